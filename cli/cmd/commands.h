@@ -1,0 +1,34 @@
+// File: commands.h
+//
+// The verbs. Each takes the arguments after its own name and returns the exit code: 0; 1 bad input; 2 usage; 3 alarms
+// under --strict; for `run`, the program's own, 126 or 127. One file a verb, no logic beyond options -> library call.
+#ifndef RFINJECT_CLI_CMD_COMMANDS_H_
+#define RFINJECT_CLI_CMD_COMMANDS_H_
+
+#include <span>
+#include <string_view>
+
+namespace rfinject::cli {
+
+using Arguments = std::span<char* const>;
+
+struct Command {
+  std::string_view name;
+  std::string_view help;  // one line for `rfinject -h`
+  int (*run)(Arguments arguments);
+};
+
+// In the order of the help.
+std::span<const Command> AllCommands();
+
+int RunProgram(Arguments arguments);
+int ReportMain(Arguments arguments);
+int MergeMain(Arguments arguments);
+int DumpMain(Arguments arguments);
+int GpusMain(Arguments arguments);
+int EnvMain(Arguments arguments);
+int DoctorMain(Arguments arguments);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_CMD_COMMANDS_H_

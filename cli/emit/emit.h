@@ -1,0 +1,29 @@
+// File: emit.h
+//
+// One function a format: Reports in, the text of the output out. They compute nothing; every number comes from the
+// Report. Several reports (runs) make one document.
+#ifndef RFINJECT_CLI_EMIT_EMIT_H_
+#define RFINJECT_CLI_EMIT_EMIT_H_
+
+#include <ostream>
+#include <span>
+
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+struct TableOptions {
+  int width = 80;  // columns of the terminal
+  bool color = false;
+  size_t max_rows = 40;  // the rest is summed in one line "(n more)"; 0: all
+};
+
+void EmitTable(std::span<const Report> reports, const TableOptions& options, std::ostream& out);
+void EmitJson(std::span<const Report> reports, std::ostream& out);  // schema rfinject.report/1
+void EmitCsv(std::span<const Report> reports, std::ostream& out);   // units in the columns' names
+void EmitSvg(std::span<const Report> reports, std::ostream& out);
+void EmitHtml(std::span<const Report> reports, std::ostream& out);  // one self-contained file
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EMIT_EMIT_H_

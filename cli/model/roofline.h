@@ -1,0 +1,65 @@
+// File: roofline.h
+//
+// Roofline maths, and nothing else: no I/O, no protobuf types, no allocation beyond the results. FLOP are executed
+// FLOP, 2 per multiply-add; bytes are DRAM bytes; times are seconds; rates are per second.
+//
+// Sources: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009 (roof, ridge point, attainable);
+// Wang et al., "Time-Based Roofline for Deep Learning Performance Analysis", 2020, arXiv 2009.04598 (time view).
+#ifndef RFINJECT_CLI_MODEL_ROOFLINE_H_
+#define RFINJECT_CLI_MODEL_ROOFLINE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/wire/vocabulary.h"
+
+namespace rfinject::cli {
+
+// FLOP by precision and path.
+using FlopByPrecision = std::array<double, kPrecisionCount>;
+
+struct Machine {
+  std::string name;
+  FlopByPrecision peak{};  // FLOP/s; 0: no such path
+  double dram_bytes_per_s = 0;
+  double l2_bytes_per_s = 0;  // 0: unknown, not drawn
+  double l1_bytes_per_s = 0;
+};
+
+// What a kernel (or a sum of kernels) did.
+struct Work {
+  FlopByPrecision flop{};
+  double dram_bytes = 0;
+};
+double TotalFlop(const Work& work);
+
+// Operational intensity, FLOP per DRAM byte; 0 without FLOP, infinity with FLOP but no bytes.
+double OperationalIntensity(const Work& work);
+
+// Where the two roofs meet, FLOP per byte; 0 when the machine lacks the path.
+double RidgePoint(const Machine& machine, Precision precision);
+
+// min(peak, bandwidth * oi), FLOP/s: the roof of one precision.
+double Roof(const Machine& machine, Precision precision, double oi);
+
+// The least time that the machine needs for this work: the longer of the slowest pipe's time and the memory's.
+//   compute = max over precisions of flop/peak   (pipes overlap)      memory = bytes/bandwidth
+// FLOP of a precision that the machine has no path for make `compute` infinite: an input error that R003 names.
+struct MinimalTime {
+  double compute_s = 0;
+  double memory_s = 0;
+  double total_s() const { return compute_s > memory_s ? compute_s : memory_s; }
+  bool memory_bound() const { return memory_s >= compute_s; }
+};
+MinimalTime LeastTime(const Machine& machine, const Work& work);
+
+// The effective roof of mixed precision: total FLOP over the least time. For a layer or a model the least time is the
+// SUM of its kernels' least times (kernels run one after the other), so pass that sum, not LeastTime of the sum.
+double Attainable(const Work& work, double least_time_s);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_MODEL_ROOFLINE_H_

@@ -1,0 +1,164 @@
+// File: profile.h
+//
+// Profile: what one or many traces say, in memory, with ids resolved. The reader and the importers make Profiles;
+// merging two is adding them; reports, diffs and merged traces are made from them. Only sums are kept, as exact
+// integers, so that merging is associative and commutative.
+#ifndef RFINJECT_CLI_PROFILE_PROFILE_H_
+#define RFINJECT_CLI_PROFILE_PROFILE_H_
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "proto/wire/vocabulary.h"
+
+namespace rfinject::cli {
+
+using Uint128 = unsigned __int128;
+
+// Sums over the samples of one metric. Saturate at the largest value rather than wrap.
+struct Stat {
+  uint64_t n = 0;
+  Uint128 sum = 0;
+  Uint128 sum_squares = 0;
+  uint64_t min = UINT64_MAX;
+  uint64_t max = 0;
+
+  void Add(uint64_t value);
+  void Merge(const Stat& other);
+  double mean() const { return n == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(n); }
+  friend bool operator==(const Stat&, const Stat&) = default;
+};
+
+struct MetricInfo {
+  std::string name;  // "rf.time", "dram__bytes_read.sum"
+  std::string unit;
+  double scale = 1;  // value = integer * scale
+  friend auto operator<=>(const MetricInfo&, const MetricInfo&) = default;
+};
+
+enum class SourceKind : uint8_t { kUnspecified, kMeasured, kEstimated, kImported, kNone };
+// "measured", "estimated", "imported", "none".
+std::string_view SourceName(SourceKind source);
+
+struct DeviceInfo {
+  uint32_t index = 0;
+  std::string name, chip, uuid;
+  uint32_t cc_major = 0, cc_minor = 0, sm_count = 0, memory_bus_bits = 0;
+  uint64_t sm_clock_khz = 0, memory_clock_khz = 0, memory_bytes = 0, l2_bytes = 0;
+  bool mig = false;
+  friend auto operator<=>(const DeviceInfo&, const DeviceInfo&) = default;
+};
+
+struct ProcessInfo {
+  std::string rfinject_version, host, python_version, python_executable, torch_version, torchvision_version,
+      cuda_version, cudnn_version, driver_version, cupti_version, cupti_path, job_id, os, cpu, tier_reason;
+  std::vector<std::string> argv;
+  uint32_t pid = 0, rank = 0, local_rank = 0, world_size = 0, cpus = 0;
+  int64_t start_unix_ns = 0;
+  uint64_t memory_bytes = 0;
+  friend auto operator<=>(const ProcessInfo&, const ProcessInfo&) = default;
+};
+
+struct PolicyInfo {
+  uint32_t matmul_tf32 = 0, cudnn_tf32 = 0, cudnn_benchmark = 0, cudnn_deterministic = 0;  // 0 unknown, 1 off, 2 on
+  std::string autocast_dtype;
+  friend auto operator<=>(const PolicyInfo&, const PolicyInfo&) = default;
+};
+
+// What must be equal before sums may be added. Everything else about the processes is kept beside the sums.
+struct RunKey {
+  SourceKind source = SourceKind::kUnspecified;
+  std::string gpu;  // device name, or the row of gpus.csv when estimated
+  std::string estimated_gpu;
+  PolicyInfo policy;
+  uint64_t batch_size = 0;
+  std::string collector;
+  std::vector<std::string> models;  // class names of the roots that hold parameters, in order of first call
+  friend auto operator<=>(const RunKey&, const RunKey&) = default;
+};
+
+struct ModelInfo {
+  std::string class_name;
+  uint64_t parameters = 0, parameter_bytes = 0, trainable_parameters = 0;
+  friend auto operator<=>(const ModelInfo&, const ModelInfo&) = default;
+};
+
+// Identity of a layer across processes: the model it is in, and its path ("" for the root).
+struct LayerKey {
+  std::string model;  // ModelInfo::class_name; "" : in no layer
+  std::string path;
+  friend auto operator<=>(const LayerKey&, const LayerKey&) = default;
+};
+
+struct LayerInfo {
+  std::string class_name, input_shape, output_shape, parent;
+  uint64_t parameters = 0, parameter_bytes = 0;
+  uint64_t order = 0;  // order of first call, for listing layers as the program runs them
+  bool training = false;
+};
+
+struct LaunchKey {
+  LayerKey layer;
+  Phase phase = Phase::kOther;
+  std::string op, kernel, signature, node;
+  std::array<uint32_t, 3> grid{}, block{};
+  uint32_t dynamic_shared_bytes = 0;
+  uint32_t device = 0;
+  friend auto operator<=>(const LaunchKey&, const LaunchKey&) = default;
+};
+
+struct LaunchStats {
+  uint64_t launches = 0;
+  std::map<std::string, Stat> metrics;  // by metric name
+  void Merge(const LaunchStats& other);
+};
+
+struct StepSums {
+  uint64_t steps = 0;    // measured ones
+  uint64_t samples = 0;  // images, over those steps
+  uint64_t armed = 0;
+  uint64_t memory_peak_bytes = 0;
+  Stat duration_ns;
+  void Merge(const StepSums& other);
+};
+
+struct DiagnosticInfo {
+  int severity = 0;  // 0 info, 1 warning, 2 error
+  std::string id, text, remedy;
+  friend auto operator<=>(const DiagnosticInfo&, const DiagnosticInfo&) = default;
+};
+
+struct Run {
+  RunKey key;
+  std::vector<DeviceInfo> devices;
+  std::vector<ProcessInfo> process_list;  // at most kMaxProcessesKept, smallest first; `processes` counts all
+  uint64_t processes = 0;
+  std::set<uint32_t> ranks;
+  int tier = 0;                             // worst of the processes'; rfinject.v1.Tier
+  std::map<std::string, ModelInfo> models;  // by class name
+  std::map<LayerKey, LayerInfo> layers;
+  std::map<LaunchKey, LaunchStats> launches;
+  StepSums steps;
+  std::map<DiagnosticInfo, uint64_t> diagnostics;  // and how many processes said so
+  std::map<std::string, uint64_t> drops;
+  uint64_t unfinished = 0;  // processes whose trace has no End record
+};
+inline constexpr size_t kMaxProcessesKept = 64;
+
+struct Profile {
+  std::map<std::string, MetricInfo> metrics;  // by name
+  std::map<RunKey, Run> runs;
+
+  // Adds `other`. Two metrics of one name must agree in unit and scale; a disagreement is an error text, and nothing
+  // is added then.
+  std::string Merge(Profile other);
+};
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_PROFILE_PROFILE_H_

@@ -1,0 +1,77 @@
+// File: op_call.h
+//
+// One executed ATen operator as plain data: what the estimator's cost model sees. Nothing of torch's types is here;
+// the injector fills it from memory layouts that it calibrated.
+#ifndef RFINJECT_COLLECTOR_OP_CALL_H_
+#define RFINJECT_COLLECTOR_OP_CALL_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace rfinject {
+
+// Numbers equal c10::ScalarType.
+enum class DType : int8_t {
+  kUint8 = 0,
+  kInt8 = 1,
+  kInt16 = 2,
+  kInt32 = 3,
+  kInt64 = 4,
+  kHalf = 5,
+  kFloat = 6,
+  kDouble = 7,
+  kComplexHalf = 8,
+  kComplexFloat = 9,
+  kComplexDouble = 10,
+  kBool = 11,
+  kBFloat16 = 15,
+  kOther = 127,
+};
+
+inline constexpr size_t kMaxRank = 8;  // of ranks above, the trailing dimensions are folded into the last one
+
+struct TensorView {
+  DType dtype = DType::kOther;
+  uint8_t rank = 0;
+  std::array<int64_t, kMaxRank> shape{};
+  uint64_t numel = 0;
+  uint64_t element_size = 0;  // bytes
+  uintptr_t storage = 0;      // identity of the storage, to see aliases; 0 unknown
+  bool broadcast = false;     // some stride is 0: fewer elements lie in memory than numel says
+  uint64_t distinct = 0;      // elements that really lie in memory (strides of 0 counted once)
+};
+
+// One argument of the operator, in schema order.
+struct Argument {
+  enum class Kind : uint8_t { kOther, kNone, kTensor, kTensorList, kInt, kIntList, kDouble, kBool };
+  Kind kind = Kind::kOther;
+  uint16_t first = 0;   // kTensor, kTensorList: index into OpCall::tensors
+  uint16_t count = 0;   //   and how many; kIntList: index into OpCall::ints
+  int64_t integer = 0;  // kInt, kBool
+  double real = 0;      // kDouble
+};
+
+struct OpCall {
+  std::string_view name;  // "aten::convolution", without the overload
+  std::span<const Argument> inputs;
+  std::span<const Argument> outputs;    // as many as the operator returns
+  std::span<const TensorView> tensors;  // what inputs and outputs refer to
+  std::span<const int64_t> ints;
+  uint32_t children = 0;          // operators that ran inside this one on this thread
+  bool children_counted = false;  // at least one of them was turned into an estimated kernel
+};
+
+// How the observer treats an operator before it runs: asked once per name, then remembered.
+enum class OpKind : uint8_t {
+  kLeafIfChildless,  // becomes a kernel when no operator inside it did
+  kAtomic,           // becomes a kernel; operators inside it are its implementation and are not observed
+  kFree,             // a view or bookkeeping: costs nothing, and so does what runs inside
+};
+OpKind ClassifyOp(std::string_view name) noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_OP_CALL_H_

@@ -1,0 +1,132 @@
+// File: recorder.h
+//
+// The one place that everything measured goes to: it interns names, keeps statistics per launch key, and appends
+// them to the trace about once a second from a thread of its own.
+//
+// Hot calls (Record) go into a ring of the calling thread and return: no lock, no allocation after a thread's first
+// call, a full ring counts a drop. Cold calls (Define…, Intern, Add, Report…) take one mutex.
+//
+// Life: a process has one Recorder at a time, Recorder::Get(). It is idle at first: rings fill, definitions are kept,
+// no thread runs, no file exists. Activate() makes it a trace; the injector calls it when the process turns out to be
+// a training process. After fork() the child gets a fresh idle one (definitions kept, statistics and file dropped:
+// they are the parent's); the parent's objects are leaked there on purpose, since other threads may have held them.
+#ifndef RFINJECT_COLLECTOR_RECORDER_H_
+#define RFINJECT_COLLECTOR_RECORDER_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "collector/site.h"
+#include "proto/wire/vocabulary.h"
+
+namespace rfinject {
+
+// Ids of metrics every recorder knows from the start; others come from DefineMetric.
+enum WellKnownMetric : uint32_t {
+  kTime = 1,
+  kModelFlop = 2,
+  kDramBytes = 3,
+  kCompulsoryBytes = 4,
+  kFlopFirst = 5,  // + Precision
+  kFirstFreeMetric = kFlopFirst + kPrecisionCount,
+};
+
+struct Sample {
+  uint32_t metric = 0;
+  uint64_t value = 0;
+};
+
+// What identifies the statistics that a launch is added to.
+struct LaunchIdentity {
+  uint32_t kernel = 0;     // Intern()
+  uint32_t signature = 0;  // Intern(); estimated kernels only
+  Site site;
+  std::array<uint32_t, 3> grid{};
+  std::array<uint32_t, 3> block{};
+  uint32_t dynamic_shared_bytes = 0;
+  uint32_t device = 0;
+
+  friend bool operator==(const LaunchIdentity&, const LaunchIdentity&) = default;
+};
+
+inline constexpr size_t kMaxSamplesPerRecord = 6;
+
+struct LaunchRecord {
+  LaunchIdentity identity;
+  uint32_t launches = 1;  // 0: samples for launches that were recorded already
+  uint32_t sample_count = 0;
+  std::array<Sample, kMaxSamplesPerRecord> samples{};
+};
+
+struct LayerDefinition {
+  uint32_t model = 0;
+  uint32_t parent = 0;
+  std::string path;  // "" for the root
+  std::string class_name;
+  uint64_t parameters = 0;
+  uint64_t parameter_bytes = 0;
+  bool training = false;
+};
+
+struct ModelDefinition {
+  std::string class_name;
+  uint64_t parameters = 0;
+  uint64_t parameter_bytes = 0;
+  uint64_t trainable_parameters = 0;
+};
+
+enum class Severity : uint8_t { kInfo = 0, kWarning = 1, kError = 2 };
+
+struct RunFacts;  // run_facts.h: what the Run and Process messages hold
+
+class Recorder {
+ public:
+  // The process's recorder; never null, never destroyed.
+  static Recorder& Get() noexcept;
+
+  virtual ~Recorder() = default;
+
+  // --- Definitions. Ids start at 1; 0 means that memory ran out. The same text gives the same id.
+  virtual uint32_t Intern(std::string_view text) noexcept = 0;
+  virtual uint32_t DefineMetric(std::string_view name, std::string_view unit, double scale) noexcept = 0;
+  virtual uint32_t DefineModel(const ModelDefinition& model) noexcept = 0;
+  virtual uint32_t DefineLayer(const LayerDefinition& layer) noexcept = 0;
+  // Shapes seen at the layer's first call ("f32[8,3,224,224]"); later calls for the same layer are ignored.
+  virtual void SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output) noexcept = 0;
+  // Facts are merged field by field; set ones win over unset ones, later over earlier.
+  virtual void UpdateFacts(const RunFacts& facts) noexcept = 0;
+
+  // --- Launches, hot. Ignored outside the window of --skip and --steps.
+  virtual void Record(const LaunchRecord& record) noexcept = 0;
+  // The same, cold, from any thread: for counters that are decoded after the fact.
+  virtual void Add(const LaunchRecord& record) noexcept = 0;
+
+  // --- Steps. EndStep closes the current step: all that was recorded by any thread before the call belongs to it.
+  virtual void EndStep(uint64_t samples_in_step) noexcept = 0;
+  virtual uint64_t CurrentStep() const noexcept = 0;
+  // False before --skip steps have passed and after --steps more have.
+  virtual bool InWindow() const noexcept = 0;
+
+  // --- What went wrong. One Diagnostic per id; the first also goes to stderr, in one line, unless quiet.
+  virtual void ReportDiagnostic(Severity severity, std::string_view id, std::string_view text,
+                                std::string_view remedy = {}) noexcept = 0;
+  virtual void CountDrop(std::string_view what, uint64_t count = 1) noexcept = 0;
+
+  // --- Life.
+  // Opens the trace and starts the writer thread; idempotent. On failure the recorder is muted for good, with a
+  // line on stderr.
+  virtual void Activate() noexcept = 0;
+  virtual bool active() const noexcept = 0;
+  // Writes what there is, then an End chunk, and closes. Safe to call twice and from any thread; bounded in time.
+  virtual void Finish(std::string_view reason) noexcept = 0;
+  // Stops everything for good and keeps the reason in the trace.
+  virtual void Disable(std::string_view reason) noexcept = 0;
+};
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_RECORDER_H_

@@ -1,0 +1,34 @@
+// File: settings.h
+//
+// What the user asked for, read once from RFINJECT_* in the environment. The command sets these variables; a launcher
+// that is not ours can set them too (`rfinject env` prints them).
+#ifndef RFINJECT_COLLECTOR_SETTINGS_H_
+#define RFINJECT_COLLECTOR_SETTINGS_H_
+
+#include <cstdint>
+#include <string>
+
+namespace rfinject {
+
+struct Settings {
+  std::string output;           // RFINJECT_OUTPUT: folder (ends in '/') or file pattern with %h %p %r %q{ENV} %%
+  std::string estimate;         // RFINJECT_ESTIMATE: a row of gpus.csv; empty: measure
+  uint64_t skip = 0;            // RFINJECT_SKIP: steps before the window
+  uint64_t steps = 0;           // RFINJECT_STEPS: steps in the window; 0: all
+  bool kill = false;            // RFINJECT_KILL=1: end the program politely when the window closes
+  double overhead_percent = 1;  // RFINJECT_OVERHEAD
+  int verbosity = 0;            // RFINJECT_LOG: quiet -1, normal 0, verbose 1, debug 2
+  std::string metrics;          // RFINJECT_METRICS: extra hardware metrics, comma separated
+  std::string tier;             // RFINJECT_TIER: force a lower tier (A…F), for tests and for trouble
+  std::string mode;             // RFINJECT_MODE: auto|range|user|legacy|pm|times|none, the hardware source to use
+  bool disabled = false;        // RFINJECT_DISABLE=1: do nothing at all
+};
+
+// Parsed at the first call, the same object afterwards. Bad values keep the default and are kept in `SettingsErrors`,
+// one line each, for the trace; unknown RFINJECT_* names likewise.
+const Settings& GetSettings() noexcept;
+const std::string& SettingsErrors() noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_SETTINGS_H_

@@ -1,0 +1,38 @@
+// File: site.h
+//
+// Where in the training program a launch came from. The injector knows (it watches modules and autograd nodes); the
+// collector asks through one function pointer, so that neither has to know how the other works.
+#ifndef RFINJECT_COLLECTOR_SITE_H_
+#define RFINJECT_COLLECTOR_SITE_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "proto/wire/vocabulary.h"
+
+namespace rfinject {
+
+struct Site {
+  uint32_t layer = 0;  // id from Recorder::DefineLayer; 0: in no layer
+  uint32_t op = 0;     // id from Recorder::Intern; 0: unknown
+  uint32_t node = 0;   // id from Recorder::Intern, the autograd node's name; 0: none
+  Phase phase = Phase::kOther;
+
+  friend bool operator==(const Site&, const Site&) = default;
+};
+
+// The calling thread's site at this instant. Takes no lock, allocates nothing, never throws, takes no GIL and calls
+// nothing of CUDA: it runs inside the launch callback.
+using SiteFunction = Site (*)() noexcept;
+
+// Null until the injector has bound to something; then callers get Site{}.
+inline std::atomic<SiteFunction> g_site_function{nullptr};
+
+inline Site CurrentSite() noexcept {
+  SiteFunction function = g_site_function.load(std::memory_order_acquire);
+  return function != nullptr ? function() : Site{};
+}
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_SITE_H_

@@ -1,0 +1,48 @@
+// File: gpus.h
+//
+// The table of GPUs and their datasheet roofs, gpus.csv, compiled in. Dense (no 2:4 sparsity) peaks. Keyed by SKU,
+// not by chip: the same chip is sold with different clocks, memories and firmware limits.
+//
+//   const Gpu* gpu = FindGpu("A100-SXM4-40GB");
+//   gpu->peak[size_t(Precision::kTf32Tensor)]   // 156e12 FLOP/s
+#ifndef RFINJECT_GPUS_GPUS_H_
+#define RFINJECT_GPUS_GPUS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "proto/wire/vocabulary.h"
+
+namespace rfinject {
+
+struct Gpu {
+  std::string_view name;  // "A100-SXM4-40GB"
+  std::string_view chip;  // "GA100"
+  int cc_major;
+  int cc_minor;
+  int sm_count;
+  double boost_hz;
+  std::array<double, kPrecisionCount> peak;  // FLOP/s by Precision; 0: the chip has no such path
+  double dram_bytes_per_s;
+  double l2_bytes;          // capacity
+  std::string_view check;   // gpus.csv, column chk
+  std::string_view source;  // gpus.csv, column source
+  std::string_view note;
+};
+
+// Every row of the table, in its order.
+std::span<const Gpu> AllGpus() noexcept;
+
+// The row of that name, without regard to case; nullptr when there is none.
+const Gpu* FindGpu(std::string_view name) noexcept;
+
+// The `count` row names nearest to `name` by edit distance without regard to case, nearest first, for the message
+// about an unknown name. Rows that `name` is a part of count as nearest.
+std::span<const Gpu* const> NearestGpus(std::string_view name, std::span<const Gpu*> out) noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_GPUS_GPUS_H_

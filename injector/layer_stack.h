@@ -1,0 +1,54 @@
+// File: layer_stack.h
+//
+// Which layer each thread is in, and which layer an autograd node was born in.
+//
+// A thread's stack holds the layers whose module call is running on it. Each Enter and Leave also appends
+// (next autograd sequence number, innermost layer) to a ring of the thread that other threads may read: an autograd
+// node belongs to the last entry whose number is not above the node's own, on the thread that the node names.
+// (Rule and proof: docs/ARCHITECTURE.md, "Attribution".)
+//
+// Enter, Leave, Current and OwnerOf take no lock and allocate nothing after a thread's first Enter.
+#ifndef RFINJECT_INJECTOR_LAYER_STACK_H_
+#define RFINJECT_INJECTOR_LAYER_STACK_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rfinject {
+
+// torch's at::sequence_number::peek and at::RecordFunction::currentThreadId, once they are bound; null before, and
+// then nothing is appended to the rings.
+struct SequenceFunctions {
+  uint64_t (*peek)() = nullptr;
+  uint64_t (*thread_id)() = nullptr;
+};
+void SetSequenceFunctions(const SequenceFunctions& functions) noexcept;
+
+// Enters `layer` on the calling thread. Beyond kMaxDepth nested calls the layer is counted but not kept.
+inline constexpr size_t kMaxDepth = 256;
+void EnterLayer(uint32_t layer) noexcept;
+void LeaveLayer() noexcept;
+
+struct LayerTop {
+  uint32_t layer = 0;  // 0: the stack is empty
+  uint32_t depth = 0;
+  uint64_t entered = 0;  // how many Enters this thread had seen when the innermost layer was entered
+};
+LayerTop CurrentLayer() noexcept;
+// How many Enters the calling thread has seen.
+uint64_t EnterCount() noexcept;
+
+// The layer that was innermost on torch thread `thread_id` when its autograd sequence number was `sequence`; 0 when
+// it was in none, or when it is so long ago that the ring has forgotten (`*forgotten` is then set).
+uint32_t OwnerOf(uint64_t thread_id, uint64_t sequence, bool* forgotten) noexcept;
+
+// Like EnterLayer and LeaveLayer, for nodes born while a backward node of `layer` runs (double backward): appends to
+// the ring without touching the stack.
+void MarkNodeInterval(uint32_t layer) noexcept;
+
+// In a forked child: forgets the rings of threads that do not exist here.
+void ResetLayerStackAfterFork() noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_LAYER_STACK_H_

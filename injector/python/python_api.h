@@ -1,0 +1,113 @@
+// File: python_api.h
+//
+// The part of CPython's stable C API that we use, looked up at run time in whatever interpreter the process is
+// (nothing of Python is compiled in or linked: one library serves 3.8 to 3.14, static and shared builds).
+// Objects are opaque here.
+#ifndef RFINJECT_INJECTOR_PYTHON_PYTHON_API_H_
+#define RFINJECT_INJECTOR_PYTHON_PYTHON_API_H_
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+struct _object;  // CPython's own name, so that mangled signatures agree
+struct _typeobject;
+}
+
+namespace rfinject {
+
+using PyObject = _object;
+using PyTypeObject = _typeobject;
+using Py_ssize_t = intptr_t;
+using PyCFunction = PyObject* (*)(PyObject* self, PyObject* args);
+using PyAuditHook = int (*)(const char* event, PyObject* args, void* data);
+
+struct PyMethodDef {  // CPython's layout, unchanged since 2.x
+  const char* name;
+  PyCFunction function;
+  int flags;
+  const char* doc;
+};
+inline constexpr int kMethVarargs = 0x0001;
+inline constexpr int kMethNoArgs = 0x0004;
+inline constexpr int kMethO = 0x0008;
+
+// name, return type, arguments. Required ones first; a process that lacks one of those is not (our) Python.
+#define RFINJECT_PYTHON_REQUIRED(X)                                     \
+  X(PySys_AddAuditHook, int, (PyAuditHook, void*))                      \
+  X(Py_IsInitialized, int, ())                                          \
+  X(Py_GetVersion, const char*, ())                                     \
+  X(Py_AddPendingCall, int, (int (*)(void*), void*))                    \
+  X(PyGILState_Ensure, int, ())                                         \
+  X(PyGILState_Release, void, (int))                                    \
+  X(PyImport_ImportModule, PyObject*, (const char*))                    \
+  X(PyImport_GetModuleDict, PyObject*, ())                              \
+  X(PyImport_AddModule, PyObject*, (const char*))                       \
+  X(PyModule_GetDict, PyObject*, (PyObject*))                           \
+  X(PyDict_New, PyObject*, ())                                          \
+  X(PyDict_GetItemString, PyObject*, (PyObject*, const char*))          \
+  X(PyDict_SetItemString, int, (PyObject*, const char*, PyObject*))     \
+  X(PyDict_Next, int, (PyObject*, Py_ssize_t*, PyObject**, PyObject**)) \
+  X(PyEval_GetBuiltins, PyObject*, ())                                  \
+  X(PyEval_EvalCode, PyObject*, (PyObject*, PyObject*, PyObject*))      \
+  X(Py_CompileString, PyObject*, (const char*, const char*, int))       \
+  X(PyObject_GetAttrString, PyObject*, (PyObject*, const char*))        \
+  X(PyObject_SetAttrString, int, (PyObject*, const char*, PyObject*))   \
+  X(PyObject_CallObject, PyObject*, (PyObject*, PyObject*))             \
+  X(PyObject_IsTrue, int, (PyObject*))                                  \
+  X(PyObject_Str, PyObject*, (PyObject*))                               \
+  X(PyObject_Size, Py_ssize_t, (PyObject*))                             \
+  X(PySequence_GetItem, PyObject*, (PyObject*, Py_ssize_t))             \
+  X(PyTuple_New, PyObject*, (Py_ssize_t))                               \
+  X(PyTuple_SetItem, int, (PyObject*, Py_ssize_t, PyObject*))           \
+  X(PyTuple_GetItem, PyObject*, (PyObject*, Py_ssize_t))                \
+  X(PyTuple_Size, Py_ssize_t, (PyObject*))                              \
+  X(PyList_Size, Py_ssize_t, (PyObject*))                               \
+  X(PyList_GetItem, PyObject*, (PyObject*, Py_ssize_t))                 \
+  X(PyLong_FromLong, PyObject*, (long))                                 \
+  X(PyLong_FromUnsignedLongLong, PyObject*, (unsigned long long))       \
+  X(PyLong_AsUnsignedLongLong, unsigned long long, (PyObject*))         \
+  X(PyLong_AsLongLong, long long, (PyObject*))                          \
+  X(PyUnicode_FromString, PyObject*, (const char*))                     \
+  X(PyUnicode_AsUTF8String, PyObject*, (PyObject*))                     \
+  X(PyBytes_AsString, char*, (PyObject*))                               \
+  X(PyCFunction_NewEx, PyObject*, (PyMethodDef*, PyObject*, PyObject*)) \
+  X(PyWeakref_NewRef, PyObject*, (PyObject*, PyObject*))                \
+  X(PyType_GetSlot, void*, (PyTypeObject*, int))                        \
+  X(PyType_IsSubtype, int, (PyTypeObject*, PyTypeObject*))              \
+  X(PyErr_Occurred, PyObject*, ())                                      \
+  X(PyErr_Clear, void, ())                                              \
+  X(PyErr_Fetch, void, (PyObject**, PyObject**, PyObject**))            \
+  X(PyErr_Restore, void, (PyObject*, PyObject*, PyObject*))             \
+  X(PyErr_SetNone, void, (PyObject*))                                   \
+  X(Py_IncRef, void, (PyObject*))                                       \
+  X(Py_DecRef, void, (PyObject*))
+// Objects that the interpreter exports as data.
+#define RFINJECT_PYTHON_DATA(X) \
+  X(_Py_NoneStruct)             \
+  X(_Py_TrueStruct)             \
+  X(PyType_Type)                \
+  X(PyExc_SystemExit)
+
+struct PythonApi {
+#define RFINJECT_DECLARE(name, result, arguments) result(*name) arguments = nullptr;
+  RFINJECT_PYTHON_REQUIRED(RFINJECT_DECLARE)
+#undef RFINJECT_DECLARE
+#define RFINJECT_DECLARE(name) void* name = nullptr;
+  RFINJECT_PYTHON_DATA(RFINJECT_DECLARE)
+#undef RFINJECT_DECLARE
+};
+
+// The process's interpreter, or nullptr when there is none (looked up again until found; cheap). Add to the lists
+// above what you need; the table is filled by python_api.cc.
+const PythonApi* GetPython() noexcept;
+
+// Runs `source` (statements) in a fresh namespace whose `__builtins__` is the real one, with the names of `names`
+// bound to `values` first; returns a new reference to the namespace dict, or nullptr with the error cleared and its
+// text in `*error` (truncated to size). GIL held. The user's pending exception, if any, is kept.
+PyObject* RunPython(const PythonApi& python, const char* source, const char* const* names, PyObject* const* values,
+                    size_t count, char* error, size_t error_size) noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_PYTHON_PYTHON_API_H_

@@ -1,0 +1,43 @@
+// File: binding.h
+//
+// Binds to the libtorch of this process, with nothing of torch's headers compiled in: symbols by name, memory layouts
+// by calibration (run something known, find it in memory, check it on a second known thing), each only trusted after
+// its own self-test. What could not be verified is not used, and the capabilities below say so.
+#ifndef RFINJECT_INJECTOR_TORCH_BINDING_H_
+#define RFINJECT_INJECTOR_TORCH_BINDING_H_
+
+#include <string>
+
+#include "collector/recorder.h"
+#include "collector/source.h"
+
+namespace rfinject {
+
+struct PythonApi;
+
+struct TorchCapabilities {
+  bool record_function = false;  // RecordFunction callbacks can be added: scopes of user code, steps, phases
+  bool sequence = false;         // sequence numbers and thread ids: forward nodes get owners
+  bool current_node = false;     // torch::autograd::get_current_node, layout of Node verified (torch 2.0+)
+  bool backward_scope = false;   // sequence number and forward thread of RecordFunction verified
+  bool operands = false;         // operators' operands can be read (needed by the estimator)
+  std::string missing;           // one line: what is missing and why; empty when nothing is
+};
+
+// Called once per process, GIL held (python != nullptr) or no Python at all (python == nullptr: C++ libtorch), when
+// libtorch is loaded and initialised. Runs the calibration, installs the callbacks that the capabilities allow, and
+// sets g_site_function. `source` may be null. `forbid` (letters of tiers, from Settings::tier) keeps better means
+// from being used, for tests. Nothing that it runs may be visible to the program: default generators, grad mode,
+// autocast, warnings and the autograd sequence are left as they were, as far as torch allows.
+TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source* source) noexcept;
+
+// Implemented by injector/python: called at the start of a backward and at each user scope (DataLoader, optimizer),
+// without the GIL, on any thread; arranges for reset type slots to be repaired and new classes to be found.
+void RequestSlotRepair() noexcept;
+
+// Implemented by injector/python: called after the last step of the window when Settings::kill is set. Any thread.
+void RequestPoliteExit() noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_TORCH_BINDING_H_

@@ -1,0 +1,60 @@
+// File: vocabulary.h
+//
+// The words that the injected library writes and the command reads: phases, precisions and the names of the
+// quantities that both know. Numbers here are part of the trace format (see ../FORMAT.md): add, never change.
+#ifndef RFINJECT_PROTO_WIRE_VOCABULARY_H_
+#define RFINJECT_PROTO_WIRE_VOCABULARY_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace rfinject {
+
+// Values equal rfinject.v1.Phase.
+enum class Phase : uint8_t {
+  kOther = 0,
+  kForward = 1,
+  kBackward = 2,
+  kOptimizer = 3,
+  kData = 4,
+  kCommunication = 5,
+  kRecompute = 6,
+};
+inline constexpr std::array<std::string_view, 7> kPhaseNames = {"other", "forward",       "backward", "optimizer",
+                                                                "data",  "communication", "recompute"};
+
+// The units that a FLOP can run on: number format and path. `kFp16` and `kBf16` are scalar (CUDA core) arithmetic,
+// `…Tensor` is the tensor cores' dense rate.
+enum class Precision : uint8_t {
+  kFp64 = 0,
+  kFp32 = 1,
+  kFp16 = 2,
+  kTf32Tensor = 3,
+  kFp16Tensor = 4,
+  kBf16Tensor = 5,
+  kFp8Tensor = 6,
+  kFp64Tensor = 7,
+};
+inline constexpr size_t kPrecisionCount = 8;
+// As they appear in the names of columns and metrics ("flop_tf32_tc", "rf.flop.tf32_tc").
+inline constexpr std::array<std::string_view, kPrecisionCount> kPrecisionNames = {
+    "fp64", "fp32", "fp16", "tf32_tc", "fp16_tc", "bf16_tc", "fp8_tc", "fp64_tc"};
+// As they appear in sentences.
+inline constexpr std::array<std::string_view, kPrecisionCount> kPrecisionTitles = {
+    "FP64", "FP32", "FP16", "TF32 tensor", "FP16 tensor", "BF16 tensor", "FP8 tensor", "FP64 tensor"};
+
+// Names of Metric messages that are not a hardware metric's own name.
+inline constexpr std::string_view kMetricTime = "rf.time";                         // ns of GPU time
+inline constexpr std::string_view kMetricModelFlop = "rf.model_flop";              // FLOP, 2 per multiply-add
+inline constexpr std::string_view kMetricDramBytes = "rf.dram_bytes";              // byte, read + write
+inline constexpr std::string_view kMetricCompulsoryBytes = "rf.compulsory_bytes";  // byte, each operand once
+// Executed FLOP by precision and path, "rf.flop.<kPrecisionNames>".
+inline constexpr std::array<std::string_view, kPrecisionCount> kMetricFlop = {
+    "rf.flop.fp64",    "rf.flop.fp32",    "rf.flop.fp16",   "rf.flop.tf32_tc",
+    "rf.flop.fp16_tc", "rf.flop.bf16_tc", "rf.flop.fp8_tc", "rf.flop.fp64_tc"};
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_PROTO_WIRE_VOCABULARY_H_
