@@ -38,19 +38,27 @@ struct ModuleCall {
 // O(1) and without allocation for a module that is known and not called as a root. May run Python code otherwise, but
 // never leaves an exception set. `enclosing` lists the modules being called on this thread, innermost first.
 struct ModuleFrame {
+  ModuleFrame(const ModuleFrame* outer, PyObject* called) : enclosing(outer), module(called), self(this) {}
   const ModuleFrame* enclosing;
   PyObject* module;
+  // The frames lie on the C stack. A program that copies stacks about (greenlet) may leave an enclosing frame's
+  // place to something else; a frame is believed only while it points to itself.
+  const ModuleFrame* self;
 };
 ModuleCall EnterModule(PyObject* module, PyObject* args, PyObject* kwargs, const ModuleFrame* enclosing);
 
-// The first call of `layer` has returned `result`.
-void RecordShapes(uint32_t layer, PyObject* args, PyObject* kwargs, PyObject* result);
+// A call for which EnterModule said wants_shapes has returned `result`.
+void RecordShapes(const ModuleCall& call, PyObject* module, PyObject* args, PyObject* kwargs, PyObject* result);
 
 // --- For attach.
 
 // Once, after `import torch`. `source` may be null. False, with one line in `*why`, when this torch lacks what is
 // needed; then nothing of the above may be called.
 bool InitModules(const PythonApi& python, Recorder& recorder, Source* source, const char** why);
+
+// Diagnostics and facts that would be noise in a process that never trains are kept until the recorder is activated.
+using ActivationFunction = void (*)();
+void SetActivationFunction(ActivationFunction function) noexcept;
 
 // In a forked child, before any thread exists.
 void ResetModulesAfterFork() noexcept;
