@@ -54,8 +54,8 @@ void EncodeDevice(const DeviceFacts& device, wire::Encoder* out) noexcept {
   out->End(mark);
 }
 
-bool IsKnown(const std::vector<DeviceFacts>& devices, const DeviceFacts& device) noexcept {
-  return std::any_of(devices.begin(), devices.end(), [&](const DeviceFacts& d) { return SameDevice(d, device); });
+bool SameDevices(const RunFacts& a, const RunFacts& b) noexcept {
+  return std::equal(a.devices.begin(), a.devices.end(), b.devices.begin(), b.devices.end(), SameDevice);
 }
 
 bool SamePolicy(const PolicyFacts& a, const PolicyFacts& b) noexcept {
@@ -75,7 +75,7 @@ bool SameRunFacts(const RunFacts& a, const RunFacts& b) noexcept {
   return a.source == b.source && a.tier == b.tier && a.batch_size == b.batch_size &&
          a.estimated_gpu == b.estimated_gpu && a.collector == b.collector &&
          a.collector_version == b.collector_version && SamePolicy(a.policy, b.policy) && SameProcessFacts(a, b) &&
-         std::all_of(b.devices.begin(), b.devices.end(), [&](const DeviceFacts& d) { return IsKnown(a.devices, d); });
+         SameDevices(a, b);
 }
 
 uint64_t Low(Uint128 value) noexcept { return static_cast<uint64_t>(value); }
@@ -127,8 +127,8 @@ bool EncodeFactChanges(const RunFacts& before, const RunFacts& now, wire::Encode
     TextIfNew(23, before.tier_reason, now.tier_reason, out);
     out->End(process);
   }
-  for (const DeviceFacts& device : now.devices) {
-    if (!IsKnown(before.devices, device)) EncodeDevice(device, out);
+  if (!SameDevices(before, now)) {
+    for (const DeviceFacts& device : now.devices) EncodeDevice(device, out);
   }
   if (!SamePolicy(before.policy, now.policy)) {
     const size_t policy = out->Begin(6);

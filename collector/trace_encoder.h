@@ -22,8 +22,8 @@ inline constexpr uint32_t kRunId = 1;
 
 // The process's own facts: once, at the beginning of a trace.
 void EncodeProcess(const ProcessFacts& process, int64_t start_unix_ns, wire::Encoder* out) noexcept;
-// The facts in which `now` differs from `before`; false, and nothing, if there are none. A device that differs is
-// written whole.
+// The facts in which `now` differs from `before`; false, and nothing, if there are none. Where a device differs
+// all are written.
 bool EncodeFactChanges(const RunFacts& before, const RunFacts& now, wire::Encoder* out) noexcept;
 
 void EncodeName(uint32_t id, std::string_view text, wire::Encoder* out) noexcept;
