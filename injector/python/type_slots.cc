@@ -104,6 +104,7 @@ int InitType(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 // The metaclass hook is an addition: without it new classes are found later, by RepairTypeSlots.
 void InstallInitSlot() {
+  if (g_type_init != nullptr) return;  // it stays ours when the call slots are put back
   // A heap type that inherits type's own __init__, since PyType_GetSlot refuses static types before 3.10.
   Ref abc = ImportedModule(*g_python, "abc");
   Ref meta = abc.Attribute("ABCMeta");
