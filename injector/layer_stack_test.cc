@@ -41,9 +41,7 @@ bool Forgotten(const Node& node) {
 
 class LayerStackTest : public testing::Test {
  protected:
-  void SetUp() override {
-    SetSequenceFunctions({.peek = Peek, .thread_id = ThreadId, .running_node = RunningNode});
-  }
+  void SetUp() override { SetSequenceFunctions({.peek = Peek, .thread_id = ThreadId, .running_node = RunningNode}); }
 };
 
 void OnNewThread(const std::function<void()>& body) { std::thread(body).join(); }

@@ -24,7 +24,9 @@ F32, F64, F16, BF16 = torch.float32, torch.float64, torch.float16, torch.bfloat1
 NUMBER = {F32: 6, F64: 7, F16: 5, BF16: 15, torch.int64: 4, torch.bool: 11}
 
 def zeros(*sizes, dtype=F32, device='cpu', grad=False):
-    return torch.zeros(sizes, dtype=dtype, device=device, requires_grad=grad)
+    # empty() on "meta": zeros() would import half of torch's Python there.
+    make = torch.empty if device == 'meta' else torch.zeros
+    return make(sizes, dtype=dtype, device=device, requires_grad=grad)
 
 def words(*values):
     return ' '.join(str(int(v)) for v in values)
@@ -186,18 +188,13 @@ KnownValue ParseValue(const char* text) {
       value.kind = KnownValue::Kind::kReal;
       // Not strtod: the program may have set a locale with another decimal point. The script uses binary fractions.
       const long whole = strtol(text, &end, 10);
-      double real = static_cast<double>(whole);
-      double unit = 0.1;
+      int64_t digits = 0;
+      int64_t scale = 1;
       if (*end == '.') {
-        int64_t digits = 0;
-        int64_t scale = 1;
-        for (const char* at = end + 1; *at >= '0' && *at <= '9'; ++at) {
+        for (const char* at = end + 1; *at >= '0' && *at <= '9'; ++at, scale *= 10)
           digits = digits * 10 + (*at - '0');
-          scale *= 10;
-        }
-        unit = static_cast<double>(digits) / static_cast<double>(scale);
-        real += unit;
       }
+      const double real = static_cast<double>(whole) + static_cast<double>(digits) / static_cast<double>(scale);
       std::memcpy(&value.bits, &real, sizeof(real));
       break;
     }

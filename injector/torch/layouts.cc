@@ -29,9 +29,11 @@ void TensorSearch::Observe(const KnownTensor& tensor) {
   numel_.Require(object, tensor.numel);
   dtype_.Require(object, tensor.dtype);
 
-  // std::optional<c10::Device>: type, index (-1: the current one), engaged.
+  // An engaged optional of c10::Device: type, index (-1: the current one). Engaged is a byte of 1 behind
+  // (std::optional) or in front (c10::optional, up to torch 2.0).
   device_.Filter([&](size_t offset) {
-    if (offset + 3 > object.size || object.bytes[offset + 1] != 0xff || object.bytes[offset + 2] != 1) return false;
+    if (offset == 0 || offset + 3 > object.size || object.bytes[offset + 1] != 0xff) return false;
+    if (object.bytes[offset + 2] != 1 && object.bytes[offset - 1] != 1) return false;
     return tensor.meta ? object.bytes[offset] != 0 && object.bytes[offset] < 32 : object.bytes[offset] == 0;
   });
   if (tensor.meta) {

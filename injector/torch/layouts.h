@@ -43,8 +43,8 @@ struct TensorLayout {
   // c10::impl::SizesAndStrides: u64 rank, then 5 sizes and 5 strides in place; from rank 6 on a pointer to rank sizes
   // and rank strides.
   uint16_t sizes = 0;
-  uint16_t numel = 0;  // i64
-  uint16_t dtype = 0;  // u16, c10::ScalarType
+  uint16_t numel = 0;   // i64
+  uint16_t dtype = 0;   // u16, c10::ScalarType
   uint16_t device = 0;  // i8, c10::DeviceType
   uint8_t meta_device = 0;
 };
@@ -75,7 +75,8 @@ class FieldSearch {
  public:
   // Fields of `width` bytes, naturally aligned, whose first byte lies below `span`.
   explicit FieldSearch(size_t width, size_t span = 512) : width_(width) {
-    for (size_t offset = 0; offset + width <= span && offset + width <= kSpan; offset += width) candidates_.set(offset);
+    for (size_t offset = 0; offset + width <= span && offset + width <= kSpan; offset += width)
+      candidates_.set(offset);
   }
 
   // Keeps the offsets that hold `value` in this object.
