@@ -40,14 +40,14 @@ default_python() {
   fi
 }
 
-# Where CUDA's headers are: RFINJECT_CUDA_INCLUDE, an installed toolkit new enough for the range profiler (12.6), or
+# Where CUDA's headers are: RFINJECT_CUDA_INCLUDE_DIR, an installed toolkit new enough for the range profiler (12.6), or
 # what scripts/setup fetched. Prints nothing and fails when there are none. cmake/RfinjectCudaHeaders.cmake looks in the
 # same places.
 cuda_headers_recipe=$root/third_party_notes/cuda_headers.txt
 cuda_headers_cache() { printf '%s/cuda-headers-%s\n' "$cache" "$(hash_of "$cuda_headers_recipe")"; }
 find_cuda_headers() {
   local folder
-  for folder in "${RFINJECT_CUDA_INCLUDE:-}" "${CUDA_HOME:+$CUDA_HOME/include}" /usr/local/cuda/include \
+  for folder in "${RFINJECT_CUDA_INCLUDE_DIR:-}" "${CUDA_HOME:+$CUDA_HOME/include}" /usr/local/cuda/include \
     /usr/local/cuda/extras/CUPTI/include "$(cuda_headers_cache)/include"; do
     if [[ -n $folder && -e $folder/cupti_range_profiler.h && -e $folder/cuda.h ]]; then
       printf '%s\n' "$folder"
