@@ -63,7 +63,7 @@ THIRD_PARTY = {
 TEST_ONLY = ("absl/", "google/protobuf/", "rapidjson/", "sqlite3.h", "gtest/", "gmock/", "benchmark/")
 
 INCLUDE = re.compile(r'^\s*#\s*include(_next)?\s*(?:"([^"]+)"|<([^>]+)>)')
-TEST_FILE = re.compile(r"(_test|_fuzz|_benchmark|_testing|test_util)\.(cc|h|cpp|c)$")
+TEST_FILE = re.compile(r"(_test|_fuzz|_benchmark)\.(cc|c|h)$|/testing/")
 SOURCES = {".cc", ".h", ".c", ".cpp", ".inc"}
 
 
@@ -121,7 +121,8 @@ def check_file(root, path):
             if not is_test and not is_below(path, SCHEMA_FOLDERS):
                 yield number, f"the schema's C++ is for {', '.join(SCHEMA_FOLDERS[:2])} and tests only"
             continue
-        if (root / header).is_file():
+        # A file "name.in" is what configure_file makes "name" of.
+        if (root / header).is_file() or (root / (header + ".in")).is_file():
             if not quoted:
                 yield number, f"<{header}> is ours: use quotes"
             if rule is None or RULES[rule] is None:
