@@ -207,7 +207,7 @@ TEST(TraceReader, BytesThatAreNotUtf8BecomeReplacementCharacters) {
 
 TEST(TraceReader, RecordsOfANewerMinorVersionAreSkipped) {
   std::vector<uint8_t> bytes = Trace({Definitions, Statistics});
-  AppendFrame(bytes, 2, std::string_view("\xF2\x07\x03new\xF8\x07\x05", 8));  // fields 126 and 127
+  AppendFrame(bytes, 2, std::string_view("\xF2\x07\x03new\xF8\x07\x05", 9));  // fields 126 and 127
   const TraceContents contents = Read(bytes);
   EXPECT_FALSE(contents.damage);
   EXPECT_EQ(contents.chunks, 3u);
