@@ -270,8 +270,8 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
     layer.phase = kPhaseNames[static_cast<size_t>(key.phase)];
     layer_phases[layer].Add(quantities);
     if (quantities.least_launch_ns > 0 &&
-        (report.launch_floor_ns == 0 || quantities.least_launch_ns < report.launch_floor_ns)) {
-      report.launch_floor_ns = quantities.least_launch_ns;
+        (report.shortest_launch_ns == 0 || quantities.least_launch_ns < report.shortest_launch_ns)) {
+      report.shortest_launch_ns = quantities.least_launch_ns;
     }
     if (NeedsLayer(key.phase)) {
       attributable_ns += quantities.sums.time_ns;

@@ -104,7 +104,7 @@ struct Report {
   // By::kLayer only: `rows` split by phase (model, layer, phase), in the same order. The pictures show these, because
   // a layer's forward and backward are different points.
   std::vector<Row> layer_phases;
-  double launch_floor_ns = 0;  // the least time of one launch; 0: unknown
+  double shortest_launch_ns = 0;  // the shortest launch seen: what is near it is bound by launching; 0: unknown
   // Shares of GPU time.
   double attributed_share = 0;  // forward and backward launches that have a layer, of all forward and backward ones
   double counters_share = 0;    // time_with_counters / time
