@@ -126,7 +126,8 @@ std::vector<Row> MakeRows(By by, const std::map<RowKey, Folded>& folded, const R
       case By::kLayer:
         if (outside(a) != outside(b)) return outside(b);
         if (outside(a)) return PhaseRank(a.phase) < PhaseRank(b.phase);
-        return a.order < b.order;
+        if (a.order != b.order) return a.order < b.order;
+        return PhaseRank(a.phase) < PhaseRank(b.phase);
       case By::kPhase:
         if (a.phase != b.phase) return PhaseRank(a.phase) < PhaseRank(b.phase);
         break;
@@ -251,7 +252,7 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   for (const auto& [diagnostic, count] : run.diagnostics) report.diagnostics.push_back(diagnostic);
   for (const auto& drop : run.drops) report.drops.push_back(drop);
 
-  std::map<RowKey, Folded> rows, phases, layers;
+  std::map<RowKey, Folded> rows, phases, layers, layer_phases;
   FlopByPrecision impossible{};
   double attributable_ns = 0, attributed_ns = 0;
   for (const auto& [key, stats] : run.launches) {
@@ -264,6 +265,17 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
     rows[KeyFor(options.by, key)].Add(quantities);
     phases[KeyFor(By::kPhase, key)].Add(quantities);
     layers[KeyFor(By::kLayer, key)].Add(quantities);
+    if (options.by == By::kLayer) {
+      RowKey split = KeyFor(By::kLayer, key);
+      split.phase = kPhaseNames[static_cast<size_t>(key.phase)];
+      layer_phases[split].Add(quantities);
+    }
+    if (const auto time = stats.metrics.find(std::string(kMetricTime));
+        time != stats.metrics.end() && time->second.n > 0) {
+      const auto shortest = static_cast<double>(time->second.min);
+      if (report.shortest_launch_ns == 0 || shortest < report.shortest_launch_ns)
+        report.shortest_launch_ns = shortest;
+    }
     if (NeedsLayer(key.phase)) {
       attributable_ns += quantities.sums.time_ns;
       if (key.layer.model.empty()) {
@@ -277,6 +289,7 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   const double total_ns = report.total.time_ns;
   report.rows = MakeRows(options.by, rows, run, total_ns);
   report.phases = MakeRows(By::kPhase, phases, run, total_ns);
+  report.layer_phases = MakeRows(By::kLayer, layer_phases, run, total_ns);
   if (attributable_ns > 0) report.attributed_share = attributed_ns / attributable_ns;
   if (total_ns > 0) report.counters_share = report.total.time_with_counters_ns / total_ns;
   if (report.steps > 0) report.step_gpu_ns = total_ns / static_cast<double>(report.steps);
