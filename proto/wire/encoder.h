@@ -61,6 +61,8 @@ class Encoder {
 
   // False once something did not fit; the content is then a part of a message and good for nothing.
   bool ok() const noexcept { return ok_; }
+  // For a caller that could not write all that belongs together.
+  void Fail() noexcept { ok_ = false; }
   uint8_t* data() noexcept { return data_; }
   const uint8_t* data() const noexcept { return data_; }
   size_t size() const noexcept { return size_; }
@@ -177,8 +179,8 @@ class Encoder {
   // Room for `more` bytes; the callers above reserve before they put, so that no Put can fail half-way.
   bool Reserve(size_t more) noexcept {
     if (!ok_) return false;
+    if (more > limit_ - size_) return ok_ = false;
     if (more <= capacity_ - size_) return true;
-    if (more > limit_ || size_ > limit_ - more) return ok_ = false;
     size_t capacity = capacity_ < 512 ? 1024 : 2 * capacity_;
     while (capacity - size_ < more) capacity *= 2;
     void* data = std::realloc(data_, capacity);
