@@ -52,7 +52,7 @@ Derived Derive(const Sums& sums);
 
 struct Row {
   // Those that the chosen `By` does not keep are empty. By::kLayer keeps model, layer; kPhase: model, phase;
-  // kOp: model, phase, op; kKernel: everything.
+  // kOp: model, phase, op. kKernel: everything. What is in no layer (model empty) is a row a phase, and says which.
   std::string model, phase, layer, op, kernel, signature;
   std::string class_name;  // of the layer
   uint64_t parameters = 0;
