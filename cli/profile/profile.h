@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "proto/wire/vocabulary.h"
@@ -100,6 +101,7 @@ struct LayerInfo {
   uint64_t parameters = 0, parameter_bytes = 0;
   uint64_t order = 0;  // order of first call, for listing layers as the program runs them
   bool training = false;
+  friend bool operator==(const LayerInfo&, const LayerInfo&) = default;
 };
 
 struct LaunchKey {
@@ -116,6 +118,7 @@ struct LaunchStats {
   uint64_t launches = 0;
   std::map<std::string, Stat> metrics;  // by metric name
   void Merge(const LaunchStats& other);
+  friend bool operator==(const LaunchStats&, const LaunchStats&) = default;
 };
 
 struct StepSums {
@@ -125,6 +128,7 @@ struct StepSums {
   uint64_t memory_peak_bytes = 0;
   Stat duration_ns;
   void Merge(const StepSums& other);
+  friend bool operator==(const StepSums&, const StepSums&) = default;
 };
 
 struct DiagnosticInfo {
@@ -133,10 +137,16 @@ struct DiagnosticInfo {
   friend auto operator<=>(const DiagnosticInfo&, const DiagnosticInfo&) = default;
 };
 
+// Ten thousand ranks must not need ten thousand times the memory: of what every process says differently, the
+// smallest few are kept. (The smallest, not the first: merging stays commutative.)
+inline constexpr size_t kMaxProcessesKept = 64;
+inline constexpr size_t kMaxDevicesKept = 64;
+inline constexpr size_t kMaxDiagnosticsKept = 256;
+
 struct Run {
   RunKey key;
-  std::vector<DeviceInfo> devices;
-  std::vector<ProcessInfo> process_list;  // at most kMaxProcessesKept, smallest first; `processes` counts all
+  std::vector<DeviceInfo> devices;        // at most kMaxDevicesKept, ascending, no two alike
+  std::vector<ProcessInfo> process_list;  // at most kMaxProcessesKept, ascending; `processes` counts all
   uint64_t processes = 0;
   std::set<uint32_t> ranks;
   int tier = 0;                             // worst of the processes'; rfinject.v1.Tier
@@ -147,8 +157,8 @@ struct Run {
   std::map<DiagnosticInfo, uint64_t> diagnostics;  // and how many processes said so
   std::map<std::string, uint64_t> drops;
   uint64_t unfinished = 0;  // processes whose trace has no End record
+  friend bool operator==(const Run&, const Run&) = default;
 };
-inline constexpr size_t kMaxProcessesKept = 64;
 
 struct Profile {
   std::map<std::string, MetricInfo> metrics;  // by name
@@ -157,6 +167,7 @@ struct Profile {
   // Adds `other`. Two metrics of one name must agree in unit and scale; a disagreement is an error text, and nothing
   // is added then.
   std::string Merge(Profile other);
+  friend bool operator==(const Profile&, const Profile&) = default;
 };
 
 }  // namespace rfinject::cli

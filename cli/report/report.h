@@ -52,7 +52,7 @@ Derived Derive(const Sums& sums);
 
 struct Row {
   // Those that the chosen `By` does not keep are empty. By::kLayer keeps model, layer; kPhase: model, phase;
-  // kOp: model, phase, op; kKernel: everything.
+  // kOp: model, phase, op. kKernel: everything. What is in no layer (model empty) is a row a phase, and says which.
   std::string model, phase, layer, op, kernel, signature;
   std::string class_name;  // of the layer
   uint64_t parameters = 0;
@@ -101,6 +101,10 @@ struct Report {
   Derived total_derived;
   std::vector<Row> rows;    // of the chosen By
   std::vector<Row> phases;  // always there: the By::kPhase rows
+  // By::kLayer only: `rows` split by phase (model, layer, phase), in the same order. The pictures show these, because
+  // a layer's forward and backward are different points.
+  std::vector<Row> layer_phases;
+  double shortest_launch_ns = 0;  // the shortest launch seen: what is near it is bound by launching; 0: unknown
   // Shares of GPU time.
   double attributed_share = 0;  // forward and backward launches that have a layer, of all forward and backward ones
   double counters_share = 0;    // time_with_counters / time

@@ -65,6 +65,7 @@ struct State {
   std::unordered_map<std::string, uint32_t> class_counts;  // models so far with this class name
   Ref weakref_callback;
   Ref tensor_class;
+  PolicyFacts policy;  // as last read
 };
 
 const PythonApi* g_python = nullptr;
@@ -80,7 +81,6 @@ bool g_activity_decided = false;  // false after a fork
 uint32_t g_primary_root = 0;      // its calls end the steps while no optimizer does
 bool g_batch_known = false;
 bool g_optimizer_exists = false;
-PolicyFacts g_policy;
 bool g_policy_known = false;
 
 // --- Reading modules.
@@ -558,8 +558,8 @@ bool SamePolicy(const PolicyFacts& a, const PolicyFacts& b) {
 
 void UpdatePolicy() {
   PolicyFacts policy = ReadPolicy();
-  if (g_policy_known && SamePolicy(policy, g_policy)) return;
-  g_policy = policy;
+  if (g_policy_known && SamePolicy(policy, g_state->policy)) return;
+  g_state->policy = policy;
   g_policy_known = true;
   RunFacts facts;
   facts.policy = policy;

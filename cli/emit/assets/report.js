@@ -1,0 +1,396 @@
+'use strict';
+// The page's behaviour. All numbers come from the JSON in #data; nothing is fetched. Work a frame is bounded: the table
+// holds the rows in view only, and a filter touches only the marks whose state changes.
+(() => {
+const $ = (id) => document.getElementById(id);
+const data = JSON.parse($('data').textContent);
+const count = data.report_of.length;
+const columns = data.columns;
+const byKey = Object.fromEntries(columns.map((c) => [c.key, c]));
+if (data.reports.length > 1) {
+  columns.unshift({key: 'gpu', title: 'GPU', kind: 'text', unit: '', words: data.reports.map((r) => r.gpu),
+                   values: data.report_of, totals: data.reports.map((r) => r.gpu)});
+}
+const raw = (c, i) => c.kind === 'text' ? c.words[c.values[i]] : c.values[i];
+
+// Characters that are invisible or turn the direction of the text around them are shown by their number.
+const visible = (s) => s.replace(
+    /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g,
+    (c) => '<U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0') + '>');
+
+// Numbers.
+const PREFIX = {'-12': 'p', '-9': 'n', '-6': 'µ', '-3': 'm', 0: '', 3: 'k', 6: 'M', 9: 'G', 12: 'T', 15: 'P', 18: 'E'};
+const digits = (v, n) => {
+  if (v === 0) return '0';
+  const size = Math.abs(v);
+  if (size < 1e-3) return v.toExponential(2);
+  return v.toFixed(Math.max(0, Math.min(6, n - 1 - Math.floor(Math.log10(size) + 1e-12))));
+};
+const group = (v) => String(v).replace(/\B(?=(\d{3})+$)/g, '\u202f');
+const exponent = (v) => v === 0 ? 0 : Math.max(-12, Math.min(18, 3 * Math.floor(Math.log10(Math.abs(v)) / 3 + 1e-9)));
+const scaled = (c, v, e) => digits(v * c.scale / 10 ** e, 4);
+// With its own prefix and unit, for the tooltip.
+const full = (c, v) => {
+  if (c.kind === 'text') return visible(v);
+  if (v === null) return 'infinite';
+  if (c.kind === 'count') return group(v);
+  if (c.kind === 'share') return digits(v * 100, 3) + ' %';
+  if (c.kind === 'plain') return digits(v, 4) + (c.unit ? ' ' + c.unit : '');
+  const e = exponent(v * c.scale);
+  return scaled(c, v, e) + ' ' + PREFIX[e] + c.unit;
+};
+// In the table all numbers of a column have one prefix, so that lengths compare.
+for (const c of columns) {
+  c.exponent = 0;
+  if (c.kind === 'unit') {
+    let most = 0;
+    for (const v of c.values) if (Math.abs(v) > most) most = Math.abs(v);
+    c.exponent = exponent(most * c.scale);
+  }
+  c.label = c.kind === 'unit' ? PREFIX[c.exponent] + c.unit : c.unit;
+}
+const cell = (c, v) => {
+  if (c.kind === 'text') return visible(v);
+  if (v === null) return '∞';
+  if (c.kind === 'count') return group(v);
+  if (v === 0 && !c.additive) return '';
+  return c.kind === 'share' ? digits(v * 100, 3) : c.kind === 'plain' ? digits(v, 4) : scaled(c, v, c.exponent);
+};
+
+// What is shown. Rank and share are over all rows, so the slider means the same whatever else is filtered; several runs
+// are ranked each for itself.
+const time = byKey.time_share ? byKey.time_share.values : new Array(count).fill(0);
+const phaseColumn = byKey.phase;
+const phaseOf = (i) => phaseColumn ? raw(phaseColumn, i) : '';
+const before = new Float64Array(count);  // share of the run's time in longer rows
+for (let r = 0; r < data.reports.length; r++) {
+  let sum = 0;
+  const own = [];
+  for (let i = 0; i < count; i++) if (data.report_of[i] === r) own.push(i);
+  for (const i of own.sort((a, b) => time[b] - time[a])) {
+    before[i] = sum;
+    sum += time[i];
+  }
+}
+const words = ['model', 'layer', 'op', 'kernel', 'class', 'signature'].map((k) => byKey[k]).filter(Boolean);
+let haystack = null;
+const state = {share: 100, phases: new Set(), search: '', sort: byKey.time_share || columns[0], down: true, chosen: -1,
+               hover: -1};
+const shown = new Uint8Array(count).fill(1);
+let order = [];
+
+// Marks.
+const pictures = data.pictures.map((p) => {
+  const svg = $(p.id);
+  const elements = new Array(count);
+  for (const e of svg.querySelectorAll('.m')) elements[e.dataset.i] = e;
+  const at = new Map(p.marks.map((m) => [m[0], m]));
+  const layer = document.createElementNS('http://www.w3.org/2000/svg', 'g');
+  svg.append(layer);
+  svg.tabIndex = 0;
+  svg.setAttribute('aria-label', svg.querySelector('title').textContent + '. Arrow keys go through the points.');
+  svg.querySelector('title').remove();  // a browser would show it as a tooltip over ours
+  svg.removeAttribute('aria-labelledby');
+  return {svg, elements, at, layer, kind: p.kind};
+});
+const onView = () => pictures.filter((p) => p.kind === (document.body.dataset.view || 'roofline'));
+const shape = (parent, name, attributes) => {
+  const e = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const k in attributes) e.setAttribute(k, attributes[k]);
+  parent.append(e);
+  return e;
+};
+const ring = (p, i, css) => {
+  const m = p.at.get(i);
+  if (!m) return;
+  if (m.length > 4) shape(p.layer, 'line', {class: 'focus line', x1: m[1], y1: m[2], x2: m[4], y2: m[5]});
+  shape(p.layer, 'circle', {class: css, cx: m[1], cy: m[2], r: m[3] * 1.15 + 3});
+};
+const drawRings = () => {
+  for (const p of pictures) {
+    p.layer.replaceChildren();
+    if (state.chosen >= 0) ring(p, state.chosen, 'chosen');
+    if (state.hover >= 0) ring(p, state.hover, 'focus');
+  }
+};
+
+// Table.
+const table = $('rows'), scroller = $('scroller'), body = table.tBodies[0];
+const ROW = 25;
+const tableColumns = columns.filter((c) => c.key !== 'model' || c.words.length > 1)
+                         .sort((a, b) => (b.key === 'layer') - (a.key === 'layer'));
+const headRow = table.tHead.insertRow();
+for (const c of tableColumns) {
+  const th = document.createElement('th');
+  th.scope = 'col';
+  if (c.kind !== 'text') th.className = 'num';
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.append(c.title);
+  if (c.label) {
+    const small = document.createElement('small');
+    small.textContent = c.label;
+    button.append(small);
+  }
+  button.onclick = () => {
+    state.down = state.sort === c ? !state.down : c.kind !== 'text';
+    state.sort = c;
+    sortRows();
+    scroller.scrollTop = 0;
+    drawTable(true);
+  };
+  c.th = th;
+  th.append(button);
+  headRow.append(th);
+}
+const fillRow = (tr, value) => {
+  for (const c of tableColumns) {
+    const td = tr.insertCell();
+    if (c.kind !== 'text') td.className = 'num';
+    td.textContent = value(c);
+    if (c.kind === 'text' && td.textContent.length > 30) td.title = td.textContent;
+  }
+};
+let drawn = '';
+const drawTable = (always) => {
+  const from = Math.max(0, Math.floor(scroller.scrollTop / ROW) - 8);
+  const to = Math.min(order.length, from + Math.ceil(scroller.clientHeight / ROW) + 16);
+  if (!always && drawn === from + ' ' + to) return;
+  drawn = from + ' ' + to;
+  const rows = document.createDocumentFragment();
+  const gap = (n) => {
+    const tr = document.createElement('tr');
+    tr.className = 'gap';
+    tr.ariaHidden = 'true';
+    const td = tr.insertCell();
+    td.colSpan = tableColumns.length;
+    td.style.height = n * ROW + 'px';
+    rows.append(tr);
+  };
+  gap(from);
+  for (let k = from; k < to; k++) {
+    const i = order[k];
+    const tr = document.createElement('tr');
+    tr.dataset.i = i;
+    tr.ariaRowIndex = k + 2;
+    if (i === state.chosen) tr.className = 'selected';
+    fillRow(tr, (c) => cell(c, raw(c, i)));
+    rows.append(tr);
+  }
+  gap(order.length - to);
+  body.replaceChildren(rows);
+};
+const sortRows = () => {
+  const c = state.sort, sign = state.down ? -1 : 1;
+  const text = c.kind === 'text' ? c.words.map((w, i) => [w, i]).sort((a, b) => a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0) : null;
+  let rank = c.values;
+  if (text) {  // compare words once, not once a row
+    const place = new Array(text.length);
+    text.forEach(([, i], k) => place[i] = k);
+    rank = c.values.map((v) => place[v]);
+  }
+  const of = (i) => rank[i] === null ? Infinity : rank[i];
+  order.sort((a, b) => sign * (of(a) - of(b)) || a - b);
+  for (const other of tableColumns) other.th.ariaSort = other === c ? (state.down ? 'descending' : 'ascending') : 'none';
+};
+const drawTotals = () => {
+  const foot = table.tFoot;
+  foot.replaceChildren();
+  const sums = new Map(tableColumns.filter((c) => c.additive).map((c) => [c, 0]));
+  for (const [c] of sums) {
+    let sum = 0;
+    for (const i of order) sum += c.values[i];
+    sums.set(c, sum);
+  }
+  const runs = data.reports.length;
+  fillRow(foot.insertRow(), (c) => c === tableColumns[0] ? 'Shown: ' + group(order.length) + (order.length === 1 ? ' row' : ' rows')
+    : sums.has(c) && !(runs > 1 && c.kind === 'share') ? cell(c, sums.get(c)) : '');
+  data.reports.forEach((r, k) => fillRow(foot.insertRow(), (c) => c === tableColumns[0] ? 'All' + (runs > 1 ? ' of ' + visible(r.gpu) : '')
+    : cell(c, c.totals[k])));
+  [...foot.rows].forEach((tr, k) => tr.style.setProperty('--below', foot.rows.length - 1 - k));
+};
+
+// Filters.
+const apply = () => {
+  const limit = state.share >= 100 ? Infinity : state.share / 100;
+  const needle = state.search.toLowerCase();
+  if (needle && !haystack) {
+    haystack = Array.from({length: count}, (_, i) => words.map((c) => raw(c, i)).join('\n').toLowerCase());
+  }
+  order = [];
+  let sum = 0;
+  for (let i = 0; i < count; i++) {
+    const on = before[i] < limit && state.phases.has(phaseOf(i)) && (!needle || haystack[i].includes(needle)) ? 1 : 0;
+    if (on) {
+      order.push(i);
+      sum += time[i];
+    }
+    if (on === shown[i]) continue;
+    shown[i] = on;
+    for (const p of pictures) if (p.elements[i]) p.elements[i].classList.toggle('off', !on);
+  }
+  if (state.hover >= 0 && !shown[state.hover]) hide();
+  sortRows();
+  drawTable(true);
+  drawTotals();
+  $('share-text').textContent = state.share + ' %';
+  $('shown').textContent = group(order.length) + ' of ' + group(count) + ' rows, ' +
+    digits(100 * sum / Math.max(1, data.reports.length), 3) + ' % of GPU time';
+  table.ariaRowCount = order.length + 1;
+};
+let pending = false;
+const later = () => {  // at most one pass a frame, however fast the slider moves
+  if (pending) return;
+  pending = true;
+  requestAnimationFrame(() => { pending = false; apply(); });
+};
+
+// Tooltip.
+const tip = $('tip');
+const nameOf = (i) => visible(['kernel', 'op', 'layer', 'model'].map((k) => byKey[k] && raw(byKey[k], i)).find(Boolean) || '(no layer)');
+const show = (i, x, y) => {
+  if (state.hover !== i) {
+    state.hover = i;
+    const table = document.createElement('table');
+    for (const c of columns) {
+      const v = raw(c, i);
+      if (v === '' || v === 0) continue;
+      const tr = table.insertRow();
+      tr.dataset.key = c.key;
+      tr.insertCell().textContent = c.title;
+      tr.insertCell().textContent = full(c, v);
+    }
+    const b = document.createElement('b');
+    const layer = byKey.layer && raw(byKey.layer, i);
+    b.textContent = visible(layer || nameOf(i)) + (phaseOf(i) ? ', ' + phaseOf(i) : '');
+    tip.replaceChildren(b, table);
+    tip.hidden = false;
+    drawRings();
+  }
+  const w = tip.offsetWidth, h = tip.offsetHeight;
+  tip.style.left = Math.max(4, x + 18 + w < innerWidth ? x + 18 : x - w - 18) + 'px';
+  tip.style.top = Math.max(4, Math.min(y + 14, innerHeight - h - 6)) + 'px';
+};
+const hide = () => {
+  if (state.hover < 0) return;
+  state.hover = -1;
+  tip.hidden = true;
+  drawRings();
+};
+const choose = (i, scroll) => {
+  state.chosen = state.chosen === i ? -1 : i;
+  drawRings();
+  if (scroll && state.chosen >= 0) {
+    const k = order.indexOf(i);
+    if (k >= 0) scroller.scrollTop = Math.max(0, k * ROW - scroller.clientHeight / 2 + 2 * ROW);
+  }
+  drawTable(true);
+};
+// The mark under the pointer, the smallest where several overlap, or the nearest one within reach.
+const nearest = (p, event) => {
+  const matrix = p.svg.getScreenCTM();
+  const x = (event.clientX - matrix.e) / matrix.a, y = (event.clientY - matrix.f) / matrix.d;
+  let best = -1, least = 9 / matrix.a;
+  for (const m of p.at.values()) {
+    if (!shown[m[0]]) continue;
+    const d = Math.hypot(m[1] - x, m[2] - y) - m[3];
+    const score = d <= 0 ? -1e6 + m[3] * 100 + d : d;
+    if (score < least) {
+      least = score;
+      best = m[0];
+    }
+  }
+  return best;
+};
+const toScreen = (p, i) => {
+  const matrix = p.svg.getScreenCTM(), m = p.at.get(i);
+  return [m[1] * matrix.a + matrix.e, m[2] * matrix.d + matrix.f];
+};
+for (const p of pictures) {
+  p.svg.addEventListener('pointermove', (event) => {
+    const i = nearest(p, event);
+    if (i < 0) hide(); else show(i, event.clientX, event.clientY);
+  });
+  p.svg.addEventListener('pointerleave', hide);
+  p.svg.addEventListener('blur', hide);
+  p.svg.addEventListener('click', (event) => {
+    const i = nearest(p, event);
+    if (i >= 0) choose(i, true);
+  });
+  // By keyboard: the arrows go through the shown points from the longest to the shortest.
+  p.svg.addEventListener('keydown', (event) => {
+    const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
+    if (step) {
+      const list = [...p.at.keys()].filter((i) => shown[i]).sort((a, b) => time[b] - time[a]);
+      if (list.length === 0) return;
+      const now = list.indexOf(state.hover);
+      const i = list[now < 0 ? 0 : Math.max(0, Math.min(list.length - 1, now + step))];
+      show(i, ...toScreen(p, i));
+      $('live').textContent = tip.textContent;
+    } else if (event.key === 'Enter' && state.hover >= 0) {
+      choose(state.hover, true);
+    } else if (event.key === 'Escape') {
+      hide();
+      if (state.chosen >= 0) choose(state.chosen);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  });
+}
+
+body.addEventListener('click', (event) => {
+  const tr = event.target.closest('tr[data-i]');
+  if (tr) choose(+tr.dataset.i, false);
+});
+body.addEventListener('pointerover', (event) => {
+  const tr = event.target.closest('tr[data-i]');
+  state.hover = tr ? +tr.dataset.i : -1;
+  tip.hidden = true;
+  drawRings();
+});
+body.addEventListener('pointerleave', hide);
+scroller.addEventListener('scroll', () => drawTable(false), {passive: true});
+addEventListener('resize', () => drawTable(true));
+
+$('share').oninput = () => { state.share = +$('share').value; later(); };
+$('search').oninput = () => { state.search = $('search').value.trim(); later(); };
+const names = phaseColumn ? phaseColumn.words : [''];
+state.phases = new Set(names);
+const ORDER = ['forward', 'recompute', 'backward', 'optimizer', 'communication', 'data', 'other', ''];
+for (const name of phaseColumn ? [...names].sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b)) : []) {
+  const label = document.createElement('label'), box = document.createElement('input');
+  box.type = 'checkbox';
+  box.checked = true;
+  box.onchange = () => {
+    if (box.checked) state.phases.add(name); else state.phases.delete(name);
+    later();
+  };
+  label.append(box, name || 'no phase');
+  $('phases').append(label);
+}
+for (const button of document.querySelectorAll('[data-view]:not(body)')) {
+  button.onclick = () => {
+    document.body.dataset.view = button.dataset.view;
+    for (const b of document.querySelectorAll('button[data-view]')) b.ariaPressed = String(b === button);
+    hide();
+  };
+}
+const dark = () => (document.documentElement.dataset.theme ||
+                    (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')) === 'dark';
+const nameTheme = () => { $('theme').textContent = dark() ? 'Light' : 'Dark'; };
+$('theme').onclick = () => { document.documentElement.dataset.theme = dark() ? 'light' : 'dark'; nameTheme(); };
+nameTheme();
+$('csv').onclick = () => {
+  const quote = (s) => /[",\r\n]/.test(s) ? '"' + s.replaceAll('"', '""') + '"' : s;
+  const lines = [columns.map((c) => c.key).join(',')];
+  for (const i of order) lines.push(columns.map((c) => raw(c, i)).map((v) => v === null ? 'inf' : quote(String(v))).join(','));
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([lines.join('\n') + '\n'], {type: 'text/csv'}));
+  link.download = 'rfinject.csv';
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+};
+state.share = +$('share').value;
+apply();
+})();

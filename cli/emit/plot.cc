@@ -1,0 +1,1153 @@
+#include "cli/emit/plot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numbers>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "cli/emit/markup.h"
+#include "cli/report/units.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr double kSmallText = 10, kText = 11, kLabelText = 11, kTitleText = 17;
+constexpr size_t kTopLabels = 8;
+constexpr double kWholeRadius = 46;   // of a mark that takes all of the GPU time
+constexpr double kLeastRadius = 2.2;  // smaller ones could not be seen
+constexpr double kAboveRoof = 1.03;   // R001's tolerance
+constexpr double kLeftmostOi = 1e-2;
+constexpr int kTimeDecades = 5;
+constexpr int kGutterLow = -1, kGutterHigh = 2;  // percent of the bandwidth roof: 0.1 % to 100 %
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+struct ShadePair {
+  const char* light;
+  const char* dark;
+};
+// By Precision. Each has a contrast of at least 3:1 against its ground.
+constexpr ShadePair kPrecisionShades[kPrecisionCount] = {
+    {"#7a6a00", "#f0e442"},  // FP64
+    {"#0067a5", "#5ab4f0"},  // FP32
+    {"#00838f", "#6fe0e8"},  // FP16 scalar
+    {"#c8500a", "#ff9d4d"},  // TF32 tensor
+    {"#007f5c", "#2fd6a3"},  // FP16 tensor
+    {"#a8457f", "#ee9fcb"},  // BF16 tensor
+    {"#8a5a2b", "#d2a06d"},  // FP8 tensor
+    {"#5b4fb5", "#b3a8ff"},  // FP64 tensor
+};
+constexpr ShadePair kNoFlopShade = {"#5f6b76", "#aab4be"};
+
+double Flop(const FlopByPrecision& flop) {
+  double sum = 0;
+  for (const double f : flop) sum += f;
+  return sum;
+}
+
+double MemoryRoof(const Report& report) {
+  if (report.machine.dram_bytes_per_s > 0) return report.machine.dram_bytes_per_s;
+  double best = 0;
+  for (const RoofLine& roof : report.roofs) {
+    if (roof.level == "DRAM") best = std::max(best, roof.bytes_per_s);
+  }
+  return best;
+}
+
+int PhaseOf(const Row& row) {
+  for (size_t i = 0; i < kPhaseNames.size(); ++i) {
+    if (row.phase == kPhaseNames[i]) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+int DecadeBelow(double value) { return static_cast<int>(std::floor(std::log10(value) + 1e-9)); }
+int DecadeAbove(double value) { return static_cast<int>(std::ceil(std::log10(value) - 1e-9)); }
+
+double StepNs(const Report& report, double sum_ns) {
+  return report.steps > 0 ? sum_ns / static_cast<double>(report.steps) : sum_ns;
+}
+
+double RadiusOf(double share) {
+  return std::max(kLeastRadius, kWholeRadius * std::sqrt(std::clamp(share, 0.0, 1.0)));
+}
+
+Box TextBox(std::string_view text, Point at, Anchor anchor, double size) {
+  const double width = TextWidth(text) * size;
+  const double left = anchor == Anchor::kStart ? at.x : anchor == Anchor::kEnd ? at.x - width : at.x - width / 2;
+  return {left, at.y - size * 0.85, width, size * 1.1};
+}
+
+Text MakeText(std::string css, std::string text, Point at, Anchor anchor, double size) {
+  Text made{std::move(css), std::move(text), at, anchor, size, 0, {}};
+  made.box = TextBox(made.text, at, anchor, size);
+  return made;
+}
+
+bool Inside(const Box& inner, const Box& outer) {
+  return inner.x >= outer.x && inner.y >= outer.y && inner.right() <= outer.right() &&
+         inner.bottom() <= outer.bottom();
+}
+
+// Places labels one after the other; what was placed before is never covered.
+class Labels {
+ public:
+  explicit Labels(Box bounds) : bounds_(bounds) {}
+  void Block(const Box& box) { hard_.push_back(box); }
+  // Blocks boxes along a line; only kept free as long as there is another place.
+  void BlockLine(Point from, Point to, double thickness) {
+    const double length = std::hypot(to.x - from.x, to.y - from.y);
+    const int pieces = std::max(1, static_cast<int>(length / 8));
+    const bool straight = from.x == to.x || from.y == to.y;
+    for (int i = 0; i < (straight ? 1 : pieces); ++i) {
+      const double a = straight ? 0 : static_cast<double>(i) / pieces;
+      const double b = straight ? 1 : static_cast<double>(i + 1) / pieces;
+      const Point p{from.x + (to.x - from.x) * a, from.y + (to.y - from.y) * a};
+      const Point q{from.x + (to.x - from.x) * b, from.y + (to.y - from.y) * b};
+      soft_.push_back({std::min(p.x, q.x) - thickness / 2, std::min(p.y, q.y) - thickness / 2,
+                       std::fabs(q.x - p.x) + thickness, std::fabs(q.y - p.y) + thickness});
+    }
+  }
+  bool Free(const Box& box, bool with_soft) const {
+    if (!Inside(box, bounds_)) return false;
+    const auto hits = [&](const Box& other) { return Overlap(box, other); };
+    return std::none_of(hard_.begin(), hard_.end(), hits) &&
+           (!with_soft || std::none_of(soft_.begin(), soft_.end(), hits));
+  }
+  // The first free candidate, those that cover no line before those that do; nullptr when there is none.
+  const Text* Place(std::span<const Text> candidates) {
+    for (const bool with_soft : {true, false}) {
+      for (const Text& candidate : candidates) {
+        Box padded = candidate.box;
+        padded.x -= 2, padded.width += 4, padded.y -= 1, padded.height += 2;
+        if (!Free(padded, with_soft)) continue;
+        hard_.push_back(padded);
+        return &candidate;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  Box bounds_;
+  std::vector<Box> hard_, soft_;
+};
+
+// Candidate places for a label around a mark, near ones first.
+std::vector<Text> Around(const std::string& css, const std::string& text, Point at, double radius, double size) {
+  std::vector<Text> candidates;
+  for (const double away : {3.0, 12.0, 24.0, 40.0, 60.0, 84.0}) {
+    const double d = radius + away;
+    const double diagonal = d * std::numbers::sqrt2 / 2;
+    candidates.push_back(MakeText(css, text, {at.x + d, at.y + size * 0.35}, Anchor::kStart, size));
+    candidates.push_back(MakeText(css, text, {at.x - d, at.y + size * 0.35}, Anchor::kEnd, size));
+    candidates.push_back(MakeText(css, text, {at.x, at.y + d + size * 0.85}, Anchor::kMiddle, size));
+    candidates.push_back(MakeText(css, text, {at.x, at.y - d - size * 0.25}, Anchor::kMiddle, size));
+    for (const double sx : {1.0, -1.0}) {
+      for (const double sy : {1.0, -1.0}) {
+        candidates.push_back(MakeText(css, text, {at.x + sx * diagonal, at.y + sy * diagonal + size * 0.35},
+                                      sx > 0 ? Anchor::kStart : Anchor::kEnd, size));
+      }
+    }
+  }
+  return candidates;
+}
+
+// "10 G": the label of a decade.
+std::string DecadeText(int exponent) {
+  constexpr const char* kPrefixes[] = {"", " k", " M", " G", " T", " P", " E"};
+  const int step = std::clamp(exponent >= 0 ? exponent / 3 : 0, 0, 6);
+  return Coordinate(std::pow(10.0, exponent - 3 * step)) + kPrefixes[step];
+}
+
+std::string OiText(int exponent) {
+  if (exponent < 0) return "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + "1";
+  return Grouped(static_cast<uint64_t>(std::pow(10.0, exponent) + 0.5));
+}
+
+// Of 10^exponent ns.
+std::string TimeText(int exponent) {
+  if (exponent < 0) return OiText(exponent) + " ns";
+  constexpr const char* kUnits[] = {" ns", " us", " ms", " s"};
+  const int step = std::min(exponent / 3, 3);
+  return Grouped(static_cast<uint64_t>(std::pow(10.0, exponent - 3 * step) + 0.5)) + kUnits[step];
+}
+
+// What both pictures have: the title, the badge in the plot's corner, the legend.
+void AddTitle(const Report& report, std::string_view picture, Picture* out) {
+  const double width = out->size.width;
+  const std::string source = SourceTitle(report);
+  std::string title = ReportTitle(report);
+  while (TextWidth(title) * kTitleText > width - 24 && title.size() > 12) {
+    title = ElideMiddle(title, title.size() / 2 > 40 ? 40 : title.size() * 3 / 4);
+  }
+  out->texts.push_back(MakeText("ti", title, {12, 24}, Anchor::kStart, kTitleText));
+  // The subtitle in as many lines as it needs, at most two.
+  const std::string subtitle = std::string(picture) + " · " + ReportSubtitle(report);
+  std::vector<std::string> lines(1);
+  for (size_t from = 0; from < subtitle.size();) {
+    size_t to = subtitle.find(" · ", from);
+    to = to == std::string::npos ? subtitle.size() : to;
+    const std::string part = subtitle.substr(from, to - from);
+    const std::string longer = lines.back().empty() ? part : lines.back() + " · " + part;
+    if (!lines.back().empty() && TextWidth(longer) * kText > width - 24) {
+      lines.push_back(part);
+    } else {
+      lines.back() = longer;
+    }
+    from = to == subtitle.size() ? to : to + std::string_view(" · ").size();
+  }
+  for (size_t i = 0; i < std::min<size_t>(lines.size(), 2); ++i) {
+    const size_t most = static_cast<size_t>((width - 24) / (0.6 * kText));
+    out->texts.push_back(
+        MakeText("mu", ElideMiddle(lines[i], most), {12, 42 + 15 * static_cast<double>(i)}, Anchor::kStart, kText));
+  }
+  // In the lower right corner, where work of high intensity that runs slowly would be: usually empty, and inside the
+  // frame, so that it stays when somebody cuts the picture out.
+  const size_t space = source.find(' ');
+  const double right = out->plot.right() - 10, bottom = out->plot.bottom();
+  out->texts.push_back(MakeText("so", source.substr(0, space), {right, bottom - 26}, Anchor::kEnd, 25));
+  if (space != std::string::npos) {
+    out->texts.push_back(MakeText("so2", source.substr(space + 1), {right, bottom - 11}, Anchor::kEnd, 12));
+  }
+}
+
+struct LegendItem {
+  std::string symbol_css;  // of a mark
+  std::string line_css;    // of a line
+  int phase = -1;
+  double radius = 5;
+  std::string text;
+};
+
+// Flows the items over lines of the strip below the plot and returns how many lines that takes.
+int AddLegend(const std::vector<LegendItem>& items, double top, Picture* out) {
+  double x = 12;
+  int line = 0;
+  for (const LegendItem& item : items) {
+    const double symbol =
+        item.line_css.empty() ? (item.symbol_css.empty() ? 0 : std::max(10.0, 2 * item.radius)) : 24;
+    const double width = symbol + 5 + TextWidth(item.text) * kSmallText + 16;
+    if (x > 12 && x + width > out->size.width - 4) {
+      x = 12;
+      ++line;
+    }
+    const double y = top + line * 17;
+    if (!item.line_css.empty()) {
+      out->lines.push_back({item.line_css, {{x, y - 3.5}, {x + symbol, y - 3.5}}});
+    } else if (!item.symbol_css.empty()) {
+      out->symbols.push_back({item.symbol_css, item.phase, {x + symbol / 2, y - 3.5}, item.radius});
+    }
+    const double text_x = symbol > 0 ? x + symbol + 5 : x;
+    out->texts.push_back(MakeText("mu", item.text, {text_x, y}, Anchor::kStart, kSmallText));
+    x += width;
+  }
+  return line + 1;
+}
+
+std::vector<LegendItem> MarkLegend(std::span<const Row> rows) {
+  std::set<int> phases, precisions;
+  for (const Row& row : rows) {
+    phases.insert(PhaseOf(row));
+    precisions.insert(DominantPrecision(row.sums.flop));
+  }
+  std::vector<LegendItem> items;
+  for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kRecompute, Phase::kOptimizer, Phase::kData,
+                            Phase::kCommunication, Phase::kOther}) {
+    if (phases.contains(static_cast<int>(phase))) {
+      items.push_back(
+          {"sy sy0", "", static_cast<int>(phase), 5, std::string(kPhaseNames[static_cast<size_t>(phase)])});
+    }
+  }
+  for (size_t p = 0; p < kPrecisionCount; ++p) {
+    if (precisions.contains(static_cast<int>(p))) {
+      items.push_back({"sy p" + std::to_string(p), "", -1, 5, "most FLOP in " + std::string(kPrecisionTitles[p])});
+    }
+  }
+  if (precisions.contains(-1)) items.push_back({"sy pn", "", -1, 5, "no FLOP"});
+  items.push_back({"sy sy0", "", -1, RadiusOf(0.01), "1 %"});
+  items.push_back({"sy sy0", "", -1, RadiusOf(0.05), "5 % of GPU time (area)"});
+  return items;
+}
+
+// Estimates from the items how many lines the legend will take, before the plot's height is known.
+int LegendLines(const std::vector<LegendItem>& items, double width) {
+  Picture scratch;
+  scratch.size.width = width;
+  return AddLegend(items, 0, &scratch);
+}
+
+std::vector<size_t> ByTime(std::span<const Row> rows) {
+  std::vector<size_t> order(rows.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return rows[a].sums.time_ns > rows[b].sums.time_ns; });
+  return order;
+}
+
+// Gutter lanes: one for each phase that has rows without FLOP.
+std::vector<int> GutterPhases(std::span<const Row> rows) {
+  std::vector<int> lanes;
+  for (const int phase : {1, 2, 6, 3, 4, 5, 0, -1}) {
+    for (const Row& row : rows) {
+      if (PhaseOf(row) == phase && Flop(row.sums.flop) <= 0) {
+        lanes.push_back(phase);
+        break;
+      }
+    }
+  }
+  return lanes;
+}
+
+double LaneX(const Box& gutter, const std::vector<int>& lanes, int phase) {
+  const auto found = std::find(lanes.begin(), lanes.end(), phase);
+  const double lane = static_cast<double>(found - lanes.begin());
+  return gutter.x + gutter.width * (lane + 0.5) / static_cast<double>(std::max<size_t>(lanes.size(), 1));
+}
+
+// Clamps to `box` and says whether that moved the point.
+bool ClampTo(const Box& box, Point* at) {
+  const Point before = *at;
+  at->x = std::clamp(at->x, box.x, box.right());
+  at->y = std::clamp(at->y, box.y, box.bottom());
+  return std::fabs(at->x - before.x) > 0.5 || std::fabs(at->y - before.y) > 0.5;
+}
+
+void AddDecadeGrid(const Frames&, const Decades& x, const Decades& y, Picture* out) {
+  const Box& plot = out->plot;
+  for (int e = x.low; e <= x.high; ++e) {
+    for (int m = 1; m < 10 && (m == 1 || e < x.high); ++m) {
+      const double at = LogPosition(x, m * std::pow(10.0, e), plot.x, plot.right());
+      if (m == 1) {
+        out->lines.push_back({"gr", {{at, plot.y}, {at, plot.bottom()}}});
+      } else {
+        out->lines.push_back({"tk", {{at, plot.bottom() - 3}, {at, plot.bottom()}}});
+      }
+    }
+  }
+  for (int e = y.low; e <= y.high; ++e) {
+    for (int m = 1; m < 10 && (m == 1 || e < y.high); ++m) {
+      const double at = LogPosition(y, m * std::pow(10.0, e), plot.bottom(), plot.y);
+      if (m == 1) {
+        out->lines.push_back({"gr", {{plot.x, at}, {plot.right(), at}}});
+      } else {
+        out->lines.push_back({"tk", {{plot.x, at}, {plot.x + 3, at}}});
+      }
+    }
+  }
+}
+
+void AddFrame(const Box& box, Picture* out) {
+  out->lines.push_back(
+      {"fr",
+       {{box.x, box.y}, {box.right(), box.y}, {box.right(), box.bottom()}, {box.x, box.bottom()}, {box.x, box.y}}});
+}
+
+std::string LineKindCss(const RoofLine& roof) {
+  if (roof.kind == "measured clock") return " dash";
+  if (roof.kind == "empirical") return " dot";
+  return "";
+}
+
+// Roofs that are drawn on top of each other get one label: "FP16 tensor, BF16 tensor, 312 TFLOP/s".
+struct RoofLabel {
+  std::string text;
+  const RoofLine* roof = nullptr;
+  bool used = false;
+};
+std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
+  std::vector<RoofLabel> labels;
+  for (const RoofLine& roof : roofs) {
+    // Levels below DRAM repeat the same peaks.
+    const bool drawn_before = std::any_of(labels.begin(), labels.end(), [&](const RoofLabel& other) {
+      return other.roof->precision == roof.precision && other.roof->label == roof.label &&
+             other.roof->kind == roof.kind;
+    });
+    if (drawn_before) continue;
+    const auto same = std::find_if(labels.begin(), labels.end(), [&](const RoofLabel& other) {
+      return other.roof->kind == roof.kind &&
+             std::fabs(other.roof->peak_flop_per_s - roof.peak_flop_per_s) <= 0.005 * roof.peak_flop_per_s;
+    });
+    const size_t comma = roof.label.rfind(", ");
+    if (same == labels.end()) {
+      labels.push_back({roof.label, &roof, roof.used});
+      continue;
+    }
+    const std::string name = roof.label.substr(0, comma);
+    const size_t other_comma = same->text.rfind(", ");
+    same->text = other_comma == std::string::npos
+                     ? same->text + ", " + name
+                     : same->text.substr(0, other_comma) + ", " + name + same->text.substr(other_comma);
+    if (roof.used && !same->used) same->roof = &roof;
+    same->used |= roof.used;
+  }
+  for (RoofLabel& label : labels) {
+    if (label.roof->kind != "datasheet" && !label.roof->kind.empty()) label.text += " (" + label.roof->kind + ")";
+  }
+  return labels;
+}
+
+std::string MarkLabel(const Row& row, By by, std::string_view fact) {
+  std::string name = ElideMiddle(RowName(row, by), 30);
+  if (by != By::kPhase && !row.phase.empty()) {
+    name += row.phase == "forward" ? " fwd" : row.phase == "backward" ? " bwd" : " " + row.phase;
+  }
+  return fact.empty() ? name : name + " · " + std::string(fact);
+}
+
+std::string MarkTitle(const Report& report, const Row& row) {
+  const Derived& d = row.derived;
+  std::string text = MarkLabel(row, report.by, "");
+  text += "\n" + Duration(StepNs(report, row.sums.time_ns)) + " a step, " + Percent(row.time_share) + " of GPU time";
+  if (Flop(row.sums.flop) > 0) {
+    text += "\n" + WithPrefix(d.performance_flop_per_s, "FLOP/s") + " at " + Plain(d.oi_flop_per_byte) + " FLOP/byte";
+    if (d.attainable_flop_per_s > 0) {
+      text += "\n" + Percent(d.attainable_share) + " of attainable " + WithPrefix(d.attainable_flop_per_s, "FLOP/s") +
+              ", " + (d.memory_bound ? "memory" : "compute") + "-bound";
+    }
+  } else {
+    text += "\nno FLOP";
+  }
+  if (row.sums.dram_bytes > 0) text += "\n" + WithPrefix(d.bandwidth_bytes_per_s, "B/s") + " from and to DRAM";
+  return text;
+}
+
+void SortAndLabel(const Report& report, std::span<const Row> rows, bool time_view, Labels* labels, Picture* out) {
+  std::stable_sort(out->marks.begin(), out->marks.end(),
+                   [](const Mark& a, const Mark& b) { return a.radius > b.radius; });
+  const size_t top = std::min(out->marks.size(), kTopLabels);
+  for (size_t i = 0; i < top; ++i) {
+    const Mark& mark = out->marks[i];
+    if (mark.in_gutter) continue;
+    labels->Block({mark.at.x - mark.radius, mark.at.y - mark.radius, 2 * mark.radius, 2 * mark.radius});
+  }
+  for (size_t i = 0; i < top; ++i) {
+    const Mark& mark = out->marks[i];
+    const Row& row = rows[mark.row];
+    if (mark.in_gutter || row.time_share < 0.002) continue;
+    std::string fact;
+    if (time_view) {
+      fact = Duration(StepNs(report, row.sums.time_ns));
+    } else if (row.derived.attainable_flop_per_s > 0) {
+      fact = Percent(row.derived.attainable_share);
+    }
+    if (mark.above_roof) fact += " R001";
+    const auto candidates =
+        Around(mark.above_roof ? "la bad" : "la", MarkLabel(row, report.by, fact), mark.at, mark.radius, kLabelText);
+    const Text* placed = labels->Place(candidates);
+    if (placed == nullptr) continue;  // it is in the table and in the tooltip
+    const Point near{std::clamp(mark.at.x, placed->box.x, placed->box.right()),
+                     std::clamp(mark.at.y, placed->box.y, placed->box.bottom())};
+    const double distance = std::hypot(near.x - mark.at.x, near.y - mark.at.y);
+    if (distance > mark.radius + 8) {
+      const double t = mark.radius / distance;
+      out->lines.push_back(
+          {"le", {{mark.at.x + (near.x - mark.at.x) * t, mark.at.y + (near.y - mark.at.y) * t}, near}});
+    }
+    if (mark.has_target && !mark.clipped) {
+      const double gap = std::hypot(mark.target.x - mark.at.x, mark.target.y - mark.at.y);
+      if (gap > mark.radius + 3) {
+        const double t = mark.radius / gap;
+        out->lines.push_back(
+            {"dr",
+             {{mark.at.x + (mark.target.x - mark.at.x) * t, mark.at.y + (mark.target.y - mark.at.y) * t},
+              mark.target}});
+        if (!time_view) {
+          out->lines.push_back({"dc", {{mark.target.x - 4, mark.target.y}, {mark.target.x + 4, mark.target.y}}});
+        }
+      }
+    }
+    out->texts.push_back(*placed);
+  }
+}
+
+}  // namespace
+
+bool Overlap(const Box& a, const Box& b) {
+  return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
+}
+
+double LogPosition(const Decades& axis, double value, double at_low, double at_high) {
+  return at_low + (std::log10(value) - axis.low) / (axis.high - axis.low) * (at_high - at_low);
+}
+
+std::span<const Row> PictureRows(const Report& report) {
+  if (report.by == By::kLayer && !report.layer_phases.empty()) return report.layer_phases;
+  return report.rows;
+}
+
+int DominantPrecision(const FlopByPrecision& flop) {
+  int best = -1;
+  for (size_t p = 0; p < kPrecisionCount; ++p) {
+    if (flop[p] > 0 && (best < 0 || flop[p] > flop[static_cast<size_t>(best)])) best = static_cast<int>(p);
+  }
+  return best;
+}
+
+std::string RowName(const Row& row, By by) {
+  switch (by) {
+    case By::kModel:
+      break;
+    case By::kPhase:
+      return row.phase.empty() ? "(no phase)" : row.phase;
+    case By::kOp:
+      return row.op.empty() ? "(no operator)" : row.op;
+    case By::kKernel:
+      if (!row.layer.empty() && !row.kernel.empty()) return row.layer + ": " + row.kernel;
+      if (!row.kernel.empty()) return row.kernel;
+      break;
+    case By::kLayer:
+      break;
+  }
+  if (by != By::kModel && !row.layer.empty()) return row.layer;
+  return row.model.empty() ? "(no layer)" : row.model;
+}
+
+std::string ReportTitle(const Report& report) {
+  std::string title;
+  for (const std::string& model : report.run.models) title += (title.empty() ? "" : " + ") + model;
+  if (title.empty()) title = "no model";
+  const std::string& device = report.device_name.empty() ? report.run.gpu : report.device_name;
+  return device.empty() ? title : title + " on " + device;
+}
+
+std::string SourceTitle(const Report& report) {
+  switch (report.run.source) {
+    case SourceKind::kMeasured:
+      return "MEASURED by hardware counters";
+    case SourceKind::kEstimated:
+      return "ESTIMATED from tensor shapes";
+    case SourceKind::kImported:
+      return "IMPORTED from another tool";
+    case SourceKind::kNone:
+    case SourceKind::kUnspecified:
+      break;
+  }
+  return "NOT MEASURED: no counters";
+}
+
+std::string ReportSubtitle(const Report& report) {
+  std::vector<std::string> facts;
+  if (report.run.batch_size > 0) facts.push_back("batch " + Grouped(report.run.batch_size));
+  const PolicyInfo& policy = report.run.policy;
+  const auto on_off = [](uint32_t state) { return state == 2 ? "on" : "off"; };
+  std::string tf32;
+  if (policy.cudnn_tf32 != 0) tf32 += std::string("convolution ") + on_off(policy.cudnn_tf32);
+  if (policy.matmul_tf32 != 0) tf32 += std::string(tf32.empty() ? "" : ", ") + "matmul " + on_off(policy.matmul_tf32);
+  if (!tf32.empty()) facts.push_back("TF32: " + tf32);
+  if (!policy.autocast_dtype.empty()) facts.push_back("autocast " + policy.autocast_dtype);
+  if (report.steps > 0) facts.push_back(Grouped(report.steps) + (report.steps == 1 ? " step" : " steps"));
+  if (report.process_count > 1) facts.push_back(Grouped(report.process_count) + " processes");
+  std::set<std::string> torch, rfinject, cuda;
+  for (const ProcessInfo& process : report.processes) {
+    if (!process.torch_version.empty()) torch.insert(process.torch_version);
+    if (!process.rfinject_version.empty()) rfinject.insert(process.rfinject_version);
+    if (!process.cuda_version.empty()) cuda.insert(process.cuda_version);
+  }
+  for (const auto& [name, versions] : {std::pair<const char*, const std::set<std::string>&>{"torch ", torch},
+                                       {"CUDA ", cuda},
+                                       {"rfinject ", rfinject}}) {
+    std::string text;
+    for (const std::string& version : versions) text += (text.empty() ? name : "/") + version;
+    if (!text.empty()) facts.push_back(text);
+  }
+  std::string text;
+  for (const std::string& fact : facts) text += (text.empty() ? "" : " · ") + fact;
+  return text;
+}
+
+Frames FramesFor(std::span<const Report> reports) {
+  Frames frames;
+  double highest_ridge = 0, highest_peak = 0, lowest_bandwidth = INFINITY;
+  double high_oi = 0, high_performance = 0, low_performance = INFINITY, longest = 0;
+  for (const Report& report : reports) {
+    for (const RoofLine& roof : report.roofs) {
+      if (!(roof.peak_flop_per_s > 0) || !(roof.bytes_per_s > 0)) continue;
+      highest_ridge = std::max(highest_ridge, roof.peak_flop_per_s / roof.bytes_per_s);
+      highest_peak = std::max(highest_peak, roof.peak_flop_per_s);
+      lowest_bandwidth = std::min(lowest_bandwidth, roof.bytes_per_s);
+    }
+    for (const Row& row : PictureRows(report)) {
+      if (Flop(row.sums.flop) > 0) {
+        if (std::isfinite(row.derived.oi_flop_per_byte)) high_oi = std::max(high_oi, row.derived.oi_flop_per_byte);
+        if (row.derived.performance_flop_per_s > 0) {
+          high_performance = std::max(high_performance, row.derived.performance_flop_per_s);
+          low_performance = std::min(low_performance, row.derived.performance_flop_per_s);
+        }
+      } else if (row.sums.time_ns > 0) {
+        frames.gutter = true;
+      }
+      longest = std::max({longest, StepNs(report, row.sums.time_ns), StepNs(report, row.sums.least_compute_ns),
+                          StepNs(report, row.sums.least_memory_ns)});
+    }
+  }
+  const bool roofs = highest_peak > 0;
+  frames.oi = {DecadeBelow(kLeftmostOi),
+               roofs ? DecadeAbove(highest_ridge * 10) : DecadeAbove(std::max(high_oi, 1e2))};
+  if (roofs) {
+    frames.performance = {DecadeBelow(lowest_bandwidth * kLeftmostOi / 10), DecadeAbove(highest_peak * 1.2)};
+  } else if (high_performance > 0) {
+    frames.performance = {DecadeBelow(low_performance), DecadeAbove(high_performance * 1.2)};
+  } else {
+    frames.performance = {9, 15};
+  }
+  frames.oi.high = std::max(frames.oi.high, frames.oi.low + 1);
+  frames.performance.high = std::max(frames.performance.high, frames.performance.low + 1);
+  const int top = longest > 0 && std::isfinite(longest) ? DecadeAbove(longest) : 6;
+  frames.time = {top - kTimeDecades, top};
+  return frames;
+}
+
+Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
+  const std::span<const Row> rows = PictureRows(report);
+  Picture out;
+  out.kind = "roofline";
+  out.size = size;
+  out.title = "Roofline: " + ReportTitle(report);
+  out.description = SourceTitle(report) + ". " + ReportSubtitle(report);
+
+  std::vector<LegendItem> legend = MarkLegend(rows);
+  std::set<std::string> kinds;
+  bool any_unused = false;
+  for (const RoofLine& roof : report.roofs) {
+    kinds.insert(roof.kind);
+    any_unused |= !roof.used;
+  }
+  if (kinds.size() > 1 || (kinds.size() == 1 && *kinds.begin() != "datasheet")) {
+    for (const RoofLine& roof : report.roofs) {
+      if (kinds.erase(roof.kind) > 0)
+        legend.push_back({"", "ro lg" + LineKindCss(roof), -1, 0, "roof: " + roof.kind});
+    }
+  } else if (!kinds.empty()) {
+    legend.push_back({"", "ro lg", -1, 0, "roof: datasheet"});
+  }
+  if (any_unused) legend.push_back({"", "ro lg faint", -1, 0, "not used by this run"});
+  legend.push_back({"", "dr", -1, 0, "to the effective roof; % of attainable"});
+
+  const double gutter_width = frames.gutter ? 112 : 0;
+  const double left = frames.gutter ? 48 + gutter_width + 58 : 66;
+  const int legend_lines = LegendLines(legend, size.width);
+  const double bottom = 46 + 17.0 * legend_lines;
+  out.plot = {left, 72, size.width - left - 14, size.height - 72 - bottom};
+  const Box plot = out.plot;
+  if (frames.gutter) out.gutter = {48, plot.y, gutter_width, plot.height};
+
+  const auto x_of = [&](double oi) { return LogPosition(frames.oi, oi, plot.x, plot.right()); };
+  const auto y_of = [&](double rate) { return LogPosition(frames.performance, rate, plot.bottom(), plot.y); };
+  const double least_oi = std::pow(10.0, frames.oi.low), most_oi = std::pow(10.0, frames.oi.high);
+
+  AddDecadeGrid(frames, frames.oi, frames.performance, &out);
+  for (int e = frames.oi.low; e <= frames.oi.high; ++e) {
+    out.texts.push_back(
+        MakeText("ax", OiText(e), {x_of(std::pow(10.0, e)), plot.bottom() + 15}, Anchor::kMiddle, kText));
+  }
+  for (int e = frames.performance.low; e <= frames.performance.high; ++e) {
+    out.texts.push_back(
+        MakeText("ax", DecadeText(e), {plot.x - 6, y_of(std::pow(10.0, e)) + 4}, Anchor::kEnd, kText));
+  }
+  out.texts.push_back(MakeText("ah", "Operational intensity, FLOP per DRAM byte",
+                               {plot.x + plot.width / 2, plot.bottom() + 32}, Anchor::kMiddle, 12));
+  Text y_title = MakeText("ah", "Performance, FLOP/s", {plot.x - 44, plot.y + plot.height / 2}, Anchor::kMiddle, 12);
+  y_title.rotate = -90;
+  out.texts.push_back(y_title);
+
+  Labels labels({plot.x + 2, plot.y + 2, plot.width - 4, plot.height - 4});
+  AddTitle(report, "roofline", &out);
+  for (const Text& text : out.texts) {
+    if (text.css == "so" || text.css == "so2") labels.Block(text.box);
+  }
+
+  // Roofs, unused ones first so that the others lie on top.
+  std::vector<const RoofLine*> roofs;
+  for (const RoofLine& roof : report.roofs) {
+    if (roof.peak_flop_per_s > 0 && roof.bytes_per_s > 0) roofs.push_back(&roof);
+  }
+  std::stable_sort(roofs.begin(), roofs.end(),
+                   [](const RoofLine* a, const RoofLine* b) { return a->used < b->used; });
+  struct Slope {
+    double bandwidth = 0;
+    double end_oi = 0;  // of the highest ridge among the roofs that the run uses
+    std::string level, kind;
+  };
+  std::vector<Slope> slopes;
+  const bool any_used = std::any_of(roofs.begin(), roofs.end(), [](const RoofLine* roof) { return roof->used; });
+  for (const RoofLine* roof : roofs) {
+    const double ridge = roof->peak_flop_per_s / roof->bytes_per_s;
+    const Point knee{x_of(ridge), y_of(roof->peak_flop_per_s)};
+    const std::string css = "ro p" + std::to_string(static_cast<int>(roof->precision)) + LineKindCss(*roof) +
+                            (roof->used ? "" : " faint");
+    std::vector<Point> points;
+    if (ridge > least_oi) points.push_back({plot.x, y_of(roof->bytes_per_s * least_oi)});
+    if (ridge > least_oi && ridge < most_oi) points.push_back(knee);
+    points.push_back({plot.right(), y_of(std::min(roof->peak_flop_per_s, roof->bytes_per_s * most_oi))});
+    if (ridge <= least_oi) points.insert(points.begin(), Point{plot.x, y_of(roof->peak_flop_per_s)});
+    for (size_t i = 1; i < points.size(); ++i) labels.BlockLine(points[i - 1], points[i], 3);
+    out.lines.push_back({css, std::move(points)});
+    auto slope = std::find_if(slopes.begin(), slopes.end(), [&](const Slope& s) {
+      return s.level == roof->level && s.kind == roof->kind && s.bandwidth == roof->bytes_per_s;
+    });
+    if (slope == slopes.end()) slope = slopes.insert(slope, {roof->bytes_per_s, 0, roof->level, roof->kind});
+    if (roof->used || !any_used) slope->end_oi = std::max(slope->end_oi, ridge);
+  }
+  // The memory roof belongs to no precision: drawn once a level in the text's colour, over the others.
+  for (const Slope& slope : slopes) {
+    const double end = std::min(slope.end_oi, most_oi);
+    if (end <= least_oi) continue;
+    RoofLine as_line;
+    as_line.kind = slope.kind;
+    const Point from{plot.x, y_of(slope.bandwidth * least_oi)}, to{x_of(end), y_of(slope.bandwidth * end)};
+    out.lines.push_back({"ro me" + LineKindCss(as_line), {from, to}});
+    const double angle = std::atan2(to.y - from.y, to.x - from.x);
+    const std::string text = slope.level + " " + WithPrefix(slope.bandwidth, "B/s") +
+                             (slope.kind == "datasheet" || slope.kind.empty() ? "" : " (" + slope.kind + ")");
+    const double length = TextWidth(text) * kText;
+    // Along the line, a little above it, beginning near the left edge.
+    for (const double start : {26.0, 60.0, 100.0, 150.0}) {
+      const Point base{from.x + std::cos(angle) * start + std::sin(angle) * 6,
+                       from.y + std::sin(angle) * start - std::cos(angle) * 6};
+      const Point end_point{base.x + std::cos(angle) * length, base.y + std::sin(angle) * length};
+      Box box{base.x - 8, end_point.y - 10, end_point.x - base.x + 8, base.y - end_point.y + 10};
+      if (!labels.Free(box, false) && start < 150) continue;
+      Text label = MakeText("la me", text, base, Anchor::kStart, kText);
+      label.rotate = angle * 180 / std::numbers::pi;
+      label.box = box;
+      out.texts.push_back(label);
+      constexpr int kPieces = 8;  // a slanted text does not fill its bounding box
+      for (int i = 0; i < kPieces; ++i) {
+        const double a = static_cast<double>(i) / kPieces, step = 1.0 / kPieces;
+        labels.Block({base.x + (end_point.x - base.x) * a - 8, base.y + (end_point.y - base.y) * (a + step) - 8,
+                      (end_point.x - base.x) * step + 8, (base.y - end_point.y) * step + 8});
+      }
+      break;
+    }
+  }
+  // Peaks, at the right end above their line; the used ones choose first.
+  std::vector<RoofLabel> roof_labels = RoofLabels(report.roofs);
+  std::stable_sort(roof_labels.begin(), roof_labels.end(),
+                   [](const RoofLabel& a, const RoofLabel& b) { return a.used > b.used; });
+  for (const RoofLabel& label : roof_labels) {
+    if (!(label.roof->peak_flop_per_s > 0) || !(label.roof->bytes_per_s > 0)) continue;
+    const std::string css =
+        label.used ? "la p" + std::to_string(static_cast<int>(label.roof->precision)) : "la faint";
+    const double y = y_of(label.roof->peak_flop_per_s);
+    const double width = TextWidth(label.text) * kText;
+    std::vector<Text> candidates;
+    for (const double right : {plot.right() - 6, plot.right() - 16 - width, plot.right() - 26 - 2 * width}) {
+      candidates.push_back(MakeText(css, label.text, {right, y - 5}, Anchor::kEnd, kText));
+      candidates.push_back(MakeText(css, label.text, {right, y + 13}, Anchor::kEnd, kText));
+    }
+    if (const Text* placed = labels.Place(candidates)) out.texts.push_back(*placed);
+  }
+  // Ridge points with their values: those in use are marked and named, the others marked alone.
+  std::set<std::pair<long, long>> ridges_done;
+  std::stable_sort(roofs.begin(), roofs.end(),
+                   [](const RoofLine* a, const RoofLine* b) { return a->used > b->used; });
+  for (const RoofLine* roof : roofs) {
+    const double ridge =
+        roof->ridge_flop_per_byte > 0 ? roof->ridge_flop_per_byte : roof->peak_flop_per_s / roof->bytes_per_s;
+    if (ridge <= least_oi || ridge >= most_oi) continue;
+    const Point at{x_of(ridge), y_of(roof->peak_flop_per_s)};
+    if (!ridges_done.insert({std::lround(at.x * 2), std::lround(at.y * 2)}).second) continue;
+    const std::string tone = roof->used ? "p" + std::to_string(static_cast<int>(roof->precision)) : "faint";
+    out.symbols.push_back({"ri " + tone, -1, at, 3.5});
+    labels.Block({at.x - 4, at.y - 4, 8, 8});
+    const std::string text = (roof->used ? "ridge " : "") + Plain(ridge) + (roof->used ? " FLOP/B" : "");
+    const double width = TextWidth(text) * kSmallText;
+    std::vector<Text> candidates;
+    for (const Point p :
+         {Point{at.x - 6, at.y - 6}, Point{at.x + 8 + width, at.y + 14}, Point{at.x - 10, at.y - 16},
+          Point{at.x + width * 0.6, at.y - 7}, Point{at.x + 14 + width, at.y + 24}, Point{at.x - 14, at.y - 28}}) {
+      candidates.push_back(MakeText("la rt " + tone, text, p, Anchor::kEnd, kSmallText));
+    }
+    if (const Text* placed = labels.Place(candidates)) out.texts.push_back(*placed);
+  }
+
+  // Points.
+  const std::vector<int> lanes = GutterPhases(rows);
+  const double memory_roof = MemoryRoof(report);
+  const Decades gutter_axis{kGutterLow, kGutterHigh};
+  const double lane_low = plot.bottom() - 24, lane_high = plot.y + 40;
+  double gutter_share = 0;
+  for (const size_t index : ByTime(rows)) {
+    const Row& row = rows[index];
+    const Derived& d = row.derived;
+    if (!(row.sums.time_ns > 0)) continue;
+    Mark mark;
+    mark.row = index;
+    mark.radius = RadiusOf(row.time_share);
+    mark.phase = PhaseOf(row);
+    mark.precision = DominantPrecision(row.sums.flop);
+    if (mark.precision < 0) {
+      mark.in_gutter = true;
+      gutter_share += row.time_share;
+      mark.at.x = LaneX(out.gutter, lanes, mark.phase);
+      const double percent = memory_roof > 0 ? 100 * d.bandwidth_bytes_per_s / memory_roof : 0;
+      mark.at.y = percent > 0 ? LogPosition(gutter_axis, percent, lane_low, lane_high) : plot.bottom() - 9;
+      if (percent > 0) {
+        mark.above_roof = percent > 100 * kAboveRoof;
+        const double before = mark.at.y;
+        mark.at.y = std::clamp(mark.at.y, plot.y + 8, lane_low);
+        mark.clipped = std::fabs(before - mark.at.y) > 0.5;
+      }
+      out.marks.push_back(mark);
+      continue;
+    }
+    const double oi = d.oi_flop_per_byte > 0 && std::isfinite(d.oi_flop_per_byte) ? d.oi_flop_per_byte : most_oi * 10;
+    mark.at = {x_of(oi), y_of(std::max(d.performance_flop_per_s, 1e-3))};
+    if (d.attainable_flop_per_s > 0 && std::isfinite(d.attainable_flop_per_s)) {
+      mark.has_target = true;
+      mark.above_roof = d.performance_flop_per_s > d.attainable_flop_per_s * kAboveRoof;
+    }
+    const Point exact = mark.at;
+    mark.clipped = ClampTo(plot, &mark.at);
+    if (mark.has_target) {
+      mark.target = {mark.at.x, y_of(d.attainable_flop_per_s)};
+      ClampTo(plot, &mark.target);
+    }
+    mark.ci_left = mark.ci_right = mark.at.x;
+    mark.ci_top = mark.ci_bottom = mark.at.y;
+    if (!mark.clipped && row.bytes_ci > 0 && row.bytes_ci < 1) {
+      mark.ci_left = std::max(plot.x, x_of(oi / (1 + row.bytes_ci)));
+      mark.ci_right = std::min(plot.right(), x_of(oi / (1 - row.bytes_ci)));
+    }
+    if (!mark.clipped && row.time_ci > 0 && row.time_ci < 1) {
+      mark.ci_bottom = std::min(plot.bottom(), exact.y + (y_of(1) - y_of(1 + row.time_ci)));
+      mark.ci_top = std::max(plot.y, exact.y + (y_of(1) - y_of(1 - row.time_ci)));
+    }
+    out.marks.push_back(mark);
+  }
+
+  if (frames.gutter) {
+    const Box& gutter = out.gutter;
+    AddFrame(gutter, &out);
+    out.lines.push_back({"gt", {{gutter.x, plot.bottom() - 18}, {gutter.right(), plot.bottom() - 18}}});
+    for (int e = kGutterLow; e <= kGutterHigh; ++e) {
+      const double y = LogPosition(gutter_axis, std::pow(10.0, e), lane_low, lane_high);
+      out.lines.push_back({e == kGutterHigh ? "ro me" : "gr", {{gutter.x, y}, {gutter.right(), y}}});
+      const std::string text = e < 0 ? "0.1 %" : OiText(e) + " %";
+      out.texts.push_back(MakeText("ax", text, {gutter.x - 5, y + 4}, Anchor::kEnd, kSmallText));
+    }
+    out.texts.push_back(MakeText("ax", "none", {gutter.x - 5, plot.bottom() - 5}, Anchor::kEnd, kSmallText));
+    out.texts.push_back(MakeText("gh", "no FLOP: " + Percent(gutter_share),
+                                 {gutter.x + gutter.width / 2, plot.y + 14}, Anchor::kMiddle, kText));
+    out.texts.push_back(
+        MakeText("mu", "of GPU time", {gutter.x + gutter.width / 2, plot.y + 27}, Anchor::kMiddle, kSmallText));
+    out.texts.push_back(
+        MakeText("ah", "DRAM bandwidth,", {gutter.x + gutter.width / 2, plot.bottom() + 17}, Anchor::kMiddle, kText));
+    const std::string of = memory_roof > 0 ? "% of " + WithPrefix(memory_roof, "B/s") : "roof unknown";
+    out.texts.push_back(
+        MakeText("ah", of, {gutter.x + gutter.width / 2, plot.bottom() + 31}, Anchor::kMiddle, kText));
+  }
+  AddFrame(plot, &out);
+  if (roofs.empty()) {
+    out.texts.push_back(
+        MakeText("mu", "no roofs known for this GPU", {plot.x + 10, plot.y + 18}, Anchor::kStart, 12));
+  }
+  SortAndLabel(report, rows, false, &labels, &out);
+  AddLegend(legend, plot.bottom() + 52, &out);
+  return out;
+}
+
+Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
+  const std::span<const Row> rows = PictureRows(report);
+  Picture out;
+  out.kind = "time";
+  out.size = size;
+  out.title = "Time view: " + ReportTitle(report);
+  out.description = SourceTitle(report) + ". " + ReportSubtitle(report);
+
+  std::vector<LegendItem> legend = MarkLegend(rows);
+  legend.push_back({"", "iso", -1, 0, "same least time"});
+  legend.push_back({"", "dr", -1, 0, "from the least time to the time taken"});
+  if (report.shortest_launch_ns > 0) legend.push_back({"", "fl", -1, 0, "the shortest launch seen"});
+
+  const double lane = frames.gutter ? 46 : 0;
+  const double left = 66 + (lane > 0 ? lane + 8 : 0);
+  const double bottom = 46 + 17.0 * LegendLines(legend, size.width);
+  out.plot = {left, 72, size.width - left - 14, size.height - 72 - bottom};
+  const Box plot = out.plot;
+  if (lane > 0) out.gutter = {66, plot.y, lane, plot.height};
+  const auto x_of = [&](double ns) { return LogPosition(frames.time, ns, plot.x, plot.right()); };
+  const auto y_of = [&](double ns) { return LogPosition(frames.time, ns, plot.bottom(), plot.y); };
+  const Point origin{plot.x, plot.bottom()};
+
+  Labels labels({plot.x + 2, plot.y + 2, plot.width - 4, plot.height - 4});
+  AddTitle(report, "time view", &out);
+  for (const Text& text : out.texts) {
+    if (text.css == "so" || text.css == "so2") labels.Block(text.box);
+  }
+  // A kernel takes at least the longer of its compute and its memory time, so lines of equal least time are corners
+  // on the diagonal.
+  for (int e = frames.time.low; e <= frames.time.high; ++e) {
+    const double ns = std::pow(10.0, e);
+    const Point corner{x_of(ns), y_of(ns)};
+    if (e > frames.time.low && e < frames.time.high) {
+      out.lines.push_back({"iso", {{plot.x, corner.y}, corner, {corner.x, plot.bottom()}}});
+    }
+    for (int m = 2; m < 10 && e < frames.time.high; ++m) {
+      out.lines.push_back({"tk", {{x_of(m * ns), plot.bottom() - 3}, {x_of(m * ns), plot.bottom()}}});
+      out.lines.push_back({"tk", {{plot.x, y_of(m * ns)}, {plot.x + 3, y_of(m * ns)}}});
+    }
+    const std::string text = TimeText(e);
+    out.texts.push_back(MakeText("ax", text, {corner.x, plot.bottom() + 15}, Anchor::kMiddle, kText));
+    out.texts.push_back(
+        MakeText("ax", text, {(lane > 0 ? out.gutter.x : plot.x) - 6, corner.y + 4}, Anchor::kEnd, kText));
+  }
+  out.lines.push_back({"di", {origin, {plot.right(), plot.y}}});
+  const std::string step = report.steps > 0 ? " a step" : "";
+  out.texts.push_back(MakeText("ah", "Compute time" + step + ": FLOP / peak of the slowest pipe",
+                               {plot.x + plot.width / 2, plot.bottom() + 32}, Anchor::kMiddle, 12));
+  Text y_title = MakeText("ah", "Memory time" + step + ": DRAM bytes / bandwidth", {16, plot.y + plot.height / 2},
+                          Anchor::kMiddle, 12);
+  y_title.rotate = -90;
+  out.texts.push_back(y_title);
+  const Text memory = MakeText("re", "memory-bound", {plot.x + 14, plot.y + 24}, Anchor::kStart, 15);
+  const Text compute = MakeText("re", "compute-bound", {plot.right() - 14, plot.bottom() - 56}, Anchor::kEnd, 15);
+  for (const Text& text : {memory, compute}) {
+    out.texts.push_back(text);
+    labels.Block(text.box);
+  }
+  if (report.shortest_launch_ns > 0) {
+    const Point corner{x_of(report.shortest_launch_ns), y_of(report.shortest_launch_ns)};
+    if (corner.x > plot.x && corner.x < plot.right()) {
+      out.lines.push_back({"fl", {{plot.x, corner.y}, corner, {corner.x, plot.bottom()}}});
+      const Text text = MakeText("la", "shortest launch " + Duration(report.shortest_launch_ns),
+                                 {plot.x + 6, corner.y - 4}, Anchor::kStart, kSmallText);
+      labels.Block(text.box);
+      out.texts.push_back(text);
+    }
+  }
+
+  const std::vector<int> lanes = GutterPhases(rows);
+  double not_drawn = 0;
+  size_t not_drawn_rows = 0;
+  for (const size_t index : ByTime(rows)) {
+    const Row& row = rows[index];
+    if (!(row.sums.time_ns > 0)) continue;
+    const double compute_ns = StepNs(report, row.sums.least_compute_ns);
+    const double memory_ns = StepNs(report, row.sums.least_memory_ns);
+    const double taken_ns = StepNs(report, row.sums.time_ns);
+    if (!(compute_ns > 0 || memory_ns > 0) || !std::isfinite(compute_ns) || !std::isfinite(memory_ns)) {
+      not_drawn += row.time_share;
+      ++not_drawn_rows;
+      continue;
+    }
+    Mark mark;
+    mark.row = index;
+    mark.radius = RadiusOf(row.time_share);
+    mark.phase = PhaseOf(row);
+    mark.precision = DominantPrecision(row.sums.flop);
+    const double least_ns = std::max(compute_ns, memory_ns);
+    mark.above_roof =
+        taken_ns * kAboveRoof < row.sums.least_ns / std::max<double>(1, static_cast<double>(report.steps));
+    mark.in_gutter = !(compute_ns > 0) && lane > 0;
+    mark.at = {compute_ns > 0 ? x_of(compute_ns) : plot.x - 1, memory_ns > 0 ? y_of(memory_ns) : plot.bottom() + 1};
+    if (mark.in_gutter) {
+      mark.at.x = LaneX(out.gutter, lanes, mark.phase);
+      mark.clipped = ClampTo(out.gutter, &mark.at);
+      mark.has_target = taken_ns > least_ns;
+      mark.target = {mark.at.x, y_of(taken_ns)};
+      ClampTo(out.gutter, &mark.target);
+    } else {
+      mark.clipped = ClampTo(plot, &mark.at);
+      mark.has_target = !mark.clipped && taken_ns > least_ns;
+      mark.target = {x_of(compute_ns * taken_ns / least_ns), y_of(memory_ns * taken_ns / least_ns)};
+      if (mark.has_target) ClampTo(plot, &mark.target);
+    }
+    mark.ci_left = mark.ci_right = mark.at.x;
+    mark.ci_top = mark.ci_bottom = mark.at.y;
+    out.marks.push_back(mark);
+  }
+  if (lane > 0) {
+    AddFrame(out.gutter, &out);
+    out.texts.push_back(
+        MakeText("ax", "no FLOP", {out.gutter.x + lane / 2, plot.bottom() + 15}, Anchor::kMiddle, kSmallText));
+  }
+  AddFrame(plot, &out);
+  if (not_drawn_rows > 0) {
+    legend.push_back({"", "", -1, 0,
+                      "not drawn, neither FLOP nor bytes: " + Grouped(not_drawn_rows) + " rows, " +
+                          Percent(not_drawn) + " of GPU time"});
+  }
+  SortAndLabel(report, rows, true, &labels, &out);
+  AddLegend(legend, plot.bottom() + 52, &out);
+  return out;
+}
+
+std::string MarkPath(int phase, Point at, double radius) {
+  const auto polygon = [&](std::initializer_list<Point> corners) {
+    std::string path;
+    for (const Point& c : corners) {
+      path += (path.empty() ? "M" : "L") + Coordinate(at.x + c.x * radius) + " " + Coordinate(at.y + c.y * radius);
+    }
+    return path + "Z";
+  };
+  // Each polygon has the area pi of the unit circle.
+  switch (phase) {
+    case static_cast<int>(Phase::kBackward):
+      return polygon({{-.886, -.886}, {.886, -.886}, {.886, .886}, {-.886, .886}});
+    case static_cast<int>(Phase::kOptimizer):
+      return polygon({{0, -1.253}, {1.253, 0}, {0, 1.253}, {-1.253, 0}});
+    case static_cast<int>(Phase::kRecompute):
+      return polygon({{0, -1.555}, {1.347, .778}, {-1.347, .778}});
+    case static_cast<int>(Phase::kData):
+      return polygon({{0, 1.555}, {1.347, -.778}, {-1.347, -.778}});
+    case static_cast<int>(Phase::kCommunication):
+      return polygon({{1.1, 0}, {.55, .952}, {-.55, .952}, {-1.1, 0}, {-.55, -.952}, {.55, -.952}});
+    case static_cast<int>(Phase::kOther):
+      return polygon({{-.396, -1.189},
+                      {.396, -1.189},
+                      {.396, -.396},
+                      {1.189, -.396},
+                      {1.189, .396},
+                      {.396, .396},
+                      {.396, 1.189},
+                      {-.396, 1.189},
+                      {-.396, .396},
+                      {-1.189, .396},
+                      {-1.189, -.396},
+                      {-.396, -.396}});
+    default:
+      break;
+  }
+  const std::string r = Coordinate(radius), d = Coordinate(2 * radius);
+  return "M" + Coordinate(at.x - radius) + " " + Coordinate(at.y) + "a" + r + " " + r + " 0 1 0 " + d + " 0a" + r +
+         " " + r + " 0 1 0 -" + d + " 0Z";
+}
+
+void WritePicture(const Picture& picture, const Report& report, const WriteOptions& options, std::string* out) {
+  const std::span<const Row> rows = PictureRows(report);
+  const std::string width = Coordinate(picture.size.width), height = Coordinate(picture.size.height);
+  *out += "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"pic\" id=\"" + options.id + "\" data-kind=\"" +
+          picture.kind + "\" x=\"" + Coordinate(options.offset_x) + "\" y=\"" + Coordinate(options.offset_y) +
+          "\" width=\"" + width + "\" height=\"" + height + "\" viewBox=\"0 0 " + width + " " + height +
+          "\" role=\"img\" aria-labelledby=\"" + options.id + "-t " + options.id + "-d\">\n<title id=\"" +
+          options.id + "-t\">" + MarkupText(picture.title) + "</title>\n<desc id=\"" + options.id + "-d\">" +
+          MarkupText(picture.description) + "</desc>\n<rect class=\"bg\" width=\"" + width + "\" height=\"" + height +
+          "\"/>\n";
+  for (const Line& line : picture.lines) {
+    *out += "<polyline class=\"" + line.css + "\" points=\"";
+    for (size_t i = 0; i < line.points.size(); ++i) {
+      *out += (i > 0 ? " " : "") + Coordinate(line.points[i].x) + "," + Coordinate(line.points[i].y);
+    }
+    *out += "\"/>\n";
+  }
+  *out += "<g class=\"marks\">\n";
+  for (const Mark& mark : picture.marks) {
+    const std::string index = std::to_string(options.first_row + mark.row);
+    std::string css = "m " + (mark.precision < 0 ? "pn" : "p" + std::to_string(mark.precision));
+    if (mark.clipped) css += " out";
+    if (mark.above_roof) css += " bad";
+    std::string path;
+    if (mark.ci_right - mark.ci_left > 2 * mark.radius) {
+      path += "M" + Coordinate(mark.ci_left) + " " + Coordinate(mark.at.y) + "H" + Coordinate(mark.ci_right);
+    }
+    if (mark.ci_bottom - mark.ci_top > 2 * mark.radius) {
+      path += "M" + Coordinate(mark.at.x) + " " + Coordinate(mark.ci_top) + "V" + Coordinate(mark.ci_bottom);
+    }
+    *out += "<path class=\"" + css + "\" data-i=\"" + index + "\" d=\"" + MarkPath(mark.phase, mark.at, mark.radius) +
+            path + "\"";
+    if (options.titles) {
+      *out += "><title>" + MarkupText(MarkTitle(report, rows[mark.row])) + "</title></path>\n";
+    } else {
+      *out += "/>\n";
+    }
+  }
+  *out += "</g>\n";
+  for (const Symbol& symbol : picture.symbols) {
+    *out += "<path class=\"" + symbol.css + "\" d=\"" + MarkPath(symbol.phase, symbol.at, symbol.radius) + "\"/>\n";
+  }
+  for (const Text& text : picture.texts) {
+    *out += "<text class=\"" + text.css + "\" x=\"" + Coordinate(text.at.x) + "\" y=\"" + Coordinate(text.at.y) +
+            "\" font-size=\"" + Coordinate(text.size) + "\"";
+    if (text.anchor != Anchor::kStart) {
+      *out += text.anchor == Anchor::kMiddle ? " text-anchor=\"middle\"" : " text-anchor=\"end\"";
+    }
+    if (text.rotate != 0) {
+      *out += " transform=\"rotate(" + Coordinate(text.rotate) + " " + Coordinate(text.at.x) + " " +
+              Coordinate(text.at.y) + ")\"";
+    }
+    *out += ">" + MarkupText(text.text) + "</text>\n";
+  }
+  *out += "</svg>\n";
+}
+
+std::string PictureStyle(bool themed) {
+  struct Tone {
+    const char* name;
+    ShadePair shade;
+  };
+  constexpr Tone kGround = {"ground", {"#ffffff", "#14181d"}};
+  constexpr Tone kInk = {"ink", {"#1b2128", "#e8ecf0"}};
+  constexpr Tone kMuted = {"muted", {"#56616c", "#a3aeb9"}};
+  constexpr Tone kGrid = {"grid", {"#e6e9ec", "#2a3038"}};
+  constexpr Tone kAxis = {"axis", {"#98a2ac", "#5d6873"}};
+  constexpr Tone kFaint = {"faint", {"#8a949e", "#78838e"}};
+  constexpr Tone kBad = {"bad", {"#c00024", "#ff6b7d"}};
+  constexpr Tone kSource = {"source", {"#a35b00", "#ffb454"}};
+
+  std::string css =
+      ".pic text{font-family:sans-serif}\n"
+      ".pic polyline{fill:none;stroke-width:1}\n"
+      ".pic .ti{font-weight:bold}.pic .gh{font-weight:bold}\n"
+      ".pic .so{font-weight:bold;opacity:.8}.pic .so2{opacity:.8}\n"
+      ".pic .re{opacity:.55}\n"
+      ".pic .la{paint-order:stroke;stroke-width:3px;stroke-linejoin:round}\n"
+      ".pic polyline.ro{stroke-width:2;stroke-linejoin:round}.pic polyline.faint{stroke-width:1}\n"
+      ".pic .dash{stroke-dasharray:7 4}.pic .dot{stroke-dasharray:1.5 3.5;stroke-linecap:round}\n"
+      ".pic polyline.dr{stroke-dasharray:3 2.5}.pic polyline.dc{stroke-width:1.6}\n"
+      ".pic polyline.le{stroke-width:.8}.pic polyline.fl{stroke-width:1.4;stroke-dasharray:8 3 2 3}\n"
+      ".pic polyline.di{stroke-width:1.2;stroke-dasharray:2 4}\n"
+      ".pic .m{fill-opacity:.5;stroke-width:1}.pic .m.bad{stroke-width:2.5}.pic .m.out{stroke-dasharray:2 2}\n"
+      ".pic .sy{fill-opacity:.5;stroke-width:1}.pic .ri{stroke-width:1.6}\n";
+  const auto colours = [&](bool dark, const std::string& scope) {
+    const auto of = [&](const Tone& tone) { return std::string(dark ? tone.shade.dark : tone.shade.light); };
+    std::string rules;
+    const auto rule = [&](const std::string& selectors, const std::string& body) {
+      std::string prefixed;
+      for (size_t from = 0; from <= selectors.size();) {
+        size_t to = selectors.find(',', from);
+        to = to == std::string::npos ? selectors.size() : to;
+        prefixed += (prefixed.empty() ? "" : ",") + scope + ".pic " + selectors.substr(from, to - from);
+        from = to + 1;
+      }
+      rules += prefixed + "{" + body + "}\n";
+    };
+    rule(".bg", "fill:" + of(kGround));
+    rule("text", "fill:" + of(kInk));
+    rule(".mu,.ax", "fill:" + of(kMuted));
+    rule(".so,.so2", "fill:" + of(kSource));
+    rule(".re", "fill:" + of(kMuted));
+    rule(".la", "stroke:" + of(kGround));
+    rule(".gr,.gt", "stroke:" + of(kGrid));
+    rule(".tk,.fr,.iso", "stroke:" + of(kAxis));
+    rule(".di,.dr,.dc,.le,.fl", "stroke:" + of(kMuted));
+    rule(".ro.lg,.ro.me", "stroke:" + of(kInk));
+    for (size_t p = 0; p <= kPrecisionCount; ++p) {
+      const ShadePair shade = p < kPrecisionCount ? kPrecisionShades[p] : kNoFlopShade;
+      const std::string colour = dark ? shade.dark : shade.light;
+      const std::string name = p < kPrecisionCount ? "p" + std::to_string(p) : "pn";
+      rule(".m." + name + ",.sy." + name, "fill:" + colour + ";stroke:" + colour);
+      if (p == kPrecisionCount) break;
+      rule("polyline.ro." + name + ",.ri." + name, "stroke:" + colour);
+      rule("text." + name, "fill:" + colour);
+    }
+    rule(".sy0", "fill:none;stroke:" + of(kInk));
+    rule(".ri", "fill:" + of(kGround));
+    rule("polyline.faint,.ri.faint", "stroke:" + of(kAxis));
+    rule("text.faint", "fill:" + of(kFaint));
+    rule(".m.bad", "stroke:" + of(kBad));
+    rule("text.bad", "fill:" + of(kBad));
+    return rules;
+  };
+  css += colours(false, "");
+  css +=
+      "@media (prefers-color-scheme:dark){\n" + colours(true, themed ? ":root:not([data-theme=light]) " : "") + "}\n";
+  if (themed) css += colours(true, ":root[data-theme=dark] ");
+  return css;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,75 @@
+// Writes the HTML or SVG of a report made for tests, and its rows as JSON straight from the Report, for the tests in
+// a real browser to compare with.
+//
+//   emit_sample_page html|svg|rows resnet|kernels|both|measured|large:N|hostile|empty > FILE
+#include <cstdlib>
+#include <iostream>
+#include <string_view>
+#include <vector>
+
+#include "cli/emit/emit.h"
+#include "cli/emit/markup.h"
+#include "cli/emit/plot.h"
+#include "cli/emit/testing/synthetic_report.h"
+#include "cli/testing/sample_report.h"
+
+using rfinject::cli::By;
+using rfinject::cli::JsonNumber;
+using rfinject::cli::JsonText;
+using rfinject::cli::Report;
+using rfinject::cli::Row;
+
+namespace {
+
+std::vector<Report> Make(std::string_view what) {
+  using namespace rfinject::cli::testing;
+  if (what == "both") return SampleReports();
+  if (what == "measured") return {SampleMeasuredReport()};
+  if (what == "kernels") return {SampleMeasuredReport(By::kKernel)};
+  if (what == "hostile") return {HostileReport()};
+  if (what == "empty") return {Report{}};
+  if (what == "none") return {};
+  if (what.starts_with("large:")) return {LargeReport(std::strtoul(what.substr(6).data(), nullptr, 10))};
+  return {SampleReports()[1]};
+}
+
+void WriteRows(const std::vector<Report>& reports, std::ostream& out) {
+  out << "[";
+  const char* separator = "";
+  for (const Report& report : reports) {
+    for (const Row& row : rfinject::cli::PictureRows(report)) {
+      out << separator << "{\"layer\":" << JsonText(row.layer) << ",\"phase\":" << JsonText(row.phase)
+          << ",\"model\":" << JsonText(row.model) << ",\"time_ns\":" << JsonNumber(row.sums.time_ns)
+          << ",\"flop\":" << JsonNumber(row.sums.total_flop())
+          << ",\"dram_bytes\":" << JsonNumber(row.sums.dram_bytes) << ",\"launches\":" << row.sums.launches
+          << ",\"time_share\":" << JsonNumber(row.time_share)
+          << ",\"oi_flop_per_byte\":" << JsonNumber(row.derived.oi_flop_per_byte)
+          << ",\"performance_flop_per_s\":" << JsonNumber(row.derived.performance_flop_per_s)
+          << ",\"attainable_flop_per_s\":" << JsonNumber(row.derived.attainable_flop_per_s)
+          << ",\"attainable_share\":" << JsonNumber(row.derived.attainable_share)
+          << ",\"bandwidth_bytes_per_s\":" << JsonNumber(row.derived.bandwidth_bytes_per_s)
+          << ",\"steps\":" << report.steps << "}";
+      separator = ",\n";
+    }
+  }
+  out << "]\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: emit_sample_page html|svg|rows resnet|kernels|both|measured|large:N|hostile|empty|none\n";
+    return 2;
+  }
+  const std::vector<Report> reports = Make(argv[2]);
+  const std::string_view format = argv[1];
+  if (format == "html") {
+    rfinject::cli::EmitHtml(reports, std::cout);
+  } else if (format == "svg") {
+    rfinject::cli::EmitSvg(reports, std::cout);
+  } else {
+    WriteRows(reports, std::cout);
+  }
+  return std::cout.good() ? 0 : 1;
+}

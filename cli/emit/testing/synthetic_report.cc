@@ -1,0 +1,106 @@
+#include "cli/emit/testing/synthetic_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cli/testing/sample_report.h"
+
+namespace rfinject::cli::testing {
+namespace {
+
+void Finish(Report* report) {
+  report->total = {};
+  for (const Row& row : report->rows) report->total.Add(row.sums);
+  for (Row& row : report->rows) {
+    row.derived = Derive(row.sums);
+    row.time_share = row.sums.time_ns / report->total.time_ns;
+  }
+  report->total_derived = Derive(report->total);
+  report->step_gpu_ns = report->total.time_ns / static_cast<double>(report->steps);
+}
+
+void SetLeast(const Machine& machine, Sums* sums) {
+  const MinimalTime least = LeastTime(machine, {.flop = sums->flop, .dram_bytes = sums->dram_bytes});
+  sums->least_compute_ns = least.compute_s * 1e9;
+  sums->least_memory_ns = least.memory_s * 1e9;
+  sums->least_ns = least.total_s() * 1e9;
+}
+
+}  // namespace
+
+Report LargeReport(size_t rows) {
+  Report report = SampleReports(By::kKernel)[1];
+  report.rows.clear();
+  std::mt19937 random(5000);  // its sequence is fixed by the standard, that of the distributions is not
+  const auto uniform = [&] { return static_cast<double>(random()) / 4294967296.0; };
+  constexpr Precision kUsed[] = {Precision::kTf32Tensor, Precision::kFp32, Precision::kFp32, Precision::kFp16Tensor,
+                                 Precision::kBf16Tensor};
+  constexpr const char* kPhases[] = {"forward", "backward", "optimizer"};
+  for (size_t i = 0; i < rows; ++i) {
+    Row row;
+    row.model = "Synthetic";
+    row.layer = "blocks." + std::to_string(i / 40) + ".part" + std::to_string(i % 40 / 3);
+    row.phase = kPhases[i % 3];
+    row.op = "aten::op" + std::to_string(i % 57);
+    row.kernel = "void at::native::vectorized_elementwise_kernel<" + std::to_string(i % 91) +
+                 ", at::native::CUDAFunctor<float>, at::detail::Array<char*, 3>>(int, float, at::detail::Array)";
+    row.class_name = "Part";
+    row.sums.launches = report.steps;
+    row.sums.dram_bytes = 1e4 * std::pow(10, 4 * uniform()) * static_cast<double>(report.steps);
+    if (uniform() > 0.1) {
+      const auto precision = static_cast<size_t>(kUsed[random() % std::size(kUsed)]);
+      row.sums.flop[precision] = row.sums.dram_bytes * std::pow(10, -1.5 + 4.5 * uniform());
+      row.sums.model_flop = row.sums.flop[precision];
+    }
+    row.sums.compulsory_bytes = row.sums.dram_bytes;
+    SetLeast(report.machine, &row.sums);
+    row.sums.time_ns = row.sums.least_ns / (0.02 + 0.95 * uniform());
+    row.sums.time_with_counters_ns = row.sums.time_ns;
+    row.order = i;
+    report.rows.push_back(std::move(row));
+  }
+  Finish(&report);
+  std::stable_sort(report.rows.begin(), report.rows.end(),
+                   [](const Row& a, const Row& b) { return a.sums.time_ns > b.sums.time_ns; });
+  return report;
+}
+
+Report HostileReport() {
+  Report report = SampleReports(By::kLayer)[1];
+  report.run.models = {"Evil</script><script>alert(1)</script>"};
+  report.device_name = "A100 \"quoted\" & <b>bold</b>";
+  report.headline.push_back("headline <img src=x onerror=alert(2)> & more");
+  report.alarms.push_back({"R999", "alarm </ul><script>alert(3)</script>", "cause 'single' \"double\"", "where<&>"});
+  report.diagnostics.push_back({1, "id", "diagnostic <svg onload=alert(4)>", "remedy \x01\x1b[31m"});
+  const char* names[] = {"</script><script>document.title='owned'</script>",
+                         "</style></title>--><!-- ]]>",
+                         "a&b<c>d\"e'f",
+                         "control\x01\x02\x1b[31mred\x7f",
+                         "right\xe2\x80\xaetfel",               // RIGHT-TO-LEFT OVERRIDE
+                         "\xd7\xa9\xd7\x9b\xd7\x91\xd7\x94.0",  // Hebrew, which is legitimate
+                         "broken\xff\xc3(\xed\xa0\x80utf8",     // no UTF-8
+                         "\xe5\xb1\x82.\xf0\x9f\x94\xa5",       // CJK and an emoji
+                         "line\nbreak\ttab\r",
+                         "=cmd|'/c calc'!A1, \"quoted\"",
+                         "zero\xe2\x80\x8bwidth\xef\xbb\xbf",
+                         "separator\xe2\x80\xa8paragraph\xe2\x80\xa9"};
+  std::vector<Row> rows;
+  for (size_t i = 0; i < std::size(names); ++i) {
+    Row row = report.layer_phases[i % report.layer_phases.size()];
+    row.layer = names[i];
+    row.model = report.run.models[0];
+    row.class_name = "Class<" + std::to_string(i) + ">";
+    row.sums.time_ns = 1e6 * static_cast<double>(std::size(names) - i);
+    rows.push_back(row);
+  }
+  report.layer_phases.clear();
+  report.rows = rows;
+  Finish(&report);
+  return report;
+}
+
+}  // namespace rfinject::cli::testing

@@ -1,0 +1,23 @@
+// File: synthetic_report.h
+//
+// Reports that real runs seldom give: thousands of launch keys, names that try to break out of the markup, and a run
+// without anything.
+#ifndef RFINJECT_CLI_EMIT_TESTING_SYNTHETIC_REPORT_H_
+#define RFINJECT_CLI_EMIT_TESTING_SYNTHETIC_REPORT_H_
+
+#include <cstddef>
+
+#include "cli/report/report.h"
+
+namespace rfinject::cli::testing {
+
+// By kernel, `rows` of them, with a long tail of times, every phase and precision of an A100. The same for every
+// call.
+Report LargeReport(size_t rows);
+
+// By layer, a few rows whose names hold markup, script ends, quotes, control characters and direction marks.
+Report HostileReport();
+
+}  // namespace rfinject::cli::testing
+
+#endif  // RFINJECT_CLI_EMIT_TESTING_SYNTHETIC_REPORT_H_

@@ -1,0 +1,50 @@
+#include "cli/model/roofline.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace rfinject::cli {
+
+double TotalFlop(const Work& work) {
+  double total = 0;
+  for (double flop : work.flop) total += flop;
+  return total;
+}
+
+double OperationalIntensity(const Work& work) {
+  const double flop = TotalFlop(work);
+  if (flop <= 0) return 0;
+  if (work.dram_bytes <= 0) return std::numeric_limits<double>::infinity();
+  return flop / work.dram_bytes;
+}
+
+double RidgePoint(const Machine& machine, Precision precision) {
+  const double peak = machine.peak[static_cast<size_t>(precision)];
+  if (peak <= 0 || machine.dram_bytes_per_s <= 0) return 0;
+  return peak / machine.dram_bytes_per_s;
+}
+
+double Roof(const Machine& machine, Precision precision, double oi) {
+  return std::min(machine.peak[static_cast<size_t>(precision)], machine.dram_bytes_per_s * oi);
+}
+
+MinimalTime LeastTime(const Machine& machine, const Work& work) {
+  MinimalTime least;
+  for (size_t i = 0; i < kPrecisionCount; ++i) {
+    if (work.flop[i] <= 0) continue;
+    const double seconds =
+        machine.peak[i] > 0 ? work.flop[i] / machine.peak[i] : std::numeric_limits<double>::infinity();
+    least.compute_s = std::max(least.compute_s, seconds);
+  }
+  if (work.dram_bytes > 0) {
+    least.memory_s = machine.dram_bytes_per_s > 0 ? work.dram_bytes / machine.dram_bytes_per_s
+                                                  : std::numeric_limits<double>::infinity();
+  }
+  return least;
+}
+
+double Attainable(const Work& work, double least_time_s) {
+  return least_time_s > 0 ? TotalFlop(work) / least_time_s : 0;
+}
+
+}  // namespace rfinject::cli

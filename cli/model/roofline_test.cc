@@ -1,0 +1,86 @@
+#include "cli/model/roofline.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace rfinject::cli {
+namespace {
+
+constexpr size_t kFp32 = static_cast<size_t>(Precision::kFp32);
+constexpr size_t kTf32 = static_cast<size_t>(Precision::kTf32Tensor);
+
+Machine A100() {
+  Machine machine{.name = "A100-SXM4-40GB"};
+  machine.peak[kFp32] = 19.5e12;
+  machine.peak[kTf32] = 156e12;
+  machine.dram_bytes_per_s = 1555e9;
+  return machine;
+}
+
+TEST(Roofline, RidgePointsOfTheDatasheet) {
+  EXPECT_NEAR(RidgePoint(A100(), Precision::kFp32), 12.54, 0.01);
+  EXPECT_NEAR(RidgePoint(A100(), Precision::kTf32Tensor), 100.3, 0.05);
+  EXPECT_EQ(RidgePoint(A100(), Precision::kFp8Tensor), 0);
+}
+
+TEST(Roofline, RoofIsTheLowerOfTheTwoLines) {
+  const double ridge = RidgePoint(A100(), Precision::kFp32);
+  EXPECT_DOUBLE_EQ(Roof(A100(), Precision::kFp32, ridge / 2), 19.5e12 / 2);
+  EXPECT_DOUBLE_EQ(Roof(A100(), Precision::kFp32, ridge * 2), 19.5e12);
+  EXPECT_EQ(Roof(A100(), Precision::kFp8Tensor, 1000), 0);
+}
+
+TEST(Roofline, IntensityWithoutFlopOrBytes) {
+  EXPECT_EQ(OperationalIntensity(Work{}), 0);
+  EXPECT_EQ(OperationalIntensity(Work{.dram_bytes = 8}), 0);
+  Work work;
+  work.flop[kFp32] = 3;
+  work.flop[kTf32] = 5;
+  EXPECT_TRUE(std::isinf(OperationalIntensity(work)));
+  work.dram_bytes = 2;
+  EXPECT_EQ(OperationalIntensity(work), 4);
+}
+
+TEST(Roofline, PipesOverlapAndTheSlowestCounts) {
+  Work work;
+  work.flop[kFp32] = 19.5e12;     // 1 s
+  work.flop[kTf32] = 2 * 156e12;  // 2 s
+  work.dram_bytes = 1.5 * 1555e9;
+  const MinimalTime least = LeastTime(A100(), work);
+  EXPECT_DOUBLE_EQ(least.compute_s, 2);
+  EXPECT_DOUBLE_EQ(least.memory_s, 1.5);
+  EXPECT_DOUBLE_EQ(least.total_s(), 2);
+  EXPECT_FALSE(least.memory_bound());
+  EXPECT_DOUBLE_EQ(Attainable(work, least.total_s()), (19.5e12 + 2 * 156e12) / 2);
+}
+
+TEST(Roofline, FlopOnAPathThatTheMachineLacksNeverEnd) {
+  Work work;
+  work.flop[static_cast<size_t>(Precision::kFp8Tensor)] = 1;
+  EXPECT_TRUE(std::isinf(LeastTime(A100(), work).compute_s));
+  EXPECT_EQ(Attainable(work, LeastTime(A100(), work).total_s()), 0);
+}
+
+TEST(Roofline, NoWorkTakesNoTime) {
+  EXPECT_EQ(LeastTime(A100(), Work{}).total_s(), 0);
+  EXPECT_EQ(Attainable(Work{}, 0), 0);
+}
+
+// For work of one precision, the effective roof must be the classic one.
+TEST(Roofline, OnePrecisionGivesTheClassicRoof) {
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<double> exponent(3, 14);
+  for (int i = 0; i < 1000; ++i) {
+    Work work;
+    work.flop[kTf32] = std::pow(10, exponent(random));
+    work.dram_bytes = std::pow(10, exponent(random));
+    const double attainable = Attainable(work, LeastTime(A100(), work).total_s());
+    const double roof = Roof(A100(), Precision::kTf32Tensor, OperationalIntensity(work));
+    ASSERT_NEAR(attainable / roof, 1, 1e-12);
+  }
+}
+
+}  // namespace
+}  // namespace rfinject::cli

@@ -1,0 +1,140 @@
+#include "cli/profile/profile.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace rfinject::cli {
+namespace {
+
+// Sums that stop at the largest value stay associative and commutative; sums that wrap would too, but lie.
+template <typename Integer>
+Integer SaturatingAdd(Integer a, Integer b) {
+  const Integer sum = a + b;
+  return sum < a ? static_cast<Integer>(-1) : sum;
+}
+
+// Processes of one kind of run should agree on what a layer is. Where they do not (the first batch of one rank was
+// shorter), the choice must not depend on the order of merging: the smallest text that is not empty.
+void MergeText(std::string& into, const std::string& other) {
+  if (into.empty() || (!other.empty() && other < into)) into = other;
+}
+
+void MergeLayer(LayerInfo& into, const LayerInfo& other) {
+  MergeText(into.class_name, other.class_name);
+  MergeText(into.input_shape, other.input_shape);
+  MergeText(into.output_shape, other.output_shape);
+  MergeText(into.parent, other.parent);
+  into.parameters = std::max(into.parameters, other.parameters);
+  into.parameter_bytes = std::max(into.parameter_bytes, other.parameter_bytes);
+  into.order = std::min(into.order, other.order);
+  into.training = into.training || other.training;
+}
+
+void MergeModel(ModelInfo& into, const ModelInfo& other) {
+  into.parameters = std::max(into.parameters, other.parameters);
+  into.parameter_bytes = std::max(into.parameter_bytes, other.parameter_bytes);
+  into.trainable_parameters = std::max(into.trainable_parameters, other.trainable_parameters);
+}
+
+// The smallest `kept` of the union. What is among the smallest of the whole is among the smallest of every part that
+// holds it, so the order of merging does not matter.
+template <typename T>
+void MergeSmallest(std::vector<T>& into, std::vector<T> other, size_t kept, bool unique) {
+  into.insert(into.end(), std::make_move_iterator(other.begin()), std::make_move_iterator(other.end()));
+  std::sort(into.begin(), into.end());
+  if (unique) into.erase(std::unique(into.begin(), into.end()), into.end());
+  if (into.size() > kept) into.resize(kept);
+}
+
+template <typename Key>
+void MergeCounts(std::map<Key, uint64_t>& into, const std::map<Key, uint64_t>& other, size_t kept) {
+  for (const auto& [key, count] : other) into[key] = SaturatingAdd(into[key], count);
+  while (into.size() > kept) into.erase(std::prev(into.end()));
+}
+
+void MergeRun(Run& into, Run other) {
+  MergeSmallest(into.devices, std::move(other.devices), kMaxDevicesKept, /*unique=*/true);
+  MergeSmallest(into.process_list, std::move(other.process_list), kMaxProcessesKept, /*unique=*/false);
+  into.processes = SaturatingAdd(into.processes, other.processes);
+  into.ranks.merge(other.ranks);
+  into.tier = std::max(into.tier, other.tier);
+  for (auto& [name, model] : other.models) {
+    auto [it, inserted] = into.models.try_emplace(name, model);
+    if (!inserted) MergeModel(it->second, model);
+  }
+  for (auto& [key, layer] : other.layers) {
+    auto [it, inserted] = into.layers.try_emplace(key, std::move(layer));
+    if (!inserted) MergeLayer(it->second, layer);
+  }
+  for (auto& [key, stats] : other.launches) {
+    auto [it, inserted] = into.launches.try_emplace(key, std::move(stats));
+    if (!inserted) it->second.Merge(stats);
+  }
+  into.steps.Merge(other.steps);
+  MergeCounts(into.diagnostics, other.diagnostics, kMaxDiagnosticsKept);
+  MergeCounts(into.drops, other.drops, kMaxDiagnosticsKept);
+  into.unfinished = SaturatingAdd(into.unfinished, other.unfinished);
+}
+
+}  // namespace
+
+std::string_view SourceName(SourceKind source) {
+  switch (source) {
+    case SourceKind::kMeasured:
+      return "measured";
+    case SourceKind::kEstimated:
+      return "estimated";
+    case SourceKind::kImported:
+      return "imported";
+    case SourceKind::kNone:
+    case SourceKind::kUnspecified:
+      break;
+  }
+  return "none";
+}
+
+void Stat::Add(uint64_t value) {
+  Stat one{.n = 1, .sum = value, .sum_squares = static_cast<Uint128>(value) * value, .min = value, .max = value};
+  Merge(one);
+}
+
+void Stat::Merge(const Stat& other) {
+  n = SaturatingAdd(n, other.n);
+  sum = SaturatingAdd(sum, other.sum);
+  sum_squares = SaturatingAdd(sum_squares, other.sum_squares);
+  min = std::min(min, other.min);
+  max = std::max(max, other.max);
+}
+
+void LaunchStats::Merge(const LaunchStats& other) {
+  launches = SaturatingAdd(launches, other.launches);
+  for (const auto& [name, stat] : other.metrics) metrics[name].Merge(stat);
+}
+
+void StepSums::Merge(const StepSums& other) {
+  steps = SaturatingAdd(steps, other.steps);
+  samples = SaturatingAdd(samples, other.samples);
+  armed = SaturatingAdd(armed, other.armed);
+  memory_peak_bytes = std::max(memory_peak_bytes, other.memory_peak_bytes);
+  duration_ns.Merge(other.duration_ns);
+}
+
+std::string Profile::Merge(Profile other) {
+  for (const auto& [name, metric] : other.metrics) {
+    const auto it = metrics.find(name);
+    if (it != metrics.end() && it->second != metric) {
+      return "metric '" + name + "' is in " + it->second.unit + " x " + std::to_string(it->second.scale) +
+             " there and in " + metric.unit + " x " + std::to_string(metric.scale) +
+             " here; such sums cannot be added";
+    }
+  }
+  metrics.merge(other.metrics);
+  for (auto& [key, run] : other.runs) {
+    auto [it, inserted] = runs.try_emplace(key, std::move(run));
+    if (!inserted) MergeRun(it->second, std::move(run));
+  }
+  return {};
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,285 @@
+#include "cli/report/fold.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "cli/report/headline.h"
+#include "cli/report/invariants.h"
+#include "cli/report/quantities.h"
+#include "gpus/gpus.h"
+
+namespace rfinject::cli {
+namespace {
+
+// As a training step goes; recomputation happens inside the backward.
+constexpr std::array<Phase, 7> kPhaseOrder = {Phase::kForward,   Phase::kRecompute,     Phase::kBackward,
+                                              Phase::kOptimizer, Phase::kCommunication, Phase::kData,
+                                              Phase::kOther};
+
+size_t PhaseRank(std::string_view name) {
+  for (size_t i = 0; i < kPhaseOrder.size(); ++i) {
+    if (kPhaseNames[static_cast<size_t>(kPhaseOrder[i])] == name) return i;
+  }
+  return kPhaseOrder.size();
+}
+
+bool NeedsLayer(Phase phase) {
+  return phase == Phase::kForward || phase == Phase::kBackward || phase == Phase::kRecompute;
+}
+
+struct RowKey {
+  std::string model, phase, layer, op, kernel, signature;
+  friend auto operator<=>(const RowKey&, const RowKey&) = default;
+};
+
+RowKey KeyFor(By by, const LaunchKey& key) {
+  const std::string phase(kPhaseNames[static_cast<size_t>(key.phase)]);
+  RowKey row;
+  row.model = key.layer.model;
+  switch (by) {
+    case By::kModel:
+      if (row.model.empty()) row.phase = phase;
+      break;
+    case By::kPhase:
+      row.phase = phase;
+      break;
+    case By::kLayer:
+      row.layer = key.layer.path;
+      if (row.model.empty()) row.phase = phase;
+      break;
+    case By::kOp:
+      row.phase = phase;
+      row.op = key.op;
+      break;
+    case By::kKernel:
+      row.phase = phase;
+      row.layer = key.layer.path;
+      row.op = key.op;
+      row.kernel = key.kernel;
+      row.signature = key.signature;
+      break;
+  }
+  return row;
+}
+
+struct Folded {
+  Sums sums;
+  double time_error_squared = 0;
+  double bytes_error_squared = 0;
+
+  void Add(const KeyQuantities& quantities) {
+    sums.Add(quantities.sums);
+    time_error_squared += quantities.time_error_squared;
+    bytes_error_squared += quantities.bytes_error_squared;
+  }
+};
+
+Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
+  Row row;
+  row.model = key.model;
+  row.phase = key.phase;
+  row.layer = key.layer;
+  row.op = key.op;
+  row.kernel = key.kernel;
+  row.signature = key.signature;
+  row.sums = folded.sums;
+  row.derived = Derive(folded.sums);
+  if (total_time_ns > 0) row.time_share = folded.sums.time_ns / total_time_ns;
+  if (folded.sums.time_ns > 0) row.time_ci = std::sqrt(folded.time_error_squared) / folded.sums.time_ns;
+  if (folded.sums.dram_bytes > 0) row.bytes_ci = std::sqrt(folded.bytes_error_squared) / folded.sums.dram_bytes;
+  return row;
+}
+
+void DescribeLayer(const Run& run, Row& row) {
+  const auto layer = run.layers.find(LayerKey{row.model, row.layer});
+  if (layer == run.layers.end()) return;
+  row.class_name = layer->second.class_name;
+  row.parameters = layer->second.parameters;
+  row.input_shape = layer->second.input_shape;
+  row.output_shape = layer->second.output_shape;
+  row.order = layer->second.order;
+}
+
+std::vector<Row> MakeRows(By by, const std::map<RowKey, Folded>& folded, const Run& run, double total_time_ns) {
+  std::vector<Row> rows;
+  rows.reserve(folded.size());
+  for (const auto& [key, sums] : folded) {
+    Row row = MakeRow(key, sums, total_time_ns);
+    if (by == By::kLayer || by == By::kKernel) {
+      if (!row.model.empty()) DescribeLayer(run, row);
+    } else if (by == By::kModel) {
+      const auto model = run.models.find(row.model);
+      if (model != run.models.end()) {
+        row.class_name = row.model;
+        row.parameters = model->second.parameters;
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  // A map's order is the tie-break everywhere, so equal profiles give equal reports.
+  const auto outside = [](const Row& row) { return row.model.empty(); };
+  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
+    switch (by) {
+      case By::kLayer:
+        if (outside(a) != outside(b)) return outside(b);
+        if (outside(a)) return PhaseRank(a.phase) < PhaseRank(b.phase);
+        // Merging can give layers of two models the same place in the order.
+        return std::tuple(a.order, std::string_view(a.model), std::string_view(a.layer), PhaseRank(a.phase)) <
+               std::tuple(b.order, std::string_view(b.model), std::string_view(b.layer), PhaseRank(b.phase));
+      case By::kPhase:
+        if (a.phase != b.phase) return PhaseRank(a.phase) < PhaseRank(b.phase);
+        break;
+      case By::kModel:
+        if (outside(a) != outside(b)) return outside(b);
+        return a.sums.time_ns > b.sums.time_ns;
+      case By::kOp:
+      case By::kKernel:
+        break;
+    }
+    return a.sums.time_ns > b.sums.time_ns;
+  });
+  return rows;
+}
+
+std::string TierText(int tier) {
+  switch (tier) {
+    case 1:
+      return "A: layers from the modules' call slots, backward from autograd's current node";
+    case 2:
+      return "B: layers from the modules' call slots, backward from RecordFunction scopes";
+    case 3:
+      return "C: layers from guarded module hooks";
+    case 4:
+      return "D: operator and autograd node names only, no layers";
+    case 5:
+      return "E: libtorch without Python, layers from torch::nn";
+    case 6:
+      return "F: no torch found, kernels only";
+    default:
+      return "unknown";
+  }
+}
+
+std::vector<RoofLine> MakeRoofs(const Machine& machine, const Sums& total) {
+  std::vector<RoofLine> roofs;
+  for (size_t i = 0; i < kPrecisionCount; ++i) {
+    if (machine.peak[i] <= 0) continue;
+    RoofLine roof;
+    roof.precision = static_cast<Precision>(i);
+    char label[96];
+    std::snprintf(label, sizeof label, "%s, %.4g TFLOP/s", std::string(kPrecisionTitles[i]).c_str(),
+                  machine.peak[i] / 1e12);
+    roof.label = label;
+    roof.level = "DRAM";
+    roof.kind = "datasheet";
+    roof.peak_flop_per_s = machine.peak[i];
+    roof.bytes_per_s = machine.dram_bytes_per_s;
+    roof.ridge_flop_per_byte = RidgePoint(machine, roof.precision);
+    roof.used = total.flop[i] > 0;
+    roofs.push_back(std::move(roof));
+  }
+  return roofs;
+}
+
+// The least times of one launch key. FLOP on a path that the machine lacks cannot be held against a roof of it: they
+// are left out of the least time, and R003 names them.
+void AddLeastTimes(const Machine& machine, Sums& sums) {
+  if (machine.name.empty()) return;
+  Work work{.flop = sums.flop, .dram_bytes = sums.dram_bytes};
+  for (size_t i = 0; i < kPrecisionCount; ++i) {
+    if (machine.peak[i] <= 0) work.flop[i] = 0;
+  }
+  const MinimalTime least = LeastTime(machine, work);
+  sums.least_compute_ns = least.compute_s * 1e9;
+  sums.least_memory_ns = least.memory_s * 1e9;
+  sums.least_ns = least.total_s() * 1e9;
+}
+
+// The chip whose formulas the counters follow; empty when the trace does not say.
+std::string ChipOf(const Run& run) {
+  for (const DeviceInfo& device : run.devices) {
+    if (!device.chip.empty()) return device.chip;
+  }
+  const Gpu* gpu = FindGpu(run.key.estimated_gpu.empty() ? run.key.gpu : run.key.estimated_gpu);
+  return gpu != nullptr ? std::string(gpu->chip) : std::string();
+}
+
+}  // namespace
+
+Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, const FoldOptions& options) {
+  Report report;
+  report.run = run.key;
+  report.processes = run.process_list;
+  report.process_count = run.processes;
+  report.device_name = run.key.gpu;
+  report.machine = machine;
+  report.tier = run.tier;
+  report.tier_text = TierText(run.tier);
+  report.steps = run.steps.steps;
+  report.samples = run.steps.samples;
+  report.step_wall_ns = run.steps.duration_ns.mean();
+  report.memory_peak_bytes = run.steps.memory_peak_bytes;
+  report.by = options.by;
+  for (const auto& [name, model] : run.models) report.models.push_back(model);
+  for (const auto& [diagnostic, count] : run.diagnostics) report.diagnostics.push_back(diagnostic);
+  for (const auto& drop : run.drops) report.drops.push_back(drop);
+
+  std::map<RowKey, Folded> rows, phases, layers, layer_phases;
+  const std::string chip = ChipOf(run);
+  double attributable_ns = 0, attributed_ns = 0;
+  for (const auto& [key, stats] : run.launches) {
+    KeyQuantities quantities = Quantities(stats, profile.metrics, chip);
+    AddLeastTimes(machine, quantities.sums);
+    // An estimate leaves out what is zero; hardware that counted nothing must say so.
+    const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
+    if (counted) quantities.sums.time_with_counters_ns = quantities.sums.time_ns;
+    report.total.Add(quantities.sums);
+    rows[KeyFor(options.by, key)].Add(quantities);
+    phases[KeyFor(By::kPhase, key)].Add(quantities);
+    RowKey layer = KeyFor(By::kLayer, key);
+    layers[layer].Add(quantities);
+    layer.phase = kPhaseNames[static_cast<size_t>(key.phase)];
+    layer_phases[layer].Add(quantities);
+    if (quantities.least_launch_ns > 0 &&
+        (report.shortest_launch_ns == 0 || quantities.least_launch_ns < report.shortest_launch_ns)) {
+      report.shortest_launch_ns = quantities.least_launch_ns;
+    }
+    if (NeedsLayer(key.phase)) {
+      attributable_ns += quantities.sums.time_ns;
+      if (key.layer.model.empty()) {
+        report.unattributed_launches += stats.launches;
+      } else {
+        attributed_ns += quantities.sums.time_ns;
+      }
+    }
+  }
+  report.total_derived = Derive(report.total);
+  const double total_ns = report.total.time_ns;
+  report.rows = MakeRows(options.by, rows, run, total_ns);
+  report.phases = MakeRows(By::kPhase, phases, run, total_ns);
+  if (options.by == By::kLayer) report.layer_phases = MakeRows(By::kLayer, layer_phases, run, total_ns);
+  if (attributable_ns > 0) report.attributed_share = attributed_ns / attributable_ns;
+  if (total_ns > 0) report.counters_share = report.total.time_with_counters_ns / total_ns;
+  if (report.steps > 0) report.step_gpu_ns = total_ns / static_cast<double>(report.steps);
+  if (!machine.name.empty()) report.roofs = MakeRoofs(machine, report.total);
+
+  report.alarms = CheckInvariants(profile, run, chip, report);
+  report.headline = MakeHeadline(report, MakeRows(By::kLayer, layers, run, total_ns));
+  return report;
+}
+
+std::vector<Report> FoldProfile(const Profile& profile, const std::function<Machine(const Run&)>& machine_for,
+                                const FoldOptions& options) {
+  std::vector<Report> reports;
+  for (const auto& [key, run] : profile.runs) {
+    reports.push_back(FoldRun(profile, run, machine_for(run), options));
+  }
+  return reports;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,106 @@
+#include "cli/report/headline.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "cli/report/units.h"
+
+namespace rfinject::cli {
+namespace {
+
+std::string SourceLine(const Report& report) {
+  switch (report.run.source) {
+    case SourceKind::kEstimated:
+      return "ESTIMATED on " + report.run.estimated_gpu +
+             ": from tensor shapes and a cost model, nothing was measured on a GPU";
+    case SourceKind::kMeasured:
+      return "Measured on " + (report.device_name.empty() ? "an unnamed GPU" : report.device_name) +
+             (report.machine.name.empty()
+                  ? ": no roofs are known for it (rfinject gpus lists those that are), so none are drawn"
+                  : ", held against the datasheet of " + report.machine.name);
+    case SourceKind::kImported:
+      return "Imported from " + (report.run.collector.empty() ? "another tool" : report.run.collector) +
+             (report.device_name.empty() ? "" : ", measured on " + report.device_name);
+    case SourceKind::kNone:
+    case SourceKind::kUnspecified:
+      break;
+  }
+  return "Nothing was measured: layers and steps only";
+}
+
+std::string PrecisionLine(const Report& report) {
+  const double total = report.total.total_flop();
+  if (total <= 0) return {};
+  std::array<size_t, kPrecisionCount> order;
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return report.total.flop[a] > report.total.flop[b]; });
+  std::string line;
+  for (size_t i : order) {
+    if (report.total.flop[i] <= 0) break;
+    line += (line.empty() ? "" : ", ") + Percent(report.total.flop[i] / total) +
+            (line.empty() ? " of FLOP in " : " in ") + std::string(kPrecisionTitles[i]);
+  }
+  return line;
+}
+
+std::string ShareLine(const Report& report) {
+  if (report.total.launches == 0) return "No launch was recorded in the measured steps";
+  std::string line = Percent(report.attributed_share) + " of forward and backward GPU time is attributed to layers";
+  if (report.unattributed_launches > 0) {
+    line += " (" + Grouped(report.unattributed_launches) + " launches are not)";
+  }
+  // An estimate has counters by construction; saying so would suggest that something was counted.
+  if (report.run.source != SourceKind::kEstimated) {
+    line += "; " + Percent(report.counters_share) + " of GPU time has counters";
+  }
+  return line;
+}
+
+std::string BoundLine(const Report& report, const std::vector<Row>& layers) {
+  const Sums& total = report.total;
+  if (total.least_ns <= 0 || total.time_ns <= 0) return {};
+  const Derived& derived = report.total_derived;
+  double memory_bound_ns = 0;
+  for (const Row& row : layers) {
+    if (row.derived.memory_bound) memory_bound_ns += row.sums.time_ns;
+  }
+  std::string line = derived.memory_bound ? "Held back by memory bandwidth: " : "Held back by arithmetic: ";
+  const double share = memory_bound_ns / total.time_ns;
+  line += Percent(derived.memory_bound ? share : 1 - share) + " of GPU time is in " +
+          (derived.memory_bound ? "memory-bound" : "compute-bound") + " layers; " +
+          (total.total_flop() > 0 ? WithPrefix(derived.performance_flop_per_s, "FLOP/s") + ", " : std::string()) +
+          Percent(derived.attainable_share) + " of attainable";
+  return line;
+}
+
+std::string SlackLine(const Report& report, const std::vector<Row>& layers) {
+  if (report.steps == 0 || report.total.least_ns <= 0) return {};
+  std::vector<const Row*> order;
+  for (const Row& row : layers) {
+    if (!row.model.empty() && row.derived.slack_ns > 0) order.push_back(&row);
+  }
+  const size_t kept = std::min<size_t>(order.size(), 3);
+  if (kept == 0) return {};
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
+                    [](const Row* a, const Row* b) { return a->derived.slack_ns > b->derived.slack_ns; });
+  std::string line = "Most time to win, in ms a step:";
+  for (size_t i = 0; i < kept; ++i) {
+    const Row& row = *order[i];
+    line += (i == 0 ? " " : ", ") + (row.layer.empty() ? row.model : row.layer) + " " +
+            Plain(row.derived.slack_ns / 1e6 / static_cast<double>(report.steps));
+  }
+  return line;
+}
+
+}  // namespace
+
+std::vector<std::string> MakeHeadline(const Report& report, const std::vector<Row>& layers) {
+  std::vector<std::string> lines = {SourceLine(report), PrecisionLine(report), ShareLine(report),
+                                    BoundLine(report, layers), SlackLine(report, layers)};
+  std::erase_if(lines, [](const std::string& line) { return line.empty(); });
+  return lines;
+}
+
+}  // namespace rfinject::cli

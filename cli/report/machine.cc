@@ -1,0 +1,104 @@
+#include "cli/report/machine.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace rfinject::cli {
+namespace {
+
+// A GPU's name taken apart: "NVIDIA A100-SXM4-40GB" is model A100, form SXM, 40 GB.
+struct Parts {
+  std::string model;  // words that say which GPU it is, joined: "A100", "RTX3090TI"
+  std::string form;   // "SXM", "PCIE", "NVL", or empty
+  unsigned gigabytes = 0;
+  bool slice = false;  // MIG
+};
+
+bool IsNumber(const std::string& word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+Parts Split(std::string_view name) {
+  std::vector<std::string> words(1);
+  for (unsigned char c : name) {
+    if (c == ' ' || c == '-' || c == '_') {
+      if (!words.back().empty()) words.emplace_back();
+    } else {
+      words.back().push_back(static_cast<char>(std::toupper(c)));
+    }
+  }
+  Parts parts;
+  bool hbm3 = false;
+  for (const std::string& word : words) {
+    if (word.empty() || word == "NVIDIA" || word == "TESLA" || word == "GEFORCE") continue;
+    if (word == "MIG") {
+      parts.slice = true;
+    } else if (word.rfind("SXM", 0) == 0 && (word.size() == 3 || IsNumber(word.substr(3)))) {
+      parts.form = "SXM";
+    } else if (word == "PCIE" || word == "NVL") {
+      parts.form = word;
+    } else if (word == "HBM3" || word == "HBM3E") {
+      hbm3 = true;
+    } else if (word.size() > 2 && word.size() < 7 && word.compare(word.size() - 2, 2, "GB") == 0 &&
+               IsNumber(word.substr(0, word.size() - 2))) {
+      parts.gigabytes = static_cast<unsigned>(std::stoul(word.substr(0, word.size() - 2)));
+    } else {
+      parts.model += word;
+    }
+  }
+  if (parts.form.empty() && hbm3) parts.form = "SXM";  // the driver calls the SXM5 module "H100 80GB HBM3"
+  return parts;
+}
+
+}  // namespace
+
+Machine MachineOf(const Gpu& gpu) {
+  Machine machine;
+  machine.name = gpu.name;
+  machine.peak = gpu.peak;
+  machine.dram_bytes_per_s = gpu.dram_bytes_per_s;
+  return machine;
+}
+
+const Gpu* MatchGpu(std::string_view device_name, uint64_t memory_bytes) {
+  if (const Gpu* exact = FindGpu(device_name)) return exact;
+  const Parts wanted = Split(device_name);
+  if (wanted.slice || wanted.model.empty()) return nullptr;
+  const double gigabytes = wanted.gigabytes != 0 ? wanted.gigabytes : static_cast<double>(memory_bytes) / 1e9;
+  const Gpu* best = nullptr;
+  double best_distance = 0;
+  for (const Gpu& gpu : AllGpus()) {
+    const Parts row = Split(gpu.name);
+    if (row.model != wanted.model) continue;
+    // A name without a form is the module's ("NVIDIA H200"); cards say PCIe or NVL.
+    const std::string form = wanted.form.empty() && !row.form.empty() ? "SXM" : wanted.form;
+    if (!form.empty() && !row.form.empty() && row.form != form) continue;
+    if (wanted.gigabytes != 0 && row.gigabytes != 0 && row.gigabytes != wanted.gigabytes) continue;
+    // Devices report a little less, or in 2^30, than the name on the box.
+    const double distance = gigabytes > 0 && row.gigabytes != 0 ? std::abs(std::log(gigabytes / row.gigabytes)) : 0;
+    if (distance > 0.25) continue;
+    if (best == nullptr || distance < best_distance) {
+      best = &gpu;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+Machine MachineFor(const Run& run) {
+  const Gpu* gpu = nullptr;
+  if (!run.key.estimated_gpu.empty()) {
+    gpu = FindGpu(run.key.estimated_gpu);
+  } else if (!run.devices.empty()) {
+    const DeviceInfo& device = run.devices.front();
+    if (!device.mig) gpu = MatchGpu(device.name, device.memory_bytes);
+  } else if (!run.key.gpu.empty()) {
+    gpu = MatchGpu(run.key.gpu);
+  }
+  return gpu != nullptr ? MachineOf(*gpu) : Machine{};
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,41 @@
+// File: quantities.h
+//
+// Which metrics of a trace make which quantity of a report. Every quantity is a linear sum of metrics, so one table
+// says it all; a metric that no line of the table names is kept in the trace and shown by `dump` only.
+#ifndef RFINJECT_CLI_REPORT_QUANTITIES_H_
+#define RFINJECT_CLI_REPORT_QUANTITIES_H_
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "cli/profile/profile.h"
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+// The sums of one launch key, scaled from the samples to all launches, without the least times (which need a
+// machine), and the variances of the estimates that the scaling makes.
+struct KeyQuantities {
+  Sums sums;
+  double least_launch_ns = 0;    // the shortest launch; 0: unknown
+  bool has_flop = false;         // some counter of FLOP was sampled
+  bool has_tensor_flop = false;  // some counter of tensor FLOP was sampled, even if it counted 0
+  bool has_scalar_flop = false;
+  bool has_bytes = false;
+  // Squared 95 % confidence half-widths of time_ns and dram_bytes; 0 when every launch was sampled.
+  double time_error_squared = 0;
+  double bytes_error_squared = 0;
+};
+// `chip` ("GA100") selects the formulas over hardware counters (cli/model/formulas.h); empty: only those of
+// rfinject's own metrics are known.
+KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, MetricInfo>& metrics,
+                         std::string_view chip);
+
+// The squared 95 % confidence half-width of mean * launches, from the Student t distribution; 0 when n < 2 (unknown)
+// or when every launch was sampled (exact).
+double ErrorSquared(const Stat& stat, uint64_t launches);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_QUANTITIES_H_
