@@ -77,7 +77,7 @@ void AddHookAndNoteItsMemory(void* add_audit_hook, PyAuditHook hook) noexcept {
   if (can_note) memory.set(kRawDomain, &memory.early);
 }
 
-// The interpreter is about to free its audit hooks.
+// The interpreter is about to free its audit hooks, which is among the last things that it does.
 void OnClearHooks() noexcept {
   HookMemory& memory = g_hook_memory;
   if (memory.block == nullptr || memory.late.free != nullptr) return;
@@ -157,7 +157,11 @@ int OnTorchImport(const PythonApi& python) {
 }
 
 int OnAudit(const char* event, PyObject* arguments, void*) {
-  if (event[0] == 'c' && std::strcmp(event, "cpython._PySys_ClearAuditHooks") == 0) OnClearHooks();
+  if (event[0] == 'c' && std::strcmp(event, "cpython._PySys_ClearAuditHooks") == 0) {
+    // After a Ctrl-C that nobody caught, Python kills itself with SIGINT next: no exit handler will run.
+    FinishProcess("exit");
+    OnClearHooks();
+  }
   const State state = g_state.load(std::memory_order_relaxed);
   if (state != State::kWaiting && state != State::kWatching) return 0;
   if (event[0] != 'i' || std::strcmp(event, "import") != 0) return 0;
