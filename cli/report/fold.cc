@@ -126,8 +126,9 @@ std::vector<Row> MakeRows(By by, const std::map<RowKey, Folded>& folded, const R
       case By::kLayer:
         if (outside(a) != outside(b)) return outside(b);
         if (outside(a)) return PhaseRank(a.phase) < PhaseRank(b.phase);
-        if (a.order != b.order) return a.order < b.order;
-        return PhaseRank(a.phase) < PhaseRank(b.phase);
+        // Merging can give layers of two models the same place in the order.
+        return std::tuple(a.order, std::string_view(a.model), std::string_view(a.layer), PhaseRank(a.phase)) <
+               std::tuple(b.order, std::string_view(b.model), std::string_view(b.layer), PhaseRank(b.phase));
       case By::kPhase:
         if (a.phase != b.phase) return PhaseRank(a.phase) < PhaseRank(b.phase);
         break;
@@ -264,17 +265,13 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
     report.total.Add(quantities.sums);
     rows[KeyFor(options.by, key)].Add(quantities);
     phases[KeyFor(By::kPhase, key)].Add(quantities);
-    layers[KeyFor(By::kLayer, key)].Add(quantities);
-    if (options.by == By::kLayer) {
-      RowKey split = KeyFor(By::kLayer, key);
-      split.phase = kPhaseNames[static_cast<size_t>(key.phase)];
-      layer_phases[split].Add(quantities);
-    }
-    if (const auto time = stats.metrics.find(std::string(kMetricTime));
-        time != stats.metrics.end() && time->second.n > 0) {
-      const auto shortest = static_cast<double>(time->second.min);
-      if (report.shortest_launch_ns == 0 || shortest < report.shortest_launch_ns)
-        report.shortest_launch_ns = shortest;
+    RowKey layer = KeyFor(By::kLayer, key);
+    layers[layer].Add(quantities);
+    layer.phase = kPhaseNames[static_cast<size_t>(key.phase)];
+    layer_phases[layer].Add(quantities);
+    if (quantities.least_launch_ns > 0 &&
+        (report.shortest_launch_ns == 0 || quantities.least_launch_ns < report.shortest_launch_ns)) {
+      report.shortest_launch_ns = quantities.least_launch_ns;
     }
     if (NeedsLayer(key.phase)) {
       attributable_ns += quantities.sums.time_ns;
@@ -289,7 +286,7 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   const double total_ns = report.total.time_ns;
   report.rows = MakeRows(options.by, rows, run, total_ns);
   report.phases = MakeRows(By::kPhase, phases, run, total_ns);
-  report.layer_phases = MakeRows(By::kLayer, layer_phases, run, total_ns);
+  if (options.by == By::kLayer) report.layer_phases = MakeRows(By::kLayer, layer_phases, run, total_ns);
   if (attributable_ns > 0) report.attributed_share = attributed_ns / attributable_ns;
   if (total_ns > 0) report.counters_share = report.total.time_with_counters_ns / total_ns;
   if (report.steps > 0) report.step_gpu_ns = total_ns / static_cast<double>(report.steps);

@@ -80,7 +80,7 @@ KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, M
     switch (term->quantity) {
       case Quantity::kTime:
         sums.time_ns += value;
-        result.has_time = true;
+        result.least_launch_ns = weight * static_cast<double>(stat.min);
         result.time_error_squared += weight * weight * ErrorSquared(stat, stats.launches);
         break;
       case Quantity::kModelFlop:

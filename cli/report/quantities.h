@@ -17,7 +17,7 @@ namespace rfinject::cli {
 // machine), and the variances of the estimates that the scaling makes.
 struct KeyQuantities {
   Sums sums;
-  bool has_time = false;
+  double least_launch_ns = 0;  // the shortest launch; 0: unknown
   bool has_flop = false;
   bool has_bytes = false;
   // Squared 95 % confidence half-widths of time_ns and dram_bytes; 0 when every launch was sampled.

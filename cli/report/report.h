@@ -101,8 +101,8 @@ struct Report {
   Derived total_derived;
   std::vector<Row> rows;    // of the chosen By
   std::vector<Row> phases;  // always there: the By::kPhase rows
-  // By::kLayer only: `rows` split by phase (model, layer, phase), in the same order. The pictures show these, because a
-  // layer's forward and backward are different points.
+  // By::kLayer only: `rows` split by phase (model, layer, phase), in the same order. The pictures show these, because
+  // a layer's forward and backward are different points.
   std::vector<Row> layer_phases;
   double shortest_launch_ns = 0;  // the shortest launch seen: what is near it is bound by launching; 0: unknown
   // Shares of GPU time.

@@ -198,7 +198,7 @@ class Builder {
   const uint64_t steps_;
   Profile profile_;
   Run run_;
-  uint64_t order_ = 0;
+  uint64_t order_ = 1;
 };
 
 void BuildResNet18(Builder& builder) {

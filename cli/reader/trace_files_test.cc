@@ -1,0 +1,63 @@
+#include "cli/reader/trace_files.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace rfinject::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TraceFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "rfinject-trace-files-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  void Touch(const std::string& path) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << "x";
+  }
+  fs::path root_;
+};
+
+TEST_F(TraceFiles, AFoldersTracesAreFoundBelowAndSorted) {
+  Touch("b.rfx");
+  Touch("a/z.rfx");
+  Touch("a/deep/er.rfx");
+  Touch("a/notes.txt");
+  std::vector<std::string> files;
+  EXPECT_EQ(FindTraces(root_.string(), &files), "");
+  EXPECT_EQ(files, (std::vector<std::string>{(root_ / "a/deep/er.rfx").string(), (root_ / "a/z.rfx").string(),
+                                             (root_ / "b.rfx").string()}));
+}
+
+TEST_F(TraceFiles, LinksWithinFoldersAreNotFollowed) {
+  Touch("real/one.rfx");
+  fs::create_directory(root_ / "in");
+  Touch("in/own.rfx");
+  fs::create_symlink(root_ / "real/one.rfx", root_ / "in/link.rfx");
+  fs::create_directory_symlink(root_, root_ / "in/loop");
+  std::vector<std::string> files;
+  EXPECT_EQ(FindTraces((root_ / "in").string(), &files), "");
+  EXPECT_EQ(files, std::vector<std::string>{(root_ / "in/own.rfx").string()});
+  // A link that the user names is meant.
+  files.clear();
+  EXPECT_EQ(FindTraces((root_ / "in/link.rfx").string(), &files), "");
+  EXPECT_EQ(files.size(), 1u);
+}
+
+TEST_F(TraceFiles, SaysWhatIsNotThere) {
+  std::vector<std::string> files;
+  EXPECT_EQ(FindTraces((root_ / "none").string(), &files), "no such file or folder");
+  EXPECT_NE(FindTraces(root_.string(), &files).find("no traces"), std::string::npos);
+  EXPECT_TRUE(files.empty());
+}
+
+}  // namespace
+}  // namespace rfinject::cli

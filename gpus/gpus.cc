@@ -1,0 +1,188 @@
+#include "gpus/gpus.h"
+
+#include <algorithm>
+
+namespace rfinject {
+namespace {
+
+constexpr std::string_view kCsv =
+#include "gpus/table.inc"
+    ;
+
+constexpr std::string_view kHeader =
+    "gpu,chip,cc,sm,boost_MHz,fp64,fp32,fp16_scalar,tf32_tc,fp16_tc,bf16_tc,fp8_tc,fp64_tc,dram_GBps,l2_MB,chk,"
+    "source,"
+    "note";
+
+// Called only where a row is wrong. Not constexpr, so that reaching it while compiling is an error that names it.
+void MalformedGpusCsv() {}
+
+constexpr std::string_view TakeLine(std::string_view& text) {
+  const size_t end = text.find('\n');
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return line;
+}
+
+constexpr std::string_view TakeField(std::string_view& line) {
+  const size_t end = line.find(',');
+  if (end == std::string_view::npos) MalformedGpusCsv();
+  const std::string_view field = line.substr(0, end);
+  line.remove_prefix(end + 1);
+  return field;
+}
+
+// A decimal number times 10^exponent. Exact where the product is an integer below 2^53, as all of the table's are;
+// an empty field is 0.
+constexpr double Decimal(std::string_view text, int exponent) {
+  uint64_t mantissa = 0;
+  bool fraction = false;
+  for (char c : text) {
+    if (c == '.') {
+      if (fraction) MalformedGpusCsv();
+      fraction = true;
+      continue;
+    }
+    if (c < '0' || c > '9' || mantissa > UINT64_MAX / 100) MalformedGpusCsv();
+    mantissa = mantissa * 10 + static_cast<uint64_t>(c - '0');
+    if (fraction) --exponent;
+  }
+  if (exponent < 0) MalformedGpusCsv();  // more digits after the point than the unit has
+  double value = static_cast<double>(mantissa);
+  for (int i = 0; i < exponent; ++i) value *= 10;
+  return value;
+}
+
+constexpr bool IsRow(std::string_view line) { return !line.empty() && line[0] != '#' && line != kHeader; }
+
+constexpr size_t CountRows() {
+  size_t rows = 0;
+  bool header = false;
+  for (std::string_view text = kCsv; !text.empty();) {
+    const std::string_view line = TakeLine(text);
+    header = header || line == kHeader;
+    if (IsRow(line)) ++rows;
+  }
+  if (!header) MalformedGpusCsv();  // the columns are not the ones that ParseRow knows
+  return rows;
+}
+
+constexpr Gpu ParseRow(std::string_view line) {
+  Gpu gpu{};
+  gpu.name = TakeField(line);
+  gpu.chip = TakeField(line);
+  const std::string_view cc = TakeField(line);
+  const size_t point = cc.find('.');
+  gpu.cc_major = static_cast<int>(Decimal(cc.substr(0, point), 0));
+  gpu.cc_minor = static_cast<int>(Decimal(cc.substr(point + 1), 0));
+  gpu.sm_count = static_cast<int>(Decimal(TakeField(line), 0));
+  gpu.boost_hz = Decimal(TakeField(line), 6);
+  for (double& peak : gpu.peak) peak = Decimal(TakeField(line), 12);  // the columns are in Precision's order
+  gpu.dram_bytes_per_s = Decimal(TakeField(line), 9);
+  // A cache's "MB" is 2^20 bytes: cudaDeviceProp::l2CacheSize is 41943040 on an A100.
+  gpu.l2_bytes = Decimal(TakeField(line), 0) * (1 << 20);
+  gpu.check = TakeField(line);
+  gpu.source = TakeField(line);
+  gpu.note = line;
+  if (gpu.name.empty() || gpu.chip.empty() || gpu.sm_count == 0 || gpu.boost_hz == 0 || gpu.dram_bytes_per_s == 0 ||
+      gpu.peak[static_cast<size_t>(Precision::kFp32)] == 0 || gpu.peak[static_cast<size_t>(Precision::kFp64)] == 0 ||
+      gpu.check.empty() || gpu.source.empty()) {
+    MalformedGpusCsv();
+  }
+  return gpu;
+}
+
+constexpr auto ParseTable() {
+  std::array<Gpu, CountRows()> table{};
+  size_t row = 0;
+  for (std::string_view text = kCsv; !text.empty();) {
+    const std::string_view line = TakeLine(text);
+    if (IsRow(line)) table[row++] = ParseRow(line);
+  }
+  return table;
+}
+
+constexpr auto kTable = ParseTable();
+
+constexpr char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool EqualIgnoringCase(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, Lower, Lower); }
+
+// A name for comparing: lower case, letters and digits only ("NVIDIA A100-SXM4" and "nvidia a100 sxm4" agree). Longer
+// names are cut: no row is that long.
+struct Key {
+  std::array<char, 64> text{};
+  size_t size = 0;
+  std::string_view view() const { return {text.data(), size}; }
+};
+
+Key MakeKey(std::string_view name) {
+  Key key;
+  for (char c : name) {
+    c = Lower(c);
+    const bool keep = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (keep && key.size < key.text.size()) key.text[key.size++] = c;
+  }
+  return key;
+}
+
+// Levenshtein distance, one row at a time.
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::array<size_t, 65> row;
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+// Whether `part` stands in `whole` and does not end within a number: "a10" is no part of "a100".
+bool Contains(std::string_view whole, std::string_view part) {
+  const size_t at = whole.find(part);
+  if (part.empty() || at == std::string_view::npos) return false;
+  const size_t end = at + part.size();
+  return end == whole.size() || whole[end] < '0' || whole[end] > '9';
+}
+
+size_t Distance(const Key& wanted, const Gpu& gpu) {
+  const Key key = MakeKey(gpu.name);
+  const bool part_of_row = wanted.size != 0 && key.view().find(wanted.view()) != std::string_view::npos;
+  if (part_of_row || Contains(wanted.view(), key.view())) return 0;
+  return EditDistance(wanted.view(), key.view());
+}
+
+}  // namespace
+
+std::span<const Gpu> AllGpus() noexcept { return kTable; }
+
+const Gpu* FindGpu(std::string_view name) noexcept {
+  for (const Gpu& gpu : kTable) {
+    if (EqualIgnoringCase(gpu.name, name)) return &gpu;
+  }
+  return nullptr;
+}
+
+std::span<const Gpu* const> NearestGpus(std::string_view name, std::span<const Gpu*> out) noexcept {
+  const Key wanted = MakeKey(name);
+  std::array<size_t, kTable.size()> distance;
+  for (size_t i = 0; i < kTable.size(); ++i) distance[i] = Distance(wanted, kTable[i]);
+  std::array<bool, kTable.size()> taken{};
+  size_t count = 0;
+  for (; count < out.size() && count < kTable.size(); ++count) {
+    size_t best = kTable.size();
+    for (size_t i = 0; i < kTable.size(); ++i) {
+      if (!taken[i] && (best == kTable.size() || distance[i] < distance[best])) best = i;
+    }
+    taken[best] = true;
+    out[count] = &kTable[best];
+  }
+  return out.first(count);
+}
+
+}  // namespace rfinject

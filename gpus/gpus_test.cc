@@ -1,0 +1,165 @@
+#include "gpus/gpus.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace rfinject {
+namespace {
+
+double Peak(const Gpu& gpu, Precision precision) { return gpu.peak[static_cast<size_t>(precision)]; }
+
+std::vector<std::string> Nearest(std::string_view name, size_t count) {
+  std::vector<const Gpu*> out(count);
+  std::vector<std::string> names;
+  for (const Gpu* gpu : NearestGpus(name, out)) names.emplace_back(gpu->name);
+  return names;
+}
+
+TEST(GpusTest, EveryRowIsParsed) {
+  std::ifstream csv(RFINJECT_GPUS_CSV_PATH);
+  size_t rows = 0;
+  for (std::string line; std::getline(csv, line);) rows += !line.empty() && line[0] != '#' && line[0] != 'g';
+  ASSERT_GT(rows, 0u);
+  EXPECT_EQ(AllGpus().size(), rows);
+  std::set<std::string_view> names;
+  for (const Gpu& gpu : AllGpus()) {
+    SCOPED_TRACE(std::string(gpu.name));
+    EXPECT_TRUE(names.insert(gpu.name).second) << "two rows of one name";
+    EXPECT_GE(gpu.cc_major, 6);
+    EXPECT_GT(gpu.sm_count, 30);
+    EXPECT_GT(gpu.boost_hz, 1e9);
+    EXPECT_LT(gpu.boost_hz, 3e9);
+    EXPECT_GT(Peak(gpu, Precision::kFp32), 1e12);
+    EXPECT_GT(gpu.dram_bytes_per_s, 1e11);
+    EXPECT_GT(gpu.l2_bytes, 1e6);
+    EXPECT_THAT(std::string(gpu.check), testing::AnyOf("ok", "ok*", "no"));
+    EXPECT_FALSE(gpu.source.empty());
+    // Tensor cores came with Volta, TF32, BF16 and FP64 ones with Ampere.
+    EXPECT_EQ(Peak(gpu, Precision::kFp16Tensor) > 0, gpu.cc_major >= 7);
+    EXPECT_EQ(Peak(gpu, Precision::kBf16Tensor) > 0, gpu.cc_major >= 8);
+    EXPECT_EQ(Peak(gpu, Precision::kTf32Tensor) > 0, gpu.cc_major >= 8);
+    EXPECT_EQ(Peak(gpu, Precision::kFp8Tensor) > 0, gpu.cc_major * 10 + gpu.cc_minor >= 89);
+  }
+}
+
+TEST(GpusTest, NumbersAreExact) {
+  const Gpu* gpu = FindGpu("A100-SXM4-40GB");
+  ASSERT_NE(gpu, nullptr);
+  EXPECT_EQ(gpu->chip, "GA100");
+  EXPECT_EQ(gpu->cc_major, 8);
+  EXPECT_EQ(gpu->cc_minor, 0);
+  EXPECT_EQ(gpu->sm_count, 108);
+  EXPECT_EQ(gpu->boost_hz, 1410e6);
+  EXPECT_EQ(gpu->peak,
+            (std::array<double, kPrecisionCount>{9.7e12, 19.5e12, 78e12, 156e12, 312e12, 312e12, 0, 19.5e12}));
+  EXPECT_EQ(gpu->dram_bytes_per_s, 1555e9);
+  EXPECT_EQ(gpu->l2_bytes, 41943040);
+  EXPECT_EQ(gpu->check, "ok");
+  EXPECT_EQ(gpu->source, "A;L;M;C");
+  EXPECT_EQ(gpu->note, "624 / 312(TF32) are the sparse numbers");
+}
+
+TEST(GpusTest, FindIgnoresCaseAndNothingElse) {
+  EXPECT_EQ(FindGpu("v100-sxm2-16gb"), FindGpu("V100-SXM2-16GB"));
+  ASSERT_NE(FindGpu("t4"), nullptr);
+  EXPECT_EQ(FindGpu("t4")->name, "T4");
+  EXPECT_EQ(FindGpu("A100"), nullptr);
+  EXPECT_EQ(FindGpu(""), nullptr);
+  EXPECT_EQ(FindGpu("T4 "), nullptr);
+}
+
+TEST(GpusTest, PartOfANameIsNearest) {
+  EXPECT_THAT(Nearest("A100", 4),
+              testing::ElementsAre("A100-SXM4-40GB", "A100-SXM4-80GB", "A100-PCIe-40GB", "A100-PCIe-80GB"));
+  EXPECT_THAT(Nearest("v100-sxm", 2), testing::ElementsAre("V100-SXM2-16GB", "V100-SXM2-32GB"));
+  // Marketing names put words around ours.
+  EXPECT_THAT(Nearest("NVIDIA GeForce RTX 4090", 1), testing::ElementsAre("RTX4090"));
+  EXPECT_THAT(Nearest("Tesla T4", 1), testing::ElementsAre("T4"));
+}
+
+TEST(GpusTest, TypingErrorsFindTheirRow) {
+  EXPECT_THAT(Nearest("H10O-SXM5-80GB", 1), testing::ElementsAre("H100-SXM5-80GB"));
+  EXPECT_THAT(Nearest("A100-SMX4-80GB", 1), testing::ElementsAre("A100-SXM4-80GB"));
+  EXPECT_THAT(Nearest("b20-sxm-180gb", 1), testing::ElementsAre("B200-SXM-180GB"));
+}
+
+TEST(GpusTest, NearestTakesAnyInput) {
+  EXPECT_EQ(Nearest("", 3).size(), 3u);
+  EXPECT_EQ(Nearest(std::string(100000, 'x'), 3).size(), 3u);
+  EXPECT_EQ(Nearest("A100", 1000).size(), AllGpus().size());
+  EXPECT_TRUE(Nearest("A100", 0).empty());
+}
+
+// FLOP per SM and cycle, 2 per multiply-add, by Precision's order: what CUPTI 13's host library gives as
+// `.avg.peak_sustained` of the chip's metrics (sm__ops_path_tensor_* for the tensor cores; for the CUDA cores, the
+// `smsp__sass_thread_inst_executed_op_*` peaks times 2 for a multiply-add, times 4 for the packed HFMA2). FP64 of the
+// chips without a full FP64 unit is 1/64 of FP32 (GA102 and Ada whitepapers), 1/32 on TU104.
+using PerCycle = std::array<double, kPrecisionCount>;
+const std::map<std::string_view, PerCycle>& PerSmAndCycle() {
+  static const auto* const table = new std::map<std::string_view, PerCycle>{
+      {"GV100", {64, 128, 256, 0, 1024, 0, 0, 0}},
+      {"TU104", {4, 128, 256, 0, 1024, 0, 0, 0}},
+      {"GA100", {64, 128, 512, 1024, 2048, 2048, 0, 128}},
+      {"GA102", {4, 256, 256, 512, 1024, 1024, 0, 0}},
+      {"AD102", {4, 256, 256, 512, 1024, 1024, 2048, 0}},
+      {"AD104", {4, 256, 256, 512, 1024, 1024, 2048, 0}},
+      {"GH100", {128, 256, 512, 2048, 4096, 4096, 8192, 256}},
+  };
+  return *table;
+}
+
+// Rows marked "ok*" hold with what their note says.
+struct Remark {
+  double tensor_hz = 0;        // the clock that the tensor peaks imply; 0: the boost clock
+  double tensor_factor = 1.0;  // GeForce halves the rate with FP32 accumulation
+};
+const std::map<std::string_view, Remark>& Remarks() {
+  static const auto* const table = new std::map<std::string_view, Remark>{
+      {"RTX3090", {0, 0.5}},           {"RTX4090", {0, 0.5}},          {"H100-SXM5-80GB", {1830e6, 1}},
+      {"H100-PCIe-80GB", {1620e6, 1}}, {"H100-NVL-94GB", {1545e6, 1}}, {"H200-SXM-141GB", {1830e6, 1}},
+  };
+  return *table;
+}
+
+TEST(GpusTest, PeaksFollowFromSmsAndClock) {
+  size_t checked = 0;
+  for (const Gpu& gpu : AllGpus()) {
+    if (gpu.check == "no") continue;
+    // "SM and clock U": nothing to derive from.
+    if (gpu.name == "B200-SXM-180GB") continue;
+    SCOPED_TRACE(std::string(gpu.name));
+    ASSERT_TRUE(PerSmAndCycle().contains(gpu.chip));
+    const PerCycle& per_cycle = PerSmAndCycle().at(gpu.chip);
+    Remark remark;
+    if (gpu.check == "ok*") {
+      ASSERT_TRUE(Remarks().contains(gpu.name));
+      remark = Remarks().at(gpu.name);
+    }
+    for (size_t p = 0; p < kPrecisionCount; ++p) {
+      SCOPED_TRACE(kPrecisionNames[p]);
+      const auto precision = static_cast<Precision>(p);
+      // The FP64 tensor peaks are quoted at the scalar clock.
+      const bool tensor = precision == Precision::kTf32Tensor || precision == Precision::kFp16Tensor ||
+                          precision == Precision::kBf16Tensor || precision == Precision::kFp8Tensor;
+      const double clock = tensor && remark.tensor_hz != 0 ? remark.tensor_hz : gpu.boost_hz;
+      const double derived = per_cycle[p] * gpu.sm_count * clock * (tensor ? remark.tensor_factor : 1);
+      if (derived == 0) {
+        EXPECT_EQ(gpu.peak[p], 0);
+        continue;
+      }
+      // 2 %: the datasheets round to two or three digits.
+      EXPECT_NEAR(gpu.peak[p] / derived, 1, 0.02) << gpu.peak[p] << " in the table, derived " << derived;
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 80u);
+}
+
+}  // namespace
+}  // namespace rfinject
