@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <numbers>
 #include <optional>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "cli/emit/markup.h"
@@ -113,6 +111,12 @@ bool Crosses(Point from, Point to, const Box& box) {
   return slab(from.x, to.x - from.x, box.x, box.right()) && slab(from.y, to.y - from.y, box.y, box.bottom());
 }
 
+// Whether two segments cross (both ends of each lie on different sides of the other).
+bool Meet(Point a, Point b, Point c, Point d) {
+  const auto side = [](Point p, Point q, Point r) { return (q.x - p.x) * (r.y - p.y) - (q.y - p.y) * (r.x - p.x); };
+  return side(a, b, c) * side(a, b, d) < 0 && side(c, d, a) * side(c, d, b) < 0;
+}
+
 // Places labels one after the other; what was placed before is never covered.
 class Labels {
  public:
@@ -155,6 +159,10 @@ class Labels {
         if (!Free(padded, avoid)) continue;
         const auto crosses = [&](const Box& box) { return Crosses(*target, NearestPoint(padded, *target), box); };
         if (target != nullptr && std::any_of(texts_.begin(), texts_.end(), crosses)) continue;
+        const auto meets = [&](const auto& leader) {
+          return Meet(*target, NearestPoint(padded, *target), leader.first, leader.second);
+        };
+        if (target != nullptr && std::any_of(leaders_.begin(), leaders_.end(), meets)) continue;
         const auto covers = [&](const auto& leader) { return Crosses(leader.first, leader.second, padded); };
         if (std::any_of(leaders_.begin(), leaders_.end(), covers)) continue;
         hard_.push_back(padded);
@@ -392,7 +400,7 @@ std::string LineKindCss(const RoofLine& roof) {
   return "";
 }
 
-// Roofs that are drawn on top of each other get one label: "FP16 tensor, BF16 tensor, 312 TFLOP/s".
+// Roofs that are drawn on top of each other get one label: "FP16, BF16 tensor, 312 TFLOP/s".
 struct RoofLabel {
   std::string text;
   const RoofLine* roof = nullptr;
@@ -418,9 +426,11 @@ std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
     }
     const std::string name = roof.label.substr(0, comma);
     const size_t other_comma = same->text.rfind(", ");
-    same->text = other_comma == std::string::npos
-                     ? same->text + ", " + name
-                     : same->text.substr(0, other_comma) + ", " + name + same->text.substr(other_comma);
+    std::string names = same->text.substr(0, other_comma);
+    const std::string rest = other_comma == std::string::npos ? "" : same->text.substr(other_comma);
+    constexpr std::string_view kTensor = " tensor";  // "FP16, BF16 tensor"
+    if (names.ends_with(kTensor) && name.ends_with(kTensor)) names.resize(names.size() - kTensor.size());
+    same->text = names + ", " + name + rest;
     if (roof.used && !same->used) same->roof = &roof;
     same->used |= roof.used;
   }
@@ -445,53 +455,71 @@ std::string MarkLabel(const Row& row, By by) {
   return name;
 }
 
-// The peaks, at the right end along their lines, and the ridge points with their values: of the roofs that the run
-// uses, or of the others.
-void LabelRoofs(const Report& report, const std::vector<const RoofLine*>& roofs, const Frames& frames, bool used,
-                Labels* labels, Picture* out) {
+std::string RoofTone(const RoofLine& roof, bool used) {
+  return used ? "p" + std::to_string(static_cast<int>(roof.precision)) : "faint";
+}
+
+// The peaks of the roofs that the run uses, or of the others, along their lines, at the right end if possible.
+void LabelPeaks(const Report& report, const Frames& frames, bool used, Labels* labels, Picture* out) {
   const Box& plot = out->plot;
   const auto x_of = [&](double oi) { return LogPosition(frames.oi, oi, plot.x, plot.right()); };
   const auto y_of = [&](double rate) { return LogPosition(frames.performance, rate, plot.bottom(), plot.y); };
-  const auto tone = [&](const RoofLine& roof) {
-    return used ? "p" + std::to_string(static_cast<int>(roof.precision)) : std::string("faint");
-  };
   for (const RoofLabel& label : RoofLabels(report.roofs)) {
     if (label.used != used || !(label.roof->peak_flop_per_s > 0) || !(label.roof->bytes_per_s > 0)) continue;
-    const std::string css = "la " + tone(*label.roof);
+    const std::string css = "la " + RoofTone(*label.roof, used);
     const double y = y_of(label.roof->peak_flop_per_s);
     const double width = TextWidth(label.text) * kText;
     const double ridge_x = x_of(label.roof->peak_flop_per_s / label.roof->bytes_per_s);
     std::vector<Text> candidates;
-    for (double right = plot.right() - 6; right - width > ridge_x + 8; right -= 24) {
+    // Above and left of a ridge is nothing that a label could cover.
+    for (double right = plot.right() - 6; right > ridge_x - 8; right -= 24) {
       candidates.push_back(MakeText(css, label.text, {right, y - 5}, Anchor::kEnd, kText));
-      candidates.push_back(MakeText(css, label.text, {right, y + 13}, Anchor::kEnd, kText));
+      if (right - width > ridge_x + 8) {
+        candidates.push_back(MakeText(css, label.text, {right, y + 13}, Anchor::kEnd, kText));
+      }
     }
     candidates.push_back(MakeText(css, label.text, {ridge_x - 10, y + 4}, Anchor::kEnd, kText));
     if (const std::optional<Text> placed = labels->Place(candidates)) out->texts.push_back(*placed);
   }
-  std::set<std::pair<long, long>> done;
+}
+
+// The ridge points, with their values, of the roofs that the run uses, or of the others.
+void LabelRidges(const std::vector<const RoofLine*>& roofs, const Frames& frames, bool used, Labels* labels,
+                 Picture* out) {
+  const Box& plot = out->plot;
+  const auto x_of = [&](double oi) { return LogPosition(frames.oi, oi, plot.x, plot.right()); };
+  const auto y_of = [&](double rate) { return LogPosition(frames.performance, rate, plot.bottom(), plot.y); };
   for (const RoofLine* roof : roofs) {
     if (roof->used != used) continue;
     const double ridge =
         roof->ridge_flop_per_byte > 0 ? roof->ridge_flop_per_byte : roof->peak_flop_per_s / roof->bytes_per_s;
     const Point at{x_of(ridge), y_of(roof->peak_flop_per_s)};
     if (at.x <= plot.x || at.x >= plot.right()) continue;
-    if (!done.insert({std::lround(at.x * 2), std::lround(at.y * 2)}).second) continue;
     const bool marked = std::any_of(out->symbols.begin(), out->symbols.end(), [&](const Symbol& other) {
       return std::hypot(other.at.x - at.x, other.at.y - at.y) < 1;
     });
-    if (marked) continue;  // a roof in use has the same ridge
-    out->symbols.push_back({"ri " + tone(*roof), -1, at, 3.5});
+    if (marked) continue;  // of a roof with the same peak
+    out->symbols.push_back({"ri " + RoofTone(*roof, used), -1, at, 3.5});
     labels->Block({at.x - 4, at.y - 4, 8, 8});
     const std::string text = (used ? "ridge " : "") + Plain(ridge) + (used ? " FLOP/B" : "");
     const double width = TextWidth(text) * kSmallText;
     std::vector<Text> candidates;
-    for (const Point p : {Point{at.x - 6, at.y - 6}, Point{at.x + 8 + width, at.y + 14}, Point{at.x - 10, at.y - 16},
-                          Point{at.x + width * 0.6, at.y - 7}, Point{at.x + 14 + width, at.y + 24},
-                          Point{at.x - 14, at.y - 28}, Point{at.x - 24, at.y - 42}}) {
-      candidates.push_back(MakeText("la rt " + tone(*roof), text, p, Anchor::kEnd, kSmallText));
+    for (const Point p :
+         {Point{-6, -6}, Point{8 + width, 14}, Point{-10, 4}, Point{-10, -17}, Point{-14, -29}, Point{-18, -41},
+          Point{-24, -54}, Point{width * 0.6, -7}, Point{14 + width, 24}, Point{20 + width, 36}}) {
+      candidates.push_back(
+          MakeText("la rt " + RoofTone(*roof, used), text, {at.x + p.x, at.y + p.y}, Anchor::kEnd, kSmallText));
     }
-    if (const std::optional<Text> placed = labels->Place(candidates, &at, !used)) out->texts.push_back(*placed);
+    std::optional<Text> placed = labels->Place(candidates, nullptr, true);
+    if (!placed && used) {  // a value that must be there: farther away, with a line to it
+      placed = labels->Place(Around("la rt " + RoofTone(*roof, used), text, at, 12, kSmallText), &at, true);
+      if (placed) {
+        const Point near = NearestPoint(placed->box, at);
+        out->lines.push_back({"le", {at, near}});
+        labels->BlockLeader(at, near);
+      }
+    }
+    if (placed) out->texts.push_back(*placed);
   }
 }
 
@@ -907,10 +935,11 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
       break;
     }
   }
-  // What the run uses is labelled first, then its marks, then the roofs that it does not use.
-  LabelRoofs(report, roofs, frames, true, &labels, &out);
+  LabelPeaks(report, frames, true, &labels, &out);
+  LabelPeaks(report, frames, false, &labels, &out);
+  LabelRidges(roofs, frames, true, &labels, &out);
   LabelMarks(report, rows, false, &labels, &out);
-  LabelRoofs(report, roofs, frames, false, &labels, &out);
+  LabelRidges(roofs, frames, false, &labels, &out);
   if (frames.gutter) {
     const Box& gutter = out.gutter;
     AddFrame(gutter, &out);
