@@ -87,9 +87,9 @@ TestRecorder& TheRecorder() {
 }
 
 std::string Describe(const TensorView& tensor) {
-  static const std::map<DType, const char*> names = {
-      {DType::kFloat, "f32"}, {DType::kDouble, "f64"}, {DType::kHalf, "f16"}, {DType::kBFloat16, "bf16"},
-      {DType::kInt64, "i64"}, {DType::kBool, "b"}};
+  static const std::map<DType, const char*> names = {{DType::kFloat, "f32"}, {DType::kDouble, "f64"},
+                                                     {DType::kHalf, "f16"},  {DType::kBFloat16, "bf16"},
+                                                     {DType::kInt64, "i64"}, {DType::kBool, "b"}};
   auto name = names.find(tensor.dtype);
   std::string text = name != names.end() ? name->second : "?";
   text += "[";
