@@ -181,7 +181,8 @@ Running AskCurrentNode() {
 Running ToldNode() {
   const NodeScopes* scopes = t_node_scopes;
   if (scopes == nullptr) return {};
-  const NodeScope* open = scopes->depth != 0 ? &scopes->open[std::min<size_t>(scopes->depth, kMaxNodes) - 1] : nullptr;
+  const NodeScope* open =
+      scopes->depth != 0 ? &scopes->open[std::min<size_t>(scopes->depth, kMaxNodes) - 1] : nullptr;
   // Sums of gradients that meet at a node run after the node that brought the last of them has returned, still in
   // the loop of the engine's same task. That loop may itself run inside of another task's node.
   const void* task = g.engine_task != nullptr ? g.engine_task() : nullptr;
@@ -246,6 +247,7 @@ void InitAutograd(const TorchSymbols& symbols, const NodeLayout& layout, NodeMea
   g.layout = layout;
   g.names = names;
   g.recorder = &recorder;
+  g_node_checked.store(false, std::memory_order_relaxed);
   g_means.store(means, std::memory_order_release);
 }
 
