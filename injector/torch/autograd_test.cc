@@ -143,6 +143,7 @@ class AutogradTest : public testing::Test {
     return sequence;
   }
   std::string Name(uint32_t id) { return id == 0 ? "" : recorder_.names[id - 1]; }
+  void SetUp() override { recorder_.diagnostics.clear(); }
   void TearDown() override {
     t_shared.reset();
     t_intrusive = nullptr;
@@ -151,8 +152,11 @@ class AutogradTest : public testing::Test {
     EXPECT_EQ(SiteOfThread(), Site{});
   }
 
-  NamesOnlyRecorder& recorder_ = *new NamesOnlyRecorder;  // InitAutograd keeps it
+  // One for all tests: names of node classes are cached for the life of the process, as the recorder's ids are.
+  static NamesOnlyRecorder recorder_;
 };
+
+NamesOnlyRecorder AutogradTest::recorder_;
 
 // Case 19, both sides: same mangled name, two return types.
 TEST_F(AutogradTest, SharedNodesAreReleased) {

@@ -1,6 +1,7 @@
 // Compiled twice: with the current std::string (32 bytes) and with the one from before C++11 (8 bytes), which PyPI's
 // wheels up to torch 2.6 use. RFINJECT_NEW and RFINJECT_FACTS name the functions.
 #include <functional>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -37,7 +38,8 @@ struct Record {
 }  // namespace
 
 void* RFINJECT_NEW(int64_t sequence, uint64_t forward_thread, const Value* inputs, size_t count) {
-  auto* record = new Record;
+  static std::vector<std::unique_ptr<Record>> all;  // a handful, to the end of the test
+  Record* record = all.emplace_back(std::make_unique<Record>()).get();
   record->sequence = sequence;
   record->forward_thread = forward_thread;
   record->inputs = inputs;

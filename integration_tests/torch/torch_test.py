@@ -11,7 +11,10 @@ import sys
 import threading
 import unittest
 
-import torch
+try:
+    import torch
+except ImportError:
+    sys.exit(77)  # skipped
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
