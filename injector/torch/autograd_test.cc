@@ -393,8 +393,7 @@ const Settings& GetSettings() noexcept {
   static const Settings settings;
   return settings;
 }
-PyObject* RunPython(const PythonApi&, const char*, const char* const*, PyObject* const*, size_t, char*,
-                    size_t) noexcept {
+PyObject* RunPython(const PythonApi&, const char*, const char* const*, PyObject* const*, size_t, char*, size_t) {
   return nullptr;
 }
 OpKind ClassifyOp(std::string_view) noexcept { return OpKind::kAtomic; }

@@ -430,6 +430,30 @@ PyObject* PythonPeek(PyObject*, PyObject*) {
   return g_calibrator->python().PyLong_FromUnsignedLongLong(g_calibrator->Peek());
 }
 
+// Installs the calibrator's callbacks for as long as it lives.
+class CallbacksOfThisThread {
+ public:
+  CallbacksOfThisThread(Calibrator* calibrator, const TorchSymbols& symbols, bool operands) : symbols_(symbols) {
+    g_calibrator = calibrator;
+    function_ = symbols.add_thread_local_callback(
+        abi::MakeCallback(RecordScope::kFunction, StartOf<RecordScope::kFunction>, EndOf, operands));
+    backward_ = symbols.add_thread_local_callback(
+        abi::MakeCallback(RecordScope::kBackward, StartOf<RecordScope::kBackward>, IgnoreEnd));
+  }
+  ~CallbacksOfThisThread() {
+    symbols_.remove_callback(backward_);
+    symbols_.remove_callback(function_);
+    g_calibrator = nullptr;
+  }
+  CallbacksOfThisThread(const CallbacksOfThisThread&) = delete;
+  CallbacksOfThisThread& operator=(const CallbacksOfThisThread&) = delete;
+
+ private:
+  const TorchSymbols& symbols_;
+  uint64_t function_ = 0;
+  uint64_t backward_ = 0;
+};
+
 // Alive as long as the interpreter: function objects point to them.
 PyMethodDef g_tell_method = {"tell", PythonTell, kMethO, nullptr};
 PyMethodDef g_peek_method = {"peek", PythonPeek, kMethNoArgs, nullptr};
@@ -450,7 +474,7 @@ NodeLayout::Reference FindNodeReference(const TorchSymbols& symbols) noexcept {
   return words[1] == kSentinel ? NodeLayout::Reference::kIntrusive : NodeLayout::Reference::kNone;
 }
 
-CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols, bool operands) noexcept {
+CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols, bool operands) {
   CalibrationResult result;
   if (!symbols.has_record_function() || symbols.peek == nullptr || symbols.thread_id == nullptr ||
       symbols.record_input_count == nullptr || symbols.record_output_count == nullptr) {
@@ -458,24 +482,19 @@ CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols
     return result;
   }
   Calibrator calibrator(python, symbols);
-  g_calibrator = &calibrator;
-  const uint64_t function_handle = symbols.add_thread_local_callback(
-      abi::MakeCallback(RecordScope::kFunction, StartOf<RecordScope::kFunction>, EndOf, operands));
-  const uint64_t backward_handle = symbols.add_thread_local_callback(
-      abi::MakeCallback(RecordScope::kBackward, StartOf<RecordScope::kBackward>, IgnoreEnd));
-
-  const char* const names[] = {"tell", "peek", "wanted"};
-  PyObject* const values[] = {python.PyCFunction_NewEx(&g_tell_method, nullptr, nullptr),
-                              python.PyCFunction_NewEx(&g_peek_method, nullptr, nullptr),
-                              python.PyLong_FromLong(operands ? 1 : 0)};
+  PyObject* scope = nullptr;
   char error[256] = {};
-  PyObject* scope = RunPython(python, kScript, names, values, 3, error, sizeof(error));
-  for (PyObject* value : values) {
-    if (value != nullptr) python.Py_DecRef(value);
+  {
+    const CallbacksOfThisThread callbacks(&calibrator, symbols, operands);
+    const char* const names[] = {"tell", "peek", "wanted"};
+    PyObject* const values[] = {python.PyCFunction_NewEx(&g_tell_method, nullptr, nullptr),
+                                python.PyCFunction_NewEx(&g_peek_method, nullptr, nullptr),
+                                python.PyLong_FromLong(operands ? 1 : 0)};
+    scope = RunPython(python, kScript, names, values, 3, error, sizeof(error));
+    for (PyObject* value : values) {
+      if (value != nullptr) python.Py_DecRef(value);
+    }
   }
-  symbols.remove_callback(backward_handle);
-  symbols.remove_callback(function_handle);
-  g_calibrator = nullptr;
 
   calibrator.Finish(operands, &result);
   if (scope == nullptr || !calibrator.done()) {

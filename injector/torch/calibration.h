@@ -31,7 +31,8 @@ struct CalibrationResult {
 NodeLayout::Reference FindNodeReference(const TorchSymbols& symbols) noexcept;
 
 // GIL held, torch imported. `operands`: whether to learn TensorImpl and IValue as well (1 ms more).
-CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols, bool operands) noexcept;
+// May be unwound like any Python code on a daemon thread; then nothing of it stays behind.
+CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols, bool operands);
 
 }  // namespace rfinject
 

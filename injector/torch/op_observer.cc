@@ -110,7 +110,12 @@ NoContext OnStart(const RecordFunction& record) {
   const auto values = Load<uintptr_t>(record, g.layout.inputs);
   const auto count = Load<size_t>(record, g.layout.inputs + 8);
   const size_t wanted = g.input_count(&record);
-  if (count >= wanted) g.reader.Read(values + (count - wanted) * kValueSize, wanted, &frame.inputs);
+  try {
+    if (count >= wanted) g.reader.Read(values + (count - wanted) * kValueSize, wanted, &frame.inputs);
+  } catch (...) {  // no memory: not counted, and what it runs inside is looked at
+    frame.inputs.Clear();
+    frame.inputs.has_wrapper = true;
+  }
 
   frame.outer_op = ExchangeOperator(info.name);
   frame.site = SiteOfThread();
@@ -148,7 +153,12 @@ void OnEnd(const RecordFunction& record, void*) {
   if (count < wanted) return;  // it has thrown
   // The outputs refer to tensors behind those of the inputs: one call, one list of tensors.
   const size_t inputs = frame.inputs.arguments.size();
-  g.reader.Read(end - wanted * kValueSize, wanted, &frame.inputs);
+  try {
+    g.reader.Read(end - wanted * kValueSize, wanted, &frame.inputs);
+  } catch (...) {
+    g.recorder->CountDrop("operators for which there was no memory");
+    return;
+  }
   if (frame.inputs.has_meta) return;
   if (frame.inputs.has_wrapper) {
     if (frame.children == 0) g.recorder->CountDrop("operators on tensors without readable storage");

@@ -15,8 +15,9 @@ OpKind ClassifyOp(std::string_view name) noexcept {
       "alias"sv,     "empty"sv,        "empty_like"sv, "result_type"sv, "empty_strided"sv,
       "new_empty"sv, "item"sv,         "detach_"sv,    "lift_fresh"sv,  "is_same_size"sv};
   static constexpr std::array kComposite = {
-      "conv2d"sv,  "linear"sv,     "matmul"sv,   "einsum"sv, "batch_norm"sv, "layer_norm"sv,         "dropout"sv, "reshape"sv,    "flatten"sv,  "to"sv,     "contiguous"sv, "cross_entropy_loss"sv, "ones_like"sv,
-      "zeros"sv,   "zeros_like"sv, "_to_copy"sv, "clone"sv,  "square"sv,     "embedding"sv};
+      "conv2d"sv,     "linear"sv,   "matmul"sv, "einsum"sv,     "batch_norm"sv,         "layer_norm"sv, "dropout"sv,
+      "reshape"sv,    "flatten"sv,  "to"sv,     "contiguous"sv, "cross_entropy_loss"sv, "ones_like"sv,  "zeros"sv,
+      "zeros_like"sv, "_to_copy"sv, "clone"sv,  "square"sv,     "embedding"sv};
   if (name.starts_with("profiler::")) return OpKind::kFree;
   if (!name.starts_with("aten::")) return OpKind::kLeafIfChildless;
   name.remove_prefix(6);

@@ -203,7 +203,7 @@ const PythonApi* GetPython() noexcept {
 }
 
 PyObject* RunPython(const PythonApi& python, const char* source, const char* const* names, PyObject* const* values,
-                    size_t count, char* error, size_t error_size) noexcept {
+                    size_t count, char* error, size_t error_size) {
   PyObject* space = python.PyDict_New();
   python.PyDict_SetItemString(space, "__builtins__", python.PyEval_GetBuiltins());
   for (size_t i = 0; i < count; ++i) python.PyDict_SetItemString(space, names[i], values[i]);
