@@ -93,7 +93,6 @@ const pictures = data.pictures.map((p) => {
   svg.removeAttribute('aria-labelledby');
   return {svg, elements, at, layer, kind: p.kind};
 });
-const onView = () => pictures.filter((p) => p.kind === (document.body.dataset.view || 'roofline'));
 const shape = (parent, name, attributes) => {
   const e = document.createElementNS('http://www.w3.org/2000/svg', name);
   for (const k in attributes) e.setAttribute(k, attributes[k]);
@@ -117,8 +116,7 @@ const drawRings = () => {
 // Table.
 const table = $('rows'), scroller = $('scroller'), body = table.tBodies[0];
 const ROW = 25;
-const tableColumns = columns.filter((c) => c.key !== 'model' || c.words.filter(Boolean).length > 1)
-                         ;
+const tableColumns = columns.filter((c) => c.key !== 'model' || c.words.filter(Boolean).length > 1);
 const first = ['layer', 'kernel', 'op', 'phase', 'model'].find((k) => byKey[k]);  // stays in view when scrolling
 tableColumns.sort((a, b) => (b.key === first) - (a.key === first));
 const headRow = table.tHead.insertRow();
