@@ -187,8 +187,10 @@ const gaps = [0, 1].map(() => {
 const pool = [];
 let drawn = '';
 const drawTable = (always) => {
-  const from = Math.max(0, Math.floor(scroller.scrollTop / ROW) - 4);
-  const to = Math.min(order.length, from + Math.ceil(scroller.clientHeight / ROW) + 8);
+  const most = Math.ceil(scroller.clientHeight / ROW) + 8;
+  // A filter may have left fewer rows than were scrolled over.
+  const from = Math.max(0, Math.min(Math.floor(scroller.scrollTop / ROW) - 4, order.length - most));
+  const to = Math.min(order.length, from + most);
   if (!always && drawn === from + ' ' + to) return;
   drawn = from + ' ' + to;
   while (pool.length < to - from) {
