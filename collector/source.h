@@ -44,6 +44,9 @@ class Source {
 // Owned by the process, never destroyed.
 Source* MakeSource(const Settings& settings, Recorder& recorder) noexcept;
 
+// The estimator for settings.estimate; nullptr where there is no such GPU, with a diagnostic. Defined in estimate/.
+Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept;
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_COLLECTOR_SOURCE_H_

@@ -9,7 +9,9 @@
 #include <tuple>
 
 #include "cli/report/headline.h"
+#include "cli/report/invariants.h"
 #include "cli/report/quantities.h"
+#include "gpus/gpus.h"
 
 namespace rfinject::cli {
 namespace {
@@ -185,15 +187,12 @@ std::vector<RoofLine> MakeRoofs(const Machine& machine, const Sums& total) {
 }
 
 // The least times of one launch key. FLOP on a path that the machine lacks cannot be held against a roof of it: they
-// are left out of the least time and counted in `impossible`, for R003.
-void AddLeastTimes(const Machine& machine, Sums& sums, FlopByPrecision& impossible) {
+// are left out of the least time, and R003 names them.
+void AddLeastTimes(const Machine& machine, Sums& sums) {
   if (machine.name.empty()) return;
   Work work{.flop = sums.flop, .dram_bytes = sums.dram_bytes};
   for (size_t i = 0; i < kPrecisionCount; ++i) {
-    if (work.flop[i] > 0 && machine.peak[i] <= 0) {
-      impossible[i] += work.flop[i];
-      work.flop[i] = 0;
-    }
+    if (machine.peak[i] <= 0) work.flop[i] = 0;
   }
   const MinimalTime least = LeastTime(machine, work);
   sums.least_compute_ns = least.compute_s * 1e9;
@@ -201,36 +200,13 @@ void AddLeastTimes(const Machine& machine, Sums& sums, FlopByPrecision& impossib
   sums.least_ns = least.total_s() * 1e9;
 }
 
-// R003, the part that needs no counters: FLOP counted on units that this GPU does not have.
-void CheckPaths(const Machine& machine, const FlopByPrecision& impossible, std::vector<Alarm>& alarms) {
-  for (size_t i = 0; i < kPrecisionCount; ++i) {
-    if (impossible[i] <= 0) continue;
-    char text[160];
-    std::snprintf(text, sizeof text, "%.3g FLOP ran as %s, which %s does not have", impossible[i],
-                  std::string(kPrecisionTitles[i]).c_str(), machine.name.c_str());
-    alarms.push_back({.id = "R003",
-                      .text = text,
-                      .causes = "the trace is from another GPU than it says, or a metric was taken for another one",
-                      .where = {}});
+// The chip whose formulas the counters follow; empty when the trace does not say.
+std::string ChipOf(const Run& run) {
+  for (const DeviceInfo& device : run.devices) {
+    if (!device.chip.empty()) return device.chip;
   }
-}
-
-// R006: the rows must add up to the total; nothing is lost or counted twice by folding. The two sums add the same
-// doubles in different orders, hence the tolerance of some roundings a row.
-void CheckSums(const std::vector<Row>& rows, const Sums& total, std::vector<Alarm>& alarms) {
-  Sums sum;
-  for (const Row& row : rows) sum.Add(row.sums);
-  const auto check = [&](const char* what, double a, double b) {
-    if (std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b))) return;
-    char text[160];
-    std::snprintf(text, sizeof text, "%s of the rows is %.17g, of the whole run %.17g", what, a, b);
-    alarms.push_back({.id = "R006", .text = text, .causes = "a mistake in rfinject; please report it", .where = {}});
-  };
-  check("launches", static_cast<double>(sum.launches), static_cast<double>(total.launches));
-  check("time", sum.time_ns, total.time_ns);
-  check("FLOP", sum.total_flop(), total.total_flop());
-  check("model FLOP", sum.model_flop, total.model_flop);
-  check("DRAM bytes", sum.dram_bytes, total.dram_bytes);
+  const Gpu* gpu = FindGpu(run.key.estimated_gpu.empty() ? run.key.gpu : run.key.estimated_gpu);
+  return gpu != nullptr ? std::string(gpu->chip) : std::string();
 }
 
 }  // namespace
@@ -254,11 +230,11 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   for (const auto& drop : run.drops) report.drops.push_back(drop);
 
   std::map<RowKey, Folded> rows, phases, layers, layer_phases;
-  FlopByPrecision impossible{};
+  const std::string chip = ChipOf(run);
   double attributable_ns = 0, attributed_ns = 0;
   for (const auto& [key, stats] : run.launches) {
-    KeyQuantities quantities = Quantities(stats, profile.metrics);
-    AddLeastTimes(machine, quantities.sums, impossible);
+    KeyQuantities quantities = Quantities(stats, profile.metrics, chip);
+    AddLeastTimes(machine, quantities.sums);
     // An estimate leaves out what is zero; hardware that counted nothing must say so.
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
     if (counted) quantities.sums.time_with_counters_ns = quantities.sums.time_ns;
@@ -292,9 +268,7 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   if (report.steps > 0) report.step_gpu_ns = total_ns / static_cast<double>(report.steps);
   if (!machine.name.empty()) report.roofs = MakeRoofs(machine, report.total);
 
-  CheckPaths(machine, impossible, report.alarms);
-  CheckSums(report.rows, report.total, report.alarms);
-  CheckSums(report.phases, report.total, report.alarms);
+  report.alarms = CheckInvariants(profile, run, chip, report);
   report.headline = MakeHeadline(report, MakeRows(By::kLayer, layers, run, total_ns));
   return report;
 }

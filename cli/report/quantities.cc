@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
+
+#include "cli/model/formulas.h"
 
 namespace rfinject::cli {
 namespace {
@@ -18,8 +21,7 @@ struct Term {
 
 constexpr Precision kNoPrecision{};
 
-// The names that rfinject itself gives (proto/wire/vocabulary.h). The formulas over hardware metrics, one per chip
-// family, are lines of this same table.
+// The names that rfinject itself gives (proto/wire/vocabulary.h), and the bytes that every chip counts alike.
 constexpr auto kTerms = std::to_array<Term>({
     {kMetricTime, Quantity::kTime, kNoPrecision, 1},
     {kMetricModelFlop, Quantity::kModelFlop, kNoPrecision, 1},
@@ -33,9 +35,52 @@ constexpr auto kTerms = std::to_array<Term>({
     {kMetricFlop[5], Quantity::kFlop, Precision::kBf16Tensor, 1},
     {kMetricFlop[6], Quantity::kFlop, Precision::kFp8Tensor, 1},
     {kMetricFlop[7], Quantity::kFlop, Precision::kFp64Tensor, 1},
-    {"lts__t_bytes.sum", Quantity::kL2Bytes, kNoPrecision, 1},
-    {"l1tex__t_bytes.sum", Quantity::kL1Bytes, kNoPrecision, 1},
+    {kL2BytesMetric, Quantity::kL2Bytes, kNoPrecision, 1},
+    {kL1BytesMetric, Quantity::kL1Bytes, kNoPrecision, 1},
+    {kDramReadMetric, Quantity::kDramBytes, kNoPrecision, 1},
+    {kDramWriteMetric, Quantity::kDramBytes, kNoPrecision, 1},
+    {"dram__bytes.sum", Quantity::kDramBytes, kNoPrecision, 1},
+    {kGpuTimeMetric, Quantity::kTime, kNoPrecision, 1},
 });
+
+bool IsTensor(Precision precision) { return precision >= Precision::kTf32Tensor; }
+
+bool Sampled(const LaunchStats& stats, std::string_view metric) {
+  const auto found = stats.metrics.find(std::string(metric));
+  return found != stats.metrics.end() && found->second.n > 0;
+}
+
+// The term for `metric`; nullopt when nothing is known of it, or when another sampled metric says the same thing
+// better: our own time (taken while no counters ran) before the counters', reads and writes before their total, the
+// dense spelling of a tensor counter before the one that holds sparse work too.
+std::optional<Term> TermFor(std::string_view metric, std::string_view chip, const LaunchStats& stats) {
+  if (metric == kGpuTimeMetric && Sampled(stats, kMetricTime)) return std::nullopt;
+  if (metric == "dram__bytes.sum" && Sampled(stats, kDramReadMetric) && Sampled(stats, kDramWriteMetric)) {
+    return std::nullopt;
+  }
+  const auto own = std::find_if(kTerms.begin(), kTerms.end(), [&](const Term& t) { return t.metric == metric; });
+  if (own != kTerms.end()) return *own;
+  for (const FlopTerm& term : FlopFormula(chip)) {
+    if (term.metric != metric) continue;
+    if (term.sparse) return std::nullopt;  // R011's business
+    return Term{metric, Quantity::kFlop, term.precision, term.flop_per_count};
+  }
+  const std::optional<FlopTerm> alternative = AlternativeTerm(chip, metric);
+  if (!alternative) return std::nullopt;
+  for (const FlopTerm& term : FlopFormula(chip)) {
+    if (term.precision == alternative->precision && IsTensor(term.precision) && Sampled(stats, term.metric)) {
+      return std::nullopt;
+    }
+  }
+  // A scalar counter's packed spelling stands for the plain one of the same instruction: "…op_hfma_pred_on_x4".
+  constexpr std::string_view kDerived = "derived__";
+  if (metric.starts_with(kDerived)) {
+    std::string_view plain = metric.substr(kDerived.size());
+    plain = plain.substr(0, plain.rfind("_x"));
+    if (Sampled(stats, std::string(plain) + ".sum")) return std::nullopt;
+  }
+  return Term{metric, Quantity::kFlop, alternative->precision, alternative->flop_per_count};
+}
 
 // Two-sided 95 % quantiles of Student's t distribution for 1 to 30 degrees of freedom (Abramowitz and Stegun, table
 // 26.10); beyond, the normal distribution's is at most 4 % too small.
@@ -67,13 +112,15 @@ double ErrorSquared(const Stat& stat, uint64_t launches) {
   return half_width * half_width * variance / n;
 }
 
-KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, MetricInfo>& metrics) {
+KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, MetricInfo>& metrics,
+                         std::string_view chip) {
   KeyQuantities result;
   Sums& sums = result.sums;
   sums.launches = stats.launches;
   for (const auto& [name, stat] : stats.metrics) {
-    const auto term = std::find_if(kTerms.begin(), kTerms.end(), [&](const Term& t) { return t.metric == name; });
-    if (term == kTerms.end() || stat.n == 0) continue;
+    if (stat.n == 0) continue;
+    const std::optional<Term> term = TermFor(name, chip, stats);
+    if (!term) continue;
     const auto info = metrics.find(name);
     const double weight = term->weight * (info == metrics.end() ? 1 : info->second.scale);
     const double value = weight * Scaled(stat, stats.launches);
@@ -89,6 +136,7 @@ KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, M
       case Quantity::kFlop:
         sums.flop[static_cast<size_t>(term->precision)] += value;
         result.has_flop = true;
+        (IsTensor(term->precision) ? result.has_tensor_flop : result.has_scalar_flop) = true;
         break;
       case Quantity::kDramBytes:
         sums.dram_bytes += value;

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "cli/profile/profile.h"
 #include "cli/report/report.h"
@@ -17,14 +18,19 @@ namespace rfinject::cli {
 // machine), and the variances of the estimates that the scaling makes.
 struct KeyQuantities {
   Sums sums;
-  double least_launch_ns = 0;  // the shortest launch; 0: unknown
-  bool has_flop = false;
+  double least_launch_ns = 0;    // the shortest launch; 0: unknown
+  bool has_flop = false;         // some counter of FLOP was sampled
+  bool has_tensor_flop = false;  // some counter of tensor FLOP was sampled, even if it counted 0
+  bool has_scalar_flop = false;
   bool has_bytes = false;
   // Squared 95 % confidence half-widths of time_ns and dram_bytes; 0 when every launch was sampled.
   double time_error_squared = 0;
   double bytes_error_squared = 0;
 };
-KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, MetricInfo>& metrics);
+// `chip` ("GA100") selects the formulas over hardware counters (cli/model/formulas.h); empty: only those of
+// rfinject's own metrics are known.
+KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, MetricInfo>& metrics,
+                         std::string_view chip);
 
 // The squared 95 % confidence half-width of mean * launches, from the Student t distribution; 0 when n < 2 (unknown)
 // or when every launch was sampled (exact).

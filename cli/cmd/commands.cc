@@ -1,0 +1,20 @@
+#include "cli/cmd/commands.h"
+
+#include <array>
+
+namespace rfinject::cli {
+
+std::span<const Command> AllCommands() {
+  static constexpr std::array kCommands = std::to_array<Command>({
+      {"run", "run a program and write traces (the word can be left out)", RunProgram},
+      {"report", "traces as table, JSON, CSV, HTML or SVG", ReportMain},
+      {"merge", "several traces into one", MergeMain},
+      {"dump", "the raw records of a trace as text", DumpMain},
+      {"gpus", "the GPUs whose roofs are known", GpusMain},
+      {"env", "the variables that run sets, for other launchers", EnvMain},
+      {"doctor", "what works here, and the line that mends what does not", DoctorMain},
+  });
+  return kCommands;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,281 @@
+// `rfinject doctor`: tries what `run` needs, one thing a line, each with the line that mends it.
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "cli/cmd/commands.h"
+#include "cli/cmd/launch.h"
+#include "cli/cmd/options.h"
+#include "cli/cmd/subprocess.h"
+#include "cli/reader/trace_files.h"
+#include "cli/reader/trace_reader.h"
+#include "cli/report/fold.h"
+#include "cli/report/machine.h"
+#include "cli/report/units.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr std::string_view kUsage =
+    "rfinject doctor [--python PYTHON]\n\n"
+    "What works on this machine and what does not, with the line that mends it. Trains a tiny model under rfinject "
+    "in a\n"
+    "temporary folder. Exit code 1 when programs cannot be profiled at all; a missing GPU is no reason for that.";
+
+constexpr Option kOptions[] = {{"python", 0, "PYTHON", "the interpreter to try; default python3"}};
+
+// Forward and backward in named layers, two steps of an optimizer; small enough for any machine.
+constexpr const char* kTinyTraining = R"(
+import torch
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(torch.randn(2, 3, 8, 8)), torch.tensor([0, 1])).backward()
+    optimizer.step()
+print(torch.__version__)
+)";
+
+enum class Verdict : uint8_t { kGood, kNote, kBad };
+
+class Findings {
+ public:
+  void Add(Verdict verdict, const std::string& what, const std::string& text, const std::string& remedy = {}) {
+    static constexpr const char* kMarks[] = {"ok  ", "note", "BAD "};
+    std::printf("%s  %-9s %s\n", kMarks[static_cast<size_t>(verdict)], what.c_str(), text.c_str());
+    if (!remedy.empty()) std::printf("                mend it: %s\n", remedy.c_str());
+    std::fflush(stdout);
+    bad_ = bad_ || verdict == Verdict::kBad;
+  }
+  bool bad() const { return bad_; }
+
+ private:
+  bool bad_ = false;
+};
+
+std::string FirstLine(const std::string& text) {
+  const size_t begin = text.find_first_not_of("\n ");
+  return begin == std::string::npos ? std::string() : text.substr(begin, text.find('\n', begin) - begin);
+}
+std::string LastLine(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// A folder of our own that goes away with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    const char* base = ::getenv("TMPDIR");
+    path_ = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/rfinject-doctor-XXXXXX";
+    if (::mkdtemp(path_.data()) == nullptr) path_.clear();
+  }
+  ~TemporaryFolder() {
+    std::error_code error;
+    if (!path_.empty()) std::filesystem::remove_all(path_, error);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// The library, found and accepted by the loader.
+bool CheckLibrary(Findings& findings, std::string* library) {
+  std::string tried;
+  *library = FindLibrary(&tried);
+  if (library->empty()) {
+    findings.Add(Verdict::kBad, "library", "librfinject.so is not at " + tried,
+                 "keep lib/ beside bin/ as it was built, or set RFINJECT_LIBRARY to where it is");
+    return false;
+  }
+  const SubprocessResult result =
+      RunSubprocess({"/bin/true"}, {{"LD_PRELOAD", *library}, {"RFINJECT_DISABLE", "1"}}, 20);
+  if (result.code != 0 || !result.errors.empty()) {
+    const std::string why =
+        result.errors.empty() ? "exit code " + std::to_string(result.code) : FirstLine(result.errors);
+    findings.Add(Verdict::kBad, "library", *library + " does not load: " + why,
+                 "it needs x86-64 Linux with glibc 2.28 or newer; build it on this machine with scripts/build");
+    return false;
+  }
+  findings.Add(Verdict::kGood, "library", *library);
+  return true;
+}
+
+// A tiny training program under rfinject, estimated on some GPU: what attribution would reach here.
+void CheckPython(Findings& findings, const std::string& library, const std::string& python, bool chosen) {
+  const SubprocessResult version = RunSubprocess(
+      {python, "-c", "import sys; print(sys.executable, sys.version.split()[0])"}, {{"LD_PRELOAD", ""}}, 60);
+  if (version.code != 0) {
+    findings.Add(
+        Verdict::kBad, "python",
+        python + " does not run" + (version.errors.empty() ? std::string() : ": " + LastLine(version.errors)),
+        "rfinject doctor --python /path/to/the/python/that/trains");
+    return;
+  }
+  findings.Add(Verdict::kGood, "python", FirstLine(version.output));
+  const SubprocessResult torch = RunSubprocess(
+      {python, "-c", "import torch; print(torch.__version__, torch.__file__)"}, {{"LD_PRELOAD", ""}}, 120);
+  if (torch.code != 0) {
+    findings.Add(chosen ? Verdict::kBad : Verdict::kNote, "torch", "this Python has none: " + LastLine(torch.errors),
+                 "rfinject doctor --python /path/to/a/python/with/torch");
+    return;
+  }
+  findings.Add(Verdict::kGood, "torch", FirstLine(torch.output));
+
+  TemporaryFolder folder;
+  if (folder.path().empty()) {
+    findings.Add(Verdict::kBad, "training", std::string("no temporary folder: ") + std::strerror(errno),
+                 "set TMPDIR to a folder that can be written");
+    return;
+  }
+  const SubprocessResult run = RunSubprocess({python, "-c", kTinyTraining},
+                                             {{"LD_PRELOAD", PrependPreload(library, ::getenv("LD_PRELOAD"))},
+                                              {"RFINJECT_OUTPUT", folder.path() + "/out/"},
+                                              {"RFINJECT_ESTIMATE", "A100-SXM4-40GB"},
+                                              {"RFINJECT_DISABLE", ""},
+                                              {"RFINJECT_STEPS", ""},
+                                              {"RFINJECT_SKIP", ""},
+                                              {"RFINJECT_KILL", ""}},
+                                             180, folder.path());
+  if (run.timed_out || run.code != 0) {
+    findings.Add(Verdict::kBad, "training",
+                 run.timed_out ? "a tiny training program did not end within 3 minutes under rfinject"
+                               : "a tiny training program failed under rfinject (" + std::to_string(run.code) +
+                                     "): " + LastLine(run.errors),
+                 "run it with RFINJECT_LOG=debug and report what it says");
+    return;
+  }
+  std::vector<std::string> files;
+  FindTraces(folder.path() + "/out", &files);
+  if (files.empty()) {
+    findings.Add(Verdict::kBad, "training",
+                 "a tiny training program ran and wrote no trace" +
+                     (run.errors.empty() ? std::string() : ": " + LastLine(run.errors)),
+                 "run it with RFINJECT_LOG=debug and report what it says");
+    return;
+  }
+  FileSource source;
+  const std::string error = source.Open(files.front());
+  const TraceContents contents = error.empty() ? ReadTrace(source) : TraceContents{};
+  if (contents.damage || contents.profile.runs.empty()) {
+    findings.Add(Verdict::kBad, "training",
+                 "its trace cannot be read" + (contents.damage ? ": " + contents.damage->reason : std::string()),
+                 "run it with RFINJECT_LOG=debug and report what it says");
+    return;
+  }
+  const Run& traced = contents.profile.runs.begin()->second;
+  const Report report = FoldRun(contents.profile, traced, MachineFor(traced), {});
+  const std::string reason = traced.process_list.empty() ? std::string() : traced.process_list.front().tier_reason;
+  const std::string text = "tier " + report.tier_text + (reason.empty() ? std::string() : " (" + reason + ")");
+  findings.Add(traced.tier >= 1 && traced.tier <= 3 ? Verdict::kGood : Verdict::kNote, "layers", text);
+  if (report.total.launches == 0) {
+    findings.Add(Verdict::kNote, "estimate", "no operator was estimated: operands could not be read in this torch");
+  } else {
+    findings.Add(report.unattributed_launches == 0 ? Verdict::kGood : Verdict::kNote, "estimate",
+                 Grouped(report.total.launches) + " operators seen, " + Percent(report.attributed_share) +
+                     " of forward and backward time has a layer");
+  }
+}
+
+void CheckGpu(Findings& findings) {
+  const std::string version = ReadFile("/proc/driver/nvidia/version");
+  if (version.empty()) {
+    findings.Add(Verdict::kNote, "gpu", "no NVIDIA driver on this machine: nothing can be measured, only estimated",
+                 "rfinject --estimate A100-SXM4-40GB PROGRAM");
+    return;
+  }
+  findings.Add(Verdict::kGood, "driver", FirstLine(version));
+  std::error_code error;
+  size_t gpus = 0;
+  for (std::filesystem::directory_iterator it("/proc/driver/nvidia/gpus", error), end; !error && it != end;
+       it.increment(error)) {
+    ++gpus;
+  }
+  bool nodes = false;
+  for (int i = 0; i < 64 && !nodes; ++i) {
+    nodes = ::access(("/dev/nvidia" + std::to_string(i)).c_str(), R_OK | W_OK) == 0;
+  }
+  if (gpus == 0 || !nodes) {
+    findings.Add(Verdict::kNote, "gpu", std::to_string(gpus) + " GPUs, and no /dev/nvidia* that we may open",
+                 "docker run --gpus all, or ask for a GPU from the scheduler");
+  } else {
+    findings.Add(Verdict::kGood, "gpu", std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs"));
+  }
+  const std::string parameters = ReadFile("/proc/driver/nvidia/params");
+  const size_t at = parameters.find("RmProfilingAdminOnly:");
+  const bool restricted =
+      at != std::string::npos && parameters.compare(at + std::strlen("RmProfilingAdminOnly:"), 2, " 1") == 0;
+  if (at == std::string::npos) {
+    findings.Add(Verdict::kNote, "counters",
+                 "the driver does not say who may read counters (no RmProfilingAdminOnly)");
+  } else if (restricted && ::geteuid() != 0) {
+    findings.Add(Verdict::kNote, "counters",
+                 "the driver lets only root read counters: kernel times can be measured, FLOP and bytes not",
+                 "options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, then reboot; in a "
+                 "container: --cap-add=SYS_ADMIN");
+  } else {
+    findings.Add(Verdict::kGood, "counters", restricted ? "for root, which we are" : "open to every user");
+  }
+}
+
+// Where a libcupti could come from; the process's own torch decides in the end.
+void CheckCupti(Findings& findings, const std::string& python) {
+  const SubprocessResult wheels =
+      RunSubprocess({python, "-c",
+                     "import glob, os, sys\n"
+                     "for p in sys.path:\n"
+                     "    for f in glob.glob(os.path.join(p, 'nvidia', '*', 'lib', 'libcupti.so.*')): print(f)\n"},
+                    {{"LD_PRELOAD", ""}}, 60);
+  std::string found = FirstLine(wheels.output);
+  std::error_code error;
+  for (const char* place :
+       {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu"}) {
+    for (std::filesystem::directory_iterator it(place, error), end; found.empty() && !error && it != end;
+         it.increment(error)) {
+      if (it->path().filename().string().rfind("libcupti.so.", 0) == 0) found = it->path().string();
+    }
+    error.clear();
+  }
+  if (found.empty()) {
+    findings.Add(Verdict::kNote, "cupti", "no libcupti found; needed for measuring only",
+                 "pip install nvidia-cuda-cupti (torch's CUDA wheels bring it), or install the CUDA toolkit");
+  } else {
+    findings.Add(Verdict::kGood, "cupti", found);
+  }
+  const char* injection = ::getenv("CUDA_INJECTION64_PATH");
+  if (injection != nullptr && *injection != '\0') {
+    findings.Add(
+        Verdict::kNote, "injection",
+        "CUDA_INJECTION64_PATH is set to " + std::string(injection) + ": only one tool can hold the counters",
+        "unset CUDA_INJECTION64_PATH");
+  }
+}
+
+}  // namespace
+
+int DoctorMain(Arguments arguments) {
+  ParsedOptions parsed;
+  if (const auto code = ParseOptions("doctor", kUsage, kOptions, arguments, WordPolicy::kAnywhere, &parsed))
+    return *code;
+  if (!parsed.words.empty()) return UsageError("doctor", "'" + std::string(parsed.words[0]) + "' is not an option");
+  const std::string python = parsed.Value("python", "python3");
+  Findings findings;
+  std::string library;
+  if (CheckLibrary(findings, &library)) CheckPython(findings, library, python, parsed.Has("python"));
+  CheckGpu(findings);
+  CheckCupti(findings, python);
+  return findings.bad() ? 1 : 0;
+}
+
+}  // namespace rfinject::cli

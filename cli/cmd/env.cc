@@ -1,0 +1,130 @@
+#include <cstdio>
+#include <string>
+
+#include "cli/cmd/commands.h"
+#include "cli/cmd/launch.h"
+#include "cli/cmd/options.h"
+#include "cli/emit/markup.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr std::string_view kUsage =
+    "rfinject env [--shell|--docker|--apptainer|--slurm|--json] [options]\n\n"
+    "The variables that make a program run under rfinject, for launchers that we are not. Changes nothing.\n"
+    "  eval \"$(rfinject env)\"                      this shell and all that it starts\n"
+    "  docker run $(rfinject env --docker) IMAGE    a container\n"
+    "  srun $(rfinject env --slurm) python train.py";
+
+std::vector<Option> Options() {
+  std::vector<Option> options = {
+      {"shell", 0, "", "export lines for sh (default)"},
+      {"docker", 0, "", "options of docker run and podman run"},
+      {"apptainer", 0, "", "options of apptainer exec"},
+      {"slurm", 0, "", "options of srun and sbatch"},
+      {"json", 0, "", "an object"},
+  };
+  options.insert(options.end(), LaunchOptions().begin(), LaunchOptions().end());
+  return options;
+}
+
+// In single quotes where a shell would see more than a word.
+std::string Quoted(const std::string& text) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:%@,{}";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos && text.find('{') == std::string::npos) {
+    return text;
+  }
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+void PrintShell(const Pairs& pairs) {
+  for (const auto& [name, value] : pairs) {
+    if (name == "LD_PRELOAD") {
+      std::printf("export LD_PRELOAD=%s\"${LD_PRELOAD:+:$LD_PRELOAD}\"\n", Quoted(value).c_str());
+    } else if (name == "CUDA_INJECTION64_PATH") {
+      std::printf("[ -n \"${CUDA_INJECTION64_PATH:-}\" ] || export CUDA_INJECTION64_PATH=%s\n",
+                  Quoted(value).c_str());
+    } else {
+      std::printf("export %s=%s\n", name.c_str(), Quoted(value).c_str());
+    }
+  }
+}
+
+std::string Folder(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// A word of a command line.
+void Word(std::string& line, const std::string& word) { line += (line.empty() ? "" : " ") + word; }
+
+}  // namespace
+
+int EnvMain(Arguments arguments) {
+  const std::vector<Option> options = Options();
+  ParsedOptions parsed;
+  if (const auto code = ParseOptions("env", kUsage, options, arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+  if (!parsed.words.empty()) return UsageError("env", "'" + std::string(parsed.words[0]) + "' is not an option");
+  std::string form = "shell";
+  int forms = 0;
+  for (const char* name : {"shell", "docker", "apptainer", "slurm", "json"}) {
+    if (!parsed.Has(name)) continue;
+    form = name;
+    ++forms;
+  }
+  if (forms > 1) return UsageError("env", "one of --shell, --docker, --apptainer, --slurm and --json is enough");
+  LaunchVariables variables;
+  if (const std::string error = MakeVariables(parsed, "", &variables); !error.empty())
+    return UsageError("env", error);
+  Pairs pairs = {{"LD_PRELOAD", variables.library}, {"CUDA_INJECTION64_PATH", variables.library}};
+  std::string output;
+  for (const auto& [name, value] : variables.settings) {
+    if (name == "RFINJECT_OUTPUT") output = PatternFolder(value);
+    pairs.emplace_back(name, value);
+  }
+  if (!output.empty() && form != "json") {
+    if (const std::string error = PrepareFolder(output); !error.empty()) {
+      Complain("the output cannot be written: " + error);
+      return 2;
+    }
+  }
+
+  if (form == "shell") {
+    PrintShell(pairs);
+    return 0;
+  }
+  std::string line;
+  if (form == "json") {
+    line = "{";
+    for (const auto& [name, value] : pairs) {
+      line += (line.size() > 1 ? ", " : "") + JsonText(name) + ": " + JsonText(value);
+    }
+    line += "}";
+  } else if (form == "docker") {
+    // The library and the traces live at the same paths inside; counters need the capability.
+    const std::string library = Folder(variables.library);
+    Word(line, "-v " + Quoted(library + ":" + library + ":ro"));
+    if (!output.empty()) Word(line, "-v " + Quoted(output + ":" + output));
+    if (!parsed.Has("estimate")) Word(line, "--cap-add=SYS_ADMIN");
+    for (const auto& [name, value] : pairs) Word(line, "-e " + Quoted(name + "=" + value));
+  } else if (form == "apptainer") {
+    Word(line, "--bind " + Quoted(Folder(variables.library)));
+    if (!output.empty()) Word(line, "--bind " + Quoted(output));
+    for (const auto& [name, value] : pairs) Word(line, "--env " + Quoted(name + "=" + value));
+  } else {
+    // srun takes one list, in which a comma ends a value.
+    std::string list = "ALL";
+    for (const auto& [name, value] : pairs) {
+      if (value.find(',') != std::string::npos) {
+        return UsageError("env", "--slurm: the value of " + name + " has a comma, which srun's --export cannot hold");
+      }
+      list += "," + name + "=" + value;
+    }
+    Word(line, Quoted("--export=" + list));
+  }
+  std::puts(line.c_str());
+  return 0;
+}
+
+}  // namespace rfinject::cli

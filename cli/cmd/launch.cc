@@ -1,0 +1,188 @@
+#include "cli/cmd/launch.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "gpus/gpus.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr Option kOptions[] = {
+    {"output", 'o', "PATH",
+     "folder/ or file pattern for the traces: %h host, %p process id, %r rank,\n"
+     "%q{ENV} a variable, %% a percent sign. Default: rfinject-out/"},
+    {"estimate", 0, "GPU", "needs no GPU: cost every operator on the roofs of this one (rfinject gpus)"},
+    {"steps", 0, "N", "measure N steps, then stop measuring"},
+    {"skip", 0, "N", "leave the first N steps out"},
+    {"kill", 0, "", "end the program politely after --steps"},
+    {"overhead", 0, "PERCENT", "the budget for measuring; default 1"},
+    {"quiet", 'q', "", "no message from rfinject"},
+    {"verbose", 'v', "", "more of them"},
+};
+
+// 12 or 12.5; between 0 and 100.
+bool IsPercent(const std::string& text) {
+  const size_t point = std::min(text.find('.'), text.size());
+  uint64_t whole = 0, fraction = 0;
+  if (!ParseNumber(text.substr(0, point), &whole) || whole > 100) return false;
+  return point == text.size() || ParseNumber(text.substr(point + 1), &fraction);
+}
+
+bool IsReadableFile(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), R_OK) == 0;
+}
+
+std::string Resolved(const std::string& path) {
+  char* real = ::realpath(path.c_str(), nullptr);
+  if (real == nullptr) return path;
+  std::string result = real;
+  std::free(real);
+  return result;
+}
+
+}  // namespace
+
+std::span<const Option> LaunchOptions() { return kOptions; }
+
+std::string FindLibrary(std::string* tried) {
+  tried->clear();
+  const char* named = std::getenv("RFINJECT_LIBRARY");
+  if (named != nullptr && *named != '\0') {
+    if (IsReadableFile(named)) return Resolved(named);
+    *tried = std::string(named) + " (RFINJECT_LIBRARY)";
+    return {};
+  }
+  std::string self(PATH_MAX, '\0');
+  const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size());
+  self.resize(length > 0 ? static_cast<size_t>(length) : 0);
+  const std::string folder = self.substr(0, self.rfind('/') + 1);
+  for (const char* place : {"../lib/librfinject.so", "../lib/rfinject/librfinject.so"}) {
+    if (IsReadableFile(folder + place)) return Resolved(folder + place);
+    *tried += (tried->empty() ? "" : ", ") + folder + place;
+  }
+  return {};
+}
+
+std::string MakeVariables(const ParsedOptions& options, std::string_view default_output, LaunchVariables* variables) {
+  std::string tried;
+  variables->library = FindLibrary(&tried);
+  if (variables->library.empty()) return "librfinject.so is not at " + tried;
+  if (variables->library.find_first_of(": \t\n") != std::string::npos) {
+    return variables->library + ": LD_PRELOAD cannot hold a path with a space or a colon in it; move the library";
+  }
+  const auto set = [&](const char* name, const std::string& value) { variables->settings.emplace_back(name, value); };
+
+  std::string output = options.Value("output");
+  const char* set_already = std::getenv("RFINJECT_OUTPUT");
+  if (options.Has("output") && output.empty()) return "--output wants a path";
+  if (output.empty() && (set_already == nullptr || *set_already == '\0')) output = default_output;
+  if (!output.empty()) set("RFINJECT_OUTPUT", AbsolutePattern(output));
+
+  if (options.Has("estimate")) {
+    const std::string name = options.Value("estimate");
+    const Gpu* gpu = FindGpu(name);
+    if (gpu == nullptr) {
+      return "--estimate " + name + ": no such GPU in the table; nearest: " + NearestGpuNames(name) +
+             " (rfinject gpus lists all)";
+    }
+    set("RFINJECT_ESTIMATE", std::string(gpu->name));
+  }
+  for (const char* name : {"steps", "skip"}) {
+    if (!options.Has(name)) continue;
+    uint64_t number = 0;
+    if (!ParseNumber(options.Value(name), &number)) {
+      return "--" + std::string(name) + " wants a number of steps, not '" + options.Value(name) + "'";
+    }
+    set(*name == 's' && name[1] == 't' ? "RFINJECT_STEPS" : "RFINJECT_SKIP", std::to_string(number));
+  }
+  if (options.Has("kill")) {
+    if (!options.Has("steps")) return "--kill ends the program after --steps N, which is missing";
+    set("RFINJECT_KILL", "1");
+  }
+  if (options.Has("overhead")) {
+    if (!IsPercent(options.Value("overhead"))) {
+      return "--overhead wants a percentage, not '" + options.Value("overhead") + "'";
+    }
+    set("RFINJECT_OVERHEAD", options.Value("overhead"));
+  }
+  if (options.Has("quiet") && options.Has("verbose")) return "-q and -v exclude each other";
+  if (options.Has("quiet")) set("RFINJECT_LOG", "-1");
+  if (options.Has("verbose")) set("RFINJECT_LOG", "1");
+  return {};
+}
+
+std::string PrependPreload(const std::string& library, const char* existing) {
+  if (existing == nullptr || *existing == '\0') return library;
+  const std::string old = existing;
+  if (old == library || old.rfind(library + ":", 0) == 0) return old;
+  return library + ":" + old;
+}
+
+std::string AbsolutePattern(const std::string& pattern) {
+  if (!pattern.empty() && pattern[0] == '/') return pattern;
+  char* here = ::getcwd(nullptr, 0);
+  if (here == nullptr) return pattern;
+  std::string result;
+  for (const char* c = here; *c != '\0'; ++c) {
+    result += *c;
+    if (*c == '%') result += '%';
+  }
+  std::free(here);
+  if (result.back() != '/') result += '/';
+  return result + pattern;
+}
+
+std::string PatternFolder(const std::string& pattern) {
+  std::string folder;  // with its slash
+  std::string part;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '%') {
+      if (i + 1 >= pattern.size() || pattern[i + 1] != '%') break;
+      ++i;
+    }
+    part += pattern[i];
+    if (pattern[i] == '/') {
+      folder += part;
+      part.clear();
+    }
+  }
+  return folder;
+}
+
+std::string PrepareFolder(const std::string& folder) {
+  if (folder.empty()) return {};
+  for (size_t end = 1; end != std::string::npos;) {
+    end = folder.find('/', end);
+    const std::string above = folder.substr(0, end);
+    if (end != std::string::npos) ++end;
+    if (above.empty()) continue;
+    if (::mkdir(above.c_str(), 0700) != 0 && errno != EEXIST) {
+      const int error = errno;
+      struct stat status;
+      // Folders far above may be none of ours to make (EROFS, EACCES) and exist all the same.
+      if (::stat(above.c_str(), &status) == 0) continue;
+      return above + ": " + std::strerror(error);
+    }
+  }
+  struct stat status;
+  if (::stat(folder.c_str(), &status) != 0) return folder + ": " + std::strerror(errno);
+  if (!S_ISDIR(status.st_mode)) return folder + ": is not a folder";
+  // access() alone says yes to root on a read-only file system and on /proc.
+  std::string probe = folder + "/.rfinject.XXXXXX";
+  const int fd = ::mkostemp(probe.data(), O_CLOEXEC);
+  if (fd < 0) return folder + ": " + std::strerror(errno);
+  ::close(fd);
+  ::unlink(probe.c_str());
+  return {};
+}
+
+}  // namespace rfinject::cli

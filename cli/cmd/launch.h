@@ -1,0 +1,49 @@
+// File: launch.h
+//
+// What a program needs in its environment to run under rfinject: shared by `run`, `env` and `doctor`.
+#ifndef RFINJECT_CLI_CMD_LAUNCH_H_
+#define RFINJECT_CLI_CMD_LAUNCH_H_
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/cmd/options.h"
+
+namespace rfinject::cli {
+
+// The options that become variables: --output, --estimate, --steps, --skip, --kill, --overhead, -q, -v.
+std::span<const Option> LaunchOptions();
+
+// librfinject.so: RFINJECT_LIBRARY, else ../lib/librfinject.so or ../lib/rfinject/librfinject.so from the executable.
+// Empty when it is at none of these; `*tried` then says where it was looked for.
+std::string FindLibrary(std::string* tried);
+
+struct LaunchVariables {
+  std::string library;
+  std::vector<std::pair<std::string, std::string>> settings;  // RFINJECT_*
+};
+
+// Checks the options and turns them into variables. `default_output` (may be empty) counts where -o is not given and
+// RFINJECT_OUTPUT is not set. Empty on success, otherwise what is wrong with which option.
+std::string MakeVariables(const ParsedOptions& options, std::string_view default_output, LaunchVariables* variables);
+
+// `value` in front of what the variable LD_PRELOAD holds already; the same again is not added twice.
+std::string PrependPreload(const std::string& library, const char* existing);
+
+// Absolute form of an output pattern; the working folder's own percent signs are doubled, as patterns want it.
+std::string AbsolutePattern(const std::string& pattern);
+
+// The part of a pattern that is a folder in any case: all up to the last '/' before the first placeholder.
+std::string PatternFolder(const std::string& pattern);
+
+// Creates the folder (0700, with those above it) and checks that files can be made in it. Empty, or why not.
+std::string PrepareFolder(const std::string& folder);
+
+// "A100-SXM4-40GB, A100-SXM4-80GB, A100-PCIe-40GB": for the message about an unknown name.
+std::string NearestGpuNames(std::string_view name);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_CMD_LAUNCH_H_

@@ -1,0 +1,52 @@
+#include "cli/cmd/commands.h"
+#include "cli/cmd/load.h"
+#include "cli/cmd/options.h"
+#include "cli/cmd/output_file.h"
+#include "cli/profile/trace_writer.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr std::string_view kUsage =
+    "rfinject merge TRACE|FOLDER... -o FILE\n\n"
+    "Adds up the traces of ranks, restarts and repeated runs into one. In any order and any grouping the result is "
+    "the\n"
+    "same to the last bit. What must not be added (another GPU, precision policy or batch size, estimates and\n"
+    "measurements) is kept apart in the same file.";
+
+constexpr Option kOptions[] = {{"output", 'o', "FILE", "the merged trace; created 0600"}};
+
+}  // namespace
+
+int MergeMain(Arguments arguments) {
+  ParsedOptions parsed;
+  if (const auto code = ParseOptions("merge", kUsage, kOptions, arguments, WordPolicy::kAnywhere, &parsed))
+    return *code;
+  const std::string output = parsed.Value("output");
+  if (output.empty()) return UsageError("merge", "-o FILE is missing");
+  if (parsed.words.empty()) return UsageError("merge", "no trace is named");
+  OutputFile file;
+  if (const std::string error = file.Open(output); !error.empty()) {
+    Complain(output + ": cannot be written: " + error);
+    return 1;
+  }
+  const Loaded loaded = LoadTraces(parsed.words);
+  if (loaded.profile.runs.empty()) {
+    if (!loaded.damaged) Complain("there is nothing to merge");
+    return 1;
+  }
+  std::string sink_error;
+  std::string error = WriteTrace(loaded.profile, [&](const void* data, size_t size) {
+    sink_error = file.Write(data, size);
+    return sink_error.empty();
+  });
+  if (!sink_error.empty()) error = sink_error;
+  if (error.empty()) error = file.Commit();
+  if (!error.empty()) {
+    Complain(output + ": cannot be written: " + error);
+    return 1;
+  }
+  return loaded.damaged ? 1 : 0;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,168 @@
+#include "cli/cmd/options.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+
+namespace rfinject::cli {
+namespace {
+
+const Option* FindLong(std::span<const Option> options, std::string_view name) {
+  const auto it = std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.name == name; });
+  return it == options.end() ? nullptr : &*it;
+}
+
+const Option* FindLetter(std::span<const Option> options, char letter) {
+  const auto it = std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.letter == letter; });
+  return letter == 0 || it == options.end() ? nullptr : &*it;
+}
+
+std::string UnknownOption(std::span<const Option> options, std::string_view given) {
+  std::vector<std::string_view> names;
+  for (const Option& option : options) names.push_back(option.name);
+  std::string text = "there is no option " + std::string(given);
+  const std::string_view bare = given.substr(std::min(given.find_first_not_of('-'), given.size()));
+  const std::string_view nearest = Nearest(bare.substr(0, bare.find('=')), names);
+  if (!nearest.empty()) text += "; did you mean --" + std::string(nearest) + "?";
+  return text;
+}
+
+size_t EditDistance(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string ParsedOptions::Value(std::string_view name, std::string_view otherwise) const {
+  const auto it = values.find(name);
+  return it == values.end() ? std::string(otherwise) : it->second;
+}
+
+std::string OptionsHelp(std::string_view usage, std::span<const Option> options) {
+  std::string text(usage);
+  text += "\n\nOptions:\n";
+  std::vector<std::pair<std::string, std::string_view>> lines;
+  size_t width = 0;
+  const auto add = [&](const Option& option) {
+    std::string left = option.letter != 0 ? std::string("  -") + option.letter + ", --" : std::string("      --");
+    left += option.name;
+    if (!option.value.empty()) left += " " + std::string(option.value);
+    width = std::max(width, left.size());
+    lines.emplace_back(std::move(left), option.help);
+  };
+  for (const Option& option : options) add(option);
+  add({"help", 'h', "", "this text"});
+  for (auto& [left, help] : lines) {
+    left.resize(width + 2, ' ');
+    for (size_t begin = 0; begin <= help.size();) {
+      const size_t end = std::min(help.find('\n', begin), help.size());
+      text += (begin == 0 ? left : std::string(width + 2, ' ')) + std::string(help.substr(begin, end - begin)) + "\n";
+      begin = end + 1;
+    }
+  }
+  return text;
+}
+
+std::optional<int> ParseOptions(std::string_view verb, std::string_view usage, std::span<const Option> options,
+                                Arguments arguments, WordPolicy policy, ParsedOptions* parsed) {
+  size_t i = 0;
+  for (; i < arguments.size(); ++i) {
+    const std::string_view word = arguments[i];
+    if (word == "--") {
+      ++i;
+      break;
+    }
+    if (word.size() < 2 || word[0] != '-') {  // "-" alone is a word: standard output
+      if (policy == WordPolicy::kEndOptions) break;
+      parsed->words.push_back(arguments[i]);
+      continue;
+    }
+    if (word == "-h" || word == "--help") {
+      std::fputs(OptionsHelp(usage, options).c_str(), stdout);
+      return 0;
+    }
+    if (word[1] == '-') {
+      const size_t equals = word.find('=');
+      const Option* option = FindLong(options, word.substr(2, equals == word.npos ? word.npos : equals - 2));
+      if (option == nullptr) return UsageError(verb, UnknownOption(options, word));
+      std::string value;
+      if (option->value.empty()) {
+        if (equals != word.npos) return UsageError(verb, "--" + std::string(option->name) + " takes no value");
+      } else if (equals != word.npos) {
+        value = word.substr(equals + 1);
+      } else if (++i < arguments.size()) {
+        value = arguments[i];
+      } else {
+        return UsageError(verb, std::string(word) + " wants a value: " + std::string(option->value));
+      }
+      parsed->values[std::string(option->name)] = value;
+      continue;
+    }
+    for (size_t letter = 1; letter < word.size(); ++letter) {  // -qv is -q -v
+      const Option* option = FindLetter(options, word[letter]);
+      if (option == nullptr) return UsageError(verb, UnknownOption(options, word));
+      std::string value;
+      if (!option->value.empty()) {
+        if (letter + 1 < word.size()) {
+          value = word.substr(letter + 1);
+        } else if (++i < arguments.size()) {
+          value = arguments[i];
+        } else {
+          return UsageError(verb, std::string(word) + " wants a value: " + std::string(option->value));
+        }
+        letter = word.size();
+      }
+      parsed->values[std::string(option->name)] = value;
+    }
+  }
+  for (; i < arguments.size(); ++i) parsed->words.push_back(arguments[i]);
+  return std::nullopt;
+}
+
+int UsageError(std::string_view verb, std::string_view text) {
+  std::fprintf(stderr, "rfinject %.*s: %.*s (rfinject %.*s -h tells more)\n", static_cast<int>(verb.size()),
+               verb.data(), static_cast<int>(text.size()), text.data(), static_cast<int>(verb.size()), verb.data());
+  return 2;
+}
+
+void Complain(std::string_view text) {
+  std::fprintf(stderr, "rfinject: %.*s\n", static_cast<int>(text.size()), text.data());
+}
+
+bool ParseNumber(std::string_view text, uint64_t* value) {
+  if (text.empty() || text.size() > 19) return false;
+  uint64_t number = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return false;
+    number = number * 10 + static_cast<uint64_t>(c - '0');
+  }
+  *value = number;
+  return true;
+}
+
+std::string_view Nearest(std::string_view word, std::span<const std::string_view> candidates) {
+  std::string_view best;
+  size_t best_distance = word.size() / 3 + 1;
+  for (const std::string_view candidate : candidates) {
+    const size_t distance = EditDistance(word, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,68 @@
+// File: options.h
+//
+// Options of the verbs, as people know them: -o X, -oX, --output X, --output=X, flags, `--` before words that begin
+// with a dash. Small and our own, because the launcher must stop at the first word that is not an option and leave
+// all that follows untouched, which no library at hand does.
+//
+//   constexpr Option kOptions[] = {{"output", 'o', "FILE", "write there"}, {"strict", 0, "", "alarms are errors"}};
+//   ParsedOptions parsed;
+//   if (const auto code = ParseOptions("report", kHelp, kOptions, arguments, WordPolicy::kAnywhere, &parsed)) return
+//   *code;
+#ifndef RFINJECT_CLI_CMD_OPTIONS_H_
+#define RFINJECT_CLI_CMD_OPTIONS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/cmd/commands.h"
+
+namespace rfinject::cli {
+
+struct Option {
+  std::string_view name;   // without the dashes
+  char letter;             // 0: none
+  std::string_view value;  // what the help calls the value; empty: a flag
+  std::string_view help;
+};
+
+enum class WordPolicy : uint8_t {
+  kAnywhere,    // options and words in any order
+  kEndOptions,  // the first word ends the options: it and all after it are words
+};
+
+struct ParsedOptions {
+  std::map<std::string, std::string, std::less<>> values;  // by name; "" for flags; the last one given counts
+  std::vector<char*> words;
+
+  bool Has(std::string_view name) const { return values.find(name) != values.end(); }
+  std::string Value(std::string_view name, std::string_view otherwise = {}) const;
+};
+
+// What `verb` shows for -h: its usage and one line an option.
+std::string OptionsHelp(std::string_view usage, std::span<const Option> options);
+
+// Nothing when the verb should go on. Otherwise its exit code: 0 after -h or --help (help is on stdout), 2 after a
+// mistake (one line on stderr that says what was meant).
+std::optional<int> ParseOptions(std::string_view verb, std::string_view usage, std::span<const Option> options,
+                                Arguments arguments, WordPolicy policy, ParsedOptions* parsed);
+
+// "rfinject VERB: TEXT" on stderr, and 2.
+int UsageError(std::string_view verb, std::string_view text);
+// "rfinject: TEXT" on stderr.
+void Complain(std::string_view text);
+
+// A number of steps and the like: decimal digits only.
+bool ParseNumber(std::string_view text, uint64_t* value);
+
+// The candidate nearest to `word` by edit distance without regard to case; empty when none is near (at most a third
+// of the letters differ).
+std::string_view Nearest(std::string_view word, std::span<const std::string_view> candidates);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_CMD_OPTIONS_H_

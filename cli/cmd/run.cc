@@ -1,0 +1,257 @@
+// `rfinject [run]`: sets the environment and becomes the program. There is no parent process, so that exit code,
+// signals, terminal and job control are the program's own; only --report needs one.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <set>
+
+#include "cli/cmd/commands.h"
+#include "cli/cmd/launch.h"
+#include "cli/cmd/load.h"
+#include "cli/cmd/options.h"
+#include "cli/cmd/print_report.h"
+#include "cli/report/fold.h"
+#include "cli/report/machine.h"
+#include "proto/wire/framing.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr std::string_view kUsage =
+    "rfinject [run] [options] [--] PROGRAM [ARGS...]\n\n"
+    "Runs PROGRAM as if nothing were there and writes a trace for every training process in it. Options end at the "
+    "first\n"
+    "word that is none; everything from there on is the program's. The exit code is the program's own, 127 when "
+    "there is\n"
+    "no such program, 126 when it cannot be run, 2 for a mistake in the options.";
+
+std::vector<Option> Options() {
+  std::vector<Option> options(LaunchOptions().begin(), LaunchOptions().end());
+  options.push_back({"report", 0, "", "print the summary table on standard error when the program has ended"});
+  return options;
+}
+
+constexpr int kCannotRun = 126;
+constexpr int kNotFound = 127;
+
+// What execvp would take, found beforehand so that nothing is created for a program that does not exist. 0, or the
+// exit code with the reason in `*why`.
+int FindProgram(const std::string& name, std::string* why) {
+  const auto check = [](const std::string& path) {
+    struct stat status;
+    if (::stat(path.c_str(), &status) != 0) return errno;
+    if (S_ISDIR(status.st_mode)) return EISDIR;
+    return ::access(path.c_str(), X_OK) == 0 ? 0 : errno;
+  };
+  if (name.find('/') != std::string::npos) {
+    const int error = check(name);
+    if (error == 0) return 0;
+    *why = error == ENOENT ? "no such program" : std::strerror(error);
+    return error == ENOENT || error == ENOTDIR ? kNotFound : kCannotRun;
+  }
+  const char* variable = std::getenv("PATH");
+  const std::string path = variable != nullptr ? variable : "/bin:/usr/bin";  // execvp's own default
+  int found_error = ENOENT;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find(':', begin), path.size());
+    const std::string folder = path.substr(begin, end - begin);
+    const int error = check((folder.empty() ? "." : folder) + "/" + name);
+    if (error == 0) return 0;
+    if (error == EACCES) found_error = EACCES;
+    begin = end + 1;
+  }
+  *why = found_error == EACCES ? "permission denied" : "no such program in PATH";
+  return found_error == EACCES ? kCannotRun : kNotFound;
+}
+
+// Some words that are no program were meant as something else.
+std::string Suggestion(const std::string& word) {
+  std::vector<std::string_view> verbs;
+  for (const Command& command : AllCommands()) verbs.push_back(command.name);
+  const std::string_view verb = Nearest(word, verbs);
+  if (!verb.empty()) return "; did you mean 'rfinject " + std::string(verb) + "'?";
+  std::error_code error;
+  const bool trace = word.size() > 4 && word.compare(word.size() - 4, 4, ".rfx") == 0;
+  if (trace || std::filesystem::is_directory(word, error)) return "; did you mean 'rfinject report " + word + "'?";
+  return {};
+}
+
+int ProgramFailed(const std::string& program, int code, const std::string& why) {
+  Complain(program + ": " + why + Suggestion(program));
+  return code;
+}
+
+void SetVariables(const LaunchVariables& variables, bool quiet) {
+  for (const auto& [name, value] : variables.settings) ::setenv(name.c_str(), value.c_str(), 1);
+  ::setenv("LD_PRELOAD", PrependPreload(variables.library, std::getenv("LD_PRELOAD")).c_str(), 1);
+  const char* injection = std::getenv("CUDA_INJECTION64_PATH");
+  if (injection == nullptr || *injection == '\0') {
+    ::setenv("CUDA_INJECTION64_PATH", variables.library.c_str(), 1);
+  } else if (variables.library != injection && !quiet) {
+    Complain("CUDA_INJECTION64_PATH is set to " + std::string(injection) +
+             " and stays so; that tool may hold the GPU's counters");
+  }
+}
+
+// Files below `folder` that begin as a trace does, with what would change if they were written to.
+using Files = std::map<std::string, std::pair<uintmax_t, int64_t>>;
+Files TracesBelow(const std::string& folder) {
+  namespace fs = std::filesystem;
+  Files files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    struct stat status;
+    if (::lstat(it->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    const int fd = ::open(it->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue;
+    char magic[sizeof wire::kFileMagic] = {};
+    const bool trace = ::pread(fd, magic, sizeof magic, 0) == static_cast<ssize_t>(sizeof magic) &&
+                       std::memcmp(magic, wire::kFileMagic, sizeof magic) == 0;
+    ::close(fd);
+    if (!trace) continue;
+    const int64_t changed = static_cast<int64_t>(status.st_mtim.tv_sec) * 1000000000 + status.st_mtim.tv_nsec;
+    files.emplace(it->path().string(), std::pair(static_cast<uintmax_t>(status.st_size), changed));
+  }
+  return files;
+}
+
+volatile sig_atomic_t g_child = 0;
+
+// SIGINT and SIGQUIT come from the terminal to the whole group, the program included; these come to us alone.
+constexpr int kForwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+void Forward(int signal) {
+  if (g_child > 0) ::kill(g_child, signal);
+}
+
+// Runs the program as a child. Its wait status, or -1 with errno.
+int RunChild(char* const* words) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, &before);
+  const pid_t child = ::fork();
+  if (child < 0) return -1;
+  if (child == 0) {
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    ::execvp(words[0], words);
+    ::_exit(errno == ENOENT ? kNotFound : kCannotRun);
+  }
+  g_child = child;
+  struct sigaction action {};
+  action.sa_handler = Forward;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : kForwarded) {
+    struct sigaction old;
+    // What our caller has us ignore (nohup), the program ignores too.
+    if (::sigaction(signal, nullptr, &old) == 0 && old.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+  }
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGQUIT, &action, nullptr);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return -1;
+  }
+  g_child = 0;
+  return status;
+}
+
+// Ends as the program ended: the caller must see the same signal.
+int EndAs(int status) {
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  const int signal = WTERMSIG(status);
+  const struct rlimit no_core = {0, 0};  // one core file is enough, and it is the program's
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  ::sigaction(signal, &action, nullptr);
+  sigset_t one;
+  ::sigemptyset(&one);
+  ::sigaddset(&one, signal);
+  ::sigprocmask(SIG_UNBLOCK, &one, nullptr);
+  ::raise(signal);
+  return 128 + signal;
+}
+
+void PrintReport(const std::string& folder, const Files& before, bool quiet) {
+  std::vector<std::string> written;
+  for (const auto& [path, state] : TracesBelow(folder)) {
+    const auto old = before.find(path);
+    if (old == before.end() || old->second != state) written.push_back(path);
+  }
+  if (written.empty()) {
+    Complain("no trace was written: no training process was seen (rfinject doctor tells what works here)");
+    return;
+  }
+  std::vector<char*> paths;
+  for (std::string& path : written) paths.push_back(path.data());
+  const Loaded loaded = LoadTraces(paths);
+  const std::vector<Report> reports = FoldProfile(loaded.profile, MachineFor, {});
+  // Standard output is the program's.
+  EmitTable(reports, TableOptionsFor(STDERR_FILENO), std::cerr);
+  if (quiet) return;
+  std::string next = "rfinject report";
+  for (const std::string& path : written) next += " " + (written.size() > 3 ? folder : path);
+  if (written.size() > 3) next = "rfinject report " + folder;
+  Complain("more: " + next + " --by kernel, or --format html -o report.html");
+}
+
+}  // namespace
+
+int RunProgram(Arguments arguments) {
+  const std::vector<Option> options = Options();
+  ParsedOptions parsed;
+  if (const auto code = ParseOptions("run", kUsage, options, arguments, WordPolicy::kEndOptions, &parsed))
+    return *code;
+  if (parsed.words.empty()) return UsageError("run", "no program is named");
+  const bool quiet = parsed.Has("quiet");
+
+  LaunchVariables variables;
+  if (const std::string error = MakeVariables(parsed, "rfinject-out/", &variables); !error.empty()) {
+    return UsageError("run", error);
+  }
+  std::string why;
+  if (const int code = FindProgram(parsed.words[0], &why)) return ProgramFailed(parsed.words[0], code, why);
+
+  const std::string set_already = std::getenv("RFINJECT_OUTPUT") != nullptr ? std::getenv("RFINJECT_OUTPUT") : "";
+  std::string pattern = AbsolutePattern(set_already);
+  for (const auto& [name, value] : variables.settings) {
+    if (name == "RFINJECT_OUTPUT") pattern = value;
+  }
+  const std::string folder = PatternFolder(pattern);
+  if (const std::string error = PrepareFolder(folder); !error.empty()) {
+    Complain("the output cannot be written: " + error);
+    return 2;
+  }
+  SetVariables(variables, quiet);
+
+  std::vector<char*> words = parsed.words;
+  words.push_back(nullptr);
+  if (!parsed.Has("report")) {
+    if (parsed.Has("verbose")) {
+      Complain("traces go to " + pattern + "; then: rfinject report " + folder);
+    }
+    ::execvp(words[0], words.data());
+    const int error = errno;
+    return ProgramFailed(words[0], error == ENOENT ? kNotFound : kCannotRun, std::strerror(error));
+  }
+  const Files before = TracesBelow(folder);
+  const int status = RunChild(words.data());
+  if (status == -1) return ProgramFailed(words[0], kCannotRun, std::strerror(errno));
+  PrintReport(folder, before, quiet);
+  return EndAs(status);
+}
+
+}  // namespace rfinject::cli

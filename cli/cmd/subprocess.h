@@ -1,0 +1,27 @@
+// File: subprocess.h
+//
+// Runs a program to its end and keeps what it wrote, for `doctor`.
+#ifndef RFINJECT_CLI_CMD_SUBPROCESS_H_
+#define RFINJECT_CLI_CMD_SUBPROCESS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rfinject::cli {
+
+struct SubprocessResult {
+  int code = -1;  // exit code; 128 + signal; -1: could not be started, or did not end in time
+  bool timed_out = false;
+  std::string output;  // standard output, at most 64 KiB
+  std::string errors;  // standard error, likewise
+};
+
+// `environment` is added to ours; an empty value unsets. Killed after `timeout_s` seconds, with all it started.
+SubprocessResult RunSubprocess(const std::vector<std::string>& words,
+                               const std::vector<std::pair<std::string, std::string>>& environment, int timeout_s,
+                               const std::string& folder = {});
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_CMD_SUBPROCESS_H_

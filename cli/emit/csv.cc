@@ -1,0 +1,108 @@
+// The CSV of reports (RFC 4180 quoting, line feeds). The first column says what a line is: "row" (one of the chosen
+// --by), "layer_phase" (the rows again, split by phase, with --by layer) or "roof". Sum over one kind of line only.
+#include <string>
+#include <vector>
+
+#include "cli/emit/columns.h"
+#include "cli/emit/emit.h"
+
+namespace rfinject::cli {
+namespace {
+
+class CsvWriter {
+ public:
+  explicit CsvWriter(std::ostream& out) : out_(out) {}
+
+  void Text(std::string_view text) {
+    Separate();
+    if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+      out_ << text;
+      return;
+    }
+    out_ << '"';
+    for (const char c : text) {
+      if (c == '"') out_ << '"';
+      out_ << c;
+    }
+    out_ << '"';
+  }
+  void Value(const Cell& cell) {
+    if (const auto* text = std::get_if<std::string>(&cell)) {
+      Text(*text);
+    } else if (const auto* count = std::get_if<uint64_t>(&cell)) {
+      Text(std::to_string(*count));
+    } else if (const auto* number = std::get_if<double>(&cell)) {
+      Text(NumberText(*number));
+    } else {
+      Separate();
+    }
+  }
+  void EndLine() {
+    out_ << '\n';
+    first_ = true;
+  }
+
+ private:
+  void Separate() {
+    if (!first_) out_ << ',';
+    first_ = false;
+  }
+  std::ostream& out_;
+  bool first_ = true;
+};
+
+void WriteRun(CsvWriter& csv, std::string_view record, size_t index, const Report& report) {
+  csv.Text(record);
+  csv.Text(SourceName(report.run.source));
+  csv.Text(std::to_string(index));
+  csv.Text(report.device_name);
+  csv.Text(report.machine.name);
+  csv.Value(report.run.batch_size == 0 ? Cell{} : Cell{report.run.batch_size});
+  csv.Value(report.steps);
+  csv.Value(report.samples);
+}
+
+void WriteRows(CsvWriter& csv, std::string_view record, size_t index, const Report& report,
+               const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    WriteRun(csv, record, index, report);
+    for (const Column& column : IdentityColumns()) csv.Value(column.cell(report, row));
+    for (const Column& column : NumberColumns()) csv.Value(column.cell(report, row));
+    for (int i = 0; i < 6; ++i) csv.Value({});
+    csv.EndLine();
+  }
+}
+
+}  // namespace
+
+void EmitCsv(std::span<const Report> reports, std::ostream& out) {
+  CsvWriter csv(out);
+  for (const char* name : {"record", "source", "run", "device", "roofs_of", "batch_size", "steps", "samples"}) {
+    csv.Text(name);
+  }
+  for (const Column& column : IdentityColumns()) csv.Text(column.name);
+  for (const Column& column : NumberColumns()) csv.Text(column.name);
+  for (const char* name : {"roof_precision", "roof_level", "roof_kind", "roof_peak_flop_per_s", "roof_bytes_per_s",
+                           "ridge_flop_per_byte"}) {
+    csv.Text(name);
+  }
+  csv.EndLine();
+  for (size_t i = 0; i < reports.size(); ++i) {
+    const Report& report = reports[i];
+    WriteRows(csv, "row", i + 1, report, report.rows);
+    WriteRows(csv, "layer_phase", i + 1, report, report.layer_phases);
+    for (const RoofLine& roof : report.roofs) {
+      WriteRun(csv, "roof", i + 1, report);
+      for (size_t c = IdentityColumns().size() + NumberColumns().size(); c > 0; --c) csv.Value({});
+      csv.Text(kPrecisionNames[static_cast<size_t>(roof.precision)]);
+      csv.Text(roof.level);
+      csv.Text(roof.kind);
+      csv.Value(roof.peak_flop_per_s);
+      csv.Value(roof.bytes_per_s);
+      csv.Value(roof.ridge_flop_per_byte);
+      csv.EndLine();
+    }
+  }
+}
+
+}  // namespace rfinject::cli

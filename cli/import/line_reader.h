@@ -1,0 +1,50 @@
+// File: line_reader.h
+//
+// Lines of a file of any size in bounded memory: one block and the longest line, whichever is larger.
+#ifndef RFINJECT_CLI_IMPORT_LINE_READER_H_
+#define RFINJECT_CLI_IMPORT_LINE_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rfinject::cli {
+
+class LineReader {
+ public:
+  // A longer line is not a table's: it is cut, and the rest of it skipped.
+  static constexpr size_t kMaxLine = 1u << 20;
+
+  // Opens `path`; error() tells why it could not.
+  explicit LineReader(const std::string& path);
+  ~LineReader();
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+
+  // The next line without its line end (LF or CRLF), valid until the next call; false at the end or on an error.
+  bool Next(std::string_view* line);
+  void Rewind();
+
+  const std::string& error() const { return error_; }
+  uint64_t line_number() const { return line_number_; }  // of the line that Next gave, from 1
+  uint64_t offset() const { return offset_; }            // in bytes, of the end of that line
+
+ private:
+  bool Fill();
+
+  int fd_ = -1;
+  std::vector<char> block_;
+  size_t begin_ = 0;  // of what was not handed out yet, in block_
+  size_t end_ = 0;
+  bool at_end_ = false;
+  bool skipping_ = false;  // inside the rest of a line that was cut
+  uint64_t line_number_ = 0;
+  uint64_t offset_ = 0;
+  std::string error_;
+};
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_IMPORT_LINE_READER_H_

@@ -1,0 +1,219 @@
+#include "cli/import/ncu_csv.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+namespace rfinject::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class NcuCsv : public ::testing::Test {
+ protected:
+  ImportResult Import(const std::string& text, const NcuOptions& options = {}) {
+    char path[] = "/tmp/ncu_csv_test.XXXXXX";
+    const int fd = mkstemp(path);
+    EXPECT_GE(fd, 0);
+    close(fd);
+    std::ofstream(path, std::ios::binary) << text;
+    ImportResult result = ImportNcuCsv(path, options);
+    unlink(path);
+    return result;
+  }
+
+  static const cli::Run& OnlyRun(const ImportResult& result) {
+    EXPECT_THAT(result.profile.runs, SizeIs(1));
+    return result.profile.runs.begin()->second;
+  }
+
+  static const LaunchStats& Kernel(const cli::Run& run, const std::string& name) {
+    for (const auto& [key, stats] : run.launches) {
+      if (key.kernel == name) return stats;
+    }
+    ADD_FAILURE() << "no kernel " << name;
+    static const LaunchStats none;
+    return none;
+  }
+
+  static uint64_t Sum(const LaunchStats& stats, const std::string& metric) {
+    const auto found = stats.metrics.find(metric);
+    return found == stats.metrics.end() ? 0 : static_cast<uint64_t>(found->second.sum);
+  }
+};
+
+constexpr char kLongHeader[] =
+    "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Context\",\"Stream\",\"Block Size\","
+    "\"Grid Size\",\"Device\",\"CC\",\"Section Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n";
+
+std::string LongLine(int id, const std::string& kernel, const std::string& metric, const std::string& unit,
+                     const std::string& value, const std::string& section = "Command line profiler metrics") {
+  return "\"" + std::to_string(id) + "\",\"7\",\"python3.10\",\"127.0.0.1\",\"" + kernel +
+         "\",\"1\",\"7\",\"(128, 1, 1)\",\"(64, 2, 1)\",\"0\",\"8.0\",\"" + section + "\",\"" + metric + "\",\"" +
+         unit + "\",\"" + value + "\"\n";
+}
+
+TEST_F(NcuCsv, LongPageWithEveryUnit) {
+  // A tool that greps for Kbyte loses the rows in Mbyte, Gbyte and byte.
+  const ImportResult result = Import(kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "Kbyte", "12.34") +
+                                     LongLine(0, "a", "dram__bytes_write.sum", "byte", "96") +
+                                     LongLine(0, "a", "gpu__time_duration.sum", "usecond", "3.5") +
+                                     LongLine(1, "b", "dram__bytes_read.sum", "Mbyte", "1,234.50") +
+                                     LongLine(1, "b", "dram__bytes_write.sum", "Gbyte", "1.25") +
+                                     LongLine(1, "b", "gpu__time_duration.sum", "msecond", "2") +
+                                     LongLine(2, "a", "dram__bytes_read.sum", "byte", "660") +
+                                     LongLine(2, "a", "dram__bytes_write.sum", "byte", "4") +
+                                     LongLine(2, "a", "gpu__time_duration.sum", "nsecond", "4500"));
+  ASSERT_THAT(result.error, IsEmpty());
+  EXPECT_THAT(result.warnings, IsEmpty());
+  EXPECT_EQ(result.kernels, 3u);
+  EXPECT_EQ(result.rows, 9u);
+  const cli::Run& run = OnlyRun(result);
+  EXPECT_EQ(run.devices[0].chip, "GA100");
+  EXPECT_EQ(run.key.source, SourceKind::kImported);
+  const LaunchStats& a = Kernel(run, "a");
+  EXPECT_EQ(a.launches, 2u);
+  EXPECT_EQ(Sum(a, "dram__bytes_read.sum"), 12340u + 660u);
+  EXPECT_EQ(Sum(a, "dram__bytes_write.sum"), 100u);
+  EXPECT_EQ(Sum(a, "gpu__time_duration.sum"), 3500u + 4500u);
+  const LaunchStats& b = Kernel(run, "b");
+  EXPECT_EQ(Sum(b, "dram__bytes_read.sum"), 1234500000u);
+  EXPECT_EQ(Sum(b, "dram__bytes_write.sum"), 1250000000u);
+  EXPECT_EQ(Sum(b, "gpu__time_duration.sum"), 2000000u);
+  const auto key = run.launches.begin()->first;
+  EXPECT_THAT(key.grid, ElementsAre(64, 2, 1));
+  EXPECT_THAT(key.block, ElementsAre(128, 1, 1));
+}
+
+TEST_F(NcuCsv, GermanNumbers) {
+  const ImportResult result =
+      Import(kLongHeader + LongLine(0, "a", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "inst", "1.234") +
+             LongLine(0, "a", "dram__bytes_read.sum", "byte", "27.595.520") +
+             LongLine(0, "a", "gpu__time_duration.sum", "usecond", "12,5"));
+  ASSERT_THAT(result.error, IsEmpty());
+  EXPECT_THAT(result.warnings, IsEmpty());
+  const LaunchStats& a = Kernel(OnlyRun(result), "a");
+  EXPECT_EQ(Sum(a, "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"), 1234u);
+  EXPECT_EQ(Sum(a, "dram__bytes_read.sum"), 27595520u);
+  EXPECT_EQ(Sum(a, "gpu__time_duration.sum"), 12500u);
+}
+
+TEST_F(NcuCsv, AmbiguousNumbersAreSaidToBe) {
+  const std::string text = kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "Kbyte", "1.234");
+  const ImportResult point = Import(text);
+  EXPECT_EQ(Sum(Kernel(OnlyRun(point), "a"), "dram__bytes_read.sum"), 1234u);
+  EXPECT_THAT(point.warnings, ElementsAre(HasSubstr("--decimal comma")));
+  const ImportResult comma = Import(text, {.decimal = DecimalMark::kComma});
+  EXPECT_EQ(Sum(Kernel(OnlyRun(comma), "a"), "dram__bytes_read.sum"), 1234000u);
+  EXPECT_THAT(comma.warnings, IsEmpty());
+}
+
+TEST_F(NcuCsv, WidePageWithUnitsLine) {
+  const ImportResult result = Import(
+      "==PROF== Connected to process 7\r\n"
+      "\"ID\",\"Process ID\",\"Process Name\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"Device\",\"CC\","
+      "\"dram__bytes_read.sum\",\"gpu__time_duration.sum\",\"sm__inst_executed.avg\"\r\n"
+      "\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"Mbyte\",\"ns\",\"inst\"\r\n"
+      "\"0\",\"7\",\"python\",\"a<int, 3>(float*)\",\"(32, 1, 1)\",\"(1, 1, "
+      "1)\",\"0\",\"7.0\",\"1.5\",\"2,048\",\"9\"\r\n"
+      "\"1\",\"7\",\"python\",\"a<int, 3>(float*)\",\"(32, 1, 1)\",\"(1, 1, "
+      "1)\",\"0\",\"7.0\",\"2.5\",\"1,024\",\"9\"\r\n");
+  ASSERT_THAT(result.error, IsEmpty());
+  const cli::Run& run = OnlyRun(result);
+  EXPECT_EQ(run.devices[0].chip, "GV100");
+  const LaunchStats& a = Kernel(run, "a<int, 3>(float*)");
+  EXPECT_EQ(a.launches, 2u);
+  EXPECT_EQ(Sum(a, "dram__bytes_read.sum"), 4000000u);
+  EXPECT_EQ(Sum(a, "gpu__time_duration.sum"), 3072u);
+  EXPECT_EQ(result.skipped_lines, 1u);
+}
+
+TEST_F(NcuCsv, ProgramOutputBetweenTheLines) {
+  const ImportResult result =
+      Import("=> creating model 'resnet18'\n" + std::string(kLongHeader) +
+             LongLine(0, "a", "dram__bytes_read.sum", "byte", "100") + "Epoch: [0][ 1/10]\tLoss 6.9, \"ok\"\n" +
+             "\"unbalanced\n" + "==PROF== Profiling \"a\": 0%....100% - 9 passes\n" +
+             LongLine(0, "a", "dram__bytes_write.sum", "byte", "50"));
+  ASSERT_THAT(result.error, IsEmpty());
+  EXPECT_EQ(result.kernels, 1u);
+  EXPECT_EQ(result.skipped_lines, 4u);
+  EXPECT_EQ(Sum(Kernel(OnlyRun(result), "a"), "dram__bytes_write.sum"), 50u);
+}
+
+TEST_F(NcuCsv, NvtxRangesBecomeLayers) {
+  const ImportResult result = Import(
+      "\"ID\",\"thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg\",\"Kernel Name\","
+      "\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n"
+      "\"0\",\"7  \"\"<default domain>:ResNet:none:none:none:none:none:none\"\"  \"\"<default "
+      "domain>:layer1.0.conv1:none:none:none:none:none:none\"\"  \"\"<default domain>:aten::conv2d, seq = "
+      "3:none:none:none:none:none:none\"\" \",\"a\",\"dram__bytes_read.sum\",\"byte\",\"5\"\n");
+  ASSERT_THAT(result.error, IsEmpty());
+  const LaunchKey& key = OnlyRun(result).launches.begin()->first;
+  EXPECT_EQ(key.layer.path, "ResNet/layer1.0.conv1");
+  EXPECT_EQ(key.op, "aten::conv2d");
+}
+
+TEST_F(NcuCsv, DetailsPageGivesTimeAndTraffic) {
+  const ImportResult result =
+      Import(kLongHeader + LongLine(0, "a", "Duration", "usecond", "10.00", "GPU Speed Of Light Throughput") +
+             LongLine(0, "a", "SM Frequency", "cycle/nsecond", "1.41", "GPU Speed Of Light Throughput") +
+             LongLine(0, "a", "Memory Throughput", "%", "55.5", "GPU Speed Of Light Throughput") +
+             LongLine(0, "a", "Memory Throughput", "Gbyte/second", "800.00", "Memory Workload Analysis"));
+  ASSERT_THAT(result.error, IsEmpty());
+  const LaunchStats& a = Kernel(OnlyRun(result), "a");
+  EXPECT_EQ(Sum(a, "gpu__time_duration.sum"), 10000u);
+  EXPECT_EQ(Sum(a, "dram__bytes.sum"), 8000000u);
+  EXPECT_EQ(Sum(a, "sm__cycles_elapsed.avg.per_second"), 1410000000u);
+  EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("Memory Throughput times Duration")));
+}
+
+TEST_F(NcuCsv, UnknownUnitsAreNeverAdded) {
+  const ImportResult result = Import(kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "furlong", "5") +
+                                     LongLine(0, "a", "gpu__time_duration.sum", "byte", "5") +
+                                     LongLine(0, "a", "dram__bytes_write.sum", "byte", "n/a"));
+  ASSERT_THAT(result.error, IsEmpty());
+  EXPECT_THAT(Kernel(OnlyRun(result), "a").metrics, IsEmpty());
+  EXPECT_THAT(result.warnings, SizeIs(3));
+}
+
+TEST_F(NcuCsv, TwoTablesInOneFile) {
+  const ImportResult result =
+      Import(kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "byte", "1") + std::string(kLongHeader) +
+             LongLine(0, "a", "dram__bytes_read.sum", "byte", "2"));
+  ASSERT_THAT(result.error, IsEmpty());
+  EXPECT_EQ(result.kernels, 2u);
+  EXPECT_EQ(Sum(Kernel(OnlyRun(result), "a"), "dram__bytes_read.sum"), 3u);
+}
+
+TEST_F(NcuCsv, ErrorsNameFileAndRemedy) {
+  EXPECT_THAT(ImportNcuCsv("/nonexistent/x.csv", {}).error, HasSubstr("/nonexistent/x.csv: No such file"));
+  EXPECT_THAT(ImportNcuCsv("/tmp", {}).error, HasSubstr("folder"));
+  EXPECT_THAT(Import("hello\nworld\n").error, HasSubstr("--page raw --csv"));
+  EXPECT_THAT(Import("").error, HasSubstr("no table"));
+  EXPECT_THAT(Import(kLongHeader).error, HasSubstr("no kernels"));
+  EXPECT_THAT(Import("\xFF\xFE"
+                     "I\0D\0")
+                  .error,
+              HasSubstr("iconv"));
+}
+
+TEST_F(NcuCsv, LongLinesAndMissingLineEnd) {
+  const std::string noise(3u << 20, 'x');
+  std::string text = noise + "\n" + kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "byte", "1") + noise +
+                     "\n" + LongLine(1, "a", "dram__bytes_read.sum", "byte", "2");
+  text.pop_back();
+  const ImportResult result = Import(text);
+  ASSERT_THAT(result.error, IsEmpty());
+  EXPECT_EQ(Sum(Kernel(OnlyRun(result), "a"), "dram__bytes_read.sum"), 3u);
+  EXPECT_EQ(result.skipped_lines, 2u);
+}
+
+}  // namespace
+}  // namespace rfinject::cli

@@ -1,0 +1,45 @@
+// File: invariants.h
+//
+// R001 to R012: what must be true of every roofline. Published rooflines broke each of them; a report checks all of
+// them every time, names the likely causes, and `report --strict` turns them into exit code 3.
+//
+//   R001 a kernel or layer above its effective roof             R007 FLOP that differ between launches of one key
+//   R002 traffic above the DRAM bandwidth                       R008 more kernel time than wall time
+//   R003 a unit above its peak, or one that the GPU lacks       R009 executed FLOP far from the model's
+//   R004 a tensor-core kernel without tensor FLOP               R010 clocks that drifted between samples
+//   R005 backward FLOP not about twice the forward's            R011 sparse tensor FLOP
+//   R006 rows that do not add up to the total                   R012 no bytes, or impossible counts
+#ifndef RFINJECT_CLI_REPORT_INVARIANTS_H_
+#define RFINJECT_CLI_REPORT_INVARIANTS_H_
+
+#include <string_view>
+#include <vector>
+
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+// Tolerances, with their reasons.
+// Measured time and bytes come from different launches of a key and clocks run some percent over the boost clock of
+// the datasheet; beyond this it is a mistake.
+inline constexpr double kRoofTolerance = 1.03;
+// Model FLOP of a network's training step: backward / forward is (2F - F1) / F where F1 is the first layer, which
+// needs no gradient of its input. 1.9 for AlexNet, 1.996 for VGG-19.
+inline constexpr double kBackwardOverForwardLow = 1.8;
+inline constexpr double kBackwardOverForwardHigh = 2.05;
+// Winograd F(4x4, 3x3) does 1/4 of the multiplications (Lavin and Gray, CVPR 2016, arXiv 1509.09308); below it no
+// known algorithm executes. Above 2: padding of channels and tiles explains less.
+inline constexpr double kExecutedOverModelLow = 0.24;
+inline constexpr double kExecutedOverModelHigh = 2.0;
+inline constexpr double kClockDrift = 1.05;
+
+// Checks `run`, whose folding (all but alarms and headline) is `report`. The alarms come in the order of their ids;
+// of one id at most `kMaxAlarmsOfOneKind` single ones, the largest share of time first, and then one line with the
+// count of the rest.
+inline constexpr size_t kMaxAlarmsOfOneKind = 5;
+std::vector<Alarm> CheckInvariants(const Profile& profile, const Run& run, std::string_view chip,
+                                   const Report& report);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_INVARIANTS_H_

@@ -1,0 +1,142 @@
+#include "collector/definitions.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+
+namespace rfinject {
+
+Definitions::Definitions() {
+  // In the order of WellKnownMetric.
+  metrics.push_back({std::string(kMetricTime), "ns", 1});
+  metrics.push_back({std::string(kMetricModelFlop), "FLOP", 1});
+  metrics.push_back({std::string(kMetricDramBytes), "byte", 1});
+  metrics.push_back({std::string(kMetricCompulsoryBytes), "byte", 1});
+  for (std::string_view name : kMetricFlop) metrics.push_back({std::string(name), "FLOP", 1});
+  static_assert(kTime == 1 && kModelFlop == 2 && kDramBytes == 3 && kCompulsoryBytes == 4 && kFlopFirst == 5);
+}
+
+uint32_t Definitions::DefineMetric(std::string_view name, std::string_view unit, double scale) {
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    if (metrics[i].name == name) return static_cast<uint32_t>(i + 1);
+  }
+  metrics.push_back({std::string(name), std::string(unit), scale});
+  return static_cast<uint32_t>(metrics.size());
+}
+
+uint32_t Definitions::DefineModel(const ModelDefinition& model) {
+  models.push_back(model);
+  return static_cast<uint32_t>(models.size());
+}
+
+uint32_t Definitions::DefineLayer(const LayerDefinition& layer) {
+  if (layers.size() >= kMaxLayers) return 0;
+  const auto [it, is_new] = layer_ids_.try_emplace({layer.model, layer.path}, 0);
+  if (!is_new) return it->second;
+  try {
+    layers.push_back({layer, {}, {}, 1});
+  } catch (...) {
+    layer_ids_.erase(it);
+    throw;
+  }
+  return it->second = static_cast<uint32_t>(layers.size());
+}
+
+bool Definitions::SetLayerShapes(uint32_t id, std::string_view input, std::string_view output) {
+  if (id == 0 || id > layers.size()) return false;
+  Layer& layer = layers[id - 1];
+  if (!layer.input_shape.empty() || !layer.output_shape.empty() || (input.empty() && output.empty())) return false;
+  std::string in(input);
+  std::string out(output);
+  layer.input_shape.swap(in);
+  layer.output_shape.swap(out);
+  ++layer.version;
+  return true;
+}
+
+Diagnostic* Definitions::AddDiagnostic(Severity severity, std::string_view id, std::string_view text,
+                                       std::string_view remedy, int64_t unix_ns) {
+  if (diagnostics.size() >= kMaxDiagnostics) return nullptr;
+  for (const Diagnostic& known : diagnostics) {
+    if (known.id == id) return nullptr;
+  }
+  return &diagnostics.emplace_back(
+      Diagnostic{severity, std::string(id), std::string(text), std::string(remedy), unix_ns, false});
+}
+
+namespace {
+
+template <typename T>
+void Take(const T& from, T* into) {
+  if (from != T{}) *into = from;
+}
+
+void MergeDevice(const DeviceFacts& from, DeviceFacts* into) {
+  into->index = from.index;
+  Take(from.name, &into->name);
+  Take(from.chip, &into->chip);
+  Take(from.cc_major, &into->cc_major);
+  Take(from.cc_minor, &into->cc_minor);
+  Take(from.sm_count, &into->sm_count);
+  Take(from.sm_clock_khz, &into->sm_clock_khz);
+  Take(from.memory_clock_khz, &into->memory_clock_khz);
+  Take(from.memory_bus_bits, &into->memory_bus_bits);
+  Take(from.memory_bytes, &into->memory_bytes);
+  Take(from.l2_bytes, &into->l2_bytes);
+  Take(from.uuid, &into->uuid);
+  Take(from.mig, &into->mig);
+}
+
+// "bfloat16" and "float16" are "bfloat16+float16".
+std::string UniteTypes(std::string_view a, std::string_view b) {
+  std::set<std::string_view> types;
+  for (std::string_view list : {a, b}) {
+    while (!list.empty()) {
+      const size_t end = std::min(list.find('+'), list.size());
+      if (end > 0) types.insert(list.substr(0, end));
+      list.remove_prefix(std::min(end + 1, list.size()));
+    }
+  }
+  std::string result;
+  for (std::string_view type : types) {
+    if (!result.empty()) result += '+';
+    result += type;
+  }
+  return result;
+}
+
+}  // namespace
+
+void MergeFacts(const RunFacts& from, RunFacts* into) {
+  Take(from.source, &into->source);
+  Take(from.tier, &into->tier);
+  Take(from.tier_reason, &into->tier_reason);
+  Take(from.batch_size, &into->batch_size);
+  Take(from.estimated_gpu, &into->estimated_gpu);
+  Take(from.collector, &into->collector);
+  Take(from.collector_version, &into->collector_version);
+  Take(from.python_version, &into->python_version);
+  Take(from.python_executable, &into->python_executable);
+  Take(from.torch_version, &into->torch_version);
+  Take(from.torchvision_version, &into->torchvision_version);
+  Take(from.cuda_version, &into->cuda_version);
+  Take(from.cudnn_version, &into->cudnn_version);
+  Take(from.driver_version, &into->driver_version);
+  Take(from.cupti_version, &into->cupti_version);
+  Take(from.cupti_path, &into->cupti_path);
+  Take(from.policy.matmul_tf32, &into->policy.matmul_tf32);
+  Take(from.policy.cudnn_tf32, &into->policy.cudnn_tf32);
+  Take(from.policy.cudnn_benchmark, &into->policy.cudnn_benchmark);
+  Take(from.policy.cudnn_deterministic, &into->policy.cudnn_deterministic);
+  if (!from.policy.autocast_dtype.empty()) {
+    into->policy.autocast_dtype = UniteTypes(into->policy.autocast_dtype, from.policy.autocast_dtype);
+  }
+  for (const DeviceFacts& device : from.devices) {
+    auto known = std::find_if(into->devices.begin(), into->devices.end(),
+                              [&](const DeviceFacts& d) { return d.index == device.index; });
+    if (known == into->devices.end()) known = into->devices.insert(into->devices.end(), DeviceFacts{});
+    MergeDevice(device, &*known);
+  }
+}
+
+}  // namespace rfinject

@@ -1,0 +1,80 @@
+// File: definitions.h
+//
+// What ids stand for, the facts of the run, and the diagnostics: everything of a recorder that a forked child keeps.
+// All but FindName is called with the recorder's lock held. May throw std::bad_alloc where not noexcept, and is then
+// as it was.
+#ifndef RFINJECT_COLLECTOR_DEFINITIONS_H_
+#define RFINJECT_COLLECTOR_DEFINITIONS_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "collector/name_table.h"
+#include "collector/recorder.h"
+#include "collector/run_facts.h"
+
+namespace rfinject {
+
+struct MetricDefinition {
+  std::string name;
+  std::string unit;
+  double scale = 1;
+};
+
+struct Layer {
+  LayerDefinition definition;
+  std::string input_shape;
+  std::string output_shape;
+  uint32_t version = 1;  // grows when a shape becomes known, so that the layer is written again
+};
+
+struct Diagnostic {
+  Severity severity = Severity::kInfo;
+  std::string id;
+  std::string text;
+  std::string remedy;
+  int64_t unix_ns = 0;
+  bool printed = false;
+};
+
+class Definitions {
+ public:
+  static constexpr size_t kMaxDiagnostics = 256;
+  static constexpr size_t kMaxLayers = 1 << 20;
+
+  // The metrics of WellKnownMetric, with their ids.
+  Definitions();
+
+  NameTable names;
+  std::deque<MetricDefinition> metrics;  // id - 1
+  std::deque<ModelDefinition> models;    // id - 1
+  std::deque<Layer> layers;              // id - 1
+  std::deque<Diagnostic> diagnostics;
+  RunFacts facts;
+
+  // The first definition of a name stands.
+  uint32_t DefineMetric(std::string_view name, std::string_view unit, double scale);
+  // A new id each time: two models of one class are two models.
+  uint32_t DefineModel(const ModelDefinition& model);
+  // One id for a path in a model; the first definition stands.
+  uint32_t DefineLayer(const LayerDefinition& layer);
+  // True if the layer had no such shape yet.
+  bool SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output);
+  // Null if `id` was reported before, or if there are too many.
+  Diagnostic* AddDiagnostic(Severity severity, std::string_view id, std::string_view text, std::string_view remedy,
+                            int64_t unix_ns);
+
+ private:
+  std::map<std::pair<uint32_t, std::string>, uint32_t> layer_ids_;  // (model, path)
+};
+
+// Puts the set fields of `from` into `into`: devices by index, autocast types as a union.
+void MergeFacts(const RunFacts& from, RunFacts* into);
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_DEFINITIONS_H_

@@ -1,0 +1,64 @@
+#include "collector/estimate/cost.h"
+
+#include <algorithm>
+
+#include "collector/estimate/bytes.h"
+#include "collector/estimate/flop.h"
+#include "collector/estimate/launch_floor.h"
+#include "collector/estimate/op_table.h"
+#include "collector/estimate/operands.h"
+
+namespace rfinject::estimate {
+namespace {
+
+// Nanoseconds for `amount` at `rate` per second, rounded up so that amount/time is never above rate. long double has
+// the 64 bits that the integers have.
+uint64_t CeilNs(uint64_t amount, double rate) {
+  if (amount == 0) return 0;
+  if (!(rate > 0)) return UINT64_MAX;
+  const long double exact = static_cast<long double>(amount) * 1e9L / static_cast<long double>(rate);
+  if (exact >= static_cast<long double>(UINT64_MAX)) return UINT64_MAX;
+  uint64_t ns = static_cast<uint64_t>(exact);
+  while (static_cast<long double>(ns) * static_cast<long double>(rate) < static_cast<long double>(amount) * 1e9L)
+    ++ns;
+  return ns;
+}
+
+}  // namespace
+
+uint64_t EstimateTimeNs(const std::array<uint64_t, kPrecisionCount>& executed_flop, uint64_t dram_bytes,
+                        const Gpu& gpu) noexcept {
+  uint64_t ns = std::max(kLaunchFloorNs, CeilNs(dram_bytes, gpu.dram_bytes_per_s));
+  for (size_t p = 0; p < kPrecisionCount; ++p) ns = std::max(ns, CeilNs(executed_flop[p], gpu.peak[p]));
+  return ns;
+}
+
+Cost EstimateCost(const OpCall& call, const Gpu& gpu, PrecisionPolicy policy) noexcept {
+  Cost cost;
+  const auto found = FindOp(call.name);
+  cost.known = found.has_value();
+  const OpRule rule = found.value_or(OpRule{});
+  if (rule.kind == OpKind::kFree) return cost;
+  if (rule.kind == OpKind::kLeafIfChildless && (call.children_counted || IsViewOrQuery(call))) return cost;
+
+  const Traffic traffic = CountBytes(rule, call);
+  cost.compulsory_bytes = SaturatingAdd(traffic.read, traffic.write);
+  cost.dram_bytes = cost.compulsory_bytes;
+  // Nothing read and nothing written: an operator on empty tensors launches nothing.
+  if (cost.compulsory_bytes == 0) return cost;
+  cost.kernel = true;
+
+  const FlopCount flop = CountFlop(rule, call);
+  cost.model_flop = flop.model;
+  const DType dtype = ResultType(call);
+  const auto add = [&](Unit unit, uint64_t amount) {
+    uint64_t& slot = cost.executed_flop[static_cast<size_t>(UnitFor(unit, dtype, gpu, policy))];
+    slot = SaturatingAdd(slot, amount);
+  };
+  if (flop.matrix != 0) add(rule.unit, flop.matrix);
+  if (flop.vector != 0) add(Unit::kVector, flop.vector);
+  cost.time_ns = EstimateTimeNs(cost.executed_flop, cost.dram_bytes, gpu);
+  return cost;
+}
+
+}  // namespace rfinject::estimate

@@ -1,0 +1,41 @@
+// File: cost.h
+//
+// The cost model: from one operator's operands to what a GPU would do for it. Pure; no state, no I/O.
+//
+//   const Cost cost = EstimateCost(call, *FindGpu("V100-SXM2-16GB"), PrecisionPolicy{});
+//   if (cost.kernel) …
+#ifndef RFINJECT_COLLECTOR_ESTIMATE_COST_H_
+#define RFINJECT_COLLECTOR_ESTIMATE_COST_H_
+
+#include <array>
+#include <cstdint>
+
+#include "collector/estimate/precision.h"
+#include "collector/op_call.h"
+#include "gpus/gpus.h"
+#include "proto/wire/vocabulary.h"
+
+namespace rfinject::estimate {
+
+struct Cost {
+  bool kernel = false;      // false: a view, bookkeeping, or seen already as the operators inside it
+  bool known = true;        // false: no row in the table; FLOP are 0 for want of a rule
+  uint64_t model_flop = 0;  // 2 per multiply-add
+  std::array<uint64_t, kPrecisionCount> executed_flop{};  // at most two are not 0
+  uint64_t compulsory_bytes = 0;                          // each operand read once, each result written once
+  uint64_t dram_bytes = 0;                                // the same: there is no model of the caches
+  uint64_t time_ns = 0;  // never less than the roofs allow, nor than the launch floor
+};
+
+// The cost of `call` on `gpu`.
+Cost EstimateCost(const OpCall& call, const Gpu& gpu, PrecisionPolicy policy) noexcept;
+
+// The least whole number of nanoseconds in which `gpu` can do this: the slowest of its units (they overlap) or its
+// DRAM, whichever takes longer, rounded up; at least kLaunchFloorNs. UINT64_MAX when a unit that the work needs is
+// missing.
+uint64_t EstimateTimeNs(const std::array<uint64_t, kPrecisionCount>& executed_flop, uint64_t dram_bytes,
+                        const Gpu& gpu) noexcept;
+
+}  // namespace rfinject::estimate
+
+#endif  // RFINJECT_COLLECTOR_ESTIMATE_COST_H_

@@ -1,0 +1,225 @@
+#include "collector/estimate/estimator.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collector/estimate/cost.h"
+#include "collector/estimate/flop.h"
+#include "collector/estimate/signature.h"
+#include "collector/op_call.h"
+#include "collector/run_facts.h"
+#include "gpus/gpus.h"
+
+namespace rfinject {
+namespace {
+
+using estimate::Cost;
+
+// Interned names by the hash of (operator, signature), shared by all threads without a lock. An entry is two words,
+// written and read one at a time; the first is the hash XORed with the second, so an entry of which two threads wrote
+// one word each does not match any hash and reads as a miss (Hyatt's transposition table).
+class NameCache {
+ public:
+  struct Ids {
+    uint32_t kernel = 0;
+    uint32_t signature = 0;
+  };
+
+  bool Find(uint64_t hash, Ids& ids) const {
+    const Entry& entry = entries_[hash % kEntries];
+    const uint64_t packed = entry.ids.load(std::memory_order_relaxed);
+    if (packed == 0 || (entry.check.load(std::memory_order_relaxed) ^ packed) != hash) return false;
+    ids = {static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)};
+    return true;
+  }
+
+  void Store(uint64_t hash, Ids ids) {
+    const uint64_t packed = static_cast<uint64_t>(ids.kernel) << 32 | ids.signature;
+    Entry& entry = entries_[hash % kEntries];
+    entry.ids.store(packed, std::memory_order_relaxed);
+    entry.check.store(hash ^ packed, std::memory_order_relaxed);
+  }
+
+ private:
+  // A training step of the larger torchvision models has some hundred different signatures.
+  static constexpr size_t kEntries = 8192;
+  struct Entry {
+    std::atomic<uint64_t> ids{0};
+    std::atomic<uint64_t> check{0};
+  };
+  std::array<Entry, kEntries> entries_;
+};
+
+// The optimizers keep their step counters in 0-dim tensors on the host (torch/optim, unless capturable=True), and
+// there is nothing else 0-dim in an optimizer's step: no kernel runs for those on a GPU.
+bool IsStepCounter(const OpCall& call, const Site& site) {
+  return site.phase == Phase::kOptimizer && !call.tensors.empty() &&
+         std::ranges::all_of(call.tensors, [](const TensorView& tensor) { return tensor.rank == 0; });
+}
+
+class Estimator final : public Source {
+ public:
+  Estimator(const Gpu& gpu, Recorder& recorder) : gpu_(gpu), recorder_(recorder) {}
+
+  bool wants_ops() const noexcept override { return true; }
+
+  void OnOp(const OpCall& call, const Site& site) noexcept override {
+    if (stopped_.load(std::memory_order_relaxed)) return;
+    if (IsStepCounter(call, site)) return;
+    const Cost cost = estimate::EstimateCost(call, gpu_, policy());
+    if (!cost.kernel) return;
+    if (!cost.known && estimate::IsFloating(estimate::ResultType(call))) NoteUnknown(call.name);
+
+    const NameCache::Ids names = Names(call);
+    LaunchRecord record;
+    record.identity.kernel = names.kernel;
+    record.identity.signature = names.signature;
+    record.identity.site = site;
+    if (site.op == 0) record.identity.site.op = names.kernel;
+    const auto add = [&](uint32_t metric, uint64_t value) {
+      record.samples[record.sample_count++] = {metric, value};
+    };
+    add(kTime, cost.time_ns);
+    add(kModelFlop, cost.model_flop);
+    add(kDramBytes, cost.dram_bytes);
+    add(kCompulsoryBytes, cost.compulsory_bytes);
+    for (size_t p = 0; p < kPrecisionCount; ++p) {
+      if (cost.executed_flop[p] != 0 && record.sample_count < kMaxSamplesPerRecord) {
+        add(kFlopFirst + static_cast<uint32_t>(p), cost.executed_flop[p]);
+      }
+    }
+    recorder_.Record(record);
+  }
+
+  void OnPolicy(const PolicyFacts& facts) noexcept override {
+    const estimate::PrecisionPolicy policy = estimate::PolicyFrom(facts);
+    convolution_tf32_.store(policy.convolution_tf32, std::memory_order_relaxed);
+    matmul_tf32_.store(policy.matmul_tf32, std::memory_order_relaxed);
+  }
+
+  void OnStepEnd(uint64_t) noexcept override { ReportUnknown(); }
+
+  void Stop() noexcept override {
+    ReportUnknown();
+    stopped_.store(true, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr size_t kMaxUnknown = 256;
+  static constexpr int kMaxReports = 8;
+
+  estimate::PrecisionPolicy policy() const {
+    return {convolution_tf32_.load(std::memory_order_relaxed), matmul_tf32_.load(std::memory_order_relaxed)};
+  }
+
+  NameCache::Ids Names(const OpCall& call) noexcept {
+    const uint64_t hash = estimate::HashSignature(call);
+    NameCache::Ids ids;
+    if (names_.Find(hash, ids)) return ids;
+    std::array<char, estimate::kMaxSignature> buffer;
+    ids.kernel = recorder_.Intern(call.name);
+    ids.signature = recorder_.Intern(estimate::FormatSignature(call, buffer));
+    if (ids.kernel != 0 && ids.signature != 0) names_.Store(hash, ids);
+    return ids;
+  }
+
+  // Remembers an operator that the table does not know, to be reported with its step.
+  void NoteUnknown(std::string_view name) noexcept try {
+    const std::unique_lock lock(unknown_mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;  // the next one of its name will be noted
+    if (unknown_.size() >= kMaxUnknown || std::ranges::find(unknown_, name) != unknown_.end()) return;
+    unknown_.emplace_back(name);
+    unreported_.store(true, std::memory_order_relaxed);
+  } catch (const std::exception&) {
+    recorder_.CountDrop("operators without a FLOP rule: names");
+  }
+
+  // One line for all that a step brought, not one for each: a model of somebody's own operators has many.
+  void ReportUnknown() noexcept try {
+    if (!unreported_.load(std::memory_order_relaxed)) return;
+    const std::unique_lock lock(unknown_mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    std::string names;
+    for (; reported_ < unknown_.size(); ++reported_) {
+      if (!names.empty()) names += ", ";
+      names += unknown_[reported_];
+    }
+    unreported_.store(false, std::memory_order_relaxed);
+    if (names.empty() || reports_ >= kMaxReports) return;
+    std::string id = "op-without-rule";
+    if (reports_++ != 0) id += "-" + std::to_string(reports_);  // diagnostics are kept once per id
+    recorder_.ReportDiagnostic(Severity::kInfo, id,
+                               "no FLOP rule for " + names + ": bytes and time are estimated, FLOP count as 0");
+  } catch (const std::exception&) {
+    recorder_.CountDrop("operators without a FLOP rule: names");
+  }
+
+  const Gpu& gpu_;
+  Recorder& recorder_;
+  std::atomic<bool> stopped_{false};
+  std::atomic<bool> convolution_tf32_{estimate::PrecisionPolicy{}.convolution_tf32};
+  std::atomic<bool> matmul_tf32_{estimate::PrecisionPolicy{}.matmul_tf32};
+  NameCache names_;
+
+  std::atomic<bool> unreported_{false};
+  std::mutex unknown_mutex_;  // tried, never waited for: a forked child may inherit it locked
+  std::vector<std::string> unknown_;
+  size_t reported_ = 0;
+  int reports_ = 0;
+};
+
+void ReportUnknownGpu(const std::string& name, Recorder& recorder) {
+  std::array<const Gpu*, 4> buffer;
+  std::string nearest;
+  for (const Gpu* gpu : NearestGpus(name, buffer)) {
+    if (!nearest.empty()) nearest += ", ";
+    nearest += gpu->name;
+  }
+  recorder.ReportDiagnostic(Severity::kError, "estimate-unknown-gpu",
+                            "no GPU \"" + name + "\" in the table; nearest: " + nearest,
+                            "'rfinject gpus' lists every name");
+}
+
+void TellFacts(const Gpu& gpu, Recorder& recorder) {
+  RunFacts facts;
+  facts.source = SourceKind::kEstimated;
+  facts.estimated_gpu = gpu.name;
+  facts.collector = "estimator";
+  DeviceFacts device;
+  device.name = gpu.name;
+  device.chip = gpu.chip;
+  device.cc_major = static_cast<uint32_t>(gpu.cc_major);
+  device.cc_minor = static_cast<uint32_t>(gpu.cc_minor);
+  device.sm_count = static_cast<uint32_t>(gpu.sm_count);
+  device.sm_clock_khz = static_cast<uint64_t>(gpu.boost_hz / 1000);
+  device.l2_bytes = static_cast<uint64_t>(gpu.l2_bytes);
+  facts.devices.push_back(device);
+  recorder.UpdateFacts(facts);
+}
+
+}  // namespace
+
+Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept try {
+  const Gpu* gpu = FindGpu(settings.estimate);
+  if (gpu == nullptr) {
+    ReportUnknownGpu(settings.estimate, recorder);
+    return nullptr;
+  }
+  auto* estimator = new Estimator(*gpu, recorder);  // leaked on purpose: threads may call it until the very end
+  TellFacts(*gpu, recorder);
+  return estimator;
+} catch (const std::exception&) {
+  recorder.ReportDiagnostic(Severity::kError, "estimate-no-memory", "no memory for the estimator");
+  return nullptr;
+}
+
+}  // namespace rfinject

@@ -1,0 +1,21 @@
+// File: estimator.h
+//
+// The Source that needs no GPU: every ATen operator that runs becomes one estimated kernel of the GPU that
+// RFINJECT_ESTIMATE names. docs/ESTIMATOR.md has the rules.
+#ifndef RFINJECT_COLLECTOR_ESTIMATE_ESTIMATOR_H_
+#define RFINJECT_COLLECTOR_ESTIMATE_ESTIMATOR_H_
+
+#include "collector/recorder.h"
+#include "collector/settings.h"
+#include "collector/source.h"
+
+namespace rfinject {
+
+// The estimator for settings.estimate, a row of gpus.csv without regard to case, having told the recorder what is
+// estimated (source, GPU, device facts). nullptr when the table has no such row, with an error diagnostic that names
+// the nearest ones, or when memory ran out. Owned by the process, never destroyed.
+Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_ESTIMATE_ESTIMATOR_H_

@@ -1,0 +1,306 @@
+#include "collector/estimate/flop.h"
+
+#include <algorithm>
+
+#include "collector/estimate/operands.h"
+
+namespace rfinject::estimate {
+namespace {
+
+uint64_t Product(uint64_t a, uint64_t b, uint64_t c = 1, uint64_t d = 1) {
+  return SaturatingMultiply(SaturatingMultiply(a, b), SaturatingMultiply(c, d));
+}
+
+// Weight elements that each output element of a convolution (each input element of a transposed one) meets: the
+// weight is [out, in/groups, kernel...], a transposed one's [in, out/groups, kernel...].
+uint64_t WeightPerElement(const TensorView& weight) {
+  const uint64_t first = Size(weight, 0);
+  return first == 0 ? 0 : weight.numel / first;
+}
+
+// The `transposed` flag of aten::convolution and its relatives is their first boolean; the others say it in their
+// names.
+bool IsTransposed(const OpCall& call) {
+  for (const Argument& argument : call.inputs) {
+    if (argument.kind == Argument::Kind::kBool) return argument.integer != 0;
+  }
+  return false;
+}
+
+bool NameHas(const OpCall& call, std::string_view part) { return call.name.find(part) != std::string_view::npos; }
+
+// cudnn_convolution(self, weight, …, benchmark, deterministic, allow_tf32) has booleans that mean something else.
+bool IsTransposedForward(const OpCall& call) {
+  if (NameHas(call, "transpose")) return true;
+  const bool generic = call.name == "aten::convolution" || call.name == "aten::_convolution" ||
+                       call.name == "aten::convolution_overrideable";
+  return generic && IsTransposed(call);
+}
+
+uint64_t Convolution(const OpCall& call) {
+  const TensorView* input = InputTensor(call, 0);
+  const TensorView* weight = InputTensor(call, 1);
+  const auto output = FirstTensors(call, call.outputs);
+  if (input == nullptr || weight == nullptr || output.empty()) return 0;
+  const uint64_t elements = IsTransposedForward(call) ? input->numel : output[0].numel;
+  return Product(2, elements, WeightPerElement(*weight));
+}
+
+// convolution_backward(grad_output, input, weight, …): gradients of input, weight and bias. Which are computed is
+// seen in the results: what output_mask leaves out comes back undefined.
+uint64_t ConvolutionBackward(const OpCall& call) {
+  const TensorView* grad = InputTensor(call, 0);
+  const TensorView* input = InputTensor(call, 1);
+  const TensorView* weight = InputTensor(call, 2);
+  if (grad == nullptr || input == nullptr || weight == nullptr) return 0;
+  const uint64_t elements = IsTransposed(call) ? input->numel : grad->numel;
+  const uint64_t one = Product(2, elements, WeightPerElement(*weight));
+  uint64_t sum = 0;
+  for (size_t i = 0; i < 2 && i < call.outputs.size(); ++i) {
+    if (!TensorsOf(call, call.outputs[i]).empty()) sum = SaturatingAdd(sum, one);
+  }
+  return sum;
+}
+
+// mm(a, b), bmm(a, b), addmm(c, a, b), …: the last two of the first three tensors are the matrices. An `out`
+// argument comes after them.
+uint64_t Matmul(const OpCall& call) {
+  const bool adds = NameHas(call, "add");
+  const TensorView* a = InputTensor(call, adds ? 1 : 0);
+  const TensorView* b = InputTensor(call, adds ? 2 : 1);
+  if (a == nullptr || b == nullptr) return 0;
+  return Product(2, a->numel, Size(*b, -1));
+}
+
+uint64_t Linear(const OpCall& call) {
+  const TensorView* input = InputTensor(call, 0);
+  const TensorView* weight = InputTensor(call, 1);
+  if (input == nullptr || weight == nullptr) return 0;
+  return Product(2, input->numel, Size(*weight, 0));
+}
+
+// mv(matrix, v), addmv(c, matrix, v), dot(a, b).
+uint64_t MatVec(const OpCall& call) {
+  const TensorView* matrix = InputTensor(call, NameHas(call, "add") ? 1 : 0);
+  return matrix == nullptr ? 0 : Product(2, matrix->numel);
+}
+
+// query [b, h, sq, d], key [b, h, sk, d], value [b, h, sk, dv]; `first` is the argument that is the query.
+//   forward:  q k^T and p v, 2 b h sq sk (d + dv); the scores' scaling and softmax, 4 each
+//   backward: dv, dp, dq, dk: twice the forward's products; the scores' gradient, 5 each. The fused kernels do not
+//             keep the scores: they compute q k^T again, 2.5 times the forward when d = dv (Dao et al., arXiv
+//             2205.14135, algorithm 4).
+// Causal masks are not looked at: the full matrix is counted, as torch.utils.flop_counter does.
+FlopCount Attention(const OpCall& call, size_t first, bool backward) {
+  const TensorView* query = InputTensor(call, first);
+  const TensorView* key = InputTensor(call, first + 1);
+  const TensorView* value = InputTensor(call, first + 2);
+  if (query == nullptr || key == nullptr || value == nullptr) return {};
+  const uint64_t head_size = Size(*query, -1);
+  const uint64_t rows = head_size == 0 ? 0 : query->numel / head_size;  // b h sq
+  const uint64_t scores = Product(rows, Size(*key, -2));
+  const uint64_t query_key = Product(2, scores, head_size);
+  const uint64_t products = SaturatingAdd(query_key, Product(2, scores, Size(*value, -1)));
+  FlopCount count;
+  count.vector = Product(backward ? 5 : 4, scores);
+  count.matrix = backward ? SaturatingMultiply(2, products) : products;
+  count.model = SaturatingAdd(count.matrix, count.vector);
+  if (backward) count.matrix = SaturatingAdd(count.matrix, query_key);
+  return count;
+}
+
+// _native_multi_head_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, …):
+// query [batch, tokens, embed]. Self-attention only: the fast path takes nothing else.
+FlopCount MultiHead(const OpCall& call) {
+  const TensorView* query = InputTensor(call, 0);
+  const TensorView* qkv = InputTensor(call, 5);
+  const TensorView* projection = InputTensor(call, 7);
+  if (query == nullptr || qkv == nullptr || projection == nullptr) return {};
+  FlopCount count;
+  const uint64_t rows = SaturatingAdd(Size(*qkv, 0), Size(*projection, 0));
+  const uint64_t heads = call.inputs[4].integer > 0 ? static_cast<uint64_t>(call.inputs[4].integer) : 1;
+  const uint64_t tokens = Size(*query, 1);
+  count.matrix = SaturatingAdd(Product(2, query->numel, rows), Product(4, query->numel, tokens));
+  count.vector = Product(4, Product(Size(*query, 0), heads), Product(tokens, tokens));
+  count.model = SaturatingAdd(count.matrix, count.vector);
+  return count;
+}
+
+// A recurrent layer: every matrix of weights meets every token, 2 per multiply-add; the gates' arithmetic, 3 per
+// gate element (see the cells in op_table.cc), belongs to the recurrent matrices, every second one. The input is
+// [tokens, batch, features] or [batch, tokens, features].
+FlopCount Rnn(const OpCall& call, bool backward) {
+  const TensorView* input = InputTensor(call, 0);
+  if (input == nullptr || Size(*input, -1) == 0) return {};
+  const uint64_t tokens = input->numel / Size(*input, -1);
+  FlopCount count;
+  bool recurrent = false;
+  const auto add = [&](const TensorView& weight) {
+    if (weight.rank != 2) return;
+    count.matrix = SaturatingAdd(count.matrix, Product(2, tokens, weight.numel));
+    if (recurrent) count.vector = SaturatingAdd(count.vector, Product(3, tokens, Size(weight, 0)));
+    recurrent = !recurrent;
+  };
+  // _cudnn_rnn(input, weights[], …) has a list; mkldnn_rnn_layer(input, w_input, w_hidden, biases…, hx, …) the two
+  // matrices in turn.
+  if (call.inputs.size() > 1 && call.inputs[1].kind == Argument::Kind::kTensorList) {
+    for (const TensorView& weight : TensorsOf(call, call.inputs[1])) add(weight);
+  } else {
+    for (size_t i = 1; i <= 2; ++i) {
+      if (const TensorView* weight = InputTensor(call, i)) add(*weight);
+    }
+  }
+  if (backward) {
+    count.matrix = SaturatingMultiply(2, count.matrix);
+    count.vector = SaturatingMultiply(2, count.vector);
+  }
+  count.model = SaturatingAdd(count.matrix, count.vector);
+  return count;
+}
+
+// Training: mean 1, variance 3, normalise 2; weight and bias 2. Evaluation: one scale and one shift per element,
+// since statistics, weight and bias fold into two numbers a channel.
+uint64_t BatchNorm(const OpCall& call) {
+  const uint64_t elements = Elements(FirstTensors(call, call.inputs));
+  bool training = NameHas(call, "with_update");
+  for (const Argument& argument : call.inputs) {
+    if (argument.kind != Argument::Kind::kBool) continue;
+    training = argument.integer != 0;
+    break;
+  }
+  if (!training) return Product(2, elements);
+  return Product(InputTensor(call, 1) != nullptr ? 8 : 6, elements);
+}
+
+// Layer and group norm: mean 1, variance 3, normalise 2; weight and bias 2.
+uint64_t Normalise(const OpCall& call) {
+  size_t tensors = 0;
+  for (const Argument& argument : call.inputs) tensors += argument.kind == Argument::Kind::kTensor;
+  return Product(tensors > 1 ? 8 : 6, Elements(FirstTensors(call, call.inputs)));
+}
+
+// (input, kernel_size, …), and (grad_output, input, kernel_size, …) for the backward. One number stands for all
+// dimensions of the window.
+uint64_t Window(const OpCall& call, size_t argument) {
+  const auto sizes = IntsOf(call, argument);
+  const size_t dimensions = NameHas(call, "3d") ? 3 : 2;
+  uint64_t window = 1;
+  for (size_t i = 0; i < dimensions; ++i) {
+    const int64_t size = sizes.empty() ? 1 : sizes[std::min(i, sizes.size() - 1)];
+    window = SaturatingMultiply(window, size < 0 ? 0 : static_cast<uint64_t>(size));
+  }
+  return window;
+}
+
+bool NumberIsOne(const OpCall& call, size_t index) {
+  if (index >= call.inputs.size()) return true;  // the schema's default
+  const Argument& argument = call.inputs[index];
+  if (argument.kind == Argument::Kind::kInt) return argument.integer == 1;
+  if (argument.kind == Argument::Kind::kDouble) return argument.real == 1.0;
+  return false;
+}
+
+uint64_t NthTensorElements(const OpCall& call, size_t wanted) {
+  for (const Argument& argument : call.inputs) {
+    const auto tensors = TensorsOf(call, argument);
+    if (tensors.empty()) continue;
+    if (wanted == 0) return Elements(tensors);
+    --wanted;
+  }
+  return 0;
+}
+
+uint64_t LastTensorElements(const OpCall& call) {
+  for (size_t i = call.inputs.size(); i-- > 0;) {
+    const auto tensors = TensorsOf(call, call.inputs[i]);
+    if (!tensors.empty()) return Elements(tensors);
+  }
+  return 0;
+}
+
+FlopCount OnVector(uint64_t flop) { return {flop, 0, flop}; }
+FlopCount OnMatrix(uint64_t flop) { return {flop, flop, 0}; }
+
+FlopCount Count(const OpRule& rule, const OpCall& call) {
+  switch (rule.flop) {
+    case FlopRule::kNone:
+      return {};
+    case FlopRule::kPerResult:
+      return OnVector(Product(rule.per, Elements(ResultTensors(call))));
+    case FlopRule::kPerOperand:
+      return OnVector(Product(rule.per, Elements(FirstTensors(call, call.inputs))));
+    case FlopRule::kPerSecond:
+      return OnVector(Product(rule.per, NthTensorElements(call, 1)));
+    case FlopRule::kPerLast:
+      return OnVector(Product(rule.per, LastTensorElements(call)));
+    case FlopRule::kSum: {
+      const uint64_t operand = Elements(FirstTensors(call, call.inputs));
+      const uint64_t result = Elements(FirstTensors(call, call.outputs));
+      return OnVector(operand > result ? operand - result : 0);
+    }
+    case FlopRule::kScaledAdd:
+      return OnVector(Product(NumberIsOne(call, 2) ? 1 : 2, Elements(ResultTensors(call))));
+    case FlopRule::kAddProduct:
+      return OnVector(Product(NumberIsOne(call, 3) ? 2 : 3, Elements(ResultTensors(call))));
+    case FlopRule::kConvolution:
+      return OnMatrix(Convolution(call));
+    case FlopRule::kConvolutionBackward:
+      return OnMatrix(ConvolutionBackward(call));
+    case FlopRule::kMatmul:
+      return OnMatrix(Matmul(call));
+    case FlopRule::kLinear:
+      return OnMatrix(Linear(call));
+    case FlopRule::kMatVec:
+      return OnMatrix(MatVec(call));
+    case FlopRule::kAttention:
+      return Attention(call, 0, false);
+    case FlopRule::kAttentionBackward:
+      return Attention(call, 1, true);
+    case FlopRule::kMultiHead:
+      return MultiHead(call);
+    case FlopRule::kRnn:
+      return Rnn(call, false);
+    case FlopRule::kRnnBackward:
+      return Rnn(call, true);
+    case FlopRule::kBatchNorm:
+      return OnVector(BatchNorm(call));
+    case FlopRule::kNormalise:
+      return OnVector(Normalise(call));
+    case FlopRule::kPoolWindow:
+      return OnVector(Product(Window(call, 1), Elements(ResultTensors(call))));
+    case FlopRule::kPoolWindowBackward:
+      return OnVector(Product(Window(call, 2), Elements(FirstTensors(call, call.inputs))));
+  }
+  return {};
+}
+
+}  // namespace
+
+bool IsComplex(DType dtype) noexcept {
+  return dtype == DType::kComplexHalf || dtype == DType::kComplexFloat || dtype == DType::kComplexDouble;
+}
+
+bool IsFloating(DType dtype) noexcept {
+  return dtype == DType::kHalf || dtype == DType::kBFloat16 || dtype == DType::kFloat || dtype == DType::kDouble ||
+         IsComplex(dtype);
+}
+
+DType ResultType(const OpCall& call) noexcept {
+  const auto results = ResultTensors(call);
+  return results.empty() ? DType::kOther : results[0].dtype;
+}
+
+FlopCount CountFlop(const OpRule& rule, const OpCall& call) noexcept {
+  // kOther is what FP8 arrives as, and only the FP8 product takes it.
+  const DType dtype = ResultType(call);
+  if (!IsFloating(dtype) && rule.unit != Unit::kFp8Matmul) return {};
+  FlopCount count = Count(rule, call);
+  if (IsComplex(dtype)) {
+    count.model = SaturatingMultiply(4, count.model);
+    count.matrix = SaturatingMultiply(4, count.matrix);
+    count.vector = SaturatingMultiply(4, count.vector);
+  }
+  return count;
+}
+
+}  // namespace rfinject::estimate

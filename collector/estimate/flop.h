@@ -1,0 +1,38 @@
+// File: flop.h
+//
+// FLOP of one operator, from the shapes of its operands.
+//
+// Model FLOP are what the mathematics asks for; executed FLOP are what a GPU's kernel for this operator does. They
+// differ where the kernel is known to compute something twice: the backward of fused attention.
+#ifndef RFINJECT_COLLECTOR_ESTIMATE_FLOP_H_
+#define RFINJECT_COLLECTOR_ESTIMATE_FLOP_H_
+
+#include <cstdint>
+
+#include "collector/estimate/op_table.h"
+#include "collector/op_call.h"
+
+namespace rfinject::estimate {
+
+struct FlopCount {
+  uint64_t model = 0;   // matrix + vector, without what is computed twice
+  uint64_t matrix = 0;  // executed by the rule's unit (OpRule::unit)
+  uint64_t vector = 0;  // executed by the CUDA cores
+};
+
+// FLOP of `call` under `rule`; saturates at UINT64_MAX. Integer and boolean arithmetic is no FLOP. Complex numbers
+// count 4 times as much: a multiply-add is 4 multiplications and 4 additions of real numbers. (A lone addition would
+// be 2, a lone multiplication 6.)
+FlopCount CountFlop(const OpRule& rule, const OpCall& call) noexcept;
+
+// Whether arithmetic on this type is floating point, complex included.
+bool IsFloating(DType dtype) noexcept;
+bool IsComplex(DType dtype) noexcept;
+
+// The type that the operator computes in: that of its first tensor result or, where it returns nothing, of its first
+// tensor argument.
+DType ResultType(const OpCall& call) noexcept;
+
+}  // namespace rfinject::estimate
+
+#endif  // RFINJECT_COLLECTOR_ESTIMATE_FLOP_H_

@@ -1,0 +1,50 @@
+#include "collector/estimate/precision.h"
+
+namespace rfinject::estimate {
+namespace {
+
+bool Has(const Gpu& gpu, Precision precision) { return gpu.peak[static_cast<size_t>(precision)] > 0; }
+
+Precision IfPresent(const Gpu& gpu, Precision wanted, Precision otherwise) {
+  return Has(gpu, wanted) ? wanted : otherwise;
+}
+
+Precision MatrixUnit(DType dtype, const Gpu& gpu, bool tf32) {
+  switch (dtype) {
+    case DType::kDouble:
+    case DType::kComplexDouble:
+      return IfPresent(gpu, Precision::kFp64Tensor, Precision::kFp64);
+    case DType::kHalf:
+    case DType::kComplexHalf:
+      return IfPresent(gpu, Precision::kFp16Tensor, Precision::kFp32);
+    case DType::kBFloat16:
+      return IfPresent(gpu, Precision::kBf16Tensor, Precision::kFp32);
+    default:
+      return tf32 ? IfPresent(gpu, Precision::kTf32Tensor, Precision::kFp32) : Precision::kFp32;
+  }
+}
+
+}  // namespace
+
+PrecisionPolicy PolicyFrom(const PolicyFacts& facts) noexcept {
+  PrecisionPolicy policy;
+  if (facts.cudnn_tf32 != Tristate::kUnknown) policy.convolution_tf32 = facts.cudnn_tf32 == Tristate::kOn;
+  if (facts.matmul_tf32 != Tristate::kUnknown) policy.matmul_tf32 = facts.matmul_tf32 == Tristate::kOn;
+  return policy;
+}
+
+Precision UnitFor(Unit unit, DType dtype, const Gpu& gpu, PrecisionPolicy policy) noexcept {
+  switch (unit) {
+    case Unit::kConvolution:
+      return MatrixUnit(dtype, gpu, policy.convolution_tf32);
+    case Unit::kMatmul:
+      return MatrixUnit(dtype, gpu, policy.matmul_tf32);
+    case Unit::kFp8Matmul:
+      return IfPresent(gpu, Precision::kFp8Tensor, IfPresent(gpu, Precision::kFp16Tensor, Precision::kFp32));
+    case Unit::kVector:
+      break;
+  }
+  return dtype == DType::kDouble || dtype == DType::kComplexDouble ? Precision::kFp64 : Precision::kFp32;
+}
+
+}  // namespace rfinject::estimate

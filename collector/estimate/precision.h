@@ -1,0 +1,40 @@
+// File: precision.h
+//
+// Which of the GPU's units does an operator's arithmetic: by the kind of operator, the type of its operands, what the
+// chip has, and what torch allows.
+#ifndef RFINJECT_COLLECTOR_ESTIMATE_PRECISION_H_
+#define RFINJECT_COLLECTOR_ESTIMATE_PRECISION_H_
+
+#include "collector/estimate/op_table.h"
+#include "collector/op_call.h"
+#include "collector/run_facts.h"
+#include "gpus/gpus.h"
+#include "proto/wire/vocabulary.h"
+
+namespace rfinject::estimate {
+
+struct PrecisionPolicy {
+  bool convolution_tf32 = true;  // torch.backends.cudnn.allow_tf32: on since torch 1.7
+  bool matmul_tf32 = false;      // torch.backends.cuda.matmul.allow_tf32: off since torch 1.12
+};
+
+// What torch's flags say; torch's defaults where they are not known.
+PrecisionPolicy PolicyFrom(const PolicyFacts& facts) noexcept;
+
+// The unit for arithmetic of `unit`'s kind on `dtype`.
+//
+//   kind                    FP64         FP32                    FP16         BF16         FP8
+//   convolution, matmul     FP64 tensor  TF32 tensor if allowed  FP16 tensor  BF16 tensor  (matmul) FP8 tensor
+//     without such a unit   FP64         FP32                    FP32         FP32         FP16 tensor, FP32
+//   vector                  FP64         FP32                    FP32         FP32         FP32
+//
+// Half types outside of the tensor cores run on the FP32 units: ATen's elementwise, reduction and normalisation
+// kernels convert each element to `at::OpMathType`, which is float for both (ATen/OpMathType.h), and torch asks
+// cuBLAS and cuDNN for FP32 accumulation (CUBLAS_COMPUTE_32F; CUDNN_DATA_FLOAT as the convolution's math type), so
+// that a GPU without tensor cores multiplies in FP32 as well. The packed FP16 rate of P100 (Precision::kFp16) is
+// never asked for.
+Precision UnitFor(Unit unit, DType dtype, const Gpu& gpu, PrecisionPolicy policy) noexcept;
+
+}  // namespace rfinject::estimate
+
+#endif  // RFINJECT_COLLECTOR_ESTIMATE_PRECISION_H_

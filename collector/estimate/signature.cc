@@ -1,0 +1,163 @@
+#include "collector/estimate/signature.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "collector/estimate/operands.h"
+
+namespace rfinject::estimate {
+namespace {
+
+constexpr std::string_view kEllipsis = "…";
+
+class Writer {
+ public:
+  explicit Writer(std::span<char, kMaxSignature> buffer) : buffer_(buffer) {}
+
+  void Text(std::string_view text) {
+    if (cut_) return;
+    if (text.size() > kMaxSignature - kEllipsis.size() - size_) {
+      cut_ = true;
+      std::memcpy(buffer_.data() + size_, kEllipsis.data(), kEllipsis.size());
+      size_ += kEllipsis.size();
+      return;
+    }
+    std::memcpy(buffer_.data() + size_, text.data(), text.size());
+    size_ += text.size();
+  }
+
+  void Number(uint64_t number) {
+    char digits[20];
+    const auto end = std::to_chars(digits, digits + sizeof(digits), number);
+    Text({digits, static_cast<size_t>(end.ptr - digits)});
+  }
+
+  bool cut() const { return cut_; }
+  std::string_view view() const { return {buffer_.data(), size_}; }
+
+ private:
+  std::span<char, kMaxSignature> buffer_;
+  size_t size_ = 0;
+  bool cut_ = false;
+};
+
+size_t Rank(const TensorView& tensor) { return std::min<size_t>(tensor.rank, kMaxRank); }
+
+void WriteTensor(Writer& out, const TensorView& tensor) {
+  out.Text(ShortName(tensor.dtype));
+  out.Text("[");
+  for (size_t i = 0; i < Rank(tensor); ++i) {
+    if (i != 0) out.Text(",");
+    out.Number(Size(tensor, static_cast<int>(i)));
+  }
+  out.Text("]");
+}
+
+// FNV-1a over 64-bit words, finished by the mixer of MurmurHash3 (both public domain): the words differ in few bits.
+class Hash {
+ public:
+  void Word(uint64_t word) {
+    state_ = (state_ ^ word) * 0x100000001b3u;
+    state_ ^= state_ >> 29;
+  }
+  void Text(std::string_view text) {
+    Word(text.size());
+    while (!text.empty()) {
+      uint64_t word = 0;
+      const size_t size = std::min(text.size(), sizeof(word));
+      std::memcpy(&word, text.data(), size);
+      Word(word);
+      text.remove_prefix(size);
+    }
+  }
+  uint64_t Finish() const {
+    uint64_t h = state_;
+    h = (h ^ (h >> 33)) * 0xff51afd7ed558ccdu;
+    h = (h ^ (h >> 33)) * 0xc4ceb9fe1a85ec53u;
+    return h ^ (h >> 33);
+  }
+
+ private:
+  uint64_t state_ = 0xcbf29ce484222325u;
+};
+
+}  // namespace
+
+std::string_view ShortName(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kUint8:
+      return "u8";
+    case DType::kInt8:
+      return "i8";
+    case DType::kInt16:
+      return "i16";
+    case DType::kInt32:
+      return "i32";
+    case DType::kInt64:
+      return "i64";
+    case DType::kHalf:
+      return "f16";
+    case DType::kFloat:
+      return "f32";
+    case DType::kDouble:
+      return "f64";
+    case DType::kComplexHalf:
+      return "c32";
+    case DType::kComplexFloat:
+      return "c64";
+    case DType::kComplexDouble:
+      return "c128";
+    case DType::kBool:
+      return "bool";
+    case DType::kBFloat16:
+      return "bf16";
+    case DType::kOther:
+      break;
+  }
+  return "?";
+}
+
+std::string_view FormatSignature(const OpCall& call, std::span<char, kMaxSignature> buffer) noexcept {
+  Writer out(buffer);
+  bool first = true;
+  for (const Argument& argument : call.inputs) {
+    if (out.cut()) break;
+    const auto tensors = TensorsOf(call, argument);
+    const bool list = argument.kind == Argument::Kind::kTensorList;
+    if (tensors.empty()) continue;
+    if (!first) out.Text(" ");
+    first = false;
+    if (!list) {
+      WriteTensor(out, tensors[0]);
+      continue;
+    }
+    out.Number(tensors.size());
+    out.Text("*");
+    out.Text(ShortName(tensors[0].dtype));
+    out.Text("{");
+    out.Number(Elements(tensors));
+    out.Text("}");
+  }
+  return out.view();
+}
+
+uint64_t HashSignature(const OpCall& call) noexcept {
+  Hash hash;
+  hash.Text(call.name);
+  for (const Argument& argument : call.inputs) {
+    const auto tensors = TensorsOf(call, argument);
+    if (tensors.empty()) continue;
+    if (argument.kind == Argument::Kind::kTensorList) {
+      hash.Word(0x100 + tensors.size());
+      hash.Word(static_cast<uint64_t>(tensors[0].dtype));
+      hash.Word(Elements(tensors));
+      continue;
+    }
+    hash.Word(static_cast<uint64_t>(tensors[0].dtype) << 8 | Rank(tensors[0]));
+    for (size_t i = 0; i < Rank(tensors[0]); ++i) hash.Word(Size(tensors[0], static_cast<int>(i)));
+  }
+  return hash.Finish();
+}
+
+}  // namespace rfinject::estimate

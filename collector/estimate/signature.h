@@ -1,0 +1,31 @@
+// File: signature.h
+//
+// The text that stands for grid and block in an estimated kernel's key: "f32[8,3,224,224] f32[64,3,7,7]".
+#ifndef RFINJECT_COLLECTOR_ESTIMATE_SIGNATURE_H_
+#define RFINJECT_COLLECTOR_ESTIMATE_SIGNATURE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "collector/op_call.h"
+
+namespace rfinject::estimate {
+
+inline constexpr size_t kMaxSignature = 200;
+
+// Types and shapes of the tensor arguments, separated by spaces; a list as "62*f32{11689512}"
+// (count, type of its first, elements of all). Written into `buffer`; what does not fit is cut and ends in "…".
+std::string_view FormatSignature(const OpCall& call, std::span<char, kMaxSignature> buffer) noexcept;
+
+// A hash of the operator's name and of everything that FormatSignature would print, and of what it cuts: two calls
+// with different signatures have the same hash with probability 2^-64.
+uint64_t HashSignature(const OpCall& call) noexcept;
+
+// "f32", "bf16", "i64", "bool"; "?" for types without a name here.
+std::string_view ShortName(DType dtype) noexcept;
+
+}  // namespace rfinject::estimate
+
+#endif  // RFINJECT_COLLECTOR_ESTIMATE_SIGNATURE_H_

@@ -1,0 +1,178 @@
+#include "collector/estimate/testing/op_text.h"
+
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+namespace rfinject::testing {
+namespace {
+
+const std::map<std::string, std::pair<DType, uint64_t>>& Types() {
+  static const auto* const types = new std::map<std::string, std::pair<DType, uint64_t>>{
+      {"u8", {DType::kUint8, 1}},      {"i8", {DType::kInt8, 1}},          {"i16", {DType::kInt16, 2}},
+      {"i32", {DType::kInt32, 4}},     {"i64", {DType::kInt64, 8}},        {"f16", {DType::kHalf, 2}},
+      {"f32", {DType::kFloat, 4}},     {"f64", {DType::kDouble, 8}},       {"c32", {DType::kComplexHalf, 4}},
+      {"bool", {DType::kBool, 1}},     {"c64", {DType::kComplexFloat, 8}}, {"c128", {DType::kComplexDouble, 16}},
+      {"bf16", {DType::kBFloat16, 2}}, {"f8", {DType::kOther, 1}}};
+  return *types;
+}
+
+std::vector<int64_t> Numbers(const std::string& text) {
+  std::vector<int64_t> numbers;
+  std::istringstream in(text);
+  for (std::string number; std::getline(in, number, ',');) numbers.push_back(std::stoll(number));
+  return numbers;
+}
+
+[[noreturn]] void Fail(const std::string& what) { throw std::invalid_argument("operator text: " + what); }
+
+}  // namespace
+
+void OpText::ParseTensor(const std::string& token) {
+  const size_t open = token.find('[');
+  const size_t close = token.find(']');
+  if (open == std::string::npos || close == std::string::npos) Fail(token);
+  const auto type = Types().find(token.substr(0, open));
+  if (type == Types().end()) Fail(token);
+  TensorView tensor;
+  tensor.dtype = type->second.first;
+  tensor.element_size = type->second.second;
+  tensor.numel = 1;
+  for (int64_t size : Numbers(token.substr(open + 1, close - open - 1))) {
+    tensor.numel *= static_cast<uint64_t>(size);
+    if (tensor.rank < kMaxRank) {
+      tensor.shape[tensor.rank++] = size;
+    } else {
+      tensor.shape[kMaxRank - 1] *= size;
+    }
+  }
+  tensor.distinct = tensor.numel;
+  tensor.storage = (uintptr_t{1} << 40) + tensors_.size();  // unique within the call, which is all that matters
+  size_t at = close + 1;
+  while (at < token.size()) {
+    const char mark = token[at];
+    size_t used = 0;
+    const uint64_t number = std::stoull(token.substr(at + 1), &used);
+    at += 1 + used;
+    if (mark == '@') {
+      tensor.storage = number;
+    } else if (mark == '+') {
+      tensor.offset = static_cast<int64_t>(number);
+    } else if (mark == '/') {
+      tensor.broadcast = true;
+      tensor.distinct = number;
+    } else {
+      Fail(token);
+    }
+  }
+  tensors_.push_back(tensor);
+}
+
+Argument OpText::ParseArgument(const std::vector<std::string>& tokens, size_t& at) {
+  const std::string token = tokens[at++];
+  Argument argument;
+  if (token == "{") {
+    argument.kind = Argument::Kind::kTensorList;
+    argument.first = static_cast<uint16_t>(tensors_.size());
+    for (; at < tokens.size() && tokens[at] != "}"; ++at) {
+      ParseTensor(tokens[at]);
+      ++argument.count;
+    }
+    if (at++ >= tokens.size()) Fail("list without end");
+  } else if (token == "_") {
+    argument.kind = Argument::Kind::kNone;
+  } else if (token == "?") {
+    argument.kind = Argument::Kind::kOther;
+  } else if (token.find('[') != std::string::npos) {
+    argument.kind = Argument::Kind::kTensor;
+    argument.first = static_cast<uint16_t>(tensors_.size());
+    argument.count = 1;
+    ParseTensor(token);
+  } else if (token[0] == 'i') {
+    argument.kind = Argument::Kind::kInt;
+    argument.integer = std::stoll(token.substr(1));
+  } else if (token[0] == 'b') {
+    argument.kind = Argument::Kind::kBool;
+    argument.integer = std::stoll(token.substr(1));
+  } else if (token[0] == 'd') {
+    argument.kind = Argument::Kind::kDouble;
+    argument.real = std::stod(token.substr(1));
+  } else if (token[0] == 'I') {
+    argument.kind = Argument::Kind::kIntList;
+    argument.first = static_cast<uint16_t>(ints_.size());
+    for (int64_t number : Numbers(token.substr(1))) ints_.push_back(number);
+    argument.count = static_cast<uint16_t>(ints_.size() - argument.first);
+  } else {
+    Fail(token);
+  }
+  return argument;
+}
+
+OpText::OpText(std::string_view text) {
+  std::istringstream in{std::string(text)};
+  std::vector<std::string> tokens;
+  for (std::string token; in >> token;) tokens.push_back(token);
+  if (tokens.size() < 6 || tokens[1] != "(") Fail(std::string(text));
+  name_ = tokens[0];
+  size_t at = 2;
+  while (at < tokens.size() && tokens[at] != ")") inputs_.push_back(ParseArgument(tokens, at));
+  if (at + 2 >= tokens.size() || tokens[at + 1] != "->" || tokens[at + 2] != "(") Fail(std::string(text));
+  at += 3;
+  while (at < tokens.size() && tokens[at] != ")") outputs_.push_back(ParseArgument(tokens, at));
+  if (at + 1 != tokens.size()) Fail(std::string(text));
+}
+
+OpCall OpText::call() const {
+  OpCall call;
+  call.name = name_;
+  call.inputs = inputs_;
+  call.outputs = outputs_;
+  call.tensors = tensors_;
+  call.ints = ints_;
+  return call;
+}
+
+std::vector<OpNode> ReadOps(std::istream& input) {
+  std::vector<OpNode> roots;
+  std::vector<size_t> path;  // index of the last node of each depth
+  for (std::string line; std::getline(input, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    size_t used = 0;
+    const size_t depth = std::stoul(line, &used);
+    if (depth > path.size()) Fail("depth: " + line);
+    path.resize(depth);
+    std::vector<OpNode>* siblings = &roots;
+    for (size_t index : path) siblings = &(*siblings)[index].children;
+    siblings->push_back({OpText(std::string_view(line).substr(used)), {}});
+    path.push_back(siblings->size() - 1);
+  }
+  return roots;
+}
+
+namespace {
+
+bool ReplayNode(const OpNode& node, const std::function<bool(const OpCall&)>& on_op) {
+  OpCall call = node.op.call();
+  switch (ClassifyOp(call.name)) {
+    case OpKind::kFree:
+      return false;
+    case OpKind::kAtomic:
+      return on_op(call);
+    case OpKind::kLeafIfChildless:
+      break;
+  }
+  call.children = static_cast<uint32_t>(node.children.size());
+  for (const OpNode& child : node.children) {
+    if (ReplayNode(child, on_op)) call.children_counted = true;
+  }
+  return call.children_counted || on_op(call);
+}
+
+}  // namespace
+
+void Replay(const std::vector<OpNode>& ops, const std::function<bool(const OpCall&)>& on_op) {
+  for (const OpNode& node : ops) ReplayNode(node, on_op);
+}
+
+}  // namespace rfinject::testing

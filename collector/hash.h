@@ -1,0 +1,34 @@
+// File: hash.h
+//
+// Hashes for the collector's own tables. Not against adversaries; the order of nothing depends on them.
+#ifndef RFINJECT_COLLECTOR_HASH_H_
+#define RFINJECT_COLLECTOR_HASH_H_
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace rfinject {
+
+// One step of a multiply-and-fold hash: the two halves of the 128-bit product, xored, depend on all bits of both.
+// The constant is 2^64 / golden ratio, odd.
+inline uint64_t HashMix(uint64_t hash, uint64_t value) noexcept {
+  const unsigned __int128 product = static_cast<unsigned __int128>(hash ^ value) * 0x9E3779B97F4A7C15u;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+inline uint32_t HashBytes(std::string_view text) noexcept {
+  uint64_t hash = HashMix(0x243F6A8885A308D3u, text.size());
+  while (!text.empty()) {
+    uint64_t word = 0;
+    const size_t size = text.size() < sizeof word ? text.size() : sizeof word;
+    std::memcpy(&word, text.data(), size);
+    hash = HashMix(hash, word);
+    text.remove_prefix(size);
+  }
+  return static_cast<uint32_t>(hash ^ hash >> 32);
+}
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_HASH_H_

@@ -1,0 +1,26 @@
+#include "collector/launch_ring.h"
+
+#include <sys/mman.h>
+
+#include <new>
+
+namespace rfinject {
+
+LaunchRing* LaunchRing::Create() noexcept {
+  // Mapped rather than malloc'ed: pages that are never reached cost nothing, and the program's allocator (which may
+  // itself be under test, or be a profiler's) does not see us.
+  void* memory =
+      mmap(nullptr, sizeof(LaunchRing), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  // Default-initialised: units_ stays untouched.
+  return memory == MAP_FAILED ? nullptr : new (memory) LaunchRing;
+}
+
+LaunchRing::PushResult LaunchRing::Push(const StepRecord& step) noexcept {
+  static_assert(sizeof(LaunchRecord) >= (kHeaderUnits + kStepUnits) * sizeof(Unit));
+  LaunchRecord record;
+  record.sample_count = kStepMark;
+  std::memcpy(static_cast<void*>(record.samples.data()), &step, sizeof step);
+  return PushUnits(&record, kHeaderUnits + kStepUnits);
+}
+
+}  // namespace rfinject

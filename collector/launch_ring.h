@@ -1,0 +1,167 @@
+// File: launch_ring.h
+//
+// The way from a recording thread to the writer: a ring with one producer and one consumer, where a record takes as
+// many 16-byte units as it has samples, and four more. A thread that ends leaves its ring to the next one that
+// begins.
+#ifndef RFINJECT_COLLECTOR_LAUNCH_RING_H_
+#define RFINJECT_COLLECTOR_LAUNCH_RING_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "collector/recorder.h"
+
+namespace rfinject {
+
+// A finished step as it travels through a ring, in the place of a LaunchRecord.
+struct alignas(16) StepRecord {
+  uint64_t index = 0;
+  int64_t start_unix_ns = 0;
+  uint64_t duration_ns = 0;
+  uint64_t samples = 0;
+  bool measured = false;
+};
+
+class LaunchRing {
+ public:
+  struct alignas(16) Unit {
+    unsigned char bytes[16];
+  };
+  // 2 MiB: about 18 000 launches with three samples. That is what fits before Activate; afterwards the producer wakes
+  // the writer when half is taken. The memory is mapped, not touched, until it is used.
+  static constexpr uint64_t kUnits = uint64_t{1} << 17;
+
+  // Null when memory ran out. Never freed.
+  static LaunchRing* Create() noexcept;
+
+  // --- Whoever wants to be the producer.
+  bool TryAcquire() noexcept {
+    bool expected = false;
+    // Acquire pairs with Release's release: the former producer's fields are ours.
+    return !owned_.load(std::memory_order_relaxed) &&
+           owned_.compare_exchange_strong(expected, true, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  void Release() noexcept { owned_.store(false, std::memory_order_release); }
+
+  // --- The producer.
+  enum class PushResult : uint8_t {
+    kOk,
+    kHalfFull,  // pushed, and this one passed a quarter mark with half or more of the ring taken: wake the consumer
+    kDropped,   // no room, or called from a signal handler that interrupted a push
+  };
+  // Counts in drops() what it drops.
+  PushResult Push(const LaunchRecord& record) noexcept {
+    if (record.sample_count > kMaxSamplesPerRecord) [[unlikely]] {
+      LaunchRecord clamped = record;
+      clamped.sample_count = kMaxSamplesPerRecord;
+      return Push(clamped);
+    }
+    const PushResult result = PushUnits(&record, kHeaderUnits + record.sample_count);
+    if (result == PushResult::kDropped) {
+      // One writer, so no read-modify-write instruction is needed.
+      drops_.store(drops_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+    return result;
+  }
+  // A step that finds no room is for the caller to keep elsewhere.
+  PushResult Push(const StepRecord& step) noexcept;
+
+  // --- The consumer. Calls on_launch(const LaunchRecord&) and on_step(const StepRecord&) for what is there, up to
+  // about `max_units`; true if something is left.
+  template <typename OnLaunch, typename OnStep>
+  bool Drain(uint64_t max_units, OnLaunch on_launch, OnStep on_step) noexcept {
+    const uint64_t head = head_.load(std::memory_order_acquire);
+    const uint64_t begin = tail_.load(std::memory_order_relaxed);
+    uint64_t tail = begin;
+    while (tail != head && tail - begin < max_units) {
+      LaunchRecord record;
+      CopyOut(tail, &record, kHeaderUnits);
+      if (record.sample_count == kStepMark) {
+        StepRecord step;
+        CopyOut(tail + kHeaderUnits, &step, kStepUnits);
+        on_step(step);
+        tail += kHeaderUnits + kStepUnits;
+        continue;
+      }
+      CopyOut(tail + kHeaderUnits, record.samples.data(), record.sample_count);
+      on_launch(record);
+      tail += kHeaderUnits + record.sample_count;
+    }
+    tail_.store(tail, std::memory_order_release);
+    return tail != head;
+  }
+  // Launches that were dropped since the ring was made.
+  uint64_t drops() const noexcept { return drops_.load(std::memory_order_relaxed); }
+
+  LaunchRing* next = nullptr;   // in the recorder's list; written before the ring is published
+  uint64_t drops_reported = 0;  // the consumer's note
+
+ private:
+  static constexpr size_t kHeaderUnits = 4;
+  static constexpr size_t kStepUnits = 3;
+  static constexpr uint32_t kStepMark = UINT32_MAX;
+  static_assert(sizeof(Unit) == sizeof(Sample));
+  static_assert(offsetof(LaunchRecord, samples) == kHeaderUnits * sizeof(Unit));
+  static_assert(sizeof(StepRecord) == kStepUnits * sizeof(Unit));
+
+  PushResult PushUnits(const void* data, size_t count) noexcept {
+    if (pushing_) return PushResult::kDropped;
+    pushing_ = true;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const uint64_t head = head_.load(std::memory_order_relaxed);
+    PushResult result = PushResult::kOk;
+    if (head + count - cached_tail_ > kUnits) {
+      cached_tail_ = tail_.load(std::memory_order_acquire);
+      if (head + count - cached_tail_ > kUnits) result = PushResult::kDropped;
+    }
+    if (result == PushResult::kOk) {
+      CopyIn(head, data, count);
+      head_.store(head + count, std::memory_order_release);
+      if (((head ^ (head + count)) & ~(kUnits / 4 - 1)) != 0) {
+        cached_tail_ = tail_.load(std::memory_order_acquire);
+        if (head + count - cached_tail_ >= kUnits / 2) result = PushResult::kHalfFull;
+      }
+    }
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    pushing_ = false;
+    return result;
+  }
+  void CopyIn(uint64_t at, const void* data, size_t count) noexcept {
+    const uint64_t first = at & (kUnits - 1);
+    const uint64_t until_end = kUnits - first;
+    if (count <= until_end) {
+      std::memcpy(&units_[first], data, count * sizeof(Unit));
+      return;
+    }
+    std::memcpy(&units_[first], data, until_end * sizeof(Unit));
+    std::memcpy(&units_[0], static_cast<const Unit*>(data) + until_end, (count - until_end) * sizeof(Unit));
+  }
+  void CopyOut(uint64_t at, void* data, size_t count) const noexcept {
+    const uint64_t first = at & (kUnits - 1);
+    const uint64_t until_end = kUnits - first;
+    if (count <= until_end) {
+      std::memcpy(data, &units_[first], count * sizeof(Unit));
+      return;
+    }
+    std::memcpy(data, &units_[first], until_end * sizeof(Unit));
+    std::memcpy(static_cast<Unit*>(data) + until_end, &units_[0], (count - until_end) * sizeof(Unit));
+  }
+
+  LaunchRing() = default;
+
+  std::atomic<bool> owned_{true};
+  // The producer's cache line.
+  alignas(64) std::atomic<uint64_t> head_{0};
+  uint64_t cached_tail_ = 0;
+  std::atomic<uint64_t> drops_{0};
+  bool pushing_ = false;
+  // The consumer's.
+  alignas(64) std::atomic<uint64_t> tail_{0};
+  alignas(64) Unit units_[kUnits];
+};
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_LAUNCH_RING_H_

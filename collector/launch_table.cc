@@ -1,0 +1,109 @@
+#include "collector/launch_table.h"
+
+#include <cstdlib>
+#include <new>
+
+#include "collector/hash.h"
+
+namespace rfinject {
+
+template <typename T>
+T* LaunchTable::Blocks<T>::Append() noexcept {
+  if (size == block_count * kBlock) {
+    auto** grown = static_cast<T**>(std::realloc(blocks, (block_count + 1) * sizeof(T*)));
+    if (grown == nullptr) return nullptr;
+    blocks = grown;
+    auto* block = static_cast<T*>(std::malloc(kBlock * sizeof(T)));
+    if (block == nullptr) return nullptr;
+    blocks[block_count++] = block;
+  }
+  T* element = new (&(*this)[size]) T;
+  ++size;
+  return element;
+}
+
+uint64_t LaunchTable::Hash(const LaunchIdentity& id) noexcept {
+  auto pair = [](uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; };
+  uint64_t hash = HashMix(0x13198A2E03707344u, pair(id.kernel, id.signature));
+  hash = HashMix(hash, pair(id.site.layer, id.site.op));
+  hash = HashMix(hash, pair(id.site.node, static_cast<uint32_t>(id.site.phase)));
+  hash = HashMix(hash, pair(id.grid[0], id.grid[1]));
+  hash = HashMix(hash, pair(id.grid[2], id.block[0]));
+  hash = HashMix(hash, pair(id.block[1], id.block[2]));
+  return HashMix(hash, pair(id.dynamic_shared_bytes, id.device));
+}
+
+bool LaunchTable::GrowSlots() noexcept {
+  if (uint64_t{keys_.size} * 3 < uint64_t{slot_count_} * 2) return true;
+  const uint32_t count = slot_count_ == 0 ? 1024 : slot_count_ * 2;
+  auto* slots = static_cast<uint32_t*>(std::calloc(count, sizeof(uint32_t)));
+  if (slots == nullptr) return false;
+  for (uint32_t k = 0; k < keys_.size; ++k) {
+    uint64_t i = Hash(keys_[k].identity) & (count - 1);
+    while (slots[i] != 0) i = (i + 1) & (count - 1);
+    slots[i] = k + 1;
+  }
+  std::free(slots_);
+  slots_ = slots;
+  slot_count_ = count;
+  return true;
+}
+
+LaunchTable::Key* LaunchTable::FindOrMake(const LaunchIdentity& identity, uint32_t limit, uint32_t* index,
+                                          AddResult* why) noexcept {
+  *why = AddResult::kOutOfMemory;
+  if (!GrowSlots()) return nullptr;
+  uint64_t i = Hash(identity) & (slot_count_ - 1);
+  for (; slots_[i] != 0; i = (i + 1) & (slot_count_ - 1)) {
+    if (keys_[slots_[i] - 1].identity == identity) {
+      *index = slots_[i] - 1;
+      return &keys_[*index];
+    }
+  }
+  if (keys_.size >= limit) {
+    *why = AddResult::kTooMany;
+    return nullptr;
+  }
+  Key* key = keys_.Append();
+  if (key == nullptr) return nullptr;
+  key->identity = identity;
+  *index = keys_.size - 1;
+  slots_[i] = keys_.size;
+  return key;
+}
+
+LaunchTable::AddResult LaunchTable::Add(const LaunchRecord& record) noexcept {
+  uint32_t index = 0;
+  AddResult why = AddResult::kOk;
+  AddResult result = AddResult::kOk;
+  Key* key = FindOrMake(record.identity, kMaxKeys, &index, &why);
+  if (key == nullptr && why == AddResult::kTooMany) {
+    LaunchIdentity coarse;
+    coarse.kernel = record.identity.kernel;
+    coarse.site = record.identity.site;
+    coarse.device = record.identity.device;
+    key = FindOrMake(coarse, 2 * kMaxKeys, &index, &why);
+    result = AddResult::kCoarsened;
+  }
+  if (key == nullptr) return why;
+  if (key->next_changed == 0) {
+    key->next_changed = changed_;
+    changed_ = index + 1;
+  }
+  key->launches += record.launches;
+  for (uint32_t s = 0; s < record.sample_count && s < kMaxSamplesPerRecord; ++s) {
+    const Sample& sample = record.samples[s];
+    uint32_t* link = &key->first_metric;
+    while (*link != 0 && sums_[*link - 1].metric != sample.metric) link = &sums_[*link - 1].next;
+    if (*link == 0) {
+      MetricSum* sum = sums_.Append();
+      if (sum == nullptr) return AddResult::kOutOfMemory;
+      sum->metric = sample.metric;
+      *link = sums_.size;  // blocks never move, so the link is still where it was
+    }
+    sums_[*link - 1].Add(sample.value);
+  }
+  return result;
+}
+
+}  // namespace rfinject

@@ -1,0 +1,108 @@
+// File: launch_table.h
+//
+// Statistics per launch key, as increments since they were last taken: an open-addressing table that only the writer
+// side touches (the recorder's lock is held around every call).
+#ifndef RFINJECT_COLLECTOR_LAUNCH_TABLE_H_
+#define RFINJECT_COLLECTOR_LAUNCH_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collector/recorder.h"
+
+namespace rfinject {
+
+using Uint128 = unsigned __int128;
+
+// Exact sums over the samples of one metric. Saturate at the largest value rather than wrap.
+struct MetricSum {
+  uint32_t metric = 0;
+  uint32_t next = 0;  // index + 1 of the key's next metric; 0: none
+  uint64_t n = 0;
+  Uint128 sum = 0;
+  Uint128 sum_squares = 0;
+  uint64_t min = UINT64_MAX;
+  uint64_t max = 0;
+
+  void Add(uint64_t value) noexcept {
+    ++n;
+    const Uint128 square = Uint128{value} * value;
+    if (__builtin_add_overflow(sum, Uint128{value}, &sum)) sum = ~Uint128{0};
+    if (__builtin_add_overflow(sum_squares, square, &sum_squares)) sum_squares = ~Uint128{0};
+    if (value < min) min = value;
+    if (value > max) max = value;
+  }
+};
+
+class LaunchTable {
+ public:
+  // A program that makes new shapes in every step would make new keys without end. From here on what is new is kept
+  // under its layer, phase and operator only (no signature, no grid); from twice that on it is dropped.
+  static constexpr uint32_t kMaxKeys = 100'000;
+
+  struct Key {
+    LaunchIdentity identity;
+    uint64_t launches = 0;      // since the last Take
+    uint32_t first_metric = 0;  // index + 1
+    uint32_t next_changed = 0;  // index + 1; kLast ends the list; 0: unchanged
+    bool defined = false;       // its LaunchKey message was written
+  };
+
+  enum class AddResult : uint8_t { kOk, kCoarsened, kOutOfMemory, kTooMany };
+  AddResult Add(const LaunchRecord& record) noexcept;
+
+  uint32_t size() const noexcept { return keys_.size; }
+  bool HasChanges() const noexcept { return changed_ != kLast; }
+
+  // Takes one key with increments: visit(uint32_t id, Key& key, metrics) and then its increments are zero again.
+  // `metrics` is called with a function(const MetricSum&) and calls it for every metric that has samples.
+  // False when there is none.
+  template <typename Visit>
+  bool TakeOne(Visit visit) noexcept {
+    if (changed_ == kLast) return false;
+    const uint32_t index = changed_ - 1;
+    Key& key = keys_[index];
+    changed_ = key.next_changed;
+    key.next_changed = 0;
+    visit(index + 1, key, [this, &key](auto&& each) {
+      for (uint32_t m = key.first_metric; m != 0; m = sums_[m - 1].next) {
+        if (sums_[m - 1].n != 0) each(static_cast<const MetricSum&>(sums_[m - 1]));
+      }
+    });
+    key.launches = 0;
+    for (uint32_t m = key.first_metric; m != 0; m = sums_[m - 1].next) {
+      sums_[m - 1] = MetricSum{.metric = sums_[m - 1].metric, .next = sums_[m - 1].next};
+    }
+    return true;
+  }
+
+ private:
+  static constexpr uint32_t kLast = UINT32_MAX;
+
+  // Grows in blocks, so that nothing is moved and no step of growing takes long.
+  template <typename T>
+  struct Blocks {
+    static constexpr uint32_t kBlock = 1024;
+    T** blocks = nullptr;
+    uint32_t block_count = 0;
+    uint32_t size = 0;
+    T& operator[](uint32_t i) noexcept { return blocks[i / kBlock][i % kBlock]; }
+    // A new element at the end; null when memory ran out.
+    T* Append() noexcept;
+  };
+
+  static uint64_t Hash(const LaunchIdentity& identity) noexcept;
+  bool GrowSlots() noexcept;
+  // The key of `identity`, made if it is new and fewer than `limit` are there; null otherwise.
+  Key* FindOrMake(const LaunchIdentity& identity, uint32_t limit, uint32_t* index, AddResult* why) noexcept;
+
+  uint32_t* slots_ = nullptr;  // index + 1 into keys_; 0: free
+  uint32_t slot_count_ = 0;    // a power of two
+  Blocks<Key> keys_;
+  Blocks<MetricSum> sums_;
+  uint32_t changed_ = kLast;  // head of the list of changed keys, index + 1
+};
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_LAUNCH_TABLE_H_

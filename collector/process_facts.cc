@@ -1,0 +1,126 @@
+#include "collector/process_facts.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <initializer_list>
+#include <string_view>
+
+namespace rfinject {
+namespace {
+
+// At most `limit` bytes of a file; empty if it cannot be read.
+std::string ReadSome(const char* path, size_t limit) {
+  std::string text;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return text;
+  char buffer[4096];
+  while (text.size() < limit) {
+    const ssize_t n = read(fd, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  close(fd);
+  if (text.size() > limit) text.resize(limit);
+  return text;
+}
+
+bool NumberFrom(const char* variable, uint32_t* value) noexcept {
+  const char* text = std::getenv(variable);
+  if (text == nullptr || *text < '0' || *text > '9') return false;
+  char* end = nullptr;
+  errno = 0;
+  const unsigned long long number = std::strtoull(text, &end, 10);
+  if (*end != '\0' || errno != 0 || number > UINT32_MAX) return false;
+  *value = static_cast<uint32_t>(number);
+  return true;
+}
+
+bool FirstNumberFrom(std::initializer_list<const char*> variables, uint32_t* value) noexcept {
+  for (const char* variable : variables) {
+    if (NumberFrom(variable, value)) return true;
+  }
+  return false;
+}
+
+// The rest of the line after `key`, without blanks, quotes and colons around it.
+std::string ValueAfter(std::string_view text, std::string_view key) {
+  size_t at = text.find(key);
+  while (at != std::string_view::npos && at != 0 && text[at - 1] != '\n') at = text.find(key, at + 1);
+  if (at == std::string_view::npos) return {};
+  text.remove_prefix(at + key.size());
+  text = text.substr(0, text.find('\n'));
+  constexpr std::string_view kAround = " \t\":=";
+  const size_t begin = text.find_first_not_of(kAround);
+  if (begin == std::string_view::npos) return {};
+  return std::string(text.substr(begin, text.find_last_not_of(kAround) - begin + 1));
+}
+
+bool SlurmTasks(uint32_t* tasks) noexcept {
+  return FirstNumberFrom({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, tasks) && *tasks > 1;
+}
+
+}  // namespace
+
+bool RankFromEnvironment(uint32_t* rank) noexcept {
+  if (FirstNumberFrom({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}, rank)) return true;
+  uint32_t tasks = 0;
+  return SlurmTasks(&tasks) && NumberFrom("SLURM_PROCID", rank);
+}
+
+ProcessFacts ReadProcessFacts() {
+  ProcessFacts facts;
+  facts.pid = static_cast<uint32_t>(getpid());
+  utsname system{};
+  if (uname(&system) == 0) {
+    facts.host = system.nodename;
+    facts.os = std::string(system.sysname) + " " + system.release + " " + system.machine;
+  }
+  const std::string distribution = ValueAfter(ReadSome("/etc/os-release", 16 << 10), "PRETTY_NAME");
+  if (!distribution.empty()) facts.os += ", " + distribution;
+  // The first processor's entry stands within the first few kilobytes.
+  facts.cpu = ValueAfter(ReadSome("/proc/cpuinfo", 8 << 10), "model name");
+  if (facts.cpu.empty()) facts.cpu = system.machine;
+
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) facts.cpus = static_cast<uint32_t>(CPU_COUNT(&allowed));
+  if (facts.cpus == 0) facts.cpus = static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN));
+  struct sysinfo memory {};
+  if (sysinfo(&memory) == 0) facts.memory_bytes = uint64_t{memory.totalram} * memory.mem_unit;
+
+  // A command line is data of the user; what is beyond 64 KiB of it identifies nothing any more.
+  const std::string command = ReadSome("/proc/self/cmdline", 64 << 10);
+  for (size_t begin = 0; begin < command.size();) {
+    const size_t end = std::min(command.find('\0', begin), command.size());
+    facts.argv.push_back(command.substr(begin, end - begin));
+    begin = end + 1;
+  }
+
+  facts.has_rank = RankFromEnvironment(&facts.rank);
+  if (facts.has_rank) {
+    FirstNumberFrom({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"},
+                    &facts.local_rank);
+    if (!FirstNumberFrom({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, &facts.world_size)) {
+      SlurmTasks(&facts.world_size);
+    }
+  }
+  for (const char* variable : {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID"}) {
+    const char* value = std::getenv(variable);
+    // torchrun says "none" where the user gave no --rdzv-id.
+    if (value != nullptr && *value != '\0' && std::string_view(value) != "none") {
+      facts.job_id = value;
+      break;
+    }
+  }
+  return facts;
+}
+
+}  // namespace rfinject

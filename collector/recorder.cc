@@ -1,0 +1,18 @@
+#include "collector/recorder.h"
+
+#include <new>
+
+#include "collector/settings.h"
+#include "collector/trace_recorder.h"
+
+namespace rfinject {
+
+Recorder& Recorder::Get() noexcept {
+  // In static storage and never destroyed: threads and exit handlers of the program record until the very end, and an
+  // allocation could fail.
+  alignas(TraceRecorder) static unsigned char storage[sizeof(TraceRecorder)];
+  static TraceRecorder* const recorder = new (storage) TraceRecorder(GetSettings());
+  return *recorder;
+}
+
+}  // namespace rfinject

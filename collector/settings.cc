@@ -1,0 +1,175 @@
+#include "collector/settings.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <new>
+#include <string_view>
+
+#include "collector/output_path.h"
+#include "collector/settings_parser.h"
+
+namespace rfinject {
+namespace {
+
+constexpr std::string_view kPrefix = "RFINJECT_";
+constexpr std::string_view kDefaultFolder = "rfinject-out/";
+
+struct Parsed {
+  Settings settings;
+  std::string errors;
+};
+
+void Complain(std::string* errors, std::string_view name, std::string_view value, std::string_view wanted) {
+  if (!errors->empty()) *errors += '\n';
+  *errors += name;
+  *errors += "=";
+  *errors += value;
+  *errors += ": ";
+  *errors += wanted;
+}
+
+// Decimal digits only: strtoull alone would take "-1" and " 1".
+bool ParseCount(const std::string& text, uint64_t* value) {
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return false;
+  errno = 0;
+  const unsigned long long number = std::strtoull(text.c_str(), nullptr, 10);
+  if (errno != 0) return false;
+  *value = number;
+  return true;
+}
+
+bool ParseFlag(const std::string& text, bool* value) {
+  if (text != "0" && text != "1" && !text.empty()) return false;
+  *value = text == "1";
+  return true;
+}
+
+// Digits and a point; strtod would follow the program's locale.
+bool ParsePercent(const std::string& text, double* value) {
+  double number = 0;
+  double digit = 0;
+  bool any = false;
+  for (char c : text) {
+    if (c == '.' && digit == 0) {
+      digit = 1;
+    } else if (c >= '0' && c <= '9') {
+      any = true;
+      if (digit == 0) {
+        number = number * 10 + (c - '0');
+      } else {
+        digit /= 10;
+        number += digit * (c - '0');
+      }
+    } else {
+      return false;
+    }
+  }
+  if (!any || number > 100) return false;
+  *value = number;
+  return true;
+}
+
+bool ParseOneOf(const std::string& text, std::initializer_list<std::string_view> words, std::string* value) {
+  for (std::string_view word : words) {
+    if (text == word) {
+      *value = text;
+      return true;
+    }
+  }
+  return text.empty();
+}
+
+bool ParseLog(const std::string& text, int* value) {
+  constexpr std::array<std::string_view, 4> kNames = {"quiet", "normal", "verbose", "debug"};
+  for (int level = -1; level <= 2; ++level) {
+    if (text == kNames[static_cast<size_t>(level + 1)] || text == std::to_string(level)) {
+      *value = level;
+      return true;
+    }
+  }
+  return text.empty();
+}
+
+// A path is meant from where the program was started; it may be somewhere else when the trace begins.
+std::string Absolute(const std::string& path) {
+  if (!path.empty() && path[0] == '/') return path;
+  char here[4096];
+  if (getcwd(here, sizeof here) == nullptr || here[0] != '/') return path;
+  std::string result = EscapeOutput(here);
+  if (result.back() != '/') result += '/';
+  return result + path;
+}
+
+Parsed* Parse() noexcept {
+  // Never destroyed: exit handlers read the settings.
+  alignas(Parsed) static unsigned char storage[sizeof(Parsed)];
+  auto* parsed = new (storage) Parsed;
+  try {
+    parsed->settings = ParseSettings(environ, &parsed->errors);
+  } catch (...) {
+    parsed->settings.disabled = true;
+  }
+  return parsed;
+}
+
+Parsed& Get() noexcept {
+  static Parsed* const parsed = Parse();
+  return *parsed;
+}
+
+}  // namespace
+
+Settings ParseSettings(const char* const* environment, std::string* errors) {
+  Settings settings;
+  std::string output;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view entry(*environment);
+    const size_t equals = entry.find('=');
+    if (!entry.starts_with(kPrefix) || equals == std::string_view::npos) continue;
+    const std::string_view name = entry.substr(0, equals);
+    const std::string_view word = name.substr(kPrefix.size());
+    const std::string value(entry.substr(equals + 1));
+    const auto check = [&](bool good, std::string_view wanted) {
+      if (!good) Complain(errors, name, value, wanted);
+    };
+    // An empty value is an unset one.
+    if (word == "OUTPUT") {
+      output = value;
+    } else if (word == "ESTIMATE") {
+      settings.estimate = value;
+    } else if (word == "SKIP") {
+      check(value.empty() || ParseCount(value, &settings.skip), "a number of steps is wanted");
+    } else if (word == "STEPS") {
+      check(value.empty() || ParseCount(value, &settings.steps), "a number of steps is wanted (0: all)");
+    } else if (word == "KILL") {
+      check(ParseFlag(value, &settings.kill), "0 or 1 is wanted");
+    } else if (word == "OVERHEAD") {
+      check(value.empty() || ParsePercent(value, &settings.overhead_percent),
+            "a percentage is wanted, as in 1 or 0.5");
+    } else if (word == "LOG") {
+      check(ParseLog(value, &settings.verbosity), "one of quiet, normal, verbose, debug is wanted");
+    } else if (word == "METRICS") {
+      settings.metrics = value;
+    } else if (word == "TIER") {
+      check(ParseOneOf(value, {"A", "B", "C", "D", "E", "F"}, &settings.tier), "a letter from A to F is wanted");
+    } else if (word == "MODE") {
+      check(ParseOneOf(value, {"auto", "range", "user", "legacy", "pm", "times", "none"}, &settings.mode),
+            "one of auto, range, user, legacy, pm, times, none is wanted");
+    } else if (word == "DISABLE") {
+      check(ParseFlag(value, &settings.disabled), "0 or 1 is wanted");
+    } else {
+      Complain(errors, name, value, "no such setting");
+    }
+  }
+  settings.output = Absolute(output.empty() ? std::string(kDefaultFolder) : output);
+  return settings;
+}
+
+const Settings& GetSettings() noexcept { return Get().settings; }
+const std::string& SettingsErrors() noexcept { return Get().errors; }
+
+}  // namespace rfinject

@@ -1,0 +1,98 @@
+// File: fake_recorder.h
+//
+// A Recorder that keeps what it is told, for tests of sources. Thread-safe, no files, no threads.
+#ifndef RFINJECT_COLLECTOR_TESTING_FAKE_RECORDER_H_
+#define RFINJECT_COLLECTOR_TESTING_FAKE_RECORDER_H_
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collector/recorder.h"
+#include "collector/run_facts.h"
+
+namespace rfinject::testing {
+
+class FakeRecorder : public Recorder {
+ public:
+  struct Diagnostic {
+    Severity severity;
+    std::string id, text, remedy;
+  };
+
+  uint32_t Intern(std::string_view text) noexcept override {
+    const std::lock_guard lock(mutex_);
+    ++interned_;
+    const auto [at, added] = ids_.try_emplace(std::string(text), static_cast<uint32_t>(names_.size() + 1));
+    if (added) names_.push_back(at->first);
+    return at->second;
+  }
+  uint32_t DefineMetric(std::string_view, std::string_view, double) noexcept override {
+    const std::lock_guard lock(mutex_);
+    return next_metric_++;
+  }
+  uint32_t DefineModel(const ModelDefinition&) noexcept override { return 1; }
+  uint32_t DefineLayer(const LayerDefinition&) noexcept override { return 1; }
+  void SetLayerShapes(uint32_t, std::string_view, std::string_view) noexcept override {}
+  void UpdateFacts(const RunFacts& facts) noexcept override {
+    const std::lock_guard lock(mutex_);
+    facts_.push_back(facts);
+  }
+  void Record(const LaunchRecord& record) noexcept override {
+    const std::lock_guard lock(mutex_);
+    records_.push_back(record);
+  }
+  void Add(const LaunchRecord& record) noexcept override { Record(record); }
+  void EndStep(uint64_t) noexcept override { ++step_; }
+  uint64_t CurrentStep() const noexcept override { return step_; }
+  bool InWindow() const noexcept override { return true; }
+  void ReportDiagnostic(Severity severity, std::string_view id, std::string_view text,
+                        std::string_view remedy = {}) noexcept override {
+    const std::lock_guard lock(mutex_);
+    diagnostics_.push_back({severity, std::string(id), std::string(text), std::string(remedy)});
+  }
+  void CountDrop(std::string_view what, uint64_t count = 1) noexcept override {
+    const std::lock_guard lock(mutex_);
+    drops_[std::string(what)] += count;
+  }
+  void Activate() noexcept override { active_ = true; }
+  bool active() const noexcept override { return active_; }
+  void Finish(std::string_view) noexcept override { active_ = false; }
+  void Disable(std::string_view) noexcept override { active_ = false; }
+
+  // What was told. Not to be called while other threads still record.
+  const std::vector<LaunchRecord>& records() const { return records_; }
+  const std::vector<RunFacts>& facts() const { return facts_; }
+  const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
+  const std::map<std::string, uint64_t>& drops() const { return drops_; }
+  uint64_t intern_calls() const { return interned_; }
+  // The text of an interned id; "" for 0.
+  std::string Name(uint32_t id) const { return id == 0 || id > names_.size() ? "" : names_[id - 1]; }
+  // The value of a metric in a record; 0 when the record has no such sample.
+  static uint64_t Value(const LaunchRecord& record, uint32_t metric) {
+    for (uint32_t i = 0; i < record.sample_count; ++i) {
+      if (record.samples[i].metric == metric) return record.samples[i].value;
+    }
+    return 0;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, uint32_t> ids_;
+  std::vector<std::string> names_;
+  uint64_t interned_ = 0;
+  uint32_t next_metric_ = kFirstFreeMetric;
+  std::vector<RunFacts> facts_;
+  std::vector<LaunchRecord> records_;
+  std::vector<Diagnostic> diagnostics_;
+  std::map<std::string, uint64_t> drops_;
+  uint64_t step_ = 0;
+  bool active_ = false;
+};
+
+}  // namespace rfinject::testing
+
+#endif  // RFINJECT_COLLECTOR_TESTING_FAKE_RECORDER_H_

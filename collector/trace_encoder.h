@@ -1,0 +1,58 @@
+// File: trace_encoder.h
+//
+// One function for each message of proto/rfinject/v1/trace.proto that the library writes: plain data in, the fields
+// of a Chunk out. The field numbers stand here and in the schema; trace_encoder_test.cc holds them together.
+#ifndef RFINJECT_COLLECTOR_TRACE_ENCODER_H_
+#define RFINJECT_COLLECTOR_TRACE_ENCODER_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "collector/definitions.h"
+#include "collector/launch_ring.h"
+#include "collector/launch_table.h"
+#include "collector/process_facts.h"
+#include "collector/run_facts.h"
+#include "proto/wire/encoder.h"
+
+namespace rfinject {
+
+// The only Run of a process's trace.
+inline constexpr uint32_t kRunId = 1;
+
+// The process's own facts: once, at the beginning of a trace.
+void EncodeProcess(const ProcessFacts& process, int64_t start_unix_ns, wire::Encoder* out) noexcept;
+// The facts in which `now` differs from `before`; false, and nothing, if there are none. Where a device differs
+// all are written.
+bool EncodeFactChanges(const RunFacts& before, const RunFacts& now, wire::Encoder* out) noexcept;
+
+void EncodeName(uint32_t id, std::string_view text, wire::Encoder* out) noexcept;
+void EncodeModel(uint32_t id, const ModelDefinition& model, wire::Encoder* out) noexcept;
+void EncodeLayer(uint32_t id, const Layer& layer, wire::Encoder* out) noexcept;
+void EncodeMetric(uint32_t id, const MetricDefinition& metric, wire::Encoder* out) noexcept;
+void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, wire::Encoder* out) noexcept;
+// `metrics` as LaunchTable::TakeOne hands it over.
+template <typename Metrics>
+void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept;
+void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept;
+void EncodeDiagnostic(const Diagnostic& diagnostic, wire::Encoder* out) noexcept;
+void EncodeDrop(std::string_view what, uint64_t count, wire::Encoder* out) noexcept;
+void EncodeEnd(std::string_view reason, int64_t unix_ns, wire::Encoder* out) noexcept;
+
+namespace internal {
+inline constexpr uint32_t kChunkStats = 7;
+void EncodeMetricStats(const MetricSum& sum, wire::Encoder* out) noexcept;
+}  // namespace internal
+
+template <typename Metrics>
+void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept {
+  const size_t stats = out->Begin(internal::kChunkStats);
+  out->Uint(1, id);
+  out->Uint(2, launches);
+  metrics([out](const MetricSum& sum) { internal::EncodeMetricStats(sum, out); });
+  out->End(stats);
+}
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_TRACE_ENCODER_H_

@@ -1,0 +1,57 @@
+// File: trace_file.h
+//
+// The sink: one file that whole frames are appended to, each by one write(2). The first failure closes it for good.
+#ifndef RFINJECT_COLLECTOR_TRACE_FILE_H_
+#define RFINJECT_COLLECTOR_TRACE_FILE_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace rfinject {
+
+class TraceFile {
+ public:
+  TraceFile() = default;
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  // Makes the file (output_path.h) that `pattern` names and writes the file header. False, and why in `*error`.
+  bool Open(const std::string& pattern, std::string* error);
+  // Takes over a descriptor, for tests: what is at the end of it need not be a file.
+  bool Adopt(int fd, std::string* error);
+
+  bool is_open() const noexcept { return fd_ >= 0; }
+  const std::string& path() const noexcept { return path_; }
+  uint64_t size() const noexcept { return size_; }
+
+  // Appends a frame. `frame` begins with wire::kFrameHeaderSize bytes that are filled in here; the payload follows.
+  // On failure the file is cut back to its last whole frame and closed; `*error` (a clause) says why.
+  bool WriteFrame(uint8_t* frame, size_t size, std::string* error);
+
+  void Close() noexcept;
+
+  // In a forked child: the file is the parent's; lets go of it without touching memory that a thread of the parent
+  // may have been writing. The object is as new afterwards.
+  void AbandonInForkedChild() noexcept;
+
+ private:
+  bool Begin(std::string* error);
+  // Whether fd_ is still the file that we opened: programs close descriptors that they do not know (daemons close
+  // all), and the number may be somebody else's file by now.
+  bool IsStillOurs() const noexcept;
+  bool Write(const void* data, size_t size, std::string* error);
+
+  int fd_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  uint32_t sequence_ = 0;
+  uint64_t size_ = 0;  // bytes in whole frames
+  std::string path_;
+};
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_TRACE_FILE_H_

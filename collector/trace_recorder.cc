@@ -1,0 +1,618 @@
+#include "collector/trace_recorder.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <new>
+
+#include "collector/process_facts.h"
+#include "collector/safe_write.h"
+#include "collector/trace_encoder.h"
+#include "proto/wire/framing.h"
+
+namespace rfinject {
+namespace {
+
+constexpr int64_t kMillisecond = 1'000'000;
+constexpr int64_t kChunkInterval = 1000 * kMillisecond;
+// Slices of waiting for a lock; after each, whether it can still be had at all is looked at.
+constexpr int64_t kLockSlice = 100 * kMillisecond;
+constexpr int kLockSlices = 50;
+// What Finish spends at most on each lock: its caller wants to exit.
+constexpr int64_t kFinishWait = 2000 * kMillisecond;
+// What fork() may be held up for at most.
+constexpr int64_t kForkWait = 1000 * kMillisecond;
+
+constexpr size_t kFrameSoftLimit = 256 << 10;
+constexpr size_t kFrameLimit = 8 << 20;  // one definition may be large
+static_assert(kFrameLimit < wire::kMaxPayloadSize);
+// About a thousand launches, so that a thread that defines a layer meanwhile waits for some 100 us at most.
+constexpr uint64_t kDrainUnits = 8192;
+constexpr size_t kMaxDiagnosticText = 2000;
+
+constexpr std::string_view kDropRingFull = "launches: ring full";
+constexpr std::string_view kDropNoMemory = "launches: out of memory";
+constexpr std::string_view kDropNoRing = "launches: no memory for a ring";
+constexpr std::string_view kDropTooMany = "launches: too many launch keys";
+
+std::string_view Cut(std::string_view text) { return text.substr(0, kMaxDiagnosticText); }
+
+// The calling thread's ring. Trivial, so that Record reads it without a call; initial-exec, so that reading it is one
+// instruction even in a library that was opened at run time (24 of the 1664 bytes that glibc keeps for such use).
+struct ThreadRing {
+  const TraceRecorder* owner;
+  LaunchRing* ring;
+  bool exited;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local ThreadRing t_ring{};
+
+// Gives the ring back when the thread ends. What the thread still records after that (in destructors of other
+// libraries) takes the slow way.
+struct RingLease {
+  void Touch() noexcept {}
+  ~RingLease() {
+    if (t_ring.ring != nullptr) t_ring.ring->Release();
+    t_ring = {nullptr, nullptr, true};
+  }
+};
+
+}  // namespace
+
+// --- Locks
+// -----------------------------------------------------------------------------------------------------------
+
+class TraceRecorder::Guard {
+ public:
+  explicit Guard(TraceRecorder* recorder, int64_t wait_ns = kLockSlices * kLockSlice) noexcept : recorder_(recorder) {
+    for (; wait_ns > 0 && !held_; wait_ns -= kLockSlice) {
+      held_ = recorder->lock_.LockFor(kLockSlice);
+      // A child of a raw clone has a copy of the lock in whatever state it was.
+      if (!held_ && !recorder->IsOurProcess()) break;
+    }
+    if (!held_ || recorder->trace_ != nullptr) return;
+    try {
+      recorder->trace_ = new Trace;
+    } catch (...) {
+    }
+  }
+  ~Guard() {
+    if (held_) recorder_->lock_.Unlock();
+  }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+  explicit operator bool() const noexcept {
+    return held_ && recorder_->definitions_ != nullptr && recorder_->trace_ != nullptr;
+  }
+
+ private:
+  TraceRecorder* const recorder_;
+  bool held_ = false;
+};
+
+bool TraceRecorder::IsOurProcess() const noexcept { return getpid() == pid_.load(std::memory_order_relaxed); }
+
+// --- Fork
+// ------------------------------------------------------------------------------------------------------------
+
+struct RecorderProcessHooks {
+  static inline std::atomic<TraceRecorder*> first{nullptr};
+
+  static void Register(TraceRecorder* recorder) noexcept {
+    recorder->next_ = first.load(std::memory_order_relaxed);
+    while (!first.compare_exchange_weak(recorder->next_, recorder, std::memory_order_release)) {
+    }
+    static const int registered = pthread_atfork(&BeforeFork, &AfterForkInParent, &AfterForkInChild);
+    // Without handlers a fork is like a raw clone: the child records into nothing. Still harmless.
+    (void)registered;
+  }
+  template <typename Do>
+  static void ForEach(Do what) noexcept {
+    for (TraceRecorder* r = first.load(std::memory_order_acquire); r != nullptr; r = r->next_) what(r);
+  }
+  static void BeforeFork() noexcept {
+    ForEach([](TraceRecorder* r) { r->BeforeFork(); });
+  }
+  static void AfterForkInParent() noexcept {
+    ForEach([](TraceRecorder* r) { r->AfterForkInParent(); });
+  }
+  static void AfterForkInChild() noexcept {
+    // The ring is the parent's thread's, which goes on in the parent.
+    t_ring = {nullptr, nullptr, t_ring.exited};
+    ForEach([](TraceRecorder* r) { r->AfterForkInChild(); });
+  }
+};
+
+// Several threads may fork at once, so who holds the lock is noted; the address of a thread's variable names it in
+// the parent and in the child alike.
+void TraceRecorder::BeforeFork() noexcept {
+  if (lock_.LockFor(kForkWait)) fork_holder_.store(&t_ring, std::memory_order_relaxed);
+}
+
+void TraceRecorder::AfterForkInParent() noexcept {
+  if (fork_holder_.load(std::memory_order_relaxed) != &t_ring) return;
+  fork_holder_.store(nullptr, std::memory_order_relaxed);
+  lock_.Unlock();
+}
+
+// Allocates nothing: the allocator that the program preloaded may not have come out of its own handler yet.
+void TraceRecorder::AfterForkInChild() noexcept {
+  const bool whole = fork_holder_.load(std::memory_order_relaxed) == &t_ring;
+  fork_holder_.store(nullptr, std::memory_order_relaxed);
+  pid_.store(getpid(), std::memory_order_relaxed);
+  file_.AbandonInForkedChild();
+  new (&frame_) wire::Encoder(kFrameLimit);
+  rings_.store(nullptr, std::memory_order_relaxed);
+  trace_ = nullptr;
+  step_.store(0, std::memory_order_relaxed);
+  step_start_ns_.store(0, std::memory_order_relaxed);
+  ringless_drops_.store(0, std::memory_order_relaxed);
+  flush_now_.store(false, std::memory_order_relaxed);
+  file_lock_.ResetInForkedChild();
+  lock_.ResetInForkedChild();
+  if (!whole) definitions_ = nullptr;  // somebody was changing them
+  if (definitions_ == nullptr || mode_.load(std::memory_order_relaxed) == Mode::kDisabled) {
+    Mute(Mode::kDisabled);
+    return;
+  }
+  mode_.store(Mode::kIdle, std::memory_order_relaxed);
+  window_end_.store(settings_.steps == 0 || settings_.steps > UINT64_MAX - window_begin_
+                        ? UINT64_MAX
+                        : window_begin_ + settings_.steps,
+                    std::memory_order_relaxed);
+}
+
+// --- Construction, definitions
+// ---------------------------------------------------------------------------------------
+
+TraceRecorder::TraceRecorder(const Settings& settings) noexcept
+    : settings_(settings),
+      window_begin_(settings.skip),
+      window_end_(settings.steps == 0 || settings.steps > UINT64_MAX - settings.skip
+                      ? UINT64_MAX
+                      : settings.skip + settings.steps),
+      pid_(getpid()),
+      created_unix_ns_(UnixNs()),
+      frame_(kFrameLimit) {
+  try {
+    definitions_ = new Definitions;
+  } catch (...) {
+    Mute(Mode::kDisabled);
+  }
+  if (settings.disabled) Mute(Mode::kDisabled);
+  RecorderProcessHooks::Register(this);
+}
+
+void TraceRecorder::Mute(Mode mode) noexcept {
+  mode_.store(mode, std::memory_order_relaxed);
+  window_end_.store(0, std::memory_order_relaxed);
+}
+
+uint32_t TraceRecorder::Intern(std::string_view text) noexcept {
+  Definitions* definitions = definitions_;
+  if (definitions == nullptr) return 0;
+  if (const uint32_t id = definitions->names.Find(text)) return id;
+  Guard guard(this);
+  return guard ? definitions_->names.Add(text) : 0;
+}
+
+uint32_t TraceRecorder::DefineMetric(std::string_view name, std::string_view unit, double scale) noexcept try {
+  Guard guard(this);
+  return guard ? definitions_->DefineMetric(name, unit, scale) : 0;
+} catch (...) {
+  return 0;
+}
+
+uint32_t TraceRecorder::DefineModel(const ModelDefinition& model) noexcept try {
+  Guard guard(this);
+  return guard ? definitions_->DefineModel(model) : 0;
+} catch (...) {
+  return 0;
+}
+
+uint32_t TraceRecorder::DefineLayer(const LayerDefinition& layer) noexcept try {
+  Guard guard(this);
+  return guard ? definitions_->DefineLayer(layer) : 0;
+} catch (...) {
+  return 0;
+}
+
+void TraceRecorder::SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output) noexcept try {
+  Guard guard(this);
+  if (guard) definitions_->SetLayerShapes(layer, input, output);
+} catch (...) {
+}
+
+void TraceRecorder::UpdateFacts(const RunFacts& facts) noexcept try {
+  Guard guard(this);
+  if (guard) MergeFacts(facts, &definitions_->facts);
+} catch (...) {
+}
+
+// --- Launches
+// --------------------------------------------------------------------------------------------------------
+
+LaunchRing* TraceRecorder::AcquireRing() noexcept {
+  StartClock();
+  if (t_ring.exited) return nullptr;
+  static thread_local RingLease lease;
+  lease.Touch();
+  if (t_ring.ring != nullptr) t_ring.ring->Release();
+  t_ring = {};
+  LaunchRing* ring = rings_.load(std::memory_order_acquire);
+  while (ring != nullptr && !ring->TryAcquire()) ring = ring->next;
+  if (ring == nullptr) {
+    ring = LaunchRing::Create();
+    if (ring == nullptr) return nullptr;
+    ring->next = rings_.load(std::memory_order_relaxed);
+    while (!rings_.compare_exchange_weak(ring->next, ring, std::memory_order_release, std::memory_order_relaxed)) {
+    }
+  }
+  t_ring = {this, ring, false};
+  return ring;
+}
+
+// Whether a launch counts is decided by one load of the step. That makes the window's edges exact: a Record that
+// happens before EndStep cannot see the step that it begins, and one that happens after it cannot see the old one
+// (read-write and write-read coherence, C++ [intro.races]).
+void TraceRecorder::Record(const LaunchRecord& record) noexcept {
+  if (!InWindow()) return;
+  LaunchRing* ring = t_ring.ring;
+  if (t_ring.owner != this) [[unlikely]] {
+    ring = AcquireRing();
+    if (ring == nullptr) {
+      if (t_ring.exited) return Add(record);
+      ringless_drops_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+  }
+  if (ring->Push(record) == LaunchRing::PushResult::kHalfFull) [[unlikely]] {
+    if (active()) WakeWriter();
+  }
+}
+
+void TraceRecorder::Add(const LaunchRecord& record) noexcept try {
+  if (window_end_.load(std::memory_order_relaxed) == 0) return;
+  Guard guard(this);
+  if (guard) AddToTable(record);
+} catch (...) {
+}
+
+void TraceRecorder::AddToTable(const LaunchRecord& record) {
+  switch (trace_->table.Add(record)) {
+    case LaunchTable::AddResult::kOk:
+      return;
+    case LaunchTable::AddResult::kCoarsened:
+      definitions_->AddDiagnostic(Severity::kWarning, "too-many-keys",
+                                  "more than " + std::to_string(LaunchTable::kMaxKeys) +
+                                      " launch keys; new ones are kept without their shapes and grids",
+                                  "measure fewer steps (--steps) where shapes change in every step", UnixNs());
+      return;
+    case LaunchTable::AddResult::kOutOfMemory:
+      return AddDrop(kDropNoMemory, 1);
+    case LaunchTable::AddResult::kTooMany:
+      return AddDrop(kDropTooMany, 1);
+  }
+}
+
+void TraceRecorder::AddDrop(std::string_view what, uint64_t count) {
+  auto it = trace_->drops.find(what);
+  if (it == trace_->drops.end()) it = trace_->drops.emplace(what, 0).first;
+  it->second += count;
+}
+
+void TraceRecorder::CountDrop(std::string_view what, uint64_t count) noexcept try {
+  if (count == 0) return;
+  Guard guard(this);
+  if (guard) AddDrop(Cut(what), count);
+} catch (...) {
+}
+
+// --- Steps
+// -----------------------------------------------------------------------------------------------------------
+
+void TraceRecorder::StartClock() noexcept {
+  int64_t unset = 0;
+  if (step_start_ns_.load(std::memory_order_relaxed) == 0) {
+    step_start_ns_.compare_exchange_strong(unset, MonotonicNs(), std::memory_order_relaxed);
+  }
+}
+
+void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
+  const uint64_t window_end = window_end_.load(std::memory_order_relaxed);
+  if (window_end == 0) return;
+  StartClock();
+  const int64_t now = MonotonicNs();
+  const int64_t start = step_start_ns_.exchange(now, std::memory_order_relaxed);
+  StepRecord step;
+  step.index = step_.fetch_add(1, std::memory_order_acq_rel);
+  step.duration_ns = start < now ? static_cast<uint64_t>(now - start) : 0;
+  step.start_unix_ns = UnixNs() - static_cast<int64_t>(step.duration_ns);
+  step.samples = samples_in_step;
+  step.measured = Measured(step.index);
+  LaunchRing* ring = t_ring.owner == this ? t_ring.ring : AcquireRing();
+  if (ring == nullptr || ring->Push(step) == LaunchRing::PushResult::kDropped) {
+    // A step must not be lost where launches may be: reports divide by their number.
+    Guard guard(this);
+    if (guard) trace_->steps.push_back(step);
+  }
+  if (step.index + 1 == window_end && active()) {
+    flush_now_.store(true, std::memory_order_relaxed);
+    WakeWriter();
+  }
+} catch (...) {
+}
+
+// --- Diagnostics
+// -----------------------------------------------------------------------------------------------------
+
+void TraceRecorder::Print(const Diagnostic& diagnostic) noexcept try {
+  if (settings_.verbosity < 0) return;
+  std::string line;
+  if (diagnostic.severity == Severity::kWarning) line = "warning: ";
+  if (diagnostic.severity == Severity::kError) line = "error: ";
+  line += diagnostic.text;
+  if (!diagnostic.remedy.empty()) line += " (" + diagnostic.remedy + ")";
+  WriteLogLine(line);
+} catch (...) {
+}
+
+// What was reported while nobody was to hear it, or where printing would have been under a lock.
+void TraceRecorder::PrintHeld() noexcept try {
+  std::deque<Diagnostic> held;
+  {
+    Guard guard(this);
+    if (!guard) return;
+    for (; diagnostics_printed_ < definitions_->diagnostics.size(); ++diagnostics_printed_) {
+      Diagnostic& diagnostic = definitions_->diagnostics[diagnostics_printed_];
+      if (!diagnostic.printed) held.push_back(diagnostic);
+      diagnostic.printed = true;
+    }
+  }
+  for (const Diagnostic& diagnostic : held) Print(diagnostic);
+} catch (...) {
+}
+
+void TraceRecorder::ReportDiagnostic(Severity severity, std::string_view id, std::string_view text,
+                                     std::string_view remedy) noexcept try {
+  Diagnostic to_print;
+  {
+    Guard guard(this);
+    if (!guard) return;
+    Diagnostic* added = definitions_->AddDiagnostic(severity, Cut(id), Cut(text), Cut(remedy), UnixNs());
+    // An idle process may turn out to be no training process at all, and those hear nothing from us.
+    if (added == nullptr || mode_.load(std::memory_order_relaxed) == Mode::kIdle) return;
+    added->printed = true;
+    to_print = *added;
+  }
+  Print(to_print);
+} catch (...) {
+}
+
+// --- Writing
+// ---------------------------------------------------------------------------------------------------------
+
+bool TraceRecorder::DrainRings() noexcept {
+  for (LaunchRing* ring = rings_.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
+    // A producer that is faster than we are must not keep us here.
+    for (uint64_t units = 0; units < 2 * LaunchRing::kUnits; units += kDrainUnits) {
+      Guard guard(this, kFinishWait);
+      if (!guard) return false;
+      const auto on_launch = [this](const LaunchRecord& record) {
+        try {
+          AddToTable(record);
+        } catch (...) {
+        }
+      };
+      const auto on_step = [this](const StepRecord& step) {
+        try {
+          trace_->steps.push_back(step);
+        } catch (...) {
+        }
+      };
+      const bool more = ring->Drain(kDrainUnits, on_launch, on_step);
+      const uint64_t drops = ring->drops();
+      if (drops != ring->drops_reported) {
+        try {
+          AddDrop(kDropRingFull, drops - ring->drops_reported);
+          ring->drops_reported = drops;
+        } catch (...) {
+        }
+      }
+      if (!more) break;
+    }
+  }
+  return true;
+}
+
+bool TraceRecorder::EncodePending() noexcept {
+  Trace& trace = *trace_;
+  Definitions& definitions = *definitions_;
+  wire::Encoder* out = &frame_;
+  const auto full = [out] { return out->size() >= kFrameSoftLimit || !out->ok(); };
+  try {
+    // Definitions come before everything that may refer to them, in this frame or an earlier one.
+    if (!trace.process_written) {
+      EncodeProcess(ReadProcessFacts(), created_unix_ns_, out);
+      trace.process_written = true;
+    }
+    if (EncodeFactChanges(trace.facts_written, definitions.facts, out)) trace.facts_written = definitions.facts;
+    for (; trace.names_written < definitions.names.size() && !full(); ++trace.names_written) {
+      EncodeName(trace.names_written + 1, definitions.names.text(trace.names_written + 1), out);
+    }
+    for (; trace.models_written < definitions.models.size() && !full(); ++trace.models_written) {
+      EncodeModel(static_cast<uint32_t>(trace.models_written + 1), definitions.models[trace.models_written], out);
+    }
+    trace.layer_versions_written.resize(definitions.layers.size());
+    for (size_t i = 0; i < definitions.layers.size() && !full(); ++i) {
+      const Layer& layer = definitions.layers[i];
+      if (trace.layer_versions_written[i] == layer.version) continue;
+      EncodeLayer(static_cast<uint32_t>(i + 1), layer, out);
+      trace.layer_versions_written[i] = layer.version;
+    }
+    for (; trace.metrics_written < definitions.metrics.size() && !full(); ++trace.metrics_written) {
+      EncodeMetric(static_cast<uint32_t>(trace.metrics_written + 1), definitions.metrics[trace.metrics_written], out);
+    }
+    if (full()) return true;
+
+    while (!full() && trace.table.TakeOne([out](uint32_t id, LaunchTable::Key& key, auto metrics) {
+      if (!key.defined) EncodeLaunchKey(id, key.identity, out);
+      key.defined = true;
+      EncodeKeyStats(id, key.launches, metrics, out);
+    })) {
+    }
+    for (; !trace.steps.empty() && !full(); trace.steps.pop_front()) EncodeStep(trace.steps.front(), out);
+    for (; trace.diagnostics_written < definitions.diagnostics.size() && !full(); ++trace.diagnostics_written) {
+      EncodeDiagnostic(definitions.diagnostics[trace.diagnostics_written], out);
+    }
+    for (auto it = trace.drops.begin(); it != trace.drops.end() && !full(); it = trace.drops.erase(it)) {
+      EncodeDrop(it->first, it->second, out);
+    }
+  } catch (...) {
+    frame_.Fail();
+    return false;
+  }
+  return full();
+}
+
+bool TraceRecorder::WriteFrame() noexcept try {
+  std::string error = "out of memory";
+  if (frame_.ok()) {
+    if (frame_.size() == wire::kFrameHeaderSize) return true;
+    if (file_.WriteFrame(frame_.data(), frame_.size(), &error)) return true;
+  }
+  Mute(Mode::kDisabled);
+  file_.Close();
+  if (settings_.verbosity >= 0) {
+    WriteLogLine("error: nothing is recorded any more: " + error + "; the program goes on");
+  }
+  return false;
+} catch (...) {
+  Mute(Mode::kDisabled);
+  file_.Close();
+  return false;
+}
+
+bool TraceRecorder::Flush() noexcept {
+  if (!file_.is_open()) return false;
+  if (!DrainRings()) return false;
+  bool more = true;
+  while (more) {
+    frame_.Clear(wire::kFrameHeaderSize);
+    {
+      Guard guard(this, kFinishWait);
+      if (!guard) return false;
+      if (const uint64_t drops = ringless_drops_.exchange(0, std::memory_order_relaxed)) {
+        try {
+          AddDrop(kDropNoRing, drops);
+        } catch (...) {
+        }
+      }
+      more = EncodePending();
+    }
+    if (!WriteFrame()) return false;
+  }
+  return true;
+}
+
+void* TraceRecorder::WriterMain(void* self) noexcept {
+  prctl(PR_SET_NAME, "rfinject");
+  static_cast<TraceRecorder*>(self)->WriterLoop();
+  return nullptr;
+}
+
+void TraceRecorder::WriterLoop() noexcept {
+  int64_t next_chunk = MonotonicNs();
+  for (;;) {
+    const uint32_t seen = wake_.count();
+    if (!active()) return;
+    if (file_lock_.LockFor(kChunkInterval)) {
+      if (flush_now_.exchange(false, std::memory_order_relaxed) || MonotonicNs() >= next_chunk) {
+        if (active()) Flush();
+        next_chunk = MonotonicNs() + kChunkInterval;
+      } else if (active()) {
+        DrainRings();
+      }
+      file_lock_.Unlock();
+      PrintHeld();
+    }
+    wake_.WaitFor(seen, next_chunk - MonotonicNs());
+  }
+}
+
+// --- Life
+// ------------------------------------------------------------------------------------------------------------
+
+bool TraceRecorder::StartWriter() noexcept {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  // Never joined: Finish does the last writing itself, so it needs not wait for a thread that may be slow.
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_t thread;
+  // The new thread inherits a mask with all signals blocked: the program's handlers run on the program's threads.
+  SignalShield shield;
+  const bool started = pthread_create(&thread, &attributes, &WriterMain, this) == 0;
+  pthread_attr_destroy(&attributes);
+  return started;
+}
+
+void TraceRecorder::ActivateLocked(int fd) noexcept try {
+  if (mode_.load(std::memory_order_relaxed) != Mode::kIdle) return;
+  StartClock();
+  std::string error;
+  const bool opened = fd >= 0 ? file_.Adopt(fd, &error) : file_.Open(settings_.output, &error);
+  if (opened) mode_.store(Mode::kActive, std::memory_order_relaxed);
+  if (opened && StartWriter()) return;
+  if (opened) error = "no thread could be started";
+  Mute(Mode::kDisabled);
+  file_.Close();
+  if (settings_.verbosity >= 0) WriteLogLine("error: nothing is recorded: " + error);
+} catch (...) {
+  Mute(Mode::kDisabled);
+}
+
+void TraceRecorder::Activate() noexcept { ActivateInto(-1); }
+
+void TraceRecorder::ActivateInto(int fd) noexcept try {
+  if (mode_.load(std::memory_order_relaxed) != Mode::kIdle || !IsOurProcess()) return;
+  if (!file_lock_.LockFor(kLockSlices * kLockSlice)) return;
+  ActivateLocked(fd);
+  file_lock_.Unlock();
+  if (!active()) return;
+  if (!SettingsErrors().empty()) {
+    ReportDiagnostic(Severity::kWarning, "settings", SettingsErrors(), "`rfinject env` prints what is understood");
+  }
+  PrintHeld();
+} catch (...) {
+}
+
+void TraceRecorder::Finish(std::string_view reason) noexcept {
+  if (!IsOurProcess()) return;
+  // No handler of the program may run between here and the end: it could exit, and come here again.
+  SignalShield shield;
+  const Mode before = mode_.load(std::memory_order_relaxed);
+  if (before != Mode::kDisabled) Mute(Mode::kFinished);
+  if (before == Mode::kIdle) return;
+  WakeWriter();  // it sees the mode, and ends
+  // A second caller waits here for the first, so that neither exits before the file is whole.
+  if (!file_lock_.LockFor(kFinishWait)) return;
+  if (file_.is_open() && Flush()) {
+    frame_.Clear(wire::kFrameHeaderSize);
+    EncodeEnd(Cut(reason), UnixNs(), &frame_);
+    if (WriteFrame()) file_.Close();
+  }
+  file_lock_.Unlock();
+}
+
+void TraceRecorder::Disable(std::string_view reason) noexcept try {
+  if (!IsOurProcess() || mode_.load(std::memory_order_relaxed) == Mode::kDisabled) return;
+  ReportDiagnostic(Severity::kError, "disabled", reason, {});
+  const bool was_idle = mode_.load(std::memory_order_relaxed) == Mode::kIdle;
+  Mute(Mode::kDisabled);
+  if (!was_idle) Finish("disabled: " + std::string(reason));
+} catch (...) {
+  Mute(Mode::kDisabled);
+}
+
+}  // namespace rfinject

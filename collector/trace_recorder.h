@@ -1,0 +1,153 @@
+// File: trace_recorder.h
+//
+// The Recorder: rings from the recording threads, a table of statistics, and a thread that writes what is new about
+// once a second.
+//
+// Locks, in the order in which they are taken:
+//   file_lock_   the file, the frame buffer, and the consumer's side of all rings. Held while writing, so a slow disk
+//                holds up the writer thread and Finish, nobody else.
+//   lock_        definitions and statistics. Held for microseconds, so that every cold call may wait for it.
+// No wait is without bound: a thread that held a lock may not exist any more (a raw clone), or be the one that waits
+// (a signal handler).
+//
+// Fork. The handlers below hold lock_ across fork(), so that the child's copy is whole; in the child everything that
+// belongs to the parent's trace is let go of, and leaked, since threads that do not exist there may have been in it.
+// The object stays the same, so references to it remain good. A vfork child shares our memory, and a raw clone runs
+// no handlers: for both, what would touch the file first asks whether this is still the process that it was.
+#ifndef RFINJECT_COLLECTOR_TRACE_RECORDER_H_
+#define RFINJECT_COLLECTOR_TRACE_RECORDER_H_
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collector/definitions.h"
+#include "collector/launch_ring.h"
+#include "collector/launch_table.h"
+#include "collector/recorder.h"
+#include "collector/settings.h"
+#include "collector/sync.h"
+#include "collector/trace_file.h"
+#include "proto/wire/encoder.h"
+
+namespace rfinject {
+
+class TraceRecorder final : public Recorder {
+ public:
+  // `settings` must live as long as the recorder, which is never destroyed: allocate it with new, or in static
+  // storage.
+  explicit TraceRecorder(const Settings& settings) noexcept;
+
+  uint32_t Intern(std::string_view text) noexcept override;
+  uint32_t DefineMetric(std::string_view name, std::string_view unit, double scale) noexcept override;
+  uint32_t DefineModel(const ModelDefinition& model) noexcept override;
+  uint32_t DefineLayer(const LayerDefinition& layer) noexcept override;
+  void SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output) noexcept override;
+  void UpdateFacts(const RunFacts& facts) noexcept override;
+  void Record(const LaunchRecord& record) noexcept override;
+  void Add(const LaunchRecord& record) noexcept override;
+  void EndStep(uint64_t samples_in_step) noexcept override;
+  uint64_t CurrentStep() const noexcept override { return step_.load(std::memory_order_relaxed); }
+  bool InWindow() const noexcept override { return Measured(CurrentStep()); }
+  void ReportDiagnostic(Severity severity, std::string_view id, std::string_view text,
+                        std::string_view remedy) noexcept override;
+  void CountDrop(std::string_view what, uint64_t count) noexcept override;
+  void Activate() noexcept override;
+  bool active() const noexcept override { return mode_.load(std::memory_order_relaxed) == Mode::kActive; }
+  void Finish(std::string_view reason) noexcept override;
+  void Disable(std::string_view reason) noexcept override;
+
+  // As Activate, into a descriptor instead of the settings' output; for tests.
+  void ActivateInto(int fd) noexcept;
+
+ private:
+  // Tells a thread that ends, and forking, about all recorders (one per process, but for tests).
+  friend struct RecorderProcessHooks;
+
+  enum class Mode : uint8_t { kIdle, kActive, kFinished, kDisabled };
+
+  // What belongs to one trace, and is let go of by a forked child.
+  struct Trace {
+    LaunchTable table;
+    std::map<std::string, uint64_t, std::less<>> drops;
+    std::deque<StepRecord> steps;
+    // How much of the definitions is in the file already.
+    bool process_written = false;
+    RunFacts facts_written;
+    uint32_t names_written = 0;
+    size_t models_written = 0;
+    size_t metrics_written = 0;
+    size_t diagnostics_written = 0;
+    std::vector<uint32_t> layer_versions_written;
+  };
+
+  // Holds lock_; false if it could not be had, or if there is nothing that it could guard.
+  class Guard;
+
+  bool Measured(uint64_t step) const noexcept {
+    return step >= window_begin_ && step < window_end_.load(std::memory_order_relaxed);
+  }
+  bool IsOurProcess() const noexcept;
+  void Mute(Mode mode) noexcept;
+  LaunchRing* AcquireRing() noexcept;
+  void StartClock() noexcept;
+  void Print(const Diagnostic& diagnostic) noexcept;
+  void PrintHeld() noexcept;
+  void WakeWriter() noexcept { wake_.Signal(); }
+
+  // lock_ held.
+  void AddToTable(const LaunchRecord& record);
+  void AddDrop(std::string_view what, uint64_t count);
+  // Fills the frame buffer up to its soft limit; true if more is waiting.
+  bool EncodePending() noexcept;
+
+  // file_lock_ held.
+  void ActivateLocked(int fd) noexcept;
+  bool StartWriter() noexcept;
+  bool DrainRings() noexcept;
+  bool WriteFrame() noexcept;
+  bool Flush() noexcept;
+
+  static void* WriterMain(void* self) noexcept;
+  void WriterLoop() noexcept;
+
+  void BeforeFork() noexcept;
+  void AfterForkInParent() noexcept;
+  void AfterForkInChild() noexcept;
+
+  const Settings& settings_;
+  const uint64_t window_begin_;
+  // Read by every Record. 0 once nothing is to be recorded any more.
+  std::atomic<uint64_t> window_end_;
+  std::atomic<uint64_t> step_{0};
+  std::atomic<Mode> mode_{Mode::kIdle};
+  std::atomic<pid_t> pid_;
+  std::atomic<LaunchRing*> rings_{nullptr};
+  std::atomic<int64_t> step_start_ns_{0};  // monotonic; 0: nothing has happened yet
+  std::atomic<uint64_t> ringless_drops_{0};
+  int64_t created_unix_ns_;
+
+  Mutex lock_;
+  Definitions* definitions_ = nullptr;
+  Trace* trace_ = nullptr;
+  size_t diagnostics_printed_ = 0;  // all before this one were printed
+  std::atomic<const void*> fork_holder_{nullptr};
+
+  Mutex file_lock_;
+  TraceFile file_;
+  wire::Encoder frame_;
+  Event wake_;
+  std::atomic<bool> flush_now_{false};
+
+  TraceRecorder* next_ = nullptr;
+};
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_TRACE_RECORDER_H_

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Who may include whom: the table of docs/ARCHITECTURE.md, checked.
+
+    check_includes.py [ROOT]      one line per violation, "file:line: text"; exit code 1 when there is one
+
+Every quoted include is a path from the root. A folder may include its own headers, and those of the folders that
+RULES names; the rule of the longest folder that holds a file counts. Tests, benchmarks and fuzzers beside the code
+may use the schema's generated C++ and their frameworks too.
+"""
+import pathlib
+import re
+import sys
+
+GENERATED = "proto/rfinject/v1/trace.pb.h"
+
+# folder: folders whose headers may be included besides its own. None: all.
+RULES = {
+    "proto": [],
+    "gpus": ["proto/wire"],
+    "collector": ["proto/wire", "gpus"],
+    "injector": ["collector", "proto/wire", "gpus"],
+    "cli": ["proto", "gpus"],
+    "cli/model": ["proto/wire"],
+    "integration_tests": None,
+    "bench": None,
+}
+
+# Of the collector, everything but the hardware source is free of CUDA: the estimator and the simulated GPU are built
+# and tested where there is no header of NVIDIA's.
+CUDA_FOLDERS = ["collector/cupti", "integration_tests"]
+CUDA = re.compile(r"(cuda|cupti|nvperf|nvml|generated_cuda|generated_nv|nvtx|driver_types|vector_types)")
+
+# Where the schema's generated C++ may appear outside tests.
+SCHEMA_FOLDERS = ["cli/reader", "cli/profile", "integration_tests"]
+
+# The library runs inside programs that we know nothing about. These headers bring locales and start-up code, need
+# newer glibc symbols (random_device: getentropy, thread: pthread_create@2.34), or both.
+INJECTED = ["collector", "injector"]
+INJECTED_FORBIDDEN = {"iostream", "fstream", "sstream", "ostream", "istream", "iomanip", "locale", "filesystem",
+                      "random", "regex", "thread", "future", "syncstream", "stop_token", "semaphore", "barrier"}
+INJECTED_WORDS = re.compile(r"std::(call_once|once_flag|thread|jthread|async)\b")
+
+# Pure maths: reads nothing, writes nothing.
+PURE = ["cli/model"]
+PURE_FORBIDDEN = {"iostream", "fstream", "cstdio", "stdio.h", "filesystem", "unistd.h", "fcntl.h", "sys/stat.h"}
+
+# Third-party headers by how they begin, and the folders that may use them.
+THIRD_PARTY = {
+    "absl/": ["cli", "integration_tests"],
+    "google/protobuf/": SCHEMA_FOLDERS,
+    "CLI/": ["cli"],
+    "rapidjson/": ["cli", "integration_tests"],
+    "sqlite3.h": ["cli", "integration_tests"],
+    "gtest/": [],  # tests only
+    "gmock/": [],
+    "benchmark/": ["bench"],
+    # Bound at run time; compiling them in would pin one version of torch or Python.
+    "torch/": ["integration_tests"],
+    "ATen/": ["integration_tests"],
+    "c10/": ["integration_tests"],
+    "Python.h": ["integration_tests"],
+}
+TEST_ONLY = ("absl/", "google/protobuf/", "rapidjson/", "sqlite3.h", "gtest/", "gmock/", "benchmark/")
+
+INCLUDE = re.compile(r'^\s*#\s*include(_next)?\s*(?:"([^"]+)"|<([^>]+)>)')
+TEST_FILE = re.compile(r"(_test|_fuzz|_benchmark)\.(cc|c|h)$|/testing/")
+SOURCES = {".cc", ".h", ".c", ".cpp", ".inc"}
+
+
+def is_below(path, folders):
+    return any(path == folder or path.startswith(folder + "/") for folder in folders)
+
+
+def rule_of(path):
+    """The longest folder of RULES that holds `path`, or None."""
+    best = None
+    for folder in RULES:
+        if is_below(path, [folder]) and (best is None or len(folder) > len(best)):
+            best = folder
+    return best
+
+
+def uncommented(text):
+    """`text` without comments; line numbers stay as they are."""
+    text = re.sub(r"/\*.*?\*/", lambda match: "\n" * match.group(0).count("\n"), text, flags=re.S)
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def check_file(root, path):
+    """Yields (line, text) for each violation in `path`, which is relative to `root`."""
+    rule = rule_of(path)
+    is_test = TEST_FILE.search(path) is not None
+    text = uncommented((root / path).read_text(encoding="utf-8"))
+    for number, line in enumerate(text.split("\n"), 1):
+        if is_below(path, INJECTED) and not is_test:
+            word = INJECTED_WORDS.search(line)
+            if word:
+                yield number, f"{word.group(0)} is not for the injected library: use pthread (docs/ARCHITECTURE.md)"
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        quoted, header = match.group(2) is not None, match.group(2) or match.group(3)
+
+        name = header.rsplit("/", 1)[-1]
+        if header != GENERATED and not (root / header).is_file() and CUDA.match(name):
+            if not is_below(path, CUDA_FOLDERS):
+                yield number, f"{header}: CUDA's headers are for {CUDA_FOLDERS[0]}/ only"
+            continue
+        if is_below(path, INJECTED) and not is_test and header in INJECTED_FORBIDDEN:
+            yield number, f"<{header}> is not for the injected library (docs/ARCHITECTURE.md)"
+        if is_below(path, PURE) and not is_test and header in PURE_FORBIDDEN:
+            yield number, f"<{header}>: {PURE[0]}/ is pure maths, without input or output"
+        for prefix, folders in THIRD_PARTY.items():
+            if header.startswith(prefix) and not is_below(path, folders) and not (is_test and prefix in TEST_ONLY):
+                where = ", ".join(folder + "/" for folder in folders) or "tests"
+                yield number, f"{header}: only for {where}"
+            elif header.startswith(prefix) and is_below(path, PURE) and not is_test:
+                yield number, f"{header}: {PURE[0]}/ is pure maths and needs the standard library only"
+
+        if header == GENERATED:
+            if not is_test and not is_below(path, SCHEMA_FOLDERS):
+                yield number, f"the schema's C++ is for {', '.join(SCHEMA_FOLDERS[:2])} and tests only"
+            continue
+        # A file "name.in" is what configure_file makes "name" of.
+        if (root / header).is_file() or (root / (header + ".in")).is_file():
+            if not quoted:
+                yield number, f"<{header}> is ours: use quotes"
+            if rule is None or RULES[rule] is None:
+                continue
+            allowed = [rule] + RULES[rule]
+            target = rule_of(header)
+            # A part may use its own subfolders; those with a stricter rule of their own are ordinary targets.
+            if not is_below(header, allowed) and not (is_test and target == "proto"):
+                yield number, f"{rule}/ must not include {header}"
+        elif quoted and not any(header.startswith(prefix) for prefix in THIRD_PARTY):
+            yield number, f'"{header}" is no file of this tree; includes are written from the root'
+
+
+def check_tree(root):
+    """All violations below `root` as "file:line: text"."""
+    violations = []
+    for folder in sorted({rule.split("/")[0] for rule in RULES}):
+        for path in sorted((root / folder).rglob("*")):
+            relative = path.relative_to(root).as_posix()
+            if path.suffix in SOURCES and path.is_file() and "/fixtures/" not in relative:
+                violations += [f"{relative}:{line}: {text}" for line, text in check_file(root, relative)]
+    return violations
+
+
+def check_document(root):
+    """The table of docs/ARCHITECTURE.md must name every part that there is a rule for."""
+    text = (root / "docs/ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z_]+)/`", text, flags=re.M)
+    return [f"docs/ARCHITECTURE.md:1: the table of parts lacks {folder}/" for folder in RULES
+            if "/" not in folder and folder != "bench" and folder not in rows]
+
+
+def main(arguments):
+    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).resolve().parent.parent)
+    violations = check_tree(root) + check_document(root)
+    for violation in violations:
+        print(violation)
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# Sourced by every script here: where things are, and how they talk.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# What is costly to make and does not depend on the tree's state lives outside the tree, keyed by a hash of its recipe:
+# a fresh clone finds it, a changed recipe does not.
+cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rfinject
+
+say() { printf '%s\n' "$*" >&2; }
+note() { printf 'note: %s\n' "$*" >&2; }
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# The first 12 hex digits of the SHA-256 of a file.
+hash_of() { sha256sum "$1" | cut -c1-12; }
+
+# as_root COMMAND…: runs it as root; where that is impossible says what an administrator has to type.
+as_root() {
+  if [[ $(id -u) == 0 ]]; then
+    "$@"
+  elif have sudo && { sudo -n true 2>/dev/null || [[ -t 0 ]]; }; then
+    sudo "$@"
+  else
+    die "this needs root, and there is no usable sudo. As root: $*"
+  fi
+}
+
+# The interpreter that is profiled: PYTHON, else Debian's own, never one that a version manager put first in PATH.
+default_python() {
+  if [[ -n ${PYTHON:-} ]]; then
+    printf '%s\n' "$PYTHON"
+  elif [[ -x /usr/bin/python3 ]]; then
+    printf '/usr/bin/python3\n'
+  else
+    command -v python3 || die "no python3 here; run scripts/setup"
+  fi
+}
+
+# Where CUDA's headers are: RFINJECT_CUDA_INCLUDE_DIR, an installed toolkit new enough for the range profiler (12.6), or
+# what scripts/setup fetched. Prints nothing and fails when there are none. cmake/RfinjectCudaHeaders.cmake looks in the
+# same places.
+cuda_headers_recipe=$root/third_party_notes/cuda_headers.txt
+cuda_headers_cache() { printf '%s/cuda-headers-%s\n' "$cache" "$(hash_of "$cuda_headers_recipe")"; }
+find_cuda_headers() {
+  local folder
+  for folder in "${RFINJECT_CUDA_INCLUDE_DIR:-}" "${CUDA_HOME:+$CUDA_HOME/include}" /usr/local/cuda/include \
+    /usr/local/cuda/extras/CUPTI/include "$(cuda_headers_cache)/include"; do
+    if [[ -n $folder && -e $folder/cupti_range_profiler.h && -e $folder/cuda.h ]]; then
+      printf '%s\n' "$folder"
+      return 0
+    fi
+  done
+  return 1
+}
