@@ -62,7 +62,6 @@ std::vector<Column> AllColumns() {
     number(key, title, kind, unit, scale, false, [member](const Row& r, const Report&) { return r.derived.*member; });
   };
 
-  text("model", "Model", [](const Row& r) { return r.model; });
   text("layer", "Layer", [](const Row& r) { return r.layer.empty() && !r.model.empty() ? r.model : r.layer; });
   text("phase", "Phase", [](const Row& r) { return r.phase; });
   number("time_share", "Time share", Kind::kShare, "%", 100, true,
@@ -86,6 +85,7 @@ std::vector<Column> AllColumns() {
   });
   text("op", "Operator", [](const Row& r) { return r.op; });
   text("kernel", "Kernel", [](const Row& r) { return r.kernel; });
+  text("model", "Model", [](const Row& r) { return r.model; });
   number("launches", "Launches", Kind::kCount, "", 1, true,
          [](const Row& r, const Report&) { return static_cast<double>(r.sums.launches); });
   sum("time_ns", "GPU time, all steps", Kind::kSeconds, "s", 1e-9, &Sums::time_ns);
