@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -698,7 +697,8 @@ bool Decoder::ApplyMetric(const WireField& record) {
   }
   if (!Check(cursor)) return false;
   if (id == 0) return NoId(record.offset, "metric");
-  if (!std::isfinite(metric.scale) || metric.scale <= 0) {
+  // Between atto and exa; beyond, sums of what a file can hold would not be finite.
+  if (!(metric.scale >= 1e-18 && metric.scale <= 1e18)) {
     return Fail(record.offset, "metric " + std::to_string(id) + " has an impossible scale");
   }
   const auto [it, inserted] = metrics_.try_emplace(id, metric);
