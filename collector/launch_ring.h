@@ -49,16 +49,23 @@ class LaunchRing {
   enum class PushResult : uint8_t {
     kOk,
     kHalfFull,  // pushed, and this one passed a quarter mark with half or more of the ring taken: wake the consumer
-    kDropped,   // no room, or called from a signal handler that interrupted a push; counted in drops()
+    kDropped,   // no room, or called from a signal handler that interrupted a push
   };
+  // Counts in drops() what it drops.
   PushResult Push(const LaunchRecord& record) noexcept {
     if (record.sample_count > kMaxSamplesPerRecord) [[unlikely]] {
       LaunchRecord clamped = record;
       clamped.sample_count = kMaxSamplesPerRecord;
-      return PushUnits(&clamped, kHeaderUnits + kMaxSamplesPerRecord);
+      return Push(clamped);
     }
-    return PushUnits(&record, kHeaderUnits + record.sample_count);
+    const PushResult result = PushUnits(&record, kHeaderUnits + record.sample_count);
+    if (result == PushResult::kDropped) {
+      // One writer, so no read-modify-write instruction is needed.
+      drops_.store(drops_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+    return result;
   }
+  // A step that finds no room is for the caller to keep elsewhere.
   PushResult Push(const StepRecord& step) noexcept;
 
   // --- The consumer. Calls on_launch(const LaunchRecord&) and on_step(const StepRecord&) for what is there, up to
@@ -85,7 +92,7 @@ class LaunchRing {
     tail_.store(tail, std::memory_order_release);
     return tail != head;
   }
-  // Records that were dropped since the ring was made.
+  // Launches that were dropped since the ring was made.
   uint64_t drops() const noexcept { return drops_.load(std::memory_order_relaxed); }
 
   LaunchRing* next = nullptr;   // in the recorder's list; written before the ring is published
@@ -100,14 +107,14 @@ class LaunchRing {
   static_assert(sizeof(StepRecord) == kStepUnits * sizeof(Unit));
 
   PushResult PushUnits(const void* data, size_t count) noexcept {
-    if (pushing_) return Drop();
+    if (pushing_) return PushResult::kDropped;
     pushing_ = true;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const uint64_t head = head_.load(std::memory_order_relaxed);
     PushResult result = PushResult::kOk;
     if (head + count - cached_tail_ > kUnits) {
       cached_tail_ = tail_.load(std::memory_order_acquire);
-      if (head + count - cached_tail_ > kUnits) result = Drop();
+      if (head + count - cached_tail_ > kUnits) result = PushResult::kDropped;
     }
     if (result == PushResult::kOk) {
       CopyIn(head, data, count);
@@ -120,11 +127,6 @@ class LaunchRing {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     pushing_ = false;
     return result;
-  }
-  PushResult Drop() noexcept {
-    // One writer, so no read-modify-write instruction is needed.
-    drops_.store(drops_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    return PushResult::kDropped;
   }
   void CopyIn(uint64_t at, const void* data, size_t count) noexcept {
     const uint64_t first = at & (kUnits - 1);

@@ -10,6 +10,7 @@
 // no thread runs, no file exists. Activate() makes it a trace; the injector calls it when the process turns out to be
 // a training process. After fork() the child gets a fresh idle one (definitions kept, statistics and file dropped:
 // they are the parent's); the parent's objects are leaked there on purpose, since other threads may have held them.
+// References stay good: it is the same object, made anew.
 #ifndef RFINJECT_COLLECTOR_RECORDER_H_
 #define RFINJECT_COLLECTOR_RECORDER_H_
 
@@ -102,7 +103,8 @@ class Recorder {
 
   // --- Launches, hot. Ignored outside the window of --skip and --steps.
   virtual void Record(const LaunchRecord& record) noexcept = 0;
-  // The same, cold, from any thread: for counters that are decoded after the fact.
+  // The same, cold, from any thread: for counters that are decoded after the fact. Not bound to the window, which may
+  // have closed by then: whether the launch was in it (InWindow) the caller has noted when it was launched.
   virtual void Add(const LaunchRecord& record) noexcept = 0;
 
   // --- Steps. EndStep closes the current step: all that was recorded by any thread before the call belongs to it.
@@ -111,7 +113,8 @@ class Recorder {
   // False before --skip steps have passed and after --steps more have.
   virtual bool InWindow() const noexcept = 0;
 
-  // --- What went wrong. One Diagnostic per id; the first also goes to stderr, in one line, unless quiet.
+  // --- What went wrong. One Diagnostic per id; the first also goes to stderr, in one line, unless quiet. An idle
+  // recorder holds that line back until Activate: a process that is no training process hears nothing from us.
   virtual void ReportDiagnostic(Severity severity, std::string_view id, std::string_view text,
                                 std::string_view remedy = {}) noexcept = 0;
   virtual void CountDrop(std::string_view what, uint64_t count = 1) noexcept = 0;

@@ -333,8 +333,7 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
   step.measured = Measured(step.index);
   LaunchRing* ring = t_ring.owner == this ? t_ring.ring : AcquireRing();
   if (ring == nullptr || ring->Push(step) == LaunchRing::PushResult::kDropped) {
-    // A step must not be lost where launches may be: reports divide by their number. (Push has counted a drop;
-    // it is one launch too many.)
+    // A step must not be lost where launches may be: reports divide by their number.
     Guard guard(this);
     if (guard) trace_->steps.push_back(step);
   }

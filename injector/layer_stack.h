@@ -21,6 +21,9 @@ namespace rfinject {
 struct SequenceFunctions {
   uint64_t (*peek)() = nullptr;
   uint64_t (*thread_id)() = nullptr;
+  // A number that identifies the autograd node that runs on the calling thread, 0 when none does. May be null. Each
+  // frame keeps what it returned at its Enter: a module was entered inside a node when the two agree.
+  uint64_t (*running_node)() = nullptr;
 };
 void SetSequenceFunctions(const SequenceFunctions& functions) noexcept;
 
@@ -33,18 +36,27 @@ struct LayerTop {
   uint32_t layer = 0;  // 0: the stack is empty
   uint32_t depth = 0;
   uint64_t entered = 0;  // how many Enters this thread had seen when the innermost layer was entered
+  uint64_t node = 0;     // SequenceFunctions::running_node at that moment
 };
 LayerTop CurrentLayer() noexcept;
 // How many Enters the calling thread has seen.
 uint64_t EnterCount() noexcept;
+
+// Entries that a thread's ring holds: 400 forward passes of ResNet-18.
+inline constexpr size_t kRingEntries = size_t{1} << 16;
 
 // The layer that was innermost on torch thread `thread_id` when its autograd sequence number was `sequence`; 0 when
 // it was in none, or when it is so long ago that the ring has forgotten (`*forgotten` is then set).
 uint32_t OwnerOf(uint64_t thread_id, uint64_t sequence, bool* forgotten) noexcept;
 
 // Like EnterLayer and LeaveLayer, for nodes born while a backward node of `layer` runs (double backward): appends to
-// the ring without touching the stack.
-void MarkNodeInterval(uint32_t layer) noexcept;
+// the ring without touching the stack. The interval begins with the node numbered `from`, but not before the last
+// entry; kFromNow: with the next node.
+inline constexpr uint64_t kFromNow = UINT64_MAX;
+void MarkNodeInterval(uint32_t layer, uint64_t from = kFromNow) noexcept;
+
+// The layer that a node born now on the calling thread would belong to.
+uint32_t LayerOfNextNode() noexcept;
 
 // In a forked child: forgets the rings of threads that do not exist here.
 void ResetLayerStackAfterFork() noexcept;

@@ -14,7 +14,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr Size kAlone = {820, 640};
+constexpr Size kAlone = {780, 700};
 constexpr Size kOneOfMany = {660, 580};
 // Above this many rows the page opens with the longest of them; the slider brings the rest.
 constexpr size_t kShowAllUpTo = 600;
@@ -32,6 +32,13 @@ struct Column {
   std::function<std::string(const Row&)> text;
   std::function<double(const Row&, const Report&)> value;
 };
+
+// As in the pictures.
+std::string Time(double ns) {
+  std::string text = Duration(ns);
+  if (text.ends_with(" us")) text.replace(text.size() - 2, 1, "µ");
+  return text;
+}
 
 double PerStep(double value, const Report& report) {
   return report.steps > 0 ? value / static_cast<double>(report.steps) : value;
@@ -58,9 +65,7 @@ std::vector<Column> AllColumns() {
   text("model", "Model", [](const Row& r) { return r.model; });
   text("layer", "Layer", [](const Row& r) { return r.layer.empty() && !r.model.empty() ? r.model : r.layer; });
   text("phase", "Phase", [](const Row& r) { return r.phase; });
-  text("op", "Operator", [](const Row& r) { return r.op; });
-  text("kernel", "Kernel", [](const Row& r) { return r.kernel; });
-  number("time_share", "Share of GPU time", Kind::kShare, "%", 100, true,
+  number("time_share", "Time share", Kind::kShare, "%", 100, true,
          [](const Row& r, const Report&) { return r.time_share; });
   number("time_per_step_ns", "GPU time a step", Kind::kSeconds, "s", 1e-9, true,
          [](const Row& r, const Report& report) { return PerStep(r.sums.time_ns, report); });
@@ -79,6 +84,8 @@ std::vector<Column> AllColumns() {
     const int precision = DominantPrecision(r.sums.flop);
     return precision < 0 ? "" : std::string(kPrecisionTitles[static_cast<size_t>(precision)]);
   });
+  text("op", "Operator", [](const Row& r) { return r.op; });
+  text("kernel", "Kernel", [](const Row& r) { return r.kernel; });
   number("launches", "Launches", Kind::kCount, "", 1, true,
          [](const Row& r, const Report&) { return static_cast<double>(r.sums.launches); });
   sum("time_ns", "GPU time, all steps", Kind::kSeconds, "s", 1e-9, &Sums::time_ns);
@@ -168,7 +175,11 @@ std::string DataJson(std::span<const Report> reports, const std::vector<std::vec
            ",\"source\":" + JsonText(SourceTitle(reports[r])) + ",\"steps\":" + std::to_string(reports[r].steps) +
            "}";
   }
-  out += "],\"report_of\":";
+  out += "],\"icons\":{\"\":" + JsonText(MarkPath(-1, {0, 0}, 5));
+  for (size_t phase = 0; phase < kPhaseNames.size(); ++phase) {
+    out += "," + JsonText(kPhaseNames[phase]) + ":" + JsonText(MarkPath(static_cast<int>(phase), {0, 0}, 5));
+  }
+  out += "},\"report_of\":";
   AppendList(owner_index, &out);
   out += ",\n\"columns\":[";
   bool first = true;
@@ -280,14 +291,14 @@ std::string PhaseSection(const Report& report) {
   total.phase = "all";
   phases.push_back(total);
   for (const Row& row : phases) {
-    out += "<tr>" + Cell(row.phase) + Cell(Duration(PerStep(row.sums.time_ns, report)), true) +
+    out += "<tr>" + Cell(row.phase) + Cell(Time(PerStep(row.sums.time_ns, report)), true) +
            Cell(Percent(row.time_share), true) +
            Cell(WithPrefix(PerStep(row.sums.total_flop(), report), "FLOP"), true) +
            Cell(WithPrefix(PerStep(row.sums.dram_bytes, report), "B"), true) +
            Cell(Plain(row.derived.oi_flop_per_byte), true) +
            Cell(WithPrefix(row.derived.performance_flop_per_s, "FLOP/s"), true) +
            Cell(row.sums.least_ns > 0 ? Percent(row.derived.attainable_share) : "", true) +
-           Cell(row.sums.least_ns > 0 ? Duration(PerStep(row.derived.slack_ns, report)) : "", true) + "</tr>";
+           Cell(row.sums.least_ns > 0 ? Time(PerStep(row.derived.slack_ns, report)) : "", true) + "</tr>";
   }
   return out + "</tbody></table></div></section>";
 }
@@ -330,8 +341,8 @@ std::string FactSection(const Report& report) {
   fact("Steps", report.steps > 0 ? Grouped(report.steps) : "");
   fact("Samples", report.samples > 0 ? Grouped(report.samples) : "");
   fact("Batch", report.run.batch_size > 0 ? Grouped(report.run.batch_size) : "");
-  fact("Wall time a step", report.step_wall_ns > 0 ? Duration(report.step_wall_ns) : "");
-  fact("GPU time a step", report.step_gpu_ns > 0 ? Duration(report.step_gpu_ns) : "");
+  fact("Wall time a step", report.step_wall_ns > 0 ? Time(report.step_wall_ns) : "");
+  fact("GPU time a step", report.step_gpu_ns > 0 ? Time(report.step_gpu_ns) : "");
   fact("GPU memory, peak",
        report.memory_peak_bytes > 0 ? WithPrefix(static_cast<double>(report.memory_peak_bytes), "B") : "");
   fact("Attributed", Percent(report.attributed_share) + " of forward and backward GPU time, " +
@@ -386,11 +397,15 @@ std::string DiagnosticSection(const Report& report) {
   return out + "</ul></details>";
 }
 
+std::string Badge(const Report& report) {
+  return std::string("<span class=\"badge") + (report.run.source == SourceKind::kMeasured ? " measured" : "") +
+         "\">" + MarkupText(SourceTitle(report)) + "</span>";
+}
+
 std::string Headline(const Report& report, bool with_title) {
   std::string out = "<div class=head>";
-  if (with_title) out += "<h2>" + MarkupText(ReportTitle(report)) + "</h2>";
-  const std::string source = SourceTitle(report);
-  out += "<span class=badge>" + MarkupText(source) + "</span><ul class=headline>";
+  if (with_title) out += "<h2>" + MarkupText(ReportTitle(report)) + " " + Badge(report) + "</h2>";
+  out += "<ul class=headline>";
   for (const std::string& line : report.headline) out += "<li>" + MarkupText(line) + "</li>";
   return out + "</ul></div>";
 }
@@ -421,10 +436,11 @@ void EmitHtml(std::span<const Report> reports, std::ostream& out) {
       MarkupText(reports.empty() ? "No runs"
                  : many          ? std::to_string(reports.size()) + " runs"
                                  : ReportTitle(reports[0])) +
-      "</h1><button id=theme type=button aria-label=\"Light or dark\">Dark</button></header>\n";
-  if (!many) {
-    for (const Report& report : reports) page += Headline(report, false);
-  }
+      "</h1>" + (reports.size() == 1 ? Badge(reports[0]) : "") +
+      "<button id=theme type=button aria-label=\"Light or dark\">Dark</button></header>\n";
+  page += "<div class=heads>";
+  for (const Report& report : reports) page += Headline(report, many);
+  page += "</div>\n";
   for (const Report& report : reports) page += AlarmSection(report);
   page +=
       "<noscript><p class=card>Without JavaScript the pictures and the summaries are here; the table, the filters "
@@ -435,9 +451,9 @@ void EmitHtml(std::span<const Report> reports, std::ostream& out) {
       "Roofline</button><button type=button data-view=time aria-pressed=false>Time view</button></span>"
       "<label class=slider>Rows that make up the top <input id=share type=range min=50 max=100 step=0.5 value=" +
       std::string(row_count > kShowAllUpTo ? "99" : "100") +
-      "> <output id=share-text for=share></output> of the time</label>"
+      "> <output id=share-text for=share></output> of time</label>"
       "<span id=phases class=phases role=group aria-label=Phases></span>"
-      "<label>Find <input id=search type=search placeholder=\"layer, operator, kernel\" spellcheck=false></label>"
+      "<label>Find <input id=search type=search placeholder=\"layer, operator, …\" spellcheck=false></label>"
       "<span id=shown role=status></span></div>\n<main><div class=pictures>\n";
   size_t first_row = 0;
   for (size_t r = 0; r < reports.size(); ++r) {
@@ -459,8 +475,8 @@ void EmitHtml(std::span<const Report> reports, std::ostream& out) {
       "aria-label=\"Table of rows\"><table id=rows><thead></thead><tbody></tbody><tfoot></tfoot></table></div></div>"
       "</main>\n";
   for (const Report& report : reports) {
-    page += "<div class=about>" + (many ? Headline(report, true) : std::string()) + PhaseSection(report) +
-            DiagnosticSection(report) + RoofSection(report) + FactSection(report) + "</div>\n";
+    page += "<div class=about>" + (many ? "<h2>" + MarkupText(ReportTitle(report)) + "</h2>" : "") +
+            PhaseSection(report) + DiagnosticSection(report) + RoofSection(report) + FactSection(report) + "</div>\n";
   }
   page += "<div id=tip role=tooltip hidden></div>\n<div id=live class=hidden aria-live=polite></div>\n";
   page += "<script type=application/json id=data>" + DataJson(reports, pictures) + "</script>\n<script>\n" +

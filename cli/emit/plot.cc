@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <numbers>
+#include <optional>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "cli/emit/markup.h"
@@ -17,11 +16,14 @@ namespace {
 
 constexpr double kSmallText = 10, kText = 11, kLabelText = 11, kTitleText = 17;
 constexpr size_t kTopLabels = 8;
-constexpr double kWholeRadius = 46;   // of a mark that takes all of the GPU time
-constexpr double kLeastRadius = 2.2;  // smaller ones could not be seen
-constexpr double kAboveRoof = 1.03;   // R001's tolerance
+constexpr double kLeastLabelledShare = 0.004;
+constexpr double kLeastCoveringShare = 0.015;  // of a mark whose label may cover other marks
+constexpr size_t kMarksKeptFree = 300;         // the largest; the rest are dots
+constexpr double kWholeRadius = 56;            // of a mark that takes all of the GPU time
+constexpr double kLeastRadius = 2.2;           // smaller ones could not be seen
+constexpr double kAboveRoof = 1.03;            // R001's tolerance
 constexpr double kLeftmostOi = 1e-2;
-constexpr int kTimeDecades = 5;
+constexpr int kTimeDecades = 6;
 constexpr int kGutterLow = -1, kGutterHigh = 2;  // percent of the bandwidth roof: 0.1 % to 100 %
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -92,12 +94,36 @@ bool Inside(const Box& inner, const Box& outer) {
          inner.bottom() <= outer.bottom();
 }
 
+Point NearestPoint(const Box& box, Point to) {
+  return {std::clamp(to.x, box.x, box.right()), std::clamp(to.y, box.y, box.bottom())};
+}
+
+// Whether the segment touches the box (the slab method).
+bool Crosses(Point from, Point to, const Box& box) {
+  double enter = 0, leave = 1;
+  const auto slab = [&](double start, double delta, double low, double high) {
+    if (delta == 0) return start >= low && start <= high;
+    const double a = (low - start) / delta, b = (high - start) / delta;
+    enter = std::max(enter, std::min(a, b));
+    leave = std::min(leave, std::max(a, b));
+    return enter <= leave;
+  };
+  return slab(from.x, to.x - from.x, box.x, box.right()) && slab(from.y, to.y - from.y, box.y, box.bottom());
+}
+
+// Whether two segments cross (both ends of each lie on different sides of the other).
+bool Meet(Point a, Point b, Point c, Point d) {
+  const auto side = [](Point p, Point q, Point r) { return (q.x - p.x) * (r.y - p.y) - (q.y - p.y) * (r.x - p.x); };
+  return side(a, b, c) * side(a, b, d) < 0 && side(c, d, a) * side(c, d, b) < 0;
+}
+
 // Places labels one after the other; what was placed before is never covered.
 class Labels {
  public:
   explicit Labels(Box bounds) : bounds_(bounds) {}
   void Block(const Box& box) { hard_.push_back(box); }
-  // Blocks boxes along a line; only kept free as long as there is another place.
+  void BlockIfPossible(const Box& box) { marks_.push_back(box); }
+  // Boxes along a line, kept free as long as there is another place.
   void BlockLine(Point from, Point to, double thickness) {
     const double length = std::hypot(to.x - from.x, to.y - from.y);
     const int pieces = std::max(1, static_cast<int>(length / 8));
@@ -107,49 +133,69 @@ class Labels {
       const double b = straight ? 1 : static_cast<double>(i + 1) / pieces;
       const Point p{from.x + (to.x - from.x) * a, from.y + (to.y - from.y) * a};
       const Point q{from.x + (to.x - from.x) * b, from.y + (to.y - from.y) * b};
-      soft_.push_back({std::min(p.x, q.x) - thickness / 2, std::min(p.y, q.y) - thickness / 2,
-                       std::fabs(q.x - p.x) + thickness, std::fabs(q.y - p.y) + thickness});
+      lines_.push_back({std::min(p.x, q.x) - thickness / 2, std::min(p.y, q.y) - thickness / 2,
+                        std::fabs(q.x - p.x) + thickness, std::fabs(q.y - p.y) + thickness});
     }
   }
-  bool Free(const Box& box, bool with_soft) const {
+  enum class Avoid : uint8_t { kTexts, kTextsAndMarks, kAll };
+  bool Free(const Box& box, Avoid avoid) const {
     if (!Inside(box, bounds_)) return false;
     const auto hits = [&](const Box& other) { return Overlap(box, other); };
     return std::none_of(hard_.begin(), hard_.end(), hits) &&
-           (!with_soft || std::none_of(soft_.begin(), soft_.end(), hits));
+           (avoid == Avoid::kTexts || std::none_of(marks_.begin(), marks_.end(), hits)) &&
+           (avoid != Avoid::kAll || std::none_of(lines_.begin(), lines_.end(), hits));
   }
-  // The first free candidate, those that cover no line before those that do; nullptr when there is none.
-  const Text* Place(std::span<const Text> candidates) {
-    for (const bool with_soft : {true, false}) {
+  void BlockLeader(Point from, Point to) { leaders_.push_back({from, to}); }
+  // The first free candidate: best one that covers nothing, else one that covers lines, and, unless `spare_marks`,
+  // else one that covers marks. With `target` its leader, the line from there to the text, must not cross another
+  // text.
+  std::optional<Text> Place(std::span<const Text> candidates, const Point* target = nullptr,
+                            bool spare_marks = false) {
+    for (const Avoid avoid : {Avoid::kAll, Avoid::kTextsAndMarks, Avoid::kTexts}) {
+      if (avoid == Avoid::kTexts && spare_marks) break;
       for (const Text& candidate : candidates) {
         Box padded = candidate.box;
         padded.x -= 2, padded.width += 4, padded.y -= 1, padded.height += 2;
-        if (!Free(padded, with_soft)) continue;
+        if (!Free(padded, avoid)) continue;
+        const auto crosses = [&](const Box& box) { return Crosses(*target, NearestPoint(padded, *target), box); };
+        if (target != nullptr && std::any_of(texts_.begin(), texts_.end(), crosses)) continue;
+        const auto meets = [&](const auto& leader) {
+          return Meet(*target, NearestPoint(padded, *target), leader.first, leader.second);
+        };
+        if (target != nullptr && std::any_of(leaders_.begin(), leaders_.end(), meets)) continue;
+        const auto covers = [&](const auto& leader) { return Crosses(leader.first, leader.second, padded); };
+        if (std::any_of(leaders_.begin(), leaders_.end(), covers)) continue;
         hard_.push_back(padded);
-        return &candidate;
+        texts_.push_back(padded);
+        return candidate;
       }
     }
-    return nullptr;
+    return std::nullopt;
   }
 
  private:
   Box bounds_;
-  std::vector<Box> hard_, soft_;
+  std::vector<Box> hard_, texts_, marks_, lines_;
+  std::vector<std::pair<Point, Point>> leaders_;
 };
 
 // Candidate places for a label around a mark, near ones first.
 std::vector<Text> Around(const std::string& css, const std::string& text, Point at, double radius, double size) {
   std::vector<Text> candidates;
-  for (const double away : {3.0, 12.0, 24.0, 40.0, 60.0, 84.0}) {
+  for (const double away : {3.0, 12.0, 24.0, 40.0, 60.0, 84.0, 112.0, 144.0}) {
     const double d = radius + away;
-    const double diagonal = d * std::numbers::sqrt2 / 2;
     candidates.push_back(MakeText(css, text, {at.x + d, at.y + size * 0.35}, Anchor::kStart, size));
     candidates.push_back(MakeText(css, text, {at.x - d, at.y + size * 0.35}, Anchor::kEnd, size));
     candidates.push_back(MakeText(css, text, {at.x, at.y + d + size * 0.85}, Anchor::kMiddle, size));
     candidates.push_back(MakeText(css, text, {at.x, at.y - d - size * 0.25}, Anchor::kMiddle, size));
-    for (const double sx : {1.0, -1.0}) {
-      for (const double sy : {1.0, -1.0}) {
-        candidates.push_back(MakeText(css, text, {at.x + sx * diagonal, at.y + sy * diagonal + size * 0.35},
-                                      sx > 0 ? Anchor::kStart : Anchor::kEnd, size));
+    for (const double degrees : {45.0, 20.0, 70.0}) {
+      const double x = d * std::cos(degrees * std::numbers::pi / 180),
+                   y = d * std::sin(degrees * std::numbers::pi / 180);
+      for (const double sx : {1.0, -1.0}) {
+        for (const double sy : {1.0, -1.0}) {
+          candidates.push_back(MakeText(css, text, {at.x + sx * x, at.y + sy * y + size * 0.35},
+                                        sx > 0 ? Anchor::kStart : Anchor::kEnd, size));
+        }
       }
     }
   }
@@ -171,9 +217,15 @@ std::string OiText(int exponent) {
 // Of 10^exponent ns.
 std::string TimeText(int exponent) {
   if (exponent < 0) return OiText(exponent) + " ns";
-  constexpr const char* kUnits[] = {" ns", " us", " ms", " s"};
+  constexpr const char* kUnits[] = {" ns", " µs", " ms", " s"};
   const int step = std::min(exponent / 3, 3);
   return Grouped(static_cast<uint64_t>(std::pow(10.0, exponent - 3 * step) + 0.5)) + kUnits[step];
+}
+
+// Below a decade's tick, but not beyond the picture's edge.
+Text TickText(const std::string& text, Point at, double width) {
+  const Text centred = MakeText("ax", text, at, Anchor::kMiddle, kText);
+  return centred.box.right() <= width - 3 ? centred : MakeText("ax", text, {width - 3, at.y}, Anchor::kEnd, kText);
 }
 
 // What both pictures have: the title, the badge in the plot's corner, the legend.
@@ -207,11 +259,12 @@ void AddTitle(const Report& report, std::string_view picture, Picture* out) {
   }
   // In the lower right corner, where work of high intensity that runs slowly would be: usually empty, and inside the
   // frame, so that it stays when somebody cuts the picture out.
+  const std::string tone = report.run.source == SourceKind::kMeasured ? " ms" : "";
   const size_t space = source.find(' ');
   const double right = out->plot.right() - 10, bottom = out->plot.bottom();
-  out->texts.push_back(MakeText("so", source.substr(0, space), {right, bottom - 26}, Anchor::kEnd, 25));
+  out->texts.push_back(MakeText("so" + tone, source.substr(0, space), {right, bottom - 26}, Anchor::kEnd, 25));
   if (space != std::string::npos) {
-    out->texts.push_back(MakeText("so2", source.substr(space + 1), {right, bottom - 11}, Anchor::kEnd, 12));
+    out->texts.push_back(MakeText("so2" + tone, source.substr(space + 1), {right, bottom - 11}, Anchor::kEnd, 12));
   }
 }
 
@@ -248,28 +301,23 @@ int AddLegend(const std::vector<LegendItem>& items, double top, Picture* out) {
   return line + 1;
 }
 
-std::vector<LegendItem> MarkLegend(std::span<const Row> rows) {
-  std::set<int> phases, precisions;
-  for (const Row& row : rows) {
-    phases.insert(PhaseOf(row));
-    precisions.insert(DominantPrecision(row.sums.flop));
-  }
+std::vector<LegendItem> MarkLegend(const Frames& frames) {
   std::vector<LegendItem> items;
   for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kRecompute, Phase::kOptimizer, Phase::kData,
                             Phase::kCommunication, Phase::kOther}) {
-    if (phases.contains(static_cast<int>(phase))) {
+    if (frames.phases.contains(static_cast<int>(phase))) {
       items.push_back(
           {"sy sy0", "", static_cast<int>(phase), 5, std::string(kPhaseNames[static_cast<size_t>(phase)])});
     }
   }
   for (size_t p = 0; p < kPrecisionCount; ++p) {
-    if (precisions.contains(static_cast<int>(p))) {
+    if (frames.precisions.contains(static_cast<int>(p))) {
       items.push_back({"sy p" + std::to_string(p), "", -1, 5, "most FLOP in " + std::string(kPrecisionTitles[p])});
     }
   }
-  if (precisions.contains(-1)) items.push_back({"sy pn", "", -1, 5, "no FLOP"});
-  items.push_back({"sy sy0", "", -1, RadiusOf(0.01), "1 %"});
-  items.push_back({"sy sy0", "", -1, RadiusOf(0.05), "5 % of GPU time (area)"});
+  if (frames.gutter) items.push_back({"sy pn", "", -1, 5, "no FLOP"});
+  items.push_back({"sy sy0", "", -1, RadiusOf(0.01), "1 % of GPU time,"});
+  items.push_back({"sy sy0", "", -1, RadiusOf(0.04), "4 %"});
   return items;
 }
 
@@ -352,7 +400,7 @@ std::string LineKindCss(const RoofLine& roof) {
   return "";
 }
 
-// Roofs that are drawn on top of each other get one label: "FP16 tensor, BF16 tensor, 312 TFLOP/s".
+// Roofs that are drawn on top of each other get one label: "FP16, BF16 tensor, 312 TFLOP/s".
 struct RoofLabel {
   std::string text;
   const RoofLine* roof = nullptr;
@@ -378,9 +426,11 @@ std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
     }
     const std::string name = roof.label.substr(0, comma);
     const size_t other_comma = same->text.rfind(", ");
-    same->text = other_comma == std::string::npos
-                     ? same->text + ", " + name
-                     : same->text.substr(0, other_comma) + ", " + name + same->text.substr(other_comma);
+    std::string names = same->text.substr(0, other_comma);
+    const std::string rest = other_comma == std::string::npos ? "" : same->text.substr(other_comma);
+    constexpr std::string_view kTensor = " tensor";  // "FP16, BF16 tensor"
+    if (names.ends_with(kTensor) && name.ends_with(kTensor)) names.resize(names.size() - kTensor.size());
+    same->text = names + ", " + name + rest;
     if (roof.used && !same->used) same->roof = &roof;
     same->used |= roof.used;
   }
@@ -390,18 +440,93 @@ std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
   return labels;
 }
 
-std::string MarkLabel(const Row& row, By by, std::string_view fact) {
+// As on the axes.
+std::string Time(double ns) {
+  std::string text = Duration(ns);
+  if (text.ends_with(" us")) text.replace(text.size() - 2, 1, "µ");
+  return text;
+}
+
+std::string MarkLabel(const Row& row, By by) {
   std::string name = ElideMiddle(RowName(row, by), 30);
-  if (by != By::kPhase && !row.phase.empty()) {
+  if (by != By::kPhase && !row.phase.empty() && name != row.phase) {
     name += row.phase == "forward" ? " fwd" : row.phase == "backward" ? " bwd" : " " + row.phase;
   }
-  return fact.empty() ? name : name + " · " + std::string(fact);
+  return name;
+}
+
+std::string RoofTone(const RoofLine& roof, bool used) {
+  return used ? "p" + std::to_string(static_cast<int>(roof.precision)) : "faint";
+}
+
+// The peaks of the roofs that the run uses, or of the others, along their lines, at the right end if possible.
+void LabelPeaks(const Report& report, const Frames& frames, bool used, Labels* labels, Picture* out) {
+  const Box& plot = out->plot;
+  const auto x_of = [&](double oi) { return LogPosition(frames.oi, oi, plot.x, plot.right()); };
+  const auto y_of = [&](double rate) { return LogPosition(frames.performance, rate, plot.bottom(), plot.y); };
+  for (const RoofLabel& label : RoofLabels(report.roofs)) {
+    if (label.used != used || !(label.roof->peak_flop_per_s > 0) || !(label.roof->bytes_per_s > 0)) continue;
+    const std::string css = "la " + RoofTone(*label.roof, used);
+    const double y = y_of(label.roof->peak_flop_per_s);
+    const double width = TextWidth(label.text) * kText;
+    const double ridge_x = x_of(label.roof->peak_flop_per_s / label.roof->bytes_per_s);
+    std::vector<Text> candidates;
+    // Above and left of a ridge is nothing that a label could cover.
+    for (double right = plot.right() - 6; right > ridge_x - 8; right -= 24) {
+      candidates.push_back(MakeText(css, label.text, {right, y - 5}, Anchor::kEnd, kText));
+      if (right - width > ridge_x + 8) {
+        candidates.push_back(MakeText(css, label.text, {right, y + 13}, Anchor::kEnd, kText));
+      }
+    }
+    candidates.push_back(MakeText(css, label.text, {ridge_x - 10, y + 4}, Anchor::kEnd, kText));
+    if (const std::optional<Text> placed = labels->Place(candidates)) out->texts.push_back(*placed);
+  }
+}
+
+// The ridge points, with their values, of the roofs that the run uses, or of the others.
+void LabelRidges(const std::vector<const RoofLine*>& roofs, const Frames& frames, bool used, Labels* labels,
+                 Picture* out) {
+  const Box& plot = out->plot;
+  const auto x_of = [&](double oi) { return LogPosition(frames.oi, oi, plot.x, plot.right()); };
+  const auto y_of = [&](double rate) { return LogPosition(frames.performance, rate, plot.bottom(), plot.y); };
+  for (const RoofLine* roof : roofs) {
+    if (roof->used != used) continue;
+    const double ridge =
+        roof->ridge_flop_per_byte > 0 ? roof->ridge_flop_per_byte : roof->peak_flop_per_s / roof->bytes_per_s;
+    const Point at{x_of(ridge), y_of(roof->peak_flop_per_s)};
+    if (at.x <= plot.x || at.x >= plot.right()) continue;
+    const bool marked = std::any_of(out->symbols.begin(), out->symbols.end(), [&](const Symbol& other) {
+      return std::hypot(other.at.x - at.x, other.at.y - at.y) < 1;
+    });
+    if (marked) continue;  // of a roof with the same peak
+    out->symbols.push_back({"ri " + RoofTone(*roof, used), -1, at, 3.5});
+    labels->Block({at.x - 4, at.y - 4, 8, 8});
+    const std::string text = (used ? "ridge " : "") + Plain(ridge) + (used ? " FLOP/B" : "");
+    const double width = TextWidth(text) * kSmallText;
+    std::vector<Text> candidates;
+    for (const Point p :
+         {Point{-6, -6}, Point{8 + width, 14}, Point{-10, 4}, Point{-10, -17}, Point{-14, -29}, Point{-18, -41},
+          Point{-24, -54}, Point{width * 0.6, -7}, Point{14 + width, 24}, Point{20 + width, 36}}) {
+      candidates.push_back(
+          MakeText("la rt " + RoofTone(*roof, used), text, {at.x + p.x, at.y + p.y}, Anchor::kEnd, kSmallText));
+    }
+    std::optional<Text> placed = labels->Place(candidates, nullptr, true);
+    if (!placed && used) {  // a value that must be there: farther away, with a line to it
+      placed = labels->Place(Around("la rt " + RoofTone(*roof, used), text, at, 12, kSmallText), &at, true);
+      if (placed) {
+        const Point near = NearestPoint(placed->box, at);
+        out->lines.push_back({"le", {at, near}});
+        labels->BlockLeader(at, near);
+      }
+    }
+    if (placed) out->texts.push_back(*placed);
+  }
 }
 
 std::string MarkTitle(const Report& report, const Row& row) {
   const Derived& d = row.derived;
-  std::string text = MarkLabel(row, report.by, "");
-  text += "\n" + Duration(StepNs(report, row.sums.time_ns)) + " a step, " + Percent(row.time_share) + " of GPU time";
+  std::string text = MarkLabel(row, report.by);
+  text += "\n" + Time(StepNs(report, row.sums.time_ns)) + " a step, " + Percent(row.time_share) + " of GPU time";
   if (Flop(row.sums.flop) > 0) {
     text += "\n" + WithPrefix(d.performance_flop_per_s, "FLOP/s") + " at " + Plain(d.oi_flop_per_byte) + " FLOP/byte";
     if (d.attainable_flop_per_s > 0) {
@@ -415,52 +540,73 @@ std::string MarkTitle(const Report& report, const Row& row) {
   return text;
 }
 
-void SortAndLabel(const Report& report, std::span<const Row> rows, bool time_view, Labels* labels, Picture* out) {
+Box MarkBox(const Mark& mark) {
+  return {mark.at.x - mark.radius, mark.at.y - mark.radius, 2 * mark.radius, 2 * mark.radius};
+}
+
+// Largest first, so that small marks lie on top; keeps the places of the most important ones free of labels.
+void SortAndBlock(Labels* labels, Picture* out) {
   std::stable_sort(out->marks.begin(), out->marks.end(),
                    [](const Mark& a, const Mark& b) { return a.radius > b.radius; });
-  const size_t top = std::min(out->marks.size(), kTopLabels);
-  for (size_t i = 0; i < top; ++i) {
+  for (size_t i = 0; i < std::min(out->marks.size(), kMarksKeptFree); ++i) {
+    if (!out->marks[i].in_gutter) labels->BlockIfPossible(MarkBox(out->marks[i]));
+  }
+}
+
+// Names the largest marks. Marks that lie on one another share a label, which says how many more there are.
+void LabelMarks(const Report& report, std::span<const Row> rows, bool time_view, Labels* labels, Picture* out) {
+  struct Group {
+    const Mark* mark;
+    size_t more = 0;
+  };
+  std::vector<Group> groups;
+  for (size_t i = 0; i < std::min(out->marks.size(), kMarksKeptFree); ++i) {
     const Mark& mark = out->marks[i];
     if (mark.in_gutter) continue;
-    labels->Block({mark.at.x - mark.radius, mark.at.y - mark.radius, 2 * mark.radius, 2 * mark.radius});
-  }
-  for (size_t i = 0; i < top; ++i) {
-    const Mark& mark = out->marks[i];
-    const Row& row = rows[mark.row];
-    if (mark.in_gutter || row.time_share < 0.002) continue;
-    std::string fact;
-    if (time_view) {
-      fact = Duration(StepNs(report, row.sums.time_ns));
-    } else if (row.derived.attainable_flop_per_s > 0) {
-      fact = Percent(row.derived.attainable_share);
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+      return std::hypot(group.mark->at.x - mark.at.x, group.mark->at.y - mark.at.y) <
+             std::max(5.0, 0.7 * (group.mark->radius + mark.radius));
+    });
+    if (same != groups.end()) {
+      ++same->more;
+    } else if (groups.size() < kTopLabels && rows[mark.row].time_share >= kLeastLabelledShare) {
+      groups.push_back({&mark});
     }
-    if (mark.above_roof) fact += " R001";
-    const auto candidates =
-        Around(mark.above_roof ? "la bad" : "la", MarkLabel(row, report.by, fact), mark.at, mark.radius, kLabelText);
-    const Text* placed = labels->Place(candidates);
-    if (placed == nullptr) continue;  // it is in the table and in the tooltip
-    const Point near{std::clamp(mark.at.x, placed->box.x, placed->box.right()),
-                     std::clamp(mark.at.y, placed->box.y, placed->box.bottom())};
+  }
+  for (const Group& group : groups) labels->Block(MarkBox(*group.mark));
+  for (const Group& group : groups) {
+    const Mark& mark = *group.mark;
+    const Row& row = rows[mark.row];
+    std::string text = MarkLabel(row, report.by);
+    if (time_view) {
+      text += " · " + Time(StepNs(report, row.sums.time_ns));
+    } else if (row.derived.attainable_flop_per_s > 0) {
+      text += " · " + Percent(row.derived.attainable_share);
+    }
+    if (group.more > 0) text += " (+" + std::to_string(group.more) + ")";
+    if (mark.above_roof) text += " R001";
+    const std::optional<Text> placed =
+        labels->Place(Around(mark.above_roof ? "la bad" : "la", text, mark.at, mark.radius, kLabelText), &mark.at,
+                      row.time_share < kLeastCoveringShare);
+    if (!placed) continue;  // it is in the table and in the tooltip
+    out->texts.push_back(*placed);
+    const auto line = [&](const char* css, Point from, Point to) { out->lines.push_back({css, {from, to}}); };
+    const auto edge = [&](Point to, double distance) {
+      const double t = mark.radius / distance;
+      return Point{mark.at.x + (to.x - mark.at.x) * t, mark.at.y + (to.y - mark.at.y) * t};
+    };
+    const Box& box = placed->box;
+    const Point near = NearestPoint(box, mark.at);
     const double distance = std::hypot(near.x - mark.at.x, near.y - mark.at.y);
     if (distance > mark.radius + 8) {
-      const double t = mark.radius / distance;
-      out->lines.push_back(
-          {"le", {{mark.at.x + (near.x - mark.at.x) * t, mark.at.y + (near.y - mark.at.y) * t}, near}});
+      line("le", edge(near, distance), near);
+      labels->BlockLeader(mark.at, near);
     }
-    if (mark.has_target && !mark.clipped) {
-      const double gap = std::hypot(mark.target.x - mark.at.x, mark.target.y - mark.at.y);
-      if (gap > mark.radius + 3) {
-        const double t = mark.radius / gap;
-        out->lines.push_back(
-            {"dr",
-             {{mark.at.x + (mark.target.x - mark.at.x) * t, mark.at.y + (mark.target.y - mark.at.y) * t},
-              mark.target}});
-        if (!time_view) {
-          out->lines.push_back({"dc", {{mark.target.x - 4, mark.target.y}, {mark.target.x + 4, mark.target.y}}});
-        }
-      }
-    }
-    out->texts.push_back(*placed);
+    if (!mark.has_target || mark.clipped) continue;
+    const double gap = std::hypot(mark.target.x - mark.at.x, mark.target.y - mark.at.y);
+    if (gap <= mark.radius + 3) continue;
+    line("dr", edge(mark.target, gap), mark.target);
+    if (!time_view) line("dc", {mark.target.x - 4, mark.target.y}, {mark.target.x + 4, mark.target.y});
   }
 }
 
@@ -487,6 +633,13 @@ int DominantPrecision(const FlopByPrecision& flop) {
   return best;
 }
 
+std::string ShortKernelName(std::string_view kernel) {
+  std::string_view name = kernel.substr(0, kernel.find_first_of("<("));
+  if (const size_t space = name.rfind(' '); space != std::string_view::npos) name.remove_prefix(space + 1);
+  if (const size_t scope = name.rfind("::"); scope != std::string_view::npos) name.remove_prefix(scope + 2);
+  return std::string(name.empty() ? kernel : name);
+}
+
 std::string RowName(const Row& row, By by) {
   switch (by) {
     case By::kModel:
@@ -496,14 +649,16 @@ std::string RowName(const Row& row, By by) {
     case By::kOp:
       return row.op.empty() ? "(no operator)" : row.op;
     case By::kKernel:
-      if (!row.layer.empty() && !row.kernel.empty()) return row.layer + ": " + row.kernel;
-      if (!row.kernel.empty()) return row.kernel;
+      if (!row.layer.empty() && !row.op.empty()) return row.layer + ": " + ShortKernelName(row.op);
+      if (!row.layer.empty() && !row.kernel.empty()) return row.layer + ": " + ShortKernelName(row.kernel);
+      if (!row.kernel.empty()) return ShortKernelName(row.kernel);
       break;
     case By::kLayer:
       break;
   }
   if (by != By::kModel && !row.layer.empty()) return row.layer;
-  return row.model.empty() ? "(no layer)" : row.model;
+  if (!row.model.empty()) return row.model;
+  return row.phase.empty() ? "(no layer)" : row.phase;
 }
 
 std::string ReportTitle(const Report& report) {
@@ -570,7 +725,16 @@ Frames FramesFor(std::span<const Report> reports) {
       highest_peak = std::max(highest_peak, roof.peak_flop_per_s);
       lowest_bandwidth = std::min(lowest_bandwidth, roof.bytes_per_s);
     }
+    for (const RoofLine& roof : report.roofs) {
+      if (std::find(frames.roof_kinds.begin(), frames.roof_kinds.end(), roof.kind) == frames.roof_kinds.end()) {
+        frames.roof_kinds.push_back(roof.kind);
+      }
+      frames.unused_roofs |= !roof.used;
+    }
+    frames.shortest_launch |= report.shortest_launch_ns > 0;
     for (const Row& row : PictureRows(report)) {
+      frames.phases.insert(PhaseOf(row));
+      frames.precisions.insert(DominantPrecision(row.sums.flop));
       if (Flop(row.sums.flop) > 0) {
         if (std::isfinite(row.derived.oi_flop_per_byte)) high_oi = std::max(high_oi, row.derived.oi_flop_per_byte);
         if (row.derived.performance_flop_per_s > 0) {
@@ -609,23 +773,14 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
   out.title = "Roofline: " + ReportTitle(report);
   out.description = SourceTitle(report) + ". " + ReportSubtitle(report);
 
-  std::vector<LegendItem> legend = MarkLegend(rows);
-  std::set<std::string> kinds;
-  bool any_unused = false;
-  for (const RoofLine& roof : report.roofs) {
-    kinds.insert(roof.kind);
-    any_unused |= !roof.used;
+  std::vector<LegendItem> legend = MarkLegend(frames);
+  for (const std::string& kind : frames.roof_kinds) {
+    RoofLine as_line;
+    as_line.kind = kind;
+    legend.push_back({"", "ro lg" + LineKindCss(as_line), -1, 0, "roof: " + kind});
   }
-  if (kinds.size() > 1 || (kinds.size() == 1 && *kinds.begin() != "datasheet")) {
-    for (const RoofLine& roof : report.roofs) {
-      if (kinds.erase(roof.kind) > 0)
-        legend.push_back({"", "ro lg" + LineKindCss(roof), -1, 0, "roof: " + roof.kind});
-    }
-  } else if (!kinds.empty()) {
-    legend.push_back({"", "ro lg", -1, 0, "roof: datasheet"});
-  }
-  if (any_unused) legend.push_back({"", "ro lg faint", -1, 0, "not used by this run"});
-  legend.push_back({"", "dr", -1, 0, "to the effective roof; % of attainable"});
+  if (frames.unused_roofs) legend.push_back({"", "ro lg faint", -1, 0, "not used by the run"});
+  legend.push_back({"", "dr", -1, 0, "to the effective roof, % of attainable; (+n): n more marks there"});
 
   const double gutter_width = frames.gutter ? 112 : 0;
   const double left = frames.gutter ? 48 + gutter_width + 58 : 66;
@@ -641,8 +796,7 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
 
   AddDecadeGrid(frames, frames.oi, frames.performance, &out);
   for (int e = frames.oi.low; e <= frames.oi.high; ++e) {
-    out.texts.push_back(
-        MakeText("ax", OiText(e), {x_of(std::pow(10.0, e)), plot.bottom() + 15}, Anchor::kMiddle, kText));
+    out.texts.push_back(TickText(OiText(e), {x_of(std::pow(10.0, e)), plot.bottom() + 15}, size.width));
   }
   for (int e = frames.performance.low; e <= frames.performance.high; ++e) {
     out.texts.push_back(
@@ -657,112 +811,7 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
   Labels labels({plot.x + 2, plot.y + 2, plot.width - 4, plot.height - 4});
   AddTitle(report, "roofline", &out);
   for (const Text& text : out.texts) {
-    if (text.css == "so" || text.css == "so2") labels.Block(text.box);
-  }
-
-  // Roofs, unused ones first so that the others lie on top.
-  std::vector<const RoofLine*> roofs;
-  for (const RoofLine& roof : report.roofs) {
-    if (roof.peak_flop_per_s > 0 && roof.bytes_per_s > 0) roofs.push_back(&roof);
-  }
-  std::stable_sort(roofs.begin(), roofs.end(),
-                   [](const RoofLine* a, const RoofLine* b) { return a->used < b->used; });
-  struct Slope {
-    double bandwidth = 0;
-    double end_oi = 0;  // of the highest ridge among the roofs that the run uses
-    std::string level, kind;
-  };
-  std::vector<Slope> slopes;
-  const bool any_used = std::any_of(roofs.begin(), roofs.end(), [](const RoofLine* roof) { return roof->used; });
-  for (const RoofLine* roof : roofs) {
-    const double ridge = roof->peak_flop_per_s / roof->bytes_per_s;
-    const Point knee{x_of(ridge), y_of(roof->peak_flop_per_s)};
-    const std::string css = "ro p" + std::to_string(static_cast<int>(roof->precision)) + LineKindCss(*roof) +
-                            (roof->used ? "" : " faint");
-    std::vector<Point> points;
-    if (ridge > least_oi) points.push_back({plot.x, y_of(roof->bytes_per_s * least_oi)});
-    if (ridge > least_oi && ridge < most_oi) points.push_back(knee);
-    points.push_back({plot.right(), y_of(std::min(roof->peak_flop_per_s, roof->bytes_per_s * most_oi))});
-    if (ridge <= least_oi) points.insert(points.begin(), Point{plot.x, y_of(roof->peak_flop_per_s)});
-    for (size_t i = 1; i < points.size(); ++i) labels.BlockLine(points[i - 1], points[i], 3);
-    out.lines.push_back({css, std::move(points)});
-    auto slope = std::find_if(slopes.begin(), slopes.end(), [&](const Slope& s) {
-      return s.level == roof->level && s.kind == roof->kind && s.bandwidth == roof->bytes_per_s;
-    });
-    if (slope == slopes.end()) slope = slopes.insert(slope, {roof->bytes_per_s, 0, roof->level, roof->kind});
-    if (roof->used || !any_used) slope->end_oi = std::max(slope->end_oi, ridge);
-  }
-  // The memory roof belongs to no precision: drawn once a level in the text's colour, over the others.
-  for (const Slope& slope : slopes) {
-    const double end = std::min(slope.end_oi, most_oi);
-    if (end <= least_oi) continue;
-    RoofLine as_line;
-    as_line.kind = slope.kind;
-    const Point from{plot.x, y_of(slope.bandwidth * least_oi)}, to{x_of(end), y_of(slope.bandwidth * end)};
-    out.lines.push_back({"ro me" + LineKindCss(as_line), {from, to}});
-    const double angle = std::atan2(to.y - from.y, to.x - from.x);
-    const std::string text = slope.level + " " + WithPrefix(slope.bandwidth, "B/s") +
-                             (slope.kind == "datasheet" || slope.kind.empty() ? "" : " (" + slope.kind + ")");
-    const double length = TextWidth(text) * kText;
-    // Along the line, a little above it, beginning near the left edge.
-    for (const double start : {26.0, 60.0, 100.0, 150.0}) {
-      const Point base{from.x + std::cos(angle) * start + std::sin(angle) * 6,
-                       from.y + std::sin(angle) * start - std::cos(angle) * 6};
-      const Point end_point{base.x + std::cos(angle) * length, base.y + std::sin(angle) * length};
-      Box box{base.x - 8, end_point.y - 10, end_point.x - base.x + 8, base.y - end_point.y + 10};
-      if (!labels.Free(box, false) && start < 150) continue;
-      Text label = MakeText("la me", text, base, Anchor::kStart, kText);
-      label.rotate = angle * 180 / std::numbers::pi;
-      label.box = box;
-      out.texts.push_back(label);
-      constexpr int kPieces = 8;  // a slanted text does not fill its bounding box
-      for (int i = 0; i < kPieces; ++i) {
-        const double a = static_cast<double>(i) / kPieces, step = 1.0 / kPieces;
-        labels.Block({base.x + (end_point.x - base.x) * a - 8, base.y + (end_point.y - base.y) * (a + step) - 8,
-                      (end_point.x - base.x) * step + 8, (base.y - end_point.y) * step + 8});
-      }
-      break;
-    }
-  }
-  // Peaks, at the right end above their line; the used ones choose first.
-  std::vector<RoofLabel> roof_labels = RoofLabels(report.roofs);
-  std::stable_sort(roof_labels.begin(), roof_labels.end(),
-                   [](const RoofLabel& a, const RoofLabel& b) { return a.used > b.used; });
-  for (const RoofLabel& label : roof_labels) {
-    if (!(label.roof->peak_flop_per_s > 0) || !(label.roof->bytes_per_s > 0)) continue;
-    const std::string css =
-        label.used ? "la p" + std::to_string(static_cast<int>(label.roof->precision)) : "la faint";
-    const double y = y_of(label.roof->peak_flop_per_s);
-    const double width = TextWidth(label.text) * kText;
-    std::vector<Text> candidates;
-    for (const double right : {plot.right() - 6, plot.right() - 16 - width, plot.right() - 26 - 2 * width}) {
-      candidates.push_back(MakeText(css, label.text, {right, y - 5}, Anchor::kEnd, kText));
-      candidates.push_back(MakeText(css, label.text, {right, y + 13}, Anchor::kEnd, kText));
-    }
-    if (const Text* placed = labels.Place(candidates)) out.texts.push_back(*placed);
-  }
-  // Ridge points with their values: those in use are marked and named, the others marked alone.
-  std::set<std::pair<long, long>> ridges_done;
-  std::stable_sort(roofs.begin(), roofs.end(),
-                   [](const RoofLine* a, const RoofLine* b) { return a->used > b->used; });
-  for (const RoofLine* roof : roofs) {
-    const double ridge =
-        roof->ridge_flop_per_byte > 0 ? roof->ridge_flop_per_byte : roof->peak_flop_per_s / roof->bytes_per_s;
-    if (ridge <= least_oi || ridge >= most_oi) continue;
-    const Point at{x_of(ridge), y_of(roof->peak_flop_per_s)};
-    if (!ridges_done.insert({std::lround(at.x * 2), std::lround(at.y * 2)}).second) continue;
-    const std::string tone = roof->used ? "p" + std::to_string(static_cast<int>(roof->precision)) : "faint";
-    out.symbols.push_back({"ri " + tone, -1, at, 3.5});
-    labels.Block({at.x - 4, at.y - 4, 8, 8});
-    const std::string text = (roof->used ? "ridge " : "") + Plain(ridge) + (roof->used ? " FLOP/B" : "");
-    const double width = TextWidth(text) * kSmallText;
-    std::vector<Text> candidates;
-    for (const Point p :
-         {Point{at.x - 6, at.y - 6}, Point{at.x + 8 + width, at.y + 14}, Point{at.x - 10, at.y - 16},
-          Point{at.x + width * 0.6, at.y - 7}, Point{at.x + 14 + width, at.y + 24}, Point{at.x - 14, at.y - 28}}) {
-      candidates.push_back(MakeText("la rt " + tone, text, p, Anchor::kEnd, kSmallText));
-    }
-    if (const Text* placed = labels.Place(candidates)) out.texts.push_back(*placed);
+    if (text.css.starts_with("so")) labels.Block(text.box);
   }
 
   // Points.
@@ -820,6 +869,77 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
     out.marks.push_back(mark);
   }
 
+  SortAndBlock(&labels, &out);
+
+  // Roofs, unused ones first so that the others lie on top.
+  std::vector<const RoofLine*> roofs;
+  for (const RoofLine& roof : report.roofs) {
+    if (roof.peak_flop_per_s > 0 && roof.bytes_per_s > 0) roofs.push_back(&roof);
+  }
+  std::stable_sort(roofs.begin(), roofs.end(),
+                   [](const RoofLine* a, const RoofLine* b) { return a->used < b->used; });
+  struct Slope {
+    double bandwidth = 0;
+    double end_oi = 0;  // of the highest ridge among the roofs that the run uses
+    std::string level, kind;
+  };
+  std::vector<Slope> slopes;
+  const bool any_used = std::any_of(roofs.begin(), roofs.end(), [](const RoofLine* roof) { return roof->used; });
+  for (const RoofLine* roof : roofs) {
+    const double ridge = roof->peak_flop_per_s / roof->bytes_per_s;
+    const Point knee{x_of(ridge), y_of(roof->peak_flop_per_s)};
+    const std::string tone = roof->used ? " p" + std::to_string(static_cast<int>(roof->precision)) : " faint";
+    const std::string css = "ro" + tone + LineKindCss(*roof);
+    std::vector<Point> points;
+    if (ridge > least_oi) points.push_back({plot.x, y_of(roof->bytes_per_s * least_oi)});
+    if (ridge > least_oi && ridge < most_oi) points.push_back(knee);
+    points.push_back({plot.right(), y_of(std::min(roof->peak_flop_per_s, roof->bytes_per_s * most_oi))});
+    if (ridge <= least_oi) points.insert(points.begin(), Point{plot.x, y_of(roof->peak_flop_per_s)});
+    for (size_t i = 1; i < points.size(); ++i) labels.BlockLine(points[i - 1], points[i], 3);
+    out.lines.push_back({css, std::move(points)});
+    auto slope = std::find_if(slopes.begin(), slopes.end(), [&](const Slope& s) {
+      return s.level == roof->level && s.kind == roof->kind && s.bandwidth == roof->bytes_per_s;
+    });
+    if (slope == slopes.end()) slope = slopes.insert(slope, {roof->bytes_per_s, 0, roof->level, roof->kind});
+    if (roof->used || !any_used) slope->end_oi = std::max(slope->end_oi, ridge);
+  }
+  // The memory roof belongs to no precision: drawn once a level in the text's colour, over the others.
+  for (const Slope& slope : slopes) {
+    const double end = std::min(slope.end_oi, most_oi);
+    if (end <= least_oi) continue;
+    RoofLine as_line;
+    as_line.kind = slope.kind;
+    const Point from{plot.x, y_of(slope.bandwidth * least_oi)}, to{x_of(end), y_of(slope.bandwidth * end)};
+    out.lines.push_back({"ro me" + LineKindCss(as_line), {from, to}});
+    const double angle = std::atan2(to.y - from.y, to.x - from.x);
+    const std::string text = slope.level + " " + WithPrefix(slope.bandwidth, "B/s") +
+                             (slope.kind == "datasheet" || slope.kind.empty() ? "" : " (" + slope.kind + ")");
+    const double length = TextWidth(text) * kText;
+    // Along the line, a little above it, beginning near the left edge.
+    for (const double start : {26.0, 60.0, 100.0, 150.0}) {
+      const Point base{from.x + std::cos(angle) * start + std::sin(angle) * 6,
+                       from.y + std::sin(angle) * start - std::cos(angle) * 6};
+      const Point end_point{base.x + std::cos(angle) * length, base.y + std::sin(angle) * length};
+      Box box{base.x - 8, end_point.y - 10, end_point.x - base.x + 8, base.y - end_point.y + 10};
+      if (!labels.Free(box, Labels::Avoid::kTexts) && start < 150) continue;
+      Text label = MakeText("la me", text, base, Anchor::kStart, kText);
+      label.rotate = angle * 180 / std::numbers::pi;
+      label.box = box;
+      out.texts.push_back(label);
+      constexpr int kPieces = 8;  // a slanted text does not fill its bounding box
+      for (int i = 0; i < kPieces; ++i) {
+        const double a = static_cast<double>(i) / kPieces, step = 1.0 / kPieces;
+        labels.Block({base.x + (end_point.x - base.x) * a - 8, base.y + (end_point.y - base.y) * (a + step) - 8,
+                      (end_point.x - base.x) * step + 8, (base.y - end_point.y) * step + 8});
+      }
+      break;
+    }
+  }
+  LabelPeaks(report, frames, true, &labels, &out);
+  LabelPeaks(report, frames, false, &labels, &out);
+  LabelRidges(roofs, frames, true, &labels, &out);
+  LabelMarks(report, rows, false, &labels, &out);
+  LabelRidges(roofs, frames, false, &labels, &out);
   if (frames.gutter) {
     const Box& gutter = out.gutter;
     AddFrame(gutter, &out);
@@ -846,7 +966,6 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
     out.texts.push_back(
         MakeText("mu", "no roofs known for this GPU", {plot.x + 10, plot.y + 18}, Anchor::kStart, 12));
   }
-  SortAndLabel(report, rows, false, &labels, &out);
   AddLegend(legend, plot.bottom() + 52, &out);
   return out;
 }
@@ -859,12 +978,12 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
   out.title = "Time view: " + ReportTitle(report);
   out.description = SourceTitle(report) + ". " + ReportSubtitle(report);
 
-  std::vector<LegendItem> legend = MarkLegend(rows);
+  std::vector<LegendItem> legend = MarkLegend(frames);
   legend.push_back({"", "iso", -1, 0, "same least time"});
   legend.push_back({"", "dr", -1, 0, "from the least time to the time taken"});
-  if (report.shortest_launch_ns > 0) legend.push_back({"", "fl", -1, 0, "the shortest launch seen"});
+  if (frames.shortest_launch) legend.push_back({"", "fl", -1, 0, "the shortest launch seen"});
 
-  const double lane = frames.gutter ? 46 : 0;
+  const double lane = frames.gutter ? 54 : 0;
   const double left = 66 + (lane > 0 ? lane + 8 : 0);
   const double bottom = 46 + 17.0 * LegendLines(legend, size.width);
   out.plot = {left, 72, size.width - left - 14, size.height - 72 - bottom};
@@ -877,7 +996,7 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
   Labels labels({plot.x + 2, plot.y + 2, plot.width - 4, plot.height - 4});
   AddTitle(report, "time view", &out);
   for (const Text& text : out.texts) {
-    if (text.css == "so" || text.css == "so2") labels.Block(text.box);
+    if (text.css.starts_with("so")) labels.Block(text.box);
   }
   // A kernel takes at least the longer of its compute and its memory time, so lines of equal least time are corners
   // on the diagonal.
@@ -892,7 +1011,7 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
       out.lines.push_back({"tk", {{plot.x, y_of(m * ns)}, {plot.x + 3, y_of(m * ns)}}});
     }
     const std::string text = TimeText(e);
-    out.texts.push_back(MakeText("ax", text, {corner.x, plot.bottom() + 15}, Anchor::kMiddle, kText));
+    out.texts.push_back(TickText(text, {corner.x, plot.bottom() + 15}, size.width));
     out.texts.push_back(
         MakeText("ax", text, {(lane > 0 ? out.gutter.x : plot.x) - 6, corner.y + 4}, Anchor::kEnd, kText));
   }
@@ -914,7 +1033,7 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
     const Point corner{x_of(report.shortest_launch_ns), y_of(report.shortest_launch_ns)};
     if (corner.x > plot.x && corner.x < plot.right()) {
       out.lines.push_back({"fl", {{plot.x, corner.y}, corner, {corner.x, plot.bottom()}}});
-      const Text text = MakeText("la", "shortest launch " + Duration(report.shortest_launch_ns),
+      const Text text = MakeText("la", "shortest launch " + Time(report.shortest_launch_ns),
                                  {plot.x + 6, corner.y - 4}, Anchor::kStart, kSmallText);
       labels.Block(text.box);
       out.texts.push_back(text);
@@ -964,15 +1083,19 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
   if (lane > 0) {
     AddFrame(out.gutter, &out);
     out.texts.push_back(
-        MakeText("ax", "no FLOP", {out.gutter.x + lane / 2, plot.bottom() + 15}, Anchor::kMiddle, kSmallText));
+        MakeText("ax", "no FLOP", {out.gutter.x + lane / 2, plot.y + 13}, Anchor::kMiddle, kSmallText));
   }
   AddFrame(plot, &out);
   if (not_drawn_rows > 0) {
-    legend.push_back({"", "", -1, 0,
-                      "not drawn, neither FLOP nor bytes: " + Grouped(not_drawn_rows) + " rows, " +
-                          Percent(not_drawn) + " of GPU time"});
+    const Text note = MakeText("mu",
+                               "not drawn, neither FLOP nor bytes: " + Grouped(not_drawn_rows) +
+                                   (not_drawn_rows == 1 ? " row, " : " rows, ") + Percent(not_drawn) + " of GPU time",
+                               {plot.x + 14, plot.y + 42}, Anchor::kStart, kSmallText);
+    labels.Block(note.box);
+    out.texts.push_back(note);
   }
-  SortAndLabel(report, rows, true, &labels, &out);
+  SortAndBlock(&labels, &out);
+  LabelMarks(report, rows, true, &labels, &out);
   AddLegend(legend, plot.bottom() + 52, &out);
   return out;
 }
@@ -1088,14 +1211,15 @@ std::string PictureStyle(bool themed) {
   constexpr Tone kFaint = {"faint", {"#8a949e", "#78838e"}};
   constexpr Tone kBad = {"bad", {"#c00024", "#ff6b7d"}};
   constexpr Tone kSource = {"source", {"#a35b00", "#ffb454"}};
+  constexpr Tone kMeasured = {"measured", {"#00695c", "#5fd6c0"}};
 
   std::string css =
       ".pic text{font-family:sans-serif}\n"
       ".pic polyline{fill:none;stroke-width:1}\n"
       ".pic .ti{font-weight:bold}.pic .gh{font-weight:bold}\n"
-      ".pic .so{font-weight:bold;opacity:.8}.pic .so2{opacity:.8}\n"
+      ".pic .so{font-weight:bold}.pic .so,.pic .so2{opacity:.85}\n"
       ".pic .re{opacity:.55}\n"
-      ".pic .la{paint-order:stroke;stroke-width:3px;stroke-linejoin:round}\n"
+      ".pic .la,.pic .so,.pic .so2,.pic .re{paint-order:stroke;stroke-width:3px;stroke-linejoin:round}\n"
       ".pic polyline.ro{stroke-width:2;stroke-linejoin:round}.pic polyline.faint{stroke-width:1}\n"
       ".pic .dash{stroke-dasharray:7 4}.pic .dot{stroke-dasharray:1.5 3.5;stroke-linecap:round}\n"
       ".pic polyline.dr{stroke-dasharray:3 2.5}.pic polyline.dc{stroke-width:1.6}\n"
@@ -1120,8 +1244,9 @@ std::string PictureStyle(bool themed) {
     rule("text", "fill:" + of(kInk));
     rule(".mu,.ax", "fill:" + of(kMuted));
     rule(".so,.so2", "fill:" + of(kSource));
+    rule(".ms", "fill:" + of(kMeasured));
     rule(".re", "fill:" + of(kMuted));
-    rule(".la", "stroke:" + of(kGround));
+    rule(".la,.so,.so2,.re", "stroke:" + of(kGround));
     rule(".gr,.gt", "stroke:" + of(kGrid));
     rule(".tk,.fr,.iso", "stroke:" + of(kAxis));
     rule(".di,.dr,.dc,.le,.fl", "stroke:" + of(kMuted));

@@ -15,6 +15,7 @@
 #define RFINJECT_CLI_EMIT_PLOT_H_
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +46,11 @@ struct Frames {
   Decades performance;  // FLOP/s
   Decades time;         // ns a step, both axes of the time view
   bool gutter = false;  // some report has rows without FLOP
+  // What the legends explain. The same in every picture, because a legend of other height would shift the axes.
+  std::set<int> phases, precisions;     // -1: none
+  std::vector<std::string> roof_kinds;  // of RoofLine::kind
+  bool unused_roofs = false;
+  bool shortest_launch = false;
 };
 
 // From the ceilings alone, whole decades, so that two runs on one GPU have the same axes and a gain is seen as a
@@ -113,6 +119,9 @@ struct Picture {
 
 // The rows that the pictures show: by layer they are split by phase where the report has that split.
 std::span<const Row> PictureRows(const Report& report);
+
+// A kernel's name without what surrounds it in C++: "void at::native::copy_kernel<4, float>(int)" is "copy_kernel".
+std::string ShortKernelName(std::string_view kernel);
 
 // What a row is called on a label: its layer, operator, kernel or phase, whichever `by` makes it differ in.
 std::string RowName(const Row& row, By by);

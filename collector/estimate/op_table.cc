@@ -708,7 +708,7 @@ constexpr OpRule kOps[] = {
     Each("rrelu_with_noise", 1),
     Each("rrelu_with_noise_backward", 1),
     Through("rrelu"),
-    Through("prelu"),
+    Through("prelu", kPerResult, 1),
     Each("_prelu_kernel", 1),
     Each("_prelu_kernel_backward", 2),
     Each("prelu_backward", 2),

@@ -33,60 +33,74 @@ inline constexpr int kMethNoArgs = 0x0004;
 inline constexpr int kMethO = 0x0008;
 
 // name, return type, arguments. Required ones first; a process that lacks one of those is not (our) Python.
-#define RFINJECT_PYTHON_REQUIRED(X)                                     \
-  X(PySys_AddAuditHook, int, (PyAuditHook, void*))                      \
-  X(Py_IsInitialized, int, ())                                          \
-  X(Py_GetVersion, const char*, ())                                     \
-  X(Py_AddPendingCall, int, (int (*)(void*), void*))                    \
-  X(PyGILState_Ensure, int, ())                                         \
-  X(PyGILState_Release, void, (int))                                    \
-  X(PyImport_ImportModule, PyObject*, (const char*))                    \
-  X(PyImport_GetModuleDict, PyObject*, ())                              \
-  X(PyImport_AddModule, PyObject*, (const char*))                       \
-  X(PyModule_GetDict, PyObject*, (PyObject*))                           \
-  X(PyDict_New, PyObject*, ())                                          \
-  X(PyDict_GetItemString, PyObject*, (PyObject*, const char*))          \
-  X(PyDict_SetItemString, int, (PyObject*, const char*, PyObject*))     \
-  X(PyDict_Next, int, (PyObject*, Py_ssize_t*, PyObject**, PyObject**)) \
-  X(PyEval_GetBuiltins, PyObject*, ())                                  \
-  X(PyEval_EvalCode, PyObject*, (PyObject*, PyObject*, PyObject*))      \
-  X(Py_CompileString, PyObject*, (const char*, const char*, int))       \
-  X(PyObject_GetAttrString, PyObject*, (PyObject*, const char*))        \
-  X(PyObject_SetAttrString, int, (PyObject*, const char*, PyObject*))   \
-  X(PyObject_CallObject, PyObject*, (PyObject*, PyObject*))             \
-  X(PyObject_IsTrue, int, (PyObject*))                                  \
-  X(PyObject_Str, PyObject*, (PyObject*))                               \
-  X(PyObject_Size, Py_ssize_t, (PyObject*))                             \
-  X(PySequence_GetItem, PyObject*, (PyObject*, Py_ssize_t))             \
-  X(PyTuple_New, PyObject*, (Py_ssize_t))                               \
-  X(PyTuple_SetItem, int, (PyObject*, Py_ssize_t, PyObject*))           \
-  X(PyTuple_GetItem, PyObject*, (PyObject*, Py_ssize_t))                \
-  X(PyTuple_Size, Py_ssize_t, (PyObject*))                              \
-  X(PyList_Size, Py_ssize_t, (PyObject*))                               \
-  X(PyList_GetItem, PyObject*, (PyObject*, Py_ssize_t))                 \
-  X(PyLong_FromLong, PyObject*, (long))                                 \
-  X(PyLong_FromUnsignedLongLong, PyObject*, (unsigned long long))       \
-  X(PyLong_AsUnsignedLongLong, unsigned long long, (PyObject*))         \
-  X(PyLong_AsLongLong, long long, (PyObject*))                          \
-  X(PyUnicode_FromString, PyObject*, (const char*))                     \
-  X(PyUnicode_AsUTF8String, PyObject*, (PyObject*))                     \
-  X(PyBytes_AsString, char*, (PyObject*))                               \
-  X(PyCFunction_NewEx, PyObject*, (PyMethodDef*, PyObject*, PyObject*)) \
-  X(PyWeakref_NewRef, PyObject*, (PyObject*, PyObject*))                \
-  X(PyType_GetSlot, void*, (PyTypeObject*, int))                        \
-  X(PyType_IsSubtype, int, (PyTypeObject*, PyTypeObject*))              \
-  X(PyErr_Occurred, PyObject*, ())                                      \
-  X(PyErr_Clear, void, ())                                              \
-  X(PyErr_Fetch, void, (PyObject**, PyObject**, PyObject**))            \
-  X(PyErr_Restore, void, (PyObject*, PyObject*, PyObject*))             \
-  X(PyErr_SetNone, void, (PyObject*))                                   \
-  X(Py_IncRef, void, (PyObject*))                                       \
+#define RFINJECT_PYTHON_REQUIRED(X)                                                             \
+  X(PySys_AddAuditHook, int, (PyAuditHook, void*))                                              \
+  X(Py_IsInitialized, int, ())                                                                  \
+  X(Py_GetVersion, const char*, ())                                                             \
+  X(Py_AddPendingCall, int, (int (*)(void*), void*))                                            \
+  X(PyGILState_Ensure, int, ())                                                                 \
+  X(PyGILState_Release, void, (int))                                                            \
+  X(PyImport_ImportModule, PyObject*, (const char*))                                            \
+  X(PyImport_ImportModuleLevel, PyObject*, (const char*, PyObject*, PyObject*, PyObject*, int)) \
+  X(PyImport_GetModuleDict, PyObject*, ())                                                      \
+  X(PyImport_AddModule, PyObject*, (const char*))                                               \
+  X(PyModule_GetDict, PyObject*, (PyObject*))                                                   \
+  X(PyDict_New, PyObject*, ())                                                                  \
+  X(PyDict_GetItemString, PyObject*, (PyObject*, const char*))                                  \
+  X(PyDict_SetItemString, int, (PyObject*, const char*, PyObject*))                             \
+  X(PyDict_Size, Py_ssize_t, (PyObject*))                                                       \
+  X(PyDict_Next, int, (PyObject*, Py_ssize_t*, PyObject**, PyObject**))                         \
+  X(PyEval_GetBuiltins, PyObject*, ())                                                          \
+  X(PyEval_EvalCode, PyObject*, (PyObject*, PyObject*, PyObject*))                              \
+  X(Py_CompileString, PyObject*, (const char*, const char*, int))                               \
+  X(PyObject_GetAttrString, PyObject*, (PyObject*, const char*))                                \
+  X(PyObject_SetAttrString, int, (PyObject*, const char*, PyObject*))                           \
+  X(PyObject_CallObject, PyObject*, (PyObject*, PyObject*))                                     \
+  X(PyObject_Call, PyObject*, (PyObject*, PyObject*, PyObject*))                                \
+  X(PyObject_Type, PyObject*, (PyObject*))                                                      \
+  X(PyObject_GetIter, PyObject*, (PyObject*))                                                   \
+  X(PyIter_Next, PyObject*, (PyObject*))                                                        \
+  X(PyObject_IsTrue, int, (PyObject*))                                                          \
+  X(PyObject_Str, PyObject*, (PyObject*))                                                       \
+  X(PyObject_Size, Py_ssize_t, (PyObject*))                                                     \
+  X(PySequence_GetItem, PyObject*, (PyObject*, Py_ssize_t))                                     \
+  X(PyTuple_New, PyObject*, (Py_ssize_t))                                                       \
+  X(PyTuple_SetItem, int, (PyObject*, Py_ssize_t, PyObject*))                                   \
+  X(PyTuple_GetItem, PyObject*, (PyObject*, Py_ssize_t))                                        \
+  X(PyTuple_Size, Py_ssize_t, (PyObject*))                                                      \
+  X(PyList_Size, Py_ssize_t, (PyObject*))                                                       \
+  X(PyList_GetItem, PyObject*, (PyObject*, Py_ssize_t))                                         \
+  X(PyLong_FromLong, PyObject*, (long))                                                         \
+  X(PyLong_FromUnsignedLongLong, PyObject*, (unsigned long long))                               \
+  X(PyLong_AsUnsignedLongLong, unsigned long long, (PyObject*))                                 \
+  X(PyLong_AsLongLong, long long, (PyObject*))                                                  \
+  X(PyUnicode_FromString, PyObject*, (const char*))                                             \
+  X(PyUnicode_AsUTF8String, PyObject*, (PyObject*))                                             \
+  X(PyUnicode_AsUTF8, const char*, (PyObject*))                                                 \
+  X(PyBytes_AsString, char*, (PyObject*))                                                       \
+  X(PyCFunction_NewEx, PyObject*, (PyMethodDef*, PyObject*, PyObject*))                         \
+  X(PyWeakref_NewRef, PyObject*, (PyObject*, PyObject*))                                        \
+  X(PyType_GetSlot, void*, (PyTypeObject*, int))                                                \
+  X(PyType_IsSubtype, int, (PyTypeObject*, PyTypeObject*))                                      \
+  X(PyErr_Occurred, PyObject*, ())                                                              \
+  X(PyErr_ExceptionMatches, int, (PyObject*))                                                   \
+  X(PyErr_SetInterrupt, void, ())                                                               \
+  X(PyErr_Clear, void, ())                                                                      \
+  X(PyErr_Fetch, void, (PyObject**, PyObject**, PyObject**))                                    \
+  X(PyErr_Restore, void, (PyObject*, PyObject*, PyObject*))                                     \
+  X(PyErr_SetNone, void, (PyObject*))                                                           \
+  X(Py_IncRef, void, (PyObject*))                                                               \
   X(Py_DecRef, void, (PyObject*))
 // Objects that the interpreter exports as data.
 #define RFINJECT_PYTHON_DATA(X) \
   X(_Py_NoneStruct)             \
   X(_Py_TrueStruct)             \
   X(PyType_Type)                \
+  X(PyDict_Type)                \
+  X(PyLong_Type)                \
+  X(PyTuple_Type)               \
+  X(PyList_Type)                \
+  X(PyExc_Exception)            \
   X(PyExc_SystemExit)
 
 struct PythonApi {
@@ -104,9 +118,10 @@ const PythonApi* GetPython() noexcept;
 
 // Runs `source` (statements) in a fresh namespace whose `__builtins__` is the real one, with the names of `names`
 // bound to `values` first; returns a new reference to the namespace dict, or nullptr with the error cleared and its
-// text in `*error` (truncated to size). GIL held. The user's pending exception, if any, is kept.
+// text in `*error` (truncated to size). GIL held. The user's pending exception, if any, is kept. Not noexcept: a
+// daemon thread that waits for the GIL while the interpreter ends is unwound with pthread_exit.
 PyObject* RunPython(const PythonApi& python, const char* source, const char* const* names, PyObject* const* values,
-                    size_t count, char* error, size_t error_size) noexcept;
+                    size_t count, char* error, size_t error_size);
 
 }  // namespace rfinject
 

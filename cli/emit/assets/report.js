@@ -50,7 +50,7 @@ for (const c of columns) {
   c.label = c.kind === 'unit' ? PREFIX[c.exponent] + c.unit : c.unit;
 }
 const cell = (c, v) => {
-  if (c.kind === 'text') return visible(v);
+  if (c.kind === 'text') return v === '' && c.key === 'layer' ? '(no layer)' : visible(v);
   if (v === null) return '∞';
   if (c.kind === 'count') return group(v);
   if (v === 0 && !c.additive) return '';
@@ -117,8 +117,10 @@ const drawRings = () => {
 // Table.
 const table = $('rows'), scroller = $('scroller'), body = table.tBodies[0];
 const ROW = 25;
-const tableColumns = columns.filter((c) => c.key !== 'model' || c.words.length > 1)
-                         .sort((a, b) => (b.key === 'layer') - (a.key === 'layer'));
+const tableColumns = columns.filter((c) => c.key !== 'model' || c.words.filter(Boolean).length > 1)
+                         ;
+const first = ['layer', 'kernel', 'op', 'phase', 'model'].find((k) => byKey[k]);  // stays in view when scrolling
+tableColumns.sort((a, b) => (b.key === first) - (a.key === first));
 const headRow = table.tHead.insertRow();
 for (const c of tableColumns) {
   const th = document.createElement('th');
@@ -366,7 +368,10 @@ for (const name of phaseColumn ? [...names].sort((a, b) => ORDER.indexOf(a) - OR
     if (box.checked) state.phases.add(name); else state.phases.delete(name);
     later();
   };
-  label.append(box, name || 'no phase');
+  const icon = shape(label, 'svg', {viewBox: '-7 -7 14 14'});
+  shape(icon, 'path', {d: data.icons[name] || data.icons['']});
+  label.prepend(box);
+  label.append(name || 'no phase');
   $('phases').append(label);
 }
 for (const button of document.querySelectorAll('[data-view]:not(body)')) {

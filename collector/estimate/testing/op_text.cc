@@ -48,8 +48,7 @@ void OpText::ParseTensor(const std::string& token) {
     }
   }
   tensor.distinct = tensor.numel;
-  static uintptr_t unique = uintptr_t{1} << 40;
-  tensor.storage = unique++;
+  tensor.storage = (uintptr_t{1} << 40) + tensors_.size();  // unique within the call, which is all that matters
   size_t at = close + 1;
   while (at < token.size()) {
     const char mark = token[at];

@@ -1,0 +1,204 @@
+// Each invariant on a run that breaks it the way published rooflines did, and on the mended run, where it is silent.
+
+#include "cli/report/invariants.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "cli/report/fold.h"
+#include "cli/report/machine.h"
+
+namespace rfinject::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Counter {
+  const char* metric;
+  uint64_t value;
+};
+
+class Invariants : public ::testing::Test {
+ protected:
+  Invariants() { SetGpu("A100-SXM4-40GB"); }
+
+  void SetGpu(const char* name) {
+    run_.key.source = SourceKind::kImported;
+    run_.key.gpu = name;
+    run_.devices = {DeviceInfo{.name = name, .chip = std::string(FindGpu(name)->chip)}};
+    run_.steps.steps = 1;
+  }
+
+  // One launch of a kernel with these counters.
+  void Launch(const std::string& kernel, Phase phase, std::initializer_list<Counter> counters) {
+    LaunchKey key;
+    key.kernel = kernel;
+    key.phase = phase;
+    key.layer = LayerKey{"VGG", "features.0"};
+    LaunchStats& stats = run_.launches[key];
+    ++stats.launches;
+    for (const Counter& counter : counters) {
+      stats.metrics[counter.metric].Add(counter.value);
+      profile_.metrics[counter.metric] = MetricInfo{.name = counter.metric, .unit = "", .scale = 1};
+    }
+  }
+
+  std::vector<Alarm> Check() { return FoldRun(profile_, run_, MachineFor(run_), {}).alarms; }
+
+  Profile profile_;
+  cli::Run run_;
+};
+
+constexpr char kTime[] = "gpu__time_duration.sum";
+constexpr char kRead[] = "dram__bytes_read.sum";
+constexpr char kWrite[] = "dram__bytes_write.sum";
+constexpr char kFfma[] = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum";
+constexpr char kTf32[] = "sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_off.sum";
+constexpr char kTf32Sparse[] = "sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_on.sum";
+constexpr char kTensorKernel[] = "cutlass_tensorop_s1688fprop_optimized_tf32_128x128_nhwc";
+
+auto Id(const char* id) { return Field(&Alarm::id, id); }
+auto Causes(const char* text) { return Field(&Alarm::causes, HasSubstr(text)); }
+
+TEST_F(Invariants, ASoundRunRaisesNothing) {
+  // 10 TFLOP/s of TF32 and 500 GB/s on an A100.
+  Launch(kTensorKernel, Phase::kForward,
+         {{kTime, 1'000'000}, {kRead, 300'000'000}, {kWrite, 200'000'000}, {kFfma, 1000}, {kTf32, 10'000'000'000}});
+  EXPECT_THAT(Check(), ::testing::IsEmpty());
+}
+
+TEST_F(Invariants, R001AboveTheRoofOfMixedPrecision) {
+  // Neither pipe nor memory alone is above its peak, but the FP32 part needs 0.9 ms and there were 0.5.
+  SetGpu("V100-SXM2-16GB");
+  Launch("volta_scudnn_128x64_relu_interior_nn_v1", Phase::kForward,
+         {{kTime, 500'000}, {kRead, 1'000}, {kFfma, 7'065'000'000}});
+  EXPECT_THAT(Check(), Contains(AllOf(Id("R001"), Causes("wrong precision"))));
+}
+
+TEST_F(Invariants, R002MoreTrafficThanTheMemoryCanCarry) {
+  Launch("copy", Phase::kForward, {{kTime, 1'000'000}, {kRead, 2'000'000'000}});
+  EXPECT_THAT(Check(), Contains(AllOf(Id("R002"), Causes("times of another"))));
+}
+
+TEST_F(Invariants, R003AUnitAboveItsPeak) {
+  Launch("fma", Phase::kForward, {{kTime, 1'000'000}, {kRead, 1'000}, {kFfma, 20'000'000'000}});
+  EXPECT_THAT(Check(), Contains(AllOf(Id("R003"), Field(&Alarm::text, HasSubstr("FP32")))));
+}
+
+TEST_F(Invariants, R003AUnitThatTheGpuLacks) {
+  SetGpu("V100-SXM2-16GB");
+  profile_.metrics["rf.flop.tf32_tc"] = MetricInfo{.name = "rf.flop.tf32_tc", .unit = "FLOP"};
+  Launch("gemm", Phase::kForward, {{kTime, 1'000'000}, {"rf.flop.tf32_tc", 1'000'000}});
+  EXPECT_THAT(Check(), Contains(AllOf(Id("R003"), Field(&Alarm::text, HasSubstr("does not have")))));
+}
+
+TEST_F(Invariants, R004TensorCoresForgotten) {
+  // The VGG study on an A100: nine CUDA-core counters, convolutions on TF32 tensor cores.
+  Launch(kTensorKernel, Phase::kForward, {{kTime, 1'000'000}, {kRead, 100'000'000}, {kFfma, 1'000'000}});
+  EXPECT_THAT(Check(), Contains(AllOf(Id("R004"), Causes("sm__ops_path_tensor"))));
+}
+
+TEST_F(Invariants, R004WrongSourceType) {
+  Launch(kTensorKernel, Phase::kForward, {{kTime, 1'000'000}, {kRead, 100'000'000}, {kFfma, 1'000'000}, {kTf32, 0}});
+  EXPECT_THAT(Check(), Contains(AllOf(Id("R004"), Causes("another source type"))));
+}
+
+TEST_F(Invariants, R004IsSilentForCudaCoreKernels) {
+  for (const char* name : {"ampere_sgemm_128x64_nn", "cutlass_simt_sgemm_128x64", "vectorized_elementwise_kernel",
+                           "sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nchw_simt"}) {
+    Launch(name, Phase::kForward, {{kTime, 1'000'000}, {kRead, 100'000'000}, {kFfma, 1'000'000}});
+  }
+  EXPECT_THAT(Check(), Each(Not(Id("R004"))));
+}
+
+TEST_F(Invariants, R005ForwardAndBackward) {
+  profile_.metrics["rf.model_flop"] = MetricInfo{.name = "rf.model_flop", .unit = "FLOP"};
+  Launch("f", Phase::kForward, {{"rf.model_flop", 1'000}});
+  Launch("b", Phase::kBackward, {{"rf.model_flop", 1'000}});
+  EXPECT_THAT(Check(), Contains(AllOf(Id("R005"), Causes("frozen"))));
+  Launch("b", Phase::kBackward, {{"rf.model_flop", 940}});
+  EXPECT_THAT(Check(), Each(Not(Id("R005"))));
+}
+
+TEST_F(Invariants, R006RowsAddUp) {
+  Launch("a", Phase::kForward, {{kTime, 1'000'000}, {kRead, 100'000'000}, {kFfma, 1'000'000}});
+  Report report = FoldRun(profile_, run_, MachineFor(run_), {});
+  EXPECT_THAT(report.alarms, Each(Not(Id("R006"))));
+  report.rows[0].sums.dram_bytes /= 2;  // a row lost in a conversion
+  EXPECT_THAT(CheckInvariants(profile_, run_, "GA100", report),
+              Contains(AllOf(Id("R006"), Field(&Alarm::text, HasSubstr("DRAM bytes")))));
+}
+
+TEST_F(Invariants, R007FlopThatDifferWithinAKey) {
+  Launch(kTensorKernel, Phase::kForward, {{kTime, 1'000'000}, {kRead, 1'000'000}, {kTf32, 1'000'000}});
+  Launch(kTensorKernel, Phase::kForward, {{kTime, 1'000'000}, {kRead, 1'100'000}, {kTf32, 1'000'000}});
+  EXPECT_THAT(Check(), Each(Not(Id("R007"))));  // bytes may differ
+  Launch(kTensorKernel, Phase::kForward, {{kTime, 1'000'000}, {kRead, 1'000'000}, {kTf32, 2'000'000}});
+  EXPECT_THAT(Check(), Contains(AllOf(Id("R007"), Causes("too coarse"))));
+}
+
+TEST_F(Invariants, R008MoreKernelTimeThanWallTime) {
+  run_.key.source = SourceKind::kMeasured;
+  Launch("a", Phase::kForward, {{kTime, 5'000'000}, {kRead, 100'000'000}, {kFfma, 1'000'000}});
+  run_.steps.duration_ns.Add(4'000'000);
+  EXPECT_THAT(Check(), Contains(Id("R008")));
+  run_.steps.duration_ns = Stat{};
+  run_.steps.duration_ns.Add(6'000'000);
+  EXPECT_THAT(Check(), Each(Not(Id("R008"))));
+}
+
+TEST_F(Invariants, R009FewerFlopThanAnyAlgorithmNeeds) {
+  profile_.metrics["rf.model_flop"] = MetricInfo{.name = "rf.model_flop", .unit = "FLOP"};
+  Launch("conv", Phase::kForward, {{kTime, 1'000'000}, {kRead, 1'000'000}, {kFfma, 100}, {"rf.model_flop", 1000}});
+  EXPECT_THAT(Check(), Contains(AllOf(Id("R009"), Causes("not counted"))));
+}
+
+TEST_F(Invariants, R009LetsWinogradPass) {
+  profile_.metrics["rf.model_flop"] = MetricInfo{.name = "rf.model_flop", .unit = "FLOP"};
+  Launch("conv", Phase::kForward, {{kTime, 1'000'000}, {kRead, 1'000'000}, {kFfma, 150}, {"rf.model_flop", 1000}});
+  EXPECT_THAT(Check(), Each(Not(Id("R009"))));
+}
+
+TEST_F(Invariants, R010ClockDrift) {
+  constexpr char kClock[] = "sm__cycles_elapsed.avg.per_second";
+  Launch("a", Phase::kForward, {{kTime, 1'000'000}, {kRead, 1'000'000}, {kClock, 1'410'000'000}});
+  Launch("a", Phase::kForward, {{kTime, 1'000'000}, {kRead, 1'000'000}, {kClock, 1'395'000'000}});
+  EXPECT_THAT(Check(), Each(Not(Id("R010"))));
+  Launch("a", Phase::kForward, {{kTime, 1'000'000}, {kRead, 1'000'000}, {kClock, 1'095'000'000}});
+  EXPECT_THAT(Check(), Contains(AllOf(Id("R010"), Causes("locked"))));
+}
+
+TEST_F(Invariants, R011SparseTensorWork) {
+  Launch(kTensorKernel, Phase::kForward,
+         {{kTime, 1'000'000}, {kRead, 1'000'000}, {kTf32, 1'000'000}, {kTf32Sparse, 1'000'000}});
+  EXPECT_THAT(Check(), Contains(Id("R011")));
+}
+
+TEST_F(Invariants, R012ImpossibleCounts) {
+  Launch("a", Phase::kForward, {{kTime, 1'000'000}, {kRead, UINT64_MAX - 5}});
+  EXPECT_THAT(Check(), Contains(AllOf(Id("R012"), Causes("backwards"))));
+}
+
+TEST_F(Invariants, R012NoBytesInALongKernel) {
+  Launch("a", Phase::kForward, {{kTime, 5'000'000}, {kRead, 0}, {kWrite, 0}, {kFfma, 1'000'000}});
+  EXPECT_THAT(Check(), Contains(AllOf(Id("R012"), Causes("units"))));
+}
+
+TEST_F(Invariants, ManyAlarmsOfOneKindStayReadable) {
+  for (int i = 0; i < 100; ++i) {
+    Launch("copy" + std::to_string(i), Phase::kForward, {{kTime, 1'000'000}, {kRead, 2'000'000'000}});
+  }
+  const std::vector<Alarm> alarms = Check();
+  EXPECT_EQ(std::count_if(alarms.begin(), alarms.end(), [](const Alarm& a) { return a.id == "R002"; }), 6);
+  EXPECT_THAT(alarms, Contains(Field(&Alarm::text, HasSubstr("95 more"))));
+}
+
+}  // namespace
+}  // namespace rfinject::cli

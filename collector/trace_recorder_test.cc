@@ -1,0 +1,962 @@
+#include "collector/trace_recorder.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "collector/testing/trace_content.h"
+
+namespace rfinject {
+namespace {
+
+using ::rfinject::testing::MetricTotal;
+using ::rfinject::testing::ParseTrace;
+using ::rfinject::testing::ReadTrace;
+using ::rfinject::testing::TemporaryFolder;
+using ::rfinject::testing::TraceContent;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+LaunchRecord MakeRecord(uint32_t kernel, uint64_t time_ns, uint64_t flop = 0) {
+  LaunchRecord record;
+  record.identity.kernel = kernel;
+  record.samples[record.sample_count++] = {kTime, time_ns};
+  if (flop != 0) record.samples[record.sample_count++] = {kModelFlop, flop};
+  return record;
+}
+
+// What a child process did: how it ended, and what it said on stderr.
+struct ChildResult {
+  int status = -1;
+  std::string err;
+  bool exited(int code) const { return WIFEXITED(status) && WEXITSTATUS(status) == code; }
+};
+
+// Runs `body` in a forked child, which then ends by _exit(0). Recorders there are made anew or inherited; the test's
+// own process stays single-threaded where it can, so that sanitizers and fork agree.
+ChildResult InChild(const std::function<void()>& body, const std::function<void(pid_t)>& meanwhile = {}) {
+  int err[2];
+  EXPECT_EQ(pipe2(err, O_CLOEXEC), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(err[1], STDERR_FILENO);
+    body();
+    _exit(::testing::Test::HasFailure() ? 99 : 0);
+  }
+  close(err[1]);
+  ChildResult result;
+  if (meanwhile) meanwhile(child);
+  char buffer[4096];
+  for (ssize_t n; (n = read(err[0], buffer, sizeof buffer)) > 0;) result.err.append(buffer, static_cast<size_t>(n));
+  close(err[0]);
+  EXPECT_EQ(waitpid(child, &result.status, 0), child);
+  return result;
+}
+
+class TraceRecorderTest : public ::testing::Test {
+ protected:
+  TraceRecorderTest() {
+    settings_.output = folder_.path() + "/t.rfx";
+    settings_.verbosity = -1;
+  }
+  // Recorders live for ever, and so must what they refer to.
+  Settings& settings() { return settings_; }
+  Recorder& recorder() {
+    if (recorder_ == nullptr) recorder_ = new TraceRecorder(settings_);
+    return *recorder_;
+  }
+  TraceContent Trace(const std::string& name = "t.rfx") { return ReadTrace(folder_.path() + "/" + name); }
+  // A finished recorder's trace, which must be without fault.
+  TraceContent FinishedTrace() {
+    recorder().Finish("exit");
+    TraceContent content = Trace();
+    EXPECT_EQ(content.error, "");
+    EXPECT_EQ(content.trailing_bytes, 0u);
+    EXPECT_TRUE(content.has_end);
+    EXPECT_EQ(content.end.reason(), "exit");
+    return content;
+  }
+
+  TemporaryFolder folder_;
+
+ private:
+  Settings& settings_ = *new Settings;
+  TraceRecorder* recorder_ = nullptr;
+};
+
+// --- What is recorded is what is read
+// ---------------------------------------------------------------------------------
+
+TEST_F(TraceRecorderTest, WritesDefinitionsAndStatistics) {
+  Recorder& r = recorder();
+  r.Activate();
+  ASSERT_TRUE(r.active());
+  const uint32_t model = r.DefineModel({"ResNet", 11'689'512, 46'758'048, 11'689'512});
+  const uint32_t root = r.DefineLayer({model, 0, "", "ResNet", 0, 0, true});
+  const uint32_t layer = r.DefineLayer({model, root, "layer1.0.conv2", "Conv2d", 36864, 147456, true});
+  r.SetLayerShapes(layer, "f32[8,64,56,56]", "f32[8,64,56,56]");
+  r.SetLayerShapes(layer, "f32[1]", "f32[1]");  // only the first call's are kept
+  LaunchRecord record = MakeRecord(r.Intern("cudnn_kernel"), 1000, 77);
+  record.identity.signature = r.Intern("f32[8,64,56,56]");
+  record.identity.site = {.layer = layer,
+                          .op = r.Intern("aten::convolution"),
+                          .node = r.Intern("ConvolutionBackward0"),
+                          .phase = Phase::kBackward};
+  record.identity.grid = {7, 1, 2};
+  record.identity.block = {256, 1, 1};
+  record.identity.dynamic_shared_bytes = 49152;
+  record.identity.device = 1;
+  r.Record(record);
+  record.samples[0].value = 3000;
+  r.Record(record);
+  r.EndStep(8);
+
+  const TraceContent t = FinishedTrace();
+  ASSERT_THAT(t.keys, SizeIs(1));
+  const auto& [id, key] = *t.keys.begin();
+  EXPECT_EQ(t.names.at(key.key.kernel()), "cudnn_kernel");
+  EXPECT_EQ(t.names.at(key.key.op()), "aten::convolution");
+  EXPECT_EQ(t.names.at(key.key.node()), "ConvolutionBackward0");
+  EXPECT_EQ(t.names.at(key.key.signature()), "f32[8,64,56,56]");
+  EXPECT_THAT(key.key.grid(), ElementsAre(7, 1, 2));
+  EXPECT_THAT(key.key.block(), ElementsAre(256, 1, 1));
+  EXPECT_EQ(key.key.dynamic_shared_bytes(), 49152u);
+  EXPECT_EQ(key.key.device(), 1u);
+  EXPECT_EQ(key.key.phase(), v1::PHASE_BACKWARD);
+  EXPECT_EQ(key.launches, 2u);
+  EXPECT_EQ(key.metrics.at("rf.time"), (MetricTotal{2, 4000, 10'000'000, 1000, 3000}));
+  EXPECT_EQ(key.metrics.at("rf.model_flop"), (MetricTotal{2, 154, 2 * 77 * 77, 77, 77}));
+  const v1::Layer& read = t.layers.at(key.key.layer());
+  EXPECT_EQ(read.path(), "layer1.0.conv2");
+  EXPECT_EQ(read.class_name(), "Conv2d");
+  EXPECT_EQ(read.input_shape(), "f32[8,64,56,56]");
+  EXPECT_EQ(read.parameters(), 36864u);
+  EXPECT_EQ(t.layers.at(read.parent()).path(), "");
+  EXPECT_EQ(t.models.at(read.model()).class_name(), "ResNet");
+  EXPECT_EQ(t.models.at(read.model()).trainable_parameters(), 11'689'512u);
+  ASSERT_THAT(t.steps, SizeIs(1));
+  EXPECT_EQ(t.steps[0].samples(), 8u);
+  EXPECT_TRUE(t.steps[0].measured());
+  EXPECT_THAT(t.drops, IsEmpty());
+}
+
+TEST_F(TraceRecorderTest, ProcessFactsAreInTheTrace) {
+  recorder().Activate();
+  RunFacts facts;
+  facts.source = SourceKind::kEstimated;
+  facts.torch_version = "1.13.1";
+  facts.policy.autocast_dtype = "float16";
+  facts.devices.push_back({.index = 0, .name = "V100", .sm_count = 80});
+  recorder().UpdateFacts(facts);
+  RunFacts more;
+  more.tier = Tier::kBackwardScope;
+  more.policy.autocast_dtype = "bfloat16";
+  more.policy.cudnn_tf32 = Tristate::kOn;
+  more.devices.push_back({.index = 1, .name = "V100"});
+  more.devices.push_back({.index = 0, .chip = "GV100"});
+  recorder().UpdateFacts(more);
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.run.process().pid(), static_cast<uint32_t>(getpid()));
+  EXPECT_THAT(t.run.process().argv(0), HasSubstr("collector_test"));
+  EXPECT_GT(t.run.process().memory_bytes(), 1u << 20);
+  EXPECT_GT(t.run.process().cpus(), 0u);
+  EXPECT_GT(t.run.process().start_unix_ns(), int64_t{1'700'000'000'000'000'000});
+  EXPECT_THAT(t.run.process().os(), StartsWith("Linux "));
+  EXPECT_EQ(t.run.source(), v1::SOURCE_ESTIMATED);
+  EXPECT_EQ(t.run.tier(), v1::TIER_B_BACKWARD_SCOPE);
+  EXPECT_EQ(t.run.process().torch_version(), "1.13.1");
+  EXPECT_EQ(t.run.policy().autocast_dtype(), "bfloat16+float16");
+  EXPECT_EQ(t.run.policy().cudnn_tf32(), 2u);
+  ASSERT_EQ(t.run.device_size(), 2);
+  EXPECT_EQ(t.run.device(0).chip(), "GV100");
+  EXPECT_EQ(t.run.device(0).sm_count(), 80u);
+}
+
+TEST_F(TraceRecorderTest, TheSameTextGivesTheSameId) {
+  Recorder& r = recorder();
+  const uint32_t a = r.Intern("a");
+  EXPECT_NE(a, 0u);
+  EXPECT_NE(r.Intern("b"), a);
+  EXPECT_EQ(r.Intern("a"), a);
+  EXPECT_EQ(r.DefineMetric("rf.time", "ns", 1), static_cast<uint32_t>(kTime));
+  EXPECT_EQ(r.DefineMetric(kMetricFlop[3], "FLOP", 1), static_cast<uint32_t>(kFlopFirst) + 3);
+  const uint32_t metric = r.DefineMetric("dram__bytes_read.sum", "byte", 1);
+  EXPECT_EQ(metric, static_cast<uint32_t>(kFirstFreeMetric));
+  EXPECT_EQ(r.DefineMetric("dram__bytes_read.sum", "byte", 1), metric);
+  const uint32_t model = r.DefineModel({"M", 0, 0, 0});
+  EXPECT_NE(r.DefineModel({"M", 0, 0, 0}), model);
+  const uint32_t layer = r.DefineLayer({model, 0, "fc", "Linear", 0, 0, true});
+  EXPECT_EQ(r.DefineLayer({model, 0, "fc", "Linear", 0, 0, true}), layer);
+}
+
+// Before Activate there is no file and no thread, but nothing is forgotten either.
+TEST_F(TraceRecorderTest, WhatCameBeforeActivateIsKept) {
+  Recorder& r = recorder();
+  const uint32_t kernel = r.Intern("k");
+  for (int i = 0; i < 1000; ++i) r.Record(MakeRecord(kernel, 5));
+  r.Add(MakeRecord(kernel, 5));
+  r.EndStep(1);
+  EXPECT_THAT(folder_.List(), IsEmpty());
+  r.Activate();
+  r.Record(MakeRecord(kernel, 5));
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), 1002u);
+  EXPECT_THAT(t.steps, SizeIs(1));
+}
+
+TEST_F(TraceRecorderTest, AnIdleProcessLeavesNothing) {
+  recorder().Record(MakeRecord(recorder().Intern("k"), 5));
+  recorder().Finish("exit");
+  recorder().Activate();
+  EXPECT_FALSE(recorder().active());
+  EXPECT_THAT(folder_.List(), IsEmpty());
+}
+
+TEST_F(TraceRecorderTest, SumsAreExactBeyond64Bits) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  const uint64_t huge = UINT64_MAX - 1;
+  for (int i = 0; i < 5; ++i) r.Record(MakeRecord(kernel, huge));
+  const MetricTotal total = FinishedTrace().Total("rf.time");
+  EXPECT_TRUE(total.sum == static_cast<unsigned __int128>(huge) * 5);
+  // The squares alone do not fit: they stop at the largest value instead of starting again.
+  EXPECT_TRUE(total.sum_squares == ~static_cast<unsigned __int128>(0));
+  EXPECT_EQ(total.min, huge);
+}
+
+// --- Many threads
+// -----------------------------------------------------------------------------------------------------
+
+uint64_t Drops(const TraceContent& t) {
+  uint64_t drops = 0;
+  for (const auto& [what, count] : t.drops) drops += count;
+  return drops;
+}
+
+TEST_F(TraceRecorderTest, ManyThreadsLoseNothing) {
+  constexpr int kThreads = 8;
+  constexpr uint64_t kRecords = 20'000;  // fit into a ring, so that this holds on the most loaded machine
+  Recorder& r = recorder();
+  r.Activate();
+  std::atomic<int> started{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&r, &started, t] {
+      const uint32_t shared = r.Intern("shared");
+      const uint32_t own = r.Intern("kernel " + std::to_string(t));
+      for (uint64_t i = 0; i < kRecords; ++i) {
+        r.Record(MakeRecord(i % 2 == 0 ? shared : own, i, i + 1));
+        // All threads at the same time, each with a ring of its own.
+        if (i == 0) started.fetch_add(1);
+        while (started.load(std::memory_order_relaxed) < kThreads) std::this_thread::yield();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(Drops(t), 0u);
+  EXPECT_EQ(t.Launches(), kThreads * kRecords);
+  const unsigned __int128 n = kRecords;
+  EXPECT_TRUE(t.Total("rf.time").sum == n * (n - 1) / 2 * kThreads);
+  EXPECT_TRUE(t.Total("rf.time").sum_squares == (n - 1) * n * (2 * n - 1) / 6 * kThreads);
+  EXPECT_EQ(t.Total("rf.model_flop").min, 1u);
+  EXPECT_EQ(t.Total("rf.model_flop").max, n);
+  EXPECT_EQ(t.keys.size(), 1u + kThreads);
+}
+
+TEST_F(TraceRecorderTest, ThreadsThatEndHandTheirRingsOn) {
+  constexpr uint64_t kThreads = 200;
+  constexpr uint64_t kRecords = 500;
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  const auto mapped = [] { return ::rfinject::testing::ReadFile("/proc/self/statm"); };
+  const auto pages = [&] { return std::stoull(mapped()); };
+  const uint64_t before = pages();
+  for (uint64_t t = 0; t < kThreads; ++t) {
+    std::thread([&] {
+      for (uint64_t i = 0; i < kRecords; ++i) r.Record(MakeRecord(kernel, 1));
+    }).join();
+  }
+  const uint64_t grown = (pages() - before) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(grown, 20 * sizeof(LaunchRing));
+#else
+  (void)grown;
+#endif
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches() + Drops(t), kThreads * kRecords) << "every launch is counted, or counted as dropped";
+}
+
+// Nothing is dropped at a rate that a training process has, since a ring that is half full wakes the writer.
+TEST_F(TraceRecorderTest, AHalfFullRingWakesTheWriter) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  constexpr uint64_t kBurst = 5'000;  // a quarter of a ring
+  for (int burst = 0; burst < 40; ++burst) {
+    for (uint64_t i = 0; i < kBurst; ++i) r.Record(MakeRecord(kernel, 1, 1));
+    usleep(2'000);  // gives way to the writer, as a program that waits for its GPU does
+  }
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches() + Drops(t), 40 * kBurst);
+  EXPECT_LT(Drops(t), 20 * kBurst) << "a writer that is not woken sees one ring of launches a second";
+}
+
+TEST_F(TraceRecorderTest, AFullRingDropsAndCounts) {
+  Recorder& r = recorder();  // idle: nobody drains
+  const uint32_t kernel = r.Intern("k");
+  constexpr uint64_t kRecords = 50'000;
+  for (uint64_t i = 0; i < kRecords; ++i) r.Record(MakeRecord(kernel, 1));
+  r.EndStep(3);  // does not fit into the ring any more, and is kept all the same
+  r.Activate();
+  const TraceContent t = FinishedTrace();
+  EXPECT_THAT(t.drops, SizeIs(1));
+  EXPECT_GT(t.drops.at("launches: ring full"), 0u);
+  EXPECT_EQ(t.Launches() + t.drops.at("launches: ring full"), kRecords);
+  EXPECT_THAT(t.steps, SizeIs(1));
+}
+
+// --- The window of --skip and --steps
+// ---------------------------------------------------------------------------------
+
+TEST_F(TraceRecorderTest, TheWindowsEdgesAreExact) {
+  settings().skip = 2;
+  settings().steps = 3;
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  for (uint64_t step = 0; step < 8; ++step) {
+    EXPECT_EQ(r.CurrentStep(), step);
+    EXPECT_EQ(r.InWindow(), step >= 2 && step < 5) << step;
+    // Each step's launches have a value of their own, from two threads.
+    for (int i = 0; i < 10; ++i) r.Record(MakeRecord(kernel, uint64_t{1} << (4 * step)));
+    std::thread([&] { r.Record(MakeRecord(kernel, uint64_t{1} << (4 * step))); }).join();
+    r.EndStep(8);
+  }
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), 33u);
+  EXPECT_TRUE(t.Total("rf.time").sum == 11u * ((1u << 8) + (1u << 12) + (1u << 16)));
+  ASSERT_THAT(t.steps, SizeIs(8));
+  EXPECT_EQ(t.MeasuredSteps(), 3u);
+  for (const v1::Step& step : t.steps) EXPECT_EQ(step.measured(), step.index() >= 2 && step.index() < 5);
+}
+
+TEST_F(TraceRecorderTest, WithoutStepsTheWindowStaysOpen) {
+  settings().skip = 1;
+  Recorder& r = recorder();
+  EXPECT_FALSE(r.InWindow());
+  r.EndStep(0);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(r.InWindow());
+    r.EndStep(0);
+  }
+}
+
+// The edge while other threads are recording: each launch of a thread that saw the step before it counts, and none
+// of one that knew of the step's end does.
+TEST_F(TraceRecorderTest, TheWindowsEdgeHoldsUnderConcurrency) {
+  settings().steps = 1;
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t before = r.Intern("before");
+  const uint32_t after = r.Intern("after");
+  std::atomic<bool> ended{false};
+  std::atomic<uint64_t> known_before{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        r.Record(MakeRecord(before, 1));
+        known_before.fetch_add(1, std::memory_order_release);
+      }
+      while (!ended.load(std::memory_order_acquire)) std::this_thread::yield();
+      for (int i = 0; i < 500; ++i) r.Record(MakeRecord(after, 1));
+    });
+  }
+  while (known_before.load(std::memory_order_acquire) < 2000) std::this_thread::yield();
+  r.EndStep(0);
+  ended.store(true, std::memory_order_release);
+  for (std::thread& thread : threads) thread.join();
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), 2000u);
+  for (const auto& [id, key] : t.keys) EXPECT_EQ(t.names.at(key.key.kernel()), "before");
+}
+
+// Counters that are decoded after the window has closed belong to launches in it; their source knows.
+TEST_F(TraceRecorderTest, AddIsNotBoundToTheWindow) {
+  settings().steps = 1;
+  Recorder& r = recorder();
+  r.Activate();
+  r.EndStep(0);
+  EXPECT_FALSE(r.InWindow());
+  LaunchRecord late = MakeRecord(r.Intern("k"), 9);
+  late.launches = 0;
+  r.Add(late);
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), 0u);
+  EXPECT_EQ(t.Total("rf.time").n, 1u);
+}
+
+TEST_F(TraceRecorderTest, StepsFollowEachOther) {
+  Recorder& r = recorder();
+  r.Activate();
+  for (int i = 0; i < 5; ++i) {
+    usleep(1000);
+    r.EndStep(0);
+  }
+  const TraceContent t = FinishedTrace();
+  ASSERT_THAT(t.steps, SizeIs(5));
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(t.steps[i].index(), i);
+    EXPECT_GE(t.steps[i].duration_ns(), 1'000'000u);
+  }
+}
+
+// --- Chunks
+// -----------------------------------------------------------------------------------------------------------
+
+// Waits, as long as it takes, until `path` holds a trace for which `wanted` is true.
+bool WaitForTrace(const std::string& path, const std::function<bool(const TraceContent&)>& wanted) {
+  for (int i = 0; i < 6000; ++i) {
+    const TraceContent t = ReadTrace(path);
+    if (t.chunks.size() > 0 && wanted(t)) return true;
+    usleep(10'000);
+  }
+  return false;
+}
+
+TEST_F(TraceRecorderTest, TheWriterWritesByItselfAndOnlyWhatIsNew) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  r.Record(MakeRecord(kernel, 1));
+  ASSERT_TRUE(WaitForTrace(settings().output, [](const TraceContent& t) { return t.Launches() == 1; }));
+  r.Record(MakeRecord(kernel, 1));
+  ASSERT_TRUE(WaitForTrace(settings().output, [](const TraceContent& t) { return t.Launches() == 2; }));
+  const TraceContent t = FinishedTrace();  // refuses ids that are defined twice
+  EXPECT_EQ(t.Launches(), 2u);
+  EXPECT_THAT(t.keys, SizeIs(1));
+}
+
+TEST_F(TraceRecorderTest, MuchAtOnceBecomesManyFrames) {
+  Recorder& r = recorder();
+  r.Activate();
+  for (int i = 0; i < 30'000; ++i) {
+    r.Add(MakeRecord(r.Intern("a kernel with a long name, as templates make them " + std::to_string(i)), 1));
+  }
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), 30'000u);
+  EXPECT_GT(t.chunks.size(), 4u);
+  for (const v1::Chunk& chunk : t.chunks) EXPECT_LT(chunk.ByteSizeLong(), 512u << 10);
+}
+
+// Shapes that change in every step must not eat the machine: the sums stay right, the detail goes.
+TEST_F(TraceRecorderTest, EndlessNewKeysAreCoarsened) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  const uint64_t count = LaunchTable::kMaxKeys + 500;
+  for (uint64_t i = 0; i < count; ++i) {
+    LaunchRecord record = MakeRecord(kernel, 2);
+    record.identity.signature = r.Intern(std::to_string(i));
+    r.Add(record);
+  }
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), count);
+  EXPECT_TRUE(t.Total("rf.time").sum == 2 * count);
+  EXPECT_EQ(t.keys.size(), LaunchTable::kMaxKeys + 1u);
+  EXPECT_NE(t.FindDiagnostic("too-many-keys"), nullptr);
+}
+
+// --- Diagnostics
+// ------------------------------------------------------------------------------------------------------
+
+TEST_F(TraceRecorderTest, DiagnosticsAreSaidOnceAndKept) {
+  settings().verbosity = 0;
+  const ChildResult child = InChild([&] {
+    Recorder& r = recorder();
+    r.ReportDiagnostic(Severity::kInfo, "early", "held until it is a training process");
+    r.Activate();
+    r.ReportDiagnostic(Severity::kWarning, "w", "something\nis odd", "mend it");
+    r.ReportDiagnostic(Severity::kWarning, "w", "again");
+    r.CountDrop("things", 2);
+    r.CountDrop("things");
+    r.Finish("exit");
+  });
+  EXPECT_TRUE(child.exited(0));
+  EXPECT_EQ(child.err,
+            "rfinject: held until it is a training process\n"
+            "rfinject: warning: something is odd (mend it)\n");
+  const TraceContent t = Trace();
+  EXPECT_EQ(t.error, "");
+  ASSERT_THAT(t.diagnostics, SizeIs(2));
+  EXPECT_EQ(t.diagnostics[1].severity(), v1::SEVERITY_WARNING);
+  EXPECT_EQ(t.diagnostics[1].text(), "something\nis odd");
+  EXPECT_EQ(t.diagnostics[1].remedy(), "mend it");
+  EXPECT_EQ(t.drops.at("things"), 3u);
+}
+
+TEST_F(TraceRecorderTest, AnIdleProcessSaysNothing) {
+  settings().verbosity = 0;
+  const ChildResult child = InChild([&] {
+    recorder().ReportDiagnostic(Severity::kError, "e", "nobody asked");
+    recorder().Finish("exit");
+  });
+  EXPECT_EQ(child.err, "");
+}
+
+TEST_F(TraceRecorderTest, QuietIsQuiet) {
+  settings().verbosity = -1;
+  const ChildResult child = InChild([&] {
+    recorder().Activate();
+    recorder().ReportDiagnostic(Severity::kError, "e", "x");
+    recorder().Finish("exit");
+  });
+  EXPECT_EQ(child.err, "");
+  EXPECT_NE(Trace().FindDiagnostic("e"), nullptr);
+}
+
+// A closed pipe at the other end of stderr must not end the program.
+TEST_F(TraceRecorderTest, ABrokenStderrIsSurvived) {
+  settings().verbosity = 0;
+  const ChildResult child = InChild([&] {
+    int broken[2];
+    ASSERT_EQ(pipe(broken), 0);
+    close(broken[0]);
+    dup2(broken[1], STDERR_FILENO);
+    signal(SIGPIPE, SIG_DFL);
+    recorder().Activate();
+    recorder().ReportDiagnostic(Severity::kError, "e", "nobody reads this");
+    recorder().Finish("exit");
+  });
+  EXPECT_TRUE(child.exited(0)) << child.status;
+  EXPECT_TRUE(Trace().has_end);
+}
+
+// --- Life
+// -------------------------------------------------------------------------------------------------------------
+
+TEST_F(TraceRecorderTest, FinishTwiceAndFromAnyThread) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop.load()) r.Record(MakeRecord(kernel, 1));
+  });
+  std::vector<std::thread> finishers;
+  for (int i = 0; i < 4; ++i) {
+    finishers.emplace_back([&r] {
+      r.Finish("exit");
+      EXPECT_FALSE(r.active());
+    });
+  }
+  for (std::thread& thread : finishers) thread.join();
+  stop.store(true);
+  other.join();
+  r.Record(MakeRecord(kernel, 1));
+  r.EndStep(1);
+  r.Activate();
+  EXPECT_TRUE(FinishedTrace().has_end);
+}
+
+// What another thread recorded before Finish is in the trace, though that thread still lives and its ring is its own.
+TEST_F(TraceRecorderTest, FinishDrainsOtherThreadsRings) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  std::atomic<int> phase{0};
+  std::thread other([&] {
+    for (int i = 0; i < 100; ++i) r.Record(MakeRecord(kernel, 1));
+    phase.store(1);
+    while (phase.load() != 2) std::this_thread::yield();
+  });
+  while (phase.load() != 1) std::this_thread::yield();
+  EXPECT_EQ(FinishedTrace().Launches(), 100u);
+  phase.store(2);
+  other.join();
+}
+
+// A thread-local destructor of another library may launch after ours has given the ring back.
+struct RecordsAtThreadExit {
+  Recorder* recorder = nullptr;
+  uint32_t kernel = 0;
+  ~RecordsAtThreadExit() {
+    if (recorder != nullptr) recorder->Record(MakeRecord(kernel, 1));
+  }
+};
+thread_local RecordsAtThreadExit t_late;
+
+TEST_F(TraceRecorderTest, RecordingFromThreadExitIsKept) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  std::thread([&] {
+    t_late.recorder = &r;  // constructed before the ring is taken, so destroyed after it was given back
+    t_late.kernel = kernel;
+    r.Record(MakeRecord(kernel, 1));
+  }).join();
+  EXPECT_EQ(FinishedTrace().Launches(), 2u);
+}
+
+TEST_F(TraceRecorderTest, DisableKeepsTheReason) {
+  settings().verbosity = 0;
+  const ChildResult child = InChild([&] {
+    Recorder& r = recorder();
+    r.Activate();
+    r.Record(MakeRecord(r.Intern("k"), 1));
+    r.Disable("the calibration failed");
+    r.Record(MakeRecord(r.Intern("k"), 1));
+    EXPECT_FALSE(r.active());
+    EXPECT_FALSE(r.InWindow());
+    r.Finish("exit");
+  });
+  EXPECT_TRUE(child.exited(0));
+  EXPECT_EQ(child.err, "rfinject: error: the calibration failed\n");
+  const TraceContent t = Trace();
+  EXPECT_EQ(t.end.reason(), "disabled: the calibration failed");
+  EXPECT_EQ(t.Launches(), 1u);
+}
+
+TEST_F(TraceRecorderTest, DisabledBySettingsDoesNothing) {
+  settings().disabled = true;
+  Recorder& r = recorder();
+  r.Activate();
+  EXPECT_FALSE(r.active());
+  EXPECT_FALSE(r.InWindow());
+  EXPECT_THAT(folder_.List(), IsEmpty());
+}
+
+TEST_F(TraceRecorderTest, AnOutputThatCannotBeMadeIsSaidOnce) {
+  settings().verbosity = 0;
+  settings().output = folder_.path() + "/file/t.rfx";
+  close(open((folder_.path() + "/file").c_str(), O_CREAT | O_WRONLY, 0600));
+  const ChildResult child = InChild([&] {
+    recorder().Activate();
+    recorder().Activate();
+    EXPECT_FALSE(recorder().active());
+    recorder().Record(MakeRecord(recorder().Intern("k"), 1));
+    recorder().Finish("exit");
+  });
+  EXPECT_TRUE(child.exited(0));
+  EXPECT_THAT(child.err, AllOf(StartsWith("rfinject: error: nothing is recorded: "), HasSubstr("Not a directory"),
+                               EndsWith("\n")));
+  EXPECT_EQ(std::count(child.err.begin(), child.err.end(), '\n'), 1);
+}
+
+// The writer hangs in write(2) with the file's lock held: Finish gives up, and the program can exit.
+TEST_F(TraceRecorderTest, FinishIsBoundedWhenTheDiskHangs) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  auto* r = new TraceRecorder(settings());
+  r->ActivateInto(ends[0]);
+  ASSERT_TRUE(r->active());
+  const std::string name(10'000, 'x');
+  for (int i = 0; i < 300; ++i) r->Intern(name + std::to_string(i));  // 3 MB: more than the socket takes
+  char byte;
+  ASSERT_EQ(recv(ends[1], &byte, 1, MSG_PEEK), 1);
+  // The writer blocks as soon as it has woken for the next second; Finish may also be the one that blocks, were the
+  // writer not first. Make sure that it is.
+  int queued_before = -1;
+  for (int i = 0; i < 500; ++i) {
+    std::vector<char> peek(8 << 20);
+    const auto queued = static_cast<int>(recv(ends[1], peek.data(), peek.size(), MSG_PEEK | MSG_DONTWAIT));
+    if (queued > 100'000 && queued == queued_before) break;
+    queued_before = queued;
+    usleep(20'000);
+  }
+  r->Finish("exit");  // the test's time limit is the assertion
+  EXPECT_FALSE(r->active());
+  shutdown(ends[1], SHUT_RD);
+  close(ends[1]);  // the writer's write fails now, and it ends
+}
+
+// --- Fork
+// -------------------------------------------------------------------------------------------------------------
+
+TEST_F(TraceRecorderTest, AForkedChildIsIdleAndLeavesTheParentsTraceAlone) {
+  settings().output = folder_.path() + "/";
+  const ChildResult parent = InChild([&] {
+    Recorder& r = recorder();
+    r.Activate();
+    const uint32_t kernel = r.Intern("inherited");
+    r.Record(MakeRecord(kernel, 1));
+    r.EndStep(4);
+    const ChildResult child = InChild([&] {
+      EXPECT_FALSE(r.active());
+      EXPECT_EQ(r.CurrentStep(), 0u);
+      r.Record(MakeRecord(kernel, 1));
+      r.Finish("exit");
+    });
+    EXPECT_TRUE(child.exited(0));
+    r.Record(MakeRecord(kernel, 1));
+    r.Finish("exit");
+  });
+  EXPECT_TRUE(parent.exited(0)) << parent.err;
+  const std::vector<std::string> files = folder_.List();
+  ASSERT_THAT(files, SizeIs(1));
+  const TraceContent t = Trace(files[0]);
+  EXPECT_EQ(t.error, "");
+  EXPECT_TRUE(t.has_end);
+  EXPECT_EQ(t.Launches(), 2u);
+}
+
+TEST_F(TraceRecorderTest, AForkedChildCanBecomeATraceOfItsOwn) {
+  settings().output = folder_.path() + "/%p.rfx";
+  int to_test[2];
+  ASSERT_EQ(pipe(to_test), 0);
+  const ChildResult parent = InChild([&] {
+    Recorder& r = recorder();
+    const uint32_t kernel = r.Intern("inherited");
+    const uint32_t model = r.DefineModel({"M", 1, 4, 1});
+    const uint32_t layer = r.DefineLayer({model, 0, "fc", "Linear", 1, 4, true});
+    r.ReportDiagnostic(Severity::kInfo, "known", "still true in the child");
+    r.Activate();
+    for (int i = 0; i < 10; ++i) r.Record(MakeRecord(kernel, 1));
+    InChild([&] {
+      const pid_t pid = getpid();
+      EXPECT_EQ(write(to_test[1], &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
+      LaunchRecord record = MakeRecord(kernel, 7);
+      record.identity.site.layer = layer;
+      record.identity.site.op = r.Intern("new in the child");
+      r.Record(record);
+      r.Activate();
+      EXPECT_TRUE(r.active());
+      r.Record(record);
+      r.EndStep(2);
+      r.Finish("exit");
+    });
+    r.Finish("exit");
+  });
+  EXPECT_TRUE(parent.exited(0)) << parent.err;
+  pid_t child = 0;
+  ASSERT_EQ(read(to_test[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  close(to_test[0]);
+  close(to_test[1]);
+  ASSERT_THAT(folder_.List(), SizeIs(2));
+  const TraceContent t = Trace(std::to_string(child) + ".rfx");
+  EXPECT_EQ(t.error, "");
+  EXPECT_TRUE(t.has_end);
+  EXPECT_EQ(t.run.process().pid(), static_cast<uint32_t>(child));
+  EXPECT_EQ(t.Launches(), 2u);
+  EXPECT_TRUE(t.Total("rf.time").sum == 14);
+  ASSERT_THAT(t.keys, SizeIs(1));
+  EXPECT_EQ(t.names.at(t.keys.begin()->second.key.kernel()), "inherited");
+  EXPECT_EQ(t.layers.at(t.keys.begin()->second.key.layer()).path(), "fc");
+  EXPECT_NE(t.FindDiagnostic("known"), nullptr);
+  ASSERT_THAT(t.steps, SizeIs(1));
+  EXPECT_EQ(t.steps[0].index(), 0u);
+}
+
+// fork() while other threads record and define: the child must neither hang nor see half a definition.
+TEST_F(TraceRecorderTest, ForkingWhileOtherThreadsAreBusy) {
+  settings().output = folder_.path() + "/%p.rfx";
+  const ChildResult parent = InChild([&] {
+    Recorder& r = recorder();
+    r.Activate();
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 2; ++t) {
+      threads.emplace_back([&, t] {
+        for (uint64_t i = 0; !stop.load(); ++i) {
+          const uint32_t name = r.Intern(std::to_string(t) + "/" + std::to_string(i % 5000));
+          r.Record(MakeRecord(name, i));
+          r.Add(MakeRecord(name, i));
+          r.CountDrop("d" + std::to_string(i % 7));
+        }
+      });
+    }
+    for (int i = 0; i < 20; ++i) {
+      const ChildResult child = InChild([&] {
+        const uint32_t name = r.Intern("in the child " + std::to_string(i));
+        EXPECT_NE(name, 0u);
+        r.Record(MakeRecord(name, 1));
+        if (i % 2 == 0) r.Activate();
+        r.Finish("exit");
+      });
+      EXPECT_TRUE(child.exited(0)) << child.status << child.err;
+    }
+    stop.store(true);
+    for (std::thread& thread : threads) thread.join();
+    r.Finish("exit");
+  });
+  EXPECT_TRUE(parent.exited(0)) << parent.err;
+  ASSERT_THAT(folder_.List(), SizeIs(11));
+  for (const std::string& file : folder_.List()) {
+    const TraceContent t = Trace(file);
+    EXPECT_EQ(t.error, "") << file;
+    EXPECT_TRUE(t.has_end) << file;
+  }
+}
+
+// A vfork child runs in our memory: when it calls _exit after a failed exec, Finish must not end the parent's trace.
+TEST_F(TraceRecorderTest, AVforkChildDoesNotFinishItsParent) {
+  Recorder& r = recorder();
+  r.Activate();
+  Recorder* volatile shared = &r;
+  const pid_t child = vfork();
+  if (child == 0) {
+    shared->Finish("_exit");
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(r.active());
+  r.Record(MakeRecord(r.Intern("k"), 1));
+  EXPECT_EQ(FinishedTrace().Launches(), 1u);
+}
+
+// --- Violence
+// ---------------------------------------------------------------------------------------------------------
+
+TEST_F(TraceRecorderTest, AKilledProcessLeavesAReadableTrace) {
+  for (int round = 0; round < 3; ++round) {
+    settings().output = folder_.path() + "/killed" + std::to_string(round) + ".rfx";
+    const ChildResult child = InChild(
+        [&] {
+          TraceRecorder* r = new TraceRecorder(settings());
+          r->Activate();
+          const uint32_t kernel = r->Intern("k");
+          for (uint64_t i = 0;; ++i) {
+            r->Record(MakeRecord(kernel, 1));
+            r->Intern("name " + std::to_string(i % 100'000));
+            if (i % 1000 == 0) r->EndStep(1);
+          }
+        },
+        [&](pid_t pid) {
+          WaitForTrace(settings().output, [&](const TraceContent& t) { return t.Launches() > 0 && round > -1; });
+          usleep(static_cast<useconds_t>(round) * 7'000);
+          kill(pid, SIGKILL);
+        });
+    EXPECT_TRUE(WIFSIGNALED(child.status));
+    const TraceContent t = ReadTrace(settings().output);
+    EXPECT_EQ(t.error, "");
+    EXPECT_GT(t.Launches(), 0u);
+    EXPECT_FALSE(t.has_end);
+  }
+}
+
+// A disk quota: SIGXFSZ would kill the program, and half a frame would be damage.
+TEST_F(TraceRecorderTest, AFullDiskStopsTheTraceAndNothingElse) {
+  settings().verbosity = 0;
+  const ChildResult child = InChild([&] {
+    signal(SIGXFSZ, SIG_DFL);
+    Recorder& r = recorder();
+    r.Activate();
+    const rlimit limit{100'000, 100'000};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    for (int i = 0; i < 20'000; ++i) r.Add(MakeRecord(r.Intern("a name that takes space " + std::to_string(i)), 1));
+    r.Finish("exit");
+    EXPECT_FALSE(r.active());
+    r.Record(MakeRecord(1, 1));
+    r.Finish("exit");
+  });
+  EXPECT_TRUE(child.exited(0)) << child.status << child.err;
+  EXPECT_THAT(child.err, AllOf(StartsWith("rfinject: error: nothing is recorded any more: "),
+                               HasSubstr("File too large"), HasSubstr("the program goes on")));
+  EXPECT_EQ(std::count(child.err.begin(), child.err.end(), '\n'), 1);
+  const TraceContent t = Trace();
+  EXPECT_EQ(t.error, "");
+  EXPECT_EQ(t.trailing_bytes, 0u) << "the half frame was cut off";
+}
+
+TEST_F(TraceRecorderTest, ADeviceThatTakesNothing) {
+  settings().verbosity = 0;
+  const ChildResult child = InChild([&] {
+    auto* r = new TraceRecorder(settings());
+    r->ActivateInto(open("/dev/full", O_WRONLY | O_CLOEXEC));
+    EXPECT_FALSE(r->active());
+    r->Record(MakeRecord(1, 1));
+    r->Finish("exit");
+  });
+  EXPECT_TRUE(child.exited(0)) << child.status;
+  EXPECT_THAT(child.err, HasSubstr("No space left on device"));
+}
+
+// Daemons close every descriptor, and the next file that the program opens may get our number.
+TEST_F(TraceRecorderTest, AStolenDescriptorIsNotWrittenTo) {
+  settings().verbosity = 0;
+  const std::string precious = folder_.path() + "/precious";
+  const ChildResult child = InChild([&] {
+    Recorder& r = recorder();
+    r.Activate();
+    // Wait for the first chunk, so that the writer sleeps while the descriptors are exchanged.
+    EXPECT_TRUE(WaitForTrace(settings().output, [](const TraceContent&) { return true; }));
+    const int file = open(precious.c_str(), O_CREAT | O_RDWR, 0600);
+    int replaced = 0;
+    for (int fd = 3; fd < 1024; ++fd) {
+      char link[4096];
+      const ssize_t n = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), link, sizeof link);
+      if (n > 0 && std::string(link, static_cast<size_t>(n)) == settings().output) {
+        dup2(file, fd);
+        ++replaced;
+      }
+    }
+    EXPECT_EQ(replaced, 1);
+    r.Record(MakeRecord(r.Intern("k"), 1));
+    r.Finish("exit");
+  });
+  EXPECT_TRUE(child.exited(0)) << child.status << child.err;
+  EXPECT_THAT(child.err, HasSubstr("the program closed the trace's file descriptor"));
+  EXPECT_EQ(::rfinject::testing::ReadFile(precious), "");
+}
+
+// A handler of the program that records and forks nothing may come at any time, also inside Record.
+Recorder* g_in_handler = nullptr;
+uint32_t g_handler_kernel = 0;
+void RecordInHandler(int) { g_in_handler->Record(MakeRecord(g_handler_kernel, 1)); }
+
+TEST_F(TraceRecorderTest, ASignalHandlerMayRecord) {
+  Recorder& r = recorder();
+  r.Activate();
+  g_in_handler = &r;
+  g_handler_kernel = r.Intern("handler");
+  const uint32_t kernel = r.Intern("k");
+  r.Record(MakeRecord(kernel, 1));
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = &RecordInHandler;
+  sigaction(SIGUSR1, &action, &before);
+  std::atomic<bool> stop{false};
+  const pthread_t self = pthread_self();
+  std::thread sender([&] {
+    for (int i = 0; i < 200; ++i) pthread_kill(self, SIGUSR1);
+    stop.store(true);
+  });
+  uint64_t recorded = 1;
+  while (!stop.load()) {
+    r.Record(MakeRecord(kernel, 1));
+    if (++recorded % 4096 == 0) usleep(100);
+  }
+  sender.join();
+  sigaction(SIGUSR1, &before, nullptr);
+  const TraceContent t = FinishedTrace();
+  uint64_t own = 0;
+  for (const auto& [id, key] : t.keys) {
+    EXPECT_THAT(t.names.at(key.key.kernel()), ::testing::AnyOf("k", "handler"));
+    if (t.names.at(key.key.kernel()) == "k") own += key.launches;
+  }
+  const uint64_t drops = t.drops.empty() ? 0 : t.drops.begin()->second;
+  EXPECT_LE(own, recorded);
+  EXPECT_GE(own + drops, recorded);
+}
+
+}  // namespace
+}  // namespace rfinject

@@ -1,0 +1,198 @@
+#include "injector/attach.h"
+
+#include <cxxabi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+
+#include "collector/recorder.h"
+#include "collector/settings.h"
+#include "collector/source.h"
+#include "injector/layer_stack.h"
+#include "injector/python/module_calls.h"
+#include "injector/python/modules.h"
+#include "injector/python/python_api.h"
+#include "injector/python/ref.h"
+#include "injector/python/torch_state.h"
+#include "injector/python/type_slots.h"
+#include "injector/torch/binding.h"
+
+namespace rfinject {
+namespace {
+
+// A class that is patched too late for reasons unknown is found by a full walk at every so many requests.
+constexpr uint32_t kRequestsPerWalk = 64;
+
+constinit std::atomic<pid_t> g_pid{0};  // of the process that attached; 0: none did
+constinit std::atomic<Source*> g_source{nullptr};
+constinit std::atomic<const PythonApi*> g_python{nullptr};
+constinit std::atomic<bool> g_repair_pending{false};
+constinit std::atomic<bool> g_exit_pending{false};
+constinit std::atomic<uint32_t> g_requests{0};
+constinit std::atomic<bool> g_without_modules{false};  // tiers D and E: no root call activates the recorder
+
+void AfterForkInChild() noexcept {
+  g_pid.store(getpid());
+  g_repair_pending.store(false);
+  g_exit_pending.store(false);
+  ResetLayerStackAfterFork();
+  ResetModulesAfterFork();
+}
+
+void FinishAtExit() { FinishProcess("exit"); }
+
+// Exit handlers run in reverse order: this one is registered when the training begins, so that it runs before the
+// handlers of what was loaded with torch (CUDA's teardown among them).
+void OnActivation() { std::atexit(&FinishAtExit); }
+
+Source* Begin() {
+  g_pid.store(getpid());
+  pthread_atfork(nullptr, nullptr, &AfterForkInChild);
+  SetActivationFunction(&OnActivation);
+  Recorder& recorder = Recorder::Get();
+  Source* source = MakeSource(GetSettings(), recorder);
+  g_source.store(source);
+  return source;
+}
+
+bool Forced(char tier) { return GetSettings().tier.size() == 1 && GetSettings().tier[0] >= tier; }
+
+void Append(std::string& reason, const std::string& more) {
+  if (more.empty()) return;
+  if (!reason.empty()) reason += "; ";
+  reason += more;
+}
+
+// Which tier the modules and the binding make together, and why it is not a better one.
+void ReportTier(Tier tier, const std::string& reason) {
+  RunFacts facts;
+  facts.tier = tier;
+  facts.tier_reason = reason;
+  Recorder& recorder = Recorder::Get();
+  recorder.UpdateFacts(facts);
+  // Torch 1.13 has nothing better than tier B, and that is no news; whatever lies below is.
+  if (tier >= Tier::kModuleHooks) {
+    recorder.ReportDiagnostic(
+        Severity::kWarning, "tier",
+        "attribution works at tier " + std::string(1, static_cast<char>('A' - 1 + int(tier))) + " only: " + reason,
+        "`rfinject doctor` says more");
+  }
+}
+
+void AttachPythonUnguarded(const PythonApi& python) {
+  Recorder& recorder = Recorder::Get();
+  Source* source = Begin();
+  g_python.store(&python);
+  InitTorchState(python);
+  recorder.UpdateFacts(ReadVersions());
+  const char* why_not_modules = "";
+  const bool modules = InitModules(python, recorder, source, &why_not_modules);
+  if (source != nullptr) source->OnPolicy(ReadPolicy());
+  const TorchCapabilities torch = BindTorch(&python, recorder, source);
+
+  std::string reason;
+  Tier tier = Tier::kNamesOnly;
+  const bool backward = torch.current_node || torch.backward_scope;
+  if (!modules) {
+    reason = why_not_modules;
+  } else if (Forced('D')) {
+    reason = "RFINJECT_TIER=" + GetSettings().tier;
+  } else {
+    std::string why_no_slots, why_no_hooks;
+    if (Forced('C')) {
+      why_no_slots = "RFINJECT_TIER=C";
+    } else if (WatchCallSlots(python, &why_no_slots)) {
+      tier = torch.current_node ? Tier::kCurrentNode : Tier::kBackwardScope;
+    }
+    if (!why_no_slots.empty()) {
+      Append(reason, why_no_slots);
+      if (WatchModuleHooks(python, &why_no_hooks)) {
+        tier = Tier::kModuleHooks;
+      } else {
+        Append(reason, "module hooks: " + why_no_hooks);
+      }
+    }
+  }
+  if (tier != Tier::kCurrentNode || !backward) Append(reason, torch.missing);
+  if (!torch.record_function && !backward && tier == Tier::kNamesOnly) tier = Tier::kNoTorch;
+  g_without_modules.store(tier >= Tier::kNamesOnly);
+  ReportTier(tier, reason);
+  DropError(python);
+}
+
+// --- Pending calls: on the main thread, GIL held.
+
+int Repair(void*) {
+  g_repair_pending.store(false);
+  try {
+    RepairTypeSlots();
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (...) {
+    Recorder::Get().Disable("out of memory while classes were looked for");
+  }
+  return 0;
+}
+
+int RaiseSystemExit(void*) {
+  g_exit_pending.store(false);
+  const PythonApi* python = g_python.load();
+  python->PyErr_SetNone(static_cast<PyObject*>(python->PyExc_SystemExit));
+  return -1;
+}
+
+}  // namespace
+
+void AttachPython(const PythonApi& python) {
+  try {
+    AttachPythonUnguarded(python);
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (...) {
+    Recorder::Get().Disable("out of memory while attaching to torch");
+  }
+}
+
+void AttachLibtorch() noexcept try {
+  Recorder& recorder = Recorder::Get();
+  Source* source = Begin();
+  const TorchCapabilities torch = BindTorch(nullptr, recorder, source);
+  g_without_modules.store(true);
+  ReportTier(torch.record_function ? Tier::kLibtorch : Tier::kNoTorch,
+             torch.missing.empty() ? "libtorch without Python" : torch.missing);
+} catch (...) {
+  Recorder::Get().Disable("out of memory while attaching to libtorch");
+}
+
+void FinishProcess(std::string_view reason) noexcept {
+  // A vfork child shares our memory: what it does on its way out is not our end.
+  if (g_pid.load() != getpid()) return;
+  if (Source* source = g_source.load(); source != nullptr && Recorder::Get().active()) source->Stop();
+  Recorder::Get().Finish(reason);
+}
+
+void RequestSlotRepair() noexcept {
+  const PythonApi* python = g_python.load(std::memory_order_relaxed);
+  if (g_without_modules.load(std::memory_order_relaxed)) NoteOptimizerStep();
+  if (python == nullptr) return;
+  const bool walk = g_requests.fetch_add(1, std::memory_order_relaxed) % kRequestsPerWalk == 0;
+  if (!TypeSlotsLost() && !walk) return;
+  if (g_repair_pending.exchange(true)) return;
+  if (python->Py_AddPendingCall(&Repair, nullptr) != 0) g_repair_pending.store(false);
+}
+
+void RequestPoliteExit() noexcept {
+  const PythonApi* python = g_python.load();
+  if (python == nullptr) {
+    kill(getpid(), SIGTERM);
+    return;
+  }
+  if (g_exit_pending.exchange(true)) return;
+  if (python->Py_AddPendingCall(&RaiseSystemExit, nullptr) != 0) g_exit_pending.store(false);
+}
+
+}  // namespace rfinject

@@ -1,0 +1,314 @@
+#include "injector/layer_stack.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace rfinject {
+namespace {
+
+// What bounds the memory of threads that have ended. Their rings must outlive them, because a backward pass may still
+// hold their nodes (DataParallel starts new threads for every forward); the oldest is given to a new thread only when
+// the ended ones together pass one of these.
+constexpr size_t kMaxEndedRings = 1024;
+constexpr size_t kMaxEndedBytes = size_t{64} << 20;
+
+constexpr size_t kIndexSize = 4096;  // power of two; torch numbers its threads 1, 2, 3, …
+
+struct Entry {
+  std::atomic<uint64_t> sequence;
+  std::atomic<uint32_t> layer;
+};
+constexpr size_t kRingBytes = kRingEntries * sizeof(Entry);
+
+// Written by its thread only. Readers take `head` with acquire, search, and then check that neither the owner nor the
+// part that they looked at has changed: every store of an entry is a release after the store of the previous head, so
+// whoever sees a newer entry also sees the newer head.
+struct Ring {
+  std::atomic<uint64_t> thread_id{0};  // torch's; 0: nobody's
+  std::atomic<uint64_t> head{0};       // entries ever appended; the last is head - 1
+  Entry* entries = nullptr;            // kRingEntries of them, set before the ring is published
+  Ring* next = nullptr;                // in g_rings; never changes after publication
+  Ring* next_ended = nullptr;          // in the queue of ended rings, under g_pool_mutex
+  size_t touched = 0;                  // entries that ever had memory, under g_pool_mutex
+};
+
+struct Frame {
+  uint64_t entered;
+  uint64_t node;
+  uint32_t layer;
+};
+
+struct ThreadState {
+  Ring* ring;
+  uint64_t enters;
+  uint64_t last_sequence;  // of the ring's last entry
+  uint32_t last_layer;
+  uint32_t depth;  // may be above kMaxDepth
+  bool ring_failed;
+  Frame frames[kMaxDepth];
+};
+
+std::atomic<uint64_t (*)()> g_peek{nullptr};
+std::atomic<uint64_t (*)()> g_thread_id{nullptr};
+std::atomic<uint64_t (*)()> g_running_node{nullptr};
+
+std::atomic<Ring*> g_rings{nullptr};
+std::atomic<Ring*> g_index[kIndexSize];  // by thread number, the newest wins; g_rings has those that lost
+std::atomic<bool> g_any_evicted{false};
+
+pthread_mutex_t g_pool_mutex = PTHREAD_MUTEX_INITIALIZER;
+Ring* g_ended_first = nullptr;
+Ring* g_ended_last = nullptr;
+size_t g_ended_count = 0;
+size_t g_ended_bytes = 0;
+
+pthread_once_t g_key_once = PTHREAD_ONCE_INIT;
+pthread_key_t g_key;
+bool g_key_valid = false;
+
+// Initial-exec: the library is loaded at program start, and a dynamic TLS access could allocate.
+__attribute__((tls_model("initial-exec"))) thread_local ThreadState* t_state = nullptr;
+
+size_t TouchedBytes(const Ring& ring) { return ring.touched * sizeof(Entry); }
+
+// With g_pool_mutex held.
+void PushEnded(Ring* ring) {
+  ring->touched =
+      std::max<size_t>(ring->touched, std::min<uint64_t>(ring->head.load(std::memory_order_relaxed), kRingEntries));
+  ring->next_ended = nullptr;
+  (g_ended_last != nullptr ? g_ended_last->next_ended : g_ended_first) = ring;
+  g_ended_last = ring;
+  ++g_ended_count;
+  g_ended_bytes += TouchedBytes(*ring);
+}
+
+// With g_pool_mutex held.
+Ring* PopEnded() {
+  Ring* ring = g_ended_first;
+  g_ended_first = ring->next_ended;
+  if (g_ended_first == nullptr) g_ended_last = nullptr;
+  --g_ended_count;
+  g_ended_bytes -= TouchedBytes(*ring);
+  return ring;
+}
+
+void OnThreadExit(void* value) {
+  auto* state = static_cast<ThreadState*>(value);
+  t_state = nullptr;
+  if (state->ring != nullptr) {
+    pthread_mutex_lock(&g_pool_mutex);
+    PushEnded(state->ring);
+    pthread_mutex_unlock(&g_pool_mutex);
+  }
+  munmap(state, sizeof(ThreadState));
+}
+
+void CreateKey() { g_key_valid = pthread_key_create(&g_key, OnThreadExit) == 0; }
+
+void* MapZeroed(size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+__attribute__((noinline)) ThreadState* CreateState() {
+  pthread_once(&g_key_once, CreateKey);
+  if (!g_key_valid) return nullptr;
+  auto* state = static_cast<ThreadState*>(MapZeroed(sizeof(ThreadState)));
+  if (state == nullptr) return nullptr;
+  if (pthread_setspecific(g_key, state) != 0) {
+    munmap(state, sizeof(ThreadState));
+    return nullptr;
+  }
+  t_state = state;
+  return state;
+}
+
+Ring* NewRing() {
+  void* memory = malloc(sizeof(Ring));
+  if (memory == nullptr) return nullptr;
+  auto* ring = new (memory) Ring;
+  ring->entries = static_cast<Entry*>(MapZeroed(kRingBytes));
+  if (ring->entries == nullptr) {
+    free(memory);
+    return nullptr;
+  }
+  Ring* first = g_rings.load(std::memory_order_relaxed);
+  do {
+    ring->next = first;
+  } while (!g_rings.compare_exchange_weak(first, ring, std::memory_order_release, std::memory_order_relaxed));
+  return ring;
+}
+
+__attribute__((noinline)) void CreateRing(ThreadState* state) {
+  auto* thread_id = g_thread_id.load(std::memory_order_relaxed);
+  const uint64_t id = thread_id != nullptr ? thread_id() : 0;
+  Ring* ring = nullptr;
+  if (id != 0) {
+    pthread_mutex_lock(&g_pool_mutex);
+    if (g_ended_count >= kMaxEndedRings || g_ended_bytes >= kMaxEndedBytes) {
+      ring = PopEnded();
+      // A reader of the old life sees the id change before it sees a new entry, and drops what it found.
+      if (ring->thread_id.load(std::memory_order_relaxed) != 0) g_any_evicted.store(true, std::memory_order_relaxed);
+      ring->thread_id.store(0, std::memory_order_relaxed);
+      ring->head.store(0, std::memory_order_release);
+    }
+    pthread_mutex_unlock(&g_pool_mutex);
+    if (ring == nullptr) ring = NewRing();
+  }
+  if (ring == nullptr) {
+    state->ring_failed = true;
+    return;
+  }
+  state->last_sequence = 0;
+  state->last_layer = 0;
+  state->ring = ring;
+  ring->thread_id.store(id, std::memory_order_release);
+  g_index[id % kIndexSize].store(ring, std::memory_order_release);
+}
+
+void Append(ThreadState* state, uint64_t sequence, uint32_t layer) {
+  if (state->ring == nullptr) {
+    if (state->ring_failed) return;
+    CreateRing(state);
+    if (state->ring == nullptr) return;
+  }
+  if (state->last_layer == layer) return;  // a fresh ring's nodes belong to layer 0 as well
+  Ring* ring = state->ring;
+  const uint64_t head = ring->head.load(std::memory_order_relaxed);
+  state->last_layer = layer;
+  if (head != 0 && state->last_sequence == sequence) {
+    // No node was born since the last entry, so nobody can ask for it yet: the later layer replaces it. A forward
+    // under no_grad, which bears no nodes at all, leaves no trace in the ring.
+    ring->entries[(head - 1) % kRingEntries].layer.store(layer, std::memory_order_release);
+    return;
+  }
+  state->last_sequence = sequence;
+  Entry& entry = ring->entries[head % kRingEntries];
+  entry.sequence.store(sequence, std::memory_order_release);
+  entry.layer.store(layer, std::memory_order_release);
+  ring->head.store(head + 1, std::memory_order_release);
+}
+
+Ring* FindRing(uint64_t thread_id) {
+  Ring* ring = g_index[thread_id % kIndexSize].load(std::memory_order_acquire);
+  if (ring != nullptr && ring->thread_id.load(std::memory_order_acquire) == thread_id) return ring;
+  for (ring = g_rings.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
+    if (ring->thread_id.load(std::memory_order_acquire) == thread_id) return ring;
+  }
+  return nullptr;
+}
+
+uint32_t InnermostLayer(const ThreadState& state) {
+  return state.depth == 0 ? 0 : state.frames[std::min<size_t>(state.depth, kMaxDepth) - 1].layer;
+}
+
+}  // namespace
+
+void SetSequenceFunctions(const SequenceFunctions& functions) noexcept {
+  g_thread_id.store(functions.thread_id, std::memory_order_relaxed);
+  g_running_node.store(functions.running_node, std::memory_order_relaxed);
+  g_peek.store(functions.peek, std::memory_order_release);
+}
+
+void EnterLayer(uint32_t layer) noexcept {
+  ThreadState* state = t_state;
+  if (state == nullptr) [[unlikely]] {
+    state = CreateState();
+    if (state == nullptr) return;
+  }
+  ++state->enters;
+  if (state->depth++ >= kMaxDepth) return;
+  Frame& frame = state->frames[state->depth - 1];
+  frame.layer = layer;
+  frame.entered = state->enters;
+  auto* running_node = g_running_node.load(std::memory_order_relaxed);
+  frame.node = running_node != nullptr ? running_node() : 0;
+  auto* peek = g_peek.load(std::memory_order_acquire);
+  if (peek != nullptr) Append(state, peek(), layer);
+}
+
+void LeaveLayer() noexcept {
+  ThreadState* state = t_state;
+  if (state == nullptr || state->depth == 0) return;
+  if (--state->depth >= kMaxDepth) return;
+  auto* peek = g_peek.load(std::memory_order_acquire);
+  if (peek != nullptr) Append(state, peek(), InnermostLayer(*state));
+}
+
+LayerTop CurrentLayer() noexcept {
+  const ThreadState* state = t_state;
+  if (state == nullptr || state->depth == 0) return {};
+  const Frame& frame = state->frames[std::min<size_t>(state->depth, kMaxDepth) - 1];
+  return {.layer = frame.layer, .depth = state->depth, .entered = frame.entered, .node = frame.node};
+}
+
+uint64_t EnterCount() noexcept { return t_state != nullptr ? t_state->enters : 0; }
+
+uint32_t OwnerOf(uint64_t thread_id, uint64_t sequence, bool* forgotten) noexcept {
+  if (forgotten != nullptr) *forgotten = false;
+  Ring* ring = thread_id != 0 ? FindRing(thread_id) : nullptr;
+  if (ring == nullptr) {
+    // Either the thread never ran a module, or its ring was given to another.
+    if (forgotten != nullptr) *forgotten = thread_id != 0 && g_any_evicted.load(std::memory_order_relaxed);
+    return 0;
+  }
+  const uint64_t head = ring->head.load(std::memory_order_acquire);
+  // The oldest slot may be under the writer's pen: it is written before the head moves.
+  const uint64_t first = head < kRingEntries ? 0 : head - kRingEntries + 1;
+  uint64_t low = first;  // first entry above `sequence` lies in [low, high]
+  uint64_t high = head;
+  while (low < high) {
+    const uint64_t middle = low + (high - low) / 2;
+    if (ring->entries[middle % kRingEntries].sequence.load(std::memory_order_acquire) <= sequence) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  const bool found = low != first;
+  const uint32_t layer =
+      found ? ring->entries[(low - 1) % kRingEntries].layer.load(std::memory_order_acquire) : uint32_t{0};
+  const uint64_t head_now = ring->head.load(std::memory_order_acquire);
+  const bool overwritten = found ? low - 1 + kRingEntries <= head_now : head_now >= kRingEntries;
+  if (overwritten || ring->thread_id.load(std::memory_order_acquire) != thread_id) {
+    if (forgotten != nullptr) *forgotten = true;
+    return 0;
+  }
+  return layer;
+}
+
+void MarkNodeInterval(uint32_t layer, uint64_t from) noexcept {
+  auto* peek = g_peek.load(std::memory_order_acquire);
+  if (peek == nullptr) return;
+  ThreadState* state = t_state != nullptr ? t_state : CreateState();
+  if (state == nullptr) return;
+  if (from == kFromNow) from = peek();
+  if (state->ring != nullptr) from = std::max(from, state->last_sequence);
+  Append(state, from, layer);
+}
+
+uint32_t LayerOfNextNode() noexcept { return t_state != nullptr ? t_state->last_layer : 0; }
+
+void ResetLayerStackAfterFork() noexcept {
+  // Only the calling thread exists here; another one may have held the mutex.
+  g_pool_mutex = PTHREAD_MUTEX_INITIALIZER;
+  g_ended_first = g_ended_last = nullptr;
+  g_ended_count = g_ended_bytes = 0;
+  for (auto& slot : g_index) slot.store(nullptr, std::memory_order_relaxed);
+  Ring* mine = t_state != nullptr ? t_state->ring : nullptr;
+  for (Ring* ring = g_rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    if (ring == mine) {
+      g_index[ring->thread_id.load(std::memory_order_relaxed) % kIndexSize].store(ring, std::memory_order_relaxed);
+      continue;
+    }
+    ring->thread_id.store(0, std::memory_order_relaxed);
+    PushEnded(ring);
+  }
+}
+
+}  // namespace rfinject

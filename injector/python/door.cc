@@ -1,0 +1,145 @@
+#include "injector/python/door.h"
+
+#include <cxxabi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "injector/attach.h"
+#include "injector/python/python_api.h"
+#include "injector/python/ref.h"
+
+namespace rfinject {
+namespace {
+
+enum class State : int {
+  kClosed,     // no audit hook
+  kWaiting,    // for the first import of torch
+  kImporting,  // our own import of torch is running
+  kWatching,   // torch is being imported in a way that we were not told of
+  kDone,
+};
+// Zero-initialised: the library must not run initialisers of its own in every process.
+constinit std::atomic<State> g_state{State::kClosed};
+constinit std::atomic<bool> g_look_pending{false};
+
+// The watcher looks this often, and gives up after so many looks (an import that takes longer than ten minutes).
+constexpr long kLookIntervalNs = 5'000'000;
+constexpr int kMaxLooks = 120'000;
+
+// GIL held. Attaches if torch's import is complete.
+bool AttachIfImported(const PythonApi& python) {
+  Ref torch = ImportedModule(python, "torch");
+  if (!torch || torch.IsNone()) return false;
+  if (torch.Attribute("__spec__").Attribute("_initializing").IsTrue()) return false;
+  if (g_state.exchange(State::kDone) != State::kDone) AttachPython(python);
+  return true;
+}
+
+int Look(void*) {
+  g_look_pending.store(false);
+  const PythonApi* python = GetPython();
+  if (python != nullptr && g_state.load() != State::kDone) AttachIfImported(*python);
+  return 0;
+}
+
+void RequestLook(const PythonApi& python) noexcept {
+  if (g_look_pending.exchange(true)) return;
+  if (python.Py_AddPendingCall(&Look, nullptr) != 0) g_look_pending.store(false);
+}
+
+void* Watch(void*) {
+  for (int i = 0; i < kMaxLooks && g_state.load() == State::kWatching; ++i) {
+    const timespec interval{0, kLookIntervalNs};
+    nanosleep(&interval, nullptr);
+    const PythonApi* python = GetPython();
+    if (python == nullptr || python->Py_IsInitialized() == 0) break;
+    RequestLook(*python);
+  }
+  return nullptr;
+}
+
+void StartWatching() noexcept {
+  g_state.store(State::kWatching);
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);  // the program's handlers run on the program's threads
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, &Watch, nullptr) == 0) pthread_detach(thread);
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+// An import of torch or of something below it is about to begin. Returns what the hook is to return: -1 with the
+// exception of a failed import, which is then the import statement's own.
+int OnTorchImport(const PythonApi& python) {
+  PyObject* modules = python.PyImport_GetModuleDict();
+  PyObject* torch = modules != nullptr ? python.PyDict_GetItemString(modules, "torch") : nullptr;
+  if (torch != nullptr) {
+    // Its import has begun without an event, or had before we came.
+    if (!AttachIfImported(python) && g_state.load() == State::kWaiting) StartWatching();
+    return 0;
+  }
+  State expected = State::kWaiting;
+  if (!g_state.compare_exchange_strong(expected, State::kImporting)) return 0;
+  PyObject* module = python.PyImport_ImportModuleLevel("torch", nullptr, nullptr, nullptr, 0);
+  if (module == nullptr) {
+    g_state.store(State::kWaiting);
+    return -1;
+  }
+  python.Py_DecRef(module);
+  g_state.store(State::kDone);
+  AttachPython(python);
+  return 0;
+}
+
+int OnAudit(const char* event, PyObject* arguments, void*) {
+  const State state = g_state.load(std::memory_order_relaxed);
+  if (state != State::kWaiting && state != State::kWatching) return 0;
+  if (event[0] != 'i' || std::strcmp(event, "import") != 0) return 0;
+  const PythonApi* python = GetPython();
+  if (python == nullptr) return 0;
+  PyObject* item = arguments != nullptr ? python->PyTuple_GetItem(arguments, 0) : nullptr;
+  const char* name = item != nullptr ? python->PyUnicode_AsUTF8(item) : nullptr;
+  if (name == nullptr) {
+    DropError(*python);
+    return 0;
+  }
+  if (state == State::kWatching) {
+    AttachIfImported(*python);
+    return 0;
+  }
+  const bool is_torch = std::strncmp(name, "torch", 5) == 0 && (name[5] == '\0' || name[5] == '.');
+  return is_torch ? OnTorchImport(*python) : 0;
+}
+
+// On the main thread, GIL held.
+int LookLate(void*) {
+  const PythonApi* python = GetPython();
+  if (python == nullptr) return 0;
+  if (!AttachIfImported(*python)) {
+    if (python->PySys_AddAuditHook(&OnAudit, nullptr) != 0) DropError(*python);
+    State closed = State::kClosed;
+    g_state.compare_exchange_strong(closed, State::kWaiting);
+    if (ImportedModule(*python, "torch")) StartWatching();
+  }
+  return 0;
+}
+
+}  // namespace
+
+void OpenEarlyDoor(void* add_audit_hook) noexcept {
+  g_state.store(State::kWaiting);
+  reinterpret_cast<int (*)(PyAuditHook, void*)>(add_audit_hook)(&OnAudit, nullptr);
+}
+
+void OpenLateDoor() noexcept {
+  if (g_state.load() != State::kClosed) return;
+  const PythonApi* python = GetPython();
+  if (python != nullptr && python->Py_IsInitialized() != 0) python->Py_AddPendingCall(&LookLate, nullptr);
+}
+
+}  // namespace rfinject

@@ -1,0 +1,23 @@
+// File: door.h
+//
+// The way into a Python process: an audit hook, from before the interpreter starts, waits for the first import of
+// torch and carries it out itself; when torch is there, Attach() is called before the program's own import statement
+// returns. Nothing of this can be seen from Python: no finder on sys.meta_path, no loader, no variable.
+//
+// What the hook cannot catch (importlib.import_module("torch") raises no audit event for torch itself; a process that
+// we entered late) is caught by pending calls.
+#ifndef RFINJECT_INJECTOR_PYTHON_DOOR_H_
+#define RFINJECT_INJECTOR_PYTHON_DOOR_H_
+
+namespace rfinject {
+
+// From the library's constructor, before Py_Initialize; `add_audit_hook` is PySys_AddAuditHook.
+void OpenEarlyDoor(void* add_audit_hook) noexcept;
+
+// From any thread, at any time, without the GIL, if OpenEarlyDoor was not called: looks, when the interpreter gets to
+// it, whether torch is there, and waits for it otherwise. Does nothing where there is no Python.
+void OpenLateDoor() noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_PYTHON_DOOR_H_

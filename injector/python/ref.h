@@ -1,0 +1,116 @@
+// File: ref.h
+//
+// Owning references to Python objects, and the few accesses that the cold code repeats. GIL held throughout; a failed
+// access yields an empty Ref and leaves no exception behind.
+#ifndef RFINJECT_INJECTOR_PYTHON_REF_H_
+#define RFINJECT_INJECTOR_PYTHON_REF_H_
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "injector/python/python_api.h"
+
+namespace rfinject {
+
+// Clears the exception that our own code caused. If it is not an ordinary one, the user's Ctrl-C arrived while our
+// code ran: it is then raised again, at the interpreter's next look.
+void DropError(const PythonApi& python) noexcept;
+
+class Ref {
+ public:
+  Ref() = default;
+  Ref(const PythonApi& python, PyObject* owned) : python_(&python), object_(owned) {}
+  Ref(Ref&& other) noexcept : python_(other.python_), object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref&& other) noexcept {
+    std::swap(python_, other.python_);
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  Ref(const Ref&) = delete;
+  Ref& operator=(const Ref&) = delete;
+  ~Ref() {
+    if (object_ != nullptr) python_->Py_DecRef(object_);
+  }
+
+  static Ref Borrow(const PythonApi& python, PyObject* object) {
+    if (object != nullptr) python.Py_IncRef(object);
+    return Ref(python, object);
+  }
+
+  explicit operator bool() const { return object_ != nullptr; }
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  PyTypeObject* as_type() const { return reinterpret_cast<PyTypeObject*>(object_); }
+
+  // object.name
+  Ref Attribute(const char* name) const {
+    if (object_ == nullptr) return {};
+    PyObject* value = python_->PyObject_GetAttrString(object_, name);
+    if (value == nullptr) DropError(*python_);
+    return Ref(*python_, value);
+  }
+
+  // object(*arguments)
+  Ref Call(std::initializer_list<PyObject*> arguments = {}) const {
+    if (object_ == nullptr) return {};
+    Ref tuple(*python_, python_->PyTuple_New(static_cast<Py_ssize_t>(arguments.size())));
+    Py_ssize_t i = 0;
+    for (PyObject* argument : arguments) {
+      if (!tuple || argument == nullptr) return {};
+      python_->Py_IncRef(argument);
+      python_->PyTuple_SetItem(tuple.get(), i++, argument);
+    }
+    PyObject* result = tuple ? python_->PyObject_CallObject(object_, tuple.get()) : nullptr;
+    if (result == nullptr) DropError(*python_);
+    return Ref(*python_, result);
+  }
+
+  Ref Type() const { return object_ == nullptr ? Ref() : Ref(*python_, python_->PyObject_Type(object_)); }
+  bool IsInstance(const void* type) const {
+    Ref own = Type();
+    return own && python_->PyType_IsSubtype(own.as_type(), static_cast<PyTypeObject*>(const_cast<void*>(type))) != 0;
+  }
+  bool IsNone() const { return object_ == python_->_Py_NoneStruct; }
+  bool IsTrue() const {
+    const int truth = object_ == nullptr ? 0 : python_->PyObject_IsTrue(object_);
+    if (truth < 0) DropError(*python_);
+    return truth > 0;
+  }
+
+  // The number, or `fallback` if this is not exactly an int (a torch.SymInt must not be asked: it would be guarded).
+  long long Integer(long long fallback) const {
+    if (object_ == nullptr || Type().get() != python_->PyLong_Type) return fallback;
+    const long long value = python_->PyLong_AsLongLong(object_);
+    if (value == -1 && python_->PyErr_Occurred() != nullptr) {
+      DropError(*python_);
+      return fallback;
+    }
+    return value;
+  }
+
+  // str(object), or "".
+  std::string Text() const {
+    if (object_ == nullptr) return {};
+    Ref text(*python_, python_->PyObject_Str(object_));
+    const char* utf8 = text ? python_->PyUnicode_AsUTF8(text.get()) : nullptr;
+    std::string result = utf8 != nullptr ? utf8 : "";
+    if (utf8 == nullptr) DropError(*python_);
+    return result;
+  }
+
+ private:
+  const PythonApi* python_ = nullptr;
+  PyObject* object_ = nullptr;
+};
+
+// sys.modules[name], or empty: never imports.
+inline Ref ImportedModule(const PythonApi& python, const char* name) {
+  PyObject* modules = python.PyImport_GetModuleDict();
+  PyObject* module = modules != nullptr ? python.PyDict_GetItemString(modules, name) : nullptr;
+  return Ref::Borrow(python, module);
+}
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_PYTHON_REF_H_

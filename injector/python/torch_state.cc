@@ -1,0 +1,172 @@
+#include "injector/python/torch_state.h"
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace rfinject {
+namespace {
+
+// Functions of torch._C, each of which may be missing (empty Ref).
+struct Functions {
+  Ref cublas_tf32, cudnn_tf32, cudnn_benchmark, cudnn_deterministic;
+  Ref fp32_precision;  // torch 2.9+: reading the older flags there warns, and fails where the program uses this one
+  Ref autocast_enabled, autocast_dtype;  // 2.4+ take a device type; before: for CUDA
+  bool autocast_takes_device = false;
+  Ref grad_enabled;
+  Ref graph_task;
+  Ref get_tracing_state, set_tracing_state;
+  Ref disable_torch_function;
+};
+
+const PythonApi* g_python = nullptr;
+Functions* g_functions = nullptr;
+std::string* g_autocast_seen = nullptr;
+
+Ref Text(const char* text) { return Ref(*g_python, g_python->PyUnicode_FromString(text)); }
+
+Tristate FromBool(const Ref& value) {
+  if (!value) return Tristate::kUnknown;
+  return value.IsTrue() ? Tristate::kOn : Tristate::kOff;
+}
+
+// torch 2.9+: a precision per backend and operation. "none" defers to the backend's and then to the generic one; the
+// last word is torch's default, which is full precision except for convolutions.
+Tristate Fp32Precision(const char* operation, bool tf32_by_default) {
+  const std::pair<const char*, const char*> levels[] = {{"cuda", operation}, {"cuda", "all"}, {"generic", "all"}};
+  for (const auto& [backend, name] : levels) {
+    const std::string precision = g_functions->fp32_precision.Call({Text(backend).get(), Text(name).get()}).Text();
+    if (precision.empty()) return Tristate::kUnknown;
+    if (precision != "none") return precision == "tf32" ? Tristate::kOn : Tristate::kOff;
+  }
+  return tf32_by_default ? Tristate::kOn : Tristate::kOff;
+}
+
+std::string StripTorchPrefix(std::string name) {
+  constexpr const char kPrefix[] = "torch.";
+  return name.compare(0, sizeof kPrefix - 1, kPrefix) == 0 ? name.substr(sizeof kPrefix - 1) : name;
+}
+
+}  // namespace
+
+void InitTorchState(const PythonApi& python) {
+  g_python = &python;
+  g_functions = new Functions;
+  g_autocast_seen = new std::string;
+  Ref core = ImportedModule(python, "torch._C");
+  Functions& f = *g_functions;
+  f.fp32_precision = core.Attribute("_get_fp32_precision_getter");
+  f.cublas_tf32 = core.Attribute("_get_cublas_allow_tf32");
+  f.cudnn_tf32 = core.Attribute("_get_cudnn_allow_tf32");
+  f.cudnn_benchmark = core.Attribute("_get_cudnn_benchmark");
+  f.cudnn_deterministic = core.Attribute("_get_cudnn_deterministic");
+  f.autocast_enabled = core.Attribute("is_autocast_enabled");
+  f.autocast_dtype = core.Attribute("get_autocast_dtype");
+  f.autocast_takes_device = static_cast<bool>(f.autocast_dtype);
+  if (!f.autocast_takes_device) f.autocast_dtype = core.Attribute("get_autocast_gpu_dtype");
+  f.grad_enabled = core.Attribute("is_grad_enabled");
+  f.graph_task = core.Attribute("_current_graph_task_id");
+  f.get_tracing_state = core.Attribute("_get_tracing_state");
+  f.set_tracing_state = core.Attribute("_set_tracing_state");
+  f.disable_torch_function = core.Attribute("DisableTorchFunction");
+}
+
+RunFacts ReadVersions() {
+  RunFacts facts;
+  const char* version = g_python->Py_GetVersion();
+  facts.python_version.assign(version, std::strcspn(version, " "));
+  facts.python_executable = ImportedModule(*g_python, "sys").Attribute("executable").Text();
+  Ref torch = ImportedModule(*g_python, "torch");
+  facts.torch_version = torch.Attribute("__version__").Text();
+  Ref cuda = torch.Attribute("version").Attribute("cuda");
+  if (cuda && !cuda.IsNone()) facts.cuda_version = cuda.Text();
+  facts.torchvision_version = ImportedModule(*g_python, "torchvision").Attribute("__version__").Text();
+  // The version that torch was compiled for: asking for the one at run time loads another library of cuDNN.
+  Ref cudnn = ImportedModule(*g_python, "torch._C").Attribute("_cudnn");
+  Ref compiled = cudnn.Attribute("getCompileVersion").Call();
+  if (compiled.IsInstance(g_python->PyTuple_Type)) {
+    for (Py_ssize_t i = 0; i < g_python->PyTuple_Size(compiled.get()); ++i) {
+      if (i > 0) facts.cudnn_version += '.';
+      facts.cudnn_version += Ref::Borrow(*g_python, g_python->PyTuple_GetItem(compiled.get(), i)).Text();
+    }
+  }
+  return facts;
+}
+
+PolicyFacts ReadPolicy() {
+  const Functions& f = *g_functions;
+  PolicyFacts policy;
+  if (f.fp32_precision) {
+    policy.matmul_tf32 = Fp32Precision("matmul", false);
+    policy.cudnn_tf32 = Fp32Precision("conv", true);
+  } else {
+    policy.matmul_tf32 = FromBool(f.cublas_tf32.Call());
+    policy.cudnn_tf32 = FromBool(f.cudnn_tf32.Call());
+  }
+  policy.cudnn_benchmark = FromBool(f.cudnn_benchmark.Call());
+  policy.cudnn_deterministic = FromBool(f.cudnn_deterministic.Call());
+  // The estimator speaks of a GPU, while the program may run on the CPU under its autocast.
+  for (const char* device : {"cuda", "cpu"}) {
+    if (!f.autocast_takes_device && std::strcmp(device, "cpu") == 0) break;
+    Ref name = Text(device);
+    Ref enabled = f.autocast_takes_device ? f.autocast_enabled.Call({name.get()}) : f.autocast_enabled.Call();
+    if (!enabled.IsTrue()) continue;
+    Ref dtype = f.autocast_takes_device ? f.autocast_dtype.Call({name.get()}) : f.autocast_dtype.Call();
+    const std::string text = StripTorchPrefix(dtype.Text());
+    if (text.empty() || ('+' + *g_autocast_seen + '+').find('+' + text + '+') != std::string::npos) continue;
+    if (!g_autocast_seen->empty()) *g_autocast_seen += '+';
+    *g_autocast_seen += text;
+  }
+  policy.autocast_dtype = *g_autocast_seen;
+  return policy;
+}
+
+bool GradEnabled() { return g_functions->grad_enabled.Call().IsTrue(); }
+
+bool InBackward() { return g_functions->graph_task && g_functions->graph_task.Call().Integer(-1) != -1; }
+
+bool Tracing() {
+  Ref state = g_functions->get_tracing_state.Call();
+  return state && !state.IsNone();
+}
+
+bool InDataLoaderWorker() {
+  Ref info = ImportedModule(*g_python, "torch.utils.data._utils.worker").Attribute("_worker_info");
+  return info && !info.IsNone();
+}
+
+bool OptimizerExists() {
+  // Optimizer.__init__ wraps the class's step for the profiler and marks it `hooked`, in every torch since 1.8.
+  Ref base = ImportedModule(*g_python, "torch.optim.optimizer").Attribute("Optimizer");
+  Ref classes = base.Attribute("__subclasses__").Call();
+  if (!classes) return false;
+  // Breadth first; a class is in the list once per base that it has there, which does no harm.
+  for (Py_ssize_t i = 0; i < g_python->PyList_Size(classes.get()) && i < 1000; ++i) {
+    Ref type = Ref::Borrow(*g_python, g_python->PyList_GetItem(classes.get(), i));
+    // The attributes of a class that is no optimizer of torch's may be properties or missing.
+    Ref step = type.Attribute("step");
+    if (step.Attribute("hooked").IsTrue()) return true;
+    Ref more = type.Attribute("__subclasses__").Call();
+    if (more) more = classes.Attribute("extend").Call({more.get()});
+  }
+  return false;
+}
+
+QuietTorch::QuietTorch() {
+  Ref state = g_functions->get_tracing_state.Call();
+  if (state && !state.IsNone() && g_functions->set_tracing_state) {
+    g_functions->set_tracing_state.Call({static_cast<PyObject*>(g_python->_Py_NoneStruct)});
+    tracing_state_ = std::move(state);
+  }
+  guard_ = g_functions->disable_torch_function.Call();
+  guard_.Attribute("__enter__").Call();
+}
+
+QuietTorch::~QuietTorch() {
+  auto* none = static_cast<PyObject*>(g_python->_Py_NoneStruct);
+  guard_.Attribute("__exit__").Call({none, none, none});
+  if (tracing_state_) g_functions->set_tracing_state.Call({tracing_state_.get()});
+}
+
+}  // namespace rfinject

@@ -1,0 +1,50 @@
+// File: torch_state.h
+//
+// What torch's Python module says about itself: versions, precision policy, and the modes that the calling thread is
+// in. GIL held. Nothing here imports a module, warns, initialises CUDA or leaves an exception set.
+#ifndef RFINJECT_INJECTOR_PYTHON_TORCH_STATE_H_
+#define RFINJECT_INJECTOR_PYTHON_TORCH_STATE_H_
+
+#include "collector/run_facts.h"
+#include "injector/python/python_api.h"
+#include "injector/python/ref.h"
+
+namespace rfinject {
+
+// Once, after `import torch`.
+void InitTorchState(const PythonApi& python);
+
+// Python's, torch's, CUDA's and cuDNN's versions; torchvision's if the program has imported it.
+RunFacts ReadVersions();
+
+// The precision policy now. autocast_dtype holds every type that any call has seen in force, joined by '+'. About a
+// microsecond.
+PolicyFacts ReadPolicy();
+
+bool GradEnabled();
+// The autograd engine is running on this thread (torch 2.0+; false before).
+bool InBackward();
+// torch.jit is recording what this thread does.
+bool Tracing();
+// A torch.utils.data worker process.
+bool InDataLoaderWorker();
+// Some torch.optim.Optimizer has been constructed in this process.
+bool OptimizerExists();
+
+// While it lives, reading a tensor's attributes on this thread is not recorded by torch.jit's tracer and does not
+// reach a __torch_function__ of the user's.
+class QuietTorch {
+ public:
+  QuietTorch();
+  ~QuietTorch();
+  QuietTorch(const QuietTorch&) = delete;
+  QuietTorch& operator=(const QuietTorch&) = delete;
+
+ private:
+  Ref tracing_state_;
+  Ref guard_;
+};
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_PYTHON_TORCH_STATE_H_

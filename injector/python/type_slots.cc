@@ -1,0 +1,164 @@
+#include "injector/python/type_slots.h"
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "injector/python/ref.h"
+
+namespace rfinject {
+
+CallFunction g_generic_call = nullptr;
+
+namespace {
+
+using InitFunction = int (*)(PyObject* self, PyObject* args, PyObject* kwargs);
+
+// Positions in PyTypeObject on 64-bit builds with a GIL, the same from 3.8 to 3.14; each is compared with what
+// PyType_GetSlot returns before it is used. The slot numbers are Py_tp_call and Py_tp_init of the stable ABI.
+constexpr size_t kCallOffset = 128;
+constexpr int kCallSlot = 50;
+constexpr size_t kInitOffset = 296;
+constexpr int kInitSlot = 60;
+
+const PythonApi* g_python = nullptr;
+PyTypeObject* g_module_class = nullptr;  // owned
+PyObject* g_subclasses = nullptr;        // the descriptor type.__subclasses__, owned
+CallFunction g_call = nullptr;
+InitFunction g_type_init = nullptr;  // what type.tp_init held before; null: it is not patched
+
+// Relaxed atomics: other threads look at the slot without the GIL (TypeSlotsLost).
+void* LoadSlot(const PyTypeObject* type, size_t offset) {
+  return __atomic_load_n(reinterpret_cast<void* const*>(reinterpret_cast<const char*>(type) + offset),
+                         __ATOMIC_RELAXED);
+}
+void StoreSlot(PyTypeObject* type, size_t offset, void* value) {
+  __atomic_store_n(reinterpret_cast<void**>(reinterpret_cast<char*>(type) + offset), value, __ATOMIC_RELAXED);
+}
+
+template <typename Function>
+void* Address(Function function) {
+  return reinterpret_cast<void*>(function);
+}
+
+int InitType(PyObject* self, PyObject* args, PyObject* kwargs);
+
+// One class and the metaclass that will make its subclasses. Returns whether something was changed.
+bool Patch(PyTypeObject* type) {
+  PyTypeObject* metaclass =
+      reinterpret_cast<PyTypeObject*>(g_python->PyObject_Type(reinterpret_cast<PyObject*>(type)));
+  if (metaclass != nullptr) {
+    if (g_type_init != nullptr && LoadSlot(metaclass, kInitOffset) == Address(g_type_init)) {
+      StoreSlot(metaclass, kInitOffset, Address(&InitType));
+    }
+    g_python->Py_DecRef(reinterpret_cast<PyObject*>(metaclass));
+  }
+  // A class with a call slot of its own (written in C) is left alone.
+  if (LoadSlot(type, kCallOffset) != Address(g_generic_call)) return false;
+  StoreSlot(type, kCallOffset, Address(g_call));
+  return true;
+}
+
+bool Unpatch(PyTypeObject* type) {
+  if (LoadSlot(type, kCallOffset) != Address(g_call)) return false;
+  StoreSlot(type, kCallOffset, Address(g_generic_call));
+  return true;
+}
+
+size_t Walk(PyTypeObject* type, bool (*visit)(PyTypeObject*), int depth) {
+  constexpr int kMaxInheritance = 64;
+  size_t changed = visit(type) ? 1 : 0;
+  if (depth > kMaxInheritance) return changed;
+  Ref arguments(*g_python, g_python->PyTuple_New(1));
+  if (!arguments) {
+    DropError(*g_python);
+    return changed;
+  }
+  g_python->Py_IncRef(reinterpret_cast<PyObject*>(type));
+  g_python->PyTuple_SetItem(arguments.get(), 0, reinterpret_cast<PyObject*>(type));
+  // The descriptor of `type` itself: a metaclass may define a __subclasses__ of its own.
+  Ref list(*g_python, g_python->PyObject_CallObject(g_subclasses, arguments.get()));
+  if (!list) {
+    DropError(*g_python);
+    return changed;
+  }
+  const Py_ssize_t size = g_python->PyList_Size(list.get());
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    changed += Walk(reinterpret_cast<PyTypeObject*>(g_python->PyList_GetItem(list.get(), i)), visit, depth + 1);
+  }
+  return changed;
+}
+
+// type.__init__: a class has just been made and its slots are final.
+int InitType(PyObject* self, PyObject* args, PyObject* kwargs) {
+  const int result = g_type_init(self, args, kwargs);
+  if (result == 0 && g_call != nullptr) {
+    auto* type = reinterpret_cast<PyTypeObject*>(self);
+    if (g_python->PyType_IsSubtype(type, g_module_class) != 0) {
+      if (TypeSlotsLost()) RepairTypeSlots();
+      Patch(type);
+    }
+  }
+  return result;
+}
+
+// The metaclass hook is an addition: without it new classes are found later, by RepairTypeSlots.
+void InstallInitSlot() {
+  if (g_type_init != nullptr) return;  // it stays ours when the call slots are put back
+  // A heap type that inherits type's own __init__, since PyType_GetSlot refuses static types before 3.10.
+  Ref abc = ImportedModule(*g_python, "abc");
+  Ref meta = abc.Attribute("ABCMeta");
+  auto* type = static_cast<PyTypeObject*>(g_python->PyType_Type);
+  if (!meta || !meta.IsInstance(type)) return;
+  void* init = g_python->PyType_GetSlot(meta.as_type(), kInitSlot);
+  if (init == nullptr) DropError(*g_python);
+  if (init == nullptr || init != LoadSlot(meta.as_type(), kInitOffset) || init != LoadSlot(type, kInitOffset)) return;
+  g_type_init = reinterpret_cast<InitFunction>(init);
+  StoreSlot(type, kInitOffset, Address(&InitType));
+}
+
+}  // namespace
+
+bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, CallFunction call, const char** why) {
+  g_python = &python;
+  if (std::strstr(python.Py_GetVersion(), "free-threading") != nullptr) {
+    *why = "this Python has no GIL, types have another layout there";
+    return false;
+  }
+  void* slot = python.PyType_GetSlot(module_class, kCallSlot);
+  if (slot == nullptr || slot != LoadSlot(module_class, kCallOffset)) {
+    DropError(python);
+    *why = "the call slot of nn.Module is not where this Python's version should have it";
+    return false;
+  }
+  Ref type = Ref::Borrow(python, static_cast<PyObject*>(python.PyType_Type));
+  Ref subclasses = type.Attribute("__dict__")
+                       .Attribute("__getitem__")
+                       .Call({Ref(python, python.PyUnicode_FromString("__subclasses__")).get()});
+  if (!subclasses) {
+    *why = "type.__subclasses__ could not be read";
+    return false;
+  }
+  g_subclasses = subclasses.release();
+  python.Py_IncRef(reinterpret_cast<PyObject*>(module_class));
+  g_module_class = module_class;
+  g_generic_call = reinterpret_cast<CallFunction>(slot);
+  g_call = call;
+  InstallInitSlot();
+  RepairTypeSlots();
+  return true;
+}
+
+void RemoveTypeSlots() {
+  if (g_call == nullptr) return;
+  Walk(g_module_class, &Unpatch, 0);
+  g_call = nullptr;  // type.tp_init stays ours: it passes everything on
+}
+
+bool TypeSlotsLost() noexcept {
+  return g_call != nullptr && LoadSlot(g_module_class, kCallOffset) != Address(g_call);
+}
+
+size_t RepairTypeSlots() { return g_call == nullptr ? 0 : Walk(g_module_class, &Patch, 0); }
+
+}  // namespace rfinject

@@ -1,0 +1,43 @@
+// File: type_slots.h
+//
+// Puts a C function into the call slot (tp_call) of nn.Module and all its subclasses, so that module calls are seen
+// without anything that Python code can notice: no hook, no attribute, no wrapper; `Module.__call__` stays what it
+// is.
+//
+// New classes get the generic slot from the interpreter. They are caught where classes are made: type.tp_init, and
+// the same slot of every metaclass in use that inherited it (`class` statements and type(name, bases, dict) alike).
+// An assignment to `__call__` of a class puts the generic slot back below it (torch.fx does this while it traces);
+// Repair() finds and mends that.
+//
+// GIL held, except where it says otherwise. Builds of Python without a GIL are refused.
+#ifndef RFINJECT_INJECTOR_PYTHON_TYPE_SLOTS_H_
+#define RFINJECT_INJECTOR_PYTHON_TYPE_SLOTS_H_
+
+#include <cstddef>
+
+#include "injector/python/python_api.h"
+
+namespace rfinject {
+
+using CallFunction = PyObject* (*)(PyObject* self, PyObject* args, PyObject* kwargs);
+
+// Patches `module_class` and its subclasses. `call` receives every call and must pass it on to GenericCall(). False,
+// with one line in `*why`, when the layout of types could not be verified; nothing is changed then.
+bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, CallFunction call, const char** why);
+
+// Puts the generic slot back everywhere.
+void RemoveTypeSlots();
+
+// What the slot held before.
+extern CallFunction g_generic_call;
+inline CallFunction GenericCall() { return g_generic_call; }
+
+// True if the base class has lost its patch. Any thread, no GIL.
+bool TypeSlotsLost() noexcept;
+
+// Patches every subclass that is not; returns how many.
+size_t RepairTypeSlots();
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_PYTHON_TYPE_SLOTS_H_

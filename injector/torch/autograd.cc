@@ -1,0 +1,360 @@
+#include "injector/torch/autograd.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string_view>
+
+#include "injector/layer_stack.h"
+#include "injector/torch/abi.h"
+#include "injector/torch/safe_read.h"
+#include "injector/torch/thread_block.h"
+
+namespace rfinject {
+namespace {
+
+constexpr size_t kMaxScopes = 4;  // deeper ones are counted and take the phase of the last kept
+constexpr size_t kMaxNodes = 8;   // BACKWARD scopes nest where a node runs a backward pass of its own
+constexpr uint64_t kNoSequence = UINT64_MAX;
+
+struct Running {
+  uint64_t id = 0;  // 0: no node runs
+  uint64_t sequence = kUnknownSequence;
+  uint64_t thread = 0;
+  uint32_t name = 0;
+};
+
+struct Scope {
+  const void* record;
+  uint64_t enters;  // EnterCount() when it began
+  uint64_t node;    // RunningNode() when it began
+  Phase phase;
+};
+
+struct NodeScope {
+  const void* record;
+  const void* task;  // the engine's task when it began
+  Running running;
+};
+
+// Kept small: the library's thread-local memory comes out of the loader's static reserve.
+struct Thread {
+  // The node that was last asked about, and the layer that bore it.
+  uint64_t owner_sequence = kUnknownSequence;
+  uint64_t owner_thread = 0;
+  uint32_t owner = 0;
+  uint32_t op = 0;
+  // at::sequence_number::peek when this thread was last seen in a node, or between nodes after one.
+  uint64_t peeked = 0;
+  bool interval_open = false;
+  uint32_t scope_depth = 0;
+  Scope scopes[kMaxScopes] = {};
+};
+__attribute__((tls_model("initial-exec"))) constinit thread_local Thread t_thread;
+
+// BACKWARD scopes open on a thread; only threads that run nodes have one.
+struct NodeScopes {
+  uint32_t depth = 0;
+  NodeScope open[kMaxNodes] = {};
+  NodeScope last = {};  // the one that ended last
+};
+ThreadBlock<NodeScopes> g_node_scopes;
+__attribute__((tls_model("initial-exec"))) constinit thread_local NodeScopes* t_node_scopes = nullptr;
+
+// Set once by InitAutograd before g_means is released.
+struct Globals {
+  abi::NodeReturn (*current_node)() = nullptr;
+  const void* (*engine_task)() = nullptr;
+  bool (*grad_enabled)() = nullptr;
+  uint64_t (*peek)() = nullptr;
+  NodeLayout layout;
+  bool names = false;
+  Recorder* recorder = nullptr;
+};
+Globals g;
+std::atomic<NodeMeans> g_means{NodeMeans::kNone};
+std::atomic<bool> g_node_checked{false};  // a node that really ran has been looked at
+std::atomic<uint64_t> g_forgotten{0};
+
+// Class names of nodes by virtual table, insert only. A slot is taken by its key; the name follows.
+struct ClassName {
+  std::atomic<uintptr_t> table{0};
+  std::atomic<uint32_t> name{0};
+};
+constexpr size_t kClassNames = 2048;  // torch has about 500 node classes
+ClassName g_class_names[kClassNames];
+
+// The first node of each class takes the recorder's mutex for a moment; every later one is a look-up.
+uint32_t NameOf(uintptr_t node) {
+  uintptr_t table = 0;
+  std::memcpy(&table, reinterpret_cast<const void*>(node), sizeof(table));
+  size_t slot = (table >> 4) * 0x9e3779b97f4a7c15u >> 53;
+  for (size_t probe = 0; probe < 16; ++probe, ++slot) {
+    ClassName& entry = g_class_names[slot % kClassNames];
+    uintptr_t key = entry.table.load(std::memory_order_acquire);
+    if (key == 0 && !entry.table.compare_exchange_strong(key, table, std::memory_order_acq_rel)) {
+      // Lost the slot; `key` is now the winner's.
+    } else if (key == 0) {
+      key = table;
+    }
+    if (key != table) continue;
+    uint32_t name = entry.name.load(std::memory_order_acquire);
+    if (name == 0) {
+      char text[128];
+      if (!SafeClassName(node, text, sizeof(text))) return 0;
+      name = g.recorder->Intern(text);
+      entry.name.store(name, std::memory_order_release);
+    }
+    return name;
+  }
+  return 0;
+}
+
+// A reference that get_current_node gave us. The engine holds at least two while the node runs (its task's and the
+// thread-local one), so giving ours back never ends a node's life, and, for intrusive ones, never takes the count to
+// the 1 at which torch hands ownership to a Python wrapper.
+class NodeReference {
+ public:
+  NodeReference() { new (words_) abi::NodeReturn(g.current_node()); }
+  ~NodeReference() {
+    if (words_[0] == 0) return;
+    if (g.layout.reference == NodeLayout::Reference::kShared) {
+      std::launder(reinterpret_cast<std::shared_ptr<void>*>(words_))->~shared_ptr();
+    } else {
+      // c10::intrusive_ptr_target: the virtual table, then the counts, the strong one in the low half.
+      auto* counts = reinterpret_cast<uint64_t*>(words_[0] + 8);
+      __atomic_fetch_sub(counts, 1, __ATOMIC_ACQ_REL);
+    }
+  }
+  NodeReference(const NodeReference&) = delete;
+  NodeReference& operator=(const NodeReference&) = delete;
+
+  uintptr_t node() const { return words_[0]; }
+
+ private:
+  alignas(abi::NodeReturn) uintptr_t words_[2];
+};
+static_assert(sizeof(std::shared_ptr<void>) == sizeof(abi::NodeReturn));
+
+uint64_t FieldOf(uintptr_t object, size_t offset) {
+  uint64_t value;
+  std::memcpy(&value, reinterpret_cast<const void*>(object + offset), sizeof(value));
+  return value;
+}
+
+// The layout was learned from nodes that did not run. The first one that does is checked before it is believed.
+bool PlausibleNode(uintptr_t node) {
+  const Snapshot object = TakeSnapshot(node, 128);
+  if (object.size < static_cast<size_t>(g.layout.thread) + 8) return false;
+  const uint64_t sequence = object.Word(g.layout.sequence);
+  const uint64_t thread = object.Word(g.layout.thread);
+  constexpr uint64_t kMost = uint64_t{1} << 48;
+  char name[128];
+  return (sequence == kNoSequence || sequence < kMost) && thread != 0 && thread < kMost &&
+         SafeClassName(node, name, sizeof(name));
+}
+
+Running AskCurrentNode() {
+  Running running;
+  const NodeReference reference;
+  const uintptr_t node = reference.node();
+  if (node == 0) return running;
+  if (!g_node_checked.load(std::memory_order_acquire)) [[unlikely]] {
+    if (!PlausibleNode(node)) {
+      g_means.store(NodeMeans::kNone, std::memory_order_release);
+      g.recorder->ReportDiagnostic(
+          Severity::kWarning, "node-layout",
+          "the first autograd node that ran does not look like one; backward work has no layer");
+      return running;
+    }
+    g_node_checked.store(true, std::memory_order_release);
+  }
+  running.id = node;
+  running.sequence = FieldOf(node, g.layout.sequence);
+  running.thread = FieldOf(node, g.layout.thread);
+  running.name = g.names ? NameOf(node) : 0;
+  return running;
+}
+
+Running ToldNode() {
+  const NodeScopes* scopes = t_node_scopes;
+  if (scopes == nullptr) return {};
+  if (scopes->depth != 0) return scopes->open[std::min<size_t>(scopes->depth, kMaxNodes) - 1].running;
+  // Sums of gradients that meet at a node run after the node that brought the last of them has returned, still in
+  // the engine's loop.
+  if (g.engine_task != nullptr && scopes->last.task != nullptr && g.engine_task() == scopes->last.task) {
+    return scopes->last.running;
+  }
+  return {};
+}
+
+Running AskNode() {
+  switch (g_means.load(std::memory_order_acquire)) {
+    case NodeMeans::kCurrent:
+      return AskCurrentNode();
+    case NodeMeans::kScope:
+      return ToldNode();
+    case NodeMeans::kNone:
+      break;
+  }
+  return {};
+}
+
+// AccumulateGrad has no number of its own: it runs right after the node that made the gradient.
+uint32_t OwnerOfNode(Thread& thread, const Running& node) {
+  if (node.sequence == kNoSequence) return thread.owner;
+  if (node.sequence == kUnknownSequence) return 0;
+  if (node.sequence != thread.owner_sequence || node.thread != thread.owner_thread) {
+    bool forgotten = false;
+    thread.owner = OwnerOf(node.thread, node.sequence, &forgotten);
+    thread.owner_sequence = node.sequence;
+    thread.owner_thread = node.thread;
+    if (forgotten) g_forgotten.fetch_add(1, std::memory_order_relaxed);
+  }
+  return thread.owner;
+}
+
+// Double backward: nodes born while a node runs (create_graph=True) belong to that node's layer. We are asked at
+// launches and operators only, so an interval begins where the thread's counter stood when we were asked last: an
+// operator's node is born before its kernel is launched.
+void FollowIntervals(Thread& thread, const Running& node, uint32_t owner, const LayerTop& top, bool top_is_inside) {
+  if (node.id != 0 && !top_is_inside) {
+    if (g.grad_enabled == nullptr || !g.grad_enabled()) {
+      thread.peeked = g.peek();
+      return;
+    }
+    if (LayerOfNextNode() != owner) MarkNodeInterval(owner, thread.interval_open ? thread.peeked : kFromNow);
+    thread.interval_open = true;
+    thread.peeked = g.peek();
+  } else if (thread.interval_open && node.id == 0) {
+    if (LayerOfNextNode() != top.layer) MarkNodeInterval(top.layer, thread.peeked);
+    thread.interval_open = false;
+  }
+}
+
+}  // namespace
+
+void InitAutograd(const TorchSymbols& symbols, const NodeLayout& layout, NodeMeans means, bool names,
+                  Recorder& recorder) noexcept {
+  g.current_node = symbols.current_node;
+  g.engine_task = symbols.engine_task;
+  g.grad_enabled = symbols.grad_enabled;
+  g.peek = symbols.peek;
+  g.layout = layout;
+  g.names = names;
+  g.recorder = &recorder;
+  g_means.store(means, std::memory_order_release);
+}
+
+uint64_t RunningNode() noexcept {
+  switch (g_means.load(std::memory_order_acquire)) {
+    case NodeMeans::kCurrent:
+      return NodeReference().node();
+    case NodeMeans::kScope:
+      return ToldNode().id;
+    case NodeMeans::kNone:
+      break;
+  }
+  return 0;
+}
+
+Site SiteOfThread() noexcept {
+  Thread& thread = t_thread;
+  Site site;
+  site.op = thread.op;
+  const Running node = AskNode();
+  const LayerTop top = CurrentLayer();
+  const Scope* scope = thread.scope_depth != 0
+                           ? &thread.scopes[thread.scope_depth > kMaxScopes ? kMaxScopes - 1 : thread.scope_depth - 1]
+                           : nullptr;
+
+  // A module is inside the scope if the thread had entered fewer modules when the scope began.
+  const bool module_in_scope = top.depth != 0 && (scope == nullptr || top.entered > scope->enters);
+  const bool scope_decides = scope != nullptr && !module_in_scope && scope->node == node.id;
+  const bool module_decides = module_in_scope && top.node == node.id;
+  const bool inside_node = scope_decides || module_decides;
+
+  uint32_t owner = 0;
+  if (node.id != 0) {
+    owner = OwnerOfNode(thread, node);
+    site.node = node.name;
+  }
+  if (node.id != 0 || thread.interval_open) FollowIntervals(thread, node, owner, top, inside_node);
+
+  if (scope_decides) {
+    site.phase = scope->phase;
+    site.layer = top.layer;
+  } else if (module_decides) {
+    site.phase = node.id != 0 ? Phase::kRecompute : Phase::kForward;
+    site.layer = top.layer;
+  } else if (node.id != 0) {
+    site.phase = Phase::kBackward;
+    site.layer = owner;
+  }
+  return site;
+}
+
+void BeginNode(const void* record, uint64_t sequence, uint64_t forward_thread, uint32_t name) noexcept {
+  NodeScopes* scopes = g_node_scopes.Get(&t_node_scopes);
+  if (scopes == nullptr) return;
+  if (scopes->depth++ >= kMaxNodes) return;
+  scopes->open[scopes->depth - 1] = {
+      .record = record,
+      .task = g.engine_task != nullptr ? g.engine_task() : nullptr,
+      .running = {
+          .id = reinterpret_cast<uint64_t>(record), .sequence = sequence, .thread = forward_thread, .name = name}};
+  // Also when nothing asks while it runs: the AccumulateGrad after it needs its layer, and its nodes an owner.
+  SiteOfThread();
+}
+
+void EndNode(const void* record) noexcept {
+  NodeScopes* scopes = t_node_scopes;
+  if (scopes == nullptr || scopes->depth == 0) return;
+  if (scopes->depth > kMaxNodes) {
+    --scopes->depth;
+    return;
+  }
+  const NodeScope& innermost = scopes->open[scopes->depth - 1];
+  if (innermost.record != record) return;
+  if (t_thread.interval_open) t_thread.peeked = g.peek();
+  scopes->last = innermost;
+  --scopes->depth;
+}
+
+void BeginScope(const void* record, Phase phase) noexcept {
+  Thread& thread = t_thread;
+  if (thread.scope_depth++ >= kMaxScopes) return;
+  thread.scopes[thread.scope_depth - 1] = {
+      .record = record, .enters = EnterCount(), .node = RunningNode(), .phase = phase};
+}
+
+bool EndScope(const void* record) noexcept {
+  Thread& thread = t_thread;
+  if (thread.scope_depth == 0) return false;
+  if (thread.scope_depth > kMaxScopes) {
+    --thread.scope_depth;
+    return false;
+  }
+  // A scope may be ended by another thread than the one that began it; then it is not the last one here.
+  size_t depth = thread.scope_depth;
+  while (depth != 0 && thread.scopes[depth - 1].record != record) --depth;
+  if (depth == 0) return false;
+  const Phase phase = thread.scopes[depth - 1].phase;
+  thread.scope_depth = static_cast<uint32_t>(depth - 1);
+  for (size_t i = 0; i + 1 < depth; ++i) {
+    if (thread.scopes[i].phase == phase) return false;
+  }
+  return true;
+}
+
+uint32_t ExchangeOperator(uint32_t op) noexcept {
+  const uint32_t before = t_thread.op;
+  t_thread.op = op;
+  return before;
+}
+
+uint64_t TakeForgottenNodes() noexcept { return g_forgotten.exchange(0, std::memory_order_relaxed); }
+
+}  // namespace rfinject

@@ -1,0 +1,64 @@
+// File: autograd.h
+//
+// Where the calling thread is: in a module's forward, in an autograd node, in an optimizer's step. Three kinds of
+// frames can be open on a thread at once, and the innermost decides:
+//
+//   a node that was not yet running when the module or scope began     backward, the layer that bore the node
+//   a module                                                           forward; recompute if a node runs around it
+//   a user scope (optimizer, data loader)                              its phase, and the module's layer if in one
+//
+// Which is innermost follows from what each frame noted at its beginning: modules and scopes note the running node,
+// scopes note how many modules the thread had entered.
+//
+// The node is asked for (torch::autograd::get_current_node, torch 2.0+) or told (RecordFunction's BACKWARD scope).
+// A node with no layer (born outside of every module: a functional loss) gives phase backward, layer 0.
+#ifndef RFINJECT_INJECTOR_TORCH_AUTOGRAD_H_
+#define RFINJECT_INJECTOR_TORCH_AUTOGRAD_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collector/recorder.h"
+#include "collector/site.h"
+#include "injector/torch/layouts.h"
+#include "injector/torch/symbols.h"
+
+namespace rfinject {
+
+enum class NodeMeans : uint8_t {
+  kNone,     // no backward attribution
+  kCurrent,  // get_current_node
+  kScope,    // BeginNode and EndNode are called by a BACKWARD callback
+};
+
+// Once, before the site function is published and before any callback runs. `names`: node classes may be read from
+// virtual tables.
+void InitAutograd(const TorchSymbols& symbols, const NodeLayout& layout, NodeMeans means, bool names,
+                  Recorder& recorder) noexcept;
+
+// The SiteFunction (collector/site.h).
+Site SiteOfThread() noexcept;
+
+// For SequenceFunctions::running_node.
+uint64_t RunningNode() noexcept;
+
+// A BACKWARD scope begins or ends on this thread. `record` identifies it. `sequence`: UINT64_MAX where the node has
+// none (AccumulateGrad); kUnknownSequence when only the name is known. `name`: Intern()ed.
+inline constexpr uint64_t kUnknownSequence = UINT64_MAX - 1;
+void BeginNode(const void* record, uint64_t sequence, uint64_t forward_thread, uint32_t name) noexcept;
+void EndNode(const void* record) noexcept;
+
+// A user scope with a phase of its own begins or ends on this thread.
+void BeginScope(const void* record, Phase phase) noexcept;
+// True when `record` was the outermost scope of its phase on this thread.
+bool EndScope(const void* record) noexcept;
+
+// The operator that runs on this thread, as Intern()ed name; returns the one before. For the operator observer.
+uint32_t ExchangeOperator(uint32_t op) noexcept;
+
+// Autograd nodes so old that the ring of their thread had forgotten them, since the last call.
+uint64_t TakeForgottenNodes() noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_TORCH_AUTOGRAD_H_

@@ -1,0 +1,88 @@
+#include "injector/torch/binding.h"
+
+#include <atomic>
+
+#include "collector/settings.h"
+#include "collector/site.h"
+#include "injector/layer_stack.h"
+#include "injector/python/python_api.h"
+#include "injector/torch/autograd.h"
+#include "injector/torch/calibration.h"
+#include "injector/torch/op_observer.h"
+#include "injector/torch/scopes.h"
+#include "injector/torch/symbols.h"
+
+namespace rfinject {
+namespace {
+
+void Lack(std::string* missing, std::string_view what) {
+  if (what.empty()) return;
+  if (!missing->empty()) *missing += "; ";
+  *missing += what;
+}
+
+// The best tier that the user allows: 'A' unless a lower one is forced.
+char BestTier() {
+  const std::string& tier = GetSettings().tier;
+  return tier.size() == 1 && tier[0] >= 'A' && tier[0] <= 'F' ? tier[0] : 'A';
+}
+
+}  // namespace
+
+TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source* source) noexcept {
+  static std::atomic<bool> bound{false};
+  TorchCapabilities capabilities;
+  if (bound.exchange(true)) {
+    capabilities.missing = "torch is bound already";
+    return capabilities;
+  }
+  const char tier = BestTier();
+  if (tier == 'F') {
+    capabilities.missing = "RFINJECT_TIER=F";
+    return capabilities;
+  }
+  TorchSymbols symbols;
+  if (!FindTorchSymbols(&symbols)) {
+    capabilities.missing = "no libtorch_cpu.so in the process";
+    return capabilities;
+  }
+  if (!symbols.has_record_function()) {
+    capabilities.missing = "not in " + symbols.path + ": " + symbols.missing;
+    return capabilities;
+  }
+  capabilities.record_function = true;
+  Lack(&capabilities.missing, symbols.missing.empty() ? "" : "not in libtorch: " + symbols.missing);
+
+  // Without Python nothing can be calibrated, and then no layer is known either: phases and names do without layouts.
+  const bool wants_ops = source != nullptr && source->wants_ops();
+  CalibrationResult calibration;
+  if (python != nullptr && tier < 'D') {
+    calibration = Calibrate(*python, symbols, wants_ops);
+    Lack(&capabilities.missing, calibration.missing);
+  } else {
+    Lack(&capabilities.missing,
+         python == nullptr ? "no Python to calibrate with" : "RFINJECT_TIER forces " + GetSettings().tier);
+  }
+  const TorchLayouts& layouts = calibration.layouts;
+  // What layers rest on: the sequence number, seen to be what a node and a RecordFunction hold.
+  capabilities.sequence = layouts.node.valid || layouts.record.sequence_valid;
+  capabilities.current_node =
+      layouts.node.valid && layouts.node.reference != NodeLayout::Reference::kNone && tier == 'A';
+  capabilities.backward_scope = layouts.record.sequence_valid && layouts.record.forward_thread_valid;
+  capabilities.operands = layouts.record.operands_valid;
+
+  // Where the running node cannot be asked for, a callback at every node tells at least its name.
+  const NodeMeans means = capabilities.current_node ? NodeMeans::kCurrent : NodeMeans::kScope;
+  InitAutograd(symbols, layouts.node, means, calibration.node_names, recorder);
+  if (capabilities.sequence) {
+    SetSequenceFunctions({.peek = symbols.peek, .thread_id = symbols.thread_id, .running_node = RunningNode});
+  } else {
+    SetSequenceFunctions({.running_node = RunningNode});
+  }
+  AddScopeCallbacks(symbols, layouts.record, means == NodeMeans::kScope, recorder, source);
+  if (wants_ops && capabilities.operands) AddOpCallback(symbols, layouts, recorder, *source);
+  g_site_function.store(SiteOfThread, std::memory_order_release);
+  return capabilities;
+}
+
+}  // namespace rfinject

@@ -1,0 +1,169 @@
+#include "injector/torch/op_observer.h"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+
+#include "collector/op_call.h"
+#include "injector/torch/abi.h"
+#include "injector/torch/autograd.h"
+#include "injector/torch/name_cache.h"
+#include "injector/torch/operands.h"
+#include "injector/torch/thread_block.h"
+
+namespace rfinject {
+namespace {
+
+using abi::NoContext;
+using abi::RecordFunction;
+using abi::RecordScope;
+
+constexpr size_t kMaxOps = 32;  // nested operators that are observed; torch nests about ten
+
+struct OpInfo {
+  uint32_t name = 0;  // Intern()ed
+  OpKind kind = OpKind::kFree;
+};
+
+struct Frame {
+  const RecordFunction* record = nullptr;
+  OpInfo info;
+  Site site;
+  uint32_t outer_op = 0;  // the thread's operator before this one
+  uint32_t children = 0;
+  bool children_counted = false;
+  Operands inputs;
+};
+
+struct Ops {
+  uint32_t depth = 0;
+  // Operators inside an atomic or free one, or inside one that was not observed: only counted. RecordFunctions of one
+  // thread are strictly nested, and each one that began also ends, by an exception if need be.
+  uint32_t hidden = 0;
+  std::array<Frame, kMaxOps> frames;
+};
+ThreadBlock<Ops> g_ops;
+__attribute__((tls_model("initial-exec"))) constinit thread_local Ops* t_ops = nullptr;
+
+struct Globals {
+  const char* (*name)(const RecordFunction*) = nullptr;
+  size_t (*input_count)(const RecordFunction*) = nullptr;
+  size_t (*output_count)(const RecordFunction*) = nullptr;
+  RecordLayout layout;
+  OperandReader reader;
+  Recorder* recorder = nullptr;
+  Source* source = nullptr;
+};
+Globals g;
+NameCache<OpInfo> g_infos;
+
+template <typename T>
+T Load(const RecordFunction& record, size_t offset) {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const char*>(&record) + offset, sizeof(value));
+  return value;
+}
+
+OpInfo MakeInfo(const char* name) { return {.name = g.recorder->Intern(name), .kind = ClassifyOp(name)}; }
+
+NoContext OnStart(const RecordFunction& record) {
+  Ops* ops = g_ops.Get(&t_ops);
+  if (ops == nullptr) return {};
+  if (ops->hidden != 0) {
+    ++ops->hidden;
+    return {};
+  }
+  if (ops->depth == kMaxOps || (ops->depth == 0 && !g.recorder->InWindow())) {
+    ops->hidden = 1;
+    return {};
+  }
+  if (ops->depth != 0) ++ops->frames[ops->depth - 1].children;
+  const OpInfo info = g_infos.FindByPointer(g.name(&record), MakeInfo);
+  if (info.kind == OpKind::kFree) {
+    // Asked even so: an AccumulateGrad that follows belongs to the node that ran last, whatever that one did.
+    SiteOfThread();
+    ops->hidden = 1;
+    return {};
+  }
+
+  Frame& frame = ops->frames[ops->depth];
+  frame.record = &record;
+  frame.info = info;
+  frame.children = 0;
+  frame.children_counted = false;
+  frame.inputs.Clear();
+  // The boxed path passes the interpreter's whole stack: the arguments are the last of it.
+  const auto values = Load<uintptr_t>(record, g.layout.inputs);
+  const auto count = Load<size_t>(record, g.layout.inputs + 8);
+  const size_t wanted = g.input_count(&record);
+  if (count >= wanted) g.reader.Read(values + (count - wanted) * kValueSize, wanted, &frame.inputs);
+
+  frame.outer_op = ExchangeOperator(info.name);
+  frame.site = SiteOfThread();
+  if (frame.site.phase == Phase::kOther && frame.site.layer == 0 && frame.inputs.crosses_devices) {
+    frame.site.phase = Phase::kData;
+  }
+  ++ops->depth;
+  const bool on_plain_tensors = !frame.inputs.has_meta && !frame.inputs.has_wrapper;
+  if (info.kind == OpKind::kAtomic && on_plain_tensors) ops->hidden = 1;
+  return {};
+}
+
+void OnEnd(const RecordFunction& record, void*) {
+  Ops* ops = t_ops;
+  if (ops == nullptr) return;
+  if (ops->hidden > 1 || (ops->hidden == 1 && (ops->depth == 0 || ops->frames[ops->depth - 1].record != &record))) {
+    --ops->hidden;
+    return;
+  }
+  if (ops->depth == 0 || ops->frames[ops->depth - 1].record != &record) return;
+  ops->hidden = 0;
+  Frame& frame = ops->frames[--ops->depth];
+  ExchangeOperator(frame.outer_op);
+  Frame* outer = ops->depth != 0 ? &ops->frames[ops->depth - 1] : nullptr;
+  if (frame.children_counted) {
+    if (outer != nullptr) outer->children_counted = true;
+    return;
+  }
+
+  const auto begin = Load<uintptr_t>(record, g.layout.outputs);
+  const auto end = Load<uintptr_t>(record, g.layout.outputs + 8);
+  const size_t count = (end - begin) / kValueSize;
+  const size_t wanted = g.output_count(&record);
+  if (count < wanted) return;  // it has thrown
+  // The outputs refer to tensors behind those of the inputs: one call, one list of tensors.
+  const size_t inputs = frame.inputs.arguments.size();
+  g.reader.Read(end - wanted * kValueSize, wanted, &frame.inputs);
+  if (frame.inputs.has_meta) return;
+  if (frame.inputs.has_wrapper) {
+    if (frame.children == 0) g.recorder->CountDrop("operators on tensors without readable storage");
+    return;
+  }
+  const std::span<const Argument> arguments = frame.inputs.arguments;
+  OpCall call;
+  call.name = g.name(&record);
+  call.inputs = arguments.first(inputs);
+  call.outputs = arguments.subspan(inputs);
+  call.tensors = frame.inputs.tensors;
+  call.ints = frame.inputs.ints;
+  call.children = frame.children;
+  call.children_counted = false;
+  if (outer != nullptr) outer->children_counted = true;
+  g.source->OnOp(call, frame.site);
+}
+
+}  // namespace
+
+void AddOpCallback(const TorchSymbols& symbols, const TorchLayouts& layouts, Recorder& recorder,
+                   Source& source) noexcept {
+  g = {.name = symbols.record_name,
+       .input_count = symbols.record_input_count,
+       .output_count = symbols.record_output_count,
+       .layout = layouts.record,
+       .reader = OperandReader(layouts.tensor, layouts.value, symbols.undefined_tensor),
+       .recorder = &recorder,
+       .source = &source};
+  symbols.add_global_callback(abi::MakeCallback(RecordScope::kFunction, OnStart, OnEnd, true));
+}
+
+}  // namespace rfinject

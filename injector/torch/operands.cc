@@ -1,0 +1,154 @@
+#include "injector/torch/operands.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace rfinject {
+namespace {
+
+// Lists of more integers are not shapes or strides, and are cut.
+constexpr size_t kMaxInts = 64;
+
+template <typename T>
+T Load(uintptr_t address) {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const void*>(address), sizeof(value));
+  return value;
+}
+
+DType DTypeOf(uint16_t number) {
+  if (number <= static_cast<uint16_t>(DType::kBool)) return static_cast<DType>(number);
+  return number == static_cast<uint16_t>(DType::kBFloat16) ? DType::kBFloat16 : DType::kOther;
+}
+
+}  // namespace
+
+uint64_t ElementSize(uint16_t dtype) {
+  // c10/core/ScalarType.h, in its order: u8 i8 i16 i32 i64 f16 f32 f64 c32 c64 c128 bool qint8 quint8 qint32 bf16.
+  // The numbers above are 1-byte types (sub-byte ones take a byte, float8) but for uint16, uint32 and uint64.
+  static constexpr std::array<uint8_t, 16> kSizes = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4, 2};
+  if (dtype < kSizes.size()) return kSizes[dtype];
+  switch (dtype) {
+    case 27:
+      return 2;
+    case 28:
+      return 4;
+    case 29:
+      return 8;
+    default:
+      return 1;
+  }
+}
+
+TensorView OperandReader::ReadTensor(uintptr_t tensor, Operands* to) const {
+  TensorView view;
+  const auto dtype = Load<uint16_t>(tensor + tensor_.dtype);
+  const auto device = Load<uint8_t>(tensor + tensor_.device);
+  view.dtype = DTypeOf(dtype);
+  view.element_size = ElementSize(dtype);
+  view.numel = Load<uint64_t>(tensor + tensor_.numel);
+  view.storage = Load<uintptr_t>(tensor + tensor_.storage);
+  const uintptr_t data = view.storage != 0 ? Load<uintptr_t>(view.storage + tensor_.storage_data) : 0;
+  if (device == tensor_.meta_device) {
+    to->has_meta = true;
+  } else if (view.storage == 0 || (data == 0 && view.numel != 0)) {
+    to->has_wrapper = true;
+  }
+  if (to->first_device_ < 0) {
+    to->first_device_ = device;
+  } else if (to->first_device_ != device) {
+    to->crosses_devices = true;
+  }
+
+  const auto rank = Load<uint64_t>(tensor + tensor_.sizes);
+  uintptr_t sizes = tensor + tensor_.sizes + 8;
+  uintptr_t strides = sizes + kInlineRank * 8;
+  if (rank > kInlineRank) {
+    sizes = Load<uintptr_t>(sizes);
+    strides = sizes + rank * 8;
+  }
+  view.rank = static_cast<uint8_t>(std::min<uint64_t>(rank, kMaxRank));
+  view.distinct = 1;
+  for (uint64_t i = 0; i < rank; ++i) {
+    const auto size = Load<int64_t>(sizes + i * 8);
+    if (i < kMaxRank) {
+      view.shape[i] = size;
+    } else {
+      view.shape[kMaxRank - 1] *= size;
+    }
+    if (Load<int64_t>(strides + i * 8) == 0 && size > 1) {
+      view.broadcast = true;
+    } else {
+      view.distinct *= static_cast<uint64_t>(size);
+    }
+  }
+  return view;
+}
+
+void OperandReader::ReadList(uintptr_t list, Argument* argument, Operands* to) const {
+  if (list == 0) return;
+  const auto begin = Load<uintptr_t>(list + value_.list_values);
+  const auto end = Load<uintptr_t>(list + value_.list_values + 8);
+  const size_t count = (end - begin) / kValueSize;
+  size_t tensors = 0;
+  size_t ints = 0;
+  argument->first = static_cast<uint16_t>(to->tensors.size());
+  const size_t first_int = to->ints.size();
+  for (size_t i = 0; i < count; ++i) {
+    const uintptr_t value = begin + i * kValueSize;
+    const auto tag = Load<uint32_t>(value + 8);
+    const auto payload = Load<uint64_t>(value);
+    if (tag == value_.tensor && payload != undefined_) {
+      if (to->tensors.size() >= UINT16_MAX) break;
+      to->tensors.push_back(ReadTensor(payload, to));
+      ++tensors;
+    } else if ((tag == value_.integer || tag == value_.boolean) && ints < kMaxInts) {
+      to->ints.push_back(tag == value_.integer ? static_cast<int64_t>(payload) : static_cast<int64_t>(payload & 1));
+      ++ints;
+    }
+  }
+  if (tensors != 0) {
+    argument->kind = Argument::Kind::kTensorList;
+    argument->count = static_cast<uint16_t>(tensors);
+  } else if (ints == count) {  // an empty list is one of integers as well as of anything
+    argument->kind = Argument::Kind::kIntList;
+    argument->first = static_cast<uint16_t>(first_int);
+    argument->count = static_cast<uint16_t>(ints);
+  }
+}
+
+void OperandReader::Read(uintptr_t values, size_t count, Operands* to) const {
+  for (size_t i = 0; i < count; ++i) {
+    const uintptr_t value = values + i * kValueSize;
+    const auto tag = Load<uint32_t>(value + 8);
+    const auto payload = Load<uint64_t>(value);
+    Argument argument;
+    if (tag == value_.tensor) {
+      if (payload == undefined_ || payload == 0) {
+        argument.kind = Argument::Kind::kNone;
+      } else if (to->tensors.size() < UINT16_MAX) {
+        argument.kind = Argument::Kind::kTensor;
+        argument.first = static_cast<uint16_t>(to->tensors.size());
+        argument.count = 1;
+        to->tensors.push_back(ReadTensor(payload, to));
+      }
+    } else if (tag == value_.none) {
+      argument.kind = Argument::Kind::kNone;
+    } else if (tag == value_.integer) {
+      argument.kind = Argument::Kind::kInt;
+      argument.integer = static_cast<int64_t>(payload);
+    } else if (tag == value_.boolean) {
+      argument.kind = Argument::Kind::kBool;
+      argument.integer = static_cast<int64_t>(payload & 1);
+    } else if (tag == value_.real) {
+      argument.kind = Argument::Kind::kDouble;
+      std::memcpy(&argument.real, &payload, sizeof(payload));
+    } else if (tag == value_.list) {
+      ReadList(payload, &argument, to);
+    }
+    to->arguments.push_back(argument);
+  }
+}
+
+}  // namespace rfinject

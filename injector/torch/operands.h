@@ -1,0 +1,63 @@
+// File: operands.h
+//
+// Reads the operands of an operator call out of torch's objects, at calibrated offsets, as plain data.
+#ifndef RFINJECT_INJECTOR_TORCH_OPERANDS_H_
+#define RFINJECT_INJECTOR_TORCH_OPERANDS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "collector/op_call.h"
+#include "injector/torch/layouts.h"
+
+namespace rfinject {
+
+// Arguments, and the tensors and integers that they refer to. Kept and cleared, so that its memory is reused.
+struct Operands {
+  std::vector<Argument> arguments;
+  std::vector<TensorView> tensors;
+  std::vector<int64_t> ints;
+  bool has_meta = false;         // a tensor without data: a trace of shapes is made, nothing computes
+  bool has_wrapper = false;      // a tensor whose data lies in other tensors (vmap, subclasses, sparse)
+  bool crosses_devices = false;  // tensors on devices of two types: a copy between host and GPU
+
+  void Clear() {
+    arguments.clear();
+    tensors.clear();
+    ints.clear();
+    has_meta = has_wrapper = crosses_devices = false;
+    first_device_ = -1;
+  }
+
+ private:
+  friend class OperandReader;
+  int first_device_ = -1;
+};
+
+class OperandReader {
+ public:
+  OperandReader() = default;
+  OperandReader(const TensorLayout& tensor, const ValueLayout& value, const void* undefined_tensor)
+      : tensor_(tensor), value_(value), undefined_(reinterpret_cast<uintptr_t>(undefined_tensor)) {}
+
+  // Appends the `count` c10::IValues at `values`. Undefined tensors are kNone. Boolean lists become kIntList.
+  void Read(uintptr_t values, size_t count, Operands* to) const;
+
+  // A TensorImpl's view.
+  TensorView ReadTensor(uintptr_t tensor, Operands* to) const;
+
+ private:
+  void ReadList(uintptr_t list, Argument* argument, Operands* to) const;
+
+  TensorLayout tensor_;
+  ValueLayout value_;
+  uintptr_t undefined_ = 0;
+};
+
+// Bytes of one element of a c10::ScalarType.
+uint64_t ElementSize(uint16_t dtype);
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_TORCH_OPERANDS_H_

@@ -1,0 +1,102 @@
+#include "injector/torch/safe_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace rfinject {
+namespace {
+
+// Where process_vm_readv is forbidden (some container profiles), write() into a pipe checks an address as well.
+size_t ReadThroughPipe(uintptr_t address, void* to, size_t size) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return 0;
+  size_t done = 0;
+  while (done < size) {
+    const size_t page_left = 4096 - (address + done) % 4096;
+    const size_t part = std::min({size - done, page_left, size_t{4096}});
+    const ssize_t written = write(ends[1], reinterpret_cast<const void*>(address + done), part);
+    if (written <= 0) break;
+    const ssize_t got = read(ends[0], static_cast<char*>(to) + done, static_cast<size_t>(written));
+    if (got <= 0) break;
+    done += static_cast<size_t>(got);
+  }
+  close(ends[0]);
+  close(ends[1]);
+  return done;
+}
+
+}  // namespace
+
+size_t SafeRead(uintptr_t address, void* to, size_t size) noexcept {
+  const int saved_errno = errno;
+  size_t done = 0;
+  if (address >= 4096 && size != 0) {
+    iovec local{.iov_base = to, .iov_len = size};
+    // One remote part per page: the kernel then returns what lies before an unmapped page.
+    iovec remote[4];
+    size_t parts = 0;
+    size_t covered = 0;
+    while (covered < size && parts < 4) {
+      const size_t part = std::min(size - covered, 4096 - (address + covered) % 4096);
+      remote[parts++] = {.iov_base = reinterpret_cast<void*>(address + covered), .iov_len = part};
+      covered += part;
+    }
+    const ssize_t got = process_vm_readv(getpid(), &local, 1, remote, parts, 0);
+    if (got > 0) {
+      done = static_cast<size_t>(got);
+    } else if (got < 0 && errno != EFAULT) {
+      done = ReadThroughPipe(address, to, size);
+    }
+  }
+  errno = saved_errno;
+  return done;
+}
+
+Snapshot TakeSnapshot(uintptr_t address, size_t size) noexcept {
+  Snapshot snapshot;
+  snapshot.address = address;
+  snapshot.size = SafeRead(address, snapshot.bytes.data(), std::min(size, snapshot.bytes.size()));
+  return snapshot;
+}
+
+bool UnqualifiedName(const char* mangled, char* name, size_t size) noexcept {
+  const char* at = mangled;
+  if (*at == '*') ++at;  // local to its library
+  const bool nested = *at == 'N';
+  if (nested) ++at;
+  const char* last = nullptr;
+  size_t last_length = 0;
+  while (*at >= '1' && *at <= '9') {
+    size_t length = 0;
+    while (*at >= '0' && *at <= '9' && length < 4096) length = length * 10 + static_cast<size_t>(*at++ - '0');
+    if (strnlen(at, length) < length) return false;
+    last = at;
+    last_length = length;
+    at += length;
+    if (!nested) break;
+  }
+  if (last == nullptr || last_length + 1 > size) return false;
+  std::memcpy(name, last, last_length);
+  name[last_length] = 0;
+  return true;
+}
+
+bool SafeClassName(uintptr_t address, char* name, size_t size) noexcept {
+  uintptr_t table = 0;
+  uintptr_t type = 0;
+  uintptr_t text = 0;
+  if (!SafeReadValue(address, &table) || table % 8 != 0) return false;
+  if (!SafeReadValue(table - 8, &type) || type % 8 != 0) return false;
+  if (!SafeReadValue(type + 8, &text)) return false;
+  char mangled[256];
+  const size_t got = SafeRead(text, mangled, sizeof(mangled) - 1);
+  if (got == 0) return false;
+  mangled[got] = 0;
+  return UnqualifiedName(mangled, name, size);
+}
+
+}  // namespace rfinject

@@ -1,0 +1,85 @@
+#include "injector/torch/symbols.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <climits>
+#include <cstring>
+
+namespace rfinject {
+namespace {
+
+struct Wanted {
+  const char* prefix;
+  char path[PATH_MAX];
+};
+
+// Runs with the loader's lock held: only copies.
+int CopyPathOf(dl_phdr_info* info, size_t, void* data) {
+  auto* wanted = static_cast<Wanted*>(data);
+  if (info->dlpi_name == nullptr) return 0;
+  const char* slash = strrchr(info->dlpi_name, '/');
+  const char* base = slash != nullptr ? slash + 1 : info->dlpi_name;
+  if (strncmp(base, wanted->prefix, strlen(wanted->prefix)) != 0) return 0;
+  if (strlen(info->dlpi_name) >= sizeof(wanted->path)) return 0;
+  strcpy(wanted->path, info->dlpi_name);
+  return 1;
+}
+
+// The handle stays open: the library cannot go away while our callbacks are in it.
+void* OpenLoaded(const char* prefix, std::string* path) {
+  Wanted wanted{.prefix = prefix, .path = {}};
+  if (dl_iterate_phdr(CopyPathOf, &wanted) == 0) return nullptr;
+  if (path != nullptr) *path = wanted.path;
+  return dlopen(wanted.path, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+class Binder {
+ public:
+  Binder(void* library, std::string* missing) : library_(library), missing_(missing) {}
+
+  template <typename T>
+  void Bind(const char* name, const char* readable, T** target) {
+    void* address = library_ != nullptr ? dlsym(library_, name) : nullptr;
+    *target = reinterpret_cast<T*>(address);
+    if (address != nullptr) return;
+    if (!missing_->empty()) *missing_ += ", ";
+    *missing_ += readable;
+  }
+
+ private:
+  void* library_;
+  std::string* missing_;
+};
+
+}  // namespace
+
+bool FindTorchSymbols(TorchSymbols* symbols) noexcept {
+  *symbols = {};
+  void* torch = OpenLoaded("libtorch_cpu.so", &symbols->path);
+  if (torch == nullptr) return false;
+  Binder cpu(torch, &symbols->missing);
+  cpu.Bind("_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE", "at::addGlobalCallback",
+           &symbols->add_global_callback);
+  cpu.Bind("_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE", "at::addThreadLocalCallback",
+           &symbols->add_thread_local_callback);
+  cpu.Bind("_ZN2at14removeCallbackEm", "at::removeCallback", &symbols->remove_callback);
+  cpu.Bind("_ZNK2at14RecordFunction4nameEv", "at::RecordFunction::name", &symbols->record_name);
+  cpu.Bind("_ZNK2at14RecordFunction10num_inputsEv", "at::RecordFunction::num_inputs", &symbols->record_input_count);
+  cpu.Bind("_ZNK2at14RecordFunction11num_outputsEv", "at::RecordFunction::num_outputs",
+           &symbols->record_output_count);
+  cpu.Bind("_ZN2at15sequence_number4peekEv", "at::sequence_number::peek", &symbols->peek);
+  cpu.Bind("_ZN2at14RecordFunction15currentThreadIdEv", "at::RecordFunction::currentThreadId", &symbols->thread_id);
+  cpu.Bind("_ZN5torch8autograd16get_current_nodeEv", "torch::autograd::get_current_node", &symbols->current_node);
+  cpu.Bind("_ZN5torch8autograd32get_current_graph_task_exec_infoEv",
+           "torch::autograd::get_current_graph_task_exec_info", &symbols->engine_task);
+  // Debian and PyPI put c10 into a library of its own.
+  void* c10 = OpenLoaded("libc10.so", nullptr);
+  Binder core(c10 != nullptr ? c10 : torch, &symbols->missing);
+  core.Bind("_ZN3c108GradMode10is_enabledEv", "c10::GradMode::is_enabled", &symbols->grad_enabled);
+  core.Bind("_ZN3c1019UndefinedTensorImpl10_singletonE", "c10::UndefinedTensorImpl::_singleton",
+            &symbols->undefined_tensor);
+  return true;
+}
+
+}  // namespace rfinject

@@ -1,0 +1,52 @@
+// File: symbols.h
+//
+// The functions of libtorch that we call, found by their mangled names in the libtorch that the process has loaded.
+#ifndef RFINJECT_INJECTOR_TORCH_SYMBOLS_H_
+#define RFINJECT_INJECTOR_TORCH_SYMBOLS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "injector/torch/abi.h"
+
+namespace rfinject {
+
+struct TorchSymbols {
+  // at::RecordFunction. All six are there in every release that we know.
+  uint64_t (*add_global_callback)(abi::RecordFunctionCallback) = nullptr;
+  uint64_t (*add_thread_local_callback)(abi::RecordFunctionCallback) = nullptr;
+  void (*remove_callback)(uint64_t) = nullptr;
+  const char* (*record_name)(const abi::RecordFunction*) = nullptr;
+  size_t (*record_input_count)(const abi::RecordFunction*) = nullptr;   // arguments of the operator's schema
+  size_t (*record_output_count)(const abi::RecordFunction*) = nullptr;  // returns of the operator's schema
+
+  // at::sequence_number::peek and at::RecordFunction::currentThreadId.
+  uint64_t (*peek)() = nullptr;
+  uint64_t (*thread_id)() = nullptr;
+
+  // torch::autograd::get_current_node; null before torch 2.0.
+  abi::NodeReturn (*current_node)() = nullptr;
+  // torch::autograd::get_current_graph_task_exec_info: an address that is not null inside the engine's loop.
+  const void* (*engine_task)() = nullptr;
+  // c10::GradMode::is_enabled.
+  bool (*grad_enabled)() = nullptr;
+  // c10::UndefinedTensorImpl::_singleton.
+  const void* undefined_tensor = nullptr;
+
+  std::string path;     // of libtorch_cpu.so
+  std::string missing;  // names that were not found, comma separated
+
+  bool has_record_function() const {
+    return add_global_callback != nullptr && add_thread_local_callback != nullptr && remove_callback != nullptr &&
+           record_name != nullptr;
+  }
+};
+
+// False when no libtorch_cpu is loaded. libtorch is loaded with RTLD_LOCAL, so that RTLD_DEFAULT would find nothing:
+// the library is looked for by name among those that the process has mapped.
+bool FindTorchSymbols(TorchSymbols* symbols) noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_TORCH_SYMBOLS_H_

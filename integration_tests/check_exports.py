@@ -1,0 +1,71 @@
+"""What librfinject.so shows to the process that it is loaded into.
+
+    check_exports.py LIBRARY EXPORTS_MAP
+
+It exports the list in exports.map and nothing else, needs only libc's own libraries, asks for no symbol of a glibc
+newer than 2.28, has no text relocations, no unique symbols (they would bind across copies of the C++ runtime), and no
+initialiser that runs in every process but its one constructor. Exit code 1 names what is wrong.
+"""
+
+import re
+import subprocess
+import sys
+
+MAX_GLIBC = (2, 28)
+ALLOWED_NEEDED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2",
+                  "ld-linux-aarch64.so.1"}
+# frame_dummy and Load(); libstdc++'s memory for exceptions and its error categories. Anything else is an accident.
+MAX_INITIALISERS = 4
+
+
+def run(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
+
+
+def wanted_exports(path):
+    with open(path) as file:
+        text = file.read()
+    body = text.split("global:")[1].split("local:")[0]
+    return {name.strip() for name in body.split(";") if name.strip()}
+
+
+def main(library, exports_map):
+    problems = []
+    symbols = []
+    for line in run("nm", "-D", "--with-symbol-versions", library).splitlines():
+        fields = line.split()
+        kind, name = fields[-2], fields[-1]
+        symbols.append((kind, name))
+    exported = {name.split("@")[0] for kind, name in symbols if kind not in "Uw"}
+    wanted = wanted_exports(exports_map)
+    for name in sorted(exported - wanted):
+        problems.append("exports %s, which is not in the list" % name)
+    for name in sorted(wanted - exported):
+        problems.append("does not export %s" % name)
+    for kind, name in symbols:
+        if kind == "u":
+            problems.append("unique symbol %s" % name)
+        version = re.search(r"@+GLIBC_(\d+)\.(\d+)", name)
+        if version and tuple(map(int, version.groups())) > MAX_GLIBC:
+            problems.append("needs %s: injector/compat/compat.c can bind it to an older version" % name)
+        if "@GLIBCXX" in name or "@CXXABI" in name or "@GCC_" in name:
+            problems.append("needs %s of a shared C++ runtime" % name)
+    dynamic = run("readelf", "-dW", library)
+    for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
+        if name not in ALLOWED_NEEDED:
+            problems.append("needs the library %s" % name)
+    if "TEXTREL" in dynamic:
+        problems.append("has text relocations")
+    for kind in ("RPATH", "RUNPATH", "SONAME"):
+        if "(%s)" % kind in dynamic:
+            problems.append("has a %s" % kind)
+    size = re.search(r"\(INIT_ARRAYSZ\)\s+(\d+)", dynamic)
+    if size and int(size.group(1)) // 8 > MAX_INITIALISERS:
+        problems.append("%d initialisers, at most %d are known" % (int(size.group(1)) // 8, MAX_INITIALISERS))
+    for problem in problems:
+        print("%s: %s" % (library, problem), file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
