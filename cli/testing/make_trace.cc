@@ -1,7 +1,7 @@
 // Writes traces for tests.
 //
-//   make_trace KIND FILE      KIND: v100 | a100 | measured | random:SEED | tiny | newer | garbage
-//   make_trace corpus FOLDER  the seeds of trace_fuzz, as checked in under cli/reader/corpus
+//   make_trace KIND FILE      KIND: v100 | a100 | measured | random:SEED | tiny | newer | garbage | hostile
+//   make_trace corpus FOLDER  the seeds of trace_fuzz, as checked in under integration_tests/corpus/trace_fuzz
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -127,6 +127,23 @@ std::optional<Bytes> Make(const std::string& kind) {
     const uint32_t crc = rfinject::wire::Crc32c(trace.data(), 12);
     for (size_t i = 0; i < 4; ++i) trace[12 + i] = static_cast<uint8_t>(crc >> (8 * i));
     return trace;
+  }
+  if (kind == "hostile") {  // names that would steer a terminal, leave a cell, or end a string
+    Profile profile = SampleResNet18(SampleA100(), 1);
+    Run& hostile = profile.runs.begin()->second;
+    for (const char* name : {"\033[2Jcleared",
+                             "\xC2\x9B"
+                             "31m",
+                             "a\"b,c\nd", "</script><b>",
+                             "\xE2\x80\xAE"
+                             "gnp.exe"}) {
+      hostile.layers[{"ResNet", name}] = {.class_name = name, .order = 1};
+      LaunchKey key{.layer = {"ResNet", name}, .phase = rfinject::Phase::kForward, .op = name, .kernel = name};
+      LaunchStats& stats = hostile.launches[key];
+      stats.launches = 1;
+      stats.metrics["rf.time"].Add(10000000);
+    }
+    return WrittenTrace(profile);
   }
   if (kind == "garbage") return Bytes(4096, 'x');
   return std::nullopt;
