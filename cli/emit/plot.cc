@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <optional>
 #include <set>
@@ -26,7 +25,6 @@ constexpr double kAboveRoof = 1.03;            // R001's tolerance
 constexpr double kLeftmostOi = 1e-2;
 constexpr int kTimeDecades = 6;
 constexpr int kGutterLow = -1, kGutterHigh = 2;  // percent of the bandwidth roof: 0.1 % to 100 %
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 struct ShadePair {
   const char* light;
@@ -212,7 +210,7 @@ std::string DecadeText(int exponent) {
 
 std::string OiText(int exponent) {
   if (exponent < 0) return "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + "1";
-  return Grouped(static_cast<uint64_t>(std::pow(10.0, exponent) + 0.5));
+  return Grouped(static_cast<uint64_t>(std::llround(std::pow(10.0, exponent))));
 }
 
 // Of 10^exponent ns.
@@ -220,7 +218,7 @@ std::string TimeText(int exponent) {
   if (exponent < 0) return OiText(exponent) + " ns";
   constexpr const char* kUnits[] = {" ns", " µs", " ms", " s"};
   const int step = std::min(exponent / 3, 3);
-  return Grouped(static_cast<uint64_t>(std::pow(10.0, exponent - 3 * step) + 0.5)) + kUnits[step];
+  return Grouped(static_cast<uint64_t>(std::llround(std::pow(10.0, exponent - 3 * step)))) + kUnits[step];
 }
 
 // Below a decade's tick, but not beyond the picture's edge.
