@@ -20,8 +20,9 @@ constexpr int64_t kChunkInterval = 1000 * kMillisecond;
 // Slices of waiting for a lock; after each, whether it can still be had at all is looked at.
 constexpr int64_t kLockSlice = 100 * kMillisecond;
 constexpr int kLockSlices = 50;
-// What Finish spends at most on each lock: its caller wants to exit.
-constexpr int64_t kFinishWait = 2000 * kMillisecond;
+// What Finish, whose caller wants to exit, waits at most for the writer, and the writer for the lock.
+constexpr int64_t kStopWait = 3000 * kMillisecond;
+constexpr int64_t kWriterWait = 2000 * kMillisecond;
 // What fork() may be held up for at most.
 constexpr int64_t kForkWait = 1000 * kMillisecond;
 
@@ -61,7 +62,6 @@ struct RingLease {
 }  // namespace
 
 // --- Locks
-// -----------------------------------------------------------------------------------------------------------
 
 class TraceRecorder::Guard {
  public:
@@ -94,7 +94,6 @@ class TraceRecorder::Guard {
 bool TraceRecorder::IsOurProcess() const noexcept { return getpid() == pid_.load(std::memory_order_relaxed); }
 
 // --- Fork
-// ------------------------------------------------------------------------------------------------------------
 
 struct RecorderProcessHooks {
   static inline std::atomic<TraceRecorder*> first{nullptr};
@@ -149,7 +148,9 @@ void TraceRecorder::AfterForkInChild() noexcept {
   step_start_ns_.store(0, std::memory_order_relaxed);
   ringless_drops_.store(0, std::memory_order_relaxed);
   flush_now_.store(false, std::memory_order_relaxed);
-  file_lock_.ResetInForkedChild();
+  stop_requested_.store(false, std::memory_order_relaxed);
+  new (&stopped_) Event;
+  activation_lock_.ResetInForkedChild();
   lock_.ResetInForkedChild();
   if (!whole) definitions_ = nullptr;  // somebody was changing them
   if (definitions_ == nullptr || mode_.load(std::memory_order_relaxed) == Mode::kDisabled) {
@@ -164,7 +165,6 @@ void TraceRecorder::AfterForkInChild() noexcept {
 }
 
 // --- Construction, definitions
-// ---------------------------------------------------------------------------------------
 
 TraceRecorder::TraceRecorder(const Settings& settings) noexcept
     : settings_(settings),
@@ -184,9 +184,9 @@ TraceRecorder::TraceRecorder(const Settings& settings) noexcept
   RecorderProcessHooks::Register(this);
 }
 
-void TraceRecorder::Mute(Mode mode) noexcept {
-  mode_.store(mode, std::memory_order_relaxed);
+TraceRecorder::Mode TraceRecorder::Mute(Mode mode) noexcept {
   window_end_.store(0, std::memory_order_relaxed);
+  return mode_.exchange(mode, std::memory_order_acq_rel);
 }
 
 uint32_t TraceRecorder::Intern(std::string_view text) noexcept {
@@ -231,7 +231,6 @@ void TraceRecorder::UpdateFacts(const RunFacts& facts) noexcept try {
 }
 
 // --- Launches
-// --------------------------------------------------------------------------------------------------------
 
 LaunchRing* TraceRecorder::AcquireRing() noexcept {
   StartClock();
@@ -310,7 +309,6 @@ void TraceRecorder::CountDrop(std::string_view what, uint64_t count) noexcept tr
 }
 
 // --- Steps
-// -----------------------------------------------------------------------------------------------------------
 
 void TraceRecorder::StartClock() noexcept {
   int64_t unset = 0;
@@ -345,7 +343,6 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
 }
 
 // --- Diagnostics
-// -----------------------------------------------------------------------------------------------------
 
 void TraceRecorder::Print(const Diagnostic& diagnostic) noexcept try {
   if (settings_.verbosity < 0) return;
@@ -391,13 +388,12 @@ void TraceRecorder::ReportDiagnostic(Severity severity, std::string_view id, std
 }
 
 // --- Writing
-// ---------------------------------------------------------------------------------------------------------
 
 bool TraceRecorder::DrainRings() noexcept {
   for (LaunchRing* ring = rings_.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
     // A producer that is faster than we are must not keep us here.
     for (uint64_t units = 0; units < 2 * LaunchRing::kUnits; units += kDrainUnits) {
-      Guard guard(this, kFinishWait);
+      Guard guard(this, kWriterWait);
       if (!guard) return false;
       const auto on_launch = [this](const LaunchRecord& record) {
         try {
@@ -494,14 +490,15 @@ bool TraceRecorder::WriteFrame() noexcept try {
   return false;
 }
 
-bool TraceRecorder::Flush() noexcept {
+bool TraceRecorder::Flush(bool last) noexcept {
   if (!file_.is_open()) return false;
-  if (!DrainRings()) return false;
-  bool more = true;
-  while (more) {
+  // A program may make things to write faster than they are written. Then there is always more, but the rings must
+  // not overflow meanwhile, and Finish must not wait for an end that does not come.
+  for (bool more = true; more && (last || active());) {
+    if (!DrainRings()) return false;
     frame_.Clear(wire::kFrameHeaderSize);
     {
-      Guard guard(this, kFinishWait);
+      Guard guard(this, kWriterWait);
       if (!guard) return false;
       if (const uint64_t drops = ringless_drops_.exchange(0, std::memory_order_relaxed)) {
         try {
@@ -526,28 +523,30 @@ void TraceRecorder::WriterLoop() noexcept {
   int64_t next_chunk = MonotonicNs();
   for (;;) {
     const uint32_t seen = wake_.count();
-    if (!active()) return;
-    if (file_lock_.LockFor(kChunkInterval)) {
-      if (flush_now_.exchange(false, std::memory_order_relaxed) || MonotonicNs() >= next_chunk) {
-        if (active()) Flush();
-        next_chunk = MonotonicNs() + kChunkInterval;
-      } else if (active()) {
-        DrainRings();
-      }
-      file_lock_.Unlock();
-      PrintHeld();
+    if (!active()) break;
+    if (flush_now_.exchange(false, std::memory_order_relaxed) || MonotonicNs() >= next_chunk) {
+      Flush(false);
+      next_chunk = MonotonicNs() + kChunkInterval;
+    } else {
+      DrainRings();
     }
+    PrintHeld();
     wake_.WaitFor(seen, next_chunk - MonotonicNs());
   }
+  if (Flush(true)) {
+    frame_.Clear(wire::kFrameHeaderSize);
+    EncodeEnd(stop_reason_, UnixNs(), &frame_);
+    if (WriteFrame()) file_.Close();
+  }
+  stopped_.Signal();
 }
 
 // --- Life
-// ------------------------------------------------------------------------------------------------------------
 
 bool TraceRecorder::StartWriter() noexcept {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
-  // Never joined: Finish does the last writing itself, so it needs not wait for a thread that may be slow.
+  // Never joined: Finish waits for stopped_, and not for ever.
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
   // The new thread inherits a mask with all signals blocked: the program's handlers run on the program's threads.
@@ -557,16 +556,19 @@ bool TraceRecorder::StartWriter() noexcept {
   return started;
 }
 
-void TraceRecorder::ActivateLocked(int fd) noexcept try {
+void TraceRecorder::Open(int fd) noexcept try {
   if (mode_.load(std::memory_order_relaxed) != Mode::kIdle) return;
   StartClock();
   std::string error;
   const bool opened = fd >= 0 ? file_.Adopt(fd, &error) : file_.Open(settings_.output, &error);
-  if (opened) mode_.store(Mode::kActive, std::memory_order_relaxed);
+  Mode idle = Mode::kIdle;
+  // Another thread may have finished us meanwhile; from here on Finish waits for the writer.
+  if (opened && !mode_.compare_exchange_strong(idle, Mode::kActive, std::memory_order_acq_rel)) return file_.Close();
   if (opened && StartWriter()) return;
   if (opened) error = "no thread could be started";
   Mute(Mode::kDisabled);
   file_.Close();
+  stopped_.Signal();
   if (settings_.verbosity >= 0) WriteLogLine("error: nothing is recorded: " + error);
 } catch (...) {
   Mute(Mode::kDisabled);
@@ -576,9 +578,9 @@ void TraceRecorder::Activate() noexcept { ActivateInto(-1); }
 
 void TraceRecorder::ActivateInto(int fd) noexcept try {
   if (mode_.load(std::memory_order_relaxed) != Mode::kIdle || !IsOurProcess()) return;
-  if (!file_lock_.LockFor(kLockSlices * kLockSlice)) return;
-  ActivateLocked(fd);
-  file_lock_.Unlock();
+  if (!activation_lock_.LockFor(kLockSlices * kLockSlice)) return;
+  Open(fd);
+  activation_lock_.Unlock();
   if (!active()) return;
   if (!SettingsErrors().empty()) {
     ReportDiagnostic(Severity::kWarning, "settings", SettingsErrors(), "`rfinject env` prints what is understood");
@@ -587,32 +589,33 @@ void TraceRecorder::ActivateInto(int fd) noexcept try {
 } catch (...) {
 }
 
-void TraceRecorder::Finish(std::string_view reason) noexcept {
-  if (!IsOurProcess()) return;
-  // No handler of the program may run between here and the end: it could exit, and come here again.
-  SignalShield shield;
-  const Mode before = mode_.load(std::memory_order_relaxed);
-  if (before != Mode::kDisabled) Mute(Mode::kFinished);
-  if (before == Mode::kIdle) return;
-  WakeWriter();  // it sees the mode, and ends
-  // A second caller waits here for the first, so that neither exits before the file is whole.
-  if (!file_lock_.LockFor(kFinishWait)) return;
-  if (file_.is_open() && Flush()) {
-    frame_.Clear(wire::kFrameHeaderSize);
-    EncodeEnd(Cut(reason), UnixNs(), &frame_);
-    if (WriteFrame()) file_.Close();
-  }
-  file_lock_.Unlock();
-}
+void TraceRecorder::Finish(std::string_view reason) noexcept { Stop(Mode::kFinished, reason); }
 
 void TraceRecorder::Disable(std::string_view reason) noexcept try {
   if (!IsOurProcess() || mode_.load(std::memory_order_relaxed) == Mode::kDisabled) return;
   ReportDiagnostic(Severity::kError, "disabled", reason, {});
-  const bool was_idle = mode_.load(std::memory_order_relaxed) == Mode::kIdle;
-  Mute(Mode::kDisabled);
-  if (!was_idle) Finish("disabled: " + std::string(reason));
+  Stop(Mode::kDisabled, "disabled: " + std::string(Cut(reason)));
 } catch (...) {
   Mute(Mode::kDisabled);
+}
+
+void TraceRecorder::Stop(Mode mode, std::string_view reason) noexcept {
+  if (!IsOurProcess()) return;
+  // No handler of the program may run between here and the end: it could exit, and come here again.
+  SignalShield shield;
+  if (!stop_requested_.exchange(true, std::memory_order_acq_rel)) {
+    reason = reason.substr(0, sizeof stop_reason_text_);
+    if (!reason.empty()) std::memcpy(stop_reason_text_, reason.data(), reason.size());
+    stop_reason_ = {stop_reason_text_, reason.size()};
+    if (Mute(mode) != Mode::kActive) {
+      stopped_.Signal();  // no writer was there
+      return;
+    }
+    WakeWriter();
+  }
+  // A second caller waits, too, so that neither exits before the file is whole.
+  const int64_t deadline = MonotonicNs() + kStopWait;
+  while (stopped_.count() == 0 && MonotonicNs() < deadline) stopped_.WaitFor(0, deadline - MonotonicNs());
 }
 
 }  // namespace rfinject
