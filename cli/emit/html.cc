@@ -40,6 +40,7 @@ struct Look {
 constexpr auto kLooks = std::to_array<Look>({
     {"layer", "Layer", Kind::kText},
     {"phase", "Phase", Kind::kText},
+    {"op", "Operator", Kind::kText},
     {"time_share", "Time share", Kind::kShare, "%", 100, true},
     {"time_per_step_ns", "GPU time a step", Kind::kUnit, "s", 1e-9, true},
     {"attainable_share", "Of attainable", Kind::kShare, "%", 100},
@@ -49,7 +50,6 @@ constexpr auto kLooks = std::to_array<Look>({
     {"performance_flop_per_s", "Performance", Kind::kUnit, "FLOP/s"},
     {"attainable_flop_per_s", "Attainable", Kind::kUnit, "FLOP/s"},
     {"bandwidth_bytes_per_s", "DRAM bandwidth", Kind::kUnit, "B/s"},
-    {"op", "Operator", Kind::kText},
     {"kernel", "Kernel", Kind::kText},
     {"launches", "Launches", Kind::kCount, "", 1, true},
     {"time_ns", "GPU time, all steps", Kind::kUnit, "s", 1e-9, true},

@@ -272,7 +272,7 @@ const later = () => {  // at most one pass a frame, however fast the slider move
 
 // Tooltip.
 const tip = $('tip');
-const nameOf = (i) => visible(byKey.layer ? layerOf(i) : ['kernel', 'op', 'model'].map((k) => byKey[k] && raw(byKey[k], i)).find(Boolean) || 'all');
+const nameOf = (i) => visible(['layer', 'model', 'op', 'kernel'].map((k) => byKey[k] && raw(byKey[k], i)).find(Boolean) || '(no layer)');
 const show = (i, x, y) => {
   if (state.hover !== i) {
     state.hover = i;
