@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/emit/columns.h"
 #include "cli/emit/emit.h"
 #include "cli/emit/markup.h"
 #include "cli/emit/plot.h"
@@ -46,7 +47,7 @@ rapidjson::Document Data(const std::string& html) {
   return data;
 }
 
-const rapidjson::Value* Column(const rapidjson::Document& data, const std::string& key) {
+const rapidjson::Value* FindColumn(const rapidjson::Document& data, const std::string& key) {
   for (const auto& column : data["columns"].GetArray()) {
     if (key == column["key"].GetString()) return &column;
   }
@@ -58,11 +59,13 @@ TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
   const auto data = Data(Html(reports));
   const std::span<const Row> rows = PictureRows(reports[0]);
   const auto expect = [&](const std::string& key, auto value_of) {
-    const rapidjson::Value* column = Column(data, key);
+    const rapidjson::Value* column = FindColumn(data, key);
     ASSERT_NE(column, nullptr) << key;
     ASSERT_EQ((*column)["values"].Size(), rows.size()) << key;
     for (rapidjson::SizeType i = 0; i < rows.size(); ++i) {
-      EXPECT_EQ((*column)["values"][i].GetDouble(), value_of(rows[i])) << key << " of row " << i;
+      const rapidjson::Value& value = (*column)["values"][i];
+      // What is not defined (a ratio over nothing) is null, not zero.
+      EXPECT_EQ(value.IsNull() ? 0 : value.GetDouble(), value_of(rows[i])) << key << " of row " << i;
     }
   };
   expect("time_ns", [](const Row& r) { return r.sums.time_ns; });
@@ -77,18 +80,33 @@ TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
   expect("attainable_flop_per_s", [](const Row& r) { return r.derived.attainable_flop_per_s; });
   expect("attainable_share", [](const Row& r) { return r.derived.attainable_share; });
   expect("bandwidth_bytes_per_s", [](const Row& r) { return r.derived.bandwidth_bytes_per_s; });
-  expect("least_compute_ns", [](const Row& r) { return r.sums.least_compute_ns; });
-  expect("least_memory_ns", [](const Row& r) { return r.sums.least_memory_ns; });
-  expect("time_ci", [](const Row& r) { return r.time_ci; });
-  EXPECT_EQ((*Column(data, "time_ns"))["totals"][0].GetDouble(), reports[0].total.time_ns);
+  expect("least_compute_time_ns", [](const Row& r) { return r.sums.least_compute_ns; });
+  expect("least_memory_time_ns", [](const Row& r) { return r.sums.least_memory_ns; });
+  expect("time_ci95_relative", [](const Row& r) { return r.time_ci; });
+  EXPECT_EQ((*FindColumn(data, "time_ns"))["totals"][0].GetDouble(), reports[0].total.time_ns);
+}
+
+TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
+  Report report = SampleMeasuredReport(By::kKernel);
+  for (Row& row : report.rows) {  // so that no column is empty
+    row.class_name = row.input_shape = row.output_shape = row.signature = row.op = "x";
+    row.parameters = 1;
+    row.time_ci = row.bytes_ci = 0.1;
+    row.sums.l1_bytes = row.sums.l2_bytes = 1;
+    row.sums.flop.fill(1);
+  }
+  const auto data = Data(Html({report}));
+  for (const auto& columns : {IdentityColumns(), NumberColumns()}) {
+    for (const auto& column : columns) EXPECT_NE(FindColumn(data, std::string(column.name)), nullptr) << column.name;
+  }
 }
 
 TEST(EmitHtml, LeavesOutColumnsOfNothing) {
   const auto data = Data(Html({SmallReport()}));
-  EXPECT_EQ(Column(data, "l2_bytes"), nullptr);
-  EXPECT_EQ(Column(data, "kernel"), nullptr);
-  EXPECT_EQ(Column(data, "flop_fp8_tc"), nullptr);
-  EXPECT_NE(Column(data, "layer"), nullptr);
+  EXPECT_EQ(FindColumn(data, "l2_bytes"), nullptr);
+  EXPECT_EQ(FindColumn(data, "kernel"), nullptr);
+  EXPECT_EQ(FindColumn(data, "flop_fp8_tc"), nullptr);
+  EXPECT_NE(FindColumn(data, "layer"), nullptr);
 }
 
 TEST(EmitHtml, DrawsEveryMarkThatItKnowsThePlaceOf) {
@@ -130,7 +148,7 @@ TEST(EmitHtml, CannotBeBrokenByNames) {
   for (const char c : html) EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n') << static_cast<int>(c);
   // The data keep the names as they are.
   const auto data = Data(html);
-  const rapidjson::Value* layers = Column(data, "layer");
+  const rapidjson::Value* layers = FindColumn(data, "layer");
   ASSERT_NE(layers, nullptr);
   EXPECT_STREQ((*layers)["words"][(*layers)["values"][0].GetUint()].GetString(), report.rows[0].layer.c_str());
   EXPECT_STREQ((*layers)["words"][(*layers)["values"][4].GetUint()].GetString(), report.rows[4].layer.c_str());

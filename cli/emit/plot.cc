@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <optional>
 #include <set>
@@ -26,7 +25,6 @@ constexpr double kAboveRoof = 1.03;            // R001's tolerance
 constexpr double kLeftmostOi = 1e-2;
 constexpr int kTimeDecades = 6;
 constexpr int kGutterLow = -1, kGutterHigh = 2;  // percent of the bandwidth roof: 0.1 % to 100 %
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 struct ShadePair {
   const char* light;
@@ -212,7 +210,7 @@ std::string DecadeText(int exponent) {
 
 std::string OiText(int exponent) {
   if (exponent < 0) return "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + "1";
-  return Grouped(static_cast<uint64_t>(std::pow(10.0, exponent) + 0.5));
+  return Grouped(static_cast<uint64_t>(std::llround(std::pow(10.0, exponent))));
 }
 
 // Of 10^exponent ns.
@@ -220,7 +218,7 @@ std::string TimeText(int exponent) {
   if (exponent < 0) return OiText(exponent) + " ns";
   constexpr const char* kUnits[] = {" ns", " µs", " ms", " s"};
   const int step = std::min(exponent / 3, 3);
-  return Grouped(static_cast<uint64_t>(std::pow(10.0, exponent - 3 * step) + 0.5)) + kUnits[step];
+  return Grouped(static_cast<uint64_t>(std::llround(std::pow(10.0, exponent - 3 * step)))) + kUnits[step];
 }
 
 // Below a decade's tick, but not beyond the picture's edge.
@@ -229,15 +227,20 @@ Text TickText(const std::string& text, Point at, double width) {
   return centred.box.right() <= width - 3 ? centred : MakeText("ax", text, {width - 3, at.y}, Anchor::kEnd, kText);
 }
 
+// `text` with its middle left out until it is at most `width` pixels wide.
+std::string FitTo(const std::string& text, double width, double size) {
+  std::string fitted = text;
+  for (size_t most = text.size(); most > 8 && TextWidth(fitted) * size > width; --most)
+    fitted = ElideMiddle(text, most);
+  return fitted;
+}
+
 // What both pictures have: the title, the badge in the plot's corner, the legend.
 void AddTitle(const Report& report, std::string_view picture, Picture* out) {
   const double width = out->size.width;
   const std::string source = SourceTitle(report);
-  std::string title = ReportTitle(report);
-  while (TextWidth(title) * kTitleText > width - 24 && title.size() > 12) {
-    title = ElideMiddle(title, title.size() / 2 > 40 ? 40 : title.size() * 3 / 4);
-  }
-  out->texts.push_back(MakeText("ti", title, {12, 24}, Anchor::kStart, kTitleText));
+  const std::string title = ReportTitle(report);
+  out->texts.push_back(MakeText("ti", FitTo(title, width - 24, kTitleText), {12, 24}, Anchor::kStart, kTitleText));
   // The subtitle in as many lines as it needs, at most two.
   const std::string subtitle = std::string(picture) + " · " + ReportSubtitle(report);
   std::vector<std::string> lines(1);
@@ -254,9 +257,8 @@ void AddTitle(const Report& report, std::string_view picture, Picture* out) {
     from = to == subtitle.size() ? to : to + std::string_view(" · ").size();
   }
   for (size_t i = 0; i < std::min<size_t>(lines.size(), 2); ++i) {
-    const size_t most = static_cast<size_t>((width - 24) / (0.6 * kText));
-    out->texts.push_back(
-        MakeText("mu", ElideMiddle(lines[i], most), {12, 42 + 15 * static_cast<double>(i)}, Anchor::kStart, kText));
+    out->texts.push_back(MakeText("mu", FitTo(lines[i], width - 24, kText), {12, 42 + 15 * static_cast<double>(i)},
+                                  Anchor::kStart, kText));
   }
   // In the lower right corner, where work of high intensity that runs slowly would be: usually empty, and inside the
   // frame, so that it stays when somebody cuts the picture out.

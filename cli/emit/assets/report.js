@@ -12,6 +12,8 @@ if (data.reports.length > 1) {
                    values: data.report_of, totals: data.reports.map((r) => r.gpu)});
 }
 const raw = (c, i) => c.kind === 'text' ? c.words[c.values[i]] : c.values[i];
+// The root of a model has an empty path; what is in no layer has no model either.
+const layerOf = (i) => byKey.layer && raw(byKey.layer, i) || byKey.model && raw(byKey.model, i) || '(no layer)';
 
 // Characters that are invisible or turn the direction of the text around them are shown by their number.
 const visible = (s) => s.replace(
@@ -32,7 +34,6 @@ const scaled = (c, v, e) => digits(v * c.scale / 10 ** e, 4);
 // With its own prefix and unit, for the tooltip.
 const full = (c, v) => {
   if (c.kind === 'text') return visible(v);
-  if (v === null) return 'infinite';
   if (c.kind === 'count') return group(v);
   if (c.kind === 'share') return digits(v * 100, 3) + ' %';
   if (c.kind === 'plain') return digits(v, 4) + (c.unit ? ' ' + c.unit : '');
@@ -50,8 +51,8 @@ for (const c of columns) {
   c.label = c.kind === 'unit' ? PREFIX[c.exponent] + c.unit : c.unit;
 }
 const cell = (c, v) => {
-  if (c.kind === 'text') return v === '' && c.key === 'layer' ? '(no layer)' : visible(v);
-  if (v === null) return '∞';
+  if (v === null) return '';
+  if (c.kind === 'text') return visible(v);
   if (c.kind === 'count') return group(v);
   if (v === 0 && !c.additive) return '';
   return c.kind === 'share' ? digits(v * 100, 3) : c.kind === 'plain' ? digits(v, 4) : scaled(c, v, c.exponent);
@@ -205,7 +206,7 @@ const drawTable = (always) => {
     tr.dataset.i = i;
     tr.ariaRowIndex = k + 2;
     tr.className = i === state.chosen ? 'selected' : '';
-    fillRow(tr, (c) => cell(c, raw(c, i)));
+    fillRow(tr, (c) => c.key === 'layer' ? visible(layerOf(i)) : cell(c, raw(c, i)));
   }
 };
 const sortRows = () => {
@@ -217,8 +218,8 @@ const sortRows = () => {
     text.forEach(([, i], k) => place[i] = k);
     rank = c.values.map((v) => place[v]);
   }
-  const of = (i) => rank[i] === null ? Infinity : rank[i];
-  order.sort((a, b) => sign * (of(a) - of(b)) || a - b);
+  const of = (i) => rank[i] === null ? -Infinity : rank[i];
+  order.sort((a, b) => of(a) === of(b) ? a - b : sign * (of(a) < of(b) ? -1 : 1));
   for (const other of tableColumns) other.th.ariaSort = other === c ? (state.down ? 'descending' : 'ascending') : 'none';
 };
 const runs = data.reports.length;
@@ -271,22 +272,21 @@ const later = () => {  // at most one pass a frame, however fast the slider move
 
 // Tooltip.
 const tip = $('tip');
-const nameOf = (i) => visible(['kernel', 'op', 'layer', 'model'].map((k) => byKey[k] && raw(byKey[k], i)).find(Boolean) || '(no layer)');
+const nameOf = (i) => visible(['layer', 'model', 'op', 'kernel'].map((k) => byKey[k] && raw(byKey[k], i)).find(Boolean) || '(no layer)');
 const show = (i, x, y) => {
   if (state.hover !== i) {
     state.hover = i;
     const table = document.createElement('table');
     for (const c of columns) {
       const v = raw(c, i);
-      if (v === '' || v === 0) continue;
+      if (v === '' || v === 0 || v === null) continue;
       const tr = table.insertRow();
       tr.dataset.key = c.key;
       tr.insertCell().textContent = c.title;
       tr.insertCell().textContent = full(c, v);
     }
     const b = document.createElement('b');
-    const layer = byKey.layer && raw(byKey.layer, i);
-    b.textContent = visible(layer || nameOf(i)) + (phaseOf(i) ? ', ' + phaseOf(i) : '');
+    b.textContent = nameOf(i) + (phaseOf(i) ? ', ' + phaseOf(i) : '');
     tip.replaceChildren(b, table);
     tip.hidden = false;
     drawRings();
@@ -411,7 +411,7 @@ nameTheme();
 $('csv').onclick = () => {
   const quote = (s) => /[",\r\n]/.test(s) ? '"' + s.replaceAll('"', '""') + '"' : s;
   const lines = [columns.map((c) => c.key).join(',')];
-  for (const i of order) lines.push(columns.map((c) => raw(c, i)).map((v) => v === null ? 'inf' : quote(String(v))).join(','));
+  for (const i of order) lines.push(columns.map((c) => raw(c, i)).map((v) => v === null ? '' : quote(String(v))).join(','));
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([lines.join('\n') + '\n'], {type: 'text/csv'}));
   link.download = 'rfinject.csv';
