@@ -16,6 +16,11 @@
 
 #include "collector/testing/trace_content.h"
 
+#if defined(__SANITIZE_THREAD__)
+// A forked child of a process with threads may start threads of its own here; TSan would end it for that.
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+#endif
+
 namespace rfinject {
 namespace {
 
