@@ -40,6 +40,7 @@ bool NameTable::Grow() noexcept {
   if (memory == nullptr) return false;
   auto* index = new (memory) Index;
   index->capacity = capacity;
+  index->outgrown = old;
   for (uint32_t id = 0; id < size_; ++id) {
     uint32_t i = ids_[id]->hash & (capacity - 1);
     while (index->slots[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & (capacity - 1);

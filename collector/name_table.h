@@ -39,7 +39,8 @@ class NameTable {
     std::string_view text() const noexcept { return {reinterpret_cast<const char*>(this + 1), length}; }
   };
   struct Index {
-    uint32_t capacity;  // a power of two
+    uint32_t capacity;      // a power of two
+    const Index* outgrown;  // the one before, so that leak checkers see that it is kept
     std::atomic<const Entry*> slots[];
   };
 

@@ -42,7 +42,7 @@ struct TensorView {
   uintptr_t storage = 0;      // identity of the storage, to see aliases; 0 unknown
   bool broadcast = false;     // some stride is 0: fewer elements lie in memory than numel says
   uint64_t distinct = 0;      // elements that really lie in memory (strides of 0 counted once)
-  int64_t offset = 0;         // elements between the storage's start and this tensor's first; 0 also where unknown
+  int64_t offset = -1;        // elements between the storage's start and this tensor's first; -1 unknown
 };
 
 // One argument of the operator, in schema order.

@@ -20,8 +20,9 @@ constexpr int64_t kChunkInterval = 1000 * kMillisecond;
 // Slices of waiting for a lock; after each, whether it can still be had at all is looked at.
 constexpr int64_t kLockSlice = 100 * kMillisecond;
 constexpr int kLockSlices = 50;
-// What Finish spends at most on each lock: its caller wants to exit.
-constexpr int64_t kFinishWait = 2000 * kMillisecond;
+// What Finish, whose caller wants to exit, waits at most for the writer, and the writer for the lock.
+constexpr int64_t kStopWait = 3000 * kMillisecond;
+constexpr int64_t kWriterWait = 2000 * kMillisecond;
 // What fork() may be held up for at most.
 constexpr int64_t kForkWait = 1000 * kMillisecond;
 
@@ -35,6 +36,7 @@ constexpr size_t kMaxDiagnosticText = 2000;
 constexpr std::string_view kDropRingFull = "launches: ring full";
 constexpr std::string_view kDropNoMemory = "launches: out of memory";
 constexpr std::string_view kDropNoRing = "launches: no memory for a ring";
+constexpr std::string_view kDropUnknown = "launches: unknown ids";
 constexpr std::string_view kDropTooMany = "launches: too many launch keys";
 
 std::string_view Cut(std::string_view text) { return text.substr(0, kMaxDiagnosticText); }
@@ -61,7 +63,6 @@ struct RingLease {
 }  // namespace
 
 // --- Locks
-// -----------------------------------------------------------------------------------------------------------
 
 class TraceRecorder::Guard {
  public:
@@ -94,7 +95,6 @@ class TraceRecorder::Guard {
 bool TraceRecorder::IsOurProcess() const noexcept { return getpid() == pid_.load(std::memory_order_relaxed); }
 
 // --- Fork
-// ------------------------------------------------------------------------------------------------------------
 
 struct RecorderProcessHooks {
   static inline std::atomic<TraceRecorder*> first{nullptr};
@@ -141,15 +141,15 @@ void TraceRecorder::AfterForkInChild() noexcept {
   const bool whole = fork_holder_.load(std::memory_order_relaxed) == &t_ring;
   fork_holder_.store(nullptr, std::memory_order_relaxed);
   pid_.store(getpid(), std::memory_order_relaxed);
-  file_.AbandonInForkedChild();
-  new (&frame_) wire::Encoder(kFrameLimit);
+  if (Output* parents = output_.exchange(nullptr, std::memory_order_acq_rel)) parents->file.CloseInForkedChild();
   rings_.store(nullptr, std::memory_order_relaxed);
   trace_ = nullptr;
   step_.store(0, std::memory_order_relaxed);
   step_start_ns_.store(0, std::memory_order_relaxed);
   ringless_drops_.store(0, std::memory_order_relaxed);
   flush_now_.store(false, std::memory_order_relaxed);
-  file_lock_.ResetInForkedChild();
+  stop_requested_.store(false, std::memory_order_relaxed);
+  activation_lock_.ResetInForkedChild();
   lock_.ResetInForkedChild();
   if (!whole) definitions_ = nullptr;  // somebody was changing them
   if (definitions_ == nullptr || mode_.load(std::memory_order_relaxed) == Mode::kDisabled) {
@@ -164,7 +164,8 @@ void TraceRecorder::AfterForkInChild() noexcept {
 }
 
 // --- Construction, definitions
-// ---------------------------------------------------------------------------------------
+
+TraceRecorder::Output::Output() noexcept : frame(kFrameLimit) {}
 
 TraceRecorder::TraceRecorder(const Settings& settings) noexcept
     : settings_(settings),
@@ -173,8 +174,7 @@ TraceRecorder::TraceRecorder(const Settings& settings) noexcept
                       ? UINT64_MAX
                       : settings.skip + settings.steps),
       pid_(getpid()),
-      created_unix_ns_(UnixNs()),
-      frame_(kFrameLimit) {
+      created_unix_ns_(UnixNs()) {
   try {
     definitions_ = new Definitions;
   } catch (...) {
@@ -184,9 +184,9 @@ TraceRecorder::TraceRecorder(const Settings& settings) noexcept
   RecorderProcessHooks::Register(this);
 }
 
-void TraceRecorder::Mute(Mode mode) noexcept {
-  mode_.store(mode, std::memory_order_relaxed);
+TraceRecorder::Mode TraceRecorder::Mute(Mode mode) noexcept {
   window_end_.store(0, std::memory_order_relaxed);
+  return mode_.exchange(mode, std::memory_order_acq_rel);
 }
 
 uint32_t TraceRecorder::Intern(std::string_view text) noexcept {
@@ -231,7 +231,6 @@ void TraceRecorder::UpdateFacts(const RunFacts& facts) noexcept try {
 }
 
 // --- Launches
-// --------------------------------------------------------------------------------------------------------
 
 LaunchRing* TraceRecorder::AcquireRing() noexcept {
   StartClock();
@@ -280,6 +279,7 @@ void TraceRecorder::Add(const LaunchRecord& record) noexcept try {
 }
 
 void TraceRecorder::AddToTable(const LaunchRecord& record) {
+  if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
   switch (trace_->table.Add(record)) {
     case LaunchTable::AddResult::kOk:
       return;
@@ -310,7 +310,6 @@ void TraceRecorder::CountDrop(std::string_view what, uint64_t count) noexcept tr
 }
 
 // --- Steps
-// -----------------------------------------------------------------------------------------------------------
 
 void TraceRecorder::StartClock() noexcept {
   int64_t unset = 0;
@@ -345,7 +344,6 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
 }
 
 // --- Diagnostics
-// -----------------------------------------------------------------------------------------------------
 
 void TraceRecorder::Print(const Diagnostic& diagnostic) noexcept try {
   if (settings_.verbosity < 0) return;
@@ -391,13 +389,12 @@ void TraceRecorder::ReportDiagnostic(Severity severity, std::string_view id, std
 }
 
 // --- Writing
-// ---------------------------------------------------------------------------------------------------------
 
 bool TraceRecorder::DrainRings() noexcept {
   for (LaunchRing* ring = rings_.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
     // A producer that is faster than we are must not keep us here.
     for (uint64_t units = 0; units < 2 * LaunchRing::kUnits; units += kDrainUnits) {
-      Guard guard(this, kFinishWait);
+      Guard guard(this, kWriterWait);
       if (!guard) return false;
       const auto on_launch = [this](const LaunchRecord& record) {
         try {
@@ -426,10 +423,9 @@ bool TraceRecorder::DrainRings() noexcept {
   return true;
 }
 
-bool TraceRecorder::EncodePending() noexcept {
+bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
   Trace& trace = *trace_;
   Definitions& definitions = *definitions_;
-  wire::Encoder* out = &frame_;
   const auto full = [out] { return out->size() >= kFrameSoftLimit || !out->ok(); };
   try {
     // Definitions come before everything that may refer to them, in this frame or an earlier one.
@@ -470,38 +466,40 @@ bool TraceRecorder::EncodePending() noexcept {
       EncodeDrop(it->first, it->second, out);
     }
   } catch (...) {
-    frame_.Fail();
+    out->Fail();
     return false;
   }
   return full();
 }
 
-bool TraceRecorder::WriteFrame() noexcept try {
+bool TraceRecorder::WriteFrame(Output* output) noexcept try {
   std::string error = "out of memory";
-  if (frame_.ok()) {
-    if (frame_.size() == wire::kFrameHeaderSize) return true;
-    if (file_.WriteFrame(frame_.data(), frame_.size(), &error)) return true;
+  wire::Encoder& frame = output->frame;
+  if (frame.ok()) {
+    if (frame.size() == wire::kFrameHeaderSize) return true;
+    if (output->file.WriteFrame(frame.data(), frame.size(), &error)) return true;
   }
   Mute(Mode::kDisabled);
-  file_.Close();
+  output->file.Close();
   if (settings_.verbosity >= 0) {
     WriteLogLine("error: nothing is recorded any more: " + error + "; the program goes on");
   }
   return false;
 } catch (...) {
   Mute(Mode::kDisabled);
-  file_.Close();
+  output->file.Close();
   return false;
 }
 
-bool TraceRecorder::Flush() noexcept {
-  if (!file_.is_open()) return false;
-  if (!DrainRings()) return false;
-  bool more = true;
-  while (more) {
-    frame_.Clear(wire::kFrameHeaderSize);
+bool TraceRecorder::Flush(Output* output, bool last) noexcept {
+  if (!output->file.is_open()) return false;
+  // A program may make things to write faster than they are written. Then there is always more, but the rings must
+  // not overflow meanwhile, and Finish must not wait for an end that does not come.
+  for (bool more = true; more && (last || active());) {
+    if (!DrainRings()) return false;
+    output->frame.Clear(wire::kFrameHeaderSize);
     {
-      Guard guard(this, kFinishWait);
+      Guard guard(this, kWriterWait);
       if (!guard) return false;
       if (const uint64_t drops = ringless_drops_.exchange(0, std::memory_order_relaxed)) {
         try {
@@ -509,45 +507,48 @@ bool TraceRecorder::Flush() noexcept {
         } catch (...) {
         }
       }
-      more = EncodePending();
+      more = EncodePending(&output->frame);
     }
-    if (!WriteFrame()) return false;
+    if (!WriteFrame(output)) return false;
   }
   return true;
 }
 
 void* TraceRecorder::WriterMain(void* self) noexcept {
   prctl(PR_SET_NAME, "rfinject");
-  static_cast<TraceRecorder*>(self)->WriterLoop();
+  auto* recorder = static_cast<TraceRecorder*>(self);
+  recorder->WriterLoop(recorder->output_.load(std::memory_order_acquire));
   return nullptr;
 }
 
-void TraceRecorder::WriterLoop() noexcept {
+void TraceRecorder::WriterLoop(Output* output) noexcept {
   int64_t next_chunk = MonotonicNs();
   for (;;) {
     const uint32_t seen = wake_.count();
-    if (!active()) return;
-    if (file_lock_.LockFor(kChunkInterval)) {
-      if (flush_now_.exchange(false, std::memory_order_relaxed) || MonotonicNs() >= next_chunk) {
-        if (active()) Flush();
-        next_chunk = MonotonicNs() + kChunkInterval;
-      } else if (active()) {
-        DrainRings();
-      }
-      file_lock_.Unlock();
-      PrintHeld();
+    if (!active()) break;
+    if (flush_now_.exchange(false, std::memory_order_relaxed) || MonotonicNs() >= next_chunk) {
+      Flush(output, false);
+      next_chunk = MonotonicNs() + kChunkInterval;
+    } else {
+      DrainRings();
     }
+    PrintHeld();
     wake_.WaitFor(seen, next_chunk - MonotonicNs());
   }
+  if (Flush(output, true)) {
+    output->frame.Clear(wire::kFrameHeaderSize);
+    EncodeEnd(stop_reason_, UnixNs(), &output->frame);
+    if (WriteFrame(output)) output->file.Close();
+  }
+  output->stopped.Signal();
 }
 
 // --- Life
-// ------------------------------------------------------------------------------------------------------------
 
 bool TraceRecorder::StartWriter() noexcept {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
-  // Never joined: Finish does the last writing itself, so it needs not wait for a thread that may be slow.
+  // Never joined: Finish waits for Output::stopped, and not for ever.
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
   // The new thread inherits a mask with all signals blocked: the program's handlers run on the program's threads.
@@ -557,16 +558,23 @@ bool TraceRecorder::StartWriter() noexcept {
   return started;
 }
 
-void TraceRecorder::ActivateLocked(int fd) noexcept try {
+void TraceRecorder::Open(int fd) noexcept try {
   if (mode_.load(std::memory_order_relaxed) != Mode::kIdle) return;
   StartClock();
   std::string error;
-  const bool opened = fd >= 0 ? file_.Adopt(fd, &error) : file_.Open(settings_.output, &error);
-  if (opened) mode_.store(Mode::kActive, std::memory_order_relaxed);
-  if (opened && StartWriter()) return;
-  if (opened) error = "no thread could be started";
+  auto* output = new Output;  // never freed: the writer may be in it when the process ends
+  const bool opened = fd >= 0 ? output->file.Adopt(fd, &error) : output->file.Open(settings_.output, &error);
+  output_.store(output, std::memory_order_release);
+  Mode idle = Mode::kIdle;
+  // Another thread may have finished us meanwhile; from here on Finish waits for the writer.
+  if (opened && mode_.compare_exchange_strong(idle, Mode::kActive, std::memory_order_acq_rel)) {
+    if (StartWriter()) return;
+    error = "no thread could be started";
+  }
+  output->file.Close();
+  output->stopped.Signal();
+  if (error.empty()) return;
   Mute(Mode::kDisabled);
-  file_.Close();
   if (settings_.verbosity >= 0) WriteLogLine("error: nothing is recorded: " + error);
 } catch (...) {
   Mute(Mode::kDisabled);
@@ -576,9 +584,9 @@ void TraceRecorder::Activate() noexcept { ActivateInto(-1); }
 
 void TraceRecorder::ActivateInto(int fd) noexcept try {
   if (mode_.load(std::memory_order_relaxed) != Mode::kIdle || !IsOurProcess()) return;
-  if (!file_lock_.LockFor(kLockSlices * kLockSlice)) return;
-  ActivateLocked(fd);
-  file_lock_.Unlock();
+  if (!activation_lock_.LockFor(kLockSlices * kLockSlice)) return;
+  Open(fd);
+  activation_lock_.Unlock();
   if (!active()) return;
   if (!SettingsErrors().empty()) {
     ReportDiagnostic(Severity::kWarning, "settings", SettingsErrors(), "`rfinject env` prints what is understood");
@@ -587,32 +595,34 @@ void TraceRecorder::ActivateInto(int fd) noexcept try {
 } catch (...) {
 }
 
-void TraceRecorder::Finish(std::string_view reason) noexcept {
-  if (!IsOurProcess()) return;
-  // No handler of the program may run between here and the end: it could exit, and come here again.
-  SignalShield shield;
-  const Mode before = mode_.load(std::memory_order_relaxed);
-  if (before != Mode::kDisabled) Mute(Mode::kFinished);
-  if (before == Mode::kIdle) return;
-  WakeWriter();  // it sees the mode, and ends
-  // A second caller waits here for the first, so that neither exits before the file is whole.
-  if (!file_lock_.LockFor(kFinishWait)) return;
-  if (file_.is_open() && Flush()) {
-    frame_.Clear(wire::kFrameHeaderSize);
-    EncodeEnd(Cut(reason), UnixNs(), &frame_);
-    if (WriteFrame()) file_.Close();
-  }
-  file_lock_.Unlock();
-}
+void TraceRecorder::Finish(std::string_view reason) noexcept { Stop(Mode::kFinished, reason); }
 
 void TraceRecorder::Disable(std::string_view reason) noexcept try {
   if (!IsOurProcess() || mode_.load(std::memory_order_relaxed) == Mode::kDisabled) return;
   ReportDiagnostic(Severity::kError, "disabled", reason, {});
-  const bool was_idle = mode_.load(std::memory_order_relaxed) == Mode::kIdle;
-  Mute(Mode::kDisabled);
-  if (!was_idle) Finish("disabled: " + std::string(reason));
+  Stop(Mode::kDisabled, "disabled: " + std::string(Cut(reason)));
 } catch (...) {
   Mute(Mode::kDisabled);
+}
+
+void TraceRecorder::Stop(Mode mode, std::string_view reason) noexcept {
+  if (!IsOurProcess()) return;
+  // No handler of the program may run between here and the end: it could exit, and come here again.
+  SignalShield shield;
+  if (!stop_requested_.exchange(true, std::memory_order_acq_rel)) {
+    reason = reason.substr(0, sizeof stop_reason_text_);
+    if (!reason.empty()) std::memcpy(stop_reason_text_, reason.data(), reason.size());
+    stop_reason_ = {stop_reason_text_, reason.size()};
+    if (Mute(mode) != Mode::kActive) return;
+    WakeWriter();
+  }
+  Output* output = output_.load(std::memory_order_acquire);
+  if (output == nullptr) return;
+  // A second caller waits, too, so that neither exits before the file is whole.
+  const int64_t deadline = MonotonicNs() + kStopWait;
+  while (output->stopped.count() == 0 && MonotonicNs() < deadline) {
+    output->stopped.WaitFor(0, deadline - MonotonicNs());
+  }
 }
 
 }  // namespace rfinject

@@ -3,12 +3,13 @@
 // The Recorder: rings from the recording threads, a table of statistics, and a thread that writes what is new about
 // once a second.
 //
-// Locks, in the order in which they are taken:
-//   file_lock_   the file, the frame buffer, and the consumer's side of all rings. Held while writing, so a slow disk
-//                holds up the writer thread and Finish, nobody else.
-//   lock_        definitions and statistics. Held for microseconds, so that every cold call may wait for it.
-// No wait is without bound: a thread that held a lock may not exist any more (a raw clone), or be the one that waits
-// (a signal handler).
+// After Activate only the writer thread touches the file, the frame buffer and the consumer's side of the rings, the
+// last writing at the program's end included: Finish asks for it and waits, but not for ever, so a disk that hangs
+// holds up nobody.
+//
+// lock_ guards definitions and statistics. It is held for microseconds, never while writing, so that every cold call
+// may wait for it. No wait is without bound: a thread that held it may not exist any more (a raw clone), or be the
+// one that waits (a signal handler).
 //
 // Fork. The handlers below hold lock_ across fork(), so that the child's copy is whole; in the child everything that
 // belongs to the parent's trace is let go of, and leaked, since threads that do not exist there may have been in it.
@@ -59,7 +60,7 @@ class TraceRecorder final : public Recorder {
                         std::string_view remedy) noexcept override;
   void CountDrop(std::string_view what, uint64_t count) noexcept override;
   void Activate() noexcept override;
-  bool active() const noexcept override { return mode_.load(std::memory_order_relaxed) == Mode::kActive; }
+  bool active() const noexcept override { return mode_.load(std::memory_order_acquire) == Mode::kActive; }
   void Finish(std::string_view reason) noexcept override;
   void Disable(std::string_view reason) noexcept override;
 
@@ -87,6 +88,14 @@ class TraceRecorder final : public Recorder {
     std::vector<uint32_t> layer_versions_written;
   };
 
+  // What the writer thread owns, and a forked child lets go of unseen.
+  struct Output {
+    Output() noexcept;
+    TraceFile file;
+    wire::Encoder frame;
+    Event stopped;  // signalled once, when the file is closed
+  };
+
   // Holds lock_; false if it could not be had, or if there is nothing that it could guard.
   class Guard;
 
@@ -94,7 +103,9 @@ class TraceRecorder final : public Recorder {
     return step >= window_begin_ && step < window_end_.load(std::memory_order_relaxed);
   }
   bool IsOurProcess() const noexcept;
-  void Mute(Mode mode) noexcept;
+  // Ends recording; returns what it was before.
+  Mode Mute(Mode mode) noexcept;
+  void Stop(Mode mode, std::string_view reason) noexcept;
   LaunchRing* AcquireRing() noexcept;
   void StartClock() noexcept;
   void Print(const Diagnostic& diagnostic) noexcept;
@@ -105,17 +116,18 @@ class TraceRecorder final : public Recorder {
   void AddToTable(const LaunchRecord& record);
   void AddDrop(std::string_view what, uint64_t count);
   // Fills the frame buffer up to its soft limit; true if more is waiting.
-  bool EncodePending() noexcept;
+  bool EncodePending(wire::Encoder* out) noexcept;
 
-  // file_lock_ held.
-  void ActivateLocked(int fd) noexcept;
+  void Open(int fd) noexcept;
   bool StartWriter() noexcept;
-  bool DrainRings() noexcept;
-  bool WriteFrame() noexcept;
-  bool Flush() noexcept;
 
+  // Writer thread.
+  bool DrainRings() noexcept;
+  bool WriteFrame(Output* output) noexcept;
+  // Everything that is waiting; `last`: even if recording is over.
+  bool Flush(Output* output, bool last) noexcept;
   static void* WriterMain(void* self) noexcept;
-  void WriterLoop() noexcept;
+  void WriterLoop(Output* output) noexcept;
 
   void BeforeFork() noexcept;
   void AfterForkInParent() noexcept;
@@ -139,11 +151,13 @@ class TraceRecorder final : public Recorder {
   size_t diagnostics_printed_ = 0;  // all before this one were printed
   std::atomic<const void*> fork_holder_{nullptr};
 
-  Mutex file_lock_;
-  TraceFile file_;
-  wire::Encoder frame_;
+  Mutex activation_lock_;
+  std::atomic<Output*> output_{nullptr};
   Event wake_;
   std::atomic<bool> flush_now_{false};
+  std::atomic<bool> stop_requested_{false};
+  std::string_view stop_reason_;  // into stop_reason_text_; written before mode_, read by the writer after it
+  char stop_reason_text_[240];
 
   TraceRecorder* next_ = nullptr;
 };

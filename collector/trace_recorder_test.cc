@@ -95,12 +95,16 @@ class TraceRecorderTest : public ::testing::Test {
   TemporaryFolder folder_;
 
  private:
-  Settings& settings_ = *new Settings;
+  // Kept, so that the leak checker sees that it is meant.
+  static Settings& NewSettings() {
+    static auto* all = new std::vector<Settings*>;
+    return *all->emplace_back(new Settings);
+  }
+  Settings& settings_ = NewSettings();
   TraceRecorder* recorder_ = nullptr;
 };
 
 // --- What is recorded is what is read
-// ---------------------------------------------------------------------------------
 
 TEST_F(TraceRecorderTest, WritesDefinitionsAndStatistics) {
   Recorder& r = recorder();
@@ -241,7 +245,6 @@ TEST_F(TraceRecorderTest, SumsAreExactBeyond64Bits) {
 }
 
 // --- Many threads
-// -----------------------------------------------------------------------------------------------------
 
 uint64_t Drops(const TraceContent& t) {
   uint64_t drops = 0;
@@ -334,7 +337,6 @@ TEST_F(TraceRecorderTest, AFullRingDropsAndCounts) {
 }
 
 // --- The window of --skip and --steps
-// ---------------------------------------------------------------------------------
 
 TEST_F(TraceRecorderTest, TheWindowsEdgesAreExact) {
   settings().skip = 2;
@@ -430,7 +432,6 @@ TEST_F(TraceRecorderTest, StepsFollowEachOther) {
 }
 
 // --- Chunks
-// -----------------------------------------------------------------------------------------------------------
 
 // Waits, as long as it takes, until `path` holds a trace for which `wanted` is true.
 bool WaitForTrace(const std::string& path, const std::function<bool(const TraceContent&)>& wanted) {
@@ -467,6 +468,35 @@ TEST_F(TraceRecorderTest, MuchAtOnceBecomesManyFrames) {
   for (const v1::Chunk& chunk : t.chunks) EXPECT_LT(chunk.ByteSizeLong(), 512u << 10);
 }
 
+// A source's mistake costs that launch, not the trace: readers refuse references to nothing.
+TEST_F(TraceRecorderTest, UnknownIdsAreDropped) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  const uint32_t model = r.DefineModel({"M", 0, 0, 0});
+  const uint32_t other = r.DefineModel({"N", 0, 0, 0});
+  const uint32_t layer = r.DefineLayer({model, 0, "", "M", 0, 0, true});
+  EXPECT_EQ(r.DefineLayer({0, 0, "x", "X", 0, 0, true}), 0u);
+  EXPECT_EQ(r.DefineLayer({other + 1, 0, "x", "X", 0, 0, true}), 0u);
+  EXPECT_EQ(r.DefineLayer({model, layer + 1, "x", "X", 0, 0, true}), 0u);
+  EXPECT_EQ(r.DefineLayer({other, layer, "x", "X", 0, 0, true}), 0u);
+  std::vector<LaunchRecord> bad(8, MakeRecord(kernel, 1));
+  bad[0].identity.kernel = kernel + 1;
+  bad[1].identity.signature = kernel + 1;
+  bad[2].identity.site.op = UINT32_MAX;
+  bad[3].identity.site.node = kernel + 1;
+  bad[4].identity.site.layer = layer + 1;
+  bad[5].identity.site.phase = static_cast<Phase>(7);
+  bad[6].samples[0].metric = 0;
+  bad[7].samples[0].metric = kFirstFreeMetric;
+  for (const LaunchRecord& record : bad) r.Record(record);
+  r.Add(bad[0]);
+  r.Record(MakeRecord(kernel, 1));
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), 1u);
+  EXPECT_EQ(t.drops.at("launches: unknown ids"), 9u);
+}
+
 // Shapes that change in every step must not eat the machine: the sums stay right, the detail goes.
 TEST_F(TraceRecorderTest, EndlessNewKeysAreCoarsened) {
   Recorder& r = recorder();
@@ -486,7 +516,6 @@ TEST_F(TraceRecorderTest, EndlessNewKeysAreCoarsened) {
 }
 
 // --- Diagnostics
-// ------------------------------------------------------------------------------------------------------
 
 TEST_F(TraceRecorderTest, DiagnosticsAreSaidOnceAndKept) {
   settings().verbosity = 0;
@@ -551,7 +580,6 @@ TEST_F(TraceRecorderTest, ABrokenStderrIsSurvived) {
 }
 
 // --- Life
-// -------------------------------------------------------------------------------------------------------------
 
 TEST_F(TraceRecorderTest, FinishTwiceAndFromAnyThread) {
   Recorder& r = recorder();
@@ -661,35 +689,22 @@ TEST_F(TraceRecorderTest, AnOutputThatCannotBeMadeIsSaidOnce) {
   EXPECT_EQ(std::count(child.err.begin(), child.err.end(), '\n'), 1);
 }
 
-// The writer hangs in write(2) with the file's lock held: Finish gives up, and the program can exit.
+// Where the trace goes nobody takes anything, and the writer hangs in write(2): the program can exit all the same.
 TEST_F(TraceRecorderTest, FinishIsBoundedWhenTheDiskHangs) {
   int ends[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   auto* r = new TraceRecorder(settings());
   r->ActivateInto(ends[0]);
   ASSERT_TRUE(r->active());
   const std::string name(10'000, 'x');
   for (int i = 0; i < 300; ++i) r->Intern(name + std::to_string(i));  // 3 MB: more than the socket takes
-  char byte;
-  ASSERT_EQ(recv(ends[1], &byte, 1, MSG_PEEK), 1);
-  // The writer blocks as soon as it has woken for the next second; Finish may also be the one that blocks, were the
-  // writer not first. Make sure that it is.
-  int queued_before = -1;
-  for (int i = 0; i < 500; ++i) {
-    std::vector<char> peek(8 << 20);
-    const auto queued = static_cast<int>(recv(ends[1], peek.data(), peek.size(), MSG_PEEK | MSG_DONTWAIT));
-    if (queued > 100'000 && queued == queued_before) break;
-    queued_before = queued;
-    usleep(20'000);
-  }
-  r->Finish("exit");  // the test's time limit is the assertion
+  r->Finish("exit");                                                  // the test's time limit is the assertion
   EXPECT_FALSE(r->active());
-  shutdown(ends[1], SHUT_RD);
-  close(ends[1]);  // the writer's write fails now, and it ends
+  r->Finish("exit");
+  close(ends[1]);  // the write fails now, and the writer ends
 }
 
 // --- Fork
-// -------------------------------------------------------------------------------------------------------------
 
 TEST_F(TraceRecorderTest, AForkedChildIsIdleAndLeavesTheParentsTraceAlone) {
   settings().output = folder_.path() + "/";
@@ -824,7 +839,6 @@ TEST_F(TraceRecorderTest, AVforkChildDoesNotFinishItsParent) {
 }
 
 // --- Violence
-// ---------------------------------------------------------------------------------------------------------
 
 TEST_F(TraceRecorderTest, AKilledProcessLeavesAReadableTrace) {
   for (int round = 0; round < 3; ++round) {

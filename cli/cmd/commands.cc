@@ -9,6 +9,7 @@ std::span<const Command> AllCommands() {
       {"run", "run a program and write traces (the word can be left out)", RunProgram},
       {"report", "traces as table, JSON, CSV, HTML or SVG", ReportMain},
       {"merge", "several traces into one", MergeMain},
+      {"import", "profiles of Nsight Compute and Nsight Systems into a trace", ImportMain},
       {"dump", "the raw records of a trace as text", DumpMain},
       {"gpus", "the GPUs whose roofs are known", GpusMain},
       {"env", "the variables that run sets, for other launchers", EnvMain},

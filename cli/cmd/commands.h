@@ -24,6 +24,7 @@ std::span<const Command> AllCommands();
 int RunProgram(Arguments arguments);
 int ReportMain(Arguments arguments);
 int MergeMain(Arguments arguments);
+int ImportMain(Arguments arguments);
 int DumpMain(Arguments arguments);
 int GpusMain(Arguments arguments);
 int EnvMain(Arguments arguments);

@@ -1,11 +1,14 @@
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "cli/emit/assets/assets.h"
+#include "cli/emit/columns.h"
 #include "cli/emit/emit.h"
 #include "cli/emit/markup.h"
 #include "cli/emit/plot.h"
@@ -19,19 +22,66 @@ constexpr Size kOneOfMany = {660, 580};
 // Above this many rows the page opens with the longest of them; the slider brings the rest.
 constexpr size_t kShowAllUpTo = 600;
 
-// What a column's numbers are, which decides how the page writes them.
-enum class Kind : uint8_t { kText, kCount, kSeconds, kUnit, kShare, kPlain };
+// What a column's values are, which decides how the page writes them.
+enum class Kind : uint8_t { kText, kCount, kUnit, kShare, kPlain };
 
-struct Column {
-  const char* key;    // as in the CSV and JSON of `rfinject report`
-  const char* title;  // as in the table's head
-  Kind kind;
-  const char* unit;  // of the value times `scale`
-  double scale;
-  bool additive;  // the sum over rows means something
-  std::function<std::string(const Row&)> text;
-  std::function<double(const Row&, const Report&)> value;
+// How the page shows a column of the CSV and JSON (columns.h).
+struct Look {
+  std::string_view name;  // Column::name
+  std::string_view title;
+  Kind kind = Kind::kPlain;
+  std::string_view unit = {};
+  double scale = 1;       // of the value to the unit
+  bool additive = false;  // the sum over rows means something
 };
+
+// In the order of the page's table; columns that are not here come last, under their own names. Those with "per_step"
+// in their names are the page's own, because people think in steps.
+constexpr auto kLooks = std::to_array<Look>({
+    {"layer", "Layer", Kind::kText},
+    {"phase", "Phase", Kind::kText},
+    {"op", "Operator", Kind::kText},
+    {"time_share", "Time share", Kind::kShare, "%", 100, true},
+    {"time_per_step_ns", "GPU time a step", Kind::kUnit, "s", 1e-9, true},
+    {"attainable_share", "Of attainable", Kind::kShare, "%", 100},
+    {"slack_per_step_ns", "Slack a step", Kind::kUnit, "s", 1e-9, true},
+    {"bound", "Bound by", Kind::kText},
+    {"oi_flop_per_byte", "OI", Kind::kPlain, "FLOP/B"},
+    {"performance_flop_per_s", "Performance", Kind::kUnit, "FLOP/s"},
+    {"attainable_flop_per_s", "Attainable", Kind::kUnit, "FLOP/s"},
+    {"bandwidth_bytes_per_s", "DRAM bandwidth", Kind::kUnit, "B/s"},
+    {"kernel", "Kernel", Kind::kText},
+    {"launches", "Launches", Kind::kCount, "", 1, true},
+    {"time_ns", "GPU time, all steps", Kind::kUnit, "s", 1e-9, true},
+    {"flop", "FLOP", Kind::kUnit, "FLOP", 1, true},
+    {"model_flop", "Model FLOP", Kind::kUnit, "FLOP", 1, true},
+    {"executed_flop_per_model_flop", "FLOP / model FLOP", Kind::kPlain},
+    {"dram_bytes", "DRAM bytes", Kind::kUnit, "B", 1, true},
+    {"compulsory_bytes", "Compulsory bytes", Kind::kUnit, "B", 1, true},
+    {"l2_bytes", "L2 bytes", Kind::kUnit, "B", 1, true},
+    {"l1_bytes", "L1 bytes", Kind::kUnit, "B", 1, true},
+    {"flop_fp64", "FLOP in FP64", Kind::kUnit, "FLOP", 1, true},
+    {"flop_fp32", "FLOP in FP32", Kind::kUnit, "FLOP", 1, true},
+    {"flop_fp16", "FLOP in FP16", Kind::kUnit, "FLOP", 1, true},
+    {"flop_tf32_tc", "FLOP in TF32 tensor", Kind::kUnit, "FLOP", 1, true},
+    {"flop_fp16_tc", "FLOP in FP16 tensor", Kind::kUnit, "FLOP", 1, true},
+    {"flop_bf16_tc", "FLOP in BF16 tensor", Kind::kUnit, "FLOP", 1, true},
+    {"flop_fp8_tc", "FLOP in FP8 tensor", Kind::kUnit, "FLOP", 1, true},
+    {"flop_fp64_tc", "FLOP in FP64 tensor", Kind::kUnit, "FLOP", 1, true},
+    {"least_compute_time_ns", "Least compute time", Kind::kUnit, "s", 1e-9, true},
+    {"least_memory_time_ns", "Least memory time", Kind::kUnit, "s", 1e-9, true},
+    {"least_time_ns", "Least time", Kind::kUnit, "s", 1e-9, true},
+    {"slack_ns", "Slack, all steps", Kind::kUnit, "s", 1e-9, true},
+    {"time_with_counters_ns", "GPU time with counters", Kind::kUnit, "s", 1e-9, true},
+    {"time_ci95_relative", "Time ±, 95 %", Kind::kShare, "%", 100},
+    {"dram_bytes_ci95_relative", "Bytes ±, 95 %", Kind::kShare, "%", 100},
+    {"model", "Model", Kind::kText},
+    {"class", "Class", Kind::kText},
+    {"parameters", "Parameters", Kind::kCount},
+    {"input_shape", "Input", Kind::kText},
+    {"output_shape", "Output", Kind::kText},
+    {"signature", "Signature", Kind::kText},
+});
 
 // As in the pictures.
 std::string Time(double ns) {
@@ -44,82 +94,29 @@ double PerStep(double value, const Report& report) {
   return report.steps > 0 ? value / static_cast<double>(report.steps) : value;
 }
 
-std::vector<Column> AllColumns() {
-  std::vector<Column> columns;
-  const auto text = [&](const char* key, const char* title, std::function<std::string(const Row&)> get) {
-    columns.push_back({key, title, Kind::kText, "", 1, false, std::move(get), {}});
-  };
-  const auto number = [&](const char* key, const char* title, Kind kind, const char* unit, double scale,
-                          bool additive, std::function<double(const Row&, const Report&)> get) {
-    columns.push_back({key, title, kind, unit, scale, additive, {}, std::move(get)});
-  };
-  const auto sum = [&](const char* key, const char* title, Kind kind, const char* unit, double scale,
-                       double Sums::*member) {
-    number(key, title, kind, unit, scale, true, [member](const Row& r, const Report&) { return r.sums.*member; });
-  };
-  const auto derived = [&](const char* key, const char* title, Kind kind, const char* unit, double scale,
-                           double Derived::*member) {
-    number(key, title, kind, unit, scale, false, [member](const Row& r, const Report&) { return r.derived.*member; });
-  };
+struct PageColumn {
+  Look look;
+  Cell (*cell)(const Report& report, const Row& row);
+};
 
-  text("model", "Model", [](const Row& r) { return r.model; });
-  text("layer", "Layer", [](const Row& r) { return r.layer.empty() && !r.model.empty() ? r.model : r.layer; });
-  text("phase", "Phase", [](const Row& r) { return r.phase; });
-  number("time_share", "Time share", Kind::kShare, "%", 100, true,
-         [](const Row& r, const Report&) { return r.time_share; });
-  number("time_per_step_ns", "GPU time a step", Kind::kSeconds, "s", 1e-9, true,
-         [](const Row& r, const Report& report) { return PerStep(r.sums.time_ns, report); });
-  derived("attainable_share", "Of attainable", Kind::kShare, "%", 100, &Derived::attainable_share);
-  number("slack_per_step_ns", "Slack a step", Kind::kSeconds, "s", 1e-9, true,
-         [](const Row& r, const Report& report) { return PerStep(r.derived.slack_ns, report); });
-  text("bound_by", "Bound by", [](const Row& r) -> std::string {
-    if (!(r.sums.least_ns > 0)) return "";
-    return r.derived.memory_bound ? "memory" : "compute";
-  });
-  derived("oi_flop_per_byte", "OI", Kind::kPlain, "FLOP/B", 1, &Derived::oi_flop_per_byte);
-  derived("performance_flop_per_s", "Performance", Kind::kUnit, "FLOP/s", 1, &Derived::performance_flop_per_s);
-  derived("attainable_flop_per_s", "Attainable", Kind::kUnit, "FLOP/s", 1, &Derived::attainable_flop_per_s);
-  derived("bandwidth_bytes_per_s", "DRAM bandwidth", Kind::kUnit, "B/s", 1, &Derived::bandwidth_bytes_per_s);
-  text("precision", "Most FLOP in", [](const Row& r) -> std::string {
-    const int precision = DominantPrecision(r.sums.flop);
-    return precision < 0 ? "" : std::string(kPrecisionTitles[static_cast<size_t>(precision)]);
-  });
-  text("op", "Operator", [](const Row& r) { return r.op; });
-  text("kernel", "Kernel", [](const Row& r) { return r.kernel; });
-  number("launches", "Launches", Kind::kCount, "", 1, true,
-         [](const Row& r, const Report&) { return static_cast<double>(r.sums.launches); });
-  sum("time_ns", "GPU time, all steps", Kind::kSeconds, "s", 1e-9, &Sums::time_ns);
-  number("flop", "FLOP", Kind::kUnit, "FLOP", 1, true,
-         [](const Row& r, const Report&) { return r.sums.total_flop(); });
-  sum("model_flop", "Model FLOP", Kind::kUnit, "FLOP", 1, &Sums::model_flop);
-  derived("executed_over_model", "FLOP / model FLOP", Kind::kPlain, "", 1, &Derived::executed_over_model);
-  sum("dram_bytes", "DRAM bytes", Kind::kUnit, "B", 1, &Sums::dram_bytes);
-  sum("compulsory_bytes", "Compulsory bytes", Kind::kUnit, "B", 1, &Sums::compulsory_bytes);
-  sum("l2_bytes", "L2 bytes", Kind::kUnit, "B", 1, &Sums::l2_bytes);
-  sum("l1_bytes", "L1 bytes", Kind::kUnit, "B", 1, &Sums::l1_bytes);
-  for (size_t p = 0; p < kPrecisionCount; ++p) {
-    static std::array<std::string, kPrecisionCount> keys, titles;
-    keys[p] = "flop_" + std::string(kPrecisionNames[p]);
-    titles[p] = "FLOP in " + std::string(kPrecisionTitles[p]);
-    number(keys[p].c_str(), titles[p].c_str(), Kind::kUnit, "FLOP", 1, true,
-           [p](const Row& r, const Report&) { return r.sums.flop[p]; });
+std::vector<PageColumn> PageColumns() {
+  std::vector<Column> columns(IdentityColumns().begin(), IdentityColumns().end());
+  columns.insert(columns.end(), NumberColumns().begin(), NumberColumns().end());
+  columns.push_back({"time_per_step_ns",
+                     [](const Report& report, const Row& row) { return Cell{PerStep(row.sums.time_ns, report)}; }});
+  columns.push_back({"slack_per_step_ns", [](const Report& report, const Row& row) {
+                       return report.machine.name.empty() ? Cell{} : Cell{PerStep(row.derived.slack_ns, report)};
+                     }});
+  std::vector<PageColumn> page;
+  for (const Look& look : kLooks) {
+    const auto column =
+        std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.name == look.name; });
+    if (column == columns.end()) continue;
+    page.push_back({look, column->cell});
+    columns.erase(column);
   }
-  sum("least_compute_ns", "Least compute time", Kind::kSeconds, "s", 1e-9, &Sums::least_compute_ns);
-  sum("least_memory_ns", "Least memory time", Kind::kSeconds, "s", 1e-9, &Sums::least_memory_ns);
-  sum("least_ns", "Least time", Kind::kSeconds, "s", 1e-9, &Sums::least_ns);
-  derived("slack_ns", "Slack, all steps", Kind::kSeconds, "s", 1e-9, &Derived::slack_ns);
-  sum("time_with_counters_ns", "GPU time with counters", Kind::kSeconds, "s", 1e-9, &Sums::time_with_counters_ns);
-  number("time_ci", "Time ±, 95 %", Kind::kShare, "%", 100, false,
-         [](const Row& r, const Report&) { return r.time_ci; });
-  number("bytes_ci", "Bytes ±, 95 %", Kind::kShare, "%", 100, false,
-         [](const Row& r, const Report&) { return r.bytes_ci; });
-  text("class", "Class", [](const Row& r) { return r.class_name; });
-  number("parameters", "Parameters", Kind::kCount, "", 1, false,
-         [](const Row& r, const Report&) { return static_cast<double>(r.parameters); });
-  text("input_shape", "Input", [](const Row& r) { return r.input_shape; });
-  text("output_shape", "Output", [](const Row& r) { return r.output_shape; });
-  text("signature", "Signature", [](const Row& r) { return r.signature; });
-  return columns;
+  for (const Column& column : columns) page.push_back({{column.name, column.name}, column.cell});
+  return page;
 }
 
 const char* KindName(Kind kind) {
@@ -128,7 +125,6 @@ const char* KindName(Kind kind) {
       return "text";
     case Kind::kCount:
       return "count";
-    case Kind::kSeconds:
     case Kind::kUnit:
       return "unit";
     case Kind::kShare:
@@ -183,37 +179,44 @@ std::string DataJson(std::span<const Report> reports, const std::vector<std::vec
   AppendList(owner_index, &out);
   out += ",\n\"columns\":[";
   bool first = true;
-  for (const Column& column : AllColumns()) {
-    std::string values;
-    std::vector<std::string> list, total_list;
-    if (column.kind == Kind::kText) {
-      std::map<std::string, size_t> index;
-      std::vector<std::string> words;
-      for (const Row* row : rows) {
-        const auto [at, fresh] = index.try_emplace(column.text(*row), index.size());
-        if (fresh) words.push_back(JsonText(at->first));
-        list.push_back(std::to_string(at->second));
+  for (const PageColumn& column : PageColumns()) {
+    const bool is_text = column.look.kind == Kind::kText;
+    std::map<std::string, size_t> index;
+    std::vector<std::string> words, list, total_list;
+    bool any = false;
+    const auto value_text = [&](const Cell& cell) -> std::string {
+      if (const auto* text = std::get_if<std::string>(&cell)) {
+        any |= !text->empty();
+        return JsonText(*text);
       }
-      if (index.empty() || (index.size() == 1 && index.begin()->first.empty())) continue;  // a column of nothing
-      values = "\"words\":";
-      AppendList(words, &values);
-      values += ",";
-      for (const Row& total : totals) total_list.push_back(JsonText(column.text(total)));
-    } else {
-      bool any = false;
-      for (size_t i = 0; i < rows.size(); ++i) {
-        const double value = column.value(*rows[i], *owners[i]);
-        any |= value != 0;
-        list.push_back(JsonNumber(value));
+      const auto* count = std::get_if<uint64_t>(&cell);
+      const auto* number = std::get_if<double>(&cell);
+      any |= (count != nullptr && *count != 0) || (number != nullptr && *number != 0);
+      return count != nullptr    ? std::to_string(*count)
+             : number != nullptr ? JsonNumber(*number)
+             : is_text           ? "\"\""
+                                 : "null";
+    };
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::string text = value_text(column.cell(*owners[i], *rows[i]));
+      if (is_text) {
+        const auto [at, fresh] = index.try_emplace(std::move(text), index.size());
+        if (fresh) words.push_back(at->first);
+        text = std::to_string(at->second);
       }
-      if (!any) continue;
-      for (size_t r = 0; r < totals.size(); ++r)
-        total_list.push_back(JsonNumber(column.value(totals[r], reports[r])));
+      list.push_back(std::move(text));
     }
-    out += std::string(first ? "\n" : ",\n") + "{\"key\":\"" + column.key + "\",\"title\":" + JsonText(column.title) +
-           ",\"kind\":\"" + KindName(column.kind) + "\",\"unit\":" + JsonText(column.unit) +
-           ",\"scale\":" + JsonNumber(column.scale) + ",\"additive\":" + (column.additive ? "true" : "false") + "," +
-           values + "\"values\":";
+    if (!any) continue;  // a column of nothing
+    for (size_t r = 0; r < totals.size(); ++r) total_list.push_back(value_text(column.cell(reports[r], totals[r])));
+    out += std::string(first ? "\n" : ",\n") + "{\"key\":" + JsonText(column.look.name) +
+           ",\"title\":" + JsonText(column.look.title) + ",\"kind\":\"" + KindName(column.look.kind) +
+           "\",\"unit\":" + JsonText(column.look.unit) + ",\"scale\":" + JsonNumber(column.look.scale) +
+           ",\"additive\":" + (column.look.additive ? "true" : "false");
+    if (is_text) {
+      out += ",\"words\":";
+      AppendList(words, &out);
+    }
+    out += ",\"values\":";
     AppendList(list, &out);
     out += ",\"totals\":";
     AppendList(total_list, &out);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <optional>
 #include <set>
@@ -21,11 +20,11 @@ constexpr double kLeastCoveringShare = 0.015;  // of a mark whose label may cove
 constexpr size_t kMarksKeptFree = 300;         // the largest; the rest are dots
 constexpr double kWholeRadius = 56;            // of a mark that takes all of the GPU time
 constexpr double kLeastRadius = 2.2;           // smaller ones could not be seen
+constexpr double kLeastErrorBar = 5;           // pixels, whole; shorter ones are not drawn
 constexpr double kAboveRoof = 1.03;            // R001's tolerance
 constexpr double kLeftmostOi = 1e-2;
 constexpr int kTimeDecades = 6;
 constexpr int kGutterLow = -1, kGutterHigh = 2;  // percent of the bandwidth roof: 0.1 % to 100 %
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 struct ShadePair {
   const char* light;
@@ -80,7 +79,7 @@ double RadiusOf(double share) {
 Box TextBox(std::string_view text, Point at, Anchor anchor, double size) {
   const double width = TextWidth(text) * size;
   const double left = anchor == Anchor::kStart ? at.x : anchor == Anchor::kEnd ? at.x - width : at.x - width / 2;
-  return {left, at.y - size * 0.85, width, size * 1.1};
+  return {left, at.y - size * 0.78, width, size};
 }
 
 Text MakeText(std::string css, std::string text, Point at, Anchor anchor, double size) {
@@ -211,7 +210,7 @@ std::string DecadeText(int exponent) {
 
 std::string OiText(int exponent) {
   if (exponent < 0) return "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + "1";
-  return Grouped(static_cast<uint64_t>(std::pow(10.0, exponent) + 0.5));
+  return Grouped(static_cast<uint64_t>(std::llround(std::pow(10.0, exponent))));
 }
 
 // Of 10^exponent ns.
@@ -219,7 +218,7 @@ std::string TimeText(int exponent) {
   if (exponent < 0) return OiText(exponent) + " ns";
   constexpr const char* kUnits[] = {" ns", " µs", " ms", " s"};
   const int step = std::min(exponent / 3, 3);
-  return Grouped(static_cast<uint64_t>(std::pow(10.0, exponent - 3 * step) + 0.5)) + kUnits[step];
+  return Grouped(static_cast<uint64_t>(std::llround(std::pow(10.0, exponent - 3 * step)))) + kUnits[step];
 }
 
 // Below a decade's tick, but not beyond the picture's edge.
@@ -228,15 +227,20 @@ Text TickText(const std::string& text, Point at, double width) {
   return centred.box.right() <= width - 3 ? centred : MakeText("ax", text, {width - 3, at.y}, Anchor::kEnd, kText);
 }
 
+// `text` with its middle left out until it is at most `width` pixels wide.
+std::string FitTo(const std::string& text, double width, double size) {
+  std::string fitted = text;
+  for (size_t most = text.size(); most > 8 && TextWidth(fitted) * size > width; --most)
+    fitted = ElideMiddle(text, most);
+  return fitted;
+}
+
 // What both pictures have: the title, the badge in the plot's corner, the legend.
 void AddTitle(const Report& report, std::string_view picture, Picture* out) {
   const double width = out->size.width;
   const std::string source = SourceTitle(report);
-  std::string title = ReportTitle(report);
-  while (TextWidth(title) * kTitleText > width - 24 && title.size() > 12) {
-    title = ElideMiddle(title, title.size() / 2 > 40 ? 40 : title.size() * 3 / 4);
-  }
-  out->texts.push_back(MakeText("ti", title, {12, 24}, Anchor::kStart, kTitleText));
+  const std::string title = ReportTitle(report);
+  out->texts.push_back(MakeText("ti", FitTo(title, width - 24, kTitleText), {12, 24}, Anchor::kStart, kTitleText));
   // The subtitle in as many lines as it needs, at most two.
   const std::string subtitle = std::string(picture) + " · " + ReportSubtitle(report);
   std::vector<std::string> lines(1);
@@ -253,9 +257,8 @@ void AddTitle(const Report& report, std::string_view picture, Picture* out) {
     from = to == subtitle.size() ? to : to + std::string_view(" · ").size();
   }
   for (size_t i = 0; i < std::min<size_t>(lines.size(), 2); ++i) {
-    const size_t most = static_cast<size_t>((width - 24) / (0.6 * kText));
-    out->texts.push_back(
-        MakeText("mu", ElideMiddle(lines[i], most), {12, 42 + 15 * static_cast<double>(i)}, Anchor::kStart, kText));
+    out->texts.push_back(MakeText("mu", FitTo(lines[i], width - 24, kText), {12, 42 + 15 * static_cast<double>(i)},
+                                  Anchor::kStart, kText));
   }
   // In the lower right corner, where work of high intensity that runs slowly would be: usually empty, and inside the
   // frame, so that it stays when somebody cuts the picture out.
@@ -415,6 +418,14 @@ std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
              other.roof->kind == roof.kind;
     });
     if (drawn_before) continue;
+    // What is measured stands behind the datasheet's number: "TF32 tensor, 156 TFLOP/s, 125 T empirical".
+    const auto datasheet = std::find_if(labels.begin(), labels.end(), [&](const RoofLabel& other) {
+      return other.roof->precision == roof.precision && other.roof->kind == "datasheet" && roof.kind != "datasheet";
+    });
+    if (datasheet != labels.end()) {
+      datasheet->text += ", " + WithPrefix(roof.peak_flop_per_s, "") + " " + roof.kind;
+      continue;
+    }
     const auto same = std::find_if(labels.begin(), labels.end(), [&](const RoofLabel& other) {
       return other.roof->kind == roof.kind &&
              std::fabs(other.roof->peak_flop_per_s - roof.peak_flop_per_s) <= 0.005 * roof.peak_flop_per_s;
@@ -455,8 +466,49 @@ std::string MarkLabel(const Row& row, By by) {
   return name;
 }
 
+// Along a memory roof: above the line near its left end if possible, else further on, else below it. A slanted text
+// does not fill its bounding box, so small boxes along it stand for it.
+void LabelSlope(const std::string& text, Point from, double angle, Labels* labels, Picture* out) {
+  constexpr int kPieces = 10;
+  const double length = TextWidth(text) * kText;
+  const Point along{std::cos(angle), std::sin(angle)};
+  for (const Labels::Avoid avoid : {Labels::Avoid::kTextsAndMarks, Labels::Avoid::kTexts}) {
+    for (const double aside : {6.0, -14.0}) {
+      for (double start = 26; start < 330; start += 38) {
+        const Point base{from.x + along.x * start + along.y * aside, from.y + along.y * start - along.x * aside};
+        std::vector<Box> pieces;
+        for (int i = 0; i < kPieces; ++i) {
+          const double middle = length * (i + 0.5) / kPieces;
+          const Point at{base.x + along.x * middle + along.y * 4, base.y + along.y * middle - along.x * 4};
+          const double half = length / kPieces / 2 + 4;
+          pieces.push_back({at.x - half, at.y - half, 2 * half, 2 * half});
+        }
+        const auto free = [&](const Box& piece) { return labels->Free(piece, avoid); };
+        if (!std::all_of(pieces.begin(), pieces.end(), free)) continue;
+        for (const Box& piece : pieces) labels->Block(piece);
+        Text label = MakeText("la me", text, base, Anchor::kStart, kText);
+        label.rotate = angle * 180 / std::numbers::pi;
+        out->texts.push_back(std::move(label));
+        return;
+      }
+    }
+  }
+}
+
 std::string RoofTone(const RoofLine& roof, bool used) {
   return used ? "p" + std::to_string(static_cast<int>(roof.precision)) : "faint";
+}
+
+// For what must be said: farther away, with a line to it.
+std::optional<Text> PlaceWithLeader(const std::string& css, const std::string& text, Point at, double size,
+                                    Labels* labels, Picture* out) {
+  std::optional<Text> placed = labels->Place(Around(css, text, at, 12, size), &at);
+  if (placed) {
+    const Point near = NearestPoint(placed->box, at);
+    out->lines.push_back({"le", {at, near}});
+    labels->BlockLeader(at, near);
+  }
+  return placed;
 }
 
 // The peaks of the roofs that the run uses, or of the others, along their lines, at the right end if possible.
@@ -479,7 +531,12 @@ void LabelPeaks(const Report& report, const Frames& frames, bool used, Labels* l
       }
     }
     candidates.push_back(MakeText(css, label.text, {ridge_x - 10, y + 4}, Anchor::kEnd, kText));
-    if (const std::optional<Text> placed = labels->Place(candidates)) out->texts.push_back(*placed);
+    std::optional<Text> placed = labels->Place(candidates);
+    if (!placed && used) {
+      const Point on_line{(std::max(ridge_x, plot.x) + plot.right()) / 2, y};
+      placed = PlaceWithLeader(css, label.text, on_line, kText, labels, out);
+    }
+    if (placed) out->texts.push_back(*placed);
   }
 }
 
@@ -499,26 +556,22 @@ void LabelRidges(const std::vector<const RoofLine*>& roofs, const Frames& frames
       return std::hypot(other.at.x - at.x, other.at.y - at.y) < 1;
     });
     if (marked) continue;  // of a roof with the same peak
+    const bool named = used && roof->kind == "datasheet";
     out->symbols.push_back({"ri " + RoofTone(*roof, used), -1, at, 3.5});
     labels->Block({at.x - 4, at.y - 4, 8, 8});
-    const std::string text = (used ? "ridge " : "") + Plain(ridge) + (used ? " FLOP/B" : "");
+    const std::string text = (named ? "ridge " : "") + Plain(ridge) + (named ? " FLOP/B" : "");
     const double width = TextWidth(text) * kSmallText;
     std::vector<Text> candidates;
     for (const Point p :
          {Point{-6, -6}, Point{8 + width, 14}, Point{-10, 4}, Point{-10, -17}, Point{-14, -29}, Point{-18, -41},
           Point{-24, -54}, Point{width * 0.6, -7}, Point{14 + width, 24}, Point{20 + width, 36}}) {
+      if (!named && std::fabs(p.y) > 20) continue;  // a bare number must stand at its mark
       candidates.push_back(
           MakeText("la rt " + RoofTone(*roof, used), text, {at.x + p.x, at.y + p.y}, Anchor::kEnd, kSmallText));
     }
     std::optional<Text> placed = labels->Place(candidates, nullptr, true);
-    if (!placed && used) {  // a value that must be there: farther away, with a line to it
-      placed = labels->Place(Around("la rt " + RoofTone(*roof, used), text, at, 12, kSmallText), &at, true);
-      if (placed) {
-        const Point near = NearestPoint(placed->box, at);
-        out->lines.push_back({"le", {at, near}});
-        labels->BlockLeader(at, near);
-      }
-    }
+    if (!placed && named)
+      placed = PlaceWithLeader("la rt " + RoofTone(*roof, used), text, at, kSmallText, labels, out);
     if (placed) out->texts.push_back(*placed);
   }
 }
@@ -796,14 +849,14 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
 
   AddDecadeGrid(frames, frames.oi, frames.performance, &out);
   for (int e = frames.oi.low; e <= frames.oi.high; ++e) {
-    out.texts.push_back(TickText(OiText(e), {x_of(std::pow(10.0, e)), plot.bottom() + 15}, size.width));
+    out.texts.push_back(TickText(OiText(e), {x_of(std::pow(10.0, e)), plot.bottom() + 17}, size.width));
   }
   for (int e = frames.performance.low; e <= frames.performance.high; ++e) {
     out.texts.push_back(
         MakeText("ax", DecadeText(e), {plot.x - 6, y_of(std::pow(10.0, e)) + 4}, Anchor::kEnd, kText));
   }
   out.texts.push_back(MakeText("ah", "Operational intensity, FLOP per DRAM byte",
-                               {plot.x + plot.width / 2, plot.bottom() + 32}, Anchor::kMiddle, 12));
+                               {plot.x + plot.width / 2, plot.bottom() + 33}, Anchor::kMiddle, 12));
   Text y_title = MakeText("ah", "Performance, FLOP/s", {plot.x - 44, plot.y + plot.height / 2}, Anchor::kMiddle, 12);
   y_title.rotate = -90;
   out.texts.push_back(y_title);
@@ -898,7 +951,7 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
     for (size_t i = 1; i < points.size(); ++i) labels.BlockLine(points[i - 1], points[i], 3);
     out.lines.push_back({css, std::move(points)});
     auto slope = std::find_if(slopes.begin(), slopes.end(), [&](const Slope& s) {
-      return s.level == roof->level && s.kind == roof->kind && s.bandwidth == roof->bytes_per_s;
+      return s.level == roof->level && s.bandwidth == roof->bytes_per_s;
     });
     if (slope == slopes.end()) slope = slopes.insert(slope, {roof->bytes_per_s, 0, roof->level, roof->kind});
     if (roof->used || !any_used) slope->end_oi = std::max(slope->end_oi, ridge);
@@ -914,26 +967,7 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
     const double angle = std::atan2(to.y - from.y, to.x - from.x);
     const std::string text = slope.level + " " + WithPrefix(slope.bandwidth, "B/s") +
                              (slope.kind == "datasheet" || slope.kind.empty() ? "" : " (" + slope.kind + ")");
-    const double length = TextWidth(text) * kText;
-    // Along the line, a little above it, beginning near the left edge.
-    for (const double start : {26.0, 60.0, 100.0, 150.0}) {
-      const Point base{from.x + std::cos(angle) * start + std::sin(angle) * 6,
-                       from.y + std::sin(angle) * start - std::cos(angle) * 6};
-      const Point end_point{base.x + std::cos(angle) * length, base.y + std::sin(angle) * length};
-      Box box{base.x - 8, end_point.y - 10, end_point.x - base.x + 8, base.y - end_point.y + 10};
-      if (!labels.Free(box, Labels::Avoid::kTexts) && start < 150) continue;
-      Text label = MakeText("la me", text, base, Anchor::kStart, kText);
-      label.rotate = angle * 180 / std::numbers::pi;
-      label.box = box;
-      out.texts.push_back(label);
-      constexpr int kPieces = 8;  // a slanted text does not fill its bounding box
-      for (int i = 0; i < kPieces; ++i) {
-        const double a = static_cast<double>(i) / kPieces, step = 1.0 / kPieces;
-        labels.Block({base.x + (end_point.x - base.x) * a - 8, base.y + (end_point.y - base.y) * (a + step) - 8,
-                      (end_point.x - base.x) * step + 8, (base.y - end_point.y) * step + 8});
-      }
-      break;
-    }
+    LabelSlope(text, from, angle, &labels, &out);
   }
   LabelPeaks(report, frames, true, &labels, &out);
   LabelPeaks(report, frames, false, &labels, &out);
@@ -1011,14 +1045,14 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
       out.lines.push_back({"tk", {{plot.x, y_of(m * ns)}, {plot.x + 3, y_of(m * ns)}}});
     }
     const std::string text = TimeText(e);
-    out.texts.push_back(TickText(text, {corner.x, plot.bottom() + 15}, size.width));
+    out.texts.push_back(TickText(text, {corner.x, plot.bottom() + 17}, size.width));
     out.texts.push_back(
         MakeText("ax", text, {(lane > 0 ? out.gutter.x : plot.x) - 6, corner.y + 4}, Anchor::kEnd, kText));
   }
   out.lines.push_back({"di", {origin, {plot.right(), plot.y}}});
   const std::string step = report.steps > 0 ? " a step" : "";
   out.texts.push_back(MakeText("ah", "Compute time" + step + ": FLOP / peak of the slowest pipe",
-                               {plot.x + plot.width / 2, plot.bottom() + 32}, Anchor::kMiddle, 12));
+                               {plot.x + plot.width / 2, plot.bottom() + 33}, Anchor::kMiddle, 12));
   Text y_title = MakeText("ah", "Memory time" + step + ": DRAM bytes / bandwidth", {16, plot.y + plot.height / 2},
                           Anchor::kMiddle, 12);
   y_title.rotate = -90;
@@ -1165,10 +1199,10 @@ void WritePicture(const Picture& picture, const Report& report, const WriteOptio
     if (mark.clipped) css += " out";
     if (mark.above_roof) css += " bad";
     std::string path;
-    if (mark.ci_right - mark.ci_left > 2 * mark.radius) {
+    if (mark.ci_right - mark.ci_left > kLeastErrorBar) {
       path += "M" + Coordinate(mark.ci_left) + " " + Coordinate(mark.at.y) + "H" + Coordinate(mark.ci_right);
     }
-    if (mark.ci_bottom - mark.ci_top > 2 * mark.radius) {
+    if (mark.ci_bottom - mark.ci_top > kLeastErrorBar) {
       path += "M" + Coordinate(mark.at.x) + " " + Coordinate(mark.ci_top) + "V" + Coordinate(mark.ci_bottom);
     }
     *out += "<path class=\"" + css + "\" data-i=\"" + index + "\" d=\"" + MarkPath(mark.phase, mark.at, mark.radius) +

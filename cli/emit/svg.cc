@@ -29,10 +29,11 @@ void EmitSvg(std::span<const Report> reports, std::ostream& out) {
     for (size_t i = 0; i < reports.size(); ++i) {
       const Picture picture = time_view ? LayOutTimeView(reports[i], frames, size)  //
                                         : LayOutRoofline(reports[i], frames, size);
+      const size_t row = i / columns + (time_view ? rows : 0);
       WriteOptions options;
       options.id = (time_view ? "time" : "roofline") + std::to_string(i);
       options.offset_x = static_cast<double>(i % columns) * (size.width + kGap);
-      options.offset_y = static_cast<double>(i / columns + (time_view ? rows : 0)) * (size.height + kGap);
+      options.offset_y = static_cast<double>(row) * (size.height + kGap);
       WritePicture(picture, reports[i], options, &svg);
     }
   }

@@ -47,7 +47,13 @@ std::string PrecisionLine(const Report& report) {
 
 std::string ShareLine(const Report& report) {
   if (report.total.launches == 0) return "No launch was recorded in the measured steps";
-  std::string line = Percent(report.attributed_share) + " of forward and backward GPU time is attributed to layers";
+  const bool has_phases = std::any_of(report.phases.begin(), report.phases.end(), [](const Row& row) {
+    return row.phase == kPhaseNames[static_cast<size_t>(Phase::kForward)] ||
+           row.phase == kPhaseNames[static_cast<size_t>(Phase::kBackward)];
+  });
+  std::string line =
+      has_phases ? Percent(report.attributed_share) + " of forward and backward GPU time is attributed to layers"
+                 : "No launch is known to be of the forward or backward";
   if (report.unattributed_launches > 0) {
     line += " (" + Grouped(report.unattributed_launches) + " launches are not)";
   }

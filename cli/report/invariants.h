@@ -36,7 +36,7 @@ inline constexpr double kClockDrift = 1.05;
 // Checks `run`, whose folding (all but alarms and headline) is `report`. The alarms come in the order of their ids;
 // of one id at most `kMaxAlarmsOfOneKind` single ones, the largest share of time first, and then one line with the
 // count of the rest.
-inline constexpr size_t kMaxAlarmsOfOneKind = 5;
+inline constexpr size_t kMaxAlarmsOfOneKind = 3;
 std::vector<Alarm> CheckInvariants(const Profile& profile, const Run& run, std::string_view chip,
                                    const Report& report);
 

@@ -20,7 +20,7 @@ uint64_t Bytes(std::span<const TensorView> tensors) {
   return sum;
 }
 
-// The same memory, not merely the same storage.
+// The same memory, not merely the same storage; as far as is known, where the offsets are not.
 bool SameMemory(const TensorView& a, const TensorView& b) {
   return a.storage != 0 && a.storage == b.storage && a.offset == b.offset && a.dtype == b.dtype &&
          a.numel == b.numel && DistinctElements(a) == DistinctElements(b);
@@ -46,7 +46,10 @@ bool IsOutArgument(const OpCall& call, size_t index) {
   return false;
 }
 
+// Without an offset, the parts of one storage look alike, and are counted each: query, key and value of one
+// projection are common, the same tensor given twice is rare.
 bool ReadBefore(const OpCall& call, size_t index, const TensorView& tensor) {
+  if (tensor.offset < 0) return false;
   for (size_t i = 0; i < index; ++i) {
     const TensorView* earlier = InputTensor(call, i);
     if (earlier != nullptr && SameMemory(*earlier, tensor)) return true;

@@ -58,6 +58,7 @@ TEST(BytesTest, InPlaceReadsOnceAndWritesOnce) {
 TEST(BytesTest, OutArgumentsAreWrittenOnly) {
   EXPECT_EQ(Floats("aten::add ( f32[10]@1 f32[10]@2 i1 f32[10]@3 ) -> ( f32[10]@3 )"), (Traffic{20, 10}));
   EXPECT_EQ(Floats("aten::mm ( f32[3,5]@1 f32[5,7]@2 f32[3,7]@3 ) -> ( f32[3,7]@3 )"), (Traffic{50, 21}));
+  EXPECT_EQ(Floats("aten::add ( f32[10]@1+? f32[10]@2+? i1 f32[10]@3+? ) -> ( f32[10]@3+? )"), (Traffic{20, 10}));
   // … unless they are an operand as well.
   EXPECT_EQ(Floats("aten::add ( f32[10]@1 f32[10]@2 i1 f32[10]@1 ) -> ( f32[10]@1 )"), (Traffic{20, 10}));
   EXPECT_EQ(Floats("aten::var_mean ( f32[8,10]@1 f32[8]@2 f32[8]@3 ) -> ( f32[8]@2 f32[8]@3 )"), (Traffic{80, 16}));
@@ -67,6 +68,7 @@ TEST(BytesTest, TheSameTensorIsReadOnce) {
   EXPECT_EQ(Floats("aten::mul ( f32[10]@1 f32[10]@1 ) -> ( f32[10] )"), (Traffic{10, 10}));
   // Query and key are different parts of one projection.
   EXPECT_EQ(Floats("aten::mul ( f32[10]@1 f32[10]@1+10 ) -> ( f32[10] )"), (Traffic{20, 10}));
+  EXPECT_EQ(Floats("aten::mul ( f32[10]@1+? f32[10]@1+? ) -> ( f32[10] )"), (Traffic{20, 10}));
   // Unknown storages are never equal.
   EXPECT_EQ(Floats("aten::mul ( f32[10]@0 f32[10]@0 ) -> ( f32[10] )"), (Traffic{20, 10}));
 }

@@ -5,13 +5,15 @@
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($('data').textContent);
 const count = data.report_of.length;
-const columns = data.columns;
+const columns = data.columns.length ? data.columns : [{key: 'layer', title: 'Layer', kind: 'text', unit: '', words: [], values: [], totals: data.reports.map(() => '')}];
 const byKey = Object.fromEntries(columns.map((c) => [c.key, c]));
 if (data.reports.length > 1) {
   columns.unshift({key: 'gpu', title: 'GPU', kind: 'text', unit: '', words: data.reports.map((r) => r.gpu),
                    values: data.report_of, totals: data.reports.map((r) => r.gpu)});
 }
 const raw = (c, i) => c.kind === 'text' ? c.words[c.values[i]] : c.values[i];
+// The root of a model has an empty path; what is in no layer has no model either.
+const layerOf = (i) => byKey.layer && raw(byKey.layer, i) || byKey.model && raw(byKey.model, i) || '(no layer)';
 
 // Characters that are invisible or turn the direction of the text around them are shown by their number.
 const visible = (s) => s.replace(
@@ -32,7 +34,6 @@ const scaled = (c, v, e) => digits(v * c.scale / 10 ** e, 4);
 // With its own prefix and unit, for the tooltip.
 const full = (c, v) => {
   if (c.kind === 'text') return visible(v);
-  if (v === null) return 'infinite';
   if (c.kind === 'count') return group(v);
   if (c.kind === 'share') return digits(v * 100, 3) + ' %';
   if (c.kind === 'plain') return digits(v, 4) + (c.unit ? ' ' + c.unit : '');
@@ -50,8 +51,8 @@ for (const c of columns) {
   c.label = c.kind === 'unit' ? PREFIX[c.exponent] + c.unit : c.unit;
 }
 const cell = (c, v) => {
-  if (c.kind === 'text') return v === '' && c.key === 'layer' ? '(no layer)' : visible(v);
-  if (v === null) return '∞';
+  if (v === null) return '';
+  if (c.kind === 'text') return visible(v);
   if (c.kind === 'count') return group(v);
   if (v === 0 && !c.additive) return '';
   return c.kind === 'share' ? digits(v * 100, 3) : c.kind === 'plain' ? digits(v, 4) : scaled(c, v, c.exponent);
@@ -93,7 +94,6 @@ const pictures = data.pictures.map((p) => {
   svg.removeAttribute('aria-labelledby');
   return {svg, elements, at, layer, kind: p.kind};
 });
-const onView = () => pictures.filter((p) => p.kind === (document.body.dataset.view || 'roofline'));
 const shape = (parent, name, attributes) => {
   const e = document.createElementNS('http://www.w3.org/2000/svg', name);
   for (const k in attributes) e.setAttribute(k, attributes[k]);
@@ -117,8 +117,7 @@ const drawRings = () => {
 // Table.
 const table = $('rows'), scroller = $('scroller'), body = table.tBodies[0];
 const ROW = 25;
-const tableColumns = columns.filter((c) => c.key !== 'model' || c.words.filter(Boolean).length > 1)
-                         ;
+const tableColumns = columns.filter((c) => c.key !== 'model' || c.words.filter(Boolean).length > 1);
 const first = ['layer', 'kernel', 'op', 'phase', 'model'].find((k) => byKey[k]);  // stays in view when scrolling
 tableColumns.sort((a, b) => (b.key === first) - (a.key === first));
 const headRow = table.tHead.insertRow();
@@ -145,42 +144,70 @@ for (const c of tableColumns) {
   th.append(button);
   headRow.append(th);
 }
-const fillRow = (tr, value) => {
+// Widths are settled once, from a sample of the values: the table does not twitch while rows come and go.
+const colgroup = document.createElement('colgroup');
+table.prepend(colgroup);
+let sum = 0;
+for (const c of tableColumns) {
+  let most = Math.max(...c.title.split(' ').map((w) => w.length * 1.15), (c.label || '').length);
+  const step = Math.max(1, Math.floor(count / 300));
+  const sample = c.kind === 'text' ? c.words : [...c.totals, ...c.values.filter((_, i) => i % step === 0)];
+  for (const v of sample) most = Math.max(most, cell(c, v).length);
+  const width = Math.min(most, c.kind === 'text' ? 34 : 40) + 1;
+  const col = document.createElement('col');
+  col.style.width = 'calc(' + width + 'ch + 18px)';
+  colgroup.append(col);
+  sum += width;
+}
+table.style.width = 'calc(' + sum + 'ch + ' + tableColumns.length * 18 + 'px)';
+
+const newRow = (tr) => {
   for (const c of tableColumns) {
     const td = tr.insertCell();
     if (c.kind !== 'text') td.className = 'num';
-    td.textContent = value(c);
-    if (c.kind === 'text' && td.textContent.length > 30) td.title = td.textContent;
+    td.append('');
   }
+  return tr;
 };
+const fillRow = (tr, value) => {
+  tableColumns.forEach((c, k) => {
+    const text = value(c), td = tr.cells[k];
+    if (td.firstChild.data === text) return;
+    td.firstChild.data = text;
+    if (c.kind === 'text') td.title = text.length > 30 ? text : '';
+  });
+};
+// Rows are reused: only those in view exist, and only texts that differ are written.
+const gaps = [0, 1].map(() => {
+  const tr = body.insertRow();
+  tr.className = 'gap';
+  tr.ariaHidden = 'true';
+  tr.insertCell().colSpan = tableColumns.length;
+  return tr;
+});
+const pool = [];
 let drawn = '';
 const drawTable = (always) => {
-  const from = Math.max(0, Math.floor(scroller.scrollTop / ROW) - 8);
-  const to = Math.min(order.length, from + Math.ceil(scroller.clientHeight / ROW) + 16);
+  const most = Math.ceil(scroller.clientHeight / ROW) + 8;
+  // A filter may have left fewer rows than were scrolled over.
+  const from = Math.max(0, Math.min(Math.floor(scroller.scrollTop / ROW) - 4, order.length - most));
+  const to = Math.min(order.length, from + most);
   if (!always && drawn === from + ' ' + to) return;
   drawn = from + ' ' + to;
-  const rows = document.createDocumentFragment();
-  const gap = (n) => {
-    const tr = document.createElement('tr');
-    tr.className = 'gap';
-    tr.ariaHidden = 'true';
-    const td = tr.insertCell();
-    td.colSpan = tableColumns.length;
-    td.style.height = n * ROW + 'px';
-    rows.append(tr);
-  };
-  gap(from);
+  while (pool.length < to - from) {
+    pool.push(newRow(document.createElement('tr')));
+    gaps[1].before(pool.at(-1));
+  }
+  while (pool.length > to - from) pool.pop().remove();
+  gaps[0].cells[0].style.height = from * ROW + 'px';
+  gaps[1].cells[0].style.height = (order.length - to) * ROW + 'px';
   for (let k = from; k < to; k++) {
-    const i = order[k];
-    const tr = document.createElement('tr');
+    const i = order[k], tr = pool[k - from];
     tr.dataset.i = i;
     tr.ariaRowIndex = k + 2;
-    if (i === state.chosen) tr.className = 'selected';
-    fillRow(tr, (c) => cell(c, raw(c, i)));
-    rows.append(tr);
+    tr.className = i === state.chosen ? 'selected' : '';
+    fillRow(tr, (c) => c.key === 'layer' ? visible(layerOf(i)) : cell(c, raw(c, i)));
   }
-  gap(order.length - to);
-  body.replaceChildren(rows);
 };
 const sortRows = () => {
   const c = state.sort, sign = state.down ? -1 : 1;
@@ -191,26 +218,22 @@ const sortRows = () => {
     text.forEach(([, i], k) => place[i] = k);
     rank = c.values.map((v) => place[v]);
   }
-  const of = (i) => rank[i] === null ? Infinity : rank[i];
-  order.sort((a, b) => sign * (of(a) - of(b)) || a - b);
+  const of = (i) => rank[i] === null ? -Infinity : rank[i];
+  order.sort((a, b) => of(a) === of(b) ? a - b : sign * (of(a) < of(b) ? -1 : 1));
   for (const other of tableColumns) other.th.ariaSort = other === c ? (state.down ? 'descending' : 'ascending') : 'none';
 };
-const drawTotals = () => {
-  const foot = table.tFoot;
-  foot.replaceChildren();
-  const sums = new Map(tableColumns.filter((c) => c.additive).map((c) => [c, 0]));
-  for (const [c] of sums) {
-    let sum = 0;
-    for (const i of order) sum += c.values[i];
-    sums.set(c, sum);
-  }
-  const runs = data.reports.length;
-  fillRow(foot.insertRow(), (c) => c === tableColumns[0] ? 'Shown: ' + group(order.length) + (order.length === 1 ? ' row' : ' rows')
-    : sums.has(c) && !(runs > 1 && c.kind === 'share') ? cell(c, sums.get(c)) : '');
-  data.reports.forEach((r, k) => fillRow(foot.insertRow(), (c) => c === tableColumns[0] ? 'All' + (runs > 1 ? ' of ' + visible(r.gpu) : '')
-    : cell(c, c.totals[k])));
-  [...foot.rows].forEach((tr, k) => tr.style.setProperty('--below', foot.rows.length - 1 - k));
-};
+const runs = data.reports.length;
+const foot = [newRow(table.tFoot.insertRow()), ...data.reports.map(() => newRow(table.tFoot.insertRow()))];
+foot.forEach((tr, k) => tr.style.setProperty('--below', foot.length - 1 - k));
+data.reports.forEach((r, k) => fillRow(foot[k + 1], (c) =>
+  c === tableColumns[0] ? 'All' + (runs > 1 ? ' of ' + visible(r.gpu) : '') : cell(c, c.totals[k])));
+const drawTotals = () => fillRow(foot[0], (c) => {
+  if (c === tableColumns[0]) return 'Shown: ' + group(order.length) + (order.length === 1 ? ' row' : ' rows');
+  if (!c.additive || (runs > 1 && c.kind === 'share')) return '';
+  let sum = 0;
+  for (const i of order) sum += c.values[i];
+  return cell(c, sum);
+});
 
 // Filters.
 const apply = () => {
@@ -249,22 +272,21 @@ const later = () => {  // at most one pass a frame, however fast the slider move
 
 // Tooltip.
 const tip = $('tip');
-const nameOf = (i) => visible(['kernel', 'op', 'layer', 'model'].map((k) => byKey[k] && raw(byKey[k], i)).find(Boolean) || '(no layer)');
+const nameOf = (i) => visible(['layer', 'model', 'op', 'kernel'].map((k) => byKey[k] && raw(byKey[k], i)).find(Boolean) || '(no layer)');
 const show = (i, x, y) => {
   if (state.hover !== i) {
     state.hover = i;
     const table = document.createElement('table');
     for (const c of columns) {
       const v = raw(c, i);
-      if (v === '' || v === 0) continue;
+      if (v === '' || v === 0 || v === null) continue;
       const tr = table.insertRow();
       tr.dataset.key = c.key;
       tr.insertCell().textContent = c.title;
       tr.insertCell().textContent = full(c, v);
     }
     const b = document.createElement('b');
-    const layer = byKey.layer && raw(byKey.layer, i);
-    b.textContent = visible(layer || nameOf(i)) + (phaseOf(i) ? ', ' + phaseOf(i) : '');
+    b.textContent = nameOf(i) + (phaseOf(i) ? ', ' + phaseOf(i) : '');
     tip.replaceChildren(b, table);
     tip.hidden = false;
     drawRings();
@@ -389,7 +411,7 @@ nameTheme();
 $('csv').onclick = () => {
   const quote = (s) => /[",\r\n]/.test(s) ? '"' + s.replaceAll('"', '""') + '"' : s;
   const lines = [columns.map((c) => c.key).join(',')];
-  for (const i of order) lines.push(columns.map((c) => raw(c, i)).map((v) => v === null ? 'inf' : quote(String(v))).join(','));
+  for (const i of order) lines.push(columns.map((c) => raw(c, i)).map((v) => v === null ? '' : quote(String(v))).join(','));
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([lines.join('\n') + '\n'], {type: 'text/csv'}));
   link.download = 'rfinject.csv';

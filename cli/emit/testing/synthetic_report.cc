@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/testing/sample_profile.h"
 #include "cli/testing/sample_report.h"
 
 namespace rfinject::cli::testing {
@@ -31,6 +32,57 @@ void SetLeast(const Machine& machine, Sums* sums) {
 }
 
 }  // namespace
+
+Report SmallReport() {
+  Report report;
+  report.run.source = SourceKind::kMeasured;
+  report.run.models = {"Net"};
+  report.run.batch_size = 8;
+  report.run.policy.cudnn_tf32 = 2;
+  report.run.policy.matmul_tf32 = 1;
+  report.device_name = "NVIDIA A100-SXM4-40GB";
+  report.machine = SampleA100();
+  report.steps = 10;
+  report.shortest_launch_ns = 2000;
+  const auto roof = [&](std::string label, Precision precision, std::string kind, double peak, double bandwidth,
+                        bool used) {
+    report.roofs.push_back(
+        {std::move(label), precision, "DRAM", std::move(kind), peak, bandwidth, peak / bandwidth, used});
+  };
+  roof("FP32, 19.5 TFLOP/s", Precision::kFp32, "datasheet", 19.5e12, 1555e9, true);
+  roof("TF32 tensor, 156 TFLOP/s", Precision::kTf32Tensor, "datasheet", 156e12, 1555e9, true);
+  roof("FP16 tensor, 312 TFLOP/s", Precision::kFp16Tensor, "datasheet", 312e12, 1555e9, false);
+  roof("BF16 tensor, 312 TFLOP/s", Precision::kBf16Tensor, "datasheet", 312e12, 1555e9, false);
+  roof("TF32 tensor, 140 TFLOP/s", Precision::kTf32Tensor, "measured clock", 140e12, 1555e9, true);
+  roof("TF32 tensor, 125 TFLOP/s", Precision::kTf32Tensor, "empirical", 125e12, 1400e9, true);
+  // Of ten steps: time in ns, FLOP, bytes.
+  const auto row = [&](const char* layer, const char* phase, double time_ns, Precision precision, double flop,
+                       double bytes) -> Row& {
+    Row made;
+    made.model = layer[0] == '\0' ? "" : "Net";
+    made.layer = layer;
+    made.phase = phase;
+    made.sums.launches = 10;
+    made.sums.time_ns = time_ns;
+    made.sums.flop[static_cast<size_t>(precision)] = flop;
+    made.sums.model_flop = flop;
+    made.sums.dram_bytes = bytes;
+    SetLeast(report.machine, &made.sums);
+    made.order = report.rows.size();
+    report.rows.push_back(made);
+    return report.rows.back();
+  };
+  Row& conv = row("features.conv", "forward", 4e6, Precision::kTf32Tensor, 4e11, 2e9);
+  conv.time_ci = 0.2, conv.bytes_ci = 0.3;
+  row("features.norm", "backward", 2e6, Precision::kFp32, 1.5e9, 2e9);
+  row("", "optimizer", 2e6, Precision::kFp32, 1e8, 6e8);
+  row("features.copy", "forward", 1e6, Precision::kFp32, 0, 1e9);
+  row("features.lost", "forward", 0.5e6, Precision::kFp32, 0, 0);
+  row("head", "backward", 0.5e6, Precision::kFp32, 8e9, 1e8);          // 16 TFLOP/s; held against 19.5, it is below
+  row("head.impossible", "forward", 1e5, Precision::kFp32, 4e9, 1e8);  // 40 TFLOP/s
+  Finish(&report);
+  return report;
+}
 
 Report LargeReport(size_t rows) {
   Report report = SampleReports(By::kKernel)[1];

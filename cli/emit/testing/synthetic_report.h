@@ -11,6 +11,11 @@
 
 namespace rfinject::cli::testing {
 
+// By layer, seven rows on an A100 that show one thing each: a compute-bound and a memory-bound layer with confidence
+// intervals, an optimizer, a copy without FLOP, a kernel without counters, and a point above its roof. One empirical
+// and one measured-clock roof beside those of the datasheet.
+Report SmallReport();
+
 // By kernel, `rows` of them, with a long tail of times, every phase and precision of an A100. The same for every
 // call.
 Report LargeReport(size_t rows);

@@ -49,9 +49,15 @@ void OpText::ParseTensor(const std::string& token) {
   }
   tensor.distinct = tensor.numel;
   tensor.storage = (uintptr_t{1} << 40) + tensors_.size();  // unique within the call, which is all that matters
+  tensor.offset = 0;
   size_t at = close + 1;
   while (at < token.size()) {
     const char mark = token[at];
+    if (token.compare(at, 2, "+?") == 0) {
+      tensor.offset = -1;
+      at += 2;
+      continue;
+    }
     size_t used = 0;
     const uint64_t number = std::stoull(token.substr(at + 1), &used);
     at += 1 + used;
@@ -152,26 +158,22 @@ std::vector<OpNode> ReadOps(std::istream& input) {
 
 namespace {
 
-bool ReplayNode(const OpNode& node, const std::function<bool(const OpCall&)>& on_op) {
-  OpCall call = node.op.call();
-  switch (ClassifyOp(call.name)) {
-    case OpKind::kFree:
-      return false;
-    case OpKind::kAtomic:
-      return on_op(call);
-    case OpKind::kLeafIfChildless:
-      break;
+// Whether `on_op` was called for the node or for something inside it.
+bool ReplayNode(const OpNode& node, const std::function<void(const OpCall&)>& on_op) {
+  const OpCall call = node.op.call();
+  const OpKind kind = ClassifyOp(call.name);
+  if (kind == OpKind::kFree) return false;
+  bool inside = false;
+  if (kind == OpKind::kLeafIfChildless) {
+    for (const OpNode& child : node.children) inside = ReplayNode(child, on_op) || inside;
   }
-  call.children = static_cast<uint32_t>(node.children.size());
-  for (const OpNode& child : node.children) {
-    if (ReplayNode(child, on_op)) call.children_counted = true;
-  }
-  return call.children_counted || on_op(call);
+  if (!inside) on_op(call);
+  return true;
 }
 
 }  // namespace
 
-void Replay(const std::vector<OpNode>& ops, const std::function<bool(const OpCall&)>& on_op) {
+void Replay(const std::vector<OpNode>& ops, const std::function<void(const OpCall&)>& on_op) {
   for (const OpNode& node : ops) ReplayNode(node, on_op);
 }
 

@@ -5,10 +5,10 @@
 //
 //   aten::addmm ( f32[1000]@3 f32[8,512]@4 f32[512,1000]@5 i1 i1 ) -> ( f32[8,1000]@6 )
 //
-// A token is one argument: a tensor TYPE[SHAPE] with optionally @STORAGE, +OFFSET (elements) and /DISTINCT (elements
-// in memory, of a broadcast tensor); { and } around the tensors of a list; i5 an integer, d0.5 a double, b1 a
-// boolean, I3,3 a list of integers (I alone: empty), _ an undefined tensor or None, ? anything else. Tensors without
-// a storage get one of their own each.
+// A token is one argument: a tensor TYPE[SHAPE] with optionally @STORAGE, +OFFSET (elements; +? unknown) and
+// /DISTINCT (elements in memory, of a broadcast tensor); { and } around the tensors of a list; i5 an integer, d0.5 a
+// double, b1 a boolean, I3,3 a list of integers (I alone: empty), _ an undefined tensor or None, ? anything else.
+// Tensors without a storage get one of their own each.
 #ifndef RFINJECT_COLLECTOR_ESTIMATE_TESTING_OP_TEXT_H_
 #define RFINJECT_COLLECTOR_ESTIMATE_TESTING_OP_TEXT_H_
 
@@ -52,8 +52,8 @@ struct OpNode {
 std::vector<OpNode> ReadOps(std::istream& input);
 
 // Calls `on_op` as the injector's observer does: an atomic operator by itself, any other after its children and only
-// if none of them became a kernel. `on_op` says whether it did.
-void Replay(const std::vector<OpNode>& ops, const std::function<bool(const OpCall&)>& on_op);
+// if it was called for none of them.
+void Replay(const std::vector<OpNode>& ops, const std::function<void(const OpCall&)>& on_op);
 
 }  // namespace rfinject::testing
 

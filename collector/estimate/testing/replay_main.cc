@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
     Sum total;
     Replay(rfinject::testing::ReadOps(file), [&](const OpCall& call) {
       const Cost cost = rfinject::estimate::EstimateCost(call, *gpu, {});
-      if (!cost.kernel) return false;
+      if (!cost.kernel) return;
       for (Sum* sum : {&sums[std::string(call.name)], &total}) {
         ++sum->calls;
         sum->flop += cost.model_flop;
@@ -45,7 +45,6 @@ int main(int argc, char** argv) {
         sum->ns += cost.time_ns;
         sum->known = cost.known;
       }
-      return true;
     });
     std::printf("%s on %s\n%-56s %8s %16s %16s %10s\n", argv[i], argv[1], "operator", "calls", "model FLOP", "bytes",
                 "us");

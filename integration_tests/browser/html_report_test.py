@@ -1,0 +1,374 @@
+#!/usr/bin/env python3
+"""The HTML report as a user meets it: in a headless Chromium, with real mouse and keyboard events.
+
+    html_report_test.py EMIT_SAMPLE_PAGE [unittest's arguments]
+
+EMIT_SAMPLE_PAGE (cli/emit/testing) writes pages of known Reports and, apart from that, their rows as JSON; what the page
+shows is compared with those rows. RFINJECT_SCREENSHOTS=FOLDER keeps pictures of the pages for looking at. Exits with 77
+(skipped) where there is no browser.
+"""
+
+import csv
+import json
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+import cdp
+
+PREFIXES = {"": 1, "p": 1e-12, "n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
+            "E": 1e18}
+UNITS = ("FLOP/s", "FLOP/B", "FLOP", "B/s", "B", "s", "%")
+KINDS = ("small", "resnet", "both", "measured", "kernels", "hostile", "empty", "none")
+
+
+def number(text):
+    """'1.244 TB/s' is 1.244e12; a share in percent comes back as a share of 1."""
+    match = re.fullmatch(r"([-+0-9.e\u202f]+)\s*(.*)", text)
+    value, unit = float(match[1].replace("\u202f", "")), match[2]
+    for known in UNITS:
+        if unit.endswith(known):
+            unit = unit[:len(unit) - len(known)]
+            if known == "%":
+                value /= 100
+            break
+    return value * PREFIXES[unit]
+
+
+def name_of(row):
+    return row["layer"] or row["model"] or ""
+
+
+class HtmlReport(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="rfinject-html-")
+        cls.browser = cdp.Browser()
+        cls.pages = []
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.folder.cleanup()
+
+    def path(self, kind, form="html"):
+        path = pathlib.Path(self.folder.name, f"{kind.replace(':', '-')}.{form}")
+        if not path.exists():
+            with open(path, "wb") as out:
+                subprocess.run([TOOL, form, kind], stdout=out, check=True)
+        return path
+
+    def rows(self, kind):
+        return json.loads(self.path(kind, "rows").read_text())
+
+    def open(self, kind, **options):
+        page = self.browser.open(self.path(kind), **options)
+        page.settle()
+        self.addCleanup(self.check_quiet, page, kind)
+        return page
+
+    def check_quiet(self, page, kind):
+        self.assertEqual(page.console, [], kind)
+        self.assertEqual(page.requests, [self.path(kind).resolve().as_uri()], "the page asked for something")
+
+    # What the page shows, read from what is on the screen.
+
+    def marks(self, page, picture="roofline0"):
+        """[row, centre x, centre y] of every visible mark, in client coordinates."""
+        return page.evaluate(f"""[...document.querySelectorAll('#{picture} .m')]
+            .filter(e => getComputedStyle(e).display !== 'none')
+            .map(e => {{ const r = e.getBoundingClientRect(); return [+e.dataset.i, r.x + r.width / 2, r.y + r.height / 2]; }})""")
+
+    def tooltip(self, page):
+        """The tooltip's title and its numbers by key, or None when it is hidden."""
+        return page.evaluate("""(() => {
+            const tip = document.getElementById('tip');
+            if (tip.hidden) return null;
+            const rows = [...tip.querySelectorAll('tr')].map(r => [r.dataset.key, r.cells[1].textContent]);
+            return [tip.querySelector('b').textContent, Object.fromEntries(rows)];
+        })()""")
+
+    def table(self, page):
+        return page.evaluate("""[...document.querySelectorAll('#rows tbody tr[data-i]')].map(r => +r.dataset.i)""")
+
+    def check_tooltip(self, tip, row):
+        self.assertIsNotNone(tip)
+        title, shown = tip
+        self.assertEqual(title, name_of(row) + (", " + row["phase"] if row["phase"] else "") or "(no layer)")
+        for key in ("time_ns", "flop", "dram_bytes", "launches", "time_share", "oi_flop_per_byte",
+                    "performance_flop_per_s", "attainable_flop_per_s", "attainable_share", "bandwidth_bytes_per_s"):
+            if row[key] == 0:
+                self.assertNotIn(key, shown)
+                continue
+            value = number(shown[key]) * (1e9 if key == "time_ns" else 1)
+            self.assertAlmostEqual(value / row[key], 1, delta=6e-3, msg=f"{key}: {shown[key]} for {row[key]}")
+
+    # The tests.
+
+    def test_hovering_shows_the_numbers_of_the_point(self):
+        for kind in ("small", "measured"):
+            page, rows = self.open(kind), self.rows(kind)
+            seen = set()
+            for index, x, y in self.marks(page):
+                page.move_mouse(x, y)
+                tip = self.tooltip(page)
+                self.assertIsNotNone(tip, rows[index])
+                # Where marks lie on one another it is the smallest that answers; its title says which that is.
+                row = next(r for r in rows if f"{r['layer'] or r['model'] or '(no layer)'}, {r['phase']}" == tip[0]
+                           or (not name_of(r) and tip[0].endswith(", " + r["phase"])))
+                title = (name_of(row) or "(no layer)") + ", " + row["phase"]
+                self.check_tooltip((tip[0].replace(title, name_of(row) + ", " + row["phase"]), tip[1]), row)
+                seen.add(tip[0])
+            self.assertGreater(len(seen), 6)
+            page.move_mouse(2, 2)
+            self.assertIsNone(self.tooltip(page))
+
+    def test_hovering_draws_the_line_to_the_roof(self):
+        page, rows = self.open("small"), self.rows("small")
+        conv = next(i for i, row in enumerate(rows) if row["layer"] == "features.conv")
+        _, x, y = next(mark for mark in self.marks(page) if mark[0] == conv)
+        page.move_mouse(x, y)
+        line = page.evaluate("""(() => { const r = document.querySelector('#roofline0 line.focus').getBoundingClientRect();
+                                         return [r.width, r.height, r.bottom]; })()""")
+        self.assertLess(line[0], 2)  # straight up
+        self.assertGreater(line[1], 3)
+        self.assertAlmostEqual(line[2], y, delta=2)
+
+    def test_clicking_a_point_selects_its_row_and_back(self):
+        page, rows = self.open("resnet"), self.rows("resnet")
+        shortest = min(self.marks(page), key=lambda mark: rows[mark[0]]["time_ns"])
+        self.assertNotIn(shortest[0], self.table(page)[:20])  # far down in the table
+        page.click(shortest[1], shortest[2])
+        page.settle()
+        row = page.evaluate("""(() => { const r = document.querySelector('#rows tr.selected'); if (!r) return null;
+            const box = r.getBoundingClientRect(), view = document.getElementById('scroller').getBoundingClientRect();
+            return [+r.dataset.i, box.top > view.top && box.bottom < view.bottom]; })()""")
+        self.assertIsNotNone(row)
+        self.assertTrue(row[1], "the row was not scrolled into view")
+        # A row's click rings its point.
+        page.evaluate("document.getElementById('scroller').scrollTop = 0")
+        page.settle()
+        wanted = self.table(page)[3]
+        page.click_on(f"#rows tr[data-i='{wanted}'] td")
+        ring = page.evaluate("""(() => { const r = document.querySelector('#roofline0 .chosen').getBoundingClientRect();
+                                         return [r.x + r.width / 2, r.y + r.height / 2]; })()""")
+        _, x, y = next(mark for mark in self.marks(page) if mark[0] == wanted)
+        self.assertAlmostEqual(ring[0], x, delta=1.5)
+        self.assertAlmostEqual(ring[1], y, delta=1.5)
+
+    def expected(self, rows, share):
+        """The rows that make up the top `share` of the time: as many as it takes to reach it."""
+        order, sum_before, result = sorted(range(len(rows)), key=lambda i: -rows[i]["time_share"]), 0, set()
+        for i in order:
+            if sum_before < share:
+                result.add(i)
+            sum_before += rows[i]["time_share"]
+        return result
+
+    def test_slider_keeps_the_rows_that_make_up_most_of_the_time(self):
+        page, rows = self.open("resnet"), self.rows("resnet")
+        drawn = {i for i, row in enumerate(rows) if row["time_ns"] > 0}
+        self.assertEqual({m[0] for m in self.marks(page)}, drawn)
+        page.evaluate("document.getElementById('share').focus()")
+        page.key("Home", 36)  # 50 %
+        page.settle()
+        top = self.expected(rows, 0.5)
+        self.assertLess(len(top), len(drawn) / 2)
+        self.assertEqual({m[0] for m in self.marks(page)}, top)
+        self.assertEqual(page.evaluate("document.getElementById('share-text').textContent"), "50 %")
+        text = page.evaluate("document.getElementById('shown').textContent")
+        self.assertTrue(text.startswith(f"{len(top)} of {len(rows)} rows, "), text)
+        share = 100 * sum(rows[i]["time_share"] for i in top)
+        self.assertAlmostEqual(float(text.split(", ")[1].split()[0]), share, delta=0.06)
+        foot = page.evaluate("[...document.querySelectorAll('#rows tfoot tr')].map(r => r.cells[0].textContent)")
+        self.assertEqual(foot, [f"Shown: {len(top)} rows", "All"])
+        page.key("End", 35)
+        page.settle()
+        self.assertEqual({m[0] for m in self.marks(page)}, drawn)
+
+    def test_phases_and_search_filter_picture_and_table(self):
+        page, rows = self.open("resnet"), self.rows("resnet")
+        page.click_on("#phases label:nth-child(2) input")
+        page.settle()
+        left = {i for i, row in enumerate(rows) if row["phase"] != "backward" and row["time_ns"] > 0}
+        self.assertEqual({m[0] for m in self.marks(page)}, left)
+        page.click_on("#search")
+        page.type("LAYER3")
+        page.settle()
+        left = {i for i in left if rows[i]["layer"].startswith("layer3")}
+        self.assertTrue(left)
+        self.assertEqual({m[0] for m in self.marks(page)}, left)
+        self.assertEqual(set(self.table(page)), left)
+        page.evaluate("document.querySelector('[data-view=time]').click()")
+        self.assertTrue({m[0] for m in self.marks(page, "time0")} <= left)
+
+    def test_clicking_a_head_sorts(self):
+        page, rows = self.open("resnet"), self.rows("resnet")
+        head = "th:nth-child({}) button"
+        titles = page.evaluate("[...document.querySelectorAll('#rows thead th')].map(t => t.firstChild.firstChild.data)")
+        for title, key in (("OI", "oi_flop_per_byte"), ("Performance", "performance_flop_per_s")):
+            button = head.format(titles.index(title) + 1)
+            page.click_on(button)
+            first = self.table(page)[0]
+            self.assertEqual(rows[first][key], max(row[key] for row in rows))
+            page.click_on(button)
+            first = self.table(page)[0]
+            self.assertEqual(rows[first][key], min(row[key] for row in rows))
+        page.click_on(head.format(titles.index("Layer") + 1))
+        shown = [rows[i]["layer"] for i in self.table(page)]
+        self.assertEqual(shown, sorted(shown))
+
+    def test_keyboard_reaches_every_point(self):
+        page, rows = self.open("resnet"), self.rows("resnet")
+        page.evaluate("document.getElementById('roofline0').focus()")
+        order = sorted((row["time_ns"] for row in rows if row["time_ns"] > 0), reverse=True)
+        for expected in order[:5]:
+            page.key("ArrowRight", 39)
+            tip = self.tooltip(page)
+            self.assertAlmostEqual(number(tip[1]["time_ns"]) * 1e9 / expected, 1, delta=6e-3)
+        self.assertTrue(page.evaluate("document.getElementById('live').textContent"))
+        page.key("Enter", 13)
+        self.assertEqual(page.evaluate("document.querySelectorAll('#rows tr.selected').length"), 1)
+        page.key("Escape", 27)
+        self.assertIsNone(self.tooltip(page))
+        self.assertEqual(page.evaluate("document.querySelectorAll('#rows tr.selected').length"), 0)
+
+    def test_dark_and_light_by_preference_and_by_button(self):
+        def ground(page):
+            return page.evaluate("""[getComputedStyle(document.body).backgroundColor,
+                                     getComputedStyle(document.querySelector('#roofline0 .bg')).fill]""")
+
+        def is_dark(colour):
+            return sum(map(int, re.findall(r"\d+", colour)[:3])) < 3 * 64
+
+        for dark in (False, True):
+            page = self.open("resnet", dark=dark)
+            for colour in ground(page):
+                self.assertEqual(is_dark(colour), dark)
+            page.click_on("#theme")
+            for colour in ground(page):
+                self.assertEqual(is_dark(colour), not dark)
+            page.click_on("#theme")
+            for colour in ground(page):
+                self.assertEqual(is_dark(colour), dark)
+
+    def test_csv_holds_what_is_shown(self):
+        page, rows = self.open("hostile"), self.rows("hostile")
+        self.browser.call("Browser.setDownloadBehavior",
+                          {"behavior": "allow", "downloadPath": self.folder.name})
+        page.click_on("#csv")
+        path = pathlib.Path(self.folder.name, "rfinject.csv")
+        deadline = time.monotonic() + 60
+        while not path.exists() and time.monotonic() < deadline:
+            page.settle()
+        with open(path, newline="", encoding="utf-8") as lines:
+            table = list(csv.DictReader(lines))
+        self.assertEqual(len(table), len(rows))
+        for line, row in zip(table, sorted(rows, key=lambda row: -row["time_share"])):
+            self.assertEqual(line["layer"], row["layer"])  # every character of the strangest names
+            self.assertEqual(float(line["time_ns"]), row["time_ns"])
+            self.assertEqual(float(line["oi_flop_per_byte"]), row["oi_flop_per_byte"])
+            self.assertEqual(float(line["attainable_flop_per_s"]), row["attainable_flop_per_s"])
+
+    def test_names_stay_text(self):
+        page = self.open("hostile")
+        self.assertTrue(page.evaluate("document.title").startswith("rfinject: Evil</script><script>"))
+        self.assertEqual(page.evaluate("document.querySelectorAll('script').length"), 2)
+        self.assertEqual(page.evaluate("document.querySelectorAll('img, b b, body > svg').length"), 0)
+        shown = page.evaluate("[...document.querySelectorAll('#rows tbody td:first-child')].map(c => c.textContent)")
+        self.assertIn("</script><script>document.title='owned'</script>", shown)
+        self.assertIn("right<U+202E>tfel", shown)
+        self.assertIn("control<U+0001><U+0002><U+001B>[31mred<U+007F>", shown)
+        self.assertIn("שכבה.0", shown)
+
+    def test_every_page_and_picture_is_well_formed_and_silent(self):
+        for kind in KINDS:
+            page = self.open(kind)
+            self.assertTrue(page.evaluate("document.getElementById('shown').textContent").endswith("% of GPU time"))
+            tree = xml.etree.ElementTree.parse(self.path(kind, "svg"))
+            self.assertTrue(tree.getroot().tag.endswith("}svg"))
+            svg = self.browser.open(self.path(kind, "svg"))
+            self.assertEqual(svg.console, [])
+            self.assertEqual(len(svg.requests), 1)
+
+    def test_fits_every_width(self):
+        keep = os.environ.get("RFINJECT_SCREENSHOTS")
+        folder = keep or self.folder.name
+        for kind, width, dark in (("resnet", 1400, False), ("resnet", 1400, True), ("resnet", 900, False),
+                                  ("both", 1400, False), ("both", 1400, True), ("both", 900, False),
+                                  ("measured", 1920, False), ("kernels", 1400, False), ("small", 420, False)):
+            page = self.open(kind, width=width, height=1000, dark=dark)
+            self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width, kind)
+            # Every text of the pictures is inside its picture, with this machine's fonts.
+            outside = page.evaluate("""[...document.querySelectorAll('figure svg text')].filter(t => {
+                const box = t.getBoundingClientRect(), view = t.closest('svg').getBoundingClientRect();
+                return box.width > 0 && (box.left < view.left - 1 || box.right > view.right + 1 ||
+                                         box.top < view.top - 1 || box.bottom > view.bottom + 1);
+            }).map(t => t.textContent)""")
+            self.assertEqual(outside, [], f"{kind} at {width}")
+            path = os.path.join(folder, f"{kind}-{width}-{'dark' if dark else 'light'}.png")
+            page.screenshot(path, full=True)
+            with open(path, "rb") as image:
+                head = image.read(24)
+            self.assertEqual(struct.unpack(">I", head[16:20])[0], width)
+
+    def test_texts_of_pictures_do_not_overlap_on_the_screen(self):
+        for kind in ("small", "resnet", "both", "measured", "kernels", "large:5000"):
+            page = self.open(kind)
+            for view in ("roofline", "time"):
+                page.evaluate(f"document.querySelector('button[data-view={view}]').click()")
+                overlaps = page.evaluate("""(() => {
+                    const found = [];
+                    for (const svg of document.querySelectorAll('figure svg')) {
+                      const texts = [...svg.querySelectorAll('text:not([transform])')].map(t => [t, t.getBoundingClientRect()])
+                                        .filter(([, b]) => b.width > 0);
+                      texts.forEach(([a, p], i) => texts.slice(i + 1).forEach(([b, q]) => {
+                        // A box has the font's whole height; letters leave a fifth of it free.
+                        const x = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+                        const y = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+                        if (x > 1 && y > 0.3 * Math.min(p.height, q.height)) found.push(a.textContent + ' / ' + b.textContent);
+                      }));
+                    }
+                    return found;
+                })()""")
+                self.assertEqual(overlaps, [], f"{kind}, {view}")
+
+    def test_thousands_of_rows_stay_usable(self):
+        page, rows = self.open("large:5000"), self.rows("large:5000")
+        # The page opens with the longest rows that make up 99 % and holds only those table rows that are in view.
+        self.assertEqual({m[0] for m in self.marks(page)}, self.expected(rows, 0.99))
+        self.assertLess(page.evaluate("document.querySelectorAll('#rows tbody tr').length"), 120)
+        page.evaluate("document.getElementById('share').focus()")
+        page.key("End", 35)
+        page.settle()
+        self.assertEqual(len(self.marks(page)), len(rows))
+        page.evaluate("document.getElementById('scroller').scrollTop = 1e9")
+        page.settle()
+        order = sorted(range(len(rows)), key=lambda i: (-rows[i]["time_share"], i))
+        self.assertEqual(self.table(page)[-1], order[-1])
+        self.assertLess(page.evaluate("document.querySelectorAll('#rows tbody tr').length"), 120)
+        index, x, y = self.marks(page)[0]  # the largest is drawn first
+        page.move_mouse(x, y)
+        self.assertIsNotNone(self.tooltip(page), index)
+        page.click_on("#search")
+        page.type("blocks.7.part3")
+        page.settle()
+        wanted = {i for i, row in enumerate(rows) if "blocks.7.part3" in row["layer"]}
+        self.assertEqual({m[0] for m in self.marks(page)}, wanted)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
+        sys.exit(__doc__)
+    TOOL = os.path.abspath(sys.argv.pop(1))
+    if cdp.find_browser() is None:
+        print("skipped: no Chromium; scripts/setup installs it, or set $CHROMIUM")
+        sys.exit(77)
+    unittest.main(verbosity=2)
