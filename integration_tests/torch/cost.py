@@ -52,6 +52,7 @@ def measure(how):
     }
     if how != 'unbound':
         figures['site, no node'] = best(lambda: binding.library().test_site_loop(10000), 10000)
+        figures['layer enter and leave'] = best(lambda: binding.library().test_layer_loop(10000), 10000)
         in_node = []
 
         class Probe(torch.autograd.Function):

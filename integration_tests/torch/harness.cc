@@ -262,3 +262,9 @@ RFINJECT_TEST_EXPORT uint64_t test_exits() { return g_exits; }
 RFINJECT_TEST_EXPORT void test_site_loop(uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) CurrentSite();
 }
+RFINJECT_TEST_EXPORT void test_layer_loop(uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    EnterLayer(1);
+    LeaveLayer();
+  }
+}
