@@ -323,11 +323,13 @@ TEST_F(TraceRecorderTest, AHalfFullRingWakesTheWriter) {
   constexpr uint64_t kBurst = 5'000;  // a quarter of a ring
   for (int burst = 0; burst < 40; ++burst) {
     for (uint64_t i = 0; i < kBurst; ++i) r.Record(MakeRecord(kernel, 1, 1));
-    usleep(2'000);  // gives way to the writer, as a program that waits for its GPU does
+    usleep(10'000);  // gives way to the writer, as a program that waits for its GPU does
   }
   const TraceContent t = FinishedTrace();
   EXPECT_EQ(t.Launches() + Drops(t), 40 * kBurst);
-  EXPECT_LT(Drops(t), 20 * kBurst) << "a writer that is not woken sees one ring of launches a second";
+  // A writer that is not woken sees one ring of launches a second, a tenth of these; one that is sees all of them,
+  // unless the machine is so loaded that it does not run at all.
+  EXPECT_LT(Drops(t), 30 * kBurst);
 }
 
 TEST_F(TraceRecorderTest, AFullRingDropsAndCounts) {
