@@ -30,7 +30,9 @@ uint32_t Definitions::DefineModel(const ModelDefinition& model) {
 }
 
 uint32_t Definitions::DefineLayer(const LayerDefinition& layer) {
-  if (layers.size() >= kMaxLayers) return 0;
+  if (layers.size() >= kMaxLayers || layer.model == 0 || layer.model > models.size()) return 0;
+  if (layer.parent > layers.size()) return 0;
+  if (layer.parent != 0 && layers[layer.parent - 1].definition.model != layer.model) return 0;
   const auto [it, is_new] = layer_ids_.try_emplace({layer.model, layer.path}, 0);
   if (!is_new) return it->second;
   try {
@@ -40,6 +42,17 @@ uint32_t Definitions::DefineLayer(const LayerDefinition& layer) {
     throw;
   }
   return it->second = static_cast<uint32_t>(layers.size());
+}
+
+bool Definitions::Knows(const LaunchRecord& record) const noexcept {
+  const LaunchIdentity& id = record.identity;
+  const uint32_t known = names.size();
+  if (id.kernel > known || id.signature > known || id.site.op > known || id.site.node > known) return false;
+  if (id.site.layer > layers.size() || static_cast<size_t>(id.site.phase) >= kPhaseNames.size()) return false;
+  for (uint32_t s = 0; s < record.sample_count && s < kMaxSamplesPerRecord; ++s) {
+    if (record.samples[s].metric == 0 || record.samples[s].metric > metrics.size()) return false;
+  }
+  return true;
 }
 
 bool Definitions::SetLayerShapes(uint32_t id, std::string_view input, std::string_view output) {

@@ -60,8 +60,10 @@ class Definitions {
   uint32_t DefineMetric(std::string_view name, std::string_view unit, double scale);
   // A new id each time: two models of one class are two models.
   uint32_t DefineModel(const ModelDefinition& model);
-  // One id for a path in a model; the first definition stands.
+  // One id for a path in a model; the first definition stands. 0 if there is no such model, or no such parent in it.
   uint32_t DefineLayer(const LayerDefinition& layer);
+  // Whether every id in it is one that was given out: a reader refuses a trace that refers to anything else.
+  bool Knows(const LaunchRecord& record) const noexcept;
   // True if the layer had no such shape yet.
   bool SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output);
   // Null if `id` was reported before, or if there are too many.

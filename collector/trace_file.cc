@@ -7,7 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
-#include <new>
+#include <utility>
 
 #include "collector/output_path.h"
 #include "collector/safe_write.h"
@@ -32,51 +32,50 @@ bool TraceFile::Open(const std::string& pattern, std::string* error) {
     close(fd);
     fd = moved;
   }
-  fd_ = fd;
   path_ = std::move(path);
-  return Begin(error);
+  return Begin(fd, error);
 }
 
 bool TraceFile::Adopt(int fd, std::string* error) {
-  fd_ = fd;
   path_ = "descriptor " + std::to_string(fd);
-  return Begin(error);
+  return Begin(fd, error);
 }
 
-bool TraceFile::Begin(std::string* error) {
+bool TraceFile::Begin(int fd, std::string* error) {
   struct stat at {};
-  if (!StatDescriptor(fd_, &at)) {
+  if (!StatDescriptor(fd, &at)) {
     *error = path_ + ": " + std::strerror(errno);
-    Close();
     return false;
   }
   device_ = at.st_dev;
   inode_ = at.st_ino;
+  fd_.store(fd, std::memory_order_release);
   uint8_t header[wire::kFileHeaderSize];
   wire::EncodeFileHeader(header);
   return Write(header, sizeof header, error);
 }
 
-bool TraceFile::IsStillOurs() const noexcept {
+bool TraceFile::IsStillOurs(int fd) const noexcept {
   struct stat at {};
-  return fd_ >= 0 && StatDescriptor(fd_, &at) && at.st_dev == device_ && at.st_ino == inode_;
+  return fd >= 0 && StatDescriptor(fd, &at) && at.st_dev == device_ && at.st_ino == inode_;
 }
 
 bool TraceFile::Write(const void* data, size_t size, std::string* error) {
-  if (!IsStillOurs()) {
-    fd_ = -1;  // not ours to close
+  const int fd = fd_.load(std::memory_order_relaxed);
+  if (!IsStillOurs(fd)) {
+    fd_.store(-1, std::memory_order_relaxed);  // not ours to close
     *error = path_ + ": the program closed the trace's file descriptor";
     return false;
   }
   SignalShield shield;
   size_t written = 0;
-  const int number = WriteAll(fd_, data, size, &written);
+  const int number = WriteAll(fd, data, size, &written);
   if (number == 0) {
     size_ += size;
     return true;
   }
   // Half a frame at the end would be read as damage. Where cutting fails too, that is what it is.
-  if (written > 0 && ftruncate(fd_, static_cast<off_t>(size_)) != 0) errno = number;
+  if (written > 0 && ftruncate(fd, static_cast<off_t>(size_)) != 0) errno = number;
   Close();
   *error = path_ + ": " + std::strerror(number);
   return false;
@@ -93,13 +92,14 @@ bool TraceFile::WriteFrame(uint8_t* frame, size_t size, std::string* error) {
 }
 
 void TraceFile::Close() noexcept {
-  if (IsStillOurs()) close(fd_);
-  fd_ = -1;
+  const int fd = fd_.exchange(-1, std::memory_order_relaxed);
+  if (IsStillOurs(fd)) close(fd);
 }
 
-void TraceFile::AbandonInForkedChild() noexcept {
-  if (IsStillOurs()) close(fd_);
-  new (this) TraceFile;  // path_'s memory is leaked: it may be half-written
+// The raw call: a race detector's wrapper would hold the thread that wrote here in the parent against us.
+void TraceFile::CloseInForkedChild() const noexcept {
+  const int fd = fd_.load(std::memory_order_acquire);
+  if (IsStillOurs(fd)) syscall(SYS_close, fd);
 }
 
 }  // namespace rfinject

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,7 +24,7 @@ class TraceFile {
   // Takes over a descriptor, for tests: what is at the end of it need not be a file.
   bool Adopt(int fd, std::string* error);
 
-  bool is_open() const noexcept { return fd_ >= 0; }
+  bool is_open() const noexcept { return fd_.load(std::memory_order_acquire) >= 0; }
   const std::string& path() const noexcept { return path_; }
   uint64_t size() const noexcept { return size_; }
 
@@ -33,18 +34,18 @@ class TraceFile {
 
   void Close() noexcept;
 
-  // In a forked child: the file is the parent's; lets go of it without touching memory that a thread of the parent
-  // may have been writing. The object is as new afterwards.
-  void AbandonInForkedChild() noexcept;
+  // In a forked child, whose copy of the object may have been in use by a thread that does not exist there: closes
+  // the descriptor and touches nothing else.
+  void CloseInForkedChild() const noexcept;
 
  private:
-  bool Begin(std::string* error);
+  bool Begin(int fd, std::string* error);
   // Whether fd_ is still the file that we opened: programs close descriptors that they do not know (daemons close
   // all), and the number may be somebody else's file by now.
-  bool IsStillOurs() const noexcept;
+  bool IsStillOurs(int fd) const noexcept;
   bool Write(const void* data, size_t size, std::string* error);
 
-  int fd_ = -1;
+  std::atomic<int> fd_{-1};  // set after device_ and inode_
   dev_t device_ = 0;
   ino_t inode_ = 0;
   uint32_t sequence_ = 0;

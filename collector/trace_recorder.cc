@@ -36,6 +36,7 @@ constexpr size_t kMaxDiagnosticText = 2000;
 constexpr std::string_view kDropRingFull = "launches: ring full";
 constexpr std::string_view kDropNoMemory = "launches: out of memory";
 constexpr std::string_view kDropNoRing = "launches: no memory for a ring";
+constexpr std::string_view kDropUnknown = "launches: unknown ids";
 constexpr std::string_view kDropTooMany = "launches: too many launch keys";
 
 std::string_view Cut(std::string_view text) { return text.substr(0, kMaxDiagnosticText); }
@@ -140,8 +141,7 @@ void TraceRecorder::AfterForkInChild() noexcept {
   const bool whole = fork_holder_.load(std::memory_order_relaxed) == &t_ring;
   fork_holder_.store(nullptr, std::memory_order_relaxed);
   pid_.store(getpid(), std::memory_order_relaxed);
-  file_.AbandonInForkedChild();
-  new (&frame_) wire::Encoder(kFrameLimit);
+  if (Output* parents = output_.exchange(nullptr, std::memory_order_acq_rel)) parents->file.CloseInForkedChild();
   rings_.store(nullptr, std::memory_order_relaxed);
   trace_ = nullptr;
   step_.store(0, std::memory_order_relaxed);
@@ -149,7 +149,6 @@ void TraceRecorder::AfterForkInChild() noexcept {
   ringless_drops_.store(0, std::memory_order_relaxed);
   flush_now_.store(false, std::memory_order_relaxed);
   stop_requested_.store(false, std::memory_order_relaxed);
-  new (&stopped_) Event;
   activation_lock_.ResetInForkedChild();
   lock_.ResetInForkedChild();
   if (!whole) definitions_ = nullptr;  // somebody was changing them
@@ -166,6 +165,8 @@ void TraceRecorder::AfterForkInChild() noexcept {
 
 // --- Construction, definitions
 
+TraceRecorder::Output::Output() noexcept : frame(kFrameLimit) {}
+
 TraceRecorder::TraceRecorder(const Settings& settings) noexcept
     : settings_(settings),
       window_begin_(settings.skip),
@@ -173,8 +174,7 @@ TraceRecorder::TraceRecorder(const Settings& settings) noexcept
                       ? UINT64_MAX
                       : settings.skip + settings.steps),
       pid_(getpid()),
-      created_unix_ns_(UnixNs()),
-      frame_(kFrameLimit) {
+      created_unix_ns_(UnixNs()) {
   try {
     definitions_ = new Definitions;
   } catch (...) {
@@ -279,6 +279,7 @@ void TraceRecorder::Add(const LaunchRecord& record) noexcept try {
 }
 
 void TraceRecorder::AddToTable(const LaunchRecord& record) {
+  if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
   switch (trace_->table.Add(record)) {
     case LaunchTable::AddResult::kOk:
       return;
@@ -422,10 +423,9 @@ bool TraceRecorder::DrainRings() noexcept {
   return true;
 }
 
-bool TraceRecorder::EncodePending() noexcept {
+bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
   Trace& trace = *trace_;
   Definitions& definitions = *definitions_;
-  wire::Encoder* out = &frame_;
   const auto full = [out] { return out->size() >= kFrameSoftLimit || !out->ok(); };
   try {
     // Definitions come before everything that may refer to them, in this frame or an earlier one.
@@ -466,37 +466,38 @@ bool TraceRecorder::EncodePending() noexcept {
       EncodeDrop(it->first, it->second, out);
     }
   } catch (...) {
-    frame_.Fail();
+    out->Fail();
     return false;
   }
   return full();
 }
 
-bool TraceRecorder::WriteFrame() noexcept try {
+bool TraceRecorder::WriteFrame(Output* output) noexcept try {
   std::string error = "out of memory";
-  if (frame_.ok()) {
-    if (frame_.size() == wire::kFrameHeaderSize) return true;
-    if (file_.WriteFrame(frame_.data(), frame_.size(), &error)) return true;
+  wire::Encoder& frame = output->frame;
+  if (frame.ok()) {
+    if (frame.size() == wire::kFrameHeaderSize) return true;
+    if (output->file.WriteFrame(frame.data(), frame.size(), &error)) return true;
   }
   Mute(Mode::kDisabled);
-  file_.Close();
+  output->file.Close();
   if (settings_.verbosity >= 0) {
     WriteLogLine("error: nothing is recorded any more: " + error + "; the program goes on");
   }
   return false;
 } catch (...) {
   Mute(Mode::kDisabled);
-  file_.Close();
+  output->file.Close();
   return false;
 }
 
-bool TraceRecorder::Flush(bool last) noexcept {
-  if (!file_.is_open()) return false;
+bool TraceRecorder::Flush(Output* output, bool last) noexcept {
+  if (!output->file.is_open()) return false;
   // A program may make things to write faster than they are written. Then there is always more, but the rings must
   // not overflow meanwhile, and Finish must not wait for an end that does not come.
   for (bool more = true; more && (last || active());) {
     if (!DrainRings()) return false;
-    frame_.Clear(wire::kFrameHeaderSize);
+    output->frame.Clear(wire::kFrameHeaderSize);
     {
       Guard guard(this, kWriterWait);
       if (!guard) return false;
@@ -506,26 +507,27 @@ bool TraceRecorder::Flush(bool last) noexcept {
         } catch (...) {
         }
       }
-      more = EncodePending();
+      more = EncodePending(&output->frame);
     }
-    if (!WriteFrame()) return false;
+    if (!WriteFrame(output)) return false;
   }
   return true;
 }
 
 void* TraceRecorder::WriterMain(void* self) noexcept {
   prctl(PR_SET_NAME, "rfinject");
-  static_cast<TraceRecorder*>(self)->WriterLoop();
+  auto* recorder = static_cast<TraceRecorder*>(self);
+  recorder->WriterLoop(recorder->output_.load(std::memory_order_acquire));
   return nullptr;
 }
 
-void TraceRecorder::WriterLoop() noexcept {
+void TraceRecorder::WriterLoop(Output* output) noexcept {
   int64_t next_chunk = MonotonicNs();
   for (;;) {
     const uint32_t seen = wake_.count();
     if (!active()) break;
     if (flush_now_.exchange(false, std::memory_order_relaxed) || MonotonicNs() >= next_chunk) {
-      Flush(false);
+      Flush(output, false);
       next_chunk = MonotonicNs() + kChunkInterval;
     } else {
       DrainRings();
@@ -533,12 +535,12 @@ void TraceRecorder::WriterLoop() noexcept {
     PrintHeld();
     wake_.WaitFor(seen, next_chunk - MonotonicNs());
   }
-  if (Flush(true)) {
-    frame_.Clear(wire::kFrameHeaderSize);
-    EncodeEnd(stop_reason_, UnixNs(), &frame_);
-    if (WriteFrame()) file_.Close();
+  if (Flush(output, true)) {
+    output->frame.Clear(wire::kFrameHeaderSize);
+    EncodeEnd(stop_reason_, UnixNs(), &output->frame);
+    if (WriteFrame(output)) output->file.Close();
   }
-  stopped_.Signal();
+  output->stopped.Signal();
 }
 
 // --- Life
@@ -546,7 +548,7 @@ void TraceRecorder::WriterLoop() noexcept {
 bool TraceRecorder::StartWriter() noexcept {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
-  // Never joined: Finish waits for stopped_, and not for ever.
+  // Never joined: Finish waits for Output::stopped, and not for ever.
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
   // The new thread inherits a mask with all signals blocked: the program's handlers run on the program's threads.
@@ -560,15 +562,19 @@ void TraceRecorder::Open(int fd) noexcept try {
   if (mode_.load(std::memory_order_relaxed) != Mode::kIdle) return;
   StartClock();
   std::string error;
-  const bool opened = fd >= 0 ? file_.Adopt(fd, &error) : file_.Open(settings_.output, &error);
+  auto* output = new Output;  // never freed: the writer may be in it when the process ends
+  const bool opened = fd >= 0 ? output->file.Adopt(fd, &error) : output->file.Open(settings_.output, &error);
+  output_.store(output, std::memory_order_release);
   Mode idle = Mode::kIdle;
   // Another thread may have finished us meanwhile; from here on Finish waits for the writer.
-  if (opened && !mode_.compare_exchange_strong(idle, Mode::kActive, std::memory_order_acq_rel)) return file_.Close();
-  if (opened && StartWriter()) return;
-  if (opened) error = "no thread could be started";
+  if (opened && mode_.compare_exchange_strong(idle, Mode::kActive, std::memory_order_acq_rel)) {
+    if (StartWriter()) return;
+    error = "no thread could be started";
+  }
+  output->file.Close();
+  output->stopped.Signal();
+  if (error.empty()) return;
   Mute(Mode::kDisabled);
-  file_.Close();
-  stopped_.Signal();
   if (settings_.verbosity >= 0) WriteLogLine("error: nothing is recorded: " + error);
 } catch (...) {
   Mute(Mode::kDisabled);
@@ -607,15 +613,16 @@ void TraceRecorder::Stop(Mode mode, std::string_view reason) noexcept {
     reason = reason.substr(0, sizeof stop_reason_text_);
     if (!reason.empty()) std::memcpy(stop_reason_text_, reason.data(), reason.size());
     stop_reason_ = {stop_reason_text_, reason.size()};
-    if (Mute(mode) != Mode::kActive) {
-      stopped_.Signal();  // no writer was there
-      return;
-    }
+    if (Mute(mode) != Mode::kActive) return;
     WakeWriter();
   }
+  Output* output = output_.load(std::memory_order_acquire);
+  if (output == nullptr) return;
   // A second caller waits, too, so that neither exits before the file is whole.
   const int64_t deadline = MonotonicNs() + kStopWait;
-  while (stopped_.count() == 0 && MonotonicNs() < deadline) stopped_.WaitFor(0, deadline - MonotonicNs());
+  while (output->stopped.count() == 0 && MonotonicNs() < deadline) {
+    output->stopped.WaitFor(0, deadline - MonotonicNs());
+  }
 }
 
 }  // namespace rfinject

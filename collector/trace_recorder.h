@@ -88,6 +88,14 @@ class TraceRecorder final : public Recorder {
     std::vector<uint32_t> layer_versions_written;
   };
 
+  // What the writer thread owns, and a forked child lets go of unseen.
+  struct Output {
+    Output() noexcept;
+    TraceFile file;
+    wire::Encoder frame;
+    Event stopped;  // signalled once, when the file is closed
+  };
+
   // Holds lock_; false if it could not be had, or if there is nothing that it could guard.
   class Guard;
 
@@ -108,18 +116,18 @@ class TraceRecorder final : public Recorder {
   void AddToTable(const LaunchRecord& record);
   void AddDrop(std::string_view what, uint64_t count);
   // Fills the frame buffer up to its soft limit; true if more is waiting.
-  bool EncodePending() noexcept;
+  bool EncodePending(wire::Encoder* out) noexcept;
 
   void Open(int fd) noexcept;
   bool StartWriter() noexcept;
 
   // Writer thread.
   bool DrainRings() noexcept;
-  bool WriteFrame() noexcept;
+  bool WriteFrame(Output* output) noexcept;
   // Everything that is waiting; `last`: even if recording is over.
-  bool Flush(bool last) noexcept;
+  bool Flush(Output* output, bool last) noexcept;
   static void* WriterMain(void* self) noexcept;
-  void WriterLoop() noexcept;
+  void WriterLoop(Output* output) noexcept;
 
   void BeforeFork() noexcept;
   void AfterForkInParent() noexcept;
@@ -144,14 +152,12 @@ class TraceRecorder final : public Recorder {
   std::atomic<const void*> fork_holder_{nullptr};
 
   Mutex activation_lock_;
-  TraceFile file_;
-  wire::Encoder frame_;
+  std::atomic<Output*> output_{nullptr};
   Event wake_;
   std::atomic<bool> flush_now_{false};
   std::atomic<bool> stop_requested_{false};
   std::string_view stop_reason_;  // into stop_reason_text_; written before mode_, read by the writer after it
   char stop_reason_text_[240];
-  Event stopped_;  // signalled once, when the file is closed
 
   TraceRecorder* next_ = nullptr;
 };

@@ -1,6 +1,7 @@
 #include "collector/trace_recorder.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,6 +16,11 @@
 #include <vector>
 
 #include "collector/testing/trace_content.h"
+
+#if defined(__SANITIZE_THREAD__)
+// A forked child of a process with threads may start threads of its own here; TSan would end it for that.
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+#endif
 
 namespace rfinject {
 namespace {
@@ -286,6 +292,8 @@ TEST_F(TraceRecorderTest, ManyThreadsLoseNothing) {
 TEST_F(TraceRecorderTest, ThreadsThatEndHandTheirRingsOn) {
   constexpr uint64_t kThreads = 200;
   constexpr uint64_t kRecords = 500;
+  // A thread that meets a busy arena of malloc's makes a new one, 64 MiB of address space that are not ours.
+  mallopt(M_ARENA_MAX, 1);
   Recorder& r = recorder();
   r.Activate();
   const uint32_t kernel = r.Intern("k");
@@ -466,6 +474,35 @@ TEST_F(TraceRecorderTest, MuchAtOnceBecomesManyFrames) {
   EXPECT_EQ(t.Launches(), 30'000u);
   EXPECT_GT(t.chunks.size(), 4u);
   for (const v1::Chunk& chunk : t.chunks) EXPECT_LT(chunk.ByteSizeLong(), 512u << 10);
+}
+
+// A source's mistake costs that launch, not the trace: readers refuse references to nothing.
+TEST_F(TraceRecorderTest, UnknownIdsAreDropped) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  const uint32_t model = r.DefineModel({"M", 0, 0, 0});
+  const uint32_t other = r.DefineModel({"N", 0, 0, 0});
+  const uint32_t layer = r.DefineLayer({model, 0, "", "M", 0, 0, true});
+  EXPECT_EQ(r.DefineLayer({0, 0, "x", "X", 0, 0, true}), 0u);
+  EXPECT_EQ(r.DefineLayer({other + 1, 0, "x", "X", 0, 0, true}), 0u);
+  EXPECT_EQ(r.DefineLayer({model, layer + 1, "x", "X", 0, 0, true}), 0u);
+  EXPECT_EQ(r.DefineLayer({other, layer, "x", "X", 0, 0, true}), 0u);
+  std::vector<LaunchRecord> bad(8, MakeRecord(kernel, 1));
+  bad[0].identity.kernel = kernel + 1;
+  bad[1].identity.signature = kernel + 1;
+  bad[2].identity.site.op = UINT32_MAX;
+  bad[3].identity.site.node = kernel + 1;
+  bad[4].identity.site.layer = layer + 1;
+  bad[5].identity.site.phase = static_cast<Phase>(7);
+  bad[6].samples[0].metric = 0;
+  bad[7].samples[0].metric = kFirstFreeMetric;
+  for (const LaunchRecord& record : bad) r.Record(record);
+  r.Add(bad[0]);
+  r.Record(MakeRecord(kernel, 1));
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), 1u);
+  EXPECT_EQ(t.drops.at("launches: unknown ids"), 9u);
 }
 
 // Shapes that change in every step must not eat the machine: the sums stay right, the detail goes.

@@ -68,14 +68,14 @@ void Append(std::string& reason, const std::string& more) {
 }
 
 // Which tier the modules and the binding make together, and why it is not a better one.
-void ReportTier(Tier tier, const std::string& reason) {
+void ReportTier(Tier tier, bool backward, const std::string& reason) {
   RunFacts facts;
   facts.tier = tier;
   facts.tier_reason = reason;
   Recorder& recorder = Recorder::Get();
   recorder.UpdateFacts(facts);
   // Torch 1.13 has nothing better than tier B, and that is no news; whatever lies below is.
-  if (tier >= Tier::kModuleHooks) {
+  if (tier >= Tier::kModuleHooks || !backward) {
     recorder.ReportDiagnostic(
         Severity::kWarning, "tier",
         "attribution works at tier " + std::string(1, static_cast<char>('A' - 1 + int(tier))) + " only: " + reason,
@@ -101,6 +101,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
     reason = why_not_modules;
   } else if (Forced('D')) {
     reason = "RFINJECT_TIER=" + GetSettings().tier;
+    if (Forced('E')) tier = Tier::kNoTorch;
   } else {
     std::string why_no_slots, why_no_hooks;
     if (Forced('C')) {
@@ -118,9 +119,9 @@ void AttachPythonUnguarded(const PythonApi& python) {
     }
   }
   if (tier != Tier::kCurrentNode || !backward) Append(reason, torch.missing);
-  if (!torch.record_function && !backward && tier == Tier::kNamesOnly) tier = Tier::kNoTorch;
+  if (tier == Tier::kNamesOnly && !torch.record_function) tier = Tier::kNoTorch;
   g_without_modules.store(tier >= Tier::kNamesOnly);
-  ReportTier(tier, reason);
+  ReportTier(tier, backward, reason);
   DropError(python);
 }
 
@@ -162,7 +163,7 @@ void AttachLibtorch() noexcept try {
   Source* source = Begin();
   const TorchCapabilities torch = BindTorch(nullptr, recorder, source);
   g_without_modules.store(true);
-  ReportTier(torch.record_function ? Tier::kLibtorch : Tier::kNoTorch,
+  ReportTier(torch.record_function ? Tier::kLibtorch : Tier::kNoTorch, torch.backward_scope,
              torch.missing.empty() ? "libtorch without Python" : torch.missing);
 } catch (...) {
   Recorder::Get().Disable("out of memory while attaching to libtorch");

@@ -61,7 +61,9 @@ bool IsSecondCopy() noexcept {
   // Every Python since 3.8 exports it, in static and shared builds; nothing else does.
   if (void* add_audit_hook = dlsym(RTLD_DEFAULT, "PySys_AddAuditHook"); add_audit_hook != nullptr) {
     g_inert = Disabled() || IsSecondCopy();
-    if (!g_inert) rfinject::OpenEarlyDoor(add_audit_hook);
+    // Opened by a running interpreter (or by the CUDA driver inside it): the late door is the driver's to open.
+    auto is_initialized = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
+    if (!g_inert && is_initialized != nullptr && is_initialized() == 0) rfinject::OpenEarlyDoor(add_audit_hook);
     return;
   }
   // A program that is linked with libtorch; its initialisers have run, since a preloaded library's run last.

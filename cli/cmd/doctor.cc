@@ -33,10 +33,11 @@ constexpr Option kOptions[] = {{"python", 0, "PYTHON", "the interpreter to try; 
 constexpr const char* kTinyTraining = R"(
 import torch
 model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 2))
+loss = torch.nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(2):
     optimizer.zero_grad()
-    torch.nn.functional.cross_entropy(model(torch.randn(2, 3, 8, 8)), torch.tensor([0, 1])).backward()
+    loss(model(torch.randn(2, 3, 8, 8)), torch.tensor([0, 1])).backward()
     optimizer.step()
 print(torch.__version__)
 )";

@@ -77,6 +77,10 @@ int EnvMain(Arguments arguments) {
   LaunchVariables variables;
   if (const std::string error = MakeVariables(parsed, "", &variables); !error.empty())
     return UsageError("env", error);
+  if (const std::string error = AddLibrary(&variables); !error.empty()) {
+    Complain(error);
+    return 2;
+  }
   Pairs pairs = {{"LD_PRELOAD", variables.library}, {"CUDA_INJECTION64_PATH", variables.library}};
   std::string output;
   for (const auto& [name, value] : variables.settings) {

@@ -73,12 +73,6 @@ std::string FindLibrary(std::string* tried) {
 }
 
 std::string MakeVariables(const ParsedOptions& options, std::string_view default_output, LaunchVariables* variables) {
-  std::string tried;
-  variables->library = FindLibrary(&tried);
-  if (variables->library.empty()) return "librfinject.so is not at " + tried;
-  if (variables->library.find_first_of(": \t\n") != std::string::npos) {
-    return variables->library + ": LD_PRELOAD cannot hold a path with a space or a colon in it; move the library";
-  }
   const auto set = [&](const char* name, const std::string& value) { variables->settings.emplace_back(name, value); };
 
   std::string output = options.Value("output");
@@ -117,6 +111,16 @@ std::string MakeVariables(const ParsedOptions& options, std::string_view default
   if (options.Has("quiet") && options.Has("verbose")) return "-q and -v exclude each other";
   if (options.Has("quiet")) set("RFINJECT_LOG", "-1");
   if (options.Has("verbose")) set("RFINJECT_LOG", "1");
+  return {};
+}
+
+std::string AddLibrary(LaunchVariables* variables) {
+  std::string tried;
+  variables->library = FindLibrary(&tried);
+  if (variables->library.empty()) return "librfinject.so is not at " + tried;
+  if (variables->library.find_first_of(": \t\n") != std::string::npos) {
+    return variables->library + ": LD_PRELOAD cannot hold a path with a space or a colon in it; move the library";
+  }
   return {};
 }
 

@@ -25,11 +25,14 @@ struct LaunchVariables {
   std::vector<std::pair<std::string, std::string>> settings;  // RFINJECT_*
 };
 
-// Checks the options and turns them into variables. `default_output` (may be empty) counts where -o is not given and
-// RFINJECT_OUTPUT is not set. Empty on success, otherwise what is wrong with which option.
+// Checks the options and turns them into variables, all but the library. `default_output` (may be empty) counts where
+// -o is not given and RFINJECT_OUTPUT is not set. Empty on success, otherwise what is wrong with which option.
 std::string MakeVariables(const ParsedOptions& options, std::string_view default_output, LaunchVariables* variables);
 
-// `value` in front of what the variable LD_PRELOAD holds already; the same again is not added twice.
+// Finds the library. Empty on success, otherwise why it cannot be used.
+std::string AddLibrary(LaunchVariables* variables);
+
+// `library` in front of what the variable LD_PRELOAD holds already; the same again is not added twice.
 std::string PrependPreload(const std::string& library, const char* existing);
 
 // Absolute form of an output pattern; the working folder's own percent signs are doubled, as patterns want it.

@@ -63,7 +63,9 @@ Loaded LoadTraces(const std::vector<char*>& paths) {
     if (!contents.usable) continue;
     const bool anything = !contents.profile.runs.empty();
     if (!anything && !contents.damage) {
-      Complain(path + ": holds no run: the process ended before it measured anything");
+      loaded.empty = true;
+      Complain(path + ": byte " + std::to_string(source.size()) +
+               ": the file ends before it says anything; its process ended before it measured, or has only begun");
     }
     if (const std::string error = loaded.profile.Merge(std::move(contents.profile)); !error.empty()) {
       loaded.damaged = true;

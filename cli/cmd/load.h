@@ -33,6 +33,7 @@ struct Loaded {
   Profile profile;
   size_t files = 0;      // that something could be used of
   bool damaged = false;  // something was not as it should be; it has been said on stderr
+  bool empty = false;    // some trace was whole and had nothing in it; likewise
 };
 
 // Reads files and folders one after the other, each forgotten when it has been added: memory is that of the distinct

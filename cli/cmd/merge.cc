@@ -32,7 +32,7 @@ int MergeMain(Arguments arguments) {
   }
   const Loaded loaded = LoadTraces(parsed.words);
   if (loaded.profile.runs.empty()) {
-    if (!loaded.damaged) Complain("there is nothing to merge");
+    if (!loaded.damaged && !loaded.empty) Complain("there is nothing to merge");
     return 1;
   }
   std::string sink_error;

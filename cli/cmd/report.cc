@@ -100,7 +100,7 @@ int ReportMain(Arguments arguments) {
   }
   Loaded loaded = LoadTraces(parsed.words);
   if (loaded.profile.runs.empty()) {
-    if (!loaded.damaged) Complain("there is nothing to report");
+    if (!loaded.damaged && !loaded.empty) Complain("there is nothing to report");
     return 1;
   }
   const std::vector<Report> reports = FoldProfile(loaded.profile, MachineFor, {.by = static_cast<By>(by)});

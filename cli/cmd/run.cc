@@ -225,6 +225,11 @@ int RunProgram(Arguments arguments) {
   std::string why;
   if (const int code = FindProgram(parsed.words[0], &why)) return ProgramFailed(parsed.words[0], code, why);
 
+  if (const std::string error = AddLibrary(&variables); !error.empty()) {
+    Complain(error);
+    return 2;
+  }
+
   const std::string set_already = std::getenv("RFINJECT_OUTPUT") != nullptr ? std::getenv("RFINJECT_OUTPUT") : "";
   std::string pattern = AbsolutePattern(set_already);
   for (const auto& [name, value] : variables.settings) {

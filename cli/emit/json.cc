@@ -269,7 +269,8 @@ void WriteReport(JsonWriter& json, const Report& report) {
   WriteTristate(json, "cudnn_deterministic", report.run.policy.cudnn_deterministic);
   json.Optional("autocast_dtype", report.run.policy.autocast_dtype);
   json.EndObject();
-  json.Member("tier", report.tier_text);
+  json.Member("tier", report.tier_text.substr(0, report.tier_text.find(':')));
+  json.Member("tier_text", report.tier_text);
   json.Key("models");
   json.BeginArray();
   for (const ModelInfo& model : report.models) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -69,6 +68,7 @@ void SaturatingAdd(uint64_t& into, uint64_t value) { into = into + value < into 
 
 struct ModelState {
   uint32_t id = 0;
+  bool has_layers = false;
   ModelInfo info;
 };
 
@@ -102,7 +102,6 @@ struct RunState {
   ProcessInfo process;
   std::map<uint32_t, DeviceInfo> devices;  // by index
   bool merged = false;
-  std::vector<uint32_t> models;  // merged: ids
   std::vector<ProcessInfo> merged_processes;
   std::vector<DeviceInfo> merged_devices;
   uint64_t unfinished = 0;
@@ -164,7 +163,12 @@ class Decoder {
   bool DecodeProcess(const WireField& record, ProcessInfo* process);
   bool DecodeDevice(const WireField& record, DeviceInfo* device);
   bool DecodePolicy(const WireField& record, PolicyInfo* policy);
-  bool DecodeMerged(const WireField& record, RunState* run);
+  bool DecodeMerged(const WireField& record, uint32_t run_id, RunState* run);
+  // The run that a model belongs to.
+  uint32_t OwnerOf(uint32_t model) const {
+    const auto it = owners_.find(model);
+    return it == owners_.end() ? 1 : it->second;
+  }
   bool DecodeMetricStats(const WireField& record, uint32_t* metric, Stat* stat);
   // A repeated number, packed or not.
   template <typename Use>
@@ -176,6 +180,7 @@ class Decoder {
   std::unordered_map<uint32_t, std::string> names_;
   std::vector<ModelState> models_;  // as the file defines them
   std::unordered_map<uint32_t, size_t> model_index_;
+  std::unordered_map<uint32_t, uint32_t> owners_;  // model: merged run
   std::unordered_map<uint32_t, LayerState> layers_;
   std::unordered_map<uint32_t, MetricInfo> metrics_;
   std::unordered_map<std::string, uint32_t> metric_ids_;  // by name
@@ -420,7 +425,7 @@ bool Decoder::DecodePolicy(const WireField& record, PolicyInfo* policy) {
   return Check(cursor);
 }
 
-bool Decoder::DecodeMerged(const WireField& record, RunState* run) {
+bool Decoder::DecodeMerged(const WireField& record, uint32_t run_id, RunState* run) {
   run->merged = true;
   WireCursor cursor(record);
   for (WireField field; cursor.Next(&field);) {
@@ -434,8 +439,13 @@ bool Decoder::DecodeMerged(const WireField& record, RunState* run) {
         break;
       case 3:
         if (!Numbers(field, [&](uint64_t id) {
-              run->models.push_back(Narrow(id));
-              return Charge(sizeof(uint32_t), field.offset);
+              const auto [it, inserted] = owners_.try_emplace(Narrow(id), run_id);
+              if (!inserted && it->second != run_id) return Redefined(field.offset, "the run of model", id);
+              const auto model = model_index_.find(it->first);
+              if (inserted && model != model_index_.end() && models_[model->second].has_layers) {
+                return Fail(field.offset, "model " + std::to_string(id) + " changes its run after its first layer");
+              }
+              return Charge(inserted ? 48 : 0, field.offset);
             })) {
           return false;
         }
@@ -516,7 +526,7 @@ bool Decoder::ApplyRun(const WireField& record) {
         Set(key.collector, Text(field));
         break;
       case 13:
-        if (!DecodeMerged(field, &state)) return false;
+        if (!DecodeMerged(field, id, &state)) return false;
         break;
       default:
         break;
@@ -642,7 +652,11 @@ bool Decoder::ApplyLayer(const WireField& record) {
     state.info.training = state.info.training || layer.info.training;
     return Charge(record.bytes.size(), record.offset);
   }
-  if (!model_index_.contains(layer.model)) return Undefined(record.offset, "model", layer.model);
+  const auto model = model_index_.find(layer.model);
+  if (model == model_index_.end()) return Undefined(record.offset, "model", layer.model);
+  RunState* run = nullptr;
+  if (!FindRun(record.offset, OwnerOf(layer.model), &run)) return false;
+  models_[model->second].has_layers = true;
   if (layer.parent != 0) {
     const auto parent = layers_.find(layer.parent);
     if (parent == layers_.end()) return Undefined(record.offset, "layer", layer.parent);
@@ -683,7 +697,8 @@ bool Decoder::ApplyMetric(const WireField& record) {
   }
   if (!Check(cursor)) return false;
   if (id == 0) return NoId(record.offset, "metric");
-  if (!std::isfinite(metric.scale) || metric.scale <= 0) {
+  // Between atto and exa; beyond, sums of what a file can hold would not be finite.
+  if (!(metric.scale >= 1e-18 && metric.scale <= 1e18)) {
     return Fail(record.offset, "metric " + std::to_string(id) + " has an impossible scale");
   }
   const auto [it, inserted] = metrics_.try_emplace(id, metric);
@@ -771,6 +786,9 @@ bool Decoder::ApplyKey(const WireField& record) {
   if (key.layer != 0) {
     const auto layer = layers_.find(key.layer);
     if (layer == layers_.end()) return Undefined(record.offset, "layer", key.layer);
+    if (OwnerOf(layer->second.model) != key.run) {
+      return Fail(record.offset, "launch key " + std::to_string(id) + " is in a layer of another run");
+    }
     text += layer->second.path.size();
   }
   const auto [it, inserted] = keys_.try_emplace(id, std::move(key));
@@ -1009,13 +1027,16 @@ bool Decoder::ApplyRunSteps(const WireField& record) {
   return true;
 }
 
+// An empty name would say "in no layer".
+constexpr std::string_view kUnnamedModel = "(unnamed)";
+
 // Two instances of one class that both hold parameters (a GAN's two networks, a teacher and its student) are two
 // models and must not be added up; loss modules are often made anew at every step and are one.
 std::unordered_map<uint32_t, std::string> ModelNames(const std::vector<ModelState>& models) {
   std::unordered_map<uint32_t, std::string> names;
   std::map<std::string, uint64_t> seen;
   for (const ModelState& model : models) {
-    std::string name = model.info.class_name.empty() ? "(unnamed)" : model.info.class_name;
+    std::string name = model.info.class_name.empty() ? std::string(kUnnamedModel) : model.info.class_name;
     if (model.info.parameters > 0) {
       const uint64_t count = ++seen[name];
       if (count > 1) name += " (" + std::to_string(count) + ")";
@@ -1047,23 +1068,19 @@ Profile Decoder::Finish() && {
   for (const auto& [id, key] : keys_) {
     if (key.launches > 0) devices_used[key.run].insert(key.device);
   }
-  std::unordered_map<uint32_t, uint32_t> owner;  // of models: a merged run
-  for (const auto& [id, state] : runs_) {
-    for (const uint32_t model : state.models) owner.emplace(model, id);
-  }
   std::vector<ModelState> unowned;
   for (const ModelState& model : models_) {
-    if (!owner.contains(model.id)) unowned.push_back(model);
+    if (!owners_.contains(model.id)) unowned.push_back(model);
   }
   const std::unordered_map<uint32_t, std::string> unowned_names = ModelNames(unowned);
+  static const std::string kUnnamed(kUnnamedModel);
   const auto model_name = [&](uint32_t id) -> const std::string& {
     const auto it = unowned_names.find(id);
-    return it != unowned_names.end() ? it->second : models_[model_index_.at(id)].info.class_name;
+    if (it != unowned_names.end()) return it->second;
+    const std::string& name = models_[model_index_.at(id)].info.class_name;
+    return name.empty() ? kUnnamed : name;
   };
-  const auto run_of = [&](uint32_t model) {
-    const auto it = owner.find(model);
-    return runs_.find(it == owner.end() ? 1 : it->second);
-  };
+  const auto run_of = [&](uint32_t model) { return runs_.find(OwnerOf(model)); };
   for (const ModelState& model : models_) {
     const auto run = run_of(model.id);
     if (run == runs_.end()) continue;

@@ -11,6 +11,7 @@
 #include "cli/report/headline.h"
 #include "cli/report/invariants.h"
 #include "cli/report/quantities.h"
+#include "cli/report/units.h"
 #include "gpus/gpus.h"
 
 namespace rfinject::cli {
@@ -228,6 +229,13 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   for (const auto& [name, model] : run.models) report.models.push_back(model);
   for (const auto& [diagnostic, count] : run.diagnostics) report.diagnostics.push_back(diagnostic);
   for (const auto& drop : run.drops) report.drops.push_back(drop);
+  if (run.unfinished > 0) {
+    report.diagnostics.push_back({.severity = 0,
+                                  .id = "unfinished",
+                                  .text = Grouped(run.unfinished) + " of " + Grouped(run.processes) +
+                                          " processes left no end of their trace: killed, or still running",
+                                  .remedy = {}});
+  }
 
   std::map<RowKey, Folded> rows, phases, layers, layer_phases;
   const std::string chip = ChipOf(run);

@@ -33,15 +33,16 @@ std::string WithPrefix(double value, const char* unit) {
     ++prefix;
   }
   const bool whole = prefix == 0 && value == std::floor(value);
-  return (whole                 ? Digits(value, 0)
-          : std::abs(value) < 1 ? Plain(value)
-                                : Three(value)) +
+  return (whole                                ? Digits(value, 0)
+          : prefix == 0 && std::abs(value) < 1 ? Plain(value)
+                                               : Three(value)) +
          " " + kPrefixes[prefix] + unit;
 }
 
 std::string Duration(double ns) {
   if (!std::isfinite(ns)) return "-";
   if (ns == 0) return "0 ns";
+  if (std::abs(ns) < 1) return ns > 0 ? "<1 ns" : "0 ns";  // clocks tick in nanoseconds
   static constexpr const char* kUnits[] = {"ns", "us", "ms"};
   size_t unit = 0;
   while (std::abs(ns) >= 999.5 && unit + 1 < std::size(kUnits)) {

@@ -1,10 +1,9 @@
 #include "injector/python/door.h"
 
-#include <cxxabi.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -30,6 +29,67 @@ constinit std::atomic<bool> g_look_pending{false};
 // The watcher looks this often, and gives up after so many looks (an import that takes longer than ten minutes).
 constexpr long kLookIntervalNs = 5'000'000;
 constexpr int kMaxLooks = 120'000;
+
+// --- The hook's memory.
+//
+// Before Python starts, PySys_AddAuditHook takes memory from the allocator of that time. PYTHONMALLOC=debug and -X
+// dev then install another one, with which the interpreter frees the hook at its end, and aborts. So we note where
+// the hook lies, and at the end, if the allocators differ, keep that one block from being freed.
+
+struct Allocator {  // PyMemAllocatorEx
+  void* context;
+  void* (*malloc)(void* context, size_t size);
+  void* (*calloc)(void* context, size_t count, size_t size);
+  void* (*realloc)(void* context, void* block, size_t size);
+  void (*free)(void* context, void* block);
+};
+constexpr int kRawDomain = 0;  // PYMEM_DOMAIN_RAW
+
+struct HookMemory {
+  void (*get)(int domain, Allocator* allocator);
+  void (*set)(int domain, Allocator* allocator);
+  Allocator early;  // before Python started
+  Allocator late;   // at its end
+  void* block;      // the hook's
+};
+constinit HookMemory g_hook_memory{};
+
+void* NoteBlock(void*, size_t size) {
+  g_hook_memory.block = g_hook_memory.early.malloc(g_hook_memory.early.context, size);
+  return g_hook_memory.block;
+}
+void KeepBlock(void*, void* block) {
+  if (block != g_hook_memory.block) g_hook_memory.late.free(g_hook_memory.late.context, block);
+}
+
+void AddHookAndNoteItsMemory(void* add_audit_hook, PyAuditHook hook) noexcept {
+  HookMemory& memory = g_hook_memory;
+  memory.get = reinterpret_cast<void (*)(int, Allocator*)>(dlsym(RTLD_DEFAULT, "PyMem_GetAllocator"));
+  memory.set = reinterpret_cast<void (*)(int, Allocator*)>(dlsym(RTLD_DEFAULT, "PyMem_SetAllocator"));
+  const bool can_note = memory.get != nullptr && memory.set != nullptr;
+  if (can_note) {
+    memory.get(kRawDomain, &memory.early);
+    Allocator noting = memory.early;
+    noting.malloc = &NoteBlock;
+    memory.set(kRawDomain, &noting);
+  }
+  reinterpret_cast<int (*)(PyAuditHook, void*)>(add_audit_hook)(hook, nullptr);
+  if (can_note) memory.set(kRawDomain, &memory.early);
+}
+
+// The interpreter is about to free its audit hooks, which is among the last things that it does.
+void OnClearHooks() noexcept {
+  HookMemory& memory = g_hook_memory;
+  if (memory.block == nullptr || memory.late.free != nullptr) return;
+  memory.get(kRawDomain, &memory.late);
+  if (memory.late.free == memory.early.free) return;
+  Allocator keeping = memory.late;
+  keeping.free = &KeepBlock;
+  // malloc and the others get the context that they had: only free looks at its own.
+  memory.set(kRawDomain, &keeping);
+}
+
+// --- Torch's import.
 
 // GIL held. Attaches if torch's import is complete.
 bool AttachIfImported(const PythonApi& python) {
@@ -97,6 +157,11 @@ int OnTorchImport(const PythonApi& python) {
 }
 
 int OnAudit(const char* event, PyObject* arguments, void*) {
+  if (event[0] == 'c' && std::strcmp(event, "cpython._PySys_ClearAuditHooks") == 0) {
+    // After a Ctrl-C that nobody caught, Python kills itself with SIGINT next: no exit handler will run.
+    FinishProcess("exit");
+    OnClearHooks();
+  }
   const State state = g_state.load(std::memory_order_relaxed);
   if (state != State::kWaiting && state != State::kWatching) return 0;
   if (event[0] != 'i' || std::strcmp(event, "import") != 0) return 0;
@@ -133,7 +198,7 @@ int LookLate(void*) {
 
 void OpenEarlyDoor(void* add_audit_hook) noexcept {
   g_state.store(State::kWaiting);
-  reinterpret_cast<int (*)(PyAuditHook, void*)>(add_audit_hook)(&OnAudit, nullptr);
+  AddHookAndNoteItsMemory(add_audit_hook, &OnAudit);
 }
 
 void OpenLateDoor() noexcept {

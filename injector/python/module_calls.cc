@@ -91,6 +91,28 @@ void PopTo(PyObject* module) {
   }
 }
 
+// Whether `module` is a registered child of `parent`.
+bool IsChild(PyObject* parent, PyObject* module) {
+  Ref children = Ref::Borrow(*g_python, parent).Attribute("_modules");
+  if (!children.IsInstance(g_python->PyDict_Type)) return false;
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t position = 0; g_python->PyDict_Next(children.get(), &position, &key, &value) != 0;) {
+    if (value == module) return true;
+  }
+  return false;
+}
+
+// Before torch 2.0 no hook runs when a module fails, so that the frames of failed modules stay. They are noticed when
+// a module is entered whose parent lies further down.
+bool g_told_of_failures = false;
+void PopFailed(PyObject* module) {
+  for (const ModuleFrame* frame = t_frame; frame != nullptr; frame = frame->enclosing) {
+    if (!IsChild(frame->module, module)) continue;
+    while (t_frame != frame) Pop();
+    return;
+  }
+}
+
 PyObject* None() {
   auto* none = static_cast<PyObject*>(g_python->_Py_NoneStruct);
   g_python->Py_IncRef(none);
@@ -103,6 +125,7 @@ PyObject* HookEnter(PyObject*, PyObject* arguments) {
   PyObject* args = g_python->PyTuple_GetItem(arguments, 1);
   // A module that calls itself is so rare, and an exception that left it here so common, that the latter is assumed.
   PopTo(module);
+  if (!g_told_of_failures) PopFailed(module);
   const ModuleCall call = EnterModule(module, args, nullptr, t_frame);
   auto* frame = new (std::nothrow) HookFrame(t_frame, module);
   if (frame == nullptr) return None();
@@ -152,8 +175,10 @@ def after(module, args, output):
 _module.register_module_forward_pre_hook(before)
 try:
     _module.register_module_forward_hook(after, always_call=True)
+    told_of_failures = True
 except TypeError:
     _module.register_module_forward_hook(after)
+    told_of_failures = False
 warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
 )python";
 
@@ -191,6 +216,8 @@ bool WatchModuleHooks(const PythonApi& python, std::string* why) {
   char error[200];
   Ref space(python, RunPython(python, kHooks, names, values, std::size(names), error, sizeof error));
   if (!space) *why = error;
+  PyObject* told = space ? python.PyDict_GetItemString(space.get(), "told_of_failures") : nullptr;
+  g_told_of_failures = told == python._Py_TrueStruct;
   return static_cast<bool>(space);
 }
 

@@ -32,6 +32,7 @@ constexpr size_t kMaxModels = 1024;
 struct ModuleEntry {
   uint32_t layer = 0;
   bool wants_shapes = false;
+  bool lone_root = false;  // was first seen as a root, and not inside another module since
 };
 
 struct LayerInfo {
@@ -258,7 +259,7 @@ PyMethodDef g_death_method = {"rfinject_forget", &OnModuleDeath, kMethO, nullptr
 // Remembers the module's layer for as long as the module lives.
 void Remember(PyObject* module, uint32_t layer) {
   State& s = *g_state;
-  const ModuleEntry entry{layer, s.layers[layer].shape_attempts > 0};
+  const ModuleEntry entry{layer, s.layers[layer].shape_attempts > 0, false};
   if (ModuleEntry* known = s.modules.Find(module)) {
     *known = entry;
     return;
@@ -392,6 +393,9 @@ uint32_t NewRoot(PyObject* module) {
   s.models[model].root = inner.get();
   Walk walk{model, kNoModel, {}, {}};
   NameTree(walk, module, "", 0);
+  for (PyObject* one : {module, inner.get()}) {
+    if (ModuleEntry* entry = s.modules.Find(one)) entry->lone_root = true;
+  }
   auto root = s.models[model].layers.find("");
   return root != s.models[model].layers.end() ? root->second : 0;
 }
@@ -468,6 +472,14 @@ uint32_t ChildLayer(PyObject* module, const ModuleFrame* enclosing) {
     return entry != nullptr ? entry->layer : 0;
   }
   return 0;
+}
+
+// A module that was once called alone is called by another one: perhaps it is a part of that one's model.
+const ModuleEntry* Adopt(PyObject* module, const ModuleFrame* enclosing) {
+  if (ChildLayer(module, enclosing) == 0) LateLayer(module, enclosing);
+  ModuleEntry* entry = g_state->modules.Find(module);
+  if (entry != nullptr) entry->lone_root = false;
+  return entry;
 }
 
 uint32_t FindLayer(PyObject* module, const ModuleFrame* enclosing) {
@@ -636,7 +648,8 @@ void OnRootCall(uint32_t layer, PyObject* args, PyObject* kwargs) {
       entry = g_state->modules.Find(module);
       replica = entry == nullptr;  // layers of lasting modules are remembered
     } else {
-      call.layer = entry->layer;
+      if (entry->lone_root && enclosing != nullptr) entry = Adopt(module, enclosing);
+      call.layer = entry != nullptr ? entry->layer : 0;
     }
     if (entry != nullptr) call.wants_shapes = entry->wants_shapes;
     if (enclosing == nullptr && !replica && call.layer != 0) OnRootCall(call.layer, args, kwargs);
@@ -666,7 +679,8 @@ int ActivateWithoutModules(void*) {
 
 ModuleCall EnterModule(PyObject* module, PyObject* args, PyObject* kwargs, const ModuleFrame* enclosing) {
   if (enclosing != nullptr) [[likely]] {
-    if (const ModuleEntry* entry = g_state->modules.Find(module)) [[likely]] {
+    const ModuleEntry* entry = g_state->modules.Find(module);
+    if (entry != nullptr && !entry->lone_root) [[likely]] {
       return ModuleCall{entry->layer, entry->wants_shapes};
     }
   }

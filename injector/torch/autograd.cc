@@ -181,13 +181,15 @@ Running AskCurrentNode() {
 Running ToldNode() {
   const NodeScopes* scopes = t_node_scopes;
   if (scopes == nullptr) return {};
-  if (scopes->depth != 0) return scopes->open[std::min<size_t>(scopes->depth, kMaxNodes) - 1].running;
+  const NodeScope* open =
+      scopes->depth != 0 ? &scopes->open[std::min<size_t>(scopes->depth, kMaxNodes) - 1] : nullptr;
   // Sums of gradients that meet at a node run after the node that brought the last of them has returned, still in
-  // the engine's loop.
-  if (g.engine_task != nullptr && scopes->last.task != nullptr && g.engine_task() == scopes->last.task) {
+  // the loop of the engine's same task. That loop may itself run inside of another task's node.
+  const void* task = g.engine_task != nullptr ? g.engine_task() : nullptr;
+  if (task != nullptr && task == scopes->last.task && (open == nullptr || open->task != task)) {
     return scopes->last.running;
   }
-  return {};
+  return open != nullptr ? open->running : Running{};
 }
 
 Running AskNode() {
@@ -245,6 +247,7 @@ void InitAutograd(const TorchSymbols& symbols, const NodeLayout& layout, NodeMea
   g.layout = layout;
   g.names = names;
   g.recorder = &recorder;
+  g_node_checked.store(false, std::memory_order_relaxed);
   g_means.store(means, std::memory_order_release);
 }
 
@@ -353,6 +356,10 @@ uint32_t ExchangeOperator(uint32_t op) noexcept {
   const uint32_t before = t_thread.op;
   t_thread.op = op;
   return before;
+}
+
+void NoteOperatorEnd() noexcept {
+  if (t_thread.interval_open) t_thread.peeked = g.peek();
 }
 
 uint64_t TakeForgottenNodes() noexcept { return g_forgotten.exchange(0, std::memory_order_relaxed); }

@@ -56,6 +56,10 @@ bool EndScope(const void* record) noexcept;
 // The operator that runs on this thread, as Intern()ed name; returns the one before. For the operator observer.
 uint32_t ExchangeOperator(uint32_t op) noexcept;
 
+// An operator has ended: the autograd node that it made belongs to where it ran. For the operator observer; launches
+// come after the birth of their operator's node and need no such call.
+void NoteOperatorEnd() noexcept;
+
 // Autograd nodes so old that the ring of their thread had forgotten them, since the last call.
 uint64_t TakeForgottenNodes() noexcept;
 

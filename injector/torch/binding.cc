@@ -29,7 +29,7 @@ char BestTier() {
 
 }  // namespace
 
-TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source* source) noexcept {
+TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source* source) {
   static std::atomic<bool> bound{false};
   TorchCapabilities capabilities;
   if (bound.exchange(true)) {

@@ -29,7 +29,9 @@ struct TorchCapabilities {
 // sets g_site_function. `source` may be null. `forbid` (letters of tiers, from Settings::tier) keeps better means
 // from being used, for tests. Nothing that it runs may be visible to the program: default generators, grad mode,
 // autocast, warnings and the autograd sequence are left as they were, as far as torch allows.
-TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source* source) noexcept;
+// Not noexcept: a daemon thread whose interpreter ends is unwound out of the Python code that this runs, and memory
+// may run out.
+TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source* source);
 
 // Implemented by injector/python: called at the start of a backward and at each user scope (DataLoader, optimizer),
 // without the GIL, on any thread; arranges for reset type slots to be repaired and new classes to be found.

@@ -361,21 +361,6 @@ void Lack(CalibrationResult* result, const char* what) {
   result->missing += what;
 }
 
-// Which kind of reference get_current_node returns. No node runs now: a shared pointer is two null words, an
-// intrusive one a null word, and the second word keeps what was there.
-NodeLayout::Reference ReferenceKind(const TorchSymbols& symbols) {
-  if (symbols.current_node == nullptr) return NodeLayout::Reference::kNone;
-  constexpr uintptr_t kSentinel = 0x5ca1ab1e;
-  alignas(abi::NodeReturn) uintptr_t words[2] = {kSentinel, kSentinel};
-  // The compiler may not know that the call leaves a word as it was.
-  asm volatile("" : : "r"(words) : "memory");
-  new (words) abi::NodeReturn(symbols.current_node());
-  asm volatile("" : : "r"(words) : "memory");
-  if (words[0] != 0) return NodeLayout::Reference::kNone;  // a node runs: not a moment to find out
-  if (words[1] == 0) return NodeLayout::Reference::kShared;
-  return words[1] == kSentinel ? NodeLayout::Reference::kIntrusive : NodeLayout::Reference::kNone;
-}
-
 void Calibrator::Finish(bool operands, CalibrationResult* result) {
   TorchLayouts& layouts = result->layouts;
 
@@ -392,7 +377,7 @@ void Calibrator::Finish(bool operands, CalibrationResult* result) {
     }
   }
   if (!node.valid) Lack(result, "layout of autograd's Node not found");
-  node.reference = ReferenceKind(symbols_);
+  node.reference = FindNodeReference(symbols_);
   // A shared node begins with a pointer to itself (after the virtual table), an intrusive one with its counts.
   if (node.valid && node.reference != NodeLayout::Reference::kNone &&
       nodes_self_referring_ != (node.reference == NodeLayout::Reference::kShared)) {
@@ -445,13 +430,51 @@ PyObject* PythonPeek(PyObject*, PyObject*) {
   return g_calibrator->python().PyLong_FromUnsignedLongLong(g_calibrator->Peek());
 }
 
+// Installs the calibrator's callbacks for as long as it lives.
+class CallbacksOfThisThread {
+ public:
+  CallbacksOfThisThread(Calibrator* calibrator, const TorchSymbols& symbols, bool operands) : symbols_(symbols) {
+    g_calibrator = calibrator;
+    function_ = symbols.add_thread_local_callback(
+        abi::MakeCallback(RecordScope::kFunction, StartOf<RecordScope::kFunction>, EndOf, operands));
+    backward_ = symbols.add_thread_local_callback(
+        abi::MakeCallback(RecordScope::kBackward, StartOf<RecordScope::kBackward>, IgnoreEnd));
+  }
+  ~CallbacksOfThisThread() {
+    symbols_.remove_callback(backward_);
+    symbols_.remove_callback(function_);
+    g_calibrator = nullptr;
+  }
+  CallbacksOfThisThread(const CallbacksOfThisThread&) = delete;
+  CallbacksOfThisThread& operator=(const CallbacksOfThisThread&) = delete;
+
+ private:
+  const TorchSymbols& symbols_;
+  uint64_t function_ = 0;
+  uint64_t backward_ = 0;
+};
+
 // Alive as long as the interpreter: function objects point to them.
 PyMethodDef g_tell_method = {"tell", PythonTell, kMethO, nullptr};
 PyMethodDef g_peek_method = {"peek", PythonPeek, kMethNoArgs, nullptr};
 
 }  // namespace
 
-CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols, bool operands) noexcept {
+// A shared pointer is then two null words, an intrusive one a null word, and the second word keeps what was there.
+NodeLayout::Reference FindNodeReference(const TorchSymbols& symbols) noexcept {
+  if (symbols.current_node == nullptr) return NodeLayout::Reference::kNone;
+  constexpr uintptr_t kSentinel = 0x5ca1ab1e;
+  alignas(abi::NodeReturn) uintptr_t words[2] = {kSentinel, kSentinel};
+  // The compiler may not know that the call leaves a word as it was.
+  asm volatile("" : : "r"(words) : "memory");
+  new (words) abi::NodeReturn(symbols.current_node());
+  asm volatile("" : : "r"(words) : "memory");
+  if (words[0] != 0) return NodeLayout::Reference::kNone;  // a node runs: not a moment to find out
+  if (words[1] == 0) return NodeLayout::Reference::kShared;
+  return words[1] == kSentinel ? NodeLayout::Reference::kIntrusive : NodeLayout::Reference::kNone;
+}
+
+CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols, bool operands) {
   CalibrationResult result;
   if (!symbols.has_record_function() || symbols.peek == nullptr || symbols.thread_id == nullptr ||
       symbols.record_input_count == nullptr || symbols.record_output_count == nullptr) {
@@ -459,24 +482,19 @@ CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols
     return result;
   }
   Calibrator calibrator(python, symbols);
-  g_calibrator = &calibrator;
-  const uint64_t function_handle = symbols.add_thread_local_callback(
-      abi::MakeCallback(RecordScope::kFunction, StartOf<RecordScope::kFunction>, EndOf, operands));
-  const uint64_t backward_handle = symbols.add_thread_local_callback(
-      abi::MakeCallback(RecordScope::kBackward, StartOf<RecordScope::kBackward>, IgnoreEnd));
-
-  const char* const names[] = {"tell", "peek", "wanted"};
-  PyObject* const values[] = {python.PyCFunction_NewEx(&g_tell_method, nullptr, nullptr),
-                              python.PyCFunction_NewEx(&g_peek_method, nullptr, nullptr),
-                              python.PyLong_FromLong(operands ? 1 : 0)};
+  PyObject* scope = nullptr;
   char error[256] = {};
-  PyObject* scope = RunPython(python, kScript, names, values, 3, error, sizeof(error));
-  for (PyObject* value : values) {
-    if (value != nullptr) python.Py_DecRef(value);
+  {
+    const CallbacksOfThisThread callbacks(&calibrator, symbols, operands);
+    const char* const names[] = {"tell", "peek", "wanted"};
+    PyObject* const values[] = {python.PyCFunction_NewEx(&g_tell_method, nullptr, nullptr),
+                                python.PyCFunction_NewEx(&g_peek_method, nullptr, nullptr),
+                                python.PyLong_FromLong(operands ? 1 : 0)};
+    scope = RunPython(python, kScript, names, values, 3, error, sizeof(error));
+    for (PyObject* value : values) {
+      if (value != nullptr) python.Py_DecRef(value);
+    }
   }
-  symbols.remove_callback(backward_handle);
-  symbols.remove_callback(function_handle);
-  g_calibrator = nullptr;
 
   calibrator.Finish(operands, &result);
   if (scope == nullptr || !calibrator.done()) {

@@ -17,8 +17,8 @@ namespace rfinject {
 template <typename Value>
 class NameCache {
  public:
-  // By the text alone. `make(name)` gives the value for a text not seen before; two threads may both make it, one
-  // wins. When the cache is full the value is made anew each time.
+  // By the text alone. `make(name, &value)` gives the value for a text not seen before, and false when it is not to
+  // be kept; two threads may both make it, one wins. When the cache is full the value is made anew each time.
   template <typename Make>
   Value FindByText(const char* name, Make make) {
     const size_t length = std::strlen(name);
@@ -28,7 +28,7 @@ class NameCache {
   }
 
   // By the pointer, for names that live as long as the process does (operators' schemas); the text is still compared,
-  // because a library that was unloaded may have left its place to another.
+  // because another name may have come to lie at the same place.
   template <typename Make>
   Value FindByPointer(const char* name, Make make) {
     return Find(reinterpret_cast<uintptr_t>(name) * 0x9e3779b97f4a7c15u, name, std::strlen(name), make);
@@ -46,21 +46,24 @@ class NameCache {
 
   template <typename Make>
   Value Find(uint64_t hash, const char* name, size_t length, Make make) {
+    Value value{};
     size_t slot = hash >> 51;
     for (size_t probe = 0; probe < kProbes; ++probe, ++slot) {
       std::atomic<Entry*>& place = slots_[slot % kSlots];
       Entry* entry = place.load(std::memory_order_acquire);
       if (entry == nullptr) {
-        Entry* made = New(hash, name, length, make(name));
-        if (made == nullptr) return make(name);
-        if (place.compare_exchange_strong(entry, made, std::memory_order_acq_rel)) return made->value;
+        if (!make(name, &value)) return value;
+        Entry* made = New(hash, name, length, value);
+        if (made == nullptr) return value;
+        if (place.compare_exchange_strong(entry, made, std::memory_order_acq_rel)) return value;
         ::operator delete(made);
       }
       if (entry->hash == hash && entry->length == length && std::memcmp(entry->text, name, length) == 0) {
         return entry->value;
       }
     }
-    return make(name);
+    make(name, &value);
+    return value;
   }
 
   static Entry* New(uint64_t hash, const char* name, size_t length, Value value) {

@@ -21,8 +21,8 @@ using abi::RecordScope;
 constexpr size_t kMaxOps = 32;  // nested operators that are observed; torch nests about ten
 
 struct OpInfo {
-  uint32_t name = 0;  // Intern()ed
-  OpKind kind = OpKind::kFree;
+  uint32_t name = 0;  // Intern()ed; 0: not an operator, but a range that torch itself marks around operators
+  OpKind kind = OpKind::kLeafIfChildless;
 };
 
 struct Frame {
@@ -64,7 +64,16 @@ T Load(const RecordFunction& record, size_t offset) {
   return value;
 }
 
-OpInfo MakeInfo(const char* name) { return {.name = g.recorder->Intern(name), .kind = ClassifyOp(name)}; }
+// "aten::add", but not "autograd::engine::evaluate_function: AddBackward0" or "PythonDispatchMode", which are ranges
+// in the same scope. Those have made-up names in memory that comes and goes, and are not kept.
+bool MakeInfo(const char* name, OpInfo* info) {
+  const std::string_view text = name;
+  const size_t colons = text.find("::");
+  if (colons == std::string_view::npos || text.find_first_of(": ", colons + 2) != std::string_view::npos)
+    return false;
+  *info = {.name = g.recorder->Intern(text), .kind = ClassifyOp(text)};
+  return true;
+}
 
 NoContext OnStart(const RecordFunction& record) {
   Ops* ops = g_ops.Get(&t_ops);
@@ -77,8 +86,8 @@ NoContext OnStart(const RecordFunction& record) {
     ops->hidden = 1;
     return {};
   }
-  if (ops->depth != 0) ++ops->frames[ops->depth - 1].children;
   const OpInfo info = g_infos.FindByPointer(g.name(&record), MakeInfo);
+  if (ops->depth != 0 && info.name != 0) ++ops->frames[ops->depth - 1].children;
   if (info.kind == OpKind::kFree) {
     // Asked even so: an AccumulateGrad that follows belongs to the node that ran last, whatever that one did.
     SiteOfThread();
@@ -92,11 +101,21 @@ NoContext OnStart(const RecordFunction& record) {
   frame.children = 0;
   frame.children_counted = false;
   frame.inputs.Clear();
+  if (info.name == 0) {
+    ++ops->depth;
+    frame.outer_op = ExchangeOperator(0);
+    return {};
+  }
   // The boxed path passes the interpreter's whole stack: the arguments are the last of it.
   const auto values = Load<uintptr_t>(record, g.layout.inputs);
   const auto count = Load<size_t>(record, g.layout.inputs + 8);
   const size_t wanted = g.input_count(&record);
-  if (count >= wanted) g.reader.Read(values + (count - wanted) * kValueSize, wanted, &frame.inputs);
+  try {
+    if (count >= wanted) g.reader.Read(values + (count - wanted) * kValueSize, wanted, &frame.inputs);
+  } catch (...) {  // no memory: not counted, and what it runs inside is looked at
+    frame.inputs.Clear();
+    frame.inputs.has_wrapper = true;
+  }
 
   frame.outer_op = ExchangeOperator(info.name);
   frame.site = SiteOfThread();
@@ -113,16 +132,17 @@ void OnEnd(const RecordFunction& record, void*) {
   Ops* ops = t_ops;
   if (ops == nullptr) return;
   if (ops->hidden > 1 || (ops->hidden == 1 && (ops->depth == 0 || ops->frames[ops->depth - 1].record != &record))) {
-    --ops->hidden;
+    if (--ops->hidden == 0) NoteOperatorEnd();
     return;
   }
   if (ops->depth == 0 || ops->frames[ops->depth - 1].record != &record) return;
   ops->hidden = 0;
   Frame& frame = ops->frames[--ops->depth];
   ExchangeOperator(frame.outer_op);
+  NoteOperatorEnd();
   Frame* outer = ops->depth != 0 ? &ops->frames[ops->depth - 1] : nullptr;
-  if (frame.children_counted) {
-    if (outer != nullptr) outer->children_counted = true;
+  if (frame.children_counted || frame.info.name == 0) {
+    if (outer != nullptr) outer->children_counted |= frame.children_counted;
     return;
   }
 
@@ -133,7 +153,12 @@ void OnEnd(const RecordFunction& record, void*) {
   if (count < wanted) return;  // it has thrown
   // The outputs refer to tensors behind those of the inputs: one call, one list of tensors.
   const size_t inputs = frame.inputs.arguments.size();
-  g.reader.Read(end - wanted * kValueSize, wanted, &frame.inputs);
+  try {
+    g.reader.Read(end - wanted * kValueSize, wanted, &frame.inputs);
+  } catch (...) {
+    g.recorder->CountDrop("operators for which there was no memory");
+    return;
+  }
   if (frame.inputs.has_meta) return;
   if (frame.inputs.has_wrapper) {
     if (frame.children == 0) g.recorder->CountDrop("operators on tensors without readable storage");

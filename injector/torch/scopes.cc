@@ -65,10 +65,11 @@ uint64_t FieldOf(const RecordFunction& record, size_t offset) {
 }
 
 // "torch::autograd::AccumulateGrad" is AccumulateGrad, as the virtual table says it.
-uint32_t InternNodeName(const char* name) {
+bool InternNodeName(const char* name, uint32_t* id) {
   std::string_view text = name;
   if (const size_t colon = text.rfind("::"); colon != std::string_view::npos) text.remove_prefix(colon + 2);
-  return g.recorder->Intern(text);
+  *id = g.recorder->Intern(text);
+  return true;
 }
 
 NoContext OnNodeStart(const RecordFunction& record) {

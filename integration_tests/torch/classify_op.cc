@@ -7,19 +7,23 @@
 namespace rfinject {
 
 OpKind ClassifyOp(std::string_view name) noexcept {
-  static constexpr std::array<std::string_view, 30> kFree = {
-      "aten::view", "aten::_unsafe_view", "aten::t", "aten::transpose", "aten::permute", "aten::expand", "aten::as_strided",
-      "aten::reshape", "aten::select", "aten::slice", "aten::squeeze", "aten::unsqueeze", "aten::split", "aten::chunk",
-      "aten::unbind", "aten::detach", "aten::alias", "aten::empty", "aten::empty_like", "aten::empty_strided",
-      "aten::new_empty", "aten::new_empty_strided", "aten::result_type", "aten::flatten", "aten::unflatten",
-      "aten::contiguous", "aten::detach_", "aten::lift_fresh", "aten::is_same_size", "aten::item"};
-  static constexpr std::array<std::string_view, 8> kAtomic = {
-      "aten::convolution", "aten::convolution_backward", "aten::native_batch_norm", "aten::native_batch_norm_backward",
-      "aten::mm",          "aten::addmm",                "aten::bmm",               "aten::native_layer_norm"};
+  using namespace std::literals;
+  static constexpr std::array kFree = {
+      "view"sv,      "_unsafe_view"sv, "t"sv,          "transpose"sv,   "permute"sv,
+      "expand"sv,    "as_strided"sv,   "select"sv,     "slice"sv,       "squeeze"sv,
+      "unsqueeze"sv, "split"sv,        "chunk"sv,      "unbind"sv,      "detach"sv,
+      "alias"sv,     "empty"sv,        "empty_like"sv, "result_type"sv, "empty_strided"sv,
+      "new_empty"sv, "item"sv,         "detach_"sv,    "lift_fresh"sv,  "is_same_size"sv};
+  static constexpr std::array kComposite = {
+      "conv2d"sv,     "linear"sv,   "matmul"sv, "einsum"sv,     "batch_norm"sv,         "layer_norm"sv, "dropout"sv,
+      "reshape"sv,    "flatten"sv,  "to"sv,     "contiguous"sv, "cross_entropy_loss"sv, "ones_like"sv,  "zeros"sv,
+      "zeros_like"sv, "_to_copy"sv, "clone"sv,  "square"sv,     "embedding"sv};
   if (name.starts_with("profiler::")) return OpKind::kFree;
+  if (!name.starts_with("aten::")) return OpKind::kLeafIfChildless;
+  name.remove_prefix(6);
   if (std::find(kFree.begin(), kFree.end(), name) != kFree.end()) return OpKind::kFree;
-  if (std::find(kAtomic.begin(), kAtomic.end(), name) != kAtomic.end()) return OpKind::kAtomic;
-  return OpKind::kLeafIfChildless;
+  if (std::find(kComposite.begin(), kComposite.end(), name) != kComposite.end()) return OpKind::kLeafIfChildless;
+  return OpKind::kAtomic;
 }
 
 }  // namespace rfinject

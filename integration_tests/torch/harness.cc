@@ -87,9 +87,9 @@ TestRecorder& TheRecorder() {
 }
 
 std::string Describe(const TensorView& tensor) {
-  static const std::map<DType, const char*> names = {
-      {DType::kFloat, "f32"}, {DType::kDouble, "f64"}, {DType::kHalf, "f16"}, {DType::kBFloat16, "bf16"},
-      {DType::kInt64, "i64"}, {DType::kBool, "b"}};
+  static const std::map<DType, const char*> names = {{DType::kFloat, "f32"}, {DType::kDouble, "f64"},
+                                                     {DType::kHalf, "f16"},  {DType::kBFloat16, "bf16"},
+                                                     {DType::kInt64, "i64"}, {DType::kBool, "b"}};
   auto name = names.find(tensor.dtype);
   std::string text = name != names.end() ? name->second : "?";
   text += "[";
@@ -203,7 +203,7 @@ const PythonApi* GetPython() noexcept {
 }
 
 PyObject* RunPython(const PythonApi& python, const char* source, const char* const* names, PyObject* const* values,
-                    size_t count, char* error, size_t error_size) noexcept {
+                    size_t count, char* error, size_t error_size) {
   PyObject* space = python.PyDict_New();
   python.PyDict_SetItemString(space, "__builtins__", python.PyEval_GetBuiltins());
   for (size_t i = 0; i < count; ++i) python.PyDict_SetItemString(space, names[i], values[i]);

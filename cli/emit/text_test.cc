@@ -1,0 +1,162 @@
+// The table, the JSON and the CSV of the sample reports. What they say is tested black-box too; here is what must
+// hold for every width and every name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "cli/emit/columns.h"
+#include "cli/emit/emit.h"
+#include "cli/testing/sample_report.h"
+
+namespace rfinject::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr By kAll[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel};
+
+std::string Table(std::span<const Report> reports, const TableOptions& options = {}) {
+  std::ostringstream out;
+  EmitTable(reports, options, out);
+  return out.str();
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+size_t CodePoints(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+TEST(Table, FitsEveryWidth) {
+  for (const By by : kAll) {
+    std::vector<Report> reports = testing::SampleReports(by);
+    reports.push_back(testing::SampleMeasuredReport(by));
+    for (const int width : {60, 80, 100, 132, 200, 400}) {
+      for (const std::string& line : Lines(Table(reports, {.width = width}))) {
+        EXPECT_LE(CodePoints(line), static_cast<size_t>(width)) << line;
+        EXPECT_TRUE(line.empty() || line.back() != ' ') << line;
+      }
+    }
+  }
+}
+
+TEST(Table, WiderTerminalsSeeMore) {
+  const std::vector<Report> reports = testing::SampleReports();
+  EXPECT_THAT(Table(reports, {.width = 80}), Not(HasSubstr("launches")));
+  const std::string wide = Table(reports, {.width = 160});
+  for (const char* title : {"class", "launches", "bytes", "DRAM/s", "to win"}) EXPECT_THAT(wide, HasSubstr(title));
+}
+
+TEST(Table, MarksEveryEstimatedLine) {
+  const std::vector<Report> reports = testing::SampleReports();
+  size_t marked = 0;
+  for (const std::string& line : Lines(Table(std::span(reports).first(1), {.max_rows = 0}))) {
+    if (line.rfind("~ ", 0) == 0) ++marked;
+  }
+  EXPECT_EQ(marked, reports[0].rows.size() + reports[0].phases.size() + 2);  // and the two totals
+  const Report measured = testing::SampleMeasuredReport();
+  EXPECT_THAT(Table({&measured, 1}), Not(HasSubstr("~")));
+}
+
+TEST(Table, KeepsTheRowsWithMostTimeInTheirOrder) {
+  const Report report = testing::SampleReports()[1];
+  const std::string text = Table({&report, 1}, {.max_rows = 5});
+  EXPECT_THAT(text, HasSubstr("(58 more: --rows 0)"));
+  const size_t bn1 = text.find("~ bn1 "), relu = text.find("~ relu "),
+               optimizer = text.find("~ (optimizer, no layer)");
+  ASSERT_NE(bn1, std::string::npos);
+  EXPECT_LT(bn1, relu);
+  EXPECT_LT(relu, optimizer);
+}
+
+TEST(Table, SaysAlarmsDiagnosticsAndLosses) {
+  const Report report = testing::SampleMeasuredReport();
+  const std::string text = Table({&report, 1}, {.width = 200});
+  EXPECT_THAT(text, HasSubstr("R002 aten::native_batch_norm of layer1.0.bn1"));
+  EXPECT_THAT(text, HasSubstr("likely: bytes served by the L2 cache"));
+  EXPECT_THAT(text, HasSubstr("warning: some counters were held"));
+  EXPECT_THAT(text, HasSubstr("mend it: stop dcgm"));
+  EXPECT_THAT(text, HasSubstr("12 lost: launches: ring full"));
+}
+
+TEST(Table, ColorOnlyWhenAskedFor) {
+  const std::vector<Report> reports = testing::SampleReports();
+  EXPECT_THAT(Table(reports), Not(HasSubstr("\033")));
+  EXPECT_THAT(Table(reports, {.color = true}), HasSubstr("\033[1m"));
+}
+
+TEST(Table, NamesCannotSteerTheTerminal) {
+  Report report = testing::SampleMeasuredReport();
+  report.rows[0].layer =
+      "a\033[2J\xC2\x9B"
+      "b\xFF\r\n";
+  report.alarms[0].text = "bad \033]0;title\007";
+  report.diagnostics[0].text = "\033c";
+  const std::string text = Table({&report, 1}, {.width = 200, .max_rows = 0});
+  EXPECT_THAT(text, HasSubstr("a?[2J?b???"));
+  EXPECT_THAT(text, Not(HasSubstr("\033")));
+  EXPECT_THAT(text, Not(HasSubstr("\r")));
+}
+
+TEST(Table, ARunWithoutRoofsHasNoColumnsOfThem) {
+  Report report = testing::SampleMeasuredReport();
+  report.machine = {};
+  EXPECT_THAT(Table({&report, 1}, {.width = 200}), Not(HasSubstr("of roof")));
+}
+
+TEST(Columns, NamesAreUniqueAndHoldTheUnit) {
+  std::vector<std::string_view> names;
+  for (const Column& column : IdentityColumns()) names.push_back(column.name);
+  for (const Column& column : NumberColumns()) names.push_back(column.name);
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+  for (const std::string_view name : names) {
+    if (name.find("time") != name.npos && name.find("share") == name.npos && name.find("relative") == name.npos) {
+      EXPECT_TRUE(name.ends_with("_ns")) << name;
+    }
+  }
+}
+
+TEST(Columns, NumbersComeBackExactly) {
+  EXPECT_EQ(NumberText(3628146688.0), "3628146688");
+  EXPECT_EQ(NumberText(156e12), "156000000000000");
+  EXPECT_EQ(NumberText(-0.5), "-0.5");
+  EXPECT_EQ(NumberText(1.0 / 0.0), "");
+  for (const double value : {0.1, 1e-300, 1.7976931348623157e308, 12345.678901234567, 9007199254740993.0}) {
+    EXPECT_EQ(std::stod(NumberText(value)), value);
+  }
+}
+
+TEST(Csv, EveryLineHasEveryColumn) {
+  for (const By by : kAll) {
+    std::vector<Report> reports = testing::SampleReports(by);
+    reports[0].rows[0].op = "quoted \"x\", and\nmore";
+    std::ostringstream out;
+    EmitCsv(reports, out);
+    const std::string text = out.str();
+    // A small reader of RFC 4180.
+    std::vector<size_t> fields = {1};
+    bool quoted = false;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '"') quoted = !quoted;
+      if (quoted) continue;
+      if (text[i] == ',') ++fields.back();
+      if (text[i] == '\n' && i + 1 < text.size()) fields.push_back(1);
+    }
+    EXPECT_FALSE(quoted);
+    EXPECT_EQ(std::count(fields.begin(), fields.end(), fields[0]), static_cast<std::ptrdiff_t>(fields.size()));
+    EXPECT_THAT(text, HasSubstr("\"quoted \"\"x\"\", and\nmore\""));
+  }
+}
+
+}  // namespace
+}  // namespace rfinject::cli

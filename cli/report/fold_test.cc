@@ -1,0 +1,254 @@
+#include "cli/report/fold.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/testing/sample_profile.h"
+
+namespace rfinject::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr By kAll[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel};
+
+Report Fold(const Profile& profile, const Machine& machine, By by = By::kLayer) {
+  return FoldRun(profile, profile.runs.begin()->second, machine, {.by = by});
+}
+Report Estimated(By by = By::kLayer) {
+  const Machine machine = testing::SampleA100();
+  return Fold(testing::SampleResNet18(machine), machine, by);
+}
+Report Measured(By by = By::kLayer) {
+  const Machine machine = testing::SampleA100();
+  return Fold(testing::SampleMeasured(machine), machine, by);
+}
+
+const Row& Find(const std::vector<Row>& rows, const std::string& layer, const std::string& phase = "") {
+  for (const Row& row : rows) {
+    if (row.layer == layer && row.phase == phase && row.model == "ResNet") return row;
+  }
+  ADD_FAILURE() << "no row " << layer << " " << phase;
+  return rows.front();
+}
+
+// One launch key on an otherwise empty run.
+Profile OneKey(const LaunchKey& key, const LaunchStats& stats) {
+  Profile profile;
+  profile.metrics["rf.time"] = {.name = "rf.time", .unit = "ns", .scale = 1};
+  profile.metrics["rf.dram_bytes"] = {.name = "rf.dram_bytes", .unit = "byte", .scale = 32};
+  profile.metrics["rf.flop.fp32"] = {.name = "rf.flop.fp32", .unit = "flop", .scale = 1};
+  cli::Run run;
+  run.key.source = SourceKind::kMeasured;
+  run.launches[key] = stats;
+  profile.runs.emplace(run.key, run);
+  return profile;
+}
+
+TEST(Fold, ResNet18HasItsExactModelFlop) {
+  for (const By by : kAll) {
+    const Report report = Estimated(by);
+    double forward = 0, backward = 0;
+    for (const Row& row : report.phases) {
+      if (row.phase == "forward") forward += row.sums.model_flop;
+      if (row.phase == "backward") backward += row.sums.model_flop;
+    }
+    const auto images = static_cast<double>(report.samples);
+    EXPECT_EQ(forward, 3628146688.0 * images);
+    EXPECT_EQ(backward, 7020265472.0 * images);
+  }
+}
+
+TEST(Fold, RowsAddUpToTheTotal) {
+  for (const By by : kAll) {
+    for (const Report& report : {Estimated(by), Measured(by)}) {
+      Sums sum;
+      double share = 0;
+      for (const Row& row : report.rows) {
+        sum.Add(row.sums);
+        share += row.time_share;
+      }
+      EXPECT_EQ(sum.launches, report.total.launches);
+      EXPECT_NEAR(sum.time_ns, report.total.time_ns, 1e-9 * sum.time_ns);
+      EXPECT_NEAR(sum.total_flop(), report.total.total_flop(), 1e-9 * sum.total_flop());
+      EXPECT_NEAR(sum.least_ns, report.total.least_ns, 1e-9 * sum.least_ns);
+      EXPECT_NEAR(share, 1, 1e-9);
+    }
+  }
+}
+
+TEST(Fold, LayersComeAsTheProgramRunsThem) {
+  const Report report = Estimated();
+  std::vector<std::string> first;
+  for (size_t i = 0; i < 5; ++i) first.push_back(report.rows[i].layer);
+  EXPECT_EQ(first, (std::vector<std::string>{"conv1", "bn1", "relu", "maxpool", "layer1.0"}));
+  // What is in no layer is there, last, a row a phase.
+  ASSERT_GT(report.rows.size(), 2u);
+  const Row& optimizer = report.rows[report.rows.size() - 2];
+  const Row& data = report.rows.back();
+  EXPECT_EQ(optimizer.model + optimizer.layer + optimizer.phase, "optimizer");
+  EXPECT_EQ(data.model + data.layer + data.phase, "data");
+}
+
+TEST(Fold, OtherRowsComeByTime) {
+  for (const By by : {By::kOp, By::kKernel}) {
+    const Report report = Estimated(by);
+    EXPECT_TRUE(std::is_sorted(report.rows.begin(), report.rows.end(),
+                               [](const Row& a, const Row& b) { return a.sums.time_ns > b.sums.time_ns; }));
+  }
+}
+
+TEST(Fold, PhasesComeAsAStepGoes) {
+  std::vector<std::string> phases;
+  for (const Row& row : Estimated(By::kModel).phases) {
+    if (phases.empty() || phases.back() != row.phase) phases.push_back(row.phase);
+  }
+  EXPECT_EQ(phases, (std::vector<std::string>{"forward", "backward", "optimizer", "data"}));
+}
+
+TEST(Fold, LayersSplitByPhaseAddUpToTheLayers) {
+  const Report report = Estimated();
+  const Row& layer = Find(report.rows, "layer1.0.conv1");
+  const Row& forward = Find(report.layer_phases, "layer1.0.conv1", "forward");
+  const Row& backward = Find(report.layer_phases, "layer1.0.conv1", "backward");
+  EXPECT_EQ(forward.sums.time_ns + backward.sums.time_ns, layer.sums.time_ns);
+  EXPECT_EQ(2 * forward.sums.model_flop, backward.sums.model_flop);
+}
+
+TEST(Fold, ALayersFactsAreInItsRow) {
+  const Report report = Estimated();
+  const Row& row = Find(report.rows, "layer1.0.conv1");
+  EXPECT_EQ(row.class_name, "Conv2d");
+  EXPECT_EQ(row.parameters, 36864u);
+  EXPECT_EQ(row.input_shape, "f32[8,64,56,56]");
+}
+
+TEST(Fold, SamplesStandForAllLaunches) {
+  LaunchStats stats{.launches = 10, .metrics = {}};
+  for (uint64_t value : {90, 100, 110}) stats.metrics["rf.time"].Add(value);
+  stats.metrics["rf.dram_bytes"].Add(7);
+  const Report report = Fold(OneKey({.phase = Phase::kForward, .op = "aten::mm"}, stats), {});
+  EXPECT_DOUBLE_EQ(report.total.time_ns, 1000);
+  EXPECT_DOUBLE_EQ(report.total.dram_bytes, 10 * 7 * 32);
+  ASSERT_EQ(report.rows.size(), 1u);
+  // t(2) * s / sqrt(3) relative to the mean: 4.303 * 10 / 1.732 / 100.
+  EXPECT_NEAR(report.rows[0].time_ci, 0.2484, 1e-4);
+  EXPECT_EQ(report.rows[0].bytes_ci, 0);  // one sample says nothing about spread
+}
+
+TEST(Fold, WhatWasMeasuredEveryTimeIsExact) {
+  LaunchStats stats{.launches = 3, .metrics = {}};
+  // Odd, and too large for a division in doubles to come back exactly.
+  for (int i = 0; i < 3; ++i) stats.metrics["rf.flop.fp32"].Add(1'000'000'000'000'001);
+  for (uint64_t value : {90, 100, 110}) stats.metrics["rf.time"].Add(value);
+  const Report report = Fold(OneKey({.phase = Phase::kForward}, stats), {});
+  EXPECT_EQ(report.total.total_flop(), 3'000'000'000'000'003);
+  EXPECT_EQ(report.rows[0].time_ci, 0);
+}
+
+TEST(Fold, SharesOfAttributionAndCounters) {
+  const Report report = Measured();
+  EXPECT_EQ(report.unattributed_launches, 40u);  // the sample hides layer3.0.relu: 2 calls, 2 phases, 10 steps
+  EXPECT_LT(report.attributed_share, 1);
+  EXPECT_GT(report.attributed_share, 0.9);
+  EXPECT_LT(report.counters_share, 1);
+  double with = 0;
+  for (const Row& row : report.rows) with += row.sums.time_with_counters_ns;
+  EXPECT_NEAR(with / report.total.time_ns, report.counters_share, 1e-12);
+  const Report estimated = Estimated();
+  EXPECT_EQ(estimated.attributed_share, 1);
+  EXPECT_EQ(estimated.unattributed_launches, 0u);
+  EXPECT_EQ(estimated.counters_share, 1);
+}
+
+TEST(Fold, AttainableIsTheSumOfTheKernelsLeastTimes) {
+  const Report report = Estimated();
+  for (const Row& row : report.rows) {
+    EXPECT_GE(row.sums.least_ns, std::max(row.sums.least_compute_ns, row.sums.least_memory_ns) - 1e-6);
+    EXPECT_LE(row.sums.least_ns, row.sums.time_ns);
+    EXPECT_NEAR(row.derived.slack_ns, row.sums.time_ns - row.sums.least_ns, 1e-6);
+  }
+  const Row& conv = Find(report.rows, "layer1.0.conv1");
+  EXPECT_FALSE(conv.derived.memory_bound);
+  EXPECT_NEAR(conv.derived.attainable_flop_per_s / 156e12, 1, 1e-9);  // TF32, compute bound
+  EXPECT_TRUE(Find(report.rows, "bn1").derived.memory_bound);
+}
+
+TEST(Fold, WithoutAMachineThereAreNoRoofs) {
+  const Report report = Fold(testing::SampleMeasured(testing::SampleA100()), {});
+  EXPECT_TRUE(report.roofs.empty());
+  EXPECT_EQ(report.total.least_ns, 0);
+  EXPECT_EQ(report.total_derived.attainable_flop_per_s, 0);
+  EXPECT_THAT(report.headline[0], HasSubstr("no roofs are known"));
+}
+
+TEST(Fold, RoofsSayWhichAreUsed) {
+  const Report report = Estimated();
+  size_t used = 0;
+  for (const RoofLine& roof : report.roofs) {
+    if (!roof.used) continue;
+    ++used;
+    EXPECT_TRUE(roof.precision == Precision::kTf32Tensor || roof.precision == Precision::kFp32) << roof.label;
+  }
+  EXPECT_EQ(used, 2u);
+  EXPECT_EQ(report.roofs.size(), 7u);
+}
+
+TEST(Fold, HeadlineSaysWhatAReaderMustKnow) {
+  const Report report = Estimated();
+  ASSERT_EQ(report.headline.size(), 5u);
+  EXPECT_THAT(report.headline[0], HasSubstr("ESTIMATED on A100-SXM4-40GB"));
+  EXPECT_EQ(report.headline[1], "99.6 % of FLOP in TF32 tensor, 0.4 % in FP32");
+  EXPECT_EQ(report.headline[2], "100 % of forward and backward GPU time is attributed to layers");
+  EXPECT_THAT(report.headline[3], HasSubstr("Held back by memory bandwidth"));
+  EXPECT_THAT(report.headline[4], HasSubstr("Most time to win, in ms a step: "));
+  const Report measured = Measured();
+  EXPECT_THAT(measured.headline[0], HasSubstr("Measured on NVIDIA A100-SXM4-40GB"));
+  EXPECT_THAT(measured.headline[2], HasSubstr("(40 launches are not)"));
+  EXPECT_THAT(measured.headline[2], HasSubstr("has counters"));
+}
+
+TEST(Fold, TracesWithoutAnEndAreSaid) {
+  Profile profile = testing::SampleResNet18(testing::SampleA100());
+  profile.runs.begin()->second.unfinished = 1;
+  const Report report = Fold(profile, testing::SampleA100());
+  ASSERT_EQ(report.diagnostics.size(), 1u);
+  EXPECT_THAT(report.diagnostics[0].text, HasSubstr("1 of 1 processes left no end"));
+}
+
+TEST(Fold, EqualProfilesFoldEqually) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    Profile a = testing::RandomProfile(seed), b = testing::RandomProfile(seed + 1);
+    Profile ab = a, ba = b;
+    ASSERT_EQ(ab.Merge(b), "");
+    ASSERT_EQ(ba.Merge(a), "");
+    const auto machine = [](const cli::Run&) { return testing::SampleV100(); };
+    const auto one = FoldProfile(ab, machine, {.by = By::kLayer}), two = FoldProfile(ba, machine, {.by = By::kLayer});
+    ASSERT_EQ(one.size(), two.size());
+    for (size_t i = 0; i < one.size(); ++i) {
+      ASSERT_EQ(one[i].rows.size(), two[i].rows.size());
+      for (size_t r = 0; r < one[i].rows.size(); ++r) {
+        ASSERT_EQ(one[i].rows[r].layer, two[i].rows[r].layer);
+        ASSERT_EQ(one[i].rows[r].sums.time_ns, two[i].rows[r].sums.time_ns);
+      }
+      ASSERT_EQ(one[i].headline, two[i].headline);
+    }
+  }
+}
+
+TEST(Fold, AnEmptyRunIsNoDivisionByZero) {
+  Profile profile;
+  profile.runs.emplace(RunKey{}, cli::Run{});
+  for (const By by : kAll) {
+    const Report report = Fold(profile, testing::SampleA100(), by);
+    EXPECT_TRUE(report.rows.empty());
+    EXPECT_EQ(report.attributed_share, 0);
+    EXPECT_FALSE(report.headline.empty());
+  }
+}
+
+}  // namespace
+}  // namespace rfinject::cli

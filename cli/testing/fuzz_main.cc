@@ -1,0 +1,116 @@
+// Runs a libFuzzer target without libFuzzer, in every build and under every compiler: all files of the corpus as they
+// are, then mutations of them, the same ones every time.
+//
+//   trace_fuzz_corpus FOLDER [--mutations N] [--seed S]
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+Bytes Mutate(const std::vector<Bytes>& corpus, std::mt19937_64& random) {
+  Bytes bytes = corpus[random() % corpus.size()];
+  for (uint64_t n = 1 + random() % 4; n > 0; --n) {
+    if (bytes.empty()) bytes.push_back(0);
+    const size_t at = random() % bytes.size();
+    static constexpr uint8_t kInteresting[] = {0, 1, 0x7F, 0x80, 0xFF, 0x0A, 0x12, 0x3A};
+    switch (random() % 8) {
+      case 0:
+        bytes[at] ^= static_cast<uint8_t>(1u << (random() % 8));
+        break;
+      case 1:
+        bytes[at] = static_cast<uint8_t>(random());
+        break;
+      case 2:
+        bytes[at] = kInteresting[random() % std::size(kInteresting)];
+        break;
+      case 3:
+        bytes.resize(at);
+        break;
+      case 4:
+        bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at), static_cast<uint8_t>(random()));
+        break;
+      case 5:
+        bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(at));
+        break;
+      case 6: {  // a piece of itself, once more
+        const size_t length = std::min<size_t>(1 + random() % 64, bytes.size() - at);
+        const Bytes piece(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                          bytes.begin() + static_cast<std::ptrdiff_t>(at + length));
+        bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(random() % bytes.size()), piece.begin(),
+                     piece.end());
+        break;
+      }
+      default: {  // a piece of another one
+        const Bytes& other = corpus[random() % corpus.size()];
+        if (other.empty()) break;
+        const size_t from = random() % other.size();
+        const size_t length = std::min<size_t>(1 + random() % 256, other.size() - from);
+        bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                     other.begin() + static_cast<std::ptrdiff_t>(from),
+                     other.begin() + static_cast<std::ptrdiff_t>(from + length));
+      }
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* folder = nullptr;
+  uint64_t mutations = 0, seed = 1;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--mutations") == 0 && i + 1 < argc) {
+      mutations = std::strtoull(argv[++i], nullptr, 10);
+    } else if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
+      seed = std::strtoull(argv[++i], nullptr, 10);
+    } else {
+      folder = argv[i];
+    }
+  }
+  if (folder == nullptr) return 2;
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  std::vector<Bytes> corpus;
+  for (const auto& path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    corpus.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  if (corpus.empty()) {
+    std::fprintf(stderr, "%s: no corpus\n", folder);
+    return 1;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  for (const Bytes& bytes : corpus) {
+    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+    // Cut at every byte: what a killed process leaves.
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+      LLVMFuzzerTestOneInput(cut.data(), cut.size());
+    }
+  }
+  std::mt19937_64 random(seed);
+  for (uint64_t i = 0; i < mutations; ++i) {
+    const Bytes bytes = Mutate(corpus, random);
+    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::printf("%zu files cut at every byte and %llu mutations in %.1f s\n", corpus.size(),
+              static_cast<unsigned long long>(mutations), seconds);
+  return 0;
+}

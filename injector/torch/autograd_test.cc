@@ -1,0 +1,400 @@
+#include "injector/torch/autograd.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collector/op_call.h"
+#include "collector/settings.h"
+#include "injector/layer_stack.h"
+#include "injector/python/modules.h"
+#include "injector/torch/binding.h"
+#include "injector/torch/calibration.h"
+#include "injector/torch/name_cache.h"
+#include "injector/torch/scopes.h"
+
+namespace rfinject {
+namespace {
+
+class NamesOnlyRecorder final : public Recorder {
+ public:
+  uint32_t Intern(std::string_view text) noexcept override {
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == text) return static_cast<uint32_t>(i + 1);
+    }
+    names.emplace_back(text);
+    return static_cast<uint32_t>(names.size());
+  }
+  uint32_t DefineMetric(std::string_view, std::string_view, double) noexcept override { return 0; }
+  uint32_t DefineModel(const ModelDefinition&) noexcept override { return 0; }
+  uint32_t DefineLayer(const LayerDefinition&) noexcept override { return 0; }
+  void SetLayerShapes(uint32_t, std::string_view, std::string_view) noexcept override {}
+  void UpdateFacts(const RunFacts&) noexcept override {}
+  void Record(const LaunchRecord&) noexcept override {}
+  void Add(const LaunchRecord&) noexcept override {}
+  void EndStep(uint64_t) noexcept override {}
+  uint64_t CurrentStep() const noexcept override { return 0; }
+  bool InWindow() const noexcept override { return true; }
+  void ReportDiagnostic(Severity, std::string_view id, std::string_view, std::string_view) noexcept override {
+    diagnostics.emplace_back(id);
+  }
+  void CountDrop(std::string_view, uint64_t) noexcept override {}
+  void Activate() noexcept override {}
+  bool active() const noexcept override { return true; }
+  void Finish(std::string_view) noexcept override {}
+  void Disable(std::string_view) noexcept override {}
+
+  std::vector<std::string> names;
+  std::vector<std::string> diagnostics;
+};
+
+// A node as torch up to 2.12 has it: virtual table, weak pointer to itself, sequence number.
+struct SharedNode : std::enable_shared_from_this<SharedNode> {
+  explicit SharedNode(uint64_t sequence_in, uint64_t thread_in) : sequence(sequence_in), thread(thread_in) {}
+  virtual ~SharedNode() = default;
+  uint64_t sequence;
+  uint64_t topological = 0;
+  bool has_parent = false;
+  uint64_t thread;
+};
+struct ConvolutionBackward0 : SharedNode {
+  using SharedNode::SharedNode;
+};
+
+// And later: virtual table, counts, sequence number.
+struct IntrusiveNode {
+  explicit IntrusiveNode(uint64_t sequence_in, uint64_t thread_in) : sequence(sequence_in), thread(thread_in) {}
+  virtual ~IntrusiveNode() = default;
+  std::atomic<uint64_t> counts{1 | uint64_t{1} << 32};
+  uint64_t sequence;
+  uint64_t topological = 0;
+  bool has_parent = false;
+  uint64_t thread;
+};
+struct MulBackward0 : IntrusiveNode {
+  using IntrusiveNode::IntrusiveNode;
+};
+struct IntrusivePointer {
+  IntrusiveNode* node;
+  explicit IntrusivePointer(IntrusiveNode* n) : node(n) {
+    if (node != nullptr) node->counts.fetch_add(1);
+  }
+  ~IntrusivePointer() {
+    if (node != nullptr) node->counts.fetch_sub(1);
+  }
+};
+
+thread_local std::shared_ptr<SharedNode> t_shared;
+thread_local IntrusiveNode* t_intrusive = nullptr;
+std::shared_ptr<SharedNode> CurrentShared() { return t_shared; }
+IntrusivePointer CurrentIntrusive() { return IntrusivePointer(t_intrusive); }
+
+thread_local uint64_t t_sequence = 100;
+thread_local bool t_grad = false;
+thread_local const void* t_task = nullptr;
+uint64_t Peek() { return t_sequence; }
+std::atomic<uint64_t> g_next_thread{50};
+uint64_t ThreadId() {
+  thread_local const uint64_t id = ++g_next_thread;
+  return id;
+}
+bool GradEnabled() { return t_grad; }
+const void* Task() { return t_task; }
+
+TorchSymbols Symbols() {
+  TorchSymbols symbols;
+  symbols.peek = Peek;
+  symbols.thread_id = ThreadId;
+  symbols.grad_enabled = GradEnabled;
+  symbols.engine_task = Task;
+  return symbols;
+}
+
+class AutogradTest : public testing::Test {
+ protected:
+  void Init(const TorchSymbols& symbols, const NodeLayout& layout, NodeMeans means) {
+    InitAutograd(symbols, layout, means, true, recorder_);
+    SetSequenceFunctions({.peek = Peek, .thread_id = ThreadId, .running_node = RunningNode});
+  }
+  void InitShared() {
+    TorchSymbols symbols = Symbols();
+    symbols.current_node = reinterpret_cast<abi::NodeReturn (*)()>(reinterpret_cast<void*>(CurrentShared));
+    NodeLayout layout{.valid = true, .reference = FindNodeReference(symbols), .sequence = 24, .thread = 48};
+    EXPECT_EQ(layout.reference, NodeLayout::Reference::kShared);
+    Init(symbols, layout, NodeMeans::kCurrent);
+  }
+  void InitIntrusive() {
+    TorchSymbols symbols = Symbols();
+    symbols.current_node = reinterpret_cast<abi::NodeReturn (*)()>(reinterpret_cast<void*>(CurrentIntrusive));
+    NodeLayout layout{.valid = true, .reference = FindNodeReference(symbols), .sequence = 16, .thread = 40};
+    EXPECT_EQ(layout.reference, NodeLayout::Reference::kIntrusive);
+    Init(symbols, layout, NodeMeans::kCurrent);
+  }
+  void InitScope() { Init(Symbols(), {}, NodeMeans::kScope); }
+
+  // A node number born in `layer`.
+  uint64_t NodeIn(uint32_t layer) {
+    EnterLayer(layer);
+    const uint64_t sequence = t_sequence++;
+    LeaveLayer();
+    ++t_sequence;
+    return sequence;
+  }
+  std::string Name(uint32_t id) { return id == 0 ? "" : recorder_.names[id - 1]; }
+  void SetUp() override { recorder_.diagnostics.clear(); }
+  void TearDown() override {
+    t_shared.reset();
+    t_intrusive = nullptr;
+    t_grad = false;
+    t_task = nullptr;
+    EXPECT_EQ(SiteOfThread(), Site{});
+  }
+
+  // One for all tests: names of node classes are cached for the life of the process, as the recorder's ids are.
+  static NamesOnlyRecorder recorder_;
+};
+
+NamesOnlyRecorder AutogradTest::recorder_;
+
+// Case 19, both sides: same mangled name, two return types.
+TEST_F(AutogradTest, SharedNodesAreReleased) {
+  InitShared();
+  auto node = std::make_shared<ConvolutionBackward0>(NodeIn(7), ThreadId());
+  t_shared = node;
+  for (int i = 0; i < 1000; ++i) {
+    const Site site = SiteOfThread();
+    ASSERT_EQ(site.layer, 7u);
+    ASSERT_EQ(site.phase, Phase::kBackward);
+    ASSERT_EQ(Name(site.node), "ConvolutionBackward0");
+  }
+  EXPECT_EQ(node.use_count(), 2);
+}
+
+TEST_F(AutogradTest, IntrusiveNodesAreReleased) {
+  InitIntrusive();
+  MulBackward0 node(NodeIn(9), ThreadId());
+  t_intrusive = &node;
+  for (int i = 0; i < 1000; ++i) {
+    const Site site = SiteOfThread();
+    ASSERT_EQ(site.layer, 9u);
+    ASSERT_EQ(Name(site.node), "MulBackward0");
+  }
+  EXPECT_EQ(node.counts.load(), 1 | uint64_t{1} << 32);
+}
+
+TEST_F(AutogradTest, AccumulateGradBelongsToTheNodeBefore) {
+  InitIntrusive();
+  MulBackward0 node(NodeIn(3), ThreadId());
+  t_intrusive = &node;
+  SiteOfThread();
+  MulBackward0 accumulate(UINT64_MAX, ThreadId());
+  t_intrusive = &accumulate;
+  EXPECT_EQ(SiteOfThread().layer, 3u);
+  EXPECT_EQ(SiteOfThread().phase, Phase::kBackward);
+}
+
+TEST_F(AutogradTest, AModuleEnteredInANodeIsRecomputed) {
+  InitIntrusive();
+  MulBackward0 node(NodeIn(3), ThreadId());
+  t_intrusive = &node;
+  EnterLayer(4);
+  EXPECT_EQ(SiteOfThread().phase, Phase::kRecompute);
+  EXPECT_EQ(SiteOfThread().layer, 4u);
+  LeaveLayer();
+  EXPECT_EQ(SiteOfThread().phase, Phase::kBackward);
+  EXPECT_EQ(SiteOfThread().layer, 3u);
+}
+
+TEST_F(AutogradTest, ANodeStartedInAModuleIsBackward) {
+  InitIntrusive();
+  MulBackward0 node(NodeIn(3), ThreadId());
+  EnterLayer(4);
+  EXPECT_EQ(SiteOfThread().phase, Phase::kForward);
+  t_intrusive = &node;
+  EXPECT_EQ(SiteOfThread().phase, Phase::kBackward);
+  EXPECT_EQ(SiteOfThread().layer, 3u);
+  t_intrusive = nullptr;
+  LeaveLayer();
+}
+
+TEST_F(AutogradTest, TheInnermostOfScopeAndModuleDecides) {
+  InitIntrusive();
+  const int outer = 0;
+  const int inner = 0;
+  BeginScope(&outer, Phase::kOptimizer);
+  EXPECT_EQ(SiteOfThread().phase, Phase::kOptimizer);
+  EnterLayer(2);  // a closure's forward
+  EXPECT_EQ(SiteOfThread().phase, Phase::kForward);
+  BeginScope(&inner, Phase::kData);
+  EXPECT_EQ(SiteOfThread().phase, Phase::kData);
+  EXPECT_EQ(SiteOfThread().layer, 2u);
+  MulBackward0 node(NodeIn(3), ThreadId());
+  t_intrusive = &node;
+  EXPECT_EQ(SiteOfThread().phase, Phase::kBackward);
+  t_intrusive = nullptr;
+  EXPECT_TRUE(EndScope(&inner));
+  LeaveLayer();
+  EXPECT_EQ(SiteOfThread().phase, Phase::kOptimizer);
+  EXPECT_TRUE(EndScope(&outer));
+}
+
+TEST_F(AutogradTest, AnOptimizerInAHookOfANodeIsOptimizer) {
+  InitIntrusive();
+  MulBackward0 node(NodeIn(3), ThreadId());
+  t_intrusive = &node;
+  const int record = 0;
+  BeginScope(&record, Phase::kOptimizer);
+  EXPECT_EQ(SiteOfThread().phase, Phase::kOptimizer);
+  EndScope(&record);
+  EXPECT_EQ(SiteOfThread().phase, Phase::kBackward);
+}
+
+TEST_F(AutogradTest, ScopesEndOutOfOrderAndTwice) {
+  InitIntrusive();
+  const int records[8] = {};
+  for (const int& record : records) BeginScope(&record, Phase::kOptimizer);
+  for (size_t i = 8; i-- > 4;) EXPECT_FALSE(EndScope(&records[i]));
+  EXPECT_FALSE(EndScope(&records[7]));  // not on this thread any more
+  EXPECT_FALSE(EndScope(&records[2]));  // takes the one inside with it; those around it remain
+  EXPECT_EQ(SiteOfThread().phase, Phase::kOptimizer);
+  EXPECT_FALSE(EndScope(&records[1]));
+  EXPECT_TRUE(EndScope(&records[0]));
+  EXPECT_FALSE(EndScope(&records[0]));
+}
+
+TEST_F(AutogradTest, NodesBornInANodeBelongToItsLayer) {
+  InitIntrusive();
+  MulBackward0 first(NodeIn(3), ThreadId());
+  MulBackward0 second(NodeIn(4), ThreadId());
+  t_grad = true;
+  t_intrusive = &first;
+  SiteOfThread();
+  const uint64_t in_first = t_sequence++;
+  NoteOperatorEnd();
+  t_intrusive = &second;
+  const uint64_t in_second = t_sequence++;  // before anybody asked
+  SiteOfThread();
+  NoteOperatorEnd();
+  t_intrusive = nullptr;
+  const uint64_t after = t_sequence++;
+  SiteOfThread();
+  EXPECT_EQ(OwnerOf(ThreadId(), in_first, nullptr), 3u);
+  EXPECT_EQ(OwnerOf(ThreadId(), in_second, nullptr), 4u);
+  EXPECT_EQ(OwnerOf(ThreadId(), after, nullptr), 0u);
+}
+
+TEST_F(AutogradTest, ScopesOfNodesTellTheSame) {
+  InitScope();
+  const int outer = 0;
+  const int inner = 0;
+  const uint64_t outer_sequence = NodeIn(3);
+  const uint64_t inner_sequence = NodeIn(4);
+  const int task = 0;
+  const int inner_task = 0;
+  t_task = &task;
+  BeginNode(&outer, outer_sequence, ThreadId(), recorder_.Intern("OuterBackward"));
+  EXPECT_EQ(SiteOfThread().layer, 3u);
+  EnterLayer(5);
+  EXPECT_EQ(SiteOfThread().phase, Phase::kRecompute);
+  LeaveLayer();
+  t_task = &inner_task;  // the node runs a backward pass of its own
+  BeginNode(&inner, inner_sequence, ThreadId(), recorder_.Intern("InnerBackward"));
+  EXPECT_EQ(SiteOfThread().layer, 4u);
+  EndNode(&inner);
+  EXPECT_EQ(SiteOfThread().layer, 4u);  // sums of gradients after it
+  t_task = &task;
+  EXPECT_EQ(SiteOfThread().layer, 3u);
+  EndNode(&outer);
+  EXPECT_EQ(SiteOfThread().layer, 3u);
+  EXPECT_EQ(SiteOfThread().phase, Phase::kBackward);
+  t_task = nullptr;
+  EXPECT_EQ(SiteOfThread(), Site{});
+}
+
+TEST_F(AutogradTest, NamesAloneGiveAPhase) {
+  InitScope();
+  const int record = 0;
+  BeginNode(&record, kUnknownSequence, 0, recorder_.Intern("SomeBackward"));
+  const Site site = SiteOfThread();
+  EXPECT_EQ(site.phase, Phase::kBackward);
+  EXPECT_EQ(site.layer, 0u);
+  EXPECT_EQ(Name(site.node), "SomeBackward");
+  EndNode(&record);
+}
+
+TEST_F(AutogradTest, NodesNestDeeperThanWeKeep) {
+  InitScope();
+  std::vector<int> records(40);
+  for (int& record : records) BeginNode(&record, kUnknownSequence, 0, 1);
+  for (size_t i = records.size(); i-- > 0;) EndNode(&records[i]);
+  t_task = nullptr;
+  EXPECT_EQ(SiteOfThread(), Site{});
+}
+
+TEST(NameCacheTest, SameTextSameValueAndRefusedNamesAreNotKept) {
+  static NameCache<int> cache;
+  int made = 0;
+  const auto make = [&](const char* name, int* value) {
+    *value = ++made;
+    return name[0] != '!';
+  };
+  const std::string a = "aten::add";
+  const std::string b = "aten::add";
+  EXPECT_EQ(cache.FindByPointer(a.c_str(), make), 1);
+  EXPECT_EQ(cache.FindByPointer(a.c_str(), make), 1);
+  EXPECT_EQ(cache.FindByPointer(b.c_str(), make), 2);
+  EXPECT_EQ(cache.FindByText(a.c_str(), make), 3);
+  EXPECT_EQ(cache.FindByText(b.c_str(), make), 3);
+  EXPECT_EQ(cache.FindByText("!range", make), 4);
+  EXPECT_EQ(cache.FindByText("!range", make), 5);
+  // The same place, another text.
+  char place[32] = "first";
+  EXPECT_EQ(cache.FindByPointer(place, make), 6);
+  strcpy(place, "other");
+  EXPECT_EQ(cache.FindByPointer(place, make), 7);
+  EXPECT_EQ(cache.FindByPointer(place, make), 7);
+  strcpy(place, "first");
+  EXPECT_EQ(cache.FindByPointer(place, make), 6);
+}
+
+TEST(ScopeNameTest, TorchsOwnNames) {
+  EXPECT_EQ(ClassifyScope("Optimizer.step#SGD.step"), UserScope::kOptimizerStep);
+  EXPECT_EQ(ClassifyScope("Optimizer.zero_grad#Adam.zero_grad"), UserScope::kZeroGrad);
+  EXPECT_EQ(ClassifyScope("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"), UserScope::kLoader);
+  EXPECT_EQ(ClassifyScope("DistributedDataParallel.forward"), UserScope::kOther);
+  EXPECT_EQ(ClassifyScope("Optimizer.step"), UserScope::kOther);
+  EXPECT_EQ(ClassifyScope(""), UserScope::kOther);
+}
+
+TEST_F(AutogradTest, AnImplausibleNodeSwitchesBackwardLayersOff) {
+  InitIntrusive();
+  MulBackward0 node(uint64_t{1} << 60, ThreadId());
+  t_intrusive = &node;
+  EXPECT_EQ(SiteOfThread(), Site{});
+  EXPECT_EQ(recorder_.diagnostics, std::vector<std::string>{"node-layout"});
+  MulBackward0 good(NodeIn(3), ThreadId());
+  t_intrusive = &good;
+  EXPECT_EQ(SiteOfThread(), Site{});  // for good
+  EXPECT_EQ(good.counts.load(), 1 | uint64_t{1} << 32);
+}
+
+}  // namespace
+}  // namespace rfinject
+
+// What scopes.cc asks of injector/python.
+namespace rfinject {
+void RequestSlotRepair() noexcept {}
+void RequestPoliteExit() noexcept {}
+void NoteOptimizerStep() noexcept {}
+uint64_t TakeSamplesOfStep() noexcept { return 0; }
+const Settings& GetSettings() noexcept {
+  static const Settings settings;
+  return settings;
+}
+PyObject* RunPython(const PythonApi&, const char*, const char* const*, PyObject* const*, size_t, char*, size_t) {
+  return nullptr;
+}
+OpKind ClassifyOp(std::string_view) noexcept { return OpKind::kAtomic; }
+}  // namespace rfinject

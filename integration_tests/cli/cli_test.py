@@ -1,0 +1,498 @@
+#!/usr/bin/env python3
+"""The command as a user meets it: exit codes, messages, files.
+
+    cli_test.py --rfinject BIN --make-trace BIN --library SO [unittest arguments]
+"""
+import argparse
+import csv
+import io
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+OPTIONS = argparse.Namespace()
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="rfinject-cli-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.environment = {k: v for k, v in os.environ.items()
+                            if not k.startswith("RFINJECT_") and k not in ("LD_PRELOAD", "CUDA_INJECTION64_PATH")}
+        self.environment["RFINJECT_LIBRARY"] = OPTIONS.library
+        # A command built with AddressSanitizer refuses to start after a preloaded library otherwise.
+        self.environment["ASAN_OPTIONS"] = "verify_asan_link_order=0"
+
+    def run_cli(self, *arguments, environment=None, **kwargs):
+        return subprocess.run([OPTIONS.rfinject, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
+                              env={**self.environment, **(environment or {})}, timeout=60, **kwargs)
+
+    def trace(self, kind, name=None):
+        path = self.folder / (name or kind.replace(":", "") + ".rfx")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([OPTIONS.make_trace, kind, path], check=True)
+        return path
+
+    def assert_complains(self, result, code, *patterns):
+        """One line on stderr that says what and why, nothing on stdout, and the exit code."""
+        self.assertEqual(result.returncode, code, result.stderr)
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertTrue(lines[0].startswith("rfinject"), lines[0])
+        for pattern in patterns:
+            self.assertRegex(lines[0], pattern)
+        self.assertEqual(result.stdout, "")
+
+
+class RunTest(CliTest):
+    def test_exit_code_is_the_programs(self):
+        for code in (0, 1, 7, 255):
+            result = self.run_cli("sh", "-c", f"exit {code}")
+            self.assertEqual(result.returncode, code)
+            self.assertEqual(result.stdout + result.stderr, "")
+
+    def test_signal_is_the_programs(self):
+        for name in ("TERM", "KILL", "SEGV"):
+            for options in ([], ["--report", "-q"]):
+                result = self.run_cli(*options, "sh", "-c", f"kill -{name} $$")
+                self.assertEqual(result.returncode, -getattr(signal, "SIG" + name), (name, options))
+
+    def test_becomes_the_program(self):
+        # No process of ours stays around: the program has the process id that was started.
+        process = subprocess.Popen([OPTIONS.rfinject, "sh", "-c", "echo $$"], cwd=self.folder, env=self.environment,
+                                   stdout=subprocess.PIPE, text=True)
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(int(output), process.pid)
+
+    def test_options_end_at_the_first_word(self):
+        result = self.run_cli("-q", "printf", "%s,", "-o", "x", "--", "--steps", "-h")
+        self.assertEqual((result.returncode, result.stdout), (0, "-o,x,--,--steps,-h,"))
+        result = self.run_cli("run", "--", "printf", "%s,", "--version")
+        self.assertEqual((result.returncode, result.stdout), (0, "--version,"))
+        result = self.run_cli("--", "printf", "a")
+        self.assertEqual((result.returncode, result.stdout), (0, "a"))
+
+    def test_environment(self):
+        script = 'echo "$LD_PRELOAD|$CUDA_INJECTION64_PATH|$RFINJECT_OUTPUT|$RFINJECT_ESTIMATE|$RFINJECT_STEPS' \
+                 '|$RFINJECT_SKIP|$RFINJECT_KILL|$RFINJECT_OVERHEAD|$RFINJECT_LOG"'
+        result = self.run_cli("-o", "out/x.%p.rfx", "--estimate", "a100-sxm4-40gb", "--steps=5", "--skip", "2", "--kill",
+                              "--overhead", "2.5", "-v", "sh", "-c", script)
+        self.assertEqual(result.stdout.strip(),
+                         f"{OPTIONS.library}|{OPTIONS.library}|{self.folder}/out/x.%p.rfx|A100-SXM4-40GB|5|2|1|2.5|1")
+        self.assertEqual(stat.S_IMODE((self.folder / "out").stat().st_mode), 0o700)
+        self.assertIn("rfinject report", result.stderr)
+
+    def test_what_the_user_has_set_stays(self):
+        result = self.run_cli("sh", "-c", 'echo "$LD_PRELOAD|$CUDA_INJECTION64_PATH"',
+                              environment={"LD_PRELOAD": OPTIONS.library + ":libm.so.6",
+                                           "CUDA_INJECTION64_PATH": "/opt/other.so"})
+        self.assertEqual(result.stdout.strip(), f"{OPTIONS.library}:libm.so.6|/opt/other.so")
+        self.assertIn("/opt/other.so", result.stderr)
+        result = self.run_cli("sh", "-c", 'echo "$LD_PRELOAD"', environment={"LD_PRELOAD": "libm.so.6"})
+        self.assertEqual(result.stdout.strip(), f"{OPTIONS.library}:libm.so.6")
+
+    def test_default_output(self):
+        result = self.run_cli("sh", "-c", 'echo "$RFINJECT_OUTPUT"')
+        self.assertEqual(result.stdout.strip(), f"{self.folder}/rfinject-out/")
+        result = self.run_cli("sh", "-c", 'echo "$RFINJECT_OUTPUT"', environment={"RFINJECT_OUTPUT": "mine/"})
+        self.assertEqual(result.stdout.strip(), "mine/")
+
+    def test_percent_in_the_working_folder(self):
+        odd = self.folder / "100%p"
+        odd.mkdir()
+        result = subprocess.run([OPTIONS.rfinject, "-o", "o/", "sh", "-c", 'echo "$RFINJECT_OUTPUT"'], cwd=odd,
+                                capture_output=True, text=True, env=self.environment, timeout=60)
+        self.assertEqual(result.stdout.strip(), f"{self.folder}/100%%p/o/")
+        self.assertTrue((odd / "o").is_dir())
+
+    def test_program_that_does_not_exist(self):
+        self.assert_complains(self.run_cli("no-such-program"), 127, "no-such-program: no such program in PATH$")
+        self.assert_complains(self.run_cli("./no/such"), 127, r"\./no/such: no such program$")
+        self.assertFalse((self.folder / "rfinject-out").exists())
+
+    def test_program_that_cannot_be_run(self):
+        (self.folder / "text").write_text("hello")
+        self.assert_complains(self.run_cli("./text"), 126, r"\./text: [Pp]ermission denied")
+
+    def test_mistyped_verb(self):
+        self.assert_complains(self.run_cli("reprot", "x"), 127, "did you mean 'rfinject report'")
+
+    def test_a_trace_is_no_program(self):
+        path = self.trace("tiny")
+        self.assert_complains(self.run_cli(path), 126, "did you mean 'rfinject report .*tiny.rfx'")
+
+    def test_unknown_gpu(self):
+        self.assert_complains(self.run_cli("--estimate", "A100", "true"), 2,
+                              "--estimate A100: no such GPU", "A100-SXM4-40GB", "rfinject gpus")
+
+    def test_output_that_cannot_be_written(self):
+        (self.folder / "file").write_text("")
+        self.assert_complains(self.run_cli("-o", "file/x/", "true"), 2, "output cannot be written", "file")
+        self.assert_complains(self.run_cli("-o", "/proc/x/", "true"), 2, "output cannot be written: /proc/x")
+
+    def test_mistakes_in_options(self):
+        for arguments, pattern in [
+            (["--stpes", "3", "true"], "no option --stpes; did you mean --steps"),
+            (["--steps", "x", "true"], "--steps wants a number of steps, not 'x'"),
+            (["--steps", "-1", "true"], "not '-1'"),
+            (["--overhead", "150", "true"], "--overhead wants a percentage"),
+            (["--kill", "true"], "--kill ends the program after --steps"),
+            (["-q", "-v", "true"], "exclude each other"),
+            (["--kill=1", "true"], "--kill takes no value"),
+            (["-o"], "-o wants a value: PATH"),
+            (["-z", "true"], "no option -z"),
+            (["run"], "no program is named"),
+        ]:
+            self.assert_complains(self.run_cli(*arguments), 2, re.escape(pattern) if "(" not in pattern else pattern)
+
+    def test_library_that_is_not_there(self):
+        self.assert_complains(self.run_cli("true", environment={"RFINJECT_LIBRARY": "/no/lib.so"}), 2,
+                              "librfinject.so is not at /no/lib.so")
+
+    def test_report_at_the_end(self):
+        source = self.trace("a100")
+        result = self.run_cli("--report", "-o", "out/", "sh", "-c", f'echo hi; cp {source} "$RFINJECT_OUTPUT/"; exit 3')
+        self.assertEqual(result.returncode, 3)
+        self.assertEqual(result.stdout, "hi\n")  # the table is on stderr
+        self.assertIn("ESTIMATED on A100-SXM4-40GB", result.stderr)
+        self.assertIn("rfinject report", result.stderr.splitlines()[-1])
+        # What was there before is no part of it.
+        result = self.run_cli("--report", "-o", "out/", "true")
+        self.assertIn("no trace was written", result.stderr)
+
+    def test_report_forwards_signals(self):
+        script = "trap 'echo got; exit 5' USR1; echo ready; while :; do sleep 0.05; done"
+        process = subprocess.Popen([OPTIONS.rfinject, "--report", "-q", "sh", "-c", script], cwd=self.folder,
+                                   env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.send_signal(signal.SIGUSR1)
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual((output, process.returncode), ("got\n", 5))
+
+
+class ReportTest(CliTest):
+    def test_table(self):
+        result = self.run_cli("report", self.trace("v100"))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("ESTIMATED on V100-SXM2-16GB", result.stdout.splitlines()[0])
+        self.assertIn("layer1.0.conv1", result.stdout)
+        self.assertTrue(all(len(line) <= 80 for line in result.stdout.splitlines()))
+        self.assertNotIn("\033", result.stdout)
+
+    def test_every_line_of_an_estimate_says_so(self):
+        text = self.run_cli("report", self.trace("v100"), "--rows", "0").stdout
+        rows = [line for line in text.splitlines() if re.search(r"\d %\s", line) and "FLOP in" not in line
+                and "attributed" not in line and "Held back" not in line and "TFLOP/s" not in line]
+        self.assertGreater(len(rows), 60)
+        for line in rows:
+            self.assertTrue(line.startswith("~ "), line)
+        text = self.run_cli("report", self.trace("measured"), "--rows", "0").stdout
+        self.assertNotIn("~", text)
+
+    def test_json(self):
+        result = self.run_cli("report", self.trace("v100"), "--format", "json", "--by", "layer")
+        report = json.loads(result.stdout)
+        self.assertEqual(report["schema"], "rfinject.report/1")
+        self.assertEqual((report["source"], report["steps"]), ("estimated", 10))
+        for key in ("device", "summary", "alarms", "rows"):
+            self.assertIn(key, report)
+        forward = sum(r["model_flop"] for r in report["layer_phases"] if r["phase"] == "forward")
+        backward = sum(r["model_flop"] for r in report["layer_phases"] if r["phase"] == "backward")
+        images = 8 * report["steps"]
+        self.assertEqual((forward, backward), (3628146688 * images, 7020265472 * images))
+        for row in report["rows"]:
+            self.assertEqual(row["source"], "estimated")
+            for key in ("model", "layer", "launches", "time_ns", "flop", "model_flop", "dram_bytes", "oi_flop_per_byte",
+                        "performance_flop_per_s", "attainable_flop_per_s"):
+                self.assertIn(key, row)
+        # Ratios follow from the sums beside them.
+        row = next(r for r in report["rows"] if r["layer"] == "layer1.0.conv1")
+        self.assertAlmostEqual(row["oi_flop_per_byte"], row["flop"] / row["dram_bytes"])
+        self.assertAlmostEqual(row["performance_flop_per_s"] / (row["flop"] / row["time_ns"] * 1e9), 1)
+        self.assertAlmostEqual(row["attainable_flop_per_s"] / (row["flop"] / row["least_time_ns"] * 1e9), 1)
+
+    def test_json_of_several_runs(self):
+        report = json.loads(self.run_cli("report", self.trace("v100"), self.trace("a100"), "--format=json").stdout)
+        self.assertEqual(report["schema"], "rfinject.reports/1")
+        self.assertEqual([r["estimated_gpu"] for r in report["reports"]], ["A100-SXM4-40GB", "V100-SXM2-16GB"])
+
+    def test_csv_has_the_numbers_of_json(self):
+        path = self.trace("measured")
+        for by in ("model", "phase", "layer", "op", "kernel"):
+            rows = json.loads(self.run_cli("report", path, "--by", by, "--format", "json").stdout)["rows"]
+            text = self.run_cli("report", path, "--by", by, "--format", "csv").stdout
+            lines = [line for line in csv.DictReader(io.StringIO(text)) if line["record"] == "row"]
+            self.assertEqual(len(rows), len(lines))
+            for row, line in zip(rows, lines):
+                for key, value in row.items():
+                    self.assertIn(key, line)
+                    if value is None:
+                        self.assertEqual(line[key], "", key)
+                    elif isinstance(value, str):
+                        self.assertEqual(line[key], value)
+                    else:
+                        self.assertEqual(float(line[key]), value, key)
+
+    def test_rows_add_up_in_every_fold(self):
+        path = self.trace("measured")
+        totals = set()
+        for by in ("model", "phase", "layer", "op", "kernel"):
+            report = json.loads(self.run_cli("report", path, "--by", by, "--format", "json").stdout)
+            totals.add(tuple(round(sum(r[k] for r in report["rows"])) for k in ("launches", "time_ns", "flop", "dram_bytes")))
+        self.assertEqual(len(totals), 1)
+
+    def test_output_file(self):
+        path = self.trace("v100")
+        for ending, begins in (("html", "<!"), ("svg", "<?xml"), ("json", "{"), ("csv", "record,"), ("txt", "ESTIMATED")):
+            out = self.folder / ("report." + ending)
+            result = self.run_cli("report", path, "-o", out)
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+            self.assertTrue(out.read_text().lower().startswith(begins.lower()), ending)
+            self.assertEqual(stat.S_IMODE(out.stat().st_mode), 0o600)
+        self.assertEqual(self.run_cli("report", path, "--format", "csv", "-o", "-").stdout[:7], "record,")
+
+    def test_output_is_not_written_through_links(self):
+        path = self.trace("v100")
+        target = self.folder / "precious"
+        target.write_text("precious")
+        (self.folder / "link").symlink_to(target)
+        self.assert_complains(self.run_cli("report", path, "-o", "link"), 1, "link: cannot be written: is a symbolic link")
+        self.assertEqual(target.read_text(), "precious")
+
+    def test_output_that_cannot_be_written(self):
+        path = self.trace("v100")
+        self.assert_complains(self.run_cli("report", path, "-o", "no/such/folder/x.csv"), 1, "cannot be written: No such")
+        self.assert_complains(self.run_cli("report", path, "-o", self.folder), 1, "is a folder")
+        if os.path.exists("/dev/full"):
+            self.assert_complains(self.run_cli("report", path, "-o", "/dev/full"), 1, "/dev/full: cannot be written: No space")
+
+    def test_a_failure_leaves_the_old_output_and_no_litter(self):
+        (self.folder / "out.csv").write_text("old")
+        self.run_cli("report", "nowhere", "-o", "out.csv")
+        self.assertEqual((self.folder / "out.csv").read_text(), "old")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["out.csv"])
+
+    def test_folder(self):
+        self.trace("v100", "runs/a/one.rfx")
+        self.trace("v100", "runs/b/two.rfx")
+        report = json.loads(self.run_cli("report", "runs", "--format", "json").stdout)
+        self.assertEqual((report["process_count"], report["steps"]), (2, 20))
+
+    def test_bad_input(self):
+        (self.folder / "empty-folder").mkdir()
+        (self.folder / "empty.rfx").write_bytes(b"")
+        self.trace("newer")
+        self.trace("garbage")
+        for name, *patterns in [
+            ("nowhere.rfx", "nowhere.rfx: no such file or folder$"),
+            ("empty-folder", r"empty-folder: there are no traces \(\*\.rfx\) in this folder$"),
+            ("empty.rfx", "empty.rfx: byte 0: the file is empty$"),
+            ("newer.rfx", "newer.rfx: byte 8: written in format 9", "use a newer rfinject$"),
+            ("garbage.rfx", "garbage.rfx: byte 0: not a trace of rfinject$"),
+        ]:
+            for verb in (["report"], ["merge", "-o", "out.rfx"]):
+                self.assert_complains(self.run_cli(*verb, name), 1, *patterns)
+        os.mkfifo(self.folder / "fifo")
+        self.assert_complains(self.run_cli("report", "fifo"), 1, "fifo: cannot be read: not a regular file")
+        if os.geteuid() != 0:
+            path = self.trace("tiny", "secret.rfx")
+            path.chmod(0)
+            self.assert_complains(self.run_cli("report", path), 1, "secret.rfx: cannot be read: Permission denied")
+
+    def test_damage_is_named_and_what_is_before_it_used(self):
+        whole = self.trace("tiny").read_bytes()
+        cut = self.folder / "cut.rfx"
+        cut.write_bytes(whole[:-5])
+        result = self.run_cli("report", cut, "--format", "json")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"cut\.rfx: byte \d+: the file ends inside a frame .*; the 2 chunks before it are used")
+        self.assertEqual(json.loads(result.stdout)["steps"], 1)
+        flipped = bytearray(whole)
+        flipped[-3] ^= 1
+        cut.write_bytes(flipped)
+        result = self.run_cli("report", cut)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"cut\.rfx: byte \d+: a frame is damaged \(checksum\)")
+
+    def test_cut_at_every_byte(self):
+        whole = self.trace("tiny").read_bytes()
+        path = self.folder / "cut.rfx"
+        complete = 0
+        # trace_reader_test does it in memory; with sanitizers a process costs a tenth of a second.
+        for size in range(0, len(whole), 17 if OPTIONS.sanitized else 1):
+            path.write_bytes(whole[:size])
+            result = self.run_cli("report", path, "--format", "csv")
+            self.assertIn(result.returncode, (0, 1), size)
+            if result.returncode == 1:
+                self.assertRegex(result.stderr, r"^rfinject: .*cut\.rfx: byte \d+: .+\n$", size)
+            else:
+                complete += 1  # cut between two frames
+        if not OPTIONS.sanitized:
+            self.assertEqual(complete, 2)
+
+    def test_one_bad_file_does_not_hide_the_good_ones(self):
+        self.trace("v100", "runs/good.rfx")
+        self.trace("garbage", "runs/bad.rfx")
+        result = self.run_cli("report", "runs", "--format", "json")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("bad.rfx", result.stderr)
+        self.assertEqual(json.loads(result.stdout)["steps"], 10)
+
+    def test_mistakes_in_options(self):
+        path = self.trace("tiny")
+        for arguments, pattern in [
+            ([path, "--by", "color"], "--by color: there are model, phase, layer, op and kernel"),
+            ([path, "--format", "pdf"], "--format pdf: there are table, json, csv, html and svg"),
+            ([path, "--rows", "many"], "--rows wants a number, not 'many'"),
+            ([path, "--fromat", "csv"], "did you mean --format"),
+            ([], "no trace is named"),
+        ]:
+            self.assert_complains(self.run_cli("report", *arguments), 2, re.escape(pattern))
+
+    def test_names_that_would_steer_the_terminal(self):
+        path = self.trace("hostile")
+        for by in ("layer", "kernel", "op"):
+            text = self.run_cli("report", path, "--by", by).stdout
+            self.assertNotIn("\033", text)
+            self.assertNotIn("\x9b", text)
+        json.loads(self.run_cli("report", path, "--format", "json", "--by", "kernel").stdout)
+        rows = list(csv.reader(io.StringIO(self.run_cli("report", path, "--format", "csv", "--by", "kernel").stdout)))
+        self.assertEqual({len(row) for row in rows}, {len(rows[0])})
+
+
+class MergeTest(CliTest):
+    def test_any_order_and_grouping_gives_the_same_bytes(self):
+        names = [str(self.trace(f"random:{i}")) for i in range(1, 7)]
+        self.assertEqual(self.run_cli("merge", *names, "-o", "all.rfx").returncode, 0)
+        self.assertEqual(self.run_cli("merge", *reversed(names), "-o", "reversed.rfx").returncode, 0)
+        self.run_cli("merge", *names[:2], "-o", "x.rfx")
+        self.run_cli("merge", names[5], *names[2:5], "-o", "y.rfx")
+        self.run_cli("merge", "y.rfx", "x.rfx", "-o", "tree.rfx")
+        expected = (self.folder / "all.rfx").read_bytes()
+        self.assertEqual((self.folder / "reversed.rfx").read_bytes(), expected)
+        self.assertEqual((self.folder / "tree.rfx").read_bytes(), expected)
+        self.assertEqual(stat.S_IMODE((self.folder / "all.rfx").stat().st_mode), 0o600)
+
+    def test_a_merged_trace_reports_as_its_parts(self):
+        a, b = self.trace("measured", "a.rfx"), self.trace("measured", "b.rfx")
+        self.run_cli("merge", a, b, "-o", "ab.rfx")
+        self.assertEqual(self.run_cli("report", "ab.rfx", "--format", "json").stdout,
+                         self.run_cli("report", a, b, "--format", "json").stdout)
+
+    def test_needs_an_output(self):
+        self.assert_complains(self.run_cli("merge", "a.rfx"), 2, "-o FILE is missing")
+
+
+class OtherVerbsTest(CliTest):
+    def test_dump(self):
+        result = self.run_cli("dump", self.trace("tiny"))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"(?m)^0000000016 chunk 0, \d+ bytes$")
+        self.assertRegex(result.stdout, r'(?m)^\d{10}   name \{ id: 1 text: "aten::convolution" \}$')
+        self.assertRegex(result.stdout, r"phase: PHASE_BACKWARD .*grid: \[1, 2, 3\]")
+        self.assertRegex(result.stdout, r'end \{ reason: "exit" \}')
+
+    def test_dump_of_damage(self):
+        path = self.trace("tiny")
+        path.write_bytes(path.read_bytes()[:-1])
+        result = self.run_cli("dump", path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("chunk 1", result.stdout)
+        self.assertRegex(result.stderr, r"byte \d+: the file ends inside a frame")
+
+    def test_gpus(self):
+        text = self.run_cli("gpus").stdout
+        self.assertRegex(text, r"(?m)^A100-SXM4-40GB +GA100 +9\.70 +19\.5 ")
+        rows = list(csv.DictReader(io.StringIO(self.run_cli("gpus", "--format", "csv").stdout)))
+        table = json.loads(self.run_cli("gpus", "--format", "json").stdout)["gpus"]
+        self.assertEqual([r["gpu"] for r in rows], [g["gpu"] for g in table])
+        a100 = next(g for g in table if g["gpu"] == "A100-SXM4-40GB")
+        self.assertEqual((a100["peak_tf32_tc_flop_per_s"], a100["dram_bytes_per_s"]), (156e12, 1555e9))
+        self.assertTrue(all(g["source"] for g in table))
+        self.assert_complains(self.run_cli("gpus", "H100"), 2, "H100-SXM5-80GB")
+
+    def test_env(self):
+        options = ["--estimate", "V100-SXM2-16GB", "-o", "traces/"]
+        out = f"{self.folder}/traces/"
+        shell = self.run_cli("env", *options).stdout
+        script = shell + 'printf "%s|%s|%s|%s" "$LD_PRELOAD" "$CUDA_INJECTION64_PATH" "$RFINJECT_OUTPUT" "$RFINJECT_ESTIMATE"'
+        result = subprocess.run(["sh", "-euc", script], env=self.environment, capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.stdout, f"{OPTIONS.library}|{OPTIONS.library}|{out}|V100-SXM2-16GB")
+        result = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, timeout=60,
+                                env={**self.environment, "LD_PRELOAD": "libm.so.6", "CUDA_INJECTION64_PATH": "/x.so"})
+        self.assertEqual(result.stdout, f"{OPTIONS.library}:libm.so.6|/x.so|{out}|V100-SXM2-16GB")
+        variables = json.loads(self.run_cli("env", "--json", *options).stdout)
+        self.assertEqual(variables["RFINJECT_OUTPUT"], out)
+        self.assertEqual(variables["LD_PRELOAD"], OPTIONS.library)
+        self.assertIn(f"-e LD_PRELOAD={OPTIONS.library}", self.run_cli("env", "--docker", *options).stdout)
+        self.assertIn(f"--bind {out}", self.run_cli("env", "--apptainer", *options).stdout)
+        self.assertIn(f"--export=ALL,LD_PRELOAD={OPTIONS.library},", self.run_cli("env", "--slurm", *options).stdout)
+        self.assert_complains(self.run_cli("env", "--docker", "--slurm"), 2, "one of")
+
+    def test_doctor_without_torch(self):
+        python = self.folder / "python"
+        python.write_text("#!/bin/sh\nexec " + sys.executable + ' -I -S "$@"\n')
+        python.chmod(0o755)
+        result = self.run_cli("doctor", "--python", python)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"ok    library   {OPTIONS.library}", result.stdout)
+        self.assertRegex(result.stdout, r"BAD   torch     this Python has none: .*torch")
+        self.assertIn("mend it:", result.stdout)
+
+    def test_doctor_without_library(self):
+        result = self.run_cli("doctor", "--python", "/no/python", environment={"RFINJECT_LIBRARY": "/no/lib.so"})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("BAD   library   librfinject.so is not at /no/lib.so", result.stdout)
+
+    def test_help_and_version(self):
+        self.assertRegex(self.run_cli("--version").stdout, r"^rfinject \d+\.\d+\.\d+, trace format 1\.0\n$")
+        text = self.run_cli("-h").stdout
+        for verb in ("run", "report", "merge", "dump", "gpus", "env", "doctor"):
+            self.assertIn("  " + verb, text)
+            help_text = self.run_cli(verb, "-h")
+            self.assertEqual((help_text.returncode, help_text.stderr), (0, ""))
+            self.assertIn("rfinject " + ("[run]" if verb == "run" else verb), help_text.stdout)
+            self.assertTrue(all(len(line) <= 118 for line in help_text.stdout.splitlines()))
+        nothing = self.run_cli()
+        self.assertEqual((nothing.returncode, nothing.stdout), (2, ""))
+        self.assertIn("report", nothing.stderr)
+
+    def test_color_is_for_terminals_only(self):
+        path = self.trace("v100")
+        for no_color, colored in (("", True), ("1", False)):
+            master, slave = pty.openpty()
+            process = subprocess.Popen([OPTIONS.rfinject, "report", str(path)], cwd=self.folder, stdout=slave,
+                                       env={**self.environment, "TERM": "xterm", "NO_COLOR": no_color})
+            os.close(slave)
+            output = b""
+            while select.select([master], [], [], 60)[0]:
+                try:
+                    piece = os.read(master, 65536)
+                except OSError:
+                    break
+                if not piece:
+                    break
+                output += piece
+            os.close(master)
+            self.assertEqual(process.wait(60), 0)
+            self.assertEqual(b"\033[1m" in output, colored)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rfinject", required=True, type=os.path.abspath)
+    parser.add_argument("--make-trace", required=True, type=os.path.abspath)
+    parser.add_argument("--library", required=True, type=os.path.realpath)
+    parser.add_argument("--sanitized", action="store_true", help="the command is slow")
+    OPTIONS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])

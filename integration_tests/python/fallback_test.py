@@ -1,0 +1,93 @@
+"""Every lower tier works and says why it is not a better one, on real torch."""
+
+import unittest
+
+import support
+
+TORCH = support.torch_version() or (0, 0)
+
+NET = """
+import torch
+from torch import nn
+class Block(nn.Module):
+    def __init__(self, error=None):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.act = nn.Tanh()
+        self.error = error
+    def forward(self, x):
+        x = self.act(self.fc(x))
+        if self.error:
+            raise self.error
+        return x + 1
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bad = nn.Sequential(Block(ValueError("no")))
+        self.good = nn.Sequential(Block(), Block())
+    def forward(self, x):
+        try:
+            self.bad(x)
+        except ValueError:
+            pass
+        return self.good(x).neg()
+torch.manual_seed(1)
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    loss = model(torch.ones(2, 4)).sum()
+    loss.backward()
+    optimizer.step()
+    print(loss.item().hex())
+"""
+
+
+class Fallback(support.TestCase):
+    def test_best(self):
+        result = self.both(NET)
+        self.assertEqual(result.trace.tier, "A" if TORCH >= (2, 0) else "B", result.trace.process.get("tier_reason"))
+        self.assertNotIn("tier", result.trace.diagnostic_ids())
+
+    def test_hooks(self):
+        result = self.both(NET, RFINJECT_TIER="C")
+        trace = result.trace
+        self.assertEqual(trace.tier, "C")
+        self.assertIn("RFINJECT_TIER", trace.process["tier_reason"])
+        self.assertIn("tier", trace.diagnostic_ids())
+        forward = self.ops(trace, "forward")
+        self.assertEqual(forward[("Net", "")], {"aten::neg": 3})
+        self.assertEqual(forward[("Net", "good.1")], {"aten::add": 3})
+        self.assertEqual(forward[("Net", "bad.0.act")], {"aten::tanh": 3})
+        self.assert_all_attributed(trace)
+        self.assertEqual(len(trace.steps), 3)
+
+    @unittest.skipIf(TORCH < (2, 1), "torch.compiler.is_compiling came with 2.1")
+    def test_hooks_vanish_under_compile(self):
+        self.both(NET + """
+import torch._dynamo
+from torch._dynamo.utils import counters
+model = Block()
+compiled = torch.compile(model, backend="eager", fullgraph=True)
+for _ in range(3):
+    print(compiled(torch.ones(2, 4)).sum().item().hex())
+print(dict(counters["stats"]), dict(counters["graph_break"]))
+""", RFINJECT_TIER="C", same_stderr=False)
+
+    def test_no_layers(self):
+        trace = self.both(NET, RFINJECT_TIER="D").trace
+        self.assertEqual(trace.tier, "D")
+        self.assertEqual(trace.layers, {})
+        self.assertEqual(len(trace.steps), 3)
+        self.assertIn("RFINJECT_TIER", trace.process["tier_reason"])
+
+    def test_nothing_but_layers(self):
+        # No --estimate and no GPU: the layers and steps are there.
+        trace = self.both(NET, RFINJECT_ESTIMATE=None).trace
+        self.assertEqual(trace.source, "none")
+        self.assertIn("good.1.fc", trace.paths())
+        self.assertEqual(len(trace.steps), 3)
+
+
+if __name__ == "__main__":
+    support.main()
