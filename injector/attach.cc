@@ -26,12 +26,15 @@ namespace {
 
 // A class that is patched too late for reasons unknown is found by a full walk at every so many requests.
 constexpr uint32_t kRequestsPerWalk = 64;
+// A program that catches SystemExit this often does not want to be ended.
+constexpr int kMaxExits = 3;
 
 constinit std::atomic<pid_t> g_pid{0};  // of the process that attached; 0: none did
 constinit std::atomic<Source*> g_source{nullptr};
 constinit std::atomic<const PythonApi*> g_python{nullptr};
 constinit std::atomic<bool> g_repair_pending{false};
 constinit std::atomic<bool> g_exit_pending{false};
+constinit std::atomic<int> g_exits_raised{0};
 constinit std::atomic<uint32_t> g_requests{0};
 constinit std::atomic<bool> g_without_modules{false};  // tiers D and E: no root call activates the recorder
 
@@ -39,6 +42,7 @@ void AfterForkInChild() noexcept {
   g_pid.store(getpid());
   g_repair_pending.store(false);
   g_exit_pending.store(false);
+  g_exits_raised.store(0);
   ResetLayerStackAfterFork();
   ResetModulesAfterFork();
 }
@@ -141,6 +145,7 @@ int Repair(void*) {
 
 int RaiseSystemExit(void*) {
   g_exit_pending.store(false);
+  g_exits_raised.fetch_add(1);
   const PythonApi* python = g_python.load();
   python->PyErr_SetNone(static_cast<PyObject*>(python->PyExc_SystemExit));
   return -1;
@@ -194,6 +199,18 @@ void RequestPoliteExit() noexcept {
   }
   if (g_exit_pending.exchange(true)) return;
   if (python->Py_AddPendingCall(&RaiseSystemExit, nullptr) != 0) g_exit_pending.store(false);
+}
+
+void InsistOnPoliteExit() noexcept {
+  const int raised = g_exits_raised.load(std::memory_order_relaxed);
+  if (raised == 0 || raised > kMaxExits) return;
+  if (raised < kMaxExits) {
+    RequestPoliteExit();
+  } else if (g_exits_raised.exchange(kMaxExits + 1) == kMaxExits) {
+    Recorder::Get().ReportDiagnostic(Severity::kWarning, "exit-refused",
+                                     "the program was asked to end after its last measured step, and goes on",
+                                     "end it by hand; what was measured is in the trace");
+  }
 }
 
 }  // namespace rfinject
