@@ -16,7 +16,7 @@ namespace rfinject::cupti {
 // The folder of the toolkit's libcupti.so.13: RFINJECT_TEST_CUPTI_DIR (set by CMake to what lies beside the headers),
 // empty when there is none.
 inline std::string RealCuptiFolder() {
-  for (const char* folder : {RFINJECT_TEST_CUPTI_DIR, "/usr/local/cuda/lib64"}) {
+  for (const char* folder : {RFINJECT_TEST_CUPTI_DIR, RFINJECT_TEST_CUPTI_DIR "/../lib"}) {
     if (access((std::string(folder) + "/libcupti.so.13").c_str(), R_OK) == 0) return folder;
   }
   return {};
