@@ -38,6 +38,7 @@ struct World {
   int major = 8, minor = 0;
   bool initialised = false;
   const SimHooks* hooks = nullptr;
+  void* callback = nullptr;
 };
 
 World& TheWorld() {
@@ -112,6 +113,9 @@ void sim_violation(const char* text) {
   TheWorld().violations += '\n';
 }
 const char* sim_violations(void) { return TheWorld().violations.c_str(); }
+
+void* sim_callback(void) { return TheWorld().callback; }
+void sim_set_callback(void* callback) { TheWorld().callback = callback; }
 
 uint64_t sim_clock(void) { return g_clock; }
 

@@ -232,6 +232,7 @@ CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_Ca
   W().user = user;
   *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(&W());
   sim_set_hooks(&kHooks);
+  sim_set_callback(reinterpret_cast<void*>(callback));
   return CUPTI_SUCCESS;
 }
 #if SIM_CUPTI_API_VERSION >= 130000

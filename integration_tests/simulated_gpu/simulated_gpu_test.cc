@@ -17,12 +17,32 @@
 #include <tuple>
 #include <vector>
 
+#include "collector/cupti/api.h"
 #include "collector/cupti/hardware_source.h"
 #include "collector/settings.h"
 #include "collector/source.h"
 #include "collector/testing/fake_recorder.h"
 #include "integration_tests/simulated_gpu/simulator.h"
 #include "proto/wire/conditions.h"
+
+#ifndef __SANITIZE_ADDRESS__
+#ifndef __SANITIZE_THREAD__
+#define RFINJECT_COUNT_ALLOCATIONS 1
+thread_local bool t_counting = false;
+thread_local uint64_t t_allocations = 0;
+// glibc's own names for what these replace.
+extern "C" void* __libc_malloc(size_t size);
+extern "C" void* __libc_calloc(size_t count, size_t size);
+extern "C" void* malloc(size_t size) {
+  t_allocations += t_counting;
+  return __libc_malloc(size);
+}
+extern "C" void* calloc(size_t count, size_t size) {
+  t_allocations += t_counting;
+  return __libc_calloc(count, size);
+}
+#endif
+#endif
 
 namespace rfinject {
 namespace {
@@ -41,10 +61,11 @@ Site ThreadSite() noexcept { return t_site; }
 // The simulated driver's functions, as a program has them.
 struct Driver {
 #define SIM_FUNCTION(name) decltype(&::name) name##_ = nullptr;
-#define SIM_FUNCTIONS(F)                                                                                             \
-  F(cuInit)                                                                                                          \
-  F(cuDevicePrimaryCtxRetain)                                                                                        \
-  F(cuCtxSetCurrent) F(cuLaunchKernel) F(cuLaunchKernelEx) F(cuGraphLaunch) F(sim_set_chip) F(sim_fail) F(sim_calls) \
+#define SIM_FUNCTIONS(F)                                                                                          \
+  F(cuInit)                                                                                                       \
+  F(cuDevicePrimaryCtxRetain)                                                                                     \
+  F(cuCtxSetCurrent)                                                                                              \
+  F(cuLaunchKernel) F(cuLaunchKernelEx) F(cuGraphLaunch) F(sim_set_chip) F(sim_callback) F(sim_fail) F(sim_calls) \
       F(sim_function) F(sim_violations)
   SIM_FUNCTIONS(SIM_FUNCTION)
 #undef SIM_FUNCTION
@@ -395,6 +416,52 @@ TEST_F(SimulatedGpu, TheHolderOfTheSubscriptionIsNamed) {
   EXPECT_THAT(recorder_.diagnostics()[0].text, ::testing::HasSubstr("CUPTI for Simulated Tool"));
   EXPECT_EQ(driver_.sim_calls_("cuptiActivityRegisterCallbacks"), 0u);
 }
+
+#ifdef RFINJECT_COUNT_ALLOCATIONS
+// A recorder that costs nothing, so that what is counted is the callback's.
+class SilentRecorder : public FakeRecorder {
+ public:
+  void Record(const LaunchRecord&) noexcept override { ++records; }
+  uint64_t records = 0;
+};
+
+TEST_F(SimulatedGpu, TheUnarmedCallbackAllocatesNothing) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  SilentRecorder silent;
+  source_ = MakeHardwareSource(settings_, silent);
+  source_->OnStepEnd(0);
+  auto callback = reinterpret_cast<CUpti_CallbackFunc>(driver_.sim_callback_());
+  ASSERT_NE(callback, nullptr);
+  t_site = Site{1, 2, 3, Phase::kForward};
+  cuLaunchKernel_params params = {};
+  params.f = reinterpret_cast<CUfunction>(&kernels_[0].kernel);
+  CUpti_CallbackData data = {};
+  data.functionParams = &params;
+  data.symbolName = "kernel";
+  data.context = driver_.context;
+  auto launch = [&](unsigned grid) {
+    params.gridDimX = grid;
+    data.callbackSite = CUPTI_API_ENTER;
+    callback(nullptr, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &data);
+    data.callbackSite = CUPTI_API_EXIT;
+    callback(nullptr, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &data);
+  };
+  for (unsigned grid = 1; grid <= 100; ++grid) launch(grid);  // now the thread knows them
+  t_counting = true;
+  for (int round = 0; round < 100; ++round) {
+    for (unsigned grid = 1; grid <= 100; ++grid) launch(grid);
+  }
+  t_counting = false;
+  EXPECT_EQ(t_allocations, 0u);
+  EXPECT_EQ(silent.records, 10100u);
+  // That the counter counts: a launch that is new to the thread does allocate.
+  t_counting = true;
+  launch(101);
+  t_counting = false;
+  EXPECT_GT(t_allocations, 0u);
+}
+#endif
 
 // --- Every function fails with every code that it may fail with, once and for ever. The program must not notice.
 

@@ -61,6 +61,11 @@ const char* sim_function(size_t index);
 void sim_violation(const char* text);
 const char* sim_violations(void);  // "" when there is none
 
+// What the profiler has subscribed, a CUpti_CallbackFunc; for calling it without the simulator's own cost. Set by the
+// simulated CUPTI.
+void* sim_callback(void);
+void sim_set_callback(void* callback);
+
 // The simulated clock of the GPU, ns; advances with each kernel.
 uint64_t sim_clock(void);
 }
