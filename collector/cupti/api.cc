@@ -36,6 +36,16 @@ RFINJECT_SAME_OFFSET(graph_node_id, graphNodeId);
 RFINJECT_SAME_OFFSET(graph_id, graphId);
 static_assert(sizeof(KernelRecordPrefix) <= sizeof(CUpti_ActivityKernel5));
 #undef RFINJECT_SAME_OFFSET
+#define RFINJECT_SAME_OFFSET(ours, theirs)                                                         \
+  static_assert(offsetof(TransferRecordPrefix, ours) == offsetof(CUpti_ActivityMemcpy, theirs) &&  \
+                offsetof(TransferRecordPrefix, ours) == offsetof(CUpti_ActivityMemcpy6, theirs) && \
+                offsetof(TransferRecordPrefix, ours) == offsetof(CUpti_ActivityMemset4, theirs))
+RFINJECT_SAME_OFFSET(kind, kind);
+RFINJECT_SAME_OFFSET(start, start);
+RFINJECT_SAME_OFFSET(end, end);
+RFINJECT_SAME_OFFSET(correlation_id, correlationId);
+#undef RFINJECT_SAME_OFFSET
+static_assert(sizeof(TransferRecordPrefix) <= sizeof(CUpti_ActivityMemset));
 
 // Newest first: where a process has two, torch's own is the one that its libcudart asked for, and LoadApi prefers
 // that major over this order.

@@ -243,10 +243,22 @@ struct KernelRecordPrefix {
   uint8_t unused4[4];
   uint32_t graph_id;  // 0: not launched by a graph
 };
+// The same of copies and memory sets, whose records agree in these.
+struct TransferRecordPrefix {
+  uint32_t kind;
+  uint8_t unused1[12];
+  uint64_t start;
+  uint64_t end;
+  uint32_t device_id;
+  uint32_t context_id;
+  uint32_t stream_id;
+  uint32_t correlation_id;
+};
 #pragma pack(pop)
 
 // Whether the times of a record mean anything: CUPTI leaves zeros when its buffers ran out or its clock failed.
-inline bool HasValidTime(const KernelRecordPrefix& record) {
+template <typename Record>
+bool HasValidTime(const Record& record) {
   return record.start != 0 && record.end >= record.start && record.end != UINT64_MAX;
 }
 

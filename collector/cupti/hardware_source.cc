@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,6 +53,40 @@ constexpr uint32_t kLaunchCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
     CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
     CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
+};
+
+// Copies and memory sets, by what torch and the runtime call. They are no ranges and have no counters, only times.
+constexpr uint32_t kTransferCbids[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoD_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpy2D_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpy2DUnaligned_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpy2DAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpy,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyPeerAsync,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2_ptds,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2_ptds,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoD_v2_ptds,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpy_ptds,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16Async,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD2D8Async,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16Async_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async_ptsz,
 };
 
 constexpr uint64_t kMinRanges = 256;
@@ -116,6 +151,7 @@ class HardwareSource : public Source {
   void LoseCounters();
   void LoseTimes();
   void TurnOff();
+  void StartWatchdog();
   static void* Watch(void* self);
 
   const Settings& settings_;
@@ -162,8 +198,6 @@ class HardwareSource : public Source {
   std::unordered_map<uint32_t, std::vector<double>> last_flop_;  // by key, by flop metric; negative: not known
 
   LaunchRecord pending_;
-  pthread_t watchdog_ = {};
-  bool watchdog_runs_ = false;
   Mutex policy_mutex_;  // the watchdog reads what the step thread writes
 };
 
@@ -186,7 +220,7 @@ void HardwareSource::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& d
     return;
   }
   LaunchCall call;
-  bool graph = false;
+  bool graph = false, transfer = false;
   switch (cbid) {
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz:
@@ -224,16 +258,22 @@ void HardwareSource::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& d
       graph = true;
       break;
     default:
-      return;
+      // All others that are enabled are copies and memory sets.
+      call.function = reinterpret_cast<const void*>(static_cast<uintptr_t>(cbid));
+      transfer = true;
   }
   call.device = static_cast<uint32_t>(device_);
   call.site = CurrentSite();
+  // A copy inside a layer is the layer's; one outside belongs to the data's way to and from the device.
+  if (transfer && call.site.phase == Phase::kOther) call.site.phase = Phase::kData;
   LaunchRecord record;
-  const uint32_t key = keys_.Find(call, graph ? "(CUDA graph)" : data.symbolName, recorder_, &record.identity);
+  const char* name = graph ? "(CUDA graph)" : transfer ? data.functionName : data.symbolName;
+  const uint32_t key = keys_.Find(call, name, recorder_, &record.identity);
   if (key != LaunchKeys::kNoKey) recorder_.Record(record);
 
   const LaunchLog::Mode mode = log_.mode();
   if (mode == LaunchLog::Mode::kOff || data.context != log_.context()) return;
+  if (transfer && mode == LaunchLog::Mode::kCounting) return;
   if (graph) {
     graphs_seen_.store(true, std::memory_order_relaxed);
     if (mode == LaunchLog::Mode::kCounting) log_.Spoil();
@@ -299,8 +339,18 @@ void HardwareSource::Start() {
   if (settings_.skip > 0) options.warm_up_steps = 2;
   policy_ = std::make_unique<arming::Policy>(options, roles);
   ReportFacts();
-  if (counters_ != nullptr && pthread_create(&watchdog_, nullptr, &Watch, this) == 0) watchdog_runs_ = true;
+  if (counters_ != nullptr) StartWatchdog();
   state_.store(State::kRunning, std::memory_order_release);
+}
+
+void HardwareSource::StartWatchdog() {
+  // The program's signals are the program's: this thread takes none.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, &Watch, this) == 0) pthread_detach(thread);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 bool HardwareSource::Load() {
@@ -369,6 +419,9 @@ bool HardwareSource::Subscribe() {
       return false;
     }
   }
+  for (uint32_t cbid : kTransferCbids) {
+    api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);  // without one there are fewer rows
+  }
   result = api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE,
                                     CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
   if (result != CUPTI_SUCCESS) {
@@ -384,6 +437,11 @@ bool HardwareSource::Subscribe() {
 void HardwareSource::OpenCounters() {
   const std::string& mode = settings_.mode;
   if (mode == "times") return;
+  if (mode == "user" || mode == "legacy" || mode == "pm") {
+    recorder_.ReportDiagnostic(Severity::kWarning, "mode-unavailable",
+                               "RFINJECT_MODE=" + mode + " is not there yet; counters are taken kernel by kernel",
+                               "RFINJECT_MODE=times takes none");
+  }
   const char* world = getenv("WORLD_SIZE");
   if (mode != "range" && world != nullptr && atoi(world) > 1) {
     Report(ConditionId::kSeveralRanks, std::string("WORLD_SIZE=") + world);

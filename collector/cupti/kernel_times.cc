@@ -41,21 +41,40 @@ int KernelTimes::Register() {
   return api_.cuptiActivityRegisterCallbacks(&OnRequest, &OnComplete);
 }
 
+// Kernels first: without them a window is worth nothing.
+constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                                         CUPTI_ACTIVITY_KIND_MEMSET};
+
+// Tries each kind, twice; the last failure, if any.
+int KernelTimes::DisableAll() {
+  CUptiResult failure = CUPTI_SUCCESS;
+  for (CUpti_ActivityKind kind : kKinds) {
+    CUptiResult result = api_.cuptiActivityDisable(kind);
+    if (result != CUPTI_SUCCESS) result = api_.cuptiActivityDisable(kind);
+    if (result != CUPTI_SUCCESS) failure = result;
+  }
+  open_ = failure != CUPTI_SUCCESS;
+  return failure;
+}
+
 int KernelTimes::Begin() {
   records_.clear();
   invalid_ = dropped_ = 0;
-  CUptiResult result = api_.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-  open_ = result == CUPTI_SUCCESS;
-  return result;
+  for (CUpti_ActivityKind kind : kKinds) {
+    const CUptiResult result = api_.cuptiActivityEnable(kind);
+    if (result == CUPTI_SUCCESS) continue;
+    DisableAll();
+    return result;
+  }
+  open_ = true;
+  return CUPTI_SUCCESS;
 }
 
 int KernelTimes::End(std::vector<Record>* records, uint64_t* invalid, uint64_t* dropped) {
   if (!open_) return CUPTI_ERROR_INVALID_OPERATION;
   // Forced: without it only full buffers come. Nothing is running any more, so no record is cut short.
   CUptiResult flushed = api_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-  CUptiResult disabled = api_.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-  if (disabled != CUPTI_SUCCESS) disabled = api_.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-  open_ = disabled != CUPTI_SUCCESS;
+  const int disabled = DisableAll();
   if (mutex_.LockFor(1'000'000'000)) {
     records->swap(records_);
     records_.clear();
@@ -91,15 +110,34 @@ void KernelTimes::CompleteBuffer(uint8_t* buffer, size_t size, size_t valid) noe
   if (!mutex_.LockFor(1'000'000'000)) return;  // a leak of one buffer rather than a program that waits
   CUpti_Activity* record = nullptr;
   while (valid > 0 && api_.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
-    if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && record->kind != CUPTI_ACTIVITY_KIND_KERNEL) continue;
-    KernelRecordPrefix kernel;
-    std::memcpy(&kernel, record, sizeof kernel);  // records are not aligned to their members
-    if (!HasValidTime(kernel)) {
+    // Records are not aligned to their members.
+    uint64_t start = 0, end = 0;
+    uint32_t correlation_id = 0;
+    auto read = [&](auto prefix) {
+      std::memcpy(&prefix, record, sizeof prefix);
+      if (!HasValidTime(prefix)) return;
+      start = prefix.start;
+      end = prefix.end;
+      correlation_id = prefix.correlation_id;
+    };
+    switch (record->kind) {
+      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      case CUPTI_ACTIVITY_KIND_KERNEL:
+        read(KernelRecordPrefix{});
+        break;
+      case CUPTI_ACTIVITY_KIND_MEMCPY:
+      case CUPTI_ACTIVITY_KIND_MEMSET:
+        read(TransferRecordPrefix{});
+        break;
+      default:
+        continue;
+    }
+    if (start == 0) {
       ++invalid_;
       continue;
     }
     try {
-      records_.push_back({kernel.correlation_id, kernel.end - kernel.start});
+      records_.push_back({correlation_id, end - start});
     } catch (...) {
       ++dropped_;
     }

@@ -1,7 +1,7 @@
 // File: kernel_times.h
 //
-// Times of kernels, from CUPTI's activity records, in bounded windows: one step at a time, seldom. Outside a window
-// no kind is enabled and CUPTI instruments nothing.
+// Times of kernels, copies and memory sets, from CUPTI's activity records, in bounded windows: one step at a time,
+// seldom. Outside a window no kind is enabled and CUPTI instruments nothing.
 #ifndef RFINJECT_COLLECTOR_CUPTI_KERNEL_TIMES_H_
 #define RFINJECT_COLLECTOR_CUPTI_KERNEL_TIMES_H_
 
@@ -50,6 +50,8 @@ class KernelTimes {
   size_t buffers_ = 0;          // allocated in all
   std::vector<Record> records_;
   uint64_t invalid_ = 0, dropped_ = 0;
+  int DisableAll();
+
   bool open_ = false;
 };
 

@@ -92,6 +92,8 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   entry.key = static_cast<uint32_t>(identities_.size());
   entry.identity.kernel = kernel;
   entry.identity.site = call.site;
+  // NCCL's kernels, whichever layer they are launched from (DistributedDataParallel's from the backward's).
+  if (name != nullptr && std::strncmp(name, "nccl", 4) == 0) entry.identity.site.phase = Phase::kCommunication;
   for (int i = 0; i < 3; ++i) {
     entry.identity.grid[i] = call.grid[i];
     entry.identity.block[i] = call.block[i];

@@ -242,6 +242,14 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, vo
   return Launch(launch, "cuLaunchKernelEx");
 }
 
+CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr, const void*, size_t, CUstream stream) {
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2;
+  launch.stream = stream;
+  launch.transfer_ns = 700;
+  return Launch(launch, "cuMemcpyHtoDAsync_v2");
+}
+
 CUresult CUDAAPI cuGraphLaunch(CUgraphExec graph, CUstream stream) {
   cuGraphLaunch_params params = {graph, stream};
   SimLaunch launch = {};

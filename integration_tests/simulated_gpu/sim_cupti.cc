@@ -56,6 +56,7 @@ struct World {
   std::set<std::pair<int, uint32_t>> enabled;
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;
+  std::set<int> kinds;
   bool kernels_enabled = false;
   uint8_t* buffer = nullptr;
   size_t buffer_size = 0, buffer_used = 0;
@@ -128,7 +129,9 @@ void HandBack() {  // mutex held
 
 void Record(const SimLaunch* launch) {
   std::unique_lock lock(W().mutex);
-  if (!W().kernels_enabled || launch->kernel == nullptr) return;
+  const bool copy = launch->transfer_ns != 0;
+  if (copy ? W().kinds.count(CUPTI_ACTIVITY_KIND_MEMCPY) == 0 : !W().kernels_enabled || launch->kernel == nullptr)
+    return;
   if (W().buffer != nullptr && W().buffer_used + sizeof(CUpti_ActivityKernel10) > W().buffer_size) HandBack();
   if (W().buffer == nullptr) {
     size_t records = 0;
@@ -147,6 +150,17 @@ void Record(const SimLaunch* launch) {
     W().buffer = buffer;
     W().buffer_size = size;
     W().buffer_used = 0;
+  }
+  if (copy) {
+    // All records take the room of the longest here; the reader must go by cuptiActivityGetNextRecord anyway.
+    CUpti_ActivityMemcpy6 record = {};
+    record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+    record.start = sim_clock();
+    record.end = record.start + launch->transfer_ns;
+    record.correlationId = launch->correlation_id;
+    memcpy(W().buffer + W().buffer_used, &record, sizeof record);
+    W().buffer_used += sizeof(CUpti_ActivityKernel10);
+    return;
   }
   CUpti_ActivityKernel10 record = {};
   record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
@@ -287,17 +301,22 @@ CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
   SIM_ENTER("cuptiActivityEnable");
   std::lock_guard lock(W().mutex);
   SIM_CHECK("cuptiActivityEnable", W().request != nullptr, CUPTI_ERROR_INVALID_OPERATION);
-  SIM_CHECK("cuptiActivityEnable", kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ERROR_INVALID_KIND);
+  SIM_CHECK("cuptiActivityEnable",
+            kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || kind == CUPTI_ACTIVITY_KIND_MEMCPY ||
+                kind == CUPTI_ACTIVITY_KIND_MEMSET,
+            CUPTI_ERROR_INVALID_KIND);
   for (auto* session : W().sessions) {
     SIM_CHECK("cuptiActivityEnable", !session->running, CUPTI_ERROR_NOT_COMPATIBLE);
   }
-  W().kernels_enabled = true;
+  W().kinds.insert(kind);
+  W().kernels_enabled = W().kinds.count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != 0;
   return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind) {
+CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
   SIM_ENTER("cuptiActivityDisable");
   std::lock_guard lock(W().mutex);
-  W().kernels_enabled = false;
+  W().kinds.erase(kind);
+  W().kernels_enabled = W().kinds.count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != 0;
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t) {

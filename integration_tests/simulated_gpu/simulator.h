@@ -28,7 +28,8 @@ struct SimLaunch {
   uint32_t cbid;
   const char* function_name;
   const void* params;
-  const SimKernel* kernel;  // null: a graph
+  const SimKernel* kernel;  // null: a graph or a copy
+  uint64_t transfer_ns;     // of a copy
   uint32_t correlation_id;
   CUcontext context;
   CUstream stream;
