@@ -107,10 +107,13 @@ int CuptiMajor(std::string_view path) {
   return major >= 11 && major < 100 ? major : 0;
 }
 
-std::string PathOf(void* handle) {
-  link_map* map = nullptr;
-  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr || map->l_name == nullptr) return {};
-  return map->l_name;
+// The file that `symbol` of `handle` lies in; empty when there is no such symbol. (dlinfo would ask for the handle's
+// own path, but is a symbol of glibc 2.34 to whoever is linked with that.)
+std::string PathOf(void* handle, const char* symbol) {
+  Dl_info info{};
+  void* address = dlsym(handle, symbol);
+  if (address == nullptr || dladdr(address, &info) == 0 || info.dli_fname == nullptr) return {};
+  return info.dli_fname;
 }
 
 void* OpenResident(const char* name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); }
@@ -184,7 +187,7 @@ void OpenPerfworks(const std::string& cupti_path, Api* api) {
     std::string host = folder + "/libnvperf_host.so";
     if (access(host.c_str(), R_OK) != 0) continue;
     if (handle != nullptr) {
-      std::string resident = PathOf(handle);
+      std::string resident = PathOf(handle, "NVPW_InitializeHost");
       if (RealPath(resident) != RealPath(host)) {
         api->perfworks_remark = "another libnvperf_host.so was there first: " + resident;
       }
@@ -199,7 +202,7 @@ void OpenPerfworks(const std::string& cupti_path, Api* api) {
   // Nothing beside libcupti: the loader's own paths may still have it, and libcupti would look there next.
   if (handle == nullptr) handle = dlopen("libnvperf_host.so", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return;
-  api->perfworks_path = PathOf(handle);
+  api->perfworks_path = PathOf(handle, "NVPW_InitializeHost");
   // The functions come from the copy that libcupti will use itself, so that both agree on the structures' versions.
 #define RFINJECT_LOOK_UP(name) api->name = reinterpret_cast<decltype(api->name)>(dlsym(handle, #name));
   RFINJECT_PERFWORKS_FUNCTIONS(RFINJECT_LOOK_UP)
@@ -213,7 +216,7 @@ void OpenPerfworks(const std::string& cupti_path, Api* api) {
 void LookUpDriver(Api* api) {
   void* handle = OpenResident("libcuda.so.1");
   if (handle == nullptr) return;
-  api->driver_path = PathOf(handle);
+  api->driver_path = PathOf(handle, "cuInit");
 #define RFINJECT_LOOK_UP(name) \
   api->name = reinterpret_cast<decltype(api->name)>(dlsym(handle, RFINJECT_EXPANDED_TEXT(name)));
   RFINJECT_DRIVER_FUNCTIONS(RFINJECT_LOOK_UP)
@@ -375,7 +378,7 @@ LoadResult LoadApi(const LoadOptions& options) {
     }
   }
 
-  api.path = PathOf(handle);
+  api.path = PathOf(handle, "cuptiGetVersion");
   LookUpCupti(handle, &api);
   if (api.cuptiGetVersion == nullptr ||
       (options.driver_ready && api.cuptiGetVersion(&api.version) != CUPTI_SUCCESS)) {
