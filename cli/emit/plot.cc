@@ -459,7 +459,7 @@ std::string Time(double ns) {
 }
 
 std::string MarkLabel(const Row& row, const Report& report) {
-  const std::string name = RowName(row, report);
+  std::string name = RowName(row, report);
   if (report.by == By::kPhase || row.phase.empty() || name == row.phase) return name;
   return name + (row.phase == "forward" ? " fwd" : row.phase == "backward" ? " bwd" : " " + row.phase);
 }
