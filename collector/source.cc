@@ -1,5 +1,6 @@
 #include "collector/source.h"
 
+#include "collector/cupti/hardware_source.h"
 #include "collector/recorder.h"
 #include "collector/run_facts.h"
 
@@ -7,6 +8,7 @@ namespace rfinject {
 
 Source* MakeSource(const Settings& settings, Recorder& recorder) noexcept {
   if (!settings.estimate.empty()) return MakeEstimator(settings, recorder);
+  if (Source* hardware = MakeHardwareSource(settings, recorder); hardware != nullptr) return hardware;
   recorder.ReportDiagnostic(Severity::kInfo, "no-source",
                             "no NVIDIA driver in this process and no --estimate: recording layers and steps only",
                             "rfinject --estimate A100-SXM4-40GB PROGRAM");

@@ -1,6 +1,7 @@
 #include "collector/trace_recorder.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,6 +16,11 @@
 #include <vector>
 
 #include "collector/testing/trace_content.h"
+
+#if defined(__SANITIZE_THREAD__)
+// A forked child of a process with threads may start threads of its own here; TSan would end it for that.
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+#endif
 
 namespace rfinject {
 namespace {
@@ -286,6 +292,8 @@ TEST_F(TraceRecorderTest, ManyThreadsLoseNothing) {
 TEST_F(TraceRecorderTest, ThreadsThatEndHandTheirRingsOn) {
   constexpr uint64_t kThreads = 200;
   constexpr uint64_t kRecords = 500;
+  // A thread that meets a busy arena of malloc's makes a new one, 64 MiB of address space that are not ours.
+  mallopt(M_ARENA_MAX, 1);
   Recorder& r = recorder();
   r.Activate();
   const uint32_t kernel = r.Intern("k");
@@ -315,11 +323,13 @@ TEST_F(TraceRecorderTest, AHalfFullRingWakesTheWriter) {
   constexpr uint64_t kBurst = 5'000;  // a quarter of a ring
   for (int burst = 0; burst < 40; ++burst) {
     for (uint64_t i = 0; i < kBurst; ++i) r.Record(MakeRecord(kernel, 1, 1));
-    usleep(2'000);  // gives way to the writer, as a program that waits for its GPU does
+    usleep(10'000);  // gives way to the writer, as a program that waits for its GPU does
   }
   const TraceContent t = FinishedTrace();
   EXPECT_EQ(t.Launches() + Drops(t), 40 * kBurst);
-  EXPECT_LT(Drops(t), 20 * kBurst) << "a writer that is not woken sees one ring of launches a second";
+  // A writer that is not woken sees one ring of launches a second, a tenth of these; one that is sees all of them,
+  // unless the machine is so loaded that it does not run at all.
+  EXPECT_LT(Drops(t), 30 * kBurst);
 }
 
 TEST_F(TraceRecorderTest, AFullRingDropsAndCounts) {

@@ -26,12 +26,15 @@ namespace {
 
 // A class that is patched too late for reasons unknown is found by a full walk at every so many requests.
 constexpr uint32_t kRequestsPerWalk = 64;
+// A program that catches SystemExit this often does not want to be ended.
+constexpr int kMaxExits = 3;
 
 constinit std::atomic<pid_t> g_pid{0};  // of the process that attached; 0: none did
 constinit std::atomic<Source*> g_source{nullptr};
 constinit std::atomic<const PythonApi*> g_python{nullptr};
 constinit std::atomic<bool> g_repair_pending{false};
 constinit std::atomic<bool> g_exit_pending{false};
+constinit std::atomic<int> g_exits_raised{0};
 constinit std::atomic<uint32_t> g_requests{0};
 constinit std::atomic<bool> g_without_modules{false};  // tiers D and E: no root call activates the recorder
 
@@ -39,6 +42,7 @@ void AfterForkInChild() noexcept {
   g_pid.store(getpid());
   g_repair_pending.store(false);
   g_exit_pending.store(false);
+  g_exits_raised.store(0);
   ResetLayerStackAfterFork();
   ResetModulesAfterFork();
 }
@@ -68,14 +72,14 @@ void Append(std::string& reason, const std::string& more) {
 }
 
 // Which tier the modules and the binding make together, and why it is not a better one.
-void ReportTier(Tier tier, const std::string& reason) {
+void ReportTier(Tier tier, bool backward, const std::string& reason) {
   RunFacts facts;
   facts.tier = tier;
   facts.tier_reason = reason;
   Recorder& recorder = Recorder::Get();
   recorder.UpdateFacts(facts);
   // Torch 1.13 has nothing better than tier B, and that is no news; whatever lies below is.
-  if (tier >= Tier::kModuleHooks) {
+  if (tier >= Tier::kModuleHooks || !backward) {
     recorder.ReportDiagnostic(
         Severity::kWarning, "tier",
         "attribution works at tier " + std::string(1, static_cast<char>('A' - 1 + int(tier))) + " only: " + reason,
@@ -101,6 +105,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
     reason = why_not_modules;
   } else if (Forced('D')) {
     reason = "RFINJECT_TIER=" + GetSettings().tier;
+    if (Forced('E')) tier = Tier::kNoTorch;
   } else {
     std::string why_no_slots, why_no_hooks;
     if (Forced('C')) {
@@ -118,9 +123,9 @@ void AttachPythonUnguarded(const PythonApi& python) {
     }
   }
   if (tier != Tier::kCurrentNode || !backward) Append(reason, torch.missing);
-  if (!torch.record_function && !backward && tier == Tier::kNamesOnly) tier = Tier::kNoTorch;
+  if (tier == Tier::kNamesOnly && !torch.record_function) tier = Tier::kNoTorch;
   g_without_modules.store(tier >= Tier::kNamesOnly);
-  ReportTier(tier, reason);
+  ReportTier(tier, backward, reason);
   DropError(python);
 }
 
@@ -140,6 +145,7 @@ int Repair(void*) {
 
 int RaiseSystemExit(void*) {
   g_exit_pending.store(false);
+  g_exits_raised.fetch_add(1);
   const PythonApi* python = g_python.load();
   python->PyErr_SetNone(static_cast<PyObject*>(python->PyExc_SystemExit));
   return -1;
@@ -162,7 +168,7 @@ void AttachLibtorch() noexcept try {
   Source* source = Begin();
   const TorchCapabilities torch = BindTorch(nullptr, recorder, source);
   g_without_modules.store(true);
-  ReportTier(torch.record_function ? Tier::kLibtorch : Tier::kNoTorch,
+  ReportTier(torch.record_function ? Tier::kLibtorch : Tier::kNoTorch, torch.backward_scope,
              torch.missing.empty() ? "libtorch without Python" : torch.missing);
 } catch (...) {
   Recorder::Get().Disable("out of memory while attaching to libtorch");
@@ -193,6 +199,18 @@ void RequestPoliteExit() noexcept {
   }
   if (g_exit_pending.exchange(true)) return;
   if (python->Py_AddPendingCall(&RaiseSystemExit, nullptr) != 0) g_exit_pending.store(false);
+}
+
+void InsistOnPoliteExit() noexcept {
+  const int raised = g_exits_raised.load(std::memory_order_relaxed);
+  if (raised == 0 || raised > kMaxExits) return;
+  if (raised < kMaxExits) {
+    RequestPoliteExit();
+  } else if (g_exits_raised.exchange(kMaxExits + 1) == kMaxExits) {
+    Recorder::Get().ReportDiagnostic(Severity::kWarning, "exit-refused",
+                                     "the program was asked to end after its last measured step, and goes on",
+                                     "end it by hand; what was measured is in the trace");
+  }
 }
 
 }  // namespace rfinject

@@ -21,6 +21,10 @@ void AttachLibtorch() noexcept;
 // process that never attached, or in a vfork child. Bounded in time; may be called more than once.
 void FinishProcess(std::string_view reason) noexcept;
 
+// A root module was called. If the program was asked to end and goes on, it is asked again, a few times: a bare
+// `except:` may have caught the first one.
+void InsistOnPoliteExit() noexcept;
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_INJECTOR_ATTACH_H_

@@ -2,6 +2,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -99,7 +100,7 @@ struct PageColumn {
   Cell (*cell)(const Report& report, const Row& row);
 };
 
-std::vector<PageColumn> PageColumns() {
+std::vector<PageColumn> PageColumns(bool several_models) {
   std::vector<Column> columns(IdentityColumns().begin(), IdentityColumns().end());
   columns.insert(columns.end(), NumberColumns().begin(), NumberColumns().end());
   columns.push_back({"time_per_step_ns",
@@ -116,6 +117,11 @@ std::vector<PageColumn> PageColumns() {
     columns.erase(column);
   }
   for (const Column& column : columns) page.push_back({{column.name, column.name}, column.cell});
+  if (several_models) {  // without it the layers' names are not unique
+    const auto model =
+        std::find_if(page.begin(), page.end(), [](const PageColumn& column) { return column.look.name == "model"; });
+    std::rotate(page.begin() + 1, model, model + 1);
+  }
   return page;
 }
 
@@ -171,15 +177,23 @@ std::string DataJson(std::span<const Report> reports, const std::vector<std::vec
            ",\"source\":" + JsonText(SourceTitle(reports[r])) + ",\"steps\":" + std::to_string(reports[r].steps) +
            "}";
   }
-  out += "],\"icons\":{\"\":" + JsonText(MarkPath(-1, {0, 0}, 5));
+  std::set<std::string> models;
+  for (const Report& report : reports) models.insert(report.run.models.begin(), report.run.models.end());
+  std::vector<std::string> model_list;
+  for (const std::string& model : models) model_list.push_back(JsonText(model));
+  out += "],\"models\":";
+  AppendList(model_list, &out);
+  out += ",\"icons\":{\"\":" + JsonText(MarkPath(-1, {0, 0}, 5));
   for (size_t phase = 0; phase < kPhaseNames.size(); ++phase) {
     out += "," + JsonText(kPhaseNames[phase]) + ":" + JsonText(MarkPath(static_cast<int>(phase), {0, 0}, 5));
   }
   out += "},\"report_of\":";
   AppendList(owner_index, &out);
   out += ",\n\"columns\":[";
+  const bool several_models =
+      std::any_of(reports.begin(), reports.end(), [](const Report& report) { return report.run.models.size() > 1; });
   bool first = true;
-  for (const PageColumn& column : PageColumns()) {
+  for (const PageColumn& column : PageColumns(several_models)) {
     const bool is_text = column.look.kind == Kind::kText;
     std::map<std::string, size_t> index;
     std::vector<std::string> words, list, total_list;

@@ -57,6 +57,18 @@ std::string Fixed(double value, int digits) {
   return std::string(buffer, end.ptr);
 }
 
+// The first `head` characters, an ellipsis, and the last ones.
+std::string Elide(std::string_view text, size_t most, size_t head) {
+  std::vector<size_t> starts;
+  for (std::string_view rest = text; !rest.empty();) {
+    starts.push_back(text.size() - rest.size());
+    TakeCodePoint(&rest);
+  }
+  if (starts.size() <= most) return std::string(text);
+  const size_t tail = most - 1 - head;
+  return std::string(text.substr(0, starts[head])) + "…" + std::string(text.substr(starts[starts.size() - tail]));
+}
+
 }  // namespace
 
 std::string MarkupText(std::string_view text) {
@@ -144,15 +156,8 @@ double TextWidth(std::string_view text) {
   return width;
 }
 
-std::string ElideMiddle(std::string_view text, size_t most) {
-  std::vector<size_t> starts;
-  for (std::string_view rest = text; !rest.empty();) {
-    starts.push_back(text.size() - rest.size());
-    TakeCodePoint(&rest);
-  }
-  if (starts.size() <= most) return std::string(text);
-  const size_t head = (most - 1) / 2, tail = most - 1 - head;
-  return std::string(text.substr(0, starts[head])) + "…" + std::string(text.substr(starts[starts.size() - tail]));
-}
+std::string ElideMiddle(std::string_view text, size_t most) { return Elide(text, most, (most - 1) / 2); }
+
+std::string ElideStart(std::string_view text, size_t most) { return Elide(text, most, 0); }
 
 }  // namespace rfinject::cli

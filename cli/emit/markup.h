@@ -32,6 +32,9 @@ double TextWidth(std::string_view text);
 // `text` with its middle replaced by an ellipsis, so that at most `most` characters (code points, at least 3) remain.
 std::string ElideMiddle(std::string_view text, size_t most);
 
+// The same with the beginning left out: of a layer's path the end says more.
+std::string ElideStart(std::string_view text, size_t most);
+
 }  // namespace rfinject::cli
 
 #endif  // RFINJECT_CLI_EMIT_MARKUP_H_

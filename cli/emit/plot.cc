@@ -458,12 +458,10 @@ std::string Time(double ns) {
   return text;
 }
 
-std::string MarkLabel(const Row& row, By by) {
-  std::string name = ElideMiddle(RowName(row, by), 30);
-  if (by != By::kPhase && !row.phase.empty() && name != row.phase) {
-    name += row.phase == "forward" ? " fwd" : row.phase == "backward" ? " bwd" : " " + row.phase;
-  }
-  return name;
+std::string MarkLabel(const Row& row, const Report& report) {
+  const std::string name = RowName(row, report);
+  if (report.by == By::kPhase || row.phase.empty() || name == row.phase) return name;
+  return name + (row.phase == "forward" ? " fwd" : row.phase == "backward" ? " bwd" : " " + row.phase);
 }
 
 // Along a memory roof: above the line near its left end if possible, else further on, else below it. A slanted text
@@ -578,7 +576,7 @@ void LabelRidges(const std::vector<const RoofLine*>& roofs, const Frames& frames
 
 std::string MarkTitle(const Report& report, const Row& row) {
   const Derived& d = row.derived;
-  std::string text = MarkLabel(row, report.by);
+  std::string text = MarkLabel(row, report);
   text += "\n" + Time(StepNs(report, row.sums.time_ns)) + " a step, " + Percent(row.time_share) + " of GPU time";
   if (Flop(row.sums.flop) > 0) {
     text += "\n" + WithPrefix(d.performance_flop_per_s, "FLOP/s") + " at " + Plain(d.oi_flop_per_byte) + " FLOP/byte";
@@ -630,7 +628,7 @@ void LabelMarks(const Report& report, std::span<const Row> rows, bool time_view,
   for (const Group& group : groups) {
     const Mark& mark = *group.mark;
     const Row& row = rows[mark.row];
-    std::string text = MarkLabel(row, report.by);
+    std::string text = MarkLabel(row, report);
     if (time_view) {
       text += " · " + Time(StepNs(report, row.sums.time_ns));
     } else if (row.derived.attainable_flop_per_s > 0) {
@@ -693,24 +691,30 @@ std::string ShortKernelName(std::string_view kernel) {
   return std::string(name.empty() ? kernel : name);
 }
 
-std::string RowName(const Row& row, By by) {
-  switch (by) {
-    case By::kModel:
-      break;
+std::string RowName(const Row& row, const Report& report) {
+  constexpr size_t kMost = 32, kMostOfTwo = 20;
+  const bool with_model = report.run.models.size() > 1 && !row.model.empty();
+  const auto path = [&](size_t most) {
+    const std::string layer = ElideStart(row.layer, most);
+    return with_model ? ElideMiddle(row.model, 16) + " " + layer : layer;
+  };
+  switch (report.by) {
     case By::kPhase:
-      return row.phase.empty() ? "(no phase)" : row.phase;
+      return row.phase.empty() ? "(no phase)" : with_model ? row.model + " " + row.phase : row.phase;
     case By::kOp:
-      return row.op.empty() ? "(no operator)" : row.op;
-    case By::kKernel:
-      if (!row.layer.empty() && !row.op.empty()) return row.layer + ": " + ShortKernelName(row.op);
-      if (!row.layer.empty() && !row.kernel.empty()) return row.layer + ": " + ShortKernelName(row.kernel);
-      if (!row.kernel.empty()) return ShortKernelName(row.kernel);
+      return row.op.empty() ? "(no operator)" : ElideMiddle(row.op, kMost);
+    case By::kKernel: {
+      const std::string kernel = ElideMiddle(ShortKernelName(row.op.empty() ? row.kernel : row.op), kMostOfTwo);
+      if (!row.layer.empty() && !kernel.empty()) return path(kMostOfTwo) + ": " + kernel;
+      if (!row.kernel.empty()) return ElideMiddle(ShortKernelName(row.kernel), kMost);
       break;
+    }
+    case By::kModel:
     case By::kLayer:
       break;
   }
-  if (by != By::kModel && !row.layer.empty()) return row.layer;
-  if (!row.model.empty()) return row.model;
+  if (report.by != By::kModel && !row.layer.empty()) return path(kMost);
+  if (!row.model.empty()) return ElideMiddle(row.model, kMost);
   return row.phase.empty() ? "(no layer)" : row.phase;
 }
 

@@ -123,8 +123,9 @@ std::span<const Row> PictureRows(const Report& report);
 // A kernel's name without what surrounds it in C++: "void at::native::copy_kernel<4, float>(int)" is "copy_kernel".
 std::string ShortKernelName(std::string_view kernel);
 
-// What a row is called on a label: its layer, operator, kernel or phase, whichever `by` makes it differ in.
-std::string RowName(const Row& row, By by);
+// What a row is called on a label: its layer, operator, kernel or phase, whichever the report's `by` makes it differ
+// in; with its model before it where the run has several. Long paths lose their beginning.
+std::string RowName(const Row& row, const Report& report);
 
 // The precision that most of the FLOP ran in; -1 without FLOP.
 int DominantPrecision(const FlopByPrecision& flop);

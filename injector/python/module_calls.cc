@@ -204,6 +204,10 @@ bool WatchCallSlots(const PythonApi& python, std::string* why) {
 
 bool WatchModuleHooks(const PythonApi& python, std::string* why) {
   g_python = &python;
+  if (IsFreeThreaded(python)) {
+    *why = "this Python has no GIL, which guards our tables";
+    return false;
+  }
   Ref torch = ImportedModule(python, "torch");
   Ref enter(python, python.PyCFunction_NewEx(&g_enter_method, nullptr, nullptr));
   Ref leave(python, python.PyCFunction_NewEx(&g_leave_method, nullptr, nullptr));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "collector/settings.h"
+#include "injector/attach.h"
 #include "injector/layer_stack.h"
 #include "injector/python/pointer_table.h"
 #include "injector/python/ref.h"
@@ -615,6 +616,7 @@ void OnRootCall(uint32_t layer, PyObject* args, PyObject* kwargs) {
   if (found == s.layers.end() || !s.models[found->second.model].has_parameters) return;
   const bool is_model = found->second.path.empty();
   if (!EnsureActive() || InBackward()) return;
+  InsistOnPoliteExit();
   if (is_model) {
     if (g_primary_root == 0) {
       g_primary_root = layer;

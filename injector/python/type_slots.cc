@@ -119,9 +119,13 @@ void InstallInitSlot() {
 
 }  // namespace
 
+bool IsFreeThreaded(const PythonApi& python) {
+  return std::strstr(python.Py_GetVersion(), "free-threading") != nullptr;
+}
+
 bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, CallFunction call, const char** why) {
   g_python = &python;
-  if (std::strstr(python.Py_GetVersion(), "free-threading") != nullptr) {
+  if (IsFreeThreaded(python)) {
     *why = "this Python has no GIL, types have another layout there";
     return false;
   }

@@ -21,6 +21,9 @@ namespace rfinject {
 
 using CallFunction = PyObject* (*)(PyObject* self, PyObject* args, PyObject* kwargs);
 
+// A build without a GIL: types lie elsewhere, and our tables would need locks.
+bool IsFreeThreaded(const PythonApi& python);
+
 // Patches `module_class` and its subclasses. `call` receives every call and must pass it on to GenericCall(). False,
 // with one line in `*why`, when the layout of types could not be verified; nothing is changed then.
 bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, CallFunction call, const char** why);

@@ -9,6 +9,7 @@
 
 #include "injector/layer_stack.h"
 #include "injector/torch/abi.h"
+#include "injector/torch/binding.h"
 #include "injector/torch/safe_read.h"
 #include "injector/torch/thread_block.h"
 
@@ -48,6 +49,7 @@ struct Thread {
   uint32_t op = 0;
   // at::sequence_number::peek when this thread was last seen in a node, or between nodes after one.
   uint64_t peeked = 0;
+  const void* task = nullptr;  // the engine's, when this thread was last seen in a node
   bool interval_open = false;
   uint32_t scope_depth = 0;
   Scope scopes[kMaxScopes] = {};
@@ -283,6 +285,13 @@ Site SiteOfThread() noexcept {
   if (node.id != 0) {
     owner = OwnerOfNode(thread, node);
     site.node = node.name;
+    const void* task = g.engine_task != nullptr ? g.engine_task() : nullptr;
+    if (task != thread.task) {
+      thread.task = task;
+      RequestSlotRepair();  // a backward pass has begun
+    }
+  } else {
+    thread.task = nullptr;
   }
   if (node.id != 0 || thread.interval_open) FollowIntervals(thread, node, owner, top, inside_node);
 

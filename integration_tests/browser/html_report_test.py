@@ -282,7 +282,8 @@ class HtmlReport(unittest.TestCase):
         self.assertTrue(page.evaluate("document.title").startswith("rfinject: Evil</script><script>"))
         self.assertEqual(page.evaluate("document.querySelectorAll('script').length"), 2)
         self.assertEqual(page.evaluate("document.querySelectorAll('img, b b, body > svg').length"), 0)
-        shown = page.evaluate("[...document.querySelectorAll('#rows tbody td:first-child')].map(c => c.textContent)")
+        shown = page.evaluate("""[...document.querySelectorAll('#rows tbody td:first-child')]
+                                     .map(c => c.title || c.textContent)""")
         self.assertIn("</script><script>document.title='owned'</script>", shown)
         self.assertIn("right<U+202E>tfel", shown)
         self.assertIn("control<U+0001><U+0002><U+001B>[31mred<U+007F>", shown)

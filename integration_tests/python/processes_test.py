@@ -197,6 +197,23 @@ with torch.no_grad():
 """, RFINJECT_STEPS="3", RFINJECT_KILL="1")
         self.assertEqual(len([step for step in result.trace.steps if step.get("measured")]), 3)
 
+    def test_polite_exit_that_is_refused(self):
+        result = self.program(TRAIN + """
+refused = 0
+model = nn.Linear(3, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(50):
+    try:
+        optimizer.zero_grad()
+        model(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+    except:
+        refused += 1
+print(refused)
+""", RFINJECT_STEPS="2", RFINJECT_KILL="1")
+        self.assertEqual(result.stdout, "3\n")
+        self.assertIn("goes on", result.stderr)
+
     # --- Threads.
 
     def test_forward_in_threads(self):

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -139,6 +140,7 @@ class TestSource final : public Source {
  public:
   bool wants_ops() const noexcept override { return true; }
   void OnOp(const OpCall& call, const Site& site) noexcept override {
+    if (quiet) return;
     std::string line = std::string(call.name) + "|" + Describe(site) + "|";
     for (const Argument& argument : call.inputs) line += Describe(call, argument) + ";";
     line += "|";
@@ -150,6 +152,8 @@ class TestSource final : public Source {
     std::lock_guard lock(mutex_);
     return std::exchange(lines_, {});
   }
+
+  std::atomic<bool> quiet{false};
 
  private:
   std::mutex mutex_;
@@ -251,9 +255,16 @@ RFINJECT_TEST_EXPORT const char* test_owner(uint64_t thread, uint64_t sequence) 
 }
 RFINJECT_TEST_EXPORT const char* test_take() { return Keep(TheSource().Take()); }
 RFINJECT_TEST_EXPORT const char* test_diagnostics() { return Keep(TheRecorder().TakeDiagnostics()); }
+RFINJECT_TEST_EXPORT void test_quiet() { TheSource().quiet = true; }
 RFINJECT_TEST_EXPORT uint64_t test_steps() { return TheRecorder().CurrentStep(); }
 RFINJECT_TEST_EXPORT uint64_t test_repairs() { return g_repairs; }
 RFINJECT_TEST_EXPORT uint64_t test_exits() { return g_exits; }
 RFINJECT_TEST_EXPORT void test_site_loop(uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) CurrentSite();
+}
+RFINJECT_TEST_EXPORT void test_layer_loop(uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    EnterLayer(1);
+    LeaveLayer();
+  }
 }

@@ -20,6 +20,7 @@ def library():
             getattr(_library, 'test_' + name).restype = ctypes.c_char_p
         _library.test_owner.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
         _library.test_site_loop.argtypes = [ctypes.c_uint64]
+        _library.test_layer_loop.argtypes = [ctypes.c_uint64]
         for name in ('steps', 'repairs', 'exits'):
             getattr(_library, 'test_' + name).restype = ctypes.c_uint64
         _library.test_layer.argtypes = [ctypes.c_char_p]

@@ -100,7 +100,7 @@ TEST(FormatExample, IsWhatTheDocumentShows) {
   std::string shown;
   bool inside = false;
   for (std::string line; std::getline(in, line);) {
-    const bool is_dump = line.size() >= 12 && line.compare(0, 11, "    0000000") == 0;
+    const bool is_dump = line.size() >= 12 && line.compare(0, 9, "    00000") == 0;
     if (is_dump) shown += line.substr(4) + "\n";
     inside |= is_dump;
   }

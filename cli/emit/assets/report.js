@@ -153,6 +153,7 @@ for (const c of tableColumns) {
   const step = Math.max(1, Math.floor(count / 300));
   const sample = c.kind === 'text' ? c.words : [...c.totals, ...c.values.filter((_, i) => i % step === 0)];
   for (const v of sample) most = Math.max(most, cell(c, v).length);
+  if (c === tableColumns[0]) most = Math.max(most, 16, ...data.models.map((m) => m.length));
   const width = Math.min(most, c.kind === 'text' ? 34 : 40) + 1;
   const col = document.createElement('col');
   col.style.width = 'calc(' + width + 'ch + 18px)';
@@ -172,8 +173,10 @@ const newRow = (tr) => {
 const fillRow = (tr, value) => {
   tableColumns.forEach((c, k) => {
     const text = value(c), td = tr.cells[k];
-    if (td.firstChild.data === text) return;
-    td.firstChild.data = text;
+    if (td.full === text) return;
+    td.full = text;
+    // Of a layer's path the end says more.
+    td.firstChild.data = c.key === 'layer' && text.length > 35 ? '…' + text.slice(-34) : text;
     if (c.kind === 'text') td.title = text.length > 30 ? text : '';
   });
 };
@@ -286,7 +289,7 @@ const show = (i, x, y) => {
       tr.insertCell().textContent = full(c, v);
     }
     const b = document.createElement('b');
-    b.textContent = nameOf(i) + (phaseOf(i) ? ', ' + phaseOf(i) : '');
+    b.textContent = (data.models.length > 1 && byKey.layer && raw(byKey.layer, i) ? visible(raw(byKey.model, i)) + ' ' : '') + nameOf(i) + (phaseOf(i) ? ', ' + phaseOf(i) : '');
     tip.replaceChildren(b, table);
     tip.hidden = false;
     drawRings();

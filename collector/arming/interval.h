@@ -1,0 +1,32 @@
+// File: interval.h
+//
+// Mean, variance and Student's interval of samples that come one at a time. Welford's recurrence (Technometrics 4(3),
+// 1962): no sum of squares, so nothing cancels when the spread is small beside the mean.
+#ifndef RFINJECT_COLLECTOR_ARMING_INTERVAL_H_
+#define RFINJECT_COLLECTOR_ARMING_INTERVAL_H_
+
+#include <cstdint>
+
+namespace rfinject::arming {
+
+struct Moments {
+  uint32_t n = 0;
+  double mean = 0;
+  double m2 = 0;  // sum of squared deviations from the mean
+
+  void Add(double value) noexcept;
+  double variance() const noexcept { return n < 2 ? 0 : m2 / (n - 1); }
+};
+
+// Student's t for a two-sided interval with `degrees` of freedom, at least 1. Exact to three decimals up to 30
+// degrees (tables), by the expansion of Fisher and Cornish beyond.
+double StudentT95(uint32_t degrees) noexcept;
+double StudentT99(uint32_t degrees) noexcept;
+
+// Half the width of the mean's interval, absolute; infinity below 2 samples.
+double HalfWidth95(const Moments& moments) noexcept;
+double HalfWidth99(const Moments& moments) noexcept;
+
+}  // namespace rfinject::arming
+
+#endif  // RFINJECT_COLLECTOR_ARMING_INTERVAL_H_

@@ -1,0 +1,250 @@
+// File: policy.cc
+#include "collector/arming/policy.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rfinject::arming {
+namespace {
+
+// Sample sizes at which a key may be found good enough. Fewer looks, less bias.
+constexpr uint32_t kLooks[] = {3, 5, 8, 12, 18, 25};
+
+constexpr uint32_t kMaxLevel = 20;
+// A key that was launched but never met a timed step in this many is taken to be gone (an evaluation, a last batch).
+constexpr uint16_t kMaxMissedTimes = 3;
+
+}  // namespace
+
+Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) {
+  double overhead = std::clamp(options.overhead, 1e-6, 0.5);
+  spacing_ = static_cast<uint64_t>(std::ceil(1 / overhead));
+  burst_begin_ = options.warm_up_steps;
+  for (uint32_t i = 0; i < roles.size(); ++i) rotation_.push_back(i);
+  std::vector<uint32_t> groups = rotation_;
+  if (options.window_steps != 0) {
+    // As many rotations of the hardware groups as give an interval.
+    for (uint32_t round = 1; round < options.min_samples; ++round) {
+      for (uint32_t i = 0; i < roles.size(); ++i) {
+        if (roles[i] == GroupRole::kHardware) groups.push_back(i);
+      }
+    }
+  }
+  // Slots that survive thinning are those whose number is a multiple of a power of two; with an odd rotation they
+  // still walk through all of it. The group that is repeated is the first: the likeliest precisions.
+  if (rotation_.size() % 2 == 0 && !rotation_.empty()) rotation_.push_back(0);
+
+  for (uint32_t group : groups) {
+    if (options.has_times) burst_.push_back({Action::kTimes, 0});
+    burst_.push_back({Action::kCounters, group});
+  }
+  if (groups.empty() && options.has_times) burst_.resize(options.min_samples, {Action::kTimes, 0});
+  if (options.window_steps != 0) {
+    size_t room = options.window_steps > burst_begin_ ? (options.window_steps - burst_begin_) / 2 : 0;
+    if (burst_.size() > room) burst_.resize(room);
+  }
+  for (const Decision& decision : burst_) burst_armed_ += decision.action == Action::kCounters;
+  has_times_ = options.has_times;
+}
+
+Decision Schedule::At(uint64_t step, uint32_t level) const noexcept {
+  if (step < burst_begin_) return {};
+  if (step < burst_end()) {
+    uint64_t offset = step - burst_begin_;
+    return offset % 2 == 0 ? burst_[offset / 2] : Decision{};
+  }
+  uint64_t slot = step / spacing_;
+  // The first rotation's armed steps are worth as many slots.
+  if (slot <= burst_armed_ || slot % (uint64_t{1} << level) != 0) return {};
+  uint64_t offset = step % spacing_;
+  if (offset == 0 && !rotation_.empty()) return {Action::kCounters, rotation_[slot % rotation_.size()]};
+  if (offset == spacing_ / 2 && has_times_) return {Action::kTimes, 0};
+  return {};
+}
+
+Policy::Policy(const Options& options, std::vector<GroupRole> roles)
+    : options_(options), roles_(std::move(roles)), schedule_(options_, roles_), guarded_(roles_.size(), false) {}
+
+Policy::KeyState* Policy::Find(uint32_t key) noexcept {
+  if (key >= keys_.size()) OnNewKey(key);
+  return &keys_[key];
+}
+
+void Policy::OnNewKey(uint32_t key) noexcept {
+  while (keys_.size() <= key) {
+    keys_.emplace_back();
+    keys_.back().counted.resize(roles_.size(), 0);
+  }
+  converged_ = false;
+}
+
+bool Policy::Done(const Moments& moments) const noexcept {
+  return HalfWidth99(moments) <= options_.target * std::abs(moments.mean);
+}
+
+void Policy::OnBytes(uint32_t key, double bytes) noexcept {
+  KeyState* state = Find(key);
+  state->seen_in_step = true;
+  state->bytes.Add(bytes);
+}
+
+void Policy::OnTime(uint32_t key, double ns, uint32_t launches) noexcept {
+  KeyState* state = Find(key);
+  state->seen_in_step = true;
+  state->time.Add(ns);
+  state->time_total += ns * launches;
+}
+
+void Policy::OnCounted(uint32_t key, uint32_t group) noexcept {
+  KeyState* state = Find(key);
+  state->seen_in_step = true;
+  if (group < state->counted.size() && state->counted[group] < UINT16_MAX) ++state->counted[group];
+}
+
+bool Policy::NeedsTimes() const noexcept {
+  if (!options_.has_times) return false;
+  return std::any_of(keys_.begin(), keys_.end(), [](const KeyState& key) {
+    if (key.time.n == 0) return key.missed_times < kMaxMissedTimes;
+    return key.heavy && !key.time_done;
+  });
+}
+
+bool Policy::Needs(uint32_t group) const noexcept {
+  if (roles_[group] == GroupRole::kGuard) return !guarded_[group];
+  return std::any_of(keys_.begin(), keys_.end(), [&](const KeyState& key) {
+    if (!key.heavy || key.missed_counters >= options_.max_samples) return false;
+    if (options_.has_times && key.time.n == 0) return false;  // not known to be heavy yet
+    if (key.counted[group] == 0) return true;
+    return roles_[group] == GroupRole::kHardware && !key.bytes_done;
+  });
+}
+
+Decision Policy::Begin(uint64_t step) noexcept {
+  step_is_armed_ = false;
+  if (disarmed_) return {};
+  Decision decision = schedule_.At(step, level_);
+  if (decision.action == Action::kNone) return {};
+  bool burst = step < schedule_.burst_end();
+  // Time that was not measured yet cannot be overspent: the first rotation is taken on credit.
+  double expected = decision.action == Action::kTimes ? times_cost_.mean : counters_cost_.mean;
+  if (!burst && extra_ns_ + expected > options_.overhead * elapsed_ns_) return {};
+  if (decision.action == Action::kTimes) {
+    if (!burst && !NeedsTimes()) return {};
+  } else if (!burst && !Needs(decision.group)) {
+    // Another hardware group may be short of samples. SASS and guard groups stay in their own slots, where all ranks
+    // have them: they cost more.
+    uint32_t other = 0;
+    while (other < roles_.size() && !(roles_[other] == GroupRole::kHardware && Needs(other))) ++other;
+    if (other == roles_.size()) return {};
+    decision.group = other;
+  }
+  step_is_armed_ = true;
+  progress_known_ = false;
+  for (KeyState& key : keys_) key.seen_in_step = false;
+  return decision;
+}
+
+uint64_t Policy::MedianUnarmed() const noexcept {
+  size_t count = std::min<uint64_t>(unarmed_steps_, kRecent);
+  if (count == 0) return 0;
+  uint64_t sorted[kRecent];
+  std::copy(recent_unarmed_, recent_unarmed_ + count, sorted);
+  std::nth_element(sorted, sorted + count / 2, sorted + count);
+  return sorted[count / 2];
+}
+
+void Policy::End(uint64_t step, const Decision& decision, uint64_t duration_ns, bool valid) noexcept {
+  step_is_armed_ = false;
+  // Warm-up steps are no measure of what a step costs.
+  if (step < schedule_.burst_begin() / 2) return;
+  elapsed_ns_ += static_cast<double>(duration_ns);
+  if (decision.action == Action::kNone) {
+    recent_unarmed_[unarmed_steps_++ % kRecent] = duration_ns;
+    return;
+  }
+  double cost = static_cast<double>(duration_ns) - static_cast<double>(MedianUnarmed());
+  if (unarmed_steps_ == 0 || cost < 0) cost = 0;
+  extra_ns_ += cost;
+  if (decision.action == Action::kTimes) {
+    ++timed_steps_;
+    times_cost_.Add(cost);
+  } else {
+    ++armed_steps_;
+    counters_cost_.Add(cost);
+  }
+  UpdateLevel();
+  if (!valid) return;
+  if (decision.action == Action::kTimes) {
+    for (KeyState& key : keys_) {
+      if (!key.seen_in_step && key.time.n == 0 && key.missed_times < UINT16_MAX) ++key.missed_times;
+    }
+  } else {
+    if (roles_[decision.group] == GroupRole::kGuard) guarded_[decision.group] = true;
+    for (KeyState& key : keys_) {
+      if (!key.seen_in_step && key.missed_counters < UINT16_MAX) ++key.missed_counters;
+    }
+  }
+  Review();
+}
+
+void Policy::UpdateLevel() noexcept {
+  double unarmed = static_cast<double>(MedianUnarmed());
+  if (unarmed <= 0) return;
+  double cost = counters_cost_.mean + times_cost_.mean;  // a slot has one step of each
+  double budget = options_.overhead * unarmed * static_cast<double>(schedule_.spacing());
+  level_ = 0;
+  while (level_ < kMaxLevel && cost > budget * static_cast<double>(uint64_t{1} << level_)) ++level_;
+}
+
+// Which keys are heavy, which are done, and whether anything is left to do.
+void Policy::Review() noexcept {
+  double total = 0;
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < keys_.size(); ++i) {
+    if (keys_[i].time.n == 0) continue;
+    total += keys_[i].time_total;
+    order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return keys_[a].time_total != keys_[b].time_total ? keys_[a].time_total > keys_[b].time_total : a < b;
+  });
+  double sum = 0;
+  for (uint32_t i : order) {
+    keys_[i].heavy = !options_.has_times || sum < options_.time_share * total;
+    sum += keys_[i].time_total;
+  }
+  auto look = [&](const Moments& moments, uint32_t* until, bool* done) {
+    if (*done) return;
+    if (*until == 0 && moments.n >= options_.min_samples && Done(moments) &&
+        std::find(std::begin(kLooks), std::end(kLooks), moments.n) != std::end(kLooks)) {
+      *until = moments.n + std::max(2u, moments.n / 2);
+    }
+    *done = moments.n >= options_.max_samples || (*until != 0 && moments.n >= *until);
+  };
+  for (KeyState& key : keys_) {
+    look(key.bytes, &key.bytes_until, &key.bytes_done);
+    look(key.time, &key.time_until, &key.time_done);
+    if (options_.has_times && key.time.n == 0 && key.missed_times >= kMaxMissedTimes) key.heavy = false;
+  }
+  bool needed = NeedsTimes();
+  for (uint32_t group = 0; group < roles_.size() && !needed; ++group) needed = Needs(group);
+  converged_ = !needed;
+}
+
+bool Policy::CheckStall(uint64_t now_ns, uint64_t progress) noexcept {
+  if (!step_is_armed_ || disarmed_) return false;
+  if (!progress_known_ || progress != last_progress_) {
+    progress_known_ = true;
+    last_progress_ = progress;
+    last_progress_ns_ = now_ns;
+    return false;
+  }
+  uint64_t limit = std::max(options_.stall_ns, 20 * MedianUnarmed());
+  if (now_ns - last_progress_ns_ < limit) return false;
+  disarmed_ = true;
+  return true;
+}
+
+double Policy::measured_overhead() const noexcept { return elapsed_ns_ > 0 ? extra_ns_ / elapsed_ns_ : 0; }
+
+}  // namespace rfinject::arming

@@ -1,0 +1,321 @@
+// File: policy_test.cc
+#include "collector/arming/policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "collector/arming/simulation.h"
+
+namespace rfinject::arming {
+namespace {
+
+using R = GroupRole;
+const std::vector<GroupRole> kGa100 = {R::kHardware, R::kHardware, R::kOnce, R::kGuard, R::kGuard};
+
+TEST(Moments, AgreeWithTheTextbook) {
+  Moments moments;
+  for (double value : {2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0}) moments.Add(value);
+  EXPECT_DOUBLE_EQ(moments.mean, 5);
+  EXPECT_NEAR(moments.variance(), 32.0 / 7, 1e-12);
+  EXPECT_NEAR(HalfWidth95(moments), 2.365 * std::sqrt(32.0 / 7 / 8), 1e-9);
+}
+
+TEST(Moments, OneSampleHasNoInterval) {
+  Moments moments;
+  moments.Add(5);
+  EXPECT_TRUE(std::isinf(HalfWidth95(moments)));
+}
+
+TEST(StudentT, GoesOverIntoItsExpansion) {
+  EXPECT_NEAR(StudentT95(30), 2.042, 1e-9);
+  EXPECT_NEAR(StudentT95(31), 2.0395, 1e-3);
+  EXPECT_NEAR(StudentT95(120), 1.9799, 1e-3);
+  EXPECT_NEAR(StudentT99(60), 2.6603, 1e-3);
+}
+
+TEST(Schedule, NothingDuringWarmUpThenEveryGroupOnceWithUnarmedStepsBetween) {
+  Options options;
+  Schedule schedule(options, kGa100);
+  for (uint64_t step = 0; step < options.warm_up_steps; ++step) EXPECT_EQ(schedule.At(step, 0), Decision{});
+  std::vector<uint32_t> groups;
+  for (uint64_t step = options.warm_up_steps; step < schedule.burst_end(); ++step) {
+    Decision decision = schedule.At(step, 0);
+    if ((step - options.warm_up_steps) % 2 == 1) {
+      EXPECT_EQ(decision, Decision{}) << step;
+    }
+    if (decision.action == Action::kCounters) groups.push_back(decision.group);
+  }
+  EXPECT_THAT(groups, ::testing::ElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST(Schedule, NeverMoreThanTheBudgetsShareOnceTheFirstRotationIsPaid) {
+  for (double overhead : {0.002, 0.01, 0.05}) {
+    Options options;
+    options.overhead = overhead;
+    Schedule schedule(options, kGa100);
+    uint64_t armed = 0;
+    for (uint64_t step = 0; step < 20000; ++step) {
+      armed += schedule.At(step, 0).action == Action::kCounters;
+      uint64_t allowed = std::max<uint64_t>(schedule.burst_armed(),
+                                            static_cast<uint64_t>(overhead * static_cast<double>(step + 1)) + 1);
+      ASSERT_LE(armed, allowed) << "step " << step << " at " << overhead;
+    }
+  }
+}
+
+TEST(Schedule, EveryLevelVisitsEveryGroupAndIsNestedInTheLevelBelow) {
+  Schedule schedule({}, kGa100);
+  for (uint32_t level = 0; level < 6; ++level) {
+    std::set<uint32_t> groups;
+    for (uint64_t step = schedule.burst_end(); step < 60000; ++step) {
+      Decision decision = schedule.At(step, level);
+      if (decision.action == Action::kNone) continue;
+      if (level > 0) {
+        ASSERT_EQ(schedule.At(step, level - 1), decision) << step;
+      }
+      if (decision.action == Action::kCounters) groups.insert(decision.group);
+    }
+    EXPECT_EQ(groups.size(), kGa100.size()) << "level " << level;
+  }
+}
+
+TEST(Schedule, AShortWindowGetsThreeRotations) {
+  Options options;
+  options.window_steps = 200;
+  Schedule schedule(options, {R::kHardware, R::kOnce});
+  int hardware = 0, once = 0;
+  for (uint64_t step = 0; step < 200; ++step) {
+    Decision decision = schedule.At(step, 0);
+    if (decision.action != Action::kCounters) continue;
+    (decision.group == 0 ? hardware : once) += 1;
+  }
+  EXPECT_GE(hardware, 3);
+  EXPECT_EQ(once, 1);
+}
+
+// Drives a policy with the same values in each step.
+struct Driver {
+  Policy policy;
+  std::vector<GroupRole> roles;
+  std::vector<double> times;  // by key; 0: not launched
+  uint64_t step_ns = 1'000'000, armed_ns = 2'000'000;
+  uint64_t step = 0;
+  std::set<uint64_t> armed;
+
+  Driver(const Options& options, std::vector<GroupRole> group_roles)
+      : policy(options, group_roles), roles(std::move(group_roles)) {}
+
+  Decision Step(bool valid = true) {
+    Decision decision = policy.Begin(step);
+    for (uint32_t key = 0; key < times.size(); ++key) {
+      if (times[key] == 0 || !valid) continue;
+      if (decision.action == Action::kTimes) policy.OnTime(key, times[key], 1);
+      if (decision.action == Action::kCounters) {
+        if (roles[decision.group] != R::kOnce) policy.OnBytes(key, 1e6);
+        policy.OnCounted(key, decision.group);
+      }
+    }
+    if (decision.action == Action::kCounters) armed.insert(step);
+    policy.End(step++, decision, decision.action == Action::kCounters ? armed_ns : step_ns, valid);
+    return decision;
+  }
+  void Run(uint64_t steps) {
+    while (steps-- > 0) Step();
+  }
+};
+
+TEST(Policy, ConvergesAndThenArmsNothing) {
+  Driver driver({}, kGa100);
+  driver.times = {1000, 500, 1};
+  driver.armed_ns = 1'010'000;
+  driver.Run(3000);
+  EXPECT_TRUE(driver.policy.converged());
+  uint64_t armed = driver.policy.armed_steps(), timed = driver.policy.timed_steps();
+  driver.Run(5000);
+  EXPECT_EQ(driver.policy.armed_steps(), armed);
+  EXPECT_EQ(driver.policy.timed_steps(), timed);
+}
+
+TEST(Policy, ANewHeavyKeyWakesItUpAndALightOneOnlyIsTimed) {
+  Driver driver({}, kGa100);
+  driver.times = {1000, 500};
+  driver.armed_ns = 1'010'000;
+  driver.Run(3000);
+  ASSERT_TRUE(driver.policy.converged());
+  uint64_t armed = driver.policy.armed_steps();
+
+  driver.times.push_back(0.01);  // light
+  driver.policy.OnNewKey(2);
+  EXPECT_FALSE(driver.policy.converged());
+  driver.Run(1000);
+  EXPECT_TRUE(driver.policy.converged());
+  EXPECT_EQ(driver.policy.armed_steps(), armed);
+  EXPECT_GE(driver.policy.key(2).time.n, 1u);
+
+  driver.times.push_back(20000);  // heavy
+  driver.policy.OnNewKey(3);
+  driver.Run(4000);
+  EXPECT_TRUE(driver.policy.converged());
+  EXPECT_GT(driver.policy.armed_steps(), armed);
+  for (uint32_t group = 0; group < 3; ++group) EXPECT_GE(driver.policy.key(3).counted[group], 1) << group;
+}
+
+TEST(Policy, AKeyThatNeverComesBackDoesNotKeepItAwake) {
+  Driver driver({}, kGa100);
+  driver.times = {1000};
+  driver.armed_ns = 1'010'000;
+  driver.Run(3000);
+  ASSERT_TRUE(driver.policy.converged());
+  driver.policy.OnNewKey(1);  // an evaluation's, once
+  driver.Run(1000);
+  EXPECT_TRUE(driver.policy.converged());
+}
+
+TEST(Policy, KeepsTheBudgetWhateverAnArmedStepCosts) {
+  for (uint64_t factor : {1, 2, 10, 100}) {
+    Driver driver({}, kGa100);
+    for (int i = 0; i < 20; ++i) driver.times.push_back(1000 + i);
+    driver.armed_ns = driver.step_ns * (1 + factor);
+    driver.Run(100 * factor * 5 + 1000);  // the first rotation is paid for by then
+    for (int i = 0; i < 200; ++i) {
+      driver.Run(37);
+      ASSERT_LE(driver.policy.measured_overhead(), 0.0101) << factor;
+    }
+  }
+}
+
+TEST(Policy, RanksArmNothingOutsideOneSchedule) {
+  // Two ranks: the second's armed steps cost more, and one of its kernels never settles.
+  Driver a({}, kGa100), b({}, kGa100);
+  a.times = {1000, 900};
+  b.times = {1000, 900, 800};
+  b.armed_ns = 3'000'000;
+  Schedule schedule({}, kGa100);
+  for (uint64_t step = 0; step < 20000; ++step) {
+    b.times[2] = 800 * (1 + static_cast<double>(step % 7));
+    Decision da = a.Step(), db = b.Step();
+    for (const Decision& decision : {da, db}) {
+      if (decision.action == Action::kNone) continue;
+      Decision slot = schedule.At(step, 0);
+      ASSERT_EQ(slot.action, decision.action) << step;
+      // Only hardware groups stand in for others.
+      if (decision.action == Action::kCounters && kGa100[decision.group] != R::kHardware) {
+        ASSERT_EQ(slot.group, decision.group);
+      }
+    }
+  }
+  // What the job as a whole pays is no more than the rank that arms most.
+  std::set<uint64_t> both = a.armed;
+  both.insert(b.armed.begin(), b.armed.end());
+  EXPECT_LE(both.size(), std::max(a.armed.size(), b.armed.size()) + kGa100.size());
+}
+
+TEST(Policy, AnInvalidStepCountsAsCostButNotAsSamples) {
+  Driver driver({}, {R::kHardware});
+  driver.times = {1000};
+  while (driver.Step(false).action != Action::kCounters) {
+  }
+  driver.Step(false);
+  EXPECT_EQ(driver.policy.key_count(), 0u);
+  EXPECT_EQ(driver.policy.armed_steps(), 1u);
+  EXPECT_GT(driver.policy.measured_overhead(), 0);
+}
+
+TEST(Policy, WithoutTimesEveryKeyCounts) {
+  Options options;
+  options.has_times = false;
+  Driver driver(options, {R::kHardware, R::kOnce});
+  driver.times = {1000, 1};
+  driver.armed_ns = 1'010'000;
+  driver.Run(4000);
+  EXPECT_TRUE(driver.policy.converged());
+  EXPECT_EQ(driver.policy.timed_steps(), 0u);
+  EXPECT_GE(driver.policy.key(1).bytes.n, 3u);
+  EXPECT_GE(driver.policy.key(1).counted[1], 1);
+}
+
+TEST(Policy, WithoutGroupsOnlyTimesAreTaken) {
+  Driver driver({}, {});
+  driver.times = {1000};
+  driver.Run(5000);
+  EXPECT_TRUE(driver.policy.converged());
+  EXPECT_GE(driver.policy.timed_steps(), 3u);
+  EXPECT_EQ(driver.policy.armed_steps(), 0u);
+}
+
+TEST(Policy, AStuckArmedStepDisarmsForGood) {
+  Options options;
+  Policy policy(options, {R::kHardware});
+  uint64_t step = 0;
+  Decision decision;
+  for (; decision.action != Action::kCounters; ++step) {
+    decision = policy.Begin(step);
+    if (decision.action != Action::kCounters) policy.End(step, decision, 1'000'000, true);
+  }
+  uint64_t now = 5'000'000'000;
+  EXPECT_FALSE(policy.CheckStall(now, 1));
+  EXPECT_FALSE(policy.CheckStall(now += options.stall_ns - 1, 1));
+  EXPECT_FALSE(policy.CheckStall(now += 1, 2));  // it moved
+  EXPECT_FALSE(policy.CheckStall(now += options.stall_ns - 1, 2));
+  EXPECT_TRUE(policy.CheckStall(now += 1, 2));
+  policy.End(step - 1, decision, 60'000'000'000, false);
+  for (uint64_t i = 0; i < 10000; ++i) {
+    Decision later = policy.Begin(step + i);
+    ASSERT_EQ(later, Decision{});
+    policy.End(step + i, later, 1'000'000, true);
+  }
+}
+
+TEST(Policy, AnUnarmedStepIsNeverStuck) {
+  Policy policy({}, {R::kHardware});
+  policy.Begin(0);
+  EXPECT_FALSE(policy.CheckStall(1, 0));
+  EXPECT_FALSE(policy.CheckStall(UINT64_MAX, 0));
+}
+
+// --- Simulated jobs. Seeds are fixed: the numbers are the same in every run.
+
+TEST(Simulation, IntervalsCoverAndAtMostOnePercentIsArmed) {
+  const std::vector<GroupRole> roles = {R::kHardware, R::kHardware, R::kOnce, R::kGuard};
+  for (double cost : {0.1, 1.0, 4.0}) {
+    JobResult sum;
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      JobOptions job;
+      job.seed = seed;
+      job.counters_cost = cost;
+      JobResult result = SimulateJob({}, roles, job);
+      EXPECT_LE(result.armed_steps, job.steps / 100);
+      EXPECT_LE(result.max_overhead_later, 0.0101) << "cost " << cost;
+      sum.intervals += result.intervals;
+      sum.covering += result.covering;
+    }
+    EXPECT_GE(static_cast<double>(sum.covering), 0.93 * static_cast<double>(sum.intervals)) << "cost " << cost;
+  }
+}
+
+// One kernel alone: nothing but its own stopping rule ends the sampling, so this is where the rule's bias would show.
+TEST(Simulation, StoppingDoesNotSpoilTheCoverageOfASingleKernel) {
+  for (double spread : {0.01, 0.02, 0.03, 0.06}) {
+    uint64_t intervals = 0, covering = 0;
+    for (uint64_t seed = 1; seed <= 800; ++seed) {
+      JobOptions job;
+      job.seed = seed;
+      job.kernels = 1;
+      job.steps = 4000;
+      job.counters_cost = 0.1;
+      job.fixed_spread = spread;
+      JobResult result = SimulateJob({}, {R::kHardware}, job);
+      intervals += result.bytes_intervals;
+      covering += result.bytes_covering;
+    }
+    // 800 runs: the binomial's standard deviation is 0.8 %.
+    EXPECT_GE(static_cast<double>(covering), 0.92 * static_cast<double>(intervals)) << "spread " << spread;
+  }
+}
+
+}  // namespace
+}  // namespace rfinject::arming

@@ -1,0 +1,160 @@
+// File: kernel_times.cc
+#include "collector/cupti/kernel_times.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "collector/cupti/api.h"
+
+namespace rfinject::cupti {
+namespace {
+
+std::atomic<KernelTimes*> g_times{nullptr};
+
+void CUPTIAPI OnRequest(uint8_t** buffer, size_t* size, size_t* max_records) {
+  *buffer = nullptr;
+  *size = 0;
+  *max_records = 0;
+  if (KernelTimes* times = g_times.load(std::memory_order_acquire)) times->RequestBuffer(buffer, size, max_records);
+}
+
+void CUPTIAPI OnComplete(CUcontext, uint32_t, uint8_t* buffer, size_t size, size_t valid) {
+  if (KernelTimes* times = g_times.load(std::memory_order_acquire)) times->CompleteBuffer(buffer, size, valid);
+}
+
+}  // namespace
+
+KernelTimes::KernelTimes(const Api& api) : api_(api) { pool_.reserve(kMaxBuffers); }
+
+int KernelTimes::Register() {
+  // All three are hints: an older CUPTI that does not know one refuses it and works on. Zeroed buffers save CUPTI a
+  // memset on the application's thread; per-thread buffers would need one buffer a thread for a window of one step.
+  uint8_t on = 1, off = 0;
+  size_t size = sizeof on;
+  api_.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &on);
+  size = sizeof off;
+  api_.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &size, &off);
+  g_times.store(this, std::memory_order_release);
+  return api_.cuptiActivityRegisterCallbacks(&OnRequest, &OnComplete);
+}
+
+// Kernels first: without them a window is worth nothing.
+constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                                         CUPTI_ACTIVITY_KIND_MEMSET};
+
+// Tries each kind, twice; the last failure, if any.
+int KernelTimes::DisableAll() {
+  CUptiResult failure = CUPTI_SUCCESS;
+  for (CUpti_ActivityKind kind : kKinds) {
+    CUptiResult result = api_.cuptiActivityDisable(kind);
+    if (result != CUPTI_SUCCESS) result = api_.cuptiActivityDisable(kind);
+    if (result != CUPTI_SUCCESS) failure = result;
+  }
+  open_ = failure != CUPTI_SUCCESS;
+  return failure;
+}
+
+int KernelTimes::Begin() {
+  records_.clear();
+  invalid_ = dropped_ = 0;
+  for (CUpti_ActivityKind kind : kKinds) {
+    const CUptiResult result = api_.cuptiActivityEnable(kind);
+    if (result == CUPTI_SUCCESS) continue;
+    DisableAll();
+    return result;
+  }
+  open_ = true;
+  return CUPTI_SUCCESS;
+}
+
+int KernelTimes::End(std::vector<Record>* records, uint64_t* invalid, uint64_t* dropped) {
+  if (!open_) return CUPTI_ERROR_INVALID_OPERATION;
+  // Forced: without it only full buffers come. Nothing is running any more, so no record is cut short.
+  CUptiResult flushed = api_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  const int disabled = DisableAll();
+  if (mutex_.LockFor(1'000'000'000)) {
+    records->swap(records_);
+    records_.clear();
+    *invalid = invalid_;
+    *dropped = dropped_;
+    mutex_.Unlock();
+  }
+  return flushed != CUPTI_SUCCESS ? flushed : disabled;
+}
+
+void KernelTimes::RequestBuffer(uint8_t** buffer, size_t* size, size_t* max_records) noexcept {
+  *max_records = 0;  // as many as fit
+  *size = kBufferSize;
+  bool may_refuse = api_.version >= 27;  // before 12.9 CUPTI dereferences a null buffer
+  if (mutex_.LockFor(1'000'000'000)) {
+    if (!pool_.empty()) {
+      *buffer = pool_.back();
+      pool_.pop_back();
+    } else if (buffers_ < kMaxBuffers || !may_refuse) {
+      void* memory = mmap(nullptr, kBufferSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (memory != MAP_FAILED) {
+        *buffer = static_cast<uint8_t*>(memory);
+        ++buffers_;
+      }
+    }
+    mutex_.Unlock();
+  }
+  if (*buffer == nullptr) *size = 0;
+}
+
+void KernelTimes::CompleteBuffer(uint8_t* buffer, size_t size, size_t valid) noexcept {
+  if (buffer == nullptr) return;
+  if (!mutex_.LockFor(1'000'000'000)) return;  // a leak of one buffer rather than a program that waits
+  CUpti_Activity* record = nullptr;
+  while (valid > 0 && api_.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+    // Records are not aligned to their members.
+    uint64_t start = 0, end = 0;
+    uint32_t correlation_id = 0;
+    auto read = [&](auto prefix) {
+      std::memcpy(&prefix, record, sizeof prefix);
+      if (!HasValidTime(prefix)) return;
+      start = prefix.start;
+      end = prefix.end;
+      correlation_id = prefix.correlation_id;
+    };
+    switch (record->kind) {
+      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      case CUPTI_ACTIVITY_KIND_KERNEL:
+        read(KernelRecordPrefix{});
+        break;
+      case CUPTI_ACTIVITY_KIND_MEMCPY:
+      case CUPTI_ACTIVITY_KIND_MEMSET:
+        read(TransferRecordPrefix{});
+        break;
+      default:
+        continue;
+    }
+    if (start == 0) {
+      ++invalid_;
+      continue;
+    }
+    try {
+      records_.push_back({correlation_id, end - start});
+    } catch (...) {
+      ++dropped_;
+    }
+  }
+  size_t lost = 0;
+  if (api_.cuptiActivityGetNumDroppedRecords != nullptr &&
+      api_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &lost) == CUPTI_SUCCESS) {
+    dropped_ += lost;
+  }
+  if (size == kBufferSize && pool_.size() < kMaxBuffers) {
+    std::memset(buffer, 0, valid);
+    pool_.push_back(buffer);
+  } else {
+    munmap(buffer, kBufferSize);
+    --buffers_;
+  }
+  mutex_.Unlock();
+}
+
+}  // namespace rfinject::cupti

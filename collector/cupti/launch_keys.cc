@@ -1,0 +1,119 @@
+// File: launch_keys.cc
+#include "collector/cupti/launch_keys.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "collector/hash.h"
+
+namespace rfinject::cupti {
+namespace {
+
+uint64_t HashOf(const LaunchCall& call) noexcept {
+  uint64_t hash = HashMix(0x243F6A8885A308D3u, reinterpret_cast<uintptr_t>(call.function));
+  hash = HashMix(hash, uint64_t{call.grid[0]} << 32 | call.grid[1]);
+  hash = HashMix(hash, uint64_t{call.grid[2]} << 32 | call.block[0]);
+  hash = HashMix(hash, uint64_t{call.block[1]} << 32 | call.block[2]);
+  hash = HashMix(hash, uint64_t{call.dynamic_shared_bytes} << 32 | call.device);
+  hash = HashMix(hash, uint64_t{call.site.layer} << 32 | call.site.op);
+  hash = HashMix(hash, uint64_t{call.site.node} << 8 | static_cast<uint8_t>(call.site.phase));
+  return hash | 1;  // 0 is an empty slot
+}
+
+bool Same(const LaunchCall& a, const LaunchCall& b) noexcept {
+  return a.function == b.function && std::memcmp(a.grid, b.grid, sizeof a.grid) == 0 &&
+         std::memcmp(a.block, b.block, sizeof a.block) == 0 && a.dynamic_shared_bytes == b.dynamic_shared_bytes &&
+         a.device == b.device && a.site == b.site;
+}
+
+pthread_once_t g_once = PTHREAD_ONCE_INIT;
+pthread_key_t g_cache_key;
+void MakeCacheKey() noexcept { pthread_key_create(&g_cache_key, &free); }
+__thread void* t_cache = nullptr;
+
+}  // namespace
+
+std::atomic<uint32_t> LaunchKeys::next_epoch_{0};
+
+LaunchKeys::Entry* LaunchKeys::ThreadCache() noexcept {
+  if (t_cache == nullptr) {
+    pthread_once(&g_once, &MakeCacheKey);
+    t_cache = calloc(kCacheSize, sizeof(Entry));  // all zero is an empty Entry
+    if (t_cache != nullptr) pthread_setspecific(g_cache_key, t_cache);
+  }
+  return static_cast<Entry*>(t_cache);
+}
+
+uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& recorder,
+                          LaunchIdentity* identity) noexcept {
+  Entry* cache = ThreadCache();
+  if (cache == nullptr) return kNoKey;
+  const uint64_t hash = HashOf(call);
+  // Two places a call may be in: neighbours share a cache line's fetch.
+  Entry* slot = nullptr;
+  for (size_t probe = 0; probe < 2; ++probe) {
+    Entry& entry = cache[(hash + probe) & (kCacheSize - 1)];
+    if (entry.hash == hash && entry.epoch == epoch_ && Same(entry.call, call)) {
+      *identity = entry.identity;
+      return entry.key;
+    }
+    if (slot == nullptr || entry.hash == 0 || entry.epoch != epoch_) slot = &entry;
+  }
+  const uint32_t key = FindSlow(call, hash, name, recorder, slot);
+  if (key != kNoKey) *identity = slot->identity;
+  return key;
+}
+
+uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char* name, Recorder& recorder,
+                              Entry* slot) noexcept try {
+  // Interned outside the lock: the recorder has one of its own.
+  const uint32_t kernel = recorder.Intern(name != nullptr ? name : "(unnamed kernel)");
+  // Never waits for long in a program's launch: a key that could not be had is a launch that is not attributed.
+  if (!mutex_.LockFor(100'000'000)) return kNoKey;
+  struct Unlock {
+    Mutex& mutex;
+    ~Unlock() { mutex.Unlock(); }
+  } unlock{mutex_};
+  auto [at, end] = table_.equal_range(hash);
+  for (; at != end; ++at) {
+    // A module that was unloaded may have given its address to another kernel.
+    if (Same(at->second.call, call) && at->second.identity.kernel == kernel) {
+      *slot = at->second;
+      return slot->key;
+    }
+  }
+  Entry entry;
+  entry.hash = hash;
+  entry.call = call;
+  entry.epoch = epoch_;
+  entry.key = static_cast<uint32_t>(identities_.size());
+  entry.identity.kernel = kernel;
+  entry.identity.site = call.site;
+  // NCCL's kernels, whichever layer they are launched from (DistributedDataParallel's from the backward's).
+  if (name != nullptr && std::strncmp(name, "nccl", 4) == 0) entry.identity.site.phase = Phase::kCommunication;
+  for (int i = 0; i < 3; ++i) {
+    entry.identity.grid[i] = call.grid[i];
+    entry.identity.block[i] = call.block[i];
+  }
+  entry.identity.dynamic_shared_bytes = call.dynamic_shared_bytes;
+  entry.identity.device = call.device;
+  identities_.push_back(entry.identity);
+  table_.emplace(hash, entry);
+  *slot = entry;
+  size_.store(static_cast<uint32_t>(identities_.size()), std::memory_order_release);
+  return entry.key;
+} catch (...) {
+  return kNoKey;
+}
+
+LaunchIdentity LaunchKeys::Identity(uint32_t key) noexcept {
+  if (!mutex_.LockFor(100'000'000)) return {};
+  LaunchIdentity identity = key < identities_.size() ? identities_[key] : LaunchIdentity{};
+  mutex_.Unlock();
+  return identity;
+}
+
+}  // namespace rfinject::cupti

@@ -1,0 +1,68 @@
+// File: launch_keys.h
+//
+// Launch keys, seen from the launch callback: what identifies a launch is turned into a small number. Each thread has
+// a cache of its own; only a launch that the cache does not know takes the table's lock and may allocate.
+#ifndef RFINJECT_COLLECTOR_CUPTI_LAUNCH_KEYS_H_
+#define RFINJECT_COLLECTOR_CUPTI_LAUNCH_KEYS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "collector/recorder.h"
+#include "collector/sync.h"
+
+namespace rfinject::cupti {
+
+// What the driver call says about a launch, and where it came from.
+struct LaunchCall {
+  const void* function = nullptr;  // CUfunction or CUgraphExec; identity only
+  uint32_t grid[3] = {};
+  uint32_t block[3] = {};
+  uint32_t dynamic_shared_bytes = 0;
+  uint32_t device = 0;
+  Site site;
+};
+
+class LaunchKeys {
+ public:
+  static constexpr uint32_t kNoKey = UINT32_MAX;
+
+  // The identity and the number of `call`; `name` is the kernel's, read only when the call is new. kNoKey when memory
+  // ran out. Hot.
+  uint32_t Find(const LaunchCall& call, const char* name, Recorder& recorder, LaunchIdentity* identity) noexcept;
+
+  // Keys so far; grows.
+  uint32_t size() const noexcept { return size_.load(std::memory_order_acquire); }
+  LaunchIdentity Identity(uint32_t key) noexcept;
+
+  void ResetLockInForkedChild() noexcept { mutex_.ResetInForkedChild(); }
+
+ private:
+  struct Entry {
+    uint64_t hash = 0;  // 0: empty
+    LaunchCall call;
+    LaunchIdentity identity;
+    uint32_t key = kNoKey;
+    uint32_t epoch = 0;
+  };
+  static constexpr size_t kCacheSize = 1024;  // of a thread, a power of two; 120 KiB
+
+  uint32_t FindSlow(const LaunchCall& call, uint64_t hash, const char* name, Recorder& recorder,
+                    Entry* slot) noexcept;
+  static Entry* ThreadCache() noexcept;
+
+  Mutex mutex_;
+  std::unordered_multimap<uint64_t, Entry> table_;
+  std::vector<LaunchIdentity> identities_;
+  std::atomic<uint32_t> size_{0};
+  // Caches outlive a table only in tests; an epoch tells whose entries they hold.
+  static std::atomic<uint32_t> next_epoch_;
+  const uint32_t epoch_ = ++next_epoch_;
+};
+
+}  // namespace rfinject::cupti
+
+#endif  // RFINJECT_COLLECTOR_CUPTI_LAUNCH_KEYS_H_

@@ -1,0 +1,76 @@
+// File: launch_log.cc
+#include "collector/cupti/launch_log.h"
+
+namespace rfinject::cupti {
+namespace {
+
+// A launch that blocks (a communication kernel that waits for another rank) must not block other threads' launches,
+// for it may be one of those that it waits for. After this long they go on, and the step is lost.
+constexpr int64_t kPatienceNs = 500'000'000;
+
+// Whether the calling thread holds the log's lock.
+__thread bool t_holds = false;
+__thread bool t_logged = false;
+
+}  // namespace
+
+void LaunchLog::Open(Mode mode, const void* context, size_t expected) noexcept {
+  if (!mutex_.LockFor(kPatienceNs)) return;
+  entries_.clear();
+  try {
+    entries_.reserve(expected);
+  } catch (...) {  // grows as needed, then
+  }
+  spoiled_.store(false, std::memory_order_relaxed);
+  context_.store(context, std::memory_order_release);
+  mode_.store(mode, std::memory_order_release);
+  mutex_.Unlock();
+}
+
+bool LaunchLog::Close(std::vector<Entry>* entries) noexcept {
+  mode_.store(Mode::kOff, std::memory_order_release);
+  // A launch that is still inside the driver on another thread belongs to no step.
+  if (!mutex_.LockFor(kPatienceNs)) return false;
+  entries->swap(entries_);
+  entries_.clear();
+  mutex_.Unlock();
+  return !spoiled_.load(std::memory_order_relaxed);
+}
+
+void LaunchLog::Enter(uint32_t key, uint32_t correlation_id) noexcept {
+  progress_.fetch_add(1, std::memory_order_relaxed);
+  t_logged = false;
+  if (t_holds || !mutex_.LockFor(kPatienceNs)) {
+    Spoil();
+    return;
+  }
+  const Mode mode = mode_.load(std::memory_order_relaxed);
+  if (mode == Mode::kOff) {  // closed while we waited
+    mutex_.Unlock();
+    return;
+  }
+  try {
+    entries_.push_back({key, correlation_id});
+    t_logged = true;
+  } catch (...) {
+    Spoil();
+  }
+  if (mode == Mode::kCounting) {
+    t_holds = true;
+  } else {
+    mutex_.Unlock();
+  }
+}
+
+void LaunchLog::Exit(bool failed) noexcept {
+  if (!t_holds) {
+    // Timing: an entry without a record does no harm.
+    t_logged = false;
+    return;
+  }
+  if (failed && t_logged && !entries_.empty()) entries_.pop_back();
+  t_holds = t_logged = false;
+  mutex_.Unlock();
+}
+
+}  // namespace rfinject::cupti

@@ -1,0 +1,226 @@
+// File: planner.cc
+#include "collector/cupti/planner.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string_view>
+
+namespace rfinject::cupti {
+namespace {
+
+using Names = std::vector<std::string>;
+
+class Planner {
+ public:
+  Planner(MetricHost& host, size_t max_questions) : host_(host), max_questions_(max_questions) {}
+
+  // Whether `metrics` fit in one pass. The order of the names does not matter, so answers are kept by sorted list.
+  bool Fits(const Names& metrics) {
+    Names key = metrics;
+    std::sort(key.begin(), key.end());
+    auto [known, inserted] = answers_.try_emplace(std::move(key), false);
+    if (inserted) {
+      ++questions_;
+      known->second = host_.Passes(metrics) == 1;
+    }
+    return known->second;
+  }
+
+  bool Fits(const Names& fixed, const Names& more) {
+    Names all = fixed;
+    all.insert(all.end(), more.begin(), more.end());
+    return Fits(all);
+  }
+
+  bool exhausted() const { return questions_ >= max_questions_; }
+  size_t questions() const { return questions_; }
+
+  // Each item into the first bin where it fits beside `fixed`; a new bin when there is none. All items fit alone.
+  std::vector<Names> FirstFit(const Names& fixed, const Names& items) {
+    std::vector<Names> bins;
+    for (const std::string& item : items) {
+      auto bin = std::find_if(bins.begin(), bins.end(), [&](const Names& names) {
+        Names with = names;
+        with.push_back(item);
+        return Fits(fixed, with);
+      });
+      if (bin == bins.end()) {
+        bins.push_back({item});
+      } else {
+        bin->push_back(item);
+      }
+    }
+    return bins;
+  }
+
+  // The fewest bins. First fit is an upper bound; then one bin less is tried by depth-first search until it fails or
+  // the questions run out. What a pass can hold shrinks when metrics are added, which is what makes pruning right.
+  std::vector<Names> Pack(const Names& fixed, const Names& items) {
+    std::vector<Names> best = FirstFit(fixed, items);
+    while (best.size() > 1 && !exhausted()) {
+      std::vector<Names> bins;
+      if (!Search(fixed, items, 0, best.size() - 1, &bins)) break;
+      best = bins;
+    }
+    return best;
+  }
+
+ private:
+  bool Search(const Names& fixed, const Names& items, size_t next, size_t limit, std::vector<Names>* bins) {
+    if (next == items.size()) return true;
+    if (exhausted()) return false;
+    for (size_t i = 0; i < bins->size(); ++i) {
+      (*bins)[i].push_back(items[next]);
+      if (Fits(fixed, (*bins)[i]) && Search(fixed, items, next + 1, limit, bins)) return true;
+      (*bins)[i].pop_back();
+    }
+    if (bins->size() < limit) {
+      bins->push_back({items[next]});
+      if (Search(fixed, items, next + 1, limit, bins)) return true;
+      bins->pop_back();
+    }
+    return false;
+  }
+
+  MetricHost& host_;
+  size_t max_questions_;
+  size_t questions_ = 0;
+  std::map<Names, bool> answers_;
+};
+
+std::string Label(std::string_view letter, size_t index) {
+  std::string label(letter);
+  if (index > 0) label += std::to_string(index + 1);
+  return label;
+}
+
+std::string HardwareLabel(size_t index) {
+  return index < 6 ? std::string(1, static_cast<char>('A' + index)) : "H" + std::to_string(index + 1);
+}
+
+struct Bin {
+  Names base;
+  Names metrics;
+};
+
+}  // namespace
+
+std::vector<std::string> SplitMetrics(std::string_view list) {
+  std::vector<std::string> names;
+  while (!list.empty()) {
+    size_t comma = list.find(',');
+    std::string_view part = list.substr(0, comma);
+    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+    if (!part.empty()) names.emplace_back(part);
+    if (comma == std::string_view::npos) break;
+    list.remove_prefix(comma + 1);
+  }
+  return names;
+}
+
+Plan MakePlan(MetricHost& host, const PlanRequest& request) {
+  Plan plan;
+  Planner planner(host, request.max_questions);
+  auto reject = [&](const std::string& name, const char* reason) { plan.rejected.emplace_back(name, reason); };
+  // `metrics` in the fewest bins, each beside as much of `base` as fits: all of it, or, for a metric that leaves no
+  // room, the longest part from its front that does.
+  auto pack = [&](const std::vector<FlopMetric>& metrics, const Names& base) {
+    std::map<size_t, Names, std::greater<>> by_base;
+    for (const FlopMetric& metric : metrics) {
+      Names own = base;
+      while (!own.empty() && !planner.Fits(own, {metric.name})) own.pop_back();
+      if (own.empty() && !planner.Fits({metric.name})) {
+        reject(metric.name, "needs several passes, which would mean replaying kernels");
+      } else {
+        by_base[own.size()].push_back(metric.name);
+      }
+    }
+    auto front = [&](size_t size) { return Names(base.begin(), base.begin() + static_cast<ptrdiff_t>(size)); };
+    std::vector<Bin> bins;
+    for (const auto& [size, names] : by_base) {
+      for (Names& bin : planner.Pack(front(size), names)) bins.push_back({front(size), std::move(bin)});
+    }
+    if (by_base.size() < 2) return bins;
+    // Some left no room for the whole base. All of them beside the least base may take fewer groups; what was left
+    // out of the base then goes back wherever it fits.
+    size_t least = by_base.rbegin()->first;
+    Names all;
+    for (const auto& [size, names] : by_base) all.insert(all.end(), names.begin(), names.end());
+    std::vector<Names> together = planner.Pack(front(least), all);
+    if (together.size() >= bins.size()) return bins;
+    bins.clear();
+    for (Names& bin : together) {
+      size_t size = base.size();
+      while (size > least && !planner.Fits(front(size), bin)) --size;
+      bins.push_back({front(size), std::move(bin)});
+    }
+    return bins;
+  };
+
+  // The base, less what this CUPTI cannot put into one pass with the rest; the least important goes first.
+  Names base = request.metrics.base;
+  while (!base.empty() && !planner.Fits(base)) {
+    reject(base.back(), "does not fit in one pass with the bytes and the time");
+    base.pop_back();
+  }
+
+  std::vector<Bin> hardware = pack(request.metrics.tensor, base);
+  if (hardware.empty() && !base.empty()) hardware.push_back({base, {}});
+  std::vector<Bin> sass = pack(request.metrics.scalar, {});
+  std::vector<Bin> guard = pack(request.metrics.sparse, base);
+
+  // The user's own, into what is there if they fit, so that they cost no steps; hardware ones that need a group of
+  // their own take the base along, or as much of it as fits.
+  for (std::string name : request.user_metrics) {
+    if (name.find('.') == std::string::npos) name += ".sum";
+    std::vector<Bin>& bins = IsSassMetric(name) ? sass : hardware;
+    auto contains = [&](const Names& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+    bool present = std::any_of(bins.begin(), bins.end(),
+                               [&](const Bin& bin) { return contains(bin.base) || contains(bin.metrics); });
+    if (present) continue;
+    if (!planner.Fits({name})) {
+      reject(name, "unknown on this chip, or needs several passes, which would mean replaying kernels");
+      continue;
+    }
+    auto roomy = std::find_if(bins.begin(), bins.end(), [&](const Bin& bin) {
+      Names with = bin.metrics;
+      with.push_back(name);
+      return planner.Fits(bin.base, with);
+    });
+    if (roomy != bins.end()) {
+      roomy->metrics.push_back(name);
+      continue;
+    }
+    Names own = IsSassMetric(name) ? Names{} : base;
+    while (!own.empty() && !planner.Fits(own, {name})) own.pop_back();
+    bins.push_back({own, {name}});
+  }
+
+  auto add = [&](GroupKind kind, std::string label, const Bin& bin) {
+    CounterGroup group{std::move(label), kind, bin.base, bin.base.size()};
+    group.metrics.insert(group.metrics.end(), bin.metrics.begin(), bin.metrics.end());
+    plan.groups.push_back(std::move(group));
+  };
+  for (size_t i = 0; i < hardware.size(); ++i) {
+    add(GroupKind::kHardware, HardwareLabel(i), hardware[i]);
+    // Clocks are taken along only where they cost nothing.
+    Names& metrics = plan.groups.back().metrics;
+    for (const std::string& clock : request.metrics.clocks) {
+      if (planner.Fits(metrics, {clock})) metrics.push_back(clock);
+    }
+  }
+  for (const std::string& metric : base) {
+    bool carried = std::any_of(plan.groups.begin(), plan.groups.end(), [&](const CounterGroup& group) {
+      return std::find(group.metrics.begin(), group.metrics.end(), metric) != group.metrics.end();
+    });
+    if (!carried) reject(metric, "left out, since without it the tensor metrics need fewer groups");
+  }
+  for (size_t i = 0; i < sass.size(); ++i) add(GroupKind::kSass, Label("S", i), sass[i]);
+  for (size_t i = 0; i < guard.size(); ++i) add(GroupKind::kSparsityGuard, Label("G", i), guard[i]);
+  plan.questions = planner.questions();
+  return plan;
+}
+
+}  // namespace rfinject::cupti

@@ -1,0 +1,58 @@
+// File: planner.h
+//
+// Planner: the metrics wanted, split into the fewest groups that each take ONE pass. A pass is one run of the kernel;
+// with one pass nothing is ever replayed, so a group costs what the counters cost and changes nothing in the program.
+//
+//   hardware group   the base (DRAM bytes, time, cycles, L2 and L1 bytes) and tensor metrics. A group carries the
+//                    whole base, so each armed step adds a sample of the bytes, whichever group it had. Only metrics
+//                    that leave no room (three of GB100's) get groups with less of it.
+//   SASS group       instruction counts by patched code; no base fits beside it, and no time may be taken from it
+//   sparsity guard   the sparse tensor path, armed once: dense counters miss sparse FLOP, so any means a warning
+//
+// Pure but for the MetricHost. Deterministic; bounded by PlanRequest::max_questions.
+#ifndef RFINJECT_COLLECTOR_CUPTI_PLANNER_H_
+#define RFINJECT_COLLECTOR_CUPTI_PLANNER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collector/cupti/metric_host.h"
+#include "collector/cupti/metrics.h"
+
+namespace rfinject::cupti {
+
+enum class GroupKind : uint8_t { kHardware, kSass, kSparsityGuard };
+
+struct CounterGroup {
+  std::string label;  // "A", "B", … hardware; "S", "S2", … SASS; "G", "G2", … guard
+  GroupKind kind = GroupKind::kHardware;
+  std::vector<std::string> metrics;  // with roll-ups; a base comes first
+  size_t base_metrics = 0;           // how many of them are ChipMetrics::base
+};
+
+struct PlanRequest {
+  ChipMetrics metrics;
+  std::vector<std::string> user_metrics;  // --metrics; a name without roll-up gets ".sum"
+  // Host questions (about 1 ms each) before the search for fewer groups stops with the best found so far.
+  size_t max_questions = 160;
+};
+
+struct Plan {
+  std::vector<CounterGroup> groups;  // in the order in which they are worth arming
+  // Metrics that no single pass can collect, with the reason, for the trace.
+  std::vector<std::pair<std::string, std::string>> rejected;
+  size_t questions = 0;  // host questions asked
+};
+
+Plan MakePlan(MetricHost& host, const PlanRequest& request);
+
+// "NAME,NAME.avg, NAME" as a list; empty parts are skipped.
+std::vector<std::string> SplitMetrics(std::string_view list);
+
+}  // namespace rfinject::cupti
+
+#endif  // RFINJECT_COLLECTOR_CUPTI_PLANNER_H_

@@ -1,0 +1,210 @@
+// File: planner_test.cc
+//
+// Two halves: the packing against a host whose rules are plain to see, and the plans of real chips against the real
+// CUPTI host library, which needs no GPU.
+#include "collector/cupti/planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+
+#include "collector/cupti/real_cupti.h"
+
+namespace rfinject::cupti {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+// One pass holds `capacity` units; a metric "x:3" takes 3 of them, and two names in `conflicts` share no pass.
+class FakeHost : public MetricHost {
+ public:
+  explicit FakeHost(size_t capacity) : capacity_(capacity) {}
+  std::set<std::pair<std::string, std::string>> conflicts;
+  size_t questions = 0;
+
+  std::vector<std::string> BaseMetrics() override { return {}; }
+  size_t Passes(std::span<const std::string> metrics) override {
+    ++questions;
+    size_t used = 0;
+    for (const std::string& a : metrics) {
+      size_t colon = a.find(':');
+      if (colon == std::string::npos) return 0;  // unknown
+      used += static_cast<size_t>(atoi(a.c_str() + colon + 1));
+      for (const std::string& b : metrics) {
+        if (conflicts.count({a, b}) != 0) return 2;
+      }
+      if (IsSassMetric(a) != IsSassMetric(metrics[0])) return 2;
+    }
+    return (used + capacity_ - 1) / capacity_;
+  }
+  std::vector<uint8_t> ConfigImage(std::span<const std::string>) override { return {}; }
+  bool Evaluate(std::span<const uint8_t>, size_t, std::span<const std::string>, std::span<double>) override {
+    return false;
+  }
+
+ private:
+  size_t capacity_;
+};
+
+PlanRequest Request(std::vector<std::string> base, std::vector<std::string> tensor) {
+  PlanRequest request;
+  request.metrics.base = std::move(base);
+  for (std::string& name : tensor) request.metrics.tensor.push_back({std::move(name)});
+  return request;
+}
+
+TEST(MakePlan, FindsFewerGroupsThanFirstFit) {
+  // First fit in this order needs three bins of 10: {4 6}, {4 3 3}, {6 4} is two less obvious than {4 4}, {6 3}, {6 3
+  // …}.
+  FakeHost host(11);
+  Plan plan = MakePlan(host, Request({"base:1"}, {"a:4", "b:4", "c:3", "d:6", "e:3"}));
+  ASSERT_THAT(plan.groups, SizeIs(2));
+  for (const CounterGroup& group : plan.groups) {
+    EXPECT_EQ(group.metrics[0], "base:1");
+    EXPECT_EQ(host.Passes(group.metrics), 1u);
+  }
+  EXPECT_THAT(plan.rejected, IsEmpty());
+}
+
+TEST(MakePlan, KeepsSassMetricsApart) {
+  FakeHost host(10);
+  PlanRequest request = Request({"base:2"}, {"t:1"});
+  request.metrics.scalar = {{"a_sass_x:1"}, {"a_sass_y:1"}};
+  Plan plan = MakePlan(host, request);
+  ASSERT_THAT(plan.groups, SizeIs(2));
+  EXPECT_EQ(plan.groups[1].label, "S");
+  EXPECT_EQ(plan.groups[1].kind, GroupKind::kSass);
+  EXPECT_THAT(plan.groups[1].metrics, ElementsAre("a_sass_x:1", "a_sass_y:1"));
+  EXPECT_EQ(plan.groups[1].base_metrics, 0u);
+}
+
+TEST(MakePlan, AMetricThatLeavesNoRoomGetsWhatFitsOfTheBase) {
+  FakeHost host(10);
+  Plan plan = MakePlan(host, Request({"bytes:2", "time:2", "l1:4"}, {"small:2", "large:6"}));
+  ASSERT_THAT(plan.groups, SizeIs(2));
+  EXPECT_THAT(plan.groups[0].metrics, ElementsAre("bytes:2", "time:2", "l1:4", "small:2"));
+  EXPECT_THAT(plan.groups[1].metrics, ElementsAre("bytes:2", "time:2", "large:6"));
+  EXPECT_EQ(plan.groups[1].base_metrics, 2u);
+}
+
+TEST(MakePlan, UserMetricsGoIntoExistingGroupsFirst) {
+  FakeHost host(10);
+  PlanRequest request = Request({"base:2"}, {"t:4.sum"});
+  request.user_metrics = {"free:3.avg", "big:7", "t:4", "huge:12", "nonsense", "u_sass_z:1"};
+  Plan plan = MakePlan(host, request);
+  ASSERT_THAT(plan.groups, SizeIs(3));
+  EXPECT_THAT(plan.groups[0].metrics, ElementsAre("base:2", "t:4.sum", "free:3.avg"));
+  EXPECT_THAT(plan.groups[1].metrics, ElementsAre("base:2", "big:7.sum"));
+  EXPECT_EQ(plan.groups[2].kind, GroupKind::kSass);
+  EXPECT_THAT(plan.rejected, ElementsAre(Pair("huge:12.sum", HasSubstr("several passes")),
+                                         Pair("nonsense.sum", HasSubstr("unknown"))));
+}
+
+TEST(MakePlan, IsBounded) {
+  FakeHost host(100);
+  std::vector<std::string> names;
+  for (int i = 0; i < 60; ++i) names.push_back("m" + std::to_string(i) + ":" + std::to_string(21 + i % 17));
+  PlanRequest request = Request({"base:1"}, names);
+  Plan plan = MakePlan(host, request);
+  // First fit alone may ask more than the limit; the search for less must not go on beyond it.
+  EXPECT_LT(host.questions, 60u * 61u / 2 + request.max_questions);
+  for (const CounterGroup& group : plan.groups) EXPECT_EQ(host.Passes(group.metrics), 1u);
+}
+
+TEST(SplitMetrics, SkipsEmptyParts) {
+  EXPECT_THAT(SplitMetrics(" a.sum, b ,,c"), ElementsAre("a.sum", "b", "c"));
+  EXPECT_THAT(SplitMetrics(""), IsEmpty());
+}
+
+// --- Real chips.
+
+struct ChipCase {
+  const char* chip;
+  size_t groups;  // hardware and SASS groups together, at most
+  size_t tensor_metrics;
+};
+
+class RealPlan : public ::testing::TestWithParam<ChipCase> {
+ protected:
+  void SetUp() override {
+    api_ = RealCupti();
+    if (api_ == nullptr) GTEST_SKIP() << "no libcupti.so.13 on this machine";
+    int result = 0;
+    host_ = MakeProfilerHost(*api_, GetParam().chip, HostKind::kRangeProfiler, {}, &result);
+    ASSERT_NE(host_, nullptr) << GetParam().chip << ": CUPTI answers " << result;
+    request_.metrics = SelectMetrics(host_->BaseMetrics());
+  }
+
+  const Api* api_ = nullptr;
+  std::unique_ptr<MetricHost> host_;
+  PlanRequest request_;
+};
+
+TEST_P(RealPlan, TakesTheFewestSinglePassGroups) {
+  Plan plan = MakePlan(*host_, request_);
+  size_t armed = 0;
+  std::set<std::string> covered;
+  for (const CounterGroup& group : plan.groups) {
+    EXPECT_EQ(host_->Passes(group.metrics), 1u) << group.label;
+    covered.insert(group.metrics.begin(), group.metrics.end());
+    if (group.kind != GroupKind::kSparsityGuard) ++armed;
+    if (group.kind == GroupKind::kSass) {
+      EXPECT_THAT(group.metrics, Each(::testing::ResultOf(IsSassMetric, true)));
+    } else {
+      // Bytes, time and cycles in every hardware group; on all chips but GB100 the caches' bytes too.
+      EXPECT_GE(group.base_metrics, GetParam().chip == std::string("GB100") ? 5u : 6u) << group.label;
+      for (size_t i = 0; i < group.base_metrics; ++i) EXPECT_EQ(group.metrics[i], request_.metrics.base[i]);
+    }
+  }
+  EXPECT_LE(armed, GetParam().groups);
+  EXPECT_EQ(request_.metrics.tensor.size(), GetParam().tensor_metrics);
+  for (const FlopMetric& metric : request_.metrics.tensor) EXPECT_THAT(covered, Contains(metric.name));
+  for (const FlopMetric& metric : request_.metrics.scalar) EXPECT_THAT(covered, Contains(metric.name));
+  EXPECT_GE(request_.metrics.scalar.size(), 9u);
+  // A process waits for this once, at start.
+  EXPECT_LE(plan.questions, request_.max_questions + 100);
+}
+
+TEST_P(RealPlan, IsTheSameEachTime) {
+  Plan a = MakePlan(*host_, request_);
+  Plan b = MakePlan(*host_, request_);
+  ASSERT_EQ(a.groups.size(), b.groups.size());
+  for (size_t i = 0; i < a.groups.size(); ++i) EXPECT_EQ(a.groups[i].metrics, b.groups[i].metrics);
+}
+
+TEST_P(RealPlan, TakesUserMetrics) {
+  request_.user_metrics = {"sm__warps_active.avg", "smsp__sass_thread_inst_executed_op_integer_pred_on",
+                           "no_such_metric"};
+  size_t before = MakePlan(*host_, {request_.metrics}).groups.size();
+  Plan plan = MakePlan(*host_, request_);
+  std::set<std::string> covered;
+  for (const CounterGroup& group : plan.groups) {
+    EXPECT_EQ(host_->Passes(group.metrics), 1u) << group.label;
+    covered.insert(group.metrics.begin(), group.metrics.end());
+  }
+  EXPECT_THAT(covered, Contains("sm__warps_active.avg"));
+  EXPECT_THAT(covered, Contains("smsp__sass_thread_inst_executed_op_integer_pred_on.sum"));
+  EXPECT_THAT(plan.rejected, Contains(Pair("no_such_metric.sum", HasSubstr("unknown"))));
+  EXPECT_LE(plan.groups.size(), before + 1);
+}
+
+// Numbers of groups: one pass for the SASS metrics everywhere; the rest is what one pass of the chip's counters
+// holds.
+INSTANTIATE_TEST_SUITE_P(Chips, RealPlan,
+                         ::testing::Values(ChipCase{"GV100", 2, 2}, ChipCase{"TU104", 2, 2}, ChipCase{"GA100", 3, 5},
+                                           ChipCase{"GA102", 3, 5}, ChipCase{"AD102", 4, 6}, ChipCase{"GH100", 3, 9},
+                                           ChipCase{"GB100", 4, 11}),
+                         [](const auto& info) { return std::string(info.param.chip); });
+
+}  // namespace
+}  // namespace rfinject::cupti

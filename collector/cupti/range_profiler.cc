@@ -1,0 +1,199 @@
+// File: range_profiler.cc
+//
+// The Range Profiler in automatic ranges: CUPTI opens one for each kernel of the context, in launch order, and waits
+// for the context after each launch. Kernels are never replayed: every configuration is planned to take one pass.
+// UserReplay is asked for, since with one pass no mode replays anything, and it is the one that could not if it
+// wanted.
+#include <new>
+
+#include "collector/cupti/api.h"
+#include "collector/cupti/counter_backend.h"
+
+namespace rfinject::cupti {
+namespace {
+
+class RangeProfiler : public CounterBackend {
+ public:
+  RangeProfiler(const Api& api, CUcontext context) : api_(api), context_(context) {}
+
+  // A session that was never stopped goes with the process: at that time the driver may be gone already.
+  ~RangeProfiler() override = default;
+
+  int Open(int device, const std::vector<std::string>& user_metrics, std::string* chip) {
+    CUpti_Device_GetChipName_Params name = {CUpti_Device_GetChipName_Params_STRUCT_SIZE};
+    CUpti_Profiler_Initialize_Params initialize = {CUpti_Profiler_Initialize_Params_STRUCT_SIZE};
+    CUptiResult result = api_.cuptiProfilerInitialize(&initialize);
+    if (result != CUPTI_SUCCESS) return result;
+    name.deviceIndex = static_cast<size_t>(device);
+    result = api_.cuptiDeviceGetChipName(&name);
+    if (result != CUPTI_SUCCESS) return result;
+    *chip = name.pChipName;
+
+    // Fetched once and before any session: it may fail while one is active. It is also the first call that shows a
+    // lack of permission.
+    CUpti_Profiler_GetCounterAvailability_Params availability = {
+        CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE};
+    availability.ctx = context_;
+    result = api_.cuptiProfilerGetCounterAvailability(&availability);
+    if (result != CUPTI_SUCCESS) return result;
+    std::vector<uint8_t> image(availability.counterAvailabilityImageSize);
+    availability.pCounterAvailabilityImage = image.data();
+    result = api_.cuptiProfilerGetCounterAvailability(&availability);
+    if (result != CUPTI_SUCCESS) return result;
+
+    int host_result = 0;
+    host_ = MakeProfilerHost(api_, *chip, HostKind::kRangeProfiler, image, &host_result);
+    if (host_ == nullptr) return host_result;
+    PlanRequest request;
+    request.metrics = SelectMetrics(host_->BaseMetrics());
+    request.user_metrics = user_metrics;
+    metrics_ = request.metrics;
+    plan_ = MakePlan(*host_, request);
+    if (plan_.groups.empty()) return CUPTI_ERROR_NOT_SUPPORTED;
+    for (const CounterGroup& group : plan_.groups) configs_.push_back(host_->ConfigImage(group.metrics));
+    return CUPTI_SUCCESS;
+  }
+
+  const std::vector<CounterGroup>& groups() const override { return plan_.groups; }
+  const Plan& plan() const override { return plan_; }
+  const ChipMetrics& metrics() const override { return metrics_; }
+
+  int Start(size_t group, size_t max_ranges) override {
+    if (object_ != nullptr) return CUPTI_ERROR_INVALID_OPERATION;
+    // Enabled anew for each armed step. Whether a configuration with other metrics may be set without is not
+    // documented, and peers have seen it decode wrongly.
+    CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
+    enable.ctx = context_;
+    CUptiResult result = api_.cuptiRangeProfilerEnable(&enable);
+    if (result != CUPTI_SUCCESS) return result;
+    object_ = enable.pRangeProfilerObject;
+    group_ = group;
+    result = Configure(max_ranges);
+    if (result != CUPTI_SUCCESS) {
+      Disable();
+      return result;
+    }
+    CUpti_RangeProfiler_Start_Params start = {CUpti_RangeProfiler_Start_Params_STRUCT_SIZE};
+    start.pRangeProfilerObject = object_;
+    result = api_.cuptiRangeProfilerStart(&start);
+    if (result != CUPTI_SUCCESS) {
+      Disable();
+    } else {
+      started_ = true;
+    }
+    return result;
+  }
+
+  int Stop(std::vector<double>* values, size_t* ranges, size_t* dropped) override {
+    if (!started_) return CUPTI_ERROR_INVALID_OPERATION;
+    started_ = false;
+    CUpti_RangeProfiler_Stop_Params stop = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
+    stop.pRangeProfilerObject = object_;
+    CUptiResult result = api_.cuptiRangeProfilerStop(&stop);
+    if (result == CUPTI_SUCCESS && stop.isAllPassSubmitted == 0) result = CUPTI_ERROR_INVALID_OPERATION;
+    if (result == CUPTI_SUCCESS) result = Decode(values, ranges, dropped);
+    CUptiResult disabled = Disable();
+    return result != CUPTI_SUCCESS ? result : disabled;
+  }
+
+  void Abandon() override {
+    if (started_) {
+      started_ = false;
+      CUpti_RangeProfiler_Stop_Params stop = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
+      stop.pRangeProfilerObject = object_;
+      api_.cuptiRangeProfilerStop(&stop);
+    }
+    if (object_ != nullptr) Disable();
+  }
+
+ private:
+  CUptiResult Configure(size_t max_ranges) {
+    const CounterGroup& group = plan_.groups[group_];
+    std::vector<const char*> names;
+    for (const std::string& metric : group.metrics) names.push_back(metric.c_str());
+    CUpti_RangeProfiler_GetCounterDataSize_Params size = {CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE};
+    size.pRangeProfilerObject = object_;
+    size.pMetricNames = names.data();
+    size.numMetrics = names.size();
+    size.maxNumOfRanges = max_ranges;
+    size.maxNumRangeTreeNodes = static_cast<uint32_t>(max_ranges);
+    CUptiResult result = api_.cuptiRangeProfilerGetCounterDataSize(&size);
+    if (result != CUPTI_SUCCESS) return result;
+    counter_data_.assign(size.counterDataSize, 0);
+
+    CUpti_RangeProfiler_CounterDataImage_Initialize_Params initialize = {
+        CUpti_RangeProfiler_CounterDataImage_Initialize_Params_STRUCT_SIZE};
+    initialize.pRangeProfilerObject = object_;
+    initialize.counterDataSize = counter_data_.size();
+    initialize.pCounterData = counter_data_.data();
+    result = api_.cuptiRangeProfilerCounterDataImageInitialize(&initialize);
+    if (result != CUPTI_SUCCESS) return result;
+
+    CUpti_RangeProfiler_SetConfig_Params config = {CUpti_RangeProfiler_SetConfig_Params_STRUCT_SIZE};
+    config.pRangeProfilerObject = object_;
+    config.configSize = configs_[group_].size();
+    config.pConfig = configs_[group_].data();
+    config.counterDataImageSize = counter_data_.size();
+    config.pCounterDataImage = counter_data_.data();
+    config.range = CUPTI_AutoRange;
+    config.replayMode = CUPTI_UserReplay;
+    config.maxRangesPerPass = max_ranges;
+    config.numNestingLevels = 1;
+    config.minNestingLevel = 1;
+    config.passIndex = 0;
+    config.targetNestingLevel = 1;
+    return api_.cuptiRangeProfilerSetConfig(&config);
+  }
+
+  CUptiResult Decode(std::vector<double>* values, size_t* ranges, size_t* dropped) {
+    CUpti_RangeProfiler_DecodeData_Params decode = {CUpti_RangeProfiler_DecodeData_Params_STRUCT_SIZE};
+    decode.pRangeProfilerObject = object_;
+    CUptiResult result = api_.cuptiRangeProfilerDecodeData(&decode);
+    if (result != CUPTI_SUCCESS) return result;
+    *dropped = decode.numOfRangeDropped;
+    CUpti_RangeProfiler_GetCounterDataInfo_Params info = {CUpti_RangeProfiler_GetCounterDataInfo_Params_STRUCT_SIZE};
+    info.pCounterDataImage = counter_data_.data();
+    info.counterDataImageSize = counter_data_.size();
+    result = api_.cuptiRangeProfilerGetCounterDataInfo(&info);
+    if (result != CUPTI_SUCCESS) return result;
+    *ranges = info.numTotalRanges;
+    const std::vector<std::string>& metrics = plan_.groups[group_].metrics;
+    values->assign(*ranges * metrics.size(), 0);
+    for (size_t range = 0; range < *ranges; ++range) {
+      std::span<double> row(values->data() + range * metrics.size(), metrics.size());
+      if (!host_->Evaluate(counter_data_, range, metrics, row)) return CUPTI_ERROR_INVALID_METRIC_VALUE;
+    }
+    return CUPTI_SUCCESS;
+  }
+
+  CUptiResult Disable() {
+    CUpti_RangeProfiler_Disable_Params disable = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
+    disable.pRangeProfilerObject = object_;
+    object_ = nullptr;
+    return api_.cuptiRangeProfilerDisable(&disable);
+  }
+
+  const Api& api_;
+  CUcontext context_;
+  std::unique_ptr<MetricHost> host_;
+  ChipMetrics metrics_;
+  Plan plan_;
+  std::vector<std::vector<uint8_t>> configs_;  // by group
+  std::vector<uint8_t> counter_data_;
+  CUpti_RangeProfiler_Object* object_ = nullptr;
+  size_t group_ = 0;
+  bool started_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<CounterBackend> MakeRangeProfiler(const Api& api, void* context, int device,
+                                                  const std::vector<std::string>& user_metrics, std::string* chip,
+                                                  int* result) {
+  auto profiler = std::make_unique<RangeProfiler>(api, static_cast<CUcontext>(context));
+  *result = profiler->Open(device, user_metrics, chip);
+  if (*result != CUPTI_SUCCESS) return nullptr;
+  return profiler;
+}
+
+}  // namespace rfinject::cupti

@@ -1,0 +1,261 @@
+// File: sim_cuda.cc
+//
+// libcuda.so.1 of the simulated GPU: enough of the driver to create contexts and launch kernels whose work is known.
+// Like the real one, cuInit loads the library that CUDA_INJECTION64_PATH names and calls its InitializeInjection.
+#include <cupti.h>
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "integration_tests/simulated_gpu/simulator.h"
+
+struct CUctx_st {
+  int device;
+  bool alive;
+};
+
+namespace {
+
+struct Failure {
+  int code;
+  bool every;
+};
+
+struct World {
+  std::mutex mutex;
+  std::map<std::string, Failure> failures;
+  std::map<std::string, uint64_t> calls;
+  std::vector<std::string> order;
+  std::string violations;
+  std::string chip = "GA100";
+  int major = 8, minor = 0;
+  bool initialised = false;
+  const SimHooks* hooks = nullptr;
+  void* callback = nullptr;
+};
+
+World& TheWorld() {
+  static World* world = new World;
+  return *world;
+}
+
+std::atomic<uint32_t> g_correlation{0};
+std::atomic<uint64_t> g_clock{1'000'000};
+thread_local CUcontext t_context = nullptr;
+CUctx_st g_primary = {0, true};
+
+CUresult Launch(SimLaunch launch, const char* function) {
+  if (t_context == nullptr || !t_context->alive) return CUDA_ERROR_INVALID_CONTEXT;
+  launch.correlation_id = ++g_correlation;
+  launch.context = t_context;
+  launch.function_name = function;
+  const SimHooks* hooks = TheWorld().hooks;
+  uint64_t data = 0;
+  if (hooks != nullptr) hooks->enter(&launch, &data);
+  const CUresult result = static_cast<CUresult>(sim_take_failure(function));
+  if (result == CUDA_SUCCESS) {
+    if (hooks != nullptr) hooks->run(&launch);
+    g_clock += launch.kernel != nullptr ? launch.kernel->ns : 1000;
+  }
+  if (hooks != nullptr) hooks->exit(&launch, &data, &result);
+  return result;
+}
+
+}  // namespace
+
+extern "C" {
+
+void sim_set_hooks(const SimHooks* hooks) { TheWorld().hooks = hooks; }
+
+void sim_set_chip(const char* name, int major, int minor) {
+  TheWorld().chip = name;
+  TheWorld().major = major;
+  TheWorld().minor = minor;
+}
+const char* sim_chip(void) { return TheWorld().chip.c_str(); }
+
+void sim_fail(const char* function, int code, int every) {
+  std::lock_guard lock(TheWorld().mutex);
+  TheWorld().failures[function] = {code, every != 0};
+}
+
+int sim_take_failure(const char* function) {
+  World& world = TheWorld();
+  std::lock_guard lock(world.mutex);
+  if (++world.calls[function] == 1) world.order.push_back(function);
+  auto at = world.failures.find(function);
+  if (at == world.failures.end()) return 0;
+  int code = at->second.code;
+  if (!at->second.every) world.failures.erase(at);
+  return code;
+}
+
+uint64_t sim_calls(const char* function) {
+  std::lock_guard lock(TheWorld().mutex);
+  return TheWorld().calls[function];
+}
+
+const char* sim_function(size_t index) {
+  std::lock_guard lock(TheWorld().mutex);
+  return index < TheWorld().order.size() ? TheWorld().order[index].c_str() : nullptr;
+}
+
+void sim_violation(const char* text) {
+  std::lock_guard lock(TheWorld().mutex);
+  TheWorld().violations += text;
+  TheWorld().violations += '\n';
+}
+const char* sim_violations(void) { return TheWorld().violations.c_str(); }
+
+void* sim_callback(void) { return TheWorld().callback; }
+void sim_set_callback(void* callback) { TheWorld().callback = callback; }
+
+uint64_t sim_clock(void) { return g_clock; }
+
+CUresult CUDAAPI cuInit(unsigned int) {
+  World& world = TheWorld();
+  if (world.initialised) return CUDA_SUCCESS;
+  world.initialised = true;
+  const char* path = getenv("CUDA_INJECTION64_PATH");
+  if (path == nullptr || path[0] == '\0') return CUDA_SUCCESS;
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return CUDA_SUCCESS;
+  auto* entry = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"));
+  // The real driver fails its cuInit when the library says 0.
+  return entry != nullptr && entry() == 0 ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return static_cast<CUresult>(sim_take_failure("cuDriverGetVersion"));
+}
+CUresult CUDAAPI cuGetErrorName(CUresult, const char** name) {
+  *name = "SIMULATED";
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuDeviceGet(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuDeviceGetCount(int* count) {
+  *count = 1;
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuDeviceGetName(char* name, int size, CUdevice) {
+  snprintf(name, static_cast<size_t>(size), "Simulated %s", sim_chip());
+  return static_cast<CUresult>(sim_take_failure("cuDeviceGetName"));
+}
+CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice) {
+  memset(uuid, 7, sizeof *uuid);
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuDeviceTotalMem_v2(size_t* bytes, CUdevice) {
+  *bytes = size_t{40} << 30;
+  return static_cast<CUresult>(sim_take_failure("cuDeviceTotalMem"));
+}
+CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = TheWorld().major;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = TheWorld().minor;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = 108;
+      break;
+    default:
+      *value = 1;
+  }
+  return static_cast<CUresult>(sim_take_failure("cuDeviceGetAttribute"));
+}
+CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
+  g_primary.alive = true;
+  *context = &g_primary;
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
+  t_context = context;
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuCtxGetCurrent(CUcontext* context) {
+  *context = t_context;
+  return static_cast<CUresult>(sim_take_failure("cuCtxGetCurrent"));
+}
+CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
+  if (t_context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *device = t_context->device;
+  return static_cast<CUresult>(sim_take_failure("cuCtxGetDevice"));
+}
+CUresult CUDAAPI cuCtxSynchronize(void) { return static_cast<CUresult>(sim_take_failure("cuCtxSynchronize")); }
+CUresult CUDAAPI cuCtxCreate_v2(CUcontext* context, unsigned int, CUdevice device) {
+  *context = t_context = new CUctx_st{device, true};
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
+  if (const SimHooks* hooks = TheWorld().hooks) hooks->context_destroy(context);
+  context->alive = false;  // never freed, so that a late use is seen as one
+  if (t_context == context) t_context = nullptr;
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuMemGetInfo_v2(size_t* free, size_t* total) {
+  *free = size_t{30} << 30;
+  *total = size_t{40} << 30;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+                                unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void** kp,
+                                void** extra) {
+  cuLaunchKernel_params params = {f, gx, gy, gz, bx, by, bz, shared, stream, kp, extra};
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;
+  launch.params = &params;
+  launch.kernel = reinterpret_cast<const SimKernel*>(f);
+  launch.stream = stream;
+  uint32_t grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
+  memcpy(launch.grid, grid, sizeof grid);
+  memcpy(launch.block, block, sizeof block);
+  launch.dynamic_shared_bytes = shared;
+  return Launch(launch, "cuLaunchKernel");
+}
+
+CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kp, void** extra) {
+  cuLaunchKernelEx_params params = {config, f, kp, extra};
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx;
+  launch.params = &params;
+  launch.kernel = reinterpret_cast<const SimKernel*>(f);
+  launch.stream = config->hStream;
+  uint32_t grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ};
+  uint32_t block[3] = {config->blockDimX, config->blockDimY, config->blockDimZ};
+  memcpy(launch.grid, grid, sizeof grid);
+  memcpy(launch.block, block, sizeof block);
+  launch.dynamic_shared_bytes = config->sharedMemBytes;
+  return Launch(launch, "cuLaunchKernelEx");
+}
+
+CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr, const void*, size_t, CUstream stream) {
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2;
+  launch.stream = stream;
+  launch.transfer_ns = 700;
+  return Launch(launch, "cuMemcpyHtoDAsync_v2");
+}
+
+CUresult CUDAAPI cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+  cuGraphLaunch_params params = {graph, stream};
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch;
+  launch.params = &params;
+  launch.stream = stream;
+  return Launch(launch, "cuGraphLaunch");
+}
+}

@@ -1,0 +1,511 @@
+// File: sim_cupti.cc
+//
+// libcupti.so of the simulated GPU. Callbacks, activity records and the range profiler work on what the simulated
+// driver launches; planning is the real CUPTI's (SIM_REAL_CUPTI names its folder), so that groups and passes are the
+// real ones; evaluation answers from the kernels' known metrics. Each call is checked as the headers demand: size of
+// the structure, NULL where NULL must be, and order.
+#include <cupti.h>
+#include <cupti_activity.h>
+#include <cupti_profiler_host.h>
+#include <cupti_profiler_target.h>
+#include <cupti_range_profiler.h>
+#include <cupti_target.h>
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "integration_tests/simulated_gpu/simulator.h"
+
+#ifndef SIM_CUPTI_API_VERSION
+#define SIM_CUPTI_API_VERSION 130001
+#endif
+
+struct CUpti_RangeProfiler_Object {
+  CUcontext context;
+  bool configured, running, enabled, decoded;
+  size_t max_ranges;
+  uint8_t* image;
+  size_t image_size;
+  std::vector<const SimKernel*> ranges;
+  size_t dropped;
+};
+
+namespace {
+
+constexpr uint64_t kImageMagic = 0x53494D5F494D4147u;
+struct ImageHeader {
+  uint64_t magic;
+  uint64_t max_ranges;
+  uint64_t ranges;
+  uint64_t filled;
+};
+
+struct World {
+  std::mutex mutex;
+  CUpti_CallbackFunc callback = nullptr;
+  void* user = nullptr;
+  std::set<std::pair<int, uint32_t>> enabled;
+  CUpti_BuffersCallbackRequestFunc request = nullptr;
+  CUpti_BuffersCallbackCompleteFunc complete = nullptr;
+  std::set<int> kinds;
+  bool kernels_enabled = false;
+  uint8_t* buffer = nullptr;
+  size_t buffer_size = 0, buffer_used = 0;
+  bool profiler_initialised = false;
+  bool session_known_unsupported = false;
+  std::vector<CUpti_RangeProfiler_Object*> sessions;
+};
+World& W() {
+  static World* world = new World;
+  return *world;
+}
+
+std::string Violation(const char* function, const char* what) {
+  std::string text = std::string(function) + ": " + what;
+  sim_violation(text.c_str());
+  return text;
+}
+
+#define SIM_ENTER(name) \
+  if (int code = sim_take_failure(name); code != 0) return static_cast<CUptiResult>(code)
+#define SIM_CHECK(name, condition, code) \
+  if (!(condition)) {                    \
+    Violation(name, #condition);         \
+    return code;                         \
+  }
+#define SIM_PARAMS(name, type)                                                              \
+  SIM_ENTER(name);                                                                          \
+  SIM_CHECK(name, params != nullptr, CUPTI_ERROR_INVALID_PARAMETER);                        \
+  SIM_CHECK(name, params->structSize == type##_STRUCT_SIZE, CUPTI_ERROR_INVALID_PARAMETER); \
+  SIM_CHECK(name, params->pPriv == nullptr, CUPTI_ERROR_INVALID_PARAMETER)
+
+CUpti_RangeProfiler_Object* SessionOf(CUcontext context) {
+  for (auto* session : W().sessions) {
+    if (session->context == context && session->enabled) return session;
+  }
+  return nullptr;
+}
+
+void Callback(const SimLaunch* launch, CUpti_ApiCallbackSite site, uint64_t* correlation_data,
+              const CUresult* result) {
+  CUpti_CallbackFunc callback = nullptr;
+  {
+    std::lock_guard lock(W().mutex);
+    if (W().enabled.count({CUPTI_CB_DOMAIN_DRIVER_API, launch->cbid}) == 0) return;
+    callback = W().callback;
+  }
+  if (callback == nullptr) return;
+  CUpti_CallbackData data = {};
+  data.callbackSite = site;
+  data.functionName = launch->function_name;
+  data.functionParams = launch->params;
+  CUresult copy = result != nullptr ? *result : CUDA_SUCCESS;
+  data.functionReturnValue = site == CUPTI_API_EXIT ? &copy : nullptr;
+  data.symbolName = launch->kernel != nullptr ? launch->kernel->name : nullptr;
+  data.context = launch->context;
+  data.contextUid = 1;
+  data.correlationData = correlation_data;
+  data.correlationId = launch->correlation_id;
+  callback(W().user, CUPTI_CB_DOMAIN_DRIVER_API, launch->cbid, &data);
+}
+
+void HandBack() {  // mutex held
+  if (W().buffer == nullptr) return;
+  uint8_t* buffer = std::exchange(W().buffer, nullptr);
+  size_t size = W().buffer_size, used = W().buffer_used;
+  W().mutex.unlock();
+  W().complete(nullptr, 0, buffer, size, used);
+  W().mutex.lock();
+}
+
+void Record(const SimLaunch* launch) {
+  std::unique_lock lock(W().mutex);
+  const bool copy = launch->transfer_ns != 0;
+  if (copy ? W().kinds.count(CUPTI_ACTIVITY_KIND_MEMCPY) == 0 : !W().kernels_enabled || launch->kernel == nullptr)
+    return;
+  if (W().buffer != nullptr && W().buffer_used + sizeof(CUpti_ActivityKernel10) > W().buffer_size) HandBack();
+  if (W().buffer == nullptr) {
+    size_t records = 0;
+    uint8_t* buffer = nullptr;
+    size_t size = 0;
+    lock.unlock();
+    W().request(&buffer, &size, &records);
+    lock.lock();
+    if (buffer == nullptr) return;
+    for (size_t i = 0; i < size; ++i) {
+      if (buffer[i] != 0) {
+        Violation("buffer request", "the buffer is not zeroed although the attribute says so");
+        break;
+      }
+    }
+    W().buffer = buffer;
+    W().buffer_size = size;
+    W().buffer_used = 0;
+  }
+  if (copy) {
+    // All records take the room of the longest here; the reader must go by cuptiActivityGetNextRecord anyway.
+    CUpti_ActivityMemcpy6 record = {};
+    record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+    record.start = sim_clock();
+    record.end = record.start + launch->transfer_ns;
+    record.correlationId = launch->correlation_id;
+    memcpy(W().buffer + W().buffer_used, &record, sizeof record);
+    W().buffer_used += sizeof(CUpti_ActivityKernel10);
+    return;
+  }
+  CUpti_ActivityKernel10 record = {};
+  record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  record.start = sim_clock();
+  record.end = record.start + launch->kernel->ns;
+  record.correlationId = launch->correlation_id;
+  record.name = launch->kernel->name;
+  record.gridX = static_cast<int32_t>(launch->grid[0]);
+  memcpy(W().buffer + W().buffer_used, &record, sizeof record);
+  W().buffer_used += sizeof record;
+}
+
+void OnEnter(const SimLaunch* launch, uint64_t* data) { Callback(launch, CUPTI_API_ENTER, data, nullptr); }
+void OnExit(const SimLaunch* launch, uint64_t* data, const CUresult* result) {
+  Callback(launch, CUPTI_API_EXIT, data, result);
+}
+void OnRun(const SimLaunch* launch) {
+  {
+    std::lock_guard lock(W().mutex);
+    CUpti_RangeProfiler_Object* session = SessionOf(launch->context);
+    if (session != nullptr && session->running && launch->kernel != nullptr) {
+      if (session->ranges.size() < session->max_ranges) {
+        session->ranges.push_back(launch->kernel);
+      } else {
+        ++session->dropped;
+      }
+    }
+  }
+  Record(launch);
+}
+void OnContextDestroy(CUcontext context) {
+  if (W().callback != nullptr &&
+      W().enabled.count({CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING}) != 0) {
+    CUpti_ResourceData data = {};
+    data.context = context;
+    W().callback(W().user, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &data);
+  }
+  if (SessionOf(context) != nullptr) Violation("cuCtxDestroy", "a range profiler session is still enabled");
+}
+
+const SimHooks kHooks = {&OnEnter, &OnRun, &OnExit, &OnContextDestroy};
+
+// The real CUPTI's host functions.
+void* RealCupti() {
+  static void* handle = [] {
+    const char* folder = getenv("SIM_REAL_CUPTI");
+    std::string path = folder != nullptr ? folder : "";
+    dlopen((path + "/libnvperf_host.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* real = dlopen((path + "/libcupti.so.13").c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (real == nullptr) fprintf(stderr, "simulated CUPTI: no real one in SIM_REAL_CUPTI: %s\n", dlerror());
+    return real;
+  }();
+  return handle;
+}
+template <typename Params>
+CUptiResult Forward(const char* name, Params* params) {
+  void* real = RealCupti();
+  auto function = real == nullptr ? nullptr : reinterpret_cast<CUptiResult (*)(Params*)>(dlsym(real, name));
+  return function != nullptr ? function(params) : CUPTI_ERROR_NOT_INITIALIZED;
+}
+
+}  // namespace
+
+#define SIM_FORWARD(name, type)             \
+  CUptiResult CUPTIAPI name(type* params) { \
+    SIM_PARAMS(#name, type);                \
+    return Forward(#name, params);          \
+  }
+
+extern "C" {
+
+CUptiResult CUPTIAPI cuptiGetVersion(uint32_t* version) {
+  SIM_ENTER("cuptiGetVersion");
+  *version = SIM_CUPTI_API_VERSION;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback, void* user) {
+  SIM_ENTER("cuptiSubscribe");
+  std::lock_guard lock(W().mutex);
+  if (W().callback != nullptr) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  W().callback = callback;
+  W().user = user;
+  *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(&W());
+  sim_set_hooks(&kHooks);
+  sim_set_callback(reinterpret_cast<void*>(callback));
+  return CUPTI_SUCCESS;
+}
+#if SIM_CUPTI_API_VERSION >= 130000
+CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback, void* user,
+                                       CUpti_SubscriberParams* params) {
+  if (int code = sim_take_failure("cuptiSubscribe_v2"); code != 0) {
+    if (code == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params != nullptr &&
+        params->oldSubscriberName != nullptr) {
+      snprintf(params->oldSubscriberName, params->oldSubscriberSize, "CUPTI for Simulated Tool");
+    }
+    return static_cast<CUptiResult>(code);
+  }
+  SIM_CHECK("cuptiSubscribe_v2", params == nullptr || params->structSize == CUpti_SubscriberParams_STRUCT_SIZE,
+            CUPTI_ERROR_INVALID_PARAMETER);
+  return cuptiSubscribe(subscriber, callback, user);
+}
+#endif
+CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle) {
+  SIM_ENTER("cuptiUnsubscribe");
+  std::lock_guard lock(W().mutex);
+  W().callback = nullptr;
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscriber,
+                                         CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+  SIM_ENTER("cuptiEnableCallback");
+  SIM_CHECK("cuptiEnableCallback", subscriber == reinterpret_cast<CUpti_SubscriberHandle>(&W()),
+            CUPTI_ERROR_INVALID_PARAMETER);
+  std::lock_guard lock(W().mutex);
+  if (enable != 0) {
+    W().enabled.insert({domain, cbid});
+  } else {
+    W().enabled.erase({domain, cbid});
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute, size_t* size, void* value) {
+  SIM_ENTER("cuptiActivitySetAttribute");
+  SIM_CHECK("cuptiActivitySetAttribute", size != nullptr && value != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
+                                                    CUpti_BuffersCallbackCompleteFunc complete) {
+  SIM_ENTER("cuptiActivityRegisterCallbacks");
+  std::lock_guard lock(W().mutex);
+  W().request = request;
+  W().complete = complete;
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
+  SIM_ENTER("cuptiActivityEnable");
+  std::lock_guard lock(W().mutex);
+  SIM_CHECK("cuptiActivityEnable", W().request != nullptr, CUPTI_ERROR_INVALID_OPERATION);
+  SIM_CHECK("cuptiActivityEnable",
+            kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || kind == CUPTI_ACTIVITY_KIND_MEMCPY ||
+                kind == CUPTI_ACTIVITY_KIND_MEMSET,
+            CUPTI_ERROR_INVALID_KIND);
+  for (auto* session : W().sessions) {
+    SIM_CHECK("cuptiActivityEnable", !session->running, CUPTI_ERROR_NOT_COMPATIBLE);
+  }
+  W().kinds.insert(kind);
+  W().kernels_enabled = W().kinds.count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != 0;
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
+  SIM_ENTER("cuptiActivityDisable");
+  std::lock_guard lock(W().mutex);
+  W().kinds.erase(kind);
+  W().kernels_enabled = W().kinds.count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != 0;
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t) {
+  SIM_ENTER("cuptiActivityFlushAll");
+  std::unique_lock lock(W().mutex);
+  HandBack();
+  lock.release();
+  W().mutex.unlock();
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
+  SIM_ENTER("cuptiActivityGetNextRecord");
+  uint8_t* next = *record == nullptr ? buffer : reinterpret_cast<uint8_t*>(*record) + sizeof(CUpti_ActivityKernel10);
+  if (next + sizeof(CUpti_ActivityKernel10) > buffer + valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  *record = reinterpret_cast<CUpti_Activity*>(next);
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) {
+  SIM_ENTER("cuptiActivityGetNumDroppedRecords");
+  *dropped = 0;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params* params) {
+  SIM_PARAMS("cuptiProfilerInitialize", CUpti_Profiler_Initialize_Params);
+  W().profiler_initialised = true;
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params* params) {
+  SIM_PARAMS("cuptiDeviceGetChipName", CUpti_Device_GetChipName_Params);
+  params->pChipName = sim_chip();
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailability_Params* params) {
+  SIM_PARAMS("cuptiProfilerGetCounterAvailability", CUpti_Profiler_GetCounterAvailability_Params);
+  SIM_CHECK("cuptiProfilerGetCounterAvailability", W().profiler_initialised, CUPTI_ERROR_NOT_INITIALIZED);
+  SIM_CHECK("cuptiProfilerGetCounterAvailability", SessionOf(params->ctx) == nullptr, CUPTI_ERROR_INVALID_OPERATION);
+  if (params->pCounterAvailabilityImage == nullptr) {
+    params->counterAvailabilityImageSize = 64;
+  } else {
+    SIM_CHECK("cuptiProfilerGetCounterAvailability", params->counterAvailabilityImageSize >= 64,
+              CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT);
+    memset(params->pCounterAvailabilityImage, 0, 64);
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiProfilerHostInitialize(CUpti_Profiler_Host_Initialize_Params* params) {
+  SIM_PARAMS("cuptiProfilerHostInitialize", CUpti_Profiler_Host_Initialize_Params);
+  // The simulated device's image means nothing to the real library.
+  CUpti_Profiler_Host_Initialize_Params copy = *params;
+  copy.pCounterAvailabilityImage = nullptr;
+  CUptiResult result = Forward("cuptiProfilerHostInitialize", &copy);
+  params->pHostObject = copy.pHostObject;
+  return result;
+}
+SIM_FORWARD(cuptiProfilerHostDeinitialize, CUpti_Profiler_Host_Deinitialize_Params)
+SIM_FORWARD(cuptiProfilerHostGetBaseMetrics, CUpti_Profiler_Host_GetBaseMetrics_Params)
+SIM_FORWARD(cuptiProfilerHostConfigAddMetrics, CUpti_Profiler_Host_ConfigAddMetrics_Params)
+SIM_FORWARD(cuptiProfilerHostGetConfigImageSize, CUpti_Profiler_Host_GetConfigImageSize_Params)
+SIM_FORWARD(cuptiProfilerHostGetConfigImage, CUpti_Profiler_Host_GetConfigImage_Params)
+SIM_FORWARD(cuptiProfilerHostGetNumOfPasses, CUpti_Profiler_Host_GetNumOfPasses_Params)
+
+CUptiResult CUPTIAPI cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Params* params) {
+  SIM_PARAMS("cuptiProfilerHostEvaluateToGpuValues", CUpti_Profiler_Host_EvaluateToGpuValues_Params);
+  SIM_CHECK("Evaluate", params->counterDataImageSize >= sizeof(ImageHeader), CUPTI_ERROR_INVALID_PARAMETER);
+  ImageHeader header;
+  memcpy(&header, params->pCounterDataImage, sizeof header);
+  SIM_CHECK("Evaluate", header.magic == kImageMagic, CUPTI_ERROR_INVALID_PARAMETER);
+  SIM_CHECK("Evaluate", params->rangeIndex < header.filled, CUPTI_ERROR_INVALID_PARAMETER);
+  const SimKernel* kernel = nullptr;
+  memcpy(&kernel, params->pCounterDataImage + sizeof header + params->rangeIndex * sizeof kernel, sizeof kernel);
+  for (size_t i = 0; i < params->numMetrics; ++i) {
+    params->pMetricValues[i] = 0;
+    for (size_t k = 0; k < kernel->metric_count; ++k) {
+      if (strcmp(kernel->metrics[k].name, params->ppMetricNames[i]) == 0) {
+        params->pMetricValues[i] = kernel->metrics[k].value;
+      }
+    }
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params* params) {
+  SIM_PARAMS("cuptiRangeProfilerEnable", CUpti_RangeProfiler_Enable_Params);
+  SIM_CHECK("cuptiRangeProfilerEnable", W().profiler_initialised, CUPTI_ERROR_NOT_INITIALIZED);
+  SIM_CHECK("cuptiRangeProfilerEnable", SessionOf(params->ctx) == nullptr, CUPTI_ERROR_INVALID_OPERATION);
+  SIM_CHECK("cuptiRangeProfilerEnable", !W().kernels_enabled, CUPTI_ERROR_NOT_COMPATIBLE);
+  auto* session = new CUpti_RangeProfiler_Object{};
+  session->context = params->ctx;
+  session->enabled = true;
+  std::lock_guard lock(W().mutex);
+  W().sessions.push_back(session);
+  params->pRangeProfilerObject = session;
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params* params) {
+  // The real one gives the device back even when it complains.
+  if (params != nullptr && params->pRangeProfilerObject != nullptr) params->pRangeProfilerObject->enabled = false;
+  SIM_PARAMS("cuptiRangeProfilerDisable", CUpti_RangeProfiler_Disable_Params);
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiRangeProfilerGetCounterDataSize(CUpti_RangeProfiler_GetCounterDataSize_Params* params) {
+  SIM_PARAMS("cuptiRangeProfilerGetCounterDataSize", CUpti_RangeProfiler_GetCounterDataSize_Params);
+  SIM_CHECK("GetCounterDataSize", params->pRangeProfilerObject->enabled, CUPTI_ERROR_INVALID_OPERATION);
+  SIM_CHECK("GetCounterDataSize", params->maxNumRangeTreeNodes >= params->maxNumOfRanges,
+            CUPTI_ERROR_INVALID_PARAMETER);
+  SIM_CHECK("GetCounterDataSize", params->numMetrics > 0, CUPTI_ERROR_INVALID_PARAMETER);
+  params->pRangeProfilerObject->max_ranges = params->maxNumOfRanges;
+  params->counterDataSize = sizeof(ImageHeader) + params->maxNumOfRanges * sizeof(SimKernel*);
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI
+cuptiRangeProfilerCounterDataImageInitialize(CUpti_RangeProfiler_CounterDataImage_Initialize_Params* params) {
+  SIM_PARAMS("cuptiRangeProfilerCounterDataImageInitialize", CUpti_RangeProfiler_CounterDataImage_Initialize_Params);
+  ImageHeader header = {kImageMagic, params->pRangeProfilerObject->max_ranges, 0, 0};
+  SIM_CHECK("CounterDataImageInitialize",
+            params->counterDataSize == sizeof header + header.max_ranges * sizeof(SimKernel*),
+            CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT);
+  memcpy(params->pCounterData, &header, sizeof header);
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* params) {
+  SIM_PARAMS("cuptiRangeProfilerSetConfig", CUpti_RangeProfiler_SetConfig_Params);
+  auto* session = params->pRangeProfilerObject;
+  SIM_CHECK("SetConfig", session->enabled && !session->running, CUPTI_ERROR_INVALID_OPERATION);
+  SIM_CHECK("SetConfig", params->configSize > 0 && params->pConfig != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
+  SIM_CHECK("SetConfig", params->range == CUPTI_AutoRange, CUPTI_ERROR_INVALID_PARAMETER);
+  SIM_CHECK("SetConfig", params->numNestingLevels == 1, CUPTI_ERROR_INVALID_PARAMETER);
+  CUpti_Profiler_Host_GetNumOfPasses_Params passes = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
+  passes.configImageSize = params->configSize;
+  passes.pConfigImage = const_cast<uint8_t*>(params->pConfig);
+  if (Forward("cuptiProfilerHostGetNumOfPasses", &passes) != CUPTI_SUCCESS || passes.numOfPasses != 1) {
+    Violation("SetConfig", "the configuration needs more than one pass");
+  }
+  session->image = params->pCounterDataImage;
+  session->image_size = params->counterDataImageSize;
+  session->max_ranges = params->maxRangesPerPass;
+  session->configured = true;
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params* params) {
+  SIM_PARAMS("cuptiRangeProfilerStart", CUpti_RangeProfiler_Start_Params);
+  auto* session = params->pRangeProfilerObject;
+  SIM_CHECK("Start", session->enabled && session->configured && !session->running, CUPTI_ERROR_INVALID_OPERATION);
+  std::lock_guard lock(W().mutex);
+  session->ranges.clear();
+  session->dropped = 0;
+  session->running = true;
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params* params) {
+  if (params != nullptr && params->pRangeProfilerObject != nullptr) {
+    std::lock_guard lock(W().mutex);
+    if (!params->pRangeProfilerObject->running) Violation("Stop", "nothing was started");
+    params->pRangeProfilerObject->running = false;
+  }
+  SIM_PARAMS("cuptiRangeProfilerStop", CUpti_RangeProfiler_Stop_Params);
+  params->isAllPassSubmitted = 1;
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params*) {
+  return CUPTI_ERROR_INVALID_OPERATION;
+}
+CUptiResult CUPTIAPI cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Params*) {
+  return CUPTI_ERROR_INVALID_OPERATION;
+}
+CUptiResult CUPTIAPI cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params* params) {
+  SIM_PARAMS("cuptiRangeProfilerDecodeData", CUpti_RangeProfiler_DecodeData_Params);
+  auto* session = params->pRangeProfilerObject;
+  SIM_CHECK("DecodeData", session->enabled && !session->running && session->image != nullptr,
+            CUPTI_ERROR_INVALID_OPERATION);
+  std::lock_guard lock(W().mutex);
+  ImageHeader header;
+  memcpy(&header, session->image, sizeof header);
+  header.filled = session->ranges.size();
+  memcpy(session->image, &header, sizeof header);
+  memcpy(session->image + sizeof header, session->ranges.data(), header.filled * sizeof(SimKernel*));
+  params->numOfRangeDropped = session->dropped;
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiRangeProfilerGetCounterDataInfo(CUpti_RangeProfiler_GetCounterDataInfo_Params* params) {
+  SIM_PARAMS("cuptiRangeProfilerGetCounterDataInfo", CUpti_RangeProfiler_GetCounterDataInfo_Params);
+  ImageHeader header;
+  memcpy(&header, params->pCounterDataImage, sizeof header);
+  params->numTotalRanges = header.filled;
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiRangeProfilerCounterDataGetRangeInfo(CUpti_RangeProfiler_CounterData_GetRangeInfo_Params*) {
+  return CUPTI_ERROR_INVALID_OPERATION;
+}
+}

@@ -1,0 +1,588 @@
+// File: simulated_gpu_test.cc
+//
+// The hardware source on the simulated GPU: what it reports must be exactly what the kernels are known to do, and
+// whatever fails, the program's launches must not. Each test runs in a process of its own (gtest_discover_tests).
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "collector/cupti/api.h"
+#include "collector/cupti/hardware_source.h"
+#include "collector/settings.h"
+#include "collector/source.h"
+#include "collector/testing/fake_recorder.h"
+#include "integration_tests/simulated_gpu/simulator.h"
+#include "proto/wire/conditions.h"
+
+#ifndef __SANITIZE_ADDRESS__
+#ifndef __SANITIZE_THREAD__
+#define RFINJECT_COUNT_ALLOCATIONS 1
+thread_local bool t_counting = false;
+thread_local uint64_t t_allocations = 0;
+// glibc's own names for what these replace.
+extern "C" void* __libc_malloc(size_t size);
+extern "C" void* __libc_calloc(size_t count, size_t size);
+extern "C" void* malloc(size_t size) {
+  t_allocations += t_counting;
+  return __libc_malloc(size);
+}
+extern "C" void* calloc(size_t count, size_t size) {
+  t_allocations += t_counting;
+  return __libc_calloc(count, size);
+}
+#endif
+#endif
+
+namespace rfinject {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::Each;
+using testing::FakeRecorder;
+using ::testing::Field;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+thread_local Site t_site;
+Site ThreadSite() noexcept { return t_site; }
+
+// The simulated driver's functions, as a program has them.
+struct Driver {
+#define SIM_FUNCTION(name) decltype(&::name) name##_ = nullptr;
+#define SIM_FUNCTIONS(F)                                                                                            \
+  F(cuInit)                                                                                                         \
+  F(cuDevicePrimaryCtxRetain)                                                                                       \
+  F(cuCtxSetCurrent)                                                                                                \
+  F(cuLaunchKernel)                                                                                                 \
+  F(cuLaunchKernelEx)                                                                                               \
+  F(cuGraphLaunch) F(cuMemcpyHtoDAsync_v2) F(sim_set_chip) F(sim_callback) F(sim_fail) F(sim_calls) F(sim_function) \
+      F(sim_violations)
+  SIM_FUNCTIONS(SIM_FUNCTION)
+#undef SIM_FUNCTION
+  CUresult (*create)(CUcontext*, unsigned int, CUdevice) = nullptr;
+  CUresult (*destroy)(CUcontext) = nullptr;
+  CUcontext context = nullptr;
+
+  void Open(const char* cupti) {
+    setenv("SIM_REAL_CUPTI", SIM_REAL_CUPTI_FOLDER, 1);
+    void* handle = dlopen(SIM_FOLDER "/driver/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(handle, nullptr) << dlerror();
+#define SIM_LOOK_UP(name)                                              \
+  name##_ = reinterpret_cast<decltype(name##_)>(dlsym(handle, #name)); \
+  ASSERT_NE(name##_, nullptr) << #name;
+    SIM_FUNCTIONS(SIM_LOOK_UP)
+#undef SIM_LOOK_UP
+    create = reinterpret_cast<decltype(create)>(dlsym(handle, "cuCtxCreate_v2"));
+    destroy = reinterpret_cast<decltype(destroy)>(dlsym(handle, "cuCtxDestroy_v2"));
+    if (cupti != nullptr) {
+      ASSERT_NE(dlopen((std::string(SIM_FOLDER "/") + cupti).c_str(), RTLD_NOW | RTLD_LOCAL), nullptr) << dlerror();
+    }
+    ASSERT_EQ(cuInit_(0), CUDA_SUCCESS);
+    ASSERT_EQ(cuDevicePrimaryCtxRetain_(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSetCurrent_(context), CUDA_SUCCESS);
+  }
+};
+#undef SIM_FUNCTIONS
+
+struct TestKernel {
+  std::string name;
+  uint64_t ns;
+  std::vector<SimMetric> metrics;
+  SimKernel kernel = {};
+  std::array<uint64_t, kPrecisionCount> flop{};
+  uint64_t dram = 0;
+};
+
+// Three kernels whose work is known, by the names that the chip's counters have.
+std::vector<TestKernel> KernelsOf(const std::string& chip) {
+  const char* tf32 = chip == "GH100" ? "sm__ops_path_tensor_op_hgmma_src_tf32_dst_fp32_sparsity_off.sum"
+                                     : "sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_off.sum";
+  // fp16 is counted by metrics of two groups, which must be added.
+  const char* fp16 = chip == "GH100" ? "sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_off.sum"
+                                     : "sm__ops_path_tensor_src_fp16_dst_fp32_sparsity_off.sum";
+  const char* fp16_other = chip == "GH100" ? "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp16_sparsity_off.sum"
+                                           : "sm__ops_path_tensor_src_fp16_dst_fp16_sparsity_off.sum";
+  std::vector<TestKernel> kernels(3);
+  kernels[0] = {"conv", 100'000, {{"dram__bytes_read.sum", 1000}, {"dram__bytes_write.sum", 500}, {tf32, 7'000'000}}};
+  kernels[0].flop[static_cast<size_t>(Precision::kTf32Tensor)] = 7'000'000;
+  kernels[0].dram = 1500;
+  kernels[1] = {"gemm", 50'000, {{"dram__bytes_read.sum", 300}, {fp16, 1'000'000}, {fp16_other, 24}}};
+  kernels[1].flop[static_cast<size_t>(Precision::kFp16Tensor)] = 1'000'024;
+  kernels[1].dram = 300;
+  kernels[2] = {"relu",
+                2'000,
+                {{"dram__bytes_write.sum", 64},
+                 {"lts__t_bytes.sum", 4096},
+                 {"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", 10},
+                 {"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", 3},
+                 {"smsp__sass_thread_inst_executed_op_hfma_pred_on.sum", 5}}};
+  kernels[2].flop[static_cast<size_t>(Precision::kFp32)] = 23;
+  kernels[2].flop[static_cast<size_t>(Precision::kFp16)] = 20;
+  kernels[2].dram = 64;
+  return kernels;
+}
+
+// Points the simulator's descriptions at the kernels where they are now; to be called when the vector is complete.
+void Bind(std::vector<TestKernel>* kernels) {
+  for (TestKernel& kernel : *kernels) {
+    kernel.kernel = {kernel.name.c_str(), kernel.ns, kernel.metrics.data(), kernel.metrics.size()};
+  }
+}
+
+class SimulatedGpu : public ::testing::Test {
+ protected:
+  void SetUp() override { g_site_function.store(&ThreadSite); }
+
+  void Open(const char* cupti, const std::string& chip = "GA100") {
+    if (access(SIM_REAL_CUPTI_FOLDER "/libcupti.so.13", R_OK) != 0) GTEST_SKIP() << "no real CUPTI to plan with";
+    driver_.Open(cupti);
+    driver_.sim_set_chip_(chip.c_str(), chip == "GH100" ? 9 : 8, 0);
+    kernels_ = KernelsOf(chip);
+    Bind(&kernels_);
+    source_ = MakeHardwareSource(settings_, recorder_);
+    ASSERT_NE(source_, nullptr);
+  }
+
+  CUresult Launch(const TestKernel& kernel, uint32_t layer, Phase phase, uint32_t grid = 8) {
+    t_site = Site{layer, 0, 0, phase};
+    return driver_.cuLaunchKernel_(reinterpret_cast<CUfunction>(const_cast<SimKernel*>(&kernel.kernel)), grid, 1, 1,
+                                   128, 1, 1, 0, nullptr, nullptr, nullptr);
+  }
+  CUresult LaunchEx(const TestKernel& kernel, uint32_t layer, Phase phase) {
+    t_site = Site{layer, 0, 0, phase};
+    CUlaunchConfig config = {};
+    config.gridDimX = 16;
+    config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = 256;
+    config.blockDimY = config.blockDimZ = 1;
+    return driver_.cuLaunchKernelEx_(&config, reinterpret_cast<CUfunction>(const_cast<SimKernel*>(&kernel.kernel)),
+                                     nullptr, nullptr);
+  }
+
+  // A training step: forward on this thread, backward on another, as autograd does it; two streams' worth of
+  // launches at once from a third.
+  void Step() {
+    failed_ += Launch(kernels_[0], 1, Phase::kForward) != CUDA_SUCCESS;
+    failed_ += Launch(kernels_[2], 1, Phase::kForward) != CUDA_SUCCESS;
+    failed_ += LaunchEx(kernels_[1], 2, Phase::kForward) != CUDA_SUCCESS;
+    auto backward = [&](uint32_t layer) {
+      driver_.cuCtxSetCurrent_(driver_.context);
+      int failed = 0;
+      failed += Launch(kernels_[1], layer, Phase::kBackward) != CUDA_SUCCESS;
+      failed += Launch(kernels_[0], layer, Phase::kBackward) != CUDA_SUCCESS;
+      failed += Launch(kernels_[0], layer, Phase::kBackward) != CUDA_SUCCESS;
+      failed_ += failed;
+    };
+    std::thread other(backward, 2), third(backward, 1);
+    other.join();
+    third.join();
+    failed_ += Launch(kernels_[2], 0, Phase::kOptimizer) != CUDA_SUCCESS;
+    launched_ += 10;
+    source_->OnStepEnd(step_++);
+    recorder_.EndStep(1);
+  }
+  void Run(int steps) {
+    while (steps-- > 0) Step();
+  }
+
+  // Every sample must be what the kernel is known to do. Returns how many samples each key has of each metric.
+  using Key = std::tuple<std::string, uint32_t, Phase>;
+  std::map<Key, std::map<uint32_t, uint64_t>> CheckSamples() {
+    std::map<Key, std::map<uint32_t, uint64_t>> counts;
+    for (const LaunchRecord& record : recorder_.records()) {
+      const std::string name = recorder_.Name(record.identity.kernel);
+      const TestKernel* kernel = nullptr;
+      for (const TestKernel& candidate : kernels_) {
+        if (candidate.name == name) kernel = &candidate;
+      }
+      if (kernel == nullptr) {
+        ADD_FAILURE() << "a kernel that nobody launched: " << name;
+        continue;
+      }
+      auto& count = counts[{name, record.identity.site.layer, record.identity.site.phase}];
+      count[0] += record.launches;
+      for (uint32_t i = 0; i < record.sample_count; ++i) {
+        const Sample& sample = record.samples[i];
+        ++count[sample.metric];
+        if (sample.metric == kTime) {
+          EXPECT_EQ(sample.value, kernel->ns) << name;
+        }
+        if (sample.metric == kDramBytes) {
+          EXPECT_EQ(sample.value, kernel->dram) << name;
+        }
+        if (sample.metric >= kFlopFirst && sample.metric < kFlopFirst + kPrecisionCount) {
+          EXPECT_EQ(sample.value, kernel->flop[sample.metric - kFlopFirst])
+              << name << " " << kPrecisionNames[sample.metric - kFlopFirst];
+        }
+      }
+    }
+    return counts;
+  }
+
+  std::vector<std::string> DiagnosticIds() const {
+    std::vector<std::string> ids;
+    for (const auto& diagnostic : recorder_.diagnostics()) ids.push_back(diagnostic.id);
+    return ids;
+  }
+
+  Driver driver_;
+  Settings settings_;
+  FakeRecorder recorder_;
+  Source* source_ = nullptr;  // leaked, as in a program
+  std::vector<TestKernel> kernels_;
+  uint64_t step_ = 0;
+  std::atomic<int> failed_{0};
+  uint64_t launched_ = 0;
+};
+
+class Exact : public SimulatedGpu, public ::testing::WithParamInterface<std::pair<const char*, const char*>> {};
+
+TEST_P(Exact, FlopBytesAndTimesOfEveryLaunchKey) {
+  Open(GetParam().first, GetParam().second);
+  if (IsSkipped() || HasFatalFailure()) return;
+  Run(60);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_EQ(failed_, 0);
+  auto counts = CheckSamples();
+  EXPECT_EQ(counts.size(), 8u);  // kernel, layer and phase
+  for (auto& [key, count] : counts) {
+    const std::string name = std::get<0>(key) + " in layer " + std::to_string(std::get<1>(key));
+    EXPECT_GE(count[kTime], 3u) << name;
+    EXPECT_GE(count[kDramBytes], 2u) << name;
+    for (Precision precision : {Precision::kFp64, Precision::kFp32, Precision::kFp16, Precision::kTf32Tensor,
+                                Precision::kFp16Tensor, Precision::kBf16Tensor, Precision::kFp64Tensor}) {
+      EXPECT_GE(count[kFlopFirst + static_cast<uint32_t>(precision)], 1u)
+          << name << " " << kPrecisionNames[static_cast<size_t>(precision)];
+    }
+  }
+  // Launches are counted in all steps but the first, at whose end the source starts.
+  EXPECT_EQ((counts[{"conv", 1, Phase::kForward}][0]), 59u);
+  EXPECT_EQ((counts[{"conv", 2, Phase::kBackward}][0]), 118u);
+  EXPECT_THAT(recorder_.drops(), IsEmpty());
+  ASSERT_FALSE(recorder_.facts().empty());
+  EXPECT_EQ(recorder_.facts()[0].source, SourceKind::kMeasured);
+  EXPECT_EQ(recorder_.facts()[0].devices[0].chip, GetParam().second);
+  source_->Stop();
+}
+
+INSTANTIATE_TEST_SUITE_P(Chips, Exact,
+                         ::testing::Values(std::pair("cupti13/libcupti.so.13", "GA100"),
+                                           std::pair("cupti13/libcupti.so.13", "GH100"),
+                                           std::pair("cupti12/libcupti.so.12", "GA100")),
+                         [](const auto& info) {
+                           return std::string(info.param.second) + "_" + std::string(info.param.first, 7);
+                         });
+
+TEST_F(SimulatedGpu, ConvergesAndThenLeavesTheProgramAlone) {
+  // Steps are so short here that what the machine does besides decides how many are armed; a large budget makes that
+  // matter less.
+  settings_.overhead_percent = 50;
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  uint64_t armed = 0, timed = 0, quiet = 0;
+  for (int chunk = 0; chunk < 60 && quiet < 4; ++chunk) {
+    Run(250);
+    const uint64_t armed_now = driver_.sim_calls_("cuptiRangeProfilerStart");
+    const uint64_t timed_now = driver_.sim_calls_("cuptiActivityFlushAll");
+    quiet = armed_now == armed && timed_now == timed ? quiet + 1 : 0;
+    armed = armed_now;
+    timed = timed_now;
+  }
+  EXPECT_EQ(quiet, 4u);
+  // All values are equal in each step, so the first look (3 samples) and what follows it are enough.
+  EXPECT_LE(armed, 40u);
+  EXPECT_GE(armed, 5u);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+TEST_F(SimulatedGpu, MoreLaunchesThanRangesThrowTheStepAwayAndTheNextHasRoom) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (int step = 0; step < 60; ++step) {
+    for (int i = 0; i < 400; ++i) Launch(kernels_[2], 3, Phase::kForward);
+    Step();
+  }
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  auto counts = CheckSamples();
+  EXPECT_GE((counts[{"relu", 3, Phase::kForward}][kDramBytes]), 400u);
+}
+
+TEST_F(SimulatedGpu, AFailingLaunchIsNoRange) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (int step = 0; step < 60; ++step) {
+    driver_.sim_fail_("cuLaunchKernel", CUDA_ERROR_INVALID_VALUE, 0);
+    EXPECT_EQ(Launch(kernels_[0], 9, Phase::kForward), CUDA_ERROR_INVALID_VALUE);
+    Step();
+  }
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(recorder_.drops(), IsEmpty());
+  CheckSamples();
+}
+
+TEST_F(SimulatedGpu, CopiesHaveTimesAndCommunicationAPhaseOfItsOwn) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  TestKernel nccl = kernels_[2];
+  nccl.name = "ncclDevKernel_AllReduce";
+  kernels_.push_back(nccl);
+  TestKernel copy;
+  copy.name = "cuMemcpyHtoDAsync_v2";
+  copy.ns = 700;
+  kernels_.push_back(copy);
+  Bind(&kernels_);
+  for (int step = 0; step < 60; ++step) {
+    t_site = Site{};
+    EXPECT_EQ(driver_.cuMemcpyHtoDAsync_v2_(0, nullptr, 64, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(Launch(kernels_[3], 2, Phase::kBackward), CUDA_SUCCESS);
+    Step();
+  }
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(recorder_.drops(), IsEmpty());
+  auto counts = CheckSamples();
+  EXPECT_GE((counts[{"cuMemcpyHtoDAsync_v2", 0, Phase::kData}][kTime]), 3u);
+  EXPECT_EQ((counts[{"cuMemcpyHtoDAsync_v2", 0, Phase::kData}][kDramBytes]), 0u);
+  EXPECT_GE((counts[{"ncclDevKernel_AllReduce", 2, Phase::kCommunication}][kTime]), 3u);
+}
+
+TEST_F(SimulatedGpu, GraphsEndCountingButNotTiming) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (int step = 0; step < 60; ++step) {
+    EXPECT_EQ(driver_.cuGraphLaunch_(reinterpret_cast<CUgraphExec>(this), nullptr), CUDA_SUCCESS);
+    for (const TestKernel& kernel : kernels_) Launch(kernel, 1, Phase::kForward);
+    source_->OnStepEnd(step_++);
+    recorder_.EndStep(1);
+  }
+  EXPECT_THAT(DiagnosticIds(), Contains("cuda-graphs"));
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+TEST_F(SimulatedGpu, ADestroyedContextEndsItWithoutACall) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  // In a step with counters: the session must be closed before the context goes.
+  while (driver_.sim_calls_("cuptiRangeProfilerStart") == driver_.sim_calls_("cuptiRangeProfilerStop")) Step();
+  Launch(kernels_[0], 1, Phase::kForward);
+  EXPECT_EQ(driver_.destroy(driver_.context), CUDA_SUCCESS);
+  source_->OnStepEnd(step_++);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(DiagnosticIds(), Contains("context-gone"));
+  CUcontext second = nullptr;
+  ASSERT_EQ(driver_.create(&second, 0, 0), CUDA_SUCCESS);
+  EXPECT_EQ(Launch(kernels_[0], 1, Phase::kForward), CUDA_SUCCESS);
+  source_->OnStepEnd(step_++);
+  source_->Stop();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+TEST_F(SimulatedGpu, ASecondContextIsNotCountedIntoTheFirst) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  CUcontext second = nullptr;
+  ASSERT_EQ(driver_.create(&second, 0, 0), CUDA_SUCCESS);
+  for (int step = 0; step < 40; ++step) {
+    driver_.cuCtxSetCurrent_(second);
+    EXPECT_EQ(Launch(kernels_[0], 5, Phase::kForward), CUDA_SUCCESS);
+    driver_.cuCtxSetCurrent_(driver_.context);
+    Step();
+  }
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(recorder_.drops(),
+              Not(Contains(::testing::Key("armed steps whose ranges did not match their launches"))));
+  CheckSamples();
+}
+
+TEST_F(SimulatedGpu, AForkedChildTouchesNothing) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  while (driver_.sim_calls_("cuptiRangeProfilerStart") == driver_.sim_calls_("cuptiRangeProfilerStop")) Step();
+  const pid_t child = fork();
+  if (child == 0) {
+    const uint64_t before = driver_.sim_calls_("cuptiRangeProfilerStop");
+    source_->OnStepEnd(step_);
+    source_->Stop();
+    _exit(driver_.sim_calls_("cuptiRangeProfilerStop") == before ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  Run(20);
+  CheckSamples();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+TEST_F(SimulatedGpu, StoppingInAnArmedStepAndLaunchesAfterItAreHarmless) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  while (driver_.sim_calls_("cuptiRangeProfilerStart") == driver_.sim_calls_("cuptiRangeProfilerStop")) Step();
+  source_->Stop();
+  const size_t records = recorder_.records().size();
+  EXPECT_EQ(Launch(kernels_[0], 1, Phase::kForward), CUDA_SUCCESS);
+  source_->OnStepEnd(step_++);
+  source_->Stop();
+  EXPECT_EQ(recorder_.records().size(), records);
+}
+
+TEST_F(SimulatedGpu, SeveralRanksGetTimesOnlyUnlessForced) {
+  setenv("WORLD_SIZE", "2", 1);
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  Run(60);
+  EXPECT_THAT(DiagnosticIds(), Contains("several-ranks"));
+  EXPECT_EQ(driver_.sim_calls_("cuptiRangeProfilerEnable"), 0u);
+  auto counts = CheckSamples();
+  EXPECT_GE((counts[{"conv", 1, Phase::kForward}][kTime]), 3u);
+}
+
+TEST_F(SimulatedGpu, TheHolderOfTheSubscriptionIsNamed) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  driver_.sim_fail_("cuptiSubscribe_v2", 39, 1);
+  Run(5);
+  ASSERT_EQ(recorder_.diagnostics().size(), 1u);
+  EXPECT_EQ(recorder_.diagnostics()[0].id, "cupti-subscriber");
+  EXPECT_THAT(recorder_.diagnostics()[0].text, ::testing::HasSubstr("CUPTI for Simulated Tool"));
+  EXPECT_EQ(driver_.sim_calls_("cuptiActivityRegisterCallbacks"), 0u);
+}
+
+#ifdef RFINJECT_COUNT_ALLOCATIONS
+// A recorder that costs nothing, so that what is counted is the callback's.
+class SilentRecorder : public FakeRecorder {
+ public:
+  void Record(const LaunchRecord&) noexcept override { ++records; }
+  uint64_t records = 0;
+};
+
+TEST_F(SimulatedGpu, TheUnarmedCallbackAllocatesNothing) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  SilentRecorder silent;
+  source_ = MakeHardwareSource(settings_, silent);
+  source_->OnStepEnd(0);
+  auto callback = reinterpret_cast<CUpti_CallbackFunc>(driver_.sim_callback_());
+  ASSERT_NE(callback, nullptr);
+  t_site = Site{1, 2, 3, Phase::kForward};
+  cuLaunchKernel_params params = {};
+  params.f = reinterpret_cast<CUfunction>(&kernels_[0].kernel);
+  CUpti_CallbackData data = {};
+  data.functionParams = &params;
+  data.symbolName = "kernel";
+  data.context = driver_.context;
+  auto launch = [&](unsigned grid) {
+    params.gridDimX = grid;
+    data.callbackSite = CUPTI_API_ENTER;
+    callback(nullptr, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &data);
+    data.callbackSite = CUPTI_API_EXIT;
+    callback(nullptr, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &data);
+  };
+  for (unsigned grid = 1; grid <= 100; ++grid) launch(grid);  // now the thread knows them
+  t_counting = true;
+  for (int round = 0; round < 100; ++round) {
+    for (unsigned grid = 1; grid <= 100; ++grid) launch(grid);
+  }
+  t_counting = false;
+  EXPECT_EQ(t_allocations, 0u);
+  EXPECT_EQ(silent.records, 10100u);
+  // That the counter counts: a launch that is new to the thread does allocate.
+  t_counting = true;
+  launch(101);
+  t_counting = false;
+  EXPECT_GT(t_allocations, 0u);
+}
+#endif
+
+// --- Every function fails with every code that it may fail with, once and for ever. The program must not notice.
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kCodes[] = {1, 35, 999};  // a forked process costs much more here
+#else
+constexpr int kCodes[] = {1, 7, 8, 9, 14, 15, 26, 27, 33, 35, 36, 38, 39, 40, 41, 43, 45, 46, 999};
+#endif
+
+class Failing : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(Failing, TheProgramDoesNotNotice) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (int code : kCodes) {
+    for (int every : {0, 1}) {
+      // For ever is as good as once for most codes, and costs as much.
+      if (every != 0 && code != 1 && code != 35) continue;
+      // A process each: the source lives as long as its process.
+      const pid_t child = fork();
+      ASSERT_GE(child, 0);
+      if (child == 0) {
+        driver_.sim_fail_(GetParam(), code, every);
+        Run(32);  // the first rotation
+        source_->Stop();
+        const bool called = driver_.sim_calls_(GetParam()) > 0;
+        CheckSamples();  // what there is must be right
+        bool said = true;
+        for (const auto& diagnostic : recorder_.diagnostics()) said = said && !diagnostic.text.empty();
+        // Violations: a refused call may leave CUPTI in a state that the next call must respect.
+        const bool clean = driver_.sim_violations_()[0] == '\0';
+        if (!clean) fprintf(stderr, "%s", driver_.sim_violations_());
+        _exit(HasFailure() ? 10 : failed_ != 0 ? 11 : !called ? 12 : !said ? 13 : !clean ? 14 : 0);
+      }
+      int status = 0;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_TRUE(WIFEXITED(status)) << GetParam() << " returning " << code << ": signal " << WTERMSIG(status);
+      EXPECT_EQ(WEXITSTATUS(status), 0) << GetParam() << " returning " << code << (every ? " always" : " once");
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Calls, Failing,
+    ::testing::Values("cuptiGetVersion", "cuptiSubscribe_v2", "cuptiEnableCallback", "cuptiActivitySetAttribute",
+                      "cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityDisable",
+                      "cuptiActivityFlushAll", "cuptiActivityGetNextRecord", "cuptiActivityGetNumDroppedRecords",
+                      "cuptiProfilerInitialize", "cuptiDeviceGetChipName", "cuptiProfilerGetCounterAvailability",
+                      "cuptiProfilerHostInitialize", "cuptiProfilerHostDeinitialize",
+                      "cuptiProfilerHostGetBaseMetrics", "cuptiProfilerHostConfigAddMetrics",
+                      "cuptiProfilerHostGetConfigImageSize", "cuptiProfilerHostGetConfigImage",
+                      "cuptiProfilerHostGetNumOfPasses", "cuptiProfilerHostEvaluateToGpuValues",
+                      "cuptiRangeProfilerEnable", "cuptiRangeProfilerDisable", "cuptiRangeProfilerGetCounterDataSize",
+                      "cuptiRangeProfilerCounterDataImageInitialize", "cuptiRangeProfilerSetConfig",
+                      "cuptiRangeProfilerStart", "cuptiRangeProfilerStop", "cuptiRangeProfilerDecodeData",
+                      "cuptiRangeProfilerGetCounterDataInfo", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxSynchronize",
+                      "cuDriverGetVersion", "cuDeviceGetName", "cuDeviceTotalMem", "cuDeviceGetAttribute"),
+    [](const auto& info) { return std::string(info.param); });
+
+// The list above must be complete: what a good run calls is on it.
+TEST_F(SimulatedGpu, EveryCallIsMadeToFailSomewhere) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  Run(60);
+  std::vector<std::string> known;
+  for (size_t i = 0; driver_.sim_function_(i) != nullptr; ++i) known.push_back(driver_.sim_function_(i));
+  const auto* unit = ::testing::UnitTest::GetInstance();
+  for (int i = 0; i < unit->total_test_suite_count(); ++i) {
+    const auto* suite = unit->GetTestSuite(i);
+    if (std::string(suite->name()) != "Calls/Failing") continue;
+    for (const std::string& name : known) {
+      if (name == "cuptiSubscribe" || name.rfind("cuLaunch", 0) == 0) continue;  // v2 calls it; the program's own
+      bool found = false;
+      for (int k = 0; k < suite->total_test_count(); ++k) {
+        found = found || std::string(suite->GetTestInfo(k)->name()) == "TheProgramDoesNotNotice/" + name;
+      }
+      EXPECT_TRUE(found) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rfinject

@@ -1,0 +1,74 @@
+// File: simulator.h
+//
+// The simulated GPU's own interface: how a test says what a kernel does, makes calls fail, and asks what was done
+// wrong. Plain C, found by dlsym in the simulated libcuda.so.1; the simulated libcupti uses it too.
+#ifndef RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_SIMULATOR_H_
+#define RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_SIMULATOR_H_
+
+#include <cuda.h>
+#include <stddef.h>
+#include <stdint.h>
+
+extern "C" {
+
+// A kernel: its address is its CUfunction. Metrics that are not listed count 0.
+struct SimMetric {
+  const char* name;  // with roll-up
+  double value;
+};
+struct SimKernel {
+  const char* name;
+  uint64_t ns;  // how long it takes, undisturbed
+  const SimMetric* metrics;
+  size_t metric_count;
+};
+
+// A launch as the driver tells its profilers about it.
+struct SimLaunch {
+  uint32_t cbid;
+  const char* function_name;
+  const void* params;
+  const SimKernel* kernel;  // null: a graph or a copy
+  uint64_t transfer_ns;     // of a copy
+  uint32_t correlation_id;
+  CUcontext context;
+  CUstream stream;
+  uint32_t grid[3], block[3];
+  uint32_t dynamic_shared_bytes;
+};
+
+// What a profiler hooks into. All on the launching thread.
+struct SimHooks {
+  void (*enter)(const SimLaunch* launch, uint64_t* correlation_data);
+  void (*run)(const SimLaunch* launch);  // the kernel has been put on its stream
+  void (*exit)(const SimLaunch* launch, uint64_t* correlation_data, const CUresult* result);
+  void (*context_destroy)(CUcontext context);
+};
+void sim_set_hooks(const SimHooks* hooks);
+
+void sim_set_chip(const char* name, int major, int minor);
+const char* sim_chip(void);
+
+// The next call of `function` (and, with `every`, all later ones) returns `code`. Works for the driver's and CUPTI's.
+void sim_fail(const char* function, int code, int every);
+// What `function` shall return now: 0, or the code that sim_fail set. Counts the call.
+int sim_take_failure(const char* function);
+// How often `function` was called.
+uint64_t sim_calls(const char* function);
+// Names of all functions that asked sim_take_failure, in the order of their first call; null behind the last.
+const char* sim_function(size_t index);
+
+// A use of the interface that its documentation forbids. The test fails when there is one.
+void sim_violation(const char* text);
+const char* sim_violations(void);  // "" when there is none
+
+// What the profiler has subscribed, a CUpti_CallbackFunc; for calling it without the simulator's own cost. Set by the
+// simulated CUPTI.
+void* sim_callback(void);
+void sim_set_callback(void* callback);
+
+// The simulated clock of the GPU, ns; advances with each kernel.
+uint64_t sim_clock(void);
+}
+
+#endif  // RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_SIMULATOR_H_
