@@ -120,7 +120,7 @@ std::vector<NameColumn> NameColumns(const Report& report, By by) {
 class Table {
  public:
   Table(const Report& report, By by, const TableOptions& options, std::ostream& out)
-      : report_(report), by_(by), options_(options), out_(out), names_(NameColumns(report, by)) {
+      : report_(report), options_(options), out_(out), names_(NameColumns(report, by)) {
     const bool roofs = !report.machine.name.empty();
     const double steps = report.steps > 0 ? static_cast<double>(report.steps) : 1;
     const auto flop = [](const Line& line) { return line.sums.total_flop(); };
@@ -289,7 +289,6 @@ class Table {
   }
 
   const Report& report_;
-  const By by_;
   const TableOptions& options_;
   std::ostream& out_;
   std::vector<NameColumn> names_;
