@@ -92,12 +92,12 @@ extern "C" [[gnu::visibility("default")]] int InitializeInjection() noexcept {
 }
 
 // os._exit, and the end of every multiprocessing child: no exit handler runs there, so the trace is closed here.
-extern "C" [[gnu::visibility("default")]] [[noreturn]] void _exit(int status) {
+extern "C" [[gnu::visibility("default")]] void _exit(int status) {
   rfinject::FinishProcess("_exit");
   LeaveNow(g_next_exit, status);
 }
 
-extern "C" [[gnu::visibility("default")]] [[noreturn]] void _Exit(int status) noexcept {
+extern "C" [[gnu::visibility("default")]] void _Exit(int status) noexcept {
   rfinject::FinishProcess("_exit");
   LeaveNow(g_next_Exit, status);
 }

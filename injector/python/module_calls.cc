@@ -151,7 +151,8 @@ PyObject* HookLeave(PyObject*, PyObject* arguments) {
 PyMethodDef g_enter_method = {"rfinject_enter", &HookEnter, kMethVarargs, nullptr};
 PyMethodDef g_leave_method = {"rfinject_leave", &HookLeave, kMethVarargs, nullptr};
 
-// torch.compile inlines hooks into what it compiles: there they must vanish, or the graph breaks at each module.
+// torch.compile inlines hooks into what it compiles: there they must vanish, or the graph breaks at each module. They
+// use no global names, since the dict of those would be guarded, and torch itself adds to it.
 constexpr const char kHooks[] = R"python(
 import warnings
 from torch.nn.modules import module as _module
@@ -162,16 +163,20 @@ if is_compiling is None:
         raise RuntimeError("this torch compiles, but cannot say when")
     is_compiling = lambda: False
 
-def before(module, args):
-    if is_compiling():
-        return
-    enter(module, args)
+def make(is_compiling, enter, leave):
+    def before(module, args):
+        if is_compiling():
+            return
+        enter(module, args)
 
-def after(module, args, output):
-    if is_compiling():
-        return
-    leave(module, args, output)
+    def after(module, args, output):
+        if is_compiling():
+            return
+        leave(module, args, output)
 
+    return before, after
+
+before, after = make(is_compiling, enter, leave)
 _module.register_module_forward_pre_hook(before)
 try:
     _module.register_module_forward_hook(after, always_call=True)

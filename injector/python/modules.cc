@@ -128,7 +128,7 @@ std::string ClassName(PyObject* module) {
     if (name.compare(0, prefix.size(), prefix) != 0) continue;
     Ref bases = type.Attribute("__bases__");
     for (Py_ssize_t i = 0; bases && i < g_python->PyTuple_Size(bases.get()); ++i) {
-      const std::string base = NameOf(Ref::Borrow(*g_python, g_python->PyTuple_GetItem(bases.get(), i)));
+      std::string base = NameOf(Ref::Borrow(*g_python, g_python->PyTuple_GetItem(bases.get(), i)));
       if (name.compare(prefix.size(), std::string::npos, base) == 0) return base;
     }
   }

@@ -1,7 +1,6 @@
 """Children, ends and threads of a training process: cases 15, 16 and 22 of the list in docs/ARCHITECTURE.md, on real
 torch."""
 
-import os
 import signal
 import subprocess
 import tempfile
