@@ -40,6 +40,7 @@ class TorchProcess(unittest.TestCase):
             self.assertEqual(measured.stderr, "")
             (trace,) = rfx_trace.read_traces(output)
             self.assertEqual(trace.source, "measured")
+            self.assertGreaterEqual(sum(1 for step in trace.steps if step.get("armed_group", 0) > 0), 5)
             names = {metric["name"]: number for number, metric in trace.metrics.items()}
             seen = set()
             for number, key in trace.keys.items():
