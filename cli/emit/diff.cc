@@ -111,7 +111,7 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
     }
   }
   if (left_out > 0) {
-    grid.lines.push_back({"(" + Grouped(left_out) + " more: --rows 0)", "", Duration(rest_before.time_ns),
+    grid.lines.push_back({"(" + Grouped(left_out) + " more)", "", Duration(rest_before.time_ns),
                           Duration(rest_after.time_ns), SignedDuration(rest_after.time_ns - rest_before.time_ns)});
   }
   line(pair.total, "total");
