@@ -17,8 +17,9 @@ namespace {
 constexpr Size kAlone = {900, 660};
 constexpr Size kBeside = {700, 580};
 constexpr double kGap = 16;
-constexpr size_t kMostArrows = 40;    // of the largest changes of time; the rest would be a thicket
+constexpr size_t kMostArrows = 20;    // of the largest changes of time; the rest would be a thicket
 constexpr double kShortestArrow = 6;  // pixels; what moved less stays a point
+constexpr double kHollowRadius = 3.5;
 constexpr size_t kRowsOfPage = 2000;
 
 const Mark* MarkOf(const Picture& picture, size_t row) {
@@ -66,9 +67,16 @@ Picture WithArrows(const RunDiff& pair, const Frames& frames, Size size) {
     const Mark* to = MarkOf(after, Find(after_rows, row, one_model));
     if (from == nullptr || to == nullptr) continue;
     if (std::hypot(from->at.x - to->at.x, from->at.y - to->at.y) < kShortestArrow) continue;
-    after.symbols.push_back({"sy sy0", from->phase, from->at, from->radius});
+    after.symbols.push_back({"sy sy0", from->phase, from->at, kHollowRadius});
     AddArrow(from->at, to->at, &after);
     ++arrows;
+  }
+  for (Text& text : after.texts) {
+    if (text.css != "mu") continue;  // the first is the subtitle
+    const std::string origin = "arrows: from where the " + std::to_string(arrows) +
+                               " rows with the largest change of time were on " + pair.before_title + " (hollow)";
+    text.text = ElideMiddle(origin, static_cast<size_t>((size.width - 24) / (0.55 * text.size)));
+    break;
   }
   after.title = "Change: " + pair.before_title + " to " + pair.after_title;
   return after;

@@ -57,7 +57,7 @@ constexpr auto kLooks = std::to_array<Look>({
     {"flop", "FLOP", Kind::kUnit, "FLOP", 1, true},
     {"model_flop", "Model FLOP", Kind::kUnit, "FLOP", 1, true},
     {"executed_flop_per_model_flop", "FLOP / model FLOP", Kind::kPlain},
-    {"flop_reason", "Why they differ", Kind::kText},
+    {"flop_reason", "FLOP explained by", Kind::kText},
     {"dram_bytes", "DRAM bytes", Kind::kUnit, "B", 1, true},
     {"compulsory_bytes", "Compulsory bytes", Kind::kUnit, "B", 1, true},
     {"dram_bytes_per_compulsory_byte", "DRAM / compulsory bytes", Kind::kPlain},
@@ -81,11 +81,11 @@ constexpr auto kLooks = std::to_array<Look>({
     {"model", "Model", Kind::kText},
     {"class", "Class", Kind::kText},
     {"parameters", "Parameters", Kind::kCount},
-    {"parameter_bytes", "Parameter bytes", Kind::kUnit, "B"},
+    {"parameter_bytes", "Parameters, bytes", Kind::kUnit, "B"},
     {"input_shape", "Input", Kind::kText},
-    {"input_bytes", "Input bytes", Kind::kUnit, "B"},
+    {"input_bytes", "Input, bytes", Kind::kUnit, "B"},
     {"output_shape", "Output", Kind::kText},
-    {"output_bytes", "Output bytes", Kind::kUnit, "B"},
+    {"output_bytes", "Output, bytes", Kind::kUnit, "B"},
     {"signature", "Signature", Kind::kText},
 });
 

@@ -90,8 +90,8 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
   Report report = SampleMeasuredReport(By::kKernel);
   for (Row& row : report.rows) {  // so that no column is empty
     row.class_name = row.signature = row.op = "x";
-    row.input_shape = row.output_shape = "f32[1]";
-    row.parameters = 1;
+    row.input_shape = row.output_shape = "f32[8]";
+    row.parameters = row.parameter_bytes = 1;
     row.time_ci = row.bytes_ci = 0.1;
     row.sums.l1_bytes = row.sums.l2_bytes = 1;
     row.sums.flop.fill(1);
