@@ -13,8 +13,8 @@ namespace rfinject::cli {
 namespace {
 
 // Verbs that the design names and this version does not have. Without this list they would be taken for programs, and
-// some of them are programs (diff).
-constexpr std::string_view kLaterVerbs[] = {"diff", "import", "export"};
+// some of them may be programs.
+constexpr std::string_view kLaterVerbs[] = {"export"};
 
 void PrintHelp(std::FILE* out) {
   std::fputs(

@@ -22,6 +22,7 @@ struct alignas(16) StepRecord {
   uint64_t duration_ns = 0;
   uint64_t samples = 0;
   bool measured = false;
+  uint32_t armed_group = 0;  // 0: no counters were armed
 };
 
 class LaunchRing {

@@ -110,6 +110,8 @@ class Recorder {
   // --- Steps. EndStep closes the current step: all that was recorded by any thread before the call belongs to it.
   virtual void EndStep(uint64_t samples_in_step) noexcept = 0;
   virtual uint64_t CurrentStep() const noexcept = 0;
+  // The current step ran with counters: `group` from 1. Called before its EndStep.
+  virtual void MarkArmed(uint32_t group) noexcept { (void)group; }
   // False before --skip steps have passed and after --steps more have.
   virtual bool InWindow() const noexcept = 0;
 

@@ -227,6 +227,7 @@ void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept {
   out->Uint(3, step.duration_ns);
   out->Uint(4, kRunId);
   out->Bool(5, step.measured);
+  out->Uint(6, step.armed_group);
   out->Uint(9, step.samples);
   out->End(mark);
 }

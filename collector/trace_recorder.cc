@@ -330,6 +330,7 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
   step.start_unix_ns = UnixNs() - static_cast<int64_t>(step.duration_ns);
   step.samples = samples_in_step;
   step.measured = Measured(step.index);
+  step.armed_group = armed_group_.exchange(0, std::memory_order_relaxed);
   LaunchRing* ring = t_ring.owner == this ? t_ring.ring : AcquireRing();
   if (ring == nullptr || ring->Push(step) == LaunchRing::PushResult::kDropped) {
     // A step must not be lost where launches may be: reports divide by their number.

@@ -54,6 +54,7 @@ class TraceRecorder final : public Recorder {
   void Record(const LaunchRecord& record) noexcept override;
   void Add(const LaunchRecord& record) noexcept override;
   void EndStep(uint64_t samples_in_step) noexcept override;
+  void MarkArmed(uint32_t group) noexcept override { armed_group_.store(group, std::memory_order_relaxed); }
   uint64_t CurrentStep() const noexcept override { return step_.load(std::memory_order_relaxed); }
   bool InWindow() const noexcept override { return Measured(CurrentStep()); }
   void ReportDiagnostic(Severity severity, std::string_view id, std::string_view text,
@@ -138,6 +139,7 @@ class TraceRecorder final : public Recorder {
   // Read by every Record. 0 once nothing is to be recorded any more.
   std::atomic<uint64_t> window_end_;
   std::atomic<uint64_t> step_{0};
+  std::atomic<uint32_t> armed_group_{0};  // of the step that is running
   std::atomic<Mode> mode_{Mode::kIdle};
   std::atomic<pid_t> pid_;
   std::atomic<LaunchRing*> rings_{nullptr};

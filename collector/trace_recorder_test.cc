@@ -1,9 +1,9 @@
 #include "collector/trace_recorder.h"
 
 #include <fcntl.h>
-#include <malloc.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -899,6 +899,20 @@ TEST_F(TraceRecorderTest, AFullDiskStopsTheTraceAndNothingElse) {
   const TraceContent t = Trace();
   EXPECT_EQ(t.error, "");
   EXPECT_EQ(t.trailing_bytes, 0u) << "the half frame was cut off";
+}
+
+// The file's header is written on the thread that activates, where the signal would reach the program.
+TEST_F(TraceRecorderTest, AQuotaOfNothing) {
+  settings().verbosity = 0;
+  const ChildResult child = InChild([&] {
+    signal(SIGXFSZ, SIG_DFL);
+    const rlimit limit{0, 0};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    recorder().Activate();
+    EXPECT_FALSE(recorder().active());
+  });
+  EXPECT_TRUE(child.exited(0)) << child.status << child.err;
+  EXPECT_THAT(child.err, HasSubstr("nothing is recorded: "));
 }
 
 TEST_F(TraceRecorderTest, ADeviceThatTakesNothing) {

@@ -126,7 +126,7 @@ std::string AddLibrary(LaunchVariables* variables) {
 
 std::string PrependPreload(const std::string& library, const char* existing) {
   if (existing == nullptr || *existing == '\0') return library;
-  const std::string old = existing;
+  std::string old = existing;
   if (old == library || old.rfind(library + ":", 0) == 0) return old;
   return library + ":" + old;
 }

@@ -1,15 +1,47 @@
 // File: print_report.h
 //
-// What `report` and `run --report` share.
+// What `report`, `diff` and `run --report` share: choosing a format, and where the text goes.
 #ifndef RFINJECT_CLI_CMD_PRINT_REPORT_H_
 #define RFINJECT_CLI_CMD_PRINT_REPORT_H_
 
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "cli/cmd/output_file.h"
 #include "cli/emit/emit.h"
 
 namespace rfinject::cli {
 
 // The width and colour that the terminal behind `fd` has; 80 columns without colour where it is none.
 TableOptions TableOptionsFor(int fd);
+
+enum class Format : uint8_t { kTable, kJson, kCsv, kHtml, kSvg };
+inline constexpr std::array<std::string_view, 5> kFormats = {"table", "json", "csv", "html", "svg"};
+
+// The index of `word` in `words`. False after a complaint that says what there is; *code is the exit code then.
+bool ChooseWord(std::string_view verb, std::string_view option, const std::string& word,
+                std::span<const std::string_view> words, size_t* index, int* code);
+
+// "svg" for "picture.svg": the format that the name of an output file asks for; "table" if it asks for none.
+std::string FormatOfName(const std::string& output);
+
+// Where a verb's text goes: the file that -o names, complete or not at all, else standard output.
+class TextOutput {
+ public:
+  // Opens the file before the work, so that a mistyped folder is known early. False after a complaint.
+  bool Open(const std::string& output);
+  bool to_file() const { return to_file_; }
+  // False after a complaint.
+  bool Write(const std::string& text);
+
+ private:
+  OutputFile file_;
+  std::string output_;
+  bool to_file_ = false;
+};
 
 }  // namespace rfinject::cli
 

@@ -4,10 +4,13 @@
 #include <charconv>
 #include <cmath>
 
+#include "cli/report/theory.h"
+
 namespace rfinject::cli {
 namespace {
 
 Cell Text(const std::string& text) { return text.empty() ? Cell{} : Cell{text}; }
+Cell Known(uint64_t value) { return value > 0 ? Cell{value} : Cell{}; }
 // A ratio whose divisor is 0 has no value.
 Cell Ratio(double value, double divisor) { return divisor > 0 ? Cell{value} : Cell{}; }
 
@@ -32,6 +35,9 @@ constexpr auto kIdentity = std::to_array<Column>({
     {"input_shape", [](const Report&, const Row& row) { return Text(row.input_shape); }},
     {"output_shape", [](const Report&, const Row& row) { return Text(row.output_shape); }},
     {"parameters", [](const Report&, const Row& row) { return Cell{row.parameters}; }},
+    {"parameter_bytes", [](const Report&, const Row& row) { return Cell{row.parameter_bytes}; }},
+    {"input_bytes", [](const Report&, const Row& row) { return Known(ShapeBytes(row.input_shape)); }},
+    {"output_bytes", [](const Report&, const Row& row) { return Known(ShapeBytes(row.output_shape)); }},
 });
 
 constexpr auto kNumbers = std::to_array<Column>({
@@ -89,6 +95,11 @@ constexpr auto kNumbers = std::to_array<Column>({
      }},
     {"executed_flop_per_model_flop",
      [](const Report&, const Row& row) { return Ratio(row.derived.executed_over_model, row.sums.model_flop); }},
+    {"flop_reason", [](const Report&, const Row& row) { return Text(std::string(ReasonOf(row))); }},
+    {"dram_bytes_per_compulsory_byte",
+     [](const Report&, const Row& row) {
+       return row.sums.compulsory_bytes > 0 ? Cell{row.sums.dram_bytes / row.sums.compulsory_bytes} : Cell{};
+     }},
 });
 
 }  // namespace

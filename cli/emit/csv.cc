@@ -4,52 +4,11 @@
 #include <vector>
 
 #include "cli/emit/columns.h"
+#include "cli/emit/csv_writer.h"
 #include "cli/emit/emit.h"
 
 namespace rfinject::cli {
 namespace {
-
-class CsvWriter {
- public:
-  explicit CsvWriter(std::ostream& out) : out_(out) {}
-
-  void Text(std::string_view text) {
-    Separate();
-    if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
-      out_ << text;
-      return;
-    }
-    out_ << '"';
-    for (const char c : text) {
-      if (c == '"') out_ << '"';
-      out_ << c;
-    }
-    out_ << '"';
-  }
-  void Value(const Cell& cell) {
-    if (const auto* text = std::get_if<std::string>(&cell)) {
-      Text(*text);
-    } else if (const auto* count = std::get_if<uint64_t>(&cell)) {
-      Text(std::to_string(*count));
-    } else if (const auto* number = std::get_if<double>(&cell)) {
-      Text(NumberText(*number));
-    } else {
-      Separate();
-    }
-  }
-  void EndLine() {
-    out_ << '\n';
-    first_ = true;
-  }
-
- private:
-  void Separate() {
-    if (!first_) out_ << ',';
-    first_ = false;
-  }
-  std::ostream& out_;
-  bool first_ = true;
-};
 
 void WriteRun(CsvWriter& csv, std::string_view record, size_t index, const Report& report) {
   csv.Text(record);

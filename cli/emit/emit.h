@@ -5,6 +5,7 @@
 #ifndef RFINJECT_CLI_EMIT_EMIT_H_
 #define RFINJECT_CLI_EMIT_EMIT_H_
 
+#include <cstdint>
 #include <ostream>
 #include <span>
 
@@ -12,10 +13,17 @@
 
 namespace rfinject::cli {
 
+// What the columns of a table are about.
+enum class TableColumns : uint8_t {
+  kRoofline,  // time, FLOP, intensity, share of attainable
+  kTheory,    // executed and model FLOP, DRAM and compulsory bytes, their ratios and what explains them
+};
+
 struct TableOptions {
   int width = 80;  // columns of the terminal
   bool color = false;
   size_t max_rows = 40;  // the rest is summed in one line "(n more)"; 0: all
+  TableColumns columns = TableColumns::kRoofline;
 };
 
 void EmitTable(std::span<const Report> reports, const TableOptions& options, std::ostream& out);

@@ -57,8 +57,10 @@ constexpr auto kLooks = std::to_array<Look>({
     {"flop", "FLOP", Kind::kUnit, "FLOP", 1, true},
     {"model_flop", "Model FLOP", Kind::kUnit, "FLOP", 1, true},
     {"executed_flop_per_model_flop", "FLOP / model FLOP", Kind::kPlain},
+    {"flop_reason", "FLOP explained by", Kind::kText},
     {"dram_bytes", "DRAM bytes", Kind::kUnit, "B", 1, true},
     {"compulsory_bytes", "Compulsory bytes", Kind::kUnit, "B", 1, true},
+    {"dram_bytes_per_compulsory_byte", "DRAM / compulsory bytes", Kind::kPlain},
     {"l2_bytes", "L2 bytes", Kind::kUnit, "B", 1, true},
     {"l1_bytes", "L1 bytes", Kind::kUnit, "B", 1, true},
     {"flop_fp64", "FLOP in FP64", Kind::kUnit, "FLOP", 1, true},
@@ -79,8 +81,11 @@ constexpr auto kLooks = std::to_array<Look>({
     {"model", "Model", Kind::kText},
     {"class", "Class", Kind::kText},
     {"parameters", "Parameters", Kind::kCount},
+    {"parameter_bytes", "Parameters, bytes", Kind::kUnit, "B"},
     {"input_shape", "Input", Kind::kText},
+    {"input_bytes", "Input, bytes", Kind::kUnit, "B"},
     {"output_shape", "Output", Kind::kText},
+    {"output_bytes", "Output, bytes", Kind::kUnit, "B"},
     {"signature", "Signature", Kind::kText},
 });
 

@@ -89,8 +89,9 @@ TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
 TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
   Report report = SampleMeasuredReport(By::kKernel);
   for (Row& row : report.rows) {  // so that no column is empty
-    row.class_name = row.input_shape = row.output_shape = row.signature = row.op = "x";
-    row.parameters = 1;
+    row.class_name = row.signature = row.op = "x";
+    row.input_shape = row.output_shape = "f32[8]";
+    row.parameters = row.parameter_bytes = 1;
     row.time_ci = row.bytes_ci = 0.1;
     row.sums.l1_bytes = row.sums.l2_bytes = 1;
     row.sums.flop.fill(1);

@@ -5,106 +5,10 @@
 
 #include "cli/emit/columns.h"
 #include "cli/emit/emit.h"
-#include "cli/emit/markup.h"
+#include "cli/emit/json_writer.h"
 
 namespace rfinject::cli {
 namespace {
-
-// Objects and arrays with their commas and line breaks. Members of the outer objects have lines of their own, those
-// of rows share one: a report is read by people and by line-based tools too.
-class JsonWriter {
- public:
-  explicit JsonWriter(std::ostream& out) : out_(out) {}
-
-  void BeginObject(bool one_line = false) { Begin('{', one_line); }
-  void EndObject() { End('}'); }
-  void BeginArray(bool one_line = false) { Begin('[', one_line); }
-  void EndArray() { End(']'); }
-
-  void Key(std::string_view name) {
-    Separate();
-    out_ << JsonText(name) << ": ";
-    after_key_ = true;
-  }
-  void String(std::string_view text) { Value(JsonText(text)); }
-  void Number(double value) {
-    const std::string text = NumberText(value);
-    Value(text.empty() ? "null" : text);
-  }
-  void Count(uint64_t value) { Value(std::to_string(value)); }
-  void Bool(bool value) { Value(value ? "true" : "false"); }
-  void Null() { Value("null"); }
-  void CellValue(const Cell& cell) {
-    if (const auto* text = std::get_if<std::string>(&cell)) {
-      String(*text);
-    } else if (const auto* count = std::get_if<uint64_t>(&cell)) {
-      Count(*count);
-    } else if (const auto* number = std::get_if<double>(&cell)) {
-      Number(*number);
-    } else {
-      Null();
-    }
-  }
-
-  void Member(std::string_view name, std::string_view text) {
-    Key(name);
-    String(text);
-  }
-  void Optional(std::string_view name, std::string_view text) {
-    Key(name);
-    text.empty() ? Null() : String(text);
-  }
-  void Member(std::string_view name, double value) {
-    Key(name);
-    Number(value);
-  }
-  void Member(std::string_view name, uint64_t value) {
-    Key(name);
-    Count(value);
-  }
-
- private:
-  struct Level {
-    bool one_line;
-    bool empty = true;
-  };
-
-  void Begin(char open, bool one_line) {
-    Separate();
-    out_ << open;
-    levels_.push_back({one_line || (!levels_.empty() && levels_.back().one_line)});
-  }
-  void End(char close) {
-    const Level level = levels_.back();
-    levels_.pop_back();
-    if (!level.one_line && !level.empty) NewLine();
-    out_ << close;
-    if (levels_.empty()) out_ << '\n';
-  }
-  void Value(std::string_view text) {
-    Separate();
-    out_ << text;
-  }
-  void Separate() {
-    if (after_key_) {
-      after_key_ = false;
-      return;
-    }
-    if (levels_.empty()) return;
-    Level& level = levels_.back();
-    if (!level.empty) out_ << (level.one_line ? ", " : ",");
-    level.empty = false;
-    if (!level.one_line) NewLine();
-  }
-  void NewLine() {
-    out_ << '\n';
-    for (size_t i = 0; i < levels_.size(); ++i) out_ << "  ";
-  }
-
-  std::ostream& out_;
-  std::vector<Level> levels_;
-  bool after_key_ = false;
-};
 
 std::string_view ByName(By by) {
   switch (by) {
@@ -127,7 +31,7 @@ bool Keeps(By by, std::string_view column) {
   if (column == "model" || column == "phase") return true;
   switch (by) {
     case By::kModel:
-      return column == "parameters";
+      return column == "parameters" || column == "parameter_bytes";
     case By::kPhase:
       return false;
     case By::kOp:
@@ -239,6 +143,14 @@ void WriteSummary(JsonWriter& json, const Report& report) {
   json.Member("attributed_share", report.attributed_share);
   json.Member("unattributed_launches", report.unattributed_launches);
   json.Member("counters_share", report.counters_share);
+  const auto ratio = [&](std::string_view name, double value) {
+    json.Key(name);
+    value > 0 ? json.Number(value) : json.Null();
+  };
+  ratio("backward_model_flop_per_forward_model_flop", report.backward_over_forward_model_flop);
+  ratio("backward_flop_per_forward_flop", report.backward_over_forward_flop);
+  ratio("backward_time_per_forward_time", report.backward_over_forward_time);
+  json.Optional("theory", report.theory);
   Row total;
   total.sums = report.total;
   total.derived = report.total_derived;

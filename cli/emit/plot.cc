@@ -14,12 +14,13 @@ namespace rfinject::cli {
 namespace {
 
 constexpr double kSmallText = 10, kText = 11, kLabelText = 11, kTitleText = 17;
-constexpr size_t kTopLabels = 8;
+constexpr size_t kTopLabels = 8, kTopRunLabels = 24;
 constexpr double kLeastLabelledShare = 0.004;
 constexpr double kLeastCoveringShare = 0.015;  // of a mark whose label may cover other marks
 constexpr size_t kMarksKeptFree = 300;         // the largest; the rest are dots
 constexpr double kWholeRadius = 56;            // of a mark that takes all of the GPU time
 constexpr double kLeastRadius = 2.2;           // smaller ones could not be seen
+constexpr double kRunRadius = 6;               // of a mark that is a whole run
 constexpr double kLeastErrorBar = 5;           // pixels, whole; shorter ones are not drawn
 constexpr double kAboveRoof = 1.03;            // R001's tolerance
 constexpr double kLeftmostOi = 1e-2;
@@ -319,8 +320,10 @@ std::vector<LegendItem> MarkLegend(const Frames& frames) {
     }
   }
   if (frames.gutter) items.push_back({"sy pn", "", -1, 5, "no FLOP"});
-  items.push_back({"sy sy0", "", -1, RadiusOf(0.01), "1 % of GPU time,"});
-  items.push_back({"sy sy0", "", -1, RadiusOf(0.04), "4 %"});
+  if (frames.time_shares) {
+    items.push_back({"sy sy0", "", -1, RadiusOf(0.01), "1 % of GPU time,"});
+    items.push_back({"sy sy0", "", -1, RadiusOf(0.04), "4 %"});
+  }
   return items;
 }
 
@@ -459,7 +462,7 @@ std::string Time(double ns) {
 }
 
 std::string MarkLabel(const Row& row, const Report& report) {
-  const std::string name = RowName(row, report);
+  std::string name = RowName(row, report);
   if (report.by == By::kPhase || row.phase.empty() || name == row.phase) return name;
   return name + (row.phase == "forward" ? " fwd" : row.phase == "backward" ? " bwd" : " " + row.phase);
 }
@@ -577,7 +580,8 @@ void LabelRidges(const std::vector<const RoofLine*>& roofs, const Frames& frames
 std::string MarkTitle(const Report& report, const Row& row) {
   const Derived& d = row.derived;
   std::string text = MarkLabel(row, report);
-  text += "\n" + Time(StepNs(report, row.sums.time_ns)) + " a step, " + Percent(row.time_share) + " of GPU time";
+  text += "\n" + Time(StepNs(report, row.sums.time_ns)) + " a step";
+  if (!report.rows_are_runs) text += ", " + Percent(row.time_share) + " of GPU time";
   if (Flop(row.sums.flop) > 0) {
     text += "\n" + WithPrefix(d.performance_flop_per_s, "FLOP/s") + " at " + Plain(d.oi_flop_per_byte) + " FLOP/byte";
     if (d.attainable_flop_per_s > 0) {
@@ -620,7 +624,8 @@ void LabelMarks(const Report& report, std::span<const Row> rows, bool time_view,
     });
     if (same != groups.end()) {
       ++same->more;
-    } else if (groups.size() < kTopLabels && rows[mark.row].time_share >= kLeastLabelledShare) {
+    } else if (groups.size() < (report.rows_are_runs ? kTopRunLabels : kTopLabels) &&
+               (report.rows_are_runs || rows[mark.row].time_share >= kLeastLabelledShare)) {
       groups.push_back({&mark});
     }
   }
@@ -776,6 +781,7 @@ Frames FramesFor(std::span<const Report> reports) {
   double highest_ridge = 0, highest_peak = 0, lowest_bandwidth = INFINITY;
   double high_oi = 0, high_performance = 0, low_performance = INFINITY, longest = 0;
   for (const Report& report : reports) {
+    frames.time_shares |= !report.rows_are_runs;
     for (const RoofLine& roof : report.roofs) {
       if (!(roof.peak_flop_per_s > 0) || !(roof.bytes_per_s > 0)) continue;
       highest_ridge = std::max(highest_ridge, roof.peak_flop_per_s / roof.bytes_per_s);
@@ -883,7 +889,7 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
     if (!(row.sums.time_ns > 0)) continue;
     Mark mark;
     mark.row = index;
-    mark.radius = RadiusOf(row.time_share);
+    mark.radius = report.rows_are_runs ? kRunRadius : RadiusOf(row.time_share);
     mark.phase = PhaseOf(row);
     mark.precision = DominantPrecision(row.sums.flop);
     if (mark.precision < 0) {
@@ -1094,7 +1100,7 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
     }
     Mark mark;
     mark.row = index;
-    mark.radius = RadiusOf(row.time_share);
+    mark.radius = report.rows_are_runs ? kRunRadius : RadiusOf(row.time_share);
     mark.phase = PhaseOf(row);
     mark.precision = DominantPrecision(row.sums.flop);
     const double least_ns = std::max(compute_ns, memory_ns);

@@ -51,6 +51,7 @@ struct Frames {
   std::vector<std::string> roof_kinds;  // of RoofLine::kind
   bool unused_roofs = false;
   bool shortest_launch = false;
+  bool time_shares = false;  // a mark's area is its share of GPU time
 };
 
 // From the ceilings alone, whole decades, so that two runs on one GPU have the same axes and a gain is seen as a

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/emit/emit.h"
+#include "cli/report/theory.h"
 #include "cli/report/units.h"
 #include "proto/wire/encoder.h"
 
@@ -120,7 +121,7 @@ std::vector<NameColumn> NameColumns(const Report& report, By by) {
 class Table {
  public:
   Table(const Report& report, By by, const TableOptions& options, std::ostream& out)
-      : report_(report), by_(by), options_(options), out_(out), names_(NameColumns(report, by)) {
+      : report_(report), options_(options), out_(out), names_(NameColumns(report, by)) {
     const bool roofs = !report.machine.name.empty();
     const double steps = report.steps > 0 ? static_cast<double>(report.steps) : 1;
     const auto flop = [](const Line& line) { return line.sums.total_flop(); };
@@ -166,7 +167,28 @@ class Table {
                            return line.sums.least_ns > 0 ? Duration(line.derived.slack_ns / steps) : std::string("-");
                          }});
     }
+    if (options.columns == TableColumns::kTheory) values_ = TheoryColumns(steps);
     if (by != By::kLayer && by != By::kKernel) std::erase_if(values_, [](const auto& v) { return v.priority == 10; });
+  }
+
+  static std::vector<ValueColumn> TheoryColumns(double steps) {
+    const auto amount = [steps](double value, const char* unit) {
+      return value > 0 ? WithPrefix(value / steps, unit) : std::string("-");
+    };
+    const auto ratio = [](double a, double b) { return b > 0 ? Plain(a / b) : std::string("-"); };
+    return {
+        {"class", 14, 10,
+         [](const Line& line) { return line.row ? Shorten(Printable(line.row->class_name), 14, false) : ""; }},
+        {"model", 7, 2, [amount](const Line& line) { return amount(line.sums.model_flop, ""); }},
+        {"FLOP", 7, 0, [amount](const Line& line) { return amount(line.sums.total_flop(), ""); }},
+        {"ratio", 6, 1, [ratio](const Line& line) { return ratio(line.sums.total_flop(), line.sums.model_flop); }},
+        {"must", 7, 4, [amount](const Line& line) { return amount(line.sums.compulsory_bytes, "B"); }},
+        {"bytes", 7, 3, [amount](const Line& line) { return amount(line.sums.dram_bytes, "B"); }},
+        {"ratio", 6, 4,
+         [ratio](const Line& line) { return ratio(line.sums.dram_bytes, line.sums.compulsory_bytes); }},
+        {"reason", 13, 5,
+         [](const Line& line) { return line.row ? std::string(ReasonOf(*line.row)) : std::string(); }},
+    };
   }
 
   void Write(const std::vector<Row>& rows) {
@@ -289,7 +311,6 @@ class Table {
   }
 
   const Report& report_;
-  const By by_;
   const TableOptions& options_;
   std::ostream& out_;
   std::vector<NameColumn> names_;

@@ -509,7 +509,8 @@ class Importer {
     }
     ++sum.launches;
     for (const auto& [metric, value] : kernel_.values) {
-      auto stat = std::find_if(sum.stats.begin(), sum.stats.end(), [&](const auto& s) { return s.first == metric; });
+      auto stat =
+          std::find_if(sum.stats.begin(), sum.stats.end(), [id = metric](const auto& s) { return s.first == id; });
       if (stat == sum.stats.end()) stat = sum.stats.insert(sum.stats.end(), {metric, Stat{}});
       stat->second.Add(value);
     }

@@ -174,6 +174,8 @@ class Writer {
       out_.Text(1, key.gpu);
       for (const std::string& root : key.models) out_.ForceText(2, root);
       out_.Uint(6, run.unfinished);
+      out_.Uint(7, key.parameters);
+      out_.Uint(8, key.training ? 1 : 0);
     });
     for (const ProcessInfo& process : run.process_list) MergedRecord(id, [&] { WriteProcess(4, process); });
     for (const DeviceInfo& device : run.devices) MergedRecord(id, [&] { WriteDevice(5, device); });

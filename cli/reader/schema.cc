@@ -64,6 +64,8 @@ constexpr SchemaField kMerged[] = {
     {4, "process", FieldKind::kMessage, kProcess, {}},
     {5, "device", FieldKind::kMessage, kDevice, {}},
     {6, "unfinished", FieldKind::kUnsigned, {}, {}},
+    {7, "parameters", FieldKind::kUnsigned, {}, {}},
+    {8, "training", FieldKind::kBool, {}, {}},
 };
 constexpr SchemaField kRun[] = {
     {1, "id", FieldKind::kUnsigned, {}, {}},          {2, "source", FieldKind::kEnum, {}, kSourceNames},

@@ -460,6 +460,12 @@ bool Decoder::DecodeMerged(const WireField& record, uint32_t run_id, RunState* r
       case 6:
         Set(run->unfinished, field.value);
         break;
+      case 7:
+        Set(run->run.key.parameters, field.value);
+        break;
+      case 8:
+        Set(run->run.key.training, field.value);
+        break;
       default:
         break;
     }
@@ -1087,7 +1093,11 @@ Profile Decoder::Finish() && {
     const std::string& name = model_name(model.id);
     const auto [it, inserted] = run->second.run.models.try_emplace(name, model.info);
     it->second.class_name = name;
-    if (inserted && !run->second.merged && model.info.parameters > 0) run->second.run.key.models.push_back(name);
+    if (inserted && !run->second.merged && model.info.parameters > 0) {
+      run->second.run.key.models.push_back(name);
+      uint64_t& parameters = run->second.run.key.parameters;
+      parameters = model.info.parameters > UINT64_MAX - parameters ? UINT64_MAX : parameters + model.info.parameters;
+    }
   }
 
   for (auto& [id, state] : runs_) {
@@ -1123,6 +1133,11 @@ Profile Decoder::Finish() && {
   }
   const auto name = [&](uint32_t id) { return id == 0 ? std::string() : names_.at(id); };
   for (const auto& [id, key] : keys_) {
+    RunState& owner_of_key = runs_.at(key.run);
+    if (!owner_of_key.merged && key.launches > 0 &&
+        (key.phase == Phase::kBackward || key.phase == Phase::kOptimizer)) {
+      owner_of_key.run.key.training = true;
+    }
     LaunchKey full;
     if (key.layer != 0) {
       const LayerState& layer = layers_.at(key.layer);

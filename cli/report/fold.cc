@@ -11,6 +11,7 @@
 #include "cli/report/headline.h"
 #include "cli/report/invariants.h"
 #include "cli/report/quantities.h"
+#include "cli/report/theory.h"
 #include "cli/report/units.h"
 #include "gpus/gpus.h"
 
@@ -101,6 +102,7 @@ void DescribeLayer(const Run& run, Row& row) {
   if (layer == run.layers.end()) return;
   row.class_name = layer->second.class_name;
   row.parameters = layer->second.parameters;
+  row.parameter_bytes = layer->second.parameter_bytes;
   row.input_shape = layer->second.input_shape;
   row.output_shape = layer->second.output_shape;
   row.order = layer->second.order;
@@ -118,6 +120,7 @@ std::vector<Row> MakeRows(By by, const std::map<RowKey, Folded>& folded, const R
       if (model != run.models.end()) {
         row.class_name = row.model;
         row.parameters = model->second.parameters;
+        row.parameter_bytes = model->second.parameter_bytes;
       }
     }
     rows.push_back(std::move(row));
@@ -187,8 +190,20 @@ std::vector<RoofLine> MakeRoofs(const Machine& machine, const Sums& total) {
   return roofs;
 }
 
-// The least times of one launch key. FLOP on a path that the machine lacks cannot be held against a roof of it: they
-// are left out of the least time, and R003 names them.
+void AddRatios(Report& report) {
+  Sums forward, backward;
+  for (const Row& row : report.phases) {
+    if (row.phase == kPhaseNames[static_cast<size_t>(Phase::kForward)]) forward.Add(row.sums);
+    if (row.phase == kPhaseNames[static_cast<size_t>(Phase::kBackward)]) backward.Add(row.sums);
+  }
+  const auto ratio = [](double a, double b) { return a > 0 && b > 0 ? a / b : 0; };
+  report.backward_over_forward_model_flop = ratio(backward.model_flop, forward.model_flop);
+  report.backward_over_forward_flop = ratio(backward.total_flop(), forward.total_flop());
+  report.backward_over_forward_time = ratio(backward.time_ns, forward.time_ns);
+}
+
+}  // namespace
+
 void AddLeastTimes(const Machine& machine, Sums& sums) {
   if (machine.name.empty()) return;
   Work work{.flop = sums.flop, .dram_bytes = sums.dram_bytes};
@@ -201,7 +216,6 @@ void AddLeastTimes(const Machine& machine, Sums& sums) {
   sums.least_ns = least.total_s() * 1e9;
 }
 
-// The chip whose formulas the counters follow; empty when the trace does not say.
 std::string ChipOf(const Run& run) {
   for (const DeviceInfo& device : run.devices) {
     if (!device.chip.empty()) return device.chip;
@@ -209,8 +223,6 @@ std::string ChipOf(const Run& run) {
   const Gpu* gpu = FindGpu(run.key.estimated_gpu.empty() ? run.key.gpu : run.key.estimated_gpu);
   return gpu != nullptr ? std::string(gpu->chip) : std::string();
 }
-
-}  // namespace
 
 Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, const FoldOptions& options) {
   Report report;
@@ -276,6 +288,14 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   if (report.steps > 0) report.step_gpu_ns = total_ns / static_cast<double>(report.steps);
   if (!machine.name.empty()) report.roofs = MakeRoofs(machine, report.total);
 
+  if (options.theory != nullptr) {
+    if (const Run* theory = FindTheory(*options.theory, report, run.process_list); theory != nullptr) {
+      report.theory = ApplyTheory(FoldRun(*options.theory, *theory, Machine{}, {.by = options.by}), report);
+    } else {
+      report.theory = "Theory: no estimated run of this network and mode was given";
+    }
+  }
+  AddRatios(report);
   report.alarms = CheckInvariants(profile, run, chip, report);
   report.headline = MakeHeadline(report, MakeRows(By::kLayer, layers, run, total_ns));
   return report;

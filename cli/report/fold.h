@@ -16,6 +16,8 @@ namespace rfinject::cli {
 
 struct FoldOptions {
   By by = By::kLayer;
+  // Estimated runs that lend their model FLOP and compulsory bytes to runs that have none (theory.h). Not owned.
+  const Profile* theory = nullptr;
 };
 
 // One run on one machine. Rows of By::kLayer come as the program runs the layers, those of By::kPhase in the order of
@@ -25,6 +27,13 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
 // A Report a run, each on the machine that `machine_for` has for it (machine.h's MachineFor, or a user's own roofs).
 std::vector<Report> FoldProfile(const Profile& profile, const std::function<Machine(const Run&)>& machine_for,
                                 const FoldOptions& options);
+
+// The chip whose formulas the run's counters follow ("GA100"); empty when the trace does not say.
+std::string ChipOf(const Run& run);
+
+// Sets the least times of one launch key's sums, or of anything that runs as one kernel. FLOP on a path that the
+// machine lacks cannot be held against a roof of it: they are left out, and R003 names them.
+void AddLeastTimes(const Machine& machine, Sums& sums);
 
 }  // namespace rfinject::cli
 

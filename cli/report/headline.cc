@@ -9,6 +9,9 @@
 namespace rfinject::cli {
 namespace {
 
+// Above these a kernel's own work is what its time goes to.
+constexpr double kManyShortLaunches = 3, kFarFromRoof = 0.3;
+
 std::string SourceLine(const Report& report) {
   switch (report.run.source) {
     case SourceKind::kEstimated:
@@ -68,6 +71,15 @@ std::string BoundLine(const Report& report, const std::vector<Row>& layers) {
   const Sums& total = report.total;
   if (total.least_ns <= 0 || total.time_ns <= 0) return {};
   const Derived& derived = report.total_derived;
+  // Kernels that take little longer than the shortest one seen are not held back by any roof: there are too many of
+  // them, and each does too little.
+  const double launch_ns = total.launches > 0 ? total.time_ns / static_cast<double>(total.launches) : 0;
+  if (report.shortest_launch_ns > 0 && launch_ns < kManyShortLaunches * report.shortest_launch_ns &&
+      derived.attainable_share < kFarFromRoof) {
+    return "Held back by launching: a kernel takes " + Duration(launch_ns) + " on average, the shortest " +
+           Duration(report.shortest_launch_ns) + ", whatever it does; " + Percent(derived.attainable_share) +
+           " of attainable";
+  }
   double memory_bound_ns = 0;
   for (const Row& row : layers) {
     if (row.derived.memory_bound) memory_bound_ns += row.sums.time_ns;
@@ -79,6 +91,21 @@ std::string BoundLine(const Report& report, const std::vector<Row>& layers) {
           (total.total_flop() > 0 ? WithPrefix(derived.performance_flop_per_s, "FLOP/s") + ", " : std::string()) +
           Percent(derived.attainable_share) + " of attainable";
   return line;
+}
+
+std::string RatioLine(const Report& report) {
+  const bool model = report.backward_over_forward_model_flop > 0;
+  const double flop = model ? report.backward_over_forward_model_flop : report.backward_over_forward_flop;
+  if (report.backward_over_forward_time <= 0) return {};
+  return "Backward over forward: " +
+         (flop > 0 ? Plain(flop) + (model ? " times the model FLOP, " : " times the FLOP, ") : std::string()) +
+         Plain(report.backward_over_forward_time) + " times the GPU time";
+}
+
+// In a run of several networks a path alone names nothing.
+std::string Name(const Report& report, const Row& row) {
+  if (row.layer.empty()) return row.model;
+  return report.run.models.size() > 1 ? row.model + "/" + row.layer : row.layer;
 }
 
 std::string SlackLine(const Report& report, const std::vector<Row>& layers) {
@@ -94,7 +121,7 @@ std::string SlackLine(const Report& report, const std::vector<Row>& layers) {
   std::string line = "Most time to win, in ms a step:";
   for (size_t i = 0; i < kept; ++i) {
     const Row& row = *order[i];
-    line += (i == 0 ? " " : ", ") + (row.layer.empty() ? row.model : row.layer) + " " +
+    line += (i == 0 ? " " : ", ") + Name(report, row) + " " +
             Plain(row.derived.slack_ns / 1e6 / static_cast<double>(report.steps));
   }
   return line;
@@ -103,8 +130,9 @@ std::string SlackLine(const Report& report, const std::vector<Row>& layers) {
 }  // namespace
 
 std::vector<std::string> MakeHeadline(const Report& report, const std::vector<Row>& layers) {
-  std::vector<std::string> lines = {SourceLine(report), PrecisionLine(report), ShareLine(report),
-                                    BoundLine(report, layers), SlackLine(report, layers)};
+  std::vector<std::string> lines = {
+      SourceLine(report), PrecisionLine(report),     ShareLine(report), BoundLine(report, layers),
+      RatioLine(report),  SlackLine(report, layers), report.theory};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   return lines;
 }

@@ -112,6 +112,17 @@ double ErrorSquared(const Stat& stat, uint64_t launches) {
   return half_width * half_width * variance / n;
 }
 
+Uncertainty SpreadOf(const Stat& stat, uint64_t launches) {
+  if (stat.n == 0 || launches == 0) return {};
+  if (stat.n == 1) return {.variance = 0, .satterthwaite = 0, .known = false};
+  if (stat.min == stat.max) return {};
+  const double n = static_cast<double>(stat.n);
+  const double mean = stat.mean();
+  const double spread = std::max(0.0, static_cast<double>(stat.sum_squares) / n - mean * mean) * n / (n - 1);
+  const double variance = static_cast<double>(launches) * static_cast<double>(launches) * spread / n;
+  return {.variance = variance, .satterthwaite = variance * variance / (n - 1)};
+}
+
 KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, MetricInfo>& metrics,
                          std::string_view chip) {
   KeyQuantities result;
@@ -128,6 +139,7 @@ KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, M
       case Quantity::kTime:
         sums.time_ns += value;
         result.least_launch_ns = weight * static_cast<double>(stat.min);
+        result.time_uncertainty.Add(SpreadOf(stat, stats.launches).Times(weight));
         result.time_error_squared += weight * weight * ErrorSquared(stat, stats.launches);
         break;
       case Quantity::kModelFlop:
@@ -136,11 +148,13 @@ KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, M
       case Quantity::kFlop:
         sums.flop[static_cast<size_t>(term->precision)] += value;
         result.has_flop = true;
+        result.flop_uncertainty.Add(SpreadOf(stat, stats.launches).Times(weight));
         (IsTensor(term->precision) ? result.has_tensor_flop : result.has_scalar_flop) = true;
         break;
       case Quantity::kDramBytes:
         sums.dram_bytes += value;
         result.has_bytes = true;
+        result.bytes_uncertainty.Add(SpreadOf(stat, stats.launches).Times(weight));
         result.bytes_error_squared += weight * weight * ErrorSquared(stat, stats.launches);
         break;
       case Quantity::kCompulsoryBytes:

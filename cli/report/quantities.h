@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/model/statistics.h"
 #include "cli/profile/profile.h"
 #include "cli/report/report.h"
 
@@ -26,6 +27,9 @@ struct KeyQuantities {
   // Squared 95 % confidence half-widths of time_ns and dram_bytes; 0 when every launch was sampled.
   double time_error_squared = 0;
   double bytes_error_squared = 0;
+  // How much time_ns, FLOP and dram_bytes would differ in another run of the same: unlike the two above not 0 where
+  // every launch was sampled, because the launches of two runs are samples of what they have in common.
+  Uncertainty time_uncertainty, flop_uncertainty, bytes_uncertainty;
 };
 // `chip` ("GA100") selects the formulas over hardware counters (cli/model/formulas.h); empty: only those of
 // rfinject's own metrics are known.
@@ -35,6 +39,9 @@ KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, M
 // The squared 95 % confidence half-width of mean * launches, from the Student t distribution; 0 when n < 2 (unknown)
 // or when every launch was sampled (exact).
 double ErrorSquared(const Stat& stat, uint64_t launches);
+
+// The uncertainty of mean * launches as an estimate of what `launches` launches take on average.
+Uncertainty SpreadOf(const Stat& stat, uint64_t launches);
 
 }  // namespace rfinject::cli
 

@@ -55,9 +55,9 @@ struct Row {
   // kOp: model, phase, op. kKernel: everything. What is in no layer (model empty) is a row a phase, and says which.
   std::string model, phase, layer, op, kernel, signature;
   std::string class_name;  // of the layer
-  uint64_t parameters = 0;
-  std::string input_shape, output_shape;
-  uint64_t order = 0;  // rows of By::kLayer are listed as the program runs them
+  uint64_t parameters = 0, parameter_bytes = 0;
+  std::string input_shape, output_shape;  // "f32[8,3,224,224]"
+  uint64_t order = 0;                     // rows of By::kLayer are listed as the program runs them
   Sums sums;
   Derived derived;
   double time_share = 0;  // of all GPU time of the run
@@ -100,6 +100,8 @@ struct Report {
   Sums total;
   Derived total_derived;
   std::vector<Row> rows;    // of the chosen By
+  // The rows are whole runs (sweep.h): their times are not parts of one whole, so marks do not show them by area.
+  bool rows_are_runs = false;
   std::vector<Row> phases;  // always there: the By::kPhase rows
   // By::kLayer only: `rows` split by phase (model, layer, phase), in the same order. The pictures show these, because
   // a layer's forward and backward are different points.
@@ -109,7 +111,10 @@ struct Report {
   double attributed_share = 0;  // forward and backward launches that have a layer, of all forward and backward ones
   double counters_share = 0;    // time_with_counters / time
   uint64_t unattributed_launches = 0;  // forward or backward without a layer
-  std::vector<std::string> headline;   // the first lines that a reader must see
+  // Backward over forward; 0: undefined. About 2 for FLOP (invariants.h, R005).
+  double backward_over_forward_model_flop = 0, backward_over_forward_flop = 0, backward_over_forward_time = 0;
+  std::string theory;                 // where model FLOP come from when they are another run's; else empty
+  std::vector<std::string> headline;  // the first lines that a reader must see
   std::vector<Alarm> alarms;
   std::vector<DiagnosticInfo> diagnostics;
   std::vector<std::pair<std::string, uint64_t>> drops;

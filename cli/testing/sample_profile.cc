@@ -43,6 +43,8 @@ class Builder {
     run_.key.batch_size = kBatch;
     run_.key.collector = "estimator";
     run_.key.models = {"ResNet"};
+    run_.key.parameters = 11689512;
+    run_.key.training = true;
     run_.devices = {{.index = 0, .name = machine.name}};
     run_.processes = 1;
     run_.process_list = {{.rfinject_version = "0.1.0",
@@ -358,6 +360,8 @@ Profile RandomProfile(uint64_t seed) {
     run.key.batch_size = 8 * pick(2);
     run.key.policy.cudnn_tf32 = static_cast<uint32_t>(pick(3));
     run.key.models = {"Net"};
+    run.key.parameters = 100 + pick(2);
+    run.key.training = pick(2) != 0;
     for (uint64_t i = pick(3); i > 0; --i) {
       run.devices.push_back({.index = static_cast<uint32_t>(i), .name = run.key.gpu, .uuid = text("GPU-", 4)});
     }

@@ -572,6 +572,7 @@ void HardwareSource::FinishStep(uint64_t step, uint64_t) {
   const arming::Policy* policy = policy_.get();
   if (armed_) {
     armed_ = false;
+    if (decision.action == Action::kCounters) recorder_.MarkArmed(decision.group + 1);
     valid = decision.action == Action::kCounters ? ReadCounters() : ReadTimes();
     FlushSamples();
   }

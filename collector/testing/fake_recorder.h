@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collector/recorder.h"
@@ -47,6 +48,7 @@ class FakeRecorder : public Recorder {
   }
   void Add(const LaunchRecord& record) noexcept override { Record(record); }
   void EndStep(uint64_t) noexcept override { ++step_; }
+  void MarkArmed(uint32_t group) noexcept override { armed_.push_back({step_, group}); }
   uint64_t CurrentStep() const noexcept override { return step_; }
   bool InWindow() const noexcept override { return true; }
   void ReportDiagnostic(Severity severity, std::string_view id, std::string_view text,
@@ -69,6 +71,8 @@ class FakeRecorder : public Recorder {
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
   const std::map<std::string, uint64_t>& drops() const { return drops_; }
   uint64_t intern_calls() const { return interned_; }
+  // Step and group of each armed step.
+  const std::vector<std::pair<uint64_t, uint32_t>>& armed() const { return armed_; }
   // The text of an interned id; "" for 0.
   std::string Name(uint32_t id) const { return id == 0 || id > names_.size() ? "" : names_[id - 1]; }
   // The value of a metric in a record; 0 when the record has no such sample.
@@ -90,6 +94,7 @@ class FakeRecorder : public Recorder {
   std::vector<Diagnostic> diagnostics_;
   std::map<std::string, uint64_t> drops_;
   uint64_t step_ = 0;
+  std::vector<std::pair<uint64_t, uint32_t>> armed_;
   bool active_ = false;
 };
 

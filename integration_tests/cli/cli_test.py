@@ -351,7 +351,7 @@ class ReportTest(CliTest):
     def test_mistakes_in_options(self):
         path = self.trace("tiny")
         for arguments, pattern in [
-            ([path, "--by", "color"], "--by color: there are model, phase, layer, op and kernel"),
+            ([path, "--by", "color"], "--by color: there are model, phase, layer, op, kernel and run"),
             ([path, "--format", "pdf"], "--format pdf: there are table, json, csv, html and svg"),
             ([path, "--rows", "many"], "--rows wants a number, not 'many'"),
             ([path, "--fromat", "csv"], "did you mean --format"),
@@ -457,7 +457,7 @@ class OtherVerbsTest(CliTest):
     def test_help_and_version(self):
         self.assertRegex(self.run_cli("--version").stdout, r"^rfinject \d+\.\d+\.\d+, trace format 1\.0\n$")
         text = self.run_cli("-h").stdout
-        for verb in ("run", "report", "merge", "dump", "gpus", "env", "doctor"):
+        for verb in ("run", "report", "merge", "diff", "import", "dump", "gpus", "env", "doctor"):
             self.assertIn("  " + verb, text)
             help_text = self.run_cli(verb, "-h")
             self.assertEqual((help_text.returncode, help_text.stderr), (0, ""))

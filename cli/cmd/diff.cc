@@ -1,0 +1,90 @@
+#include "cli/emit/diff.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <sstream>
+
+#include "cli/cmd/commands.h"
+#include "cli/cmd/load.h"
+#include "cli/cmd/options.h"
+#include "cli/cmd/print_report.h"
+#include "cli/report/machine.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr std::string_view kUsage =
+    "rfinject diff [options] A B\n\n"
+    "What changed from A to B: two runs, two GPUs, two versions. A and B are traces or folders of traces. Layers "
+    "are\n"
+    "matched by model, path and phase; changes of time, FLOP, bytes, OI and share of attainable are listed, the "
+    "largest\n"
+    "change of time first, with 95 % confidence intervals (Welch). Estimates are exact: any change of one is real.";
+
+constexpr Option kOptions[] = {
+    {"by", 0, "WHAT", "model, phase, layer (default), op, or kernel (layer and operator)"},
+    {"format", 0, "FORMAT", "table, json, csv, html or svg; default: by the ending of -o, else table"},
+    {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
+    {"rows", 0, "N", "rows of a table, those with the largest change; 0: all. Default 40"},
+};
+
+// In the order of By.
+constexpr std::array<std::string_view, 5> kBys = {"model", "phase", "layer", "op", "kernel"};
+
+}  // namespace
+
+int DiffMain(Arguments arguments) {
+  ParsedOptions parsed;
+  if (const auto code = ParseOptions("diff", kUsage, kOptions, arguments, WordPolicy::kAnywhere, &parsed))
+    return *code;
+  int code = 0;
+  size_t by = 0, format = 0;
+  if (!ChooseWord("diff", "by", parsed.Value("by", "layer"), kBys, &by, &code)) return code;
+  const std::string output = parsed.Value("output");
+  if (!ChooseWord("diff", "format", parsed.Value("format", FormatOfName(output)), kFormats, &format, &code))
+    return code;
+  uint64_t rows = TableOptions{}.max_rows;
+  if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
+    return UsageError("diff", "--rows wants a number, not '" + parsed.Value("rows") + "'");
+  }
+  if (parsed.words.size() != 2) return UsageError("diff", "name two traces or folders, A and B");
+  TextOutput destination;
+  if (!destination.Open(output)) return 1;
+
+  bool damaged = false;
+  std::array<Loaded, 2> sides;
+  for (size_t i = 0; i < sides.size(); ++i) {
+    sides[i] = LoadTraces({parsed.words[i]});
+    damaged = damaged || sides[i].damaged;
+    if (!sides[i].profile.runs.empty()) continue;
+    if (!sides[i].damaged) Complain(std::string(parsed.words[i]) + ": there is nothing to compare");
+    return 1;
+  }
+  const Diff diff = MakeDiff(sides[0].profile, sides[1].profile, MachineFor, {.by = static_cast<By>(by)});
+  std::ostringstream text;
+  TableOptions options = destination.to_file() ? TableOptions{} : TableOptionsFor(STDOUT_FILENO);
+  options.max_rows = rows;
+  switch (static_cast<Format>(format)) {
+    case Format::kTable:
+      EmitDiffTable(diff, options, text);
+      break;
+    case Format::kJson:
+      EmitDiffJson(diff, text);
+      break;
+    case Format::kCsv:
+      EmitDiffCsv(diff, text);
+      break;
+    case Format::kHtml:
+      EmitDiffHtml(diff, text);
+      break;
+    case Format::kSvg:
+      EmitDiffSvg(diff, text);
+      break;
+  }
+  if (diff.pairs.empty()) Complain("no run of A is of the network and mode of one in B");
+  if (!destination.Write(std::move(text).str())) return 1;
+  return damaged || diff.pairs.empty() ? 1 : 0;
+}
+
+}  // namespace rfinject::cli

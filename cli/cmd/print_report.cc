@@ -1,0 +1,72 @@
+#include "cli/cmd/print_report.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+
+#include "cli/cmd/options.h"
+
+namespace rfinject::cli {
+
+TableOptions TableOptionsFor(int fd) {
+  TableOptions options;
+  struct winsize size {};
+  if (::isatty(fd) == 1) {
+    if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) options.width = size.ws_col;
+    const char* no_color = std::getenv("NO_COLOR");  // no-color.org
+    const char* term = std::getenv("TERM");
+    options.color = (no_color == nullptr || *no_color == '\0') && (term == nullptr || std::strcmp(term, "dumb") != 0);
+  }
+  return options;
+}
+
+bool ChooseWord(std::string_view verb, std::string_view option, const std::string& word,
+                std::span<const std::string_view> words, size_t* index, int* code) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == word) {
+      *index = i;
+      return true;
+    }
+  }
+  std::string text = "--" + std::string(option) + " " + word + ": there are ";
+  for (size_t i = 0; i < words.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + std::string(words[i]);
+  }
+  *code = UsageError(verb, text);
+  return false;
+}
+
+std::string FormatOfName(const std::string& output) {
+  const size_t dot = output.rfind('.');
+  for (const std::string_view known : kFormats) {
+    if (dot != std::string::npos && output.substr(dot + 1) == known) return std::string(known);
+  }
+  return std::string(kFormats[0]);
+}
+
+bool TextOutput::Open(const std::string& output) {
+  output_ = output;
+  to_file_ = !output.empty() && output != "-";
+  if (!to_file_) return true;
+  const std::string error = file_.Open(output);
+  if (!error.empty()) Complain(output + ": cannot be written: " + error);
+  return error.empty();
+}
+
+bool TextOutput::Write(const std::string& text) {
+  if (to_file_) {
+    std::string error = file_.Write(text.data(), text.size());
+    if (error.empty()) error = file_.Commit();
+    if (!error.empty()) Complain(output_ + ": cannot be written: " + error);
+    return error.empty();
+  }
+  std::cout << text << std::flush;
+  if (!std::cout) Complain(std::string("standard output: ") + std::strerror(errno));
+  return static_cast<bool>(std::cout);
+}
+
+}  // namespace rfinject::cli

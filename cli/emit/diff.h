@@ -1,0 +1,33 @@
+// File: diff.h
+//
+// The outputs of `diff`: one function a format, as in emit.h.
+#ifndef RFINJECT_CLI_EMIT_DIFF_H_
+#define RFINJECT_CLI_EMIT_DIFF_H_
+
+#include <ostream>
+
+#include "cli/emit/emit.h"
+#include "cli/report/diff.h"
+
+namespace rfinject::cli {
+
+void EmitDiffTable(const Diff& diff, const TableOptions& options, std::ostream& out);
+void EmitDiffJson(const Diff& diff, std::ostream& out);  // schema rfinject.diff/1
+void EmitDiffCsv(const Diff& diff, std::ostream& out);   // every row, the unchanged ones too
+// A pair of runs is one roofline with an arrow from where a layer was to where it is, or two on the same axes where
+// the GPUs differ.
+void EmitDiffSvg(const Diff& diff, std::ostream& out);
+void EmitDiffHtml(const Diff& diff, std::ostream& out);  // the pictures and the table; one self-contained file
+
+// What the table calls a row: "layer1.0.conv1", "(no layer)", the operator or the model.
+std::string DiffRowName(const DiffRow& row, By by);
+// "fwd", "bwd", "opt", …
+std::string ShortPhase(std::string_view phase);
+// "+1.2 ms", "-340 us", "0".
+std::string SignedDuration(double ns);
+// after / before as "x1.25"; "-" where one is 0.
+std::string Times(double before, double after);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EMIT_DIFF_H_

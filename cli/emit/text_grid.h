@@ -1,0 +1,42 @@
+// File: text_grid.h
+//
+// Tables for terminals, of any content: columns that fit a width, the least important left out first.
+#ifndef RFINJECT_CLI_EMIT_TEXT_GRID_H_
+#define RFINJECT_CLI_EMIT_TEXT_GRID_H_
+
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rfinject::cli {
+
+// Names come from programs that we do not know. One with an escape sequence in it must not reach the terminal:
+// control characters and broken UTF-8 become "?".
+std::string PrintableText(std::string_view text);
+
+struct GridColumn {
+  std::string title;
+  bool right = true;       // aligned
+  int priority = 0;        // lower stays longer; 0 always stays
+  size_t least_width = 0;  // of a column that may be shortened; 0: it is as wide as its widest cell
+  bool keep_end = false;   // when shortened
+};
+
+struct TextGrid {
+  std::vector<GridColumn> columns;
+  std::vector<std::vector<std::string>> lines;  // cells, one a column
+  std::string mark = "  ";                      // in front of every line, "~ " for estimates
+};
+
+// Writes the head and the lines in at most `width` columns, as far as what must stay allows it. Returns the titles of
+// the columns that were left out.
+std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, std::ostream& out);
+
+// `text` in lines of at most `width` columns, broken at spaces; further lines are indented.
+void WriteWrapped(std::ostream& out, std::string_view text, int width, const std::string& first,
+                  const std::string& indent);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EMIT_TEXT_GRID_H_

@@ -1,0 +1,218 @@
+#include "cli/report/diff.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <sstream>
+
+#include "cli/emit/diff.h"
+#include "cli/testing/sample_profile.h"
+
+namespace rfinject::cli {
+namespace {
+
+Machine OnA100(const Run&) { return testing::SampleA100(); }
+Machine OwnMachine(const Run& run) {
+  return run.key.gpu.find("V100") != std::string::npos ? testing::SampleV100() : testing::SampleA100();
+}
+
+// One kernel in layer "conv", measured with these times.
+Profile Measured(const std::vector<uint64_t>& times, const std::string& layer = "conv", uint64_t launches = 0) {
+  Profile profile;
+  for (const std::string_view name : {kMetricTime, kMetricDramBytes}) {
+    profile.metrics.emplace(std::string(name), MetricInfo{.name = std::string(name), .unit = "ns"});
+  }
+  Run run;
+  run.key.source = SourceKind::kMeasured;
+  run.key.models = {"Net"};
+  run.key.parameters = 10;
+  run.key.training = true;
+  run.processes = 1;
+  run.steps.steps = 1;
+  LaunchStats& stats = run.launches[LaunchKey{.layer = {"Net", layer}, .phase = Phase::kForward, .op = "aten::conv"}];
+  stats.launches = launches > 0 ? launches : times.size();
+  for (const uint64_t time : times) {
+    stats.metrics[std::string(kMetricTime)].Add(time);
+    stats.metrics[std::string(kMetricDramBytes)].Add(1000);
+  }
+  RunKey key = run.key;
+  profile.runs.emplace(std::move(key), std::move(run));
+  return profile;
+}
+
+const Change& TimeOf(const Diff& diff) { return diff.pairs.at(0).rows.at(0)[Compared::kTime]; }
+
+TEST(DiffTest, OfAnythingWithItselfIsEmpty) {
+  for (const By by : {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel}) {
+    for (const Profile& profile :
+         {testing::SampleResNet18(testing::SampleA100(), 3), testing::SampleMeasured(testing::SampleA100())}) {
+      const Diff diff = MakeDiff(profile, profile, OnA100, {.by = by});
+      ASSERT_EQ(diff.pairs.size(), 1u);
+      EXPECT_TRUE(diff.pairs[0].caveats.empty());
+      for (const DiffRow& row : diff.pairs[0].rows) EXPECT_FALSE(row.Changed()) << row.layer << " " << row.phase;
+      EXPECT_FALSE(diff.pairs[0].total.Changed());
+      std::ostringstream text;
+      EmitDiffTable(diff, {}, text);
+      EXPECT_NE(text.str().find("No difference"), std::string::npos) << text.str();
+    }
+  }
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const Profile profile = testing::RandomProfile(seed);
+    const Diff diff = MakeDiff(profile, profile, OnA100, {});
+    for (const RunDiff& pair : diff.pairs) {
+      for (const DiffRow& row : pair.rows) ASSERT_FALSE(row.Changed()) << seed;
+    }
+  }
+}
+
+TEST(DiffTest, ChangesTurnAround) {
+  const Profile a = testing::SampleResNet18(testing::SampleV100(), 2);
+  const Profile b = testing::SampleResNet18(testing::SampleA100(), 3);
+  const Diff there = MakeDiff(a, b, OwnMachine, {}), back = MakeDiff(b, a, OwnMachine, {});
+  ASSERT_EQ(there.pairs[0].rows.size(), back.pairs[0].rows.size());
+  for (size_t i = 0; i < there.pairs[0].rows.size(); ++i) {
+    const Change &forth = there.pairs[0].rows[i][Compared::kTime], &reverse = back.pairs[0].rows[i][Compared::kTime];
+    EXPECT_DOUBLE_EQ(forth.difference(), -reverse.difference());
+    EXPECT_EQ(forth.verdict, reverse.verdict);
+  }
+}
+
+// Numbers are a step's, so runs of different length compare.
+TEST(DiffTest, RunsOfDifferentLengthAreEqualPerStep) {
+  const Diff diff = MakeDiff(testing::SampleResNet18(testing::SampleA100(), 2),
+                             testing::SampleResNet18(testing::SampleA100(), 5), OnA100, {});
+  ASSERT_EQ(diff.pairs.size(), 1u);
+  EXPECT_TRUE(diff.pairs[0].per_step);
+  for (const DiffRow& row : diff.pairs[0].rows) EXPECT_FALSE(row.Changed()) << row.layer;
+}
+
+TEST(DiffTest, RowsAddUpToTheTotalAndAreSorted) {
+  const Diff diff = MakeDiff(testing::SampleResNet18(testing::SampleV100(), 2),
+                             testing::SampleResNet18(testing::SampleA100(), 2), OwnMachine, {});
+  double before = 0, after = 0, last = INFINITY;
+  for (const DiffRow& row : diff.pairs[0].rows) {
+    before += row[Compared::kTime].before;
+    after += row[Compared::kTime].after;
+    const double change = std::fabs(row[Compared::kTime].difference());
+    EXPECT_LE(change, last);
+    last = change;
+  }
+  EXPECT_NEAR(before, diff.pairs[0].total[Compared::kTime].before, 1e-6 * before);
+  EXPECT_NEAR(after, diff.pairs[0].total[Compared::kTime].after, 1e-6 * after);
+  EXPECT_EQ(diff.pairs[0].total[Compared::kTime].verdict, Verdict::kReal);
+}
+
+// Means 110 and 120, variance 50 of each, 5 samples: Welch's half width is 2.306 * sqrt(50/5 + 50/5) = 10.3 a launch.
+TEST(DiffTest, WelchDecides) {
+  const Profile before = Measured({100, 105, 110, 115, 120});
+  const Change noise = TimeOf(MakeDiff(before, Measured({110, 115, 120, 125, 130}), OnA100, {}));
+  EXPECT_EQ(noise.verdict, Verdict::kNoise);
+  EXPECT_NEAR(noise.half_width, 5 * 2.306 * std::sqrt(2 * 62.5 / 5), 0.05);
+  EXPECT_EQ(TimeOf(MakeDiff(before, Measured({130, 135, 140, 145, 150}), OnA100, {})).verdict, Verdict::kReal);
+}
+
+TEST(DiffTest, OneSampleSaysNothing) {
+  EXPECT_EQ(TimeOf(MakeDiff(Measured({100}), Measured({200}), OnA100, {})).verdict, Verdict::kUnknown);
+}
+
+// Two samples of one distribution are called different in about 5 of 100 cases.
+TEST(DiffTest, FalseAlarmsAreRare) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal(1e5, 3e3);
+  const auto sample = [&] {
+    std::vector<uint64_t> times;
+    for (int i = 0; i < 8; ++i) times.push_back(static_cast<uint64_t>(normal(random)));
+    return Measured(times);
+  };
+  int real = 0;
+  for (int i = 0; i < 400; ++i) real += TimeOf(MakeDiff(sample(), sample(), OnA100, {})).verdict == Verdict::kReal;
+  EXPECT_GT(real, 4);
+  EXPECT_LT(real, 44);
+}
+
+TEST(DiffTest, WhatIsOnOneSideOnlyIsListed) {
+  const Diff diff = MakeDiff(Measured({100, 101}, "old"), Measured({100, 101}, "new"), OnA100, {});
+  ASSERT_EQ(diff.pairs[0].rows.size(), 2u);
+  for (const DiffRow& row : diff.pairs[0].rows) {
+    EXPECT_EQ(row[Compared::kTime].verdict, Verdict::kOneSide);
+    EXPECT_EQ(row.in_before, row.layer == "old");
+    EXPECT_EQ(row.in_after, row.layer == "new");
+  }
+  std::ostringstream text;
+  EmitDiffTable(diff, {}, text);
+  EXPECT_NE(text.str().find("only A"), std::string::npos);
+  EXPECT_NE(text.str().find("only B"), std::string::npos);
+}
+
+TEST(DiffTest, RunsArePairedByWhatTheyHaveInCommon) {
+  const auto with = [](uint64_t batch, uint64_t parameters) {
+    Profile profile = Measured({100, 101});
+    rfinject::cli::Run run = profile.runs.begin()->second;
+    profile.runs.clear();
+    run.key.batch_size = batch;
+    run.key.parameters = parameters;
+    RunKey key = run.key;
+    profile.runs.emplace(key, run);
+    return profile;
+  };
+  Profile before = with(8, 10), after = with(16, 10);
+  ASSERT_EQ(before.Merge(with(16, 10)), "");
+  ASSERT_EQ(before.Merge(with(8, 99)), "");
+  ASSERT_EQ(after.Merge(with(8, 10)), "");
+  const Diff diff = MakeDiff(before, after, OnA100, {});
+  ASSERT_EQ(diff.pairs.size(), 2u);
+  for (const RunDiff& pair : diff.pairs) EXPECT_EQ(pair.before.run.batch_size, pair.after.run.batch_size);
+  EXPECT_EQ(diff.only_before.size(), 1u);
+  EXPECT_TRUE(diff.only_after.empty());
+}
+
+TEST(DiffEmitTest, TablesFitEightyColumns) {
+  for (const auto& [a, b] :
+       {std::pair(testing::SampleResNet18(testing::SampleV100(), 2),
+                  testing::SampleResNet18(testing::SampleA100(), 2)),
+        std::pair(testing::SampleMeasured(testing::SampleV100()), testing::SampleMeasured(testing::SampleA100()))}) {
+    std::ostringstream out;
+    EmitDiffTable(MakeDiff(a, b, OwnMachine, {}), {}, out);
+    std::istringstream lines(out.str());
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  }
+}
+
+TEST(DiffEmitTest, ArrowsOnOneFrame) {
+  const Profile a = testing::SampleResNet18(testing::SampleV100(), 2),
+                b = testing::SampleResNet18(testing::SampleA100(), 2);
+  const auto pictures = [](const Diff& diff) {
+    std::ostringstream out;
+    EmitDiffSvg(diff, out);
+    const std::string svg = out.str();
+    size_t count = 0;
+    for (size_t at = svg.find("data-kind="); at != std::string::npos; at = svg.find("data-kind=", at + 1)) ++count;
+    return count;
+  };
+  EXPECT_EQ(pictures(MakeDiff(a, b, OwnMachine, {})), 2u);  // another GPU
+  EXPECT_EQ(pictures(MakeDiff(a, a, OwnMachine, {})), 1u);
+}
+
+TEST(DiffEmitTest, EveryCsvLineHasAllColumns) {
+  std::ostringstream out;
+  EmitDiffCsv(MakeDiff(testing::SampleResNet18(testing::SampleV100(), 2),
+                       testing::SampleMeasured(testing::SampleA100()), OwnMachine, {}),
+              out);
+  std::istringstream lines(out.str());
+  std::string head;
+  std::getline(lines, head);
+  const auto fields = [](const std::string& line) {
+    size_t count = 1;
+    bool quoted = false;
+    for (const char c : line) {
+      if (c == '"') quoted = !quoted;
+      count += c == ',' && !quoted;
+    }
+    return count;
+  };
+  for (std::string line; std::getline(lines, line);) EXPECT_EQ(fields(line), fields(head)) << line;
+}
+
+}  // namespace
+}  // namespace rfinject::cli

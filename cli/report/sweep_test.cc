@@ -1,0 +1,172 @@
+#include "cli/report/sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "cli/emit/sweep.h"
+#include "cli/report/fold.h"
+#include "cli/report/run_name.h"
+#include "cli/testing/sample_profile.h"
+
+namespace rfinject::cli {
+namespace {
+
+// ResNet-18 on two machines, and "another network" on the second: the same with other arguments and parameters.
+std::vector<Report> ThreeRuns() {
+  std::vector<Report> reports;
+  for (const Machine& machine : {testing::SampleV100(), testing::SampleA100()}) {
+    const Profile profile = testing::SampleResNet18(machine, 2);
+    reports.push_back(FoldRun(profile, profile.runs.begin()->second, machine, {.by = By::kModel}));
+  }
+  Report other = reports.back();
+  other.run.parameters = 25557032;
+  other.models = {{.class_name = "ResNet", .parameters = 25557032}};
+  other.processes.front().argv = {"python3", "main.py", "--arch=resnet50"};
+  other.run.batch_size = 4;
+  reports.push_back(other);
+  return reports;
+}
+
+TEST(RunNameTest, TheProgramsOwnWordsCountFirst) {
+  RunKey key;
+  key.models = {"ResNet"};
+  const auto name = [&](std::vector<std::string> argv) {
+    return ModelName(key, {ProcessInfo{.argv = std::move(argv)}});
+  };
+  EXPECT_EQ(name({"main.py", "-a", "resnet18", "-b", "8"}), "resnet18");
+  EXPECT_EQ(name({"main.py", "--model=vit_b_16"}), "vit_b_16");
+  EXPECT_EQ(name({"main.py", "-a"}), "ResNet");
+  EXPECT_EQ(name({"main.py", "-a", "--dummy"}), "ResNet");
+  EXPECT_EQ(name({"main.py"}), "ResNet");
+  key.models = {"Generator", "Discriminator"};
+  EXPECT_EQ(name({"gan.py", "-a", "x"}), "Generator + Discriminator");
+}
+
+TEST(RunNameTest, OneNetworkUnderTwoNames) {
+  const auto key = [](std::string model, uint64_t parameters) {
+    RunKey made;
+    made.models = {std::move(model)};
+    made.parameters = parameters;
+    return made;
+  };
+  const std::vector<ProcessInfo> none, resnet18 = {ProcessInfo{.argv = {"main.py", "-a", "resnet18"}}};
+  EXPECT_TRUE(SameNetwork(key("ResNet", 11), resnet18, key("ResNet-18", 0), none));  // an import
+  EXPECT_FALSE(SameNetwork(key("ResNet", 11), resnet18, key("ResNet", 25), none));
+  EXPECT_TRUE(SameNetwork(key("ResNet", 11), resnet18, key("ResNet", 11), none));
+}
+
+TEST(SweepTest, OneRowARunGroupedByGpu) {
+  const std::vector<Report> reports = ThreeRuns();
+  const Sweep sweep = MakeSweep(reports);
+  ASSERT_EQ(sweep.runs.size(), 3u);
+  ASSERT_EQ(sweep.groups.size(), 2u);
+  EXPECT_TRUE(sweep.several_batches);
+  EXPECT_FALSE(sweep.several_modes);
+  size_t members = 0;
+  for (const SweepGroup& group : sweep.groups) {
+    for (const size_t i : group.runs) EXPECT_EQ(sweep.runs[i].gpu, group.gpu);
+    members += group.runs.size();
+  }
+  EXPECT_EQ(members, 3u);
+}
+
+TEST(SweepTest, NumbersAreThoseOfTheReport) {
+  const std::vector<Report> reports = ThreeRuns();
+  const Sweep sweep = MakeSweep(std::span(reports).first(1));
+  const SweepRun& run = sweep.runs.front();
+  const Report& report = reports.front();
+  EXPECT_EQ(run.model, "resnet18");
+  EXPECT_EQ(run.parameters, 11689512u);
+  EXPECT_TRUE(run.training);
+  // An estimate's wall time is another machine's.
+  EXPECT_FALSE(run.samples_over_wall);
+  EXPECT_DOUBLE_EQ(run.samples_per_s, static_cast<double>(report.samples) / (report.total.time_ns * 1e-9));
+  double phases_ns = 0;
+  for (const Row& row : report.phases) phases_ns += row.sums.time_ns;
+  EXPECT_NEAR(run.whole.time_ns, phases_ns, 1e-6 * phases_ns);
+  EXPECT_GT(run.forward.total_flop(), 0);
+  EXPECT_NEAR(run.backward.model_flop / run.forward.model_flop, 1.935, 0.01);
+}
+
+TEST(SweepTest, MeasuredRunsAreHeldAgainstWallTime) {
+  const Machine machine = testing::SampleA100();
+  const Profile profile = testing::SampleMeasured(machine);
+  const std::vector<Report> reports = {FoldRun(profile, profile.runs.begin()->second, machine, {.by = By::kModel})};
+  const SweepRun run = MakeSweep(reports).runs.front();
+  EXPECT_TRUE(run.samples_over_wall);
+  EXPECT_NEAR(run.samples_per_s * run.wall_ns * 1e-9, static_cast<double>(run.samples), 1e-6);
+}
+
+TEST(SweepTest, FewRunsHaveNoRanks) {
+  const Sweep sweep = MakeSweep(ThreeRuns());
+  for (const SweepGroup& group : sweep.groups) {
+    for (const SweepCorrelation& one : group.correlations) EXPECT_FALSE(one.rho) << one.a << " " << one.b;
+  }
+}
+
+TEST(SweepTest, CorrelationsFollowTheOrderOfTheColumns) {
+  const std::vector<Report> base = ThreeRuns();
+  std::vector<Report> reports;
+  for (uint64_t i = 1; i <= 5; ++i) {
+    Report report = base[1];
+    report.models = {{.class_name = "ResNet", .parameters = i * 1000}};
+    report.run.parameters = i * 1000;
+    report.run.batch_size = 64 / i;
+    reports.push_back(report);
+  }
+  const Sweep sweep = MakeSweep(reports);
+  ASSERT_EQ(sweep.groups.size(), 1u);
+  bool found = false;
+  for (const SweepCorrelation& one : sweep.groups[0].correlations) {
+    if (SweepColumns()[one.a].name != "batch_size" || SweepColumns()[one.b].name != "parameters") continue;
+    found = true;
+    ASSERT_TRUE(one.rho);
+    EXPECT_DOUBLE_EQ(*one.rho, -1);
+    EXPECT_EQ(one.runs, 5u);
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(SweepTest, PicturesHaveOneStepOfEveryRun) {
+  const std::vector<Report> reports = ThreeRuns();
+  const Sweep sweep = MakeSweep(reports);
+  const std::vector<Report> pictures = SweepPictures(sweep, reports);
+  ASSERT_EQ(pictures.size(), 2u);
+  size_t rows = 0;
+  for (const Report& picture : pictures) {
+    rows += picture.rows.size();
+    double share = 0;
+    for (const Row& row : picture.rows) {
+      share += row.time_share;
+      EXPECT_LE(row.derived.performance_flop_per_s, row.derived.attainable_flop_per_s * (1 + 1e-9));
+    }
+    EXPECT_NEAR(share, 1, 1e-9);
+    EXPECT_FALSE(picture.roofs.empty());
+  }
+  EXPECT_EQ(rows, 3u);
+}
+
+TEST(SweepEmitTest, TheTableFitsEightyColumns) {
+  std::ostringstream out;
+  EmitSweepTable(MakeSweep(ThreeRuns()), {}, out);
+  std::istringstream lines(out.str());
+  size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_GT(count, 6u);
+  EXPECT_NE(out.str().find("resnet50"), std::string::npos);
+}
+
+TEST(SweepEmitTest, EveryCsvLineHasAllColumns) {
+  std::ostringstream out;
+  EmitSweepCsv(MakeSweep(ThreeRuns()), out);
+  std::istringstream lines(out.str());
+  std::string head;
+  std::getline(lines, head);
+  const auto commas = [](const std::string& line) { return std::count(line.begin(), line.end(), ','); };
+  for (std::string line; std::getline(lines, line);) EXPECT_EQ(commas(line), commas(head)) << line;
+}
+
+}  // namespace
+}  // namespace rfinject::cli

@@ -1,0 +1,176 @@
+#include "cli/report/theory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "cli/report/invariants.h"
+#include "cli/report/run_name.h"
+#include "cli/report/units.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr double kAsTheModel = 0.03;
+
+struct Key {
+  std::string model, phase, layer, op;
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+
+// A network has another class name in an import, which knows a file's name only; with one network there is nothing to
+// confuse.
+Key KeyOf(const Row& row, const RunKey& run) {
+  const bool only = run.models.size() == 1 && row.model == run.models.front();
+  return {only ? "the network" : row.model, row.phase, row.layer, row.op};
+}
+
+void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const RunKey& run, double scale, bool bytes,
+          std::vector<Row>& rows) {
+  std::map<Key, Sums> theory;
+  std::map<Key, const Row*> examples;
+  for (const Row& row : theory_rows) {
+    const Key key = KeyOf(row, theory_run);
+    theory[key].Add(row.sums);
+    examples.try_emplace(key, &row);
+  }
+  // Kernels of one operator share its work; which of them does which part nobody knows. It stands at the longest.
+  std::map<Key, Row*> longest;
+  for (Row& row : rows) {
+    Row*& best = longest[KeyOf(row, run)];
+    if (best == nullptr || row.sums.time_ns > best->sums.time_ns) best = &row;
+  }
+  for (auto& [key, row] : longest) {
+    const auto found = theory.find(key);
+    if (found == theory.end()) continue;
+    row->sums.model_flop = found->second.model_flop * scale;
+    if (bytes) row->sums.compulsory_bytes = found->second.compulsory_bytes * scale;
+    const Row& example = *examples.at(key);
+    if (row->class_name.empty()) row->class_name = example.class_name;
+    if (row->parameters == 0) row->parameters = example.parameters;
+    if (row->parameter_bytes == 0) row->parameter_bytes = example.parameter_bytes;
+    if (row->input_shape.empty()) row->input_shape = example.input_shape;
+    if (row->output_shape.empty()) row->output_shape = example.output_shape;
+    row->derived = Derive(row->sums);
+  }
+  std::vector<Row> missing;
+  for (const auto& [key, sums] : theory) {
+    if (longest.contains(key)) continue;
+    const double compulsory = bytes ? sums.compulsory_bytes * scale : 0;
+    if (sums.model_flop <= 0 && compulsory <= 0) continue;
+    Row row = *examples.at(key);
+    row.model = key.model == "the network" ? run.models.front() : key.model;
+    row.kernel.clear();
+    row.signature.clear();
+    row.sums = {};
+    row.sums.model_flop = sums.model_flop * scale;
+    row.sums.compulsory_bytes = compulsory;
+    row.derived = Derive(row.sums);
+    row.time_share = row.time_ci = row.bytes_ci = 0;
+    missing.push_back(std::move(row));
+  }
+  rows.insert(rows.end(), missing.begin(), missing.end());
+}
+
+}  // namespace
+
+std::string_view ReasonOf(const Row& row) {
+  const double model = row.sums.model_flop, executed = row.sums.total_flop();
+  if (model <= 0) return "";
+  if (executed <= 0) return "not counted";
+  const double ratio = executed / model;
+  if (ratio < kExecutedOverModelLow) return "not counted";
+  if (ratio < 1 - kAsTheModel) {
+    return row.class_name.starts_with("Conv") || row.op.find("conv") != std::string::npos ? "Winograd, FFT" : "fewer";
+  }
+  if (ratio <= 1 + kAsTheModel) return "as the model";
+  if (row.phase == kPhaseNames[static_cast<size_t>(Phase::kRecompute)]) return "recomputation";
+  if (std::fabs(ratio - 2) <= 2 * kAsTheModel) return "recomputation";
+  return ratio <= kExecutedOverModelHigh ? "padding" : "unexplained";
+}
+
+uint64_t ShapeBytes(std::string_view shape) {
+  const size_t open = shape.find('['), close = shape.find(']');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return 0;
+  // The width is in the name: f32, bf16, i64, u8, c64, f8e4m3; a bool is a byte.
+  const std::string_view type = shape.substr(0, open);
+  uint64_t bits = 0;
+  const size_t digit = type.find_first_of("0123456789");
+  if (type == "bool" || type == "b8") {
+    bits = 8;
+  } else if (digit == std::string_view::npos) {
+    return 0;
+  } else {
+    for (size_t i = digit; i < type.size() && type[i] >= '0' && type[i] <= '9' && bits < 1000; ++i) {
+      bits = bits * 10 + static_cast<uint64_t>(type[i] - '0');
+    }
+  }
+  uint64_t bytes = bits / 8;
+  for (size_t i = open + 1; i < close;) {
+    uint64_t size = 0;
+    for (; i < close && shape[i] != ','; ++i) {
+      if (shape[i] < '0' || shape[i] > '9' || size > (uint64_t{1} << 40)) return 0;
+      size = size * 10 + static_cast<uint64_t>(shape[i] - '0');
+    }
+    ++i;
+    if (size != 0 && bytes > UINT64_MAX / size) return 0;
+    bytes *= size;
+  }
+  return bytes;
+}
+
+const Run* FindTheory(const Profile& theory, const Report& report, const std::vector<ProcessInfo>& processes) {
+  const Run* best = nullptr;
+  double best_distance = 0;
+  for (const auto& [key, run] : theory.runs) {
+    if (key.source != SourceKind::kEstimated) continue;
+    const bool same = SameNetwork(key, run.process_list, report.run, processes);
+    // With one run there is nothing to choose; what is compared is the user's word.
+    if (!same && theory.runs.size() > 1) continue;
+    if (report.run.source != SourceKind::kImported && report.run.training != key.training) continue;
+    const double distance =
+        key.batch_size > 0 && report.run.batch_size > 0
+            ? std::fabs(std::log(static_cast<double>(key.batch_size) / static_cast<double>(report.run.batch_size)))
+            : (key.training ? 0 : 1);
+    if (best == nullptr || distance < best_distance) {
+      best = &run;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string ApplyTheory(const Report& theory, Report& report) {
+  if (report.total.model_flop > 0) return {};  // it has its own
+  const double theory_steps = theory.steps > 0 ? static_cast<double>(theory.steps) : 1;
+  const double theory_samples = static_cast<double>(theory.samples);
+  double scale = 1 / theory_steps;
+  std::string extent;
+  if (report.samples > 0 && theory.samples > 0) {
+    scale = static_cast<double>(report.samples) / theory_samples;
+    extent = Grouped(report.samples) + " samples";
+  } else if (report.steps > 0) {
+    scale = static_cast<double>(report.steps) / theory_steps;
+    extent = Grouped(report.steps) + (report.steps == 1 ? " step" : " steps");
+  } else {
+    extent =
+        "one step of batch " + Grouped(theory.run.batch_size) + ", because the run does not say how many it holds";
+  }
+  const bool bytes = report.run.batch_size == 0 || report.run.batch_size == theory.run.batch_size;
+  Fill(theory.rows, theory.run, report.run, scale, bytes, report.rows);
+  Fill(theory.phases, theory.run, report.run, scale, bytes, report.phases);
+  if (!report.layer_phases.empty()) {
+    Fill(theory.layer_phases, theory.run, report.run, scale, bytes, report.layer_phases);
+  }
+  report.total.model_flop = theory.total.model_flop * scale;
+  if (bytes) report.total.compulsory_bytes = theory.total.compulsory_bytes * scale;
+  report.total_derived = Derive(report.total);
+  const double executed = report.total.total_flop();
+  std::string line = "Theory: model FLOP of " + extent + " from an estimated run of " +
+                     ModelName(theory.run, theory.processes) + ", batch " + Grouped(theory.run.batch_size);
+  if (executed > 0) line += "; executed / model FLOP is " + Plain(report.total_derived.executed_over_model);
+  if (!bytes) line += "; compulsory bytes left out, the batches differ";
+  return line;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,43 @@
+// File: theory.h
+//
+// Theory beside measurement: the model FLOP and the compulsory bytes of an estimated run of the same network, put
+// into the report of a run that has none (a measurement, an import).
+#ifndef RFINJECT_CLI_REPORT_THEORY_H_
+#define RFINJECT_CLI_REPORT_THEORY_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+// What explains executed FLOP / model FLOP of a row; "" where either is unknown.
+//   not counted    executed 0, or below what any known algorithm needs (kExecutedOverModelLow)
+//   Winograd, FFT  fewer, in a convolution
+//   fewer          fewer, elsewhere
+//   as the model   within 3 %
+//   padding        more, up to twice: tiles and channels filled up
+//   recomputation  more than in the model, in the phase that runs a forward again, or about twice
+//   unexplained    more than twice
+std::string_view ReasonOf(const Row& row);
+
+// Bytes of a tensor by its text, "f32[8,3,224,224]"; 0 where the type is not known.
+uint64_t ShapeBytes(std::string_view shape);
+
+// The run of `theory` that is of the report's network: the same class and parameters or the same name, training where
+// the report is (imports do not say), the batch size nearest. nullptr when there is none.
+const Run* FindTheory(const Profile& theory, const Report& report, const std::vector<ProcessInfo>& processes);
+
+// Fills model_flop and compulsory_bytes of all rows that have none, of the phases, of layer_phases and of the total.
+// `theory` is the folding of the estimated run by the same By. Rows are matched by model, layer, phase and operator;
+// what the theory has and the run has not becomes a row without launches, so that sums stay sums: work that was not
+// counted. The run's work is taken from its samples, else from its steps, else it is taken as one step of the
+// theory's batch. Compulsory bytes are filled in only where the batch is the theory's: weights do not grow with the
+// batch. Returns one line that says what was done, for the headline.
+std::string ApplyTheory(const Report& theory, Report& report);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_THEORY_H_

@@ -1,0 +1,74 @@
+"""A real torch process on the simulated GPU: its layers' FLOP, bytes and times are exactly those of its kernels, and
+whatever CUPTI answers, its stdout and exit code are those of a run without us."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import rfx_trace  # noqa: E402
+
+FOLDER = os.environ["SIM_FOLDER"]
+LIBRARY = os.environ["RFINJECT_LIBRARY"]
+PYTHON = os.environ.get("RFINJECT_PYTHON", sys.executable)
+
+
+def run(output, *failure, preload=True):
+    environment = dict(os.environ, SIM_REAL_CUPTI=os.environ["SIM_REAL_CUPTI"], RFINJECT_OUTPUT=str(output) + "/",
+                       RFINJECT_LOG="-1")
+    if preload:
+        environment["LD_PRELOAD"] = LIBRARY
+    return subprocess.run([PYTHON, str(HERE / "torch_program.py"), FOLDER, *failure], env=environment,
+                          capture_output=True, text=True, timeout=120)
+
+
+class TorchProcess(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as output:
+            cls.plain = run(output, preload=False)
+        assert cls.plain.returncode == 0, cls.plain.stderr
+
+    def test_every_layer_has_exactly_its_kernels_work(self):
+        with tempfile.TemporaryDirectory() as output:
+            measured = run(output)
+            self.assertEqual((measured.returncode, measured.stdout), (0, self.plain.stdout), measured.stderr)
+            self.assertEqual(measured.stderr, "")
+            (trace,) = rfx_trace.read_traces(output)
+            self.assertEqual(trace.source, "measured")
+            self.assertGreaterEqual(sum(1 for step in trace.steps if step.get("armed_group", 0) > 0), 5)
+            names = {metric["name"]: number for number, metric in trace.metrics.items()}
+            seen = set()
+            for number, key in trace.keys.items():
+                kernel = trace.names.get(key.get("kernel", 0), "")
+                if not kernel.startswith("simulated_"):
+                    continue
+                phase = rfx_trace.PHASES[key.get("phase", 0)]
+                expected = {"simulated_forward": ("forward", 5000, 128, 4096),
+                            "simulated_backward": ("backward", 9000, 200, 8192)}[kernel]
+                seen.add((trace.layers[key["layer"]]["path"], phase))
+                self.assertEqual(phase, expected[0])
+                self.assertEqual(trace.launches[number], 39)  # of 40 steps; the source starts at the end of the first
+                for name, value in zip(("rf.time", "rf.dram_bytes", "rf.flop.tf32_tc"), expected[1:]):
+                    total = trace.sums[(number, names[name])]
+                    self.assertGreater(total["n"], 0, (kernel, name))
+                    self.assertEqual(total["sum"], value * total["n"], (kernel, name))
+            self.assertEqual(seen, {(layer, phase) for layer in "012" for phase in ("forward", "backward")})
+
+    def test_nothing_that_fails_reaches_the_program(self):
+        for function in ("cuptiGetVersion", "cuptiSubscribe_v2", "cuptiProfilerGetCounterAvailability",
+                         "cuptiRangeProfilerStart", "cuptiRangeProfilerDecodeData", "cuptiActivityEnable"):
+            for code in ("15", "26", "35", "39", "999"):
+                with self.subTest(function=function, code=code), tempfile.TemporaryDirectory() as output:
+                    failing = run(output, function, code, "1")
+                    self.assertEqual((failing.returncode, failing.stdout), (0, self.plain.stdout), failing.stderr)
+                    (trace,) = rfx_trace.read_traces(output)
+                    self.assertTrue(trace.diagnostic_ids())
+
+
+if __name__ == "__main__":
+    unittest.main()
