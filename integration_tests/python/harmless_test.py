@@ -50,7 +50,7 @@ print(builtins.__build_class__, builtins.__import__, len(sys.meta_path), sorted(
 print(len(warnings.filters), threading.active_count(), sys.getprofile(), sys.gettrace(), torch.is_grad_enabled())
 buffer = io.BytesIO()
 torch.save(model.state_dict(), buffer)
-print(len(buffer.getvalue()), len(pickle.dumps(model)), copy.deepcopy(model)(x).tolist())
+print(len(buffer.getvalue()), pickle.loads(pickle.dumps(model))(x).tolist(), copy.deepcopy(model)(x).tolist())
 print(inspect.signature(Module.__call__), inspect.signature(Net.forward), type(Net), Net.__subclasses__())
 print(sorted(c.__name__ for c in Module.__subclasses__()))
 print(torch._C._get_tracing_state(), torch.get_rng_state().sum())
