@@ -143,7 +143,10 @@ std::vector<std::string> Caveats(const Run& before, const Run& after) {
   const bool imported = a.source == SourceKind::kImported || b.source == SourceKind::kImported;
   if (a.source != b.source) {
     caveats.push_back("one side is " + std::string(SourceName(a.source)) + ", the other " +
-                      std::string(SourceName(b.source)) + ": part of every change is " + "the cost model's error");
+                      std::string(SourceName(b.source)) + ": part of every change is " +
+                      (a.source == SourceKind::kEstimated || b.source == SourceKind::kEstimated
+                           ? "the cost model's error"
+                           : "how the tools count"));
   }
   if (a.batch_size != b.batch_size && a.batch_size > 0 && b.batch_size > 0) {
     caveats.push_back("batch " + Grouped(a.batch_size) + " against " + Grouped(b.batch_size));
