@@ -44,7 +44,7 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
   const char* plain = options.color ? "\033[0m" : "";
   WriteWrapped(out, pair.before_title, options.width, std::string(bold) + "A" + plain + "  ", "   ");
   WriteWrapped(out, pair.after_title, options.width, std::string(bold) + "B" + plain + "  ", "   ");
-  for (const std::string& caveat : pair.caveats) WriteWrapped(out, caveat, options.width, "   note:", "   ");
+  for (const std::string& caveat : pair.caveats) WriteWrapped(out, caveat, options.width, "   note: ", "   ");
 
   std::vector<const DiffRow*> changed;
   for (const DiffRow& row : pair.rows) {

@@ -73,8 +73,8 @@ Picture WithArrows(const RunDiff& pair, const Frames& frames, Size size) {
   }
   for (Text& text : after.texts) {
     if (text.css != "mu") continue;  // the first is the subtitle
-    const std::string origin = "arrows: from where the " + std::to_string(arrows) +
-                               " rows with the largest change of time were on " + pair.before_title + " (hollow)";
+    const std::string origin =
+        "arrows from " + pair.before_title + " (hollow): the " + std::to_string(arrows) + " largest changes of time";
     text.text = ElideMiddle(origin, static_cast<size_t>((size.width - 24) / (0.55 * text.size)));
     break;
   }

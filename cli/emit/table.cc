@@ -207,14 +207,20 @@ class Table {
   static constexpr int kNiceToHave = 6;  // columns of a higher priority number go before names are shortened
   static const char* ClassTitle() { return "class"; }
 
-  // The rows with most time, in the order that the report has them in, and one line for the others.
+  // Work that was not counted takes no time.
+  double Weight(const Sums& sums) const {
+    return options_.columns == TableColumns::kTheory ? std::max(sums.model_flop, sums.total_flop()) : sums.time_ns;
+  }
+
+  // The rows with most time (of theory: most FLOP), in the order that the report has them in, and one line for the
+  // others.
   std::vector<Line> Choose(const std::vector<Row>& rows) const {
     std::vector<bool> kept(rows.size(), true);
     if (options_.max_rows > 0 && rows.size() > options_.max_rows) {
       std::vector<size_t> order(rows.size());
       for (size_t i = 0; i < order.size(); ++i) order[i] = i;
       std::stable_sort(order.begin(), order.end(),
-                       [&](size_t a, size_t b) { return rows[a].sums.time_ns > rows[b].sums.time_ns; });
+                       [&](size_t a, size_t b) { return Weight(rows[a].sums) > Weight(rows[b].sums); });
       for (size_t i = options_.max_rows; i < order.size(); ++i) kept[order[i]] = false;
     }
     std::vector<Line> lines;

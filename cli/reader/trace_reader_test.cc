@@ -108,6 +108,7 @@ TEST(TraceReader, ReadsWhatAProcessWrites) {
   EXPECT_EQ(key.gpu, "A100-SXM4-40GB");
   EXPECT_EQ(key.policy.cudnn_tf32, 2u);
   EXPECT_EQ(key.models, std::vector<std::string>{"ResNet"});
+  EXPECT_EQ(key.parameters, 100u);  // ResNet-50 is a ResNet too, and must not be added to this one
   EXPECT_EQ(run.tier, 2);
   EXPECT_EQ(run.unfinished, 0u);
   ASSERT_EQ(run.process_list.size(), 1u);

@@ -139,34 +139,40 @@ std::vector<std::string> Caveats(const Run& before, const Run& after) {
   std::vector<std::string> caveats;
   const RunKey &a = before.key, &b = after.key;
   if (!SameNetwork(a, before.process_list, b, after.process_list)) caveats.push_back("these are different networks");
+  // An import does not know its batch, its mode and its policy.
+  const bool imported = a.source == SourceKind::kImported || b.source == SourceKind::kImported;
   if (a.source != b.source) {
     caveats.push_back("one side is " + std::string(SourceName(a.source)) + ", the other " +
-                      std::string(SourceName(b.source)) + ": part of every change is the cost model's error");
+                      std::string(SourceName(b.source)) + ": part of every change is " +
+                      (a.source == SourceKind::kEstimated || b.source == SourceKind::kEstimated
+                           ? "the cost model's error"
+                           : "how the tools count"));
   }
-  if (a.batch_size != b.batch_size) {
+  if (a.batch_size != b.batch_size && a.batch_size > 0 && b.batch_size > 0) {
     caveats.push_back("batch " + Grouped(a.batch_size) + " against " + Grouped(b.batch_size));
   }
-  if (a.training != b.training) {
+  if (a.training != b.training && !imported) {
     caveats.push_back(std::string(a.training ? "training" : "inference") + " against " +
                       (b.training ? "training" : "inference"));
   }
   const auto tristate = [&](const char* name, uint32_t was, uint32_t is) {
     static constexpr const char* kWords[] = {"unknown", "off", "on"};
-    if (was != is)
+    if (was != is && was != 0 && is != 0)
       caveats.push_back(std::string(name) + " " + kWords[std::min(was, 2U)] + " against " + kWords[std::min(is, 2U)]);
   };
   tristate("TF32 in convolutions", a.policy.cudnn_tf32, b.policy.cudnn_tf32);
   tristate("TF32 in matrix products", a.policy.matmul_tf32, b.policy.matmul_tf32);
   tristate("cudnn.benchmark", a.policy.cudnn_benchmark, b.policy.cudnn_benchmark);
   tristate("cudnn.deterministic", a.policy.cudnn_deterministic, b.policy.cudnn_deterministic);
-  if (a.policy.autocast_dtype != b.policy.autocast_dtype) {
+  if (a.policy.autocast_dtype != b.policy.autocast_dtype && !imported) {
     const auto name = [](const std::string& dtype) { return dtype.empty() ? std::string("none") : dtype; };
     caveats.push_back("autocast " + name(a.policy.autocast_dtype) + " against " + name(b.policy.autocast_dtype));
   }
   const auto version = [](const Run& run) {
     return run.process_list.empty() ? std::string() : run.process_list.front().torch_version;
   };
-  if (version(before) != version(after)) caveats.push_back("torch " + version(before) + " against " + version(after));
+  if (version(before) != version(after) && !version(before).empty() && !version(after).empty())
+    caveats.push_back("torch " + version(before) + " against " + version(after));
   return caveats;
 }
 

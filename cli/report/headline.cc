@@ -11,6 +11,8 @@ namespace {
 
 // Above these a kernel's own work is what its time goes to.
 constexpr double kManyShortLaunches = 3, kFarFromRoof = 0.3;
+// A launch costs some microseconds; the shortest of a run with long kernels only says nothing about that.
+constexpr double kLongLaunchNs = 1e4;
 
 std::string SourceLine(const Report& report) {
   switch (report.run.source) {
@@ -51,8 +53,8 @@ std::string PrecisionLine(const Report& report) {
 std::string ShareLine(const Report& report) {
   if (report.total.launches == 0) return "No launch was recorded in the measured steps";
   const bool has_phases = std::any_of(report.phases.begin(), report.phases.end(), [](const Row& row) {
-    return row.phase == kPhaseNames[static_cast<size_t>(Phase::kForward)] ||
-           row.phase == kPhaseNames[static_cast<size_t>(Phase::kBackward)];
+    return row.sums.launches > 0 && (row.phase == kPhaseNames[static_cast<size_t>(Phase::kForward)] ||
+                                     row.phase == kPhaseNames[static_cast<size_t>(Phase::kBackward)]);
   });
   std::string line =
       has_phases ? Percent(report.attributed_share) + " of forward and backward GPU time is attributed to layers"
@@ -74,8 +76,8 @@ std::string BoundLine(const Report& report, const std::vector<Row>& layers) {
   // Kernels that take little longer than the shortest one seen are not held back by any roof: there are too many of
   // them, and each does too little.
   const double launch_ns = total.launches > 0 ? total.time_ns / static_cast<double>(total.launches) : 0;
-  if (report.shortest_launch_ns > 0 && launch_ns < kManyShortLaunches * report.shortest_launch_ns &&
-      derived.attainable_share < kFarFromRoof) {
+  if (report.shortest_launch_ns > 0 && report.shortest_launch_ns < kLongLaunchNs &&
+      launch_ns < kManyShortLaunches * report.shortest_launch_ns && derived.attainable_share < kFarFromRoof) {
     return "Held back by launching: a kernel takes " + Duration(launch_ns) + " on average, the shortest " +
            Duration(report.shortest_launch_ns) + ", whatever it does; " + Percent(derived.attainable_share) +
            " of attainable";
