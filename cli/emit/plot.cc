@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/emit/markup.h"
+#include "cli/report/run_name.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {
@@ -724,9 +725,7 @@ std::string RowName(const Row& row, const Report& report) {
 }
 
 std::string ReportTitle(const Report& report) {
-  std::string title;
-  for (const std::string& model : report.run.models) title += (title.empty() ? "" : " + ") + model;
-  if (title.empty()) title = "no model";
+  const std::string title = ModelName(report.run, report.processes);
   const std::string& device = report.device_name.empty() ? report.run.gpu : report.device_name;
   return device.empty() ? title : title + " on " + device;
 }

@@ -204,6 +204,8 @@ void CheckForwardAndBackward(const Report& report, Alarms& alarms) {
     if (row.phase == kPhaseNames[static_cast<size_t>(Phase::kBackward)]) backward += row.sums.model_flop;
   }
   if (forward <= 0 || backward <= 0) return;  // inference, or no model FLOP known
+  // A run that ended inside its first step has part of a backward. (An import's one step is said by the importer.)
+  if (report.steps == 0) return;
   const double ratio = backward / forward;
   if (ratio >= kBackwardOverForwardLow && ratio <= kBackwardOverForwardHigh) return;
   alarms.Add(

@@ -14,6 +14,7 @@ struct Functions {
   Ref fp32_precision;  // torch 2.9+: reading the older flags there warns, and fails where the program uses this one
   Ref autocast_enabled, autocast_dtype;  // 2.4+ take a device type; before: for CUDA
   bool autocast_takes_device = false;
+  Ref cpu_autocast_enabled, cpu_autocast_dtype;  // before 2.4
   Ref grad_enabled;
   Ref graph_task;
   Ref get_tracing_state, set_tracing_state;
@@ -64,7 +65,11 @@ void InitTorchState(const PythonApi& python) {
   f.autocast_enabled = core.Attribute("is_autocast_enabled");
   f.autocast_dtype = core.Attribute("get_autocast_dtype");
   f.autocast_takes_device = static_cast<bool>(f.autocast_dtype);
-  if (!f.autocast_takes_device) f.autocast_dtype = core.Attribute("get_autocast_gpu_dtype");
+  if (!f.autocast_takes_device) {
+    f.autocast_dtype = core.Attribute("get_autocast_gpu_dtype");
+    f.cpu_autocast_enabled = core.Attribute("is_autocast_cpu_enabled");
+    f.cpu_autocast_dtype = core.Attribute("get_autocast_cpu_dtype");
+  }
   f.grad_enabled = core.Attribute("is_grad_enabled");
   f.graph_task = core.Attribute("_current_graph_task_id");
   f.get_tracing_state = core.Attribute("_get_tracing_state");
@@ -108,11 +113,17 @@ PolicyFacts ReadPolicy() {
   policy.cudnn_deterministic = FromBool(f.cudnn_deterministic.Call());
   // The estimator speaks of a GPU, while the program may run on the CPU under its autocast.
   for (const char* device : {"cuda", "cpu"}) {
-    if (!f.autocast_takes_device && std::strcmp(device, "cpu") == 0) break;
-    Ref name = Text(device);
-    Ref enabled = f.autocast_takes_device ? f.autocast_enabled.Call({name.get()}) : f.autocast_enabled.Call();
+    Ref enabled, dtype;
+    if (f.autocast_takes_device) {
+      Ref name = Text(device);
+      enabled = f.autocast_enabled.Call({name.get()});
+      dtype = f.autocast_dtype.Call({name.get()});
+    } else {
+      const bool cpu = std::strcmp(device, "cpu") == 0;
+      enabled = (cpu ? f.cpu_autocast_enabled : f.autocast_enabled).Call();
+      dtype = (cpu ? f.cpu_autocast_dtype : f.autocast_dtype).Call();
+    }
     if (!enabled.IsTrue()) continue;
-    Ref dtype = f.autocast_takes_device ? f.autocast_dtype.Call({name.get()}) : f.autocast_dtype.Call();
     const std::string text = StripTorchPrefix(dtype.Text());
     if (text.empty() || ('+' + *g_autocast_seen + '+').find('+' + text + '+') != std::string::npos) continue;
     if (!g_autocast_seen->empty()) *g_autocast_seen += '+';
