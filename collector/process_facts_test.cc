@@ -30,7 +30,7 @@ constexpr const char* kVariables[] = {"RANK",
 ProcessFacts With(std::initializer_list<std::pair<const char*, const char*>> environment) {
   for (const char* name : kVariables) unsetenv(name);
   for (const auto& [name, value] : environment) setenv(name, value, 1);
-  const ProcessFacts facts = ReadProcessFacts();
+  ProcessFacts facts = ReadProcessFacts();
   for (const char* name : kVariables) unsetenv(name);
   return facts;
 }

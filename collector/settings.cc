@@ -85,8 +85,9 @@ bool ParseOneOf(const std::string& text, std::initializer_list<std::string_view>
 
 bool ParseLog(const std::string& text, int* value) {
   constexpr std::array<std::string_view, 4> kNames = {"quiet", "normal", "verbose", "debug"};
-  for (int level = -1; level <= 2; ++level) {
-    if (text == kNames[static_cast<size_t>(level + 1)] || text == std::to_string(level)) {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    const int level = static_cast<int>(i) - 1;
+    if (text == kNames[i] || text == std::to_string(level)) {
       *value = level;
       return true;
     }

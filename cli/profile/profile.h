@@ -80,8 +80,8 @@ struct RunKey {
   uint64_t batch_size = 0;
   std::string collector;
   std::vector<std::string> models;  // class names of the roots that hold parameters, in order of first call
-  // One class can be many networks: ResNet-18 and ResNet-50 differ in the elements that their parameters have. And one
-  // network does other work when it trains than when it infers.
+  // One class can be many networks: ResNet-18 and ResNet-50 differ in the elements that their parameters have. And
+  // one network does other work when it trains than when it infers.
   uint64_t parameters = 0;
   bool training = false;
   friend auto operator<=>(const RunKey&, const RunKey&) = default;

@@ -99,7 +99,7 @@ struct Report {
   By by = By::kLayer;
   Sums total;
   Derived total_derived;
-  std::vector<Row> rows;    // of the chosen By
+  std::vector<Row> rows;  // of the chosen By
   // The rows are whole runs (sweep.h): their times are not parts of one whole, so marks do not show them by area.
   bool rows_are_runs = false;
   std::vector<Row> phases;  // always there: the By::kPhase rows

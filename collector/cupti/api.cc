@@ -167,7 +167,7 @@ std::vector<std::string> SearchFolders(const std::vector<std::string>& objects, 
     add(std::string(home) + "/extras/CUPTI/lib64");
     add(std::string(home) + "/lib64");
   }
-  for (std::string home : {"/usr/local/cuda-" + std::to_string(major), std::string("/usr/local/cuda")}) {
+  for (const std::string& home : {"/usr/local/cuda-" + std::to_string(major), std::string("/usr/local/cuda")}) {
     add(home + "/extras/CUPTI/lib64");
     add(home + "/lib64");
   }

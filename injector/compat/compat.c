@@ -22,7 +22,9 @@
 #endif
 
 // glibc declares pthread_setspecific's value as read; it is a pointer that is only kept.
+#ifndef __clang__  // which does not know the warning
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 #define HIDDEN __attribute__((visibility("hidden")))
 #define OLD(result, name, arguments)                \

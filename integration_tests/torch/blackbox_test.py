@@ -4,6 +4,7 @@
     RFINJECT_LIBRARY=build/release/lib/librfinject.so python3 blackbox_test.py
 """
 
+import importlib.util
 import collections
 import os
 import subprocess
@@ -18,8 +19,9 @@ import rfx_trace
 
 try:
     import torch
-    import torchvision
 except ImportError:
+    sys.exit(77)
+if importlib.util.find_spec('torchvision') is None:
     sys.exit(77)
 
 TRAIN = '''

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """What remains when something better is missing or forbidden: each tier in a process of its own."""
 
+import importlib.util
 import os
 import subprocess
 import sys
 import unittest
 
-try:
-    import torch
-except ImportError:
+if importlib.util.find_spec('torch') is None:
     sys.exit(77)
 
 HERE = os.path.dirname(os.path.abspath(__file__))

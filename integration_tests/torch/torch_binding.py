@@ -4,7 +4,6 @@ import collections
 import contextlib
 import ctypes
 import os
-import sys
 
 Op = collections.namedtuple('Op', 'name phase layer node op inputs outputs')
 Where = collections.namedtuple('Where', 'phase layer node op')

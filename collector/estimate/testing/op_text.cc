@@ -76,7 +76,7 @@ void OpText::ParseTensor(const std::string& token) {
 }
 
 Argument OpText::ParseArgument(const std::vector<std::string>& tokens, size_t& at) {
-  const std::string token = tokens[at++];
+  const std::string& token = tokens[at++];
   Argument argument;
   if (token == "{") {
     argument.kind = Argument::Kind::kTensorList;

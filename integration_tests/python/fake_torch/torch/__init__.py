@@ -20,4 +20,6 @@ class Tensor:
         return 4
 
 
-from . import _C, nn, version  # noqa: E402,F401
+from . import _C, nn, version
+
+__all__ = ["_C", "nn", "version"]
