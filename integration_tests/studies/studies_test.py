@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The studies' tables from one import and one report, and CSVs that can be recomputed.
+"""The studies' tables from one import and one report, CSVs that can be recomputed, and pictures that say the same.
 
     studies_test.py --rfinject BIN --make-trace BIN [unittest arguments]
 """
@@ -144,6 +144,192 @@ class StudiesTest(Command):
             searched = sum(int(digits) for line in found for digits in re.findall(r"\d+", line.rsplit(",\"", 1)[1]))
             self.assertTrue(found)
             self.assertNotAlmostEqual(searched * 1000 / size, 1, places=1)
+
+
+# Columns of a report's CSV that are ratios, and what of: sums in the same line.
+RATIOS = {
+    "oi_flop_per_byte": lambda n: n["flop"] / n["dram_bytes"],
+    "performance_flop_per_s": lambda n: n["flop"] / n["time_ns"] * 1e9,
+    "bandwidth_bytes_per_s": lambda n: n["dram_bytes"] / n["time_ns"] * 1e9,
+    "attainable_flop_per_s": lambda n: n["flop"] / n["least_time_ns"] * 1e9,
+    "attainable_share": lambda n: n["least_time_ns"] / n["time_ns"],
+    "slack_ns": lambda n: n["time_ns"] - n["least_time_ns"] if n["time_ns"] else 1 / 0,
+    "executed_flop_per_model_flop": lambda n: n["flop"] / n["model_flop"],
+    "dram_bytes_per_compulsory_byte": lambda n: n["dram_bytes"] / n["compulsory_bytes"],
+}
+PRECISIONS = ("fp64", "fp32", "fp16", "tf32_tc", "fp16_tc", "bf16_tc", "fp8_tc", "fp64_tc")
+SUMS = {"launches", "time_ns", "flop", *("flop_" + name for name in PRECISIONS), "model_flop", "dram_bytes",
+        "compulsory_bytes", "l2_bytes", "l1_bytes", "least_compute_time_ns", "least_memory_time_ns", "least_time_ns",
+        "time_with_counters_ns"}
+# Spread of samples, which sums do not have.
+SPREADS = {"time_ci95_relative", "dram_bytes_ci95_relative"}
+# The same for --by run; "step" is the number of steps.
+RUN_RATIOS = {
+    "oi_flop_per_byte": lambda n: n["flop_per_step"] / n["dram_bytes_per_step"],
+    "performance_flop_per_s": lambda n: n["flop_per_step"] / n["gpu_time_per_step_ns"] * 1e9,
+    "attainable_flop_per_s": lambda n: n["flop_per_step"] / n["least_time_per_step_ns"] * 1e9,
+    "attainable_share": lambda n: n["least_time_per_step_ns"] / n["gpu_time_per_step_ns"],
+    "forward_oi_flop_per_byte": lambda n: n["forward_flop_per_step"] / n["forward_dram_bytes_per_step"],
+    "forward_attainable_share": lambda n: n["forward_least_time_per_step_ns"] / n["forward_time_per_step_ns"],
+    "backward_flop_per_forward_flop": lambda n: n["backward_flop_per_step"] / n["forward_flop_per_step"],
+    "backward_time_per_forward_time": lambda n: n["backward_time_per_step_ns"] / n["forward_time_per_step_ns"],
+}
+
+
+def numbers_of(line):
+    """The cells of a line that are numbers; 0 for the sums that are unknown."""
+    numbers = {name: 0.0 for name in SUMS}
+    for name, text in line.items():
+        try:
+            numbers[name] = float(text)
+        except ValueError:
+            pass
+    return numbers
+
+
+class CsvTest(Command):
+    def traces(self):
+        yield self.trace("v100")
+        yield self.trace("a100")
+        yield self.trace("measured")
+        yield self.trace("random:3")
+        yield self.imported(HERE / "004")
+
+    def test_ratios_follow_from_sums(self):
+        checked = set()
+        for trace in self.traces():
+            for by in ("model", "phase", "layer", "op", "kernel"):
+                lines = self.csv(trace, "--by", by)
+                names = list(lines[0])
+                numeric = names[names.index("launches"):names.index("roof_precision")]
+                # A column that is neither checked here nor a sum must not come in unseen.
+                self.assertEqual(set(numeric) - SUMS - SPREADS - set(RATIOS), {"time_share", "bound", "flop_reason"})
+                total = {}
+                for line in lines:
+                    group = line["record"], line["run"]
+                    total[group] = total.get(group, 0) + float(line["time_ns"] or 0)
+                for line in lines:
+                    with self.subTest(trace=trace.name, by=by, line=line["record"] + " " + line["layer"]):
+                        n = numbers_of(line)
+                        if line["record"] == "roof":
+                            self.assertTrue(math.isclose(n["ridge_flop_per_byte"] * n["roof_bytes_per_s"],
+                                                         n["roof_peak_flop_per_s"], rel_tol=1e-12))
+                            continue
+                        self.assertTrue(math.isclose(sum(n["flop_" + p] for p in PRECISIONS), n["flop"], rel_tol=1e-12))
+                        whole = total[line["record"], line["run"]]
+                        share = n["time_ns"] / whole if whole else 0
+                        self.assertTrue(math.isclose(n["time_share"], share, rel_tol=1e-9, abs_tol=1e-15), n)
+                        if n["least_time_ns"] > 0:
+                            memory = n["least_memory_time_ns"] >= n["least_compute_time_ns"]
+                            self.assertEqual(line["bound"], "memory" if memory else "compute")
+                        for name, ratio in RATIOS.items():
+                            try:
+                                expected = ratio(n)
+                            except ZeroDivisionError:
+                                self.assertEqual(line[name], "", name)  # never a 0 for what is unknown
+                                continue
+                            if line[name] == "":  # a ratio to roofs that are not known
+                                self.assertEqual(line["roofs_of"], "", name)
+                                continue
+                            checked.add(name)
+                            self.assertTrue(math.isclose(n[name], expected, rel_tol=1e-12, abs_tol=1e-6),
+                                            (name, n[name], expected))
+        self.assertEqual(checked, set(RATIOS))
+
+    def test_ratios_of_runs_follow_from_sums(self):
+        checked = set()
+        for trace in self.traces():
+            for line in self.csv(trace, "--by", "run"):
+                if line["record"] != "run":
+                    continue
+                n = numbers_of(line)
+                for name, ratio in RUN_RATIOS.items():
+                    if line[name] == "":
+                        continue
+                    checked.add(name)
+                    self.assertTrue(math.isclose(n[name], ratio(n), rel_tol=1e-12), (trace.name, name, n[name]))
+        self.assertEqual(checked, set(RUN_RATIOS))
+
+
+PREFIXES = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+TIMES = {"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def centre(path):
+    """Of a mark's outline: the mean of a polygon's corners, the middle of a circle."""
+    outline = path.partition("Z")[0]
+    if "a" in outline:
+        x, y, radius = (float(text) for text in re.findall(r"-?[\d.]+", outline)[:3])
+        return x + radius, y
+    corners = [tuple(map(float, corner.split())) for corner in re.split("[ML]", outline)[1:]]
+    return tuple(sum(values) / len(corners) for values in zip(*corners))
+
+
+class PictureTest(Command):
+    """Every number of a picture's marks is in the CSV of the same report."""
+
+    def picture_and_lines(self, trace, by):
+        path = self.folder / "picture.svg"
+        self.run_cli("report", trace, "--by", by, "-o", path)
+        groups = [group for group in xml.etree.ElementTree.parse(path).iter(SVG + "g") if group.get("class") == "marks"]
+        lines = self.csv(trace, "--by", by)
+        kind = "layer_phase" if by == "layer" else "row"
+        return groups, [line for line in lines if line["record"] == kind]
+
+    def assert_digits(self, text, factor, value):
+        """`text` times `factor` is `value` to the digits of `text`."""
+        places = len(text.partition(".")[2])
+        self.assertLessEqual(abs(float(text) * factor - value), .5000001 * factor * 10 ** -places, (text, value))
+
+    def check_title(self, title, n):
+        """Compares each number of a title with its column; returns how many."""
+        count = 0
+        steps = n["steps"] or 1
+        for pattern, value, factors in (
+                (r"([\d.]+) (ns|us|µs|ms|s) a step", n["time_ns"] / steps, TIMES),
+                (r"([\d.]+) ([kMGTP]?)FLOP/s at", n.get("performance_flop_per_s"), PREFIXES),
+                (r" at ([\d.]+)() FLOP/byte", n.get("oi_flop_per_byte"), {"": 1}),
+                (r"(?<![<>\d.])([\d.]+) (%) of attainable", n.get("attainable_share"), {"%": .01}),
+                (r"(?<![<>\d.])([\d.]+) (%) of GPU time", n["time_share"], {"%": .01}),
+                (r"of attainable ([\d.]+) ([kMGTP]?)FLOP/s", n.get("attainable_flop_per_s"), PREFIXES),
+                (r"([\d.]+) ([kMGTP]?)B/s from and to DRAM", n.get("bandwidth_bytes_per_s"), PREFIXES)):
+            for text, unit in re.findall(pattern, title):
+                self.assertIsNotNone(value, (pattern, title))
+                self.assert_digits(text, factors[unit], value)
+                count += 1
+        return count
+
+    def check_places(self, points):
+        """The places are one linear map of the logarithms of the values, for each axis: [(place, value)]."""
+        for axis in (0, 1):
+            pairs = [(place[axis], math.log10(values[axis])) for place, values in points]
+            low, high = min(pairs, key=lambda pair: pair[1]), max(pairs, key=lambda pair: pair[1])
+            self.assertGreater(high[1] - low[1], .5)  # a fit through two points of one place says nothing
+            slope = (high[0] - low[0]) / (high[1] - low[1])
+            for place, value in pairs:
+                self.assertLess(abs(low[0] + slope * (value - low[1]) - place), .3)
+
+    def test_marks(self):
+        sources = [(self.trace("v100"), "layer"), (self.trace("measured"), "layer"), (self.trace("measured"), "kernel"),
+                   (self.imported(HERE / "002" / f"vgg11_{V100}.csv"), "kernel")]
+        for trace, by in sources:
+            with self.subTest(trace=trace.name, by=by):
+                groups, lines = self.picture_and_lines(trace, by)
+                self.assertEqual(len(groups), 2)  # the roofline and the time view
+                for view, group in enumerate(groups):
+                    points, found = [], 0
+                    for mark in group:
+                        line = lines[int(mark.get("data-i"))]
+                        n = {k: v for k, v in numbers_of(line).items() if k not in RATIOS or line[k] != ""}
+                        found += self.check_title(mark.find(SVG + "title").text, n)
+                        css = mark.get("class").split()
+                        values = ((n.get("oi_flop_per_byte", 0), n.get("performance_flop_per_s", 0)) if view == 0 else
+                                  (n["least_compute_time_ns"], n["least_memory_time_ns"]))
+                        if "out" not in css and "pn" not in css and min(values) > 0:
+                            points.append((centre(mark.get("d")), values))
+                    self.assertGreater(found, 4 * len(group) - 1 if by == "kernel" else 3 * len(group))
+                    self.check_places(points)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,229 @@
+#include "cli/import/nsys_sqlite.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "proto/wire/vocabulary.h"
+
+namespace rfinject::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+constexpr char kStrings[] =
+    "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+    "INSERT INTO StringIds VALUES (1, 'void gemm<float>(float*)'), (2, 'relu');";
+constexpr char kKernels[] =
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, gridX INTEGER, gridY "
+    "INTEGER, gridZ INTEGER, blockX INTEGER, blockY INTEGER, blockZ INTEGER, dynamicSharedMemory INTEGER, "
+    "demangledName INTEGER, shortName INTEGER);";
+
+// One row of kKernels.
+std::string Launch(int64_t start, int64_t end, int grid, int name) {
+  return "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (" + std::to_string(start) + ", " + std::to_string(end) +
+         ", 0, " + std::to_string(grid) + ", 2, 1, 128, 1, 1, 4096, " + std::to_string(name) + ", 0);";
+}
+
+class NsysSqlite : public ::testing::Test {
+ protected:
+  NsysSqlite() {
+    char path[] = "/tmp/nsys_sqlite_test.XXXXXX";
+    const int fd = mkstemp(path);
+    EXPECT_GE(fd, 0);
+    close(fd);
+    path_ = path;
+  }
+  ~NsysSqlite() override { unlink(path_.c_str()); }
+
+  void Write(const std::string& sql) {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);
+    char* message = nullptr;
+    EXPECT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, &message), SQLITE_OK) << message;
+    sqlite3_free(message);
+    sqlite3_close(database);
+  }
+  ImportResult Import(const NcuOptions& options = {}) { return ImportNsysSqlite(path_, options); }
+
+  static const cli::Run& OnlyRun(const ImportResult& result) {
+    EXPECT_THAT(result.profile.runs, SizeIs(1));
+    return result.profile.runs.begin()->second;
+  }
+  // Launches of `name` with this grid; an empty one if there are none.
+  static LaunchStats Kernel(const cli::Run& run, const std::string& name, uint32_t grid) {
+    for (const auto& [key, stats] : run.launches) {
+      if (key.kernel == name && key.grid[0] == grid) return stats;
+    }
+    return {};
+  }
+  static uint64_t Sum(const LaunchStats& stats, std::string_view metric) {
+    const auto found = stats.metrics.find(std::string(metric));
+    return found == stats.metrics.end() ? 0 : static_cast<uint64_t>(found->second.sum);
+  }
+
+  std::string path_;
+};
+
+TEST_F(NsysSqlite, KernelsCopiesAndTheGpu) {
+  Write(std::string(kStrings) + kKernels + Launch(100, 400, 8, 1) + Launch(500, 900, 8, 1) + Launch(900, 950, 16, 1) +
+        Launch(1000, 1007, 8, 2) + Launch(1000, 1011, 8, 99) +
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (0, 60), (70, 73);"
+        "CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT);"
+        "INSERT INTO TARGET_INFO_GPU VALUES (1, 'second'), (0, 'NVIDIA A100-SXM4-40GB');");
+  const ImportResult result = Import({.model = "vgg11"});
+  ASSERT_THAT(result.error, IsEmpty());
+  EXPECT_EQ(result.kernels, 7u);
+  const cli::Run& run = OnlyRun(result);
+  EXPECT_EQ(run.key.source, SourceKind::kImported);
+  EXPECT_THAT(run.key.models, ElementsAre("vgg11"));
+  EXPECT_EQ(run.devices[0].name, "NVIDIA A100-SXM4-40GB");
+  // Launches of one name, grid and block are one key; another grid is another.
+  const LaunchStats gemm = Kernel(run, "void gemm<float>(float*)", 8);
+  EXPECT_EQ(gemm.launches, 2u);
+  EXPECT_EQ(Sum(gemm, kMetricTime), 700u);
+  EXPECT_EQ(Sum(Kernel(run, "void gemm<float>(float*)", 16), kMetricTime), 50u);
+  EXPECT_EQ(Sum(Kernel(run, "relu", 8), kMetricTime), 7u);
+  EXPECT_EQ(Sum(Kernel(run, "(no name)", 8), kMetricTime), 11u);  // a name that is not in StringIds
+  const LaunchStats copies = Kernel(run, "memcpy", 0);
+  EXPECT_EQ(copies.launches, 2u);
+  EXPECT_EQ(Sum(copies, kMetricTime), 63u);
+  EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("no counters")));
+}
+
+TEST_F(NsysSqlite, TheUsersGpuIsTaken) {
+  Write(std::string(kStrings) + kKernels + Launch(0, 1, 8, 1) +
+        "CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT); INSERT INTO TARGET_INFO_GPU VALUES (0, 'other');");
+  EXPECT_EQ(OnlyRun(Import({.gpu = "V100-SXM2-16GB"})).key.gpu, "V100-SXM2-16GB");
+}
+
+TEST_F(NsysSqlite, NegativeAndMissingDurationsAreLeftOut) {
+  Write(std::string(kStrings) + kKernels + Launch(100, 400, 8, 1) + Launch(500, 400, 8, 1) +
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, gridX, demangledName) VALUES (7, 8, 1);");
+  const ImportResult result = Import();
+  ASSERT_THAT(result.error, IsEmpty());
+  EXPECT_EQ(result.kernels, 1u);
+  EXPECT_EQ(Sum(Kernel(OnlyRun(result), "void gemm<float>(float*)", 8), kMetricTime), 300u);
+  EXPECT_THAT(result.warnings, Contains(AllOf(StartsWith(path_), HasSubstr("2 records without a valid time"))));
+}
+
+TEST_F(NsysSqlite, OnlyInvalidTimesIsNoImport) {
+  Write(std::string(kStrings) + kKernels + Launch(500, 400, 8, 1));
+  EXPECT_THAT(Import().error, HasSubstr("has no kernels"));
+}
+
+TEST_F(NsysSqlite, WhatIsMissingIsNamed) {
+  Write(kStrings);
+  EXPECT_THAT(Import().error, AllOf(StartsWith(path_), HasSubstr("no table CUPTI_ACTIVITY_KIND_KERNEL")));
+  Write("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, gridX INTEGER, blockX INTEGER, shortName INTEGER);");
+  EXPECT_THAT(Import().error, AllOf(StartsWith(path_), HasSubstr("has no column end")));
+  Write(
+      "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN end INTEGER;"
+      "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN shortName TO name;");
+  EXPECT_THAT(Import().error, HasSubstr("no column demangledName or shortName"));
+}
+
+TEST_F(NsysSqlite, NoSqliteFileAtAll) {
+  std::ofstream(path_) << "\"ID\",\"Kernel Name\"\n";
+  EXPECT_THAT(Import().error, AllOf(StartsWith(path_), HasSubstr("not a SQLite file")));
+  EXPECT_THAT(ImportNsysSqlite(path_ + ".none", {}).error, StartsWith(path_ + ".none: "));
+}
+
+TEST_F(NsysSqlite, DamagedFileIsAnError) {
+  std::string sql = std::string(kStrings) + kKernels + "BEGIN;";
+  for (int i = 0; i < 2000; ++i) sql += Launch(i, i + 5, i + 1, 1);
+  Write(sql + "COMMIT;");
+  ASSERT_EQ(Import().kernels, 2000u);
+  std::ifstream in(path_, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  // The second half's pages, whose headers then name no kind of page; the schema at the front stays readable.
+  bytes.replace(bytes.size() / 2, bytes.size() - bytes.size() / 2, bytes.size() - bytes.size() / 2, '\xFF');
+  std::ofstream(path_, std::ios::binary) << bytes;
+  const ImportResult result = Import();
+  EXPECT_THAT(result.error, StartsWith(path_));
+  EXPECT_THAT(result.profile.runs, IsEmpty());
+}
+
+// --- JoinTimes.
+
+class JoinTimesTest : public NsysSqlite {
+ protected:
+  // As ncu has it: bytes and its own, slower, time.
+  static ImportResult Counters(std::initializer_list<std::pair<const char*, uint32_t>> kernels) {
+    ImportResult result;
+    cli::Run run;
+    run.key.source = SourceKind::kImported;
+    run.key.collector = "ncu";
+    for (const auto& [name, grid] : kernels) {
+      LaunchKey key;
+      key.kernel = name;
+      key.grid = {grid, 2, 1};
+      key.block = {128, 1, 1};
+      LaunchStats& stats = run.launches[key];
+      stats.launches = 1;
+      stats.metrics["gpu__time_duration.sum"].Add(999);
+      stats.metrics["dram__bytes_read.sum"].Add(4096);
+    }
+    result.profile.runs[run.key] = std::move(run);
+    return result;
+  }
+};
+
+TEST_F(JoinTimesTest, TimesAreReplacedAndWhatDiffersIsSaid) {
+  Write(std::string(kStrings) + kKernels + Launch(0, 300, 8, 1) + Launch(0, 20, 8, 2) + Launch(0, 30, 9, 2));
+  const ImportResult joined =
+      JoinTimes(Counters({{"void gemm<float>(float*)", 8}, {"void gemm<float>(float*)", 16}}), Import());
+  ASSERT_THAT(joined.error, IsEmpty());
+  const cli::Run& run = OnlyRun(joined);
+  EXPECT_EQ(run.key.collector, "ncu+nsys");
+  EXPECT_EQ(joined.profile.runs.begin()->first, run.key);
+  const LaunchStats both = Kernel(run, "void gemm<float>(float*)", 8);
+  EXPECT_EQ(Sum(both, kMetricTime), 300u);
+  EXPECT_EQ(Sum(both, "gpu__time_duration.sum"), 0u);
+  EXPECT_EQ(Sum(both, "dram__bytes_read.sum"), 4096u);
+  const LaunchStats counters_only = Kernel(run, "void gemm<float>(float*)", 16);
+  EXPECT_EQ(Sum(counters_only, "gpu__time_duration.sum"), 999u);
+  EXPECT_EQ(Sum(counters_only, kMetricTime), 0u);
+  EXPECT_THAT(joined.warnings, Contains(AllOf(HasSubstr("flushes the caches"), HasSubstr("locks the clocks"))));
+  EXPECT_THAT(joined.warnings, Contains(StartsWith("1 kernels of the ncu file are not in the nsys file")));
+  EXPECT_THAT(joined.warnings, Contains(StartsWith("2 kernels of the nsys file have no counters")));
+}
+
+TEST_F(JoinTimesTest, CompleteMatchWarnsOfNothingMissing) {
+  Write(std::string(kStrings) + kKernels + Launch(0, 20, 8, 2) +
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INTEGER, end INTEGER);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (0, 60);");  // ncu has no memory sets: none is missed
+  const ImportResult joined = JoinTimes(Counters({{"relu", 8}}), Import());
+  ASSERT_THAT(joined.error, IsEmpty());
+  EXPECT_THAT(joined.warnings, Not(Contains(HasSubstr("kernels of the"))));
+}
+
+TEST_F(JoinTimesTest, FilesOfDifferentProgramsAreAnError) {
+  Write(std::string(kStrings) + kKernels + Launch(0, 20, 8, 2));
+  EXPECT_THAT(JoinTimes(Counters({{"relu", 7}}), Import()).error, HasSubstr("no kernel in common"));
+}
+
+TEST_F(JoinTimesTest, EitherFilesErrorIsTheResults) {
+  ImportResult bad;
+  bad.error = "bad.csv: no table";
+  EXPECT_EQ(JoinTimes(bad, Import()).error, "bad.csv: no table");
+  Write(kStrings);
+  EXPECT_THAT(JoinTimes(Counters({{"relu", 8}}), Import()).error, HasSubstr("CUPTI_ACTIVITY_KIND_KERNEL"));
+}
+
+}  // namespace
+}  // namespace rfinject::cli
