@@ -19,6 +19,7 @@ import rfx_trace
 
 try:
     import torch
+    import torch.utils.checkpoint
 except ImportError:
     sys.exit(77)
 if importlib.util.find_spec('torchvision') is None:
@@ -118,7 +119,9 @@ class BlackBoxTest(unittest.TestCase):
         ''')
         trace = traces[0]
         recomputed = {row['layer'] for row in trace.rows() if row['phase'] == 'recompute'}
-        self.assertLessEqual({'a.0', 'a.1'}, recomputed)
+        # Later torches stop the recomputation at the last tensor that is needed: the Tanh is not run again.
+        stops_early = hasattr(torch.utils.checkpoint, 'set_checkpoint_early_stop')
+        self.assertLessEqual({'a.0'} if stops_early else {'a.0', 'a.1'}, recomputed)
         # sum() and tanh() here are the program's own, outside of every module.
         self.assertLessEqual({row['node'] for row in orphans(trace)},
                              {'SumBackward0', 'TanhBackward0', 'TanhBackwardBackward0', 'ExpandBackward0'})
