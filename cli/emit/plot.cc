@@ -578,16 +578,18 @@ void LabelRidges(const std::vector<const RoofLine*>& roofs, const Frames& frames
   }
 }
 
+// As markup. The line breaks are ours, those of a name are shown like all that is invisible.
 std::string MarkTitle(const Report& report, const Row& row) {
   const Derived& d = row.derived;
-  std::string text = MarkLabel(row, report);
+  std::string text = MarkupText(MarkLabel(row, report));
   text += "\n" + Time(StepNs(report, row.sums.time_ns)) + " a step";
-  if (!report.rows_are_runs) text += ", " + Percent(row.time_share) + " of GPU time";
+  if (!report.rows_are_runs) text += ", " + MarkupText(Percent(row.time_share)) + " of GPU time";
   if (Flop(row.sums.flop) > 0) {
     text += "\n" + WithPrefix(d.performance_flop_per_s, "FLOP/s") + " at " + Plain(d.oi_flop_per_byte) + " FLOP/byte";
     if (d.attainable_flop_per_s > 0) {
-      text += "\n" + Percent(d.attainable_share) + " of attainable " + WithPrefix(d.attainable_flop_per_s, "FLOP/s") +
-              ", " + (d.memory_bound ? "memory" : "compute") + "-bound";
+      text += "\n" + MarkupText(Percent(d.attainable_share)) + " of attainable " +
+              WithPrefix(d.attainable_flop_per_s, "FLOP/s") + ", " + (d.memory_bound ? "memory" : "compute") +
+              "-bound";
     }
   } else {
     text += "\nno FLOP";
@@ -1217,7 +1219,7 @@ void WritePicture(const Picture& picture, const Report& report, const WriteOptio
     *out += "<path class=\"" + css + "\" data-i=\"" + index + "\" d=\"" + MarkPath(mark.phase, mark.at, mark.radius) +
             path + "\"";
     if (options.titles) {
-      *out += "><title>" + MarkupText(MarkTitle(report, rows[mark.row])) + "</title></path>\n";
+      *out += "><title>" + MarkTitle(report, rows[mark.row]) + "</title></path>\n";
     } else {
       *out += "/>\n";
     }
