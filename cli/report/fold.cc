@@ -161,7 +161,7 @@ std::string TierText(int tier) {
     case 4:
       return "D: operator and autograd node names only, no layers";
     case 5:
-      return "E: libtorch without Python, layers from torch::nn";
+      return "E: libtorch without Python, phases and node names only, no layers";
     case 6:
       return "F: no torch found, kernels only";
     default:
