@@ -124,6 +124,8 @@ Report LargeReport(size_t rows) {
 Report HostileReport() {
   Report report = SampleReports(By::kLayer)[1];
   report.run.models = {"Evil</script><script>alert(1)</script>"};
+  // What the program was told is a name, too.
+  for (ProcessInfo& process : report.processes) process.argv = {"python3", "main.py", "-a", report.run.models[0]};
   report.device_name = "A100 \"quoted\" & <b>bold</b>";
   report.headline.push_back("headline <img src=x onerror=alert(2)> & more");
   report.alarms.push_back({"R999", "alarm </ul><script>alert(3)</script>", "cause 'single' \"double\"", "where<&>"});
