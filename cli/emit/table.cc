@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "cli/emit/emit.h"
+#include "cli/emit/text_grid.h"
 #include "cli/report/theory.h"
 #include "cli/report/units.h"
-#include "proto/wire/encoder.h"
 
 namespace rfinject::cli {
 namespace {
@@ -17,51 +17,6 @@ namespace {
 constexpr const char* kBold = "\033[1m";
 constexpr const char* kRed = "\033[31m";
 constexpr const char* kPlain = "\033[0m";
-
-// Columns that `text` takes, as good as it is without a table of wide characters: one a code point.
-size_t DisplayWidth(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-// Names come from programs that we do not know. One with an escape sequence in it must not reach the terminal.
-std::string Printable(std::string_view text) {
-  std::string clean;
-  while (!text.empty()) {
-    const size_t length = wire::Utf8SequenceLength(text);
-    const auto first = static_cast<unsigned char>(text[0]);
-    const bool control = first < 0x20 || first == 0x7F ||
-                         (length == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0);  // C1
-    if (length == 0 || control) {
-      clean += '?';
-    } else {
-      clean += text.substr(0, length);
-    }
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return clean;
-}
-
-// The first or the last `width` characters of printable `text`, with ".." for the rest.
-std::string Shorten(const std::string& text, size_t width, bool keep_end) {
-  const size_t all = DisplayWidth(text);
-  if (all <= width) return text;
-  const size_t kept = width > 2 ? width - 2 : 0;
-  const size_t skip = keep_end ? all - kept : 0;
-  std::string result;
-  size_t index = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (i > 0 && (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) ++index;
-    if (index >= skip && index < skip + kept) result += text[i];
-  }
-  return keep_end ? ".." + result : result + "..";
-}
-
-std::string Padded(const std::string& text, size_t width, bool right) {
-  const size_t have = DisplayWidth(text);
-  const std::string space(width > have ? width - have : 0, ' ');
-  return right ? space + text : text + space;
-}
 
 struct Line {
   const Row* row = nullptr;  // null: `label` and `sums` alone
@@ -127,7 +82,7 @@ class Table {
     const auto flop = [](const Line& line) { return line.sums.total_flop(); };
     values_ = {
         {"class", 14, 10,
-         [](const Line& line) { return line.row ? Shorten(Printable(line.row->class_name), 14, false) : ""; }},
+         [](const Line& line) { return line.row ? Shortened(PrintableText(line.row->class_name), 14, false) : ""; }},
         {"launches", 8, 9,
          [steps](const Line& line) {
            const double launches = static_cast<double>(line.sums.launches) / steps;
@@ -178,7 +133,7 @@ class Table {
     const auto ratio = [](double a, double b) { return b > 0 ? Plain(a / b) : std::string("-"); };
     return {
         {"class", 14, 10,
-         [](const Line& line) { return line.row ? Shorten(Printable(line.row->class_name), 14, false) : ""; }},
+         [](const Line& line) { return line.row ? Shortened(PrintableText(line.row->class_name), 14, false) : ""; }},
         {"model", 7, 2, [amount](const Line& line) { return amount(line.sums.model_flop, ""); }},
         {"FLOP", 7, 0, [amount](const Line& line) { return amount(line.sums.total_flop(), ""); }},
         {"ratio", 6, 1, [ratio](const Line& line) { return ratio(line.sums.total_flop(), line.sums.model_flop); }},
@@ -257,7 +212,7 @@ class Table {
     for (size_t i = 0; i < names_.size(); ++i) {
       size_t most = DisplayWidth(names_[i].title);
       for (const Line& line : lines) {
-        if (line.row != nullptr) most = std::max(most, DisplayWidth(Printable(names_[i].text(*line.row))));
+        if (line.row != nullptr) most = std::max(most, DisplayWidth(PrintableText(names_[i].text(*line.row))));
         if (line.row == nullptr && names_.size() == 1) most = std::max(most, DisplayWidth(line.label));
       }
       wanted.push_back(std::min(most, kMostName));
@@ -301,11 +256,11 @@ class Table {
     if (line.row == nullptr) {
       size_t width = names_.size() - 1;
       for (size_t w : name_widths_) width += w;
-      text = Padded(Shorten(line.label, width, false), width, false) + " ";
+      text = Padded(Shortened(line.label, width, false), width, false) + " ";
     } else {
       for (size_t i = 0; i < names_.size(); ++i) {
-        const std::string name = Printable(names_[i].text(*line.row));
-        text += Padded(Shorten(name, name_widths_[i], names_[i].keep_end), name_widths_[i], false) + " ";
+        const std::string name = PrintableText(names_[i].text(*line.row));
+        text += Padded(Shortened(name, name_widths_[i], names_[i].keep_end), name_widths_[i], false) + " ";
       }
     }
     for (const ValueColumn& value : values_) {
@@ -330,7 +285,7 @@ void WriteWrapped(std::ostream& out, const std::string& text, size_t width, cons
   std::string line = first;
   bool empty = true;
   size_t begin = 0;
-  const std::string clean = Printable(text);
+  const std::string clean = PrintableText(text);
   while (begin < clean.size()) {
     size_t end = clean.find(' ', begin);
     if (end == std::string::npos) end = clean.size();

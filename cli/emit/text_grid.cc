@@ -9,6 +9,13 @@ namespace {
 
 bool StartsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
+std::string Trimmed(std::string text) {
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
 size_t DisplayWidth(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), StartsCharacter));
 }
@@ -32,13 +39,6 @@ std::string Padded(const std::string& text, size_t width, bool right) {
   const std::string space(width > have ? width - have : 0, ' ');
   return right ? space + text : text + space;
 }
-
-std::string Trimmed(std::string text) {
-  while (!text.empty() && text.back() == ' ') text.pop_back();
-  return text;
-}
-
-}  // namespace
 
 std::string PrintableText(std::string_view text) {
   std::string clean;

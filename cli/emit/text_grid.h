@@ -15,6 +15,13 @@ namespace rfinject::cli {
 // control characters and broken UTF-8 become "?".
 std::string PrintableText(std::string_view text);
 
+// Columns that `text` takes, as good as it is without a table of wide characters: one a code point.
+size_t DisplayWidth(std::string_view text);
+// The first or the last `width` characters of printable `text`, with ".." for the rest.
+std::string Shortened(const std::string& text, size_t width, bool keep_end);
+// `text` with spaces up to `width` columns, in front of it if `right`.
+std::string Padded(const std::string& text, size_t width, bool right);
+
 struct GridColumn {
   std::string title;
   bool right = true;       // aligned
