@@ -6,6 +6,7 @@ RFINJECT_PYTHON names the interpreter (default: the one that runs this file).
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,12 +19,19 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 def run(script, *arguments, launcher=(), expect=0):
     """stdout of a run; fails when the exit code is not `expect`."""
     # One thread: sums are then in one order, on any machine.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    result = subprocess.run([PYTHON, *launcher, str(EXAMPLES / script), *map(str, arguments)], env=environment,
+    # Gloo would ask which address the host's name has; a machine without an answer must pass, too.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"}
+    result = subprocess.run([PYTHON, *map(str, launcher), str(EXAMPLES / script), *map(str, arguments)], env=environment,
                             capture_output=True, text=True, timeout=300)
     if result.returncode != expect:
         raise AssertionError(f"{script} {arguments}: exit code {result.returncode}\n{result.stdout}\n{result.stderr}")
     return result.stdout
+
+
+def unused_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 def small(arch, *more, image_size=64, images=4):
@@ -63,9 +71,11 @@ class ImageNet(unittest.TestCase):
     def test_two_processes(self):
         with tempfile.TemporaryDirectory() as folder:
             # Redirected and teed: without, torchrun 1.13 does not start under Python 3.11 (its enum of "no
-            # redirection" is not iterated there any more, nor "all").
+            # redirection" is not iterated there any more, nor "all"). An address and a port: --standalone takes the
+            # host's full name, which may lead nowhere, and always the same port.
             text = run("imagenet/main.py", *small("resnet18"),
-                       launcher=["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2",
+                       launcher=["-m", "torch.distributed.run", "--master_addr", "127.0.0.1",
+                                 "--master_port", unused_port(), "--nproc_per_node", "2",
                                  "--log_dir", folder, "-r", "1", "-t", "1"])
         self.assertIn("2 processes", text)
         self.assertEqual(text.count("Test  Loss"), 1)  # only rank 0 speaks
