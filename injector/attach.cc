@@ -19,7 +19,9 @@
 #include "injector/python/ref.h"
 #include "injector/python/torch_state.h"
 #include "injector/python/type_slots.h"
+#include "injector/python/user_scopes.h"
 #include "injector/torch/binding.h"
+#include "injector/torch/scopes.h"
 
 namespace rfinject {
 namespace {
@@ -96,7 +98,10 @@ void AttachPythonUnguarded(const PythonApi& python) {
   const char* why_not_modules = "";
   const bool modules = InitModules(python, recorder, source, &why_not_modules);
   if (source != nullptr) source->OnPolicy(ReadPolicy());
-  const TorchCapabilities torch = BindTorch(&python, recorder, source);
+  InitScopes(recorder, source);
+  std::string why_no_scope_slots;
+  const bool scope_slots = modules && !Forced('D') && WatchUserScopes(python, &why_no_scope_slots);
+  const TorchCapabilities torch = BindTorch(&python, recorder, source, scope_slots);
 
   std::string reason;
   Tier tier = Tier::kNamesOnly;
@@ -123,6 +128,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
     }
   }
   if (tier != Tier::kCurrentNode || !backward) Append(reason, torch.missing);
+  if (!why_no_scope_slots.empty()) Append(reason, "optimizer steps by callbacks: " + why_no_scope_slots);
   if (tier == Tier::kNamesOnly && !torch.record_function) tier = Tier::kNoTorch;
   g_without_modules.store(tier >= Tier::kNamesOnly);
   ReportTier(tier, backward, reason);
@@ -135,7 +141,7 @@ int Repair(void*) {
   g_repair_pending.store(false);
   try {
     RepairTypeSlots();
-  } catch (abi::__forced_unwind&) {
+  } catch (::abi::__forced_unwind&) {
     throw;
   } catch (...) {
     Recorder::Get().Disable("out of memory while classes were looked for");
@@ -156,7 +162,7 @@ int RaiseSystemExit(void*) {
 void AttachPython(const PythonApi& python) {
   try {
     AttachPythonUnguarded(python);
-  } catch (abi::__forced_unwind&) {
+  } catch (::abi::__forced_unwind&) {
     throw;
   } catch (...) {
     Recorder::Get().Disable("out of memory while attaching to torch");
@@ -166,7 +172,7 @@ void AttachPython(const PythonApi& python) {
 void AttachLibtorch() noexcept try {
   Recorder& recorder = Recorder::Get();
   Source* source = Begin();
-  const TorchCapabilities torch = BindTorch(nullptr, recorder, source);
+  const TorchCapabilities torch = BindTorch(nullptr, recorder, source, false);
   g_without_modules.store(true);
   ReportTier(torch.record_function ? Tier::kLibtorch : Tier::kNoTorch, torch.backward_scope,
              torch.missing.empty() ? "libtorch without Python" : torch.missing);

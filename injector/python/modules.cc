@@ -20,6 +20,7 @@
 #include "injector/python/ref.h"
 #include "injector/python/torch_state.h"
 #include "injector/python/type_slots.h"
+#include "injector/python/user_scopes.h"
 #include "injector/torch/binding.h"
 
 namespace rfinject {
@@ -617,6 +618,7 @@ void OnRootCall(uint32_t layer, PyObject* args, PyObject* kwargs) {
   const bool is_model = found->second.path.empty();
   if (!EnsureActive() || InBackward()) return;
   InsistOnPoliteExit();
+  RepairUserScopes();
   if (is_model) {
     if (g_primary_root == 0) {
       g_primary_root = layer;

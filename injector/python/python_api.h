@@ -51,6 +51,8 @@ inline constexpr int kMethO = 0x0008;
   X(PyDict_Size, Py_ssize_t, (PyObject*))                                                       \
   X(PyDict_Next, int, (PyObject*, Py_ssize_t*, PyObject**, PyObject**))                         \
   X(PyEval_GetBuiltins, PyObject*, ())                                                          \
+  X(PyEval_SaveThread, void*, ())                                                               \
+  X(PyEval_RestoreThread, void, (void*))                                                        \
   X(PyEval_EvalCode, PyObject*, (PyObject*, PyObject*, PyObject*))                              \
   X(Py_CompileString, PyObject*, (const char*, const char*, int))                               \
   X(PyObject_GetAttrString, PyObject*, (PyObject*, const char*))                                \

@@ -14,27 +14,11 @@ namespace {
 
 using InitFunction = int (*)(PyObject* self, PyObject* args, PyObject* kwargs);
 
-// Positions in PyTypeObject on 64-bit builds with a GIL, the same from 3.8 to 3.14; each is compared with what
-// PyType_GetSlot returns before it is used. The slot numbers are Py_tp_call and Py_tp_init of the stable ABI.
-constexpr size_t kCallOffset = 128;
-constexpr int kCallSlot = 50;
-constexpr size_t kInitOffset = 296;
-constexpr int kInitSlot = 60;
-
 const PythonApi* g_python = nullptr;
 PyTypeObject* g_module_class = nullptr;  // owned
 PyObject* g_subclasses = nullptr;        // the descriptor type.__subclasses__, owned
 CallFunction g_call = nullptr;
 InitFunction g_type_init = nullptr;  // what type.tp_init held before; null: it is not patched
-
-// Relaxed atomics: other threads look at the slot without the GIL (TypeSlotsLost).
-void* LoadSlot(const PyTypeObject* type, size_t offset) {
-  return __atomic_load_n(reinterpret_cast<void* const*>(reinterpret_cast<const char*>(type) + offset),
-                         __ATOMIC_RELAXED);
-}
-void StoreSlot(PyTypeObject* type, size_t offset, void* value) {
-  __atomic_store_n(reinterpret_cast<void**>(reinterpret_cast<char*>(type) + offset), value, __ATOMIC_RELAXED);
-}
 
 template <typename Function>
 void* Address(Function function) {
@@ -48,20 +32,20 @@ bool Patch(PyTypeObject* type) {
   PyTypeObject* metaclass =
       reinterpret_cast<PyTypeObject*>(g_python->PyObject_Type(reinterpret_cast<PyObject*>(type)));
   if (metaclass != nullptr) {
-    if (g_type_init != nullptr && LoadSlot(metaclass, kInitOffset) == Address(g_type_init)) {
-      StoreSlot(metaclass, kInitOffset, Address(&InitType));
+    if (g_type_init != nullptr && LoadTypeSlot(metaclass, kTypeInit) == Address(g_type_init)) {
+      StoreTypeSlot(metaclass, kTypeInit, Address(&InitType));
     }
     g_python->Py_DecRef(reinterpret_cast<PyObject*>(metaclass));
   }
   // A class with a call slot of its own (written in C) is left alone.
-  if (LoadSlot(type, kCallOffset) != Address(g_generic_call)) return false;
-  StoreSlot(type, kCallOffset, Address(g_call));
+  if (LoadTypeSlot(type, kTypeCall) != Address(g_generic_call)) return false;
+  StoreTypeSlot(type, kTypeCall, Address(g_call));
   return true;
 }
 
 bool Unpatch(PyTypeObject* type) {
-  if (LoadSlot(type, kCallOffset) != Address(g_call)) return false;
-  StoreSlot(type, kCallOffset, Address(g_generic_call));
+  if (LoadTypeSlot(type, kTypeCall) != Address(g_call)) return false;
+  StoreTypeSlot(type, kTypeCall, Address(g_generic_call));
   return true;
 }
 
@@ -110,11 +94,12 @@ void InstallInitSlot() {
   Ref meta = abc.Attribute("ABCMeta");
   auto* type = static_cast<PyTypeObject*>(g_python->PyType_Type);
   if (!meta || !meta.IsInstance(type)) return;
-  void* init = g_python->PyType_GetSlot(meta.as_type(), kInitSlot);
+  void* init = g_python->PyType_GetSlot(meta.as_type(), kTypeInit.number);
   if (init == nullptr) DropError(*g_python);
-  if (init == nullptr || init != LoadSlot(meta.as_type(), kInitOffset) || init != LoadSlot(type, kInitOffset)) return;
+  if (init == nullptr || init != LoadTypeSlot(meta.as_type(), kTypeInit) || init != LoadTypeSlot(type, kTypeInit))
+    return;
   g_type_init = reinterpret_cast<InitFunction>(init);
-  StoreSlot(type, kInitOffset, Address(&InitType));
+  StoreTypeSlot(type, kTypeInit, Address(&InitType));
 }
 
 }  // namespace
@@ -123,14 +108,23 @@ bool IsFreeThreaded(const PythonApi& python) {
   return std::strstr(python.Py_GetVersion(), "free-threading") != nullptr;
 }
 
+void* LoadTypeSlot(const PyTypeObject* type, TypeSlot slot) noexcept {
+  return __atomic_load_n(reinterpret_cast<void* const*>(reinterpret_cast<const char*>(type) + slot.offset),
+                         __ATOMIC_RELAXED);
+}
+
+void StoreTypeSlot(PyTypeObject* type, TypeSlot slot, void* value) noexcept {
+  __atomic_store_n(reinterpret_cast<void**>(reinterpret_cast<char*>(type) + slot.offset), value, __ATOMIC_RELAXED);
+}
+
 bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, CallFunction call, const char** why) {
   g_python = &python;
   if (IsFreeThreaded(python)) {
     *why = "this Python has no GIL, types have another layout there";
     return false;
   }
-  void* slot = python.PyType_GetSlot(module_class, kCallSlot);
-  if (slot == nullptr || slot != LoadSlot(module_class, kCallOffset)) {
+  void* slot = python.PyType_GetSlot(module_class, kTypeCall.number);
+  if (slot == nullptr || slot != LoadTypeSlot(module_class, kTypeCall)) {
     DropError(python);
     *why = "the call slot of nn.Module is not where this Python's version should have it";
     return false;
@@ -160,7 +154,7 @@ void RemoveTypeSlots() {
 }
 
 bool TypeSlotsLost() noexcept {
-  return g_call != nullptr && LoadSlot(g_module_class, kCallOffset) != Address(g_call);
+  return g_call != nullptr && LoadTypeSlot(g_module_class, kTypeCall) != Address(g_call);
 }
 
 size_t RepairTypeSlots() { return g_call == nullptr ? 0 : Walk(g_module_class, &Patch, 0); }

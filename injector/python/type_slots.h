@@ -24,6 +24,19 @@ using CallFunction = PyObject* (*)(PyObject* self, PyObject* args, PyObject* kwa
 // A build without a GIL: types lie elsewhere, and our tables would need locks.
 bool IsFreeThreaded(const PythonApi& python);
 
+// A function pointer in PyTypeObject.
+struct TypeSlot {
+  size_t offset;  // on 64-bit builds with a GIL, the same from 3.8 to 3.14; to be compared with PyType_GetSlot
+  int number;     // of the stable ABI, for PyType_GetSlot
+};
+inline constexpr TypeSlot kTypeCall = {128, 50};
+inline constexpr TypeSlot kTypeInit = {296, 60};
+inline constexpr TypeSlot kTypeFinalize = {392, 80};
+
+// Atomic, since other threads may look without the GIL.
+void* LoadTypeSlot(const PyTypeObject* type, TypeSlot slot) noexcept;
+void StoreTypeSlot(PyTypeObject* type, TypeSlot slot, void* value) noexcept;
+
 // Patches `module_class` and its subclasses. `call` receives every call and must pass it on to GenericCall(). False,
 // with one line in `*why`, when the layout of types could not be verified; nothing is changed then.
 bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, CallFunction call, const char** why);

@@ -16,7 +16,7 @@
 namespace rfinject {
 namespace {
 
-constexpr size_t kMaxScopes = 4;  // deeper ones are counted and take the phase of the last kept
+constexpr size_t kMaxScopes = 4;  // deeper ones are not kept: their work has the phase of the last that was
 constexpr size_t kMaxNodes = 8;   // BACKWARD scopes nest where a node runs a backward pass of its own
 constexpr uint64_t kNoSequence = UINT64_MAX;
 
@@ -31,7 +31,7 @@ struct Scope {
   const void* record;
   uint64_t enters;  // EnterCount() when it began
   uint64_t node;    // RunningNode() when it began
-  Phase phase;
+  UserScope kind;
 };
 
 struct NodeScope {
@@ -64,6 +64,8 @@ struct NodeScopes {
 };
 ThreadBlock<NodeScopes> g_node_scopes;
 __attribute__((tls_model("initial-exec"))) constinit thread_local NodeScopes* t_node_scopes = nullptr;
+
+Phase PhaseOf(UserScope scope) { return scope == UserScope::kLoader ? Phase::kData : Phase::kOptimizer; }
 
 // Set once by InitAutograd before g_means is released.
 struct Globals {
@@ -271,9 +273,7 @@ Site SiteOfThread() noexcept {
   site.op = thread.op;
   const Running node = AskNode();
   const LayerTop top = CurrentLayer();
-  const Scope* scope = thread.scope_depth != 0
-                           ? &thread.scopes[thread.scope_depth > kMaxScopes ? kMaxScopes - 1 : thread.scope_depth - 1]
-                           : nullptr;
+  const Scope* scope = thread.scope_depth != 0 ? &thread.scopes[thread.scope_depth - 1] : nullptr;
 
   // A module is inside the scope if the thread had entered fewer modules when the scope began.
   const bool module_in_scope = top.depth != 0 && (scope == nullptr || top.entered > scope->enters);
@@ -296,7 +296,7 @@ Site SiteOfThread() noexcept {
   if (node.id != 0 || thread.interval_open) FollowIntervals(thread, node, owner, top, inside_node);
 
   if (scope_decides) {
-    site.phase = scope->phase;
+    site.phase = PhaseOf(scope->kind);
     site.layer = top.layer;
   } else if (module_decides) {
     site.phase = node.id != 0 ? Phase::kRecompute : Phase::kForward;
@@ -335,30 +335,28 @@ void EndNode(const void* record) noexcept {
   --scopes->depth;
 }
 
-void BeginScope(const void* record, Phase phase) noexcept {
+void BeginScope(const void* record, UserScope scope) noexcept {
   Thread& thread = t_thread;
-  if (thread.scope_depth++ >= kMaxScopes) return;
-  thread.scopes[thread.scope_depth - 1] = {
-      .record = record, .enters = EnterCount(), .node = RunningNode(), .phase = phase};
+  if (thread.scope_depth == kMaxScopes) return;
+  for (size_t i = 0; i < thread.scope_depth; ++i) {
+    if (thread.scopes[i].record == record) return;  // told twice
+  }
+  thread.scopes[thread.scope_depth++] = {
+      .record = record, .enters = EnterCount(), .node = RunningNode(), .kind = scope};
 }
 
-bool EndScope(const void* record) noexcept {
+UserScope EndScope(const void* record) noexcept {
   Thread& thread = t_thread;
-  if (thread.scope_depth == 0) return false;
-  if (thread.scope_depth > kMaxScopes) {
-    --thread.scope_depth;
-    return false;
-  }
-  // A scope may be ended by another thread than the one that began it; then it is not the last one here.
+  // A scope may be ended by another thread than the one that began it; then it is not here.
   size_t depth = thread.scope_depth;
   while (depth != 0 && thread.scopes[depth - 1].record != record) --depth;
-  if (depth == 0) return false;
-  const Phase phase = thread.scopes[depth - 1].phase;
+  if (depth == 0) return UserScope::kOther;
+  const UserScope ended = thread.scopes[depth - 1].kind;
   thread.scope_depth = static_cast<uint32_t>(depth - 1);
   for (size_t i = 0; i + 1 < depth; ++i) {
-    if (thread.scopes[i].phase == phase) return false;
+    if (PhaseOf(thread.scopes[i].kind) == PhaseOf(ended)) return UserScope::kOther;
   }
-  return true;
+  return ended;
 }
 
 uint32_t ExchangeOperator(uint32_t op) noexcept {

@@ -48,10 +48,14 @@ inline constexpr uint64_t kUnknownSequence = UINT64_MAX - 1;
 void BeginNode(const void* record, uint64_t sequence, uint64_t forward_thread, uint32_t name) noexcept;
 void EndNode(const void* record) noexcept;
 
-// A user scope with a phase of its own begins or ends on this thread.
-void BeginScope(const void* record, Phase phase) noexcept;
-// True when `record` was the outermost scope of its phase on this thread.
-bool EndScope(const void* record) noexcept;
+// Scopes that torch's own Python code opens around its work.
+enum class UserScope : uint8_t { kOther, kOptimizerStep, kZeroGrad, kLoader };
+
+// Such a scope, not kOther, begins on this thread; `record` identifies it until it ends.
+void BeginScope(const void* record, UserScope scope) noexcept;
+// The scope that ends, if no scope of its phase is open around it on this thread; else kOther, also for a `record`
+// that is not open here. Those inside it that have not ended end with it.
+UserScope EndScope(const void* record) noexcept;
 
 // The operator that runs on this thread, as Intern()ed name; returns the one before. For the operator observer.
 uint32_t ExchangeOperator(uint32_t op) noexcept;

@@ -223,21 +223,21 @@ TEST_F(AutogradTest, TheInnermostOfScopeAndModuleDecides) {
   InitIntrusive();
   const int outer = 0;
   const int inner = 0;
-  BeginScope(&outer, Phase::kOptimizer);
+  BeginScope(&outer, UserScope::kOptimizerStep);
   EXPECT_EQ(SiteOfThread().phase, Phase::kOptimizer);
   EnterLayer(2);  // a closure's forward
   EXPECT_EQ(SiteOfThread().phase, Phase::kForward);
-  BeginScope(&inner, Phase::kData);
+  BeginScope(&inner, UserScope::kLoader);
   EXPECT_EQ(SiteOfThread().phase, Phase::kData);
   EXPECT_EQ(SiteOfThread().layer, 2u);
   MulBackward0 node(NodeIn(3), ThreadId());
   t_intrusive = &node;
   EXPECT_EQ(SiteOfThread().phase, Phase::kBackward);
   t_intrusive = nullptr;
-  EXPECT_TRUE(EndScope(&inner));
+  EXPECT_EQ(EndScope(&inner), UserScope::kLoader);
   LeaveLayer();
   EXPECT_EQ(SiteOfThread().phase, Phase::kOptimizer);
-  EXPECT_TRUE(EndScope(&outer));
+  EXPECT_EQ(EndScope(&outer), UserScope::kOptimizerStep);
 }
 
 TEST_F(AutogradTest, AnOptimizerInAHookOfANodeIsOptimizer) {
@@ -245,7 +245,7 @@ TEST_F(AutogradTest, AnOptimizerInAHookOfANodeIsOptimizer) {
   MulBackward0 node(NodeIn(3), ThreadId());
   t_intrusive = &node;
   const int record = 0;
-  BeginScope(&record, Phase::kOptimizer);
+  BeginScope(&record, UserScope::kOptimizerStep);
   EXPECT_EQ(SiteOfThread().phase, Phase::kOptimizer);
   EndScope(&record);
   EXPECT_EQ(SiteOfThread().phase, Phase::kBackward);
@@ -254,14 +254,35 @@ TEST_F(AutogradTest, AnOptimizerInAHookOfANodeIsOptimizer) {
 TEST_F(AutogradTest, ScopesEndOutOfOrderAndTwice) {
   InitIntrusive();
   const int records[8] = {};
-  for (const int& record : records) BeginScope(&record, Phase::kOptimizer);
-  for (size_t i = 8; i-- > 4;) EXPECT_FALSE(EndScope(&records[i]));
-  EXPECT_FALSE(EndScope(&records[7]));  // not on this thread any more
-  EXPECT_FALSE(EndScope(&records[2]));  // takes the one inside with it; those around it remain
+  for (const int& record : records) BeginScope(&record, UserScope::kOptimizerStep);
+  for (size_t i = 8; i-- > 4;) EXPECT_EQ(EndScope(&records[i]), UserScope::kOther);  // too deep to be kept
+  EXPECT_EQ(EndScope(&records[2]), UserScope::kOther);  // takes the one inside with it; those around it remain
+  EXPECT_EQ(EndScope(&records[3]), UserScope::kOther);
   EXPECT_EQ(SiteOfThread().phase, Phase::kOptimizer);
-  EXPECT_FALSE(EndScope(&records[1]));
-  EXPECT_TRUE(EndScope(&records[0]));
-  EXPECT_FALSE(EndScope(&records[0]));
+  EXPECT_EQ(EndScope(&records[1]), UserScope::kOther);
+  EXPECT_EQ(EndScope(&records[0]), UserScope::kOptimizerStep);
+  EXPECT_EQ(EndScope(&records[0]), UserScope::kOther);
+  EXPECT_EQ(SiteOfThread().phase, Phase::kOther);
+}
+
+TEST_F(AutogradTest, AScopeToldTwiceEndsOnce) {
+  InitIntrusive();
+  const int record = 0;
+  BeginScope(&record, UserScope::kZeroGrad);
+  BeginScope(&record, UserScope::kZeroGrad);
+  EXPECT_EQ(EndScope(&record), UserScope::kZeroGrad);
+  EXPECT_EQ(SiteOfThread().phase, Phase::kOther);
+}
+
+TEST_F(AutogradTest, OnlyTheOutermostStepEndsAStep) {
+  InitIntrusive();
+  const int loader = 0, outer = 0, inner = 0;
+  BeginScope(&loader, UserScope::kLoader);
+  BeginScope(&outer, UserScope::kOptimizerStep);
+  BeginScope(&inner, UserScope::kOptimizerStep);  // a wrapped optimizer
+  EXPECT_EQ(EndScope(&inner), UserScope::kOther);
+  EXPECT_EQ(EndScope(&outer), UserScope::kOptimizerStep);
+  EXPECT_EQ(EndScope(&loader), UserScope::kLoader);
 }
 
 TEST_F(AutogradTest, NodesBornInANodeBelongToItsLayer) {

@@ -29,7 +29,7 @@ char BestTier() {
 
 }  // namespace
 
-TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source* source) {
+TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source* source, bool user_scopes_told) {
   static std::atomic<bool> bound{false};
   TorchCapabilities capabilities;
   if (bound.exchange(true)) {
@@ -73,13 +73,14 @@ TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source*
 
   // Where the running node cannot be asked for, a callback at every node tells at least its name.
   const NodeMeans means = capabilities.current_node ? NodeMeans::kCurrent : NodeMeans::kScope;
+  InitScopes(recorder, source);
   InitAutograd(symbols, layouts.node, means, calibration.node_names, recorder);
   if (capabilities.sequence) {
     SetSequenceFunctions({.peek = symbols.peek, .thread_id = symbols.thread_id, .running_node = RunningNode});
   } else {
     SetSequenceFunctions({.running_node = RunningNode});
   }
-  AddScopeCallbacks(symbols, layouts.record, means == NodeMeans::kScope, recorder, source);
+  AddScopeCallbacks(symbols, layouts.record, {.user = !user_scopes_told, .backward = means == NodeMeans::kScope});
   if (wants_ops && capabilities.operands) AddOpCallback(symbols, layouts, recorder, *source);
   g_site_function.store(SiteOfThread, std::memory_order_release);
   return capabilities;

@@ -26,12 +26,12 @@ struct TorchCapabilities {
 
 // Called once per process, GIL held (python != nullptr) or no Python at all (python == nullptr: C++ libtorch), when
 // libtorch is loaded and initialised. Runs the calibration, installs the callbacks that the capabilities allow, and
-// sets g_site_function. `source` may be null. `forbid` (letters of tiers, from Settings::tier) keeps better means
-// from being used, for tests. Nothing that it runs may be visible to the program: default generators, grad mode,
-// autocast, warnings and the autograd sequence are left as they were, as far as torch allows.
+// sets g_site_function. `source` may be null. `user_scopes_told`: Begin- and EndUserScope() are called by somebody
+// else, so that no callback is needed for them. Nothing that it runs may be visible to the program: default
+// generators, grad mode, autocast, warnings and the autograd sequence are left as they were, as far as torch allows.
 // Not noexcept: a daemon thread whose interpreter ends is unwound out of the Python code that this runs, and memory
 // may run out.
-TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source* source);
+TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source* source, bool user_scopes_told);
 
 // Implemented by injector/python: called at the start of a backward and at each user scope (DataLoader, optimizer),
 // without the GIL, on any thread; arranges for reset type slots to be repaired and new classes to be found.

@@ -20,42 +20,20 @@ using abi::RecordScope;
 struct Globals {
   const char* (*name)(const RecordFunction*) = nullptr;
   RecordLayout layout;
-  Recorder* recorder = nullptr;
-  Source* source = nullptr;
 };
 Globals g;
+Recorder* g_recorder = nullptr;
+Source* g_source = nullptr;
 std::atomic<bool> g_exit_requested{false};
 NameCache<uint32_t> g_node_names;
 
-Phase PhaseOf(UserScope scope) { return scope == UserScope::kLoader ? Phase::kData : Phase::kOptimizer; }
-
-void EndOfStep() {
-  Recorder& recorder = *g.recorder;
-  if (g.source != nullptr) g.source->OnStepEnd(recorder.CurrentStep());
-  recorder.EndStep(TakeSamplesOfStep());
-  if (const uint64_t forgotten = TakeForgottenNodes(); forgotten != 0) {
-    recorder.CountDrop("autograd nodes whose layer was forgotten", forgotten);
-  }
-  const Settings& settings = GetSettings();
-  const bool closed = settings.steps != 0 && recorder.CurrentStep() >= settings.skip + settings.steps;
-  if (closed && settings.kill && !g_exit_requested.exchange(true)) RequestPoliteExit();
-}
-
 NoContext OnUserStart(const RecordFunction& record) {
-  const UserScope scope = ClassifyScope(g.name(&record));
-  if (scope == UserScope::kOther) return {};
-  RequestSlotRepair();
-  // In a hook of an autograd node ("optimizer in backward"), there is a call for each parameter: not a step.
-  if (scope == UserScope::kOptimizerStep && RunningNode() == 0) NoteOptimizerStep();
-  BeginScope(&record, PhaseOf(scope));
+  BeginUserScope(&record, g.name(&record));
   return {};
 }
 
 void OnUserEnd(const RecordFunction& record, void*) {
-  const UserScope scope = ClassifyScope(g.name(&record));
-  if (scope == UserScope::kOther) return;
-  const bool outermost = EndScope(&record);
-  if (scope == UserScope::kOptimizerStep && outermost && RunningNode() == 0) EndOfStep();
+  if (EndUserScope(&record)) EndTrainingStep();
 }
 
 uint64_t FieldOf(const RecordFunction& record, size_t offset) {
@@ -68,7 +46,7 @@ uint64_t FieldOf(const RecordFunction& record, size_t offset) {
 bool InternNodeName(const char* name, uint32_t* id) {
   std::string_view text = name;
   if (const size_t colon = text.rfind("::"); colon != std::string_view::npos) text.remove_prefix(colon + 2);
-  *id = g.recorder->Intern(text);
+  *id = g_recorder->Intern(text);
   return true;
 }
 
@@ -94,11 +72,40 @@ UserScope ClassifyScope(std::string_view name) noexcept {
   return UserScope::kOther;
 }
 
-void AddScopeCallbacks(const TorchSymbols& symbols, const RecordLayout& layout, bool backward, Recorder& recorder,
-                       Source* source) noexcept {
-  g = {.name = symbols.record_name, .layout = layout, .recorder = &recorder, .source = source};
-  symbols.add_global_callback(abi::MakeCallback(RecordScope::kUser, OnUserStart, OnUserEnd));
-  if (backward) symbols.add_global_callback(abi::MakeCallback(RecordScope::kBackward, OnNodeStart, OnNodeEnd));
+void InitScopes(Recorder& recorder, Source* source) noexcept {
+  g_recorder = &recorder;
+  g_source = source;
+}
+
+void BeginUserScope(const void* record, std::string_view name) noexcept {
+  const UserScope scope = ClassifyScope(name);
+  if (scope == UserScope::kOther) return;
+  RequestSlotRepair();
+  // In a hook of an autograd node ("optimizer in backward"), there is a call for each parameter: not a step.
+  if (scope == UserScope::kOptimizerStep && RunningNode() == 0) NoteOptimizerStep();
+  BeginScope(record, scope);
+}
+
+bool EndUserScope(const void* record) noexcept {
+  return EndScope(record) == UserScope::kOptimizerStep && RunningNode() == 0;
+}
+
+void EndTrainingStep() {
+  Recorder& recorder = *g_recorder;
+  if (g_source != nullptr) g_source->OnStepEnd(recorder.CurrentStep());
+  recorder.EndStep(TakeSamplesOfStep());
+  if (const uint64_t forgotten = TakeForgottenNodes(); forgotten != 0) {
+    recorder.CountDrop("autograd nodes whose layer was forgotten", forgotten);
+  }
+  const Settings& settings = GetSettings();
+  const bool closed = settings.steps != 0 && recorder.CurrentStep() >= settings.skip + settings.steps;
+  if (closed && settings.kill && !g_exit_requested.exchange(true)) RequestPoliteExit();
+}
+
+void AddScopeCallbacks(const TorchSymbols& symbols, const RecordLayout& layout, ScopeCallbacks which) noexcept {
+  g = {.name = symbols.record_name, .layout = layout};
+  if (which.user) symbols.add_global_callback(abi::MakeCallback(RecordScope::kUser, OnUserStart, OnUserEnd));
+  if (which.backward) symbols.add_global_callback(abi::MakeCallback(RecordScope::kBackward, OnNodeStart, OnNodeEnd));
 }
 
 }  // namespace rfinject

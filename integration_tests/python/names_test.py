@@ -449,6 +449,75 @@ with torch.no_grad():
 """)
         self.assertEqual([step["samples"] for step in trace.steps][:3], [3, 3, 3])
 
+    def test_steps_are_seen_however_record_function_is_treated(self):
+        # The class whose type slots tell of optimizer steps: patched by the program, subclassed, left by exceptions.
+        trace = self.net("""
+from torch.autograd import profiler
+model = Net()
+train(model, steps=2)
+plain = profiler.record_function.__init__
+profiler.record_function.__init__ = lambda self, *args, **kwargs: plain(self, *args, **kwargs)
+train(model, steps=2)
+profiler.record_function.__init__ = plain
+deleted = []
+profiler.record_function.__del__ = lambda self: deleted.append(self.name)
+train(model, steps=2)
+assert sum(name.startswith("Optimizer.step#") for name in deleted) >= 1, deleted
+del profiler.record_function.__del__
+class Mine(profiler.record_function):
+    def __init__(self):
+        super().__init__("Optimizer.step#Mine.step")
+with Mine():
+    pass
+kept = profiler.record_function("mine")
+with kept:
+    pass
+with kept:
+    pass
+@profiler.record_function("decorated")
+def decorated():
+    pass
+decorated()
+profiler.record_function(name="by keyword")
+profiler.record_function("never entered")
+try:
+    profiler.record_function()
+except TypeError:
+    pass
+else:
+    raise AssertionError("no TypeError")
+class Fails(torch.optim.SGD):
+    def step(self, closure=None):
+        raise RuntimeError("fails")
+try:
+    Fails(model.parameters(), 0.1).step()
+except RuntimeError:
+    pass
+train(model, steps=2)
+""")
+        self.assertEqual(len(trace.steps), 9)  # a step that fails has ended, too
+        self.assertEqual({row["phase"] for row in trace.rows() if row["layer"] is not None} - {"forward", "backward"},
+                         set())
+
+    def test_steps_end_without_the_gil(self):
+        # The end of a step may wait for the GPU, and so for a thread that needs the GIL.
+        trace = self.net("""
+import threading
+model = Net()
+stop = threading.Event()
+turns = [0]
+def spin():
+    while not stop.is_set():
+        turns[0] += 1
+thread = threading.Thread(target=spin)
+thread.start()
+train(model, steps=5)
+stop.set()
+thread.join()
+assert turns[0] > 0
+""")
+        self.assertEqual(len(trace.steps), 5)
+
     def test_gradient_accumulation_is_one_step(self):
         trace = self.net("""
 model = Net()

@@ -231,7 +231,7 @@ using namespace rfinject;
 // Returns the capabilities, one word each, and what is missing after a colon.
 RFINJECT_TEST_EXPORT const char* test_bind(int wants_ops, int with_python) {
   const TorchCapabilities c =
-      BindTorch(with_python ? GetPython() : nullptr, TheRecorder(), wants_ops ? &TheSource() : nullptr);
+      BindTorch(with_python ? GetPython() : nullptr, TheRecorder(), wants_ops ? &TheSource() : nullptr, false);
   std::string text;
   if (c.record_function) text += "record_function ";
   if (c.sequence) text += "sequence ";

@@ -1,0 +1,143 @@
+#include "injector/python/user_scopes.h"
+
+#include <cstdint>
+
+#include "injector/python/ref.h"
+#include "injector/python/type_slots.h"
+#include "injector/torch/scopes.h"
+
+namespace rfinject {
+namespace {
+
+using InitFunction = int (*)(PyObject* self, PyObject* args, PyObject* kwargs);
+using FinalizeFunction = void (*)(PyObject* self);
+
+// What to verify the slots' places with: a class that has both.
+constexpr const char kProbe[] = "class Probe:\n def __init__(self): pass\n def __del__(self): pass\n";
+
+const PythonApi* g_python = nullptr;
+PyTypeObject* g_class = nullptr;  // owned
+InitFunction g_init = nullptr;
+FinalizeFunction g_finalize = nullptr;  // null: the class has no __del__
+int g_trial_begins = 0;
+int g_trial_ends = 0;
+bool g_trial = false;
+
+int InitRecord(PyObject* self, PyObject* args, PyObject* kwargs);
+void FinalizeRecord(PyObject* self);
+
+template <typename Function>
+void* Address(Function function) {
+  return reinterpret_cast<void*>(function);
+}
+
+// One slot at a time: what is ours already must not become what we call.
+void Patch() {
+  if (void* init = LoadTypeSlot(g_class, kTypeInit); init != Address(&InitRecord)) {
+    g_init = reinterpret_cast<InitFunction>(init);
+    StoreTypeSlot(g_class, kTypeInit, Address(&InitRecord));
+  }
+  if (void* finalize = LoadTypeSlot(g_class, kTypeFinalize); finalize != Address(&FinalizeRecord)) {
+    g_finalize = reinterpret_cast<FinalizeFunction>(finalize);
+    StoreTypeSlot(g_class, kTypeFinalize, Address(&FinalizeRecord));
+  }
+}
+
+// Neither function has a try, a destructor or a noexcept: see CallModule.
+int InitRecord(PyObject* self, PyObject* args, PyObject* kwargs) {
+  const int result = g_init(self, args, kwargs);
+  if (result != 0) return result;
+  if (g_trial) {
+    ++g_trial_begins;
+    return result;
+  }
+  // Torch passes the name by position. Somebody else's scope may come otherwise, and is none of ours.
+  if (args == nullptr || g_python->PyTuple_Size(args) < 1) return result;
+  const char* name = g_python->PyUnicode_AsUTF8(g_python->PyTuple_GetItem(args, 0));
+  if (name == nullptr) {
+    DropError(*g_python);
+    return result;
+  }
+  Patch();  // a scope that begins must be seen to end, also when a `__del__` was just assigned
+  BeginUserScope(self, name);
+  return result;
+}
+
+void FinalizeRecord(PyObject* self) {
+  if (g_trial) {
+    ++g_trial_ends;
+  } else if (EndUserScope(self)) {
+    void* thread = g_python->PyEval_SaveThread();
+    EndTrainingStep();
+    g_python->PyEval_RestoreThread(thread);
+  }
+  if (g_finalize != nullptr) g_finalize(self);
+}
+
+void Unpatch() {
+  StoreTypeSlot(g_class, kTypeInit, Address(g_init));
+  StoreTypeSlot(g_class, kTypeFinalize, Address(g_finalize));
+}
+
+bool Verified(const PythonApi& python, std::string* why) {
+  if (IsFreeThreaded(python)) {
+    *why = "this Python has no GIL, types have another layout there";
+    return false;
+  }
+  char error[200] = "";
+  Ref space(python, RunPython(python, kProbe, nullptr, nullptr, 0, error, sizeof error));
+  Ref probe = space ? Ref::Borrow(python, python.PyDict_GetItemString(space.get(), "Probe")) : Ref();
+  if (!probe) {
+    *why = error;
+    return false;
+  }
+  for (const TypeSlot& slot : {kTypeInit, kTypeFinalize}) {
+    void* value = python.PyType_GetSlot(probe.as_type(), slot.number);
+    if (value != nullptr && value == LoadTypeSlot(probe.as_type(), slot)) continue;
+    DropError(python);
+    *why = "type slots are not where this Python's version should have them";
+    return false;
+  }
+  return true;
+}
+
+// A scope that nobody enters.
+bool Trial(std::string* why) {
+  g_trial = true;
+  g_trial_begins = g_trial_ends = 0;
+  Ref name(*g_python, g_python->PyUnicode_FromString("rfinject"));
+  Ref record = Ref::Borrow(*g_python, reinterpret_cast<PyObject*>(g_class)).Call({name.get()});
+  const bool began = record && g_trial_begins == 1 && g_trial_ends == 0;
+  record = Ref();
+  g_trial = false;
+  if (began && g_trial_ends == 1) return true;
+  *why = "the patched slots of record_function were not used in a trial";
+  return false;
+}
+
+}  // namespace
+
+bool WatchUserScopes(const PythonApi& python, std::string* why) {
+  if (!Verified(python, why)) return false;
+  Ref record = ImportedModule(python, "torch.autograd.profiler").Attribute("record_function");
+  if (!record.IsInstance(python.PyType_Type)) {
+    *why = "torch.autograd.profiler.record_function is no class";
+    return false;
+  }
+  g_python = &python;
+  g_class = record.as_type();
+  Patch();
+  if (!Trial(why)) {
+    Unpatch();
+    g_class = nullptr;
+    return false;
+  }
+  record.release();
+  return true;
+}
+
+void RepairUserScopes() noexcept {
+  if (g_class != nullptr) Patch();
+}
+
+}  // namespace rfinject
