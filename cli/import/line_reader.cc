@@ -4,12 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 namespace rfinject::cli {
 namespace {
-constexpr size_t kBlock = 4u << 20;
+// What is read at once. It is copied and looked through while it is in the processor's second-level cache.
+constexpr size_t kChunk = 256u << 10;
+constexpr size_t kBlock = LineReader::kMaxLine + kChunk;
 }  // namespace
 
 LineReader::LineReader(const std::string& path) {
@@ -25,7 +28,7 @@ LineReader::LineReader(const std::string& path) {
     fd_ = -1;
     return;
   }
-  block_.resize(kBlock);
+  block_.reset(new char[kBlock]);  // not cleared: what no line needs is never resident
 }
 
 LineReader::~LineReader() {
@@ -43,11 +46,11 @@ void LineReader::Rewind() {
 // Moves what is left to the front and reads more behind it; false when nothing came.
 bool LineReader::Fill() {
   if (at_end_ || fd_ < 0) return false;
-  std::memmove(block_.data(), block_.data() + begin_, end_ - begin_);
+  std::memmove(block_.get(), block_.get() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
   for (;;) {
-    const ssize_t n = read(fd_, block_.data() + end_, block_.size() - end_);
+    const ssize_t n = read(fd_, block_.get() + end_, std::min(kChunk, kBlock - end_));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) error_ = std::strerror(errno);
     if (n <= 0) {
@@ -59,17 +62,22 @@ bool LineReader::Fill() {
   }
 }
 
-bool LineReader::Next(std::string_view* line) {
+bool LineReader::Next(std::string_view prefix, std::string_view* line, bool* begins) {
   size_t searched = 0;  // bytes after begin_ that hold no line end
+  if (begins != nullptr) {
+    *begins = !skipping_ && end_ - begin_ > prefix.size() &&
+              std::memcmp(block_.get() + begin_, prefix.data(), prefix.size()) == 0;
+    if (*begins) searched = prefix.size();
+  }
   for (;;) {
-    const char* start = block_.data() + begin_;
+    const char* start = block_.get() + begin_;
     const auto* newline = static_cast<const char*>(std::memchr(start + searched, '\n', end_ - begin_ - searched));
     const size_t length = newline != nullptr ? static_cast<size_t>(newline - start) : end_ - begin_;
     if (newline == nullptr && length <= kMaxLine) {
       searched = length;
       if (Fill()) continue;
       if (length == 0 || !error_.empty()) return false;
-      start = block_.data() + begin_;  // the last line has no line end
+      start = block_.get() + begin_;  // the last line has no line end
     }
     const bool cut = newline == nullptr && !at_end_;
     const bool rest = skipping_;

@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace rfinject::cli {
 
@@ -24,7 +24,10 @@ class LineReader {
   LineReader& operator=(const LineReader&) = delete;
 
   // The next line without its line end (LF or CRLF), valid until the next call; false at the end or on an error.
-  bool Next(std::string_view* line);
+  bool Next(std::string_view* line) { return Next({}, line, nullptr); }
+  // The same for a reader who expects the line to begin with `prefix`, which holds no line end: `*begins` says that
+  // it does, and then that part was read once instead of twice. It may stay false for a line across two blocks.
+  bool Next(std::string_view prefix, std::string_view* line, bool* begins);
   void Rewind();
 
   const std::string& error() const { return error_; }
@@ -35,7 +38,7 @@ class LineReader {
   bool Fill();
 
   int fd_ = -1;
-  std::vector<char> block_;
+  std::unique_ptr<char[]> block_;
   size_t begin_ = 0;  // of what was not handed out yet, in block_
   size_t end_ = 0;
   bool at_end_ = false;

@@ -80,6 +80,7 @@ bool Contains(std::string_view text, std::string_view part) { return text.find(p
 // The columns of a header line, or count 0 when the line is none.
 Columns ReadHeader(const std::vector<std::string_view>& fields) {
   Columns columns;
+  if (std::find(fields.begin(), fields.end(), "ID") == fields.end()) return columns;
   for (size_t i = 0; i < fields.size(); ++i) {
     const std::string_view f = fields[i];
     const auto set = [&](std::string_view name, size_t Columns::*member) {
@@ -276,7 +277,8 @@ class Importer {
     mark_ = options_.decimal != DecimalMark::kUnknown ? options_.decimal : DetectMark();
     if (!result_.error.empty()) return std::move(result_);
     std::string_view line;
-    while (reader_.Next(&line)) TakeLine(line);
+    bool begins = false;
+    while (reader_.Next(repeat_, &line, &begins)) TakeLine(line, begins && !repeat_.empty());
     if (!reader_.error().empty()) return Fail(path_ + ": " + reader_.error());
     FinishKernel();
     if (columns_.count == 0) {
@@ -291,6 +293,33 @@ class Importer {
   }
 
  private:
+  struct WideColumn {
+    size_t index;
+    int metric;
+    double scale;
+  };
+  using Unit = std::pair<std::string, std::optional<double>>;  // and what a value in it is to be multiplied with
+  struct Remembered {
+    std::string section, name;
+    std::string raw;  // the line's text of the two, up to the unit's opening quote; empty: no short way
+    int metric = -1;
+    std::vector<Unit> units;
+  };
+  struct Sum {
+    Kernel kernel;
+    uint64_t order = 0;
+    uint64_t launches = 0;
+    std::vector<std::pair<int, Stat>> stats;
+  };
+  struct Launch {          // a kernel as the lines name it
+    std::string identity;  // the text between the ID and the metric
+    std::string process;   // its ID
+    Sum* sum = nullptr;    // in keys_
+  };
+  // How many are remembered, each at the place that its hash gives: memory does not grow with the file.
+  static constexpr size_t kLaunches = 4096;
+  static constexpr size_t kLongestIdentity = 4096;  // bytes
+
   ImportResult Fail(std::string error) {
     ImportResult failed;
     failed.error = std::move(error);
@@ -327,10 +356,12 @@ class Importer {
     return mark;
   }
 
-  void TakeLine(std::string_view line) {
+  void TakeLine(std::string_view line, bool repeats) {
     if (reader_.line_number() == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
-    // Long tables repeat everything before the metric for each metric of a kernel.
-    if (!repeat_.empty() && line.size() > repeat_.size() && line.starts_with(repeat_)) {
+    // Long tables repeat everything before the metric for each metric of a kernel, and kernels again and again.
+    if (!repeats && TakeKnownLaunch(line)) return;
+    if (repeats) {
+      if (TakeKnownMetric(line.substr(repeat_.size()))) return;
       if (SplitCsv(line.substr(repeat_.size()), &fields_, &arena_) &&
           fields_.size() == columns_.count - repeated_fields_) {
         ++result_.rows;
@@ -363,6 +394,13 @@ class Importer {
   void StartTable() {
     repeat_.clear();
     wide_.clear();
+    memory_.clear();
+    launches_.clear();
+    const size_t first = std::min(columns_.section, columns_.metric);
+    regular_ = !columns_.wide() && columns_.id == 0 && first > 0 && columns_.unit == columns_.metric + 1 &&
+               columns_.value == columns_.metric + 2 && columns_.count == columns_.metric + 3 &&
+               (columns_.section == kNone || columns_.section + 1 == columns_.metric);
+    if (regular_) launches_.resize(kLaunches);
     if (!columns_.wide()) return;
     wide_names_.assign(fields_.begin(), fields_.end());
     expect_units_ = true;
@@ -397,7 +435,8 @@ class Importer {
     ++result_.rows;
     const std::string id(fields_[columns_.id]);
     const std::string process(columns_.process_id == kNone ? std::string_view{} : fields_[columns_.process_id]);
-    if (!open_ || id != id_ || process != process_) {
+    const bool starts = !open_ || id != id_ || process != process_;
+    if (starts) {
       FinishKernel();
       StartKernel();
       id_ = id;
@@ -405,14 +444,118 @@ class Importer {
     }
     repeat_.clear();
     repeated_fields_ = 0;
-    if (first_metric_field < std::min(columns_.unit, columns_.value) && arena_.empty()) {
-      // Fields point into the line: what stands before the metric's field is the part that repeats.
-      const char* at = fields_[first_metric_field].data();
-      if (at > line.data() && at[-1] == '"') --at;
-      repeat_ = std::string(line.data(), at);
+    const std::string_view first = fields_[first_metric_field];
+    const bool in_line = first.data() > line.data() && first.data() + first.size() <= line.data() + line.size();
+    if (first_metric_field > 0 && first_metric_field < std::min(columns_.unit, columns_.value) && in_line) {
+      const char* at = first.data();
+      if (at[-1] == '"') --at;
+      repeat_.assign(line.data(), at);
       repeated_fields_ = first_metric_field;
+      if (starts && regular_) RememberLaunch(line);
     }
     TakeMetric(0);
+  }
+
+  // --- The short ways, for lines of which every part but the value was seen before, byte for byte. What is equal to
+  // bytes that were split into fields once holds the same fields; so a quote inside a value or a unit sends a line
+  // the long way, and nothing else needs to be looked at. Tables of another shape than ncu's own go the long way,
+  // too.
+
+  // Where the parts of the line of a regular table are that was just split: its ID, what identifies the launch.
+  void RememberLaunch(std::string_view line) {
+    const size_t identity = IdentityOffset(line);
+    if (identity == 0 || identity >= repeat_.size() || repeat_.size() - identity > kLongestIdentity) return;
+    identity_.assign(repeat_, identity);
+  }
+
+  // `"123",` at the beginning of a line: its length; 0 when it begins otherwise.
+  static size_t IdentityOffset(std::string_view line) {
+    if (line.empty() || line[0] != '"') return 0;
+    size_t i = 1;
+    while (i < line.size() && line[i] >= '0' && line[i] <= '9') ++i;
+    return i > 1 && line.substr(i, 2) == "\"," ? i + 2 : 0;
+  }
+
+  // Eight bytes at a time. A collision costs time, not a result.
+  static size_t SlotOf(std::string_view text) {
+    uint64_t hash = text.size();
+    for (; text.size() >= 8; text.remove_prefix(8)) {
+      uint64_t word;
+      std::memcpy(&word, text.data(), sizeof word);
+      hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 32;
+    }
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x9E3779B97F4A7C15u;
+    return (hash >> 40) % kLaunches;
+  }
+
+  static const Unit* FindUnit(const Remembered& known, std::string_view unit) {
+    for (const Unit& candidate : known.units) {
+      if (candidate.first == unit) return &candidate;
+    }
+    return nullptr;
+  }
+
+  // Takes the line of the open kernel of which `rest` stands behind repeat_; false, with nothing done: the long way.
+  bool TakeKnownMetric(std::string_view rest) {
+    if (place_ + 1 >= memory_.size()) return false;
+    const Remembered& known = memory_[place_ + 1];
+    if (known.raw.empty() || !rest.starts_with(known.raw)) return false;
+    rest.remove_prefix(known.raw.size());
+    const size_t quote = rest.find('"');
+    if (quote == std::string_view::npos || rest.substr(quote + 1, 2) != ",\"") return false;
+    const std::string_view unit = rest.substr(0, quote);
+    rest.remove_prefix(quote + 3);
+    if (rest.empty() || rest.find('"') != rest.size() - 1) return false;
+    const Unit* const scale = FindUnit(known, unit);
+    if (scale == nullptr) return false;
+    ++place_;
+    ++result_.rows;
+    rest.remove_suffix(1);
+    if (known.metric >= 0 && scale->second) TakeValue(known.metric, rest, *scale->second);
+    return true;
+  }
+
+  // Takes the first line of the next launch, of a kernel that was seen before; false, with nothing done: the long
+  // way.
+  bool TakeKnownLaunch(std::string_view line) {
+    if (!regular_ || memory_.size() < 2 || memory_[1].raw.empty() || line.size() < 2 || line.back() != '"')
+      return false;
+    const Remembered& known = memory_[1];
+    const size_t identity_at = IdentityOffset(line);
+    if (identity_at == 0) return false;
+    const std::string_view id = line.substr(1, identity_at - 3);
+    if (open_ && id == id_) return false;  // not its first line
+    // From the end: the value, the unit, and the first metric that every kernel begins with.
+    const size_t value_at = line.rfind('"', line.size() - 2);
+    if (value_at == std::string_view::npos || value_at < identity_at + 3) return false;
+    if (line.substr(value_at - 2, 2) != "\",") return false;
+    const size_t unit_at = line.rfind('"', value_at - 3);
+    if (unit_at == std::string_view::npos) return false;
+    const std::string_view head = line.substr(0, unit_at + 1);
+    if (head.size() <= identity_at + known.raw.size() || !head.ends_with(known.raw)) return false;
+    const size_t repeated = head.size() - known.raw.size();
+    const std::string_view identity = line.substr(identity_at, repeated - identity_at);
+    const Launch& launch = launches_[SlotOf(identity)];
+    if (launch.sum == nullptr || launch.identity != identity) return false;
+    const Unit* const scale = FindUnit(known, line.substr(unit_at + 1, value_at - 2 - unit_at - 1));
+    if (scale == nullptr) return false;
+    Sum* const sum = launch.sum;
+    std::string process = launch.process;
+    FinishKernel();  // which may put the open kernel in this one's place
+    open_ = true;
+    known_sum_ = sum;
+    kernel_.values.clear();
+    id_ = id;
+    process_ = std::move(process);
+    repeat_.assign(line.data(), repeated);
+    repeated_fields_ = std::min(columns_.section, columns_.metric);
+    place_ = 1;
+    ++result_.rows;
+    if (known.metric >= 0 && scale->second) {
+      TakeValue(known.metric, line.substr(value_at + 1, line.size() - value_at - 2), *scale->second);
+    }
+    return true;
   }
 
   // The metric of a long line whose first `skipped` fields are not in fields_.
@@ -426,14 +569,35 @@ class Importer {
     // Kernels list the same metrics in the same order: the line of the kernel before tells what this one is.
     if (++place_ >= memory_.size()) memory_.resize(place_ + 1);
     Remembered& known = memory_[place_];
-    if (known.name != name || known.section != section || known.unit != unit) {
+    if (known.name != name || known.section != section) {
       known.section = section;
       known.name = name;
-      known.unit = unit;
       known.metric = table_.Find(section, name);
-      known.scale = known.metric < 0 ? std::nullopt : Scale(known.metric, unit, false);
+      known.units.clear();
+      known.raw.clear();
+      if (regular_) known.raw = RawMetric();
     }
-    if (known.metric >= 0 && known.scale) TakeValue(known.metric, field(columns_.value), *known.scale);
+    const Unit* remembered = FindUnit(known, unit);
+    if (remembered == nullptr) {
+      constexpr size_t kMostUnits = 8;
+      if (known.units.size() >= kMostUnits) known.units.clear();
+      known.units.emplace_back(unit, known.metric < 0 ? std::nullopt : Scale(known.metric, unit, false));
+      remembered = &known.units.back();
+    }
+    if (known.metric >= 0 && remembered->second) TakeValue(known.metric, field(columns_.value), *remembered->second);
+  }
+
+  // The text of a line of a regular table from its section's or metric's quote up to and with the unit's, when all of
+  // its last fields are quoted and nothing in them is escaped; else empty.
+  std::string RawMetric() const {
+    const size_t tail = columns_.section == kNone ? 3 : 4;  // fields
+    const auto quoted = [](std::string_view field) { return "\"" + std::string(field) + "\","; };
+    std::string raw;
+    for (size_t i = fields_.size() - tail; i + 2 < fields_.size(); ++i) {
+      if (fields_[i].find('"') != std::string_view::npos) return {};
+      raw += quoted(fields_[i]);
+    }
+    return raw + '"';
   }
 
   // From `unit` to the metric's integer; nullopt, and remembered for a warning, when the unit does not fit.
@@ -471,6 +635,8 @@ class Importer {
   void StartKernel() {
     open_ = true;
     place_ = 0;
+    known_sum_ = nullptr;
+    identity_.clear();
     kernel_.values.clear();
     kernel_.name = fields_[columns_.kernel];
     const auto text = [&](size_t column) { return column == kNone ? std::string_view{} : fields_[column]; };
@@ -489,9 +655,25 @@ class Importer {
     if (!open_) return;
     open_ = false;
     ++result_.kernels;
+    DeriveTraffic();
+    Sum& sum = known_sum_ != nullptr ? *known_sum_ : SumOfKernel();
+    ++sum.launches;
+    for (size_t i = 0; i < kernel_.values.size(); ++i) {
+      const auto& [metric, value] = kernel_.values[i];
+      auto stat = sum.stats.begin() + static_cast<ptrdiff_t>(std::min(i, sum.stats.size()));
+      if (stat == sum.stats.end() || stat->first != metric) {  // not where it was in the launch before
+        stat =
+            std::find_if(sum.stats.begin(), sum.stats.end(), [id = metric](const auto& s) { return s.first == id; });
+      }
+      if (stat == sum.stats.end()) stat = sum.stats.insert(sum.stats.end(), {metric, Stat{}});
+      stat->second.Add(value);
+    }
+  }
+
+  // Where the launches of a kernel like kernel_ are summed up.
+  Sum& SumOfKernel() {
     if (process_names_.size() < 64) process_names_.insert(kernel_.process_name);
     if (compute_capabilities_.size() < 64) compute_capabilities_.insert(kernel_.cc);
-    DeriveTraffic();
     key_.clear();
     const auto append = [&](const auto& value) { key_.append(reinterpret_cast<const char*>(&value), sizeof value); };
     append(kernel_.grid);
@@ -507,18 +689,15 @@ class Importer {
       sum.kernel = kernel_;
       sum.order = keys_.size();
     }
-    ++sum.launches;
-    for (const auto& [metric, value] : kernel_.values) {
-      auto stat =
-          std::find_if(sum.stats.begin(), sum.stats.end(), [id = metric](const auto& s) { return s.first == id; });
-      if (stat == sum.stats.end()) stat = sum.stats.insert(sum.stats.end(), {metric, Stat{}});
-      stat->second.Add(value);
-    }
+    if (!identity_.empty()) launches_[SlotOf(identity_)] = {identity_, process_, &sum};
+    return sum;
   }
 
   // The details page gives DRAM traffic as a rate only.
   void DeriveTraffic() {
-    const int rate = table_.Find({}, kDramRate), time = table_.Find({}, kGpuTimeMetric);
+    const int rate = dram_rate_, time = gpu_time_;
+    if (std::none_of(kernel_.values.begin(), kernel_.values.end(), [&](const auto& v) { return v.first == rate; }))
+      return;
     double bytes_per_s = -1, ns = -1;
     for (const auto& [metric, value] : kernel_.values) {
       const std::string_view name = table_[static_cast<size_t>(metric)].name;
@@ -593,23 +772,6 @@ class Importer {
     if (compute_capabilities_.size() > 1) warn("kernels of GPUs of several kinds in one file; no roofs can be drawn");
   }
 
-  struct WideColumn {
-    size_t index;
-    int metric;
-    double scale;
-  };
-  struct Remembered {
-    std::string section, name, unit;
-    int metric = -1;
-    std::optional<double> scale;
-  };
-  struct Sum {
-    Kernel kernel;
-    uint64_t order = 0;
-    uint64_t launches = 0;
-    std::vector<std::pair<int, Stat>> stats;
-  };
-
   const std::string path_;
   const NcuOptions& options_;
   LineReader reader_;
@@ -628,6 +790,12 @@ class Importer {
   size_t repeated_fields_ = 0;  // how many fields that is
   std::vector<Remembered> memory_;
   size_t place_ = 0;
+
+  bool regular_ = false;  // the table begins with the ID and ends with section, metric, unit and value
+  std::vector<Launch> launches_;
+  std::string identity_;      // of the open kernel, where it is to be remembered
+  Sum* known_sum_ = nullptr;  // of the open kernel, where its launch was remembered
+  const int dram_rate_ = table_.Find({}, kDramRate), gpu_time_ = table_.Find({}, kGpuTimeMetric);
 
   bool open_ = false;
   std::string id_, process_;

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace rfinject::cli {
 namespace {
@@ -210,6 +213,66 @@ TEST_F(NcuCsv, LongLinesAndMissingLineEnd) {
   ASSERT_THAT(result.error, IsEmpty());
   EXPECT_EQ(Sum(Kernel(OnlyRun(result), "a"), "dram__bytes_read.sum"), 3u);
   EXPECT_EQ(result.skipped_lines, 2u);
+}
+
+TEST_F(NcuCsv, TheShortWayGivesWhatTheLongOneGives) {
+  // A column behind the value makes a table that is not ncu's own, of which every line is split into its fields.
+  uint32_t state = 7;
+  const auto draw = [&](uint32_t below) { return (state = state * 1664525u + 1013904223u) / 65536u % below; };
+  const std::vector<std::pair<std::string, std::vector<std::string>>> metrics = {
+      {"dram__bytes_read.sum", {"byte", "Kbyte", "Mbyte", "furlong"}},
+      {"gpu__time_duration.sum", {"nsecond", "usecond"}},
+      {"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", {"inst"}},
+      {"launch__registers_per_thread", {"register/thread"}}};
+  const std::string header = std::string(kLongHeader).substr(0, std::string(kLongHeader).size() - 1);
+  std::string shorter = header + "\n", longer = header + ",\"Rule\"\n";
+  for (int launch = 0; launch < 24000; ++launch) {
+    // More kernels than are remembered, some of them often; names with quotes, commas and words of the table in them.
+    const uint32_t kernel = draw(2) == 0 ? draw(20000) : draw(40);
+    const std::string name = "k<" + std::to_string(kernel) + ">(int, " +
+                             (kernel % 7 == 0 ? "\"\"dram__bytes_read.sum\"\",\"\"byte\"\"," : "float*") + ")";
+    for (const auto& [metric, units] : metrics) {
+      if (draw(50) == 0) continue;  // lists of different length
+      const std::string value =
+          draw(40) == 0 ? "n/a"
+                        : std::to_string(draw(1000)) + (metric[0] == 's' ? "" : "." + std::to_string(draw(100)));
+      std::string line = LongLine(launch, name, metric, units[draw(static_cast<uint32_t>(units.size()))], value,
+                                  draw(60) == 0 ? "Other \"\"section\"\"" : "Command line profiler metrics");
+      if (draw(80) == 0) line.insert(line.size() - 2, "\"\",\"\"7");  // a quote in the value: not a number
+      shorter += line;
+      longer += line.substr(0, line.size() - 1) + ",\"\"\n";
+      if (draw(100) == 0) {
+        for (std::string* text : {&shorter, &longer})
+          *text += "Epoch: [0], \"said\"\n\"" + std::to_string(launch) + "\n";
+      }
+    }
+  }
+  ASSERT_GT(shorter.size(), 4u << 20);  // several blocks
+  const ImportResult ours = Import(shorter), reference = Import(longer);
+  ASSERT_THAT(ours.error, IsEmpty());
+  EXPECT_EQ(ours.rows, reference.rows);
+  EXPECT_EQ(ours.kernels, reference.kernels);
+  EXPECT_EQ(ours.skipped_lines, reference.skipped_lines);
+  const auto without_path = [](std::vector<std::string> warnings) {
+    for (std::string& warning : warnings) warning.erase(0, warning.find(": "));
+    return warnings;
+  };
+  EXPECT_EQ(without_path(ours.warnings), without_path(reference.warnings));
+  EXPECT_TRUE(OnlyRun(ours).launches == OnlyRun(reference).launches);
+}
+
+TEST_F(NcuCsv, ProcessesThatUseTheSameIds) {
+  const auto of_process = [](std::string line, const char* process) {
+    return line.replace(line.find("\"7\""), 3, std::string("\"") + process + "\"");
+  };
+  std::string text = kLongHeader;
+  for (int round = 0; round < 3; ++round) {
+    for (const char* process : {"7", "8"})
+      text += of_process(LongLine(0, "a", "dram__bytes_read.sum", "byte", "1"), process);
+  }
+  const ImportResult result = Import(text);
+  EXPECT_EQ(result.kernels, 6u);
+  EXPECT_EQ(Sum(Kernel(OnlyRun(result), "a"), "dram__bytes_read.sum"), 6u);
 }
 
 }  // namespace

@@ -72,7 +72,45 @@ DecimalMark EvidenceOf(std::string_view text) {
   return point ? DecimalMark::kPoint : DecimalMark::kComma;
 }
 
+namespace {
+
+// What nearly every value of a file is: digits, groups in the file's own manner, then perhaps a fraction. nullopt for
+// all else, and for what proves another mark than `mark`: the long way decides then. Same result, to the last bit.
+std::optional<double> ParsePlainNumber(std::string_view text, DecimalMark mark) {
+  const char decimal = mark == DecimalMark::kComma ? ',' : '.';
+  const char group = mark == DecimalMark::kComma ? '.' : ',';
+  constexpr size_t kMostDigits = 17;  // whatever they are, they fit
+  constexpr size_t kNowhere = static_cast<size_t>(-1);
+  uint64_t mantissa = 0;
+  size_t digits = 0, groups = 0, last_group = 0, decimal_at = kNowhere;
+  if (text.size() > 2 * kMostDigits) return std::nullopt;
+  for (const char c : text) {
+    if (IsDigit(c)) {
+      mantissa = mantissa * 10 + static_cast<uint64_t>(c - '0');
+      if (++digits > kMostDigits) return std::nullopt;
+    } else if (c == group && decimal_at == kNowhere && digits > 0) {
+      ++groups;
+      last_group = digits;
+    } else if (c == decimal && decimal_at == kNowhere) {
+      decimal_at = digits;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (digits == 0) return std::nullopt;
+  if (groups > 0 && decimal_at == last_group) return std::nullopt;  // "1,.5"
+  // One mark only, and it is not where one between groups must be: it is the decimal one, of another locale.
+  if (groups == 1 && decimal_at == kNowhere && (digits - last_group != 3 || last_group > 3 || text[0] == '0')) {
+    return std::nullopt;
+  }
+  const auto value = static_cast<double>(mantissa);
+  return decimal_at == kNowhere ? value : value / kPowersOfTen[digits - decimal_at];
+}
+
+}  // namespace
+
 std::optional<double> ParseNumber(std::string_view text, DecimalMark mark) {
+  if (const auto plain = ParsePlainNumber(text, mark)) return plain;
   bool negative = false;
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) {
     negative = text[0] == '-';

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace rfinject::cli {
 namespace {
@@ -87,6 +89,38 @@ TEST(ParseUnit, ScalesToTheBase) {
     ASSERT_TRUE(scale.has_value()) << c.unit;
     EXPECT_NEAR(scale->factor / c.factor, 1, 1e-12) << c.unit;
     EXPECT_EQ(scale->dimension, c.dimension) << c.unit;
+  }
+}
+
+TEST(ParseNumber, TheShortWayGivesWhatTheLongOneGives) {
+  // A sign keeps a number from the short way. All texts of up to 6 of these characters, and long ones drawn at
+  // random.
+  constexpr std::string_view kCharacters = "0123.,";
+  const auto compare = [](const std::string& text) {
+    for (const DecimalMark mark : {DecimalMark::kUnknown, DecimalMark::kPoint, DecimalMark::kComma}) {
+      const auto direct = ParseNumber(text, mark), signed_one = ParseNumber("+" + text, mark);
+      ASSERT_EQ(direct.has_value(), signed_one.has_value()) << text;
+      ASSERT_EQ(direct.value_or(-1), signed_one.value_or(-1)) << text;
+    }
+  };
+  for (size_t length = 1; length <= 6; ++length) {
+    size_t count = 1;
+    for (size_t i = 0; i < length; ++i) count *= kCharacters.size();
+    for (size_t n = 0; n < count; ++n) {
+      std::string text;
+      for (size_t i = 0, rest = n; i < length; ++i, rest /= kCharacters.size()) {
+        text += kCharacters[rest % kCharacters.size()];
+      }
+      ASSERT_NO_FATAL_FAILURE(compare(text));
+    }
+  }
+  uint32_t state = 1;
+  const auto draw = [&](uint32_t below) { return (state = state * 1664525u + 1013904223u) % 65536u % below; };
+  for (int n = 0; n < 20000; ++n) {
+    std::string text;
+    for (uint32_t length = 7 + draw(20); length > 0; --length)
+      text += draw(5) == 0 ? ".,"[draw(2)] : static_cast<char>('0' + draw(10));
+    ASSERT_NO_FATAL_FAILURE(compare(text));
   }
 }
 

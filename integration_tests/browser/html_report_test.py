@@ -83,7 +83,7 @@ class HtmlReport(unittest.TestCase):
     def marks(self, page, picture="roofline0"):
         """[row, centre x, centre y] of every visible mark, in client coordinates."""
         return page.evaluate(f"""[...document.querySelectorAll('#{picture} .m')]
-            .filter(e => getComputedStyle(e).display !== 'none')
+            .filter(e => getComputedStyle(e).visibility === 'visible' && e.getClientRects().length > 0)
             .map(e => {{ const r = e.getBoundingClientRect(); return [+e.dataset.i, r.x + r.width / 2, r.y + r.height / 2]; }})""")
 
     def tooltip(self, page):
@@ -224,6 +224,36 @@ class HtmlReport(unittest.TestCase):
         page.click_on(head.format(titles.index("Layer") + 1))
         shown = [rows[i]["layer"] for i in self.table(page)]
         self.assertEqual(shown, sorted(shown))
+
+    def test_scrolling_sideways_fills_the_cells(self):
+        page, rows = self.open("resnet"), self.rows("resnet")
+
+        def in_view():
+            """[row, column's title, text] of the cells of one row that are wholly in view."""
+            return page.evaluate("""(() => {
+                const view = document.getElementById('scroller').getBoundingClientRect();
+                const titles = [...document.querySelectorAll('#rows thead th')].map(t => t.firstChild.firstChild.data);
+                const row = document.querySelector('#rows tbody tr[data-i]');
+                return [...row.cells].map((c, k) => [+row.dataset.i, titles[k], c.textContent, c.getBoundingClientRect()])
+                    .filter(([, , , r]) => r.left >= view.left && r.right <= view.right).map(c => c.slice(0, 3));
+            })()""")
+
+        seen = set()
+        for left in (0, 400, 800, 1200, 1600, 100000, 300):
+            page.evaluate(f"document.getElementById('scroller').scrollLeft = {left}")
+            page.settle()
+            for index, title, text in in_view():
+                seen.add(title)
+                for key, name in (("time_ns", "GPU time, all steps"), ("flop", "FLOP"), ("dram_bytes", "DRAM bytes"),
+                                  ("launches", "Launches"), ("oi_flop_per_byte", "OI")):
+                    if title == name and rows[index][key]:
+                        self.assertTrue(text, f"{title} is empty at {left}")
+        self.assertTrue({"OI", "DRAM bytes", "Launches"} <= seen, seen)
+        # Cells out of view cost nothing.
+        page.evaluate("document.getElementById('scroller').scrollLeft = 0")
+        page.settle()
+        row = page.evaluate("[...document.querySelector('#rows tbody tr[data-i]').cells].map(c => c.textContent)")
+        self.assertEqual(set(row[-3:]), {""})
 
     def test_keyboard_reaches_every_point(self):
         page, rows = self.open("resnet"), self.rows("resnet")

@@ -78,7 +78,8 @@ let haystack = null;
 const state = {share: 100, phases: new Set(), search: '', sort: byKey.time_share || columns[0], down: true, chosen: -1,
                hover: -1};
 const shown = new Uint8Array(count).fill(1);
-let order = [];
+let sorted = Array.from({length: count}, (_, i) => i);  // all rows
+let order = [];  // those shown, as sorted
 
 // Marks.
 const pictures = data.pictures.map((p) => {
@@ -92,7 +93,7 @@ const pictures = data.pictures.map((p) => {
   svg.setAttribute('aria-label', svg.querySelector('title').textContent + '. Arrow keys go through the points.');
   svg.querySelector('title').remove();  // a browser would show it as a tooltip over ours
   svg.removeAttribute('aria-labelledby');
-  return {svg, elements, at, layer, kind: p.kind};
+  return {svg, elements, at, layer, kind: p.kind, drawn: new Uint8Array(count).fill(1)};
 });
 const shape = (parent, name, attributes) => {
   const e = document.createElementNS('http://www.w3.org/2000/svg', name);
@@ -117,6 +118,7 @@ const drawRings = () => {
 // Table.
 const table = $('rows'), scroller = $('scroller'), body = table.tBodies[0];
 const ROW = 25;
+const COLUMN_MARGIN = 200;  // pixels on both sides of the view, so that scrolling shows no empty cells
 const tableColumns = columns.filter((c) => c.key !== 'model' || c.words.filter(Boolean).length > 1);
 const first = ['layer', 'kernel', 'op', 'phase', 'model'].find((k) => byKey[k]);  // stays in view when scrolling
 tableColumns.sort((a, b) => (b.key === first) - (a.key === first));
@@ -170,9 +172,9 @@ const newRow = (tr) => {
   }
   return tr;
 };
-const fillRow = (tr, value) => {
+const fillRow = (tr, value, inView) => {
   tableColumns.forEach((c, k) => {
-    const text = value(c), td = tr.cells[k];
+    const text = !inView || inView[k] ? value(c) : '', td = tr.cells[k];
     if (td.full === text) return;
     td.full = text;
     // Of a layer's path the end says more.
@@ -189,14 +191,25 @@ const gaps = [0, 1].map(() => {
   return tr;
 });
 const pool = [];
+let widths = null;
+// What part of the table is in view. Asked before anything is changed, or the browser has to lay out twice.
+const look = () => {
+  if (!widths) widths = tableColumns.map((c) => c.th.offsetWidth);
+  const left = scroller.scrollLeft - COLUMN_MARGIN, right = scroller.scrollLeft + scroller.clientWidth + COLUMN_MARGIN;
+  let edge = 0;
+  const inView = widths.map((width, k) => (edge += width) > left && edge - width < right || k === 0);
+  return {top: scroller.scrollTop, height: scroller.clientHeight, inView};
+};
 let drawn = '';
-const drawTable = (always) => {
-  const most = Math.ceil(scroller.clientHeight / ROW) + 8;
+// Cells out of view are empty, and so cost no layout: of forty columns six or seven are in view.
+const drawTable = (always, view = look()) => {
+  const most = Math.ceil(view.height / ROW) + 8;
   // A filter may have left fewer rows than were scrolled over.
-  const from = Math.max(0, Math.min(Math.floor(scroller.scrollTop / ROW) - 4, order.length - most));
+  const from = Math.max(0, Math.min(Math.floor(view.top / ROW) - 4, order.length - most));
   const to = Math.min(order.length, from + most);
-  if (!always && drawn === from + ' ' + to) return;
-  drawn = from + ' ' + to;
+  const place = from + ' ' + to + ' ' + view.inView.map(Number).join('');
+  if (!always && drawn === place) return;
+  drawn = place;
   while (pool.length < to - from) {
     pool.push(newRow(document.createElement('tr')));
     gaps[1].before(pool.at(-1));
@@ -209,7 +222,7 @@ const drawTable = (always) => {
     tr.dataset.i = i;
     tr.ariaRowIndex = k + 2;
     tr.className = i === state.chosen ? 'selected' : '';
-    fillRow(tr, (c) => c.key === 'layer' ? visible(layerOf(i)) : cell(c, raw(c, i)));
+    fillRow(tr, (c) => c.key === 'layer' ? visible(layerOf(i)) : cell(c, raw(c, i)), view.inView);
   }
 };
 const sortRows = () => {
@@ -222,7 +235,8 @@ const sortRows = () => {
     rank = c.values.map((v) => place[v]);
   }
   const of = (i) => rank[i] === null ? -Infinity : rank[i];
-  order.sort((a, b) => of(a) === of(b) ? a - b : sign * (of(a) < of(b) ? -1 : 1));
+  sorted.sort((a, b) => of(a) === of(b) ? a - b : sign * (of(a) < of(b) ? -1 : 1));
+  order = sorted.filter((i) => shown[i]);
   for (const other of tableColumns) other.th.ariaSort = other === c ? (state.down ? 'descending' : 'ascending') : 'none';
 };
 const runs = data.reports.length;
@@ -239,7 +253,19 @@ const drawTotals = () => fillRow(foot[0], (c) => {
 });
 
 // Filters.
+// Marks of the picture that is not in view can wait until it is.
+const hideMarks = () => {
+  for (const p of pictures) {
+    if (p.kind !== (document.body.dataset.view || 'roofline')) continue;
+    for (const i of p.at.keys()) {
+      if (p.drawn[i] === shown[i]) continue;
+      p.drawn[i] = shown[i];
+      p.elements[i].classList.toggle('off', !shown[i]);
+    }
+  }
+};
 const apply = () => {
+  const view = look();
   const limit = state.share >= 100 ? Infinity : state.share / 100;
   const needle = state.search.toLowerCase();
   if (needle && !haystack) {
@@ -247,19 +273,16 @@ const apply = () => {
   }
   order = [];
   let sum = 0;
-  for (let i = 0; i < count; i++) {
+  for (const i of sorted) {
     const on = before[i] < limit && state.phases.has(phaseOf(i)) && (!needle || haystack[i].includes(needle)) ? 1 : 0;
-    if (on) {
-      order.push(i);
-      sum += time[i];
-    }
-    if (on === shown[i]) continue;
     shown[i] = on;
-    for (const p of pictures) if (p.elements[i]) p.elements[i].classList.toggle('off', !on);
+    if (!on) continue;
+    order.push(i);
+    sum += time[i];
   }
+  hideMarks();
   if (state.hover >= 0 && !shown[state.hover]) hide();
-  sortRows();
-  drawTable(true);
+  drawTable(true, view);
   drawTotals();
   $('share-text').textContent = state.share + ' %';
   $('shown').textContent = group(order.length) + ' of ' + group(count) + ' rows, ' +
@@ -378,7 +401,7 @@ body.addEventListener('pointerover', (event) => {
 });
 body.addEventListener('pointerleave', hide);
 scroller.addEventListener('scroll', () => drawTable(false), {passive: true});
-addEventListener('resize', () => drawTable(true));
+addEventListener('resize', () => { widths = null; drawTable(true); });
 
 $('share').oninput = () => { state.share = +$('share').value; later(); };
 $('search').oninput = () => { state.search = $('search').value.trim(); later(); };
@@ -402,6 +425,7 @@ for (const name of phaseColumn ? [...names].sort((a, b) => ORDER.indexOf(a) - OR
 for (const button of document.querySelectorAll('[data-view]:not(body)')) {
   button.onclick = () => {
     document.body.dataset.view = button.dataset.view;
+    hideMarks();
     for (const b of document.querySelectorAll('button[data-view]')) b.ariaPressed = String(b === button);
     hide();
   };
@@ -422,5 +446,6 @@ $('csv').onclick = () => {
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 };
 state.share = +$('share').value;
+sortRows();
 apply();
 })();
