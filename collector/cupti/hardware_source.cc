@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -25,7 +24,9 @@
 #include "collector/arming/policy.h"
 #include "collector/cupti/api.h"
 #include "collector/cupti/counter_backend.h"
+#include "collector/cupti/counter_samples.h"
 #include "collector/cupti/kernel_times.h"
+#include "collector/cupti/launch_call.h"
 #include "collector/cupti/launch_keys.h"
 #include "collector/cupti/launch_log.h"
 #include "collector/sync.h"
@@ -38,56 +39,13 @@ using arming::Action;
 using arming::Decision;
 using arming::GroupRole;
 using cupti::Api;
+using cupti::CallKind;
 using cupti::CounterGroup;
+using cupti::CounterSamples;
 using cupti::GroupKind;
 using cupti::LaunchCall;
 using cupti::LaunchKeys;
 using cupti::LaunchLog;
-
-constexpr uint32_t kLaunchCbids[] = {
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
-    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
-};
-
-// Copies and memory sets, by what torch and the runtime call. They are no ranges and have no counters, only times.
-constexpr uint32_t kTransferCbids[] = {
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoD_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpy2D_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpy2DUnaligned_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpy2DAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpy,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyPeerAsync,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2_ptds,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2_ptds,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoD_v2_ptds,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpy_ptds,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16Async,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD2D8Async,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16Async_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async_ptsz,
-};
 
 constexpr uint64_t kMinRanges = 256;
 constexpr size_t kMaxRanges = 65536;  // a step with more launches is not counted
@@ -95,24 +53,6 @@ constexpr size_t kMaxRanges = 65536;  // a step with more launches is not counte
 class HardwareSource;
 // What the callback and the fork handler reach; cleared when the source stops.
 std::atomic<HardwareSource*> g_source{nullptr};
-
-// A value that a metric of 64 bits can hold.
-uint64_t ToInteger(double value) {
-  return !(value > 0)    ? 0
-         : value >= 9e18 ? uint64_t{9'000'000'000'000'000'000u}
-                         : static_cast<uint64_t>(std::llround(value));
-}
-
-std::string_view UnitOf(std::string_view name) {
-  for (const cupti::BaseMetric& metric : cupti::kBaseMetrics) {
-    if (metric.name != name) continue;
-    if (metric.quantity == cupti::BaseQuantity::kTime) return "ns";
-    if (metric.quantity == cupti::BaseQuantity::kCycles) return "cycle";
-    return "byte";
-  }
-  if (name.find("per_second") != std::string_view::npos) return "Hz";
-  return "1";
-}
 
 class HardwareSource : public Source {
  public:
@@ -133,17 +73,14 @@ class HardwareSource : public Source {
   bool Load();
   bool Subscribe();
   void OpenCounters();
-  void DescribeMetrics();
   void ReportFacts();
 
   // --- Between steps.
   void FinishStep(uint64_t step, uint64_t now_ns);
   bool ReadCounters();
+  void ReportSparse(const double* row);
   bool ReadTimes();
   void BeginStep(uint64_t step, uint64_t now_ns);
-  void Emit(uint32_t key, const double* row);
-  void AddSample(uint32_t key, uint32_t metric, uint64_t value);
-  void FlushSamples();
 
   // --- Trouble.
   void Report(ConditionId id, std::string_view detail);
@@ -173,6 +110,7 @@ class HardwareSource : public Source {
   std::unique_ptr<arming::Policy> policy_;
   LaunchKeys keys_;
   LaunchLog log_;
+  CounterSamples samples_{recorder_, keys_};
 
   Decision decision_;  // of the step that runs
   std::atomic<bool> armed_{false};
@@ -181,23 +119,6 @@ class HardwareSource : public Source {
   size_t last_launches_ = 0;
   size_t empty_windows_ = 0;
 
-  // Metrics of the plan: what a column of a group means.
-  struct Column {
-    uint32_t metric = 0;  // recorder's id; 0: folded into another
-    bool dram = false;
-    bool sparse = false;
-    int flop_metric = -1;  // index into flop_metrics_
-  };
-  struct FlopMetricState {
-    Precision precision;
-    uint32_t flop;
-  };
-  std::vector<std::vector<Column>> columns_;  // by group
-  std::vector<FlopMetricState> flop_metrics_;
-  std::vector<std::vector<int>> flop_metrics_of_;                // by precision
-  std::unordered_map<uint32_t, std::vector<double>> last_flop_;  // by key, by flop metric; negative: not known
-
-  LaunchRecord pending_;
   Mutex policy_mutex_;  // the watchdog reads what the step thread writes
 };
 
@@ -220,54 +141,15 @@ void HardwareSource::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& d
     return;
   }
   LaunchCall call;
-  bool graph = false, transfer = false;
-  switch (cbid) {
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz:
-    // The cooperative launches' parameters begin like these.
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz: {
-      const auto& launch = *static_cast<const cuLaunchKernel_params*>(data.functionParams);
-      call.function = launch.f;
-      call.grid[0] = launch.gridDimX;
-      call.grid[1] = launch.gridDimY;
-      call.grid[2] = launch.gridDimZ;
-      call.block[0] = launch.blockDimX;
-      call.block[1] = launch.blockDimY;
-      call.block[2] = launch.blockDimZ;
-      call.dynamic_shared_bytes = launch.sharedMemBytes;
-      break;
-    }
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: {
-      const auto& launch = *static_cast<const cuLaunchKernelEx_params*>(data.functionParams);
-      if (launch.config == nullptr) return;
-      call.function = launch.f;
-      call.grid[0] = launch.config->gridDimX;
-      call.grid[1] = launch.config->gridDimY;
-      call.grid[2] = launch.config->gridDimZ;
-      call.block[0] = launch.config->blockDimX;
-      call.block[1] = launch.config->blockDimY;
-      call.block[2] = launch.config->blockDimZ;
-      call.dynamic_shared_bytes = launch.config->sharedMemBytes;
-      break;
-    }
-    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch:
-    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz:
-      call.function = static_cast<const cuGraphLaunch_params*>(data.functionParams)->hGraph;
-      graph = true;
-      break;
-    default:
-      // All others that are enabled are copies and memory sets.
-      call.function = reinterpret_cast<const void*>(static_cast<uintptr_t>(cbid));
-      transfer = true;
-  }
+  CallKind kind;
+  const char* name = nullptr;
+  if (!cupti::DecodeLaunch(cbid, data, &call, &kind, &name)) return;
+  const bool graph = kind == CallKind::kGraph, transfer = kind == CallKind::kTransfer;
   call.device = static_cast<uint32_t>(device_);
   call.site = CurrentSite();
   // A copy inside a layer is the layer's; one outside belongs to the data's way to and from the device.
   if (transfer && call.site.phase == Phase::kOther) call.site.phase = Phase::kData;
   LaunchRecord record;
-  const char* name = graph ? "(CUDA graph)" : transfer ? data.functionName : data.symbolName;
   const uint32_t key = keys_.Find(call, name, recorder_, &record.identity);
   if (key != LaunchKeys::kNoKey) recorder_.Record(record);
 
@@ -323,7 +205,7 @@ void HardwareSource::Start() {
                       : group.kind == GroupKind::kSass   ? GroupRole::kOnce
                                                          : GroupRole::kGuard);
     }
-    DescribeMetrics();
+    samples_.Describe(*counters_);
   }
   if (api_.has(cupti::kActivity)) {
     times_ = new cupti::KernelTimes(api_);
@@ -410,7 +292,7 @@ bool HardwareSource::Subscribe() {
   }
   g_source.store(this, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, &AfterForkInChild);
-  for (uint32_t cbid : kLaunchCbids) {
+  for (uint32_t cbid : cupti::LaunchCbids()) {
     result = api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
     // An older CUPTI does not know the newest launch functions; nor can a program call them there.
     if (result != CUPTI_SUCCESS && cbid == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel) {
@@ -419,7 +301,7 @@ bool HardwareSource::Subscribe() {
       return false;
     }
   }
-  for (uint32_t cbid : kTransferCbids) {
+  for (uint32_t cbid : cupti::TransferCbids()) {
     api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);  // without one there are fewer rows
   }
   result = api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE,
@@ -464,36 +346,6 @@ void HardwareSource::OpenCounters() {
   }
   for (const auto& [name, reason] : counters_->plan().rejected) {
     recorder_.ReportDiagnostic(Severity::kWarning, "metric-rejected: " + name, name + ": " + reason);
-  }
-}
-
-void HardwareSource::DescribeMetrics() {
-  const cupti::ChipMetrics& metrics = counters_->metrics();
-  std::unordered_map<std::string, int> flop_index;
-  flop_metrics_of_.resize(kPrecisionCount);
-  for (const auto* list : {&metrics.scalar, &metrics.tensor}) {
-    for (const cupti::FlopMetric& metric : *list) {
-      flop_index[metric.name] = static_cast<int>(flop_metrics_.size());
-      flop_metrics_of_[static_cast<size_t>(metric.precision)].push_back(static_cast<int>(flop_metrics_.size()));
-      flop_metrics_.push_back({metric.precision, metric.flop});
-    }
-  }
-  for (const CounterGroup& group : counters_->groups()) {
-    std::vector<Column> columns;
-    for (const std::string& name : group.metrics) {
-      Column column;
-      auto base = std::find_if(cupti::kBaseMetrics.begin(), cupti::kBaseMetrics.end(),
-                               [&](const cupti::BaseMetric& metric) { return metric.name == name; });
-      column.dram = base != cupti::kBaseMetrics.end() && (base->quantity == cupti::BaseQuantity::kDramRead ||
-                                                          base->quantity == cupti::BaseQuantity::kDramWrite);
-      column.sparse = std::any_of(metrics.sparse.begin(), metrics.sparse.end(),
-                                  [&](const cupti::FlopMetric& metric) { return metric.name == name; });
-      if (auto at = flop_index.find(name); at != flop_index.end()) column.flop_metric = at->second;
-      // Bytes and FLOP are kept by what they mean; everything else under CUPTI's name.
-      if (!column.dram && column.flop_metric < 0) column.metric = recorder_.DefineMetric(name, UnitOf(name), 1);
-      columns.push_back(column);
-    }
-    columns_.push_back(std::move(columns));
   }
 }
 
@@ -574,7 +426,7 @@ void HardwareSource::FinishStep(uint64_t step, uint64_t) {
     armed_ = false;
     if (decision.action == Action::kCounters) recorder_.MarkArmed(decision.group + 1);
     valid = decision.action == Action::kCounters ? ReadCounters() : ReadTimes();
-    FlushSamples();
+    samples_.Flush();
   }
   if (!policy_mutex_.LockFor(1'000'000'000)) return;
   // The time that reading took is part of what the step cost.
@@ -617,30 +469,23 @@ bool HardwareSource::ReadCounters() {
     }
     return false;
   }
-  const CounterGroup& group = counters_->groups()[decision_.group];
+  const size_t width = counters_->groups()[decision_.group].metrics.size();
   struct Sum {
     double dram = 0;
     uint32_t launches = 0;
   };
   std::unordered_map<uint32_t, Sum> sums;
-  const std::vector<Column>& columns = columns_[decision_.group];
   for (size_t range = 0; range < ranges; ++range) {
     const uint32_t key = entries[range].key;
     if (key == LaunchKeys::kNoKey) continue;
-    const double* row = values.data() + range * group.metrics.size();
-    Emit(key, row);
+    const double* row = values.data() + range * width;
+    samples_.AddLaunch(decision_.group, key, row);
     Sum& sum = sums[key];
     ++sum.launches;
-    for (size_t i = 0; i < columns.size(); ++i) {
-      if (columns[i].dram) sum.dram += row[i];
-      if (columns[i].sparse && row[i] > 0) {
-        recorder_.ReportDiagnostic(Severity::kWarning, "sparse-tensor",
-                                   "sparse tensor instructions ran; their FLOP are not in the dense counters");
-      }
-    }
+    sum.dram += samples_.DramBytes(decision_.group, row);
+    ReportSparse(row);
   }
-  const bool has_bytes =
-      std::any_of(columns.begin(), columns.end(), [](const Column& column) { return column.dram; });
+  const bool has_bytes = samples_.HasDramBytes(decision_.group);
   if (!policy_mutex_.LockFor(1'000'000'000)) return false;
   for (const auto& [key, sum] : sums) {
     if (has_bytes) policy_->OnBytes(key, sum.dram / sum.launches);
@@ -650,56 +495,10 @@ bool HardwareSource::ReadCounters() {
   return true;
 }
 
-// One launch's values, as samples of its key.
-void HardwareSource::Emit(uint32_t key, const double* row) {
-  const std::vector<Column>& columns = columns_[decision_.group];
-  double dram = 0;
-  bool has_dram = false;
-  uint32_t touched = 0;  // precisions, as bits
-  std::vector<double>& last = last_flop_[key];
-  if (last.empty()) last.assign(flop_metrics_.size(), -1);
-  for (size_t i = 0; i < columns.size(); ++i) {
-    const Column& column = columns[i];
-    if (column.dram) {
-      dram += row[i];
-      has_dram = true;
-    } else if (column.flop_metric >= 0) {
-      const FlopMetricState& metric = flop_metrics_[static_cast<size_t>(column.flop_metric)];
-      last[static_cast<size_t>(column.flop_metric)] = row[i] * metric.flop;
-      touched |= 1u << static_cast<uint32_t>(metric.precision);
-    } else if (column.metric != 0) {
-      AddSample(key, column.metric, ToInteger(row[i]));
-    }
-  }
-  if (has_dram) AddSample(key, kDramBytes, ToInteger(dram));
-  // A precision's FLOP may be counted by metrics of several groups. They do not vary between launches of a key, so
-  // the others' last values stand; until all are known the precision has no sample.
-  for (uint32_t precision = 0; precision < kPrecisionCount; ++precision) {
-    if ((touched >> precision & 1) == 0) continue;
-    double sum = 0;
-    bool known = true;
-    for (int index : flop_metrics_of_[precision]) {
-      known = known && last[static_cast<size_t>(index)] >= 0;
-      sum += last[static_cast<size_t>(index)];
-    }
-    if (known) AddSample(key, kFlopFirst + precision, ToInteger(sum));
-  }
-  FlushSamples();
-}
-
-void HardwareSource::AddSample(uint32_t key, uint32_t metric, uint64_t value) {
-  if (pending_.sample_count == 0) {
-    pending_ = {};
-    pending_.launches = 0;  // the launch itself was recorded when it happened
-    pending_.identity = keys_.Identity(key);
-  }
-  pending_.samples[pending_.sample_count++] = {metric, value};
-  if (pending_.sample_count == kMaxSamplesPerRecord) FlushSamples();
-}
-
-void HardwareSource::FlushSamples() {
-  if (pending_.sample_count != 0) recorder_.Add(pending_);
-  pending_.sample_count = 0;
+void HardwareSource::ReportSparse(const double* row) {
+  if (!samples_.IsSparse(decision_.group, row)) return;
+  recorder_.ReportDiagnostic(Severity::kWarning, "sparse-tensor",
+                             "sparse tensor instructions ran; their FLOP are not in the dense counters");
 }
 
 bool HardwareSource::ReadTimes() {
@@ -741,8 +540,7 @@ bool HardwareSource::ReadTimes() {
       ++strangers;
       continue;
     }
-    AddSample(at->second, kTime, record.ns);
-    FlushSamples();
+    samples_.AddTime(at->second, record.ns);
     Sum& sum = sums[at->second];
     sum.ns += static_cast<double>(record.ns);
     ++sum.launches;
@@ -808,7 +606,6 @@ void HardwareSource::ReportResult(const char* call, int result) {
 // The other half goes on. A policy that waits for what will never come would keep arming steps, so it is made anew.
 void HardwareSource::LoseCounters() {
   counters_.reset();
-  columns_.clear();
   if (!policy_mutex_.LockFor(1'000'000'000)) return;
   arming::Options options;
   options.overhead = settings_.overhead_percent / 100;
