@@ -19,11 +19,13 @@
 #include <new>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "collector/arming/policy.h"
 #include "collector/cupti/api.h"
 #include "collector/cupti/counter_backend.h"
+#include "collector/cupti/counter_mode.h"
 #include "collector/cupti/counter_samples.h"
 #include "collector/cupti/kernel_times.h"
 #include "collector/cupti/launch_call.h"
@@ -41,6 +43,7 @@ using arming::GroupRole;
 using cupti::Api;
 using cupti::CallKind;
 using cupti::CounterGroup;
+using cupti::CounterMode;
 using cupti::CounterSamples;
 using cupti::GroupKind;
 using cupti::LaunchCall;
@@ -73,11 +76,17 @@ class HardwareSource : public Source {
   bool Load();
   bool Subscribe();
   void OpenCounters();
+  cupti::ModeChoice ChooseMode(bool layer_ranges) const;
+  bool FollowMode();
+  void ReportMode();
   void ReportFacts();
 
   // --- Between steps.
   void FinishStep(uint64_t step, uint64_t now_ns);
   bool ReadCounters();
+  bool ReadKernels(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values);
+  bool ReadLayers(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values);
+  static bool NextRange(void* self, size_t ordinal) noexcept;
   void ReportSparse(const double* row);
   bool ReadTimes();
   void BeginStep(uint64_t step, uint64_t now_ns);
@@ -104,8 +113,15 @@ class HardwareSource : public Source {
   std::atomic<bool> context_gone_{false};
   std::atomic<bool> stalled_{false};
   std::atomic<bool> graphs_seen_{false};
+  std::atomic<bool> communication_seen_{false};
 
   std::unique_ptr<cupti::CounterBackend> counters_;
+  uint32_t ranks_ = 1;
+  bool mps_ = false;
+  cupti::ModeChoice mode_;
+  CounterMode step_mode_ = CounterMode::kNone;  // of the step that runs, if it has counters
+  cupti::CounterBackend* range_backend_ = nullptr;
+  std::atomic<int> range_result_{0};     // why a range could not be opened in it
   cupti::KernelTimes* times_ = nullptr;  // never destroyed
   std::unique_ptr<arming::Policy> policy_;
   LaunchKeys keys_;
@@ -117,10 +133,16 @@ class HardwareSource : public Source {
   uint64_t step_began_ns_ = 0;
   size_t max_ranges_ = 0;
   size_t last_launches_ = 0;
+  size_t last_ranges_ = 0;  // layer by layer
   size_t empty_windows_ = 0;
 
   Mutex policy_mutex_;  // the watchdog reads what the step thread writes
 };
+
+// Whose range a launch belongs to. A graph has one of its own: all of it is one launch.
+uint64_t OwnerOf(const LaunchIdentity& identity, bool graph) {
+  return uint64_t{identity.site.layer} << 16 | static_cast<uint64_t>(identity.site.phase) << 1 | (graph ? 1 : 0);
+}
 
 // --- Callbacks. Nothing below may throw, wait without bound or call CUDA.
 
@@ -153,15 +175,16 @@ void HardwareSource::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& d
   const uint32_t key = keys_.Find(call, name, recorder_, &record.identity);
   if (key != LaunchKeys::kNoKey) recorder_.Record(record);
 
+  if (graph) graphs_seen_.store(true, std::memory_order_relaxed);
+  if (record.identity.site.phase == Phase::kCommunication) communication_seen_.store(true, std::memory_order_relaxed);
   const LaunchLog::Mode mode = log_.mode();
   if (mode == LaunchLog::Mode::kOff || data.context != log_.context()) return;
-  if (transfer && mode == LaunchLog::Mode::kCounting) return;
-  if (graph) {
-    graphs_seen_.store(true, std::memory_order_relaxed);
-    if (mode == LaunchLog::Mode::kCounting) log_.Spoil();
+  if (transfer && mode != LaunchLog::Mode::kTiming) return;
+  if (graph && mode == LaunchLog::Mode::kCounting) {
+    log_.Spoil();  // as many ranges as it has kernels, or none
     return;
   }
-  log_.Enter(key, data.correlationId);
+  log_.Enter(key, data.correlationId, OwnerOf(record.identity, graph));
 }
 
 void HardwareSource::OnContextDestroyed(CUcontext context) noexcept {
@@ -315,22 +338,35 @@ bool HardwareSource::Subscribe() {
   return true;
 }
 
-// Which counters, if any, and why not: the one place that decides the mode.
+cupti::ModeChoice HardwareSource::ChooseMode(bool layer_ranges) const {
+  cupti::ModeFacts facts;
+  facts.forced = settings_.mode;
+  facts.ranks = ranks_;
+  facts.mps = mps_;
+  facts.graphs = graphs_seen_.load(std::memory_order_relaxed);
+  facts.communication = communication_seen_.load(std::memory_order_relaxed);
+  facts.layer_ranges = layer_ranges;
+  return cupti::ChooseCounterMode(facts);
+}
+
+// Which counters, if any, and why not.
 void HardwareSource::OpenCounters() {
   const std::string& mode = settings_.mode;
-  if (mode == "times") return;
-  if (mode == "user" || mode == "legacy" || mode == "pm") {
-    recorder_.ReportDiagnostic(Severity::kWarning, "mode-unavailable",
-                               "RFINJECT_MODE=" + mode + " is not there yet; counters are taken kernel by kernel",
-                               "RFINJECT_MODE=times takes none");
+  if (mode == "legacy" || mode == "pm") {
+    recorder_.ReportDiagnostic(
+        Severity::kWarning, "mode-unavailable",
+        "RFINJECT_MODE=" + mode + " is not there yet; counters are taken as if it were not set",
+        "RFINJECT_MODE=times takes none");
   }
-  const char* world = getenv("WORLD_SIZE");
-  if (mode != "range" && world != nullptr && atoi(world) > 1) {
-    Report(ConditionId::kSeveralRanks, std::string("WORLD_SIZE=") + world);
-    return;
+  // Read once, at the end of a step: the program may change its environment while we look at it.
+  if (const char* world = getenv("WORLD_SIZE"); world != nullptr && atoi(world) > 1) {
+    ranks_ = static_cast<uint32_t>(atoi(world));
   }
-  if (mode != "range" && getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") != nullptr) {
-    Report(ConditionId::kMps, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE is set");
+  mps_ = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") != nullptr;
+  // What no profiler could help is known before one is opened.
+  mode_ = ChooseMode(/*layer_ranges=*/true);
+  if (mode_.mode == CounterMode::kNone) {
+    if (!mode_.wished) Report(mode_.condition, mode_.why);
     return;
   }
   if (!api_.has(cupti::kRangeProfiler | cupti::kProfilerHost)) {
@@ -344,9 +380,38 @@ void HardwareSource::OpenCounters() {
     ReportResult("opening the range profiler", result);
     return;
   }
+  mode_ = ChooseMode(counters_->has_user_ranges());
+  if (mode_.mode == CounterMode::kNone) {
+    Report(mode_.condition, mode_.why);
+    counters_.reset();
+    return;
+  }
+  ReportMode();
   for (const auto& [name, reason] : counters_->plan().rejected) {
     recorder_.ReportDiagnostic(Severity::kWarning, "metric-rejected: " + name, name + ": " + reason);
   }
+}
+
+// Layer by layer is said, because reports by kernel look different then.
+void HardwareSource::ReportMode() {
+  if (mode_.mode != CounterMode::kLayers) return;
+  recorder_.ReportDiagnostic(Severity::kInfo, "counters-by-layer",
+                             "FLOP and bytes are counted layer by layer, not kernel by kernel: " + mode_.why,
+                             settings_.mode == "user" ? "" : "RFINJECT_MODE=range counts kernel by kernel");
+}
+
+// Before a step with counters: what was launched meanwhile may ask for another mode. False when none is left.
+bool HardwareSource::FollowMode() {
+  cupti::ModeChoice choice = ChooseMode(counters_->has_user_ranges());
+  if (choice.mode == mode_.mode) return true;
+  mode_ = std::move(choice);
+  if (mode_.mode == CounterMode::kNone) {
+    Report(mode_.condition, mode_.why);
+    LoseCounters();
+    return false;
+  }
+  ReportMode();
+  return true;
 }
 
 void HardwareSource::ReportFacts() {
@@ -354,6 +419,9 @@ void HardwareSource::ReportFacts() {
   facts.source = SourceKind::kMeasured;
   facts.collector = counters_ != nullptr ? "range-profiler" : "activity";
   facts.collector_version = cupti::FeatureNames(api_.features);
+  if (counters_ != nullptr) {
+    facts.collector_version += "; counters " + std::string(cupti::CounterModeName(mode_.mode)) + ": " + mode_.why;
+  }
   facts.cupti_version = cupti::VersionName(api_.version);
   facts.cupti_path = api_.path;
   int driver = 0;
@@ -454,28 +522,44 @@ bool HardwareSource::ReadCounters() {
     LoseCounters();
     return false;
   }
-  last_launches_ = std::max(entries.size(), ranges + dropped);
-  if (graphs_seen_.load(std::memory_order_relaxed)) {
-    Report(ConditionId::kGraphs, {});
-    LoseCounters();
-    return false;
+  if (step_mode_ == CounterMode::kLayers) {
+    last_ranges_ = log_.ranges();
+    last_launches_ = entries.size();
+    if (int why = range_result_.load(); why != CUPTI_SUCCESS) {
+      ReportResult("opening a range", why);
+      LoseCounters();
+      return false;
+    }
+  } else {
+    last_launches_ = std::max(entries.size(), ranges + dropped);
+    if (graphs_seen_.load(std::memory_order_relaxed)) {
+      if (settings_.mode == "range") {
+        Report(ConditionId::kGraphs, {});
+        LoseCounters();
+      }
+      return false;  // the next step goes layer by layer
+    }
   }
-  if (!whole || dropped != 0 || ranges != entries.size()) {
+  const size_t wanted = step_mode_ == CounterMode::kLayers ? log_.ranges() : entries.size();
+  if (!whole || dropped != 0 || ranges != wanted) {
     recorder_.CountDrop("armed steps whose ranges did not match their launches");
     // Too few ranges are mended by the next step's size.
     if (dropped == 0) {
-      Report(ConditionId::kMismatch,
-             std::to_string(ranges) + " ranges, " + std::to_string(entries.size()) + " launches");
+      Report(ConditionId::kMismatch, std::to_string(ranges) + " ranges, " + std::to_string(wanted) + " expected");
     }
     return false;
   }
+  return step_mode_ == CounterMode::kLayers ? ReadLayers(entries, values) : ReadKernels(entries, values);
+}
+
+bool HardwareSource::ReadKernels(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values) {
   const size_t width = counters_->groups()[decision_.group].metrics.size();
   struct Sum {
     double dram = 0;
     uint32_t launches = 0;
   };
   std::unordered_map<uint32_t, Sum> sums;
-  for (size_t range = 0; range < ranges; ++range) {
+  for (size_t range = 0; range < entries.size(); ++range) {
     const uint32_t key = entries[range].key;
     if (key == LaunchKeys::kNoKey) continue;
     const double* row = values.data() + range * width;
@@ -493,6 +577,60 @@ bool HardwareSource::ReadCounters() {
   }
   policy_mutex_.Unlock();
   return true;
+}
+
+// All ranges of one layer and phase are added up first: how often the threads of the program took turns differs from
+// step to step, what a layer does in a step does not.
+bool HardwareSource::ReadLayers(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values) {
+  const size_t width = counters_->groups()[decision_.group].metrics.size();
+  struct Layer {
+    std::vector<uint32_t> keys;  // of its launches
+    std::vector<double> row;
+    bool whole = true;
+  };
+  std::unordered_map<uint64_t, Layer> layers;
+  std::vector<uint64_t> owners(log_.ranges(), UINT64_MAX);
+  for (const LaunchLog::Entry& entry : entries) {
+    owners[entry.range] = entry.owner;
+    Layer& layer = layers[entry.owner];
+    if (entry.key == LaunchKeys::kNoKey) layer.whole = false;  // a launch that nobody can have a share for
+    layer.keys.push_back(entry.key);
+  }
+  for (size_t range = 0; range < owners.size(); ++range) {
+    auto at = layers.find(owners[range]);
+    if (at == layers.end()) continue;  // its launches all failed
+    const double* row = values.data() + range * width;
+    std::vector<double>& sum = at->second.row;
+    sum.resize(width, 0);
+    for (size_t i = 0; i < width; ++i) sum[i] += row[i];
+    ReportSparse(row);
+  }
+  for (auto& [owner, layer] : layers) {
+    std::sort(layer.keys.begin(), layer.keys.end());
+    if (layer.whole) samples_.AddRange(decision_.group, layer.keys, layer.row.data());
+  }
+  const bool has_bytes = samples_.HasDramBytes(decision_.group);
+  if (!policy_mutex_.LockFor(1'000'000'000)) return false;
+  for (auto& [owner, layer] : layers) {
+    if (!layer.whole) continue;
+    const double bytes =
+        samples_.DramBytes(decision_.group, layer.row.data()) / static_cast<double>(layer.keys.size());
+    layer.keys.erase(std::unique(layer.keys.begin(), layer.keys.end()), layer.keys.end());
+    for (uint32_t key : layer.keys) {
+      if (has_bytes) policy_->OnBytes(key, bytes);
+      policy_->OnCounted(key, decision_.group);
+    }
+  }
+  policy_mutex_.Unlock();
+  return true;
+}
+
+bool HardwareSource::NextRange(void* self, size_t ordinal) noexcept {
+  auto* source = static_cast<HardwareSource*>(self);
+  const int result = source->range_backend_->PushRange(ordinal);
+  int none = CUPTI_SUCCESS;
+  if (result != CUPTI_SUCCESS) source->range_result_.compare_exchange_strong(none, result);
+  return result == CUPTI_SUCCESS;
 }
 
 void HardwareSource::ReportSparse(const double* row) {
@@ -534,6 +672,24 @@ bool HardwareSource::ReadTimes() {
   };
   std::unordered_map<uint32_t, Sum> sums;
   uint64_t strangers = 0;
+  // A graph's kernels all have the correlation id of its launch, which takes as long as they do together.
+  std::unordered_map<uint32_t, uint64_t> graph_ns;
+  std::unordered_set<uint32_t> graph_launches;
+  for (const LaunchLog::Entry& entry : entries) {
+    if ((entry.owner & 1) != 0) graph_launches.insert(entry.correlation_id);
+  }
+  if (!graph_launches.empty()) {
+    std::vector<cupti::KernelTimes::Record> others;
+    for (const cupti::KernelTimes::Record& record : records) {
+      if (graph_launches.count(record.correlation_id) != 0) {
+        graph_ns[record.correlation_id] += record.ns;
+      } else {
+        others.push_back(record);
+      }
+    }
+    records = std::move(others);
+    for (const auto& [id, ns] : graph_ns) records.push_back({id, ns});
+  }
   for (const cupti::KernelTimes::Record& record : records) {
     auto at = key_of.find(record.correlation_id);
     if (at == key_of.end() || at->second == LaunchKeys::kNoKey) {
@@ -573,13 +729,26 @@ void HardwareSource::BeginStep(uint64_t step, uint64_t now_ns) {
     log_.Open(LaunchLog::Mode::kTiming, context_, last_launches_ + last_launches_ / 4);
   } else {
     if (counters_ == nullptr) return;
-    max_ranges_ = std::clamp<size_t>(last_launches_ + last_launches_ / 4, kMinRanges, kMaxRanges);
-    if (int result = counters_->Start(decision_.group, max_ranges_); result != CUPTI_SUCCESS) {
+    if (!FollowMode()) return;
+    step_mode_ = mode_.mode;
+    const bool layers = step_mode_ == CounterMode::kLayers;
+    // There are never more ranges than launches.
+    const size_t expected = layers && last_ranges_ != 0 ? last_ranges_ : last_launches_;
+    max_ranges_ = std::clamp<size_t>(expected + expected / 4, kMinRanges, kMaxRanges);
+    range_result_.store(CUPTI_SUCCESS);
+    range_backend_ = counters_.get();
+    const int result = layers ? counters_->StartUserRanges(decision_.group, max_ranges_)
+                              : counters_->Start(decision_.group, max_ranges_);
+    if (result != CUPTI_SUCCESS) {
       ReportResult("starting the range profiler", result);
       LoseCounters();
       return;
     }
-    log_.Open(LaunchLog::Mode::kCounting, context_, max_ranges_);
+    if (layers) {
+      log_.Open(LaunchLog::Mode::kRanges, context_, last_launches_ + last_launches_ / 4, &NextRange, this);
+    } else {
+      log_.Open(LaunchLog::Mode::kCounting, context_, max_ranges_);
+    }
   }
   armed_ = true;
 }
@@ -605,7 +774,8 @@ void HardwareSource::ReportResult(const char* call, int result) {
 
 // The other half goes on. A policy that waits for what will never come would keep arming steps, so it is made anew.
 void HardwareSource::LoseCounters() {
-  counters_.reset();
+  // Leaked: a launch that is stuck in the driver on another thread may still be in it.
+  [[maybe_unused]] const cupti::CounterBackend* leaked = counters_.release();
   if (!policy_mutex_.LockFor(1'000'000'000)) return;
   arming::Options options;
   options.overhead = settings_.overhead_percent / 100;
