@@ -102,6 +102,7 @@ LaunchTable::AddResult LaunchTable::Add(const LaunchRecord& record) noexcept {
       *link = sums_.size;  // blocks never move, so the link is still where it was
     }
     sums_[*link - 1].Add(sample.value);
+    sums_[*link - 1].shared_sums += record.shared_sums;
   }
   return result;
 }

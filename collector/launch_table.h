@@ -19,6 +19,7 @@ struct MetricSum {
   uint32_t metric = 0;
   uint32_t next = 0;  // index + 1 of the key's next metric; 0: none
   uint64_t n = 0;
+  uint64_t shared_sums = 0;  // MetricStats.shared_sums
   Uint128 sum = 0;
   Uint128 sum_squares = 0;
   uint64_t min = UINT64_MAX;

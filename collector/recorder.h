@@ -61,6 +61,9 @@ struct LaunchRecord {
   uint32_t launches = 1;  // 0: samples for launches that were recorded already
   uint32_t sample_count = 0;
   std::array<Sample, kMaxSamplesPerRecord> samples{};
+  // Recorder::Add only: the samples are shares of one sum over a range of launches (MetricStats.shared_sums). 1 in
+  // the first record of a key and sum, 0 in the others of it.
+  uint32_t shared_sums = 0;
 };
 
 struct LayerDefinition {

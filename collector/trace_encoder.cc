@@ -217,6 +217,7 @@ void internal::EncodeMetricStats(const MetricSum& sum, wire::Encoder* out) noexc
   out->Uint(6, High(sum.sum_squares));
   out->Uint(7, sum.min);
   out->Uint(8, sum.max);
+  out->Uint(9, sum.shared_sums);
   out->End(mark);
 }
 

@@ -94,6 +94,7 @@ TEST_F(TraceEncoderTest, Statistics) {
   sum.sum_squares = Uint128{8} << 64 | 9;
   sum.min = 10;
   sum.max = 11;
+  sum.shared_sums = 12;
   EncodeKeyStats(
       2, 3, [&](auto each) { each(sum); }, &out_);
   auto* stats = wanted_.add_stats();
@@ -108,6 +109,7 @@ TEST_F(TraceEncoderTest, Statistics) {
   metric->set_sum_squares_high(8);
   metric->set_min(10);
   metric->set_max(11);
+  metric->set_shared_sums(12);
 
   EncodeStep({.index = 1, .start_unix_ns = 2, .duration_ns = 3, .samples = 4, .measured = true}, &out_);
   auto* step = wanted_.add_step();

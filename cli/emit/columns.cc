@@ -100,6 +100,7 @@ constexpr auto kNumbers = std::to_array<Column>({
      [](const Report&, const Row& row) {
        return row.sums.compulsory_bytes > 0 ? Cell{row.sums.dram_bytes / row.sums.compulsory_bytes} : Cell{};
      }},
+    {"counters_of", [](const Report&, const Row& row) { return Text(row.counters_shared ? "layer" : ""); }},
 });
 
 }  // namespace

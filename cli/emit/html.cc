@@ -58,6 +58,7 @@ constexpr auto kLooks = std::to_array<Look>({
     {"model_flop", "Model FLOP", Kind::kUnit, "FLOP", 1, true},
     {"executed_flop_per_model_flop", "FLOP / model FLOP", Kind::kPlain},
     {"flop_reason", "FLOP explained by", Kind::kText},
+    {"counters_of", "FLOP and bytes of", Kind::kText},
     {"dram_bytes", "DRAM bytes", Kind::kUnit, "B", 1, true},
     {"compulsory_bytes", "Compulsory bytes", Kind::kUnit, "B", 1, true},
     {"dram_bytes_per_compulsory_byte", "DRAM / compulsory bytes", Kind::kPlain},

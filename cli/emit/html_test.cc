@@ -93,6 +93,7 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
     row.input_shape = row.output_shape = "f32[8]";
     row.parameters = row.parameter_bytes = 1;
     row.time_ci = row.bytes_ci = 0.1;
+    row.counters_shared = true;
     row.sums.l1_bytes = row.sums.l2_bytes = 1;
     row.sums.flop.fill(1);
   }

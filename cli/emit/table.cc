@@ -40,6 +40,9 @@ struct ValueColumn {
   std::function<std::string(const Line&)> text;
 };
 
+// Counted for the layer as a whole (Row::counters_shared).
+std::string SharedMark(const Line& line) { return line.row != nullptr && line.row->counters_shared ? "~" : ""; }
+
 std::string LayerLabel(const Report& report, const Row& row) {
   if (row.model.empty()) return "(" + (row.phase.empty() ? std::string("no layer") : row.phase + ", no layer") + ")";
   const bool several = report.run.models.size() > 1;
@@ -90,23 +93,29 @@ class Table {
          }},
         {"time", 8, 0, [steps](const Line& line) { return Duration(line.sums.time_ns / steps); }},
         {"share", 6, 1, [](const Line& line) { return Percent(line.time_share); }},
-        {"FLOP", 7, 6, [=](const Line& line) { return flop(line) > 0 ? WithPrefix(flop(line) / steps, "") : "-"; }},
+        {"FLOP", 7, 6,
+         [=](const Line& line) {
+           return flop(line) > 0 ? SharedMark(line) + WithPrefix(flop(line) / steps, "") : "-";
+         }},
         {"bytes", 7, 8,
          [steps](const Line& line) {
-           return line.sums.dram_bytes > 0 ? WithPrefix(line.sums.dram_bytes / steps, "B") : "-";
+           return line.sums.dram_bytes > 0 ? SharedMark(line) + WithPrefix(line.sums.dram_bytes / steps, "B") : "-";
          }},
         {"FLOP/B", 6, 3,
          [=](const Line& line) {
-           return flop(line) > 0 && line.sums.dram_bytes > 0 ? Plain(line.derived.oi_flop_per_byte) : "-";
+           return flop(line) > 0 && line.sums.dram_bytes > 0 ? SharedMark(line) + Plain(line.derived.oi_flop_per_byte)
+                                                             : "-";
          }},
         {"FLOP/s", 7, 4,
          [=](const Line& line) {
-           return flop(line) > 0 && line.sums.time_ns > 0 ? WithPrefix(line.derived.performance_flop_per_s, "") : "-";
+           return flop(line) > 0 && line.sums.time_ns > 0
+                      ? SharedMark(line) + WithPrefix(line.derived.performance_flop_per_s, "")
+                      : "-";
          }},
         {"DRAM/s", 7, 7,
          [](const Line& line) {
            return line.sums.dram_bytes > 0 && line.sums.time_ns > 0
-                      ? WithPrefix(line.derived.bandwidth_bytes_per_s, "B")
+                      ? SharedMark(line) + WithPrefix(line.derived.bandwidth_bytes_per_s, "B")
                       : "-";
          }},
     };

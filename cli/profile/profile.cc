@@ -105,6 +105,7 @@ void Stat::Merge(const Stat& other) {
   sum_squares = SaturatingAdd(sum_squares, other.sum_squares);
   min = std::min(min, other.min);
   max = std::max(max, other.max);
+  shared_sums = SaturatingAdd(shared_sums, other.shared_sums);
 }
 
 void LaunchStats::Merge(const LaunchStats& other) {

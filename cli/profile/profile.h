@@ -28,8 +28,12 @@ struct Stat {
   Uint128 sum_squares = 0;
   uint64_t min = UINT64_MAX;
   uint64_t max = 0;
+  // > 0: the samples are equal shares of this many sums over launches of several keys (MetricStats.shared_sums).
+  uint64_t shared_sums = 0;
 
   void Add(uint64_t value);
+  // Independent samples.
+  uint64_t independent() const { return shared_sums > 0 ? shared_sums : n; }
   void Merge(const Stat& other);
   double mean() const { return n == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(n); }
   friend bool operator==(const Stat&, const Stat&) = default;

@@ -245,6 +245,7 @@ class Writer {
     if (stat.n > 0) {
       out_.Uint(7, stat.min);
       out_.Uint(8, stat.max);
+      out_.Uint(9, stat.shared_sums);
     }
     out_.End(mark);
   }

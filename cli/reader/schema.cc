@@ -120,6 +120,7 @@ constexpr SchemaField kMetricStats[] = {
     {3, "sum", FieldKind::kUnsigned, {}, {}},         {4, "sum_high", FieldKind::kUnsigned, {}, {}},
     {5, "sum_squares", FieldKind::kUnsigned, {}, {}}, {6, "sum_squares_high", FieldKind::kUnsigned, {}, {}},
     {7, "min", FieldKind::kUnsigned, {}, {}},         {8, "max", FieldKind::kUnsigned, {}, {}},
+    {9, "shared_sums", FieldKind::kUnsigned, {}, {}},
 };
 constexpr SchemaField kKeyStats[] = {
     {1, "key", FieldKind::kUnsigned, {}, {}},

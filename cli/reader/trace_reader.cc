@@ -832,6 +832,9 @@ bool Decoder::DecodeMetricStats(const WireField& record, uint32_t* metric, Stat*
       case 8:
         stat->max = field.value;
         break;
+      case 9:
+        stat->shared_sums = field.value;
+        break;
       default:
         break;
     }

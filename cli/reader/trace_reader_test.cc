@@ -90,6 +90,7 @@ void Statistics(v1::Chunk& chunk) {
   metric->set_sum_squares(500);
   metric->set_min(10);
   metric->set_max(20);
+  metric->set_shared_sums(1);
   v1::Step* step = chunk.add_step();
   step->set_duration_ns(1000);
   step->set_measured(true);
@@ -118,7 +119,8 @@ TEST(TraceReader, ReadsWhatAProcessWrites) {
   EXPECT_EQ(launch.layer, (LayerKey{"ResNet", "conv1"}));
   EXPECT_EQ(launch.phase, Phase::kBackward);
   EXPECT_EQ(stats.launches, 4u);
-  EXPECT_EQ(stats.metrics.at("rf.time"), (Stat{.n = 4, .sum = 60, .sum_squares = 1000, .min = 10, .max = 20}));
+  EXPECT_EQ(stats.metrics.at("rf.time"),
+            (Stat{.n = 4, .sum = 60, .sum_squares = 1000, .min = 10, .max = 20, .shared_sums = 2}));
   EXPECT_EQ(run.steps.steps, 2u);
   EXPECT_EQ(run.steps.samples, 16u);
   EXPECT_LT(run.layers.at({"ResNet", ""}).order, run.layers.at({"ResNet", "conv1"}).order);

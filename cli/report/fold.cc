@@ -73,11 +73,19 @@ struct Folded {
   Sums sums;
   double time_error_squared = 0;
   double bytes_error_squared = 0;
+  double shared_bytes_error = 0;
+  bool shared = false;
 
   void Add(const KeyQuantities& quantities) {
     sums.Add(quantities.sums);
     time_error_squared += quantities.time_error_squared;
-    bytes_error_squared += quantities.bytes_error_squared;
+    shared = shared || quantities.shared;
+    if (quantities.shared) {
+      // Shares of one sum err together.
+      shared_bytes_error += std::sqrt(quantities.bytes_error_squared);
+    } else {
+      bytes_error_squared += quantities.bytes_error_squared;
+    }
   }
 };
 
@@ -93,7 +101,10 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   row.derived = Derive(folded.sums);
   if (total_time_ns > 0) row.time_share = folded.sums.time_ns / total_time_ns;
   if (folded.sums.time_ns > 0) row.time_ci = std::sqrt(folded.time_error_squared) / folded.sums.time_ns;
-  if (folded.sums.dram_bytes > 0) row.bytes_ci = std::sqrt(folded.bytes_error_squared) / folded.sums.dram_bytes;
+  if (folded.sums.dram_bytes > 0) {
+    row.bytes_ci =
+        std::hypot(std::sqrt(folded.bytes_error_squared), folded.shared_bytes_error) / folded.sums.dram_bytes;
+  }
   return row;
 }
 
@@ -113,6 +124,7 @@ std::vector<Row> MakeRows(By by, const std::map<RowKey, Folded>& folded, const R
   rows.reserve(folded.size());
   for (const auto& [key, sums] : folded) {
     Row row = MakeRow(key, sums, total_time_ns);
+    row.counters_shared = sums.shared && (by == By::kOp || by == By::kKernel);
     if (by == By::kLayer || by == By::kKernel) {
       if (!row.model.empty()) DescribeLayer(run, row);
     } else if (by == By::kModel) {

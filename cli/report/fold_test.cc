@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/report/quantities.h"
 #include "cli/testing/sample_profile.h"
 
 namespace rfinject::cli {
@@ -60,6 +61,53 @@ TEST(Fold, ResNet18HasItsExactModelFlop) {
     EXPECT_EQ(forward, 3628146688.0 * images);
     EXPECT_EQ(backward, 7020265472.0 * images);
   }
+}
+
+// Two kernels of a layer whose counters were taken as one sum, 900 FLOP and 60 bytes in each of 3 of 10 steps: one
+// launch of the first, two of the second a step.
+TEST(Fold, SharesOfALayersSumAreExactByLayerAndMarkedByKernel) {
+  const auto of = [](const std::string& kernel, uint64_t launches_a_step) {
+    LaunchStats stats{.launches = 10 * launches_a_step, .metrics = {}};
+    for (uint64_t i = 0; i < 3 * launches_a_step; ++i) {
+      stats.metrics["rf.flop.fp32"].Add(300);
+      stats.metrics["rf.dram_bytes"].Add(20 + i % 2);
+    }
+    for (uint64_t i = 0; i < 10 * launches_a_step; ++i) stats.metrics["rf.time"].Add(1);
+    for (const char* name : {"rf.flop.fp32", "rf.dram_bytes"}) stats.metrics[name].shared_sums = 3;
+    return std::pair(LaunchKey{.layer = {"Net", "fc"}, .phase = Phase::kForward, .op = "aten::mm", .kernel = kernel},
+                     stats);
+  };
+  const auto [first, first_stats] = of("gemm_tensorop", 1);
+  const auto [second, second_stats] = of("relu", 2);
+  Profile profile = OneKey(first, first_stats);
+  cli::Run run = profile.runs.begin()->second;
+  run.launches[second] = second_stats;
+  profile.runs.clear();
+  profile.runs.emplace(run.key, run);
+  Machine slow = testing::SampleA100();
+  slow.peak.fill(1e10);  // 300 FLOP a nanosecond are above it, for either kernel alone
+
+  const Report layers = Fold(profile, slow, By::kLayer);
+  ASSERT_EQ(layers.rows.size(), 1u);
+  EXPECT_EQ(layers.rows[0].sums.total_flop(), 9000);
+  EXPECT_FALSE(layers.rows[0].counters_shared);
+  const Report kernels = Fold(profile, slow, By::kKernel);
+  ASSERT_EQ(kernels.rows.size(), 2u);
+  for (const Row& row : kernels.rows) EXPECT_TRUE(row.counters_shared);
+  EXPECT_THAT(kernels.headline, ::testing::Contains(HasSubstr("not split between kernels")));
+  EXPECT_THAT(layers.headline, ::testing::Not(::testing::Contains(HasSubstr("not split"))));
+  // A share against one kernel's time is no evidence of anything.
+  for (const Alarm& alarm : kernels.alarms) EXPECT_THAT(alarm.id, ::testing::Not(::testing::AnyOf("R001", "R003")));
+
+  // Three independent samples, not nine; and shares of one sum err together, so the layer's half-width is the sum of
+  // its kernels'.
+  double width = 0;
+  for (const Row& row : kernels.rows) width += row.bytes_ci * row.sums.dram_bytes;
+  EXPECT_NEAR(layers.rows[0].bytes_ci * layers.rows[0].sums.dram_bytes, width, 1e-9 * width);
+  Stat stat = second_stats.metrics.at("rf.dram_bytes");
+  const double as_shares = ErrorSquared(stat, 20);
+  stat.shared_sums = 0;
+  EXPECT_GT(as_shares, 2 * ErrorSquared(stat, 20));
 }
 
 TEST(Fold, RowsAddUpToTheTotal) {

@@ -95,6 +95,14 @@ std::string BoundLine(const Report& report, const std::vector<Row>& layers) {
   return line;
 }
 
+std::string SharedLine(const Report& report) {
+  if (std::none_of(report.rows.begin(), report.rows.end(), [](const Row& row) { return row.counters_shared; }))
+    return {};
+  return std::string("FLOP and bytes marked with ~ were counted layer by layer and are not split between ") +
+         (report.by == By::kOp ? "operators" : "kernels") +
+         ": each launch has an equal share of its layer's. --by layer has the sums themselves";
+}
+
 std::string RatioLine(const Report& report) {
   const bool model = report.backward_over_forward_model_flop > 0;
   const double flop = model ? report.backward_over_forward_model_flop : report.backward_over_forward_flop;
@@ -132,9 +140,9 @@ std::string SlackLine(const Report& report, const std::vector<Row>& layers) {
 }  // namespace
 
 std::vector<std::string> MakeHeadline(const Report& report, const std::vector<Row>& layers) {
-  std::vector<std::string> lines = {
-      SourceLine(report), PrecisionLine(report),     ShareLine(report), BoundLine(report, layers),
-      RatioLine(report),  SlackLine(report, layers), report.theory};
+  std::vector<std::string> lines = {SourceLine(report),        PrecisionLine(report), ShareLine(report),
+                                    BoundLine(report, layers), RatioLine(report),     SlackLine(report, layers),
+                                    SharedLine(report),        report.theory};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   return lines;
 }

@@ -102,19 +102,22 @@ double Scaled(const Stat& stat, uint64_t launches) {
 }  // namespace
 
 double ErrorSquared(const Stat& stat, uint64_t launches) {
-  if (stat.n < 2 || stat.n >= launches) return 0;
-  const double n = static_cast<double>(stat.n);
+  // Shares of a sum are as many equal numbers, but one sample.
+  const uint64_t independent = stat.independent();
+  if (independent < 2 || stat.n >= launches) return 0;
+  const double n = static_cast<double>(independent);
   const double mean = stat.mean();
-  const double spread = static_cast<double>(stat.sum_squares) / n - mean * mean;
-  const double variance = std::max(0.0, spread) * n / (n - 1);  // of one launch
-  const double t = stat.n - 1 <= kStudent95.size() ? kStudent95[stat.n - 2] : 1.96;
+  const double spread = static_cast<double>(stat.sum_squares) / static_cast<double>(stat.n) - mean * mean;
+  const double variance = std::max(0.0, spread) * n / (n - 1);  // of one sample
+  const double t = independent - 1 <= kStudent95.size() ? kStudent95[independent - 2] : 1.96;
   const double half_width = static_cast<double>(launches) * t;
   return half_width * half_width * variance / n;
 }
 
 Uncertainty SpreadOf(const Stat& stat, uint64_t launches) {
   if (stat.n == 0 || launches == 0) return {};
-  if (stat.n == 1) return {.variance = 0, .satterthwaite = 0, .known = false};
+  // Shares of one sum err together, which a sum of variances does not say.
+  if (stat.n == 1 || stat.shared_sums > 0) return {.variance = 0, .satterthwaite = 0, .known = false};
   if (stat.min == stat.max) return {};
   const double n = static_cast<double>(stat.n);
   const double mean = stat.mean();
@@ -148,12 +151,14 @@ KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, M
       case Quantity::kFlop:
         sums.flop[static_cast<size_t>(term->precision)] += value;
         result.has_flop = true;
+        result.shared = result.shared || stat.shared_sums > 0;
         result.flop_uncertainty.Add(SpreadOf(stat, stats.launches).Times(weight));
         (IsTensor(term->precision) ? result.has_tensor_flop : result.has_scalar_flop) = true;
         break;
       case Quantity::kDramBytes:
         sums.dram_bytes += value;
         result.has_bytes = true;
+        result.shared = result.shared || stat.shared_sums > 0;
         result.bytes_uncertainty.Add(SpreadOf(stat, stats.launches).Times(weight));
         result.bytes_error_squared += weight * weight * ErrorSquared(stat, stats.launches);
         break;

@@ -24,7 +24,10 @@ struct KeyQuantities {
   bool has_tensor_flop = false;  // some counter of tensor FLOP was sampled, even if it counted 0
   bool has_scalar_flop = false;
   bool has_bytes = false;
+  // FLOP or bytes were counted for the key's layer and phase as a whole; the key has an equal share a launch.
+  bool shared = false;
   // Squared 95 % confidence half-widths of time_ns and dram_bytes; 0 when every launch was sampled.
+  // Those of shares (shared) are fully dependent within a layer and phase.
   double time_error_squared = 0;
   double bytes_error_squared = 0;
   // How much time_ns, FLOP and dram_bytes would differ in another run of the same: unlike the two above not 0 where

@@ -63,6 +63,9 @@ struct Row {
   double time_share = 0;  // of all GPU time of the run
   // 95 % confidence half-widths relative to the value; 0: exact or unknown
   double time_ci = 0, bytes_ci = 0;
+  // By::kOp and kKernel: FLOP and bytes (of some launches) were counted for their layer and phase as a whole, and
+  // here is an equal share a launch. The row's time is its own.
+  bool counters_shared = false;
 };
 
 struct Alarm {

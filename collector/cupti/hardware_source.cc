@@ -13,19 +13,22 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "collector/arming/policy.h"
 #include "collector/cupti/api.h"
 #include "collector/cupti/counter_backend.h"
+#include "collector/cupti/counter_mode.h"
+#include "collector/cupti/counter_samples.h"
 #include "collector/cupti/kernel_times.h"
+#include "collector/cupti/launch_call.h"
 #include "collector/cupti/launch_keys.h"
 #include "collector/cupti/launch_log.h"
 #include "collector/sync.h"
@@ -38,56 +41,14 @@ using arming::Action;
 using arming::Decision;
 using arming::GroupRole;
 using cupti::Api;
+using cupti::CallKind;
 using cupti::CounterGroup;
+using cupti::CounterMode;
+using cupti::CounterSamples;
 using cupti::GroupKind;
 using cupti::LaunchCall;
 using cupti::LaunchKeys;
 using cupti::LaunchLog;
-
-constexpr uint32_t kLaunchCbids[] = {
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
-    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
-};
-
-// Copies and memory sets, by what torch and the runtime call. They are no ranges and have no counters, only times.
-constexpr uint32_t kTransferCbids[] = {
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoD_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpy2D_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpy2DUnaligned_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpy2DAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpy,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyPeerAsync,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2_ptds,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2_ptds,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoD_v2_ptds,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpy_ptds,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16Async,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD2D8Async,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16Async_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async_ptsz,
-};
 
 constexpr uint64_t kMinRanges = 256;
 constexpr size_t kMaxRanges = 65536;  // a step with more launches is not counted
@@ -95,24 +56,6 @@ constexpr size_t kMaxRanges = 65536;  // a step with more launches is not counte
 class HardwareSource;
 // What the callback and the fork handler reach; cleared when the source stops.
 std::atomic<HardwareSource*> g_source{nullptr};
-
-// A value that a metric of 64 bits can hold.
-uint64_t ToInteger(double value) {
-  return !(value > 0)    ? 0
-         : value >= 9e18 ? uint64_t{9'000'000'000'000'000'000u}
-                         : static_cast<uint64_t>(std::llround(value));
-}
-
-std::string_view UnitOf(std::string_view name) {
-  for (const cupti::BaseMetric& metric : cupti::kBaseMetrics) {
-    if (metric.name != name) continue;
-    if (metric.quantity == cupti::BaseQuantity::kTime) return "ns";
-    if (metric.quantity == cupti::BaseQuantity::kCycles) return "cycle";
-    return "byte";
-  }
-  if (name.find("per_second") != std::string_view::npos) return "Hz";
-  return "1";
-}
 
 class HardwareSource : public Source {
  public:
@@ -133,17 +76,20 @@ class HardwareSource : public Source {
   bool Load();
   bool Subscribe();
   void OpenCounters();
-  void DescribeMetrics();
+  cupti::ModeChoice ChooseMode(bool layer_ranges) const;
+  bool FollowMode();
+  void ReportMode();
   void ReportFacts();
 
   // --- Between steps.
   void FinishStep(uint64_t step, uint64_t now_ns);
   bool ReadCounters();
+  bool ReadKernels(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values);
+  bool ReadLayers(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values);
+  static bool NextRange(void* self, size_t ordinal) noexcept;
+  void ReportSparse(const double* row);
   bool ReadTimes();
   void BeginStep(uint64_t step, uint64_t now_ns);
-  void Emit(uint32_t key, const double* row);
-  void AddSample(uint32_t key, uint32_t metric, uint64_t value);
-  void FlushSamples();
 
   // --- Trouble.
   void Report(ConditionId id, std::string_view detail);
@@ -167,39 +113,36 @@ class HardwareSource : public Source {
   std::atomic<bool> context_gone_{false};
   std::atomic<bool> stalled_{false};
   std::atomic<bool> graphs_seen_{false};
+  std::atomic<bool> communication_seen_{false};
 
   std::unique_ptr<cupti::CounterBackend> counters_;
+  uint32_t ranks_ = 1;
+  bool mps_ = false;
+  cupti::ModeChoice mode_;
+  CounterMode step_mode_ = CounterMode::kNone;  // of the step that runs, if it has counters
+  cupti::CounterBackend* range_backend_ = nullptr;
+  std::atomic<int> range_result_{0};     // why a range could not be opened in it
   cupti::KernelTimes* times_ = nullptr;  // never destroyed
   std::unique_ptr<arming::Policy> policy_;
   LaunchKeys keys_;
   LaunchLog log_;
+  CounterSamples samples_{recorder_, keys_};
 
   Decision decision_;  // of the step that runs
   std::atomic<bool> armed_{false};
   uint64_t step_began_ns_ = 0;
   size_t max_ranges_ = 0;
   size_t last_launches_ = 0;
+  size_t last_ranges_ = 0;  // layer by layer
   size_t empty_windows_ = 0;
 
-  // Metrics of the plan: what a column of a group means.
-  struct Column {
-    uint32_t metric = 0;  // recorder's id; 0: folded into another
-    bool dram = false;
-    bool sparse = false;
-    int flop_metric = -1;  // index into flop_metrics_
-  };
-  struct FlopMetricState {
-    Precision precision;
-    uint32_t flop;
-  };
-  std::vector<std::vector<Column>> columns_;  // by group
-  std::vector<FlopMetricState> flop_metrics_;
-  std::vector<std::vector<int>> flop_metrics_of_;                // by precision
-  std::unordered_map<uint32_t, std::vector<double>> last_flop_;  // by key, by flop metric; negative: not known
-
-  LaunchRecord pending_;
   Mutex policy_mutex_;  // the watchdog reads what the step thread writes
 };
+
+// Whose range a launch belongs to. A graph has one of its own: all of it is one launch.
+uint64_t OwnerOf(const LaunchIdentity& identity, bool graph) {
+  return uint64_t{identity.site.layer} << 16 | static_cast<uint64_t>(identity.site.phase) << 1 | (graph ? 1 : 0);
+}
 
 // --- Callbacks. Nothing below may throw, wait without bound or call CUDA.
 
@@ -220,66 +163,28 @@ void HardwareSource::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& d
     return;
   }
   LaunchCall call;
-  bool graph = false, transfer = false;
-  switch (cbid) {
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz:
-    // The cooperative launches' parameters begin like these.
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz: {
-      const auto& launch = *static_cast<const cuLaunchKernel_params*>(data.functionParams);
-      call.function = launch.f;
-      call.grid[0] = launch.gridDimX;
-      call.grid[1] = launch.gridDimY;
-      call.grid[2] = launch.gridDimZ;
-      call.block[0] = launch.blockDimX;
-      call.block[1] = launch.blockDimY;
-      call.block[2] = launch.blockDimZ;
-      call.dynamic_shared_bytes = launch.sharedMemBytes;
-      break;
-    }
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: {
-      const auto& launch = *static_cast<const cuLaunchKernelEx_params*>(data.functionParams);
-      if (launch.config == nullptr) return;
-      call.function = launch.f;
-      call.grid[0] = launch.config->gridDimX;
-      call.grid[1] = launch.config->gridDimY;
-      call.grid[2] = launch.config->gridDimZ;
-      call.block[0] = launch.config->blockDimX;
-      call.block[1] = launch.config->blockDimY;
-      call.block[2] = launch.config->blockDimZ;
-      call.dynamic_shared_bytes = launch.config->sharedMemBytes;
-      break;
-    }
-    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch:
-    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz:
-      call.function = static_cast<const cuGraphLaunch_params*>(data.functionParams)->hGraph;
-      graph = true;
-      break;
-    default:
-      // All others that are enabled are copies and memory sets.
-      call.function = reinterpret_cast<const void*>(static_cast<uintptr_t>(cbid));
-      transfer = true;
-  }
+  CallKind kind;
+  const char* name = nullptr;
+  if (!cupti::DecodeLaunch(cbid, data, &call, &kind, &name)) return;
+  const bool graph = kind == CallKind::kGraph, transfer = kind == CallKind::kTransfer;
   call.device = static_cast<uint32_t>(device_);
   call.site = CurrentSite();
   // A copy inside a layer is the layer's; one outside belongs to the data's way to and from the device.
   if (transfer && call.site.phase == Phase::kOther) call.site.phase = Phase::kData;
   LaunchRecord record;
-  const char* name = graph ? "(CUDA graph)" : transfer ? data.functionName : data.symbolName;
   const uint32_t key = keys_.Find(call, name, recorder_, &record.identity);
   if (key != LaunchKeys::kNoKey) recorder_.Record(record);
 
+  if (graph) graphs_seen_.store(true, std::memory_order_relaxed);
+  if (record.identity.site.phase == Phase::kCommunication) communication_seen_.store(true, std::memory_order_relaxed);
   const LaunchLog::Mode mode = log_.mode();
   if (mode == LaunchLog::Mode::kOff || data.context != log_.context()) return;
-  if (transfer && mode == LaunchLog::Mode::kCounting) return;
-  if (graph) {
-    graphs_seen_.store(true, std::memory_order_relaxed);
-    if (mode == LaunchLog::Mode::kCounting) log_.Spoil();
+  if (transfer && mode != LaunchLog::Mode::kTiming) return;
+  if (graph && mode == LaunchLog::Mode::kCounting) {
+    log_.Spoil();  // as many ranges as it has kernels, or none
     return;
   }
-  log_.Enter(key, data.correlationId);
+  log_.Enter(key, data.correlationId, OwnerOf(record.identity, graph));
 }
 
 void HardwareSource::OnContextDestroyed(CUcontext context) noexcept {
@@ -323,7 +228,7 @@ void HardwareSource::Start() {
                       : group.kind == GroupKind::kSass   ? GroupRole::kOnce
                                                          : GroupRole::kGuard);
     }
-    DescribeMetrics();
+    samples_.Describe(*counters_);
   }
   if (api_.has(cupti::kActivity)) {
     times_ = new cupti::KernelTimes(api_);
@@ -410,7 +315,7 @@ bool HardwareSource::Subscribe() {
   }
   g_source.store(this, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, &AfterForkInChild);
-  for (uint32_t cbid : kLaunchCbids) {
+  for (uint32_t cbid : cupti::LaunchCbids()) {
     result = api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
     // An older CUPTI does not know the newest launch functions; nor can a program call them there.
     if (result != CUPTI_SUCCESS && cbid == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel) {
@@ -419,7 +324,7 @@ bool HardwareSource::Subscribe() {
       return false;
     }
   }
-  for (uint32_t cbid : kTransferCbids) {
+  for (uint32_t cbid : cupti::TransferCbids()) {
     api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);  // without one there are fewer rows
   }
   result = api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE,
@@ -433,22 +338,35 @@ bool HardwareSource::Subscribe() {
   return true;
 }
 
-// Which counters, if any, and why not: the one place that decides the mode.
+cupti::ModeChoice HardwareSource::ChooseMode(bool layer_ranges) const {
+  cupti::ModeFacts facts;
+  facts.forced = settings_.mode;
+  facts.ranks = ranks_;
+  facts.mps = mps_;
+  facts.graphs = graphs_seen_.load(std::memory_order_relaxed);
+  facts.communication = communication_seen_.load(std::memory_order_relaxed);
+  facts.layer_ranges = layer_ranges;
+  return cupti::ChooseCounterMode(facts);
+}
+
+// Which counters, if any, and why not.
 void HardwareSource::OpenCounters() {
   const std::string& mode = settings_.mode;
-  if (mode == "times") return;
-  if (mode == "user" || mode == "legacy" || mode == "pm") {
-    recorder_.ReportDiagnostic(Severity::kWarning, "mode-unavailable",
-                               "RFINJECT_MODE=" + mode + " is not there yet; counters are taken kernel by kernel",
-                               "RFINJECT_MODE=times takes none");
+  if (mode == "legacy" || mode == "pm") {
+    recorder_.ReportDiagnostic(
+        Severity::kWarning, "mode-unavailable",
+        "RFINJECT_MODE=" + mode + " is not there yet; counters are taken as if it were not set",
+        "RFINJECT_MODE=times takes none");
   }
-  const char* world = getenv("WORLD_SIZE");
-  if (mode != "range" && world != nullptr && atoi(world) > 1) {
-    Report(ConditionId::kSeveralRanks, std::string("WORLD_SIZE=") + world);
-    return;
+  // Read once, at the end of a step: the program may change its environment while we look at it.
+  if (const char* world = getenv("WORLD_SIZE"); world != nullptr && atoi(world) > 1) {
+    ranks_ = static_cast<uint32_t>(atoi(world));
   }
-  if (mode != "range" && getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") != nullptr) {
-    Report(ConditionId::kMps, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE is set");
+  mps_ = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") != nullptr;
+  // What no profiler could help is known before one is opened.
+  mode_ = ChooseMode(/*layer_ranges=*/true);
+  if (mode_.mode == CounterMode::kNone) {
+    if (!mode_.wished) Report(mode_.condition, mode_.why);
     return;
   }
   if (!api_.has(cupti::kRangeProfiler | cupti::kProfilerHost)) {
@@ -462,39 +380,38 @@ void HardwareSource::OpenCounters() {
     ReportResult("opening the range profiler", result);
     return;
   }
+  mode_ = ChooseMode(counters_->has_user_ranges());
+  if (mode_.mode == CounterMode::kNone) {
+    Report(mode_.condition, mode_.why);
+    counters_.reset();
+    return;
+  }
+  ReportMode();
   for (const auto& [name, reason] : counters_->plan().rejected) {
     recorder_.ReportDiagnostic(Severity::kWarning, "metric-rejected: " + name, name + ": " + reason);
   }
 }
 
-void HardwareSource::DescribeMetrics() {
-  const cupti::ChipMetrics& metrics = counters_->metrics();
-  std::unordered_map<std::string, int> flop_index;
-  flop_metrics_of_.resize(kPrecisionCount);
-  for (const auto* list : {&metrics.scalar, &metrics.tensor}) {
-    for (const cupti::FlopMetric& metric : *list) {
-      flop_index[metric.name] = static_cast<int>(flop_metrics_.size());
-      flop_metrics_of_[static_cast<size_t>(metric.precision)].push_back(static_cast<int>(flop_metrics_.size()));
-      flop_metrics_.push_back({metric.precision, metric.flop});
-    }
+// Layer by layer is said, because reports by kernel look different then.
+void HardwareSource::ReportMode() {
+  if (mode_.mode != CounterMode::kLayers) return;
+  recorder_.ReportDiagnostic(Severity::kInfo, "counters-by-layer",
+                             "FLOP and bytes are counted layer by layer, not kernel by kernel: " + mode_.why,
+                             settings_.mode == "user" ? "" : "RFINJECT_MODE=range counts kernel by kernel");
+}
+
+// Before a step with counters: what was launched meanwhile may ask for another mode. False when none is left.
+bool HardwareSource::FollowMode() {
+  cupti::ModeChoice choice = ChooseMode(counters_->has_user_ranges());
+  if (choice.mode == mode_.mode) return true;
+  mode_ = std::move(choice);
+  if (mode_.mode == CounterMode::kNone) {
+    Report(mode_.condition, mode_.why);
+    LoseCounters();
+    return false;
   }
-  for (const CounterGroup& group : counters_->groups()) {
-    std::vector<Column> columns;
-    for (const std::string& name : group.metrics) {
-      Column column;
-      auto base = std::find_if(cupti::kBaseMetrics.begin(), cupti::kBaseMetrics.end(),
-                               [&](const cupti::BaseMetric& metric) { return metric.name == name; });
-      column.dram = base != cupti::kBaseMetrics.end() && (base->quantity == cupti::BaseQuantity::kDramRead ||
-                                                          base->quantity == cupti::BaseQuantity::kDramWrite);
-      column.sparse = std::any_of(metrics.sparse.begin(), metrics.sparse.end(),
-                                  [&](const cupti::FlopMetric& metric) { return metric.name == name; });
-      if (auto at = flop_index.find(name); at != flop_index.end()) column.flop_metric = at->second;
-      // Bytes and FLOP are kept by what they mean; everything else under CUPTI's name.
-      if (!column.dram && column.flop_metric < 0) column.metric = recorder_.DefineMetric(name, UnitOf(name), 1);
-      columns.push_back(column);
-    }
-    columns_.push_back(std::move(columns));
-  }
+  ReportMode();
+  return true;
 }
 
 void HardwareSource::ReportFacts() {
@@ -502,6 +419,9 @@ void HardwareSource::ReportFacts() {
   facts.source = SourceKind::kMeasured;
   facts.collector = counters_ != nullptr ? "range-profiler" : "activity";
   facts.collector_version = cupti::FeatureNames(api_.features);
+  if (counters_ != nullptr) {
+    facts.collector_version += "; counters " + std::string(cupti::CounterModeName(mode_.mode)) + ": " + mode_.why;
+  }
   facts.cupti_version = cupti::VersionName(api_.version);
   facts.cupti_path = api_.path;
   int driver = 0;
@@ -574,7 +494,7 @@ void HardwareSource::FinishStep(uint64_t step, uint64_t) {
     armed_ = false;
     if (decision.action == Action::kCounters) recorder_.MarkArmed(decision.group + 1);
     valid = decision.action == Action::kCounters ? ReadCounters() : ReadTimes();
-    FlushSamples();
+    samples_.Flush();
   }
   if (!policy_mutex_.LockFor(1'000'000'000)) return;
   // The time that reading took is part of what the step cost.
@@ -602,45 +522,54 @@ bool HardwareSource::ReadCounters() {
     LoseCounters();
     return false;
   }
-  last_launches_ = std::max(entries.size(), ranges + dropped);
-  if (graphs_seen_.load(std::memory_order_relaxed)) {
-    Report(ConditionId::kGraphs, {});
-    LoseCounters();
-    return false;
+  if (step_mode_ == CounterMode::kLayers) {
+    last_ranges_ = log_.ranges();
+    last_launches_ = entries.size();
+    if (int why = range_result_.load(); why != CUPTI_SUCCESS) {
+      ReportResult("opening a range", why);
+      LoseCounters();
+      return false;
+    }
+  } else {
+    last_launches_ = std::max(entries.size(), ranges + dropped);
+    if (graphs_seen_.load(std::memory_order_relaxed)) {
+      if (settings_.mode == "range") {
+        Report(ConditionId::kGraphs, {});
+        LoseCounters();
+      }
+      return false;  // the next step goes layer by layer
+    }
   }
-  if (!whole || dropped != 0 || ranges != entries.size()) {
+  const size_t wanted = step_mode_ == CounterMode::kLayers ? log_.ranges() : entries.size();
+  if (!whole || dropped != 0 || ranges != wanted) {
     recorder_.CountDrop("armed steps whose ranges did not match their launches");
     // Too few ranges are mended by the next step's size.
     if (dropped == 0) {
-      Report(ConditionId::kMismatch,
-             std::to_string(ranges) + " ranges, " + std::to_string(entries.size()) + " launches");
+      Report(ConditionId::kMismatch, std::to_string(ranges) + " ranges, " + std::to_string(wanted) + " expected");
     }
     return false;
   }
-  const CounterGroup& group = counters_->groups()[decision_.group];
+  return step_mode_ == CounterMode::kLayers ? ReadLayers(entries, values) : ReadKernels(entries, values);
+}
+
+bool HardwareSource::ReadKernels(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values) {
+  const size_t width = counters_->groups()[decision_.group].metrics.size();
   struct Sum {
     double dram = 0;
     uint32_t launches = 0;
   };
   std::unordered_map<uint32_t, Sum> sums;
-  const std::vector<Column>& columns = columns_[decision_.group];
-  for (size_t range = 0; range < ranges; ++range) {
+  for (size_t range = 0; range < entries.size(); ++range) {
     const uint32_t key = entries[range].key;
     if (key == LaunchKeys::kNoKey) continue;
-    const double* row = values.data() + range * group.metrics.size();
-    Emit(key, row);
+    const double* row = values.data() + range * width;
+    samples_.AddLaunch(decision_.group, key, row);
     Sum& sum = sums[key];
     ++sum.launches;
-    for (size_t i = 0; i < columns.size(); ++i) {
-      if (columns[i].dram) sum.dram += row[i];
-      if (columns[i].sparse && row[i] > 0) {
-        recorder_.ReportDiagnostic(Severity::kWarning, "sparse-tensor",
-                                   "sparse tensor instructions ran; their FLOP are not in the dense counters");
-      }
-    }
+    sum.dram += samples_.DramBytes(decision_.group, row);
+    ReportSparse(row);
   }
-  const bool has_bytes =
-      std::any_of(columns.begin(), columns.end(), [](const Column& column) { return column.dram; });
+  const bool has_bytes = samples_.HasDramBytes(decision_.group);
   if (!policy_mutex_.LockFor(1'000'000'000)) return false;
   for (const auto& [key, sum] : sums) {
     if (has_bytes) policy_->OnBytes(key, sum.dram / sum.launches);
@@ -650,56 +579,64 @@ bool HardwareSource::ReadCounters() {
   return true;
 }
 
-// One launch's values, as samples of its key.
-void HardwareSource::Emit(uint32_t key, const double* row) {
-  const std::vector<Column>& columns = columns_[decision_.group];
-  double dram = 0;
-  bool has_dram = false;
-  uint32_t touched = 0;  // precisions, as bits
-  std::vector<double>& last = last_flop_[key];
-  if (last.empty()) last.assign(flop_metrics_.size(), -1);
-  for (size_t i = 0; i < columns.size(); ++i) {
-    const Column& column = columns[i];
-    if (column.dram) {
-      dram += row[i];
-      has_dram = true;
-    } else if (column.flop_metric >= 0) {
-      const FlopMetricState& metric = flop_metrics_[static_cast<size_t>(column.flop_metric)];
-      last[static_cast<size_t>(column.flop_metric)] = row[i] * metric.flop;
-      touched |= 1u << static_cast<uint32_t>(metric.precision);
-    } else if (column.metric != 0) {
-      AddSample(key, column.metric, ToInteger(row[i]));
+// All ranges of one layer and phase are added up first: how often the threads of the program took turns differs from
+// step to step, what a layer does in a step does not.
+bool HardwareSource::ReadLayers(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values) {
+  const size_t width = counters_->groups()[decision_.group].metrics.size();
+  struct Layer {
+    std::vector<uint32_t> keys;  // of its launches
+    std::vector<double> row;
+    bool whole = true;
+  };
+  std::unordered_map<uint64_t, Layer> layers;
+  std::vector<uint64_t> owners(log_.ranges(), UINT64_MAX);
+  for (const LaunchLog::Entry& entry : entries) {
+    owners[entry.range] = entry.owner;
+    Layer& layer = layers[entry.owner];
+    if (entry.key == LaunchKeys::kNoKey) layer.whole = false;  // a launch that nobody can have a share for
+    layer.keys.push_back(entry.key);
+  }
+  for (size_t range = 0; range < owners.size(); ++range) {
+    auto at = layers.find(owners[range]);
+    if (at == layers.end()) continue;  // its launches all failed
+    const double* row = values.data() + range * width;
+    std::vector<double>& sum = at->second.row;
+    sum.resize(width, 0);
+    for (size_t i = 0; i < width; ++i) sum[i] += row[i];
+    ReportSparse(row);
+  }
+  for (auto& [owner, layer] : layers) {
+    std::sort(layer.keys.begin(), layer.keys.end());
+    if (layer.whole) samples_.AddRange(decision_.group, layer.keys, layer.row.data());
+  }
+  const bool has_bytes = samples_.HasDramBytes(decision_.group);
+  if (!policy_mutex_.LockFor(1'000'000'000)) return false;
+  for (auto& [owner, layer] : layers) {
+    if (!layer.whole) continue;
+    const double bytes =
+        samples_.DramBytes(decision_.group, layer.row.data()) / static_cast<double>(layer.keys.size());
+    layer.keys.erase(std::unique(layer.keys.begin(), layer.keys.end()), layer.keys.end());
+    for (uint32_t key : layer.keys) {
+      if (has_bytes) policy_->OnBytes(key, bytes);
+      policy_->OnCounted(key, decision_.group);
     }
   }
-  if (has_dram) AddSample(key, kDramBytes, ToInteger(dram));
-  // A precision's FLOP may be counted by metrics of several groups. They do not vary between launches of a key, so
-  // the others' last values stand; until all are known the precision has no sample.
-  for (uint32_t precision = 0; precision < kPrecisionCount; ++precision) {
-    if ((touched >> precision & 1) == 0) continue;
-    double sum = 0;
-    bool known = true;
-    for (int index : flop_metrics_of_[precision]) {
-      known = known && last[static_cast<size_t>(index)] >= 0;
-      sum += last[static_cast<size_t>(index)];
-    }
-    if (known) AddSample(key, kFlopFirst + precision, ToInteger(sum));
-  }
-  FlushSamples();
+  policy_mutex_.Unlock();
+  return true;
 }
 
-void HardwareSource::AddSample(uint32_t key, uint32_t metric, uint64_t value) {
-  if (pending_.sample_count == 0) {
-    pending_ = {};
-    pending_.launches = 0;  // the launch itself was recorded when it happened
-    pending_.identity = keys_.Identity(key);
-  }
-  pending_.samples[pending_.sample_count++] = {metric, value};
-  if (pending_.sample_count == kMaxSamplesPerRecord) FlushSamples();
+bool HardwareSource::NextRange(void* self, size_t ordinal) noexcept {
+  auto* source = static_cast<HardwareSource*>(self);
+  const int result = source->range_backend_->PushRange(ordinal);
+  int none = CUPTI_SUCCESS;
+  if (result != CUPTI_SUCCESS) source->range_result_.compare_exchange_strong(none, result);
+  return result == CUPTI_SUCCESS;
 }
 
-void HardwareSource::FlushSamples() {
-  if (pending_.sample_count != 0) recorder_.Add(pending_);
-  pending_.sample_count = 0;
+void HardwareSource::ReportSparse(const double* row) {
+  if (!samples_.IsSparse(decision_.group, row)) return;
+  recorder_.ReportDiagnostic(Severity::kWarning, "sparse-tensor",
+                             "sparse tensor instructions ran; their FLOP are not in the dense counters");
 }
 
 bool HardwareSource::ReadTimes() {
@@ -735,14 +672,31 @@ bool HardwareSource::ReadTimes() {
   };
   std::unordered_map<uint32_t, Sum> sums;
   uint64_t strangers = 0;
+  // A graph's kernels all have the correlation id of its launch, which takes as long as they do together.
+  std::unordered_map<uint32_t, uint64_t> graph_ns;
+  std::unordered_set<uint32_t> graph_launches;
+  for (const LaunchLog::Entry& entry : entries) {
+    if ((entry.owner & 1) != 0) graph_launches.insert(entry.correlation_id);
+  }
+  if (!graph_launches.empty()) {
+    std::vector<cupti::KernelTimes::Record> others;
+    for (const cupti::KernelTimes::Record& record : records) {
+      if (graph_launches.count(record.correlation_id) != 0) {
+        graph_ns[record.correlation_id] += record.ns;
+      } else {
+        others.push_back(record);
+      }
+    }
+    records = std::move(others);
+    for (const auto& [id, ns] : graph_ns) records.push_back({id, ns});
+  }
   for (const cupti::KernelTimes::Record& record : records) {
     auto at = key_of.find(record.correlation_id);
     if (at == key_of.end() || at->second == LaunchKeys::kNoKey) {
       ++strangers;
       continue;
     }
-    AddSample(at->second, kTime, record.ns);
-    FlushSamples();
+    samples_.AddTime(at->second, record.ns);
     Sum& sum = sums[at->second];
     sum.ns += static_cast<double>(record.ns);
     ++sum.launches;
@@ -775,13 +729,26 @@ void HardwareSource::BeginStep(uint64_t step, uint64_t now_ns) {
     log_.Open(LaunchLog::Mode::kTiming, context_, last_launches_ + last_launches_ / 4);
   } else {
     if (counters_ == nullptr) return;
-    max_ranges_ = std::clamp<size_t>(last_launches_ + last_launches_ / 4, kMinRanges, kMaxRanges);
-    if (int result = counters_->Start(decision_.group, max_ranges_); result != CUPTI_SUCCESS) {
+    if (!FollowMode()) return;
+    step_mode_ = mode_.mode;
+    const bool layers = step_mode_ == CounterMode::kLayers;
+    // There are never more ranges than launches.
+    const size_t expected = layers && last_ranges_ != 0 ? last_ranges_ : last_launches_;
+    max_ranges_ = std::clamp<size_t>(expected + expected / 4, kMinRanges, kMaxRanges);
+    range_result_.store(CUPTI_SUCCESS);
+    range_backend_ = counters_.get();
+    const int result = layers ? counters_->StartUserRanges(decision_.group, max_ranges_)
+                              : counters_->Start(decision_.group, max_ranges_);
+    if (result != CUPTI_SUCCESS) {
       ReportResult("starting the range profiler", result);
       LoseCounters();
       return;
     }
-    log_.Open(LaunchLog::Mode::kCounting, context_, max_ranges_);
+    if (layers) {
+      log_.Open(LaunchLog::Mode::kRanges, context_, last_launches_ + last_launches_ / 4, &NextRange, this);
+    } else {
+      log_.Open(LaunchLog::Mode::kCounting, context_, max_ranges_);
+    }
   }
   armed_ = true;
 }
@@ -807,8 +774,8 @@ void HardwareSource::ReportResult(const char* call, int result) {
 
 // The other half goes on. A policy that waits for what will never come would keep arming steps, so it is made anew.
 void HardwareSource::LoseCounters() {
-  counters_.reset();
-  columns_.clear();
+  // Leaked: a launch that is stuck in the driver on another thread may still be in it.
+  [[maybe_unused]] const cupti::CounterBackend* leaked = counters_.release();
   if (!policy_mutex_.LockFor(1'000'000'000)) return;
   arming::Options options;
   options.overhead = settings_.overhead_percent / 100;

@@ -14,9 +14,12 @@ __thread bool t_logged = false;
 
 }  // namespace
 
-void LaunchLog::Open(Mode mode, const void* context, size_t expected) noexcept {
+void LaunchLog::Open(Mode mode, const void* context, size_t expected, NextRange next_range, void* user) noexcept {
   if (!mutex_.LockFor(kPatienceNs)) return;
   entries_.clear();
+  next_range_ = next_range;
+  next_range_user_ = user;
+  ranges_ = 0;
   try {
     entries_.reserve(expected);
   } catch (...) {  // grows as needed, then
@@ -37,7 +40,7 @@ bool LaunchLog::Close(std::vector<Entry>* entries) noexcept {
   return !spoiled_.load(std::memory_order_relaxed);
 }
 
-void LaunchLog::Enter(uint32_t key, uint32_t correlation_id) noexcept {
+void LaunchLog::Enter(uint32_t key, uint32_t correlation_id, uint64_t owner) noexcept {
   progress_.fetch_add(1, std::memory_order_relaxed);
   t_logged = false;
   if (t_holds || !mutex_.LockFor(kPatienceNs)) {
@@ -49,13 +52,18 @@ void LaunchLog::Enter(uint32_t key, uint32_t correlation_id) noexcept {
     mutex_.Unlock();
     return;
   }
+  if (mode == Mode::kRanges && (ranges_ == 0 || owner != last_owner_)) {
+    if (!next_range_(next_range_user_, ranges_)) Spoil();
+    last_owner_ = owner;
+    ++ranges_;
+  }
   try {
-    entries_.push_back({key, correlation_id});
+    entries_.push_back({key, correlation_id, static_cast<uint32_t>(ranges_ - 1), owner});
     t_logged = true;
   } catch (...) {
     Spoil();
   }
-  if (mode == Mode::kCounting) {
+  if (mode != Mode::kTiming) {
     t_holds = true;
   } else {
     mutex_.Unlock();

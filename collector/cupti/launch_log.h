@@ -4,6 +4,9 @@
 // launch callback only in such steps, so a lock is allowed here. While counting, the lock is held from a launch's
 // entry to its exit: the driver then runs launches one at a time, and the k-th entry is the k-th range. (Counting
 // serialises kernels anyway.)
+//
+// While counting in ranges of several launches the lock is held in the same way, because a range must be closed and
+// the next one opened between two launches, but no launch waits for its kernel then.
 #ifndef RFINJECT_COLLECTOR_CUPTI_LAUNCH_LOG_H_
 #define RFINJECT_COLLECTOR_CUPTI_LAUNCH_LOG_H_
 
@@ -20,23 +23,33 @@ class LaunchLog {
   struct Entry {
     uint32_t key;
     uint32_t correlation_id;
+    uint32_t range;  // of kRanges: its ordinal
+    uint64_t owner;
   };
-  enum class Mode : uint32_t { kOff, kCounting, kTiming };
+  enum class Mode : uint32_t { kOff, kCounting, kTiming, kRanges };
+  // Opens a range and closes the one before it. False when that failed. Called with the log's lock held, on a thread
+  // that is about to launch.
+  using NextRange = bool (*)(void* user, size_t ordinal) noexcept;
 
   Mode mode() const noexcept { return mode_.load(std::memory_order_acquire); }
   const void* context() const noexcept { return context_.load(std::memory_order_acquire); }
   // Launches logged since the process began: what the watchdog watches.
   uint64_t progress() const noexcept { return progress_.load(std::memory_order_relaxed); }
 
-  // Opens the log for launches in `context`; room for `expected` entries is reserved.
-  void Open(Mode mode, const void* context, size_t expected) noexcept;
+  // Opens the log for launches in `context`; room for `expected` entries is reserved. `next_range` is for kRanges.
+  void Open(Mode mode, const void* context, size_t expected, NextRange next_range = nullptr,
+            void* user = nullptr) noexcept;
   // Closes it. False when something happened that the entries do not show: `entries` are then worth nothing.
   bool Close(std::vector<Entry>* entries) noexcept;
 
   // A launch begins and ends on the calling thread. Enter may wait, for a bounded time, for a launch on another
-  // thread. `failed`: the driver refused it, so nothing ran.
-  void Enter(uint32_t key, uint32_t correlation_id) noexcept;
+  // thread. In kRanges a launch whose `owner` is not the last one's begins a range. `failed`: the driver refused it,
+  // so nothing ran.
+  void Enter(uint32_t key, uint32_t correlation_id, uint64_t owner = 0) noexcept;
   void Exit(bool failed) noexcept;
+
+  // Ranges begun since Open.
+  size_t ranges() const noexcept { return ranges_; }
 
   // Something was launched that cannot be logged as one entry.
   void Spoil() noexcept { spoiled_.store(true, std::memory_order_relaxed); }
@@ -53,6 +66,10 @@ class LaunchLog {
   std::atomic<uint64_t> progress_{0};
   Mutex mutex_;
   std::vector<Entry> entries_;
+  NextRange next_range_ = nullptr;
+  void* next_range_user_ = nullptr;
+  size_t ranges_ = 0;
+  uint64_t last_owner_ = 0;
 };
 
 }  // namespace rfinject::cupti

@@ -1,9 +1,15 @@
 // File: range_profiler.cc
 //
-// The Range Profiler in automatic ranges: CUPTI opens one for each kernel of the context, in launch order, and waits
-// for the context after each launch. Kernels are never replayed: every configuration is planned to take one pass.
-// UserReplay is asked for, since with one pass no mode replays anything, and it is the one that could not if it
-// wanted.
+// The Range Profiler. In automatic ranges CUPTI opens one for each kernel of the context, in launch order, and waits
+// for the context after each launch; in user ranges we open and close them, and nothing waits. Kernels are never
+// replayed: every configuration is planned to take one pass. UserReplay is asked for, since with one pass no mode
+// replays anything, and it is the one that could not if it wanted.
+//
+// A user range's name is its ordinal. Ranges of one name would be one node of CUPTI's tree of ranges, and what comes
+// of two passes through a node is not documented. Decoded ranges are put in order by their names, never by their
+// place.
+#include <charconv>
+#include <cstring>
 #include <new>
 
 #include "collector/cupti/api.h"
@@ -58,7 +64,37 @@ class RangeProfiler : public CounterBackend {
   const Plan& plan() const override { return plan_; }
   const ChipMetrics& metrics() const override { return metrics_; }
 
-  int Start(size_t group, size_t max_ranges) override {
+  int Start(size_t group, size_t max_ranges) override { return StartIn(CUPTI_AutoRange, group, max_ranges); }
+
+  bool has_user_ranges() const override {
+    return api_.cuptiRangeProfilerPushRange != nullptr && api_.cuptiRangeProfilerPopRange != nullptr &&
+           api_.cuptiRangeProfilerCounterDataGetRangeInfo != nullptr;
+  }
+  int StartUserRanges(size_t group, size_t max_ranges) override {
+    if (!has_user_ranges()) return CUPTI_ERROR_NOT_SUPPORTED;
+    return StartIn(CUPTI_UserRange, group, max_ranges);
+  }
+
+  int PushRange(size_t ordinal) override {
+    if (int result = PopRange(); result != CUPTI_SUCCESS) return result;
+    char name[24];
+    *std::to_chars(name, name + sizeof name - 1, ordinal).ptr = '\0';
+    CUpti_RangeProfiler_PushRange_Params push = {CUpti_RangeProfiler_PushRange_Params_STRUCT_SIZE};
+    push.pRangeProfilerObject = object_;
+    push.pRangeName = name;
+    const CUptiResult result = api_.cuptiRangeProfilerPushRange(&push);
+    range_open_ = result == CUPTI_SUCCESS;
+    return result;
+  }
+  int PopRange() override {
+    if (!range_open_) return CUPTI_SUCCESS;
+    range_open_ = false;
+    CUpti_RangeProfiler_PopRange_Params pop = {CUpti_RangeProfiler_PopRange_Params_STRUCT_SIZE};
+    pop.pRangeProfilerObject = object_;
+    return api_.cuptiRangeProfilerPopRange(&pop);
+  }
+
+  int StartIn(CUpti_ProfilerRange ranges, size_t group, size_t max_ranges) {
     if (object_ != nullptr) return CUPTI_ERROR_INVALID_OPERATION;
     // Enabled anew for each armed step. Whether a configuration with other metrics may be set without is not
     // documented, and peers have seen it decode wrongly.
@@ -68,6 +104,8 @@ class RangeProfiler : public CounterBackend {
     if (result != CUPTI_SUCCESS) return result;
     object_ = enable.pRangeProfilerObject;
     group_ = group;
+    ranges_ = ranges;
+    range_open_ = false;
     result = Configure(max_ranges);
     if (result != CUPTI_SUCCESS) {
       Disable();
@@ -87,9 +125,11 @@ class RangeProfiler : public CounterBackend {
   int Stop(std::vector<double>* values, size_t* ranges, size_t* dropped) override {
     if (!started_) return CUPTI_ERROR_INVALID_OPERATION;
     started_ = false;
+    const int popped = PopRange();
     CUpti_RangeProfiler_Stop_Params stop = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
     stop.pRangeProfilerObject = object_;
     CUptiResult result = api_.cuptiRangeProfilerStop(&stop);
+    if (result == CUPTI_SUCCESS) result = static_cast<CUptiResult>(popped);
     if (result == CUPTI_SUCCESS && stop.isAllPassSubmitted == 0) result = CUPTI_ERROR_INVALID_OPERATION;
     if (result == CUPTI_SUCCESS) result = Decode(values, ranges, dropped);
     CUptiResult disabled = Disable();
@@ -99,6 +139,7 @@ class RangeProfiler : public CounterBackend {
   void Abandon() override {
     if (started_) {
       started_ = false;
+      PopRange();
       CUpti_RangeProfiler_Stop_Params stop = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
       stop.pRangeProfilerObject = object_;
       api_.cuptiRangeProfilerStop(&stop);
@@ -135,7 +176,7 @@ class RangeProfiler : public CounterBackend {
     config.pConfig = configs_[group_].data();
     config.counterDataImageSize = counter_data_.size();
     config.pCounterDataImage = counter_data_.data();
-    config.range = CUPTI_AutoRange;
+    config.range = ranges_;
     config.replayMode = CUPTI_UserReplay;
     config.maxRangesPerPass = max_ranges;
     config.numNestingLevels = 1;
@@ -157,13 +198,32 @@ class RangeProfiler : public CounterBackend {
     result = api_.cuptiRangeProfilerGetCounterDataInfo(&info);
     if (result != CUPTI_SUCCESS) return result;
     *ranges = info.numTotalRanges;
+    if (*dropped != 0) return CUPTI_SUCCESS;  // the step is lost; the next has more room
     const std::vector<std::string>& metrics = plan_.groups[group_].metrics;
     values->assign(*ranges * metrics.size(), 0);
     for (size_t range = 0; range < *ranges; ++range) {
-      std::span<double> row(values->data() + range * metrics.size(), metrics.size());
+      size_t place = range;
+      if (ranges_ == CUPTI_UserRange && !OrdinalOf(range, &place)) return CUPTI_ERROR_INVALID_OPERATION;
+      if (place >= *ranges) return CUPTI_ERROR_INVALID_OPERATION;
+      std::span<double> row(values->data() + place * metrics.size(), metrics.size());
       if (!host_->Evaluate(counter_data_, range, metrics, row)) return CUPTI_ERROR_INVALID_METRIC_VALUE;
     }
     return CUPTI_SUCCESS;
+  }
+
+  bool OrdinalOf(size_t range, size_t* ordinal) const {
+    CUpti_RangeProfiler_CounterData_GetRangeInfo_Params info = {
+        CUpti_RangeProfiler_CounterData_GetRangeInfo_Params_STRUCT_SIZE};
+    info.pCounterDataImage = counter_data_.data();
+    info.counterDataImageSize = counter_data_.size();
+    info.rangeIndex = range;
+    info.rangeDelimiter = "/";
+    if (api_.cuptiRangeProfilerCounterDataGetRangeInfo(&info) != CUPTI_SUCCESS || info.rangeName == nullptr) {
+      return false;
+    }
+    const char* end = info.rangeName + std::strlen(info.rangeName);
+    const auto [at, error] = std::from_chars(info.rangeName, end, *ordinal);
+    return error == std::errc() && at == end;
   }
 
   CUptiResult Disable() {
@@ -182,6 +242,8 @@ class RangeProfiler : public CounterBackend {
   std::vector<uint8_t> counter_data_;
   CUpti_RangeProfiler_Object* object_ = nullptr;
   size_t group_ = 0;
+  CUpti_ProfilerRange ranges_ = CUPTI_AutoRange;
+  bool range_open_ = false;
   bool started_ = false;
 };
 

@@ -254,6 +254,7 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec graph, CUstream stream) {
   cuGraphLaunch_params params = {graph, stream};
   SimLaunch launch = {};
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch;
+  launch.graph = reinterpret_cast<const SimGraph*>(graph);
   launch.params = &params;
   launch.stream = stream;
   return Launch(launch, "cuGraphLaunch");

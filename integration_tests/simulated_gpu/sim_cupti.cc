@@ -12,6 +12,7 @@
 #include <cupti_target.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -29,13 +30,21 @@
 #define SIM_CUPTI_API_VERSION 130001
 #endif
 
+// Leaked: counter data images point at them.
+struct SimRange {
+  std::string name;
+  std::vector<const SimKernel*> kernels;
+};
+
 struct CUpti_RangeProfiler_Object {
   CUcontext context;
   bool configured, running, enabled, decoded;
   size_t max_ranges;
   uint8_t* image;
   size_t image_size;
-  std::vector<const SimKernel*> ranges;
+  CUpti_ProfilerRange mode;
+  std::vector<SimRange*> ranges;
+  SimRange* open;  // of user ranges
   size_t dropped;
 };
 
@@ -127,11 +136,10 @@ void HandBack() {  // mutex held
   W().mutex.lock();
 }
 
-void Record(const SimLaunch* launch) {
+void Record(const SimLaunch* launch, const SimKernel* kernel) {
   std::unique_lock lock(W().mutex);
   const bool copy = launch->transfer_ns != 0;
-  if (copy ? W().kinds.count(CUPTI_ACTIVITY_KIND_MEMCPY) == 0 : !W().kernels_enabled || launch->kernel == nullptr)
-    return;
+  if (copy ? W().kinds.count(CUPTI_ACTIVITY_KIND_MEMCPY) == 0 : !W().kernels_enabled || kernel == nullptr) return;
   if (W().buffer != nullptr && W().buffer_used + sizeof(CUpti_ActivityKernel10) > W().buffer_size) HandBack();
   if (W().buffer == nullptr) {
     size_t records = 0;
@@ -165,9 +173,9 @@ void Record(const SimLaunch* launch) {
   CUpti_ActivityKernel10 record = {};
   record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
   record.start = sim_clock();
-  record.end = record.start + launch->kernel->ns;
+  record.end = record.start + kernel->ns;
   record.correlationId = launch->correlation_id;
-  record.name = launch->kernel->name;
+  record.name = kernel->name;
   record.gridX = static_cast<int32_t>(launch->grid[0]);
   memcpy(W().buffer + W().buffer_used, &record, sizeof record);
   W().buffer_used += sizeof record;
@@ -181,15 +189,26 @@ void OnRun(const SimLaunch* launch) {
   {
     std::lock_guard lock(W().mutex);
     CUpti_RangeProfiler_Object* session = SessionOf(launch->context);
-    if (session != nullptr && session->running && launch->kernel != nullptr) {
+    if (session != nullptr && session->running && session->mode == CUPTI_UserRange) {
+      // What is launched outside of all ranges is counted in none.
+      if (session->open != nullptr) {
+        if (launch->kernel != nullptr) session->open->kernels.push_back(launch->kernel);
+        for (size_t i = 0; launch->graph != nullptr && i < launch->graph->count; ++i) {
+          session->open->kernels.push_back(launch->graph->kernels[i]);
+        }
+      }
+    } else if (session != nullptr && session->running && launch->kernel != nullptr) {
       if (session->ranges.size() < session->max_ranges) {
-        session->ranges.push_back(launch->kernel);
+        session->ranges.push_back(new SimRange{std::to_string(session->ranges.size()), {launch->kernel}});
       } else {
         ++session->dropped;
       }
     }
   }
-  Record(launch);
+  if (launch->graph == nullptr) Record(launch, launch->kernel);
+  for (size_t i = 0; launch->graph != nullptr && i < launch->graph->count; ++i) {
+    Record(launch, launch->graph->kernels[i]);
+  }
 }
 void OnContextDestroy(CUcontext context) {
   if (W().callback != nullptr &&
@@ -202,6 +221,12 @@ void OnContextDestroy(CUcontext context) {
 }
 
 const SimHooks kHooks = {&OnEnter, &OnRun, &OnExit, &OnContextDestroy};
+
+const SimRange* RangeOf(const uint8_t* image, size_t index) {
+  const SimRange* range = nullptr;
+  memcpy(&range, image + sizeof(ImageHeader) + index * sizeof range, sizeof range);
+  return range;
+}
 
 // The real CUPTI's host functions.
 void* RealCupti() {
@@ -387,13 +412,14 @@ CUptiResult CUPTIAPI cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_Ev
   memcpy(&header, params->pCounterDataImage, sizeof header);
   SIM_CHECK("Evaluate", header.magic == kImageMagic, CUPTI_ERROR_INVALID_PARAMETER);
   SIM_CHECK("Evaluate", params->rangeIndex < header.filled, CUPTI_ERROR_INVALID_PARAMETER);
-  const SimKernel* kernel = nullptr;
-  memcpy(&kernel, params->pCounterDataImage + sizeof header + params->rangeIndex * sizeof kernel, sizeof kernel);
+  const SimRange* range = RangeOf(params->pCounterDataImage, params->rangeIndex);
   for (size_t i = 0; i < params->numMetrics; ++i) {
     params->pMetricValues[i] = 0;
-    for (size_t k = 0; k < kernel->metric_count; ++k) {
-      if (strcmp(kernel->metrics[k].name, params->ppMetricNames[i]) == 0) {
-        params->pMetricValues[i] = kernel->metrics[k].value;
+    for (const SimKernel* kernel : range->kernels) {
+      for (size_t k = 0; k < kernel->metric_count; ++k) {
+        if (strcmp(kernel->metrics[k].name, params->ppMetricNames[i]) == 0) {
+          params->pMetricValues[i] += kernel->metrics[k].value;
+        }
       }
     }
   }
@@ -426,7 +452,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerGetCounterDataSize(CUpti_RangeProfiler_Ge
             CUPTI_ERROR_INVALID_PARAMETER);
   SIM_CHECK("GetCounterDataSize", params->numMetrics > 0, CUPTI_ERROR_INVALID_PARAMETER);
   params->pRangeProfilerObject->max_ranges = params->maxNumOfRanges;
-  params->counterDataSize = sizeof(ImageHeader) + params->maxNumOfRanges * sizeof(SimKernel*);
+  params->counterDataSize = sizeof(ImageHeader) + params->maxNumOfRanges * sizeof(SimRange*);
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI
@@ -434,7 +460,7 @@ cuptiRangeProfilerCounterDataImageInitialize(CUpti_RangeProfiler_CounterDataImag
   SIM_PARAMS("cuptiRangeProfilerCounterDataImageInitialize", CUpti_RangeProfiler_CounterDataImage_Initialize_Params);
   ImageHeader header = {kImageMagic, params->pRangeProfilerObject->max_ranges, 0, 0};
   SIM_CHECK("CounterDataImageInitialize",
-            params->counterDataSize == sizeof header + header.max_ranges * sizeof(SimKernel*),
+            params->counterDataSize == sizeof header + header.max_ranges * sizeof(SimRange*),
             CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT);
   memcpy(params->pCounterData, &header, sizeof header);
   return CUPTI_SUCCESS;
@@ -444,7 +470,11 @@ CUptiResult CUPTIAPI cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_P
   auto* session = params->pRangeProfilerObject;
   SIM_CHECK("SetConfig", session->enabled && !session->running, CUPTI_ERROR_INVALID_OPERATION);
   SIM_CHECK("SetConfig", params->configSize > 0 && params->pConfig != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
-  SIM_CHECK("SetConfig", params->range == CUPTI_AutoRange, CUPTI_ERROR_INVALID_PARAMETER);
+  SIM_CHECK("SetConfig", params->range == CUPTI_AutoRange || params->range == CUPTI_UserRange,
+            CUPTI_ERROR_INVALID_PARAMETER);
+  // Replaying kernels is for automatic ranges, and would run the program's kernels again.
+  SIM_CHECK("SetConfig", params->replayMode == CUPTI_UserReplay, CUPTI_ERROR_INVALID_OPERATION);
+  session->mode = params->range;
   SIM_CHECK("SetConfig", params->numNestingLevels == 1, CUPTI_ERROR_INVALID_PARAMETER);
   CUpti_Profiler_Host_GetNumOfPasses_Params passes = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
   passes.configImageSize = params->configSize;
@@ -464,6 +494,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params* p
   SIM_CHECK("Start", session->enabled && session->configured && !session->running, CUPTI_ERROR_INVALID_OPERATION);
   std::lock_guard lock(W().mutex);
   session->ranges.clear();
+  session->open = nullptr;
   session->dropped = 0;
   session->running = true;
   return CUPTI_SUCCESS;
@@ -472,17 +503,42 @@ CUptiResult CUPTIAPI cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params* par
   if (params != nullptr && params->pRangeProfilerObject != nullptr) {
     std::lock_guard lock(W().mutex);
     if (!params->pRangeProfilerObject->running) Violation("Stop", "nothing was started");
+    if (params->pRangeProfilerObject->open != nullptr) Violation("Stop", "a range is open");
     params->pRangeProfilerObject->running = false;
   }
   SIM_PARAMS("cuptiRangeProfilerStop", CUpti_RangeProfiler_Stop_Params);
   params->isAllPassSubmitted = 1;
   return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params*) {
-  return CUPTI_ERROR_INVALID_OPERATION;
+CUptiResult CUPTIAPI cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params* params) {
+  SIM_PARAMS("cuptiRangeProfilerPushRange", CUpti_RangeProfiler_PushRange_Params);
+  auto* session = params->pRangeProfilerObject;
+  std::lock_guard lock(W().mutex);
+  SIM_CHECK("PushRange", session->enabled && session->running && session->mode == CUPTI_UserRange,
+            CUPTI_ERROR_INVALID_OPERATION);
+  SIM_CHECK("PushRange", session->open == nullptr, CUPTI_ERROR_INVALID_OPERATION);  // one nesting level
+  SIM_CHECK("PushRange", params->pRangeName != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
+  for (const SimRange* range : session->ranges) {
+    SIM_CHECK("PushRange", range->name != params->pRangeName, CUPTI_ERROR_INVALID_PARAMETER);
+  }
+  session->open = new SimRange{params->pRangeName, {}};
+  return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Params*) {
-  return CUPTI_ERROR_INVALID_OPERATION;
+CUptiResult CUPTIAPI cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Params* params) {
+  if (params != nullptr && params->pRangeProfilerObject != nullptr) {
+    // Also when it complains: there is no other way to close it.
+    std::lock_guard lock(W().mutex);
+    auto* session = params->pRangeProfilerObject;
+    SIM_CHECK("PopRange", session->running && session->open != nullptr, CUPTI_ERROR_INVALID_OPERATION);
+    SimRange* range = std::exchange(session->open, nullptr);
+    if (session->ranges.size() < session->max_ranges) {
+      session->ranges.push_back(range);
+    } else {
+      ++session->dropped;
+    }
+  }
+  SIM_PARAMS("cuptiRangeProfilerPopRange", CUpti_RangeProfiler_PopRange_Params);
+  return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params* params) {
   SIM_PARAMS("cuptiRangeProfilerDecodeData", CUpti_RangeProfiler_DecodeData_Params);
@@ -494,7 +550,12 @@ CUptiResult CUPTIAPI cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData
   memcpy(&header, session->image, sizeof header);
   header.filled = session->ranges.size();
   memcpy(session->image, &header, sizeof header);
-  memcpy(session->image + sizeof header, session->ranges.data(), header.filled * sizeof(SimKernel*));
+  // A tree of names has an order of its own: the reader must go by them.
+  std::vector<SimRange*> order = session->ranges;
+  if (session->mode == CUPTI_UserRange) {
+    std::sort(order.begin(), order.end(), [](const SimRange* a, const SimRange* b) { return a->name < b->name; });
+  }
+  memcpy(session->image + sizeof header, order.data(), header.filled * sizeof(SimRange*));
   params->numOfRangeDropped = session->dropped;
   return CUPTI_SUCCESS;
 }
@@ -505,7 +566,15 @@ CUptiResult CUPTIAPI cuptiRangeProfilerGetCounterDataInfo(CUpti_RangeProfiler_Ge
   params->numTotalRanges = header.filled;
   return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiRangeProfilerCounterDataGetRangeInfo(CUpti_RangeProfiler_CounterData_GetRangeInfo_Params*) {
-  return CUPTI_ERROR_INVALID_OPERATION;
+CUptiResult CUPTIAPI
+cuptiRangeProfilerCounterDataGetRangeInfo(CUpti_RangeProfiler_CounterData_GetRangeInfo_Params* params) {
+  SIM_PARAMS("cuptiRangeProfilerCounterDataGetRangeInfo", CUpti_RangeProfiler_CounterData_GetRangeInfo_Params);
+  SIM_CHECK("GetRangeInfo", params->rangeDelimiter != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
+  ImageHeader header;
+  memcpy(&header, params->pCounterDataImage, sizeof header);
+  SIM_CHECK("GetRangeInfo", header.magic == kImageMagic && params->rangeIndex < header.filled,
+            CUPTI_ERROR_INVALID_PARAMETER);
+  params->rangeName = RangeOf(params->pCounterDataImage, params->rangeIndex)->name.c_str();
+  return CUPTI_SUCCESS;
 }
 }

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -203,10 +204,67 @@ class SimulatedGpu : public ::testing::Test {
     while (steps-- > 0) Step();
   }
 
+  // What a layer and phase do in a step, as Step() has it.
+  std::map<std::pair<uint32_t, Phase>, std::vector<std::string>> of_layer_ = {
+      {{1, Phase::kForward}, {"conv", "relu"}},
+      {{2, Phase::kForward}, {"gemm"}},
+      {{1, Phase::kBackward}, {"gemm", "conv", "conv"}},
+      {{2, Phase::kBackward}, {"gemm", "conv", "conv"}},
+      {{0, Phase::kOptimizer}, {"relu"}},
+  };
+  uint64_t ValueOf(const std::string& name, uint32_t metric) const {
+    for (const TestKernel& kernel : kernels_) {
+      if (kernel.name == name) return metric == kDramBytes ? kernel.dram : kernel.flop[metric - kFlopFirst];
+    }
+    ADD_FAILURE() << name;
+    return 0;
+  }
+  static bool IsCounter(uint32_t metric) {
+    return metric == kDramBytes || (metric >= kFlopFirst && metric < kFlopFirst + kPrecisionCount);
+  }
+
+  // Of samples that are shares of sums over a layer: their total is what the layer does in as many steps.
+  size_t CheckShares() {
+    std::map<std::tuple<uint32_t, Phase, uint32_t>, uint64_t> totals;
+    std::map<std::tuple<uint32_t, Phase, uint32_t>, std::map<std::string, uint64_t>> sums;
+    for (const LaunchRecord& record : recorder_.records()) {
+      const Site& site = record.identity.site;
+      for (uint32_t i = 0; i < record.sample_count; ++i) {
+        const uint32_t metric = record.samples[i].metric;
+        if (!IsCounter(metric)) continue;
+        totals[{site.layer, site.phase, metric}] += record.samples[i].value;
+        sums[{site.layer, site.phase, metric}][recorder_.Name(record.identity.kernel)] += record.shared_sums;
+      }
+    }
+    size_t shared = 0;
+    for (const auto& [of, total] : totals) {
+      const auto& [layer, phase, metric] = of;
+      const uint64_t steps = sums[of].begin()->second;
+      if (steps == 0) continue;
+      ++shared;
+      uint64_t a_step = 0;
+      for (const std::string& kernel : of_layer_[{layer, phase}]) {
+        a_step += ValueOf(kernel, metric);
+        EXPECT_EQ(sums[of][kernel], steps) << kernel;
+      }
+      EXPECT_EQ(total, steps * a_step) << "layer " << layer << " phase " << static_cast<int>(phase) << " metric "
+                                       << metric;
+    }
+    return shared;
+  }
+
   // Every sample must be what the kernel is known to do. Returns how many samples each key has of each metric.
   using Key = std::tuple<std::string, uint32_t, Phase>;
   std::map<Key, std::map<uint32_t, uint64_t>> CheckSamples() {
     std::map<Key, std::map<uint32_t, uint64_t>> counts;
+    std::set<std::pair<Key, uint32_t>> shared;  // CheckShares has those
+    for (const LaunchRecord& record : recorder_.records()) {
+      for (uint32_t i = 0; i < record.sample_count && record.shared_sums != 0; ++i) {
+        shared.insert(
+            {{recorder_.Name(record.identity.kernel), record.identity.site.layer, record.identity.site.phase},
+             record.samples[i].metric});
+      }
+    }
     for (const LaunchRecord& record : recorder_.records()) {
       const std::string name = recorder_.Name(record.identity.kernel);
       const TestKernel* kernel = nullptr;
@@ -217,11 +275,13 @@ class SimulatedGpu : public ::testing::Test {
         ADD_FAILURE() << "a kernel that nobody launched: " << name;
         continue;
       }
+      const Key key = {name, record.identity.site.layer, record.identity.site.phase};
       auto& count = counts[{name, record.identity.site.layer, record.identity.site.phase}];
       count[0] += record.launches;
       for (uint32_t i = 0; i < record.sample_count; ++i) {
         const Sample& sample = record.samples[i];
         ++count[sample.metric];
+        if (shared.count({key, sample.metric}) != 0) continue;
         if (sample.metric == kTime) {
           EXPECT_EQ(sample.value, kernel->ns) << name;
         }
@@ -364,16 +424,74 @@ TEST_F(SimulatedGpu, CopiesHaveTimesAndCommunicationAPhaseOfItsOwn) {
   EXPECT_GE((counts[{"ncclDevKernel_AllReduce", 2, Phase::kCommunication}][kTime]), 3u);
 }
 
-TEST_F(SimulatedGpu, GraphsEndCountingButNotTiming) {
+TEST_F(SimulatedGpu, CommunicationEndsCountingKernelByKernel) {
   Open("cupti13/libcupti.so.13");
   if (IsSkipped() || HasFatalFailure()) return;
+  TestKernel nccl = kernels_[0];
+  nccl.name = "ncclDevKernel_AllReduce";
+  kernels_.push_back(nccl);
+  Bind(&kernels_);
+  of_layer_[{2, Phase::kCommunication}] = {"ncclDevKernel_AllReduce"};
   for (int step = 0; step < 60; ++step) {
-    EXPECT_EQ(driver_.cuGraphLaunch_(reinterpret_cast<CUgraphExec>(this), nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(Launch(kernels_[3], 2, Phase::kBackward), CUDA_SUCCESS);
+    Step();
+  }
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(DiagnosticIds(), Contains("counters-by-layer"));
+  EXPECT_GT(driver_.sim_calls_("cuptiRangeProfilerPushRange"), 0u);
+  // What the layer computes and what it sends are not one sum.
+  EXPECT_GT(CheckShares(), 0u);
+  auto counts = CheckSamples();
+  EXPECT_GE((counts[{"ncclDevKernel_AllReduce", 2, Phase::kCommunication}][kDramBytes]), 2u);
+}
+
+TEST_F(SimulatedGpu, AGraphIsOneRange) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  kernels_.reserve(4);
+  Bind(&kernels_);
+  const SimKernel* inside[] = {&kernels_[0].kernel, &kernels_[2].kernel, &kernels_[2].kernel};
+  const SimGraph graph = {inside, 3};
+  TestKernel whole;
+  whole.name = "(CUDA graph)";
+  whole.ns = kernels_[0].ns + 2 * kernels_[2].ns;
+  whole.dram = kernels_[0].dram + 2 * kernels_[2].dram;
+  for (size_t i = 0; i < kPrecisionCount; ++i) whole.flop[i] = kernels_[0].flop[i] + 2 * kernels_[2].flop[i];
+  kernels_.push_back(whole);
+  of_layer_ = {{{1, Phase::kForward}, {"conv", "gemm", "relu"}}};
+  for (int step = 0; step < 60; ++step) {
+    for (size_t i = 0; i < 3; ++i) {
+      Launch(kernels_[i], 1, Phase::kForward);
+      if (i > 0) continue;
+      EXPECT_EQ(driver_.cuGraphLaunch_(reinterpret_cast<CUgraphExec>(const_cast<SimGraph*>(&graph)), nullptr),
+                CUDA_SUCCESS);
+    }
+    source_->OnStepEnd(step_++);
+    recorder_.EndStep(1);
+  }
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(DiagnosticIds(), Contains("counters-by-layer"));
+  EXPECT_THAT(recorder_.drops(), IsEmpty());
+  // The graph's values are its own and not shared with the kernels of the same layer.
+  auto counts = CheckSamples();
+  EXPECT_GE((counts[{"(CUDA graph)", 1, Phase::kForward}][kDramBytes]), 2u);
+  EXPECT_GE((counts[{"(CUDA graph)", 1, Phase::kForward}][kTime]), 3u);
+  EXPECT_GE((counts[{"(CUDA graph)", 1, Phase::kForward}][kFlopFirst + static_cast<uint32_t>(Precision::kFp32)]), 1u);
+}
+
+TEST_F(SimulatedGpu, KernelByKernelForcedOnAGraphCountsNothingAndSaysSo) {
+  settings_.mode = "range";
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  const SimGraph graph = {nullptr, 0};
+  for (int step = 0; step < 60; ++step) {
+    driver_.cuGraphLaunch_(reinterpret_cast<CUgraphExec>(const_cast<SimGraph*>(&graph)), nullptr);
     for (const TestKernel& kernel : kernels_) Launch(kernel, 1, Phase::kForward);
     source_->OnStepEnd(step_++);
     recorder_.EndStep(1);
   }
   EXPECT_THAT(DiagnosticIds(), Contains("cuda-graphs"));
+  EXPECT_EQ(driver_.sim_calls_("cuptiRangeProfilerPushRange"), 0u);
   EXPECT_STREQ(driver_.sim_violations_(), "");
 }
 
@@ -443,15 +561,63 @@ TEST_F(SimulatedGpu, StoppingInAnArmedStepAndLaunchesAfterItAreHarmless) {
   EXPECT_EQ(recorder_.records().size(), records);
 }
 
-TEST_F(SimulatedGpu, SeveralRanksGetTimesOnlyUnlessForced) {
+TEST_F(SimulatedGpu, SeveralRanksAreCountedLayerByLayer) {
   setenv("WORLD_SIZE", "2", 1);
   Open("cupti13/libcupti.so.13");
   if (IsSkipped() || HasFatalFailure()) return;
   Run(60);
-  EXPECT_THAT(DiagnosticIds(), Contains("several-ranks"));
-  EXPECT_EQ(driver_.sim_calls_("cuptiRangeProfilerEnable"), 0u);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(DiagnosticIds(), Contains("counters-by-layer"));
+  EXPECT_THAT(recorder_.drops(), IsEmpty());
+  EXPECT_GT(driver_.sim_calls_("cuptiRangeProfilerPushRange"), 0u);
+  EXPECT_EQ(driver_.sim_calls_("cuptiRangeProfilerPushRange"), driver_.sim_calls_("cuptiRangeProfilerPopRange"));
+  // Bytes and seven precisions of three layers and phases with several kernels.
+  EXPECT_EQ(CheckShares(), 3u * 8u);
   auto counts = CheckSamples();
   EXPECT_GE((counts[{"conv", 1, Phase::kForward}][kTime]), 3u);
+  // Alone in its layer and phase: its own value, as good as kernel by kernel.
+  for (const auto& key : {Key{"gemm", 2, Phase::kForward}, Key{"relu", 0, Phase::kOptimizer}}) {
+    EXPECT_GE(counts[key][kDramBytes], 2u);
+    EXPECT_GE(counts[key][kFlopFirst + static_cast<uint32_t>(Precision::kFp16Tensor)], 1u);
+  }
+}
+
+TEST_F(SimulatedGpu, SeveralRanksAreCountedKernelByKernelWhenForced) {
+  setenv("WORLD_SIZE", "2", 1);
+  settings_.mode = "range";
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  Run(60);
+  EXPECT_EQ(driver_.sim_calls_("cuptiRangeProfilerPushRange"), 0u);
+  EXPECT_EQ(CheckShares(), 0u);
+  auto counts = CheckSamples();
+  EXPECT_GE((counts[{"conv", 1, Phase::kForward}][kDramBytes]), 2u);
+}
+
+// More ranges than there is room for: launches of two layers that take turns.
+TEST_F(SimulatedGpu, MoreRangesThanRoomThrowTheStepAwayAndTheNextHasRoom) {
+  settings_.mode = "user";
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  of_layer_[{3, Phase::kForward}] = of_layer_[{4, Phase::kForward}] = {};
+  for (int i = 0; i < 200; ++i) {
+    of_layer_[{3, Phase::kForward}].push_back(i % 2 == 0 ? "relu" : "conv");
+    of_layer_[{4, Phase::kForward}].push_back("relu");
+  }
+  for (int step = 0; step < 60; ++step) {
+    for (int i = 0; i < (step < 9 ? 0 : 200); ++i) {
+      Launch(kernels_[i % 2 == 0 ? 2 : 0], 3, Phase::kForward);
+      Launch(kernels_[2], 4, Phase::kForward);
+    }
+    Step();
+  }
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(recorder_.drops(), Contains(::testing::Key("armed steps whose ranges did not match their launches")));
+  EXPECT_THAT(DiagnosticIds(), Not(Contains("ranges-mismatch")));
+  EXPECT_GT(CheckShares(), 0u);
+  auto counts = CheckSamples();
+  EXPECT_GE((counts[{"conv", 3, Phase::kForward}][kDramBytes]), 100u);
+  EXPECT_GE((counts[{"relu", 4, Phase::kForward}][kDramBytes]), 1u);
 }
 
 TEST_F(SimulatedGpu, TheHolderOfTheSubscriptionIsNamed) {
@@ -521,6 +687,12 @@ constexpr int kCodes[] = {1, 7, 8, 9, 14, 15, 26, 27, 33, 35, 36, 38, 39, 40, 41
 
 class Failing : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {};
 
+// What is called only when counting layer by layer.
+bool NeedsLayers(const std::string& call) {
+  return call == "cuptiRangeProfilerPushRange" || call == "cuptiRangeProfilerPopRange" ||
+         call == "cuptiRangeProfilerCounterDataGetRangeInfo";
+}
+
 TEST_P(Failing, TheProgramDoesNotNotice) {
   Open("cupti13/libcupti.so.13");
   if (IsSkipped() || HasFatalFailure()) return;
@@ -532,11 +704,13 @@ TEST_P(Failing, TheProgramDoesNotNotice) {
       const pid_t child = fork();
       ASSERT_GE(child, 0);
       if (child == 0) {
+        if (NeedsLayers(GetParam())) setenv("WORLD_SIZE", "2", 1);
         driver_.sim_fail_(GetParam(), code, every);
         Run(32);  // the first rotation
         source_->Stop();
         const bool called = driver_.sim_calls_(GetParam()) > 0;
         CheckSamples();  // what there is must be right
+        CheckShares();
         bool said = true;
         for (const auto& diagnostic : recorder_.diagnostics()) said = said && !diagnostic.text.empty();
         // Violations: a refused call may leave CUPTI in a state that the next call must respect.
@@ -565,15 +739,19 @@ INSTANTIATE_TEST_SUITE_P(
                       "cuptiRangeProfilerEnable", "cuptiRangeProfilerDisable", "cuptiRangeProfilerGetCounterDataSize",
                       "cuptiRangeProfilerCounterDataImageInitialize", "cuptiRangeProfilerSetConfig",
                       "cuptiRangeProfilerStart", "cuptiRangeProfilerStop", "cuptiRangeProfilerDecodeData",
-                      "cuptiRangeProfilerGetCounterDataInfo", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxSynchronize",
-                      "cuDriverGetVersion", "cuDeviceGetName", "cuDeviceTotalMem", "cuDeviceGetAttribute"),
+                      "cuptiRangeProfilerGetCounterDataInfo", "cuptiRangeProfilerPushRange",
+                      "cuptiRangeProfilerPopRange", "cuptiRangeProfilerCounterDataGetRangeInfo", "cuCtxGetCurrent",
+                      "cuCtxGetDevice", "cuCtxSynchronize", "cuDriverGetVersion", "cuDeviceGetName",
+                      "cuDeviceTotalMem", "cuDeviceGetAttribute"),
     [](const auto& info) { return std::string(info.param); });
 
 // The list above must be complete: what a good run calls is on it.
 TEST_F(SimulatedGpu, EveryCallIsMadeToFailSomewhere) {
+  setenv("WORLD_SIZE", "2", 1);  // layer by layer calls all that kernel by kernel does, and more
   Open("cupti13/libcupti.so.13");
   if (IsSkipped() || HasFatalFailure()) return;
   Run(60);
+  EXPECT_GT(driver_.sim_calls_("cuptiRangeProfilerPushRange"), 0u);
   std::vector<std::string> known;
   for (size_t i = 0; driver_.sim_function_(i) != nullptr; ++i) known.push_back(driver_.sim_function_(i));
   const auto* unit = ::testing::UnitTest::GetInstance();

@@ -23,12 +23,19 @@ struct SimKernel {
   size_t metric_count;
 };
 
+// A CUDA graph: its address is its CUgraphExec. Its kernels run one after another.
+struct SimGraph {
+  const SimKernel* const* kernels;
+  size_t count;
+};
+
 // A launch as the driver tells its profilers about it.
 struct SimLaunch {
   uint32_t cbid;
   const char* function_name;
   const void* params;
   const SimKernel* kernel;  // null: a graph or a copy
+  const SimGraph* graph;    // of a graph
   uint64_t transfer_ns;     // of a copy
   uint32_t correlation_id;
   CUcontext context;

@@ -1,0 +1,107 @@
+// File: launch_call.cc
+#include "collector/cupti/launch_call.h"
+
+namespace rfinject::cupti {
+namespace {
+
+constexpr CUpti_CallbackId kLaunchCbids[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
+};
+
+// Copies and memory sets, by what torch and the runtime call. They are no ranges and have no counters, only times.
+constexpr CUpti_CallbackId kTransferCbids[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoD_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpy2D_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpy2DUnaligned_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpy2DAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpy,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyPeerAsync,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2_ptds,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2_ptds,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoD_v2_ptds,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpy_ptds,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16Async,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD2D8Async,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16Async_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async_ptsz,
+};
+
+}  // namespace
+
+std::span<const CUpti_CallbackId> LaunchCbids() { return kLaunchCbids; }
+std::span<const CUpti_CallbackId> TransferCbids() { return kTransferCbids; }
+
+bool DecodeLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data, LaunchCall* call, CallKind* kind,
+                  const char** name) noexcept {
+  *kind = CallKind::kKernel;
+  *name = data.symbolName;
+  switch (cbid) {
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz:
+    // The cooperative launches' parameters begin like these.
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz: {
+      const auto& launch = *static_cast<const cuLaunchKernel_params*>(data.functionParams);
+      call->function = launch.f;
+      call->grid[0] = launch.gridDimX;
+      call->grid[1] = launch.gridDimY;
+      call->grid[2] = launch.gridDimZ;
+      call->block[0] = launch.blockDimX;
+      call->block[1] = launch.blockDimY;
+      call->block[2] = launch.blockDimZ;
+      call->dynamic_shared_bytes = launch.sharedMemBytes;
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: {
+      const auto& launch = *static_cast<const cuLaunchKernelEx_params*>(data.functionParams);
+      if (launch.config == nullptr) return false;
+      call->function = launch.f;
+      call->grid[0] = launch.config->gridDimX;
+      call->grid[1] = launch.config->gridDimY;
+      call->grid[2] = launch.config->gridDimZ;
+      call->block[0] = launch.config->blockDimX;
+      call->block[1] = launch.config->blockDimY;
+      call->block[2] = launch.config->blockDimZ;
+      call->dynamic_shared_bytes = launch.config->sharedMemBytes;
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz:
+      call->function = static_cast<const cuGraphLaunch_params*>(data.functionParams)->hGraph;
+      *kind = CallKind::kGraph;
+      *name = "(CUDA graph)";
+      break;
+    default:
+      // All others that are enabled are copies and memory sets.
+      call->function = reinterpret_cast<const void*>(static_cast<uintptr_t>(cbid));
+      *kind = CallKind::kTransfer;
+      *name = data.functionName;
+  }
+  return true;
+}
+
+}  // namespace rfinject::cupti

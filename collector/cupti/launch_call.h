@@ -1,0 +1,34 @@
+// File: launch_call.h
+//
+// What a call of the driver says about a launch: which calls are watched, and how their parameters are read.
+#ifndef RFINJECT_COLLECTOR_CUPTI_LAUNCH_CALL_H_
+#define RFINJECT_COLLECTOR_CUPTI_LAUNCH_CALL_H_
+
+#include <cupti.h>
+
+#include <cstdint>
+#include <span>
+
+#include "collector/cupti/launch_keys.h"
+
+namespace rfinject::cupti {
+
+enum class CallKind : uint8_t {
+  kKernel,
+  kGraph,     // a whole CUDA graph
+  kTransfer,  // a copy or a memory set: no counters, only times
+};
+
+// The driver's functions that launch kernels and graphs, and those that copy and set memory.
+std::span<const CUpti_CallbackId> LaunchCbids();
+std::span<const CUpti_CallbackId> TransferCbids();
+
+// Fills function, grid, block and dynamic shared memory of `call` from the entry of a watched function; device and
+// site are the caller's. `name` is the kernel's, valid during the callback. False when the call has no parameters to
+// read: it will fail.
+bool DecodeLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data, LaunchCall* call, CallKind* kind,
+                  const char** name) noexcept;
+
+}  // namespace rfinject::cupti
+
+#endif  // RFINJECT_COLLECTOR_CUPTI_LAUNCH_CALL_H_
