@@ -795,9 +795,7 @@ void HardwareSource::Report(ConditionId id, std::string_view detail) {
     text += ": ";
     text += detail;
   }
-  text += condition.loss == Loss::kCounters ? "; FLOP and bytes are not measured"
-          : condition.loss == Loss::kTimes  ? "; kernel times are not measured"
-                                            : "; nothing is measured on the GPU";
+  text += LossText(condition.loss);
   recorder_.ReportDiagnostic(Severity::kWarning, condition.id, text, condition.remedy);
 }
 
