@@ -25,6 +25,7 @@
 #include "collector/arming/policy.h"
 #include "collector/cupti/api.h"
 #include "collector/cupti/counter_backend.h"
+#include "collector/cupti/device_memory.h"
 #include "collector/cupti/kernel_times.h"
 #include "collector/cupti/launch_keys.h"
 #include "collector/cupti/launch_log.h"
@@ -122,6 +123,7 @@ class HardwareSource : public Source {
   void Stop() noexcept override;
 
   void OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
+  void OnMemoryCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept { memory_->OnCall(cbid, data); }
   void OnContextDestroyed(CUcontext context) noexcept;
   void OnForkedChild() noexcept;
 
@@ -169,7 +171,8 @@ class HardwareSource : public Source {
   std::atomic<bool> graphs_seen_{false};
 
   std::unique_ptr<cupti::CounterBackend> counters_;
-  cupti::KernelTimes* times_ = nullptr;  // never destroyed
+  cupti::KernelTimes* times_ = nullptr;    // never destroyed
+  cupti::DeviceMemory* memory_ = nullptr;  // likewise
   std::unique_ptr<arming::Policy> policy_;
   LaunchKeys keys_;
   LaunchLog log_;
@@ -207,7 +210,8 @@ void CUPTIAPI OnCupti(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
   HardwareSource* source = g_source.load(std::memory_order_acquire);
   if (source == nullptr || data == nullptr) return;
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
-    source->OnLaunch(cbid, *static_cast<const CUpti_CallbackData*>(data));
+    const auto& call = *static_cast<const CUpti_CallbackData*>(data);
+    cupti::DeviceMemory::IsCall(cbid) ? source->OnMemoryCall(cbid, call) : source->OnLaunch(cbid, call);
   } else if (domain == CUPTI_CB_DOMAIN_RESOURCE && cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
     source->OnContextDestroyed(static_cast<const CUpti_ResourceData*>(data)->context);
   }
@@ -301,6 +305,7 @@ void HardwareSource::OnForkedChild() noexcept {
   state_.store(State::kOff);
   keys_.ResetLockInForkedChild();
   log_.ResetLockInForkedChild();
+  if (memory_ != nullptr) memory_->ResetLockInForkedChild();
   boundary_.ResetInForkedChild();
   policy_mutex_.ResetInForkedChild();
 }
@@ -408,6 +413,7 @@ bool HardwareSource::Subscribe() {
     TurnOff();
     return false;
   }
+  memory_ = new cupti::DeviceMemory(api_, context_);
   g_source.store(this, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, &AfterForkInChild);
   for (uint32_t cbid : kLaunchCbids) {
@@ -421,6 +427,9 @@ bool HardwareSource::Subscribe() {
   }
   for (uint32_t cbid : kTransferCbids) {
     api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);  // without one there are fewer rows
+  }
+  for (uint32_t cbid : cupti::DeviceMemory::Calls()) {
+    api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);  // without one peaks may be missed
   }
   result = api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE,
                                     CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
@@ -556,6 +565,9 @@ void HardwareSource::OnStepEnd(uint64_t step) noexcept try {
     Report(ConditionId::kContextGone, {});
     TurnOff();
     return;
+  }
+  if (cupti::DeviceMemory::Reading memory; memory_->OnStepEnd(MonotonicNs(), &memory)) {
+    recorder_.NoteMemory(memory.in_use, memory.peak);
   }
   FinishStep(step, static_cast<uint64_t>(MonotonicNs()));
   if (state_.load(std::memory_order_relaxed) != State::kRunning) return;

@@ -78,7 +78,12 @@ class Simulator:
     def free(self):
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
-        return free.value
+        return free.value, total.value
+
+    def allocate(self, size):
+        address = ctypes.c_uint64()
+        assert self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)) == 0
+        return address
 
     def reset(self):
         self.cuda.cuCtxDestroy_v2(self.context)
@@ -195,12 +200,23 @@ def one_step(step):
         print("reset in step", step, flush=True)
         os._exit(0)  # torch's own teardown does not survive a reset device
     loss.backward()
+    if not simulated and options.name == "train" and step % 10 == 5:
+        torch.empty(1 << 28, dtype=torch.uint8, device=device)  # gone at once: only the peak knows of it
+        torch.cuda.empty_cache()
     optimizer.step()
     if simulated:
-        record["free"], record["forward_ns"] = simulator.free(), 20000.0
+        workspace = simulator.allocate(1 << 20)
+        simulator.cuda.cuMemFree_v2(workspace)
+        record["free"], record["total"], record["forward_ns"] = *simulator.free(), 20000.0
+        record["asking_ns"], record["reserved"], record["peak_reserved"] = 0, 0, 1 << 20
     else:
         torch.cuda.synchronize()
-        record["free"] = torch.cuda.mem_get_info()[0]
+        began_asking = time.monotonic_ns()
+        record["free"], record["total"] = torch.cuda.mem_get_info()
+        record["asking_ns"] = time.monotonic_ns() - began_asking
+        record["reserved"] = torch.cuda.memory_reserved()
+        record["peak_reserved"] = torch.cuda.max_memory_reserved()
+        torch.cuda.reset_peak_memory_stats()
         record["forward_ns"] = begin.elapsed_time(end) * 1e6
     record["loss"] = float(loss.detach()).hex()
     record["ns"] = time.monotonic_ns() - began
