@@ -22,7 +22,9 @@ struct alignas(16) StepRecord {
   uint64_t duration_ns = 0;
   uint64_t samples = 0;
   bool measured = false;
-  uint32_t armed_group = 0;  // 0: no counters were armed
+  uint32_t armed_group = 0;   // 0: no counters were armed
+  uint64_t memory_bytes = 0;  // of the device, in use at the end; 0: unknown
+  uint64_t memory_peak_bytes = 0;
 };
 
 class LaunchRing {
@@ -101,7 +103,7 @@ class LaunchRing {
 
  private:
   static constexpr size_t kHeaderUnits = 4;
-  static constexpr size_t kStepUnits = 3;
+  static constexpr size_t kStepUnits = 4;
   static constexpr uint32_t kStepMark = UINT32_MAX;
   static_assert(sizeof(Unit) == sizeof(Sample));
   static_assert(offsetof(LaunchRecord, samples) == kHeaderUnits * sizeof(Unit));

@@ -115,6 +115,12 @@ class Recorder {
   virtual uint64_t CurrentStep() const noexcept = 0;
   // The current step ran with counters: `group` from 1. Called before its EndStep.
   virtual void MarkArmed(uint32_t group) noexcept { (void)group; }
+  // Device memory at the end of the current step, and the most during it; bytes in use by all processes. Before
+  // EndStep.
+  virtual void NoteMemory(uint64_t in_use, uint64_t peak) noexcept {
+    (void)in_use;
+    (void)peak;
+  }
   // False before --skip steps have passed and after --steps more have.
   virtual bool InWindow() const noexcept = 0;
 

@@ -229,6 +229,8 @@ void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept {
   out->Uint(4, kRunId);
   out->Bool(5, step.measured);
   out->Uint(6, step.armed_group);
+  out->Uint(7, step.memory_bytes);
+  out->Uint(8, step.memory_peak_bytes);
   out->Uint(9, step.samples);
   out->End(mark);
 }

@@ -111,7 +111,15 @@ TEST_F(TraceEncoderTest, Statistics) {
   metric->set_max(11);
   metric->set_shared_sums(12);
 
-  EncodeStep({.index = 1, .start_unix_ns = 2, .duration_ns = 3, .samples = 4, .measured = true}, &out_);
+  EncodeStep({.index = 1,
+              .start_unix_ns = 2,
+              .duration_ns = 3,
+              .samples = 4,
+              .measured = true,
+              .armed_group = 5,
+              .memory_bytes = 6,
+              .memory_peak_bytes = 7},
+             &out_);
   auto* step = wanted_.add_step();
   step->set_index(1);
   step->set_start_unix_ns(2);
@@ -119,6 +127,9 @@ TEST_F(TraceEncoderTest, Statistics) {
   step->set_samples(4);
   step->set_measured(true);
   step->set_run(1);
+  step->set_armed_group(5);
+  step->set_memory_bytes(6);
+  step->set_memory_peak_bytes(7);
 
   EncodeDiagnostic({Severity::kError, "id", "text", "remedy", 5, true}, &out_);
   auto* diagnostic = wanted_.add_diagnostic();

@@ -331,6 +331,8 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
   step.samples = samples_in_step;
   step.measured = Measured(step.index);
   step.armed_group = armed_group_.exchange(0, std::memory_order_relaxed);
+  step.memory_bytes = memory_.exchange(0, std::memory_order_relaxed);
+  step.memory_peak_bytes = memory_peak_.exchange(0, std::memory_order_relaxed);
   LaunchRing* ring = t_ring.owner == this ? t_ring.ring : AcquireRing();
   if (ring == nullptr || ring->Push(step) == LaunchRing::PushResult::kDropped) {
     // A step must not be lost where launches may be: reports divide by their number.

@@ -55,6 +55,10 @@ class TraceRecorder final : public Recorder {
   void Add(const LaunchRecord& record) noexcept override;
   void EndStep(uint64_t samples_in_step) noexcept override;
   void MarkArmed(uint32_t group) noexcept override { armed_group_.store(group, std::memory_order_relaxed); }
+  void NoteMemory(uint64_t in_use, uint64_t peak) noexcept override {
+    memory_.store(in_use, std::memory_order_relaxed);
+    memory_peak_.store(peak, std::memory_order_relaxed);
+  }
   uint64_t CurrentStep() const noexcept override { return step_.load(std::memory_order_relaxed); }
   bool InWindow() const noexcept override { return Measured(CurrentStep()); }
   void ReportDiagnostic(Severity severity, std::string_view id, std::string_view text,
@@ -140,6 +144,8 @@ class TraceRecorder final : public Recorder {
   std::atomic<uint64_t> window_end_;
   std::atomic<uint64_t> step_{0};
   std::atomic<uint32_t> armed_group_{0};  // of the step that is running
+  std::atomic<uint64_t> memory_{0};       // likewise; 0: unknown
+  std::atomic<uint64_t> memory_peak_{0};
   std::atomic<Mode> mode_{Mode::kIdle};
   std::atomic<pid_t> pid_;
   std::atomic<LaunchRing*> rings_{nullptr};

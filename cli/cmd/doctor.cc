@@ -3,12 +3,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <optional>
+#include <vector>
 
 #include "cli/cmd/commands.h"
+#include "cli/cmd/doctor_gpu.h"
 #include "cli/cmd/launch.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/subprocess.h"
@@ -66,11 +70,6 @@ std::string FirstLine(const std::string& text) {
 std::string LastLine(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   return text.substr(text.rfind('\n') + 1);
-}
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 // A folder of our own that goes away with the object.
@@ -189,78 +188,53 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
   }
 }
 
-void CheckGpu(Findings& findings) {
-  const std::string version = ReadFile("/proc/driver/nvidia/version");
-  if (version.empty()) {
-    findings.Add(Verdict::kNote, "gpu", "no NVIDIA driver on this machine: nothing can be measured, only estimated",
-                 "rfinject --estimate A100-SXM4-40GB PROGRAM");
-    return;
-  }
-  findings.Add(Verdict::kGood, "driver", FirstLine(version));
-  std::error_code error;
-  size_t gpus = 0;
-  for (std::filesystem::directory_iterator it("/proc/driver/nvidia/gpus", error), end; !error && it != end;
-       it.increment(error)) {
-    ++gpus;
-  }
-  bool nodes = false;
-  for (int i = 0; i < 64 && !nodes; ++i) {
-    nodes = ::access(("/dev/nvidia" + std::to_string(i)).c_str(), R_OK | W_OK) == 0;
-  }
-  if (gpus == 0 || !nodes) {
-    findings.Add(Verdict::kNote, "gpu", std::to_string(gpus) + " GPUs, and no /dev/nvidia* that we may open",
-                 "docker run --gpus all, or ask for a GPU from the scheduler");
-  } else {
-    findings.Add(Verdict::kGood, "gpu", std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs"));
-  }
-  const std::string parameters = ReadFile("/proc/driver/nvidia/params");
-  const size_t at = parameters.find("RmProfilingAdminOnly:");
-  const bool restricted =
-      at != std::string::npos && parameters.compare(at + std::strlen("RmProfilingAdminOnly:"), 2, " 1") == 0;
-  if (at == std::string::npos) {
-    findings.Add(Verdict::kNote, "counters",
-                 "the driver does not say who may read counters (no RmProfilingAdminOnly)");
-  } else if (restricted && ::geteuid() != 0) {
-    findings.Add(Verdict::kNote, "counters",
-                 "the driver lets only root read counters: kernel times can be measured, FLOP and bytes not",
-                 "options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, then reboot; in a "
-                 "container: --cap-add=SYS_ADMIN");
-  } else {
-    findings.Add(Verdict::kGood, "counters", restricted ? "for root, which we are" : "open to every user");
+void Print(const std::vector<GpuFinding>& list, Findings& findings) {
+  for (const GpuFinding& finding : list) {
+    findings.Add(finding.good ? Verdict::kGood : Verdict::kNote, finding.what, finding.text, finding.remedy);
   }
 }
 
-// Where a libcupti could come from; the process's own torch decides in the end.
-void CheckCupti(Findings& findings, const std::string& python) {
+MachineView ThisMachine() {
+  MachineView machine;
+  machine.environment = [](const char* name) -> const char* { return ::getenv(name); };
+  machine.run = [](const std::vector<std::string>& words) -> std::optional<std::string> {
+    const SubprocessResult result = RunSubprocess(words, {{"LD_PRELOAD", ""}}, 20);
+    return result.code == 0 ? std::optional(result.output) : std::nullopt;
+  };
+  return machine;
+}
+
+// Where a libcupti could come from, torch's own first: the process's torch decides in the end.
+std::vector<std::string> CuptiCandidates(const std::string& python) {
   const SubprocessResult wheels =
       RunSubprocess({python, "-c",
                      "import glob, os, sys\n"
                      "for p in sys.path:\n"
                      "    for f in glob.glob(os.path.join(p, 'nvidia', '*', 'lib', 'libcupti.so.*')): print(f)\n"},
                     {{"LD_PRELOAD", ""}}, 60);
-  std::string found = FirstLine(wheels.output);
+  std::vector<std::string> candidates;
+  for (size_t at = 0; at < wheels.output.size();) {
+    const size_t end = std::min(wheels.output.find('\n', at), wheels.output.size());
+    if (end > at) candidates.push_back(wheels.output.substr(at, end - at));
+    at = end + 1;
+  }
   std::error_code error;
   for (const char* place :
        {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu"}) {
-    for (std::filesystem::directory_iterator it(place, error), end; found.empty() && !error && it != end;
-         it.increment(error)) {
-      if (it->path().filename().string().rfind("libcupti.so.", 0) == 0) found = it->path().string();
+    for (std::filesystem::directory_iterator it(place, error), end; !error && it != end; it.increment(error)) {
+      if (it->path().filename().string().rfind("libcupti.so.", 0) == 0) candidates.push_back(it->path().string());
     }
     error.clear();
   }
-  if (found.empty()) {
-    findings.Add(Verdict::kNote, "cupti", "no libcupti found; needed for measuring only",
-                 "pip install nvidia-cuda-cupti (torch's CUDA wheels bring it), or install the CUDA toolkit");
-  } else {
-    findings.Add(Verdict::kGood, "cupti", found);
-  }
+  return candidates;
+}
+
+void CheckInjection(Findings& findings) {
   const char* injection = ::getenv("CUDA_INJECTION64_PATH");
-  if (injection != nullptr && *injection != '\0') {
-    findings.Add(
-        Verdict::kNote, "injection",
-        "CUDA_INJECTION64_PATH is set to " + std::string(injection) + ": only one tool can hold the counters",
-        "unset CUDA_INJECTION64_PATH");
-  }
+  if (injection == nullptr || *injection == '\0') return;
+  findings.Add(Verdict::kNote, "injection",
+               "CUDA_INJECTION64_PATH is set to " + std::string(injection) + ": only one tool can hold the counters",
+               "unset CUDA_INJECTION64_PATH");
 }
 
 }  // namespace
@@ -274,8 +248,10 @@ int DoctorMain(Arguments arguments) {
   Findings findings;
   std::string library;
   if (CheckLibrary(findings, &library)) CheckPython(findings, library, python, parsed.Has("python"));
-  CheckGpu(findings);
-  CheckCupti(findings, python);
+  const MachineView machine = ThisMachine();
+  Print(ExamineGpus(machine), findings);
+  Print(ExamineCupti(machine, CuptiCandidates(python)), findings);
+  CheckInjection(findings);
   return findings.bad() ? 1 : 0;
 }
 

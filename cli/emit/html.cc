@@ -366,7 +366,7 @@ std::string FactSection(const Report& report) {
   fact("Batch", report.run.batch_size > 0 ? Grouped(report.run.batch_size) : "");
   fact("Wall time a step", report.step_wall_ns > 0 ? Time(report.step_wall_ns) : "");
   fact("GPU time a step", report.step_gpu_ns > 0 ? Time(report.step_gpu_ns) : "");
-  fact("GPU memory, peak",
+  fact("GPU memory in use, peak (all processes)",
        report.memory_peak_bytes > 0 ? WithPrefix(static_cast<double>(report.memory_peak_bytes), "B") : "");
   fact("Attributed", Percent(report.attributed_share) + " of forward and backward GPU time, " +
                          Grouped(report.unattributed_launches) + " launches without a layer");

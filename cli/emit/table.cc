@@ -342,6 +342,10 @@ std::string RunLine(const Report& report) {
       add(Duration(report.step_wall_ns) + " of wall time");
     }
   }
+  // All processes' of the device, and what a caching allocator keeps: what must fit, not what the tensors need.
+  if (report.memory_peak_bytes > 0) {
+    add("at most " + WithPrefix(static_cast<double>(report.memory_peak_bytes), "B") + " of device memory in use");
+  }
   if (report.process_count > 1) add(Grouped(report.process_count) + " processes");
   if (!report.processes.empty() && !report.processes.front().torch_version.empty()) {
     add("torch " + report.processes.front().torch_version);

@@ -49,6 +49,14 @@ TEST(Table, FitsEveryWidth) {
   }
 }
 
+TEST(Table, SaysHowMuchMemoryWasInUseWhereItIsKnown) {
+  Report report = testing::SampleMeasuredReport(By::kLayer);
+  report.memory_peak_bytes = 12'300'000'000;
+  EXPECT_THAT(Table(std::span(&report, 1), {.width = 400}), HasSubstr("at most 12.3 GB of device memory in use"));
+  report.memory_peak_bytes = 0;
+  EXPECT_THAT(Table(std::span(&report, 1), {.width = 400}), Not(HasSubstr("device memory")));
+}
+
 TEST(Table, WiderTerminalsSeeMore) {
   const std::vector<Report> reports = testing::SampleReports();
   EXPECT_THAT(Table(reports, {.width = 80}), Not(HasSubstr("launches")));

@@ -98,7 +98,7 @@ struct Report {
   uint64_t steps = 0, samples = 0;
   double step_wall_ns = 0;  // mean
   double step_gpu_ns = 0;   // mean of summed kernel time
-  uint64_t memory_peak_bytes = 0;
+  uint64_t memory_peak_bytes = 0;  // of the device, in use by all processes; 0: unknown
   By by = By::kLayer;
   Sums total;
   Derived total_derived;

@@ -27,6 +27,7 @@
 #include "collector/cupti/counter_backend.h"
 #include "collector/cupti/counter_mode.h"
 #include "collector/cupti/counter_samples.h"
+#include "collector/cupti/device_memory.h"
 #include "collector/cupti/kernel_times.h"
 #include "collector/cupti/launch_call.h"
 #include "collector/cupti/launch_keys.h"
@@ -65,6 +66,7 @@ class HardwareSource : public Source {
   void Stop() noexcept override;
 
   void OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
+  void OnMemoryCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept { memory_->OnCall(cbid, data); }
   void OnContextDestroyed(CUcontext context) noexcept;
   void OnForkedChild() noexcept;
 
@@ -121,8 +123,9 @@ class HardwareSource : public Source {
   cupti::ModeChoice mode_;
   CounterMode step_mode_ = CounterMode::kNone;  // of the step that runs, if it has counters
   cupti::CounterBackend* range_backend_ = nullptr;
-  std::atomic<int> range_result_{0};     // why a range could not be opened in it
-  cupti::KernelTimes* times_ = nullptr;  // never destroyed
+  std::atomic<int> range_result_{0};       // why a range could not be opened in it
+  cupti::KernelTimes* times_ = nullptr;    // never destroyed
+  cupti::DeviceMemory* memory_ = nullptr;  // likewise
   std::unique_ptr<arming::Policy> policy_;
   LaunchKeys keys_;
   LaunchLog log_;
@@ -150,7 +153,8 @@ void CUPTIAPI OnCupti(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
   HardwareSource* source = g_source.load(std::memory_order_acquire);
   if (source == nullptr || data == nullptr) return;
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
-    source->OnLaunch(cbid, *static_cast<const CUpti_CallbackData*>(data));
+    const auto& call = *static_cast<const CUpti_CallbackData*>(data);
+    cupti::DeviceMemory::IsCall(cbid) ? source->OnMemoryCall(cbid, call) : source->OnLaunch(cbid, call);
   } else if (domain == CUPTI_CB_DOMAIN_RESOURCE && cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
     source->OnContextDestroyed(static_cast<const CUpti_ResourceData*>(data)->context);
   }
@@ -206,6 +210,7 @@ void HardwareSource::OnForkedChild() noexcept {
   state_.store(State::kOff);
   keys_.ResetLockInForkedChild();
   log_.ResetLockInForkedChild();
+  if (memory_ != nullptr) memory_->ResetLockInForkedChild();
   boundary_.ResetInForkedChild();
   policy_mutex_.ResetInForkedChild();
 }
@@ -313,6 +318,7 @@ bool HardwareSource::Subscribe() {
     TurnOff();
     return false;
   }
+  memory_ = new cupti::DeviceMemory(api_, context_);
   g_source.store(this, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, &AfterForkInChild);
   for (uint32_t cbid : cupti::LaunchCbids()) {
@@ -326,6 +332,9 @@ bool HardwareSource::Subscribe() {
   }
   for (uint32_t cbid : cupti::TransferCbids()) {
     api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);  // without one there are fewer rows
+  }
+  for (uint32_t cbid : cupti::DeviceMemory::Calls()) {
+    api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);  // without one peaks may be missed
   }
   result = api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE,
                                     CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
@@ -476,6 +485,9 @@ void HardwareSource::OnStepEnd(uint64_t step) noexcept try {
     Report(ConditionId::kContextGone, {});
     TurnOff();
     return;
+  }
+  if (cupti::DeviceMemory::Reading memory; memory_->OnStepEnd(MonotonicNs(), &memory)) {
+    recorder_.NoteMemory(memory.in_use, memory.peak);
   }
   FinishStep(step, static_cast<uint64_t>(MonotonicNs()));
   if (state_.load(std::memory_order_relaxed) != State::kRunning) return;
@@ -762,9 +774,7 @@ void HardwareSource::Report(ConditionId id, std::string_view detail) {
     text += ": ";
     text += detail;
   }
-  text += condition.loss == Loss::kCounters ? "; FLOP and bytes are not measured"
-          : condition.loss == Loss::kTimes  ? "; kernel times are not measured"
-                                            : "; nothing is measured on the GPU";
+  text += LossText(condition.loss);
   recorder_.ReportDiagnostic(Severity::kWarning, condition.id, text, condition.remedy);
 }
 

@@ -48,6 +48,7 @@ class FakeRecorder : public Recorder {
   }
   void Add(const LaunchRecord& record) noexcept override { Record(record); }
   void EndStep(uint64_t) noexcept override { ++step_; }
+  void NoteMemory(uint64_t in_use, uint64_t peak) noexcept override { memory_.push_back({in_use, peak}); }
   void MarkArmed(uint32_t group) noexcept override { armed_.push_back({step_, group}); }
   uint64_t CurrentStep() const noexcept override { return step_; }
   bool InWindow() const noexcept override { return true; }
@@ -73,6 +74,8 @@ class FakeRecorder : public Recorder {
   uint64_t intern_calls() const { return interned_; }
   // Step and group of each armed step.
   const std::vector<std::pair<uint64_t, uint32_t>>& armed() const { return armed_; }
+  // What NoteMemory was told: bytes in use and peak.
+  const std::vector<std::pair<uint64_t, uint64_t>>& memory() const { return memory_; }
   // The text of an interned id; "" for 0.
   std::string Name(uint32_t id) const { return id == 0 || id > names_.size() ? "" : names_[id - 1]; }
   // The value of a metric in a record; 0 when the record has no such sample.
@@ -95,6 +98,7 @@ class FakeRecorder : public Recorder {
   std::map<std::string, uint64_t> drops_;
   uint64_t step_ = 0;
   std::vector<std::pair<uint64_t, uint32_t>> armed_;
+  std::vector<std::pair<uint64_t, uint64_t>> memory_;
   bool active_ = false;
 };
 

@@ -48,6 +48,10 @@ World& TheWorld() {
 
 std::atomic<uint32_t> g_correlation{0};
 std::atomic<uint64_t> g_clock{1'000'000};
+constexpr size_t kMemory = size_t{40} << 30;
+std::atomic<size_t> g_in_use{size_t{10} << 30};  // other processes, and what the driver takes
+std::atomic<uint64_t> g_next_address{0x7f0000000000};
+std::map<CUdeviceptr, size_t> g_allocations;  // World::mutex
 thread_local CUcontext t_context = nullptr;
 CUctx_st g_primary = {0, true};
 
@@ -206,9 +210,36 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuMemGetInfo_v2(size_t* free, size_t* total) {
-  *free = size_t{30} << 30;
-  *total = size_t{40} << 30;
-  return CUDA_SUCCESS;
+  *free = kMemory - g_in_use;
+  *total = kMemory;
+  return static_cast<CUresult>(sim_take_failure("cuMemGetInfo"));
+}
+CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+  cuMemAlloc_v2_params params = {address, bytes};
+  *address = g_next_address.fetch_add(bytes + 512);
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2;
+  launch.params = &params;
+  {
+    std::lock_guard lock(TheWorld().mutex);
+    g_allocations[*address] = bytes;
+  }
+  g_in_use += bytes;
+  return Launch(launch, "cuMemAlloc_v2");
+}
+CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
+  cuMemFree_v2_params params = {address};
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2;
+  launch.params = &params;
+  {
+    std::lock_guard lock(TheWorld().mutex);
+    auto at = g_allocations.find(address);
+    if (at == g_allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    g_in_use -= at->second;
+    g_allocations.erase(at);
+  }
+  return Launch(launch, "cuMemFree_v2");
 }
 
 CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,

@@ -75,7 +75,10 @@ struct Driver {
   F(cuLaunchKernel)           \
   F(cuLaunchKernelEx)         \
   F(cuGraphLaunch)            \
-  F(cuMemcpyHtoDAsync_v2) F(sim_set_chip) F(sim_callback) F(sim_fail) F(sim_calls) F(sim_function) F(sim_violations)
+  F(cuMemcpyHtoDAsync_v2)     \
+  F(cuMemAlloc_v2)            \
+  F(cuMemFree_v2)             \
+  F(sim_set_chip) F(sim_callback) F(sim_fail) F(sim_calls) F(sim_function) F(sim_violations)
   SIM_FUNCTIONS(SIM_FUNCTION)
 #undef SIM_FUNCTION
   CUresult (*create)(CUcontext*, unsigned int, CUdevice) = nullptr;
@@ -631,6 +634,27 @@ TEST_F(SimulatedGpu, TheHolderOfTheSubscriptionIsNamed) {
   EXPECT_EQ(driver_.sim_calls_("cuptiActivityRegisterCallbacks"), 0u);
 }
 
+TEST_F(SimulatedGpu, MemoryInUseAndItsPeakAreKnownForEachStep) {
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  constexpr uint64_t kMiB = 1 << 20, kBefore = uint64_t{10} << 30;
+  Step();
+  CUdeviceptr kept = 0, workspace = 0;
+  ASSERT_EQ(driver_.cuMemAlloc_v2_(&kept, 100 * kMiB), CUDA_SUCCESS);
+  ASSERT_EQ(driver_.cuMemAlloc_v2_(&workspace, 50 * kMiB), CUDA_SUCCESS);
+  ASSERT_EQ(driver_.cuMemFree_v2_(workspace), CUDA_SUCCESS);
+  Step();
+  Step();
+  ASSERT_EQ(driver_.cuMemFree_v2_(kept), CUDA_SUCCESS);
+  Step();
+  EXPECT_THAT(recorder_.memory(), ::testing::ElementsAre(std::pair(kBefore + 100 * kMiB, kBefore + 150 * kMiB),
+                                                         std::pair(kBefore + 100 * kMiB, kBefore + 100 * kMiB),
+                                                         std::pair(kBefore, kBefore + 100 * kMiB)));
+  // Allocations are neither launches nor copies.
+  CheckSamples();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
 #ifdef RFINJECT_COUNT_ALLOCATIONS
 // A recorder that costs nothing, so that what is counted is the callback's.
 class SilentRecorder : public FakeRecorder {
@@ -741,7 +765,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "cuptiRangeProfilerStart", "cuptiRangeProfilerStop", "cuptiRangeProfilerDecodeData",
                       "cuptiRangeProfilerGetCounterDataInfo", "cuptiRangeProfilerPushRange",
                       "cuptiRangeProfilerPopRange", "cuptiRangeProfilerCounterDataGetRangeInfo", "cuCtxGetCurrent",
-                      "cuCtxGetDevice", "cuCtxSynchronize", "cuDriverGetVersion", "cuDeviceGetName",
+                      "cuCtxGetDevice", "cuCtxSynchronize", "cuMemGetInfo", "cuDriverGetVersion", "cuDeviceGetName",
                       "cuDeviceTotalMem", "cuDeviceGetAttribute"),
     [](const auto& info) { return std::string(info.param); });
 

@@ -1,7 +1,8 @@
 // File: conditions.h
 //
 // What can stand in the way of measuring on a GPU: one table of condition, message and remedy. The hardware source
-// writes a row into the trace as a diagnostic (and to stderr, once); `rfinject doctor` explains the same rows.
+// writes a row into the trace as a diagnostic (and to stderr, once); `rfinject doctor` prints the same rows for what
+// shows without a CUDA process (cli/cmd/doctor_gpu.h). No other place has these sentences.
 #ifndef RFINJECT_PROTO_WIRE_CONDITIONS_H_
 #define RFINJECT_PROTO_WIRE_CONDITIONS_H_
 
@@ -17,6 +18,13 @@ enum class Loss : uint8_t {
   kTimes,     // no times; counters remain
   kAll,       // neither
 };
+
+// The end of the sentence that says so.
+constexpr std::string_view LossText(Loss loss) {
+  return loss == Loss::kCounters ? "; FLOP and bytes are not measured"
+         : loss == Loss::kTimes  ? "; kernel times are not measured"
+                                 : "; nothing is measured on the GPU";
+}
 
 struct Condition {
   std::string_view id;       // of the diagnostic, stable

@@ -1,0 +1,130 @@
+// File: device_memory.cc
+#include "collector/cupti/device_memory.h"
+
+#include <algorithm>
+
+namespace rfinject::cupti {
+namespace {
+
+constexpr uint32_t kCalls[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2,  CUPTI_DRIVER_TRACE_CBID_cuMemCreate,
+    CUPTI_DRIVER_TRACE_CBID_cuMemRelease,
+};
+
+constexpr std::array<uint64_t, 16> BitsOfCalls() {
+  std::array<uint64_t, 16> bits{};
+  for (uint32_t cbid : kCalls) bits[cbid / 64] |= uint64_t{1} << (cbid % 64);
+  return bits;
+}
+
+// Allocations of one process at a time. A program with more is not one with a caching allocator, and gets readings
+// only.
+constexpr size_t kMaxAllocations = 1u << 16;
+constexpr int64_t kRefreshNs = 1'000'000'000;
+constexpr int64_t kShareOfTime = 1000;
+constexpr int64_t kPatienceNs = 10'000'000;
+
+}  // namespace
+
+constinit const std::array<uint64_t, 16> DeviceMemory::kBits = BitsOfCalls();
+
+std::span<const uint32_t> DeviceMemory::Calls() noexcept { return kCalls; }
+
+void DeviceMemory::OnCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept {
+  if (data.context != context_ || data.functionParams == nullptr) return;
+  if (data.callbackSite == CUPTI_API_ENTER) {
+    // Before the memory is free: afterwards another thread may be given the same address first.
+    if (cbid == CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2) {
+      Freed(static_cast<const cuMemFree_v2_params*>(data.functionParams)->dptr);
+    } else if (cbid == CUPTI_DRIVER_TRACE_CBID_cuMemRelease) {
+      Freed(static_cast<const cuMemRelease_params*>(data.functionParams)->handle);
+    }
+    return;
+  }
+  const auto* result = static_cast<const CUresult*>(data.functionReturnValue);
+  if (result == nullptr || *result != CUDA_SUCCESS) return;
+  switch (cbid) {
+    case CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2: {
+      const auto& call = *static_cast<const cuMemAlloc_v2_params*>(data.functionParams);
+      if (call.dptr != nullptr) Allocated(*call.dptr, call.bytesize);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch_v2: {
+      const auto& call = *static_cast<const cuMemAllocPitch_v2_params*>(data.functionParams);
+      if (call.dptr != nullptr && call.pPitch != nullptr) Allocated(*call.dptr, *call.pPitch * call.Height);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuMemCreate: {
+      const auto& call = *static_cast<const cuMemCreate_params*>(data.functionParams);
+      if (call.handle != nullptr && call.prop != nullptr && call.prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+        Allocated(*call.handle, call.size);
+      }
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+void DeviceMemory::Allocated(uint64_t address, uint64_t bytes) noexcept {
+  if (!lock_.LockFor(kPatienceNs)) return;
+  ++calls_;
+  try {
+    if (sizes_.size() < kMaxAllocations) {
+      sizes_[address] = bytes;
+      live_ += static_cast<int64_t>(bytes);
+      most_ = std::max(most_, live_);
+    }
+  } catch (...) {
+    // Without memory for its size this allocation shows in the driver's answers only.
+  }
+  lock_.Unlock();
+}
+
+void DeviceMemory::Freed(uint64_t address) noexcept {
+  if (!lock_.LockFor(kPatienceNs)) return;
+  ++calls_;
+  // What was allocated before we came has no size; the driver's next answer has it.
+  if (auto at = sizes_.find(address); at != sizes_.end()) {
+    live_ -= static_cast<int64_t>(at->second);
+    sizes_.erase(at);
+  }
+  lock_.Unlock();
+}
+
+bool DeviceMemory::OnStepEnd(int64_t now_ns, Reading* reading) noexcept {
+  if (unable_ || api_.cuMemGetInfo == nullptr || api_.cuCtxGetCurrent == nullptr) return false;
+  if (!lock_.LockFor(kPatienceNs)) return false;
+  const int64_t live = live_, most = most_;
+  const uint64_t calls = calls_;
+  most_ = live_;
+  lock_.Unlock();
+
+  const int64_t since = now_ns - read_ns_;
+  const bool due = read_ns_ == 0 || since >= kRefreshNs || calls != calls_read_;
+  if (due && (read_ns_ == 0 || since >= kShareOfTime * cost_ns_)) {
+    // Another device's turn on this thread: its memory is not what we count.
+    CUcontext current = nullptr;
+    if (api_.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != context_) return false;
+    size_t free = 0, total = 0;
+    const int64_t begin = MonotonicNs();
+    if (api_.cuMemGetInfo(&free, &total) != CUDA_SUCCESS || total < free) {
+      unable_ = true;
+      return false;
+    }
+    cost_ns_ = MonotonicNs() - begin;
+    read_ns_ = now_ns;
+    in_use_read_ = total - free;
+    live_read_ = live;
+    calls_read_ = calls;
+  }
+  // Since the driver was asked, only what this process did is known.
+  const int64_t in_use = static_cast<int64_t>(in_use_read_) + live - live_read_;
+  reading->in_use = static_cast<uint64_t>(std::max<int64_t>(in_use, 0));
+  reading->peak = std::max({reading->in_use, last_in_use_, reading->in_use + static_cast<uint64_t>(most - live)});
+  last_in_use_ = reading->in_use;
+  return true;
+}
+
+}  // namespace rfinject::cupti
