@@ -122,6 +122,8 @@ TEST(OldPerfworks, PlansInSinglePasses) {
   for (const char* chip : {"GV100", "GA100", "GH100"}) {
     int result = 0;
     auto host = MakePerfworksHost(loaded.api, chip, {}, &result);
+    // CUPTI 11.7 is older than that GPU.
+    if (chip == std::string("GH100") && result == CUPTI_ERROR_INVALID_CHIP_NAME) continue;
     ASSERT_NE(host, nullptr) << chip << ": " << result;
     PlanRequest request;
     request.metrics = SelectMetrics(host->BaseMetrics(), chip);
