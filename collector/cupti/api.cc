@@ -283,7 +283,8 @@ uint32_t FeaturesOf(const Api& a) {
           a.NVPW_RawMetricsConfig_GenerateConfigImage, a.NVPW_RawMetricsConfig_GetConfigImage,
           a.NVPW_RawMetricsConfig_GetNumPasses, a.NVPW_CUDA_CounterDataBuilder_Create,
           a.NVPW_CounterDataBuilder_Destroy, a.NVPW_CounterDataBuilder_AddMetrics,
-          a.NVPW_CounterDataBuilder_GetCounterDataPrefix)) {
+          a.NVPW_CounterDataBuilder_GetCounterDataPrefix, a.NVPW_CounterData_GetNumRanges,
+          a.NVPW_RawMetricsConfig_SetCounterAvailability)) {
     features |= kPerfworksHost;
   }
   return features;

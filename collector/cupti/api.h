@@ -24,6 +24,7 @@
 #include <cupti_target.h>
 #include <nvperf_cuda_host.h>
 #include <nvperf_host.h>
+#include <nvperf_target.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -145,7 +146,8 @@
   F(NVPW_CUDA_CounterDataBuilder_Create)                        \
   F(NVPW_CounterDataBuilder_Destroy)                            \
   F(NVPW_CounterDataBuilder_AddMetrics)                         \
-  F(NVPW_CounterDataBuilder_GetCounterDataPrefix)
+  F(NVPW_CounterDataBuilder_GetCounterDataPrefix)               \
+  F(NVPW_CounterData_GetNumRanges)
 
 namespace rfinject::cupti {
 

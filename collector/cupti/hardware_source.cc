@@ -24,6 +24,7 @@
 
 #include "collector/arming/policy.h"
 #include "collector/cupti/api.h"
+#include "collector/cupti/backend_choice.h"
 #include "collector/cupti/counter_backend.h"
 #include "collector/cupti/counter_mode.h"
 #include "collector/cupti/counter_samples.h"
@@ -111,6 +112,7 @@ class HardwareSource : public Source {
   CUcontext context_ = nullptr;
   int device_ = 0;
   std::string chip_;
+  std::string collector_ = "activity";  // what the trace says it was measured with
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::atomic<bool> context_gone_{false};
   std::atomic<bool> stalled_{false};
@@ -361,11 +363,10 @@ cupti::ModeChoice HardwareSource::ChooseMode(bool layer_ranges) const {
 // Which counters, if any, and why not.
 void HardwareSource::OpenCounters() {
   const std::string& mode = settings_.mode;
-  if (mode == "legacy" || mode == "pm") {
-    recorder_.ReportDiagnostic(
-        Severity::kWarning, "mode-unavailable",
-        "RFINJECT_MODE=" + mode + " is not there yet; counters are taken as if it were not set",
-        "RFINJECT_MODE=times takes none");
+  if (mode == "pm") {
+    recorder_.ReportDiagnostic(Severity::kWarning, "mode-unavailable",
+                               "RFINJECT_MODE=pm is not there yet; counters are taken as if it were not set",
+                               "RFINJECT_MODE=times takes none");
   }
   // Read once, at the end of a step: the program may change its environment while we look at it.
   if (const char* world = getenv("WORLD_SIZE"); world != nullptr && atoi(world) > 1) {
@@ -378,16 +379,30 @@ void HardwareSource::OpenCounters() {
     if (!mode_.wished) Report(mode_.condition, mode_.why);
     return;
   }
-  if (!api_.has(cupti::kRangeProfiler | cupti::kProfilerHost)) {
-    Report(ConditionId::kCuptiTooOld, "CUPTI " + cupti::VersionName(api_.version));
+  auto attribute = [&](CUdevice_attribute which) {
+    int value = 0;
+    const bool known =
+        api_.cuDeviceGetAttribute != nullptr && api_.cuDeviceGetAttribute(&value, which, device_) == CUDA_SUCCESS;
+    return known ? value : 0;
+  };
+  const cupti::BackendChoice choice =
+      cupti::ChooseBackend(api_.features, attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+                           attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR), mode);
+  if (choice.kind == cupti::BackendKind::kNone) {
+    Report(api_.has(cupti::kLegacyProfiler) ? ConditionId::kNoPerfworks : ConditionId::kCuptiTooOld,
+           "CUPTI " + cupti::VersionName(api_.version) + ": " + choice.reason);
     return;
   }
   int result = 0;
-  counters_ =
-      cupti::MakeRangeProfiler(api_, context_, device_, cupti::SplitMetrics(settings_.metrics), &chip_, &result);
+  counters_ = cupti::MakeBackend(choice.kind, api_, context_, device_, cupti::SplitMetrics(settings_.metrics), &chip_,
+                                 &result);
   if (counters_ == nullptr) {
-    ReportResult("opening the range profiler", result);
+    ReportResult(("opening the " + std::string(cupti::BackendName(choice.kind))).c_str(), result);
     return;
+  }
+  collector_ = cupti::BackendName(choice.kind);
+  if (choice.reason[0] != '\0') {
+    recorder_.ReportDiagnostic(Severity::kInfo, "counter-backend", collector_ + ": " + choice.reason);
   }
   mode_ = ChooseMode(counters_->has_user_ranges());
   if (mode_.mode == CounterMode::kNone) {
@@ -426,7 +441,7 @@ bool HardwareSource::FollowMode() {
 void HardwareSource::ReportFacts() {
   RunFacts facts;
   facts.source = SourceKind::kMeasured;
-  facts.collector = counters_ != nullptr ? "range-profiler" : "activity";
+  facts.collector = collector_;
   facts.collector_version = cupti::FeatureNames(api_.features);
   if (counters_ != nullptr) {
     facts.collector_version += "; counters " + std::string(cupti::CounterModeName(mode_.mode)) + ": " + mode_.why;

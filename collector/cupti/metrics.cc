@@ -136,7 +136,7 @@ bool IsSassMetric(std::string_view name) { return name.find("_sass_") != std::st
 
 std::string_view BaseName(std::string_view name) { return name.substr(0, name.find('.')); }
 
-ChipMetrics SelectMetrics(std::span<const std::string> names) {
+ChipMetrics SelectMetrics(std::span<const std::string> names, std::string_view chip) {
   ChipMetrics metrics;
   std::unordered_set<std::string_view> known(names.begin(), names.end());
   std::optional<BaseQuantity> last;
@@ -175,6 +175,10 @@ ChipMetrics SelectMetrics(std::span<const std::string> names) {
     variants.on |= sparsity == Sparsity::kOn;
   }
   SelectTensor(sources, &metrics);
+  constexpr std::string_view kTensorPipe = "sm__inst_executed_pipe_tensor";
+  if (metrics.tensor.empty() && chip == "GV100" && known.count(kTensorPipe) != 0) {
+    metrics.tensor.push_back({std::string(kTensorPipe) + ".sum", Precision::kFp16Tensor, 512});
+  }
   return metrics;
 }
 

@@ -59,8 +59,12 @@ struct ChipMetrics {
   std::vector<std::string> clocks;     // riders: taken along where they cost nothing
 };
 
-// Chooses from the base metric names (without roll-up) of a chip.
-ChipMetrics SelectMetrics(std::span<const std::string> names);
+// Chooses from the base metric names (without roll-up) of `chip` ("GV100"; empty: by the names alone).
+//
+// CUPTI before 12.2 update 2 has no sm__ops_path_tensor_*. There instructions on the tensor pipe are all there is,
+// and only on GV100 does one of them stand for a number of FLOP: its one kind, HMMA.884, does 512 (2 instructions an
+// SM and cycle, at 1024 FLOP). Elsewhere the kinds differ (4096, 2048, 512 on GA100) and `tensor` stays empty.
+ChipMetrics SelectMetrics(std::span<const std::string> names, std::string_view chip = {});
 
 // SASS metrics are counted by code patched into the kernel. They share no pass with hardware counters, and a step
 // with them has no times worth keeping.

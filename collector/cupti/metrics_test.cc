@@ -58,6 +58,17 @@ TEST(SelectMetrics, TakesTheTotalWhereThereIsNoDenseHalf) {
   EXPECT_THAT(metrics.sparse, IsEmpty());
 }
 
+// CUPTI before 12.2 update 2 counts instructions only, and those mean FLOP on GV100 alone.
+TEST(SelectMetrics, InstructionsStandForTensorFlopOnlyOnGv100) {
+  std::vector<std::string> names = {"sm__inst_executed_pipe_tensor", "sm__inst_executed_pipe_tensor_op_hmma"};
+  EXPECT_THAT(SelectMetrics(names, "GV100").tensor,
+              ElementsAre(FlopMetric{"sm__inst_executed_pipe_tensor.sum", Precision::kFp16Tensor, 512}));
+  EXPECT_THAT(SelectMetrics(names, "GA100").tensor, IsEmpty());
+  names.push_back("sm__ops_path_tensor_src_fp16_dst_fp32");
+  EXPECT_THAT(NamesOf(SelectMetrics(names, "GV100").tensor),
+              ElementsAre("sm__ops_path_tensor_src_fp16_dst_fp32.sum"));
+}
+
 TEST(SelectMetrics, PathsWithoutAPrecisionAreNamedNotCounted) {
   std::vector<std::string> names = {"sm__ops_path_tensor_src_int8", "sm__ops_path_tensor_src_fp4_dst_fp32"};
   ChipMetrics metrics = SelectMetrics(names);

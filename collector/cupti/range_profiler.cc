@@ -13,6 +13,7 @@
 #include <new>
 
 #include "collector/cupti/api.h"
+#include "collector/cupti/backend_choice.h"
 #include "collector/cupti/counter_backend.h"
 
 namespace rfinject::cupti {
@@ -26,27 +27,8 @@ class RangeProfiler : public CounterBackend {
   ~RangeProfiler() override = default;
 
   int Open(int device, const std::vector<std::string>& user_metrics, std::string* chip) {
-    CUpti_Device_GetChipName_Params name = {CUpti_Device_GetChipName_Params_STRUCT_SIZE};
-    CUpti_Profiler_Initialize_Params initialize = {CUpti_Profiler_Initialize_Params_STRUCT_SIZE};
-    CUptiResult result = api_.cuptiProfilerInitialize(&initialize);
-    if (result != CUPTI_SUCCESS) return result;
-    name.deviceIndex = static_cast<size_t>(device);
-    result = api_.cuptiDeviceGetChipName(&name);
-    if (result != CUPTI_SUCCESS) return result;
-    *chip = name.pChipName;
-
-    // Fetched once and before any session: it may fail while one is active. It is also the first call that shows a
-    // lack of permission.
-    CUpti_Profiler_GetCounterAvailability_Params availability = {
-        CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE};
-    availability.ctx = context_;
-    result = api_.cuptiProfilerGetCounterAvailability(&availability);
-    if (result != CUPTI_SUCCESS) return result;
-    std::vector<uint8_t> image(availability.counterAvailabilityImageSize);
-    availability.pCounterAvailabilityImage = image.data();
-    result = api_.cuptiProfilerGetCounterAvailability(&availability);
-    if (result != CUPTI_SUCCESS) return result;
-
+    std::vector<uint8_t> image;
+    if (int result = OpenDevice(api_, context_, device, chip, &image); result != CUPTI_SUCCESS) return result;
     int host_result = 0;
     host_ = MakeProfilerHost(api_, *chip, HostKind::kRangeProfiler, image, &host_result);
     if (host_ == nullptr) return host_result;

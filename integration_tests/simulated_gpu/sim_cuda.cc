@@ -53,6 +53,7 @@ std::atomic<size_t> g_in_use{size_t{10} << 30};  // other processes, and what th
 std::atomic<uint64_t> g_next_address{0x7f0000000000};
 std::map<CUdeviceptr, size_t> g_allocations;  // World::mutex
 thread_local CUcontext t_context = nullptr;
+thread_local int t_inside_launch = 0;
 CUctx_st g_primary = {0, true};
 
 CUresult Launch(SimLaunch launch, const char* function) {
@@ -62,6 +63,7 @@ CUresult Launch(SimLaunch launch, const char* function) {
   launch.function_name = function;
   const SimHooks* hooks = TheWorld().hooks;
   uint64_t data = 0;
+  ++t_inside_launch;
   if (hooks != nullptr) hooks->enter(&launch, &data);
   const CUresult result = static_cast<CUresult>(sim_take_failure(function));
   if (result == CUDA_SUCCESS) {
@@ -69,6 +71,7 @@ CUresult Launch(SimLaunch launch, const char* function) {
     g_clock += launch.kernel != nullptr ? launch.kernel->ns : 1000;
   }
   if (hooks != nullptr) hooks->exit(&launch, &data, &result);
+  --t_inside_launch;
   return result;
 }
 
@@ -117,6 +120,8 @@ void sim_violation(const char* text) {
   TheWorld().violations += '\n';
 }
 const char* sim_violations(void) { return TheWorld().violations.c_str(); }
+
+int sim_inside_launch(void) { return t_inside_launch; }
 
 void* sim_callback(void) { return TheWorld().callback; }
 void sim_set_callback(void* callback) { TheWorld().callback = callback; }

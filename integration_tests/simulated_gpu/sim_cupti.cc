@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "integration_tests/simulated_gpu/sim_legacy.h"
 #include "integration_tests/simulated_gpu/simulator.h"
 
 #ifndef SIM_CUPTI_API_VERSION
@@ -205,6 +206,7 @@ void OnRun(const SimLaunch* launch) {
       }
     }
   }
+  sim::LegacyRun(launch);
   if (launch->graph == nullptr) Record(launch, launch->kernel);
   for (size_t i = 0; launch->graph != nullptr && i < launch->graph->count; ++i) {
     Record(launch, launch->graph->kernels[i]);
@@ -218,15 +220,18 @@ void OnContextDestroy(CUcontext context) {
     W().callback(W().user, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &data);
   }
   if (SessionOf(context) != nullptr) Violation("cuCtxDestroy", "a range profiler session is still enabled");
+  if (sim::LegacySession(context)) Violation("cuCtxDestroy", "a session of the legacy profiler is still open");
 }
 
 const SimHooks kHooks = {&OnEnter, &OnRun, &OnExit, &OnContextDestroy};
 
+#ifndef SIM_CUPTI_LEGACY
 const SimRange* RangeOf(const uint8_t* image, size_t index) {
   const SimRange* range = nullptr;
   memcpy(&range, image + sizeof(ImageHeader) + index * sizeof range, sizeof range);
   return range;
 }
+#endif
 
 // The real CUPTI's host functions.
 void* RealCupti() {
@@ -248,6 +253,12 @@ CUptiResult Forward(const char* name, Params* params) {
 }
 
 }  // namespace
+
+bool sim::ProfilerInitialised() { return W().profiler_initialised; }
+bool sim::KernelRecordsOn() {
+  std::lock_guard lock(W().mutex);
+  return W().kernels_enabled;
+}
 
 #define SIM_FORWARD(name, type)             \
   CUptiResult CUPTIAPI name(type* params) { \
@@ -333,6 +344,7 @@ CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
   for (auto* session : W().sessions) {
     SIM_CHECK("cuptiActivityEnable", !session->running, CUPTI_ERROR_NOT_COMPATIBLE);
   }
+  SIM_CHECK("cuptiActivityEnable", !sim::LegacyEnabled(), CUPTI_ERROR_NOT_COMPATIBLE);
   W().kinds.insert(kind);
   W().kernels_enabled = W().kinds.count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != 0;
   return CUPTI_SUCCESS;
@@ -378,7 +390,8 @@ CUptiResult CUPTIAPI cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params* par
 CUptiResult CUPTIAPI cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailability_Params* params) {
   SIM_PARAMS("cuptiProfilerGetCounterAvailability", CUpti_Profiler_GetCounterAvailability_Params);
   SIM_CHECK("cuptiProfilerGetCounterAvailability", W().profiler_initialised, CUPTI_ERROR_NOT_INITIALIZED);
-  SIM_CHECK("cuptiProfilerGetCounterAvailability", SessionOf(params->ctx) == nullptr, CUPTI_ERROR_INVALID_OPERATION);
+  SIM_CHECK("cuptiProfilerGetCounterAvailability",
+            SessionOf(params->ctx) == nullptr && !sim::LegacySession(params->ctx), CUPTI_ERROR_INVALID_OPERATION);
   if (params->pCounterAvailabilityImage == nullptr) {
     params->counterAvailabilityImageSize = 64;
   } else {
@@ -389,6 +402,7 @@ CUptiResult CUPTIAPI cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCount
   return CUPTI_SUCCESS;
 }
 
+#ifndef SIM_CUPTI_LEGACY  // CUPTI before 12.6 has none of what follows
 CUptiResult CUPTIAPI cuptiProfilerHostInitialize(CUpti_Profiler_Host_Initialize_Params* params) {
   SIM_PARAMS("cuptiProfilerHostInitialize", CUpti_Profiler_Host_Initialize_Params);
   // The simulated device's image means nothing to the real library.
@@ -577,4 +591,5 @@ cuptiRangeProfilerCounterDataGetRangeInfo(CUpti_RangeProfiler_CounterData_GetRan
   params->rangeName = RangeOf(params->pCounterDataImage, params->rangeIndex)->name.c_str();
   return CUPTI_SUCCESS;
 }
+#endif
 }

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -115,8 +116,20 @@ struct TestKernel {
   uint64_t dram = 0;
 };
 
-// Three kernels whose work is known, by the names that the chip's counters have.
+// Three kernels whose work is known, by the names that the chip's counters have. A V100 has tensor cores for fp16
+// only.
 std::vector<TestKernel> KernelsOf(const std::string& chip) {
+  if (chip == "GV100") {
+    std::vector<TestKernel> kernels = KernelsOf("GA100");
+    const char* fp16 = "sm__ops_path_tensor_src_fp16_dst_fp32.sum";
+    const char* fp16_other = "sm__ops_path_tensor_src_fp16_dst_fp16.sum";
+    kernels[0].metrics[2].name = fp16;
+    kernels[0].flop = {};
+    kernels[0].flop[static_cast<size_t>(Precision::kFp16Tensor)] = 7'000'000;
+    kernels[1].metrics[1].name = fp16;
+    kernels[1].metrics[2].name = fp16_other;
+    return kernels;
+  }
   const char* tf32 = chip == "GH100" ? "sm__ops_path_tensor_op_hgmma_src_tf32_dst_fp32_sparsity_off.sum"
                                      : "sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_off.sum";
   // fp16 is counted by metrics of two groups, which must be added.
@@ -158,7 +171,7 @@ class SimulatedGpu : public ::testing::Test {
   void Open(const char* cupti, const std::string& chip = "GA100") {
     if (access(SIM_REAL_CUPTI_FOLDER "/libcupti.so.13", R_OK) != 0) GTEST_SKIP() << "no real CUPTI to plan with";
     driver_.Open(cupti);
-    driver_.sim_set_chip_(chip.c_str(), chip == "GH100" ? 9 : 8, 0);
+    driver_.sim_set_chip_(chip.c_str(), chip == "GH100" ? 9 : chip == "GV100" ? 7 : 8, 0);
     kernels_ = KernelsOf(chip);
     Bind(&kernels_);
     source_ = MakeHardwareSource(settings_, recorder_);
@@ -316,14 +329,34 @@ class SimulatedGpu : public ::testing::Test {
   uint64_t launched_ = 0;
 };
 
-class Exact : public SimulatedGpu, public ::testing::WithParamInterface<std::pair<const char*, const char*>> {};
+struct ExactCase {
+  const char* cupti;
+  const char* chip;
+  const char* collector;
+  const char* mode = "auto";
+};
+
+std::string NameOf(const ExactCase& c) {
+  const std::string cupti = c.cupti;
+  return c.chip + ("_" + cupti.substr(0, cupti.find('/'))) + "_" + c.mode;
+}
+void PrintTo(const ExactCase& c, std::ostream* out) { *out << NameOf(c); }
+
+class Exact : public SimulatedGpu, public ::testing::WithParamInterface<ExactCase> {};
 
 TEST_P(Exact, FlopBytesAndTimesOfEveryLaunchKey) {
-  Open(GetParam().first, GetParam().second);
+  settings_.mode = GetParam().mode;
+  settings_.overhead_percent = 50;  // so that it takes few steps on a chip with few groups, too
+  Open(GetParam().cupti, GetParam().chip);
   if (IsSkipped() || HasFatalFailure()) return;
-  Run(60);
+  // How often a step is armed depends on how long steps take, so on the machine.
+  while (step_ < 60 ||
+         (step_ < 6000 && (recorder_.armed().size() < 6 || driver_.sim_calls_("cuptiActivityFlushAll") < 4))) {
+    Step();
+  }
   EXPECT_STREQ(driver_.sim_violations_(), "");
   EXPECT_EQ(failed_, 0);
+  const bool volta = GetParam().chip == std::string("GV100");
   auto counts = CheckSamples();
   EXPECT_EQ(counts.size(), 8u);  // kernel, layer and phase
   for (auto& [key, count] : counts) {
@@ -332,28 +365,39 @@ TEST_P(Exact, FlopBytesAndTimesOfEveryLaunchKey) {
     EXPECT_GE(count[kDramBytes], 2u) << name;
     for (Precision precision : {Precision::kFp64, Precision::kFp32, Precision::kFp16, Precision::kTf32Tensor,
                                 Precision::kFp16Tensor, Precision::kBf16Tensor, Precision::kFp64Tensor}) {
+      if (volta && precision >= Precision::kTf32Tensor && precision != Precision::kFp16Tensor) continue;
       EXPECT_GE(count[kFlopFirst + static_cast<uint32_t>(precision)], 1u)
           << name << " " << kPrecisionNames[static_cast<size_t>(precision)];
     }
   }
   // Launches are counted in all steps but the first, at whose end the source starts.
-  EXPECT_EQ((counts[{"conv", 1, Phase::kForward}][0]), 59u);
-  EXPECT_EQ((counts[{"conv", 2, Phase::kBackward}][0]), 118u);
+  EXPECT_EQ((counts[{"conv", 1, Phase::kForward}][0]), step_ - 1);
+  EXPECT_EQ((counts[{"conv", 2, Phase::kBackward}][0]), 2 * (step_ - 1));
   EXPECT_THAT(recorder_.drops(), IsEmpty());
-  EXPECT_EQ(recorder_.armed().size(), driver_.sim_calls_("cuptiRangeProfilerStart"));
+  const bool legacy = GetParam().collector == std::string("legacy-profiler");
+  EXPECT_EQ(recorder_.armed().size(),
+            driver_.sim_calls_(legacy ? "cuptiProfilerEnableProfiling" : "cuptiRangeProfilerStart"));
+  EXPECT_EQ(driver_.sim_calls_(legacy ? "cuptiRangeProfilerEnable" : "cuptiProfilerBeginSession"), 0u);
   ASSERT_FALSE(recorder_.facts().empty());
   EXPECT_EQ(recorder_.facts()[0].source, SourceKind::kMeasured);
-  EXPECT_EQ(recorder_.facts()[0].devices[0].chip, GetParam().second);
+  EXPECT_EQ(recorder_.facts()[0].collector, GetParam().collector);
+  EXPECT_EQ(recorder_.facts()[0].devices[0].chip, GetParam().chip);
+  // Which profiler counts, and why, is said wherever it is not the usual one; nothing else went wrong.
+  EXPECT_EQ(DiagnosticIds(), legacy ? std::vector<std::string>{"counter-backend"} : std::vector<std::string>{});
   source_->Stop();
 }
 
 INSTANTIATE_TEST_SUITE_P(Chips, Exact,
-                         ::testing::Values(std::pair("cupti13/libcupti.so.13", "GA100"),
-                                           std::pair("cupti13/libcupti.so.13", "GH100"),
-                                           std::pair("cupti12/libcupti.so.12", "GA100")),
-                         [](const auto& info) {
-                           return std::string(info.param.second) + "_" + std::string(info.param.first, 7);
-                         });
+                         ::testing::Values(ExactCase{"cupti13/libcupti.so.13", "GA100", "range-profiler"},
+                                           ExactCase{"cupti13/libcupti.so.13", "GH100", "range-profiler"},
+                                           ExactCase{"cupti12/libcupti.so.12", "GA100", "range-profiler"},
+                                           ExactCase{"cupti124/libcupti.so.12", "GV100", "legacy-profiler"},
+                                           ExactCase{"cupti124/libcupti.so.12", "GA100", "legacy-profiler"},
+                                           ExactCase{"cupti124/libcupti.so.12", "GH100", "legacy-profiler", "range"},
+                                           ExactCase{"cupti118/libcupti.so.11.8", "GV100", "legacy-profiler",
+                                                     "legacy"},
+                                           ExactCase{"cupti13/libcupti.so.13", "GV100", "range-profiler", "range"}),
+                         [](const auto& info) { return NameOf(info.param); });
 
 TEST_F(SimulatedGpu, ConvergesAndThenLeavesTheProgramAlone) {
   // Steps are so short here that what the machine does besides decides how many are armed; a large budget makes that
@@ -495,6 +539,52 @@ TEST_F(SimulatedGpu, KernelByKernelForcedOnAGraphCountsNothingAndSaysSo) {
   }
   EXPECT_THAT(DiagnosticIds(), Contains("cuda-graphs"));
   EXPECT_EQ(driver_.sim_calls_("cuptiRangeProfilerPushRange"), 0u);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+// The same of the legacy profiler, whose session has more to close: context, ranges, fork and exit.
+TEST_F(SimulatedGpu, ADestroyedContextClosesTheLegacySession) {
+  Open("cupti124/libcupti.so.12", "GV100");
+  if (IsSkipped() || HasFatalFailure()) return;
+  while (driver_.sim_calls_("cuptiProfilerBeginSession") == driver_.sim_calls_("cuptiProfilerEndSession")) Step();
+  Launch(kernels_[0], 1, Phase::kForward);
+  EXPECT_EQ(driver_.destroy(driver_.context), CUDA_SUCCESS);
+  EXPECT_EQ(driver_.sim_calls_("cuptiProfilerBeginSession"), driver_.sim_calls_("cuptiProfilerEndSession"));
+  source_->OnStepEnd(step_++);
+  source_->Stop();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(DiagnosticIds(), Contains("context-gone"));
+}
+
+TEST_F(SimulatedGpu, TheLegacyProfilerMakesRoomForMoreLaunches) {
+  Open("cupti124/libcupti.so.12", "GV100");
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (int step = 0; step < 60; ++step) {
+    for (int i = 0; i < 400; ++i) Launch(kernels_[2], 3, Phase::kForward);
+    Step();
+  }
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  auto counts = CheckSamples();
+  EXPECT_GE((counts[{"relu", 3, Phase::kForward}][kDramBytes]), 400u);
+}
+
+TEST_F(SimulatedGpu, AForkedChildTouchesNothingOfTheLegacyProfiler) {
+  Open("cupti124/libcupti.so.12", "GV100");
+  if (IsSkipped() || HasFatalFailure()) return;
+  while (driver_.sim_calls_("cuptiProfilerBeginSession") == driver_.sim_calls_("cuptiProfilerEndSession")) Step();
+  const pid_t child = fork();
+  if (child == 0) {
+    source_->OnStepEnd(step_);
+    source_->Stop();
+    _exit(driver_.sim_calls_("cuptiProfilerDisableProfiling") + 1 == driver_.sim_calls_("cuptiProfilerBeginSession")
+              ? 0
+              : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  Run(20);
+  CheckSamples();
   EXPECT_STREQ(driver_.sim_violations_(), "");
 }
 
@@ -709,7 +799,12 @@ constexpr int kCodes[] = {1, 35, 999};  // a forked process costs much more here
 constexpr int kCodes[] = {1, 7, 8, 9, 14, 15, 26, 27, 33, 35, 36, 38, 39, 40, 41, 43, 45, 46, 999};
 #endif
 
-class Failing : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {};
+// Perfworks has numbers of its own: of NVPA_Status all that its header does not call unused.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kPerfworksCodes[] = {1, 17};
+#else
+constexpr int kPerfworksCodes[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 14, 15, 17, 20, 22, 24, 25, 999};
+#endif
 
 // What is called only when counting layer by layer.
 bool NeedsLayers(const std::string& call) {
@@ -717,13 +812,25 @@ bool NeedsLayers(const std::string& call) {
          call == "cuptiRangeProfilerCounterDataGetRangeInfo";
 }
 
-TEST_P(Failing, TheProgramDoesNotNotice) {
-  Open("cupti13/libcupti.so.13");
+class Failing : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void TheProgramDoesNotNotice(const char* cupti, const char* chip);
+};
+
+TEST_P(Failing, TheProgramDoesNotNotice) { TheProgramDoesNotNotice("cupti13/libcupti.so.13", "GA100"); }
+
+class FailingLegacy : public Failing {};
+
+TEST_P(FailingLegacy, TheProgramDoesNotNotice) { TheProgramDoesNotNotice("cupti124/libcupti.so.12", "GV100"); }
+
+void Failing::TheProgramDoesNotNotice(const char* cupti, const char* chip) {
+  Open(cupti, chip);
   if (IsSkipped() || HasFatalFailure()) return;
-  for (int code : kCodes) {
+  const bool perfworks = std::string(GetParam()).rfind("NVPW_", 0) == 0;
+  for (int code : perfworks ? std::span<const int>(kPerfworksCodes) : std::span<const int>(kCodes)) {
     for (int every : {0, 1}) {
       // For ever is as good as once for most codes, and costs as much.
-      if (every != 0 && code != 1 && code != 35) continue;
+      if (every != 0 && code != 1 && code != (perfworks ? 17 : 35)) continue;
       // A process each: the source lives as long as its process.
       const pid_t child = fork();
       ASSERT_GE(child, 0);
@@ -769,28 +876,63 @@ INSTANTIATE_TEST_SUITE_P(
                       "cuDeviceTotalMem", "cuDeviceGetAttribute"),
     [](const auto& info) { return std::string(info.param); });
 
+INSTANTIATE_TEST_SUITE_P(
+    LegacyCalls, FailingLegacy,
+    ::testing::Values("cuptiSubscribe", "cuptiProfilerInitialize", "cuptiDeviceGetChipName",
+                      "cuptiProfilerGetCounterAvailability", "cuptiProfilerCounterDataImageCalculateSize",
+                      "cuptiProfilerCounterDataImageInitialize",
+                      "cuptiProfilerCounterDataImageCalculateScratchBufferSize",
+                      "cuptiProfilerCounterDataImageInitializeScratchBuffer", "cuptiProfilerBeginSession",
+                      "cuptiProfilerEndSession", "cuptiProfilerSetConfig", "cuptiProfilerUnsetConfig",
+                      "cuptiProfilerBeginPass", "cuptiProfilerEndPass", "cuptiProfilerEnableProfiling",
+                      "cuptiProfilerDisableProfiling", "cuptiProfilerFlushCounterData", "cuDeviceGetAttribute",
+                      "NVPW_InitializeHost", "NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize",
+                      "NVPW_CUDA_MetricsEvaluator_Initialize", "NVPW_MetricsEvaluator_GetMetricNames",
+                      "NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest",
+                      "NVPW_MetricsEvaluator_GetMetricRawDependencies", "NVPW_MetricsEvaluator_SetDeviceAttributes",
+                      "NVPW_MetricsEvaluator_EvaluateToGpuValues", "NVPW_CounterData_GetNumRanges",
+                      "NVPW_CUDA_RawMetricsConfig_Create_V2", "NVPW_RawMetricsConfig_Destroy",
+                      "NVPW_RawMetricsConfig_SetCounterAvailability", "NVPW_RawMetricsConfig_BeginPassGroup",
+                      "NVPW_RawMetricsConfig_AddMetrics", "NVPW_RawMetricsConfig_EndPassGroup",
+                      "NVPW_RawMetricsConfig_GenerateConfigImage", "NVPW_RawMetricsConfig_GetConfigImage",
+                      "NVPW_RawMetricsConfig_GetNumPasses", "NVPW_CUDA_CounterDataBuilder_Create",
+                      "NVPW_CounterDataBuilder_Destroy", "NVPW_CounterDataBuilder_AddMetrics",
+                      "NVPW_CounterDataBuilder_GetCounterDataPrefix"),
+    [](const auto& info) { return std::string(info.param); });
+
 // The list above must be complete: what a good run calls is on it.
+void ExpectAllAreMadeToFail(const Driver& driver) {
+  std::vector<std::string> known;
+  for (size_t i = 0; driver.sim_function_(i) != nullptr; ++i) known.push_back(driver.sim_function_(i));
+  const auto* unit = ::testing::UnitTest::GetInstance();
+  for (const std::string& name : known) {
+    if (name.rfind("cuLaunch", 0) == 0) continue;  // the program's own
+    bool found = false;
+    for (int i = 0; i < unit->total_test_suite_count(); ++i) {
+      const auto* suite = unit->GetTestSuite(i);
+      if (std::string(suite->name()).find("/Failing") == std::string::npos) continue;
+      for (int k = 0; k < suite->total_test_count(); ++k) {
+        found = found || std::string(suite->GetTestInfo(k)->name()) == "TheProgramDoesNotNotice/" + name;
+      }
+    }
+    EXPECT_TRUE(found) << name;
+  }
+}
+
 TEST_F(SimulatedGpu, EveryCallIsMadeToFailSomewhere) {
   setenv("WORLD_SIZE", "2", 1);  // layer by layer calls all that kernel by kernel does, and more
   Open("cupti13/libcupti.so.13");
   if (IsSkipped() || HasFatalFailure()) return;
   Run(60);
   EXPECT_GT(driver_.sim_calls_("cuptiRangeProfilerPushRange"), 0u);
-  std::vector<std::string> known;
-  for (size_t i = 0; driver_.sim_function_(i) != nullptr; ++i) known.push_back(driver_.sim_function_(i));
-  const auto* unit = ::testing::UnitTest::GetInstance();
-  for (int i = 0; i < unit->total_test_suite_count(); ++i) {
-    const auto* suite = unit->GetTestSuite(i);
-    if (std::string(suite->name()) != "Calls/Failing") continue;
-    for (const std::string& name : known) {
-      if (name == "cuptiSubscribe" || name.rfind("cuLaunch", 0) == 0) continue;  // v2 calls it; the program's own
-      bool found = false;
-      for (int k = 0; k < suite->total_test_count(); ++k) {
-        found = found || std::string(suite->GetTestInfo(k)->name()) == "TheProgramDoesNotNotice/" + name;
-      }
-      EXPECT_TRUE(found) << name;
-    }
-  }
+  ExpectAllAreMadeToFail(driver_);
+}
+
+TEST_F(SimulatedGpu, EveryLegacyCallIsMadeToFailSomewhere) {
+  Open("cupti124/libcupti.so.12", "GV100");
+  if (IsSkipped() || HasFatalFailure()) return;
+  Run(60);
+  ExpectAllAreMadeToFail(driver_);
 }
 
 }  // namespace

@@ -69,6 +69,10 @@ const char* sim_function(size_t index);
 void sim_violation(const char* text);
 const char* sim_violations(void);  // "" when there is none
 
+// Whether this thread is inside a launch, that is, in a launch callback: nothing of CUDA or CUPTI's profilers may be
+// called there.
+int sim_inside_launch(void);
+
 // What the profiler has subscribed, a CUpti_CallbackFunc; for calling it without the simulator's own cost. Set by the
 // simulated CUPTI.
 void* sim_callback(void);

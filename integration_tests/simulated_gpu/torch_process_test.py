@@ -17,12 +17,14 @@ LIBRARY = os.environ["RFINJECT_LIBRARY"]
 PYTHON = os.environ.get("RFINJECT_PYTHON", sys.executable)
 
 
-def run(output, *failure, preload=True):
+def run(output, chip, *failure, preload=True):
     environment = dict(os.environ, SIM_REAL_CUPTI=os.environ["SIM_REAL_CUPTI"], RFINJECT_OUTPUT=str(output) + "/",
-                       RFINJECT_LOG="-1")
+                       RFINJECT_LOG="-1",
+                       # Steps are so short here that a part of them would hardly ever be armed.
+                       RFINJECT_OVERHEAD="50")
     if preload:
         environment["LD_PRELOAD"] = LIBRARY
-    return subprocess.run([PYTHON, str(HERE / "torch_program.py"), FOLDER, *failure], env=environment,
+    return subprocess.run([PYTHON, str(HERE / "torch_program.py"), FOLDER, chip, *failure], env=environment,
                           capture_output=True, text=True, timeout=120)
 
 
@@ -30,16 +32,16 @@ class TorchProcess(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as output:
-            cls.plain = run(output, preload=False)
+            cls.plain = run(output, "GA100", preload=False)
         assert cls.plain.returncode == 0, cls.plain.stderr
 
-    def test_every_layer_has_exactly_its_kernels_work(self):
+    def check_layers(self, chip, collector, tensor):
         with tempfile.TemporaryDirectory() as output:
-            measured = run(output)
+            measured = run(output, chip)
             self.assertEqual((measured.returncode, measured.stdout), (0, self.plain.stdout), measured.stderr)
             self.assertEqual(measured.stderr, "")
             (trace,) = rfx_trace.read_traces(output)
-            self.assertEqual(trace.source, "measured")
+            self.assertEqual((trace.source, trace.run["collector"]), ("measured", collector))
             self.assertGreaterEqual(sum(1 for step in trace.steps if step.get("armed_group", 0) > 0), 5)
             names = {metric["name"]: number for number, metric in trace.metrics.items()}
             seen = set()
@@ -48,26 +50,44 @@ class TorchProcess(unittest.TestCase):
                 if not kernel.startswith("simulated_"):
                     continue
                 phase = rfx_trace.PHASES[key.get("phase", 0)]
-                expected = {"simulated_forward": ("forward", 5000, 128, 4096),
-                            "simulated_backward": ("backward", 9000, 200, 8192)}[kernel]
+                expected = {"simulated_forward": ("forward", 5000, 128, 4096, 64),
+                            "simulated_backward": ("backward", 9000, 200, 8192, 128)}[kernel]
                 seen.add((trace.layers[key["layer"]]["path"], phase))
                 self.assertEqual(phase, expected[0])
-                self.assertEqual(trace.launches[number], 39)  # of 40 steps; the source starts at the end of the first
-                for name, value in zip(("rf.time", "rf.dram_bytes", "rf.flop.tf32_tc"), expected[1:]):
+                self.assertEqual(trace.launches[number], 119)  # of 120 steps; the source starts at the end of the first
+                for name, value in zip(("rf.time", "rf.dram_bytes", tensor, "rf.flop.fp32"), expected[1:]):
                     total = trace.sums[(number, names[name])]
                     self.assertGreater(total["n"], 0, (kernel, name))
                     self.assertEqual(total["sum"], value * total["n"], (kernel, name))
             self.assertEqual(seen, {(layer, phase) for layer in "012" for phase in ("forward", "backward")})
 
+    def test_every_layer_has_exactly_its_kernels_work_on_ga100(self):
+        self.check_layers("GA100", "range-profiler", "rf.flop.tf32_tc")
+
+    def test_every_layer_has_exactly_its_kernels_work_on_gh100(self):
+        self.check_layers("GH100", "range-profiler", "rf.flop.tf32_tc")
+
+    def test_every_layer_has_exactly_its_kernels_work_on_gv100(self):
+        self.check_layers("GV100", "legacy-profiler", "rf.flop.fp16_tc")
+
+    def check_failure(self, chip, function, code):
+        with self.subTest(function=function, code=code), tempfile.TemporaryDirectory() as output:
+            failing = run(output, chip, function, code, "1")
+            self.assertEqual((failing.returncode, failing.stdout), (0, self.plain.stdout), failing.stderr)
+            (trace,) = rfx_trace.read_traces(output)
+            self.assertTrue(set(trace.diagnostic_ids()) - {"counter-backend"})
+
     def test_nothing_that_fails_reaches_the_program(self):
         for function in ("cuptiGetVersion", "cuptiSubscribe_v2", "cuptiProfilerGetCounterAvailability",
                          "cuptiRangeProfilerStart", "cuptiRangeProfilerDecodeData", "cuptiActivityEnable"):
             for code in ("15", "26", "35", "39", "999"):
-                with self.subTest(function=function, code=code), tempfile.TemporaryDirectory() as output:
-                    failing = run(output, function, code, "1")
-                    self.assertEqual((failing.returncode, failing.stdout), (0, self.plain.stdout), failing.stderr)
-                    (trace,) = rfx_trace.read_traces(output)
-                    self.assertTrue(trace.diagnostic_ids())
+                self.check_failure("GA100", function, code)
+
+    def test_nothing_that_fails_in_the_legacy_profiler_reaches_the_program(self):
+        for function in ("cuptiProfilerBeginSession", "cuptiProfilerEndPass", "cuptiProfilerFlushCounterData",
+                         "NVPW_InitializeHost", "NVPW_MetricsEvaluator_EvaluateToGpuValues"):
+            for code in ("15", "26", "35"):
+                self.check_failure("GV100", function, code)
 
 
 if __name__ == "__main__":

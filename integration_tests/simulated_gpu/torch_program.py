@@ -1,16 +1,20 @@
-"""A training program whose modules launch simulated kernels: forward on the main thread, backward in autograd.
+"""A training program whose modules launch simulated kernels: forward on the main thread, backward in autograd, in every
+second step on a thread of its own; each layer on a stream of its own.
 
 It prints one line that must not depend on whether it is measured, nor on what fails in CUPTI.
-    torch_program.py SIMULATOR_FOLDER [FUNCTION CODE EVERY]
+    torch_program.py SIMULATOR_FOLDER CHIP [FUNCTION CODE EVERY]
 """
 
 import ctypes
 import os
 import sys
+import threading
 
-folder = sys.argv[1]
+folder, chip = sys.argv[1:3]
 cuda = ctypes.CDLL(os.path.join(folder, "driver", "libcuda.so.1"))
-ctypes.CDLL(os.path.join(folder, "cupti13", "libcupti.so.13"))  # as torch brings one
+# As torch brings one. Those whose CUDA still knows a V100 bring a CUPTI of 12.x.
+CUPTI = {"GV100": "cupti124/libcupti.so.12"}
+ctypes.CDLL(os.path.join(folder, CUPTI.get(chip, "cupti13/libcupti.so.13")))
 cuda.sim_violations.restype = ctypes.c_char_p
 cuda.sim_calls.restype = ctypes.c_uint64
 
@@ -30,56 +34,72 @@ def kernel(name, ns, **values):
     return Kernel(name.encode(), ns, metrics, len(values))
 
 
-TF32 = "sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_off__SUM"
-FORWARD = kernel("simulated_forward", 5000, dram__bytes_read__SUM=100, dram__bytes_write__SUM=28, **{TF32: 4096})
-BACKWARD = kernel("simulated_backward", 9000, dram__bytes_read__SUM=200, **{TF32: 8192})
+# What counts the work on tensor cores: V100's know fp16 only.
+TENSOR, MAJOR = {
+    "GV100": ("sm__ops_path_tensor_src_fp16_dst_fp32__SUM", 7),
+    "GA100": ("sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_off__SUM", 8),
+    "GH100": ("sm__ops_path_tensor_op_hgmma_src_tf32_dst_fp32_sparsity_off__SUM", 9),
+}[chip]
+cuda.sim_set_chip(chip.encode(), MAJOR, 0)
+SCALAR = "smsp__sass_thread_inst_executed_op_ffma_pred_on__SUM"
+FORWARD = kernel("simulated_forward", 5000, dram__bytes_read__SUM=100, dram__bytes_write__SUM=28,
+                 **{TENSOR: 4096, SCALAR: 32})
+BACKWARD = kernel("simulated_backward", 9000, dram__bytes_read__SUM=200, **{TENSOR: 8192, SCALAR: 64})
 context = ctypes.c_void_p()
 assert cuda.cuInit(0) == 0
 assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
 cuda.cuCtxSetCurrent(context)
-if len(sys.argv) > 2:
-    cuda.sim_fail(sys.argv[2].encode(), int(sys.argv[3]), int(sys.argv[4]))
+if len(sys.argv) > 3:
+    cuda.sim_fail(sys.argv[3].encode(), int(sys.argv[4]), int(sys.argv[5]))
 
 import torch  # noqa: E402
 
 refused = 0
 
 
-def launch(which):
+def launch(which, stream):
     global refused
     cuda.cuCtxSetCurrent(context)
-    refused += cuda.cuLaunchKernel(ctypes.byref(which), 4, 1, 1, 128, 1, 1, 0, None, None, None) != 0
+    refused += cuda.cuLaunchKernel(ctypes.byref(which), 4, 1, 1, 128, 1, 1, 0, ctypes.c_void_p(stream), None, None) != 0
 
 
 class Work(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x):
-        launch(FORWARD)
+    def forward(ctx, x, stream):
+        ctx.stream = stream
+        launch(FORWARD, stream)
         return x * 2
 
     @staticmethod
     def backward(ctx, gradient):
-        launch(BACKWARD)
-        return gradient * 2
+        launch(BACKWARD, ctx.stream)
+        return gradient * 2, None
 
 
 class Layer(torch.nn.Module):
-    def __init__(self):
+    def __init__(self, stream):
         super().__init__()
+        self.stream = stream
         self.weight = torch.nn.Parameter(torch.full((4,), 0.5))
 
     def forward(self, x):
-        return Work.apply(x * self.weight)
+        return Work.apply(x * self.weight, self.stream)
 
 
+STEPS = 120
 torch.manual_seed(0)
-model = torch.nn.Sequential(Layer(), Layer(), Layer())
+model = torch.nn.Sequential(Layer(16), Layer(32), Layer(48))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 loss = torch.zeros(())
-for step in range(40):
+for step in range(STEPS):
     optimizer.zero_grad()
     loss = model(torch.ones(4)).sum()
-    loss.backward()
+    if step % 2 == 0:
+        loss.backward()
+    else:
+        thread = threading.Thread(target=loss.backward)
+        thread.start()
+        thread.join()
     optimizer.step()
 print(f"loss {loss.item():.6f} refused {refused}")
 print(cuda.sim_violations().decode(), end="", file=sys.stderr)

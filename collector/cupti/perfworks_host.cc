@@ -1,0 +1,318 @@
+// File: perfworks_host.cc
+//
+// Every question about a set of metrics goes the same way: a metric's name becomes a request, the request its raw
+// counters, and the raw counters a configuration (which says how many passes they take) or a counter data prefix.
+#include "collector/cupti/perfworks_host.h"
+
+#include <new>
+#include <unordered_map>
+#include <utility>
+
+#include "collector/cupti/api.h"
+
+namespace rfinject::cupti {
+namespace {
+
+// Counters are collected kernel by kernel with the GPU's other work waiting: Perfworks' "isolated". Their values are
+// kept by instance, as NVIDIA's samples do, since roll-ups other than the sum need the instances.
+constexpr NVPA_Bool kIsolated = 1;
+constexpr NVPA_Bool kKeepInstances = 1;
+
+class Perfworks : public PerfworksHost {
+ public:
+  Perfworks(const Api& api, std::string chip, std::span<const uint8_t> availability)
+      : api_(api), chip_(std::move(chip)), availability_(availability.begin(), availability.end()) {}
+
+  ~Perfworks() override {
+    if (evaluator_ == nullptr) return;
+    NVPW_MetricsEvaluator_Destroy_Params params = {NVPW_MetricsEvaluator_Destroy_Params_STRUCT_SIZE};
+    params.pMetricsEvaluator = evaluator_;
+    api_.NVPW_MetricsEvaluator_Destroy(&params);
+  }
+
+  NVPA_Status Open() {
+    NVPW_InitializeHost_Params initialize = {NVPW_InitializeHost_Params_STRUCT_SIZE};
+    NVPA_Status status = api_.NVPW_InitializeHost(&initialize);
+    if (status != NVPA_STATUS_SUCCESS) return status;
+    NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize_Params size = {
+        NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize_Params_STRUCT_SIZE};
+    size.pChipName = chip_.c_str();
+    size.pCounterAvailabilityImage = availability();
+    status = api_.NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize(&size);
+    if (status != NVPA_STATUS_SUCCESS) return status;
+    scratch_.resize(size.scratchBufferSize);
+    NVPW_CUDA_MetricsEvaluator_Initialize_Params open = {NVPW_CUDA_MetricsEvaluator_Initialize_Params_STRUCT_SIZE};
+    open.pScratchBuffer = scratch_.data();
+    open.scratchBufferSize = scratch_.size();
+    open.pChipName = chip_.c_str();
+    open.pCounterAvailabilityImage = availability();
+    status = api_.NVPW_CUDA_MetricsEvaluator_Initialize(&open);
+    if (status == NVPA_STATUS_SUCCESS) evaluator_ = open.pMetricsEvaluator;
+    return status;
+  }
+
+  std::vector<std::string> BaseMetrics() override {
+    std::vector<std::string> names;
+    for (NVPW_MetricType type : {NVPW_METRIC_TYPE_COUNTER, NVPW_METRIC_TYPE_RATIO, NVPW_METRIC_TYPE_THROUGHPUT}) {
+      NVPW_MetricsEvaluator_GetMetricNames_Params params = {NVPW_MetricsEvaluator_GetMetricNames_Params_STRUCT_SIZE};
+      params.pMetricsEvaluator = evaluator_;
+      params.metricType = static_cast<uint8_t>(type);
+      if (api_.NVPW_MetricsEvaluator_GetMetricNames(&params) != NVPA_STATUS_SUCCESS) continue;
+      for (size_t i = 0; i < params.numMetrics; ++i) {
+        names.emplace_back(params.pMetricNames + params.pMetricNameBeginIndices[i]);
+      }
+    }
+    return names;
+  }
+
+  size_t Passes(std::span<const std::string> metrics) override {
+    size_t passes = 0;
+    WithConfig(metrics, [&](NVPA_RawMetricsConfig* config) {
+      NVPW_RawMetricsConfig_GetNumPasses_Params params = {NVPW_RawMetricsConfig_GetNumPasses_Params_STRUCT_SIZE};
+      params.pRawMetricsConfig = config;
+      // One nesting level: there are no ranges within ranges.
+      if (api_.NVPW_RawMetricsConfig_GetNumPasses(&params) == NVPA_STATUS_SUCCESS) {
+        passes = params.numPipelinedPasses + params.numIsolatedPasses;
+      }
+    });
+    return passes;
+  }
+
+  std::vector<uint8_t> ConfigImage(std::span<const std::string> metrics) override {
+    std::vector<uint8_t> image;
+    WithConfig(metrics, [&](NVPA_RawMetricsConfig* config) {
+      NVPW_RawMetricsConfig_GetConfigImage_Params params = {NVPW_RawMetricsConfig_GetConfigImage_Params_STRUCT_SIZE};
+      params.pRawMetricsConfig = config;
+      if (api_.NVPW_RawMetricsConfig_GetConfigImage(&params) != NVPA_STATUS_SUCCESS) return;
+      image.resize(params.bytesCopied);
+      params.bytesAllocated = image.size();
+      params.pBuffer = image.data();
+      if (api_.NVPW_RawMetricsConfig_GetConfigImage(&params) != NVPA_STATUS_SUCCESS) image.clear();
+    });
+    return image;
+  }
+
+  std::vector<uint8_t> CounterDataPrefix(std::span<const std::string> metrics) override {
+    std::vector<NVPA_RawMetricRequest> requests;
+    if (!RawRequests(metrics, &requests)) return {};
+    NVPW_CUDA_CounterDataBuilder_Create_Params create = {NVPW_CUDA_CounterDataBuilder_Create_Params_STRUCT_SIZE};
+    create.pChipName = chip_.c_str();
+    create.pCounterAvailabilityImage = availability();
+    if (api_.NVPW_CUDA_CounterDataBuilder_Create(&create) != NVPA_STATUS_SUCCESS) return {};
+    std::vector<uint8_t> prefix = CounterDataPrefix(create.pCounterDataBuilder, requests);
+    NVPW_CounterDataBuilder_Destroy_Params destroy = {NVPW_CounterDataBuilder_Destroy_Params_STRUCT_SIZE};
+    destroy.pCounterDataBuilder = create.pCounterDataBuilder;
+    api_.NVPW_CounterDataBuilder_Destroy(&destroy);
+    return prefix;
+  }
+
+  bool Ranges(std::span<const uint8_t> counter_data, size_t* ranges) override {
+    NVPW_CounterData_GetNumRanges_Params params = {NVPW_CounterData_GetNumRanges_Params_STRUCT_SIZE};
+    params.pCounterDataImage = counter_data.data();
+    if (api_.NVPW_CounterData_GetNumRanges(&params) != NVPA_STATUS_SUCCESS) return false;
+    *ranges = params.numRanges;
+    return true;
+  }
+
+  bool SetDevice(std::span<const uint8_t> counter_data) override {
+    NVPW_MetricsEvaluator_SetDeviceAttributes_Params params = {
+        NVPW_MetricsEvaluator_SetDeviceAttributes_Params_STRUCT_SIZE};
+    params.pMetricsEvaluator = evaluator_;
+    params.pCounterDataImage = counter_data.data();
+    params.counterDataImageSize = counter_data.size();
+    return api_.NVPW_MetricsEvaluator_SetDeviceAttributes(&params) == NVPA_STATUS_SUCCESS;
+  }
+
+  bool Evaluate(std::span<const uint8_t> counter_data, size_t range, std::span<const std::string> metrics,
+                std::span<double> values) override {
+    std::vector<NVPW_MetricEvalRequest> requests;
+    requests.reserve(metrics.size());
+    for (const std::string& metric : metrics) {
+      const Known* known = Find(metric);
+      if (known == nullptr) return false;
+      requests.push_back(known->request);
+    }
+    NVPW_MetricsEvaluator_EvaluateToGpuValues_Params params = {
+        NVPW_MetricsEvaluator_EvaluateToGpuValues_Params_STRUCT_SIZE};
+    params.pMetricsEvaluator = evaluator_;
+    params.pMetricEvalRequests = requests.data();
+    params.numMetricEvalRequests = requests.size();
+    params.metricEvalRequestStructSize = NVPW_MetricEvalRequest_STRUCT_SIZE;
+    params.metricEvalRequestStrideSize = sizeof(NVPW_MetricEvalRequest);
+    params.pCounterDataImage = counter_data.data();
+    params.counterDataImageSize = counter_data.size();
+    params.rangeIndex = range;
+    params.isolated = kIsolated;
+    params.pMetricValues = values.data();
+    return api_.NVPW_MetricsEvaluator_EvaluateToGpuValues(&params) == NVPA_STATUS_SUCCESS;
+  }
+
+ private:
+  struct Known {
+    NVPW_MetricEvalRequest request = {};
+    std::vector<std::string> raw;  // names of the counters that it is computed from
+  };
+
+  const uint8_t* availability() const { return availability_.empty() ? nullptr : availability_.data(); }
+
+  // nullptr: the chip has no such metric. The planner asks for the same few again and again, so answers are kept; a
+  // failure is not, since it may have been one of this call only.
+  const Known* Find(const std::string& metric) {
+    if (auto at = known_.find(metric); at != known_.end()) return &at->second;
+    Known known;
+    NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params convert = {
+        NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params_STRUCT_SIZE};
+    convert.pMetricsEvaluator = evaluator_;
+    convert.pMetricName = metric.c_str();
+    convert.pMetricEvalRequest = &known.request;
+    convert.metricEvalRequestStructSize = NVPW_MetricEvalRequest_STRUCT_SIZE;
+    if (api_.NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest(&convert) != NVPA_STATUS_SUCCESS) {
+      return nullptr;
+    }
+    NVPW_MetricsEvaluator_GetMetricRawDependencies_Params raw = {
+        NVPW_MetricsEvaluator_GetMetricRawDependencies_Params_STRUCT_SIZE};
+    raw.pMetricsEvaluator = evaluator_;
+    raw.pMetricEvalRequests = &known.request;
+    raw.numMetricEvalRequests = 1;
+    raw.metricEvalRequestStructSize = NVPW_MetricEvalRequest_STRUCT_SIZE;
+    raw.metricEvalRequestStrideSize = sizeof(NVPW_MetricEvalRequest);
+    if (api_.NVPW_MetricsEvaluator_GetMetricRawDependencies(&raw) != NVPA_STATUS_SUCCESS) return nullptr;
+    std::vector<const char*> names(raw.numRawDependencies);
+    raw.ppRawDependencies = names.data();
+    if (api_.NVPW_MetricsEvaluator_GetMetricRawDependencies(&raw) != NVPA_STATUS_SUCCESS) return nullptr;
+    names.resize(raw.numRawDependencies);
+    known.raw.assign(names.begin(), names.end());
+    return &known_.emplace(metric, std::move(known)).first->second;
+  }
+
+  // The raw counters of `metrics`; false when one of the metrics does not exist. The names belong to known_, whose
+  // nodes do not move.
+  bool RawRequests(std::span<const std::string> metrics, std::vector<NVPA_RawMetricRequest>* requests) {
+    for (const std::string& metric : metrics) {
+      const Known* known = Find(metric);
+      if (known == nullptr) return false;
+      for (const std::string& raw : known->raw) {
+        NVPA_RawMetricRequest request = {NVPA_RAW_METRIC_REQUEST_STRUCT_SIZE};
+        request.pMetricName = raw.c_str();
+        request.isolated = kIsolated;
+        request.keepInstances = kKeepInstances;
+        requests->push_back(request);
+      }
+    }
+    return !requests->empty();
+  }
+
+  template <typename Use>
+  void WithConfig(std::span<const std::string> metrics, Use use) {
+    std::vector<NVPA_RawMetricRequest> requests;
+    if (!RawRequests(metrics, &requests)) return;
+    NVPW_CUDA_RawMetricsConfig_Create_V2_Params create = {NVPW_CUDA_RawMetricsConfig_Create_V2_Params_STRUCT_SIZE};
+    create.activityKind = NVPA_ACTIVITY_KIND_PROFILER;
+    create.pChipName = chip_.c_str();
+    create.pCounterAvailabilityImage = availability();
+    if (api_.NVPW_CUDA_RawMetricsConfig_Create_V2(&create) != NVPA_STATUS_SUCCESS) return;
+    if (Generate(create.pRawMetricsConfig, requests) == NVPA_STATUS_SUCCESS) use(create.pRawMetricsConfig);
+    NVPW_RawMetricsConfig_Destroy_Params destroy = {NVPW_RawMetricsConfig_Destroy_Params_STRUCT_SIZE};
+    destroy.pRawMetricsConfig = create.pRawMetricsConfig;
+    api_.NVPW_RawMetricsConfig_Destroy(&destroy);
+  }
+
+  NVPA_Status Generate(NVPA_RawMetricsConfig* config, const std::vector<NVPA_RawMetricRequest>& requests) {
+    if (!availability_.empty()) {
+      // Counters that the device does not give must not be scheduled.
+      NVPW_RawMetricsConfig_SetCounterAvailability_Params available = {
+          NVPW_RawMetricsConfig_SetCounterAvailability_Params_STRUCT_SIZE};
+      available.pRawMetricsConfig = config;
+      available.pCounterAvailabilityImage = availability_.data();
+      NVPA_Status status = api_.NVPW_RawMetricsConfig_SetCounterAvailability(&available);
+      if (status != NVPA_STATUS_SUCCESS) return status;
+    }
+    NVPW_RawMetricsConfig_BeginPassGroup_Params begin = {NVPW_RawMetricsConfig_BeginPassGroup_Params_STRUCT_SIZE};
+    begin.pRawMetricsConfig = config;
+    NVPA_Status status = api_.NVPW_RawMetricsConfig_BeginPassGroup(&begin);
+    if (status != NVPA_STATUS_SUCCESS) return status;
+    NVPW_RawMetricsConfig_AddMetrics_Params add = {NVPW_RawMetricsConfig_AddMetrics_Params_STRUCT_SIZE};
+    add.pRawMetricsConfig = config;
+    add.pRawMetricRequests = requests.data();
+    add.numMetricRequests = requests.size();
+    status = api_.NVPW_RawMetricsConfig_AddMetrics(&add);
+    if (status != NVPA_STATUS_SUCCESS) return status;
+    NVPW_RawMetricsConfig_EndPassGroup_Params end = {NVPW_RawMetricsConfig_EndPassGroup_Params_STRUCT_SIZE};
+    end.pRawMetricsConfig = config;
+    status = api_.NVPW_RawMetricsConfig_EndPassGroup(&end);
+    if (status != NVPA_STATUS_SUCCESS) return status;
+    NVPW_RawMetricsConfig_GenerateConfigImage_Params generate = {
+        NVPW_RawMetricsConfig_GenerateConfigImage_Params_STRUCT_SIZE};
+    generate.pRawMetricsConfig = config;
+    return api_.NVPW_RawMetricsConfig_GenerateConfigImage(&generate);
+  }
+
+  std::vector<uint8_t> CounterDataPrefix(NVPA_CounterDataBuilder* builder,
+                                         const std::vector<NVPA_RawMetricRequest>& requests) {
+    NVPW_CounterDataBuilder_AddMetrics_Params add = {NVPW_CounterDataBuilder_AddMetrics_Params_STRUCT_SIZE};
+    add.pCounterDataBuilder = builder;
+    add.pRawMetricRequests = requests.data();
+    add.numMetricRequests = requests.size();
+    if (api_.NVPW_CounterDataBuilder_AddMetrics(&add) != NVPA_STATUS_SUCCESS) return {};
+    NVPW_CounterDataBuilder_GetCounterDataPrefix_Params get = {
+        NVPW_CounterDataBuilder_GetCounterDataPrefix_Params_STRUCT_SIZE};
+    get.pCounterDataBuilder = builder;
+    if (api_.NVPW_CounterDataBuilder_GetCounterDataPrefix(&get) != NVPA_STATUS_SUCCESS) return {};
+    std::vector<uint8_t> prefix(get.bytesCopied);
+    get.bytesAllocated = prefix.size();
+    get.pBuffer = prefix.data();
+    if (api_.NVPW_CounterDataBuilder_GetCounterDataPrefix(&get) != NVPA_STATUS_SUCCESS) return {};
+    return prefix;
+  }
+
+  const Api& api_;
+  std::string chip_;
+  std::vector<uint8_t> availability_;
+  std::vector<uint8_t> scratch_;  // the evaluator's memory
+  NVPW_MetricsEvaluator* evaluator_ = nullptr;
+  std::unordered_map<std::string, Known> known_;
+};
+
+}  // namespace
+
+int CuptiResultOf(int nvpa_status) {
+  switch (nvpa_status) {
+    case NVPA_STATUS_SUCCESS:
+      return CUPTI_SUCCESS;
+    case NVPA_STATUS_NOT_INITIALIZED:
+    case NVPA_STATUS_NOT_LOADED:
+    case NVPA_STATUS_FUNCTION_NOT_FOUND:
+      return CUPTI_ERROR_NOT_INITIALIZED;
+    case NVPA_STATUS_OUT_OF_MEMORY:
+      return CUPTI_ERROR_OUT_OF_MEMORY;
+    case NVPA_STATUS_INVALID_ARGUMENT:  // what a chip that it does not know gives
+    case NVPA_STATUS_UNSUPPORTED_GPU:
+      return CUPTI_ERROR_INVALID_CHIP_NAME;
+    case NVPA_STATUS_NOT_SUPPORTED:
+    case NVPA_STATUS_NOT_IMPLEMENTED:
+      return CUPTI_ERROR_NOT_SUPPORTED;
+    case NVPA_STATUS_INSUFFICIENT_PRIVILEGE:
+    case NVPA_STATUS_PROFILING_NOT_ALLOWED:
+      return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+    case NVPA_STATUS_RESOURCE_UNAVAILABLE:
+      return CUPTI_ERROR_HARDWARE_BUSY;
+    case NVPA_STATUS_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
+      return CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED;
+    default:
+      return CUPTI_ERROR_UNKNOWN;
+  }
+}
+
+std::unique_ptr<PerfworksHost> MakePerfworksHost(const Api& api, const std::string& chip,
+                                                 std::span<const uint8_t> availability, int* result) {
+  if (!api.has(kPerfworksHost)) {
+    *result = CUPTI_ERROR_NOT_INITIALIZED;
+    return nullptr;
+  }
+  auto host = std::make_unique<Perfworks>(api, chip, availability);
+  *result = CuptiResultOf(host->Open());
+  if (*result != CUPTI_SUCCESS) return nullptr;
+  return host;
+}
+
+}  // namespace rfinject::cupti

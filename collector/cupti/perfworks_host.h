@@ -1,0 +1,42 @@
+// File: perfworks_host.h
+//
+// Perfworks' host library (libnvperf_host.so, NVPW_*) as a MetricHost: what planned and evaluated counters before
+// CUPTI had a host library of its own (12.6), and still does for the legacy profiler. Needs no GPU.
+#ifndef RFINJECT_COLLECTOR_CUPTI_PERFWORKS_HOST_H_
+#define RFINJECT_COLLECTOR_CUPTI_PERFWORKS_HOST_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collector/cupti/metric_host.h"
+
+namespace rfinject::cupti {
+
+class PerfworksHost : public MetricHost {
+ public:
+  // What a counter data image that is to hold `metrics` begins with; empty on failure.
+  virtual std::vector<uint8_t> CounterDataPrefix(std::span<const std::string> metrics) = 0;
+
+  // How many ranges a counter data image holds; false on failure.
+  virtual bool Ranges(std::span<const uint8_t> counter_data, size_t* ranges) = 0;
+
+  // Tells the evaluator the device that `counter_data` comes from. Once for each image, before Evaluate; false on
+  // failure.
+  virtual bool SetDevice(std::span<const uint8_t> counter_data) = 0;
+};
+
+// For `chip` ("GV100"). `availability` is what the device said (empty: plan for the chip as such). nullptr when
+// Perfworks refuses; `*result` then holds the CUptiResult that is nearest to its NVPA_Status. `api` must outlive the
+// object.
+std::unique_ptr<PerfworksHost> MakePerfworksHost(const Api& api, const std::string& chip,
+                                                 std::span<const uint8_t> availability, int* result);
+
+// The CUptiResult nearest to an NVPA_Status, so that both are reported from one table.
+int CuptiResultOf(int nvpa_status);
+
+}  // namespace rfinject::cupti
+
+#endif  // RFINJECT_COLLECTOR_CUPTI_PERFWORKS_HOST_H_
