@@ -23,7 +23,8 @@ constexpr double kWholeRadius = 56;            // of a mark that takes all of th
 constexpr double kLeastRadius = 2.2;           // smaller ones could not be seen
 constexpr double kRunRadius = 6;               // of a mark that is a whole run
 constexpr double kLeastErrorBar = 5;           // pixels, whole; shorter ones are not drawn
-constexpr double kAboveRoof = 1.03;            // R001's tolerance
+constexpr size_t kMarksWithLevels = 8;
+constexpr double kAboveRoof = 1.03;  // R001's tolerance
 constexpr double kLeftmostOi = 1e-2;
 constexpr int kTimeDecades = 6;
 constexpr int kGutterLow = -1, kGutterHigh = 2;  // percent of the bandwidth roof: 0.1 % to 100 %
@@ -416,6 +417,7 @@ struct RoofLabel {
 std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
   std::vector<RoofLabel> labels;
   for (const RoofLine& roof : roofs) {
+    if (!(roof.peak_flop_per_s > 0)) continue;
     // Levels below DRAM repeat the same peaks.
     const bool drawn_before = std::any_of(labels.begin(), labels.end(), [&](const RoofLabel& other) {
       return other.roof->precision == roof.precision && other.roof->label == roof.label &&
@@ -424,7 +426,8 @@ std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
     if (drawn_before) continue;
     // What is measured stands behind the datasheet's number: "TF32 tensor, 156 TFLOP/s, 125 T empirical".
     const auto datasheet = std::find_if(labels.begin(), labels.end(), [&](const RoofLabel& other) {
-      return other.roof->precision == roof.precision && other.roof->kind == "datasheet" && roof.kind != "datasheet";
+      return other.roof->precision == roof.precision && (other.roof->path == roof.path || roof.path.empty()) &&
+             other.roof->kind == "datasheet" && roof.kind != "datasheet";
     });
     if (datasheet != labels.end()) {
       datasheet->text += ", " + WithPrefix(roof.peak_flop_per_s, "") + " " + roof.kind;
@@ -443,8 +446,11 @@ std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
     const size_t other_comma = same->text.rfind(", ");
     std::string names = same->text.substr(0, other_comma);
     const std::string rest = other_comma == std::string::npos ? "" : same->text.substr(other_comma);
-    constexpr std::string_view kTensor = " tensor";  // "FP16, BF16 tensor"
-    if (names.ends_with(kTensor) && name.ends_with(kTensor)) names.resize(names.size() - kTensor.size());
+    // "FP16, BF16 tensor (mma)"
+    const size_t tensor = name.rfind(" tensor");
+    if (tensor != std::string::npos && names.ends_with(name.substr(tensor))) {
+      names.resize(names.size() - (name.size() - tensor));
+    }
     same->text = names + ", " + name + rest;
     if (roof.used && !same->used) same->roof = &roof;
     same->used |= roof.used;
@@ -784,10 +790,11 @@ Frames FramesFor(std::span<const Report> reports) {
   for (const Report& report : reports) {
     frames.time_shares |= !report.rows_are_runs;
     for (const RoofLine& roof : report.roofs) {
-      if (!(roof.peak_flop_per_s > 0) || !(roof.bytes_per_s > 0)) continue;
+      if (!(roof.bytes_per_s > 0)) continue;
+      if (roof.level == "DRAM") lowest_bandwidth = std::min(lowest_bandwidth, roof.bytes_per_s);
+      if (!(roof.peak_flop_per_s > 0)) continue;
       highest_ridge = std::max(highest_ridge, roof.peak_flop_per_s / roof.bytes_per_s);
       highest_peak = std::max(highest_peak, roof.peak_flop_per_s);
-      lowest_bandwidth = std::min(lowest_bandwidth, roof.bytes_per_s);
     }
     for (const RoofLine& roof : report.roofs) {
       if (std::find(frames.roof_kinds.begin(), frames.roof_kinds.end(), roof.kind) == frames.roof_kinds.end()) {
@@ -798,6 +805,7 @@ Frames FramesFor(std::span<const Report> reports) {
     frames.shortest_launch |= report.shortest_launch_ns > 0;
     for (const Row& row : PictureRows(report)) {
       frames.phases.insert(PhaseOf(row));
+      frames.levels |= row.sums.l2_bytes > 0 || row.sums.l1_bytes > 0;
       frames.precisions.insert(DominantPrecision(row.sums.flop));
       if (Flop(row.sums.flop) > 0) {
         if (std::isfinite(row.derived.oi_flop_per_byte)) high_oi = std::max(high_oi, row.derived.oi_flop_per_byte);
@@ -844,6 +852,7 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
     legend.push_back({"", "ro lg" + LineKindCss(as_line), -1, 0, "roof: " + kind});
   }
   if (frames.unused_roofs) legend.push_back({"", "ro lg faint", -1, 0, "not used by the run"});
+  if (frames.levels) legend.push_back({"", "le", -1, 0, "to a mark's OI in L2 (short tick) and L1 bytes"});
   legend.push_back({"", "dr", -1, 0, "to the effective roof, % of attainable; (+n): n more marks there"});
 
   const double gutter_width = frames.gutter ? 112 : 0;
@@ -935,6 +944,21 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
 
   SortAndBlock(&labels, &out);
 
+  // The same FLOP over the bytes of L2 and of L1, of the longest: a tick each, at the end of a line from the mark.
+  for (size_t i = 0; i < std::min(out.marks.size(), kMarksWithLevels); ++i) {
+    const Mark& mark = out.marks[i];
+    const Sums& sums = rows[mark.row].sums;
+    if (mark.in_gutter || mark.clipped) continue;
+    for (const double bytes : {sums.l2_bytes, sums.l1_bytes}) {
+      if (!(bytes > 0)) continue;
+      const double x = x_of(Flop(sums.flop) / bytes);
+      if (x < plot.x || x > plot.right()) continue;
+      const double tick = bytes == sums.l2_bytes ? 4 : 7;
+      out.lines.push_back({"le", {mark.at, {x, mark.at.y}}});
+      out.lines.push_back({"le", {{x, mark.at.y - tick}, {x, mark.at.y + tick}}});
+    }
+  }
+
   // Roofs, unused ones first so that the others lie on top.
   std::vector<const RoofLine*> roofs;
   for (const RoofLine& roof : report.roofs) {
@@ -949,6 +973,14 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
   };
   std::vector<Slope> slopes;
   const bool any_used = std::any_of(roofs.begin(), roofs.end(), [](const RoofLine* roof) { return roof->used; });
+  double highest_peak = 0;  // that the run uses
+  for (const RoofLine* roof : roofs) {
+    if (roof->used || !any_used) highest_peak = std::max(highest_peak, roof->peak_flop_per_s);
+  }
+  for (const RoofLine& roof : report.roofs) {  // bandwidths alone reach up to the highest peak
+    if (roof.peak_flop_per_s > 0 || !(roof.bytes_per_s > 0)) continue;
+    slopes.push_back({roof.bytes_per_s, highest_peak / roof.bytes_per_s, roof.level, roof.kind});
+  }
   for (const RoofLine* roof : roofs) {
     const double ridge = roof->peak_flop_per_s / roof->bytes_per_s;
     const Point knee{x_of(ridge), y_of(roof->peak_flop_per_s)};
@@ -962,7 +994,7 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
     for (size_t i = 1; i < points.size(); ++i) labels.BlockLine(points[i - 1], points[i], 3);
     out.lines.push_back({css, std::move(points)});
     auto slope = std::find_if(slopes.begin(), slopes.end(), [&](const Slope& s) {
-      return s.level == roof->level && s.bandwidth == roof->bytes_per_s;
+      return s.level == roof->level && s.bandwidth == roof->bytes_per_s;  // of whatever kind
     });
     if (slope == slopes.end()) slope = slopes.insert(slope, {roof->bytes_per_s, 0, roof->level, roof->kind});
     if (roof->used || !any_used) slope->end_oi = std::max(slope->end_oi, ridge);

@@ -11,6 +11,7 @@
 #include "cli/report/headline.h"
 #include "cli/report/invariants.h"
 #include "cli/report/quantities.h"
+#include "cli/report/roofs.h"
 #include "cli/report/theory.h"
 #include "cli/report/units.h"
 #include "gpus/gpus.h"
@@ -181,27 +182,6 @@ std::string TierText(int tier) {
   }
 }
 
-std::vector<RoofLine> MakeRoofs(const Machine& machine, const Sums& total) {
-  std::vector<RoofLine> roofs;
-  for (size_t i = 0; i < kPrecisionCount; ++i) {
-    if (machine.peak[i] <= 0) continue;
-    RoofLine roof;
-    roof.precision = static_cast<Precision>(i);
-    char label[96];
-    std::snprintf(label, sizeof label, "%s, %.4g TFLOP/s", std::string(kPrecisionTitles[i]).c_str(),
-                  machine.peak[i] / 1e12);
-    roof.label = label;
-    roof.level = "DRAM";
-    roof.kind = "datasheet";
-    roof.peak_flop_per_s = machine.peak[i];
-    roof.bytes_per_s = machine.dram_bytes_per_s;
-    roof.ridge_flop_per_byte = RidgePoint(machine, roof.precision);
-    roof.used = total.flop[i] > 0;
-    roofs.push_back(std::move(roof));
-  }
-  return roofs;
-}
-
 void AddRatios(Report& report) {
   Sums forward, backward;
   for (const Row& row : report.phases) {
@@ -218,7 +198,7 @@ void AddRatios(Report& report) {
 
 void AddLeastTimes(const Machine& machine, Sums& sums) {
   if (machine.name.empty()) return;
-  Work work{.flop = sums.flop, .dram_bytes = sums.dram_bytes};
+  Work work{.flop = sums.flop, .dram_bytes = sums.dram_bytes, .legacy_flop = sums.legacy_flop};
   for (size_t i = 0; i < kPrecisionCount; ++i) {
     if (machine.peak[i] <= 0) work.flop[i] = 0;
   }
@@ -298,7 +278,8 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   if (attributable_ns > 0) report.attributed_share = attributed_ns / attributable_ns;
   if (total_ns > 0) report.counters_share = report.total.time_with_counters_ns / total_ns;
   if (report.steps > 0) report.step_gpu_ns = total_ns / static_cast<double>(report.steps);
-  if (!machine.name.empty()) report.roofs = MakeRoofs(machine, report.total);
+  report.sm_hz = MeasuredSmClock(run, profile.metrics);
+  report.roofs = MakeRoofs(machine, report.total, report.sm_hz, options.roofs);
 
   if (options.theory != nullptr) {
     if (const Run* theory = FindTheory(*options.theory, report, run.process_list); theory != nullptr) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "cli/model/formulas.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {
@@ -46,6 +47,11 @@ std::string PrecisionLine(const Report& report) {
     if (report.total.flop[i] <= 0) break;
     line += (line.empty() ? "" : ", ") + Percent(report.total.flop[i] / total) +
             (line.empty() ? " of FLOP in " : " in ") + std::string(kPrecisionTitles[i]);
+    if (report.total.legacy_flop[i] > 0) {
+      const TensorPaths paths = TensorPathNames(report.machine.chip);
+      line += " (" + Percent(report.total.legacy_flop[i] / report.total.flop[i]) + " of it over the " +
+              std::string(paths.legacy.empty() ? "mma" : paths.legacy) + " path, whose peak is lower)";
+    }
   }
   return line;
 }

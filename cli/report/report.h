@@ -25,7 +25,8 @@ struct Sums {
   uint64_t launches = 0;
   double time_ns = 0;
   double model_flop = 0;
-  FlopByPrecision flop{};  // executed (measured) or taken as executed (estimated)
+  FlopByPrecision flop{};         // executed (measured) or taken as executed (estimated)
+  FlopByPrecision legacy_flop{};  // of them, over the legacy tensor path (GH100's mma.sync beside wgmma)
   double dram_bytes = 0;
   double compulsory_bytes = 0;
   double l2_bytes = 0, l1_bytes = 0;  // 0: not measured
@@ -35,6 +36,7 @@ struct Sums {
   double time_with_counters_ns = 0;   // of time_ns, the part whose kernels have FLOP and bytes
 
   double total_flop() const;
+  double total_legacy_flop() const;
   void Add(const Sums& other);
 };
 
@@ -76,14 +78,15 @@ struct Alarm {
 };
 
 struct RoofLine {
-  std::string label;  // "TF32 tensor, 156 TFLOP/s"
-  Precision precision{};
-  std::string level;  // "DRAM", "L2", "L1"
-  std::string kind;   // "datasheet", "measured clock", "empirical"
-  double peak_flop_per_s = 0;
+  std::string label;           // "TF32 tensor, 156 TFLOP/s", "FP16 tensor (mma), 659.6 TFLOP/s", "L2, 5.4 TB/s"
+  Precision precision{};       // of a peak
+  std::string path;            // "mma", "wgmma"; empty where the chip has one path
+  std::string level;           // "DRAM", "L2", "L1"
+  std::string kind;            // "datasheet", "measured clock", "empirical"
+  double peak_flop_per_s = 0;  // 0: a bandwidth alone, of no precision
   double bytes_per_s = 0;
   double ridge_flop_per_byte = 0;
-  bool used = false;  // some FLOP of the run ran in this precision
+  bool used = false;  // some FLOP of the run ran in this precision, over this path
 };
 
 struct Report {
@@ -93,6 +96,7 @@ struct Report {
   std::string device_name;
   Machine machine;  // empty name: no roofs known for this GPU
   std::vector<RoofLine> roofs;
+  double sm_hz = 0;  // mean SM clock while the counters ran; 0: unknown
   int tier = 0;
   std::string tier_text;  // "A: modules by slot, backward by current node"
   uint64_t steps = 0, samples = 0;
