@@ -284,6 +284,15 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   if (options.theory != nullptr) {
     if (const Run* theory = FindTheory(*options.theory, report, run.process_list); theory != nullptr) {
       report.theory = ApplyTheory(FoldRun(*options.theory, *theory, Machine{}, {.by = options.by}), report);
+      if (const std::string differ = DifferingLayers(*theory, run); !report.theory.empty() && !differ.empty()) {
+        report.theory = "WARNING: " + differ + ". " + report.theory;
+        report.diagnostics.push_back({.severity = 1,
+                                      .id = "theory-of-another-network",
+                                      .text = differ,
+                                      .remedy =
+                                          "give --theory an estimate of the same program: rfinject --estimate GPU "
+                                          "PROGRAM"});
+      }
     } else {
       report.theory = "Theory: no estimated run of this network and mode was given";
     }
