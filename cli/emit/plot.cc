@@ -402,6 +402,21 @@ void AddFrame(const Box& box, Picture* out) {
        {{box.x, box.y}, {box.right(), box.y}, {box.right(), box.bottom()}, {box.x, box.bottom()}, {box.x, box.y}}});
 }
 
+// Whether the run uses the precision of this roof, over whichever path.
+bool PrecisionUsed(std::span<const RoofLine> roofs, const RoofLine& of) {
+  return std::any_of(roofs.begin(), roofs.end(), [&](const RoofLine& roof) {
+    return roof.used && roof.peak_flop_per_s > 0 && roof.precision == of.precision;
+  });
+}
+
+// The lower path of a precision that the run does not use is of no interest, and there is little room for it.
+bool Drawn(std::span<const RoofLine> roofs, const RoofLine& of) {
+  if (of.path.empty() || PrecisionUsed(roofs, of)) return true;
+  return std::none_of(roofs.begin(), roofs.end(), [&](const RoofLine& roof) {
+    return roof.precision == of.precision && roof.kind == of.kind && roof.peak_flop_per_s > of.peak_flop_per_s;
+  });
+}
+
 std::string LineKindCss(const RoofLine& roof) {
   if (roof.kind == "measured clock") return " dash";
   if (roof.kind == "empirical") return " dot";
@@ -417,7 +432,7 @@ struct RoofLabel {
 std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
   std::vector<RoofLabel> labels;
   for (const RoofLine& roof : roofs) {
-    if (!(roof.peak_flop_per_s > 0)) continue;
+    if (!(roof.peak_flop_per_s > 0) || !Drawn(roofs, roof)) continue;
     // Levels below DRAM repeat the same peaks.
     const bool drawn_before = std::any_of(labels.begin(), labels.end(), [&](const RoofLabel& other) {
       return other.roof->precision == roof.precision && other.roof->label == roof.label &&
@@ -524,13 +539,22 @@ void LabelPeaks(const Report& report, const Frames& frames, bool used, Labels* l
   const Box& plot = out->plot;
   const auto x_of = [&](double oi) { return LogPosition(frames.oi, oi, plot.x, plot.right()); };
   const auto y_of = [&](double rate) { return LogPosition(frames.performance, rate, plot.bottom(), plot.y); };
-  for (const RoofLabel& label : RoofLabels(report.roofs)) {
+  std::vector<RoofLabel> wanted = RoofLabels(report.roofs);
+  std::stable_partition(wanted.begin(), wanted.end(), [&](const RoofLabel& label) {
+    return !label.roof->path.empty() && PrecisionUsed(report.roofs, *label.roof);
+  });
+  for (const RoofLabel& label : wanted) {
     if (label.used != used || !(label.roof->peak_flop_per_s > 0) || !(label.roof->bytes_per_s > 0)) continue;
     const std::string css = "la " + RoofTone(*label.roof, used);
     const double y = y_of(label.roof->peak_flop_per_s);
     const double width = TextWidth(label.text) * kText;
     const double ridge_x = x_of(label.roof->peak_flop_per_s / label.roof->bytes_per_s);
+    // The second path of a precision that the run uses is said even where it is full: left of its ridge, because the
+    // other path's line lies close above.
+    const bool beside_used = !used && !label.roof->path.empty() && PrecisionUsed(report.roofs, *label.roof);
+    const Text left_of_ridge = MakeText(css, label.text, {ridge_x - 10, y + 4}, Anchor::kEnd, kText);
     std::vector<Text> candidates;
+    if (beside_used) candidates.push_back(left_of_ridge);
     // Above and left of a ridge is nothing that a label could cover.
     for (double right = plot.right() - 6; right > ridge_x - 8; right -= 24) {
       candidates.push_back(MakeText(css, label.text, {right, y - 5}, Anchor::kEnd, kText));
@@ -538,9 +562,9 @@ void LabelPeaks(const Report& report, const Frames& frames, bool used, Labels* l
         candidates.push_back(MakeText(css, label.text, {right, y + 13}, Anchor::kEnd, kText));
       }
     }
-    candidates.push_back(MakeText(css, label.text, {ridge_x - 10, y + 4}, Anchor::kEnd, kText));
+    candidates.push_back(left_of_ridge);
     std::optional<Text> placed = labels->Place(candidates);
-    if (!placed && used) {
+    if (!placed && (used || beside_used)) {
       const Point on_line{(std::max(ridge_x, plot.x) + plot.right()) / 2, y};
       placed = PlaceWithLeader(css, label.text, on_line, kText, labels, out);
     }
@@ -962,7 +986,7 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
   // Roofs, unused ones first so that the others lie on top.
   std::vector<const RoofLine*> roofs;
   for (const RoofLine& roof : report.roofs) {
-    if (roof.peak_flop_per_s > 0 && roof.bytes_per_s > 0) roofs.push_back(&roof);
+    if (roof.peak_flop_per_s > 0 && roof.bytes_per_s > 0 && Drawn(report.roofs, roof)) roofs.push_back(&roof);
   }
   std::stable_sort(roofs.begin(), roofs.end(),
                    [](const RoofLine* a, const RoofLine* b) { return a->used < b->used; });

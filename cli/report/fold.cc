@@ -244,6 +244,7 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   std::map<RowKey, Folded> rows, phases, layers, layer_phases;
   const std::string chip = ChipOf(run);
   double attributable_ns = 0, attributed_ns = 0;
+  std::map<std::string, double> outside_ops;
   for (const auto& [key, stats] : run.launches) {
     KeyQuantities quantities = Quantities(stats, profile.metrics, chip);
     AddLeastTimes(machine, quantities.sums);
@@ -261,6 +262,9 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
         (report.shortest_launch_ns == 0 || quantities.least_launch_ns < report.shortest_launch_ns)) {
       report.shortest_launch_ns = quantities.least_launch_ns;
     }
+    if (key.phase == Phase::kOther && key.layer.model.empty()) {
+      outside_ops[key.op.empty() ? key.kernel : key.op] += quantities.sums.time_ns;
+    }
     if (NeedsLayer(key.phase)) {
       attributable_ns += quantities.sums.time_ns;
       if (key.layer.model.empty()) {
@@ -269,6 +273,12 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
         attributed_ns += quantities.sums.time_ns;
       }
     }
+  }
+  while (!outside_ops.empty() && report.outside_ops.size() < 3) {
+    const auto longest = std::max_element(outside_ops.begin(), outside_ops.end(),
+                                          [](const auto& a, const auto& b) { return a.second < b.second; });
+    report.outside_ops.push_back(longest->first);
+    outside_ops.erase(longest);
   }
   report.total_derived = Derive(report.total);
   const double total_ns = report.total.time_ns;

@@ -120,6 +120,7 @@ struct Report {
   uint64_t unattributed_launches = 0;  // forward or backward without a layer
   // Backward over forward; 0: undefined. About 2 for FLOP (invariants.h, R005).
   double backward_over_forward_model_flop = 0, backward_over_forward_flop = 0, backward_over_forward_time = 0;
+  std::vector<std::string> outside_ops;  // operators of the launches of no model and no phase, the longest three
   std::string theory;                 // where model FLOP come from when they are another run's; else empty
   std::vector<std::string> headline;  // the first lines that a reader must see
   std::vector<Alarm> alarms;
