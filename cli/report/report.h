@@ -100,8 +100,8 @@ struct Report {
   int tier = 0;
   std::string tier_text;  // "A: modules by slot, backward by current node"
   uint64_t steps = 0, samples = 0;
-  double step_wall_ns = 0;  // mean
-  double step_gpu_ns = 0;   // mean of summed kernel time
+  double step_wall_ns = 0;         // mean
+  double step_gpu_ns = 0;          // mean of summed kernel time
   uint64_t memory_peak_bytes = 0;  // of the device, in use by all processes; 0: unknown
   By by = By::kLayer;
   Sums total;
@@ -121,8 +121,8 @@ struct Report {
   // Backward over forward; 0: undefined. About 2 for FLOP (invariants.h, R005).
   double backward_over_forward_model_flop = 0, backward_over_forward_flop = 0, backward_over_forward_time = 0;
   std::vector<std::string> outside_ops;  // operators of the launches of no model and no phase, the longest three
-  std::string theory;                 // where model FLOP come from when they are another run's; else empty
-  std::vector<std::string> headline;  // the first lines that a reader must see
+  std::string theory;                    // where model FLOP come from when they are another run's; else empty
+  std::vector<std::string> headline;     // the first lines that a reader must see
   std::vector<Alarm> alarms;
   std::vector<DiagnosticInfo> diagnostics;
   std::vector<std::pair<std::string, uint64_t>> drops;
