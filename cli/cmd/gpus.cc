@@ -38,7 +38,8 @@ void PrintTable(const std::vector<const Gpu*>& gpus) {
   std::printf(
       "\nPeaks are dense (no 2:4 sparsity), at boost clock; tc: tensor cores. Sources: the letters are explained at "
       "the\n"
-      "top of gpus.csv (V, A, H, ...: NVIDIA's datasheets; C: computed from CUPTI's constants; U: not verified).\n");
+      "top of gpus.csv (V, A, H, ...: NVIDIA's datasheets; C: computed from CUPTI's constants; U: not verified).\n"
+      "What published benchmarks reached is in --format csv and json (empirical_*).\n");
 }
 
 void PrintCsv(const std::vector<const Gpu*>& gpus) {

@@ -40,6 +40,8 @@ constexpr auto kTerms = std::to_array<Term>({
     {kL1BytesMetric, Quantity::kL1Bytes, kNoPrecision, 1},
     {kDramReadMetric, Quantity::kDramBytes, kNoPrecision, 1},
     {kDramWriteMetric, Quantity::kDramBytes, kNoPrecision, 1},
+    {"dram__bytes_op_read.sum", Quantity::kDramBytes, kNoPrecision, 1},  // as GB202 and its sisters call them
+    {"dram__bytes_op_write.sum", Quantity::kDramBytes, kNoPrecision, 1},
     {"dram__bytes.sum", Quantity::kDramBytes, kNoPrecision, 1},
     {kGpuTimeMetric, Quantity::kTime, kNoPrecision, 1},
 });

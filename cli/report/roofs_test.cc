@@ -179,6 +179,13 @@ TEST(Roofs, AGpuThatNobodyKnowsHasTheUsersRoofs) {
   EXPECT_EQ(roofs[0].ridge_flop_per_byte, 20);
 }
 
+TEST(Roofs, BytesUnderTheirNewerNamesCount) {
+  const Report report = Measured(
+      "H100-SXM5-80GB",
+      {{"dram__bytes_op_read.sum", 3'000}, {"dram__bytes_op_write.sum", 350}, {"gpu__time_duration.sum", 1'000}});
+  EXPECT_EQ(report.total.dram_bytes, 3350);
+}
+
 TEST(Roofs, MistypedOptionsSayWhatIsMeant) {
   RoofOptions options;
   EXPECT_THAT(ParseRoofKinds("datasheet,clocks", &options), HasSubstr("'clocks'"));
