@@ -150,9 +150,9 @@ double MeasuredSmClock(const Run& run, const std::map<std::string, MetricInfo>& 
   const double cycle_scale = scale(kCycles), ns_scale = scale(kGpuTimeMetric), hz_scale = scale(kSmClockMetric);
   double cycles = 0, cycle_ns = 0, hz = 0, weight = 0;
   for (const auto& [key, stats] : run.launches) {
-    const auto find = [&](std::string_view name) -> const Stat* {
-      const auto found = stats.metrics.find(std::string(name));
-      return found != stats.metrics.end() && found->second.n > 0 && found->second.sum > 0 ? &found->second : nullptr;
+    const auto find = [&metrics_of_key = stats.metrics](std::string_view name) -> const Stat* {
+      const auto found = metrics_of_key.find(std::string(name));
+      return found != metrics_of_key.end() && found->second.n > 0 && found->second.sum > 0 ? &found->second : nullptr;
     };
     const Stat* const time = find(kGpuTimeMetric);
     const auto launches = static_cast<double>(stats.launches);
