@@ -10,9 +10,8 @@ constexpr std::string_view kCsv =
     ;
 
 constexpr std::string_view kHeader =
-    "gpu,chip,cc,sm,boost_MHz,fp64,fp32,fp16_scalar,tf32_tc,fp16_tc,bf16_tc,fp8_tc,fp64_tc,dram_GBps,l2_MB,chk,"
-    "source,"
-    "note";
+    "gpu,chip,cc,sm,boost_MHz,fp64,fp32,fp16_scalar,tf32_tc,fp16_tc,bf16_tc,fp8_tc,fp64_tc,dram_GBps,l2_MB,l1_Bpclk,"
+    "emp_fp32,emp_bf16_tc,emp_fp8_tc,emp_dram_GBps,emp_l2_GBps,emp_l1_GBps,emp_source,chk,source,note";
 
 // Called only where a row is wrong. Not constexpr, so that reaching it while compiling is an error that names it.
 void MalformedGpusCsv() {}
@@ -81,6 +80,14 @@ constexpr Gpu ParseRow(std::string_view line) {
   gpu.dram_bytes_per_s = Decimal(TakeField(line), 9);
   // A cache's "MB" is 2^20 bytes: cudaDeviceProp::l2CacheSize is 41943040 on an A100.
   gpu.l2_bytes = Decimal(TakeField(line), 0) * (1 << 20);
+  gpu.l1_bytes_per_cycle = Decimal(TakeField(line), 0);
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16Tensor, Precision::kFp8Tensor}) {
+    gpu.empirical_peak[static_cast<size_t>(precision)] = Decimal(TakeField(line), 12);
+  }
+  gpu.empirical_dram_bytes_per_s = Decimal(TakeField(line), 9);
+  gpu.empirical_l2_bytes_per_s = Decimal(TakeField(line), 9);
+  gpu.empirical_l1_bytes_per_s = Decimal(TakeField(line), 9);
+  gpu.empirical_source = TakeField(line);
   gpu.check = TakeField(line);
   gpu.source = TakeField(line);
   gpu.note = line;

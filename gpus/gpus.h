@@ -27,7 +27,12 @@ struct Gpu {
   double boost_hz;
   std::array<double, kPrecisionCount> peak;  // FLOP/s by Precision; 0: the chip has no such path
   double dram_bytes_per_s;
-  double l2_bytes;          // capacity
+  double l2_bytes;            // capacity
+  double l1_bytes_per_cycle;  // of one SM, from L1; 0: not verified
+  // What published benchmarks reached (column emp_source); 0: none known. Peaks by Precision.
+  std::array<double, kPrecisionCount> empirical_peak;
+  double empirical_dram_bytes_per_s, empirical_l2_bytes_per_s, empirical_l1_bytes_per_s;
+  std::string_view empirical_source;
   std::string_view check;   // gpus.csv, column chk
   std::string_view source;  // gpus.csv, column source
   std::string_view note;

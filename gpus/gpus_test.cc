@@ -65,6 +65,31 @@ TEST(GpusTest, NumbersAreExact) {
   EXPECT_EQ(gpu->note, "624 / 312(TF32) are the sparse numbers");
 }
 
+TEST(GpusTest, WhatBenchmarksReachedIsBelowTheDatasheet) {
+  size_t known = 0;
+  for (const Gpu& gpu : AllGpus()) {
+    SCOPED_TRACE(std::string(gpu.name));
+    bool any = false;
+    const auto check = [&](double reached, double datasheet) {
+      if (reached <= 0) return;
+      any = true;
+      ++known;
+      EXPECT_LT(reached, datasheet);
+      EXPECT_GT(reached, 0.7 * datasheet);
+    };
+    for (size_t p = 0; p < kPrecisionCount; ++p) check(gpu.empirical_peak[p], gpu.peak[p]);
+    check(gpu.empirical_dram_bytes_per_s, gpu.dram_bytes_per_s);
+    check(gpu.empirical_l1_bytes_per_s, gpu.l1_bytes_per_cycle * gpu.sm_count * gpu.boost_hz);
+    if (gpu.empirical_l2_bytes_per_s > 0) {
+      EXPECT_GT(gpu.empirical_l2_bytes_per_s, gpu.dram_bytes_per_s);
+      EXPECT_LT(gpu.empirical_l2_bytes_per_s, gpu.l1_bytes_per_cycle * gpu.sm_count * gpu.boost_hz);
+    }
+    EXPECT_EQ(any || gpu.empirical_l2_bytes_per_s > 0, !gpu.empirical_source.empty());
+  }
+  EXPECT_GT(known, 12u);
+  EXPECT_EQ(FindGpu("H200-SXM-141GB")->empirical_l2_bytes_per_s, 10.2e12);
+}
+
 TEST(GpusTest, FindIgnoresCaseAndNothingElse) {
   EXPECT_EQ(FindGpu("v100-sxm2-16gb"), FindGpu("V100-SXM2-16GB"));
   ASSERT_NE(FindGpu("t4"), nullptr);

@@ -38,13 +38,17 @@ void PrintTable(const std::vector<const Gpu*>& gpus) {
   std::printf(
       "\nPeaks are dense (no 2:4 sparsity), at boost clock; tc: tensor cores. Sources: the letters are explained at "
       "the\n"
-      "top of gpus.csv (V, A, H, ...: NVIDIA's datasheets; C: computed from CUPTI's constants; U: not verified).\n");
+      "top of gpus.csv (V, A, H, ...: NVIDIA's datasheets; C: computed from CUPTI's constants; U: not verified).\n"
+      "What published benchmarks reached is in --format csv and json (empirical_*).\n");
 }
 
 void PrintCsv(const std::vector<const Gpu*>& gpus) {
   std::cout << "gpu,chip,cc,sm_count,boost_hz";
   for (const std::string_view name : kPrecisionNames) std::cout << ",peak_" << name << "_flop_per_s";
-  std::cout << ",dram_bytes_per_s,l2_bytes,source,note\n";
+  std::cout << ",dram_bytes_per_s,l2_bytes,source,note";
+  for (const std::string_view name : kPrecisionNames) std::cout << ",empirical_" << name << "_flop_per_s";
+  std::cout << ",empirical_dram_bytes_per_s,empirical_l2_bytes_per_s,empirical_l1_bytes_per_s,empirical_source\n";
+  const auto known = [](double value) { return value > 0 ? NumberText(value) : std::string(); };
   const auto quoted = [](std::string_view text) {
     std::string result = "\"";
     for (const char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
@@ -55,7 +59,10 @@ void PrintCsv(const std::vector<const Gpu*>& gpus) {
               << ',' << NumberText(gpu->boost_hz);
     for (const double peak : gpu->peak) std::cout << ',' << (peak > 0 ? NumberText(peak) : "");
     std::cout << ',' << NumberText(gpu->dram_bytes_per_s) << ',' << NumberText(gpu->l2_bytes) << ','
-              << quoted(gpu->source) << ',' << quoted(gpu->note) << '\n';
+              << quoted(gpu->source) << ',' << quoted(gpu->note);
+    for (const double peak : gpu->empirical_peak) std::cout << ',' << known(peak);
+    std::cout << ',' << known(gpu->empirical_dram_bytes_per_s) << ',' << known(gpu->empirical_l2_bytes_per_s) << ','
+              << known(gpu->empirical_l1_bytes_per_s) << ',' << quoted(gpu->empirical_source) << '\n';
   }
 }
 
@@ -72,7 +79,17 @@ void PrintJson(const std::vector<const Gpu*>& gpus) {
     }
     std::cout << ", \"dram_bytes_per_s\": " << NumberText(gpu->dram_bytes_per_s)
               << ", \"l2_bytes\": " << NumberText(gpu->l2_bytes) << ", \"source\": " << JsonText(gpu->source)
-              << ", \"note\": " << JsonText(gpu->note) << "}";
+              << ", \"note\": " << JsonText(gpu->note);
+    const auto known = [](std::string_view name, double value) {
+      std::cout << ", \"empirical_" << name << "\": " << (value > 0 ? NumberText(value) : "null");
+    };
+    for (size_t i = 0; i < kPrecisionCount; ++i) {
+      known(std::string(kPrecisionNames[i]) + "_flop_per_s", gpu->empirical_peak[i]);
+    }
+    known("dram_bytes_per_s", gpu->empirical_dram_bytes_per_s);
+    known("l2_bytes_per_s", gpu->empirical_l2_bytes_per_s);
+    known("l1_bytes_per_s", gpu->empirical_l1_bytes_per_s);
+    std::cout << ", \"empirical_source\": " << JsonText(gpu->empirical_source) << "}";
     separator = ",\n  ";
   }
   std::cout << "\n]}\n";

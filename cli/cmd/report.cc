@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <sstream>
 
@@ -29,6 +30,8 @@ constexpr Option kOptions[] = {
     {"rows", 0, "N", "rows of a table, those with most time; 0: all. Default 40"},
     {"theory", 0, "TRACE", "estimates of the same networks: their model FLOP beside what was measured"},
     {"columns", 0, "WHAT", "of the table: roofline, or theory (default with --theory)"},
+    {"roofs", 0, "KINDS", "roofs to draw: datasheet (default), clock, empirical, or all; commas between"},
+    {"roof", 0, "NAME=RATE", "empirical roofs that you measured, like bf16_tc=271T,dram=1.36TB/s"},
     {"strict", 0, "", "exit with 3 when an alarm (R001 to R012) is raised"},
 };
 
@@ -91,6 +94,17 @@ int ReportMain(Arguments arguments) {
                   kColumns, &columns, &code)) {
     return code;
   }
+  RoofOptions roofs;
+  if (parsed.Has("roofs")) {
+    if (const std::string error = ParseRoofKinds(parsed.Value("roofs"), &roofs); !error.empty()) {
+      return UsageError("report", "--roofs " + error);
+    }
+  }
+  if (parsed.Has("roof")) {
+    if (const std::string error = ParseUserRoofs(parsed.Value("roof"), &roofs); !error.empty()) {
+      return UsageError("report", "--roof " + error);
+    }
+  }
   TextOutput destination;
   if (!destination.Open(output)) return 1;
   Loaded loaded = LoadTraces(parsed.words);
@@ -108,9 +122,20 @@ int ReportMain(Arguments arguments) {
     }
   }
   const bool by_run = by == kByRun;
-  const std::vector<Report> reports = FoldProfile(
-      loaded.profile, MachineFor,
-      {.by = by_run ? By::kModel : static_cast<By>(by), .theory = parsed.Has("theory") ? &theory.profile : nullptr});
+  const std::vector<Report> reports = FoldProfile(loaded.profile, MachineFor,
+                                                  {.by = by_run ? By::kModel : static_cast<By>(by),
+                                                   .theory = parsed.Has("theory") ? &theory.profile : nullptr,
+                                                   .roofs = roofs});
+  for (const Report& report : reports) {
+    const std::string name = report.device_name.empty() ? "a GPU without a name" : report.device_name;
+    if (roofs.clock && report.sm_hz <= 0) {
+      Complain("--roofs clock: the trace of " + name + " holds no SM clock (cycles and times of counter passes)");
+    }
+    const auto is_empirical = [](const RoofLine& roof) { return roof.kind == kEmpiricalRoof; };
+    if (roofs.empirical && std::none_of(report.roofs.begin(), report.roofs.end(), is_empirical)) {
+      Complain("--roofs empirical: none are known for " + name + "; --roof says what you measured");
+    }
+  }
 
   std::ostringstream text;
   TableOptions options = destination.to_file() ? TableOptions{} : TableOptionsFor(STDOUT_FILENO);

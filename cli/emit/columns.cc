@@ -52,6 +52,11 @@ constexpr auto kNumbers = std::to_array<Column>({
     {"flop_bf16_tc", Flop<5>},
     {"flop_fp8_tc", Flop<6>},
     {"flop_fp64_tc", Flop<7>},
+    {"flop_mma_tc",
+     [](const Report&, const Row& row) {
+       const double flop = row.sums.total_legacy_flop();
+       return Ratio(flop, flop);
+     }},
     {"model_flop", [](const Report&, const Row& row) { return Cell{row.sums.model_flop}; }},
     {"dram_bytes", [](const Report&, const Row& row) { return Cell{row.sums.dram_bytes}; }},
     {"compulsory_bytes", [](const Report&, const Row& row) { return Cell{row.sums.compulsory_bytes}; }},
@@ -75,6 +80,10 @@ constexpr auto kNumbers = std::to_array<Column>({
     {"dram_bytes_ci95_relative", [](const Report&, const Row& row) { return Ratio(row.bytes_ci, row.bytes_ci); }},
     {"oi_flop_per_byte",
      [](const Report&, const Row& row) { return Ratio(row.derived.oi_flop_per_byte, row.sums.dram_bytes); }},
+    {"oi_l2_flop_per_byte",
+     [](const Report&, const Row& row) { return Ratio(row.sums.total_flop() / row.sums.l2_bytes, row.sums.l2_bytes); }},
+    {"oi_l1_flop_per_byte",
+     [](const Report&, const Row& row) { return Ratio(row.sums.total_flop() / row.sums.l1_bytes, row.sums.l1_bytes); }},
     {"performance_flop_per_s",
      [](const Report&, const Row& row) { return Ratio(row.derived.performance_flop_per_s, row.sums.time_ns); }},
     {"bandwidth_bytes_per_s",

@@ -27,7 +27,7 @@ void WriteRows(CsvWriter& csv, std::string_view record, size_t index, const Repo
     WriteRun(csv, record, index, report);
     for (const Column& column : IdentityColumns()) csv.Value(column.cell(report, row));
     for (const Column& column : NumberColumns()) csv.Value(column.cell(report, row));
-    for (int i = 0; i < 6; ++i) csv.Value({});
+    for (int i = 0; i < 7; ++i) csv.Value({});
     csv.EndLine();
   }
 }
@@ -42,7 +42,7 @@ void EmitCsv(std::span<const Report> reports, std::ostream& out) {
   for (const Column& column : IdentityColumns()) csv.Text(column.name);
   for (const Column& column : NumberColumns()) csv.Text(column.name);
   for (const char* name : {"roof_precision", "roof_level", "roof_kind", "roof_peak_flop_per_s", "roof_bytes_per_s",
-                           "ridge_flop_per_byte"}) {
+                           "ridge_flop_per_byte", "roof_path"}) {
     csv.Text(name);
   }
   csv.EndLine();
@@ -53,12 +53,14 @@ void EmitCsv(std::span<const Report> reports, std::ostream& out) {
     for (const RoofLine& roof : report.roofs) {
       WriteRun(csv, "roof", i + 1, report);
       for (size_t c = IdentityColumns().size() + NumberColumns().size(); c > 0; --c) csv.Value({});
-      csv.Text(kPrecisionNames[static_cast<size_t>(roof.precision)]);
+      const auto known = [](double value) { return value > 0 ? Cell{value} : Cell{}; };
+      csv.Text(roof.peak_flop_per_s > 0 ? kPrecisionNames[static_cast<size_t>(roof.precision)] : "");
       csv.Text(roof.level);
       csv.Text(roof.kind);
-      csv.Value(roof.peak_flop_per_s);
-      csv.Value(roof.bytes_per_s);
-      csv.Value(roof.ridge_flop_per_byte);
+      csv.Value(known(roof.peak_flop_per_s));
+      csv.Value(known(roof.bytes_per_s));
+      csv.Value(known(roof.ridge_flop_per_byte));
+      csv.Text(roof.path);
       csv.EndLine();
     }
   }

@@ -64,6 +64,8 @@ constexpr auto kLooks = std::to_array<Look>({
     {"dram_bytes_per_compulsory_byte", "DRAM / compulsory bytes", Kind::kPlain},
     {"l2_bytes", "L2 bytes", Kind::kUnit, "B", 1, true},
     {"l1_bytes", "L1 bytes", Kind::kUnit, "B", 1, true},
+    {"oi_l2_flop_per_byte", "OI of L2", Kind::kPlain, "FLOP/B"},
+    {"oi_l1_flop_per_byte", "OI of L1", Kind::kPlain, "FLOP/B"},
     {"flop_fp64", "FLOP in FP64", Kind::kUnit, "FLOP", 1, true},
     {"flop_fp32", "FLOP in FP32", Kind::kUnit, "FLOP", 1, true},
     {"flop_fp16", "FLOP in FP16", Kind::kUnit, "FLOP", 1, true},
@@ -72,6 +74,7 @@ constexpr auto kLooks = std::to_array<Look>({
     {"flop_bf16_tc", "FLOP in BF16 tensor", Kind::kUnit, "FLOP", 1, true},
     {"flop_fp8_tc", "FLOP in FP8 tensor", Kind::kUnit, "FLOP", 1, true},
     {"flop_fp64_tc", "FLOP in FP64 tensor", Kind::kUnit, "FLOP", 1, true},
+    {"flop_mma_tc", "FLOP over the mma path", Kind::kUnit, "FLOP", 1, true},
     {"least_compute_time_ns", "Least compute time", Kind::kUnit, "s", 1e-9, true},
     {"least_memory_time_ns", "Least memory time", Kind::kUnit, "s", 1e-9, true},
     {"least_time_ns", "Least time", Kind::kUnit, "s", 1e-9, true},
@@ -345,8 +348,10 @@ std::string RoofSection(const Report& report) {
       "<th>Kind<th class=num>Peak<th class=num>Bandwidth<th class=num>Ridge, FLOP/B<th>Used</tr></thead><tbody>";
   for (const RoofLine& roof : report.roofs) {
     out += "<tr>" + Cell(roof.label) + Cell(roof.level) + Cell(roof.kind) +
-           Cell(WithPrefix(roof.peak_flop_per_s, "FLOP/s"), true) + Cell(WithPrefix(roof.bytes_per_s, "B/s"), true) +
-           Cell(Plain(roof.ridge_flop_per_byte), true) + Cell(roof.used ? "yes" : "no") + "</tr>";
+           Cell(roof.peak_flop_per_s > 0 ? WithPrefix(roof.peak_flop_per_s, "FLOP/s") : "", true) +
+           Cell(roof.bytes_per_s > 0 ? WithPrefix(roof.bytes_per_s, "B/s") : "", true) +
+           Cell(roof.ridge_flop_per_byte > 0 ? Plain(roof.ridge_flop_per_byte) : "", true) +
+           Cell(roof.used ? "yes" : "no") + "</tr>";
   }
   return out + "</tbody></table></div></details>";
 }
@@ -359,6 +364,7 @@ std::string FactSection(const Report& report) {
   fact("Source", SourceTitle(report));
   fact("GPU", report.device_name);
   fact("Roofs of", report.machine.name);
+  fact("SM clock, mean while counters ran", report.sm_hz > 0 ? WithPrefix(report.sm_hz, "Hz") : "");
   fact("Collector", report.run.collector);
   fact("Attribution", report.tier_text);
   fact("Steps", report.steps > 0 ? Grouped(report.steps) : "");

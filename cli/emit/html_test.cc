@@ -96,6 +96,7 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
     row.counters_shared = true;
     row.sums.l1_bytes = row.sums.l2_bytes = 1;
     row.sums.flop.fill(1);
+    row.sums.legacy_flop.fill(1);
   }
   const auto data = Data(Html({report}));
   for (const auto& columns : {IdentityColumns(), NumberColumns()}) {

@@ -76,6 +76,9 @@ void WriteDevice(JsonWriter& json, const Report& report) {
   json.Optional("roofs_of", report.machine.name);
   json.Key("dram_bytes_per_s");
   report.machine.name.empty() ? json.Null() : json.Number(report.machine.dram_bytes_per_s);
+  json.Key("sm_clock_hz");
+  report.sm_hz > 0 ? json.Number(report.sm_hz) : json.Null();
+  json.Optional("empirical_roofs_source", report.machine.empirical_source);
   json.EndObject();
 
   json.Key("roofs");
@@ -83,12 +86,19 @@ void WriteDevice(JsonWriter& json, const Report& report) {
   for (const RoofLine& roof : report.roofs) {
     json.BeginObject(/*one_line=*/true);
     json.Member("label", roof.label);
-    json.Member("precision", kPrecisionNames[static_cast<size_t>(roof.precision)]);
+    json.Optional("precision", roof.peak_flop_per_s > 0
+                                   ? std::string(kPrecisionNames[static_cast<size_t>(roof.precision)])
+                                   : std::string());
+    json.Optional("path", roof.path);
     json.Member("level", roof.level);
     json.Member("kind", roof.kind);
-    json.Member("peak_flop_per_s", roof.peak_flop_per_s);
-    json.Member("bytes_per_s", roof.bytes_per_s);
-    json.Member("ridge_flop_per_byte", roof.ridge_flop_per_byte);
+    const auto known = [&](std::string_view name, double value) {
+      json.Key(name);
+      value > 0 ? json.Number(value) : json.Null();
+    };
+    known("peak_flop_per_s", roof.peak_flop_per_s);
+    known("bytes_per_s", roof.bytes_per_s);
+    known("ridge_flop_per_byte", roof.ridge_flop_per_byte);
     json.Key("used");
     json.Bool(roof.used);
     json.EndObject();

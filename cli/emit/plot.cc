@@ -23,7 +23,8 @@ constexpr double kWholeRadius = 56;            // of a mark that takes all of th
 constexpr double kLeastRadius = 2.2;           // smaller ones could not be seen
 constexpr double kRunRadius = 6;               // of a mark that is a whole run
 constexpr double kLeastErrorBar = 5;           // pixels, whole; shorter ones are not drawn
-constexpr double kAboveRoof = 1.03;            // R001's tolerance
+constexpr size_t kMarksWithLevels = 8;
+constexpr double kAboveRoof = 1.03;  // R001's tolerance
 constexpr double kLeftmostOi = 1e-2;
 constexpr int kTimeDecades = 6;
 constexpr int kGutterLow = -1, kGutterHigh = 2;  // percent of the bandwidth roof: 0.1 % to 100 %
@@ -401,6 +402,21 @@ void AddFrame(const Box& box, Picture* out) {
        {{box.x, box.y}, {box.right(), box.y}, {box.right(), box.bottom()}, {box.x, box.bottom()}, {box.x, box.y}}});
 }
 
+// Whether the run uses the precision of this roof, over whichever path.
+bool PrecisionUsed(std::span<const RoofLine> roofs, const RoofLine& of) {
+  return std::any_of(roofs.begin(), roofs.end(), [&](const RoofLine& roof) {
+    return roof.used && roof.peak_flop_per_s > 0 && roof.precision == of.precision;
+  });
+}
+
+// The lower path of a precision that the run does not use is of no interest, and there is little room for it.
+bool Drawn(std::span<const RoofLine> roofs, const RoofLine& of) {
+  if (of.path.empty() || PrecisionUsed(roofs, of)) return true;
+  return std::none_of(roofs.begin(), roofs.end(), [&](const RoofLine& roof) {
+    return roof.precision == of.precision && roof.kind == of.kind && roof.peak_flop_per_s > of.peak_flop_per_s;
+  });
+}
+
 std::string LineKindCss(const RoofLine& roof) {
   if (roof.kind == "measured clock") return " dash";
   if (roof.kind == "empirical") return " dot";
@@ -416,6 +432,7 @@ struct RoofLabel {
 std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
   std::vector<RoofLabel> labels;
   for (const RoofLine& roof : roofs) {
+    if (!(roof.peak_flop_per_s > 0) || !Drawn(roofs, roof)) continue;
     // Levels below DRAM repeat the same peaks.
     const bool drawn_before = std::any_of(labels.begin(), labels.end(), [&](const RoofLabel& other) {
       return other.roof->precision == roof.precision && other.roof->label == roof.label &&
@@ -424,7 +441,8 @@ std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
     if (drawn_before) continue;
     // What is measured stands behind the datasheet's number: "TF32 tensor, 156 TFLOP/s, 125 T empirical".
     const auto datasheet = std::find_if(labels.begin(), labels.end(), [&](const RoofLabel& other) {
-      return other.roof->precision == roof.precision && other.roof->kind == "datasheet" && roof.kind != "datasheet";
+      return other.roof->precision == roof.precision && (other.roof->path == roof.path || roof.path.empty()) &&
+             other.roof->kind == "datasheet" && roof.kind != "datasheet";
     });
     if (datasheet != labels.end()) {
       datasheet->text += ", " + WithPrefix(roof.peak_flop_per_s, "") + " " + roof.kind;
@@ -443,8 +461,11 @@ std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
     const size_t other_comma = same->text.rfind(", ");
     std::string names = same->text.substr(0, other_comma);
     const std::string rest = other_comma == std::string::npos ? "" : same->text.substr(other_comma);
-    constexpr std::string_view kTensor = " tensor";  // "FP16, BF16 tensor"
-    if (names.ends_with(kTensor) && name.ends_with(kTensor)) names.resize(names.size() - kTensor.size());
+    // "FP16, BF16 tensor (mma)"
+    const size_t tensor = name.rfind(" tensor");
+    if (tensor != std::string::npos && names.ends_with(name.substr(tensor))) {
+      names.resize(names.size() - (name.size() - tensor));
+    }
     same->text = names + ", " + name + rest;
     if (roof.used && !same->used) same->roof = &roof;
     same->used |= roof.used;
@@ -518,13 +539,22 @@ void LabelPeaks(const Report& report, const Frames& frames, bool used, Labels* l
   const Box& plot = out->plot;
   const auto x_of = [&](double oi) { return LogPosition(frames.oi, oi, plot.x, plot.right()); };
   const auto y_of = [&](double rate) { return LogPosition(frames.performance, rate, plot.bottom(), plot.y); };
-  for (const RoofLabel& label : RoofLabels(report.roofs)) {
+  std::vector<RoofLabel> wanted = RoofLabels(report.roofs);
+  std::stable_partition(wanted.begin(), wanted.end(), [&](const RoofLabel& label) {
+    return !label.roof->path.empty() && PrecisionUsed(report.roofs, *label.roof);
+  });
+  for (const RoofLabel& label : wanted) {
     if (label.used != used || !(label.roof->peak_flop_per_s > 0) || !(label.roof->bytes_per_s > 0)) continue;
     const std::string css = "la " + RoofTone(*label.roof, used);
     const double y = y_of(label.roof->peak_flop_per_s);
     const double width = TextWidth(label.text) * kText;
     const double ridge_x = x_of(label.roof->peak_flop_per_s / label.roof->bytes_per_s);
+    // The second path of a precision that the run uses is said even where it is full: left of its ridge, because the
+    // other path's line lies close above.
+    const bool beside_used = !used && !label.roof->path.empty() && PrecisionUsed(report.roofs, *label.roof);
+    const Text left_of_ridge = MakeText(css, label.text, {ridge_x - 10, y + 4}, Anchor::kEnd, kText);
     std::vector<Text> candidates;
+    if (beside_used) candidates.push_back(left_of_ridge);
     // Above and left of a ridge is nothing that a label could cover.
     for (double right = plot.right() - 6; right > ridge_x - 8; right -= 24) {
       candidates.push_back(MakeText(css, label.text, {right, y - 5}, Anchor::kEnd, kText));
@@ -532,9 +562,9 @@ void LabelPeaks(const Report& report, const Frames& frames, bool used, Labels* l
         candidates.push_back(MakeText(css, label.text, {right, y + 13}, Anchor::kEnd, kText));
       }
     }
-    candidates.push_back(MakeText(css, label.text, {ridge_x - 10, y + 4}, Anchor::kEnd, kText));
+    candidates.push_back(left_of_ridge);
     std::optional<Text> placed = labels->Place(candidates);
-    if (!placed && used) {
+    if (!placed && (used || beside_used)) {
       const Point on_line{(std::max(ridge_x, plot.x) + plot.right()) / 2, y};
       placed = PlaceWithLeader(css, label.text, on_line, kText, labels, out);
     }
@@ -784,10 +814,11 @@ Frames FramesFor(std::span<const Report> reports) {
   for (const Report& report : reports) {
     frames.time_shares |= !report.rows_are_runs;
     for (const RoofLine& roof : report.roofs) {
-      if (!(roof.peak_flop_per_s > 0) || !(roof.bytes_per_s > 0)) continue;
+      if (!(roof.bytes_per_s > 0)) continue;
+      if (roof.level == "DRAM") lowest_bandwidth = std::min(lowest_bandwidth, roof.bytes_per_s);
+      if (!(roof.peak_flop_per_s > 0)) continue;
       highest_ridge = std::max(highest_ridge, roof.peak_flop_per_s / roof.bytes_per_s);
       highest_peak = std::max(highest_peak, roof.peak_flop_per_s);
-      lowest_bandwidth = std::min(lowest_bandwidth, roof.bytes_per_s);
     }
     for (const RoofLine& roof : report.roofs) {
       if (std::find(frames.roof_kinds.begin(), frames.roof_kinds.end(), roof.kind) == frames.roof_kinds.end()) {
@@ -798,6 +829,7 @@ Frames FramesFor(std::span<const Report> reports) {
     frames.shortest_launch |= report.shortest_launch_ns > 0;
     for (const Row& row : PictureRows(report)) {
       frames.phases.insert(PhaseOf(row));
+      frames.levels |= row.sums.l2_bytes > 0 || row.sums.l1_bytes > 0;
       frames.precisions.insert(DominantPrecision(row.sums.flop));
       if (Flop(row.sums.flop) > 0) {
         if (std::isfinite(row.derived.oi_flop_per_byte)) high_oi = std::max(high_oi, row.derived.oi_flop_per_byte);
@@ -844,6 +876,7 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
     legend.push_back({"", "ro lg" + LineKindCss(as_line), -1, 0, "roof: " + kind});
   }
   if (frames.unused_roofs) legend.push_back({"", "ro lg faint", -1, 0, "not used by the run"});
+  if (frames.levels) legend.push_back({"", "le", -1, 0, "to a mark's OI in L2 (short tick) and L1 bytes"});
   legend.push_back({"", "dr", -1, 0, "to the effective roof, % of attainable; (+n): n more marks there"});
 
   const double gutter_width = frames.gutter ? 112 : 0;
@@ -935,10 +968,25 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
 
   SortAndBlock(&labels, &out);
 
+  // The same FLOP over the bytes of L2 and of L1, of the longest: a tick each, at the end of a line from the mark.
+  for (size_t i = 0; i < std::min(out.marks.size(), kMarksWithLevels); ++i) {
+    const Mark& mark = out.marks[i];
+    const Sums& sums = rows[mark.row].sums;
+    if (mark.in_gutter || mark.clipped) continue;
+    for (const double bytes : {sums.l2_bytes, sums.l1_bytes}) {
+      if (!(bytes > 0)) continue;
+      const double x = x_of(Flop(sums.flop) / bytes);
+      if (x < plot.x || x > plot.right()) continue;
+      const double tick = bytes == sums.l2_bytes ? 4 : 7;
+      out.lines.push_back({"le", {mark.at, {x, mark.at.y}}});
+      out.lines.push_back({"le", {{x, mark.at.y - tick}, {x, mark.at.y + tick}}});
+    }
+  }
+
   // Roofs, unused ones first so that the others lie on top.
   std::vector<const RoofLine*> roofs;
   for (const RoofLine& roof : report.roofs) {
-    if (roof.peak_flop_per_s > 0 && roof.bytes_per_s > 0) roofs.push_back(&roof);
+    if (roof.peak_flop_per_s > 0 && roof.bytes_per_s > 0 && Drawn(report.roofs, roof)) roofs.push_back(&roof);
   }
   std::stable_sort(roofs.begin(), roofs.end(),
                    [](const RoofLine* a, const RoofLine* b) { return a->used < b->used; });
@@ -949,6 +997,14 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
   };
   std::vector<Slope> slopes;
   const bool any_used = std::any_of(roofs.begin(), roofs.end(), [](const RoofLine* roof) { return roof->used; });
+  double highest_peak = 0;  // that the run uses
+  for (const RoofLine* roof : roofs) {
+    if (roof->used || !any_used) highest_peak = std::max(highest_peak, roof->peak_flop_per_s);
+  }
+  for (const RoofLine& roof : report.roofs) {  // bandwidths alone reach up to the highest peak
+    if (roof.peak_flop_per_s > 0 || !(roof.bytes_per_s > 0)) continue;
+    slopes.push_back({roof.bytes_per_s, highest_peak / roof.bytes_per_s, roof.level, roof.kind});
+  }
   for (const RoofLine* roof : roofs) {
     const double ridge = roof->peak_flop_per_s / roof->bytes_per_s;
     const Point knee{x_of(ridge), y_of(roof->peak_flop_per_s)};
@@ -962,7 +1018,7 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
     for (size_t i = 1; i < points.size(); ++i) labels.BlockLine(points[i - 1], points[i], 3);
     out.lines.push_back({css, std::move(points)});
     auto slope = std::find_if(slopes.begin(), slopes.end(), [&](const Slope& s) {
-      return s.level == roof->level && s.bandwidth == roof->bytes_per_s;
+      return s.level == roof->level && s.bandwidth == roof->bytes_per_s;  // of whatever kind
     });
     if (slope == slopes.end()) slope = slopes.insert(slope, {roof->bytes_per_s, 0, roof->level, roof->kind});
     if (roof->used || !any_used) slope->end_oi = std::max(slope->end_oi, ridge);

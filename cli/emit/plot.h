@@ -50,6 +50,7 @@ struct Frames {
   std::set<int> phases, precisions;     // -1: none
   std::vector<std::string> roof_kinds;  // of RoofLine::kind
   bool unused_roofs = false;
+  bool levels = false;  // bytes of L2 or L1 are known
   bool shortest_launch = false;
   bool time_shares = false;  // a mark's area is its share of GPU time
 };

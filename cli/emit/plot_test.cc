@@ -205,6 +205,46 @@ TEST(Roofline, FlagsWhatIsAboveItsRoof) {
   EXPECT_TRUE(HasText(picture, "R001"));
 }
 
+TEST(Roofline, BothTensorPathsOfAUsedPrecisionAreLabelled) {
+  Report report = SmallReport();
+  const auto roof = [&](std::string label, Precision precision, std::string path, double peak, bool used) {
+    report.roofs.push_back({.label = std::move(label),
+                            .precision = precision,
+                            .path = std::move(path),
+                            .level = "DRAM",
+                            .kind = "datasheet",
+                            .peak_flop_per_s = peak,
+                            .bytes_per_s = 3350e9,
+                            .ridge_flop_per_byte = peak / 3350e9,
+                            .used = used});
+  };
+  report.roofs.clear();
+  for (const bool legacy_used : {false, true}) {
+    report.roofs.clear();
+    roof("FP32, 66.9 TFLOP/s", Precision::kFp32, "", 66.9e12, true);
+    roof("TF32 tensor (wgmma), 494.7 TFLOP/s", Precision::kTf32Tensor, "wgmma", 494.7e12, false);
+    roof("TF32 tensor (mma), 329.8 TFLOP/s", Precision::kTf32Tensor, "mma", 329.8e12, false);
+    roof("FP16 tensor (wgmma), 989.4 TFLOP/s", Precision::kFp16Tensor, "wgmma", 989.4e12, !legacy_used);
+    roof("FP16 tensor (mma), 659.6 TFLOP/s", Precision::kFp16Tensor, "mma", 659.6e12, legacy_used);
+    const Picture picture = Roofline(report);
+    EXPECT_TRUE(HasText(picture, "FP16 tensor (wgmma), 989.4 TFLOP/s"));
+    EXPECT_TRUE(HasText(picture, "FP16 tensor (mma), 659.6 TFLOP/s"));
+    EXPECT_FALSE(HasText(picture, "TF32 tensor (mma), 329.8 TFLOP/s"));  // no FLOP ran in TF32
+  }
+}
+
+TEST(Roofline, BandwidthsOfCachesAreLinesOfTheirOwn) {
+  Report report = SmallReport();
+  const size_t before = Roofline(report).lines.size();
+  report.roofs.push_back({.label = "L2, 5.4 TB/s", .level = "L2", .kind = "empirical", .bytes_per_s = 5.4e12});
+  const Picture picture = Roofline(report);
+  EXPECT_TRUE(HasText(picture, "L2 5.40 TB/s (empirical)"));
+  EXPECT_EQ(picture.lines.size(), before + 1);
+  // With the bytes known, a mark says where it stands in them: a line to it and a tick.
+  for (Row& row : report.rows) row.sums.l2_bytes = 2 * row.sums.dram_bytes;
+  EXPECT_GT(Roofline(report).lines.size(), before + 3);
+}
+
 TEST(Roofline, ClampsToTheFrameAndSaysSo) {
   Report report = SmallReport();
   report.rows[0].derived.oi_flop_per_byte = 1e9;

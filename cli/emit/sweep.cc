@@ -27,6 +27,12 @@ double ValueOf(std::string_view column, const SweepRun& run) {
   return NAN;
 }
 
+std::string AlarmIds(const SweepRun& run) {
+  std::string text;
+  for (const std::string& id : run.alarm_ids) text += (text.empty() ? "" : " ") + id;
+  return text;
+}
+
 std::string Bound(const Sums& sums, const Derived& derived) {
   return sums.least_ns <= 0 ? "-" : derived.memory_bound ? "memory" : "compute";
 }
@@ -49,7 +55,10 @@ void WriteRuns(const Sweep& sweep, const SweepGroup& group, const TableOptions& 
                   {"img/s", true, 3},
                   {"memory", true, 7},
                   {"of roof", true, 1},
-                  {"bound", true, 1}};
+                  {"bound", true, 1},
+                  {"alarms", false, 1}};
+  const bool alarms =
+      std::any_of(group.runs.begin(), group.runs.end(), [&](size_t i) { return !sweep.runs[i].alarm_ids.empty(); });
   const bool memory = std::any_of(group.runs.begin(), group.runs.end(),
                                   [&](size_t i) { return sweep.runs[i].memory_peak_bytes > 0; });
   for (const size_t i : group.runs) {
@@ -66,13 +75,15 @@ void WriteRuns(const Sweep& sweep, const SweepGroup& group, const TableOptions& 
                                      Ratio(value("samples_per_s")),
                                      Count(value("memory_peak_bytes"), "B"),
                                      run.whole.least_ns > 0 ? Percent(run.whole_derived.attainable_share) : "-",
-                                     Bound(run.whole, run.whole_derived)};
+                                     Bound(run.whole, run.whole_derived),
+                                     AlarmIds(run)};
     grid.lines.push_back(std::move(line));
   }
   const auto drop = [&](size_t column) {
     grid.columns.erase(grid.columns.begin() + static_cast<std::ptrdiff_t>(column));
     for (auto& line : grid.lines) line.erase(line.begin() + static_cast<std::ptrdiff_t>(column));
   };
+  if (!alarms) drop(12);
   if (!memory) drop(9);
   if (!sweep.several_modes) drop(2);
   WriteGrid(grid, options.width, options.color, out);
@@ -169,8 +180,8 @@ void EmitSweepTable(const Sweep& sweep, const TableOptions& options, std::ostrea
       const SweepRun& run = sweep.runs[i];
       if (run.alarms == 0) continue;
       WriteWrapped(out,
-                   SweepRunTitle(sweep, run) + ": " + Grouped(run.alarms) + (run.alarms == 1 ? " alarm" : " alarms") +
-                       "; report its trace alone to read them",
+                   SweepRunTitle(sweep, run) + ": " + AlarmIds(run) + "; report its trace alone to read " +
+                       (run.alarms == 1 ? "it" : "them"),
                    options.width, options.color ? "\033[31malarm:\033[0m " : "alarm: ", "  ");
     }
   }
@@ -196,6 +207,10 @@ void EmitSweepJson(const Sweep& sweep, std::ostream& out) {
                   run.samples_per_s > 0 ? run.samples_over_wall ? "wall_time" : "gpu_time" : "");
     json.Optional("bound", run.whole.least_ns <= 0 ? "" : run.whole_derived.memory_bound ? "memory" : "compute");
     json.Member("alarms", uint64_t{run.alarms});
+    json.Key("alarm_ids");
+    json.BeginArray();
+    for (const std::string& id : run.alarm_ids) json.String(id);
+    json.EndArray();
     json.EndObject();
   }
   json.EndArray();
@@ -222,8 +237,8 @@ void EmitSweepCsv(const Sweep& sweep, std::ostream& out) {
   CsvWriter csv(out);
   for (const char* name : {"record", "source", "model", "gpu", "policy", "mode", "steps", "samples"}) csv.Text(name);
   for (const SweepColumn& column : SweepColumns()) csv.Text(column.name);
-  for (const char* name :
-       {"samples_per_s_over", "bound", "alarms", "column_a", "column_b", "spearman_rho", "correlated_runs"}) {
+  for (const char* name : {"samples_per_s_over", "bound", "alarms", "column_a", "column_b", "spearman_rho",
+                           "correlated_runs", "alarm_ids"}) {
     csv.Text(name);
   }
   csv.EndLine();
@@ -241,6 +256,7 @@ void EmitSweepCsv(const Sweep& sweep, std::ostream& out) {
     csv.Text(run.whole.least_ns <= 0 ? "" : run.whole_derived.memory_bound ? "memory" : "compute");
     csv.Value(uint64_t{run.alarms});
     for (int i = 0; i < 4; ++i) csv.Value({});
+    csv.Text(AlarmIds(run));
     csv.EndLine();
   }
   for (const SweepGroup& group : sweep.groups) {
@@ -255,6 +271,7 @@ void EmitSweepCsv(const Sweep& sweep, std::ostream& out) {
       csv.Text(SweepColumns()[one.b].name);
       csv.Value(*one.rho);
       csv.Value(uint64_t{one.runs});
+      csv.Value({});
       csv.EndLine();
     }
   }

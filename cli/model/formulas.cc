@@ -57,19 +57,19 @@ constexpr FlopTerm kGh100[] = {
     {"sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum", Precision::kBf16Tensor, 1},
     {"sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_off.sum", Precision::kFp16Tensor, 1},
     {"sm__ops_path_tensor_op_hgmma_src_tf32_dst_fp32_sparsity_off.sum", Precision::kTf32Tensor, 1},
-    {"sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum", Precision::kBf16Tensor, 1},
-    {"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp16_sparsity_off.sum", Precision::kFp16Tensor, 1},
-    {"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum", Precision::kFp16Tensor, 1},
-    {"sm__ops_path_tensor_op_hmma_src_tf32_dst_fp32_sparsity_off.sum", Precision::kTf32Tensor, 1},
+    {"sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum", Precision::kBf16Tensor, 1, false, true},
+    {"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp16_sparsity_off.sum", Precision::kFp16Tensor, 1, false, true},
+    {"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum", Precision::kFp16Tensor, 1, false, true},
+    {"sm__ops_path_tensor_op_hmma_src_tf32_dst_fp32_sparsity_off.sum", Precision::kTf32Tensor, 1, false, true},
     {"sm__ops_path_tensor_src_fp64.sum", Precision::kFp64Tensor, 1},
     {"sm__ops_path_tensor_src_fp8_sparsity_off.sum", Precision::kFp8Tensor, 1},
     {"sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_on.sum", Precision::kBf16Tensor, 1, true},
     {"sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_on.sum", Precision::kFp16Tensor, 1, true},
     {"sm__ops_path_tensor_op_hgmma_src_tf32_dst_fp32_sparsity_on.sum", Precision::kTf32Tensor, 1, true},
-    {"sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_on.sum", Precision::kBf16Tensor, 1, true},
-    {"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp16_sparsity_on.sum", Precision::kFp16Tensor, 1, true},
-    {"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_on.sum", Precision::kFp16Tensor, 1, true},
-    {"sm__ops_path_tensor_op_hmma_src_tf32_dst_fp32_sparsity_on.sum", Precision::kTf32Tensor, 1, true},
+    {"sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_on.sum", Precision::kBf16Tensor, 1, true, true},
+    {"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp16_sparsity_on.sum", Precision::kFp16Tensor, 1, true, true},
+    {"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_on.sum", Precision::kFp16Tensor, 1, true, true},
+    {"sm__ops_path_tensor_op_hmma_src_tf32_dst_fp32_sparsity_on.sum", Precision::kTf32Tensor, 1, true, true},
     {"sm__ops_path_tensor_src_fp8_sparsity_on.sum", Precision::kFp8Tensor, 1, true},
 };
 // GB100 calls the legacy path op_hmma and its own op_utchmma; FP8, FP6 and FP4 share one pipe and one counter.
@@ -79,10 +79,10 @@ constexpr FlopTerm kGb100[] = {
     {"sm__ops_path_tensor_op_utchmma_src_fp16_dst_fp16_sparsity_off.sum", Precision::kFp16Tensor, 1},
     {"sm__ops_path_tensor_op_utchmma_src_fp16_dst_fp32_sparsity_off.sum", Precision::kFp16Tensor, 1},
     {"sm__ops_path_tensor_op_utchmma_src_tf32_dst_fp32_sparsity_off.sum", Precision::kTf32Tensor, 1},
-    {"sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum", Precision::kBf16Tensor, 1},
-    {"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp16_sparsity_off.sum", Precision::kFp16Tensor, 1},
-    {"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum", Precision::kFp16Tensor, 1},
-    {"sm__ops_path_tensor_op_hmma_src_tf32_dst_fp32_sparsity_off.sum", Precision::kTf32Tensor, 1},
+    {"sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum", Precision::kBf16Tensor, 1, false, true},
+    {"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp16_sparsity_off.sum", Precision::kFp16Tensor, 1, false, true},
+    {"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum", Precision::kFp16Tensor, 1, false, true},
+    {"sm__ops_path_tensor_op_hmma_src_tf32_dst_fp32_sparsity_off.sum", Precision::kTf32Tensor, 1, false, true},
     {"sm__ops_path_tensor_op_utcqmma_src_fp4_fp6_fp8_dst_fp16_sparsity_off.sum", Precision::kFp8Tensor, 1},
     {"sm__ops_path_tensor_op_utcqmma_src_fp4_fp6_fp8_dst_fp32_sparsity_off.sum", Precision::kFp8Tensor, 1},
     {"sm__ops_path_tensor_src_fp64.sum", Precision::kFp64Tensor, 1},
@@ -150,6 +150,18 @@ double LegacyTensorPathShare(std::string_view chip) {
   if (chip == "GH100") return 2.0 / 3.0;
   if (chip == "GB100") return 1.0 / 4.0;
   return 1;
+}
+
+TensorPaths TensorPathNames(std::string_view chip) {
+  if (chip == "GH100") return {"mma", "wgmma"};
+  if (chip == "GB100") return {"mma", "tcgen05"};
+  return {};
+}
+
+bool HasLegacyPath(std::string_view chip, Precision precision) {
+  return LegacyTensorPathShare(chip) < 1 &&
+         (precision == Precision::kTf32Tensor || precision == Precision::kFp16Tensor ||
+          precision == Precision::kBf16Tensor);
 }
 
 }  // namespace rfinject::cli

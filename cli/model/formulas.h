@@ -24,6 +24,8 @@ struct FlopTerm {
   // A term of the metric set that stands for FLOP on 2:4 sparse operands. Not executed arithmetic in the dense sense;
   // R011 asks for it to be 0.
   bool sparse = false;
+  // Counted over the legacy mma.sync path of a chip that has a faster one (LegacyTensorPathShare).
+  bool legacy_path = false;
 };
 
 // Why the factors are what they are, for reports and docs; one line each.
@@ -54,6 +56,15 @@ inline constexpr std::string_view kSmClockMetric = "sm__cycles_elapsed.avg.per_s
 // Peak of GH100's legacy mma.sync path relative to wgmma (2730.67 / 4096 FLOP per SM and cycle), and of GB100's
 // (2048 / 8192): kernels built for older chips cannot pass this share of the tensor roof. 1 for chips with one path.
 double LegacyTensorPathShare(std::string_view chip);
+
+// What the two paths of such a chip are called: the legacy one, and the one that the tensor peaks of gpus.csv are of
+// ("mma", "wgmma"). Both empty for chips with one path.
+struct TensorPaths {
+  std::string_view legacy, own;
+};
+TensorPaths TensorPathNames(std::string_view chip);
+// Whether the legacy path takes operands of this precision: GH100 and GB100 have it for TF32, FP16 and BF16.
+bool HasLegacyPath(std::string_view chip, Precision precision);
 
 }  // namespace rfinject::cli
 

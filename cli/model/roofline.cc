@@ -32,8 +32,8 @@ MinimalTime LeastTime(const Machine& machine, const Work& work) {
   MinimalTime least;
   for (size_t i = 0; i < kPrecisionCount; ++i) {
     if (work.flop[i] <= 0) continue;
-    const double seconds =
-        machine.peak[i] > 0 ? work.flop[i] / machine.peak[i] : std::numeric_limits<double>::infinity();
+    const double flop = work.flop[i] + work.legacy_flop[i] * (1 / machine.legacy_share - 1);
+    const double seconds = machine.peak[i] > 0 ? flop / machine.peak[i] : std::numeric_limits<double>::infinity();
     least.compute_s = std::max(least.compute_s, seconds);
   }
   if (work.dram_bytes > 0) {

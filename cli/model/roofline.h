@@ -21,18 +21,28 @@ namespace rfinject::cli {
 // FLOP by precision and path.
 using FlopByPrecision = std::array<double, kPrecisionCount>;
 
-struct Machine {
-  std::string name;
-  FlopByPrecision peak{};  // FLOP/s; 0: no such path
+// Rates of a GPU; 0: unknown, or no such path.
+struct Rates {
+  FlopByPrecision peak{};  // FLOP/s
   double dram_bytes_per_s = 0;
-  double l2_bytes_per_s = 0;  // 0: unknown, not drawn
+  double l2_bytes_per_s = 0;
   double l1_bytes_per_s = 0;
+};
+
+struct Machine : Rates {  // the datasheet's
+  std::string name, chip;
+  // The legacy tensor path's peak as a part of `peak`; 1 for a chip with one path. Both share the tensor cores.
+  double legacy_share = 1;
+  FlopByPrecision peak_hz{};  // the SM clock that each peak is at; 0: unknown
+  Rates empirical;            // what benchmarks reached, where somebody published it
+  std::string empirical_source;
 };
 
 // What a kernel (or a sum of kernels) did.
 struct Work {
   FlopByPrecision flop{};
   double dram_bytes = 0;
+  FlopByPrecision legacy_flop{};  // of flop, those over the legacy tensor path
 };
 double TotalFlop(const Work& work);
 
@@ -47,6 +57,7 @@ double Roof(const Machine& machine, Precision precision, double oi);
 
 // The least time that the machine needs for this work: the longer of the slowest pipe's time and the memory's.
 //   compute = max over precisions of flop/peak   (pipes overlap)      memory = bytes/bandwidth
+// where FLOP over the legacy tensor path are held against that path's peak: the two paths take turns on one unit.
 // FLOP of a precision that the machine has no path for make `compute` infinite: an input error that R003 names.
 struct MinimalTime {
   double compute_s = 0;

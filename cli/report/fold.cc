@@ -11,6 +11,7 @@
 #include "cli/report/headline.h"
 #include "cli/report/invariants.h"
 #include "cli/report/quantities.h"
+#include "cli/report/roofs.h"
 #include "cli/report/theory.h"
 #include "cli/report/units.h"
 #include "gpus/gpus.h"
@@ -181,27 +182,6 @@ std::string TierText(int tier) {
   }
 }
 
-std::vector<RoofLine> MakeRoofs(const Machine& machine, const Sums& total) {
-  std::vector<RoofLine> roofs;
-  for (size_t i = 0; i < kPrecisionCount; ++i) {
-    if (machine.peak[i] <= 0) continue;
-    RoofLine roof;
-    roof.precision = static_cast<Precision>(i);
-    char label[96];
-    std::snprintf(label, sizeof label, "%s, %.4g TFLOP/s", std::string(kPrecisionTitles[i]).c_str(),
-                  machine.peak[i] / 1e12);
-    roof.label = label;
-    roof.level = "DRAM";
-    roof.kind = "datasheet";
-    roof.peak_flop_per_s = machine.peak[i];
-    roof.bytes_per_s = machine.dram_bytes_per_s;
-    roof.ridge_flop_per_byte = RidgePoint(machine, roof.precision);
-    roof.used = total.flop[i] > 0;
-    roofs.push_back(std::move(roof));
-  }
-  return roofs;
-}
-
 void AddRatios(Report& report) {
   Sums forward, backward;
   for (const Row& row : report.phases) {
@@ -218,7 +198,7 @@ void AddRatios(Report& report) {
 
 void AddLeastTimes(const Machine& machine, Sums& sums) {
   if (machine.name.empty()) return;
-  Work work{.flop = sums.flop, .dram_bytes = sums.dram_bytes};
+  Work work{.flop = sums.flop, .dram_bytes = sums.dram_bytes, .legacy_flop = sums.legacy_flop};
   for (size_t i = 0; i < kPrecisionCount; ++i) {
     if (machine.peak[i] <= 0) work.flop[i] = 0;
   }
@@ -264,6 +244,7 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   std::map<RowKey, Folded> rows, phases, layers, layer_phases;
   const std::string chip = ChipOf(run);
   double attributable_ns = 0, attributed_ns = 0;
+  std::map<std::string, double> outside_ops;
   for (const auto& [key, stats] : run.launches) {
     KeyQuantities quantities = Quantities(stats, profile.metrics, chip);
     AddLeastTimes(machine, quantities.sums);
@@ -281,6 +262,9 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
         (report.shortest_launch_ns == 0 || quantities.least_launch_ns < report.shortest_launch_ns)) {
       report.shortest_launch_ns = quantities.least_launch_ns;
     }
+    if (key.phase == Phase::kOther && key.layer.model.empty()) {
+      outside_ops[key.op.empty() ? key.kernel : key.op] += quantities.sums.time_ns;
+    }
     if (NeedsLayer(key.phase)) {
       attributable_ns += quantities.sums.time_ns;
       if (key.layer.model.empty()) {
@@ -290,6 +274,12 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
       }
     }
   }
+  while (!outside_ops.empty() && report.outside_ops.size() < 3) {
+    const auto longest = std::max_element(outside_ops.begin(), outside_ops.end(),
+                                          [](const auto& a, const auto& b) { return a.second < b.second; });
+    report.outside_ops.push_back(longest->first);
+    outside_ops.erase(longest);
+  }
   report.total_derived = Derive(report.total);
   const double total_ns = report.total.time_ns;
   report.rows = MakeRows(options.by, rows, run, total_ns);
@@ -298,11 +288,21 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   if (attributable_ns > 0) report.attributed_share = attributed_ns / attributable_ns;
   if (total_ns > 0) report.counters_share = report.total.time_with_counters_ns / total_ns;
   if (report.steps > 0) report.step_gpu_ns = total_ns / static_cast<double>(report.steps);
-  if (!machine.name.empty()) report.roofs = MakeRoofs(machine, report.total);
+  report.sm_hz = MeasuredSmClock(run, profile.metrics);
+  report.roofs = MakeRoofs(machine, report.total, report.sm_hz, options.roofs);
 
   if (options.theory != nullptr) {
     if (const Run* theory = FindTheory(*options.theory, report, run.process_list); theory != nullptr) {
       report.theory = ApplyTheory(FoldRun(*options.theory, *theory, Machine{}, {.by = options.by}), report);
+      if (const std::string differ = DifferingLayers(*theory, run); !report.theory.empty() && !differ.empty()) {
+        report.theory = "WARNING: " + differ + ". " + report.theory;
+        report.diagnostics.push_back({.severity = 1,
+                                      .id = "theory-of-another-network",
+                                      .text = differ,
+                                      .remedy =
+                                          "give --theory an estimate of the same program: rfinject --estimate GPU "
+                                          "PROGRAM"});
+      }
     } else {
       report.theory = "Theory: no estimated run of this network and mode was given";
     }

@@ -11,6 +11,7 @@
 
 #include "cli/profile/profile.h"
 #include "cli/report/report.h"
+#include "cli/report/roofs.h"
 
 namespace rfinject::cli {
 
@@ -18,6 +19,7 @@ struct FoldOptions {
   By by = By::kLayer;
   // Estimated runs that lend their model FLOP and compulsory bytes to runs that have none (theory.h). Not owned.
   const Profile* theory = nullptr;
+  RoofOptions roofs;
 };
 
 // One run on one machine. Rows of By::kLayer come as the program runs the layers, those of By::kPhase in the order of

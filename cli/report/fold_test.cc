@@ -49,6 +49,27 @@ Profile OneKey(const LaunchKey& key, const LaunchStats& stats) {
   return profile;
 }
 
+TEST(Fold, WhatIsOfNoModelIsNamedInTheHeadline) {
+  Profile profile = testing::SampleResNet18(testing::SampleA100(), 2);
+  cli::Run& run = profile.runs.begin()->second;
+  const auto headline = [&] {
+    std::string text;
+    for (const std::string& line : FoldRun(profile, run, testing::SampleA100(), {}).headline) text += line + "\n";
+    return text;
+  };
+  EXPECT_EQ(headline().find("of no model"), std::string::npos);
+  for (const char* op : {"aten::normal_", "aten::fill_"}) {
+    LaunchStats& stats = run.launches[LaunchKey{.phase = Phase::kOther, .op = op, .kernel = op}];
+    stats.launches = 1;
+    stats.metrics["rf.time"].Add(op[6] == 'n' ? 900'000'000 : 100'000'000);
+  }
+  EXPECT_NE(headline().find("of GPU time is of no model: aten::normal_, aten::fill_"), std::string::npos)
+      << headline();
+  EXPECT_NE(headline().find("--skip 1"), std::string::npos);
+  // It has more time to win than any layer.
+  EXPECT_NE(headline().find("; in no layer: other 500"), std::string::npos) << headline();
+}
+
 TEST(Fold, ResNet18HasItsExactModelFlop) {
   for (const By by : kAll) {
     const Report report = Estimated(by);

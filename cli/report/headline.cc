@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "cli/model/formulas.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {
@@ -46,6 +47,11 @@ std::string PrecisionLine(const Report& report) {
     if (report.total.flop[i] <= 0) break;
     line += (line.empty() ? "" : ", ") + Percent(report.total.flop[i] / total) +
             (line.empty() ? " of FLOP in " : " in ") + std::string(kPrecisionTitles[i]);
+    if (report.total.legacy_flop[i] > 0) {
+      const TensorPaths paths = TensorPathNames(report.machine.chip);
+      line += " (" + Percent(report.total.legacy_flop[i] / report.total.flop[i]) + " of it over the " +
+              std::string(paths.legacy.empty() ? "mma" : paths.legacy) + " path, whose peak is lower)";
+    }
   }
   return line;
 }
@@ -134,15 +140,45 @@ std::string SlackLine(const Report& report, const std::vector<Row>& layers) {
     line += (i == 0 ? " " : ", ") + Name(report, row) + " " +
             Plain(row.derived.slack_ns / 1e6 / static_cast<double>(report.steps));
   }
+  // What is in no layer can hold more than any of them: an optimizer with a kernel for every parameter.
+  const Row* outside = nullptr;
+  for (const Row& row : layers) {
+    if (row.model.empty() && (outside == nullptr || row.derived.slack_ns > outside->derived.slack_ns)) outside = &row;
+  }
+  if (outside != nullptr && outside->derived.slack_ns > order[kept - 1]->derived.slack_ns) {
+    line += "; in no layer: " + outside->phase + " " +
+            Plain(outside->derived.slack_ns / 1e6 / static_cast<double>(report.steps));
+  }
   return line;
+}
+
+// A large part of the time that is of no model and no phase must not stand there without a word about what it is.
+std::string OutsideLine(const Report& report, const std::vector<Row>& layers) {
+  constexpr double kWorthALine = 0.1;
+  double share = 0;
+  for (const Row& row : layers) {
+    if (row.model.empty() && row.phase == kPhaseNames[static_cast<size_t>(Phase::kOther)]) share += row.time_share;
+  }
+  if (share < kWorthALine || report.outside_ops.empty()) return {};
+  std::string ops;
+  bool initialises = false;
+  for (const std::string& op : report.outside_ops) {
+    ops += (ops.empty() ? "" : ", ") + op;
+    for (const std::string_view initialiser : {"normal_", "uniform_", "zero_", "fill_"}) {
+      initialises |= op.ends_with(initialiser);
+    }
+  }
+  return Percent(share) + " of GPU time is of no model: " + ops +
+         (initialises ? "; if that is the program making its weights before the first step, --skip 1 leaves it out"
+                      : "");
 }
 
 }  // namespace
 
 std::vector<std::string> MakeHeadline(const Report& report, const std::vector<Row>& layers) {
-  std::vector<std::string> lines = {SourceLine(report),        PrecisionLine(report), ShareLine(report),
-                                    BoundLine(report, layers), RatioLine(report),     SlackLine(report, layers),
-                                    SharedLine(report),        report.theory};
+  std::vector<std::string> lines = {SourceLine(report),          PrecisionLine(report),     ShareLine(report),
+                                    OutsideLine(report, layers), BoundLine(report, layers), RatioLine(report),
+                                    SlackLine(report, layers),   SharedLine(report),        report.theory};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   return lines;
 }

@@ -88,7 +88,7 @@ void CheckKernel(const Machine& machine, std::string_view chip, const LaunchKey&
   const std::string where = Where(key);
   // Shares of a layer's sum against one kernel's time say nothing.
   if (!machine.name.empty() && seconds > 0 && !quantities.shared) {
-    Work work{.flop = sums.flop, .dram_bytes = sums.dram_bytes};
+    Work work{.flop = sums.flop, .dram_bytes = sums.dram_bytes, .legacy_flop = sums.legacy_flop};
     for (size_t i = 0; i < kPrecisionCount; ++i) {
       if (work.flop[i] <= 0) continue;
       const double rate = work.flop[i] / seconds;
@@ -104,6 +104,15 @@ void CheckKernel(const Machine& machine, std::string_view chip, const LaunchKey&
                           WithPrefix(rate, "FLOP/s").c_str(), 100 * rate / machine.peak[i],
                           WithPrefix(machine.peak[i], "FLOP/s").c_str()),
                    "time of another run or clock; FLOP counted twice; 2:4 sparsity; wrong GPU named", where);
+      } else if (const double legacy = work.legacy_flop[i] / seconds, peak = machine.peak[i] * machine.legacy_share;
+                 legacy > peak * kRoofTolerance) {
+        alarms.Add(
+            "R003", sums.time_ns,
+            Format("%s over the %s path at %s, %.0f %% of that path's peak %s",
+                   std::string(kPrecisionTitles[i]).c_str(),
+                   std::string(TensorPathNames(machine.chip).legacy).c_str(), WithPrefix(legacy, "FLOP/s").c_str(),
+                   100 * legacy / peak, WithPrefix(peak, "FLOP/s").c_str()),
+            "time of another run or clock; FLOP counted twice; wrong GPU named", where);
       }
     }
     const double bandwidth = sums.dram_bytes / seconds;

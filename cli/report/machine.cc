@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/model/formulas.h"
+
 namespace rfinject::cli {
 namespace {
 
@@ -53,13 +55,38 @@ Parts Split(std::string_view name) {
   return parts;
 }
 
+// The SM clock that each peak of the datasheet is at. Those of GH100's tensor cores are at another clock than the
+// scalar ones (1830 and 1980 MHz on an H100 SXM), which its 4096 FLOP per SM and cycle tell; B200's is not verified.
+FlopByPrecision PeakClocks(const Gpu& gpu) {
+  FlopByPrecision clocks{};
+  if (gpu.chip == "GB100") return clocks;
+  constexpr double kGh100Fp16FlopPerSmAndCycle = 4096;
+  for (size_t i = 0; i < kPrecisionCount; ++i) {
+    const bool tensor = static_cast<Precision>(i) >= Precision::kTf32Tensor;
+    const bool own_clock = gpu.chip == "GH100" && tensor && static_cast<Precision>(i) != Precision::kFp64Tensor;
+    clocks[i] = own_clock ? gpu.peak[static_cast<size_t>(Precision::kFp16Tensor)] /
+                                (kGh100Fp16FlopPerSmAndCycle * gpu.sm_count)
+                          : gpu.boost_hz;
+  }
+  return clocks;
+}
+
 }  // namespace
 
 Machine MachineOf(const Gpu& gpu) {
   Machine machine;
   machine.name = gpu.name;
+  machine.chip = gpu.chip;
   machine.peak = gpu.peak;
   machine.dram_bytes_per_s = gpu.dram_bytes_per_s;
+  machine.l1_bytes_per_s = gpu.l1_bytes_per_cycle * gpu.sm_count * gpu.boost_hz;
+  machine.legacy_share = LegacyTensorPathShare(gpu.chip);
+  machine.peak_hz = PeakClocks(gpu);
+  machine.empirical = {.peak = gpu.empirical_peak,
+                       .dram_bytes_per_s = gpu.empirical_dram_bytes_per_s,
+                       .l2_bytes_per_s = gpu.empirical_l2_bytes_per_s,
+                       .l1_bytes_per_s = gpu.empirical_l1_bytes_per_s};
+  machine.empirical_source = gpu.empirical_source;
   return machine;
 }
 

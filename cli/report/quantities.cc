@@ -17,6 +17,7 @@ struct Term {
   Quantity quantity;
   Precision precision;  // of kFlop
   double weight;        // quantity += weight * metric
+  bool legacy_path = false;
 };
 
 constexpr Precision kNoPrecision{};
@@ -39,6 +40,8 @@ constexpr auto kTerms = std::to_array<Term>({
     {kL1BytesMetric, Quantity::kL1Bytes, kNoPrecision, 1},
     {kDramReadMetric, Quantity::kDramBytes, kNoPrecision, 1},
     {kDramWriteMetric, Quantity::kDramBytes, kNoPrecision, 1},
+    {"dram__bytes_op_read.sum", Quantity::kDramBytes, kNoPrecision, 1},  // as GB202 and its sisters call them
+    {"dram__bytes_op_write.sum", Quantity::kDramBytes, kNoPrecision, 1},
     {"dram__bytes.sum", Quantity::kDramBytes, kNoPrecision, 1},
     {kGpuTimeMetric, Quantity::kTime, kNoPrecision, 1},
 });
@@ -63,7 +66,7 @@ std::optional<Term> TermFor(std::string_view metric, std::string_view chip, cons
   for (const FlopTerm& term : FlopFormula(chip)) {
     if (term.metric != metric) continue;
     if (term.sparse) return std::nullopt;  // R011's business
-    return Term{metric, Quantity::kFlop, term.precision, term.flop_per_count};
+    return Term{metric, Quantity::kFlop, term.precision, term.flop_per_count, term.legacy_path};
   }
   const std::optional<FlopTerm> alternative = AlternativeTerm(chip, metric);
   if (!alternative) return std::nullopt;
@@ -150,6 +153,7 @@ KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, M
         break;
       case Quantity::kFlop:
         sums.flop[static_cast<size_t>(term->precision)] += value;
+        if (term->legacy_path) sums.legacy_flop[static_cast<size_t>(term->precision)] += value;
         result.has_flop = true;
         result.shared = result.shared || stat.shared_sums > 0;
         result.flop_uncertainty.Add(SpreadOf(stat, stats.launches).Times(weight));

@@ -8,11 +8,18 @@ double Sums::total_flop() const {
   return total;
 }
 
+double Sums::total_legacy_flop() const {
+  double total = 0;
+  for (double one : legacy_flop) total += one;
+  return total;
+}
+
 void Sums::Add(const Sums& other) {
   launches += other.launches;
   time_ns += other.time_ns;
   model_flop += other.model_flop;
   for (size_t i = 0; i < flop.size(); ++i) flop[i] += other.flop[i];
+  for (size_t i = 0; i < flop.size(); ++i) legacy_flop[i] += other.legacy_flop[i];
   dram_bytes += other.dram_bytes;
   compulsory_bytes += other.compulsory_bytes;
   l2_bytes += other.l2_bytes;

@@ -25,7 +25,8 @@ struct Sums {
   uint64_t launches = 0;
   double time_ns = 0;
   double model_flop = 0;
-  FlopByPrecision flop{};  // executed (measured) or taken as executed (estimated)
+  FlopByPrecision flop{};         // executed (measured) or taken as executed (estimated)
+  FlopByPrecision legacy_flop{};  // of them, over the legacy tensor path (GH100's mma.sync beside wgmma)
   double dram_bytes = 0;
   double compulsory_bytes = 0;
   double l2_bytes = 0, l1_bytes = 0;  // 0: not measured
@@ -35,6 +36,7 @@ struct Sums {
   double time_with_counters_ns = 0;   // of time_ns, the part whose kernels have FLOP and bytes
 
   double total_flop() const;
+  double total_legacy_flop() const;
   void Add(const Sums& other);
 };
 
@@ -76,14 +78,15 @@ struct Alarm {
 };
 
 struct RoofLine {
-  std::string label;  // "TF32 tensor, 156 TFLOP/s"
-  Precision precision{};
-  std::string level;  // "DRAM", "L2", "L1"
-  std::string kind;   // "datasheet", "measured clock", "empirical"
-  double peak_flop_per_s = 0;
+  std::string label;           // "TF32 tensor, 156 TFLOP/s", "FP16 tensor (mma), 659.6 TFLOP/s", "L2, 5.4 TB/s"
+  Precision precision{};       // of a peak
+  std::string path;            // "mma", "wgmma"; empty where the chip has one path
+  std::string level;           // "DRAM", "L2", "L1"
+  std::string kind;            // "datasheet", "measured clock", "empirical"
+  double peak_flop_per_s = 0;  // 0: a bandwidth alone, of no precision
   double bytes_per_s = 0;
   double ridge_flop_per_byte = 0;
-  bool used = false;  // some FLOP of the run ran in this precision
+  bool used = false;  // some FLOP of the run ran in this precision, over this path
 };
 
 struct Report {
@@ -93,11 +96,12 @@ struct Report {
   std::string device_name;
   Machine machine;  // empty name: no roofs known for this GPU
   std::vector<RoofLine> roofs;
+  double sm_hz = 0;  // mean SM clock while the counters ran; 0: unknown
   int tier = 0;
   std::string tier_text;  // "A: modules by slot, backward by current node"
   uint64_t steps = 0, samples = 0;
-  double step_wall_ns = 0;  // mean
-  double step_gpu_ns = 0;   // mean of summed kernel time
+  double step_wall_ns = 0;         // mean
+  double step_gpu_ns = 0;          // mean of summed kernel time
   uint64_t memory_peak_bytes = 0;  // of the device, in use by all processes; 0: unknown
   By by = By::kLayer;
   Sums total;
@@ -116,8 +120,9 @@ struct Report {
   uint64_t unattributed_launches = 0;  // forward or backward without a layer
   // Backward over forward; 0: undefined. About 2 for FLOP (invariants.h, R005).
   double backward_over_forward_model_flop = 0, backward_over_forward_flop = 0, backward_over_forward_time = 0;
-  std::string theory;                 // where model FLOP come from when they are another run's; else empty
-  std::vector<std::string> headline;  // the first lines that a reader must see
+  std::vector<std::string> outside_ops;  // operators of the launches of no model and no phase, the longest three
+  std::string theory;                    // where model FLOP come from when they are another run's; else empty
+  std::vector<std::string> headline;     // the first lines that a reader must see
   std::vector<Alarm> alarms;
   std::vector<DiagnosticInfo> diagnostics;
   std::vector<std::pair<std::string, uint64_t>> drops;

@@ -56,6 +56,9 @@ SweepRun MakeRun(const Report& report) {
   if (run.samples > 0 && time_ns > 0) run.samples_per_s = static_cast<double>(run.samples) / time_ns * 1e9;
   run.memory_peak_bytes = report.memory_peak_bytes;
   run.alarms = report.alarms.size();
+  std::set<std::string> ids;
+  for (const Alarm& alarm : report.alarms) ids.insert(alarm.id);
+  run.alarm_ids.assign(ids.begin(), ids.end());
   return run;
 }
 

@@ -34,6 +34,7 @@ struct SweepRun {
   bool samples_over_wall = false;
   uint64_t memory_peak_bytes = 0;  // 0: unknown
   size_t alarms = 0;
+  std::vector<std::string> alarm_ids;  // each once, sorted
 
   double step_count() const { return steps > 0 ? static_cast<double>(steps) : 1; }
 };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -55,6 +56,26 @@ TEST(RunNameTest, OneNetworkUnderTwoNames) {
   EXPECT_TRUE(SameNetwork(key("ResNet", 11), resnet18, key("ResNet-18", 0), none));  // an import
   EXPECT_FALSE(SameNetwork(key("ResNet", 11), resnet18, key("ResNet", 25), none));
   EXPECT_TRUE(SameNetwork(key("ResNet", 11), resnet18, key("ResNet", 11), none));
+}
+
+TEST(SweepTest, TellsWhichAlarmsARunHas) {
+  std::vector<Report> reports = ThreeRuns();
+  reports[1].alarms = {{.id = "R009"}, {.id = "R004"}, {.id = "R004"}};
+  const Sweep sweep = MakeSweep(reports);
+  const auto with =
+      std::find_if(sweep.runs.begin(), sweep.runs.end(), [](const SweepRun& run) { return run.alarms > 0; });
+  ASSERT_NE(with, sweep.runs.end());
+  EXPECT_EQ(with->alarm_ids, (std::vector<std::string>{"R004", "R009"}));
+  std::ostringstream table, csv, json;
+  EmitSweepTable(sweep, {.width = 140}, table);
+  EmitSweepCsv(sweep, csv);
+  EmitSweepJson(sweep, json);
+  EXPECT_NE(table.str().find("R004 R009\n"), std::string::npos) << table.str();
+  EXPECT_NE(csv.str().find("R004 R009\n"), std::string::npos);
+  EXPECT_NE(json.str().find(R"("alarm_ids": ["R004", "R009"])"), std::string::npos);
+  std::ostringstream silent;
+  EmitSweepTable(MakeSweep(ThreeRuns()), {.width = 140}, silent);
+  EXPECT_EQ(silent.str().find("alarm"), std::string::npos);
 }
 
 TEST(SweepTest, OneRowARunGroupedByGpu) {

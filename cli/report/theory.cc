@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "cli/report/invariants.h"
 #include "cli/report/run_name.h"
@@ -138,6 +139,28 @@ const Run* FindTheory(const Profile& theory, const Report& report, const std::ve
     }
   }
   return best;
+}
+
+std::string DifferingLayers(const Run& theory, const Run& run) {
+  constexpr double kTolerated = 0.1;  // a head that was replaced, a layer that torch fuses
+  const auto layers = [](const Run& of) {
+    std::set<std::string> paths;
+    for (const auto& [key, stats] : of.launches) {
+      if (!key.layer.path.empty()) paths.insert(key.layer.path);
+    }
+    return paths;
+  };
+  const std::set<std::string> ours = layers(run), theirs = layers(theory);
+  size_t missing = 0;
+  std::string example;
+  for (const std::string& path : ours) {
+    if (theirs.contains(path)) continue;
+    if (missing++ == 0) example = path;
+  }
+  if (ours.empty() || static_cast<double>(missing) <= kTolerated * static_cast<double>(ours.size())) return {};
+  return Grouped(missing) + " of " + Grouped(ours.size()) + " layers of this run (" + example +
+         ", for one) are not in the estimate given as theory: it is of another network, and the model FLOP beside "
+         "these layers are not theirs";
 }
 
 std::string ApplyTheory(const Report& theory, Report& report) {

@@ -30,6 +30,10 @@ uint64_t ShapeBytes(std::string_view shape);
 // the report is (imports do not say), the batch size nearest. nullptr when there is none.
 const Run* FindTheory(const Profile& theory, const Report& report, const std::vector<ProcessInfo>& processes);
 
+// One line when layers of `run` are not in `theory`: it is of another network, or another version of it. Empty when
+// nearly all are, or when `run` knows no layers.
+std::string DifferingLayers(const Run& theory, const Run& run);
+
 // Fills model_flop and compulsory_bytes of all rows that have none, of the phases, of layer_phases and of the total.
 // `theory` is the folding of the estimated run by the same By. Rows are matched by model, layer, phase and operator;
 // what the theory has and the run has not becomes a row without launches, so that sums stay sums: work that was not

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "cli/report/fold.h"
 #include "cli/testing/sample_profile.h"
@@ -47,6 +50,34 @@ TEST(TheoryTest, ReasonsHaveClasses) {
   EXPECT_EQ(ReasonOf(RowOf(100, 130)), "padding");
   EXPECT_EQ(ReasonOf(RowOf(100, 200)), "recomputation");
   EXPECT_EQ(ReasonOf(RowOf(100, 500)), "unexplained");
+}
+
+TEST(TheoryTest, AnotherNetworkIsSaid) {
+  const Profile measured = Measurement();
+  const Profile theory = testing::SampleResNet18(testing::SampleA100(), kTheorySteps);
+  const auto is_warning = [](const DiagnosticInfo& d) { return d.id == "theory-of-another-network"; };
+  const Report fitting = WithTheory(By::kPhase, measured, theory);
+  EXPECT_TRUE(fitting.theory.starts_with("Theory: ")) << fitting.theory;
+  EXPECT_TRUE(std::none_of(fitting.diagnostics.begin(), fitting.diagnostics.end(), is_warning));
+  // The same, but every layer has another name.
+  Profile other = theory;
+  for (auto& [key, run] : other.runs) {
+    std::map<LaunchKey, LaunchStats> launches;
+    for (const auto& [launch, stats] : run.launches) {
+      LaunchKey renamed = launch;
+      if (!renamed.layer.path.empty()) renamed.layer.path = "features." + renamed.layer.path;
+      launches.emplace(renamed, stats);
+    }
+    run.launches = std::move(launches);
+  }
+  for (const By by : {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel}) {
+    const Report report = WithTheory(by, measured, other);
+    EXPECT_TRUE(report.theory.starts_with("WARNING: ")) << report.theory;
+    EXPECT_NE(report.theory.find("another network"), std::string::npos);
+    EXPECT_TRUE(std::any_of(report.diagnostics.begin(), report.diagnostics.end(), is_warning));
+    EXPECT_TRUE(std::any_of(report.headline.begin(), report.headline.end(),
+                            [&](const std::string& line) { return line == report.theory; }));
+  }
 }
 
 TEST(TheoryTest, BytesOfShapes) {

@@ -355,9 +355,99 @@ class ReportTest(CliTest):
             ([path, "--format", "pdf"], "--format pdf: there are table, json, csv, html and svg"),
             ([path, "--rows", "many"], "--rows wants a number, not 'many'"),
             ([path, "--fromat", "csv"], "did you mean --format"),
+            ([path, "--roofs", "clocks"], "--roofs 'clocks': there are datasheet, clock, empirical and all"),
+            ([path, "--roof", "dram=fast"], "--roof 'dram=fast': wanted is a number with an SI prefix"),
             ([], "no trace is named"),
         ]:
             self.assert_complains(self.run_cli("report", *arguments), 2, re.escape(pattern))
+
+    def imported(self, kernels, gpu="H100-SXM5-80GB"):
+        """A trace of an ncu table: a launch each of {kernel: {metric: value}}."""
+        metrics = sorted({metric for values in kernels.values() for metric in values})
+        units = ["ns" if "time" in m else "byte" if "bytes" in m else "inst" for m in metrics]
+        path = self.folder / "made.csv"
+        with open(path, "w", newline="") as file:
+            table = csv.writer(file, quoting=csv.QUOTE_ALL)
+            table.writerow(["ID", "Process ID", "Process Name", "Kernel Name", "Block Size", "Grid Size", "Device", "CC",
+                            *metrics])
+            table.writerow([""] * 8 + units)
+            for i, (kernel, values) in enumerate(kernels.items()):
+                table.writerow([i, 7, "python", kernel, "(128, 1, 1)", "(64, 1, 1)", 0, "9.0",
+                                *(values.get(metric, 0) for metric in metrics)])
+        trace = self.folder / "made.rfx"
+        result = self.run_cli("import", "ncu", path, "--gpu", gpu, "--model", "Net", "-o", trace)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return trace
+
+    HMMA = "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum"
+    HGMMA = "sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum"
+
+    def test_a_point_above_its_roof_is_said_everywhere(self):
+        kernel = {"gpu__time_duration.sum": 1_000_000, "dram__bytes_read.sum": 10**9, "dram__bytes_write.sum": 0}
+        # The same FLOP/s: possible over wgmma (989 TFLOP/s), impossible over mma.sync (660 TFLOP/s).
+        below = self.imported({"k": {**kernel, self.HGMMA: 8 * 10**11}})
+        result = self.run_cli("report", below, "--strict")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertNotIn("R001", result.stdout)
+        for form in ("svg", "html"):
+            text = self.run_cli("report", below, "--format", form).stdout
+            self.assertNotIn("R001", re.sub(r"(?s)<style>.*?</style>|<script>.*?</script>", "", text), form)
+
+        above = self.imported({"k": {**kernel, self.HMMA: 8 * 10**11}})
+        result = self.run_cli("report", above, "--strict")
+        self.assertEqual(result.returncode, 3, result.stdout)
+        self.assertRegex(result.stdout, r"R001.*1\.21 times faster than its roof allows")
+        self.assertEqual(self.run_cli("report", above).returncode, 0)
+        for form in ("svg", "html"):
+            result = self.run_cli("report", above, "--format", form, "--strict")
+            self.assertEqual(result.returncode, 3, form)
+            self.assertRegex(result.stdout, r"<text[^>]*>[^<]*R001</text>", form)  # the label at the point
+            self.assertRegex(result.stdout, r'<path class="m [^"]*\bbad\b', form)   # its red ring
+        alarms = json.loads(self.run_cli("report", above, "--format", "json").stdout)["alarms"]
+        self.assertEqual([alarm["id"] for alarm in alarms], ["R001", "R003"])
+
+    def test_roofs_of_every_kind_are_named_and_kept_apart(self):
+        trace = self.imported({"k": {"gpu__time_duration.sum": 1_000_000, "gpc__cycles_elapsed.max": 1_500_000,
+                                     "dram__bytes_read.sum": 10**9, "lts__t_bytes.sum": 2 * 10**9,
+                                     "l1tex__t_bytes.sum": 3 * 10**9, self.HGMMA: 10**11, self.HMMA: 10**11}})
+
+        def roofs(*options):
+            report = json.loads(self.run_cli("report", trace, "--format", "json", *options).stdout)
+            lines = csv.DictReader(io.StringIO(self.run_cli("report", trace, "--format", "csv", *options).stdout))
+            in_csv = [line for line in lines if line["record"] == "roof"]
+            self.assertEqual(len(in_csv), len(report["roofs"]))
+            for roof, line in zip(report["roofs"], in_csv):
+                self.assertEqual(line["roof_kind"], roof["kind"])
+                self.assertEqual(line["roof_path"], roof["path"] or "")
+                self.assertEqual(line["roof_precision"], roof["precision"] or "")
+                for key, column in (("peak_flop_per_s", "roof_peak_flop_per_s"), ("bytes_per_s", "roof_bytes_per_s")):
+                    self.assertEqual(float(line[column] or 0), roof[key] or 0)
+            return report, {(r["kind"], r["level"], r["precision"], r["path"]): r for r in report["roofs"]}
+
+        report, found = roofs()
+        self.assertEqual({key[0] for key in found}, {"datasheet"})
+        self.assertEqual(found["datasheet", "DRAM", "bf16_tc", "mma"]["peak_flop_per_s"], 659.6e12)
+        self.assertEqual(found["datasheet", "DRAM", "bf16_tc", "wgmma"]["peak_flop_per_s"], 989.4e12)
+        self.assertIn(("datasheet", "L1", None, None), found)
+        self.assertEqual(report["device"]["sm_clock_hz"], 1.5e9)
+        self.assertAlmostEqual(report["rows"][0]["oi_l2_flop_per_byte"], 100)
+        self.assertEqual(report["rows"][0]["flop_mma_tc"], 10**11)
+        _, found = roofs("--roofs", "clock,empirical", "--roof", "l2=7T,dram=3.1TB/s")
+        self.assertEqual({key[0] for key in found}, {"measured clock", "empirical"})
+        self.assertEqual(found["empirical", "L2", None, None]["bytes_per_s"], 7e12)
+        self.assertEqual(found["empirical", "DRAM", "bf16_tc", None]["bytes_per_s"], 3.1e12)
+        self.assertAlmostEqual(found["measured clock", "DRAM", "bf16_tc", "wgmma"]["peak_flop_per_s"],
+                               989.4e12 * 1500 / 1830, delta=1e12)
+        picture = self.run_cli("report", trace, "--format", "svg", "--roofs", "all", "--roof", "l2=7T").stdout
+        for text in ("(mma), 659.6", "(wgmma), 989.4", "measured clock", "empirical", "L2 7.00 TB/s", "L1 33.5 TB/s"):
+            self.assertIn(text, picture)
+
+    def test_roofs_that_nobody_knows_are_said(self):
+        result = self.run_cli("report", self.trace("a100"), "--roofs", "clock", "--rows", "1")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("holds no SM clock", result.stderr)
+        result = self.run_cli("report", self.trace("v100"), "--roofs", "empirical", "--rows", "1")
+        self.assertEqual(result.stderr, "")
 
     def test_names_that_would_steer_the_terminal(self):
         path = self.trace("hostile")

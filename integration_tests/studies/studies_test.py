@@ -149,6 +149,8 @@ class StudiesTest(Command):
 # Columns of a report's CSV that are ratios, and what of: sums in the same line.
 RATIOS = {
     "oi_flop_per_byte": lambda n: n["flop"] / n["dram_bytes"],
+    "oi_l2_flop_per_byte": lambda n: n["flop"] / n["l2_bytes"],
+    "oi_l1_flop_per_byte": lambda n: n["flop"] / n["l1_bytes"],
     "performance_flop_per_s": lambda n: n["flop"] / n["time_ns"] * 1e9,
     "bandwidth_bytes_per_s": lambda n: n["dram_bytes"] / n["time_ns"] * 1e9,
     "attainable_flop_per_s": lambda n: n["flop"] / n["least_time_ns"] * 1e9,
@@ -158,7 +160,7 @@ RATIOS = {
     "dram_bytes_per_compulsory_byte": lambda n: n["dram_bytes"] / n["compulsory_bytes"],
 }
 PRECISIONS = ("fp64", "fp32", "fp16", "tf32_tc", "fp16_tc", "bf16_tc", "fp8_tc", "fp64_tc")
-SUMS = {"launches", "time_ns", "flop", *("flop_" + name for name in PRECISIONS), "model_flop", "dram_bytes",
+SUMS = {"launches", "time_ns", "flop", *("flop_" + name for name in PRECISIONS), "flop_mma_tc", "model_flop", "dram_bytes",
         "compulsory_bytes", "l2_bytes", "l1_bytes", "least_compute_time_ns", "least_memory_time_ns", "least_time_ns",
         "time_with_counters_ns"}
 # Spread of samples, which sums do not have.
@@ -194,6 +196,21 @@ class CsvTest(Command):
         yield self.trace("measured")
         yield self.trace("random:3")
         yield self.imported(HERE / "004")
+        yield self.with_caches()
+
+    def with_caches(self):
+        """A run on a Hopper GPU whose counters tell the bytes of all levels and both tensor paths."""
+        values = {"gpu__time_duration.sum": ("ns", 1000000), "dram__bytes_read.sum": ("byte", 7 * 10**8),
+                  "lts__t_bytes.sum": ("byte", 11 * 10**8), "l1tex__t_bytes.sum": ("byte", 13 * 10**8),
+                  "sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum": ("", 3 * 10**11),
+                  "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum": ("", 10**11)}
+        path = self.folder / "net_H100-SXM5-80GB.csv"
+        with open(path, "w", newline="") as file:
+            table = csv.writer(file, quoting=csv.QUOTE_ALL)
+            table.writerow(["ID", "Process ID", "Kernel Name", "Block Size", "Grid Size", "Device", "CC", *values])
+            table.writerow([""] * 7 + [unit for unit, _ in values.values()])
+            table.writerow([0, 7, "k", "(128, 1, 1)", "(64, 1, 1)", 0, "9.0", *(value for _, value in values.values())])
+        return self.imported(path)
 
     def test_ratios_follow_from_sums(self):
         checked = set()
@@ -212,6 +229,9 @@ class CsvTest(Command):
                 for line in lines:
                     with self.subTest(trace=trace.name, by=by, line=line["record"] + " " + line["layer"]):
                         n = numbers_of(line)
+                        if line["record"] == "roof" and not line["roof_precision"]:
+                            self.assertIn(line["roof_level"], ("L2", "L1"))  # a bandwidth alone
+                            continue
                         if line["record"] == "roof":
                             self.assertTrue(math.isclose(n["ridge_flop_per_byte"] * n["roof_bytes_per_s"],
                                                          n["roof_peak_flop_per_s"], rel_tol=1e-12))

@@ -47,7 +47,7 @@ Report SmallReport() {
   const auto roof = [&](std::string label, Precision precision, std::string kind, double peak, double bandwidth,
                         bool used) {
     report.roofs.push_back(
-        {std::move(label), precision, "DRAM", std::move(kind), peak, bandwidth, peak / bandwidth, used});
+        {std::move(label), precision, {}, "DRAM", std::move(kind), peak, bandwidth, peak / bandwidth, used});
   };
   roof("FP32, 19.5 TFLOP/s", Precision::kFp32, "datasheet", 19.5e12, 1555e9, true);
   roof("TF32 tensor, 156 TFLOP/s", Precision::kTf32Tensor, "datasheet", 156e12, 1555e9, true);

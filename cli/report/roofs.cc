@@ -1,0 +1,202 @@
+#include "cli/report/roofs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "cli/model/formulas.h"
+#include "cli/report/units.h"
+
+namespace rfinject::cli {
+namespace {
+
+// Calls `take` for what stands between commas; stops at the first error.
+template <typename Take>
+std::string ForEachWord(std::string_view text, const Take& take) {
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (std::string error = take(text.substr(begin, end - begin)); !error.empty()) return error;
+    begin = end + 1;
+  }
+  return {};
+}
+
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+// "1.36T", "828.8 GB/s", "1e12"; `unit` is what may follow the prefix.
+bool ParseRate(std::string_view text, std::string_view unit, double* value) {
+  text = Trimmed(text);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  if (error != std::errc{} || !(*value > 0) || !std::isfinite(*value)) return false;
+  text = Trimmed(text.substr(static_cast<size_t>(end - text.data())));
+  if (text.ends_with(unit)) text.remove_suffix(unit.size());
+  if (text.empty()) return true;
+  constexpr std::string_view kPrefixes = "KMGTP";
+  const size_t power = kPrefixes.find(text[0] == 'k' ? 'K' : text[0]);
+  if (text.size() != 1 || power == std::string_view::npos) return false;
+  *value *= std::pow(1000.0, static_cast<double>(power + 1));
+  return true;
+}
+
+double* RateNamed(std::string_view name, Rates* rates) {
+  if (name == "dram") return &rates->dram_bytes_per_s;
+  if (name == "l2") return &rates->l2_bytes_per_s;
+  if (name == "l1") return &rates->l1_bytes_per_s;
+  for (size_t i = 0; i < kPrecisionCount; ++i) {
+    if (name == kPrecisionNames[i]) return &rates->peak[i];
+  }
+  return nullptr;
+}
+
+void AddPeak(const Machine& machine, Precision precision, bool legacy, std::string_view kind, double peak,
+             double bytes_per_s, const Sums& total, std::vector<RoofLine>* roofs) {
+  const auto i = static_cast<size_t>(precision);
+  if (!(peak > 0)) return;
+  RoofLine roof;
+  roof.precision = precision;
+  // What a benchmark reached is of the path that it took, and no table says which.
+  if (HasLegacyPath(machine.chip, precision) && kind != kEmpiricalRoof) {
+    const TensorPaths paths = TensorPathNames(machine.chip);
+    roof.path = legacy ? paths.legacy : paths.own;
+  }
+  char rate[48];
+  std::snprintf(rate, sizeof rate, ", %.4g TFLOP/s", peak / 1e12);
+  roof.label = std::string(kPrecisionTitles[i]) + (roof.path.empty() ? "" : " (" + roof.path + ")") + rate;
+  roof.level = "DRAM";
+  roof.kind = kind;
+  roof.peak_flop_per_s = peak;
+  roof.bytes_per_s = bytes_per_s;
+  roof.ridge_flop_per_byte = bytes_per_s > 0 ? peak / bytes_per_s : 0;
+  roof.used = legacy ? total.legacy_flop[i] > 0 : total.flop[i] > total.legacy_flop[i];
+  if (roof.path.empty()) roof.used = total.flop[i] > 0;
+  roofs->push_back(std::move(roof));
+}
+
+void AddBandwidth(std::string_view level, std::string_view kind, double bytes_per_s, std::vector<RoofLine>* roofs) {
+  if (!(bytes_per_s > 0)) return;
+  RoofLine roof;
+  roof.label = std::string(level) + ", " + WithPrefix(bytes_per_s, "B/s");
+  roof.level = level;
+  roof.kind = kind;
+  roof.bytes_per_s = bytes_per_s;
+  roof.used = true;
+  roofs->push_back(std::move(roof));
+}
+
+void AddKind(const Machine& machine, const Rates& rates, std::string_view kind, const Sums& total,
+             std::vector<RoofLine>* roofs) {
+  // A benchmark of a peak says nothing of the memory: then the peak stands on the datasheet's bandwidth.
+  const double dram = rates.dram_bytes_per_s > 0 ? rates.dram_bytes_per_s : machine.dram_bytes_per_s;
+  bool any_peak = false;
+  for (size_t i = 0; i < kPrecisionCount; ++i) {
+    const auto precision = static_cast<Precision>(i);
+    AddPeak(machine, precision, false, kind, rates.peak[i], dram, total, roofs);
+    if (HasLegacyPath(machine.chip, precision) && kind != kEmpiricalRoof) {
+      AddPeak(machine, precision, true, kind, rates.peak[i] * machine.legacy_share, dram, total, roofs);
+    }
+    any_peak |= rates.peak[i] > 0;
+  }
+  if (!any_peak) AddBandwidth("DRAM", kind, rates.dram_bytes_per_s, roofs);
+  if (total.l2_bytes > 0) AddBandwidth("L2", kind, rates.l2_bytes_per_s, roofs);
+  if (total.l1_bytes > 0) AddBandwidth("L1", kind, rates.l1_bytes_per_s, roofs);
+}
+
+}  // namespace
+
+std::string ParseRoofKinds(std::string_view text, RoofOptions* options) {
+  options->datasheet = options->clock = options->empirical = false;
+  return ForEachWord(text, [&](std::string_view word) -> std::string {
+    const bool all = word == "all";
+    if (!all && word != "datasheet" && word != "clock" && word != "empirical") {
+      return "'" + std::string(word) + "': there are datasheet, clock, empirical and all";
+    }
+    options->datasheet |= all || word == "datasheet";
+    options->clock |= all || word == "clock";
+    options->empirical |= all || word == "empirical";
+    return {};
+  });
+}
+
+std::string ParseUserRoofs(std::string_view text, RoofOptions* options) {
+  options->empirical = true;
+  return ForEachWord(text, [&](std::string_view word) -> std::string {
+    const size_t equals = word.find('=');
+    const std::string_view name = Trimmed(word.substr(0, equals));
+    double* const rate = RateNamed(name, &options->user);
+    if (equals == std::string_view::npos || rate == nullptr) {
+      std::string names;
+      for (const std::string_view known : kPrecisionNames) names += std::string(known) + ", ";
+      return "'" + std::string(word) + "': wanted is NAME=VALUE, where NAME is one of " + names + "dram, l2, l1";
+    }
+    const std::string_view unit = name == "dram" || name == "l2" || name == "l1" ? "B/s" : "FLOP/s";
+    if (!ParseRate(word.substr(equals + 1), unit, rate)) {
+      return "'" + std::string(word) + "': wanted is a number with an SI prefix, like 1.36T" + std::string(unit);
+    }
+    return {};
+  });
+}
+
+double MeasuredSmClock(const Run& run, const std::map<std::string, MetricInfo>& metrics) {
+  const auto scale = [&](std::string_view name) {
+    const auto info = metrics.find(std::string(name));
+    return info == metrics.end() ? 1.0 : info->second.scale;
+  };
+  constexpr std::string_view kCycles = "gpc__cycles_elapsed.max";
+  const double cycle_scale = scale(kCycles), ns_scale = scale(kGpuTimeMetric), hz_scale = scale(kSmClockMetric);
+  double cycles = 0, cycle_ns = 0, hz = 0, weight = 0;
+  for (const auto& [key, stats] : run.launches) {
+    const auto find = [&metrics_of_key = stats.metrics](std::string_view name) -> const Stat* {
+      const auto found = metrics_of_key.find(std::string(name));
+      return found != metrics_of_key.end() && found->second.n > 0 && found->second.sum > 0 ? &found->second : nullptr;
+    };
+    const Stat* const time = find(kGpuTimeMetric);
+    const auto launches = static_cast<double>(stats.launches);
+    // Means, because the two may come from passes of different number.
+    if (const Stat* const count = find(kCycles); count != nullptr && time != nullptr) {
+      cycles += count->mean() * cycle_scale * launches;
+      cycle_ns += time->mean() * ns_scale * launches;
+    }
+    if (const Stat* const clock = find(kSmClockMetric); clock != nullptr) {
+      const double ns = (time != nullptr ? time->mean() * ns_scale : 1) * launches;
+      hz += clock->mean() * hz_scale * ns;
+      weight += ns;
+    }
+  }
+  if (weight > 0) return hz / weight;
+  return cycle_ns > 0 ? cycles / cycle_ns * 1e9 : 0;
+}
+
+std::vector<RoofLine> MakeRoofs(const Machine& machine, const Sums& total, double sm_hz, const RoofOptions& options) {
+  std::vector<RoofLine> roofs;
+  if (options.datasheet) AddKind(machine, machine, kDatasheetRoof, total, &roofs);
+  if (options.clock && sm_hz > 0) {
+    Rates rates;
+    double sm_clock = 0;
+    for (size_t i = 0; i < kPrecisionCount; ++i) {
+      if (machine.peak_hz[i] <= 0) continue;
+      rates.peak[i] = machine.peak[i] * sm_hz / machine.peak_hz[i];
+      if (static_cast<Precision>(i) == Precision::kFp32) sm_clock = machine.peak_hz[i];
+    }
+    // L1 runs at the SM's clock; L2 and DRAM have clocks of their own, which no counter here tells.
+    if (sm_clock > 0) rates.l1_bytes_per_s = machine.l1_bytes_per_s * sm_hz / sm_clock;
+    AddKind(machine, rates, kClockRoof, total, &roofs);
+  }
+  if (options.empirical) {
+    Rates rates = machine.empirical;
+    for (size_t i = 0; i < kPrecisionCount; ++i) {
+      if (options.user.peak[i] > 0) rates.peak[i] = options.user.peak[i];
+    }
+    for (double Rates::*const rate : {&Rates::dram_bytes_per_s, &Rates::l2_bytes_per_s, &Rates::l1_bytes_per_s}) {
+      if (options.user.*rate > 0) rates.*rate = options.user.*rate;
+    }
+    AddKind(machine, rates, kEmpiricalRoof, total, &roofs);
+  }
+  return roofs;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,49 @@
+// File: roofs.h
+//
+// Which roofs a report draws, and from where. Three kinds, kept apart everywhere (RoofLine::kind):
+//   datasheet        the vendor's peaks, of the SKU; what attainable and R001 are held against
+//   measured clock   the datasheet's peaks times the SM clock that the run's counters saw over the datasheet's clock
+//   empirical        what a benchmark reached: published figures of gpus.csv, or what the user measured and says
+//
+//   RoofOptions options;
+//   std::string error = ParseRoofKinds("datasheet,empirical", &options);
+//   error = ParseUserRoofs("bf16_tc=271.2T,dram=1.36T", &options);
+#ifndef RFINJECT_CLI_REPORT_ROOFS_H_
+#define RFINJECT_CLI_REPORT_ROOFS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/model/roofline.h"
+#include "cli/profile/profile.h"
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+inline constexpr std::string_view kDatasheetRoof = "datasheet", kClockRoof = "measured clock",
+                                  kEmpiricalRoof = "empirical";
+
+struct RoofOptions {
+  bool datasheet = true, clock = false, empirical = false;
+  Rates user;  // empirical ones; they replace the published ones of the same name
+};
+
+// "datasheet", "clock", "empirical" or "all", with commas between. Empty, or what is wrong with `text`.
+std::string ParseRoofKinds(std::string_view text, RoofOptions* options);
+
+// NAME=VALUE with commas between: NAME is a precision (kPrecisionNames) in FLOP/s, or dram, l2 or l1 in bytes/s;
+// VALUE a number with an SI prefix: "1.36T", "828.8 GB/s". Switches the empirical roofs on. Empty, or what is wrong.
+std::string ParseUserRoofs(std::string_view text, RoofOptions* options);
+
+// The mean SM clock of the launches that tell it, weighted by their time, in Hz: cycles over time, or the clock's own
+// metric; 0 where the trace has neither. Both come from counter passes, whose clock is the run's if nothing locks it.
+double MeasuredSmClock(const Run& run, const std::map<std::string, MetricInfo>& metrics);
+
+// The roofs of `machine` that `options` ask for: by kind, then by precision; of L2 and L1 only where the run has
+// their bytes. A chip with two tensor paths has a roof for each. `total` says which of them the run uses.
+std::vector<RoofLine> MakeRoofs(const Machine& machine, const Sums& total, double sm_hz, const RoofOptions& options);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_ROOFS_H_
