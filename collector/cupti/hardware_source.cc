@@ -767,7 +767,7 @@ void HardwareSource::BeginStep(uint64_t step, uint64_t now_ns) {
     const int result = layers ? counters_->StartUserRanges(decision_.group, max_ranges_)
                               : counters_->Start(decision_.group, max_ranges_);
     if (result != CUPTI_SUCCESS) {
-      ReportResult("starting the range profiler", result);
+      ReportResult(("starting the " + collector_).c_str(), result);
       LoseCounters();
       return;
     }
