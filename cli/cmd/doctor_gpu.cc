@@ -250,7 +250,9 @@ std::vector<GpuFinding> ExamineCupti(const MachineView& machine, const std::vect
   }
   findings.push_back(Good("cupti", *found));
   const std::filesystem::path file = machine.root + *found;
-  if (!Contains(file, "cuptiRangeProfilerEnable")) {
+  // Without the one (before 12.6 update 2) the legacy profiler counts, which plans with Perfworks.
+  const bool range_profiler = Contains(file, "cuptiRangeProfilerEnable");
+  if (!range_profiler && !Contains(file, "cuptiProfilerBeginSession")) {
     findings.push_back(Bad("cupti", ConditionId::kCuptiTooOld, *found, true));
   }
   std::filesystem::path perfworks;
@@ -265,7 +267,12 @@ std::vector<GpuFinding> ExamineCupti(const MachineView& machine, const std::vect
     findings.push_back(Bad("perfworks", ConditionId::kNoPerfworks, *found, true));
     return findings;
   }
-  findings.push_back(Good("perfworks", perfworks.string().substr(machine.root.size())));
+  const std::string shown = perfworks.string().substr(machine.root.size());
+  if (!range_profiler && !Contains(perfworks, "NVPW_CUDA_MetricsEvaluator_Initialize")) {
+    findings.push_back(Bad("perfworks", ConditionId::kNoPerfworks, shown, true));
+    return findings;
+  }
+  findings.push_back(Good("perfworks", shown));
   // The library carries the names of the chips that it knows. (To ask it, a libcupti would have to be loaded, and
   // CUPTI 13.2 does not survive that on a machine without a driver.)
   std::vector<std::string_view> seen;

@@ -179,10 +179,14 @@ TEST_F(DoctorGpu, CuptiAndPerfworks) {
   EXPECT_THAT(good[2].text, HasSubstr("GH100"));
   Write("/toolkit/lib64/libnvperf_host.so", "GA100");
   EXPECT_THAT(Conditions(ExamineCupti(machine_, candidates)), ElementsAre(ConditionId::kUnknownChip));
-  // The wheel's comes first, and is too old.
+  // The wheel's comes first, and has the legacy profiler only, which needs more of Perfworks.
   Write("/wheel/lib/libcupti.so.12", "…cuptiProfilerBeginSession…");
   Write("/wheel/lib/libnvperf_host.so", "GH100");
-  EXPECT_THAT(Conditions(ExamineCupti(machine_, candidates)), ElementsAre(ConditionId::kCuptiTooOld));
+  EXPECT_THAT(Conditions(ExamineCupti(machine_, candidates)), ElementsAre(ConditionId::kNoPerfworks));
+  Write("/wheel/lib/libnvperf_host.so", "NVPW_CUDA_MetricsEvaluator_Initialize GH100");
+  EXPECT_THAT(Conditions(ExamineCupti(machine_, candidates)), IsEmpty());
+  Write("/wheel/lib/libcupti.so.12", "…cuptiActivityEnable…");
+  EXPECT_THAT(Conditions(ExamineCupti(machine_, candidates)), ::testing::Contains(ConditionId::kCuptiTooOld));
 }
 
 }  // namespace

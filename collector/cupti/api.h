@@ -147,7 +147,8 @@
   F(NVPW_CounterDataBuilder_Destroy)                            \
   F(NVPW_CounterDataBuilder_AddMetrics)                         \
   F(NVPW_CounterDataBuilder_GetCounterDataPrefix)               \
-  F(NVPW_CounterData_GetNumRanges)
+  F(NVPW_CounterData_GetNumRanges)                              \
+  F(NVPW_Profiler_CounterData_GetRangeDescriptions)
 
 namespace rfinject::cupti {
 

@@ -400,10 +400,6 @@ void HardwareSource::OpenCounters() {
     ReportResult(("opening the " + std::string(cupti::BackendName(choice.kind))).c_str(), result);
     return;
   }
-  collector_ = cupti::BackendName(choice.kind);
-  if (choice.reason[0] != '\0') {
-    recorder_.ReportDiagnostic(Severity::kInfo, "counter-backend", collector_ + ": " + choice.reason);
-  }
   mode_ = ChooseMode(counters_->has_user_ranges());
   if (mode_.mode == CounterMode::kNone) {
     Report(mode_.condition, mode_.why);
@@ -411,6 +407,10 @@ void HardwareSource::OpenCounters() {
     return;
   }
   ReportMode();
+  collector_ = cupti::BackendName(choice.kind);
+  if (choice.reason[0] != '\0') {
+    recorder_.ReportDiagnostic(Severity::kInfo, "counter-backend", collector_ + ": " + choice.reason);
+  }
   for (const auto& [name, reason] : counters_->plan().rejected) {
     recorder_.ReportDiagnostic(Severity::kWarning, "metric-rejected: " + name, name + ": " + reason);
   }
@@ -767,7 +767,7 @@ void HardwareSource::BeginStep(uint64_t step, uint64_t now_ns) {
     const int result = layers ? counters_->StartUserRanges(decision_.group, max_ranges_)
                               : counters_->Start(decision_.group, max_ranges_);
     if (result != CUPTI_SUCCESS) {
-      ReportResult("starting the range profiler", result);
+      ReportResult(("starting the " + collector_).c_str(), result);
       LoseCounters();
       return;
     }

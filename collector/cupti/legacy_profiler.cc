@@ -1,14 +1,17 @@
 // File: legacy_profiler.cc
 //
-// The legacy Profiling API (cuptiProfiler*) in automatic ranges: all that CUPTI has before 12.6 update 2, and the one
-// that it documents for Volta. Planned and evaluated by Perfworks (perfworks_host.h).
+// The legacy Profiling API (cuptiProfiler*): all that CUPTI has before 12.6 update 2, and the one that it documents
+// for Volta. Planned and evaluated by Perfworks (perfworks_host.h).
 //
 // A session for each armed step:
 //   BeginSession, SetConfig, BeginPass, EnableProfiling   between the step before and this one
-//   the step's launches, each a range of its own; CUPTI waits for the context after each
-//   DisableProfiling, EndPass, FlushCounterData, UnsetConfig, EndSession   after it
+//   the step's launches: in automatic ranges each is a range of its own, and CUPTI waits for the context after each;
+//   in user ranges we open and close them, and nothing waits DisableProfiling, EndPass, FlushCounterData,
+//   UnsetConfig, EndSession   after it
 // UserReplay leaves repeating passes to us, and one pass is all that a group takes: nothing is ever replayed. (In
 // KernelReplay CUPTI would save and restore the kernel's memory.)
+#include <algorithm>
+#include <charconv>
 #include <new>
 
 #include "collector/cupti/api.h"
@@ -18,8 +21,11 @@
 namespace rfinject::cupti {
 namespace {
 
-// Automatic ranges are named by their number.
+// Ranges are named by their number, automatic ones by CUPTI, others by us (range_profiler.cc says why).
 constexpr uint32_t kRangeNameLength = 16;
+// Of user ranges, which hold several launches each, while only the number of ranges is known before the step. A step
+// with more launches is not counted.
+constexpr size_t kMaxLaunches = 65536;
 
 class LegacyProfiler : public CounterBackend {
  public:
@@ -56,9 +62,38 @@ class LegacyProfiler : public CounterBackend {
   const Plan& plan() const override { return plan_; }
   const ChipMetrics& metrics() const override { return metrics_; }
 
-  int Start(size_t group, size_t max_ranges) override {
+  int Start(size_t group, size_t max_ranges) override { return StartIn(CUPTI_AutoRange, group, max_ranges); }
+
+  bool has_user_ranges() const override { return api_.NVPW_Profiler_CounterData_GetRangeDescriptions != nullptr; }
+  int StartUserRanges(size_t group, size_t max_ranges) override {
+    if (!has_user_ranges()) return CUPTI_ERROR_NOT_SUPPORTED;
+    return StartIn(CUPTI_UserRange, group, max_ranges);
+  }
+
+  int PushRange(size_t ordinal) override {
+    if (int result = PopRange(); result != CUPTI_SUCCESS) return result;
+    char name[24];
+    *std::to_chars(name, name + sizeof name - 1, ordinal).ptr = '\0';
+    CUpti_Profiler_PushRange_Params push = {CUpti_Profiler_PushRange_Params_STRUCT_SIZE};
+    push.ctx = context_;
+    push.pRangeName = name;
+    const CUptiResult result = api_.cuptiProfilerPushRange(&push);
+    range_open_ = result == CUPTI_SUCCESS;
+    return result;
+  }
+  int PopRange() override {
+    if (!range_open_) return CUPTI_SUCCESS;
+    range_open_ = false;
+    CUpti_Profiler_PopRange_Params pop = {CUpti_Profiler_PopRange_Params_STRUCT_SIZE};
+    pop.ctx = context_;
+    return api_.cuptiProfilerPopRange(&pop);
+  }
+
+  int StartIn(CUpti_ProfilerRange ranges, size_t group, size_t max_ranges) {
     if (state_ != State::kIdle) return CUPTI_ERROR_INVALID_OPERATION;
     group_ = group;
+    ranges_ = ranges;
+    range_open_ = false;
     CUptiResult result = InitializeImage(max_ranges);
     if (result == CUPTI_SUCCESS) result = BeginSession(max_ranges);
     if (result == CUPTI_SUCCESS) result = SetConfig();
@@ -81,7 +116,9 @@ class LegacyProfiler : public CounterBackend {
   int Stop(std::vector<double>* values, size_t* ranges, size_t* dropped) override {
     if (state_ != State::kEnabled) return CUPTI_ERROR_INVALID_OPERATION;
     bool all_passes = false;
+    const int popped = PopRange();
     CUptiResult result = EndPass(&all_passes);
+    if (result == CUPTI_SUCCESS) result = static_cast<CUptiResult>(popped);
     // The plan said one pass. A second one would be the next step's kernels under this step's names.
     if (result == CUPTI_SUCCESS && !all_passes) result = CUPTI_ERROR_INVALID_OPERATION;
     if (result == CUPTI_SUCCESS) {
@@ -97,6 +134,7 @@ class LegacyProfiler : public CounterBackend {
 
   void Abandon() override {
     bool unused = false;
+    PopRange();
     EndPass(&unused);
     EndSession();
   }
@@ -157,10 +195,10 @@ class LegacyProfiler : public CounterBackend {
     session.pCounterDataImage = counter_data_.data();
     session.counterDataScratchBufferSize = scratch_.size();
     session.pCounterDataScratchBuffer = scratch_.data();
-    session.range = CUPTI_AutoRange;
+    session.range = ranges_;
     session.replayMode = CUPTI_UserReplay;
     session.maxRangesPerPass = max_ranges;
-    session.maxLaunchesPerPass = max_ranges;
+    session.maxLaunchesPerPass = ranges_ == CUPTI_AutoRange ? max_ranges : std::max(max_ranges, kMaxLaunches);
     CUptiResult result = api_.cuptiProfilerBeginSession(&session);
     if (result == CUPTI_SUCCESS) state_ = State::kSession;
     return result;
@@ -227,10 +265,21 @@ class LegacyProfiler : public CounterBackend {
     }
     values->assign(*ranges * metrics.size(), 0);
     for (size_t range = 0; range < *ranges; ++range) {
-      std::span<double> row(values->data() + range * metrics.size(), metrics.size());
+      size_t place = range;
+      if (ranges_ == CUPTI_UserRange && !OrdinalOf(range, &place)) return CUPTI_ERROR_INVALID_OPERATION;
+      if (place >= *ranges) return CUPTI_ERROR_INVALID_OPERATION;
+      std::span<double> row(values->data() + place * metrics.size(), metrics.size());
       if (!host_->Evaluate(counter_data_, range, metrics, row)) return CUPTI_ERROR_INVALID_METRIC_VALUE;
     }
     return CUPTI_SUCCESS;
+  }
+
+  bool OrdinalOf(size_t range, size_t* ordinal) const {
+    std::string name;
+    if (!host_->RangeName(counter_data_, range, &name)) return false;
+    const char* end = name.data() + name.size();
+    const auto [at, error] = std::from_chars(name.data(), end, *ordinal);
+    return error == std::errc() && at == end;
   }
 
   const Api& api_;
@@ -243,6 +292,8 @@ class LegacyProfiler : public CounterBackend {
   std::vector<uint8_t> scratch_;
   size_t group_ = 0;
   State state_ = State::kIdle;
+  CUpti_ProfilerRange ranges_ = CUPTI_AutoRange;
+  bool range_open_ = false;
 };
 
 }  // namespace

@@ -114,6 +114,21 @@ class Perfworks : public PerfworksHost {
     return true;
   }
 
+  bool RangeName(std::span<const uint8_t> counter_data, size_t range, std::string* name) override {
+    if (api_.NVPW_Profiler_CounterData_GetRangeDescriptions == nullptr) return false;
+    NVPW_Profiler_CounterData_GetRangeDescriptions_Params params = {
+        NVPW_Profiler_CounterData_GetRangeDescriptions_Params_STRUCT_SIZE};
+    params.pCounterDataImage = counter_data.data();
+    params.rangeIndex = range;
+    if (api_.NVPW_Profiler_CounterData_GetRangeDescriptions(&params) != NVPA_STATUS_SUCCESS) return false;
+    std::vector<const char*> names(params.numDescriptions);
+    params.ppDescriptions = names.data();
+    if (api_.NVPW_Profiler_CounterData_GetRangeDescriptions(&params) != NVPA_STATUS_SUCCESS) return false;
+    if (names.empty() || names.back() == nullptr) return false;
+    *name = names.back();
+    return true;
+  }
+
   bool SetDevice(std::span<const uint8_t> counter_data) override {
     NVPW_MetricsEvaluator_SetDeviceAttributes_Params params = {
         NVPW_MetricsEvaluator_SetDeviceAttributes_Params_STRUCT_SIZE};

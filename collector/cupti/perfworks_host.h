@@ -23,6 +23,9 @@ class PerfworksHost : public MetricHost {
   // How many ranges a counter data image holds; false on failure.
   virtual bool Ranges(std::span<const uint8_t> counter_data, size_t* ranges) = 0;
 
+  // The name of one of them, the innermost where ranges nest; false on failure.
+  virtual bool RangeName(std::span<const uint8_t> counter_data, size_t range, std::string* name) = 0;
+
   // Tells the evaluator the device that `counter_data` comes from. Once for each image, before Evaluate; false on
   // failure.
   virtual bool SetDevice(std::span<const uint8_t> counter_data) = 0;

@@ -51,7 +51,7 @@ struct CUpti_RangeProfiler_Object {
 
 namespace {
 
-constexpr uint64_t kImageMagic = 0x53494D5F494D4147u;
+[[maybe_unused]] constexpr uint64_t kImageMagic = 0x53494D5F494D4147u;
 struct ImageHeader {
   uint64_t magic;
   uint64_t max_ranges;
@@ -231,7 +231,6 @@ const SimRange* RangeOf(const uint8_t* image, size_t index) {
   memcpy(&range, image + sizeof(ImageHeader) + index * sizeof range, sizeof range);
   return range;
 }
-#endif
 
 // The real CUPTI's host functions.
 void* RealCupti() {
@@ -251,6 +250,8 @@ CUptiResult Forward(const char* name, Params* params) {
   auto function = real == nullptr ? nullptr : reinterpret_cast<CUptiResult (*)(Params*)>(dlsym(real, name));
   return function != nullptr ? function(params) : CUPTI_ERROR_NOT_INITIALIZED;
 }
+
+#endif
 
 }  // namespace
 

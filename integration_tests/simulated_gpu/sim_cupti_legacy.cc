@@ -26,8 +26,10 @@ constexpr size_t kScratchSize = 128;
 struct Session {
   bool configured = false, pass = false, enabled = false, submitted = false;
   uint8_t* image = nullptr;
+  CUpti_ProfilerRange mode = CUPTI_AutoRange;
   size_t max_ranges = 0;
-  std::vector<const SimKernel*> ranges;
+  std::vector<sim::LegacyRange*> ranges;
+  sim::LegacyRange* open = nullptr;  // of user ranges
   size_t dropped = 0;
 };
 
@@ -76,14 +78,15 @@ size_t ImageSize(const char* function, size_t size, const CUpti_Profiler_Counter
   if (options->maxNumRanges == 0) return wrong("no ranges");
   if (options->maxNumRangeTreeNodes < options->maxNumRanges) return wrong("fewer nodes than ranges");
   if (options->maxRangeNameLength == 0) return wrong("no room for a range's name");
-  return sizeof(sim::LegacyImage) + options->maxNumRanges * sizeof(SimKernel*);
+  return sizeof(sim::LegacyImage) + options->maxNumRanges * sizeof(sim::LegacyRange*);
 }
 
 bool IsImage(const uint8_t* image, size_t size) {
   sim::LegacyImage header;
   if (image == nullptr || !Aligned(image) || size < sizeof header) return false;
   memcpy(&header, image, sizeof header);
-  return header.magic == sim::kLegacyImageMagic && size == sizeof header + header.max_ranges * sizeof(SimKernel*);
+  return header.magic == sim::kLegacyImageMagic &&
+         size == sizeof header + header.max_ranges * sizeof(sim::LegacyRange*);
 }
 
 }  // namespace
@@ -91,14 +94,27 @@ bool IsImage(const uint8_t* image, size_t size) {
 namespace sim {
 
 void LegacyRun(const SimLaunch* launch) {
-  if (launch->kernel == nullptr) return;
   std::lock_guard lock(W().mutex);
   auto at = W().sessions.find(launch->context);
   if (at == W().sessions.end() || !at->second.enabled) return;
-  if (at->second.ranges.size() < at->second.max_ranges) {
-    at->second.ranges.push_back(launch->kernel);
+  Session& session = at->second;
+  std::vector<const SimKernel*> kernels;
+  if (launch->kernel != nullptr) kernels.push_back(launch->kernel);
+  for (size_t i = 0; launch->graph != nullptr && i < launch->graph->count; ++i) {
+    kernels.push_back(launch->graph->kernels[i]);
+  }
+  if (kernels.empty()) return;
+  if (session.mode == CUPTI_UserRange) {
+    // What is launched outside of any range is not counted.
+    if (session.open != nullptr) {
+      session.open->kernels.insert(session.open->kernels.end(), kernels.begin(), kernels.end());
+    }
+  } else if (launch->kernel == nullptr) {
+    // A graph is no range of its own without kernel replay.
+  } else if (session.ranges.size() < session.max_ranges) {
+    session.ranges.push_back(new LegacyRange{std::to_string(session.ranges.size()), kernels});
   } else {
-    ++at->second.dropped;
+    ++session.dropped;
   }
 }
 
@@ -122,13 +138,15 @@ bool LegacyEnabled() {
     Violation(name, #condition);         \
     return code;                         \
   }
-#define SIM_PARAMS(name, type)                                                              \
+#define SIM_PARAMS_ANYWHERE(name, type)                                                     \
   if (int code = sim_take_failure(name); code != 0) return static_cast<CUptiResult>(code);  \
-  SIM_CHECK(name, sim_inside_launch() == 0, CUPTI_ERROR_INVALID_OPERATION);                 \
   SIM_CHECK(name, sim::ProfilerInitialised(), CUPTI_ERROR_NOT_INITIALIZED);                 \
   SIM_CHECK(name, params != nullptr, CUPTI_ERROR_INVALID_PARAMETER);                        \
   SIM_CHECK(name, params->structSize == type##_STRUCT_SIZE, CUPTI_ERROR_INVALID_PARAMETER); \
   SIM_CHECK(name, params->pPriv == nullptr, CUPTI_ERROR_INVALID_PARAMETER)
+#define SIM_PARAMS(name, type)     \
+  SIM_PARAMS_ANYWHERE(name, type); \
+  SIM_CHECK(name, sim_inside_launch() == 0, CUPTI_ERROR_INVALID_OPERATION)
 // The session of params->ctx, which must be there.
 #define SIM_SESSION(name)                                                                                         \
   std::lock_guard lock(W().mutex);                                                                                \
@@ -188,7 +206,8 @@ CUptiResult CUPTIAPI cuptiProfilerBeginSession(CUpti_Profiler_BeginSession_Param
                 memcmp(params->pCounterDataScratchBuffer, &kScratchMagic, sizeof kScratchMagic) == 0,
             CUPTI_ERROR_INVALID_PARAMETER);
   SIM_CHECK(kName, params->bDumpCounterDataInFile == 0, CUPTI_ERROR_INVALID_PARAMETER);
-  SIM_CHECK(kName, params->range == CUPTI_AutoRange, CUPTI_ERROR_INVALID_PARAMETER);
+  SIM_CHECK(kName, params->range == CUPTI_AutoRange || params->range == CUPTI_UserRange,
+            CUPTI_ERROR_INVALID_PARAMETER);
   // Kernel replay would save and restore the memory of each kernel.
   SIM_CHECK(kName, params->replayMode == CUPTI_UserReplay, CUPTI_ERROR_INVALID_PARAMETER);
   sim::LegacyImage header;
@@ -200,6 +219,7 @@ CUptiResult CUPTIAPI cuptiProfilerBeginSession(CUpti_Profiler_BeginSession_Param
   SIM_CHECK(kName, W().sessions.count(params->ctx) == 0, CUPTI_ERROR_INVALID_OPERATION);
   Session& session = W().sessions[params->ctx];
   session.image = params->pCounterDataImage;
+  session.mode = params->range;
   session.max_ranges = params->maxRangesPerPass;
   return CUPTI_SUCCESS;
 }
@@ -294,7 +314,7 @@ CUptiResult CUPTIAPI cuptiProfilerDisableProfiling(CUpti_Profiler_DisableProfili
   if (params != nullptr) {
     std::lock_guard lock(W().mutex);
     if (auto at = W().sessions.find(params->ctx); at != W().sessions.end()) {
-      was_enabled = at->second.enabled;
+      was_enabled = at->second.enabled && at->second.open == nullptr;
       at->second.enabled = false;
     }
   }
@@ -313,20 +333,46 @@ CUptiResult CUPTIAPI cuptiProfilerFlushCounterData(CUpti_Profiler_FlushCounterDa
   header.ranges = session.ranges.size();
   memcpy(session.image, &header, sizeof header);
   if (!session.ranges.empty()) {
-    memcpy(session.image + sizeof header, session.ranges.data(), session.ranges.size() * sizeof(SimKernel*));
+    memcpy(session.image + sizeof header, session.ranges.data(), session.ranges.size() * sizeof(sim::LegacyRange*));
   }
   params->numRangesDropped = session.dropped;
   params->numTraceBytesDropped = 0;
   return CUPTI_SUCCESS;
 }
 
-// Not used in automatic ranges; there for whoever looks the functions up.
-CUptiResult CUPTIAPI cuptiProfilerPushRange(CUpti_Profiler_PushRange_Params*) {
-  Violation("cuptiProfilerPushRange", "called in automatic ranges");
-  return CUPTI_ERROR_INVALID_OPERATION;
+// Of user ranges only. They are called around launches, so from inside launch callbacks, too.
+CUptiResult CUPTIAPI cuptiProfilerPushRange(CUpti_Profiler_PushRange_Params* params) {
+  constexpr const char* kName = "cuptiProfilerPushRange";
+  SIM_PARAMS_ANYWHERE(kName, CUpti_Profiler_PushRange_Params);
+  SIM_SESSION(kName);
+  SIM_CHECK(kName, session.mode == CUPTI_UserRange && session.enabled, CUPTI_ERROR_INVALID_OPERATION);
+  SIM_CHECK(kName, session.open == nullptr, CUPTI_ERROR_INVALID_OPERATION);  // one nesting level
+  SIM_CHECK(kName, params->pRangeName != nullptr && params->pRangeName[0] != '\0', CUPTI_ERROR_INVALID_PARAMETER);
+  SIM_CHECK(kName, params->rangeNameLength == 0 || params->rangeNameLength == strlen(params->pRangeName),
+            CUPTI_ERROR_INVALID_PARAMETER);
+  for (const sim::LegacyRange* range : session.ranges) {
+    SIM_CHECK(kName, range->name != params->pRangeName, CUPTI_ERROR_INVALID_PARAMETER);
+  }
+  session.open = new sim::LegacyRange{params->pRangeName, {}};
+  if (session.ranges.size() < session.max_ranges) {
+    session.ranges.push_back(session.open);
+  } else {
+    ++session.dropped;
+  }
+  return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiProfilerPopRange(CUpti_Profiler_PopRange_Params*) {
-  Violation("cuptiProfilerPopRange", "called in automatic ranges");
-  return CUPTI_ERROR_INVALID_OPERATION;
+CUptiResult CUPTIAPI cuptiProfilerPopRange(CUpti_Profiler_PopRange_Params* params) {
+  constexpr const char* kName = "cuptiProfilerPopRange";
+  bool was_open = false;
+  if (params != nullptr) {
+    std::lock_guard lock(W().mutex);
+    if (auto at = W().sessions.find(params->ctx); at != W().sessions.end()) {
+      was_open = at->second.open != nullptr;
+      at->second.open = nullptr;
+    }
+  }
+  SIM_CHECK(kName, was_open, CUPTI_ERROR_INVALID_OPERATION);
+  SIM_PARAMS_ANYWHERE(kName, CUpti_Profiler_PopRange_Params);
+  return CUPTI_SUCCESS;
 }
 }

@@ -8,13 +8,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <string>
+#include <vector>
+
 #include "integration_tests/simulated_gpu/simulator.h"
 
 namespace sim {
 
 constexpr uint64_t kLegacyImageMagic = 0x53494D5F4C454741u;
 
-// The counter data image: this, then one pointer to its SimKernel a range.
+// Leaked: counter data images point at them.
+struct LegacyRange {
+  std::string name;
+  std::vector<const SimKernel*> kernels;
+};
+
+// The counter data image: this, then one pointer to its LegacyRange a range.
 struct LegacyImage {
   uint64_t magic;
   uint64_t max_ranges;

@@ -53,6 +53,12 @@ NVPA_Status Forward(const char* name, Params* params) {
   return function != nullptr ? function(params) : NVPA_STATUS_NOT_LOADED;
 }
 
+const sim::LegacyRange* RangeOf(const uint8_t* image, size_t index) {
+  const sim::LegacyRange* range = nullptr;
+  memcpy(&range, image + sizeof(sim::LegacyImage) + index * sizeof range, sizeof range);
+  return range;
+}
+
 Request KeyOf(const NVPW_MetricEvalRequest& request) {
   return {request.metricIndex, request.metricType, request.rollupOp, request.submetric};
 }
@@ -154,6 +160,21 @@ NVPA_Status NVPW_CounterData_GetNumRanges(NVPW_CounterData_GetNumRanges_Params* 
   return NVPA_STATUS_SUCCESS;
 }
 
+NVPA_Status NVPW_Profiler_CounterData_GetRangeDescriptions(
+    NVPW_Profiler_CounterData_GetRangeDescriptions_Params* params) {
+  SIM_PARAMS(NVPW_Profiler_CounterData_GetRangeDescriptions);
+  sim::LegacyImage header;
+  memcpy(&header, params->pCounterDataImage, sizeof header);
+  SIM_CHECK("GetRangeDescriptions", header.magic == sim::kLegacyImageMagic && params->rangeIndex < header.ranges,
+            NVPA_STATUS_INVALID_ARGUMENT);
+  if (params->ppDescriptions != nullptr) {
+    SIM_CHECK("GetRangeDescriptions", params->numDescriptions >= 1, NVPA_STATUS_INVALID_ARGUMENT);
+    params->ppDescriptions[0] = RangeOf(params->pCounterDataImage, params->rangeIndex)->name.c_str();
+  }
+  params->numDescriptions = 1;
+  return NVPA_STATUS_SUCCESS;
+}
+
 NVPA_Status NVPW_MetricsEvaluator_EvaluateToGpuValues(NVPW_MetricsEvaluator_EvaluateToGpuValues_Params* params) {
   SIM_PARAMS(NVPW_MetricsEvaluator_EvaluateToGpuValues);
   constexpr const char* kName = "EvaluateToGpuValues";
@@ -168,15 +189,16 @@ NVPA_Status NVPW_MetricsEvaluator_EvaluateToGpuValues(NVPW_MetricsEvaluator_Eval
   memcpy(&header, params->pCounterDataImage, sizeof header);
   SIM_CHECK(kName, header.magic == sim::kLegacyImageMagic, NVPA_STATUS_INVALID_ARGUMENT);
   SIM_CHECK(kName, params->rangeIndex < header.ranges, NVPA_STATUS_INVALID_ARGUMENT);
-  const SimKernel* kernel = nullptr;
-  memcpy(&kernel, params->pCounterDataImage + sizeof header + params->rangeIndex * sizeof kernel, sizeof kernel);
+  const sim::LegacyRange* range = RangeOf(params->pCounterDataImage, params->rangeIndex);
   std::lock_guard lock(W().mutex);
   for (size_t i = 0; i < params->numMetricEvalRequests; ++i) {
     auto name = W().names.find(KeyOf(params->pMetricEvalRequests[i]));
     SIM_CHECK(kName, name != W().names.end(), NVPA_STATUS_INVALID_ARGUMENT);
     params->pMetricValues[i] = 0;
-    for (size_t k = 0; k < kernel->metric_count; ++k) {
-      if (name->second == kernel->metrics[k].name) params->pMetricValues[i] = kernel->metrics[k].value;
+    for (const SimKernel* kernel : range->kernels) {
+      for (size_t k = 0; k < kernel->metric_count; ++k) {
+        if (name->second == kernel->metrics[k].name) params->pMetricValues[i] += kernel->metrics[k].value;
+      }
     }
   }
   return NVPA_STATUS_SUCCESS;

@@ -675,6 +675,26 @@ TEST_F(SimulatedGpu, SeveralRanksAreCountedLayerByLayer) {
   }
 }
 
+TEST_F(SimulatedGpu, SeveralRanksOfV100AreCountedLayerByLayer) {
+  setenv("WORLD_SIZE", "2", 1);
+  settings_.overhead_percent = 50;
+  Open("cupti124/libcupti.so.12", "GV100");
+  if (IsSkipped() || HasFatalFailure()) return;
+  while (step_ < 60 || (step_ < 6000 && recorder_.armed().size() < 6)) Step();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(DiagnosticIds(), Contains("counters-by-layer"));
+  EXPECT_THAT(recorder_.drops(), IsEmpty());
+  EXPECT_GT(driver_.sim_calls_("cuptiProfilerPushRange"), 0u);
+  EXPECT_EQ(driver_.sim_calls_("cuptiProfilerPushRange"), driver_.sim_calls_("cuptiProfilerPopRange"));
+  // Bytes and four precisions of three layers and phases with several kernels.
+  EXPECT_EQ(CheckShares(), 3u * 5u);
+  auto counts = CheckSamples();
+  for (const auto& key : {Key{"gemm", 2, Phase::kForward}, Key{"relu", 0, Phase::kOptimizer}}) {
+    EXPECT_GE(counts[key][kDramBytes], 2u);
+    EXPECT_GE(counts[key][kFlopFirst + static_cast<uint32_t>(Precision::kFp16Tensor)], 1u);
+  }
+}
+
 TEST_F(SimulatedGpu, SeveralRanksAreCountedKernelByKernelWhenForced) {
   setenv("WORLD_SIZE", "2", 1);
   settings_.mode = "range";
@@ -809,7 +829,8 @@ constexpr int kPerfworksCodes[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 14, 15, 17, 2
 // What is called only when counting layer by layer.
 bool NeedsLayers(const std::string& call) {
   return call == "cuptiRangeProfilerPushRange" || call == "cuptiRangeProfilerPopRange" ||
-         call == "cuptiRangeProfilerCounterDataGetRangeInfo";
+         call == "cuptiRangeProfilerCounterDataGetRangeInfo" || call == "cuptiProfilerPushRange" ||
+         call == "cuptiProfilerPopRange" || call == "NVPW_Profiler_CounterData_GetRangeDescriptions";
 }
 
 class Failing : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {
@@ -878,26 +899,26 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     LegacyCalls, FailingLegacy,
-    ::testing::Values("cuptiSubscribe", "cuptiProfilerInitialize", "cuptiDeviceGetChipName",
-                      "cuptiProfilerGetCounterAvailability", "cuptiProfilerCounterDataImageCalculateSize",
-                      "cuptiProfilerCounterDataImageInitialize",
-                      "cuptiProfilerCounterDataImageCalculateScratchBufferSize",
-                      "cuptiProfilerCounterDataImageInitializeScratchBuffer", "cuptiProfilerBeginSession",
-                      "cuptiProfilerEndSession", "cuptiProfilerSetConfig", "cuptiProfilerUnsetConfig",
-                      "cuptiProfilerBeginPass", "cuptiProfilerEndPass", "cuptiProfilerEnableProfiling",
-                      "cuptiProfilerDisableProfiling", "cuptiProfilerFlushCounterData", "cuDeviceGetAttribute",
-                      "NVPW_InitializeHost", "NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize",
-                      "NVPW_CUDA_MetricsEvaluator_Initialize", "NVPW_MetricsEvaluator_GetMetricNames",
-                      "NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest",
-                      "NVPW_MetricsEvaluator_GetMetricRawDependencies", "NVPW_MetricsEvaluator_SetDeviceAttributes",
-                      "NVPW_MetricsEvaluator_EvaluateToGpuValues", "NVPW_CounterData_GetNumRanges",
-                      "NVPW_CUDA_RawMetricsConfig_Create_V2", "NVPW_RawMetricsConfig_Destroy",
-                      "NVPW_RawMetricsConfig_SetCounterAvailability", "NVPW_RawMetricsConfig_BeginPassGroup",
-                      "NVPW_RawMetricsConfig_AddMetrics", "NVPW_RawMetricsConfig_EndPassGroup",
-                      "NVPW_RawMetricsConfig_GenerateConfigImage", "NVPW_RawMetricsConfig_GetConfigImage",
-                      "NVPW_RawMetricsConfig_GetNumPasses", "NVPW_CUDA_CounterDataBuilder_Create",
-                      "NVPW_CounterDataBuilder_Destroy", "NVPW_CounterDataBuilder_AddMetrics",
-                      "NVPW_CounterDataBuilder_GetCounterDataPrefix"),
+    ::testing::Values(
+        "cuptiSubscribe", "cuptiProfilerInitialize", "cuptiDeviceGetChipName", "cuptiProfilerGetCounterAvailability",
+        "cuptiProfilerCounterDataImageCalculateSize", "cuptiProfilerCounterDataImageInitialize",
+        "cuptiProfilerCounterDataImageCalculateScratchBufferSize",
+        "cuptiProfilerCounterDataImageInitializeScratchBuffer", "cuptiProfilerBeginSession",
+        "cuptiProfilerEndSession", "cuptiProfilerSetConfig", "cuptiProfilerUnsetConfig", "cuptiProfilerBeginPass",
+        "cuptiProfilerEndPass", "cuptiProfilerEnableProfiling", "cuptiProfilerDisableProfiling",
+        "cuptiProfilerFlushCounterData", "cuptiProfilerPushRange", "cuptiProfilerPopRange",
+        "NVPW_Profiler_CounterData_GetRangeDescriptions", "cuDeviceGetAttribute", "NVPW_InitializeHost",
+        "NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize", "NVPW_CUDA_MetricsEvaluator_Initialize",
+        "NVPW_MetricsEvaluator_GetMetricNames", "NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest",
+        "NVPW_MetricsEvaluator_GetMetricRawDependencies", "NVPW_MetricsEvaluator_SetDeviceAttributes",
+        "NVPW_MetricsEvaluator_EvaluateToGpuValues", "NVPW_CounterData_GetNumRanges",
+        "NVPW_CUDA_RawMetricsConfig_Create_V2", "NVPW_RawMetricsConfig_Destroy",
+        "NVPW_RawMetricsConfig_SetCounterAvailability", "NVPW_RawMetricsConfig_BeginPassGroup",
+        "NVPW_RawMetricsConfig_AddMetrics", "NVPW_RawMetricsConfig_EndPassGroup",
+        "NVPW_RawMetricsConfig_GenerateConfigImage", "NVPW_RawMetricsConfig_GetConfigImage",
+        "NVPW_RawMetricsConfig_GetNumPasses", "NVPW_CUDA_CounterDataBuilder_Create",
+        "NVPW_CounterDataBuilder_Destroy", "NVPW_CounterDataBuilder_AddMetrics",
+        "NVPW_CounterDataBuilder_GetCounterDataPrefix"),
     [](const auto& info) { return std::string(info.param); });
 
 // The list above must be complete: what a good run calls is on it.
@@ -929,6 +950,7 @@ TEST_F(SimulatedGpu, EveryCallIsMadeToFailSomewhere) {
 }
 
 TEST_F(SimulatedGpu, EveryLegacyCallIsMadeToFailSomewhere) {
+  setenv("WORLD_SIZE", "2", 1);
   Open("cupti124/libcupti.so.12", "GV100");
   if (IsSkipped() || HasFatalFailure()) return;
   Run(60);
