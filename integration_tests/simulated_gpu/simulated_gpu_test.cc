@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -21,6 +22,7 @@
 
 #include "collector/cupti/api.h"
 #include "collector/cupti/hardware_source.h"
+#include "collector/program_profiler.h"
 #include "collector/settings.h"
 #include "collector/source.h"
 #include "collector/testing/fake_recorder.h"
@@ -743,6 +745,159 @@ TEST_F(SimulatedGpu, MemoryInUseAndItsPeakAreKnownForEachStep) {
   // Allocations are neither launches nor copies.
   CheckSamples();
   EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+// --- Others that want the same of CUPTI.
+
+class Busy : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(Busy, CountersAreTakenWhenTheyAreFree) {
+  settings_.overhead_percent = 50;  // steps are so short that one per cent of them is nothing
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  driver_.sim_fail_(GetParam(), CUPTI_ERROR_HARDWARE_BUSY, 1);
+  Run(400);
+  EXPECT_EQ(recorder_.armed().size(), 0u);
+  auto counts = CheckSamples();
+  EXPECT_GE((counts[{"conv", 1, Phase::kForward}][kTime]), 3u);  // times go on
+  std::vector<std::string> ids = DiagnosticIds();
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), "counters-busy"), 1);
+  EXPECT_LE(driver_.sim_calls_(GetParam()), 8u);  // not at every step
+  driver_.sim_fail_(GetParam(), 0, 0);
+  // As soon as it is due, and then as the schedule has it.
+  for (int i = 0; i < 40 && recorder_.armed().size() < 3; ++i) Run(100);
+  EXPECT_GE(recorder_.armed().size(), 3u);
+  counts = CheckSamples();
+  EXPECT_GE((counts[{"conv", 1, Phase::kForward}][kDramBytes]), 1u);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, Busy,
+                         ::testing::Values("cuptiProfilerGetCounterAvailability", "cuptiRangeProfilerEnable",
+                                           "cuptiRangeProfilerStart"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_F(SimulatedGpu, CountersThatAreNeverFreeAreGivenUp) {
+  // Steps that cost nothing: the budget must not keep attempts from being made.
+  settings_.overhead_percent = 50;
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  driver_.sim_fail_("cuptiProfilerGetCounterAvailability", CUPTI_ERROR_HARDWARE_BUSY, 1);
+  source_->OnStepEnd(0);
+  for (uint64_t step = 1; step < 600'000; ++step) source_->OnStepEnd(step);
+  EXPECT_EQ(driver_.sim_calls_("cuptiProfilerGetCounterAvailability"), 12u);
+  EXPECT_THAT(DiagnosticIds(), Contains("counters-busy-for-good"));
+}
+
+// torch.profiler: takes CUPTI's activity records without asking, and expects every record.
+std::atomic<bool> g_profiles{false};
+std::atomic<uint64_t> g_profiled_records{0};
+CUptiResult (*g_next_record)(uint8_t*, size_t, CUpti_Activity**) = nullptr;
+
+void CUPTIAPI ProfilerRequest(uint8_t** buffer, size_t* size, size_t* max_records) {
+  *size = size_t{1} << 20;
+  *buffer = static_cast<uint8_t*>(calloc(1, *size));
+  *max_records = 0;
+}
+void CUPTIAPI ProfilerComplete(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  CUpti_Activity* record = nullptr;
+  while (g_next_record(buffer, valid, &record) == CUPTI_SUCCESS) ++g_profiled_records;
+}
+
+class Profiled : public SimulatedGpu, public ::testing::WithParamInterface<bool> {
+ protected:
+  void Find() {
+    void* cupti = dlopen(SIM_FOLDER "/cupti13/libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(cupti, nullptr);
+    register_ = reinterpret_cast<decltype(register_)>(dlsym(cupti, "cuptiActivityRegisterCallbacks"));
+    enable_ = reinterpret_cast<decltype(enable_)>(dlsym(cupti, "cuptiActivityEnable"));
+    disable_ = reinterpret_cast<decltype(disable_)>(dlsym(cupti, "cuptiActivityDisable"));
+    flush_ = reinterpret_cast<decltype(flush_)>(dlsym(cupti, "cuptiActivityFlushAll"));
+    g_next_record = reinterpret_cast<decltype(g_next_record)>(dlsym(cupti, "cuptiActivityGetNextRecord"));
+  }
+  void StartProfiler() {
+    g_profiled_records = 0;
+    register_(&ProfilerRequest, &ProfilerComplete);
+    enable_(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  }
+  void StopProfiler() {
+    flush_(1);
+    disable_(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  }
+  uint64_t Times() {
+    uint64_t times = 0;
+    for (auto& [key, count] : CheckSamples()) times += count[kTime];
+    return times;
+  }
+  decltype(&cuptiActivityRegisterCallbacks) register_ = nullptr;
+  decltype(&cuptiActivityEnable) enable_ = nullptr;
+  decltype(&cuptiActivityDisable) disable_ = nullptr;
+  decltype(&cuptiActivityFlushAll) flush_ = nullptr;
+};
+
+// With `GetParam()` the injector tells that it runs, without we must see it ourselves.
+TEST_P(Profiled, TheProgramsProfilerGetsEveryRecordAndOursGoOnAfterwards) {
+  settings_.overhead_percent = 10;
+  if (GetParam()) g_program_profiles = +[]() noexcept { return g_profiles.load(); };
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  Find();
+  // Told, it may come in the middle of one of our windows; untold, once and before one.
+  for (int round = 0; round < (GetParam() ? 3 : 1); ++round) {
+    if (!GetParam()) Run(7);
+    for (bool open = !GetParam(); !open;) {
+      const uint64_t enabled = driver_.sim_calls_("cuptiActivityEnable");
+      Launch(kernels_[0], 1, Phase::kForward, 200 + static_cast<uint32_t>(step_));  // so that there is always need
+      Step();
+      open = driver_.sim_calls_("cuptiActivityEnable") != enabled;
+      ASSERT_LT(step_, 20'000u);
+    }
+    Launch(kernels_[0], 1, Phase::kForward);
+    StartProfiler();
+    g_profiles = true;
+    const uint64_t launched = launched_;
+    Run(20);
+    const uint64_t wanted = launched_ - launched;
+    StopProfiler();
+    g_profiles = false;
+    EXPECT_GE(g_profiled_records, wanted) << round;
+    EXPECT_LE(g_profiled_records, wanted + 1) << round;  // and the launch before it, which our buffer held
+  }
+  const uint64_t times = Times();
+  for (int i = 0; i < 40 && Times() == times; ++i) {
+    // A new shape, so that there is something to measure.
+    for (int step = 0; step < 50; ++step) {
+      Launch(kernels_[0], 1, Phase::kForward, 100);
+      Step();
+    }
+  }
+  EXPECT_GT(Times(), times);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  std::vector<std::string> ids = DiagnosticIds();
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), "program-profiler"), GetParam() ? 1 : 0);
+  EXPECT_THAT(ids, Not(Contains("activity-taken")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Announced, Profiled, ::testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "Yes" : "No"); });
+
+// --- The watchdog.
+
+TEST_F(SimulatedGpu, AnArmedStepWithoutProgressIsSaidAtOnceAndDisarmsForGood) {
+  g_stall_ns = 1'000'000;
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  while (driver_.sim_calls_("cuptiRangeProfilerStart") == driver_.sim_calls_("cuptiRangeProfilerStop")) Step();
+  const uint64_t started = driver_.sim_calls_("cuptiRangeProfilerStart");
+  const auto stalled = [&] { return recorder_.HasDiagnostic("stalled"); };
+  // Nothing is launched. It is said although the step has not ended.
+  for (int i = 0; i < 6000 && !stalled(); ++i) usleep(10'000);
+  ASSERT_TRUE(stalled());
+  Run(2000);
+  EXPECT_EQ(driver_.sim_calls_("cuptiRangeProfilerStart"), started);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  auto counts = CheckSamples();
+  EXPECT_GE((counts[{"conv", 1, Phase::kForward}][kTime]), 3u);
 }
 
 #ifdef RFINJECT_COUNT_ALLOCATIONS
