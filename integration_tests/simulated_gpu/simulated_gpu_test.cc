@@ -218,6 +218,13 @@ class SimulatedGpu : public ::testing::Test {
     source_->OnStepEnd(step_++);
     recorder_.EndStep(1);
   }
+  void RunOnASecond() {
+    CUcontext second = nullptr;
+    driver_.cuDevicePrimaryCtxRetain_(&second, 1);
+    driver_.cuCtxSetCurrent_(second);
+    failed_ += Launch(kernels_[0], 7, Phase::kForward) != CUDA_SUCCESS;
+    driver_.cuCtxSetCurrent_(driver_.context);
+  }
   void Run(int steps) {
     while (steps-- > 0) Step();
   }
@@ -625,6 +632,138 @@ TEST_F(SimulatedGpu, ASecondContextIsNotCountedIntoTheFirst) {
   CheckSamples();
 }
 
+// DataParallel: a thread for each GPU, and what joins their work on the first.
+class TwoGpus : public SimulatedGpu {
+ protected:
+  void OpenTwo() {
+    Open("cupti13/libcupti.so.13");
+    if (IsSkipped() || HasFatalFailure()) return;
+    ASSERT_EQ(driver_.cuDevicePrimaryCtxRetain_(&second_, 1), CUDA_SUCCESS);
+  }
+  // Replicas do the same, but the second has a kernel more.
+  void StepOnTwo() {
+    auto replica = [&](CUcontext context) {
+      driver_.cuCtxSetCurrent_(context);
+      failed_ += Launch(kernels_[0], 1, Phase::kForward) != CUDA_SUCCESS;
+      failed_ += Launch(kernels_[2], 1, Phase::kForward) != CUDA_SUCCESS;
+      if (context == second_) failed_ += Launch(kernels_[1], 2, Phase::kForward) != CUDA_SUCCESS;
+    };
+    std::thread first(replica, driver_.context), other(replica, second_);
+    first.join();
+    other.join();
+    failed_ += Launch(kernels_[2], 0, Phase::kOptimizer) != CUDA_SUCCESS;
+    source_->OnStepEnd(step_++);
+    recorder_.EndStep(1);
+  }
+  // Samples and launches of each kernel, by device.
+  std::map<std::tuple<std::string, uint32_t, uint32_t>, uint64_t> OfDevices() {
+    std::map<std::tuple<std::string, uint32_t, uint32_t>, uint64_t> counts;
+    for (const LaunchRecord& record : recorder_.records()) {
+      const std::string name = recorder_.Name(record.identity.kernel);
+      counts[{name, record.identity.device, 0}] += record.launches;
+      for (uint32_t i = 0; i < record.sample_count; ++i) {
+        ++counts[{name, record.identity.device, record.samples[i].metric}];
+      }
+    }
+    return counts;
+  }
+  CUcontext second_ = nullptr;
+};
+
+TEST_F(TwoGpus, EachIsCountedByItself) {
+  OpenTwo();
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (int step = 0; step < 60; ++step) StepOnTwo();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_EQ(failed_, 0);
+  EXPECT_THAT(recorder_.drops(), IsEmpty());
+  EXPECT_THAT(DiagnosticIds(), Contains("several-devices"));
+  CheckSamples();
+  auto counts = OfDevices();
+  for (uint32_t device : {0u, 1u}) {
+    EXPECT_GE((counts[{"conv", device, kTime}]), 3u) << device;
+    EXPECT_GE((counts[{"conv", device, kDramBytes}]), 2u) << device;
+    EXPECT_GE((counts[{"conv", device, kFlopFirst + static_cast<uint32_t>(Precision::kTf32Tensor)}]), 1u) << device;
+  }
+  EXPECT_EQ((counts[{"gemm", 0, 0}]), 0u);
+  EXPECT_EQ((counts[{"gemm", 1, 0}]), 59u);
+  EXPECT_GE((counts[{"gemm", 1, kDramBytes}]), 2u);
+  const auto& facts = recorder_.facts().back();
+  ASSERT_EQ(facts.devices.size(), 2u);
+  EXPECT_EQ(facts.devices[1].index, 1u);
+  EXPECT_EQ(facts.devices[1].chip, "GA100");
+}
+
+TEST_F(TwoGpus, LayerByLayerToo) {
+  settings_.mode = "user";
+  OpenTwo();
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (int step = 0; step < 60; ++step) StepOnTwo();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(recorder_.drops(), IsEmpty());
+  CheckSamples();
+  // The layers' sums, each device's by itself: as many as steps were armed with them, two devices each.
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> sums, steps;  // device, metric
+  for (const LaunchRecord& record : recorder_.records()) {
+    if (record.identity.site.layer != 1 || record.identity.site.phase != Phase::kForward) continue;
+    for (uint32_t i = 0; i < record.sample_count; ++i) {
+      if (!IsCounter(record.samples[i].metric)) continue;
+      sums[{record.identity.device, record.samples[i].metric}] += record.samples[i].value;
+      if (recorder_.Name(record.identity.kernel) == "conv") {
+        steps[{record.identity.device, record.samples[i].metric}] += record.shared_sums;
+      }
+    }
+  }
+  EXPECT_EQ(sums.size(), 2u * 8u);
+  for (const auto& [of, sum] : sums) {
+    EXPECT_EQ(sum, steps[of] * (ValueOf("conv", of.second) + ValueOf("relu", of.second))) << of.first;
+  }
+}
+
+TEST_F(TwoGpus, OneWithoutCountersHasTimesAndIsNamed) {
+  OpenTwo();
+  if (IsSkipped() || HasFatalFailure()) return;
+  StepOnTwo();  // the source starts; the second context is still unknown
+  driver_.sim_fail_("cuptiProfilerGetCounterAvailability", CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, 0);
+  for (int step = 0; step < 60; ++step) StepOnTwo();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(DiagnosticIds(), Contains("device-not-counted"));
+  CheckSamples();
+  auto counts = OfDevices();
+  EXPECT_GE((counts[{"conv", 0, kDramBytes}]), 2u);
+  EXPECT_EQ((counts[{"conv", 1, kDramBytes}]), 0u);
+  EXPECT_GE((counts[{"conv", 1, kTime}]), 3u);
+}
+
+TEST_F(TwoGpus, TheSecondsContextMayGoAndAnotherComeInItsPlace) {
+  OpenTwo();
+  if (IsSkipped() || HasFatalFailure()) return;
+  StepOnTwo();
+  StepOnTwo();
+  while (driver_.sim_calls_("cuptiRangeProfilerStart") == driver_.sim_calls_("cuptiRangeProfilerStop")) StepOnTwo();
+  // In a step with counters.
+  EXPECT_EQ(driver_.destroy(second_), CUDA_SUCCESS);
+  ASSERT_EQ(driver_.cuDevicePrimaryCtxRetain_(&second_, 1), CUDA_SUCCESS);  // at the same address
+  for (int step = 0; step < 60; ++step) StepOnTwo();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(DiagnosticIds(), Not(Contains("context-gone")));
+  CheckSamples();
+  EXPECT_GE((OfDevices()[{"conv", 0, kDramBytes}]), 2u);
+}
+
+TEST_F(TwoGpus, TheFirstsContextGoesAndTheSecondsSessionIsEndedToo) {
+  OpenTwo();
+  if (IsSkipped() || HasFatalFailure()) return;
+  StepOnTwo();
+  StepOnTwo();
+  while (driver_.sim_calls_("cuptiRangeProfilerStart") == driver_.sim_calls_("cuptiRangeProfilerStop")) StepOnTwo();
+  EXPECT_EQ(driver_.destroy(driver_.context), CUDA_SUCCESS);
+  source_->OnStepEnd(step_++);
+  EXPECT_THAT(DiagnosticIds(), Contains("context-gone"));
+  EXPECT_EQ(driver_.destroy(second_), CUDA_SUCCESS);  // the simulator complains if its session is still there
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
 TEST_F(SimulatedGpu, AForkedChildTouchesNothing) {
   Open("cupti13/libcupti.so.13");
   if (IsSkipped() || HasFatalFailure()) return;
@@ -967,6 +1106,11 @@ bool NeedsLayers(const std::string& call) {
          call == "cuptiRangeProfilerCounterDataGetRangeInfo";
 }
 
+// What is called only when a second device is in use.
+bool NeedsTwoDevices(const std::string& call) {
+  return call == "cuptiGetDeviceId" || call == "cuCtxPushCurrent" || call == "cuCtxPopCurrent";
+}
+
 class Failing : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {
  protected:
   void TheProgramDoesNotNotice(const char* cupti, const char* chip);
@@ -991,8 +1135,12 @@ void Failing::TheProgramDoesNotNotice(const char* cupti, const char* chip) {
       ASSERT_GE(child, 0);
       if (child == 0) {
         if (NeedsLayers(GetParam())) setenv("WORLD_SIZE", "2", 1);
+        if (NeedsTwoDevices(GetParam())) RunOnASecond();
         driver_.sim_fail_(GetParam(), code, every);
-        Run(32);  // the first rotation
+        for (int step = 0; step < 32; ++step) {  // the first rotation
+          if (NeedsTwoDevices(GetParam())) RunOnASecond();
+          Step();
+        }
         source_->Stop();
         const bool called = driver_.sim_calls_(GetParam()) > 0;
         CheckSamples();  // what there is must be right
@@ -1014,21 +1162,20 @@ void Failing::TheProgramDoesNotNotice(const char* cupti, const char* chip) {
 
 INSTANTIATE_TEST_SUITE_P(
     Calls, Failing,
-    ::testing::Values("cuptiGetVersion", "cuptiSubscribe_v2", "cuptiEnableCallback", "cuptiActivitySetAttribute",
-                      "cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityDisable",
-                      "cuptiActivityFlushAll", "cuptiActivityGetNextRecord", "cuptiActivityGetNumDroppedRecords",
-                      "cuptiProfilerInitialize", "cuptiDeviceGetChipName", "cuptiProfilerGetCounterAvailability",
-                      "cuptiProfilerHostInitialize", "cuptiProfilerHostDeinitialize",
-                      "cuptiProfilerHostGetBaseMetrics", "cuptiProfilerHostConfigAddMetrics",
-                      "cuptiProfilerHostGetConfigImageSize", "cuptiProfilerHostGetConfigImage",
-                      "cuptiProfilerHostGetNumOfPasses", "cuptiProfilerHostEvaluateToGpuValues",
-                      "cuptiRangeProfilerEnable", "cuptiRangeProfilerDisable", "cuptiRangeProfilerGetCounterDataSize",
-                      "cuptiRangeProfilerCounterDataImageInitialize", "cuptiRangeProfilerSetConfig",
-                      "cuptiRangeProfilerStart", "cuptiRangeProfilerStop", "cuptiRangeProfilerDecodeData",
-                      "cuptiRangeProfilerGetCounterDataInfo", "cuptiRangeProfilerPushRange",
-                      "cuptiRangeProfilerPopRange", "cuptiRangeProfilerCounterDataGetRangeInfo", "cuCtxGetCurrent",
-                      "cuCtxGetDevice", "cuCtxSynchronize", "cuMemGetInfo", "cuDriverGetVersion", "cuDeviceGetName",
-                      "cuDeviceTotalMem", "cuDeviceGetAttribute"),
+    ::testing::Values(
+        "cuptiGetVersion", "cuptiSubscribe_v2", "cuptiEnableCallback", "cuptiActivitySetAttribute",
+        "cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityDisable", "cuptiActivityFlushAll",
+        "cuptiActivityGetNextRecord", "cuptiActivityGetNumDroppedRecords", "cuptiProfilerInitialize",
+        "cuptiDeviceGetChipName", "cuptiProfilerGetCounterAvailability", "cuptiProfilerHostInitialize",
+        "cuptiProfilerHostDeinitialize", "cuptiProfilerHostGetBaseMetrics", "cuptiProfilerHostConfigAddMetrics",
+        "cuptiProfilerHostGetConfigImageSize", "cuptiProfilerHostGetConfigImage", "cuptiProfilerHostGetNumOfPasses",
+        "cuptiProfilerHostEvaluateToGpuValues", "cuptiRangeProfilerEnable", "cuptiRangeProfilerDisable",
+        "cuptiRangeProfilerGetCounterDataSize", "cuptiRangeProfilerCounterDataImageInitialize",
+        "cuptiRangeProfilerSetConfig", "cuptiRangeProfilerStart", "cuptiRangeProfilerStop",
+        "cuptiRangeProfilerDecodeData", "cuptiRangeProfilerGetCounterDataInfo", "cuptiRangeProfilerPushRange",
+        "cuptiRangeProfilerPopRange", "cuptiRangeProfilerCounterDataGetRangeInfo", "cuCtxGetCurrent",
+        "cuptiGetDeviceId", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxGetDevice", "cuCtxSynchronize",
+        "cuMemGetInfo", "cuDriverGetVersion", "cuDeviceGetName", "cuDeviceTotalMem", "cuDeviceGetAttribute"),
     [](const auto& info) { return std::string(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(
@@ -1078,7 +1225,10 @@ TEST_F(SimulatedGpu, EveryCallIsMadeToFailSomewhere) {
   setenv("WORLD_SIZE", "2", 1);  // layer by layer calls all that kernel by kernel does, and more
   Open("cupti13/libcupti.so.13");
   if (IsSkipped() || HasFatalFailure()) return;
-  Run(60);
+  for (int step = 0; step < 60; ++step) {
+    RunOnASecond();
+    Step();
+  }
   EXPECT_GT(driver_.sim_calls_("cuptiRangeProfilerPushRange"), 0u);
   ExpectAllAreMadeToFail(driver_);
 }
