@@ -185,19 +185,24 @@ class ContextScope {
   ContextScope(const Api& api, const void* context) : api_(api) {
     CUcontext current = nullptr;
     if (context == nullptr || api.cuCtxPushCurrent == nullptr || api.cuCtxPopCurrent == nullptr) return;
-    if (api.cuCtxGetCurrent != nullptr && api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context) return;
-    pushed_ = api.cuCtxPushCurrent(static_cast<CUcontext>(const_cast<void*>(context))) == CUDA_SUCCESS;
+    if (api.cuCtxGetCurrent != nullptr && api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context) {
+      ok_ = true;
+      return;
+    }
+    ok_ = pushed_ = api.cuCtxPushCurrent(static_cast<CUcontext>(const_cast<void*>(context))) == CUDA_SUCCESS;
   }
   ~ContextScope() {
     CUcontext popped = nullptr;
     if (pushed_) api_.cuCtxPopCurrent(&popped);
   }
+  bool ok() const { return ok_; }
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
 
  private:
   const Api& api_;
   bool pushed_ = false;
+  bool ok_ = false;
 };
 
 // --- Callbacks. Nothing below may throw, wait without bound or call CUDA.
@@ -494,15 +499,20 @@ void HardwareSource::AdoptContexts() {
     CountedContext& one = *contexts_[adopted_].load(std::memory_order_acquire);
     chips_.resize(adopted_ + 1);
     bool known = false;
-    for (uint32_t i = 0; i < adopted_; ++i) known = known || contexts_[i].load()->device() == one.device();
+    for (uint32_t i = 0; i < adopted_; ++i) {
+      const CountedContext& earlier = *contexts_[i].load();
+      known = known || (earlier.device() == one.device() && earlier.context() != nullptr);
+    }
     // Of several contexts on a device only the first is counted: counters cannot tell them apart.
     if (known || one.context() == nullptr) continue;
     new_device = true;
     if (counters() == nullptr) continue;
     ContextScope scope(api_, one.context());
-    int result = 0;
-    std::unique_ptr<CounterBackend> backend =
-        OpenBackend(one.context(), static_cast<int>(one.device()), &chips_[adopted_], &result);
+    int result = CUPTI_ERROR_INVALID_CONTEXT;
+    std::unique_ptr<CounterBackend> backend;
+    if (scope.ok()) {
+      backend = OpenBackend(one.context(), static_cast<int>(one.device()), &chips_[adopted_], &result);
+    }
     std::string why;
     if (backend == nullptr) {
       why = "opening the " + collector_ + " returned " + std::to_string(result);
@@ -681,7 +691,7 @@ void HardwareSource::OnStepEnd(uint64_t step) noexcept try {
     ForEachContext([this](CountedContext& one) {
       if (!one.started() || one.context() == nullptr) return;
       ContextScope scope(api_, one.context());
-      one.Abandon();
+      scope.ok() ? one.Abandon() : one.Lose();
     });
     Report(ConditionId::kContextGone, {});
     TurnOff();
@@ -754,7 +764,7 @@ bool HardwareSource::ReadCounters() {
     ForEachContext([this](CountedContext& one) {
       if (!one.started()) return;
       ContextScope scope(api_, one.context());
-      one.Abandon();
+      scope.ok() ? one.Abandon() : one.Lose();
     });
     LoseCounters();
     return false;
@@ -771,6 +781,10 @@ bool HardwareSource::ReadCounters() {
       return;
     }
     ContextScope scope(api_, one.context());
+    if (!scope.ok()) {
+      one.Lose();  // nothing can be asked of it
+      return;
+    }
     outcomes.push_back(one.Stop(!graphs));
   });
   for (const CountedContext::Outcome& outcome : outcomes) {
@@ -820,7 +834,7 @@ bool HardwareSource::ReadTimes(uint64_t step, bool profiles) {
   ForEachContext([this](const CountedContext& one) {
     if (api_.cuCtxSynchronize == nullptr || one.context() == nullptr) return;
     ContextScope scope(api_, one.context());
-    api_.cuCtxSynchronize();
+    if (scope.ok()) api_.cuCtxSynchronize();
   });
   std::vector<cupti::KernelTimes::Record> records;
   uint64_t invalid = 0, dropped = 0;
@@ -924,13 +938,14 @@ bool HardwareSource::Arm(uint64_t step) {
     ForEachContext([&](CountedContext& one) {
       if (result != CUPTI_SUCCESS || one.backend() == nullptr || one.context() == nullptr) return;
       ContextScope scope(api_, one.context());
+      if (!scope.ok()) return;
       result = one.Start(mode_.mode, decision_.group);
     });
     if (result != CUPTI_SUCCESS) {
       ForEachContext([this](CountedContext& one) {
         if (!one.started()) return;
         ContextScope scope(api_, one.context());
-        one.Abandon();
+        scope.ok() ? one.Abandon() : one.Lose();
       });
       if (result == CUPTI_ERROR_HARDWARE_BUSY) {
         CountersBusy("starting the range profiler", step);

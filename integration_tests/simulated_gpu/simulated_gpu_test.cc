@@ -744,11 +744,13 @@ TEST_F(TwoGpus, TheSecondsContextMayGoAndAnotherComeInItsPlace) {
   // In a step with counters.
   EXPECT_EQ(driver_.destroy(second_), CUDA_SUCCESS);
   ASSERT_EQ(driver_.cuDevicePrimaryCtxRetain_(&second_, 1), CUDA_SUCCESS);  // at the same address
+  const uint64_t before = OfDevices()[{"conv", 1, kDramBytes}];
   for (int step = 0; step < 60; ++step) StepOnTwo();
   EXPECT_STREQ(driver_.sim_violations_(), "");
   EXPECT_THAT(DiagnosticIds(), Not(Contains("context-gone")));
   CheckSamples();
   EXPECT_GE((OfDevices()[{"conv", 0, kDramBytes}]), 2u);
+  EXPECT_GT((OfDevices()[{"conv", 1, kDramBytes}]), before);
 }
 
 TEST_F(TwoGpus, TheFirstsContextGoesAndTheSecondsSessionIsEndedToo) {
