@@ -856,6 +856,44 @@ TEST_F(SimulatedGpu, MoreRangesThanRoomThrowTheStepAwayAndTheNextHasRoom) {
   EXPECT_GE((counts[{"relu", 4, Phase::kForward}][kDramBytes]), 1u);
 }
 
+// exit() from a thread that is not the main one, in a step with counters, while another thread goes on launching, and
+// a handler of the program that runs after ours launches too.
+TEST_F(SimulatedGpu, ExitFromAThreadAndLaunchesDuringExitAreHarmless) {
+  if (access(SIM_REAL_CUPTI_FOLDER "/libcupti.so.13", R_OK) != 0) GTEST_SKIP() << "no real CUPTI to plan with";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  static decltype(this) self;
+  static std::atomic<uint64_t> launches{0};
+  static std::atomic<bool> over{false};
+  self = this;
+  const auto program = [this] {
+    Open("cupti13/libcupti.so.13");
+    while (driver_.sim_calls_("cuptiRangeProfilerStart") == driver_.sim_calls_("cuptiRangeProfilerStop")) Step();
+    auto launch_on = [] {
+      self->driver_.cuCtxSetCurrent_(self->driver_.context);
+      while (!over) {
+        if (self->Launch(self->kernels_[0], 1, Phase::kBackward) == CUDA_SUCCESS) ++launches;
+      }
+    };
+    std::thread(launch_on).detach();
+    while (launches == 0) {
+    }
+    // Handlers run in the reverse order: ours, as the injector has it, then the program's.
+    std::atexit([] {
+      const uint64_t before = launches;
+      self->driver_.cuCtxSetCurrent_(self->driver_.context);
+      const bool works = self->Launch(self->kernels_[2], 0, Phase::kOther) == CUDA_SUCCESS;
+      while (launches < before + 100) {
+      }
+      over = true;
+      if (!works) _exit(11);
+      if (self->driver_.sim_violations_()[0] != '\0') _exit(12);
+    });
+    std::atexit([] { self->source_->Stop(); });
+    std::thread([] { std::exit(7); }).join();
+  };
+  EXPECT_EXIT(program(), ::testing::ExitedWithCode(7), "");
+}
+
 TEST_F(SimulatedGpu, TheHolderOfTheSubscriptionIsNamed) {
   Open("cupti13/libcupti.so.13");
   if (IsSkipped() || HasFatalFailure()) return;
