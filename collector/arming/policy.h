@@ -92,6 +92,9 @@ class Policy {
   // What to do in `step`, asked once before it runs. Steps count from 0 and only forward.
   Decision Begin(uint64_t step) noexcept;
 
+  // The decision that Begin gave could not be carried out: the step is not armed, and cannot be stuck.
+  void Cancel() noexcept { step_is_armed_ = false; }
+
   // `step` ran under `decision` and took `duration_ns` of wall time. `valid`: its samples could be used; they must
   // have been given before.
   void End(uint64_t step, const Decision& decision, uint64_t duration_ns, bool valid) noexcept;

@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "collector/arming/backoff.h"
 #include "collector/arming/simulation.h"
 
 namespace rfinject::arming {
@@ -275,6 +276,44 @@ TEST(Policy, AnUnarmedStepIsNeverStuck) {
   policy.Begin(0);
   EXPECT_FALSE(policy.CheckStall(1, 0));
   EXPECT_FALSE(policy.CheckStall(UINT64_MAX, 0));
+}
+
+TEST(Policy, AStepThatCouldNotBeArmedIsNeverStuck) {
+  Options options;
+  Policy policy(options, {R::kHardware});
+  uint64_t step = 0;
+  while (policy.Begin(step).action == Action::kNone) policy.End(step++, {}, 1'000'000, true);
+  policy.Cancel();
+  EXPECT_FALSE(policy.CheckStall(1, 0));
+  EXPECT_FALSE(policy.CheckStall(UINT64_MAX, 0));
+}
+
+TEST(Backoff, WaitsTwiceAsLongEachTimeAndGivesUp) {
+  Backoff backoff;
+  EXPECT_TRUE(backoff.Due(0));
+  EXPECT_FALSE(backoff.waiting());
+  uint64_t step = 10, gap = Backoff::kFirstGap;
+  for (uint32_t i = 0; i + 1 < Backoff::kMaxFailures; ++i, gap *= 2) {
+    backoff.Failed(step);
+    EXPECT_TRUE(backoff.waiting());
+    EXPECT_FALSE(backoff.Due(step + gap - 1));
+    EXPECT_TRUE(backoff.Due(step + gap));
+    EXPECT_EQ(backoff.next(), step + gap);
+    step += gap;
+  }
+  backoff.Failed(step);
+  EXPECT_TRUE(backoff.given_up());
+  EXPECT_FALSE(backoff.Due(UINT64_MAX));
+}
+
+TEST(Backoff, StartsAnewAfterSuccess) {
+  Backoff backoff;
+  backoff.Failed(0);
+  backoff.Failed(Backoff::kFirstGap);
+  backoff.Succeeded();
+  EXPECT_TRUE(backoff.Due(0));
+  backoff.Failed(0);
+  EXPECT_EQ(backoff.next(), Backoff::kFirstGap);
 }
 
 // --- Simulated jobs. Seeds are fixed: the numbers are the same in every run.

@@ -20,11 +20,14 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
+#include "collector/arming/backoff.h"
 #include "collector/arming/policy.h"
 #include "collector/cupti/api.h"
 #include "collector/cupti/backend_choice.h"
+#include "collector/cupti/counted_context.h"
 #include "collector/cupti/counter_backend.h"
 #include "collector/cupti/counter_mode.h"
 #include "collector/cupti/counter_samples.h"
@@ -33,6 +36,7 @@
 #include "collector/cupti/launch_call.h"
 #include "collector/cupti/launch_keys.h"
 #include "collector/cupti/launch_log.h"
+#include "collector/program_profiler.h"
 #include "collector/sync.h"
 #include "proto/wire/conditions.h"
 
@@ -44,6 +48,8 @@ using arming::Decision;
 using arming::GroupRole;
 using cupti::Api;
 using cupti::CallKind;
+using cupti::CountedContext;
+using cupti::CounterBackend;
 using cupti::CounterGroup;
 using cupti::CounterMode;
 using cupti::CounterSamples;
@@ -52,8 +58,14 @@ using cupti::LaunchCall;
 using cupti::LaunchKeys;
 using cupti::LaunchLog;
 
-constexpr uint64_t kMinRanges = 256;
-constexpr size_t kMaxRanges = 65536;  // a step with more launches is not counted
+// How long, in steps, whoever had CUPTI's activity records is given to come back: torch.profiler prepares some steps
+// ahead of those that it records, and its next cycle may follow at once.
+constexpr uint64_t kQuietSteps = 64;
+// So many windows in a row that somebody else got, and kernel times are given up.
+constexpr uint32_t kMaxTakenWindows = 3;
+
+// Contexts that launches are told apart by; what is launched in others has no counters.
+constexpr size_t kMaxContexts = 16;
 
 class HardwareSource;
 // What the callback and the fork handler reach; cleared when the source stops.
@@ -75,33 +87,49 @@ class HardwareSource : public Source {
   enum class State : uint8_t { kWaiting, kRunning, kOff };
 
   // --- Start, once.
-  void Start();
+  void Start(uint64_t step);
   bool Load();
   bool Subscribe();
-  void OpenCounters();
+  void OpenCounters(uint64_t step);
   cupti::ModeChoice ChooseMode(bool layer_ranges) const;
   bool FollowMode();
   void ReportMode();
+  std::unique_ptr<CounterBackend> OpenBackend(const void* context, int device, std::string* chip, int* result);
+  CountedContext* FindContext(CUcontext context) noexcept;
+  void AdoptContexts();
+  DeviceFacts DescribeDevice(int index, const std::string& chip);
   void ReportFacts();
 
   // --- Between steps.
-  void FinishStep(uint64_t step, uint64_t now_ns);
+  void FinishStep(uint64_t step, bool profiles);
+  bool MayArm(uint64_t step, bool profiles);
   bool ReadCounters();
-  bool ReadKernels(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values);
-  bool ReadLayers(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values);
-  static bool NextRange(void* self, size_t ordinal) noexcept;
-  void ReportSparse(const double* row);
-  bool ReadTimes();
-  void BeginStep(uint64_t step, uint64_t now_ns);
+  bool ReadTimes(uint64_t step, bool profiles);
+  bool Arm(uint64_t step);
+  void BeginStep(uint64_t step, uint64_t now_ns, bool may_arm);
 
   // --- Trouble.
   void Report(ConditionId id, std::string_view detail);
   void ReportResult(const char* call, int result);
+  void NewPolicy();
+  void CountersBusy(const char* call, uint64_t step);
+  void RetryCounters(uint64_t step);
   void LoseCounters();
   void LoseTimes();
   void TurnOff();
   void StartWatchdog();
   static void* Watch(void* self);
+
+  // Of the first context; the others have the same groups, or none.
+  CounterBackend* counters() const {
+    const CountedContext* first = contexts_[0].load(std::memory_order_acquire);
+    return first != nullptr ? first->backend() : nullptr;
+  }
+  template <typename Function>
+  void ForEachContext(Function function) {
+    const uint32_t count = context_count_.load(std::memory_order_acquire);
+    for (uint32_t i = 0; i < count; ++i) function(*contexts_[i].load(std::memory_order_acquire));
+  }
 
   const Settings& settings_;
   Recorder& recorder_;
@@ -111,43 +139,71 @@ class HardwareSource : public Source {
   Api api_;
   CUcontext context_ = nullptr;
   int device_ = 0;
-  std::string chip_;
+  // The first is that of context_. Added by launches, never removed.
+  std::atomic<CountedContext*> contexts_[kMaxContexts] = {};
+  std::atomic<uint32_t> context_count_{0};
+  Mutex contexts_mutex_;
+  uint32_t adopted_ = 0;                // contexts that were looked at between steps
+  std::vector<std::string> chips_;      // of those
   std::string collector_ = "activity";  // what the trace says it was measured with
+  cupti::BackendKind backend_kind_{};
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::atomic<bool> context_gone_{false};
   std::atomic<bool> stalled_{false};
   std::atomic<bool> graphs_seen_{false};
   std::atomic<bool> communication_seen_{false};
 
-  std::unique_ptr<cupti::CounterBackend> counters_;
   uint32_t ranks_ = 1;
   bool mps_ = false;
   cupti::ModeChoice mode_;
-  CounterMode step_mode_ = CounterMode::kNone;  // of the step that runs, if it has counters
-  cupti::CounterBackend* range_backend_ = nullptr;
-  std::atomic<int> range_result_{0};       // why a range could not be opened in it
   cupti::KernelTimes* times_ = nullptr;    // never destroyed
   cupti::DeviceMemory* memory_ = nullptr;  // likewise
   std::unique_ptr<arming::Policy> policy_;
   LaunchKeys keys_;
-  LaunchLog log_;
-  CounterSamples samples_{recorder_, keys_};
+  LaunchLog times_log_;  // of a step with times, in whatever context
+  CounterSamples time_samples_{recorder_, keys_};
+  std::atomic<bool> logging_{false};  // some log is open
 
   Decision decision_;  // of the step that runs
   std::atomic<bool> armed_{false};
   uint64_t step_began_ns_ = 0;
-  size_t max_ranges_ = 0;
-  size_t last_launches_ = 0;
-  size_t last_ranges_ = 0;  // layer by layer
-  size_t empty_windows_ = 0;
+  uint32_t taken_windows_ = 0;  // in a row
+
+  arming::Backoff backoff_;  // from counters that somebody else holds
+  bool busy_reported_ = false;
+  bool watched_ = false;
+  // The program's own profiler: until when nothing of ours is armed; 0: it is not there.
+  uint64_t quiet_until_ = 0;
+  bool profiler_reported_ = false;
 
   Mutex policy_mutex_;  // the watchdog reads what the step thread writes
 };
 
-// Whose range a launch belongs to. A graph has one of its own: all of it is one launch.
-uint64_t OwnerOf(const LaunchIdentity& identity, bool graph) {
-  return uint64_t{identity.site.layer} << 16 | static_cast<uint64_t>(identity.site.phase) << 1 | (graph ? 1 : 0);
-}
+// Makes a context current for as long as it lives, unless it is already.
+class ContextScope {
+ public:
+  ContextScope(const Api& api, const void* context) : api_(api) {
+    CUcontext current = nullptr;
+    if (context == nullptr || api.cuCtxPushCurrent == nullptr || api.cuCtxPopCurrent == nullptr) return;
+    if (api.cuCtxGetCurrent != nullptr && api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context) {
+      ok_ = true;
+      return;
+    }
+    ok_ = pushed_ = api.cuCtxPushCurrent(static_cast<CUcontext>(const_cast<void*>(context))) == CUDA_SUCCESS;
+  }
+  ~ContextScope() {
+    CUcontext popped = nullptr;
+    if (pushed_) api_.cuCtxPopCurrent(&popped);
+  }
+  bool ok() const { return ok_; }
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+ private:
+  const Api& api_;
+  bool pushed_ = false;
+  bool ok_ = false;
+};
 
 // --- Callbacks. Nothing below may throw, wait without bound or call CUDA.
 
@@ -165,7 +221,7 @@ void CUPTIAPI OnCupti(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 void HardwareSource::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept {
   if (data.callbackSite != CUPTI_API_ENTER) {
     const auto* result = static_cast<const CUresult*>(data.functionReturnValue);
-    log_.Exit(result != nullptr && *result != CUDA_SUCCESS);
+    LaunchLog::Exit(result != nullptr && *result != CUDA_SUCCESS);
     return;
   }
   LaunchCall call;
@@ -173,7 +229,8 @@ void HardwareSource::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& d
   const char* name = nullptr;
   if (!cupti::DecodeLaunch(cbid, data, &call, &kind, &name)) return;
   const bool graph = kind == CallKind::kGraph, transfer = kind == CallKind::kTransfer;
-  call.device = static_cast<uint32_t>(device_);
+  CountedContext* const context = FindContext(data.context);
+  call.device = context != nullptr ? context->device() : static_cast<uint32_t>(device_);
   call.site = CurrentSite();
   // A copy inside a layer is the layer's; one outside belongs to the data's way to and from the device.
   if (transfer && call.site.phase == Phase::kOther) call.site.phase = Phase::kData;
@@ -183,27 +240,77 @@ void HardwareSource::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& d
 
   if (graph) graphs_seen_.store(true, std::memory_order_relaxed);
   if (record.identity.site.phase == Phase::kCommunication) communication_seen_.store(true, std::memory_order_relaxed);
-  const LaunchLog::Mode mode = log_.mode();
-  if (mode == LaunchLog::Mode::kOff || data.context != log_.context()) return;
-  if (transfer && mode != LaunchLog::Mode::kTiming) return;
-  if (graph && mode == LaunchLog::Mode::kCounting) {
-    log_.Spoil();  // as many ranges as it has kernels, or none
+  if (!logging_.load(std::memory_order_relaxed)) return;
+  const uint64_t owner = cupti::OwnerOf(record.identity, graph);
+  if (times_log_.mode() != LaunchLog::Mode::kOff) {
+    times_log_.Enter(key, data.correlationId, owner);
     return;
   }
-  log_.Enter(key, data.correlationId, OwnerOf(record.identity, graph));
+  if (transfer || context == nullptr) return;
+  LaunchLog& log = context->log();
+  const LaunchLog::Mode mode = log.mode();
+  if (mode == LaunchLog::Mode::kOff || data.context != log.context()) return;
+  if (graph && mode == LaunchLog::Mode::kCounting) {
+    log.Spoil();  // as many ranges as it has kernels, or none
+    return;
+  }
+  log.Enter(key, data.correlationId, owner);
+}
+
+// Hot: one comparison in a process with one GPU. A context's first launch makes it known.
+CountedContext* HardwareSource::FindContext(CUcontext context) noexcept {
+  const uint32_t count = context_count_.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count; ++i) {
+    CountedContext* known = contexts_[i].load(std::memory_order_acquire);
+    if (known->context() == context) return known;
+  }
+  if (context == nullptr || count >= kMaxContexts || !contexts_mutex_.LockFor(100'000'000)) return nullptr;
+  CountedContext* added = nullptr;
+  const uint32_t now = context_count_.load(std::memory_order_acquire);
+  for (uint32_t i = count; i < now; ++i) {  // another thread was faster
+    CountedContext* known = contexts_[i].load(std::memory_order_acquire);
+    if (known->context() == context) added = known;
+  }
+  if (added == nullptr && now < kMaxContexts) {
+    // A question to CUPTI, which may be asked in a callback; the driver may not.
+    uint32_t device = static_cast<uint32_t>(device_);
+    if (api_.cuptiGetDeviceId == nullptr || api_.cuptiGetDeviceId(context, &device) != CUPTI_SUCCESS) {
+      device = static_cast<uint32_t>(device_);
+    }
+    added = new (std::nothrow) CountedContext(context, device, recorder_, keys_);
+    if (added != nullptr) {
+      contexts_[now].store(added, std::memory_order_release);
+      context_count_.store(now + 1, std::memory_order_release);
+    }
+  }
+  contexts_mutex_.Unlock();
+  return added;
 }
 
 void HardwareSource::OnContextDestroyed(CUcontext context) noexcept {
-  if (context != context_) return;
-  context_gone_.store(true, std::memory_order_release);
-  std::vector<LaunchLog::Entry> entries;
-  log_.Close(&entries);
-  // Only here, and only if no step is being ended at this moment, may a running session still be closed in order.
-  if (armed_ && boundary_.TryLock()) {
-    if (armed_ && decision_.action == Action::kCounters && counters_ != nullptr) counters_->Abandon();
-    armed_ = false;
-    boundary_.Unlock();
+  const bool first = context == context_;
+  if (first) context_gone_.store(true, std::memory_order_release);
+  bool known = false;
+  ForEachContext([&](CountedContext& one) { known = known || one.context() == context; });
+  if (!known) return;
+  if (first) {
+    std::vector<LaunchLog::Entry> entries;
+    times_log_.Close(&entries);
   }
+  // Only here, and only if no step is being ended at this moment, may its session still be closed in order. Sessions
+  // of other contexts are ended with the step.
+  const bool may_close = armed_ && boundary_.TryLock();
+  ForEachContext([&](CountedContext& one) {
+    if (one.context() != context) return;
+    if (may_close) {
+      one.Abandon();
+    } else {
+      std::vector<LaunchLog::Entry> entries;
+      one.log().Close(&entries);
+    }
+    one.ForgetContext();  // a new context may get its address
+  });
+  if (may_close) boundary_.Unlock();
 }
 
 void HardwareSource::OnForkedChild() noexcept {
@@ -211,7 +318,9 @@ void HardwareSource::OnForkedChild() noexcept {
   g_source.store(nullptr, std::memory_order_release);
   state_.store(State::kOff);
   keys_.ResetLockInForkedChild();
-  log_.ResetLockInForkedChild();
+  times_log_.ResetLockInForkedChild();
+  ForEachContext([](CountedContext& one) { one.log().ResetLockInForkedChild(); });
+  contexts_mutex_.ResetInForkedChild();
   if (memory_ != nullptr) memory_->ResetLockInForkedChild();
   boundary_.ResetInForkedChild();
   policy_mutex_.ResetInForkedChild();
@@ -223,20 +332,11 @@ void AfterForkInChild() {
 
 // --- Start.
 
-void HardwareSource::Start() {
+void HardwareSource::Start(uint64_t step) {
   // Programs that never touch the GPU stay here; a look costs a microsecond.
   if (!Load()) return;
   if (!Subscribe()) return;
-  std::vector<GroupRole> roles;
-  OpenCounters();
-  if (counters_ != nullptr) {
-    for (const CounterGroup& group : counters_->groups()) {
-      roles.push_back(group.kind == GroupKind::kHardware ? GroupRole::kHardware
-                      : group.kind == GroupKind::kSass   ? GroupRole::kOnce
-                                                         : GroupRole::kGuard);
-    }
-    samples_.Describe(*counters_);
-  }
+  OpenCounters(step);
   if (api_.has(cupti::kActivity)) {
     times_ = new cupti::KernelTimes(api_);
     if (int result = times_->Register(); result != CUPTI_SUCCESS) {
@@ -244,18 +344,35 @@ void HardwareSource::Start() {
       times_ = nullptr;
     }
   }
+  NewPolicy();
+  ReportFacts();
+  if (counters() != nullptr) StartWatchdog();
+  state_.store(State::kRunning, std::memory_order_release);
+}
+
+// For what there is to collect now. A policy that waits for what will never come would keep arming steps.
+void HardwareSource::NewPolicy() {
+  std::vector<GroupRole> roles;
+  if (counters() != nullptr) {
+    for (const CounterGroup& group : counters()->groups()) {
+      roles.push_back(group.kind == GroupKind::kHardware ? GroupRole::kHardware
+                      : group.kind == GroupKind::kSass   ? GroupRole::kOnce
+                                                         : GroupRole::kGuard);
+    }
+  }
   arming::Options options;
   options.overhead = settings_.overhead_percent / 100;
   options.has_times = times_ != nullptr;
   options.window_steps = settings_.steps;
+  options.stall_ns = g_stall_ns.load(std::memory_order_relaxed);
   if (settings_.skip > 0) options.warm_up_steps = 2;
+  if (!policy_mutex_.LockFor(1'000'000'000)) return;
   policy_ = std::make_unique<arming::Policy>(options, roles);
-  ReportFacts();
-  if (counters_ != nullptr) StartWatchdog();
-  state_.store(State::kRunning, std::memory_order_release);
+  policy_mutex_.Unlock();
 }
 
 void HardwareSource::StartWatchdog() {
+  if (std::exchange(watched_, true)) return;
   // The program's signals are the program's: this thread takes none.
   sigset_t all, before;
   sigfillset(&all);
@@ -289,6 +406,12 @@ bool HardwareSource::Load() {
   }
   CUdevice device = 0;
   if (api_.cuCtxGetDevice != nullptr && api_.cuCtxGetDevice(&device) == CUDA_SUCCESS) device_ = device;
+  auto* first = new (std::nothrow) CountedContext(context_, static_cast<uint32_t>(device_), recorder_, keys_);
+  if (first == nullptr) return false;
+  contexts_[0].store(first, std::memory_order_release);
+  context_count_.store(1, std::memory_order_release);
+  adopted_ = 1;
+  chips_.assign(1, {});
   return true;
 }
 
@@ -360,8 +483,61 @@ cupti::ModeChoice HardwareSource::ChooseMode(bool layer_ranges) const {
   return cupti::ChooseCounterMode(facts);
 }
 
+std::unique_ptr<CounterBackend> HardwareSource::OpenBackend(const void* context, int device, std::string* chip,
+                                                            int* result) {
+  return cupti::MakeBackend(backend_kind_, api_, const_cast<void*>(context), device,
+                            cupti::SplitMetrics(settings_.metrics), chip, result);
+}
+
+// Contexts that launches have made known since the last step: their devices go into the trace, and each device gets a
+// profiler of its own.
+void HardwareSource::AdoptContexts() {
+  const uint32_t count = context_count_.load(std::memory_order_acquire);
+  if (adopted_ == count) return;
+  bool new_device = false;
+  for (; adopted_ < count; ++adopted_) {
+    CountedContext& one = *contexts_[adopted_].load(std::memory_order_acquire);
+    chips_.resize(adopted_ + 1);
+    bool known = false;
+    for (uint32_t i = 0; i < adopted_; ++i) {
+      const CountedContext& earlier = *contexts_[i].load();
+      known = known || (earlier.device() == one.device() && earlier.context() != nullptr);
+    }
+    // Of several contexts on a device only the first is counted: counters cannot tell them apart.
+    if (known || one.context() == nullptr) continue;
+    new_device = true;
+    if (counters() == nullptr) continue;
+    ContextScope scope(api_, one.context());
+    int result = CUPTI_ERROR_INVALID_CONTEXT;
+    std::unique_ptr<CounterBackend> backend;
+    if (scope.ok()) {
+      backend = OpenBackend(one.context(), static_cast<int>(one.device()), &chips_[adopted_], &result);
+    }
+    std::string why;
+    if (backend == nullptr) {
+      why = "opening the " + collector_ + " returned " + std::to_string(result);
+    } else if (!std::equal(backend->groups().begin(), backend->groups().end(), counters()->groups().begin(),
+                           counters()->groups().end(), [](const CounterGroup& a, const CounterGroup& b) {
+                             return a.kind == b.kind && a.metrics == b.metrics;
+                           })) {
+      why = "it is a " + chips_[adopted_] + ", device " + std::to_string(device_) + " is a " + chips_[0];
+    }
+    if (!why.empty()) {
+      recorder_.ReportDiagnostic(
+          Severity::kWarning, "device-not-counted",
+          "FLOP and bytes of device " + std::to_string(one.device()) + " are not measured, its times are: " + why);
+      continue;
+    }
+    one.SetBackend(std::move(backend));
+  }
+  if (!new_device) return;
+  ReportFacts();
+  recorder_.ReportDiagnostic(Severity::kInfo, "several-devices",
+                             "the program uses several GPUs from one process; each is measured by itself");
+}
+
 // Which counters, if any, and why not.
-void HardwareSource::OpenCounters() {
+void HardwareSource::OpenCounters(uint64_t step) {
   const std::string& mode = settings_.mode;
   if (mode == "pm") {
     recorder_.ReportDiagnostic(Severity::kWarning, "mode-unavailable",
@@ -394,24 +570,30 @@ void HardwareSource::OpenCounters() {
     return;
   }
   int result = 0;
-  counters_ = cupti::MakeBackend(choice.kind, api_, context_, device_, cupti::SplitMetrics(settings_.metrics), &chip_,
-                                 &result);
-  if (counters_ == nullptr) {
-    ReportResult(("opening the " + std::string(cupti::BackendName(choice.kind))).c_str(), result);
+  backend_kind_ = choice.kind;
+  std::unique_ptr<CounterBackend> backend = OpenBackend(context_, device_, &chips_[0], &result);
+  if (backend == nullptr) {
+    const std::string call = "opening the " + std::string(cupti::BackendName(choice.kind));
+    if (result == CUPTI_ERROR_HARDWARE_BUSY) {
+      CountersBusy(call.c_str(), step);
+    } else {
+      ReportResult(call.c_str(), result);
+    }
     return;
   }
-  mode_ = ChooseMode(counters_->has_user_ranges());
+  backoff_.Succeeded();
+  mode_ = ChooseMode(backend->has_user_ranges());
   if (mode_.mode == CounterMode::kNone) {
     Report(mode_.condition, mode_.why);
-    counters_.reset();
     return;
   }
+  contexts_[0].load()->SetBackend(std::move(backend));
   ReportMode();
   collector_ = cupti::BackendName(choice.kind);
   if (choice.reason[0] != '\0') {
     recorder_.ReportDiagnostic(Severity::kInfo, "counter-backend", collector_ + ": " + choice.reason);
   }
-  for (const auto& [name, reason] : counters_->plan().rejected) {
+  for (const auto& [name, reason] : counters()->plan().rejected) {
     recorder_.ReportDiagnostic(Severity::kWarning, "metric-rejected: " + name, name + ": " + reason);
   }
 }
@@ -426,7 +608,7 @@ void HardwareSource::ReportMode() {
 
 // Before a step with counters: what was launched meanwhile may ask for another mode. False when none is left.
 bool HardwareSource::FollowMode() {
-  cupti::ModeChoice choice = ChooseMode(counters_->has_user_ranges());
+  cupti::ModeChoice choice = ChooseMode(counters()->has_user_ranges());
   if (choice.mode == mode_.mode) return true;
   mode_ = std::move(choice);
   if (mode_.mode == CounterMode::kNone) {
@@ -443,7 +625,7 @@ void HardwareSource::ReportFacts() {
   facts.source = SourceKind::kMeasured;
   facts.collector = collector_;
   facts.collector_version = cupti::FeatureNames(api_.features);
-  if (counters_ != nullptr) {
+  if (counters() != nullptr) {
     facts.collector_version += "; counters " + std::string(cupti::CounterModeName(mode_.mode)) + ": " + mode_.why;
   }
   facts.cupti_version = cupti::VersionName(api_.version);
@@ -452,16 +634,26 @@ void HardwareSource::ReportFacts() {
   if (api_.cuDriverGetVersion != nullptr && api_.cuDriverGetVersion(&driver) == CUDA_SUCCESS) {
     facts.driver_version = std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
   }
+  for (uint32_t i = 0; i < adopted_; ++i) {
+    const CountedContext& one = *contexts_[i].load(std::memory_order_acquire);
+    const bool known = std::any_of(facts.devices.begin(), facts.devices.end(),
+                                   [&](const DeviceFacts& device) { return device.index == one.device(); });
+    if (!known) facts.devices.push_back(DescribeDevice(static_cast<int>(one.device()), chips_[i]));
+  }
+  recorder_.UpdateFacts(facts);
+}
+
+DeviceFacts HardwareSource::DescribeDevice(int index, const std::string& chip) {
   DeviceFacts device;
-  device.index = static_cast<uint32_t>(device_);
-  device.chip = chip_;
+  device.index = static_cast<uint32_t>(index);
+  device.chip = chip;
   char name[256] = {};
-  if (api_.cuDeviceGetName != nullptr && api_.cuDeviceGetName(name, sizeof name - 1, device_) == CUDA_SUCCESS) {
+  if (api_.cuDeviceGetName != nullptr && api_.cuDeviceGetName(name, sizeof name - 1, index) == CUDA_SUCCESS) {
     device.name = name;
   }
   auto attribute = [&](CUdevice_attribute which) -> uint32_t {
     int value = 0;
-    if (api_.cuDeviceGetAttribute == nullptr || api_.cuDeviceGetAttribute(&value, which, device_) != CUDA_SUCCESS ||
+    if (api_.cuDeviceGetAttribute == nullptr || api_.cuDeviceGetAttribute(&value, which, index) != CUDA_SUCCESS ||
         value < 0) {
       return 0;
     }
@@ -475,11 +667,10 @@ void HardwareSource::ReportFacts() {
   device.memory_bus_bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
   device.l2_bytes = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
   size_t memory = 0;
-  if (api_.cuDeviceTotalMem != nullptr && api_.cuDeviceTotalMem(&memory, device_) == CUDA_SUCCESS) {
+  if (api_.cuDeviceTotalMem != nullptr && api_.cuDeviceTotalMem(&memory, index) == CUDA_SUCCESS) {
     device.memory_bytes = memory;
   }
-  facts.devices.push_back(std::move(device));
-  recorder_.UpdateFacts(facts);
+  return device;
 }
 
 // --- Between steps.
@@ -492,11 +683,16 @@ void HardwareSource::OnStepEnd(uint64_t step) noexcept try {
     ~Unlock() { mutex.Unlock(); }
   } unlock{boundary_};
   if (state_.load(std::memory_order_relaxed) == State::kWaiting) {
-    Start();
+    Start(step);
     step_began_ns_ = static_cast<uint64_t>(MonotonicNs());
     return;
   }
   if (context_gone_.load(std::memory_order_acquire)) {
+    ForEachContext([this](CountedContext& one) {
+      if (!one.started() || one.context() == nullptr) return;
+      ContextScope scope(api_, one.context());
+      scope.ok() ? one.Abandon() : one.Lose();
+    });
     Report(ConditionId::kContextGone, {});
     TurnOff();
     return;
@@ -504,24 +700,54 @@ void HardwareSource::OnStepEnd(uint64_t step) noexcept try {
   if (cupti::DeviceMemory::Reading memory; memory_->OnStepEnd(MonotonicNs(), &memory)) {
     recorder_.NoteMemory(memory.in_use, memory.peak);
   }
-  FinishStep(step, static_cast<uint64_t>(MonotonicNs()));
+  const bool profiles = ProgramProfiles();
+  FinishStep(step, profiles);
   if (state_.load(std::memory_order_relaxed) != State::kRunning) return;
-  BeginStep(step + 1, static_cast<uint64_t>(MonotonicNs()));
+  const bool may_arm = MayArm(step + 1, profiles);
+  if (may_arm && counters() == nullptr && backoff_.waiting() && backoff_.Due(step + 1)) RetryCounters(step + 1);
+  if (state_.load(std::memory_order_relaxed) != State::kRunning) return;
+  AdoptContexts();
+  BeginStep(step + 1, static_cast<uint64_t>(MonotonicNs()), may_arm);
 } catch (...) {
   // Only memory can run out here.
   recorder_.CountDrop("hardware source: out of memory");
   TurnOff();
 }
 
-void HardwareSource::FinishStep(uint64_t step, uint64_t) {
+// The program's own profiler has the right of way. False while it, or whoever took the activity records, may need
+// them; what is ours is taken back only when they have been quiet for a while.
+bool HardwareSource::MayArm(uint64_t step, bool profiles) {
+  if (profiles) {
+    quiet_until_ = step + kQuietSteps;
+    if (!std::exchange(profiler_reported_, true)) {
+      recorder_.ReportDiagnostic(Severity::kInfo, "program-profiler",
+                                 "the program runs torch.profiler; no counters or times are taken meanwhile");
+    }
+  }
+  if (quiet_until_ == 0) return true;
+  if (step < quiet_until_) return false;
+  quiet_until_ = 0;
+  if (times_ == nullptr) return true;
+  const int result = times_->TakeBack();
+  if (taken_windows_ >= kMaxTakenWindows) {
+    Report(ConditionId::kActivityTaken, {});
+    LoseTimes();
+  } else if (result != CUPTI_SUCCESS) {
+    ReportResult("taking the activity records back", result);
+    LoseTimes();
+  }
+  return state_.load(std::memory_order_relaxed) == State::kRunning;
+}
+
+void HardwareSource::FinishStep(uint64_t step, bool profiles) {
   bool valid = true;
   Decision decision = armed_ ? decision_ : Decision{};
   const arming::Policy* policy = policy_.get();
   if (armed_) {
     armed_ = false;
     if (decision.action == Action::kCounters) recorder_.MarkArmed(decision.group + 1);
-    valid = decision.action == Action::kCounters ? ReadCounters() : ReadTimes();
-    samples_.Flush();
+    valid = decision.action == Action::kCounters ? ReadCounters() : ReadTimes(step, profiles);
+    time_samples_.Flush();
   }
   if (!policy_mutex_.LockFor(1'000'000'000)) return;
   // The time that reading took is part of what the step cost.
@@ -533,145 +759,83 @@ void HardwareSource::FinishStep(uint64_t step, uint64_t) {
 }
 
 bool HardwareSource::ReadCounters() {
-  std::vector<LaunchLog::Entry> entries;
-  const bool whole = log_.Close(&entries);
-  if (counters_ == nullptr) return false;
+  logging_.store(false, std::memory_order_relaxed);
   if (stalled_.load()) {
-    Report(ConditionId::kStalled, {});
-    counters_->Abandon();
+    ForEachContext([this](CountedContext& one) {
+      if (!one.started()) return;
+      ContextScope scope(api_, one.context());
+      scope.ok() ? one.Abandon() : one.Lose();
+    });
     LoseCounters();
     return false;
   }
-  std::vector<double> values;
-  size_t ranges = 0, dropped = 0;
-  if (int result = counters_->Stop(&values, &ranges, &dropped); result != CUPTI_SUCCESS) {
-    ReportResult("reading the counters of a step", result);
-    LoseCounters();
-    return false;
-  }
-  if (step_mode_ == CounterMode::kLayers) {
-    last_ranges_ = log_.ranges();
-    last_launches_ = entries.size();
-    if (int why = range_result_.load(); why != CUPTI_SUCCESS) {
-      ReportResult("opening a range", why);
+  // Kernel by kernel, a graph's kernels were not told apart; the next step goes layer by layer.
+  const bool graphs = mode_.mode == CounterMode::kKernels && graphs_seen_.load(std::memory_order_relaxed);
+  bool valid = true;
+  std::vector<CountedContext::Outcome> outcomes;
+  // All of them, whatever happens: a session that is not ended would stay.
+  ForEachContext([&](CountedContext& one) {
+    if (!one.started()) return;
+    if (one.context() == nullptr) {
+      one.Lose();
+      return;
+    }
+    ContextScope scope(api_, one.context());
+    if (!scope.ok()) {
+      one.Lose();  // nothing can be asked of it
+      return;
+    }
+    outcomes.push_back(one.Stop(!graphs));
+  });
+  for (const CountedContext::Outcome& outcome : outcomes) {
+    if (outcome.result != CUPTI_SUCCESS) {
+      ReportResult(outcome.call, outcome.result);
       LoseCounters();
       return false;
     }
-  } else {
-    last_launches_ = std::max(entries.size(), ranges + dropped);
-    if (graphs_seen_.load(std::memory_order_relaxed)) {
-      if (settings_.mode == "range") {
-        Report(ConditionId::kGraphs, {});
-        LoseCounters();
-      }
-      return false;  // the next step goes layer by layer
-    }
   }
-  const size_t wanted = step_mode_ == CounterMode::kLayers ? log_.ranges() : entries.size();
-  if (!whole || dropped != 0 || ranges != wanted) {
-    recorder_.CountDrop("armed steps whose ranges did not match their launches");
-    // Too few ranges are mended by the next step's size.
-    if (dropped == 0) {
-      Report(ConditionId::kMismatch, std::to_string(ranges) + " ranges, " + std::to_string(wanted) + " expected");
-    }
+  if (graphs && settings_.mode == "range") {
+    Report(ConditionId::kGraphs, {});
+    LoseCounters();
     return false;
   }
-  return step_mode_ == CounterMode::kLayers ? ReadLayers(entries, values) : ReadKernels(entries, values);
-}
-
-bool HardwareSource::ReadKernels(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values) {
-  const size_t width = counters_->groups()[decision_.group].metrics.size();
-  struct Sum {
-    double dram = 0;
-    uint32_t launches = 0;
-  };
-  std::unordered_map<uint32_t, Sum> sums;
-  for (size_t range = 0; range < entries.size(); ++range) {
-    const uint32_t key = entries[range].key;
-    if (key == LaunchKeys::kNoKey) continue;
-    const double* row = values.data() + range * width;
-    samples_.AddLaunch(decision_.group, key, row);
-    Sum& sum = sums[key];
-    ++sum.launches;
-    sum.dram += samples_.DramBytes(decision_.group, row);
-    ReportSparse(row);
+  for (const CountedContext::Outcome& outcome : outcomes) {
+    valid = valid && outcome.valid;
+    if (!outcome.mismatch.empty()) Report(ConditionId::kMismatch, outcome.mismatch);
+    if (outcome.sparse) {
+      recorder_.ReportDiagnostic(Severity::kWarning, "sparse-tensor",
+                                 "sparse tensor instructions ran; their FLOP are not in the dense counters");
+    }
   }
-  const bool has_bytes = samples_.HasDramBytes(decision_.group);
   if (!policy_mutex_.LockFor(1'000'000'000)) return false;
-  for (const auto& [key, sum] : sums) {
-    if (has_bytes) policy_->OnBytes(key, sum.dram / sum.launches);
-    policy_->OnCounted(key, decision_.group);
-  }
-  policy_mutex_.Unlock();
-  return true;
-}
-
-// All ranges of one layer and phase are added up first: how often the threads of the program took turns differs from
-// step to step, what a layer does in a step does not.
-bool HardwareSource::ReadLayers(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values) {
-  const size_t width = counters_->groups()[decision_.group].metrics.size();
-  struct Layer {
-    std::vector<uint32_t> keys;  // of its launches
-    std::vector<double> row;
-    bool whole = true;
-  };
-  std::unordered_map<uint64_t, Layer> layers;
-  std::vector<uint64_t> owners(log_.ranges(), UINT64_MAX);
-  for (const LaunchLog::Entry& entry : entries) {
-    owners[entry.range] = entry.owner;
-    Layer& layer = layers[entry.owner];
-    if (entry.key == LaunchKeys::kNoKey) layer.whole = false;  // a launch that nobody can have a share for
-    layer.keys.push_back(entry.key);
-  }
-  for (size_t range = 0; range < owners.size(); ++range) {
-    auto at = layers.find(owners[range]);
-    if (at == layers.end()) continue;  // its launches all failed
-    const double* row = values.data() + range * width;
-    std::vector<double>& sum = at->second.row;
-    sum.resize(width, 0);
-    for (size_t i = 0; i < width; ++i) sum[i] += row[i];
-    ReportSparse(row);
-  }
-  for (auto& [owner, layer] : layers) {
-    std::sort(layer.keys.begin(), layer.keys.end());
-    if (layer.whole) samples_.AddRange(decision_.group, layer.keys, layer.row.data());
-  }
-  const bool has_bytes = samples_.HasDramBytes(decision_.group);
-  if (!policy_mutex_.LockFor(1'000'000'000)) return false;
-  for (auto& [owner, layer] : layers) {
-    if (!layer.whole) continue;
-    const double bytes =
-        samples_.DramBytes(decision_.group, layer.row.data()) / static_cast<double>(layer.keys.size());
-    layer.keys.erase(std::unique(layer.keys.begin(), layer.keys.end()), layer.keys.end());
-    for (uint32_t key : layer.keys) {
-      if (has_bytes) policy_->OnBytes(key, bytes);
-      policy_->OnCounted(key, decision_.group);
+  for (const CountedContext::Outcome& outcome : outcomes) {
+    for (const CountedContext::KeyCount& count : outcome.counts) {
+      if (outcome.has_bytes) policy_->OnBytes(count.key, count.bytes);
+      policy_->OnCounted(count.key, decision_.group);
     }
   }
   policy_mutex_.Unlock();
-  return true;
+  return valid && !outcomes.empty();
 }
 
-bool HardwareSource::NextRange(void* self, size_t ordinal) noexcept {
-  auto* source = static_cast<HardwareSource*>(self);
-  const int result = source->range_backend_->PushRange(ordinal);
-  int none = CUPTI_SUCCESS;
-  if (result != CUPTI_SUCCESS) source->range_result_.compare_exchange_strong(none, result);
-  return result == CUPTI_SUCCESS;
-}
-
-void HardwareSource::ReportSparse(const double* row) {
-  if (!samples_.IsSparse(decision_.group, row)) return;
-  recorder_.ReportDiagnostic(Severity::kWarning, "sparse-tensor",
-                             "sparse tensor instructions ran; their FLOP are not in the dense counters");
-}
-
-bool HardwareSource::ReadTimes() {
+bool HardwareSource::ReadTimes(uint64_t step, bool profiles) {
+  logging_.store(false, std::memory_order_relaxed);
   std::vector<LaunchLog::Entry> entries;
-  log_.Close(&entries);
+  times_log_.Close(&entries);
   if (times_ == nullptr) return false;
+  if (profiles || (!entries.empty() && times_->OthersHaveIt())) {
+    // Ending the window in order would switch off what the other has switched on.
+    times_->Leave();
+    if (!profiles) ++taken_windows_;
+    quiet_until_ = step + kQuietSteps;
+    return false;
+  }
   // The step's kernels must be finished, or the records of running ones would be lost. Once in many steps.
-  if (api_.cuCtxSynchronize != nullptr) api_.cuCtxSynchronize();
+  ForEachContext([this](const CountedContext& one) {
+    if (api_.cuCtxSynchronize == nullptr || one.context() == nullptr) return;
+    ContextScope scope(api_, one.context());
+    if (scope.ok()) api_.cuCtxSynchronize();
+  });
   std::vector<cupti::KernelTimes::Record> records;
   uint64_t invalid = 0, dropped = 0;
   if (int result = times_->End(&records, &invalid, &dropped); result != CUPTI_SUCCESS) {
@@ -679,17 +843,20 @@ bool HardwareSource::ReadTimes() {
     LoseTimes();
     return false;
   }
-  last_launches_ = std::max(last_launches_, entries.size());
+  ForEachContext([&](CountedContext& one) { one.NoteLaunches(entries.size()); });
   if (invalid != 0) recorder_.CountDrop("kernel records without a time", invalid);
   if (dropped != 0) recorder_.CountDrop("kernel records that CUPTI dropped", dropped);
   if (!entries.empty() && records.empty()) {
     // Once can be an accident; again means that somebody else gets our buffers.
-    if (++empty_windows_ >= 2) {
+    if (++taken_windows_ >= kMaxTakenWindows) {
       Report(ConditionId::kActivityTaken, std::to_string(entries.size()) + " launches, no record");
       LoseTimes();
+    } else {
+      quiet_until_ = step + kQuietSteps;
     }
     return false;
   }
+  if (!records.empty()) taken_windows_ = 0;
   std::unordered_map<uint32_t, uint32_t> key_of;
   key_of.reserve(entries.size());
   for (const LaunchLog::Entry& entry : entries) key_of[entry.correlation_id] = entry.key;
@@ -703,7 +870,7 @@ bool HardwareSource::ReadTimes() {
   std::unordered_map<uint32_t, uint64_t> graph_ns;
   std::unordered_set<uint32_t> graph_launches;
   for (const LaunchLog::Entry& entry : entries) {
-    if ((entry.owner & 1) != 0) graph_launches.insert(entry.correlation_id);
+    if (cupti::OwnerIsGraph(entry.owner)) graph_launches.insert(entry.correlation_id);
   }
   if (!graph_launches.empty()) {
     std::vector<cupti::KernelTimes::Record> others;
@@ -723,7 +890,7 @@ bool HardwareSource::ReadTimes() {
       ++strangers;
       continue;
     }
-    samples_.AddTime(at->second, record.ns);
+    time_samples_.AddTime(at->second, record.ns);
     Sum& sum = sums[at->second];
     sum.ns += static_cast<double>(record.ns);
     ++sum.launches;
@@ -735,49 +902,63 @@ bool HardwareSource::ReadTimes() {
   return true;
 }
 
-void HardwareSource::BeginStep(uint64_t step, uint64_t now_ns) {
+void HardwareSource::BeginStep(uint64_t step, uint64_t now_ns, bool may_arm) {
   step_began_ns_ = now_ns;
-  if (step < settings_.skip || !policy_mutex_.LockFor(1'000'000'000)) return;
+  decision_ = {};
+  if (!may_arm || step < settings_.skip || !policy_mutex_.LockFor(1'000'000'000)) return;
   decision_ = policy_->Begin(step - settings_.skip);
   policy_mutex_.Unlock();
   if (decision_.action == Action::kNone) return;
+  const arming::Policy* policy = policy_.get();
+  armed_ = Arm(step);
+  if (armed_ || !policy_mutex_.LockFor(1'000'000'000)) return;
+  if (policy == policy_.get()) policy_->Cancel();
+  policy_mutex_.Unlock();
+}
+
+// Sets up what was decided for `step`; false when it stays unarmed.
+bool HardwareSource::Arm(uint64_t step) {
   CUcontext current = nullptr;
   if (api_.cuCtxGetCurrent == nullptr || api_.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != context_) {
     // Another device's turn; this step stays unarmed.
-    return;
+    return false;
   }
   if (decision_.action == Action::kTimes) {
-    if (times_ == nullptr) return;
+    if (times_ == nullptr) return false;
     if (int result = times_->Begin(); result != CUPTI_SUCCESS) {
       ReportResult("cuptiActivityEnable", result);
       LoseTimes();
-      return;
+      return false;
     }
-    log_.Open(LaunchLog::Mode::kTiming, context_, last_launches_ + last_launches_ / 4);
+    times_log_.Open(LaunchLog::Mode::kTiming, nullptr, contexts_[0].load()->expected_launches());
   } else {
-    if (counters_ == nullptr) return;
-    if (!FollowMode()) return;
-    step_mode_ = mode_.mode;
-    const bool layers = step_mode_ == CounterMode::kLayers;
-    // There are never more ranges than launches.
-    const size_t expected = layers && last_ranges_ != 0 ? last_ranges_ : last_launches_;
-    max_ranges_ = std::clamp<size_t>(expected + expected / 4, kMinRanges, kMaxRanges);
-    range_result_.store(CUPTI_SUCCESS);
-    range_backend_ = counters_.get();
-    const int result = layers ? counters_->StartUserRanges(decision_.group, max_ranges_)
-                              : counters_->Start(decision_.group, max_ranges_);
+    if (counters() == nullptr || !backoff_.Due(step)) return false;
+    if (!FollowMode()) return false;
+    int result = CUPTI_SUCCESS;
+    ForEachContext([&](CountedContext& one) {
+      if (result != CUPTI_SUCCESS || one.backend() == nullptr || one.context() == nullptr) return;
+      ContextScope scope(api_, one.context());
+      if (!scope.ok()) return;
+      result = one.Start(mode_.mode, decision_.group);
+    });
     if (result != CUPTI_SUCCESS) {
-      ReportResult(("starting the " + collector_).c_str(), result);
-      LoseCounters();
-      return;
+      ForEachContext([this](CountedContext& one) {
+        if (!one.started()) return;
+        ContextScope scope(api_, one.context());
+        scope.ok() ? one.Abandon() : one.Lose();
+      });
+      if (result == CUPTI_ERROR_HARDWARE_BUSY) {
+        CountersBusy(("starting the " + collector_).c_str(), step);
+      } else {
+        ReportResult(("starting the " + collector_).c_str(), result);
+        LoseCounters();
+      }
+      return false;
     }
-    if (layers) {
-      log_.Open(LaunchLog::Mode::kRanges, context_, last_launches_ + last_launches_ / 4, &NextRange, this);
-    } else {
-      log_.Open(LaunchLog::Mode::kCounting, context_, max_ranges_);
-    }
+    backoff_.Succeeded();
   }
-  armed_ = true;
+  logging_.store(true, std::memory_order_relaxed);
+  return true;
 }
 
 // --- Trouble.
@@ -797,39 +978,58 @@ void HardwareSource::ReportResult(const char* call, int result) {
   Report(ConditionOfCuptiResult(result), std::string(call) + " returned " + std::to_string(result));
 }
 
+// DCGM or another profiler has them; it may let go. Tried again later, and said once.
+void HardwareSource::CountersBusy(const char* call, uint64_t step) {
+  backoff_.Failed(step);
+  if (backoff_.given_up()) {
+    recorder_.ReportDiagnostic(Severity::kWarning, "counters-busy-for-good",
+                               "the performance counters were never free; FLOP and bytes are not measured",
+                               GetCondition(ConditionId::kBusy).remedy);
+    LoseCounters();
+    return;
+  }
+  if (std::exchange(busy_reported_, true)) return;
+  const Condition& condition = GetCondition(ConditionId::kBusy);
+  recorder_.ReportDiagnostic(Severity::kWarning, condition.id,
+                             std::string(condition.message) + ": " + call + " returned " +
+                                 std::to_string(CUPTI_ERROR_HARDWARE_BUSY) +
+                                 "; FLOP and bytes are measured when it lets go",
+                             condition.remedy);
+}
+
+void HardwareSource::RetryCounters(uint64_t step) {
+  const uint64_t before = backoff_.next();
+  OpenCounters(step);
+  adopted_ = 1;  // the others are opened anew
+  if (counters() == nullptr) {
+    // Another reason than before was reported, and does not go away.
+    if (backoff_.next() == before) backoff_ = {};
+    return;
+  }
+  NewPolicy();
+  ReportFacts();
+  StartWatchdog();
+}
+
 // The other half goes on. A policy that waits for what will never come would keep arming steps, so it is made anew.
 void HardwareSource::LoseCounters() {
-  // Leaked: a launch that is stuck in the driver on another thread may still be in it.
-  [[maybe_unused]] const cupti::CounterBackend* leaked = counters_.release();
-  if (!policy_mutex_.LockFor(1'000'000'000)) return;
-  arming::Options options;
-  options.overhead = settings_.overhead_percent / 100;
-  options.has_times = times_ != nullptr;
-  policy_ = std::make_unique<arming::Policy>(options, std::vector<GroupRole>{});
-  policy_mutex_.Unlock();
+  ForEachContext([](CountedContext& one) { one.Lose(); });
+  NewPolicy();
   if (times_ == nullptr) TurnOff();
 }
 
 void HardwareSource::LoseTimes() {
   const bool still_open = times_ != nullptr && times_->still_open();
   times_ = nullptr;
-  if (still_open) counters_.reset();  // the two exclude each other
-  if (counters_ == nullptr) {
+  if (still_open) {  // the two exclude each other
+    ForEachContext([](CountedContext& one) { one.Lose(); });
+    backoff_ = {};
+  }
+  if (counters() == nullptr && !backoff_.waiting()) {
     TurnOff();
     return;
   }
-  std::vector<GroupRole> roles;
-  for (const CounterGroup& group : counters_->groups()) {
-    roles.push_back(group.kind == GroupKind::kHardware ? GroupRole::kHardware
-                    : group.kind == GroupKind::kSass   ? GroupRole::kOnce
-                                                       : GroupRole::kGuard);
-  }
-  if (!policy_mutex_.LockFor(1'000'000'000)) return;
-  arming::Options options;
-  options.overhead = settings_.overhead_percent / 100;
-  options.has_times = false;
-  policy_ = std::make_unique<arming::Policy>(options, roles);
-  policy_mutex_.Unlock();
+  NewPolicy();
 }
 
 void HardwareSource::TurnOff() {
@@ -842,7 +1042,8 @@ void HardwareSource::TurnOff() {
 void HardwareSource::Stop() noexcept {
   if (state_.load() == State::kRunning && boundary_.TryLock()) {
     std::vector<LaunchLog::Entry> entries;
-    log_.Close(&entries);
+    times_log_.Close(&entries);
+    ForEachContext([&](CountedContext& one) { one.log().Close(&entries); });
     // A running session is left alone: at this point of a process's life the driver may be gone.
     boundary_.Unlock();
   }
@@ -856,8 +1057,10 @@ void* HardwareSource::Watch(void* self) {
     nanosleep(&second, nullptr);
     if (!source->policy_mutex_.TryLock()) continue;
     if (source->policy_ != nullptr &&
-        source->policy_->CheckStall(static_cast<uint64_t>(MonotonicNs()), source->log_.progress())) {
+        source->policy_->CheckStall(static_cast<uint64_t>(MonotonicNs()), LaunchLog::progress())) {
       source->stalled_.store(true);
+      // Now: if the step never ends, nobody will say it later.
+      source->Report(ConditionId::kStalled, {});
     }
     source->policy_mutex_.Unlock();
   }

@@ -4,6 +4,9 @@
 #ifndef RFINJECT_COLLECTOR_CUPTI_HARDWARE_SOURCE_H_
 #define RFINJECT_COLLECTOR_CUPTI_HARDWARE_SOURCE_H_
 
+#include <atomic>
+#include <cstdint>
+
 #include "collector/source.h"
 
 namespace rfinject {
@@ -14,6 +17,9 @@ bool HardwareMayExist() noexcept;
 // The hardware source; nullptr when HardwareMayExist() is false or settings.mode is "none". Starts nothing: that
 // happens at the end of the first step in which a CUDA context is current.
 Source* MakeHardwareSource(const Settings& settings, Recorder& recorder) noexcept;
+
+// How long a step with counters may go without a launch before it counts as stuck, at least; ns. For tests.
+inline std::atomic<uint64_t> g_stall_ns{10'000'000'000};
 
 }  // namespace rfinject
 

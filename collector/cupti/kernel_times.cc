@@ -58,8 +58,13 @@ int KernelTimes::DisableAll() {
 }
 
 int KernelTimes::Begin() {
-  records_.clear();
-  invalid_ = dropped_ = 0;
+  if (left_) return CUPTI_ERROR_INVALID_OPERATION;
+  if (mutex_.LockFor(1'000'000'000)) {
+    records_.clear();
+    invalid_ = dropped_ = 0;
+    requests_ = 0;
+    mutex_.Unlock();
+  }
   for (CUpti_ActivityKind kind : kKinds) {
     const CUptiResult result = api_.cuptiActivityEnable(kind);
     if (result == CUPTI_SUCCESS) continue;
@@ -85,6 +90,32 @@ int KernelTimes::End(std::vector<Record>* records, uint64_t* invalid, uint64_t* 
   return flushed != CUPTI_SUCCESS ? flushed : disabled;
 }
 
+bool KernelTimes::OthersHaveIt() noexcept {
+  if (!mutex_.LockFor(1'000'000'000)) return false;
+  const bool others = requests_ == 0 && in_cupti_ == 0;
+  mutex_.Unlock();
+  return others;
+}
+
+void KernelTimes::Leave() noexcept {
+  left_ = open_;
+  open_ = false;
+}
+
+int KernelTimes::TakeBack() {
+  int result = CUPTI_SUCCESS;
+  if (left_) {
+    result = DisableAll();
+    left_ = false;
+  }
+  if (mutex_.LockFor(1'000'000'000)) {
+    in_cupti_ = 0;  // what CUPTI had of ours went to the other's callback
+    mutex_.Unlock();
+  }
+  const int registered = Register();
+  return result != CUPTI_SUCCESS ? result : registered;
+}
+
 void KernelTimes::RequestBuffer(uint8_t** buffer, size_t* size, size_t* max_records) noexcept {
   *max_records = 0;  // as many as fit
   *size = kBufferSize;
@@ -100,6 +131,8 @@ void KernelTimes::RequestBuffer(uint8_t** buffer, size_t* size, size_t* max_reco
         ++buffers_;
       }
     }
+    ++requests_;
+    if (*buffer != nullptr) ++in_cupti_;
     mutex_.Unlock();
   }
   if (*buffer == nullptr) *size = 0;
@@ -108,6 +141,7 @@ void KernelTimes::RequestBuffer(uint8_t** buffer, size_t* size, size_t* max_reco
 void KernelTimes::CompleteBuffer(uint8_t* buffer, size_t size, size_t valid) noexcept {
   if (buffer == nullptr) return;
   if (!mutex_.LockFor(1'000'000'000)) return;  // a leak of one buffer rather than a program that waits
+  if (in_cupti_ > 0) --in_cupti_;
   CUpti_Activity* record = nullptr;
   while (valid > 0 && api_.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
     // Records are not aligned to their members.

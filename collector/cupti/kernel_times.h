@@ -36,6 +36,15 @@ class KernelTimes {
   // CUPTI refused to end the window: kernels stay instrumented, and no counters may be armed any more.
   bool still_open() const { return open_; }
 
+  // A window in which something was launched ends, and CUPTI never asked us for a buffer: somebody else's callbacks
+  // are registered, and the kinds that are enabled may be theirs too.
+  bool OthersHaveIt() noexcept;
+  // Ends a window without a call: whoever has the callbacks now wants the kinds enabled.
+  void Leave() noexcept;
+  // Nobody else uses activity records any more: kinds that were left enabled are disabled, and the callbacks are ours
+  // again. A CUptiResult.
+  int TakeBack();
+
   // From CUPTI, on any thread.
   void RequestBuffer(uint8_t** buffer, size_t* size, size_t* max_records) noexcept;
   void CompleteBuffer(uint8_t* buffer, size_t size, size_t valid) noexcept;
@@ -53,6 +62,9 @@ class KernelTimes {
   int DisableAll();
 
   bool open_ = false;
+  bool left_ = false;
+  uint64_t requests_ = 0;  // of buffers since Begin
+  uint64_t in_cupti_ = 0;  // buffers that CUPTI has
 };
 
 }  // namespace rfinject::cupti

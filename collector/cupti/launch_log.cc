@@ -8,8 +8,8 @@ namespace {
 // for it may be one of those that it waits for. After this long they go on, and the step is lost.
 constexpr int64_t kPatienceNs = 500'000'000;
 
-// Whether the calling thread holds the log's lock.
-__thread bool t_holds = false;
+// The log whose lock the calling thread holds, of the launch that it is in.
+__thread LaunchLog* t_holds = nullptr;
 __thread bool t_logged = false;
 
 }  // namespace
@@ -43,7 +43,7 @@ bool LaunchLog::Close(std::vector<Entry>* entries) noexcept {
 void LaunchLog::Enter(uint32_t key, uint32_t correlation_id, uint64_t owner) noexcept {
   progress_.fetch_add(1, std::memory_order_relaxed);
   t_logged = false;
-  if (t_holds || !mutex_.LockFor(kPatienceNs)) {
+  if (t_holds != nullptr || !mutex_.LockFor(kPatienceNs)) {
     Spoil();
     return;
   }
@@ -64,21 +64,23 @@ void LaunchLog::Enter(uint32_t key, uint32_t correlation_id, uint64_t owner) noe
     Spoil();
   }
   if (mode != Mode::kTiming) {
-    t_holds = true;
+    t_holds = this;
   } else {
     mutex_.Unlock();
   }
 }
 
 void LaunchLog::Exit(bool failed) noexcept {
-  if (!t_holds) {
+  LaunchLog* log = t_holds;
+  if (log == nullptr) {
     // Timing: an entry without a record does no harm.
     t_logged = false;
     return;
   }
-  if (failed && t_logged && !entries_.empty()) entries_.pop_back();
-  t_holds = t_logged = false;
-  mutex_.Unlock();
+  if (failed && t_logged && !log->entries_.empty()) log->entries_.pop_back();
+  t_holds = nullptr;
+  t_logged = false;
+  log->mutex_.Unlock();
 }
 
 }  // namespace rfinject::cupti

@@ -33,10 +33,11 @@ class LaunchLog {
 
   Mode mode() const noexcept { return mode_.load(std::memory_order_acquire); }
   const void* context() const noexcept { return context_.load(std::memory_order_acquire); }
-  // Launches logged since the process began: what the watchdog watches.
-  uint64_t progress() const noexcept { return progress_.load(std::memory_order_relaxed); }
+  // Launches logged since the process began, in any log: what the watchdog watches.
+  static uint64_t progress() noexcept { return progress_.load(std::memory_order_relaxed); }
 
-  // Opens the log for launches in `context`; room for `expected` entries is reserved. `next_range` is for kRanges.
+  // Opens the log for launches in `context` (null: in any, the caller sees to it); room for `expected` entries is
+  // reserved. `next_range` is for kRanges.
   void Open(Mode mode, const void* context, size_t expected, NextRange next_range = nullptr,
             void* user = nullptr) noexcept;
   // Closes it. False when something happened that the entries do not show: `entries` are then worth nothing.
@@ -46,7 +47,7 @@ class LaunchLog {
   // thread. In kRanges a launch whose `owner` is not the last one's begins a range. `failed`: the driver refused it,
   // so nothing ran.
   void Enter(uint32_t key, uint32_t correlation_id, uint64_t owner = 0) noexcept;
-  void Exit(bool failed) noexcept;
+  static void Exit(bool failed) noexcept;
 
   // Ranges begun since Open.
   size_t ranges() const noexcept { return ranges_; }
@@ -63,7 +64,7 @@ class LaunchLog {
   std::atomic<Mode> mode_{Mode::kOff};
   std::atomic<const void*> context_{nullptr};
   std::atomic<bool> spoiled_{false};
-  std::atomic<uint64_t> progress_{0};
+  static inline std::atomic<uint64_t> progress_{0};
   Mutex mutex_;
   std::vector<Entry> entries_;
   NextRange next_range_ = nullptr;

@@ -4,6 +4,7 @@
 #ifndef RFINJECT_COLLECTOR_TESTING_FAKE_RECORDER_H_
 #define RFINJECT_COLLECTOR_TESTING_FAKE_RECORDER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -65,6 +66,12 @@ class FakeRecorder : public Recorder {
   bool active() const noexcept override { return active_; }
   void Finish(std::string_view) noexcept override { active_ = false; }
   void Disable(std::string_view) noexcept override { active_ = false; }
+
+  // May be called while other threads record.
+  bool HasDiagnostic(std::string_view id) const {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(diagnostics_.begin(), diagnostics_.end(), [&](const Diagnostic& d) { return d.id == id; });
+  }
 
   // What was told. Not to be called while other threads still record.
   const std::vector<LaunchRecord>& records() const { return records_; }

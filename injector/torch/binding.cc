@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "collector/program_profiler.h"
 #include "collector/settings.h"
 #include "collector/site.h"
 #include "injector/layer_stack.h"
@@ -25,6 +26,11 @@ void Lack(std::string* missing, std::string_view what) {
 char BestTier() {
   const std::string& tier = GetSettings().tier;
   return tier.size() == 1 && tier[0] >= 'A' && tier[0] <= 'F' ? tier[0] : 'A';
+}
+
+bool (*g_profiler_enabled)() = nullptr;  // set before g_program_profiles is released
+bool ProfilerEnabled() noexcept try { return g_profiler_enabled(); } catch (...) {
+  return false;
 }
 
 }  // namespace
@@ -83,6 +89,10 @@ TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source*
   AddScopeCallbacks(symbols, layouts.record, {.user = !user_scopes_told, .backward = means == NodeMeans::kScope});
   if (wants_ops && capabilities.operands) AddOpCallback(symbols, layouts, recorder, *source);
   g_site_function.store(SiteOfThread, std::memory_order_release);
+  if (symbols.profiler_enabled != nullptr) {
+    g_profiler_enabled = symbols.profiler_enabled;
+    g_program_profiles.store(ProfilerEnabled, std::memory_order_release);
+  }
   return capabilities;
 }
 

@@ -73,6 +73,8 @@ bool FindTorchSymbols(TorchSymbols* symbols) noexcept {
   cpu.Bind("_ZN5torch8autograd16get_current_nodeEv", "torch::autograd::get_current_node", &symbols->current_node);
   cpu.Bind("_ZN5torch8autograd32get_current_graph_task_exec_infoEv",
            "torch::autograd::get_current_graph_task_exec_info", &symbols->engine_task);
+  symbols->profiler_enabled =
+      reinterpret_cast<bool (*)()>(dlsym(torch, "_ZN5torch8profiler4impl15profilerEnabledEv"));
   // Debian and PyPI put c10 into a library of its own.
   void* c10 = OpenLoaded("libc10.so", nullptr);
   Binder core(c10 != nullptr ? c10 : torch, &symbols->missing);

@@ -31,6 +31,8 @@ struct TorchSymbols {
   const void* (*engine_task)() = nullptr;
   // c10::GradMode::is_enabled.
   bool (*grad_enabled)() = nullptr;
+  // torch::profiler::impl::profilerEnabled, of the calling thread. May be null without anything being missing.
+  bool (*profiler_enabled)() = nullptr;
   // c10::UndefinedTensorImpl::_singleton.
   const void* undefined_tensor = nullptr;
 

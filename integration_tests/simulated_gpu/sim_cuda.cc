@@ -54,7 +54,9 @@ std::atomic<uint64_t> g_next_address{0x7f0000000000};
 std::map<CUdeviceptr, size_t> g_allocations;  // World::mutex
 thread_local CUcontext t_context = nullptr;
 thread_local int t_inside_launch = 0;
-CUctx_st g_primary = {0, true};
+constexpr int kDevices = 2;
+CUctx_st g_primary[kDevices] = {{0, true}, {1, true}};
+thread_local std::vector<CUcontext> t_stack;  // below the current one
 
 CUresult Launch(SimLaunch launch, const char* function) {
   if (t_context == nullptr || !t_context->alive) return CUDA_ERROR_INVALID_CONTEXT;
@@ -154,7 +156,7 @@ CUresult CUDAAPI cuDeviceGet(CUdevice* device, int ordinal) {
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuDeviceGetCount(int* count) {
-  *count = 1;
+  *count = kDevices;
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuDeviceGetName(char* name, int size, CUdevice) {
@@ -185,11 +187,33 @@ CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, 
   }
   return static_cast<CUresult>(sim_take_failure("cuDeviceGetAttribute"));
 }
-CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
-  g_primary.alive = true;
-  *context = &g_primary;
+CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  if (device < 0 || device >= kDevices) return CUDA_ERROR_INVALID_DEVICE;
+  g_primary[device].alive = true;
+  *context = &g_primary[device];
   return CUDA_SUCCESS;
 }
+CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
+  if (int code = sim_take_failure("cuCtxPushCurrent"); code != 0) return static_cast<CUresult>(code);
+  if (context == nullptr || !context->alive) sim_violation("cuCtxPushCurrent: the context is gone");
+  t_stack.push_back(t_context);
+  t_context = context;
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* context) {
+  const int code = sim_take_failure("cuCtxPopCurrent");
+  if (t_stack.empty()) {
+    sim_violation("cuCtxPopCurrent: nothing was pushed");
+    return CUDA_ERROR_INVALID_CONTEXT;
+  }
+  *context = t_context;
+  t_context = t_stack.back();
+  t_stack.pop_back();
+  return static_cast<CUresult>(code);
+}
+// What the simulated CUPTI wants to know, without a call that a test could make fail.
+int sim_is_current(CUcontext context) { return t_context == context; }
+int sim_device_of(CUcontext context) { return context->device; }
 CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
   t_context = context;
   return CUDA_SUCCESS;

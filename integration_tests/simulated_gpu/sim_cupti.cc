@@ -79,6 +79,8 @@ World& W() {
   return *world;
 }
 
+thread_local bool t_destroying = false;  // inside the callback of a context that goes
+
 std::string Violation(const char* function, const char* what) {
   std::string text = std::string(function) + ": " + what;
   sim_violation(text.c_str());
@@ -217,7 +219,9 @@ void OnContextDestroy(CUcontext context) {
       W().enabled.count({CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING}) != 0) {
     CUpti_ResourceData data = {};
     data.context = context;
+    t_destroying = true;  // the driver must not be called now, so the context is whatever it is
     W().callback(W().user, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &data);
+    t_destroying = false;
   }
   if (SessionOf(context) != nullptr) Violation("cuCtxDestroy", "a range profiler session is still enabled");
   if (sim::LegacySession(context)) Violation("cuCtxDestroy", "a session of the legacy profiler is still open");
@@ -318,6 +322,13 @@ CUptiResult CUPTIAPI cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle
   } else {
     W().enabled.erase({domain, cbid});
   }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiGetDeviceId(CUcontext context, uint32_t* device) {
+  SIM_ENTER("cuptiGetDeviceId");
+  SIM_CHECK("cuptiGetDeviceId", context != nullptr && device != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
+  *device = static_cast<uint32_t>(sim_device_of(context));
   return CUPTI_SUCCESS;
 }
 
@@ -445,6 +456,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params*
   SIM_PARAMS("cuptiRangeProfilerEnable", CUpti_RangeProfiler_Enable_Params);
   SIM_CHECK("cuptiRangeProfilerEnable", W().profiler_initialised, CUPTI_ERROR_NOT_INITIALIZED);
   SIM_CHECK("cuptiRangeProfilerEnable", SessionOf(params->ctx) == nullptr, CUPTI_ERROR_INVALID_OPERATION);
+  SIM_CHECK("cuptiRangeProfilerEnable", sim_is_current(params->ctx), CUPTI_ERROR_INVALID_CONTEXT);
   SIM_CHECK("cuptiRangeProfilerEnable", !W().kernels_enabled, CUPTI_ERROR_NOT_COMPATIBLE);
   auto* session = new CUpti_RangeProfiler_Object{};
   session->context = params->ctx;
@@ -506,6 +518,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_P
 CUptiResult CUPTIAPI cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params* params) {
   SIM_PARAMS("cuptiRangeProfilerStart", CUpti_RangeProfiler_Start_Params);
   auto* session = params->pRangeProfilerObject;
+  SIM_CHECK("Start", sim_is_current(session->context), CUPTI_ERROR_INVALID_CONTEXT);
   SIM_CHECK("Start", session->enabled && session->configured && !session->running, CUPTI_ERROR_INVALID_OPERATION);
   std::lock_guard lock(W().mutex);
   session->ranges.clear();
@@ -519,6 +532,8 @@ CUptiResult CUPTIAPI cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params* par
     std::lock_guard lock(W().mutex);
     if (!params->pRangeProfilerObject->running) Violation("Stop", "nothing was started");
     if (params->pRangeProfilerObject->open != nullptr) Violation("Stop", "a range is open");
+    if (!sim_is_current(params->pRangeProfilerObject->context) && !t_destroying)
+      Violation("Stop", "another context is current");
     params->pRangeProfilerObject->running = false;
   }
   SIM_PARAMS("cuptiRangeProfilerStop", CUpti_RangeProfiler_Stop_Params);
@@ -531,6 +546,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_P
   std::lock_guard lock(W().mutex);
   SIM_CHECK("PushRange", session->enabled && session->running && session->mode == CUPTI_UserRange,
             CUPTI_ERROR_INVALID_OPERATION);
+  SIM_CHECK("PushRange", sim_is_current(session->context), CUPTI_ERROR_INVALID_CONTEXT);
   SIM_CHECK("PushRange", session->open == nullptr, CUPTI_ERROR_INVALID_OPERATION);  // one nesting level
   SIM_CHECK("PushRange", params->pRangeName != nullptr, CUPTI_ERROR_INVALID_PARAMETER);
   for (const SimRange* range : session->ranges) {
@@ -558,6 +574,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Par
 CUptiResult CUPTIAPI cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params* params) {
   SIM_PARAMS("cuptiRangeProfilerDecodeData", CUpti_RangeProfiler_DecodeData_Params);
   auto* session = params->pRangeProfilerObject;
+  SIM_CHECK("DecodeData", sim_is_current(session->context), CUPTI_ERROR_INVALID_CONTEXT);
   SIM_CHECK("DecodeData", session->enabled && !session->running && session->image != nullptr,
             CUPTI_ERROR_INVALID_OPERATION);
   std::lock_guard lock(W().mutex);

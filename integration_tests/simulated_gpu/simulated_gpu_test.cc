@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -21,6 +22,7 @@
 
 #include "collector/cupti/api.h"
 #include "collector/cupti/hardware_source.h"
+#include "collector/program_profiler.h"
 #include "collector/settings.h"
 #include "collector/source.h"
 #include "collector/testing/fake_recorder.h"
@@ -215,6 +217,13 @@ class SimulatedGpu : public ::testing::Test {
     launched_ += 10;
     source_->OnStepEnd(step_++);
     recorder_.EndStep(1);
+  }
+  void RunOnASecond() {
+    CUcontext second = nullptr;
+    driver_.cuDevicePrimaryCtxRetain_(&second, 1);
+    driver_.cuCtxSetCurrent_(second);
+    failed_ += Launch(kernels_[0], 7, Phase::kForward) != CUDA_SUCCESS;
+    driver_.cuCtxSetCurrent_(driver_.context);
   }
   void Run(int steps) {
     while (steps-- > 0) Step();
@@ -623,6 +632,140 @@ TEST_F(SimulatedGpu, ASecondContextIsNotCountedIntoTheFirst) {
   CheckSamples();
 }
 
+// DataParallel: a thread for each GPU, and what joins their work on the first.
+class TwoGpus : public SimulatedGpu {
+ protected:
+  void OpenTwo() {
+    Open("cupti13/libcupti.so.13");
+    if (IsSkipped() || HasFatalFailure()) return;
+    ASSERT_EQ(driver_.cuDevicePrimaryCtxRetain_(&second_, 1), CUDA_SUCCESS);
+  }
+  // Replicas do the same, but the second has a kernel more.
+  void StepOnTwo() {
+    auto replica = [&](CUcontext context) {
+      driver_.cuCtxSetCurrent_(context);
+      failed_ += Launch(kernels_[0], 1, Phase::kForward) != CUDA_SUCCESS;
+      failed_ += Launch(kernels_[2], 1, Phase::kForward) != CUDA_SUCCESS;
+      if (context == second_) failed_ += Launch(kernels_[1], 2, Phase::kForward) != CUDA_SUCCESS;
+    };
+    std::thread first(replica, driver_.context), other(replica, second_);
+    first.join();
+    other.join();
+    failed_ += Launch(kernels_[2], 0, Phase::kOptimizer) != CUDA_SUCCESS;
+    source_->OnStepEnd(step_++);
+    recorder_.EndStep(1);
+  }
+  // Samples and launches of each kernel, by device.
+  std::map<std::tuple<std::string, uint32_t, uint32_t>, uint64_t> OfDevices() {
+    std::map<std::tuple<std::string, uint32_t, uint32_t>, uint64_t> counts;
+    for (const LaunchRecord& record : recorder_.records()) {
+      const std::string name = recorder_.Name(record.identity.kernel);
+      counts[{name, record.identity.device, 0}] += record.launches;
+      for (uint32_t i = 0; i < record.sample_count; ++i) {
+        ++counts[{name, record.identity.device, record.samples[i].metric}];
+      }
+    }
+    return counts;
+  }
+  CUcontext second_ = nullptr;
+};
+
+TEST_F(TwoGpus, EachIsCountedByItself) {
+  OpenTwo();
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (int step = 0; step < 60; ++step) StepOnTwo();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_EQ(failed_, 0);
+  EXPECT_THAT(recorder_.drops(), IsEmpty());
+  EXPECT_THAT(DiagnosticIds(), Contains("several-devices"));
+  CheckSamples();
+  auto counts = OfDevices();
+  for (uint32_t device : {0u, 1u}) {
+    EXPECT_GE((counts[{"conv", device, kTime}]), 3u) << device;
+    EXPECT_GE((counts[{"conv", device, kDramBytes}]), 2u) << device;
+    EXPECT_GE((counts[{"conv", device, kFlopFirst + static_cast<uint32_t>(Precision::kTf32Tensor)}]), 1u) << device;
+  }
+  EXPECT_EQ((counts[{"gemm", 0, 0}]), 0u);
+  EXPECT_EQ((counts[{"gemm", 1, 0}]), 59u);
+  EXPECT_GE((counts[{"gemm", 1, kDramBytes}]), 2u);
+  const auto& facts = recorder_.facts().back();
+  ASSERT_EQ(facts.devices.size(), 2u);
+  EXPECT_EQ(facts.devices[1].index, 1u);
+  EXPECT_EQ(facts.devices[1].chip, "GA100");
+}
+
+TEST_F(TwoGpus, LayerByLayerToo) {
+  settings_.mode = "user";
+  OpenTwo();
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (int step = 0; step < 60; ++step) StepOnTwo();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(recorder_.drops(), IsEmpty());
+  CheckSamples();
+  // The layers' sums, each device's by itself: as many as steps were armed with them, two devices each.
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> sums, steps;  // device, metric
+  for (const LaunchRecord& record : recorder_.records()) {
+    if (record.identity.site.layer != 1 || record.identity.site.phase != Phase::kForward) continue;
+    for (uint32_t i = 0; i < record.sample_count; ++i) {
+      if (!IsCounter(record.samples[i].metric)) continue;
+      sums[{record.identity.device, record.samples[i].metric}] += record.samples[i].value;
+      if (recorder_.Name(record.identity.kernel) == "conv") {
+        steps[{record.identity.device, record.samples[i].metric}] += record.shared_sums;
+      }
+    }
+  }
+  EXPECT_EQ(sums.size(), 2u * 8u);
+  for (const auto& [of, sum] : sums) {
+    EXPECT_EQ(sum, steps[of] * (ValueOf("conv", of.second) + ValueOf("relu", of.second))) << of.first;
+  }
+}
+
+TEST_F(TwoGpus, OneWithoutCountersHasTimesAndIsNamed) {
+  OpenTwo();
+  if (IsSkipped() || HasFatalFailure()) return;
+  StepOnTwo();  // the source starts; the second context is still unknown
+  driver_.sim_fail_("cuptiProfilerGetCounterAvailability", CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, 0);
+  for (int step = 0; step < 60; ++step) StepOnTwo();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(DiagnosticIds(), Contains("device-not-counted"));
+  CheckSamples();
+  auto counts = OfDevices();
+  EXPECT_GE((counts[{"conv", 0, kDramBytes}]), 2u);
+  EXPECT_EQ((counts[{"conv", 1, kDramBytes}]), 0u);
+  EXPECT_GE((counts[{"conv", 1, kTime}]), 3u);
+}
+
+TEST_F(TwoGpus, TheSecondsContextMayGoAndAnotherComeInItsPlace) {
+  OpenTwo();
+  if (IsSkipped() || HasFatalFailure()) return;
+  StepOnTwo();
+  StepOnTwo();
+  while (driver_.sim_calls_("cuptiRangeProfilerStart") == driver_.sim_calls_("cuptiRangeProfilerStop")) StepOnTwo();
+  // In a step with counters.
+  EXPECT_EQ(driver_.destroy(second_), CUDA_SUCCESS);
+  ASSERT_EQ(driver_.cuDevicePrimaryCtxRetain_(&second_, 1), CUDA_SUCCESS);  // at the same address
+  const uint64_t before = OfDevices()[{"conv", 1, kDramBytes}];
+  for (int step = 0; step < 60; ++step) StepOnTwo();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(DiagnosticIds(), Not(Contains("context-gone")));
+  CheckSamples();
+  EXPECT_GE((OfDevices()[{"conv", 0, kDramBytes}]), 2u);
+  EXPECT_GT((OfDevices()[{"conv", 1, kDramBytes}]), before);
+}
+
+TEST_F(TwoGpus, TheFirstsContextGoesAndTheSecondsSessionIsEndedToo) {
+  OpenTwo();
+  if (IsSkipped() || HasFatalFailure()) return;
+  StepOnTwo();
+  StepOnTwo();
+  while (driver_.sim_calls_("cuptiRangeProfilerStart") == driver_.sim_calls_("cuptiRangeProfilerStop")) StepOnTwo();
+  EXPECT_EQ(driver_.destroy(driver_.context), CUDA_SUCCESS);
+  source_->OnStepEnd(step_++);
+  EXPECT_THAT(DiagnosticIds(), Contains("context-gone"));
+  EXPECT_EQ(driver_.destroy(second_), CUDA_SUCCESS);  // the simulator complains if its session is still there
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
 TEST_F(SimulatedGpu, AForkedChildTouchesNothing) {
   Open("cupti13/libcupti.so.13");
   if (IsSkipped() || HasFatalFailure()) return;
@@ -733,6 +876,44 @@ TEST_F(SimulatedGpu, MoreRangesThanRoomThrowTheStepAwayAndTheNextHasRoom) {
   EXPECT_GE((counts[{"relu", 4, Phase::kForward}][kDramBytes]), 1u);
 }
 
+// exit() from a thread that is not the main one, in a step with counters, while another thread goes on launching, and
+// a handler of the program that runs after ours launches too.
+TEST_F(SimulatedGpu, ExitFromAThreadAndLaunchesDuringExitAreHarmless) {
+  if (access(SIM_REAL_CUPTI_FOLDER "/libcupti.so.13", R_OK) != 0) GTEST_SKIP() << "no real CUPTI to plan with";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  static decltype(this) self;
+  static std::atomic<uint64_t> launches{0};
+  static std::atomic<bool> over{false};
+  self = this;
+  const auto program = [this] {
+    Open("cupti13/libcupti.so.13");
+    while (driver_.sim_calls_("cuptiRangeProfilerStart") == driver_.sim_calls_("cuptiRangeProfilerStop")) Step();
+    auto launch_on = [] {
+      self->driver_.cuCtxSetCurrent_(self->driver_.context);
+      while (!over) {
+        if (self->Launch(self->kernels_[0], 1, Phase::kBackward) == CUDA_SUCCESS) ++launches;
+      }
+    };
+    std::thread(launch_on).detach();
+    while (launches == 0) {
+    }
+    // Handlers run in the reverse order: ours, as the injector has it, then the program's.
+    std::atexit([] {
+      const uint64_t before = launches;
+      self->driver_.cuCtxSetCurrent_(self->driver_.context);
+      const bool works = self->Launch(self->kernels_[2], 0, Phase::kOther) == CUDA_SUCCESS;
+      while (launches < before + 100) {
+      }
+      over = true;
+      if (!works) _exit(11);
+      if (self->driver_.sim_violations_()[0] != '\0') _exit(12);
+    });
+    std::atexit([] { self->source_->Stop(); });
+    std::thread([] { std::exit(7); }).join();
+  };
+  EXPECT_EXIT(program(), ::testing::ExitedWithCode(7), "");
+}
+
 TEST_F(SimulatedGpu, TheHolderOfTheSubscriptionIsNamed) {
   Open("cupti13/libcupti.so.13");
   if (IsSkipped() || HasFatalFailure()) return;
@@ -763,6 +944,159 @@ TEST_F(SimulatedGpu, MemoryInUseAndItsPeakAreKnownForEachStep) {
   // Allocations are neither launches nor copies.
   CheckSamples();
   EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+// --- Others that want the same of CUPTI.
+
+class Busy : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(Busy, CountersAreTakenWhenTheyAreFree) {
+  settings_.overhead_percent = 50;  // steps are so short that one per cent of them is nothing
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  driver_.sim_fail_(GetParam(), CUPTI_ERROR_HARDWARE_BUSY, 1);
+  Run(400);
+  EXPECT_EQ(recorder_.armed().size(), 0u);
+  auto counts = CheckSamples();
+  EXPECT_GE((counts[{"conv", 1, Phase::kForward}][kTime]), 3u);  // times go on
+  std::vector<std::string> ids = DiagnosticIds();
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), "counters-busy"), 1);
+  EXPECT_LE(driver_.sim_calls_(GetParam()), 8u);  // not at every step
+  driver_.sim_fail_(GetParam(), 0, 0);
+  // As soon as it is due, and then as the schedule has it.
+  for (int i = 0; i < 40 && recorder_.armed().size() < 3; ++i) Run(100);
+  EXPECT_GE(recorder_.armed().size(), 3u);
+  counts = CheckSamples();
+  EXPECT_GE((counts[{"conv", 1, Phase::kForward}][kDramBytes]), 1u);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, Busy,
+                         ::testing::Values("cuptiProfilerGetCounterAvailability", "cuptiRangeProfilerEnable",
+                                           "cuptiRangeProfilerStart"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_F(SimulatedGpu, CountersThatAreNeverFreeAreGivenUp) {
+  // Steps that cost nothing: the budget must not keep attempts from being made.
+  settings_.overhead_percent = 50;
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  driver_.sim_fail_("cuptiProfilerGetCounterAvailability", CUPTI_ERROR_HARDWARE_BUSY, 1);
+  source_->OnStepEnd(0);
+  for (uint64_t step = 1; step < 600'000; ++step) source_->OnStepEnd(step);
+  EXPECT_EQ(driver_.sim_calls_("cuptiProfilerGetCounterAvailability"), 12u);
+  EXPECT_THAT(DiagnosticIds(), Contains("counters-busy-for-good"));
+}
+
+// torch.profiler: takes CUPTI's activity records without asking, and expects every record.
+std::atomic<bool> g_profiles{false};
+std::atomic<uint64_t> g_profiled_records{0};
+CUptiResult (*g_next_record)(uint8_t*, size_t, CUpti_Activity**) = nullptr;
+
+void CUPTIAPI ProfilerRequest(uint8_t** buffer, size_t* size, size_t* max_records) {
+  *size = size_t{1} << 20;
+  *buffer = static_cast<uint8_t*>(calloc(1, *size));
+  *max_records = 0;
+}
+void CUPTIAPI ProfilerComplete(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  CUpti_Activity* record = nullptr;
+  while (g_next_record(buffer, valid, &record) == CUPTI_SUCCESS) ++g_profiled_records;
+}
+
+class Profiled : public SimulatedGpu, public ::testing::WithParamInterface<bool> {
+ protected:
+  void Find() {
+    void* cupti = dlopen(SIM_FOLDER "/cupti13/libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(cupti, nullptr);
+    register_ = reinterpret_cast<decltype(register_)>(dlsym(cupti, "cuptiActivityRegisterCallbacks"));
+    enable_ = reinterpret_cast<decltype(enable_)>(dlsym(cupti, "cuptiActivityEnable"));
+    disable_ = reinterpret_cast<decltype(disable_)>(dlsym(cupti, "cuptiActivityDisable"));
+    flush_ = reinterpret_cast<decltype(flush_)>(dlsym(cupti, "cuptiActivityFlushAll"));
+    g_next_record = reinterpret_cast<decltype(g_next_record)>(dlsym(cupti, "cuptiActivityGetNextRecord"));
+  }
+  void StartProfiler() {
+    g_profiled_records = 0;
+    register_(&ProfilerRequest, &ProfilerComplete);
+    enable_(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  }
+  void StopProfiler() {
+    flush_(1);
+    disable_(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  }
+  uint64_t Times() {
+    uint64_t times = 0;
+    for (auto& [key, count] : CheckSamples()) times += count[kTime];
+    return times;
+  }
+  decltype(&cuptiActivityRegisterCallbacks) register_ = nullptr;
+  decltype(&cuptiActivityEnable) enable_ = nullptr;
+  decltype(&cuptiActivityDisable) disable_ = nullptr;
+  decltype(&cuptiActivityFlushAll) flush_ = nullptr;
+};
+
+// With `GetParam()` the injector tells that it runs, without we must see it ourselves.
+TEST_P(Profiled, TheProgramsProfilerGetsEveryRecordAndOursGoOnAfterwards) {
+  settings_.overhead_percent = 10;
+  if (GetParam()) g_program_profiles = +[]() noexcept { return g_profiles.load(); };
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  Find();
+  // Told, it may come in the middle of one of our windows; untold, once and before one.
+  for (int round = 0; round < (GetParam() ? 3 : 1); ++round) {
+    if (!GetParam()) Run(7);
+    for (bool open = !GetParam(); !open;) {
+      const uint64_t enabled = driver_.sim_calls_("cuptiActivityEnable");
+      Launch(kernels_[0], 1, Phase::kForward, 200 + static_cast<uint32_t>(step_));  // so that there is always need
+      Step();
+      open = driver_.sim_calls_("cuptiActivityEnable") != enabled;
+      ASSERT_LT(step_, 20'000u);
+    }
+    Launch(kernels_[0], 1, Phase::kForward);
+    StartProfiler();
+    g_profiles = true;
+    const uint64_t launched = launched_;
+    Run(20);
+    const uint64_t wanted = launched_ - launched;
+    StopProfiler();
+    g_profiles = false;
+    EXPECT_GE(g_profiled_records, wanted) << round;
+    EXPECT_LE(g_profiled_records, wanted + 1) << round;  // and the launch before it, which our buffer held
+  }
+  const uint64_t times = Times();
+  for (int i = 0; i < 40 && Times() == times; ++i) {
+    // A new shape, so that there is something to measure.
+    for (int step = 0; step < 50; ++step) {
+      Launch(kernels_[0], 1, Phase::kForward, 100);
+      Step();
+    }
+  }
+  EXPECT_GT(Times(), times);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  std::vector<std::string> ids = DiagnosticIds();
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), "program-profiler"), GetParam() ? 1 : 0);
+  EXPECT_THAT(ids, Not(Contains("activity-taken")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Announced, Profiled, ::testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "Yes" : "No"); });
+
+// --- The watchdog.
+
+TEST_F(SimulatedGpu, AnArmedStepWithoutProgressIsSaidAtOnceAndDisarmsForGood) {
+  g_stall_ns = 1'000'000;
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  while (driver_.sim_calls_("cuptiRangeProfilerStart") == driver_.sim_calls_("cuptiRangeProfilerStop")) Step();
+  const uint64_t started = driver_.sim_calls_("cuptiRangeProfilerStart");
+  const auto stalled = [&] { return recorder_.HasDiagnostic("stalled"); };
+  // Nothing is launched. It is said although the step has not ended.
+  for (int i = 0; i < 6000 && !stalled(); ++i) usleep(10'000);
+  ASSERT_TRUE(stalled());
+  Run(2000);
+  EXPECT_EQ(driver_.sim_calls_("cuptiRangeProfilerStart"), started);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  auto counts = CheckSamples();
+  EXPECT_GE((counts[{"conv", 1, Phase::kForward}][kTime]), 3u);
 }
 
 #ifdef RFINJECT_COUNT_ALLOCATIONS
@@ -833,6 +1167,11 @@ bool NeedsLayers(const std::string& call) {
          call == "cuptiProfilerPopRange" || call == "NVPW_Profiler_CounterData_GetRangeDescriptions";
 }
 
+// What is called only when a second device is in use.
+bool NeedsTwoDevices(const std::string& call) {
+  return call == "cuptiGetDeviceId" || call == "cuCtxPushCurrent" || call == "cuCtxPopCurrent";
+}
+
 class Failing : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {
  protected:
   void TheProgramDoesNotNotice(const char* cupti, const char* chip);
@@ -857,8 +1196,12 @@ void Failing::TheProgramDoesNotNotice(const char* cupti, const char* chip) {
       ASSERT_GE(child, 0);
       if (child == 0) {
         if (NeedsLayers(GetParam())) setenv("WORLD_SIZE", "2", 1);
+        if (NeedsTwoDevices(GetParam())) RunOnASecond();
         driver_.sim_fail_(GetParam(), code, every);
-        Run(32);  // the first rotation
+        for (int step = 0; step < 32; ++step) {  // the first rotation
+          if (NeedsTwoDevices(GetParam())) RunOnASecond();
+          Step();
+        }
         source_->Stop();
         const bool called = driver_.sim_calls_(GetParam()) > 0;
         CheckSamples();  // what there is must be right
@@ -880,21 +1223,20 @@ void Failing::TheProgramDoesNotNotice(const char* cupti, const char* chip) {
 
 INSTANTIATE_TEST_SUITE_P(
     Calls, Failing,
-    ::testing::Values("cuptiGetVersion", "cuptiSubscribe_v2", "cuptiEnableCallback", "cuptiActivitySetAttribute",
-                      "cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityDisable",
-                      "cuptiActivityFlushAll", "cuptiActivityGetNextRecord", "cuptiActivityGetNumDroppedRecords",
-                      "cuptiProfilerInitialize", "cuptiDeviceGetChipName", "cuptiProfilerGetCounterAvailability",
-                      "cuptiProfilerHostInitialize", "cuptiProfilerHostDeinitialize",
-                      "cuptiProfilerHostGetBaseMetrics", "cuptiProfilerHostConfigAddMetrics",
-                      "cuptiProfilerHostGetConfigImageSize", "cuptiProfilerHostGetConfigImage",
-                      "cuptiProfilerHostGetNumOfPasses", "cuptiProfilerHostEvaluateToGpuValues",
-                      "cuptiRangeProfilerEnable", "cuptiRangeProfilerDisable", "cuptiRangeProfilerGetCounterDataSize",
-                      "cuptiRangeProfilerCounterDataImageInitialize", "cuptiRangeProfilerSetConfig",
-                      "cuptiRangeProfilerStart", "cuptiRangeProfilerStop", "cuptiRangeProfilerDecodeData",
-                      "cuptiRangeProfilerGetCounterDataInfo", "cuptiRangeProfilerPushRange",
-                      "cuptiRangeProfilerPopRange", "cuptiRangeProfilerCounterDataGetRangeInfo", "cuCtxGetCurrent",
-                      "cuCtxGetDevice", "cuCtxSynchronize", "cuMemGetInfo", "cuDriverGetVersion", "cuDeviceGetName",
-                      "cuDeviceTotalMem", "cuDeviceGetAttribute"),
+    ::testing::Values(
+        "cuptiGetVersion", "cuptiSubscribe_v2", "cuptiEnableCallback", "cuptiActivitySetAttribute",
+        "cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityDisable", "cuptiActivityFlushAll",
+        "cuptiActivityGetNextRecord", "cuptiActivityGetNumDroppedRecords", "cuptiProfilerInitialize",
+        "cuptiDeviceGetChipName", "cuptiProfilerGetCounterAvailability", "cuptiProfilerHostInitialize",
+        "cuptiProfilerHostDeinitialize", "cuptiProfilerHostGetBaseMetrics", "cuptiProfilerHostConfigAddMetrics",
+        "cuptiProfilerHostGetConfigImageSize", "cuptiProfilerHostGetConfigImage", "cuptiProfilerHostGetNumOfPasses",
+        "cuptiProfilerHostEvaluateToGpuValues", "cuptiRangeProfilerEnable", "cuptiRangeProfilerDisable",
+        "cuptiRangeProfilerGetCounterDataSize", "cuptiRangeProfilerCounterDataImageInitialize",
+        "cuptiRangeProfilerSetConfig", "cuptiRangeProfilerStart", "cuptiRangeProfilerStop",
+        "cuptiRangeProfilerDecodeData", "cuptiRangeProfilerGetCounterDataInfo", "cuptiRangeProfilerPushRange",
+        "cuptiRangeProfilerPopRange", "cuptiRangeProfilerCounterDataGetRangeInfo", "cuCtxGetCurrent",
+        "cuptiGetDeviceId", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxGetDevice", "cuCtxSynchronize",
+        "cuMemGetInfo", "cuDriverGetVersion", "cuDeviceGetName", "cuDeviceTotalMem", "cuDeviceGetAttribute"),
     [](const auto& info) { return std::string(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(
@@ -944,7 +1286,10 @@ TEST_F(SimulatedGpu, EveryCallIsMadeToFailSomewhere) {
   setenv("WORLD_SIZE", "2", 1);  // layer by layer calls all that kernel by kernel does, and more
   Open("cupti13/libcupti.so.13");
   if (IsSkipped() || HasFatalFailure()) return;
-  Run(60);
+  for (int step = 0; step < 60; ++step) {
+    RunOnASecond();
+    Step();
+  }
   EXPECT_GT(driver_.sim_calls_("cuptiRangeProfilerPushRange"), 0u);
   ExpectAllAreMadeToFail(driver_);
 }

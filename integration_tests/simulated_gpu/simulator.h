@@ -78,6 +78,10 @@ int sim_inside_launch(void);
 void* sim_callback(void);
 void sim_set_callback(void* callback);
 
+// Whether the context is the calling thread's current one; the device it is on.
+int sim_is_current(CUcontext context);
+int sim_device_of(CUcontext context);
+
 // The simulated clock of the GPU, ns; advances with each kernel.
 uint64_t sim_clock(void);
 }

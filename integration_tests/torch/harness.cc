@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "collector/op_call.h"
+#include "collector/program_profiler.h"
 #include "collector/recorder.h"
 #include "collector/settings.h"
 #include "collector/site.h"
@@ -257,6 +258,7 @@ RFINJECT_TEST_EXPORT const char* test_take() { return Keep(TheSource().Take()); 
 RFINJECT_TEST_EXPORT const char* test_diagnostics() { return Keep(TheRecorder().TakeDiagnostics()); }
 RFINJECT_TEST_EXPORT void test_quiet() { TheSource().quiet = true; }
 RFINJECT_TEST_EXPORT uint64_t test_steps() { return TheRecorder().CurrentStep(); }
+RFINJECT_TEST_EXPORT bool test_program_profiles() { return ProgramProfiles(); }
 RFINJECT_TEST_EXPORT uint64_t test_repairs() { return g_repairs; }
 RFINJECT_TEST_EXPORT uint64_t test_exits() { return g_exits; }
 RFINJECT_TEST_EXPORT void test_site_loop(uint64_t count) {

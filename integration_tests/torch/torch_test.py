@@ -6,6 +6,7 @@ Cases are named after the designs that they break. Run by ctest with Debian's to
 """
 
 import collections
+import ctypes
 import os
 import sys
 import threading
@@ -427,6 +428,18 @@ class AttributionTest(TorchTest):
             binding.take()
             sum(o.sum() for o in outputs).backward()
             self.assertEqual(phases(binding.take(), 'aten::mm'), {('backward', 'model'): 4})
+
+
+class ProgramProfilerTest(TorchTest):
+
+    def test_it_is_seen_while_it_records(self):
+        profiles = binding.library().test_program_profiles
+        profiles.restype = ctypes.c_bool
+        self.assertFalse(profiles())
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+            torch.ones(1)
+            self.assertTrue(profiles())
+        self.assertFalse(profiles())
 
 
 class ScopeTest(TorchTest):
