@@ -33,6 +33,7 @@
 #include "collector/cupti/launch_call.h"
 #include "collector/cupti/launch_keys.h"
 #include "collector/cupti/launch_log.h"
+#include "collector/cupti/pm_sampling.h"
 #include "collector/sync.h"
 #include "proto/wire/conditions.h"
 
@@ -125,8 +126,10 @@ class HardwareSource : public Source {
   cupti::ModeChoice mode_;
   CounterMode step_mode_ = CounterMode::kNone;  // of the step that runs, if it has counters
   cupti::CounterBackend* range_backend_ = nullptr;
-  std::atomic<int> range_result_{0};       // why a range could not be opened in it
-  cupti::KernelTimes* times_ = nullptr;    // never destroyed
+  std::atomic<int> range_result_{0};     // why a range could not be opened in it
+  cupti::KernelTimes* times_ = nullptr;  // never destroyed
+  std::unique_ptr<cupti::PmCrossCheck> pm_;
+  std::atomic<bool> pm_running_{false};
   cupti::DeviceMemory* memory_ = nullptr;  // likewise
   std::unique_ptr<arming::Policy> policy_;
   LaunchKeys keys_;
@@ -199,7 +202,8 @@ void HardwareSource::OnContextDestroyed(CUcontext context) noexcept {
   std::vector<LaunchLog::Entry> entries;
   log_.Close(&entries);
   // Only here, and only if no step is being ended at this moment, may a running session still be closed in order.
-  if (armed_ && boundary_.TryLock()) {
+  if ((armed_ || pm_running_) && boundary_.TryLock()) {
+    if (pm_running_.exchange(false)) pm_->Abandon();
     if (armed_ && decision_.action == Action::kCounters && counters_ != nullptr) counters_->Abandon();
     armed_ = false;
     boundary_.Unlock();
@@ -236,6 +240,13 @@ void HardwareSource::Start() {
                                                          : GroupRole::kGuard);
     }
     samples_.Describe(*counters_);
+  }
+  // The view that serialises nothing: beside the counters, or instead of them. Not where one mode was asked for, and
+  // not beside the legacy profiler: a process must not mix the two families of functions (CUPTI user guide, 2.16).
+  const bool range_family =
+      counters_ == nullptr || collector_ == cupti::BackendName(cupti::BackendKind::kRangeProfiler);
+  if (range_family && (settings_.mode.empty() || settings_.mode == "auto" || settings_.mode == "pm")) {
+    pm_ = cupti::PmCrossCheck::Open(api_, device_, settings_.overhead_percent / 100, recorder_);
   }
   if (api_.has(cupti::kActivity)) {
     times_ = new cupti::KernelTimes(api_);
@@ -363,11 +374,7 @@ cupti::ModeChoice HardwareSource::ChooseMode(bool layer_ranges) const {
 // Which counters, if any, and why not.
 void HardwareSource::OpenCounters() {
   const std::string& mode = settings_.mode;
-  if (mode == "pm") {
-    recorder_.ReportDiagnostic(Severity::kWarning, "mode-unavailable",
-                               "RFINJECT_MODE=pm is not there yet; counters are taken as if it were not set",
-                               "RFINJECT_MODE=times takes none");
-  }
+  if (mode == "pm") return;
   // Read once, at the end of a step: the program may change its environment while we look at it.
   if (const char* world = getenv("WORLD_SIZE"); world != nullptr && atoi(world) > 1) {
     ranks_ = static_cast<uint32_t>(atoi(world));
@@ -517,6 +524,7 @@ void HardwareSource::FinishStep(uint64_t step, uint64_t) {
   bool valid = true;
   Decision decision = armed_ ? decision_ : Decision{};
   const arming::Policy* policy = policy_.get();
+  if (pm_running_.exchange(false)) pm_->AfterStep(step);
   if (armed_) {
     armed_ = false;
     if (decision.action == Action::kCounters) recorder_.MarkArmed(decision.group + 1);
@@ -736,14 +744,20 @@ bool HardwareSource::ReadTimes() {
 }
 
 void HardwareSource::BeginStep(uint64_t step, uint64_t now_ns) {
+  const uint64_t step_ns = now_ns - step_began_ns_;
   step_began_ns_ = now_ns;
   if (step < settings_.skip || !policy_mutex_.LockFor(1'000'000'000)) return;
   decision_ = policy_->Begin(step - settings_.skip);
   policy_mutex_.Unlock();
-  if (decision_.action == Action::kNone) return;
+  if (decision_.action == Action::kNone && pm_ == nullptr) return;
   CUcontext current = nullptr;
   if (api_.cuCtxGetCurrent == nullptr || api_.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != context_) {
     // Another device's turn; this step stays unarmed.
+    return;
+  }
+  if (decision_.action == Action::kNone) {
+    pm_->BeforeStep(step, step_ns);
+    pm_running_ = pm_->running();
     return;
   }
   if (decision_.action == Action::kTimes) {

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "integration_tests/simulated_gpu/sim_cupti_pm.h"
 #include "integration_tests/simulated_gpu/sim_legacy.h"
 #include "integration_tests/simulated_gpu/simulator.h"
 
@@ -207,9 +208,13 @@ void OnRun(const SimLaunch* launch) {
     }
   }
   sim::LegacyRun(launch);
-  if (launch->graph == nullptr) Record(launch, launch->kernel);
+  if (launch->graph == nullptr) {
+    Record(launch, launch->kernel);
+    SimPmOnRun(launch->kernel);
+  }
   for (size_t i = 0; launch->graph != nullptr && i < launch->graph->count; ++i) {
     Record(launch, launch->graph->kernels[i]);
+    SimPmOnRun(launch->graph->kernels[i]);
   }
 }
 void OnContextDestroy(CUcontext context) {
@@ -259,6 +264,16 @@ bool sim::ProfilerInitialised() { return W().profiler_initialised; }
 bool sim::KernelRecordsOn() {
   std::lock_guard lock(W().mutex);
   return W().kernels_enabled;
+}
+bool SimProfilerIsInitialised() { return W().profiler_initialised; }
+bool SimRangeSessionIsEnabled() {
+  for (auto* session : W().sessions) {
+    if (session->enabled) return true;
+  }
+  return false;
+}
+CUptiResult SimPassesOf(CUpti_Profiler_Host_GetNumOfPasses_Params* params) {
+  return Forward("cuptiProfilerHostGetNumOfPasses", params);
 }
 
 #define SIM_FORWARD(name, type)             \
@@ -422,6 +437,7 @@ SIM_FORWARD(cuptiProfilerHostGetNumOfPasses, CUpti_Profiler_Host_GetNumOfPasses_
 
 CUptiResult CUPTIAPI cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Params* params) {
   SIM_PARAMS("cuptiProfilerHostEvaluateToGpuValues", CUpti_Profiler_Host_EvaluateToGpuValues_Params);
+  if (SimPmOwns(params->pCounterDataImage, params->counterDataImageSize)) return SimPmEvaluate(params);
   SIM_CHECK("Evaluate", params->counterDataImageSize >= sizeof(ImageHeader), CUPTI_ERROR_INVALID_PARAMETER);
   ImageHeader header;
   memcpy(&header, params->pCounterDataImage, sizeof header);
@@ -446,6 +462,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params*
   SIM_CHECK("cuptiRangeProfilerEnable", W().profiler_initialised, CUPTI_ERROR_NOT_INITIALIZED);
   SIM_CHECK("cuptiRangeProfilerEnable", SessionOf(params->ctx) == nullptr, CUPTI_ERROR_INVALID_OPERATION);
   SIM_CHECK("cuptiRangeProfilerEnable", !W().kernels_enabled, CUPTI_ERROR_NOT_COMPATIBLE);
+  SIM_CHECK("cuptiRangeProfilerEnable", !SimPmIsEnabled(), CUPTI_ERROR_INVALID_OPERATION);
   auto* session = new CUpti_RangeProfiler_Object{};
   session->context = params->ctx;
   session->enabled = true;
