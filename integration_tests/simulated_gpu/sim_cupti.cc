@@ -463,6 +463,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params*
   SIM_CHECK("cuptiRangeProfilerEnable", SessionOf(params->ctx) == nullptr, CUPTI_ERROR_INVALID_OPERATION);
   SIM_CHECK("cuptiRangeProfilerEnable", !W().kernels_enabled, CUPTI_ERROR_NOT_COMPATIBLE);
   SIM_CHECK("cuptiRangeProfilerEnable", !SimPmIsEnabled(), CUPTI_ERROR_INVALID_OPERATION);
+  sim_set_hooks(&kHooks);  // a session needs no subscriber
   auto* session = new CUpti_RangeProfiler_Object{};
   session->context = params->ctx;
   session->enabled = true;
