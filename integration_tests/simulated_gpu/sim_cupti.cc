@@ -272,9 +272,11 @@ bool SimRangeSessionIsEnabled() {
   }
   return false;
 }
+#ifndef SIM_CUPTI_LEGACY
 CUptiResult SimPassesOf(CUpti_Profiler_Host_GetNumOfPasses_Params* params) {
   return Forward("cuptiProfilerHostGetNumOfPasses", params);
 }
+#endif
 
 #define SIM_FORWARD(name, type)             \
   CUptiResult CUPTIAPI name(type* params) { \
