@@ -85,6 +85,7 @@ struct ModelDefinition {
 
 enum class Severity : uint8_t { kInfo = 0, kWarning = 1, kError = 2 };
 
+struct PmWindow;  // pm_window.h
 struct RunFacts;  // run_facts.h: what the Run and Process messages hold
 
 class Recorder {
@@ -121,6 +122,8 @@ class Recorder {
     (void)in_use;
     (void)peak;
   }
+  // What PM sampling saw of a measured step. Cold.
+  virtual void AddPmWindow(const PmWindow& window) noexcept { (void)window; }
   // False before --skip steps have passed and after --steps more have.
   virtual bool InWindow() const noexcept = 0;
 

@@ -18,6 +18,7 @@ enum ChunkField : uint32_t {
   kDiagnostic = 9,
   kDrop = 10,
   kEnd = 12,
+  kPmWindow = 13,
 };
 
 void TextIfNew(uint32_t field, const std::string& before, const std::string& now, wire::Encoder* out) noexcept {
@@ -232,6 +233,23 @@ void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept {
   out->Uint(7, step.memory_bytes);
   out->Uint(8, step.memory_peak_bytes);
   out->Uint(9, step.samples);
+  out->End(mark);
+}
+
+void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept {
+  const size_t mark = out->Begin(kPmWindow);
+  out->Uint(1, kRunId);
+  out->Uint(2, window.step);
+  out->Int(3, window.start_unix_ns);
+  out->Uint(4, window.duration_ns);
+  out->Uint(5, window.samples);
+  out->Uint(6, window.dram_read_bytes);
+  out->Uint(7, window.dram_write_bytes);
+  out->Bool(8, window.has_tensor);
+  out->Uint(9, window.tensor_active_ns);
+  out->Uint(10, window.bin_ns);
+  out->PackedUint(11, window.bin_dram_bytes);
+  out->PackedUint(12, window.bin_tensor_permille);
   out->End(mark);
 }
 

@@ -11,6 +11,7 @@
 #include "collector/definitions.h"
 #include "collector/launch_ring.h"
 #include "collector/launch_table.h"
+#include "collector/pm_window.h"
 #include "collector/process_facts.h"
 #include "collector/run_facts.h"
 #include "proto/wire/encoder.h"
@@ -35,6 +36,7 @@ void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, wire::Encoder*
 template <typename Metrics>
 void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept;
 void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept;
+void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept;
 void EncodeDiagnostic(const Diagnostic& diagnostic, wire::Encoder* out) noexcept;
 void EncodeDrop(std::string_view what, uint64_t count, wire::Encoder* out) noexcept;
 void EncodeEnd(std::string_view reason, int64_t unix_ns, wire::Encoder* out) noexcept;

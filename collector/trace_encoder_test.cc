@@ -131,6 +131,34 @@ TEST_F(TraceEncoderTest, Statistics) {
   step->set_memory_bytes(6);
   step->set_memory_peak_bytes(7);
 
+  EncodePmWindow({.step = 2,
+                  .start_unix_ns = 3,
+                  .duration_ns = 4,
+                  .samples = 5,
+                  .dram_read_bytes = 6,
+                  .dram_write_bytes = 7,
+                  .has_tensor = true,
+                  .tensor_active_ns = 8,
+                  .bin_ns = 9,
+                  .bin_dram_bytes = {10, uint64_t{1} << 40},
+                  .bin_tensor_permille = {11, 0}},
+                 &out_);
+  auto* pm = wanted_.add_pm_window();
+  pm->set_run(1);
+  pm->set_step(2);
+  pm->set_start_unix_ns(3);
+  pm->set_duration_ns(4);
+  pm->set_samples(5);
+  pm->set_dram_read_bytes(6);
+  pm->set_dram_write_bytes(7);
+  pm->set_has_tensor(true);
+  pm->set_tensor_active_ns(8);
+  pm->set_bin_ns(9);
+  pm->add_bin_dram_bytes(10);
+  pm->add_bin_dram_bytes(uint64_t{1} << 40);
+  pm->add_bin_tensor_permille(11);
+  pm->add_bin_tensor_permille(0);
+
   EncodeDiagnostic({Severity::kError, "id", "text", "remedy", 5, true}, &out_);
   auto* diagnostic = wanted_.add_diagnostic();
   diagnostic->set_severity(v1::SEVERITY_ERROR);

@@ -346,6 +346,13 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
 } catch (...) {
 }
 
+void TraceRecorder::AddPmWindow(const PmWindow& window) noexcept try {
+  if (!Measured(window.step)) return;
+  Guard guard(this);
+  if (guard) trace_->pm_windows.push_back(window);
+} catch (...) {
+}
+
 // --- Diagnostics
 
 void TraceRecorder::Print(const Diagnostic& diagnostic) noexcept try {
@@ -462,6 +469,9 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     })) {
     }
     for (; !trace.steps.empty() && !full(); trace.steps.pop_front()) EncodeStep(trace.steps.front(), out);
+    for (; !trace.pm_windows.empty() && !full(); trace.pm_windows.pop_front()) {
+      EncodePmWindow(trace.pm_windows.front(), out);
+    }
     for (; trace.diagnostics_written < definitions.diagnostics.size() && !full(); ++trace.diagnostics_written) {
       EncodeDiagnostic(definitions.diagnostics[trace.diagnostics_written], out);
     }

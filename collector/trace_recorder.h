@@ -31,6 +31,7 @@
 #include "collector/definitions.h"
 #include "collector/launch_ring.h"
 #include "collector/launch_table.h"
+#include "collector/pm_window.h"
 #include "collector/recorder.h"
 #include "collector/settings.h"
 #include "collector/sync.h"
@@ -59,6 +60,7 @@ class TraceRecorder final : public Recorder {
     memory_.store(in_use, std::memory_order_relaxed);
     memory_peak_.store(peak, std::memory_order_relaxed);
   }
+  void AddPmWindow(const PmWindow& window) noexcept override;
   uint64_t CurrentStep() const noexcept override { return step_.load(std::memory_order_relaxed); }
   bool InWindow() const noexcept override { return Measured(CurrentStep()); }
   void ReportDiagnostic(Severity severity, std::string_view id, std::string_view text,
@@ -83,6 +85,7 @@ class TraceRecorder final : public Recorder {
     LaunchTable table;
     std::map<std::string, uint64_t, std::less<>> drops;
     std::deque<StepRecord> steps;
+    std::deque<PmWindow> pm_windows;
     // How much of the definitions is in the file already.
     bool process_written = false;
     RunFacts facts_written;

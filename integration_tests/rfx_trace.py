@@ -56,13 +56,18 @@ KEY = {1: ("id", "u"), 2: ("kernel", "u"), 3: ("op", "u"), 4: ("layer", "u"), 5:
 KEY_STATS = {1: ("key", "u"), 2: ("launches", "u"), 3: ("metric", "m*", METRIC_STATS)}
 STEP = {1: ("index", "u"), 2: ("start_unix_ns", "i"), 3: ("duration_ns", "u"), 4: ("run", "u"), 5: ("measured", "b"),
         6: ("armed_group", "u"), 7: ("memory_bytes", "u"), 8: ("memory_peak_bytes", "u"), 9: ("samples", "u")}
+PM_WINDOW = {1: ("run", "u"), 2: ("step", "u"), 3: ("start_unix_ns", "i"), 4: ("duration_ns", "u"), 5: ("samples", "u"),
+             6: ("dram_read_bytes", "u"), 7: ("dram_write_bytes", "u"), 8: ("has_tensor", "b"),
+             9: ("tensor_active_ns", "u"), 10: ("bin_ns", "u"), 11: ("bin_dram_bytes", "u*"),
+             12: ("bin_tensor_permille", "u*")}
 DIAGNOSTIC = {1: ("severity", "u"), 2: ("id", "s"), 3: ("text", "s"), 4: ("remedy", "s"), 5: ("unix_ns", "i"),
               6: ("run", "u")}
 DROP = {1: ("what", "s"), 2: ("count", "u"), 3: ("run", "u")}
 END = {1: ("reason", "s"), 2: ("unix_ns", "i")}
 CHUNK = {1: ("run", "m*", RUN), 2: ("name", "m*", NAME), 3: ("model", "m*", MODEL), 4: ("layer", "m*", LAYER),
          5: ("metric", "m*", METRIC), 6: ("key", "m*", KEY), 7: ("stats", "m*", KEY_STATS), 8: ("step", "m*", STEP),
-         9: ("diagnostic", "m*", DIAGNOSTIC), 10: ("drop", "m*", DROP), 12: ("end", "m", END)}
+         9: ("diagnostic", "m*", DIAGNOSTIC), 10: ("drop", "m*", DROP), 12: ("end", "m", END),
+         13: ("pm_window", "m*", PM_WINDOW)}
 
 
 class TraceError(Exception):
@@ -208,6 +213,7 @@ class Trace:
         self.sums = {}         # (key id, metric id): {"n", "sum", "min", "max"}
         self.steps = []
         self.diagnostics = []
+        self.pm_windows = []
         self.drops = {}        # what: count
         self.end = None        # {"reason": …}, or None when the process was cut off
         self.damage = ""       # why reading stopped early, or ""
@@ -235,6 +241,7 @@ class Trace:
                 total["max"] = max(total["max"], metric.get("max", 0))
         self.steps += chunk.get("step", [])
         self.diagnostics += chunk.get("diagnostic", [])
+        self.pm_windows += chunk.get("pm_window", [])
         for drop in chunk.get("drop", []):
             self.drops[drop["what"]] = self.drops.get(drop["what"], 0) + drop.get("count", 0)
         if "end" in chunk:

@@ -150,6 +150,21 @@ void WriteSummary(JsonWriter& json, const Report& report) {
   json.Member("shortest_launch_ns", report.shortest_launch_ns);
   json.Key("memory_peak_bytes");
   report.memory_peak_bytes == 0 ? json.Null() : json.Count(report.memory_peak_bytes);
+  json.Key("pm_sampling");
+  if (report.pm_windows == 0) {
+    json.Null();
+  } else {
+    json.BeginObject();
+    json.Member("steps", report.pm_windows);
+    json.Member("dram_bytes_per_step", report.pm_dram_bytes);
+    json.Key("kernel_dram_bytes_per_step");
+    report.steps > 0 && report.total.dram_bytes > 0
+        ? json.Number(report.total.dram_bytes / static_cast<double>(report.steps))
+        : json.Null();
+    json.Key("tensor_active_share");
+    report.pm_tensor_share >= 0 ? json.Number(report.pm_tensor_share) : json.Null();
+    json.EndObject();
+  }
   json.Member("attributed_share", report.attributed_share);
   json.Member("unattributed_launches", report.unattributed_launches);
   json.Member("counters_share", report.counters_share);

@@ -119,6 +119,9 @@ void StepSums::Merge(const StepSums& other) {
   armed = SaturatingAdd(armed, other.armed);
   memory_peak_bytes = std::max(memory_peak_bytes, other.memory_peak_bytes);
   duration_ns.Merge(other.duration_ns);
+  pm_dram_bytes.Merge(other.pm_dram_bytes);
+  pm_duration_ns.Merge(other.pm_duration_ns);
+  pm_tensor_active_ns.Merge(other.pm_tensor_active_ns);
 }
 
 std::string Profile::Merge(Profile other) {

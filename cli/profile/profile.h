@@ -135,6 +135,9 @@ struct StepSums {
   uint64_t armed = 0;
   uint64_t memory_peak_bytes = 0;
   Stat duration_ns;
+  // Windows of PM sampling, one sample each: device-wide, never FLOP.
+  Stat pm_dram_bytes, pm_duration_ns;
+  Stat pm_tensor_active_ns;  // of the windows that have it
   void Merge(const StepSums& other);
   friend bool operator==(const StepSums&, const StepSums&) = default;
 };

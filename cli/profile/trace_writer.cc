@@ -291,6 +291,9 @@ class Writer {
     WriteStat(4, 0, run.steps.duration_ns);
     out_.Uint(5, run.steps.armed);
     out_.Uint(6, run.steps.memory_peak_bytes);
+    if (run.steps.pm_dram_bytes.n > 0) WriteStat(7, 0, run.steps.pm_dram_bytes);
+    if (run.steps.pm_duration_ns.n > 0) WriteStat(8, 0, run.steps.pm_duration_ns);
+    if (run.steps.pm_tensor_active_ns.n > 0) WriteStat(9, 0, run.steps.pm_tensor_active_ns);
     out_.End(inner);
     out_.End(mark);
     for (const auto& [diagnostic, count] : run.diagnostics) {

@@ -149,9 +149,29 @@ constexpr SchemaField kDrop[] = {
     {3, "run", FieldKind::kUnsigned, {}, {}},
 };
 constexpr SchemaField kRunSteps[] = {
-    {1, "run", FieldKind::kUnsigned, {}, {}},     {2, "steps", FieldKind::kUnsigned, {}, {}},
-    {3, "samples", FieldKind::kUnsigned, {}, {}}, {4, "duration_ns", FieldKind::kMessage, kMetricStats, {}},
-    {5, "armed", FieldKind::kUnsigned, {}, {}},   {6, "memory_peak_bytes", FieldKind::kUnsigned, {}, {}},
+    {1, "run", FieldKind::kUnsigned, {}, {}},
+    {2, "steps", FieldKind::kUnsigned, {}, {}},
+    {3, "samples", FieldKind::kUnsigned, {}, {}},
+    {4, "duration_ns", FieldKind::kMessage, kMetricStats, {}},
+    {5, "armed", FieldKind::kUnsigned, {}, {}},
+    {6, "memory_peak_bytes", FieldKind::kUnsigned, {}, {}},
+    {7, "pm_dram_bytes", FieldKind::kMessage, kMetricStats, {}},
+    {8, "pm_duration_ns", FieldKind::kMessage, kMetricStats, {}},
+    {9, "pm_tensor_active_ns", FieldKind::kMessage, kMetricStats, {}},
+};
+constexpr SchemaField kPmWindow[] = {
+    {1, "run", FieldKind::kUnsigned, {}, {}},
+    {2, "step", FieldKind::kUnsigned, {}, {}},
+    {3, "start_unix_ns", FieldKind::kSigned, {}, {}},
+    {4, "duration_ns", FieldKind::kUnsigned, {}, {}},
+    {5, "samples", FieldKind::kUnsigned, {}, {}},
+    {6, "dram_read_bytes", FieldKind::kUnsigned, {}, {}},
+    {7, "dram_write_bytes", FieldKind::kUnsigned, {}, {}},
+    {8, "has_tensor", FieldKind::kBool, {}, {}},
+    {9, "tensor_active_ns", FieldKind::kUnsigned, {}, {}},
+    {10, "bin_ns", FieldKind::kUnsigned, {}, {}},
+    {11, "bin_dram_bytes", FieldKind::kUnsigned, {}, {}},
+    {12, "bin_tensor_permille", FieldKind::kUnsigned, {}, {}},
 };
 constexpr SchemaField kStepStats[] = {
     {1, "run", FieldKind::kMessage, kRunSteps, {}},
@@ -173,6 +193,7 @@ constexpr SchemaField kChunk[] = {
     {10, "drop", FieldKind::kMessage, kDrop, {}},
     {11, "step_stats", FieldKind::kMessage, kStepStats, {}},
     {12, "end", FieldKind::kMessage, kEnd, {}},
+    {13, "pm_window", FieldKind::kMessage, kPmWindow, {}},
 };
 }  // namespace
 

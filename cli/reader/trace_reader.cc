@@ -28,6 +28,8 @@ enum ChunkField : uint32_t {
   kDrop = 10,
   kStepStats = 11,
   kEnd = 12,
+  kPmWindow = 13,
+  kLastField = kPmWindow,
 };
 
 uint32_t Narrow(uint64_t value) { return static_cast<uint32_t>(std::min<uint64_t>(value, UINT32_MAX)); }
@@ -158,6 +160,7 @@ class Decoder {
   bool ApplyDiagnostic(const WireField& record);
   bool ApplyDrop(const WireField& record);
   bool ApplyStepStats(const WireField& record);
+  bool ApplyPmWindow(const WireField& record);
   bool ApplyRunSteps(const WireField& record);
 
   bool DecodeProcess(const WireField& record, ProcessInfo* process);
@@ -194,14 +197,14 @@ bool Decoder::Apply(std::span<const uint8_t> payload, uint64_t offset) {
   {
     WireCursor cursor(payload, offset);
     for (WireField field; cursor.Next(&field);) {
-      if (field.number > kEnd) continue;  // from a newer minor version
+      if (field.number > kLastField) continue;  // from a newer minor version
       if (field.type != WireType::kBytes) return Fail(field.offset, "a record is not of the type that it should be");
       if (field.bytes.size() > kMaxRecordSize) return Fail(field.offset, "a record is longer than any should be");
       present |= 1u << field.number;
     }
     if (!Check(cursor)) return false;
   }
-  for (uint32_t number = kRun; number <= kEnd; ++number) {
+  for (uint32_t number = kRun; number <= kLastField; ++number) {
     if ((present & (1u << number)) == 0) continue;
     WireCursor cursor(payload, offset);
     for (WireField field; cursor.Next(&field);) {
@@ -235,6 +238,8 @@ bool Decoder::ApplyRecord(const WireField& field) {
       return ApplyDrop(field);
     case kStepStats:
       return ApplyStepStats(field);
+    case kPmWindow:
+      return ApplyPmWindow(field);
     case kEnd: {
       finished_ = true;
       WireCursor cursor(field);
@@ -994,6 +999,45 @@ bool Decoder::ApplyDrop(const WireField& record) {
   return true;
 }
 
+bool Decoder::ApplyPmWindow(const WireField& record) {
+  uint32_t run_id = 0;
+  uint64_t duration = 0, read = 0, written = 0, tensor = 0;
+  bool has_tensor = false;
+  WireCursor cursor(record);
+  for (WireField field; cursor.Next(&field);) {
+    switch (field.number) {
+      case 1:
+        if (!Id(field, &run_id)) return false;
+        break;
+      case 4:
+        duration = field.value;
+        break;
+      case 6:
+        read = field.value;
+        break;
+      case 7:
+        written = field.value;
+        break;
+      case 8:
+        has_tensor = field.value != 0;
+        break;
+      case 9:
+        tensor = field.value;
+        break;
+      default:
+        break;
+    }
+  }
+  RunState* run = nullptr;
+  if (!Check(cursor) || !FindRun(record.offset, run_id, &run)) return false;
+  StepSums& steps = run->run.steps;
+  SaturatingAdd(read, written);
+  steps.pm_dram_bytes.Add(read);
+  steps.pm_duration_ns.Add(duration);
+  if (has_tensor) steps.pm_tensor_active_ns.Add(std::min(tensor, duration));
+  return true;
+}
+
 bool Decoder::ApplyStepStats(const WireField& record) {
   WireCursor cursor(record);
   for (WireField field; cursor.Next(&field);) {
@@ -1025,6 +1069,15 @@ bool Decoder::ApplyRunSteps(const WireField& record) {
         break;
       case 6:
         sums.memory_peak_bytes = field.value;
+        break;
+      case 7:
+        if (!DecodeMetricStats(field, &metric, &sums.pm_dram_bytes)) return false;
+        break;
+      case 8:
+        if (!DecodeMetricStats(field, &metric, &sums.pm_duration_ns)) return false;
+        break;
+      case 9:
+        if (!DecodeMetricStats(field, &metric, &sums.pm_tensor_active_ns)) return false;
         break;
       default:
         break;

@@ -197,6 +197,29 @@ TEST(TraceReader, ArmedStepsDoNotCountAsTime) {
   EXPECT_EQ(steps.duration_ns.max, 100u);
 }
 
+TEST(TraceReader, WindowsOfPmSamplingAreSummed) {
+  const TraceContents contents = Read(Trace({Definitions, [](v1::Chunk& chunk) {
+                                               for (uint64_t i : {1u, 2u}) {
+                                                 v1::PmWindow* window = chunk.add_pm_window();
+                                                 window->set_run(1);
+                                                 window->set_duration_ns(1000 * i);
+                                                 window->set_dram_read_bytes(20 * i);
+                                                 window->set_dram_write_bytes(3 * i);
+                                                 window->set_has_tensor(i == 2);
+                                                 window->set_tensor_active_ns(i == 2 ? 500 : 0);
+                                                 window->add_bin_dram_bytes(23 * i);
+                                               }
+                                             }}));
+  ASSERT_FALSE(contents.damage) << contents.damage->reason;
+  const StepSums& steps = contents.profile.runs.begin()->second.steps;
+  EXPECT_EQ(steps.pm_dram_bytes.n, 2u);
+  EXPECT_EQ(steps.pm_dram_bytes.sum, 69u);
+  EXPECT_EQ(steps.pm_duration_ns.sum, 3000u);
+  EXPECT_EQ(steps.pm_tensor_active_ns.n, 1u);
+  EXPECT_EQ(steps.pm_tensor_active_ns.sum, 500u);
+  EXPECT_EQ(steps.steps, 0u);
+}
+
 TEST(TraceReader, BytesThatAreNotUtf8BecomeReplacementCharacters) {
   std::vector<uint8_t> bytes = EmptyTrace();
   AppendFrame(bytes, 0,

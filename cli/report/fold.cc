@@ -229,6 +229,11 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   report.samples = run.steps.samples;
   report.step_wall_ns = run.steps.duration_ns.mean();
   report.memory_peak_bytes = run.steps.memory_peak_bytes;
+  report.pm_windows = run.steps.pm_dram_bytes.n;
+  report.pm_dram_bytes = run.steps.pm_dram_bytes.mean();
+  if (run.steps.pm_tensor_active_ns.n > 0 && run.steps.pm_duration_ns.sum > 0) {
+    report.pm_tensor_share = run.steps.pm_tensor_active_ns.mean() / run.steps.pm_duration_ns.mean();
+  }
   report.by = options.by;
   for (const auto& [name, model] : run.models) report.models.push_back(model);
   for (const auto& [diagnostic, count] : run.diagnostics) report.diagnostics.push_back(diagnostic);

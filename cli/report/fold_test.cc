@@ -281,6 +281,28 @@ TEST(Fold, HeadlineSaysWhatAReaderMustKnow) {
   EXPECT_THAT(measured.headline[2], HasSubstr("has counters"));
 }
 
+TEST(Fold, PmSamplingIsHeldAgainstTheKernels) {
+  const Machine machine = testing::SampleA100();
+  Profile profile = testing::SampleMeasured(machine);
+  EXPECT_EQ(Fold(profile, machine, By::kLayer).pm_windows, 0u);
+  StepSums& steps = profile.runs.begin()->second.steps;
+  for (uint64_t bytes : {1'000'000'000u, 3'000'000'000u}) {
+    steps.pm_dram_bytes.Add(bytes);
+    steps.pm_duration_ns.Add(1000);
+    steps.pm_tensor_active_ns.Add(250);
+  }
+  const Report report = Fold(profile, machine, By::kLayer);
+  EXPECT_EQ(report.pm_windows, 2u);
+  EXPECT_EQ(report.pm_dram_bytes, 2e9);
+  EXPECT_EQ(report.pm_tensor_share, 0.25);
+  EXPECT_THAT(report.headline, ::testing::Contains(::testing::AllOf(
+                                   HasSubstr("DRAM bytes a step by PM sampling 2.00 GB (2 steps), by kernels "),
+                                   HasSubstr("; tensor pipes active 25 % of the time"))));
+  // Bytes only: nothing is known of the tensor pipes.
+  steps.pm_tensor_active_ns = {};
+  EXPECT_LT(Fold(profile, machine, By::kLayer).pm_tensor_share, 0);
+}
+
 TEST(Fold, TracesWithoutAnEndAreSaid) {
   Profile profile = testing::SampleResNet18(testing::SampleA100());
   profile.runs.begin()->second.unfinished = 1;

@@ -118,6 +118,21 @@ std::string RatioLine(const Report& report) {
          Plain(report.backward_over_forward_time) + " times the GPU time";
 }
 
+// Two ways to the same number: what the whole device moved during a few steps, and the sum over the kernels.
+std::string PmLine(const Report& report) {
+  if (report.pm_windows == 0) return {};
+  std::string line = "DRAM bytes a step by PM sampling " + WithPrefix(report.pm_dram_bytes, "B") + " (" +
+                     (report.pm_windows == 1 ? "1 step" : Grouped(report.pm_windows) + " steps") + ")";
+  const double steps = static_cast<double>(report.steps);
+  if (report.steps > 0 && report.total.dram_bytes > 0) {
+    line += ", by kernels " + WithPrefix(report.total.dram_bytes / steps, "B");
+  }
+  if (report.pm_tensor_share >= 0) {
+    line += "; tensor pipes active " + Percent(report.pm_tensor_share) + " of the time";
+  }
+  return line;
+}
+
 // In a run of several networks a path alone names nothing.
 std::string Name(const Report& report, const Row& row) {
   if (row.layer.empty()) return row.model;
@@ -176,9 +191,10 @@ std::string OutsideLine(const Report& report, const std::vector<Row>& layers) {
 }  // namespace
 
 std::vector<std::string> MakeHeadline(const Report& report, const std::vector<Row>& layers) {
-  std::vector<std::string> lines = {SourceLine(report),          PrecisionLine(report),     ShareLine(report),
-                                    OutsideLine(report, layers), BoundLine(report, layers), RatioLine(report),
-                                    SlackLine(report, layers),   SharedLine(report),        report.theory};
+  std::vector<std::string> lines = {
+      SourceLine(report),        PrecisionLine(report), ShareLine(report), OutsideLine(report, layers),
+      BoundLine(report, layers), RatioLine(report),     PmLine(report),    SlackLine(report, layers),
+      SharedLine(report),        report.theory};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   return lines;
 }

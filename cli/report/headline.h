@@ -13,8 +13,8 @@ namespace rfinject::cli {
 
 // In this order, each left out when nothing is known of it: measured or estimated, on what; the precisions that the
 // FLOP ran in; the shares attributed and counted; which bound holds the model back; backward against
-// forward; the layers with most time to win; where theory comes from.
-// `layers` are the By::kLayer rows of the same run.
+// forward; DRAM bytes by PM sampling against those of the kernels; the layers with most time to win; where theory
+// comes from. `layers` are the By::kLayer rows of the same run.
 std::vector<std::string> MakeHeadline(const Report& report, const std::vector<Row>& layers);
 
 }  // namespace rfinject::cli

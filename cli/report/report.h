@@ -103,6 +103,10 @@ struct Report {
   double step_wall_ns = 0;         // mean
   double step_gpu_ns = 0;          // mean of summed kernel time
   uint64_t memory_peak_bytes = 0;  // of the device, in use by all processes; 0: unknown
+  // PM sampling: device-wide means over a few steps that it saw whole; a cross-check of total.dram_bytes.
+  uint64_t pm_windows = 0;
+  double pm_dram_bytes = 0;     // a step
+  double pm_tensor_share = -1;  // of the time; negative: unknown
   By by = By::kLayer;
   Sums total;
   Derived total_derived;

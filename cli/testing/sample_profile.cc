@@ -419,6 +419,9 @@ Profile RandomProfile(uint64_t seed) {
     run.steps.samples = number();
     run.steps.armed = number();
     run.steps.memory_peak_bytes = number();
+    run.steps.pm_dram_bytes.Add(number());
+    run.steps.pm_duration_ns.Add(number());
+    run.steps.pm_tensor_active_ns.Add(number());
     run.steps.duration_ns = stat();
     for (uint64_t i = pick(3); i > 0; --i) {
       run.diagnostics[{.severity = static_cast<int>(pick(3)), .id = text("id-", 3), .text = text("text", 2)}] =

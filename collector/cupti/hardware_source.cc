@@ -36,6 +36,7 @@
 #include "collector/cupti/launch_call.h"
 #include "collector/cupti/launch_keys.h"
 #include "collector/cupti/launch_log.h"
+#include "collector/cupti/pm_sampling.h"
 #include "collector/program_profiler.h"
 #include "collector/sync.h"
 #include "proto/wire/conditions.h"
@@ -106,6 +107,7 @@ class HardwareSource : public Source {
   bool ReadCounters();
   bool ReadTimes(uint64_t step, bool profiles);
   bool Arm(uint64_t step);
+  void Sample(uint64_t step, uint64_t step_ns);
   void BeginStep(uint64_t step, uint64_t now_ns, bool may_arm);
 
   // --- Trouble.
@@ -156,7 +158,9 @@ class HardwareSource : public Source {
   uint32_t ranks_ = 1;
   bool mps_ = false;
   cupti::ModeChoice mode_;
-  cupti::KernelTimes* times_ = nullptr;    // never destroyed
+  cupti::KernelTimes* times_ = nullptr;  // never destroyed
+  std::unique_ptr<cupti::PmCrossCheck> pm_;
+  std::atomic<bool> pm_running_{false};
   cupti::DeviceMemory* memory_ = nullptr;  // likewise
   std::unique_ptr<arming::Policy> policy_;
   LaunchKeys keys_;
@@ -299,10 +303,11 @@ void HardwareSource::OnContextDestroyed(CUcontext context) noexcept {
   }
   // Only here, and only if no step is being ended at this moment, may its session still be closed in order. Sessions
   // of other contexts are ended with the step.
-  const bool may_close = armed_ && boundary_.TryLock();
+  const bool may_close = (armed_ || pm_running_) && boundary_.TryLock();
+  if (may_close && first && pm_running_.exchange(false)) pm_->Abandon();
   ForEachContext([&](CountedContext& one) {
     if (one.context() != context) return;
-    if (may_close) {
+    if (may_close && armed_) {
       one.Abandon();
     } else {
       std::vector<LaunchLog::Entry> entries;
@@ -337,6 +342,13 @@ void HardwareSource::Start(uint64_t step) {
   if (!Load()) return;
   if (!Subscribe()) return;
   OpenCounters(step);
+  // The view that serialises nothing: beside the counters, or instead of them. Not where one mode was asked for, and
+  // not beside the legacy profiler: a process must not mix the two families of functions (CUPTI user guide, 2.16).
+  const bool range_family =
+      counters() == nullptr || collector_ == cupti::BackendName(cupti::BackendKind::kRangeProfiler);
+  if (range_family && (settings_.mode.empty() || settings_.mode == "auto" || settings_.mode == "pm")) {
+    pm_ = cupti::PmCrossCheck::Open(api_, device_, settings_.overhead_percent / 100, recorder_);
+  }
   if (api_.has(cupti::kActivity)) {
     times_ = new cupti::KernelTimes(api_);
     if (int result = times_->Register(); result != CUPTI_SUCCESS) {
@@ -539,11 +551,7 @@ void HardwareSource::AdoptContexts() {
 // Which counters, if any, and why not.
 void HardwareSource::OpenCounters(uint64_t step) {
   const std::string& mode = settings_.mode;
-  if (mode == "pm") {
-    recorder_.ReportDiagnostic(Severity::kWarning, "mode-unavailable",
-                               "RFINJECT_MODE=pm is not there yet; counters are taken as if it were not set",
-                               "RFINJECT_MODE=times takes none");
-  }
+  if (mode == "pm") return;
   // Read once, at the end of a step: the program may change its environment while we look at it.
   if (const char* world = getenv("WORLD_SIZE"); world != nullptr && atoi(world) > 1) {
     ranks_ = static_cast<uint32_t>(atoi(world));
@@ -743,6 +751,7 @@ void HardwareSource::FinishStep(uint64_t step, bool profiles) {
   bool valid = true;
   Decision decision = armed_ ? decision_ : Decision{};
   const arming::Policy* policy = policy_.get();
+  if (pm_running_.exchange(false)) pm_->AfterStep(step);
   if (armed_) {
     armed_ = false;
     if (decision.action == Action::kCounters) recorder_.MarkArmed(decision.group + 1);
@@ -903,17 +912,29 @@ bool HardwareSource::ReadTimes(uint64_t step, bool profiles) {
 }
 
 void HardwareSource::BeginStep(uint64_t step, uint64_t now_ns, bool may_arm) {
+  const uint64_t step_ns = now_ns - step_began_ns_;
   step_began_ns_ = now_ns;
   decision_ = {};
   if (!may_arm || step < settings_.skip || !policy_mutex_.LockFor(1'000'000'000)) return;
   decision_ = policy_->Begin(step - settings_.skip);
   policy_mutex_.Unlock();
-  if (decision_.action == Action::kNone) return;
+  if (decision_.action == Action::kNone) {
+    Sample(step, step_ns);
+    return;
+  }
   const arming::Policy* policy = policy_.get();
   armed_ = Arm(step);
   if (armed_ || !policy_mutex_.LockFor(1'000'000'000)) return;
   if (policy == policy_.get()) policy_->Cancel();
   policy_mutex_.Unlock();
+}
+
+// A step in which nothing else is collected.
+void HardwareSource::Sample(uint64_t step, uint64_t step_ns) {
+  CUcontext current = nullptr;
+  if (pm_ == nullptr || api_.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != context_) return;
+  pm_->BeforeStep(step, step_ns);
+  pm_running_ = pm_->running();
 }
 
 // Sets up what was decided for `step`; false when it stays unarmed.

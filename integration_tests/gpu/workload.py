@@ -54,7 +54,7 @@ class Simulator:
 
     def __init__(self, folder):
         self.cuda = ctypes.CDLL(os.path.join(folder, "driver", "libcuda.so.1"))
-        ctypes.CDLL(os.path.join(folder, "cupti13", "libcupti.so.13"))
+        ctypes.CDLL(os.path.join(folder, os.environ.get("SIM_CUPTI", "cupti13/libcupti.so.13")))
         self.context = ctypes.c_void_p()
         assert self.cuda.cuInit(0) == 0
         assert self.cuda.cuDevicePrimaryCtxRetain(ctypes.byref(self.context), 0) == 0

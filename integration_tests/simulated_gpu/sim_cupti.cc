@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "integration_tests/simulated_gpu/sim_cupti_pm.h"
 #include "integration_tests/simulated_gpu/sim_legacy.h"
 #include "integration_tests/simulated_gpu/simulator.h"
 
@@ -209,9 +210,13 @@ void OnRun(const SimLaunch* launch) {
     }
   }
   sim::LegacyRun(launch);
-  if (launch->graph == nullptr) Record(launch, launch->kernel);
+  if (launch->graph == nullptr) {
+    Record(launch, launch->kernel);
+    SimPmOnRun(launch->kernel);
+  }
   for (size_t i = 0; launch->graph != nullptr && i < launch->graph->count; ++i) {
     Record(launch, launch->graph->kernels[i]);
+    SimPmOnRun(launch->graph->kernels[i]);
   }
 }
 void OnContextDestroy(CUcontext context) {
@@ -264,6 +269,18 @@ bool sim::KernelRecordsOn() {
   std::lock_guard lock(W().mutex);
   return W().kernels_enabled;
 }
+bool SimProfilerIsInitialised() { return W().profiler_initialised; }
+bool SimRangeSessionIsEnabled() {
+  for (auto* session : W().sessions) {
+    if (session->enabled) return true;
+  }
+  return false;
+}
+#ifndef SIM_CUPTI_LEGACY
+CUptiResult SimPassesOf(CUpti_Profiler_Host_GetNumOfPasses_Params* params) {
+  return Forward("cuptiProfilerHostGetNumOfPasses", params);
+}
+#endif
 
 #define SIM_FORWARD(name, type)             \
   CUptiResult CUPTIAPI name(type* params) { \
@@ -433,6 +450,7 @@ SIM_FORWARD(cuptiProfilerHostGetNumOfPasses, CUpti_Profiler_Host_GetNumOfPasses_
 
 CUptiResult CUPTIAPI cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Params* params) {
   SIM_PARAMS("cuptiProfilerHostEvaluateToGpuValues", CUpti_Profiler_Host_EvaluateToGpuValues_Params);
+  if (SimPmOwns(params->pCounterDataImage, params->counterDataImageSize)) return SimPmEvaluate(params);
   SIM_CHECK("Evaluate", params->counterDataImageSize >= sizeof(ImageHeader), CUPTI_ERROR_INVALID_PARAMETER);
   ImageHeader header;
   memcpy(&header, params->pCounterDataImage, sizeof header);
@@ -458,6 +476,8 @@ CUptiResult CUPTIAPI cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params*
   SIM_CHECK("cuptiRangeProfilerEnable", SessionOf(params->ctx) == nullptr, CUPTI_ERROR_INVALID_OPERATION);
   SIM_CHECK("cuptiRangeProfilerEnable", sim_is_current(params->ctx), CUPTI_ERROR_INVALID_CONTEXT);
   SIM_CHECK("cuptiRangeProfilerEnable", !W().kernels_enabled, CUPTI_ERROR_NOT_COMPATIBLE);
+  SIM_CHECK("cuptiRangeProfilerEnable", !SimPmIsEnabled(), CUPTI_ERROR_INVALID_OPERATION);
+  sim_set_hooks(&kHooks);  // a session needs no subscriber
   auto* session = new CUpti_RangeProfiler_Object{};
   session->context = params->ctx;
   session->enabled = true;

@@ -43,6 +43,11 @@ class TorchProcess(unittest.TestCase):
             (trace,) = rfx_trace.read_traces(output)
             self.assertEqual((trace.source, trace.run["collector"]), ("measured", collector))
             self.assertGreaterEqual(sum(1 for step in trace.steps if step.get("armed_group", 0) > 0), 5)
+            # Each step's kernels, as the device saw them: three forward, three backward.
+            self.assertEqual(bool(trace.pm_windows), chip != "GV100")  # and never beside the legacy profiler
+            for window in trace.pm_windows:
+                self.assertEqual(window["dram_read_bytes"] + window["dram_write_bytes"], 3 * (128 + 200))
+                self.assertLessEqual(len(window["bin_dram_bytes"]), 64)
             names = {metric["name"]: number for number, metric in trace.metrics.items()}
             seen = set()
             for number, key in trace.keys.items():

@@ -135,15 +135,8 @@ class Encoder {
     End(mark);
   }
   // repeated uint32, packed as proto3 does it.
-  void PackedUint(uint32_t field, std::span<const uint32_t> values) noexcept {
-    if (values.empty()) return;
-    const size_t mark = Begin(field);
-    for (uint32_t value : values) {
-      if (!Reserve(kMaxVarint)) return;
-      PutVarint(value);
-    }
-    End(mark);
-  }
+  void PackedUint(uint32_t field, std::span<const uint32_t> values) noexcept { Packed(field, values); }
+  void PackedUint(uint32_t field, std::span<const uint64_t> values) noexcept { Packed(field, values); }
 
   // A nested message: what is written between Begin and End is its content. End wants what Begin returned. An empty
   // message is written, since it can be an element of a repeated field.
@@ -169,6 +162,16 @@ class Encoder {
   enum WireType : uint32_t { kWireVarint = 0, kWireFixed64 = 1, kWireLengthDelimited = 2, kWireFixed32 = 5 };
   static constexpr size_t kMaxVarint = 10;  // bytes
 
+  template <typename Integer>
+  void Packed(uint32_t field, std::span<const Integer> values) noexcept {
+    if (values.empty()) return;
+    const size_t mark = Begin(field);
+    for (Integer value : values) {
+      if (!Reserve(kMaxVarint)) return;
+      PutVarint(value);
+    }
+    End(mark);
+  }
   static uint64_t Tag(uint32_t field, WireType type) noexcept { return uint64_t{field} << 3 | type; }
   static size_t VarintSize(uint64_t value) noexcept {
     size_t size = 1;

@@ -55,7 +55,7 @@ TEST(Encoder, LeavesDefaultsOut) {
   out.Double(5, 0);
   out.Fixed32(6, 0);
   out.Fixed64(7, 0);
-  out.PackedUint(8, {});
+  out.PackedUint(8, std::span<const uint32_t>());
   EXPECT_EQ(out.size(), 0u);
 }
 
