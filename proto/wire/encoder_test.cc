@@ -180,7 +180,8 @@ class RandomMessage {
         return add ? reflection->AddUInt32(message, field, value) : reflection->SetUInt32(message, field, value);
       }
       case FieldDescriptor::CPPTYPE_UINT64:
-        return reflection->SetUInt64(message, field, Number());
+        return add ? reflection->AddUInt64(message, field, Number())
+                   : reflection->SetUInt64(message, field, Number());
       case FieldDescriptor::CPPTYPE_INT64:
         return reflection->SetInt64(message, field, static_cast<int64_t>(Number()));
       case FieldDescriptor::CPPTYPE_DOUBLE:
@@ -213,6 +214,12 @@ void Encode(const Message& message, Encoder* out) {
     if (field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32) {
       std::vector<uint32_t> values;
       for (int i = 0; i < count; ++i) values.push_back(reflection->GetRepeatedUInt32(message, field, i));
+      out->PackedUint(number, values);
+      continue;
+    }
+    if (field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64) {
+      std::vector<uint64_t> values;
+      for (int i = 0; i < count; ++i) values.push_back(reflection->GetRepeatedUInt64(message, field, i));
       out->PackedUint(number, values);
       continue;
     }
