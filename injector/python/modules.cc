@@ -592,9 +592,13 @@ bool EnsureActive() {
   return true;
 }
 
+// The end of a step may wait for the GPU, and what it waits for may need the GIL. The caller holds no Python object and
+// no place in our tables meanwhile.
 void EndInferenceStep() {
+  void* thread = g_python->PyEval_SaveThread();
   if (g_source != nullptr) g_source->OnStepEnd(g_recorder->CurrentStep());
   g_recorder->EndStep(TakeSamplesOfStep());
+  g_python->PyEval_RestoreThread(thread);
   const Settings& settings = GetSettings();
   if (settings.kill && settings.steps > 0 && !g_recorder->InWindow() &&
       g_recorder->CurrentStep() >= settings.skip + settings.steps) {
