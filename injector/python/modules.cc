@@ -592,8 +592,8 @@ bool EnsureActive() {
   return true;
 }
 
-// The end of a step may wait for the GPU, and what it waits for may need the GIL. The caller holds no Python object and
-// no place in our tables meanwhile.
+// The end of a step may wait for the GPU, and what it waits for may need the GIL. The caller holds no Python object
+// and no place in our tables meanwhile.
 void EndInferenceStep() {
   void* thread = g_python->PyEval_SaveThread();
   if (g_source != nullptr) g_source->OnStepEnd(g_recorder->CurrentStep());
