@@ -75,6 +75,20 @@ class GpuProbe(unittest.TestCase):
         self.assertRegex(rows[1]["seen"], "no trace was written .*torch")
         self.assertEqual(rows[8]["verdict"], "no")
 
+    def test_no_process_is_left_behind(self):
+        python = self.folder / "python"
+        python.write_text("#!/bin/sh\nexec %s -I -S \"$@\"\n" % sys.executable, encoding="utf-8")  # has no torch
+        python.chmod(0o755)
+        run("--simulated", "--only", "4,10", "--out", str(self.folder / "out"), python=python)
+        left = []
+        for command in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if str(self.folder).encode() in command.read_bytes():
+                    left.append(command.read_bytes())
+            except OSError:
+                pass  # ended meanwhile
+        self.assertEqual(left, [])
+
     def test_the_time_is_bounded(self):
         result = run("--simulated", "--minutes", "0", "--out", str(self.folder / "out"))
         self.assertEqual(result.returncode, 0)
