@@ -76,10 +76,8 @@ class GpuProbe(unittest.TestCase):
         self.assertEqual(rows[8]["verdict"], "no")
 
     def test_no_process_is_left_behind(self):
-        python = self.folder / "python"
-        python.write_text("#!/bin/sh\nexec %s -I -S \"$@\"\n" % sys.executable, encoding="utf-8")  # has no torch
-        python.chmod(0o755)
-        run("--simulated", "--only", "4,10", "--out", str(self.folder / "out"), python=python)
+        # The time is up while something watches the clocks.
+        run("--simulated", "--minutes", "0", "--only", "4,5,10", "--out", str(self.folder / "out"))
         left = []
         for command in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             try:
