@@ -301,6 +301,9 @@ def main():
                             "model": model.state_dict(), "optimizer": optimizer.state_dict(),
                             "scheduler": scheduler.state_dict()}, args.save)
     if distributed:
+        # The model first: where it is the last to hold the group, torch 1.13 ends the group without giving the GIL away,
+        # and waits for ever for a Gloo thread that wants it.
+        del model
         dist.destroy_process_group()
 
 
