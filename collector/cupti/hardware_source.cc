@@ -81,6 +81,11 @@ class HardwareSource : public Source {
 
   void OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
   void OnMemoryCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept { memory_->OnCall(cbid, data); }
+  void OnCaptureCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept {
+    const auto* result = static_cast<const CUresult*>(data.functionReturnValue);
+    if (data.callbackSite == CUPTI_API_ENTER || result == nullptr) return;
+    captures_.fetch_add(cupti::CaptureChange(cbid, *result), std::memory_order_acq_rel);
+  }
   void OnContextDestroyed(CUcontext context) noexcept;
   void OnForkedChild() noexcept;
 
@@ -153,6 +158,7 @@ class HardwareSource : public Source {
   std::atomic<bool> context_gone_{false};
   std::atomic<bool> stalled_{false};
   std::atomic<bool> graphs_seen_{false};
+  std::atomic<int> captures_{0};  // streams that are captured at this moment; below 0: we came into one
   std::atomic<bool> communication_seen_{false};
 
   uint32_t ranks_ = 1;
@@ -216,7 +222,13 @@ void CUPTIAPI OnCupti(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
   if (source == nullptr || data == nullptr) return;
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
     const auto& call = *static_cast<const CUpti_CallbackData*>(data);
-    cupti::DeviceMemory::IsCall(cbid) ? source->OnMemoryCall(cbid, call) : source->OnLaunch(cbid, call);
+    if (cupti::DeviceMemory::IsCall(cbid)) {
+      source->OnMemoryCall(cbid, call);
+    } else if (cupti::IsCaptureCall(cbid)) {
+      source->OnCaptureCall(cbid, call);
+    } else {
+      source->OnLaunch(cbid, call);
+    }
   } else if (domain == CUPTI_CB_DOMAIN_RESOURCE && cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
     source->OnContextDestroyed(static_cast<const CUpti_ResourceData*>(data)->context);
   }
@@ -470,6 +482,9 @@ bool HardwareSource::Subscribe() {
   for (uint32_t cbid : cupti::TransferCbids()) {
     api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);  // without one there are fewer rows
   }
+  for (uint32_t cbid : cupti::CaptureCbids()) {
+    api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);  // an older CUPTI lacks the newest
+  }
   for (uint32_t cbid : cupti::DeviceMemory::Calls()) {
     api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);  // without one peaks may be missed
   }
@@ -685,6 +700,8 @@ DeviceFacts HardwareSource::DescribeDevice(int index, const std::string& chip) {
 
 void HardwareSource::OnStepEnd(uint64_t step) noexcept try {
   if (state_.load(std::memory_order_acquire) == State::kOff) return;
+  // Waiting for the GPU would spoil the capture, and fail the program. The step goes on until one ends outside.
+  if (captures_.load(std::memory_order_acquire) > 0) return;
   if (!boundary_.TryLock()) return;  // another thread ends a step: this one belongs to it
   struct Unlock {
     Mutex& mutex;

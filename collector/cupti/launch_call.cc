@@ -49,7 +49,27 @@ constexpr CUpti_CallbackId kTransferCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async_ptsz,
 };
 
+constexpr CUpti_CallbackId kCaptureCbids[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture,        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2,     CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture,          CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz,
+};
+
 }  // namespace
+
+std::span<const CUpti_CallbackId> CaptureCbids() { return kCaptureCbids; }
+
+int CaptureChange(CUpti_CallbackId cbid, CUresult result) noexcept {
+  if (!IsCaptureCall(cbid)) return 0;
+  const bool ends =
+      cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture || cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz;
+  if (!ends) return result == CUDA_SUCCESS ? 1 : 0;
+  // An invalid or unjoined capture has ended as well; one that another thread or stream must end goes on.
+  const bool ended = result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+                     result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  return ended ? -1 : 0;
+}
 
 std::span<const CUpti_CallbackId> LaunchCbids() { return kLaunchCbids; }
 std::span<const CUpti_CallbackId> TransferCbids() { return kTransferCbids; }

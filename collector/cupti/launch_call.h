@@ -23,6 +23,19 @@ enum class CallKind : uint8_t {
 std::span<const CUpti_CallbackId> LaunchCbids();
 std::span<const CUpti_CallbackId> TransferCbids();
 
+// Those that begin or end the capture of a stream into a graph.
+std::span<const CUpti_CallbackId> CaptureCbids();
+// By how many the captures in progress change with a call of them that has returned `result`; 0 for any other call.
+int CaptureChange(CUpti_CallbackId cbid, CUresult result) noexcept;
+inline bool IsCaptureCall(CUpti_CallbackId cbid) noexcept {
+  return (cbid >= CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture &&
+          cbid <= CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz) ||
+         cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2 ||
+         cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz ||
+         cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph ||
+         cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz;
+}
+
 // Fills function, grid, block and dynamic shared memory of `call` from the entry of a watched function; device and
 // site are the caller's. `name` is the kernel's, valid during the callback. False when the call has no parameters to
 // read: it will fail.

@@ -50,6 +50,7 @@ std::atomic<uint32_t> g_correlation{0};
 std::atomic<uint64_t> g_clock{1'000'000};
 constexpr size_t kMemory = size_t{40} << 30;
 std::atomic<size_t> g_in_use{size_t{10} << 30};  // other processes, and what the driver takes
+std::atomic<bool> g_captured{false}, g_capture_spoilt{false};
 std::atomic<uint64_t> g_next_address{0x7f0000000000};
 std::map<CUdeviceptr, size_t> g_allocations;  // World::mutex
 thread_local CUcontext t_context = nullptr;
@@ -227,7 +228,13 @@ CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
   *device = t_context->device;
   return static_cast<CUresult>(sim_take_failure("cuCtxGetDevice"));
 }
-CUresult CUDAAPI cuCtxSynchronize(void) { return static_cast<CUresult>(sim_take_failure("cuCtxSynchronize")); }
+CUresult CUDAAPI cuCtxSynchronize(void) {
+  if (g_captured) {
+    g_capture_spoilt = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return static_cast<CUresult>(sim_take_failure("cuCtxSynchronize"));
+}
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext* context, unsigned int, CUdevice device) {
   *context = t_context = new CUctx_st{device, true};
   return CUDA_SUCCESS;
@@ -269,6 +276,26 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
     g_allocations.erase(at);
   }
   return Launch(launch, "cuMemFree_v2");
+}
+
+// As the driver: while a stream is captured, waiting for the context fails and spoils the capture.
+CUresult CUDAAPI cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  cuStreamBeginCapture_v2_params params = {stream, mode};
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2;
+  launch.params = &params;
+  g_captured = true;
+  g_capture_spoilt = false;
+  return Launch(launch, "cuStreamBeginCapture_v2");
+}
+CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  cuStreamEndCapture_params params = {stream, graph};
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture;
+  launch.params = &params;
+  g_captured = false;
+  const CUresult result = Launch(launch, "cuStreamEndCapture");
+  return g_capture_spoilt ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : result;
 }
 
 CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,

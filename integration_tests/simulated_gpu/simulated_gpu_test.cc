@@ -80,6 +80,8 @@ struct Driver {
   F(cuGraphLaunch)            \
   F(cuMemcpyHtoDAsync_v2)     \
   F(cuMemAlloc_v2)            \
+  F(cuStreamBeginCapture_v2)  \
+  F(cuStreamEndCapture)       \
   F(cuMemFree_v2)             \
   F(sim_set_chip) F(sim_callback) F(sim_fail) F(sim_calls) F(sim_function) F(sim_violations)
   SIM_FUNCTIONS(SIM_FUNCTION)
@@ -942,6 +944,23 @@ TEST_F(SimulatedGpu, MemoryInUseAndItsPeakAreKnownForEachStep) {
                                                          std::pair(kBefore + 100 * kMiB, kBefore + 100 * kMiB),
                                                          std::pair(kBefore, kBefore + 100 * kMiB)));
   // Allocations are neither launches nor copies.
+  CheckSamples();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+// The optimizer's step may be part of what is captured into a graph: a step ends while it is.
+TEST_F(SimulatedGpu, AStepThatEndsInACaptureDoesNotSpoilIt) {
+  settings_.overhead_percent = 50;
+  Open("cupti13/libcupti.so.13");
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (int i = 0; i < 60; ++i) {  // steps with counters, with times, with PM sampling, and with nothing
+    Run(1 + i % 3);
+    ASSERT_EQ(driver_.cuStreamBeginCapture_v2_(nullptr, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    source_->OnStepEnd(step_++);
+    CUgraph graph = nullptr;
+    ASSERT_EQ(driver_.cuStreamEndCapture_(nullptr, &graph), CUDA_SUCCESS) << i;
+  }
+  EXPECT_GE(recorder_.armed().size(), 1u);
   CheckSamples();
   EXPECT_STREQ(driver_.sim_violations_(), "");
 }
