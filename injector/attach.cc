@@ -80,7 +80,7 @@ void ReportTier(Tier tier, bool backward, const std::string& reason) {
   facts.tier_reason = reason;
   Recorder& recorder = Recorder::Get();
   recorder.UpdateFacts(facts);
-  // Torch 1.13 has nothing better than tier B, and that is no news; whatever lies below is.
+  // Tier B knows as much as A, only at a higher price; whatever lies below knows less.
   if (tier >= Tier::kModuleHooks || !backward) {
     recorder.ReportDiagnostic(
         Severity::kWarning, "tier",

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <string_view>
 
 #include "injector/layer_stack.h"
-#include "injector/torch/abi.h"
 #include "injector/torch/binding.h"
+#include "injector/torch/current_node.h"
 #include "injector/torch/safe_read.h"
 #include "injector/torch/thread_block.h"
 
@@ -69,7 +67,7 @@ Phase PhaseOf(UserScope scope) { return scope == UserScope::kLoader ? Phase::kDa
 
 // Set once by InitAutograd before g_means is released.
 struct Globals {
-  abi::NodeReturn (*current_node)() = nullptr;
+  NodeAccess access;
   const void* (*engine_task)() = nullptr;
   bool (*grad_enabled)() = nullptr;
   uint64_t (*peek)() = nullptr;
@@ -116,32 +114,6 @@ uint32_t NameOf(uintptr_t node) {
   return 0;
 }
 
-// A reference that get_current_node gave us. The engine holds at least two while the node runs (its task's and the
-// thread-local one), so giving ours back never ends a node's life, and, for intrusive ones, never takes the count to
-// the 1 at which torch hands ownership to a Python wrapper.
-class NodeReference {
- public:
-  NodeReference() { new (words_) abi::NodeReturn(g.current_node()); }
-  ~NodeReference() {
-    if (words_[0] == 0) return;
-    if (g.layout.reference == NodeLayout::Reference::kShared) {
-      std::launder(reinterpret_cast<std::shared_ptr<void>*>(words_))->~shared_ptr();
-    } else {
-      // c10::intrusive_ptr_target: the virtual table, then the counts, the strong one in the low half.
-      auto* counts = reinterpret_cast<uint64_t*>(words_[0] + 8);
-      __atomic_fetch_sub(counts, 1, __ATOMIC_ACQ_REL);
-    }
-  }
-  NodeReference(const NodeReference&) = delete;
-  NodeReference& operator=(const NodeReference&) = delete;
-
-  uintptr_t node() const { return words_[0]; }
-
- private:
-  alignas(abi::NodeReturn) uintptr_t words_[2];
-};
-static_assert(sizeof(std::shared_ptr<void>) == sizeof(abi::NodeReturn));
-
 uint64_t FieldOf(uintptr_t object, size_t offset) {
   uint64_t value;
   std::memcpy(&value, reinterpret_cast<const void*>(object + offset), sizeof(value));
@@ -162,7 +134,7 @@ bool PlausibleNode(uintptr_t node) {
 
 Running AskCurrentNode() {
   Running running;
-  const NodeReference reference;
+  const NodeReference reference(g.access);
   const uintptr_t node = reference.node();
   if (node == 0) return running;
   if (!g_node_checked.load(std::memory_order_acquire)) [[unlikely]] {
@@ -244,7 +216,8 @@ void FollowIntervals(Thread& thread, const Running& node, uint32_t owner, const 
 
 void InitAutograd(const TorchSymbols& symbols, const NodeLayout& layout, NodeMeans means, bool names,
                   Recorder& recorder) noexcept {
-  g.current_node = symbols.current_node;
+  g.access = {
+      .reference = layout.reference, .current_node = symbols.current_node, .assign_parent = symbols.assign_parent};
   g.engine_task = symbols.engine_task;
   g.grad_enabled = symbols.grad_enabled;
   g.peek = symbols.peek;
@@ -258,7 +231,7 @@ void InitAutograd(const TorchSymbols& symbols, const NodeLayout& layout, NodeMea
 uint64_t RunningNode() noexcept {
   switch (g_means.load(std::memory_order_acquire)) {
     case NodeMeans::kCurrent:
-      return NodeReference().node();
+      return NodeReference(g.access).node();
     case NodeMeans::kScope:
       return ToldNode().id;
     case NodeMeans::kNone:

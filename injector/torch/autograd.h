@@ -10,7 +10,7 @@
 // Which is innermost follows from what each frame noted at its beginning: modules and scopes note the running node,
 // scopes note how many modules the thread had entered.
 //
-// The node is asked for (torch::autograd::get_current_node, torch 2.0+) or told (RecordFunction's BACKWARD scope).
+// The node is asked for (current_node.h) or told (RecordFunction's BACKWARD scope).
 // A node with no layer (born outside of every module: a functional loss) gives phase backward, layer 0.
 #ifndef RFINJECT_INJECTOR_TORCH_AUTOGRAD_H_
 #define RFINJECT_INJECTOR_TORCH_AUTOGRAD_H_
@@ -27,7 +27,7 @@ namespace rfinject {
 
 enum class NodeMeans : uint8_t {
   kNone,     // no backward attribution
-  kCurrent,  // get_current_node
+  kCurrent,  // torch is asked
   kScope,    // BeginNode and EndNode are called by a BACKWARD callback
 };
 

@@ -11,11 +11,25 @@
 #include "injector/layer_stack.h"
 #include "injector/python/modules.h"
 #include "injector/torch/binding.h"
-#include "injector/torch/calibration.h"
+#include "injector/torch/current_node.h"
 #include "injector/torch/name_cache.h"
 #include "injector/torch/scopes.h"
 
 namespace rfinject {
+
+namespace mock {
+
+// torch::autograd::AnomalyMetadata. Like that one it may have subclasses elsewhere: its calls are virtual.
+struct Metadata {
+  virtual ~Metadata() = default;
+  virtual void StoreStack() {}
+  virtual void PrintStack(const std::string&) {}
+  virtual void AssignParent(const std::shared_ptr<void>& parent) { kept = parent; }
+  std::shared_ptr<void> kept;
+};
+
+}  // namespace mock
+
 namespace {
 
 class NamesOnlyRecorder final : public Recorder {
@@ -91,6 +105,16 @@ thread_local IntrusiveNode* t_intrusive = nullptr;
 std::shared_ptr<SharedNode> CurrentShared() { return t_shared; }
 IntrusivePointer CurrentIntrusive() { return IntrusivePointer(t_intrusive); }
 
+// Before get_current_node: a node in the making is told its parent.
+struct NodeInTheMaking : SharedNode {
+  using SharedNode::SharedNode;
+  char others[64] = {};
+  std::unique_ptr<mock::Metadata> metadata;
+};
+thread_local std::shared_ptr<void> t_parent;
+void AssignParent(void* node) { static_cast<NodeInTheMaking*>(node)->metadata->AssignParent(t_parent); }
+void AssignNothing(void*) {}
+
 thread_local uint64_t t_sequence = 100;
 thread_local bool t_grad = false;
 thread_local const void* t_task = nullptr;
@@ -121,15 +145,22 @@ class AutogradTest : public testing::Test {
   void InitShared() {
     TorchSymbols symbols = Symbols();
     symbols.current_node = reinterpret_cast<abi::NodeReturn (*)()>(reinterpret_cast<void*>(CurrentShared));
-    NodeLayout layout{.valid = true, .reference = FindNodeReference(symbols), .sequence = 24, .thread = 48};
+    NodeLayout layout{.valid = true, .reference = FindNodeAccess(symbols).reference, .sequence = 24, .thread = 48};
     EXPECT_EQ(layout.reference, NodeLayout::Reference::kShared);
     Init(symbols, layout, NodeMeans::kCurrent);
   }
   void InitIntrusive() {
     TorchSymbols symbols = Symbols();
     symbols.current_node = reinterpret_cast<abi::NodeReturn (*)()>(reinterpret_cast<void*>(CurrentIntrusive));
-    NodeLayout layout{.valid = true, .reference = FindNodeReference(symbols), .sequence = 16, .thread = 40};
+    NodeLayout layout{.valid = true, .reference = FindNodeAccess(symbols).reference, .sequence = 16, .thread = 40};
     EXPECT_EQ(layout.reference, NodeLayout::Reference::kIntrusive);
+    Init(symbols, layout, NodeMeans::kCurrent);
+  }
+  void InitBorrowed() {
+    TorchSymbols symbols = Symbols();
+    symbols.assign_parent = AssignParent;
+    NodeLayout layout{.valid = true, .reference = FindNodeAccess(symbols).reference, .sequence = 24, .thread = 48};
+    EXPECT_EQ(layout.reference, NodeLayout::Reference::kBorrowed);
     Init(symbols, layout, NodeMeans::kCurrent);
   }
   void InitScope() { Init(Symbols(), {}, NodeMeans::kScope); }
@@ -146,6 +177,7 @@ class AutogradTest : public testing::Test {
   void SetUp() override { recorder_.diagnostics.clear(); }
   void TearDown() override {
     t_shared.reset();
+    t_parent.reset();
     t_intrusive = nullptr;
     t_grad = false;
     t_task = nullptr;
@@ -182,6 +214,32 @@ TEST_F(AutogradTest, IntrusiveNodesAreReleased) {
     ASSERT_EQ(Name(site.node), "MulBackward0");
   }
   EXPECT_EQ(node.counts.load(), 1 | uint64_t{1} << 32);
+}
+
+TEST_F(AutogradTest, TheParentOfANewNodeIsTheRunningOne) {
+  InitBorrowed();
+  EXPECT_EQ(SiteOfThread(), Site{});
+  auto node = std::make_shared<ConvolutionBackward0>(NodeIn(7), ThreadId());
+  t_parent = node;
+  for (int i = 0; i < 1000; ++i) {
+    const Site site = SiteOfThread();
+    ASSERT_EQ(site.layer, 7u);
+    ASSERT_EQ(site.phase, Phase::kBackward);
+    ASSERT_EQ(Name(site.node), "ConvolutionBackward0");
+    ASSERT_EQ(node.use_count(), 2);
+  }
+}
+
+TEST(NodeAccessTest, WhatDoesNotTellIsNotAsked) {
+  TorchSymbols symbols;
+  EXPECT_EQ(FindNodeAccess(symbols).reference, NodeLayout::Reference::kNone);
+  symbols.assign_parent = AssignNothing;
+  EXPECT_EQ(FindNodeAccess(symbols).reference, NodeLayout::Reference::kNone);
+  symbols.assign_parent = AssignParent;
+  t_parent = std::make_shared<SharedNode>(1, 1);  // a node runs: not a moment to find out
+  EXPECT_EQ(FindNodeAccess(symbols).reference, NodeLayout::Reference::kNone);
+  t_parent.reset();
+  EXPECT_EQ(FindNodeAccess(symbols).reference, NodeLayout::Reference::kBorrowed);
 }
 
 TEST_F(AutogradTest, AccumulateGradBelongsToTheNodeBefore) {

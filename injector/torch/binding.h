@@ -18,7 +18,7 @@ struct PythonApi;
 struct TorchCapabilities {
   bool record_function = false;  // RecordFunction callbacks can be added: scopes of user code, steps, phases
   bool sequence = false;         // sequence numbers and thread ids: forward nodes get owners
-  bool current_node = false;     // torch::autograd::get_current_node, layout of Node verified (torch 2.0+)
+  bool current_node = false;     // the running node can be asked for, layout of Node verified
   bool backward_scope = false;   // sequence number and forward thread of RecordFunction verified
   bool operands = false;         // operators' operands can be read (needed by the estimator)
   std::string missing;           // one line: what is missing and why; empty when nothing is

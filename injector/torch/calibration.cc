@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "injector/torch/abi.h"
+#include "injector/torch/current_node.h"
 
 namespace rfinject {
 namespace {
@@ -377,12 +378,12 @@ void Calibrator::Finish(bool operands, CalibrationResult* result) {
     }
   }
   if (!node.valid) Lack(result, "layout of autograd's Node not found");
-  node.reference = FindNodeReference(symbols_);
+  node.reference = FindNodeAccess(symbols_).reference;
   // A shared node begins with a pointer to itself (after the virtual table), an intrusive one with its counts.
   if (node.valid && node.reference != NodeLayout::Reference::kNone &&
-      nodes_self_referring_ != (node.reference == NodeLayout::Reference::kShared)) {
+      nodes_self_referring_ != (node.reference != NodeLayout::Reference::kIntrusive)) {
     node.reference = NodeLayout::Reference::kNone;
-    Lack(result, "get_current_node's return type not understood");
+    Lack(result, "how the running node is told not understood");
   }
 
   RecordLayout& record = layouts.record;
@@ -459,20 +460,6 @@ PyMethodDef g_tell_method = {"tell", PythonTell, kMethO, nullptr};
 PyMethodDef g_peek_method = {"peek", PythonPeek, kMethNoArgs, nullptr};
 
 }  // namespace
-
-// A shared pointer is then two null words, an intrusive one a null word, and the second word keeps what was there.
-NodeLayout::Reference FindNodeReference(const TorchSymbols& symbols) noexcept {
-  if (symbols.current_node == nullptr) return NodeLayout::Reference::kNone;
-  constexpr uintptr_t kSentinel = 0x5ca1ab1e;
-  alignas(abi::NodeReturn) uintptr_t words[2] = {kSentinel, kSentinel};
-  // The compiler may not know that the call leaves a word as it was.
-  asm volatile("" : : "r"(words) : "memory");
-  new (words) abi::NodeReturn(symbols.current_node());
-  asm volatile("" : : "r"(words) : "memory");
-  if (words[0] != 0) return NodeLayout::Reference::kNone;  // a node runs: not a moment to find out
-  if (words[1] == 0) return NodeLayout::Reference::kShared;
-  return words[1] == kSentinel ? NodeLayout::Reference::kIntrusive : NodeLayout::Reference::kNone;
-}
 
 CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols, bool operands) {
   CalibrationResult result;

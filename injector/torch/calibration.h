@@ -26,10 +26,6 @@ struct CalibrationResult {
   std::string missing;        // what was not found, comma separated
 };
 
-// Which kind of reference get_current_node returns, found by calling it while no node runs; kNone when it is not
-// there or neither.
-NodeLayout::Reference FindNodeReference(const TorchSymbols& symbols) noexcept;
-
 // GIL held, torch imported. `operands`: whether to learn TensorImpl and IValue as well (1 ms more).
 // May be unwound like any Python code on a daemon thread; then nothing of it stays behind.
 CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols, bool operands);

@@ -15,9 +15,9 @@
 
 namespace rfinject {
 
-// torch::autograd::Node and how a reference to it is returned.
+// torch::autograd::Node and how the running one is told (current_node.h).
 struct NodeLayout {
-  enum class Reference : uint8_t { kNone, kShared, kIntrusive };
+  enum class Reference : uint8_t { kNone, kShared, kIntrusive, kBorrowed };
   bool valid = false;
   Reference reference = Reference::kNone;
   uint16_t sequence = 0;  // u64; UINT64_MAX for AccumulateGrad

@@ -70,7 +70,14 @@ bool FindTorchSymbols(TorchSymbols* symbols) noexcept {
            &symbols->record_output_count);
   cpu.Bind("_ZN2at15sequence_number4peekEv", "at::sequence_number::peek", &symbols->peek);
   cpu.Bind("_ZN2at14RecordFunction15currentThreadIdEv", "at::RecordFunction::currentThreadId", &symbols->thread_id);
-  cpu.Bind("_ZN5torch8autograd16get_current_nodeEv", "torch::autograd::get_current_node", &symbols->current_node);
+  // Before torch 2.0 there is only the other one, and lacking the first is no lack.
+  if (dlsym(torch, "_ZN5torch8autograd16get_current_nodeEv") == nullptr) {
+    symbols->assign_parent =
+        reinterpret_cast<void (*)(void*)>(dlsym(torch, "_ZN5torch8autograd4Node13assign_parentEv"));
+  }
+  if (symbols->assign_parent == nullptr) {
+    cpu.Bind("_ZN5torch8autograd16get_current_nodeEv", "torch::autograd::get_current_node", &symbols->current_node);
+  }
   cpu.Bind("_ZN5torch8autograd32get_current_graph_task_exec_infoEv",
            "torch::autograd::get_current_graph_task_exec_info", &symbols->engine_task);
   symbols->profiler_enabled =

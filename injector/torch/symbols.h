@@ -25,8 +25,10 @@ struct TorchSymbols {
   uint64_t (*peek)() = nullptr;
   uint64_t (*thread_id)() = nullptr;
 
-  // torch::autograd::get_current_node; null before torch 2.0.
+  // torch::autograd::get_current_node (torch 2.0+); without it torch::autograd::Node::assign_parent. At most one is
+  // set.
   abi::NodeReturn (*current_node)() = nullptr;
+  void (*assign_parent)(void* node) = nullptr;
   // torch::autograd::get_current_graph_task_exec_info: an address that is not null inside the engine's loop.
   const void* (*engine_task)() = nullptr;
   // c10::GradMode::is_enabled.

@@ -46,7 +46,7 @@ for _ in range(3):
 class Fallback(support.TestCase):
     def test_best(self):
         result = self.both(NET)
-        self.assertEqual(result.trace.tier, "A" if TORCH >= (2, 0) else "B", result.trace.process.get("tier_reason"))
+        self.assertEqual(result.trace.tier, "A", result.trace.process.get("tier_reason"))
         self.assertNotIn("tier", result.trace.diagnostic_ids())
 
     def test_hooks(self):

@@ -60,7 +60,7 @@ class BindingTest(TorchTest):
 
     def test_capabilities(self):
         expected = {'record_function', 'sequence', 'operands', 'backward_scope'}
-        if VERSION >= (2, 0) and TIER != 'B':
+        if TIER != 'B':
             expected.add('current_node')
         self.assertEqual(setUpModule.words, expected, setUpModule.missing)
 
