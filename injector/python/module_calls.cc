@@ -152,16 +152,11 @@ PyMethodDef g_enter_method = {"rfinject_enter", &HookEnter, kMethVarargs, nullpt
 PyMethodDef g_leave_method = {"rfinject_leave", &HookLeave, kMethVarargs, nullptr};
 
 // torch.compile inlines hooks into what it compiles: there they must vanish, or the graph breaks at each module. They
-// use no global names, since the dict of those would be guarded, and torch itself adds to it.
+// use no global names, since the dict of those would be guarded, and torch itself adds to it. A torch that does not
+// compile calls the functions themselves.
 constexpr const char kHooks[] = R"python(
 import warnings
 from torch.nn.modules import module as _module
-
-is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
-if is_compiling is None:
-    if int(torch.__version__.split(".")[0]) >= 2:
-        raise RuntimeError("this torch compiles, but cannot say when")
-    is_compiling = lambda: False
 
 def make(is_compiling, enter, leave):
     def before(module, args):
@@ -176,7 +171,15 @@ def make(is_compiling, enter, leave):
 
     return before, after
 
-before, after = make(is_compiling, enter, leave)
+compiler = getattr(torch, "compiler", None)
+# The first is one Python call, the second two or three.
+is_compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", None)
+if is_compiling is not None:
+    before, after = make(is_compiling, enter, leave)
+elif int(torch.__version__.split(".")[0]) >= 2:
+    raise RuntimeError("this torch compiles, but cannot say when")
+else:
+    before, after = enter, leave
 _module.register_module_forward_pre_hook(before)
 try:
     _module.register_module_forward_hook(after, always_call=True)

@@ -72,8 +72,9 @@ TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source*
   const TorchLayouts& layouts = calibration.layouts;
   // What layers rest on: the sequence number, seen to be what a node and a RecordFunction hold.
   capabilities.sequence = layouts.node.valid || layouts.record.sequence_valid;
+  // Tier C differs from A in the modules alone.
   capabilities.current_node =
-      layouts.node.valid && layouts.node.reference != NodeLayout::Reference::kNone && tier == 'A';
+      layouts.node.valid && layouts.node.reference != NodeLayout::Reference::kNone && tier != 'B';
   capabilities.backward_scope = layouts.record.sequence_valid && layouts.record.forward_thread_valid;
   capabilities.operands = layouts.record.operands_valid;
 
