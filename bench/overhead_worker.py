@@ -1,7 +1,10 @@
 """One training process of bench/overhead: trains blocks of steps on request and answers with their times.
 
-Reads lines "N" from stdin: trains N steps, then prints one line with the block's wall time and CPU time (of all
-threads) in seconds. It knows nothing about rfinject; the same file runs with and without.
+    overhead_worker.py MODEL THREADS [hooks]
+
+With "hooks", torch has two global module hooks that do nothing. Reads lines "N" from stdin: trains N steps, then prints
+one line with the block's wall time and CPU time (of all threads) in seconds. It knows nothing about rfinject; the same
+file runs with and without.
 """
 import sys
 import time
@@ -24,6 +27,9 @@ def main():
     torch.set_num_threads(int(sys.argv[2]))
     torch.manual_seed(0)
     model, images, target, criterion = make_model(sys.argv[1])
+    if "hooks" in sys.argv[3:]:
+        nn.modules.module.register_module_forward_pre_hook(lambda module, args: None)
+        nn.modules.module.register_module_forward_hook(lambda module, args, output: None)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
     for line in sys.stdin:
         wall, cpu = time.perf_counter(), time.process_time()

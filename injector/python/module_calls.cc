@@ -120,9 +120,10 @@ PyObject* None() {
 }
 
 // rfinject_enter(module, args)
-PyObject* HookEnter(PyObject*, PyObject* arguments) {
-  PyObject* module = g_python->PyTuple_GetItem(arguments, 0);
-  PyObject* args = g_python->PyTuple_GetItem(arguments, 1);
+PyObject* HookEnter(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  if (count != 2) return None();
+  PyObject* module = arguments[0];
+  PyObject* args = arguments[1];
   // A module that calls itself is so rare, and an exception that left it here so common, that the latter is assumed.
   PopTo(module);
   if (!g_told_of_failures) PopFailed(module);
@@ -136,10 +137,11 @@ PyObject* HookEnter(PyObject*, PyObject* arguments) {
 }
 
 // rfinject_leave(module, args, output)
-PyObject* HookLeave(PyObject*, PyObject* arguments) {
-  PyObject* module = g_python->PyTuple_GetItem(arguments, 0);
-  PyObject* args = g_python->PyTuple_GetItem(arguments, 1);
-  PyObject* output = g_python->PyTuple_GetItem(arguments, 2);
+PyObject* HookLeave(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  if (count != 3) return None();
+  PyObject* module = arguments[0];
+  PyObject* args = arguments[1];
+  PyObject* output = arguments[2];
   while (t_frame != nullptr && OnStack(module) && t_frame->module != module) Pop();
   if (t_frame == nullptr || t_frame->module != module) return None();
   const ModuleCall call = static_cast<const HookFrame*>(t_frame)->call;
@@ -148,8 +150,10 @@ PyObject* HookLeave(PyObject*, PyObject* arguments) {
   return None();
 }
 
-PyMethodDef g_enter_method = {"rfinject_enter", &HookEnter, kMethVarargs, nullptr};
-PyMethodDef g_leave_method = {"rfinject_leave", &HookLeave, kMethVarargs, nullptr};
+// Python calls it by the flags of its definition.
+PyCFunction AsMethod(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
 
 // torch.compile inlines hooks into what it compiles: there they must vanish, or the graph breaks at each module. They
 // use no global names, since the dict of those would be guarded, and torch itself adds to it. A torch that does not
@@ -217,8 +221,11 @@ bool WatchModuleHooks(const PythonApi& python, std::string* why) {
     return false;
   }
   Ref torch = ImportedModule(python, "torch");
-  Ref enter(python, python.PyCFunction_NewEx(&g_enter_method, nullptr, nullptr));
-  Ref leave(python, python.PyCFunction_NewEx(&g_leave_method, nullptr, nullptr));
+  // The function objects point to them for as long as the interpreter lives.
+  static PyMethodDef enter_method = {"rfinject_enter", AsMethod(&HookEnter), kMethFastcall, nullptr};
+  static PyMethodDef leave_method = {"rfinject_leave", AsMethod(&HookLeave), kMethFastcall, nullptr};
+  Ref enter(python, python.PyCFunction_NewEx(&enter_method, nullptr, nullptr));
+  Ref leave(python, python.PyCFunction_NewEx(&leave_method, nullptr, nullptr));
   if (!torch || !enter || !leave) {
     *why = "out of memory";
     return false;

@@ -28,9 +28,9 @@ struct PyMethodDef {  // CPython's layout, unchanged since 2.x
   int flags;
   const char* doc;
 };
-inline constexpr int kMethVarargs = 0x0001;
 inline constexpr int kMethNoArgs = 0x0004;
 inline constexpr int kMethO = 0x0008;
+inline constexpr int kMethFastcall = 0x0080;  // (self, arguments, count)
 
 // name, return type, arguments. Required ones first; a process that lacks one of those is not (our) Python.
 #define RFINJECT_PYTHON_REQUIRED(X)                                                             \
