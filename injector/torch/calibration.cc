@@ -369,11 +369,10 @@ void Calibrator::Finish(bool operands, CalibrationResult* result) {
   result->node_names = nodes_named_ >= 2 && nodes_named_ == nodes_told_;
   if (nodes_seen_ >= 3 && node_sequence_.count() == 1 && node_sequence_.distinct()) {
     node.sequence = static_cast<uint16_t>(node_sequence_.First());
-    // Threads are numbered from 1, and a counter may be 1 as well. In every release so far three words lie between
-    // the two fields' beginnings; without that, only a single candidate is believed.
-    const size_t usual = node_sequence_.First() + 24;
-    if (node_thread_.Has(usual) || node_thread_.count() == 1) {
-      node.thread = static_cast<uint16_t>(node_thread_.Has(usual) ? usual : node_thread_.First());
+    // Between them lie the topological number and whether the node has a parent.
+    const size_t thread = node_thread_.Place({node_sequence_.First() + 24});
+    if (thread != FieldSearch::kNowhere) {
+      node.thread = static_cast<uint16_t>(thread);
       node.valid = true;
     }
   }
@@ -393,8 +392,12 @@ void Calibrator::Finish(bool operands, CalibrationResult* result) {
   } else {
     Lack(result, "RecordFunction's sequence number not found");
   }
-  if (record_thread_.count() == 1 && backwards_seen_ >= 2) {
-    record.forward_thread = static_cast<uint16_t>(record_thread_.First());
+  // Behind the number lie the inputs (16 bytes), since torch 2.0 keyword inputs (56), and the outputs (24).
+  const size_t thread = record.sequence_valid
+                            ? record_thread_.Place({record.sequence + size_t{48}, record.sequence + size_t{104}})
+                            : FieldSearch::kNowhere;
+  if (thread != FieldSearch::kNowhere && backwards_seen_ >= 2) {
+    record.forward_thread = static_cast<uint16_t>(thread);
     record.forward_thread_valid = true;
   } else {
     Lack(result, "RecordFunction's forward thread not found");

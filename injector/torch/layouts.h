@@ -9,6 +9,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 
 #include "injector/torch/safe_read.h"
@@ -108,6 +109,19 @@ class FieldSearch {
   size_t count() const { return candidates_.count(); }
   bool Has(size_t offset) const { return offset < kSpan && candidates_[offset]; }
   size_t First() const { return candidates_._Find_first(); }
+
+  static constexpr size_t kNowhere = SIZE_MAX;
+  // Where the field is: at the one of `usual` (where releases so far have it) that is a candidate, else at the only
+  // candidate; kNowhere when that leaves a choice. Another word may hold small numbers such as a thread's by chance.
+  size_t Place(std::initializer_list<size_t> usual) const {
+    size_t place = kNowhere;
+    for (size_t offset : usual) {
+      if (!Has(offset)) continue;
+      if (place != kNowhere) return kNowhere;
+      place = offset;
+    }
+    return place == kNowhere && count() == 1 ? First() : place;
+  }
 
  private:
   static constexpr size_t kSpan = 512;

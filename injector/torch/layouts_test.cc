@@ -36,6 +36,23 @@ TEST(FieldSearchTest, OneOffsetIsLeftWhenTheFieldHasHadTwoValues) {
   EXPECT_EQ(search.count(), 0u);
 }
 
+TEST(FieldSearchTest, AWordThatHoldsTheSameByChanceIsNotTheField) {
+  uint64_t words[8] = {0, 1, 0, 0, 0, 1, 0, 2};
+  FieldSearch search(8, 64);
+  search.Require(TakeSnapshot(reinterpret_cast<uintptr_t>(words), sizeof(words)), 1);
+  EXPECT_EQ(search.Place({}), FieldSearch::kNowhere);
+  EXPECT_EQ(search.Place({40}), 40u);
+  EXPECT_EQ(search.Place({16, 40}), 40u);
+  EXPECT_EQ(search.Place({16, 24}), FieldSearch::kNowhere);
+  EXPECT_EQ(search.Place({8, 40}), FieldSearch::kNowhere);
+  words[1] = 0;
+  search.Require(TakeSnapshot(reinterpret_cast<uintptr_t>(words), sizeof(words)), 1);
+  EXPECT_EQ(search.Place({16}), 40u);  // moved, and alone
+  words[5] = 0;
+  search.Require(TakeSnapshot(reinterpret_cast<uintptr_t>(words), sizeof(words)), 1);
+  EXPECT_EQ(search.Place({40}), FieldSearch::kNowhere);
+}
+
 TEST(FieldSearchTest, WhatCouldNotBeReadIsNoCandidate) {
   const uint64_t words[2] = {0, 0};
   Snapshot half = TakeSnapshot(Bits(words), 8);
