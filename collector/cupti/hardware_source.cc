@@ -864,7 +864,7 @@ bool HardwareSource::ReadTimes(uint64_t step, bool profiles) {
   });
   std::vector<cupti::KernelTimes::Record> records;
   uint64_t invalid = 0, dropped = 0;
-  if (int result = times_->End(&records, &invalid, &dropped); result != CUPTI_SUCCESS) {
+  if (int result = times_->End(!entries.empty(), &records, &invalid, &dropped); result != CUPTI_SUCCESS) {
     ReportResult("reading the times of a step", result);
     LoseTimes();
     return false;
@@ -873,13 +873,9 @@ bool HardwareSource::ReadTimes(uint64_t step, bool profiles) {
   if (invalid != 0) recorder_.CountDrop("kernel records without a time", invalid);
   if (dropped != 0) recorder_.CountDrop("kernel records that CUPTI dropped", dropped);
   if (!entries.empty() && records.empty()) {
-    // Once can be an accident; again means that somebody else gets our buffers.
-    if (++taken_windows_ >= kMaxTakenWindows) {
-      Report(ConditionId::kActivityTaken, std::to_string(entries.size()) + " launches, no record");
-      LoseTimes();
-    } else {
-      quiet_until_ = step + kQuietSteps;
-    }
+    // Somebody came into the window and got our buffers; once can be an accident.
+    ++taken_windows_;
+    quiet_until_ = step + kQuietSteps;
     return false;
   }
   if (!records.empty()) taken_windows_ = 0;

@@ -75,10 +75,19 @@ int KernelTimes::Begin() {
   return CUPTI_SUCCESS;
 }
 
-int KernelTimes::End(std::vector<Record>* records, uint64_t* invalid, uint64_t* dropped) {
+int KernelTimes::End(bool launched, std::vector<Record>* records, uint64_t* invalid, uint64_t* dropped) {
   if (!open_) return CUPTI_ERROR_INVALID_OPERATION;
   // Forced: without it only full buffers come. Nothing is running any more, so no record is cut short.
-  CUptiResult flushed = api_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  const CUptiResult flushed = api_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  bool others = false;
+  if (mutex_.LockFor(1'000'000'000)) {
+    others = flushed == CUPTI_SUCCESS && launched && records_.empty() && invalid_ == 0 && dropped_ == 0;
+    mutex_.Unlock();
+  }
+  if (others) {
+    Leave();
+    return CUPTI_SUCCESS;
+  }
   const int disabled = DisableAll();
   if (mutex_.LockFor(1'000'000'000)) {
     records->swap(records_);

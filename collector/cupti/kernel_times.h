@@ -30,8 +30,9 @@ class KernelTimes {
   // Opens a window. A CUptiResult.
   int Begin();
   // Closes it: the kernels of the window must have finished (the caller has synchronised). `invalid` counts records
-  // without a time, `dropped` those that CUPTI had no room for.
-  int End(std::vector<Record>* records, uint64_t* invalid, uint64_t* dropped);
+  // without a time, `dropped` those that CUPTI had no room for. When nothing has come although something was
+  // `launched`, somebody else's callbacks got it, and the window is left as by Leave().
+  int End(bool launched, std::vector<Record>* records, uint64_t* invalid, uint64_t* dropped);
 
   // CUPTI refused to end the window: kernels stay instrumented, and no counters may be armed any more.
   bool still_open() const { return open_; }
