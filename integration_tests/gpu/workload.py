@@ -6,6 +6,7 @@ NAME: train      layers of several sizes, deterministic
       gemm       one bias-free Linear(SIZE, SIZE)
       stream     one elementwise multiplication over SIZE numbers: 8 bytes of DRAM traffic each in the forward
       profiler   train, with torch.profiler around the middle third of the steps
+      capture    train, where each step of the middle third is captured into a CUDA graph, optimizer and all
       reset      train, with the device reset in the middle of step AT
       ranks      train, in a process group of two (started by torchrun)
 
@@ -22,7 +23,7 @@ import sys
 import time
 
 parser = argparse.ArgumentParser()
-parser.add_argument("name", choices=["train", "gemm", "stream", "profiler", "reset", "ranks"])
+parser.add_argument("name", choices=["train", "gemm", "stream", "profiler", "capture", "reset", "ranks"])
 parser.add_argument("--steps", type=int, default=400)
 parser.add_argument("--size", type=int, default=4096)
 parser.add_argument("--batch", type=int, default=256)
@@ -171,7 +172,10 @@ if options.name == "ranks":
     if not simulated:
         torch.cuda.set_device(rank)
     model = torch.nn.parallel.DistributedDataParallel(model)
-optimizer = torch.optim.SGD(inner.parameters(), lr=1e-6)
+if options.name == "capture" and not simulated:
+    optimizer = torch.optim.Adam(inner.parameters(), lr=1e-6, capturable=True)
+else:
+    optimizer = torch.optim.SGD(inner.parameters(), lr=1e-6)
 log = open(options.log, "w", encoding="utf-8") if options.log else None
 
 
@@ -225,7 +229,37 @@ def one_step(step):
         log.write(json.dumps(record) + "\n")
 
 
-if options.name == "profiler":
+def captured_step(step):
+    """Captures a step, which runs nothing, and runs what was captured."""
+    optimizer.zero_grad(set_to_none=True)
+    if simulated:
+        graph = ctypes.c_void_p()
+        assert simulator.cuda.cuStreamBeginCapture_v2(None, 0) == 0
+        try:
+            loss = model(data).float().sum() * 1e-6
+            loss.backward()
+            optimizer.step()
+        finally:
+            result = simulator.cuda.cuStreamEndCapture(None, ctypes.byref(graph))
+        if result != 0:
+            sys.exit("the capture in step %d failed: %d" % (step, result))
+    else:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            loss = model(data).float().sum() * 1e-6
+            loss.backward()
+            optimizer.step()
+        graph.replay()
+        torch.cuda.synchronize()
+    if log is not None:
+        log.write(json.dumps({"step": step, "loss": float(loss.detach()).hex()}) + "\n")
+
+
+if options.name == "capture":
+    third = options.steps // 3
+    for step in range(options.steps):
+        captured_step(step) if third <= step < 2 * third else one_step(step)
+elif options.name == "profiler":
     third = options.steps // 3
     activities = [torch.profiler.ProfilerActivity.CPU]
     if not simulated:
