@@ -134,6 +134,9 @@ class Recorder {
   virtual void CountDrop(std::string_view what, uint64_t count = 1) noexcept = 0;
 
   // --- Life.
+  // The first step begins now: launches so far of no model and no phase (the program was making its weights) are of
+  // no step, and forgotten. Before Activate; does nothing afterwards, or when a step has ended already.
+  virtual void BeginFirstStep() noexcept {}
   // Opens the trace and starts the writer thread; idempotent. On failure the recorder is muted for good, with a
   // line on stderr.
   virtual void Activate() noexcept = 0;

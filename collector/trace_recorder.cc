@@ -400,13 +400,15 @@ void TraceRecorder::ReportDiagnostic(Severity severity, std::string_view id, std
 
 // --- Writing
 
-bool TraceRecorder::DrainRings() noexcept {
+bool TraceRecorder::DrainRings(Wanted wanted) noexcept {
   for (LaunchRing* ring = rings_.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
     // A producer that is faster than we are must not keep us here.
     for (uint64_t units = 0; units < 2 * LaunchRing::kUnits; units += kDrainUnits) {
       Guard guard(this, kWriterWait);
       if (!guard) return false;
-      const auto on_launch = [this](const LaunchRecord& record) {
+      const auto on_launch = [this, wanted](const LaunchRecord& record) {
+        const Site& site = record.identity.site;
+        if (wanted == Wanted::kOfAModelOrPhase && site.layer == 0 && site.phase == Phase::kOther) return;
         try {
           AddToTable(record);
         } catch (...) {
@@ -420,6 +422,8 @@ bool TraceRecorder::DrainRings() noexcept {
       };
       const bool more = ring->Drain(kDrainUnits, on_launch, on_step);
       const uint64_t drops = ring->drops();
+      // What was forgotten made no room before it overflowed.
+      if (wanted == Wanted::kOfAModelOrPhase) ring->drops_reported = drops;
       if (drops != ring->drops_reported) {
         try {
           AddDrop(kDropRingFull, drops - ring->drops_reported);
@@ -591,6 +595,17 @@ void TraceRecorder::Open(int fd) noexcept try {
   if (settings_.verbosity >= 0) WriteLogLine("error: nothing is recorded: " + error);
 } catch (...) {
   Mute(Mode::kDisabled);
+}
+
+void TraceRecorder::BeginFirstStep() noexcept try {
+  if (!IsOurProcess() || !activation_lock_.LockFor(kLockSlices * kLockSlice)) return;
+  if (mode_.load(std::memory_order_relaxed) == Mode::kIdle && step_.load(std::memory_order_relaxed) == 0) {
+    DrainRings(Wanted::kOfAModelOrPhase);
+    ringless_drops_.store(0, std::memory_order_relaxed);
+    step_start_ns_.store(MonotonicNs(), std::memory_order_relaxed);
+  }
+  activation_lock_.Unlock();
+} catch (...) {
 }
 
 void TraceRecorder::Activate() noexcept { ActivateInto(-1); }

@@ -66,6 +66,7 @@ class TraceRecorder final : public Recorder {
   void ReportDiagnostic(Severity severity, std::string_view id, std::string_view text,
                         std::string_view remedy) noexcept override;
   void CountDrop(std::string_view what, uint64_t count) noexcept override;
+  void BeginFirstStep() noexcept override;
   void Activate() noexcept override;
   bool active() const noexcept override { return mode_.load(std::memory_order_acquire) == Mode::kActive; }
   void Finish(std::string_view reason) noexcept override;
@@ -129,8 +130,9 @@ class TraceRecorder final : public Recorder {
   void Open(int fd) noexcept;
   bool StartWriter() noexcept;
 
-  // Writer thread.
-  bool DrainRings() noexcept;
+  // Moves launches into the table. Writer thread; before there is one, under activation_lock_.
+  enum class Wanted : uint8_t { kAll, kOfAModelOrPhase };
+  bool DrainRings(Wanted wanted = Wanted::kAll) noexcept;
   bool WriteFrame(Output* output) noexcept;
   // Everything that is waiting; `last`: even if recording is over.
   bool Flush(Output* output, bool last) noexcept;

@@ -229,6 +229,40 @@ TEST_F(TraceRecorderTest, WhatCameBeforeActivateIsKept) {
   EXPECT_THAT(t.steps, SizeIs(1));
 }
 
+// A program that makes its weights, more of them than a ring holds, and loads its first batch.
+TEST_F(TraceRecorderTest, WhatIsOfNoModelBeforeTheFirstStepIsOfNoStep) {
+  Recorder& r = recorder();
+  LaunchRecord preprocessing = MakeRecord(r.Intern("normalize"), 5);
+  preprocessing.identity.site.layer =
+      r.DefineLayer({r.DefineModel({"Normalize", 0, 0, 0}), 0, "", "Normalize", 0, 0, false});
+  preprocessing.identity.site.phase = Phase::kForward;
+  r.Record(preprocessing);
+  LaunchRecord batch = MakeRecord(r.Intern("copy"), 5);
+  batch.identity.site.phase = Phase::kData;
+  r.Record(batch);
+  const LaunchRecord weights = MakeRecord(r.Intern("normal"), 5);
+  for (int i = 0; i < 40'000; ++i) r.Record(weights);
+  r.BeginFirstStep();
+  r.Activate();
+  r.Record(weights);  // somebody adds a layer
+  r.BeginFirstStep();
+  r.EndStep(1);
+  r.BeginFirstStep();
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), 3u);
+  EXPECT_THAT(t.steps, SizeIs(1));
+  EXPECT_THAT(t.drops, IsEmpty());
+}
+
+TEST_F(TraceRecorderTest, AFirstCallAfterAStepForgetsNothing) {
+  Recorder& r = recorder();
+  for (int i = 0; i < 10; ++i) r.Record(MakeRecord(r.Intern("k"), 5));
+  r.EndStep(1);
+  r.BeginFirstStep();
+  r.Activate();
+  EXPECT_EQ(FinishedTrace().Launches(), 10u);
+}
+
 TEST_F(TraceRecorderTest, AnIdleProcessLeavesNothing) {
   recorder().Record(MakeRecord(recorder().Intern("k"), 5));
   recorder().Finish("exit");

@@ -183,6 +183,7 @@ void AttachLibtorch() noexcept try {
 void FinishProcess(std::string_view reason) noexcept {
   // A vfork child shares our memory: what it does on its way out is not our end.
   if (g_pid.load() != getpid()) return;
+  EndLastInferenceStep();
   if (Source* source = g_source.load(); source != nullptr && Recorder::Get().active()) source->Stop();
   Recorder::Get().Finish(reason);
 }

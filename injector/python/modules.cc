@@ -79,9 +79,9 @@ ActivationFunction g_activation = nullptr;
 
 std::atomic<uint64_t> g_samples{0};
 std::atomic<bool> g_optimizer_seen{false};
-bool g_active = false;            // the recorder was activated by this process
-bool g_activity_decided = false;  // false after a fork
-uint32_t g_primary_root = 0;      // its calls end the steps while no optimizer does
+bool g_active = false;                    // the recorder was activated by this process
+bool g_activity_decided = false;          // false after a fork
+std::atomic<uint32_t> g_primary_root{0};  // its calls end the steps while no optimizer does
 bool g_batch_known = false;
 bool g_optimizer_exists = false;
 bool g_policy_known = false;
@@ -581,11 +581,14 @@ void UpdatePolicy() {
   if (g_source != nullptr) g_source->OnPolicy(policy);
 }
 
-bool EnsureActive() {
+// `first_call`: a root is about to be called; else an optimizer's step is the first that is seen of the training, and
+// what led to it is part of it.
+bool EnsureActive(bool first_call) {
   if (g_activity_decided) return g_active;
   g_activity_decided = true;
   g_active = !InDataLoaderWorker();
   if (!g_active) return false;
+  if (first_call) g_recorder->BeginFirstStep();
   g_recorder->UpdateFacts(ReadVersions());
   g_recorder->Activate();
   if (g_activation != nullptr) g_activation();
@@ -620,7 +623,7 @@ void OnRootCall(uint32_t layer, PyObject* args, PyObject* kwargs) {
   const auto found = s.layers.find(layer);
   if (found == s.layers.end() || !s.models[found->second.model].has_parameters) return;
   const bool is_model = found->second.path.empty();
-  if (!EnsureActive() || InBackward()) return;
+  if (!EnsureActive(true) || InBackward()) return;
   InsistOnPoliteExit();
   RepairUserScopes();
   if (is_model) {
@@ -673,7 +676,7 @@ void OnRootCall(uint32_t layer, PyObject* args, PyObject* kwargs) {
 // On the main thread, GIL held.
 int ActivateWithoutModules(void*) {
   try {
-    if (EnsureActive()) UpdatePolicy();
+    if (EnsureActive(false)) UpdatePolicy();
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (...) {
@@ -720,6 +723,11 @@ void RecordShapes(const ModuleCall& call, PyObject* module, PyObject* args, PyOb
     g_recorder->Disable("out of memory while a layer's shapes were noted");
   }
   DropError(*g_python);
+}
+
+void EndLastInferenceStep() noexcept {
+  if (g_primary_root.load(std::memory_order_relaxed) == 0 || g_optimizer_seen.load(std::memory_order_relaxed)) return;
+  if (CurrentLayer().depth == 0) g_recorder->EndStep(TakeSamplesOfStep());  // else it is cut short
 }
 
 uint64_t TakeSamplesOfStep() noexcept { return g_samples.exchange(0, std::memory_order_relaxed); }

@@ -52,6 +52,10 @@ void RecordShapes(const ModuleCall& call, PyObject* module, PyObject* args, PyOb
 
 // --- For attach.
 
+// The process ends: without an optimizer the model's last call is the last step, which no other call ends any more.
+// Any thread, no GIL.
+void EndLastInferenceStep() noexcept;
+
 // Once, after `import torch`. `source` may be null. False, with one line in `*why`, when this torch lacks what is
 // needed; then nothing of the above may be called.
 bool InitModules(const PythonApi& python, Recorder& recorder, Source* source, const char** why);

@@ -447,7 +447,32 @@ with torch.no_grad():
     for _ in range(4):
         model(torch.ones(3, 3, 8, 8))
 """)
-        self.assertEqual([step["samples"] for step in trace.steps][:3], [3, 3, 3])
+        # The last call, too, although no other ends it: sums over four passes must not be divided by three.
+        self.assertEqual([step["samples"] for step in trace.steps], [3, 3, 3, 3])
+        self.assertEqual(self.ops(trace, "forward")[("Net", "stem")], {"aten::convolution": 4})
+
+    def test_a_forward_that_is_cut_short_is_no_step(self):
+        trace = self.net("""
+import os
+model = Net().eval()
+with torch.no_grad():
+    model(torch.ones(3, 3, 8, 8))
+    model.stem.register_forward_hook(lambda *args: os._exit(0))
+    model(torch.ones(3, 3, 8, 8))
+""")
+        self.assertEqual(len(trace.steps), 1)
+
+    def test_making_weights_is_of_no_step(self):
+        trace = self.net("""
+model = Net()
+torch.nn.init.normal_(model.stem.weight)
+train(model, steps=2)
+late = torch.nn.Linear(4, 4)
+train(model, steps=1)
+""")
+        outside = self.ops(trace, "other")[("", None)]
+        self.assertNotIn("aten::normal_", outside)
+        self.assertEqual(outside["aten::uniform_"], 2)  # of the layer that was made between two steps
 
     def test_steps_are_seen_however_record_function_is_treated(self):
         # The class whose type slots tell of optimizer steps: patched by the program, subclassed, left by exceptions.
@@ -530,7 +555,7 @@ with torch.no_grad():
 stop.set()
 thread.join()
 """)
-        self.assertGreaterEqual(len(trace.steps), 4)
+        self.assertEqual(len(trace.steps), 5)
 
     def test_gradient_accumulation_is_one_step(self):
         trace = self.net("""
