@@ -6,8 +6,8 @@
 //   kBorrowed             before it, torch::autograd::Node::assign_parent hands the running node to a new one's
 //                         metadata, for anomaly mode. We call it on a node of our own, with metadata of our own.
 //
-// A release that has get_current_node is never asked in the last way: its assign_parent may do what we do not know
-// of. Those before it are frozen; in 1.13 the function reads one word of the node and makes one virtual call.
+// A release of torch 2 is never asked in the last way (symbols.cc): its assign_parent may do what we do not know of.
+// Those before it are frozen; in 1.13 the function reads one word of the node and makes one virtual call.
 #ifndef RFINJECT_INJECTOR_TORCH_CURRENT_NODE_H_
 #define RFINJECT_INJECTOR_TORCH_CURRENT_NODE_H_
 

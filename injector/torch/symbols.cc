@@ -70,8 +70,11 @@ bool FindTorchSymbols(TorchSymbols* symbols) noexcept {
            &symbols->record_output_count);
   cpu.Bind("_ZN2at15sequence_number4peekEv", "at::sequence_number::peek", &symbols->peek);
   cpu.Bind("_ZN2at14RecordFunction15currentThreadIdEv", "at::RecordFunction::currentThreadId", &symbols->thread_id);
-  // Before torch 2.0 there is only the other one, and lacking the first is no lack.
-  if (dlsym(torch, "_ZN5torch8autograd16get_current_nodeEv") == nullptr) {
+  // Torch 1.13 has assign_parent alone, and lacking get_current_node is no lack there. get_current_graph_task_id came
+  // later, too: a torch that has given up the one still has the other, and is not asked in a way unknown to be right.
+  const bool old = dlsym(torch, "_ZN5torch8autograd16get_current_nodeEv") == nullptr &&
+                   dlsym(torch, "_ZN5torch8autograd25get_current_graph_task_idEv") == nullptr;
+  if (old) {
     symbols->assign_parent =
         reinterpret_cast<void (*)(void*)>(dlsym(torch, "_ZN5torch8autograd4Node13assign_parentEv"));
   }
