@@ -824,6 +824,9 @@ TEST_F(TraceRecorderTest, AForkedChildCanBecomeATraceOfItsOwn) {
   EXPECT_EQ(t.steps[0].index(), 0u);
 }
 
+// ASan's allocator (GCC 12) does not mind fork(): a lock that another thread holds then stays held in the child,
+// whose next allocation waits for ever. The C library's does.
+#if !defined(__SANITIZE_ADDRESS__)
 // fork() while other threads record and define: the child must neither hang nor see half a definition.
 TEST_F(TraceRecorderTest, ForkingWhileOtherThreadsAreBusy) {
   settings().output = folder_.path() + "/%p.rfx";
@@ -864,6 +867,7 @@ TEST_F(TraceRecorderTest, ForkingWhileOtherThreadsAreBusy) {
     EXPECT_TRUE(t.has_end) << file;
   }
 }
+#endif
 
 // A vfork child runs in our memory: when it calls _exit after a failed exec, Finish must not end the parent's trace.
 TEST_F(TraceRecorderTest, AVforkChildDoesNotFinishItsParent) {
