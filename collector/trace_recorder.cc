@@ -422,7 +422,7 @@ bool TraceRecorder::DrainRings(Wanted wanted) noexcept {
       };
       const bool more = ring->Drain(kDrainUnits, on_launch, on_step);
       const uint64_t drops = ring->drops();
-      // What was forgotten made no room before it overflowed.
+      // The ring is full of what is forgotten here: what it dropped is no loss to any step.
       if (wanted == Wanted::kOfAModelOrPhase) ring->drops_reported = drops;
       if (drops != ring->drops_reported) {
         try {

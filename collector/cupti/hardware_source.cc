@@ -482,7 +482,7 @@ bool HardwareSource::Subscribe() {
   for (uint32_t cbid : cupti::TransferCbids()) {
     api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);  // without one there are fewer rows
   }
-  for (uint32_t cbid : cupti::CaptureCbids()) {
+  for (uint32_t cbid : cupti::kCaptureCbids) {
     api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, cbid);  // an older CUPTI lacks the newest
   }
   for (uint32_t cbid : cupti::DeviceMemory::Calls()) {

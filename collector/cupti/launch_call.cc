@@ -49,16 +49,7 @@ constexpr CUpti_CallbackId kTransferCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async_ptsz,
 };
 
-constexpr CUpti_CallbackId kCaptureCbids[] = {
-    CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture,        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2,     CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture,          CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz,
-};
-
 }  // namespace
-
-std::span<const CUpti_CallbackId> CaptureCbids() { return kCaptureCbids; }
 
 int CaptureChange(CUpti_CallbackId cbid, CUresult result) noexcept {
   if (!IsCaptureCall(cbid)) return 0;

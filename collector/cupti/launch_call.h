@@ -6,7 +6,9 @@
 
 #include <cupti.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <span>
 
 #include "collector/cupti/launch_keys.h"
@@ -24,17 +26,18 @@ std::span<const CUpti_CallbackId> LaunchCbids();
 std::span<const CUpti_CallbackId> TransferCbids();
 
 // Those that begin or end the capture of a stream into a graph.
-std::span<const CUpti_CallbackId> CaptureCbids();
+inline constexpr CUpti_CallbackId kCaptureCbids[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture,        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2,     CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture,          CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz,
+};
+// Inline: asked at every launch.
+inline bool IsCaptureCall(CUpti_CallbackId cbid) noexcept {
+  return std::find(std::begin(kCaptureCbids), std::end(kCaptureCbids), cbid) != std::end(kCaptureCbids);
+}
 // By how many the captures in progress change with a call of them that has returned `result`; 0 for any other call.
 int CaptureChange(CUpti_CallbackId cbid, CUresult result) noexcept;
-inline bool IsCaptureCall(CUpti_CallbackId cbid) noexcept {
-  return (cbid >= CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture &&
-          cbid <= CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz) ||
-         cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2 ||
-         cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz ||
-         cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph ||
-         cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz;
-}
 
 // Fills function, grid, block and dynamic shared memory of `call` from the entry of a watched function; device and
 // site are the caller's. `name` is the kernel's, valid during the callback. False when the call has no parameters to

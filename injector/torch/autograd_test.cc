@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -148,21 +149,21 @@ class AutogradTest : public testing::Test {
   void InitShared() {
     TorchSymbols symbols = Symbols();
     symbols.current_node = reinterpret_cast<abi::NodeReturn (*)()>(reinterpret_cast<void*>(CurrentShared));
-    NodeLayout layout{.valid = true, .reference = FindNodeAccess(symbols).reference, .sequence = 24, .thread = 48};
+    NodeLayout layout{.valid = true, .reference = FindNodeReference(symbols), .sequence = 24, .thread = 48};
     EXPECT_EQ(layout.reference, NodeLayout::Reference::kShared);
     Init(symbols, layout, NodeMeans::kCurrent);
   }
   void InitIntrusive() {
     TorchSymbols symbols = Symbols();
     symbols.current_node = reinterpret_cast<abi::NodeReturn (*)()>(reinterpret_cast<void*>(CurrentIntrusive));
-    NodeLayout layout{.valid = true, .reference = FindNodeAccess(symbols).reference, .sequence = 16, .thread = 40};
+    NodeLayout layout{.valid = true, .reference = FindNodeReference(symbols), .sequence = 16, .thread = 40};
     EXPECT_EQ(layout.reference, NodeLayout::Reference::kIntrusive);
     Init(symbols, layout, NodeMeans::kCurrent);
   }
   void InitBorrowed() {
     TorchSymbols symbols = Symbols();
     symbols.assign_parent = AssignParent;
-    NodeLayout layout{.valid = true, .reference = FindNodeAccess(symbols).reference, .sequence = 24, .thread = 48};
+    NodeLayout layout{.valid = true, .reference = FindNodeReference(symbols), .sequence = 24, .thread = 48};
     EXPECT_EQ(layout.reference, NodeLayout::Reference::kBorrowed);
     Init(symbols, layout, NodeMeans::kCurrent);
   }
@@ -175,6 +176,16 @@ class AutogradTest : public testing::Test {
     LeaveLayer();
     ++t_sequence;
     return sequence;
+  }
+  // Asks for the site so often that a reference kept each time would show; `released` is asked each time.
+  void AskOften(uint32_t layer, const char* name, const std::function<bool()>& released) {
+    for (int i = 0; i < 1000; ++i) {
+      const Site site = SiteOfThread();
+      ASSERT_EQ(site.layer, layer);
+      ASSERT_EQ(site.phase, Phase::kBackward);
+      ASSERT_EQ(Name(site.node), name);
+      ASSERT_TRUE(released());
+    }
   }
   std::string Name(uint32_t id) { return id == 0 ? "" : recorder_.names[id - 1]; }
   void SetUp() override { recorder_.diagnostics.clear(); }
@@ -198,25 +209,14 @@ TEST_F(AutogradTest, SharedNodesAreReleased) {
   InitShared();
   auto node = std::make_shared<ConvolutionBackward0>(NodeIn(7), ThreadId());
   t_shared = node;
-  for (int i = 0; i < 1000; ++i) {
-    const Site site = SiteOfThread();
-    ASSERT_EQ(site.layer, 7u);
-    ASSERT_EQ(site.phase, Phase::kBackward);
-    ASSERT_EQ(Name(site.node), "ConvolutionBackward0");
-  }
-  EXPECT_EQ(node.use_count(), 2);
+  AskOften(7, "ConvolutionBackward0", [&] { return node.use_count() == 2; });
 }
 
 TEST_F(AutogradTest, IntrusiveNodesAreReleased) {
   InitIntrusive();
   MulBackward0 node(NodeIn(9), ThreadId());
   t_intrusive = &node;
-  for (int i = 0; i < 1000; ++i) {
-    const Site site = SiteOfThread();
-    ASSERT_EQ(site.layer, 9u);
-    ASSERT_EQ(Name(site.node), "MulBackward0");
-  }
-  EXPECT_EQ(node.counts.load(), 1 | uint64_t{1} << 32);
+  AskOften(9, "MulBackward0", [&] { return node.counts.load() == (1 | uint64_t{1} << 32); });
 }
 
 TEST_F(AutogradTest, TheParentOfANewNodeIsTheRunningOne) {
@@ -224,25 +224,19 @@ TEST_F(AutogradTest, TheParentOfANewNodeIsTheRunningOne) {
   EXPECT_EQ(SiteOfThread(), Site{});
   auto node = std::make_shared<ConvolutionBackward0>(NodeIn(7), ThreadId());
   t_parent = node;
-  for (int i = 0; i < 1000; ++i) {
-    const Site site = SiteOfThread();
-    ASSERT_EQ(site.layer, 7u);
-    ASSERT_EQ(site.phase, Phase::kBackward);
-    ASSERT_EQ(Name(site.node), "ConvolutionBackward0");
-    ASSERT_EQ(node.use_count(), 2);
-  }
+  AskOften(7, "ConvolutionBackward0", [&] { return node.use_count() == 2; });
 }
 
 TEST(NodeAccessTest, WhatDoesNotTellIsNotAsked) {
   TorchSymbols symbols;
-  EXPECT_EQ(FindNodeAccess(symbols).reference, NodeLayout::Reference::kNone);
+  EXPECT_EQ(FindNodeReference(symbols), NodeLayout::Reference::kNone);
   symbols.assign_parent = AssignNothing;
-  EXPECT_EQ(FindNodeAccess(symbols).reference, NodeLayout::Reference::kNone);
+  EXPECT_EQ(FindNodeReference(symbols), NodeLayout::Reference::kNone);
   symbols.assign_parent = AssignParent;
   t_parent = std::make_shared<SharedNode>(1, 1);  // a node runs: not a moment to find out
-  EXPECT_EQ(FindNodeAccess(symbols).reference, NodeLayout::Reference::kNone);
+  EXPECT_EQ(FindNodeReference(symbols), NodeLayout::Reference::kNone);
   t_parent.reset();
-  EXPECT_EQ(FindNodeAccess(symbols).reference, NodeLayout::Reference::kBorrowed);
+  EXPECT_EQ(FindNodeReference(symbols), NodeLayout::Reference::kBorrowed);
 }
 
 TEST_F(AutogradTest, AccumulateGradBelongsToTheNodeBefore) {

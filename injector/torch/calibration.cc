@@ -377,7 +377,7 @@ void Calibrator::Finish(bool operands, CalibrationResult* result) {
     }
   }
   if (!node.valid) Lack(result, "layout of autograd's Node not found");
-  node.reference = FindNodeAccess(symbols_).reference;
+  node.reference = FindNodeReference(symbols_);
   // A shared node begins with a pointer to itself (after the virtual table), an intrusive one with its counts.
   if (node.valid && node.reference != NodeLayout::Reference::kNone &&
       nodes_self_referring_ != (node.reference != NodeLayout::Reference::kIntrusive)) {

@@ -54,14 +54,10 @@ uintptr_t AskParent(void (*assign_parent)(void* node)) noexcept {
   return t_parent;
 }
 
-NodeAccess FindNodeAccess(const TorchSymbols& symbols) noexcept {
-  NodeAccess access{.current_node = symbols.current_node, .assign_parent = symbols.assign_parent};
-  if (access.current_node != nullptr) {
-    access.reference = KindOfCurrentNode(access.current_node);
-  } else if (access.assign_parent != nullptr && AskParent(access.assign_parent) == 0) {
-    access.reference = NodeLayout::Reference::kBorrowed;
-  }
-  return access;
+NodeLayout::Reference FindNodeReference(const TorchSymbols& symbols) noexcept {
+  if (symbols.current_node != nullptr) return KindOfCurrentNode(symbols.current_node);
+  const bool borrowed = symbols.assign_parent != nullptr && AskParent(symbols.assign_parent) == 0;
+  return borrowed ? NodeLayout::Reference::kBorrowed : NodeLayout::Reference::kNone;
 }
 
 }  // namespace rfinject

@@ -27,8 +27,9 @@ struct NodeAccess {
   void (*assign_parent)(void* node) = nullptr;
 };
 
-// Found by asking while no node runs; kNone when torch has neither function, or what came is not understood.
-NodeAccess FindNodeAccess(const TorchSymbols& symbols) noexcept;
+// How this torch tells, found by asking while no node runs; kNone when it has neither function, or what came is not
+// understood.
+NodeLayout::Reference FindNodeReference(const TorchSymbols& symbols) noexcept;
 
 // The node that torch would give as parent to one made now on this thread; 0: none runs.
 uintptr_t AskParent(void (*assign_parent)(void* node)) noexcept;

@@ -232,13 +232,18 @@ def one_step(step):
 def captured_step(step):
     """Captures a step, which runs nothing, and runs what was captured."""
     optimizer.zero_grad(set_to_none=True)
+
+    def work():
+        loss = model(data).float().sum() * 1e-6
+        loss.backward()
+        optimizer.step()
+        return loss
+
     if simulated:
         graph = ctypes.c_void_p()
         assert simulator.cuda.cuStreamBeginCapture_v2(None, 0) == 0
         try:
-            loss = model(data).float().sum() * 1e-6
-            loss.backward()
-            optimizer.step()
+            loss = work()
         finally:
             result = simulator.cuda.cuStreamEndCapture(None, ctypes.byref(graph))
         if result != 0:
@@ -246,9 +251,7 @@ def captured_step(step):
     else:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            loss = model(data).float().sum() * 1e-6
-            loss.backward()
-            optimizer.step()
+            loss = work()
         graph.replay()
         torch.cuda.synchronize()
     if log is not None:

@@ -526,36 +526,28 @@ train(model, steps=2)
 
     def test_steps_beside_a_busy_python_thread(self):
         # The end of a step gives the GIL away and takes it back, in training and in inference.
-        trace = self.net("""
+        beside = """
 import threading
-model = Net()
 stop = threading.Event()
 def spin():
     while not stop.is_set():
         pass
 thread = threading.Thread(target=spin)
 thread.start()
-train(model, steps=5)
+%s
 stop.set()
 thread.join()
-""")
-        self.assertEqual(len(trace.steps), 5)
-        trace = self.net("""
-import threading
+"""
+        training = "train(Net(), steps=5)"
+        inference = """
 model = Net().eval()
-stop = threading.Event()
-def spin():
-    while not stop.is_set():
-        pass
-thread = threading.Thread(target=spin)
-thread.start()
 with torch.no_grad():
     for _ in range(5):
         model(torch.ones(2, 3, 8, 8))
-stop.set()
-thread.join()
-""")
-        self.assertEqual(len(trace.steps), 5)
+"""
+        for program in (training, inference):
+            with self.subTest(program=program):
+                self.assertEqual(len(self.net(beside % program).steps), 5)
 
     def test_gradient_accumulation_is_one_step(self):
         trace = self.net("""

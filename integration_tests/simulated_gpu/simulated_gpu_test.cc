@@ -1100,8 +1100,7 @@ TEST_P(Profiled, TheProgramsProfilerGetsEveryRecordAndOursGoOnAfterwards) {
   // Told of or not, it may come in the middle of one of our windows. Untold, the first comes before one.
   for (int round = 0; round < (GetParam() ? 3 : 2); ++round) {
     const bool before = !GetParam() && round == 0;
-    if (before) Run(7);
-    if (!before) RunIntoWindow();
+    before ? Run(7) : RunIntoWindow();
     if (HasFatalFailure()) return;
     Launch(kernels_[0], 1, Phase::kForward);
     StartProfiler();
