@@ -84,7 +84,10 @@ class HardwareSource : public Source {
   void OnCaptureCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept {
     const auto* result = static_cast<const CUresult*>(data.functionReturnValue);
     if (data.callbackSite == CUPTI_API_ENTER || result == nullptr) return;
-    captures_.fetch_add(cupti::CaptureChange(cbid, *result), std::memory_order_acq_rel);
+    const int change = cupti::CaptureChange(cbid, *result);
+    // The end of a capture that we came into must not hide the next one.
+    if (change < 0 && captures_.load(std::memory_order_acquire) <= 0) return;
+    captures_.fetch_add(change, std::memory_order_acq_rel);
   }
   void OnContextDestroyed(CUcontext context) noexcept;
   void OnForkedChild() noexcept;
@@ -158,7 +161,7 @@ class HardwareSource : public Source {
   std::atomic<bool> context_gone_{false};
   std::atomic<bool> stalled_{false};
   std::atomic<bool> graphs_seen_{false};
-  std::atomic<int> captures_{0};  // streams that are captured at this moment; below 0: we came into one
+  std::atomic<int> captures_{0};  // streams that are captured at this moment, of those whose beginning we saw
   std::atomic<bool> communication_seen_{false};
 
   uint32_t ranks_ = 1;

@@ -953,6 +953,9 @@ TEST_F(SimulatedGpu, AStepThatEndsInACaptureDoesNotSpoilIt) {
   settings_.overhead_percent = 50;
   Open("cupti13/libcupti.so.13");
   if (IsSkipped() || HasFatalFailure()) return;
+  Run(1);
+  CUgraph before = nullptr;  // we came into a capture, and see its end alone
+  ASSERT_EQ(driver_.cuStreamEndCapture_(nullptr, &before), CUDA_SUCCESS);
   for (int i = 0; i < 60; ++i) {  // steps with counters, with times, with PM sampling, and with nothing
     Run(1 + i % 3);
     ASSERT_EQ(driver_.cuStreamBeginCapture_v2_(nullptr, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
