@@ -1,12 +1,14 @@
 """One training process of bench/overhead: trains blocks of steps on request and answers with their times.
 
-    overhead_worker.py MODEL THREADS [hooks]
+    overhead_worker.py MODEL THREADS [alone]
 
-With "hooks", torch has two global module hooks that do nothing. Reads lines "N" from stdin: trains N steps, then prints
-one line with the block's wall time and CPU time (of all threads) in seconds. It knows nothing about rfinject; the same
-file runs with and without.
+The process has a second thread, idle, as whatever trains on a GPU has (CUDA's, autograd's): in one that never had one,
+glibc's malloc and mutexes do without atomic operations. With "alone" it has none. Reads lines "N" from stdin: trains N
+steps, then prints one line with the block's wall time and CPU time (of all threads) in seconds. It knows nothing about
+rfinject; the same file runs with and without.
 """
 import sys
+import threading
 import time
 
 import torch
@@ -24,12 +26,11 @@ def make_model(name):
 
 
 def main():
+    if "alone" not in sys.argv[3:]:
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
     torch.set_num_threads(int(sys.argv[2]))
     torch.manual_seed(0)
     model, images, target, criterion = make_model(sys.argv[1])
-    if "hooks" in sys.argv[3:]:
-        nn.modules.module.register_module_forward_pre_hook(lambda module, args: None)
-        nn.modules.module.register_module_forward_hook(lambda module, args, output: None)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
     for line in sys.stdin:
         wall, cpu = time.perf_counter(), time.process_time()

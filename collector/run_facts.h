@@ -18,7 +18,7 @@ enum class Tier : uint8_t {
   kUnspecified = 0,
   kCurrentNode = 1,
   kBackwardScope = 2,
-  kModuleHooks = 3,
+  kCallSlots = 3,
   kNamesOnly = 4,
   kLibtorch = 5,
   kNoTorch = 6,

@@ -217,7 +217,7 @@ TEST_F(TraceEncoderTest, Process) {
 RunFacts AllFacts() {
   RunFacts facts;
   facts.source = SourceKind::kMeasured;
-  facts.tier = Tier::kModuleHooks;
+  facts.tier = Tier::kCallSlots;
   facts.tier_reason = "why";
   facts.batch_size = 256;
   facts.estimated_gpu = "A100-SXM4-40GB";
@@ -254,7 +254,7 @@ TEST_F(TraceEncoderTest, AllFacts) {
   auto* run = wanted_.add_run();
   run->set_id(1);
   run->set_source(v1::SOURCE_MEASURED);
-  run->set_tier(v1::TIER_C_MODULE_HOOKS);
+  run->set_tier(v1::TIER_C_CALL_SLOTS);
   run->set_batch_size(256);
   run->set_estimated_gpu("A100-SXM4-40GB");
   run->set_collector("estimator");

@@ -81,7 +81,7 @@ void ReportTier(Tier tier, bool backward, const std::string& reason) {
   Recorder& recorder = Recorder::Get();
   recorder.UpdateFacts(facts);
   // Tier B knows as much as A, only at a higher price; whatever lies below knows less.
-  if (tier >= Tier::kModuleHooks || !backward) {
+  if (tier >= Tier::kCallSlots || !backward) {
     recorder.ReportDiagnostic(
         Severity::kWarning, "tier",
         "attribution works at tier " + std::string(1, static_cast<char>('A' - 1 + int(tier))) + " only: " + reason,
@@ -112,20 +112,14 @@ void AttachPythonUnguarded(const PythonApi& python) {
     reason = "RFINJECT_TIER=" + GetSettings().tier;
     if (Forced('E')) tier = Tier::kNoTorch;
   } else {
-    std::string why_no_slots, why_no_hooks;
-    if (Forced('C')) {
-      why_no_slots = "RFINJECT_TIER=C";
-    } else if (WatchCallSlots(python, &why_no_slots)) {
+    const ModuleCalls calls = WatchModuleCalls(python, !Forced('C'));
+    if (calls.function) {
       tier = torch.current_node ? Tier::kCurrentNode : Tier::kBackwardScope;
+    } else {
+      if (calls.slots) tier = Tier::kCallSlots;
+      Append(reason, "Module.__call__: " + calls.why_no_function);
     }
-    if (!why_no_slots.empty()) {
-      Append(reason, why_no_slots);
-      if (WatchModuleHooks(python, &why_no_hooks)) {
-        tier = Tier::kModuleHooks;
-      } else {
-        Append(reason, "module hooks: " + why_no_hooks);
-      }
-    }
+    if (!calls.slots) Append(reason, "call slots: " + calls.why_no_slots);
   }
   if (tier != Tier::kCurrentNode || !backward) Append(reason, torch.missing);
   if (!why_no_scope_slots.empty()) Append(reason, "optimizer steps by callbacks: " + why_no_scope_slots);

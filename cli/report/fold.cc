@@ -166,11 +166,11 @@ std::vector<Row> MakeRows(By by, const std::map<RowKey, Folded>& folded, const R
 std::string TierText(int tier) {
   switch (tier) {
     case 1:
-      return "A: layers from the modules' call slots, backward from autograd's current node";
+      return "A: layers from the calls of Module.__call__, backward from autograd's current node";
     case 2:
-      return "B: layers from the modules' call slots, backward from RecordFunction scopes";
+      return "B: layers from the calls of Module.__call__, backward from RecordFunction scopes";
     case 3:
-      return "C: layers from guarded module hooks";
+      return "C: layers from the call slots of the module classes";
     case 4:
       return "D: operator and autograd node names only, no layers";
     case 5:

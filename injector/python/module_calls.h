@@ -1,7 +1,10 @@
 // File: module_calls.h
 //
-// The two ways in which a module's call reaches the layer stack: the call slot of the classes (tiers A and B), and
-// torch's global module hooks (tier C), which Python code can notice. GIL held.
+// How a module's call reaches the layer stack. It ends up in the function Module.__call__ and is seen there, except
+// where a class has a `__call__` of its own, which need not call Module's, and which Python 3.11 lets enter that past
+// us
+// (`super().__call__(x)`): such a class is seen by its call slot. Where the function cannot be watched, the call
+// slots of all classes are (tier C). GIL held.
 #ifndef RFINJECT_INJECTOR_PYTHON_MODULE_CALLS_H_
 #define RFINJECT_INJECTOR_PYTHON_MODULE_CALLS_H_
 
@@ -11,13 +14,15 @@
 
 namespace rfinject {
 
-// Patches the call slots after a trial with a function that only counts. False, with the reason, if that fails; then
-// the slots are as before.
-bool WatchCallSlots(const PythonApi& python, std::string* why);
+struct ModuleCalls {
+  bool function = false;
+  bool slots = false;
+  std::string why_no_function, why_no_slots;  // where false
+};
 
-// Registers global forward hooks that do nothing while torch.compile looks on. False, with the reason, where they
-// could not be guarded in that way.
-bool WatchModuleHooks(const PythonApi& python, std::string* why);
+// Puts us into both, or only into the slots, each after a trial with a function that only counts. What fails is as
+// before.
+ModuleCalls WatchModuleCalls(const PythonApi& python, bool with_function);
 
 }  // namespace rfinject
 

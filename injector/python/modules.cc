@@ -346,6 +346,20 @@ void NameTree(Walk& walk, PyObject* module, const std::string& path, uint32_t pa
   walk.absorbed = absorbed;
 }
 
+// What a module is called with, borrowed.
+std::vector<PyObject*> Values(const CallArguments& arguments) {
+  std::vector<PyObject*> values(arguments.array, arguments.array + arguments.count);
+  for (Py_ssize_t i = 0; arguments.tuple != nullptr && i < g_python->PyTuple_Size(arguments.tuple); ++i) {
+    values.push_back(g_python->PyTuple_GetItem(arguments.tuple, i));
+  }
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t position = 0;
+       arguments.dict != nullptr && g_python->PyDict_Next(arguments.dict, &position, &key, &value) != 0;) {
+    values.push_back(value);
+  }
+  return values;
+}
+
 // --- Finding the layer of a module that is not in the table.
 
 uint32_t NewRoot(PyObject* module) {
@@ -484,9 +498,20 @@ const ModuleEntry* Adopt(PyObject* module, const ModuleFrame* enclosing) {
   return entry;
 }
 
-uint32_t FindLayer(PyObject* module, const ModuleFrame* enclosing) {
+// torch.fx traces what calls the module: it computes nothing, and the modules around it are not called themselves, so
+// that what is called would pass for a model.
+bool IsTracedByFx(const CallArguments& arguments) {
+  Ref proxy = ImportedModule(*g_python, "torch.fx.proxy").Attribute("Proxy");
+  if (!proxy) return false;
+  const std::vector<PyObject*> values = Values(arguments);
+  return std::any_of(values.begin(), values.end(),
+                     [&](PyObject* value) { return Ref::Borrow(*g_python, value).IsInstance(proxy.get()); });
+}
+
+uint32_t FindLayer(PyObject* module, const CallArguments& arguments, const ModuleFrame* enclosing) {
   if (TypeSlotsLost()) RepairTypeSlots();
   if (const uint32_t layer = ReplicaLayer(module); layer != 0) return layer;
+  if (IsTracedByFx(arguments)) return 0;
   if (enclosing == nullptr) return NewRoot(module);
   if (const uint32_t layer = ChildLayer(module, enclosing); layer != 0) return layer;
   const uint32_t layer = UnregisteredLayer(module, enclosing);
@@ -520,9 +545,11 @@ Ref FirstTensor(PyObject* object, int depth) {
   return {};
 }
 
-Ref FirstArgument(PyObject* args, PyObject* kwargs) {
-  if (Ref found = FirstTensor(args, 2)) return found;
-  return FirstTensor(kwargs, 2);
+Ref FirstArgument(const CallArguments& arguments) {
+  for (PyObject* value : Values(arguments)) {
+    if (Ref found = FirstTensor(value, 1)) return found;
+  }
+  return {};
 }
 
 // Sizes of a tensor; false when one is not a plain number (a symbolic shape) or there is no shape to be had.
@@ -618,7 +645,7 @@ bool OptimizerIsComing() {
   return g_optimizer_exists;
 }
 
-void OnRootCall(uint32_t layer, PyObject* args, PyObject* kwargs) {
+void OnRootCall(uint32_t layer, const CallArguments& arguments) {
   State& s = *g_state;
   const auto found = s.layers.find(layer);
   if (found == s.layers.end() || !s.models[found->second.model].has_parameters) return;
@@ -636,7 +663,7 @@ void OnRootCall(uint32_t layer, PyObject* args, PyObject* kwargs) {
   UpdatePolicy();
   if (!is_model || Tracing()) return;
   QuietTorch quiet;
-  Ref tensor = FirstArgument(args, kwargs);
+  Ref tensor = FirstArgument(arguments);
   std::vector<long long> shape;
   if (!tensor || !ReadShape(tensor, shape) || shape.empty()) return;
   g_samples.fetch_add(static_cast<uint64_t>(shape[0]), std::memory_order_relaxed);
@@ -648,14 +675,14 @@ void OnRootCall(uint32_t layer, PyObject* args, PyObject* kwargs) {
   }
 }
 
-[[gnu::noinline]] ModuleCall EnterModuleSlowly(PyObject* module, PyObject* args, PyObject* kwargs,
+[[gnu::noinline]] ModuleCall EnterModuleSlowly(PyObject* module, const CallArguments& arguments,
                                                const ModuleFrame* enclosing) {
   ModuleCall call;
   try {
     const ModuleEntry* entry = g_state->modules.Find(module);
     bool replica = false;
     if (entry == nullptr) {
-      call.layer = FindLayer(module, enclosing);
+      call.layer = FindLayer(module, arguments, enclosing);
       entry = g_state->modules.Find(module);
       replica = entry == nullptr;  // layers of lasting modules are remembered
     } else {
@@ -663,7 +690,7 @@ void OnRootCall(uint32_t layer, PyObject* args, PyObject* kwargs) {
       call.layer = entry != nullptr ? entry->layer : 0;
     }
     if (entry != nullptr) call.wants_shapes = entry->wants_shapes;
-    if (enclosing == nullptr && !replica && call.layer != 0) OnRootCall(call.layer, args, kwargs);
+    if (enclosing == nullptr && !replica && call.layer != 0) OnRootCall(call.layer, arguments);
   } catch (abi::__forced_unwind&) {
     throw;  // pthread_exit, where the interpreter ends while a daemon thread runs
   } catch (...) {
@@ -688,17 +715,17 @@ int ActivateWithoutModules(void*) {
 
 }  // namespace
 
-ModuleCall EnterModule(PyObject* module, PyObject* args, PyObject* kwargs, const ModuleFrame* enclosing) {
+ModuleCall EnterModule(PyObject* module, const CallArguments& arguments, const ModuleFrame* enclosing) {
   if (enclosing != nullptr) [[likely]] {
     const ModuleEntry* entry = g_state->modules.Find(module);
     if (entry != nullptr && !entry->lone_root) [[likely]] {
       return ModuleCall{entry->layer, entry->wants_shapes};
     }
   }
-  return EnterModuleSlowly(module, args, kwargs, enclosing);
+  return EnterModuleSlowly(module, arguments, enclosing);
 }
 
-void RecordShapes(const ModuleCall& call, PyObject* module, PyObject* args, PyObject* kwargs, PyObject* result) {
+void RecordShapes(const ModuleCall& call, PyObject* module, const CallArguments& arguments, PyObject* result) {
   try {
     State& s = *g_state;
     auto layer = s.layers.find(call.layer);
@@ -706,7 +733,7 @@ void RecordShapes(const ModuleCall& call, PyObject* module, PyObject* args, PyOb
     if (layer->second.shape_attempts > 0 && !Tracing()) {
       --layer->second.shape_attempts;
       QuietTorch quiet;
-      const std::string input = Describe(FirstArgument(args, kwargs));
+      const std::string input = Describe(FirstArgument(arguments));
       const std::string output = Describe(FirstTensor(result, 3));
       layer = s.layers.find(call.layer);
       if (!input.empty() || !output.empty()) {

@@ -27,9 +27,17 @@ uint64_t TakeSamplesOfStep() noexcept;
 // process is a training process, even if it has no modules. Any thread, no GIL; cheap after the first time.
 void NoteOptimizerStep() noexcept;
 
-// --- For the call slot and the module hooks.
+// --- For module_calls.
 
-// What the call slot needs to know of the module that is being called.
+// The arguments of a call without the module itself, borrowed: a tuple and a dict (either may be null), or an array.
+struct CallArguments {
+  PyObject* tuple;
+  PyObject* dict;
+  PyObject* const* array;
+  Py_ssize_t count;  // of the array
+};
+
+// What the caller needs to know of the module that is being called.
 struct ModuleCall {
   uint32_t layer = 0;
   bool wants_shapes = false;  // RecordShapes is to be called when the call has returned
@@ -45,10 +53,10 @@ struct ModuleFrame {
   // place to something else; a frame is believed only while it points to itself.
   const ModuleFrame* self;
 };
-ModuleCall EnterModule(PyObject* module, PyObject* args, PyObject* kwargs, const ModuleFrame* enclosing);
+ModuleCall EnterModule(PyObject* module, const CallArguments& arguments, const ModuleFrame* enclosing);
 
 // A call for which EnterModule said wants_shapes has returned `result`.
-void RecordShapes(const ModuleCall& call, PyObject* module, PyObject* args, PyObject* kwargs, PyObject* result);
+void RecordShapes(const ModuleCall& call, PyObject* module, const CallArguments& arguments, PyObject* result);
 
 // --- For attach.
 

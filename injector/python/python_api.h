@@ -30,7 +30,6 @@ struct PyMethodDef {  // CPython's layout, unchanged since 2.x
 };
 inline constexpr int kMethNoArgs = 0x0004;
 inline constexpr int kMethO = 0x0008;
-inline constexpr int kMethFastcall = 0x0080;  // (self, arguments, count)
 
 // name, return type, arguments. Required ones first; a process that lacks one of those is not (our) Python.
 #define RFINJECT_PYTHON_REQUIRED(X)                                                             \
@@ -84,6 +83,8 @@ inline constexpr int kMethFastcall = 0x0080;  // (self, arguments, count)
   X(PyWeakref_NewRef, PyObject*, (PyObject*, PyObject*))                                        \
   X(PyType_GetSlot, void*, (PyTypeObject*, int))                                                \
   X(PyType_IsSubtype, int, (PyTypeObject*, PyTypeObject*))                                      \
+  X(PyType_GenericAlloc, PyObject*, (PyTypeObject*, Py_ssize_t))                                \
+  X(PyType_Modified, void, (PyTypeObject*))                                                     \
   X(PyErr_Occurred, PyObject*, ())                                                              \
   X(PyErr_ExceptionMatches, int, (PyObject*))                                                   \
   X(PyErr_SetInterrupt, void, ())                                                               \
@@ -102,6 +103,7 @@ inline constexpr int kMethFastcall = 0x0080;  // (self, arguments, count)
   X(PyLong_Type)                \
   X(PyTuple_Type)               \
   X(PyList_Type)                \
+  X(PyFunction_Type)            \
   X(PyExc_Exception)            \
   X(PyExc_SystemExit)
 

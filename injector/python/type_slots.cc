@@ -17,6 +17,7 @@ using InitFunction = int (*)(PyObject* self, PyObject* args, PyObject* kwargs);
 const PythonApi* g_python = nullptr;
 PyTypeObject* g_module_class = nullptr;  // owned
 PyObject* g_subclasses = nullptr;        // the descriptor type.__subclasses__, owned
+PyObject* g_seen_function = nullptr;     // owned; what makes a patch unneeded, or null
 CallFunction g_call = nullptr;
 InitFunction g_type_init = nullptr;  // what type.tp_init held before; null: it is not patched
 
@@ -39,6 +40,10 @@ bool Patch(PyTypeObject* type) {
   }
   // A class with a call slot of its own (written in C) is left alone.
   if (LoadTypeSlot(type, kTypeCall) != Address(g_generic_call)) return false;
+  if (g_seen_function != nullptr &&
+      Ref::Borrow(*g_python, reinterpret_cast<PyObject*>(type)).Attribute("__call__").get() == g_seen_function) {
+    return false;
+  }
   StoreTypeSlot(type, kTypeCall, Address(g_call));
   return true;
 }
@@ -117,7 +122,8 @@ void StoreTypeSlot(PyTypeObject* type, TypeSlot slot, void* value) noexcept {
   __atomic_store_n(reinterpret_cast<void**>(reinterpret_cast<char*>(type) + slot.offset), value, __ATOMIC_RELAXED);
 }
 
-bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, CallFunction call, const char** why) {
+bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, PyObject* seen_function, CallFunction call,
+                      const char** why) {
   g_python = &python;
   if (IsFreeThreaded(python)) {
     *why = "this Python has no GIL, types have another layout there";
@@ -140,6 +146,8 @@ bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, CallF
   g_subclasses = subclasses.release();
   python.Py_IncRef(reinterpret_cast<PyObject*>(module_class));
   g_module_class = module_class;
+  if (seen_function != nullptr) python.Py_IncRef(seen_function);
+  g_seen_function = seen_function;
   g_generic_call = reinterpret_cast<CallFunction>(slot);
   g_call = call;
   InstallInitSlot();
@@ -154,7 +162,8 @@ void RemoveTypeSlots() {
 }
 
 bool TypeSlotsLost() noexcept {
-  return g_call != nullptr && LoadTypeSlot(g_module_class, kTypeCall) != Address(g_call);
+  return g_call != nullptr && g_seen_function == nullptr &&
+         LoadTypeSlot(g_module_class, kTypeCall) != Address(g_call);
 }
 
 size_t RepairTypeSlots() { return g_call == nullptr ? 0 : Walk(g_module_class, &Patch, 0); }

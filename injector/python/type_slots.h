@@ -1,13 +1,12 @@
 // File: type_slots.h
 //
-// Puts a C function into the call slot (tp_call) of nn.Module and all its subclasses, so that module calls are seen
-// without anything that Python code can notice: no hook, no attribute, no wrapper; `Module.__call__` stays what it
-// is.
+// Puts a C function into the call slot (tp_call) of subclasses of nn.Module, so that module calls are seen without
+// anything that Python code can notice: no hook, no attribute, no wrapper; `Module.__call__` stays what it is.
 //
 // New classes get the generic slot from the interpreter. They are caught where classes are made: type.tp_init, and
 // the same slot of every metaclass in use that inherited it (`class` statements and type(name, bases, dict) alike).
-// An assignment to `__call__` of a class puts the generic slot back below it (torch.fx does this while it traces);
-// Repair() finds and mends that.
+// An assignment to `__call__` of a class puts the generic slot back there and below it; RepairTypeSlots() finds and
+// mends that.
 //
 // GIL held, except where it says otherwise. Builds of Python without a GIL are refused.
 #ifndef RFINJECT_INJECTOR_PYTHON_TYPE_SLOTS_H_
@@ -31,15 +30,18 @@ struct TypeSlot {
 };
 inline constexpr TypeSlot kTypeCall = {128, 50};
 inline constexpr TypeSlot kTypeInit = {296, 60};
+inline constexpr TypeSlot kTypeAlloc = {304, 47};
 inline constexpr TypeSlot kTypeFinalize = {392, 80};
 
 // Atomic, since other threads may look without the GIL.
 void* LoadTypeSlot(const PyTypeObject* type, TypeSlot slot) noexcept;
 void StoreTypeSlot(PyTypeObject* type, TypeSlot slot, void* value) noexcept;
 
-// Patches `module_class` and its subclasses. `call` receives every call and must pass it on to GenericCall(). False,
-// with one line in `*why`, when the layout of types could not be verified; nothing is changed then.
-bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, CallFunction call, const char** why);
+// Patches `module_class` and its subclasses, but for those whose `__call__` is `seen_function` (may be null; kept).
+// `call` receives every call and must pass it on to GenericCall(). False, with one line in `*why`, when the layout of
+// types could not be verified; nothing is changed then.
+bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, PyObject* seen_function, CallFunction call,
+                      const char** why);
 
 // Puts the generic slot back everywhere.
 void RemoveTypeSlots();
@@ -48,10 +50,10 @@ void RemoveTypeSlots();
 extern CallFunction g_generic_call;
 inline CallFunction GenericCall() { return g_generic_call; }
 
-// True if the base class has lost its patch. Any thread, no GIL.
+// True if the base class was patched and is no more. Any thread, no GIL.
 bool TypeSlotsLost() noexcept;
 
-// Patches every subclass that is not; returns how many.
+// Patches every class that is to be and is not; returns how many.
 size_t RepairTypeSlots();
 
 }  // namespace rfinject

@@ -177,6 +177,53 @@ print(Net.answer, type("Other", (Net,), {})().answer, type(3), type.__call__(int
                     program = MODEL.replace(where, call + where, 1)
                     self.assert_seen(self.inject([python, "-c", program], LD_PRELOAD=None))
 
+    def test_call_slots(self):
+        for python in PYTHONS:
+            with self.subTest(python=python):
+                trace = self.assert_seen(self.inject([python, "-c", MODEL], RFINJECT_TIER="C"))
+                self.assertEqual(trace.tier, "C")
+
+    def test_own_call(self):
+        # Python 3.11 lets `Loud` enter Module's past the function's vectorcall, and `Own` does not call it at all.
+        program = MODEL + """
+class Loud(Net):
+    def __call__(self, x):
+        return super().__call__(x)
+class Passing(Net):
+    def __call__(self, *args, **kwargs):
+        return super().__call__(*args, **kwargs)
+class Own(Net):
+    def __call__(self, x):
+        return self.forward(x)
+class Duck:
+    _call_impl = torch.nn.Module._call_impl
+    def forward(self, *args):
+        return 7
+for _ in range(2):
+    Loud()(torch.Tensor(2, 3))
+    Passing()(x=torch.Tensor(2, 3))
+    Own()(torch.Tensor(2, 3))
+torch.nn.Module.__call__(net, x=torch.Tensor(2, 3))
+print(torch.nn.Module.__call__(Duck(), 1))
+for arguments in ((), (net,)):
+    try:
+        torch.nn.Module.__call__(*arguments)
+    except TypeError as error:
+        print(error)
+"""
+        for python in PYTHONS:
+            plain = self.plain([python, "-c", program])
+            self.assertEqual(plain.code, 0, plain.stderr)
+            for tier in ("A", "C"):
+                with self.subTest(python=python, tier=tier):
+                    result = self.inject([python, "-c", program], RFINJECT_TIER=tier)
+                    self.assertEqual((result.code, result.stdout), (0, plain.stdout))
+                    models = [model["class_name"] for model in result.trace.models.values()]
+                    self.assertEqual([name for name in models if name != "Duck"], ["Net", "Loud", "Passing", "Own"])
+                    shapes = {layer["class_name"]: layer["input_shape"] for layer in result.trace.layers.values()
+                              if layer["class_name"] != "Duck"}
+                    self.assertEqual(shapes["Passing"], "f32[2,3]")
+
     def test_two_copies_attach_once(self):
         os.mkdir(self.path("copy"))
         copy = self.path("copy/" + os.path.basename(support.LIBRARY))
