@@ -123,6 +123,7 @@ ModuleCalls WatchModuleCalls(const PythonApi& python, bool with_function) {
   if (calls.slots) {
     calls.slots = InstallTypeSlots(python, module_class.as_type(), calls.function ? function.get() : nullptr,
                                    &CallBySlot, &reason);
+    if (!calls.slots) calls.why_no_slots = reason;
   }
   return calls;
 }

@@ -38,8 +38,8 @@ void* LoadTypeSlot(const PyTypeObject* type, TypeSlot slot) noexcept;
 void StoreTypeSlot(PyTypeObject* type, TypeSlot slot, void* value) noexcept;
 
 // Patches `module_class` and its subclasses, but for those whose `__call__` is `seen_function` (may be null; kept).
-// `call` receives every call and must pass it on to GenericCall(). False, with one line in `*why`, when the layout of
-// types could not be verified; nothing is changed then.
+// `call` receives every call and must pass it on to g_generic_call. False, with one line in `*why`, when the layout
+// of types could not be verified; nothing is changed then.
 bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, PyObject* seen_function, CallFunction call,
                       const char** why);
 
@@ -48,7 +48,6 @@ void RemoveTypeSlots();
 
 // What the slot held before.
 extern CallFunction g_generic_call;
-inline CallFunction GenericCall() { return g_generic_call; }
 
 // True if the base class was patched and is no more. Any thread, no GIL.
 bool TypeSlotsLost() noexcept;

@@ -31,7 +31,7 @@ bool g_trial = false;
 int InitRecord(PyObject* self, PyObject* args, PyObject* kwargs);
 void FinalizeRecord(PyObject* self);
 
-// Where a class has the usual tp_alloc, Python 3.12 and later make its objects without tp_init, once a place in the
+// Where a class has the usual tp_alloc, Python 3.13 and later make its objects without tp_init, once a place in the
 // program has made some; 3.14 also where __init__ has arguments with defaults, as here.
 PyObject* AllocRecord(PyTypeObject* type, Py_ssize_t items) { return g_python->PyType_GenericAlloc(type, items); }
 

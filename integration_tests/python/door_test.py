@@ -224,6 +224,21 @@ for arguments in ((), (net,)):
                               if layer["class_name"] != "Duck"}
                     self.assertEqual(shapes["Passing"], "f32[2,3]")
 
+    def test_every_step_is_seen(self):
+        # From 3.13 on the interpreter makes the objects of a class past its tp_init where it has made some.
+        program = MODEL + """
+def step():
+    with torch.autograd.profiler.record_function("Optimizer.step#SGD.step"):
+        pass
+for _ in range(200):
+    net(torch.Tensor(2, 3))
+    step()
+"""
+        for python in PYTHONS:
+            with self.subTest(python=python):
+                trace = self.assert_seen(self.inject([python, "-c", program]))
+                self.assertGreaterEqual(len(trace.steps), 200)  # and those that MODEL's calls end
+
     def test_two_copies_attach_once(self):
         os.mkdir(self.path("copy"))
         copy = self.path("copy/" + os.path.basename(support.LIBRARY))

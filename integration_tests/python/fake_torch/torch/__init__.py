@@ -1,5 +1,5 @@
-"""Just enough of torch's outside for the library to attach to: modules, parameters, tensors with shapes. There is no
-libtorch behind it, so that interpreters without a torch of their own can try the way in."""
+"""Just enough of torch's outside for the library to attach to: modules, parameters, tensors with shapes, the scopes
+that optimizers open. There is no libtorch behind it, so that interpreters without a torch of their own can try the way in."""
 
 __version__ = "0.0.fake"
 
@@ -20,6 +20,6 @@ class Tensor:
         return 4
 
 
-from . import _C, nn, version
+from . import _C, autograd, nn, version
 
-__all__ = ["_C", "nn", "version"]
+__all__ = ["_C", "autograd", "nn", "version"]
