@@ -117,7 +117,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
       tier = torch.current_node ? Tier::kCurrentNode : Tier::kBackwardScope;
     } else {
       if (calls.slots) tier = Tier::kCallSlots;
-      Append(reason, "Module.__call__: " + calls.why_no_function);
+      Append(reason, Forced('C') ? calls.why_no_function : "Module.__call__: " + calls.why_no_function);
     }
     if (!calls.slots) Append(reason, "call slots: " + calls.why_no_slots);
   }

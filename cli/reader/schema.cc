@@ -8,7 +8,7 @@ constexpr std::string_view kSourceNames[] = {"SOURCE_UNSPECIFIED", "SOURCE_MEASU
                                              "SOURCE_IMPORTED", "SOURCE_NONE"};
 constexpr std::string_view kPhaseNames[] = {"PHASE_OTHER", "PHASE_FORWARD",       "PHASE_BACKWARD", "PHASE_OPTIMIZER",
                                             "PHASE_DATA",  "PHASE_COMMUNICATION", "PHASE_RECOMPUTE"};
-constexpr std::string_view kTierNames[] = {"TIER_UNSPECIFIED",    "TIER_A_CURRENT_NODE", "TIER_B_BACKWARD_SCOPE",
+constexpr std::string_view kTierNames[] = {"TIER_UNSPECIFIED",  "TIER_A_CURRENT_NODE", "TIER_B_BACKWARD_SCOPE",
                                            "TIER_C_CALL_SLOTS", "TIER_D_NAMES_ONLY",   "TIER_E_LIBTORCH",
                                            "TIER_F_NO_TORCH"};
 constexpr std::string_view kSeverityNames[] = {"SEVERITY_INFO", "SEVERITY_WARNING", "SEVERITY_ERROR"};

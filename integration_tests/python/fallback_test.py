@@ -49,7 +49,7 @@ class Fallback(support.TestCase):
         result = self.both(NET, RFINJECT_TIER="C")
         trace = result.trace
         self.assertEqual(trace.tier, "C")
-        self.assertEqual(trace.process["tier_reason"], "Module.__call__: RFINJECT_TIER=C")
+        self.assertEqual(trace.process["tier_reason"], "RFINJECT_TIER=C")
         self.assertIn("tier", trace.diagnostic_ids())
         forward = self.ops(trace, "forward")
         self.assertEqual(forward[("Net", "")], {"aten::neg": 3})
