@@ -109,8 +109,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
   if (!modules) {
     reason = why_not_modules;
   } else if (Forced('D')) {
-    reason = "RFINJECT_TIER=" + GetSettings().tier;
-    if (Forced('E')) tier = Tier::kNoTorch;
+    if (Forced('E')) tier = Tier::kNoTorch;  // torch.missing says why
   } else {
     const ModuleCalls calls = WatchModuleCalls(python, !Forced('C'));
     if (calls.function) {

@@ -67,7 +67,7 @@ TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source*
     Lack(&capabilities.missing, calibration.missing);
   } else {
     Lack(&capabilities.missing,
-         python == nullptr ? "no Python to calibrate with" : "RFINJECT_TIER forces " + GetSettings().tier);
+         python == nullptr ? "no Python to calibrate with" : "RFINJECT_TIER=" + GetSettings().tier);
   }
   const TorchLayouts& layouts = calibration.layouts;
   // What layers rest on: the sequence number, seen to be what a node and a RecordFunction hold.

@@ -82,7 +82,7 @@ ctypes.CDLL(%r).InitializeInjection()
         self.assertEqual(trace.tier, "D")
         self.assertEqual(trace.layers, {})
         self.assertEqual(len(trace.steps), 3)
-        self.assertIn("RFINJECT_TIER", trace.process["tier_reason"])
+        self.assertEqual(trace.process["tier_reason"], "RFINJECT_TIER=D")
 
     def test_nothing_but_layers(self):
         # No --estimate and no GPU: the layers and steps are there.
