@@ -42,6 +42,14 @@ TEST(EmitSvg, EqualsTheGoldenPicture) {
   EXPECT_FALSE(std::getline(have, have_line)) << "more than in " << path;
 }
 
+TEST(PictureSvg, EscapesTheTooltipsToo) {
+  const Report report = testing::LongReport();
+  std::ostringstream out;
+  EmitSvg({&report, 1}, out);
+  EXPECT_NE(out.str().find("&lt;1 ns a step"), std::string::npos);
+  EXPECT_EQ(out.str().find("<1 ns"), std::string::npos);
+}
+
 TEST(EmitSvg, IsOneDocumentWithTwoPicturesAReport) {
   std::ostringstream out;
   const std::vector<Report> reports = SampleReports();

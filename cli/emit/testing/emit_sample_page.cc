@@ -1,7 +1,7 @@
 // Writes the HTML or SVG of a report made for tests, and its rows as JSON straight from the Report, for the tests in
 // a real browser to compare with.
 //
-//   emit_sample_page html|svg|rows small|resnet|kernels|both|measured|large:N|hostile|empty > FILE
+//   emit_sample_page html|svg|rows small|resnet|kernels|both|measured|large:N|hostile|long|empty|none > FILE
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -29,6 +29,7 @@ std::vector<Report> Make(std::string_view what) {
   if (what == "measured") return {SampleMeasuredReport()};
   if (what == "kernels") return {SampleMeasuredReport(By::kKernel)};
   if (what == "small") return {SmallReport()};
+  if (what == "long") return {LongReport()};
   if (what == "hostile") return {HostileReport()};
   if (what == "empty") return {Report{}};
   if (what == "none") return {};
@@ -61,8 +62,8 @@ void WriteRows(const std::vector<Report>& reports, std::ostream& out) {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr
-        << "usage: emit_sample_page html|svg|rows small|resnet|kernels|both|measured|large:N|hostile|empty|none\n";
+    std::cerr << "usage: emit_sample_page html|svg|rows "
+                 "small|resnet|kernels|both|measured|large:N|hostile|long|empty|none\n";
     return 2;
   }
   const std::vector<Report> reports = Make(argv[2]);
