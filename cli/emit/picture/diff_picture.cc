@@ -63,9 +63,9 @@ Picture WithArrows(const RunDiff& pair, const Frames& frames, Size size) {
     const Mark* from = MarkOf(before, Find(before_rows, row, one_model));
     const Mark* to = MarkOf(after, Find(after_rows, row, one_model));
     if (from == nullptr || to == nullptr) continue;
-    if (std::hypot(from->at.x - to->at.x, from->at.y - to->at.y) < kShortestArrow) continue;
-    after.symbols.push_back({"sy sy0", from->phase, from->at, kHollowRadius});
-    AddArrow(from->at, to->at, &after);
+    if (Distance(from->pin, to->pin) < kShortestArrow) continue;
+    after.symbols.push_back({"sy sy0", from->phase, from->pin, kHollowRadius});
+    AddArrow(from->pin, to->pin, &after);
     ++arrows;
   }
   for (Text& text : after.texts) {

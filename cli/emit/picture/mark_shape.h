@@ -14,6 +14,9 @@ namespace rfinject::cli {
 // area of a circle with `radius`, or that circle.
 std::string MarkPath(int phase, Point at, double radius);
 
+// The box around that shape when it stands at the origin.
+Box MarkExtent(int phase, double radius);
+
 }  // namespace rfinject::cli
 
 #endif  // RFINJECT_CLI_EMIT_PICTURE_MARK_SHAPE_H_

@@ -31,5 +31,17 @@ TEST(MarkPath, HasTheAreaOfTheCircleForEveryPhase) {
   }
 }
 
+TEST(MarkExtent, IsTheBoxOfTheOutline) {
+  for (int phase = -1; phase < static_cast<int>(kPhaseNames.size()); ++phase) {
+    const Box box = MarkExtent(phase, 10);
+    EXPECT_LT(box.x, -8) << phase;
+    EXPECT_GT(box.right(), 8) << phase;
+    EXPECT_LE(box.width, 30) << phase;
+    EXPECT_GE(box.height, 17) << phase;
+  }
+  EXPECT_DOUBLE_EQ(MarkExtent(static_cast<int>(Phase::kOptimizer), 10).bottom(), 12.53);
+  EXPECT_DOUBLE_EQ(MarkExtent(static_cast<int>(Phase::kRecompute), 10).y, -15.55);
+}
+
 }  // namespace
 }  // namespace rfinject::cli

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "cli/emit/picture/mark_shape.h"
 #include "cli/emit/picture/names.h"
 #include "cli/report/picture_data.h"
 #include "cli/report/units.h"
@@ -95,6 +96,20 @@ Mark MakeMark(const Report& report, size_t index) {
   mark.precision = DominantPrecision(row.sums.flop);
   mark.above_roof = AboveRoof(report, row);
   return mark;
+}
+
+void PlaceMark(const Box& frame, Point at, Mark* mark) {
+  mark->pin = at;
+  mark->clipped = ClampTo(frame, &mark->pin);
+  mark->at = mark->pin;
+  if (!mark->clipped) return;
+  const Box extent = MarkExtent(mark->phase, mark->radius);
+  const auto inside = [](double value, double pinned, double low, double high) {
+    if (value == pinned) return pinned;
+    return low < high ? std::clamp(pinned, low, high) : (low + high) / 2;
+  };
+  mark->at.x = inside(at.x, mark->pin.x, frame.x - extent.x, frame.right() - extent.right());
+  mark->at.y = inside(at.y, mark->pin.y, frame.y - extent.y, frame.bottom() - extent.bottom());
 }
 
 std::vector<size_t> RowsByTime(const Report& report) {

@@ -22,6 +22,10 @@ double RadiusOf(double share);
 // A mark for row `index` of PictureRows(report), without its place.
 Mark MakeMark(const Report& report, size_t index);
 
+// Puts the mark where the row is. Where that is outside `frame`, it is drawn at the frame's edge, whole inside it, so
+// that it covers neither axis nor legend. One inside stays, because its place says something.
+void PlaceMark(const Box& frame, Point at, Mark* mark);
+
 // The indices of PictureRows(report) that took time, the longest first.
 std::vector<size_t> RowsByTime(const Report& report);
 

@@ -31,11 +31,12 @@ struct Line {
 struct Mark {
   size_t row = 0;  // in PictureRows(report)
   Point at;
+  Point pin;           // where the row is, or the nearest point of the frame
   double radius = 0;   // of the circle of the same area
   int phase = -1;      // Phase, or -1: the row is of no single phase
   int precision = -1;  // the Precision that most FLOP ran in, or -1
   bool in_gutter = false;
-  bool clipped = false;     // outside the frame, drawn at its edge
+  bool clipped = false;     // outside the frame, drawn whole inside it, at its edge
   bool above_roof = false;  // more than 3 % above its effective roof: R001
   bool has_target = false;
   Point target;  // roofline: the effective roof above it; time view: its measured time on its ray

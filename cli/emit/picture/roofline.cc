@@ -78,8 +78,7 @@ void PlaceInPlot(const Row& row, const LogLog& axes, Mark* mark) {
   const bool has_oi = d.oi_flop_per_byte > 0 && std::isfinite(d.oi_flop_per_byte);
   // FLOP without bytes lie beyond the right edge.
   const double oi = has_oi ? d.oi_flop_per_byte : std::pow(10.0, axes.horizontal.high + 1);
-  mark->at = {axes.X(oi), axes.Y(std::max(d.performance_flop_per_s, kLeastRate))};
-  mark->clipped = ClampTo(plot, &mark->at);
+  PlaceMark(plot, {axes.X(oi), axes.Y(std::max(d.performance_flop_per_s, kLeastRate))}, mark);
   mark->has_target = d.attainable_flop_per_s > 0 && std::isfinite(d.attainable_flop_per_s);
   if (mark->has_target) {
     mark->target = {mark->at.x, axes.Y(d.attainable_flop_per_s)};

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/emit/picture/mark_shape.h"
 #include "cli/emit/picture/testing/pictures.h"
 #include "cli/emit/testing/synthetic_report.h"
 #include "cli/testing/sample_report.h"
@@ -183,6 +184,29 @@ TEST(Roofline, ClampsToTheFrameAndSaysSo) {
     EXPECT_LE(mark.at.y, box.bottom());
     EXPECT_EQ(mark.clipped, mark.row < 3) << mark.row;
   }
+}
+
+TEST(Roofline, DrawsMarksFromOutsideWholeInsideTheFrame) {
+  Report report = SmallReport();
+  report.rows[2].derived.performance_flop_per_s = 641e6;  // a large optimizer, below the frame
+  report.rows[0].derived.oi_flop_per_byte = 1e9;
+  report.rows[0].derived.performance_flop_per_s = 1e30;  // beyond a corner
+  const Picture picture = Roofline(report);
+  size_t clipped = 0;
+  for (const Mark& mark : picture.marks) {
+    if (!mark.clipped || mark.in_gutter) continue;
+    ++clipped;
+    Box box = MarkExtent(mark.phase, mark.radius);
+    box.x += mark.at.x, box.y += mark.at.y;
+    EXPECT_TRUE(Inside(
+        box, {picture.plot.x - 0.01, picture.plot.y - 0.01, picture.plot.width + 0.02, picture.plot.height + 0.02}))
+        << mark.row;
+  }
+  EXPECT_EQ(clipped, 2u);
+  const Mark* optimizer = FindMark(report, picture, "", "optimizer");
+  ASSERT_NE(optimizer, nullptr);
+  EXPECT_EQ(optimizer->pin.y, picture.plot.bottom());
+  EXPECT_EQ(optimizer->at.x, optimizer->pin.x);  // its intensity is inside the frame, and stays
 }
 
 TEST(Roofline, DrawsConfidenceIntervals) {

@@ -91,24 +91,24 @@ void AddShortestLaunch(const Report& report, const LogLog& axes, Labels* labels,
 }
 
 // At the row's least times; its target is the time that it took, on the ray through both.
-void PlaceMark(const Report& report, const Row& row, const std::vector<int>& lanes, const LogLog& axes,
-               const Box& gutter, Mark* mark) {
+void PlaceByTimes(const Report& report, const Row& row, const std::vector<int>& lanes, const LogLog& axes,
+                  const Box& gutter, Mark* mark) {
   const Box& plot = axes.box;
   const double compute_ns = PerStep(report, row.sums.least_compute_ns);
   const double memory_ns = PerStep(report, row.sums.least_memory_ns);
   const double taken_ns = PerStep(report, row.sums.time_ns);
   const double least_ns = std::max(compute_ns, memory_ns);
   mark->in_gutter = !(compute_ns > 0) && gutter.width > 0;
-  mark->at = {compute_ns > 0 ? axes.X(compute_ns) : plot.x - 1,
-              memory_ns > 0 ? axes.Y(memory_ns) : plot.bottom() + 1};
+  const Point at{mark->in_gutter  ? LaneX(gutter, lanes, mark->phase)
+                 : compute_ns > 0 ? axes.X(compute_ns)
+                                  : plot.x - 1,
+                 memory_ns > 0 ? axes.Y(memory_ns) : plot.bottom() + 1};
+  PlaceMark(mark->in_gutter ? gutter : plot, at, mark);
   if (mark->in_gutter) {
-    mark->at.x = LaneX(gutter, lanes, mark->phase);
-    mark->clipped = ClampTo(gutter, &mark->at);
     mark->has_target = taken_ns > least_ns;
     mark->target = {mark->at.x, axes.Y(taken_ns)};
     ClampTo(gutter, &mark->target);
   } else {
-    mark->clipped = ClampTo(plot, &mark->at);
     mark->has_target = !mark->clipped && taken_ns > least_ns;
     mark->target = {axes.X(compute_ns * taken_ns / least_ns), axes.Y(memory_ns * taken_ns / least_ns)};
     if (mark->has_target) ClampTo(plot, &mark->target);
@@ -148,7 +148,7 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
   for (const size_t index : RowsByTime(report)) {
     if (!HasLeastTimes(rows[index])) continue;
     Mark mark = MakeMark(report, index);
-    PlaceMark(report, rows[index], lanes, axes, out.gutter, &mark);
+    PlaceByTimes(report, rows[index], lanes, axes, out.gutter, &mark);
     out.marks.push_back(mark);
   }
   if (frames.gutter) {
