@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "cli/emit/picture/mark_shape.h"
 #include "cli/emit/picture/names.h"
@@ -24,6 +25,7 @@ constexpr double kLeastRadius = 2.2;           // smaller ones could not be seen
 constexpr double kRunRadius = 6;               // of a mark that is a whole run
 constexpr double kLeaderFrom = 8;              // pixels between a mark and its label from which a line joins them
 constexpr double kLeastDrop = 3;               // pixels; a shorter line to a target is not drawn
+constexpr double kDropThickness = 2;           // pixels that labels leave to such a line
 constexpr double kHalfCap = 4;                 // of the tick at the line's end
 
 Box MarkBox(const Mark& mark) {
@@ -72,6 +74,14 @@ std::string LabelText(const Report& report, const Group& group, MarkNote note) {
 Point Edge(const Mark& mark, Point to, double distance) {
   const double t = mark.radius / distance;
   return {mark.at.x + (to.x - mark.at.x) * t, mark.at.y + (to.y - mark.at.y) * t};
+}
+
+// The line from a mark to its target, from edge to point; none where there is no room for one.
+std::optional<std::pair<Point, Point>> DropLine(const Mark& mark) {
+  if (!mark.has_target || mark.clipped) return std::nullopt;
+  const double gap = Distance(mark.target, mark.at);
+  if (gap <= mark.radius + kLeastDrop) return std::nullopt;
+  return std::pair(Edge(mark, mark.target, gap), mark.target);
 }
 
 }  // namespace
@@ -131,6 +141,12 @@ void SortAndBlock(Labels* labels, Picture* out) {
   }
 }
 
+void BlockDropLines(const Report& report, const Picture& picture, Labels* labels) {
+  for (const Group& group : NamedMarks(report, picture)) {
+    if (const auto drop = DropLine(*group.mark)) labels->BlockLine(drop->first, drop->second, kDropThickness);
+  }
+}
+
 void LabelMarks(const Report& report, MarkNote note, Labels* labels, Picture* out) {
   const std::span<const Row> rows = PictureRows(report);
   const std::vector<Group> groups = NamedMarks(report, *out);
@@ -149,10 +165,9 @@ void LabelMarks(const Report& report, MarkNote note, Labels* labels, Picture* ou
       out->lines.push_back({"le", {Edge(mark, near, distance), near}});
       labels->BlockLeader(mark.at, near);
     }
-    if (!mark.has_target || mark.clipped) continue;
-    const double gap = Distance(mark.target, mark.at);
-    if (gap <= mark.radius + kLeastDrop) continue;
-    out->lines.push_back({"dr", {Edge(mark, mark.target, gap), mark.target}});
+    const auto drop = DropLine(mark);
+    if (!drop) continue;
+    out->lines.push_back({"dr", {drop->first, drop->second}});
     if (note == MarkNote::kShareOfAttainable) {
       out->lines.push_back(
           {"dc", {{mark.target.x - kHalfCap, mark.target.y}, {mark.target.x + kHalfCap, mark.target.y}}});

@@ -33,6 +33,9 @@ std::vector<size_t> RowsByTime(const Report& report);
 // free of labels.
 void SortAndBlock(Labels* labels, Picture* out);
 
+// Keeps labels off the lines that LabelMarks will draw from the marks to their targets.
+void BlockDropLines(const Report& report, const Picture& picture, Labels* labels);
+
 // What a label says behind the name.
 enum class MarkNote : uint8_t { kShareOfAttainable, kTime };
 

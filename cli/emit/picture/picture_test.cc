@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -76,6 +77,23 @@ TEST_P(EveryPicture, HasEverythingInsideItsEdges) {
     }
     for (const Mark& mark : picture.marks) EXPECT_TRUE(std::isfinite(mark.at.x) && std::isfinite(mark.at.y));
   }
+}
+
+// A label covers such a line where it has no other place, which is seldom.
+TEST_P(EveryPicture, KeepsLabelsOffTheLinesToTargets) {
+  size_t labels = 0, struck = 0;
+  for (const Picture& picture : Pictures()) {
+    for (const Text& text : picture.texts) {
+      if (!text.css.starts_with("la") || text.rotate != 0) continue;
+      ++labels;
+      struck += std::any_of(picture.lines.begin(), picture.lines.end(), [&](const Line& line) {
+        return line.css == "dr" && line.points[0].y < picture.plot.bottom() &&  // not the legend's
+               Crosses(line.points[0], line.points[1], text.box);
+      });
+    }
+  }
+  EXPECT_GT(labels, 100u);
+  EXPECT_LE(struck * 25, labels) << struck << " of " << labels;
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, EveryPicture, ::testing::Values(0, 1, 2));

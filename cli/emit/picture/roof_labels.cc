@@ -105,6 +105,8 @@ void LabelSlope(const std::string& text, Point from, Point to, Labels* labels, P
       }
     }
   }
+  const Point middle{(from.x + to.x) / 2, (from.y + to.y) / 2};
+  if (const auto placed = PlaceWithLeader("la me", text, middle, kText, labels, out)) out->texts.push_back(*placed);
 }
 
 void LabelPeaks(const Report& report, const LogLog& axes, bool used, Labels* labels, Picture* out) {
@@ -134,8 +136,8 @@ void LabelPeaks(const Report& report, const LogLog& axes, bool used, Labels* lab
     }
     candidates.push_back(left_of_ridge);
     std::optional<Text> placed = labels->Place(candidates);
-    if (!placed && (used || beside_used)) {
-      const Point on_line{(std::max(ridge_x, plot.x) + plot.right()) / 2, y};
+    const Point on_line{(std::max(ridge_x, plot.x) + plot.right()) / 2, y};
+    if (!placed && Inside({on_line.x, on_line.y, 0, 0}, plot)) {
       placed = PlaceWithLeader(css, label.text, on_line, kText, labels, out);
     }
     if (placed) out->texts.push_back(*placed);

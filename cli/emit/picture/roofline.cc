@@ -153,6 +153,7 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
     out.marks.push_back(mark);
   }
   SortAndBlock(&labels, &out);
+  BlockDropLines(report, out, &labels);
   AddLevels(report, axes, &out);
 
   const std::vector<const RoofLine*> roofs = DrawnRoofs(report.roofs);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/emit/picture/mark_shape.h"
+#include "cli/emit/picture/roof_labels.h"
 #include "cli/emit/picture/testing/pictures.h"
 #include "cli/emit/testing/synthetic_report.h"
 #include "cli/testing/sample_report.h"
@@ -155,6 +156,19 @@ TEST(Roofline, BothTensorPathsOfAUsedPrecisionAreLabelled) {
     EXPECT_TRUE(HasText(picture, "FP16 tensor (wgmma), 989.4 TFLOP/s"));
     EXPECT_TRUE(HasText(picture, "FP16 tensor (mma), 659.6 TFLOP/s"));
     EXPECT_FALSE(HasText(picture, "TF32 tensor (mma), 329.8 TFLOP/s"));  // no FLOP ran in TF32
+  }
+}
+
+TEST(Roofline, EveryRoofThatIsDrawnHasALabel) {
+  for (const Report& report : {SmallReport(), SampleReports()[0], SampleReports()[1], SampleMeasuredReport(),
+                               LargeReport(700), LargeReport(3000)}) {
+    for (const Size size : {kSize}) {
+      const Picture picture = LayOutRoofline(report, FramesFor({&report, 1}), size);
+      for (const RoofLabel& label : RoofLabels(report.roofs)) {
+        EXPECT_TRUE(HasText(picture, label.text)) << label.text << ", " << size.width;
+      }
+      EXPECT_TRUE(HasText(picture, "DRAM ")) << size.width;
+    }
   }
 }
 

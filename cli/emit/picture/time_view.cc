@@ -167,6 +167,7 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
     out.texts.push_back(note);
   }
   SortAndBlock(&labels, &out);
+  BlockDropLines(report, out, &labels);
   LabelMarks(report, MarkNote::kTime, &labels, &out);
   AddLegend(legend, plot.bottom() + kLegendTop, &out);
   return out;
