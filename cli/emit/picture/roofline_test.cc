@@ -162,7 +162,7 @@ TEST(Roofline, BothTensorPathsOfAUsedPrecisionAreLabelled) {
 TEST(Roofline, EveryRoofThatIsDrawnHasALabel) {
   for (const Report& report : {SmallReport(), SampleReports()[0], SampleReports()[1], SampleMeasuredReport(),
                                LargeReport(700), LargeReport(3000)}) {
-    for (const Size size : {kSize}) {
+    for (const Size size : {testing::kSize}) {
       const Picture picture = LayOutRoofline(report, FramesFor({&report, 1}), size);
       for (const RoofLabel& label : RoofLabels(report.roofs)) {
         EXPECT_TRUE(HasText(picture, label.text)) << label.text << ", " << size.width;
