@@ -22,6 +22,12 @@ RULES = {
     "injector": ["collector", "proto/wire", "gpus"],
     "cli": ["proto", "gpus"],
     "cli/model": ["proto/wire"],
+    # A picture is made of a report and of nothing else of the outputs but what escapes text.
+    "cli/emit/picture": ["cli/report", "cli/emit/code_points.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
+                         "cli/emit/testing", "cli/testing", "proto/wire"],
+    # A page is made of a report, of its columns and of pictures.
+    "cli/emit/html": ["cli/report", "cli/emit/columns.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
+                      "cli/emit/picture", "cli/emit/testing", "cli/testing", "proto/wire"],
     "integration_tests": None,
     "bench": None,
 }

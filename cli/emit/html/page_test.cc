@@ -8,8 +8,8 @@
 #include "cli/emit/columns.h"
 #include "cli/emit/emit.h"
 #include "cli/emit/markup.h"
-#include "cli/emit/plot.h"
 #include "cli/emit/testing/synthetic_report.h"
+#include "cli/report/picture_data.h"
 #include "cli/testing/sample_report.h"
 
 namespace rfinject::cli {
@@ -34,7 +34,7 @@ size_t Count(const std::string& text, const std::string& word) {
 
 // Without the page in the message of a failure.
 bool Says(const std::string& html, const std::string& text) {
-  return html.find(text) != std::string::npos || html.find(MarkupText(text)) != std::string::npos;
+  return html.find(text) != std::string::npos || html.find(Escaped(text).text()) != std::string::npos;
 }
 
 // The document in <script id=data>.
