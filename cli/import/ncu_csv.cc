@@ -11,7 +11,7 @@
 #include <unordered_map>
 
 #include "cli/import/line_reader.h"
-#include "cli/model/formulas.h"
+#include "gpus/chips.h"
 
 namespace rfinject::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "cli/model/formulas.h"
+#include "gpus/counters.h"
 
 namespace rfinject::cli {
 namespace {
