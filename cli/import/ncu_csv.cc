@@ -313,7 +313,7 @@ class Importer {
   LineReader& reader_;
   const ImportOptions& options_;
   Imported result_;
-  const NcuMetrics metrics_;
+  const NcuMetrics& metrics_ = NcuMetrics::Get();
   NcuKernels kernels_{metrics_};
   DecimalMark mark_ = DecimalMark::kUnknown;
 

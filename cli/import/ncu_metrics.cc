@@ -36,6 +36,11 @@ KeptMetric Kept(const BaseMetric& metric) {
 
 }  // namespace
 
+const NcuMetrics& NcuMetrics::Get() {
+  static const NcuMetrics* const metrics = new NcuMetrics;
+  return *metrics;
+}
+
 NcuMetrics::NcuMetrics() {
   for (const BaseMetric& metric : kBaseMetrics) Add(Kept(metric));
   Add(Bytes(kDramTotalMetric));

@@ -25,7 +25,8 @@ struct KeptMetric {
 
 class NcuMetrics {
  public:
-  NcuMetrics();
+  // The one table, made at the first call.
+  static const NcuMetrics& Get();
 
   // Index of the kept metric that a column or row of this section and name means; -1 for one that is not kept.
   int Find(std::string_view section, std::string_view name) const;
@@ -44,6 +45,7 @@ class NcuMetrics {
   bool IsDramBytes(int i) const;
 
  private:
+  NcuMetrics();
   void Add(KeptMetric metric);
 
   std::vector<KeptMetric> metrics_;
