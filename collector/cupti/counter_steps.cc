@@ -196,9 +196,9 @@ void CounterSteps::AddFacts(RunFacts* facts) const {
   }
   for (uint32_t i = 0; i < chips_.size(); ++i) {
     const uint32_t device = contexts_.at(i).device();
-    const bool known = std::any_of(facts->devices.begin(), facts->devices.end(),
+    const bool known = std::any_of(facts->device.begin(), facts->device.end(),
                                    [&](const DeviceFacts& other) { return other.index == device; });
-    if (!known) facts->devices.push_back(DescribeDevice(api_, static_cast<int>(device), chips_[i]));
+    if (!known) facts->device.push_back(DescribeDevice(api_, static_cast<int>(device), chips_[i]));
   }
 }
 

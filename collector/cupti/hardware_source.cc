@@ -325,9 +325,9 @@ void HardwareSource::NewPolicy() {
 void HardwareSource::ReportFacts() {
   RunFacts facts;
   facts.source = SourceKind::kMeasured;
-  facts.cupti_version = cupti::VersionName(api_.version);
-  facts.cupti_path = api_.path;
-  facts.driver_version = cupti::DriverVersion(api_);
+  facts.process.cupti_version = cupti::VersionName(api_.version);
+  facts.process.cupti_path = api_.path;
+  facts.process.driver_version = cupti::DriverVersion(api_);
   counters_.AddFacts(&facts);
   recorder_.UpdateFacts(facts);
 }

@@ -10,18 +10,9 @@
 #include "injector/torch/binding.h"
 
 namespace rfinject {
-namespace {
-
-bool SamePolicy(const PolicyFacts& a, const PolicyFacts& b) {
-  return a.matmul_tf32 == b.matmul_tf32 && a.cudnn_tf32 == b.cudnn_tf32 && a.cudnn_benchmark == b.cudnn_benchmark &&
-         a.cudnn_deterministic == b.cudnn_deterministic && a.autocast_dtype == b.autocast_dtype;
-}
-
-}  // namespace
-
 void ModuleSteps::UpdatePolicy() {
   PolicyFacts policy = ReadPolicy();
-  if (policy_known_ && SamePolicy(policy, policy_)) return;
+  if (policy_known_ && policy == policy_) return;
   policy_ = policy;
   policy_known_ = true;
   RunFacts facts;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The command as a user meets it: exit codes, messages, files.
 
-    cli_test.py --rfinject BIN --make-trace BIN --library SO [unittest arguments]
+    cli_test.py --rfinject BIN --make-trace BIN --library SO --asan-program BIN [unittest arguments]
 """
 import argparse
 import csv
@@ -100,6 +100,22 @@ class RunTest(CliTest):
         self.assertIn("/opt/other.so", result.stderr)
         result = self.run_cli("sh", "-c", 'echo "$LD_PRELOAD"', environment={"LD_PRELOAD": "libm.so.6"})
         self.assertEqual(result.stdout.strip(), f"{OPTIONS.library}:libm.so.6")
+
+    def test_a_program_with_address_sanitizer(self):
+        for options, seen in ((None, "verify_asan_link_order=0"),
+                              ("detect_leaks=0", "detect_leaks=0:verify_asan_link_order=0"),
+                              ("verify_asan_link_order=false", "verify_asan_link_order=false")):
+            environment = {**self.environment, "ASAN_OPTIONS": options}
+            if options is None:
+                del environment["ASAN_OPTIONS"]
+            result = subprocess.run([OPTIONS.rfinject, OPTIONS.asan_program], cwd=self.folder, capture_output=True,
+                                    text=True, env=environment, timeout=60)
+            self.assertEqual((result.returncode, result.stdout), (3, seen + "\n"), result.stderr)
+        # No other program's environment is touched.
+        del environment["ASAN_OPTIONS"]
+        result = subprocess.run([OPTIONS.rfinject, "sh", "-c", "echo ${ASAN_OPTIONS-unset}"], cwd=self.folder,
+                                capture_output=True, text=True, env=environment, timeout=60)
+        self.assertEqual(result.stdout, "unset\n")
 
     def test_default_output(self):
         result = self.run_cli("sh", "-c", 'echo "$RFINJECT_OUTPUT"')
@@ -328,7 +344,7 @@ class ReportTest(CliTest):
         whole = self.trace("tiny").read_bytes()
         path = self.folder / "cut.rfx"
         complete = 0
-        # trace_reader_test does it in memory; with sanitizers a process costs a tenth of a second.
+        # trace_test does it in memory; with sanitizers a process costs a tenth of a second.
         for size in range(0, len(whole), 17 if OPTIONS.sanitized else 1):
             path.write_bytes(whole[:size])
             result = self.run_cli("report", path, "--format", "csv")
@@ -583,6 +599,7 @@ if __name__ == "__main__":
     parser.add_argument("--rfinject", required=True, type=os.path.abspath)
     parser.add_argument("--make-trace", required=True, type=os.path.abspath)
     parser.add_argument("--library", required=True, type=os.path.realpath)
+    parser.add_argument("--asan-program", required=True, type=os.path.abspath)
     parser.add_argument("--sanitized", action="store_true", help="the command is slow")
     OPTIONS, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])
