@@ -10,6 +10,7 @@
 #include "injector/torch/binding.h"
 
 namespace rfinject {
+
 void ModuleSteps::UpdatePolicy() {
   PolicyFacts policy = ReadPolicy();
   if (policy_known_ && policy == policy_) return;
