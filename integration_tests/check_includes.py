@@ -11,7 +11,8 @@ import pathlib
 import re
 import sys
 
-GENERATED = "proto/rfinject/v1/trace.pb.h"
+GENERATED = "proto/rfinject/v1/trace.pb.h"       # protoc's C++: needs libprotobuf
+SCHEMA = "proto/rfinject/v1/trace.schema.h"     # made by proto/plugin: needs nothing, and counts as proto/wire
 
 # folder: folders whose headers may be included besides its own. None: all.
 RULES = {
@@ -30,8 +31,8 @@ RULES = {
 CUDA_FOLDERS = ["collector/cupti", "integration_tests"]
 CUDA = re.compile(r"(cuda|cupti|nvperf|nvml|generated_cuda|generated_nv|nvtx|driver_types|vector_types)")
 
-# Where the schema's generated C++ may appear outside tests.
-SCHEMA_FOLDERS = ["cli/reader", "cli/profile", "integration_tests"]
+# Where protoc's C++ may appear outside tests.
+SCHEMA_FOLDERS = ["cli/trace", "integration_tests"]
 
 # The library runs inside programs that we know nothing about. These headers bring locales and start-up code, need
 # newer glibc symbols (random_device: getentropy, thread: pthread_create@2.34), or both.
@@ -47,7 +48,7 @@ PURE_FORBIDDEN = {"iostream", "fstream", "cstdio", "stdio.h", "filesystem", "uni
 # Third-party headers by how they begin, and the folders that may use them.
 THIRD_PARTY = {
     "absl/": ["cli", "integration_tests"],
-    "google/protobuf/": SCHEMA_FOLDERS,
+    "google/protobuf/": SCHEMA_FOLDERS + ["proto/plugin"],
     "CLI/": ["cli"],
     "rapidjson/": ["cli", "integration_tests"],
     "sqlite3.h": ["cli", "integration_tests"],
@@ -119,7 +120,12 @@ def check_file(root, path):
 
         if header == GENERATED:
             if not is_test and not is_below(path, SCHEMA_FOLDERS):
-                yield number, f"the schema's C++ is for {', '.join(SCHEMA_FOLDERS[:2])} and tests only"
+                yield number, f"protoc's C++ is for {SCHEMA_FOLDERS[0]}/ and tests only"
+            continue
+        if header == SCHEMA:
+            if rule is None or RULES[rule] is None or is_below("proto/wire", [rule] + RULES[rule]):
+                continue
+            yield number, f"{rule}/ must not include {header}"
             continue
         # A file "name.in" is what configure_file makes "name" of.
         if (root / header).is_file() or (root / (header + ".in")).is_file():

@@ -9,7 +9,7 @@
 #include "cli/import/file_name.h"
 #include "cli/import/ncu_csv.h"
 #include "cli/import/nsys_sqlite.h"
-#include "cli/profile/trace_writer.h"
+#include "cli/trace/encode.h"
 #include "gpus/gpus.h"
 
 namespace rfinject::cli {
@@ -119,18 +119,16 @@ int ImportMain(Arguments arguments) {
       Complain(text);
     }
     for (const std::string& warning : result.warnings) Complain(warning);
-    if (const std::string error = profile.Merge(std::move(result.profile)); !error.empty()) {
-      Complain(files[i] + ": " + error);
+    if (const absl::Status status = profile.Merge(std::move(result.profile)); !status.ok()) {
+      Complain(files[i] + ": " + std::string(status.message()));
       return 1;
     }
   }
-  std::string sink_error;
-  std::string error = WriteTrace(profile, [&](const void* data, size_t size) {
-    sink_error = file.Write(data, size);
-    return sink_error.empty();
+  const absl::Status written = WriteTrace(profile, [&](const void* data, size_t size) {
+    const std::string error = file.Write(data, size);
+    return error.empty() ? absl::OkStatus() : absl::UnavailableError(error);
   });
-  if (!sink_error.empty()) error = sink_error;
-  if (error.empty()) error = file.Commit();
+  const std::string error = written.ok() ? file.Commit() : std::string(written.message());
   if (!error.empty()) {
     Complain(output + ": cannot be written: " + error);
     return 1;

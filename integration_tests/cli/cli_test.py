@@ -344,7 +344,7 @@ class ReportTest(CliTest):
         whole = self.trace("tiny").read_bytes()
         path = self.folder / "cut.rfx"
         complete = 0
-        # trace_reader_test does it in memory; with sanitizers a process costs a tenth of a second.
+        # trace_test does it in memory; with sanitizers a process costs a tenth of a second.
         for size in range(0, len(whole), 17 if OPTIONS.sanitized else 1):
             path.write_bytes(whole[:size])
             result = self.run_cli("report", path, "--format", "csv")

@@ -118,9 +118,9 @@ TEST_F(TwoGpus, EachIsCountedByItself) {
   EXPECT_EQ((counts[{"gemm", 1, 0}]), 59u);
   EXPECT_GE((counts[{"gemm", 1, kDramBytes}]), 2u);
   const auto& facts = recorder_.facts().back();
-  ASSERT_EQ(facts.devices.size(), 2u);
-  EXPECT_EQ(facts.devices[1].index, 1u);
-  EXPECT_EQ(facts.devices[1].chip, "GA100");
+  ASSERT_EQ(facts.device.size(), 2u);
+  EXPECT_EQ(facts.device[1].index, 1u);
+  EXPECT_EQ(facts.device[1].chip, "GA100");
 }
 
 TEST_F(TwoGpus, LayerByLayerToo) {

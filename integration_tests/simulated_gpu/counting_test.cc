@@ -69,7 +69,7 @@ TEST_P(Exact, FlopBytesAndTimesOfEveryLaunchKey) {
   ASSERT_FALSE(recorder_.facts().empty());
   EXPECT_EQ(recorder_.facts()[0].source, SourceKind::kMeasured);
   EXPECT_EQ(recorder_.facts()[0].collector, GetParam().collector);
-  EXPECT_EQ(recorder_.facts()[0].devices[0].chip, GetParam().chip);
+  EXPECT_EQ(recorder_.facts()[0].device[0].chip, GetParam().chip);
   // Which profiler counts, and why, is said wherever it is not the usual one; nothing else went wrong.
   EXPECT_EQ(DiagnosticIds(), legacy ? std::vector<std::string>{"counter-backend"} : std::vector<std::string>{});
   source_->Stop();

@@ -4,17 +4,19 @@
 //
 //   FrameReader frames(source);
 //   while (frames.Next()) Use(frames.payload(), frames.payload_offset());
-//   if (frames.damage()) Complain(frames.damage()->offset, frames.damage()->reason);
-#ifndef RFINJECT_CLI_READER_FRAMES_H_
-#define RFINJECT_CLI_READER_FRAMES_H_
+//   if (!frames.status().ok()) Complain(frames.status());
+#ifndef RFINJECT_CLI_TRACE_FRAMES_H_
+#define RFINJECT_CLI_TRACE_FRAMES_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "proto/wire/framing.h"
 
 namespace rfinject::cli {
@@ -23,14 +25,14 @@ namespace rfinject::cli {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Up to `size` bytes from `offset` on; fewer only at the end. -1 with `*error` set where reading failed.
-  virtual ptrdiff_t ReadAt(uint64_t offset, void* out, size_t size, std::string* error) = 0;
+  // Up to `size` bytes from `offset` on, and how many; fewer only at the end.
+  virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, void* out, size_t size) = 0;
 };
 
 class MemorySource : public ByteSource {
  public:
   explicit MemorySource(std::span<const uint8_t> bytes) : bytes_(bytes) {}
-  ptrdiff_t ReadAt(uint64_t offset, void* out, size_t size, std::string* error) override;
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, void* out, size_t size) override;
 
  private:
   std::span<const uint8_t> bytes_;
@@ -43,20 +45,14 @@ class FileSource : public ByteSource {
   FileSource(const FileSource&) = delete;
   FileSource& operator=(const FileSource&) = delete;
 
-  // A regular file; empty on success, otherwise why not.
-  std::string Open(const std::string& path);
+  // A regular file, once.
+  absl::Status Open(const std::string& path);
   uint64_t size() const { return size_; }  // when it was opened
-  ptrdiff_t ReadAt(uint64_t offset, void* out, size_t size, std::string* error) override;
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, void* out, size_t size) override;
 
  private:
   int fd_ = -1;
   uint64_t size_ = 0;
-};
-
-// What is wrong with a trace, and from which byte of the file on.
-struct Damage {
-  uint64_t offset = 0;
-  std::string reason;  // one line
 };
 
 class FrameReader {
@@ -66,7 +62,8 @@ class FrameReader {
   // The next whole, undamaged frame; false at the end and at damage. The file header is checked at the first call.
   bool Next();
 
-  const std::optional<Damage>& damage() const { return damage_; }
+  // What is damaged (damage.h), if Next found something.
+  const absl::Status& status() const { return status_; }
   // False when not even the file's header could be used: it is no trace, or from a newer format.
   bool header_ok() const { return header_ok_; }
   uint64_t frames() const { return frames_; }  // how many Next has given
@@ -75,7 +72,7 @@ class FrameReader {
   uint64_t payload_offset() const { return payload_offset_; }
 
  private:
-  bool Fail(uint64_t offset, std::string reason);
+  bool Fail(uint64_t offset, std::string_view reason);
   bool ReadHeader();
 
   ByteSource& source_;
@@ -85,9 +82,9 @@ class FrameReader {
   uint64_t payload_offset_ = 0;
   uint64_t frames_ = 0;
   bool header_ok_ = false;
-  std::optional<Damage> damage_;
+  absl::Status status_;
 };
 
 }  // namespace rfinject::cli
 
-#endif  // RFINJECT_CLI_READER_FRAMES_H_
+#endif  // RFINJECT_CLI_TRACE_FRAMES_H_

@@ -1,11 +1,12 @@
-#include "cli/profile/trace_writer.h"
+#include "cli/trace/encode.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "cli/reader/trace_reader.h"
 #include "cli/testing/sample_profile.h"
+#include "cli/trace/damage.h"
+#include "cli/trace/read.h"
 #include "proto/rfinject/v1/trace.pb.h"
 
 namespace rfinject::cli {
@@ -13,13 +14,12 @@ namespace {
 
 std::vector<uint8_t> Written(const Profile& profile) {
   std::vector<uint8_t> bytes;
-  EXPECT_EQ(WriteTrace(profile,
-                       [&](const void* data, size_t size) {
-                         const auto* begin = static_cast<const uint8_t*>(data);
-                         bytes.insert(bytes.end(), begin, begin + size);
-                         return true;
-                       }),
-            "");
+  const absl::Status status = WriteTrace(profile, [&](const void* data, size_t size) {
+    const auto* begin = static_cast<const uint8_t*>(data);
+    bytes.insert(bytes.end(), begin, begin + size);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
   return bytes;
 }
 
@@ -28,32 +28,32 @@ TraceContents ReadBack(const std::vector<uint8_t>& bytes) {
   return ReadTrace(source);
 }
 
-TEST(TraceWriter, ReadingBackGivesTheSameProfile) {
+TEST(WriteTrace, ReadingBackGivesTheSameProfile) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     const Profile profile = testing::RandomProfile(seed);
     const TraceContents contents = ReadBack(Written(profile));
-    ASSERT_FALSE(contents.damage) << seed << " byte " << contents.damage->offset << ": " << contents.damage->reason;
+    ASSERT_TRUE(contents.status.ok()) << seed << " " << contents.status;
     ASSERT_TRUE(contents.finished);
     ASSERT_EQ(contents.profile, profile) << seed;
   }
 }
 
-TEST(TraceWriter, TheSampleRunsSurviveToo) {
+TEST(WriteTrace, TheSampleRunsSurviveToo) {
   for (const Profile& profile :
        {testing::SampleResNet18(testing::SampleV100()), testing::SampleMeasured(testing::SampleA100())}) {
     EXPECT_EQ(ReadBack(Written(profile)).profile, profile);
   }
 }
 
-TEST(TraceWriter, EqualProfilesGiveEqualBytes) {
+TEST(WriteTrace, EqualProfilesGiveEqualBytes) {
   Profile a = testing::RandomProfile(3), b = testing::RandomProfile(4);
   Profile ab = a, ba = b;
-  ASSERT_EQ(ab.Merge(b), "");
-  ASSERT_EQ(ba.Merge(a), "");
+  ASSERT_TRUE(ab.Merge(b).ok());
+  ASSERT_TRUE(ba.Merge(a).ok());
   EXPECT_EQ(Written(ab), Written(ba));
 }
 
-TEST(TraceWriter, ManyKeysTakeManyFrames) {
+TEST(WriteTrace, ManyKeysTakeManyFrames) {
   Profile profile = testing::RandomProfile(5);
   cli::Run& run = profile.runs.begin()->second;
   for (int i = 0; i < 40000; ++i) {
@@ -69,7 +69,7 @@ TEST(TraceWriter, ManyKeysTakeManyFrames) {
 }
 
 // Everybody else reads traces with protobuf: what we write must be what the schema says.
-TEST(TraceWriter, FramesHoldValidChunks) {
+TEST(WriteTrace, FramesHoldValidChunks) {
   const std::vector<uint8_t> bytes = Written(testing::SampleMeasured(testing::SampleA100()));
   MemorySource source(bytes);
   FrameReader frames(source);
@@ -79,7 +79,7 @@ TEST(TraceWriter, FramesHoldValidChunks) {
     ASSERT_TRUE(chunk.ParseFromArray(frames.payload().data(), static_cast<int>(frames.payload().size())));
     all.MergeFrom(chunk);
   }
-  ASSERT_FALSE(frames.damage());
+  ASSERT_TRUE(frames.status().ok());
   ASSERT_EQ(all.model_size(), 2);
   EXPECT_EQ(all.model(1).class_name(), "ResNet");
   EXPECT_EQ(all.model(1).parameters(), 11689512u);
@@ -98,10 +98,12 @@ TEST(TraceWriter, FramesHoldValidChunks) {
   FAIL() << "no layer1.0.conv1";
 }
 
-TEST(TraceWriter, SaysThatTheSinkFailed) {
+TEST(WriteTrace, SaysThatTheSinkFailed) {
   int calls = 0;
-  EXPECT_EQ(WriteTrace(testing::RandomProfile(1), [&](const void*, size_t) { return ++calls < 2; }),
-            "could not be written");
+  const absl::Status status = WriteTrace(testing::RandomProfile(1), [&](const void*, size_t) {
+    return ++calls < 2 ? absl::OkStatus() : absl::UnavailableError("no space");
+  });
+  EXPECT_EQ(status.message(), "no space");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cli/reader/trace_files.h"
+#include "cli/trace/files.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -31,10 +31,10 @@ TEST_F(TraceFiles, AFoldersTracesAreFoundBelowAndSorted) {
   Touch("a/z.rfx");
   Touch("a/deep/er.rfx");
   Touch("a/notes.txt");
-  std::vector<std::string> files;
-  EXPECT_EQ(FindTraces(root_.string(), &files), "");
-  EXPECT_EQ(files, (std::vector<std::string>{(root_ / "a/deep/er.rfx").string(), (root_ / "a/z.rfx").string(),
-                                             (root_ / "b.rfx").string()}));
+  const auto files = FindTraces(root_.string());
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(*files, (std::vector<std::string>{(root_ / "a/deep/er.rfx").string(), (root_ / "a/z.rfx").string(),
+                                              (root_ / "b.rfx").string()}));
 }
 
 TEST_F(TraceFiles, LinksWithinFoldersAreNotFollowed) {
@@ -43,20 +43,19 @@ TEST_F(TraceFiles, LinksWithinFoldersAreNotFollowed) {
   Touch("in/own.rfx");
   fs::create_symlink(root_ / "real/one.rfx", root_ / "in/link.rfx");
   fs::create_directory_symlink(root_, root_ / "in/loop");
-  std::vector<std::string> files;
-  EXPECT_EQ(FindTraces((root_ / "in").string(), &files), "");
-  EXPECT_EQ(files, std::vector<std::string>{(root_ / "in/own.rfx").string()});
+  auto files = FindTraces((root_ / "in").string());
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(*files, std::vector<std::string>{(root_ / "in/own.rfx").string()});
   // A link that the user names is meant.
-  files.clear();
-  EXPECT_EQ(FindTraces((root_ / "in/link.rfx").string(), &files), "");
-  EXPECT_EQ(files.size(), 1u);
+  files = FindTraces((root_ / "in/link.rfx").string());
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(files->size(), 1u);
 }
 
 TEST_F(TraceFiles, SaysWhatIsNotThere) {
-  std::vector<std::string> files;
-  EXPECT_EQ(FindTraces((root_ / "none").string(), &files), "no such file or folder");
-  EXPECT_NE(FindTraces(root_.string(), &files).find("no traces"), std::string::npos);
-  EXPECT_TRUE(files.empty());
+  EXPECT_EQ(FindTraces((root_ / "none").string()).status().message(), "no such file or folder");
+  const absl::Status empty = FindTraces(root_.string()).status();
+  EXPECT_NE(empty.message().find("no traces"), absl::string_view::npos) << empty;
 }
 
 }  // namespace

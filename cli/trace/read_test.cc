@@ -1,13 +1,16 @@
-#include "cli/reader/trace_reader.h"
+#include "cli/trace/read.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "cli/testing/sample_profile.h"
 #include "cli/testing/trace_bytes.h"
+#include "cli/trace/damage.h"
+#include "cli/trace/decode.h"
 #include "proto/rfinject/v1/trace.pb.h"
 
 namespace rfinject::cli {
@@ -100,7 +103,7 @@ void End(v1::Chunk& chunk) { chunk.mutable_end()->set_reason("exit"); }
 
 TEST(TraceReader, ReadsWhatAProcessWrites) {
   const TraceContents contents = Read(Trace({Definitions, Statistics, Statistics, End}));
-  ASSERT_FALSE(contents.damage) << contents.damage->reason;
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
   EXPECT_TRUE(contents.finished);
   EXPECT_EQ(contents.chunks, 4u);
   ASSERT_EQ(contents.profile.runs.size(), 1u);
@@ -133,7 +136,7 @@ TEST(TraceReader, DefinitionsMayComeAfterTheirUseWithinAChunk) {
   Statistics(statistics);
   std::vector<uint8_t> bytes = EmptyTrace();
   AppendFrame(bytes, 0, statistics.SerializeAsString() + definitions.SerializeAsString());
-  EXPECT_FALSE(Read(bytes).damage);
+  EXPECT_TRUE(Read(bytes).status.ok());
 }
 
 TEST(TraceReader, FactsAreAddedFieldByField) {
@@ -147,7 +150,7 @@ TEST(TraceReader, FactsAreAddedFieldByField) {
                                                layer->set_id(2);
                                                layer->set_input_shape("f32[8,3,224,224]");
                                              }}));
-  ASSERT_FALSE(contents.damage) << contents.damage->reason;
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
   const auto& [key, run] = *contents.profile.runs.begin();
   EXPECT_EQ(key.policy.matmul_tf32, 1u);
   EXPECT_EQ(key.policy.cudnn_tf32, 2u);
@@ -172,7 +175,7 @@ TEST(TraceReader, TwoModelsOfOneClassStayTwo) {
                                                  layer->set_model(id);
                                                }
                                              }}));
-  ASSERT_FALSE(contents.damage);
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
   const auto& [key, run] = *contents.profile.runs.begin();
   EXPECT_EQ(key.models, (std::vector<std::string>{"ResNet", "ResNet (2)"}));
   // A loss without parameters that is made anew is the same one.
@@ -210,7 +213,7 @@ TEST(TraceReader, WindowsOfPmSamplingAreSummed) {
                                                  window->add_bin_dram_bytes(23 * i);
                                                }
                                              }}));
-  ASSERT_FALSE(contents.damage) << contents.damage->reason;
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
   const StepSums& steps = contents.profile.runs.begin()->second.steps;
   EXPECT_EQ(steps.pm_dram_bytes.n, 2u);
   EXPECT_EQ(steps.pm_dram_bytes.sum, 69u);
@@ -220,12 +223,59 @@ TEST(TraceReader, WindowsOfPmSamplingAreSummed) {
   EXPECT_EQ(steps.steps, 0u);
 }
 
+// How a step's bytes were spread over it is kept for the first few windows, in any order of merging.
+TEST(TraceReader, WindowsOfPmSamplingKeepTheirBins) {
+  const auto windows = [](uint64_t first, uint64_t count) {
+    return Read(Trace({Definitions, [=](v1::Chunk& chunk) {
+                         for (uint64_t step = first; step < first + count; ++step) {
+                           v1::PmWindow* window = chunk.add_pm_window();
+                           window->set_step(step);
+                           window->set_bin_ns(100);
+                           window->add_bin_dram_bytes(10 * step);
+                           window->add_bin_tensor_permille(500);
+                         }
+                       }}))
+        .profile;
+  };
+  const Profile few = windows(5, 2), many = windows(7, 100);
+  const Run& run = few.runs.begin()->second;
+  ASSERT_EQ(run.pm_windows.size(), 2u);
+  EXPECT_EQ(run.pm_windows[1].step, 6u);
+  EXPECT_EQ(run.pm_windows[1].bin_dram_bytes, std::vector<uint64_t>{60});
+  EXPECT_EQ(run.pm_windows[1].bin_tensor_permille, std::vector<uint32_t>{500});
+  Profile ab = few, ba = many;
+  ASSERT_TRUE(ab.Merge(many).ok());
+  ASSERT_TRUE(ba.Merge(few).ok());
+  EXPECT_EQ(ab, ba);
+  const Run& merged = ab.runs.begin()->second;
+  ASSERT_EQ(merged.pm_windows.size(), kMaxPmWindowsKept);
+  EXPECT_EQ(merged.pm_windows.front().step, 5u);
+  EXPECT_EQ(merged.pm_windows.back().step, 5 + kMaxPmWindowsKept - 1);
+  EXPECT_EQ(merged.steps.pm_dram_bytes.n, 102u) << "the sums count all";
+}
+
+TEST(TraceReader, TheCollectorsVersionsSurviveMerging) {
+  const auto version = [](const char* text) {
+    return Read(Trace({Definitions, [=](v1::Chunk& chunk) {
+                         v1::Run* run = chunk.add_run();
+                         run->set_id(1);
+                         run->set_collector_version(text);
+                       }}))
+        .profile;
+  };
+  Profile merged = version("13.0");
+  ASSERT_TRUE(merged.Merge(version("12.6")).ok());
+  ASSERT_EQ(merged.runs.size(), 1u) << "another version is no other kind of run";
+  EXPECT_EQ(merged.runs.begin()->second.collector_versions, (std::set<std::string>{"12.6", "13.0"}));
+  EXPECT_EQ(Read(testing::WrittenTrace(merged)).profile, merged);
+}
+
 TEST(TraceReader, BytesThatAreNotUtf8BecomeReplacementCharacters) {
   std::vector<uint8_t> bytes = EmptyTrace();
   AppendFrame(bytes, 0,
               std::string_view("\x0A\x0A\x08\x01\x22\x06\x22\x04\x61\xFF\xC3\x62", 12));  // Run.process.argv
   const TraceContents contents = Read(bytes);
-  ASSERT_FALSE(contents.damage) << contents.damage->reason;
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
   EXPECT_EQ(contents.profile.runs.begin()->second.process_list[0].argv[0],
             "a\xEF\xBF\xBD\xEF\xBF\xBD"
             "b");
@@ -235,7 +285,7 @@ TEST(TraceReader, RecordsOfANewerMinorVersionAreSkipped) {
   std::vector<uint8_t> bytes = Trace({Definitions, Statistics});
   AppendFrame(bytes, 2, std::string_view("\xF2\x07\x03new\xF8\x07\x05", 9));  // fields 126 and 127
   const TraceContents contents = Read(bytes);
-  EXPECT_FALSE(contents.damage);
+  EXPECT_TRUE(contents.status.ok()) << contents.status;
   EXPECT_EQ(contents.chunks, 3u);
 }
 
@@ -255,13 +305,13 @@ TEST(TraceReader, CutAtEveryByteItKeepsEveryWholeChunk) {
     ASSERT_EQ(contents.chunks, expected) << cut;
     ASSERT_EQ(contents.usable, cut >= ends[0]) << cut;
     const bool clean = std::find(ends.begin(), ends.end(), cut) != ends.end();
-    ASSERT_EQ(contents.damage.has_value(), !clean) << cut;
-    if (contents.damage) {
-      ASSERT_LE(contents.damage->offset, cut);
+    ASSERT_EQ(!contents.status.ok(), !clean) << cut;
+    if (!contents.status.ok()) {
+      ASSERT_LE(DamageOffset(contents.status), cut);
       if (contents.usable) {
-        ASSERT_EQ(contents.damage->offset, ends[expected]) << cut;
+        ASSERT_EQ(DamageOffset(contents.status), ends[expected]) << cut;
       }
-      ASSERT_FALSE(contents.damage->reason.empty());
+      ASSERT_FALSE(DamageReason(contents.status).empty());
     }
     const uint64_t launches = expected < 2 ? 0 : 2 * std::min<size_t>(expected - 1, 3);
     uint64_t found = 0;
@@ -278,7 +328,7 @@ TEST(TraceReader, EveryFlippedBitIsNoticed) {
     // The minor version is for people only, but the header's checksum covers it all the same.
     std::vector<uint8_t> bytes = whole;
     bytes[bit / 8] ^= static_cast<uint8_t>(1u << (bit % 8));
-    ASSERT_TRUE(Read(bytes).damage) << bit;
+    ASSERT_FALSE(Read(bytes).status.ok()) << bit;
   }
 }
 
@@ -287,10 +337,10 @@ void ExpectRefused(const std::function<void(v1::Chunk&)>& bad, const std::string
   const size_t good_size = bytes.size();
   bytes = Trace({Definitions, Statistics, bad, Statistics});
   const TraceContents contents = Read(bytes);
-  ASSERT_TRUE(contents.damage) << reason;
-  EXPECT_NE(contents.damage->reason.find(reason), std::string::npos) << contents.damage->reason;
-  EXPECT_GE(contents.damage->offset, good_size + 16);
-  EXPECT_LT(contents.damage->offset, bytes.size());
+  ASSERT_FALSE(contents.status.ok()) << reason;
+  EXPECT_NE(DamageReason(contents.status).find(reason), std::string::npos) << DamageReason(contents.status);
+  EXPECT_GE(DamageOffset(contents.status), good_size + 16);
+  EXPECT_LT(DamageOffset(contents.status), bytes.size());
   EXPECT_EQ(contents.chunks, 2u);
   // Nothing of the bad chunk may count, not even what came before the mistake in it.
   EXPECT_EQ(contents.profile, Read(Trace({Definitions, Statistics})).profile);
@@ -364,7 +414,7 @@ TEST(TraceReader, RefusesWhatIsDefinedTwiceDifferently) {
       },
       "layer 2 is defined twice");
   // The same again is no contradiction.
-  EXPECT_FALSE(Read(Trace({Definitions, Definitions})).damage);
+  EXPECT_TRUE(Read(Trace({Definitions, Definitions})).status.ok());
 }
 
 TEST(TraceReader, RefusesWhatContradictsItself) {
@@ -403,9 +453,9 @@ TEST(TraceReader, HostileSizesAreRefusedBeforeMemoryIsTaken) {
   // Chunk.name with a length of 2^63.
   AppendFrame(bytes, 0, std::string_view("\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 11));
   const TraceContents contents = Read(bytes);
-  ASSERT_TRUE(contents.damage);
-  EXPECT_EQ(contents.damage->offset, 32u);
-  EXPECT_NE(contents.damage->reason.find("beyond the end"), std::string::npos);
+  ASSERT_FALSE(contents.status.ok());
+  EXPECT_EQ(DamageOffset(contents.status), 32u);
+  EXPECT_NE(DamageReason(contents.status).find("beyond the end"), std::string::npos);
 }
 
 TEST(TraceReader, MoreKeysThanMemoryAreRefused) {
@@ -420,15 +470,15 @@ TEST(TraceReader, MoreKeysThanMemoryAreRefused) {
   AppendFrame(bytes, 0, chunk.SerializeAsString());
   MemorySource source(bytes);
   const TraceContents contents = ReadTrace(source, 100u << 20);
-  ASSERT_TRUE(contents.damage);
-  EXPECT_NE(contents.damage->reason.find("memory"), std::string::npos);
+  ASSERT_FALSE(contents.status.ok());
+  EXPECT_NE(DamageReason(contents.status).find("memory"), std::string::npos);
 }
 
 TEST(TraceReader, HeadersThatAreNotOurs) {
   const auto reason = [](std::vector<uint8_t> bytes) {
     const TraceContents contents = Read(bytes);
     EXPECT_FALSE(contents.usable);
-    return contents.damage ? contents.damage->reason : std::string();
+    return std::string(DamageReason(contents.status));
   };
   EXPECT_EQ(reason({}), "the file is empty");
   EXPECT_EQ(reason({'P', 'K', 3, 4}), "not a trace of rfinject");

@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "cli/profile/profile.h"
-#include "cli/reader/record_text.h"
-#include "cli/reader/trace_reader.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/testing/trace_bytes.h"
+#include "cli/trace/damage.h"
+#include "cli/trace/dump.h"
+#include "cli/trace/fields.h"
+#include "cli/trace/read.h"
 
 namespace {
 
@@ -47,19 +49,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<uint8_t> trace = AsTrace(data, size);
   MemorySource source(trace);
   TraceContents contents = ReadTrace(source, 64u << 20);
-  if (contents.damage) {
-    if (contents.damage->offset > trace.size()) Fail("damage beyond the end of the file");
-    if (contents.damage->reason.empty()) Fail("damage without a reason");
+  if (!contents.status.ok()) {
+    if (DamageOffset(contents.status) > trace.size()) Fail("damage beyond the end of the file");
+    if (DamageReason(contents.status).empty()) Fail("damage without a reason");
   }
   if (!contents.usable) {
-    if (!contents.damage || contents.chunks != 0 || !contents.profile.runs.empty()) Fail("used what is no trace");
+    if (contents.status.ok() || contents.chunks != 0 || !contents.profile.runs.empty()) Fail("used what is no trace");
     return 0;
   }
   // What `dump` does with the same bytes.
   FrameReader frames(source);
   while (frames.Next()) {
-    WireCursor cursor(frames.payload(), frames.payload_offset());
-    for (WireField record; cursor.Next(&record);) {
+    FieldCursor cursor(frames.payload(), frames.payload_offset());
+    for (Field record; cursor.Next(&record);) {
       if (RecordText(record).empty()) Fail("a record without a text");
     }
   }
@@ -74,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (written.empty()) Fail("a profile that was read cannot be written");
   MemorySource again(written);
   const TraceContents second = ReadTrace(again);
-  if (second.damage) Fail(("what was written is refused: " + second.damage->reason).c_str());
+  if (!second.status.ok()) Fail(("what was written is refused: " + second.status.ToString()).c_str());
   // Parents that form a circle are cut by writing; what is left must come back as it is.
   const std::vector<uint8_t> rewritten = testing::WrittenTrace(second.profile);
   MemorySource third(rewritten);

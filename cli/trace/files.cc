@@ -1,4 +1,4 @@
-#include "cli/reader/trace_files.h"
+#include "cli/trace/files.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -6,16 +6,13 @@
 
 namespace rfinject::cli {
 
-std::string FindTraces(const std::string& path, std::vector<std::string>* files) {
+absl::StatusOr<std::vector<std::string>> FindTraces(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found) return "no such file or folder";
-  if (error) return error.message();
-  if (status.type() != fs::file_type::directory) {
-    files->push_back(path);
-    return {};
-  }
+  if (status.type() == fs::file_type::not_found) return absl::NotFoundError("no such file or folder");
+  if (error) return absl::UnavailableError(error.message());
+  if (status.type() != fs::file_type::directory) return std::vector<std::string>{path};
   std::vector<std::string> found;
   fs::recursive_directory_iterator it(path, error);
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
@@ -24,11 +21,10 @@ std::string FindTraces(const std::string& path, std::vector<std::string>* files)
       found.push_back(it->path().string());
     }
   }
-  if (error) return error.message();
-  if (found.empty()) return "there are no traces (*.rfx) in this folder";
+  if (error) return absl::UnavailableError(error.message());
+  if (found.empty()) return absl::NotFoundError("there are no traces (*.rfx) in this folder");
   std::sort(found.begin(), found.end());
-  files->insert(files->end(), found.begin(), found.end());
-  return {};
+  return found;
 }
 
 }  // namespace rfinject::cli
