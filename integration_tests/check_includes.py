@@ -22,6 +22,12 @@ RULES = {
     "injector": ["collector", "proto/wire", "gpus"],
     "cli": ["proto", "gpus"],
     "cli/model": ["proto/wire"],
+    # A picture is made of a report and of nothing else of the outputs but what escapes text.
+    "cli/emit/picture": ["cli/report", "cli/emit/code_points.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
+                         "cli/emit/testing", "cli/testing", "proto/wire"],
+    # A page is made of a report, of its columns and of pictures.
+    "cli/emit/html": ["cli/report", "cli/emit/columns.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
+                      "cli/emit/picture", "cli/emit/testing", "cli/testing", "proto/wire"],
     "integration_tests": None,
     "bench": None,
 }
@@ -42,7 +48,7 @@ INJECTED_FORBIDDEN = {"iostream", "fstream", "sstream", "ostream", "istream", "i
 INJECTED_WORDS = re.compile(r"std::(call_once|once_flag|thread|jthread|async)\b")
 
 # Pure maths: reads nothing, writes nothing.
-PURE = ["cli/model"]
+PURE = ["cli/model", "gpus"]
 PURE_FORBIDDEN = {"iostream", "fstream", "cstdio", "stdio.h", "filesystem", "unistd.h", "fcntl.h", "sys/stat.h"}
 
 # Third-party headers by how they begin, and the folders that may use them.
@@ -110,13 +116,13 @@ def check_file(root, path):
         if is_below(path, INJECTED) and not is_test and header in INJECTED_FORBIDDEN:
             yield number, f"<{header}> is not for the injected library (docs/ARCHITECTURE.md)"
         if is_below(path, PURE) and not is_test and header in PURE_FORBIDDEN:
-            yield number, f"<{header}>: {PURE[0]}/ is pure maths, without input or output"
+            yield number, f"<{header}>: {rule}/ is pure, without input or output"
         for prefix, folders in THIRD_PARTY.items():
             if header.startswith(prefix) and not is_below(path, folders) and not (is_test and prefix in TEST_ONLY):
                 where = ", ".join(folder + "/" for folder in folders) or "tests"
                 yield number, f"{header}: only for {where}"
             elif header.startswith(prefix) and is_below(path, PURE) and not is_test:
-                yield number, f"{header}: {PURE[0]}/ is pure maths and needs the standard library only"
+                yield number, f"{header}: {rule}/ is pure and needs the standard library only"
 
         if header == GENERATED:
             if not is_test and not is_below(path, SCHEMA_FOLDERS):

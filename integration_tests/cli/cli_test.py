@@ -377,8 +377,8 @@ class ReportTest(CliTest):
         ]:
             self.assert_complains(self.run_cli("report", *arguments), 2, re.escape(pattern))
 
-    def imported(self, kernels, gpu="H100-SXM5-80GB"):
-        """A trace of an ncu table: a launch each of {kernel: {metric: value}}."""
+    def imported(self, kernels, gpu="H100-SXM5-80GB", capability="9.0"):
+        """A trace of an ncu table: a launch each of {kernel: {metric: value}}. `gpu` None: known by its capability."""
         metrics = sorted({metric for values in kernels.values() for metric in values})
         units = ["ns" if "time" in m else "byte" if "bytes" in m else "inst" for m in metrics]
         path = self.folder / "made.csv"
@@ -388,12 +388,21 @@ class ReportTest(CliTest):
                             *metrics])
             table.writerow([""] * 8 + units)
             for i, (kernel, values) in enumerate(kernels.items()):
-                table.writerow([i, 7, "python", kernel, "(128, 1, 1)", "(64, 1, 1)", 0, "9.0",
+                table.writerow([i, 7, "python", kernel, "(128, 1, 1)", "(64, 1, 1)", 0, capability,
                                 *(values.get(metric, 0) for metric in metrics)])
         trace = self.folder / "made.rfx"
-        result = self.run_cli("import", "ncu", path, "--gpu", gpu, "--model", "Net", "-o", trace)
+        result = self.run_cli("import", "ncu", path, *(["--gpu", gpu] if gpu else []), "--model", "Net", "-o", trace)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return trace
+
+    def test_counters_of_geforces_blackwell_are_known_and_count_once(self):
+        counted = {"gpu__time_duration.sum": 1_000_000, "dram__bytes_op_read.sum": 3 * 10**8,
+                   "dram__bytes_op_write.sum": 10**8, self.HMMA: 7 * 10**11}
+        for total in ({}, {"dram__bytes.sum": 4 * 10**8}):
+            trace = self.imported({"k": {**counted, **total}}, None, "12.0")
+            report = json.loads(self.run_cli("report", trace, "--format", "json").stdout)
+            self.assertEqual(report["rows"][0]["dram_bytes"], 4 * 10**8)
+            self.assertEqual(report["rows"][0]["flop_bf16_tc"], 7 * 10**11)
 
     HMMA = "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum"
     HGMMA = "sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum"
