@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "integration_tests/simulated_gpu/fixture.h"
+#include "integration_tests/simulated_gpu/testing/fixture.h"
 
 #ifndef __SANITIZE_ADDRESS__
 #ifndef __SANITIZE_THREAD__

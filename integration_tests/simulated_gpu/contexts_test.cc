@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "integration_tests/simulated_gpu/fixture.h"
+#include "integration_tests/simulated_gpu/testing/fixture.h"
 #include "proto/wire/conditions.h"
 
 namespace rfinject {

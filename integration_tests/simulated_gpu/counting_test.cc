@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "integration_tests/simulated_gpu/fixture.h"
+#include "integration_tests/simulated_gpu/testing/fixture.h"
 #include "proto/wire/conditions.h"
 
 namespace rfinject {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "integration_tests/simulated_gpu/fixture.h"
+#include "integration_tests/simulated_gpu/testing/fixture.h"
 
 namespace rfinject {
 namespace {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "integration_tests/simulated_gpu/fixture.h"
+#include "integration_tests/simulated_gpu/testing/fixture.h"
 #include "proto/wire/conditions.h"
 
 namespace rfinject {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "collector/program_profiler.h"
-#include "integration_tests/simulated_gpu/fixture.h"
+#include "integration_tests/simulated_gpu/testing/fixture.h"
 #include "proto/wire/conditions.h"
 
 namespace rfinject {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "integration_tests/simulated_gpu/fixture.h"
+#include "integration_tests/simulated_gpu/testing/fixture.h"
 
 namespace rfinject {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "integration_tests/simulated_gpu/fixture.h"
+#include "integration_tests/simulated_gpu/testing/fixture.h"
 #include "proto/wire/conditions.h"
 
 namespace rfinject {

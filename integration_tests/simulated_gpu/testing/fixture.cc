@@ -1,5 +1,5 @@
 // File: fixture.cc
-#include "integration_tests/simulated_gpu/fixture.h"
+#include "integration_tests/simulated_gpu/testing/fixture.h"
 
 #include <dlfcn.h>
 #include <unistd.h>

@@ -2,8 +2,8 @@
 //
 // The hardware source on the simulated GPU: a driver with three kernels whose work is known, a training step, and
 // what every sample must therefore be. Each test runs in a process of its own (ISOLATED).
-#ifndef RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_FIXTURE_H_
-#define RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_FIXTURE_H_
+#ifndef RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_TESTING_FIXTURE_H_
+#define RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_TESTING_FIXTURE_H_
 
 #include <gtest/gtest.h>
 
@@ -134,4 +134,4 @@ class SimulatedV100 : public SimulatedGpu {
 
 }  // namespace rfinject
 
-#endif  // RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_FIXTURE_H_
+#endif  // RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_TESTING_FIXTURE_H_
