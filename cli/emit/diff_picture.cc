@@ -107,7 +107,7 @@ Frames FramesOf(const Diff& diff) {
   return FramesFor(all);
 }
 
-std::string Cell(std::string_view text, bool number) {
+std::string TableCell(std::string_view text, bool number) {
   return std::string(number ? "<td class=num>" : "<td>") + MarkupText(text) + "</td>";
 }
 
@@ -180,19 +180,19 @@ void EmitDiffHtml(const Diff& diff, std::ostream& out) {
       if (!row.Changed()) continue;
       if (++written > kRowsOfPage) break;
       const Change& time = row[Compared::kTime];
-      out << (time.verdict == Verdict::kNoise ? "<tr class=noise>" : "<tr>") << Cell(row.model, false)
-          << Cell(row.layer, false) << Cell(row.phase, false) << Cell(row.op, false)
-          << Cell(row.in_before ? Duration(time.before) : "", true)
-          << Cell(row.in_after ? Duration(time.after) : "", true) << Cell(SignedDuration(time.difference()), true)
-          << Cell(std::isinf(time.half_width) ? "unknown"
+      out << (time.verdict == Verdict::kNoise ? "<tr class=noise>" : "<tr>") << TableCell(row.model, false)
+          << TableCell(row.layer, false) << TableCell(row.phase, false) << TableCell(row.op, false)
+          << TableCell(row.in_before ? Duration(time.before) : "", true)
+          << TableCell(row.in_after ? Duration(time.after) : "", true) << TableCell(SignedDuration(time.difference()), true)
+          << TableCell(std::isinf(time.half_width) ? "unknown"
                   : time.half_width > 0       ? Duration(time.half_width)
                                               : "exact",
                   true)
-          << Cell(VerdictName(time.verdict), true);
+          << TableCell(VerdictName(time.verdict), true);
       const auto sides = [&](Compared quantity, auto text) {
         const Change& change = row[quantity];
-        out << Cell(row.in_before ? text(change.before) : "", true)
-            << Cell(row.in_after ? text(change.after) : "", true);
+        out << TableCell(row.in_before ? text(change.before) : "", true)
+            << TableCell(row.in_after ? text(change.after) : "", true);
       };
       sides(Compared::kFlop, [](double v) { return WithPrefix(v, "FLOP"); });
       sides(Compared::kBytes, [](double v) { return WithPrefix(v, "B"); });

@@ -1,6 +1,5 @@
 #include <algorithm>
-#include <array>
-#include <functional>
+#include <climits>
 #include <map>
 #include <set>
 #include <string>
@@ -9,10 +8,11 @@
 #include <vector>
 
 #include "cli/emit/assets/assets.h"
-#include "cli/emit/columns.h"
 #include "cli/emit/emit.h"
 #include "cli/emit/markup.h"
 #include "cli/emit/plot.h"
+#include "cli/emit/words.h"
+#include "cli/report/column.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {
@@ -23,76 +23,6 @@ constexpr Size kOneOfMany = {660, 580};
 // Above this many rows the page opens with the longest of them; the slider brings the rest.
 constexpr size_t kShowAllUpTo = 600;
 
-// What a column's values are, which decides how the page writes them.
-enum class Kind : uint8_t { kText, kCount, kUnit, kShare, kPlain };
-
-// How the page shows a column of the CSV and JSON (columns.h).
-struct Look {
-  std::string_view name;  // Column::name
-  std::string_view title;
-  Kind kind = Kind::kPlain;
-  std::string_view unit = {};
-  double scale = 1;       // of the value to the unit
-  bool additive = false;  // the sum over rows means something
-};
-
-// In the order of the page's table; columns that are not here come last, under their own names. Those with "per_step"
-// in their names are the page's own, because people think in steps.
-constexpr auto kLooks = std::to_array<Look>({
-    {"layer", "Layer", Kind::kText},
-    {"phase", "Phase", Kind::kText},
-    {"op", "Operator", Kind::kText},
-    {"time_share", "Time share", Kind::kShare, "%", 100, true},
-    {"time_per_step_ns", "GPU time a step", Kind::kUnit, "s", 1e-9, true},
-    {"attainable_share", "Of attainable", Kind::kShare, "%", 100},
-    {"slack_per_step_ns", "Slack a step", Kind::kUnit, "s", 1e-9, true},
-    {"bound", "Bound by", Kind::kText},
-    {"oi_flop_per_byte", "OI", Kind::kPlain, "FLOP/B"},
-    {"performance_flop_per_s", "Performance", Kind::kUnit, "FLOP/s"},
-    {"attainable_flop_per_s", "Attainable", Kind::kUnit, "FLOP/s"},
-    {"bandwidth_bytes_per_s", "DRAM bandwidth", Kind::kUnit, "B/s"},
-    {"kernel", "Kernel", Kind::kText},
-    {"launches", "Launches", Kind::kCount, "", 1, true},
-    {"time_ns", "GPU time, all steps", Kind::kUnit, "s", 1e-9, true},
-    {"flop", "FLOP", Kind::kUnit, "FLOP", 1, true},
-    {"model_flop", "Model FLOP", Kind::kUnit, "FLOP", 1, true},
-    {"executed_flop_per_model_flop", "FLOP / model FLOP", Kind::kPlain},
-    {"flop_reason", "FLOP explained by", Kind::kText},
-    {"counters_of", "FLOP and bytes of", Kind::kText},
-    {"dram_bytes", "DRAM bytes", Kind::kUnit, "B", 1, true},
-    {"compulsory_bytes", "Compulsory bytes", Kind::kUnit, "B", 1, true},
-    {"dram_bytes_per_compulsory_byte", "DRAM / compulsory bytes", Kind::kPlain},
-    {"l2_bytes", "L2 bytes", Kind::kUnit, "B", 1, true},
-    {"l1_bytes", "L1 bytes", Kind::kUnit, "B", 1, true},
-    {"oi_l2_flop_per_byte", "OI of L2", Kind::kPlain, "FLOP/B"},
-    {"oi_l1_flop_per_byte", "OI of L1", Kind::kPlain, "FLOP/B"},
-    {"flop_fp64", "FLOP in FP64", Kind::kUnit, "FLOP", 1, true},
-    {"flop_fp32", "FLOP in FP32", Kind::kUnit, "FLOP", 1, true},
-    {"flop_fp16", "FLOP in FP16", Kind::kUnit, "FLOP", 1, true},
-    {"flop_tf32_tc", "FLOP in TF32 tensor", Kind::kUnit, "FLOP", 1, true},
-    {"flop_fp16_tc", "FLOP in FP16 tensor", Kind::kUnit, "FLOP", 1, true},
-    {"flop_bf16_tc", "FLOP in BF16 tensor", Kind::kUnit, "FLOP", 1, true},
-    {"flop_fp8_tc", "FLOP in FP8 tensor", Kind::kUnit, "FLOP", 1, true},
-    {"flop_fp64_tc", "FLOP in FP64 tensor", Kind::kUnit, "FLOP", 1, true},
-    {"flop_mma_tc", "FLOP over the mma path", Kind::kUnit, "FLOP", 1, true},
-    {"least_compute_time_ns", "Least compute time", Kind::kUnit, "s", 1e-9, true},
-    {"least_memory_time_ns", "Least memory time", Kind::kUnit, "s", 1e-9, true},
-    {"least_time_ns", "Least time", Kind::kUnit, "s", 1e-9, true},
-    {"slack_ns", "Slack, all steps", Kind::kUnit, "s", 1e-9, true},
-    {"time_with_counters_ns", "GPU time with counters", Kind::kUnit, "s", 1e-9, true},
-    {"time_ci95_relative", "Time ±, 95 %", Kind::kShare, "%", 100},
-    {"dram_bytes_ci95_relative", "Bytes ±, 95 %", Kind::kShare, "%", 100},
-    {"model", "Model", Kind::kText},
-    {"class", "Class", Kind::kText},
-    {"parameters", "Parameters", Kind::kCount},
-    {"parameter_bytes", "Parameters, bytes", Kind::kUnit, "B"},
-    {"input_shape", "Input", Kind::kText},
-    {"input_bytes", "Input, bytes", Kind::kUnit, "B"},
-    {"output_shape", "Output", Kind::kText},
-    {"output_bytes", "Output, bytes", Kind::kUnit, "B"},
-    {"signature", "Signature", Kind::kText},
-});
-
 // As in the pictures.
 std::string Time(double ns) {
   std::string text = Duration(ns);
@@ -100,38 +30,31 @@ std::string Time(double ns) {
   return text;
 }
 
-double PerStep(double value, const Report& report) {
-  return report.steps > 0 ? value / static_cast<double>(report.steps) : value;
+// In the order of the page's table.
+std::vector<ColumnInfo> PageColumns(bool several_models) {
+  std::vector<ColumnInfo> columns;
+  for (const ReportColumn& column : ReportColumns()) {
+    if (column.info.data || column.info.page > 0) columns.push_back(column.info);
+  }
+  const auto place = [](const ColumnInfo& column) { return column.page > 0 ? column.page : INT_MAX; };
+  std::stable_sort(columns.begin(), columns.end(),
+                   [&](const ColumnInfo& a, const ColumnInfo& b) { return place(a) < place(b); });
+  if (several_models) {  // without it the layers' names are not unique
+    const auto model = std::find_if(columns.begin(), columns.end(), [](const auto& c) { return c.name == "model"; });
+    std::rotate(columns.begin() + 1, model, model + 1);
+  }
+  return columns;
 }
 
-struct PageColumn {
-  Look look;
-  Cell (*cell)(const Report& report, const Row& row);
+// The unit that the page writes a column's values in, and what to multiply them with.
+struct PageUnit {
+  std::string_view unit;
+  double scale;
 };
-
-std::vector<PageColumn> PageColumns(bool several_models) {
-  std::vector<Column> columns(IdentityColumns().begin(), IdentityColumns().end());
-  columns.insert(columns.end(), NumberColumns().begin(), NumberColumns().end());
-  columns.push_back({"time_per_step_ns",
-                     [](const Report& report, const Row& row) { return Cell{PerStep(row.sums.time_ns, report)}; }});
-  columns.push_back({"slack_per_step_ns", [](const Report& report, const Row& row) {
-                       return report.machine.name.empty() ? Cell{} : Cell{PerStep(row.derived.slack_ns, report)};
-                     }});
-  std::vector<PageColumn> page;
-  for (const Look& look : kLooks) {
-    const auto column =
-        std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.name == look.name; });
-    if (column == columns.end()) continue;
-    page.push_back({look, column->cell});
-    columns.erase(column);
-  }
-  for (const Column& column : columns) page.push_back({{column.name, column.name}, column.cell});
-  if (several_models) {  // without it the layers' names are not unique
-    const auto model =
-        std::find_if(page.begin(), page.end(), [](const PageColumn& column) { return column.look.name == "model"; });
-    std::rotate(page.begin() + 1, model, model + 1);
-  }
-  return page;
+PageUnit UnitOf(const ColumnInfo& column) {
+  if (column.kind == Kind::kShare) return {"%", 100};
+  if (column.unit == "ns") return {"s", 1e-9};
+  return {column.unit, 1};
 }
 
 const char* KindName(Kind kind) {
@@ -150,14 +73,6 @@ const char* KindName(Kind kind) {
   return "plain";
 }
 
-Row TotalRow(const Report& report) {
-  Row row;
-  row.sums = report.total;
-  row.derived = report.total_derived;
-  row.time_share = report.total.time_ns > 0 ? 1 : 0;
-  return row;
-}
-
 void AppendList(const std::vector<std::string>& items, std::string* out) {
   *out += "[";
   for (size_t i = 0; i < items.size(); ++i) *out += (i > 0 ? "," : "") + items[i];
@@ -167,19 +82,16 @@ void AppendList(const std::vector<std::string>& items, std::string* out) {
 // The rows of all reports, column by column (short, and quick to sort). Texts repeat often, so they are indices into
 // a list of the different ones.
 std::string DataJson(std::span<const Report> reports, const std::vector<std::vector<Picture>>& pictures) {
-  std::vector<const Row*> rows;
-  std::vector<const Report*> owners;
+  std::vector<RowSet> sets, total_sets;
+  std::vector<std::vector<Row>> totals;
   std::vector<std::string> owner_index;
+  for (const Report& report : reports) totals.push_back({TotalRow(report)});
   for (size_t r = 0; r < reports.size(); ++r) {
-    for (const Row& row : PictureRows(reports[r])) {
-      rows.push_back(&row);
-      owners.push_back(&reports[r]);
-      owner_index.push_back(std::to_string(r));
-    }
+    sets.push_back(RowsOf(reports[r], PictureRows(reports[r])));
+    total_sets.push_back(RowsOf(reports[r], totals[r]));
+    owner_index.insert(owner_index.end(), sets.back().size, std::to_string(r));
   }
   std::string out = "{\"schema\":\"rfinject.html/1\",\"reports\":[";
-  std::vector<Row> totals;
-  for (const Report& report : reports) totals.push_back(TotalRow(report));
   for (size_t r = 0; r < reports.size(); ++r) {
     out += std::string(r > 0 ? "," : "") + "{\"title\":" + JsonText(ReportTitle(reports[r])) +
            ",\"gpu\":" + JsonText(reports[r].device_name.empty() ? reports[r].run.gpu : reports[r].device_name) +
@@ -202,12 +114,12 @@ std::string DataJson(std::span<const Report> reports, const std::vector<std::vec
   const bool several_models =
       std::any_of(reports.begin(), reports.end(), [](const Report& report) { return report.run.models.size() > 1; });
   bool first = true;
-  for (const PageColumn& column : PageColumns(several_models)) {
-    const bool is_text = column.look.kind == Kind::kText;
+  for (const ColumnInfo& column : PageColumns(several_models)) {
+    const bool is_text = column.kind == Kind::kText;
     std::map<std::string, size_t> index;
     std::vector<std::string> words, list, total_list;
     bool any = false;
-    const auto value_text = [&](const Cell& cell) -> std::string {
+    const auto value_text = [&](const cli::Cell& cell) -> std::string {
       if (const auto* text = std::get_if<std::string>(&cell)) {
         any |= !text->empty();
         return JsonText(*text);
@@ -220,21 +132,25 @@ std::string DataJson(std::span<const Report> reports, const std::vector<std::vec
              : is_text           ? "\"\""
                                  : "null";
     };
-    for (size_t i = 0; i < rows.size(); ++i) {
-      std::string text = value_text(column.cell(*owners[i], *rows[i]));
-      if (is_text) {
-        const auto [at, fresh] = index.try_emplace(std::move(text), index.size());
-        if (fresh) words.push_back(at->first);
-        text = std::to_string(at->second);
+    for (const RowSet& set : sets) {
+      const Column& values = *set.Find(column.name);
+      for (size_t i = 0; i < set.size; ++i) {
+        std::string text = value_text(values.value(i));
+        if (is_text) {
+          const auto [at, fresh] = index.try_emplace(std::move(text), index.size());
+          if (fresh) words.push_back(at->first);
+          text = std::to_string(at->second);
+        }
+        list.push_back(std::move(text));
       }
-      list.push_back(std::move(text));
     }
     if (!any) continue;  // a column of nothing
-    for (size_t r = 0; r < totals.size(); ++r) total_list.push_back(value_text(column.cell(reports[r], totals[r])));
-    out += std::string(first ? "\n" : ",\n") + "{\"key\":" + JsonText(column.look.name) +
-           ",\"title\":" + JsonText(column.look.title) + ",\"kind\":\"" + KindName(column.look.kind) +
-           "\",\"unit\":" + JsonText(column.look.unit) + ",\"scale\":" + JsonNumber(column.look.scale) +
-           ",\"additive\":" + (column.look.additive ? "true" : "false");
+    for (const RowSet& set : total_sets) total_list.push_back(value_text(set.Find(column.name)->value(0)));
+    const PageUnit unit = UnitOf(column);
+    out += std::string(first ? "\n" : ",\n") + "{\"key\":" + JsonText(column.name) +
+           ",\"title\":" + JsonText(column.title.empty() ? column.name : column.title) + ",\"kind\":\"" +
+           KindName(column.kind) + "\",\"unit\":" + JsonText(unit.unit) + ",\"scale\":" + JsonNumber(unit.scale) +
+           ",\"additive\":" + (column.additive ? "true" : "false");
     if (is_text) {
       out += ",\"words\":";
       AppendList(words, &out);
@@ -273,36 +189,25 @@ std::string Cell(std::string_view text, bool number = false) {
 // Stacked bars of time, FLOP and bytes by phase, with the same numbers as a table.
 std::string PhaseSection(const Report& report) {
   if (report.phases.empty()) return "";
-  // By::kPhase rows are per model; a picture of the step adds the models up.
-  std::vector<Row> phases;
-  for (const Row& row : report.phases) {
-    const auto same = std::find_if(phases.begin(), phases.end(), [&](const Row& p) { return p.phase == row.phase; });
-    if (same == phases.end()) {
-      phases.push_back(row);
-    } else {
-      same->sums.Add(row.sums);
-      same->time_share += row.time_share;
-    }
-  }
-  for (Row& row : phases) row.derived = Derive(row.sums);
   struct Measure {
     const char* title;
-    std::function<double(const Row&)> of;
+    double PhasePart::*share;
   };
-  const Measure measures[] = {{"GPU time", [](const Row& r) { return r.sums.time_ns; }},
-                              {"FLOP", [](const Row& r) { return r.sums.total_flop(); }},
-                              {"DRAM bytes", [](const Row& r) { return r.sums.dram_bytes; }}};
+  constexpr Measure kMeasures[] = {{"GPU time", &PhasePart::time_share},
+                                   {"FLOP", &PhasePart::flop_share},
+                                   {"DRAM bytes", &PhasePart::bytes_share}};
   std::string out = "<section class=card><h2>Where a step goes</h2><div class=bars>";
-  for (const Measure& measure : measures) {
-    double total = 0;
-    for (const Row& row : phases) total += measure.of(row);
-    if (!(total > 0)) continue;
+  for (const Measure& measure : kMeasures) {
+    if (std::none_of(report.step_parts.begin(), report.step_parts.end(),
+                     [&](const PhasePart& part) { return part.*measure.share > 0; })) {
+      continue;
+    }
     out += "<div class=barname>" + std::string(measure.title) + "</div><div class=bar>";
-    for (const Row& row : phases) {
-      const double share = measure.of(row) / total;
+    for (const PhasePart& part : report.step_parts) {
+      const double share = part.*measure.share;
       if (!(share > 0)) continue;
-      const std::string text = row.phase + " " + Percent(share);
-      out += "<div class=\"ph ph-" + MarkupText(row.phase) + "\" style=\"flex-grow:" + JsonNumber(share) +
+      const std::string text = part.row.phase + " " + Percent(share);
+      out += "<div class=\"ph ph-" + MarkupText(part.row.phase) + "\" style=\"flex-grow:" + JsonNumber(share) +
              "\" title=\"" + MarkupText(text) + "\">" +
              (share > 0.12 ? "<span>" + MarkupText(text) + "</span>" : "") + "</div>";
     }
@@ -313,18 +218,21 @@ std::string PhaseSection(const Report& report) {
       "GPU "
       "time<th class=num>FLOP a step<th class=num>DRAM bytes a step<th class=num>OI, FLOP/B<th "
       "class=num>Performance<th class=num>of attainable<th class=num>Slack a step</tr></thead><tbody>";
-  Row total = TotalRow(report);
-  total.phase = "all";
-  phases.push_back(total);
-  for (const Row& row : phases) {
-    out += "<tr>" + Cell(row.phase) + Cell(Time(PerStep(row.sums.time_ns, report)), true) +
-           Cell(Percent(row.time_share), true) +
-           Cell(WithPrefix(PerStep(row.sums.total_flop(), report), "FLOP"), true) +
-           Cell(WithPrefix(PerStep(row.sums.dram_bytes, report), "B"), true) +
-           Cell(Plain(row.derived.oi_flop_per_byte), true) +
-           Cell(WithPrefix(row.derived.performance_flop_per_s, "FLOP/s"), true) +
-           Cell(row.sums.least_ns > 0 ? Percent(row.derived.attainable_share) : "", true) +
-           Cell(row.sums.least_ns > 0 ? Time(PerStep(row.derived.slack_ns, report)) : "", true) + "</tr>";
+  std::vector<Row> rows;
+  for (const PhasePart& part : report.step_parts) rows.push_back(part.row);
+  rows.push_back(TotalRow(report));
+  rows.back().phase = "all";
+  const RowSet set = RowsOf(report, rows);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto number = [&](std::string_view column) { return NumberIn(set.Find(column)->value(i)); };
+    const bool roofs = rows[i].sums.least_ns() > 0;
+    out += "<tr>" + Cell(rows[i].phase) + Cell(Time(number("time_per_step_ns")), true) +
+           Cell(Percent(number("time_share")), true) + Cell(WithPrefix(number("flop_per_step"), "FLOP"), true) +
+           Cell(WithPrefix(number("dram_bytes_per_step"), "B"), true) +
+           Cell(Plain(number("oi_flop_per_byte")), true) +
+           Cell(WithPrefix(number("performance_flop_per_s"), "FLOP/s"), true) +
+           Cell(roofs ? Percent(number("attained_share")) : "", true) +
+           Cell(roofs ? Time(number("to_win_per_step_ns")) : "", true) + "</tr>";
   }
   return out + "</tbody></table></div></section>";
 }
@@ -333,9 +241,11 @@ std::string AlarmSection(const Report& report) {
   if (report.alarms.empty()) return "";
   std::string out = "<section class=\"card alarms\"><h2>Alarms</h2><ul>";
   for (const Alarm& alarm : report.alarms) {
-    out += "<li><b>" + MarkupText(alarm.id) + "</b> " + MarkupText(alarm.text);
-    if (!alarm.where.empty()) out += " <code>" + MarkupText(alarm.where) + "</code>";
-    if (!alarm.causes.empty()) out += "<div class=muted>Likely: " + MarkupText(alarm.causes) + "</div>";
+    out += "<li><b>" + MarkupText(alarm.id) + "</b> " + MarkupText(AlarmText(alarm));
+    const std::string where = AlarmWhere(alarm);
+    const std::string_view causes = AlarmCauses(alarm);
+    if (!where.empty()) out += " <code>" + MarkupText(where) + "</code>";
+    if (!causes.empty()) out += "<div class=muted>Likely: " + MarkupText(causes) + "</div>";
     out += "</li>";
   }
   return out + "</ul></section>";
@@ -366,7 +276,7 @@ std::string FactSection(const Report& report) {
   fact("Roofs of", report.machine.name);
   fact("SM clock, mean while counters ran", report.sm_hz > 0 ? WithPrefix(report.sm_hz, "Hz") : "");
   fact("Collector", report.run.collector);
-  fact("Attribution", report.tier_text);
+  fact("Attribution", TierText(report.tier));
   fact("Steps", report.steps > 0 ? Grouped(report.steps) : "");
   fact("Samples", report.samples > 0 ? Grouped(report.samples) : "");
   fact("Batch", report.run.batch_size > 0 ? Grouped(report.run.batch_size) : "");
@@ -413,11 +323,11 @@ std::string FactSection(const Report& report) {
 }
 
 std::string DiagnosticSection(const Report& report) {
-  if (report.diagnostics.empty()) return "";
+  const std::vector<DiagnosticInfo> diagnostics = DiagnosticsText(report);
+  if (diagnostics.empty()) return "";
   constexpr const char* kSeverity[] = {"info", "warning", "error"};
-  std::string out = "<details class=card" + std::string(report.diagnostics.empty() ? "" : " open") +
-                    "><summary>Diagnostics</summary><ul>";
-  for (const DiagnosticInfo& diagnostic : report.diagnostics) {
+  std::string out = "<details class=card open><summary>Diagnostics</summary><ul>";
+  for (const DiagnosticInfo& diagnostic : diagnostics) {
     out += "<li><b>" + std::string(kSeverity[std::clamp(diagnostic.severity, 0, 2)]) + "</b> " +
            MarkupText(diagnostic.text);
     if (!diagnostic.remedy.empty()) out += "<div class=muted>" + MarkupText(diagnostic.remedy) + "</div>";
@@ -431,11 +341,11 @@ std::string Badge(const Report& report) {
          "\">" + MarkupText(SourceTitle(report)) + "</span>";
 }
 
-std::string Headline(const Report& report, bool with_title) {
+std::string HeadSection(const Report& report, bool with_title) {
   std::string out = "<div class=head>";
   if (with_title) out += "<h2>" + MarkupText(ReportTitle(report)) + " " + Badge(report) + "</h2>";
   out += "<ul class=headline>";
-  for (const std::string& line : report.headline) out += "<li>" + MarkupText(line) + "</li>";
+  for (const std::string& line : HeadlineText(report)) out += "<li>" + MarkupText(line) + "</li>";
   return out + "</ul></div>";
 }
 
@@ -468,7 +378,7 @@ void EmitHtml(std::span<const Report> reports, std::ostream& out) {
       "</h1>" + (reports.size() == 1 ? Badge(reports[0]) : "") +
       "<button id=theme type=button aria-label=\"Light or dark\">Dark</button></header>\n";
   page += "<div class=heads>";
-  for (const Report& report : reports) page += Headline(report, many);
+  for (const Report& report : reports) page += HeadSection(report, many);
   page += "</div>\n";
   for (const Report& report : reports) page += AlarmSection(report);
   page +=

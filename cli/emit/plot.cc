@@ -340,7 +340,7 @@ std::vector<size_t> ByTime(std::span<const Row> rows) {
   std::vector<size_t> order(rows.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return rows[a].sums.time_ns > rows[b].sums.time_ns; });
+                   [&](size_t a, size_t b) { return rows[a].sums.time_ns() > rows[b].sums.time_ns(); });
   return order;
 }
 
@@ -349,7 +349,7 @@ std::vector<int> GutterPhases(std::span<const Row> rows) {
   std::vector<int> lanes;
   for (const int phase : {1, 2, 6, 3, 4, 5, 0, -1}) {
     for (const Row& row : rows) {
-      if (PhaseOf(row) == phase && Flop(row.sums.flop) <= 0) {
+      if (PhaseOf(row) == phase && Flop(row.sums.flop()) <= 0) {
         lanes.push_back(phase);
         break;
       }
@@ -612,9 +612,9 @@ void LabelRidges(const std::vector<const RoofLine*>& roofs, const Frames& frames
 std::string MarkTitle(const Report& report, const Row& row) {
   const Derived& d = row.derived;
   std::string text = MarkupText(MarkLabel(row, report));
-  text += "\n" + Time(StepNs(report, row.sums.time_ns)) + " a step";
+  text += "\n" + Time(StepNs(report, row.sums.time_ns())) + " a step";
   if (!report.rows_are_runs) text += ", " + MarkupText(Percent(row.time_share)) + " of GPU time";
-  if (Flop(row.sums.flop) > 0) {
+  if (Flop(row.sums.flop()) > 0) {
     text += "\n" + WithPrefix(d.performance_flop_per_s, "FLOP/s") + " at " + Plain(d.oi_flop_per_byte) + " FLOP/byte";
     if (d.attainable_flop_per_s > 0) {
       text += "\n" + MarkupText(Percent(d.attainable_share)) + " of attainable " +
@@ -624,7 +624,7 @@ std::string MarkTitle(const Report& report, const Row& row) {
   } else {
     text += "\nno FLOP";
   }
-  if (row.sums.dram_bytes > 0) text += "\n" + WithPrefix(d.bandwidth_bytes_per_s, "B/s") + " from and to DRAM";
+  if (row.sums.dram_bytes() > 0) text += "\n" + WithPrefix(d.bandwidth_bytes_per_s, "B/s") + " from and to DRAM";
   return text;
 }
 
@@ -668,7 +668,7 @@ void LabelMarks(const Report& report, std::span<const Row> rows, bool time_view,
     const Row& row = rows[mark.row];
     std::string text = MarkLabel(row, report);
     if (time_view) {
-      text += " · " + Time(StepNs(report, row.sums.time_ns));
+      text += " · " + Time(StepNs(report, row.sums.time_ns()));
     } else if (row.derived.attainable_flop_per_s > 0) {
       text += " · " + Percent(row.derived.attainable_share);
     }
@@ -829,19 +829,19 @@ Frames FramesFor(std::span<const Report> reports) {
     frames.shortest_launch |= report.shortest_launch_ns > 0;
     for (const Row& row : PictureRows(report)) {
       frames.phases.insert(PhaseOf(row));
-      frames.levels |= row.sums.l2_bytes > 0 || row.sums.l1_bytes > 0;
-      frames.precisions.insert(DominantPrecision(row.sums.flop));
-      if (Flop(row.sums.flop) > 0) {
+      frames.levels |= row.sums.l2_bytes() > 0 || row.sums.l1_bytes() > 0;
+      frames.precisions.insert(DominantPrecision(row.sums.flop()));
+      if (Flop(row.sums.flop()) > 0) {
         if (std::isfinite(row.derived.oi_flop_per_byte)) high_oi = std::max(high_oi, row.derived.oi_flop_per_byte);
         if (row.derived.performance_flop_per_s > 0) {
           high_performance = std::max(high_performance, row.derived.performance_flop_per_s);
           low_performance = std::min(low_performance, row.derived.performance_flop_per_s);
         }
-      } else if (row.sums.time_ns > 0) {
+      } else if (row.sums.time_ns() > 0) {
         frames.gutter = true;
       }
-      longest = std::max({longest, StepNs(report, row.sums.time_ns), StepNs(report, row.sums.least_compute_ns),
-                          StepNs(report, row.sums.least_memory_ns)});
+      longest = std::max({longest, StepNs(report, row.sums.time_ns()), StepNs(report, row.sums.least_compute_ns()),
+                          StepNs(report, row.sums.least_memory_ns())});
     }
   }
   const bool roofs = highest_peak > 0;
@@ -920,12 +920,12 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
   for (const size_t index : ByTime(rows)) {
     const Row& row = rows[index];
     const Derived& d = row.derived;
-    if (!(row.sums.time_ns > 0)) continue;
+    if (!(row.sums.time_ns() > 0)) continue;
     Mark mark;
     mark.row = index;
     mark.radius = report.rows_are_runs ? kRunRadius : RadiusOf(row.time_share);
     mark.phase = PhaseOf(row);
-    mark.precision = DominantPrecision(row.sums.flop);
+    mark.precision = DominantPrecision(row.sums.flop());
     if (mark.precision < 0) {
       mark.in_gutter = true;
       gutter_share += row.time_share;
@@ -973,11 +973,11 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
     const Mark& mark = out.marks[i];
     const Sums& sums = rows[mark.row].sums;
     if (mark.in_gutter || mark.clipped) continue;
-    for (const double bytes : {sums.l2_bytes, sums.l1_bytes}) {
+    for (const double bytes : {sums.l2_bytes(), sums.l1_bytes()}) {
       if (!(bytes > 0)) continue;
-      const double x = x_of(Flop(sums.flop) / bytes);
+      const double x = x_of(Flop(sums.flop()) / bytes);
       if (x < plot.x || x > plot.right()) continue;
-      const double tick = bytes == sums.l2_bytes ? 4 : 7;
+      const double tick = bytes == sums.l2_bytes() ? 4 : 7;
       out.lines.push_back({"le", {mark.at, {x, mark.at.y}}});
       out.lines.push_back({"le", {{x, mark.at.y - tick}, {x, mark.at.y + tick}}});
     }
@@ -1146,10 +1146,10 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
   size_t not_drawn_rows = 0;
   for (const size_t index : ByTime(rows)) {
     const Row& row = rows[index];
-    if (!(row.sums.time_ns > 0)) continue;
-    const double compute_ns = StepNs(report, row.sums.least_compute_ns);
-    const double memory_ns = StepNs(report, row.sums.least_memory_ns);
-    const double taken_ns = StepNs(report, row.sums.time_ns);
+    if (!(row.sums.time_ns() > 0)) continue;
+    const double compute_ns = StepNs(report, row.sums.least_compute_ns());
+    const double memory_ns = StepNs(report, row.sums.least_memory_ns());
+    const double taken_ns = StepNs(report, row.sums.time_ns());
     if (!(compute_ns > 0 || memory_ns > 0) || !std::isfinite(compute_ns) || !std::isfinite(memory_ns)) {
       not_drawn += row.time_share;
       ++not_drawn_rows;
@@ -1159,10 +1159,10 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
     mark.row = index;
     mark.radius = report.rows_are_runs ? kRunRadius : RadiusOf(row.time_share);
     mark.phase = PhaseOf(row);
-    mark.precision = DominantPrecision(row.sums.flop);
+    mark.precision = DominantPrecision(row.sums.flop());
     const double least_ns = std::max(compute_ns, memory_ns);
     mark.above_roof =
-        taken_ns * kAboveRoof < row.sums.least_ns / std::max<double>(1, static_cast<double>(report.steps));
+        taken_ns * kAboveRoof < row.sums.least_ns() / std::max<double>(1, static_cast<double>(report.steps));
     mark.in_gutter = !(compute_ns > 0) && lane > 0;
     mark.at = {compute_ns > 0 ? x_of(compute_ns) : plot.x - 1, memory_ns > 0 ? y_of(memory_ns) : plot.bottom() + 1};
     if (mark.in_gutter) {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "cli/emit/columns.h"
 #include "cli/emit/emit.h"
+#include "cli/report/column.h"
 #include "cli/testing/sample_report.h"
 
 namespace rfinject::cli {
@@ -107,7 +107,7 @@ TEST(Table, NamesCannotSteerTheTerminal) {
   report.rows[0].layer =
       "a\033[2J\xC2\x9B"
       "b\xFF\r\n";
-  report.alarms[0].text = "bad \033]0;title\007";
+  report.alarms.push_back({"R012", HugeValue{"bad \033]0;title\007", 1e19}, {}});
   report.diagnostics[0].text = "\033c";
   const std::string text = Table({&report, 1}, {.width = 200, .max_rows = 0});
   EXPECT_THAT(text, HasSubstr("a?[2J?b???"));
@@ -123,8 +123,7 @@ TEST(Table, ARunWithoutRoofsHasNoColumnsOfThem) {
 
 TEST(Columns, NamesAreUniqueAndHoldTheUnit) {
   std::vector<std::string_view> names;
-  for (const Column& column : IdentityColumns()) names.push_back(column.name);
-  for (const Column& column : NumberColumns()) names.push_back(column.name);
+  for (const ReportColumn& column : ReportColumns()) names.push_back(column.info.name);
   std::sort(names.begin(), names.end());
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
   for (const std::string_view name : names) {
