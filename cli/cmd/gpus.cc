@@ -71,7 +71,7 @@ constexpr auto kIdentity = std::to_array<GpuColumn>({
      [](const Gpu& gpu) { return Cell{std::string(gpu.chip)}; }},
     {{.name = "cc", .kind = Kind::kText},
      [](const Gpu& gpu) { return Cell{absl::StrCat(gpu.cc_major, ".", gpu.cc_minor)}; }},
-    {{.name = "sm_count", .kind = Kind::kPlain, .table = {.place = 120, .title = "SMs", .width = 4}},
+    {{.name = "sm_count", .kind = Kind::kCount, .table = {.place = 120, .title = "SMs", .width = 4}},
      [](const Gpu& gpu) { return Cell{static_cast<uint64_t>(gpu.sm_count)}; }},
     {{.name = "boost_hz"}, [](const Gpu& gpu) { return Cell{gpu.boost_hz}; }},
 });

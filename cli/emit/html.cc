@@ -276,7 +276,7 @@ std::string FactSection(const Report& report) {
   fact("Roofs of", report.machine.name);
   fact("SM clock, mean while counters ran", report.sm_hz > 0 ? WithPrefix(report.sm_hz, "Hz") : "");
   fact("Collector", report.run.collector);
-  fact("Attribution", TierText(report.tier));
+  fact("Attribution", report.rows_are_runs ? "" : TierText(report.tier));
   fact("Steps", report.steps > 0 ? Grouped(report.steps) : "");
   fact("Samples", report.samples > 0 ? Grouped(report.samples) : "");
   fact("Batch", report.run.batch_size > 0 ? Grouped(report.run.batch_size) : "");

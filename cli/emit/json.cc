@@ -1,6 +1,7 @@
 // The JSON of a report, schema rfinject.report/1: an interface that only grows. Units are in the names. What has no
 // value is null. Several reports are one object of schema rfinject.reports/1 that holds them.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/emit/emit.h"
@@ -13,7 +14,10 @@ namespace {
 
 // The columns of machines; those that rows of this grouping never have are left out.
 RowSet DataOf(const Report& report, By by, const std::vector<Row>& rows) {
-  RowSet set = RowsOf(report, rows);
+  RowSet set;
+  set.size = rows.size();
+  AppendConstant("source", std::string(SourceName(report.run.source)), &set);
+  for (Column& column : RowsOf(report, rows).columns) set.columns.push_back(std::move(column));
   std::erase_if(set.columns,
                 [by](const Column& column) { return !column.info.data || !Keeps(by, column.info.name); });
   return set;
@@ -110,7 +114,8 @@ void WriteSummary(JsonWriter& json, const Report& report) {
   json.Optional("theory", TheoryText(report));
   const std::vector<Row> total = {TotalRow(report)};
   RowSet sums = DataOf(report, report.by, total);
-  std::erase_if(sums.columns, [](const Column& column) { return IsIdentity(column.info.name); });
+  std::erase_if(sums.columns,
+                [](const Column& column) { return column.info.name == "source" || IsIdentity(column.info.name); });
   json.Members(sums, 0);
   json.EndObject();
 }

@@ -69,7 +69,7 @@ std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, 
     GridLine& line = lines.emplace_back(GridLine{{}, given.span});
     for (size_t c = 0; c < columns.size(); ++c) {
       line.cells.push_back(c < given.cells.size() ? PrintableText(given.cells[c]) : std::string());
-      if (columns[c].width == 0 && (c > 0 || line.span == 1)) {
+      if (columns[c].width == 0 && (c > 0 || line.span <= 1)) {
         widths[c] = std::max(widths[c], DisplayWidth(line.cells.back()));
       }
     }
@@ -128,8 +128,8 @@ std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, 
           cell_width += columns[shown[next]].gap + widths[shown[next]];
         }
       }
-      const bool spans = next > i + 1;
-      text += Padded(column.width > 0 ? cell : Shortened(cell, cell_width, column.keep_end && !spans), cell_width,
+      const bool label = i == 0 && line.span > 0;
+      text += Padded(column.width > 0 ? cell : Shortened(cell, cell_width, column.keep_end && !label), cell_width,
                      column.right);
       i = next;
     }

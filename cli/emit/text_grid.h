@@ -38,7 +38,7 @@ struct GridColumn {
 
 struct GridLine {
   std::vector<std::string> cells;  // one a column
-  size_t span = 1;                 // columns that the first cell covers
+  size_t span = 0;                 // > 0: the first cell is a label over that many columns
 };
 
 struct TextGrid {

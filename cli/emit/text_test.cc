@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "cli/emit/cell_text.h"
 #include "cli/emit/emit.h"
 #include "cli/report/column.h"
 #include "cli/testing/sample_report.h"

@@ -247,6 +247,7 @@ Sentence SentenceOf(const Alarm& alarm) {
 }  // namespace
 
 std::vector<std::string> HeadlineText(const Report& report) {
+  if (report.rows_are_runs) return {};  // the runs have headlines of their own
   std::vector<std::string> lines = {
       SourceLine(report), PrecisionLine(report), ShareLine(report),     OutsideLine(report), LimitLine(report),
       RatioLine(report),  PmLine(report),        MostToWinLine(report), SharedLine(report),  TheoryText(report)};

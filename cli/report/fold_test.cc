@@ -55,7 +55,8 @@ TEST(Fold, WhatIsOfNoModelIsNamedInTheHeadline) {
   cli::Run& run = profile.runs.begin()->second;
   const auto headline = [&] {
     std::string text;
-    for (const std::string& line : HeadlineText(FoldRun(profile, run, testing::SampleA100(), {}))) text += line + "\n";
+    for (const std::string& line : HeadlineText(FoldRun(profile, run, testing::SampleA100(), {})))
+      text += line + "\n";
     return text;
   };
   EXPECT_EQ(headline().find("of no model"), std::string::npos);
@@ -298,8 +299,8 @@ TEST(Fold, PmSamplingIsHeldAgainstTheKernels) {
   EXPECT_EQ(report.pm_dram_bytes, 2e9);
   EXPECT_EQ(report.pm_tensor_share, 0.25);
   EXPECT_THAT(HeadlineText(report), ::testing::Contains(::testing::AllOf(
-                                   HasSubstr("DRAM bytes a step by PM sampling 2.00 GB (2 steps), by kernels "),
-                                   HasSubstr("; tensor pipes active 25 % of the time"))));
+                                        HasSubstr("DRAM bytes a step by PM sampling 2.00 GB (2 steps), by kernels "),
+                                        HasSubstr("; tensor pipes active 25 % of the time"))));
   // Bytes only: nothing is known of the tensor pipes.
   steps.pm_tensor_active_ns = {};
   EXPECT_LT(Fold(profile, machine, By::kLayer).pm_tensor_share, 0);
