@@ -99,6 +99,7 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
     for (size_t i = 0; i < kPrecisionCount; ++i) {
       row.sums[FlopIn(static_cast<Precision>(i))] = row.sums[LegacyFlopIn(static_cast<Precision>(i))] = 1;
     }
+    row.derived = Derive(row.sums);
   }
   const auto data = Data(Html({report}));
   for (const ReportColumn& column : ReportColumns()) {
