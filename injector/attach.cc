@@ -21,6 +21,7 @@
 #include "injector/python/type_slots.h"
 #include "injector/python/user_scopes.h"
 #include "injector/torch/binding.h"
+#include "injector/torch/native_observer.h"
 #include "injector/torch/scopes.h"
 
 namespace rfinject {
@@ -47,6 +48,7 @@ void AfterForkInChild() noexcept {
   g_exits_raised.store(0);
   ResetLayerStackAfterFork();
   ResetModulesAfterFork();
+  ResetNativeObserverAfterFork();
 }
 
 void FinishAtExit() { FinishProcess("exit"); }
@@ -167,16 +169,24 @@ void AttachLibtorch() noexcept try {
   Source* source = Begin();
   const TorchCapabilities torch = BindTorch(nullptr, recorder, source, false);
   g_without_modules.store(true);
-  ReportTier(torch.record_function ? Tier::kLibtorch : Tier::kNoTorch, torch.backward_scope,
-             torch.missing.empty() ? "libtorch without Python" : torch.missing);
+  ReportTier(torch.record_function ? Tier::kLibtorch : Tier::kNoTorch, torch.current_node || torch.backward_scope,
+             torch.missing.empty() ? "libtorch without Python" : "libtorch without Python; " + torch.missing);
 } catch (...) {
   Recorder::Get().Disable("out of memory while attaching to libtorch");
+}
+
+void ActivateWithoutPython() noexcept {
+  Recorder& recorder = Recorder::Get();
+  recorder.BeginFirstStep();
+  recorder.Activate();
+  OnActivation();
 }
 
 void FinishProcess(std::string_view reason) noexcept {
   // A vfork child shares our memory: what it does on its way out is not our end.
   if (g_pid.load() != getpid()) return;
   EndLastInferenceStep();
+  EndLastNativeStep();
   if (Source* source = g_source.load(); source != nullptr && Recorder::Get().active()) source->Stop();
   Recorder::Get().Finish(reason);
 }
