@@ -19,6 +19,8 @@ enum ChunkField : uint32_t {
   kDrop = 10,
   kEnd = 12,
   kPmWindow = 13,
+  kNativeModule = 14,
+  kNativeStack = 15,
 };
 
 void TextIfNew(uint32_t field, const std::string& before, const std::string& now, wire::Encoder* out) noexcept {
@@ -191,7 +193,31 @@ void EncodeMetric(uint32_t id, const MetricDefinition& metric, wire::Encoder* ou
   out->End(mark);
 }
 
-void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, wire::Encoder* out) noexcept {
+void EncodeModule(uint32_t id, const NativeModule& module, wire::Encoder* out) noexcept {
+  const size_t mark = out->Begin(kNativeModule);
+  out->Uint(1, id);
+  out->Text(2, module.path);
+  out->Text(3, module.build_id);
+  out->End(mark);
+}
+
+void EncodeStack(uint32_t id, const NativeStack& stack, wire::Encoder* out) noexcept {
+  std::array<uint32_t, kMaxNativeFrames> modules;
+  std::array<uint64_t, kMaxNativeFrames> offsets;
+  const size_t count = std::min(stack.frames.size(), kMaxNativeFrames);
+  for (size_t i = 0; i < count; ++i) {
+    modules[i] = stack.frames[i].module;
+    offsets[i] = stack.frames[i].offset;
+  }
+  const size_t mark = out->Begin(kNativeStack);
+  out->Uint(1, id);
+  out->PackedUint(2, std::span(modules).first(count));
+  out->PackedUint(3, std::span(offsets).first(count));
+  if (stack.version > 1) out->PackedUint(4, std::span(stack.functions).first(count));
+  out->End(mark);
+}
+
+void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, wire::Encoder* out) noexcept {
   const size_t mark = out->Begin(kKey);
   out->Uint(1, id);
   out->Uint(2, identity.kernel);
@@ -205,6 +231,7 @@ void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, wire::Encoder*
   out->Uint(10, identity.device);
   out->Uint(11, kRunId);
   out->Uint(12, identity.site.node);
+  out->Uint(13, stack);
   out->End(mark);
 }
 

@@ -13,6 +13,7 @@
 #include "collector/settings.h"
 #include "collector/source.h"
 #include "injector/layer_stack.h"
+#include "injector/native/native_stacks.h"
 #include "injector/python/module_calls.h"
 #include "injector/python/modules.h"
 #include "injector/python/python_api.h"
@@ -49,6 +50,7 @@ void AfterForkInChild() noexcept {
   ResetLayerStackAfterFork();
   ResetModulesAfterFork();
   ResetNativeObserverAfterFork();
+  ResetNativeStacksAfterFork();
 }
 
 void FinishAtExit() { FinishProcess("exit"); }
@@ -61,6 +63,7 @@ Source* Begin() {
   g_pid.store(getpid());
   pthread_atfork(nullptr, nullptr, &AfterForkInChild);
   SetActivationFunction(&OnActivation);
+  OfferNativeStacks();
   Recorder& recorder = Recorder::Get();
   Source* source = MakeSource(GetSettings(), recorder);
   g_source.store(source);
@@ -188,6 +191,7 @@ void FinishProcess(std::string_view reason) noexcept {
   EndLastInferenceStep();
   EndLastNativeStep();
   if (Source* source = g_source.load(); source != nullptr && Recorder::Get().active()) source->Stop();
+  if (Recorder::Get().active()) NameNativeStacks(Recorder::Get());
   Recorder::Get().Finish(reason);
 }
 

@@ -33,7 +33,8 @@ bool PrepareUnwinder() noexcept;
 // the thread's own).
 size_t Unwind(std::span<StackFrame> frames) noexcept;
 
-// The end of the calling thread's stack; 0 when the caller does not run on it, or nobody knows. From the caller's own
+// The end of the calling thread's stack; 0 when the caller does not run on it, when there is too little left of it to
+// unwind on, or nobody knows. From the caller's own
 // frame to there everything can be read. A thread's first call may make a system call and allocate.
 uintptr_t StackEnd() noexcept;
 // Part of PrepareUnwinder.
