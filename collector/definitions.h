@@ -38,7 +38,7 @@ struct Layer {
 struct NativeModule {
   std::string path;
   std::string build_id;
-  uint32_t version = 0;  // 0: not known yet, and nothing to write
+  uint32_t version = 1;
 };
 
 struct NativeStack {

@@ -12,6 +12,7 @@
 #include "cli/report/invariants.h"
 #include "cli/report/quantities.h"
 #include "cli/report/roofs.h"
+#include "cli/report/stacks.h"
 #include "cli/report/theory.h"
 #include "cli/report/units.h"
 #include "gpus/gpus.h"
@@ -36,7 +37,7 @@ bool NeedsLayer(Phase phase) {
 }
 
 struct RowKey {
-  std::string model, phase, layer, op, kernel, signature;
+  std::string model, phase, layer, op, kernel, signature, caller;
   friend auto operator<=>(const RowKey&, const RowKey&) = default;
 };
 
@@ -98,6 +99,7 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   row.op = key.op;
   row.kernel = key.kernel;
   row.signature = key.signature;
+  row.caller = key.caller;
   row.sums = folded.sums;
   row.derived = Derive(folded.sums);
   if (total_time_ns > 0) row.time_share = folded.sums.time_ns / total_time_ns;
@@ -174,7 +176,7 @@ std::string TierText(int tier) {
     case 4:
       return "D: operator and autograd node names only, no layers";
     case 5:
-      return "E: libtorch without Python, phases and node names only, no layers";
+      return "E: libtorch without Python, layers from the functions on the native stack";
     case 6:
       return "F: no torch found, kernels only";
     default:
@@ -257,7 +259,9 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
     if (counted) quantities.sums.time_with_counters_ns = quantities.sums.time_ns;
     report.total.Add(quantities.sums);
-    rows[KeyFor(options.by, key)].Add(quantities);
+    RowKey row = KeyFor(options.by, key);
+    if (options.by == By::kKernel && key.layer.model.empty() && stats.stack) row.caller = CallerOf(*stats.stack);
+    rows[row].Add(quantities);
     phases[KeyFor(By::kPhase, key)].Add(quantities);
     RowKey layer = KeyFor(By::kLayer, key);
     layers[layer].Add(quantities);

@@ -74,18 +74,30 @@ def run(name, *arguments, **environment):
 class LibtorchTest(unittest.TestCase):
     def check(self, trace, model, expected_paths):
         self.assertEqual(trace.tier, "E")
-        self.assertIn(model, {name["class_name"] for name in trace.models.values()})
+        self.assertIn(model, {name["class_name"] for name in trace.models.values()}, "its forward was inlined?")
         rows = [row for row in trace.rows() if row["phase"] in ("forward", "backward")]
         orphans = [row for row in rows if row["layer"] is None]
         self.assertLessEqual(len(orphans), 0.05 * len(rows), [row["kernel"] for row in orphans])
         self.assertGreater(len(rows), 50)
+        # What the compiler inlines into its caller is not on the stack: an outer part of the path may be missing.
         for phase in ("forward", "backward"):
             paths = {row["layer"] for row in rows if row["phase"] == phase}
-            self.assertLessEqual(set(expected_paths), paths, phase)
+            for expected in expected_paths:
+                self.assertTrue(any(path is not None and ("." + path).endswith("." + expected) for path in paths),
+                                (phase, expected, paths))
         phases = {row["phase"] for row in trace.rows()}
         self.assertIn("optimizer", phases)
         self.assertEqual(len([step for step in trace.steps if step.get("measured")]), STEPS)
         self.assertEqual(trace.end["reason"], "exit")
+        # Keys in no layer have a native stack, with names; those in a layer have none.
+        outside = [row for row in trace.rows() if row["layer"] is None]
+        with_stack = [row for row in outside if row["stack"]]
+        self.assertGreaterEqual(len(with_stack), 0.95 * len(outside))
+        for row in with_stack:
+            if row["phase"] != "backward":
+                self.assertIn("main", row["stack"])
+        self.assertTrue(any("torch::optim::" in name for row in with_stack for name in row["stack"]))
+        self.assertFalse([row for row in trace.rows() if row["layer"] is not None and row["stack"]])
 
     def test_resnet(self):
         trace, _ = run("resnet", str(STEPS))
@@ -101,7 +113,7 @@ class LibtorchTest(unittest.TestCase):
     def test_transformer(self):
         trace, _ = run("transformer", str(STEPS))
         self.check(trace, "LanguageModel",
-                   ["Embedding", "Block.Attention", "Block.Attention.Linear#2", "Block.Sequential.GELU",
+                   ["Embedding", "Attention", "Attention.Linear#2", "Sequential.GELU",
                     "TransformerEncoder.TransformerEncoderLayer#2.MultiheadAttention", "Linear"])
 
     def test_program_goes_on_as_it_would(self):
