@@ -16,7 +16,8 @@ void EmitStacks(std::span<const StackTable> tables, size_t max_rows, std::ostrea
     for (size_t i = 0; i < count; ++i) {
       const StackRow& row = table.rows[i];
       const double steps = static_cast<double>(std::max<uint64_t>(table.steps, 1));
-      out << "\n" << Duration(row.time_ns / steps) << "  " << row.phase << "  " << Grouped(row.launches) << " launches  "
+      out << "\n"
+          << Duration(row.time_ns / steps) << "  " << row.phase << "  " << Grouped(row.launches) << " launches  "
           << (row.stack ? row.caller : "(no stack)") << "\n  ";
       constexpr size_t kKernels = 3;
       for (size_t k = 0; k < std::min(row.kernels.size(), kKernels); ++k) out << (k ? ", " : "") << row.kernels[k];

@@ -14,8 +14,8 @@
 namespace rfinject::cli {
 
 struct StackTable {
-  std::string title;    // of the run
-  uint64_t steps = 0;   // measured ones
+  std::string title;   // of the run
+  uint64_t steps = 0;  // measured ones
   std::vector<StackRow> rows;
 };
 

@@ -20,9 +20,9 @@ std::string_view BaseName(std::string_view path) { return path.substr(path.rfind
 // What every launch passes through, and what starts every program.
 bool IsPlumbing(const NativeFrameInfo& frame) {
   const std::string_view name = BaseName(frame.module);
-  for (const std::string_view prefix : {"libtorch", "libc10", "libcuda", "libcudart", "libcudnn", "libcublas",
-                                        "libnccl", "libcupti", "libpython", "python", "librfinject", "libc.so",
-                                        "libc-", "libstdc++", "ld-linux", "libpthread", "libgomp"}) {
+  for (const std::string_view prefix :
+       {"libtorch", "libc10", "libcuda", "libcudart", "libcudnn", "libcublas", "libnccl", "libcupti", "libpython",
+        "python", "librfinject", "libc.so", "libc-", "libstdc++", "ld-linux", "libpthread", "libgomp"}) {
     if (name.starts_with(prefix)) return true;
   }
   return frame.function.starts_with("at::") || frame.function.starts_with("c10::") || frame.function == "_start";

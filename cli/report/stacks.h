@@ -23,8 +23,8 @@ struct StackRow {
 };
 
 // The innermost frame of the program's own, or of a library that is none of torch's, CUDA's or Python's:
-// "Net::project", without its arguments, or "libfoo.so+0x1f3" where its function is not known. Where all frames are of
-// those libraries, the outermost of them.
+// "Net::project", without its arguments, or "libfoo.so+0x1f3" where its function is not known. Where all frames are
+// of those libraries, the outermost of them.
 std::string CallerOf(const NativeStackInfo& stack);
 
 // "torch::nn::LinearImpl::forward(at::Tensor const&)", or "libfoo.so+0x1f3".

@@ -210,7 +210,8 @@ class Writer {
   }
 
   uint32_t ModuleId(const NativeFrameInfo& frame) {
-    const auto [it, inserted] = native_modules_.try_emplace({frame.module, frame.build_id}, native_modules_.size() + 1);
+    const auto [it, inserted] =
+        native_modules_.try_emplace({frame.module, frame.build_id}, native_modules_.size() + 1);
     if (inserted) {
       v1::NativeModule& module = *chunk_.add_native_module();
       module.set_id(it->second);

@@ -1,6 +1,6 @@
-// What the schema declares is read and survives `merge`: every field of every message is changed by reflection, and the
-// Profile must change with it, or be refused. A field that is declared and written but not read fails here, unless it
-// stands in kNotRead with the reason.
+// What the schema declares is read and survives `merge`: every field of every message is changed by reflection, and
+// the Profile must change with it, or be refused. A field that is declared and written but not read fails here,
+// unless it stands in kNotRead with the reason.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <gtest/gtest.h>

@@ -34,6 +34,7 @@ struct Noted {
 };
 Mutex g_mutex;  // tried, never waited for
 Noted* g_noted = nullptr;
+LoadedObject g_own;  // this library
 
 uint32_t ModuleOf(uintptr_t address) noexcept {
   for (size_t i = 0; i < g_noted->objects_size; ++i) {
@@ -52,12 +53,12 @@ size_t TakeStack(std::span<NativeFrame> out) noexcept {
   } unlock;
   StackFrame frames[kMaxStackFrames];
   const size_t count = Unwind(frames);
-  const uint32_t own = ModuleOf(reinterpret_cast<uintptr_t>(&TakeStack));
   size_t kept = 0;
   for (size_t i = 0; i < count && kept < out.size(); ++i) {
-    const uint32_t module = ModuleOf(frames[i].ip - 1);
+    const uintptr_t call = frames[i].ip - 1;
+    if (kept == 0 && call >= g_own.begin && call < g_own.end) continue;
+    const uint32_t module = ModuleOf(call);
     if (module == 0) break;
-    if (module == own && kept == 0) continue;
     const uint64_t offset = frames[i].ip - g_noted->objects[module - 1].bias;
     out[kept++] = {module, offset};
     if (g_noted->places_size < kMaxPlaces) g_noted->places[g_noted->places_size++] = {module, offset};
@@ -88,6 +89,7 @@ void NamePlaces(void* data, uint64_t begin, uint64_t end, const char* name) {
 void OfferNativeStacks() noexcept try {
   if (!PrepareUnwinder()) return;
   if (g_noted == nullptr) g_noted = new Noted;
+  FindObject(reinterpret_cast<uintptr_t>(&OfferNativeStacks), &g_own);
   g_native_stack.store(TakeStack, std::memory_order_release);
 } catch (...) {
 }

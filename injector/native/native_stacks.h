@@ -12,7 +12,8 @@ namespace rfinject {
 void OfferNativeStacks() noexcept;
 
 // Tells the recorder which files the objects on the stacks are, and the functions' names from their symbol tables. At
-// the end of the process, before the recorder's: reads files, and takes milliseconds for an object of libtorch's size.
+// the end of the process, before the recorder's: reads files, and takes milliseconds for an object of libtorch's
+// size.
 void NameNativeStacks(Recorder& recorder) noexcept;
 
 void ResetNativeStacksAfterFork() noexcept;
