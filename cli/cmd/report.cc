@@ -130,7 +130,7 @@ int ReportMain(Arguments arguments) {
     std::vector<StackTable> tables;
     for (const auto& [key, run] : loaded.profile.runs) {
       tables.push_back({key.gpu.empty() ? "a GPU without a name" : key.gpu, run.steps.steps,
-                        FoldStacks(run, loaded.profile.metrics)});
+                        FoldStacks(run)});
     }
     std::ostringstream text;
     EmitStacks(tables, rows, text);

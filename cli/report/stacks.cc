@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cli/report/quantities.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
@@ -65,7 +64,7 @@ std::string CallerOf(const NativeStackInfo& stack) {
   return frame.function.empty() ? FrameText(frame) : WithoutArguments(frame.function);
 }
 
-std::vector<StackRow> FoldStacks(const Run& run, const std::map<std::string, MetricInfo>& metrics) {
+std::vector<StackRow> FoldStacks(const Run& run) {
   std::map<std::pair<Phase, NativeStackInfo>, std::pair<StackRow, std::set<std::string>>> rows;
   for (const auto& [key, stats] : run.launches) {
     if (!key.layer.model.empty()) continue;
@@ -73,7 +72,9 @@ std::vector<StackRow> FoldStacks(const Run& run, const std::map<std::string, Met
     row.stack = stats.stack;
     row.phase = kPhaseNames[static_cast<size_t>(key.phase)];
     row.launches += stats.launches;
-    row.time_ns += Quantities(stats, metrics, "").sums.time_ns;
+    // Where not every launch has a time, as for its mean.
+    const auto time = stats.metrics.find(std::string(kMetricTime));
+    if (time != stats.metrics.end()) row.time_ns += time->second.mean() * static_cast<double>(stats.launches);
     kernels.insert(key.kernel);
   }
   std::vector<StackRow> sorted;

@@ -30,8 +30,8 @@ std::string CallerOf(const NativeStackInfo& stack);
 // "torch::nn::LinearImpl::forward(at::Tensor const&)", or "libfoo.so+0x1f3".
 std::string FrameText(const NativeFrameInfo& frame);
 
-// What of `run` is in no layer, by phase and stack, those with most time first. `metrics` are the profile's.
-std::vector<StackRow> FoldStacks(const Run& run, const std::map<std::string, MetricInfo>& metrics);
+// What of `run` is in no layer, by phase and stack, those with most time first.
+std::vector<StackRow> FoldStacks(const Run& run);
 
 }  // namespace rfinject::cli
 

@@ -39,8 +39,7 @@ TEST(StacksTest, WhatIsInNoLayerIsFoldedByPhaseAndStack) {
   add("k2", "", Phase::kOther, std::make_shared<const NativeStackInfo>(*stack), 30);  // equal, but another object
   add("k3", "", Phase::kOptimizer, none, 500);
   add("k4", "Net", Phase::kForward, none, 1000);
-  const std::map<std::string, MetricInfo> metrics = {{"rf.time", {.name = "rf.time", .unit = "ns", .scale = 1}}};
-  const std::vector<StackRow> rows = FoldStacks(run, metrics);
+  const std::vector<StackRow> rows = FoldStacks(run);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].phase, "optimizer");
   EXPECT_EQ(rows[0].caller, "");
