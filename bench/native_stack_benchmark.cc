@@ -61,7 +61,7 @@ void Run(benchmark::State& state, Do what) {
 
 void FirstLaunchOfAKey(benchmark::State& state) {
   OfferNativeStacks();
-  static FakeRecorder recorder;
+  static testing::FakeRecorder recorder;
   LaunchIdentity identity;
   Run(state, [&] {
     ++identity.kernel;
@@ -73,7 +73,7 @@ BENCHMARK(FirstLaunchOfAKey)->Iterations(8000);
 
 void LaterLaunchOfAKey(benchmark::State& state) {
   OfferNativeStacks();
-  static FakeRecorder recorder;
+  static testing::FakeRecorder recorder;
   LaunchIdentity identity;
   identity.signature = 1;
   Run(state, [&] { TakeStackOnce(identity, recorder); });
@@ -81,7 +81,7 @@ void LaterLaunchOfAKey(benchmark::State& state) {
 BENCHMARK(LaterLaunchOfAKey);
 
 void LaunchInALayer(benchmark::State& state) {
-  static FakeRecorder recorder;
+  static testing::FakeRecorder recorder;
   LaunchIdentity identity;
   identity.site.layer = 1;
   Run(state, [&] { TakeStackOnce(identity, recorder); });
@@ -89,7 +89,7 @@ void LaunchInALayer(benchmark::State& state) {
 BENCHMARK(LaunchInALayer);
 
 void LayerOfAnOperatorFromAKnownStack(benchmark::State& state) {
-  static FakeRecorder recorder;
+  static testing::FakeRecorder recorder;
   InitNativeLayers(recorder);
   Run(state, [&] { benchmark::DoNotOptimize(PlaceOfThread()); });
 }

@@ -18,7 +18,7 @@ size_t Take(std::span<NativeFrame> frames) noexcept {
   return g_frames;
 }
 
-class StackRecorder : public FakeRecorder {
+class StackRecorder : public rfinject::testing::FakeRecorder {
  public:
   void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept override {
     noted.push_back({identity, {frames.begin(), frames.end()}});
@@ -26,7 +26,7 @@ class StackRecorder : public FakeRecorder {
   std::vector<std::pair<LaunchIdentity, std::vector<NativeFrame>>> noted;
 };
 
-class NativeStackTest : public testing::Test {
+class NativeStackTest : public ::testing::Test {
  protected:
   void SetUp() override {
     g_taken = 0;

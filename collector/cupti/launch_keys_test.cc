@@ -18,7 +18,7 @@ size_t TakeStack(std::span<NativeFrame> frames) noexcept {
   return 1;
 }
 
-class StackRecorder : public FakeRecorder {
+class StackRecorder : public rfinject::testing::FakeRecorder {
  public:
   void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame>) noexcept override {
     noted.push_back(identity);

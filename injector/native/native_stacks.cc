@@ -34,7 +34,8 @@ struct Noted {
 };
 Mutex g_mutex;  // tried, never waited for
 Noted* g_noted = nullptr;
-LoadedObject g_own;  // this library
+// This library. Our constructor may run before dynamic initialisers.
+constinit LoadedObject g_own;
 
 uint32_t ModuleOf(uintptr_t address) noexcept {
   for (size_t i = 0; i < g_noted->objects_size; ++i) {

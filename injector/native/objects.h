@@ -24,12 +24,12 @@ struct LoadedObject {
 
   // The parts of it that are mapped and can be read.
   struct Segment {
-    uintptr_t begin;
-    uintptr_t end;
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
   };
   static constexpr size_t kMaxSegments = 8;  // linkers make four or five
   size_t segment_count = 0;
-  Segment segments[kMaxSegments];
+  Segment segments[kMaxSegments] = {};
 
   bool CanRead(uintptr_t address, size_t size) const noexcept {
     for (size_t i = 0; i < segment_count; ++i) {
