@@ -16,7 +16,6 @@
 #include <cstdint>
 
 #include "collector/recorder.h"
-#include "proto/wire/vocabulary.h"
 
 namespace rfinject {
 

@@ -29,6 +29,7 @@ struct FoundObject {
 };
 using FindObjectFunction = int (*)(void* address, FoundObject* result);
 
+std::atomic<bool> g_list_wanted{false};
 std::atomic<FindObjectFunction> g_find{nullptr};  // set by RefreshObjects: dlsym takes a lock
 
 // Notes the segments that can be read. False if the search table is in none of them.
@@ -189,7 +190,7 @@ bool FindObject(uintptr_t address, LoadedObject* object) noexcept {
 }
 
 void RefreshObjects() noexcept {
-  if (g_find.load(std::memory_order_relaxed) == nullptr) {
+  if (g_find.load(std::memory_order_relaxed) == nullptr && !g_list_wanted.load(std::memory_order_relaxed)) {
     g_find.store(reinterpret_cast<FindObjectFunction>(dlsym(RTLD_DEFAULT, "_dl_find_object")),
                  std::memory_order_release);
   }
@@ -203,6 +204,12 @@ void RefreshObjects() noexcept {
   }
   g_lists.fetch_add(1, std::memory_order_relaxed);
   g_list.store(list, std::memory_order_release);
+}
+
+void UseObjectList() noexcept {
+  g_list_wanted.store(true, std::memory_order_relaxed);
+  g_find.store(nullptr, std::memory_order_relaxed);
+  RefreshObjects();
 }
 
 bool DescribeObject(const LoadedObject& object, ObjectFile* file) {

@@ -47,6 +47,9 @@ bool FindObject(uintptr_t address, LoadedObject* object) noexcept;
 // Where locks may be taken: at the beginning, and between steps. Does nothing where FindObject needs no list.
 void RefreshObjects() noexcept;
 
+// For tests: as if glibc were older than 2.35.
+void UseObjectList() noexcept;
+
 // Which file the object is. Takes the loader's lock and allocates: for threads of our own and for cold places.
 struct ObjectFile {
   std::string path;

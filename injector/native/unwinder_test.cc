@@ -202,13 +202,43 @@ TEST(ObjectsTest, KnowsThisProgramAndTheCLibrary) {
   EXPECT_FALSE(FindObject(reinterpret_cast<uintptr_t>(&own), &none));  // the stack
 }
 
+// The last test of this program: what it changes stays changed.
+TEST(ZObjectListTest, AnOlderGlibcUnwindsByTheList) {
+  if (!PrepareUnwinder()) GTEST_SKIP() << "note: built without libunwind";
+  Taken before;
+  Descend(9, &before);
+  LoadedObject by_loader;
+  ASSERT_TRUE(FindObject(reinterpret_cast<uintptr_t>(&Descend), &by_loader));
+  UseObjectList();
+  LoadedObject by_list;
+  ASSERT_TRUE(FindObject(reinterpret_cast<uintptr_t>(&Descend), &by_list));
+  EXPECT_EQ(by_list.bias, by_loader.bias);
+  EXPECT_EQ(by_list.unwind_table, by_loader.unwind_table);
+  ASSERT_EQ(by_list.segment_count, by_loader.segment_count);
+  Taken after;
+  Descend(9, &after);
+  ASSERT_EQ(after.count, before.count);
+  for (size_t i = 0; i < 10; ++i) EXPECT_EQ(after.frames[i].ip, before.frames[i].ip) << i;
+
+  // An object that came after the list was made is not known, and one that has gone is not believed.
+  void* library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) GTEST_SKIP() << "note: no libz here";
+  const auto inside = reinterpret_cast<uintptr_t>(dlsym(library, "zlibVersion"));
+  LoadedObject object;
+  EXPECT_FALSE(FindObject(inside, &object));
+  RefreshObjects();
+  EXPECT_TRUE(FindObject(inside, &object));
+  dlclose(library);
+  EXPECT_FALSE(FindObject(inside, &object));
+}
+
 }  // namespace
 }  // namespace rfinject
 
-void* operator new(size_t size) {
+[[gnu::noinline]] void* operator new(size_t size) {
   ++rfinject::g_allocations;
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
