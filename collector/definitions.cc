@@ -67,6 +67,46 @@ bool Definitions::SetLayerShapes(uint32_t id, std::string_view input, std::strin
   return true;
 }
 
+uint32_t Definitions::DefineStack(std::span<const NativeFrame> frames) {
+  if (frames.empty() || frames.size() > kMaxNativeFrames || stacks.size() >= kMaxStacks) return 0;
+  std::vector<std::pair<uint32_t, uint64_t>> key;
+  for (const NativeFrame& frame : frames) {
+    if (frame.module == 0 || frame.module > kMaxModules) return 0;
+    key.emplace_back(frame.module, frame.offset);
+  }
+  const auto known = stack_ids_.find(key);
+  if (known != stack_ids_.end()) return known->second;
+  for (const NativeFrame& frame : frames) {
+    if (frame.module > modules.size()) modules.resize(frame.module);
+  }
+  const auto id = static_cast<uint32_t>(stacks.size() + 1);
+  stacks.push_back({{frames.begin(), frames.end()}, std::vector<uint32_t>(frames.size()), 1});
+  try {
+    stack_ids_.emplace(std::move(key), id);
+  } catch (...) {
+    stacks.pop_back();
+    throw;
+  }
+  return id;
+}
+
+void Definitions::DescribeModule(uint32_t number, std::string_view path, std::string_view build_id) {
+  if (number == 0 || number > modules.size()) return;
+  NativeModule module{std::string(path), std::string(build_id), modules[number - 1].version + 1};
+  modules[number - 1] = std::move(module);
+}
+
+void Definitions::NameFrame(const NativeFrame& frame, uint32_t function) {
+  if (function == 0) return;
+  for (NativeStack& stack : stacks) {
+    for (size_t i = 0; i < stack.frames.size(); ++i) {
+      if (stack.frames[i] != frame || stack.functions[i] == function) continue;
+      stack.functions[i] = function;
+      ++stack.version;
+    }
+  }
+}
+
 Diagnostic* Definitions::AddDiagnostic(Severity severity, std::string_view id, std::string_view text,
                                        std::string_view remedy, int64_t unix_ns) {
   if (diagnostics.size() >= kMaxDiagnostics) return nullptr;

@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "collector/name_table.h"
 #include "collector/recorder.h"
@@ -32,6 +34,19 @@ struct Layer {
   uint32_t version = 1;  // grows when a shape becomes known, so that the layer is written again
 };
 
+// An ELF object on some stack. `version` as for layers.
+struct NativeModule {
+  std::string path;
+  std::string build_id;
+  uint32_t version = 1;
+};
+
+struct NativeStack {
+  std::vector<NativeFrame> frames;
+  std::vector<uint32_t> functions;  // Intern()ed, 0: not known (yet); as many as frames
+  uint32_t version = 1;
+};
+
 struct Diagnostic {
   Severity severity = Severity::kInfo;
   std::string id;
@@ -45,6 +60,8 @@ class Definitions {
  public:
   static constexpr size_t kMaxDiagnostics = 256;
   static constexpr size_t kMaxLayers = 1 << 20;
+  static constexpr size_t kMaxModules = 4096;
+  static constexpr size_t kMaxStacks = 1 << 14;
 
   // The metrics of WellKnownMetric, with their ids.
   Definitions();
@@ -53,6 +70,8 @@ class Definitions {
   std::deque<MetricDefinition> metrics;  // id - 1
   std::deque<ModelDefinition> models;    // id - 1
   std::deque<Layer> layers;              // id - 1
+  std::deque<NativeModule> modules;      // the injector's number - 1
+  std::deque<NativeStack> stacks;        // id - 1
   std::deque<Diagnostic> diagnostics;
   RunFacts facts;
 
@@ -66,12 +85,18 @@ class Definitions {
   bool Knows(const LaunchRecord& record) const noexcept;
   // True if the layer had no such shape yet.
   bool SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output);
+  // The id of the stack of these frames; 0 if there are too many, or none in it.
+  uint32_t DefineStack(std::span<const NativeFrame> frames);
+  void DescribeModule(uint32_t module, std::string_view path, std::string_view build_id);
+  // In every stack that has the frame.
+  void NameFrame(const NativeFrame& frame, uint32_t function);
   // Null if `id` was reported before, or if there are too many.
   Diagnostic* AddDiagnostic(Severity severity, std::string_view id, std::string_view text, std::string_view remedy,
                             int64_t unix_ns);
 
  private:
   std::map<std::pair<uint32_t, std::string>, uint32_t> layer_ids_;  // (model, path)
+  std::map<std::vector<std::pair<uint32_t, uint64_t>>, uint32_t> stack_ids_;
 };
 
 // Puts the set fields of `from` into `into`: devices by index, autocast types as a union.

@@ -22,7 +22,7 @@ T* LaunchTable::Blocks<T>::Append() noexcept {
   return element;
 }
 
-uint64_t LaunchTable::Hash(const LaunchIdentity& id) noexcept {
+uint64_t HashOf(const LaunchIdentity& id) noexcept {
   auto pair = [](uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; };
   uint64_t hash = HashMix(0x13198A2E03707344u, pair(id.kernel, id.signature));
   hash = HashMix(hash, pair(id.site.layer, id.site.op));
@@ -39,7 +39,7 @@ bool LaunchTable::GrowSlots() noexcept {
   auto* slots = static_cast<uint32_t*>(std::calloc(count, sizeof(uint32_t)));
   if (slots == nullptr) return false;
   for (uint32_t k = 0; k < keys_.size; ++k) {
-    uint64_t i = Hash(keys_[k].identity) & (count - 1);
+    uint64_t i = HashOf(keys_[k].identity) & (count - 1);
     while (slots[i] != 0) i = (i + 1) & (count - 1);
     slots[i] = k + 1;
   }
@@ -53,7 +53,7 @@ LaunchTable::Key* LaunchTable::FindOrMake(const LaunchIdentity& identity, uint32
                                           AddResult* why) noexcept {
   *why = AddResult::kOutOfMemory;
   if (!GrowSlots()) return nullptr;
-  uint64_t i = Hash(identity) & (slot_count_ - 1);
+  uint64_t i = HashOf(identity) & (slot_count_ - 1);
   for (; slots_[i] != 0; i = (i + 1) & (slot_count_ - 1)) {
     if (keys_[slots_[i] - 1].identity == identity) {
       *index = slots_[i] - 1;

@@ -92,7 +92,6 @@ class LaunchTable {
     T* Append() noexcept;
   };
 
-  static uint64_t Hash(const LaunchIdentity& identity) noexcept;
   bool GrowSlots() noexcept;
   // The key of `identity`, made if it is new and fewer than `limit` are there; null otherwise.
   Key* FindOrMake(const LaunchIdentity& identity, uint32_t limit, uint32_t* index, AddResult* why) noexcept;

@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 
+#include "collector/native_stack.h"
 #include "collector/pm_window.h"
 #include "collector/run_facts.h"
 #include "collector/site.h"
@@ -56,6 +57,9 @@ struct LaunchIdentity {
 
   friend bool operator==(const LaunchIdentity&, const LaunchIdentity&) = default;
 };
+
+// Of all that makes two identities equal.
+uint64_t HashOf(const LaunchIdentity& identity) noexcept;
 
 inline constexpr size_t kMaxSamplesPerRecord = 6;
 
@@ -110,6 +114,22 @@ class Recorder {
   // The same, cold, from any thread: for counters that are decoded after the fact. Not bound to the window, which may
   // have closed by then: whether the launch was in it (InWindow) the caller has noted when it was launched.
   virtual void Add(const LaunchRecord& record) noexcept = 0;
+
+  // --- Native stacks, cold. The stack of the launches that are recorded under `identity`; the first one stands.
+  virtual void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept {
+    (void)identity;
+    (void)frames;
+  }
+  // What the module numbered `module` in frames is, and what a frame's function is called, once that is known.
+  virtual void DescribeModule(uint32_t module, std::string_view path, std::string_view build_id) noexcept {
+    (void)module;
+    (void)path;
+    (void)build_id;
+  }
+  virtual void NameFrame(const NativeFrame& frame, std::string_view function) noexcept {
+    (void)frame;
+    (void)function;
+  }
 
   // --- Steps. EndStep closes the current step: all that was recorded by any thread before the call belongs to it.
   virtual void EndStep(uint64_t samples_in_step) noexcept = 0;

@@ -1,5 +1,9 @@
 #include "collector/trace_encoder.h"
 
+#include <algorithm>
+#include <array>
+#include <span>
+
 namespace rfinject {
 namespace {
 
@@ -57,7 +61,29 @@ void EncodeMetric(uint32_t id, const MetricDefinition& definition, wire::Encoder
   metric.set_scale(definition.scale == 1 ? 0 : definition.scale);
 }
 
-void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, wire::Encoder* out) noexcept {
+void EncodeModule(uint32_t id, const NativeModule& known, wire::Encoder* out) noexcept {
+  trace::NativeModuleWriter module = trace::ChunkWriter(out).begin_native_module();
+  module.set_id(id);
+  module.set_path(known.path);
+  module.set_build_id(known.build_id);
+}
+
+void EncodeStack(uint32_t id, const NativeStack& known, wire::Encoder* out) noexcept {
+  std::array<uint32_t, kMaxNativeFrames> modules;
+  std::array<uint64_t, kMaxNativeFrames> offsets;
+  const size_t count = std::min(known.frames.size(), kMaxNativeFrames);
+  for (size_t i = 0; i < count; ++i) {
+    modules[i] = known.frames[i].module;
+    offsets[i] = known.frames[i].offset;
+  }
+  trace::NativeStackWriter stack = trace::ChunkWriter(out).begin_native_stack();
+  stack.set_id(id);
+  stack.set_module(std::span(modules).first(count));
+  stack.set_offset(std::span(offsets).first(count));
+  if (known.version > 1) stack.set_function(std::span(known.functions).first(count));
+}
+
+void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, wire::Encoder* out) noexcept {
   trace::LaunchKeyWriter key = trace::ChunkWriter(out).begin_key();
   key.set_id(id);
   key.set_kernel(identity.kernel);
@@ -71,6 +97,7 @@ void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, wire::Encoder*
   key.set_device(identity.device);
   key.set_run(kRunId);
   key.set_node(identity.site.node);
+  key.set_stack(stack);
 }
 
 void internal::EncodeMetricStats(const MetricSum& sum, trace::KeyStatsWriter* out) noexcept {

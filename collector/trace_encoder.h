@@ -30,7 +30,10 @@ void EncodeName(uint32_t id, std::string_view text, wire::Encoder* out) noexcept
 void EncodeModel(uint32_t id, const ModelDefinition& model, wire::Encoder* out) noexcept;
 void EncodeLayer(uint32_t id, const Layer& layer, wire::Encoder* out) noexcept;
 void EncodeMetric(uint32_t id, const MetricDefinition& metric, wire::Encoder* out) noexcept;
-void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, wire::Encoder* out) noexcept;
+void EncodeModule(uint32_t id, const NativeModule& module, wire::Encoder* out) noexcept;
+void EncodeStack(uint32_t id, const NativeStack& stack, wire::Encoder* out) noexcept;
+// `stack`: 0 for a key without one.
+void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, wire::Encoder* out) noexcept;
 // `metrics` as LaunchTable::TakeOne hands it over.
 template <typename Metrics>
 void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept;

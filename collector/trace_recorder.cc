@@ -232,6 +232,27 @@ void TraceRecorder::UpdateFacts(const RunFacts& facts) noexcept try {
 } catch (...) {
 }
 
+void TraceRecorder::NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept try {
+  Guard guard(this);
+  if (!guard) return;
+  const uint32_t stack = definitions_->DefineStack(frames);
+  if (stack != 0) trace_->key_stacks.try_emplace(identity, stack);
+} catch (...) {
+}
+
+void TraceRecorder::DescribeModule(uint32_t module, std::string_view path, std::string_view build_id) noexcept try {
+  Guard guard(this);
+  if (guard) definitions_->DescribeModule(module, path, build_id);
+} catch (...) {
+}
+
+void TraceRecorder::NameFrame(const NativeFrame& frame, std::string_view function) noexcept try {
+  const uint32_t name = Intern(function);
+  Guard guard(this);
+  if (guard) definitions_->NameFrame(frame, name);
+} catch (...) {
+}
+
 // --- Launches
 
 LaunchRing* TraceRecorder::AcquireRing() noexcept {
@@ -467,13 +488,30 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
       EncodeLayer(static_cast<uint32_t>(i + 1), layer, out);
       trace.layer_versions_written[i] = layer.version;
     }
+    trace.module_versions_written.resize(definitions.modules.size());
+    for (size_t i = 0; i < definitions.modules.size() && !full(); ++i) {
+      const NativeModule& module = definitions.modules[i];
+      if (trace.module_versions_written[i] == module.version) continue;
+      EncodeModule(static_cast<uint32_t>(i + 1), module, out);
+      trace.module_versions_written[i] = module.version;
+    }
+    trace.stack_versions_written.resize(definitions.stacks.size());
+    for (size_t i = 0; i < definitions.stacks.size() && !full(); ++i) {
+      const NativeStack& stack = definitions.stacks[i];
+      if (trace.stack_versions_written[i] == stack.version) continue;
+      EncodeStack(static_cast<uint32_t>(i + 1), stack, out);
+      trace.stack_versions_written[i] = stack.version;
+    }
     for (; trace.metrics_written < definitions.metrics.size() && !full(); ++trace.metrics_written) {
       EncodeMetric(static_cast<uint32_t>(trace.metrics_written + 1), definitions.metrics[trace.metrics_written], out);
     }
     if (full()) return true;
 
-    while (!full() && trace.table.TakeOne([out](uint32_t id, LaunchTable::Key& key, auto metrics) {
-      if (!key.defined) EncodeLaunchKey(id, key.identity, out);
+    while (!full() && trace.table.TakeOne([out, &trace](uint32_t id, LaunchTable::Key& key, auto metrics) {
+      if (!key.defined) {
+        const auto stack = trace.key_stacks.find(key.identity);
+        EncodeLaunchKey(id, key.identity, stack != trace.key_stacks.end() ? stack->second : 0, out);
+      }
       key.defined = true;
       EncodeKeyStats(id, key.launches, metrics, out);
     })) {

@@ -24,8 +24,10 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "collector/definitions.h"
@@ -54,6 +56,9 @@ class TraceRecorder final : public Recorder {
   void UpdateFacts(const RunFacts& facts) noexcept override;
   void Record(const LaunchRecord& record) noexcept override;
   void Add(const LaunchRecord& record) noexcept override;
+  void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept override;
+  void DescribeModule(uint32_t module, std::string_view path, std::string_view build_id) noexcept override;
+  void NameFrame(const NativeFrame& frame, std::string_view function) noexcept override;
   void EndStep(uint64_t samples_in_step) noexcept override;
   void MarkArmed(uint32_t group) noexcept override { armed_group_.store(group, std::memory_order_relaxed); }
   void NoteMemory(uint64_t in_use, uint64_t peak) noexcept override {
@@ -87,6 +92,11 @@ class TraceRecorder final : public Recorder {
     std::map<std::string, uint64_t, std::less<>> drops;
     std::deque<StepRecord> steps;
     std::deque<PmWindow> pm_windows;
+    // Stacks (Definitions::stacks) of the keys that have one.
+    struct Hash {
+      size_t operator()(const LaunchIdentity& identity) const noexcept { return HashOf(identity); }
+    };
+    std::unordered_map<LaunchIdentity, uint32_t, Hash> key_stacks;
     // How much of the definitions is in the file already.
     bool process_written = false;
     RunFacts facts_written;
@@ -95,6 +105,8 @@ class TraceRecorder final : public Recorder {
     size_t metrics_written = 0;
     size_t diagnostics_written = 0;
     std::vector<uint32_t> layer_versions_written;
+    std::vector<uint32_t> module_versions_written;
+    std::vector<uint32_t> stack_versions_written;
   };
 
   // What the writer thread owns, and a forked child lets go of unseen.

@@ -13,6 +13,7 @@
 #include "collector/settings.h"
 #include "collector/source.h"
 #include "injector/layer_stack.h"
+#include "injector/native/native_stacks.h"
 #include "injector/python/module_calls.h"
 #include "injector/python/modules.h"
 #include "injector/python/python_api.h"
@@ -21,6 +22,7 @@
 #include "injector/python/type_slots.h"
 #include "injector/python/user_scopes.h"
 #include "injector/torch/binding.h"
+#include "injector/torch/native_observer.h"
 #include "injector/torch/scopes.h"
 
 namespace rfinject {
@@ -47,6 +49,8 @@ void AfterForkInChild() noexcept {
   g_exits_raised.store(0);
   ResetLayerStackAfterFork();
   ResetModulesAfterFork();
+  ResetNativeObserverAfterFork();
+  ResetNativeStacksAfterFork();
 }
 
 void FinishAtExit() { FinishProcess("exit"); }
@@ -58,6 +62,7 @@ void OnActivation() { std::atexit(&FinishAtExit); }
 Source* Begin() {
   g_pid.store(getpid());
   pthread_atfork(nullptr, nullptr, &AfterForkInChild);
+  OfferNativeStacks();
   Recorder& recorder = Recorder::Get();
   Source* source = MakeSource(GetSettings(), recorder);
   g_source.store(source);
@@ -166,17 +171,26 @@ void AttachLibtorch() noexcept try {
   Source* source = Begin();
   const TorchCapabilities torch = BindTorch(nullptr, recorder, source, false);
   g_without_modules.store(true);
-  ReportTier(torch.record_function ? Tier::kELibtorch : Tier::kFNoTorch, torch.backward_scope,
-             torch.missing.empty() ? "libtorch without Python" : torch.missing);
+  ReportTier(torch.record_function ? Tier::kELibtorch : Tier::kFNoTorch, torch.current_node || torch.backward_scope,
+             torch.missing.empty() ? "libtorch without Python" : "libtorch without Python; " + torch.missing);
 } catch (...) {
   Recorder::Get().Disable("out of memory while attaching to libtorch");
+}
+
+void ActivateWithoutPython() noexcept {
+  Recorder& recorder = Recorder::Get();
+  recorder.BeginFirstStep();
+  recorder.Activate();
+  OnActivation();
 }
 
 void FinishProcess(std::string_view reason) noexcept {
   // A vfork child shares our memory: what it does on its way out is not our end.
   if (g_pid.load() != getpid()) return;
   EndLastInferenceStep();
+  EndLastNativeStep();
   if (Source* source = g_source.load(); source != nullptr && Recorder::Get().active()) source->Stop();
+  if (Recorder::Get().active()) NameNativeStacks(Recorder::Get());
   Recorder::Get().Finish(reason);
 }
 

@@ -69,6 +69,7 @@ THIRD_PARTY = {
     "CLI/": ["cli"],
     "rapidjson/": ["cli", "integration_tests"],
     "sqlite3.h": ["cli", "integration_tests"],
+    "libunwind.h": ["injector/native"],
     "gtest/": [],  # tests only
     "gmock/": [],
     "benchmark/": ["bench"],

@@ -155,6 +155,8 @@ class Trace:
         self.layers = {}       # id: dict
         self.metrics = {}      # id: dict
         self.keys = {}         # id: dict
+        self.modules = {}      # id: dict, of native stacks
+        self.stacks = {}       # id: dict
         self.launches = {}     # key id: launches
         self.sums = {}         # (key id, metric id): {"n", "sum", "min", "max"}
         self.steps = []
@@ -170,7 +172,8 @@ class Trace:
         for name in chunk.get("name", []):
             self.names[name["id"]] = name.get("text", "")
         for kind, table in (("model", self.models), ("layer", self.layers), ("metric", self.metrics),
-                            ("key", self.keys)):
+                            ("key", self.keys), ("native_module", self.modules),
+                            ("native_stack", self.stacks)):
             for message in chunk.get(kind, []):
                 _merge_facts(table.setdefault(message["id"], {}), message)
         for stats in chunk.get("stats", []):
@@ -221,9 +224,15 @@ class Trace:
             raise ValueError("%d layers %r" % (len(found), path))
         return found[0] if found else None
 
+    def functions(self, stack):
+        """What the frames of a native stack are called, innermost first; "" where nobody knows."""
+        stack = self.stacks.get(stack, {})
+        names = stack.get("function", [0] * len(stack.get("module", [])))
+        return [self.names.get(name, "") for name in names]
+
     def rows(self):
-        """One dict per launch key: kernel, op, node, signature, layer (path, or None), model, phase, launches and
-        every metric's sum under the metric's name ("rf.model_flop")."""
+        """One dict per launch key: kernel, op, node, signature, layer (path, or None), model, phase, launches, stack
+        (functions, innermost first) and every metric's sum under the metric's name ("rf.model_flop")."""
         out = []
         for number, key in self.keys.items():
             layer = self.layers.get(key.get("layer", 0))
@@ -232,7 +241,8 @@ class Trace:
                    "signature": self.names.get(key.get("signature", 0), ""),
                    "layer": None if layer is None else layer.get("path", ""),
                    "model": "" if layer is None else self.model_name(layer),
-                   "phase": PHASES[key.get("phase", 0)], "launches": self.launches.get(number, 0)}
+                   "phase": PHASES[key.get("phase", 0)], "launches": self.launches.get(number, 0),
+                   "stack": self.functions(key.get("stack", 0))}
             for (other, metric), total in self.sums.items():
                 if other == number:
                     row[self.metrics[metric]["name"]] = total["sum"]

@@ -56,3 +56,7 @@ find_cuda_headers() {
   done
   return 1
 }
+
+# Where the libunwind is that scripts/setup built (cmake/RfinjectLibunwind.cmake looks in the same place).
+libunwind_recipe=$root/third_party_notes/libunwind.txt
+libunwind_cache() { printf '%s/libunwind-%s\n' "$cache" "$(hash_of "$libunwind_recipe")"; }

@@ -11,6 +11,7 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/print_report.h"
 #include "cli/emit/formats.h"
+#include "cli/emit/stacks.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/report/sweep.h"
@@ -28,7 +29,7 @@ std::vector<Option> Options() {
   static const auto* const kFormatHelp =
       new std::string(FormatNames(" or ") + "; default: by the ending of -o, else table");
   return {
-      {"by", 0, "WHAT", "run (a row each), model, phase, layer (default), op or kernel"},
+      {"by", 0, "WHAT", "run (a row each), model, phase, layer (default), op, kernel, or stack (what is in no layer)"},
       {"format", 0, "FORMAT", *kFormatHelp},
       {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
       {"rows", 0, "N", "rows of a table, those with most time; 0: all. Default 40"},
@@ -41,8 +42,9 @@ std::vector<Option> Options() {
 }
 
 // In the order of By, and what is not a By.
-constexpr std::array<std::string_view, 6> kBys = {"model", "phase", "layer", "op", "kernel", "run"};
+constexpr std::array<std::string_view, 7> kBys = {"model", "phase", "layer", "op", "kernel", "run", "stack"};
 constexpr size_t kByRun = 5;
+constexpr size_t kByStack = 6;
 constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};  // of TableColumns
 
 }  // namespace
@@ -94,6 +96,20 @@ int ReportMain(Arguments arguments) {
       if (!theory.damaged) Complain(path + ": there is no run in it");
       return 1;
     }
+  }
+  if (by == kByStack) {
+    if (format->name != "table") {
+      return UsageError("report", "--by stack is a table and has no other format");
+    }
+    std::vector<StackTable> tables;
+    for (const auto& [key, run] : loaded.profile.runs) {
+      tables.push_back({key.gpu.empty() ? "a GPU without a name" : key.gpu, run.steps.steps,
+                        FoldStacks(run)});
+    }
+    std::ostringstream text;
+    EmitStacks(tables, rows, text);
+    if (!destination.Write(std::move(text).str())) return 1;
+    return loaded.damaged ? 1 : 0;
   }
   const bool by_run = by == kByRun;
   const std::vector<Report> reports = FoldProfile(loaded.profile, MachineFor,

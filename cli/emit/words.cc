@@ -319,7 +319,7 @@ TierWords TierOf(int tier) {
     case 4:
       return {"D", "operator and autograd node names only, no layers"};
     case 5:
-      return {"E", "libtorch without Python, phases and node names only, no layers"};
+      return {"E", "libtorch without Python, layers from the functions on the native stack"};
     case 6:
       return {"F", "no torch found, kernels only"};
     default:

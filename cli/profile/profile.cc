@@ -144,7 +144,12 @@ void Stat::Merge(const Stat& other) {
   shared_sums = SaturatingAdd(shared_sums, other.shared_sums);
 }
 
+void LaunchStats::MergeStack(const std::shared_ptr<const NativeStackInfo>& other) {
+  if (other && (!stack || *other < *stack)) stack = other;
+}
+
 void LaunchStats::Merge(const LaunchStats& other) {
+  MergeStack(other.stack);
   launches = SaturatingAdd(launches, other.launches);
   auto at = metrics.begin();
   for (const auto& [name, stat] : other.metrics) {

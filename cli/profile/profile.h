@@ -10,6 +10,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -111,11 +112,26 @@ struct LaunchKey {
   friend auto operator<=>(const LaunchKey&, const LaunchKey&) = default;
 };
 
+// A native call stack, innermost first.
+struct NativeFrameInfo {
+  std::string module, build_id;  // path of the ELF object; build id in hexadecimal
+  std::string function;          // demangled; empty where nobody knows
+  uint64_t offset = 0;           // of the return address, as the file has addresses
+  friend auto operator<=>(const NativeFrameInfo&, const NativeFrameInfo&) = default;
+};
+using NativeStackInfo = std::vector<NativeFrameInfo>;
+
 struct LaunchStats {
   uint64_t launches = 0;
+  // The stack of a launch of this key, the smallest of those that were taken; null when none was. Shared by keys.
+  std::shared_ptr<const NativeStackInfo> stack;
   std::map<std::string, Stat> metrics;  // by metric name
   void Merge(const LaunchStats& other);
-  friend bool operator==(const LaunchStats&, const LaunchStats&) = default;
+  void MergeStack(const std::shared_ptr<const NativeStackInfo>& other);
+  friend bool operator==(const LaunchStats& a, const LaunchStats& b) {
+    const bool same_stack = a.stack == b.stack || (a.stack && b.stack && *a.stack == *b.stack);
+    return a.launches == b.launches && a.metrics == b.metrics && same_stack;
+  }
 };
 
 struct StepSums {

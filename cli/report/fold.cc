@@ -13,6 +13,7 @@
 #include "cli/report/invariants.h"
 #include "cli/report/key_quantities.h"
 #include "cli/report/roofs.h"
+#include "cli/report/stacks.h"
 #include "cli/report/theory.h"
 #include "gpus/gpus.h"
 
@@ -36,7 +37,7 @@ bool NeedsLayer(Phase phase) {
 }
 
 struct RowKey {
-  std::string model, phase, layer, op, kernel, signature;
+  std::string model, phase, layer, op, kernel, signature, caller;
   friend auto operator<=>(const RowKey&, const RowKey&) = default;
 };
 
@@ -98,6 +99,7 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   row.op = key.op;
   row.kernel = key.kernel;
   row.signature = key.signature;
+  row.caller = key.caller;
   row.sums = folded.sums;
   row.derived = Derive(folded.sums);
   if (total_time_ns > 0) row.time_share = folded.sums.time_ns() / total_time_ns;
@@ -212,7 +214,9 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const Machine& mach
     const double time_ns = quantities.sums.time_ns();
     if (counted) quantities.sums[Quantity::kTimeWithCounters] = time_ns;
     folding.total.Add(quantities.sums);
-    folding.rows[KeyFor(by, key)].Add(quantities);
+    RowKey row = KeyFor(by, key);
+    if (by == By::kKernel && key.layer.model.empty() && stats.stack) row.caller = CallerOf(*stats.stack);
+    folding.rows[row].Add(quantities);
     folding.phases[KeyFor(By::kPhase, key)].Add(quantities);
     RowKey layer = KeyFor(By::kLayer, key);
     folding.layers[layer].Add(quantities);

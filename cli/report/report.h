@@ -41,6 +41,7 @@ struct Row {
   // Those that the chosen `By` does not keep are empty. By::kLayer keeps model, layer; kPhase: model, phase;
   // kOp: model, phase, op. kKernel: everything. What is in no layer (model empty) is a row a phase, and says which.
   std::string model, phase, layer, op, kernel, signature;
+  std::string caller;      // By::kKernel, in no layer: what launched it (stacks.h); empty where no stack was taken
   std::string class_name;  // of the layer
   uint64_t parameters = 0, parameter_bytes = 0;
   std::string input_shape, output_shape;  // "f32[8,3,224,224]"

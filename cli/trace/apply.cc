@@ -100,6 +100,10 @@ absl::Status Applier::Apply(const Record& record) {
       return ApplyLayer(chunk.layer(0), record);
     case v1::Chunk::kMetricFieldNumber:
       return ApplyMetric(chunk.metric(0), record);
+    case v1::Chunk::kNativeModuleFieldNumber:
+      return ApplyNativeModule(chunk.native_module(0), record);
+    case v1::Chunk::kNativeStackFieldNumber:
+      return ApplyNativeStack(chunk.native_stack(0), record);
     case v1::Chunk::kKeyFieldNumber:
       return ApplyKey(chunk.key(0), record);
     case v1::Chunk::kStatsFieldNumber:
@@ -278,6 +282,53 @@ absl::Status Applier::ApplyMetric(const v1::Metric& message, const Record& recor
   return Charge(sizeof(MetricInfo) + 256 + 3 * record.size, record.offset);
 }
 
+// A later message for a module or a stack replaces an earlier one: names become known when the process ends.
+absl::Status Applier::ApplyNativeModule(const v1::NativeModule& message, const Record& record) {
+  if (message.id() == 0) return NoId(record.offset, "native module");
+  ModuleState& module = native_modules_[message.id()];
+  RFINJECT_TRY(Charge(sizeof(ModuleState) + 64 + 3 * record.size, record.offset));
+  const uint64_t before = module.path.size() + module.build_id.size();
+  const uint64_t now = message.path().size() + message.build_id().size();
+  if (now > before) {
+    RFINJECT_TRY(Charge((now - before) * module.frames, record.offset));
+  }
+  module.path = message.path();
+  module.build_id = message.build_id();
+  return absl::OkStatus();
+}
+
+absl::Status Applier::ApplyNativeStack(const v1::NativeStack& message, const Record& record) {
+  if (message.id() == 0) return NoId(record.offset, "native stack");
+  constexpr int kMaxFrames = 256;  // four times what a process writes
+  if (message.module_size() > kMaxFrames || message.offset_size() != message.module_size() ||
+      (message.function_size() != 0 && message.function_size() != message.module_size())) {
+    return DamageAt(record.offset, absl::StrCat("native stack ", message.id(), " has frames without an end"));
+  }
+  uint64_t text = 0;
+  for (const uint32_t id : message.module()) {
+    const auto module = native_modules_.find(id);
+    if (module == native_modules_.end()) return Undefined(record.offset, "native module", id);
+    text += module->second.path.size() + module->second.build_id.size();
+  }
+  for (const uint32_t id : message.function()) {
+    if (id == 0) continue;
+    const auto name = names_.find(id);
+    if (name == names_.end()) return Undefined(record.offset, "name", id);
+    text += name->second.size();
+  }
+  // What Finish makes of it is larger than what is kept now.
+  RFINJECT_TRY(Charge(
+      sizeof(StackState) + 128 + text + static_cast<uint64_t>(message.module_size()) * (sizeof(NativeFrameInfo) + 16),
+      record.offset));
+  for (const uint32_t id : message.module()) ++native_modules_[id].frames;
+  StackState& stack = native_stacks_[message.id()];
+  stack.modules.assign(message.module().begin(), message.module().end());
+  stack.offsets.assign(message.offset().begin(), message.offset().end());
+  stack.functions.assign(message.function().begin(), message.function().end());
+  stack.functions.resize(stack.modules.size());
+  return absl::OkStatus();
+}
+
 absl::Status Applier::ApplyKey(const v1::LaunchKey& message, const Record& record) {
   if (message.id() == 0) return NoId(record.offset, "launch key");
   KeyIdentity key;
@@ -296,6 +347,10 @@ absl::Status Applier::ApplyKey(const v1::LaunchKey& message, const Record& recor
   key.phase = v1::Phase_IsValid(message.phase()) ? static_cast<Phase>(message.phase()) : Phase::kOther;
   key.dynamic_shared_bytes = message.dynamic_shared_bytes();
   key.device = message.device();
+  key.stack = message.stack();
+  if (key.stack != 0 && !native_stacks_.contains(key.stack)) {
+    return Undefined(record.offset, "native stack", key.stack);
+  }
 
   RunState* run = nullptr;
   RFINJECT_TRY(FindRun(record.offset, key.run, &run));
@@ -528,8 +583,24 @@ void Applier::FinishFacts() {
   }
 }
 
+absl::flat_hash_map<uint32_t, std::shared_ptr<const NativeStackInfo>> Applier::FinishStacks() const {
+  absl::flat_hash_map<uint32_t, std::shared_ptr<const NativeStackInfo>> stacks;
+  for (const auto& [id, state] : native_stacks_) {
+    auto stack = std::make_shared<NativeStackInfo>();
+    for (size_t i = 0; i < state.modules.size(); ++i) {
+      const ModuleState& module = native_modules_.at(state.modules[i]);
+      const uint32_t function = state.functions[i];
+      stack->push_back(
+          {module.path, module.build_id, function == 0 ? std::string() : names_.at(function), state.offsets[i]});
+    }
+    stacks.emplace(id, std::move(stack));
+  }
+  return stacks;
+}
+
 void Applier::FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& model_names) {
   const auto name = [&](uint32_t id) { return id == 0 ? std::string() : names_.at(id); };
+  const auto stacks = FinishStacks();
   for (const KeyState& key : keys_) {
     const KeyIdentity& id = key.identity;
     RunState& state = runs_.at(id.run);
@@ -552,6 +623,7 @@ void Applier::FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& m
     full.device = id.device;
     LaunchStats& stats = state.run.launches[std::move(full)];
     SaturatingAdd(stats.launches, key.launches);
+    if (id.stack != 0) stats.MergeStack(stacks.at(id.stack));
     for (const auto& [metric, stat] : key.metrics) stats.metrics[metrics_.at(metric).name].Merge(stat);
   }
 }

@@ -46,13 +46,21 @@ class Applier {
     uint32_t layer = 0, run = 0;
     Phase phase = Phase::kOther;
     std::array<uint32_t, 3> grid{}, block{};
-    uint32_t dynamic_shared_bytes = 0, device = 0;
+    uint32_t dynamic_shared_bytes = 0, device = 0, stack = 0;
     friend bool operator==(const KeyIdentity&, const KeyIdentity&) = default;
   };
   struct KeyState {
     KeyIdentity identity;
     uint64_t launches = 0;
     std::vector<std::pair<uint32_t, Stat>> metrics;  // ascending by the metric's id
+  };
+  struct ModuleState {
+    std::string path, build_id;
+    uint64_t frames = 0;  // of all stacks so far: each gets a copy of the above
+  };
+  struct StackState {
+    std::vector<uint32_t> modules, functions;
+    std::vector<uint64_t> offsets;
   };
   struct RunState {
     Run run;
@@ -73,6 +81,8 @@ class Applier {
   absl::Status ApplyModel(const v1::Model& message, const Record& record);
   absl::Status ApplyLayer(const v1::Layer& message, const Record& record);
   absl::Status ApplyMetric(const v1::Metric& message, const Record& record);
+  absl::Status ApplyNativeModule(const v1::NativeModule& message, const Record& record);
+  absl::Status ApplyNativeStack(const v1::NativeStack& message, const Record& record);
   absl::Status ApplyKey(const v1::LaunchKey& message, const Record& record);
   absl::Status ApplyStats(const v1::KeyStats& message, const Record& record);
   absl::Status ApplyStep(const v1::Step& message, const Record& record);
@@ -86,6 +96,7 @@ class Applier {
   absl::flat_hash_map<uint32_t, std::string> ModelNames() const;
   void FinishModels(const absl::flat_hash_map<uint32_t, std::string>& names);
   void FinishFacts();
+  absl::flat_hash_map<uint32_t, std::shared_ptr<const NativeStackInfo>> FinishStacks() const;
   void FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& model_names);
 
   uint64_t budget_;
@@ -99,6 +110,8 @@ class Applier {
   absl::flat_hash_map<uint32_t, size_t> layer_index_;
   absl::flat_hash_map<uint32_t, MetricInfo> metrics_;
   absl::flat_hash_map<std::string, uint32_t> metric_ids_;  // by name
+  absl::flat_hash_map<uint32_t, ModuleState> native_modules_;
+  absl::flat_hash_map<uint32_t, StackState> native_stacks_;
   std::vector<KeyState> keys_;
   absl::flat_hash_map<uint32_t, size_t> key_index_;
   std::map<uint32_t, RunState> runs_;

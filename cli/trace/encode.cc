@@ -206,10 +206,39 @@ class Writer {
     if (from != std::array<uint32_t, 3>{}) into->Add(from.begin(), from.end());
   }
 
+  uint32_t ModuleId(const NativeFrameInfo& frame) {
+    const auto [it, inserted] =
+        native_modules_.try_emplace({frame.module, frame.build_id}, native_modules_.size() + 1);
+    if (inserted) {
+      v1::NativeModule& module = *chunk_.add_native_module();
+      module.set_id(it->second);
+      module.set_path(frame.module);
+      module.set_build_id(frame.build_id);
+      Written();
+    }
+    return it->second;
+  }
+
+  uint32_t StackId(const NativeStackInfo& frames) {
+    const auto [it, inserted] = native_stacks_.try_emplace(frames, native_stacks_.size() + 1);
+    if (!inserted) return it->second;
+    v1::NativeStack stack;
+    stack.set_id(it->second);
+    for (const NativeFrameInfo& frame : frames) {
+      stack.add_module(ModuleId(frame));
+      stack.add_offset(frame.offset);
+      stack.add_function(Name(frame.function));
+    }
+    *chunk_.add_native_stack() = stack;
+    Written();
+    return it->second;
+  }
+
   void WriteLaunches(const Run& run, uint32_t run_id) {
     for (const auto& [launch, sums] : run.launches) {
       const uint32_t kernel = Name(launch.kernel), op = Name(launch.op), signature = Name(launch.signature),
                      node = Name(launch.node);
+      const uint32_t stack = sums.stack ? StackId(*sums.stack) : 0;
       const auto layer = layers_.find(launch.layer);
       const uint32_t id = next_key_++;
       v1::LaunchKey& key = *chunk_.add_key();
@@ -225,6 +254,7 @@ class Writer {
       key.set_device(launch.device);
       key.set_run(run_id);
       key.set_node(node);
+      key.set_stack(stack);
       Written();
       v1::KeyStats& stats = *chunk_.add_stats();
       stats.set_key(id);
@@ -282,6 +312,8 @@ class Writer {
   absl::flat_hash_map<std::string, uint32_t> names_, metrics_;
   absl::flat_hash_map<std::string, uint32_t> models_;  // of the run that is being written
   std::map<LayerKey, uint32_t> layers_;                // likewise
+  std::map<std::pair<std::string, std::string>, uint32_t> native_modules_;
+  std::map<NativeStackInfo, uint32_t> native_stacks_;
 };
 
 }  // namespace

@@ -72,7 +72,16 @@ v1::Chunk Example(bool merged) {
   v1::Metric& metric = *chunk.add_metric();
   metric.set_id(1);
   metric.set_name("rf.time");
+  v1::NativeModule& module = *chunk.add_native_module();
+  module.set_id(1);
+  module.set_path("/bin/program");
+  v1::NativeStack& stack = *chunk.add_native_stack();
+  stack.set_id(1);
+  stack.add_module(1);
+  stack.add_offset(16);
+  stack.add_function(1);
   v1::LaunchKey& key = *chunk.add_key();
+  key.set_stack(1);
   key.set_id(1);
   key.set_kernel(1);
   key.set_node(4);

@@ -9,6 +9,7 @@
 
 #include "collector/cupti/lock_waits.h"
 #include "collector/hash.h"
+#include "collector/native_stack.h"
 
 namespace rfinject::cupti {
 namespace {
@@ -64,7 +65,10 @@ uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& re
     if (slot == nullptr || entry.hash == 0 || entry.epoch != epoch_) slot = &entry;
   }
   const uint32_t key = FindSlow(call, hash, name, recorder, slot);
-  if (key != kNoKey) *identity = slot->identity;
+  if (key != kNoKey) {
+    *identity = slot->identity;
+    TakeStackOnce(*identity, recorder);
+  }
   return key;
 }
 

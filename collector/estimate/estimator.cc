@@ -14,6 +14,7 @@
 #include "collector/estimate/cost.h"
 #include "collector/estimate/flop.h"
 #include "collector/estimate/signature.h"
+#include "collector/native_stack.h"
 #include "collector/op_call.h"
 #include "collector/run_facts.h"
 #include "collector/sync.h"
@@ -97,6 +98,7 @@ class Estimator final : public Source {
         add(kFlopFirst + static_cast<uint32_t>(p), cost.executed_flop[p]);
       }
     }
+    TakeStackOnce(record.identity, recorder_);
     recorder_.Record(record);
   }
 

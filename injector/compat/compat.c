@@ -46,6 +46,9 @@ FORWARD(int, pthread_setspecific, (pthread_key_t key, const void* value), (key, 
 FORWARD(void*, pthread_getspecific, (pthread_key_t key), (key))
 FORWARD(int, pthread_mutex_trylock, (pthread_mutex_t * mutex), (mutex))
 FORWARD(int, pthread_sigmask, (int how, const sigset_t* set, sigset_t* old), (how, set, old))
+FORWARD(int, pthread_getattr_np, (pthread_t thread, pthread_attr_t* attributes), (thread, attributes))
+FORWARD(int, pthread_attr_getstack, (const pthread_attr_t* attributes, void** begin, size_t* size),
+        (attributes, begin, size))
 FORWARD(void*, dlopen, (const char* path, int mode), (path, mode))
 FORWARD(int, dlclose, (void* handle), (handle))
 FORWARD(char*, dlerror, (void), ())

@@ -8,6 +8,7 @@
 #include "injector/layer_stack.h"
 #include "injector/torch/binding.h"
 #include "injector/torch/current_node.h"
+#include "injector/torch/native_observer.h"
 #include "injector/torch/safe_read.h"
 #include "injector/torch/thread_block.h"
 
@@ -277,6 +278,11 @@ Site SiteOfThread() noexcept {
   } else if (node.id != 0) {
     site.phase = Phase::kBackward;
     site.layer = owner;
+  } else if (top.depth == 0) {
+    // Nothing of Python's is open. In a C++ program the native stack knows more; elsewhere it says nothing.
+    const NativePlace place = CurrentNativePlace();
+    site.phase = place.phase;
+    site.layer = place.layer;
   }
   return site;
 }

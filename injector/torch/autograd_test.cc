@@ -464,6 +464,7 @@ namespace rfinject {
 void RequestSlotRepair() noexcept {}
 void RequestPoliteExit() noexcept {}
 void NoteOptimizerStep() noexcept {}
+void ActivateWithoutPython() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }
 const Settings& GetSettings() noexcept {
   static const Settings settings;

@@ -9,6 +9,7 @@
 #include "injector/python/python_api.h"
 #include "injector/torch/autograd.h"
 #include "injector/torch/calibration.h"
+#include "injector/torch/native_observer.h"
 #include "injector/torch/op_observer.h"
 #include "injector/torch/scopes.h"
 #include "injector/torch/symbols.h"
@@ -59,15 +60,16 @@ TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source*
   capabilities.record_function = true;
   Lack(&capabilities.missing, symbols.missing.empty() ? "" : "not in libtorch: " + symbols.missing);
 
-  // Without Python nothing can be calibrated, and then no layer is known either: phases and names do without layouts.
   const bool wants_ops = source != nullptr && source->wants_ops();
   CalibrationResult calibration;
-  if (python != nullptr && tier < 'D') {
+  if (python == nullptr) {
+    calibration = CalibrateNative(symbols, wants_ops);
+    Lack(&capabilities.missing, calibration.missing);
+  } else if (tier < 'D') {
     calibration = Calibrate(*python, symbols, wants_ops);
     Lack(&capabilities.missing, calibration.missing);
   } else {
-    Lack(&capabilities.missing,
-         python == nullptr ? "no Python to calibrate with" : "RFINJECT_TIER=" + GetSettings().tier);
+    Lack(&capabilities.missing, "RFINJECT_TIER=" + GetSettings().tier);
   }
   const TorchLayouts& layouts = calibration.layouts;
   // What layers rest on: the sequence number, seen to be what a node and a RecordFunction hold.
@@ -88,6 +90,15 @@ TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source*
     SetSequenceFunctions({.running_node = RunningNode});
   }
   AddScopeCallbacks(symbols, layouts.record, {.user = !user_scopes_told, .backward = means == NodeMeans::kScope});
+  // Before the operators themselves are observed: an operator's layer is known when it is.
+  if (python == nullptr && capabilities.sequence) {
+    capabilities.native_layers = InitNativeLayers(recorder);
+    if (capabilities.native_layers) {
+      ObserveNativeLayers(symbols, recorder, ActivateWithoutPython);
+    } else {
+      Lack(&capabilities.missing, "built without libunwind");
+    }
+  }
   if (wants_ops && capabilities.operands) AddOpCallback(symbols, layouts, recorder, *source);
   g_site_function.store(SiteOfThread, std::memory_order_release);
   if (symbols.profiler_enabled != nullptr) {

@@ -21,6 +21,7 @@ struct TorchCapabilities {
   bool current_node = false;     // the running node can be asked for, layout of Node verified
   bool backward_scope = false;   // sequence number and forward thread of RecordFunction verified
   bool operands = false;         // operators' operands can be read (needed by the estimator)
+  bool native_layers = false;    // C++ programs: layers come from the native stack
   std::string missing;           // one line: what is missing and why; empty when nothing is
 };
 
@@ -36,6 +37,9 @@ TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source*
 // Implemented by injector/python: called at the start of a backward and at each user scope (DataLoader, optimizer),
 // without the GIL, on any thread; arranges for reset type slots to be repaired and new classes to be found.
 void RequestSlotRepair() noexcept;
+
+// Implemented by attach: a C++ program turns out to train, or to run modules. Any thread; once.
+void ActivateWithoutPython() noexcept;
 
 // Implemented by injector/python: called after the last step of the window when Settings::kill is set. Any thread.
 void RequestPoliteExit() noexcept;

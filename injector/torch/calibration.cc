@@ -1,19 +1,9 @@
 #include "injector/torch/calibration.h"
 
-#include <cstdlib>
-#include <cstring>
-#include <new>
-#include <vector>
-
-#include "injector/torch/abi.h"
-#include "injector/torch/current_node.h"
+#include "injector/torch/calibrator.h"
 
 namespace rfinject {
 namespace {
-
-using abi::NoContext;
-using abi::RecordFunction;
-using abi::RecordScope;
 
 // Tells what it does before it does it, in lines of words, through tell(); peek() is the next sequence number.
 // torch is taken from sys.modules: an import statement would wait for torch's own import, which is running.
@@ -99,326 +89,12 @@ def run():
 run()
 )python";
 
-struct Expectation {
-  bool armed = false;
-  char name[64] = {};
-  std::vector<KnownValue> inputs;
-  std::vector<KnownValue> outputs;
-};
-
-// What the script tells, and what the callbacks see of it. One at a time, on the thread that holds the GIL.
-class Calibrator {
- public:
-  Calibrator(const PythonApi& python, const TorchSymbols& symbols) : python_(python), symbols_(symbols) {}
-
-  void Tell(const char* line);
-  void OnStart(const RecordFunction& record, RecordScope scope);
-  void OnEnd(const RecordFunction& record);
-  void Finish(bool operands, CalibrationResult* result);
-
-  const PythonApi& python() const { return python_; }
-  uint64_t Peek() const { return symbols_.peek(); }
-  bool done() const { return done_; }
-
- private:
-  void ObserveNode(uintptr_t object, uint64_t sequence, const char* class_name);
-  void ObserveNodeAt(const Snapshot& node, uint64_t sequence);
-
-  const PythonApi& python_;
-  const TorchSymbols& symbols_;
-  bool done_ = false;
-
-  enum class SequenceExpected { kNothing, kPeek, kNone } sequence_expected_ = SequenceExpected::kNothing;
-  uint64_t backward_expected_ = kNoBackward;
-  static constexpr uint64_t kNoBackward = UINT64_MAX;
-
-  FieldSearch node_sequence_{8, 96};
-  FieldSearch node_thread_{8, 96};
-  size_t nodes_seen_ = 0;
-  size_t nodes_named_ = 0;
-  size_t nodes_told_ = 0;
-  bool nodes_self_referring_ = true;  // word 1 is the object's own address: std::enable_shared_from_this
-
-  FieldSearch record_sequence_{8, 320};
-  FieldSearch record_thread_{8, 400};
-  size_t backwards_seen_ = 0;
-
-  Expectation expectation_;
-  bool outputs_expected_ = false;
-  size_t expected_met_ = 0;
-  size_t expected_told_ = 0;
-  bool values_good_ = true;
-  FieldSearch record_inputs_{8, 400};
-  FieldSearch record_outputs_{8, 400};
-  size_t outputs_seen_ = 0;
-  TensorSearch tensors_;
-  ValueSearch values_;
-};
-
-Calibrator* g_calibrator = nullptr;  // set under the GIL, while callbacks of this thread only are installed
-
-template <RecordScope kScope>
-NoContext StartOf(const RecordFunction& record) {
-  if (g_calibrator != nullptr) g_calibrator->OnStart(record, kScope);
-  return {};
-}
-void EndOf(const RecordFunction& record, void*) {
-  if (g_calibrator != nullptr) g_calibrator->OnEnd(record);
-}
-void IgnoreEnd(const RecordFunction&, void*) {}
-
-// "T123", "I-3", "D2.5", "B1", "N", "L0,2", "M123,456".
-KnownValue ParseValue(const char* text) {
-  KnownValue value;
-  const char kind = *text++;
-  char* end = nullptr;
-  switch (kind) {
-    case 'T':
-      value.kind = KnownValue::Kind::kTensor;
-      value.bits = strtoull(text, &end, 10);
-      break;
-    case 'I':
-      value.kind = KnownValue::Kind::kInteger;
-      value.bits = static_cast<uint64_t>(strtoll(text, &end, 10));
-      break;
-    case 'B':
-      value.kind = KnownValue::Kind::kBoolean;
-      value.bits = strtoull(text, &end, 10);
-      break;
-    case 'D': {
-      value.kind = KnownValue::Kind::kReal;
-      // Not strtod: the program may have set a locale with another decimal point. The script uses binary fractions.
-      const long whole = strtol(text, &end, 10);
-      int64_t digits = 0;
-      int64_t scale = 1;
-      if (*end == '.') {
-        for (const char* at = end + 1; *at >= '0' && *at <= '9'; ++at, scale *= 10)
-          digits = digits * 10 + (*at - '0');
-      }
-      const double real = static_cast<double>(whole) + static_cast<double>(digits) / static_cast<double>(scale);
-      std::memcpy(&value.bits, &real, sizeof(real));
-      break;
-    }
-    case 'L':
-    case 'M':
-      value.kind = kind == 'L' ? KnownValue::Kind::kIntegerList : KnownValue::Kind::kTensorList;
-      for (const char* at = text; value.list_size < value.list.size(); at = end + 1) {
-        value.list[value.list_size++] = static_cast<uint64_t>(strtoll(at, &end, 10));
-        if (*end != ',') break;
-      }
-      break;
-    default:
-      break;
-  }
-  return value;
-}
-
-void Calibrator::Tell(const char* line) {
-  char copy[1024];
-  if (strlen(line) >= sizeof(copy)) return;
-  strcpy(copy, line);
-  char* rest = nullptr;
-  const char* verb = strtok_r(copy, " ", &rest);
-  if (verb == nullptr) return;
-  const auto next_number = [&rest]() -> int64_t {
-    const char* word = strtok_r(nullptr, " ", &rest);
-    // Addresses may have their top bit set; -1 does not occur.
-    return word != nullptr ? static_cast<int64_t>(strtoull(word, nullptr, 10)) : 0;
-  };
-  if (strcmp(verb, "expect-sequence") == 0) {
-    sequence_expected_ = SequenceExpected::kPeek;
-  } else if (strcmp(verb, "expect-no-sequence") == 0) {
-    sequence_expected_ = SequenceExpected::kNone;
-  } else if (strcmp(verb, "node") == 0) {
-    const auto object = static_cast<uintptr_t>(next_number());
-    const auto sequence = static_cast<uint64_t>(next_number());
-    const char* name = strtok_r(nullptr, " ", &rest);
-    if (name != nullptr) ObserveNode(object, sequence, name);
-  } else if (strcmp(verb, "backward") == 0) {
-    backward_expected_ = static_cast<uint64_t>(next_number());
-  } else if (strcmp(verb, "tensor") == 0) {
-    KnownTensor tensor;
-    tensor.address = static_cast<uintptr_t>(next_number());
-    tensor.dtype = static_cast<uint16_t>(next_number());
-    tensor.meta = next_number() != 0;
-    tensor.data = static_cast<uintptr_t>(next_number());
-    tensor.numel = static_cast<uint64_t>(next_number());
-    const auto rank = static_cast<size_t>(next_number());
-    std::vector<int64_t> numbers;
-    for (size_t i = 0; i < 2 * rank; ++i) numbers.push_back(next_number());
-    tensor.sizes = std::span<const int64_t>(numbers).first(rank);
-    tensor.strides = std::span<const int64_t>(numbers).last(rank);
-    tensors_.Observe(tensor);
-  } else if (strcmp(verb, "expect") == 0) {
-    expectation_ = {};
-    const char* name = strtok_r(nullptr, " ", &rest);
-    if (name == nullptr || strlen(name) >= sizeof(expectation_.name)) return;
-    strcpy(expectation_.name, name);
-    std::vector<KnownValue>* target = &expectation_.inputs;
-    while (const char* word = strtok_r(nullptr, " ", &rest)) {
-      if (*word == '>') {
-        target = &expectation_.outputs;
-      } else {
-        target->push_back(ParseValue(word));
-      }
-    }
-    expectation_.armed = true;
-    ++expected_told_;
-  } else if (strcmp(verb, "done") == 0) {
-    done_ = true;
-  }
-}
-
-void Calibrator::ObserveNode(uintptr_t object, uint64_t sequence, const char* class_name) {
-  ++nodes_told_;
-  // The Python object holds a pointer to the node, in a place that has moved between releases.
-  const Snapshot wrapper = TakeSnapshot(object, 128);
-  for (size_t offset = 16; offset + 8 <= wrapper.size; offset += 8) {
-    const uint64_t pointer = wrapper.Word(offset);
-    if (pointer % 8 != 0 || pointer < 4096) continue;
-    char name[128];
-    if (!SafeClassName(pointer, name, sizeof(name)) || strcmp(name, class_name) != 0) continue;
-    const Snapshot node = TakeSnapshot(pointer, 128);
-    ++nodes_named_;
-    ObserveNodeAt(node, sequence);
-    return;
-  }
-}
-
-void Calibrator::ObserveNodeAt(const Snapshot& node, uint64_t sequence) {
-  ++nodes_seen_;
-  node_sequence_.Require(node, sequence);
-  node_thread_.Require(node, symbols_.thread_id());
-  if (node.Word(8) != node.address) nodes_self_referring_ = false;
-}
-
-void Calibrator::OnStart(const RecordFunction& record, RecordScope scope) {
-  const auto address = reinterpret_cast<uintptr_t>(&record);
-  if (scope == RecordScope::kBackward) {
-    if (backward_expected_ == kNoBackward) return;
-    const Snapshot object = TakeSnapshot(address);
-    record_sequence_.Require(object, backward_expected_);
-    record_thread_.Require(object, symbols_.thread_id());
-    ++backwards_seen_;
-    backward_expected_ = kNoBackward;
-    return;
-  }
-  if (sequence_expected_ != SequenceExpected::kNothing) {
-    const Snapshot object = TakeSnapshot(address);
-    record_sequence_.Require(object, sequence_expected_ == SequenceExpected::kPeek ? symbols_.peek() : UINT64_MAX);
-    record_thread_.Require(object, 0);
-    sequence_expected_ = SequenceExpected::kNothing;
-  }
-  if (!expectation_.armed || strcmp(symbols_.record_name(&record), expectation_.name) != 0) return;
-  expectation_.armed = false;
-  outputs_expected_ = !expectation_.outputs.empty();
-  const size_t count = symbols_.record_input_count(&record);
-  if (count != expectation_.inputs.size()) return;
-  const Snapshot object = TakeSnapshot(address);
-  std::vector<unsigned char> values(count * kValueSize);
-  std::vector<unsigned char> found;
-  record_inputs_.Filter([&](size_t offset) {
-    if (object.Word(offset + 8) != count) return false;
-    if (SafeRead(object.Word(offset), values.data(), values.size()) != values.size()) return false;
-    for (size_t i = 0; i < count; ++i) {
-      const KnownValue& value = expectation_.inputs[i];
-      if (value.kind != KnownValue::Kind::kTensor) continue;
-      if (std::memcmp(&values[i * kValueSize], &value.bits, 8) != 0) return false;
-    }
-    found = values;
-    return true;
-  });
-  if (!found.empty() && values_.Observe(found.data(), expectation_.inputs)) {
-    ++expected_met_;
-  } else {
-    values_good_ = false;
-  }
-}
-
-void Calibrator::OnEnd(const RecordFunction& record) {
-  if (!outputs_expected_ || strcmp(symbols_.record_name(&record), expectation_.name) != 0) return;
-  outputs_expected_ = false;
-  const size_t count = symbols_.record_output_count(&record);
-  if (count != expectation_.outputs.size()) return;
-  const Snapshot object = TakeSnapshot(reinterpret_cast<uintptr_t>(&record));
-  std::vector<unsigned char> values(count * kValueSize);
-  std::vector<unsigned char> found;
-  record_outputs_.Filter([&](size_t offset) {
-    if (object.Word(offset + 8) - object.Word(offset) != values.size()) return false;
-    if (SafeRead(object.Word(offset), values.data(), values.size()) != values.size()) return false;
-    if (std::memcmp(values.data(), &expectation_.outputs[0].bits, 8) != 0) return false;
-    found = values;
-    return true;
-  });
-  if (!found.empty() && values_.Observe(found.data(), expectation_.outputs)) {
-    ++outputs_seen_;
-  } else {
-    values_good_ = false;
-  }
-}
-
-void Lack(CalibrationResult* result, const char* what) {
-  if (!result->missing.empty()) result->missing += ", ";
-  result->missing += what;
-}
-
-void Calibrator::Finish(bool operands, CalibrationResult* result) {
-  TorchLayouts& layouts = result->layouts;
-
-  NodeLayout& node = layouts.node;
-  result->node_names = nodes_named_ >= 2 && nodes_named_ == nodes_told_;
-  if (nodes_seen_ >= 3 && node_sequence_.count() == 1 && node_sequence_.distinct()) {
-    node.sequence = static_cast<uint16_t>(node_sequence_.First());
-    // Between them lie the topological number and whether the node has a parent.
-    const size_t thread = node_thread_.Place({node_sequence_.First() + 24});
-    if (thread != FieldSearch::kNowhere) {
-      node.thread = static_cast<uint16_t>(thread);
-      node.valid = true;
-    }
-  }
-  if (!node.valid) Lack(result, "layout of autograd's Node not found");
-  node.reference = FindNodeReference(symbols_);
-  // A shared node begins with a pointer to itself (after the virtual table), an intrusive one with its counts.
-  if (node.valid && node.reference != NodeLayout::Reference::kNone &&
-      nodes_self_referring_ != (node.reference != NodeLayout::Reference::kIntrusive)) {
-    node.reference = NodeLayout::Reference::kNone;
-    Lack(result, "how the running node is told not understood");
-  }
-
-  RecordLayout& record = layouts.record;
-  if (record_sequence_.count() == 1 && record_sequence_.distinct() && record_sequence_.observations() >= 3) {
-    record.sequence = static_cast<uint16_t>(record_sequence_.First());
-    record.sequence_valid = true;
-  } else {
-    Lack(result, "RecordFunction's sequence number not found");
-  }
-  // Behind the number lie the inputs (16 bytes), since torch 2.0 keyword inputs (56), and the outputs (24).
-  const size_t thread = record.sequence_valid
-                            ? record_thread_.Place({record.sequence + size_t{48}, record.sequence + size_t{104}})
-                            : FieldSearch::kNowhere;
-  if (thread != FieldSearch::kNowhere && backwards_seen_ >= 2) {
-    record.forward_thread = static_cast<uint16_t>(thread);
-    record.forward_thread_valid = true;
-  } else {
-    Lack(result, "RecordFunction's forward thread not found");
-  }
-
-  if (!operands) return;
-  const char* why = nullptr;
-  if (!tensors_.Finish(&layouts.tensor, &why)) Lack(result, why);
-  if (!values_.Finish(&layouts.value, &why)) Lack(result, why);
-  if (record_inputs_.count() == 1 && record_outputs_.count() == 1 && outputs_seen_ >= 2 && values_good_ &&
-      expected_met_ == expected_told_) {
-    record.inputs = static_cast<uint16_t>(record_inputs_.First());
-    record.outputs = static_cast<uint16_t>(record_outputs_.First());
-    record.operands_valid = layouts.tensor.valid && layouts.value.valid;
-  } else {
-    Lack(result, "RecordFunction's operands not found");
-  }
-}
+// Set under the GIL, while the script runs.
+Calibrator* g_calibrator = nullptr;
+const PythonApi* g_python = nullptr;
 
 PyObject* PythonTell(PyObject*, PyObject* text) {
-  const PythonApi& python = g_calibrator->python();
+  const PythonApi& python = *g_python;
   if (PyObject* bytes = python.PyUnicode_AsUTF8String(text)) {
     g_calibrator->Tell(python.PyBytes_AsString(bytes));
     python.Py_DecRef(bytes);
@@ -430,33 +106,7 @@ PyObject* PythonTell(PyObject*, PyObject* text) {
   return none;
 }
 
-PyObject* PythonPeek(PyObject*, PyObject*) {
-  return g_calibrator->python().PyLong_FromUnsignedLongLong(g_calibrator->Peek());
-}
-
-// Installs the calibrator's callbacks for as long as it lives.
-class CallbacksOfThisThread {
- public:
-  CallbacksOfThisThread(Calibrator* calibrator, const TorchSymbols& symbols, bool operands) : symbols_(symbols) {
-    g_calibrator = calibrator;
-    function_ = symbols.add_thread_local_callback(
-        abi::MakeCallback(RecordScope::kFunction, StartOf<RecordScope::kFunction>, EndOf, operands));
-    backward_ = symbols.add_thread_local_callback(
-        abi::MakeCallback(RecordScope::kBackward, StartOf<RecordScope::kBackward>, IgnoreEnd));
-  }
-  ~CallbacksOfThisThread() {
-    symbols_.remove_callback(backward_);
-    symbols_.remove_callback(function_);
-    g_calibrator = nullptr;
-  }
-  CallbacksOfThisThread(const CallbacksOfThisThread&) = delete;
-  CallbacksOfThisThread& operator=(const CallbacksOfThisThread&) = delete;
-
- private:
-  const TorchSymbols& symbols_;
-  uint64_t function_ = 0;
-  uint64_t backward_ = 0;
-};
+PyObject* PythonPeek(PyObject*, PyObject*) { return g_python->PyLong_FromUnsignedLongLong(g_calibrator->Peek()); }
 
 // Alive as long as the interpreter: function objects point to them.
 PyMethodDef g_tell_method = {"tell", PythonTell, kMethO, nullptr};
@@ -471,11 +121,16 @@ CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols
     result.missing = "functions of libtorch not found: " + symbols.missing;
     return result;
   }
-  Calibrator calibrator(python, symbols);
+  Calibrator calibrator(symbols);
+  struct Unset {
+    ~Unset() { g_calibrator = nullptr; }
+  } unset;
+  g_calibrator = &calibrator;
+  g_python = &python;
   PyObject* scope = nullptr;
   char error[256] = {};
   {
-    const CallbacksOfThisThread callbacks(&calibrator, symbols, operands);
+    const CalibratorCallbacks callbacks(&calibrator, symbols, operands);
     const char* const names[] = {"tell", "peek", "wanted"};
     PyObject* const values[] = {python.PyCFunction_NewEx(&g_tell_method, nullptr, nullptr),
                                 python.PyCFunction_NewEx(&g_peek_method, nullptr, nullptr),

@@ -30,6 +30,10 @@ struct CalibrationResult {
 // May be unwound like any Python code on a daemon thread; then nothing of it stays behind.
 CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols, bool operands);
 
+// The same in a C++ program without Python; finds nothing of BACKWARD scopes. Threads that run operators meanwhile
+// are left alone.
+CalibrationResult CalibrateNative(const TorchSymbols& symbols, bool operands);
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_INJECTOR_TORCH_CALIBRATION_H_

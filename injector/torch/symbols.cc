@@ -87,10 +87,17 @@ bool FindTorchSymbols(TorchSymbols* symbols) noexcept {
       reinterpret_cast<bool (*)()>(dlsym(torch, "_ZN5torch8profiler4impl15profilerEnabledEv"));
   // Debian and PyPI put c10 into a library of its own.
   void* c10 = OpenLoaded("libc10.so", nullptr);
-  Binder core(c10 != nullptr ? c10 : torch, &symbols->missing);
+  if (c10 == nullptr) c10 = torch;
+  symbols->torch = torch;
+  symbols->c10 = c10;
+  Binder core(c10, &symbols->missing);
   core.Bind("_ZN3c108GradMode10is_enabledEv", "c10::GradMode::is_enabled", &symbols->grad_enabled);
-  core.Bind("_ZN3c1019UndefinedTensorImpl10_singletonE", "c10::UndefinedTensorImpl::_singleton",
-            &symbols->undefined_tensor);
+  constexpr char kUndefined[] = "_ZN3c1019UndefinedTensorImpl10_singletonE";
+  // A C++ program that was linked with it may have a copy of its own (R_X86_64_COPY), which all then use.
+  symbols->undefined_tensor = dlsym(RTLD_DEFAULT, kUndefined);
+  if (symbols->undefined_tensor == nullptr) {
+    core.Bind(kUndefined, "c10::UndefinedTensorImpl::_singleton", &symbols->undefined_tensor);
+  }
   return true;
 }
 

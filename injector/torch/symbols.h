@@ -38,6 +38,10 @@ struct TorchSymbols {
   // c10::UndefinedTensorImpl::_singleton.
   const void* undefined_tensor = nullptr;
 
+  // Handles of the libraries, for what else is looked up.
+  void* torch = nullptr;
+  void* c10 = nullptr;
+
   std::string path;     // of libtorch_cpu.so
   std::string missing;  // names that were not found, comma separated
 

@@ -1,0 +1,27 @@
+// File: stacks.h
+//
+// `report --by stack`: what is in no layer, with the native call stack that it came from.
+#ifndef RFINJECT_CLI_EMIT_STACKS_H_
+#define RFINJECT_CLI_EMIT_STACKS_H_
+
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/report/stacks.h"
+
+namespace rfinject::cli {
+
+struct StackTable {
+  std::string title;   // of the run
+  uint64_t steps = 0;  // measured ones
+  std::vector<StackRow> rows;
+};
+
+// At most `max_rows` rows a run (0: all), each with its frames, innermost first. Times are a step's.
+void EmitStacks(std::span<const StackTable> tables, size_t max_rows, std::ostream& out);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EMIT_STACKS_H_

@@ -1,0 +1,92 @@
+#include "cli/report/stacks.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "proto/wire/vocabulary.h"
+
+namespace rfinject::cli {
+namespace {
+
+std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// What every launch passes through, and what starts every program.
+bool IsPlumbing(const NativeFrameInfo& frame) {
+  const std::string_view name = BaseName(frame.module);
+  for (const std::string_view prefix :
+       {"libtorch", "libc10", "libcuda", "libcudart", "libcudnn", "libcublas", "libnccl", "libcupti", "libpython",
+        "python", "librfinject", "libc.so", "libc-", "libstdc++", "ld-linux", "libpthread", "libgomp"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return frame.function.starts_with("at::") || frame.function.starts_with("c10::") || frame.function == "_start";
+}
+
+// "void a::b<int>(float)" is "a::b<int>".
+std::string WithoutArguments(std::string_view function) {
+  int depth = 0;
+  size_t begin = 0, end = function.size();
+  for (size_t i = 0; i < function.size(); ++i) {
+    const std::string_view rest = function.substr(i);
+    constexpr std::string_view kAnonymous = "(anonymous namespace)";
+    if (rest.starts_with(kAnonymous)) {
+      i += kAnonymous.size() - 1;
+      continue;
+    }
+    if (depth == 0 && rest.front() == '(' && i > begin) {
+      end = i;
+      break;
+    }
+    if (depth == 0 && rest.front() == ' ') begin = i + 1;
+    if (rest.front() == '<') ++depth;
+    if (rest.front() == '>' && depth > 0) --depth;
+  }
+  return std::string(function.substr(begin, end - begin));
+}
+
+}  // namespace
+
+std::string FrameText(const NativeFrameInfo& frame) {
+  if (!frame.function.empty()) return frame.function;
+  const std::string_view name = BaseName(frame.module);
+  return absl::StrFormat("%s+0x%x", name.empty() ? "?" : name, frame.offset);
+}
+
+std::string CallerOf(const NativeStackInfo& stack) {
+  if (stack.empty()) return {};
+  const auto own = std::find_if_not(stack.begin(), stack.end(), IsPlumbing);
+  const NativeFrameInfo& frame = own != stack.end() ? *own : stack.back();
+  return frame.function.empty() ? FrameText(frame) : WithoutArguments(frame.function);
+}
+
+std::vector<StackRow> FoldStacks(const Run& run) {
+  std::map<std::pair<Phase, NativeStackInfo>, std::pair<StackRow, std::set<std::string>>> rows;
+  for (const auto& [key, stats] : run.launches) {
+    if (!key.layer.model.empty()) continue;
+    auto& [row, kernels] = rows[{key.phase, stats.stack ? *stats.stack : NativeStackInfo()}];
+    row.stack = stats.stack;
+    row.phase = kPhaseNames[static_cast<size_t>(key.phase)];
+    row.launches += stats.launches;
+    // Where not every launch has a time, as for its mean.
+    const auto time = stats.metrics.find(std::string(kMetricTime));
+    if (time != stats.metrics.end()) row.time_ns += time->second.mean() * static_cast<double>(stats.launches);
+    kernels.insert(key.kernel);
+  }
+  std::vector<StackRow> sorted;
+  for (auto& [key, value] : rows) {
+    StackRow& row = value.first;
+    if (row.stack) row.caller = CallerOf(*row.stack);
+    row.kernels.assign(value.second.begin(), value.second.end());
+    sorted.push_back(std::move(row));
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const StackRow& a, const StackRow& b) { return a.time_ns > b.time_ns; });
+  return sorted;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,38 @@
+// File: stacks.h
+//
+// Native call stacks of launches that are in no layer: which code of the program they come from.
+#ifndef RFINJECT_CLI_REPORT_STACKS_H_
+#define RFINJECT_CLI_REPORT_STACKS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/profile/profile.h"
+
+namespace rfinject::cli {
+
+// What launches of one stack cost.
+struct StackRow {
+  std::shared_ptr<const NativeStackInfo> stack;  // null: no stack was taken
+  std::string phase, caller;                     // caller: CallerOf(*stack); empty without a stack
+  uint64_t launches = 0;                         // of all measured steps
+  double time_ns = 0;                            // likewise
+  std::vector<std::string> kernels;              // of the launches, ascending, no two alike
+};
+
+// The innermost frame of the program's own, or of a library that is none of torch's, CUDA's or Python's:
+// "Net::project", without its arguments, or "libfoo.so+0x1f3" where its function is not known. Where all frames are
+// of those libraries, the outermost of them.
+std::string CallerOf(const NativeStackInfo& stack);
+
+// "torch::nn::LinearImpl::forward(at::Tensor const&)", or "libfoo.so+0x1f3".
+std::string FrameText(const NativeFrameInfo& frame);
+
+// What of `run` is in no layer, by phase and stack, those with most time first.
+std::vector<StackRow> FoldStacks(const Run& run);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_STACKS_H_

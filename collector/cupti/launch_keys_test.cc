@@ -1,0 +1,56 @@
+#include "collector/cupti/launch_keys.h"
+
+#include <gtest/gtest.h>
+
+#include <span>
+#include <vector>
+
+#include "collector/native_stack.h"
+#include "collector/testing/fake_recorder.h"
+
+namespace rfinject::cupti {
+namespace {
+
+int g_stacks = 0;
+size_t TakeStack(std::span<NativeFrame> frames) noexcept {
+  ++g_stacks;
+  frames[0] = {1, 0x1234};
+  return 1;
+}
+
+class StackRecorder : public rfinject::testing::FakeRecorder {
+ public:
+  void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame>) noexcept override {
+    noted.push_back(identity);
+  }
+  std::vector<LaunchIdentity> noted;
+};
+
+// What the launch callback asks for every launch: a kernel that somebody launches without a module or an operator (a
+// CUDA extension, a C++ library) gets its native stack at the first launch of each key.
+TEST(LaunchKeysTest, AKeyInNoLayerGetsItsNativeStackOnce) {
+  g_native_stack.store(TakeStack);
+  StackRecorder recorder;
+  LaunchKeys keys;
+  int function = 0;
+  LaunchCall call;
+  call.function = &function;
+  call.grid[0] = 4;
+  LaunchIdentity identity;
+  for (int i = 0; i < 50; ++i) keys.Find(call, "my_kernel", recorder, &identity);
+  EXPECT_EQ(g_stacks, 1);
+  ASSERT_EQ(recorder.noted.size(), 1u);
+  EXPECT_EQ(recorder.noted[0], identity);
+
+  call.grid[0] = 5;  // another key
+  keys.Find(call, "my_kernel", recorder, &identity);
+  EXPECT_EQ(g_stacks, 2);
+
+  call.site.layer = 7;
+  keys.Find(call, "my_kernel", recorder, &identity);
+  EXPECT_EQ(g_stacks, 2);
+  g_native_stack.store(nullptr);
+}
+
+}  // namespace
+}  // namespace rfinject::cupti

@@ -1,0 +1,38 @@
+// File: frame_role.h
+//
+// What a function on the stack of a C++ program on libtorch says about the layer, by its name alone.
+#ifndef RFINJECT_INJECTOR_NATIVE_FRAME_ROLE_H_
+#define RFINJECT_INJECTOR_NATIVE_FRAME_ROLE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rfinject {
+
+struct FrameRole {
+  enum class Kind : uint8_t {
+    kNone,
+    kModule,         // X::forward
+    kHolder,         // torch::nn::AnyModuleHolder<X>::forward, which calls X::forward, or has it inlined
+    kOptimizerStep,  // torch::optim::X::step
+    kZeroGrad,       // zero_grad of an optimizer or a module
+    kData,           // torch::data
+  };
+  Kind kind = Kind::kNone;
+  std::string class_name;  // kModule and kHolder: "Conv2d" for torch::nn::Conv2dImpl
+  bool of_torch = false;   // kModule: the class is torch's own
+};
+
+// Cheap: whether a mangled name may have a role at all.
+bool MayHaveRole(std::string_view mangled) noexcept;
+
+// Of a demangled name: "torch::nn::Conv2dImpl::forward(at::Tensor const&)".
+FrameRole RoleOfFunction(std::string_view name);
+
+// `mangled` demangled; as it is when it is no mangled name or an absurdly long one.
+std::string Demangle(const char* mangled);
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_NATIVE_FRAME_ROLE_H_

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""C++ programs on libtorch under the finished library: which layer, phase and step their operators are in.
+
+    RFINJECT_LIBRARY=build/release/lib/librfinject.so LIBTORCH_BUILD=/tmp/libtorch python3 libtorch_test.py
+
+The programs are compiled against the torch that this interpreter imports (Debian's with libtorch-dev, or PyPI's, which
+brings its headers), into LIBTORCH_BUILD, once.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+import rfx_trace  # noqa: E402
+
+try:
+    import torch
+except ImportError:
+    print("note: no torch in this interpreter: its C++ programs are skipped")
+    sys.exit(77)
+
+STEPS = 5
+
+
+def flags_of_torch():
+    """Compiler flags for the torch of this interpreter; None when it has no headers."""
+    folder = os.path.dirname(torch.__file__)
+    include = os.path.join(folder, "include")
+    flags = ["-D_GLIBCXX_USE_CXX11_ABI=%d" % torch._C._GLIBCXX_USE_CXX11_ABI]
+    libraries = ["-ltorch", "-ltorch_cpu", "-lc10"]
+    if os.path.isdir(os.path.join(include, "torch/csrc/api/include")):
+        lib = os.path.join(folder, "lib")
+        flags += ["-isystem", include, "-isystem", os.path.join(include, "torch/csrc/api/include")]
+        libraries = ["-L" + lib, "-Wl,-rpath," + lib, "-Wl,--allow-shlib-undefined"] + libraries
+    elif os.path.isdir("/usr/include/torch/csrc/api/include") and folder.startswith("/usr/lib"):
+        flags += ["-isystem", "/usr/include/torch/csrc/api/include"]
+    else:
+        return None
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2] if part.isdigit())
+    return ["-std=c++20" if version >= (2, 10) else "-std=c++17"] + flags, libraries
+
+
+def build(name):
+    """The program `name`.cc, built if its source is newer."""
+    source = os.path.join(HERE, name + ".cc")
+    folder = os.path.join(os.environ["LIBTORCH_BUILD"], "torch-" + torch.__version__)
+    program = os.path.join(folder, name)
+    if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
+        os.makedirs(folder, exist_ok=True)
+        flags, libraries = flags_of_torch()
+        subprocess.run([os.environ.get("CXX", "g++"), "-O2", *flags, source, "-o", program + ".new", *libraries],
+                       check=True, timeout=600)
+        os.rename(program + ".new", program)
+    return program
+
+
+def run(name, *arguments, **environment):
+    """Runs the program under the library: its one trace and what it wrote to stderr."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = dict(os.environ, LD_PRELOAD=os.environ["RFINJECT_LIBRARY"], RFINJECT_OUTPUT=folder + "/",
+                           RFINJECT_ESTIMATE="V100-SXM2-16GB", **environment)
+        result = subprocess.run([build(name), *arguments], env=environment, capture_output=True, text=True,
+                                timeout=250)
+        traces = rfx_trace.read_traces(folder)
+    if result.returncode != 0 or len(traces) != 1:
+        raise AssertionError("%d, %d traces: %s" % (result.returncode, len(traces), result.stderr))
+    return traces[0], result.stderr
+
+
+class LibtorchTest(unittest.TestCase):
+    def check(self, trace, model, expected_paths):
+        self.assertEqual(trace.tier, "E")
+        self.assertIn(model, {name["class_name"] for name in trace.models.values()}, "its forward was inlined?")
+        rows = [row for row in trace.rows() if row["phase"] in ("forward", "backward")]
+        orphans = [row for row in rows if row["layer"] is None]
+        self.assertLessEqual(len(orphans), 0.05 * len(rows), [row["kernel"] for row in orphans])
+        self.assertGreater(len(rows), 50)
+        # What the compiler inlines into its caller is not on the stack: an outer part of the path may be missing.
+        for phase in ("forward", "backward"):
+            paths = {row["layer"] for row in rows if row["phase"] == phase}
+            for expected in expected_paths:
+                self.assertTrue(any(path is not None and ("." + path).endswith("." + expected) for path in paths),
+                                (phase, expected, paths))
+        phases = {row["phase"] for row in trace.rows()}
+        self.assertIn("optimizer", phases)
+        self.assertEqual(len([step for step in trace.steps if step.get("measured")]), STEPS)
+        self.assertEqual(trace.end["reason"], "exit")
+        # Keys in no layer have a native stack, with names; those in a layer have none.
+        outside = [row for row in trace.rows() if row["layer"] is None]
+        with_stack = [row for row in outside if row["stack"]]
+        self.assertGreaterEqual(len(with_stack), 0.95 * len(outside))
+        for row in with_stack:
+            if row["phase"] != "backward":
+                self.assertIn("main", row["stack"])
+        self.assertTrue(any("torch::optim::" in name for row in with_stack for name in row["stack"]))
+        self.assertFalse([row for row in trace.rows() if row["layer"] is not None and row["stack"]])
+
+    def test_resnet(self):
+        trace, _ = run("resnet", str(STEPS))
+        self.check(trace, "ResNet",
+                   ["Conv2d", "BatchNorm2d", "Linear", "Sequential.BasicBlock", "Sequential.BasicBlock.Conv2d",
+                    "Sequential.BasicBlock.Conv2d#2", "Sequential#2.BasicBlock.Sequential.Conv2d",
+                    "Sequential#3.BasicBlock#2.BatchNorm2d#2"])
+        # Every layer's launches of the steps, no more and no less: 16 convolutions forward and back.
+        convolutions = [row for row in trace.rows() if row["kernel"] == "aten::convolution"]
+        self.assertEqual(sum(row["launches"] for row in convolutions), 15 * STEPS)
+        self.assertEqual(len({row["layer"] for row in convolutions}), 15)
+
+    def test_transformer(self):
+        trace, _ = run("transformer", str(STEPS))
+        self.check(trace, "LanguageModel",
+                   ["Embedding", "Attention", "Attention.Linear#2", "Sequential.GELU",
+                    "TransformerEncoder.TransformerEncoderLayer#2.MultiheadAttention", "Linear"])
+
+    def test_program_goes_on_as_it_would(self):
+        plain = subprocess.run([build("resnet"), "3"], capture_output=True, text=True, timeout=250)
+        environment = dict(os.environ, LD_PRELOAD=os.environ["RFINJECT_LIBRARY"], RFINJECT_DISABLE="1")
+        disabled = subprocess.run([build("resnet"), "3"], env=environment, capture_output=True, text=True, timeout=250)
+        self.assertEqual((plain.returncode, plain.stdout), (disabled.returncode, disabled.stdout))
+
+
+if __name__ == "__main__":
+    if flags_of_torch() is None:
+        print("note: no C++ headers of torch %s here: its C++ programs are skipped" % torch.__version__)
+        sys.exit(77)
+    if not os.environ.get("RFINJECT_WITH_LIBUNWIND", "yes"):
+        print("note: built without libunwind: C++ programs have no layers")
+        sys.exit(77)
+    unittest.main()
