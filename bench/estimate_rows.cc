@@ -187,7 +187,7 @@ Rows ReadRows(std::istream& in) {
     row.gpu = rfinject::FindGpu(columns.Text(fields, "gpu"));
     row.measured_ms = columns.Number(fields, "measured_ms");
     if (row.gpu != nullptr) row.op = OperatorOf(columns, fields, *row.gpu);
-    if (row.op && !TimesKernels(columns.Text(fields, "source"))) row.events = FamilyOf(*row.op);
+    if (row.op && !TimesKernels(columns.Text(fields, "source"))) row.events = rfinject::cli::kFamilyNames[static_cast<size_t>(FamilyOf(*row.op))];
     result.rows.push_back(std::move(row));
   }
   return result;
@@ -195,12 +195,13 @@ Rows ReadRows(std::istream& in) {
 
 void Print(const Rows& rows, const Calibration& calibration, std::FILE* out) {
   std::fprintf(out, "%s,ideal_ms,expected_ms,low_ms,high_ms\n", rows.header.c_str());
+  std::map<const rfinject::Gpu*, ExpectedTimes> models;
   for (const Row& row : rows.rows) {
     if (!row.op) {
       std::fprintf(out, "%s,,,,\n", row.line.c_str());
       continue;
     }
-    const ExpectedTime time = ExpectedTimes(*row.gpu, calibration).Of(*row.op);
+    const ExpectedTime time = models.try_emplace(row.gpu, *row.gpu, calibration).first->second.Of(*row.op);
     if (!(time.expected_s > 0)) {
       std::fprintf(out, "%s,,,,\n", row.line.c_str());
       continue;
@@ -235,10 +236,11 @@ void Serve(const Rows& rows, Calibration calibration) {
       std::printf("%zu\n", selected.size());
     } else if (command == "loss" || command == "predict") {
       double sum = 0;
+      std::map<const rfinject::Gpu*, ExpectedTimes> models;
       for (const size_t index : selected) {
         const Row& row = rows.rows[index];
-        const double expected =
-            ExpectedMs(row, calibration, ExpectedTimes(*row.gpu, calibration).Of(*row.op).expected_s);
+        const ExpectedTimes& model = models.try_emplace(row.gpu, *row.gpu, calibration).first->second;
+        const double expected = ExpectedMs(row, calibration, model.Of(*row.op).expected_s);
         sum += std::abs(expected - row.measured_ms) / row.measured_ms;
         if (command == "predict") std::printf("%.6g ", expected);
       }

@@ -33,7 +33,7 @@ constexpr double kBlockK = 8, kBlockKTensor = 32;  // steps of the inner dimensi
 // Winograd: an output tile of 2x2 takes 16 multiplications instead of 36, one of 4x4 takes 36 instead of 144
 // (Lavin, Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016).
 constexpr double kFusedMultiplications = 16, kNonfusedMultiplications = 36, kFilterTaps = 9;
-constexpr double kFusedTiles = 32, kFusedFilters = 64, kFusedSetup = 16;  // of a block: output tiles, filters; steps
+constexpr double kFusedTiles = 32, kFusedFilters = 32, kFusedSetup = 8;  // of a block: output tiles, filters; steps
 constexpr double kPersistentCols = 1024;  // softmax keeps rows up to this length in registers (ATen, SoftMax.cu)
 
 bool IsTensor(Precision precision) {
@@ -87,81 +87,96 @@ bool IsWinogradShape(const Operator& op) {
          std::abs(op.out_w - op.w) <= 2;
 }
 
-struct Interval {
-  double low, high;
-};
-
-// By the size of the operator, because a short kernel's time is less certain.
-std::string_view SizeName(double seconds) {
-  if (seconds < 0.5e-3) return "short";
-  return seconds < 2e-3 ? "middle" : "long";
+// By the size of the operator, because a short kernel's time is less certain: 0 short, 1 middle, 2 long.
+constexpr std::array<std::string_view, 3> kSizeNames = {"short", "middle", "long"};
+size_t SizeOf(double seconds) {
+  if (seconds < 0.5e-3) return 0;
+  return seconds < 2e-3 ? 1 : 2;
 }
 
 }  // namespace
 
-std::string_view FamilyOf(const Operator& op) {
+Family FamilyOf(const Operator& op) {
   const bool tensor = OnTensorCores(op);
   switch (op.kind) {
     case OperatorKind::kElementwise:
-      return "elementwise";
+      return Family::kElementwise;
     case OperatorKind::kSoftmax:
-      return "softmax";
+      return Family::kSoftmax;
     case OperatorKind::kLayerNorm:
-      return "layer_norm";
+      return Family::kLayerNorm;
     case OperatorKind::kRmsNorm:
-      return "rms_norm";
+      return Family::kRmsNorm;
     case OperatorKind::kBatchNorm:
-      return "batch_norm";
+      return Family::kBatchNorm;
     case OperatorKind::kProduct:
-      if (op.shared_right || op.batch == 1) return tensor ? "linear_tensor" : "linear_fp32";
-      return tensor ? "bmm_tensor" : "bmm_fp32";
+      if (op.shared_right || op.batch == 1) return tensor ? Family::kLinearTensor : Family::kLinearFp32;
+      return tensor ? Family::kBmmTensor : Family::kBmmFp32;
     case OperatorKind::kConvolution:
-      switch (op.pass) {
-        case Pass::kForward:
-          return tensor ? "conv_tensor" : "conv_fp32";
-        case Pass::kDgrad:
-          return tensor ? "conv_tensor_dgrad" : "conv_fp32_dgrad";
-        case Pass::kWgrad:
-          return tensor ? "conv_tensor_wgrad" : "conv_fp32_wgrad";
-      }
+      break;
   }
-  return "elementwise";
+  if (op.groups > 1 && op.groups == op.c_in) return Family::kConvDepthwise;
+  const bool single = op.c_in == 1 && IsTensor(op.precision);
+  switch (op.pass) {
+    case Pass::kForward:
+      return single ? Family::kConvSingle : tensor ? Family::kConvTensor : Family::kConvFp32;
+    case Pass::kDgrad:
+      return single ? Family::kConvSingle : tensor ? Family::kConvTensorDgrad : Family::kConvFp32Dgrad;
+    case Pass::kWgrad:
+      return single ? Family::kConvSingleWgrad : tensor ? Family::kConvTensorWgrad : Family::kConvFp32Wgrad;
+  }
+  return Family::kElementwise;
 }
 
 ExpectedTimes::ExpectedTimes(const Gpu& gpu, const Calibration& calibration)
     : gpu_(gpu),
-      calibration_(calibration),
-      bandwidth_(gpu.dram_bytes_per_s * calibration.Get(gpu.name, "gpu", "memory_share").value_or(1)) {}
-
-double ExpectedTimes::Parameter(std::string_view family, std::string_view name, double missing) const {
-  return calibration_.Get(gpu_.name, family, name).value_or(missing);
+      bandwidth_(gpu.dram_bytes_per_s * calibration.Get(gpu.name, "gpu", "memory_share").value_or(1)) {
+  for (const auto& [family, unit] : {std::pair("fp32", &fp32_), std::pair("tensor", &tensor_)}) {
+    unit->share = calibration.Get(gpu.name, family, "share").value_or(1);
+    unit->burst_share = std::max(unit->share, calibration.Get(gpu.name, family, "burst_share").value_or(0));
+    unit->burst_s = calibration.Get(gpu.name, family, "burst_ms").value_or(0) * 1e-3;
+    unit->stride_slope = calibration.Get(gpu.name, family, "stride_slope").value_or(0);
+  }
+  for (size_t f = 0; f < families_.size(); ++f) families_[f] = Read(calibration, kFamilyNames[f]);
 }
 
-ExpectedTimes::Tiles ExpectedTimes::TilesOf(std::string_view family) const {
-  return {Parameter(family, "tile_edge", 0), Parameter(family, "k_setup", 0), Parameter(family, "wave", 0),
-          Parameter(family, "memory", 1)};
-}
-
-ExpectedTimes::Convolution ExpectedTimes::ConvolutionOf(std::string_view family) const {
-  return {.tiles = TilesOf(family),
-          .gemm = Parameter(family, "implicit_gemm", 1),
-          .fused = Parameter(family, "winograd_fused", 1),
-          .nonfused = Parameter(family, "winograd", 1),
-          .fused_wave = Parameter(family, "winograd_fused_wave", 0),
-          .fused_output = Parameter(family, "winograd_fused_output", 1),
-          .fused_filter = Parameter(family, "winograd_fused_filter", 1),
-          .transform = Parameter(family, "winograd_transform", 1),
-          .nonfused_filter = Parameter(family, "winograd_filter", 1)};
+ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, std::string_view family) const {
+  Parameters p;
+  const auto get = [&](std::string_view name, double missing) {
+    return calibration.Get(gpu_.name, family, name).value_or(missing);
+  };
+  p.own = calibration.Own(gpu_.name, family, "rows").has_value();
+  p.launch_s = get("launch_us", kLaunchIntervalS * 1e6) * 1e-6;
+  for (size_t size = 0; size < kSizeNames.size(); ++size) {
+    p.low[size] = get(std::string("low_").append(kSizeNames[size]), 0.5);
+    p.high[size] = get(std::string("high_").append(kSizeNames[size]), 2);
+  }
+  p.share = get("share", p.share);
+  p.share_persistent = get("share_persistent", p.share_persistent);
+  p.reread = get("reread", p.reread);
+  p.rows_per_sm = get("rows_per_sm", p.rows_per_sm);
+  p.tiles = {get("tile_edge", 0), get("k_setup", 0), get("wave", 0), get("least_tile_rows", 0),
+             get("least_tile_cols", 0)};
+  p.rate = get("rate", p.rate);
+  p.memory = get("memory", p.memory);
+  p.implicit_gemm_input = get("implicit_gemm_input", p.implicit_gemm_input);
+  p.fused_rate = get("winograd_fused", p.fused_rate);
+  p.fused_wave = get("winograd_fused_wave", p.fused_wave);
+  p.fused_output = get("winograd_fused_output", p.fused_output);
+  p.fused_filter = get("winograd_fused_filter", p.fused_filter);
+  p.winograd_rate = get("winograd", p.winograd_rate);
+  p.winograd_transform = get("winograd_transform", p.winograd_transform);
+  p.winograd_filter = get("winograd_filter", p.winograd_filter);
+  // Its products are a batch, for which the library has only the larger kernels.
+  const auto least = [&](std::string_view name) { return calibration.Get(gpu_.name, "bmm_fp32", name).value_or(0); };
+  p.winograd_tiles = {p.tiles.edge, get("winograd_k_setup", 0), get("winograd_wave", 0), least("least_tile_rows"),
+                      least("least_tile_cols")};
+  return p;
 }
 
 ExpectedTimes::Unit ExpectedTimes::UnitOf(Precision precision) const {
-  const std::string_view family = IsTensor(precision) ? "tensor" : "fp32";
-  Unit unit;
+  Unit unit = IsTensor(precision) ? tensor_ : fp32_;
   unit.peak = gpu_.peak[static_cast<size_t>(precision)];
-  unit.share = Parameter(family, "share", 1);
-  unit.burst_share = std::max(unit.share, Parameter(family, "burst_share", 0));
-  unit.burst_s = Parameter(family, "burst_ms", 0) * 1e-3;
-  unit.stride_slope = Parameter(family, "stride_slope", 0);
   return unit;
 }
 
@@ -174,20 +189,22 @@ double ExpectedTimes::Sustained(double seconds_at_peak, const Unit& unit, double
 
 // The least over tiles and splits of the inner dimension: waves of tiles over the SMs, each tile at its efficiency.
 double ExpectedTimes::ProductAtPeak(double batch, double m, double k, double n, double element_bytes, const Unit& unit,
-                                    const Tiles& tiles, bool wide_only, bool split_k) const {
+                                    const Tiles& tiles, Choice choice) const {
   const double sms = gpu_.sm_count;
   const double sm_rate = unit.peak / sms;
   const double stride = 1 + unit.stride_slope * std::max(0.0, k * element_bytes / kStrideUnit - 1);
   const double block_k = element_bytes < 4 ? kBlockKTensor : kBlockK;
   double best = std::numeric_limits<double>::infinity();
-  for (size_t t = 0; t < (wide_only ? kWideTiles : kTiles.size()); ++t) {
+  for (size_t t = 0; t < (choice.wide_only ? kWideTiles : kTiles.size()); ++t) {
     const auto [a, b] = kTiles[t];
+    if (a < tiles.least_rows || b < tiles.least_cols) continue;
     const double efficiency = a * b / (a * b + tiles.edge * (a + b) / 2);
     const double blocks = std::ceil(m / a) * std::ceil(n / b) * batch;
     for (const double split : kSplits) {
-      if (split > 1 && (!split_k || k < split * kLeastSplitK)) break;
+      if (split > 1 && (!choice.split_k || k < split * kLeastSplitK)) break;
       const double steps = CeilTo(k / split, block_k) + tiles.k_setup;
-      const double waves = std::ceil(blocks * split / sms) + tiles.wave;
+      const double full = blocks * split / sms;
+      const double waves = (choice.whole_waves ? std::ceil(full) : full) + tiles.wave;
       double seconds = waves * 2 * a * b * steps / (sm_rate * efficiency) * stride;
       // The parts are written in FP32 and added up; scaled, because the caller divides by the share.
       if (split > 1) seconds += batch * m * n * 4 * (split + 1) / bandwidth_ * unit.share;
@@ -197,34 +214,26 @@ double ExpectedTimes::ProductAtPeak(double batch, double m, double k, double n, 
   return best;
 }
 
-double ExpectedTimes::ProductSeconds(const Operator& op) const {
-  const std::string_view family = FamilyOf(op);
+double ExpectedTimes::ProductSeconds(const Operator& op, const Parameters& p) const {
   const Unit unit = UnitOf(op.precision);
-  const Tiles tiles = TilesOf(family);
   const bool batched = !op.shared_right && op.batch > 1;
   // A shared right operand makes the batch more rows of one product.
   const double batch = batched ? op.batch : 1;
   const double m = batched ? op.m : op.m * op.batch;
-  const bool wide_only = batched || IsTensor(op.precision);
-  const double compute = Sustained(
-      ProductAtPeak(batch, m, op.k, op.n, op.element_bytes, unit, tiles, wide_only, true), unit,
-      Parameter(family, "rate", 1));
-  return Overlapped(compute, Bytes(op) / (bandwidth_ * tiles.memory));
+  const double at_peak = ProductAtPeak(batch, m, op.k, op.n, op.element_bytes, unit, p.tiles,
+                                       {.wide_only = batched || IsTensor(op.precision)});
+  return Overlapped(Sustained(at_peak, unit, p.rate), Bytes(op) / (bandwidth_ * p.memory));
 }
 
-// One filter or a few for each channel: no reuse to speak of, so the traffic counts, or the plain FP32 units.
-double ExpectedTimes::DepthwiseSeconds(const Operator& op) const {
-  const double rate = gpu_.peak[static_cast<size_t>(Precision::kFp32)] * Parameter("conv_depthwise", "rate", 0.2);
-  return Overlapped(Flop(op) / rate, Bytes(op) / (bandwidth_ * Parameter("conv_depthwise", "memory", 0.5)));
-}
-
-double ExpectedTimes::ConvolutionSeconds(const Operator& op, bool& winograd) const {
+double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p, bool& winograd) const {
   winograd = false;
-  if (op.groups > 1 && op.groups == op.c_in) return DepthwiseSeconds(op);
-  const std::string_view family = FamilyOf(op);
+  const Family family = FamilyOf(op);
   const bool tensor = OnTensorCores(op);
   const Unit unit = UnitOf(tensor || !IsTensor(op.precision) ? op.precision : Precision::kFp32);
-  const Convolution p = ConvolutionOf(family);
+  // Little reuse, and kernels without tiles.
+  if (family == Family::kConvDepthwise || family == Family::kConvSingle || family == Family::kConvSingleWgrad) {
+    return Overlapped(Flop(op) / (unit.peak * p.rate), Bytes(op) / (bandwidth_ * p.memory));
+  }
 
   // The pass as a convolution from `in` channels on pixels of the input to `out` channels on those of the output.
   const bool dgrad = op.pass == Pass::kDgrad;
@@ -243,56 +252,53 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, bool& winograd) con
     // A strided gradient has zeros between; kernels leave them out.
     k = in * op.kernel_h * op.kernel_w * (dgrad ? op.out_h * op.out_w / (op.h * op.w) : 1);
   }
-  const bool split = tensor || op.pass == Pass::kWgrad;
   Unit dense = unit;
-  dense.stride_slope = 0;  // pixels are gathered, rows of the matrix are not in memory
+  dense.stride_slope = 0;  // pixels are gathered: no row of the matrix is in memory as such
+  const bool wgrad = op.pass == Pass::kWgrad;
+  const Choice choice{.wide_only = tensor, .split_k = tensor || wgrad, .whole_waves = tensor || wgrad};
   const double gemm =
-      Sustained(ProductAtPeak(op.groups, m, k, n, op.element_bytes, dense, p.tiles, tensor, split), dense, p.gemm);
-  if (tensor) return Overlapped(gemm, Bytes(op) / (bandwidth_ * p.tiles.memory));
-  double best = gemm + (filter_bytes + out_bytes) / bandwidth_;
+      Sustained(ProductAtPeak(op.groups, m, k, n, op.element_bytes, dense, p.tiles, choice), dense, p.rate);
+  if (tensor) return Overlapped(gemm, Bytes(op) / (bandwidth_ * p.memory));
+  double best = gemm + (p.implicit_gemm_input * in_bytes + filter_bytes + out_bytes) / bandwidth_;
   if (!IsWinogradShape(op)) return best;
 
-  if (op.pass != Pass::kWgrad) {
-    const double outputs = op.images * std::ceil(out_h / 2) * std::ceil(out_w / 2);
-    const double blocks = std::ceil(outputs / kFusedTiles) * std::ceil(out / kFusedFilters);
+  if (!wgrad) {
+    const double outputs = std::ceil(out_h / 2) * std::ceil(out_w / 2);
+    const double blocks = op.images * std::ceil(outputs / kFusedTiles) * std::ceil(out / kFusedFilters);
     const double block = 2 * kFusedMultiplications * kFusedTiles * kFusedFilters *
                          (CeilTo(in, kBlockK) + kFusedSetup) / (unit.peak / gpu_.sm_count);
     const double fused =
-        Sustained((std::ceil(blocks / gpu_.sm_count) + p.fused_wave) * block, dense, p.fused) +
-        (2 * in_bytes + p.fused_filter * filter_bytes * kFusedMultiplications / kFilterTaps +
+        Sustained((std::ceil(blocks / gpu_.sm_count) + p.fused_wave) * block, dense, p.fused_rate) +
+        (in_bytes + p.fused_filter * filter_bytes * kFusedMultiplications / kFilterTaps +
          p.fused_output * out_bytes) / bandwidth_;
     if (fused < best) best = fused, winograd = true;
   }
   const double outputs = op.images * std::ceil(out_h / 4) * std::ceil(out_w / 4);
   // 36 products; the transformed input and output go through memory once each way, and so does the filter.
-  const bool wgrad = op.pass == Pass::kWgrad;
   const double products =
-      wgrad ? ProductAtPeak(kNonfusedMultiplications, in, outputs, out, op.element_bytes, dense, p.tiles, true, true)
-            : ProductAtPeak(kNonfusedMultiplications, outputs, in, out, op.element_bytes, dense, p.tiles, false, false);
+      wgrad ? ProductAtPeak(kNonfusedMultiplications, in, outputs, out, op.element_bytes, dense, p.winograd_tiles, {})
+            : ProductAtPeak(kNonfusedMultiplications, outputs, in, out, op.element_bytes, dense, p.winograd_tiles,
+                            {.split_k = false});
   const double transformed = 2 * op.element_bytes * kNonfusedMultiplications * outputs * (in + out);
   const double transformed_filter = 2 * filter_bytes * kNonfusedMultiplications / kFilterTaps;
   const double nonfused =
-      Sustained(products, dense, p.nonfused) +
-      (in_bytes + out_bytes + filter_bytes + transformed + p.nonfused_filter * transformed_filter) /
-          (bandwidth_ * p.transform);
+      Sustained(products, dense, p.winograd_rate) +
+      (in_bytes + out_bytes + filter_bytes + transformed + p.winograd_filter * transformed_filter) /
+          (bandwidth_ * p.winograd_transform);
   if (nonfused < best) best = nonfused, winograd = true;
   return best;
 }
 
 // Rows are read once, and again where a row's second pass finds it neither in registers nor in the L2 cache.
-double ExpectedTimes::RowSeconds(const Operator& op) const {
-  const std::string_view family = FamilyOf(op);
-  double bytes = op.bytes;
-  if (op.kind != OperatorKind::kElementwise) {
-    const double row_bytes = op.cols * op.element_bytes;
-    const double resident = gpu_.sm_count * Parameter(family, "rows_per_sm", 8) * 2 * row_bytes;
-    const double missed = std::clamp(resident / gpu_.l2_bytes - 1, 0.0, 1.0);
-    const bool once = op.kind == OperatorKind::kSoftmax && op.cols <= kPersistentCols;
-    if (!once) bytes += op.rows * row_bytes * Parameter(family, "reread", 0) * missed;
-    const double share = Parameter(family, once ? "share_persistent" : "share", 1);
-    return bytes / (bandwidth_ * share);
+double ExpectedTimes::RowSeconds(const Operator& op, const Parameters& p) const {
+  if (op.kind == OperatorKind::kElementwise) return op.bytes / (bandwidth_ * p.share);
+  if (op.kind == OperatorKind::kSoftmax && op.cols <= kPersistentCols) {
+    return op.bytes / (bandwidth_ * p.share_persistent);
   }
-  return bytes / (bandwidth_ * Parameter(family, "share", 1));
+  const double row_bytes = op.cols * op.element_bytes;
+  const double resident = gpu_.sm_count * p.rows_per_sm * 2 * row_bytes;  // read and written
+  const double missed = std::clamp(resident / gpu_.l2_bytes - 1, 0.0, 1.0);
+  return (op.bytes + op.rows * row_bytes * p.reread * missed) / (bandwidth_ * p.share);
 }
 
 ExpectedTime ExpectedTimes::Of(const Operator& op) const {
@@ -302,23 +308,23 @@ ExpectedTime ExpectedTimes::Of(const Operator& op) const {
   if (flop > 0 && !(peak > 0)) return time;
   time.ideal_s = std::max({kLaunchIntervalS, Bytes(op) / gpu_.dram_bytes_per_s, flop > 0 ? flop / peak : 0});
 
-  const std::string_view family = FamilyOf(op);
+  const Parameters& p = Of(FamilyOf(op));
   double seconds = 0;
   switch (op.kind) {
     case OperatorKind::kProduct:
-      seconds = ProductSeconds(op);
+      seconds = ProductSeconds(op, p);
       break;
     case OperatorKind::kConvolution:
-      seconds = ConvolutionSeconds(op, time.winograd);
+      seconds = ConvolutionSeconds(op, p, time.winograd);
       break;
     default:
-      seconds = RowSeconds(op);
+      seconds = RowSeconds(op, p);
   }
-  time.expected_s = Parameter(family, "launch_us", kLaunchIntervalS * 1e6) * 1e-6 + seconds;
-  time.calibrated = calibration_.Own(gpu_.name, family, "rows") ? Calibrated::kGpu : Calibrated::kFamily;
-  const std::string size(SizeName(time.expected_s));
-  time.low_s = time.expected_s * Parameter(family, "low_" + size, 0.5);
-  time.high_s = time.expected_s * Parameter(family, "high_" + size, 2);
+  time.expected_s = p.launch_s + seconds;
+  time.calibrated = p.own ? Calibrated::kGpu : Calibrated::kFamily;
+  const size_t size = SizeOf(time.expected_s);
+  time.low_s = time.expected_s * p.low[size];
+  time.high_s = time.expected_s * p.high[size];
   return time;
 }
 

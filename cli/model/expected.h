@@ -60,12 +60,37 @@ struct ExpectedTime {
   Calibrated calibrated = Calibrated::kFamily;
 };
 
-// "conv_fp32", "linear_tensor", …: the family whose parameters count.
-std::string_view FamilyOf(const Operator& op);
+// What shares parameters: a kind of operator on a kind of unit, and for convolutions the pass.
+enum class Family : uint8_t {
+  kElementwise,
+  kSoftmax,
+  kLayerNorm,
+  kRmsNorm,
+  kBatchNorm,
+  kLinearFp32,
+  kLinearTensor,
+  kBmmFp32,
+  kBmmTensor,
+  kConvFp32,
+  kConvFp32Dgrad,
+  kConvFp32Wgrad,
+  kConvTensor,
+  kConvTensorDgrad,
+  kConvTensorWgrad,
+  kConvDepthwise,    // as many groups as channels
+  kConvSingle,       // one channel of halves: there are no tensor cores' kernels for it
+  kConvSingleWgrad,
+};
+// As in the column family of calibration.csv.
+inline constexpr std::array<std::string_view, 18> kFamilyNames = {
+    "elementwise",     "softmax",         "layer_norm",        "rms_norm",          "batch_norm",     "linear_fp32",
+    "linear_tensor",   "bmm_fp32",        "bmm_tensor",        "conv_fp32",         "conv_fp32_dgrad", "conv_fp32_wgrad",
+    "conv_tensor",     "conv_tensor_dgrad", "conv_tensor_wgrad", "conv_depthwise",  "conv_single",    "conv_single_wgrad"};
+Family FamilyOf(const Operator& op);
 
 class ExpectedTimes {
  public:
-  // Both must outlive the object.
+  // `gpu` must outlive the object.
   ExpectedTimes(const Gpu& gpu, const Calibration& calibration);
 
   // Zero times where the GPU lacks the unit.
@@ -75,48 +100,61 @@ class ExpectedTimes {
   static constexpr double kLaunchIntervalS = 3e-6;
 
  private:
-  // A processor of products: the rate of its units, and what of it is sustained.
+  // A kind of units that products run on, and what of their peak is sustained.
   struct Unit {
     double peak = 0;          // FLOP/s of the data sheet
-    double share = 0;         // of it sustained by long kernels: power and clock, and how well kernels use the units
+    double share = 1;         // of it sustained by long kernels: power and clock, and how well kernels use the units
     double burst_share = 0;   // of it reached by kernels much shorter than burst_s
     double burst_s = 0;       // how long the power limit lets a burst last
     double stride_slope = 0;  // slowdown for each 32 KiB of row length beyond the first: address translation
   };
+  // How a product is cut into tiles.
   struct Tiles {
     double edge = 0;     // elements: a tile of a x b computes at ab / (ab + edge (a+b)/2) of the rate
-    double k_setup = 0;  // steps of the inner dimension that prologue and epilogue of a tile cost
+    double k_setup = 0;  // steps of the inner dimension that a tile's prologue and epilogue cost
     double wave = 0;     // waves that filling and draining the SMs costs
-    double memory = 1;   // share of the sustained bandwidth that operands arrive at; re-reads of tiles are in it
+    double least_rows = 0, least_cols = 0;  // the smallest tile that the library has kernels for
   };
-  struct Convolution {
+  struct Parameters {
+    bool own = false;     // fitted to times of this GPU
+    double launch_s = 0;  // what a kernel takes beside its work
+    std::array<double, 3> low{}, high{};  // ends of the 80 % interval over the expected time; short, middle, long
+    // Operators over rows: the share of the sustained bandwidth; softmax of rows that stay in registers; how much of a
+    // second reading misses the caches; rows that an SM works on at once.
+    double share = 1, share_persistent = 1, reread = 0, rows_per_sm = 0;
+    // Products.
     Tiles tiles;
-    double gemm = 1;            // implicit GEMM's rate over that of a product
-    double fused = 1;           // the same for fused Winograd, F(2x2,3x3)
-    double nonfused = 1;        // and for Winograd with the transforms in memory, F(4x4,3x3)
-    double fused_wave = 0;      // as Tiles::wave
-    double fused_output = 1;    // times that the output's bytes are paid for
-    double fused_filter = 1;    // the same for the transformed filter
-    double transform = 1;       // share of the bandwidth that the transforms reach
-    double nonfused_filter = 1;  // times that the transformed filter's bytes are paid for
+    double rate = 1;    // over that of a linear layer's product on the same unit
+    double memory = 1;  // share of the sustained bandwidth at which operands arrive; re-reads of tiles are in it
+    // Convolutions on CUDA cores.
+    double implicit_gemm_input = 1;                       // times that implicit GEMM pays for the input's bytes
+    double fused_rate = 1, fused_wave = 0;                // Winograd in one kernel, F(2x2,3x3)
+    double fused_output = 1, fused_filter = 1;            // times that it pays for the output, the transformed filter
+    double winograd_rate = 1;                             // Winograd with the transforms in memory, F(4x4,3x3)
+    Tiles winograd_tiles;                                 // of its 36 products
+    double winograd_transform = 1, winograd_filter = 1;   // share of the bandwidth; times the filter's transforms
+  };
+  struct Choice {
+    bool wide_only = true;    // no tile edge below 64
+    bool split_k = true;      // the inner dimension may be split over SMs
+    bool whole_waves = true;  // the last wave takes as long as a full one
   };
 
-  double Parameter(std::string_view family, std::string_view name, double missing) const;
-  Tiles TilesOf(std::string_view family) const;
-  Convolution ConvolutionOf(std::string_view family) const;
+  Parameters Read(const Calibration& calibration, std::string_view family) const;
   Unit UnitOf(Precision precision) const;
+  const Parameters& Of(Family family) const { return families_[static_cast<size_t>(family)]; }
 
   static double Sustained(double seconds_at_peak, const Unit& unit, double rate);
   double ProductAtPeak(double batch, double m, double k, double n, double element_bytes, const Unit& unit,
-                       const Tiles& tiles, bool wide_only, bool split_k) const;
-  double ProductSeconds(const Operator& op) const;
-  double ConvolutionSeconds(const Operator& op, bool& winograd) const;
-  double DepthwiseSeconds(const Operator& op) const;
-  double RowSeconds(const Operator& op) const;
+                       const Tiles& tiles, Choice choice) const;
+  double ProductSeconds(const Operator& op, const Parameters& p) const;
+  double ConvolutionSeconds(const Operator& op, const Parameters& p, bool& winograd) const;
+  double RowSeconds(const Operator& op, const Parameters& p) const;
 
   const Gpu& gpu_;
-  const Calibration& calibration_;
   double bandwidth_;  // sustained, bytes/s
+  Unit fp32_, tensor_;  // without their peaks, which are a precision's
+  std::array<Parameters, kFamilyNames.size()> families_;
 };
 
 }  // namespace rfinject::cli
