@@ -1,5 +1,6 @@
 // estimate_rows [--calibration FILE] [-o OUT.csv] ROWS.csv
 // estimate_rows [--calibration FILE] --serve ROWS.csv
+// estimate_rows [--calibration FILE] --kernels GPU KERNELS.tsv
 //
 // ROWS.csv has the columns of calibration/data/operator_times.csv; OUT.csv (standard output) has the same lines with
 // ideal_ms, expected_ms, low_ms and high_ms appended, empty where the GPU or the operator is not known. expected_ms is
@@ -8,6 +9,10 @@
 //
 // --serve answers calibration/fit, a line for a line: "set GPU FAMILY PARAMETER VALUE", "select NAME INDEX…" (rows from
 // 0), "loss NAME" (mean of |expected - measured| / measured), "predict NAME" (expected_ms of each row).
+//
+// KERNELS.tsv has lines "operator TAB signature TAB bytes TAB FLOP by precision, separated by spaces", as
+// estimate_replay --list prints them; printed is for each "operator TAB ideal_ms TAB expected_ms TAB low_ms TAB high_ms".
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -21,6 +26,7 @@
 #include <vector>
 
 #include "cli/model/calibration.h"
+#include "cli/model/estimated_kernel.h"
 #include "cli/model/expected.h"
 #include "gpus/gpus.h"
 
@@ -253,6 +259,33 @@ void Serve(const Rows& rows, Calibration calibration) {
   }
 }
 
+// Returns false on a line that is not of the form.
+bool PrintKernels(std::istream& in, const rfinject::Gpu& gpu, const Calibration& calibration) {
+  const ExpectedTimes model(gpu, calibration);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::string op, signature, bytes, flop;
+    std::getline(fields, op, '\t');
+    std::getline(fields, signature, '\t');
+    std::getline(fields, bytes, '\t');
+    std::getline(fields, flop, '\t');
+    rfinject::cli::EstimatedKernel kernel{.op = op, .signature = signature};
+    std::istringstream amounts(flop);
+    for (double& amount : kernel.flop) {
+      if (!(amounts >> amount)) return false;
+    }
+    if (!(std::istringstream(bytes) >> kernel.bytes)) return false;
+    const ExpectedTime time = ExpectedTimeOf(kernel, model);
+    double ideal_s = std::max(ExpectedTimes::kLaunchIntervalS, kernel.bytes / gpu.dram_bytes_per_s);
+    for (size_t p = 0; p < kernel.flop.size(); ++p) {
+      if (kernel.flop[p] > 0) ideal_s = std::max(ideal_s, kernel.flop[p] / gpu.peak[p]);
+    }
+    std::printf("%s\t%.6g\t%.6g\t%.6g\t%.6g\n", op.c_str(), ideal_s * 1e3, time.expected_s * 1e3, time.low_s * 1e3,
+                time.high_s * 1e3);
+  }
+  return true;
+}
+
 int Fail(const std::string& text) {
   std::fprintf(stderr, "estimate_rows: %s\n", text.c_str());
   return 2;
@@ -261,14 +294,14 @@ int Fail(const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string input, output, table;
+  std::string input, output, table, gpu_name;
   bool serve = false;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--serve") {
       serve = true;
-    } else if ((argument == "-o" || argument == "--calibration") && i + 1 < argc) {
-      (argument == "-o" ? output : table) = argv[++i];
+    } else if ((argument == "-o" || argument == "--calibration" || argument == "--kernels") && i + 1 < argc) {
+      (argument == "-o" ? output : argument == "--kernels" ? gpu_name : table) = argv[++i];
     } else if (input.empty()) {
       input = argument;
     } else {
@@ -277,7 +310,6 @@ int main(int argc, char** argv) {
   }
   std::ifstream file(input);
   if (!file) return Fail("cannot open '" + input + "'");
-  const Rows rows = ReadRows(file);
   Calibration calibration = Calibration::Shipped();
   if (!table.empty()) {
     std::ifstream text(table);
@@ -286,6 +318,12 @@ int main(int argc, char** argv) {
     if (!text || !parsed) return Fail(table + ": " + (error.empty() ? "cannot be read" : error));
     calibration = *parsed;
   }
+  if (!gpu_name.empty()) {
+    const rfinject::Gpu* gpu = rfinject::FindGpu(gpu_name);
+    if (gpu == nullptr) return Fail("no GPU '" + gpu_name + "' in the table");
+    return PrintKernels(file, *gpu, calibration) ? 0 : Fail("'" + input + "' is not what estimate_replay --list prints");
+  }
+  const Rows rows = ReadRows(file);
   if (serve) {
     Serve(rows, calibration);
     return 0;

@@ -64,6 +64,7 @@ double ConvolutionBytes(const Operator& op) {
 
 double Flop(const Operator& op) {
   if (op.kind == OperatorKind::kProduct) return 2 * op.batch * op.m * op.k * op.n;
+  if (op.kind == OperatorKind::kOther) return op.flop;
   if (op.kind != OperatorKind::kConvolution) return 0;
   return 2 * op.images * op.c_out * op.out_h * op.out_w * op.c_in / op.groups * op.kernel_h * op.kernel_w;
 }
@@ -101,6 +102,9 @@ Family FamilyOf(const Operator& op) {
   switch (op.kind) {
     case OperatorKind::kElementwise:
       return Family::kElementwise;
+    case OperatorKind::kOther:
+      // Without matrix work it is an element-wise operator, a reduction, a pool: traffic.
+      return IsTensor(op.precision) ? Family::kOther : Family::kElementwise;
     case OperatorKind::kSoftmax:
       return Family::kSoftmax;
     case OperatorKind::kLayerNorm:
@@ -291,7 +295,13 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p
 
 // Rows are read once, and again where a row's second pass finds it neither in registers nor in the L2 cache.
 double ExpectedTimes::RowSeconds(const Operator& op, const Parameters& p) const {
-  if (op.kind == OperatorKind::kElementwise) return op.bytes / (bandwidth_ * p.share);
+  if (op.kind == OperatorKind::kElementwise || op.kind == OperatorKind::kBatchNorm) {
+    return op.bytes / (bandwidth_ * p.share);
+  }
+  if (op.kind == OperatorKind::kOther) {
+    const Unit unit = UnitOf(op.precision);
+    return Overlapped(Sustained(op.flop / unit.peak, unit, 1), op.bytes / (bandwidth_ * p.share));
+  }
   if (op.kind == OperatorKind::kSoftmax && op.cols <= kPersistentCols) {
     return op.bytes / (bandwidth_ * p.share_persistent);
   }

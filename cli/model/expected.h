@@ -19,7 +19,8 @@
 namespace rfinject::cli {
 
 enum class OperatorKind : uint8_t {
-  kElementwise,  // reads and writes; whatever has no better description
+  kElementwise,  // reads and writes
+  kOther,        // whatever has no better description: FLOP and bytes
   kProduct,      // batch products of m x k by k x n; `shared_right`: the right operand is one matrix (a linear layer)
   kConvolution,
   kSoftmax,
@@ -42,8 +43,8 @@ struct Operator {
   double images = 0, c_in = 0, c_out = 0, kernel_h = 1, kernel_w = 1, h = 0, w = 0, out_h = 0, out_w = 0, groups = 1;
   // Operators over rows x cols; the norms and softmax run along cols.
   double rows = 0, cols = 0;
-  // Compulsory traffic of what is neither product nor convolution, bytes read and written.
-  double bytes = 0;
+  // Compulsory traffic of what is neither product nor convolution, bytes read and written; and FLOP of kOther.
+  double bytes = 0, flop = 0;
 };
 
 // Where the parameters and the uncertainty of an estimate come from.
@@ -63,6 +64,7 @@ struct ExpectedTime {
 // What shares parameters: a kind of operator on a kind of unit, and for convolutions the pass.
 enum class Family : uint8_t {
   kElementwise,
+  kOther,
   kSoftmax,
   kLayerNorm,
   kRmsNorm,
@@ -82,8 +84,8 @@ enum class Family : uint8_t {
   kConvSingleWgrad,
 };
 // As in the column family of calibration.csv.
-inline constexpr std::array<std::string_view, 18> kFamilyNames = {
-    "elementwise",     "softmax",         "layer_norm",        "rms_norm",          "batch_norm",     "linear_fp32",
+inline constexpr std::array<std::string_view, 19> kFamilyNames = {
+    "elementwise",     "other", "softmax",         "layer_norm",        "rms_norm",          "batch_norm",     "linear_fp32",
     "linear_tensor",   "bmm_fp32",        "bmm_tensor",        "conv_fp32",         "conv_fp32_dgrad", "conv_fp32_wgrad",
     "conv_tensor",     "conv_tensor_dgrad", "conv_tensor_wgrad", "conv_depthwise",  "conv_single",    "conv_single_wgrad"};
 Family FamilyOf(const Operator& op);
