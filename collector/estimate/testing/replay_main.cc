@@ -1,4 +1,4 @@
-// estimate_replay [--list] GPU FILE…: costs recorded operators (record_operators.py) and prints a table per operator. A
+// estimate_replay [--list] [--no-tf32] GPU FILE…: costs recorded operators (record_operators.py) and prints a table per operator. A
 // developer's tool: what does the cost model make of a real training step? --list prints a line for each kernel,
 // "operator TAB signature TAB bytes TAB FLOP by precision", which bench/throughput_accuracy reads.
 #include <array>
@@ -21,8 +21,13 @@ using rfinject::estimate::Cost;
 int main(int argc, char** argv) {
   const bool list = argc > 1 && std::strcmp(argv[1], "--list") == 0;
   if (list) --argc, ++argv;
+  rfinject::estimate::PrecisionPolicy policy;
+  if (argc > 1 && std::strcmp(argv[1], "--no-tf32") == 0) {
+    policy = {.convolution_tf32 = false, .matmul_tf32 = false};
+    --argc, ++argv;
+  }
   if (argc < 3) {
-    std::fprintf(stderr, "usage: estimate_replay [--list] GPU FILE...\n");
+    std::fprintf(stderr, "usage: estimate_replay [--list] [--no-tf32] GPU FILE...\n");
     return 2;
   }
   const rfinject::Gpu* gpu = rfinject::FindGpu(argv[1]);
@@ -43,7 +48,7 @@ int main(int argc, char** argv) {
     std::map<std::string, Sum> sums;
     Sum total;
     Replay(rfinject::testing::ReadOps(file), [&](const OpCall& call) {
-      const Cost cost = rfinject::estimate::EstimateCost(call, *gpu, {});
+      const Cost cost = rfinject::estimate::EstimateCost(call, *gpu, policy);
       if (!cost.kernel) return;
       if (list) {
         std::array<char, rfinject::estimate::kMaxSignature> buffer;
