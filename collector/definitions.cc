@@ -79,27 +79,6 @@ Diagnostic* Definitions::AddDiagnostic(Severity severity, std::string_view id, s
 
 namespace {
 
-template <typename T>
-void Take(const T& from, T* into) {
-  if (from != T{}) *into = from;
-}
-
-void MergeDevice(const DeviceFacts& from, DeviceFacts* into) {
-  into->index = from.index;
-  Take(from.name, &into->name);
-  Take(from.chip, &into->chip);
-  Take(from.cc_major, &into->cc_major);
-  Take(from.cc_minor, &into->cc_minor);
-  Take(from.sm_count, &into->sm_count);
-  Take(from.sm_clock_khz, &into->sm_clock_khz);
-  Take(from.memory_clock_khz, &into->memory_clock_khz);
-  Take(from.memory_bus_bits, &into->memory_bus_bits);
-  Take(from.memory_bytes, &into->memory_bytes);
-  Take(from.l2_bytes, &into->l2_bytes);
-  Take(from.uuid, &into->uuid);
-  Take(from.mig, &into->mig);
-}
-
 // "bfloat16" and "float16" are "bfloat16+float16".
 std::string UniteTypes(std::string_view a, std::string_view b) {
   std::set<std::string_view> types;
@@ -121,35 +100,9 @@ std::string UniteTypes(std::string_view a, std::string_view b) {
 }  // namespace
 
 void MergeFacts(const RunFacts& from, RunFacts* into) {
-  Take(from.source, &into->source);
-  Take(from.tier, &into->tier);
-  Take(from.tier_reason, &into->tier_reason);
-  Take(from.batch_size, &into->batch_size);
-  Take(from.estimated_gpu, &into->estimated_gpu);
-  Take(from.collector, &into->collector);
-  Take(from.collector_version, &into->collector_version);
-  Take(from.python_version, &into->python_version);
-  Take(from.python_executable, &into->python_executable);
-  Take(from.torch_version, &into->torch_version);
-  Take(from.torchvision_version, &into->torchvision_version);
-  Take(from.cuda_version, &into->cuda_version);
-  Take(from.cudnn_version, &into->cudnn_version);
-  Take(from.driver_version, &into->driver_version);
-  Take(from.cupti_version, &into->cupti_version);
-  Take(from.cupti_path, &into->cupti_path);
-  Take(from.policy.matmul_tf32, &into->policy.matmul_tf32);
-  Take(from.policy.cudnn_tf32, &into->policy.cudnn_tf32);
-  Take(from.policy.cudnn_benchmark, &into->policy.cudnn_benchmark);
-  Take(from.policy.cudnn_deterministic, &into->policy.cudnn_deterministic);
-  if (!from.policy.autocast_dtype.empty()) {
-    into->policy.autocast_dtype = UniteTypes(into->policy.autocast_dtype, from.policy.autocast_dtype);
-  }
-  for (const DeviceFacts& device : from.devices) {
-    auto known = std::find_if(into->devices.begin(), into->devices.end(),
-                              [&](const DeviceFacts& d) { return d.index == device.index; });
-    if (known == into->devices.end()) known = into->devices.insert(into->devices.end(), DeviceFacts{});
-    MergeDevice(device, &*known);
-  }
+  std::string types = UniteTypes(into->policy.autocast_dtype, from.policy.autocast_dtype);
+  trace::Merge(from, into);
+  into->policy.autocast_dtype.swap(types);
 }
 
 }  // namespace rfinject

@@ -8,26 +8,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "proto/rfinject/v1/trace.schema.h"
+
 namespace rfinject {
 
 // Points of a window's time axis; neighbouring samples are added up until they fit.
 inline constexpr size_t kMaxPmBins = 64;
 
-struct PmWindow {
-  uint64_t step = 0;
-  int64_t start_unix_ns = 0;
-  uint64_t duration_ns = 0;  // that the samples cover
-  uint64_t samples = 0;
-  uint64_t dram_read_bytes = 0;  // of the whole device
-  uint64_t dram_write_bytes = 0;
-  bool has_tensor = false;
-  uint64_t tensor_active_ns = 0;  // duration times the mean share in which the tensor pipes were active
-
-  // The same over time: bins of bin_ns from the start, the last one shorter; at most kMaxPmBins.
-  uint64_t bin_ns = 0;
-  std::vector<uint64_t> bin_dram_bytes;
-  std::vector<uint32_t> bin_tensor_permille;  // empty without has_tensor
-};
+// `run` is the writer's business. bin_tensor_permille is empty without has_tensor.
+using PmWindow = trace::PmWindow;
 
 // One sample as the hardware gives it.
 struct PmSample {

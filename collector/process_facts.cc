@@ -75,8 +75,10 @@ bool RankFromEnvironment(uint32_t* rank) noexcept {
   return SlurmTasks(&tasks) && NumberFrom("SLURM_PROCID", rank);
 }
 
-ProcessFacts ReadProcessFacts() {
-  ProcessFacts facts;
+RunFacts ReadProcessFacts() {
+  RunFacts run;
+  ProcessFacts& facts = run.process;
+  facts.rfinject_version = RFINJECT_VERSION;
   facts.pid = static_cast<uint32_t>(getpid());
   utsname system{};
   if (uname(&system) == 0) {
@@ -104,8 +106,8 @@ ProcessFacts ReadProcessFacts() {
     begin = end + 1;
   }
 
-  facts.has_rank = RankFromEnvironment(&facts.rank);
-  if (facts.has_rank) {
+  if (RankFromEnvironment(&facts.rank)) {
+    run.rank = {facts.rank};
     FirstNumberFrom({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"},
                     &facts.local_rank);
     if (!FirstNumberFrom({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, &facts.world_size)) {
@@ -120,7 +122,7 @@ ProcessFacts ReadProcessFacts() {
       break;
     }
   }
-  return facts;
+  return run;
 }
 
 }  // namespace rfinject

@@ -27,16 +27,17 @@ constexpr const char* kVariables[] = {"RANK",
                                       "TORCHELASTIC_RUN_ID",
                                       "OMPI_COMM_WORLD_SIZE"};
 
-ProcessFacts With(std::initializer_list<std::pair<const char*, const char*>> environment) {
+RunFacts With(std::initializer_list<std::pair<const char*, const char*>> environment) {
   for (const char* name : kVariables) unsetenv(name);
   for (const auto& [name, value] : environment) setenv(name, value, 1);
-  ProcessFacts facts = ReadProcessFacts();
+  RunFacts facts = ReadProcessFacts();
   for (const char* name : kVariables) unsetenv(name);
   return facts;
 }
 
 TEST(ProcessFacts, ThisProcess) {
-  const ProcessFacts facts = With({});
+  const RunFacts run = With({});
+  const ProcessFacts& facts = run.process;
   EXPECT_EQ(facts.pid, static_cast<uint32_t>(getpid()));
   EXPECT_FALSE(facts.host.empty());
   EXPECT_NE(facts.os.find("Linux"), std::string::npos);
@@ -45,14 +46,15 @@ TEST(ProcessFacts, ThisProcess) {
   EXPECT_GT(facts.memory_bytes, uint64_t{1} << 24);
   ASSERT_FALSE(facts.argv.empty());
   EXPECT_NE(facts.argv[0].find("collector_test"), std::string::npos);
-  EXPECT_FALSE(facts.has_rank);
+  EXPECT_TRUE(run.rank.empty());
   EXPECT_EQ(facts.world_size, 0u);
 }
 
 TEST(ProcessFacts, Torchrun) {
-  const ProcessFacts facts =
+  const RunFacts run =
       With({{"RANK", "5"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "8"}, {"TORCHELASTIC_RUN_ID", "run7"}});
-  EXPECT_TRUE(facts.has_rank);
+  const ProcessFacts& facts = run.process;
+  EXPECT_FALSE(run.rank.empty());
   EXPECT_EQ(facts.rank, 5u);
   EXPECT_EQ(facts.local_rank, 1u);
   EXPECT_EQ(facts.world_size, 8u);
@@ -60,28 +62,30 @@ TEST(ProcessFacts, Torchrun) {
 }
 
 TEST(ProcessFacts, TorchrunInsideSlurmIsTorchruns) {
-  const ProcessFacts facts = With({{"RANK", "9"},
+  const RunFacts run = With({{"RANK", "9"},
                                    {"WORLD_SIZE", "16"},
                                    {"SLURM_PROCID", "1"},
                                    {"SLURM_NTASKS", "2"},
                                    {"SLURM_JOB_ID", "77"},
                                    {"TORCHELASTIC_RUN_ID", "run7"}});
+  const ProcessFacts& facts = run.process;
   EXPECT_EQ(facts.rank, 9u);
   EXPECT_EQ(facts.world_size, 16u);
   EXPECT_EQ(facts.job_id, "77");
 }
 
 TEST(ProcessFacts, OpenMpiAndMpich) {
-  EXPECT_EQ(With({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).rank, 3u);
-  EXPECT_EQ(With({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).world_size, 4u);
-  EXPECT_EQ(With({{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}}).rank, 2u);
+  EXPECT_EQ(With({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).process.rank, 3u);
+  EXPECT_EQ(With({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).process.world_size, 4u);
+  EXPECT_EQ(With({{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}}).process.rank, 2u);
 }
 
 // sbatch sets SLURM_PROCID=0 for a plain script; that is no rank of a job of one.
 TEST(ProcessFacts, SlurmOnlyWithSeveralTasks) {
-  EXPECT_FALSE(With({{"SLURM_PROCID", "0"}, {"SLURM_JOB_ID", "77"}}).has_rank);
-  EXPECT_FALSE(With({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}}).has_rank);
-  const ProcessFacts facts = With({{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "1"}});
+  EXPECT_TRUE(With({{"SLURM_PROCID", "0"}, {"SLURM_JOB_ID", "77"}}).rank.empty());
+  EXPECT_TRUE(With({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}}).rank.empty());
+  const RunFacts run = With({{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "1"}});
+  const ProcessFacts& facts = run.process;
   EXPECT_EQ(facts.rank, 3u);
   EXPECT_EQ(facts.world_size, 4u);
   EXPECT_EQ(facts.local_rank, 1u);
@@ -89,9 +93,9 @@ TEST(ProcessFacts, SlurmOnlyWithSeveralTasks) {
 
 TEST(ProcessFacts, WhatIsNoNumberIsNoRank) {
   for (const char* bad : {"", "-1", "x", "1x", " 1", "99999999999"}) {
-    EXPECT_FALSE(With({{"RANK", bad}}).has_rank) << bad;
+    EXPECT_TRUE(With({{"RANK", bad}}).rank.empty()) << bad;
   }
-  EXPECT_EQ(With({{"TORCHELASTIC_RUN_ID", "none"}}).job_id, "");
+  EXPECT_EQ(With({{"TORCHELASTIC_RUN_ID", "none"}}).process.job_id, "");
 }
 
 }  // namespace

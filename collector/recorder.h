@@ -21,6 +21,8 @@
 #include <string>
 #include <string_view>
 
+#include "collector/pm_window.h"
+#include "collector/run_facts.h"
 #include "collector/site.h"
 #include "proto/wire/vocabulary.h"
 
@@ -83,10 +85,7 @@ struct ModelDefinition {
   uint64_t trainable_parameters = 0;
 };
 
-enum class Severity : uint8_t { kInfo = 0, kWarning = 1, kError = 2 };
-
-struct PmWindow;  // pm_window.h
-struct RunFacts;  // run_facts.h: what the Run and Process messages hold
+using Severity = trace::Severity;
 
 class Recorder {
  public:

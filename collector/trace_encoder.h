@@ -1,7 +1,8 @@
 // File: trace_encoder.h
 //
-// One function for each message of proto/rfinject/v1/trace.proto that the library writes: plain data in, the fields
-// of a Chunk out. The field numbers stand here and in the schema; trace_encoder_test.cc holds them together.
+// One function for each message of proto/rfinject/v1/trace.proto that the library writes: it takes what the recorder
+// keeps and appends a record to the Chunk that is being encoded. Fields' numbers and types come from the schema through
+// the writers of trace.schema.h.
 #ifndef RFINJECT_COLLECTOR_TRACE_ENCODER_H_
 #define RFINJECT_COLLECTOR_TRACE_ENCODER_H_
 
@@ -12,8 +13,8 @@
 #include "collector/launch_ring.h"
 #include "collector/launch_table.h"
 #include "collector/pm_window.h"
-#include "collector/process_facts.h"
 #include "collector/run_facts.h"
+#include "proto/rfinject/v1/trace.schema.h"
 #include "proto/wire/encoder.h"
 
 namespace rfinject {
@@ -21,8 +22,6 @@ namespace rfinject {
 // The only Run of a process's trace.
 inline constexpr uint32_t kRunId = 1;
 
-// The process's own facts: once, at the beginning of a trace.
-void EncodeProcess(const ProcessFacts& process, int64_t start_unix_ns, wire::Encoder* out) noexcept;
 // The facts in which `now` differs from `before`; false, and nothing, if there are none. Where a device differs
 // all are written.
 bool EncodeFactChanges(const RunFacts& before, const RunFacts& now, wire::Encoder* out) noexcept;
@@ -42,17 +41,15 @@ void EncodeDrop(std::string_view what, uint64_t count, wire::Encoder* out) noexc
 void EncodeEnd(std::string_view reason, int64_t unix_ns, wire::Encoder* out) noexcept;
 
 namespace internal {
-inline constexpr uint32_t kChunkStats = 7;
-void EncodeMetricStats(const MetricSum& sum, wire::Encoder* out) noexcept;
+void EncodeMetricStats(const MetricSum& sum, trace::KeyStatsWriter* out) noexcept;
 }  // namespace internal
 
 template <typename Metrics>
 void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept {
-  const size_t stats = out->Begin(internal::kChunkStats);
-  out->Uint(1, id);
-  out->Uint(2, launches);
-  metrics([out](const MetricSum& sum) { internal::EncodeMetricStats(sum, out); });
-  out->End(stats);
+  trace::KeyStatsWriter stats = trace::ChunkWriter(out).begin_stats();
+  stats.set_key(id);
+  stats.set_launches(launches);
+  metrics([&stats](const MetricSum& sum) { internal::EncodeMetricStats(sum, &stats); });
 }
 
 }  // namespace rfinject

@@ -3,6 +3,9 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "proto/rfinject/v1/trace.pb.h"
 
 // Every field that the library writes, held against the same field set by name through the schema's generated code.
@@ -181,7 +184,11 @@ TEST_F(TraceEncoderTest, Statistics) {
 }
 
 TEST_F(TraceEncoderTest, Process) {
-  ProcessFacts facts;
+  RunFacts own;
+  own.rank = {0};  // rank 0 is a rank
+  ProcessFacts& facts = own.process;
+  facts.rfinject_version = RFINJECT_VERSION;
+  facts.start_unix_ns = -7;
   facts.host = "node7";
   facts.pid = 1;
   facts.argv = {"python3", "", "main.py"};
@@ -189,12 +196,10 @@ TEST_F(TraceEncoderTest, Process) {
   facts.cpu = "a CPU";
   facts.cpus = 2;
   facts.memory_bytes = 3;
-  facts.has_rank = true;
-  facts.rank = 0;  // rank 0 is a rank
   facts.local_rank = 5;
   facts.world_size = 6;
   facts.job_id = "job";
-  EncodeProcess(facts, -7, &out_);
+  EXPECT_TRUE(EncodeFactChanges(RunFacts{}, own, &out_));
   auto* run = wanted_.add_run();
   run->set_id(1);
   run->add_rank(0);
@@ -214,152 +219,147 @@ TEST_F(TraceEncoderTest, Process) {
   ExpectWritten();
 }
 
-RunFacts AllFacts() {
+// A value that no other field and no other `seed` has, by the schema's descriptors. Repeated fields get two.
+void Fill(google::protobuf::Message* message, const google::protobuf::FieldDescriptor* field, uint32_t seed) {
+  using google::protobuf::FieldDescriptor;
+  const auto* reflection = message->GetReflection();
+  const uint32_t value = 1000 * seed + static_cast<uint32_t>(field->number());
+  for (uint32_t i = 0; i < (field->is_repeated() ? 2u : 1u); ++i) {
+    switch (field->cpp_type()) {
+      case FieldDescriptor::CPPTYPE_STRING:
+        field->is_repeated() ? reflection->AddString(message, field, std::to_string(value + i))
+                             : reflection->SetString(message, field, std::to_string(value));
+        break;
+      case FieldDescriptor::CPPTYPE_UINT32:
+        field->is_repeated() ? reflection->AddUInt32(message, field, value + i)
+                             : reflection->SetUInt32(message, field, value);
+        break;
+      case FieldDescriptor::CPPTYPE_UINT64:
+        field->is_repeated() ? reflection->AddUInt64(message, field, value + i)
+                             : reflection->SetUInt64(message, field, value);
+        break;
+      case FieldDescriptor::CPPTYPE_INT64:
+        reflection->SetInt64(message, field, -static_cast<int64_t>(value));
+        break;
+      case FieldDescriptor::CPPTYPE_BOOL:
+        reflection->SetBool(message, field, true);
+        break;
+      case FieldDescriptor::CPPTYPE_ENUM:
+        reflection->SetEnumValue(message, field, 1 + static_cast<int>(seed % 2));
+        break;
+      default:
+        FAIL() << field->full_name();
+    }
+  }
+}
+
+// Every field of Run and of the messages in it, alone in a Run of its own, and then all together in the last. Merged is
+// what the command writes.
+std::vector<v1::Run> EachFact(uint32_t seed) {
+  std::vector<v1::Run> runs;
+  v1::Run all;
+  const auto add = [&](auto one, auto in_all, const google::protobuf::FieldDescriptor* field) {
+    v1::Run& run = runs.emplace_back();
+    Fill(one(run), field, seed);
+    Fill(in_all(), field, seed);
+  };
+  const auto* run = v1::Run::descriptor();
+  v1::Device* device = nullptr;
+  for (int i = 0; i < run->field_count(); ++i) {
+    const auto* field = run->field(i);
+    if (field->name() == "id" || field->name() == "merged") continue;
+    if (field->message_type() == nullptr) {
+      add([](v1::Run& one) { return &one; }, [&] { return &all; }, field);
+      continue;
+    }
+    for (int j = 0; j < field->message_type()->field_count(); ++j) {
+      const auto* inner = field->message_type()->field(j);
+      if (field->name() == "process") {
+        add([](v1::Run& one) { return one.mutable_process(); }, [&] { return all.mutable_process(); }, inner);
+      } else if (field->name() == "policy") {
+        add([](v1::Run& one) { return one.mutable_policy(); }, [&] { return all.mutable_policy(); }, inner);
+      } else if (field->name() == "device") {
+        if (device == nullptr) device = all.add_device();
+        add([](v1::Run& one) { return one.add_device(); }, [&] { return device; }, inner);
+      } else {
+        ADD_FAILURE() << field->full_name() << " is a message that this test does not know";
+      }
+    }
+  }
+  runs.push_back(all);
+  return runs;
+}
+
+RunFacts FactsOf(const v1::Run& run) {
   RunFacts facts;
-  facts.source = SourceKind::kMeasured;
-  facts.tier = Tier::kCallSlots;
-  facts.tier_reason = "why";
-  facts.batch_size = 256;
-  facts.estimated_gpu = "A100-SXM4-40GB";
-  facts.collector = "estimator";
-  facts.collector_version = "3";
-  facts.python_version = "3.11.2";
-  facts.python_executable = "/usr/bin/python3";
-  facts.torch_version = "1.13.1";
-  facts.torchvision_version = "0.14";
-  facts.cuda_version = "12.4";
-  facts.cudnn_version = "9.1";
-  facts.driver_version = "550";
-  facts.cupti_version = "24";
-  facts.cupti_path = "/lib/libcupti.so";
-  facts.devices = {{.index = 0,
-                    .name = "A100",
-                    .chip = "GA100",
-                    .cc_major = 8,
-                    .cc_minor = 0,
-                    .sm_count = 108,
-                    .sm_clock_khz = 1'410'000,
-                    .memory_clock_khz = 1'215'000,
-                    .memory_bus_bits = 5120,
-                    .memory_bytes = 1,
-                    .l2_bytes = 2,
-                    .uuid = "GPU-1",
-                    .mig = true}};
-  facts.policy = {Tristate::kOff, Tristate::kOn, Tristate::kOff, Tristate::kOn, "float16"};
+  trace::FromMessage(run, &facts);
   return facts;
 }
 
-TEST_F(TraceEncoderTest, AllFacts) {
-  EXPECT_TRUE(EncodeFactChanges(RunFacts{}, AllFacts(), &out_));
-  auto* run = wanted_.add_run();
-  run->set_id(1);
-  run->set_source(v1::SOURCE_MEASURED);
-  run->set_tier(v1::TIER_C_CALL_SLOTS);
-  run->set_batch_size(256);
-  run->set_estimated_gpu("A100-SXM4-40GB");
-  run->set_collector("estimator");
-  run->set_collector_version("3");
-  auto* process = run->mutable_process();
-  process->set_tier_reason("why");
-  process->set_python_version("3.11.2");
-  process->set_python_executable("/usr/bin/python3");
-  process->set_torch_version("1.13.1");
-  process->set_torchvision_version("0.14");
-  process->set_cuda_version("12.4");
-  process->set_cudnn_version("9.1");
-  process->set_driver_version("550");
-  process->set_cupti_version("24");
-  process->set_cupti_path("/lib/libcupti.so");
-  auto* device = run->add_device();
-  device->set_name("A100");
-  device->set_chip("GA100");
-  device->set_cc_major(8);
-  device->set_sm_count(108);
-  device->set_sm_clock_khz(1'410'000);
-  device->set_memory_clock_khz(1'215'000);
-  device->set_memory_bus_bits(5120);
-  device->set_memory_bytes(1);
-  device->set_l2_bytes(2);
-  device->set_uuid("GPU-1");
-  device->set_mig(true);
-  auto* policy = run->mutable_policy();
-  policy->set_matmul_tf32(1);
-  policy->set_cudnn_tf32(2);
-  policy->set_cudnn_benchmark(1);
-  policy->set_cudnn_deterministic(2);
-  policy->set_autocast_dtype("float16");
-  ExpectWritten();
+// No list of fields stands here: what the schema declares as a fact is compared, written and merged.
+TEST_F(TraceEncoderTest, EveryFactIsWrittenAndMerged) {
+  for (const v1::Run& run : EachFact(1)) {
+    out_.Clear();
+    wanted_.Clear();
+    *wanted_.add_run() = run;
+    wanted_.mutable_run(0)->set_id(1);
+    EXPECT_TRUE(EncodeFactChanges(RunFacts{}, FactsOf(run), &out_)) << run.ShortDebugString();
+    ExpectWritten();
+    RunFacts merged;
+    MergeFacts(FactsOf(run), &merged);
+    EXPECT_EQ(merged, FactsOf(run)) << "MergeFacts loses " << run.ShortDebugString();
+    v1::Run back;
+    trace::ToMessage(merged, &back);
+    EXPECT_TRUE(MessageDifferencer::Equals(run, back)) << run.ShortDebugString();
+  }
 }
 
 TEST_F(TraceEncoderTest, OnlyChangedFactsAreWritten) {
-  EXPECT_FALSE(EncodeFactChanges(AllFacts(), AllFacts(), &out_));
+  const RunFacts all = FactsOf(EachFact(1).back());
+  EXPECT_FALSE(EncodeFactChanges(all, all, &out_));
   EXPECT_EQ(out_.size(), 0u);
-  RunFacts changed = AllFacts();
+  RunFacts changed = all;
   changed.policy.matmul_tf32 = Tristate::kOn;
-  EXPECT_TRUE(EncodeFactChanges(AllFacts(), changed, &out_));
+  EXPECT_TRUE(EncodeFactChanges(all, changed, &out_));
   wanted_.add_run()->set_id(1);
   wanted_.mutable_run(0)->mutable_policy()->set_matmul_tf32(2);
   ExpectWritten();
 }
 
-// Each fact alone is seen to differ: a field that the comparison forgets would never reach the trace.
-TEST_F(TraceEncoderTest, EveryFactIsCompared) {
-  const RunFacts all = AllFacts();
-  std::vector<RunFacts> ones(27);
-  ones[0].source = all.source;
-  ones[1].tier = all.tier;
-  ones[2].tier_reason = all.tier_reason;
-  ones[3].batch_size = all.batch_size;
-  ones[4].estimated_gpu = all.estimated_gpu;
-  ones[5].collector = all.collector;
-  ones[6].collector_version = all.collector_version;
-  ones[7].python_version = all.python_version;
-  ones[8].python_executable = all.python_executable;
-  ones[9].torch_version = all.torch_version;
-  ones[10].torchvision_version = all.torchvision_version;
-  ones[11].cuda_version = all.cuda_version;
-  ones[12].cudnn_version = all.cudnn_version;
-  ones[13].driver_version = all.driver_version;
-  ones[14].cupti_version = all.cupti_version;
-  ones[15].cupti_path = all.cupti_path;
-  ones[16].devices = all.devices;
-  ones[17].policy.matmul_tf32 = Tristate::kOn;
-  ones[18].policy.cudnn_tf32 = Tristate::kOn;
-  ones[19].policy.cudnn_benchmark = Tristate::kOn;
-  ones[20].policy.cudnn_deterministic = Tristate::kOn;
-  ones[21].policy.autocast_dtype = "float16";
-  ones[22].devices = {{.mig = true}};
-  ones[23].devices = {{.uuid = "u"}};
-  ones[24].devices = {{.l2_bytes = 1}};
-  ones[25].devices = {{.memory_bus_bits = 1}};
-  ones[26].devices = {{.index = 1}};
-  for (size_t i = 0; i < ones.size(); ++i) {
-    out_.Clear();
-    EXPECT_TRUE(EncodeFactChanges(RunFacts{}, ones[i], &out_)) << i;
-    EXPECT_GT(out_.size(), 4u) << i;
-    RunFacts merged;
-    MergeFacts(ones[i], &merged);
-    out_.Clear();
-    EXPECT_FALSE(EncodeFactChanges(ones[i], merged, &out_)) << "MergeFacts forgets fact " << i;
+TEST(MergeFacts, SetFieldsWin) {
+  const RunFacts all = FactsOf(EachFact(1).back());
+  RunFacts into = all;
+  MergeFacts(RunFacts{}, &into);
+  EXPECT_EQ(into, all) << "unset fields change nothing";
+  std::string unchanged;
+  for (const v1::Run& later : EachFact(2)) {
+    RunFacts from = FactsOf(later);
+    if (!from.device.empty()) from.device[0].index = all.device[0].index;
+    from.policy.autocast_dtype.clear();
+    into = all;
+    MergeFacts(from, &into);
+    RunFacts twice = into;
+    MergeFacts(from, &twice);
+    EXPECT_EQ(into, twice);
+    if (from != RunFacts{} && into == all) unchanged += later.ShortDebugString() + "; ";
   }
+  // A device of which only the index is said, and a switch that is on already, are nothing new.
+  EXPECT_EQ(unchanged, "device { index: 2001 }; device { mig: true }; ");
 }
 
-TEST(MergeFacts, SetFieldsWin) {
-  RunFacts into = AllFacts();
-  MergeFacts(RunFacts{}, &into);
-  wire::Encoder out(1 << 16);
-  EXPECT_FALSE(EncodeFactChanges(AllFacts(), into, &out)) << "unset fields change nothing";
+TEST(MergeFacts, AutocastTypesAreUnitedAndDevicesAreMatchedByIndex) {
+  RunFacts into;
+  into.policy.autocast_dtype = "float16";
+  into.device = {{.index = 0, .name = "A100", .chip = "GA100"}};
   RunFacts from;
-  from.torch_version = "2.6";
   from.policy.autocast_dtype = "bfloat16";
-  from.devices = {{.index = 0, .name = "other"}, {.index = 1, .name = "second"}};
+  from.device = {{.index = 0, .name = "other"}, {.index = 1, .name = "second"}};
   MergeFacts(from, &into);
   MergeFacts(from, &into);
-  EXPECT_EQ(into.torch_version, "2.6");
   EXPECT_EQ(into.policy.autocast_dtype, "bfloat16+float16");
-  ASSERT_EQ(into.devices.size(), 2u);
-  EXPECT_EQ(into.devices[0].name, "other");
-  EXPECT_EQ(into.devices[0].chip, "GA100");
+  ASSERT_EQ(into.device.size(), 2u);
+  EXPECT_EQ(into.device[0].name, "other");
+  EXPECT_EQ(into.device[0].chip, "GA100");
 }
 
 }  // namespace

@@ -444,7 +444,9 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
   try {
     // Definitions come before everything that may refer to them, in this frame or an earlier one.
     if (!trace.process_written) {
-      EncodeProcess(ReadProcessFacts(), created_unix_ns_, out);
+      RunFacts own = ReadProcessFacts();
+      own.process.start_unix_ns = created_unix_ns_;
+      EncodeFactChanges(RunFacts{}, own, out);
       trace.process_written = true;
     }
     if (EncodeFactChanges(trace.facts_written, definitions.facts, out)) trace.facts_written = definitions.facts;

@@ -77,11 +77,11 @@ void Append(std::string& reason, const std::string& more) {
 void ReportTier(Tier tier, bool backward, const std::string& reason) {
   RunFacts facts;
   facts.tier = tier;
-  facts.tier_reason = reason;
+  facts.process.tier_reason = reason;
   Recorder& recorder = Recorder::Get();
   recorder.UpdateFacts(facts);
   // Tier B knows as much as A, only at a higher price; whatever lies below knows less.
-  if (tier >= Tier::kCallSlots || !backward) {
+  if (tier >= Tier::kCCallSlots || !backward) {
     recorder.ReportDiagnostic(
         Severity::kWarning, "tier",
         "attribution works at tier " + std::string(1, static_cast<char>('A' - 1 + int(tier))) + " only: " + reason,
@@ -104,26 +104,26 @@ void AttachPythonUnguarded(const PythonApi& python) {
   const TorchCapabilities torch = BindTorch(&python, recorder, source, scope_slots);
 
   std::string reason;
-  Tier tier = Tier::kNamesOnly;
+  Tier tier = Tier::kDNamesOnly;
   const bool backward = torch.current_node || torch.backward_scope;
   if (!modules) {
     reason = why_not_modules;
   } else if (Forced('D')) {
-    if (Forced('E')) tier = Tier::kNoTorch;  // torch.missing says why
+    if (Forced('E')) tier = Tier::kFNoTorch;  // torch.missing says why
   } else {
     const ModuleCalls calls = WatchModuleCalls(python, !Forced('C'));
     if (calls.function) {
-      tier = torch.current_node ? Tier::kCurrentNode : Tier::kBackwardScope;
+      tier = torch.current_node ? Tier::kACurrentNode : Tier::kBBackwardScope;
     } else {
-      if (calls.slots) tier = Tier::kCallSlots;
+      if (calls.slots) tier = Tier::kCCallSlots;
       Append(reason, Forced('C') ? calls.why_no_function : "Module.__call__: " + calls.why_no_function);
     }
     if (!calls.slots) Append(reason, "call slots: " + calls.why_no_slots);
   }
-  if (tier != Tier::kCurrentNode || !backward) Append(reason, torch.missing);
+  if (tier != Tier::kACurrentNode || !backward) Append(reason, torch.missing);
   if (!why_no_scope_slots.empty()) Append(reason, "optimizer steps by callbacks: " + why_no_scope_slots);
-  if (tier == Tier::kNamesOnly && !torch.record_function) tier = Tier::kNoTorch;
-  g_without_modules.store(tier >= Tier::kNamesOnly);
+  if (tier == Tier::kDNamesOnly && !torch.record_function) tier = Tier::kFNoTorch;
+  g_without_modules.store(tier >= Tier::kDNamesOnly);
   ReportTier(tier, backward, reason);
   DropError(python);
 }
@@ -167,7 +167,7 @@ void AttachLibtorch() noexcept try {
   Source* source = Begin();
   const TorchCapabilities torch = BindTorch(nullptr, recorder, source, false);
   g_without_modules.store(true);
-  ReportTier(torch.record_function ? Tier::kLibtorch : Tier::kNoTorch, torch.backward_scope,
+  ReportTier(torch.record_function ? Tier::kELibtorch : Tier::kFNoTorch, torch.backward_scope,
              torch.missing.empty() ? "libtorch without Python" : torch.missing);
 } catch (...) {
   Recorder::Get().Disable("out of memory while attaching to libtorch");

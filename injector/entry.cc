@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "collector/safe_write.h"
+#include "collector/settings.h"
 #include "injector/attach.h"
 #include "injector/python/door.h"
 
@@ -20,6 +22,7 @@ using ExitFunction = void (*)(int);
 constinit ExitFunction g_next_exit = nullptr;
 constinit ExitFunction g_next_Exit = nullptr;
 constinit bool g_inert = false;
+constinit bool g_watching = false;  // Python or libtorch was there when this library was loaded
 
 bool Disabled() noexcept {
   const char* value = std::getenv("RFINJECT_DISABLE");
@@ -63,17 +66,49 @@ bool IsSecondCopy() noexcept {
     g_inert = Disabled() || IsSecondCopy();
     // Opened by a running interpreter (or by the CUDA driver inside it): the late door is the driver's to open.
     auto is_initialized = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
+    g_watching = true;
     if (!g_inert && is_initialized != nullptr && is_initialized() == 0) rfinject::OpenEarlyDoor(add_audit_hook);
     return;
   }
   // A program that is linked with libtorch; its initialisers have run, since a preloaded library's run last.
   if (dlsym(RTLD_DEFAULT, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE") != nullptr) {
     g_inert = Disabled() || IsSecondCopy();
+    g_watching = true;
     if (!g_inert) rfinject::AttachLibtorch();
   }
 }
 
-[[gnu::destructor]] void Unload() noexcept { rfinject::FinishProcess("exit"); }
+// What a process has loaded that we would have measured, had it been there when we were loaded.
+struct Unseen {
+  bool python = false;
+  bool torch = false;
+};
+
+int LookForTorch(dl_phdr_info* info, size_t, void* data) noexcept {
+  auto* unseen = static_cast<Unseen*>(data);
+  if (info->dlpi_name == nullptr) return 0;
+  const char* name = BaseName(info->dlpi_name);
+  unseen->python = unseen->python || std::strncmp(name, "libpython", 9) == 0;
+  unseen->torch = unseen->torch || std::strncmp(name, "libtorch_cpu.so", 15) == 0;
+  return 0;
+}
+
+// A program that opens libpython itself (dlopen, plug-ins of other programs) brings it after our constructor has
+// looked, and nothing tells us of it but the CUDA driver. Whoever waits for a trace of it hears why there is none.
+void ExplainUnseenTorch() noexcept {
+  if (g_inert || g_watching || !rfinject::DoorIsClosed() || Disabled()) return;
+  Unseen unseen;
+  dl_iterate_phdr(&LookForTorch, &unseen);
+  if (!unseen.python || !unseen.torch || rfinject::GetSettings().verbosity < 0) return;
+  rfinject::WriteLogLine(
+      "no trace: this program opened libpython itself, after rfinject had looked for it; link the program with "
+      "libpython, or put libpython in front of rfinject's library in LD_PRELOAD");
+}
+
+[[gnu::destructor]] void Unload() noexcept {
+  rfinject::FinishProcess("exit");
+  ExplainUnseenTorch();
+}
 
 [[noreturn]] void LeaveNow(ExitFunction next, int status) noexcept {
   if (next != nullptr) next(status);

@@ -11,7 +11,8 @@ import pathlib
 import re
 import sys
 
-GENERATED = "proto/rfinject/v1/trace.pb.h"
+GENERATED = "proto/rfinject/v1/trace.pb.h"       # protoc's C++: needs libprotobuf
+SCHEMA = "proto/rfinject/v1/trace.schema.h"     # made by proto/plugin: needs nothing, and counts as proto/wire
 
 # folder: folders whose headers may be included besides its own. None: all.
 RULES = {
@@ -20,7 +21,13 @@ RULES = {
     "collector": ["proto/wire", "gpus"],
     "injector": ["collector", "proto/wire", "gpus"],
     "cli": ["proto", "gpus"],
-    "cli/model": ["proto/wire"],
+    "cli/model": ["proto/wire", "gpus"],
+    # A picture is made of a report and of nothing else of the outputs but what escapes text.
+    "cli/emit/picture": ["cli/report", "cli/emit/code_points.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
+                         "cli/emit/testing", "cli/testing", "proto/wire"],
+    # A page is made of a report, of its columns and of pictures.
+    "cli/emit/html": ["cli/report", "cli/emit/columns.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
+                      "cli/emit/picture", "cli/emit/testing", "cli/testing", "proto/wire"],
     "integration_tests": None,
     "bench": None,
 }
@@ -30,8 +37,8 @@ RULES = {
 CUDA_FOLDERS = ["collector/cupti", "integration_tests"]
 CUDA = re.compile(r"(cuda|cupti|nvperf|nvml|generated_cuda|generated_nv|nvtx|driver_types|vector_types)")
 
-# Where the schema's generated C++ may appear outside tests.
-SCHEMA_FOLDERS = ["cli/reader", "cli/profile", "integration_tests"]
+# Where protoc's C++ may appear outside tests.
+SCHEMA_FOLDERS = ["cli/trace", "integration_tests"]
 
 # The library runs inside programs that we know nothing about. These headers bring locales and start-up code, need
 # newer glibc symbols (random_device: getentropy, thread: pthread_create@2.34), or both.
@@ -41,13 +48,13 @@ INJECTED_FORBIDDEN = {"iostream", "fstream", "sstream", "ostream", "istream", "i
 INJECTED_WORDS = re.compile(r"std::(call_once|once_flag|thread|jthread|async)\b")
 
 # Pure maths: reads nothing, writes nothing.
-PURE = ["cli/model"]
+PURE = ["cli/model", "gpus"]
 PURE_FORBIDDEN = {"iostream", "fstream", "cstdio", "stdio.h", "filesystem", "unistd.h", "fcntl.h", "sys/stat.h"}
 
 # Third-party headers by how they begin, and the folders that may use them.
 THIRD_PARTY = {
     "absl/": ["cli", "integration_tests"],
-    "google/protobuf/": SCHEMA_FOLDERS,
+    "google/protobuf/": SCHEMA_FOLDERS + ["proto/plugin"],
     "CLI/": ["cli"],
     "rapidjson/": ["cli", "integration_tests"],
     "sqlite3.h": ["cli", "integration_tests"],
@@ -109,17 +116,22 @@ def check_file(root, path):
         if is_below(path, INJECTED) and not is_test and header in INJECTED_FORBIDDEN:
             yield number, f"<{header}> is not for the injected library (docs/ARCHITECTURE.md)"
         if is_below(path, PURE) and not is_test and header in PURE_FORBIDDEN:
-            yield number, f"<{header}>: {PURE[0]}/ is pure maths, without input or output"
+            yield number, f"<{header}>: {rule}/ is pure, without input or output"
         for prefix, folders in THIRD_PARTY.items():
             if header.startswith(prefix) and not is_below(path, folders) and not (is_test and prefix in TEST_ONLY):
                 where = ", ".join(folder + "/" for folder in folders) or "tests"
                 yield number, f"{header}: only for {where}"
             elif header.startswith(prefix) and is_below(path, PURE) and not is_test:
-                yield number, f"{header}: {PURE[0]}/ is pure maths and needs the standard library only"
+                yield number, f"{header}: {rule}/ is pure and needs the standard library only"
 
         if header == GENERATED:
             if not is_test and not is_below(path, SCHEMA_FOLDERS):
-                yield number, f"the schema's C++ is for {', '.join(SCHEMA_FOLDERS[:2])} and tests only"
+                yield number, f"protoc's C++ is for {SCHEMA_FOLDERS[0]}/ and tests only"
+            continue
+        if header == SCHEMA:
+            if rule is None or RULES[rule] is None or is_below("proto/wire", [rule] + RULES[rule]):
+                continue
+            yield number, f"{rule}/ must not include {header}"
             continue
         # A file "name.in" is what configure_file makes "name" of.
         if (root / header).is_file() or (root / (header + ".in")).is_file():

@@ -1,7 +1,8 @@
-"""Reads rfinject traces (*.rfx) with nothing but Python's standard library.
+"""Reads rfinject traces (*.rfx) with the Python that protoc makes of proto/rfinject/v1/trace.proto.
 
-An independent second reader of the format in proto/FORMAT.md: the tests of the injected library use it, so that
-they need neither the command nor a protobuf package. Field numbers are those of proto/rfinject/v1/trace.proto.
+A second reader of proto/FORMAT.md beside the command's: framing, checksums and adding up are this file's own, so the
+tests of the injected library do not need the command. The build puts the schema's module and protobuf's runtime in
+pure Python into BUILD/python, so that any Python can run this, with or without packages.
 
     trace = read_trace("run.rfx")        # one process
     for trace in read_traces("folder"):  # every *.rfx below
@@ -11,10 +12,41 @@ As a program: python3 rfx_trace.py PATH... prints what is in the files.
 """
 
 import glob
+import importlib.util
 import json
 import os
 import struct
 import sys
+
+
+def _python_folder():
+    """BUILD/python of the library under test, or of the newest build of this tree."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    builds = [os.path.dirname(os.path.dirname(os.environ.get("RFINJECT_LIBRARY", "")))]
+    builds += sorted(glob.glob(os.path.join(root, "build", "*")), key=os.path.getmtime, reverse=True)
+    for build in builds:
+        folder = os.path.join(build, "python")
+        if os.path.isfile(os.path.join(folder, "proto/rfinject/v1/trace_pb2.py")):
+            return folder
+    raise ImportError("there is no build with python/proto/rfinject/v1/trace_pb2.py: run scripts/build")
+
+
+def _schema():
+    """The module that protoc made. The runtime is found for its import only: what is tested sees no other path."""
+    folder = _python_folder()
+    sys.path.insert(0, folder)
+    try:
+        spec = importlib.util.spec_from_file_location(
+            "trace_pb2", os.path.join(folder, "proto/rfinject/v1/trace_pb2.py"))
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        from google.protobuf.message import DecodeError as decode_error
+    finally:
+        sys.path.remove(folder)
+    return module, decode_error
+
+
+trace_pb2, DecodeError = _schema()
 
 FILE_MAGIC = b"RFINJECT"
 FRAME_MAGIC = 0x43584652
@@ -23,51 +55,6 @@ PHASES = ["other", "forward", "backward", "optimizer", "data", "communication", 
 SOURCES = ["unspecified", "measured", "estimated", "imported", "none"]
 TIERS = ["?", "A", "B", "C", "D", "E", "F"]
 SEVERITIES = ["info", "warning", "error"]
-
-# field number: (name, kind[, nested message]); kinds: u (varint), i (int64), s (string), b (bool), d (double),
-# m (message); a trailing * is repeated.
-METRIC_STATS = {1: ("metric", "u"), 2: ("n", "u"), 3: ("sum", "u"), 4: ("sum_high", "u"), 5: ("sum_squares", "u"),
-                6: ("sum_squares_high", "u"), 7: ("min", "u"), 8: ("max", "u")}
-PROCESS = {1: ("rfinject_version", "s"), 2: ("host", "s"), 3: ("pid", "u"), 4: ("argv", "s*"),
-           5: ("start_unix_ns", "i"), 6: ("python_version", "s"), 7: ("python_executable", "s"),
-           8: ("torch_version", "s"), 9: ("torchvision_version", "s"), 10: ("cuda_version", "s"),
-           11: ("cudnn_version", "s"), 12: ("driver_version", "s"), 13: ("cupti_version", "s"),
-           14: ("cupti_path", "s"), 15: ("rank", "u"), 16: ("local_rank", "u"), 17: ("world_size", "u"),
-           18: ("job_id", "s"), 19: ("os", "s"), 20: ("cpu", "s"), 21: ("cpus", "u"), 22: ("memory_bytes", "u"),
-           23: ("tier_reason", "s")}
-DEVICE = {1: ("index", "u"), 2: ("name", "s"), 3: ("chip", "s"), 4: ("cc_major", "u"), 5: ("cc_minor", "u"),
-          6: ("sm_count", "u"), 7: ("sm_clock_khz", "u"), 8: ("memory_clock_khz", "u"), 9: ("memory_bus_bits", "u"),
-          10: ("memory_bytes", "u"), 11: ("l2_bytes", "u"), 12: ("uuid", "s"), 13: ("mig", "b")}
-POLICY = {1: ("matmul_tf32", "u"), 2: ("cudnn_tf32", "u"), 3: ("cudnn_benchmark", "u"),
-          4: ("cudnn_deterministic", "u"), 5: ("autocast_dtype", "s"), 6: ("grad_enabled_steps", "u")}
-RUN = {1: ("id", "u"), 2: ("source", "u"), 3: ("tier", "u"), 4: ("process", "m", PROCESS),
-       5: ("device", "m*", DEVICE), 6: ("policy", "m", POLICY), 7: ("processes", "u"), 8: ("rank", "u*"),
-       9: ("batch_size", "u"), 10: ("estimated_gpu", "s"), 11: ("collector", "s"), 12: ("collector_version", "s")}
-NAME = {1: ("id", "u"), 2: ("text", "s")}
-MODEL = {1: ("id", "u"), 2: ("class_name", "s"), 3: ("parameters", "u"), 4: ("parameter_bytes", "u"),
-         5: ("trainable_parameters", "u")}
-LAYER = {1: ("id", "u"), 2: ("model", "u"), 3: ("path", "s"), 4: ("class_name", "s"), 5: ("parameters", "u"),
-         6: ("parameter_bytes", "u"), 7: ("input_shape", "s"), 8: ("output_shape", "s"), 9: ("parent", "u"),
-         10: ("training", "b")}
-METRIC = {1: ("id", "u"), 2: ("name", "s"), 3: ("unit", "s"), 4: ("scale", "d")}
-KEY = {1: ("id", "u"), 2: ("kernel", "u"), 3: ("op", "u"), 4: ("layer", "u"), 5: ("phase", "u"),
-       6: ("signature", "u"), 7: ("grid", "u*"), 8: ("block", "u*"), 9: ("dynamic_shared_bytes", "u"),
-       10: ("device", "u"), 11: ("run", "u"), 12: ("node", "u")}
-KEY_STATS = {1: ("key", "u"), 2: ("launches", "u"), 3: ("metric", "m*", METRIC_STATS)}
-STEP = {1: ("index", "u"), 2: ("start_unix_ns", "i"), 3: ("duration_ns", "u"), 4: ("run", "u"), 5: ("measured", "b"),
-        6: ("armed_group", "u"), 7: ("memory_bytes", "u"), 8: ("memory_peak_bytes", "u"), 9: ("samples", "u")}
-PM_WINDOW = {1: ("run", "u"), 2: ("step", "u"), 3: ("start_unix_ns", "i"), 4: ("duration_ns", "u"), 5: ("samples", "u"),
-             6: ("dram_read_bytes", "u"), 7: ("dram_write_bytes", "u"), 8: ("has_tensor", "b"),
-             9: ("tensor_active_ns", "u"), 10: ("bin_ns", "u"), 11: ("bin_dram_bytes", "u*"),
-             12: ("bin_tensor_permille", "u*")}
-DIAGNOSTIC = {1: ("severity", "u"), 2: ("id", "s"), 3: ("text", "s"), 4: ("remedy", "s"), 5: ("unix_ns", "i"),
-              6: ("run", "u")}
-DROP = {1: ("what", "s"), 2: ("count", "u"), 3: ("run", "u")}
-END = {1: ("reason", "s"), 2: ("unix_ns", "i")}
-CHUNK = {1: ("run", "m*", RUN), 2: ("name", "m*", NAME), 3: ("model", "m*", MODEL), 4: ("layer", "m*", LAYER),
-         5: ("metric", "m*", METRIC), 6: ("key", "m*", KEY), 7: ("stats", "m*", KEY_STATS), 8: ("step", "m*", STEP),
-         9: ("diagnostic", "m*", DIAGNOSTIC), 10: ("drop", "m*", DROP), 12: ("end", "m", END),
-         13: ("pm_window", "m*", PM_WINDOW)}
 
 
 class TraceError(Exception):
@@ -93,69 +80,27 @@ def crc32c(data, crc=0):
     return crc ^ 0xFFFFFFFF
 
 
-def _varint(data, offset):
-    value = shift = 0
-    while True:
-        byte = data[offset]
-        offset += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, offset
-        shift += 7
-
-
-def decode(data, schema):
-    """The fields of one message as a dict; fields that are not set are absent."""
+def as_dict(message):
+    """The fields of one message that are set, by name: texts as str, enumerators as numbers, messages as dicts."""
     out = {}
-    offset = 0
-    while offset < len(data):
-        tag, offset = _varint(data, offset)
-        number, wire = tag >> 3, tag & 7
-        if wire == 0:
-            raw, offset = _varint(data, offset)
-        elif wire == 1:
-            raw = data[offset:offset + 8]
-            offset += 8
-        elif wire == 2:
-            size, offset = _varint(data, offset)
-            if offset + size > len(data):
-                raise ValueError("a length-delimited field passes its message's end")
-            raw = data[offset:offset + size]
-            offset += size
-        elif wire == 5:
-            raw = data[offset:offset + 4]
-            offset += 4
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_BYTES:
+            convert = _text
+        elif field.type == field.TYPE_MESSAGE:
+            convert = as_dict
         else:
-            raise ValueError("wire type %d" % wire)
-        field = schema.get(number)
-        if field is None:
-            continue
-        name, kind = field[0], field[1]
-        base = kind[0]
-        if base == "u" and wire == 2:  # packed
-            position, values = 0, []
-            while position < len(raw):
-                value, position = _varint(raw, position)
-                values.append(value)
-            out.setdefault(name, []).extend(values)
-            continue
-        if base == "i":
-            value = raw - (1 << 64) if raw >> 63 else raw
-        elif base == "b":
-            value = bool(raw)
-        elif base == "s":
-            value = raw.decode("utf-8")
-        elif base == "d":
-            value = struct.unpack("<d", raw)[0]
-        elif base == "m":
-            value = decode(raw, field[2])
-        else:
-            value = raw
-        if kind.endswith("*"):
-            out.setdefault(name, []).append(value)
-        else:
-            out[name] = value
+            convert = _same
+        repeated = field.label == field.LABEL_REPEATED
+        out[field.name] = [convert(one) for one in value] if repeated else convert(value)
     return out
+
+
+def _text(value):
+    return value.decode("utf-8")
+
+
+def _same(value):
+    return value
 
 
 def read_chunks(path):
@@ -183,9 +128,10 @@ def read_chunks(path):
         if crc32c(payload, crc32c(data[offset + 4:offset + 12])) != checksum:
             raise TraceError("%s: offset %d: checksum" % (path, offset))
         try:
-            yield decode(payload, CHUNK)
-        except (ValueError, IndexError) as error:
+            chunk = as_dict(trace_pb2.Chunk.FromString(payload))
+        except (ValueError, DecodeError) as error:
             raise TraceError("%s: offset %d: %s" % (path, offset, error)) from None
+        yield chunk
         offset += 16 + length
         sequence += 1
 

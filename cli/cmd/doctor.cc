@@ -16,11 +16,11 @@
 #include "cli/cmd/launch.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/subprocess.h"
-#include "cli/reader/trace_files.h"
-#include "cli/reader/trace_reader.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/report/units.h"
+#include "cli/trace/files.h"
+#include "cli/trace/read.h"
 
 namespace rfinject::cli {
 namespace {
@@ -156,9 +156,8 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
                  "run it with RFINJECT_LOG=debug and report what it says");
     return;
   }
-  std::vector<std::string> files;
-  FindTraces(folder.path() + "/out", &files);
-  if (files.empty()) {
+  const absl::StatusOr<std::vector<std::string>> files = FindTraces(folder.path() + "/out");
+  if (!files.ok()) {
     findings.Add(Verdict::kBad, "training",
                  "a tiny training program ran and wrote no trace" +
                      (run.errors.empty() ? std::string() : ": " + LastLine(run.errors)),
@@ -166,11 +165,13 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
     return;
   }
   FileSource source;
-  const std::string error = source.Open(files.front());
-  const TraceContents contents = error.empty() ? ReadTrace(source) : TraceContents{};
-  if (contents.damage || contents.profile.runs.empty()) {
+  TraceContents contents;
+  contents.status = source.Open(files->front());
+  if (contents.status.ok()) contents = ReadTrace(source);
+  if (!contents.status.ok() || contents.profile.runs.empty()) {
     findings.Add(Verdict::kBad, "training",
-                 "its trace cannot be read" + (contents.damage ? ": " + contents.damage->reason : std::string()),
+                 "its trace cannot be read" +
+                     (contents.status.ok() ? std::string() : ": " + std::string(contents.status.message())),
                  "run it with RFINJECT_LOG=debug and report what it says");
     return;
   }

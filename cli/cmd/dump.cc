@@ -1,15 +1,17 @@
 #include <unistd.h>
 
-#include <cinttypes>
 #include <cstdio>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/options.h"
-#include "cli/reader/frames.h"
-#include "cli/reader/record_text.h"
-#include "cli/reader/trace_files.h"
-#include "cli/reader/trace_reader.h"
-#include "cli/reader/wire_cursor.h"
+#include "cli/trace/damage.h"
+#include "cli/trace/dump.h"
+#include "cli/trace/fields.h"
+#include "cli/trace/files.h"
+#include "cli/trace/frames.h"
 
 namespace rfinject::cli {
 namespace {
@@ -23,27 +25,25 @@ constexpr std::string_view kUsage =
 // False at damage; it has been said.
 bool Dump(const std::string& path) {
   FileSource source;
-  if (const std::string error = source.Open(path); !error.empty()) {
-    Complain(path + ": cannot be read: " + error);
+  if (const absl::Status status = source.Open(path); !status.ok()) {
+    Complain(absl::StrCat(path, ": cannot be read: ", status.message()));
     return false;
   }
   bool good = true;
-  const auto complain = [&](uint64_t offset, const std::string& reason) {
+  const auto complain = [&](const absl::Status& damage) {
     std::fflush(stdout);
-    Complain(path + ": byte " + std::to_string(offset) + ": " + reason);
+    Complain(absl::StrCat(path, ": ", damage.message()));
     good = false;
   };
   FrameReader frames(source);
   while (frames.Next()) {
-    std::printf("%010" PRIu64 " chunk %" PRIu64 ", %zu bytes\n", frames.payload_offset() - wire::kFrameHeaderSize,
-                frames.frames() - 1, frames.payload().size());
-    WireCursor cursor(frames.payload(), frames.payload_offset());
-    for (WireField record; cursor.Next(&record);) {
-      std::printf("%010" PRIu64 "   %s\n", record.offset, RecordText(record).c_str());
-    }
-    if (!cursor.ok()) complain(cursor.error_offset(), cursor.error());
+    absl::PrintF("%010d chunk %d, %d bytes\n", frames.payload_offset() - wire::kFrameHeaderSize, frames.frames() - 1,
+                 frames.payload().size());
+    FieldCursor cursor(frames.payload(), frames.payload_offset());
+    for (Field record; cursor.Next(&record);) absl::PrintF("%010d   %s\n", record.offset, RecordText(record));
+    if (!cursor.ok()) complain(DamageAt(cursor.error_offset(), cursor.error()));
   }
-  if (frames.damage()) complain(frames.damage()->offset, frames.damage()->reason);
+  if (!frames.status().ok()) complain(frames.status());
   return good;
 }
 
@@ -55,13 +55,14 @@ int DumpMain(Arguments arguments) {
   if (parsed.words.empty()) return UsageError("dump", "no trace is named");
   bool good = true;
   for (const char* path : parsed.words) {
-    std::vector<std::string> files;
-    if (const std::string error = FindTraces(path, &files); !error.empty()) {
-      Complain(std::string(path) + ": " + error);
+    const absl::StatusOr<std::vector<std::string>> files = FindTraces(path);
+    if (!files.ok()) {
+      Complain(absl::StrCat(path, ": ", files.status().message()));
       good = false;
+      continue;
     }
-    for (const std::string& file : files) {
-      if (files.size() + parsed.words.size() > 2) std::printf("# %s\n", file.c_str());
+    for (const std::string& file : *files) {
+      if (files->size() + parsed.words.size() > 2) absl::PrintF("# %s\n", file);
       good = Dump(file) && good;
     }
   }

@@ -1,15 +1,25 @@
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
 #include "cli/import/file_name.h"
+#include "cli/import/join_times.h"
 #include "cli/import/ncu_csv.h"
 #include "cli/import/nsys_sqlite.h"
-#include "cli/profile/trace_writer.h"
+#include "cli/trace/encode.h"
 #include "gpus/gpus.h"
 
 namespace rfinject::cli {
@@ -31,32 +41,35 @@ constexpr Option kOptions[] = {
     {"decimal", 0, "MARK", "point or comma, for files that do not tell which they use"},
 };
 
-// The files of `words`, folders replaced by what is in them with that ending, sorted.
-std::string FindFiles(const std::vector<char*>& words, std::string_view ending, std::vector<std::string>* files) {
+// The files of `words`, folders replaced by what is in them with that ending, sorted. Fails with the folder that
+// cannot be listed or has none.
+absl::StatusOr<std::vector<std::string>> FindFiles(const std::vector<char*>& words, std::string_view ending) {
   namespace fs = std::filesystem;
+  std::vector<std::string> files;
   for (const char* word : words) {
     std::error_code error;
     if (!fs::is_directory(word, error)) {
-      files->emplace_back(word);
+      files.emplace_back(word);
       continue;
     }
     std::vector<std::string> found;
     for (fs::directory_iterator entry(word, error), end; !error && entry != end; entry.increment(error)) {
       if (entry->path().extension() == ending && entry->is_regular_file(error)) found.push_back(entry->path());
     }
-    if (error) return std::string(word) + ": " + error.message();
-    if (found.empty()) return std::string(word) + ": no *" + std::string(ending) + " in this folder";
+    if (error) return absl::UnavailableError(absl::StrCat(word, ": ", error.message()));
+    if (found.empty())
+      return absl::NotFoundError(absl::StrCat(word, ": no *", std::string(ending), " in this folder"));
     std::sort(found.begin(), found.end());
-    files->insert(files->end(), found.begin(), found.end());
+    files.insert(files.end(), found.begin(), found.end());
   }
-  return {};
+  return files;
 }
 
 std::string UnknownGpu(const std::string& name) {
   std::array<const Gpu*, 3> nearest{};
-  std::string text = name + ": no such GPU; nearest are";
-  for (const Gpu* gpu : NearestGpus(name, nearest)) text += " " + std::string(gpu->name);
-  return text + " (rfinject gpus lists all)";
+  const auto add_name = [](std::string* out, const Gpu* gpu) { out->append(gpu->name); };
+  return absl::StrCat(name, ": no such GPU; nearest are ", absl::StrJoin(NearestGpus(name, nearest), " ", add_name),
+                      " (rfinject gpus lists all)");
 }
 
 }  // namespace
@@ -71,7 +84,7 @@ int ImportMain(Arguments arguments) {
   if (parsed.words.empty()) return UsageError("import", "no file is named");
   const std::string output = parsed.Value("output");
   if (output.empty()) return UsageError("import", "-o TRACE is missing");
-  NcuOptions options;
+  ImportOptions options;
   options.model = parsed.Value("model");
   options.gpu = parsed.Value("gpu");
   if (!options.gpu.empty()) {
@@ -87,12 +100,12 @@ int ImportMain(Arguments arguments) {
   const std::string times = parsed.Value("times");
   if (!times.empty() && tool == "nsys") return UsageError("import", "--times goes with ncu");
 
-  std::vector<std::string> files;
-  if (const std::string error = FindFiles(parsed.words, tool == "ncu" ? ".csv" : ".sqlite", &files); !error.empty()) {
-    Complain(error);
+  const absl::StatusOr<std::vector<std::string>> files = FindFiles(parsed.words, tool == "ncu" ? ".csv" : ".sqlite");
+  if (!files.ok()) {
+    Complain(std::string(files.status().message()));
     return 1;
   }
-  if (!times.empty() && files.size() > 1) return UsageError("import", "--times goes with one ncu file");
+  if (!times.empty() && files->size() > 1) return UsageError("import", "--times goes with one ncu file");
   OutputFile file;
   if (const std::string error = file.Open(output); !error.empty()) {
     Complain(output + ": cannot be written: " + error);
@@ -101,36 +114,34 @@ int ImportMain(Arguments arguments) {
 
   Profile profile;
   Progress progress("importing");
-  for (size_t i = 0; i < files.size(); ++i) {
-    progress.Show(i, files.size());
-    NcuOptions named = options;
-    const NamedRun name = RunOfFileName(files[i]);
+  for (size_t i = 0; i < files->size(); ++i) {
+    const std::string& path = (*files)[i];
+    progress.Show(i, files->size());
+    ImportOptions named = options;
+    const NamedRun name = RunOfFileName(path);
     if (named.model.empty()) named.model = name.model;
     if (named.gpu.empty()) named.gpu = name.gpu;
-    ImportResult result = tool == "ncu" ? ImportNcuCsv(files[i], named) : ImportNsysSqlite(files[i], named);
-    if (!times.empty()) result = JoinTimes(std::move(result), ImportNsysSqlite(times, named));
-    if (!result.error.empty()) {
-      Complain(result.error);
+    absl::StatusOr<Imported> imported = tool == "ncu" ? ImportNcuCsv(path, named) : ImportNsysSqlite(path, named);
+    if (!times.empty()) imported = JoinTimes(std::move(imported), ImportNsysSqlite(times, named));
+    if (!imported.ok()) {
+      Complain(std::string(imported.status().message()));
       return 1;
     }
     if (options.gpu.empty() && !name.other_gpus.empty()) {
-      std::string text = files[i] + ": taken as " + name.gpu + "; --gpu says it if it was";
-      for (size_t k = 0; k < name.other_gpus.size(); ++k) text += (k == 0 ? " " : " or ") + name.other_gpus[k];
-      Complain(text);
+      Complain(absl::StrCat(path, ": taken as ", name.gpu, "; --gpu says it if it was ",
+                            absl::StrJoin(name.other_gpus, " or ")));
     }
-    for (const std::string& warning : result.warnings) Complain(warning);
-    if (const std::string error = profile.Merge(std::move(result.profile)); !error.empty()) {
-      Complain(files[i] + ": " + error);
+    for (const std::string& warning : imported->warnings) Complain(warning);
+    if (const absl::Status status = profile.Merge(std::move(imported->profile)); !status.ok()) {
+      Complain(absl::StrCat(path, ": ", status.message()));
       return 1;
     }
   }
-  std::string sink_error;
-  std::string error = WriteTrace(profile, [&](const void* data, size_t size) {
-    sink_error = file.Write(data, size);
-    return sink_error.empty();
+  const absl::Status written = WriteTrace(profile, [&](const void* data, size_t size) {
+    const std::string error = file.Write(data, size);
+    return error.empty() ? absl::OkStatus() : absl::UnavailableError(error);
   });
-  if (!sink_error.empty()) error = sink_error;
-  if (error.empty()) error = file.Commit();
+  const std::string error = written.ok() ? file.Commit() : std::string(written.message());
   if (!error.empty()) {
     Complain(output + ": cannot be written: " + error);
     return 1;

@@ -4,10 +4,10 @@
 #ifndef RFINJECT_CLI_CMD_LOAD_H_
 #define RFINJECT_CLI_CMD_LOAD_H_
 
-#include <chrono>
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "cli/profile/profile.h"
 
 namespace rfinject::cli {
@@ -24,8 +24,8 @@ class Progress {
  private:
   const std::string what_;
   const bool terminal_;
-  const std::chrono::steady_clock::time_point start_;
-  std::chrono::steady_clock::time_point shown_;
+  const absl::Time start_;
+  absl::Time shown_;
   bool visible_ = false;
 };
 

@@ -2,7 +2,7 @@
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
-#include "cli/profile/trace_writer.h"
+#include "cli/trace/encode.h"
 
 namespace rfinject::cli {
 namespace {
@@ -35,13 +35,11 @@ int MergeMain(Arguments arguments) {
     if (!loaded.damaged && !loaded.empty) Complain("there is nothing to merge");
     return 1;
   }
-  std::string sink_error;
-  std::string error = WriteTrace(loaded.profile, [&](const void* data, size_t size) {
-    sink_error = file.Write(data, size);
-    return sink_error.empty();
+  const absl::Status written = WriteTrace(loaded.profile, [&](const void* data, size_t size) {
+    const std::string error = file.Write(data, size);
+    return error.empty() ? absl::OkStatus() : absl::UnavailableError(error);
   });
-  if (!sink_error.empty()) error = sink_error;
-  if (error.empty()) error = file.Commit();
+  const std::string error = written.ok() ? file.Commit() : std::string(written.message());
   if (!error.empty()) {
     Complain(output + ": cannot be written: " + error);
     return 1;

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +20,7 @@
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
 #include "cli/cmd/load.h"
+#include "cli/cmd/needed_libraries.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/print_report.h"
 #include "cli/report/fold.h"
@@ -45,9 +47,9 @@ std::vector<Option> Options() {
 constexpr int kCannotRun = 126;
 constexpr int kNotFound = 127;
 
-// What execvp would take, found beforehand so that nothing is created for a program that does not exist. 0, or the
-// exit code with the reason in `*why`.
-int FindProgram(const std::string& name, std::string* why) {
+// What execvp would take, found beforehand so that nothing is created for a program that does not exist. 0 with the
+// file in `*found`, or the exit code with the reason in `*why`.
+int FindProgram(const std::string& name, std::string* found, std::string* why) {
   const auto check = [](const std::string& path) {
     struct stat status;
     if (::stat(path.c_str(), &status) != 0) return errno;
@@ -56,6 +58,7 @@ int FindProgram(const std::string& name, std::string* why) {
   };
   if (name.find('/') != std::string::npos) {
     const int error = check(name);
+    *found = name;
     if (error == 0) return 0;
     *why = error == ENOENT ? "no such program" : std::strerror(error);
     return error == ENOENT || error == ENOTDIR ? kNotFound : kCannotRun;
@@ -66,7 +69,8 @@ int FindProgram(const std::string& name, std::string* why) {
   for (size_t begin = 0; begin <= path.size();) {
     const size_t end = std::min(path.find(':', begin), path.size());
     const std::string folder = path.substr(begin, end - begin);
-    const int error = check((folder.empty() ? "." : folder) + "/" + name);
+    *found = (folder.empty() ? "." : folder) + "/" + name;
+    const int error = check(*found);
     if (error == 0) return 0;
     if (error == EACCES) found_error = EACCES;
     begin = end + 1;
@@ -102,6 +106,25 @@ void SetVariables(const LaunchVariables& variables, bool quiet) {
     Complain("CUDA_INJECTION64_PATH is set to " + std::string(injection) +
              " and stays so; that tool may hold the GPU's counters");
   }
+}
+
+// AddressSanitizer's run time as a shared library ends a program in which another library was loaded before it, as
+// ours is. It need not be first for us: we define nothing that it replaces but _exit, and ours calls the next one.
+// What the user says of that check stays in force.
+void LetAddressSanitizerStart(const std::string& program) {
+  constexpr std::string_view kCheck = "verify_asan_link_order";
+  const std::vector<std::string> needed = NeededLibraries(program);
+  if (std::none_of(needed.begin(), needed.end(), [](const std::string& name) {
+        return name.starts_with("libasan.so") || name.starts_with("libclang_rt.asan");
+      })) {
+    return;
+  }
+  const char* existing = std::getenv("ASAN_OPTIONS");
+  std::string options = existing != nullptr ? existing : "";
+  if (options.find(kCheck) != std::string::npos) return;
+  if (!options.empty()) options += ':';
+  options.append(kCheck).append("=0");
+  ::setenv("ASAN_OPTIONS", options.c_str(), 1);
 }
 
 // Files below `folder` that begin as a trace does, with what would change if they were written to.
@@ -222,8 +245,8 @@ int RunProgram(Arguments arguments) {
   if (const std::string error = MakeVariables(parsed, "rfinject-out/", &variables); !error.empty()) {
     return UsageError("run", error);
   }
-  std::string why;
-  if (const int code = FindProgram(parsed.words[0], &why)) return ProgramFailed(parsed.words[0], code, why);
+  std::string program, why;
+  if (const int code = FindProgram(parsed.words[0], &program, &why)) return ProgramFailed(parsed.words[0], code, why);
 
   if (const std::string error = AddLibrary(&variables); !error.empty()) {
     Complain(error);
@@ -241,6 +264,7 @@ int RunProgram(Arguments arguments) {
     return 2;
   }
   SetVariables(variables, quiet);
+  LetAddressSanitizerStart(program);
 
   std::vector<char*> words = parsed.words;
   words.push_back(nullptr);

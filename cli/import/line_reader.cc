@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace rfinject::cli {
 namespace {
@@ -15,29 +18,33 @@ constexpr size_t kChunk = 256u << 10;
 constexpr size_t kBlock = LineReader::kMaxLine + kChunk;
 }  // namespace
 
-LineReader::LineReader(const std::string& path) {
-  fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) {
-    error_ = path + ": " + std::strerror(errno);
-    return;
-  }
+absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return absl::Status(absl::ErrnoToStatusCode(errno), absl::StrCat(path, ": ", std::strerror(errno)));
+  std::unique_ptr<LineReader> reader(new LineReader(path, fd));
   struct stat info {};
-  if (fstat(fd_, &info) == 0 && S_ISDIR(info.st_mode)) {
-    error_ = path + ": is a folder";
-    close(fd_);
-    fd_ = -1;
-    return;
+  if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder"));
   }
-  block_.reset(new char[kBlock]);  // not cleared: what no line needs is never resident
+  return reader;
 }
+
+// The block is not cleared: what no line needs is never resident.
+LineReader::LineReader(std::string name, int fd) : name_(std::move(name)), fd_(fd), block_(new char[kBlock]) {}
+
+LineReader::LineReader(std::string name, std::string_view bytes)
+    : name_(std::move(name)), bytes_(bytes), block_(new char[kBlock]) {}
 
 LineReader::~LineReader() {
   if (fd_ >= 0) close(fd_);
 }
 
 void LineReader::Rewind() {
-  if (fd_ < 0) return;
-  if (lseek(fd_, 0, SEEK_SET) < 0) error_ = std::string("cannot read twice: ") + std::strerror(errno);
+  if (fd_ >= 0 && lseek(fd_, 0, SEEK_SET) < 0) {
+    status_ = absl::Status(absl::ErrnoToStatusCode(errno),
+                           absl::StrCat(name_, ": cannot read twice: ", std::strerror(errno)));
+  }
+  bytes_read_ = 0;
   begin_ = end_ = 0;
   at_end_ = skipping_ = false;
   line_number_ = offset_ = 0;
@@ -45,19 +52,25 @@ void LineReader::Rewind() {
 
 // Moves what is left to the front and reads more behind it; false when nothing came.
 bool LineReader::Fill() {
-  if (at_end_ || fd_ < 0) return false;
+  if (at_end_ || !status_.ok()) return false;
   std::memmove(block_.get(), block_.get() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
+  const size_t most = std::min(kChunk, kBlock - end_);
   for (;;) {
-    const ssize_t n = read(fd_, block_.get() + end_, std::min(kChunk, kBlock - end_));
+    const ssize_t n = fd_ >= 0 ? read(fd_, block_.get() + end_, most)
+                               : static_cast<ssize_t>(bytes_.copy(block_.get() + end_, most, bytes_read_));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) error_ = std::strerror(errno);
+    if (n < 0) {
+      status_ = absl::Status(absl::ErrnoToStatusCode(errno),
+                             absl::StrCat(name_, ": behind line ", line_number_, ": ", std::strerror(errno)));
+    }
     if (n <= 0) {
       at_end_ = true;
       return false;
     }
     end_ += static_cast<size_t>(n);
+    bytes_read_ += static_cast<size_t>(n);
     return true;
   }
 }
@@ -76,7 +89,7 @@ bool LineReader::Next(std::string_view prefix, std::string_view* line, bool* beg
     if (newline == nullptr && length <= kMaxLine) {
       searched = length;
       if (Fill()) continue;
-      if (length == 0 || !error_.empty()) return false;
+      if (length == 0 || !status_.ok()) return false;
       start = block_.get() + begin_;  // the last line has no line end
     }
     const bool cut = newline == nullptr && !at_end_;

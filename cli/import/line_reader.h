@@ -10,6 +10,9 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
 namespace rfinject::cli {
 
 class LineReader {
@@ -17,8 +20,10 @@ class LineReader {
   // A longer line is not a table's: it is cut, and the rest of it skipped.
   static constexpr size_t kMaxLine = 1u << 20;
 
-  // Opens `path`; error() tells why it could not.
-  explicit LineReader(const std::string& path);
+  // Of the file `path`; a failure names it.
+  static absl::StatusOr<std::unique_ptr<LineReader>> Open(const std::string& path);
+  // Of `bytes`, which must outlive the reader; `name` stands for the file in messages.
+  LineReader(std::string name, std::string_view bytes);
   ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
@@ -28,16 +33,23 @@ class LineReader {
   // The same for a reader who expects the line to begin with `prefix`, which holds no line end: `*begins` says that
   // it does, and then that part was read once instead of twice. It may stay false for a line across two blocks.
   bool Next(std::string_view prefix, std::string_view* line, bool* begins);
+  // To the beginning of the file.
   void Rewind();
 
-  const std::string& error() const { return error_; }
+  const std::string& name() const { return name_; }
+  // Not ok once reading has failed: the file, the line behind which it did, and the reason.
+  const absl::Status& status() const { return status_; }
   uint64_t line_number() const { return line_number_; }  // of the line that Next gave, from 1
   uint64_t offset() const { return offset_; }            // in bytes, of the end of that line
 
  private:
+  LineReader(std::string name, int fd);
   bool Fill();
 
-  int fd_ = -1;
+  std::string name_;
+  int fd_ = -1;  // -1: of bytes_
+  std::string_view bytes_;
+  size_t bytes_read_ = 0;
   std::unique_ptr<char[]> block_;
   size_t begin_ = 0;  // of what was not handed out yet, in block_
   size_t end_ = 0;
@@ -45,7 +57,7 @@ class LineReader {
   bool skipping_ = false;  // inside the rest of a line that was cut
   uint64_t line_number_ = 0;
   uint64_t offset_ = 0;
-  std::string error_;
+  absl::Status status_;
 };
 
 }  // namespace rfinject::cli

@@ -10,33 +10,20 @@
 #ifndef RFINJECT_CLI_IMPORT_NCU_CSV_H_
 #define RFINJECT_CLI_IMPORT_NCU_CSV_H_
 
-#include <cstdint>
 #include <string>
-#include <vector>
 
-#include "cli/import/numbers.h"
-#include "cli/profile/profile.h"
+#include "absl/status/statusor.h"
+#include "cli/import/imported.h"
+#include "cli/import/line_reader.h"
 
 namespace rfinject::cli {
 
-struct NcuOptions {
-  std::string gpu;                              // row of gpus.csv; empty: unknown, the chip is taken from column CC
-  std::string model;                            // name for what the file holds; empty: its process name
-  DecimalMark decimal = DecimalMark::kUnknown;  // kUnknown: the file tells
-};
+// Reads the file `path` in one pass over the data (and one over its beginning to learn the locale), in memory bounded
+// by the number of distinct launch keys. Fails with the file and the reason when it cannot be read or holds no table.
+absl::StatusOr<Imported> ImportNcuCsv(const std::string& path, const ImportOptions& options);
 
-struct ImportResult {
-  Profile profile;
-  uint64_t rows = 0;                  // data lines read
-  uint64_t kernels = 0;               // launches found
-  uint64_t skipped_lines = 0;         // lines that are no part of the table
-  std::vector<std::string> warnings;  // one line each
-  std::string error;                  // not empty: nothing was imported; with file and line
-};
-
-// Reads `path` in one pass over the data (and one over its beginning to learn the locale), in memory bounded by the
-// number of distinct launch keys.
-ImportResult ImportNcuCsv(const std::string& path, const NcuOptions& options);
+// The same of what `lines` reads.
+absl::StatusOr<Imported> ImportNcuCsv(LineReader& lines, const ImportOptions& options);
 
 }  // namespace rfinject::cli
 

@@ -11,28 +11,36 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+
 namespace rfinject::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 class NcuCsv : public ::testing::Test {
  protected:
-  ImportResult Import(const std::string& text, const NcuOptions& options = {}) {
-    char path[] = "/tmp/ncu_csv_test.XXXXXX";
-    const int fd = mkstemp(path);
-    EXPECT_GE(fd, 0);
-    close(fd);
-    std::ofstream(path, std::ios::binary) << text;
-    ImportResult result = ImportNcuCsv(path, options);
-    unlink(path);
-    return result;
+  static absl::StatusOr<Imported> TryImport(const std::string& text, const ImportOptions& options = {}) {
+    LineReader lines("test.csv", text);
+    return ImportNcuCsv(lines, options);
   }
 
-  static const cli::Run& OnlyRun(const ImportResult& result) {
+  static Imported Import(const std::string& text, const ImportOptions& options = {}) {
+    absl::StatusOr<Imported> imported = TryImport(text, options);
+    EXPECT_TRUE(imported.ok()) << imported.status();
+    return imported.ok() ? *std::move(imported) : Imported{};
+  }
+
+  static std::string ErrorOf(const absl::StatusOr<Imported>& imported) {
+    return std::string(imported.status().message());
+  }
+
+  static const cli::Run& OnlyRun(const Imported& result) {
     EXPECT_THAT(result.profile.runs, SizeIs(1));
     return result.profile.runs.begin()->second;
   }
@@ -65,16 +73,15 @@ std::string LongLine(int id, const std::string& kernel, const std::string& metri
 
 TEST_F(NcuCsv, LongPageWithEveryUnit) {
   // A tool that greps for Kbyte loses the rows in Mbyte, Gbyte and byte.
-  const ImportResult result = Import(kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "Kbyte", "12.34") +
-                                     LongLine(0, "a", "dram__bytes_write.sum", "byte", "96") +
-                                     LongLine(0, "a", "gpu__time_duration.sum", "usecond", "3.5") +
-                                     LongLine(1, "b", "dram__bytes_read.sum", "Mbyte", "1,234.50") +
-                                     LongLine(1, "b", "dram__bytes_write.sum", "Gbyte", "1.25") +
-                                     LongLine(1, "b", "gpu__time_duration.sum", "msecond", "2") +
-                                     LongLine(2, "a", "dram__bytes_read.sum", "byte", "660") +
-                                     LongLine(2, "a", "dram__bytes_write.sum", "byte", "4") +
-                                     LongLine(2, "a", "gpu__time_duration.sum", "nsecond", "4500"));
-  ASSERT_THAT(result.error, IsEmpty());
+  const Imported result = Import(kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "Kbyte", "12.34") +
+                                 LongLine(0, "a", "dram__bytes_write.sum", "byte", "96") +
+                                 LongLine(0, "a", "gpu__time_duration.sum", "usecond", "3.5") +
+                                 LongLine(1, "b", "dram__bytes_read.sum", "Mbyte", "1,234.50") +
+                                 LongLine(1, "b", "dram__bytes_write.sum", "Gbyte", "1.25") +
+                                 LongLine(1, "b", "gpu__time_duration.sum", "msecond", "2") +
+                                 LongLine(2, "a", "dram__bytes_read.sum", "byte", "660") +
+                                 LongLine(2, "a", "dram__bytes_write.sum", "byte", "4") +
+                                 LongLine(2, "a", "gpu__time_duration.sum", "nsecond", "4500"));
   EXPECT_THAT(result.warnings, IsEmpty());
   EXPECT_EQ(result.kernels, 3u);
   EXPECT_EQ(result.rows, 9u);
@@ -96,11 +103,10 @@ TEST_F(NcuCsv, LongPageWithEveryUnit) {
 }
 
 TEST_F(NcuCsv, GermanNumbers) {
-  const ImportResult result =
+  const Imported result =
       Import(kLongHeader + LongLine(0, "a", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "inst", "1.234") +
              LongLine(0, "a", "dram__bytes_read.sum", "byte", "27.595.520") +
              LongLine(0, "a", "gpu__time_duration.sum", "usecond", "12,5"));
-  ASSERT_THAT(result.error, IsEmpty());
   EXPECT_THAT(result.warnings, IsEmpty());
   const LaunchStats& a = Kernel(OnlyRun(result), "a");
   EXPECT_EQ(Sum(a, "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"), 1234u);
@@ -110,16 +116,16 @@ TEST_F(NcuCsv, GermanNumbers) {
 
 TEST_F(NcuCsv, AmbiguousNumbersAreSaidToBe) {
   const std::string text = kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "Kbyte", "1.234");
-  const ImportResult point = Import(text);
+  const Imported point = Import(text);
   EXPECT_EQ(Sum(Kernel(OnlyRun(point), "a"), "dram__bytes_read.sum"), 1234u);
   EXPECT_THAT(point.warnings, ElementsAre(HasSubstr("--decimal comma")));
-  const ImportResult comma = Import(text, {.decimal = DecimalMark::kComma});
+  const Imported comma = Import(text, {.decimal = DecimalMark::kComma});
   EXPECT_EQ(Sum(Kernel(OnlyRun(comma), "a"), "dram__bytes_read.sum"), 1234000u);
   EXPECT_THAT(comma.warnings, IsEmpty());
 }
 
 TEST_F(NcuCsv, WidePageWithUnitsLine) {
-  const ImportResult result = Import(
+  const Imported result = Import(
       "==PROF== Connected to process 7\r\n"
       "\"ID\",\"Process ID\",\"Process Name\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"Device\",\"CC\","
       "\"dram__bytes_read.sum\",\"gpu__time_duration.sum\",\"sm__inst_executed.avg\"\r\n"
@@ -128,7 +134,6 @@ TEST_F(NcuCsv, WidePageWithUnitsLine) {
       "1)\",\"0\",\"7.0\",\"1.5\",\"2,048\",\"9\"\r\n"
       "\"1\",\"7\",\"python\",\"a<int, 3>(float*)\",\"(32, 1, 1)\",\"(1, 1, "
       "1)\",\"0\",\"7.0\",\"2.5\",\"1,024\",\"9\"\r\n");
-  ASSERT_THAT(result.error, IsEmpty());
   const cli::Run& run = OnlyRun(result);
   EXPECT_EQ(run.devices[0].chip, "GV100");
   const LaunchStats& a = Kernel(run, "a<int, 3>(float*)");
@@ -139,37 +144,34 @@ TEST_F(NcuCsv, WidePageWithUnitsLine) {
 }
 
 TEST_F(NcuCsv, ProgramOutputBetweenTheLines) {
-  const ImportResult result =
+  const Imported result =
       Import("=> creating model 'resnet18'\n" + std::string(kLongHeader) +
              LongLine(0, "a", "dram__bytes_read.sum", "byte", "100") + "Epoch: [0][ 1/10]\tLoss 6.9, \"ok\"\n" +
              "\"unbalanced\n" + "==PROF== Profiling \"a\": 0%....100% - 9 passes\n" +
              LongLine(0, "a", "dram__bytes_write.sum", "byte", "50"));
-  ASSERT_THAT(result.error, IsEmpty());
   EXPECT_EQ(result.kernels, 1u);
   EXPECT_EQ(result.skipped_lines, 4u);
   EXPECT_EQ(Sum(Kernel(OnlyRun(result), "a"), "dram__bytes_write.sum"), 50u);
 }
 
 TEST_F(NcuCsv, NvtxRangesBecomeLayers) {
-  const ImportResult result = Import(
+  const Imported result = Import(
       "\"ID\",\"thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg\",\"Kernel Name\","
       "\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n"
       "\"0\",\"7  \"\"<default domain>:ResNet:none:none:none:none:none:none\"\"  \"\"<default "
       "domain>:layer1.0.conv1:none:none:none:none:none:none\"\"  \"\"<default domain>:aten::conv2d, seq = "
       "3:none:none:none:none:none:none\"\" \",\"a\",\"dram__bytes_read.sum\",\"byte\",\"5\"\n");
-  ASSERT_THAT(result.error, IsEmpty());
   const LaunchKey& key = OnlyRun(result).launches.begin()->first;
   EXPECT_EQ(key.layer.path, "ResNet/layer1.0.conv1");
   EXPECT_EQ(key.op, "aten::conv2d");
 }
 
 TEST_F(NcuCsv, DetailsPageGivesTimeAndTraffic) {
-  const ImportResult result =
+  const Imported result =
       Import(kLongHeader + LongLine(0, "a", "Duration", "usecond", "10.00", "GPU Speed Of Light Throughput") +
              LongLine(0, "a", "SM Frequency", "cycle/nsecond", "1.41", "GPU Speed Of Light Throughput") +
              LongLine(0, "a", "Memory Throughput", "%", "55.5", "GPU Speed Of Light Throughput") +
              LongLine(0, "a", "Memory Throughput", "Gbyte/second", "800.00", "Memory Workload Analysis"));
-  ASSERT_THAT(result.error, IsEmpty());
   const LaunchStats& a = Kernel(OnlyRun(result), "a");
   EXPECT_EQ(Sum(a, "gpu__time_duration.sum"), 10000u);
   EXPECT_EQ(Sum(a, "dram__bytes.sum"), 8000000u);
@@ -177,31 +179,68 @@ TEST_F(NcuCsv, DetailsPageGivesTimeAndTraffic) {
   EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("Memory Throughput times Duration")));
 }
 
+// GB202 and its sisters call the reads and writes of DRAM otherwise; Blackwell's B200 has packed FP32 instructions.
+TEST_F(NcuCsv, CountersOfBlackwell) {
+  const std::string header = "\"ID\",\"Kernel Name\",\"CC\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n";
+  const auto line = [](const char* cc, const std::string& metric, const char* unit, const char* value) {
+    return std::string("\"0\",\"a\",\"") + cc + "\",\"" + metric + "\",\"" + unit + "\",\"" + value + "\"\n";
+  };
+  const Imported geforce =
+      Import(header + line("12.0", "dram__bytes_op_read.sum", "Kbyte", "2.5") +
+             line("12.0", "dram__bytes_op_write.sum", "byte", "96") +
+             line("12.0", "dram__bytes.sum.per_second", "Gbyte/second", "1") +
+             line("12.0", "gpu__time_duration.sum", "nsecond", "1000") +
+             line("12.0", "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum", "", "4096"));
+  EXPECT_EQ(OnlyRun(geforce).devices[0].chip, "GB202");
+  const LaunchStats& a = Kernel(OnlyRun(geforce), "a");
+  EXPECT_EQ(Sum(a, "dram__bytes_op_read.sum"), 2500u);
+  EXPECT_EQ(Sum(a, "dram__bytes_op_write.sum"), 96u);
+  EXPECT_EQ(Sum(a, "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum"), 4096u);
+  // Where the bytes were counted the rate is not made into bytes once more.
+  EXPECT_EQ(a.metrics.count("dram__bytes.sum"), 0u);
+  EXPECT_THAT(geforce.warnings, IsEmpty());
+  const Imported b200 =
+      Import(header + line("10.0", "smsp__sass_thread_inst_executed_op_ffma2_pred_on.sum", "inst", "7"));
+  EXPECT_EQ(Sum(Kernel(OnlyRun(b200), "a"), "smsp__sass_thread_inst_executed_op_ffma2_pred_on.sum"), 7u);
+}
+
 TEST_F(NcuCsv, UnknownUnitsAreNeverAdded) {
-  const ImportResult result = Import(kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "furlong", "5") +
-                                     LongLine(0, "a", "gpu__time_duration.sum", "byte", "5") +
-                                     LongLine(0, "a", "dram__bytes_write.sum", "byte", "n/a"));
-  ASSERT_THAT(result.error, IsEmpty());
+  const Imported result = Import(kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "furlong", "5") +
+                                 LongLine(0, "a", "gpu__time_duration.sum", "byte", "5") +
+                                 LongLine(0, "a", "dram__bytes_write.sum", "byte", "n/a"));
   EXPECT_THAT(Kernel(OnlyRun(result), "a").metrics, IsEmpty());
   EXPECT_THAT(result.warnings, SizeIs(3));
 }
 
 TEST_F(NcuCsv, TwoTablesInOneFile) {
-  const ImportResult result =
-      Import(kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "byte", "1") + std::string(kLongHeader) +
-             LongLine(0, "a", "dram__bytes_read.sum", "byte", "2"));
-  ASSERT_THAT(result.error, IsEmpty());
+  const Imported result = Import(kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "byte", "1") +
+                                 std::string(kLongHeader) + LongLine(0, "a", "dram__bytes_read.sum", "byte", "2"));
   EXPECT_EQ(result.kernels, 2u);
   EXPECT_EQ(Sum(Kernel(OnlyRun(result), "a"), "dram__bytes_read.sum"), 3u);
 }
 
 TEST_F(NcuCsv, ErrorsNameFileAndRemedy) {
-  EXPECT_THAT(ImportNcuCsv("/nonexistent/x.csv", {}).error, HasSubstr("/nonexistent/x.csv: No such file"));
-  EXPECT_THAT(ImportNcuCsv("/tmp", {}).error, HasSubstr("folder"));
-  EXPECT_THAT(Import("hello\nworld\n").error, HasSubstr("--page raw --csv"));
-  EXPECT_THAT(Import("").error, HasSubstr("no table"));
-  EXPECT_THAT(Import(kLongHeader).error, HasSubstr("no kernels"));
-  EXPECT_THAT(Import("\xFF\xFEI").error, HasSubstr("iconv"));
+  EXPECT_THAT(ErrorOf(ImportNcuCsv("/nonexistent/x.csv", {})), HasSubstr("/nonexistent/x.csv: No such file"));
+  EXPECT_THAT(ErrorOf(ImportNcuCsv("/tmp", {})), HasSubstr("/tmp: is a folder"));
+  EXPECT_THAT(ErrorOf(TryImport("hello\nworld\n")), AllOf(StartsWith("test.csv: "), HasSubstr("--page raw --csv")));
+  EXPECT_THAT(ErrorOf(TryImport("")), HasSubstr("no table"));
+  EXPECT_THAT(ErrorOf(TryImport(kLongHeader)), HasSubstr("no kernels"));
+  EXPECT_THAT(ErrorOf(TryImport("\xFF\xFEI")), HasSubstr("iconv"));
+}
+
+// A file on disk and its bytes in memory are one table.
+TEST_F(NcuCsv, FromAFile) {
+  char path[] = "/tmp/ncu_csv_test.XXXXXX";
+  const int fd = mkstemp(path);
+  ASSERT_GE(fd, 0);
+  close(fd);
+  const std::string text = kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "Kbyte", "1.50");
+  std::ofstream(path, std::ios::binary) << text;
+  const absl::StatusOr<Imported> imported = ImportNcuCsv(path, {});
+  unlink(path);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_TRUE(imported->profile == Import(text).profile);
+  EXPECT_EQ(imported->rows, 1u);
 }
 
 TEST_F(NcuCsv, LongLinesAndMissingLineEnd) {
@@ -209,8 +248,7 @@ TEST_F(NcuCsv, LongLinesAndMissingLineEnd) {
   std::string text = noise + "\n" + kLongHeader + LongLine(0, "a", "dram__bytes_read.sum", "byte", "1") + noise +
                      "\n" + LongLine(1, "a", "dram__bytes_read.sum", "byte", "2");
   text.pop_back();
-  const ImportResult result = Import(text);
-  ASSERT_THAT(result.error, IsEmpty());
+  const Imported result = Import(text);
   EXPECT_EQ(Sum(Kernel(OnlyRun(result), "a"), "dram__bytes_read.sum"), 3u);
   EXPECT_EQ(result.skipped_lines, 2u);
 }
@@ -248,8 +286,7 @@ TEST_F(NcuCsv, TheShortWayGivesWhatTheLongOneGives) {
     }
   }
   ASSERT_GT(shorter.size(), 4u << 20);  // several blocks
-  const ImportResult ours = Import(shorter), reference = Import(longer);
-  ASSERT_THAT(ours.error, IsEmpty());
+  const Imported ours = Import(shorter), reference = Import(longer);
   EXPECT_EQ(ours.rows, reference.rows);
   EXPECT_EQ(ours.kernels, reference.kernels);
   EXPECT_EQ(ours.skipped_lines, reference.skipped_lines);
@@ -270,7 +307,7 @@ TEST_F(NcuCsv, ProcessesThatUseTheSameIds) {
     for (const char* process : {"7", "8"})
       text += of_process(LongLine(0, "a", "dram__bytes_read.sum", "byte", "1"), process);
   }
-  const ImportResult result = Import(text);
+  const Imported result = Import(text);
   EXPECT_EQ(result.kernels, 6u);
   EXPECT_EQ(Sum(Kernel(OnlyRun(result), "a"), "dram__bytes_read.sum"), 6u);
 }

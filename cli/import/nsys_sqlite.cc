@@ -4,10 +4,10 @@
 
 #include <memory>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
-#include "cli/model/formulas.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 namespace rfinject::cli {
 namespace {
@@ -35,7 +35,7 @@ std::string Text(sqlite3_stmt* statement, int column) {
 
 std::set<std::string> ColumnsOf(sqlite3* database, const std::string& table) {
   std::set<std::string> columns;
-  const Statement statement = Prepare(database, "SELECT name FROM pragma_table_info('" + table + "')");
+  const Statement statement = Prepare(database, absl::StrCat("SELECT name FROM pragma_table_info('", table, "')"));
   while (statement && sqlite3_step(statement.get()) == SQLITE_ROW) columns.insert(Text(statement.get(), 0));
   return columns;
 }
@@ -47,9 +47,9 @@ uint32_t Unsigned(sqlite3_stmt* statement, int column) {
 
 class Importer {
  public:
-  Importer(const std::string& path, const NcuOptions& options) : path_(path), options_(options) {}
+  Importer(const std::string& path, const ImportOptions& options) : path_(path), options_(options) {}
 
-  ImportResult Run() {
+  absl::StatusOr<Imported> Run() {
     sqlite3* raw = nullptr;
     const int opened = sqlite3_open_v2(path_.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOFOLLOW, nullptr);
     database_.reset(raw);
@@ -68,25 +68,26 @@ class Importer {
           "(nsys profile --trace cuda; nsys export --type sqlite)");
     }
     for (const char* needed : {"start", "end", "gridX", "blockX"}) {
-      if (!columns.contains(needed)) return Fail(std::string("CUPTI_ACTIVITY_KIND_KERNEL has no column ") + needed);
+      if (!columns.contains(needed)) return Fail(absl::StrCat("CUPTI_ACTIVITY_KIND_KERNEL has no column ", needed));
     }
     const std::string name = columns.contains("demangledName") ? "demangledName" : "shortName";
     if (!columns.contains(name)) return Fail("CUPTI_ACTIVITY_KIND_KERNEL has no column demangledName or shortName");
     const std::string shared = columns.contains("dynamicSharedMemory") ? "k.dynamicSharedMemory" : "0";
     const std::string device = columns.contains("deviceId") ? "k.deviceId" : "0";
-    std::string error =
-        Read("SELECT s.value, k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ, " + shared + ", " + device +
-                 ", k.end - k.start FROM CUPTI_ACTIVITY_KIND_KERNEL k "
-                 "LEFT JOIN StringIds s ON s.id = k." +
-                 name,
+    absl::Status status =
+        Read(absl::StrCat("SELECT s.value, k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ, ", shared, ", ",
+                          device,
+                          ", k.end - k.start FROM CUPTI_ACTIVITY_KIND_KERNEL k "
+                          "LEFT JOIN StringIds s ON s.id = k.",
+                          name),
              Phase::kOther);
-    if (!error.empty()) return Fail(error);
+    if (!status.ok()) return status;
     for (const auto& [table, what] :
          {std::pair{"CUPTI_ACTIVITY_KIND_MEMCPY", "memcpy"}, std::pair{"CUPTI_ACTIVITY_KIND_MEMSET", "memset"}}) {
       if (ColumnsOf(raw, table).empty()) continue;
-      error = Read(std::string("SELECT '") + what + "', 0, 0, 0, 0, 0, 0, 0, 0, k.end - k.start FROM " + table + " k",
-                   Phase::kData);
-      if (!error.empty()) return Fail(error);
+      status = Read(absl::StrCat("SELECT '", what, "', 0, 0, 0, 0, 0, 0, 0, 0, k.end - k.start FROM ", table, " k"),
+                    Phase::kData);
+      if (!status.ok()) return status;
     }
     if (result_.kernels == 0) return Fail("the export has no kernels");
     Finish();
@@ -94,15 +95,13 @@ class Importer {
   }
 
  private:
-  ImportResult Fail(const std::string& why) {
-    ImportResult failed;
-    failed.error = path_ + ": " + why;
-    return failed;
+  absl::Status Fail(const std::string& why) const {
+    return absl::InvalidArgumentError(absl::StrCat(path_, ": ", why));
   }
 
-  std::string Read(const std::string& sql, Phase phase) {
+  absl::Status Read(const std::string& sql, Phase phase) {
     const Statement statement = Prepare(database_.get(), sql);
-    if (!statement) return sqlite3_errmsg(database_.get());
+    if (!statement) return Fail(sqlite3_errmsg(database_.get()));
     int status;
     while ((status = sqlite3_step(statement.get())) == SQLITE_ROW) {
       sqlite3_stmt* row = statement.get();
@@ -127,7 +126,8 @@ class Importer {
       stats.metrics[std::string(kMetricTime)].Add(static_cast<uint64_t>(duration));
       ++result_.kernels;
     }
-    return status == SQLITE_DONE ? std::string() : std::string(sqlite3_errmsg(database_.get()));
+    if (status == SQLITE_DONE) return absl::OkStatus();
+    return Fail(absl::StrCat("behind record ", result_.rows, ": ", sqlite3_errmsg(database_.get())));
   }
 
   void Finish() {
@@ -154,84 +154,26 @@ class Importer {
     run_.launches = std::move(launches);
     run_.layers[LayerKey{model, ""}] = LayerInfo{.order = 1};
     result_.profile.metrics[std::string(kMetricTime)] = MetricInfo{std::string(kMetricTime), "ns", 1};
-    result_.warnings.push_back(path_ + ": nsys has no counters; FLOP and bytes are missing, times are there");
+    result_.warnings.push_back(
+        absl::StrCat(path_, ": nsys has no counters; FLOP and bytes are missing, times are there"));
     if (result_.skipped_lines > 0) {
-      result_.warnings.push_back(path_ + ": " + std::to_string(result_.skipped_lines) +
-                                 " records without a valid time were left out");
+      result_.warnings.push_back(
+          absl::StrCat(path_, ": ", result_.skipped_lines, " records without a valid time were left out"));
     }
     result_.profile.runs[run_.key] = std::move(run_);
   }
 
   const std::string path_;
-  const NcuOptions& options_;
+  const ImportOptions& options_;
   Database database_;
   cli::Run run_;
-  ImportResult result_;
+  Imported result_;
 };
-
-struct KernelIdentity {
-  std::string name;
-  std::array<uint32_t, 3> grid{}, block{};
-  friend auto operator<=>(const KernelIdentity&, const KernelIdentity&) = default;
-};
-
-KernelIdentity IdentityOf(const LaunchKey& key) { return {key.kernel, key.grid, key.block}; }
 
 }  // namespace
 
-ImportResult ImportNsysSqlite(const std::string& path, const NcuOptions& options) {
+absl::StatusOr<Imported> ImportNsysSqlite(const std::string& path, const ImportOptions& options) {
   return Importer(path, options).Run();
-}
-
-ImportResult JoinTimes(ImportResult counters, const ImportResult& times) {
-  if (!counters.error.empty()) return counters;
-  if (!times.error.empty()) {
-    counters.error = times.error;
-    return counters;
-  }
-  std::map<KernelIdentity, LaunchStats> by_identity;
-  for (const auto& [run_key, run] : times.profile.runs) {
-    for (const auto& [key, stats] : run.launches) {
-      if (key.phase != Phase::kData) by_identity[IdentityOf(key)].Merge(stats);
-    }
-  }
-  uint64_t joined = 0, counters_only = 0;
-  std::set<KernelIdentity> used;
-  const std::string time_name(kMetricTime);
-  std::map<RunKey, Run> runs;
-  for (auto& [run_key, run] : counters.profile.runs) {
-    for (auto& [key, stats] : run.launches) {
-      const auto found = by_identity.find(IdentityOf(key));
-      if (found == by_identity.end()) {
-        ++counters_only;
-        continue;
-      }
-      used.insert(found->first);
-      ++joined;
-      stats.metrics.erase(std::string(kGpuTimeMetric));
-      stats.metrics[time_name] = found->second.metrics.at(time_name);
-    }
-    Run copy = run;
-    copy.key.collector = "ncu+nsys";
-    runs[copy.key] = std::move(copy);
-  }
-  counters.profile.runs = std::move(runs);
-  counters.profile.metrics[time_name] = MetricInfo{time_name, "ns", 1};
-  counters.warnings.push_back(
-      "counters are ncu's and times are nsys's: two runs. ncu flushes the caches before each kernel and locks the "
-      "clocks "
-      "unless told otherwise (--cache-control none --clock-control none), so its bytes are those of cold caches");
-  if (counters_only > 0) {
-    counters.warnings.push_back(std::to_string(counters_only) +
-                                " kernels of the ncu file are not in the nsys file; they "
-                                "keep ncu's time");
-  }
-  if (by_identity.size() > used.size()) {
-    counters.warnings.push_back(std::to_string(by_identity.size() - used.size()) +
-                                " kernels of the nsys file have no counters and were left out");
-  }
-  if (joined == 0) counters.error = "the ncu and the nsys file have no kernel in common";
-  return counters;
 }
 
 }  // namespace rfinject::cli

@@ -9,7 +9,11 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/import/join_times.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
@@ -19,7 +23,6 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
@@ -57,9 +60,17 @@ class NsysSqlite : public ::testing::Test {
     sqlite3_free(message);
     sqlite3_close(database);
   }
-  ImportResult Import(const NcuOptions& options = {}) { return ImportNsysSqlite(path_, options); }
+  absl::StatusOr<Imported> TryImport() { return ImportNsysSqlite(path_, {}); }
+  Imported Import(const ImportOptions& options = {}) {
+    absl::StatusOr<Imported> imported = ImportNsysSqlite(path_, options);
+    EXPECT_TRUE(imported.ok()) << imported.status();
+    return imported.ok() ? *std::move(imported) : Imported{};
+  }
+  static std::string ErrorOf(const absl::StatusOr<Imported>& imported) {
+    return std::string(imported.status().message());
+  }
 
-  static const cli::Run& OnlyRun(const ImportResult& result) {
+  static const cli::Run& OnlyRun(const Imported& result) {
     EXPECT_THAT(result.profile.runs, SizeIs(1));
     return result.profile.runs.begin()->second;
   }
@@ -85,8 +96,7 @@ TEST_F(NsysSqlite, KernelsCopiesAndTheGpu) {
         "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (0, 60), (70, 73);"
         "CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT);"
         "INSERT INTO TARGET_INFO_GPU VALUES (1, 'second'), (0, 'NVIDIA A100-SXM4-40GB');");
-  const ImportResult result = Import({.model = "vgg11"});
-  ASSERT_THAT(result.error, IsEmpty());
+  const Imported result = Import({.model = "vgg11"});
   EXPECT_EQ(result.kernels, 7u);
   const cli::Run& run = OnlyRun(result);
   EXPECT_EQ(run.key.source, SourceKind::kImported);
@@ -114,8 +124,7 @@ TEST_F(NsysSqlite, TheUsersGpuIsTaken) {
 TEST_F(NsysSqlite, NegativeAndMissingDurationsAreLeftOut) {
   Write(std::string(kStrings) + kKernels + Launch(100, 400, 8, 1) + Launch(500, 400, 8, 1) +
         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, gridX, demangledName) VALUES (7, 8, 1);");
-  const ImportResult result = Import();
-  ASSERT_THAT(result.error, IsEmpty());
+  const Imported result = Import();
   EXPECT_EQ(result.kernels, 1u);
   EXPECT_EQ(Sum(Kernel(OnlyRun(result), "void gemm<float>(float*)", 8), kMetricTime), 300u);
   EXPECT_THAT(result.warnings, Contains(AllOf(StartsWith(path_), HasSubstr("2 records without a valid time"))));
@@ -123,24 +132,24 @@ TEST_F(NsysSqlite, NegativeAndMissingDurationsAreLeftOut) {
 
 TEST_F(NsysSqlite, OnlyInvalidTimesIsNoImport) {
   Write(std::string(kStrings) + kKernels + Launch(500, 400, 8, 1));
-  EXPECT_THAT(Import().error, HasSubstr("has no kernels"));
+  EXPECT_THAT(ErrorOf(TryImport()), HasSubstr("has no kernels"));
 }
 
 TEST_F(NsysSqlite, WhatIsMissingIsNamed) {
   Write(kStrings);
-  EXPECT_THAT(Import().error, AllOf(StartsWith(path_), HasSubstr("no table CUPTI_ACTIVITY_KIND_KERNEL")));
+  EXPECT_THAT(ErrorOf(TryImport()), AllOf(StartsWith(path_), HasSubstr("no table CUPTI_ACTIVITY_KIND_KERNEL")));
   Write("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, gridX INTEGER, blockX INTEGER, shortName INTEGER);");
-  EXPECT_THAT(Import().error, AllOf(StartsWith(path_), HasSubstr("has no column end")));
+  EXPECT_THAT(ErrorOf(TryImport()), AllOf(StartsWith(path_), HasSubstr("has no column end")));
   Write(
       "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN end INTEGER;"
       "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN shortName TO name;");
-  EXPECT_THAT(Import().error, HasSubstr("no column demangledName or shortName"));
+  EXPECT_THAT(ErrorOf(TryImport()), HasSubstr("no column demangledName or shortName"));
 }
 
 TEST_F(NsysSqlite, NoSqliteFileAtAll) {
   std::ofstream(path_) << "\"ID\",\"Kernel Name\"\n";
-  EXPECT_THAT(Import().error, AllOf(StartsWith(path_), HasSubstr("not a SQLite file")));
-  EXPECT_THAT(ImportNsysSqlite(path_ + ".none", {}).error, StartsWith(path_ + ".none: "));
+  EXPECT_THAT(ErrorOf(TryImport()), AllOf(StartsWith(path_), HasSubstr("not a SQLite file")));
+  EXPECT_THAT(ErrorOf(ImportNsysSqlite(path_ + ".none", {})), StartsWith(path_ + ".none: "));
 }
 
 TEST_F(NsysSqlite, DamagedFileIsAnError) {
@@ -153,9 +162,7 @@ TEST_F(NsysSqlite, DamagedFileIsAnError) {
   // The second half's pages, whose headers then name no kind of page; the schema at the front stays readable.
   bytes.replace(bytes.size() / 2, bytes.size() - bytes.size() / 2, bytes.size() - bytes.size() / 2, '\xFF');
   std::ofstream(path_, std::ios::binary) << bytes;
-  const ImportResult result = Import();
-  EXPECT_THAT(result.error, StartsWith(path_));
-  EXPECT_THAT(result.profile.runs, IsEmpty());
+  EXPECT_THAT(ErrorOf(TryImport()), StartsWith(path_));
 }
 
 // --- JoinTimes.
@@ -163,8 +170,8 @@ TEST_F(NsysSqlite, DamagedFileIsAnError) {
 class JoinTimesTest : public NsysSqlite {
  protected:
   // As ncu has it: bytes and its own, slower, time.
-  static ImportResult Counters(std::initializer_list<std::pair<const char*, uint32_t>> kernels) {
-    ImportResult result;
+  static Imported Counters(std::initializer_list<std::pair<const char*, uint32_t>> kernels) {
+    Imported result;
     cli::Run run;
     run.key.source = SourceKind::kImported;
     run.key.collector = "ncu";
@@ -185,12 +192,12 @@ class JoinTimesTest : public NsysSqlite {
 
 TEST_F(JoinTimesTest, TimesAreReplacedAndWhatDiffersIsSaid) {
   Write(std::string(kStrings) + kKernels + Launch(0, 300, 8, 1) + Launch(0, 20, 8, 2) + Launch(0, 30, 9, 2));
-  const ImportResult joined =
-      JoinTimes(Counters({{"void gemm<float>(float*)", 8}, {"void gemm<float>(float*)", 16}}), Import());
-  ASSERT_THAT(joined.error, IsEmpty());
-  const cli::Run& run = OnlyRun(joined);
+  const absl::StatusOr<Imported> joined =
+      JoinTimes(Counters({{"void gemm<float>(float*)", 8}, {"void gemm<float>(float*)", 16}}), TryImport());
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  const cli::Run& run = OnlyRun(*joined);
   EXPECT_EQ(run.key.collector, "ncu+nsys");
-  EXPECT_EQ(joined.profile.runs.begin()->first, run.key);
+  EXPECT_EQ(joined->profile.runs.begin()->first, run.key);
   const LaunchStats both = Kernel(run, "void gemm<float>(float*)", 8);
   EXPECT_EQ(Sum(both, kMetricTime), 300u);
   EXPECT_EQ(Sum(both, "gpu__time_duration.sum"), 0u);
@@ -198,31 +205,29 @@ TEST_F(JoinTimesTest, TimesAreReplacedAndWhatDiffersIsSaid) {
   const LaunchStats counters_only = Kernel(run, "void gemm<float>(float*)", 16);
   EXPECT_EQ(Sum(counters_only, "gpu__time_duration.sum"), 999u);
   EXPECT_EQ(Sum(counters_only, kMetricTime), 0u);
-  EXPECT_THAT(joined.warnings, Contains(AllOf(HasSubstr("flushes the caches"), HasSubstr("locks the clocks"))));
-  EXPECT_THAT(joined.warnings, Contains(StartsWith("1 kernels of the ncu file are not in the nsys file")));
-  EXPECT_THAT(joined.warnings, Contains(StartsWith("2 kernels of the nsys file have no counters")));
+  EXPECT_THAT(joined->warnings, Contains(AllOf(HasSubstr("flushes the caches"), HasSubstr("locks the clocks"))));
+  EXPECT_THAT(joined->warnings, Contains(StartsWith("1 kernels of the ncu file are not in the nsys file")));
+  EXPECT_THAT(joined->warnings, Contains(StartsWith("2 kernels of the nsys file have no counters")));
 }
 
 TEST_F(JoinTimesTest, CompleteMatchWarnsOfNothingMissing) {
   Write(std::string(kStrings) + kKernels + Launch(0, 20, 8, 2) +
         "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INTEGER, end INTEGER);"
         "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (0, 60);");  // ncu has no memory sets: none is missed
-  const ImportResult joined = JoinTimes(Counters({{"relu", 8}}), Import());
-  ASSERT_THAT(joined.error, IsEmpty());
-  EXPECT_THAT(joined.warnings, Not(Contains(HasSubstr("kernels of the"))));
+  const absl::StatusOr<Imported> joined = JoinTimes(Counters({{"relu", 8}}), TryImport());
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_THAT(joined->warnings, Not(Contains(HasSubstr("kernels of the"))));
 }
 
 TEST_F(JoinTimesTest, FilesOfDifferentProgramsAreAnError) {
   Write(std::string(kStrings) + kKernels + Launch(0, 20, 8, 2));
-  EXPECT_THAT(JoinTimes(Counters({{"relu", 7}}), Import()).error, HasSubstr("no kernel in common"));
+  EXPECT_THAT(ErrorOf(JoinTimes(Counters({{"relu", 7}}), TryImport())), HasSubstr("no kernel in common"));
 }
 
 TEST_F(JoinTimesTest, EitherFilesErrorIsTheResults) {
-  ImportResult bad;
-  bad.error = "bad.csv: no table";
-  EXPECT_EQ(JoinTimes(bad, Import()).error, "bad.csv: no table");
+  EXPECT_EQ(ErrorOf(JoinTimes(absl::InvalidArgumentError("bad.csv: no table"), TryImport())), "bad.csv: no table");
   Write(kStrings);
-  EXPECT_THAT(JoinTimes(Counters({{"relu", 8}}), Import()).error, HasSubstr("CUPTI_ACTIVITY_KIND_KERNEL"));
+  EXPECT_THAT(ErrorOf(JoinTimes(Counters({{"relu", 8}}), TryImport())), HasSubstr("CUPTI_ACTIVITY_KIND_KERNEL"));
 }
 
 }  // namespace

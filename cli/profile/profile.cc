@@ -1,8 +1,12 @@
 #include "cli/profile/profile.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <type_traits>
 #include <utility>
+
+#include "absl/strings/str_format.h"
 
 namespace rfinject::cli {
 namespace {
@@ -39,12 +43,35 @@ void MergeModel(ModelInfo& into, const ModelInfo& other) {
 
 // The smallest `kept` of the union. What is among the smallest of the whole is among the smallest of every part that
 // holds it, so the order of merging does not matter.
-template <typename T>
-void MergeSmallest(std::vector<T>& into, std::vector<T> other, size_t kept, bool unique) {
+template <typename T, typename Order = std::less<T>>
+void MergeSmallest(std::vector<T>& into, std::vector<T> other, size_t kept, bool unique, Order order = {}) {
+  if (other.empty()) return;
   into.insert(into.end(), std::make_move_iterator(other.begin()), std::make_move_iterator(other.end()));
-  std::sort(into.begin(), into.end());
+  std::sort(into.begin(), into.end(), order);
   if (unique) into.erase(std::unique(into.begin(), into.end()), into.end());
   if (into.size() > kept) into.resize(kept);
+}
+
+// Adds a sorted map to another. Traces of one job have nearly the same keys, so both are walked side by side; a key is
+// searched for only after several that the other map lacks.
+template <typename Map, typename Add>
+void MergeSorted(Map& into, Map& other, Add add) {
+  constexpr int kSteps = 8;
+  auto at = into.begin();
+  for (auto& [key, value] : other) {
+    for (int step = 0; at != into.end() && at->first < key; ++step) {
+      if (step == kSteps) {
+        at = into.lower_bound(key);
+        break;
+      }
+      ++at;
+    }
+    if (at != into.end() && !(key < at->first)) {
+      add(at->second, value);
+    } else {
+      at = into.emplace_hint(at, key, std::move(value));
+    }
+  }
 }
 
 template <typename Key>
@@ -55,29 +82,37 @@ void MergeCounts(std::map<Key, uint64_t>& into, const std::map<Key, uint64_t>& o
 
 void MergeRun(Run& into, Run other) {
   MergeSmallest(into.devices, std::move(other.devices), kMaxDevicesKept, /*unique=*/true);
-  MergeSmallest(into.process_list, std::move(other.process_list), kMaxProcessesKept, /*unique=*/false);
+  MergeSmallest(into.process_list, std::move(other.process_list), kMaxProcessesKept, /*unique=*/false, ProcessOrder());
   into.processes = SaturatingAdd(into.processes, other.processes);
   into.ranks.merge(other.ranks);
   into.tier = std::max(into.tier, other.tier);
-  for (auto& [name, model] : other.models) {
-    auto [it, inserted] = into.models.try_emplace(name, model);
-    if (!inserted) MergeModel(it->second, model);
-  }
-  for (auto& [key, layer] : other.layers) {
-    auto [it, inserted] = into.layers.try_emplace(key, std::move(layer));
-    if (!inserted) MergeLayer(it->second, layer);
-  }
-  for (auto& [key, stats] : other.launches) {
-    auto [it, inserted] = into.launches.try_emplace(key, std::move(stats));
-    if (!inserted) it->second.Merge(stats);
-  }
+  MergeSorted(into.models, other.models, MergeModel);
+  MergeSorted(into.layers, other.layers, MergeLayer);
+  MergeSorted(into.launches, other.launches, [](LaunchStats& a, LaunchStats& b) { a.Merge(b); });
   into.steps.Merge(other.steps);
+  MergeSmallest(into.pm_windows, std::move(other.pm_windows), kMaxPmWindowsKept, /*unique=*/false);
+  into.collector_versions.merge(other.collector_versions);
+  while (into.collector_versions.size() > kMaxCollectorVersionsKept) {
+    into.collector_versions.erase(std::prev(into.collector_versions.end()));
+  }
   MergeCounts(into.diagnostics, other.diagnostics, kMaxDiagnosticsKept);
   MergeCounts(into.drops, other.drops, kMaxDiagnosticsKept);
   into.unfinished = SaturatingAdd(into.unfinished, other.unfinished);
 }
 
 }  // namespace
+
+bool ProcessOrder::operator()(const ProcessInfo& a, const ProcessInfo& b) const {
+  std::strong_ordering texts = std::strong_ordering::equal, lists = texts, rest = texts;
+  trace::ForEachPair(a, b, [&](const auto& x, const auto& y) {
+    using Value = std::decay_t<decltype(x)>;
+    std::strong_ordering& order = std::is_same_v<Value, std::string>                ? texts
+                                  : std::is_same_v<Value, std::vector<std::string>> ? lists
+                                                                                    : rest;
+    if (order == 0) order = x <=> y;
+  });
+  return (texts != 0 ? texts : lists != 0 ? lists : rest) < 0;
+}
 
 std::string_view SourceName(SourceKind source) {
   switch (source) {
@@ -110,7 +145,12 @@ void Stat::Merge(const Stat& other) {
 
 void LaunchStats::Merge(const LaunchStats& other) {
   launches = SaturatingAdd(launches, other.launches);
-  for (const auto& [name, stat] : other.metrics) metrics[name].Merge(stat);
+  auto at = metrics.begin();
+  for (const auto& [name, stat] : other.metrics) {
+    while (at != metrics.end() && at->first < name) ++at;
+    if (at == metrics.end() || at->first != name) at = metrics.emplace_hint(at, name, Stat{});
+    at->second.Merge(stat);
+  }
 }
 
 void StepSums::Merge(const StepSums& other) {
@@ -124,13 +164,13 @@ void StepSums::Merge(const StepSums& other) {
   pm_tensor_active_ns.Merge(other.pm_tensor_active_ns);
 }
 
-std::string Profile::Merge(Profile other) {
+absl::Status Profile::Merge(Profile other) {
   for (const auto& [name, metric] : other.metrics) {
     const auto it = metrics.find(name);
     if (it != metrics.end() && it->second != metric) {
-      return "metric '" + name + "' is in " + it->second.unit + " x " + std::to_string(it->second.scale) +
-             " there and in " + metric.unit + " x " + std::to_string(metric.scale) +
-             " here; such sums cannot be added";
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "metric '%s' is in %s x %f there and in %s x %f here; such sums cannot be added", name, it->second.unit,
+          it->second.scale, metric.unit, metric.scale));
     }
   }
   metrics.merge(other.metrics);
@@ -138,7 +178,7 @@ std::string Profile::Merge(Profile other) {
     auto [it, inserted] = runs.try_emplace(key, std::move(run));
     if (!inserted) MergeRun(it->second, std::move(run));
   }
-  return {};
+  return absl::OkStatus();
 }
 
 }  // namespace rfinject::cli

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "proto/rfinject/v1/trace.schema.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
@@ -46,33 +48,20 @@ struct MetricInfo {
   friend auto operator<=>(const MetricInfo&, const MetricInfo&) = default;
 };
 
-enum class SourceKind : uint8_t { kUnspecified, kMeasured, kEstimated, kImported, kNone };
+using SourceKind = trace::Source;
 // "measured", "estimated", "imported", "none".
 std::string_view SourceName(SourceKind source);
 
-struct DeviceInfo {
-  uint32_t index = 0;
-  std::string name, chip, uuid;
-  uint32_t cc_major = 0, cc_minor = 0, sm_count = 0, memory_bus_bits = 0;
-  uint64_t sm_clock_khz = 0, memory_clock_khz = 0, memory_bytes = 0, l2_bytes = 0;
-  bool mig = false;
-  friend auto operator<=>(const DeviceInfo&, const DeviceInfo&) = default;
-};
+// Facts, as the schema declares them: a new field is read, merged and written without a line here.
+using DeviceInfo = trace::Device;
+using ProcessInfo = trace::Process;
+using PolicyInfo = trace::Policy;
+using PmWindowInfo = trace::PmWindow;
 
-struct ProcessInfo {
-  std::string rfinject_version, host, python_version, python_executable, torch_version, torchvision_version,
-      cuda_version, cudnn_version, driver_version, cupti_version, cupti_path, job_id, os, cpu, tier_reason;
-  std::vector<std::string> argv;
-  uint32_t pid = 0, rank = 0, local_rank = 0, world_size = 0, cpus = 0;
-  int64_t start_unix_ns = 0;
-  uint64_t memory_bytes = 0;
-  friend auto operator<=>(const ProcessInfo&, const ProcessInfo&) = default;
-};
-
-struct PolicyInfo {
-  uint32_t matmul_tf32 = 0, cudnn_tf32 = 0, cudnn_benchmark = 0, cudnn_deterministic = 0;  // 0 unknown, 1 off, 2 on
-  std::string autocast_dtype;
-  friend auto operator<=>(const PolicyInfo&, const PolicyInfo&) = default;
+// The order in which processes are kept and shown: by what they say in words (version, host, …, then the arguments)
+// before numbers such as the process id, so that alike processes stand together.
+struct ProcessOrder {
+  bool operator()(const ProcessInfo& a, const ProcessInfo& b) const;
 };
 
 // What must be equal before sums may be added. Everything else about the processes is kept beside the sums.
@@ -152,12 +141,14 @@ struct DiagnosticInfo {
 // smallest few are kept. (The smallest, not the first: merging stays commutative.)
 inline constexpr size_t kMaxProcessesKept = 64;
 inline constexpr size_t kMaxDevicesKept = 64;
+inline constexpr size_t kMaxPmWindowsKept = 64;
+inline constexpr size_t kMaxCollectorVersionsKept = 64;
 inline constexpr size_t kMaxDiagnosticsKept = 256;
 
 struct Run {
   RunKey key;
   std::vector<DeviceInfo> devices;        // at most kMaxDevicesKept, ascending, no two alike
-  std::vector<ProcessInfo> process_list;  // at most kMaxProcessesKept, ascending; `processes` counts all
+  std::vector<ProcessInfo> process_list;  // at most kMaxProcessesKept, by ProcessOrder; `processes` counts all
   uint64_t processes = 0;
   std::set<uint32_t> ranks;
   int tier = 0;                             // worst of the processes'; rfinject.v1.Tier
@@ -165,6 +156,9 @@ struct Run {
   std::map<LayerKey, LayerInfo> layers;
   std::map<LaunchKey, LaunchStats> launches;
   StepSums steps;
+  // Windows of PM sampling with their bins over time: the first kMaxPmWindowsKept by step. `steps` has the sums of all.
+  std::vector<PmWindowInfo> pm_windows;
+  std::set<std::string> collector_versions;  // at most kMaxCollectorVersionsKept, the smallest
   std::map<DiagnosticInfo, uint64_t> diagnostics;  // and how many processes said so
   std::map<std::string, uint64_t> drops;
   uint64_t unfinished = 0;  // processes whose trace has no End record
@@ -175,9 +169,9 @@ struct Profile {
   std::map<std::string, MetricInfo> metrics;  // by name
   std::map<RunKey, Run> runs;
 
-  // Adds `other`. Two metrics of one name must agree in unit and scale; a disagreement is an error text, and nothing
-  // is added then.
-  std::string Merge(Profile other);
+  // Adds `other`. Two metrics of one name must agree in unit and scale; where they do not, the status says so and
+  // nothing is added.
+  absl::Status Merge(Profile other);
   friend bool operator==(const Profile&, const Profile&) = default;
 };
 

@@ -13,7 +13,7 @@ namespace {
 using testing::RandomProfile;
 
 Profile Merged(Profile a, Profile b) {
-  EXPECT_EQ(a.Merge(std::move(b)), "");
+  EXPECT_TRUE(a.Merge(std::move(b)).ok());
   return a;
 }
 
@@ -71,13 +71,13 @@ TEST(Profile, MergingInAnyTreeGivesTheSame) {
     std::vector<Profile> parts;
     for (uint64_t i = 0; i < 100; ++i) parts.push_back(RandomProfile(random() % 500));
     Profile in_order;
-    for (const Profile& part : parts) ASSERT_EQ(in_order.Merge(part), "");
+    for (const Profile& part : parts) ASSERT_TRUE(in_order.Merge(part).ok());
     std::shuffle(parts.begin(), parts.end(), random);
     while (parts.size() > 1) {
       const size_t i = random() % parts.size();
       Profile taken = std::move(parts[i]);
       parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i));
-      ASSERT_EQ(parts[random() % parts.size()].Merge(std::move(taken)), "");
+      ASSERT_TRUE(parts[random() % parts.size()].Merge(std::move(taken)).ok());
     }
     ASSERT_EQ(parts.front(), in_order) << round;
     // The bounds were reached, or this test would not see what they do.
@@ -97,7 +97,7 @@ TEST(Profile, KeepsTheSmallestProcessesAndCountsAll) {
     return profile;
   };
   Profile total;
-  for (uint32_t pid = 1000; pid > 0; --pid) ASSERT_EQ(total.Merge(one(pid)), "");
+  for (uint32_t pid = 1000; pid > 0; --pid) ASSERT_TRUE(total.Merge(one(pid)).ok());
   const cli::Run& run = total.runs.begin()->second;
   EXPECT_EQ(run.processes, 1000u);
   ASSERT_EQ(run.process_list.size(), kMaxProcessesKept);
@@ -112,7 +112,7 @@ TEST(Profile, RunsThatDifferInPrecisionPolicyStayApart) {
   other.runs.clear();
   run.key.policy.matmul_tf32 = 2;
   other.runs.emplace(run.key, run);
-  EXPECT_EQ(total.Merge(other), "");
+  EXPECT_TRUE(total.Merge(other).ok());
   EXPECT_EQ(total.runs.size(), 2u);
 }
 
@@ -121,7 +121,7 @@ TEST(Profile, RefusesToAddDifferentUnits) {
   const Profile before = total;
   Profile other = RandomProfile(2);
   other.metrics["rf.flop.fp32"].scale = 1000;
-  const std::string error = total.Merge(other);
+  const std::string error(total.Merge(other).message());
   EXPECT_NE(error.find("rf.flop.fp32"), std::string::npos);
   EXPECT_EQ(total, before);
 }

@@ -157,9 +157,9 @@ TEST(DiffTest, RunsArePairedByWhatTheyHaveInCommon) {
     return profile;
   };
   Profile before = with(8, 10), after = with(16, 10);
-  ASSERT_EQ(before.Merge(with(16, 10)), "");
-  ASSERT_EQ(before.Merge(with(8, 99)), "");
-  ASSERT_EQ(after.Merge(with(8, 10)), "");
+  ASSERT_TRUE(before.Merge(with(16, 10)).ok());
+  ASSERT_TRUE(before.Merge(with(8, 99)).ok());
+  ASSERT_TRUE(after.Merge(with(8, 10)).ok());
   const Diff diff = MakeDiff(before, after, OnA100, {});
   ASSERT_EQ(diff.pairs.size(), 2u);
   for (const RunDiff& pair : diff.pairs) EXPECT_EQ(pair.before.run.batch_size, pair.after.run.batch_size);

@@ -4,8 +4,8 @@
 #include <array>
 #include <numeric>
 
-#include "cli/model/formulas.h"
 #include "cli/report/units.h"
+#include "gpus/chips.h"
 
 namespace rfinject::cli {
 namespace {

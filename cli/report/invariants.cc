@@ -7,9 +7,9 @@
 #include <map>
 #include <string>
 
-#include "cli/model/formulas.h"
 #include "cli/report/quantities.h"
 #include "cli/report/units.h"
+#include "gpus/chips.h"
 
 namespace rfinject::cli {
 namespace {

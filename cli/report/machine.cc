@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/model/formulas.h"
+#include "gpus/chips.h"
 
 namespace rfinject::cli {
 namespace {
@@ -55,18 +55,19 @@ Parts Split(std::string_view name) {
   return parts;
 }
 
-// The SM clock that each peak of the datasheet is at. Those of GH100's tensor cores are at another clock than the
-// scalar ones (1830 and 1980 MHz on an H100 SXM), which its 4096 FLOP per SM and cycle tell; B200's is not verified.
+// The SM clock that each peak of the datasheet is at; 0 for a chip whose rates are not verified. Those of GH100's
+// tensor cores are at another clock than the scalar ones (1830 and 1980 MHz on an H100 SXM), which follows from the
+// chip's rate.
 FlopByPrecision PeakClocks(const Gpu& gpu) {
   FlopByPrecision clocks{};
-  if (gpu.chip == "GB100") return clocks;
-  constexpr double kGh100Fp16FlopPerSmAndCycle = 4096;
+  const Chip* const chip = FindChip(gpu.chip);
+  if (chip == nullptr || chip->flop_per_sm_and_cycle[static_cast<size_t>(Precision::kFp32)] == 0) return clocks;
+  constexpr auto kFp16 = static_cast<size_t>(Precision::kFp16Tensor);
+  const double tensor_hz =
+      chip->tensor_clock ? gpu.peak[kFp16] / (chip->flop_per_sm_and_cycle[kFp16] * gpu.sm_count) : gpu.boost_hz;
   for (size_t i = 0; i < kPrecisionCount; ++i) {
     const bool tensor = static_cast<Precision>(i) >= Precision::kTf32Tensor;
-    const bool own_clock = gpu.chip == "GH100" && tensor && static_cast<Precision>(i) != Precision::kFp64Tensor;
-    clocks[i] = own_clock ? gpu.peak[static_cast<size_t>(Precision::kFp16Tensor)] /
-                                (kGh100Fp16FlopPerSmAndCycle * gpu.sm_count)
-                          : gpu.boost_hz;
+    clocks[i] = tensor && static_cast<Precision>(i) != Precision::kFp64Tensor ? tensor_hz : gpu.boost_hz;
   }
   return clocks;
 }

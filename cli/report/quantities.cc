@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "cli/model/formulas.h"
+#include "gpus/chips.h"
 
 namespace rfinject::cli {
 namespace {
@@ -40,9 +40,9 @@ constexpr auto kTerms = std::to_array<Term>({
     {kL1BytesMetric, Quantity::kL1Bytes, kNoPrecision, 1},
     {kDramReadMetric, Quantity::kDramBytes, kNoPrecision, 1},
     {kDramWriteMetric, Quantity::kDramBytes, kNoPrecision, 1},
-    {"dram__bytes_op_read.sum", Quantity::kDramBytes, kNoPrecision, 1},  // as GB202 and its sisters call them
-    {"dram__bytes_op_write.sum", Quantity::kDramBytes, kNoPrecision, 1},
-    {"dram__bytes.sum", Quantity::kDramBytes, kNoPrecision, 1},
+    {kDramOpReadMetric, Quantity::kDramBytes, kNoPrecision, 1},  // as GB202 and its sisters call them
+    {kDramOpWriteMetric, Quantity::kDramBytes, kNoPrecision, 1},
+    {kDramTotalMetric, Quantity::kDramBytes, kNoPrecision, 1},
     {kGpuTimeMetric, Quantity::kTime, kNoPrecision, 1},
 });
 
@@ -58,7 +58,9 @@ bool Sampled(const LaunchStats& stats, std::string_view metric) {
 // dense spelling of a tensor counter before the one that holds sparse work too.
 std::optional<Term> TermFor(std::string_view metric, std::string_view chip, const LaunchStats& stats) {
   if (metric == kGpuTimeMetric && Sampled(stats, kMetricTime)) return std::nullopt;
-  if (metric == "dram__bytes.sum" && Sampled(stats, kDramReadMetric) && Sampled(stats, kDramWriteMetric)) {
+  if (metric == kDramTotalMetric && std::ranges::any_of(kDramCounters, [&](const DramCounters& counters) {
+        return Sampled(stats, counters.read) && Sampled(stats, counters.write);
+      })) {
     return std::nullopt;
   }
   const auto own = std::find_if(kTerms.begin(), kTerms.end(), [&](const Term& t) { return t.metric == metric; });
@@ -75,12 +77,8 @@ std::optional<Term> TermFor(std::string_view metric, std::string_view chip, cons
       return std::nullopt;
     }
   }
-  // A scalar counter's packed spelling stands for the plain one of the same instruction: "…op_hfma_pred_on_x4".
-  constexpr std::string_view kDerived = "derived__";
-  if (metric.starts_with(kDerived)) {
-    std::string_view plain = metric.substr(kDerived.size());
-    plain = plain.substr(0, plain.rfind("_x"));
-    if (Sampled(stats, std::string(plain) + ".sum")) return std::nullopt;
+  if (const std::string_view plain = PlainSpelling(metric); !plain.empty() && Sampled(stats, plain)) {
+    return std::nullopt;
   }
   return Term{metric, Quantity::kFlop, alternative->precision, alternative->flop_per_count};
 }

@@ -34,7 +34,7 @@ struct KeyQuantities {
   // every launch was sampled, because the launches of two runs are samples of what they have in common.
   Uncertainty time_uncertainty, flop_uncertainty, bytes_uncertainty;
 };
-// `chip` ("GA100") selects the formulas over hardware counters (cli/model/formulas.h); empty: only those of
+// `chip` ("GA100") selects the formulas over hardware counters (gpus/chips.h); empty: only those of
 // rfinject's own metrics are known.
 KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, MetricInfo>& metrics,
                          std::string_view chip);

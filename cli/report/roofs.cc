@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "cli/model/formulas.h"
 #include "cli/report/units.h"
+#include "gpus/chips.h"
 
 namespace rfinject::cli {
 namespace {
@@ -146,8 +146,8 @@ double MeasuredSmClock(const Run& run, const std::map<std::string, MetricInfo>& 
     const auto info = metrics.find(std::string(name));
     return info == metrics.end() ? 1.0 : info->second.scale;
   };
-  constexpr std::string_view kCycles = "gpc__cycles_elapsed.max";
-  const double cycle_scale = scale(kCycles), ns_scale = scale(kGpuTimeMetric), hz_scale = scale(kSmClockMetric);
+  const double cycle_scale = scale(kGpuCyclesMetric), ns_scale = scale(kGpuTimeMetric),
+               hz_scale = scale(kSmClockMetric);
   double cycles = 0, cycle_ns = 0, hz = 0, weight = 0;
   for (const auto& [key, stats] : run.launches) {
     const auto find = [&metrics_of_key = stats.metrics](std::string_view name) -> const Stat* {
@@ -157,7 +157,7 @@ double MeasuredSmClock(const Run& run, const std::map<std::string, MetricInfo>& 
     const Stat* const time = find(kGpuTimeMetric);
     const auto launches = static_cast<double>(stats.launches);
     // Means, because the two may come from passes of different number.
-    if (const Stat* const count = find(kCycles); count != nullptr && time != nullptr) {
+    if (const Stat* const count = find(kGpuCyclesMetric); count != nullptr && time != nullptr) {
       cycles += count->mean() * cycle_scale * launches;
       cycle_ns += time->mean() * ns_scale * launches;
     }

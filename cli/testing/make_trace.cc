@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/reader/frames.h"
 #include "cli/testing/sample_profile.h"
 #include "cli/testing/trace_bytes.h"
+#include "cli/trace/frames.h"
 #include "proto/rfinject/v1/trace.pb.h"
 
 namespace {

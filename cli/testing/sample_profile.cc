@@ -49,15 +49,15 @@ class Builder {
     run_.processes = 1;
     run_.process_list = {{.rfinject_version = "0.1.0",
                           .host = "node01",
+                          .pid = 4242,
+                          .argv = {"python3", "main.py", "-a", "resnet18", "--dummy", "-b", "8"},
+                          .start_unix_ns = 1767225600000000000,
                           .python_version = "3.11.2",
                           .python_executable = "/usr/bin/python3",
                           .torch_version = "1.13.1",
                           .torchvision_version = "0.14.1",
                           .os = "Linux 6.1 x86_64",
-                          .argv = {"python3", "main.py", "-a", "resnet18", "--dummy", "-b", "8"},
-                          .pid = 4242,
                           .cpus = 2,
-                          .start_unix_ns = 1767225600000000000,
                           .memory_bytes = 24000000000}};
     run_.ranks = {0};
     run_.tier = 2;
@@ -373,13 +373,14 @@ Profile RandomProfile(uint64_t seed) {
     }
     run.processes = 1 + pick(3);
     for (uint64_t i = 0; i < run.processes; ++i) {
-      run.process_list.push_back({.host = text("node", 3),
-                                  .argv = {"python3", text("arg", 2)},
-                                  .pid = static_cast<uint32_t>(pick(100000)),
-                                  .rank = static_cast<uint32_t>(pick(8))});
+      ProcessInfo& process = run.process_list.emplace_back();
+      process.host = text("node", 3);
+      process.argv = {"python3", text("arg", 2)};
+      process.pid = static_cast<uint32_t>(pick(100000));
+      process.rank = static_cast<uint32_t>(pick(8));
       run.ranks.insert(run.process_list.back().rank);
     }
-    std::sort(run.process_list.begin(), run.process_list.end());
+    std::sort(run.process_list.begin(), run.process_list.end(), ProcessOrder());
     run.tier = static_cast<int>(1 + pick(6));
     run.models["Net"] = {.class_name = "Net", .parameters = 100 + pick(2), .parameter_bytes = 400};
     if (pick(2) != 0) run.models["Loss"] = {.class_name = "Loss"};

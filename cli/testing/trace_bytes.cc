@@ -1,6 +1,6 @@
 #include "cli/testing/trace_bytes.h"
 
-#include "cli/profile/trace_writer.h"
+#include "cli/trace/encode.h"
 #include "proto/wire/framing.h"
 
 namespace rfinject::cli::testing {
@@ -24,12 +24,12 @@ void AppendFrame(std::vector<uint8_t>& trace, uint32_t sequence, std::string_vie
 
 std::vector<uint8_t> WrittenTrace(const Profile& profile) {
   std::vector<uint8_t> bytes;
-  const std::string error = WriteTrace(profile, [&](const void* data, size_t size) {
+  const absl::Status status = WriteTrace(profile, [&](const void* data, size_t size) {
     const auto* begin = static_cast<const uint8_t*>(data);
     bytes.insert(bytes.end(), begin, begin + size);
-    return true;
+    return absl::OkStatus();
   });
-  if (!error.empty()) bytes.clear();
+  if (!status.ok()) bytes.clear();
   return bytes;
 }
 

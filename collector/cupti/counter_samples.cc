@@ -20,10 +20,7 @@ uint64_t ToInteger(double value) {
 
 std::string_view UnitOf(std::string_view name) {
   for (const BaseMetric& metric : kBaseMetrics) {
-    if (metric.name != name) continue;
-    if (metric.quantity == BaseQuantity::kTime) return "ns";
-    if (metric.quantity == BaseQuantity::kCycles) return "cycle";
-    return "byte";
+    if (metric.name == name) return metric.unit;
   }
   if (name.find("per_second") != std::string_view::npos) return "Hz";
   return "1";

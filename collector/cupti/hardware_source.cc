@@ -654,17 +654,17 @@ void HardwareSource::ReportFacts() {
   if (counters() != nullptr) {
     facts.collector_version += "; counters " + std::string(cupti::CounterModeName(mode_.mode)) + ": " + mode_.why;
   }
-  facts.cupti_version = cupti::VersionName(api_.version);
-  facts.cupti_path = api_.path;
+  facts.process.cupti_version = cupti::VersionName(api_.version);
+  facts.process.cupti_path = api_.path;
   int driver = 0;
   if (api_.cuDriverGetVersion != nullptr && api_.cuDriverGetVersion(&driver) == CUDA_SUCCESS) {
-    facts.driver_version = std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
+    facts.process.driver_version = std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
   }
   for (uint32_t i = 0; i < adopted_; ++i) {
     const CountedContext& one = *contexts_[i].load(std::memory_order_acquire);
-    const bool known = std::any_of(facts.devices.begin(), facts.devices.end(),
+    const bool known = std::any_of(facts.device.begin(), facts.device.end(),
                                    [&](const DeviceFacts& device) { return device.index == one.device(); });
-    if (!known) facts.devices.push_back(DescribeDevice(static_cast<int>(one.device()), chips_[i]));
+    if (!known) facts.device.push_back(DescribeDevice(static_cast<int>(one.device()), chips_[i]));
   }
   recorder_.UpdateFacts(facts);
 }

@@ -8,6 +8,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "gpus/chips.h"
+
 namespace rfinject::cupti {
 namespace {
 
@@ -89,7 +91,7 @@ struct Variants {
 // One source type's metrics: by instruction family ("" is: over all families), then by destination type.
 using Family = std::map<std::string, std::map<std::string, Variants>>;
 
-void SelectTensor(const std::map<std::string, Family>& sources, ChipMetrics* metrics) {
+void SelectTensorByName(const std::map<std::string, Family>& sources, ChipMetrics* metrics) {
   for (const auto& [src, family] : sources) {
     auto precision = PrecisionOf(src);
     auto has_off = [](const auto& destinations) {
@@ -123,11 +125,30 @@ void SelectTensor(const std::map<std::string, Family>& sources, ChipMetrics* met
       }
     }
   }
-  auto likelier = [](const FlopMetric& a, const FlopMetric& b) {
+}
+
+// The tensor terms of the chip's formula in place of those chosen by name, if this CUPTI has all of the dense ones.
+void SelectTensorByFormula(std::string_view chip, const std::unordered_set<std::string_view>& known,
+                           ChipMetrics* metrics) {
+  std::vector<FlopMetric> tensor, sparse;
+  for (const FlopTerm& term : FlopFormula(chip)) {
+    if (IsSassMetric(term.metric)) continue;
+    const bool has = known.count(BaseName(term.metric)) != 0;
+    if (!has && !term.sparse) return;
+    if (has) {
+      (term.sparse ? sparse : tensor)
+          .push_back({std::string(term.metric), term.precision, static_cast<uint32_t>(term.flop_per_count)});
+    }
+  }
+  if (tensor.empty()) return;
+  metrics->tensor = std::move(tensor);
+  metrics->sparse = std::move(sparse);
+}
+
+void SortByLikelihood(std::vector<FlopMetric>* metrics) {
+  std::sort(metrics->begin(), metrics->end(), [](const FlopMetric& a, const FlopMetric& b) {
     return std::pair(Likelihood(a), a.name) < std::pair(Likelihood(b), b.name);
-  };
-  std::sort(metrics->tensor.begin(), metrics->tensor.end(), likelier);
-  std::sort(metrics->sparse.begin(), metrics->sparse.end(), likelier);
+  });
 }
 
 }  // namespace
@@ -145,23 +166,17 @@ ChipMetrics SelectMetrics(std::span<const std::string> names, std::string_view c
     metrics.base.emplace_back(metric.name);
     last = metric.quantity;
   }
-  for (std::string_view name : {"sm__cycles_elapsed.avg.per_second", "dram__cycles_elapsed.avg.per_second"}) {
+  for (std::string_view name : kClockMetrics) {
     if (known.count(BaseName(name)) != 0) metrics.clocks.emplace_back(name);
   }
 
-  struct Scalar {
-    std::string_view op;
-    Precision precision;
-    uint32_t flop;
-  };
-  constexpr Scalar kScalar[] = {
-      {"fadd", Precision::kFp32, 1},  {"fmul", Precision::kFp32, 1},  {"ffma", Precision::kFp32, 2},
-      {"fadd2", Precision::kFp32, 2}, {"fmul2", Precision::kFp32, 2}, {"ffma2", Precision::kFp32, 4},
-      {"hadd", Precision::kFp16, 2},  {"hmul", Precision::kFp16, 2},  {"hfma", Precision::kFp16, 4},
-      {"dadd", Precision::kFp64, 1},  {"dmul", Precision::kFp64, 1},  {"dfma", Precision::kFp64, 2}};
-  for (const Scalar& scalar : kScalar) {
-    std::string name = "smsp__sass_thread_inst_executed_op_" + std::string(scalar.op) + "_pred_on";
-    if (known.count(name) != 0) metrics.scalar.push_back({name + ".sum", scalar.precision, scalar.flop});
+  for (const std::span<const FlopTerm> terms :
+       {std::span<const FlopTerm>(kScalarFlop), std::span<const FlopTerm>(kPackedFp32Flop)}) {
+    for (const FlopTerm& term : terms) {
+      if (known.count(BaseName(term.metric)) == 0) continue;
+      metrics.scalar.push_back(
+          {std::string(term.metric), term.precision, static_cast<uint32_t>(term.flop_per_count)});
+    }
   }
 
   std::map<std::string, Family> sources;
@@ -174,10 +189,13 @@ ChipMetrics SelectMetrics(std::span<const std::string> names, std::string_view c
     variants.off |= sparsity == Sparsity::kOff;
     variants.on |= sparsity == Sparsity::kOn;
   }
-  SelectTensor(sources, &metrics);
-  constexpr std::string_view kTensorPipe = "sm__inst_executed_pipe_tensor";
-  if (metrics.tensor.empty() && chip == "GV100" && known.count(kTensorPipe) != 0) {
-    metrics.tensor.push_back({std::string(kTensorPipe) + ".sum", Precision::kFp16Tensor, 512});
+  SelectTensorByName(sources, &metrics);
+  SelectTensorByFormula(chip, known, &metrics);
+  SortByLikelihood(&metrics.tensor);
+  SortByLikelihood(&metrics.sparse);
+  const auto instruction_flop = static_cast<uint32_t>(FlopPerTensorInstruction(chip));
+  if (metrics.tensor.empty() && instruction_flop != 0 && known.count(BaseName(kTensorInstructionsMetric)) != 0) {
+    metrics.tensor.push_back({std::string(kTensorInstructionsMetric), Precision::kFp16Tensor, instruction_flop});
   }
   return metrics;
 }

@@ -4,6 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <set>
+
+#include "collector/cupti/metric_host.h"
+#include "collector/cupti/real_cupti.h"
+#include "gpus/chips.h"
+
 namespace rfinject::cupti {
 namespace {
 
@@ -95,6 +102,58 @@ TEST(SelectMetrics, BaseHasEachQuantityOnce) {
   EXPECT_THAT(SelectMetrics(names).base,
               ElementsAre("dram__bytes_read.sum", "dram__bytes_op_write.sum", "gpu__time_duration.sum"));
 }
+
+// A CUPTI that spells a tensor counter in another way than the chip's formula: the parts of the names decide for all.
+TEST(SelectMetrics, TheFormulaOnlyWhereThisCuptiHasIt) {
+  std::vector<std::string> names;
+  for (const FlopTerm& term : FlopFormula("GA100")) names.emplace_back(BaseName(term.metric));
+  EXPECT_EQ(SelectMetrics(names, "GA100").tensor.size(), 5u);
+  EXPECT_EQ(SelectMetrics(names, "GA100").sparse.size(), 4u);
+  std::erase(names, "sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_off");
+  names.emplace_back("sm__ops_path_tensor_src_tf32_dst_fp32");
+  EXPECT_THAT(NamesOf(SelectMetrics(names, "GA100").tensor), Contains("sm__ops_path_tensor_src_tf32_dst_fp32.sum"));
+  EXPECT_EQ(SelectMetrics(names, "GA100").tensor.size(), 5u);
+}
+
+// What gpus/chips.cc claims of a chip, asked of CUPTI's host library, which needs no GPU.
+class RealChip : public ::testing::TestWithParam<Chip> {};
+
+TEST_P(RealChip, HasEveryCounterThatTheTableClaims) {
+  if (RealCupti() == nullptr) GTEST_SKIP() << "no libcupti.so.13 on this machine";
+  const Chip& chip = GetParam();
+  int result = 0;
+  const std::unique_ptr<MetricHost> host =
+      MakeProfilerHost(*RealCupti(), std::string(chip.name), HostKind::kRangeProfiler, {}, &result);
+  if (host == nullptr && result == CUPTI_ERROR_INVALID_CHIP_NAME) GTEST_SKIP() << "this CUPTI does not know the chip";
+  ASSERT_NE(host, nullptr) << result;
+  const std::vector<std::string> names = host->BaseMetrics();
+  const std::set<std::string_view> known(names.begin(), names.end());
+  for (const FlopTerm& term : chip.flop) {
+    EXPECT_TRUE(known.contains(BaseName(term.metric))) << term.metric;
+    EXPECT_EQ(host->Passes(std::vector{std::string(term.metric)}), 1u) << term.metric;
+  }
+  std::set<BaseQuantity> quantities;
+  for (const BaseMetric& metric : kBaseMetrics) {
+    if (known.contains(BaseName(metric.name))) quantities.insert(metric.quantity);
+  }
+  EXPECT_EQ(quantities.size(), 6u);
+  for (const std::string_view clock : kClockMetrics) EXPECT_TRUE(known.contains(BaseName(clock))) << clock;
+  EXPECT_TRUE(known.contains(BaseName(kDramTotalMetric)));
+
+  // The table is complete: choosing by the names alone finds no counter of FLOP that the formula lacks.
+  const ChipMetrics by_formula = SelectMetrics(names, chip.name), by_name = SelectMetrics(names);
+  EXPECT_EQ(by_formula.tensor, by_name.tensor);
+  EXPECT_EQ(by_formula.sparse, by_name.sparse);
+  EXPECT_EQ(by_formula.scalar.size() + by_formula.tensor.size() + by_formula.sparse.size(), chip.flop.size());
+}
+
+std::vector<Chip> ChipsWithCounters() {
+  std::vector<Chip> chips(AllChips().begin(), AllChips().end());
+  std::erase_if(chips, [](const Chip& chip) { return chip.flop.empty(); });
+  return chips;
+}
+INSTANTIATE_TEST_SUITE_P(Chips, RealChip, ::testing::ValuesIn(ChipsWithCounters()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST(IsSassMetric, ByName) {
   EXPECT_TRUE(IsSassMetric("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"));

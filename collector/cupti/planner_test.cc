@@ -142,7 +142,7 @@ class RealPlan : public ::testing::TestWithParam<ChipCase> {
     int result = 0;
     host_ = MakeProfilerHost(*api_, GetParam().chip, HostKind::kRangeProfiler, {}, &result);
     ASSERT_NE(host_, nullptr) << GetParam().chip << ": CUPTI answers " << result;
-    request_.metrics = SelectMetrics(host_->BaseMetrics());
+    request_.metrics = SelectMetrics(host_->BaseMetrics(), GetParam().chip);
   }
 
   const Api* api_ = nullptr;
@@ -203,7 +203,7 @@ TEST_P(RealPlan, TakesUserMetrics) {
 INSTANTIATE_TEST_SUITE_P(Chips, RealPlan,
                          ::testing::Values(ChipCase{"GV100", 2, 2}, ChipCase{"TU104", 2, 2}, ChipCase{"GA100", 3, 5},
                                            ChipCase{"GA102", 3, 5}, ChipCase{"AD102", 4, 6}, ChipCase{"GH100", 3, 9},
-                                           ChipCase{"GB100", 4, 11}),
+                                           ChipCase{"GB100", 4, 11}, ChipCase{"GB202", 4, 7}),
                          [](const auto& info) { return std::string(info.param.chip); });
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collector/sync.h"
+#include "gpus/chips.h"
 
 namespace rfinject::cupti {
 namespace {
@@ -35,13 +36,11 @@ void SleepNs(uint64_t ns) {
 }  // namespace
 
 std::vector<std::string> SelectPmMetrics(MetricHost& host) {
-  // GB202 says op_read and op_write. "_realtime" can be read while kernels run; others count for whole kernels only.
-  const std::vector<std::string> dram[] = {{"dram__bytes_read.sum", "dram__bytes_write.sum"},
-                                           {"dram__bytes_op_read.sum", "dram__bytes_op_write.sum"}};
-  for (std::vector<std::string> metrics : dram) {
+  for (const DramCounters& dram : kDramCounters) {
+    const std::vector<std::string> metrics = {std::string(dram.read), std::string(dram.write)};
     if (host.Passes(metrics) != 1) continue;
     std::vector<std::string> with_tensor = metrics;
-    with_tensor.push_back("sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed");
+    with_tensor.emplace_back(kTensorActiveMetric);
     return host.Passes(with_tensor) == 1 ? with_tensor : metrics;
   }
   return {};
@@ -67,8 +66,8 @@ int PmSampling::Plan() {
   result = api_.cuptiDeviceGetChipName(&name);
   if (result != CUPTI_SUCCESS) return result;
   const std::string chip = name.pChipName;
-  // Turing and GA100 have the trigger by cycles only (cupti_pmsampling.h).
-  by_time_ = chip != "GA100" && chip.rfind("TU", 0) != 0;
+  const Chip* const known = FindChip(chip);
+  by_time_ = known == nullptr || known->pm_trigger != PmTrigger::kCycles;
 
   CUpti_PmSampling_GetCounterAvailability_Params availability = {
       CUpti_PmSampling_GetCounterAvailability_Params_STRUCT_SIZE};

@@ -53,7 +53,7 @@ class PmSampling {
 
   const Api& api_;
   int device_;
-  bool by_time_ = true;  // the trigger; GA100 has cycles only
+  bool by_time_ = true;  // the trigger; else by cycles (gpus/chips.h)
   uint64_t interval_ns_ = 0;
   std::unique_ptr<MetricHost> host_;
   std::vector<std::string> metrics_;

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "collector/cupti/real_cupti.h"
+#include "gpus/chips.h"
 
 namespace rfinject::cupti {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr const char* kTensor = "sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed";
+constexpr std::string_view kTensor = kTensorActiveMetric;
 
 std::vector<std::string> Selected(const char* chip, int* result) {
   const std::unique_ptr<MetricHost> host = MakeProfilerHost(*RealCupti(), chip, HostKind::kPmSampling, {}, result);
@@ -38,6 +39,10 @@ TEST(SelectPmMetrics, OnePassOnEachChip) {
   EXPECT_THAT(Selected("TU104", &result), ElementsAre("dram__bytes_read.sum", "dram__bytes_write.sum"));
   EXPECT_THAT(Selected("GB202", &result),
               ElementsAre("dram__bytes_op_read.sum", "dram__bytes_op_write.sum", kTensor));
+  for (const Chip& chip : AllChips()) {
+    if (chip.pm_trigger == PmTrigger::kNone) continue;
+    EXPECT_FALSE(Selected(std::string(chip.name).c_str(), &result).empty()) << chip.name;
+  }
 #ifndef __SANITIZE_ADDRESS__
   // (CUPTI 13.0 leaks a megabyte where it refuses a chip.)
   EXPECT_THAT(Selected("GV100", &result), IsEmpty());

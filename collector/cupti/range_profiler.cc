@@ -33,7 +33,7 @@ class RangeProfiler : public CounterBackend {
     host_ = MakeProfilerHost(api_, *chip, HostKind::kRangeProfiler, image, &host_result);
     if (host_ == nullptr) return host_result;
     PlanRequest request;
-    request.metrics = SelectMetrics(host_->BaseMetrics());
+    request.metrics = SelectMetrics(host_->BaseMetrics(), *chip);
     request.user_metrics = user_metrics;
     metrics_ = request.metrics;
     plan_ = MakePlan(*host_, request);

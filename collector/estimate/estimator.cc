@@ -202,7 +202,7 @@ void TellFacts(const Gpu& gpu, Recorder& recorder) {
   device.sm_count = static_cast<uint32_t>(gpu.sm_count);
   device.sm_clock_khz = static_cast<uint64_t>(gpu.boost_hz / 1000);
   device.l2_bytes = static_cast<uint64_t>(gpu.l2_bytes);
-  facts.devices.push_back(device);
+  facts.device.push_back(device);
   recorder.UpdateFacts(facts);
 }
 

@@ -45,13 +45,13 @@ TEST(EstimatorTest, TellsWhatIsEstimated) {
   EXPECT_EQ(facts.source, SourceKind::kEstimated);
   EXPECT_EQ(facts.estimated_gpu, "V100-SXM2-16GB") << "the table's spelling, not the user's";
   EXPECT_EQ(facts.collector, "estimator");
-  ASSERT_EQ(facts.devices.size(), 1u);
-  EXPECT_EQ(facts.devices[0].name, "V100-SXM2-16GB");
-  EXPECT_EQ(facts.devices[0].chip, "GV100");
-  EXPECT_EQ(facts.devices[0].cc_major, 7u);
-  EXPECT_EQ(facts.devices[0].sm_count, 80u);
-  EXPECT_EQ(facts.devices[0].sm_clock_khz, 1530000u);
-  EXPECT_EQ(facts.devices[0].l2_bytes, 6u << 20);
+  ASSERT_EQ(facts.device.size(), 1u);
+  EXPECT_EQ(facts.device[0].name, "V100-SXM2-16GB");
+  EXPECT_EQ(facts.device[0].chip, "GV100");
+  EXPECT_EQ(facts.device[0].cc_major, 7u);
+  EXPECT_EQ(facts.device[0].sm_count, 80u);
+  EXPECT_EQ(facts.device[0].sm_clock_khz, 1530000u);
+  EXPECT_EQ(facts.device[0].l2_bytes, 6u << 20);
 }
 
 TEST(EstimatorTest, UnknownGpuNamesTheNearest) {

@@ -207,4 +207,6 @@ void OpenLateDoor() noexcept {
   if (python != nullptr && python->Py_IsInitialized() != 0) python->Py_AddPendingCall(&LookLate, nullptr);
 }
 
+bool DoorIsClosed() noexcept { return g_state.load(std::memory_order_relaxed) == State::kClosed; }
+
 }  // namespace rfinject

@@ -18,6 +18,9 @@ void OpenEarlyDoor(void* add_audit_hook) noexcept;
 // it, whether torch is there, and waits for it otherwise. Does nothing where there is no Python.
 void OpenLateDoor() noexcept;
 
+// True where neither of the two was called, or the second one found no Python.
+bool DoorIsClosed() noexcept;
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_INJECTOR_PYTHON_DOOR_H_

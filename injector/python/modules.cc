@@ -592,14 +592,9 @@ std::string Describe(const Ref& tensor) {
 
 // --- Root calls: activation, samples, steps, policy.
 
-bool SamePolicy(const PolicyFacts& a, const PolicyFacts& b) {
-  return a.matmul_tf32 == b.matmul_tf32 && a.cudnn_tf32 == b.cudnn_tf32 && a.cudnn_benchmark == b.cudnn_benchmark &&
-         a.cudnn_deterministic == b.cudnn_deterministic && a.autocast_dtype == b.autocast_dtype;
-}
-
 void UpdatePolicy() {
   PolicyFacts policy = ReadPolicy();
-  if (g_policy_known && SamePolicy(policy, g_state->policy)) return;
+  if (g_policy_known && policy == g_state->policy) return;
   g_state->policy = policy;
   g_policy_known = true;
   RunFacts facts;

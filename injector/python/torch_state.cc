@@ -27,14 +27,14 @@ std::string* g_autocast_seen = nullptr;
 
 Ref Text(const char* text) { return Ref(*g_python, g_python->PyUnicode_FromString(text)); }
 
-Tristate FromBool(const Ref& value) {
+uint32_t FromBool(const Ref& value) {
   if (!value) return Tristate::kUnknown;
   return value.IsTrue() ? Tristate::kOn : Tristate::kOff;
 }
 
 // torch 2.9+: a precision per backend and operation. "none" defers to the backend's and then to the generic one; the
 // last word is torch's default, which is full precision except for convolutions.
-Tristate Fp32Precision(const char* operation, bool tf32_by_default) {
+uint32_t Fp32Precision(const char* operation, bool tf32_by_default) {
   const std::pair<const char*, const char*> levels[] = {{"cuda", operation}, {"cuda", "all"}, {"generic", "all"}};
   for (const auto& [backend, name] : levels) {
     const std::string precision = g_functions->fp32_precision.Call({Text(backend).get(), Text(name).get()}).Text();
@@ -78,7 +78,8 @@ void InitTorchState(const PythonApi& python) {
 }
 
 RunFacts ReadVersions() {
-  RunFacts facts;
+  RunFacts run;
+  ProcessFacts& facts = run.process;
   const char* version = g_python->Py_GetVersion();
   facts.python_version.assign(version, std::strcspn(version, " "));
   facts.python_executable = ImportedModule(*g_python, "sys").Attribute("executable").Text();
@@ -96,7 +97,7 @@ RunFacts ReadVersions() {
       facts.cudnn_version += Ref::Borrow(*g_python, g_python->PyTuple_GetItem(compiled.get(), i)).Text();
     }
   }
-  return facts;
+  return run;
 }
 
 PolicyFacts ReadPolicy() {

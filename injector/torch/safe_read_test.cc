@@ -1,8 +1,16 @@
 #include "injector/torch/safe_read.h"
 
 #include <gtest/gtest.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <iterator>
 #include <string>
 
 namespace rfinject {
@@ -45,6 +53,35 @@ TEST(SafeReadTest, StopsAtAnUnmappedPage) {
   EXPECT_EQ(snapshot.size, 12u);
   EXPECT_EQ(snapshot.Word(8), 0u);  // only half of it could be read
   munmap(pages, 4096);
+}
+
+// Ends this process at its next call of process_vm_readv, as strict sandboxes do.
+bool ForbidProcessVmReadv() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{.len = std::size(filter), .filter = filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(SafeReadDeathTest, ASandboxThatKillsForTheCallDoesNotSeeIt) {
+  // The filter is for good and the answer is kept, so this has a process of its own that has read nothing before.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        char* pages =
+            static_cast<char*>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        munmap(pages + 4096, 4096);
+        if (!ForbidProcessVmReadv()) _exit(2);
+        char copy[512];
+        const bool right = SafeRead(reinterpret_cast<uintptr_t>(pages + 4096 - 100), copy, sizeof(copy)) == 100 &&
+                           SafeRead(8192, copy, sizeof(copy)) == 0;
+        _exit(right ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 TEST(SafeReadTest, ClassNamesOfLiveObjects) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The command as a user meets it: exit codes, messages, files.
 
-    cli_test.py --rfinject BIN --make-trace BIN --library SO [unittest arguments]
+    cli_test.py --rfinject BIN --make-trace BIN --library SO --asan-program BIN [unittest arguments]
 """
 import argparse
 import csv
@@ -100,6 +100,22 @@ class RunTest(CliTest):
         self.assertIn("/opt/other.so", result.stderr)
         result = self.run_cli("sh", "-c", 'echo "$LD_PRELOAD"', environment={"LD_PRELOAD": "libm.so.6"})
         self.assertEqual(result.stdout.strip(), f"{OPTIONS.library}:libm.so.6")
+
+    def test_a_program_with_address_sanitizer(self):
+        for options, seen in ((None, "verify_asan_link_order=0"),
+                              ("detect_leaks=0", "detect_leaks=0:verify_asan_link_order=0"),
+                              ("verify_asan_link_order=false", "verify_asan_link_order=false")):
+            environment = {**self.environment, "ASAN_OPTIONS": options}
+            if options is None:
+                del environment["ASAN_OPTIONS"]
+            result = subprocess.run([OPTIONS.rfinject, OPTIONS.asan_program], cwd=self.folder, capture_output=True,
+                                    text=True, env=environment, timeout=60)
+            self.assertEqual((result.returncode, result.stdout), (3, seen + "\n"), result.stderr)
+        # No other program's environment is touched.
+        del environment["ASAN_OPTIONS"]
+        result = subprocess.run([OPTIONS.rfinject, "sh", "-c", "echo ${ASAN_OPTIONS-unset}"], cwd=self.folder,
+                                capture_output=True, text=True, env=environment, timeout=60)
+        self.assertEqual(result.stdout, "unset\n")
 
     def test_default_output(self):
         result = self.run_cli("sh", "-c", 'echo "$RFINJECT_OUTPUT"')
@@ -328,7 +344,7 @@ class ReportTest(CliTest):
         whole = self.trace("tiny").read_bytes()
         path = self.folder / "cut.rfx"
         complete = 0
-        # trace_reader_test does it in memory; with sanitizers a process costs a tenth of a second.
+        # trace_test does it in memory; with sanitizers a process costs a tenth of a second.
         for size in range(0, len(whole), 17 if OPTIONS.sanitized else 1):
             path.write_bytes(whole[:size])
             result = self.run_cli("report", path, "--format", "csv")
@@ -361,8 +377,8 @@ class ReportTest(CliTest):
         ]:
             self.assert_complains(self.run_cli("report", *arguments), 2, re.escape(pattern))
 
-    def imported(self, kernels, gpu="H100-SXM5-80GB"):
-        """A trace of an ncu table: a launch each of {kernel: {metric: value}}."""
+    def imported(self, kernels, gpu="H100-SXM5-80GB", capability="9.0"):
+        """A trace of an ncu table: a launch each of {kernel: {metric: value}}. `gpu` None: known by its capability."""
         metrics = sorted({metric for values in kernels.values() for metric in values})
         units = ["ns" if "time" in m else "byte" if "bytes" in m else "inst" for m in metrics]
         path = self.folder / "made.csv"
@@ -372,12 +388,21 @@ class ReportTest(CliTest):
                             *metrics])
             table.writerow([""] * 8 + units)
             for i, (kernel, values) in enumerate(kernels.items()):
-                table.writerow([i, 7, "python", kernel, "(128, 1, 1)", "(64, 1, 1)", 0, "9.0",
+                table.writerow([i, 7, "python", kernel, "(128, 1, 1)", "(64, 1, 1)", 0, capability,
                                 *(values.get(metric, 0) for metric in metrics)])
         trace = self.folder / "made.rfx"
-        result = self.run_cli("import", "ncu", path, "--gpu", gpu, "--model", "Net", "-o", trace)
+        result = self.run_cli("import", "ncu", path, *(["--gpu", gpu] if gpu else []), "--model", "Net", "-o", trace)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return trace
+
+    def test_counters_of_geforces_blackwell_are_known_and_count_once(self):
+        counted = {"gpu__time_duration.sum": 1_000_000, "dram__bytes_op_read.sum": 3 * 10**8,
+                   "dram__bytes_op_write.sum": 10**8, self.HMMA: 7 * 10**11}
+        for total in ({}, {"dram__bytes.sum": 4 * 10**8}):
+            trace = self.imported({"k": {**counted, **total}}, None, "12.0")
+            report = json.loads(self.run_cli("report", trace, "--format", "json").stdout)
+            self.assertEqual(report["rows"][0]["dram_bytes"], 4 * 10**8)
+            self.assertEqual(report["rows"][0]["flop_bf16_tc"], 7 * 10**11)
 
     HMMA = "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum"
     HGMMA = "sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum"
@@ -583,6 +608,7 @@ if __name__ == "__main__":
     parser.add_argument("--rfinject", required=True, type=os.path.abspath)
     parser.add_argument("--make-trace", required=True, type=os.path.abspath)
     parser.add_argument("--library", required=True, type=os.path.realpath)
+    parser.add_argument("--asan-program", required=True, type=os.path.abspath)
     parser.add_argument("--sanitized", action="store_true", help="the command is slow")
     OPTIONS, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])

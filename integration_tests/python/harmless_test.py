@@ -1,6 +1,7 @@
 """What the program computes, prints and compiles is what it would without us: cases 2, 3 and 4 as far as they concern
 modules, on real torch."""
 
+import platform
 import unittest
 
 import support
@@ -24,7 +25,30 @@ x = torch.ones(2, 3)
 """
 
 
+# Ends the process at its next process_vm_readv, as strict sandboxes do (seccomp(2)).
+SANDBOX = """
+import ctypes, struct
+READV = 310  # x86-64
+def instruction(code, k, yes=0, no=0):
+    return struct.pack("HBBI", code, yes, no, k)
+text = ctypes.create_string_buffer(instruction(0x20, 0) + instruction(0x15, READV, 0, 1) + instruction(0x06, 0x80000000)
+                                   + instruction(0x06, 0x7FFF0000))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(text)))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
+"""
+
+
 class Harmless(support.TestCase):
+    @unittest.skipUnless(platform.machine() == "x86_64", "the number of the system call is x86-64's")
+    def test_a_sandbox_that_kills_for_a_system_call(self):
+        result = self.both(SANDBOX + NET + """
+for _ in range(2):
+    model(x).sum().backward()
+print(model.head.weight.grad.sum().item())
+""")
+        self.assert_all_attributed(result.trace)
+
     def test_results_to_the_last_bit(self):
         self.both(NET + """
 optimizer = torch.optim.Adam(model.parameters())

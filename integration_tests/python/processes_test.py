@@ -1,6 +1,7 @@
 """Children, ends and threads of a training process: cases 15, 16 and 22 of the list in docs/ARCHITECTURE.md, on real
 torch."""
 
+import os
 import signal
 import subprocess
 import tempfile
@@ -27,6 +28,26 @@ def train(steps=3):
 class Processes(support.TestCase):
     def steps(self, trace):
         return len(trace.steps)
+
+    # --- Other ways in.
+
+    def test_a_program_that_opens_libpython_itself_hears_why_there_is_no_trace(self):
+        name = subprocess.run([support.PYTHON, "-c", "import sysconfig; print(sysconfig.get_config_var('INSTSONAME'))"],
+                              stdout=subprocess.PIPE, universal_newlines=True).stdout.strip()
+        if ".so" not in name:
+            self.skipTest("this Python has no shared library")
+        path = subprocess.run([support.PYTHON, "-c", "import sys; print(sys.path[1:])"], stdout=subprocess.PIPE,
+                              universal_newlines=True).stdout.strip()
+        command = [os.environ["DLOPEN_PYTHON"], name, "import sys; sys.path[:] = %s" % path + TRAIN +
+                   "print(train()[0].weight.shape)"]
+        plain = self.plain(command)
+        self.assertEqual(plain.code, 0, plain.stderr)
+        result = self.inject(command)
+        self.assertEqual((result.code, result.stdout, result.files), (0, plain.stdout, []))
+        self.assertEqual(result.stderr.count("\n"), plain.stderr.count("\n") + 1, result.stderr)
+        self.assertIn("libpython", result.stderr)
+        quiet = self.inject(command, RFINJECT_LOG="-1")
+        self.assertEqual((quiet.code, quiet.stdout, quiet.stderr), (0, plain.stdout, plain.stderr))
 
     # --- Children.
 

@@ -392,7 +392,7 @@ TEST_P(Exact, FlopBytesAndTimesOfEveryLaunchKey) {
   ASSERT_FALSE(recorder_.facts().empty());
   EXPECT_EQ(recorder_.facts()[0].source, SourceKind::kMeasured);
   EXPECT_EQ(recorder_.facts()[0].collector, GetParam().collector);
-  EXPECT_EQ(recorder_.facts()[0].devices[0].chip, GetParam().chip);
+  EXPECT_EQ(recorder_.facts()[0].device[0].chip, GetParam().chip);
   // Which profiler counts, and why, is said wherever it is not the usual one; nothing else went wrong.
   EXPECT_EQ(DiagnosticIds(), legacy ? std::vector<std::string>{"counter-backend"} : std::vector<std::string>{});
   source_->Stop();
@@ -691,9 +691,9 @@ TEST_F(TwoGpus, EachIsCountedByItself) {
   EXPECT_EQ((counts[{"gemm", 1, 0}]), 59u);
   EXPECT_GE((counts[{"gemm", 1, kDramBytes}]), 2u);
   const auto& facts = recorder_.facts().back();
-  ASSERT_EQ(facts.devices.size(), 2u);
-  EXPECT_EQ(facts.devices[1].index, 1u);
-  EXPECT_EQ(facts.devices[1].chip, "GA100");
+  ASSERT_EQ(facts.device.size(), 2u);
+  EXPECT_EQ(facts.device[1].index, 1u);
+  EXPECT_EQ(facts.device[1].chip, "GA100");
 }
 
 TEST_F(TwoGpus, LayerByLayerToo) {

@@ -1,7 +1,7 @@
 // File: crc32c.h
 //
-// CRC-32C (Castagnoli, RFC 3720 appendix B.4), the checksum of a trace's frames. Table driven, one byte a step: a
-// process writes some kilobytes a second, so simplicity wins over SSE 4.2.
+// CRC-32C (Castagnoli, RFC 3720 appendix B.4), the checksum of a trace's frames. Table driven, eight bytes a step
+// ("slicing by 8"), since reading a folder of traces is bound by it. It needs no instruction of a certain processor.
 #ifndef RFINJECT_PROTO_WIRE_CRC32C_H_
 #define RFINJECT_PROTO_WIRE_CRC32C_H_
 
@@ -12,23 +12,34 @@
 namespace rfinject::wire {
 
 namespace internal {
-constexpr std::array<uint32_t, 256> MakeCrc32cTable() {
-  std::array<uint32_t, 256> table{};
+// Table 0 is that of one byte; table k is what k zero bytes after it make of that.
+using Crc32cTables = std::array<std::array<uint32_t, 256>, 8>;
+constexpr Crc32cTables MakeCrc32cTables() {
+  Crc32cTables tables{};
   for (uint32_t i = 0; i < 256; ++i) {
     uint32_t crc = i;
     for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0x82F63B78u : 0u);
-    table[i] = crc;
+    tables[0][i] = crc;
   }
-  return table;
+  for (size_t k = 1; k < tables.size(); ++k) {
+    for (size_t i = 0; i < 256; ++i) tables[k][i] = (tables[k - 1][i] >> 8) ^ tables[0][tables[k - 1][i] & 0xFF];
+  }
+  return tables;
 }
-inline constexpr std::array<uint32_t, 256> kCrc32cTable = MakeCrc32cTable();
+inline constexpr Crc32cTables kCrc32cTables = MakeCrc32cTables();
 }  // namespace internal
 
 // The CRC-32C of `size` bytes at `data`, continuing from `crc` (0 to begin).
 inline uint32_t Crc32c(const void* data, size_t size, uint32_t crc = 0) noexcept {
+  const auto& t = internal::kCrc32cTables;
   const auto* bytes = static_cast<const uint8_t*>(data);
   crc = ~crc;
-  for (size_t i = 0; i < size; ++i) crc = (crc >> 8) ^ internal::kCrc32cTable[(crc ^ bytes[i]) & 0xFF];
+  for (; size >= 8; size -= 8, bytes += 8) {
+    crc ^= uint32_t{bytes[0]} | uint32_t{bytes[1]} << 8 | uint32_t{bytes[2]} << 16 | uint32_t{bytes[3]} << 24;
+    crc = t[7][crc & 0xFF] ^ t[6][(crc >> 8) & 0xFF] ^ t[5][(crc >> 16) & 0xFF] ^ t[4][crc >> 24] ^
+          t[3][bytes[4]] ^ t[2][bytes[5]] ^ t[1][bytes[6]] ^ t[0][bytes[7]];
+  }
+  for (; size > 0; --size) crc = (crc >> 8) ^ t[0][(crc ^ *bytes++) & 0xFF];
   return ~crc;
 }
 

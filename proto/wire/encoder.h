@@ -20,28 +20,9 @@
 #include <span>
 #include <string_view>
 
-namespace rfinject::wire {
+#include "proto/wire/text.h"
 
-// The length in bytes of the UTF-8 sequence at the front of `text` (not empty), 0 if it is not one: overlong forms,
-// surrogates and numbers above U+10FFFF are none (RFC 3629, section 4).
-inline size_t Utf8SequenceLength(std::string_view text) noexcept {
-  auto byte = [text](size_t i) { return static_cast<uint8_t>(text[i]); };
-  auto continues = [&](size_t i, uint8_t low = 0x80, uint8_t high = 0xBF) {
-    return i < text.size() && byte(i) >= low && byte(i) <= high;
-  };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  if (first < 0xC2) return 0;
-  if (first < 0xE0) return continues(1) ? 2 : 0;
-  if (first < 0xF0) {
-    return continues(1, first == 0xE0 ? 0xA0 : 0x80, first == 0xED ? 0x9F : 0xBF) && continues(2) ? 3 : 0;
-  }
-  if (first < 0xF5) {
-    const bool second = continues(1, first == 0xF0 ? 0x90 : 0x80, first == 0xF4 ? 0x8F : 0xBF);
-    return second && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
+namespace rfinject::wire {
 
 class Encoder {
  public:
@@ -117,17 +98,11 @@ class Encoder {
     PutRaw(value);
   }
   void ForceText(uint32_t field, std::string_view value) noexcept {
-    size_t good = 0;
-    while (good < value.size()) {
-      const size_t length = Utf8SequenceLength(value.substr(good));
-      if (length == 0) break;
-      good += length;
-    }
-    if (good == value.size()) return ForceBytes(field, value);
+    if (IsUtf8(value)) return ForceBytes(field, value);
     const size_t mark = Begin(field);
     while (!value.empty()) {
       const size_t length = Utf8SequenceLength(value);
-      std::string_view piece = length == 0 ? std::string_view("\xEF\xBF\xBD") : value.substr(0, length);
+      std::string_view piece = length == 0 ? kReplacementCharacter : value.substr(0, length);
       if (!Reserve(piece.size())) return;
       PutRaw(piece);
       value.remove_prefix(length == 0 ? 1 : length);

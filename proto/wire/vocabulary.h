@@ -10,18 +10,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include "proto/rfinject/v1/trace.schema.h"
+
 namespace rfinject {
 
-// Values equal rfinject.v1.Phase.
-enum class Phase : uint8_t {
-  kOther = 0,
-  kForward = 1,
-  kBackward = 2,
-  kOptimizer = 3,
-  kData = 4,
-  kCommunication = 5,
-  kRecompute = 6,
-};
+using Phase = trace::Phase;  // of trace.proto
 inline constexpr std::array<std::string_view, 7> kPhaseNames = {"other", "forward",       "backward", "optimizer",
                                                                 "data",  "communication", "recompute"};
 

@@ -1,25 +1,27 @@
 // Writes the HTML or SVG of a report made for tests, and its rows as JSON straight from the Report, for the tests in
 // a real browser to compare with.
 //
-//   emit_sample_page html|svg|rows small|resnet|kernels|both|measured|large:N|hostile|empty > FILE
+//   emit_sample_page html|svg|rows small|resnet|kernels|both|measured|large:N|hostile|long|empty|none > FILE
 #include <cstdlib>
 #include <iostream>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/emit/emit.h"
 #include "cli/emit/markup.h"
-#include "cli/emit/plot.h"
 #include "cli/emit/testing/synthetic_report.h"
+#include "cli/report/picture_data.h"
 #include "cli/testing/sample_report.h"
 
 using rfinject::cli::By;
-using rfinject::cli::JsonNumber;
 using rfinject::cli::JsonText;
 using rfinject::cli::Report;
 using rfinject::cli::Row;
 
 namespace {
+
+std::string Number(double value) { return rfinject::cli::JsonNumber(value).text(); }
 
 std::vector<Report> Make(std::string_view what) {
   using namespace rfinject::cli::testing;
@@ -27,6 +29,7 @@ std::vector<Report> Make(std::string_view what) {
   if (what == "measured") return {SampleMeasuredReport()};
   if (what == "kernels") return {SampleMeasuredReport(By::kKernel)};
   if (what == "small") return {SmallReport()};
+  if (what == "long") return {LongReport()};
   if (what == "hostile") return {HostileReport()};
   if (what == "empty") return {Report{}};
   if (what == "none") return {};
@@ -40,15 +43,14 @@ void WriteRows(const std::vector<Report>& reports, std::ostream& out) {
   for (const Report& report : reports) {
     for (const Row& row : rfinject::cli::PictureRows(report)) {
       out << separator << "{\"layer\":" << JsonText(row.layer) << ",\"phase\":" << JsonText(row.phase)
-          << ",\"model\":" << JsonText(row.model) << ",\"time_ns\":" << JsonNumber(row.sums.time_ns)
-          << ",\"flop\":" << JsonNumber(row.sums.total_flop())
-          << ",\"dram_bytes\":" << JsonNumber(row.sums.dram_bytes) << ",\"launches\":" << row.sums.launches
-          << ",\"time_share\":" << JsonNumber(row.time_share)
-          << ",\"oi_flop_per_byte\":" << JsonNumber(row.derived.oi_flop_per_byte)
-          << ",\"performance_flop_per_s\":" << JsonNumber(row.derived.performance_flop_per_s)
-          << ",\"attainable_flop_per_s\":" << JsonNumber(row.derived.attainable_flop_per_s)
-          << ",\"attainable_share\":" << JsonNumber(row.derived.attainable_share)
-          << ",\"bandwidth_bytes_per_s\":" << JsonNumber(row.derived.bandwidth_bytes_per_s)
+          << ",\"model\":" << JsonText(row.model) << ",\"time_ns\":" << Number(row.sums.time_ns)
+          << ",\"flop\":" << Number(row.sums.total_flop()) << ",\"dram_bytes\":" << Number(row.sums.dram_bytes)
+          << ",\"launches\":" << row.sums.launches << ",\"time_share\":" << Number(row.time_share)
+          << ",\"oi_flop_per_byte\":" << Number(row.derived.oi_flop_per_byte)
+          << ",\"performance_flop_per_s\":" << Number(row.derived.performance_flop_per_s)
+          << ",\"attainable_flop_per_s\":" << Number(row.derived.attainable_flop_per_s)
+          << ",\"attainable_share\":" << Number(row.derived.attainable_share)
+          << ",\"bandwidth_bytes_per_s\":" << Number(row.derived.bandwidth_bytes_per_s)
           << ",\"steps\":" << report.steps << "}";
       separator = ",\n";
     }
@@ -60,8 +62,8 @@ void WriteRows(const std::vector<Report>& reports, std::ostream& out) {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr
-        << "usage: emit_sample_page html|svg|rows small|resnet|kernels|both|measured|large:N|hostile|empty|none\n";
+    std::cerr << "usage: emit_sample_page html|svg|rows "
+                 "small|resnet|kernels|both|measured|large:N|hostile|long|empty|none\n";
     return 2;
   }
   const std::vector<Report> reports = Make(argv[2]);

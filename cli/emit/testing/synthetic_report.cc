@@ -84,6 +84,14 @@ Report SmallReport() {
   return report;
 }
 
+Report LongReport() {
+  Report report = SmallReport();
+  report.steps = 9000;
+  report.rows.back().sums.time_ns = 4000;
+  Finish(&report);
+  return report;
+}
+
 Report LargeReport(size_t rows) {
   Report report = SampleReports(By::kKernel)[1];
   report.rows.clear();

@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cli/emit/emit.h"
+#include "cli/emit/html/assets/assets.h"
+#include "cli/emit/html/page_data.h"
+#include "cli/emit/html/sections.h"
+#include "cli/emit/markup.h"
+#include "cli/emit/picture/frames.h"
+#include "cli/emit/picture/names.h"
+#include "cli/emit/picture/palette.h"
+#include "cli/emit/picture/roofline.h"
+#include "cli/emit/picture/svg.h"
+#include "cli/emit/picture/time_view.h"
+#include "cli/report/picture_data.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr Size kAlone = {780, 700};
+constexpr Size kOneOfMany = {660, 580};
+// Above this many rows the page opens with the longest of them; the slider brings the rest.
+constexpr size_t kShowAllUpTo = 600;
+
+Markup Head(std::span<const Report> reports) {
+  return {
+      "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
+      "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
+      "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n<meta name=color-scheme "
+      "content=\"light dark\">\n<title>",
+      Escaped(DocumentTitle("rfinject", reports)),
+      "</title>\n<style>\n",
+      InStyle(PictureStyle(Theme::kChosen)),
+      kReportCss,
+      "</style>\n</head>\n"};
+}
+
+Markup Header(std::span<const Report> reports) {
+  Markup title = {"No runs"}, badge;
+  if (reports.size() == 1) {
+    title = Escaped(ReportTitle(reports[0]));
+    badge = SourceBadge(reports[0]);
+  } else if (!reports.empty()) {
+    title = {Digits(reports.size()), " runs"};
+  }
+  return {"<header><h1>", title, "</h1>", badge,
+          "<button id=theme type=button aria-label=\"Light or dark\">Dark</button></header>\n"};
+}
+
+Markup Controls(size_t row_count) {
+  constexpr Literal kAll = "100", kLongest = "99";
+  return {
+      "<noscript><p class=card>Without JavaScript the pictures and the summaries are here; the table, the filters "
+      "and the tooltips are not. <code>rfinject report --format csv</code> gives every number.</p></noscript>\n"
+      "<div class=controls role=toolbar aria-label=Filters>"
+      "<span class=segmented role=group aria-label=Picture><button type=button data-view=roofline "
+      "aria-pressed=true>Roofline</button><button type=button data-view=time aria-pressed=false>Time "
+      "view</button></span>"
+      "<label class=slider>Rows that make up the top <input id=share type=range min=50 max=100 step=0.5 value=",
+      row_count > kShowAllUpTo ? kLongest : kAll,
+      "> <output id=share-text for=share></output> of time</label>"
+      "<span id=phases class=phases role=group aria-label=Phases></span>"
+      "<label>Find <input id=search type=search placeholder=\"layer, operator, …\" spellcheck=false></label>"
+      "<span id=shown role=status></span></div>\n"};
+}
+
+Markup Figures(std::span<const Report> reports, std::span<const std::vector<Picture>> pictures) {
+  Markup out = {"<div class=pictures>\n"};
+  size_t first_row = 0;
+  for (size_t r = 0; r < reports.size(); ++r) {
+    out.Add({"<figure>"});
+    for (const Picture& picture : pictures[r]) {
+      SvgOptions options;
+      options.titles = false;  // the page has tooltips of its own
+      options.first_row = first_row;
+      options.id = picture.kind + std::to_string(r);
+      out.Add({PictureSvg(picture, reports[r], options)});
+    }
+    out.Add({"</figure>\n"});
+    first_row += PictureRows(reports[r]).size();
+  }
+  return out.Add({"</div>\n"});
+}
+
+// The script fills it.
+constexpr Literal kTable =
+    "<div class=tablebox><div class=tablehead><span class=muted>Click a head to sort, a row to find its point."
+    "</span><button id=csv type=button>Download CSV</button></div><div id=scroller tabindex=0 role=region "
+    "aria-label=\"Table of rows\"><table id=rows><thead></thead><tbody></tbody><tfoot></tfoot></table></div></div>";
+
+}  // namespace
+
+void EmitHtml(std::span<const Report> reports, std::ostream& out) {
+  const Frames frames = FramesFor(reports);
+  const bool many = reports.size() > 1;
+  const Size size = many ? kOneOfMany : kAlone;
+  std::vector<std::vector<Picture>> pictures;
+  size_t row_count = 0;
+  for (const Report& report : reports) {
+    pictures.push_back({LayOutRoofline(report, frames, size), LayOutTimeView(report, frames, size)});
+    row_count += PictureRows(report).size();
+  }
+  Markup page = Head(reports);
+  page.Add({many ? Literal("<body class=\"many\">\n") : Literal("<body class=\"one\">\n"), Header(reports)});
+  page.Add({"<div class=heads>"});
+  for (const Report& report : reports) page.Add({HeadlineSection(report, many)});
+  page.Add({"</div>\n"});
+  for (const Report& report : reports) page.Add({AlarmSection(report)});
+  page.Add({Controls(row_count), "<main>", Figures(reports, pictures), kTable, "</main>\n"});
+  for (const Report& report : reports) {
+    page.Add({"<div class=about>"});
+    if (many) page.Add({"<h2>", Escaped(ReportTitle(report)), "</h2>"});
+    page.Add({PhaseSection(report), DiagnosticSection(report), RoofSection(report), FactSection(report), "</div>\n"});
+  }
+  page.Add(
+      {"<div id=tip role=tooltip hidden></div>\n<div id=live class=hidden aria-live=polite></div>\n"
+       "<script type=application/json id=data>",
+       InScript(PageData(reports, pictures)), "</script>\n<script>\n", kReportJs, "</script>\n</body>\n</html>\n"});
+  out << page.text();
+}
+
+}  // namespace rfinject::cli

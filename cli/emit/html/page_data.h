@@ -1,0 +1,21 @@
+// File: page_data.h
+//
+// The data that the page's script works on: every row of every report, column by column, and where the marks are.
+#ifndef RFINJECT_CLI_EMIT_HTML_PAGE_DATA_H_
+#define RFINJECT_CLI_EMIT_HTML_PAGE_DATA_H_
+
+#include <span>
+#include <vector>
+
+#include "cli/emit/markup.h"
+#include "cli/emit/picture/picture.h"
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+// One object, schema rfinject.html/1. `pictures` are those of each report, in the order of the page.
+ScriptJson PageData(std::span<const Report> reports, std::span<const std::vector<Picture>> pictures);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EMIT_HTML_PAGE_DATA_H_

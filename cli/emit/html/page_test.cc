@@ -1,0 +1,178 @@
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/emit/columns.h"
+#include "cli/emit/emit.h"
+#include "cli/emit/markup.h"
+#include "cli/emit/testing/synthetic_report.h"
+#include "cli/report/picture_data.h"
+#include "cli/testing/sample_report.h"
+
+namespace rfinject::cli {
+namespace {
+
+using testing::HostileReport;
+using testing::SampleMeasuredReport;
+using testing::SampleReports;
+using testing::SmallReport;
+
+std::string Html(const std::vector<Report>& reports) {
+  std::ostringstream out;
+  EmitHtml(reports, out);
+  return out.str();
+}
+
+size_t Count(const std::string& text, const std::string& word) {
+  size_t n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+// Without the page in the message of a failure.
+bool Says(const std::string& html, const std::string& text) {
+  return html.find(text) != std::string::npos || html.find(Escaped(text).text()) != std::string::npos;
+}
+
+// The document in <script id=data>.
+rapidjson::Document Data(const std::string& html) {
+  const std::string start = "<script type=application/json id=data>";
+  const size_t from = html.find(start) + start.size();
+  rapidjson::Document data;
+  data.Parse<rapidjson::kParseFullPrecisionFlag>(html.substr(from, html.find("</script>", from) - from).c_str());
+  EXPECT_FALSE(data.HasParseError());
+  return data;
+}
+
+const rapidjson::Value* FindColumn(const rapidjson::Document& data, const std::string& key) {
+  for (const auto& column : data["columns"].GetArray()) {
+    if (key == column["key"].GetString()) return &column;
+  }
+  return nullptr;
+}
+
+TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
+  const std::vector<Report> reports = {SampleMeasuredReport()};
+  const auto data = Data(Html(reports));
+  const std::span<const Row> rows = PictureRows(reports[0]);
+  const auto expect = [&](const std::string& key, auto value_of) {
+    const rapidjson::Value* column = FindColumn(data, key);
+    ASSERT_NE(column, nullptr) << key;
+    ASSERT_EQ((*column)["values"].Size(), rows.size()) << key;
+    for (rapidjson::SizeType i = 0; i < rows.size(); ++i) {
+      const rapidjson::Value& value = (*column)["values"][i];
+      // What is not defined (a ratio over nothing) is null, not zero.
+      EXPECT_EQ(value.IsNull() ? 0 : value.GetDouble(), value_of(rows[i])) << key << " of row " << i;
+    }
+  };
+  expect("time_ns", [](const Row& r) { return r.sums.time_ns; });
+  expect("time_share", [](const Row& r) { return r.time_share; });
+  expect("launches", [](const Row& r) { return static_cast<double>(r.sums.launches); });
+  expect("flop", [](const Row& r) { return r.sums.total_flop(); });
+  expect("flop_tf32_tc", [](const Row& r) { return r.sums.flop[static_cast<size_t>(Precision::kTf32Tensor)]; });
+  expect("model_flop", [](const Row& r) { return r.sums.model_flop; });
+  expect("dram_bytes", [](const Row& r) { return r.sums.dram_bytes; });
+  expect("oi_flop_per_byte", [](const Row& r) { return r.derived.oi_flop_per_byte; });
+  expect("performance_flop_per_s", [](const Row& r) { return r.derived.performance_flop_per_s; });
+  expect("attainable_flop_per_s", [](const Row& r) { return r.derived.attainable_flop_per_s; });
+  expect("attainable_share", [](const Row& r) { return r.derived.attainable_share; });
+  expect("bandwidth_bytes_per_s", [](const Row& r) { return r.derived.bandwidth_bytes_per_s; });
+  expect("least_compute_time_ns", [](const Row& r) { return r.sums.least_compute_ns; });
+  expect("least_memory_time_ns", [](const Row& r) { return r.sums.least_memory_ns; });
+  expect("time_ci95_relative", [](const Row& r) { return r.time_ci; });
+  EXPECT_EQ((*FindColumn(data, "time_ns"))["totals"][0].GetDouble(), reports[0].total.time_ns);
+}
+
+TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
+  Report report = SampleMeasuredReport(By::kKernel);
+  for (Row& row : report.rows) {  // so that no column is empty
+    row.class_name = row.signature = row.op = "x";
+    row.input_shape = row.output_shape = "f32[8]";
+    row.parameters = row.parameter_bytes = 1;
+    row.time_ci = row.bytes_ci = 0.1;
+    row.counters_shared = true;
+    row.sums.l1_bytes = row.sums.l2_bytes = 1;
+    row.sums.flop.fill(1);
+    row.sums.legacy_flop.fill(1);
+  }
+  const auto data = Data(Html({report}));
+  for (const auto& columns : {IdentityColumns(), NumberColumns()}) {
+    for (const auto& column : columns) EXPECT_NE(FindColumn(data, std::string(column.name)), nullptr) << column.name;
+  }
+}
+
+TEST(EmitHtml, LeavesOutColumnsOfNothing) {
+  const auto data = Data(Html({SmallReport()}));
+  EXPECT_EQ(FindColumn(data, "l2_bytes"), nullptr);
+  EXPECT_EQ(FindColumn(data, "kernel"), nullptr);
+  EXPECT_EQ(FindColumn(data, "flop_fp8_tc"), nullptr);
+  EXPECT_NE(FindColumn(data, "layer"), nullptr);
+}
+
+TEST(EmitHtml, DrawsEveryMarkThatItKnowsThePlaceOf) {
+  const std::vector<Report> reports = SampleReports();
+  const std::string html = Html(reports);
+  const auto data = Data(html);
+  size_t marks = 0;
+  for (const auto& picture : data["pictures"].GetArray()) marks += picture["marks"].Size();
+  EXPECT_EQ(data["pictures"].Size(), 4u);
+  EXPECT_EQ(Count(html, "<path class=\"m "), marks);
+  // Rows of the second report follow those of the first.
+  EXPECT_EQ(data["report_of"].Size(), PictureRows(reports[0]).size() + PictureRows(reports[1]).size());
+  EXPECT_EQ(data["report_of"][data["report_of"].Size() - 1].GetInt(), 1);
+}
+
+TEST(EmitHtml, SaysHeadlineAlarmsDiagnosticsAndDrops) {
+  const Report report = SampleMeasuredReport();
+  const std::string html = Html({report});
+  for (const std::string& line : report.headline) EXPECT_TRUE(Says(html, line)) << line;
+  EXPECT_TRUE(Says(html, "<b>R002</b>")) << "<b>R002</b>";
+  EXPECT_TRUE(Says(html, report.alarms[0].causes)) << report.alarms[0].causes;
+  EXPECT_TRUE(Says(html, report.diagnostics[0].text)) << report.diagnostics[0].text;
+  EXPECT_TRUE(Says(html, report.tier_text)) << report.tier_text;
+  EXPECT_TRUE(Says(html, report.drops[0].first)) << report.drops[0].first;
+  EXPECT_TRUE(Says(html, "MEASURED by hardware counters")) << "MEASURED by hardware counters";
+}
+
+TEST(EmitHtml, CannotBeBrokenByNames) {
+  const Report report = HostileReport();
+  const std::string html = Html({report});
+  EXPECT_EQ(Count(html, "<script"), 2u);  // the data and the page's own
+  EXPECT_EQ(Count(html, "</script>"), 2u);
+  EXPECT_EQ(Count(html, "<style"), 1u);
+  EXPECT_EQ(Count(html, "</style"), 1u);
+  EXPECT_EQ(Count(html, "<img"), 0u);
+  EXPECT_EQ(Count(html, "<b>bold"), 0u);
+  EXPECT_EQ(Count(html, "onload=alert(4)>"), 0u);
+  EXPECT_EQ(Count(html, "\xe2\x80\xae"), 0u);  // RIGHT-TO-LEFT OVERRIDE
+  for (const char c : html) EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n') << static_cast<int>(c);
+  // The data keep the names as they are.
+  const auto data = Data(html);
+  const rapidjson::Value* layers = FindColumn(data, "layer");
+  ASSERT_NE(layers, nullptr);
+  EXPECT_STREQ((*layers)["words"][(*layers)["values"][0].GetUint()].GetString(), report.rows[0].layer.c_str());
+  EXPECT_STREQ((*layers)["words"][(*layers)["values"][4].GetUint()].GetString(), report.rows[4].layer.c_str());
+}
+
+TEST(EmitHtml, AsksTheNetworkForNothing) {
+  const std::string html = Html(SampleReports());
+  EXPECT_TRUE(Says(html, "default-src 'none'")) << "default-src 'none'";
+  EXPECT_EQ(Count(html, "src="), 0u);
+  EXPECT_EQ(Count(html, "url("), 0u);
+  EXPECT_EQ(Count(html, "@import"), 0u);
+  // Namespaces are the only addresses.
+  EXPECT_EQ(Count(html, "http"), Count(html, "http://www.w3.org/2000/svg") + Count(html, "http-equiv"));
+}
+
+TEST(EmitHtml, TakesNoReportAndAnEmptyOne) {
+  EXPECT_TRUE(Says(Html({}), "No runs"));
+  EXPECT_TRUE(Html({Report{}}).ends_with("</html>\n"));
+}
+
+TEST(EmitHtml, IsTheSameForTheSameReport) { EXPECT_EQ(Html(SampleReports()), Html(SampleReports())); }
+
+}  // namespace
+}  // namespace rfinject::cli

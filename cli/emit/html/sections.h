@@ -1,0 +1,34 @@
+// File: sections.h
+//
+// The parts of the HTML page that stand around the pictures and the table. Each is empty where the report has nothing
+// to say there.
+#ifndef RFINJECT_CLI_EMIT_HTML_SECTIONS_H_
+#define RFINJECT_CLI_EMIT_HTML_SECTIONS_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "cli/emit/markup.h"
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+// Where the numbers come from, as a badge.
+Markup SourceBadge(const Report& report);
+// The first lines that a reader must see; `with_title` puts the run's title before them.
+Markup HeadlineSection(const Report& report, bool with_title);
+Markup AlarmSection(const Report& report);
+// Stacked bars of time, FLOP and bytes by phase, with the same numbers as a table.
+Markup PhaseSection(const Report& report);
+Markup RoofSection(const Report& report);
+// What the run was: source, GPU, policy, processes, versions, what was dropped.
+Markup FactSection(const Report& report);
+Markup DiagnosticSection(const Report& report);
+
+// A cell of a table.
+enum class CellKind : uint8_t { kText, kNumber };
+Markup TableCell(std::string_view text, CellKind kind = CellKind::kText);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EMIT_HTML_SECTIONS_H_

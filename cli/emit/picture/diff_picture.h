@@ -1,0 +1,29 @@
+// File: diff_picture.h
+//
+// A comparison as pictures: arrows from where each layer was to where it is, on axes that both sides share.
+#ifndef RFINJECT_CLI_EMIT_PICTURE_DIFF_PICTURE_H_
+#define RFINJECT_CLI_EMIT_PICTURE_DIFF_PICTURE_H_
+
+#include <vector>
+
+#include "cli/emit/picture/frames.h"
+#include "cli/emit/picture/picture.h"
+#include "cli/report/diff.h"
+
+namespace rfinject::cli {
+
+// One frame for everything that is compared.
+Frames FramesFor(const Diff& diff);
+
+struct DiffPicture {
+  Picture picture;
+  const Report* report;  // the side of the pair that it shows
+};
+
+// The pictures of a pair, left to right: one with arrows, and before it the first side's own where the GPUs differ.
+// Without a row that can be compared they still show both sides.
+std::vector<DiffPicture> LayOutDiff(const RunDiff& pair, const Frames& frames);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EMIT_PICTURE_DIFF_PICTURE_H_

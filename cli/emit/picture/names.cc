@@ -1,0 +1,116 @@
+#include "cli/emit/picture/names.h"
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "cli/emit/code_points.h"
+#include "cli/report/run_name.h"
+#include "cli/report/units.h"
+
+namespace rfinject::cli {
+
+std::string ShortKernelName(std::string_view kernel) {
+  std::string_view name = kernel.substr(0, kernel.find_first_of("<("));
+  if (const size_t space = name.rfind(' '); space != std::string_view::npos) name.remove_prefix(space + 1);
+  if (const size_t scope = name.rfind("::"); scope != std::string_view::npos) name.remove_prefix(scope + 2);
+  return std::string(name.empty() ? kernel : name);
+}
+
+std::string RowName(const Row& row, const Report& report) {
+  constexpr size_t kMost = 32, kMostOfTwo = 20;
+  const bool with_model = report.run.models.size() > 1 && !row.model.empty();
+  const auto path = [&](size_t most) {
+    const std::string layer = ElideStart(row.layer, most);
+    return with_model ? ElideMiddle(row.model, 16) + " " + layer : layer;
+  };
+  switch (report.by) {
+    case By::kPhase:
+      return row.phase.empty() ? "(no phase)" : with_model ? row.model + " " + row.phase : row.phase;
+    case By::kOp:
+      return row.op.empty() ? "(no operator)" : ElideMiddle(row.op, kMost);
+    case By::kKernel: {
+      const std::string kernel = ElideMiddle(ShortKernelName(row.op.empty() ? row.kernel : row.op), kMostOfTwo);
+      if (!row.layer.empty() && !kernel.empty()) return path(kMostOfTwo) + ": " + kernel;
+      if (!row.kernel.empty()) return ElideMiddle(ShortKernelName(row.kernel), kMost);
+      break;
+    }
+    case By::kModel:
+    case By::kLayer:
+      break;
+  }
+  if (report.by != By::kModel && !row.layer.empty()) return path(kMost);
+  if (!row.model.empty()) return ElideMiddle(row.model, kMost);
+  return row.phase.empty() ? "(no layer)" : row.phase;
+}
+
+std::string MarkLabel(const Row& row, const Report& report) {
+  std::string name = RowName(row, report);
+  if (report.by == By::kPhase || row.phase.empty() || name == row.phase) return name;
+  return name + (row.phase == "forward" ? " fwd" : row.phase == "backward" ? " bwd" : " " + row.phase);
+}
+
+std::string ReportTitle(const Report& report) {
+  const std::string title = ModelName(report.run, report.processes);
+  const std::string& device = report.device_name.empty() ? report.run.gpu : report.device_name;
+  return device.empty() ? title : title + " on " + device;
+}
+
+std::string DocumentTitle(std::string_view what, std::span<const Report> reports) {
+  std::string title(what);
+  for (const Report& report : reports) title += (&report == reports.data() ? ": " : "; ") + ReportTitle(report);
+  return title;
+}
+
+std::string SourceTitle(const Report& report) {
+  switch (report.run.source) {
+    case SourceKind::kMeasured:
+      return "MEASURED by hardware counters";
+    case SourceKind::kEstimated:
+      return "ESTIMATED from tensor shapes";
+    case SourceKind::kImported:
+      return "IMPORTED from another tool";
+    case SourceKind::kNone:
+    case SourceKind::kUnspecified:
+      break;
+  }
+  return "NOT MEASURED: no counters";
+}
+
+std::string ReportSubtitle(const Report& report) {
+  std::vector<std::string> facts;
+  if (report.run.batch_size > 0) facts.push_back("batch " + Grouped(report.run.batch_size));
+  const PolicyInfo& policy = report.run.policy;
+  const auto on_off = [](uint32_t state) { return state == 2 ? "on" : "off"; };
+  std::string tf32;
+  if (policy.cudnn_tf32 != 0) tf32 += std::string("convolution ") + on_off(policy.cudnn_tf32);
+  if (policy.matmul_tf32 != 0) tf32 += std::string(tf32.empty() ? "" : ", ") + "matmul " + on_off(policy.matmul_tf32);
+  if (!tf32.empty()) facts.push_back("TF32: " + tf32);
+  if (!policy.autocast_dtype.empty()) facts.push_back("autocast " + policy.autocast_dtype);
+  if (report.steps > 0) facts.push_back(Grouped(report.steps) + (report.steps == 1 ? " step" : " steps"));
+  if (report.process_count > 1) facts.push_back(Grouped(report.process_count) + " processes");
+  std::set<std::string> torch, rfinject, cuda;
+  for (const ProcessInfo& process : report.processes) {
+    if (!process.torch_version.empty()) torch.insert(process.torch_version);
+    if (!process.rfinject_version.empty()) rfinject.insert(process.rfinject_version);
+    if (!process.cuda_version.empty()) cuda.insert(process.cuda_version);
+  }
+  for (const auto& [name, versions] : {std::pair<const char*, const std::set<std::string>&>{"torch ", torch},
+                                       {"CUDA ", cuda},
+                                       {"rfinject ", rfinject}}) {
+    std::string text;
+    for (const std::string& version : versions) text += (text.empty() ? name : "/") + version;
+    if (!text.empty()) facts.push_back(text);
+  }
+  std::string text;
+  for (const std::string& fact : facts) text += (text.empty() ? "" : " · ") + fact;
+  return text;
+}
+
+std::string TimeText(double ns) {
+  std::string text = Duration(ns);
+  if (text.ends_with(" us")) text.replace(text.size() - 2, 1, "µ");
+  return text;
+}
+
+}  // namespace rfinject::cli

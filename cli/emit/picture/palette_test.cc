@@ -1,0 +1,51 @@
+#include "cli/emit/picture/palette.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "proto/wire/vocabulary.h"
+
+namespace rfinject::cli {
+namespace {
+
+// WCAG 2.1, 1.4.11: graphics need a contrast of 3:1; relative luminance after 1.4.3.
+double Luminance(const std::string& colour) {
+  const auto channel = [&](size_t at) {
+    const double c = static_cast<double>(std::stoul(colour.substr(at, 2), nullptr, 16)) / 255;
+    return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
+}
+
+TEST(PictureStyle, HasContrastInLightAndDark) {
+  const std::string css = PictureStyle(Theme::kPreferred).text();
+  const size_t dark_at = css.find("@media");
+  ASSERT_NE(dark_at, std::string::npos);
+  for (const std::string& part : {css.substr(0, dark_at), css.substr(dark_at)}) {
+    const auto colour = [&](const std::string& selector, const std::string& property) {
+      const size_t at = part.find(selector);
+      EXPECT_NE(at, std::string::npos) << selector;
+      return part.substr(part.find(property + ":#", at) + property.size() + 1, 7);
+    };
+    const double ground = Luminance(colour(".pic .bg", "fill"));
+    const auto contrast = [&](const std::string& c) {
+      const double l = Luminance(c);
+      return (std::max(l, ground) + 0.05) / (std::min(l, ground) + 0.05);
+    };
+    for (size_t p = 0; p < kPrecisionCount; ++p) {
+      EXPECT_GE(contrast(colour("text.p" + std::to_string(p), "fill")), 4.5) << p;  // they colour text too
+    }
+    EXPECT_GE(contrast(colour("text{fill", "fill")), 7);
+    EXPECT_GE(contrast(colour(".pic .mu", "fill")), 4.5);
+    EXPECT_GE(contrast(colour("text.faint", "fill")), 3);
+    EXPECT_GE(contrast(colour("text.bad", "fill")), 4.5);
+    EXPECT_GE(contrast(colour(".pic .ms", "fill")), 4.5);
+    EXPECT_GE(contrast(colour(".so2{fill", "fill")), 4.5);
+  }
+}
+
+}  // namespace
+}  // namespace rfinject::cli

@@ -1,0 +1,32 @@
+// File: svg.h
+//
+// Pictures as SVG: one as an <svg> element, and several as a document of their own.
+#ifndef RFINJECT_CLI_EMIT_PICTURE_SVG_H_
+#define RFINJECT_CLI_EMIT_PICTURE_SVG_H_
+
+#include <cstddef>
+#include <ostream>
+#include <string>
+
+#include "cli/emit/markup.h"
+#include "cli/emit/picture/picture.h"
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+struct SvgOptions {
+  bool titles = true;    // each mark carries its numbers as an SVG <title>
+  size_t first_row = 0;  // added to Mark::row in data-i
+  Point offset;
+  std::string id = "rf";  // prefix of ids, unique in the document
+};
+
+// `picture`, which shows `report`, as an <svg> element.
+Markup PictureSvg(const Picture& picture, const Report& report, const SvgOptions& options);
+
+// Writes an SVG document of `size` around the elements of `pictures`.
+void WriteSvgDocument(const std::string& title, Size size, const Markup& pictures, std::ostream& out);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EMIT_PICTURE_SVG_H_

@@ -1,0 +1,34 @@
+// File: imported.h
+//
+// What every import takes and gives.
+#ifndef RFINJECT_CLI_IMPORT_IMPORTED_H_
+#define RFINJECT_CLI_IMPORT_IMPORTED_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/import/numbers.h"
+#include "cli/profile/profile.h"
+
+namespace rfinject::cli {
+
+struct ImportOptions {
+  std::string gpu;                              // row of gpus.csv; empty: unknown, the file tells what it can
+  std::string model;                            // name for what the file holds; empty: the file's own word for it
+  DecimalMark decimal = DecimalMark::kUnknown;  // kUnknown: the file tells
+};
+
+// A file that was read. A function that imports gives absl::StatusOr of it: what could not be imported fails with the
+// file, the line where there is one, and the reason.
+struct Imported {
+  Profile profile;
+  uint64_t rows = 0;                  // data lines read
+  uint64_t kernels = 0;               // launches found
+  uint64_t skipped_lines = 0;         // lines that are no part of the table
+  std::vector<std::string> warnings;  // one line each, with the file's name
+};
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_IMPORT_IMPORTED_H_

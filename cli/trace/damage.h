@@ -1,0 +1,24 @@
+// File: damage.h
+//
+// What is wrong with a trace, as the absl::Status that every function of this folder fails with: the reason in one
+// line, "byte 123: a frame is damaged (checksum)", and the offset for those who want it as a number.
+#ifndef RFINJECT_CLI_TRACE_DAMAGE_H_
+#define RFINJECT_CLI_TRACE_DAMAGE_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace rfinject::cli {
+
+// kDataLoss: from byte `offset` of the file on it is not as it should be. `reason` is one line.
+absl::Status DamageAt(uint64_t offset, std::string_view reason);
+
+// The offset and the reason of a status that DamageAt made; 0 and the whole message of any other.
+uint64_t DamageOffset(const absl::Status& status);
+std::string_view DamageReason(const absl::Status& status);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_TRACE_DAMAGE_H_

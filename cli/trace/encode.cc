@@ -1,0 +1,296 @@
+#include "cli/trace/encode.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "cli/trace/decode.h"
+#include "proto/rfinject/v1/trace.pb.h"
+#include "proto/wire/framing.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr size_t kFrameTarget = 1u << 20;
+
+class Writer {
+ public:
+  explicit Writer(const ByteSink& sink) : sink_(sink) {}
+
+  absl::Status Write(const Profile& profile) {
+    uint8_t header[wire::kFileHeaderSize];
+    wire::EncodeFileHeader(header);
+    status_ = sink_(header, sizeof header);
+    for (const auto& [name, info] : profile.metrics) {
+      v1::Metric& metric = *chunk_.add_metric();
+      metric.set_id(static_cast<uint32_t>(metrics_.size() + 1));
+      metric.set_name(name);
+      metric.set_unit(info.unit);
+      if (info.scale != 1) metric.set_scale(info.scale);
+      metrics_.emplace(name, metric.id());
+      Written(metric);
+    }
+    uint32_t run_id = 0;
+    for (const auto& [key, run] : profile.runs) WriteRun(run, ++run_id);
+    chunk_.mutable_end()->set_reason("merged");
+    Flush();
+    return status_;
+  }
+
+ private:
+  // `record` of chunk_ is complete.
+  void Written(const google::protobuf::Message& record) {
+    const size_t size = record.ByteSizeLong();
+    if (size > kMaxRecordSize && status_.ok()) {
+      status_ = absl::ResourceExhaustedError("a record is too large for a trace");
+    }
+    size_ += size;
+    if (size_ >= kFrameTarget) Flush();
+  }
+
+  void Flush() {
+    size_ = 0;
+    if (status_.ok()) {
+      frame_.resize(wire::kFrameHeaderSize);
+      chunk_.AppendToString(&frame_);
+      const size_t length = frame_.size() - wire::kFrameHeaderSize;
+      uint8_t header[wire::kFrameHeaderSize];
+      wire::EncodeFrameHeader(frame_.data() + wire::kFrameHeaderSize, static_cast<uint32_t>(length), sequence_++,
+                              header);
+      std::copy(std::begin(header), std::end(header), frame_.begin());
+      status_ = sink_(frame_.data(), frame_.size());
+    }
+    chunk_.Clear();
+  }
+
+  uint32_t Name(const std::string& text) {
+    if (text.empty()) return 0;
+    const auto [it, inserted] = names_.try_emplace(text, static_cast<uint32_t>(names_.size() + 1));
+    const uint32_t id = it->second;
+    if (inserted) {
+      v1::Name& name = *chunk_.add_name();
+      name.set_id(id);
+      name.set_text(text);
+      Written(name);
+    }
+    return id;
+  }
+
+  // One Run record with what `fill` puts into it. Facts of one Run come in several records, since 64 processes with
+  // long command lines would not fit in one.
+  template <typename Fill>
+  void RunRecord(uint32_t id, Fill fill) {
+    v1::Run& run = *chunk_.add_run();
+    run.set_id(id);
+    fill(run);
+    Written(run);
+  }
+  template <typename Fill>
+  void MergedRecord(uint32_t id, Fill fill) {
+    RunRecord(id, [&](v1::Run& run) { fill(*run.mutable_merged()); });
+  }
+
+  void WriteRun(const Run& run, uint32_t id) {
+    WriteFacts(run, id);
+    WriteModels(run, id);
+    WriteLaunches(run, id);
+    WriteSums(run, id);
+  }
+
+  void WriteFacts(const Run& run, uint32_t id) {
+    const RunKey& key = run.key;
+    RunRecord(id, [&](v1::Run& record) {
+      record.set_source(static_cast<v1::Source>(key.source));
+      record.set_tier(static_cast<v1::Tier>(std::max(run.tier, 0)));
+      trace::ToMessage(key.policy, record.mutable_policy());
+      record.set_processes(run.processes);
+      record.set_batch_size(key.batch_size);
+      record.set_estimated_gpu(key.estimated_gpu);
+      record.set_collector(key.collector);
+    });
+    // Ten thousand ranks are one record of 30 KB.
+    constexpr size_t kRanksPerRecord = 65536;
+    for (auto rank = run.ranks.begin(); rank != run.ranks.end();) {
+      RunRecord(id, [&](v1::Run& record) {
+        for (size_t i = 0; i < kRanksPerRecord && rank != run.ranks.end(); ++i) record.add_rank(*rank++);
+      });
+    }
+    MergedRecord(id, [&](v1::Merged& merged) {
+      merged.set_gpu(key.gpu);
+      for (const std::string& root : key.models) merged.add_root(root);
+      merged.set_unfinished(run.unfinished);
+      merged.set_parameters(key.parameters);
+      merged.set_training(key.training);
+    });
+    for (const std::string& version : run.collector_versions) {
+      MergedRecord(id, [&](v1::Merged& merged) { merged.add_collector_version(version); });
+    }
+    for (const ProcessInfo& process : run.process_list) {
+      MergedRecord(id, [&](v1::Merged& merged) { trace::ToMessage(process, merged.add_process()); });
+    }
+    for (const DeviceInfo& device : run.devices) {
+      MergedRecord(id, [&](v1::Merged& merged) { trace::ToMessage(device, merged.add_device()); });
+    }
+    for (const PmWindowInfo& window : run.pm_windows) {
+      MergedRecord(id, [&](v1::Merged& merged) { trace::ToMessage(window, merged.add_pm_window()); });
+    }
+  }
+
+  void WriteModels(const Run& run, uint32_t id) {
+    models_.clear();
+    layers_.clear();
+    // Which run the models are of comes before the models' layers.
+    MergedRecord(id, [&](v1::Merged& merged) {
+      for (const auto& [name, model] : run.models) {
+        models_.emplace(name, next_model_);
+        merged.add_model(next_model_++);
+      }
+    });
+    for (const auto& [name, info] : run.models) {
+      v1::Model& model = *chunk_.add_model();
+      model.set_id(models_.at(name));
+      model.set_class_name(info.class_name);
+      model.set_parameters(info.parameters);
+      model.set_parameter_bytes(info.parameter_bytes);
+      model.set_trainable_parameters(info.trainable_parameters);
+      Written(model);
+    }
+    for (const auto& [key, layer] : run.layers) WriteLayer(run, key, layer);
+  }
+
+  // Parents first, as ids must be defined before they are used. Merging can make two layers each other's parent (two
+  // processes that share a module under two names), hence the mark before the descent.
+  uint32_t WriteLayer(const Run& run, const LayerKey& key, const LayerInfo& info, unsigned depth = 0) {
+    const auto [it, inserted] = layers_.try_emplace(key, 0);
+    if (!inserted) return it->second;
+    uint32_t parent = 0;
+    constexpr unsigned kMaxDepth = 256;
+    const LayerKey parent_key{key.model, info.parent};
+    if (parent_key != key && depth < kMaxDepth) {
+      const auto above = run.layers.find(parent_key);
+      if (above != run.layers.end()) parent = WriteLayer(run, parent_key, above->second, depth + 1);
+    }
+    const uint32_t id = it->second = next_layer_++;
+    const auto model = models_.find(key.model);
+    v1::Layer& layer = *chunk_.add_layer();
+    layer.set_id(id);
+    layer.set_model(model == models_.end() ? 0 : model->second);
+    layer.set_path(key.path);
+    layer.set_class_name(info.class_name);
+    layer.set_parameters(info.parameters);
+    layer.set_parameter_bytes(info.parameter_bytes);
+    layer.set_input_shape(info.input_shape);
+    layer.set_output_shape(info.output_shape);
+    layer.set_parent(parent);
+    layer.set_training(info.training);
+    layer.set_order(info.order);
+    Written(layer);
+    return id;
+  }
+
+  static void FillStat(const Stat& stat, v1::MetricStats* message) {
+    message->set_n(stat.n);
+    message->set_sum(static_cast<uint64_t>(stat.sum));
+    message->set_sum_high(static_cast<uint64_t>(stat.sum >> 64));
+    message->set_sum_squares(static_cast<uint64_t>(stat.sum_squares));
+    message->set_sum_squares_high(static_cast<uint64_t>(stat.sum_squares >> 64));
+    if (stat.n == 0) return;
+    message->set_min(stat.min);
+    message->set_max(stat.max);
+    message->set_shared_sums(stat.shared_sums);
+  }
+
+  static void FillDimensions(const std::array<uint32_t, 3>& from, google::protobuf::RepeatedField<uint32_t>* into) {
+    if (from != std::array<uint32_t, 3>{}) into->Add(from.begin(), from.end());
+  }
+
+  void WriteLaunches(const Run& run, uint32_t run_id) {
+    for (const auto& [launch, sums] : run.launches) {
+      const uint32_t kernel = Name(launch.kernel), op = Name(launch.op), signature = Name(launch.signature),
+                     node = Name(launch.node);
+      const auto layer = layers_.find(launch.layer);
+      const uint32_t id = next_key_++;
+      v1::LaunchKey& key = *chunk_.add_key();
+      key.set_id(id);
+      key.set_kernel(kernel);
+      key.set_op(op);
+      key.set_layer(layer == layers_.end() ? 0 : layer->second);
+      key.set_phase(static_cast<v1::Phase>(launch.phase));
+      key.set_signature(signature);
+      FillDimensions(launch.grid, key.mutable_grid());
+      FillDimensions(launch.block, key.mutable_block());
+      key.set_dynamic_shared_bytes(launch.dynamic_shared_bytes);
+      key.set_device(launch.device);
+      key.set_run(run_id);
+      key.set_node(node);
+      Written(key);
+      v1::KeyStats& stats = *chunk_.add_stats();
+      stats.set_key(id);
+      stats.set_launches(sums.launches);
+      for (const auto& [name, stat] : sums.metrics) {
+        const auto metric = metrics_.find(name);
+        if (metric == metrics_.end()) continue;
+        v1::MetricStats& one = *stats.add_metric();
+        one.set_metric(metric->second);
+        FillStat(stat, &one);
+      }
+      Written(stats);
+    }
+  }
+
+  void WriteSums(const Run& run, uint32_t run_id) {
+    // All runs of a chunk are in its one StepStats.
+    v1::RunSteps& steps = *chunk_.mutable_step_stats()->add_run();
+    steps.set_run(run_id);
+    steps.set_steps(run.steps.steps);
+    steps.set_samples(run.steps.samples);
+    steps.set_armed(run.steps.armed);
+    steps.set_memory_peak_bytes(run.steps.memory_peak_bytes);
+    FillStat(run.steps.duration_ns, steps.mutable_duration_ns());
+    if (run.steps.pm_dram_bytes.n > 0) FillStat(run.steps.pm_dram_bytes, steps.mutable_pm_dram_bytes());
+    if (run.steps.pm_duration_ns.n > 0) FillStat(run.steps.pm_duration_ns, steps.mutable_pm_duration_ns());
+    if (run.steps.pm_tensor_active_ns.n > 0) {
+      FillStat(run.steps.pm_tensor_active_ns, steps.mutable_pm_tensor_active_ns());
+    }
+    Written(steps);
+    for (const auto& [known, count] : run.diagnostics) {
+      v1::Diagnostic& diagnostic = *chunk_.add_diagnostic();
+      diagnostic.set_severity(static_cast<v1::Severity>(std::max(known.severity, 0)));
+      diagnostic.set_id(known.id);
+      diagnostic.set_text(known.text);
+      diagnostic.set_remedy(known.remedy);
+      diagnostic.set_run(run_id);
+      diagnostic.set_count(count);
+      Written(diagnostic);
+    }
+    for (const auto& [what, count] : run.drops) {
+      v1::Drop& drop = *chunk_.add_drop();
+      drop.set_what(what);
+      drop.set_count(count);
+      drop.set_run(run_id);
+      Written(drop);
+    }
+  }
+
+  const ByteSink& sink_;
+  absl::Status status_;
+  v1::Chunk chunk_;
+  size_t size_ = 0;  // of chunk_, without tags and lengths
+  std::string frame_;
+  uint32_t sequence_ = 0;
+  uint32_t next_model_ = 1, next_layer_ = 1, next_key_ = 1;
+  absl::flat_hash_map<std::string, uint32_t> names_, metrics_;
+  absl::flat_hash_map<std::string, uint32_t> models_;  // of the run that is being written
+  std::map<LayerKey, uint32_t> layers_;                // likewise
+};
+
+}  // namespace
+
+absl::Status WriteTrace(const Profile& profile, const ByteSink& sink) { return Writer(sink).Write(profile); }
+
+}  // namespace rfinject::cli

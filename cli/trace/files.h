@@ -1,0 +1,20 @@
+// File: files.h
+//
+// From what the user names to the trace files that are meant.
+#ifndef RFINJECT_CLI_TRACE_FILES_H_
+#define RFINJECT_CLI_TRACE_FILES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace rfinject::cli {
+
+// A file that is named, whatever it is called; of a folder all *.rfx in it and below, sorted. Links are followed where
+// the user names them and not within folders.
+absl::StatusOr<std::vector<std::string>> FindTraces(const std::string& path);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_TRACE_FILES_H_

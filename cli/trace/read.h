@@ -1,0 +1,34 @@
+// File: read.h
+//
+// One trace file -> Profile. Memory is bounded: one frame of at most 16 MiB, one record (decode.h), and what the launch
+// keys that were found take, up to kMaxDecodedBytes. Nothing in a file is trusted.
+//
+// A damaged trace is used up to the damage: every whole chunk before it counts, nothing after it does. A chunk whose
+// checksum is right but whose records are refused (apply.h) is damage like any other; then not even a part of that
+// chunk counts.
+#ifndef RFINJECT_CLI_TRACE_READ_H_
+#define RFINJECT_CLI_TRACE_READ_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "cli/profile/profile.h"
+#include "cli/trace/frames.h"
+
+namespace rfinject::cli {
+
+// Of one file. 100,000 launch keys with 10 metrics each take about 200 MiB.
+inline constexpr uint64_t kMaxDecodedBytes = uint64_t{2} << 30;
+
+struct TraceContents {
+  Profile profile;
+  bool usable = false;    // the file's header was right; otherwise the profile is empty
+  uint64_t chunks = 0;    // used
+  bool finished = false;  // there was an End record
+  absl::Status status;    // what stopped the reading (damage.h), if anything did
+};
+TraceContents ReadTrace(ByteSource& source, uint64_t max_decoded_bytes = kMaxDecodedBytes);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_TRACE_READ_H_

@@ -1,0 +1,497 @@
+#include "cli/trace/read.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/testing/sample_profile.h"
+#include "cli/testing/trace_bytes.h"
+#include "cli/trace/damage.h"
+#include "cli/trace/decode.h"
+#include "proto/rfinject/v1/trace.pb.h"
+
+namespace rfinject::cli {
+namespace {
+
+using testing::AppendFrame;
+using testing::EmptyTrace;
+
+// A trace of the chunks that the functions fill, with protobuf's own encoder: what the schema says, not what we
+// think.
+std::vector<uint8_t> Trace(const std::vector<std::function<void(v1::Chunk&)>>& chunks) {
+  std::vector<uint8_t> bytes = EmptyTrace();
+  uint32_t sequence = 0;
+  for (const auto& fill : chunks) {
+    v1::Chunk chunk;
+    fill(chunk);
+    AppendFrame(bytes, sequence++, chunk.SerializeAsString());
+  }
+  return bytes;
+}
+
+TraceContents Read(const std::vector<uint8_t>& bytes) {
+  MemorySource source(bytes);
+  return ReadTrace(source);
+}
+
+v1::Name* AddName(v1::Chunk& chunk, uint32_t id, const std::string& text) {
+  v1::Name* name = chunk.add_name();
+  name->set_id(id);
+  name->set_text(text);
+  return name;
+}
+
+// What a process would write: one model with one layer, one launch key with two launches, two steps.
+void Definitions(v1::Chunk& chunk) {
+  v1::Run* run = chunk.add_run();
+  run->set_id(1);
+  run->set_source(v1::SOURCE_ESTIMATED);
+  run->set_tier(v1::TIER_B_BACKWARD_SCOPE);
+  run->set_estimated_gpu("A100-SXM4-40GB");
+  run->set_batch_size(8);
+  run->mutable_process()->set_host("node1");
+  run->mutable_process()->add_argv("python3");
+  run->mutable_process()->add_argv("main.py");
+  run->mutable_policy()->set_cudnn_tf32(2);
+  AddName(chunk, 1, "aten::convolution");
+  v1::Model* model = chunk.add_model();
+  model->set_id(1);
+  model->set_class_name("ResNet");
+  model->set_parameters(100);
+  v1::Layer* root = chunk.add_layer();
+  root->set_id(1);
+  root->set_model(1);
+  root->set_class_name("ResNet");
+  v1::Layer* layer = chunk.add_layer();
+  layer->set_id(2);
+  layer->set_model(1);
+  layer->set_parent(1);
+  layer->set_path("conv1");
+  layer->set_class_name("Conv2d");
+  v1::Metric* metric = chunk.add_metric();
+  metric->set_id(1);
+  metric->set_name("rf.time");
+  metric->set_unit("ns");
+  v1::LaunchKey* key = chunk.add_key();
+  key->set_id(1);
+  key->set_kernel(1);
+  key->set_op(1);
+  key->set_layer(2);
+  key->set_phase(v1::PHASE_BACKWARD);
+}
+void Statistics(v1::Chunk& chunk) {
+  v1::KeyStats* stats = chunk.add_stats();
+  stats->set_key(1);
+  stats->set_launches(2);
+  v1::MetricStats* metric = stats->add_metric();
+  metric->set_metric(1);
+  metric->set_n(2);
+  metric->set_sum(30);
+  metric->set_sum_squares(500);
+  metric->set_min(10);
+  metric->set_max(20);
+  metric->set_shared_sums(1);
+  v1::Step* step = chunk.add_step();
+  step->set_duration_ns(1000);
+  step->set_measured(true);
+  step->set_samples(8);
+}
+void End(v1::Chunk& chunk) { chunk.mutable_end()->set_reason("exit"); }
+
+TEST(TraceReader, ReadsWhatAProcessWrites) {
+  const TraceContents contents = Read(Trace({Definitions, Statistics, Statistics, End}));
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
+  EXPECT_TRUE(contents.finished);
+  EXPECT_EQ(contents.chunks, 4u);
+  ASSERT_EQ(contents.profile.runs.size(), 1u);
+  const auto& [key, run] = *contents.profile.runs.begin();
+  EXPECT_EQ(key.source, SourceKind::kEstimated);
+  EXPECT_EQ(key.gpu, "A100-SXM4-40GB");
+  EXPECT_EQ(key.policy.cudnn_tf32, 2u);
+  EXPECT_EQ(key.models, std::vector<std::string>{"ResNet"});
+  EXPECT_EQ(key.parameters, 100u);  // ResNet-50 is a ResNet too, and must not be added to this one
+  EXPECT_EQ(run.tier, 2);
+  EXPECT_EQ(run.unfinished, 0u);
+  ASSERT_EQ(run.process_list.size(), 1u);
+  EXPECT_EQ(run.process_list[0].argv, (std::vector<std::string>{"python3", "main.py"}));
+  ASSERT_EQ(run.launches.size(), 1u);
+  const auto& [launch, stats] = *run.launches.begin();
+  EXPECT_EQ(launch.layer, (LayerKey{"ResNet", "conv1"}));
+  EXPECT_EQ(launch.phase, Phase::kBackward);
+  EXPECT_EQ(stats.launches, 4u);
+  EXPECT_EQ(stats.metrics.at("rf.time"),
+            (Stat{.n = 4, .sum = 60, .sum_squares = 1000, .min = 10, .max = 20, .shared_sums = 2}));
+  EXPECT_EQ(run.steps.steps, 2u);
+  EXPECT_EQ(run.steps.samples, 16u);
+  EXPECT_LT(run.layers.at({"ResNet", ""}).order, run.layers.at({"ResNet", "conv1"}).order);
+}
+
+TEST(TraceReader, DefinitionsMayComeAfterTheirUseWithinAChunk) {
+  // Fields of a message have no order: a chunk is one piece.
+  v1::Chunk definitions, statistics;
+  Definitions(definitions);
+  Statistics(statistics);
+  std::vector<uint8_t> bytes = EmptyTrace();
+  AppendFrame(bytes, 0, statistics.SerializeAsString() + definitions.SerializeAsString());
+  EXPECT_TRUE(Read(bytes).status.ok());
+}
+
+TEST(TraceReader, FactsAreAddedFieldByField) {
+  const TraceContents contents = Read(Trace({Definitions, [](v1::Chunk& chunk) {
+                                               v1::Run* run = chunk.add_run();
+                                               run->set_id(1);
+                                               run->mutable_process()->set_torch_version("2.6.0");
+                                               run->mutable_policy()->set_matmul_tf32(1);
+                                               run->set_batch_size(16);
+                                               v1::Layer* layer = chunk.add_layer();
+                                               layer->set_id(2);
+                                               layer->set_input_shape("f32[8,3,224,224]");
+                                             }}));
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
+  const auto& [key, run] = *contents.profile.runs.begin();
+  EXPECT_EQ(key.policy.matmul_tf32, 1u);
+  EXPECT_EQ(key.policy.cudnn_tf32, 2u);
+  EXPECT_EQ(key.batch_size, 16u);
+  EXPECT_EQ(run.process_list[0].host, "node1");
+  EXPECT_EQ(run.process_list[0].argv.size(), 2u);
+  EXPECT_EQ(run.process_list[0].torch_version, "2.6.0");
+  EXPECT_EQ(run.layers.at({"ResNet", "conv1"}).input_shape, "f32[8,3,224,224]");
+  EXPECT_EQ(run.layers.at({"ResNet", "conv1"}).class_name, "Conv2d");
+  EXPECT_EQ(run.unfinished, 1u);  // no End
+}
+
+TEST(TraceReader, TwoModelsOfOneClassStayTwo) {
+  const TraceContents contents = Read(Trace({Definitions, Statistics, [](v1::Chunk& chunk) {
+                                               for (uint32_t id : {2u, 3u, 4u}) {
+                                                 v1::Model* model = chunk.add_model();
+                                                 model->set_id(id);
+                                                 model->set_class_name(id == 2 ? "ResNet" : "Loss");
+                                                 if (id == 2) model->set_parameters(7);
+                                                 v1::Layer* layer = chunk.add_layer();
+                                                 layer->set_id(id + 10);
+                                                 layer->set_model(id);
+                                               }
+                                             }}));
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
+  const auto& [key, run] = *contents.profile.runs.begin();
+  EXPECT_EQ(key.models, (std::vector<std::string>{"ResNet", "ResNet (2)"}));
+  // A loss without parameters that is made anew is the same one.
+  EXPECT_EQ(run.models.size(), 3u);
+  EXPECT_TRUE(run.layers.contains({"ResNet (2)", ""}));
+}
+
+TEST(TraceReader, ArmedStepsDoNotCountAsTime) {
+  const TraceContents contents = Read(Trace({Definitions, [](v1::Chunk& chunk) {
+                                               for (uint32_t group : {0u, 1u}) {
+                                                 v1::Step* step = chunk.add_step();
+                                                 step->set_measured(true);
+                                                 step->set_duration_ns(group == 0 ? 100 : 9999);
+                                                 step->set_armed_group(group);
+                                               }
+                                               chunk.add_step()->set_duration_ns(7);  // skipped by --skip
+                                             }}));
+  const StepSums& steps = contents.profile.runs.begin()->second.steps;
+  EXPECT_EQ(steps.steps, 2u);
+  EXPECT_EQ(steps.armed, 1u);
+  EXPECT_EQ(steps.duration_ns.n, 1u);
+  EXPECT_EQ(steps.duration_ns.max, 100u);
+}
+
+TEST(TraceReader, WindowsOfPmSamplingAreSummed) {
+  const TraceContents contents = Read(Trace({Definitions, [](v1::Chunk& chunk) {
+                                               for (uint64_t i : {1u, 2u}) {
+                                                 v1::PmWindow* window = chunk.add_pm_window();
+                                                 window->set_run(1);
+                                                 window->set_duration_ns(1000 * i);
+                                                 window->set_dram_read_bytes(20 * i);
+                                                 window->set_dram_write_bytes(3 * i);
+                                                 window->set_has_tensor(i == 2);
+                                                 window->set_tensor_active_ns(i == 2 ? 500 : 0);
+                                                 window->add_bin_dram_bytes(23 * i);
+                                               }
+                                             }}));
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
+  const StepSums& steps = contents.profile.runs.begin()->second.steps;
+  EXPECT_EQ(steps.pm_dram_bytes.n, 2u);
+  EXPECT_EQ(steps.pm_dram_bytes.sum, 69u);
+  EXPECT_EQ(steps.pm_duration_ns.sum, 3000u);
+  EXPECT_EQ(steps.pm_tensor_active_ns.n, 1u);
+  EXPECT_EQ(steps.pm_tensor_active_ns.sum, 500u);
+  EXPECT_EQ(steps.steps, 0u);
+}
+
+// How a step's bytes were spread over it is kept for the first few windows, in any order of merging.
+TEST(TraceReader, WindowsOfPmSamplingKeepTheirBins) {
+  const auto windows = [](uint64_t first, uint64_t count) {
+    return Read(Trace({Definitions, [=](v1::Chunk& chunk) {
+                         for (uint64_t step = first; step < first + count; ++step) {
+                           v1::PmWindow* window = chunk.add_pm_window();
+                           window->set_step(step);
+                           window->set_bin_ns(100);
+                           window->add_bin_dram_bytes(10 * step);
+                           window->add_bin_tensor_permille(500);
+                         }
+                       }}))
+        .profile;
+  };
+  const Profile few = windows(5, 2), many = windows(7, 100);
+  const Run& run = few.runs.begin()->second;
+  ASSERT_EQ(run.pm_windows.size(), 2u);
+  EXPECT_EQ(run.pm_windows[1].step, 6u);
+  EXPECT_EQ(run.pm_windows[1].bin_dram_bytes, std::vector<uint64_t>{60});
+  EXPECT_EQ(run.pm_windows[1].bin_tensor_permille, std::vector<uint32_t>{500});
+  Profile ab = few, ba = many;
+  ASSERT_TRUE(ab.Merge(many).ok());
+  ASSERT_TRUE(ba.Merge(few).ok());
+  EXPECT_EQ(ab, ba);
+  const Run& merged = ab.runs.begin()->second;
+  ASSERT_EQ(merged.pm_windows.size(), kMaxPmWindowsKept);
+  EXPECT_EQ(merged.pm_windows.front().step, 5u);
+  EXPECT_EQ(merged.pm_windows.back().step, 5 + kMaxPmWindowsKept - 1);
+  EXPECT_EQ(merged.steps.pm_dram_bytes.n, 102u) << "the sums count all";
+}
+
+TEST(TraceReader, TheCollectorsVersionsSurviveMerging) {
+  const auto version = [](const char* text) {
+    return Read(Trace({Definitions, [=](v1::Chunk& chunk) {
+                         v1::Run* run = chunk.add_run();
+                         run->set_id(1);
+                         run->set_collector_version(text);
+                       }}))
+        .profile;
+  };
+  Profile merged = version("13.0");
+  ASSERT_TRUE(merged.Merge(version("12.6")).ok());
+  ASSERT_EQ(merged.runs.size(), 1u) << "another version is no other kind of run";
+  EXPECT_EQ(merged.runs.begin()->second.collector_versions, (std::set<std::string>{"12.6", "13.0"}));
+  EXPECT_EQ(Read(testing::WrittenTrace(merged)).profile, merged);
+}
+
+TEST(TraceReader, BytesThatAreNotUtf8BecomeReplacementCharacters) {
+  std::vector<uint8_t> bytes = EmptyTrace();
+  AppendFrame(bytes, 0,
+              std::string_view("\x0A\x0A\x08\x01\x22\x06\x22\x04\x61\xFF\xC3\x62", 12));  // Run.process.argv
+  const TraceContents contents = Read(bytes);
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
+  EXPECT_EQ(contents.profile.runs.begin()->second.process_list[0].argv[0],
+            "a\xEF\xBF\xBD\xEF\xBF\xBD"
+            "b");
+}
+
+TEST(TraceReader, RecordsOfANewerMinorVersionAreSkipped) {
+  std::vector<uint8_t> bytes = Trace({Definitions, Statistics});
+  AppendFrame(bytes, 2, std::string_view("\xF2\x07\x03new\xF8\x07\x05", 9));  // fields 126 and 127
+  const TraceContents contents = Read(bytes);
+  EXPECT_TRUE(contents.status.ok()) << contents.status;
+  EXPECT_EQ(contents.chunks, 3u);
+}
+
+// --- Damage.
+
+TEST(TraceReader, CutAtEveryByteItKeepsEveryWholeChunk) {
+  const std::vector<std::function<void(v1::Chunk&)>> chunks = {Definitions, Statistics, Statistics, Statistics, End};
+  const std::vector<uint8_t> whole = Trace(chunks);
+  std::vector<size_t> ends;  // of the header and of each chunk
+  for (size_t n = 0; n <= chunks.size(); ++n) {
+    ends.push_back(Trace({chunks.begin(), chunks.begin() + static_cast<std::ptrdiff_t>(n)}).size());
+  }
+  for (size_t cut = 0; cut <= whole.size(); ++cut) {
+    const TraceContents contents = Read({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(cut)});
+    size_t expected = 0;
+    while (expected < chunks.size() && ends[expected + 1] <= cut) ++expected;
+    ASSERT_EQ(contents.chunks, expected) << cut;
+    ASSERT_EQ(contents.usable, cut >= ends[0]) << cut;
+    const bool clean = std::find(ends.begin(), ends.end(), cut) != ends.end();
+    ASSERT_EQ(!contents.status.ok(), !clean) << cut;
+    if (!contents.status.ok()) {
+      ASSERT_LE(DamageOffset(contents.status), cut);
+      if (contents.usable) {
+        ASSERT_EQ(DamageOffset(contents.status), ends[expected]) << cut;
+      }
+      ASSERT_FALSE(DamageReason(contents.status).empty());
+    }
+    const uint64_t launches = expected < 2 ? 0 : 2 * std::min<size_t>(expected - 1, 3);
+    uint64_t found = 0;
+    for (const auto& [key, run] : contents.profile.runs) {
+      for (const auto& [launch, stats] : run.launches) found += stats.launches;
+    }
+    ASSERT_EQ(found, launches) << cut;
+  }
+}
+
+TEST(TraceReader, EveryFlippedBitIsNoticed) {
+  const std::vector<uint8_t> whole = Trace({Definitions, Statistics, End});
+  for (size_t bit = 0; bit < whole.size() * 8; ++bit) {
+    // The minor version is for people only, but the header's checksum covers it all the same.
+    std::vector<uint8_t> bytes = whole;
+    bytes[bit / 8] ^= static_cast<uint8_t>(1u << (bit % 8));
+    ASSERT_FALSE(Read(bytes).status.ok()) << bit;
+  }
+}
+
+void ExpectRefused(const std::function<void(v1::Chunk&)>& bad, const std::string& reason) {
+  std::vector<uint8_t> bytes = Trace({Definitions, Statistics});
+  const size_t good_size = bytes.size();
+  bytes = Trace({Definitions, Statistics, bad, Statistics});
+  const TraceContents contents = Read(bytes);
+  ASSERT_FALSE(contents.status.ok()) << reason;
+  EXPECT_NE(DamageReason(contents.status).find(reason), std::string::npos) << DamageReason(contents.status);
+  EXPECT_GE(DamageOffset(contents.status), good_size + 16);
+  EXPECT_LT(DamageOffset(contents.status), bytes.size());
+  EXPECT_EQ(contents.chunks, 2u);
+  // Nothing of the bad chunk may count, not even what came before the mistake in it.
+  EXPECT_EQ(contents.profile, Read(Trace({Definitions, Statistics})).profile);
+}
+
+TEST(TraceReader, RefusesWhatWasNeverDefined) {
+  const auto with_launches = [](auto fill) {
+    return [fill](v1::Chunk& chunk) {
+      Statistics(chunk);
+      fill(chunk);
+    };
+  };
+  ExpectRefused(with_launches([](v1::Chunk& chunk) { chunk.add_stats()->set_key(99); }), "launch key 99");
+  ExpectRefused(with_launches([](v1::Chunk& chunk) {
+                  v1::KeyStats* stats = chunk.add_stats();
+                  stats->set_key(1);
+                  stats->add_metric()->set_metric(77);
+                }),
+                "metric 77");
+  ExpectRefused(with_launches([](v1::Chunk& chunk) {
+                  v1::LaunchKey* key = chunk.add_key();
+                  key->set_id(5);
+                  key->set_layer(66);
+                }),
+                "layer 66");
+  ExpectRefused(with_launches([](v1::Chunk& chunk) {
+                  v1::LaunchKey* key = chunk.add_key();
+                  key->set_id(5);
+                  key->set_kernel(55);
+                }),
+                "name 55");
+  ExpectRefused(with_launches([](v1::Chunk& chunk) { chunk.add_step()->set_run(44); }), "run 44");
+  ExpectRefused(with_launches([](v1::Chunk& chunk) {
+                  v1::Layer* layer = chunk.add_layer();
+                  layer->set_id(7);
+                  layer->set_model(33);
+                }),
+                "model 33");
+}
+
+TEST(TraceReader, RefusesWhatIsDefinedTwiceDifferently) {
+  ExpectRefused([](v1::Chunk& chunk) { AddName(chunk, 1, "aten::other"); }, "name 1 is defined twice");
+  ExpectRefused(
+      [](v1::Chunk& chunk) {
+        v1::Metric* metric = chunk.add_metric();
+        metric->set_id(1);
+        metric->set_name("rf.time");
+        metric->set_unit("s");
+      },
+      "metric 1 is defined twice");
+  ExpectRefused(
+      [](v1::Chunk& chunk) {
+        v1::Metric* metric = chunk.add_metric();
+        metric->set_id(2);
+        metric->set_name("rf.time");
+        metric->set_unit("ns");
+      },
+      "same name");
+  ExpectRefused(
+      [](v1::Chunk& chunk) {
+        v1::LaunchKey* key = chunk.add_key();
+        key->set_id(1);
+        key->set_layer(1);
+      },
+      "launch key 1 is defined twice");
+  ExpectRefused(
+      [](v1::Chunk& chunk) {
+        v1::Layer* layer = chunk.add_layer();
+        layer->set_id(2);
+        layer->set_path("conv2");
+      },
+      "layer 2 is defined twice");
+  // The same again is no contradiction.
+  EXPECT_TRUE(Read(Trace({Definitions, Definitions})).status.ok());
+}
+
+TEST(TraceReader, RefusesWhatContradictsItself) {
+  ExpectRefused([](v1::Chunk& chunk) { chunk.add_name()->set_text("no id"); }, "without an id");
+  ExpectRefused(
+      [](v1::Chunk& chunk) {
+        v1::MetricStats* metric = chunk.add_stats()->add_metric();
+        chunk.mutable_stats(0)->set_key(1);
+        metric->set_metric(1);
+        metric->set_n(1);
+        metric->set_min(2);
+        metric->set_max(1);
+      },
+      "minimum is above its maximum");
+  ExpectRefused(
+      [](v1::Chunk& chunk) {
+        v1::LaunchKey* key = chunk.add_key();
+        key->set_id(2);
+        for (uint32_t i = 0; i < 4; ++i) key->add_grid(i);
+      },
+      "more than three dimensions");
+  ExpectRefused(
+      [](v1::Chunk& chunk) {
+        v1::Metric* metric = chunk.add_metric();
+        metric->set_id(2);
+        metric->set_name("x");
+        metric->set_scale(-1);
+      },
+      "impossible scale");
+  ExpectRefused([](v1::Chunk& chunk) { chunk.add_diagnostic()->set_text(std::string(kMaxRecordSize, 'x')); },
+                "longer than any should be");
+}
+
+TEST(TraceReader, HostileSizesAreRefusedBeforeMemoryIsTaken) {
+  std::vector<uint8_t> bytes = EmptyTrace();
+  // Chunk.name with a length of 2^63.
+  AppendFrame(bytes, 0, std::string_view("\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 11));
+  const TraceContents contents = Read(bytes);
+  ASSERT_FALSE(contents.status.ok());
+  EXPECT_EQ(DamageOffset(contents.status), 32u);
+  EXPECT_NE(DamageReason(contents.status).find("beyond the end"), std::string::npos);
+}
+
+TEST(TraceReader, MoreKeysThanMemoryAreRefused) {
+  std::vector<uint8_t> bytes = EmptyTrace();
+  v1::Chunk chunk;
+  AddName(chunk, 1, std::string(100000, 'n'));
+  for (uint32_t id = 1; id <= 10000; ++id) {
+    v1::LaunchKey* key = chunk.add_key();
+    key->set_id(id);
+    key->set_kernel(1);  // each key's name would be a copy of 100 KB in a Profile
+  }
+  AppendFrame(bytes, 0, chunk.SerializeAsString());
+  MemorySource source(bytes);
+  const TraceContents contents = ReadTrace(source, 100u << 20);
+  ASSERT_FALSE(contents.status.ok());
+  EXPECT_NE(DamageReason(contents.status).find("memory"), std::string::npos);
+}
+
+TEST(TraceReader, HeadersThatAreNotOurs) {
+  const auto reason = [](std::vector<uint8_t> bytes) {
+    const TraceContents contents = Read(bytes);
+    EXPECT_FALSE(contents.usable);
+    return std::string(DamageReason(contents.status));
+  };
+  EXPECT_EQ(reason({}), "the file is empty");
+  EXPECT_EQ(reason({'P', 'K', 3, 4}), "not a trace of rfinject");
+  std::vector<uint8_t> newer = EmptyTrace();
+  newer[8] = 2;
+  const uint32_t crc = wire::Crc32c(newer.data(), 12);
+  for (int i = 0; i < 4; ++i) newer[12 + static_cast<size_t>(i)] = static_cast<uint8_t>(crc >> (8 * i));
+  EXPECT_NE(reason(newer).find("format 2"), std::string::npos);
+  EXPECT_NE(reason(newer).find("use a newer rfinject"), std::string::npos);
+  std::vector<uint8_t> damaged = EmptyTrace();
+  damaged[13] ^= 1;
+  EXPECT_NE(reason(damaged).find("checksum"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rfinject::cli

@@ -1,0 +1,89 @@
+// File: chips.h
+//
+// The chips under CUPTI's names, and what differs between them: which counters make executed FLOP, what the two
+// tensor paths are called, the rates that check the data sheets' peaks, how PM sampling is triggered. A board, which
+// is a chip with clocks and a memory of its own, is a row of gpus.csv (gpus.h).
+//
+//   for (const FlopTerm& term : FlopFormula("GA100"))
+//     flop[size_t(term.precision)] += term.flop_per_count * sum_of(term.metric);
+//
+// Pure: no CUPTI, no input, no output. That CUPTI knows every counter named here is what collector/cupti's tests ask
+// its host library.
+#ifndef RFINJECT_GPUS_CHIPS_H_
+#define RFINJECT_GPUS_CHIPS_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "gpus/counters.h"
+#include "proto/wire/vocabulary.h"
+
+namespace rfinject {
+
+// What the two tensor paths of a chip are called: the legacy one, and the one that the tensor peaks of gpus.csv are
+// of
+// ("mma", "wgmma"). Both empty for a chip with one path.
+struct TensorPaths {
+  std::string_view legacy, own;
+};
+
+// What triggers a sample of PM sampling.
+enum class PmTrigger : uint8_t { kNone, kCycles, kTime };
+
+struct Chip {
+  std::string_view name;                // as cuptiDeviceGetChipName says it: "GA100"
+  std::string_view compute_capability;  // "8.0"
+  std::span<const FlopTerm> flop = {};  // empty: its counters are not known
+  PmTrigger pm_trigger = PmTrigger::kTime;
+  // FLOP per SM and cycle by Precision, a multiply-add as two; all 0: not verified.
+  std::array<double, kPrecisionCount> flop_per_sm_and_cycle = {};
+  // The data sheets give the tensor cores' peaks at a clock of their own; FP64's are at the scalar one.
+  bool tensor_clock = false;
+  TensorPaths paths = {};
+  double legacy_share = 1;                 // the legacy path's peak relative to its own
+  double flop_per_tensor_instruction = 0;  // 0: instructions of several sizes share a counter
+};
+
+// Every chip. Of those with one compute capability the first is what a file that names only the capability means.
+std::span<const Chip> AllChips() noexcept;
+
+// The chip of that name; nullptr when there is none.
+const Chip* FindChip(std::string_view name) noexcept;
+
+// The first chip of "8.6" whose counters are known; nullptr when there is none.
+const Chip* ChipOfComputeCapability(std::string_view capability) noexcept;
+
+// Every counter that carries FLOP on `chip` ("GV100", "TU104", "GA100", …), scalar and tensor. Alternatives that
+// count the same work twice never stand in one formula: the dense `_sparsity_off` metrics are used where the chip has
+// them. Empty for a chip that is not in the table.
+std::span<const FlopTerm> FlopFormula(std::string_view chip) noexcept;
+
+// The counters of other spellings, which other tools collect, that mean a term of FlopFormula: ncu's `derived__…_x2`
+// forms and the metrics that hold dense and sparse work together. nullopt when `metric` is none of them, or is a term
+// of the formula itself. The factor replaces the term's; a caller uses one spelling a precision, the formula's own
+// where both are there.
+std::optional<FlopTerm> AlternativeTerm(std::string_view chip, std::string_view metric) noexcept;
+
+// The counter that an alternative spelling takes the place of: "…op_hfma_pred_on.sum" for ncu's
+// "derived__…op_hfma_pred_on_x4.sum". Empty for every other metric.
+std::string_view PlainSpelling(std::string_view metric) noexcept;
+
+// The x512 rule of older rooflines: tensor instructions times 512. Right on GV100 only (its HMMA.884 does 512 FLOP a
+// warp instruction); 0 for every other chip, where the same counter stands for instructions of several sizes.
+double FlopPerTensorInstruction(std::string_view chip) noexcept;
+
+// Peak of GH100's legacy mma.sync path relative to wgmma, and of GB100's to tcgen05: kernels built for older chips
+// cannot pass this share of the tensor roof. 1 for chips with one path.
+double LegacyTensorPathShare(std::string_view chip) noexcept;
+
+TensorPaths TensorPathNames(std::string_view chip) noexcept;
+
+// Whether the legacy path takes operands of this precision: GH100 and GB100 have it for TF32, FP16 and BF16.
+bool HasLegacyPath(std::string_view chip, Precision precision) noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_GPUS_CHIPS_H_
