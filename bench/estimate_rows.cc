@@ -3,15 +3,16 @@
 // estimate_rows [--calibration FILE] --kernels GPU KERNELS.tsv
 //
 // ROWS.csv has the columns of calibration/data/operator_times.csv; OUT.csv (standard output) has the same lines with
-// ideal_ms, expected_ms, low_ms and high_ms appended, empty where the GPU or the operator is not known. expected_ms is
-// what the row's source would have measured: where that timed single calls between events, its parameter event_us
+// ideal_ms, expected_ms, low_ms and high_ms appended, empty where the GPU or the operator is not known. expected_ms
+// is what the row's source would have measured: where that timed single calls between events, its parameter event_us
 // (the host's time to launch into an idle GPU) is added.
 //
-// --serve answers calibration/fit, a line for a line: "set GPU FAMILY PARAMETER VALUE", "select NAME INDEX…" (rows from
-// 0), "loss NAME" (mean of |expected - measured| / measured), "predict NAME" (expected_ms of each row).
+// --serve answers calibration/fit, a line for a line: "set GPU FAMILY PARAMETER VALUE", "select NAME INDEX…" (rows
+// from 0), "loss NAME" (mean of |expected - measured| / measured), "predict NAME" (expected_ms of each row).
 //
 // KERNELS.tsv has lines "operator TAB signature TAB bytes TAB FLOP by precision, separated by spaces", as
-// estimate_replay --list prints them; printed is for each "operator TAB ideal_ms TAB expected_ms TAB low_ms TAB high_ms".
+// estimate_replay --list prints them; printed is for each "operator TAB ideal_ms TAB expected_ms TAB low_ms TAB
+// high_ms".
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -169,8 +170,7 @@ bool TimesKernels(const std::string& source) {
 }
 
 double ExpectedMs(const Row& row, const Calibration& calibration, double seconds) {
-  const double event_us =
-      row.events.empty() ? 0 : calibration.Get(row.gpu->name, row.events, "event_us").value_or(0);
+  const double event_us = row.events.empty() ? 0 : calibration.Get(row.gpu->name, row.events, "event_us").value_or(0);
   return seconds * 1e3 + event_us * 1e-3;
 }
 
@@ -193,7 +193,8 @@ Rows ReadRows(std::istream& in) {
     row.gpu = rfinject::FindGpu(columns.Text(fields, "gpu"));
     row.measured_ms = columns.Number(fields, "measured_ms");
     if (row.gpu != nullptr) row.op = OperatorOf(columns, fields, *row.gpu);
-    if (row.op && !TimesKernels(columns.Text(fields, "source"))) row.events = rfinject::cli::kFamilyNames[static_cast<size_t>(FamilyOf(*row.op))];
+    if (row.op && !TimesKernels(columns.Text(fields, "source")))
+      row.events = rfinject::cli::kFamilyNames[static_cast<size_t>(FamilyOf(*row.op))];
     result.rows.push_back(std::move(row));
   }
   return result;
@@ -321,7 +322,8 @@ int main(int argc, char** argv) {
   if (!gpu_name.empty()) {
     const rfinject::Gpu* gpu = rfinject::FindGpu(gpu_name);
     if (gpu == nullptr) return Fail("no GPU '" + gpu_name + "' in the table");
-    return PrintKernels(file, *gpu, calibration) ? 0 : Fail("'" + input + "' is not what estimate_replay --list prints");
+    return PrintKernels(file, *gpu, calibration) ? 0
+                                                 : Fail("'" + input + "' is not what estimate_replay --list prints");
   }
   const Rows rows = ReadRows(file);
   if (serve) {

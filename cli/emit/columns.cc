@@ -110,6 +110,9 @@ constexpr auto kNumbers = std::to_array<Column>({
        return row.sums.compulsory_bytes > 0 ? Cell{row.sums.dram_bytes / row.sums.compulsory_bytes} : Cell{};
      }},
     {"counters_of", [](const Report&, const Row& row) { return Text(row.counters_shared ? "layer" : ""); }},
+    {"ideal_time_ns", [](const Report&, const Row& row) { return Ratio(row.sums.ideal_ns, row.sums.ideal_ns); }},
+    {"time_low_ns", [](const Report&, const Row& row) { return Ratio(row.sums.low_ns, row.sums.low_ns); }},
+    {"time_high_ns", [](const Report&, const Row& row) { return Ratio(row.sums.high_ns, row.sums.high_ns); }},
 });
 
 }  // namespace

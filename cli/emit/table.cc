@@ -93,6 +93,7 @@ class Table {
          }},
         {"time", 8, 0, [steps](const Line& line) { return Duration(line.sums.time_ns / steps); }},
         {"share", 6, 1, [](const Line& line) { return Percent(line.time_share); }},
+        {"ideal", 8, 4, [steps](const Line& line) { return Duration(line.sums.ideal_ns / steps); }},
         {"FLOP", 7, 6,
          [=](const Line& line) {
            return flop(line) > 0 ? SharedMark(line) + WithPrefix(flop(line) / steps, "") : "-";
@@ -130,6 +131,9 @@ class Table {
       values_.push_back({"to win", 8, 6, [steps](const Line& line) {
                            return line.sums.least_ns > 0 ? Duration(line.derived.slack_ns / steps) : std::string("-");
                          }});
+    }
+    if (report.total.ideal_ns <= 0) {
+      std::erase_if(values_, [](const ValueColumn& v) { return std::string_view(v.title) == "ideal"; });
     }
     if (options.columns == TableColumns::kTheory) values_ = TheoryColumns(steps);
     if (by != By::kLayer && by != By::kKernel) std::erase_if(values_, [](const auto& v) { return v.priority == 10; });

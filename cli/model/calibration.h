@@ -1,6 +1,7 @@
 // File: calibration.h
 //
-// The parameters of the model of expected.h, by GPU and family of operators, read from the text of gpus/calibration.csv.
+// The parameters of the model of expected.h, by GPU and family of operators, read from the text of
+// gpus/calibration.csv.
 //
 //   const Calibration& calibration = Calibration::Shipped();
 //   calibration.Get("T4", "conv_fp32", "winograd")   // the T4's own value, or that of "*", or nothing
@@ -23,7 +24,8 @@ class Calibration {
   // Nothing where a line has fewer fields or a value that is no finite number; `error` then names the line.
   static std::optional<Calibration> Parse(std::string_view csv, std::string& error);
 
-  // The GPU's own value, else that of the GPU "*", which stands for a GPU without measurements; nothing if neither is.
+  // The GPU's own value, else that of the GPU "*", which stands for a GPU without measurements; nothing if neither
+  // is.
   std::optional<double> Get(std::string_view gpu, std::string_view family, std::string_view parameter) const;
 
   // The GPU's own value only.

@@ -31,10 +31,9 @@ TEST(Calibration, RefusesWhatIsNoNumberAndNamesTheLine) {
 
 TEST(Calibration, TheShippedTableHasEveryFamilyForAnUnknownGpu) {
   const Calibration& shipped = Calibration::Shipped();
-  for (const char* family :
-       {"linear_fp32", "linear_tensor", "bmm_fp32", "bmm_tensor", "conv_fp32", "conv_fp32_dgrad", "conv_fp32_wgrad",
-        "conv_tensor", "conv_tensor_dgrad", "conv_tensor_wgrad", "elementwise", "softmax", "layer_norm", "rms_norm",
-        "batch_norm"}) {
+  for (const char* family : {"linear_fp32", "linear_tensor", "bmm_fp32", "bmm_tensor", "conv_fp32", "conv_fp32_dgrad",
+                             "conv_fp32_wgrad", "conv_tensor", "conv_tensor_dgrad", "conv_tensor_wgrad",
+                             "elementwise", "softmax", "layer_norm", "rms_norm", "batch_norm"}) {
     for (const char* size : {"short", "middle", "long"}) {
       const auto low = shipped.Own("*", family, std::string("low_") + size);
       const auto high = shipped.Own("*", family, std::string("high_") + size);

@@ -144,8 +144,9 @@ OperatorList OperatorsOf(const EstimatedKernel& kernel) {
   op.precision = precision;
   const Shape first = shapes.count > 0 ? shapes.operand[0] : Shape();
   const bool backward = name.find("convolution_backward") != std::string_view::npos;
-  if (backward ? FillBackward(shapes, flop, list)
-               : name.ends_with("convolution") ? FillForward(shapes, flop, op) : FillProduct(name, shapes, flop, op)) {
+  if (backward                        ? FillBackward(shapes, flop, list)
+      : name.ends_with("convolution") ? FillForward(shapes, flop, op)
+                                      : FillProduct(name, shapes, flop, op)) {
     return list;
   }
 

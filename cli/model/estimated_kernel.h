@@ -1,7 +1,7 @@
 // File: estimated_kernel.h
 //
-// What a trace says of an estimated kernel (the operator's name, the types and shapes of its operands, FLOP and bytes)
-// as the operators whose expected time is asked for. Pure maths.
+// What a trace says of an estimated kernel (the operator's name, the types and shapes of its operands, FLOP and
+// bytes) as the operators whose expected time is asked for. Pure maths.
 //
 //   EstimatedKernel kernel{.op = "aten::mm", .signature = "f32[8,512] f32[512,1000]", .flop = flop, .bytes = bytes};
 //   ExpectedTime time = ExpectedTimeOf(kernel, model);
@@ -24,8 +24,8 @@ struct EstimatedKernel {
   double bytes = 0;            // compulsory traffic
 };
 
-// The operators that the kernel stands for: one, or two (a convolution's backward is the gradient of the input and that
-// of the weight). A shape that is not understood, or does not give the FLOP, is OperatorKind::kOther.
+// The operators that the kernel stands for: one, or two (a convolution's backward is the gradient of the input and
+// that of the weight). A shape that is not understood, or does not give the FLOP, is OperatorKind::kOther.
 struct OperatorList {
   std::array<Operator, 2> operators;
   size_t count = 1;

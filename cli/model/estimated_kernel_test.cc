@@ -69,19 +69,17 @@ TEST(EstimatedKernel, ProductsTakeTheirLastTwoOperands) {
 }
 
 TEST(EstimatedKernel, ShapesThatDoNotGiveTheFlopAreNotBelieved) {
-  const OperatorList list = OperatorsOf({.op = "aten::mm",
-                                         .signature = "f32[8,512] f32[512,1000]",
-                                         .flop = Flop(Precision::kFp32, 1e9),
-                                         .bytes = 1e6});
+  const OperatorList list = OperatorsOf(
+      {.op = "aten::mm", .signature = "f32[8,512] f32[512,1000]", .flop = Flop(Precision::kFp32, 1e9), .bytes = 1e6});
   EXPECT_EQ(list.operators[0].kind, OperatorKind::kOther);
   EXPECT_EQ(list.operators[0].flop, 1e9);
   EXPECT_EQ(list.operators[0].bytes, 1e6);
 }
 
 TEST(EstimatedKernel, ReadsAnyTextWithoutHarm) {
-  for (const char* signature : {"", "[", "f32[", "f32[]", "f32[1,", "f32[1,]", "f32[x]", "f32[-1,2] f32[2,-1]", "]", "  ",
-                                "f32[0,0,0,0] f32[0,0,0,0]", "64*f32{25557032}", "f32[1,2,3,4,5,6,7]", "f32[8,512…",
-                                "f32[99999999999999999999999,2] f32[2,3]"}) {
+  for (const char* signature : {"", "[", "f32[", "f32[]", "f32[1,", "f32[1,]", "f32[x]", "f32[-1,2] f32[2,-1]", "]",
+                                "  ", "f32[0,0,0,0] f32[0,0,0,0]", "64*f32{25557032}", "f32[1,2,3,4,5,6,7]",
+                                "f32[8,512…", "f32[99999999999999999999999,2] f32[2,3]"}) {
     for (const char* op : {"", "::", "aten::mm", "aten::convolution", "aten::convolution_backward", "batch_norm"}) {
       const ExpectedTime time =
           ExpectedTimeOf({.op = op, .signature = signature, .flop = Flop(Precision::kFp32, 1e6), .bytes = 1e6},

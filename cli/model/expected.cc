@@ -25,10 +25,10 @@ constexpr std::array<Tile, 11> kTiles = {{{256, 128},
                                           {32, 128}}};
 constexpr size_t kWideTiles = 6;
 constexpr std::array<double, 8> kSplits = {1, 2, 3, 4, 6, 8, 12, 16};
-constexpr double kLeastSplitK = 64;      // a part of a split product has at least so many steps
-constexpr double kStrideUnit = 32768;    // bytes
-constexpr double kTensorAlignment = 8;   // channels: tensor cores' convolution kernels want multiples of it
-constexpr double kOverlap = 4;           // exponent: how sharply a kernel is either compute or memory bound
+constexpr double kLeastSplitK = 64;                // a part of a split product has at least so many steps
+constexpr double kStrideUnit = 32768;              // bytes
+constexpr double kTensorAlignment = 8;             // channels: tensor cores' convolution kernels want multiples of it
+constexpr double kOverlap = 4;                     // exponent: how sharply a kernel is either compute or memory bound
 constexpr double kBlockK = 8, kBlockKTensor = 32;  // steps of the inner dimension that a kernel takes at once
 // Winograd: an output tile of 2x2 takes 16 multiplications instead of 36, one of 4x4 takes 36 instead of 144
 // (Lavin, Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016).
@@ -57,9 +57,9 @@ double Overlapped(double a, double b) {
 }
 
 double ConvolutionBytes(const Operator& op) {
-  return op.element_bytes * (op.images * op.c_in * op.h * op.w +
-                             op.c_out * op.c_in / op.groups * op.kernel_h * op.kernel_w +
-                             op.images * op.c_out * op.out_h * op.out_w);
+  return op.element_bytes *
+         (op.images * op.c_in * op.h * op.w + op.c_out * op.c_in / op.groups * op.kernel_h * op.kernel_w +
+          op.images * op.c_out * op.out_h * op.out_w);
 }
 
 double Flop(const Operator& op) {
@@ -133,8 +133,7 @@ Family FamilyOf(const Operator& op) {
 }
 
 ExpectedTimes::ExpectedTimes(const Gpu& gpu, const Calibration& calibration)
-    : gpu_(gpu),
-      bandwidth_(gpu.dram_bytes_per_s * calibration.Get(gpu.name, "gpu", "memory_share").value_or(1)) {
+    : gpu_(gpu), bandwidth_(gpu.dram_bytes_per_s * calibration.Get(gpu.name, "gpu", "memory_share").value_or(1)) {
   for (const auto& [family, unit] : {std::pair("fp32", &fp32_), std::pair("tensor", &tensor_)}) {
     unit->share = calibration.Get(gpu.name, family, "share").value_or(1);
     unit->burst_share = std::max(unit->share, calibration.Get(gpu.name, family, "burst_share").value_or(0));
@@ -163,6 +162,7 @@ ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, st
              get("least_tile_cols", 0)};
   p.rate = get("rate", p.rate);
   p.memory = get("memory", p.memory);
+  p.strided_gradient = get("strided_gradient", p.strided_gradient);
   p.implicit_gemm_input = get("implicit_gemm_input", p.implicit_gemm_input);
   p.fused_rate = get("winograd_fused", p.fused_rate);
   p.fused_wave = get("winograd_fused_wave", p.fused_wave);
@@ -192,8 +192,8 @@ double ExpectedTimes::Sustained(double seconds_at_peak, const Unit& unit, double
 }
 
 // The least over tiles and splits of the inner dimension: waves of tiles over the SMs, each tile at its efficiency.
-double ExpectedTimes::ProductAtPeak(double batch, double m, double k, double n, double element_bytes, const Unit& unit,
-                                    const Tiles& tiles, Choice choice) const {
+double ExpectedTimes::ProductAtPeak(double batch, double m, double k, double n, double element_bytes,
+                                    const Unit& unit, const Tiles& tiles, Choice choice) const {
   const double sms = gpu_.sm_count;
   const double sm_rate = unit.peak / sms;
   const double stride = 1 + unit.stride_slope * std::max(0.0, k * element_bytes / kStrideUnit - 1);
@@ -243,7 +243,8 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p
   const bool dgrad = op.pass == Pass::kDgrad;
   const double in = (dgrad ? op.c_out : op.c_in) / op.groups, out = (dgrad ? op.c_in : op.c_out) / op.groups;
   const double out_h = dgrad ? op.h : op.out_h, out_w = dgrad ? op.w : op.out_w;
-  const double in_bytes = op.element_bytes * op.images * (dgrad ? op.c_out * op.out_h * op.out_w : op.c_in * op.h * op.w);
+  const double in_bytes =
+      op.element_bytes * op.images * (dgrad ? op.c_out * op.out_h * op.out_w : op.c_in * op.h * op.w);
   const double out_bytes = op.element_bytes * op.images * (dgrad ? op.c_in : op.c_out) * out_h * out_w;
   const double filter_bytes = op.element_bytes * op.c_in * op.c_out / op.groups * op.kernel_h * op.kernel_w;
 
@@ -253,8 +254,9 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p
     k = op.images * op.out_h * op.out_w;
   } else {
     m = op.images * out_h * out_w, n = out;
-    // A strided gradient has zeros between; kernels leave them out.
-    k = in * op.kernel_h * op.kernel_w * (dgrad ? op.out_h * op.out_w / (op.h * op.w) : 1);
+    // A strided gradient has zeros between, which kernels leave out in part.
+    k = in * op.kernel_h * op.kernel_w *
+        (dgrad ? std::pow(op.out_h * op.out_w / (op.h * op.w), p.strided_gradient) : 1);
   }
   Unit dense = unit;
   dense.stride_slope = 0;  // pixels are gathered: no row of the matrix is in memory as such
@@ -271,10 +273,10 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p
     const double blocks = op.images * std::ceil(outputs / kFusedTiles) * std::ceil(out / kFusedFilters);
     const double block = 2 * kFusedMultiplications * kFusedTiles * kFusedFilters *
                          (CeilTo(in, kBlockK) + kFusedSetup) / (unit.peak / gpu_.sm_count);
-    const double fused =
-        Sustained((std::ceil(blocks / gpu_.sm_count) + p.fused_wave) * block, dense, p.fused_rate) +
-        (in_bytes + p.fused_filter * filter_bytes * kFusedMultiplications / kFilterTaps +
-         p.fused_output * out_bytes) / bandwidth_;
+    const double fused = Sustained((std::ceil(blocks / gpu_.sm_count) + p.fused_wave) * block, dense, p.fused_rate) +
+                         (in_bytes + p.fused_filter * filter_bytes * kFusedMultiplications / kFilterTaps +
+                          p.fused_output * out_bytes) /
+                             bandwidth_;
     if (fused < best) best = fused, winograd = true;
   }
   const double outputs = op.images * std::ceil(out_h / 4) * std::ceil(out_w / 4);

@@ -1,7 +1,8 @@
 // File: expected.h
 //
 // What a stopwatch would show for one operator on a GPU: a model of few parameters, which calibration.h holds and
-// calibration/fit makes from times that others measured. Pure maths. docs/ESTIMATOR.md has the formulas and the errors.
+// calibration/fit makes from times that others measured. Pure maths. docs/ESTIMATOR.md has the formulas and the
+// errors.
 //
 //   const ExpectedTimes v100(*FindGpu("V100-PCIe"), Calibration::Shipped());
 //   v100.Of({.kind = OperatorKind::kProduct, .precision = Precision::kFp32, .m = 4096, .k = 4096, .n = 4096})
@@ -79,15 +80,16 @@ enum class Family : uint8_t {
   kConvTensor,
   kConvTensorDgrad,
   kConvTensorWgrad,
-  kConvDepthwise,    // as many groups as channels
-  kConvSingle,       // one channel of halves: there are no tensor cores' kernels for it
+  kConvDepthwise,  // as many groups as channels
+  kConvSingle,     // one channel of halves: there are no tensor cores' kernels for it
   kConvSingleWgrad,
 };
 // As in the column family of calibration.csv.
 inline constexpr std::array<std::string_view, 19> kFamilyNames = {
-    "elementwise",     "other", "softmax",         "layer_norm",        "rms_norm",          "batch_norm",     "linear_fp32",
-    "linear_tensor",   "bmm_fp32",        "bmm_tensor",        "conv_fp32",         "conv_fp32_dgrad", "conv_fp32_wgrad",
-    "conv_tensor",     "conv_tensor_dgrad", "conv_tensor_wgrad", "conv_depthwise",  "conv_single",    "conv_single_wgrad"};
+    "elementwise",       "other",           "softmax",         "layer_norm",       "rms_norm",
+    "batch_norm",        "linear_fp32",     "linear_tensor",   "bmm_fp32",         "bmm_tensor",
+    "conv_fp32",         "conv_fp32_dgrad", "conv_fp32_wgrad", "conv_tensor",      "conv_tensor_dgrad",
+    "conv_tensor_wgrad", "conv_depthwise",  "conv_single",     "conv_single_wgrad"};
 Family FamilyOf(const Operator& op);
 
 class ExpectedTimes {
@@ -118,23 +120,26 @@ class ExpectedTimes {
     double least_rows = 0, least_cols = 0;  // the smallest tile that the library has kernels for
   };
   struct Parameters {
-    bool own = false;     // fitted to times of this GPU
-    double launch_s = 0;  // what a kernel takes beside its work
+    bool own = false;                     // fitted to times of this GPU
+    double launch_s = 0;                  // what a kernel takes beside its work
     std::array<double, 3> low{}, high{};  // ends of the 80 % interval over the expected time; short, middle, long
-    // Operators over rows: the share of the sustained bandwidth; softmax of rows that stay in registers; how much of a
-    // second reading misses the caches; rows that an SM works on at once.
+    // Operators over rows: the share of the sustained bandwidth; softmax of rows that stay in registers; how much of
+    // a second reading misses the caches; rows that an SM works on at once.
     double share = 1, share_persistent = 1, reread = 0, rows_per_sm = 0;
     // Products.
     Tiles tiles;
     double rate = 1;    // over that of a linear layer's product on the same unit
     double memory = 1;  // share of the sustained bandwidth at which operands arrive; re-reads of tiles are in it
+    // Convolutions. The exponent is of output pixels over input pixels: 1: a strided dgrad leaves out all zeros
+    // between the elements of its gradient, 0: none.
+    double strided_gradient = 1;
     // Convolutions on CUDA cores.
-    double implicit_gemm_input = 1;                       // times that implicit GEMM pays for the input's bytes
-    double fused_rate = 1, fused_wave = 0;                // Winograd in one kernel, F(2x2,3x3)
-    double fused_output = 1, fused_filter = 1;            // times that it pays for the output, the transformed filter
-    double winograd_rate = 1;                             // Winograd with the transforms in memory, F(4x4,3x3)
-    Tiles winograd_tiles;                                 // of its 36 products
-    double winograd_transform = 1, winograd_filter = 1;   // share of the bandwidth; times the filter's transforms
+    double implicit_gemm_input = 1;                      // times that implicit GEMM pays for the input's bytes
+    double fused_rate = 1, fused_wave = 0;               // Winograd in one kernel, F(2x2,3x3)
+    double fused_output = 1, fused_filter = 1;           // times that it pays for the output, the transformed filter
+    double winograd_rate = 1;                            // Winograd with the transforms in memory, F(4x4,3x3)
+    Tiles winograd_tiles;                                // of its 36 products
+    double winograd_transform = 1, winograd_filter = 1;  // share of the bandwidth; times the filter's transforms
   };
   struct Choice {
     bool wide_only = true;    // no tile edge below 64
@@ -154,7 +159,7 @@ class ExpectedTimes {
   double RowSeconds(const Operator& op, const Parameters& p) const;
 
   const Gpu& gpu_;
-  double bandwidth_;  // sustained, bytes/s
+  double bandwidth_;    // sustained, bytes/s
   Unit fp32_, tensor_;  // without their peaks, which are a precision's
   std::array<Parameters, kFamilyNames.size()> families_;
 };

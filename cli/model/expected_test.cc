@@ -32,8 +32,8 @@ TEST(ExpectedTime, AnElementwiseOperatorIsTrafficOverSustainedBandwidthAndTheLau
   const Calibration calibration = Table("Test,gpu,memory_share,0.8\nTest,elementwise,launch_us,5\n");
   const ExpectedTimes model(gpu, calibration);
   const ExpectedTime time = model.Of({.kind = OperatorKind::kElementwise, .bytes = 8e6});
-  EXPECT_NEAR(time.ideal_s, 80e-6, 1e-12);              // 8 MB at 100 GB/s
-  EXPECT_NEAR(time.expected_s, 100e-6 + 5e-6, 1e-12);   // at 80 GB/s, and 5 us
+  EXPECT_NEAR(time.ideal_s, 80e-6, 1e-12);             // 8 MB at 100 GB/s
+  EXPECT_NEAR(time.expected_s, 100e-6 + 5e-6, 1e-12);  // at 80 GB/s, and 5 us
 }
 
 TEST(ExpectedTime, ATinyOperatorTakesTheLaunchInterval) {
@@ -44,9 +44,11 @@ TEST(ExpectedTime, ATinyOperatorTakesTheLaunchInterval) {
   EXPECT_NEAR(time.expected_s, 3e-6, 1e-9);
 }
 
-// Tiles of 128x128 only, no overhead: a product of 1280 x 128 x 128 is 10 tiles on 10 SMs, one wave at the whole rate.
+// Tiles of 128x128 only, no overhead: a product of 1280 x 128 x 128 is 10 tiles on 10 SMs, one wave at the whole
+// rate.
 constexpr char kSquareTiles[] =
-    "*,bmm_fp32,least_tile_rows,128\n*,bmm_fp32,least_tile_cols,128\n*,bmm_fp32,launch_us,0\n*,bmm_fp32,memory,1000\n";
+    "*,bmm_fp32,least_tile_rows,128\n*,bmm_fp32,least_tile_cols,128\n*,bmm_fp32,launch_us,0\n*,bmm_fp32,memory,"
+    "1000\n";
 
 Operator Batch(double batch) {
   return {.kind = OperatorKind::kProduct, .batch = batch, .m = 128, .k = 1024, .n = 128, .shared_right = false};
@@ -59,7 +61,8 @@ TEST(ExpectedTime, AProductTakesWholeWavesOfTiles) {
   const double tile_s = 2.0 * 128 * 128 * 1024 / (1e12 / 10);
   EXPECT_NEAR(model.Of(Batch(10)).expected_s, tile_s, 1e-3 * tile_s);
   EXPECT_NEAR(model.Of(Batch(20)).expected_s, 2 * tile_s, 1e-3 * tile_s);
-  // 11 tiles would be two waves. Split in eight, 88 parts are nine waves of an eighth; the parts are written and summed.
+  // 11 tiles would be two waves. Split in eight, 88 parts are nine waves of an eighth; the parts are written and
+  // summed.
   const double split_s = 9.0 / 8 * tile_s + 11 * 128.0 * 128 * 4 * (8 + 1) / 100e9;
   EXPECT_NEAR(model.Of(Batch(11)).expected_s, split_s, 1e-3 * tile_s);
 }
@@ -104,8 +107,16 @@ TEST(ExpectedTime, ALinearLayersBatchIsRowsOfOneProduct) {
 }
 
 Operator Conv(double images, double channels, double side, double kernel) {
-  return {.kind = OperatorKind::kConvolution, .images = images, .c_in = channels, .c_out = channels,
-          .kernel_h = kernel, .kernel_w = kernel, .h = side, .w = side, .out_h = side, .out_w = side};
+  return {.kind = OperatorKind::kConvolution,
+          .images = images,
+          .c_in = channels,
+          .c_out = channels,
+          .kernel_h = kernel,
+          .kernel_w = kernel,
+          .h = side,
+          .w = side,
+          .out_h = side,
+          .out_w = side};
 }
 
 TEST(ExpectedTime, AThreeByThreeConvolutionMayBeFasterThanItsRoofline) {
@@ -183,8 +194,9 @@ TEST(ExpectedTime, TheIntervalIsTheFamilysAndWiderForAGpuWithoutTimes) {
 TEST(ExpectedTime, AGpuWithoutTheUnitHasNoTime) {
   Gpu gpu = Machine();
   const Calibration calibration;
-  const ExpectedTime time = ExpectedTimes(gpu, calibration)
-                                .Of({.kind = OperatorKind::kProduct, .precision = Precision::kBf16Tensor, .m = 8, .k = 8, .n = 8});
+  const ExpectedTime time =
+      ExpectedTimes(gpu, calibration)
+          .Of({.kind = OperatorKind::kProduct, .precision = Precision::kBf16Tensor, .m = 8, .k = 8, .n = 8});
   EXPECT_EQ(time.expected_s, 0);
 }
 

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 
+#include "cli/report/expect.h"
 #include "cli/report/headline.h"
 #include "cli/report/invariants.h"
 #include "cli/report/quantities.h"
@@ -248,11 +250,13 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
 
   std::map<RowKey, Folded> rows, phases, layers, layer_phases;
   const std::string chip = ChipOf(run);
+  const std::optional<ExpectedTimes> expected = ModelOf(run);
   double attributable_ns = 0, attributed_ns = 0;
   std::map<std::string, double> outside_ops;
   for (const auto& [key, stats] : run.launches) {
     KeyQuantities quantities = Quantities(stats, profile.metrics, chip);
     AddLeastTimes(machine, quantities.sums);
+    if (expected) ApplyExpected(key, *expected, quantities);
     // An estimate leaves out what is zero; hardware that counted nothing must say so.
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
     if (counted) quantities.sums.time_with_counters_ns = quantities.sums.time_ns;

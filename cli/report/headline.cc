@@ -56,6 +56,32 @@ std::string PrecisionLine(const Report& report) {
   return line;
 }
 
+// The two estimates, which are never mixed: times, shares and advice are of the expected one.
+std::string ExpectedLine(const Report& report) {
+  const Sums& total = report.total;
+  if (total.ideal_ns <= 0) return {};
+  const double steps = report.steps > 0 ? static_cast<double>(report.steps) : 1;
+  std::string line = "Expected " + Duration(total.time_ns / steps) + (report.steps > 0 ? " a step" : "") +
+                     " (80 % interval " + Duration(total.low_ns / steps) + " to " + Duration(total.high_ns / steps) +
+                     "), ideal " + Duration(total.ideal_ns / steps) +
+                     ": times are expected ones, from a model calibrated on measurements of others";
+  if (total.uncalibrated_ns > 0) {
+    line += total.uncalibrated_ns >= 0.995 * total.time_ns
+                ? ", none of them of this GPU"
+                : "; for " + Percent(total.uncalibrated_ns / total.time_ns) + " of the time, of other GPUs";
+  }
+  return line;
+}
+
+std::string WinogradLine(const Report& report) {
+  const Sums& total = report.total;
+  if (total.winograd_ns <= 0) return {};
+  return Percent(total.winograd_ns / total.time_ns) +
+         " of GPU time is in 3x3 convolutions for which cuDNN has Winograd kernels: they execute 2.25 to 4 times "
+         "fewer "
+         "FLOP than are counted here, so such a layer can be above its roof";
+}
+
 std::string ShareLine(const Report& report) {
   if (report.total.launches == 0) return "No launch was recorded in the measured steps";
   const bool has_phases = std::any_of(report.phases.begin(), report.phases.end(), [](const Row& row) {
@@ -191,10 +217,10 @@ std::string OutsideLine(const Report& report, const std::vector<Row>& layers) {
 }  // namespace
 
 std::vector<std::string> MakeHeadline(const Report& report, const std::vector<Row>& layers) {
-  std::vector<std::string> lines = {
-      SourceLine(report),        PrecisionLine(report), ShareLine(report), OutsideLine(report, layers),
-      BoundLine(report, layers), RatioLine(report),     PmLine(report),    SlackLine(report, layers),
-      SharedLine(report),        report.theory};
+  std::vector<std::string> lines = {SourceLine(report),        ExpectedLine(report), PrecisionLine(report),
+                                    WinogradLine(report),      ShareLine(report),    OutsideLine(report, layers),
+                                    BoundLine(report, layers), RatioLine(report),    PmLine(report),
+                                    SlackLine(report, layers), SharedLine(report),   report.theory};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   return lines;
 }

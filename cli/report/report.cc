@@ -28,6 +28,11 @@ void Sums::Add(const Sums& other) {
   least_memory_ns += other.least_memory_ns;
   least_ns += other.least_ns;
   time_with_counters_ns += other.time_with_counters_ns;
+  ideal_ns += other.ideal_ns;
+  low_ns += other.low_ns;
+  high_ns += other.high_ns;
+  winograd_ns += other.winograd_ns;
+  uncalibrated_ns += other.uncalibrated_ns;
 }
 
 Derived Derive(const Sums& sums) {

@@ -23,7 +23,7 @@ enum class By : uint8_t { kModel, kPhase, kLayer, kOp, kKernel };
 // value = mean of the samples * launches.
 struct Sums {
   uint64_t launches = 0;
-  double time_ns = 0;
+  double time_ns = 0;  // of an estimated run: expected, by the calibrated model
   double model_flop = 0;
   FlopByPrecision flop{};         // executed (measured) or taken as executed (estimated)
   FlopByPrecision legacy_flop{};  // of them, over the legacy tensor path (GH100's mma.sync beside wgmma)
@@ -34,6 +34,11 @@ struct Sums {
   double least_memory_ns = 0;         // sum over kernels of byte time
   double least_ns = 0;                // sum over kernels of the longer of the two
   double time_with_counters_ns = 0;   // of time_ns, the part whose kernels have FLOP and bytes
+  // Estimated runs only; 0 where no expected time is known, and time_ns is the ideal one then.
+  double ideal_ns = 0;             // what the datasheet's roofline allows
+  double low_ns = 0, high_ns = 0;  // 80 % interval of time_ns
+  double winograd_ns = 0;          // of time_ns, convolutions that execute fewer FLOP than are counted
+  double uncalibrated_ns = 0;      // of time_ns, operators without measured times of this GPU
 
   double total_flop() const;
   double total_legacy_flop() const;

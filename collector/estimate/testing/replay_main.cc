@@ -1,6 +1,6 @@
-// estimate_replay [--list] [--no-tf32] GPU FILE…: costs recorded operators (record_operators.py) and prints a table per operator. A
-// developer's tool: what does the cost model make of a real training step? --list prints a line for each kernel,
-// "operator TAB signature TAB bytes TAB FLOP by precision", which bench/throughput_accuracy reads.
+// estimate_replay [--list] [--no-tf32] GPU FILE…: costs recorded operators (record_operators.py) and prints a table
+// per operator. A developer's tool: what does the cost model make of a real training step? --list prints a line for
+// each kernel, "operator TAB signature TAB bytes TAB FLOP by precision", which bench/throughput_accuracy reads.
 #include <array>
 #include <cinttypes>
 #include <cstdio>
