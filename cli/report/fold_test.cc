@@ -52,6 +52,7 @@ Profile OneKey(const LaunchKey& key, const LaunchStats& stats) {
 TEST(Fold, WhatIsOfNoModelIsNamedInTheHeadline) {
   Profile profile = testing::SampleResNet18(testing::SampleA100(), 2);
   cli::Run& run = profile.runs.begin()->second;
+  run.key.source = SourceKind::kMeasured;  // the times below are no operator's
   const auto headline = [&] {
     std::string text;
     for (const std::string& line : FoldRun(profile, run, testing::SampleA100(), {}).headline) text += line + "\n";
@@ -68,6 +69,41 @@ TEST(Fold, WhatIsOfNoModelIsNamedInTheHeadline) {
   EXPECT_NE(headline().find("--skip 1"), std::string::npos);
   // It has more time to win than any layer.
   EXPECT_NE(headline().find("; in no layer: other 500"), std::string::npos) << headline();
+}
+
+TEST(Fold, AnEstimateHasAnExpectedTimeBesideTheIdealOne) {
+  Profile profile = testing::SampleResNet18(testing::SampleA100(), 2);
+  cli::Run& run = profile.runs.begin()->second;
+  const Report estimated = FoldRun(profile, run, testing::SampleA100(), {});
+  run.key.source = SourceKind::kMeasured;
+  const Report recorded = FoldRun(profile, run, testing::SampleA100(), {});
+  EXPECT_EQ(recorded.total.ideal_ns, 0);
+  EXPECT_EQ(recorded.total.high_ns, 0);
+  // The ideal time is what was recorded, whatever is expected.
+  EXPECT_DOUBLE_EQ(estimated.total.ideal_ns, recorded.total.time_ns);
+  EXPECT_NE(estimated.total.time_ns, recorded.total.time_ns);
+  EXPECT_LT(estimated.total.low_ns, estimated.total.time_ns);
+  EXPECT_GT(estimated.total.high_ns, estimated.total.time_ns);
+  double time_ns = 0, ideal_ns = 0;
+  for (const Row& row : estimated.rows) {
+    EXPECT_GT(row.sums.ideal_ns, 0) << row.layer;
+    EXPECT_LE(row.sums.low_ns, row.sums.time_ns) << row.layer;
+    time_ns += row.sums.time_ns, ideal_ns += row.sums.ideal_ns;
+  }
+  EXPECT_NEAR(time_ns, estimated.total.time_ns, 1e-9 * time_ns);
+  EXPECT_NEAR(ideal_ns, estimated.total.ideal_ns, 1e-9 * ideal_ns);
+  ASSERT_GT(estimated.headline.size(), 1u);
+  EXPECT_NE(estimated.headline[1].find("80 % interval"), std::string::npos) << estimated.headline[1];
+  EXPECT_NE(estimated.headline[1].find("ideal"), std::string::npos) << estimated.headline[1];
+}
+
+TEST(Fold, AnEstimateForAGpuThatIsInNoTableKeepsItsRecordedTimes) {
+  Profile profile = testing::SampleResNet18(testing::SampleA100(), 2);
+  cli::Run& run = profile.runs.begin()->second;
+  run.key.estimated_gpu = "no such GPU";
+  const Report report = FoldRun(profile, run, testing::SampleA100(), {});
+  EXPECT_EQ(report.total.ideal_ns, 0);
+  EXPECT_GT(report.total.time_ns, 0);
 }
 
 TEST(Fold, ResNet18HasItsExactModelFlop) {
