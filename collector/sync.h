@@ -3,6 +3,13 @@
 // A mutex and an event on Linux futexes. The library needs three things that pthread's do not give on every glibc it
 // runs on: waiting with a bound on the monotonic clock, resetting in a forked child whatever state the parent's
 // threads left, and no symbol that moved between libpthread and libc (glibc 2.34).
+//
+// Every wait has a bound, because a thread that holds a lock may not exist any more (a raw clone) or may be the one
+// that waits (a signal handler). So taking a lock is a question, and who gets a "no" does without. The way to write
+// it, which clang's -Wthread-safety can follow (thread_annotations.h):
+//
+//   if (!lock_.LockFor(kStateWaitNs)) return;
+//   const HeldLock held(lock_);  // given back at the end of the block
 #ifndef RFINJECT_COLLECTOR_SYNC_H_
 #define RFINJECT_COLLECTOR_SYNC_H_
 
@@ -14,6 +21,8 @@
 #include <atomic>
 #include <climits>
 #include <cstdint>
+
+#include "collector/thread_annotations.h"
 
 namespace rfinject {
 
@@ -37,14 +46,14 @@ inline void FutexWake(std::atomic<uint32_t>* word, int count) noexcept {
 }  // namespace internal
 
 // Not recursive. (The three-state mutex of U. Drepper, "Futexes Are Tricky", section 7.)
-class Mutex {
+class RFINJECT_CAPABILITY("mutex") Mutex {
  public:
-  bool TryLock() noexcept {
+  bool TryLock() noexcept RFINJECT_TRY_ACQUIRE(true) {
     uint32_t expected = kFree;
     return state_.compare_exchange_strong(expected, kLocked, std::memory_order_acquire, std::memory_order_relaxed);
   }
-  // False when `timeout_ns` passed first.
-  bool LockFor(int64_t timeout_ns) noexcept {
+  // Waits at most `timeout_ns` (ns, monotonic clock); false when it passed first.
+  bool LockFor(int64_t timeout_ns) noexcept RFINJECT_TRY_ACQUIRE(true) {
     if (TryLock()) return true;
     const int64_t deadline = MonotonicNs() + timeout_ns;
     while (state_.exchange(kContended, std::memory_order_acquire) != kFree) {
@@ -54,15 +63,30 @@ class Mutex {
     }
     return true;
   }
-  void Unlock() noexcept {
+  void Unlock() noexcept RFINJECT_RELEASE() {
     if (state_.exchange(kFree, std::memory_order_release) == kContended) internal::FutexWake(&state_, 1);
   }
+  // Does nothing. Tells clang's analysis that the lock is held where it cannot see that: in a lambda, which is a
+  // function of its own to it.
+  void AssertHeld() const noexcept RFINJECT_ASSERT_CAPABILITY(this) {}
   // For a forked child, where the thread that held it does not exist.
   void ResetInForkedChild() noexcept { state_.store(kFree, std::memory_order_relaxed); }
 
  private:
   enum : uint32_t { kFree, kLocked, kContended };
   std::atomic<uint32_t> state_{kFree};
+};
+
+// Gives back, at the end of its block, a lock that TryLock or LockFor has taken.
+class RFINJECT_SCOPED_CAPABILITY HeldLock {
+ public:
+  explicit HeldLock(Mutex& mutex) noexcept RFINJECT_REQUIRES(mutex) : mutex_(mutex) {}
+  ~HeldLock() RFINJECT_RELEASE() { mutex_.Unlock(); }
+  HeldLock(const HeldLock&) = delete;
+  HeldLock& operator=(const HeldLock&) = delete;
+
+ private:
+  Mutex& mutex_;
 };
 
 // Counts signals; a waiter that knows the last count it saw misses none.

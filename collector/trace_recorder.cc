@@ -20,6 +20,7 @@ constexpr int64_t kChunkInterval = 1000 * kMillisecond;
 // Slices of waiting for a lock; after each, whether it can still be had at all is looked at.
 constexpr int64_t kLockSlice = 100 * kMillisecond;
 constexpr int kLockSlices = 50;
+constexpr int64_t kLockWait = kLockSlices * kLockSlice;
 // What Finish, whose caller wants to exit, waits at most for the writer, and the writer for the lock.
 constexpr int64_t kStopWait = 3000 * kMillisecond;
 constexpr int64_t kWriterWait = 2000 * kMillisecond;
@@ -64,9 +65,10 @@ struct RingLease {
 
 // --- Locks
 
-class TraceRecorder::Guard {
+class RFINJECT_SCOPED_CAPABILITY TraceRecorder::Guard {
  public:
-  explicit Guard(TraceRecorder* recorder, int64_t wait_ns = kLockSlices * kLockSlice) noexcept : recorder_(recorder) {
+  explicit Guard(TraceRecorder* recorder, int64_t wait_ns = kLockWait) noexcept
+      RFINJECT_ACQUIRE(recorder->lock_) RFINJECT_NO_THREAD_SAFETY_ANALYSIS : recorder_(recorder) {
     for (; wait_ns > 0 && !held_; wait_ns -= kLockSlice) {
       held_ = recorder->lock_.LockFor(kLockSlice);
       // A child of a raw clone has a copy of the lock in whatever state it was.
@@ -78,12 +80,12 @@ class TraceRecorder::Guard {
     } catch (...) {
     }
   }
-  ~Guard() {
+  ~Guard() RFINJECT_RELEASE() RFINJECT_NO_THREAD_SAFETY_ANALYSIS {
     if (held_) recorder_->lock_.Unlock();
   }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
-  explicit operator bool() const noexcept {
+  explicit operator bool() const noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS {
     return held_ && recorder_->definitions_ != nullptr && recorder_->trace_ != nullptr;
   }
 
@@ -407,6 +409,7 @@ bool TraceRecorder::DrainRings(Wanted wanted) noexcept {
       Guard guard(this, kWriterWait);
       if (!guard) return false;
       const auto on_launch = [this, wanted](const LaunchRecord& record) {
+        lock_.AssertHeld();
         const Site& site = record.identity.site;
         if (wanted == Wanted::kOfAModelOrPhase && site.layer == 0 && site.phase == Phase::kOther) return;
         try {
@@ -415,6 +418,7 @@ bool TraceRecorder::DrainRings(Wanted wanted) noexcept {
         }
       };
       const auto on_step = [this](const StepRecord& step) {
+        lock_.AssertHeld();
         try {
           trace_->steps.push_back(step);
         } catch (...) {
@@ -600,13 +604,13 @@ void TraceRecorder::Open(int fd) noexcept try {
 }
 
 void TraceRecorder::BeginFirstStep() noexcept try {
-  if (!IsOurProcess() || !activation_lock_.LockFor(kLockSlices * kLockSlice)) return;
+  if (!IsOurProcess() || !activation_lock_.LockFor(kLockWait)) return;
+  const HeldLock held(activation_lock_);
   if (mode_.load(std::memory_order_relaxed) == Mode::kIdle && step_.load(std::memory_order_relaxed) == 0) {
     DrainRings(Wanted::kOfAModelOrPhase);
     ringless_drops_.store(0, std::memory_order_relaxed);
     step_start_ns_.store(MonotonicNs(), std::memory_order_relaxed);
   }
-  activation_lock_.Unlock();
 } catch (...) {
 }
 
@@ -614,9 +618,11 @@ void TraceRecorder::Activate() noexcept { ActivateInto(-1); }
 
 void TraceRecorder::ActivateInto(int fd) noexcept try {
   if (mode_.load(std::memory_order_relaxed) != Mode::kIdle || !IsOurProcess()) return;
-  if (!activation_lock_.LockFor(kLockSlices * kLockSlice)) return;
-  Open(fd);
-  activation_lock_.Unlock();
+  {
+    if (!activation_lock_.LockFor(kLockWait)) return;
+    const HeldLock held(activation_lock_);
+    Open(fd);
+  }
   if (!active()) return;
   if (!SettingsErrors().empty()) {
     ReportDiagnostic(Severity::kWarning, "settings", SettingsErrors(), "`rfinject env` prints what is understood");

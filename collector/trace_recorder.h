@@ -105,7 +105,8 @@ class TraceRecorder final : public Recorder {
     Event stopped;  // signalled once, when the file is closed
   };
 
-  // Holds lock_; false if it could not be had, or if there is nothing that it could guard.
+  // Holds lock_; false if it could not be had, or if there is nothing that it could guard. (Clang's analysis takes it
+  // for always held: that the answer is looked at is up to who writes it.)
   class Guard;
 
   bool Measured(uint64_t step) const noexcept {
@@ -121,13 +122,12 @@ class TraceRecorder final : public Recorder {
   void PrintHeld() noexcept;
   void WakeWriter() noexcept { wake_.Signal(); }
 
-  // lock_ held.
-  void AddToTable(const LaunchRecord& record);
-  void AddDrop(std::string_view what, uint64_t count);
+  void AddToTable(const LaunchRecord& record) RFINJECT_REQUIRES(lock_);
+  void AddDrop(std::string_view what, uint64_t count) RFINJECT_REQUIRES(lock_);
   // Fills the frame buffer up to its soft limit; true if more is waiting.
-  bool EncodePending(wire::Encoder* out) noexcept;
+  bool EncodePending(wire::Encoder* out) noexcept RFINJECT_REQUIRES(lock_);
 
-  void Open(int fd) noexcept;
+  void Open(int fd) noexcept RFINJECT_REQUIRES(activation_lock_);
   bool StartWriter() noexcept;
 
   // Moves launches into the table. Writer thread; before there is one, under activation_lock_.
@@ -139,9 +139,11 @@ class TraceRecorder final : public Recorder {
   static void* WriterMain(void* self) noexcept;
   void WriterLoop(Output* output) noexcept;
 
-  void BeforeFork() noexcept;
-  void AfterForkInParent() noexcept;
-  void AfterForkInChild() noexcept;
+  // Around fork() the lock is taken in one function and given back in another, and the child has only one thread: the
+  // analysis of locks cannot follow that.
+  void BeforeFork() noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS;
+  void AfterForkInParent() noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS;
+  void AfterForkInChild() noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS;
 
   const Settings& settings_;
   const uint64_t window_begin_;
@@ -159,12 +161,13 @@ class TraceRecorder final : public Recorder {
   int64_t created_unix_ns_;
 
   Mutex lock_;
-  Definitions* definitions_ = nullptr;
-  Trace* trace_ = nullptr;
-  size_t diagnostics_printed_ = 0;  // all before this one were printed
+  // The pointer is set before there are threads; a name in it is also looked up without the lock (NameTable::Find).
+  Definitions* definitions_ RFINJECT_PT_GUARDED_BY(lock_) = nullptr;
+  Trace* trace_ RFINJECT_GUARDED_BY(lock_) RFINJECT_PT_GUARDED_BY(lock_) = nullptr;
+  size_t diagnostics_printed_ RFINJECT_GUARDED_BY(lock_) = 0;  // all before this one were printed
   std::atomic<const void*> fork_holder_{nullptr};
 
-  Mutex activation_lock_;
+  Mutex activation_lock_;  // held by the one thread that opens the trace
   std::atomic<Output*> output_{nullptr};
   Event wake_;
   std::atomic<bool> flush_now_{false};

@@ -58,7 +58,6 @@ void OnActivation() { std::atexit(&FinishAtExit); }
 Source* Begin() {
   g_pid.store(getpid());
   pthread_atfork(nullptr, nullptr, &AfterForkInChild);
-  SetActivationFunction(&OnActivation);
   Recorder& recorder = Recorder::Get();
   Source* source = MakeSource(GetSettings(), recorder);
   g_source.store(source);
@@ -96,7 +95,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
   InitTorchState(python);
   recorder.UpdateFacts(ReadVersions());
   const char* why_not_modules = "";
-  const bool modules = InitModules(python, recorder, source, &why_not_modules);
+  const bool modules = InitModules(python, recorder, source, &OnActivation, &why_not_modules);
   if (source != nullptr) source->OnPolicy(ReadPolicy());
   InitScopes(recorder, source);
   std::string why_no_scope_slots;

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "collector/sync.h"
+
 namespace rfinject {
 namespace {
 
@@ -16,6 +18,11 @@ namespace {
 // the ended ones together pass one of these.
 constexpr size_t kMaxEndedRings = 1024;
 constexpr size_t kMaxEndedBytes = size_t{64} << 20;
+
+// How long a thread that starts or ends waits for the queue of ended rings, ns. The lock is held for the few loads
+// and stores of a push or a pop, so that a second passes only where its holder is gone. The ring of a thread that
+// ends is then leaked, and a thread that starts gets a new one.
+constexpr int64_t kPoolLockWaitNs = 1'000'000'000;
 
 constexpr size_t kIndexSize = 4096;  // power of two; torch numbers its threads 1, 2, 3, …
 
@@ -33,8 +40,8 @@ struct Ring {
   std::atomic<uint64_t> head{0};       // entries ever appended; the last is head - 1
   Entry* entries = nullptr;            // kRingEntries of them, set before the ring is published
   Ring* next = nullptr;                // in g_rings; never changes after publication
-  Ring* next_ended = nullptr;          // in the queue of ended rings, under g_pool_mutex
-  size_t touched = 0;                  // entries that ever had memory, under g_pool_mutex
+  Ring* next_ended = nullptr;          // in the queue of ended rings, under g_pool_lock
+  size_t touched = 0;                  // entries that ever had memory, under g_pool_lock
 };
 
 struct Frame {
@@ -61,11 +68,11 @@ std::atomic<Ring*> g_rings{nullptr};
 std::atomic<Ring*> g_index[kIndexSize];  // by thread number, the newest wins; g_rings has those that lost
 std::atomic<bool> g_any_evicted{false};
 
-pthread_mutex_t g_pool_mutex = PTHREAD_MUTEX_INITIALIZER;
-Ring* g_ended_first = nullptr;
-Ring* g_ended_last = nullptr;
-size_t g_ended_count = 0;
-size_t g_ended_bytes = 0;
+constinit Mutex g_pool_lock;
+Ring* g_ended_first RFINJECT_GUARDED_BY(g_pool_lock) = nullptr;
+Ring* g_ended_last RFINJECT_GUARDED_BY(g_pool_lock) = nullptr;
+size_t g_ended_count RFINJECT_GUARDED_BY(g_pool_lock) = 0;
+size_t g_ended_bytes RFINJECT_GUARDED_BY(g_pool_lock) = 0;
 
 pthread_once_t g_key_once = PTHREAD_ONCE_INIT;
 pthread_key_t g_key;
@@ -76,8 +83,7 @@ __attribute__((tls_model("initial-exec"))) thread_local ThreadState* t_state = n
 
 size_t TouchedBytes(const Ring& ring) { return ring.touched * sizeof(Entry); }
 
-// With g_pool_mutex held.
-void PushEnded(Ring* ring) {
+void PushEnded(Ring* ring) RFINJECT_REQUIRES(g_pool_lock) {
   ring->touched =
       std::max<size_t>(ring->touched, std::min<uint64_t>(ring->head.load(std::memory_order_relaxed), kRingEntries));
   ring->next_ended = nullptr;
@@ -87,8 +93,7 @@ void PushEnded(Ring* ring) {
   g_ended_bytes += TouchedBytes(*ring);
 }
 
-// With g_pool_mutex held.
-Ring* PopEnded() {
+Ring* PopEnded() RFINJECT_REQUIRES(g_pool_lock) {
   Ring* ring = g_ended_first;
   g_ended_first = ring->next_ended;
   if (g_ended_first == nullptr) g_ended_last = nullptr;
@@ -100,10 +105,9 @@ Ring* PopEnded() {
 void OnThreadExit(void* value) {
   auto* state = static_cast<ThreadState*>(value);
   t_state = nullptr;
-  if (state->ring != nullptr) {
-    pthread_mutex_lock(&g_pool_mutex);
+  if (state->ring != nullptr && g_pool_lock.LockFor(kPoolLockWaitNs)) {
+    const HeldLock held(g_pool_lock);
     PushEnded(state->ring);
-    pthread_mutex_unlock(&g_pool_mutex);
   }
   munmap(state, sizeof(ThreadState));
 }
@@ -148,8 +152,8 @@ __attribute__((noinline)) void CreateRing(ThreadState* state) {
   auto* thread_id = g_thread_id.load(std::memory_order_relaxed);
   const uint64_t id = thread_id != nullptr ? thread_id() : 0;
   Ring* ring = nullptr;
-  if (id != 0) {
-    pthread_mutex_lock(&g_pool_mutex);
+  if (id != 0 && g_pool_lock.LockFor(kPoolLockWaitNs)) {
+    const HeldLock held(g_pool_lock);
     if (g_ended_count >= kMaxEndedRings || g_ended_bytes >= kMaxEndedBytes) {
       ring = PopEnded();
       // A reader of the old life sees the id change before it sees a new entry, and drops what it found.
@@ -157,9 +161,8 @@ __attribute__((noinline)) void CreateRing(ThreadState* state) {
       ring->thread_id.store(0, std::memory_order_relaxed);
       ring->head.store(0, std::memory_order_release);
     }
-    pthread_mutex_unlock(&g_pool_mutex);
-    if (ring == nullptr) ring = NewRing();
   }
+  if (id != 0 && ring == nullptr) ring = NewRing();
   if (ring == nullptr) {
     state->ring_failed = true;
     return;
@@ -295,8 +298,10 @@ void MarkNodeInterval(uint32_t layer, uint64_t from) noexcept {
 uint32_t LayerOfNextNode() noexcept { return t_state != nullptr ? t_state->last_layer : 0; }
 
 void ResetLayerStackAfterFork() noexcept {
-  // Only the calling thread exists here; another one may have held the mutex.
-  g_pool_mutex = PTHREAD_MUTEX_INITIALIZER;
+  // Only the calling thread exists here; another one may have held the lock.
+  g_pool_lock.ResetInForkedChild();
+  if (!g_pool_lock.TryLock()) return;
+  const HeldLock held(g_pool_lock);
   g_ended_first = g_ended_last = nullptr;
   g_ended_count = g_ended_bytes = 0;
   for (auto& slot : g_index) slot.store(nullptr, std::memory_order_relaxed);

@@ -304,13 +304,14 @@ TEST(Fold, RoofsSayWhichAreUsed) {
 
 TEST(Fold, HeadlineSaysWhatAReaderMustKnow) {
   const Report report = Estimated();
-  ASSERT_EQ(report.headline.size(), 6u);
+  ASSERT_EQ(report.headline.size(), 7u);
   EXPECT_THAT(report.headline[0], HasSubstr("ESTIMATED on A100-SXM4-40GB"));
-  EXPECT_EQ(report.headline[1], "99.6 % of FLOP in TF32 tensor, 0.4 % in FP32");
-  EXPECT_EQ(report.headline[2], "100 % of forward and backward GPU time is attributed to layers");
-  EXPECT_THAT(report.headline[3], HasSubstr("Held back by memory bandwidth"));
-  EXPECT_THAT(report.headline[4], HasSubstr("1.93 times the model FLOP"));  // 7020265472 / 3628146688
-  EXPECT_THAT(report.headline[5], HasSubstr("Most time to win, in ms a step: "));
+  EXPECT_THAT(report.headline[1], HasSubstr("80 % interval"));
+  EXPECT_EQ(report.headline[2], "99.6 % of FLOP in TF32 tensor, 0.4 % in FP32");
+  EXPECT_EQ(report.headline[3], "100 % of forward and backward GPU time is attributed to layers");
+  EXPECT_THAT(report.headline[4], HasSubstr("Held back by memory bandwidth"));
+  EXPECT_THAT(report.headline[5], HasSubstr("1.93 times the model FLOP"));  // 7020265472 / 3628146688
+  EXPECT_THAT(report.headline[6], HasSubstr("Most time to win, in ms a step: "));
   const Report measured = Measured();
   EXPECT_THAT(measured.headline[0], HasSubstr("Measured on NVIDIA A100-SXM4-40GB"));
   EXPECT_THAT(measured.headline[2], HasSubstr("(40 launches are not)"));

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "collector/cupti/lock_waits.h"
+
 namespace rfinject::cupti {
 namespace {
 
@@ -23,7 +25,6 @@ constexpr std::array<uint64_t, 16> BitsOfCalls() {
 constexpr size_t kMaxAllocations = 1u << 16;
 constexpr int64_t kRefreshNs = 1'000'000'000;
 constexpr int64_t kShareOfTime = 1000;
-constexpr int64_t kPatienceNs = 10'000'000;
 
 }  // namespace
 
@@ -68,7 +69,8 @@ void DeviceMemory::OnCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data)
 }
 
 void DeviceMemory::Allocated(uint64_t address, uint64_t bytes) noexcept {
-  if (!lock_.LockFor(kPatienceNs)) return;
+  if (!lock_.LockFor(kAllocationLockWaitNs)) return;
+  const HeldLock held(lock_);
   ++calls_;
   try {
     if (sizes_.size() < kMaxAllocations) {
@@ -79,27 +81,31 @@ void DeviceMemory::Allocated(uint64_t address, uint64_t bytes) noexcept {
   } catch (...) {
     // Without memory for its size this allocation shows in the driver's answers only.
   }
-  lock_.Unlock();
 }
 
 void DeviceMemory::Freed(uint64_t address) noexcept {
-  if (!lock_.LockFor(kPatienceNs)) return;
+  if (!lock_.LockFor(kAllocationLockWaitNs)) return;
+  const HeldLock held(lock_);
   ++calls_;
   // What was allocated before we came has no size; the driver's next answer has it.
   if (auto at = sizes_.find(address); at != sizes_.end()) {
     live_ -= static_cast<int64_t>(at->second);
     sizes_.erase(at);
   }
-  lock_.Unlock();
 }
 
 bool DeviceMemory::OnStepEnd(int64_t now_ns, Reading* reading) noexcept {
   if (unable_ || api_.cuMemGetInfo == nullptr || api_.cuCtxGetCurrent == nullptr) return false;
-  if (!lock_.LockFor(kPatienceNs)) return false;
-  const int64_t live = live_, most = most_;
-  const uint64_t calls = calls_;
-  most_ = live_;
-  lock_.Unlock();
+  int64_t live = 0, most = 0;
+  uint64_t calls = 0;
+  {
+    if (!lock_.LockFor(kAllocationLockWaitNs)) return false;
+    const HeldLock held(lock_);
+    live = live_;
+    most = most_;
+    calls = calls_;
+    most_ = live_;
+  }
 
   const int64_t since = now_ns - read_ns_;
   const bool due = read_ns_ == 0 || since >= kRefreshNs || calls != calls_read_;

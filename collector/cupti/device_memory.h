@@ -37,7 +37,8 @@ class DeviceMemory {
   static bool IsCall(CUpti_CallbackId cbid) noexcept {
     return cbid < kBits.size() * 64 && (kBits[cbid / 64] >> (cbid % 64) & 1) != 0;
   }
-  // From CUPTI's callback, on the thread that allocates: waits for nothing longer than 10 ms, calls nothing of CUDA.
+  // From CUPTI's callback, on the thread that allocates. It waits for nothing longer than kAllocationLockWaitNs
+  // (lock_waits.h) and calls nothing of CUDA.
   void OnCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
 
   struct Reading {
@@ -59,11 +60,11 @@ class DeviceMemory {
   const Api& api_;
   CUcontext context_;
 
-  Mutex lock_;                                    // what follows
-  std::unordered_map<uint64_t, uint64_t> sizes_;  // by address or handle
-  int64_t live_ = 0;                              // bytes allocated less bytes freed, since the beginning
-  int64_t most_ = 0;                              // highest live_ since the last step's end
-  uint64_t calls_ = 0;
+  Mutex lock_;
+  std::unordered_map<uint64_t, uint64_t> sizes_ RFINJECT_GUARDED_BY(lock_);  // bytes by address or handle
+  int64_t live_ RFINJECT_GUARDED_BY(lock_) = 0;  // bytes allocated less bytes freed, since the beginning
+  int64_t most_ RFINJECT_GUARDED_BY(lock_) = 0;  // highest live_ since the last step's end
+  uint64_t calls_ RFINJECT_GUARDED_BY(lock_) = 0;
 
   // The step thread's.
   uint64_t calls_read_ = 0;   // calls_ at the last reading

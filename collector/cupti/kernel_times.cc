@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "collector/cupti/api.h"
+#include "collector/cupti/lock_waits.h"
 
 namespace rfinject::cupti {
 namespace {
@@ -59,11 +60,11 @@ int KernelTimes::DisableAll() {
 
 int KernelTimes::Begin() {
   if (left_) return CUPTI_ERROR_INVALID_OPERATION;
-  if (mutex_.LockFor(1'000'000'000)) {
+  if (lock_.LockFor(kStepLockWaitNs)) {
+    const HeldLock held(lock_);
     records_.clear();
     invalid_ = dropped_ = 0;
     requests_ = 0;
-    mutex_.Unlock();
   }
   for (CUpti_ActivityKind kind : kKinds) {
     const CUptiResult result = api_.cuptiActivityEnable(kind);
@@ -80,30 +81,29 @@ int KernelTimes::End(bool launched, std::vector<Record>* records, uint64_t* inva
   // Forced: without it only full buffers come. Nothing is running any more, so no record is cut short.
   const CUptiResult flushed = api_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   bool others = false;
-  if (mutex_.LockFor(1'000'000'000)) {
+  if (lock_.LockFor(kStepLockWaitNs)) {
+    const HeldLock held(lock_);
     others = flushed == CUPTI_SUCCESS && launched && records_.empty() && invalid_ == 0 && dropped_ == 0;
-    mutex_.Unlock();
   }
   if (others) {
     Leave();
     return CUPTI_SUCCESS;
   }
   const int disabled = DisableAll();
-  if (mutex_.LockFor(1'000'000'000)) {
+  if (lock_.LockFor(kStepLockWaitNs)) {
+    const HeldLock held(lock_);
     records->swap(records_);
     records_.clear();
     *invalid = invalid_;
     *dropped = dropped_;
-    mutex_.Unlock();
   }
   return flushed != CUPTI_SUCCESS ? flushed : disabled;
 }
 
 bool KernelTimes::OthersHaveIt() noexcept {
-  if (!mutex_.LockFor(1'000'000'000)) return false;
-  const bool others = requests_ == 0 && in_cupti_ == 0;
-  mutex_.Unlock();
-  return others;
+  if (!lock_.LockFor(kStepLockWaitNs)) return false;
+  const HeldLock held(lock_);
+  return requests_ == 0 && in_cupti_ == 0;
 }
 
 void KernelTimes::Leave() noexcept {
@@ -117,9 +117,9 @@ int KernelTimes::TakeBack() {
     result = DisableAll();
     left_ = false;
   }
-  if (mutex_.LockFor(1'000'000'000)) {
+  if (lock_.LockFor(kStepLockWaitNs)) {
+    const HeldLock held(lock_);
     in_cupti_ = 0;  // what CUPTI had of ours went to the other's callback
-    mutex_.Unlock();
   }
   const int registered = Register();
   return result != CUPTI_SUCCESS ? result : registered;
@@ -129,7 +129,8 @@ void KernelTimes::RequestBuffer(uint8_t** buffer, size_t* size, size_t* max_reco
   *max_records = 0;  // as many as fit
   *size = kBufferSize;
   bool may_refuse = api_.version >= 27;  // before 12.9 CUPTI dereferences a null buffer
-  if (mutex_.LockFor(1'000'000'000)) {
+  if (lock_.LockFor(kStepLockWaitNs)) {
+    const HeldLock held(lock_);
     if (!pool_.empty()) {
       *buffer = pool_.back();
       pool_.pop_back();
@@ -142,15 +143,31 @@ void KernelTimes::RequestBuffer(uint8_t** buffer, size_t* size, size_t* max_reco
     }
     ++requests_;
     if (*buffer != nullptr) ++in_cupti_;
-    mutex_.Unlock();
   }
   if (*buffer == nullptr) *size = 0;
 }
 
 void KernelTimes::CompleteBuffer(uint8_t* buffer, size_t size, size_t valid) noexcept {
   if (buffer == nullptr) return;
-  if (!mutex_.LockFor(1'000'000'000)) return;  // a leak of one buffer rather than a program that waits
+  if (!lock_.LockFor(kStepLockWaitNs)) return;  // a leak of one buffer rather than a program that waits
+  const HeldLock held(lock_);
   if (in_cupti_ > 0) --in_cupti_;
+  ReadRecords(buffer, valid);
+  size_t lost = 0;
+  if (api_.cuptiActivityGetNumDroppedRecords != nullptr &&
+      api_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &lost) == CUPTI_SUCCESS) {
+    dropped_ += lost;
+  }
+  if (size == kBufferSize && pool_.size() < kMaxBuffers) {
+    std::memset(buffer, 0, valid);
+    pool_.push_back(buffer);
+  } else {
+    munmap(buffer, kBufferSize);
+    --buffers_;
+  }
+}
+
+void KernelTimes::ReadRecords(uint8_t* buffer, size_t valid) noexcept {
   CUpti_Activity* record = nullptr;
   while (valid > 0 && api_.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
     // Records are not aligned to their members.
@@ -185,19 +202,6 @@ void KernelTimes::CompleteBuffer(uint8_t* buffer, size_t size, size_t valid) noe
       ++dropped_;
     }
   }
-  size_t lost = 0;
-  if (api_.cuptiActivityGetNumDroppedRecords != nullptr &&
-      api_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &lost) == CUPTI_SUCCESS) {
-    dropped_ += lost;
-  }
-  if (size == kBufferSize && pool_.size() < kMaxBuffers) {
-    std::memset(buffer, 0, valid);
-    pool_.push_back(buffer);
-  } else {
-    munmap(buffer, kBufferSize);
-    --buffers_;
-  }
-  mutex_.Unlock();
 }
 
 }  // namespace rfinject::cupti

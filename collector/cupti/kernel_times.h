@@ -1,7 +1,10 @@
 // File: kernel_times.h
 //
-// Times of kernels, copies and memory sets, from CUPTI's activity records, in bounded windows: one step at a time,
-// seldom. Outside a window no kind is enabled and CUPTI instruments nothing.
+// KernelTimes takes the times of kernels, copies and memory sets from CUPTI's activity records, for one step at a
+// time, seldom. Outside such a window none of the records' kinds is enabled, and CUPTI instruments nothing.
+//
+// The thread that ends the steps opens and closes the window and reads the records. CUPTI asks for buffers and hands
+// them back on threads of its own, or on the program's.
 #ifndef RFINJECT_COLLECTOR_CUPTI_KERNEL_TIMES_H_
 #define RFINJECT_COLLECTOR_CUPTI_KERNEL_TIMES_H_
 
@@ -22,50 +25,62 @@ class KernelTimes {
     uint64_t ns;
   };
 
-  // One object a process, never destroyed: CUPTI's buffer callbacks carry no pointer, and may come at any time.
+  // There is one object a process, and it is never destroyed: CUPTI's buffer callbacks carry no pointer, and may come
+  // at any time.
   explicit KernelTimes(const Api& api);
-  // A CUptiResult.
-  int Register();
 
-  // Opens a window. A CUptiResult.
+  // --- For the thread that ends the steps. An int is a CUptiResult.
+
+  // Gives CUPTI the callbacks that bring and take its buffers. Must succeed before anything else is called.
+  int Register();
+  // Opens a window: from now on CUPTI records.
   int Begin();
-  // Closes it: the kernels of the window must have finished (the caller has synchronised). `invalid` counts records
-  // without a time, `dropped` those that CUPTI had no room for. When nothing has come although something was
-  // `launched`, somebody else's callbacks got it, and the window is left as by Leave().
+  // Closes the window. Its kernels must have finished: the caller has synchronised. `records` receives the times,
+  // `invalid` the number of records without one, `dropped` the number of those that CUPTI had no room for. When
+  // nothing has come although something was `launched`, somebody else's callbacks got it; the window is then left as
+  // Leave() does, and `records` is empty.
   int End(bool launched, std::vector<Record>* records, uint64_t* invalid, uint64_t* dropped);
 
-  // CUPTI refused to end the window: kernels stay instrumented, and no counters may be armed any more.
+  // Whether CUPTI has refused to end the window: kernels stay instrumented then, and no counters may be armed any
+  // more.
   bool still_open() const { return open_; }
 
-  // A window in which something was launched ends, and CUPTI never asked us for a buffer: somebody else's callbacks
-  // are registered, and the kinds that are enabled may be theirs too.
+  // Whether CUPTI never asked us for a buffer in the window that ends. If something was launched in it, somebody
+  // else's callbacks are registered, and the kinds that are enabled may be theirs too.
   bool OthersHaveIt() noexcept;
   // Ends a window without a call: whoever has the callbacks now wants the kinds enabled.
   void Leave() noexcept;
-  // Nobody else uses activity records any more: kinds that were left enabled are disabled, and the callbacks are ours
-  // again. A CUptiResult.
+  // To be called when nobody else uses activity records any more: disables the kinds that Leave left enabled, and
+  // makes the callbacks ours again.
   int TakeBack();
 
-  // From CUPTI, on any thread.
+  // --- For CUPTI, on any thread.
+
+  // Gives CUPTI an empty buffer, or none.
   void RequestBuffer(uint8_t** buffer, size_t* size, size_t* max_records) noexcept;
+  // Takes a buffer back, and the times out of its first `valid` bytes.
   void CompleteBuffer(uint8_t* buffer, size_t size, size_t valid) noexcept;
 
  private:
   static constexpr size_t kBufferSize = size_t{1} << 20;  // about 5000 records
   static constexpr size_t kMaxBuffers = 64;               // at the same time
 
-  const Api& api_;
-  Mutex mutex_;
-  std::vector<uint8_t*> pool_;  // zeroed
-  size_t buffers_ = 0;          // allocated in all
-  std::vector<Record> records_;
-  uint64_t invalid_ = 0, dropped_ = 0;
   int DisableAll();
+  void ReadRecords(uint8_t* buffer, size_t valid) noexcept RFINJECT_REQUIRES(lock_);
 
+  const Api& api_;
+  Mutex lock_;
+  std::vector<uint8_t*> pool_ RFINJECT_GUARDED_BY(lock_);  // empty buffers, zeroed
+  size_t buffers_ RFINJECT_GUARDED_BY(lock_) = 0;          // allocated in all
+  std::vector<Record> records_ RFINJECT_GUARDED_BY(lock_);
+  uint64_t invalid_ RFINJECT_GUARDED_BY(lock_) = 0;
+  uint64_t dropped_ RFINJECT_GUARDED_BY(lock_) = 0;
+  uint64_t requests_ RFINJECT_GUARDED_BY(lock_) = 0;  // of buffers since Begin
+  uint64_t in_cupti_ RFINJECT_GUARDED_BY(lock_) = 0;  // buffers that CUPTI has
+
+  // The step thread's alone.
   bool open_ = false;
   bool left_ = false;
-  uint64_t requests_ = 0;  // of buffers since Begin
-  uint64_t in_cupti_ = 0;  // buffers that CUPTI has
 };
 
 }  // namespace rfinject::cupti

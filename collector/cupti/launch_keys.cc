@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "collector/cupti/lock_waits.h"
 #include "collector/hash.h"
 
 namespace rfinject::cupti {
@@ -72,11 +73,8 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   // Interned outside the lock: the recorder has one of its own.
   const uint32_t kernel = recorder.Intern(name != nullptr ? name : "(unnamed kernel)");
   // Never waits for long in a program's launch: a key that could not be had is a launch that is not attributed.
-  if (!mutex_.LockFor(100'000'000)) return kNoKey;
-  struct Unlock {
-    Mutex& mutex;
-    ~Unlock() { mutex.Unlock(); }
-  } unlock{mutex_};
+  if (!lock_.LockFor(kLaunchLockWaitNs)) return kNoKey;
+  const HeldLock held(lock_);
   auto [at, end] = table_.equal_range(hash);
   for (; at != end; ++at) {
     // A module that was unloaded may have given its address to another kernel.
@@ -110,10 +108,9 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
 }
 
 LaunchIdentity LaunchKeys::Identity(uint32_t key) noexcept {
-  if (!mutex_.LockFor(100'000'000)) return {};
-  LaunchIdentity identity = key < identities_.size() ? identities_[key] : LaunchIdentity{};
-  mutex_.Unlock();
-  return identity;
+  if (!lock_.LockFor(kLaunchLockWaitNs)) return {};
+  const HeldLock held(lock_);
+  return key < identities_.size() ? identities_[key] : LaunchIdentity{};
 }
 
 }  // namespace rfinject::cupti

@@ -1,7 +1,8 @@
 // File: launch_keys.h
 //
-// Launch keys, seen from the launch callback: what identifies a launch is turned into a small number. Each thread has
-// a cache of its own; only a launch that the cache does not know takes the table's lock and may allocate.
+// LaunchKeys turns what identifies a launch into a small number. Launch callbacks ask it, on the program's threads:
+// each thread has a cache of its own, and only a launch that the cache does not know takes the table's lock and may
+// allocate. The thread that ends the steps asks it which launch a number stands for.
 #ifndef RFINJECT_COLLECTOR_CUPTI_LAUNCH_KEYS_H_
 #define RFINJECT_COLLECTOR_CUPTI_LAUNCH_KEYS_H_
 
@@ -38,7 +39,7 @@ class LaunchKeys {
   uint32_t size() const noexcept { return size_.load(std::memory_order_acquire); }
   LaunchIdentity Identity(uint32_t key) noexcept;
 
-  void ResetLockInForkedChild() noexcept { mutex_.ResetInForkedChild(); }
+  void ResetLockInForkedChild() noexcept { lock_.ResetInForkedChild(); }
 
  private:
   struct Entry {
@@ -54,9 +55,9 @@ class LaunchKeys {
                     Entry* slot) noexcept;
   static Entry* ThreadCache() noexcept;
 
-  Mutex mutex_;
-  std::unordered_multimap<uint64_t, Entry> table_;
-  std::vector<LaunchIdentity> identities_;
+  Mutex lock_;
+  std::unordered_multimap<uint64_t, Entry> table_ RFINJECT_GUARDED_BY(lock_);
+  std::vector<LaunchIdentity> identities_ RFINJECT_GUARDED_BY(lock_);
   std::atomic<uint32_t> size_{0};
   // Caches outlive a table only in tests; an epoch tells whose entries they hold.
   static std::atomic<uint32_t> next_epoch_;

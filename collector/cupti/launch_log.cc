@@ -1,12 +1,10 @@
 // File: launch_log.cc
 #include "collector/cupti/launch_log.h"
 
+#include "collector/cupti/lock_waits.h"
+
 namespace rfinject::cupti {
 namespace {
-
-// A launch that blocks (a communication kernel that waits for another rank) must not block other threads' launches,
-// for it may be one of those that it waits for. After this long they go on, and the step is lost.
-constexpr int64_t kPatienceNs = 500'000'000;
 
 // The log whose lock the calling thread holds, of the launch that it is in.
 __thread LaunchLog* t_holds = nullptr;
@@ -15,11 +13,12 @@ __thread bool t_logged = false;
 }  // namespace
 
 void LaunchLog::Open(Mode mode, const void* context, size_t expected, NextRange next_range, void* user) noexcept {
-  if (!mutex_.LockFor(kPatienceNs)) return;
+  if (!lock_.LockFor(kLogLockWaitNs)) return;
+  const HeldLock held(lock_);
   entries_.clear();
   next_range_ = next_range;
   next_range_user_ = user;
-  ranges_ = 0;
+  ranges_.store(0, std::memory_order_release);
   try {
     entries_.reserve(expected);
   } catch (...) {  // grows as needed, then
@@ -27,50 +26,54 @@ void LaunchLog::Open(Mode mode, const void* context, size_t expected, NextRange 
   spoiled_.store(false, std::memory_order_relaxed);
   context_.store(context, std::memory_order_release);
   mode_.store(mode, std::memory_order_release);
-  mutex_.Unlock();
 }
 
 bool LaunchLog::Close(std::vector<Entry>* entries) noexcept {
   mode_.store(Mode::kOff, std::memory_order_release);
   // A launch that is still inside the driver on another thread belongs to no step.
-  if (!mutex_.LockFor(kPatienceNs)) return false;
+  if (!lock_.LockFor(kLogLockWaitNs)) return false;
+  const HeldLock held(lock_);
   entries->swap(entries_);
   entries_.clear();
-  mutex_.Unlock();
   return !spoiled_.load(std::memory_order_relaxed);
 }
 
-void LaunchLog::Enter(uint32_t key, uint32_t correlation_id, uint64_t owner) noexcept {
+// The lock outlives this function where a launch is counted: Exit gives it back, on the same thread. The analysis of
+// locks cannot follow that, so that it is switched off for the two and for nothing else.
+void LaunchLog::Enter(uint32_t key, uint32_t correlation_id,
+                      uint64_t owner) noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS {
   progress_.fetch_add(1, std::memory_order_relaxed);
   t_logged = false;
-  if (t_holds != nullptr || !mutex_.LockFor(kPatienceNs)) {
+  if (t_holds != nullptr || !lock_.LockFor(kLogLockWaitNs)) {
     Spoil();
     return;
   }
-  const Mode mode = mode_.load(std::memory_order_relaxed);
-  if (mode == Mode::kOff) {  // closed while we waited
-    mutex_.Unlock();
-    return;
+  if (AddEntry(key, correlation_id, owner)) {
+    t_holds = this;
+  } else {
+    lock_.Unlock();
   }
-  if (mode == Mode::kRanges && (ranges_ == 0 || owner != last_owner_)) {
-    if (!next_range_(next_range_user_, ranges_)) Spoil();
+}
+
+bool LaunchLog::AddEntry(uint32_t key, uint32_t correlation_id, uint64_t owner) noexcept {
+  const Mode mode = mode_.load(std::memory_order_relaxed);
+  if (mode == Mode::kOff) return false;  // closed while we waited
+  size_t ranges = ranges_.load(std::memory_order_relaxed);
+  if (mode == Mode::kRanges && (ranges == 0 || owner != last_owner_)) {
+    if (!next_range_(next_range_user_, ranges)) Spoil();
     last_owner_ = owner;
-    ++ranges_;
+    ranges_.store(++ranges, std::memory_order_release);
   }
   try {
-    entries_.push_back({key, correlation_id, static_cast<uint32_t>(ranges_ - 1), owner});
+    entries_.push_back({key, correlation_id, static_cast<uint32_t>(ranges - 1), owner});
     t_logged = true;
   } catch (...) {
     Spoil();
   }
-  if (mode != Mode::kTiming) {
-    t_holds = this;
-  } else {
-    mutex_.Unlock();
-  }
+  return mode != Mode::kTiming;
 }
 
-void LaunchLog::Exit(bool failed) noexcept {
+void LaunchLog::Exit(bool failed) noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS {
   LaunchLog* log = t_holds;
   if (log == nullptr) {
     // Timing: an entry without a record does no harm.
@@ -80,7 +83,7 @@ void LaunchLog::Exit(bool failed) noexcept {
   if (failed && t_logged && !log->entries_.empty()) log->entries_.pop_back();
   t_holds = nullptr;
   t_logged = false;
-  log->mutex_.Unlock();
+  log->lock_.Unlock();
 }
 
 }  // namespace rfinject::cupti

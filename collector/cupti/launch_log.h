@@ -1,12 +1,13 @@
 // File: launch_log.h
 //
-// What was launched in a step with counters or times: in order, with the launch's correlation id. Filled by the
-// launch callback only in such steps, so a lock is allowed here. While counting, the lock is held from a launch's
-// entry to its exit: the driver then runs launches one at a time, and the k-th entry is the k-th range. (Counting
-// serialises kernels anyway.)
+// LaunchLog holds what was launched in a step with counters or times, in order, each with its correlation id. Launch
+// callbacks fill it, on the program's threads, and only in such steps, so that they may take a lock here. The thread
+// that ends the steps opens and closes it.
 //
-// While counting in ranges of several launches the lock is held in the same way, because a range must be closed and
-// the next one opened between two launches, but no launch waits for its kernel then.
+// While kernels are counted one by one, the lock is held from a launch's entry to its exit: the driver then runs
+// launches one at a time, and the k-th entry is the k-th range. (Counting serialises kernels anyway.) While they are
+// counted in ranges of several launches, the lock is held in the same way, because a range must be closed and the
+// next one opened between two launches; but no launch waits for its kernel then.
 #ifndef RFINJECT_COLLECTOR_CUPTI_LAUNCH_LOG_H_
 #define RFINJECT_COLLECTOR_CUPTI_LAUNCH_LOG_H_
 
@@ -27,8 +28,8 @@ class LaunchLog {
     uint64_t owner;
   };
   enum class Mode : uint32_t { kOff, kCounting, kTiming, kRanges };
-  // Opens a range and closes the one before it. False when that failed. Called with the log's lock held, on a thread
-  // that is about to launch.
+  // Opens a range and closes the one before it; false when that failed. Enter calls it with the log's lock held, on a
+  // thread that is about to launch.
   using NextRange = bool (*)(void* user, size_t ordinal) noexcept;
 
   Mode mode() const noexcept { return mode_.load(std::memory_order_acquire); }
@@ -49,14 +50,14 @@ class LaunchLog {
   void Enter(uint32_t key, uint32_t correlation_id, uint64_t owner = 0) noexcept;
   static void Exit(bool failed) noexcept;
 
-  // Ranges begun since Open.
-  size_t ranges() const noexcept { return ranges_; }
+  // Ranges begun since Open. For the thread that ends the steps, after Close.
+  size_t ranges() const noexcept { return ranges_.load(std::memory_order_acquire); }
 
   // Something was launched that cannot be logged as one entry.
   void Spoil() noexcept { spoiled_.store(true, std::memory_order_relaxed); }
 
   void ResetLockInForkedChild() noexcept {
-    mutex_.ResetInForkedChild();
+    lock_.ResetInForkedChild();
     mode_.store(Mode::kOff);
   }
 
@@ -65,12 +66,15 @@ class LaunchLog {
   std::atomic<const void*> context_{nullptr};
   std::atomic<bool> spoiled_{false};
   static inline std::atomic<uint64_t> progress_{0};
-  Mutex mutex_;
-  std::vector<Entry> entries_;
-  NextRange next_range_ = nullptr;
-  void* next_range_user_ = nullptr;
-  size_t ranges_ = 0;
-  uint64_t last_owner_ = 0;
+  // Logs a launch. True when the lock is to be kept until its exit.
+  bool AddEntry(uint32_t key, uint32_t correlation_id, uint64_t owner) noexcept RFINJECT_REQUIRES(lock_);
+
+  Mutex lock_;
+  std::vector<Entry> entries_ RFINJECT_GUARDED_BY(lock_);
+  NextRange next_range_ RFINJECT_GUARDED_BY(lock_) = nullptr;
+  void* next_range_user_ RFINJECT_GUARDED_BY(lock_) = nullptr;
+  uint64_t last_owner_ RFINJECT_GUARDED_BY(lock_) = 0;
+  std::atomic<size_t> ranges_{0};  // written with lock_ held
 };
 
 }  // namespace rfinject::cupti

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include "collector/estimate/signature.h"
 #include "collector/op_call.h"
 #include "collector/run_facts.h"
+#include "collector/sync.h"
 #include "gpus/gpus.h"
 
 namespace rfinject {
@@ -134,8 +134,8 @@ class Estimator final : public Source {
 
   // Remembers an operator that the table does not know, to be reported with its step.
   void NoteUnknown(std::string_view name) noexcept try {
-    const std::unique_lock lock(unknown_mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return;  // the next one of its name will be noted
+    if (!unknown_lock_.TryLock()) return;  // the next one of its name will be noted
+    const HeldLock held(unknown_lock_);
     if (unknown_.size() >= kMaxUnknown || std::ranges::find(unknown_, name) != unknown_.end()) return;
     unknown_.emplace_back(name);
     unreported_.store(true, std::memory_order_relaxed);
@@ -146,8 +146,8 @@ class Estimator final : public Source {
   // One line for all that a step brought, not one for each: a model of somebody's own operators has many.
   void ReportUnknown() noexcept try {
     if (!unreported_.load(std::memory_order_relaxed)) return;
-    const std::unique_lock lock(unknown_mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return;
+    if (!unknown_lock_.TryLock()) return;
+    const HeldLock held(unknown_lock_);
     std::string names;
     for (; reported_ < unknown_.size(); ++reported_) {
       if (!names.empty()) names += ", ";
@@ -171,10 +171,10 @@ class Estimator final : public Source {
   NameCache names_;
 
   std::atomic<bool> unreported_{false};
-  std::mutex unknown_mutex_;  // tried, never waited for: a forked child may inherit it locked
-  std::vector<std::string> unknown_;
-  size_t reported_ = 0;
-  int reports_ = 0;
+  Mutex unknown_lock_;  // tried, never waited for: a forked child may inherit it locked
+  std::vector<std::string> unknown_ RFINJECT_GUARDED_BY(unknown_lock_);
+  size_t reported_ RFINJECT_GUARDED_BY(unknown_lock_) = 0;
+  int reports_ RFINJECT_GUARDED_BY(unknown_lock_) = 0;
 };
 
 void ReportUnknownGpu(const std::string& name, Recorder& recorder) {

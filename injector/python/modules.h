@@ -1,11 +1,14 @@
 // File: modules.h
 //
-// Which layer an nn.Module object is: names, models, parameters and shapes, and what happens when a root module (one
-// that is called while no other module runs on the thread) is entered.
+// The calls of nn.Modules: which layer each is, with which shapes, and what happens when a root module (one that is
+// called while no other module runs on the thread) is entered. This is the door to the parts that do it:
 //
-// Names persist per module object. A root is walked at its first call, through `_modules`, as named_modules() would;
-// what is added later is found at its first call. Wrappers (DataParallel, torch.compile, …) share the layer of what
-// they wrap. Everything here is called with the GIL held unless it says otherwise.
+//   module_reader.h    reads module objects: children, class, wrappers, parameters
+//   module_registry.h  which layer a module is, and the names of models and layers
+//   tensor_reader.h    the shapes that a module is called with
+//   module_steps.h     what a root's call means: activation, samples, steps, precision policy
+//
+// The interpreter calls this on the program's threads, with the GIL held, unless a function says otherwise.
 #ifndef RFINJECT_INJECTOR_PYTHON_MODULES_H_
 #define RFINJECT_INJECTOR_PYTHON_MODULES_H_
 
@@ -13,6 +16,8 @@
 
 #include "collector/recorder.h"
 #include "collector/source.h"
+#include "injector/python/call_frame.h"
+#include "injector/python/module_steps.h"
 #include "injector/python/python_api.h"
 
 namespace rfinject {
@@ -29,14 +34,6 @@ void NoteOptimizerStep() noexcept;
 
 // --- For module_calls.
 
-// The arguments of a call without the module itself, borrowed: a tuple and a dict (either may be null), or an array.
-struct CallArguments {
-  PyObject* tuple;
-  PyObject* dict;
-  PyObject* const* array;
-  Py_ssize_t count;  // of the array
-};
-
 // What the caller needs to know of the module that is being called.
 struct ModuleCall {
   uint32_t layer = 0;
@@ -45,14 +42,6 @@ struct ModuleCall {
 
 // O(1) and without allocation for a module that is known and not called as a root. May run Python code otherwise, but
 // never leaves an exception set. `enclosing` lists the modules being called on this thread, innermost first.
-struct ModuleFrame {
-  ModuleFrame(const ModuleFrame* outer, PyObject* called) : enclosing(outer), module(called), self(this) {}
-  const ModuleFrame* enclosing;
-  PyObject* module;
-  // The frames lie on the C stack. A program that copies stacks about (greenlet) may leave an enclosing frame's
-  // place to something else; a frame is believed only while it points to itself.
-  const ModuleFrame* self;
-};
 ModuleCall EnterModule(PyObject* module, const CallArguments& arguments, const ModuleFrame* enclosing);
 
 // A call for which EnterModule said wants_shapes has returned `result`.
@@ -64,13 +53,11 @@ void RecordShapes(const ModuleCall& call, PyObject* module, const CallArguments&
 // Any thread, no GIL.
 void EndLastInferenceStep() noexcept;
 
-// Once, after `import torch`. `source` may be null. False, with one line in `*why`, when this torch lacks what is
-// needed; then nothing of the above may be called.
-bool InitModules(const PythonApi& python, Recorder& recorder, Source* source, const char** why);
-
-// Diagnostics and facts that would be noise in a process that never trains are kept until the recorder is activated.
-using ActivationFunction = void (*)();
-void SetActivationFunction(ActivationFunction function) noexcept;
+// Once, after `import torch`. `source` may be null. `activation` is called when the process turns out to be a
+// training process: what would be noise in one that never trains is kept until then. False, with one line in `*why`,
+// when this torch lacks what is needed; then EnterModule and RecordShapes may not be called.
+bool InitModules(const PythonApi& python, Recorder& recorder, Source* source, ActivationFunction activation,
+                 const char** why);
 
 // In a forked child, before any thread exists.
 void ResetModulesAfterFork() noexcept;

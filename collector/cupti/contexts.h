@@ -1,0 +1,76 @@
+// File: contexts.h
+//
+// Contexts is the list of the CUDA contexts that have launched something, each with its device, its counters and its
+// log (counted_context.h). The list only grows, and its entries stay where they are, so that launch callbacks read it
+// without a lock.
+//
+// Find and ForEach are for every thread. AddFirst is for the thread that ends the steps, before anything is
+// subscribed.
+#ifndef RFINJECT_COLLECTOR_CUPTI_CONTEXTS_H_
+#define RFINJECT_COLLECTOR_CUPTI_CONTEXTS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "collector/cupti/api.h"
+#include "collector/cupti/counted_context.h"
+#include "collector/cupti/launch_keys.h"
+#include "collector/recorder.h"
+#include "collector/sync.h"
+
+namespace rfinject::cupti {
+
+class Contexts {
+ public:
+  // Launches are told apart by at most so many contexts; what is launched in a further one has no counters.
+  static constexpr size_t kMaxContexts = 16;
+
+  // All three must outlive the object. `api` may be filled later, but before AddFirst.
+  Contexts(const Api& api, Recorder& recorder, LaunchKeys& keys) noexcept
+      : api_(api), recorder_(recorder), keys_(keys) {}
+
+  // The context that the measured steps are ended in. False when memory ran out.
+  bool AddFirst(CUcontext context, uint32_t device) noexcept;
+
+  // What is known of `context`; a context's first launch makes it known. nullptr when there is no room for it. Hot:
+  // one comparison in a process with one GPU.
+  CountedContext* Find(CUcontext context) noexcept {
+    const uint32_t count = size();
+    for (uint32_t i = 0; i < count; ++i) {
+      CountedContext* known = contexts_[i].load(std::memory_order_acquire);
+      if (known->context() == context) return known;
+    }
+    return Add(context, count);
+  }
+
+  // How many there are; grows.
+  uint32_t size() const noexcept { return count_.load(std::memory_order_acquire); }
+  // The entry `index`, below size(). The first is AddFirst's.
+  CountedContext& at(uint32_t index) const noexcept { return *contexts_[index].load(std::memory_order_acquire); }
+  // The first context's; nullptr before AddFirst.
+  CountedContext* first() const noexcept { return contexts_[0].load(std::memory_order_acquire); }
+
+  template <typename Function>
+  void ForEach(Function function) const {
+    const uint32_t count = size();
+    for (uint32_t i = 0; i < count; ++i) function(at(i));
+  }
+
+  // In a forked child, before it has threads: the lock and the logs' locks may have been held in the parent.
+  void ResetLocksInForkedChild() noexcept;
+
+ private:
+  [[gnu::noinline]] CountedContext* Add(CUcontext context, uint32_t seen) noexcept;
+
+  const Api& api_;
+  Recorder& recorder_;
+  LaunchKeys& keys_;
+  Mutex adding_;  // held by the one thread that appends
+  std::atomic<CountedContext*> contexts_[kMaxContexts] = {};
+  std::atomic<uint32_t> count_{0};
+};
+
+}  // namespace rfinject::cupti
+
+#endif  // RFINJECT_COLLECTOR_CUPTI_CONTEXTS_H_

@@ -1,0 +1,94 @@
+// File: launch_tap.h
+//
+// LaunchTap is what CUPTI calls when the program calls the driver: the path of every launch.
+//
+// Threads of the program that launch, copy, allocate or destroy a context come in through CUPTI's callback. They look
+// up the launch's key and record it (no lock, no allocation, nothing of CUDA); only in the few steps with counters or
+// times they also write a log, under its lock. Nothing here throws, waits without bound or calls the driver.
+//
+// The thread that ends the steps subscribes, opens and closes the logs, and asks what was seen.
+#ifndef RFINJECT_COLLECTOR_CUPTI_LAUNCH_TAP_H_
+#define RFINJECT_COLLECTOR_CUPTI_LAUNCH_TAP_H_
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "collector/cupti/api.h"
+#include "collector/cupti/contexts.h"
+#include "collector/cupti/device_memory.h"
+#include "collector/cupti/launch_keys.h"
+#include "collector/cupti/launch_log.h"
+#include "collector/recorder.h"
+
+namespace rfinject::cupti {
+
+class LaunchTap {
+ public:
+  // What happens rarely, and is more than a launch's business.
+  class Listener {
+   public:
+    // On the thread that destroys it, before it is gone.
+    virtual void OnContextDestroyed(CUcontext context) noexcept = 0;
+    // In a forked child, before it has other threads. The tap is closed already; CUDA does not work there.
+    virtual void OnForkedChild() noexcept = 0;
+
+   protected:
+    ~Listener() = default;
+  };
+
+  // All must outlive the object, which is never destroyed: CUPTI may call for as long as the process lives. `api` may
+  // be filled later, but before Subscribe.
+  LaunchTap(const Api& api, Contexts& contexts, LaunchKeys& keys, Recorder& recorder, Listener& listener) noexcept
+      : api_(api), contexts_(contexts), keys_(keys), recorder_(recorder), listener_(listener) {}
+
+  // --- For the thread that ends the steps.
+
+  // From now on CUPTI calls us; `context` and its device are those that steps are ended in. False when that failed,
+  // which has then been reported: the tap must be closed.
+  bool Subscribe(CUcontext context, uint32_t device);
+  // The callback does nothing any more. The subscription stays: giving it up would let another tool finalise CUPTI
+  // under the program. Any thread.
+  void Close() noexcept;
+
+  // From now on launches are written into whichever log is open, or into none.
+  void Log(bool on) noexcept { logging_.store(on, std::memory_order_relaxed); }
+  // The log of a step with times, for launches in whatever context. (A step with counters has one a context.)
+  LaunchLog& times_log() noexcept { return times_log_; }
+
+  // A stream is captured into a graph at this moment: waiting for the GPU would spoil the capture.
+  bool capturing() const noexcept { return captures_.load(std::memory_order_acquire) > 0; }
+  // A CUDA graph, a kernel of NCCL has been launched.
+  bool graphs_seen() const noexcept { return graphs_seen_.load(std::memory_order_relaxed); }
+  bool communication_seen() const noexcept { return communication_seen_.load(std::memory_order_relaxed); }
+  // After Subscribe. See DeviceMemory::OnStepEnd.
+  DeviceMemory& memory() noexcept { return *memory_; }
+
+ private:
+  static void CUPTIAPI OnCupti(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data);
+  static void AfterForkInChild() noexcept;
+  bool Enable();
+  void OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
+  void OnCaptureCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
+
+  const Api& api_;
+  Contexts& contexts_;
+  LaunchKeys& keys_;
+  Recorder& recorder_;
+  Listener& listener_;
+
+  // Set by Subscribe, before the first callback.
+  uint32_t device_ = 0;
+  CUpti_SubscriberHandle subscriber_ = nullptr;
+  std::optional<DeviceMemory> memory_;
+
+  std::atomic<bool> logging_{false};  // some log is open
+  LaunchLog times_log_;
+  std::atomic<bool> graphs_seen_{false};
+  std::atomic<bool> communication_seen_{false};
+  std::atomic<int> captures_{0};  // streams that are captured at this moment, of those whose beginning we saw
+};
+
+}  // namespace rfinject::cupti
+
+#endif  // RFINJECT_COLLECTOR_CUPTI_LAUNCH_TAP_H_

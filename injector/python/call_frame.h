@@ -1,0 +1,53 @@
+// File: call_frame.h
+//
+// A module's call, as the interpreter hands it over: what it was called with, and which modules are being called
+// around it. Everything here is borrowed for as long as the call lasts. The GIL is held.
+#ifndef RFINJECT_INJECTOR_PYTHON_CALL_FRAME_H_
+#define RFINJECT_INJECTOR_PYTHON_CALL_FRAME_H_
+
+#include <vector>
+
+#include "injector/python/python_api.h"
+
+namespace rfinject {
+
+// The arguments of a call without the module itself, borrowed: a tuple and a dict (either may be null), or an array.
+struct CallArguments {
+  PyObject* tuple;
+  PyObject* dict;
+  PyObject* const* array;
+  Py_ssize_t count;  // of the array
+};
+
+// All values of `arguments`, those by name last. Borrowed.
+inline std::vector<PyObject*> Values(const PythonApi& python, const CallArguments& arguments) {
+  std::vector<PyObject*> values(arguments.array, arguments.array + arguments.count);
+  for (Py_ssize_t i = 0; arguments.tuple != nullptr && i < python.PyTuple_Size(arguments.tuple); ++i) {
+    values.push_back(python.PyTuple_GetItem(arguments.tuple, i));
+  }
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t position = 0;
+       arguments.dict != nullptr && python.PyDict_Next(arguments.dict, &position, &key, &value) != 0;) {
+    values.push_back(value);
+  }
+  return values;
+}
+
+// The modules that are being called on a thread, innermost first. The frames lie on the C stack. A program that
+// copies stacks about (greenlet) may leave an enclosing frame's place to something else, so that a frame is believed
+// only while it points to itself.
+struct ModuleFrame {
+  ModuleFrame(const ModuleFrame* outer, PyObject* called) : enclosing(outer), module(called), self(this) {}
+  const ModuleFrame* enclosing;
+  PyObject* module;
+  const ModuleFrame* self;
+};
+
+// `frame`, or null when it is not to be believed.
+inline const ModuleFrame* Believed(const ModuleFrame* frame) {
+  return frame != nullptr && frame->self == frame ? frame : nullptr;
+}
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_PYTHON_CALL_FRAME_H_

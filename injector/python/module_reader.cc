@@ -1,0 +1,127 @@
+#include "injector/python/module_reader.h"
+
+#include <string_view>
+
+namespace rfinject {
+namespace {
+
+std::string NameOf(const Ref& type) { return type.Attribute("__name__").Text(); }
+
+void CountParameter(const Ref& parameter, ModuleReader::Seen& seen, ParameterCount& count) {
+  if (!parameter || parameter.IsNone() || !seen.insert(parameter.get()).second) return;
+  count.any = true;
+  const long long elements = parameter.Attribute("numel").Call().Integer(0);
+  if (elements <= 0) return;
+  const long long size = parameter.Attribute("element_size").Call().Integer(0);
+  count.elements += static_cast<uint64_t>(elements);
+  count.bytes += static_cast<uint64_t>(elements) * static_cast<uint64_t>(size);
+  if (parameter.Attribute("requires_grad").IsTrue()) count.trainable += static_cast<uint64_t>(elements);
+}
+
+}  // namespace
+
+Ref ModuleReader::Own(PyObject* module, const char* name) const {
+  Ref dict = Ref::Borrow(python_, module).Attribute("__dict__");
+  if (!dict.IsInstance(python_.PyDict_Type)) return {};
+  return Ref::Borrow(python_, python_.PyDict_GetItemString(dict.get(), name));
+}
+
+Ref ModuleReader::DictAttribute(PyObject* module, const char* name) const {
+  Ref dict = Own(module, name);
+  return dict.IsInstance(python_.PyDict_Type) ? std::move(dict) : Ref();
+}
+
+std::vector<std::pair<std::string, Ref>> ModuleReader::Children(PyObject* module) const {
+  std::vector<std::pair<std::string, Ref>> children;
+  Ref dict = DictAttribute(module, "_modules");
+  if (!dict) return children;
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t position = 0; python_.PyDict_Next(dict.get(), &position, &key, &value) != 0;) {
+    if (value == python_._Py_NoneStruct) continue;
+    children.emplace_back(std::string(), Ref::Borrow(python_, value));
+    const char* name = python_.PyUnicode_AsUTF8(key);
+    if (name != nullptr) children.back().first = name;
+    DropError(python_);
+  }
+  return children;
+}
+
+std::string ModuleReader::ClassName(PyObject* module) const {
+  Ref type = Ref::Borrow(python_, module).Type();
+  std::string name = NameOf(type);
+  for (std::string_view prefix : {"Parametrized", "FSDP"}) {
+    if (name.compare(0, prefix.size(), prefix) != 0) continue;
+    Ref bases = type.Attribute("__bases__");
+    for (Py_ssize_t i = 0; bases && i < python_.PyTuple_Size(bases.get()); ++i) {
+      std::string base = NameOf(Ref::Borrow(python_, python_.PyTuple_GetItem(bases.get(), i)));
+      if (name.compare(prefix.size(), std::string::npos, base) == 0) return base;
+    }
+  }
+  return name;
+}
+
+bool ModuleReader::IsDataParallelWrapper(PyObject* module) const {
+  Ref mro = Ref::Borrow(python_, module).Type().Attribute("__mro__");
+  for (Py_ssize_t i = 0; mro && i < python_.PyTuple_Size(mro.get()); ++i) {
+    const std::string name = NameOf(Ref::Borrow(python_, python_.PyTuple_GetItem(mro.get(), i)));
+    for (std::string_view wrapper : {"DataParallel", "DistributedDataParallel", "DistributedDataParallelCPU",
+                                     "FullyShardedDataParallel", "AveragedModel"}) {
+      if (name == wrapper) return true;
+    }
+  }
+  return false;
+}
+
+// These names are the wrappers' own (torch.compile, checkpoint_wrapper, FSDP); "module" is also a name that users
+// give.
+Ref ModuleReader::Wrapped(PyObject* module) const {
+  auto children = Children(module);
+  for (auto& [name, child] : children) {
+    if (name == "_orig_mod" || name == "_checkpoint_wrapped_module" || name == "_fsdp_wrapped_module") {
+      return std::move(child);
+    }
+    if (name == "module" && IsDataParallelWrapper(module)) return std::move(child);
+  }
+  return {};
+}
+
+Ref ModuleReader::Innermost(PyObject* module) const {
+  Ref inner = Ref::Borrow(python_, module);
+  constexpr int kMaxWrappers = 16;
+  for (int i = 0; i < kMaxWrappers; ++i) {
+    Ref next = Wrapped(inner.get());
+    if (!next) break;
+    inner = std::move(next);
+  }
+  return inner;
+}
+
+void ModuleReader::CountOwnParameters(PyObject* module, ModuleReader::Seen& seen, ParameterCount& count) const {
+  if (Ref own = DictAttribute(module, "_parameters")) {
+    std::vector<Ref> parameters;
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t position = 0; python_.PyDict_Next(own.get(), &position, &key, &value) != 0;) {
+      parameters.push_back(Ref::Borrow(python_, value));
+    }
+    for (const Ref& parameter : parameters) CountParameter(parameter, seen, count);
+    return;
+  }
+  // TorchScript: its children are never called from Python, so that all parameters count as the outermost's own.
+  Ref generator = Ref::Borrow(python_, module).Attribute("parameters").Call();
+  if (!generator) return;
+  Ref iterator(python_, python_.PyObject_GetIter(generator.get()));
+  while (iterator) {
+    Ref parameter(python_, python_.PyIter_Next(iterator.get()));
+    if (!parameter) break;
+    CountParameter(parameter, seen, count);
+  }
+  DropError(python_);
+}
+
+void ModuleReader::CountTree(PyObject* module, Seen& modules, Seen& parameters, ParameterCount& count) const {
+  if (!modules.insert(module).second) return;
+  CountOwnParameters(module, parameters, count);
+  for (const auto& [name, child] : Children(module)) CountTree(child.get(), modules, parameters, count);
+}
+
+}  // namespace rfinject

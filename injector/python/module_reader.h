@@ -1,0 +1,64 @@
+// File: module_reader.h
+//
+// ModuleReader reads nn.Module objects: children, class, wrappers, parameters. It keeps nothing and changes nothing.
+// The GIL is held. What it reads may run Python code of torch's (a parameter's `numel`), never a `__getattr__` or a
+// property of the user's module; no exception is left set.
+#ifndef RFINJECT_INJECTOR_PYTHON_MODULE_READER_H_
+#define RFINJECT_INJECTOR_PYTHON_MODULE_READER_H_
+
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "injector/python/python_api.h"
+#include "injector/python/ref.h"
+
+namespace rfinject {
+
+struct ParameterCount {
+  uint64_t elements = 0;
+  uint64_t bytes = 0;
+  uint64_t trainable = 0;  // elements
+  bool any = false;        // also those whose size is not known yet (lazy modules)
+};
+
+class ModuleReader {
+ public:
+  using Seen = std::unordered_set<const PyObject*>;
+
+  explicit ModuleReader(const PythonApi& python) noexcept : python_(python) {}
+
+  // What stands in the object's own __dict__ under `name`, or empty. (getattr could run code of the user's.)
+  Ref Own(PyObject* module, const char* name) const;
+  // The same, or empty if it is not a dict: TorchScript's modules have look-alikes.
+  Ref DictAttribute(PyObject* module, const char* name) const;
+
+  // Name and object of each child that is not None, in the order of registration. The objects are owned, since what
+  // is done with the children may run Python code.
+  std::vector<std::pair<std::string, Ref>> Children(PyObject* module) const;
+
+  // The class as the user wrote it: torch swaps the class of a module for a generated subclass where it parametrizes
+  // (ParametrizedConv2d) or shards (FSDPResNet) it.
+  std::string ClassName(PyObject* module) const;
+
+  // The module that `module` only wraps (DataParallel, torch.compile, checkpoint_wrapper, FSDP, …), or empty.
+  Ref Wrapped(PyObject* module) const;
+  // What the innermost of the wrappers wraps; `module` itself when it is none.
+  Ref Innermost(PyObject* module) const;
+
+  // Adds the module's own parameters to `count`, each once per `seen`.
+  void CountOwnParameters(PyObject* module, Seen& seen, ParameterCount& count) const;
+  // The same for the module and everything below it.
+  void CountTree(PyObject* module, Seen& modules, Seen& parameters, ParameterCount& count) const;
+
+ private:
+  bool IsDataParallelWrapper(PyObject* module) const;
+
+  const PythonApi& python_;
+};
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_PYTHON_MODULE_READER_H_

@@ -1,0 +1,126 @@
+// File: module_registry.h
+//
+// ModuleRegistry knows which layer an nn.Module object is. A name belongs to the object for as long as it lives; a
+// weak reference tells when it ends. A root (a module that is called while no other runs on the thread) is walked at
+// its first call, as named_modules() would; what is added later is found at its own first call.
+//
+// Everything here is called with the GIL held, which is the registry's lock. What may run Python code says so, since
+// Python code may come back in: no entry is held across such a call.
+#ifndef RFINJECT_INJECTOR_PYTHON_MODULE_REGISTRY_H_
+#define RFINJECT_INJECTOR_PYTHON_MODULE_REGISTRY_H_
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+
+#include "collector/recorder.h"
+#include "injector/python/call_frame.h"
+#include "injector/python/module_reader.h"
+#include "injector/python/pointer_table.h"
+#include "injector/python/python_api.h"
+#include "injector/python/ref.h"
+
+namespace rfinject {
+
+class ModuleRegistry {
+ public:
+  struct Entry {
+    uint32_t layer = 0;
+    bool wants_shapes = false;
+    bool lone_root = false;  // was first seen as a root, and not inside another module since
+  };
+
+  // `on_death` is what Python calls with the weak reference of a module that is gone; it must hand that to
+  // OnDeath. The object is never destroyed, since Python may call for as long as the process lives.
+  ModuleRegistry(const PythonApi& python, Recorder& recorder, PyCFunction on_death);
+  // False when the constructor could not make what Python is to call; nothing else may be called then.
+  bool ready() const noexcept { return static_cast<bool>(weakref_callback_); }
+
+  // The module's entry, or null. Allocates nothing and runs no Python code.
+  const Entry* Find(const PyObject* module) noexcept { return modules_.Find(module); }
+
+  // The layer of a module that Find does not know; 0 when it has none. `enclosing` lists the modules that are being
+  // called around it. Runs Python code.
+  uint32_t FindLayer(PyObject* module, const CallArguments& arguments, const ModuleFrame* enclosing);
+
+  // A module that was once called alone (Entry::lone_root) is called by another one: perhaps it is a part of that
+  // one's model. Its entry now. Runs Python code.
+  const Entry* Adopt(PyObject* module, const ModuleFrame* enclosing);
+
+  // Whether `layer` belongs to a model that has parameters, and whether it is its root.
+  bool HasParameters(uint32_t layer) const;
+  bool IsRoot(uint32_t layer) const;
+
+  // The shapes of a layer are looked for a few times. True when this is to be one of them.
+  bool TakeShapeAttempt(uint32_t layer);
+  // They were found.
+  void ShapesAreKnown(uint32_t layer);
+  // A call of `module`, whose layer that is, is over: when no attempt is left, its calls are not asked any more.
+  void StopAskingForShapes(PyObject* module, uint32_t layer);
+
+  // From `on_death`. Allocates nothing.
+  void OnDeath(const PyObject* weakref) noexcept;
+
+ private:
+  // A first call whose tensors cannot be read (symbolic shapes, tensors inside objects) is tried again this often.
+  static constexpr uint8_t kShapeAttempts = 3;
+  // A program that makes models without end shares the last one's name: the trace must stay small.
+  static constexpr size_t kMaxModels = 1024;
+  static constexpr uint32_t kNoModel = ~uint32_t{0};
+
+  struct LayerInfo {
+    uint32_t model = 0;  // index into models_
+    std::string path;
+    uint8_t shape_attempts = kShapeAttempts;  // left
+  };
+  struct ModelInfo {
+    uint32_t id = 0;  // Recorder::DefineModel
+    std::string class_name;
+    uint64_t parameters = 0;
+    bool has_parameters = false;
+    const PyObject* root = nullptr;                    // the address only; null once the module is gone
+    std::unordered_map<std::string, uint32_t> layers;  // path to Recorder::DefineLayer's id
+  };
+  // Of a module in the table; needed when it dies or is replicated.
+  struct Life {
+    PyObject* weakref = nullptr;  // owned
+    const PyObject* hooks = nullptr;
+  };
+  // One pass through a module and everything below it.
+  struct Walk {
+    uint32_t model;
+    uint32_t absorbed;  // a model whose modules turn out to be part of this one; or kNoModel
+    ModuleReader::Seen modules;
+    ModuleReader::Seen parameters;
+  };
+
+  void Forget(const PyObject* module);
+  void Remember(PyObject* module, uint32_t layer);
+  uint32_t DefineLayer(uint32_t model, const std::string& path, PyObject* module, uint32_t parent,
+                       ModuleReader::Seen& parameters);
+  void NameTree(Walk& walk, PyObject* module, const std::string& path, uint32_t parent);
+  uint32_t NewRoot(PyObject* module);
+  uint32_t ReplicaLayer(PyObject* module);
+  uint32_t LateLayer(PyObject* module, const ModuleFrame* enclosing);
+  uint32_t UnregisteredLayer(PyObject* module, const ModuleFrame* enclosing);
+  uint32_t ChildLayer(PyObject* module, const ModuleFrame* enclosing);
+  bool IsTracedByFx(const CallArguments& arguments) const;
+
+  PointerTable<Entry> modules_;
+  const PythonApi& python_;
+  Recorder& recorder_;
+  ModuleReader reader_;
+  PyMethodDef death_method_;  // Python keeps its address
+  Ref weakref_callback_;
+  std::unordered_map<const PyObject*, Life> lives_;
+  std::unordered_map<const PyObject*, PyObject*> by_weakref_;
+  std::unordered_map<const PyObject*, PyObject*> by_hooks_;  // a module by its `_forward_hooks` object
+  std::unordered_map<uint32_t, LayerInfo> layers_;
+  std::deque<ModelInfo> models_;
+  std::unordered_map<std::string, uint32_t> class_counts_;  // models so far with this class name
+};
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_PYTHON_MODULE_REGISTRY_H_

@@ -1,0 +1,80 @@
+// File: module_steps.h
+//
+// ModuleSteps says what the calls of root modules mean for the training: they make the process a training process,
+// count its samples, and end its steps as long as no optimizer does.
+//
+// Most of it is called with the GIL held, when a root module is entered. What the end of a step needs, on whichever
+// thread that is, needs no GIL, and says so.
+#ifndef RFINJECT_INJECTOR_PYTHON_MODULE_STEPS_H_
+#define RFINJECT_INJECTOR_PYTHON_MODULE_STEPS_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "collector/recorder.h"
+#include "collector/run_facts.h"
+#include "collector/source.h"
+#include "injector/python/call_frame.h"
+#include "injector/python/python_api.h"
+#include "injector/python/tensor_reader.h"
+
+namespace rfinject {
+
+// Called once, when the process turns out to be a training process.
+using ActivationFunction = void (*)();
+
+class ModuleSteps {
+ public:
+  // All but `source` and `activation`, which may be null, must outlive the object.
+  ModuleSteps(const PythonApi& python, Recorder& recorder, Source* source, const TensorReader& tensors,
+              ActivationFunction activation) noexcept
+      : python_(python), recorder_(recorder), source_(source), tensors_(tensors), activation_(activation) {}
+
+  // A root module of a model with parameters is about to be called; `is_model`: it is the model's own root. May wait
+  // for the GPU and lets the GIL go meanwhile, so that the caller holds no Python object and no entry of a table.
+  void OnRootCall(uint32_t layer, bool is_model, const CallArguments& arguments);
+
+  // Makes this a training process, unless it is a worker of a DataLoader. `first_call`: a root is about to be called;
+  // otherwise an optimizer's step is the first that is seen of the training, and what led to it is part of it.
+  bool EnsureActive(bool first_call);
+  // Tells the trace and the source how torch computes now (precision policy), if that has changed.
+  void UpdatePolicy();
+
+  // --- Any thread, no GIL.
+
+  // Samples since the last call.
+  uint64_t TakeSamples() noexcept { return samples_.exchange(0, std::memory_order_relaxed); }
+  // An optimizer's step was seen. True when it is the first.
+  bool NoteOptimizerStep() noexcept { return !optimizer_seen_.exchange(true, std::memory_order_relaxed); }
+  // The process ends. Without an optimizer the model's last call was the last step.
+  void EndLastInferenceStep() noexcept;
+  // In a forked child, before it has other threads.
+  void ResetAfterFork() noexcept;
+
+ private:
+  void EndInferenceStep();
+  bool OptimizerIsComing();
+  bool EndsByModules() const noexcept;
+
+  const PythonApi& python_;
+  Recorder& recorder_;
+  Source* const source_;
+  const TensorReader& tensors_;
+  const ActivationFunction activation_;
+
+  std::atomic<uint64_t> samples_{0};
+  std::atomic<bool> optimizer_seen_{false};
+  std::atomic<uint32_t> primary_root_{0};  // the layer whose calls end the steps while no optimizer does
+
+  // With the GIL held.
+  bool active_ = false;            // the recorder was activated by this process
+  bool activity_decided_ = false;  // false again after a fork
+  bool batch_known_ = false;
+  bool optimizer_exists_ = false;
+  bool policy_known_ = false;
+  PolicyFacts policy_;  // as last read
+};
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_PYTHON_MODULE_STEPS_H_

@@ -1,0 +1,73 @@
+#include "injector/python/tensor_reader.h"
+
+#include <string_view>
+#include <utility>
+
+namespace rfinject {
+
+Ref TensorReader::FirstTensor(PyObject* object, int depth) const {
+  Ref self = Ref::Borrow(python_, object);
+  if (!self || self.IsNone()) return {};
+  if (self.IsInstance(tensor_class_.get())) return self;
+  if (depth == 0) return {};
+  if (self.IsInstance(python_.PyTuple_Type)) {
+    for (Py_ssize_t i = 0; i < python_.PyTuple_Size(object); ++i) {
+      if (Ref found = FirstTensor(python_.PyTuple_GetItem(object, i), depth - 1)) return found;
+    }
+  } else if (self.IsInstance(python_.PyList_Type)) {
+    for (Py_ssize_t i = 0; i < python_.PyList_Size(object); ++i) {
+      if (Ref found = FirstTensor(python_.PyList_GetItem(object, i), depth - 1)) return found;
+    }
+  } else if (self.IsInstance(python_.PyDict_Type)) {
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t position = 0; python_.PyDict_Next(object, &position, &key, &value) != 0;) {
+      if (Ref found = FirstTensor(value, depth - 1)) return found;
+    }
+  }
+  return {};
+}
+
+Ref TensorReader::FirstArgument(const CallArguments& arguments) const {
+  for (PyObject* value : Values(python_, arguments)) {
+    if (Ref found = FirstTensor(value, 1)) return found;
+  }
+  return {};
+}
+
+bool TensorReader::ReadShape(const Ref& tensor, std::vector<long long>& shape) const {
+  Ref size = tensor.Attribute("shape");
+  if (!size.IsInstance(python_.PyTuple_Type)) return false;
+  const Py_ssize_t rank = python_.PyTuple_Size(size.get());
+  for (Py_ssize_t i = 0; i < rank; ++i) {
+    const long long extent = Ref::Borrow(python_, python_.PyTuple_GetItem(size.get(), i)).Integer(-1);
+    if (extent < 0) return false;
+    shape.push_back(extent);
+  }
+  return true;
+}
+
+std::string TensorReader::Describe(const Ref& tensor) const {
+  if (!tensor) return {};
+  std::vector<long long> shape;
+  if (!ReadShape(tensor, shape)) return {};
+  std::string dtype = tensor.Attribute("dtype").Text();
+  constexpr std::string_view kPrefix = "torch.";
+  if (dtype.compare(0, kPrefix.size(), kPrefix) == 0) dtype.erase(0, kPrefix.size());
+  for (const auto& [torch_name, name] : {std::pair<std::string_view, std::string_view>{"bfloat", "bf"},
+                                         {"float", "f"},
+                                         {"uint", "u"},
+                                         {"int", "i"},
+                                         {"complex", "c"}}) {
+    if (dtype.compare(0, torch_name.size(), torch_name) != 0) continue;
+    dtype.replace(0, torch_name.size(), name);
+    break;
+  }
+  std::string text = dtype + "[";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ",";
+    text += std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+}  // namespace rfinject

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""No tracked file is larger than 2 MB but those that are listed here; scripts pass shellcheck, Python passes pyflakes3.
+
+    check_files.py [ROOT]       one line per violation; exit code 1 when there is one
+
+A tool that is not installed is said in a line that begins with "note:"; scripts/setup installs both.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+LIMIT = 2_000_000
+LARGE = set()  # paths, each with the reason why it cannot be smaller
+
+
+def tracked(root):
+    """The files that git tracks below ROOT; in a tree without git (a source archive) all but what is built."""
+    try:
+        result = subprocess.run(["git", "-C", str(root), "ls-files", "-z"], capture_output=True)
+    except OSError:
+        result = None
+    if result is not None and result.returncode == 0:
+        names = [os.fsdecode(name) for name in result.stdout.split(b"\0") if name]
+        return [name for name in names if (root / name).is_file()]
+    found = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    return [path.as_posix() for path in found if path.parts[0] not in ("build", "rfinject-out", ".git")]
+
+
+def first_line(path):
+    with open(path, "rb") as file:
+        return file.readline(100)
+
+
+def too_large(root, names, limit=LIMIT, large=frozenset(LARGE)):
+    return [f"{name}: {(root / name).stat().st_size} bytes, more than {limit}; list it in check_files.py if it must be"
+            for name in names if name not in large and (root / name).stat().st_size > limit]
+
+
+def complaints(root, tool, command, names):
+    """The lines of a tool that reads all of NAMES."""
+    if not names:
+        return []
+    if shutil.which(tool) is None:
+        print(f"note: no {tool} here: not checked")
+        return []
+    result = subprocess.run([*command, *names], cwd=root, capture_output=True, text=True)
+    return (result.stdout + result.stderr).splitlines() if result.returncode != 0 else []
+
+
+def check(root):
+    names = tracked(root)
+    begins = {name: first_line(root / name) for name in names}
+    shell = [name for name in names if name.endswith(".sh") or (begins[name].startswith(b"#!") and
+                                                                begins[name].split()[-1].endswith(b"sh"))]
+    python = [name for name in names if name.endswith(".py") or (begins[name].startswith(b"#!") and
+                                                                 b"python" in begins[name])]
+    return (too_large(root, names) + complaints(root, "shellcheck", ["shellcheck", "-x"], shell)
+            + complaints(root, "pyflakes3", ["pyflakes3"], python))
+
+
+def main(arguments):
+    found = check(pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).resolve().parents[2]))
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

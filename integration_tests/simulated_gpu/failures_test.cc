@@ -1,0 +1,197 @@
+// File: failures_test.cc
+//
+// Every function fails with every code that it may fail with, once and for ever. The program must not notice.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "integration_tests/simulated_gpu/testing/fixture.h"
+
+namespace rfinject {
+namespace {
+
+using ::testing::IsEmpty;
+
+TEST_F(SimulatedGpu, AFailingLaunchIsNoRange) {
+  for (int step = 0; step < 60; ++step) {
+    driver_.sim_fail_("cuLaunchKernel", CUDA_ERROR_INVALID_VALUE, 0);
+    EXPECT_EQ(Launch(kernels_[0], 9, Phase::kForward), CUDA_ERROR_INVALID_VALUE);
+    Step();
+  }
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  EXPECT_THAT(recorder_.drops(), IsEmpty());
+  CheckSamples();
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kCodes[] = {1, 35, 999};  // a forked process costs much more here
+#else
+constexpr int kCodes[] = {1, 7, 8, 9, 14, 15, 26, 27, 33, 35, 36, 38, 39, 40, 41, 43, 45, 46, 999};
+#endif
+
+// Perfworks has numbers of its own: of NVPA_Status all that its header does not call unused.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kPerfworksCodes[] = {1, 17};
+#else
+constexpr int kPerfworksCodes[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 14, 15, 17, 20, 22, 24, 25, 999};
+#endif
+
+// What is called only when counting layer by layer.
+bool NeedsLayers(const std::string& call) {
+  return call == "cuptiRangeProfilerPushRange" || call == "cuptiRangeProfilerPopRange" ||
+         call == "cuptiRangeProfilerCounterDataGetRangeInfo" || call == "cuptiProfilerPushRange" ||
+         call == "cuptiProfilerPopRange" || call == "NVPW_Profiler_CounterData_GetRangeDescriptions";
+}
+
+// What is called only when a second device is in use.
+bool NeedsTwoDevices(const std::string& call) {
+  return call == "cuptiGetDeviceId" || call == "cuCtxPushCurrent" || call == "cuCtxPopCurrent";
+}
+
+class Failing : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {
+ protected:
+  using SimulatedGpu::SimulatedGpu;
+  void FailEachWay();
+};
+
+TEST_P(Failing, TheProgramDoesNotNotice) { FailEachWay(); }
+
+class FailingLegacy : public Failing {
+ protected:
+  FailingLegacy() : Failing("cupti124/libcupti.so.12", "GV100") {}
+};
+
+TEST_P(FailingLegacy, TheProgramDoesNotNotice) { FailEachWay(); }
+
+void Failing::FailEachWay() {
+  // What plans is opened once, before the forks, and not in each child.
+  for (const char* library : {"/libnvperf_host.so", "/libcupti.so.13"}) {
+    ASSERT_NE(dlopen((std::string(SIM_REAL_CUPTI_FOLDER) + library).c_str(), RTLD_NOW | RTLD_LOCAL), nullptr)
+        << dlerror();
+  }
+  const bool perfworks = std::string(GetParam()).rfind("NVPW_", 0) == 0;
+  for (int code : perfworks ? std::span<const int>(kPerfworksCodes) : std::span<const int>(kCodes)) {
+    for (int every : {0, 1}) {
+      // For ever is as good as once for most codes, and costs as much.
+      if (every != 0 && code != 1 && code != (perfworks ? 17 : 35)) continue;
+      // A process each: the source lives as long as its process.
+      const pid_t child = fork();
+      ASSERT_GE(child, 0);
+      if (child == 0) {
+        if (NeedsLayers(GetParam())) setenv("WORLD_SIZE", "2", 1);
+        if (NeedsTwoDevices(GetParam())) RunOnASecond();
+        driver_.sim_fail_(GetParam(), code, every);
+        for (int step = 0; step < 32; ++step) {  // the first rotation
+          if (NeedsTwoDevices(GetParam())) RunOnASecond();
+          Step();
+        }
+        source_->Stop();
+        const bool called = driver_.sim_calls_(GetParam()) > 0;
+        CheckSamples();  // what there is must be right
+        CheckShares();
+        bool said = true;
+        for (const auto& diagnostic : recorder_.diagnostics()) said = said && !diagnostic.text.empty();
+        // Violations: a refused call may leave CUPTI in a state that the next call must respect.
+        const bool clean = driver_.sim_violations_()[0] == '\0';
+        if (!clean) fprintf(stderr, "%s", driver_.sim_violations_());
+        _exit(HasFailure() ? 10 : failed_ != 0 ? 11 : !called ? 12 : !said ? 13 : !clean ? 14 : 0);
+      }
+      int status = 0;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_TRUE(WIFEXITED(status)) << GetParam() << " returning " << code << ": signal " << WTERMSIG(status);
+      EXPECT_EQ(WEXITSTATUS(status), 0) << GetParam() << " returning " << code << (every ? " always" : " once");
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Calls, Failing,
+    ::testing::Values(
+        "cuptiGetVersion", "cuptiSubscribe_v2", "cuptiEnableCallback", "cuptiActivitySetAttribute",
+        "cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityDisable", "cuptiActivityFlushAll",
+        "cuptiActivityGetNextRecord", "cuptiActivityGetNumDroppedRecords", "cuptiProfilerInitialize",
+        "cuptiDeviceGetChipName", "cuptiProfilerGetCounterAvailability", "cuptiProfilerHostInitialize",
+        "cuptiProfilerHostDeinitialize", "cuptiProfilerHostGetBaseMetrics", "cuptiProfilerHostConfigAddMetrics",
+        "cuptiProfilerHostGetConfigImageSize", "cuptiProfilerHostGetConfigImage", "cuptiProfilerHostGetNumOfPasses",
+        "cuptiProfilerHostEvaluateToGpuValues", "cuptiRangeProfilerEnable", "cuptiRangeProfilerDisable",
+        "cuptiRangeProfilerGetCounterDataSize", "cuptiRangeProfilerCounterDataImageInitialize",
+        "cuptiRangeProfilerSetConfig", "cuptiRangeProfilerStart", "cuptiRangeProfilerStop",
+        "cuptiRangeProfilerDecodeData", "cuptiRangeProfilerGetCounterDataInfo", "cuptiRangeProfilerPushRange",
+        "cuptiRangeProfilerPopRange", "cuptiRangeProfilerCounterDataGetRangeInfo",
+        "cuptiPmSamplingGetCounterAvailability", "cuptiPmSamplingEnable", "cuptiPmSamplingDisable",
+        "cuptiPmSamplingSetConfig", "cuptiPmSamplingGetCounterDataSize", "cuptiPmSamplingCounterDataImageInitialize",
+        "cuptiPmSamplingStart", "cuptiPmSamplingStop", "cuptiPmSamplingDecodeData",
+        "cuptiPmSamplingGetCounterDataInfo", "cuptiPmSamplingCounterDataGetSampleInfo", "cuCtxGetCurrent",
+        "cuptiGetDeviceId", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxGetDevice", "cuCtxSynchronize",
+        "cuMemGetInfo", "cuDriverGetVersion", "cuDeviceGetName", "cuDeviceTotalMem", "cuDeviceGetAttribute"),
+    [](const auto& info) { return std::string(info.param); });
+
+INSTANTIATE_TEST_SUITE_P(
+    LegacyCalls, FailingLegacy,
+    ::testing::Values(
+        "cuptiSubscribe", "cuptiProfilerInitialize", "cuptiDeviceGetChipName", "cuptiProfilerGetCounterAvailability",
+        "cuptiProfilerCounterDataImageCalculateSize", "cuptiProfilerCounterDataImageInitialize",
+        "cuptiProfilerCounterDataImageCalculateScratchBufferSize",
+        "cuptiProfilerCounterDataImageInitializeScratchBuffer", "cuptiProfilerBeginSession",
+        "cuptiProfilerEndSession", "cuptiProfilerSetConfig", "cuptiProfilerUnsetConfig", "cuptiProfilerBeginPass",
+        "cuptiProfilerEndPass", "cuptiProfilerEnableProfiling", "cuptiProfilerDisableProfiling",
+        "cuptiProfilerFlushCounterData", "cuptiProfilerPushRange", "cuptiProfilerPopRange",
+        "NVPW_Profiler_CounterData_GetRangeDescriptions", "cuDeviceGetAttribute", "NVPW_InitializeHost",
+        "NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize", "NVPW_CUDA_MetricsEvaluator_Initialize",
+        "NVPW_MetricsEvaluator_GetMetricNames", "NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest",
+        "NVPW_MetricsEvaluator_GetMetricRawDependencies", "NVPW_MetricsEvaluator_SetDeviceAttributes",
+        "NVPW_MetricsEvaluator_EvaluateToGpuValues", "NVPW_CounterData_GetNumRanges",
+        "NVPW_CUDA_RawMetricsConfig_Create_V2", "NVPW_RawMetricsConfig_Destroy",
+        "NVPW_RawMetricsConfig_SetCounterAvailability", "NVPW_RawMetricsConfig_BeginPassGroup",
+        "NVPW_RawMetricsConfig_AddMetrics", "NVPW_RawMetricsConfig_EndPassGroup",
+        "NVPW_RawMetricsConfig_GenerateConfigImage", "NVPW_RawMetricsConfig_GetConfigImage",
+        "NVPW_RawMetricsConfig_GetNumPasses", "NVPW_CUDA_CounterDataBuilder_Create",
+        "NVPW_CounterDataBuilder_Destroy", "NVPW_CounterDataBuilder_AddMetrics",
+        "NVPW_CounterDataBuilder_GetCounterDataPrefix"),
+    [](const auto& info) { return std::string(info.param); });
+
+// The list above must be complete: what a good run calls is on it.
+void ExpectAllAreMadeToFail(const Driver& driver) {
+  std::vector<std::string> known;
+  for (size_t i = 0; driver.sim_function_(i) != nullptr; ++i) known.push_back(driver.sim_function_(i));
+  const auto* unit = ::testing::UnitTest::GetInstance();
+  for (const std::string& name : known) {
+    if (name.rfind("cuLaunch", 0) == 0) continue;  // the program's own
+    bool found = false;
+    for (int i = 0; i < unit->total_test_suite_count(); ++i) {
+      const auto* suite = unit->GetTestSuite(i);
+      if (std::string(suite->name()).find("/Failing") == std::string::npos) continue;
+      for (int k = 0; k < suite->total_test_count(); ++k) {
+        found = found || std::string(suite->GetTestInfo(k)->name()) == "TheProgramDoesNotNotice/" + name;
+      }
+    }
+    EXPECT_TRUE(found) << name;
+  }
+}
+
+TEST_F(SimulatedGpu, EveryCallIsMadeToFailSomewhere) {
+  setenv("WORLD_SIZE", "2", 1);  // layer by layer calls all that kernel by kernel does, and more
+  for (int step = 0; step < 60; ++step) {
+    RunOnASecond();
+    Step();
+  }
+  EXPECT_GT(driver_.sim_calls_("cuptiRangeProfilerPushRange"), 0u);
+  ExpectAllAreMadeToFail(driver_);
+}
+
+TEST_F(SimulatedV100, EveryLegacyCallIsMadeToFailSomewhere) {
+  setenv("WORLD_SIZE", "2", 1);
+  Run(60);
+  ExpectAllAreMadeToFail(driver_);
+}
+
+}  // namespace
+}  // namespace rfinject

@@ -1,0 +1,190 @@
+// File: other_tools_test.cc
+//
+// Others that want the same of CUPTI: a subscriber, who keeps the counters busy, the program's own profiler.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "collector/program_profiler.h"
+#include "integration_tests/simulated_gpu/testing/fixture.h"
+#include "proto/wire/conditions.h"
+
+namespace rfinject {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Not;
+
+TEST_F(SimulatedGpu, TheHolderOfTheSubscriptionIsNamed) {
+  driver_.sim_fail_("cuptiSubscribe_v2", 39, 1);
+  Run(5);
+  ASSERT_EQ(recorder_.diagnostics().size(), 1u);
+  EXPECT_EQ(recorder_.diagnostics()[0].id, "cupti-subscriber");
+  EXPECT_THAT(recorder_.diagnostics()[0].text, ::testing::HasSubstr("CUPTI for Simulated Tool"));
+  EXPECT_EQ(driver_.sim_calls_("cuptiActivityRegisterCallbacks"), 0u);
+}
+
+class Busy : public SimulatedGpu, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(Busy, CountersAreTakenWhenTheyAreFree) {
+  settings_.overhead_percent = 50;  // steps are so short that one per cent of them is nothing
+  driver_.sim_fail_(GetParam(), CUPTI_ERROR_HARDWARE_BUSY, 1);
+  Run(400);
+  EXPECT_EQ(recorder_.armed().size(), 0u);
+  auto counts = CheckSamples();
+  EXPECT_GE((counts[{"conv", 1, Phase::kForward}][kTime]), 3u);  // times go on
+  std::vector<std::string> ids = DiagnosticIds();
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), "counters-busy"), 1);
+  EXPECT_LE(driver_.sim_calls_(GetParam()), 8u);  // not at every step
+  driver_.sim_fail_(GetParam(), 0, 0);
+  // As soon as it is due, and then as the schedule has it.
+  for (int i = 0; i < 40 && recorder_.armed().size() < 3; ++i) Run(100);
+  EXPECT_GE(recorder_.armed().size(), 3u);
+  counts = CheckSamples();
+  EXPECT_GE((counts[{"conv", 1, Phase::kForward}][kDramBytes]), 1u);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, Busy,
+                         ::testing::Values("cuptiProfilerGetCounterAvailability", "cuptiRangeProfilerEnable",
+                                           "cuptiRangeProfilerStart"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_F(SimulatedGpu, CountersThatAreNeverFreeAreGivenUp) {
+  // Steps that cost nothing: the budget must not keep attempts from being made.
+  settings_.overhead_percent = 50;
+  driver_.sim_fail_("cuptiProfilerGetCounterAvailability", CUPTI_ERROR_HARDWARE_BUSY, 1);
+  source_->OnStepEnd(0);
+  for (uint64_t step = 1; step < 600'000; ++step) source_->OnStepEnd(step);
+  EXPECT_EQ(driver_.sim_calls_("cuptiProfilerGetCounterAvailability"), 12u);
+  EXPECT_THAT(DiagnosticIds(), Contains("counters-busy-for-good"));
+}
+
+// torch.profiler: takes CUPTI's activity records without asking, and expects every record.
+std::atomic<bool> g_profiles{false};
+std::atomic<uint64_t> g_profiled_records{0};
+CUptiResult (*g_next_record)(uint8_t*, size_t, CUpti_Activity**) = nullptr;
+
+void CUPTIAPI ProfilerRequest(uint8_t** buffer, size_t* size, size_t* max_records) {
+  *size = size_t{1} << 20;
+  *buffer = static_cast<uint8_t*>(calloc(1, *size));
+  *max_records = 0;
+}
+void CUPTIAPI ProfilerComplete(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  CUpti_Activity* record = nullptr;
+  while (g_next_record(buffer, valid, &record) == CUPTI_SUCCESS) ++g_profiled_records;
+}
+
+class OtherTool : public SimulatedGpu {
+ protected:
+  void Find() {
+    void* cupti = dlopen(SIM_FOLDER "/cupti13/libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(cupti, nullptr);
+    register_ = reinterpret_cast<decltype(register_)>(dlsym(cupti, "cuptiActivityRegisterCallbacks"));
+    enable_ = reinterpret_cast<decltype(enable_)>(dlsym(cupti, "cuptiActivityEnable"));
+    disable_ = reinterpret_cast<decltype(disable_)>(dlsym(cupti, "cuptiActivityDisable"));
+    flush_ = reinterpret_cast<decltype(flush_)>(dlsym(cupti, "cuptiActivityFlushAll"));
+    g_next_record = reinterpret_cast<decltype(g_next_record)>(dlsym(cupti, "cuptiActivityGetNextRecord"));
+  }
+  // Runs steps until a window of ours is open.
+  void RunIntoWindow() {
+    for (bool open = false; !open;) {
+      const uint64_t enabled = driver_.sim_calls_("cuptiActivityEnable");
+      Launch(kernels_[0], 1, Phase::kForward, 200 + static_cast<uint32_t>(step_));  // so that there is always need
+      Step();
+      open = driver_.sim_calls_("cuptiActivityEnable") != enabled;
+      ASSERT_LT(step_, 20'000u);
+    }
+  }
+  void StartProfiler() {
+    g_profiled_records = 0;
+    register_(&ProfilerRequest, &ProfilerComplete);
+    enable_(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  }
+  void StopProfiler() {
+    flush_(1);
+    disable_(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  }
+  uint64_t Times() {
+    uint64_t times = 0;
+    for (auto& [key, count] : CheckSamples()) times += count[kTime];
+    return times;
+  }
+  decltype(&cuptiActivityRegisterCallbacks) register_ = nullptr;
+  decltype(&cuptiActivityEnable) enable_ = nullptr;
+  decltype(&cuptiActivityDisable) disable_ = nullptr;
+  decltype(&cuptiActivityFlushAll) flush_ = nullptr;
+};
+
+// Three in a row are no accident.
+TEST_F(OtherTool, ThatComesIntoEveryWindowHasTheRecordsToItselfInTheEnd) {
+  settings_.overhead_percent = 10;
+  Find();
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_FALSE(recorder_.HasDiagnostic("activity-taken"));
+    RunIntoWindow();
+    Launch(kernels_[0], 1, Phase::kForward);
+    StartProfiler();
+    Run(20);
+    StopProfiler();
+  }
+  Run(100);
+  EXPECT_TRUE(recorder_.HasDiagnostic("activity-taken"));
+  const uint64_t enabled = driver_.sim_calls_("cuptiActivityEnable");
+  for (int i = 0; i < 500; ++i) {
+    Launch(kernels_[0], 1, Phase::kForward, 200 + static_cast<uint32_t>(step_));
+    Step();
+  }
+  EXPECT_EQ(driver_.sim_calls_("cuptiActivityEnable"), enabled);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+class Profiled : public OtherTool, public ::testing::WithParamInterface<bool> {};
+
+// With `GetParam()` the injector tells that it runs, without we must see it ourselves.
+TEST_P(Profiled, TheProgramsProfilerGetsEveryRecordAndOursGoOnAfterwards) {
+  settings_.overhead_percent = 10;
+  if (GetParam()) g_program_profiles = +[]() noexcept { return g_profiles.load(); };
+  Find();
+  // Told of or not, it may come in the middle of one of our windows. Untold, the first comes before one.
+  for (int round = 0; round < (GetParam() ? 3 : 2); ++round) {
+    const bool before = !GetParam() && round == 0;
+    before ? Run(7) : RunIntoWindow();
+    if (HasFatalFailure()) return;
+    Launch(kernels_[0], 1, Phase::kForward);
+    StartProfiler();
+    g_profiles = true;
+    const uint64_t launched = launched_;
+    Run(20);
+    const uint64_t wanted = launched_ - launched;
+    StopProfiler();
+    g_profiles = false;
+    EXPECT_GE(g_profiled_records, wanted) << round;
+    EXPECT_LE(g_profiled_records, wanted + 1) << round;  // and the launch before it, which our buffer held
+  }
+  const uint64_t times = Times();
+  for (int i = 0; i < 40 && Times() == times; ++i) {
+    // A new shape, so that there is something to measure.
+    for (int step = 0; step < 50; ++step) {
+      Launch(kernels_[0], 1, Phase::kForward, 100);
+      Step();
+    }
+  }
+  EXPECT_GT(Times(), times);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  std::vector<std::string> ids = DiagnosticIds();
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), "program-profiler"), GetParam() ? 1 : 0);
+  EXPECT_THAT(ids, Not(Contains("activity-taken")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Announced, Profiled, ::testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "Yes" : "No"); });
+
+}  // namespace
+}  // namespace rfinject

@@ -1,0 +1,235 @@
+// File: fixture.cc
+#include "integration_tests/simulated_gpu/testing/fixture.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <set>
+#include <thread>
+
+#include "proto/wire/conditions.h"
+
+#ifdef __SANITIZE_ADDRESS__
+// The source, its buffers and the simulator's contexts live as long as the process, on purpose: whoever still calls
+// them must find them.
+extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
+#endif
+
+namespace rfinject {
+
+thread_local Site t_site;
+
+namespace {
+
+Site ThreadSite() noexcept { return t_site; }
+
+}  // namespace
+
+void Driver::Open(const char* cupti) {
+  setenv("SIM_REAL_CUPTI", SIM_REAL_CUPTI_FOLDER, 1);
+  void* handle = dlopen(SIM_FOLDER "/driver/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(handle, nullptr) << dlerror();
+#define SIM_LOOK_UP(name)                                              \
+  name##_ = reinterpret_cast<decltype(name##_)>(dlsym(handle, #name)); \
+  ASSERT_NE(name##_, nullptr) << #name;
+  SIM_FUNCTIONS(SIM_LOOK_UP)
+#undef SIM_LOOK_UP
+  create = reinterpret_cast<decltype(create)>(dlsym(handle, "cuCtxCreate_v2"));
+  destroy = reinterpret_cast<decltype(destroy)>(dlsym(handle, "cuCtxDestroy_v2"));
+  if (cupti != nullptr) {
+    ASSERT_NE(dlopen((std::string(SIM_FOLDER "/") + cupti).c_str(), RTLD_NOW | RTLD_LOCAL), nullptr) << dlerror();
+  }
+  ASSERT_EQ(cuInit_(0), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain_(&context, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent_(context), CUDA_SUCCESS);
+}
+#undef SIM_FUNCTIONS
+
+std::vector<TestKernel> KernelsOf(const std::string& chip) {
+  if (chip == "GV100") {
+    std::vector<TestKernel> kernels = KernelsOf("GA100");
+    const char* fp16 = "sm__ops_path_tensor_src_fp16_dst_fp32.sum";
+    const char* fp16_other = "sm__ops_path_tensor_src_fp16_dst_fp16.sum";
+    kernels[0].metrics[2].name = fp16;
+    kernels[0].flop = {};
+    kernels[0].flop[static_cast<size_t>(Precision::kFp16Tensor)] = 7'000'000;
+    kernels[1].metrics[1].name = fp16;
+    kernels[1].metrics[2].name = fp16_other;
+    return kernels;
+  }
+  const char* tf32 = chip == "GH100" ? "sm__ops_path_tensor_op_hgmma_src_tf32_dst_fp32_sparsity_off.sum"
+                                     : "sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_off.sum";
+  // fp16 is counted by metrics of two groups, which must be added.
+  const char* fp16 = chip == "GH100" ? "sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_off.sum"
+                                     : "sm__ops_path_tensor_src_fp16_dst_fp32_sparsity_off.sum";
+  const char* fp16_other = chip == "GH100" ? "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp16_sparsity_off.sum"
+                                           : "sm__ops_path_tensor_src_fp16_dst_fp16_sparsity_off.sum";
+  std::vector<TestKernel> kernels(3);
+  kernels[0] = {"conv", 100'000, {{"dram__bytes_read.sum", 1000}, {"dram__bytes_write.sum", 500}, {tf32, 7'000'000}}};
+  kernels[0].flop[static_cast<size_t>(Precision::kTf32Tensor)] = 7'000'000;
+  kernels[0].dram = 1500;
+  kernels[1] = {"gemm", 50'000, {{"dram__bytes_read.sum", 300}, {fp16, 1'000'000}, {fp16_other, 24}}};
+  kernels[1].flop[static_cast<size_t>(Precision::kFp16Tensor)] = 1'000'024;
+  kernels[1].dram = 300;
+  kernels[2] = {"relu",
+                2'000,
+                {{"dram__bytes_write.sum", 64},
+                 {"lts__t_bytes.sum", 4096},
+                 {"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", 10},
+                 {"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", 3},
+                 {"smsp__sass_thread_inst_executed_op_hfma_pred_on.sum", 5}}};
+  kernels[2].flop[static_cast<size_t>(Precision::kFp32)] = 23;
+  kernels[2].flop[static_cast<size_t>(Precision::kFp16)] = 20;
+  kernels[2].dram = 64;
+  return kernels;
+}
+
+void Bind(std::vector<TestKernel>* kernels) {
+  for (TestKernel& kernel : *kernels) {
+    kernel.kernel = {kernel.name.c_str(), kernel.ns, kernel.metrics.data(), kernel.metrics.size()};
+  }
+}
+
+void SimulatedGpu::SetUp() {
+  if (access(SIM_REAL_CUPTI_FOLDER "/libcupti.so.13", R_OK) != 0) GTEST_SKIP() << "no real CUPTI to plan with";
+  g_site_function.store(&ThreadSite);
+  ASSERT_NO_FATAL_FAILURE(driver_.Open(cupti_));
+  driver_.sim_set_chip_(chip_.c_str(), chip_ == "GH100" ? 9 : chip_ == "GV100" ? 7 : 8, 0);
+  kernels_ = KernelsOf(chip_);
+  Bind(&kernels_);
+  source_ = MakeHardwareSource(settings_, recorder_);
+  ASSERT_NE(source_, nullptr);
+}
+
+CUresult SimulatedGpu::Launch(const TestKernel& kernel, uint32_t layer, Phase phase, uint32_t grid) {
+  t_site = Site{layer, 0, 0, phase};
+  return driver_.cuLaunchKernel_(reinterpret_cast<CUfunction>(const_cast<SimKernel*>(&kernel.kernel)), grid, 1, 1,
+                                 128, 1, 1, 0, nullptr, nullptr, nullptr);
+}
+
+CUresult SimulatedGpu::LaunchEx(const TestKernel& kernel, uint32_t layer, Phase phase) {
+  t_site = Site{layer, 0, 0, phase};
+  CUlaunchConfig config = {};
+  config.gridDimX = 16;
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = 256;
+  config.blockDimY = config.blockDimZ = 1;
+  return driver_.cuLaunchKernelEx_(&config, reinterpret_cast<CUfunction>(const_cast<SimKernel*>(&kernel.kernel)),
+                                   nullptr, nullptr);
+}
+
+void SimulatedGpu::Step() {
+  failed_ += Launch(kernels_[0], 1, Phase::kForward) != CUDA_SUCCESS;
+  failed_ += Launch(kernels_[2], 1, Phase::kForward) != CUDA_SUCCESS;
+  failed_ += LaunchEx(kernels_[1], 2, Phase::kForward) != CUDA_SUCCESS;
+  auto backward = [&](uint32_t layer) {
+    driver_.cuCtxSetCurrent_(driver_.context);
+    int failed = 0;
+    failed += Launch(kernels_[1], layer, Phase::kBackward) != CUDA_SUCCESS;
+    failed += Launch(kernels_[0], layer, Phase::kBackward) != CUDA_SUCCESS;
+    failed += Launch(kernels_[0], layer, Phase::kBackward) != CUDA_SUCCESS;
+    failed_ += failed;
+  };
+  std::thread other(backward, 2), third(backward, 1);
+  other.join();
+  third.join();
+  failed_ += Launch(kernels_[2], 0, Phase::kOptimizer) != CUDA_SUCCESS;
+  launched_ += 10;
+  source_->OnStepEnd(step_++);
+  recorder_.EndStep(1);
+}
+
+void SimulatedGpu::RunOnASecond() {
+  CUcontext second = nullptr;
+  driver_.cuDevicePrimaryCtxRetain_(&second, 1);
+  driver_.cuCtxSetCurrent_(second);
+  failed_ += Launch(kernels_[0], 7, Phase::kForward) != CUDA_SUCCESS;
+  driver_.cuCtxSetCurrent_(driver_.context);
+}
+
+uint64_t SimulatedGpu::ValueOf(const std::string& name, uint32_t metric) const {
+  for (const TestKernel& kernel : kernels_) {
+    if (kernel.name == name) return metric == kDramBytes ? kernel.dram : kernel.flop[metric - kFlopFirst];
+  }
+  ADD_FAILURE() << name;
+  return 0;
+}
+
+size_t SimulatedGpu::CheckShares() {
+  std::map<std::tuple<uint32_t, Phase, uint32_t>, uint64_t> totals;
+  std::map<std::tuple<uint32_t, Phase, uint32_t>, std::map<std::string, uint64_t>> sums;
+  for (const LaunchRecord& record : recorder_.records()) {
+    const Site& site = record.identity.site;
+    for (uint32_t i = 0; i < record.sample_count; ++i) {
+      const uint32_t metric = record.samples[i].metric;
+      if (!IsCounter(metric)) continue;
+      totals[{site.layer, site.phase, metric}] += record.samples[i].value;
+      sums[{site.layer, site.phase, metric}][recorder_.Name(record.identity.kernel)] += record.shared_sums;
+    }
+  }
+  size_t shared = 0;
+  for (const auto& [of, total] : totals) {
+    const auto& [layer, phase, metric] = of;
+    const uint64_t steps = sums[of].begin()->second;
+    if (steps == 0) continue;
+    ++shared;
+    uint64_t a_step = 0;
+    for (const std::string& kernel : of_layer_[{layer, phase}]) {
+      a_step += ValueOf(kernel, metric);
+      EXPECT_EQ(sums[of][kernel], steps) << kernel;
+    }
+    EXPECT_EQ(total, steps * a_step) << "layer " << layer << " phase " << static_cast<int>(phase) << " metric "
+                                     << metric;
+  }
+  return shared;
+}
+
+auto SimulatedGpu::CheckSamples() -> std::map<Key, std::map<uint32_t, uint64_t>> {
+  std::map<Key, std::map<uint32_t, uint64_t>> counts;
+  std::set<std::pair<Key, uint32_t>> shared;  // CheckShares has those
+  for (const LaunchRecord& record : recorder_.records()) {
+    for (uint32_t i = 0; i < record.sample_count && record.shared_sums != 0; ++i) {
+      shared.insert({{recorder_.Name(record.identity.kernel), record.identity.site.layer, record.identity.site.phase},
+                     record.samples[i].metric});
+    }
+  }
+  for (const LaunchRecord& record : recorder_.records()) {
+    const std::string name = recorder_.Name(record.identity.kernel);
+    const TestKernel* kernel = nullptr;
+    for (const TestKernel& candidate : kernels_) {
+      if (candidate.name == name) kernel = &candidate;
+    }
+    if (kernel == nullptr) {
+      ADD_FAILURE() << "a kernel that nobody launched: " << name;
+      continue;
+    }
+    const Key key = {name, record.identity.site.layer, record.identity.site.phase};
+    auto& count = counts[{name, record.identity.site.layer, record.identity.site.phase}];
+    count[0] += record.launches;
+    for (uint32_t i = 0; i < record.sample_count; ++i) {
+      const Sample& sample = record.samples[i];
+      ++count[sample.metric];
+      if (shared.count({key, sample.metric}) != 0) continue;
+      if (sample.metric == kTime) {
+        EXPECT_EQ(sample.value, kernel->ns) << name;
+      }
+      if (sample.metric == kDramBytes) {
+        EXPECT_EQ(sample.value, kernel->dram) << name;
+      }
+      if (sample.metric >= kFlopFirst && sample.metric < kFlopFirst + kPrecisionCount) {
+        EXPECT_EQ(sample.value, kernel->flop[sample.metric - kFlopFirst])
+            << name << " " << kPrecisionNames[sample.metric - kFlopFirst];
+      }
+    }
+  }
+  return counts;
+}
+
+std::vector<std::string> SimulatedGpu::DiagnosticIds() const {
+  std::vector<std::string> ids;
+  for (const auto& diagnostic : recorder_.diagnostics()) ids.push_back(diagnostic.id);
+  return ids;
+}
+
+}  // namespace rfinject
