@@ -63,11 +63,11 @@ TEST(ProcessFacts, Torchrun) {
 
 TEST(ProcessFacts, TorchrunInsideSlurmIsTorchruns) {
   const RunFacts run = With({{"RANK", "9"},
-                                   {"WORLD_SIZE", "16"},
-                                   {"SLURM_PROCID", "1"},
-                                   {"SLURM_NTASKS", "2"},
-                                   {"SLURM_JOB_ID", "77"},
-                                   {"TORCHELASTIC_RUN_ID", "run7"}});
+                             {"WORLD_SIZE", "16"},
+                             {"SLURM_PROCID", "1"},
+                             {"SLURM_NTASKS", "2"},
+                             {"SLURM_JOB_ID", "77"},
+                             {"TORCHELASTIC_RUN_ID", "run7"}});
   const ProcessFacts& facts = run.process;
   EXPECT_EQ(facts.rank, 9u);
   EXPECT_EQ(facts.world_size, 16u);

@@ -1,8 +1,8 @@
 // File: run_facts.h
 //
 // What a process knows about itself: the Run message with its Process, Device and Policy, as plain data that the
-// schema makes (proto/plugin). An empty or zero field is "not known (yet)". A new fact needs a field in trace.proto and
-// the place where it becomes known: comparing, merging and writing follow from the schema.
+// schema makes (proto/plugin). An empty or zero field is "not known (yet)". A new fact needs a field in trace.proto
+// and the place where it becomes known: comparing, merging and writing follow from the schema.
 #ifndef RFINJECT_COLLECTOR_RUN_FACTS_H_
 #define RFINJECT_COLLECTOR_RUN_FACTS_H_
 

@@ -1,8 +1,8 @@
 // File: trace_encoder.h
 //
 // One function for each message of proto/rfinject/v1/trace.proto that the library writes: it takes what the recorder
-// keeps and appends a record to the Chunk that is being encoded. Fields' numbers and types come from the schema through
-// the writers of trace.schema.h.
+// keeps and appends a record to the Chunk that is being encoded. Fields' numbers and types come from the schema
+// through the writers of trace.schema.h.
 #ifndef RFINJECT_COLLECTOR_TRACE_ENCODER_H_
 #define RFINJECT_COLLECTOR_TRACE_ENCODER_H_
 

@@ -253,8 +253,8 @@ void Fill(google::protobuf::Message* message, const google::protobuf::FieldDescr
   }
 }
 
-// Every field of Run and of the messages in it, alone in a Run of its own, and then all together in the last. Merged is
-// what the command writes.
+// Every field of Run and of the messages in it, alone in a Run of its own, and then all together in the last. Merged
+// is what the command writes.
 std::vector<v1::Run> EachFact(uint32_t seed) {
   std::vector<v1::Run> runs;
   v1::Run all;

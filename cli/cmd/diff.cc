@@ -1,14 +1,17 @@
-#include "cli/emit/diff.h"
+#include "cli/report/diff.h"
 
 #include <unistd.h>
 
 #include <array>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/print_report.h"
+#include "cli/emit/formats.h"
 #include "cli/report/machine.h"
 
 namespace rfinject::cli {
@@ -22,12 +25,16 @@ constexpr std::string_view kUsage =
     "largest\n"
     "change of time first, with 95 % confidence intervals (Welch). Estimates are exact: any change of one is real.";
 
-constexpr Option kOptions[] = {
-    {"by", 0, "WHAT", "model, phase, layer (default), op, or kernel (layer and operator)"},
-    {"format", 0, "FORMAT", "table, json, csv, html or svg; default: by the ending of -o, else table"},
-    {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
-    {"rows", 0, "N", "rows of a table, those with the largest change; 0: all. Default 40"},
-};
+std::vector<Option> Options() {
+  static const auto* const kFormatHelp =
+      new std::string(FormatNames(" or ") + "; default: by the ending of -o, else table");
+  return {
+      {"by", 0, "WHAT", "model, phase, layer (default), op, or kernel (layer and operator)"},
+      {"format", 0, "FORMAT", *kFormatHelp},
+      {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
+      {"rows", 0, "N", "rows of a table, those with the largest change; 0: all. Default 40"},
+  };
+}
 
 // In the order of By.
 constexpr std::array<std::string_view, 5> kBys = {"model", "phase", "layer", "op", "kernel"};
@@ -36,14 +43,14 @@ constexpr std::array<std::string_view, 5> kBys = {"model", "phase", "layer", "op
 
 int DiffMain(Arguments arguments) {
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("diff", kUsage, kOptions, arguments, WordPolicy::kAnywhere, &parsed))
+  if (const auto code = ParseOptions("diff", kUsage, Options(), arguments, WordPolicy::kAnywhere, &parsed))
     return *code;
   int code = 0;
-  size_t by = 0, format = 0;
+  size_t by = 0;
   if (!ChooseWord("diff", "by", parsed.Value("by", "layer"), kBys, &by, &code)) return code;
   const std::string output = parsed.Value("output");
-  if (!ChooseWord("diff", "format", parsed.Value("format", FormatOfName(output)), kFormats, &format, &code))
-    return code;
+  const Format* const format = ChooseFormat("diff", parsed, &code);
+  if (format == nullptr) return code;
   uint64_t rows = TableOptions{}.max_rows;
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("diff", "--rows wants a number, not '" + parsed.Value("rows") + "'");
@@ -65,23 +72,7 @@ int DiffMain(Arguments arguments) {
   std::ostringstream text;
   TableOptions options = destination.to_file() ? TableOptions{} : TableOptionsFor(STDOUT_FILENO);
   options.max_rows = rows;
-  switch (static_cast<Format>(format)) {
-    case Format::kTable:
-      EmitDiffTable(diff, options, text);
-      break;
-    case Format::kJson:
-      EmitDiffJson(diff, text);
-      break;
-    case Format::kCsv:
-      EmitDiffCsv(diff, text);
-      break;
-    case Format::kHtml:
-      EmitDiffHtml(diff, text);
-      break;
-    case Format::kSvg:
-      EmitDiffSvg(diff, text);
-      break;
-  }
+  format->diff(diff, options, text);
   if (diff.pairs.empty()) Complain("no run of A is of the network and mode of one in B");
   if (!destination.Write(std::move(text).str())) return 1;
   return damaged || diff.pairs.empty() ? 1 : 0;

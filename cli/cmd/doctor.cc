@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 #include <vector>
 
 #include "cli/cmd/commands.h"
@@ -16,6 +17,8 @@
 #include "cli/cmd/launch.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/subprocess.h"
+#include "cli/emit/text_grid.h"
+#include "cli/emit/words.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/report/units.h"
@@ -51,8 +54,17 @@ enum class Verdict : uint8_t { kGood, kNote, kBad };
 class Findings {
  public:
   void Add(Verdict verdict, const std::string& what, const std::string& text, const std::string& remedy = {}) {
-    static constexpr const char* kMarks[] = {"ok  ", "note", "BAD "};
-    std::printf("%s  %-9s %s\n", kMarks[static_cast<size_t>(verdict)], what.c_str(), text.c_str());
+    static constexpr const char* kMarks[] = {"ok", "note", "BAD"};
+    TextGrid grid;
+    grid.mark = "";
+    grid.head = false;
+    grid.columns = {{.title = {}, .right = false, .width = 4},
+                    {.title = {}, .right = false, .width = 9, .gap = 2},
+                    {.title = {}, .right = false}};
+    grid.lines = {{{kMarks[static_cast<size_t>(verdict)], what, text}}};
+    std::ostringstream line;
+    WriteGrid(grid, kAnyWidth, /*color=*/false, line);
+    std::fputs(line.str().c_str(), stdout);
     if (!remedy.empty()) std::printf("                mend it: %s\n", remedy.c_str());
     std::fflush(stdout);
     bad_ = bad_ || verdict == Verdict::kBad;
@@ -178,7 +190,7 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
   const Run& traced = contents.profile.runs.begin()->second;
   const Report report = FoldRun(contents.profile, traced, MachineFor(traced), {});
   const std::string reason = traced.process_list.empty() ? std::string() : traced.process_list.front().tier_reason;
-  const std::string text = "tier " + report.tier_text + (reason.empty() ? std::string() : " (" + reason + ")");
+  const std::string text = "tier " + TierText(report.tier) + (reason.empty() ? std::string() : " (" + reason + ")");
   findings.Add(traced.tier >= 1 && traced.tier <= 3 ? Verdict::kGood : Verdict::kNote, "layers", text);
   if (report.total.launches == 0) {
     findings.Add(Verdict::kNote, "estimate", "no operator was estimated: operands could not be read in this torch");

@@ -1,3 +1,5 @@
+#include "cli/trace/dump.h"
+
 #include <unistd.h>
 
 #include <cstdio>
@@ -8,7 +10,6 @@
 #include "cli/cmd/commands.h"
 #include "cli/cmd/options.h"
 #include "cli/trace/damage.h"
-#include "cli/trace/dump.h"
 #include "cli/trace/fields.h"
 #include "cli/trace/files.h"
 #include "cli/trace/frames.h"

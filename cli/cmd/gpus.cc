@@ -1,15 +1,19 @@
 #include "gpus/gpus.h"
 
-#include <cstdio>
+#include <array>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"
+#include "cli/cmd/launch.h"
 #include "cli/cmd/options.h"
-#include "cli/emit/columns.h"
-#include "cli/emit/markup.h"
-#include "cli/report/units.h"
+#include "cli/emit/cell_text.h"
+#include "cli/emit/csv_writer.h"
+#include "cli/emit/json_writer.h"
 
 namespace rfinject::cli {
 namespace {
@@ -22,77 +26,125 @@ constexpr std::string_view kUsage =
 
 constexpr Option kOptions[] = {{"format", 0, "FORMAT", "table (default), json or csv"}};
 
-void PrintTable(const std::vector<const Gpu*>& gpus) {
-  std::printf("%-17s %-5s %6s %6s %6s %6s %6s %6s %6s %6s %6s %4s  %s\n", "GPU", "chip", "FP64", "FP32", "FP16",
-              "TF32tc", "FP16tc", "BF16tc", "FP8tc", "FP64tc", "GB/s", "SMs", "source");
-  const auto tera = [](double peak) { return peak > 0 ? Plain(peak / 1e12) : std::string("-"); };
-  for (const Gpu* gpu : gpus) {
-    const auto peak = [&](Precision precision) { return tera(gpu->peak[static_cast<size_t>(precision)]); };
-    std::printf("%-17s %-5s %6s %6s %6s %6s %6s %6s %6s %6s %6.0f %4d  %s\n", std::string(gpu->name).c_str(),
-                std::string(gpu->chip).c_str(), peak(Precision::kFp64).c_str(), peak(Precision::kFp32).c_str(),
-                peak(Precision::kFp16).c_str(), peak(Precision::kTf32Tensor).c_str(),
-                peak(Precision::kFp16Tensor).c_str(), peak(Precision::kBf16Tensor).c_str(),
-                peak(Precision::kFp8Tensor).c_str(), peak(Precision::kFp64Tensor).c_str(),
-                gpu->dram_bytes_per_s / 1e9, gpu->sm_count, std::string(gpu->source).c_str());
-  }
-  std::printf(
-      "\nPeaks are dense (no 2:4 sparsity), at boost clock; tc: tensor cores. Sources: the letters are explained at "
-      "the\n"
-      "top of gpus.csv (V, A, H, ...: NVIDIA's datasheets; C: computed from CUPTI's constants; U: not verified).\n"
-      "What published benchmarks reached is in --format csv and json (empirical_*).\n");
+Cell Tera(const Gpu& gpu, Precision precision) {
+  const double peak = gpu.peak[static_cast<size_t>(precision)];
+  return peak > 0 ? Cell{peak / 1e12} : Cell{};
+}
+template <Precision kPrecision>
+Cell TeraOf(const Gpu& gpu) {
+  return Tera(gpu, kPrecision);
+}
+template <size_t kPrecision>
+Cell PeakOf(const Gpu& gpu) {
+  return KnownCell(gpu.peak[kPrecision]);
+}
+template <size_t kPrecision>
+Cell EmpiricalPeakOf(const Gpu& gpu) {
+  return KnownCell(gpu.empirical_peak[kPrecision]);
 }
 
-void PrintCsv(const std::vector<const Gpu*>& gpus) {
-  std::cout << "gpu,chip,cc,sm_count,boost_hz";
-  for (const std::string_view name : kPrecisionNames) std::cout << ",peak_" << name << "_flop_per_s";
-  std::cout << ",dram_bytes_per_s,l2_bytes,source,note";
-  for (const std::string_view name : kPrecisionNames) std::cout << ",empirical_" << name << "_flop_per_s";
-  std::cout << ",empirical_dram_bytes_per_s,empirical_l2_bytes_per_s,empirical_l1_bytes_per_s,empirical_source\n";
-  const auto known = [](double value) { return value > 0 ? NumberText(value) : std::string(); };
-  const auto quoted = [](std::string_view text) {
-    std::string result = "\"";
-    for (const char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
-    return result + "\"";
-  };
-  for (const Gpu* gpu : gpus) {
-    std::cout << gpu->name << ',' << gpu->chip << ',' << gpu->cc_major << '.' << gpu->cc_minor << ',' << gpu->sm_count
-              << ',' << NumberText(gpu->boost_hz);
-    for (const double peak : gpu->peak) std::cout << ',' << (peak > 0 ? NumberText(peak) : "");
-    std::cout << ',' << NumberText(gpu->dram_bytes_per_s) << ',' << NumberText(gpu->l2_bytes) << ','
-              << quoted(gpu->source) << ',' << quoted(gpu->note);
-    for (const double peak : gpu->empirical_peak) std::cout << ',' << known(peak);
-    std::cout << ',' << known(gpu->empirical_dram_bytes_per_s) << ',' << known(gpu->empirical_l2_bytes_per_s) << ','
-              << known(gpu->empirical_l1_bytes_per_s) << ',' << quoted(gpu->empirical_source) << '\n';
-  }
+using GpuColumn = ColumnOf<Gpu>;
+
+// The table's columns of peaks are in TFLOP/s, those of bandwidth in GB/s, as people say them.
+constexpr auto kTable = std::to_array<GpuColumn>({
+    {{.name = "FP64", .data = false, .table = {.place = 30, .title = "FP64", .width = 6}}, TeraOf<Precision::kFp64>},
+    {{.name = "FP32", .data = false, .table = {.place = 40, .title = "FP32", .width = 6}}, TeraOf<Precision::kFp32>},
+    {{.name = "FP16", .data = false, .table = {.place = 50, .title = "FP16", .width = 6}}, TeraOf<Precision::kFp16>},
+    {{.name = "TF32tc", .data = false, .table = {.place = 60, .title = "TF32tc", .width = 6}},
+     TeraOf<Precision::kTf32Tensor>},
+    {{.name = "FP16tc", .data = false, .table = {.place = 70, .title = "FP16tc", .width = 6}},
+     TeraOf<Precision::kFp16Tensor>},
+    {{.name = "BF16tc", .data = false, .table = {.place = 80, .title = "BF16tc", .width = 6}},
+     TeraOf<Precision::kBf16Tensor>},
+    {{.name = "FP8tc", .data = false, .table = {.place = 90, .title = "FP8tc", .width = 6}},
+     TeraOf<Precision::kFp8Tensor>},
+    {{.name = "FP64tc", .data = false, .table = {.place = 100, .title = "FP64tc", .width = 6}},
+     TeraOf<Precision::kFp64Tensor>},
+    {{.name = "GB/s", .kind = Kind::kText, .data = false, .table = {.place = 110, .title = "GB/s", .width = 6}},
+     [](const Gpu& gpu) { return Cell{absl::StrFormat("%.0f", gpu.dram_bytes_per_s / 1e9)}; }},
+});
+
+constexpr auto kIdentity = std::to_array<GpuColumn>({
+    {{.name = "gpu", .kind = Kind::kText, .table = {.place = 10, .title = "GPU", .width = 17, .left = true}},
+     [](const Gpu& gpu) { return Cell{std::string(gpu.name)}; }},
+    {{.name = "chip", .kind = Kind::kText, .table = {.place = 20, .title = "chip", .width = 5, .left = true}},
+     [](const Gpu& gpu) { return Cell{std::string(gpu.chip)}; }},
+    {{.name = "cc", .kind = Kind::kText},
+     [](const Gpu& gpu) { return Cell{absl::StrCat(gpu.cc_major, ".", gpu.cc_minor)}; }},
+    {{.name = "sm_count", .kind = Kind::kCount, .table = {.place = 120, .title = "SMs", .width = 4}},
+     [](const Gpu& gpu) { return Cell{static_cast<uint64_t>(gpu.sm_count)}; }},
+    {{.name = "boost_hz"}, [](const Gpu& gpu) { return Cell{gpu.boost_hz}; }},
+});
+constexpr auto kMemory = std::to_array<GpuColumn>({
+    {{.name = "dram_bytes_per_s"}, [](const Gpu& gpu) { return Cell{gpu.dram_bytes_per_s}; }},
+    {{.name = "l2_bytes"}, [](const Gpu& gpu) { return Cell{gpu.l2_bytes}; }},
+    {{.name = "source", .kind = Kind::kText, .table = {.place = 130, .title = "source", .left = true}},
+     [](const Gpu& gpu) { return Cell{std::string(gpu.source)}; }},
+    {{.name = "note", .kind = Kind::kText}, [](const Gpu& gpu) { return Cell{std::string(gpu.note)}; }},
+});
+constexpr auto kEmpirical = std::to_array<GpuColumn>({
+    {{.name = "empirical_dram_bytes_per_s"},
+     [](const Gpu& gpu) { return KnownCell(gpu.empirical_dram_bytes_per_s); }},
+    {{.name = "empirical_l2_bytes_per_s"}, [](const Gpu& gpu) { return KnownCell(gpu.empirical_l2_bytes_per_s); }},
+    {{.name = "empirical_l1_bytes_per_s"}, [](const Gpu& gpu) { return KnownCell(gpu.empirical_l1_bytes_per_s); }},
+    {{.name = "empirical_source", .kind = Kind::kText},
+     [](const Gpu& gpu) { return Cell{std::string(gpu.empirical_source)}; }},
+});
+
+// "peak_fp64_flop_per_s" and so on, a column a precision.
+template <size_t... kPrecisions>
+std::vector<GpuColumn> PeakColumns(bool empirical, std::index_sequence<kPrecisions...>) {
+  static const auto* const kNames = [] {
+    auto* const names = new std::vector<std::string>;
+    for (const char* prefix : {"peak_", "empirical_"}) {
+      for (const std::string_view precision : kPrecisionNames) {
+        names->push_back(prefix + std::string(precision) + "_flop_per_s");
+      }
+    }
+    return names;
+  }();
+  return {GpuColumn{{.name = (*kNames)[kPrecisions + (empirical ? kPrecisionCount : 0)]},
+                    empirical ? EmpiricalPeakOf<kPrecisions> : PeakOf<kPrecisions>}...};
 }
 
-void PrintJson(const std::vector<const Gpu*>& gpus) {
-  std::cout << "{\"schema\": \"rfinject.gpus/1\", \"gpus\": [";
-  const char* separator = "\n  ";
-  for (const Gpu* gpu : gpus) {
-    std::cout << separator << "{\"gpu\": " << JsonText(gpu->name) << ", \"chip\": " << JsonText(gpu->chip)
-              << ", \"cc\": \"" << gpu->cc_major << '.' << gpu->cc_minor << "\", \"sm_count\": " << gpu->sm_count
-              << ", \"boost_hz\": " << NumberText(gpu->boost_hz);
-    for (size_t i = 0; i < kPrecisionCount; ++i) {
-      std::cout << ", \"peak_" << kPrecisionNames[i]
-                << "_flop_per_s\": " << (gpu->peak[i] > 0 ? NumberText(gpu->peak[i]) : "null");
+RowSet RowsOf(const std::vector<const Gpu*>& gpus) {
+  RowSet set;
+  set.size = gpus.size();
+  const auto gpu = [&gpus](size_t i) -> const Gpu& { return *gpus[i]; };
+  const auto add = [&](std::span<const GpuColumn> columns) { Append(columns, gpu, &set); };
+  constexpr auto kAll = std::make_index_sequence<kPrecisionCount>();
+  add(kIdentity);
+  add(PeakColumns(false, kAll));
+  add(kMemory);
+  add(PeakColumns(true, kAll));
+  add(kEmpirical);
+  add(kTable);
+  return set;
+}
+
+void PrintTable(const RowSet& gpus) {
+  TextGrid grid;
+  grid.mark = "";
+  const std::vector<const Column*> columns = ShownIn(gpus, &ColumnInfo::table);
+  for (const Column* column : columns) grid.columns.push_back(GridColumnOf(column->info.table));
+  grid.columns.back().gap = 2;
+  for (size_t i = 0; i < gpus.size; ++i) {
+    GridLine& line = grid.lines.emplace_back();
+    for (const Column* column : columns) {
+      line.cells.push_back(TableText(column->info, column->info.table, column->value(i)));
     }
-    std::cout << ", \"dram_bytes_per_s\": " << NumberText(gpu->dram_bytes_per_s)
-              << ", \"l2_bytes\": " << NumberText(gpu->l2_bytes) << ", \"source\": " << JsonText(gpu->source)
-              << ", \"note\": " << JsonText(gpu->note);
-    const auto known = [](std::string_view name, double value) {
-      std::cout << ", \"empirical_" << name << "\": " << (value > 0 ? NumberText(value) : "null");
-    };
-    for (size_t i = 0; i < kPrecisionCount; ++i) {
-      known(std::string(kPrecisionNames[i]) + "_flop_per_s", gpu->empirical_peak[i]);
-    }
-    known("dram_bytes_per_s", gpu->empirical_dram_bytes_per_s);
-    known("l2_bytes_per_s", gpu->empirical_l2_bytes_per_s);
-    known("l1_bytes_per_s", gpu->empirical_l1_bytes_per_s);
-    std::cout << ", \"empirical_source\": " << JsonText(gpu->empirical_source) << "}";
-    separator = ",\n  ";
   }
-  std::cout << "\n]}\n";
+  WriteGrid(grid, kAnyWidth, /*color=*/false, std::cout);
+  std::cout << "\nPeaks are dense (no 2:4 sparsity), at boost clock; tc: tensor cores. Sources: the letters are "
+               "explained at the\n"
+               "top of gpus.csv (V, A, H, ...: NVIDIA's datasheets; C: computed from CUPTI's constants; U: not "
+               "verified).\n"
+               "What published benchmarks reached is in --format csv and json (empirical_*).\n";
+}
+
+RowSet DataOf(RowSet gpus) {
+  std::erase_if(gpus.columns, [](const Column& column) { return !column.info.data; });
+  return gpus;
 }
 
 }  // namespace
@@ -121,11 +173,15 @@ int GpusMain(Arguments arguments) {
   }
   const std::string format = parsed.Value("format", "table");
   if (format == "table") {
-    PrintTable(gpus);
+    PrintTable(RowsOf(gpus));
   } else if (format == "csv") {
-    PrintCsv(gpus);
+    WriteCsv(std::vector<RowSet>{DataOf(RowsOf(gpus))}, std::cout);
   } else if (format == "json") {
-    PrintJson(gpus);
+    JsonWriter json(std::cout);
+    json.BeginObject();
+    json.Member("schema", "rfinject.gpus/1");
+    json.Rows("gpus", DataOf(RowsOf(gpus)));
+    json.EndObject();
   } else {
     return UsageError("gpus", "--format " + format + ": there are table, json and csv");
   }

@@ -61,9 +61,10 @@ void LoadTrace(const std::string& path, Loaded* loaded) {
   const bool anything = !contents.profile.runs.empty();
   if (!anything && contents.status.ok()) {
     loaded->empty = true;
-    Complain(absl::StrCat(path, ": byte ", source.size(),
-                          ": the file ends before it says anything; its process ended before it measured, or has only "
-                          "begun"));
+    Complain(
+        absl::StrCat(path, ": byte ", source.size(),
+                     ": the file ends before it says anything; its process ended before it measured, or has only "
+                     "begun"));
   }
   if (const absl::Status status = loaded->profile.Merge(std::move(contents.profile)); !status.ok()) {
     return complain("not added: ", status.message());

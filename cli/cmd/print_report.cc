@@ -7,8 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
-
-#include "cli/cmd/options.h"
+#include <vector>
 
 namespace rfinject::cli {
 
@@ -40,12 +39,12 @@ bool ChooseWord(std::string_view verb, std::string_view option, const std::strin
   return false;
 }
 
-std::string FormatOfName(const std::string& output) {
-  const size_t dot = output.rfind('.');
-  for (const std::string_view known : kFormats) {
-    if (dot != std::string::npos && output.substr(dot + 1) == known) return std::string(known);
-  }
-  return std::string(kFormats[0]);
+const Format* ChooseFormat(std::string_view verb, const ParsedOptions& parsed, int* code) {
+  std::vector<std::string_view> names;
+  for (const Format& format : AllFormats()) names.push_back(format.name);
+  size_t index = 0;
+  const std::string word = parsed.Value("format", FormatOfName(parsed.Value("output")));
+  return ChooseWord(verb, "format", word, names, &index, code) ? &AllFormats()[index] : nullptr;
 }
 
 bool TextOutput::Open(const std::string& output) {

@@ -4,29 +4,26 @@
 #ifndef RFINJECT_CLI_CMD_PRINT_REPORT_H_
 #define RFINJECT_CLI_CMD_PRINT_REPORT_H_
 
-#include <array>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
-#include "cli/emit/emit.h"
+#include "cli/emit/formats.h"
 
 namespace rfinject::cli {
 
 // The width and colour that the terminal behind `fd` has; 80 columns without colour where it is none.
 TableOptions TableOptionsFor(int fd);
 
-enum class Format : uint8_t { kTable, kJson, kCsv, kHtml, kSvg };
-inline constexpr std::array<std::string_view, 5> kFormats = {"table", "json", "csv", "html", "svg"};
-
 // The index of `word` in `words`. False after a complaint that says what there is; *code is the exit code then.
 bool ChooseWord(std::string_view verb, std::string_view option, const std::string& word,
                 std::span<const std::string_view> words, size_t* index, int* code);
 
-// "svg" for "picture.svg": the format that the name of an output file asks for; "table" if it asks for none.
-std::string FormatOfName(const std::string& output);
+// The format that --format names, or else the name of the output file. nullptr after a complaint; *code is the exit
+// code then.
+const Format* ChooseFormat(std::string_view verb, const ParsedOptions& parsed, int* code);
 
 // Where a verb's text goes: the file that -o names, complete or not at all, else standard output.
 class TextOutput {

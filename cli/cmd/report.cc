@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/print_report.h"
-#include "cli/emit/emit.h"
-#include "cli/emit/sweep.h"
+#include "cli/emit/formats.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/report/sweep.h"
@@ -23,66 +24,39 @@ constexpr std::string_view kUsage =
     "the\n"
     "same kind of run are added up. A damaged trace is used up to the damage, and the exit code is then 1.";
 
-constexpr Option kOptions[] = {
-    {"by", 0, "WHAT", "run (a row each), model, phase, layer (default), op or kernel"},
-    {"format", 0, "FORMAT", "table, json, csv, html or svg; default: by the ending of -o, else table"},
-    {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
-    {"rows", 0, "N", "rows of a table, those with most time; 0: all. Default 40"},
-    {"theory", 0, "TRACE", "estimates of the same networks: their model FLOP beside what was measured"},
-    {"columns", 0, "WHAT", "of the table: roofline, or theory (default with --theory)"},
-    {"roofs", 0, "KINDS", "roofs to draw: datasheet (default), clock, empirical, or all; commas between"},
-    {"roof", 0, "NAME=RATE", "empirical roofs that you measured, like bf16_tc=271T,dram=1.36TB/s"},
-    {"strict", 0, "", "exit with 3 when an alarm (R001 to R012) is raised"},
-};
+std::vector<Option> Options() {
+  static const auto* const kFormatHelp =
+      new std::string(FormatNames(" or ") + "; default: by the ending of -o, else table");
+  return {
+      {"by", 0, "WHAT", "run (a row each), model, phase, layer (default), op or kernel"},
+      {"format", 0, "FORMAT", *kFormatHelp},
+      {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
+      {"rows", 0, "N", "rows of a table, those with most time; 0: all. Default 40"},
+      {"theory", 0, "TRACE", "estimates of the same networks: their model FLOP beside what was measured"},
+      {"columns", 0, "WHAT", "of the table: roofline, or theory (default with --theory)"},
+      {"roofs", 0, "KINDS", "roofs to draw: datasheet (default), clock, empirical, or all; commas between"},
+      {"roof", 0, "NAME=RATE", "empirical roofs that you measured, like bf16_tc=271T,dram=1.36TB/s"},
+      {"strict", 0, "", "exit with 3 when an alarm (R001 to R012) is raised"},
+  };
+}
 
 // In the order of By, and what is not a By.
 constexpr std::array<std::string_view, 6> kBys = {"model", "phase", "layer", "op", "kernel", "run"};
 constexpr size_t kByRun = 5;
 constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};  // of TableColumns
 
-void Write(std::span<const Report> reports, Format format, const TableOptions& options, std::ostream& out) {
-  switch (format) {
-    case Format::kTable:
-      return EmitTable(reports, options, out);
-    case Format::kJson:
-      return EmitJson(reports, out);
-    case Format::kCsv:
-      return EmitCsv(reports, out);
-    case Format::kHtml:
-      return EmitHtml(reports, out);
-    case Format::kSvg:
-      return EmitSvg(reports, out);
-  }
-}
-
-void Write(const Sweep& sweep, std::span<const Report> reports, Format format, const TableOptions& options,
-           std::ostream& out) {
-  switch (format) {
-    case Format::kTable:
-      return EmitSweepTable(sweep, options, out);
-    case Format::kJson:
-      return EmitSweepJson(sweep, out);
-    case Format::kCsv:
-      return EmitSweepCsv(sweep, out);
-    case Format::kHtml:
-      return EmitHtml(SweepPictures(sweep, reports), out);
-    case Format::kSvg:
-      return EmitSvg(SweepPictures(sweep, reports), out);
-  }
-}
-
 }  // namespace
 
 int ReportMain(Arguments arguments) {
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("report", kUsage, kOptions, arguments, WordPolicy::kAnywhere, &parsed))
+  if (const auto code = ParseOptions("report", kUsage, Options(), arguments, WordPolicy::kAnywhere, &parsed))
     return *code;
   int code = 0;
-  size_t by = 0, format = 0;
+  size_t by = 0;
   if (!ChooseWord("report", "by", parsed.Value("by", "layer"), kBys, &by, &code)) return code;
   const std::string output = parsed.Value("output");
-  if (!ChooseWord("report", "format", parsed.Value("format", FormatOfName(output)), kFormats, &format, &code))
-    return code;
+  const Format* const format = ChooseFormat("report", parsed, &code);
+  if (format == nullptr) return code;
   uint64_t rows = TableOptions{}.max_rows;
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("report", "--rows wants a number, not '" + parsed.Value("rows") + "'");
@@ -142,9 +116,9 @@ int ReportMain(Arguments arguments) {
   options.max_rows = rows;
   options.columns = static_cast<TableColumns>(columns);
   if (by_run) {
-    Write(MakeSweep(reports), reports, static_cast<Format>(format), options, text);
+    format->sweep(MakeSweep(reports), reports, options, text);
   } else {
-    Write(reports, static_cast<Format>(format), options, text);
+    format->reports(reports, options, text);
   }
   if (!destination.Write(std::move(text).str())) return 1;
   if (loaded.damaged) return 1;

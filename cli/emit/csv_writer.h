@@ -1,38 +1,19 @@
 // File: csv_writer.h
 //
-// Writes CSV cell by cell (RFC 4180 quoting, line feeds), for the outputs of this folder.
+// Writes row sets as CSV (RFC 4180 quoting, line feeds).
 #ifndef RFINJECT_CLI_EMIT_CSV_WRITER_H_
 #define RFINJECT_CLI_EMIT_CSV_WRITER_H_
 
-#include <cstdint>
 #include <ostream>
-#include <string>
-#include <string_view>
-#include <variant>
+#include <span>
 
-#include "cli/emit/columns.h"
+#include "cli/report/row_set.h"
 
 namespace rfinject::cli {
 
-class CsvWriter {
- public:
-  explicit CsvWriter(std::ostream& out) : out_(out) {}
-
-  void Text(std::string_view text);
-  void Value(const Cell& cell);
-  void EndLine() {
-    out_ << '\n';
-    first_ = true;
-  }
-
- private:
-  void Separate() {
-    if (!first_) out_ << ',';
-    first_ = false;
-  }
-  std::ostream& out_;
-  bool first_ = true;
-};
+// One table: the head has the columns of all sets, each where it comes up first, and a line has nothing in those that
+// its set lacks.
+void WriteCsv(std::span<const RowSet> sets, std::ostream& out);
 
 }  // namespace rfinject::cli
 

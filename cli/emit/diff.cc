@@ -1,8 +1,10 @@
 #include "cli/emit/diff.h"
 
-#include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/emit/csv_writer.h"
@@ -13,24 +15,15 @@
 namespace rfinject::cli {
 namespace {
 
-struct ComparedName {
-  std::string_view name, unit;
-};
-// With the unit that the values have, as the names of columns: "time_before_ns".
-constexpr ComparedName kCompared[kComparedCount] = {
-    {"time", "ns"}, {"flop", ""}, {"dram_bytes", ""}, {"oi", "flop_per_byte"}, {"attainable_share", ""}};
-
-std::string ColumnName(size_t quantity, std::string_view what) {
-  const ComparedName& compared = kCompared[quantity];
-  std::string name = std::string(compared.name) + "_" + std::string(what);
-  if (!compared.unit.empty() && what != "change") name += "_" + std::string(compared.unit);
-  return name;
-}
-
 std::string Margin(const Change& change) {
   if (change.verdict == Verdict::kOneSide) return "";
   if (std::isinf(change.half_width)) return "?";
   return change.half_width > 0 ? Duration(change.half_width) : "exact";
+}
+
+// What says which row it is.
+bool IsKey(std::string_view column) {
+  return column == "model" || column == "layer" || column == "phase" || column == "op";
 }
 
 std::string Side(bool there, double ns) { return there ? Duration(ns) : "none"; }
@@ -46,20 +39,16 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
   WriteWrapped(out, pair.after_title, options.width, std::string(bold) + "B" + plain + "  ", "   ");
   for (const std::string& caveat : pair.caveats) WriteWrapped(out, caveat, options.width, "   note: ", "   ");
 
-  std::vector<const DiffRow*> changed;
-  for (const DiffRow& row : pair.rows) {
-    if (row.Changed()) changed.push_back(&row);
-  }
-  const size_t same = pair.rows.size() - changed.size();
-  if (changed.empty()) {
-    out << "   No difference: all " << Grouped(same) << " rows are equal.\n";
+  const DiffExcerpt excerpt = ExcerptOf(pair, options.max_rows);
+  if (excerpt.rows.empty()) {
+    out << "   No difference: all " << Grouped(excerpt.same) << " rows are equal.\n";
     return;
   }
   const Change& time = pair.total[Compared::kTime];
   WriteWrapped(out,
                "GPU time" + std::string(pair.per_step ? " a step: " : ": ") + Duration(time.before) + " to " +
                    Duration(time.after) + ", " + SignedDuration(time.difference()) +
-                   (time.before > 0 ? " (" + Times(time.before, time.after) + ")" : "") +
+                   (time.before > 0 ? " (" + Times(time) + ")" : "") +
                    (time.half_width > 0 && std::isfinite(time.half_width) ? " +- " + Duration(time.half_width) : "") +
                    (time.verdict == Verdict::kNoise     ? ", within the noise"
                     : time.verdict == Verdict::kUnknown ? ", of unknown certainty: sampled once"
@@ -69,50 +58,43 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
 
   TextGrid grid;
   grid.mark = pair.exact ? "~ " : "  ";
-  grid.columns = {{diff.by == By::kOp      ? "op"
-                   : diff.by == By::kModel ? "model"
-                                           : "layer",
-                   false, 0, 16, true},
-                  {"phase", false, 1},
-                  {"time A", true, 2},
-                  {"time B", true, 2},
-                  {"change", true, 0},
-                  {"+-95 %", true, 3},
-                  {"real", false, 3},
-                  {"FLOP", true, 5},
-                  {"bytes", true, 5},
-                  {"OI", true, 4},
-                  {"roof A", true, 3},
-                  {"roof B", true, 3}};
-  Sums rest_before, rest_after;
-  size_t left_out = 0;
+  const auto column = [&grid](std::string title, bool right, int priority) -> GridColumn& {
+    return grid.columns.emplace_back(GridColumn{.title = std::move(title), .right = right, .priority = priority});
+  };
+  GridColumn& name = column(diff.by == By::kOp ? "op" : diff.by == By::kModel ? "model" : "layer", false, 0);
+  name.least_width = 16;
+  name.keep_end = true;
+  column("phase", false, 1);
+  column("time A", true, 2);
+  column("time B", true, 2);
+  column("change", true, 0);
+  column("+-95 %", true, 3);
+  column("real", false, 3);
+  column("FLOP", true, 5);
+  column("bytes", true, 5);
+  column("OI", true, 4);
+  column("roof A", true, 3);
+  column("roof B", true, 3);
   const auto line = [&](const DiffRow& row, const std::string& name) {
     const Change& change = row[Compared::kTime];
     const Change &flop = row[Compared::kFlop], &bytes = row[Compared::kBytes], &oi = row[Compared::kOi];
     const bool both = row.in_before && row.in_after;
-    grid.lines.push_back({name, ShortPhase(row.phase), Side(row.in_before, change.before),
-                          Side(row.in_after, change.after), SignedDuration(change.difference()), Margin(change),
-                          !both                               ? (row.in_before ? "only A" : "only B")
-                          : change.verdict == Verdict::kReal  ? "yes"
-                          : change.verdict == Verdict::kNoise ? "no"
-                          : change.verdict == Verdict::kSame  ? "same"
-                                                              : "?",
-                          both ? Times(flop.before, flop.after) : "-", both ? Times(bytes.before, bytes.after) : "-",
-                          both ? Times(oi.before, oi.after) : "-", Share(row.in_before, row[Compared::kShare], true),
-                          Share(row.in_after, row[Compared::kShare], false)});
+    grid.lines.push_back(
+        {{name, ShortPhase(row.phase), Side(row.in_before, change.before), Side(row.in_after, change.after),
+          SignedDuration(change.difference()), Margin(change),
+          !both                               ? (row.in_before ? "only A" : "only B")
+          : change.verdict == Verdict::kReal  ? "yes"
+          : change.verdict == Verdict::kNoise ? "no"
+          : change.verdict == Verdict::kSame  ? "same"
+                                              : "?",
+          both ? Times(flop) : "-", both ? Times(bytes) : "-", both ? Times(oi) : "-",
+          Share(row.in_before, row[Compared::kShare], true), Share(row.in_after, row[Compared::kShare], false)}});
   };
-  for (size_t i = 0; i < changed.size(); ++i) {
-    if (options.max_rows > 0 && i >= options.max_rows) {
-      rest_before.Add(changed[i]->before);
-      rest_after.Add(changed[i]->after);
-      ++left_out;
-    } else {
-      line(*changed[i], DiffRowName(*changed[i], diff.by));
-    }
-  }
-  if (left_out > 0) {
-    grid.lines.push_back({"(" + Grouped(left_out) + " more)", "", Duration(rest_before.time_ns),
-                          Duration(rest_after.time_ns), SignedDuration(rest_after.time_ns - rest_before.time_ns)});
+  for (const DiffRow* row : excerpt.rows) line(*row, DiffRowName(*row, diff.by));
+  if (excerpt.left_out > 0) {
+    const Change& rest = excerpt.rest_time;
+    grid.lines.push_back({{"(" + Grouped(excerpt.left_out) + " more)", "", Duration(rest.before),
+                           Duration(rest.after), SignedDuration(rest.difference())}});
   }
   line(pair.total, "total");
   // Of exact numbers there is no margin to show.
@@ -120,7 +102,7 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
     for (size_t c = 0; c < grid.columns.size(); ++c) {
       if (grid.columns[c].title != title) continue;
       grid.columns.erase(grid.columns.begin() + static_cast<std::ptrdiff_t>(c));
-      for (auto& cells : grid.lines) {
+      for (auto& [cells, span] : grid.lines) {
         if (c < cells.size()) cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(c));
       }
       return;
@@ -129,23 +111,12 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
   if (pair.exact) hide("+-95 %"), hide("real");
   if (diff.by == By::kModel) hide("phase");
   WriteGrid(grid, options.width, options.color, out);
-  WriteWrapped(
-      out,
-      std::string("FLOP, bytes, OI: B over A; roof: % of attainable.") +
-          (same > 0 ? " " + Grouped(same) + (same == 1 ? " row is" : " rows are") + " equal and not listed." : ""),
-      options.width, "  ", "  ");
-}
-
-void WriteChanges(JsonWriter& json, const DiffRow& row) {
-  for (size_t q = 0; q < kComparedCount; ++q) {
-    const Change& change = row.changes[q];
-    json.Key(ColumnName(q, "before"));
-    row.in_before ? json.Number(change.before) : json.Null();
-    json.Key(ColumnName(q, "after"));
-    row.in_after ? json.Number(change.after) : json.Null();
-    json.Member(ColumnName(q, "ci95"), change.half_width);  // infinite becomes null
-    json.Member(ColumnName(q, "change"), VerdictName(change.verdict));
-  }
+  WriteWrapped(out,
+               std::string("FLOP, bytes, OI: B over A; roof: % of attainable.") +
+                   (excerpt.same > 0 ? " " + Grouped(excerpt.same) + (excerpt.same == 1 ? " row is" : " rows are") +
+                                           " equal and not listed."
+                                     : ""),
+               options.width, "  ", "  ");
 }
 
 }  // namespace
@@ -172,7 +143,7 @@ std::string SignedDuration(double ns) {
   return (ns > 0 ? "+" : "-") + Duration(std::fabs(ns));
 }
 
-std::string Times(double before, double after) { return before > 0 && after > 0 ? "x" + Plain(after / before) : "-"; }
+std::string Times(const Change& change) { return change.ratio > 0 ? "x" + Plain(change.ratio) : "-"; }
 
 void EmitDiffTable(const Diff& diff, const TableOptions& options, std::ostream& out) {
   bool first = true;
@@ -205,21 +176,11 @@ void EmitDiffJson(const Diff& diff, std::ostream& out) {
     json.EndArray();
     json.Key("total");
     json.BeginObject(/*one_line=*/true);
-    WriteChanges(json, pair.total);
+    RowSet total = RowsOf(std::span(&pair.total, 1));
+    std::erase_if(total.columns, [](const Column& column) { return IsKey(column.info.name); });
+    json.Members(total, 0);
     json.EndObject();
-    json.Key("rows");
-    json.BeginArray();
-    for (const DiffRow& row : pair.rows) {
-      json.BeginObject(/*one_line=*/true);
-      json.Optional("model", row.model);
-      json.Key("layer");
-      row.model.empty() ? json.Null() : json.String(row.layer);
-      json.Optional("phase", row.phase);
-      json.Optional("op", row.op);
-      WriteChanges(json, row);
-      json.EndObject();
-    }
-    json.EndArray();
+    json.Rows("rows", RowsOf(pair.rows));
     json.EndObject();
   }
   json.EndArray();
@@ -234,37 +195,24 @@ void EmitDiffJson(const Diff& diff, std::ostream& out) {
 }
 
 void EmitDiffCsv(const Diff& diff, std::ostream& out) {
-  CsvWriter csv(out);
-  for (const char* name : {"record", "pair", "before", "after", "per_step", "model", "layer", "phase", "op"}) {
-    csv.Text(name);
-  }
-  for (size_t q = 0; q < kComparedCount; ++q) {
-    for (const char* what : {"before", "after", "ci95", "change"}) csv.Text(ColumnName(q, what));
-  }
-  csv.EndLine();
+  std::vector<RowSet> sets;
+  const auto add = [&](std::string record, size_t index, const RunDiff& pair, std::span<const DiffRow> rows) {
+    RowSet& set = sets.emplace_back();
+    set.size = rows.size();
+    AppendConstant("record", std::move(record), &set);
+    AppendConstant("pair", uint64_t{index}, &set);
+    AppendConstant("before", pair.before_title, &set);
+    AppendConstant("after", pair.after_title, &set);
+    AppendConstant("per_step", pair.per_step ? "yes" : "no", &set);
+    for (Column& column : RowsOf(rows).columns) set.columns.push_back(std::move(column));
+  };
   for (size_t i = 0; i < diff.pairs.size(); ++i) {
     const RunDiff& pair = diff.pairs[i];
-    const auto write = [&](const char* record, const DiffRow& row) {
-      csv.Text(record);
-      csv.Value(uint64_t{i + 1});
-      csv.Text(pair.before_title);
-      csv.Text(pair.after_title);
-      csv.Text(pair.per_step ? "yes" : "no");
-      csv.Text(row.model);
-      csv.Text(row.layer);
-      csv.Text(row.phase);
-      csv.Text(row.op);
-      for (const Change& change : row.changes) {
-        csv.Value(row.in_before ? Cell{change.before} : Cell{});
-        csv.Value(row.in_after ? Cell{change.after} : Cell{});
-        csv.Value(change.half_width);
-        csv.Text(VerdictName(change.verdict));
-      }
-      csv.EndLine();
-    };
-    for (const DiffRow& row : pair.rows) write("row", row);
-    write("total", pair.total);
+    add("row", i + 1, pair, pair.rows);
+    add("total", i + 1, pair, std::span(&pair.total, 1));
   }
+  if (diff.pairs.empty()) add("row", 0, {}, {});  // the head
+  WriteCsv(sets, out);
 }
 
 }  // namespace rfinject::cli

@@ -26,7 +26,7 @@ std::string ShortPhase(std::string_view phase);
 // "+1.2 ms", "-340 us", "0".
 std::string SignedDuration(double ns);
 // after / before as "x1.25"; "-" where one is 0.
-std::string Times(double before, double after);
+std::string Times(const Change& change);
 
 }  // namespace rfinject::cli
 

@@ -1,67 +1,26 @@
 // The JSON of a report, schema rfinject.report/1: an interface that only grows. Units are in the names. What has no
 // value is null. Several reports are one object of schema rfinject.reports/1 that holds them.
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "cli/emit/columns.h"
 #include "cli/emit/emit.h"
 #include "cli/emit/json_writer.h"
+#include "cli/emit/words.h"
+#include "cli/report/column.h"
 
 namespace rfinject::cli {
 namespace {
 
-std::string_view ByName(By by) {
-  switch (by) {
-    case By::kModel:
-      return "model";
-    case By::kPhase:
-      return "phase";
-    case By::kLayer:
-      return "layer";
-    case By::kOp:
-      return "op";
-    case By::kKernel:
-      return "kernel";
-  }
-  return "";
-}
-
-// Which identity columns a row keeps; the others would be null in every row.
-bool Keeps(By by, std::string_view column) {
-  if (column == "model" || column == "phase") return true;
-  switch (by) {
-    case By::kModel:
-      return column == "parameters" || column == "parameter_bytes";
-    case By::kPhase:
-      return false;
-    case By::kOp:
-      return column == "op";
-    case By::kLayer:
-      return column != "op" && column != "kernel" && column != "signature";
-    case By::kKernel:
-      return true;
-  }
-  return true;
-}
-
-void WriteRows(JsonWriter& json, std::string_view name, const Report& report, By by, const std::vector<Row>& rows) {
-  json.Key(name);
-  json.BeginArray();
-  for (const Row& row : rows) {
-    json.BeginObject(/*one_line=*/true);
-    json.Member("source", SourceName(report.run.source));
-    for (const Column& column : IdentityColumns()) {
-      if (!Keeps(by, column.name)) continue;
-      json.Key(column.name);
-      json.CellValue(column.cell(report, row));
-    }
-    for (const Column& column : NumberColumns()) {
-      json.Key(column.name);
-      json.CellValue(column.cell(report, row));
-    }
-    json.EndObject();
-  }
-  json.EndArray();
+// The columns of machines; those that rows of this grouping never have are left out.
+RowSet DataOf(const Report& report, By by, const std::vector<Row>& rows) {
+  RowSet set;
+  set.size = rows.size();
+  AppendConstant("source", std::string(SourceName(report.run.source)), &set);
+  for (Column& column : RowsOf(report, rows).columns) set.columns.push_back(std::move(column));
+  std::erase_if(set.columns,
+                [by](const Column& column) { return !column.info.data || !Keeps(by, column.info.name); });
+  return set;
 }
 
 void WriteTristate(JsonWriter& json, std::string_view name, uint32_t value) {
@@ -79,31 +38,10 @@ void WriteDevice(JsonWriter& json, const Report& report) {
   json.Key("sm_clock_hz");
   report.sm_hz > 0 ? json.Number(report.sm_hz) : json.Null();
   json.Optional("empirical_roofs_source", report.machine.empirical_source);
+  json.Rows("devices", DevicesOf(report));
   json.EndObject();
 
-  json.Key("roofs");
-  json.BeginArray();
-  for (const RoofLine& roof : report.roofs) {
-    json.BeginObject(/*one_line=*/true);
-    json.Member("label", roof.label);
-    json.Optional("precision", roof.peak_flop_per_s > 0
-                                   ? std::string(kPrecisionNames[static_cast<size_t>(roof.precision)])
-                                   : std::string());
-    json.Optional("path", roof.path);
-    json.Member("level", roof.level);
-    json.Member("kind", roof.kind);
-    const auto known = [&](std::string_view name, double value) {
-      json.Key(name);
-      value > 0 ? json.Number(value) : json.Null();
-    };
-    known("peak_flop_per_s", roof.peak_flop_per_s);
-    known("bytes_per_s", roof.bytes_per_s);
-    known("ridge_flop_per_byte", roof.ridge_flop_per_byte);
-    json.Key("used");
-    json.Bool(roof.used);
-    json.EndObject();
-  }
-  json.EndArray();
+  json.Rows("roofs", RoofsOf(report));
 }
 
 void WriteProcesses(JsonWriter& json, const Report& report) {
@@ -142,7 +80,7 @@ void WriteSummary(JsonWriter& json, const Report& report) {
   json.BeginObject();
   json.Key("headline");
   json.BeginArray();
-  for (const std::string& line : report.headline) json.String(line);
+  for (const std::string& line : HeadlineText(report)) json.String(line);
   json.EndArray();
   json.Member("samples", report.samples);
   json.Member("step_wall_time_ns", report.step_wall_ns);
@@ -158,9 +96,7 @@ void WriteSummary(JsonWriter& json, const Report& report) {
     json.Member("steps", report.pm_windows);
     json.Member("dram_bytes_per_step", report.pm_dram_bytes);
     json.Key("kernel_dram_bytes_per_step");
-    report.steps > 0 && report.total.dram_bytes > 0
-        ? json.Number(report.total.dram_bytes / static_cast<double>(report.steps))
-        : json.Null();
+    report.kernel_dram_bytes_per_step > 0 ? json.Number(report.kernel_dram_bytes_per_step) : json.Null();
     json.Key("tensor_active_share");
     report.pm_tensor_share >= 0 ? json.Number(report.pm_tensor_share) : json.Null();
     json.EndObject();
@@ -175,15 +111,12 @@ void WriteSummary(JsonWriter& json, const Report& report) {
   ratio("backward_model_flop_per_forward_model_flop", report.backward_over_forward_model_flop);
   ratio("backward_flop_per_forward_flop", report.backward_over_forward_flop);
   ratio("backward_time_per_forward_time", report.backward_over_forward_time);
-  json.Optional("theory", report.theory);
-  Row total;
-  total.sums = report.total;
-  total.derived = report.total_derived;
-  total.time_share = report.total.time_ns > 0 ? 1 : 0;
-  for (const Column& column : NumberColumns()) {
-    json.Key(column.name);
-    json.CellValue(column.cell(report, total));
-  }
+  json.Optional("theory", TheoryText(report));
+  const std::vector<Row> total = {TotalRow(report)};
+  RowSet sums = DataOf(report, report.by, total);
+  std::erase_if(sums.columns,
+                [](const Column& column) { return column.info.name == "source" || IsIdentity(column.info.name); });
+  json.Members(sums, 0);
   json.EndObject();
 }
 
@@ -206,8 +139,8 @@ void WriteReport(JsonWriter& json, const Report& report) {
   WriteTristate(json, "cudnn_deterministic", report.run.policy.cudnn_deterministic);
   json.Optional("autocast_dtype", report.run.policy.autocast_dtype);
   json.EndObject();
-  json.Member("tier", report.tier_text.substr(0, report.tier_text.find(':')));
-  json.Member("tier_text", report.tier_text);
+  json.Member("tier", TierOf(report.tier).letter);
+  json.Member("tier_text", TierText(report.tier));
   json.Key("models");
   json.BeginArray();
   for (const ModelInfo& model : report.models) {
@@ -226,15 +159,15 @@ void WriteReport(JsonWriter& json, const Report& report) {
   for (const Alarm& alarm : report.alarms) {
     json.BeginObject(/*one_line=*/true);
     json.Member("id", alarm.id);
-    json.Member("text", alarm.text);
-    json.Optional("causes", alarm.causes);
-    json.Optional("where", alarm.where);
+    json.Member("text", AlarmText(alarm));
+    json.Optional("causes", AlarmCauses(alarm));
+    json.Optional("where", AlarmWhere(alarm));
     json.EndObject();
   }
   json.EndArray();
   json.Key("diagnostics");
   json.BeginArray();
-  for (const DiagnosticInfo& diagnostic : report.diagnostics) {
+  for (const DiagnosticInfo& diagnostic : DiagnosticsText(report)) {
     static constexpr std::string_view kSeverities[] = {"info", "warning", "error"};
     json.BeginObject(/*one_line=*/true);
     json.Member("severity",
@@ -254,9 +187,9 @@ void WriteReport(JsonWriter& json, const Report& report) {
     json.EndObject();
   }
   json.EndArray();
-  WriteRows(json, "phases", report, By::kPhase, report.phases);
-  WriteRows(json, "rows", report, report.by, report.rows);
-  if (report.by == By::kLayer) WriteRows(json, "layer_phases", report, By::kLayer, report.layer_phases);
+  json.Rows("phases", DataOf(report, By::kPhase, report.phases));
+  json.Rows("rows", DataOf(report, report.by, report.rows));
+  if (report.by == By::kLayer) json.Rows("layer_phases", DataOf(report, By::kLayer, report.layer_phases));
   json.EndObject();
 }
 

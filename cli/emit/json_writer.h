@@ -1,6 +1,6 @@
 // File: json_writer.h
 //
-// Writes JSON member by member, for the outputs of this folder.
+// Writes JSON member by member, and row sets as arrays.
 #ifndef RFINJECT_CLI_EMIT_JSON_WRITER_H_
 #define RFINJECT_CLI_EMIT_JSON_WRITER_H_
 
@@ -11,8 +11,9 @@
 #include <variant>
 #include <vector>
 
-#include "cli/emit/columns.h"
+#include "cli/emit/cell_text.h"
 #include "cli/emit/markup.h"
+#include "cli/report/row_set.h"
 
 namespace rfinject::cli {
 
@@ -47,6 +48,8 @@ class JsonWriter {
       Count(*count);
     } else if (const auto* number = std::get_if<double>(&cell)) {
       Number(*number);
+    } else if (const auto* yes = std::get_if<bool>(&cell)) {
+      Bool(*yes);
     } else {
       Null();
     }
@@ -67,6 +70,25 @@ class JsonWriter {
   void Member(std::string_view name, uint64_t value) {
     Key(name);
     Count(value);
+  }
+
+  // The columns of one row as members of the object that is open.
+  void Members(const RowSet& rows, size_t row) {
+    for (const Column& column : rows.columns) {
+      Key(column.info.name);
+      column.value ? CellValue(column.value(row)) : Null();
+    }
+  }
+  // A row set as an array of objects, a line each.
+  void Rows(std::string_view name, const RowSet& rows) {
+    Key(name);
+    BeginArray();
+    for (size_t row = 0; row < rows.size; ++row) {
+      BeginObject(/*one_line=*/true);
+      Members(rows, row);
+      EndObject();
+    }
+    EndArray();
   }
 
  private:

@@ -1,12 +1,20 @@
 #include "cli/emit/sweep.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <map>
+#include <array>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/emit/cell_text.h"
 #include "cli/emit/csv_writer.h"
 #include "cli/emit/json_writer.h"
 #include "cli/emit/text_grid.h"
@@ -15,26 +23,76 @@
 namespace rfinject::cli {
 namespace {
 
-std::string Count(double value, const char* unit = "") {
-  return std::isfinite(value) && value > 0 ? WithPrefix(value, unit) : "-";
+std::string_view TitleOf(size_t column) {
+  const TableLook& look = SweepColumns()[column].column.info.table;
+  return look.title;
 }
-std::string Ratio(double value) { return std::isfinite(value) && value > 0 ? Plain(value) : "-"; }
 
-double ValueOf(std::string_view column, const SweepRun& run) {
-  for (const SweepColumn& one : SweepColumns()) {
-    if (one.name == column) return one.value(run);
+// The columns of CSV and JSON.
+RowSet DataOf(const Sweep& sweep, std::span<const size_t> which) {
+  RowSet set = RunsOf(sweep, which);
+  std::erase_if(set.columns, [](const Column& column) { return !column.info.data; });
+  return set;
+}
+
+std::vector<size_t> AllRuns(const Sweep& sweep) {
+  std::vector<size_t> all(sweep.runs.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return all;
+}
+
+// A line a run: what `name` calls it, and the columns of a view that `shown` accepts.
+void WriteRunGrid(const Sweep& sweep, const SweepGroup& group, std::span<const size_t> which, GridColumn first,
+                  const std::function<std::string(const SweepRun&)>& name, TableLook ColumnInfo::*view,
+                  const std::function<bool(std::string_view column)>& shown, const TableOptions& options,
+                  std::ostream& out) {
+  const RowSet set = RunsOf(sweep, which);
+  std::vector<const Column*> columns = ShownIn(set, view);
+  std::erase_if(columns, [&](const Column* column) { return !shown(column->info.name); });
+  TextGrid grid;
+  grid.mark = group.source == SourceKind::kEstimated ? "~ " : "  ";
+  grid.columns = {std::move(first)};
+  for (const Column* column : columns) grid.columns.push_back(GridColumnOf(column->info.*view));
+  for (size_t i = 0; i < which.size(); ++i) {
+    GridLine& line = grid.lines.emplace_back(GridLine{{name(sweep.runs[which[i]])}});
+    for (const Column* column : columns) {
+      line.cells.push_back(TableText(column->info, column->info.*view, column->value(i)));
+    }
   }
-  return NAN;
+  WriteGrid(grid, options.width, options.color, out);
 }
 
-std::string AlarmIds(const SweepRun& run) {
-  std::string text;
-  for (const std::string& id : run.alarm_ids) text += (text.empty() ? "" : " ") + id;
-  return text;
-}
+// As CSV calls the columns of correlations, which stand beside those of runs there.
+constexpr std::pair<std::string_view, std::string_view> kCsvNames[] = {
+    {"a", "column_a"}, {"b", "column_b"}, {"spearman_rho", "spearman_rho"}, {"runs", "correlated_runs"}};
 
-std::string Bound(const Sums& sums, const Derived& derived) {
-  return sums.least_ns <= 0 ? "-" : derived.memory_bound ? "memory" : "compute";
+// Those that are known.
+RowSet CorrelationsOf(const Sweep& sweep) {
+  struct One {
+    const SweepGroup* group;
+    const SweepCorrelation* correlation;
+  };
+  const auto list = std::make_shared<std::vector<One>>();
+  for (const SweepGroup& group : sweep.groups) {
+    for (const SweepCorrelation& one : group.correlations) {
+      if (one.rho) list->push_back({&group, &one});
+    }
+  }
+  static constexpr auto kColumns = std::to_array<ColumnOf<One>>({
+      {{.name = "gpu"}, [](const One& one) { return Cell{one.group->gpu}; }},
+      {{.name = "source"}, [](const One& one) { return Cell{std::string(SourceName(one.group->source))}; }},
+      {{.name = "a"},
+       [](const One& one) { return Cell{std::string(SweepColumns()[one.correlation->a].column.info.name)}; }},
+      {{.name = "b"},
+       [](const One& one) { return Cell{std::string(SweepColumns()[one.correlation->b].column.info.name)}; }},
+      {{.name = "spearman_rho"}, [](const One& one) { return Cell{*one.correlation->rho}; }},
+      {{.name = "runs"}, [](const One& one) { return Cell{uint64_t{one.correlation->runs}}; }},
+  });
+  RowSet set;
+  set.size = list->size();
+  Append(
+      std::span<const ColumnOf<One>>(kColumns), [list](size_t i) -> const One& { return (*list)[i]; }, &set);
+  return set;
 }
 
 std::string GroupTitle(const SweepGroup& group) {
@@ -42,55 +100,22 @@ std::string GroupTitle(const SweepGroup& group) {
 }
 
 void WriteRuns(const Sweep& sweep, const SweepGroup& group, const TableOptions& options, std::ostream& out) {
-  TextGrid grid;
-  grid.mark = group.source == SourceKind::kEstimated ? "~ " : "  ";
-  grid.columns = {{"model", false, 0, 10, false},
-                  {"batch", true, 3},
-                  {"mode", false, 8},
-                  {"params", true, 4},
-                  {"FLOP", true, 2},
-                  {"bytes", true, 5},
-                  {"FLOP/B", true, 2},
-                  {"time", true, 0},
-                  {"img/s", true, 3},
-                  {"memory", true, 7},
-                  {"of roof", true, 1},
-                  {"bound", true, 1},
-                  {"alarms", false, 1}};
-  const bool alarms =
-      std::any_of(group.runs.begin(), group.runs.end(), [&](size_t i) { return !sweep.runs[i].alarm_ids.empty(); });
-  const bool memory = std::any_of(group.runs.begin(), group.runs.end(),
-                                  [&](size_t i) { return sweep.runs[i].memory_peak_bytes > 0; });
-  for (const size_t i : group.runs) {
-    const SweepRun& run = sweep.runs[i];
-    const auto value = [&](std::string_view column) { return ValueOf(column, run); };
-    std::vector<std::string> line = {run.policy.empty() ? run.model : run.model + " " + run.policy,
-                                     run.batch_size > 0 ? Grouped(run.batch_size) : "-",
-                                     run.training ? "train" : "infer",
-                                     Count(value("parameters")),
-                                     Count(value("flop_per_step")),
-                                     Count(value("dram_bytes_per_step"), "B"),
-                                     Ratio(value("oi_flop_per_byte")),
-                                     run.whole.time_ns > 0 ? Duration(value("gpu_time_per_step_ns")) : "-",
-                                     Ratio(value("samples_per_s")),
-                                     Count(value("memory_peak_bytes"), "B"),
-                                     run.whole.least_ns > 0 ? Percent(run.whole_derived.attainable_share) : "-",
-                                     Bound(run.whole, run.whole_derived),
-                                     AlarmIds(run)};
-    grid.lines.push_back(std::move(line));
-  }
-  const auto drop = [&](size_t column) {
-    grid.columns.erase(grid.columns.begin() + static_cast<std::ptrdiff_t>(column));
-    for (auto& line : grid.lines) line.erase(line.begin() + static_cast<std::ptrdiff_t>(column));
+  const auto any_run = [&](auto has) {
+    return std::any_of(group.runs.begin(), group.runs.end(), [&](size_t i) { return has(sweep.runs[i]); });
   };
-  if (!alarms) drop(12);
-  if (!memory) drop(9);
-  if (!sweep.several_modes) drop(2);
-  WriteGrid(grid, options.width, options.color, out);
-  const bool wall =
-      std::any_of(group.runs.begin(), group.runs.end(), [&](size_t i) { return sweep.runs[i].samples_over_wall; });
-  const bool any =
-      std::any_of(group.runs.begin(), group.runs.end(), [&](size_t i) { return sweep.runs[i].samples_per_s > 0; });
+  const bool alarms = any_run([](const SweepRun& run) { return !run.alarm_ids.empty(); });
+  const bool memory = any_run([](const SweepRun& run) { return run.memory_peak_bytes > 0; });
+  WriteRunGrid(
+      sweep, group, group.runs, {.title = "model", .right = false, .least_width = 10},
+      [](const SweepRun& run) { return run.policy.empty() ? run.model : run.model + " " + run.policy; },
+      &ColumnInfo::table,
+      [&](std::string_view column) {
+        return (alarms || column != "alarm_ids") && (memory || column != "memory_peak_bytes") &&
+               (sweep.several_modes || column != "short_mode");
+      },
+      options, out);
+  const bool wall = any_run([](const SweepRun& run) { return run.samples_over_wall; });
+  const bool any = any_run([](const SweepRun& run) { return run.samples_per_s > 0; });
   if (any) {
     WriteWrapped(out,
                  wall ? "img/s: samples over wall time; FLOP executed"
@@ -101,35 +126,17 @@ void WriteRuns(const Sweep& sweep, const SweepGroup& group, const TableOptions& 
 }
 
 void WriteForward(const Sweep& sweep, const SweepGroup& group, const TableOptions& options, std::ostream& out) {
-  TextGrid grid;
-  grid.mark = group.source == SourceKind::kEstimated ? "~ " : "  ";
-  grid.columns = {{"forward alone", false, 0, 13, false},
-                  {"FLOP", true, 3},
-                  {"FLOP/B", true, 1},
-                  {"step's", true, 1},
-                  {"time", true, 0},
-                  {"of step", true, 2},
-                  {"of roof", true, 1},
-                  {"step's", true, 1},
-                  {"bwd/fwd FLOP", true, 2},
-                  {"time", true, 2}};
-  bool any = false;
+  std::vector<size_t> trained;
   for (const size_t i : group.runs) {
     const SweepRun& run = sweep.runs[i];
-    if (!run.training || run.forward.time_ns <= 0 || run.backward.time_ns <= 0) continue;
-    any = true;
-    const auto value = [&](std::string_view column) { return ValueOf(column, run); };
-    grid.lines.push_back(
-        {SweepRunTitle(sweep, run), Count(value("forward_flop_per_step")), Ratio(value("forward_oi_flop_per_byte")),
-         Ratio(value("oi_flop_per_byte")), Duration(value("forward_time_per_step_ns")),
-         Percent(run.whole.time_ns > 0 ? run.forward.time_ns / run.whole.time_ns : 0),
-         run.forward.least_ns > 0 ? Percent(run.forward_derived.attainable_share) : "-",
-         run.whole.least_ns > 0 ? Percent(run.whole_derived.attainable_share) : "-",
-         Ratio(value("backward_flop_per_forward_flop")), Ratio(value("backward_time_per_forward_time"))});
+    if (run.training && run.forward.time_ns() > 0 && run.backward.time_ns() > 0) trained.push_back(i);
   }
-  if (!any) return;
+  if (trained.empty()) return;
   out << '\n';
-  WriteGrid(grid, options.width, options.color, out);
+  WriteRunGrid(
+      sweep, group, trained, {.title = "forward alone", .right = false, .least_width = 13},
+      [&](const SweepRun& run) { return SweepRunTitle(sweep, run); }, &ColumnInfo::second_table,
+      [](std::string_view) { return true; }, options, out);
 }
 
 void WriteCorrelations(const SweepGroup& group, const TableOptions& options, std::ostream& out) {
@@ -147,15 +154,13 @@ void WriteCorrelations(const SweepGroup& group, const TableOptions& options, std
   }
   if (used.empty()) return;
   TextGrid grid;
-  grid.columns = {{"Spearman's rho", false, 0}};
-  for (const size_t c : used) grid.columns.push_back({std::string(SweepColumns()[c].title), true, 1});
+  grid.columns = {{.title = "Spearman's rho", .right = false}};
+  for (const size_t c : used) grid.columns.push_back({.title = std::string(TitleOf(c)), .priority = 1});
   for (const size_t row : used) {
-    std::vector<std::string> line = {std::string(SweepColumns()[row].title)};
+    GridLine line = {{std::string(TitleOf(row))}};
     for (const size_t column : used) {
       const std::optional<double> value = column < row ? rho(row, column) : std::nullopt;
-      char text[16];
-      std::snprintf(text, sizeof text, "%+.2f", value.value_or(0));
-      line.push_back(value ? text : column == row ? "1" : "");
+      line.cells.push_back(value ? absl::StrFormat("%+.2f", *value) : column == row ? "1" : "");
     }
     grid.lines.push_back(std::move(line));
   }
@@ -180,8 +185,8 @@ void EmitSweepTable(const Sweep& sweep, const TableOptions& options, std::ostrea
       const SweepRun& run = sweep.runs[i];
       if (run.alarms == 0) continue;
       WriteWrapped(out,
-                   SweepRunTitle(sweep, run) + ": " + AlarmIds(run) + "; report its trace alone to read " +
-                       (run.alarms == 1 ? "it" : "them"),
+                   SweepRunTitle(sweep, run) + ": " + absl::StrJoin(run.alarm_ids, " ") +
+                       "; report its trace alone to read " + (run.alarms == 1 ? "it" : "them"),
                    options.width, options.color ? "\033[31malarm:\033[0m " : "alarm: ", "  ");
     }
   }
@@ -191,90 +196,46 @@ void EmitSweepJson(const Sweep& sweep, std::ostream& out) {
   JsonWriter json(out);
   json.BeginObject();
   json.Member("schema", "rfinject.sweep/1");
+  const std::vector<size_t> all = AllRuns(sweep);
+  RowSet runs = DataOf(sweep, all);
+  std::erase_if(runs.columns, [](const Column& column) { return column.info.name == "alarm_ids"; });
   json.Key("runs");
   json.BeginArray();
-  for (const SweepRun& run : sweep.runs) {
+  for (size_t i = 0; i < runs.size; ++i) {
     json.BeginObject(/*one_line=*/true);
-    json.Member("source", SourceName(run.source));
-    json.Member("model", run.model);
-    json.Member("gpu", run.gpu);
-    json.Optional("policy", run.policy);
-    json.Member("mode", run.training ? "training" : "inference");
-    json.Member("steps", run.steps);
-    json.Member("samples", run.samples);
-    for (const SweepColumn& column : SweepColumns()) json.Member(column.name, column.value(run));
-    json.Optional("samples_per_s_over",
-                  run.samples_per_s > 0 ? run.samples_over_wall ? "wall_time" : "gpu_time" : "");
-    json.Optional("bound", run.whole.least_ns <= 0 ? "" : run.whole_derived.memory_bound ? "memory" : "compute");
-    json.Member("alarms", uint64_t{run.alarms});
+    json.Members(runs, i);
     json.Key("alarm_ids");
     json.BeginArray();
-    for (const std::string& id : run.alarm_ids) json.String(id);
+    for (const std::string& id : sweep.runs[i].alarm_ids) json.String(id);
     json.EndArray();
     json.EndObject();
   }
   json.EndArray();
-  json.Key("correlations");
-  json.BeginArray();
-  for (const SweepGroup& group : sweep.groups) {
-    for (const SweepCorrelation& one : group.correlations) {
-      if (!one.rho) continue;
-      json.BeginObject(/*one_line=*/true);
-      json.Member("gpu", group.gpu);
-      json.Member("source", SourceName(group.source));
-      json.Member("a", SweepColumns()[one.a].name);
-      json.Member("b", SweepColumns()[one.b].name);
-      json.Member("spearman_rho", *one.rho);
-      json.Member("runs", uint64_t{one.runs});
-      json.EndObject();
-    }
-  }
-  json.EndArray();
+  json.Rows("correlations", CorrelationsOf(sweep));
   json.EndObject();
 }
 
 void EmitSweepCsv(const Sweep& sweep, std::ostream& out) {
-  CsvWriter csv(out);
-  for (const char* name : {"record", "source", "model", "gpu", "policy", "mode", "steps", "samples"}) csv.Text(name);
-  for (const SweepColumn& column : SweepColumns()) csv.Text(column.name);
-  for (const char* name : {"samples_per_s_over", "bound", "alarms", "column_a", "column_b", "spearman_rho",
-                           "correlated_runs", "alarm_ids"}) {
-    csv.Text(name);
-  }
-  csv.EndLine();
-  for (const SweepRun& run : sweep.runs) {
-    csv.Text("run");
-    csv.Text(SourceName(run.source));
-    csv.Text(run.model);
-    csv.Text(run.gpu);
-    csv.Text(run.policy);
-    csv.Text(run.training ? "training" : "inference");
-    csv.Value(run.steps);
-    csv.Value(run.samples);
-    for (const SweepColumn& column : SweepColumns()) csv.Value(column.value(run));
-    csv.Text(run.samples_per_s > 0 ? run.samples_over_wall ? "wall_time" : "gpu_time" : "");
-    csv.Text(run.whole.least_ns <= 0 ? "" : run.whole_derived.memory_bound ? "memory" : "compute");
-    csv.Value(uint64_t{run.alarms});
-    for (int i = 0; i < 4; ++i) csv.Value({});
-    csv.Text(AlarmIds(run));
-    csv.EndLine();
-  }
-  for (const SweepGroup& group : sweep.groups) {
-    for (const SweepCorrelation& one : group.correlations) {
-      if (!one.rho) continue;
-      csv.Text("correlation");
-      csv.Text(SourceName(group.source));
-      csv.Value({});
-      csv.Text(group.gpu);
-      for (size_t i = 0; i < 4 + SweepColumns().size() + 3; ++i) csv.Value({});
-      csv.Text(SweepColumns()[one.a].name);
-      csv.Text(SweepColumns()[one.b].name);
-      csv.Value(*one.rho);
-      csv.Value(uint64_t{one.runs});
-      csv.Value({});
-      csv.EndLine();
+  RowSet correlations = CorrelationsOf(sweep);
+  for (Column& column : correlations.columns) {
+    for (const auto& [name, csv_name] : kCsvNames) {
+      if (column.info.name == name) column.info.name = csv_name;
     }
   }
+  AppendConstant("record", "correlation", &correlations);
+
+  const std::vector<size_t> all = AllRuns(sweep);
+  RowSet runs;
+  runs.size = sweep.runs.size();
+  AppendConstant("record", "run", &runs);
+  for (Column& column : DataOf(sweep, all).columns) {
+    // The alarms' ids came last, behind the correlations.
+    if (column.info.name == "alarm_ids") {
+      for (const auto& [name, csv_name] : kCsvNames) AppendConstant(csv_name, {}, &runs);
+    }
+    runs.columns.push_back(std::move(column));
+  }
+  WriteCsv(std::vector<RowSet>{std::move(runs), std::move(correlations)}, out);
 }
 
 }  // namespace rfinject::cli

@@ -58,52 +58,80 @@ std::string PrintableText(std::string_view text) {
 }
 
 std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, std::ostream& out) {
-  std::vector<std::vector<std::string>> lines;
+  const std::vector<GridColumn>& columns = grid.columns;
+  std::vector<GridLine> lines;
   std::vector<size_t> widths, shown;
-  for (size_t c = 0; c < grid.columns.size(); ++c) {
-    widths.push_back(DisplayWidth(grid.columns[c].title));
+  for (size_t c = 0; c < columns.size(); ++c) {
+    widths.push_back(columns[c].width > 0 ? columns[c].width : DisplayWidth(columns[c].title));
     shown.push_back(c);
   }
-  for (const std::vector<std::string>& cells : grid.lines) {
-    std::vector<std::string>& line = lines.emplace_back();
-    for (size_t c = 0; c < grid.columns.size(); ++c) {
-      line.push_back(c < cells.size() ? PrintableText(cells[c]) : std::string());
-      widths[c] = std::max(widths[c], DisplayWidth(line.back()));
+  for (const GridLine& given : grid.lines) {
+    GridLine& line = lines.emplace_back(GridLine{{}, given.span});
+    for (size_t c = 0; c < columns.size(); ++c) {
+      line.cells.push_back(c < given.cells.size() ? PrintableText(given.cells[c]) : std::string());
+      if (columns[c].width == 0 && (c > 0 || line.span <= 1)) {
+        widths[c] = std::max(widths[c], DisplayWidth(line.cells.back()));
+      }
     }
   }
+  for (size_t c = 0; c < columns.size(); ++c) widths[c] = std::min(widths[c], columns[c].most_width);
   const auto room = static_cast<size_t>(std::max(width, 40));
   const auto least = [&](size_t c) {
-    const size_t least_width = grid.columns[c].least_width;
-    return least_width == 0 ? widths[c] : std::min(widths[c], least_width);
+    return columns[c].least_width == 0 ? widths[c] : std::min(widths[c], columns[c].least_width);
   };
-  const auto needed = [&] {
-    size_t sum = DisplayWidth(grid.mark) - 1;
-    for (const size_t c : shown) sum += least(c) + 1;
+  const auto needed = [&](const auto& width_of) {
+    size_t sum = DisplayWidth(grid.mark);
+    for (const size_t c : shown) sum += width_of(c) + (c == shown.front() ? 0 : columns[c].gap);
     return sum;
   };
+  const auto least_needed = [&] { return needed(least); };
+  const auto all_needed = [&] { return needed([&](size_t c) { return widths[c]; }); };
   std::vector<std::string> left_out;
-  while (needed() > room) {
-    const auto worst = std::max_element(shown.begin(), shown.end(), [&](size_t a, size_t b) {
-      return grid.columns[a].priority < grid.columns[b].priority;
-    });
-    if (worst == shown.end() || grid.columns[*worst].priority == 0) break;
-    left_out.push_back(grid.columns[*worst].title);
+  // Leaves the least important column out; false when it is of priority `stays` or lower.
+  const auto leave_out = [&](int stays) {
+    const auto worst = std::max_element(
+        shown.begin(), shown.end(), [&](size_t a, size_t b) { return columns[a].priority < columns[b].priority; });
+    if (worst == shown.end() || columns[*worst].priority <= stays) return false;
+    left_out.push_back(columns[*worst].title);
     shown.erase(worst);
+    return true;
+  };
+  while (all_needed() > room && leave_out(grid.whole_cells_above)) {
   }
-  size_t spare = room - std::min(room, needed());
+  while (least_needed() > room && leave_out(0)) {
+  }
+  size_t spare = room - std::min(room, least_needed());
   for (const size_t c : shown) {
     const size_t more = std::min(spare, widths[c] - least(c));
     spare -= more;
     widths[c] = least(c) + more;
   }
-  std::string head(DisplayWidth(grid.mark), ' ');
-  for (const size_t c : shown) head += Padded(grid.columns[c].title, widths[c], grid.columns[c].right) + " ";
-  out << (color ? "\033[1m" : "") << Trimmed(head) << (color ? "\033[0m" : "") << '\n';
-  for (const std::vector<std::string>& line : lines) {
+  const auto gap = [&](size_t i) { return std::string(i == 0 ? 0 : columns[shown[i]].gap, ' '); };
+  if (grid.head) {
+    std::string head(DisplayWidth(grid.mark), ' ');
+    for (size_t i = 0; i < shown.size(); ++i) {
+      const GridColumn& column = columns[shown[i]];
+      head += gap(i) + Padded(column.title, widths[shown[i]], column.right);
+    }
+    out << (color ? "\033[1m" : "") << Trimmed(head) << (color ? "\033[0m" : "") << '\n';
+  }
+  for (const GridLine& line : lines) {
     std::string text = grid.mark;
-    for (const size_t c : shown) {
-      const GridColumn& column = grid.columns[c];
-      text += Padded(Shortened(line[c], widths[c], column.keep_end), widths[c], column.right) + " ";
+    for (size_t i = 0; i < shown.size();) {
+      const GridColumn& column = columns[shown[i]];
+      const std::string& cell = line.cells[shown[i]];
+      size_t cell_width = widths[shown[i]];
+      text += gap(i);
+      size_t next = i + 1;
+      if (i == 0) {
+        for (; next < shown.size() && shown[next] < line.span; ++next) {
+          cell_width += columns[shown[next]].gap + widths[shown[next]];
+        }
+      }
+      const bool label = i == 0 && line.span > 0;
+      text += Padded(column.width > 0 ? cell : Shortened(cell, cell_width, column.keep_end && !label), cell_width,
+                     column.right);
+      i = next;
     }
     out << Trimmed(text) << '\n';
   }

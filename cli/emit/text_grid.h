@@ -4,6 +4,9 @@
 #ifndef RFINJECT_CLI_EMIT_TEXT_GRID_H_
 #define RFINJECT_CLI_EMIT_TEXT_GRID_H_
 
+#include <climits>
+#include <cstddef>
+#include <cstdint>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -28,17 +31,29 @@ struct GridColumn {
   int priority = 0;        // lower stays longer; 0 always stays
   size_t least_width = 0;  // of a column that may be shortened; 0: it is as wide as its widest cell
   bool keep_end = false;   // when shortened
+  size_t width = 0;        // fixed; what is wider sticks out. 0: by the cells
+  size_t most_width = SIZE_MAX;
+  size_t gap = 1;  // in front of it
+};
+
+struct GridLine {
+  std::vector<std::string> cells;  // one a column
+  size_t span = 0;                 // > 0: the first cell is a label over that many columns
 };
 
 struct TextGrid {
   std::vector<GridColumn> columns;
-  std::vector<std::vector<std::string>> lines;  // cells, one a column
-  std::string mark = "  ";                      // in front of every line, "~ " for estimates
+  std::vector<GridLine> lines;
+  std::string mark = "  ";  // in front of every line, "~ " for estimates
+  bool head = true;         // the titles come first
+  // Columns of a higher priority number go before any cell is shortened.
+  int whole_cells_above = INT_MAX;
 };
 
 // Writes the head and the lines in at most `width` columns, as far as what must stay allows it. Returns the titles of
 // the columns that were left out.
 std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, std::ostream& out);
+inline constexpr int kAnyWidth = INT_MAX;
 
 // `text` in lines of at most `width` columns, broken at spaces; further lines are indented.
 void WriteWrapped(std::ostream& out, std::string_view text, int width, const std::string& first,

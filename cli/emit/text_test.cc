@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <sstream>
 
-#include "cli/emit/columns.h"
+#include "cli/emit/cell_text.h"
 #include "cli/emit/emit.h"
+#include "cli/report/column.h"
 #include "cli/testing/sample_report.h"
 
 namespace rfinject::cli {
@@ -89,8 +90,8 @@ TEST(Table, KeepsTheRowsWithMostTimeInTheirOrder) {
 TEST(Table, SaysAlarmsDiagnosticsAndLosses) {
   const Report report = testing::SampleMeasuredReport();
   const std::string text = Table({&report, 1}, {.width = 200});
-  EXPECT_THAT(text, HasSubstr("R002 aten::native_batch_norm of layer1.0.bn1"));
-  EXPECT_THAT(text, HasSubstr("likely: bytes served by the L2 cache"));
+  EXPECT_THAT(text, HasSubstr("R002 1.71 TB/s to and from DRAM"));
+  EXPECT_THAT(text, HasSubstr("likely: bytes of one run over times of another"));
   EXPECT_THAT(text, HasSubstr("warning: some counters were held"));
   EXPECT_THAT(text, HasSubstr("mend it: stop dcgm"));
   EXPECT_THAT(text, HasSubstr("12 lost: launches: ring full"));
@@ -107,7 +108,7 @@ TEST(Table, NamesCannotSteerTheTerminal) {
   report.rows[0].layer =
       "a\033[2J\xC2\x9B"
       "b\xFF\r\n";
-  report.alarms[0].text = "bad \033]0;title\007";
+  report.alarms.push_back({"R012", HugeValue{"bad \033]0;title\007", 1e19}, {}});
   report.diagnostics[0].text = "\033c";
   const std::string text = Table({&report, 1}, {.width = 200, .max_rows = 0});
   EXPECT_THAT(text, HasSubstr("a?[2J?b???"));
@@ -123,8 +124,7 @@ TEST(Table, ARunWithoutRoofsHasNoColumnsOfThem) {
 
 TEST(Columns, NamesAreUniqueAndHoldTheUnit) {
   std::vector<std::string_view> names;
-  for (const Column& column : IdentityColumns()) names.push_back(column.name);
-  for (const Column& column : NumberColumns()) names.push_back(column.name);
+  for (const ReportColumn& column : ReportColumns()) names.push_back(column.info.name);
   std::sort(names.begin(), names.end());
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
   for (const std::string_view name : names) {

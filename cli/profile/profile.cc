@@ -52,8 +52,8 @@ void MergeSmallest(std::vector<T>& into, std::vector<T> other, size_t kept, bool
   if (into.size() > kept) into.resize(kept);
 }
 
-// Adds a sorted map to another. Traces of one job have nearly the same keys, so both are walked side by side; a key is
-// searched for only after several that the other map lacks.
+// Adds a sorted map to another. Traces of one job have nearly the same keys, so both are walked side by side; a key
+// is searched for only after several that the other map lacks.
 template <typename Map, typename Add>
 void MergeSorted(Map& into, Map& other, Add add) {
   constexpr int kSteps = 8;
@@ -82,7 +82,8 @@ void MergeCounts(std::map<Key, uint64_t>& into, const std::map<Key, uint64_t>& o
 
 void MergeRun(Run& into, Run other) {
   MergeSmallest(into.devices, std::move(other.devices), kMaxDevicesKept, /*unique=*/true);
-  MergeSmallest(into.process_list, std::move(other.process_list), kMaxProcessesKept, /*unique=*/false, ProcessOrder());
+  MergeSmallest(into.process_list, std::move(other.process_list), kMaxProcessesKept, /*unique=*/false,
+                ProcessOrder());
   into.processes = SaturatingAdd(into.processes, other.processes);
   into.ranks.merge(other.ranks);
   into.tier = std::max(into.tier, other.tier);
@@ -168,9 +169,9 @@ absl::Status Profile::Merge(Profile other) {
   for (const auto& [name, metric] : other.metrics) {
     const auto it = metrics.find(name);
     if (it != metrics.end() && it->second != metric) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "metric '%s' is in %s x %f there and in %s x %f here; such sums cannot be added", name, it->second.unit,
-          it->second.scale, metric.unit, metric.scale));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("metric '%s' is in %s x %f there and in %s x %f here; such sums cannot be added", name,
+                          it->second.unit, it->second.scale, metric.unit, metric.scale));
     }
   }
   metrics.merge(other.metrics);

@@ -156,9 +156,10 @@ struct Run {
   std::map<LayerKey, LayerInfo> layers;
   std::map<LaunchKey, LaunchStats> launches;
   StepSums steps;
-  // Windows of PM sampling with their bins over time: the first kMaxPmWindowsKept by step. `steps` has the sums of all.
+  // Windows of PM sampling with their bins over time: the first kMaxPmWindowsKept by step. `steps` has the sums of
+  // all.
   std::vector<PmWindowInfo> pm_windows;
-  std::set<std::string> collector_versions;  // at most kMaxCollectorVersionsKept, the smallest
+  std::set<std::string> collector_versions;        // at most kMaxCollectorVersionsKept, the smallest
   std::map<DiagnosticInfo, uint64_t> diagnostics;  // and how many processes said so
   std::map<std::string, uint64_t> drops;
   uint64_t unfinished = 0;  // processes whose trace has no End record

@@ -1,13 +1,14 @@
 #include "cli/report/diff.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>
 
 #include "cli/model/statistics.h"
 #include "cli/report/fold.h"
-#include "cli/report/quantities.h"
+#include "cli/report/key_quantities.h"
 #include "cli/report/run_name.h"
 #include "cli/report/units.h"
 
@@ -54,12 +55,7 @@ struct Side {
   }
   // Of one step.
   void Divide(double steps) {
-    for (double* sum :
-         {&sums.time_ns, &sums.model_flop, &sums.dram_bytes, &sums.compulsory_bytes, &sums.l2_bytes, &sums.l1_bytes,
-          &sums.least_compute_ns, &sums.least_memory_ns, &sums.least_ns, &sums.time_with_counters_ns}) {
-      *sum /= steps;
-    }
-    for (double& one : sums.flop) one /= steps;
+    sums = sums.OfOneStep(steps);
     for (Uncertainty* one : {&time, &flop, &bytes}) *one = one->Times(1 / steps);
   }
 };
@@ -71,7 +67,7 @@ struct Estimate {
 
 // Of a product of powers to first order: the relative variances add up.
 Estimate OiOf(const Side& side) {
-  const double flop = side.sums.total_flop(), bytes = side.sums.dram_bytes;
+  const double flop = side.sums.total_flop(), bytes = side.sums.dram_bytes();
   if (!(flop > 0) || !(bytes > 0)) return {};
   Estimate oi{flop / bytes, side.flop.Times(1 / bytes)};
   oi.uncertainty.Add(side.bytes.Times(flop / (bytes * bytes)));
@@ -80,12 +76,12 @@ Estimate OiOf(const Side& side) {
 
 Estimate ShareOf(const Side& side) {
   const Sums& sums = side.sums;
-  if (!(sums.time_ns > 0) || !(sums.least_ns > 0)) return {};
-  const double share = sums.least_ns / sums.time_ns;
-  Estimate estimate{share, side.time.Times(share / sums.time_ns)};
+  if (!(sums.time_ns() > 0) || !(sums.least_ns() > 0)) return {};
+  const double share = sums.least_ns() / sums.time_ns();
+  Estimate estimate{share, side.time.Times(share / sums.time_ns())};
   // What the least time follows from is as uncertain as the traffic, or as the arithmetic.
-  if (sums.least_memory_ns >= sums.least_compute_ns) {
-    if (sums.dram_bytes > 0) estimate.uncertainty.Add(side.bytes.Times(share / sums.dram_bytes));
+  if (sums.least_memory_ns() >= sums.least_compute_ns()) {
+    if (sums.dram_bytes() > 0) estimate.uncertainty.Add(side.bytes.Times(share / sums.dram_bytes()));
   } else if (sums.total_flop() > 0) {
     estimate.uncertainty.Add(side.flop.Times(share / sums.total_flop()));
   }
@@ -94,6 +90,7 @@ Estimate ShareOf(const Side& side) {
 
 Change Compare(const Estimate& before, const Estimate& after, bool both) {
   Change change{.before = before.value, .after = after.value};
+  if (before.value > 0 && after.value > 0) change.ratio = after.value / before.value;
   if (!both) {
     change.verdict = Verdict::kOneSide;
     return change;
@@ -119,9 +116,9 @@ void CompareAll(const Side& before, const Side& after, DiffRow& row) {
   row.after = after.sums;
   const bool both = before.there && after.there;
   row.changes = {
-      Compare({before.sums.time_ns, before.time}, {after.sums.time_ns, after.time}, both),
+      Compare({before.sums.time_ns(), before.time}, {after.sums.time_ns(), after.time}, both),
       Compare({before.sums.total_flop(), before.flop}, {after.sums.total_flop(), after.flop}, both),
-      Compare({before.sums.dram_bytes, before.bytes}, {after.sums.dram_bytes, after.bytes}, both),
+      Compare({before.sums.dram_bytes(), before.bytes}, {after.sums.dram_bytes(), after.bytes}, both),
       Compare(OiOf(before), OiOf(after), both),
       Compare(ShareOf(before), ShareOf(after), both),
   };
@@ -178,10 +175,10 @@ std::vector<std::string> Caveats(const Run& before, const Run& after) {
 
 void AddRun(const Profile& profile, const Run& run, const Machine& machine, By by, const std::string& model,
             bool per_step, std::map<Key, Side>& sides, Side& total) {
-  const std::string chip = ChipOf(run);
+  const KeyReader reader(profile.metrics, ChipOf(run));
   const bool exact = run.key.source == SourceKind::kEstimated;
   for (const auto& [launch, stats] : run.launches) {
-    KeyQuantities quantities = Quantities(stats, profile.metrics, chip);
+    KeyQuantities quantities = reader.Read(stats);
     AddLeastTimes(machine, quantities.sums);
     const std::string& own = launch.layer.model;
     const bool root = !model.empty() && run.key.models.size() == 1 && own == run.key.models.front();
@@ -239,7 +236,78 @@ int Likeness(const Run& a, const Run& b) {
          (a.key.policy == b.key.policy ? 2 : 0) + (a.key.source == b.key.source ? 1 : 0);
 }
 
+// Of a quantity that is compared, by its place in DiffRow::changes.
+template <size_t kQuantity>
+Cell Before(const DiffRow& row) {
+  return row.in_before ? Cell{row.changes[kQuantity].before} : Cell{};
+}
+template <size_t kQuantity>
+Cell After(const DiffRow& row) {
+  return row.in_after ? Cell{row.changes[kQuantity].after} : Cell{};
+}
+template <size_t kQuantity>
+Cell HalfWidth(const DiffRow& row) {
+  return row.changes[kQuantity].half_width;
+}
+template <size_t kQuantity>
+Cell VerdictOf(const DiffRow& row) {
+  return std::string(VerdictName(row.changes[kQuantity].verdict));
+}
+
+// With the unit that the values have: "time_before_ns".
+constexpr auto kColumns = std::to_array<ColumnOf<DiffRow>>({
+    {{.name = "model", .kind = Kind::kText}, [](const DiffRow& row) { return TextCell(row.model); }},
+    {{.name = "layer", .kind = Kind::kText},
+     [](const DiffRow& row) { return row.model.empty() ? TextCell(row.layer) : Cell{row.layer}; }},
+    {{.name = "phase", .kind = Kind::kText}, [](const DiffRow& row) { return TextCell(row.phase); }},
+    {{.name = "op", .kind = Kind::kText}, [](const DiffRow& row) { return TextCell(row.op); }},
+    {{.name = "time_before_ns", .kind = Kind::kUnit, .unit = "ns"}, Before<0>},
+    {{.name = "time_after_ns", .kind = Kind::kUnit, .unit = "ns"}, After<0>},
+    {{.name = "time_ci95_ns", .kind = Kind::kUnit, .unit = "ns"}, HalfWidth<0>},
+    {{.name = "time_change", .kind = Kind::kText}, VerdictOf<0>},
+    {{.name = "flop_before", .kind = Kind::kUnit, .unit = "FLOP"}, Before<1>},
+    {{.name = "flop_after", .kind = Kind::kUnit, .unit = "FLOP"}, After<1>},
+    {{.name = "flop_ci95", .kind = Kind::kUnit, .unit = "FLOP"}, HalfWidth<1>},
+    {{.name = "flop_change", .kind = Kind::kText}, VerdictOf<1>},
+    {{.name = "dram_bytes_before", .kind = Kind::kUnit, .unit = "B"}, Before<2>},
+    {{.name = "dram_bytes_after", .kind = Kind::kUnit, .unit = "B"}, After<2>},
+    {{.name = "dram_bytes_ci95", .kind = Kind::kUnit, .unit = "B"}, HalfWidth<2>},
+    {{.name = "dram_bytes_change", .kind = Kind::kText}, VerdictOf<2>},
+    {{.name = "oi_before_flop_per_byte", .unit = "FLOP/B"}, Before<3>},
+    {{.name = "oi_after_flop_per_byte", .unit = "FLOP/B"}, After<3>},
+    {{.name = "oi_ci95_flop_per_byte", .unit = "FLOP/B"}, HalfWidth<3>},
+    {{.name = "oi_change", .kind = Kind::kText}, VerdictOf<3>},
+    {{.name = "attainable_share_before", .kind = Kind::kShare}, Before<4>},
+    {{.name = "attainable_share_after", .kind = Kind::kShare}, After<4>},
+    {{.name = "attainable_share_ci95", .kind = Kind::kShare}, HalfWidth<4>},
+    {{.name = "attainable_share_change", .kind = Kind::kText}, VerdictOf<4>},
+});
+
 }  // namespace
+
+RowSet RowsOf(std::span<const DiffRow> rows) {
+  RowSet set;
+  set.size = rows.size();
+  Append(
+      std::span<const ColumnOf<DiffRow>>(kColumns), [rows](size_t i) -> const DiffRow& { return rows[i]; }, &set);
+  return set;
+}
+
+DiffExcerpt ExcerptOf(const RunDiff& diff, size_t most) {
+  DiffExcerpt excerpt;
+  for (const DiffRow& row : diff.rows) {
+    if (!row.Changed()) {
+      ++excerpt.same;
+    } else if (most > 0 && excerpt.rows.size() >= most) {
+      ++excerpt.left_out;
+      excerpt.rest_time.before += row.before.time_ns();
+      excerpt.rest_time.after += row.after.time_ns();
+    } else {
+      excerpt.rows.push_back(&row);
+    }
+  }
+  return excerpt;
+}
 
 std::string_view VerdictName(Verdict verdict) {
   switch (verdict) {

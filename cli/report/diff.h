@@ -9,12 +9,14 @@
 
 #include <array>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/profile/profile.h"
 #include "cli/report/report.h"
+#include "cli/report/row_set.h"
 
 namespace rfinject::cli {
 
@@ -32,6 +34,7 @@ struct Change {
   double before = 0, after = 0;
   double half_width = 0;  // of the 95 % confidence interval of after - before, by Welch; infinite: unknown
   Verdict verdict = Verdict::kSame;
+  double ratio = 0;  // after over before; 0 where one of them is
   double difference() const { return after - before; }
 };
 
@@ -69,6 +72,19 @@ struct Diff {
 struct DiffOptions {
   By by = By::kLayer;  // kKernel is compared by layer, phase and operator: kernels' names differ between GPUs
 };
+
+// The rows that changed, as many as a table has room for, and the sum of the others' times.
+struct DiffExcerpt {
+  std::vector<const DiffRow*> rows;
+  size_t same = 0;  // rows that did not change
+  size_t left_out = 0;
+  Change rest_time;
+};
+// The first `most` of the rows that changed, which have the largest change of time; 0: all.
+DiffExcerpt ExcerptOf(const RunDiff& diff, size_t most);
+
+// `rows` with the columns of CSV and JSON.
+RowSet RowsOf(std::span<const DiffRow> rows);
 
 // Runs are paired by network and mode, then by what else they have in common: batch, GPU, source, policy. One run on
 // either side is one pair whatever they are.

@@ -43,6 +43,25 @@ Profile Measured(const std::vector<uint64_t>& times, const std::string& layer = 
 
 const Change& TimeOf(const Diff& diff) { return diff.pairs.at(0).rows.at(0)[Compared::kTime]; }
 
+TEST(DiffTest, BothSidesAreOneStepInEveryQuantity) {
+  Profile profile = Measured({1000, 1000});
+  RunKey key = profile.runs.begin()->first;
+  cli::Run run = profile.runs.begin()->second;
+  run.steps.steps = 2;
+  run.devices = {DeviceInfo{.name = "H100", .chip = "GH100"}};
+  for (const char* name : {"sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum", "lts__t_bytes.sum"}) {
+    profile.metrics.emplace(name, MetricInfo{.name = name});
+    for (int launch = 0; launch < 2; ++launch) run.launches.begin()->second.metrics[name].Add(512);
+  }
+  profile.runs[key] = run;
+  const Diff diff = MakeDiff(profile, profile, OnA100, {});
+  const Sums& step = diff.pairs.at(0).total.after;
+  EXPECT_EQ(step.time_ns(), 1000);
+  EXPECT_EQ(step.l2_bytes(), 512);
+  EXPECT_EQ(step.total_legacy_flop(), step.total_flop());
+  EXPECT_EQ(step.total_legacy_flop(), 512);
+}
+
 TEST(DiffTest, OfAnythingWithItselfIsEmpty) {
   for (const By by : {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel}) {
     for (const Profile& profile :

@@ -16,16 +16,18 @@ void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantiti
   Sums& sums = quantities.sums;
   if (sums.launches == 0) return;
   const double launches = static_cast<double>(sums.launches);
-  EstimatedKernel kernel{.op = key.kernel, .signature = key.signature, .bytes = sums.compulsory_bytes / launches};
-  for (size_t i = 0; i < sums.flop.size(); ++i) kernel.flop[i] = sums.flop[i] / launches;
+  EstimatedKernel kernel{.op = key.kernel, .signature = key.signature, .bytes = sums.compulsory_bytes() / launches};
+  kernel.flop = sums.flop();
+  for (double& flop : kernel.flop) flop /= launches;
   const ExpectedTime time = ExpectedTimeOf(kernel, model);
   if (!(time.expected_s > 0)) return;
-  sums.ideal_ns = sums.time_ns;
-  sums.time_ns = time.expected_s * 1e9 * launches;
-  sums.low_ns = time.low_s * 1e9 * launches;
-  sums.high_ns = time.high_s * 1e9 * launches;
-  if (time.winograd) sums.winograd_ns = sums.time_ns;
-  if (time.calibrated != Calibrated::kGpu) sums.uncalibrated_ns = sums.time_ns;
+  const double ns = 1e9 * launches;
+  sums[Quantity::kIdealTime] = sums.time_ns();
+  sums[Quantity::kTime] = time.expected_s * ns;
+  sums[Quantity::kTimeLow] = time.low_s * ns;
+  sums[Quantity::kTimeHigh] = time.high_s * ns;
+  if (time.winograd) sums[Quantity::kWinogradTime] = sums.time_ns();
+  if (time.calibrated != Calibrated::kGpu) sums[Quantity::kForeignTime] = sums.time_ns();
   if (quantities.least_launch_ns > 0) quantities.least_launch_ns = time.expected_s * 1e9;
 }
 

@@ -9,7 +9,7 @@
 
 #include "cli/model/expected.h"
 #include "cli/profile/profile.h"
-#include "cli/report/quantities.h"
+#include "cli/report/key_quantities.h"
 
 namespace rfinject::cli {
 
@@ -17,8 +17,8 @@ namespace rfinject::cli {
 // table.
 std::optional<ExpectedTimes> ModelOf(const Run& run);
 
-// Puts the key's recorded time into sums.ideal_ns, and its expected one with its interval into time_ns, low_ns and
-// high_ns. All launches of an estimated key are alike.
+// Makes the key's recorded time kIdealTime, and puts its expected one with its interval into kTime, kTimeLow and
+// kTimeHigh. All launches of an estimated key are alike.
 void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantities& quantities);
 
 }  // namespace rfinject::cli

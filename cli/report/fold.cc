@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "cli/report/expect.h"
 #include "cli/report/headline.h"
 #include "cli/report/invariants.h"
-#include "cli/report/quantities.h"
+#include "cli/report/key_quantities.h"
 #include "cli/report/roofs.h"
 #include "cli/report/theory.h"
-#include "cli/report/units.h"
 #include "gpus/gpus.h"
 
 namespace rfinject::cli {
@@ -102,11 +102,11 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   row.signature = key.signature;
   row.sums = folded.sums;
   row.derived = Derive(folded.sums);
-  if (total_time_ns > 0) row.time_share = folded.sums.time_ns / total_time_ns;
-  if (folded.sums.time_ns > 0) row.time_ci = std::sqrt(folded.time_error_squared) / folded.sums.time_ns;
-  if (folded.sums.dram_bytes > 0) {
+  if (total_time_ns > 0) row.time_share = folded.sums.time_ns() / total_time_ns;
+  if (folded.sums.time_ns() > 0) row.time_ci = std::sqrt(folded.time_error_squared) / folded.sums.time_ns();
+  if (folded.sums.dram_bytes() > 0) {
     row.bytes_ci =
-        std::hypot(std::sqrt(folded.bytes_error_squared), folded.shared_bytes_error) / folded.sums.dram_bytes;
+        std::hypot(std::sqrt(folded.bytes_error_squared), folded.shared_bytes_error) / folded.sums.dram_bytes();
   }
   return row;
 }
@@ -155,33 +155,127 @@ std::vector<Row> MakeRows(By by, const std::map<RowKey, Folded>& folded, const R
         break;
       case By::kModel:
         if (outside(a) != outside(b)) return outside(b);
-        return a.sums.time_ns > b.sums.time_ns;
+        return a.sums.time_ns() > b.sums.time_ns();
       case By::kOp:
       case By::kKernel:
         break;
     }
-    return a.sums.time_ns > b.sums.time_ns;
+    return a.sums.time_ns() > b.sums.time_ns();
   });
   return rows;
 }
 
-std::string TierText(int tier) {
-  switch (tier) {
-    case 1:
-      return "A: layers from the calls of Module.__call__, backward from autograd's current node";
-    case 2:
-      return "B: layers from the calls of Module.__call__, backward from RecordFunction scopes";
-    case 3:
-      return "C: layers from the call slots of the module classes";
-    case 4:
-      return "D: operator and autograd node names only, no layers";
-    case 5:
-      return "E: libtorch without Python, phases and node names only, no layers";
-    case 6:
-      return "F: no torch found, kernels only";
-    default:
-      return "unknown";
+// What the trace says about the run, besides its launches.
+Report DescribeRun(const Run& run, const Machine& machine, By by) {
+  Report report;
+  report.run = run.key;
+  report.processes = run.process_list;
+  report.process_count = run.processes;
+  report.unfinished = run.unfinished;
+  report.device_name = run.key.gpu;
+  report.devices = run.devices;
+  report.machine = machine;
+  report.tier = run.tier;
+  report.steps = run.steps.steps;
+  report.samples = run.steps.samples;
+  report.step_wall_ns = run.steps.duration_ns.mean();
+  report.memory_peak_bytes = run.steps.memory_peak_bytes;
+  report.pm_windows = run.steps.pm_dram_bytes.n;
+  report.pm_dram_bytes = run.steps.pm_dram_bytes.mean();
+  if (run.steps.pm_tensor_active_ns.n > 0 && run.steps.pm_duration_ns.sum > 0) {
+    report.pm_tensor_share = run.steps.pm_tensor_active_ns.mean() / run.steps.pm_duration_ns.mean();
   }
+  report.by = by;
+  for (const auto& [name, model] : run.models) report.models.push_back(model);
+  for (const auto& [diagnostic, count] : run.diagnostics) report.diagnostics.push_back(diagnostic);
+  for (const auto& drop : run.drops) report.drops.push_back(drop);
+  return report;
+}
+
+// The launch keys of a run, added up by what each kind of row keeps of them.
+struct Folding {
+  Sums total;
+  std::map<RowKey, Folded> rows, phases, layers, layer_phases;
+  double shortest_launch_ns = 0;  // 0: unknown
+  // Of forward and backward launches: all, and those that have a layer.
+  double attributable_ns = 0, attributed_ns = 0;
+  uint64_t unattributed_launches = 0;
+  absl::flat_hash_map<std::string, double> outside_ns;  // of no model and no phase, by operator
+};
+
+Folding FoldLaunches(const Profile& profile, const Run& run, const Machine& machine, By by, std::string_view chip) {
+  Folding folding;
+  const KeyReader reader(profile.metrics, chip);
+  const std::optional<ExpectedTimes> expected = ModelOf(run);
+  for (const auto& [key, stats] : run.launches) {
+    KeyQuantities quantities = reader.Read(stats);
+    AddLeastTimes(machine, quantities.sums);
+    if (expected) ApplyExpected(key, *expected, quantities);
+    // An estimate leaves out what is zero; hardware that counted nothing must say so.
+    const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
+    const double time_ns = quantities.sums.time_ns();
+    if (counted) quantities.sums[Quantity::kTimeWithCounters] = time_ns;
+    folding.total.Add(quantities.sums);
+    folding.rows[KeyFor(by, key)].Add(quantities);
+    folding.phases[KeyFor(By::kPhase, key)].Add(quantities);
+    RowKey layer = KeyFor(By::kLayer, key);
+    folding.layers[layer].Add(quantities);
+    layer.phase = kPhaseNames[static_cast<size_t>(key.phase)];
+    folding.layer_phases[layer].Add(quantities);
+    if (quantities.least_launch_ns > 0 &&
+        (folding.shortest_launch_ns == 0 || quantities.least_launch_ns < folding.shortest_launch_ns)) {
+      folding.shortest_launch_ns = quantities.least_launch_ns;
+    }
+    if (key.phase == Phase::kOther && key.layer.model.empty()) {
+      folding.outside_ns[key.op.empty() ? key.kernel : key.op] += time_ns;
+    }
+    if (!NeedsLayer(key.phase)) continue;
+    folding.attributable_ns += time_ns;
+    if (key.layer.model.empty()) {
+      folding.unattributed_launches += stats.launches;
+    } else {
+      folding.attributed_ns += time_ns;
+    }
+  }
+  return folding;
+}
+
+// The operators that take longest, at most `most`; of equal ones the first by name.
+std::vector<std::string> Longest(const absl::flat_hash_map<std::string, double>& ns, size_t most) {
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto& [op, time_ns] : ns) order.emplace_back(-time_ns, op);
+  std::sort(order.begin(), order.end());
+  if (order.size() > most) order.resize(most);
+  std::vector<std::string> names;
+  for (auto& [time_ns, op] : order) names.push_back(std::move(op));
+  return names;
+}
+
+void AddTotals(const Folding& folding, Report& report) {
+  constexpr size_t kOutsideOps = 3;
+  report.total = folding.total;
+  report.total_derived = Derive(report.total);
+  report.shortest_launch_ns = folding.shortest_launch_ns;
+  report.unattributed_launches = folding.unattributed_launches;
+  report.outside_ops = Longest(folding.outside_ns, kOutsideOps);
+  const double total_ns = report.total.time_ns();
+  if (folding.attributable_ns > 0) report.attributed_share = folding.attributed_ns / folding.attributable_ns;
+  if (total_ns > 0) report.counters_share = report.total.time_with_counters_ns() / total_ns;
+  if (report.steps > 0) {
+    const double steps = static_cast<double>(report.steps);
+    report.step_gpu_ns = total_ns / steps;
+    report.kernel_dram_bytes_per_step = report.total.dram_bytes() / steps;
+  }
+}
+
+void AddTheory(const Profile& theory, const Run& run, Report& report) {
+  const Run* const estimate = FindTheory(theory, report, run.process_list);
+  if (estimate == nullptr) {
+    report.theory.state = TheoryUse::State::kMissing;
+    return;
+  }
+  report.theory = ApplyTheory(FoldRun(theory, *estimate, Machine{}, {.by = report.by}), report);
+  if (report.theory.state == TheoryUse::State::kApplied) FindDifferingLayers(*estimate, run, &report.theory);
 }
 
 void AddRatios(Report& report) {
@@ -191,23 +285,23 @@ void AddRatios(Report& report) {
     if (row.phase == kPhaseNames[static_cast<size_t>(Phase::kBackward)]) backward.Add(row.sums);
   }
   const auto ratio = [](double a, double b) { return a > 0 && b > 0 ? a / b : 0; };
-  report.backward_over_forward_model_flop = ratio(backward.model_flop, forward.model_flop);
+  report.backward_over_forward_model_flop = ratio(backward.model_flop(), forward.model_flop());
   report.backward_over_forward_flop = ratio(backward.total_flop(), forward.total_flop());
-  report.backward_over_forward_time = ratio(backward.time_ns, forward.time_ns);
+  report.backward_over_forward_time = ratio(backward.time_ns(), forward.time_ns());
 }
 
 }  // namespace
 
 void AddLeastTimes(const Machine& machine, Sums& sums) {
   if (machine.name.empty()) return;
-  Work work{.flop = sums.flop, .dram_bytes = sums.dram_bytes, .legacy_flop = sums.legacy_flop};
+  Work work{.flop = sums.flop(), .dram_bytes = sums.dram_bytes(), .legacy_flop = sums.legacy_flop()};
   for (size_t i = 0; i < kPrecisionCount; ++i) {
     if (machine.peak[i] <= 0) work.flop[i] = 0;
   }
   const MinimalTime least = LeastTime(machine, work);
-  sums.least_compute_ns = least.compute_s * 1e9;
-  sums.least_memory_ns = least.memory_s * 1e9;
-  sums.least_ns = least.total_s() * 1e9;
+  sums[Quantity::kLeastCompute] = least.compute_s * 1e9;
+  sums[Quantity::kLeastMemory] = least.memory_s * 1e9;
+  sums[Quantity::kLeast] = least.total_s() * 1e9;
 }
 
 std::string ChipOf(const Run& run) {
@@ -219,106 +313,20 @@ std::string ChipOf(const Run& run) {
 }
 
 Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, const FoldOptions& options) {
-  Report report;
-  report.run = run.key;
-  report.processes = run.process_list;
-  report.process_count = run.processes;
-  report.device_name = run.key.gpu;
-  report.machine = machine;
-  report.tier = run.tier;
-  report.tier_text = TierText(run.tier);
-  report.steps = run.steps.steps;
-  report.samples = run.steps.samples;
-  report.step_wall_ns = run.steps.duration_ns.mean();
-  report.memory_peak_bytes = run.steps.memory_peak_bytes;
-  report.pm_windows = run.steps.pm_dram_bytes.n;
-  report.pm_dram_bytes = run.steps.pm_dram_bytes.mean();
-  if (run.steps.pm_tensor_active_ns.n > 0 && run.steps.pm_duration_ns.sum > 0) {
-    report.pm_tensor_share = run.steps.pm_tensor_active_ns.mean() / run.steps.pm_duration_ns.mean();
-  }
-  report.by = options.by;
-  for (const auto& [name, model] : run.models) report.models.push_back(model);
-  for (const auto& [diagnostic, count] : run.diagnostics) report.diagnostics.push_back(diagnostic);
-  for (const auto& drop : run.drops) report.drops.push_back(drop);
-  if (run.unfinished > 0) {
-    report.diagnostics.push_back({.severity = 0,
-                                  .id = "unfinished",
-                                  .text = Grouped(run.unfinished) + " of " + Grouped(run.processes) +
-                                          " processes left no end of their trace: killed, or still running",
-                                  .remedy = {}});
-  }
-
-  std::map<RowKey, Folded> rows, phases, layers, layer_phases;
+  Report report = DescribeRun(run, machine, options.by);
   const std::string chip = ChipOf(run);
-  const std::optional<ExpectedTimes> expected = ModelOf(run);
-  double attributable_ns = 0, attributed_ns = 0;
-  std::map<std::string, double> outside_ops;
-  for (const auto& [key, stats] : run.launches) {
-    KeyQuantities quantities = Quantities(stats, profile.metrics, chip);
-    AddLeastTimes(machine, quantities.sums);
-    if (expected) ApplyExpected(key, *expected, quantities);
-    // An estimate leaves out what is zero; hardware that counted nothing must say so.
-    const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
-    if (counted) quantities.sums.time_with_counters_ns = quantities.sums.time_ns;
-    report.total.Add(quantities.sums);
-    rows[KeyFor(options.by, key)].Add(quantities);
-    phases[KeyFor(By::kPhase, key)].Add(quantities);
-    RowKey layer = KeyFor(By::kLayer, key);
-    layers[layer].Add(quantities);
-    layer.phase = kPhaseNames[static_cast<size_t>(key.phase)];
-    layer_phases[layer].Add(quantities);
-    if (quantities.least_launch_ns > 0 &&
-        (report.shortest_launch_ns == 0 || quantities.least_launch_ns < report.shortest_launch_ns)) {
-      report.shortest_launch_ns = quantities.least_launch_ns;
-    }
-    if (key.phase == Phase::kOther && key.layer.model.empty()) {
-      outside_ops[key.op.empty() ? key.kernel : key.op] += quantities.sums.time_ns;
-    }
-    if (NeedsLayer(key.phase)) {
-      attributable_ns += quantities.sums.time_ns;
-      if (key.layer.model.empty()) {
-        report.unattributed_launches += stats.launches;
-      } else {
-        attributed_ns += quantities.sums.time_ns;
-      }
-    }
-  }
-  while (!outside_ops.empty() && report.outside_ops.size() < 3) {
-    const auto longest = std::max_element(outside_ops.begin(), outside_ops.end(),
-                                          [](const auto& a, const auto& b) { return a.second < b.second; });
-    report.outside_ops.push_back(longest->first);
-    outside_ops.erase(longest);
-  }
-  report.total_derived = Derive(report.total);
-  const double total_ns = report.total.time_ns;
-  report.rows = MakeRows(options.by, rows, run, total_ns);
-  report.phases = MakeRows(By::kPhase, phases, run, total_ns);
-  if (options.by == By::kLayer) report.layer_phases = MakeRows(By::kLayer, layer_phases, run, total_ns);
-  if (attributable_ns > 0) report.attributed_share = attributed_ns / attributable_ns;
-  if (total_ns > 0) report.counters_share = report.total.time_with_counters_ns / total_ns;
-  if (report.steps > 0) report.step_gpu_ns = total_ns / static_cast<double>(report.steps);
+  const Folding folding = FoldLaunches(profile, run, machine, options.by, chip);
+  AddTotals(folding, report);
+  const double total_ns = report.total.time_ns();
+  report.rows = MakeRows(options.by, folding.rows, run, total_ns);
+  report.phases = MakeRows(By::kPhase, folding.phases, run, total_ns);
+  if (options.by == By::kLayer) report.layer_phases = MakeRows(By::kLayer, folding.layer_phases, run, total_ns);
   report.sm_hz = MeasuredSmClock(run, profile.metrics);
   report.roofs = MakeRoofs(machine, report.total, report.sm_hz, options.roofs);
-
-  if (options.theory != nullptr) {
-    if (const Run* theory = FindTheory(*options.theory, report, run.process_list); theory != nullptr) {
-      report.theory = ApplyTheory(FoldRun(*options.theory, *theory, Machine{}, {.by = options.by}), report);
-      if (const std::string differ = DifferingLayers(*theory, run); !report.theory.empty() && !differ.empty()) {
-        report.theory = "WARNING: " + differ + ". " + report.theory;
-        report.diagnostics.push_back({.severity = 1,
-                                      .id = "theory-of-another-network",
-                                      .text = differ,
-                                      .remedy =
-                                          "give --theory an estimate of the same program: rfinject --estimate GPU "
-                                          "PROGRAM"});
-      }
-    } else {
-      report.theory = "Theory: no estimated run of this network and mode was given";
-    }
-  }
+  if (options.theory != nullptr) AddTheory(*options.theory, run, report);
   AddRatios(report);
   report.alarms = CheckInvariants(profile, run, chip, report);
-  report.headline = MakeHeadline(report, MakeRows(By::kLayer, layers, run, total_ns));
+  report.headline = MakeHeadline(report, MakeRows(By::kLayer, folding.layers, run, total_ns));
   return report;
 }
 

@@ -1,21 +1,71 @@
 // File: headline.h
 //
-// The first lines of every output: what a reader must know before looking at any number.
+// What a reader must know of a run before looking at any row, as numbers. The sentences are made where they are
+// printed (cli/emit/words.h).
 #ifndef RFINJECT_CLI_REPORT_HEADLINE_H_
 #define RFINJECT_CLI_REPORT_HEADLINE_H_
 
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "cli/report/report.h"
+#include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
 
-// In this order, each left out when nothing is known of it: measured or estimated, on what; the precisions that the
-// FLOP ran in; the shares attributed and counted; which bound holds the model back; backward against
-// forward; DRAM bytes by PM sampling against those of the kernels; the layers with most time to win; where theory
-// comes from. `layers` are the By::kLayer rows of the same run.
-std::vector<std::string> MakeHeadline(const Report& report, const std::vector<Row>& layers);
+struct Report;
+struct Row;
+
+// What keeps the run from being faster.
+enum class Limit : uint8_t {
+  kUnknown,
+  kLaunching,  // kernels take little longer than the shortest one seen: there are too many that do too little
+  kMemory,
+  kArithmetic,
+};
+
+struct Headline {
+  struct PrecisionShare {
+    Precision precision{};
+    double share = 0;         // of the run's FLOP
+    double legacy_share = 0;  // of this precision's FLOP, over the legacy tensor path
+  };
+  // Time that a layer takes beyond the least that its kernels need, a step.
+  struct Slack {
+    std::string model, layer;
+    double ns = 0;
+  };
+  struct OutsideSlack {
+    std::string phase;
+    double ns = 0;
+  };
+
+  // The two estimates of an estimated run, a step (over all, where steps are not known).
+  struct Expected {
+    double ns = 0, low_ns = 0, high_ns = 0;  // with its 80 % interval
+    double ideal_ns = 0;
+    double foreign_share = 0;   // of the time, by parameters of other GPUs
+    double winograd_share = 0;  // of the time, convolutions that execute fewer FLOP than are counted
+  };
+
+  std::optional<Expected> expected;
+  std::vector<PrecisionShare> precisions;  // that have FLOP, most FLOP first
+  bool has_forward_or_backward = false;    // some launch is known to be of them
+  Limit limit = Limit::kUnknown;
+  double mean_launch_ns = 0;
+  double memory_bound_share = 0;                    // of GPU time, in layers that are bound by memory
+  std::vector<Slack> most_to_win;                   // the three layers with the longest
+  std::optional<OutsideSlack> outside_most_to_win;  // what is in no layer, where it has more than the last of those
+  // Launches of no model and no phase, where they take a tenth of the time or more; else 0.
+  double outside_share = 0;
+  bool outside_initialises = false;  // what they run fills tensors: the program makes its weights
+  bool shared_counters = false;      // some row has an equal share of its layer's counters
+};
+
+// `report` is complete but for this. `layers` are the By::kLayer rows of the same run.
+Headline MakeHeadline(const Report& report, std::span<const Row> layers);
 
 }  // namespace rfinject::cli
 

@@ -12,7 +12,7 @@ template <typename Wanted>
 RowShare ShareOf(const Report& report, const Wanted& wanted) {
   RowShare share;
   for (const Row& row : PictureRows(report)) {
-    if (!(row.sums.time_ns > 0) || !wanted(row)) continue;
+    if (!(row.sums.time_ns() > 0) || !wanted(row)) continue;
     ++share.rows;
     share.time_share += row.time_share;
   }
@@ -89,16 +89,8 @@ RowShare WithoutLeastTimes(const Report& report) {
 }
 
 bool HasLeastTimes(const Row& row) {
-  const double compute_ns = row.sums.least_compute_ns, memory_ns = row.sums.least_memory_ns;
+  const double compute_ns = row.sums.least_compute_ns(), memory_ns = row.sums.least_memory_ns();
   return (compute_ns > 0 || memory_ns > 0) && std::isfinite(compute_ns) && std::isfinite(memory_ns);
-}
-
-Row TotalRow(const Report& report) {
-  Row row;
-  row.sums = report.total;
-  row.derived = report.total_derived;
-  row.time_share = report.total.time_ns > 0 ? 1 : 0;
-  return row;
 }
 
 std::vector<Row> PhaseTotals(const Report& report) {

@@ -60,9 +60,6 @@ RowShare WithoutFlop(const Report& report);
 RowShare WithoutLeastTimes(const Report& report);
 bool HasLeastTimes(const Row& row);
 
-// The total as a row: all of the GPU time.
-Row TotalRow(const Report& report);
-
 // The phases of a step. Report::phases are a row a model and a phase; here the models are added up.
 std::vector<Row> PhaseTotals(const Report& report);
 

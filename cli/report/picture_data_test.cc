@@ -14,10 +14,10 @@ Row MakeRow(const std::string& phase, double flop, double bytes, double least_ns
   Row row;
   row.phase = phase;
   row.sums.launches = 1;
-  row.sums.time_ns = 1e6;
-  row.sums.flop[static_cast<size_t>(Precision::kFp32)] = flop;
-  row.sums.dram_bytes = bytes;
-  row.sums.least_memory_ns = row.sums.least_ns = least_ns;
+  row.sums.time_ns() = 1e6;
+  row.sums.flop()[static_cast<size_t>(Precision::kFp32)] = flop;
+  row.sums.dram_bytes() = bytes;
+  row.sums.least_memory_ns() = row.sums.least_ns() = least_ns;
   row.derived = Derive(row.sums);
   row.time_share = 0.25;
   return row;
@@ -94,7 +94,7 @@ TEST(RowShares, CountRowsThatHaveNoPlace) {
   Report report;
   report.rows = {MakeRow("forward", 1e6, 1e6, 1), MakeRow("forward", 0, 1e6, 1), MakeRow("forward", 0, 0, 0)};
   report.rows.push_back(MakeRow("forward", 0, 0, 0));
-  report.rows.back().sums.time_ns = 0;
+  report.rows.back().sums.time_ns() = 0;
   EXPECT_EQ(WithoutFlop(report).rows, 2u);
   EXPECT_DOUBLE_EQ(WithoutFlop(report).time_share, 0.5);
   EXPECT_EQ(WithoutLeastTimes(report).rows, 1u);

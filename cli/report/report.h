@@ -1,8 +1,9 @@
 // File: report.h
 //
 // Report: a Profile folded for reading: rows by model, phase, layer, operator and kernel, a summary, the roofs, the
-// alarms. Every output (table, JSON, CSV, HTML, SVG) is made from this struct and computes nothing itself, so a
-// number is the same wherever it appears. One Report is about one Run; a profile with several runs gives several.
+// alarms. It holds numbers and codes; words, units and rounding are the outputs'. Every output (table, JSON, CSV,
+// HTML, SVG) is made from this struct and computes nothing itself, so a number is the same wherever it appears. One
+// Report is about one Run; a profile with several runs gives several.
 #ifndef RFINJECT_CLI_REPORT_REPORT_H_
 #define RFINJECT_CLI_REPORT_REPORT_H_
 
@@ -13,37 +14,14 @@
 
 #include "cli/model/roofline.h"
 #include "cli/profile/profile.h"
+#include "cli/report/alarm.h"
+#include "cli/report/headline.h"
+#include "cli/report/quantity.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
 
 enum class By : uint8_t { kModel, kPhase, kLayer, kOp, kKernel };
-
-// Sums over all launches of the measured steps. What was sampled is scaled up to the launches it stands for:
-// value = mean of the samples * launches.
-struct Sums {
-  uint64_t launches = 0;
-  double time_ns = 0;  // of an estimated run: expected, by the calibrated model
-  double model_flop = 0;
-  FlopByPrecision flop{};         // executed (measured) or taken as executed (estimated)
-  FlopByPrecision legacy_flop{};  // of them, over the legacy tensor path (GH100's mma.sync beside wgmma)
-  double dram_bytes = 0;
-  double compulsory_bytes = 0;
-  double l2_bytes = 0, l1_bytes = 0;  // 0: not measured
-  double least_compute_ns = 0;        // sum over kernels of flop time
-  double least_memory_ns = 0;         // sum over kernels of byte time
-  double least_ns = 0;                // sum over kernels of the longer of the two
-  double time_with_counters_ns = 0;   // of time_ns, the part whose kernels have FLOP and bytes
-  // Estimated runs only; 0 where no expected time is known, and time_ns is the ideal one then.
-  double ideal_ns = 0;             // what the datasheet's roofline allows
-  double low_ns = 0, high_ns = 0;  // 80 % interval of time_ns
-  double winograd_ns = 0;          // of time_ns, convolutions that execute fewer FLOP than are counted
-  double uncalibrated_ns = 0;      // of time_ns, operators without measured times of this GPU
-
-  double total_flop() const;
-  double total_legacy_flop() const;
-  void Add(const Sums& other);
-};
 
 struct Derived {  // from Sums alone; 0 where undefined
   double oi_flop_per_byte = 0;
@@ -54,6 +32,8 @@ struct Derived {  // from Sums alone; 0 where undefined
   double slack_ns = 0;          // time_ns - least_ns
   bool memory_bound = false;    // least_memory_ns >= least_compute_ns
   double executed_over_model = 0;
+  double oi_l2_flop_per_byte = 0, oi_l1_flop_per_byte = 0;
+  double dram_over_compulsory = 0;
 };
 Derived Derive(const Sums& sums);
 
@@ -75,11 +55,21 @@ struct Row {
   bool counters_shared = false;
 };
 
-struct Alarm {
-  std::string id;      // "R004"
-  std::string text;    // what is wrong, with the numbers
-  std::string causes;  // likely causes, in one line
-  std::string where;   // model/layer/kernel, or empty
+// Model FLOP and compulsory bytes that come from another run, an estimate (theory.h).
+struct TheoryUse {
+  enum class State : uint8_t {
+    kNone,     // none was asked for, or the run has its own
+    kMissing,  // the estimates given hold no run of this network and mode
+    kApplied,
+  };
+  State state = State::kNone;
+  std::string model;  // of the estimate
+  uint64_t batch_size = 0;
+  uint64_t samples = 0, steps = 0;  // what the run's work was taken as; both 0: one step of the estimate's batch
+  bool bytes = false;               // the batches agree, so compulsory bytes are the run's too
+  // Layers of the run that the estimate does not have, where they are too many for the same network.
+  uint64_t missing_layers = 0, layers = 0;
+  std::string missing_layer;  // one of them
 };
 
 struct RoofLine {
@@ -91,7 +81,8 @@ struct RoofLine {
   double peak_flop_per_s = 0;  // 0: a bandwidth alone, of no precision
   double bytes_per_s = 0;
   double ridge_flop_per_byte = 0;
-  bool used = false;  // some FLOP of the run ran in this precision, over this path
+  bool used = false;         // some FLOP of the run ran in this precision, over this path
+  bool legacy_path = false;  // of a chip with two paths, the slower one
 };
 
 struct Report {
@@ -99,19 +90,20 @@ struct Report {
   std::vector<ProcessInfo> processes;
   uint64_t process_count = 0;
   std::string device_name;
-  Machine machine;  // empty name: no roofs known for this GPU
+  std::vector<DeviceInfo> devices;  // that the run used
+  Machine machine;                  // empty name: no roofs known for this GPU
   std::vector<RoofLine> roofs;
   double sm_hz = 0;  // mean SM clock while the counters ran; 0: unknown
   int tier = 0;
-  std::string tier_text;  // "A: modules by slot, backward by current node"
   uint64_t steps = 0, samples = 0;
   double step_wall_ns = 0;         // mean
   double step_gpu_ns = 0;          // mean of summed kernel time
   uint64_t memory_peak_bytes = 0;  // of the device, in use by all processes; 0: unknown
-  // PM sampling: device-wide means over a few steps that it saw whole; a cross-check of total.dram_bytes.
+  // PM sampling: device-wide means over a few steps that it saw whole; a cross-check of total.dram_bytes().
   uint64_t pm_windows = 0;
-  double pm_dram_bytes = 0;     // a step
-  double pm_tensor_share = -1;  // of the time; negative: unknown
+  double pm_dram_bytes = 0;               // a step
+  double pm_tensor_share = -1;            // of the time; negative: unknown
+  double kernel_dram_bytes_per_step = 0;  // what pm_dram_bytes is held against; 0: unknown
   By by = By::kLayer;
   Sums total;
   Derived total_derived;
@@ -130,10 +122,11 @@ struct Report {
   // Backward over forward; 0: undefined. About 2 for FLOP (invariants.h, R005).
   double backward_over_forward_model_flop = 0, backward_over_forward_flop = 0, backward_over_forward_time = 0;
   std::vector<std::string> outside_ops;  // operators of the launches of no model and no phase, the longest three
-  std::string theory;                    // where model FLOP come from when they are another run's; else empty
-  std::vector<std::string> headline;     // the first lines that a reader must see
+  TheoryUse theory;
+  Headline headline;
   std::vector<Alarm> alarms;
   std::vector<DiagnosticInfo> diagnostics;
+  uint64_t unfinished = 0;  // processes whose trace has no end
   std::vector<std::pair<std::string, uint64_t>> drops;
   std::vector<ModelInfo> models;
 };

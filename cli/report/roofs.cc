@@ -72,8 +72,8 @@ void AddPeak(const Machine& machine, Precision precision, bool legacy, std::stri
   roof.peak_flop_per_s = peak;
   roof.bytes_per_s = bytes_per_s;
   roof.ridge_flop_per_byte = bytes_per_s > 0 ? peak / bytes_per_s : 0;
-  roof.used = legacy ? total.legacy_flop[i] > 0 : total.flop[i] > total.legacy_flop[i];
-  if (roof.path.empty()) roof.used = total.flop[i] > 0;
+  roof.legacy_path = legacy;
+  roof.used = UsesRoof(total, roof);
   roofs->push_back(std::move(roof));
 }
 
@@ -102,8 +102,8 @@ void AddKind(const Machine& machine, const Rates& rates, std::string_view kind, 
     any_peak |= rates.peak[i] > 0;
   }
   if (!any_peak) AddBandwidth("DRAM", kind, rates.dram_bytes_per_s, roofs);
-  if (total.l2_bytes > 0) AddBandwidth("L2", kind, rates.l2_bytes_per_s, roofs);
-  if (total.l1_bytes > 0) AddBandwidth("L1", kind, rates.l1_bytes_per_s, roofs);
+  if (total.l2_bytes() > 0) AddBandwidth("L2", kind, rates.l2_bytes_per_s, roofs);
+  if (total.l1_bytes() > 0) AddBandwidth("L1", kind, rates.l1_bytes_per_s, roofs);
 }
 
 }  // namespace
@@ -169,6 +169,13 @@ double MeasuredSmClock(const Run& run, const std::map<std::string, MetricInfo>& 
   }
   if (weight > 0) return hz / weight;
   return cycle_ns > 0 ? cycles / cycle_ns * 1e9 : 0;
+}
+
+bool UsesRoof(const Sums& sums, const RoofLine& roof) {
+  if (!(roof.peak_flop_per_s > 0)) return true;
+  const double flop = sums[FlopIn(roof.precision)], legacy = sums[LegacyFlopIn(roof.precision)];
+  if (roof.path.empty()) return flop > 0;
+  return roof.legacy_path ? legacy > 0 : flop > legacy;
 }
 
 std::vector<RoofLine> MakeRoofs(const Machine& machine, const Sums& total, double sm_hz, const RoofOptions& options) {

@@ -40,6 +40,10 @@ std::string ParseUserRoofs(std::string_view text, RoofOptions* options);
 // metric; 0 where the trace has neither. Both come from counter passes, whose clock is the run's if nothing locks it.
 double MeasuredSmClock(const Run& run, const std::map<std::string, MetricInfo>& metrics);
 
+// Whether FLOP of `sums` ran against this roof: in its precision and, where the chip has two paths, over its path. A
+// bandwidth is always in use.
+bool UsesRoof(const Sums& sums, const RoofLine& roof);
+
 // The roofs of `machine` that `options` ask for: by kind, then by precision; of L2 and L1 only where the run has
 // their bytes. A chip with two tensor paths has a roof for each. `total` says which of them the run uses.
 std::vector<RoofLine> MakeRoofs(const Machine& machine, const Sums& total, double sm_hz, const RoofOptions& options);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/emit/words.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 
@@ -70,8 +71,8 @@ TEST(Roofs, FlopOverTheLegacyPathAreHeldAgainstThatPathsPeak) {
   EXPECT_EQ(wgmma.total.total_legacy_flop(), 0);
   EXPECT_EQ(mma.total.total_legacy_flop(), 6e11);
   EXPECT_EQ(mma.total.total_flop(), 6e11);
-  EXPECT_THAT(mma.headline[1], HasSubstr("100 % of it over the mma path"));
-  EXPECT_THAT(wgmma.headline[1], Not(HasSubstr("path")));
+  EXPECT_THAT(HeadlineText(mma)[1], HasSubstr("100 % of it over the mma path"));
+  EXPECT_THAT(HeadlineText(wgmma)[1], Not(HasSubstr("path")));
   const RoofLine* own = Find(mma.roofs, kDatasheetRoof, "DRAM", Precision::kBf16Tensor, "wgmma");
   const RoofLine* legacy = Find(mma.roofs, kDatasheetRoof, "DRAM", Precision::kBf16Tensor, "mma");
   ASSERT_NE(own, nullptr);
@@ -86,7 +87,7 @@ TEST(Roofs, TheTwoPathsTakeTurnsOnOneUnit) {
   // Half a ms of work for each path needs a whole one.
   const Report report = Measured(
       "H100-SXM5-80GB", {{kHgmma, 494'700'000'000}, {kHmma, 329'800'000'000}, {"gpu__time_duration.sum", 2'000'000}});
-  EXPECT_NEAR(report.total.least_ns, 1e6, 1);
+  EXPECT_NEAR(report.total.least_ns(), 1e6, 1);
   EXPECT_THAT(report.alarms, IsEmpty());
 }
 
@@ -95,7 +96,7 @@ TEST(Roofs, AboveTheLegacyPeakIsAnAlarmThoughBelowTheOther) {
       "H100-SXM5-80GB",
       {{kHmma, 800'000'000'000}, {"gpu__time_duration.sum", 1'000'000}, {"dram__bytes_read.sum", 1'000'000'000}});
   EXPECT_THAT(Ids(report), ::testing::ElementsAre("R001", "R003"));
-  EXPECT_THAT(report.alarms[1].text, HasSubstr("over the mma path at 800 TFLOP/s, 121 % of that path's peak"));
+  EXPECT_THAT(AlarmText(report.alarms[1]), HasSubstr("over the mma path at 800 TFLOP/s, 121 % of that path's peak"));
 }
 
 TEST(Roofs, ChipsWithOnePathHaveOneRoofAPrecision) {
@@ -136,9 +137,9 @@ TEST(Roofs, LevelsAreDrawnWhereTheRunHasTheirBytes) {
   EXPECT_THAT(ParseRoofKinds("datasheet,empirical", &options), IsEmpty());
   const Machine machine = MachineOf(*FindGpu("H200-SXM-141GB"));
   Sums sums;
-  sums.dram_bytes = 1;
+  sums[Quantity::kDramBytes] = 1;
   EXPECT_EQ(Find(MakeRoofs(machine, sums, 0, options), kEmpiricalRoof, "L2", {}), nullptr);
-  sums.l2_bytes = 1;
+  sums[Quantity::kL2Bytes] = 1;
   EXPECT_EQ(Find(MakeRoofs(machine, sums, 0, options), kDatasheetRoof, "L1", {}), nullptr);
   const std::vector<RoofLine> roofs = MakeRoofs(machine, sums, 0, options);
   const RoofLine* const l2 = Find(roofs, kEmpiricalRoof, "L2", {});
@@ -183,7 +184,7 @@ TEST(Roofs, BytesUnderTheirNewerNamesCount) {
   const Report report = Measured(
       "H100-SXM5-80GB",
       {{"dram__bytes_op_read.sum", 3'000}, {"dram__bytes_op_write.sum", 350}, {"gpu__time_duration.sum", 1'000}});
-  EXPECT_EQ(report.total.dram_bytes, 3350);
+  EXPECT_EQ(report.total.dram_bytes(), 3350);
 }
 
 TEST(Roofs, MistypedOptionsSayWhatIsMeant) {

@@ -7,16 +7,15 @@
 #include <set>
 #include <tuple>
 
+#include "absl/strings/str_join.h"
 #include "cli/model/statistics.h"
+#include "cli/report/roofs.h"
 #include "cli/report/run_name.h"
 
 namespace rfinject::cli {
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
-double Known(double value) { return value > 0 ? value : kUnknown; }
-double Quotient(double a, double b) { return b > 0 ? a / b : kUnknown; }
+Cell Quotient(double a, double b) { return b > 0 ? Cell{a / b} : Cell{}; }
 
 Sums OfPhase(const Report& report, Phase phase) {
   Sums sums;
@@ -52,7 +51,7 @@ SweepRun MakeRun(const Report& report) {
   run.forward_derived = Derive(run.forward);
   run.wall_ns = report.step_wall_ns * static_cast<double>(report.steps);
   run.samples_over_wall = run.source == SourceKind::kMeasured && run.wall_ns > 0;
-  const double time_ns = run.samples_over_wall ? run.wall_ns : run.whole.time_ns;
+  const double time_ns = run.samples_over_wall ? run.wall_ns : run.whole.time_ns();
   if (run.samples > 0 && time_ns > 0) run.samples_per_s = static_cast<double>(run.samples) / time_ns * 1e9;
   run.memory_peak_bytes = report.memory_peak_bytes;
   run.alarms = report.alarms.size();
@@ -63,52 +62,145 @@ SweepRun MakeRun(const Report& report) {
 }
 
 constexpr auto kColumns = std::to_array<SweepColumn>({
-    {"batch_size", "batch", [](const SweepRun& r) { return Known(static_cast<double>(r.batch_size)); }, true},
-    {"parameters", "params", [](const SweepRun& r) { return Known(static_cast<double>(r.parameters)); }, true},
-    {"parameter_bytes", "", [](const SweepRun& r) { return Known(static_cast<double>(r.parameter_bytes)); }},
-    {"model_flop_per_step", "", [](const SweepRun& r) { return Known(r.whole.model_flop / r.step_count()); }},
-    {"flop_per_step", "FLOP", [](const SweepRun& r) { return Known(r.whole.total_flop() / r.step_count()); }, true},
-    {"dram_bytes_per_step", "bytes", [](const SweepRun& r) { return Known(r.whole.dram_bytes / r.step_count()); },
+    {{{.name = "source", .kind = Kind::kText},
+      [](const SweepRun& r) { return Cell{std::string(SourceName(r.source))}; }}},
+    {{{.name = "model", .kind = Kind::kText}, [](const SweepRun& r) { return Cell{r.model}; }}},
+    {{{.name = "gpu", .kind = Kind::kText}, [](const SweepRun& r) { return Cell{r.gpu}; }}},
+    {{{.name = "policy", .kind = Kind::kText}, [](const SweepRun& r) { return TextCell(r.policy); }}},
+    {{{.name = "mode", .kind = Kind::kText},
+      [](const SweepRun& r) { return Cell{std::string(r.training ? "training" : "inference")}; }}},
+    {{{.name = "steps", .kind = Kind::kCount}, [](const SweepRun& r) { return Cell{r.steps}; }}},
+    {{{.name = "samples", .kind = Kind::kCount}, [](const SweepRun& r) { return Cell{r.samples}; }}},
+    {{{.name = "batch_size", .kind = Kind::kCount, .table = {.place = 10, .title = "batch", .priority = 3}},
+      [](const SweepRun& r) { return KnownCell(static_cast<double>(r.batch_size)); }},
      true},
-    {"oi_flop_per_byte", "FLOP/B",
-     [](const SweepRun& r) { return Quotient(r.whole.total_flop(), r.whole.dram_bytes); }, true},
-    {"gpu_time_per_step_ns", "time", [](const SweepRun& r) { return Known(r.whole.time_ns / r.step_count()); }, true},
-    {"wall_time_per_step_ns", "", [](const SweepRun& r) { return Known(r.wall_ns / r.step_count()); }},
-    {"samples_per_s", "img/s", [](const SweepRun& r) { return Known(r.samples_per_s); }, true},
-    {"performance_flop_per_s", "", [](const SweepRun& r) { return Known(r.whole_derived.performance_flop_per_s); }},
-    {"attainable_flop_per_s", "", [](const SweepRun& r) { return Known(r.whole_derived.attainable_flop_per_s); }},
-    {"attainable_share", "of roof",
-     [](const SweepRun& r) { return r.whole.least_ns > 0 ? r.whole_derived.attainable_share : kUnknown; }, true},
-    {"least_compute_time_per_step_ns", "",
-     [](const SweepRun& r) { return Known(r.whole.least_compute_ns / r.step_count()); }},
-    {"least_memory_time_per_step_ns", "",
-     [](const SweepRun& r) { return Known(r.whole.least_memory_ns / r.step_count()); }},
-    {"least_time_per_step_ns", "", [](const SweepRun& r) { return Known(r.whole.least_ns / r.step_count()); }},
-    {"memory_peak_bytes", "memory", [](const SweepRun& r) { return Known(static_cast<double>(r.memory_peak_bytes)); },
+    {{{.name = "short_mode",
+       .kind = Kind::kText,
+       .data = false,
+       .table = {.place = 20, .title = "mode", .priority = 8, .left = true}},
+      [](const SweepRun& r) { return Cell{std::string(r.training ? "train" : "infer")}; }}},
+    {{{.name = "parameters", .kind = Kind::kUnit, .table = {.place = 30, .title = "params", .priority = 4}},
+      [](const SweepRun& r) { return KnownCell(static_cast<double>(r.parameters)); }},
      true},
-    {"forward_flop_per_step", "", [](const SweepRun& r) { return Known(r.forward.total_flop() / r.step_count()); }},
-    {"forward_dram_bytes_per_step", "",
-     [](const SweepRun& r) { return Known(r.forward.dram_bytes / r.step_count()); }},
-    {"forward_time_per_step_ns", "", [](const SweepRun& r) { return Known(r.forward.time_ns / r.step_count()); }},
-    {"forward_least_time_per_step_ns", "",
-     [](const SweepRun& r) { return Known(r.forward.least_ns / r.step_count()); }},
-    {"forward_oi_flop_per_byte", "",
-     [](const SweepRun& r) { return Quotient(r.forward.total_flop(), r.forward.dram_bytes); }},
-    {"forward_attainable_share", "",
-     [](const SweepRun& r) { return r.forward.least_ns > 0 ? r.forward_derived.attainable_share : kUnknown; }},
-    {"backward_flop_per_step", "", [](const SweepRun& r) { return Known(r.backward.total_flop() / r.step_count()); }},
-    {"backward_dram_bytes_per_step", "",
-     [](const SweepRun& r) { return Known(r.backward.dram_bytes / r.step_count()); }},
-    {"backward_time_per_step_ns", "", [](const SweepRun& r) { return Known(r.backward.time_ns / r.step_count()); }},
-    {"optimizer_time_per_step_ns", "", [](const SweepRun& r) { return Known(r.optimizer.time_ns / r.step_count()); }},
-    {"backward_flop_per_forward_flop", "",
-     [](const SweepRun& r) {
-       return r.backward.total_flop() > 0 ? Quotient(r.backward.total_flop(), r.forward.total_flop()) : kUnknown;
-     }},
-    {"backward_time_per_forward_time", "",
-     [](const SweepRun& r) {
-       return r.backward.time_ns > 0 ? Quotient(r.backward.time_ns, r.forward.time_ns) : kUnknown;
-     }},
+    {{{.name = "parameter_bytes", .kind = Kind::kUnit, .unit = "B"},
+      [](const SweepRun& r) { return KnownCell(static_cast<double>(r.parameter_bytes)); }}},
+    {{{.name = "model_flop_per_step", .kind = Kind::kUnit, .unit = "FLOP"},
+      [](const SweepRun& r) { return KnownCell(r.whole.model_flop() / r.step_count()); }}},
+    {{{.name = "flop_per_step",
+       .kind = Kind::kUnit,
+       .unit = "FLOP",
+       .table = {.place = 40, .title = "FLOP", .priority = 2}},
+      [](const SweepRun& r) { return KnownCell(r.whole.total_flop() / r.step_count()); }},
+     true},
+    {{{.name = "dram_bytes_per_step",
+       .kind = Kind::kUnit,
+       .unit = "B",
+       .table = {.place = 50, .title = "bytes", .priority = 5, .unit = "B"}},
+      [](const SweepRun& r) { return KnownCell(r.whole.dram_bytes() / r.step_count()); }},
+     true},
+    {{{.name = "oi_flop_per_byte",
+       .kind = Kind::kPlain,
+       .unit = "FLOP/B",
+       .of_counters = true,
+       .table = {.place = 60, .title = "FLOP/B", .priority = 2},
+       .second_table = {.place = 30, .title = "step's", .priority = 1}},
+      [](const SweepRun& r) { return Quotient(r.whole.total_flop(), r.whole.dram_bytes()); }},
+     true},
+    {{{.name = "gpu_time_per_step_ns", .kind = Kind::kUnit, .unit = "ns", .table = {.place = 70, .title = "time"}},
+      [](const SweepRun& r) { return KnownCell(r.whole.time_ns() / r.step_count()); }},
+     true},
+    {{{.name = "wall_time_per_step_ns", .kind = Kind::kUnit, .unit = "ns"},
+      [](const SweepRun& r) { return KnownCell(r.wall_ns / r.step_count()); }}},
+    {{{.name = "samples_per_s", .kind = Kind::kPlain, .table = {.place = 80, .title = "img/s", .priority = 3}},
+      [](const SweepRun& r) { return KnownCell(r.samples_per_s); }},
+     true},
+    {{{.name = "performance_flop_per_s", .kind = Kind::kUnit, .unit = "FLOP/s"},
+      [](const SweepRun& r) { return KnownCell(r.whole_derived.performance_flop_per_s); }}},
+    {{{.name = "attainable_flop_per_s", .kind = Kind::kUnit, .unit = "FLOP/s"},
+      [](const SweepRun& r) { return KnownCell(r.whole_derived.attainable_flop_per_s); }}},
+    {{{.name = "attainable_share",
+       .kind = Kind::kShare,
+       .table = {.place = 100, .title = "of roof", .priority = 1},
+       .second_table = {.place = 70, .title = "step's", .priority = 1}},
+      [](const SweepRun& r) { return r.whole.least_ns() > 0 ? Cell{r.whole_derived.attainable_share} : Cell{}; }},
+     true},
+    {{{.name = "least_compute_time_per_step_ns", .kind = Kind::kUnit, .unit = "ns"},
+      [](const SweepRun& r) { return KnownCell(r.whole.least_compute_ns() / r.step_count()); }}},
+    {{{.name = "least_memory_time_per_step_ns", .kind = Kind::kUnit, .unit = "ns"},
+      [](const SweepRun& r) { return KnownCell(r.whole.least_memory_ns() / r.step_count()); }}},
+    {{{.name = "least_time_per_step_ns", .kind = Kind::kUnit, .unit = "ns"},
+      [](const SweepRun& r) { return KnownCell(r.whole.least_ns() / r.step_count()); }}},
+    {{{.name = "memory_peak_bytes",
+       .kind = Kind::kUnit,
+       .unit = "B",
+       .table = {.place = 90, .title = "memory", .priority = 7, .unit = "B"}},
+      [](const SweepRun& r) { return KnownCell(static_cast<double>(r.memory_peak_bytes)); }},
+     true},
+    {{{.name = "forward_flop_per_step",
+       .kind = Kind::kUnit,
+       .unit = "FLOP",
+       .second_table = {.place = 10, .title = "FLOP", .priority = 3}},
+      [](const SweepRun& r) { return KnownCell(r.forward.total_flop() / r.step_count()); }}},
+    {{{.name = "forward_dram_bytes_per_step", .kind = Kind::kUnit, .unit = "B"},
+      [](const SweepRun& r) { return KnownCell(r.forward.dram_bytes() / r.step_count()); }}},
+    {{{.name = "forward_time_per_step_ns",
+       .kind = Kind::kUnit,
+       .unit = "ns",
+       .second_table = {.place = 40, .title = "time"}},
+      [](const SweepRun& r) { return KnownCell(r.forward.time_ns() / r.step_count()); }}},
+    {{{.name = "forward_time_share",
+       .kind = Kind::kShare,
+       .data = false,
+       .second_table = {.place = 50, .title = "of step", .priority = 2}},
+      [](const SweepRun& r) { return Quotient(r.forward.time_ns(), r.whole.time_ns()); }}},
+    {{{.name = "forward_least_time_per_step_ns", .kind = Kind::kUnit, .unit = "ns"},
+      [](const SweepRun& r) { return KnownCell(r.forward.least_ns() / r.step_count()); }}},
+    {{{.name = "forward_oi_flop_per_byte",
+       .kind = Kind::kPlain,
+       .unit = "FLOP/B",
+       .of_counters = true,
+       .second_table = {.place = 20, .title = "FLOP/B", .priority = 1}},
+      [](const SweepRun& r) { return Quotient(r.forward.total_flop(), r.forward.dram_bytes()); }}},
+    {{{.name = "forward_attainable_share",
+       .kind = Kind::kShare,
+       .second_table = {.place = 60, .title = "of roof", .priority = 1}},
+      [](const SweepRun& r) {
+        return r.forward.least_ns() > 0 ? Cell{r.forward_derived.attainable_share} : Cell{};
+      }}},
+    {{{.name = "backward_flop_per_step", .kind = Kind::kUnit, .unit = "FLOP"},
+      [](const SweepRun& r) { return KnownCell(r.backward.total_flop() / r.step_count()); }}},
+    {{{.name = "backward_dram_bytes_per_step", .kind = Kind::kUnit, .unit = "B"},
+      [](const SweepRun& r) { return KnownCell(r.backward.dram_bytes() / r.step_count()); }}},
+    {{{.name = "backward_time_per_step_ns", .kind = Kind::kUnit, .unit = "ns"},
+      [](const SweepRun& r) { return KnownCell(r.backward.time_ns() / r.step_count()); }}},
+    {{{.name = "optimizer_time_per_step_ns", .kind = Kind::kUnit, .unit = "ns"},
+      [](const SweepRun& r) { return KnownCell(r.optimizer.time_ns() / r.step_count()); }}},
+    {{{.name = "backward_flop_per_forward_flop",
+       .kind = Kind::kPlain,
+       .second_table = {.place = 80, .title = "bwd/fwd FLOP", .priority = 2}},
+      [](const SweepRun& r) {
+        return r.backward.total_flop() > 0 ? Quotient(r.backward.total_flop(), r.forward.total_flop()) : Cell{};
+      }}},
+    {{{.name = "backward_time_per_forward_time",
+       .kind = Kind::kPlain,
+       .second_table = {.place = 90, .title = "time", .priority = 2}},
+      [](const SweepRun& r) {
+        return r.backward.time_ns() > 0 ? Quotient(r.backward.time_ns(), r.forward.time_ns()) : Cell{};
+      }}},
+    {{{.name = "samples_per_s_over", .kind = Kind::kText},
+      [](const SweepRun&
+             r) { return TextCell(r.samples_per_s <= 0  ? ""
+                                  : r.samples_over_wall ? "wall_time"
+                                                        : "gpu_time"); }}},
+    {{{.name = "bound", .kind = Kind::kText, .table = {.place = 110, .title = "bound", .priority = 1}},
+      [](const SweepRun& r) {
+        return TextCell(r.whole.least_ns() <= 0 ? "" : r.whole_derived.memory_bound ? "memory" : "compute");
+      }}},
+    {{{.name = "alarms", .kind = Kind::kCount}, [](const SweepRun& r) { return Cell{uint64_t{r.alarms}}; }}},
+    {{{.name = "alarm_ids",
+       .kind = Kind::kText,
+       .table = {.place = 120, .title = "alarms", .priority = 1, .left = true, .row_only = true}},
+      [](const SweepRun& r) { return TextCell(absl::StrJoin(r.alarm_ids, " ")); }}},
 });
 
 std::vector<SweepCorrelation> Correlate(const std::vector<SweepRun>& runs, const std::vector<size_t>& members) {
@@ -116,7 +208,11 @@ std::vector<SweepCorrelation> Correlate(const std::vector<SweepRun>& runs, const
   std::vector<std::vector<double>> values;
   for (const SweepColumn& column : kColumns) {
     std::vector<double>& list = values.emplace_back();
-    for (const size_t i : members) list.push_back(column.value(runs[i]));
+    for (const size_t i : members) {
+      const Cell cell = column.column.value(runs[i]);
+      const bool known = !std::holds_alternative<std::monostate>(cell);
+      list.push_back(known ? NumberIn(cell) : std::numeric_limits<double>::quiet_NaN());
+    }
   }
   for (size_t a = 0; a < kColumns.size(); ++a) {
     for (size_t b = a + 1; b < kColumns.size(); ++b) {
@@ -166,6 +262,17 @@ std::string SweepRunTitle(const Sweep& sweep, const SweepRun& run) {
   return title;
 }
 
+RowSet RunsOf(const Sweep& sweep, std::span<const size_t> which) {
+  RowSet set;
+  set.size = which.size();
+  for (const SweepColumn& column : kColumns) {
+    Append(
+        std::span(&column.column, 1),
+        [&runs = sweep.runs, which](size_t i) -> const SweepRun& { return runs[which[i]]; }, &set);
+  }
+  return set;
+}
+
 std::vector<Report> SweepPictures(const Sweep& sweep, std::span<const Report> reports) {
   std::vector<Report> pictures;
   for (const SweepGroup& group : sweep.groups) {
@@ -193,29 +300,19 @@ std::vector<Report> SweepPictures(const Sweep& sweep, std::span<const Report> re
       Row row;
       row.model = SweepRunTitle(sweep, run);
       row.parameters = run.parameters;
-      const double steps = run.step_count();
-      row.sums = run.whole;
-      for (double* sum : {&row.sums.time_ns, &row.sums.model_flop, &row.sums.dram_bytes, &row.sums.compulsory_bytes,
-                          &row.sums.l2_bytes, &row.sums.l1_bytes, &row.sums.least_compute_ns,
-                          &row.sums.least_memory_ns, &row.sums.least_ns, &row.sums.time_with_counters_ns}) {
-        *sum /= steps;
-      }
-      for (double& flop : row.sums.flop) flop /= steps;
-      row.sums.launches = static_cast<uint64_t>(std::llround(static_cast<double>(run.whole.launches) / steps));
+      row.sums = run.whole.OfOneStep(run.step_count());
       row.derived = Derive(row.sums);
-      for (RoofLine& roof : picture.roofs) {
-        roof.used = roof.used || row.sums.flop[static_cast<size_t>(roof.precision)] > 0;
-      }
+      for (RoofLine& roof : picture.roofs) roof.used = roof.used || UsesRoof(row.sums, roof);
       picture.total.Add(row.sums);
       picture.rows.push_back(std::move(row));
     }
     for (Row& row : picture.rows) {
-      if (picture.total.time_ns > 0) row.time_share = row.sums.time_ns / picture.total.time_ns;
+      if (picture.total.time_ns() > 0) row.time_share = row.sums.time_ns() / picture.total.time_ns();
     }
     picture.total_derived = Derive(picture.total);
-    picture.step_gpu_ns = picture.total.time_ns;
+    picture.step_gpu_ns = picture.total.time_ns();
     picture.counters_share =
-        picture.total.time_ns > 0 ? picture.total.time_with_counters_ns / picture.total.time_ns : 0;
+        picture.total.time_ns() > 0 ? picture.total.time_with_counters_ns() / picture.total.time_ns() : 0;
     pictures.push_back(std::move(picture));
   }
   return pictures;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/report/report.h"
+#include "cli/report/row_set.h"
 
 namespace rfinject::cli {
 
@@ -39,14 +40,11 @@ struct SweepRun {
   double step_count() const { return steps > 0 ? static_cast<double>(steps) : 1; }
 };
 
-// A number of a SweepRun under the name that CSV and JSON give it. NaN: unknown.
 struct SweepColumn {
-  std::string_view name;
-  std::string_view title;  // in tables
-  double (*value)(const SweepRun& run);
-  bool correlated = false;
+  ColumnOf<SweepRun> column;
+  bool correlated = false;  // with the others, within a group
 };
-// Sums are a step's here, and named so.
+// Numbers are a step's where their names say so.
 std::span<const SweepColumn> SweepColumns();
 
 struct SweepCorrelation {
@@ -73,6 +71,9 @@ Sweep MakeSweep(std::span<const Report> reports);
 
 // "resnet18", and what else must be said to tell it from its neighbours: "resnet18 b8 inference".
 std::string SweepRunTitle(const Sweep& sweep, const SweepRun& run);
+
+// The runs `which` of the sweep with all columns.
+RowSet RunsOf(const Sweep& sweep, std::span<const size_t> which);
 
 // One Report a group, its rows the runs: what the pictures of reports draw as points on shared axes.
 std::vector<Report> SweepPictures(const Sweep& sweep, std::span<const Report> reports);

@@ -8,6 +8,8 @@
 
 #include "cli/emit/sweep.h"
 #include "cli/report/fold.h"
+#include "cli/report/machine.h"
+#include "cli/report/roofs.h"
 #include "cli/report/run_name.h"
 #include "cli/testing/sample_profile.h"
 
@@ -103,12 +105,12 @@ TEST(SweepTest, NumbersAreThoseOfTheReport) {
   EXPECT_TRUE(run.training);
   // An estimate's wall time is another machine's.
   EXPECT_FALSE(run.samples_over_wall);
-  EXPECT_DOUBLE_EQ(run.samples_per_s, static_cast<double>(report.samples) / (report.total.time_ns * 1e-9));
+  EXPECT_DOUBLE_EQ(run.samples_per_s, static_cast<double>(report.samples) / (report.total.time_ns() * 1e-9));
   double phases_ns = 0;
-  for (const Row& row : report.phases) phases_ns += row.sums.time_ns;
-  EXPECT_NEAR(run.whole.time_ns, phases_ns, 1e-6 * phases_ns);
+  for (const Row& row : report.phases) phases_ns += row.sums.time_ns();
+  EXPECT_NEAR(run.whole.time_ns(), phases_ns, 1e-6 * phases_ns);
   EXPECT_GT(run.forward.total_flop(), 0);
-  EXPECT_NEAR(run.backward.model_flop / run.forward.model_flop, 1.935, 0.01);
+  EXPECT_NEAR(run.backward.model_flop() / run.forward.model_flop(), 1.935, 0.01);
 }
 
 TEST(SweepTest, MeasuredRunsAreHeldAgainstWallTime) {
@@ -141,13 +143,54 @@ TEST(SweepTest, CorrelationsFollowTheOrderOfTheColumns) {
   ASSERT_EQ(sweep.groups.size(), 1u);
   bool found = false;
   for (const SweepCorrelation& one : sweep.groups[0].correlations) {
-    if (SweepColumns()[one.a].name != "batch_size" || SweepColumns()[one.b].name != "parameters") continue;
+    if (SweepColumns()[one.a].column.info.name != "batch_size" ||
+        SweepColumns()[one.b].column.info.name != "parameters")
+      continue;
     found = true;
     ASSERT_TRUE(one.rho);
     EXPECT_DOUBLE_EQ(*one.rho, -1);
     EXPECT_EQ(one.runs, 5u);
   }
   EXPECT_TRUE(found);
+}
+
+// Two steps on a GPU with two tensor paths, all FLOP over the slower one.
+Report OverTheLegacyPath() {
+  Report report;
+  report.run.source = SourceKind::kMeasured;
+  report.run.gpu = report.device_name = "H100-SXM5-80GB";
+  report.run.models = {"Net"};
+  report.steps = 2;
+  report.machine = MachineOf(*FindGpu("H100-SXM5-80GB"));
+  report.total.launches = 4;
+  for (const QuantityInfo& quantity : AllQuantities()) {
+    if (quantity.unit != "FLOP") report.total[quantity.id] = 1000;
+  }
+  report.total[FlopIn(Precision::kBf16Tensor)] = report.total[LegacyFlopIn(Precision::kBf16Tensor)] = 1000;
+  report.total_derived = Derive(report.total);
+  report.roofs = MakeRoofs(report.machine, report.total, 0, {});
+  return report;
+}
+
+TEST(SweepTest, PicturesDivideEveryQuantityByTheSteps) {
+  const std::vector<Report> reports = {OverTheLegacyPath()};
+  const Sums step = SweepPictures(MakeSweep(reports), reports).at(0).rows.at(0).sums;
+  EXPECT_EQ(step.launches, 2u);
+  for (const QuantityInfo& quantity : AllQuantities()) {
+    EXPECT_EQ(step[quantity.id], reports[0].total[quantity.id] / 2) << quantity.name;
+  }
+}
+
+TEST(SweepTest, PicturesUseTheRoofsThatTheReportsUse) {
+  const std::vector<Report> reports = {OverTheLegacyPath()};
+  const Report picture = SweepPictures(MakeSweep(reports), reports).at(0);
+  ASSERT_EQ(picture.roofs.size(), reports[0].roofs.size());
+  size_t used = 0;
+  for (size_t i = 0; i < picture.roofs.size(); ++i) {
+    EXPECT_EQ(picture.roofs[i].used, reports[0].roofs[i].used) << picture.roofs[i].label;
+    used += picture.roofs[i].used && picture.roofs[i].peak_flop_per_s > 0;
+  }
+  EXPECT_EQ(used, 1u);
 }
 
 TEST(SweepTest, PicturesHaveOneStepOfEveryRun) {

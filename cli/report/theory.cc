@@ -7,7 +7,6 @@
 
 #include "cli/report/invariants.h"
 #include "cli/report/run_name.h"
-#include "cli/report/units.h"
 
 namespace rfinject::cli {
 namespace {
@@ -39,13 +38,13 @@ void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const R
   std::map<Key, Row*> longest;
   for (Row& row : rows) {
     Row*& best = longest[KeyOf(row, run)];
-    if (best == nullptr || row.sums.time_ns > best->sums.time_ns) best = &row;
+    if (best == nullptr || row.sums.time_ns() > best->sums.time_ns()) best = &row;
   }
   for (auto& [key, row] : longest) {
     const auto found = theory.find(key);
     if (found == theory.end()) continue;
-    row->sums.model_flop = found->second.model_flop * scale;
-    if (bytes) row->sums.compulsory_bytes = found->second.compulsory_bytes * scale;
+    row->sums[Quantity::kModelFlop] = found->second.model_flop() * scale;
+    if (bytes) row->sums[Quantity::kCompulsoryBytes] = found->second.compulsory_bytes() * scale;
     const Row& example = *examples.at(key);
     if (row->class_name.empty()) row->class_name = example.class_name;
     if (row->parameters == 0) row->parameters = example.parameters;
@@ -57,15 +56,15 @@ void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const R
   std::vector<Row> missing;
   for (const auto& [key, sums] : theory) {
     if (longest.contains(key)) continue;
-    const double compulsory = bytes ? sums.compulsory_bytes * scale : 0;
-    if (sums.model_flop <= 0 && compulsory <= 0) continue;
+    const double compulsory = bytes ? sums.compulsory_bytes() * scale : 0;
+    if (sums.model_flop() <= 0 && compulsory <= 0) continue;
     Row row = *examples.at(key);
     row.model = key.model == "the network" ? run.models.front() : key.model;
     row.kernel.clear();
     row.signature.clear();
     row.sums = {};
-    row.sums.model_flop = sums.model_flop * scale;
-    row.sums.compulsory_bytes = compulsory;
+    row.sums[Quantity::kModelFlop] = sums.model_flop() * scale;
+    row.sums[Quantity::kCompulsoryBytes] = compulsory;
     row.derived = Derive(row.sums);
     row.time_share = row.time_ci = row.bytes_ci = 0;
     missing.push_back(std::move(row));
@@ -76,7 +75,7 @@ void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const R
 }  // namespace
 
 std::string_view ReasonOf(const Row& row) {
-  const double model = row.sums.model_flop, executed = row.sums.total_flop();
+  const double model = row.sums.model_flop(), executed = row.sums.total_flop();
   if (model <= 0) return "";
   if (executed <= 0) return "not counted";
   const double ratio = executed / model;
@@ -141,7 +140,7 @@ const Run* FindTheory(const Profile& theory, const Report& report, const std::ve
   return best;
 }
 
-std::string DifferingLayers(const Run& theory, const Run& run) {
+void FindDifferingLayers(const Run& theory, const Run& run, TheoryUse* use) {
   constexpr double kTolerated = 0.1;  // a head that was replaced, a layer that torch fuses
   const auto layers = [](const Run& of) {
     std::set<std::string> paths;
@@ -157,27 +156,26 @@ std::string DifferingLayers(const Run& theory, const Run& run) {
     if (theirs.contains(path)) continue;
     if (missing++ == 0) example = path;
   }
-  if (ours.empty() || static_cast<double>(missing) <= kTolerated * static_cast<double>(ours.size())) return {};
-  return Grouped(missing) + " of " + Grouped(ours.size()) + " layers of this run (" + example +
-         ", for one) are not in the estimate given as theory: it is of another network, and the model FLOP beside "
-         "these layers are not theirs";
+  if (ours.empty() || static_cast<double>(missing) <= kTolerated * static_cast<double>(ours.size())) return;
+  use->missing_layers = missing;
+  use->layers = ours.size();
+  use->missing_layer = example;
 }
 
-std::string ApplyTheory(const Report& theory, Report& report) {
-  if (report.total.model_flop > 0) return {};  // it has its own
+TheoryUse ApplyTheory(const Report& theory, Report& report) {
+  if (report.total.model_flop() > 0) return {};  // it has its own
   const double theory_steps = theory.steps > 0 ? static_cast<double>(theory.steps) : 1;
   const double theory_samples = static_cast<double>(theory.samples);
   double scale = 1 / theory_steps;
-  std::string extent;
+  TheoryUse use{.state = TheoryUse::State::kApplied,
+                .model = ModelName(theory.run, theory.processes),
+                .batch_size = theory.run.batch_size};
   if (report.samples > 0 && theory.samples > 0) {
     scale = static_cast<double>(report.samples) / theory_samples;
-    extent = Grouped(report.samples) + " samples";
+    use.samples = report.samples;
   } else if (report.steps > 0) {
     scale = static_cast<double>(report.steps) / theory_steps;
-    extent = Grouped(report.steps) + (report.steps == 1 ? " step" : " steps");
-  } else {
-    extent =
-        "one step of batch " + Grouped(theory.run.batch_size) + ", because the run does not say how many it holds";
+    use.steps = report.steps;
   }
   const bool bytes = report.run.batch_size == 0 || report.run.batch_size == theory.run.batch_size;
   Fill(theory.rows, theory.run, report.run, scale, bytes, report.rows);
@@ -185,15 +183,11 @@ std::string ApplyTheory(const Report& theory, Report& report) {
   if (!report.layer_phases.empty()) {
     Fill(theory.layer_phases, theory.run, report.run, scale, bytes, report.layer_phases);
   }
-  report.total.model_flop = theory.total.model_flop * scale;
-  if (bytes) report.total.compulsory_bytes = theory.total.compulsory_bytes * scale;
+  report.total[Quantity::kModelFlop] = theory.total.model_flop() * scale;
+  if (bytes) report.total[Quantity::kCompulsoryBytes] = theory.total.compulsory_bytes() * scale;
   report.total_derived = Derive(report.total);
-  const double executed = report.total.total_flop();
-  std::string line = "Theory: model FLOP of " + extent + " from an estimated run of " +
-                     ModelName(theory.run, theory.processes) + ", batch " + Grouped(theory.run.batch_size);
-  if (executed > 0) line += "; executed / model FLOP is " + Plain(report.total_derived.executed_over_model);
-  if (!bytes) line += "; compulsory bytes left out, the batches differ";
-  return line;
+  use.bytes = bytes;
+  return use;
 }
 
 }  // namespace rfinject::cli

@@ -30,17 +30,17 @@ uint64_t ShapeBytes(std::string_view shape);
 // the report is (imports do not say), the batch size nearest. nullptr when there is none.
 const Run* FindTheory(const Profile& theory, const Report& report, const std::vector<ProcessInfo>& processes);
 
-// One line when layers of `run` are not in `theory`: it is of another network, or another version of it. Empty when
-// nearly all are, or when `run` knows no layers.
-std::string DifferingLayers(const Run& theory, const Run& run);
+// Counts the layers of `run` that `theory` does not have into `use`, where they are so many that it is of another
+// network, or of another version of it.
+void FindDifferingLayers(const Run& theory, const Run& run, TheoryUse* use);
 
 // Fills model_flop and compulsory_bytes of all rows that have none, of the phases, of layer_phases and of the total.
 // `theory` is the folding of the estimated run by the same By. Rows are matched by model, layer, phase and operator;
 // what the theory has and the run has not becomes a row without launches, so that sums stay sums: work that was not
 // counted. The run's work is taken from its samples, else from its steps, else it is taken as one step of the
 // theory's batch. Compulsory bytes are filled in only where the batch is the theory's: weights do not grow with the
-// batch. Returns one line that says what was done, for the headline.
-std::string ApplyTheory(const Report& theory, Report& report);
+// batch. Returns what was done; nothing where the run has model FLOP of its own.
+TheoryUse ApplyTheory(const Report& theory, Report& report);
 
 }  // namespace rfinject::cli
 

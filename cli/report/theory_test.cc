@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/emit/words.h"
 #include "cli/report/fold.h"
 #include "cli/testing/sample_profile.h"
 
@@ -35,8 +36,8 @@ Report WithTheory(By by, const Profile& profile, const Profile& theory) {
 Row RowOf(double model, double executed, std::string class_name = "Linear") {
   Row row;
   row.class_name = std::move(class_name);
-  row.sums.model_flop = model;
-  row.sums.flop[static_cast<size_t>(Precision::kFp32)] = executed;
+  row.sums[Quantity::kModelFlop] = model;
+  row.sums[FlopIn(Precision::kFp32)] = executed;
   return row;
 }
 
@@ -55,10 +56,14 @@ TEST(TheoryTest, ReasonsHaveClasses) {
 TEST(TheoryTest, AnotherNetworkIsSaid) {
   const Profile measured = Measurement();
   const Profile theory = testing::SampleResNet18(testing::SampleA100(), kTheorySteps);
-  const auto is_warning = [](const DiagnosticInfo& d) { return d.id == "theory-of-another-network"; };
+  const auto warns = [](const Report& report) {
+    const std::vector<DiagnosticInfo> diagnostics = DiagnosticsText(report);
+    return std::any_of(diagnostics.begin(), diagnostics.end(),
+                       [](const DiagnosticInfo& d) { return d.id == "theory-of-another-network"; });
+  };
   const Report fitting = WithTheory(By::kPhase, measured, theory);
-  EXPECT_TRUE(fitting.theory.starts_with("Theory: ")) << fitting.theory;
-  EXPECT_TRUE(std::none_of(fitting.diagnostics.begin(), fitting.diagnostics.end(), is_warning));
+  EXPECT_TRUE(TheoryText(fitting).starts_with("Theory: ")) << TheoryText(fitting);
+  EXPECT_FALSE(warns(fitting));
   // The same, but every layer has another name.
   Profile other = theory;
   for (auto& [key, run] : other.runs) {
@@ -72,11 +77,10 @@ TEST(TheoryTest, AnotherNetworkIsSaid) {
   }
   for (const By by : {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel}) {
     const Report report = WithTheory(by, measured, other);
-    EXPECT_TRUE(report.theory.starts_with("WARNING: ")) << report.theory;
-    EXPECT_NE(report.theory.find("another network"), std::string::npos);
-    EXPECT_TRUE(std::any_of(report.diagnostics.begin(), report.diagnostics.end(), is_warning));
-    EXPECT_TRUE(std::any_of(report.headline.begin(), report.headline.end(),
-                            [&](const std::string& line) { return line == report.theory; }));
+    EXPECT_TRUE(TheoryText(report).starts_with("WARNING: ")) << TheoryText(report);
+    EXPECT_NE(TheoryText(report).find("another network"), std::string::npos);
+    EXPECT_TRUE(warns(report));
+    EXPECT_EQ(HeadlineText(report).back(), TheoryText(report));
   }
 }
 
@@ -94,25 +98,25 @@ TEST(TheoryTest, BytesOfShapes) {
 TEST(TheoryTest, FillsWhatTheMeasurementLacksForItsOwnNumberOfSteps) {
   const Profile measured = Measurement(), theory = testing::SampleResNet18(testing::SampleV100(), kTheorySteps);
   const Report alone = FoldRun(measured, measured.runs.begin()->second, testing::SampleA100(), {});
-  EXPECT_EQ(alone.total.model_flop, 0);
-  EXPECT_TRUE(alone.theory.empty());
+  EXPECT_EQ(alone.total.model_flop(), 0);
+  EXPECT_EQ(alone.theory.state, TheoryUse::State::kNone);
   const Report exact = FoldRun(theory, theory.runs.begin()->second, testing::SampleV100(), {});
   for (const By by : {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel}) {
     const Report report = WithTheory(by, measured, theory);
-    EXPECT_FALSE(report.theory.empty());
-    EXPECT_NEAR(report.total.model_flop / kMeasuredSteps, exact.total.model_flop / kTheorySteps,
-                1e-9 * exact.total.model_flop);
+    EXPECT_EQ(report.theory.state, TheoryUse::State::kApplied);
+    EXPECT_NEAR(report.total.model_flop() / kMeasuredSteps, exact.total.model_flop() / kTheorySteps,
+                1e-9 * exact.total.model_flop());
     // Rows and phases still add up to the total.
     for (const std::vector<Row>* rows : {&report.rows, &report.phases}) {
       double flop = 0, bytes = 0, time = 0;
       for (const Row& row : *rows) {
-        flop += row.sums.model_flop;
-        bytes += row.sums.compulsory_bytes;
-        time += row.sums.time_ns;
+        flop += row.sums.model_flop();
+        bytes += row.sums.compulsory_bytes();
+        time += row.sums.time_ns();
       }
-      EXPECT_NEAR(flop, report.total.model_flop, 1e-9 * flop) << static_cast<int>(by);
-      EXPECT_NEAR(bytes, report.total.compulsory_bytes, 1e-9 * bytes) << static_cast<int>(by);
-      EXPECT_NEAR(time, report.total.time_ns, 1e-9 * time);
+      EXPECT_NEAR(flop, report.total.model_flop(), 1e-9 * flop) << static_cast<int>(by);
+      EXPECT_NEAR(bytes, report.total.compulsory_bytes(), 1e-9 * bytes) << static_cast<int>(by);
+      EXPECT_NEAR(time, report.total.time_ns(), 1e-9 * time);
     }
     EXPECT_TRUE(std::none_of(report.alarms.begin(), report.alarms.end(),
                              [](const Alarm& alarm) { return alarm.id == "R006" || alarm.id == "R005"; }));
@@ -123,7 +127,7 @@ TEST(TheoryTest, FillsWhatTheMeasurementLacksForItsOwnNumberOfSteps) {
 TEST(TheoryTest, KeepsWhatARunHasItself) {
   const Profile own = testing::SampleResNet18(testing::SampleA100(), 2);
   const Report report = WithTheory(By::kLayer, own, testing::SampleResNet18(testing::SampleV100(), 3));
-  EXPECT_TRUE(report.theory.empty());
+  EXPECT_EQ(report.theory.state, TheoryUse::State::kNone);
 }
 
 // FLOP on a path that was not counted: R009, with the layers that lack them.
@@ -157,8 +161,8 @@ TEST(TheoryTest, AnotherNetworksTheoryIsNotUsed) {
     theory.runs.emplace(key, run);
   }
   const Report report = WithTheory(By::kLayer, measured, theory);
-  EXPECT_EQ(report.total.model_flop, 0);
-  EXPECT_NE(report.theory.find("no estimated run"), std::string::npos);
+  EXPECT_EQ(report.total.model_flop(), 0);
+  EXPECT_EQ(report.theory.state, TheoryUse::State::kMissing);
 }
 
 }  // namespace

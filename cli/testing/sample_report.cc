@@ -18,10 +18,9 @@ Report SampleMeasuredReport(By by) {
   const Machine machine = SampleA100();
   const Profile profile = SampleMeasured(machine);
   Report report = FoldRun(profile, profile.runs.begin()->second, machine, {.by = by});
-  report.alarms.push_back({.id = "R002",
-                           .text = "aten::native_batch_norm of layer1.0.bn1 moves 1.71 TB/s, the memory 1.56 TB/s",
-                           .causes = "bytes served by the L2 cache, or a time that does not belong to these bytes",
-                           .where = "ResNet/layer1.0.bn1"});
+  report.alarms.push_back(
+      {"R002", AboveBandwidth{1.71e12, 1.56e12, 1.71 / 1.56, machine.name},
+       AlarmPlace{"ResNet", "layer1.0.bn1", Phase::kForward, "cudnn::bn_fw_tr_1C11_kernel_NCHW"}});
   return report;
 }
 

@@ -137,8 +137,8 @@ absl::Status Applier::ApplyRun(const v1::Run& message, const Record& record) {
   RunState& state = it->second;
   RunKey& key = state.run.key;
   if (message.source() != 0) {
-    key.source = v1::Source_IsValid(message.source()) ? static_cast<SourceKind>(message.source())
-                                                      : SourceKind::kUnspecified;
+    key.source =
+        v1::Source_IsValid(message.source()) ? static_cast<SourceKind>(message.source()) : SourceKind::kUnspecified;
   }
   if (message.tier() != 0) state.run.tier = v1::Tier_IsValid(message.tier()) ? message.tier() : v1::Tier_MAX;
   if (message.has_process()) trace::Merge(Facts<ProcessInfo>(message.process()), &state.process);
@@ -353,8 +353,7 @@ absl::Status Applier::ApplyStep(const v1::Step& message, const Record& record) {
   StepSums& steps = run->run.steps;
   SaturatingAdd(steps.steps, 1);
   SaturatingAdd(steps.samples, message.samples());
-  steps.memory_peak_bytes =
-      std::max({steps.memory_peak_bytes, message.memory_bytes(), message.memory_peak_bytes()});
+  steps.memory_peak_bytes = std::max({steps.memory_peak_bytes, message.memory_bytes(), message.memory_peak_bytes()});
   // An armed step's time holds what profiling cost.
   if (message.armed_group() != 0) {
     SaturatingAdd(steps.armed, 1);

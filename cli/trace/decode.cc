@@ -38,8 +38,8 @@ uint64_t EmptySize(const Descriptor& type) {
   return google::protobuf::MessageFactory::generated_factory()->GetPrototype(&type)->SpaceUsedLong();
 }
 
-// Roughly the memory that parsing `bytes` as a message of `type` takes, from above; stops counting above `limit`. What
-// does not parse costs what comes before it.
+// Roughly the memory that parsing `bytes` as a message of `type` takes, from above; stops counting above `limit`.
+// What does not parse costs what comes before it.
 uint64_t ParsedSize(const Field& message, const Descriptor* type, uint64_t limit) {
   // What stands in a repeated field beside its value, and in the set of unknown fields.
   constexpr uint64_t kOverhead = 2 * sizeof(void*) + 2 * sizeof(std::string);

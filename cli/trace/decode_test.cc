@@ -52,7 +52,9 @@ TEST(Decoder, WrongBytesInTextsRefuseNothing) {
     return absl::OkStatus();
   });
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(text, "a\xEF\xBF\xBD\xEF\xBF\xBD" "b");
+  EXPECT_EQ(text,
+            "a\xEF\xBF\xBD\xEF\xBF\xBD"
+            "b");
 }
 
 TEST(Decoder, DamageHasItsOffset) {

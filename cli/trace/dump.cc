@@ -72,9 +72,8 @@ void AppendNumber(std::string& out, const Field& field, const FieldDescriptor& k
     case FieldDescriptor::TYPE_DOUBLE:
       return AppendDouble(out, field.type == WireType::kFixed64 ? std::bit_cast<double>(field.value) : 0);
     case FieldDescriptor::TYPE_ENUM: {
-      const auto* value = field.value > INT32_MAX
-                              ? nullptr
-                              : known.enum_type()->FindValueByNumber(static_cast<int>(field.value));
+      const auto* value =
+          field.value > INT32_MAX ? nullptr : known.enum_type()->FindValueByNumber(static_cast<int>(field.value));
       if (value != nullptr) {
         out += value->name();
         return;
@@ -87,8 +86,8 @@ void AppendNumber(std::string& out, const Field& field, const FieldDescriptor& k
   absl::StrAppend(&out, field.value);
 }
 
-// By the descriptor of the message that the field is in. The order is that of the file, which protobuf's own text format
-// would not keep.
+// By the descriptor of the message that the field is in. The order is that of the file, which protobuf's own text
+// format would not keep.
 void AppendField(std::string& out, const Field& field, const Descriptor& type) {
   const FieldDescriptor* known = type.FindFieldByNumber(static_cast<int>(field.number));
   if (known == nullptr) {

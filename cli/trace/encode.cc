@@ -33,31 +33,30 @@ class Writer {
       metric.set_unit(info.unit);
       if (info.scale != 1) metric.set_scale(info.scale);
       metrics_.emplace(name, metric.id());
-      Written(metric);
+      Written();
     }
     uint32_t run_id = 0;
     for (const auto& [key, run] : profile.runs) WriteRun(run, ++run_id);
     chunk_.mutable_end()->set_reason("merged");
-    Flush();
+    Written();
+    if (frame_.size() > wire::kFrameHeaderSize) Flush();
     return status_;
   }
 
  private:
-  // `record` of chunk_ is complete.
-  void Written(const google::protobuf::Message& record) {
-    const size_t size = record.ByteSizeLong();
-    if (size > kMaxRecordSize && status_.ok()) {
+  // The one record that chunk_ holds is complete: it follows those before it in the frame.
+  void Written() {
+    const size_t before = frame_.size();
+    chunk_.AppendToString(&frame_);
+    chunk_.Clear();
+    if (frame_.size() - before > kMaxRecordSize && status_.ok()) {
       status_ = absl::ResourceExhaustedError("a record is too large for a trace");
     }
-    size_ += size;
-    if (size_ >= kFrameTarget) Flush();
+    if (frame_.size() >= kFrameTarget) Flush();
   }
 
   void Flush() {
-    size_ = 0;
     if (status_.ok()) {
-      frame_.resize(wire::kFrameHeaderSize);
-      chunk_.AppendToString(&frame_);
       const size_t length = frame_.size() - wire::kFrameHeaderSize;
       uint8_t header[wire::kFrameHeaderSize];
       wire::EncodeFrameHeader(frame_.data() + wire::kFrameHeaderSize, static_cast<uint32_t>(length), sequence_++,
@@ -65,7 +64,7 @@ class Writer {
       std::copy(std::begin(header), std::end(header), frame_.begin());
       status_ = sink_(frame_.data(), frame_.size());
     }
-    chunk_.Clear();
+    frame_.resize(wire::kFrameHeaderSize);
   }
 
   uint32_t Name(const std::string& text) {
@@ -76,7 +75,7 @@ class Writer {
       v1::Name& name = *chunk_.add_name();
       name.set_id(id);
       name.set_text(text);
-      Written(name);
+      Written();
     }
     return id;
   }
@@ -88,7 +87,7 @@ class Writer {
     v1::Run& run = *chunk_.add_run();
     run.set_id(id);
     fill(run);
-    Written(run);
+    Written();
   }
   template <typename Fill>
   void MergedRecord(uint32_t id, Fill fill) {
@@ -144,22 +143,20 @@ class Writer {
   void WriteModels(const Run& run, uint32_t id) {
     models_.clear();
     layers_.clear();
-    // Which run the models are of comes before the models' layers.
-    MergedRecord(id, [&](v1::Merged& merged) {
-      for (const auto& [name, model] : run.models) {
-        models_.emplace(name, next_model_);
-        merged.add_model(next_model_++);
-      }
-    });
     for (const auto& [name, info] : run.models) {
       v1::Model& model = *chunk_.add_model();
-      model.set_id(models_.at(name));
+      model.set_id(next_model_);
       model.set_class_name(info.class_name);
       model.set_parameters(info.parameters);
       model.set_parameter_bytes(info.parameter_bytes);
       model.set_trainable_parameters(info.trainable_parameters);
-      Written(model);
+      models_.emplace(name, next_model_++);
+      Written();
     }
+    // Which run the models are of comes before the models' layers.
+    MergedRecord(id, [&](v1::Merged& merged) {
+      for (const auto& [name, model] : run.models) merged.add_model(models_.at(name));
+    });
     for (const auto& [key, layer] : run.layers) WriteLayer(run, key, layer);
   }
 
@@ -189,7 +186,7 @@ class Writer {
     layer.set_parent(parent);
     layer.set_training(info.training);
     layer.set_order(info.order);
-    Written(layer);
+    Written();
     return id;
   }
 
@@ -228,7 +225,7 @@ class Writer {
       key.set_device(launch.device);
       key.set_run(run_id);
       key.set_node(node);
-      Written(key);
+      Written();
       v1::KeyStats& stats = *chunk_.add_stats();
       stats.set_key(id);
       stats.set_launches(sums.launches);
@@ -239,12 +236,11 @@ class Writer {
         one.set_metric(metric->second);
         FillStat(stat, &one);
       }
-      Written(stats);
+      Written();
     }
   }
 
   void WriteSums(const Run& run, uint32_t run_id) {
-    // All runs of a chunk are in its one StepStats.
     v1::RunSteps& steps = *chunk_.mutable_step_stats()->add_run();
     steps.set_run(run_id);
     steps.set_steps(run.steps.steps);
@@ -257,7 +253,7 @@ class Writer {
     if (run.steps.pm_tensor_active_ns.n > 0) {
       FillStat(run.steps.pm_tensor_active_ns, steps.mutable_pm_tensor_active_ns());
     }
-    Written(steps);
+    Written();
     for (const auto& [known, count] : run.diagnostics) {
       v1::Diagnostic& diagnostic = *chunk_.add_diagnostic();
       diagnostic.set_severity(static_cast<v1::Severity>(std::max(known.severity, 0)));
@@ -266,22 +262,21 @@ class Writer {
       diagnostic.set_remedy(known.remedy);
       diagnostic.set_run(run_id);
       diagnostic.set_count(count);
-      Written(diagnostic);
+      Written();
     }
     for (const auto& [what, count] : run.drops) {
       v1::Drop& drop = *chunk_.add_drop();
       drop.set_what(what);
       drop.set_count(count);
       drop.set_run(run_id);
-      Written(drop);
+      Written();
     }
   }
 
   const ByteSink& sink_;
   absl::Status status_;
-  v1::Chunk chunk_;
-  size_t size_ = 0;  // of chunk_, without tags and lengths
-  std::string frame_;
+  v1::Chunk chunk_;  // with the record that is being made
+  std::string frame_ = std::string(wire::kFrameHeaderSize, '\0');
   uint32_t sequence_ = 0;
   uint32_t next_model_ = 1, next_layer_ = 1, next_key_ = 1;
   absl::flat_hash_map<std::string, uint32_t> names_, metrics_;

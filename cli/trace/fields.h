@@ -1,8 +1,8 @@
 // File: fields.h
 //
-// The fields of one message as they lie in the file, over protobuf's CodedInputStream: for walking over the records of
-// a chunk without parsing them, for saying what is wrong with a record that does not parse, and for showing what the
-// schema does not know.
+// The fields of one message as they lie in the file, over protobuf's CodedInputStream: for walking over the records
+// of a chunk without parsing them, for saying what is wrong with a record that does not parse, and for showing what
+// the schema does not know.
 //
 //   FieldCursor cursor(bytes, offset_in_file);
 //   for (Field field; cursor.Next(&field);) { switch (field.number) … }

@@ -11,8 +11,8 @@
 
 namespace rfinject::cli {
 
-// A file that is named, whatever it is called; of a folder all *.rfx in it and below, sorted. Links are followed where
-// the user names them and not within folders.
+// A file that is named, whatever it is called; of a folder all *.rfx in it and below, sorted. Links are followed
+// where the user names them and not within folders.
 absl::StatusOr<std::vector<std::string>> FindTraces(const std::string& path);
 
 }  // namespace rfinject::cli

@@ -1,7 +1,7 @@
 // File: read.h
 //
-// One trace file -> Profile. Memory is bounded: one frame of at most 16 MiB, one record (decode.h), and what the launch
-// keys that were found take, up to kMaxDecodedBytes. Nothing in a file is trusted.
+// One trace file -> Profile. Memory is bounded: one frame of at most 16 MiB, one record (decode.h), and what the
+// launch keys that were found take, up to kMaxDecodedBytes. Nothing in a file is trusted.
 //
 // A damaged trace is used up to the damage: every whole chunk before it counts, nothing after it does. A chunk whose
 // checksum is right but whose records are refused (apply.h) is damage like any other; then not even a part of that

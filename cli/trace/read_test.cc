@@ -226,7 +226,8 @@ TEST(TraceReader, WindowsOfPmSamplingAreSummed) {
 // How a step's bytes were spread over it is kept for the first few windows, in any order of merging.
 TEST(TraceReader, WindowsOfPmSamplingKeepTheirBins) {
   const auto windows = [](uint64_t first, uint64_t count) {
-    return Read(Trace({Definitions, [=](v1::Chunk& chunk) {
+    return Read(Trace({Definitions,
+                       [=](v1::Chunk& chunk) {
                          for (uint64_t step = first; step < first + count; ++step) {
                            v1::PmWindow* window = chunk.add_pm_window();
                            window->set_step(step);
@@ -238,7 +239,7 @@ TEST(TraceReader, WindowsOfPmSamplingKeepTheirBins) {
         .profile;
   };
   const Profile few = windows(5, 2), many = windows(7, 100);
-  const Run& run = few.runs.begin()->second;
+  const cli::Run& run = few.runs.begin()->second;
   ASSERT_EQ(run.pm_windows.size(), 2u);
   EXPECT_EQ(run.pm_windows[1].step, 6u);
   EXPECT_EQ(run.pm_windows[1].bin_dram_bytes, std::vector<uint64_t>{60});
@@ -247,7 +248,7 @@ TEST(TraceReader, WindowsOfPmSamplingKeepTheirBins) {
   ASSERT_TRUE(ab.Merge(many).ok());
   ASSERT_TRUE(ba.Merge(few).ok());
   EXPECT_EQ(ab, ba);
-  const Run& merged = ab.runs.begin()->second;
+  const cli::Run& merged = ab.runs.begin()->second;
   ASSERT_EQ(merged.pm_windows.size(), kMaxPmWindowsKept);
   EXPECT_EQ(merged.pm_windows.front().step, 5u);
   EXPECT_EQ(merged.pm_windows.back().step, 5 + kMaxPmWindowsKept - 1);
@@ -256,7 +257,8 @@ TEST(TraceReader, WindowsOfPmSamplingKeepTheirBins) {
 
 TEST(TraceReader, TheCollectorsVersionsSurviveMerging) {
   const auto version = [](const char* text) {
-    return Read(Trace({Definitions, [=](v1::Chunk& chunk) {
+    return Read(Trace({Definitions,
+                       [=](v1::Chunk& chunk) {
                          v1::Run* run = chunk.add_run();
                          run->set_id(1);
                          run->set_collector_version(text);

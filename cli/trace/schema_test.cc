@@ -1,6 +1,6 @@
-// What the schema declares is read and survives `merge`: every field of every message is changed by reflection, and the
-// Profile must change with it, or be refused. A field that is declared and written but not read fails here, unless it
-// stands in kNotRead with the reason.
+// What the schema declares is read and survives `merge`: every field of every message is changed by reflection, and
+// the Profile must change with it, or be refused. A field that is declared and written but not read fails here,
+// unless it stands in kNotRead with the reason.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ v1::Chunk Example(bool merged) {
   for (uint32_t id = 1; id <= 2; ++id) {
     v1::Model& model = *chunk.add_model();
     model.set_id(id);
-    model.set_class_name("Net");
+    model.set_class_name(id == 1 ? "Net" : "Loss");
   }
   for (uint32_t id = 1; id <= 2; ++id) {
     v1::Layer& layer = *chunk.add_layer();
@@ -75,6 +75,7 @@ v1::Chunk Example(bool merged) {
   v1::LaunchKey& key = *chunk.add_key();
   key.set_id(1);
   key.set_kernel(1);
+  key.set_node(4);
   key.set_layer(2);
   key.set_run(run_id);
   v1::KeyStats& stats = *chunk.add_stats();

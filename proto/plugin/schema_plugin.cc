@@ -1,10 +1,11 @@
-// protoc-gen-rfinject: makes NAME.schema.h of NAME.proto, which is the schema for code that must not link libprotobuf.
-// The header holds, in namespace rfinject::trace:
+// protoc-gen-rfinject: makes NAME.schema.h of NAME.proto, which is the schema for code that must not link
+// libprotobuf. The header holds, in namespace rfinject::trace:
 //
 //   * each enum as an `enum class`: PHASE_FORWARD of `enum Phase` becomes Phase::kForward;
 //   * each message as a writer over proto/wire/encoder.h: RunWriter has set_… for single fields, add_… for repeated
 //     texts, set_… with a span for repeated numbers, and begin_…, which returns the writer of a nested message;
-//   * each message of the option `structs=A+B` as a plain struct with comparison, ForEachPair, Merge and WriteChanges,
+//   * each message of the option `structs=A+B` as a plain struct with comparison, ForEachPair, Merge and
+//   WriteChanges,
 //     and with FromMessage and ToMessage for code that has protoc's class as well;
 //   * CleanTexts, which makes every text of protoc's class valid UTF-8.
 //
@@ -146,7 +147,8 @@ class Generator {
     for (int i = 0; i < message.field_count(); ++i) {
       const FieldDescriptor& field = *message.field(i);
       Kind kind;
-      const bool number = field.type() == FieldDescriptor::TYPE_UINT32 || field.type() == FieldDescriptor::TYPE_UINT64;
+      const bool number =
+          field.type() == FieldDescriptor::TYPE_UINT32 || field.type() == FieldDescriptor::TYPE_UINT64;
       if (!KindOf(field, &kind) || (field.is_repeated() && !number && !IsText(field) && !IsMessage(field))) {
         return field.full_name() + " has a type that writers are not made for";
       }
@@ -191,8 +193,9 @@ class Generator {
                  "{}\n"
                  "  ~$name$Writer() { out_->End(mark_); }\n");
     }
-    out_.Print(v, "  $name$Writer(const $name$Writer&) = delete;\n  $name$Writer& operator=(const $name$Writer&) = "
-                  "delete;\n");
+    out_.Print(v,
+               "  $name$Writer(const $name$Writer&) = delete;\n  $name$Writer& operator=(const $name$Writer&) = "
+               "delete;\n");
     for (int i = 0; i < message.field_count(); ++i) {
       const FieldDescriptor& field = *message.field(i);
       Kind kind;
@@ -209,9 +212,10 @@ class Generator {
       } else if (IsText(field)) {
         out_.Print(v, "  void add_$field$($type$ value) noexcept { out_->ForceText($number$, value); }\n");
       } else {
-        out_.Print(v,
-                   "  void set_$field$(std::span<const $type$> values) noexcept { out_->PackedUint($number$, values); "
-                   "}\n");
+        out_.Print(
+            v,
+            "  void set_$field$(std::span<const $type$> values) noexcept { out_->PackedUint($number$, values); "
+            "}\n");
       }
     }
     out_.Print("\n private:\n  wire::Encoder* const out_;\n");
@@ -255,7 +259,8 @@ class Generator {
         "\n// Calls visit(a.field, b.field) for every field.\n"
         "template <typename Visit>\nvoid ForEachPair(const $name$& a, const $name$& b, Visit visit) {\n",
         "name", message.name());
-    for (const FieldDescriptor* field : members) out_.Print("  visit(a.$field$, b.$field$);\n", "field", field->name());
+    for (const FieldDescriptor* field : members)
+      out_.Print("  visit(a.$field$, b.$field$);\n", "field", field->name());
     out_.Print("}\n");
   }
 
@@ -359,9 +364,10 @@ class Generator {
   }
 
   void Clean(const Descriptor& message) {
-    out_.Print("\n// For protoc's $name$, which is named by its type alone.\ntemplate <typename Message>\n"
-               "void Clean$name$([[maybe_unused]] Message* message) {\n",
-               "name", message.name());
+    out_.Print(
+        "\n// For protoc's $name$, which is named by its type alone.\ntemplate <typename Message>\n"
+        "void Clean$name$([[maybe_unused]] Message* message) {\n",
+        "name", message.name());
     for (int i = 0; i < message.field_count(); ++i) {
       const FieldDescriptor& field = *message.field(i);
       Variables v = {{"field", field.name()}};

@@ -36,8 +36,8 @@ inline uint32_t Crc32c(const void* data, size_t size, uint32_t crc = 0) noexcept
   crc = ~crc;
   for (; size >= 8; size -= 8, bytes += 8) {
     crc ^= uint32_t{bytes[0]} | uint32_t{bytes[1]} << 8 | uint32_t{bytes[2]} << 16 | uint32_t{bytes[3]} << 24;
-    crc = t[7][crc & 0xFF] ^ t[6][(crc >> 8) & 0xFF] ^ t[5][(crc >> 16) & 0xFF] ^ t[4][crc >> 24] ^
-          t[3][bytes[4]] ^ t[2][bytes[5]] ^ t[1][bytes[6]] ^ t[0][bytes[7]];
+    crc = t[7][crc & 0xFF] ^ t[6][(crc >> 8) & 0xFF] ^ t[5][(crc >> 16) & 0xFF] ^ t[4][crc >> 24] ^ t[3][bytes[4]] ^
+          t[2][bytes[5]] ^ t[1][bytes[6]] ^ t[0][bytes[7]];
   }
   for (; size > 0; --size) crc = (crc >> 8) ^ t[0][(crc ^ *bytes++) & 0xFF];
   return ~crc;

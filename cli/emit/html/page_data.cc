@@ -12,7 +12,9 @@
 #include "cli/emit/html/page_columns.h"
 #include "cli/emit/picture/mark_shape.h"
 #include "cli/emit/picture/names.h"
+#include "cli/report/column.h"
 #include "cli/report/picture_data.h"
+#include "cli/report/row_set.h"
 
 namespace rfinject::cli {
 namespace {
@@ -20,17 +22,17 @@ namespace {
 constexpr double kIconRadius = 5;
 constexpr Literal kTrue = "true", kFalse = "false";
 
-ScriptJson KindName(ValueKind kind) {
+ScriptJson KindName(Kind kind) {
   switch (kind) {
-    case ValueKind::kText:
+    case Kind::kText:
       return {"\"text\""};
-    case ValueKind::kCount:
+    case Kind::kCount:
       return {"\"count\""};
-    case ValueKind::kUnit:
+    case Kind::kUnit:
       return {"\"unit\""};
-    case ValueKind::kShare:
+    case Kind::kShare:
       return {"\"share\""};
-    case ValueKind::kPlain:
+    case Kind::kPlain:
       break;
   }
   return {"\"plain\""};
@@ -78,43 +80,41 @@ bool IsSomething(const Cell& cell) {
   return number != nullptr && *number != 0;
 }
 
-ScriptJson ValueText(const Cell& cell, ValueKind kind) {
+ScriptJson ValueText(const Cell& cell, Kind kind) {
   if (const auto* text = std::get_if<std::string>(&cell)) return JsonString(*text);
   if (const auto* count = std::get_if<uint64_t>(&cell)) return {Digits(*count)};
   if (const auto* number = std::get_if<double>(&cell)) return {JsonNumber(*number)};
-  return kind == ValueKind::kText ? ScriptJson{"\"\""} : ScriptJson{"null"};
+  return kind == Kind::kText ? ScriptJson{"\"\""} : ScriptJson{"null"};
 }
 
-// A row and the report that it is of.
-struct OwnedRow {
-  const Report* report;
-  const Row* row;
-};
-
-// A column, or nothing where no row has a value. Texts repeat often, so they are indices into a list of the different
-// ones.
-ScriptJson ColumnData(const PageColumn& column, std::span<const OwnedRow> rows, std::span<const OwnedRow> totals) {
-  const Look& look = column.look;
-  const bool is_text = look.kind == ValueKind::kText;
+// A column, or nothing where no row has a value; `rows` and `totals` are row sets of the reports, one each. Texts repeat
+// often, so they are indices into a list of the different ones.
+ScriptJson ColumnData(const ColumnInfo& column, std::span<const RowSet> rows, std::span<const RowSet> totals) {
+  const bool is_text = column.kind == Kind::kText;
   std::map<std::string, size_t> index;
   std::vector<ScriptJson> words, values, sums;
   bool any = false;
-  for (const OwnedRow& row : rows) {
-    const Cell cell = column.cell(*row.report, *row.row);
-    any |= IsSomething(cell);
-    ScriptJson text = ValueText(cell, look.kind);
-    if (is_text) {
-      const auto [at, fresh] = index.try_emplace(text.text(), index.size());
-      if (fresh) words.push_back(std::move(text));
-      text = {Digits(at->second)};
+  for (const RowSet& set : rows) {
+    const Column& cells = *set.Find(column.name);
+    for (size_t i = 0; i < set.size; ++i) {
+      const Cell cell = cells.value(i);
+      any |= IsSomething(cell);
+      ScriptJson text = ValueText(cell, column.kind);
+      if (is_text) {
+        const auto [at, fresh] = index.try_emplace(text.text(), index.size());
+        if (fresh) words.push_back(std::move(text));
+        text = {Digits(at->second)};
+      }
+      values.push_back(std::move(text));
     }
-    values.push_back(std::move(text));
   }
   if (!any) return {};
-  for (const OwnedRow& total : totals) sums.push_back(ValueText(column.cell(*total.report, *total.row), look.kind));
-  ScriptJson out = {"{\"key\":",   JsonString(look.name),  ",\"title\":",    JsonString(look.title),
-                    ",\"kind\":",  KindName(look.kind),    ",\"unit\":",     JsonString(look.unit),
-                    ",\"scale\":", JsonNumber(look.scale), ",\"additive\":", look.additive ? kTrue : kFalse};
+  for (const RowSet& set : totals) sums.push_back(ValueText(set.Find(column.name)->value(0), column.kind));
+  const PageUnit unit = PageUnitOf(column);
+  ScriptJson out = {"{\"key\":", JsonString(column.name),
+                    ",\"title\":", JsonString(column.title.empty() ? column.name : column.title),
+                    ",\"kind\":", KindName(column.kind), ",\"unit\":", JsonString(unit.unit),
+                    ",\"scale\":", JsonNumber(unit.scale), ",\"additive\":", column.additive ? kTrue : kFalse};
   if (is_text) {
     out.Add({",\"words\":"});
     AddList(words, &out);
@@ -143,20 +143,18 @@ ScriptJson MarksData(const Picture& picture, size_t first_row) {
 }  // namespace
 
 ScriptJson PageData(std::span<const Report> reports, std::span<const std::vector<Picture>> pictures) {
-  std::vector<OwnedRow> rows, totals;
+  std::vector<RowSet> rows, totals;
   std::vector<ScriptJson> owners;
-  std::vector<Row> total_rows;
+  std::vector<std::vector<Row>> total_rows;  // a row set is a view
   bool several_models = false;
   for (const Report& report : reports) {
-    total_rows.push_back(TotalRow(report));
+    total_rows.push_back({TotalRow(report)});
     several_models |= report.run.models.size() > 1;
   }
   for (size_t r = 0; r < reports.size(); ++r) {
-    totals.push_back({&reports[r], &total_rows[r]});
-    for (const Row& row : PictureRows(reports[r])) {
-      rows.push_back({&reports[r], &row});
-      owners.push_back({Digits(r)});
-    }
+    rows.push_back(RowsOf(reports[r], PictureRows(reports[r])));
+    totals.push_back(RowsOf(reports[r], total_rows[r]));
+    owners.insert(owners.end(), rows.back().size, ScriptJson{Digits(r)});
   }
 
   ScriptJson out = {"{\"schema\":\"rfinject.html/1\","};
@@ -167,7 +165,7 @@ ScriptJson PageData(std::span<const Report> reports, std::span<const std::vector
   AddList(owners, &out);
   out.Add({",\n\"columns\":["});
   bool first = true;
-  for (const PageColumn& column : PageColumns(several_models)) {
+  for (const ColumnInfo& column : PageColumns(several_models)) {
     const ScriptJson data = ColumnData(column, rows, totals);
     if (data.empty()) continue;
     if (!first) out.Add({","});

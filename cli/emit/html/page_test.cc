@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/emit/columns.h"
 #include "cli/emit/emit.h"
 #include "cli/emit/markup.h"
 #include "cli/emit/testing/synthetic_report.h"
+#include "cli/emit/words.h"
+#include "cli/report/column.h"
 #include "cli/report/picture_data.h"
 #include "cli/testing/sample_report.h"
 
@@ -68,22 +69,22 @@ TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
       EXPECT_EQ(value.IsNull() ? 0 : value.GetDouble(), value_of(rows[i])) << key << " of row " << i;
     }
   };
-  expect("time_ns", [](const Row& r) { return r.sums.time_ns; });
+  expect("time_ns", [](const Row& r) { return r.sums.time_ns(); });
   expect("time_share", [](const Row& r) { return r.time_share; });
   expect("launches", [](const Row& r) { return static_cast<double>(r.sums.launches); });
   expect("flop", [](const Row& r) { return r.sums.total_flop(); });
-  expect("flop_tf32_tc", [](const Row& r) { return r.sums.flop[static_cast<size_t>(Precision::kTf32Tensor)]; });
-  expect("model_flop", [](const Row& r) { return r.sums.model_flop; });
-  expect("dram_bytes", [](const Row& r) { return r.sums.dram_bytes; });
+  expect("flop_tf32_tc", [](const Row& r) { return r.sums[FlopIn(Precision::kTf32Tensor)]; });
+  expect("model_flop", [](const Row& r) { return r.sums.model_flop(); });
+  expect("dram_bytes", [](const Row& r) { return r.sums.dram_bytes(); });
   expect("oi_flop_per_byte", [](const Row& r) { return r.derived.oi_flop_per_byte; });
   expect("performance_flop_per_s", [](const Row& r) { return r.derived.performance_flop_per_s; });
   expect("attainable_flop_per_s", [](const Row& r) { return r.derived.attainable_flop_per_s; });
   expect("attainable_share", [](const Row& r) { return r.derived.attainable_share; });
   expect("bandwidth_bytes_per_s", [](const Row& r) { return r.derived.bandwidth_bytes_per_s; });
-  expect("least_compute_time_ns", [](const Row& r) { return r.sums.least_compute_ns; });
-  expect("least_memory_time_ns", [](const Row& r) { return r.sums.least_memory_ns; });
+  expect("least_compute_time_ns", [](const Row& r) { return r.sums.least_compute_ns(); });
+  expect("least_memory_time_ns", [](const Row& r) { return r.sums.least_memory_ns(); });
   expect("time_ci95_relative", [](const Row& r) { return r.time_ci; });
-  EXPECT_EQ((*FindColumn(data, "time_ns"))["totals"][0].GetDouble(), reports[0].total.time_ns);
+  EXPECT_EQ((*FindColumn(data, "time_ns"))["totals"][0].GetDouble(), reports[0].total.time_ns());
 }
 
 TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
@@ -94,13 +95,16 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
     row.parameters = row.parameter_bytes = 1;
     row.time_ci = row.bytes_ci = 0.1;
     row.counters_shared = true;
-    row.sums.l1_bytes = row.sums.l2_bytes = 1;
-    row.sums.flop.fill(1);
-    row.sums.legacy_flop.fill(1);
+    row.sums[Quantity::kL1Bytes] = row.sums[Quantity::kL2Bytes] = 1;
+    for (size_t i = 0; i < kPrecisionCount; ++i) {
+      row.sums[FlopIn(static_cast<Precision>(i))] = row.sums[LegacyFlopIn(static_cast<Precision>(i))] = 1;
+    }
+    row.derived = Derive(row.sums);
   }
   const auto data = Data(Html({report}));
-  for (const auto& columns : {IdentityColumns(), NumberColumns()}) {
-    for (const auto& column : columns) EXPECT_NE(FindColumn(data, std::string(column.name)), nullptr) << column.name;
+  for (const ReportColumn& column : ReportColumns()) {
+    if (!column.info.data) continue;
+    EXPECT_NE(FindColumn(data, std::string(column.info.name)), nullptr) << column.info.name;
   }
 }
 
@@ -128,11 +132,11 @@ TEST(EmitHtml, DrawsEveryMarkThatItKnowsThePlaceOf) {
 TEST(EmitHtml, SaysHeadlineAlarmsDiagnosticsAndDrops) {
   const Report report = SampleMeasuredReport();
   const std::string html = Html({report});
-  for (const std::string& line : report.headline) EXPECT_TRUE(Says(html, line)) << line;
+  for (const std::string& line : HeadlineText(report)) EXPECT_TRUE(Says(html, line)) << line;
   EXPECT_TRUE(Says(html, "<b>R002</b>")) << "<b>R002</b>";
-  EXPECT_TRUE(Says(html, report.alarms[0].causes)) << report.alarms[0].causes;
+  EXPECT_TRUE(Says(html, std::string(AlarmCauses(report.alarms[0])))) << AlarmCauses(report.alarms[0]);
   EXPECT_TRUE(Says(html, report.diagnostics[0].text)) << report.diagnostics[0].text;
-  EXPECT_TRUE(Says(html, report.tier_text)) << report.tier_text;
+  EXPECT_TRUE(Says(html, TierText(report.tier))) << TierText(report.tier);
   EXPECT_TRUE(Says(html, report.drops[0].first)) << report.drops[0].first;
   EXPECT_TRUE(Says(html, "MEASURED by hardware counters")) << "MEASURED by hardware counters";
 }

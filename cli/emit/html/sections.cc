@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "cli/emit/picture/names.h"
+#include "cli/emit/words.h"
+#include "cli/report/column.h"
 #include "cli/report/picture_data.h"
 #include "cli/report/units.h"
 
@@ -39,22 +41,22 @@ Markup PhaseBars(std::span<const Row> phases) {
     const std::vector<double> shares = Shares(values);
     if (!shares.empty()) out.Add({PhaseBar(title, phases, shares)});
   };
-  add("GPU time", [](const Sums& sums) { return sums.time_ns; });
+  add("GPU time", [](const Sums& sums) { return sums.time_ns(); });
   add("FLOP", [](const Sums& sums) { return sums.total_flop(); });
-  add("DRAM bytes", [](const Sums& sums) { return sums.dram_bytes; });
+  add("DRAM bytes", [](const Sums& sums) { return sums.dram_bytes(); });
   return out;
 }
 
 Markup PhaseTableRow(const Report& report, const Row& row) {
   const Sums& sums = row.sums;
   const Derived& derived = row.derived;
-  const bool has_roof = sums.least_ns > 0;
+  const bool has_roof = sums.least_ns() > 0;
   return {"<tr>",
           TableCell(row.phase),
-          Number(TimeText(PerStep(report, sums.time_ns))),
+          Number(TimeText(PerStep(report, sums.time_ns()))),
           Number(Percent(row.time_share)),
           Number(WithPrefix(PerStep(report, sums.total_flop()), "FLOP")),
-          Number(WithPrefix(PerStep(report, sums.dram_bytes), "B")),
+          Number(WithPrefix(PerStep(report, sums.dram_bytes()), "B")),
           Number(Plain(derived.oi_flop_per_byte)),
           Number(WithPrefix(derived.performance_flop_per_s, "FLOP/s")),
           Number(has_roof ? Percent(derived.attainable_share) : ""),
@@ -116,9 +118,11 @@ Markup AlarmSection(const Report& report) {
   if (report.alarms.empty()) return {};
   Markup out = {"<section class=\"card alarms\"><h2>Alarms</h2><ul>"};
   for (const Alarm& alarm : report.alarms) {
-    out.Add({"<li><b>", Escaped(alarm.id), "</b> ", Escaped(alarm.text)});
-    if (!alarm.where.empty()) out.Add({" <code>", Escaped(alarm.where), "</code>"});
-    if (!alarm.causes.empty()) out.Add({"<div class=muted>Likely: ", Escaped(alarm.causes), "</div>"});
+    const std::string where = AlarmWhere(alarm);
+    const std::string_view causes = AlarmCauses(alarm);
+    out.Add({"<li><b>", Escaped(alarm.id), "</b> ", Escaped(AlarmText(alarm))});
+    if (!where.empty()) out.Add({" <code>", Escaped(where), "</code>"});
+    if (!causes.empty()) out.Add({"<div class=muted>Likely: ", Escaped(causes), "</div>"});
     out.Add({"</li>"});
   }
   return out.Add({"</ul></section>"});
@@ -150,7 +154,7 @@ Markup FactSection(const Report& report) {
   fact("Roofs of", report.machine.name);
   fact("SM clock, mean while counters ran", report.sm_hz > 0 ? WithPrefix(report.sm_hz, "Hz") : "");
   fact("Collector", report.run.collector);
-  fact("Attribution", report.tier_text);
+  fact("Attribution", report.rows_are_runs ? "" : TierText(report.tier));
   fact("Steps", report.steps > 0 ? Grouped(report.steps) : "");
   fact("Samples", report.samples > 0 ? Grouped(report.samples) : "");
   fact("Batch", report.run.batch_size > 0 ? Grouped(report.run.batch_size) : "");
@@ -173,10 +177,11 @@ Markup FactSection(const Report& report) {
 }
 
 Markup DiagnosticSection(const Report& report) {
-  if (report.diagnostics.empty()) return {};
+  const std::vector<DiagnosticInfo> diagnostics = DiagnosticsText(report);
+  if (diagnostics.empty()) return {};
   constexpr Literal kSeverity[] = {"info", "warning", "error"};
   Markup out = {"<details class=card open><summary>Diagnostics</summary><ul>"};
-  for (const DiagnosticInfo& diagnostic : report.diagnostics) {
+  for (const DiagnosticInfo& diagnostic : diagnostics) {
     out.Add({"<li><b>", kSeverity[std::clamp(diagnostic.severity, 0, 2)], "</b> ", Escaped(diagnostic.text)});
     if (!diagnostic.remedy.empty()) out.Add({"<div class=muted>", Escaped(diagnostic.remedy), "</div>"});
     out.Add({"</li>"});
@@ -194,7 +199,7 @@ Markup HeadlineSection(const Report& report, bool with_title) {
   Markup out = {"<div class=head>"};
   if (with_title) out.Add({"<h2>", Escaped(ReportTitle(report)), " ", SourceBadge(report), "</h2>"});
   out.Add({"<ul class=headline>"});
-  for (const std::string& line : report.headline) out.Add({"<li>", Escaped(line), "</li>"});
+  for (const std::string& line : HeadlineText(report)) out.Add({"<li>", Escaped(line), "</li>"});
   return out.Add({"</ul></div>"});
 }
 

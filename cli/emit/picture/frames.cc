@@ -37,19 +37,19 @@ Frames FramesFor(std::span<const Report> reports) {
     frames.shortest_launch |= report.shortest_launch_ns > 0;
     for (const Row& row : PictureRows(report)) {
       frames.phases.insert(PhaseOf(row));
-      frames.levels |= row.sums.l2_bytes > 0 || row.sums.l1_bytes > 0;
-      frames.precisions.insert(DominantPrecision(row.sums.flop));
+      frames.levels |= row.sums.l2_bytes() > 0 || row.sums.l1_bytes() > 0;
+      frames.precisions.insert(DominantPrecision(row.sums.flop()));
       if (row.sums.total_flop() > 0) {
         if (std::isfinite(row.derived.oi_flop_per_byte)) high_oi = std::max(high_oi, row.derived.oi_flop_per_byte);
         if (row.derived.performance_flop_per_s > 0) {
           high_performance = std::max(high_performance, row.derived.performance_flop_per_s);
           low_performance = std::min(low_performance, row.derived.performance_flop_per_s);
         }
-      } else if (row.sums.time_ns > 0) {
+      } else if (row.sums.time_ns() > 0) {
         frames.gutter = true;
       }
-      longest = std::max({longest, PerStep(report, row.sums.time_ns), PerStep(report, row.sums.least_compute_ns),
-                          PerStep(report, row.sums.least_memory_ns)});
+      longest = std::max({longest, PerStep(report, row.sums.time_ns()), PerStep(report, row.sums.least_compute_ns()),
+                          PerStep(report, row.sums.least_memory_ns())});
     }
   }
   const bool roofs = highest_peak > 0;

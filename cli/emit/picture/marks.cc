@@ -61,7 +61,7 @@ std::string LabelText(const Report& report, const Group& group, MarkNote note) {
   const Row& row = PictureRows(report)[group.mark->row];
   std::string text = MarkLabel(row, report);
   if (note == MarkNote::kTime) {
-    text += " · " + TimeText(PerStep(report, row.sums.time_ns));
+    text += " · " + TimeText(PerStep(report, row.sums.time_ns()));
   } else if (row.derived.attainable_flop_per_s > 0) {
     text += " · " + Percent(row.derived.attainable_share);
   }
@@ -103,7 +103,7 @@ Mark MakeMark(const Report& report, size_t index) {
   mark.row = index;
   mark.radius = report.rows_are_runs ? kRunRadius : RadiusOf(row.time_share);
   mark.phase = PhaseOf(row);
-  mark.precision = DominantPrecision(row.sums.flop);
+  mark.precision = DominantPrecision(row.sums.flop());
   mark.above_roof = AboveRoof(report, row);
   return mark;
 }
@@ -126,10 +126,10 @@ std::vector<size_t> RowsByTime(const Report& report) {
   const std::span<const Row> rows = PictureRows(report);
   std::vector<size_t> order;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].sums.time_ns > 0) order.push_back(i);
+    if (rows[i].sums.time_ns() > 0) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return rows[a].sums.time_ns > rows[b].sums.time_ns; });
+                   [&](size_t a, size_t b) { return rows[a].sums.time_ns() > rows[b].sums.time_ns(); });
   return order;
 }
 

@@ -112,8 +112,8 @@ void AddLevels(const Report& report, const LogLog& axes, Picture* out) {
       out->lines.push_back({"le", {mark.at, {x, mark.at.y}}});
       out->lines.push_back({"le", {{x, mark.at.y - tick}, {x, mark.at.y + tick}}});
     };
-    add(sums.l2_bytes, kL2Tick);
-    add(sums.l1_bytes, kL1Tick);
+    add(sums.l2_bytes(), kL2Tick);
+    add(sums.l1_bytes(), kL1Tick);
   }
 }
 

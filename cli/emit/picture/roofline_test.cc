@@ -117,7 +117,7 @@ TEST(Roofline, KeepsRowsWithoutFlopInTheGutter) {
 TEST(Roofline, NeverDropsARow) {
   for (const Report& report : {SmallReport(), SampleReports()[1], SampleMeasuredReport(), LargeReport(700)}) {
     size_t with_time = 0;
-    for (const Row& row : PictureRows(report)) with_time += row.sums.time_ns > 0 ? 1 : 0;
+    for (const Row& row : PictureRows(report)) with_time += row.sums.time_ns() > 0 ? 1 : 0;
     EXPECT_EQ(Roofline(report).marks.size(), with_time);
   }
 }
@@ -180,7 +180,7 @@ TEST(Roofline, BandwidthsOfCachesAreLinesOfTheirOwn) {
   EXPECT_TRUE(HasText(picture, "L2 5.40 TB/s (empirical)"));
   EXPECT_EQ(picture.lines.size(), before + 1);
   // With the bytes known, a mark says where it stands in them: a line to it and a tick.
-  for (Row& row : report.rows) row.sums.l2_bytes = 2 * row.sums.dram_bytes;
+  for (Row& row : report.rows) row.sums.l2_bytes() = 2 * row.sums.dram_bytes();
   EXPECT_GT(Roofline(report).lines.size(), before + 3);
 }
 

@@ -94,9 +94,9 @@ void AddShortestLaunch(const Report& report, const LogLog& axes, Labels* labels,
 void PlaceByTimes(const Report& report, const Row& row, const std::vector<int>& lanes, const LogLog& axes,
                   const Box& gutter, Mark* mark) {
   const Box& plot = axes.box;
-  const double compute_ns = PerStep(report, row.sums.least_compute_ns);
-  const double memory_ns = PerStep(report, row.sums.least_memory_ns);
-  const double taken_ns = PerStep(report, row.sums.time_ns);
+  const double compute_ns = PerStep(report, row.sums.least_compute_ns());
+  const double memory_ns = PerStep(report, row.sums.least_memory_ns());
+  const double taken_ns = PerStep(report, row.sums.time_ns());
   const double least_ns = std::max(compute_ns, memory_ns);
   mark->in_gutter = !(compute_ns > 0) && gutter.width > 0;
   const Point at{mark->in_gutter  ? LaneX(gutter, lanes, mark->phase)

@@ -18,17 +18,17 @@ void Finish(Report* report) {
   for (const Row& row : report->rows) report->total.Add(row.sums);
   for (Row& row : report->rows) {
     row.derived = Derive(row.sums);
-    row.time_share = row.sums.time_ns / report->total.time_ns;
+    row.time_share = row.sums.time_ns() / report->total.time_ns();
   }
   report->total_derived = Derive(report->total);
-  report->step_gpu_ns = report->total.time_ns / static_cast<double>(report->steps);
+  report->step_gpu_ns = report->total.time_ns() / static_cast<double>(report->steps);
 }
 
 void SetLeast(const Machine& machine, Sums* sums) {
-  const MinimalTime least = LeastTime(machine, {.flop = sums->flop, .dram_bytes = sums->dram_bytes});
-  sums->least_compute_ns = least.compute_s * 1e9;
-  sums->least_memory_ns = least.memory_s * 1e9;
-  sums->least_ns = least.total_s() * 1e9;
+  const MinimalTime least = LeastTime(machine, {.flop = sums->flop(), .dram_bytes = sums->dram_bytes()});
+  (*sums)[Quantity::kLeastCompute] = least.compute_s * 1e9;
+  (*sums)[Quantity::kLeastMemory] = least.memory_s * 1e9;
+  (*sums)[Quantity::kLeast] = least.total_s() * 1e9;
 }
 
 }  // namespace
@@ -63,10 +63,10 @@ Report SmallReport() {
     made.layer = layer;
     made.phase = phase;
     made.sums.launches = 10;
-    made.sums.time_ns = time_ns;
-    made.sums.flop[static_cast<size_t>(precision)] = flop;
-    made.sums.model_flop = flop;
-    made.sums.dram_bytes = bytes;
+    made.sums[Quantity::kTime] = time_ns;
+    made.sums[FlopIn(precision)] = flop;
+    made.sums[Quantity::kModelFlop] = flop;
+    made.sums[Quantity::kDramBytes] = bytes;
     SetLeast(report.machine, &made.sums);
     made.order = report.rows.size();
     report.rows.push_back(made);
@@ -110,22 +110,22 @@ Report LargeReport(size_t rows) {
                  ", at::native::CUDAFunctor<float>, at::detail::Array<char*, 3>>(int, float, at::detail::Array)";
     row.class_name = "Part";
     row.sums.launches = report.steps;
-    row.sums.dram_bytes = 1e4 * std::pow(10, 4 * uniform()) * static_cast<double>(report.steps);
+    row.sums[Quantity::kDramBytes] = 1e4 * std::pow(10, 4 * uniform()) * static_cast<double>(report.steps);
     if (uniform() > 0.1) {
-      const auto precision = static_cast<size_t>(kUsed[random() % std::size(kUsed)]);
-      row.sums.flop[precision] = row.sums.dram_bytes * std::pow(10, -1.5 + 4.5 * uniform());
-      row.sums.model_flop = row.sums.flop[precision];
+      const Quantity flop = FlopIn(kUsed[random() % std::size(kUsed)]);
+      row.sums[flop] = row.sums.dram_bytes() * std::pow(10, -1.5 + 4.5 * uniform());
+      row.sums[Quantity::kModelFlop] = row.sums[flop];
     }
-    row.sums.compulsory_bytes = row.sums.dram_bytes;
+    row.sums[Quantity::kCompulsoryBytes] = row.sums.dram_bytes();
     SetLeast(report.machine, &row.sums);
-    row.sums.time_ns = row.sums.least_ns / (0.02 + 0.95 * uniform());
-    row.sums.time_with_counters_ns = row.sums.time_ns;
+    row.sums[Quantity::kTime] = row.sums.least_ns() / (0.02 + 0.95 * uniform());
+    row.sums[Quantity::kTimeWithCounters] = row.sums.time_ns();
     row.order = i;
     report.rows.push_back(std::move(row));
   }
   Finish(&report);
   std::stable_sort(report.rows.begin(), report.rows.end(),
-                   [](const Row& a, const Row& b) { return a.sums.time_ns > b.sums.time_ns; });
+                   [](const Row& a, const Row& b) { return a.sums.time_ns() > b.sums.time_ns(); });
   return report;
 }
 
@@ -135,8 +135,9 @@ Report HostileReport() {
   // What the program was told is a name, too.
   for (ProcessInfo& process : report.processes) process.argv = {"python3", "main.py", "-a", report.run.models[0]};
   report.device_name = "A100 \"quoted\" & <b>bold</b>";
-  report.headline.push_back("headline <img src=x onerror=alert(2)> & more");
-  report.alarms.push_back({"R999", "alarm </ul><script>alert(3)</script>", "cause 'single' \"double\"", "where<&>"});
+  report.headline.outside_most_to_win = {"headline <img src=x onerror=alert(2)> & more", 1e6};
+  report.alarms.push_back({"R999", HugeValue{"alarm </ul><script>alert(3)</script>", 1e19},
+                           AlarmPlace{"'single' \"double\"", "where<&>", Phase::kForward, "kernel</code>"}});
   report.diagnostics.push_back({1, "id", "diagnostic <svg onload=alert(4)>", "remedy \x01\x1b[31m"});
   const char* names[] = {"</script><script>document.title='owned'</script>",
                          "</style></title>--><!-- ]]>",
@@ -156,7 +157,7 @@ Report HostileReport() {
     row.layer = names[i];
     row.model = report.run.models[0];
     row.class_name = "Class<" + std::to_string(i) + ">";
-    row.sums.time_ns = 1e6 * static_cast<double>(std::size(names) - i);
+    row.sums[Quantity::kTime] = 1e6 * static_cast<double>(std::size(names) - i);
     rows.push_back(row);
   }
   report.layer_phases.clear();

@@ -1,17 +1,19 @@
-// File: quantities.h
+// File: key_quantities.h
 //
-// Which metrics of a trace make which quantity of a report. Every quantity is a linear sum of metrics, so one table
-// says it all; a metric that no line of the table names is kept in the trace and shown by `dump` only.
-#ifndef RFINJECT_CLI_REPORT_QUANTITIES_H_
-#define RFINJECT_CLI_REPORT_QUANTITIES_H_
+// From the metrics of a launch key to its quantities (quantity.h). Every quantity is a linear sum of metrics; a
+// metric that the table does not name is kept in the trace and shown by `dump` only.
+#ifndef RFINJECT_CLI_REPORT_KEY_QUANTITIES_H_
+#define RFINJECT_CLI_REPORT_KEY_QUANTITIES_H_
 
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "cli/model/statistics.h"
 #include "cli/profile/profile.h"
-#include "cli/report/report.h"
+#include "cli/report/quantity.h"
 
 namespace rfinject::cli {
 
@@ -34,10 +36,28 @@ struct KeyQuantities {
   // every launch was sampled, because the launches of two runs are samples of what they have in common.
   Uncertainty time_uncertainty, flop_uncertainty, bytes_uncertainty;
 };
-// `chip` ("GA100") selects the formulas over hardware counters (gpus/chips.h); empty: only those of
-// rfinject's own metrics are known.
-KeyQuantities Quantities(const LaunchStats& stats, const std::map<std::string, MetricInfo>& metrics,
-                         std::string_view chip);
+
+// Reads the launch keys of one profile and chip.
+class KeyReader {
+ public:
+  // `metrics` are Profile::metrics. `chip` ("GA100") selects the formulas over hardware counters
+  // (gpus/chips.h); empty: only those of rfinject's own metrics are known.
+  KeyReader(const std::map<std::string, MetricInfo>& metrics, std::string_view chip);
+
+  KeyQuantities Read(const LaunchStats& stats) const;
+
+ private:
+  struct Term {
+    Quantity quantity{};
+    double weight = 1;  // quantity += weight * metric
+    bool legacy_path = false;
+    // When every metric of one of these lists was sampled, this term does not count: they say the same thing better.
+    std::vector<std::vector<std::string>> better;
+  };
+  static bool Counts(const Term& term, const LaunchStats& stats);
+
+  absl::flat_hash_map<std::string, Term> terms_;  // by metric
+};
 
 // The squared 95 % confidence half-width of mean * launches, from the Student t distribution; 0 when n < 2 (unknown)
 // or when every launch was sampled (exact).
@@ -48,4 +68,4 @@ Uncertainty SpreadOf(const Stat& stat, uint64_t launches);
 
 }  // namespace rfinject::cli
 
-#endif  // RFINJECT_CLI_REPORT_QUANTITIES_H_
+#endif  // RFINJECT_CLI_REPORT_KEY_QUANTITIES_H_

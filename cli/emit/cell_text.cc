@@ -1,0 +1,62 @@
+#include "cli/emit/cell_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "cli/report/units.h"
+
+namespace rfinject::cli {
+
+std::string NumberText(double value) {
+  if (!std::isfinite(value)) return {};
+  char text[64];
+  constexpr double kExactIntegers = 9007199254740992;  // 2^53
+  const std::to_chars_result result = value == std::floor(value) && std::abs(value) <= kExactIntegers
+                                          ? std::to_chars(text, text + sizeof text, static_cast<int64_t>(value))
+                                          : std::to_chars(text, text + sizeof text, value);
+  return {text, result.ptr};
+}
+
+std::string TableText(const ColumnInfo& column, const TableLook& look, const Cell& cell) {
+  if (std::holds_alternative<std::monostate>(cell)) return look.row_only ? "" : "-";
+  if (const auto* text = std::get_if<std::string>(&cell)) {
+    return look.width > 0 ? Shortened(PrintableText(*text), look.width, false) : *text;
+  }
+  if (const auto* yes = std::get_if<bool>(&cell)) return *yes ? "yes" : "no";
+  const double value = NumberIn(cell);
+  if (!std::isfinite(value) || (column.of_counters && value == 0)) return "-";
+  switch (column.kind) {
+    case Kind::kShare:
+      return Percent(value);
+    case Kind::kCount:
+      return value >= 0 && value == std::floor(value) ? Grouped(static_cast<uint64_t>(value)) : Plain(value);
+    case Kind::kUnit:
+      return column.unit == "ns" ? Duration(value) : WithPrefix(value, std::string(look.unit).c_str());
+    case Kind::kText:
+    case Kind::kPlain:
+      break;
+  }
+  return Plain(value);
+}
+
+std::vector<const Column*> ShownIn(const RowSet& rows, TableLook ColumnInfo::*view) {
+  std::vector<const Column*> columns;
+  for (const Column& column : rows.columns) {
+    if ((column.info.*view).place > 0) columns.push_back(&column);
+  }
+  std::stable_sort(columns.begin(), columns.end(), [view](const Column* a, const Column* b) {
+    return (a->info.*view).place < (b->info.*view).place;
+  });
+  return columns;
+}
+
+GridColumn GridColumnOf(const TableLook& look, size_t least_width) {
+  return {.title = std::string(look.title),
+          .right = !look.left,
+          .priority = look.priority,
+          .least_width = least_width,
+          .width = look.width};
+}
+
+}  // namespace rfinject::cli

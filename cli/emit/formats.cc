@@ -1,0 +1,65 @@
+#include "cli/emit/formats.h"
+
+#include <algorithm>
+#include <array>
+
+#include "cli/emit/diff.h"
+#include "cli/emit/sweep.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr auto kFormats = std::to_array<Format>({
+    {"table", EmitTable,
+     [](const Sweep& sweep, std::span<const Report>, const TableOptions& options, std::ostream& out) {
+       EmitSweepTable(sweep, options, out);
+     },
+     EmitDiffTable},
+    {"json", [](std::span<const Report> reports, const TableOptions&, std::ostream& out) { EmitJson(reports, out); },
+     [](const Sweep& sweep, std::span<const Report>, const TableOptions&, std::ostream& out) {
+       EmitSweepJson(sweep, out);
+     },
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffJson(diff, out); }},
+    {"csv", [](std::span<const Report> reports, const TableOptions&, std::ostream& out) { EmitCsv(reports, out); },
+     [](const Sweep& sweep, std::span<const Report>, const TableOptions&, std::ostream& out) {
+       EmitSweepCsv(sweep, out);
+     },
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffCsv(diff, out); }},
+    {"html", [](std::span<const Report> reports, const TableOptions&, std::ostream& out) { EmitHtml(reports, out); },
+     [](const Sweep& sweep, std::span<const Report> reports, const TableOptions&, std::ostream& out) {
+       EmitHtml(SweepPictures(sweep, reports), out);
+     },
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffHtml(diff, out); }},
+    {"svg", [](std::span<const Report> reports, const TableOptions&, std::ostream& out) { EmitSvg(reports, out); },
+     [](const Sweep& sweep, std::span<const Report> reports, const TableOptions&, std::ostream& out) {
+       EmitSvg(SweepPictures(sweep, reports), out);
+     },
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffSvg(diff, out); }},
+});
+
+}  // namespace
+
+std::span<const Format> AllFormats() { return kFormats; }
+
+const Format* FindFormat(std::string_view name) {
+  const auto found =
+      std::find_if(kFormats.begin(), kFormats.end(), [&](const Format& format) { return format.name == name; });
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
+std::string_view FormatOfName(std::string_view output) {
+  const size_t dot = output.rfind('.');
+  const Format* const named = dot == std::string_view::npos ? nullptr : FindFormat(output.substr(dot + 1));
+  return (named != nullptr ? *named : kFormats.front()).name;
+}
+
+std::string FormatNames(std::string_view last) {
+  std::string names(kFormats.front().name);
+  for (size_t i = 1; i < kFormats.size(); ++i) {
+    names += i + 1 == kFormats.size() ? std::string(last) : ", ";
+    names += kFormats[i].name;
+  }
+  return names;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,48 @@
+// File: words.h
+//
+// The sentences of outputs: what the codes and numbers of a Report read like. Every format takes them from here, so
+// that a run is described in the same words everywhere.
+#ifndef RFINJECT_CLI_EMIT_WORDS_H_
+#define RFINJECT_CLI_EMIT_WORDS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+// The first lines that a reader must see, in this order, each left out when nothing is known of it: measured or
+// estimated, on what; the precisions that the FLOP ran in; the shares attributed and counted; what is outside of the
+// models; what holds the run back; backward against forward; DRAM bytes by PM sampling against those of the kernels;
+// the layers with most time to win; counters that are shares; where theory comes from.
+std::vector<std::string> HeadlineText(const Report& report);
+
+// Where model FLOP of another run come from; empty when there are none.
+std::string TheoryText(const Report& report);
+
+// What is wrong, with the numbers.
+std::string AlarmText(const Alarm& alarm);
+// The likely causes, in one line; empty for none.
+std::string_view AlarmCauses(const Alarm& alarm);
+// "ResNet layer1.0.conv1, forward, KERNEL"; empty for the whole run.
+std::string AlarmWhere(const Alarm& alarm);
+
+// Those of the trace, and what the folding has to say about it.
+std::vector<DiagnosticInfo> DiagnosticsText(const Report& report);
+
+// "A", and what it means: "layers from the calls of Module.__call__, ...".
+struct TierWords {
+  std::string_view letter, meaning;
+};
+TierWords TierOf(int tier);
+// "A: layers from ..."; "unknown".
+std::string TierText(int tier);
+
+// "model", "phase", "layer", "op", "kernel", as --by has them.
+std::string_view ByName(By by);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EMIT_WORDS_H_

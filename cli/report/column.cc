@@ -1,0 +1,425 @@
+#include "cli/report/column.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "cli/report/theory.h"
+
+namespace rfinject::cli {
+namespace {
+
+// A ratio whose divisor is 0 has no value.
+Cell Ratio(double value, double divisor) { return divisor > 0 ? Cell{value} : Cell{}; }
+// What follows from the roofs has no value where none are known.
+Cell OfRoofs(const ReportRow& at, Cell value) { return at.report.machine.name.empty() ? Cell{} : value; }
+// Over all, where the steps are not known.
+double PerStep(const ReportRow& at, double value) {
+  return at.report.steps > 0 ? value / static_cast<double>(at.report.steps) : value;
+}
+
+constexpr auto kIdentity = std::to_array<ReportColumn>({
+    {{.name = "model", .title = "Model", .kind = Kind::kText, .page = 440},
+     [](const ReportRow& at) { return TextCell(at.row.model); }},
+    {{.name = "phase", .title = "Phase", .kind = Kind::kText, .page = 20},
+     [](const ReportRow& at) { return TextCell(at.row.phase); }},
+    {{.name = "layer", .title = "Layer", .kind = Kind::kText, .page = 10},
+     [](const ReportRow& at) {
+       // The root's own path is the empty one, which is not the same as none.
+       const bool kept = at.report.by == By::kLayer || at.report.by == By::kKernel;
+       return kept && !at.row.model.empty() ? Cell{at.row.layer} : TextCell(at.row.layer);
+     }},
+    {{.name = "op", .title = "Operator", .kind = Kind::kText, .page = 30},
+     [](const ReportRow& at) { return TextCell(at.row.op); }},
+    {{.name = "kernel", .title = "Kernel", .kind = Kind::kText, .page = 130},
+     [](const ReportRow& at) { return TextCell(at.row.kernel); }},
+    {{.name = "signature", .title = "Signature", .kind = Kind::kText, .page = 520},
+     [](const ReportRow& at) { return TextCell(at.row.signature); }},
+    {{.name = "class",
+      .title = "Class",
+      .kind = Kind::kText,
+      .page = 450,
+      .table = {.place = 10, .title = "class", .width = 14, .priority = 10, .left = true, .row_only = true},
+      .second_table = {.place = 10, .title = "class", .width = 14, .priority = 10, .left = true, .row_only = true}},
+     [](const ReportRow& at) { return TextCell(at.row.class_name); }},
+    {{.name = "input_shape", .title = "Input", .kind = Kind::kText, .page = 480},
+     [](const ReportRow& at) { return TextCell(at.row.input_shape); }},
+    {{.name = "output_shape", .title = "Output", .kind = Kind::kText, .page = 500},
+     [](const ReportRow& at) { return TextCell(at.row.output_shape); }},
+    {{.name = "parameters", .title = "Parameters", .kind = Kind::kCount, .page = 460},
+     [](const ReportRow& at) { return Cell{at.row.parameters}; }},
+    {{.name = "parameter_bytes", .title = "Parameters, bytes", .kind = Kind::kUnit, .unit = "B", .page = 470},
+     [](const ReportRow& at) { return Cell{at.row.parameter_bytes}; }},
+    {{.name = "input_bytes", .title = "Input, bytes", .kind = Kind::kUnit, .unit = "B", .page = 490},
+     [](const ReportRow& at) { return KnownCount(ShapeBytes(at.row.input_shape)); }},
+    {{.name = "output_bytes", .title = "Output, bytes", .kind = Kind::kUnit, .unit = "B", .page = 510},
+     [](const ReportRow& at) { return KnownCount(ShapeBytes(at.row.output_shape)); }},
+});
+
+// Sums that quantity.cc does not hold as they are.
+constexpr ReportColumn kLaunches = {
+    {.name = "launches", .title = "Launches", .kind = Kind::kCount, .additive = true, .page = 140},
+    [](const ReportRow& at) { return Cell{at.row.sums.launches}; }};
+constexpr ReportColumn kFlop = {
+    {.name = "flop", .title = "FLOP", .kind = Kind::kUnit, .unit = "FLOP", .additive = true, .page = 160},
+    [](const ReportRow& at) { return Cell{at.row.sums.total_flop()}; }};
+constexpr ReportColumn kLegacyFlop = {{.name = "flop_mma_tc",
+                                       .title = "FLOP over the mma path",
+                                       .kind = Kind::kUnit,
+                                       .unit = "FLOP",
+                                       .additive = true,
+                                       .page = 360},
+                                      [](const ReportRow& at) { return KnownCell(at.row.sums.total_legacy_flop()); }};
+
+template <size_t kIndex>
+Cell QuantityCell(const ReportRow& at) {
+  constexpr auto kQuantity = static_cast<Quantity>(kIndex);
+  const double value = at.row.sums[kQuantity];
+  switch (AllQuantities()[kIndex].zero) {
+    case Zero::kUnknown:
+      return KnownCell(value);
+    case Zero::kUnknownRoofs:
+      return OfRoofs(at, value);
+    case Zero::kValue:
+      break;
+  }
+  return value;
+}
+
+constexpr auto kFollowing = std::to_array<ReportColumn>({
+    {{.name = "time_share",
+      .title = "Time share",
+      .kind = Kind::kShare,
+      .additive = true,
+      .page = 40,
+      .table = {.place = 40, .title = "share", .width = 6}},
+     [](const ReportRow& at) { return Cell{at.row.time_share}; }},
+    {{.name = "time_ci95_relative", .title = "Time ±, 95 %", .kind = Kind::kShare, .page = 420},
+     [](const ReportRow& at) { return KnownCell(at.row.time_ci); }},
+    {{.name = "dram_bytes_ci95_relative", .title = "Bytes ±, 95 %", .kind = Kind::kShare, .page = 430},
+     [](const ReportRow& at) { return KnownCell(at.row.bytes_ci); }},
+    {{.name = "oi_flop_per_byte",
+      .title = "OI",
+      .unit = "FLOP/B",
+      .page = 90,
+      .of_counters = true,
+      .table = {.place = 70, .title = "FLOP/B", .width = 6, .priority = 3}},
+     [](const ReportRow& at) { return Ratio(at.row.derived.oi_flop_per_byte, at.row.sums.dram_bytes()); }},
+    {{.name = "oi_l2_flop_per_byte", .title = "OI of L2", .unit = "FLOP/B", .page = 260},
+     [](const ReportRow& at) { return Ratio(at.row.derived.oi_l2_flop_per_byte, at.row.sums.l2_bytes()); }},
+    {{.name = "oi_l1_flop_per_byte", .title = "OI of L1", .unit = "FLOP/B", .page = 270},
+     [](const ReportRow& at) { return Ratio(at.row.derived.oi_l1_flop_per_byte, at.row.sums.l1_bytes()); }},
+    {{.name = "performance_flop_per_s",
+      .title = "Performance",
+      .kind = Kind::kUnit,
+      .unit = "FLOP/s",
+      .page = 100,
+      .of_counters = true,
+      .table = {.place = 80, .title = "FLOP/s", .width = 7, .priority = 4}},
+     [](const ReportRow& at) { return Ratio(at.row.derived.performance_flop_per_s, at.row.sums.time_ns()); }},
+    {{.name = "bandwidth_bytes_per_s",
+      .title = "DRAM bandwidth",
+      .kind = Kind::kUnit,
+      .unit = "B/s",
+      .page = 120,
+      .of_counters = true,
+      .table = {.place = 90, .title = "DRAM/s", .width = 7, .priority = 7, .unit = "B"}},
+     [](const ReportRow& at) { return Ratio(at.row.derived.bandwidth_bytes_per_s, at.row.sums.time_ns()); }},
+    {{.name = "attainable_flop_per_s", .title = "Attainable", .kind = Kind::kUnit, .unit = "FLOP/s", .page = 110},
+     [](const ReportRow& at) { return Ratio(at.row.derived.attainable_flop_per_s, at.row.sums.least_ns()); }},
+    {{.name = "attainable_share", .title = "Of attainable", .kind = Kind::kShare, .page = 60},
+     [](const ReportRow& at) { return OfRoofs(at, Ratio(at.row.derived.attainable_share, at.row.sums.time_ns())); }},
+    {{.name = "slack_ns",
+      .title = "Slack, all steps",
+      .kind = Kind::kUnit,
+      .unit = "ns",
+      .additive = true,
+      .page = 400},
+     [](const ReportRow& at) { return OfRoofs(at, Ratio(at.row.derived.slack_ns, at.row.sums.time_ns())); }},
+    {{.name = "bound",
+      .title = "Bound by",
+      .kind = Kind::kText,
+      .page = 80,
+      .of_roofs = true,
+      .table = {.place = 110, .title = "bound", .width = 7, .priority = 5}},
+     [](const ReportRow& at) {
+       return at.row.sums.least_ns() > 0 ? Cell{std::string(at.row.derived.memory_bound ? "memory" : "compute")}
+                                         : Cell{};
+     }},
+    {{.name = "executed_flop_per_model_flop",
+      .title = "FLOP / model FLOP",
+      .page = 180,
+      .second_table = {.place = 40, .title = "ratio", .width = 6}},
+     [](const ReportRow& at) { return Ratio(at.row.derived.executed_over_model, at.row.sums.model_flop()); }},
+    {{.name = "flop_reason",
+      .title = "FLOP explained by",
+      .kind = Kind::kText,
+      .page = 190,
+      .second_table = {.place = 80, .title = "reason", .width = 13, .priority = 5, .row_only = true}},
+     [](const ReportRow& at) { return TextCell(ReasonOf(at.row)); }},
+    {{.name = "dram_bytes_per_compulsory_byte",
+      .title = "DRAM / compulsory bytes",
+      .page = 230,
+      .second_table = {.place = 70, .title = "ratio", .width = 6, .priority = 4}},
+     [](const ReportRow& at) { return Ratio(at.row.derived.dram_over_compulsory, at.row.sums.compulsory_bytes()); }},
+    {{.name = "counters_of", .title = "FLOP and bytes of", .kind = Kind::kText, .page = 200},
+     [](const ReportRow& at) { return TextCell(at.row.counters_shared ? "layer" : ""); }},
+    // A step's, for people; CSV and JSON have the sums and the steps.
+    {{.name = "launches_per_step",
+      .kind = Kind::kCount,
+      .data = false,
+      .table = {.place = 20, .title = "launches", .width = 8, .priority = 9}},
+     [](const ReportRow& at) { return Cell{PerStep(at, static_cast<double>(at.row.sums.launches))}; }},
+    {{.name = "time_per_step_ns",
+      .title = "GPU time a step",
+      .kind = Kind::kUnit,
+      .unit = "ns",
+      .additive = true,
+      .page = 50,
+      .data = false,
+      .table = {.place = 30, .title = "time", .width = 8}},
+     [](const ReportRow& at) { return Cell{PerStep(at, at.row.sums.time_ns())}; }},
+    {{.name = "ideal_time_per_step_ns",
+      .kind = Kind::kUnit,
+      .unit = "ns",
+      .data = false,
+      .table = {.place = 45, .title = "ideal", .width = 8, .priority = 4}},
+     [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.ideal_ns())); }},
+    {{.name = "flop_per_step",
+      .kind = Kind::kUnit,
+      .unit = "FLOP",
+      .data = false,
+      .of_counters = true,
+      .table = {.place = 50, .title = "FLOP", .width = 7, .priority = 6},
+      .second_table = {.place = 30, .title = "FLOP", .width = 7}},
+     [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.total_flop())); }},
+    {{.name = "dram_bytes_per_step",
+      .kind = Kind::kUnit,
+      .unit = "B",
+      .data = false,
+      .of_counters = true,
+      .table = {.place = 60, .title = "bytes", .width = 7, .priority = 8, .unit = "B"},
+      .second_table = {.place = 60, .title = "bytes", .width = 7, .priority = 3, .unit = "B"}},
+     [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.dram_bytes())); }},
+    {{.name = "model_flop_per_step",
+      .kind = Kind::kUnit,
+      .unit = "FLOP",
+      .data = false,
+      .second_table = {.place = 20, .title = "model", .width = 7, .priority = 2}},
+     [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.model_flop())); }},
+    {{.name = "compulsory_bytes_per_step",
+      .kind = Kind::kUnit,
+      .unit = "B",
+      .data = false,
+      .second_table = {.place = 50, .title = "must", .width = 7, .priority = 4, .unit = "B"}},
+     [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.compulsory_bytes())); }},
+    {{.name = "slack_per_step_ns",
+      .title = "Slack a step",
+      .kind = Kind::kUnit,
+      .unit = "ns",
+      .additive = true,
+      .page = 70,
+      .data = false},
+     [](const ReportRow& at) { return OfRoofs(at, PerStep(at, at.row.derived.slack_ns)); }},
+    // Where no least time is known, nothing can be won.
+    {{.name = "attained_share",
+      .kind = Kind::kShare,
+      .data = false,
+      .of_roofs = true,
+      .table = {.place = 100, .title = "of roof", .width = 7, .priority = 2}},
+     [](const ReportRow& at) { return at.row.sums.least_ns() > 0 ? Cell{at.row.derived.attainable_share} : Cell{}; }},
+    {{.name = "to_win_per_step_ns",
+      .kind = Kind::kUnit,
+      .unit = "ns",
+      .data = false,
+      .of_roofs = true,
+      .table = {.place = 120, .title = "to win", .width = 8, .priority = 6}},
+     [](const ReportRow& at) {
+       return at.row.sums.least_ns() > 0 ? Cell{PerStep(at, at.row.derived.slack_ns)} : Cell{};
+     }},
+});
+
+template <size_t... kIndices>
+std::vector<ReportColumn> QuantityColumns(std::index_sequence<kIndices...>) {
+  std::vector<ReportColumn> columns;
+  const auto add = [&](const QuantityInfo& quantity, Cell (*value)(const ReportRow&)) {
+    if (quantity.name.empty()) return;
+    columns.push_back({{.name = quantity.name,
+                        .title = quantity.title,
+                        .kind = Kind::kUnit,
+                        .unit = quantity.unit,
+                        .additive = true,
+                        .page = quantity.page},
+                       value});
+  };
+  (add(AllQuantities()[kIndices], QuantityCell<kIndices>), ...);
+  return columns;
+}
+
+std::vector<ReportColumn> MakeColumns() {
+  std::vector<ReportColumn> columns(kIdentity.begin(), kIdentity.end());
+  columns.push_back(kLaunches);
+  for (const ReportColumn& column : QuantityColumns(std::make_index_sequence<kQuantityCount>())) {
+    if (column.info.name == AllQuantities()[static_cast<size_t>(Quantity::kFlop)].name) columns.push_back(kFlop);
+    if (column.info.name == AllQuantities()[static_cast<size_t>(Quantity::kModelFlop)].name) {
+      columns.push_back(kLegacyFlop);
+    }
+    columns.push_back(column);
+  }
+  columns.insert(columns.end(), kFollowing.begin(), kFollowing.end());
+  return columns;
+}
+
+constexpr auto kRoofColumns = std::to_array<ColumnOf<RoofLine>>({
+    {{.name = "label", .kind = Kind::kText}, [](const RoofLine& roof) { return Cell{roof.label}; }},
+    {{.name = "precision", .kind = Kind::kText},
+     [](const RoofLine& roof) {
+       return roof.peak_flop_per_s > 0 ? TextCell(kPrecisionNames[static_cast<size_t>(roof.precision)]) : Cell{};
+     }},
+    {{.name = "path", .kind = Kind::kText}, [](const RoofLine& roof) { return TextCell(roof.path); }},
+    {{.name = "level", .kind = Kind::kText}, [](const RoofLine& roof) { return Cell{roof.level}; }},
+    {{.name = "kind", .kind = Kind::kText}, [](const RoofLine& roof) { return Cell{roof.kind}; }},
+    {{.name = "peak_flop_per_s", .kind = Kind::kUnit, .unit = "FLOP/s"},
+     [](const RoofLine& roof) { return KnownCell(roof.peak_flop_per_s); }},
+    {{.name = "bytes_per_s", .kind = Kind::kUnit, .unit = "B/s"},
+     [](const RoofLine& roof) { return KnownCell(roof.bytes_per_s); }},
+    {{.name = "ridge_flop_per_byte", .unit = "FLOP/B"},
+     [](const RoofLine& roof) { return KnownCell(roof.ridge_flop_per_byte); }},
+    {{.name = "used"}, [](const RoofLine& roof) { return Cell{roof.used}; }},
+});
+
+constexpr auto kDeviceColumns = std::to_array<ColumnOf<DeviceInfo>>({
+    {{.name = "index", .kind = Kind::kCount}, [](const DeviceInfo& device) { return Cell{uint64_t{device.index}}; }},
+    {{.name = "name", .kind = Kind::kText}, [](const DeviceInfo& device) { return TextCell(device.name); }},
+    {{.name = "chip", .kind = Kind::kText}, [](const DeviceInfo& device) { return TextCell(device.chip); }},
+    {{.name = "uuid", .kind = Kind::kText}, [](const DeviceInfo& device) { return TextCell(device.uuid); }},
+    {{.name = "compute_capability", .kind = Kind::kText},
+     [](const DeviceInfo& device) {
+       return device.cc_major == 0 ? Cell{}
+                                   : Cell{std::to_string(device.cc_major) + "." + std::to_string(device.cc_minor)};
+     }},
+    {{.name = "sm_count", .kind = Kind::kCount},
+     [](const DeviceInfo& device) { return KnownCount(device.sm_count); }},
+    {{.name = "sm_clock_khz", .kind = Kind::kCount},
+     [](const DeviceInfo& device) { return KnownCount(device.sm_clock_khz); }},
+    {{.name = "memory_clock_khz", .kind = Kind::kCount},
+     [](const DeviceInfo& device) { return KnownCount(device.memory_clock_khz); }},
+    {{.name = "memory_bus_bits", .kind = Kind::kCount},
+     [](const DeviceInfo& device) { return KnownCount(device.memory_bus_bits); }},
+    {{.name = "memory_bytes", .kind = Kind::kUnit, .unit = "B"},
+     [](const DeviceInfo& device) { return KnownCount(device.memory_bytes); }},
+    {{.name = "l2_bytes", .kind = Kind::kUnit, .unit = "B"},
+     [](const DeviceInfo& device) { return KnownCount(device.l2_bytes); }},
+    {{.name = "mig"}, [](const DeviceInfo& device) { return Cell{device.mig}; }},
+});
+
+}  // namespace
+
+std::span<const ReportColumn> ReportColumns() {
+  static const auto* const columns = new std::vector<ReportColumn>(MakeColumns());
+  return *columns;
+}
+
+bool IsIdentity(std::string_view column) {
+  return std::any_of(kIdentity.begin(), kIdentity.end(), [&](const auto& one) { return one.info.name == column; });
+}
+
+bool Keeps(By by, std::string_view column) {
+  if (!IsIdentity(column) || column == "model" || column == "phase") return true;
+  switch (by) {
+    case By::kModel:
+      return column == "parameters" || column == "parameter_bytes";
+    case By::kPhase:
+      return false;
+    case By::kOp:
+      return column == "op";
+    case By::kLayer:
+      return column != "op" && column != "kernel" && column != "signature";
+    case By::kKernel:
+      break;
+  }
+  return true;
+}
+
+RowSet RowsOf(const Report& report, std::span<const Row> rows) {
+  RowSet set;
+  set.size = rows.size();
+  Append(
+      ReportColumns(),
+      [&report, rows](size_t i) {
+        return ReportRow{report, rows[i]};
+      },
+      &set);
+  return set;
+}
+
+RowSet RowsOf(const Report& report, std::span<const Row* const> rows) {
+  RowSet set;
+  set.size = rows.size();
+  Append(
+      ReportColumns(),
+      [&report, rows](size_t i) {
+        return ReportRow{report, *rows[i]};
+      },
+      &set);
+  return set;
+}
+
+Excerpt ExcerptOf(const Report& report, std::span<const Row> rows, size_t most, bool by_flop) {
+  // Work that was not counted takes no time.
+  const auto weight = [by_flop](const Row& row) {
+    return by_flop ? std::max(row.sums.model_flop(), row.sums.total_flop()) : row.sums.time_ns();
+  };
+  std::vector<bool> kept(rows.size(), true);
+  if (most > 0 && rows.size() > most) {
+    std::vector<size_t> order(rows.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return weight(rows[a]) > weight(rows[b]); });
+    for (size_t i = most; i < order.size(); ++i) kept[order[i]] = false;
+  }
+  Excerpt excerpt;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (kept[i]) {
+      excerpt.rows.push_back(&rows[i]);
+    } else {
+      ++excerpt.left_out;
+      excerpt.rest.sums.Add(rows[i].sums);
+      excerpt.rest.time_share += rows[i].time_share;
+    }
+  }
+  excerpt.rest.derived = Derive(excerpt.rest.sums);
+  excerpt.total = TotalRow(report);
+  return excerpt;
+}
+
+RowSet RoofsOf(const Report& report) {
+  RowSet set;
+  set.size = report.roofs.size();
+  const std::span<const RoofLine> roofs = report.roofs;
+  Append(
+      std::span<const ColumnOf<RoofLine>>(kRoofColumns), [roofs](size_t i) -> const RoofLine& { return roofs[i]; },
+      &set);
+  return set;
+}
+
+RowSet DevicesOf(const Report& report) {
+  RowSet set;
+  set.size = report.devices.size();
+  const std::span<const DeviceInfo> devices = report.devices;
+  Append(
+      std::span<const ColumnOf<DeviceInfo>>(kDeviceColumns),
+      [devices](size_t i) -> const DeviceInfo& { return devices[i]; }, &set);
+  return set;
+}
+
+Row TotalRow(const Report& report) {
+  Row row;
+  row.sums = report.total;
+  row.derived = report.total_derived;
+  row.time_share = report.total.time_ns() > 0 ? 1 : 0;
+  return row;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,58 @@
+// File: column.h
+//
+// The columns of reports: one table, from which the terminal's table, CSV, JSON and the page take theirs. A new
+// column is an entry of column.cc; a new sum is one of quantity.cc, which makes a column here.
+#ifndef RFINJECT_CLI_REPORT_COLUMN_H_
+#define RFINJECT_CLI_REPORT_COLUMN_H_
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cli/report/report.h"
+#include "cli/report/row_set.h"
+
+namespace rfinject::cli {
+
+struct ReportRow {
+  const Report& report;
+  const Row& row;
+};
+using ReportColumn = ColumnOf<ReportRow>;
+
+// What says which row it is (model, phase, layer, op, kernel, signature, and what is known of the layer; a row that
+// is in no layer has neither model nor layer there), then its sums over all measured steps, then what follows from
+// them, then what is a step's.
+std::span<const ReportColumn> ReportColumns();
+
+// Whether rows of this grouping have the column at all; the others would be nothing in every row.
+bool Keeps(By by, std::string_view column);
+// Whether the column says which row it is.
+bool IsIdentity(std::string_view column);
+
+// `rows`, which are of `report`, with all columns.
+RowSet RowsOf(const Report& report, std::span<const Row> rows);
+RowSet RowsOf(const Report& report, std::span<const Row* const> rows);
+
+// The report's roofs, with the columns that JSON and CSV call "peak_flop_per_s" and so on.
+RowSet RoofsOf(const Report& report);
+
+// The GPUs of the run, as the driver describes them. What the trace does not say is nothing.
+RowSet DevicesOf(const Report& report);
+
+// The whole run as a row: what stands in the last line of tables.
+Row TotalRow(const Report& report);
+
+// What a table has room for.
+struct Excerpt {
+  std::vector<const Row*> rows;  // in their order
+  size_t left_out = 0;
+  Row rest;  // the sum of those
+  Row total;
+};
+// The `most` rows with the longest time, or with most FLOP; 0: all.
+Excerpt ExcerptOf(const Report& report, std::span<const Row> rows, size_t most, bool by_flop);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_COLUMN_H_

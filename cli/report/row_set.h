@@ -1,0 +1,113 @@
+// File: row_set.h
+//
+// Row sets: what every output is made of. A row set has columns; a column is declared once, with its name, what its
+// values are, how tables show it and the function that gives a row's value. The rows of reports (column.h), of sweeps
+// (sweep.h), of diffs (diff.h) and the list of GPUs are row sets; a format is written once for all of them.
+#ifndef RFINJECT_CLI_REPORT_ROW_SET_H_
+#define RFINJECT_CLI_REPORT_ROW_SET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace rfinject::cli {
+
+// Nothing, a text, a count, a number that may be fractional, or a yes or no. A number that is not finite is nothing.
+using Cell = std::variant<std::monostate, std::string, uint64_t, double, bool>;
+
+// What the values of a column are, which decides how people read them.
+enum class Kind : uint8_t {
+  kText,
+  kCount,  // of things, never abbreviated
+  kUnit,   // an amount of `unit`, with a prefix
+  kShare,  // of 1, read as a percentage
+  kPlain,  // three digits; or yes and no
+};
+
+// How tables for terminals show a column.
+struct TableLook {
+  int place = 0;  // from left to right; 0: not in the table
+  std::string_view title;
+  size_t width = 0;            // 0: that of the widest cell
+  int priority = 0;            // of those with the highest, columns are left out first; 0 always stays
+  std::string_view unit = {};  // behind the prefix, where it is not the title that says it
+  bool left = false;           // aligned
+  bool row_only = false;       // lines that sum up rows have nothing here
+};
+
+struct ColumnInfo {
+  std::string_view name;        // in CSV and JSON, with its unit: an interface that only grows
+  std::string_view title = {};  // on the page; empty: the name
+  Kind kind = Kind::kPlain;
+  std::string_view unit = {};  // "ns", "B", "FLOP", "FLOP/s", "B/s", "FLOP/B"
+  bool additive = false;       // the sum over rows means something
+  int page = 0;                // place on the page; 0: behind those that have one
+  bool data = true;            // in CSV and JSON; false: on the page and in tables only
+  // From FLOP and bytes, which may be a share of a layer's (Row::counters_shared); 0 is what was not counted.
+  bool of_counters = false;
+  bool of_roofs = false;        // no table shows it where no roofs are known
+  TableLook table = {};         // of reports: the roofline; of sweeps: the runs
+  TableLook second_table = {};  // of reports: the theory; of sweeps: the forward alone
+};
+
+// A column over rows of one type.
+template <typename Subject>
+struct ColumnOf {
+  ColumnInfo info;
+  Cell (*value)(const Subject& subject);
+};
+
+struct Column {
+  ColumnInfo info;
+  std::function<Cell(size_t row)> value;  // null: nothing in every row
+};
+
+// A view: what it was made from must outlive it.
+struct RowSet {
+  size_t size = 0;
+  std::vector<Column> columns;
+
+  // The column of this name; nullptr when there is none.
+  const Column* Find(std::string_view name) const {
+    for (const Column& column : columns) {
+      if (column.info.name == name) return &column;
+    }
+    return nullptr;
+  }
+};
+
+// Adds `columns` over rows that `subject_of(row)` gives.
+template <typename Subject, typename SubjectOf>
+void Append(std::span<const ColumnOf<Subject>> columns, const SubjectOf& subject_of, RowSet* rows) {
+  for (const ColumnOf<Subject>& column : columns) {
+    rows->columns.push_back(
+        {column.info, [value = column.value, subject_of](size_t row) { return value(subject_of(row)); }});
+  }
+}
+
+// Adds a column that has the same value in every row.
+inline void AppendConstant(std::string_view name, Cell value, RowSet* rows) {
+  rows->columns.push_back({{.name = name}, [value = std::move(value)](size_t) { return value; }});
+}
+
+// An unknown text is nothing.
+inline Cell TextCell(std::string_view text) { return text.empty() ? Cell{} : Cell{std::string(text)}; }
+// An amount of which 0 means that it is not known.
+inline Cell KnownCell(double value) { return value > 0 ? Cell{value} : Cell{}; }
+inline Cell KnownCount(uint64_t value) { return value > 0 ? Cell{value} : Cell{}; }
+// The number in a cell; 0 for nothing and for texts.
+inline double NumberIn(const Cell& cell) {
+  if (const auto* number = std::get_if<double>(&cell)) return *number;
+  const auto* count = std::get_if<uint64_t>(&cell);
+  return count != nullptr ? static_cast<double>(*count) : 0;
+}
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_ROW_SET_H_
