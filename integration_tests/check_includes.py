@@ -31,7 +31,7 @@ RULES = {
     "cli": ["proto", "gpus"],
     # Outputs write what a report holds; of the formulas they need the names of a chip's tensor paths.
     "cli/emit": ["cli/report", "gpus/chips.h", "proto/wire"],
-    "cli/model": ["proto/wire"],
+    "cli/model": ["proto/wire", "gpus"],
     # A picture is made of a report and of nothing else of the outputs but what escapes text.
     "cli/emit/picture": ["cli/report", "cli/emit/code_points.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
                          "cli/emit/testing", "cli/testing", "proto/wire"],

@@ -88,7 +88,8 @@ void WriteRows(const Report& report, By by, const std::vector<Row>& rows, const 
   const RowSet set = RowsOf(report, std::span<const Row* const>(shown));
   std::vector<const Column*> values = ShownIn(set, view);
   std::erase_if(values, [&](const Column* value) {
-    return !Keeps(by, value->info.name) || (value->info.of_roofs && report.machine.name.empty());
+    const bool nothing = value->info.name == "ideal_time_per_step_ns" && report.total.ideal_ns() <= 0;
+    return nothing || !Keeps(by, value->info.name) || (value->info.of_roofs && report.machine.name.empty());
   });
   for (const Column* value : values) grid.columns.push_back(GridColumnOf(value->info.*view));
   for (size_t i = 0; i < shown.size(); ++i) {

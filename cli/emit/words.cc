@@ -32,6 +32,28 @@ std::string SourceLine(const Report& report) {
   return "Nothing was measured: layers and steps only";
 }
 
+// The two estimates, which are never mixed: times, shares and advice are of the expected one.
+std::string ExpectedLine(const Report& report) {
+  if (!report.headline.expected) return {};
+  const Headline::Expected& expected = *report.headline.expected;
+  std::string line = "Expected " + Duration(expected.ns) + (report.steps > 0 ? " a step" : "") + " (80 % interval " +
+                     Duration(expected.low_ns) + " to " + Duration(expected.high_ns) + "), ideal " +
+                     Duration(expected.ideal_ns) +
+                     ": times are expected ones, from a model calibrated on measurements of others";
+  constexpr double kAll = 0.995;
+  if (expected.foreign_share >= kAll) return line + ", none of them of this GPU";
+  if (expected.foreign_share > 0) line += "; for " + Percent(expected.foreign_share) + " of the time, of other GPUs";
+  return line;
+}
+
+std::string WinogradLine(const Report& report) {
+  if (!report.headline.expected || report.headline.expected->winograd_share <= 0) return {};
+  return Percent(report.headline.expected->winograd_share) +
+         " of GPU time is in 3x3 convolutions for which cuDNN has Winograd kernels: they execute 2.25 to 4 times "
+         "fewer "
+         "FLOP than are counted here, so such a layer can be above its roof";
+}
+
 std::string PrecisionLine(const Report& report) {
   std::string line;
   for (const Headline::PrecisionShare& one : report.headline.precisions) {
@@ -248,9 +270,10 @@ Sentence SentenceOf(const Alarm& alarm) {
 
 std::vector<std::string> HeadlineText(const Report& report) {
   if (report.rows_are_runs) return {};  // the runs have headlines of their own
-  std::vector<std::string> lines = {
-      SourceLine(report), PrecisionLine(report), ShareLine(report),     OutsideLine(report), LimitLine(report),
-      RatioLine(report),  PmLine(report),        MostToWinLine(report), SharedLine(report),  TheoryText(report)};
+  std::vector<std::string> lines = {SourceLine(report),    ExpectedLine(report), PrecisionLine(report),
+                                    WinogradLine(report),  ShareLine(report),    OutsideLine(report),
+                                    LimitLine(report),     RatioLine(report),    PmLine(report),
+                                    MostToWinLine(report), SharedLine(report),   TheoryText(report)};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   return lines;
 }

@@ -4,11 +4,13 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "cli/report/expect.h"
 #include "cli/report/headline.h"
 #include "cli/report/invariants.h"
 #include "cli/report/key_quantities.h"
@@ -206,9 +208,11 @@ struct Folding {
 Folding FoldLaunches(const Profile& profile, const Run& run, const Machine& machine, By by, std::string_view chip) {
   Folding folding;
   const KeyReader reader(profile.metrics, chip);
+  const std::optional<ExpectedTimes> expected = ModelOf(run);
   for (const auto& [key, stats] : run.launches) {
     KeyQuantities quantities = reader.Read(stats);
     AddLeastTimes(machine, quantities.sums);
+    if (expected) ApplyExpected(key, *expected, quantities);
     // An estimate leaves out what is zero; hardware that counted nothing must say so.
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
     const double time_ns = quantities.sums.time_ns();

@@ -53,6 +53,7 @@ Profile OneKey(const LaunchKey& key, const LaunchStats& stats) {
 TEST(Fold, WhatIsOfNoModelIsNamedInTheHeadline) {
   Profile profile = testing::SampleResNet18(testing::SampleA100(), 2);
   cli::Run& run = profile.runs.begin()->second;
+  run.key.source = SourceKind::kMeasured;  // the times below are no operator's
   const auto headline = [&] {
     std::string text;
     for (const std::string& line : HeadlineText(FoldRun(profile, run, testing::SampleA100(), {})))
@@ -70,6 +71,36 @@ TEST(Fold, WhatIsOfNoModelIsNamedInTheHeadline) {
   EXPECT_NE(headline().find("--skip 1"), std::string::npos);
   // It has more time to win than any layer.
   EXPECT_NE(headline().find("; in no layer: other 500"), std::string::npos) << headline();
+}
+
+TEST(Fold, AnEstimateHasAnExpectedTimeBesideTheIdealOne) {
+  Profile profile = testing::SampleResNet18(testing::SampleA100(), 2);
+  cli::Run& run = profile.runs.begin()->second;
+  const Report estimated = FoldRun(profile, run, testing::SampleA100(), {});
+  run.key.source = SourceKind::kMeasured;
+  const Report recorded = FoldRun(profile, run, testing::SampleA100(), {});
+  EXPECT_EQ(recorded.total.ideal_ns(), 0);
+  EXPECT_EQ(recorded.total[Quantity::kTimeHigh], 0);
+  EXPECT_FALSE(recorded.headline.expected);
+  // The ideal time is what was recorded, whatever is expected.
+  EXPECT_DOUBLE_EQ(estimated.total.ideal_ns(), recorded.total.time_ns());
+  EXPECT_NE(estimated.total.time_ns(), recorded.total.time_ns());
+  ASSERT_TRUE(estimated.headline.expected);
+  EXPECT_DOUBLE_EQ(estimated.headline.expected->ns * 2, estimated.total.time_ns());  // of two steps
+  for (const Row& row : estimated.rows) {
+    EXPECT_GT(row.sums.ideal_ns(), 0) << row.layer;
+    EXPECT_LT(row.sums[Quantity::kTimeLow], row.sums.time_ns()) << row.layer;
+    EXPECT_GT(row.sums[Quantity::kTimeHigh], row.sums.time_ns()) << row.layer;
+  }
+}
+
+TEST(Fold, AnEstimateForAGpuThatIsInNoTableKeepsItsRecordedTimes) {
+  Profile profile = testing::SampleResNet18(testing::SampleA100(), 2);
+  cli::Run& run = profile.runs.begin()->second;
+  run.key.estimated_gpu = "no such GPU";
+  const Report report = FoldRun(profile, run, testing::SampleA100(), {});
+  EXPECT_EQ(report.total.ideal_ns(), 0);
+  EXPECT_GT(report.total.time_ns(), 0);
 }
 
 TEST(Fold, ResNet18HasItsExactModelFlop) {
@@ -271,13 +302,14 @@ TEST(Fold, RoofsSayWhichAreUsed) {
 TEST(Fold, HeadlineSaysWhatAReaderMustKnow) {
   const Report report = Estimated();
   const std::vector<std::string> headline = HeadlineText(report);
-  ASSERT_EQ(headline.size(), 6u);
+  ASSERT_EQ(headline.size(), 7u);
   EXPECT_THAT(headline[0], HasSubstr("ESTIMATED on A100-SXM4-40GB"));
-  EXPECT_EQ(headline[1], "99.6 % of FLOP in TF32 tensor, 0.4 % in FP32");
-  EXPECT_EQ(headline[2], "100 % of forward and backward GPU time is attributed to layers");
-  EXPECT_THAT(headline[3], HasSubstr("Held back by memory bandwidth"));
-  EXPECT_THAT(headline[4], HasSubstr("1.93 times the model FLOP"));  // 7020265472 / 3628146688
-  EXPECT_THAT(headline[5], HasSubstr("Most time to win, in ms a step: "));
+  EXPECT_THAT(headline[1], HasSubstr("80 % interval"));
+  EXPECT_EQ(headline[2], "99.6 % of FLOP in TF32 tensor, 0.4 % in FP32");
+  EXPECT_EQ(headline[3], "100 % of forward and backward GPU time is attributed to layers");
+  EXPECT_THAT(headline[4], HasSubstr("Held back by memory bandwidth"));
+  EXPECT_THAT(headline[5], HasSubstr("1.93 times the model FLOP"));  // 7020265472 / 3628146688
+  EXPECT_THAT(headline[6], HasSubstr("Most time to win, in ms a step: "));
   const Report measured = Measured();
   EXPECT_THAT(HeadlineText(measured)[0], HasSubstr("Measured on NVIDIA A100-SXM4-40GB"));
   EXPECT_THAT(HeadlineText(measured)[2], HasSubstr("(40 launches are not)"));

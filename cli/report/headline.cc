@@ -35,6 +35,18 @@ void AddPrecisions(const Sums& total, Headline* headline) {
   }
 }
 
+void AddExpected(const Report& report, Headline* headline) {
+  const Sums& total = report.total;
+  if (total.ideal_ns() <= 0 || total.time_ns() <= 0) return;
+  const Sums step = report.steps > 0 ? total.OfOneStep(static_cast<double>(report.steps)) : total;
+  headline->expected = {.ns = step.time_ns(),
+                        .low_ns = step[Quantity::kTimeLow],
+                        .high_ns = step[Quantity::kTimeHigh],
+                        .ideal_ns = step.ideal_ns(),
+                        .foreign_share = total[Quantity::kForeignTime] / total.time_ns(),
+                        .winograd_share = total[Quantity::kWinogradTime] / total.time_ns()};
+}
+
 void AddLimit(const Report& report, std::span<const Row> layers, Headline* headline) {
   const Sums& total = report.total;
   if (total.least_ns() <= 0 || total.time_ns() <= 0) return;
@@ -97,6 +109,7 @@ void AddOutside(const Report& report, std::span<const Row> layers, Headline* hea
 
 Headline MakeHeadline(const Report& report, std::span<const Row> layers) {
   Headline headline;
+  AddExpected(report, &headline);
   AddPrecisions(report.total, &headline);
   headline.has_forward_or_backward = std::any_of(report.phases.begin(), report.phases.end(), [](const Row& row) {
     return row.sums.launches > 0 && (IsPhase(row, Phase::kForward) || IsPhase(row, Phase::kBackward));

@@ -42,6 +42,15 @@ struct Headline {
     double ns = 0;
   };
 
+  // The two estimates of an estimated run, a step (over all, where steps are not known).
+  struct Expected {
+    double ns = 0, low_ns = 0, high_ns = 0;  // with its 80 % interval
+    double ideal_ns = 0;
+    double foreign_share = 0;   // of the time, by parameters of other GPUs
+    double winograd_share = 0;  // of the time, convolutions that execute fewer FLOP than are counted
+  };
+
+  std::optional<Expected> expected;
   std::vector<PrecisionShare> precisions;  // that have FLOP, most FLOP first
   bool has_forward_or_backward = false;    // some launch is known to be of them
   Limit limit = Limit::kUnknown;

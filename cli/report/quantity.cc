@@ -56,6 +56,11 @@ constexpr auto kOthers = std::to_array<QuantityInfo>({
     {Quantity::kLeastMemory, "least_memory_time_ns", "Least memory time", "ns", 380, Zero::kUnknownRoofs},
     {Quantity::kLeast, "least_time_ns", "Least time", "ns", 390, Zero::kUnknownRoofs},
     {Quantity::kTimeWithCounters, "time_with_counters_ns", "GPU time with counters", "ns", 410},
+    {Quantity::kIdealTime, "ideal_time_ns", "Ideal time, all steps", "ns", 152, Zero::kUnknown},
+    {Quantity::kTimeLow, "time_low_ns", "Time, 80 % from", "ns", 154, Zero::kUnknown},
+    {Quantity::kTimeHigh, "time_high_ns", "Time, 80 % to", "ns", 156, Zero::kUnknown},
+    {Quantity::kWinogradTime, "", "", "ns"},
+    {Quantity::kForeignTime, "", "", "ns"},
 });
 
 constexpr std::array<QuantityInfo, kQuantityCount> kTable = [] {

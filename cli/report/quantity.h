@@ -33,6 +33,12 @@ enum class Quantity : uint8_t {
   kLeastMemory,
   kLeast,
   kTimeWithCounters,
+  // Of estimated runs, whose kTime is the expected one (expect.h); 0 where no expected time is known.
+  kIdealTime,  // what the datasheet's roofline allows
+  kTimeLow,    // the ends of the 80 % interval of kTime
+  kTimeHigh,
+  kWinogradTime,  // of kTime, convolutions that execute fewer FLOP than are counted
+  kForeignTime,   // of kTime, operators whose parameters come from other GPUs
   kEnd,
 };
 inline constexpr size_t kQuantityCount = static_cast<size_t>(Quantity::kEnd);
@@ -94,6 +100,8 @@ class Sums {
   double least_ns() const { return (*this)[Quantity::kLeast]; }  // sum over kernels of the longer of the two
   // Of time_ns, the part whose kernels have FLOP and bytes.
   double time_with_counters_ns() const { return (*this)[Quantity::kTimeWithCounters]; }
+
+  double ideal_ns() const { return (*this)[Quantity::kIdealTime]; }
 
   FlopByPrecision flop() const { return ByPrecision(Quantity::kFlop); }
   FlopByPrecision legacy_flop() const { return ByPrecision(Quantity::kLegacyFlop); }

@@ -162,7 +162,7 @@ RATIOS = {
 PRECISIONS = ("fp64", "fp32", "fp16", "tf32_tc", "fp16_tc", "bf16_tc", "fp8_tc", "fp64_tc")
 SUMS = {"launches", "time_ns", "flop", *("flop_" + name for name in PRECISIONS), "flop_mma_tc", "model_flop", "dram_bytes",
         "compulsory_bytes", "l2_bytes", "l1_bytes", "least_compute_time_ns", "least_memory_time_ns", "least_time_ns",
-        "time_with_counters_ns"}
+        "time_with_counters_ns", "ideal_time_ns", "time_low_ns", "time_high_ns"}
 # Spread of samples, which sums do not have.
 SPREADS = {"time_ci95_relative", "dram_bytes_ci95_relative"}
 # The same for --by run; "step" is the number of steps.

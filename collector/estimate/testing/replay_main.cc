@@ -1,21 +1,33 @@
-// estimate_replay GPU FILE…: costs recorded operators (record_operators.py) and prints a table per operator. A
-// developer's tool: what does the cost model make of a real training step?
+// estimate_replay [--list] [--no-tf32] GPU FILE…: costs recorded operators (record_operators.py) and prints a table
+// per operator. A developer's tool: what does the cost model make of a real training step? --list prints a line for
+// each kernel, "operator TAB signature TAB bytes TAB FLOP by precision", which bench/throughput_accuracy reads.
+#include <array>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "collector/estimate/cost.h"
 #include "collector/estimate/op_table.h"
+#include "collector/estimate/signature.h"
 #include "collector/estimate/testing/op_text.h"
 
 using rfinject::OpCall;
 using rfinject::estimate::Cost;
 
 int main(int argc, char** argv) {
+  const bool list = argc > 1 && std::strcmp(argv[1], "--list") == 0;
+  if (list) --argc, ++argv;
+  rfinject::estimate::PrecisionPolicy policy;
+  if (argc > 1 && std::strcmp(argv[1], "--no-tf32") == 0) {
+    policy = {.convolution_tf32 = false, .matmul_tf32 = false};
+    --argc, ++argv;
+  }
   if (argc < 3) {
-    std::fprintf(stderr, "usage: estimate_replay GPU FILE...\n");
+    std::fprintf(stderr, "usage: estimate_replay [--list] [--no-tf32] GPU FILE...\n");
     return 2;
   }
   const rfinject::Gpu* gpu = rfinject::FindGpu(argv[1]);
@@ -36,8 +48,19 @@ int main(int argc, char** argv) {
     std::map<std::string, Sum> sums;
     Sum total;
     Replay(rfinject::testing::ReadOps(file), [&](const OpCall& call) {
-      const Cost cost = rfinject::estimate::EstimateCost(call, *gpu, {});
+      const Cost cost = rfinject::estimate::EstimateCost(call, *gpu, policy);
       if (!cost.kernel) return;
+      if (list) {
+        std::array<char, rfinject::estimate::kMaxSignature> buffer;
+        const std::string_view signature = rfinject::estimate::FormatSignature(call, buffer);
+        std::printf("%.*s\t%.*s\t%" PRIu64 "\t", static_cast<int>(call.name.size()), call.name.data(),
+                    static_cast<int>(signature.size()), signature.data(), cost.compulsory_bytes);
+        for (size_t p = 0; p < rfinject::kPrecisionCount; ++p) {
+          std::printf("%s%" PRIu64, p == 0 ? "" : " ", cost.executed_flop[p]);
+        }
+        std::printf("\n");
+        return;
+      }
       for (Sum* sum : {&sums[std::string(call.name)], &total}) {
         ++sum->calls;
         sum->flop += cost.model_flop;
@@ -46,6 +69,7 @@ int main(int argc, char** argv) {
         sum->known = cost.known;
       }
     });
+    if (list) continue;
     std::printf("%s on %s\n%-56s %8s %16s %16s %10s\n", argv[i], argv[1], "operator", "calls", "model FLOP", "bytes",
                 "us");
     const auto print = [](const char* name, const Sum& sum) {

@@ -1,0 +1,42 @@
+// File: calibration.h
+//
+// The parameters of the model of expected.h, by GPU and family of operators, read from the text of
+// gpus/calibration.csv.
+//
+//   const Calibration& calibration = Calibration::Shipped();
+//   calibration.Get("T4", "conv_fp32", "winograd")   // the T4's own value, or that of "*", or nothing
+#ifndef RFINJECT_CLI_MODEL_CALIBRATION_H_
+#define RFINJECT_CLI_MODEL_CALIBRATION_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace rfinject::cli {
+
+class Calibration {
+ public:
+  // The table that the command was built with.
+  static const Calibration& Shipped();
+
+  // Lines "gpu,family,parameter,value,…"; lines that begin with '#', the header and empty lines are passed over.
+  // Nothing where a line has fewer fields or a value that is no finite number; `error` then names the line.
+  static std::optional<Calibration> Parse(std::string_view csv, std::string& error);
+
+  // The GPU's own value, else that of the GPU "*", which stands for a GPU without measurements; nothing if neither
+  // is.
+  std::optional<double> Get(std::string_view gpu, std::string_view family, std::string_view parameter) const;
+
+  // The GPU's own value only.
+  std::optional<double> Own(std::string_view gpu, std::string_view family, std::string_view parameter) const;
+
+  void Set(std::string_view gpu, std::string_view family, std::string_view parameter, double value);
+
+ private:
+  std::map<std::string, double, std::less<>> values_;  // by "gpu,family,parameter"
+};
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_MODEL_CALIBRATION_H_

@@ -1,0 +1,195 @@
+#include "cli/model/estimated_kernel.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace rfinject::cli {
+namespace {
+
+constexpr size_t kMaxOperands = 4, kMaxDimensions = 5;
+constexpr double kMostElements = 1e15;  // along one dimension; more is no tensor
+
+struct Shape {
+  double element_bytes = 4;
+  size_t rank = 0;
+  std::array<double, kMaxDimensions> size{};
+  double elements() const {
+    double product = 1;
+    for (size_t i = 0; i < rank; ++i) product *= size[i];
+    return product;
+  }
+};
+
+struct Shapes {
+  size_t count = 0;
+  std::array<Shape, kMaxOperands> operand;
+};
+
+double ElementBytes(std::string_view type) {
+  size_t digit = 0;
+  while (digit < type.size() && (type[digit] < '0' || type[digit] > '9')) ++digit;
+  int bits = 0;
+  std::from_chars(type.data() + digit, type.data() + type.size(), bits);
+  return bits > 0 ? bits / 8.0 : 1;  // "bool"
+}
+
+// The operands that the signature names, as far as they are single tensors of at most five dimensions.
+Shapes Parse(std::string_view signature) {
+  Shapes shapes;
+  while (!signature.empty() && shapes.count < kMaxOperands) {
+    const size_t end = signature.find(' ');
+    std::string_view token = signature.substr(0, end);
+    signature.remove_prefix(end == std::string_view::npos ? signature.size() : end + 1);
+    const size_t open = token.find('[');
+    if (open == std::string_view::npos || !token.ends_with(']')) return shapes;  // a list, or cut off
+    Shape shape;
+    shape.element_bytes = ElementBytes(token.substr(0, open));
+    const char* at = token.data() + open + 1;
+    const char* last = token.data() + token.size() - 1;
+    while (at < last) {
+      if (shape.rank == kMaxDimensions) return shapes;
+      const auto [next, error] = std::from_chars(at, last, shape.size[shape.rank]);
+      if (error != std::errc() || !(shape.size[shape.rank] >= 0 && shape.size[shape.rank] < kMostElements)) {
+        return shapes;
+      }
+      ++shape.rank;
+      at = next < last ? next + 1 : next;
+    }
+    shapes.operand[shapes.count++] = shape;
+  }
+  return shapes;
+}
+
+std::pair<Precision, double> LargestFlop(const FlopByPrecision& flop) {
+  const auto most = std::ranges::max_element(flop);
+  if (*most <= 0) return {Precision::kFp32, 0};
+  return {static_cast<Precision>(most - flop.begin()), *most};
+}
+
+bool Agrees(double flop, double expected) { return std::abs(flop - expected) <= 0.02 * expected; }
+
+bool FillProduct(std::string_view name, const Shapes& shapes, double flop, Operator& op) {
+  if (shapes.count < 2) return false;
+  const bool linear = name == "linear";
+  const Shape& left = linear ? shapes.operand[0] : shapes.operand[shapes.count - 2];
+  const Shape& right = linear ? shapes.operand[1] : shapes.operand[shapes.count - 1];
+  op.element_bytes = left.element_bytes;
+  if (linear && right.rank == 2 && left.rank >= 1) {
+    op.k = right.size[1], op.n = right.size[0];
+    op.m = left.elements() / op.k;
+  } else if ((name == "mm" || name == "addmm" || name == "_addmm_activation") && left.rank == 2 && right.rank == 2) {
+    op.m = left.size[0], op.k = left.size[1], op.n = right.size[1];
+  } else if ((name == "bmm" || name == "baddbmm") && left.rank == 3 && right.rank == 3) {
+    op.batch = left.size[0], op.m = left.size[1], op.k = left.size[2], op.n = right.size[2];
+    op.shared_right = false;
+  } else {
+    return false;
+  }
+  op.kind = OperatorKind::kProduct;
+  return op.m > 0 && op.k > 0 && op.n > 0 && Agrees(flop, 2 * op.batch * op.m * op.k * op.n);
+}
+
+bool FillConvolution(const Shape& input, const Shape& weight, Operator& op) {
+  if (input.rank != 4 || weight.rank != 4) return false;
+  op.kind = OperatorKind::kConvolution;
+  op.element_bytes = input.element_bytes;
+  op.images = input.size[0], op.c_in = input.size[1], op.h = input.size[2], op.w = input.size[3];
+  op.c_out = weight.size[0], op.kernel_h = weight.size[2], op.kernel_w = weight.size[3];
+  op.groups = op.c_in / weight.size[1];
+  return op.groups >= 1 && op.groups == std::floor(op.groups) && op.h > 0 && op.w > 0 && op.c_out > 0;
+}
+
+double FlopPerPixel(const Operator& op) {
+  return 2 * op.images * op.c_out * op.c_in / op.groups * op.kernel_h * op.kernel_w;
+}
+
+bool FillForward(const Shapes& shapes, double flop, Operator& op) {
+  if (shapes.count < 2 || !FillConvolution(shapes.operand[0], shapes.operand[1], op)) return false;
+  // Strides are no operands; the FLOP tell how many pixels the output has.
+  const double pixels = flop / FlopPerPixel(op);
+  if (!(pixels >= 1)) return false;
+  op.out_h = std::max(1.0, std::round(op.h * std::sqrt(pixels / (op.h * op.w))));
+  op.out_w = pixels / op.out_h;
+  return true;
+}
+
+// Gradients of the input and of the weight, or of the weight only: a network's first layer has no other.
+bool FillBackward(const Shapes& shapes, double flop, OperatorList& list) {
+  if (shapes.count < 3) return false;
+  Operator op = list.operators[0];
+  const Shape& gradient = shapes.operand[0];
+  if (!FillConvolution(shapes.operand[1], shapes.operand[2], op) || gradient.rank != 4) return false;
+  op.out_h = gradient.size[2], op.out_w = gradient.size[3];
+  const double once = FlopPerPixel(op) * op.out_h * op.out_w;
+  list.count = Agrees(flop, 2 * once) ? 2 : 1;
+  if (list.count == 1 && !Agrees(flop, once)) return false;
+  op.pass = Pass::kWgrad;
+  list.operators[0] = op;
+  op.pass = Pass::kDgrad;
+  list.operators[1] = op;
+  return true;
+}
+
+}  // namespace
+
+OperatorList OperatorsOf(const EstimatedKernel& kernel) {
+  std::string_view name = kernel.op;
+  if (const size_t colons = name.find("::"); colons != std::string_view::npos) name.remove_prefix(colons + 2);
+  const Shapes shapes = Parse(kernel.signature);
+  const auto [precision, flop] = LargestFlop(kernel.flop);
+  OperatorList list;
+  Operator& op = list.operators[0];
+  op.precision = precision;
+  const Shape first = shapes.count > 0 ? shapes.operand[0] : Shape();
+  const bool backward = name.find("convolution_backward") != std::string_view::npos;
+  if (backward                        ? FillBackward(shapes, flop, list)
+      : name.ends_with("convolution") ? FillForward(shapes, flop, op)
+                                      : FillProduct(name, shapes, flop, op)) {
+    return list;
+  }
+
+  list = OperatorList();
+  op.precision = precision;
+  op.element_bytes = first.element_bytes;
+  op.bytes = kernel.bytes;
+  op.flop = flop;
+  op.cols = first.rank > 0 ? first.size[first.rank - 1] : 1;
+  op.rows = op.cols > 0 ? first.elements() / op.cols : 0;
+  if (name.find("batch_norm") != std::string_view::npos) {
+    op.kind = OperatorKind::kBatchNorm;
+    // Statistics first: training reads the input twice, the backward pass the input and the gradient. Evaluation has
+    // the statistics: 2 FLOP an element instead of 6 or more.
+    const double elements = first.elements();
+    const bool gradient = name.find("backward") != std::string_view::npos;
+    if (gradient || flop > 4 * elements) op.bytes += (gradient ? 2 : 1) * elements * first.element_bytes;
+  } else if (name.find("softmax") != std::string_view::npos) {
+    op.kind = OperatorKind::kSoftmax;
+  } else if (name.find("layer_norm") != std::string_view::npos || name.find("group_norm") != std::string_view::npos) {
+    op.kind = OperatorKind::kLayerNorm;
+  } else if (name.find("rms_norm") != std::string_view::npos) {
+    op.kind = OperatorKind::kRmsNorm;
+  } else {
+    op.kind = OperatorKind::kOther;
+  }
+  return list;
+}
+
+ExpectedTime ExpectedTimeOf(const EstimatedKernel& kernel, const ExpectedTimes& model) {
+  ExpectedTime sum;
+  sum.calibrated = Calibrated::kGpu;
+  const OperatorList list = OperatorsOf(kernel);
+  for (const Operator& op : list.span()) {
+    const ExpectedTime time = model.Of(op);
+    sum.ideal_s += time.ideal_s;
+    sum.expected_s += time.expected_s;
+    sum.low_s += time.low_s;
+    sum.high_s += time.high_s;
+    sum.winograd = sum.winograd || time.winograd;
+    sum.calibrated = std::max(sum.calibrated, time.calibrated);
+  }
+  return sum;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,108 @@
+#include "cli/model/estimated_kernel.h"
+
+#include <gtest/gtest.h>
+
+namespace rfinject::cli {
+namespace {
+
+FlopByPrecision Flop(Precision precision, double amount) {
+  FlopByPrecision flop{};
+  flop[static_cast<size_t>(precision)] = amount;
+  return flop;
+}
+
+TEST(EstimatedKernel, AConvolutionsStrideFollowsFromItsFlop) {
+  // 7x7, stride 2, padding 3: 224 -> 112.
+  const EstimatedKernel kernel{.op = "aten::convolution",
+                               .signature = "f32[2,3,224,224] f32[64,3,7,7]",
+                               .flop = Flop(Precision::kTf32Tensor, 2.0 * 2 * 64 * 112 * 112 * 3 * 49)};
+  const OperatorList list = OperatorsOf(kernel);
+  ASSERT_EQ(list.count, 1u);
+  const Operator& op = list.operators[0];
+  EXPECT_EQ(op.kind, OperatorKind::kConvolution);
+  EXPECT_EQ(op.precision, Precision::kTf32Tensor);
+  EXPECT_EQ(op.images, 2);
+  EXPECT_EQ(op.c_in, 3);
+  EXPECT_EQ(op.c_out, 64);
+  EXPECT_EQ(op.out_h, 112);
+  EXPECT_EQ(op.out_w, 112);
+  EXPECT_EQ(op.groups, 1);
+}
+
+TEST(EstimatedKernel, AConvolutionsBackwardIsTwoOperatorsAndOneInTheFirstLayer) {
+  const double once = 2.0 * 8 * 128 * 28 * 28 * 64 * 9;
+  EstimatedKernel kernel{.op = "aten::convolution_backward",
+                         .signature = "bf16[8,128,28,28] bf16[8,64,56,56] bf16[128,64,3,3]",
+                         .flop = Flop(Precision::kBf16Tensor, 2 * once)};
+  OperatorList list = OperatorsOf(kernel);
+  ASSERT_EQ(list.count, 2u);
+  EXPECT_EQ(list.operators[0].pass, Pass::kWgrad);
+  EXPECT_EQ(list.operators[1].pass, Pass::kDgrad);
+  EXPECT_EQ(list.operators[1].element_bytes, 2);
+  EXPECT_EQ(list.operators[1].h, 56);
+  EXPECT_EQ(list.operators[1].out_h, 28);
+  kernel.flop = Flop(Precision::kBf16Tensor, once);
+  list = OperatorsOf(kernel);
+  ASSERT_EQ(list.count, 1u);
+  EXPECT_EQ(list.operators[0].pass, Pass::kWgrad);
+}
+
+TEST(EstimatedKernel, ProductsTakeTheirLastTwoOperands) {
+  struct Case {
+    const char *op, *signature;
+    double batch, m, k, n;
+  };
+  for (const Case& c : {Case{"aten::addmm", "f32[1000] f32[8,512] f32[512,1000]", 1, 8, 512, 1000},
+                        Case{"aten::mm", "f32[8,512] f32[512,1000]", 1, 8, 512, 1000},
+                        Case{"aten::linear", "f32[4,2,512] f32[1000,512] f32[1000]", 1, 8, 512, 1000},
+                        Case{"aten::baddbmm", "f32[6,3,5] f32[6,3,4] f32[6,4,5]", 6, 3, 4, 5},
+                        Case{"bmm", "f32[6,3,4] f32[6,4,5]", 6, 3, 4, 5}}) {
+    const OperatorList list = OperatorsOf(
+        {.op = c.op, .signature = c.signature, .flop = Flop(Precision::kFp32, 2 * c.batch * c.m * c.k * c.n)});
+    const Operator& op = list.operators[0];
+    EXPECT_EQ(op.kind, OperatorKind::kProduct) << c.op;
+    EXPECT_EQ(op.batch, c.batch) << c.op;
+    EXPECT_EQ(op.m, c.m) << c.op;
+    EXPECT_EQ(op.k, c.k) << c.op;
+    EXPECT_EQ(op.n, c.n) << c.op;
+  }
+}
+
+TEST(EstimatedKernel, ShapesThatDoNotGiveTheFlopAreNotBelieved) {
+  const OperatorList list = OperatorsOf(
+      {.op = "aten::mm", .signature = "f32[8,512] f32[512,1000]", .flop = Flop(Precision::kFp32, 1e9), .bytes = 1e6});
+  EXPECT_EQ(list.operators[0].kind, OperatorKind::kOther);
+  EXPECT_EQ(list.operators[0].flop, 1e9);
+  EXPECT_EQ(list.operators[0].bytes, 1e6);
+}
+
+TEST(EstimatedKernel, ReadsAnyTextWithoutHarm) {
+  for (const char* signature : {"", "[", "f32[", "f32[]", "f32[1,", "f32[1,]", "f32[x]", "f32[-1,2] f32[2,-1]", "]",
+                                "  ", "f32[0,0,0,0] f32[0,0,0,0]", "64*f32{25557032}", "f32[1,2,3,4,5,6,7]",
+                                "f32[8,512…", "f32[99999999999999999999999,2] f32[2,3]"}) {
+    for (const char* op : {"", "::", "aten::mm", "aten::convolution", "aten::convolution_backward", "batch_norm"}) {
+      const ExpectedTime time =
+          ExpectedTimeOf({.op = op, .signature = signature, .flop = Flop(Precision::kFp32, 1e6), .bytes = 1e6},
+                         ExpectedTimes(*FindGpu("T4"), Calibration::Shipped()));
+      EXPECT_GT(time.expected_s, 0) << op << " " << signature;
+      EXPECT_LT(time.expected_s, 1) << op << " " << signature;
+    }
+  }
+}
+
+TEST(EstimatedKernel, BatchNormsSecondReadingIsTraffic) {
+  const double elements = 8 * 64 * 56 * 56;
+  EstimatedKernel kernel{.op = "aten::native_batch_norm",
+                         .signature = "f32[8,64,56,56] f32[64] f32[64]",
+                         .flop = Flop(Precision::kFp32, 8 * elements),
+                         .bytes = 8 * elements};
+  EXPECT_EQ(OperatorsOf(kernel).operators[0].bytes, 12 * elements);
+  kernel.flop = Flop(Precision::kFp32, 2 * elements);  // evaluation
+  EXPECT_EQ(OperatorsOf(kernel).operators[0].bytes, 8 * elements);
+  kernel.op = "aten::native_batch_norm_backward";
+  kernel.bytes = 12 * elements;
+  EXPECT_EQ(OperatorsOf(kernel).operators[0].bytes, 20 * elements);
+}
+
+}  // namespace
+}  // namespace rfinject::cli

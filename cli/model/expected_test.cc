@@ -1,0 +1,204 @@
+#include "cli/model/expected.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+namespace rfinject::cli {
+namespace {
+
+// A GPU on which times can be done by hand: 10 SMs, 1 TFLOP/s FP32, 4 TFLOP/s FP16 tensor, 100 GB/s, 1 MB of L2.
+Gpu Machine() {
+  Gpu gpu{};
+  gpu.name = "Test";
+  gpu.sm_count = 10;
+  gpu.peak[static_cast<size_t>(Precision::kFp32)] = 1e12;
+  gpu.peak[static_cast<size_t>(Precision::kFp16Tensor)] = 4e12;
+  gpu.dram_bytes_per_s = 100e9;
+  gpu.l2_bytes = 1e6;
+  return gpu;
+}
+
+Calibration Table(std::string text) {
+  std::string error;
+  auto calibration = Calibration::Parse(text, error);
+  EXPECT_TRUE(calibration) << error;
+  return calibration.value_or(Calibration());
+}
+
+TEST(ExpectedTime, AnElementwiseOperatorIsTrafficOverSustainedBandwidthAndTheLaunch) {
+  const Gpu gpu = Machine();
+  const Calibration calibration = Table("Test,gpu,memory_share,0.8\nTest,elementwise,launch_us,5\n");
+  const ExpectedTimes model(gpu, calibration);
+  const ExpectedTime time = model.Of({.kind = OperatorKind::kElementwise, .bytes = 8e6});
+  EXPECT_NEAR(time.ideal_s, 80e-6, 1e-12);             // 8 MB at 100 GB/s
+  EXPECT_NEAR(time.expected_s, 100e-6 + 5e-6, 1e-12);  // at 80 GB/s, and 5 us
+}
+
+TEST(ExpectedTime, ATinyOperatorTakesTheLaunchInterval) {
+  const Gpu gpu = Machine();
+  const Calibration calibration;
+  const ExpectedTime time = ExpectedTimes(gpu, calibration).Of({.kind = OperatorKind::kElementwise, .bytes = 4});
+  EXPECT_DOUBLE_EQ(time.ideal_s, 3e-6);
+  EXPECT_NEAR(time.expected_s, 3e-6, 1e-9);
+}
+
+// Tiles of 128x128 only, no overhead: a product of 1280 x 128 x 128 is 10 tiles on 10 SMs, one wave at the whole
+// rate.
+constexpr char kSquareTiles[] =
+    "*,bmm_fp32,least_tile_rows,128\n*,bmm_fp32,least_tile_cols,128\n*,bmm_fp32,launch_us,0\n*,bmm_fp32,memory,"
+    "1000\n";
+
+Operator Batch(double batch) {
+  return {.kind = OperatorKind::kProduct, .batch = batch, .m = 128, .k = 1024, .n = 128, .shared_right = false};
+}
+
+TEST(ExpectedTime, AProductTakesWholeWavesOfTiles) {
+  const Gpu gpu = Machine();
+  const Calibration calibration = Table(kSquareTiles);
+  const ExpectedTimes model(gpu, calibration);
+  const double tile_s = 2.0 * 128 * 128 * 1024 / (1e12 / 10);
+  EXPECT_NEAR(model.Of(Batch(10)).expected_s, tile_s, 1e-3 * tile_s);
+  EXPECT_NEAR(model.Of(Batch(20)).expected_s, 2 * tile_s, 1e-3 * tile_s);
+  // 11 tiles would be two waves. Split in eight, 88 parts are nine waves of an eighth; the parts are written and
+  // summed.
+  const double split_s = 9.0 / 8 * tile_s + 11 * 128.0 * 128 * 4 * (8 + 1) / 100e9;
+  EXPECT_NEAR(model.Of(Batch(11)).expected_s, split_s, 1e-3 * tile_s);
+}
+
+TEST(ExpectedTime, ATileIsComputedWholeHoweverLittleOfItIsWanted) {
+  const Gpu gpu = Machine();
+  const Calibration calibration = Table(kSquareTiles);
+  const ExpectedTimes model(gpu, calibration);
+  Operator narrow = Batch(10);
+  narrow.n = 2;
+  EXPECT_NEAR(model.Of(narrow).expected_s, model.Of(Batch(10)).expected_s, 1e-6);
+  EXPECT_LT(model.Of(narrow).ideal_s, model.Of(Batch(10)).ideal_s / 5);
+}
+
+TEST(ExpectedTime, TheTilesEdgeCostsPartOfTheRate) {
+  const Gpu gpu = Machine();
+  const Calibration calibration = Table(std::string(kSquareTiles) + "*,bmm_fp32,tile_edge,16\n");
+  const double tile_s = 2.0 * 128 * 128 * 1024 / (1e12 / 10);
+  // 128*128 / (128*128 + 16*128) = 8/9; a tile of 256x128 wastes half and is no better.
+  EXPECT_NEAR(ExpectedTimes(gpu, calibration).Of(Batch(10)).expected_s, tile_s * 9 / 8, 1e-3 * tile_s);
+}
+
+TEST(ExpectedTime, APowerLimitIsFeltByLongKernelsOnly) {
+  const Gpu gpu = Machine();
+  const Calibration calibration =
+      Table(std::string(kSquareTiles) + "*,fp32,share,0.5\n*,fp32,burst_share,1\n*,fp32,burst_ms,1\n");
+  const ExpectedTimes model(gpu, calibration);
+  Operator small = Batch(10), large = Batch(10);
+  small.k = 8;  // 2.6 us at the peak
+  large.k = 1 << 24;
+  EXPECT_NEAR(model.Of(small).expected_s, 2.0 * 128 * 128 * 8 / 1e11, 0.03 * 2.6e-6);
+  EXPECT_NEAR(model.Of(large).expected_s, 2 * 2.0 * 128 * 128 * (1 << 24) / 1e11, 0.01);
+}
+
+TEST(ExpectedTime, ALinearLayersBatchIsRowsOfOneProduct) {
+  const Gpu gpu = Machine();
+  const ExpectedTimes model(gpu, Calibration::Shipped());
+  const Operator rows{.kind = OperatorKind::kProduct, .m = 4096, .k = 512, .n = 512};
+  const Operator batch{.kind = OperatorKind::kProduct, .batch = 8, .m = 512, .k = 512, .n = 512};
+  EXPECT_DOUBLE_EQ(model.Of(rows).expected_s, model.Of(batch).expected_s);
+  EXPECT_DOUBLE_EQ(model.Of(rows).ideal_s, model.Of(batch).ideal_s);
+}
+
+Operator Conv(double images, double channels, double side, double kernel) {
+  return {.kind = OperatorKind::kConvolution,
+          .images = images,
+          .c_in = channels,
+          .c_out = channels,
+          .kernel_h = kernel,
+          .kernel_w = kernel,
+          .h = side,
+          .w = side,
+          .out_h = side,
+          .out_w = side};
+}
+
+TEST(ExpectedTime, AThreeByThreeConvolutionMayBeFasterThanItsRoofline) {
+  const Gpu* v100 = FindGpu("V100-PCIe");
+  ASSERT_NE(v100, nullptr);
+  const ExpectedTimes model(*v100, Calibration::Shipped());
+  const ExpectedTime winograd = model.Of(Conv(128, 256, 28, 3));
+  EXPECT_TRUE(winograd.winograd);
+  EXPECT_LT(winograd.expected_s, winograd.ideal_s);
+  const ExpectedTime gemm = model.Of(Conv(128, 256, 28, 5));
+  EXPECT_FALSE(gemm.winograd);
+  EXPECT_GT(gemm.expected_s, gemm.ideal_s);
+}
+
+TEST(ExpectedTime, NothingButWinogradIsFasterThanTheRoofline) {
+  for (const Gpu& gpu : AllGpus()) {
+    const ExpectedTimes model(gpu, Calibration::Shipped());
+    for (const Pass pass : {Pass::kForward, Pass::kDgrad, Pass::kWgrad}) {
+      for (const double channels : {64.0, 512.0, 2048.0}) {
+        for (const double kernel : {1.0, 5.0}) {
+          Operator op = Conv(256, channels, 28, kernel);
+          op.pass = pass;
+          const ExpectedTime time = model.Of(op);
+          EXPECT_GT(time.expected_s, 0.85 * time.ideal_s) << gpu.name << " " << channels << " " << kernel;
+        }
+      }
+    }
+    for (const double side : {512.0, 4096.0, 16384.0}) {
+      const ExpectedTime time = model.Of({.kind = OperatorKind::kProduct, .m = side, .k = side, .n = side});
+      EXPECT_GT(time.expected_s, 0.95 * time.ideal_s) << gpu.name << " " << side;
+    }
+  }
+}
+
+TEST(ExpectedTime, ConvolutionsOfHalvesRunOnTensorCoresWhereChannelsFillThem) {
+  Operator op = Conv(8, 64, 56, 3);
+  op.precision = Precision::kFp16Tensor, op.element_bytes = 2;
+  EXPECT_EQ(FamilyOf(op), Family::kConvTensor);
+  op.pass = Pass::kWgrad;
+  EXPECT_EQ(FamilyOf(op), Family::kConvTensorWgrad);
+  op.c_in = 3;
+  EXPECT_EQ(FamilyOf(op), Family::kConvFp32Wgrad);
+  op.c_in = 64, op.groups = 64;
+  EXPECT_EQ(FamilyOf(op), Family::kConvDepthwise);
+}
+
+TEST(ExpectedTime, ASecondReadingOfLongRowsComesFromDram) {
+  const Gpu gpu = Machine();
+  const Calibration calibration =
+      Table("*,layer_norm,share,1\n*,layer_norm,reread,1\n*,layer_norm,rows_per_sm,10\n*,layer_norm,launch_us,0\n");
+  const ExpectedTimes model(gpu, calibration);
+  const auto seconds = [&](double cols) {
+    return model.Of({.kind = OperatorKind::kLayerNorm, .rows = 1000, .cols = cols, .bytes = 8000 * cols}).expected_s;
+  };
+  // 10 SMs x 10 rows x 2 x 4 bytes x 1000 columns = 0.8 MB fit into the cache; 4000 columns are 3.2 MB and do not.
+  EXPECT_NEAR(seconds(1000), 8e6 / 100e9, 1e-12);
+  EXPECT_NEAR(seconds(4000), (32e6 + 16e6) / 100e9, 1e-12);
+}
+
+TEST(ExpectedTime, TheIntervalIsTheFamilysAndWiderForAGpuWithoutTimes) {
+  const Calibration calibration = Table(
+      "*,softmax,low_short,0.5\n*,softmax,high_short,2\n"
+      "Test,softmax,low_short,0.9\nTest,softmax,high_short,1.1\nTest,softmax,rows,100\n");
+  Gpu known = Machine(), other = Machine();
+  other.name = "Other";
+  const Operator op{.kind = OperatorKind::kSoftmax, .rows = 10, .cols = 10, .bytes = 800};
+  const ExpectedTime a = ExpectedTimes(known, calibration).Of(op), b = ExpectedTimes(other, calibration).Of(op);
+  EXPECT_EQ(a.calibrated, Calibrated::kGpu);
+  EXPECT_EQ(b.calibrated, Calibrated::kFamily);
+  EXPECT_DOUBLE_EQ(a.low_s, 0.9 * a.expected_s);
+  EXPECT_DOUBLE_EQ(a.high_s, 1.1 * a.expected_s);
+  EXPECT_DOUBLE_EQ(b.high_s, 2 * b.expected_s);
+}
+
+TEST(ExpectedTime, AGpuWithoutTheUnitHasNoTime) {
+  Gpu gpu = Machine();
+  const Calibration calibration;
+  const ExpectedTime time =
+      ExpectedTimes(gpu, calibration)
+          .Of({.kind = OperatorKind::kProduct, .precision = Precision::kBf16Tensor, .m = 8, .k = 8, .n = 8});
+  EXPECT_EQ(time.expected_s, 0);
+}
+
+}  // namespace
+}  // namespace rfinject::cli

@@ -1,0 +1,34 @@
+#include "cli/report/expect.h"
+
+#include "cli/model/estimated_kernel.h"
+#include "gpus/gpus.h"
+
+namespace rfinject::cli {
+
+std::optional<ExpectedTimes> ModelOf(const Run& run) {
+  if (run.key.source != SourceKind::kEstimated) return std::nullopt;
+  const Gpu* gpu = FindGpu(run.key.estimated_gpu);
+  if (gpu == nullptr) return std::nullopt;
+  return ExpectedTimes(*gpu, Calibration::Shipped());
+}
+
+void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantities& quantities) {
+  Sums& sums = quantities.sums;
+  if (sums.launches == 0) return;
+  const double launches = static_cast<double>(sums.launches);
+  EstimatedKernel kernel{.op = key.kernel, .signature = key.signature, .bytes = sums.compulsory_bytes() / launches};
+  kernel.flop = sums.flop();
+  for (double& flop : kernel.flop) flop /= launches;
+  const ExpectedTime time = ExpectedTimeOf(kernel, model);
+  if (!(time.expected_s > 0)) return;
+  const double ns = 1e9 * launches;
+  sums[Quantity::kIdealTime] = sums.time_ns();
+  sums[Quantity::kTime] = time.expected_s * ns;
+  sums[Quantity::kTimeLow] = time.low_s * ns;
+  sums[Quantity::kTimeHigh] = time.high_s * ns;
+  if (time.winograd) sums[Quantity::kWinogradTime] = sums.time_ns();
+  if (time.calibrated != Calibrated::kGpu) sums[Quantity::kForeignTime] = sums.time_ns();
+  if (quantities.least_launch_ns > 0) quantities.least_launch_ns = time.expected_s * 1e9;
+}
+
+}  // namespace rfinject::cli

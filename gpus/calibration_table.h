@@ -1,0 +1,16 @@
+// File: calibration_table.h
+//
+// calibration.csv, compiled in: what the GPUs of gpus.csv sustain, fitted to times that others measured. The text is
+// given as it is; cli/model/calibration.h reads it.
+#ifndef RFINJECT_GPUS_CALIBRATION_TABLE_H_
+#define RFINJECT_GPUS_CALIBRATION_TABLE_H_
+
+#include <string_view>
+
+namespace rfinject {
+
+std::string_view CalibrationCsv() noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_GPUS_CALIBRATION_TABLE_H_
