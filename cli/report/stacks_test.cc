@@ -22,7 +22,7 @@ TEST(StacksTest, TheCallerIsTheProgramsOwn) {
 
 TEST(StacksTest, WhatIsInNoLayerIsFoldedByPhaseAndStack) {
   const auto stack = std::make_shared<NativeStackInfo>(NativeStackInfo{Frame("a.out", "main")});
-  Run run;
+  cli::Run run;
   const auto add = [&](const char* kernel, const char* model, Phase phase, auto taken, uint64_t ns) {
     LaunchKey key;
     key.kernel = kernel;

@@ -180,7 +180,7 @@ TEST(Roofline, BandwidthsOfCachesAreLinesOfTheirOwn) {
   EXPECT_TRUE(HasText(picture, "L2 5.40 TB/s (empirical)"));
   EXPECT_EQ(picture.lines.size(), before + 1);
   // With the bytes known, a mark says where it stands in them: a line to it and a tick.
-  for (Row& row : report.rows) row.sums.l2_bytes() = 2 * row.sums.dram_bytes();
+  for (Row& row : report.rows) row.sums[Quantity::kL2Bytes] = 2 * row.sums.dram_bytes();
   EXPECT_GT(Roofline(report).lines.size(), before + 3);
 }
 

@@ -43,15 +43,15 @@ void WriteRows(const std::vector<Report>& reports, std::ostream& out) {
   for (const Report& report : reports) {
     for (const Row& row : rfinject::cli::PictureRows(report)) {
       out << separator << "{\"layer\":" << JsonText(row.layer) << ",\"phase\":" << JsonText(row.phase)
-          << ",\"model\":" << JsonText(row.model) << ",\"time_ns\":" << JsonNumber(row.sums.time_ns())
-          << ",\"flop\":" << JsonNumber(row.sums.total_flop())
-          << ",\"dram_bytes\":" << JsonNumber(row.sums.dram_bytes()) << ",\"launches\":" << row.sums.launches
-          << ",\"time_share\":" << JsonNumber(row.time_share)
-          << ",\"oi_flop_per_byte\":" << JsonNumber(row.derived.oi_flop_per_byte)
-          << ",\"performance_flop_per_s\":" << JsonNumber(row.derived.performance_flop_per_s)
-          << ",\"attainable_flop_per_s\":" << JsonNumber(row.derived.attainable_flop_per_s)
-          << ",\"attainable_share\":" << JsonNumber(row.derived.attainable_share)
-          << ",\"bandwidth_bytes_per_s\":" << JsonNumber(row.derived.bandwidth_bytes_per_s)
+          << ",\"model\":" << JsonText(row.model) << ",\"time_ns\":" << Number(row.sums.time_ns())
+          << ",\"flop\":" << Number(row.sums.total_flop())
+          << ",\"dram_bytes\":" << Number(row.sums.dram_bytes()) << ",\"launches\":" << row.sums.launches
+          << ",\"time_share\":" << Number(row.time_share)
+          << ",\"oi_flop_per_byte\":" << Number(row.derived.oi_flop_per_byte)
+          << ",\"performance_flop_per_s\":" << Number(row.derived.performance_flop_per_s)
+          << ",\"attainable_flop_per_s\":" << Number(row.derived.attainable_flop_per_s)
+          << ",\"attainable_share\":" << Number(row.derived.attainable_share)
+          << ",\"bandwidth_bytes_per_s\":" << Number(row.derived.bandwidth_bytes_per_s)
           << ",\"steps\":" << report.steps << "}";
       separator = ",\n";
     }

@@ -87,7 +87,7 @@ Report SmallReport() {
 Report LongReport() {
   Report report = SmallReport();
   report.steps = 9000;
-  report.rows.back().sums.time_ns = 4000;
+  report.rows.back().sums[Quantity::kTime] = 4000;
   Finish(&report);
   return report;
 }
