@@ -96,6 +96,7 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
     row.time_ci = row.bytes_ci = 0.1;
     row.counters_shared = true;
     row.sums[Quantity::kL1Bytes] = row.sums[Quantity::kL2Bytes] = 1;
+    row.sums[Quantity::kIdealTime] = row.sums[Quantity::kTimeLow] = row.sums[Quantity::kTimeHigh] = 1;
     for (size_t i = 0; i < kPrecisionCount; ++i) {
       row.sums[FlopIn(static_cast<Precision>(i))] = row.sums[LegacyFlopIn(static_cast<Precision>(i))] = 1;
     }

@@ -243,7 +243,8 @@ TEST(Roofline, IsBelowTheRoofWhereTheNumbersAre) {
   for (const Report& report : {SampleReports()[0], SampleReports()[1], LargeReport(2000)}) {
     for (const Mark& mark : Roofline(report).marks) {
       EXPECT_FALSE(mark.above_roof);
-      if (mark.has_target) {
+      // A convolution by Winograd may be faster than what its FLOP allow.
+      if (mark.has_target && PictureRows(report)[mark.row].sums[Quantity::kWinogradTime] <= 0) {
         EXPECT_GE(mark.at.y, mark.target.y);
       }
     }
