@@ -89,7 +89,8 @@ KeyReader::KeyReader(const std::map<std::string, MetricInfo>& metrics, std::stri
                       .legacy_path = term.legacy_path,
                       .better = {}});
   }
-  for (const auto& [name, info] : metrics) {
+  for (const auto& entry : metrics) {
+    const std::string& name = entry.first;
     if (terms_.contains(name) ||
         std::any_of(formula.begin(), formula.end(), [&](const FlopTerm& term) { return term.metric == name; })) {
       continue;
@@ -107,7 +108,8 @@ KeyReader::KeyReader(const std::map<std::string, MetricInfo>& metrics, std::stri
       }
     }
     // A scalar counter's packed spelling stands for the plain one of the same instruction.
-    if (const std::string_view plain = PlainSpelling(name); !plain.empty()) term.better.push_back({std::string(plain)});
+    if (const std::string_view plain = PlainSpelling(name); !plain.empty())
+      term.better.push_back({std::string(plain)});
     add(name, std::move(term));
   }
 }

@@ -179,6 +179,7 @@ const char* Keep(std::string text) {
 
 void RequestSlotRepair() noexcept { ++g_repairs; }
 void RequestPoliteExit() noexcept { ++g_exits; }
+void ActivateWithoutPython() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }
 void NoteOptimizerStep() noexcept {}
 

@@ -76,6 +76,8 @@ class SimulatedGpu : public ::testing::Test {
  protected:
   explicit SimulatedGpu(const char* cupti = "cupti13/libcupti.so.13", std::string chip = "GA100")
       : cupti_(cupti), chip_(std::move(chip)) {}
+  // Whether the simulated CUPTI is of the version of the real one.
+  bool newest_cupti() const { return std::string_view(cupti_) == "cupti13/libcupti.so.13"; }
 
   // Opens the driver, CUPTI and the source. A test may still set settings_ and the environment: the source reads them
   // when the first step ends.
