@@ -72,12 +72,12 @@ class FailingLegacy : public Failing {
 TEST_P(FailingLegacy, TheProgramDoesNotNotice) { FailEachWay(); }
 
 void Failing::FailEachWay() {
-  // What plans is opened once, before the forks, and not in each child. (Not CUPTI itself where the simulated one is
-  // older: the source takes the first that the process has.)
-  std::vector<std::string> planners = {"/libnvperf_host.so"};
-  if (newest_cupti()) planners.push_back("/libcupti.so.13");
-  for (const std::string& library : planners) {
-    ASSERT_NE(dlopen((SIM_REAL_CUPTI_FOLDER + library).c_str(), RTLD_NOW | RTLD_LOCAL), nullptr) << dlerror();
+  // What plans is opened once, before the forks, and not in each child; where the simulated CUPTI is older it has a
+  // Perfworks of its own, and the source would take the newer one for it.
+  for (const char* library : {"/libnvperf_host.so", "/libcupti.so.13"}) {
+    if (!newest_cupti()) break;
+    ASSERT_NE(dlopen((std::string(SIM_REAL_CUPTI_FOLDER) + library).c_str(), RTLD_NOW | RTLD_LOCAL), nullptr)
+        << dlerror();
   }
   const bool perfworks = std::string(GetParam()).rfind("NVPW_", 0) == 0;
   for (int code : perfworks ? std::span<const int>(kPerfworksCodes) : std::span<const int>(kCodes)) {
