@@ -4,8 +4,8 @@
 // them to the trace about once a second from a thread of its own.
 //
 // Hot calls (Record) write into a ring of the calling thread and return: they take no lock, allocate nothing after a
-// thread's first call, and count a drop when the ring is full. Cold calls (Define…, Intern, Add, Report…) take one lock,
-// on whichever thread they come.
+// thread's first call, and count a drop when the ring is full. Cold calls (Define…, Intern, Add, Report…) take one
+// lock, on whichever thread they come.
 //
 // Life: a process has one Recorder at a time, Recorder::Get(). It is idle at first: rings fill, definitions are kept,
 // no thread runs, no file exists. Activate() makes it a trace; the injector calls it when the process turns out to be
@@ -155,8 +155,8 @@ class Recorder {
 
   // --- Life.
   // Begins the first step at this moment. Launches that belong to no model and no phase so far are forgotten: the
-  // program was making its weights, and that is part of no step. The injector calls this once, with the GIL held, before
-  // Activate and on the same thread; after Activate, or when a step has ended already, it does nothing.
+  // program was making its weights, and that is part of no step. The injector calls this once, with the GIL held,
+  // before Activate and on the same thread; after Activate, or when a step has ended already, it does nothing.
   virtual void BeginFirstStep() noexcept {}
   // Opens the trace and starts the writer thread; idempotent. On failure the recorder is muted for good, with a
   // line on stderr.

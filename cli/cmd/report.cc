@@ -29,7 +29,8 @@ std::vector<Option> Options() {
   static const auto* const kFormatHelp =
       new std::string(FormatNames(" or ") + "; default: by the ending of -o, else table");
   return {
-      {"by", 0, "WHAT", "run (a row each), model, phase, layer (default), op, kernel, or stack (what is in no layer)"},
+      {"by", 0, "WHAT",
+       "run (a row each), model, phase, layer (default), op, kernel, or stack (what is in no layer)"},
       {"format", 0, "FORMAT", *kFormatHelp},
       {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
       {"rows", 0, "N", "rows of a table, those with most time; 0: all. Default 40"},
@@ -103,8 +104,7 @@ int ReportMain(Arguments arguments) {
     }
     std::vector<StackTable> tables;
     for (const auto& [key, run] : loaded.profile.runs) {
-      tables.push_back({key.gpu.empty() ? "a GPU without a name" : key.gpu, run.steps.steps,
-                        FoldStacks(run)});
+      tables.push_back({key.gpu.empty() ? "a GPU without a name" : key.gpu, run.steps.steps, FoldStacks(run)});
     }
     std::ostringstream text;
     EmitStacks(tables, rows, text);

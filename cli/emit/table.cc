@@ -55,10 +55,12 @@ std::vector<NameColumn> NameColumns(const Report& report, By by) {
     case By::kKernel:
       return {{"kernel", [](const Row& row) { return row.kernel; }, 18, false},
               {"layer",
-               [](const Row& row) { return row.model.empty()   ? (row.caller.empty() ? "-" : row.caller)
-                                           : row.layer.empty() ? row.model
-                                                               : row.layer; }, 12,
-               true},
+               [](const Row& row) {
+                 return row.model.empty()   ? (row.caller.empty() ? "-" : row.caller)
+                        : row.layer.empty() ? row.model
+                                            : row.layer;
+               },
+               12, true},
               {"phase", phase, 9, false}};
   }
   return {};

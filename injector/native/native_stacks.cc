@@ -49,9 +49,7 @@ uint32_t ModuleOf(uintptr_t address) noexcept {
 
 size_t TakeStack(std::span<NativeFrame> out) noexcept {
   if (!g_mutex.TryLock()) return 0;
-  struct Unlock {
-    ~Unlock() { g_mutex.Unlock(); }
-  } unlock;
+  const HeldLock held(g_mutex);
   StackFrame frames[kMaxStackFrames];
   const size_t count = Unwind(frames);
   size_t kept = 0;
@@ -95,10 +93,12 @@ void OfferNativeStacks() noexcept try {
 } catch (...) {
 }
 
-void NameNativeStacks(Recorder& recorder) noexcept try {
+// No more stacks from here on: the mutex is kept, which the analysis of locks would take for a mistake.
+void NameNativeStacks(Recorder& recorder) noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS try {
   if (g_noted == nullptr) return;
-  // No more stacks from here on: the mutex is kept.
-  if (!g_mutex.LockFor(100'000'000)) return;
+  // An unwind of another thread takes some 70 us; whoever is stopped inside one must not stop the end of the process.
+  constexpr int64_t kUnwindWaitNs = 100'000'000;
+  if (!g_mutex.LockFor(kUnwindWaitNs)) return;
   auto* const begin = g_noted->places.data();
   std::sort(begin, begin + g_noted->places_size);
   auto* const end = std::unique(begin, begin + g_noted->places_size);

@@ -1,4 +1,5 @@
-/* Opens a libpython by itself and runs a text in it, as programs with Python plug-ins do: dlopen_python LIBRARY TEXT */
+/* Opens a libpython by itself and runs a text in it, as programs with Python plug-ins do: dlopen_python LIBRARY TEXT
+ */
 #include <dlfcn.h>
 #include <stdio.h>
 

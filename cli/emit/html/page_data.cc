@@ -87,8 +87,8 @@ ScriptJson ValueText(const Cell& cell, Kind kind) {
   return kind == Kind::kText ? ScriptJson{"\"\""} : ScriptJson{"null"};
 }
 
-// A column, or nothing where no row has a value; `rows` and `totals` are row sets of the reports, one each. Texts repeat
-// often, so they are indices into a list of the different ones.
+// A column, or nothing where no row has a value; `rows` and `totals` are row sets of the reports, one each. Texts
+// repeat often, so they are indices into a list of the different ones.
 ScriptJson ColumnData(const ColumnInfo& column, std::span<const RowSet> rows, std::span<const RowSet> totals) {
   const bool is_text = column.kind == Kind::kText;
   std::map<std::string, size_t> index;
@@ -111,10 +111,12 @@ ScriptJson ColumnData(const ColumnInfo& column, std::span<const RowSet> rows, st
   if (!any) return {};
   for (const RowSet& set : totals) sums.push_back(ValueText(set.Find(column.name)->value(0), column.kind));
   const PageUnit unit = PageUnitOf(column);
-  ScriptJson out = {"{\"key\":", JsonString(column.name),
-                    ",\"title\":", JsonString(column.title.empty() ? column.name : column.title),
-                    ",\"kind\":", KindName(column.kind), ",\"unit\":", JsonString(unit.unit),
-                    ",\"scale\":", JsonNumber(unit.scale), ",\"additive\":", column.additive ? kTrue : kFalse};
+  ScriptJson out = {"{\"key\":",      JsonString(column.name),
+                    ",\"title\":",    JsonString(column.title.empty() ? column.name : column.title),
+                    ",\"kind\":",     KindName(column.kind),
+                    ",\"unit\":",     JsonString(unit.unit),
+                    ",\"scale\":",    JsonNumber(unit.scale),
+                    ",\"additive\":", column.additive ? kTrue : kFalse};
   if (is_text) {
     out.Add({",\"words\":"});
     AddList(words, &out);
