@@ -507,10 +507,12 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     }
     if (full()) return true;
 
-    while (!full() && trace.table.TakeOne([out, &trace](uint32_t id, LaunchTable::Key& key, auto metrics) {
+    // A pointer, because the analysis of locks does not know that the function below is called under ours.
+    const auto* const stacks = &trace.key_stacks;
+    while (!full() && trace.table.TakeOne([out, stacks](uint32_t id, LaunchTable::Key& key, auto metrics) {
       if (!key.defined) {
-        const auto stack = trace.key_stacks.find(key.identity);
-        EncodeLaunchKey(id, key.identity, stack != trace.key_stacks.end() ? stack->second : 0, out);
+        const auto stack = stacks->find(key.identity);
+        EncodeLaunchKey(id, key.identity, stack != stacks->end() ? stack->second : 0, out);
       }
       key.defined = true;
       EncodeKeyStats(id, key.launches, metrics, out);

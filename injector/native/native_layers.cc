@@ -293,9 +293,7 @@ NativePlace Interpret(const StackFrame* frames, size_t count) {
     place = chain->place;  // known from other places on the stack
   } else {
     if (!g_mutex.LockFor(kLockWait)) return {};
-    struct Unlock {
-      ~Unlock() { g_mutex.Unlock(); }
-    } unlock;
+    const HeldLock held(g_mutex);
     place = Interpret(frames + first, all - first);
     SetChain(known, hash, place);
   }
