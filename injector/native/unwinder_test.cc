@@ -16,7 +16,7 @@
 
 #ifdef __SANITIZE_ADDRESS__
 // The list of objects lives as long as the process, on purpose: whoever still reads it must find it.
-extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
+extern "C" int __lsan_is_turned_off() { return 1; }
 #endif
 
 namespace rfinject {
