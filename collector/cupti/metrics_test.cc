@@ -119,12 +119,13 @@ TEST(SelectMetrics, TheFormulaOnlyWhereThisCuptiHasIt) {
 class RealChip : public ::testing::TestWithParam<Chip> {};
 
 TEST_P(RealChip, HasEveryCounterThatTheTableClaims) {
-  if (RealCupti() == nullptr) GTEST_SKIP() << "no libcupti.so.13 on this machine";
+  if (RealCupti() == nullptr) GTEST_SKIP() << "note: no libcupti.so.13 on this machine";
   const Chip& chip = GetParam();
   int result = 0;
   const std::unique_ptr<MetricHost> host =
       MakeProfilerHost(*RealCupti(), std::string(chip.name), HostKind::kRangeProfiler, {}, &result);
-  if (host == nullptr && result == CUPTI_ERROR_INVALID_CHIP_NAME) GTEST_SKIP() << "this CUPTI does not know the chip";
+  if (host == nullptr && result == CUPTI_ERROR_INVALID_CHIP_NAME)
+    GTEST_SKIP() << "note: this CUPTI does not know the chip";
   ASSERT_NE(host, nullptr) << result;
   const std::vector<std::string> names = host->BaseMetrics();
   const std::set<std::string_view> known(names.begin(), names.end());

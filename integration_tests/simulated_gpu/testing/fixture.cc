@@ -92,7 +92,7 @@ void Bind(std::vector<TestKernel>* kernels) {
 }
 
 void SimulatedGpu::SetUp() {
-  if (access(SIM_REAL_CUPTI_FOLDER "/libcupti.so.13", R_OK) != 0) GTEST_SKIP() << "no real CUPTI to plan with";
+  if (access(SIM_REAL_CUPTI_FOLDER "/libcupti.so.13", R_OK) != 0) GTEST_SKIP() << "note: no real CUPTI to plan with";
   g_site_function.store(&ThreadSite);
   ASSERT_NO_FATAL_FAILURE(driver_.Open(cupti_));
   driver_.sim_set_chip_(chip_.c_str(), chip_ == "GH100" ? 9 : chip_ == "GV100" ? 7 : 8, 0);
