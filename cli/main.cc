@@ -1,12 +1,13 @@
 // The `rfinject` command: a verb, or a program to run.
-#include <cstdio>
-#include <cstring>
 #include <exception>
 #include <new>
+#include <string>
 #include <string_view>
 
+#include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/options.h"
+#include "cli/cmd/streams.h"
 #include "proto/wire/framing.h"
 
 namespace rfinject::cli {
@@ -16,33 +17,32 @@ namespace {
 // some of them may be programs.
 constexpr std::string_view kLaterVerbs[] = {"export"};
 
-void PrintHelp(std::FILE* out) {
-  std::fputs(
+std::string HelpText() {
+  std::string text =
       "How far is each layer of a PyTorch training job from what the GPU could do, and why?\n\n"
       "  rfinject [options] PROGRAM [ARGS...]      run an unmodified program and write traces\n"
       "  rfinject report rfinject-out/             see them\n\n"
-      "Verbs (rfinject VERB -h tells more):\n",
-      out);
+      "Verbs (rfinject VERB -h tells more):\n";
   for (const Command& command : AllCommands()) {
-    std::fprintf(out, "  %-8s %s\n", std::string(command.name).c_str(), std::string(command.help).c_str());
+    absl::StrAppendFormat(&text, "  %-8s %s\n", std::string(command.name), std::string(command.help));
   }
-  std::fputs("\n  -h, --help     this text\n      --version  the version\n", out);
+  return text + "\n  -h, --help     this text\n      --version  the version\n";
 }
 
 int Main(int argc, char** argv) {
   const Arguments all(argv + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0));
   if (all.empty()) {
-    PrintHelp(stderr);
+    PrintError(HelpText());
     return 2;
   }
   const std::string_view first = all[0];
   if (first == "-h" || first == "--help") {
-    PrintHelp(stdout);
+    Print(HelpText());
     return 0;
   }
   if (first == "--version") {
-    std::printf("rfinject %s, trace format %u.%u\n", RFINJECT_VERSION, unsigned{wire::kFormatMajor},
-                unsigned{wire::kFormatMinor});
+    Print(absl::StrFormat("rfinject %s, trace format %d.%d\n", RFINJECT_VERSION, wire::kFormatMajor,
+                          wire::kFormatMinor));
     return 0;
   }
   for (const Command& command : AllCommands()) {
@@ -63,12 +63,13 @@ int Main(int argc, char** argv) {
 }  // namespace rfinject::cli
 
 int main(int argc, char** argv) {
+  int code = 1;
   try {
-    return rfinject::cli::Main(argc, argv);
+    code = rfinject::cli::Main(argc, argv);
   } catch (const std::bad_alloc&) {
     rfinject::cli::Complain("out of memory");
   } catch (const std::exception& error) {
     rfinject::cli::Complain(error.what());
   }
-  return 1;
+  return rfinject::cli::FinishOutput(code);
 }

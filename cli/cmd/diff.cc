@@ -32,6 +32,7 @@ std::vector<Option> Options() {
       {"by", 0, "WHAT", "model, phase, layer (default), op, or kernel (layer and operator)"},
       {"format", 0, "FORMAT", *kFormatHelp},
       {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
+      kRawOption,
       {"rows", 0, "N", "rows of a table, those with the largest change; 0: all. Default 40"},
   };
 }
@@ -51,6 +52,8 @@ int DiffMain(Arguments arguments) {
   const std::string output = parsed.Value("output");
   const Format* const format = ChooseFormat("diff", parsed, &code);
   if (format == nullptr) return code;
+  CsvTexts csv_texts{};
+  if (!ChooseCsvTexts("diff", parsed, *format, &csv_texts, &code)) return code;
   uint64_t rows = TableOptions{}.max_rows;
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("diff", "--rows wants a number, not '" + parsed.Value("rows") + "'");
@@ -72,9 +75,10 @@ int DiffMain(Arguments arguments) {
   std::ostringstream text;
   TableOptions options = destination.to_file() ? TableOptions{} : TableOptionsFor(STDOUT_FILENO);
   options.max_rows = rows;
+  options.csv_texts = csv_texts;
   format->diff(diff, options, text);
   if (diff.pairs.empty()) Complain("no run of A is of the network and mode of one in B");
-  if (!destination.Write(std::move(text).str())) return 1;
+  if (!destination.Write(std::move(text).str(), ColorsOf(*format))) return 1;
   return damaged || diff.pairs.empty() ? 1 : 0;
 }
 

@@ -17,6 +17,7 @@
 #include "cli/cmd/launch.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/subprocess.h"
+#include "cli/emit/code_points.h"
 #include "cli/emit/text_grid.h"
 #include "cli/emit/words.h"
 #include "cli/report/fold.h"
@@ -64,9 +65,9 @@ class Findings {
     grid.lines = {{{kMarks[static_cast<size_t>(verdict)], what, text}}};
     std::ostringstream line;
     WriteGrid(grid, kAnyWidth, /*color=*/false, line);
-    std::fputs(line.str().c_str(), stdout);
-    if (!remedy.empty()) std::printf("                mend it: %s\n", remedy.c_str());
-    std::fflush(stdout);
+    if (!remedy.empty()) line << "                mend it: " << PrintableText(remedy) << '\n';
+    Print(std::move(line).str());
+    FinishOutput(0);  // each finding takes a while, and is shown when it is there
     bad_ = bad_ || verdict == Verdict::kBad;
   }
   bool bad() const { return bad_; }

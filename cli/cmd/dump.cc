@@ -2,13 +2,12 @@
 
 #include <unistd.h>
 
-#include <cstdio>
-
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/options.h"
+#include "cli/emit/code_points.h"
 #include "cli/trace/damage.h"
 #include "cli/trace/fields.h"
 #include "cli/trace/files.h"
@@ -23,7 +22,7 @@ constexpr std::string_view kUsage =
     "is\n"
     "right, also where `report` would refuse what is in it.";
 
-// False at damage; it has been said.
+// False at damage, which has been said, and when standard output takes nothing more.
 bool Dump(const std::string& path) {
   FileSource source;
   if (const absl::Status status = source.Open(path); !status.ok()) {
@@ -32,16 +31,18 @@ bool Dump(const std::string& path) {
   }
   bool good = true;
   const auto complain = [&](const absl::Status& damage) {
-    std::fflush(stdout);
+    FinishOutput(0);  // so that the lines before come before
     Complain(absl::StrCat(path, ": ", damage.message()));
     good = false;
   };
   FrameReader frames(source);
   while (frames.Next()) {
-    absl::PrintF("%010d chunk %d, %d bytes\n", frames.payload_offset() - wire::kFrameHeaderSize, frames.frames() - 1,
-                 frames.payload().size());
+    Print(absl::StrFormat("%010d chunk %d, %d bytes\n", frames.payload_offset() - wire::kFrameHeaderSize,
+                          frames.frames() - 1, frames.payload().size()));
     FieldCursor cursor(frames.payload(), frames.payload_offset());
-    for (Field record; cursor.Next(&record);) absl::PrintF("%010d   %s\n", record.offset, RecordText(record));
+    for (Field record; cursor.Next(&record);) {
+      if (!Print(absl::StrFormat("%010d   %s\n", record.offset, RecordText(record)))) return false;
+    }
     if (!cursor.ok()) complain(DamageAt(cursor.error_offset(), cursor.error()));
   }
   if (!frames.status().ok()) complain(frames.status());
@@ -63,7 +64,7 @@ int DumpMain(Arguments arguments) {
       continue;
     }
     for (const std::string& file : *files) {
-      if (files->size() + parsed.words.size() > 2) absl::PrintF("# %s\n", file);
+      if (files->size() + parsed.words.size() > 2) Print(absl::StrCat("# ", PrintableText(file), "\n"));
       good = Dump(file) && good;
     }
   }

@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <string>
 
 #include "cli/cmd/commands.h"
@@ -44,12 +43,11 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 void PrintShell(const Pairs& pairs) {
   for (const auto& [name, value] : pairs) {
     if (name == "LD_PRELOAD") {
-      std::printf("export LD_PRELOAD=%s\"${LD_PRELOAD:+:$LD_PRELOAD}\"\n", Quoted(value).c_str());
+      Print("export LD_PRELOAD=" + Quoted(value) + "\"${LD_PRELOAD:+:$LD_PRELOAD}\"\n");
     } else if (name == "CUDA_INJECTION64_PATH") {
-      std::printf("[ -n \"${CUDA_INJECTION64_PATH:-}\" ] || export CUDA_INJECTION64_PATH=%s\n",
-                  Quoted(value).c_str());
+      Print("[ -n \"${CUDA_INJECTION64_PATH:-}\" ] || export CUDA_INJECTION64_PATH=" + Quoted(value) + "\n");
     } else {
-      std::printf("export %s=%s\n", name.c_str(), Quoted(value).c_str());
+      Print("export " + name + "=" + Quoted(value) + "\n");
     }
   }
 }
@@ -127,7 +125,7 @@ int EnvMain(Arguments arguments) {
     }
     Word(line, Quoted("--export=" + list));
   }
-  std::puts(line.c_str());
+  Print(line + "\n");
   return 0;
 }
 

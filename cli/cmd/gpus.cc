@@ -1,7 +1,8 @@
 #include "gpus/gpus.h"
 
 #include <array>
-#include <iostream>
+#include <ostream>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,7 +123,7 @@ RowSet RowsOf(const std::vector<const Gpu*>& gpus) {
   return set;
 }
 
-void PrintTable(const RowSet& gpus) {
+void WriteTable(const RowSet& gpus, std::ostream& out) {
   TextGrid grid;
   grid.mark = "";
   const std::vector<const Column*> columns = ShownIn(gpus, &ColumnInfo::table);
@@ -134,12 +135,12 @@ void PrintTable(const RowSet& gpus) {
       line.cells.push_back(TableText(column->info, column->info.table, column->value(i)));
     }
   }
-  WriteGrid(grid, kAnyWidth, /*color=*/false, std::cout);
-  std::cout << "\nPeaks are dense (no 2:4 sparsity), at boost clock; tc: tensor cores. Sources: the letters are "
-               "explained at the\n"
-               "top of gpus.csv (V, A, H, ...: NVIDIA's datasheets; C: computed from CUPTI's constants; U: not "
-               "verified).\n"
-               "What published benchmarks reached is in --format csv and json (empirical_*).\n";
+  WriteGrid(grid, kAnyWidth, /*color=*/false, out);
+  out << "\nPeaks are dense (no 2:4 sparsity), at boost clock; tc: tensor cores. Sources: the letters are "
+         "explained at the\n"
+         "top of gpus.csv (V, A, H, ...: NVIDIA's datasheets; C: computed from CUPTI's constants; U: not "
+         "verified).\n"
+         "What published benchmarks reached is in --format csv and json (empirical_*).\n";
 }
 
 RowSet DataOf(RowSet gpus) {
@@ -172,12 +173,13 @@ int GpusMain(Arguments arguments) {
     for (const Gpu& gpu : AllGpus()) gpus.push_back(&gpu);
   }
   const std::string format = parsed.Value("format", "table");
+  std::ostringstream text;
   if (format == "table") {
-    PrintTable(RowsOf(gpus));
+    WriteTable(RowsOf(gpus), text);
   } else if (format == "csv") {
-    WriteCsv(std::vector<RowSet>{DataOf(RowsOf(gpus))}, std::cout);
+    WriteCsv(std::vector<RowSet>{DataOf(RowsOf(gpus))}, CsvTexts::kForSpreadsheets, text);
   } else if (format == "json") {
-    JsonWriter json(std::cout);
+    JsonWriter json(text);
     json.BeginObject();
     json.Member("schema", "rfinject.gpus/1");
     json.Rows("gpus", DataOf(RowsOf(gpus)));
@@ -185,6 +187,7 @@ int GpusMain(Arguments arguments) {
   } else {
     return UsageError("gpus", "--format " + format + ": there are table, json and csv");
   }
+  Print(std::move(text).str());
   return 0;
 }
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
+
+#include "cli/emit/code_points.h"
 
 namespace rfinject::cli {
 namespace {
@@ -97,7 +98,7 @@ std::optional<int> ParseOptions(std::string_view verb, std::string_view usage, s
       continue;
     }
     if (word == "-h" || word == "--help") {
-      std::fputs(OptionsHelp(usage, options).c_str(), stdout);
+      Print(OptionsHelp(usage, options));
       return 0;
     }
     if (word[1] == '-') {
@@ -139,13 +140,9 @@ std::optional<int> ParseOptions(std::string_view verb, std::string_view usage, s
 }
 
 int UsageError(std::string_view verb, std::string_view text) {
-  std::fprintf(stderr, "rfinject %.*s: %.*s (rfinject %.*s -h tells more)\n", static_cast<int>(verb.size()),
-               verb.data(), static_cast<int>(text.size()), text.data(), static_cast<int>(verb.size()), verb.data());
+  const std::string name(verb);
+  PrintError("rfinject " + name + ": " + PrintableText(text) + " (rfinject " + name + " -h tells more)\n");
   return 2;
-}
-
-void Complain(std::string_view text) {
-  std::fprintf(stderr, "rfinject: %.*s\n", static_cast<int>(text.size()), text.data());
 }
 
 bool ParseNumber(std::string_view text, uint64_t* value) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "cli/cmd/commands.h"
+#include "cli/cmd/streams.h"
 
 namespace rfinject::cli {
 
@@ -53,8 +54,6 @@ std::optional<int> ParseOptions(std::string_view verb, std::string_view usage, s
 
 // "rfinject VERB: TEXT" on stderr, and 2.
 int UsageError(std::string_view verb, std::string_view text);
-// "rfinject: TEXT" on stderr.
-void Complain(std::string_view text);
 
 // A number of steps and the like: decimal digits only.
 bool ParseNumber(std::string_view text, uint64_t* value);

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
 #include <vector>
 
 namespace rfinject::cli {
@@ -47,6 +46,18 @@ const Format* ChooseFormat(std::string_view verb, const ParsedOptions& parsed, i
   return ChooseWord(verb, "format", word, names, &index, code) ? &AllFormats()[index] : nullptr;
 }
 
+bool ChooseCsvTexts(std::string_view verb, const ParsedOptions& parsed, const Format& format, CsvTexts* texts,
+                    int* code) {
+  *texts = CsvTexts::kForSpreadsheets;
+  if (!parsed.Has(kRawOption.name)) return true;
+  if (format.name != "csv") {
+    *code = UsageError(verb, "--raw goes with --format csv; the other formats never change a text");
+    return false;
+  }
+  *texts = CsvTexts::kExact;
+  return true;
+}
+
 bool TextOutput::Open(const std::string& output) {
   output_ = output;
   to_file_ = !output.empty() && output != "-";
@@ -56,16 +67,15 @@ bool TextOutput::Open(const std::string& output) {
   return error.empty();
 }
 
-bool TextOutput::Write(const std::string& text) {
+bool TextOutput::Write(const std::string& text, Colors colors) {
   if (to_file_) {
     std::string error = file_.Write(text.data(), text.size());
     if (error.empty()) error = file_.Commit();
     if (!error.empty()) Complain(output_ + ": cannot be written: " + error);
     return error.empty();
   }
-  std::cout << text << std::flush;
-  if (!std::cout) Complain(std::string("standard output: ") + std::strerror(errno));
-  return static_cast<bool>(std::cout);
+  Print(text, colors);
+  return FinishOutput(0) == 0;
 }
 
 }  // namespace rfinject::cli

@@ -25,14 +25,24 @@ bool ChooseWord(std::string_view verb, std::string_view option, const std::strin
 // code then.
 const Format* ChooseFormat(std::string_view verb, const ParsedOptions& parsed, int* code);
 
+// Whose the sequences in a text of this format are that set colours.
+inline Colors ColorsOf(const Format& format) { return format.name == "table" ? Colors::kOurs : Colors::kNone; }
+
+// --raw, for CSV only. False after a complaint; *code is the exit code then.
+bool ChooseCsvTexts(std::string_view verb, const ParsedOptions& parsed, const Format& format, CsvTexts* texts,
+                    int* code);
+inline constexpr Option kRawOption = {"raw", 0, "",
+                                      "CSV with texts exactly as they are; without it, one that a spreadsheet\n"
+                                      "would take for a formula gets an apostrophe in front"};
+
 // Where a verb's text goes: the file that -o names, complete or not at all, else standard output.
 class TextOutput {
  public:
   // Opens the file before the work, so that a mistyped folder is known early. False after a complaint.
   bool Open(const std::string& output);
   bool to_file() const { return to_file_; }
-  // False after a complaint.
-  bool Write(const std::string& text);
+  // False after a complaint. `colors` says whether the sequences in `text` that set colours are ours (tables).
+  bool Write(const std::string& text, Colors colors);
 
  private:
   OutputFile file_;

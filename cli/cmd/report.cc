@@ -33,6 +33,7 @@ std::vector<Option> Options() {
        "run (a row each), model, phase, layer (default), op, kernel, or stack (what is in no layer)"},
       {"format", 0, "FORMAT", *kFormatHelp},
       {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
+      kRawOption,
       {"rows", 0, "N", "rows of a table, those with most time; 0: all. Default 40"},
       {"theory", 0, "TRACE", "estimates of the same networks: their model FLOP beside what was measured"},
       {"columns", 0, "WHAT", "of the table: roofline, or theory (default with --theory)"},
@@ -60,6 +61,8 @@ int ReportMain(Arguments arguments) {
   const std::string output = parsed.Value("output");
   const Format* const format = ChooseFormat("report", parsed, &code);
   if (format == nullptr) return code;
+  CsvTexts csv_texts{};
+  if (!ChooseCsvTexts("report", parsed, *format, &csv_texts, &code)) return code;
   uint64_t rows = TableOptions{}.max_rows;
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("report", "--rows wants a number, not '" + parsed.Value("rows") + "'");
@@ -108,7 +111,7 @@ int ReportMain(Arguments arguments) {
     }
     std::ostringstream text;
     EmitStacks(tables, rows, text);
-    if (!destination.Write(std::move(text).str())) return 1;
+    if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
     return loaded.damaged ? 1 : 0;
   }
   const bool by_run = by == kByRun;
@@ -130,13 +133,14 @@ int ReportMain(Arguments arguments) {
   std::ostringstream text;
   TableOptions options = destination.to_file() ? TableOptions{} : TableOptionsFor(STDOUT_FILENO);
   options.max_rows = rows;
+  options.csv_texts = csv_texts;
   options.columns = static_cast<TableColumns>(columns);
   if (by_run) {
     format->sweep(MakeSweep(reports), reports, options, text);
   } else {
     format->reports(reports, options, text);
   }
-  if (!destination.Write(std::move(text).str())) return 1;
+  if (!destination.Write(std::move(text).str(), ColorsOf(*format))) return 1;
   if (loaded.damaged) return 1;
   if (parsed.Has("strict")) {
     for (const Report& report : reports) {

@@ -13,9 +13,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <iostream>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
@@ -223,7 +223,9 @@ void PrintReport(const std::string& folder, const Files& before, bool quiet) {
   const Loaded loaded = LoadTraces(paths);
   const std::vector<Report> reports = FoldProfile(loaded.profile, MachineFor, {});
   // Standard output is the program's.
-  EmitTable(reports, TableOptionsFor(STDERR_FILENO), std::cerr);
+  std::ostringstream table;
+  EmitTable(reports, TableOptionsFor(STDERR_FILENO), table);
+  PrintError(std::move(table).str(), Colors::kOurs);
   if (quiet) return;
   std::string next = "rfinject report";
   for (const std::string& path : written) next += " " + (written.size() > 3 ? folder : path);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "cli/emit/code_points.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {

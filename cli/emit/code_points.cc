@@ -1,5 +1,6 @@
 #include "cli/emit/code_points.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace rfinject::cli {
@@ -48,7 +49,41 @@ uint32_t TakeCodePoint(std::string_view* text) {
 bool IsInvisible(uint32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
-         (c >= 0xfff9 && c <= 0xfffb) || (c & 0xfffe) == 0xfffe;
+         (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe0fff) || (c & 0xfffe) == 0xfffe;
+}
+
+std::string PrintableText(std::string_view text) {
+  std::string clean;
+  clean.reserve(text.size());
+  while (!text.empty()) {
+    const std::string_view before = text;
+    const uint32_t c = TakeCodePoint(&text);
+    if (c == kBrokenByte || IsInvisible(c)) {
+      clean += '?';
+    } else {
+      clean += before.substr(0, before.size() - text.size());
+    }
+  }
+  return clean;
+}
+
+std::string PrintableLines(std::string_view text, bool colors) {
+  std::string clean;
+  clean.reserve(text.size());
+  while (!text.empty()) {
+    const size_t end = std::min(text.find_first_of("\n\033"), text.size());
+    clean += PrintableText(text.substr(0, end));
+    text.remove_prefix(end);
+    if (text.empty()) break;
+    size_t kept = text[0] == '\n' ? 1 : 0;
+    if (kept == 0 && colors && text.starts_with("\033[")) {
+      const size_t last = text.find_first_not_of("0123456789;", 2);
+      if (last != std::string_view::npos && text[last] == 'm') kept = last + 1;
+    }
+    clean += kept > 0 ? text.substr(0, kept) : std::string_view("?");
+    text.remove_prefix(std::max<size_t>(kept, 1));
+  }
+  return clean;
 }
 
 std::string ElideMiddle(std::string_view text, size_t most) { return Elide(text, most, (most - 1) / 2); }

@@ -22,6 +22,15 @@ uint32_t TakeCodePoint(std::string_view* text);
 // direction and of width zero, non-characters.
 bool IsInvisible(uint32_t code_point);
 
+// Names come from programs and files that we do not know. One with an escape sequence in it must not reach a
+// terminal, nor one that turns the direction of what follows: what is invisible or broken becomes "?". The result is
+// one line.
+std::string PrintableText(std::string_view text);
+
+// The same for an output of several lines: line feeds stay and, where `colors` says that they are ours, the sequences
+// that set them (ESC [ digits and semicolons m).
+std::string PrintableLines(std::string_view text, bool colors);
+
 // `text` with its middle replaced by an ellipsis, so that at most `most` characters (code points, at least 3) remain.
 std::string ElideMiddle(std::string_view text, size_t most);
 

@@ -53,7 +53,7 @@ RowSet RoofLines(size_t index, const Report& report) {
 
 }  // namespace
 
-void EmitCsv(std::span<const Report> reports, std::ostream& out) {
+void EmitCsv(std::span<const Report> reports, std::ostream& out, CsvTexts texts) {
   std::vector<RowSet> sets;
   for (size_t i = 0; i < reports.size(); ++i) {
     sets.push_back(RowLines("row", i + 1, reports[i], reports[i].rows));
@@ -62,7 +62,7 @@ void EmitCsv(std::span<const Report> reports, std::ostream& out) {
   }
   const Report none;  // for the head
   if (reports.empty()) sets = {RowLines("row", 0, none, none.rows), RoofLines(0, none)};
-  WriteCsv(sets, out);
+  WriteCsv(sets, texts, out);
 }
 
 }  // namespace rfinject::cli

@@ -1,6 +1,7 @@
 #include "cli/emit/csv_writer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,12 +11,13 @@
 namespace rfinject::cli {
 namespace {
 
-void WriteText(std::string_view text, std::ostream& out) {
+void WriteText(std::string_view text, CsvTexts texts, std::ostream& out) {
+  const std::string_view mark = texts == CsvTexts::kForSpreadsheets && LooksLikeFormula(text) ? "'" : "";
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
-    out << text;
+    out << mark << text;
     return;
   }
-  out << '"';
+  out << '"' << mark;
   for (const char c : text) {
     if (c == '"') out << '"';
     out << c;
@@ -23,9 +25,9 @@ void WriteText(std::string_view text, std::ostream& out) {
   out << '"';
 }
 
-void WriteCell(const Cell& cell, std::ostream& out) {
+void WriteCell(const Cell& cell, CsvTexts texts, std::ostream& out) {
   if (const auto* text = std::get_if<std::string>(&cell)) {
-    WriteText(*text, out);
+    WriteText(*text, texts, out);
   } else if (const auto* count = std::get_if<uint64_t>(&cell)) {
     out << *count;
   } else if (const auto* number = std::get_if<double>(&cell)) {
@@ -37,7 +39,19 @@ void WriteCell(const Cell& cell, std::ostream& out) {
 
 }  // namespace
 
-void WriteCsv(std::span<const RowSet> sets, std::ostream& out) {
+bool LooksLikeFormula(std::string_view text) {
+  // What some programs skip at the beginning of a cell before they look for a formula.
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return false;
+  if (text[0] == '\t' || text[0] == '\r' || text[0] == '\n') return true;
+  text.remove_prefix(begin);
+  // The same characters in full width are formulas where an East Asian input method is usual.
+  constexpr std::string_view kBeginnings[] = {"=", "+", "-", "@", "＝", "＋", "－", "＠"};
+  return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
+                     [&](std::string_view beginning) { return text.starts_with(beginning); });
+}
+
+void WriteCsv(std::span<const RowSet> sets, CsvTexts texts, std::ostream& out) {
   std::vector<std::string_view> head;
   for (const RowSet& set : sets) {
     for (const Column& column : set.columns) {
@@ -46,7 +60,7 @@ void WriteCsv(std::span<const RowSet> sets, std::ostream& out) {
   }
   for (size_t c = 0; c < head.size(); ++c) {
     if (c > 0) out << ',';
-    WriteText(head[c], out);
+    WriteText(head[c], texts, out);
   }
   out << '\n';
   for (const RowSet& set : sets) {
@@ -55,7 +69,7 @@ void WriteCsv(std::span<const RowSet> sets, std::ostream& out) {
     for (size_t row = 0; row < set.size; ++row) {
       for (size_t c = 0; c < columns.size(); ++c) {
         if (c > 0) out << ',';
-        if (columns[c] != nullptr && columns[c]->value) WriteCell(columns[c]->value(row), out);
+        if (columns[c] != nullptr && columns[c]->value) WriteCell(columns[c]->value(row), texts, out);
       }
       out << '\n';
     }

@@ -194,7 +194,7 @@ void EmitDiffJson(const Diff& diff, std::ostream& out) {
   json.EndObject();
 }
 
-void EmitDiffCsv(const Diff& diff, std::ostream& out) {
+void EmitDiffCsv(const Diff& diff, std::ostream& out, CsvTexts texts) {
   std::vector<RowSet> sets;
   const auto add = [&](std::string record, size_t index, const RunDiff& pair, std::span<const DiffRow> rows) {
     RowSet& set = sets.emplace_back();
@@ -212,7 +212,7 @@ void EmitDiffCsv(const Diff& diff, std::ostream& out) {
     add("total", i + 1, pair, std::span(&pair.total, 1));
   }
   if (diff.pairs.empty()) add("row", 0, {}, {});  // the head
-  WriteCsv(sets, out);
+  WriteCsv(sets, texts, out);
 }
 
 }  // namespace rfinject::cli

@@ -13,7 +13,8 @@ namespace rfinject::cli {
 
 void EmitDiffTable(const Diff& diff, const TableOptions& options, std::ostream& out);
 void EmitDiffJson(const Diff& diff, std::ostream& out);  // schema rfinject.diff/1
-void EmitDiffCsv(const Diff& diff, std::ostream& out);   // every row, the unchanged ones too
+// Every row, the unchanged ones too.
+void EmitDiffCsv(const Diff& diff, std::ostream& out, CsvTexts texts = CsvTexts::kForSpreadsheets);
 // A pair of runs is one roofline with an arrow from where a layer was to where it is, or two on the same axes where
 // the GPUs differ.
 void EmitDiffSvg(const Diff& diff, std::ostream& out);

@@ -9,6 +9,7 @@
 #include <ostream>
 #include <span>
 
+#include "cli/emit/csv_writer.h"
 #include "cli/report/report.h"
 
 namespace rfinject::cli {
@@ -24,11 +25,13 @@ struct TableOptions {
   bool color = false;
   size_t max_rows = 40;  // the rest is summed in one line "(n more)"; 0: all
   TableColumns columns = TableColumns::kRoofline;
+  CsvTexts csv_texts = CsvTexts::kForSpreadsheets;
 };
 
 void EmitTable(std::span<const Report> reports, const TableOptions& options, std::ostream& out);
 void EmitJson(std::span<const Report> reports, std::ostream& out);  // schema rfinject.report/1
-void EmitCsv(std::span<const Report> reports, std::ostream& out);   // units in the columns' names
+// Units in the columns' names.
+void EmitCsv(std::span<const Report> reports, std::ostream& out, CsvTexts texts = CsvTexts::kForSpreadsheets);
 void EmitSvg(std::span<const Report> reports, std::ostream& out);
 void EmitHtml(std::span<const Report> reports, std::ostream& out);  // one self-contained file
 

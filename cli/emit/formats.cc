@@ -20,11 +20,16 @@ constexpr auto kFormats = std::to_array<Format>({
        EmitSweepJson(sweep, out);
      },
      [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffJson(diff, out); }},
-    {"csv", [](std::span<const Report> reports, const TableOptions&, std::ostream& out) { EmitCsv(reports, out); },
-     [](const Sweep& sweep, std::span<const Report>, const TableOptions&, std::ostream& out) {
-       EmitSweepCsv(sweep, out);
+    {"csv",
+     [](std::span<const Report> reports, const TableOptions& options, std::ostream& out) {
+       EmitCsv(reports, out, options.csv_texts);
      },
-     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffCsv(diff, out); }},
+     [](const Sweep& sweep, std::span<const Report>, const TableOptions& options, std::ostream& out) {
+       EmitSweepCsv(sweep, out, options.csv_texts);
+     },
+     [](const Diff& diff, const TableOptions& options, std::ostream& out) {
+       EmitDiffCsv(diff, out, options.csv_texts);
+     }},
     {"html", [](std::span<const Report> reports, const TableOptions&, std::ostream& out) { EmitHtml(reports, out); },
      [](const Sweep& sweep, std::span<const Report> reports, const TableOptions&, std::ostream& out) {
        EmitHtml(SweepPictures(sweep, reports), out);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/emit/code_points.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {
@@ -9,7 +10,7 @@ namespace rfinject::cli {
 void EmitStacks(std::span<const StackTable> tables, size_t max_rows, std::ostream& out) {
   const char* separator = "";
   for (const StackTable& table : tables) {
-    out << separator << table.title << ": in no layer, by native stack, a step\n";
+    out << separator << PrintableText(table.title) << ": in no layer, by native stack, a step\n";
     separator = "\n";
     if (table.rows.empty()) out << "  everything is in a layer\n";
     const size_t count = max_rows == 0 ? table.rows.size() : std::min(table.rows.size(), max_rows);
@@ -17,15 +18,16 @@ void EmitStacks(std::span<const StackTable> tables, size_t max_rows, std::ostrea
       const StackRow& row = table.rows[i];
       const double steps = static_cast<double>(std::max<uint64_t>(table.steps, 1));
       out << "\n"
-          << Duration(row.time_ns / steps) << "  " << row.phase << "  " << Grouped(row.launches) << " launches  "
-          << (row.stack ? row.caller : "(no stack)") << "\n  ";
+          << Duration(row.time_ns / steps) << "  " << PrintableText(row.phase) << "  " << Grouped(row.launches)
+          << " launches  " << (row.stack ? PrintableText(row.caller) : "(no stack)") << "\n  ";
       constexpr size_t kKernels = 3;
-      for (size_t k = 0; k < std::min(row.kernels.size(), kKernels); ++k) out << (k ? ", " : "") << row.kernels[k];
+      for (size_t k = 0; k < std::min(row.kernels.size(), kKernels); ++k)
+        out << (k ? ", " : "") << PrintableText(row.kernels[k]);
       if (row.kernels.size() > kKernels) out << ", and " << row.kernels.size() - kKernels << " more";
       out << "\n";
       if (!row.stack) continue;
       for (const NativeFrameInfo& frame : *row.stack) {
-        out << "    " << FrameText(frame) << "\n";
+        out << "    " << PrintableText(FrameText(frame)) << "\n";
       }
     }
     if (count < table.rows.size()) out << "\n(" << table.rows.size() - count << " more: --rows 0)\n";

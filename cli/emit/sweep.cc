@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/emit/cell_text.h"
+#include "cli/emit/code_points.h"
 #include "cli/emit/csv_writer.h"
 #include "cli/emit/json_writer.h"
 #include "cli/emit/text_grid.h"
@@ -215,7 +216,7 @@ void EmitSweepJson(const Sweep& sweep, std::ostream& out) {
   json.EndObject();
 }
 
-void EmitSweepCsv(const Sweep& sweep, std::ostream& out) {
+void EmitSweepCsv(const Sweep& sweep, std::ostream& out, CsvTexts texts) {
   RowSet correlations = CorrelationsOf(sweep);
   for (Column& column : correlations.columns) {
     for (const auto& [name, csv_name] : kCsvNames) {
@@ -235,7 +236,7 @@ void EmitSweepCsv(const Sweep& sweep, std::ostream& out) {
     }
     runs.columns.push_back(std::move(column));
   }
-  WriteCsv(std::vector<RowSet>{std::move(runs), std::move(correlations)}, out);
+  WriteCsv(std::vector<RowSet>{std::move(runs), std::move(correlations)}, texts, out);
 }
 
 }  // namespace rfinject::cli

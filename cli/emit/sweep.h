@@ -16,7 +16,7 @@ void EmitSweepTable(const Sweep& sweep, const TableOptions& options, std::ostrea
 // Schema rfinject.sweep/1. Numbers are a step's unless their name says otherwise; what is unknown is null.
 void EmitSweepJson(const Sweep& sweep, std::ostream& out);
 // The column `record` is "run", or "correlation" with the two columns' names and Spearman's rho.
-void EmitSweepCsv(const Sweep& sweep, std::ostream& out);
+void EmitSweepCsv(const Sweep& sweep, std::ostream& out, CsvTexts texts = CsvTexts::kForSpreadsheets);
 // The pictures are those of emit.h, of SweepPictures().
 
 }  // namespace rfinject::cli

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "proto/wire/encoder.h"
+#include "cli/emit/code_points.h"
 
 namespace rfinject::cli {
 namespace {
@@ -38,23 +38,6 @@ std::string Padded(const std::string& text, size_t width, bool right) {
   const size_t have = DisplayWidth(text);
   const std::string space(width > have ? width - have : 0, ' ');
   return right ? space + text : text + space;
-}
-
-std::string PrintableText(std::string_view text) {
-  std::string clean;
-  while (!text.empty()) {
-    const size_t length = wire::Utf8SequenceLength(text);
-    const auto first = static_cast<unsigned char>(text[0]);
-    const bool control = first < 0x20 || first == 0x7F ||
-                         (length == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0);  // C1
-    if (length == 0 || control) {
-      clean += '?';
-    } else {
-      clean += text.substr(0, length);
-    }
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return clean;
 }
 
 std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, std::ostream& out) {

@@ -14,10 +14,6 @@
 
 namespace rfinject::cli {
 
-// Names come from programs that we do not know. One with an escape sequence in it must not reach the terminal:
-// control characters and broken UTF-8 become "?".
-std::string PrintableText(std::string_view text);
-
 // Columns that `text` takes, as good as it is without a table of wide characters: one a code point.
 size_t DisplayWidth(std::string_view text);
 // The first or the last `width` characters of printable `text`, with ".." for the rest.

@@ -115,6 +115,20 @@ Bytes ProcessTrace() {
   return trace;
 }
 
+// A network with a layer, an operator and a kernel of each of these names.
+Bytes WithNames(std::initializer_list<const char*> names) {
+  Profile profile = SampleResNet18(SampleA100(), 1);
+  Run& run = profile.runs.begin()->second;
+  for (const char* name : names) {
+    run.layers[{"ResNet", name}] = {.class_name = name, .order = 1};
+    LaunchKey key{.layer = {"ResNet", name}, .phase = rfinject::Phase::kForward, .op = name, .kernel = name};
+    LaunchStats& stats = run.launches[key];
+    stats.launches = 1;
+    stats.metrics["rf.time"].Add(10000000);
+  }
+  return WrittenTrace(profile);
+}
+
 std::optional<Bytes> Make(const std::string& kind) {
   if (kind == "v100") return WrittenTrace(SampleResNet18(SampleV100()));
   if (kind == "a100") return WrittenTrace(SampleResNet18(SampleA100()));
@@ -129,21 +143,16 @@ std::optional<Bytes> Make(const std::string& kind) {
     return trace;
   }
   if (kind == "hostile") {  // names that would steer a terminal, leave a cell, or end a string
-    Profile profile = SampleResNet18(SampleA100(), 1);
-    Run& hostile = profile.runs.begin()->second;
-    for (const char* name : {"\033[2Jcleared",
-                             "\xC2\x9B"
-                             "31m",
-                             "a\"b,c\nd", "</script><b>",
-                             "\xE2\x80\xAE"
-                             "gnp.exe"}) {
-      hostile.layers[{"ResNet", name}] = {.class_name = name, .order = 1};
-      LaunchKey key{.layer = {"ResNet", name}, .phase = rfinject::Phase::kForward, .op = name, .kernel = name};
-      LaunchStats& stats = hostile.launches[key];
-      stats.launches = 1;
-      stats.metrics["rf.time"].Add(10000000);
-    }
-    return WrittenTrace(profile);
+    return WithNames({"\033[2Jcleared",
+                      "\xC2\x9B"
+                      "31m",
+                      "a\"b,c\nd", "</script><b>",
+                      "\xE2\x80\xAE"
+                      "gnp.exe"});
+  }
+  if (kind == "formulas") {  // names that a spreadsheet would take for formulas, and some that it would not
+    return WithNames(
+        {"=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", " =1", "=a,\"b\"", "＝1", "'=1", "a=1"});
   }
   if (kind == "garbage") return Bytes(4096, 'x');
   return std::nullopt;

@@ -486,6 +486,105 @@ class ReportTest(CliTest):
         self.assertEqual({len(row) for row in rows}, {len(rows[0])})
 
 
+    def test_a_name_is_no_formula_in_a_spreadsheet(self):
+        path = self.trace("formulas")
+        for verb in (["report", path, "--by", "kernel"], ["diff", path, path, "--by", "op"]):
+            cells, exact = ({cell for row in self.csv_rows(*verb, *raw) for cell in row} for raw in ([], ["--raw"]))
+            for cell in cells:
+                try:
+                    float(cell)
+                except ValueError:
+                    self.assertNotRegex(cell, r"^\s*[=+\-@＝＋－＠]|^[\t\r\n]")
+            for name in ("=1+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", " =1", '=a,"b"', "＝1"):
+                self.assertTrue("'" + name in cells, name)
+                self.assertTrue(name in exact and "'" + name not in exact, name)
+            self.assertTrue({"a=1", "'=1"} <= cells)  # nothing else is touched
+        names = {row["kernel"] for row in json.loads(
+            self.run_cli("report", path, "--by", "kernel", "--format", "json").stdout)["rows"]}
+        self.assertLessEqual({"=1+1", "\t=1", "\r=1"}, names)
+        self.assert_complains(self.run_cli("report", path, "--raw", "--format", "json"), 2, "--raw goes with --format csv")
+
+    def csv_rows(self, *words):
+        """By way of a file: a pipe read as text would lose carriage returns."""
+        path = self.folder / "rows.csv"
+        path.unlink(missing_ok=True)
+        self.assertEqual(self.run_cli(*words, "-o", path).returncode, 0)
+        with open(path, newline="", encoding="utf-8") as file:
+            return list(csv.reader(file))
+
+    # ESC, CSI of C1 both as UTF-8 and as the bare byte, OSC, backspace, right-to-left override and its kind, zero width.
+    STEERING = "a\033[2Jb\033]0;t\007c\x08d\u009b31me\u202ef\u2066g\u200bh\U000e0041i"
+    STEERS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e0fff]")
+
+    def test_no_message_steers_the_terminal(self):
+        name = self.STEERING
+        binary = self.folder / (name + ".rfx")
+        binary.write_bytes(b"x" * 100)
+        ncu = self.folder / "bad.csv"
+        ncu.write_text(f'"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n"0","{name}","dram__bytes_read.sum","{name}","1"\n')
+        for words in (["report", binary], ["report", name], ["dump", binary], ["merge", name, "-o", name], [name],
+                      ["report", "--" + name, "x"], ["gpus", name], ["report", "x", "--by", name], ["import", "ncu", ncu, "-o", "o"],
+                      ["import", "ncu", name, "-o", name + "/" + name], ["report", binary, "-o", name + "/" + name]):
+            result = self.run_cli(*words)
+            self.assertNotEqual(result.stderr, "", words)
+            self.assertIsNone(self.STEERS.search(result.stderr), (words, result.stderr))
+            if words[0] != "import":  # which can have several warnings
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        # A byte that is no text.
+        result = subprocess.run([OPTIONS.rfinject, "report", b"a\x9b31m"], cwd=self.folder, env=self.environment,
+                                capture_output=True, timeout=60)
+        self.assertNotIn(b"\x9b", result.stderr)
+
+    def test_no_output_steers_the_terminal(self):
+        path = self.trace("hostile")
+        for form in ("table", "csv", "json"):
+            # Exact for pipes, where nothing can be steered.
+            result = self.run_cli("report", path, "--by", "kernel", "--format", form)
+            if form == "csv":
+                self.assertIn("\033[2Jcleared", result.stdout)
+            else:
+                self.assertIsNone(self.STEERS.search(result.stdout))
+            output = self.on_a_terminal(["report", str(path), "--by", "kernel", "--format", form])
+            clean = re.sub("\033\\[[0-9;]*m", "", output.replace("\r\n", "\n"))
+            self.assertIsNone(self.STEERS.search(clean), form)
+        self.assertIn("\033[1m", self.on_a_terminal(["report", str(path)]))  # colours are ours
+
+    def on_a_terminal(self, words):
+        """What the command writes to a terminal."""
+        terminal, end = pty.openpty()
+        process = subprocess.Popen([OPTIONS.rfinject, *words], cwd=self.folder, env={**self.environment, "TERM": "xterm"},
+                                   stdout=end, stderr=subprocess.DEVNULL)
+        os.close(end)
+        data = b""
+        while True:
+            try:
+                part = os.read(terminal, 1 << 16)
+            except OSError:  # EIO: the other end is closed
+                break
+            if not part:
+                break
+            data += part
+        os.close(terminal)
+        process.wait(60)
+        return data.decode()
+
+    def test_every_write_to_standard_output_is_checked(self):
+        path = self.trace("a100")
+        for words in (["--help"], ["--version"], ["report", "-h"], ["report", path], ["report", path, "--format", "json"],
+                      ["report", path, "--by", "stack"], ["report", path, "--by", "run"], ["diff", path, path], ["dump", path],
+                      ["gpus"], ["gpus", "--format", "csv"], ["env"], ["env", "--json"], ["doctor", "--python", "none"]):
+            words = list(map(str, words))
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([OPTIONS.rfinject, *words], cwd=self.folder, env=self.environment, stdout=full,
+                                        stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(result.returncode, 1, words)
+            self.assertEqual(result.stderr, "rfinject: standard output: No space left on device\n", words)
+            closed = subprocess.run(["sh", "-c", 'exec "$0" "$@" >&-', OPTIONS.rfinject, *words], cwd=self.folder,
+                                    env=self.environment, stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(closed.returncode, 1, words)
+            self.assertIn("standard output: Bad file descriptor", closed.stderr, words)
+
+
 class MergeTest(CliTest):
     def test_any_order_and_grouping_gives_the_same_bytes(self):
         names = [str(self.trace(f"random:{i}")) for i in range(1, 7)]
