@@ -2,13 +2,17 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <initializer_list>
 #include <string_view>
 
@@ -73,6 +77,27 @@ bool RankFromEnvironment(uint32_t* rank) noexcept {
   if (FirstNumberFrom({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}, rank)) return true;
   uint32_t tasks = 0;
   return SlurmTasks(&tasks) && NumberFrom("SLURM_PROCID", rank);
+}
+
+std::string NewTraceId() {
+  std::array<uint8_t, 16> bits{};
+  // The kernel's own, so that no state of the program's generators moves. Not through libc, whose function is newer
+  // than the oldest libc that we run on.
+  constexpr unsigned kDoNotWait = 1;  // GRND_NONBLOCK
+  if (syscall(SYS_getrandom, bits.data(), bits.size(), kDoNotWait) != static_cast<long>(bits.size())) {
+    // An old kernel, or one that has just started: what no other process has at this time.
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    const uint64_t parts[2] = {static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec),
+                               static_cast<uint64_t>(getpid()) << 32 ^ reinterpret_cast<uintptr_t>(&now)};
+    std::memcpy(bits.data(), parts, sizeof parts);
+  }
+  std::string id;
+  for (const uint8_t byte : bits) {
+    id += "0123456789abcdef"[byte >> 4];
+    id += "0123456789abcdef"[byte & 15];
+  }
+  return id;
 }
 
 RunFacts ReadProcessFacts() {

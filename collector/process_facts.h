@@ -5,10 +5,14 @@
 #define RFINJECT_COLLECTOR_PROCESS_FACTS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "collector/run_facts.h"
 
 namespace rfinject {
+
+// 128 random bits in hexadecimal digits: another one at each call, also in a forked child.
+std::string NewTraceId();
 
 // Process, but for what Python and torch know, and the rank if there is one. Reads /proc, uname and the environment;
 // some hundred microseconds. May throw std::bad_alloc.

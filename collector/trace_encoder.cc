@@ -22,6 +22,8 @@ bool EncodeFactChanges(const RunFacts& before, const RunFacts& now, wire::Encode
   return true;
 }
 
+void EncodeTraceId(std::string_view id, wire::Encoder* out) noexcept { trace::ChunkWriter(out).add_trace_id(id); }
+
 void EncodeName(uint32_t id, std::string_view text, wire::Encoder* out) noexcept {
   trace::NameWriter name = trace::ChunkWriter(out).begin_name();
   name.set_id(id);

@@ -26,6 +26,7 @@ inline constexpr uint32_t kRunId = 1;
 // all are written.
 bool EncodeFactChanges(const RunFacts& before, const RunFacts& now, wire::Encoder* out) noexcept;
 
+void EncodeTraceId(std::string_view id, wire::Encoder* out) noexcept;
 void EncodeName(uint32_t id, std::string_view text, wire::Encoder* out) noexcept;
 void EncodeModel(uint32_t id, const ModelDefinition& model, wire::Encoder* out) noexcept;
 void EncodeLayer(uint32_t id, const Layer& layer, wire::Encoder* out) noexcept;

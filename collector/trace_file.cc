@@ -1,6 +1,7 @@
 #include "collector/trace_file.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,7 +34,22 @@ bool TraceFile::Open(const std::string& pattern, std::string* error) {
     fd = moved;
   }
   path_ = std::move(path);
-  return Begin(fd, error);
+  if (!Begin(fd, error)) return false;
+  if (moved < 0) KeepNoDescriptor();
+  return true;
+}
+
+void TraceFile::KeepNoDescriptor() noexcept try {
+  const int fd = fd_.load(std::memory_order_relaxed);
+  char absolute[PATH_MAX];
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t size = readlink(link.c_str(), absolute, sizeof absolute);
+  if (size <= 0 || static_cast<size_t>(size) == sizeof absolute || absolute[0] != '/') return;
+  reopen_.assign(absolute, static_cast<size_t>(size));
+  fd_.store(-1, std::memory_order_release);
+  close(fd);
+} catch (...) {
+  reopen_.clear();
 }
 
 bool TraceFile::Adopt(int fd, std::string* error) {
@@ -50,6 +66,7 @@ bool TraceFile::Begin(int fd, std::string* error) {
   device_ = at.st_dev;
   inode_ = at.st_ino;
   fd_.store(fd, std::memory_order_release);
+  open_.store(true, std::memory_order_release);
   uint8_t header[wire::kFileHeaderSize];
   wire::EncodeFileHeader(header);
   return Write(header, sizeof header, error);
@@ -61,10 +78,20 @@ bool TraceFile::IsStillOurs(int fd) const noexcept {
 }
 
 bool TraceFile::Write(const void* data, size_t size, std::string* error) {
-  const int fd = fd_.load(std::memory_order_relaxed);
+  int fd = fd_.load(std::memory_order_relaxed);
+  const bool reopened = fd < 0 && !reopen_.empty();
+  if (reopened) fd = open(reopen_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (reopened && fd < 0) {
+    *error = reopen_ + ": cannot be opened again: " + std::strerror(errno);
+    open_.store(false, std::memory_order_release);
+    return false;
+  }
   if (!IsStillOurs(fd)) {
+    *error = path_ + (reopened ? ": another file has taken the trace's name"
+                               : ": the program closed the trace's file descriptor");
+    if (reopened) close(fd);
     fd_.store(-1, std::memory_order_relaxed);  // not ours to close
-    *error = path_ + ": the program closed the trace's file descriptor";
+    open_.store(false, std::memory_order_release);
     return false;
   }
   SignalShield shield;
@@ -72,10 +99,12 @@ bool TraceFile::Write(const void* data, size_t size, std::string* error) {
   const int number = WriteAll(fd, data, size, &written);
   if (number == 0) {
     size_ += size;
+    if (reopened) close(fd);
     return true;
   }
   // Half a frame at the end would be read as damage. Where cutting fails too, that is what it is.
   if (written > 0 && ftruncate(fd, static_cast<off_t>(size_)) != 0) errno = number;
+  if (reopened) close(fd);
   Close();
   *error = path_ + ": " + std::strerror(number);
   return false;
@@ -92,6 +121,7 @@ bool TraceFile::WriteFrame(uint8_t* frame, size_t size, std::string* error) {
 }
 
 void TraceFile::Close() noexcept {
+  open_.store(false, std::memory_order_release);
   const int fd = fd_.exchange(-1, std::memory_order_relaxed);
   if (IsStillOurs(fd)) close(fd);
 }

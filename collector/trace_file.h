@@ -1,6 +1,9 @@
 // File: trace_file.h
 //
 // The sink: one file that whole frames are appended to, each by one write(2). The first failure closes it for good.
+//
+// Its descriptor is kept far above those that programs get. Where the program may not have that many (RLIMIT_NOFILE),
+// none is kept: the file is opened for each frame, about once a second, so that the program has all of its few.
 #ifndef RFINJECT_COLLECTOR_TRACE_FILE_H_
 #define RFINJECT_COLLECTOR_TRACE_FILE_H_
 
@@ -24,7 +27,7 @@ class TraceFile {
   // Takes over a descriptor, for tests: what is at the end of it need not be a file.
   bool Adopt(int fd, std::string* error);
 
-  bool is_open() const noexcept { return fd_.load(std::memory_order_acquire) >= 0; }
+  bool is_open() const noexcept { return open_.load(std::memory_order_acquire); }
   const std::string& path() const noexcept { return path_; }
   uint64_t size() const noexcept { return size_; }
 
@@ -44,8 +47,12 @@ class TraceFile {
   // all), and the number may be somebody else's file by now.
   bool IsStillOurs(int fd) const noexcept;
   bool Write(const void* data, size_t size, std::string* error);
+  // Lets go of the descriptor, if the file can be found again by its name.
+  void KeepNoDescriptor() noexcept;
 
-  std::atomic<int> fd_{-1};  // set after device_ and inode_
+  std::atomic<bool> open_{false};
+  std::atomic<int> fd_{-1};  // set after device_ and inode_; -1 while it is open and no descriptor is kept
+  std::string reopen_;       // absolute path; empty: the descriptor is kept
   dev_t device_ = 0;
   ino_t inode_ = 0;
   uint32_t sequence_ = 0;

@@ -469,6 +469,7 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
   try {
     // Definitions come before everything that may refer to them, in this frame or an earlier one.
     if (!trace.process_written) {
+      EncodeTraceId(NewTraceId(), out);
       RunFacts own = ReadProcessFacts();
       own.process.start_unix_ns = created_unix_ns_;
       EncodeFactChanges(RunFacts{}, own, out);

@@ -186,7 +186,9 @@ void ActivateWithoutPython() noexcept {
 
 void FinishProcess(std::string_view reason) noexcept {
   // A vfork child shares our memory: what it does on its way out is not our end.
-  if (g_pid.load() != getpid()) return;
+  // Most processes never attached, and must not pay a system call for that.
+  const pid_t attached = g_pid.load();
+  if (attached == 0 || attached != getpid()) return;
   EndLastInferenceStep();
   EndLastNativeStep();
   if (Source* source = g_source.load(); source != nullptr && Recorder::Get().active()) source->Stop();

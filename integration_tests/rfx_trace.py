@@ -159,6 +159,7 @@ class Trace:
         self.stacks = {}       # id: dict
         self.launches = {}     # key id: launches
         self.sums = {}         # (key id, metric id): {"n", "sum", "min", "max"}
+        self.ids = []
         self.steps = []
         self.diagnostics = []
         self.pm_windows = []
@@ -167,6 +168,7 @@ class Trace:
         self.damage = ""       # why reading stopped early, or ""
 
     def add(self, chunk):
+        self.ids += chunk.get("trace_id", [])
         for run in chunk.get("run", []):
             _merge_facts(self.run, run)
         for name in chunk.get("name", []):

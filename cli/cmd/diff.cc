@@ -10,6 +10,7 @@
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
+#include "cli/cmd/output_file.h"
 #include "cli/cmd/print_report.h"
 #include "cli/emit/formats.h"
 #include "cli/report/machine.h"
@@ -32,6 +33,8 @@ std::vector<Option> Options() {
       {"by", 0, "WHAT", "model, phase, layer (default), op, or kernel (layer and operator)"},
       {"format", 0, "FORMAT", *kFormatHelp},
       {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
+      kForceOption,
+      kLimitOption,
       kRawOption,
       {"rows", 0, "N", "rows of a table, those with the largest change; 0: all. Default 40"},
   };
@@ -54,19 +57,21 @@ int DiffMain(Arguments arguments) {
   if (format == nullptr) return code;
   CsvTexts csv_texts{};
   if (!ChooseCsvTexts("diff", parsed, *format, &csv_texts, &code)) return code;
+  if (!ApplyLimits("diff", parsed, nullptr, &code)) return code;
   uint64_t rows = TableOptions{}.max_rows;
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("diff", "--rows wants a number, not '" + parsed.Value("rows") + "'");
   }
   if (parsed.words.size() != 2) return UsageError("diff", "name two traces or folders, A and B");
   TextOutput destination;
-  if (!destination.Open(output)) return 1;
+  if (!destination.Open(output, ReplaceOf(parsed))) return 1;
 
   bool damaged = false;
   std::array<Loaded, 2> sides;
   for (size_t i = 0; i < sides.size(); ++i) {
     sides[i] = LoadTraces({parsed.words[i]});
     damaged = damaged || sides[i].damaged;
+    ApplyLimits("diff", parsed, &sides[i].profile, &code);
     if (!sides[i].profile.runs.empty()) continue;
     if (!sides[i].damaged) Complain(std::string(parsed.words[i]) + ": there is nothing to compare");
     return 1;

@@ -35,6 +35,7 @@ constexpr std::string_view kUsage =
 
 constexpr Option kOptions[] = {
     {"output", 'o', "TRACE", "the trace to write; created 0600"},
+    kForceOption,
     {"gpu", 0, "NAME", "what it ran on, a row of `rfinject gpus`"},
     {"model", 0, "NAME", "what ran"},
     {"times", 0, "FILE", "with ncu: times of the same kernels from this nsys export, undisturbed by ncu"},
@@ -106,8 +107,10 @@ int ImportMain(Arguments arguments) {
     return 1;
   }
   if (!times.empty() && files->size() > 1) return UsageError("import", "--times goes with one ncu file");
+  Replace replace{.any = parsed.Has(kForceOption.name), .inputs = *files};
+  if (!times.empty()) replace.inputs.push_back(times);
   OutputFile file;
-  if (const std::string error = file.Open(output); !error.empty()) {
+  if (const std::string error = file.Open(output, replace); !error.empty()) {
     Complain(output + ": cannot be written: " + error);
     return 1;
   }

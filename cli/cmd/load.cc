@@ -2,7 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -14,6 +17,7 @@
 #include "cli/report/units.h"
 #include "cli/trace/files.h"
 #include "cli/trace/frames.h"
+#include "cli/trace/identity.h"
 #include "cli/trace/read.h"
 
 namespace rfinject::cli {
@@ -43,8 +47,22 @@ std::string UsedInSpite(uint64_t chunks) {
   return absl::StrCat("; the ", Grouped(chunks), " chunks before it are used");
 }
 
+// Which file each trace that was added came from, by the trace's id.
+using Origins = std::map<std::string, std::string>;
+
+// A digest of the frames (FNV-1a, 64 bits) for traces without an id: versions before ids, and imports, of which the
+// same again is the same to the last byte.
+std::string ContentId(ByteSource& source) {
+  uint64_t hash = 0xcbf29ce484222325;
+  FrameReader frames(source);
+  while (frames.Next()) {
+    for (const uint8_t byte : frames.payload()) hash = (hash ^ byte) * 0x100000001b3;
+  }
+  return frames.frames() == 0 ? std::string() : absl::StrFormat("content-%016x", hash);
+}
+
 // Adds one trace; says what is wrong with it.
-void LoadTrace(const std::string& path, Loaded* loaded) {
+void LoadTrace(const std::string& path, Origins* origins, Loaded* loaded) {
   const auto complain = [&](const auto&... what) {
     loaded->damaged = true;
     Complain(absl::StrCat(path, ": ", what...));
@@ -66,10 +84,52 @@ void LoadTrace(const std::string& path, Loaded* loaded) {
                      ": the file ends before it says anything; its process ended before it measured, or has only "
                      "begun"));
   }
+  std::set<std::string>& ids = contents.profile.trace_ids;
+  if (ids.empty()) {
+    std::string id = ContentId(source);
+    if (!id.empty()) ids.insert(std::move(id));
+  }
+  // Files that hold more traces come first (InOrder), so a file that shares one mostly holds nothing else.
+  std::string shared_with;
+  size_t shared = 0;
+  for (const std::string& id : ids) {
+    const auto known = origins->find(id);
+    if (known == origins->end()) continue;
+    if (shared++ == 0) shared_with = known->second;
+  }
+  if (shared > 0 && shared == ids.size()) {
+    return Complain(absl::StrCat(path, ": not counted again: what is in it is in ", shared_with));
+  }
+  if (shared > 0) {
+    return complain("not added: ", shared, " of its ", ids.size(), " traces are in ", shared_with,
+                    ", and its sums cannot be taken apart; name the traces that it was merged from");
+  }
+  for (const std::string& id : ids) origins->emplace(id, path);
   if (const absl::Status status = loaded->profile.Merge(std::move(contents.profile)); !status.ok()) {
     return complain("not added: ", status.message());
   }
   if (anything) ++loaded->files;
+}
+
+// The order in which files are read. Where two share a trace, the file that holds more traces comes first, then the
+// longer one: a copy that was taken while the process ran, or a merged trace beside its parts, is then the one that
+// is left out, whatever the order on the command line.
+std::vector<std::string> InOrder(std::vector<std::string> files) {
+  if (files.size() < 2) return files;
+  std::vector<std::pair<TraceIdentity, std::string>> known;
+  std::set<std::string> ids;
+  bool again = false;
+  for (std::string& file : files) {
+    known.emplace_back(IdentityOf(file), std::move(file));
+    for (const std::string& id : known.back().first.ids) again = !ids.insert(id).second || again;
+  }
+  if (again) {
+    std::stable_sort(known.begin(), known.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.first.ids.size(), a.first.size) > std::pair(b.first.ids.size(), b.first.size);
+    });
+  }
+  for (size_t i = 0; i < files.size(); ++i) files[i] = std::move(known[i].second);
+  return files;
 }
 
 }  // namespace
@@ -86,10 +146,12 @@ Loaded LoadTraces(const std::vector<char*>& paths) {
       Complain(absl::StrCat(path, ": ", found.status().message()));
     }
   }
+  files = InOrder(std::move(files));
+  Origins origins;
   Progress progress("reading trace");
   for (size_t i = 0; i < files.size(); ++i) {
     progress.Show(i + 1, files.size());
-    LoadTrace(files[i], &loaded);
+    LoadTrace(files[i], &origins, &loaded);
   }
   return loaded;
 }

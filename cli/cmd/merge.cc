@@ -9,12 +9,12 @@ namespace {
 
 constexpr std::string_view kUsage =
     "rfinject merge TRACE|FOLDER... -o FILE\n\n"
-    "Adds up the traces of ranks, restarts and repeated runs into one. In any order and any grouping the result is "
-    "the\n"
-    "same to the last bit. What must not be added (another GPU, precision policy or batch size, estimates and\n"
-    "measurements) is kept apart in the same file.";
+    "Adds up the traces of ranks, restarts and repeated runs into one. In any order and any grouping the result is\n"
+    "the same to the last bit. What must not be added (another GPU, precision policy or batch size, estimates and\n"
+    "measurements) is kept apart in the same file. A trace that is named twice, or is in a merged one too, counts\n"
+    "once.";
 
-constexpr Option kOptions[] = {{"output", 'o', "FILE", "the merged trace; created 0600"}};
+constexpr Option kOptions[] = {{"output", 'o', "FILE", "the merged trace; created 0600"}, kForceOption};
 
 }  // namespace
 
@@ -25,14 +25,20 @@ int MergeMain(Arguments arguments) {
   const std::string output = parsed.Value("output");
   if (output.empty()) return UsageError("merge", "-o FILE is missing");
   if (parsed.words.empty()) return UsageError("merge", "no trace is named");
+  Replace replace = ReplaceOf(parsed);
+  replace.merged_inputs = true;
   OutputFile file;
-  if (const std::string error = file.Open(output); !error.empty()) {
+  if (const std::string error = file.Open(output, replace); !error.empty()) {
     Complain(output + ": cannot be written: " + error);
     return 1;
   }
   const Loaded loaded = LoadTraces(parsed.words);
   if (loaded.profile.runs.empty()) {
     if (!loaded.damaged && !loaded.empty) Complain("there is nothing to merge");
+    return 1;
+  }
+  if (file.is_input() && loaded.damaged) {
+    Complain(output + ": not replaced, because it is an input and not all inputs could be used; -o another file");
     return 1;
   }
   const absl::Status written = WriteTrace(loaded.profile, [&](const void* data, size_t size) {

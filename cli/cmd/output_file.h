@@ -1,17 +1,41 @@
 // File: output_file.h
 //
-// The file that -o names: complete or not there at all.
+// The file that -o names: complete or not there at all, and never somebody's work.
 #ifndef RFINJECT_CLI_CMD_OUTPUT_FILE_H_
 #define RFINJECT_CLI_CMD_OUTPUT_FILE_H_
 
 #include <cstddef>
 #include <string>
+#include <vector>
+
+#include "cli/cmd/options.h"
 
 namespace rfinject::cli {
 
-// Writes beside `path` and renames at the end, so that a reader never sees half a file and a failure leaves the old
-// one. The file is created 0600: traces hold command lines. Never writes through a symbolic link. A device or a pipe
-// is written to directly.
+inline constexpr Option kForceOption = {"force", 0, "",
+                                        "replace FILE also where it is nothing that rfinject can make again"};
+
+// What may be replaced. An input never is, whatever is said here.
+struct Replace {
+  bool any = false;  // --force
+  // The files that the output is made of; folders count as the traces in them.
+  std::vector<std::string> inputs;
+  // Whether a merged trace may be replaced though it is an input: for `merge`, whose result holds all of it.
+  bool merged_inputs = false;
+  // Write to a file that has a name beside the output, as where a file system has no unnamed ones. For tests.
+  bool named = false;
+};
+
+// Replace for a verb with these words on its command line and kForceOption.
+Replace ReplaceOf(const ParsedOptions& parsed);
+
+// Writes a file that has no name until it is complete (O_TMPFILE), or, where a file system cannot do that, one beside
+// `path` that goes away by every end that a process can see. So a reader never sees half a file, and a failure leaves
+// the old one. The file is created 0600: traces hold command lines. Never writes through a symbolic link. A device or
+// a pipe is written to directly.
+//
+// What exists is replaced without a question when it is empty, an output of ours (own_output.h) or a trace that was
+// merged or imported; a trace of a process cannot be had again.
 class OutputFile {
  public:
   OutputFile() = default;
@@ -20,14 +44,23 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   // Each is empty on success, otherwise why not.
-  std::string Open(const std::string& path);
+  std::string Open(const std::string& path, const Replace& replace);
+  // Whether the file is an input (Replace::merged_inputs): then nothing of it may have been lost in reading.
+  bool is_input() const { return is_input_; }
   std::string Write(const void* data, size_t size);
+  // Puts the file in its place once its bytes are on the disk.
   std::string Commit();
 
  private:
+  std::string OpenUnnamed();
+  std::string OpenBeside();
+  std::string NameUnnamed();
+
   int fd_ = -1;
+  bool unnamed_ = false;
+  bool is_input_ = false;
   std::string path_;
-  std::string temporary_;  // empty: written to directly
+  std::string temporary_;  // the name beside path_ while there is one
 };
 
 }  // namespace rfinject::cli

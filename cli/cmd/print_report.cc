@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -58,11 +59,34 @@ bool ChooseCsvTexts(std::string_view verb, const ParsedOptions& parsed, const Fo
   return true;
 }
 
-bool TextOutput::Open(const std::string& output) {
+bool ApplyLimits(std::string_view verb, const ParsedOptions& parsed, Profile* profile, int* code) {
+  Limits limits;
+  std::string_view rest;
+  const std::string given = parsed.Value(kLimitOption.name);
+  for (rest = given; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    const size_t equals = std::min(one.find('='), one.size());
+    const std::string_view what = one.substr(0, equals);
+    uint64_t* const limit = what == "runs"   ? &limits.runs
+                            : what == "rows" ? &limits.rows
+                            : what == "name" ? &limits.name
+                                             : nullptr;
+    if (limit == nullptr || equals == one.size() || !ParseNumber(one.substr(equals + 1), limit)) {
+      *code = UsageError(verb, "--limit wants runs=N, rows=N or name=N, not '" + std::string(one) + "'");
+      return false;
+    }
+  }
+  if (profile == nullptr) return true;
+  for (const std::string& text : LimitProfile(limits, profile)) Complain(text);
+  return true;
+}
+
+bool TextOutput::Open(const std::string& output, const Replace& replace) {
   output_ = output;
   to_file_ = !output.empty() && output != "-";
   if (!to_file_) return true;
-  const std::string error = file_.Open(output);
+  const std::string error = file_.Open(output, replace);
   if (!error.empty()) Complain(output + ": cannot be written: " + error);
   return error.empty();
 }

@@ -11,6 +11,7 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
 #include "cli/emit/formats.h"
+#include "cli/profile/limit.h"
 
 namespace rfinject::cli {
 
@@ -35,11 +36,19 @@ inline constexpr Option kRawOption = {"raw", 0, "",
                                       "CSV with texts exactly as they are; without it, one that a spreadsheet\n"
                                       "would take for a formula gets an apostrophe in front"};
 
+// --limit, what an output may hold at most.
+inline constexpr Option kLimitOption = {"limit", 0, "WHAT=N",
+                                        "at most so many runs, rows of a run, and bytes of a name, commas between;\n"
+                                        "0: no limit. Default runs=1000,rows=100000,name=16384"};
+// Bounds the profile by --limit and says on standard error what was left out. False after a mistake in the option;
+// *code is the exit code then. Called before the traces are read with nullptr, which only looks at the option.
+bool ApplyLimits(std::string_view verb, const ParsedOptions& parsed, Profile* profile, int* code);
+
 // Where a verb's text goes: the file that -o names, complete or not at all, else standard output.
 class TextOutput {
  public:
   // Opens the file before the work, so that a mistyped folder is known early. False after a complaint.
-  bool Open(const std::string& output);
+  bool Open(const std::string& output, const Replace& replace);
   bool to_file() const { return to_file_; }
   // False after a complaint. `colors` says whether the sequences in `text` that set colours are ours (tables).
   bool Write(const std::string& text, Colors colors);

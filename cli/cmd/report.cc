@@ -9,6 +9,7 @@
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
+#include "cli/cmd/output_file.h"
 #include "cli/cmd/print_report.h"
 #include "cli/emit/formats.h"
 #include "cli/emit/stacks.h"
@@ -33,6 +34,8 @@ std::vector<Option> Options() {
        "run (a row each), model, phase, layer (default), op, kernel, or stack (what is in no layer)"},
       {"format", 0, "FORMAT", *kFormatHelp},
       {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
+      kForceOption,
+      kLimitOption,
       kRawOption,
       {"rows", 0, "N", "rows of a table, those with most time; 0: all. Default 40"},
       {"theory", 0, "TRACE", "estimates of the same networks: their model FLOP beside what was measured"},
@@ -63,6 +66,7 @@ int ReportMain(Arguments arguments) {
   if (format == nullptr) return code;
   CsvTexts csv_texts{};
   if (!ChooseCsvTexts("report", parsed, *format, &csv_texts, &code)) return code;
+  if (!ApplyLimits("report", parsed, nullptr, &code)) return code;
   uint64_t rows = TableOptions{}.max_rows;
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("report", "--rows wants a number, not '" + parsed.Value("rows") + "'");
@@ -85,13 +89,16 @@ int ReportMain(Arguments arguments) {
       return UsageError("report", "--roof " + error);
     }
   }
+  Replace replace = ReplaceOf(parsed);
+  if (parsed.Has("theory")) replace.inputs.push_back(parsed.Value("theory"));
   TextOutput destination;
-  if (!destination.Open(output)) return 1;
+  if (!destination.Open(output, replace)) return 1;
   Loaded loaded = LoadTraces(parsed.words);
   if (loaded.profile.runs.empty()) {
     if (!loaded.damaged && !loaded.empty) Complain("there is nothing to report");
     return 1;
   }
+  ApplyLimits("report", parsed, &loaded.profile, &code);
   Loaded theory;
   if (parsed.Has("theory")) {
     std::string path = parsed.Value("theory");

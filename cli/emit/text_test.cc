@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 #include <sstream>
 
 #include "cli/emit/cell_text.h"
+#include "cli/emit/csv_writer.h"
 #include "cli/emit/emit.h"
+#include "cli/emit/formats.h"
+#include "cli/emit/own_output.h"
 #include "cli/report/column.h"
 #include "cli/testing/sample_report.h"
 
@@ -141,6 +145,35 @@ TEST(Columns, NumbersComeBackExactly) {
   EXPECT_EQ(NumberText(1.0 / 0.0), "");
   for (const double value : {0.1, 1e-300, 1.7976931348623157e308, 12345.678901234567, 9007199254740993.0}) {
     EXPECT_EQ(std::stod(NumberText(value)), value);
+  }
+}
+
+TEST(OwnOutput, EveryFormatKnowsItsOwn) {
+  for (const By by : kAll) {
+    const std::vector<Report> reports = testing::SampleReports(by);
+    for (const Format& format : AllFormats()) {
+      for (const size_t count : {reports.size(), size_t{1}}) {
+        std::ostringstream text, sweep;
+        const std::span<const Report> some = std::span(reports).first(count);
+        format.reports(some, {}, text);
+        format.sweep(MakeSweep(some), some, {}, sweep);
+        EXPECT_TRUE(IsOwnOutput(text.str().substr(0, kOwnOutputBytes))) << format.name;
+        EXPECT_TRUE(IsOwnOutput(sweep.str().substr(0, kOwnOutputBytes))) << format.name;
+      }
+    }
+  }
+  for (const char* text :
+       {"", "On Monday", "A  plan", "{}", "<!DOCTYPE html>\n<title>mine</title>", "Measured on the scales"}) {
+    EXPECT_FALSE(IsOwnOutput(text)) << text;
+  }
+}
+
+TEST(Csv, OnlyWhatASpreadsheetCouldTakeForAFormulaIsOne) {
+  for (const char* text : {"=1", "+1", "-1", "@x", "\t1", "\r1", "\n1", " =1", "＝1", "－1"}) {
+    EXPECT_TRUE(LooksLikeFormula(text)) << text;
+  }
+  for (const char* text : {"", " ", "a=1", "1-2", "'=1", "aten::add", "(no layer)", "—"}) {
+    EXPECT_FALSE(LooksLikeFormula(text)) << text;
   }
 }
 

@@ -179,6 +179,7 @@ absl::Status Profile::Merge(Profile other) {
                           it->second.unit, it->second.scale, metric.unit, metric.scale));
     }
   }
+  trace_ids.merge(other.trace_ids);
   metrics.merge(other.metrics);
   for (auto& [key, run] : other.runs) {
     auto [it, inserted] = runs.try_emplace(key, std::move(run));

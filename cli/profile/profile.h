@@ -183,6 +183,9 @@ struct Run {
 };
 
 struct Profile {
+  // The traces whose sums are in it (Chunk.trace_id). Adding what shares one would count it twice; whoever reads
+  // several files looks first.
+  std::set<std::string> trace_ids;
   std::map<std::string, MetricInfo> metrics;  // by name
   std::map<RunKey, Run> runs;
 

@@ -24,14 +24,16 @@ using Bytes = std::vector<uint8_t>;
 namespace v1 = rfinject::v1;
 
 // As a process writes it, in three chunks: definitions, statistics, end. Every kind of record is in it.
-std::vector<std::string> ProcessChunks() {
+// `id` > 0: the trace has this one, and tells another process from those with other ids.
+std::vector<std::string> ProcessChunks(uint32_t id) {
   v1::Chunk first;
+  if (id > 0) first.add_trace_id("trace-" + std::to_string(id));
   v1::Run* run = first.add_run();
   run->set_id(1);
   run->set_source(v1::SOURCE_MEASURED);
   run->set_tier(v1::TIER_A_CURRENT_NODE);
   run->mutable_process()->set_host("node1");
-  run->mutable_process()->set_pid(77);
+  run->mutable_process()->set_pid(77 + id);
   run->mutable_process()->add_argv("train.py");
   run->mutable_process()->set_world_size(2);
   v1::Device* device = run->add_device();
@@ -108,10 +110,10 @@ std::vector<std::string> ProcessChunks() {
   return {first.SerializeAsString(), second.SerializeAsString(), third.SerializeAsString()};
 }
 
-Bytes ProcessTrace() {
+Bytes ProcessTrace(uint32_t id = 0) {
   Bytes trace = EmptyTrace();
   uint32_t sequence = 0;
-  for (const std::string& chunk : ProcessChunks()) AppendFrame(trace, sequence++, chunk);
+  for (const std::string& chunk : ProcessChunks(id)) AppendFrame(trace, sequence++, chunk);
   return trace;
 }
 
@@ -134,6 +136,21 @@ std::optional<Bytes> Make(const std::string& kind) {
   if (kind == "a100") return WrittenTrace(SampleResNet18(SampleA100()));
   if (kind == "measured") return WrittenTrace(SampleMeasured(SampleA100()));
   if (kind == "tiny") return ProcessTrace();
+  if (kind.rfind("runs:", 0) == 0) {  // so many kinds of run, one launch each
+    Profile profile = SampleMeasured(SampleA100());
+    Run one = std::move(profile.runs.begin()->second);
+    one.launches.erase(std::next(one.launches.begin()), one.launches.end());
+    profile.runs.clear();
+    for (int i = std::atoi(kind.c_str() + 5); i > 0; --i) {
+      one.key.batch_size = static_cast<uint64_t>(i);
+      profile.runs.emplace(one.key, one);
+    }
+    return WrittenTrace(profile);
+  }
+  if (kind.rfind("name:", 0) == 0) {  // a name of so many bytes
+    return WithNames({std::string(static_cast<size_t>(std::atoi(kind.c_str() + 5)), 'x').c_str()});
+  }
+  if (kind.rfind("process:", 0) == 0) return ProcessTrace(static_cast<uint32_t>(std::atoi(kind.c_str() + 8)));
   if (kind.rfind("random:", 0) == 0) return WrittenTrace(RandomProfile(std::strtoull(kind.c_str() + 7, nullptr, 10)));
   if (kind == "newer") {
     Bytes trace = EmptyTrace();

@@ -118,6 +118,10 @@ absl::Status Applier::Apply(const Record& record) {
       return ApplyDrop(chunk.drop(0), record);
     case v1::Chunk::kStepStatsFieldNumber:
       return ApplyStepStats(chunk.step_stats(), record);
+    case v1::Chunk::kTraceIdFieldNumber:
+      RFINJECT_TRY(Charge(96 + record.size, record.offset));
+      trace_ids_.insert(chunk.trace_id(0));
+      return absl::OkStatus();
     case v1::Chunk::kEndFieldNumber:
       finished_ = true;
       return absl::OkStatus();
@@ -630,6 +634,7 @@ void Applier::FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& m
 
 Profile Applier::Finish() && {
   Profile profile;
+  profile.trace_ids = std::move(trace_ids_);
   for (const auto& [id, metric] : metrics_) profile.metrics.emplace(metric.name, metric);
   const absl::flat_hash_map<uint32_t, std::string> names = ModelNames();
   FinishModels(names);

@@ -115,6 +115,7 @@ class Applier {
   std::vector<KeyState> keys_;
   absl::flat_hash_map<uint32_t, size_t> key_index_;
   std::map<uint32_t, RunState> runs_;
+  std::set<std::string> trace_ids_;
 };
 
 }  // namespace rfinject::cli

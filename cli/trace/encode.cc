@@ -26,6 +26,10 @@ class Writer {
     uint8_t header[wire::kFileHeaderSize];
     wire::EncodeFileHeader(header);
     status_ = sink_(header, sizeof header);
+    for (const std::string& id : profile.trace_ids) {
+      chunk_.add_trace_id(id);
+      Written();
+    }
     for (const auto& [name, info] : profile.metrics) {
       v1::Metric& metric = *chunk_.add_metric();
       metric.set_id(static_cast<uint32_t>(metrics_.size() + 1));

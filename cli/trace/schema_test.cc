@@ -35,6 +35,7 @@ const std::map<std::string, std::string> kNotRead = {
 // As a process writes it; `merged`: as `rfinject merge` does.
 v1::Chunk Example(bool merged) {
   v1::Chunk chunk;
+  chunk.add_trace_id("0123456789abcdef");
   const uint32_t run_id = merged ? 2 : 1;
   v1::Run& run = *chunk.add_run();
   run.set_id(run_id);

@@ -5,23 +5,35 @@
 namespace rfinject {
 namespace {
 
-std::string NameOf(const Ref& type) { return type.Attribute("__name__").Text(); }
+std::string NameOf(const Ref& type) { return type.OfClass("__name__").Text(); }
 
-void CountParameter(const Ref& parameter, ModuleReader::Seen& seen, ParameterCount& count) {
+// By descriptors of torch's own: a parameter may be of a class of the user's.
+struct ParameterReader {
+  explicit ParameterReader(const PythonApi& python)
+      : tensor_class(ImportedModule(python, "torch").Attribute("Tensor")),
+        numel(tensor_class.InClass("numel")),
+        element_size(tensor_class.InClass("element_size")),
+        requires_grad(tensor_class.InClass("requires_grad")) {}
+
+  const Ref tensor_class, numel, element_size, requires_grad;
+};
+
+void CountParameter(const ParameterReader& reader, const Ref& parameter, ModuleReader::Seen& seen,
+                    ParameterCount& count) {
   if (!parameter || parameter.IsNone() || !seen.insert(parameter.get()).second) return;
   count.any = true;
-  const long long elements = parameter.Attribute("numel").Call().Integer(0);
+  const long long elements = reader.numel.Call({parameter.get()}).Integer(0);
   if (elements <= 0) return;
-  const long long size = parameter.Attribute("element_size").Call().Integer(0);
+  const long long size = reader.element_size.Call({parameter.get()}).Integer(0);
   count.elements += static_cast<uint64_t>(elements);
   count.bytes += static_cast<uint64_t>(elements) * static_cast<uint64_t>(size);
-  if (parameter.Attribute("requires_grad").IsTrue()) count.trainable += static_cast<uint64_t>(elements);
+  if (reader.requires_grad.Get(parameter.get()).IsTrue()) count.trainable += static_cast<uint64_t>(elements);
 }
 
 }  // namespace
 
 Ref ModuleReader::Own(PyObject* module, const char* name) const {
-  Ref dict = Ref::Borrow(python_, module).Attribute("__dict__");
+  Ref dict = Ref::Borrow(python_, module).Dict();
   if (!dict.IsInstance(python_.PyDict_Type)) return {};
   return Ref::Borrow(python_, python_.PyDict_GetItemString(dict.get(), name));
 }
@@ -51,7 +63,7 @@ std::string ModuleReader::ClassName(PyObject* module) const {
   std::string name = NameOf(type);
   for (std::string_view prefix : {"Parametrized", "FSDP"}) {
     if (name.compare(0, prefix.size(), prefix) != 0) continue;
-    Ref bases = type.Attribute("__bases__");
+    Ref bases = type.OfClass("__bases__");
     for (Py_ssize_t i = 0; bases && i < python_.PyTuple_Size(bases.get()); ++i) {
       std::string base = NameOf(Ref::Borrow(python_, python_.PyTuple_GetItem(bases.get(), i)));
       if (name.compare(prefix.size(), std::string::npos, base) == 0) return base;
@@ -61,7 +73,7 @@ std::string ModuleReader::ClassName(PyObject* module) const {
 }
 
 bool ModuleReader::IsDataParallelWrapper(PyObject* module) const {
-  Ref mro = Ref::Borrow(python_, module).Type().Attribute("__mro__");
+  Ref mro = Ref::Borrow(python_, module).Type().OfClass("__mro__");
   for (Py_ssize_t i = 0; mro && i < python_.PyTuple_Size(mro.get()); ++i) {
     const std::string name = NameOf(Ref::Borrow(python_, python_.PyTuple_GetItem(mro.get(), i)));
     for (std::string_view wrapper : {"DataParallel", "DistributedDataParallel", "DistributedDataParallelCPU",
@@ -97,23 +109,27 @@ Ref ModuleReader::Innermost(PyObject* module) const {
 }
 
 void ModuleReader::CountOwnParameters(PyObject* module, ModuleReader::Seen& seen, ParameterCount& count) const {
+  const ParameterReader reader(python_);
   if (Ref own = DictAttribute(module, "_parameters")) {
     std::vector<Ref> parameters;
     PyObject *key = nullptr, *value = nullptr;
     for (Py_ssize_t position = 0; python_.PyDict_Next(own.get(), &position, &key, &value) != 0;) {
       parameters.push_back(Ref::Borrow(python_, value));
     }
-    for (const Ref& parameter : parameters) CountParameter(parameter, seen, count);
+    for (const Ref& parameter : parameters) CountParameter(reader, parameter, seen, count);
     return;
   }
-  // TorchScript: its children are never called from Python, so that all parameters count as the outermost's own.
+  // TorchScript: its children are never called from Python, so that all parameters count as the outermost's own. Its
+  // modules are of torch's classes; any other that keeps its parameters somewhere else is not asked for them.
+  const Ref script = ImportedModule(python_, "torch.jit").Attribute("ScriptModule");
+  if (!script || !Ref::Borrow(python_, module).IsInstance(script.get())) return;
   Ref generator = Ref::Borrow(python_, module).Attribute("parameters").Call();
   if (!generator) return;
   Ref iterator(python_, python_.PyObject_GetIter(generator.get()));
   while (iterator) {
     Ref parameter(python_, python_.PyIter_Next(iterator.get()));
     if (!parameter) break;
-    CountParameter(parameter, seen, count);
+    CountParameter(reader, parameter, seen, count);
   }
   DropError(python_);
 }

@@ -55,6 +55,7 @@ inline constexpr int kMethO = 0x0008;
   X(PyEval_EvalCode, PyObject*, (PyObject*, PyObject*, PyObject*))                              \
   X(Py_CompileString, PyObject*, (const char*, const char*, int))                               \
   X(PyObject_GetAttrString, PyObject*, (PyObject*, const char*))                                \
+  X(PyObject_GenericGetDict, PyObject*, (PyObject*, void*))                                     \
   X(PyObject_SetAttrString, int, (PyObject*, const char*, PyObject*))                           \
   X(PyObject_CallObject, PyObject*, (PyObject*, PyObject*))                                     \
   X(PyObject_Call, PyObject*, (PyObject*, PyObject*, PyObject*))                                \

@@ -51,6 +51,46 @@ class Ref {
     return Ref(*python_, value);
   }
 
+  // The dict of an object, whatever its class has for __getattribute__, __getattr__ or a metaclass: nothing of the
+  // user's is asked.
+  Ref Dict() const {
+    if (object_ == nullptr) return {};
+    PyObject* dict = python_->PyObject_GenericGetDict(object_, nullptr);
+    if (dict == nullptr) DropError(*python_);
+    return Ref(*python_, dict);
+  }
+
+  // Of a class: what `type` itself has under this name ("__name__", "__mro__", "__subclasses__"), bound to the class.
+  // A metaclass of the user's is not asked.
+  Ref OfClass(const char* name) const {
+    if (object_ == nullptr) return {};
+    return Borrow(*python_, static_cast<PyObject*>(python_->PyType_Type))
+        .Entry(name)
+        .Attribute("__get__")
+        .Call({object_});
+  }
+
+  // Of a class: what stands under this name in its own dict, unbound.
+  Ref Entry(const char* name) const {
+    if (object_ == nullptr) return {};
+    Ref dict = object_ == python_->PyType_Type ? Attribute("__dict__") : OfClass("__dict__");
+    return dict.Attribute("get").Call({Ref(*python_, python_->PyUnicode_FromString(name)).get()});
+  }
+
+  // Of a class: the same of it or of the first of its bases, in the order of resolution, that has something there.
+  Ref InClass(const char* name) const {
+    Ref mro = OfClass("__mro__");
+    for (Py_ssize_t i = 0; mro && i < python_->PyTuple_Size(mro.get()); ++i) {
+      Ref found = Borrow(*python_, python_->PyTuple_GetItem(mro.get(), i)).Entry(name);
+      if (found && !found.IsNone()) return found;
+    }
+    return {};
+  }
+
+  // What a descriptor of C's ("shape" of torch.Tensor) gives for an object of that class or of one below it, whatever
+  // that one has in its place.
+  Ref Get(PyObject* object) const { return Attribute("__get__").Call({object}); }
+
   // object(*arguments)
   Ref Call(std::initializer_list<PyObject*> arguments = {}) const {
     if (object_ == nullptr) return {};

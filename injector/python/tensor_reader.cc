@@ -35,7 +35,7 @@ Ref TensorReader::FirstArgument(const CallArguments& arguments) const {
 }
 
 bool TensorReader::ReadShape(const Ref& tensor, std::vector<long long>& shape) const {
-  Ref size = tensor.Attribute("shape");
+  Ref size = shape_.Get(tensor.get());
   if (!size.IsInstance(python_.PyTuple_Type)) return false;
   const Py_ssize_t rank = python_.PyTuple_Size(size.get());
   for (Py_ssize_t i = 0; i < rank; ++i) {
@@ -50,7 +50,7 @@ std::string TensorReader::Describe(const Ref& tensor) const {
   if (!tensor) return {};
   std::vector<long long> shape;
   if (!ReadShape(tensor, shape)) return {};
-  std::string dtype = tensor.Attribute("dtype").Text();
+  std::string dtype = dtype_.Get(tensor.get()).Text();
   constexpr std::string_view kPrefix = "torch.";
   if (dtype.compare(0, kPrefix.size(), kPrefix) == 0) dtype.erase(0, kPrefix.size());
   for (const auto& [torch_name, name] : {std::pair<std::string_view, std::string_view>{"bfloat", "bf"},

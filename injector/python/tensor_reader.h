@@ -17,7 +17,10 @@ namespace rfinject {
 class TensorReader {
  public:
   explicit TensorReader(const PythonApi& python)
-      : python_(python), tensor_class_(ImportedModule(python, "torch").Attribute("Tensor")) {}
+      : python_(python),
+        tensor_class_(ImportedModule(python, "torch").Attribute("Tensor")),
+        shape_(tensor_class_.InClass("shape")),
+        dtype_(tensor_class_.InClass("dtype")) {}
   // False when this torch has no class torch.Tensor; nothing else may be called then.
   bool ready() const { return tensor_class_.IsInstance(python_.PyType_Type); }
 
@@ -36,6 +39,7 @@ class TensorReader {
  private:
   const PythonApi& python_;
   Ref tensor_class_;
+  Ref shape_, dtype_;  // descriptors of torch's own, which a class below torch.Tensor cannot stand in front of
 };
 
 }  // namespace rfinject

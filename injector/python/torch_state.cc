@@ -156,10 +156,10 @@ bool OptimizerExists() {
   // Breadth first; a class is in the list once per base that it has there, which does no harm.
   for (Py_ssize_t i = 0; i < g_python->PyList_Size(classes.get()) && i < 1000; ++i) {
     Ref type = Ref::Borrow(*g_python, g_python->PyList_GetItem(classes.get(), i));
-    // The attributes of a class that is no optimizer of torch's may be properties or missing.
-    Ref step = type.Attribute("step");
-    if (step.Attribute("hooked").IsTrue()) return true;
-    Ref more = type.Attribute("__subclasses__").Call();
+    // In a class that is no optimizer of torch's anything may stand there.
+    Ref step = type.InClass("step");
+    if (step.IsInstance(g_python->PyFunction_Type) && step.Attribute("hooked").IsTrue()) return true;
+    Ref more = type.OfClass("__subclasses__").Call();
     if (more) more = classes.Attribute("extend").Call({more.get()});
   }
   return false;

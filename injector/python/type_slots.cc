@@ -41,7 +41,7 @@ bool Patch(PyTypeObject* type) {
   // A class with a call slot of its own (written in C) is left alone.
   if (LoadTypeSlot(type, kTypeCall) != Address(g_generic_call)) return false;
   if (g_seen_function != nullptr &&
-      Ref::Borrow(*g_python, reinterpret_cast<PyObject*>(type)).Attribute("__call__").get() == g_seen_function) {
+      Ref::Borrow(*g_python, reinterpret_cast<PyObject*>(type)).InClass("__call__").get() == g_seen_function) {
     return false;
   }
   StoreTypeSlot(type, kTypeCall, Address(g_call));

@@ -2,6 +2,9 @@
 Needs no torch."""
 
 import os
+import shutil
+import subprocess
+import unittest
 
 import support
 
@@ -38,6 +41,18 @@ class Bystanders(support.TestCase):
         for python in [support.PYTHON] + support.OTHER_PYTHONS:
             self.assert_same([python, "-c", "import sys; sys.path.insert(0, %r); import torch; print(torch.__version__)"
                               % support.FAKE_TORCH])
+
+    @unittest.skipUnless(shutil.which("strace"), "strace counts the calls")
+    def test_a_process_that_is_no_concern_of_ours_pays_five_calls_at_most(self):
+        def after_the_loader(*options):
+            """How many system calls a program makes after the loader is done, which is when it drops its cache."""
+            path = self.path("calls")
+            subprocess.run(["strace", *options, "-o", path, "/bin/true"], check=True, env={"PATH": "/usr/bin:/bin"})
+            with open(path) as file:
+                calls = [line for line in file if "(" in line]
+            return len(calls) - max(i for i, line in enumerate(calls) if line.startswith("munmap("))
+        ours = after_the_loader("-E", "LD_PRELOAD=" + support.LIBRARY)
+        self.assertLessEqual(ours - after_the_loader(), 5)
 
     def test_output_folder_is_not_made_for_nothing(self):
         target = self.path("never")

@@ -49,6 +49,93 @@ print(model.head.weight.grad.sum().item())
 """)
         self.assert_all_attributed(result.trace)
 
+    def test_no_code_of_the_program_runs_because_of_us(self):
+        # Every way in which reading a module, its class, a parameter or an argument can come to the program's own code
+        # says how often it was taken.
+        result = self.both(NET + """
+from collections import Counter
+taken = Counter()
+class Meta(type):
+    def __getattribute__(cls, name):
+        taken["class " + name] += 1
+        return super().__getattribute__(name)
+class Odd(nn.Module, metaclass=Meta):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+    def __getattribute__(self, name):
+        taken["module " + name] += 1
+        return super().__getattribute__(name)
+    @property
+    def __class__(self):
+        taken["__class__"] += 1
+        return Odd
+    def forward(self, x):
+        return self.lin(x)
+class Own(torch.Tensor):
+    @staticmethod
+    def __new__(cls, data):
+        return torch.Tensor._make_subclass(cls, data, data.requires_grad)
+    def __getattribute__(self, name):
+        taken["tensor " + name] += 1
+        return super().__getattribute__(name)
+    @property
+    def shape(self):
+        taken["shape"] += 1
+        return torch.Size([1])
+    def numel(self):
+        taken["numel"] += 1
+        return super().numel()
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        taken["torch function"] += 1
+        return super().__torch_function__(func, types, args, kwargs or {})
+odd = Odd()
+odd.register_parameter("own", nn.Parameter(torch.ones(3)))
+nn.Module.__getattribute__(odd, "_parameters")["own"] = Own(torch.ones(3, requires_grad=True))
+wrapped = nn.Sequential(odd, nn.ReLU())
+optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
+for step in range(3):
+    taken.clear()
+    optimizer.zero_grad()
+    wrapped(Own(torch.ones(2, 3))).sum().backward()
+    optimizer.step()
+    print(step, sorted(taken.items()))
+""")
+        self.assertIn("0.lin", result.trace.paths())
+
+    def test_no_descriptor_of_the_program_is_taken(self):
+        # The soft limit comes down after torch is there: loading it takes more descriptors than that.
+        for limit in (16, 64, 200):
+            result = self.both("""
+import resource
+""" + NET + """
+resource.setrlimit(resource.RLIMIT_NOFILE, (%d, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+import os
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def descriptors():
+    got = []
+    try:
+        while True:
+            got.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError as error:
+        number = error.errno
+    for fd in got:
+        os.close(fd)
+    return len(got), number
+for step in range(3):
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+    print(descriptors())
+os.chdir("/")  # the trace is found again from anywhere
+for step in range(3):
+    model(x).sum().backward()
+    optimizer.step()
+""" % limit)
+            self.assertEqual(result.trace.end["reason"], "exit")
+            self.assertEqual(len(result.trace.steps), 6)
+
     def test_results_to_the_last_bit(self):
         self.both(NET + """
 optimizer = torch.optim.Adam(model.parameters())

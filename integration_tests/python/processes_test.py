@@ -68,6 +68,10 @@ if __name__ == "__main__":
                 self.assertEqual(sorted(map(self.steps, result.traces)), [3, 3, 4])
                 self.assertEqual({len(trace.paths()) for trace in result.traces} - {4, 8}, set())
                 ends = sorted(trace.end["reason"] for trace in result.traces)
+                ids = [trace.ids for trace in result.traces]  # another one in each process, forked or not
+                self.assertEqual([len(one) for one in ids], [1, 1, 1])
+                self.assertEqual(len({one[0] for one in ids}), 3)
+                self.assertRegex(ids[0][0], "^[0-9a-f]{32}$")
                 self.assertEqual(ends, ["exit"] * 3 if method == "spawn" else ["_exit", "_exit", "exit"])
 
     def test_data_loader_workers_are_silent(self):

@@ -102,6 +102,9 @@ std::string ReportSubtitle(const Report& report) {
     for (const std::string& version : versions) text += (text.empty() ? name : "/") + version;
     if (!text.empty()) facts.push_back(text);
   }
+  for (const DiagnosticInfo& diagnostic : report.diagnostics) {
+    if (diagnostic.id == "limit") facts.push_back(diagnostic.text);
+  }
   std::string text;
   for (const std::string& fact : facts) text += (text.empty() ? "" : " · ") + fact;
   return text;

@@ -1,0 +1,40 @@
+#include "cli/emit/own_output.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace rfinject::cli {
+namespace {
+
+struct Mark {
+  std::string_view begins;
+  std::string_view holds;  // further on in what is looked at; empty: anything
+};
+
+// Not one word but two, far apart, where the first is a word of everyday English.
+constexpr Mark kMarks[] = {
+    {"{\n  \"schema\": \"rfinject.", ""},
+    {"record,", ""},
+    {"<!DOCTYPE html>\n", "<title>rfinject"},
+    {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg ", "<title>rfinject"},
+    // Tables: of runs, of a comparison, of stacks.
+    {"ESTIMATED on ", "Attribution tier "},
+    {"Measured on ", "Attribution tier "},
+    {"Imported from ", "Attribution tier "},
+    {"Nothing was measured: ", "Attribution tier "},
+    {"On ", ", numbers are a step's\n"},
+    {"A  ", "\nB  "},
+    {"only in A: ", ""},
+    {"only in B: ", ""},
+    {"", ": in no layer, by native stack, a step\n"},
+};
+
+}  // namespace
+
+bool IsOwnOutput(std::string_view beginning) {
+  return std::any_of(std::begin(kMarks), std::end(kMarks), [&](const Mark& mark) {
+    return beginning.starts_with(mark.begins) && beginning.find(mark.holds) != std::string_view::npos;
+  });
+}
+
+}  // namespace rfinject::cli

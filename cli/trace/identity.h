@@ -1,0 +1,28 @@
+// File: identity.h
+//
+// Which trace a file is, from its beginning: two files can hold the same sums, and adding them up would count them
+// twice.
+#ifndef RFINJECT_CLI_TRACE_IDENTITY_H_
+#define RFINJECT_CLI_TRACE_IDENTITY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rfinject::cli {
+
+struct TraceIdentity {
+  std::vector<std::string> ids;  // Chunk.trace_id; none in traces of older versions and in imports
+  bool merged = false;           // written by the command (merge, import), not by a process
+  uint64_t size = 0;             // of the file, in bytes
+};
+
+// Reads no further than it must. What cannot be read has no ids; whoever reads the file whole says why.
+TraceIdentity IdentityOf(const std::string& path);
+
+// Whether the file is a trace that the command wrote and could write again.
+bool IsMergedTrace(const std::string& path);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_TRACE_IDENTITY_H_
