@@ -57,7 +57,7 @@ constexpr auto kIdentity = std::to_array<ReportColumn>({
      [](const ReportRow& at) { return KnownCount(ShapeBytes(at.row.output_shape)); }},
 });
 
-// Sums that quantity.cc does not hold as they are.
+// Sums that quantity.h does not hold as they are.
 constexpr ReportColumn kLaunches = {
     {.name = "launches", .title = "Launches", .kind = Kind::kCount, .additive = true, .page = 140},
     [](const ReportRow& at) { return Cell{at.row.sums.launches}; }};
