@@ -30,6 +30,7 @@ enum class Quantity : uint8_t {
   kCompulsoryBytes,
   kL2Bytes,
   kL1Bytes,
+  kGpuCycles,  // of the graphics clock, whose ticks per second change with load and heat
   kLeastCompute,
   kLeastMemory,
   kLeast,
@@ -94,6 +95,7 @@ inline constexpr auto kDramMetrics = std::to_array<MetricName>(
 inline constexpr auto kCompulsoryMetrics = std::to_array<MetricName>({{kMetricCompulsoryBytes}});
 inline constexpr auto kL2Metrics = std::to_array<MetricName>({{kL2BytesMetric}});
 inline constexpr auto kL1Metrics = std::to_array<MetricName>({{kL1BytesMetric}});
+inline constexpr auto kGpuCycleMetrics = std::to_array<MetricName>({{kGpuCyclesMetric}});
 
 inline constexpr std::array<MetricName, kPrecisionCount> kFlopMetrics = [] {
   std::array<MetricName, kPrecisionCount> metrics;
@@ -123,6 +125,7 @@ inline constexpr auto kOthers = std::to_array<QuantityInfo>({
     {Quantity::kCompulsoryBytes, "compulsory_bytes", "Compulsory bytes", "B", 220, Zero::kValue, kCompulsoryMetrics},
     {Quantity::kL2Bytes, "l2_bytes", "L2 bytes", "B", 240, Zero::kUnknown, kL2Metrics},
     {Quantity::kL1Bytes, "l1_bytes", "L1 bytes", "B", 250, Zero::kUnknown, kL1Metrics},
+    {Quantity::kGpuCycles, "gpu_cycles", "GPU cycles", "cycle", 252, Zero::kUnknown, kGpuCycleMetrics},
     {Quantity::kLeastCompute, "least_compute_time_ns", "Least compute time", "ns", 370, Zero::kUnknownRoofs},
     {Quantity::kLeastMemory, "least_memory_time_ns", "Least memory time", "ns", 380, Zero::kUnknownRoofs},
     {Quantity::kLeast, "least_time_ns", "Least time", "ns", 390, Zero::kUnknownRoofs},
