@@ -1,5 +1,7 @@
 #include "injector/torch/calibration.h"
 
+#include <cxxabi.h>
+
 #include "injector/torch/calibrator.h"
 
 namespace rfinject {
@@ -93,20 +95,42 @@ run()
 Calibrator* g_calibrator = nullptr;
 const PythonApi* g_python = nullptr;
 
-PyObject* PythonTell(PyObject*, PyObject* text) {
-  const PythonApi& python = *g_python;
-  if (PyObject* bytes = python.PyUnicode_AsUTF8String(text)) {
-    g_calibrator->Tell(python.PyBytes_AsString(bytes));
-    python.Py_DecRef(bytes);
-  } else {
-    python.PyErr_Clear();
+// The interpreter's frames lie between the script and us: no exception may pass through them. The script ends then,
+// and with it the calibration.
+template <typename Function>
+PyObject* Guarded(Function function) {
+  try {
+    return function(*g_python);
+  } catch (::abi::__forced_unwind&) {
+    throw;  // the thread is being cancelled
+  } catch (...) {
+    g_python->PyErr_SetNone(static_cast<PyObject*>(g_python->PyExc_Exception));
+    return nullptr;
   }
-  auto* none = static_cast<PyObject*>(python._Py_NoneStruct);
-  python.Py_IncRef(none);
-  return none;
 }
 
-PyObject* PythonPeek(PyObject*, PyObject*) { return g_python->PyLong_FromUnsignedLongLong(g_calibrator->Peek()); }
+PyObject* PythonTell(PyObject*, PyObject* text) {
+  return Guarded([text](const PythonApi& python) {
+    PyObject* bytes = python.PyUnicode_AsUTF8String(text);
+    if (bytes == nullptr) {
+      python.PyErr_Clear();
+    } else {
+      struct Release {
+        ~Release() { python.Py_DecRef(object); }
+        const PythonApi& python;
+        PyObject* object;
+      } const release{python, bytes};
+      g_calibrator->Tell(python.PyBytes_AsString(bytes));
+    }
+    auto* none = static_cast<PyObject*>(python._Py_NoneStruct);
+    python.Py_IncRef(none);
+    return none;
+  });
+}
+
+PyObject* PythonPeek(PyObject*, PyObject*) {
+  return Guarded([](const PythonApi& python) { return python.PyLong_FromUnsignedLongLong(g_calibrator->Peek()); });
+}
 
 // Alive as long as the interpreter: function objects point to them.
 PyMethodDef g_tell_method = {"tell", PythonTell, kMethO, nullptr};
