@@ -1,5 +1,7 @@
 #include "injector/torch/calibrator.h"
 
+#include <cxxabi.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -14,13 +16,29 @@ using abi::RecordScope;
 
 Calibrator* g_calibrator = nullptr;  // set while callbacks of one thread are installed
 
+// Torch's frames lie between the script and us, with a libstdc++ of their own: no exception may pass through them.
+// What was not looked at leaves the calibration without enough to go by, and it says so.
 template <RecordScope kScope>
 NoContext StartOf(const RecordFunction& record) {
-  if (g_calibrator != nullptr) g_calibrator->OnStart(record, kScope);
+  if (g_calibrator == nullptr) return {};
+  try {
+    g_calibrator->OnStart(record, kScope);
+  } catch (::abi::__forced_unwind&) {
+    throw;  // the thread is being cancelled
+  } catch (...) {
+    g_calibrator->Fail();
+  }
   return {};
 }
 void EndOf(const RecordFunction& record, void*) {
-  if (g_calibrator != nullptr) g_calibrator->OnEnd(record);
+  if (g_calibrator == nullptr) return;
+  try {
+    g_calibrator->OnEnd(record);
+  } catch (::abi::__forced_unwind&) {
+    throw;
+  } catch (...) {
+    g_calibrator->Fail();
+  }
 }
 void IgnoreEnd(const RecordFunction&, void*) {}
 

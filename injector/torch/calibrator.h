@@ -43,7 +43,9 @@ class Calibrator {
   void Finish(bool operands, CalibrationResult* result);
 
   uint64_t Peek() const { return symbols_.peek(); }
-  bool done() const { return done_; }
+  // Something could not be looked at, for lack of memory: nothing that was learned is used.
+  void Fail() { failed_ = true; }
+  bool done() const { return done_ && !failed_; }
 
  private:
   // Whether the object at `node` is a node of that class; then it is looked at.
@@ -52,6 +54,7 @@ class Calibrator {
 
   const TorchSymbols& symbols_;
   bool done_ = false;
+  bool failed_ = false;
 
   enum class SequenceExpected { kNothing, kPeek, kNone } sequence_expected_ = SequenceExpected::kNothing;
   uint64_t backward_expected_ = kNoBackward;
