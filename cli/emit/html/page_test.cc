@@ -94,6 +94,7 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
     row.time_ci = row.bytes_ci = 0.1;
     row.counters_shared = true;
     for (const QuantityInfo& quantity : AllQuantities()) row.sums[quantity.id] = 1;
+    row.sums[Quantity::kTime] = 2;  // more than the least
     row.derived = Derive(row.sums);
   }
   const auto data = Data(Html({report}));
