@@ -19,8 +19,7 @@ endif()
 if(RFINJECT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   # Functions of libtorch are called with types of ours that have the same layout: what clang's "function" would refuse is
   # the purpose of injector/torch/abi.h.
-  target_compile_options(rfinject_options INTERFACE
-    -fno-sanitize=function -fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/cmake/sanitizer_ignorelist.txt)
+  target_compile_options(rfinject_options INTERFACE -fno-sanitize=function)
 endif()
 
 # Clang builds what its sanitizers judge; which warnings are errors is GCC's to say.

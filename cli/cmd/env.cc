@@ -102,7 +102,7 @@ int EnvMain(Arguments arguments) {
     for (const auto& [name, value] : pairs) {
       line += (line.size() > 1 ? ", " : "") + JsonText(name) + ": " + JsonText(value);
     }
-    line += "}";
+    line += '}';
   } else if (form == "docker") {
     // The library and the traces live at the same paths inside; counters need the capability.
     const std::string library = Folder(variables.library);

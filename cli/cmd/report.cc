@@ -12,7 +12,6 @@
 #include "cli/cmd/output_file.h"
 #include "cli/cmd/print_report.h"
 #include "cli/emit/formats.h"
-#include "cli/emit/stacks.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/report/sweep.h"
@@ -109,15 +108,18 @@ int ReportMain(Arguments arguments) {
     }
   }
   if (by == kByStack) {
-    if (format->name != "table") {
-      return UsageError("report", "--by stack is a table and has no other format");
+    if (format->stacks == nullptr) {
+      return UsageError("report", "--by stack is written as table, json or csv, not as " + std::string(format->name));
     }
     std::vector<StackTable> tables;
     for (const auto& [key, run] : loaded.profile.runs) {
       tables.push_back({key.gpu.empty() ? "a GPU without a name" : key.gpu, run.steps.steps, FoldStacks(run)});
     }
     std::ostringstream text;
-    EmitStacks(tables, rows, text);
+    TableOptions options;
+    options.max_rows = rows;
+    options.csv_texts = csv_texts;
+    format->stacks(tables, options, text);
     if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
     return loaded.damaged ? 1 : 0;
   }

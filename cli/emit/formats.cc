@@ -14,12 +14,16 @@ constexpr auto kFormats = std::to_array<Format>({
      [](const Sweep& sweep, std::span<const Report>, const TableOptions& options, std::ostream& out) {
        EmitSweepTable(sweep, options, out);
      },
-     EmitDiffTable},
+     EmitDiffTable,
+     [](std::span<const StackTable> tables, const TableOptions& options, std::ostream& out) {
+       EmitStackTable(tables, options.max_rows, out);
+     }},
     {"json", [](std::span<const Report> reports, const TableOptions&, std::ostream& out) { EmitJson(reports, out); },
      [](const Sweep& sweep, std::span<const Report>, const TableOptions&, std::ostream& out) {
        EmitSweepJson(sweep, out);
      },
-     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffJson(diff, out); }},
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffJson(diff, out); },
+     [](std::span<const StackTable> tables, const TableOptions&, std::ostream& out) { EmitStackJson(tables, out); }},
     {"csv",
      [](std::span<const Report> reports, const TableOptions& options, std::ostream& out) {
        EmitCsv(reports, out, options.csv_texts);
@@ -29,17 +33,20 @@ constexpr auto kFormats = std::to_array<Format>({
      },
      [](const Diff& diff, const TableOptions& options, std::ostream& out) {
        EmitDiffCsv(diff, out, options.csv_texts);
+     },
+     [](std::span<const StackTable> tables, const TableOptions& options, std::ostream& out) {
+       EmitStackCsv(tables, out, options.csv_texts);
      }},
     {"html", [](std::span<const Report> reports, const TableOptions&, std::ostream& out) { EmitHtml(reports, out); },
      [](const Sweep& sweep, std::span<const Report> reports, const TableOptions&, std::ostream& out) {
        EmitHtml(SweepPictures(sweep, reports), out);
      },
-     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffHtml(diff, out); }},
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffHtml(diff, out); }, nullptr},
     {"svg", [](std::span<const Report> reports, const TableOptions&, std::ostream& out) { EmitSvg(reports, out); },
      [](const Sweep& sweep, std::span<const Report> reports, const TableOptions&, std::ostream& out) {
        EmitSvg(SweepPictures(sweep, reports), out);
      },
-     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffSvg(diff, out); }},
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffSvg(diff, out); }, nullptr},
 });
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "cli/emit/emit.h"
+#include "cli/emit/stacks.h"
 #include "cli/report/diff.h"
 #include "cli/report/sweep.h"
 
@@ -22,6 +23,8 @@ struct Format {
   // `reports` are what the sweep was made of.
   void (*sweep)(const Sweep& sweep, std::span<const Report> reports, const TableOptions& options, std::ostream& out);
   void (*diff)(const Diff& diff, const TableOptions& options, std::ostream& out);
+  // Null: stacks are not drawn.
+  void (*stacks)(std::span<const StackTable> tables, const TableOptions& options, std::ostream& out);
 };
 
 // The first is what is written when nothing asks for another.

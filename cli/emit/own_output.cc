@@ -15,6 +15,7 @@ struct Mark {
 constexpr Mark kMarks[] = {
     {"{\n  \"schema\": \"rfinject.", ""},
     {"record,", ""},
+    {"run,device,steps,", ""},  // stacks
     {"<!DOCTYPE html>\n", "<title>rfinject"},
     {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg ", "<title>rfinject"},
     // Tables: of runs, of a comparison, of stacks.

@@ -1,13 +1,16 @@
 #include "cli/emit/stacks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/emit/code_points.h"
+#include "cli/emit/csv_writer.h"
+#include "cli/emit/json_writer.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {
 
-void EmitStacks(std::span<const StackTable> tables, size_t max_rows, std::ostream& out) {
+void EmitStackTable(std::span<const StackTable> tables, size_t max_rows, std::ostream& out) {
   const char* separator = "";
   for (const StackTable& table : tables) {
     out << separator << PrintableText(table.title) << ": in no layer, by native stack, a step\n";
@@ -32,6 +35,38 @@ void EmitStacks(std::span<const StackTable> tables, size_t max_rows, std::ostrea
     }
     if (count < table.rows.size()) out << "\n(" << table.rows.size() - count << " more: --rows 0)\n";
   }
+}
+
+void EmitStackJson(std::span<const StackTable> tables, std::ostream& out) {
+  JsonWriter json(out);
+  json.BeginObject();
+  json.Member("schema", "rfinject.stacks/1");
+  json.Key("runs");
+  json.BeginArray();
+  for (const StackTable& table : tables) {
+    json.BeginObject();
+    json.Member("device", table.title);
+    json.Member("steps", table.steps);
+    json.Rows("stacks", StacksOf(table.rows));
+    json.EndObject();
+  }
+  json.EndArray();
+  json.EndObject();
+}
+
+void EmitStackCsv(std::span<const StackTable> tables, std::ostream& out, CsvTexts texts) {
+  std::vector<RowSet> sets;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    RowSet set;
+    AppendConstant("run", uint64_t{i + 1}, &set);
+    AppendConstant("device", tables[i].title, &set);
+    AppendConstant("steps", tables[i].steps, &set);
+    RowSet rows = StacksOf(tables[i].rows);
+    set.size = rows.size;
+    for (Column& column : rows.columns) set.columns.push_back(std::move(column));
+    sets.push_back(std::move(set));
+  }
+  WriteCsv(sets, texts, out);
 }
 
 }  // namespace rfinject::cli

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/emit/csv_writer.h"
 #include "cli/report/stacks.h"
 
 namespace rfinject::cli {
@@ -20,7 +21,11 @@ struct StackTable {
 };
 
 // At most `max_rows` rows a run (0: all), each with its frames, innermost first. Times are a step's.
-void EmitStacks(std::span<const StackTable> tables, size_t max_rows, std::ostream& out);
+void EmitStackTable(std::span<const StackTable> tables, size_t max_rows, std::ostream& out);
+
+// All rows; the object of schema rfinject.stacks/1 and the CSV have the sums over all measured steps, and the steps.
+void EmitStackJson(std::span<const StackTable> tables, std::ostream& out);
+void EmitStackCsv(std::span<const StackTable> tables, std::ostream& out, CsvTexts texts = CsvTexts::kForSpreadsheets);
 
 }  // namespace rfinject::cli
 

@@ -12,6 +12,7 @@
 #include "cli/emit/emit.h"
 #include "cli/emit/formats.h"
 #include "cli/emit/own_output.h"
+#include "cli/emit/stacks.h"
 #include "cli/report/column.h"
 #include "cli/testing/sample_report.h"
 
@@ -39,6 +40,30 @@ std::vector<std::string> Lines(const std::string& text) {
 size_t CodePoints(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+TEST(EmitStacks, CsvAndJsonHaveTheSumsAndTheTableAStepsPart) {
+  StackRow row;
+  row.stack = std::make_shared<const NativeStackInfo>(
+      NativeStackInfo{{.module = "a.out", .build_id = {}, .function = "Net::project(int)", .offset = 1},
+                      {.module = "a.out", .build_id = {}, .function = "main", .offset = 2}});
+  row.phase = "other";
+  row.caller = "Net::project";
+  row.launches = 8;
+  row.time_ns = 4000;
+  row.kernels = {"gemm", "relu"};
+  const std::vector<StackTable> tables = {{.title = "A100", .steps = 4, .rows = {row}}};
+  std::ostringstream table, json, csv;
+  EmitStackTable(tables, 0, table);
+  EXPECT_NE(table.str().find("1.00 us  other  8 launches  Net::project"), std::string::npos) << table.str();
+  EmitStackCsv(tables, csv);
+  EXPECT_EQ(csv.str(),
+            "run,device,steps,phase,caller,launches,time_ns,kernels,stack\n"
+            "1,A100,4,other,Net::project,8,4000,gemm; relu,main;Net::project(int)\n");
+  EmitStackJson(tables, json);
+  EXPECT_NE(json.str().find(R"x("stack": "main;Net::project(int)")x"), std::string::npos) << json.str();
+  EXPECT_NE(json.str().find(R"("schema": "rfinject.stacks/1")"), std::string::npos) << json.str();
+  for (const std::string_view name : {"html", "svg"}) EXPECT_EQ(FindFormat(name)->stacks, nullptr) << name;
 }
 
 TEST(Table, FitsEveryWidth) {

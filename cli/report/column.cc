@@ -320,6 +320,8 @@ constexpr auto kDeviceColumns = std::to_array<ColumnOf<DeviceInfo>>({
     {{.name = "l2_bytes", .kind = Kind::kUnit, .unit = "B"},
      [](const DeviceInfo& device) { return KnownCount(device.l2_bytes); }},
     {{.name = "mig"}, [](const DeviceInfo& device) { return Cell{device.mig}; }},
+    // GDDR pays for it with bandwidth that the datasheet still has.
+    {{.name = "ecc"}, [](const DeviceInfo& device) { return device.ecc == 0 ? Cell{} : Cell{device.ecc == 2}; }},
 });
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "cli/report/stacks.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <string_view>
@@ -9,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
@@ -49,7 +52,35 @@ std::string WithoutArguments(std::string_view function) {
   return std::string(function.substr(begin, end - begin));
 }
 
+constexpr auto kColumns = std::to_array<ColumnOf<StackRow>>({
+    {{.name = "phase", .kind = Kind::kText}, [](const StackRow& row) { return TextCell(row.phase); }},
+    {{.name = "caller", .kind = Kind::kText}, [](const StackRow& row) { return TextCell(row.caller); }},
+    {{.name = "launches", .kind = Kind::kCount}, [](const StackRow& row) { return Cell{row.launches}; }},
+    {{.name = "time_ns", .kind = Kind::kUnit, .unit = "ns"}, [](const StackRow& row) { return Cell{row.time_ns}; }},
+    {{.name = "kernels", .kind = Kind::kText},
+     [](const StackRow& row) { return TextCell(absl::StrJoin(row.kernels, "; ")); }},
+    {{.name = "stack", .kind = Kind::kText}, [](const StackRow& row) { return TextCell(FoldedStack(row)); }},
+});
+
 }  // namespace
+
+std::string FoldedStack(const StackRow& row) {
+  std::string text;
+  if (!row.stack) return text;
+  for (auto frame = row.stack->rbegin(); frame != row.stack->rend(); ++frame) {
+    if (!text.empty()) text += ';';
+    text += absl::StrReplaceAll(FrameText(*frame), {{";", ","}});
+  }
+  return text;
+}
+
+RowSet StacksOf(std::span<const StackRow> rows) {
+  RowSet set;
+  set.size = rows.size();
+  Append(
+      std::span<const ColumnOf<StackRow>>(kColumns), [rows](size_t i) -> const StackRow& { return rows[i]; }, &set);
+  return set;
+}
 
 std::string FrameText(const NativeFrameInfo& frame) {
   if (!frame.function.empty()) return frame.function;

@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "cli/profile/profile.h"
+#include "cli/report/row_set.h"
 
 namespace rfinject::cli {
 
@@ -30,8 +32,15 @@ std::string CallerOf(const NativeStackInfo& stack);
 // "torch::nn::LinearImpl::forward(at::Tensor const&)", or "libfoo.so+0x1f3".
 std::string FrameText(const NativeFrameInfo& frame);
 
+// The stack on one line as flame graphs have it, outermost first: "main;train;Net::project"; empty without a stack. A
+// semicolon inside a name becomes a comma.
+std::string FoldedStack(const StackRow& row);
+
 // What of `run` is in no layer, by phase and stack, those with most time first.
 std::vector<StackRow> FoldStacks(const Run& run);
+
+// Such rows with the columns of CSV and JSON; times and launches are sums over all measured steps.
+RowSet StacksOf(std::span<const StackRow> rows);
 
 }  // namespace rfinject::cli
 

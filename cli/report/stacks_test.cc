@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <utility>
+
 namespace rfinject::cli {
 namespace {
 
@@ -30,7 +33,7 @@ TEST(StacksTest, WhatIsInNoLayerIsFoldedByPhaseAndStack) {
     key.phase = phase;
     LaunchStats stats;
     stats.launches = 2;
-    stats.stack = taken;
+    stats.stack = std::move(taken);
     stats.metrics["rf.time"] = {.n = 2, .sum = 2 * ns, .min = ns, .max = ns};
     run.launches[key] = stats;
   };
@@ -47,6 +50,14 @@ TEST(StacksTest, WhatIsInNoLayerIsFoldedByPhaseAndStack) {
   EXPECT_EQ(rows[1].launches, 4u);
   EXPECT_DOUBLE_EQ(rows[1].time_ns, 80);
   EXPECT_EQ(rows[1].kernels, (std::vector<std::string>{"k1", "k2"}));
+}
+
+TEST(StacksTest, AFoldedStackIsOutermostFirstAndItsSeparatorIsItsOwn) {
+  StackRow row;
+  EXPECT_EQ(FoldedStack(row), "");
+  row.stack = std::make_shared<const NativeStackInfo>(NativeStackInfo{
+      Frame("/usr/lib/libfoo.so", "", 0x1f3), Frame("a.out", "f(char, 'a;b')"), Frame("a.out", "main")});
+  EXPECT_EQ(FoldedStack(row), "main;f(char, 'a,b');libfoo.so+0x1f3");
 }
 
 TEST(StacksTest, MergingKeepsTheSmallerStackInEitherOrder) {

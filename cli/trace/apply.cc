@@ -136,7 +136,7 @@ absl::Status Applier::ApplyRun(const v1::Run& message, const Record& record) {
   // What is kept of a record is about as large as itself, and a struct for each message and element in it.
   const v1::Merged& merged = message.merged();
   const uint64_t processes = 1 + static_cast<uint64_t>(merged.process_size());
-  const uint64_t devices = static_cast<uint64_t>(message.device_size() + merged.device_size());
+  const uint64_t devices = static_cast<uint64_t>(message.device_size()) + static_cast<uint64_t>(merged.device_size());
   const uint64_t elements = static_cast<uint64_t>(message.rank_size() + message.process().argv_size()) +
                             static_cast<uint64_t>(merged.root_size() + merged.model_size());
   RFINJECT_TRY(Charge((inserted ? sizeof(RunState) : 0) + processes * sizeof(ProcessInfo) +

@@ -233,7 +233,7 @@ class Writer {
       stack.add_offset(frame.offset);
       stack.add_function(Name(frame.function));
     }
-    *chunk_.add_native_stack() = stack;
+    *chunk_.add_native_stack() = std::move(stack);
     Written();
     return it->second;
   }

@@ -148,7 +148,7 @@ void Change(Message* message, const FieldDescriptor* field) {
       case FieldDescriptor::CPPTYPE_UINT32:
         return reflect.AddUInt32(message, field, static_cast<uint32_t>(size + 1));
       case FieldDescriptor::CPPTYPE_UINT64:
-        return reflect.AddUInt64(message, field, static_cast<uint64_t>(size + 1));
+        return reflect.AddUInt64(message, field, static_cast<uint64_t>(size) + 1);
       default:
         FAIL() << field->full_name() << ": a repeated type that this test does not know";
     }

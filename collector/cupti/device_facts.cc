@@ -33,6 +33,11 @@ DeviceFacts DescribeDevice(const Api& api, int device, const std::string& chip) 
   facts.memory_clock_khz = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
   facts.memory_bus_bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
   facts.l2_bytes = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  int ecc = 0;
+  if (api.cuDeviceGetAttribute != nullptr &&
+      api.cuDeviceGetAttribute(&ecc, CU_DEVICE_ATTRIBUTE_ECC_ENABLED, device) == CUDA_SUCCESS) {
+    facts.ecc = ecc != 0 ? 2 : 1;
+  }
   size_t memory = 0;
   if (api.cuDeviceTotalMem != nullptr && api.cuDeviceTotalMem(&memory, device) == CUDA_SUCCESS) {
     facts.memory_bytes = memory;

@@ -121,6 +121,7 @@ TEST_F(TwoGpus, EachIsCountedByItself) {
   ASSERT_EQ(facts.device.size(), 2u);
   EXPECT_EQ(facts.device[1].index, 1u);
   EXPECT_EQ(facts.device[1].chip, "GA100");
+  EXPECT_EQ(facts.device[1].ecc, 2u);  // the simulated driver answers 1 to what it does not know
 }
 
 TEST_F(TwoGpus, LayerByLayerToo) {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
-#include <rapidjson/document.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -39,18 +39,15 @@ bool Says(const std::string& html, const std::string& text) {
 }
 
 // The document in <script id=data>.
-rapidjson::Document Data(const std::string& html) {
+nlohmann::json Data(const std::string& html) {
   const std::string start = "<script type=application/json id=data>";
   const size_t from = html.find(start) + start.size();
-  rapidjson::Document data;
-  data.Parse<rapidjson::kParseFullPrecisionFlag>(html.substr(from, html.find("</script>", from) - from).c_str());
-  EXPECT_FALSE(data.HasParseError());
-  return data;
+  return nlohmann::json::parse(html.substr(from, html.find("</script>", from) - from));
 }
 
-const rapidjson::Value* FindColumn(const rapidjson::Document& data, const std::string& key) {
-  for (const auto& column : data["columns"].GetArray()) {
-    if (key == column["key"].GetString()) return &column;
+const nlohmann::json* FindColumn(const nlohmann::json& data, const std::string& key) {
+  for (const auto& column : data.at("columns")) {
+    if (column.at("key") == key) return &column;
   }
   return nullptr;
 }
@@ -60,13 +57,14 @@ TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
   const auto data = Data(Html(reports));
   const std::span<const Row> rows = PictureRows(reports[0]);
   const auto expect = [&](const std::string& key, auto value_of) {
-    const rapidjson::Value* column = FindColumn(data, key);
+    const nlohmann::json* column = FindColumn(data, key);
     ASSERT_NE(column, nullptr) << key;
-    ASSERT_EQ((*column)["values"].Size(), rows.size()) << key;
-    for (rapidjson::SizeType i = 0; i < rows.size(); ++i) {
-      const rapidjson::Value& value = (*column)["values"][i];
+    const nlohmann::json& values = column->at("values");
+    ASSERT_EQ(values.size(), rows.size()) << key;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const nlohmann::json& value = values[i];
       // What is not defined (a ratio over nothing) is null, not zero.
-      EXPECT_EQ(value.IsNull() ? 0 : value.GetDouble(), value_of(rows[i])) << key << " of row " << i;
+      EXPECT_EQ(value.is_null() ? 0 : value.get<double>(), value_of(rows[i])) << key << " of row " << i;
     }
   };
   expect("time_ns", [](const Row& r) { return r.sums.time_ns(); });
@@ -84,7 +82,7 @@ TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
   expect("least_compute_time_ns", [](const Row& r) { return r.sums.least_compute_ns(); });
   expect("least_memory_time_ns", [](const Row& r) { return r.sums.least_memory_ns(); });
   expect("time_ci95_relative", [](const Row& r) { return r.time_ci; });
-  EXPECT_EQ((*FindColumn(data, "time_ns"))["totals"][0].GetDouble(), reports[0].total.time_ns());
+  EXPECT_EQ(FindColumn(data, "time_ns")->at("totals").at(0), reports[0].total.time_ns());
 }
 
 TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
@@ -95,11 +93,8 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
     row.parameters = row.parameter_bytes = 1;
     row.time_ci = row.bytes_ci = 0.1;
     row.counters_shared = true;
-    row.sums[Quantity::kL1Bytes] = row.sums[Quantity::kL2Bytes] = 1;
-    row.sums[Quantity::kIdealTime] = row.sums[Quantity::kTimeLow] = row.sums[Quantity::kTimeHigh] = 1;
-    for (size_t i = 0; i < kPrecisionCount; ++i) {
-      row.sums[FlopIn(static_cast<Precision>(i))] = row.sums[LegacyFlopIn(static_cast<Precision>(i))] = 1;
-    }
+    for (const QuantityInfo& quantity : AllQuantities()) row.sums[quantity.id] = 1;
+    row.sums[Quantity::kTime] = 2;  // more than the least
     row.derived = Derive(row.sums);
   }
   const auto data = Data(Html({report}));
@@ -122,12 +117,12 @@ TEST(EmitHtml, DrawsEveryMarkThatItKnowsThePlaceOf) {
   const std::string html = Html(reports);
   const auto data = Data(html);
   size_t marks = 0;
-  for (const auto& picture : data["pictures"].GetArray()) marks += picture["marks"].Size();
-  EXPECT_EQ(data["pictures"].Size(), 4u);
+  for (const auto& picture : data.at("pictures")) marks += picture.at("marks").size();
+  EXPECT_EQ(data.at("pictures").size(), 4u);
   EXPECT_EQ(Count(html, "<path class=\"m "), marks);
   // Rows of the second report follow those of the first.
-  EXPECT_EQ(data["report_of"].Size(), PictureRows(reports[0]).size() + PictureRows(reports[1]).size());
-  EXPECT_EQ(data["report_of"][data["report_of"].Size() - 1].GetInt(), 1);
+  EXPECT_EQ(data.at("report_of").size(), PictureRows(reports[0]).size() + PictureRows(reports[1]).size());
+  EXPECT_EQ(data.at("report_of").back(), 1);
 }
 
 TEST(EmitHtml, SaysHeadlineAlarmsDiagnosticsAndDrops) {
@@ -156,10 +151,13 @@ TEST(EmitHtml, CannotBeBrokenByNames) {
   for (const char c : html) EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n') << static_cast<int>(c);
   // The data keep the names as they are.
   const auto data = Data(html);
-  const rapidjson::Value* layers = FindColumn(data, "layer");
+  const nlohmann::json* layers = FindColumn(data, "layer");
   ASSERT_NE(layers, nullptr);
-  EXPECT_STREQ((*layers)["words"][(*layers)["values"][0].GetUint()].GetString(), report.rows[0].layer.c_str());
-  EXPECT_STREQ((*layers)["words"][(*layers)["values"][4].GetUint()].GetString(), report.rows[4].layer.c_str());
+  const auto word = [&](size_t row) {
+    return layers->at("words").at(layers->at("values").at(row).get<size_t>()).get<std::string>();
+  };
+  EXPECT_EQ(word(0), report.rows[0].layer);
+  EXPECT_EQ(word(4), report.rows[4].layer);
 }
 
 TEST(EmitHtml, AsksTheNetworkForNothing) {

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/testing/sample_profile.h"
@@ -161,7 +162,7 @@ Report HostileReport() {
     rows.push_back(row);
   }
   report.layer_phases.clear();
-  report.rows = rows;
+  report.rows = std::move(rows);
   Finish(&report);
   return report;
 }
