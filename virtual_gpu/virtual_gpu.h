@@ -47,9 +47,9 @@ void rfinject_virtual_gpu_observe(void (*observer)(const struct rfinject_virtual
 // Kernels that this process has launched.
 uint64_t rfinject_virtual_gpu_launches(void);
 
-// Makes the last stream that this thread launched to busy for `nanoseconds` more: who knows what an operator costs
-// tells it here. Until then a kernel takes kLaunchNs.
-void rfinject_virtual_gpu_busy(uint64_t nanoseconds);
+// The kernels that this thread launched since the last call take `nanoseconds` together: who knows what an operator costs
+// tells it here. The last stream that this thread launched to is busy for what is missing.
+void rfinject_virtual_gpu_tell(uint64_t nanoseconds);
 
 // A CUfunction that stands for a library's kernel of that name: it exists nowhere, and launches as any other.
 void* rfinject_virtual_gpu_named_kernel(const char* name);

@@ -18,6 +18,7 @@
 #include "collector/op_call.h"
 #include "collector/run_facts.h"
 #include "collector/sync.h"
+#include "collector/virtual_gpu.h"
 #include "gpus/gpus.h"
 
 namespace rfinject {
@@ -75,9 +76,12 @@ class Estimator final : public Source {
 
   void OnOp(const OpCall& call, const Site& site) noexcept override {
     if (stopped_.load(std::memory_order_relaxed)) return;
+    // Where the program has a GPU, what it does on the host is no GPU's work. Without one all of it stands for the GPU's.
+    if (call.on_host && HasVirtualGpu()) return;
     if (IsStepCounter(call, site)) return;
     const Cost cost = estimate::EstimateCost(call, gpu_, policy());
     if (!cost.kernel) return;
+    TellVirtualGpu(cost.time_ns);
     if (!cost.known && estimate::IsFloating(estimate::ResultType(call))) NoteUnknown(call.name);
 
     const NameCache::Ids names = Names(call);
@@ -195,7 +199,7 @@ void TellFacts(const Gpu& gpu, Recorder& recorder) {
   RunFacts facts;
   facts.source = SourceKind::kEstimated;
   facts.estimated_gpu = gpu.name;
-  facts.collector = "estimator";
+  facts.collector = HasVirtualGpu() ? kVirtualGpuCollector : "estimator";
   DeviceFacts device;
   device.name = gpu.name;
   device.chip = gpu.chip;

@@ -48,7 +48,11 @@ CUstream RealStream(CUstream stream) {
 }  // namespace rfinject::virtual_gpu
 
 RFINJECT_CUDA cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!IsDevice(device)) {
+    SayOnce("the program asks for GPU " + std::to_string(device) + "; there are " +
+            std::to_string(TheBoard().devices) + " virtual ones (--virtual-gpus N)");
+    return CUDA_ERROR_INVALID_DEVICE;
+  }
   *context = Primary(device);
   (*context)->alive = true;
   return CUDA_SUCCESS;

@@ -26,6 +26,7 @@ std::atomic<void (*)(const rfinject_virtual_launch*)> g_observer{nullptr};
 std::atomic<uint64_t> g_launches{0};
 std::atomic<uint64_t> g_skipped_ns{0};
 thread_local CUstream t_last_stream = nullptr;
+thread_local uint64_t t_untold_ns = 0;  // that this thread's launches took, as far as their number tells
 
 // A child of fork finds the lock free: no thread of its own holds it.
 void LockForFork() { StateLock().lock(); }
@@ -78,6 +79,7 @@ void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block
   CUstream real = RealStream(stream);
   Occupy(real, kLaunchNs);
   t_last_stream = real;
+  t_untold_ns += kLaunchNs;
   g_launches.fetch_add(1, std::memory_order_relaxed);
   const auto observer = g_observer.load(std::memory_order_acquire);
   if (observer == nullptr) return;
@@ -130,8 +132,9 @@ RFINJECT_DOOR void rfinject_virtual_gpu_observe(void (*observer)(const rfinject_
 
 RFINJECT_DOOR uint64_t rfinject_virtual_gpu_launches() { return g_launches.load(std::memory_order_relaxed); }
 
-RFINJECT_DOOR void rfinject_virtual_gpu_busy(uint64_t nanoseconds) {
-  if (t_last_stream != nullptr) Occupy(t_last_stream, nanoseconds);
+RFINJECT_DOOR void rfinject_virtual_gpu_tell(uint64_t nanoseconds) {
+  if (t_last_stream != nullptr && nanoseconds > t_untold_ns) Occupy(t_last_stream, nanoseconds - t_untold_ns);
+  t_untold_ns = 0;
 }
 
 RFINJECT_DOOR int rfinject_virtual_gpu_missing(const char* name, int status) {

@@ -77,7 +77,7 @@ bool SpoilCaptures();
 void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, CUstream stream);
 
 // A kernel's name, grid and block are all that is known of it when it is launched; what it takes is told afterwards
-// (rfinject_virtual_gpu_busy). 2 us is what an empty kernel takes on the chips of gpus.csv.
+// (rfinject_virtual_gpu_tell). 2 us is what an empty kernel takes on the chips of gpus.csv.
 constexpr uint64_t kLaunchNs = 2000;
 constexpr uint64_t kCopyStartNs = 1000;  // before the first byte moves
 
