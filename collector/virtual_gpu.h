@@ -20,6 +20,9 @@ void OfferVirtualGpu(const Settings& settings, const std::string& torch_librarie
 // Whether this process has one.
 bool HasVirtualGpu() noexcept;
 
+// The folder with its driver, libcuda.so. May throw std::bad_alloc.
+std::string VirtualGpuFolder();
+
 // What the kernels that this thread launched since the last call take together, in nanoseconds: moves the virtual GPU's
 // clock. Nothing where there is none.
 void TellVirtualGpu(uint64_t nanoseconds) noexcept;

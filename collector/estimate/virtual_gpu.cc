@@ -70,7 +70,7 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
   board->devices = devices;
   board->quiet = settings.verbosity < 0 ? 1 : 0;
 
-  const std::string path = OwnFolder() + "virtual_gpu/librfinject_virtual_gpu.so";
+  const std::string path = VirtualGpuFolder() + "/librfinject_virtual_gpu.so";
   if (!Exists(path)) return "this build of rfinject has none";
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) return dlerror();
@@ -101,6 +101,8 @@ void OfferVirtualGpu(const Settings& settings, const std::string& torch_librarie
 } catch (const std::exception&) {
   // No memory for a few paths: the program is about to say so itself.
 }
+
+std::string VirtualGpuFolder() { return OwnFolder() + "virtual_gpu"; }
 
 bool HasVirtualGpu() noexcept { return g_tell.load(std::memory_order_relaxed) != nullptr; }
 

@@ -145,6 +145,17 @@ PyObject* SearchPath(const PythonApi& python, PyObject* arguments) {
   return path != nullptr && Ref::Borrow(python, path).IsInstance(python.PyList_Type) ? path : nullptr;
 }
 
+// Triton links its launchers with the driver, and looks for it where the system keeps its libraries, if the environment
+// (os.environ, which Python read when it started) does not say where it is.
+void TellTriton(const PythonApi& python) {
+  constexpr const char* kVariable = "TRITON_LIBCUDA_PATH";
+  Ref os(python, python.PyImport_ImportModule("os"));
+  Ref name(python, python.PyUnicode_FromString(kVariable));
+  Ref folder(python, python.PyUnicode_FromString(VirtualGpuFolder().c_str()));
+  if (os && name && folder) os.Attribute("environ").Attribute("setdefault").Call({name.get(), folder.get()});
+  DropError(python);
+}
+
 // A virtual GPU must be in the process before torch's libraries are. The torch that will be imported is the first that
 // lies in a folder of sys.path, as far as it comes from a folder.
 void OfferVirtualGpuFor(const PythonApi& python, PyObject* search_path) {
@@ -160,6 +171,7 @@ void OfferVirtualGpuFor(const PythonApi& python, PyObject* search_path) {
       const std::string package = (*folder != '\0' ? std::string(folder) : ".") + "/torch";
       if (access((package + "/__init__.py").c_str(), F_OK) != 0) continue;
       OfferVirtualGpu(GetSettings(), package + "/lib");
+      if (HasVirtualGpu()) TellTriton(python);
     } catch (const std::bad_alloc&) {
     }
     return;

@@ -98,11 +98,13 @@ RFINJECT_STANDIN cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_
 RFINJECT_STANDIN cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensor, int wanted,
                                                           cudnnDataType_t* type, int* rank, int extents[],
                                                           int strides[]) {
-  *type = Of(tensor)->type;
-  *rank = static_cast<int>(Of(tensor)->extents.size());
-  for (int i = 0; i < std::min(wanted, *rank); ++i) {
-    extents[i] = Of(tensor)->extents[static_cast<size_t>(i)];
-    strides[i] = Of(tensor)->strides[static_cast<size_t>(i)];
+  const int known = static_cast<int>(Of(tensor)->extents.size());
+  // A caller leaves out what it does not ask for.
+  if (type != nullptr) *type = Of(tensor)->type;
+  if (rank != nullptr) *rank = known;
+  for (int i = 0; i < std::min(wanted, known); ++i) {
+    if (extents != nullptr) extents[i] = Of(tensor)->extents[static_cast<size_t>(i)];
+    if (strides != nullptr) strides[i] = Of(tensor)->strides[static_cast<size_t>(i)];
   }
   return CUDNN_STATUS_SUCCESS;
 }

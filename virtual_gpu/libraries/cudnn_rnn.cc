@@ -133,13 +133,15 @@ RFINJECT_STANDIN cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t, cudnnRNNDe
   const CudnnDescriptor& network = *Of(descriptor);
   const int64_t bytes = ElementBytes(network.type);
   auto* base = static_cast<char*>(const_cast<void*>(weights)) + LayerOffset(network, pseudo_layer) * bytes;
-  *matrix_at = *bias_at = nullptr;
-  if (index < Matrices(network)) {
+  // A caller leaves out what it does not ask for.
+  if (matrix_at != nullptr) *matrix_at = nullptr;
+  if (bias_at != nullptr) *bias_at = nullptr;
+  if (matrix != nullptr && matrix_at != nullptr && index < Matrices(network)) {
     const auto [rows, columns] = MatrixExtents(network, pseudo_layer, index);
     Describe(matrix, network.type, rows, columns);
     *matrix_at = base + MatrixElements(network, pseudo_layer, index) * bytes;
   }
-  if (index < Biases(network)) {
+  if (bias != nullptr && bias_at != nullptr && index < Biases(network)) {
     Describe(bias, network.type, network.hidden, 1);
     *bias_at = base + (MatrixElements(network, pseudo_layer, Matrices(network)) + index * network.hidden) * bytes;
   }
