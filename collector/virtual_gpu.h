@@ -20,6 +20,9 @@ void OfferVirtualGpu(const Settings& settings, const std::string& torch_librarie
 // Whether this process has one.
 bool HasVirtualGpu() noexcept;
 
+// Whether this process has launched a kernel on one: a program may have it, and run on the CPU all the same.
+bool UsesVirtualGpu() noexcept;
+
 // The folder with its driver, libcuda.so. May throw std::bad_alloc.
 std::string VirtualGpuFolder();
 

@@ -76,8 +76,8 @@ class Estimator final : public Source {
 
   void OnOp(const OpCall& call, const Site& site) noexcept override {
     if (stopped_.load(std::memory_order_relaxed)) return;
-    // Where the program has a GPU, what it does on the host is no GPU's work. Without one all of it stands for the GPU's.
-    if (call.on_host && HasVirtualGpu()) return;
+    // Where the program uses a GPU, what it does on the host is no GPU's work. Else all of it stands for the GPU's.
+    if (call.on_host && UsesVirtualGpu()) return;
     if (IsStepCounter(call, site)) return;
     const Cost cost = estimate::EstimateCost(call, gpu_, policy());
     if (!cost.kernel) return;
@@ -110,12 +110,17 @@ class Estimator final : public Source {
     const estimate::PrecisionPolicy policy = estimate::PolicyFrom(facts);
     convolution_tf32_.store(policy.convolution_tf32, std::memory_order_relaxed);
     matmul_tf32_.store(policy.matmul_tf32, std::memory_order_relaxed);
+    ReportVirtualGpu();
   }
 
-  void OnStepEnd(uint64_t) noexcept override { ReportUnknown(); }
+  void OnStepEnd(uint64_t) noexcept override {
+    ReportUnknown();
+    ReportVirtualGpu();
+  }
 
   void Stop() noexcept override {
     ReportUnknown();
+    ReportVirtualGpu();
     stopped_.store(true, std::memory_order_relaxed);
   }
 
@@ -136,6 +141,16 @@ class Estimator final : public Source {
     ids.signature = recorder_.Intern(estimate::FormatSignature(call, buffer));
     if (ids.kernel != 0 && ids.signature != 0) names_.Store(hash, ids);
     return ids;
+  }
+
+  // Whether the program uses a virtual GPU is known when it has launched something.
+  void ReportVirtualGpu() noexcept try {
+    if (!UsesVirtualGpu() || virtual_gpu_reported_.exchange(true)) return;
+    RunFacts facts;
+    facts.collector = kVirtualGpuCollector;
+    recorder_.UpdateFacts(facts);
+  } catch (const std::exception&) {
+    recorder_.CountDrop("the virtual GPU's name");
   }
 
   // Remembers an operator that the table does not know, to be reported with its step.
@@ -175,6 +190,7 @@ class Estimator final : public Source {
   std::atomic<bool> convolution_tf32_{estimate::PrecisionPolicy{}.convolution_tf32};
   std::atomic<bool> matmul_tf32_{estimate::PrecisionPolicy{}.matmul_tf32};
   NameCache names_;
+  std::atomic<bool> virtual_gpu_reported_{false};
 
   std::atomic<bool> unreported_{false};
   Mutex unknown_lock_;  // tried, never waited for: a forked child may inherit it locked
@@ -199,7 +215,7 @@ void TellFacts(const Gpu& gpu, Recorder& recorder) {
   RunFacts facts;
   facts.source = SourceKind::kEstimated;
   facts.estimated_gpu = gpu.name;
-  facts.collector = HasVirtualGpu() ? kVirtualGpuCollector : "estimator";
+  facts.collector = "estimator";
   DeviceFacts device;
   device.name = gpu.name;
   device.chip = gpu.chip;

@@ -18,6 +18,8 @@ namespace {
 
 using Tell = decltype(&rfinject_virtual_gpu_tell);
 constinit std::atomic<Tell> g_tell{nullptr};
+using Launches = decltype(&rfinject_virtual_gpu_launches);
+constinit std::atomic<Launches> g_launches{nullptr};
 
 bool Exists(const std::string& path) {
   struct stat status;
@@ -79,6 +81,9 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
   if (enter == nullptr) return "its library is of another version";
   if (const char* why = enter(torch_libraries.c_str(), &*board); why != nullptr) return why;
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver != nullptr) {
+    g_launches.store(reinterpret_cast<Launches>(dlsym(driver, "rfinject_virtual_gpu_launches")));
+  }
   g_tell.store(driver != nullptr ? reinterpret_cast<Tell>(dlsym(driver, "rfinject_virtual_gpu_tell")) : nullptr);
   return g_tell.load() != nullptr ? nullptr : "its driver is of another version";
 }
@@ -105,6 +110,11 @@ void OfferVirtualGpu(const Settings& settings, const std::string& torch_librarie
 std::string VirtualGpuFolder() { return OwnFolder() + "virtual_gpu"; }
 
 bool HasVirtualGpu() noexcept { return g_tell.load(std::memory_order_relaxed) != nullptr; }
+
+bool UsesVirtualGpu() noexcept {
+  const Launches launches = g_launches.load(std::memory_order_relaxed);
+  return launches != nullptr && launches() != 0;
+}
 
 void TellVirtualGpu(uint64_t nanoseconds) noexcept {
   if (const Tell tell = g_tell.load(std::memory_order_relaxed); tell != nullptr) tell(nanoseconds);
