@@ -12,9 +12,9 @@
 
 namespace rfinject {
 
-// Before torch is imported from the folder above `torch_libraries` (…/torch/lib): loads a virtual GPU of the kind that
-// settings.estimate names, when the settings want one, that torch is a CUDA build, and no driver of NVIDIA's is there.
-// What goes wrong is said in one line on standard error; the program then runs on the CPU.
+// Before torch is imported from the folder above `torch_libraries` (…/torch/lib): loads a virtual GPU of the kind
+// that settings.estimate names, when the settings want one, that torch is a CUDA build, and no driver of NVIDIA's is
+// there. What goes wrong is said in one line on standard error; the program then runs on the CPU.
 void OfferVirtualGpu(const Settings& settings, const std::string& torch_libraries) noexcept;
 
 // Whether this process has one.
@@ -26,8 +26,8 @@ bool UsesVirtualGpu() noexcept;
 // The folder with its driver, libcuda.so. May throw std::bad_alloc.
 std::string VirtualGpuFolder();
 
-// What the kernels that this thread launched since the last call take together, in nanoseconds: moves the virtual GPU's
-// clock. Nothing where there is none.
+// What the kernels that this thread launched since the last call take together, in nanoseconds: moves the virtual
+// GPU's clock. Nothing where there is none.
 void TellVirtualGpu(uint64_t nanoseconds) noexcept;
 
 }  // namespace rfinject

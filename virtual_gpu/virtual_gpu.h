@@ -1,7 +1,7 @@
 // File: virtual_gpu.h
 //
-// The door of the virtual GPU: what librfinject.so, the runtime and the stand-ins ask of the driver beside CUDA's public
-// functions. All of it is C, because the callers find it by dlsym in a library that they do not link.
+// The door of the virtual GPU: what librfinject.so, the runtime and the stand-ins ask of the driver beside CUDA's
+// public functions. All of it is C, because the callers find it by dlsym in a library that they do not link.
 //
 //   rfinject_virtual_board board = {"NVIDIA A100-SXM4-40GB", ...};
 //   auto start = (decltype(&rfinject_virtual_gpu_start))dlsym(driver, "rfinject_virtual_gpu_start");
@@ -47,8 +47,8 @@ void rfinject_virtual_gpu_observe(void (*observer)(const struct rfinject_virtual
 // Kernels that this process has launched.
 uint64_t rfinject_virtual_gpu_launches(void);
 
-// The kernels that this thread launched since the last call take `nanoseconds` together: who knows what an operator costs
-// tells it here. The last stream that this thread launched to is busy for what is missing.
+// The kernels that this thread launched since the last call take `nanoseconds` together: who knows what an operator
+// costs tells it here. The last stream that this thread launched to is busy for what is missing.
 void rfinject_virtual_gpu_tell(uint64_t nanoseconds);
 
 // A CUfunction that stands for a library's kernel of that name: it exists nowhere, and launches as any other.

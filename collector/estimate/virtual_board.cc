@@ -11,37 +11,37 @@ struct BoardFacts {
   double memory_gib;     // cudaDeviceProp::totalGlobalMem
 };
 
-// The memory is what PyTorch's OutOfMemoryError calls the total capacity: less than the box says, because error correction
-// and the driver take their part. (i): read in issues of public repositories: A100-SXM4-40GB TianheWu/CoSeR#10,
-// A100-SXM4-80GB HiDream-ai/VAREdit#6, H100-SXM5-80GB vllm-project/vllm#27508, H100-NVL-94GB ali-vilab/VACE#56,
-// V100-SXM2-32GB haotian-liu/LLaVA#812, A10 zai-org/CogVLM#236. (u): from memory, not verified.
+// The memory is what PyTorch's OutOfMemoryError calls the total capacity: less than the box says, because error
+// correction and the driver take their part. (i): read in issues of public repositories: A100-SXM4-40GB
+// TianheWu/CoSeR#10, A100-SXM4-80GB HiDream-ai/VAREdit#6, H100-SXM5-80GB vllm-project/vllm#27508, H100-NVL-94GB
+// ali-vilab/VACE#56, V100-SXM2-32GB haotian-liu/LLaVA#812, A10 zai-org/CogVLM#236. (u): from memory, not verified.
 constexpr BoardFacts kBoards[] = {
-    {"P100-SXM2-16GB", "Tesla P100-SXM2-16GB", 15.90},       // u
-    {"P100-PCIe-16GB", "Tesla P100-PCIE-16GB", 15.90},       // u
-    {"P100-PCIe-12GB", "Tesla P100-PCIE-12GB", 11.91},       // u
-    {"V100-SXM2-16GB", "Tesla V100-SXM2-16GB", 15.77},       // u
-    {"V100-SXM2-32GB", "Tesla V100-SXM2-32GB", 31.74},       // i
-    {"V100-PCIe", "Tesla V100-PCIE-16GB", 15.77},            // u
-    {"V100S-PCIe-32GB", "Tesla V100S-PCIE-32GB", 31.74},     // u
-    {"T4", "Tesla T4", 14.58},                               // u
-    {"A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB", 39.50},      // i
-    {"A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB", 79.25},      // i
-    {"A100-PCIe-40GB", "NVIDIA A100-PCIE-40GB", 39.50},      // u
-    {"A100-PCIe-80GB", "NVIDIA A100 80GB PCIe", 79.25},      // u
-    {"A10", "NVIDIA A10", 21.99},                            // i
-    {"RTX3090", "NVIDIA GeForce RTX 3090", 23.69},           // u
-    {"L4", "NVIDIA L4", 22.03},                              // u
-    {"RTX4090", "NVIDIA GeForce RTX 4090", 23.64},           // u
-    {"H100-SXM5-80GB", "NVIDIA H100 80GB HBM3", 79.11},      // i
-    {"H100-PCIe-80GB", "NVIDIA H100 PCIe", 79.11},           // u
-    {"H100-NVL-94GB", "NVIDIA H100 NVL", 93.00},             // i
-    {"H200-SXM-141GB", "NVIDIA H200", 139.80},               // u
-    {"H200-NVL-141GB", "NVIDIA H200 NVL", 139.80},           // u
-    {"B200-SXM-180GB", "NVIDIA B200", 178.35},               // u
+    {"P100-SXM2-16GB", "Tesla P100-SXM2-16GB", 15.90},    // u
+    {"P100-PCIe-16GB", "Tesla P100-PCIE-16GB", 15.90},    // u
+    {"P100-PCIe-12GB", "Tesla P100-PCIE-12GB", 11.91},    // u
+    {"V100-SXM2-16GB", "Tesla V100-SXM2-16GB", 15.77},    // u
+    {"V100-SXM2-32GB", "Tesla V100-SXM2-32GB", 31.74},    // i
+    {"V100-PCIe", "Tesla V100-PCIE-16GB", 15.77},         // u
+    {"V100S-PCIe-32GB", "Tesla V100S-PCIE-32GB", 31.74},  // u
+    {"T4", "Tesla T4", 14.58},                            // u
+    {"A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB", 39.50},   // i
+    {"A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB", 79.25},   // i
+    {"A100-PCIe-40GB", "NVIDIA A100-PCIE-40GB", 39.50},   // u
+    {"A100-PCIe-80GB", "NVIDIA A100 80GB PCIe", 79.25},   // u
+    {"A10", "NVIDIA A10", 21.99},                         // i
+    {"RTX3090", "NVIDIA GeForce RTX 3090", 23.69},        // u
+    {"L4", "NVIDIA L4", 22.03},                           // u
+    {"RTX4090", "NVIDIA GeForce RTX 4090", 23.64},        // u
+    {"H100-SXM5-80GB", "NVIDIA H100 80GB HBM3", 79.11},   // i
+    {"H100-PCIe-80GB", "NVIDIA H100 PCIe", 79.11},        // u
+    {"H100-NVL-94GB", "NVIDIA H100 NVL", 93.00},          // i
+    {"H200-SXM-141GB", "NVIDIA H200", 139.80},            // u
+    {"H200-NVL-141GB", "NVIDIA H200 NVL", 139.80},        // u
+    {"B200-SXM-180GB", "NVIDIA B200", 178.35},            // u
 };
 
-// What a copy between the host and the board reaches on 16 lanes, about four fifths of the raw rate: PCIe 3 up to Turing, 4
-// for Ampere and Ada, 5 from Hopper on.
+// What a copy between the host and the board reaches on 16 lanes, about four fifths of the raw rate: PCIe 3 up to
+// Turing, 4 for Ampere and Ada, 5 from Hopper on.
 double PcieBytesPerSecond(int cc_major) {
   if (cc_major >= 9) return 50e9;
   return cc_major == 8 ? 25e9 : 12.5e9;

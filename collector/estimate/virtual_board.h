@@ -1,7 +1,7 @@
 // File: virtual_board.h
 //
-// What a program can ask of the boards of gpus.csv beside their roofs: the name that the driver gives, and how much memory
-// is there.
+// What a program can ask of the boards of gpus.csv beside their roofs: the name that the driver gives, and how much
+// memory is there.
 #ifndef RFINJECT_COLLECTOR_ESTIMATE_VIRTUAL_BOARD_H_
 #define RFINJECT_COLLECTOR_ESTIMATE_VIRTUAL_BOARD_H_
 

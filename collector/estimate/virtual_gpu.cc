@@ -30,7 +30,8 @@ bool Exists(const std::string& path) {
 // cannot fork workers that use it.
 bool HasDriver() { return Exists("/dev/nvidiactl") || Exists("/dev/dxg"); }
 
-// How many of `devices` the program may see: CUDA_VISIBLE_DEVICES as CUDA reads it, up to the first entry that is none.
+// How many of `devices` the program may see: CUDA_VISIBLE_DEVICES as CUDA reads it, up to the first entry that is
+// none.
 int VisibleDevices(int devices) {
   const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
   if (list == nullptr) return devices;

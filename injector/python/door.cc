@@ -145,8 +145,8 @@ PyObject* SearchPath(const PythonApi& python, PyObject* arguments) {
   return path != nullptr && Ref::Borrow(python, path).IsInstance(python.PyList_Type) ? path : nullptr;
 }
 
-// Triton links its launchers with the driver, and looks for it where the system keeps its libraries, if the environment
-// (os.environ, which Python read when it started) does not say where it is.
+// Triton links its launchers with the driver, and looks for it where the system keeps its libraries, if the
+// environment (os.environ, which Python read when it started) does not say where it is.
 void TellTriton(const PythonApi& python) {
   constexpr const char* kVariable = "TRITON_LIBCUDA_PATH";
   Ref os(python, python.PyImport_ImportModule("os"));
@@ -156,8 +156,8 @@ void TellTriton(const PythonApi& python) {
   DropError(python);
 }
 
-// A virtual GPU must be in the process before torch's libraries are. The torch that will be imported is the first that
-// lies in a folder of sys.path, as far as it comes from a folder.
+// A virtual GPU must be in the process before torch's libraries are. The torch that will be imported is the first
+// that lies in a folder of sys.path, as far as it comes from a folder.
 void OfferVirtualGpuFor(const PythonApi& python, PyObject* search_path) {
   if (search_path == nullptr || GetSettings().estimate.empty()) return;
   const Py_ssize_t count = python.PyList_Size(search_path);

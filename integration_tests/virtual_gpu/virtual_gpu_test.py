@@ -50,6 +50,9 @@ class Run:
             env=variables, capture_output=True, text=True, timeout=600)
         self.out, self.err, self.code = result.stdout, result.stderr, result.returncode
 
+    def close(self):
+        self._folder.cleanup()
+
     def report(self, by):
         # check=True: a program that left no trace has no report.
         text = subprocess.run([RFINJECT, "report", self._folder.name, "--by", by, "--rows", "0", "--format", "json"],
@@ -61,6 +64,7 @@ class Run:
 class VirtualGpu(unittest.TestCase):
     def run_program(self, *arguments, code=0, **more):
         run = Run(*arguments, **more)
+        self.addCleanup(run.close)
         self.assertEqual(run.code, code, run.out + run.err)
         return run
 
@@ -126,7 +130,7 @@ class VirtualGpu(unittest.TestCase):
 
     def test_workers_are_forked_and_processes_spawned(self):
         self.assertIn("workers ok", self.run_program("workers.py").out)
-        self.assertEqual(Run("workers.py", "exit").code, 7)
+        self.run_program("workers.py", "exit", code=7)
 
 
 if __name__ == "__main__":

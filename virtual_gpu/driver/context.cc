@@ -1,15 +1,30 @@
 // Contexts: one primary context a device, and a stack of current ones a thread.
 #include <cudaProfiler.h>
 
-#include <vector>
-
 #include "virtual_gpu/driver/state.h"
 
 using namespace rfinject::virtual_gpu;
 
 namespace {
 
-thread_local std::vector<CUcontext> t_stack;
+// The contexts that a thread has pushed. Plain memory: exit handlers call the driver when the thread's own objects are gone.
+class Stack {
+ public:
+  bool empty() const { return depth_ == 0; }
+  CUcontext back() const { return contexts_[depth_ - 1]; }
+  bool push_back(CUcontext context) {
+    if (depth_ == kMost) return false;
+    contexts_[depth_++] = context;
+    return true;
+  }
+  void pop_back() { --depth_; }
+
+ private:
+  static constexpr int kMost = 64;
+  CUcontext contexts_[kMost] = {};
+  int depth_ = 0;
+};
+thread_local constinit Stack t_stack;
 
 CUcontext Primary(int device) {
   static auto* const contexts = new std::map<int, CUcontext>;
@@ -82,8 +97,7 @@ RFINJECT_CUDA cuCtxSetCurrent(CUcontext context) {
 }
 RFINJECT_CUDA cuCtxPushCurrent(CUcontext context) {
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  t_stack.push_back(context);
-  return CUDA_SUCCESS;
+  return t_stack.push_back(context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 RFINJECT_CUDA cuCtxPopCurrent(CUcontext* context) {
   if (t_stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;

@@ -8,7 +8,8 @@ struct Error {
   const char* name;
   const char* text;
 };
-#define ERROR(code, text) {code, #code, text}
+#define ERROR(code, text) \
+  { code, #code, text }
 constexpr Error kErrors[] = {
     ERROR(CUDA_SUCCESS, "no error"),
     ERROR(CUDA_ERROR_INVALID_VALUE, "invalid argument"),
@@ -25,8 +26,7 @@ constexpr Error kErrors[] = {
     ERROR(CUDA_ERROR_NOT_READY, "device not ready"),
     ERROR(CUDA_ERROR_NOT_SUPPORTED, "operation not supported"),
     ERROR(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part or all of the requested memory range is already mapped"),
-    ERROR(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
-          "pointer does not correspond to a registered memory region"),
+    ERROR(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "pointer does not correspond to a registered memory region"),
     ERROR(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing"),
     ERROR(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "operation failed due to a previous error during capture"),
     ERROR(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "operation would result in a merge of separate capture sequences"),

@@ -1,7 +1,7 @@
 // Graphs: nodes, and the launch of all of them.
-#include "virtual_gpu/driver/state.h"
-
 #include <algorithm>
+
+#include "virtual_gpu/driver/state.h"
 
 using namespace rfinject::virtual_gpu;
 
@@ -46,17 +46,24 @@ void Release(CUuserObject object, unsigned count) {
 
 void Run(const CUgraphNode_st& node, CUstream stream) {
   switch (node.type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: NoteLaunch(node.function, node.grid, node.block, node.shared, stream); break;
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      NoteLaunch(node.function, node.grid, node.block, node.shared, stream);
+      break;
     case CU_GRAPH_NODE_TYPE_MEMCPY:
       CopyBytes(node.to, node.from, node.bytes);
       Occupy(stream, kCopyStartNs);
       break;
-    case CU_GRAPH_NODE_TYPE_MEMSET: FillBytes(node.to, node.value, node.value_bytes, node.bytes); break;
-    case CU_GRAPH_NODE_TYPE_HOST: node.host(node.host_data); break;
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      FillBytes(node.to, node.value, node.value_bytes, node.bytes);
+      break;
+    case CU_GRAPH_NODE_TYPE_HOST:
+      node.host(node.host_data);
+      break;
     case CU_GRAPH_NODE_TYPE_GRAPH:
       for (const auto& inner : node.child->nodes) Run(*inner, stream);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -104,8 +111,8 @@ RFINJECT_CUDA cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraph
   (*node)->host_data = parameters->userData;
   return CUDA_SUCCESS;
 }
-RFINJECT_CUDA cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                       CUgraph child) {
+RFINJECT_CUDA cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                       size_t count, CUgraph child) {
   *node = AddNode(graph, CU_GRAPH_NODE_TYPE_GRAPH, dependencies, count);
   (*node)->child = child;
   return CUDA_SUCCESS;

@@ -67,8 +67,8 @@ std::string UnpackLz4(const uint8_t* at, size_t bytes, size_t unpacked_bytes) {
   return out;
 }
 
-// Fat binaries of CUDA 13 hold Zstandard frames. Python's own dependencies bring the library to most machines; where it
-// is not, kernels have no notes, and count as using 32 registers.
+// Fat binaries of CUDA 13 hold Zstandard frames. Python's own dependencies bring the library to most machines; where
+// it is not, kernels have no notes, and count as using 32 registers.
 std::string UnpackZstd(const uint8_t* data, size_t bytes, size_t unpacked_bytes) {
   using Decompress = size_t (*)(void*, size_t, const void*, size_t);
   static const auto decompress = [] {
@@ -173,8 +173,8 @@ class ElfFile {
   std::string_view bytes_;
 };
 
-// How well an image that was compiled for `sm` suits a device: its own chip first, then an older one of the same major
-// number, then PTX, which the driver would compile. Negative: not at all.
+// How well an image that was compiled for `sm` suits a device: its own chip first, then an older one of the same
+// major number, then PTX, which the driver would compile. Negative: not at all.
 int Suits(const FatEntry& entry, int device_sm) {
   const int sm = static_cast<int>(entry.sm);
   if (entry.kind == kKindElf) return sm <= device_sm && sm / 10 == device_sm / 10 ? 1000 + sm : -1;

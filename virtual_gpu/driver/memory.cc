@@ -1,6 +1,6 @@
 // Memory. A device's is address space of this process: reserved without being committed, and committed page by page
-// where the host copies something in. What nobody wrote reads as zeros, because the kernel gives a page of zeros for it;
-// and copies within the device move only what was written, so that a model's activations cost nothing.
+// where the host copies something in. What nobody wrote reads as zeros, because the kernel gives a page of zeros for
+// it; and copies within the device move only what was written, so that a model's activations cost nothing.
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -106,8 +106,8 @@ bool OnDevice(uintptr_t address) {
   return at != Blocks().end() && at->second.kind == Kind::kDevice;
 }
 
-// Calls `visit(begin, bytes, written)` for the pieces of a device's memory from `address` on, as far as one block goes.
-// Returns how many bytes that were.
+// Calls `visit(begin, bytes, written)` for the pieces of a device's memory from `address` on, as far as one block
+// goes. Returns how many bytes that were.
 template <typename Visit>
 size_t ForPieces(uintptr_t address, size_t bytes, const Visit& visit) {
   const auto at = Find(address);
@@ -162,7 +162,8 @@ void Clear(uintptr_t address, size_t bytes) {
 
 // Between two places of devices.
 void CopyWithin(uintptr_t to, uintptr_t from, size_t bytes) {
-  if (to < from + bytes && from < to + bytes) {  // they overlap, which cudaMemcpy does not allow: do what memmove does
+  if (to < from + bytes &&
+      from < to + bytes) {  // they overlap, which cudaMemcpy does not allow: do what memmove does
     memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
     MarkWritten(to, bytes);
     return;
@@ -237,14 +238,14 @@ CUresult Fill(CUdeviceptr address, unsigned value, size_t value_bytes, size_t co
 void* Pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream) {
-  const auto* from = static_cast<const char*>(copy->srcMemoryType == CU_MEMORYTYPE_HOST ? copy->srcHost
-                                                                                          : Pointer(copy->srcDevice)) +
-                     copy->srcY * copy->srcPitch + copy->srcXInBytes;
-  auto* to = static_cast<char*>(copy->dstMemoryType == CU_MEMORYTYPE_HOST ? copy->dstHost : Pointer(copy->dstDevice)) +
-             copy->dstY * copy->dstPitch + copy->dstXInBytes;
+  const auto* from =
+      static_cast<const char*>(copy->srcMemoryType == CU_MEMORYTYPE_HOST ? copy->srcHost : Pointer(copy->srcDevice)) +
+      copy->srcY * copy->srcPitch + copy->srcXInBytes;
+  auto* to =
+      static_cast<char*>(copy->dstMemoryType == CU_MEMORYTYPE_HOST ? copy->dstHost : Pointer(copy->dstDevice)) +
+      copy->dstY * copy->dstPitch + copy->dstXInBytes;
   for (size_t row = 0; row < copy->Height; ++row) {
-    const CUresult result =
-        Copy(to + row * copy->dstPitch, from + row * copy->srcPitch, copy->WidthInBytes, stream);
+    const CUresult result = Copy(to + row * copy->dstPitch, from + row * copy->srcPitch, copy->WidthInBytes, stream);
     if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;
@@ -269,22 +270,41 @@ bool PointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr ad
                                        : block->kind == Kind::kManaged ? CU_MEMORYTYPE_UNIFIED
                                                                        : CU_MEMORYTYPE_DEVICE;
       break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *static_cast<CUdeviceptr*>(value) = known ? address : 0; break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      *static_cast<CUdeviceptr*>(value) = known ? address : 0;
+      break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       *static_cast<CUdeviceptr*>(value) = known && block->kind != Kind::kDevice ? address : 0;
       break;
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: *static_cast<unsigned long long*>(value) = known ? block->id : 0; break;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      *static_cast<unsigned long long*>(value) = known ? block->id : 0;
+      break;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       *static_cast<unsigned*>(value) = known && block->kind == Kind::kManaged;
       break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(value) = known ? block->device : -2; break;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *static_cast<CUdeviceptr*>(value) = known ? at->first : 0; break;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *static_cast<size_t*>(value) = known ? block->bytes : 0; break;
-    case CU_POINTER_ATTRIBUTE_MAPPED: *static_cast<unsigned*>(value) = known; break;
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: *static_cast<unsigned long long*>(value) = 0; break;
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *static_cast<void**>(value) = nullptr; break;
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: *static_cast<unsigned*>(value) = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE; break;
-    default: *static_cast<unsigned*>(value) = 0;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *static_cast<int*>(value) = known ? block->device : -2;
+      break;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      *static_cast<CUdeviceptr*>(value) = known ? at->first : 0;
+      break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      *static_cast<size_t*>(value) = known ? block->bytes : 0;
+      break;
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      *static_cast<unsigned*>(value) = known;
+      break;
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      *static_cast<unsigned long long*>(value) = 0;
+      break;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      *static_cast<void**>(value) = nullptr;
+      break;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      *static_cast<unsigned*>(value) = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+      break;
+    default:
+      *static_cast<unsigned*>(value) = 0;
   }
   return known;
 }
@@ -314,9 +334,7 @@ CUmemoryPool DefaultPool(int device) {
 }
 
 // What lies between RESERVED_MEM_CURRENT and the last one are 64-bit counts, what comes before are flags.
-bool IsFlag(CUmemPool_attribute attribute) {
-  return attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
-}
+bool IsFlag(CUmemPool_attribute attribute) { return attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES; }
 
 }  // namespace
 
@@ -357,7 +375,9 @@ void FillBytes(void* to, unsigned value, size_t value_bytes, size_t count) {
 
 }  // namespace rfinject::virtual_gpu
 
-RFINJECT_CUDA cuMemAlloc(CUdeviceptr* address, size_t bytes) { return AllocateHere(bytes, Kind::kDevice, 0, address); }
+RFINJECT_CUDA cuMemAlloc(CUdeviceptr* address, size_t bytes) {
+  return AllocateHere(bytes, Kind::kDevice, 0, address);
+}
 RFINJECT_CUDA cuMemFree(CUdeviceptr address) { return Free(address); }
 RFINJECT_CUDA cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
   return AllocateHere(bytes, Kind::kManaged, flags, address);
@@ -444,7 +464,8 @@ RFINJECT_CUDA cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstre
 RFINJECT_CUDA cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   return Copy(Pointer(to), Pointer(from), bytes, stream);
 }
-RFINJECT_CUDA cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes, CUstream stream) {
+RFINJECT_CUDA cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes,
+                                CUstream stream) {
   return Copy(Pointer(to), Pointer(from), bytes, stream);
 }
 RFINJECT_CUDA cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) { return Copy2D(copy, stream); }
@@ -454,7 +475,9 @@ RFINJECT_CUDA cuMemcpy2D(const CUDA_MEMCPY2D* copy) {
   return result;
 }
 
-RFINJECT_CUDA cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) { return Fill(to, value, 1, count, nullptr); }
+RFINJECT_CUDA cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) {
+  return Fill(to, value, 1, count, nullptr);
+}
 RFINJECT_CUDA cuMemsetD16(CUdeviceptr to, unsigned short value, size_t count) {
   return Fill(to, value, 2, count, nullptr);
 }
@@ -479,8 +502,8 @@ RFINJECT_CUDA cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
 }
 RFINJECT_CUDA cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   const Lock lock(StateLock());
-  pool->attributes[attribute] = IsFlag(attribute) ? static_cast<uint64_t>(*static_cast<int*>(value))
-                                                  : *static_cast<cuuint64_t*>(value);
+  pool->attributes[attribute] =
+      IsFlag(attribute) ? static_cast<uint64_t>(*static_cast<int*>(value)) : *static_cast<cuuint64_t*>(value);
   return CUDA_SUCCESS;
 }
 RFINJECT_CUDA cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {

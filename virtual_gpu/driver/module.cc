@@ -1,10 +1,9 @@
 // Modules, libraries and the kernels in them; how many blocks of one an SM holds; launches.
-#include "virtual_gpu/driver/state.h"
-
 #include <stdio.h>
 
 #include <algorithm>
 
+#include "virtual_gpu/driver/state.h"
 #include "virtual_gpu/virtual_gpu.h"
 
 using namespace rfinject::virtual_gpu;
@@ -21,10 +20,11 @@ CUresult Load(const void* data, CUlib_st** library) {
   if (!ReadImage(data, sm, &loaded->image)) return CUDA_ERROR_INVALID_SOURCE;
   if (loaded->image.other_chip && loaded->image.sm != 0) {
     char text[160];
-    snprintf(text, sizeof text,
-             "this program's kernels are not built for sm_%d, no such GPU could run it; the virtual one launches those "
-             "of sm_%d",
-             sm, loaded->image.sm);
+    snprintf(
+        text, sizeof text,
+        "this program's kernels are not built for sm_%d, no such GPU could run it; the virtual one launches those "
+        "of sm_%d",
+        sm, loaded->image.sm);
     SayOnce(text);
   }
   *library = loaded.release();  // until the process ends: kernels' names are given away
@@ -84,16 +84,27 @@ CUresult GetAttribute(int* value, CUfunction_attribute attribute, CUfunction fun
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
       *value = std::min({info.max_threads, 65536 / std::max(8, info.registers) / 32 * 32, 1024});
       break;
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = info.static_shared_bytes; break;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = info.registers; break;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      *value = info.static_shared_bytes;
+      break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+      *value = info.registers;
+      break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
       *value = function->library->image.sm != 0 ? function->library->image.sm : TheBoard().sm();
       break;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = function->dynamic_shared_max; break;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = function->carveout; break;
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: *value = function->non_portable_cluster; break;
-    default: *value = 0;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      *value = function->dynamic_shared_max;
+      break;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      *value = function->carveout;
+      break;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+      *value = function->non_portable_cluster;
+      break;
+    default:
+      *value = 0;
   }
   return CUDA_SUCCESS;
 }
@@ -113,8 +124,8 @@ CUresult SetAttribute(CUfunction function, CUfunction_attribute attribute, int v
   return CUDA_SUCCESS;
 }
 
-// Blocks of `threads` that fit on one SM: the rules of NVIDIA's occupancy calculator (registers go to warps in units of
-// 256, shared memory to blocks in units of 128 bytes).
+// Blocks of `threads` that fit on one SM: the rules of NVIDIA's occupancy calculator (registers go to warps in units
+// of 256, shared memory to blocks in units of 128 bytes).
 int BlocksPerSm(const KernelInfo& info, int threads, size_t dynamic_shared) {
   if (threads <= 0) return 0;
   const ChipLimits& limits = LimitsOf(TheBoard().sm());
@@ -182,8 +193,8 @@ RFINJECT_CUDA cuModuleGetFunction(CUfunction* function, CUmodule module, const c
 RFINJECT_CUDA cuModuleGetGlobal(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
   return GetVariable(Library(module), name, address, bytes);
 }
-RFINJECT_CUDA cuLibraryLoadData(CUlibrary* library, const void* data, CUjit_option*, void**, unsigned, CUlibraryOption*,
-                                void**, unsigned) {
+RFINJECT_CUDA cuLibraryLoadData(CUlibrary* library, const void* data, CUjit_option*, void**, unsigned,
+                                CUlibraryOption*, void**, unsigned) {
   return Load(data, library);
 }
 RFINJECT_CUDA cuLibraryUnload(CUlibrary) { return CUDA_SUCCESS; }

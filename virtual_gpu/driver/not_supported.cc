@@ -1,5 +1,5 @@
-// Functions that PyTorch wants to find before it uses any (c10/cuda/driver_api.h), and that need more than one process,
-// more than one board's memory in one, or parts of a board: they are there, say their name, and fail.
+// Functions that PyTorch wants to find before it uses any (c10/cuda/driver_api.h), and that need more than one
+// process, more than one board's memory in one, or parts of a board: they are there, say their name, and fail.
 #include "virtual_gpu/driver/state.h"
 #include "virtual_gpu/virtual_gpu.h"
 
@@ -42,13 +42,16 @@ RFINJECT_CUDA cuDevSmResourceSplitByCount(CUdevResource*, unsigned*, const CUdev
                                           unsigned) {
   return NotSupported(__func__);
 }
-RFINJECT_CUDA cuDevResourceGenerateDesc(CUdevResourceDesc*, CUdevResource*, unsigned) { return NotSupported(__func__); }
+RFINJECT_CUDA cuDevResourceGenerateDesc(CUdevResourceDesc*, CUdevResource*, unsigned) {
+  return NotSupported(__func__);
+}
 RFINJECT_CUDA cuGreenCtxCreate(CUgreenCtx*, CUdevResourceDesc, CUdevice, unsigned) { return NotSupported(__func__); }
 RFINJECT_CUDA cuGreenCtxDestroy(CUgreenCtx) { return NotSupported(__func__); }
 RFINJECT_CUDA cuCtxFromGreenCtx(CUcontext*, CUgreenCtx) { return NotSupported(__func__); }
 RFINJECT_CUDA cuGreenCtxStreamCreate(CUstream*, CUgreenCtx, unsigned, int) { return NotSupported(__func__); }
 RFINJECT_CUDA cuLinkCreate(unsigned, CUjit_option*, void**, CUlinkState*) { return NotSupported(__func__); }
-RFINJECT_CUDA cuLinkAddData(CUlinkState, CUjitInputType, void*, size_t, const char*, unsigned, CUjit_option*, void**) {
+RFINJECT_CUDA cuLinkAddData(CUlinkState, CUjitInputType, void*, size_t, const char*, unsigned, CUjit_option*,
+                            void**) {
   return NotSupported(__func__);
 }
 RFINJECT_CUDA cuLinkComplete(CUlinkState, void**, size_t*) { return NotSupported(__func__); }

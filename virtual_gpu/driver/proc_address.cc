@@ -1,12 +1,13 @@
 // cuGetProcAddress: from a function's name and the CUDA version that the caller was written for to a function.
 //
 // A name without a suffix stands for several functions, one for each time that its arguments changed. Which version
-// means which is in cudaTypedefs.h (PFN_cuMemAlloc_v3020 and so on); the ones that are here are listed with the version
-// that brought them. What is not in the list has had one form only, or only the form here is in use since CUDA 12.
-#include "virtual_gpu/driver/state.h"
-
+// means which is in cudaTypedefs.h (PFN_cuMemAlloc_v3020 and so on); the ones that are here are listed with the
+// version that brought them. What is not in the list has had one form only, or only the form here is in use since
+// CUDA 12.
 #include <dlfcn.h>
 #include <string.h>
+
+#include "virtual_gpu/driver/state.h"
 
 using namespace rfinject::virtual_gpu;
 

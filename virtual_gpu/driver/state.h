@@ -4,8 +4,8 @@
 // structs that its headers leave undefined; here they are defined.
 //
 // One lock for all: nothing here is computed, so no call holds it for longer than a copy of the user's bytes takes,
-// and the order in which two locks are taken cannot be wrong. It is recursive, because host functions and observers may
-// be called under it.
+// and the order in which two locks are taken cannot be wrong. It is recursive, because host functions and observers
+// may be called under it.
 #ifndef RFINJECT_VIRTUAL_GPU_DRIVER_STATE_H_
 #define RFINJECT_VIRTUAL_GPU_DRIVER_STATE_H_
 

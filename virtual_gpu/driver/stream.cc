@@ -1,11 +1,11 @@
 // Streams, events and what a stream records instead of doing it (capture).
 //
-// Work is done when it is submitted, and finished when the board's clock says so: a query before that says "not ready",
-// and whoever waits moves the clock instead of losing time.
-#include "virtual_gpu/driver/state.h"
-
+// Work is done when it is submitted, and finished when the board's clock says so: a query before that says "not
+// ready", and whoever waits moves the clock instead of losing time.
 #include <algorithm>
 #include <set>
+
+#include "virtual_gpu/driver/state.h"
 
 using namespace rfinject::virtual_gpu;
 
@@ -228,12 +228,13 @@ RFINJECT_CUDA cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status
 // Two generations of the same question; the runtime of CUDA 12 asks the first, that of CUDA 13 the second.
 #undef cuStreamGetCaptureInfo
 #undef cuStreamUpdateCaptureDependencies
-RFINJECT_CUDA cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                        const CUgraphNode** tail, size_t* count) {
+RFINJECT_CUDA cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                        CUgraph* graph, const CUgraphNode** tail, size_t* count) {
   return CaptureInfo(stream, status, id, graph, tail, nullptr, count);
 }
-RFINJECT_CUDA cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                        const CUgraphNode** tail, const CUgraphEdgeData** edges, size_t* count) {
+RFINJECT_CUDA cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                        CUgraph* graph, const CUgraphNode** tail, const CUgraphEdgeData** edges,
+                                        size_t* count) {
   return CaptureInfo(stream, status, id, graph, tail, edges, count);
 }
 RFINJECT_CUDA cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* nodes, size_t count, unsigned flags) {
@@ -282,7 +283,8 @@ RFINJECT_CUDA cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
     }
     stream->recording = event->recording;
     for (CUgraphNode node : event->tail) {
-      if (std::find(stream->tail.begin(), stream->tail.end(), node) == stream->tail.end()) stream->tail.push_back(node);
+      if (std::find(stream->tail.begin(), stream->tail.end(), node) == stream->tail.end())
+        stream->tail.push_back(node);
     }
     return CUDA_SUCCESS;
   }

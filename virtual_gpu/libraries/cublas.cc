@@ -22,7 +22,8 @@ cublasStatus_t Gemm(cublasHandle_t handle, cudaDataType type, cublasOperation_t 
 
 // A call with one kernel over `elements` results.
 cublasStatus_t Other(cublasHandle_t handle, const char* name, int64_t elements) {
-  LaunchStandin(std::string("standin_cublas_") + name, {.blocks = Blocks(elements, 128), .threads = 128}, handle->stream);
+  LaunchStandin(std::string("standin_cublas_") + name, {.blocks = Blocks(elements, 128), .threads = 128},
+                handle->stream);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -67,36 +68,36 @@ RFINJECT_STANDIN cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, c
   return CUBLAS_STATUS_SUCCESS;
 }
 
-#define GEMM(letter, type, data)                                                                                      \
-  RFINJECT_STANDIN cublasStatus_t cublas##letter##gemm_v2(                                                            \
-      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int, const type*, const type*,   \
-      int, const type*, int, const type*, type*, int) {                                                               \
-    return Gemm(handle, data, a, b, m, n, 1);                                                                         \
-  }                                                                                                                   \
-  RFINJECT_STANDIN cublasStatus_t cublas##letter##gemmStridedBatched(                                                 \
-      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int, const type*, const type*,   \
-      int, long long, const type*, int, long long, const type*, type*, int, long long, int batch) {                   \
-    return Gemm(handle, data, a, b, m, n, batch);                                                                     \
-  }                                                                                                                   \
-  RFINJECT_STANDIN cublasStatus_t cublas##letter##gemmBatched(                                                        \
-      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int, const type*,                \
-      const type* const[], int, const type* const[], int, const type*, type* const[], int, int batch) {               \
-    return Gemm(handle, data, a, b, m, n, batch);                                                                     \
-  }                                                                                                                   \
-  RFINJECT_STANDIN cublasStatus_t cublas##letter##gemv_v2(cublasHandle_t handle, cublasOperation_t operation, int m,  \
-                                                          int n, const type*, const type*, int, const type*, int,     \
-                                                          const type*, type*, int) {                                  \
-    return Other(handle, #letter "gemv", operation == CUBLAS_OP_N ? m : n);                                           \
-  }                                                                                                                   \
-  RFINJECT_STANDIN cublasStatus_t cublas##letter##trsm_v2(                                                            \
-      cublasHandle_t handle, cublasSideMode_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t, int m, int n,   \
-      const type*, const type*, int, type*, int) {                                                                    \
-    return Other(handle, #letter "trsm", int64_t{m} * n);                                                             \
-  }                                                                                                                   \
-  RFINJECT_STANDIN cublasStatus_t cublas##letter##trsmBatched(                                                        \
-      cublasHandle_t handle, cublasSideMode_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t, int m, int n,   \
-      const type*, const type* const[], int, type* const[], int, int batch) {                                         \
-    return Other(handle, #letter "trsm_batched", int64_t{m} * n * batch);                                             \
+#define GEMM(letter, type, data)                                                                                     \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##gemm_v2(                                                           \
+      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int, const type*, const type*,  \
+      int, const type*, int, const type*, type*, int) {                                                              \
+    return Gemm(handle, data, a, b, m, n, 1);                                                                        \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##gemmStridedBatched(                                                \
+      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int, const type*, const type*,  \
+      int, long long, const type*, int, long long, const type*, type*, int, long long, int batch) {                  \
+    return Gemm(handle, data, a, b, m, n, batch);                                                                    \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##gemmBatched(                                                       \
+      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int, const type*,               \
+      const type* const[], int, const type* const[], int, const type*, type* const[], int, int batch) {              \
+    return Gemm(handle, data, a, b, m, n, batch);                                                                    \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##gemv_v2(cublasHandle_t handle, cublasOperation_t operation, int m, \
+                                                          int n, const type*, const type*, int, const type*, int,    \
+                                                          const type*, type*, int) {                                 \
+    return Other(handle, #letter "gemv", operation == CUBLAS_OP_N ? m : n);                                          \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##trsm_v2(cublasHandle_t handle, cublasSideMode_t, cublasFillMode_t, \
+                                                          cublasOperation_t, cublasDiagType_t, int m, int n,         \
+                                                          const type*, const type*, int, type*, int) {               \
+    return Other(handle, #letter "trsm", int64_t{m} * n);                                                            \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##trsmBatched(                                                       \
+      cublasHandle_t handle, cublasSideMode_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t, int m, int n,  \
+      const type*, const type* const[], int, type* const[], int, int batch) {                                        \
+    return Other(handle, #letter "trsm_batched", int64_t{m} * n * batch);                                            \
   }
 GEMM(S, float, CUDA_R_32F)
 GEMM(D, double, CUDA_R_64F)
@@ -104,11 +105,11 @@ GEMM(C, cuComplex, CUDA_C_32F)
 GEMM(Z, cuDoubleComplex, CUDA_C_64F)
 #undef GEMM
 
-#define DOT(name, type)                                                                                              \
-  RFINJECT_STANDIN cublasStatus_t cublas##name##_v2(cublasHandle_t handle, int n, const type*, int, const type*, int, \
-                                                    type* result) {                                                  \
-    if (handle->pointers == CUBLAS_POINTER_MODE_HOST) *result = type{};                                              \
-    return Other(handle, #name, n);                                                                                  \
+#define DOT(name, type)                                                                                          \
+  RFINJECT_STANDIN cublasStatus_t cublas##name##_v2(cublasHandle_t handle, int n, const type*, int, const type*, \
+                                                    int, type* result) {                                         \
+    if (handle->pointers == CUBLAS_POINTER_MODE_HOST) *result = type{};                                          \
+    return Other(handle, #name, n);                                                                              \
   }
 DOT(Sdot, float)
 DOT(Ddot, double)
@@ -124,20 +125,21 @@ RFINJECT_STANDIN cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const 
 }
 RFINJECT_STANDIN cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m,
                                               int n, int, const float*, const void*, cudaDataType type, int,
-                                              const void*, cudaDataType, int, const float*, void*, cudaDataType, int) {
+                                              const void*, cudaDataType, int, const float*, void*, cudaDataType,
+                                              int) {
   return Gemm(handle, type, a, b, m, n, 1);
 }
 RFINJECT_STANDIN cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m,
-                                             int n, int, const void*, const void*, cudaDataType type, int, const void*,
-                                             cudaDataType, int, const void*, void*, cudaDataType, int,
+                                             int n, int, const void*, const void*, cudaDataType type, int,
+                                             const void*, cudaDataType, int, const void*, void*, cudaDataType, int,
                                              cublasComputeType_t, cublasGemmAlgo_t) {
   return Gemm(handle, type, a, b, m, n, 1);
 }
 RFINJECT_STANDIN cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t a,
                                                            cublasOperation_t b, int m, int n, int, const void*,
-                                                           const void*, cudaDataType type, int, long long, const void*,
-                                                           cudaDataType, int, long long, const void*, void*,
-                                                           cudaDataType, int, long long, int batch,
+                                                           const void*, cudaDataType type, int, long long,
+                                                           const void*, cudaDataType, int, long long, const void*,
+                                                           void*, cudaDataType, int, long long, int batch,
                                                            cublasComputeType_t, cublasGemmAlgo_t) {
   return Gemm(handle, type, a, b, m, n, batch);
 }

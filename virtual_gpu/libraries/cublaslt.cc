@@ -60,7 +60,9 @@ RFINJECT_STANDIN cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d
                                                          cudaDataType_t) {
   return Make(descriptor, {});
 }
-RFINJECT_STANDIN cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t descriptor) { return Destroy(descriptor); }
+RFINJECT_STANDIN cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t descriptor) {
+  return Destroy(descriptor);
+}
 RFINJECT_STANDIN cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t descriptor,
                                                                cublasLtMatmulDescAttributes_t attribute,
                                                                const void* value, size_t bytes) {
@@ -95,7 +97,8 @@ RFINJECT_STANDIN cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t,
                                                                cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                                                cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                                                cublasLtMatmulPreference_t, int wanted,
-                                                               cublasLtMatmulHeuristicResult_t results[], int* found) {
+                                                               cublasLtMatmulHeuristicResult_t results[],
+                                                               int* found) {
   *found = wanted > 0 ? 1 : 0;
   if (wanted > 0) {
     results[0] = cublasLtMatmulHeuristicResult_t{};
@@ -103,17 +106,18 @@ RFINJECT_STANDIN cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t,
   }
   return CUBLAS_STATUS_SUCCESS;
 }
-RFINJECT_STANDIN cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void*, const void*,
-                                               cublasLtMatrixLayout_t a, const void*, cublasLtMatrixLayout_t,
-                                               const void*, const void*, cublasLtMatrixLayout_t, void*,
-                                               cublasLtMatrixLayout_t result, const cublasLtMatmulAlgo_t*, void*,
-                                               size_t, cudaStream_t stream) {
+RFINJECT_STANDIN cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void*,
+                                               const void*, cublasLtMatrixLayout_t a, const void*,
+                                               cublasLtMatrixLayout_t, const void*, const void*,
+                                               cublasLtMatrixLayout_t, void*, cublasLtMatrixLayout_t result,
+                                               const cublasLtMatmulAlgo_t*, void*, size_t, cudaStream_t stream) {
   const auto transposed = [&](int attribute) {
     return Of(product)->Get<int32_t>(attribute, CUBLAS_OP_N) != CUBLAS_OP_N;
   };
-  LaunchGemm({"cublaslt", Of(a)->type, transposed(CUBLASLT_MATMUL_DESC_TRANSA), transposed(CUBLASLT_MATMUL_DESC_TRANSB),
-              static_cast<int64_t>(Of(result)->rows), static_cast<int64_t>(Of(result)->columns),
-              Of(result)->Get<int32_t>(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 1)},
-             stream);
+  LaunchGemm(
+      {"cublaslt", Of(a)->type, transposed(CUBLASLT_MATMUL_DESC_TRANSA), transposed(CUBLASLT_MATMUL_DESC_TRANSB),
+       static_cast<int64_t>(Of(result)->rows), static_cast<int64_t>(Of(result)->columns),
+       Of(result)->Get<int32_t>(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 1)},
+      stream);
   return CUBLAS_STATUS_SUCCESS;
 }

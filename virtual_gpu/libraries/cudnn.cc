@@ -42,9 +42,12 @@ RFINJECT_STANDIN cudnnStatus_t cudnnGetProperty(libraryPropertyType type, int* v
 }
 RFINJECT_STANDIN const char* cudnnGetErrorString(cudnnStatus_t status) {
   switch (status) {
-    case CUDNN_STATUS_SUCCESS: return "CUDNN_STATUS_SUCCESS";
-    case CUDNN_STATUS_BAD_PARAM: return "CUDNN_STATUS_BAD_PARAM";
-    default: return "CUDNN_STATUS_NOT_SUPPORTED";
+    case CUDNN_STATUS_SUCCESS:
+      return "CUDNN_STATUS_SUCCESS";
+    case CUDNN_STATUS_BAD_PARAM:
+      return "CUDNN_STATUS_BAD_PARAM";
+    default:
+      return "CUDNN_STATUS_NOT_SUPPORTED";
   }
 }
 RFINJECT_STANDIN void cudnnGetLastErrorString(char* message, size_t bytes) {
@@ -67,14 +70,14 @@ RFINJECT_STANDIN cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t
   return CUDNN_STATUS_SUCCESS;
 }
 
-#define DESCRIPTOR(name)                                                                                     \
-  RFINJECT_STANDIN cudnnStatus_t cudnnCreate##name##Descriptor(cudnn##name##Descriptor_t* descriptor) {      \
-    *descriptor = reinterpret_cast<cudnn##name##Descriptor_t>(new CudnnDescriptor);                          \
-    return CUDNN_STATUS_SUCCESS;                                                                             \
-  }                                                                                                          \
-  RFINJECT_STANDIN cudnnStatus_t cudnnDestroy##name##Descriptor(cudnn##name##Descriptor_t descriptor) {      \
-    delete Of(descriptor);                                                                                   \
-    return CUDNN_STATUS_SUCCESS;                                                                             \
+#define DESCRIPTOR(name)                                                                                \
+  RFINJECT_STANDIN cudnnStatus_t cudnnCreate##name##Descriptor(cudnn##name##Descriptor_t* descriptor) { \
+    *descriptor = reinterpret_cast<cudnn##name##Descriptor_t>(new CudnnDescriptor);                     \
+    return CUDNN_STATUS_SUCCESS;                                                                        \
+  }                                                                                                     \
+  RFINJECT_STANDIN cudnnStatus_t cudnnDestroy##name##Descriptor(cudnn##name##Descriptor_t descriptor) { \
+    delete Of(descriptor);                                                                              \
+    return CUDNN_STATUS_SUCCESS;                                                                        \
   }
 DESCRIPTOR(Tensor)
 DESCRIPTOR(Filter)
@@ -150,19 +153,19 @@ RFINJECT_STANDIN cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceS
 RFINJECT_STANDIN cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
     cudnnHandle_t handle, cudnnBatchNormMode_t, cudnnBatchNormOps_t, const void*, const void*,
     const cudnnTensorDescriptor_t x, const void*, const cudnnTensorDescriptor_t, const void*,
-    const cudnnTensorDescriptor_t, void*, const cudnnTensorDescriptor_t, const void*, const void*, double, void*, void*,
-    double, void*, void*, cudnnActivationDescriptor_t, void*, size_t, void*, size_t) {
+    const cudnnTensorDescriptor_t, void*, const cudnnTensorDescriptor_t, const void*, const void*, double, void*,
+    void*, double, void*, void*, cudnnActivationDescriptor_t, void*, size_t, void*, size_t) {
   return Launch(handle, "bn_fw_tr", Channels(x), 512);
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnBatchNormalizationForwardInference(
-    cudnnHandle_t handle, cudnnBatchNormMode_t, const void*, const void*, const cudnnTensorDescriptor_t x, const void*,
-    const cudnnTensorDescriptor_t, void*, const cudnnTensorDescriptor_t, const void*, const void*, const void*,
-    const void*, double) {
+    cudnnHandle_t handle, cudnnBatchNormMode_t, const void*, const void*, const cudnnTensorDescriptor_t x,
+    const void*, const cudnnTensorDescriptor_t, void*, const cudnnTensorDescriptor_t, const void*, const void*,
+    const void*, const void*, double) {
   return Launch(handle, "bn_fw_inf", Blocks(Of(x)->Elements(), 1024), 256);
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnBatchNormalizationBackwardEx(
-    cudnnHandle_t handle, cudnnBatchNormMode_t, cudnnBatchNormOps_t, const void*, const void*, const void*, const void*,
-    const cudnnTensorDescriptor_t x, const void*, const cudnnTensorDescriptor_t, const void*,
+    cudnnHandle_t handle, cudnnBatchNormMode_t, cudnnBatchNormOps_t, const void*, const void*, const void*,
+    const void*, const cudnnTensorDescriptor_t x, const void*, const cudnnTensorDescriptor_t, const void*,
     const cudnnTensorDescriptor_t, const void*, const cudnnTensorDescriptor_t, void*, const cudnnTensorDescriptor_t,
     void*, const cudnnTensorDescriptor_t, const void*, const void*, void*, void*, double, const void*, const void*,
     cudnnActivationDescriptor_t, void*, size_t, void*, size_t) {
@@ -191,14 +194,12 @@ RFINJECT_STANDIN cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(cudnnSpati
   Of(descriptor)->extents.assign(extents, extents + rank);
   return CUDNN_STATUS_SUCCESS;
 }
-RFINJECT_STANDIN cudnnStatus_t cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handle,
-                                                                  const cudnnSpatialTransformerDescriptor_t descriptor,
-                                                                  const void*, void*) {
+RFINJECT_STANDIN cudnnStatus_t cudnnSpatialTfGridGeneratorForward(
+    cudnnHandle_t handle, const cudnnSpatialTransformerDescriptor_t descriptor, const void*, void*) {
   return Launch(handle, "grid_generator_fw", Blocks(Of(descriptor)->Elements(), 256), 256);
 }
-RFINJECT_STANDIN cudnnStatus_t cudnnSpatialTfGridGeneratorBackward(cudnnHandle_t handle,
-                                                                   const cudnnSpatialTransformerDescriptor_t descriptor,
-                                                                   const void*, void*) {
+RFINJECT_STANDIN cudnnStatus_t cudnnSpatialTfGridGeneratorBackward(
+    cudnnHandle_t handle, const cudnnSpatialTransformerDescriptor_t descriptor, const void*, void*) {
   return Launch(handle, "grid_generator_bw", Blocks(Of(descriptor)->Elements(), 256), 256);
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle, cudnnSpatialTransformerDescriptor_t,
@@ -207,9 +208,11 @@ RFINJECT_STANDIN cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle
                                                             void*) {
   return Launch(handle, "sampler_fw", Blocks(Of(y)->Elements(), 256), 256);
 }
-RFINJECT_STANDIN cudnnStatus_t cudnnSpatialTfSamplerBackward(
-    cudnnHandle_t handle, cudnnSpatialTransformerDescriptor_t, const void*, const cudnnTensorDescriptor_t, const void*,
-    const void*, const cudnnTensorDescriptor_t dx, void*, const void*, const cudnnTensorDescriptor_t, const void*,
-    const void*, const void*, void*) {
+RFINJECT_STANDIN cudnnStatus_t cudnnSpatialTfSamplerBackward(cudnnHandle_t handle,
+                                                             cudnnSpatialTransformerDescriptor_t, const void*,
+                                                             const cudnnTensorDescriptor_t, const void*, const void*,
+                                                             const cudnnTensorDescriptor_t dx, void*, const void*,
+                                                             const cudnnTensorDescriptor_t, const void*, const void*,
+                                                             const void*, void*) {
   return Launch(handle, "sampler_bw", Blocks(Of(dx)->Elements(), 256), 256);
 }

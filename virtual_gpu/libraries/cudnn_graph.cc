@@ -1,5 +1,6 @@
-// cuDNN's graph interface (cudnn_backend.h): descriptors keep the attributes that they are told, engine heuristics fill
-// descriptors that the caller made before, and the execution of a plan launches one kernel for the graph's operation.
+// cuDNN's graph interface (cudnn_backend.h): descriptors keep the attributes that they are told, engine heuristics
+// fill descriptors that the caller made before, and the execution of a plan launches one kernel for the graph's
+// operation.
 #include <cudnn.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,11 +23,12 @@ using Content = std::shared_ptr<Descriptor>;
 
 struct Attribute {
   int64_t count = 0;
-  std::string bytes;               // of plain values
+  std::string bytes;                 // of plain values
   std::vector<Content> descriptors;  // of CUDNN_TYPE_BACKEND_DESCRIPTOR
 };
 
-// A handle of the caller's is a pointer to a shared pointer: the caller may destroy a descriptor that another one uses.
+// A handle of the caller's is a pointer to a shared pointer: the caller may destroy a descriptor that another one
+// uses.
 struct Descriptor {
   cudnnBackendDescriptorType_t kind;
   std::map<int, Attribute> attributes;
@@ -53,11 +55,16 @@ size_t BytesOf(cudnnBackendAttributeType_t type) {
     case CUDNN_TYPE_HANDLE:
     case CUDNN_TYPE_VOID_PTR:
     case CUDNN_TYPE_INT64:
-    case CUDNN_TYPE_DOUBLE: return 8;
-    case CUDNN_TYPE_FRACTION: return 16;
-    case CUDNN_TYPE_BOOLEAN: return sizeof(bool);
-    case CUDNN_TYPE_CHAR: return 1;
-    default: return 4;  // enumerations, floats, 32-bit integers
+    case CUDNN_TYPE_DOUBLE:
+      return 8;
+    case CUDNN_TYPE_FRACTION:
+      return 16;
+    case CUDNN_TYPE_BOOLEAN:
+      return sizeof(bool);
+    case CUDNN_TYPE_CHAR:
+      return 1;
+    default:
+      return 4;  // enumerations, floats, 32-bit integers
   }
 }
 
@@ -112,10 +119,14 @@ TensorInfo TensorOf(const Content& tensor) {
 
 const char* TypeWord(int64_t type) {
   switch (type) {
-    case CUDNN_DATA_HALF: return "f16";
-    case CUDNN_DATA_BFLOAT16: return "bf16";
-    case CUDNN_DATA_DOUBLE: return "f64";
-    default: return "f32";
+    case CUDNN_DATA_HALF:
+      return "f16";
+    case CUDNN_DATA_BFLOAT16:
+      return "bf16";
+    case CUDNN_DATA_DOUBLE:
+      return "f64";
+    default:
+      return "f32";
   }
 }
 
@@ -205,10 +216,15 @@ RFINJECT_STANDIN cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t
     return CUDNN_STATUS_SUCCESS;
   };
   switch (name) {
-    case CUDNN_ATTR_ENGINEHEUR_RESULTS: FillEngines(descriptor, wanted, count, values); return CUDNN_STATUS_SUCCESS;
-    case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: return answer(0);
-    case CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT: return answer(kEngines);
-    default: break;
+    case CUDNN_ATTR_ENGINEHEUR_RESULTS:
+      FillEngines(descriptor, wanted, count, values);
+      return CUDNN_STATUS_SUCCESS;
+    case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
+      return answer(0);
+    case CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT:
+      return answer(kEngines);
+    default:
+      break;
   }
   const auto at = descriptor.attributes.find(name);
   if (at == descriptor.attributes.end()) {
@@ -224,7 +240,8 @@ RFINJECT_STANDIN cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t
       if (handles[i] != nullptr && attribute.descriptors[i] != nullptr) *Of(handles[i]) = *attribute.descriptors[i];
     }
   } else {
-    memcpy(values, attribute.bytes.data(), std::min(attribute.bytes.size(), BytesOf(type) * static_cast<size_t>(wanted)));
+    memcpy(values, attribute.bytes.data(),
+           std::min(attribute.bytes.size(), BytesOf(type) * static_cast<size_t>(wanted)));
   }
   return CUDNN_STATUS_SUCCESS;
 }

@@ -1,7 +1,7 @@
 // cuDNN's recurrent networks: where the weights lie in their one buffer, and the kernels of a pass.
 //
-// The order of the weights is the stand-in's own; a caller asks for each by cudnnGetRNNWeightParams. A pass launches one
-// product for all inputs of a layer and one kernel a time step, which is how cuDNN's standard algorithm works.
+// The order of the weights is the stand-in's own; a caller asks for each by cudnnGetRNNWeightParams. A pass launches
+// one product for all inputs of a layer and one kernel a time step, which is how cuDNN's standard algorithm works.
 #include <cudnn.h>
 
 #include <algorithm>
@@ -17,18 +17,24 @@ namespace {
 
 int64_t Gates(const CudnnDescriptor& network) {
   switch (network.cell) {
-    case CUDNN_LSTM: return 4;
-    case CUDNN_GRU: return 3;
-    default: return 1;
+    case CUDNN_LSTM:
+      return 4;
+    case CUDNN_GRU:
+      return 3;
+    default:
+      return 1;
   }
 }
 
 int64_t ElementBytes(cudnnDataType_t type) {
   switch (type) {
     case CUDNN_DATA_HALF:
-    case CUDNN_DATA_BFLOAT16: return 2;
-    case CUDNN_DATA_DOUBLE: return 8;
-    default: return 4;
+    case CUDNN_DATA_BFLOAT16:
+      return 2;
+    case CUDNN_DATA_DOUBLE:
+      return 8;
+    default:
+      return 4;
   }
 }
 
@@ -83,7 +89,8 @@ cudnnStatus_t Pass(cudnnHandle_t handle, const CudnnDescriptor& network, const C
   const char* cell = network.cell == CUDNN_LSTM ? "lstm" : network.cell == CUDNN_GRU ? "gru" : "rnn";
   const std::string name = std::string("standin_cudnn_") + cell + "_" + direction;
   for (int64_t layer = 0; layer < network.layers * network.directions; ++layer) {
-    LaunchStandin(name + "_input", {.blocks = Blocks(data.longest * data.batch * Gates(network) * network.hidden, 8192)},
+    LaunchStandin(name + "_input",
+                  {.blocks = Blocks(data.longest * data.batch * Gates(network) * network.hidden, 8192)},
                   handle->stream);
     for (int64_t step = 0; step < data.longest; ++step) {
       LaunchStandin(name + "_step", {.blocks = Blocks(data.batch * Gates(network) * network.hidden, 4096)},
@@ -123,13 +130,15 @@ RFINJECT_STANDIN cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_
 RFINJECT_STANDIN cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t, cudnnRNNDescriptor_t descriptor,
                                                           size_t* bytes) {
   const CudnnDescriptor& network = *Of(descriptor);
-  *bytes = static_cast<size_t>(LayerOffset(network, network.layers * network.directions) * ElementBytes(network.type));
+  *bytes =
+      static_cast<size_t>(LayerOffset(network, network.layers * network.directions) * ElementBytes(network.type));
   return CUDNN_STATUS_SUCCESS;
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t, cudnnRNNDescriptor_t descriptor,
                                                        int32_t pseudo_layer, size_t, const void* weights,
                                                        int32_t index, cudnnTensorDescriptor_t matrix,
-                                                       void** matrix_at, cudnnTensorDescriptor_t bias, void** bias_at) {
+                                                       void** matrix_at, cudnnTensorDescriptor_t bias,
+                                                       void** bias_at) {
   const CudnnDescriptor& network = *Of(descriptor);
   const int64_t bytes = ElementBytes(network.type);
   auto* base = static_cast<char*>(const_cast<void*>(weights)) + LayerOffset(network, pseudo_layer) * bytes;
@@ -154,30 +163,32 @@ RFINJECT_STANDIN cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t, cudnnRNN
   const CudnnDescriptor& network = *Of(descriptor);
   const int64_t step = Of(data)->batch * network.hidden * ElementBytes(network.type);
   const int64_t all = step * Of(data)->longest * network.layers * network.directions * (Gates(network) + 1);
-  *workspace_bytes = static_cast<size_t>(step * Gates(network));
-  *reserve_bytes = mode == CUDNN_FWD_MODE_TRAINING ? static_cast<size_t>(all) : 0;
+  // In the backward pass the reserve is there already, and not asked for.
+  if (workspace_bytes != nullptr) *workspace_bytes = static_cast<size_t>(step * Gates(network));
+  if (reserve_bytes != nullptr) *reserve_bytes = mode == CUDNN_FWD_MODE_TRAINING ? static_cast<size_t>(all) : 0;
   return CUDNN_STATUS_SUCCESS;
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t network, cudnnForwardMode_t,
                                                const int32_t[], cudnnRNNDataDescriptor_t x, const void*,
                                                cudnnRNNDataDescriptor_t, void*, cudnnTensorDescriptor_t, const void*,
-                                               void*, cudnnTensorDescriptor_t, const void*, void*, size_t, const void*,
-                                               size_t, void*, size_t, void*) {
+                                               void*, cudnnTensorDescriptor_t, const void*, void*, size_t,
+                                               const void*, size_t, void*, size_t, void*) {
   return Pass(handle, *Of(network), *Of(x), "forward");
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t network,
                                                        const int32_t[], cudnnRNNDataDescriptor_t y, const void*,
                                                        const void*, cudnnRNNDataDescriptor_t, void*,
                                                        cudnnTensorDescriptor_t, const void*, const void*, void*,
-                                                       cudnnTensorDescriptor_t, const void*, const void*, void*, size_t,
-                                                       const void*, size_t, void*, size_t, void*) {
+                                                       cudnnTensorDescriptor_t, const void*, const void*, void*,
+                                                       size_t, const void*, size_t, void*, size_t, void*) {
   return Pass(handle, *Of(network), *Of(y), "backward_data");
 }
 RFINJECT_STANDIN cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t network,
-                                                          cudnnWgradMode_t, const int32_t[], cudnnRNNDataDescriptor_t x,
-                                                          const void*, cudnnTensorDescriptor_t, const void*,
-                                                          cudnnRNNDataDescriptor_t, const void*, size_t, void*, size_t,
-                                                          void*, size_t, void*) {
+                                                          cudnnWgradMode_t, const int32_t[],
+                                                          cudnnRNNDataDescriptor_t x, const void*,
+                                                          cudnnTensorDescriptor_t, const void*,
+                                                          cudnnRNNDataDescriptor_t, const void*, size_t, void*,
+                                                          size_t, void*, size_t, void*) {
   const int64_t layers = Of(network)->layers * Of(network)->directions;
   for (int64_t layer = 0; layer < layers; ++layer) {
     const int64_t elements = MatrixElements(*Of(network), layer, Matrices(*Of(network)));

@@ -9,15 +9,23 @@ namespace {
 
 const char* TypeWord(cudaDataType type) {
   switch (type) {
-    case CUDA_R_16F: return "h";
-    case CUDA_R_16BF: return "bf16";
-    case CUDA_R_64F: return "d";
-    case CUDA_C_32F: return "c";
-    case CUDA_C_64F: return "z";
+    case CUDA_R_16F:
+      return "h";
+    case CUDA_R_16BF:
+      return "bf16";
+    case CUDA_R_64F:
+      return "d";
+    case CUDA_C_32F:
+      return "c";
+    case CUDA_C_64F:
+      return "z";
     case CUDA_R_8F_E4M3:
-    case CUDA_R_8F_E5M2: return "f8";
-    case CUDA_R_8I: return "i8";
-    default: return "s";
+    case CUDA_R_8F_E5M2:
+      return "f8";
+    case CUDA_R_8I:
+      return "i8";
+    default:
+      return "s";
   }
 }
 
@@ -33,7 +41,8 @@ void LaunchGemm(const GemmCall& call, CUstream stream) {
   const int64_t tile = large < kBlocksWorthLargeTiles ? kSmallTile : kLargeTile;
   char name[128];
   snprintf(name, sizeof name, "standin_%s_%s_%sgemm_%dx%d_%c%c", call.library, ChipWord(), TypeWord(call.type),
-           static_cast<int>(tile), static_cast<int>(tile), call.transpose_a ? 't' : 'n', call.transpose_b ? 't' : 'n');
+           static_cast<int>(tile), static_cast<int>(tile), call.transpose_a ? 't' : 'n',
+           call.transpose_b ? 't' : 'n');
   LaunchStandin(name,
                 {.blocks = Blocks(call.rows, tile),
                  .y = Blocks(call.columns, tile),

@@ -8,9 +8,11 @@ namespace rfinject::virtual_gpu {
 
 void LaunchStandin(const std::string& name, const Shape& shape, CUstream stream) {
   auto* function = static_cast<CUfunction>(rfinject_virtual_gpu_named_kernel(name.c_str()));
-  const auto clamp = [](int64_t value, int64_t most) { return static_cast<unsigned>(std::clamp<int64_t>(value, 1, most)); };
-  cuLaunchKernel(function, clamp(shape.blocks, 0x7fffffff), clamp(shape.y, 65535), clamp(shape.z, 65535), shape.threads,
-                 1, 1, 0, stream, nullptr, nullptr);
+  const auto clamp = [](int64_t value, int64_t most) {
+    return static_cast<unsigned>(std::clamp<int64_t>(value, 1, most));
+  };
+  cuLaunchKernel(function, clamp(shape.blocks, 0x7fffffff), clamp(shape.y, 65535), clamp(shape.z, 65535),
+                 shape.threads, 1, 1, 0, stream, nullptr, nullptr);
 }
 
 const char* ChipWord() {

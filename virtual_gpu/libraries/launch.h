@@ -1,7 +1,7 @@
 // File: launch.h
 //
-// What the stand-ins for NVIDIA's libraries share: each of their calls that would run kernels launches one, which has a
-// name that says what it stands for ("standin_…") and a grid that the result's size suggests. Nothing is computed.
+// What the stand-ins for NVIDIA's libraries share: each of their calls that would run kernels launches one, which has
+// a name that says what it stands for ("standin_…") and a grid that the result's size suggests. Nothing is computed.
 #ifndef RFINJECT_VIRTUAL_GPU_LIBRARIES_LAUNCH_H_
 #define RFINJECT_VIRTUAL_GPU_LIBRARIES_LAUNCH_H_
 

@@ -1,8 +1,8 @@
 // NCCL for ranks that all have the same: no byte goes from one process to another.
 //
-// What a rank would receive is what it sends itself: a gather gives the rank's own part in every place, a reduction its
-// own value (a sum is not multiplied). Programs that compare what the ranks hold, as DistributedDataParallel does with
-// the shapes of its parameters, find them equal. Every collective launches one kernel.
+// What a rank would receive is what it sends itself: a gather gives the rank's own part in every place, a reduction
+// its own value (a sum is not multiplied). Programs that compare what the ranks hold, as DistributedDataParallel does
+// with the shapes of its parameters, find them equal. Every collective launches one kernel.
 #include <nccl.h>
 #include <string.h>
 
@@ -23,13 +23,17 @@ size_t Bytes(ncclDataType_t type) {
     case ncclInt8:
     case ncclUint8:
     case ncclFloat8e4m3:
-    case ncclFloat8e5m2: return 1;
+    case ncclFloat8e5m2:
+      return 1;
     case ncclFloat16:
-    case ncclBfloat16: return 2;
+    case ncclBfloat16:
+      return 2;
     case ncclInt64:
     case ncclUint64:
-    case ncclFloat64: return 8;
-    default: return 4;
+    case ncclFloat64:
+      return 8;
+    default:
+      return 4;
   }
 }
 
@@ -145,7 +149,8 @@ RFINJECT_STANDIN ncclResult_t ncclBroadcast(const void* send, void* receive, siz
 RFINJECT_STANDIN ncclResult_t ncclAllGather(const void* send, void* receive, size_t count, ncclDataType_t type,
                                             ncclComm_t comm, cudaStream_t stream) {
   const size_t bytes = count * Bytes(type);
-  for (int rank = 0; rank < comm->ranks; ++rank) Copy(At(receive, static_cast<size_t>(rank) * bytes), send, bytes, stream);
+  for (int rank = 0; rank < comm->ranks; ++rank)
+    Copy(At(receive, static_cast<size_t>(rank) * bytes), send, bytes, stream);
   return Launch("AllGather", stream);
 }
 RFINJECT_STANDIN ncclResult_t ncclReduceScatter(const void* send, void* receive, size_t count, ncclDataType_t type,

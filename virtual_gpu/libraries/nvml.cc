@@ -1,5 +1,5 @@
-// NVML's queries that programs make for their logs: libnvidia-ml.so.1. Its header is not part of what we build with, so
-// the functions are declared here as its documentation has them (docs.nvidia.com/deploy/nvml-api).
+// NVML's queries that programs make for their logs: libnvidia-ml.so.1. Its header is not part of what we build with,
+// so the functions are declared here as its documentation has them (docs.nvidia.com/deploy/nvml-api).
 #include <cuda.h>
 #include <stdio.h>
 #include <string.h>
@@ -132,7 +132,9 @@ RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t, int, unsigned*) { return kNotSupported; }
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t, unsigned*) { return kNotSupported; }
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t, int, unsigned*) { return kNotSupported; }
-RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t, unsigned, int*) { return kNotSupported; }
+RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t, unsigned, int*) {
+  return kNotSupported;
+}
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t, unsigned, void*) {
   return kNotSupported;
 }

@@ -1,5 +1,6 @@
-// NVRTC: a program is taken as it is; what comes out names no kernel and fits every one (driver/image.cc takes any name in
-// an image that it cannot read). PyTorch compiles a few special functions with it, and fused kernels of TorchScript.
+// NVRTC: a program is taken as it is; what comes out names no kernel and fits every one (driver/image.cc takes any
+// name in an image that it cannot read). PyTorch compiles a few special functions with it, and fused kernels of
+// TorchScript.
 #include <nvrtc.h>
 #include <string.h>
 

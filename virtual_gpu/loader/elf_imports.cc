@@ -34,7 +34,8 @@ class MappedFile {
   // `count` objects from `offset` on; null where the file ends before that.
   template <typename T>
   const T* At(uint64_t offset, uint64_t count = 1) const {
-    if (offset > bytes_.size() || count > (bytes_.size() - offset) / sizeof(T) || offset % alignof(T) != 0) return nullptr;
+    if (offset > bytes_.size() || count > (bytes_.size() - offset) / sizeof(T) || offset % alignof(T) != 0)
+      return nullptr;
     return reinterpret_cast<const T*>(bytes_.data() + offset);
   }
   std::string_view Part(uint64_t offset, uint64_t size) const {
@@ -67,7 +68,8 @@ bool ReadImports(const std::string& path, Imports* imports) {
     const Elf64_Shdr& section = sections[i];
     if (section.sh_type != SHT_DYNSYM && section.sh_type != SHT_DYNAMIC) continue;
     if (section.sh_link >= header->e_shnum) return false;
-    const std::string_view strings = file.Part(sections[section.sh_link].sh_offset, sections[section.sh_link].sh_size);
+    const std::string_view strings =
+        file.Part(sections[section.sh_link].sh_offset, sections[section.sh_link].sh_size);
     if (section.sh_type == SHT_DYNAMIC) {
       const uint64_t count = section.sh_size / sizeof(Elf64_Dyn);
       const auto* entries = file.At<Elf64_Dyn>(section.sh_offset, count);

@@ -15,22 +15,19 @@
 namespace rfinject::virtual_gpu {
 namespace {
 
-// NVIDIA's libraries, and what their functions return for "this is not supported here": the enumerations of their public
-// headers. A function belongs to the first prefix that fits.
+// NVIDIA's libraries, and what their functions return for "this is not supported here": the enumerations of their
+// public headers. A function belongs to the first prefix that fits.
 struct Family {
   std::string_view library, prefix;
   int not_supported;
 };
 constexpr Family kFamilies[] = {
-    {"libcudart.so", "cuda", 801},           {"libcudart.so", "__cuda", 801},
-    {"libcublasLt.so", "cublasLt", 15},      {"libcublas.so", "cublas", 15},
-    {"libcudnn.so", "cudnn", 3000},          {"libcufft.so", "cufft", 16},
-    {"libcufile.so", "cuFile", 5001},        {"libcupti.so", "cupti", 27},
-    {"libcurand.so", "curand", 999},         {"libcusolver.so", "cusolver", 9},
-    {"libcusparseLt.so", "cusparseLt", 10},  {"libcusparse.so", "cusparse", 10},
-    {"libnccl.so", "nccl", 5},               {"libnvrtc.so", "nvrtc", 11},
-    {"libnvshmem_host.so", "nvshmem", 1},    {"libnvjpeg.so", "nvjpeg", 9},
-    {"libnvToolsExt.so", "nvtx", 1},         {"libnvJitLink.so", "nvJitLink", 6},
+    {"libcudart.so", "cuda", 801},     {"libcudart.so", "__cuda", 801},        {"libcublasLt.so", "cublasLt", 15},
+    {"libcublas.so", "cublas", 15},    {"libcudnn.so", "cudnn", 3000},         {"libcufft.so", "cufft", 16},
+    {"libcufile.so", "cuFile", 5001},  {"libcupti.so", "cupti", 27},           {"libcurand.so", "curand", 999},
+    {"libcusolver.so", "cusolver", 9}, {"libcusparseLt.so", "cusparseLt", 10}, {"libcusparse.so", "cusparse", 10},
+    {"libnccl.so", "nccl", 5},         {"libnvrtc.so", "nvrtc", 11},           {"libnvshmem_host.so", "nvshmem", 1},
+    {"libnvjpeg.so", "nvjpeg", 9},     {"libnvToolsExt.so", "nvtx", 1},        {"libnvJitLink.so", "nvJitLink", 6},
     {"libcuda.so", "cu", 801},
 };
 
@@ -50,7 +47,8 @@ const Family* FamilyOf(std::string_view function) {
   for (const Family& family : kFamilies) {
     if (!function.starts_with(family.prefix)) continue;
     // The driver's functions go on with a capital: cuInit, not cuckoo.
-    if (family.prefix == "cu" && (function.size() < 3 || std::isupper(static_cast<unsigned char>(function[2])) == 0)) {
+    if (family.prefix == "cu" &&
+        (function.size() < 3 || std::isupper(static_cast<unsigned char>(function[2])) == 0)) {
       return nullptr;
     }
     return &family;
@@ -121,13 +119,14 @@ const char* Enter(const std::string& torch, const rfinject_virtual_board& board)
   for (const std::string& path : {folder + "libcuda.so.1", folder + "libnvidia-ml.so.1", runtime}) {
     const char* error = libraries.Load(path);
     if (error == nullptr) continue;
-    return path == runtime ? Keep("this build of rfinject has no runtime for CUDA " + std::to_string(major) + " (" +
-                                  error + ")")
-                           : Keep(error);
+    return path == runtime
+               ? Keep("this build of rfinject has no runtime for CUDA " + std::to_string(major) + " (" + error + ")")
+               : Keep(error);
   }
   using Report = int (*)(const char*, int);
   const auto report = reinterpret_cast<Report>(libraries.Find("rfinject_virtual_gpu_missing"));
-  const auto start = reinterpret_cast<decltype(&rfinject_virtual_gpu_start)>(libraries.Find("rfinject_virtual_gpu_start"));
+  const auto start =
+      reinterpret_cast<decltype(&rfinject_virtual_gpu_start)>(libraries.Find("rfinject_virtual_gpu_start"));
   if (report == nullptr || start == nullptr) return "the virtual GPU's driver is of another version";
 
   std::vector<Stub> stubs;

@@ -2,15 +2,20 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+
 namespace rfinject::virtual_gpu {
 namespace {
 
+// Above what a program has open when it imports torch, and below the usual limit of 1024.
+constexpr int kFirstNumber = 400;
 constexpr uint64_t kPage = 4096;
 constexpr size_t kHeaders = 4;  // code, data, dynamic, stack
 
@@ -50,8 +55,8 @@ uint32_t SymbolHash(const char* name) {
 
 }  // namespace
 
-// Addresses are offsets in the file: everything but the dynamic section is one segment that can be read and executed, and
-// the dynamic section, which the loader writes to, is a second one.
+// Addresses are offsets in the file: everything but the dynamic section is one segment that can be read and executed,
+// and the dynamic section, which the loader writes to, is a second one.
 std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stubs, int (*report)(const char*, int)) {
   std::string strings(1, '\0');
   const uint64_t soname_at = strings.size();
@@ -99,9 +104,12 @@ std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stub
   const uint64_t code_bytes = image.size();
   Align(&image, kPage);
   const Elf64_Dyn dynamic[] = {
-      {DT_SONAME, {soname_at}},        {DT_HASH, {hash_at}},
-      {DT_STRTAB, {strings_at}},       {DT_STRSZ, {strings.size()}},
-      {DT_SYMTAB, {symbols_at}},       {DT_SYMENT, {sizeof(Elf64_Sym)}},
+      {DT_SONAME, {soname_at}},
+      {DT_HASH, {hash_at}},
+      {DT_STRTAB, {strings_at}},
+      {DT_STRSZ, {strings.size()}},
+      {DT_SYMTAB, {symbols_at}},
+      {DT_SYMENT, {sizeof(Elf64_Sym)}},
       {DT_NULL, {0}},
   };
   const uint64_t dynamic_at = image.size();
@@ -144,12 +152,18 @@ std::string LoadLibraryBytes(const std::string& bytes, const std::string& name) 
     }
     done += static_cast<size_t>(wrote);
   }
+  // The loader knows libraries by their paths: each gets a number of its own, which a closed file's must not be again.
+  static std::atomic<int> next{kFirstNumber};
+  const int numbered = fcntl(fd, F_DUPFD_CLOEXEC, next.load());
+  close(fd);
+  if (numbered < 0) return "no file number for " + name;
+  next.store(numbered + 1);
   char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  snprintf(path, sizeof path, "/proc/self/fd/%d", numbered);
   void* library = dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
   std::string error;
   if (library == nullptr) error = dlerror();
-  close(fd);
+  close(numbered);
   return error;
 }
 

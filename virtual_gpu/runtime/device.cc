@@ -88,7 +88,8 @@ RFINJECT_CUDART cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
   RFINJECT_FORWARD(cuCtxGetLimit(value, static_cast<CUlimit>(limit)));
 }
 
-// The header gives the name of the second generation of this struct to the function in CUDA 12, and takes it back in 13.
+// The header gives the name of the second generation of this struct to the function in CUDA 12, and takes it back
+// in 13.
 RFINJECT_CUDART cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = cudaDeviceProp{};
   cudaDeviceProp& p = *properties;

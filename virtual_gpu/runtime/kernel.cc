@@ -4,7 +4,6 @@
 // (crt/host_runtime.h). The binary is loaded when the first of its kernels is launched, as CUDA's lazy loading does.
 #include <map>
 #include <mutex>
-#include <vector>
 
 #include "virtual_gpu/runtime/runtime.h"
 
@@ -53,10 +52,18 @@ struct Configuration {
   size_t shared;
   void* stream;
 };
-thread_local std::vector<Configuration> t_configurations;
+// What <<<…>>> pushes before it calls the kernel's host function, which pops it: nested only where an argument launches.
+// Plain memory, as exit handlers may launch when the thread's own objects are gone.
+struct Configurations {
+  static constexpr int kMost = 16;
+  Configuration items[kMost];
+  int depth;
+};
+thread_local constinit Configurations t_configurations = {};
 
 cudaError_t LaunchResult(CUresult result) {
-  return Return(result == CUDA_ERROR_INVALID_VALUE ? cudaErrorInvalidConfiguration : static_cast<cudaError_t>(result));
+  return Return(result == CUDA_ERROR_INVALID_VALUE ? cudaErrorInvalidConfiguration
+                                                   : static_cast<cudaError_t>(result));
 }
 
 cudaError_t Launch(CUfunction function, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream) {
@@ -112,25 +119,26 @@ RFINJECT_CRT void** __cudaRegisterFatBinary(void* image) {
 RFINJECT_CRT void __cudaRegisterFatBinaryEnd(void**) {}
 RFINJECT_CRT void __cudaUnregisterFatBinary(void**) {}
 RFINJECT_CRT char __cudaInitModule(void**) { return 1; }
-RFINJECT_CRT void __cudaRegisterFunction(void** binary, const char* host_function, char*, const char* name, int, uint3*,
-                                         uint3*, dim3*, dim3*, int*) {
+RFINJECT_CRT void __cudaRegisterFunction(void** binary, const char* host_function, char*, const char* name, int,
+                                         uint3*, uint3*, dim3*, dim3*, int*) {
   Registry& registry = TheRegistry();
   const std::lock_guard lock(registry.mutex);
   registry.kernels[host_function] = {reinterpret_cast<Binary*>(binary), name, nullptr};
 }
-RFINJECT_CRT void __cudaRegisterVar(void** binary, char* host_variable, char*, const char* name, int, size_t, int, int) {
+RFINJECT_CRT void __cudaRegisterVar(void** binary, char* host_variable, char*, const char* name, int, size_t, int,
+                                    int) {
   Registry& registry = TheRegistry();
   const std::lock_guard lock(registry.mutex);
   registry.variables[host_variable] = {reinterpret_cast<Binary*>(binary), name};
 }
 RFINJECT_CRT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void* stream) {
-  t_configurations.push_back({grid, block, shared, stream});
+  if (t_configurations.depth == Configurations::kMost) return 1;
+  t_configurations.items[t_configurations.depth++] = {grid, block, shared, stream};
   return 0;
 }
 RFINJECT_CUDART __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream) {
-  if (t_configurations.empty()) return Return(cudaErrorMissingConfiguration);
-  const Configuration top = t_configurations.back();
-  t_configurations.pop_back();
+  if (t_configurations.depth == 0) return Return(cudaErrorMissingConfiguration);
+  const Configuration top = t_configurations.items[--t_configurations.depth];
   *grid = top.grid;
   *block = top.block;
   *shared = top.shared;
@@ -206,7 +214,8 @@ RFINJECT_CUDART cudaGetSymbolSize(size_t* bytes, const void* symbol) {
   CUdeviceptr address = 0;
   return FindVariable(symbol, &address, bytes);
 }
-RFINJECT_CUDART cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind) {
+RFINJECT_CUDART cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset,
+                                   cudaMemcpyKind) {
   CUdeviceptr address = 0;
   if (const cudaError_t error = FindVariable(symbol, &address, nullptr); error != cudaSuccess) return error;
   return Return(cuMemcpy(address + offset, Address(from), bytes));

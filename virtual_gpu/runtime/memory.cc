@@ -7,10 +7,14 @@ namespace {
 
 CUresult Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   switch (kind) {
-    case cudaMemcpyHostToDevice: return cuMemcpyHtoDAsync(Address(to), from, bytes, stream);
-    case cudaMemcpyDeviceToHost: return cuMemcpyDtoHAsync(to, Address(from), bytes, stream);
-    case cudaMemcpyDeviceToDevice: return cuMemcpyDtoDAsync(Address(to), Address(from), bytes, stream);
-    default: return cuMemcpyAsync(Address(to), Address(from), bytes, stream);
+    case cudaMemcpyHostToDevice:
+      return cuMemcpyHtoDAsync(Address(to), from, bytes, stream);
+    case cudaMemcpyDeviceToHost:
+      return cuMemcpyDtoHAsync(to, Address(from), bytes, stream);
+    case cudaMemcpyDeviceToDevice:
+      return cuMemcpyDtoDAsync(Address(to), Address(from), bytes, stream);
+    default:
+      return cuMemcpyAsync(Address(to), Address(from), bytes, stream);
   }
 }
 
@@ -99,7 +103,7 @@ RFINJECT_CUDART cudaPointerGetAttributes(cudaPointerAttributes* attributes, cons
   void* values[] = {&type, &managed, &device, &on_device, &on_host};
   cuPointerGetAttributes(5, asked, values, Address(pointer));
   *attributes = cudaPointerAttributes{};
-  attributes->type = managed != 0                  ? cudaMemoryTypeManaged
+  attributes->type = managed != 0                   ? cudaMemoryTypeManaged
                      : type == CU_MEMORYTYPE_HOST   ? cudaMemoryTypeHost
                      : type == CU_MEMORYTYPE_DEVICE ? cudaMemoryTypeDevice
                                                     : cudaMemoryTypeUnregistered;

@@ -1,8 +1,8 @@
 // File: runtime.h
 //
-// What the files of the runtime share: the last error of a thread, the current device, and the form of every function.
-// CUDA's runtime is the driver under other names; this one uses its public functions only, and is compiled once for each
-// major version of CUDA, because structs and signatures differ.
+// What the files of the runtime share: the last error of a thread, the current device, and the form of every
+// function. CUDA's runtime is the driver under other names; this one uses its public functions only, and is compiled
+// once for each major version of CUDA, because structs and signatures differ.
 #ifndef RFINJECT_VIRTUAL_GPU_RUNTIME_RUNTIME_H_
 #define RFINJECT_VIRTUAL_GPU_RUNTIME_RUNTIME_H_
 
@@ -28,10 +28,10 @@ inline CUdeviceptr Address(const void* pointer) { return reinterpret_cast<CUdevi
 }  // namespace rfinject::virtual_gpu
 
 // Most functions are one of the driver's, called with the device current.
-#define RFINJECT_FORWARD(call)                                                      \
-  do {                                                                              \
+#define RFINJECT_FORWARD(call)                                                                            \
+  do {                                                                                                    \
     if (!::rfinject::virtual_gpu::UseDevice()) return ::rfinject::virtual_gpu::Return(cudaErrorNoDevice); \
-    return ::rfinject::virtual_gpu::Return(call);                                   \
+    return ::rfinject::virtual_gpu::Return(call);                                                         \
   } while (false)
 
 #endif  // RFINJECT_VIRTUAL_GPU_RUNTIME_RUNTIME_H_

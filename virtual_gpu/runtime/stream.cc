@@ -112,6 +112,7 @@ RFINJECT_CUDART cudaUserObjectCreate(cudaUserObject_t* object, void* data, cudaH
 RFINJECT_CUDART cudaUserObjectRelease(cudaUserObject_t object, unsigned count) {
   RFINJECT_FORWARD(cuUserObjectRelease(object, count));
 }
-RFINJECT_CUDART cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count, unsigned flags) {
+RFINJECT_CUDART cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count,
+                                          unsigned flags) {
   RFINJECT_FORWARD(cuGraphRetainUserObject(graph, object, count, flags));
 }
