@@ -89,10 +89,11 @@ class VirtualGpu(unittest.TestCase):
                 self.assertIn((backward, optimizer), [(92, 4), (94, 5)], "torch 2.15, torch 2.6")
 
     def test_no_library_of_nvidias_is_called(self):
-        # None of the ones that have a stand-in is even loaded; torch itself opens libcufile by its path.
+        # None is even loaded, but for the two that torch/__init__.py opens by their paths and nobody calls.
         run = self.run_program("train.py", "resnet18", 2)
         loaded = [line.split()[1] for line in run.out.splitlines() if line.startswith("library ")]
-        self.assertEqual([path for path in loaded if "libcufile" not in path], [])
+        others = [path for path in loaded if "libcufile" not in path and "libcublasLt" not in path]
+        self.assertEqual(others, [])
 
     def test_memory_is_the_boards(self):
         fits = self.run_program("train.py", "vgg19", 256, gpu="A100-SXM4-80GB")

@@ -7,7 +7,8 @@ using namespace rfinject::virtual_gpu;
 
 namespace {
 
-// The contexts that a thread has pushed. Plain memory: exit handlers call the driver when the thread's own objects are gone.
+// The contexts that a thread has pushed. Plain memory: exit handlers call the driver when the thread's own objects
+// are gone.
 class Stack {
  public:
   bool empty() const { return depth_ == 0; }

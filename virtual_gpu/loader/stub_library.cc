@@ -152,7 +152,8 @@ std::string LoadLibraryBytes(const std::string& bytes, const std::string& name) 
     }
     done += static_cast<size_t>(wrote);
   }
-  // The loader knows libraries by their paths: each gets a number of its own, which a closed file's must not be again.
+  // The loader knows libraries by their paths: each gets a number of its own, which a closed file's must not be
+  // again.
   static std::atomic<int> next{kFirstNumber};
   const int numbered = fcntl(fd, F_DUPFD_CLOEXEC, next.load());
   close(fd);

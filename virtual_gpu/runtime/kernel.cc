@@ -52,8 +52,8 @@ struct Configuration {
   size_t shared;
   void* stream;
 };
-// What <<<…>>> pushes before it calls the kernel's host function, which pops it: nested only where an argument launches.
-// Plain memory, as exit handlers may launch when the thread's own objects are gone.
+// What <<<…>>> pushes before it calls the kernel's host function, which pops it: nested only where an argument
+// launches. Plain memory, as exit handlers may launch when the thread's own objects are gone.
 struct Configurations {
   static constexpr int kMost = 16;
   Configuration items[kMost];
