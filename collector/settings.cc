@@ -142,6 +142,11 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
       output = value;
     } else if (word == "ESTIMATE") {
       settings.estimate = value;
+    } else if (word == "ESTIMATE_ON") {
+      check(ParseOneOf(value, {"auto", "cpu", "virtual-gpu"}, &settings.estimate_on),
+            "one of auto, cpu, virtual-gpu is wanted");
+    } else if (word == "VIRTUAL_GPUS") {
+      check(value.empty() || ParseCount(value, &settings.virtual_gpus), "a number of GPUs is wanted");
     } else if (word == "SKIP") {
       check(value.empty() || ParseCount(value, &settings.skip), "a number of steps is wanted");
     } else if (word == "STEPS") {

@@ -20,9 +20,11 @@ RULES = {
     "proto": [],
     "gpus": ["proto/wire"],
     "collector": ["proto/wire"],
+    # Of the virtual GPU others know the door only, which is C without CUDA.
+    "virtual_gpu": [],
     "collector/arming": [],
     "collector/cupti": ["collector", "collector/arming", "proto/wire", "gpus"],
-    "collector/estimate": ["collector", "proto/wire", "gpus"],
+    "collector/estimate": ["collector", "proto/wire", "gpus", "virtual_gpu/virtual_gpu.h"],
     "injector": ["collector"],
     # The two know each other at these doors: who binds to libtorch asks CPython's table and tells of samples and
     # steps; who watches the modules says when scopes begin and end.
@@ -45,15 +47,17 @@ RULES = {
 
 # Of the collector, everything but the hardware source is free of CUDA: the estimator and the simulated GPU are built
 # and tested where there is no header of NVIDIA's.
-CUDA_FOLDERS = ["collector/cupti", "integration_tests"]
-CUDA = re.compile(r"(cuda|cupti|nvperf|nvml|generated_cuda|generated_nv|nvtx|driver_types|vector_types)")
+CUDA_FOLDERS = ["collector/cupti", "virtual_gpu/driver", "virtual_gpu/libraries", "virtual_gpu/runtime",
+                "integration_tests"]
+CUDA = re.compile(r"(cuda|cupti|nvperf|nvml|generated_cuda|generated_nv|nvtx|driver_types|vector_types|library_types|cublas|"
+                  r"cudnn|cufft|nccl|nvrtc)")
 
 # Where protoc's C++ may appear outside tests.
 SCHEMA_FOLDERS = ["cli/trace", "integration_tests"]
 
 # The library runs inside programs that we know nothing about. These headers bring locales and start-up code, need
 # newer glibc symbols (random_device: getentropy, thread: pthread_create@2.34), or both.
-INJECTED = ["collector", "injector"]
+INJECTED = ["collector", "injector", "virtual_gpu"]
 INJECTED_FORBIDDEN = {"iostream", "fstream", "sstream", "ostream", "istream", "iomanip", "locale", "filesystem",
                       "random", "regex", "thread", "future", "syncstream", "stop_token", "semaphore", "barrier"}
 INJECTED_WORDS = re.compile(r"std::(call_once|once_flag|thread|jthread|async)\b")

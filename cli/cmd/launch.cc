@@ -20,6 +20,10 @@ constexpr Option kOptions[] = {
      "folder/ or file pattern for the traces: %h host, %p process id, %r rank,\n"
      "%q{ENV} a variable, %% a percent sign. Default: rfinject-out/"},
     {"estimate", 0, "GPU", "needs no GPU: cost every operator on the roofs of this one (rfinject gpus)"},
+    {"estimate-on", 0, "WHAT",
+     "where the program runs meanwhile: virtual-gpu (no arithmetic is done, docs/VIRTUAL_GPU.md), cpu, or\n"
+     "auto, the default: a virtual GPU if torch is a CUDA build and no driver is here"},
+    {"virtual-gpus", 0, "N", "how many virtual GPUs the program sees; default 1, under torchrun one a process"},
     {"steps", 0, "N", "measure N steps, then stop measuring"},
     {"skip", 0, "N", "leave the first N steps out"},
     {"kill", 0, "", "end the program politely after --steps"},
@@ -89,6 +93,21 @@ std::string MakeVariables(const ParsedOptions& options, std::string_view default
              " (rfinject gpus lists all)";
     }
     set("RFINJECT_ESTIMATE", std::string(gpu->name));
+  }
+  if (options.Has("estimate-on")) {
+    const std::string where = options.Value("estimate-on");
+    if (where != "auto" && where != "cpu" && where != "virtual-gpu") {
+      return "--estimate-on wants auto, cpu or virtual-gpu, not '" + where + "'";
+    }
+    set("RFINJECT_ESTIMATE_ON", where);
+  }
+  if (options.Has("virtual-gpus")) {
+    constexpr uint64_t kMost = 64;
+    uint64_t number = 0;
+    if (!ParseNumber(options.Value("virtual-gpus"), &number) || number == 0 || number > kMost) {
+      return "--virtual-gpus wants a number from 1 to 64, not '" + options.Value("virtual-gpus") + "'";
+    }
+    set("RFINJECT_VIRTUAL_GPUS", std::to_string(number));
   }
   for (const char* name : {"steps", "skip"}) {
     if (!options.Has(name)) continue;

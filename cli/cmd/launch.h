@@ -13,7 +13,8 @@
 
 namespace rfinject::cli {
 
-// The options that become variables: --output, --estimate, --steps, --skip, --kill, --overhead, -q, -v.
+// The options that become variables: --output, --estimate and what belongs to it, --steps, --skip, --kill,
+// --overhead, -q, -v.
 std::span<const Option> LaunchOptions();
 
 // librfinject.so: RFINJECT_LIBRARY, else ../lib/librfinject.so or ../lib/rfinject/librfinject.so from the executable.

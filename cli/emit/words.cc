@@ -16,7 +16,10 @@ std::string SourceLine(const Report& report) {
   switch (report.run.source) {
     case SourceKind::kEstimated:
       return "ESTIMATED on " + report.run.estimated_gpu +
-             ": from tensor shapes and a cost model, nothing was measured on a GPU";
+             ": from tensor shapes and a cost model, nothing was measured on a GPU" +
+             (report.run.collector == kVirtualGpuCollector
+                  ? "; the program ran on a virtual GPU, which computes nothing"
+                  : "");
     case SourceKind::kMeasured:
       return "Measured on " + (report.device_name.empty() ? "an unnamed GPU" : report.device_name) +
              (report.machine.name.empty()

@@ -18,6 +18,7 @@
 #include "collector/op_call.h"
 #include "collector/run_facts.h"
 #include "collector/sync.h"
+#include "collector/virtual_gpu.h"
 #include "gpus/gpus.h"
 
 namespace rfinject {
@@ -75,9 +76,12 @@ class Estimator final : public Source {
 
   void OnOp(const OpCall& call, const Site& site) noexcept override {
     if (stopped_.load(std::memory_order_relaxed)) return;
+    // Where the program uses a GPU, what it does on the host is no GPU's work. Else all of it stands for the GPU's.
+    if (call.on_host && UsesVirtualGpu()) return;
     if (IsStepCounter(call, site)) return;
     const Cost cost = estimate::EstimateCost(call, gpu_, policy());
     if (!cost.kernel) return;
+    TellVirtualGpu(cost.time_ns);
     if (!cost.known && estimate::IsFloating(estimate::ResultType(call))) NoteUnknown(call.name);
 
     const NameCache::Ids names = Names(call);
@@ -106,12 +110,17 @@ class Estimator final : public Source {
     const estimate::PrecisionPolicy policy = estimate::PolicyFrom(facts);
     convolution_tf32_.store(policy.convolution_tf32, std::memory_order_relaxed);
     matmul_tf32_.store(policy.matmul_tf32, std::memory_order_relaxed);
+    ReportVirtualGpu();
   }
 
-  void OnStepEnd(uint64_t) noexcept override { ReportUnknown(); }
+  void OnStepEnd(uint64_t) noexcept override {
+    ReportUnknown();
+    ReportVirtualGpu();
+  }
 
   void Stop() noexcept override {
     ReportUnknown();
+    ReportVirtualGpu();
     stopped_.store(true, std::memory_order_relaxed);
   }
 
@@ -132,6 +141,16 @@ class Estimator final : public Source {
     ids.signature = recorder_.Intern(estimate::FormatSignature(call, buffer));
     if (ids.kernel != 0 && ids.signature != 0) names_.Store(hash, ids);
     return ids;
+  }
+
+  // Whether the program uses a virtual GPU is known when it has launched something.
+  void ReportVirtualGpu() noexcept try {
+    if (!UsesVirtualGpu() || virtual_gpu_reported_.exchange(true)) return;
+    RunFacts facts;
+    facts.collector = kVirtualGpuCollector;
+    recorder_.UpdateFacts(facts);
+  } catch (const std::exception&) {
+    recorder_.CountDrop("the virtual GPU's name");
   }
 
   // Remembers an operator that the table does not know, to be reported with its step.
@@ -171,6 +190,7 @@ class Estimator final : public Source {
   std::atomic<bool> convolution_tf32_{estimate::PrecisionPolicy{}.convolution_tf32};
   std::atomic<bool> matmul_tf32_{estimate::PrecisionPolicy{}.matmul_tf32};
   NameCache names_;
+  std::atomic<bool> virtual_gpu_reported_{false};
 
   std::atomic<bool> unreported_{false};
   Mutex unknown_lock_;  // tried, never waited for: a forked child may inherit it locked

@@ -4,10 +4,15 @@
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
+#include <new>
+#include <string>
 
+#include "collector/settings.h"
+#include "collector/virtual_gpu.h"
 #include "injector/attach.h"
 #include "injector/python/python_api.h"
 #include "injector/python/ref.h"
@@ -133,9 +138,49 @@ void StartWatching() noexcept {
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
+// The folders in which the import that an event tells of will look: sys.path, or null.
+PyObject* SearchPath(const PythonApi& python, PyObject* arguments) {
+  constexpr Py_ssize_t kPath = 2;  // module, filename, sys.path, …
+  PyObject* path = python.PyTuple_Size(arguments) > kPath ? python.PyTuple_GetItem(arguments, kPath) : nullptr;
+  return path != nullptr && Ref::Borrow(python, path).IsInstance(python.PyList_Type) ? path : nullptr;
+}
+
+// Triton links its launchers with the driver, and looks for it where the system keeps its libraries, if the
+// environment (os.environ, which Python read when it started) does not say where it is.
+void TellTriton(const PythonApi& python) {
+  constexpr const char* kVariable = "TRITON_LIBCUDA_PATH";
+  Ref os(python, python.PyImport_ImportModule("os"));
+  Ref name(python, python.PyUnicode_FromString(kVariable));
+  Ref folder(python, python.PyUnicode_FromString(VirtualGpuFolder().c_str()));
+  if (os && name && folder) os.Attribute("environ").Attribute("setdefault").Call({name.get(), folder.get()});
+  DropError(python);
+}
+
+// A virtual GPU must be in the process before torch's libraries are. The torch that will be imported is the first
+// that lies in a folder of sys.path, as far as it comes from a folder.
+void OfferVirtualGpuFor(const PythonApi& python, PyObject* search_path) {
+  if (search_path == nullptr || GetSettings().estimate.empty()) return;
+  const Py_ssize_t count = python.PyList_Size(search_path);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const char* folder = python.PyUnicode_AsUTF8(python.PyList_GetItem(search_path, i));
+    if (folder == nullptr) {
+      DropError(python);
+      continue;
+    }
+    try {
+      const std::string package = (*folder != '\0' ? std::string(folder) : ".") + "/torch";
+      if (access((package + "/__init__.py").c_str(), F_OK) != 0) continue;
+      OfferVirtualGpu(GetSettings(), package + "/lib");
+      if (HasVirtualGpu()) TellTriton(python);
+    } catch (const std::bad_alloc&) {
+    }
+    return;
+  }
+}
+
 // An import of torch or of something below it is about to begin. Returns what the hook is to return: -1 with the
 // exception of a failed import, which is then the import statement's own.
-int OnTorchImport(const PythonApi& python) {
+int OnTorchImport(const PythonApi& python, PyObject* search_path) {
   PyObject* modules = python.PyImport_GetModuleDict();
   PyObject* torch = modules != nullptr ? python.PyDict_GetItemString(modules, "torch") : nullptr;
   if (torch != nullptr) {
@@ -145,6 +190,7 @@ int OnTorchImport(const PythonApi& python) {
   }
   State expected = State::kWaiting;
   if (!g_state.compare_exchange_strong(expected, State::kImporting)) return 0;
+  OfferVirtualGpuFor(python, search_path);
   PyObject* module = python.PyImport_ImportModuleLevel("torch", nullptr, nullptr, nullptr, 0);
   if (module == nullptr) {
     g_state.store(State::kWaiting);
@@ -178,7 +224,7 @@ int OnAudit(const char* event, PyObject* arguments, void*) {
     return 0;
   }
   const bool is_torch = std::strncmp(name, "torch", 5) == 0 && (name[5] == '\0' || name[5] == '.');
-  return is_torch ? OnTorchImport(*python) : 0;
+  return is_torch ? OnTorchImport(*python, SearchPath(*python, arguments)) : 0;
 }
 
 // On the main thread, GIL held.

@@ -171,6 +171,7 @@ void OnEnd(const RecordFunction& record, void*) {
   call.outputs = arguments.subspan(inputs);
   call.tensors = frame.inputs.tensors;
   call.ints = frame.inputs.ints;
+  call.on_host = frame.inputs.on_host();
   call.children = frame.children;
   call.children_counted = false;
   if (outer != nullptr) outer->children_counted = true;

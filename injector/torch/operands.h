@@ -22,6 +22,9 @@ struct Operands {
   bool has_wrapper = false;      // a tensor whose data lies in other tensors (vmap, subclasses, sparse)
   bool crosses_devices = false;  // tensors on devices of two types: a copy between host and GPU
 
+  // Of what was read, all lies in the host's memory (c10::DeviceType::CPU, which is 0).
+  bool on_host() const { return first_device_ == 0 && !crosses_devices; }
+
   void Clear() {
     arguments.clear();
     tensors.clear();

@@ -38,6 +38,9 @@ inline constexpr std::array<std::string_view, kPrecisionCount> kPrecisionNames =
 inline constexpr std::array<std::string_view, kPrecisionCount> kPrecisionTitles = {
     "FP64", "FP32", "FP16", "TF32 tensor", "FP16 tensor", "BF16 tensor", "FP8 tensor", "FP64 tensor"};
 
+// Run.collector of the estimator where the program ran on a virtual GPU.
+inline constexpr std::string_view kVirtualGpuCollector = "virtual-gpu";
+
 // Names of Metric messages that are not a hardware metric's own name.
 inline constexpr std::string_view kMetricTime = "rf.time";                         // ns of GPU time
 inline constexpr std::string_view kMetricModelFlop = "rf.model_flop";              // FLOP, 2 per multiply-add

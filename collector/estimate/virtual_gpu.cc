@@ -1,0 +1,124 @@
+#include "collector/virtual_gpu.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <string_view>
+
+#include "collector/estimate/virtual_board.h"
+#include "collector/safe_write.h"
+#include "gpus/gpus.h"
+
+namespace rfinject {
+namespace {
+
+using Tell = decltype(&rfinject_virtual_gpu_tell);
+constinit std::atomic<Tell> g_tell{nullptr};
+using Launches = decltype(&rfinject_virtual_gpu_launches);
+constinit std::atomic<Launches> g_launches{nullptr};
+
+bool Exists(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+// Whether the kernel has NVIDIA's driver. Asking the driver itself would start it, and a process that has started it
+// cannot fork workers that use it.
+bool HasDriver() { return Exists("/dev/nvidiactl") || Exists("/dev/dxg"); }
+
+// How many of `devices` the program may see: CUDA_VISIBLE_DEVICES as CUDA reads it, up to the first entry that is
+// none.
+int VisibleDevices(int devices) {
+  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (list == nullptr) return devices;
+  int visible = 0;
+  for (std::string_view rest = list; !rest.empty();) {
+    const std::string_view entry = rest.substr(0, rest.find(','));
+    rest.remove_prefix(entry.size() == rest.size() ? rest.size() : entry.size() + 1);
+    const bool number = !entry.empty() && entry.find_first_not_of("0123456789") == std::string_view::npos;
+    // A UUID names one device, whichever it is.
+    if (!number && !entry.starts_with("GPU-")) break;
+    if (number && std::atoi(std::string(entry).c_str()) >= devices) break;
+    ++visible;
+  }
+  return visible;
+}
+
+// As many as the user asked for, else one for each process that torchrun started here.
+int Devices(const Settings& settings) {
+  if (settings.virtual_gpus != 0) return static_cast<int>(settings.virtual_gpus);
+  const char* processes = std::getenv("LOCAL_WORLD_SIZE");
+  const int count = processes != nullptr ? std::atoi(processes) : 0;
+  return count > 0 ? count : 1;
+}
+
+// The folder of librfinject.so, which has the virtual GPU's below it.
+std::string OwnFolder() {
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void*>(&OwnFolder), &own) == 0 || own.dli_fname == nullptr) return {};
+  const std::string path = own.dli_fname;
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+// Null, or why there is none.
+const char* Start(const Settings& settings, const std::string& torch_libraries, int devices) {
+  const Gpu* gpu = FindGpu(settings.estimate);
+  if (gpu == nullptr) return "there is no such GPU in the table";
+  std::optional<rfinject_virtual_board> board = estimate::VirtualBoardOf(*gpu);
+  if (!board) return "it is not known how much memory this GPU has";
+  board->devices = devices;
+  board->quiet = settings.verbosity < 0 ? 1 : 0;
+
+  const std::string path = VirtualGpuFolder() + "/librfinject_virtual_gpu.so";
+  if (!Exists(path)) return "this build of rfinject has none";
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) return dlerror();
+  using Enter = const char* (*)(const char*, const rfinject_virtual_board*);
+  const auto enter = reinterpret_cast<Enter>(dlsym(library, "rfinject_virtual_gpu_enter"));
+  if (enter == nullptr) return "its library is of another version";
+  if (const char* why = enter(torch_libraries.c_str(), &*board); why != nullptr) return why;
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver != nullptr) {
+    g_launches.store(reinterpret_cast<Launches>(dlsym(driver, "rfinject_virtual_gpu_launches")));
+  }
+  g_tell.store(driver != nullptr ? reinterpret_cast<Tell>(dlsym(driver, "rfinject_virtual_gpu_tell")) : nullptr);
+  return g_tell.load() != nullptr ? nullptr : "its driver is of another version";
+}
+
+}  // namespace
+
+void OfferVirtualGpu(const Settings& settings, const std::string& torch_libraries) noexcept try {
+  if (settings.estimate.empty() || settings.estimate_on == "cpu" || HasVirtualGpu()) return;
+  const bool wanted = settings.estimate_on == "virtual-gpu";
+  if (!wanted && HasDriver()) return;
+  if (!Exists(torch_libraries + "/libtorch_cuda.so")) {
+    if (wanted) WriteLogLine("no virtual GPU: this torch is not a CUDA build; operators are run on the CPU");
+    return;
+  }
+  const int devices = VisibleDevices(Devices(settings));
+  if (devices == 0) return;  // the program's user wants it to see none
+  const char* why = Start(settings, torch_libraries, devices);
+  if (why == nullptr || settings.verbosity < 0) return;
+  WriteLogLine("no virtual GPU: " + std::string(why) + "; operators are run on the CPU");
+} catch (const std::exception&) {
+  // No memory for a few paths: the program is about to say so itself.
+}
+
+std::string VirtualGpuFolder() { return OwnFolder() + "virtual_gpu"; }
+
+bool HasVirtualGpu() noexcept { return g_tell.load(std::memory_order_relaxed) != nullptr; }
+
+bool UsesVirtualGpu() noexcept {
+  const Launches launches = g_launches.load(std::memory_order_relaxed);
+  return launches != nullptr && launches() != 0;
+}
+
+void TellVirtualGpu(uint64_t nanoseconds) noexcept {
+  if (const Tell tell = g_tell.load(std::memory_order_relaxed); tell != nullptr) tell(nanoseconds);
+}
+
+}  // namespace rfinject

@@ -1,0 +1,35 @@
+// File: virtual_gpu.h
+//
+// Whether the program gets a virtual GPU to run on (docs/VIRTUAL_GPU.md), and putting it into the process. Only under
+// --estimate: the estimator costs what the program's operators do there.
+#ifndef RFINJECT_COLLECTOR_VIRTUAL_GPU_H_
+#define RFINJECT_COLLECTOR_VIRTUAL_GPU_H_
+
+#include <cstdint>
+#include <string>
+
+#include "collector/settings.h"
+
+namespace rfinject {
+
+// Before torch is imported from the folder above `torch_libraries` (…/torch/lib): loads a virtual GPU of the kind
+// that settings.estimate names, when the settings want one, that torch is a CUDA build, and no driver of NVIDIA's is
+// there. What goes wrong is said in one line on standard error; the program then runs on the CPU.
+void OfferVirtualGpu(const Settings& settings, const std::string& torch_libraries) noexcept;
+
+// Whether this process has one.
+bool HasVirtualGpu() noexcept;
+
+// Whether this process has launched a kernel on one: a program may have it, and run on the CPU all the same.
+bool UsesVirtualGpu() noexcept;
+
+// The folder with its driver, libcuda.so. May throw std::bad_alloc.
+std::string VirtualGpuFolder();
+
+// What the kernels that this thread launched since the last call take together, in nanoseconds: moves the virtual
+// GPU's clock. Nothing where there is none.
+void TellVirtualGpu(uint64_t nanoseconds) noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_VIRTUAL_GPU_H_

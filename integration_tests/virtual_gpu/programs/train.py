@@ -1,0 +1,30 @@
+"""Three steps of a torchvision model on the GPU: train.py MODEL BATCH."""
+import ctypes
+import sys
+
+import torch
+import torchvision
+
+launches = ctypes.CDLL("libcuda.so.1").rfinject_virtual_gpu_launches
+launches.restype = ctypes.c_uint64
+
+model = getattr(torchvision.models, sys.argv[1])().cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=1e-4)
+criterion = torch.nn.CrossEntropyLoss().cuda()
+images = torch.zeros(int(sys.argv[2]), 3, 224, 224).cuda()
+labels = torch.zeros(int(sys.argv[2]), dtype=torch.int64).cuda()
+for _ in range(3):
+    counts = [launches()]
+    loss = criterion(model(images), labels)
+    counts.append(launches())
+    optimizer.zero_grad()
+    loss.backward()
+    counts.append(launches())
+    optimizer.step()
+    counts.append(launches())
+    print("launches", *(after - before for before, after in zip(counts, counts[1:])))
+torch.cuda.synchronize()
+print(torch.cuda.get_device_name(), torch.cuda.max_memory_allocated())
+with open("/proc/self/maps") as maps:
+    for path in sorted({line.split()[-1] for line in maps if "/nvidia/" in line}):
+        print("library", path)

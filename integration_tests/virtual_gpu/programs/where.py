@@ -1,0 +1,3 @@
+import torch
+
+print("cuda", torch.cuda.is_available())

@@ -1,0 +1,145 @@
+"""Programs that are written for CUDA run to their end on a virtual GPU, and do there what they would do on a GPU.
+
+    virtual_gpu_test.py [unittest arguments]
+RFINJECT names the command, RFINJECT_PYTHON the interpreter (default: the one that runs this file). Without a torch that is
+a CUDA build, or where NVIDIA's driver is, all is skipped.
+"""
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+RFINJECT = os.environ["RFINJECT"]
+PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+
+# 2 per multiply-add of ResNet-18's convolutions and its linear layer, an image of 224 x 224; the backward lacks the
+# gradient of the images.
+RESNET18_FORWARD = 3_628_146_688
+RESNET18_BACKWARD = 7_020_265_472
+
+
+def unavailable():
+    """Why nothing can be tested here; None when it can."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None:
+        return "no torch"
+    if not (pathlib.Path(spec.origin).parent / "lib" / "libtorch_cuda.so").exists():
+        return "this torch is no CUDA build"
+    if os.path.exists("/dev/nvidiactl"):
+        return "NVIDIA's driver is here"
+    return None
+
+
+class Run:
+    """A finished program: `out`, `err`, `code`, and `rows(by)` of its report."""
+
+    def __init__(self, program, *arguments, gpu="A100-SXM4-80GB", options=(), launcher=(), environment=()):
+        self._folder = tempfile.TemporaryDirectory(prefix="rfinject-virtual-gpu-")
+        variables = {name: value for name, value in os.environ.items()
+                     if not name.startswith("RFINJECT_") and name != "CUDA_VISIBLE_DEVICES"}
+        variables.update(environment)
+        result = subprocess.run(
+            [RFINJECT, "--estimate", gpu, *options, "-o", self._folder.name + "/", PYTHON, *launcher,
+             str(PROGRAMS / program), *map(str, arguments)],
+            env=variables, capture_output=True, text=True, timeout=600)
+        self.out, self.err, self.code = result.stdout, result.stderr, result.returncode
+
+    def close(self):
+        self._folder.cleanup()
+
+    def report(self, by):
+        # check=True: a program that left no trace has no report.
+        text = subprocess.run([RFINJECT, "report", self._folder.name, "--by", by, "--rows", "0", "--format", "json"],
+                              check=True, capture_output=True, text=True).stdout
+        reports = json.loads(text)
+        return reports["reports"][0] if "reports" in reports else reports
+
+
+class VirtualGpu(unittest.TestCase):
+    def run_program(self, *arguments, code=0, **more):
+        run = Run(*arguments, **more)
+        self.addCleanup(run.close)
+        self.assertEqual(run.code, code, run.out + run.err)
+        return run
+
+    def test_flop_and_launches_of_resnet18(self):
+        for batch in (1, 8, 256):
+            with self.subTest(batch=batch):
+                run = self.run_program("train.py", "resnet18", batch)
+                report = run.report("op")
+                self.assertEqual(report["collector"], "virtual-gpu")
+                images = batch * report["steps"]
+                flop = {"forward": 0, "backward": 0}
+                for row in report["rows"]:
+                    if row["op"] in ("aten::convolution", "aten::addmm", "aten::convolution_backward", "aten::mm"):
+                        flop[row["phase"]] += row["model_flop"]
+                self.assertEqual(flop["forward"], images * RESNET18_FORWARD)
+                self.assertEqual(flop["backward"], images * RESNET18_BACKWARD)
+                steps = [line for line in run.out.splitlines() if line.startswith("launches ")]
+                # The sequence does not depend on the batch size; the first step has the optimizer's buffers to make.
+                self.assertEqual(steps[1:], [steps[1]] * (len(steps) - 1), run.out)
+                forward, backward, optimizer = map(int, steps[1].split()[1:])
+                self.assertEqual(forward, 90)
+                self.assertIn((backward, optimizer), [(92, 4), (94, 5)], "torch 2.15, torch 2.6")
+
+    def test_no_library_of_nvidias_is_called(self):
+        # None is even loaded, but for the two that torch/__init__.py opens by their paths and nobody calls.
+        run = self.run_program("train.py", "resnet18", 2)
+        loaded = [line.split()[1] for line in run.out.splitlines() if line.startswith("library ")]
+        others = [path for path in loaded if "libcufile" not in path and "libcublasLt" not in path]
+        self.assertEqual(others, [])
+
+    def test_memory_is_the_boards(self):
+        fits = self.run_program("train.py", "vgg19", 256, gpu="A100-SXM4-80GB")
+        self.assertIn("NVIDIA A100-SXM4-80GB", fits.out)
+        too_large = self.run_program("train.py", "vgg19", 256, gpu="V100-SXM2-16GB", code=1)
+        self.assertIn("OutOfMemoryError", too_large.err)
+        self.assertIn("total capacity of 15.77 GiB", too_large.err)
+
+    def test_what_no_host_wrote_reads_as_zeros(self):
+        run = self.run_program("memory.py")
+        self.assertIn("memory ok", run.out)
+
+    def test_graphs_amp_and_recurrent_layers(self):
+        for program in ("graph.py", "amp.py", "lstm.py"):
+            with self.subTest(program=program):
+                self.assertIn(" ok", self.run_program(program).out)
+
+    def test_several_devices(self):
+        # Not its exit code: see "Not done yet" of docs/VIRTUAL_GPU.md.
+        both = Run("data_parallel.py", options=("--virtual-gpus", "2"))
+        self.addCleanup(both.close)
+        self.assertIn("devices 2", both.out, both.err)
+        too_few = self.run_program("data_parallel.py", "2", code=1)
+        self.assertIn("asks for GPU 1", too_few.err)
+        self.assertIn("--virtual-gpus", too_few.err)
+
+    def test_what_is_not_there_says_its_name_once(self):
+        run = self.run_program("missing.py")
+        self.assertEqual(run.err.count("has no cusolverDnCreate"), 1, run.err)
+        self.assertIn("RuntimeError", run.out)
+
+    def test_on_the_cpu_if_asked(self):
+        run = self.run_program("where.py", options=("--estimate-on", "cpu"))
+        self.assertIn("cuda False", run.out)
+        hidden = self.run_program("where.py", environment={"CUDA_VISIBLE_DEVICES": ""})
+        self.assertIn("cuda False", hidden.out)
+        self.assertIn("cuda True", self.run_program("where.py").out)
+
+    def test_workers_are_forked_and_processes_spawned(self):
+        self.assertIn("workers ok", self.run_program("workers.py").out)
+        self.run_program("workers.py", "exit", code=7)
+
+
+if __name__ == "__main__":
+    reason = unavailable()
+    if reason is not None:
+        print(f"note: skipped: {reason}")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,178 @@
+// Devices: how many there are, and what they say of themselves.
+#include <stdio.h>
+#include <string.h>
+
+#include "virtual_gpu/driver/state.h"
+
+using namespace rfinject::virtual_gpu;
+
+namespace {
+
+bool IsDevice(CUdevice device) { return device >= 0 && device < TheBoard().devices; }
+
+// A bus number for each device, as a machine with several has them.
+constexpr int kFirstBus = 4;
+
+CUresult WriteUuid(CUuuid* uuid, CUdevice device) {
+  if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  // Not a UUID of any real board: its text says what it is.
+  memcpy(uuid->bytes, "rfinject virtual", sizeof uuid->bytes);
+  uuid->bytes[sizeof uuid->bytes - 1] = static_cast<char>('0' + device);
+  return CUDA_SUCCESS;
+}
+
+int Attribute(CUdevice_attribute attribute, CUdevice device) {
+  const Board& board = TheBoard();
+  const ChipLimits& limits = LimitsOf(board.sm());
+  const bool ampere = board.cc_major >= 8;
+  const bool hopper = board.cc_major >= 9;
+  constexpr int kNoLimit = 0x7fffffff;
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+      return 1024;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+      return 64;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
+      return kNoLimit;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+      return 65535;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+      return 48 << 10;
+    case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
+      return 64 << 10;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+      return 32;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+      return 65536;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+      return static_cast<int>(board.sm_hz / 1000);
+    case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
+      return 512;
+    case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT:
+      return 32;
+    case CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT:
+      return 512;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      return board.sm_count;
+    case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
+    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
+    case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+    case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+    case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+      return 1;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+      return kFirstBus + device;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+      return static_cast<int>(board.dram_bytes_per_s / 2 / 640 / 1000);
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+      return 5120;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+      return static_cast<int>(board.l2_bytes);
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+      return limits.threads_per_sm;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+      return 3;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      return board.cc_major;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      return board.cc_minor;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+      return limits.shared_bytes_per_sm;
+    case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
+      return 2;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      return limits.shared_bytes_per_block_optin;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+      return limits.blocks_per_sm;
+    case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE:
+      return ampere ? static_cast<int>(board.l2_bytes * 3 / 4) : 0;
+    case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE:
+      return ampere ? 134213632 : 0;
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+      return ampere ? 1024 : 0;
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
+      return hopper ? 1 : 0;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+RFINJECT_CUDA cuInit(unsigned) { return TheBoard().devices > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE; }
+
+// The version of the headers that this was compiled with: their functions are the ones that are known here.
+RFINJECT_CUDA cuDriverGetVersion(int* version) {
+  *version = CUDA_VERSION;
+  return CUDA_SUCCESS;
+}
+
+RFINJECT_CUDA cuDeviceGet(CUdevice* device, int ordinal) {
+  if (!IsDevice(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+
+RFINJECT_CUDA cuDeviceGetCount(int* count) {
+  *count = TheBoard().devices;
+  return CUDA_SUCCESS;
+}
+
+RFINJECT_CUDA cuDeviceGetName(char* name, int bytes, CUdevice device) {
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  snprintf(name, static_cast<size_t>(bytes), "%s", TheBoard().name.c_str());
+  return CUDA_SUCCESS;
+}
+
+#undef cuDeviceGetUuid
+RFINJECT_CUDA cuDeviceGetUuid(CUuuid* uuid, CUdevice device) { return WriteUuid(uuid, device); }
+RFINJECT_CUDA cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) { return WriteUuid(uuid, device); }
+
+RFINJECT_CUDA cuDeviceTotalMem(size_t* bytes, CUdevice device) {
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  *bytes = TheBoard().memory_bytes;
+  return CUDA_SUCCESS;
+}
+
+RFINJECT_CUDA cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  *value = Attribute(attribute, device);
+  return CUDA_SUCCESS;
+}
+
+RFINJECT_CUDA cuDeviceGetPCIBusId(char* text, int bytes, CUdevice device) {
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  snprintf(text, static_cast<size_t>(bytes), "0000:%02X:00.0", kFirstBus + device);
+  return CUDA_SUCCESS;
+}
+
+RFINJECT_CUDA cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+  if (!IsDevice(device) || !IsDevice(peer)) return CUDA_ERROR_INVALID_DEVICE;
+  *can = device != peer;
+  return CUDA_SUCCESS;
+}
+
+RFINJECT_CUDA cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer) {
+  if (!IsDevice(device) || !IsDevice(peer) || device == peer) return CUDA_ERROR_INVALID_DEVICE;
+  *value = attribute != CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK;
+  return CUDA_SUCCESS;
+}

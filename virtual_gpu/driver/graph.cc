@@ -1,0 +1,188 @@
+// Graphs: nodes, and the launch of all of them.
+#include <algorithm>
+
+#include "virtual_gpu/driver/state.h"
+
+using namespace rfinject::virtual_gpu;
+
+namespace {
+
+CUgraphNode AddNode(CUgraph graph, CUgraphNodeType type, const CUgraphNode* dependencies, size_t count) {
+  const Lock lock(StateLock());
+  graph->nodes.push_back(std::make_unique<CUgraphNode_st>());
+  CUgraphNode node = graph->nodes.back().get();
+  node->type = type;
+  if (dependencies != nullptr) node->dependencies.assign(dependencies, dependencies + count);
+  return node;
+}
+
+void SetKernel(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS& parameters) {
+  node->function = parameters.func != nullptr ? parameters.func : reinterpret_cast<CUfunction>(parameters.kern);
+  const unsigned grid[] = {parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ};
+  const unsigned block[] = {parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ};
+  std::copy_n(grid, 3, node->grid);
+  std::copy_n(block, 3, node->block);
+  node->shared = parameters.sharedMemBytes;
+}
+
+// Nodes were added in an order that respects their dependencies: captured ones always are, and cuGraphAdd… wants the
+// ones before it to be there.
+CUresult Instantiate(CUgraphExec* exec, CUgraph graph) {
+  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Lock lock(StateLock());
+  auto made = std::make_unique<CUgraphExec_st>();
+  for (const auto& node : graph->nodes) made->nodes.push_back(*node);
+  made->device = Current() != nullptr ? Current()->device : 0;
+  *exec = made.release();
+  return CUDA_SUCCESS;
+}
+
+void Release(CUuserObject object, unsigned count) {
+  object->references -= std::min(count, object->references);
+  if (object->references != 0) return;
+  object->destroy(object->object);
+  delete object;
+}
+
+void Run(const CUgraphNode_st& node, CUstream stream) {
+  switch (node.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      NoteLaunch(node.function, node.grid, node.block, node.shared, stream);
+      break;
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      CopyBytes(node.to, node.from, node.bytes);
+      Occupy(stream, kCopyStartNs);
+      break;
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      FillBytes(node.to, node.value, node.value_bytes, node.bytes);
+      break;
+    case CU_GRAPH_NODE_TYPE_HOST:
+      node.host(node.host_data);
+      break;
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      for (const auto& inner : node.child->nodes) Run(*inner, stream);
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
+RFINJECT_CUDA cuGraphCreate(CUgraph* graph, unsigned) {
+  *graph = new CUgraph_st;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuGraphDestroy(CUgraph graph) {
+  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Lock lock(StateLock());
+  for (const auto& [object, count] : graph->objects) Release(object, count);
+  delete graph;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
+  const Lock lock(StateLock());
+  if (nodes != nullptr) {
+    *count = std::min(*count, graph->nodes.size());
+    for (size_t i = 0; i < *count; ++i) nodes[i] = graph->nodes[i].get();
+  } else {
+    *count = graph->nodes.size();
+  }
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
+  *type = node->type;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) {
+  *node = AddNode(graph, CU_GRAPH_NODE_TYPE_EMPTY, dependencies, count);
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                   const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  *node = AddNode(graph, CU_GRAPH_NODE_TYPE_KERNEL, dependencies, count);
+  SetKernel(*node, *parameters);
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                 const CUDA_HOST_NODE_PARAMS* parameters) {
+  *node = AddNode(graph, CU_GRAPH_NODE_TYPE_HOST, dependencies, count);
+  (*node)->host = parameters->fn;
+  (*node)->host_data = parameters->userData;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                       size_t count, CUgraph child) {
+  *node = AddNode(graph, CU_GRAPH_NODE_TYPE_GRAPH, dependencies, count);
+  (*node)->child = child;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* parameters) {
+  *parameters = CUDA_KERNEL_NODE_PARAMS{};
+  parameters->func = node->function;
+  parameters->gridDimX = node->grid[0];
+  parameters->gridDimY = node->grid[1];
+  parameters->gridDimZ = node->grid[2];
+  parameters->blockDimX = node->block[0];
+  parameters->blockDimY = node->block[1];
+  parameters->blockDimZ = node->block[2];
+  parameters->sharedMemBytes = node->shared;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
+  return Instantiate(exec, graph);
+}
+RFINJECT_CUDA cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
+                                           CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+  parameters->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+  parameters->hErrNode_out = nullptr;
+  return Instantiate(exec, graph);
+}
+RFINJECT_CUDA cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* result) {
+  const Lock lock(StateLock());
+  exec->nodes.clear();
+  for (const auto& node : graph->nodes) exec->nodes.push_back(*node);
+  result->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuGraphExecDestroy(CUgraphExec exec) {
+  delete exec;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuGraphUpload(CUgraphExec, CUstream) { return CUDA_SUCCESS; }
+RFINJECT_CUDA cuGraphLaunch(CUgraphExec exec, CUstream handle) {
+  if (exec == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUstream stream = RealStream(handle);
+  if (stream->recording != nullptr) {
+    for (const CUgraphNode_st& node : exec->nodes) {
+      const std::vector<CUgraphNode> before = stream->tail;
+      CUgraphNode copy = Capture(stream, node.type);
+      *copy = node;
+      copy->dependencies = before;
+    }
+    return CUDA_SUCCESS;
+  }
+  for (const CUgraphNode_st& node : exec->nodes) Run(node, stream);
+  return CUDA_SUCCESS;
+}
+
+RFINJECT_CUDA cuUserObjectCreate(CUuserObject* object, void* data, CUhostFn destroy, unsigned references, unsigned) {
+  *object = new CUuserObject_st{data, destroy, references};
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuUserObjectRetain(CUuserObject object, unsigned count) {
+  const Lock lock(StateLock());
+  object->references += count;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuUserObjectRelease(CUuserObject object, unsigned count) {
+  const Lock lock(StateLock());
+  Release(object, count);
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned count, unsigned flags) {
+  const Lock lock(StateLock());
+  if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) object->references += count;
+  graph->objects.emplace_back(object, count);
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,580 @@
+// Memory. A device's is address space of this process: reserved without being committed, and committed page by page
+// where the host copies something in. What nobody wrote reads as zeros, because the kernel gives a page of zeros for
+// it; and copies within the device move only what was written, so that a model's activations cost nothing.
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "virtual_gpu/driver/state.h"
+
+using namespace rfinject::virtual_gpu;
+
+namespace {
+
+enum class Kind : uint8_t { kDevice, kHost, kManaged, kRegistered };
+
+// Which parts of a device's memory the host wrote is known by pieces of this size.
+constexpr size_t kPiece = 64 << 10;
+constexpr size_t kPage = 4096;
+// What the driver gives out begins here at multiples of this; torch relies on 512.
+constexpr size_t kGranularity = 2 << 20;
+
+struct Block {
+  size_t bytes = 0;
+  size_t mapped = 0;
+  int device = 0;
+  Kind kind = Kind::kDevice;
+  unsigned flags = 0;
+  uint64_t id = 0;
+  std::vector<bool> written;  // by pieces; empty: nothing
+};
+
+std::map<uintptr_t, Block>& Blocks() {
+  static auto* const blocks = new std::map<uintptr_t, Block>;
+  return *blocks;
+}
+
+// Memory that each device has given out.
+std::map<int, uint64_t>& Used() {
+  static auto* const used = new std::map<int, uint64_t>;
+  return *used;
+}
+
+// What a context takes for itself, so that mem_get_info begins below the total as it does on a board.
+constexpr uint64_t kContextBytes = 512ull << 20;
+
+uint64_t FreeBytes(int device) {
+  const uint64_t taken = Used()[device] + kContextBytes;
+  const uint64_t total = TheBoard().memory_bytes;
+  return taken < total ? total - taken : 0;
+}
+
+size_t RoundUp(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
+
+void* Map(size_t bytes) {
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  // A page of 2 MiB for each byte that was written would commit what nobody wrote.
+  madvise(at, bytes, MADV_NOHUGEPAGE);
+  return at;
+}
+
+std::map<uintptr_t, Block>::iterator Find(uintptr_t address) {
+  auto& blocks = Blocks();
+  auto at = blocks.upper_bound(address);
+  if (at == blocks.begin()) return blocks.end();
+  --at;
+  return address < at->first + at->second.bytes ? at : blocks.end();
+}
+
+CUresult Allocate(int device, size_t bytes, Kind kind, unsigned flags, CUdeviceptr* address) {
+  if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  const Lock lock(StateLock());
+  // The device gives out whole pages of its own.
+  const size_t mapped = RoundUp(bytes, bytes < (1 << 20) ? kPage : kGranularity);
+  if (kind == Kind::kDevice && mapped > FreeBytes(device)) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* at = Map(mapped);
+  if (at == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  Blocks()[reinterpret_cast<uintptr_t>(at)] = {bytes, mapped, device, kind, flags, NewId(), {}};
+  if (kind == Kind::kDevice) Used()[device] += mapped;
+  *address = reinterpret_cast<CUdeviceptr>(at);
+  return CUDA_SUCCESS;
+}
+
+CUresult AllocateHere(size_t bytes, Kind kind, unsigned flags, CUdeviceptr* address) {
+  if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return Allocate(Current()->device, bytes, kind, flags, address);
+}
+
+CUresult Free(CUdeviceptr address) {
+  if (address == 0) return CUDA_SUCCESS;
+  const Lock lock(StateLock());
+  const auto at = Blocks().find(address);
+  if (at == Blocks().end()) return CUDA_ERROR_INVALID_VALUE;
+  if (at->second.kind == Kind::kRegistered) return CUDA_ERROR_INVALID_VALUE;
+  if (at->second.kind == Kind::kDevice) Used()[at->second.device] -= at->second.mapped;
+  munmap(reinterpret_cast<void*>(address), at->second.mapped);
+  Blocks().erase(at);
+  return CUDA_SUCCESS;
+}
+
+bool OnDevice(uintptr_t address) {
+  const auto at = Find(address);
+  return at != Blocks().end() && at->second.kind == Kind::kDevice;
+}
+
+// Calls `visit(begin, bytes, written)` for the pieces of a device's memory from `address` on, as far as one block
+// goes. Returns how many bytes that were.
+template <typename Visit>
+size_t ForPieces(uintptr_t address, size_t bytes, const Visit& visit) {
+  const auto at = Find(address);
+  if (at == Blocks().end()) return 0;
+  const Block& block = at->second;
+  const size_t length = std::min(bytes, at->first + block.bytes - address);
+  for (size_t done = 0; done < length;) {
+    const size_t offset = address + done - at->first;
+    const size_t piece = offset / kPiece;
+    const size_t part = std::min(length - done, (piece + 1) * kPiece - offset);
+    visit(address + done, part, piece < block.written.size() && block.written[piece]);
+    done += part;
+  }
+  return length;
+}
+
+// The host wrote there.
+void MarkWritten(uintptr_t address, size_t bytes) {
+  while (bytes > 0) {
+    const auto at = Find(address);
+    if (at == Blocks().end() || at->second.kind != Kind::kDevice) return;
+    Block& block = at->second;
+    const size_t length = std::min(bytes, at->first + block.bytes - address);
+    if (block.written.empty()) block.written.resize(block.bytes / kPiece + 1);
+    const size_t last = (address - at->first + length - 1) / kPiece;
+    for (size_t piece = (address - at->first) / kPiece; piece <= last; ++piece) block.written[piece] = true;
+    address += length;
+    bytes -= length;
+  }
+}
+
+// Makes what lies there zeros again, and gives the pages back.
+void Clear(uintptr_t address, size_t bytes) {
+  while (bytes > 0) {
+    const size_t length = ForPieces(address, bytes, [](uintptr_t begin, size_t part, bool written) {
+      if (!written) return;
+      const uintptr_t first_page = RoundUp(begin, kPage);
+      const uintptr_t last_page = (begin + part) / kPage * kPage;
+      if (first_page >= last_page) {
+        memset(reinterpret_cast<void*>(begin), 0, part);
+        return;
+      }
+      memset(reinterpret_cast<void*>(begin), 0, first_page - begin);
+      madvise(reinterpret_cast<void*>(first_page), last_page - first_page, MADV_DONTNEED);
+      memset(reinterpret_cast<void*>(last_page), 0, begin + part - last_page);
+    });
+    if (length == 0) return;
+    address += length;
+    bytes -= length;
+  }
+}
+
+// Between two places of devices.
+void CopyWithin(uintptr_t to, uintptr_t from, size_t bytes) {
+  if (to < from + bytes &&
+      from < to + bytes) {  // they overlap, which cudaMemcpy does not allow: do what memmove does
+    memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    MarkWritten(to, bytes);
+    return;
+  }
+  while (bytes > 0) {
+    const uintptr_t base = from;
+    const size_t length = ForPieces(from, bytes, [&](uintptr_t begin, size_t part, bool written) {
+      const uintptr_t target = to + (begin - base);
+      if (written) {
+        memcpy(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(begin), part);
+        MarkWritten(target, part);
+      } else {
+        Clear(target, part);
+      }
+    });
+    if (length == 0) return;
+    from += length;
+    to += length;
+    bytes -= length;
+  }
+}
+
+uint64_t TransferNs(const void* to, const void* from, size_t bytes) {
+  const Lock lock(StateLock());
+  const bool both = OnDevice(reinterpret_cast<uintptr_t>(to)) && OnDevice(reinterpret_cast<uintptr_t>(from));
+  const Board& board = TheBoard();
+  const double seconds = both ? 2 * static_cast<double>(bytes) / board.dram_bytes_per_s
+                              : static_cast<double>(bytes) / board.pcie_bytes_per_s;
+  return kCopyStartNs + static_cast<uint64_t>(seconds * 1e9);
+}
+
+CUresult Copy(void* to, const void* from, size_t bytes, CUstream stream) {
+  if (bytes == 0) return CUDA_SUCCESS;
+  if (to == nullptr || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUstream real = RealStream(stream);
+  if (real->recording != nullptr) {
+    CUgraphNode node = Capture(real, CU_GRAPH_NODE_TYPE_MEMCPY);
+    node->to = to;
+    node->from = from;
+    node->bytes = bytes;
+    return CUDA_SUCCESS;
+  }
+  CopyBytes(to, from, bytes);
+  Occupy(real, TransferNs(to, from, bytes));
+  return CUDA_SUCCESS;
+}
+
+// The forms without "Async" return when all is done.
+CUresult CopyAndWait(void* to, const void* from, size_t bytes) {
+  if (SpoilCaptures()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  const CUresult result = Copy(to, from, bytes, nullptr);
+  WaitUntil(RealStream(nullptr)->busy_until);
+  return result;
+}
+
+CUresult Fill(CUdeviceptr address, unsigned value, size_t value_bytes, size_t count, CUstream stream) {
+  CUstream real = RealStream(stream);
+  if (real->recording != nullptr) {
+    CUgraphNode node = Capture(real, CU_GRAPH_NODE_TYPE_MEMSET);
+    node->to = reinterpret_cast<void*>(address);
+    node->value = value;
+    node->value_bytes = value_bytes;
+    node->bytes = count;
+    return CUDA_SUCCESS;
+  }
+  FillBytes(reinterpret_cast<void*>(address), value, value_bytes, count);
+  Occupy(real, kLaunchNs + static_cast<uint64_t>(static_cast<double>(count * value_bytes) /
+                                                 TheBoard().dram_bytes_per_s * 1e9));
+  return CUDA_SUCCESS;
+}
+
+void* Pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream) {
+  const auto* from =
+      static_cast<const char*>(copy->srcMemoryType == CU_MEMORYTYPE_HOST ? copy->srcHost : Pointer(copy->srcDevice)) +
+      copy->srcY * copy->srcPitch + copy->srcXInBytes;
+  auto* to =
+      static_cast<char*>(copy->dstMemoryType == CU_MEMORYTYPE_HOST ? copy->dstHost : Pointer(copy->dstDevice)) +
+      copy->dstY * copy->dstPitch + copy->dstXInBytes;
+  for (size_t row = 0; row < copy->Height; ++row) {
+    const CUresult result = Copy(to + row * copy->dstPitch, from + row * copy->srcPitch, copy->WidthInBytes, stream);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+bool PointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  const Lock lock(StateLock());
+  const auto at = Find(address);
+  const bool known = at != Blocks().end();
+  const Block* block = known ? &at->second : nullptr;
+  const bool host = known && (block->kind == Kind::kHost || block->kind == Kind::kRegistered);
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT: {
+      CUcontext context = nullptr;
+      if (known) cuDevicePrimaryCtxRetain(&context, block->device);
+      *static_cast<CUcontext*>(value) = context;
+      break;
+    }
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *static_cast<unsigned*>(value) = !known                          ? 0
+                                       : host                          ? CU_MEMORYTYPE_HOST
+                                       : block->kind == Kind::kManaged ? CU_MEMORYTYPE_UNIFIED
+                                                                       : CU_MEMORYTYPE_DEVICE;
+      break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      *static_cast<CUdeviceptr*>(value) = known ? address : 0;
+      break;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      *static_cast<CUdeviceptr*>(value) = known && block->kind != Kind::kDevice ? address : 0;
+      break;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      *static_cast<unsigned long long*>(value) = known ? block->id : 0;
+      break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      *static_cast<unsigned*>(value) = known && block->kind == Kind::kManaged;
+      break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *static_cast<int*>(value) = known ? block->device : -2;
+      break;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      *static_cast<CUdeviceptr*>(value) = known ? at->first : 0;
+      break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      *static_cast<size_t*>(value) = known ? block->bytes : 0;
+      break;
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      *static_cast<unsigned*>(value) = known;
+      break;
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      *static_cast<unsigned long long*>(value) = 0;
+      break;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      *static_cast<void**>(value) = nullptr;
+      break;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      *static_cast<unsigned*>(value) = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+      break;
+    default:
+      *static_cast<unsigned*>(value) = 0;
+  }
+  return known;
+}
+
+// Physical memory of the virtual memory management, which torch's expandable segments use.
+struct Physical {
+  size_t bytes;
+  int device;
+};
+
+}  // namespace
+
+// Pools are the device's memory under another name: nothing is kept back.
+struct CUmemPoolHandle_st {
+  int device = 0;
+  std::map<int, uint64_t> attributes;
+};
+
+namespace {
+
+CUmemoryPool DefaultPool(int device) {
+  static auto* const pools = new std::map<int, CUmemoryPool>;
+  const Lock lock(StateLock());
+  CUmemoryPool& pool = (*pools)[device];
+  if (pool == nullptr) pool = new CUmemPoolHandle_st{device, {}};
+  return pool;
+}
+
+// What lies between RESERVED_MEM_CURRENT and the last one are 64-bit counts, what comes before are flags.
+bool IsFlag(CUmemPool_attribute attribute) { return attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES; }
+
+}  // namespace
+
+namespace rfinject::virtual_gpu {
+
+CUresult AllocateOn(int device, size_t bytes, CUdeviceptr* address) {
+  return Allocate(device, bytes, Kind::kDevice, 0, address);
+}
+
+void CopyBytes(void* to, const void* from, size_t bytes) {
+  const Lock lock(StateLock());
+  const auto target = reinterpret_cast<uintptr_t>(to);
+  const auto source = reinterpret_cast<uintptr_t>(from);
+  if (OnDevice(target) && OnDevice(source)) {
+    CopyWithin(target, source, bytes);
+    return;
+  }
+  memmove(to, from, bytes);
+  MarkWritten(target, bytes);
+}
+
+void FillBytes(void* to, unsigned value, size_t value_bytes, size_t count) {
+  const Lock lock(StateLock());
+  const auto target = reinterpret_cast<uintptr_t>(to);
+  if (value == 0 && OnDevice(target)) {
+    Clear(target, count * value_bytes);
+    return;
+  }
+  if (value_bytes == 1) {
+    memset(to, static_cast<int>(value), count);
+  } else if (value_bytes == 2) {
+    std::fill_n(static_cast<uint16_t*>(to), count, static_cast<uint16_t>(value));
+  } else {
+    std::fill_n(static_cast<uint32_t*>(to), count, value);
+  }
+  MarkWritten(target, count * value_bytes);
+}
+
+}  // namespace rfinject::virtual_gpu
+
+RFINJECT_CUDA cuMemAlloc(CUdeviceptr* address, size_t bytes) {
+  return AllocateHere(bytes, Kind::kDevice, 0, address);
+}
+RFINJECT_CUDA cuMemFree(CUdeviceptr address) { return Free(address); }
+RFINJECT_CUDA cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
+  return AllocateHere(bytes, Kind::kManaged, flags, address);
+}
+RFINJECT_CUDA cuMemHostAlloc(void** address, size_t bytes, unsigned flags) {
+  CUdeviceptr at = 0;
+  const CUresult result = AllocateHere(std::max<size_t>(bytes, 1), Kind::kHost, flags, &at);
+  *address = Pointer(at);
+  return result;
+}
+RFINJECT_CUDA cuMemAllocHost(void** address, size_t bytes) { return cuMemHostAlloc(address, bytes, 0); }
+RFINJECT_CUDA cuMemFreeHost(void* address) { return Free(reinterpret_cast<CUdeviceptr>(address)); }
+RFINJECT_CUDA cuMemHostGetDevicePointer(CUdeviceptr* device, void* host, unsigned) {
+  *device = reinterpret_cast<CUdeviceptr>(host);
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemHostGetFlags(unsigned* flags, void* host) {
+  const Lock lock(StateLock());
+  const auto at = Find(reinterpret_cast<uintptr_t>(host));
+  if (at == Blocks().end()) return CUDA_ERROR_INVALID_VALUE;
+  *flags = at->second.flags;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemHostRegister(void* address, size_t bytes, unsigned flags) {
+  if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  const Lock lock(StateLock());
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  if (Find(at) != Blocks().end()) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  const int device = Current() != nullptr ? Current()->device : 0;
+  Blocks()[at] = {bytes, bytes, device, Kind::kRegistered, flags, NewId(), {}};
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemHostUnregister(void* address) {
+  const Lock lock(StateLock());
+  const auto at = Blocks().find(reinterpret_cast<uintptr_t>(address));
+  if (at == Blocks().end() || at->second.kind != Kind::kRegistered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  Blocks().erase(at);
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
+  if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const Lock lock(StateLock());
+  *free_bytes = FreeBytes(Current()->device);
+  *total_bytes = TheBoard().memory_bytes;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemGetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
+  const Lock lock(StateLock());
+  const auto at = Find(address);
+  if (at == Blocks().end()) return CUDA_ERROR_NOT_FOUND;
+  if (base != nullptr) *base = at->first;
+  if (bytes != nullptr) *bytes = at->second.bytes;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  return PointerAttribute(value, attribute, address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+RFINJECT_CUDA cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values,
+                                     CUdeviceptr address) {
+  for (unsigned i = 0; i < count; ++i) PointerAttribute(values[i], attributes[i], address);
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuPointerSetAttribute(const void*, CUpointer_attribute, CUdeviceptr) { return CUDA_SUCCESS; }
+
+RFINJECT_CUDA cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return CopyAndWait(Pointer(to), Pointer(from), bytes);
+}
+RFINJECT_CUDA cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
+  return CopyAndWait(Pointer(to), from, bytes);
+}
+RFINJECT_CUDA cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) { return CopyAndWait(to, Pointer(from), bytes); }
+RFINJECT_CUDA cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return CopyAndWait(Pointer(to), Pointer(from), bytes);
+}
+RFINJECT_CUDA cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return Copy(Pointer(to), Pointer(from), bytes, stream);
+}
+RFINJECT_CUDA cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
+  return Copy(Pointer(to), from, bytes, stream);
+}
+RFINJECT_CUDA cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return Copy(to, Pointer(from), bytes, stream);
+}
+RFINJECT_CUDA cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return Copy(Pointer(to), Pointer(from), bytes, stream);
+}
+RFINJECT_CUDA cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes,
+                                CUstream stream) {
+  return Copy(Pointer(to), Pointer(from), bytes, stream);
+}
+RFINJECT_CUDA cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) { return Copy2D(copy, stream); }
+RFINJECT_CUDA cuMemcpy2D(const CUDA_MEMCPY2D* copy) {
+  const CUresult result = Copy2D(copy, nullptr);
+  WaitUntil(RealStream(nullptr)->busy_until);
+  return result;
+}
+
+RFINJECT_CUDA cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) {
+  return Fill(to, value, 1, count, nullptr);
+}
+RFINJECT_CUDA cuMemsetD16(CUdeviceptr to, unsigned short value, size_t count) {
+  return Fill(to, value, 2, count, nullptr);
+}
+RFINJECT_CUDA cuMemsetD32(CUdeviceptr to, unsigned value, size_t count) { return Fill(to, value, 4, count, nullptr); }
+RFINJECT_CUDA cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
+  return Fill(to, value, 1, count, stream);
+}
+RFINJECT_CUDA cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
+  return Fill(to, value, 2, count, stream);
+}
+RFINJECT_CUDA cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
+  return Fill(to, value, 4, count, stream);
+}
+
+RFINJECT_CUDA cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
+  *pool = DefaultPool(device);
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
+  *pool = DefaultPool(device);
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  const Lock lock(StateLock());
+  pool->attributes[attribute] =
+      IsFlag(attribute) ? static_cast<uint64_t>(*static_cast<int*>(value)) : *static_cast<cuuint64_t*>(value);
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  const Lock lock(StateLock());
+  const auto at = pool->attributes.find(attribute);
+  if (IsFlag(attribute)) {
+    *static_cast<int*>(value) = at != pool->attributes.end() ? static_cast<int>(at->second) : 1;
+  } else if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
+    *static_cast<cuuint64_t*>(value) = at != pool->attributes.end() ? at->second : 0;
+  } else {
+    *static_cast<cuuint64_t*>(value) = Used()[pool->device];
+  }
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemPoolSetAccess(CUmemoryPool, const CUmemAccessDesc*, size_t) { return CUDA_SUCCESS; }
+RFINJECT_CUDA cuMemPoolTrimTo(CUmemoryPool, size_t) { return CUDA_SUCCESS; }
+RFINJECT_CUDA cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {
+  return AllocateHere(bytes, Kind::kDevice, 0, address);
+}
+RFINJECT_CUDA cuMemFreeAsync(CUdeviceptr address, CUstream) { return Free(address); }
+
+RFINJECT_CUDA cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*,
+                                            CUmemAllocationGranularity_flags) {
+  *bytes = kGranularity;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
+  // Aligned to the granularity: what lies before and behind is given back.
+  void* at = mmap(nullptr, bytes + kGranularity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto begin = reinterpret_cast<uintptr_t>(at);
+  const uintptr_t aligned = RoundUp(begin, kGranularity);
+  if (aligned != begin) munmap(at, aligned - begin);
+  munmap(Pointer(aligned + bytes), begin + kGranularity - aligned);
+  *address = aligned;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+  return munmap(Pointer(address), bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+RFINJECT_CUDA cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
+                          unsigned long long) {
+  const Lock lock(StateLock());
+  const int device = properties->location.id;
+  if (bytes > FreeBytes(device)) return CUDA_ERROR_OUT_OF_MEMORY;
+  Used()[device] += bytes;
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Physical{bytes, device});
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemRelease(CUmemGenericAllocationHandle handle) {
+  const Lock lock(StateLock());
+  auto* physical = reinterpret_cast<Physical*>(handle);
+  Used()[physical->device] -= physical->bytes;
+  delete physical;
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle handle,
+                       unsigned long long) {
+  const Lock lock(StateLock());
+  if (mprotect(Pointer(address), bytes, PROT_READ | PROT_WRITE) != 0) return CUDA_ERROR_INVALID_VALUE;
+  madvise(Pointer(address), bytes, MADV_NOHUGEPAGE);
+  const int device = reinterpret_cast<Physical*>(handle)->device;
+  Blocks()[address] = {bytes, bytes, device, Kind::kDevice, 0, NewId(), {}};
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemUnmap(CUdeviceptr address, size_t bytes) {
+  const Lock lock(StateLock());
+  madvise(Pointer(address), bytes, MADV_DONTNEED);
+  mprotect(Pointer(address), bytes, PROT_NONE);
+  auto& blocks = Blocks();
+  blocks.erase(blocks.lower_bound(address), blocks.lower_bound(address + bytes));
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuMemSetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) { return CUDA_SUCCESS; }

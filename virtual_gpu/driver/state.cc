@@ -1,0 +1,144 @@
+#include "virtual_gpu/driver/state.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+
+#include "virtual_gpu/virtual_gpu.h"
+
+namespace rfinject::virtual_gpu {
+namespace {
+
+// CUDA programming guide 13.0, "Technical Specifications per Compute Capability".
+constexpr ChipLimits kLimits[] = {
+    {60, 64 << 10, 48 << 10, 2048, 32},   {61, 96 << 10, 48 << 10, 2048, 32},   {70, 96 << 10, 96 << 10, 2048, 32},
+    {75, 64 << 10, 64 << 10, 1024, 16},   {80, 164 << 10, 163 << 10, 2048, 32}, {86, 100 << 10, 99 << 10, 1536, 16},
+    {89, 100 << 10, 99 << 10, 1536, 24},  {90, 228 << 10, 227 << 10, 2048, 32}, {100, 228 << 10, 227 << 10, 2048, 32},
+    {120, 100 << 10, 99 << 10, 1536, 24},
+};
+
+std::atomic<void (*)(const rfinject_virtual_launch*)> g_observer{nullptr};
+std::atomic<uint64_t> g_launches{0};
+std::atomic<uint64_t> g_skipped_ns{0};
+thread_local CUstream t_last_stream = nullptr;
+thread_local uint64_t t_untold_ns = 0;  // that this thread's launches took, as far as their number tells
+
+// A child of fork finds the lock free: no thread of its own holds it.
+void LockForFork() { StateLock().lock(); }
+void UnlockAfterFork() { StateLock().unlock(); }
+
+}  // namespace
+
+Board& TheBoard() {
+  static Board* const board = new Board;
+  return *board;
+}
+
+const ChipLimits& LimitsOf(int cc) {
+  const ChipLimits* best = &kLimits[0];
+  for (const ChipLimits& limits : kLimits) {
+    if (limits.cc <= cc) best = &limits;
+  }
+  return *best;
+}
+
+std::recursive_mutex& StateLock() {
+  static auto* const mutex = new std::recursive_mutex;  // never destroyed: exit handlers call the driver
+  return *mutex;
+}
+
+uint64_t NewId() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+uint64_t ClockNow() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec) +
+         g_skipped_ns.load(std::memory_order_relaxed);
+}
+
+void WaitUntil(uint64_t ns) {
+  const uint64_t now = ClockNow();
+  if (ns > now) g_skipped_ns.fetch_add(ns - now, std::memory_order_relaxed);
+}
+
+void Occupy(CUstream stream, uint64_t ns) {
+  CUstream real = RealStream(stream);
+  const Lock lock(StateLock());
+  real->busy_until = std::max(real->busy_until, ClockNow()) + ns;
+}
+
+void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, CUstream stream) {
+  CUstream real = RealStream(stream);
+  Occupy(real, kLaunchNs);
+  t_last_stream = real;
+  t_untold_ns += kLaunchNs;
+  g_launches.fetch_add(1, std::memory_order_relaxed);
+  const auto observer = g_observer.load(std::memory_order_acquire);
+  if (observer == nullptr) return;
+  rfinject_virtual_launch launch = {};
+  launch.name = function->name.c_str();
+  std::copy_n(grid, 3, launch.grid);
+  std::copy_n(block, 3, launch.block);
+  launch.shared_bytes = shared;
+  launch.device = real->context != nullptr ? real->context->device : 0;
+  launch.stream = real->id;
+  observer(&launch);
+}
+
+void SayOnce(const std::string& text) {
+  if (TheBoard().quiet) return;
+  const Lock lock(StateLock());
+  static auto* const said = new std::set<std::string>;
+  if (!said->insert(text).second) return;
+  const std::string line = "rfinject: " + text + "\n";
+  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;
+}
+
+}  // namespace rfinject::virtual_gpu
+
+using namespace rfinject::virtual_gpu;
+
+#define RFINJECT_DOOR extern "C" __attribute__((visibility("default")))
+
+RFINJECT_DOOR void rfinject_virtual_gpu_start(const rfinject_virtual_board* given) {
+  const Lock lock(StateLock());
+  Board& board = TheBoard();
+  if (board.devices != 0) return;
+  board.name = given->name;
+  board.cc_major = given->cc_major;
+  board.cc_minor = given->cc_minor;
+  board.sm_count = given->sm_count;
+  board.memory_bytes = given->memory_bytes;
+  board.l2_bytes = given->l2_bytes;
+  board.sm_hz = given->sm_hz;
+  board.dram_bytes_per_s = given->dram_bytes_per_s;
+  board.pcie_bytes_per_s = given->pcie_bytes_per_s;
+  board.quiet = given->quiet != 0;
+  board.devices = given->devices;
+  pthread_atfork(&LockForFork, &UnlockAfterFork, &UnlockAfterFork);
+}
+
+RFINJECT_DOOR void rfinject_virtual_gpu_observe(void (*observer)(const rfinject_virtual_launch*)) {
+  g_observer.store(observer, std::memory_order_release);
+}
+
+RFINJECT_DOOR uint64_t rfinject_virtual_gpu_launches() { return g_launches.load(std::memory_order_relaxed); }
+
+RFINJECT_DOOR void rfinject_virtual_gpu_tell(uint64_t nanoseconds) {
+  if (t_last_stream != nullptr && nanoseconds > t_untold_ns) Occupy(t_last_stream, nanoseconds - t_untold_ns);
+  t_untold_ns = 0;
+}
+
+RFINJECT_DOOR int rfinject_virtual_gpu_missing(const char* name, int status) {
+  SayOnce(std::string("the virtual GPU has no ") + name +
+          ": the call fails (docs/VIRTUAL_GPU.md; --estimate-on cpu runs the program without it)");
+  return status;
+}

@@ -1,0 +1,177 @@
+// File: state.h
+//
+// The objects behind CUDA's handles, the one lock that guards them, and the board. CUDA's handles are pointers to
+// structs that its headers leave undefined; here they are defined.
+//
+// One lock for all: nothing here is computed, so no call holds it for longer than a copy of the user's bytes takes,
+// and the order in which two locks are taken cannot be wrong. It is recursive, because host functions and observers
+// may be called under it.
+#ifndef RFINJECT_VIRTUAL_GPU_DRIVER_STATE_H_
+#define RFINJECT_VIRTUAL_GPU_DRIVER_STATE_H_
+
+#include <cuda.h>
+#include <stdint.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "virtual_gpu/driver/image.h"
+
+#define RFINJECT_CUDA extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI
+
+namespace rfinject::virtual_gpu {
+
+struct Board {
+  std::string name = "virtual GPU";
+  int devices = 0;  // 0: not started, as on a machine without a GPU
+  int cc_major = 8, cc_minor = 0;
+  int sm_count = 108;
+  uint64_t memory_bytes = 0, l2_bytes = 0;
+  double sm_hz = 1e9, dram_bytes_per_s = 1e12, pcie_bytes_per_s = 25e9;
+  bool quiet = false;
+  int sm() const { return cc_major * 10 + cc_minor; }
+};
+Board& TheBoard();
+
+// What CUDA's programming guide says of a compute capability ("Technical Specifications per Compute Capability").
+struct ChipLimits {
+  int cc;  // 80 for 8.0
+  int shared_bytes_per_sm, shared_bytes_per_block_optin;
+  int threads_per_sm, blocks_per_sm;
+};
+const ChipLimits& LimitsOf(int cc);
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+std::recursive_mutex& StateLock();
+
+// A number that no other object of this process has.
+uint64_t NewId();
+
+// The current context of this thread, or null.
+CUcontext Current();
+// The stream behind a handle: the legacy and per-thread default streams (0, 1, 2) are those of the current context.
+CUstream RealStream(CUstream stream);
+
+// The device's own memory, for variables of modules. As cuMemAlloc, for a device.
+CUresult AllocateOn(int device, size_t bytes, CUdeviceptr* address);
+
+// Copies as a device would: `to` is written, and committed, only where `from` is something that the host wrote once.
+void CopyBytes(void* to, const void* from, size_t bytes);
+void FillBytes(void* to, unsigned value, size_t value_bytes, size_t count);
+
+// Makes `stream` busy for `ns` after what it has to do already.
+void Occupy(CUstream stream, uint64_t ns);
+
+// Nanoseconds of the board's clock. It goes with the host's, and jumps forward when the host waits for a stream.
+uint64_t ClockNow();
+void WaitUntil(uint64_t ns);
+
+// What a captured stream was told to do.
+CUgraphNode Capture(CUstream stream, CUgraphNodeType type);
+// Marks every capture that a synchronising call spoils. Whether there was one.
+bool SpoilCaptures();
+
+void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, CUstream stream);
+
+// A kernel's name, grid and block are all that is known of it when it is launched; what it takes is told afterwards
+// (rfinject_virtual_gpu_tell). 2 us is what an empty kernel takes on the chips of gpus.csv.
+constexpr uint64_t kLaunchNs = 2000;
+constexpr uint64_t kCopyStartNs = 1000;  // before the first byte moves
+
+// A line on standard error, once for each text, unless the user wants none.
+void SayOnce(const std::string& text);
+
+}  // namespace rfinject::virtual_gpu
+
+struct CUctx_st {
+  int device = 0;
+  bool alive = false;
+  unsigned flags = 0;
+  uint64_t id = 0;
+  size_t limits[16] = {};
+  CUstream default_stream = nullptr;
+};
+
+struct CUlib_st {
+  rfinject::virtual_gpu::Image image;
+  std::map<std::string, std::unique_ptr<CUfunc_st>> functions;
+  std::map<std::string, std::pair<CUdeviceptr, size_t>> variables;
+};
+
+struct CUfunc_st {
+  std::string name;
+  CUlib_st* library = nullptr;
+  rfinject::virtual_gpu::KernelInfo info;
+  int dynamic_shared_max = 48 << 10;
+  int carveout = -1;
+  int non_portable_cluster = 0;
+};
+
+struct CUgraphNode_st {
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  std::vector<CUgraphNode> dependencies;
+  // A kernel.
+  CUfunction function = nullptr;
+  unsigned grid[3] = {}, block[3] = {}, shared = 0;
+  // A copy or a fill.
+  void* to = nullptr;
+  const void* from = nullptr;
+  size_t bytes = 0;
+  unsigned value = 0;
+  size_t value_bytes = 1;
+  // A host function.
+  CUhostFn host = nullptr;
+  void* host_data = nullptr;
+  CUgraph child = nullptr;
+};
+
+// Something of the program's that a graph keeps alive, and the function that ends it.
+struct CUuserObject_st {
+  void* object = nullptr;
+  CUhostFn destroy = nullptr;
+  unsigned references = 0;
+};
+
+struct CUgraph_st {
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
+  std::vector<std::pair<CUuserObject, unsigned>> objects;
+};
+
+struct CUgraphExec_st {
+  std::vector<CUgraphNode_st> nodes;
+  int device = 0;
+};
+
+namespace rfinject::virtual_gpu {
+struct Recording {
+  uint64_t id = 0;
+  CUgraph graph = nullptr;
+  bool spoilt = false;
+  CUstream origin = nullptr;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+};
+}  // namespace rfinject::virtual_gpu
+
+struct CUstream_st {
+  CUcontext context = nullptr;
+  unsigned flags = 0;
+  int priority = 0;
+  uint64_t id = 0;
+  uint64_t busy_until = 0;
+  std::shared_ptr<rfinject::virtual_gpu::Recording> recording;
+  std::vector<CUgraphNode> tail;  // what the next captured node comes after
+};
+
+struct CUevent_st {
+  CUcontext context = nullptr;
+  unsigned flags = 0;
+  bool recorded = false;
+  uint64_t at = 0;
+  std::shared_ptr<rfinject::virtual_gpu::Recording> recording;
+  std::vector<CUgraphNode> tail;
+};
+
+#endif  // RFINJECT_VIRTUAL_GPU_DRIVER_STATE_H_

@@ -1,0 +1,145 @@
+// cuBLAS: the calls of cublas_api.h that PyTorch makes.
+#include <cublas_v2.h>
+
+#include "virtual_gpu/libraries/gemm.h"
+#include "virtual_gpu/libraries/launch.h"
+
+using namespace rfinject::virtual_gpu;
+
+struct cublasContext {
+  CUstream stream = nullptr;
+  cublasMath_t math = CUBLAS_DEFAULT_MATH;
+  cublasPointerMode_t pointers = CUBLAS_POINTER_MODE_HOST;
+};
+
+namespace {
+
+cublasStatus_t Gemm(cublasHandle_t handle, cudaDataType type, cublasOperation_t a, cublasOperation_t b, int64_t rows,
+                    int64_t columns, int64_t batch) {
+  LaunchGemm({"cublas", type, a != CUBLAS_OP_N, b != CUBLAS_OP_N, rows, columns, batch}, handle->stream);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// A call with one kernel over `elements` results.
+cublasStatus_t Other(cublasHandle_t handle, const char* name, int64_t elements) {
+  LaunchStandin(std::string("standin_cublas_") + name, {.blocks = Blocks(elements, 128), .threads = 128},
+                handle->stream);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+RFINJECT_STANDIN cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
+  *handle = new cublasContext;
+  return CUBLAS_STATUS_SUCCESS;
+}
+RFINJECT_STANDIN cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+RFINJECT_STANDIN cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int* version) {
+  *version = CUBLAS_VERSION;
+  return CUBLAS_STATUS_SUCCESS;
+}
+RFINJECT_STANDIN cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+  handle->stream = stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+RFINJECT_STANDIN cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t* stream) {
+  *stream = handle->stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+RFINJECT_STANDIN cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void*, size_t) { return CUBLAS_STATUS_SUCCESS; }
+RFINJECT_STANDIN cublasStatus_t cublasSetSmCountTarget(cublasHandle_t, int) { return CUBLAS_STATUS_SUCCESS; }
+RFINJECT_STANDIN cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
+  handle->math = mode;
+  return CUBLAS_STATUS_SUCCESS;
+}
+RFINJECT_STANDIN cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode) {
+  *mode = handle->math;
+  return CUBLAS_STATUS_SUCCESS;
+}
+RFINJECT_STANDIN cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode) {
+  handle->pointers = mode;
+  return CUBLAS_STATUS_SUCCESS;
+}
+RFINJECT_STANDIN cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t* mode) {
+  *mode = handle->pointers;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+#define GEMM(letter, type, data)                                                                                     \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##gemm_v2(                                                           \
+      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int, const type*, const type*,  \
+      int, const type*, int, const type*, type*, int) {                                                              \
+    return Gemm(handle, data, a, b, m, n, 1);                                                                        \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##gemmStridedBatched(                                                \
+      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int, const type*, const type*,  \
+      int, long long, const type*, int, long long, const type*, type*, int, long long, int batch) {                  \
+    return Gemm(handle, data, a, b, m, n, batch);                                                                    \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##gemmBatched(                                                       \
+      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int, const type*,               \
+      const type* const[], int, const type* const[], int, const type*, type* const[], int, int batch) {              \
+    return Gemm(handle, data, a, b, m, n, batch);                                                                    \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##gemv_v2(cublasHandle_t handle, cublasOperation_t operation, int m, \
+                                                          int n, const type*, const type*, int, const type*, int,    \
+                                                          const type*, type*, int) {                                 \
+    return Other(handle, #letter "gemv", operation == CUBLAS_OP_N ? m : n);                                          \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##trsm_v2(cublasHandle_t handle, cublasSideMode_t, cublasFillMode_t, \
+                                                          cublasOperation_t, cublasDiagType_t, int m, int n,         \
+                                                          const type*, const type*, int, type*, int) {               \
+    return Other(handle, #letter "trsm", int64_t{m} * n);                                                            \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##trsmBatched(                                                       \
+      cublasHandle_t handle, cublasSideMode_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t, int m, int n,  \
+      const type*, const type* const[], int, type* const[], int, int batch) {                                        \
+    return Other(handle, #letter "trsm_batched", int64_t{m} * n * batch);                                            \
+  }
+GEMM(S, float, CUDA_R_32F)
+GEMM(D, double, CUDA_R_64F)
+GEMM(C, cuComplex, CUDA_C_32F)
+GEMM(Z, cuDoubleComplex, CUDA_C_64F)
+#undef GEMM
+
+#define DOT(name, type)                                                                                          \
+  RFINJECT_STANDIN cublasStatus_t cublas##name##_v2(cublasHandle_t handle, int n, const type*, int, const type*, \
+                                                    int, type* result) {                                         \
+    if (handle->pointers == CUBLAS_POINTER_MODE_HOST) *result = type{};                                          \
+    return Other(handle, #name, n);                                                                              \
+  }
+DOT(Sdot, float)
+DOT(Ddot, double)
+DOT(Cdotu, cuComplex)
+DOT(Cdotc, cuComplex)
+DOT(Zdotu, cuDoubleComplex)
+DOT(Zdotc, cuDoubleComplex)
+#undef DOT
+
+RFINJECT_STANDIN cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void*, cudaDataType, int, const void*,
+                                            cudaDataType, int, void*, cudaDataType, cudaDataType) {
+  return Other(handle, "dot", n);
+}
+RFINJECT_STANDIN cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m,
+                                              int n, int, const float*, const void*, cudaDataType type, int,
+                                              const void*, cudaDataType, int, const float*, void*, cudaDataType,
+                                              int) {
+  return Gemm(handle, type, a, b, m, n, 1);
+}
+RFINJECT_STANDIN cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m,
+                                             int n, int, const void*, const void*, cudaDataType type, int,
+                                             const void*, cudaDataType, int, const void*, void*, cudaDataType, int,
+                                             cublasComputeType_t, cublasGemmAlgo_t) {
+  return Gemm(handle, type, a, b, m, n, 1);
+}
+RFINJECT_STANDIN cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t a,
+                                                           cublasOperation_t b, int m, int n, int, const void*,
+                                                           const void*, cudaDataType type, int, long long,
+                                                           const void*, cudaDataType, int, long long, const void*,
+                                                           void*, cudaDataType, int, long long, int batch,
+                                                           cublasComputeType_t, cublasGemmAlgo_t) {
+  return Gemm(handle, type, a, b, m, n, batch);
+}

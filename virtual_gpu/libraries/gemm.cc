@@ -1,0 +1,54 @@
+#include "virtual_gpu/libraries/gemm.h"
+
+#include <stdio.h>
+
+#include "virtual_gpu/libraries/launch.h"
+
+namespace rfinject::virtual_gpu {
+namespace {
+
+const char* TypeWord(cudaDataType type) {
+  switch (type) {
+    case CUDA_R_16F:
+      return "h";
+    case CUDA_R_16BF:
+      return "bf16";
+    case CUDA_R_64F:
+      return "d";
+    case CUDA_C_32F:
+      return "c";
+    case CUDA_C_64F:
+      return "z";
+    case CUDA_R_8F_E4M3:
+    case CUDA_R_8F_E5M2:
+      return "f8";
+    case CUDA_R_8I:
+      return "i8";
+    default:
+      return "s";
+  }
+}
+
+// The libraries take smaller tiles where large ones would leave SMs without work.
+constexpr int64_t kLargeTile = 128;
+constexpr int64_t kSmallTile = 64;
+constexpr int64_t kBlocksWorthLargeTiles = 80;
+
+}  // namespace
+
+void LaunchGemm(const GemmCall& call, CUstream stream) {
+  const int64_t large = Blocks(call.rows, kLargeTile) * Blocks(call.columns, kLargeTile) * call.batch;
+  const int64_t tile = large < kBlocksWorthLargeTiles ? kSmallTile : kLargeTile;
+  char name[128];
+  snprintf(name, sizeof name, "standin_%s_%s_%sgemm_%dx%d_%c%c", call.library, ChipWord(), TypeWord(call.type),
+           static_cast<int>(tile), static_cast<int>(tile), call.transpose_a ? 't' : 'n',
+           call.transpose_b ? 't' : 'n');
+  LaunchStandin(name,
+                {.blocks = Blocks(call.rows, tile),
+                 .y = Blocks(call.columns, tile),
+                 .z = call.batch,
+                 .threads = tile == kLargeTile ? 256u : 128u},
+                stream);
+}
+
+}  // namespace rfinject::virtual_gpu

@@ -1,0 +1,171 @@
+#include "virtual_gpu/loader/stub_library.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace rfinject::virtual_gpu {
+namespace {
+
+// Above what a program has open when it imports torch, and below the usual limit of 1024.
+constexpr int kFirstNumber = 400;
+constexpr uint64_t kPage = 4096;
+constexpr size_t kHeaders = 4;  // code, data, dynamic, stack
+
+uint64_t RoundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+void Append(std::string* to, const void* bytes, size_t size) { to->append(static_cast<const char*>(bytes), size); }
+void Align(std::string* to, size_t unit) { to->resize(RoundUp(to->size(), unit)); }
+
+// endbr64; lea rdi, [rip + name]; mov esi, status; jmp [rip + report]
+constexpr size_t kStubBytes = 22;
+
+void AppendStub(std::string* image, uint64_t name_at, int status, uint64_t report_at) {
+  const auto relative = [&](uint64_t target, size_t end) {
+    return static_cast<int32_t>(static_cast<int64_t>(target) - static_cast<int64_t>(end));
+  };
+  const size_t begin = image->size();
+  Append(image, "\xf3\x0f\x1e\xfa\x48\x8d\x3d", 7);
+  const int32_t name = relative(name_at, begin + 11);
+  Append(image, &name, sizeof name);
+  image->push_back('\xbe');
+  Append(image, &status, sizeof status);
+  Append(image, "\xff\x25", 2);
+  const int32_t report = relative(report_at, begin + kStubBytes);
+  Append(image, &report, sizeof report);
+}
+
+// The hash of the System V ABI, which DT_HASH tables use.
+uint32_t SymbolHash(const char* name) {
+  uint32_t hash = 0;
+  for (; *name != '\0'; ++name) {
+    hash = (hash << 4) + static_cast<unsigned char>(*name);
+    const uint32_t high = hash & 0xf0000000;
+    hash = (hash ^ high >> 24) & ~high;
+  }
+  return hash;
+}
+
+}  // namespace
+
+// Addresses are offsets in the file: everything but the dynamic section is one segment that can be read and executed,
+// and the dynamic section, which the loader writes to, is a second one.
+std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stubs, int (*report)(const char*, int)) {
+  std::string strings(1, '\0');
+  const uint64_t soname_at = strings.size();
+  strings += soname + '\0';
+  std::vector<uint64_t> names;  // offsets in `strings`
+  for (const Stub& stub : stubs) {
+    names.push_back(strings.size());
+    strings += stub.name + '\0';
+  }
+
+  std::string image(sizeof(Elf64_Ehdr) + kHeaders * sizeof(Elf64_Phdr), '\0');
+  Align(&image, 16);
+  const uint64_t report_at = image.size();
+  Append(&image, &report, sizeof report);
+  const uint64_t strings_at = image.size();
+  image += strings;
+  Align(&image, 16);
+
+  std::vector<Elf64_Sym> symbols(1 + stubs.size());
+  for (size_t i = 0; i < stubs.size(); ++i) {
+    Elf64_Sym& symbol = symbols[i + 1];
+    symbol.st_name = static_cast<Elf64_Word>(names[i]);
+    symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+    symbol.st_shndx = 1;  // any that is not "undefined"
+    symbol.st_value = image.size();
+    symbol.st_size = kStubBytes;
+    AppendStub(&image, strings_at + names[i], stubs[i].status, report_at);
+  }
+  Align(&image, 8);
+  const uint64_t symbols_at = image.size();
+  Append(&image, symbols.data(), symbols.size() * sizeof(Elf64_Sym));
+
+  const auto buckets = static_cast<uint32_t>(stubs.size() + 1);
+  std::vector<uint32_t> hash(2 + buckets + symbols.size());
+  hash[0] = buckets;
+  hash[1] = static_cast<uint32_t>(symbols.size());
+  for (uint32_t i = 1; i < symbols.size(); ++i) {
+    uint32_t& bucket = hash[2 + SymbolHash(stubs[i - 1].name.c_str()) % buckets];
+    hash[2 + buckets + i] = bucket;
+    bucket = i;
+  }
+  const uint64_t hash_at = image.size();
+  Append(&image, hash.data(), hash.size() * sizeof(uint32_t));
+
+  const uint64_t code_bytes = image.size();
+  Align(&image, kPage);
+  const Elf64_Dyn dynamic[] = {
+      {DT_SONAME, {soname_at}},
+      {DT_HASH, {hash_at}},
+      {DT_STRTAB, {strings_at}},
+      {DT_STRSZ, {strings.size()}},
+      {DT_SYMTAB, {symbols_at}},
+      {DT_SYMENT, {sizeof(Elf64_Sym)}},
+      {DT_NULL, {0}},
+  };
+  const uint64_t dynamic_at = image.size();
+  Append(&image, dynamic, sizeof dynamic);
+
+  Elf64_Ehdr header{};
+  memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_DYN;
+  header.e_machine = EM_X86_64;
+  header.e_version = EV_CURRENT;
+  header.e_phoff = sizeof header;
+  header.e_ehsize = sizeof header;
+  header.e_phentsize = sizeof(Elf64_Phdr);
+  header.e_phnum = kHeaders;
+  const auto segment = [](uint32_t type, uint32_t flags, uint64_t at, uint64_t bytes, uint64_t alignment) {
+    return Elf64_Phdr{type, flags, at, at, at, bytes, bytes, alignment};
+  };
+  const Elf64_Phdr segments[kHeaders] = {
+      segment(PT_LOAD, PF_R | PF_X, 0, code_bytes, kPage),
+      segment(PT_LOAD, PF_R | PF_W, dynamic_at, sizeof dynamic, kPage),
+      segment(PT_DYNAMIC, PF_R | PF_W, dynamic_at, sizeof dynamic, 8),
+      segment(PT_GNU_STACK, PF_R | PF_W, 0, 0, 16),
+  };
+  memcpy(image.data(), &header, sizeof header);
+  memcpy(image.data() + sizeof header, segments, sizeof segments);
+  return image;
+}
+
+std::string LoadLibraryBytes(const std::string& bytes, const std::string& name) {
+  const int fd = static_cast<int>(syscall(SYS_memfd_create, name.c_str(), 1u /* MFD_CLOEXEC */));
+  if (fd < 0) return "no memory file for " + name;
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t wrote = write(fd, bytes.data() + done, bytes.size() - done);
+    if (wrote <= 0) {
+      close(fd);
+      return "no memory for " + name;
+    }
+    done += static_cast<size_t>(wrote);
+  }
+  // The loader knows libraries by their paths: each gets a number of its own, which a closed file's must not be
+  // again.
+  static std::atomic<int> next{kFirstNumber};
+  const int numbered = fcntl(fd, F_DUPFD_CLOEXEC, next.load());
+  close(fd);
+  if (numbered < 0) return "no file number for " + name;
+  next.store(numbered + 1);
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", numbered);
+  void* library = dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
+  std::string error;
+  if (library == nullptr) error = dlerror();
+  close(numbered);
+  return error;
+}
+
+}  // namespace rfinject::virtual_gpu

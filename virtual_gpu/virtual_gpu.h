@@ -1,0 +1,64 @@
+// File: virtual_gpu.h
+//
+// The door of the virtual GPU: what librfinject.so, the runtime and the stand-ins ask of the driver beside CUDA's
+// public functions. All of it is C, because the callers find it by dlsym in a library that they do not link.
+//
+//   rfinject_virtual_board board = {"NVIDIA A100-SXM4-40GB", ...};
+//   auto start = (decltype(&rfinject_virtual_gpu_start))dlsym(driver, "rfinject_virtual_gpu_start");
+//   start(&board);
+//
+// The order of the fields is fixed; what is new comes last.
+#ifndef RFINJECT_VIRTUAL_GPU_VIRTUAL_GPU_H_
+#define RFINJECT_VIRTUAL_GPU_VIRTUAL_GPU_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What a program can ask of the board that is pretended, all devices alike.
+struct rfinject_virtual_board {
+  const char* name;  // as cuDeviceGetName says it
+  int devices;
+  int cc_major, cc_minor;
+  int sm_count;
+  uint64_t memory_bytes;  // as torch's total_memory says it
+  uint64_t l2_bytes;
+  double sm_hz, dram_bytes_per_s, pcie_bytes_per_s;
+  int quiet;  // 1: no line about what is missing
+};
+
+// Before any other call, once. The strings are copied.
+void rfinject_virtual_gpu_start(const struct rfinject_virtual_board* board);
+
+// One kernel that was launched; graph nodes count when the graph is launched. `name` lives as long as the process.
+struct rfinject_virtual_launch {
+  const char* name;  // as the ELF file spells it (mangled), or the stand-in's
+  unsigned grid[3], block[3], shared_bytes;
+  int device;
+  uint64_t stream;  // CUDA's id of it
+};
+
+// Calls `observer` on the launching thread for every kernel from now on; null: no longer. It may not call CUDA.
+void rfinject_virtual_gpu_observe(void (*observer)(const struct rfinject_virtual_launch*));
+
+// Kernels that this process has launched.
+uint64_t rfinject_virtual_gpu_launches(void);
+
+// The kernels that this thread launched since the last call take `nanoseconds` together: who knows what an operator
+// costs tells it here. The last stream that this thread launched to is busy for what is missing.
+void rfinject_virtual_gpu_tell(uint64_t nanoseconds);
+
+// A CUfunction that stands for a library's kernel of that name: it exists nowhere, and launches as any other.
+void* rfinject_virtual_gpu_named_kernel(const char* name);
+
+// Says once that `name` was called and is not there. Always returns `status`.
+int rfinject_virtual_gpu_missing(const char* name, int status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // RFINJECT_VIRTUAL_GPU_VIRTUAL_GPU_H_
