@@ -20,7 +20,7 @@ void PrintHelp(std::FILE* out) {
   std::fputs(
       "How far is each layer of a PyTorch training job from what the GPU could do, and why?\n\n"
       "  rfinject [options] PROGRAM [ARGS...]      run an unmodified program and write traces\n"
-      "  rfinject report rfinject-out/             see them\n\n"
+      "  rfinject report                           see the latest run's\n\n"
       "Verbs (rfinject VERB -h tells more):\n",
       out);
   for (const Command& command : AllCommands()) {

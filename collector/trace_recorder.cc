@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "collector/output_path.h"
 #include "collector/process_facts.h"
 #include "collector/safe_write.h"
 #include "collector/trace_encoder.h"
@@ -627,6 +628,7 @@ void TraceRecorder::Open(int fd) noexcept try {
   std::string error;
   auto* output = new Output;  // never freed: the writer may be in it when the process ends
   const bool opened = fd >= 0 ? output->file.Adopt(fd, &error) : output->file.Open(settings_.output, &error);
+  if (opened && fd < 0 && settings_.link_latest) (void)LinkLatest(output->file.path());
   output_.store(output, std::memory_order_release);
   Mode idle = Mode::kIdle;
   // Another thread may have finished us meanwhile; from here on Finish waits for the writer.

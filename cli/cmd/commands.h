@@ -23,6 +23,7 @@ std::span<const Command> AllCommands();
 
 int RunProgram(Arguments arguments);
 int ReportMain(Arguments arguments);
+int RunsMain(Arguments arguments);
 int DiffMain(Arguments arguments);
 int MergeMain(Arguments arguments);
 int ImportMain(Arguments arguments);

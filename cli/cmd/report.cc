@@ -4,6 +4,7 @@
 #include <array>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/cmd/commands.h"
@@ -20,10 +21,14 @@ namespace rfinject::cli {
 namespace {
 
 constexpr std::string_view kUsage =
-    "rfinject report [options] TRACE|FOLDER...\n\n"
-    "How far each layer is from what the GPU could do. Of a folder, every *.rfx in it and below is used; traces of "
-    "the\n"
-    "same kind of run are added up. A damaged trace is used up to the damage, and the exit code is then 1.";
+    "rfinject report [options] [TRACE|FOLDER...]\n\n"
+    "How far each layer is from what the GPU could do. Without a name it is the latest run in rfinject-out/; a "
+    "folder "
+    "is\n"
+    "its newest run (--by run: all of them). The ranks and restarts of one run are added up, and nothing else is: "
+    "traces\n"
+    "that are named are reported one after the other, `rfinject merge` adds them. A damaged trace is used up to the\n"
+    "damage, and the exit code is then 1.";
 
 std::vector<Option> Options() {
   static const auto* const kFormatHelp =
@@ -64,8 +69,6 @@ int ReportMain(Arguments arguments) {
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("report", "--rows wants a number, not '" + parsed.Value("rows") + "'");
   }
-  if (parsed.words.empty()) return UsageError("report", "no trace is named");
-
   size_t columns = 0;
   if (!ChooseWord("report", "columns", parsed.Value("columns", parsed.Has("theory") ? "theory" : "roofline"),
                   kColumns, &columns, &code)) {
@@ -84,15 +87,21 @@ int ReportMain(Arguments arguments) {
   }
   TextOutput destination;
   if (!destination.Open(output)) return 1;
-  Loaded loaded = LoadTraces(parsed.words);
-  if (loaded.profile.runs.empty()) {
+  const bool by_run = by == kByRun;
+  std::vector<std::string> paths = PathsOf(parsed.words);
+  if (paths.empty()) {
+    paths = {by_run ? std::string(kRunsFolder) + "/" : NewestRunHere("report")};
+    if (paths.front().empty()) return 2;
+  }
+  const LoadedRuns loaded = LoadRuns(paths, by_run ? FolderMeans::kEveryRun : FolderMeans::kNewestRun);
+  if (loaded.runs.empty()) {
     if (!loaded.damaged && !loaded.empty) Complain("there is nothing to report");
     return 1;
   }
   Loaded theory;
   if (parsed.Has("theory")) {
-    std::string path = parsed.Value("theory");
-    theory = LoadTraces({path.data()});
+    const std::string path = parsed.Value("theory");
+    theory = LoadTraces({path});
     if (theory.profile.runs.empty()) {
       if (!theory.damaged) Complain(path + ": there is no run in it");
       return 1;
@@ -103,19 +112,25 @@ int ReportMain(Arguments arguments) {
       return UsageError("report", "--by stack is a table and has no other format");
     }
     std::vector<StackTable> tables;
-    for (const auto& [key, run] : loaded.profile.runs) {
-      tables.push_back({key.gpu.empty() ? "a GPU without a name" : key.gpu, run.steps.steps, FoldStacks(run)});
+    for (const LoadedRun& one : loaded.runs) {
+      for (const auto& [key, run] : one.profile.runs) {
+        tables.push_back({key.gpu.empty() ? "a GPU without a name" : key.gpu, run.steps.steps, FoldStacks(run)});
+      }
     }
     std::ostringstream text;
     EmitStacks(tables, rows, text);
     if (!destination.Write(std::move(text).str())) return 1;
     return loaded.damaged ? 1 : 0;
   }
-  const bool by_run = by == kByRun;
-  const std::vector<Report> reports = FoldProfile(loaded.profile, MachineFor,
-                                                  {.by = by_run ? By::kModel : static_cast<By>(by),
-                                                   .theory = parsed.Has("theory") ? &theory.profile : nullptr,
-                                                   .roofs = roofs});
+  std::vector<Report> reports;
+  for (const LoadedRun& one : loaded.runs) {
+    for (Report& report : FoldProfile(one.profile, MachineFor,
+                                      {.by = by_run ? By::kModel : static_cast<By>(by),
+                                      .theory = parsed.Has("theory") ? &theory.profile : nullptr,
+                                      .roofs = roofs})) {
+      reports.push_back(std::move(report));
+    }
+  }
   for (const Report& report : reports) {
     const std::string name = report.device_name.empty() ? "a GPU without a name" : report.device_name;
     if (roofs.clock && report.sm_hz <= 0) {

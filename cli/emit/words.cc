@@ -321,6 +321,13 @@ std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
                                    " processes left no end of their trace: killed, or still running",
                            .remedy = {}});
   }
+  if (!report.different_commands.empty()) {
+    const std::vector<std::string>& commands = report.different_commands;
+    std::string text = "what is added up here was started by " + Grouped(commands.size()) +
+                       " different commands: " + commands[0] + "; " + commands[1];
+    if (commands.size() > 2) text += "; ...";
+    diagnostics.push_back({.severity = 1, .id = "different-commands", .text = text, .remedy = {}});
+  }
   if (report.theory.missing_layers > 0) {
     diagnostics.push_back(
         {.severity = 1,

@@ -15,6 +15,7 @@
 #include "cli/report/invariants.h"
 #include "cli/report/key_quantities.h"
 #include "cli/report/roofs.h"
+#include "cli/report/run_list.h"
 #include "cli/report/stacks.h"
 #include "cli/report/theory.h"
 #include "gpus/gpus.h"
@@ -173,6 +174,7 @@ Report DescribeRun(const Run& run, const Machine& machine, By by) {
   report.run = run.key;
   report.processes = run.process_list;
   report.process_count = run.processes;
+  report.different_commands = DifferentCommands(run.process_list);
   report.unfinished = run.unfinished;
   report.device_name = run.key.gpu;
   report.devices = run.devices;

@@ -90,6 +90,7 @@ struct Report {
   RunKey run;
   std::vector<ProcessInfo> processes;
   uint64_t process_count = 0;
+  std::vector<std::string> different_commands;  // where processes were added that were not started alike
   std::string device_name;
   std::vector<DeviceInfo> devices;  // that the run used
   Machine machine;                  // empty name: no roofs known for this GPU
