@@ -30,6 +30,7 @@ int ImportMain(Arguments arguments);
 int DumpMain(Arguments arguments);
 int GpusMain(Arguments arguments);
 int EnvMain(Arguments arguments);
+int ExplainMain(Arguments arguments);
 int DoctorMain(Arguments arguments);
 
 }  // namespace rfinject::cli

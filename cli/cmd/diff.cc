@@ -26,9 +26,8 @@ constexpr std::string_view kUsage =
     "run\n"
     "counts; without B it is the latest run in rfinject-out/, and without A that is compared with the run before "
     "it.\n"
-    "Layers are matched by model, path and phase; changes of time, FLOP, bytes, OI and share of attainable are "
-    "listed, the "
-    "largest\n"
+    "Layers are matched by model, path and phase; changes of time, FLOP, bytes, OI and share of attainable are\n"
+    "listed, the largest\n"
     "change of time first, with 95 % confidence intervals (Welch). Estimates are exact: any change of one is real.";
 
 std::vector<Option> Options() {

@@ -13,8 +13,8 @@ constexpr std::string_view kUsage =
     "without\n"
     "a name the latest run in rfinject-out/. In any order and any grouping the result is the same to the last bit. "
     "What\n"
-    "was started by different commands or ran different operators is added, and a line says so. What must not be "
-    "added (another GPU, precision policy or batch size, estimates and\n"
+    "was started by different commands or ran different operators is added, and a line says so.\n"
+    "What must not be added (another GPU, precision policy or batch size, estimates and\n"
     "measurements) is kept apart in the same file.";
 
 constexpr Option kOptions[] = {{"output", 'o', "FILE", "the merged trace; created 0600"}};

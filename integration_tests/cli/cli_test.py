@@ -484,6 +484,15 @@ class ReportTest(CliTest):
         alarms = json.loads(self.run_cli("report", above, "--format", "json").stdout)["alarms"]
         self.assertEqual([alarm["id"] for alarm in alarms], ["R001", "R003"])
 
+    def test_strict_about_some(self):
+        kernel = {"gpu__time_duration.sum": 1_000_000, "dram__bytes_read.sum": 10**9, "dram__bytes_write.sum": 0}
+        above = self.imported({"k": {**kernel, self.HMMA: 8 * 10**11}})  # R001 and R003
+        for ids, code in (("R001", 3), ("r003,R012", 3), ("R002", 0), ("R004,R005", 0)):
+            self.assertEqual(self.run_cli("report", above, f"--strict={ids}").returncode, code, ids)
+        self.assertEqual(self.run_cli("report", "--strict", above).returncode, 3)  # the trace is no list
+        for ids in ("R013", "R001,x", "R1"):
+            self.assert_complains(self.run_cli("report", above, f"--strict={ids}"), 2, f"--strict={ids}: there are R001 to R012")
+
     def test_roofs_of_every_kind_are_named_and_kept_apart(self):
         trace = self.imported({"k": {"gpu__time_duration.sum": 1_000_000, "gpc__cycles_elapsed.max": 1_500_000,
                                      "dram__bytes_read.sum": 10**9, "lts__t_bytes.sum": 2 * 10**9,
@@ -598,6 +607,16 @@ class OtherVerbsTest(CliTest):
         self.assertTrue(all(g["source"] for g in table))
         self.assert_complains(self.run_cli("gpus", "H100"), 2, "H100-SXM5-80GB")
 
+    def test_explain(self):
+        text = self.run_cli("explain", "r005").stdout
+        self.assertRegex(text, r"^R005  Backward FLOP that the layers do not explain\n  checks ")
+        self.assertNotIn("R006  ", text)
+        self.assertEqual(re.findall(r"(?m)^(R\d+)  ", self.run_cli("explain").stdout),
+                         [f"R{i:03}" for i in range(1, 13)])
+        self.assert_complains(self.run_cli("explain", "R013"), 2, "'R013' is no alarm")
+        document = pathlib.Path(__file__).resolve().parents[2] / "docs/ALARMS.md"
+        self.assertEqual(self.run_cli("explain", "--format", "markdown").stdout, document.read_text())
+
     def test_env(self):
         options = ["--estimate", "V100-SXM2-16GB", "-o", "traces/"]
         out = f"{self.folder}/traces/"
@@ -634,7 +653,7 @@ class OtherVerbsTest(CliTest):
     def test_help_and_version(self):
         self.assertRegex(self.run_cli("--version").stdout, r"^rfinject \d+\.\d+\.\d+, trace format 1\.0\n$")
         text = self.run_cli("-h").stdout
-        for verb in ("run", "report", "runs", "merge", "diff", "import", "dump", "gpus", "env", "doctor"):
+        for verb in ("run", "report", "runs", "merge", "diff", "import", "dump", "explain", "gpus", "env", "doctor"):
             self.assertIn("  " + verb, text)
             help_text = self.run_cli(verb, "-h")
             self.assertEqual((help_text.returncode, help_text.stderr), (0, ""))
