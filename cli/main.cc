@@ -21,7 +21,7 @@ std::string HelpText() {
   std::string text =
       "How far is each layer of a PyTorch training job from what the GPU could do, and why?\n\n"
       "  rfinject [options] PROGRAM [ARGS...]      run an unmodified program and write traces\n"
-      "  rfinject report rfinject-out/             see them\n\n"
+      "  rfinject report                           see the latest run's\n\n"
       "Verbs (rfinject VERB -h tells more):\n";
   for (const Command& command : AllCommands()) {
     absl::StrAppendFormat(&text, "  %-8s %s\n", std::string(command.name), std::string(command.help));

@@ -25,6 +25,7 @@ struct alignas(16) StepRecord {
   uint32_t armed_group = 0;   // 0: no counters were armed
   uint64_t memory_bytes = 0;  // of the device, in use at the end; 0: unknown
   uint64_t memory_peak_bytes = 0;
+  uint32_t calls = 0, kind = 0;  // Step.calls and Step.kind
 };
 
 class LaunchRing {

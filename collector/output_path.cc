@@ -19,6 +19,7 @@ namespace {
 constexpr int kMaxLinks = 40;       // as the kernel's MAXSYMLINKS
 constexpr int kMaxSuffix = 10'000;  // so many runs into one fixed name, and then something is wrong
 constexpr std::string_view kExtension = ".rfx";
+constexpr const char* kLatest = "latest";
 
 // The fstatat wrapper is a symbol of glibc 2.33 or, before, no symbol at all.
 bool StatAt(int folder, const char* name, int flags, struct stat* out) noexcept {
@@ -207,6 +208,29 @@ int CreateOutputFile(std::string* path, std::string* error) {
     if (errno != EEXIST) return fail(folder_path + tried);
   }
   return fail(*path);
+}
+
+bool LinkLatest(const std::string& file) {
+  const size_t end = file.rfind('/');
+  if (end == std::string::npos || end == 0) return false;
+  const size_t begin = file.rfind('/', end - 1);
+  if (begin == std::string::npos) return false;
+  const std::string name = file.substr(begin + 1, end - begin - 1);
+  if (name.empty() || name == "." || name == "..") return false;
+  const Descriptor folder(OpenFolder(file.substr(0, begin + 1)));
+  struct stat in {};
+  if (folder.get() < 0 || !StatAt(folder.get(), "", AT_EMPTY_PATH, &in)) return false;
+  // Whoever may write there may put another link in the place of ours.
+  if (in.st_uid != geteuid() || (in.st_mode & (S_IWGRP | S_IWOTH)) != 0) return false;
+  struct stat old {};
+  if (StatAt(folder.get(), kLatest, AT_SYMLINK_NOFOLLOW, &old) && !S_ISLNK(old.st_mode)) return false;
+  // Ranks of several machines may do this at once.
+  const OutputNames names = CurrentOutputNames();
+  const std::string made = std::string(".") + kLatest + "." + names.host + "." + names.pid;
+  if (symlinkat(name.c_str(), folder.get(), made.c_str()) != 0) return false;
+  if (renameat(folder.get(), made.c_str(), folder.get(), kLatest) == 0) return true;
+  unlinkat(folder.get(), made.c_str(), 0);
+  return false;
 }
 
 }  // namespace rfinject

@@ -33,6 +33,12 @@ std::string EscapeOutput(std::string_view text);
 // `*error`, a clause that begins with the path.  May throw std::bad_alloc.
 int CreateOutputFile(std::string* path, std::string* error);
 
+// Lets the link `latest` beside the folder of `file` name that folder: "rfinject-out/latest" ->
+// "20260102-030405-train" for "/x/rfinject-out/20260102-030405-train/host.7.rfx". Replaced in one step, never
+// followed; what is no link, and a folder that somebody else owns or may write to, is left alone. False when there is
+// no such link afterwards. May throw std::bad_alloc.
+bool LinkLatest(const std::string& file);
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_COLLECTOR_OUTPUT_PATH_H_

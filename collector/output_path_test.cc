@@ -189,5 +189,55 @@ TEST_F(CreateOutputFileTest, AFolderWithoutPermission) {
   EXPECT_THAT(folder_.List(), ElementsAre("closed"));
 }
 
+class LinkLatestTest : public CreateOutputFileTest {
+ protected:
+  std::string Target() {
+    char text[256];
+    const ssize_t size = readlink((folder_.path() + "/out/latest").c_str(), text, sizeof text);
+    return size < 0 ? "" : std::string(text, static_cast<size_t>(size));
+  }
+};
+
+TEST_F(LinkLatestTest, NamesTheFolderOfTheLastRun) {
+  ASSERT_NE(Create(folder_.path() + "/out/first/t.rfx"), "");
+  EXPECT_TRUE(LinkLatest(folder_.path() + "/out/first/t.rfx"));
+  EXPECT_EQ(Target(), "first");
+  ASSERT_NE(Create(folder_.path() + "/out/second/t.rfx"), "");
+  EXPECT_TRUE(LinkLatest(folder_.path() + "/out/second/t.rfx"));
+  EXPECT_EQ(Target(), "second");
+  EXPECT_FALSE(LinkLatest("t.rfx"));
+  EXPECT_FALSE(LinkLatest(folder_.path() + "/out/../t.rfx"));
+}
+
+// What was there is replaced, wherever it led; a file or folder of that name is somebody's own.
+TEST_F(LinkLatestTest, FollowsNothing) {
+  ASSERT_NE(Create(folder_.path() + "/out/run/t.rfx"), "");
+  const std::string link = folder_.path() + "/out/latest";
+  ASSERT_EQ(mkdir((folder_.path() + "/victim").c_str(), 0700), 0);
+  ASSERT_EQ(symlink("../victim", link.c_str()), 0);
+  EXPECT_TRUE(LinkLatest(folder_.path() + "/out/run/t.rfx"));
+  EXPECT_EQ(Target(), "run");
+  EXPECT_NE(access((folder_.path() + "/victim/latest").c_str(), F_OK), 0);
+  ASSERT_EQ(unlink(link.c_str()), 0);
+  ASSERT_EQ(mkdir(link.c_str(), 0700), 0);
+  EXPECT_FALSE(LinkLatest(folder_.path() + "/out/run/t.rfx"));
+  struct stat status {};
+  ASSERT_EQ(lstat(link.c_str(), &status), 0);
+  EXPECT_TRUE(S_ISDIR(status.st_mode));
+}
+
+TEST_F(LinkLatestTest, NotWhereOthersMayWrite) {
+  ASSERT_NE(Create(folder_.path() + "/out/run/t.rfx"), "");
+  for (const mode_t mode : {01777u, 0770u}) {
+    ASSERT_EQ(chmod((folder_.path() + "/out").c_str(), mode), 0);
+    EXPECT_FALSE(LinkLatest(folder_.path() + "/out/run/t.rfx")) << mode;
+    EXPECT_EQ(Target(), "");
+  }
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a folder that belongs to somebody else";
+  ASSERT_EQ(chmod((folder_.path() + "/out").c_str(), 0755), 0);
+  ASSERT_EQ(chown((folder_.path() + "/out").c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(LinkLatest(folder_.path() + "/out/run/t.rfx"));
+}
+
 }  // namespace
 }  // namespace rfinject

@@ -100,6 +100,37 @@ std::string NewTraceId() {
   return id;
 }
 
+std::string JobFromEnvironment(std::string_view host) {
+  const auto text = [](const char* variable) {
+    const char* value = std::getenv(variable);
+    return std::string(value != nullptr ? value : "");
+  };
+  // torchrun says "none" where the user gave no --rdzv-id.
+  std::string torchrun = text("TORCHELASTIC_RUN_ID");
+  if (torchrun == "none") torchrun.clear();
+  // Of a job on several nodes each has a command of ours of its own, and only torchrun's id is the same on all.
+  uint32_t groups = 0;
+  if (!torchrun.empty() && NumberFrom("GROUP_WORLD_SIZE", &groups) && groups > 1) return torchrun;
+  if (std::string ours = text("RFINJECT_JOB"); !ours.empty()) return ours;
+  if (!torchrun.empty()) return torchrun;
+  if (std::string slurm = text("SLURM_JOB_ID"); !slurm.empty()) {
+    // An allocation can hold several jobs, one after the other: srun numbers them. What a batch script starts without
+    // srun has no number, and is told apart by nobody.
+    const std::string step = text("SLURM_STEP_ID");
+    uint32_t tasks = 0;
+    if (SlurmTasks(&tasks) && !step.empty()) return slurm + "." + step;
+    return slurm;
+  }
+  if (std::string mpi = text("PMIX_NAMESPACE"); !mpi.empty()) return mpi;
+  // torchrun without an id, all of whose workers are here: they and their restarts have one parent.
+  uint32_t world = 0, local = 0;
+  if (!text("TORCHELASTIC_RUN_ID").empty() && NumberFrom("WORLD_SIZE", &world) &&
+      NumberFrom("LOCAL_WORLD_SIZE", &local) && world == local) {
+    return "torchrun." + std::string(host) + "." + std::to_string(getppid());
+  }
+  return {};
+}
+
 RunFacts ReadProcessFacts() {
   RunFacts run;
   ProcessFacts& facts = run.process;
@@ -139,14 +170,7 @@ RunFacts ReadProcessFacts() {
       SlurmTasks(&facts.world_size);
     }
   }
-  for (const char* variable : {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID"}) {
-    const char* value = std::getenv(variable);
-    // torchrun says "none" where the user gave no --rdzv-id.
-    if (value != nullptr && *value != '\0' && std::string_view(value) != "none") {
-      facts.job_id = value;
-      break;
-    }
-  }
+  facts.job_id = JobFromEnvironment(facts.host);
   return run;
 }
 

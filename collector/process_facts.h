@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "collector/run_facts.h"
 
@@ -22,6 +23,11 @@ RunFacts ReadProcessFacts();
 // (MPICH, Intel MPI) and SLURM_PROCID that is a number. A SLURM_PROCID outside a step of several tasks is no rank:
 // sbatch sets it to 0 in every batch script.
 bool RankFromEnvironment(uint32_t* rank) noexcept;
+
+// What the processes of one job have in common and those of another do not, so that only they are added up:
+// torchrun's id, RFINJECT_JOB (which `rfinject` sets for what it starts), Slurm's or Open MPI's number. Empty where
+// nothing tells, and then the process is a run of its own. May throw std::bad_alloc.
+std::string JobFromEnvironment(std::string_view host);
 
 }  // namespace rfinject
 

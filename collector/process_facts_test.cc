@@ -24,6 +24,11 @@ constexpr const char* kVariables[] = {"RANK",
                                       "SLURM_NTASKS",
                                       "SLURM_STEP_NUM_TASKS",
                                       "SLURM_JOB_ID",
+                                      "SLURM_STEP_ID",
+                                      "RFINJECT_JOB",
+                                      "GROUP_WORLD_SIZE",
+                                      "LOCAL_WORLD_SIZE",
+                                      "PMIX_NAMESPACE",
                                       "TORCHELASTIC_RUN_ID",
                                       "OMPI_COMM_WORLD_SIZE"};
 
@@ -71,7 +76,7 @@ TEST(ProcessFacts, TorchrunInsideSlurmIsTorchruns) {
   const ProcessFacts& facts = run.process;
   EXPECT_EQ(facts.rank, 9u);
   EXPECT_EQ(facts.world_size, 16u);
-  EXPECT_EQ(facts.job_id, "77");
+  EXPECT_EQ(facts.job_id, "run7");
 }
 
 TEST(ProcessFacts, OpenMpiAndMpich) {
@@ -89,6 +94,31 @@ TEST(ProcessFacts, SlurmOnlyWithSeveralTasks) {
   EXPECT_EQ(facts.rank, 3u);
   EXPECT_EQ(facts.world_size, 4u);
   EXPECT_EQ(facts.local_rank, 1u);
+}
+
+// A job is what one command started, however often; its id is what adds its processes up, and nothing else may.
+TEST(ProcessFacts, OneJobHasOneId) {
+  EXPECT_EQ(With({}).process.job_id, "");
+  EXPECT_EQ(With({{"RFINJECT_JOB", "host.7.1"}}).process.job_id, "host.7.1");
+  // A number that people give every run of theirs does not join two commands of ours on one machine ...
+  EXPECT_EQ(
+      With({{"RFINJECT_JOB", "host.7.1"}, {"TORCHELASTIC_RUN_ID", "100"}, {"GROUP_WORLD_SIZE", "1"}}).process.job_id,
+      "host.7.1");
+  // ... and does join the nodes of a job, of which each has its own.
+  EXPECT_EQ(
+      With({{"RFINJECT_JOB", "host.7.1"}, {"TORCHELASTIC_RUN_ID", "100"}, {"GROUP_WORLD_SIZE", "2"}}).process.job_id,
+      "100");
+  EXPECT_EQ(With({{"SLURM_JOB_ID", "77"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "3"}}).process.job_id, "77.3");
+  EXPECT_EQ(With({{"SLURM_JOB_ID", "77"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "3"}}).process.job_id, "77");
+  EXPECT_EQ(With({{"PMIX_NAMESPACE", "prterun-a-1@1"}}).process.job_id, "prterun-a-1@1");
+  const std::string torchrun =
+      With({{"TORCHELASTIC_RUN_ID", "none"}, {"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}})
+          .process.job_id;
+  EXPECT_TRUE(torchrun.starts_with("torchrun.")) << torchrun;
+  EXPECT_TRUE(torchrun.ends_with("." + std::to_string(getppid()))) << torchrun;
+  EXPECT_EQ(With({{"TORCHELASTIC_RUN_ID", "none"}, {"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "2"}})
+                .process.job_id,
+            "");
 }
 
 TEST(ProcessFacts, WhatIsNoNumberIsNoRank) {

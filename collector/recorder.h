@@ -142,6 +142,16 @@ class Recorder {
     (void)in_use;
     (void)peak;
   }
+  // What the current step is made of: calls of root modules, and a number that tells it from other steps of an
+  // iteration (Step.kind). Before EndStep.
+  virtual void NoteCalls(uint32_t calls, uint32_t kind) noexcept {
+    (void)calls;
+    (void)kind;
+  }
+  // A batch is validated, which is part of no step.
+  virtual void NoteEvaluation(uint64_t samples) noexcept { (void)samples; }
+  // The current step begins now and not when the last one ended.
+  virtual void RestartStep() noexcept {}
   // What PM sampling saw of a measured step. Cold.
   virtual void AddPmWindow(const PmWindow& window) noexcept { (void)window; }
   // False before --skip steps have passed and after --steps more have.

@@ -165,6 +165,10 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
     } else if (word == "MODE") {
       check(ParseOneOf(value, {"auto", "range", "user", "legacy", "pm", "times", "none"}, &settings.mode),
             "one of auto, range, user, legacy, pm, times, none is wanted");
+    } else if (word == "LATEST") {
+      check(ParseFlag(value, &settings.link_latest), "0 or 1 is wanted");
+    } else if (word == "JOB") {
+      settings.job = value;
     } else if (word == "DISABLE") {
       check(ParseFlag(value, &settings.disabled), "0 or 1 is wanted");
     } else {

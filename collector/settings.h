@@ -24,6 +24,9 @@ struct Settings {
   std::string tier;             // RFINJECT_TIER: force a lower tier (A…F), for tests and for trouble
   std::string mode;             // RFINJECT_MODE: auto|range|user|legacy|pm|times|none, the hardware source to use
   bool disabled = false;        // RFINJECT_DISABLE=1: do nothing at all
+  // RFINJECT_LATEST=1: the output folder is this run's alone, and the link `latest` beside it is to name it.
+  bool link_latest = false;
+  std::string job;  // RFINJECT_JOB: what ties the processes of one run together (process_facts.h)
 };
 
 // Parsed at the first call, the same object afterwards. Bad values keep the default and are kept in `SettingsErrors`,

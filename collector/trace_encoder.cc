@@ -126,6 +126,16 @@ void EncodeStep(const StepRecord& record, wire::Encoder* out) noexcept {
   step.set_memory_bytes(record.memory_bytes);
   step.set_memory_peak_bytes(record.memory_peak_bytes);
   step.set_samples(record.samples);
+  step.set_calls(record.calls);
+  step.set_kind(record.kind);
+}
+
+void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) noexcept {
+  trace::StepStatsWriter stats = trace::ChunkWriter(out).begin_step_stats();
+  trace::RunStepsWriter run = stats.begin_run();
+  run.set_run(kRunId);
+  run.set_eval_batches(batches);
+  run.set_eval_samples(samples);
 }
 
 void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept {

@@ -39,6 +39,8 @@ void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack
 template <typename Metrics>
 void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept;
 void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept;
+// Batches that were validated, and their samples, since the last time.
+void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) noexcept;
 void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept;
 void EncodeDiagnostic(const Diagnostic& diagnostic, wire::Encoder* out) noexcept;
 void EncodeDrop(std::string_view what, uint64_t count, wire::Encoder* out) noexcept;

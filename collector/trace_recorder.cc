@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "collector/output_path.h"
 #include "collector/process_facts.h"
 #include "collector/safe_write.h"
 #include "collector/trace_encoder.h"
@@ -148,6 +149,8 @@ void TraceRecorder::AfterForkInChild() noexcept {
   trace_ = nullptr;
   step_.store(0, std::memory_order_relaxed);
   step_start_ns_.store(0, std::memory_order_relaxed);
+  eval_batches_.store(0, std::memory_order_relaxed);
+  eval_samples_.store(0, std::memory_order_relaxed);
   ringless_drops_.store(0, std::memory_order_relaxed);
   flush_now_.store(false, std::memory_order_relaxed);
   stop_requested_.store(false, std::memory_order_relaxed);
@@ -356,6 +359,8 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
   step.armed_group = armed_group_.exchange(0, std::memory_order_relaxed);
   step.memory_bytes = memory_.exchange(0, std::memory_order_relaxed);
   step.memory_peak_bytes = memory_peak_.exchange(0, std::memory_order_relaxed);
+  step.calls = calls_.exchange(0, std::memory_order_relaxed);
+  step.kind = kind_.exchange(0, std::memory_order_relaxed);
   LaunchRing* ring = t_ring.owner == this ? t_ring.ring : AcquireRing();
   if (ring == nullptr || ring->Push(step) == LaunchRing::PushResult::kDropped) {
     // A step must not be lost where launches may be: reports divide by their number.
@@ -368,6 +373,14 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
   }
 } catch (...) {
 }
+
+void TraceRecorder::NoteEvaluation(uint64_t samples) noexcept {
+  if (!InWindow()) return;
+  eval_batches_.fetch_add(1, std::memory_order_relaxed);
+  eval_samples_.fetch_add(samples, std::memory_order_relaxed);
+}
+
+void TraceRecorder::RestartStep() noexcept { step_start_ns_.store(MonotonicNs(), std::memory_order_relaxed); }
 
 void TraceRecorder::AddPmWindow(const PmWindow& window) noexcept try {
   if (!Measured(window.step)) return;
@@ -520,6 +533,9 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     })) {
     }
     for (; !trace.steps.empty() && !full(); trace.steps.pop_front()) EncodeStep(trace.steps.front(), out);
+    if (const uint64_t batches = eval_batches_.exchange(0, std::memory_order_relaxed)) {
+      EncodeEvaluation(batches, eval_samples_.exchange(0, std::memory_order_relaxed), out);
+    }
     for (; !trace.pm_windows.empty() && !full(); trace.pm_windows.pop_front()) {
       EncodePmWindow(trace.pm_windows.front(), out);
     }
@@ -628,6 +644,7 @@ void TraceRecorder::Open(int fd) noexcept try {
   std::string error;
   auto* output = new Output;  // never freed: the writer may be in it when the process ends
   const bool opened = fd >= 0 ? output->file.Adopt(fd, &error) : output->file.Open(settings_.output, &error);
+  if (opened && fd < 0 && settings_.link_latest) (void)LinkLatest(output->file.path());
   output_.store(output, std::memory_order_release);
   Mode idle = Mode::kIdle;
   // Another thread may have finished us meanwhile; from here on Finish waits for the writer.

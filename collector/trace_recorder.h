@@ -65,6 +65,12 @@ class TraceRecorder final : public Recorder {
     memory_.store(in_use, std::memory_order_relaxed);
     memory_peak_.store(peak, std::memory_order_relaxed);
   }
+  void NoteCalls(uint32_t calls, uint32_t kind) noexcept override {
+    calls_.store(calls, std::memory_order_relaxed);
+    kind_.store(kind, std::memory_order_relaxed);
+  }
+  void NoteEvaluation(uint64_t samples) noexcept override;
+  void RestartStep() noexcept override;
   void AddPmWindow(const PmWindow& window) noexcept override;
   uint64_t CurrentStep() const noexcept override { return step_.load(std::memory_order_relaxed); }
   bool InWindow() const noexcept override { return Measured(CurrentStep()); }
@@ -165,6 +171,10 @@ class TraceRecorder final : public Recorder {
   std::atomic<uint32_t> armed_group_{0};  // of the step that is running
   std::atomic<uint64_t> memory_{0};       // likewise; 0: unknown
   std::atomic<uint64_t> memory_peak_{0};
+  std::atomic<uint32_t> calls_{0};  // likewise
+  std::atomic<uint32_t> kind_{0};
+  std::atomic<uint64_t> eval_batches_{0};  // that are not in the file yet
+  std::atomic<uint64_t> eval_samples_{0};
   std::atomic<Mode> mode_{Mode::kIdle};
   std::atomic<pid_t> pid_;
   std::atomic<LaunchRing*> rings_{nullptr};

@@ -8,10 +8,12 @@ std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = std::to_array<Command>({
       {"run", "run a program and write traces (the word can be left out)", RunProgram},
       {"report", "traces as table, JSON, CSV, HTML or SVG", ReportMain},
+      {"runs", "the runs that left traces: when, what, on what, how long a step", RunsMain},
       {"diff", "what changed between two runs, GPUs or versions", DiffMain},
       {"merge", "several traces into one", MergeMain},
       {"import", "profiles of Nsight Compute and Nsight Systems into a trace", ImportMain},
       {"dump", "the raw records of a trace as text", DumpMain},
+      {"explain", "what an alarm of a report means (rfinject explain R005)", ExplainMain},
       {"gpus", "the GPUs whose roofs are known", GpusMain},
       {"env", "the variables that run sets, for other launchers", EnvMain},
       {"doctor", "what works here, and the line that mends what does not", DoctorMain},

@@ -23,12 +23,14 @@ std::span<const Command> AllCommands();
 
 int RunProgram(Arguments arguments);
 int ReportMain(Arguments arguments);
+int RunsMain(Arguments arguments);
 int DiffMain(Arguments arguments);
 int MergeMain(Arguments arguments);
 int ImportMain(Arguments arguments);
 int DumpMain(Arguments arguments);
 int GpusMain(Arguments arguments);
 int EnvMain(Arguments arguments);
+int ExplainMain(Arguments arguments);
 int DoctorMain(Arguments arguments);
 
 }  // namespace rfinject::cli

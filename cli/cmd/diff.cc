@@ -3,8 +3,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <sstream>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "cli/cmd/commands.h"
@@ -19,11 +22,13 @@ namespace rfinject::cli {
 namespace {
 
 constexpr std::string_view kUsage =
-    "rfinject diff [options] A B\n\n"
-    "What changed from A to B: two runs, two GPUs, two versions. A and B are traces or folders of traces. Layers "
-    "are\n"
-    "matched by model, path and phase; changes of time, FLOP, bytes, OI and share of attainable are listed, the "
-    "largest\n"
+    "rfinject diff [options] [A [B]]\n\n"
+    "What changed from A to B: two runs, two GPUs, two versions. A and B are traces or folders, of which the newest "
+    "run\n"
+    "counts; without B it is the latest run in rfinject-out/, and without A that is compared with the run before "
+    "it.\n"
+    "Layers are matched by model, path and phase; changes of time, FLOP, bytes, OI and share of attainable are\n"
+    "listed, the largest\n"
     "change of time first, with 95 % confidence intervals (Welch). Estimates are exact: any change of one is real.";
 
 std::vector<Option> Options() {
@@ -42,6 +47,34 @@ std::vector<Option> Options() {
 
 // In the order of By.
 constexpr std::array<std::string_view, 5> kBys = {"model", "phase", "layer", "op", "kernel"};
+
+// The files or folders of A and B. False after a complaint.
+bool ChooseSides(const std::vector<std::string>& words, std::array<std::vector<std::string>, 2>* paths) {
+  if (words.size() == 2) {
+    *paths = {{{words[0]}, {words[1]}}};
+    return true;
+  }
+  if (words.size() == 1) {
+    *paths = {{{words[0]}, {NewestRunHere("diff")}}};
+    return !(*paths)[1].front().empty();
+  }
+  const std::string here = std::string(kRunsFolder) + "/";
+  std::error_code error;
+  if (!std::filesystem::is_directory(here, error)) {
+    UsageError("diff", "name two traces or folders, A and B; there is no " + here + " here");
+    return false;
+  }
+  LoadedRuns unreadable;
+  const std::vector<RunFiles> runs = FindRuns({here}, &unreadable);
+  if (runs.size() < 2) {
+    UsageError("diff", "name two traces or folders, A and B; " + here + " does not hold two runs");
+    return false;
+  }
+  const RunFiles &before = runs[runs.size() - 2], &after = runs.back();
+  Complain(before.files.front() + " against " + after.files.front());
+  *paths = {{before.files, after.files}};
+  return true;
+}
 
 }  // namespace
 
@@ -62,21 +95,28 @@ int DiffMain(Arguments arguments) {
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("diff", "--rows wants a number, not '" + parsed.Value("rows") + "'");
   }
-  if (parsed.words.size() != 2) return UsageError("diff", "name two traces or folders, A and B");
+  if (parsed.words.size() > 2) return UsageError("diff", "name two traces or folders, A and B");
+  std::array<std::vector<std::string>, 2> paths;
+  if (!ChooseSides(PathsOf(parsed.words), &paths)) return 2;
+  Replace replace = ReplaceOf(parsed);
+  for (const std::vector<std::string>& side : paths)
+    replace.inputs.insert(replace.inputs.end(), side.begin(), side.end());
   TextOutput destination;
-  if (!destination.Open(output, ReplaceOf(parsed))) return 1;
+  if (!destination.Open(output, replace)) return 1;
 
   bool damaged = false;
-  std::array<Loaded, 2> sides;
+  std::array<Profile, 2> sides;
   for (size_t i = 0; i < sides.size(); ++i) {
-    sides[i] = LoadTraces({parsed.words[i]});
-    damaged = damaged || sides[i].damaged;
-    ApplyLimits("diff", parsed, &sides[i].profile, &code);
-    if (!sides[i].profile.runs.empty()) continue;
-    if (!sides[i].damaged) Complain(std::string(parsed.words[i]) + ": there is nothing to compare");
-    return 1;
+    LoadedRuns loaded = LoadRuns(paths[i], FolderMeans::kNewestRun);
+    damaged = damaged || loaded.damaged;
+    if (loaded.runs.empty()) {
+      if (!loaded.damaged) Complain(paths[i].front() + ": there is nothing to compare");
+      return 1;
+    }
+    sides[i] = std::move(loaded.runs.back().profile);
+    ApplyLimits("diff", parsed, &sides[i], &code);
   }
-  const Diff diff = MakeDiff(sides[0].profile, sides[1].profile, MachineFor, {.by = static_cast<By>(by)});
+  const Diff diff = MakeDiff(sides[0], sides[1], MachineFor, {.by = static_cast<By>(by)});
   std::ostringstream text;
   TableOptions options = destination.to_file() ? TableOptions{} : TableOptionsFor(STDOUT_FILENO);
   options.max_rows = rows;

@@ -2,10 +2,14 @@
 
 #include <unistd.h>
 
+#include <string>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"
+#include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
 #include "cli/emit/code_points.h"
 #include "cli/trace/damage.h"
@@ -17,7 +21,7 @@ namespace rfinject::cli {
 namespace {
 
 constexpr std::string_view kUsage =
-    "rfinject dump TRACE...\n\n"
+    "rfinject dump [TRACE...]\n\n"
     "The raw records as text, one a line, each with its byte offset in the file. Shows every chunk whose checksum "
     "is\n"
     "right, also where `report` would refuse what is in it.";
@@ -54,9 +58,13 @@ bool Dump(const std::string& path) {
 int DumpMain(Arguments arguments) {
   ParsedOptions parsed;
   if (const auto code = ParseOptions("dump", kUsage, {}, arguments, WordPolicy::kAnywhere, &parsed)) return *code;
-  if (parsed.words.empty()) return UsageError("dump", "no trace is named");
+  std::vector<std::string> paths = PathsOf(parsed.words);
+  if (paths.empty()) {
+    paths = {NewestRunHere("dump")};
+    if (paths.front().empty()) return 2;
+  }
   bool good = true;
-  for (const char* path : parsed.words) {
+  for (const std::string& path : paths) {
     const absl::StatusOr<std::vector<std::string>> files = FindTraces(path);
     if (!files.ok()) {
       Complain(absl::StrCat(path, ": ", files.status().message()));
@@ -64,7 +72,7 @@ int DumpMain(Arguments arguments) {
       continue;
     }
     for (const std::string& file : *files) {
-      if (files->size() + parsed.words.size() > 2) Print(absl::StrCat("# ", PrintableText(file), "\n"));
+      if (files->size() + paths.size() > 2) Print(absl::StrCat("# ", PrintableText(file), "\n"));
       good = Dump(file) && good;
     }
   }

@@ -73,8 +73,7 @@ int EnvMain(Arguments arguments) {
   }
   if (forms > 1) return UsageError("env", "one of --shell, --docker, --apptainer, --slurm and --json is enough");
   LaunchVariables variables;
-  if (const std::string error = MakeVariables(parsed, "", &variables); !error.empty())
-    return UsageError("env", error);
+  if (const std::string error = MakeVariables(parsed, &variables); !error.empty()) return UsageError("env", error);
   if (const std::string error = AddLibrary(&variables); !error.empty()) {
     Complain(error);
     return 2;

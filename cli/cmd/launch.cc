@@ -18,7 +18,8 @@ namespace {
 constexpr Option kOptions[] = {
     {"output", 'o', "PATH",
      "folder/ or file pattern for the traces: %h host, %p process id, %r rank,\n"
-     "%q{ENV} a variable, %% a percent sign. Default: rfinject-out/"},
+     "%q{ENV} a variable, %% a percent sign. Default: a new folder in rfinject-out/, which\n"
+     "rfinject-out/latest names"},
     {"estimate", 0, "GPU", "needs no GPU: cost every operator on the roofs of this one (rfinject gpus)"},
     {"estimate-on", 0, "WHAT",
      "where the program runs meanwhile: virtual-gpu (no arithmetic is done, docs/VIRTUAL_GPU.md), cpu, or\n"
@@ -76,13 +77,11 @@ std::string FindLibrary(std::string* tried) {
   return {};
 }
 
-std::string MakeVariables(const ParsedOptions& options, std::string_view default_output, LaunchVariables* variables) {
+std::string MakeVariables(const ParsedOptions& options, LaunchVariables* variables) {
   const auto set = [&](const char* name, const std::string& value) { variables->settings.emplace_back(name, value); };
 
-  std::string output = options.Value("output");
-  const char* set_already = std::getenv("RFINJECT_OUTPUT");
+  const std::string output = options.Value("output");
   if (options.Has("output") && output.empty()) return "--output wants a path";
-  if (output.empty() && (set_already == nullptr || *set_already == '\0')) output = default_output;
   if (!output.empty()) set("RFINJECT_OUTPUT", AbsolutePattern(output));
 
   if (options.Has("estimate")) {

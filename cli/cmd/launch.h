@@ -26,9 +26,9 @@ struct LaunchVariables {
   std::vector<std::pair<std::string, std::string>> settings;  // RFINJECT_*
 };
 
-// Checks the options and turns them into variables, all but the library. `default_output` (may be empty) counts where
-// -o is not given and RFINJECT_OUTPUT is not set. Empty on success, otherwise what is wrong with which option.
-std::string MakeVariables(const ParsedOptions& options, std::string_view default_output, LaunchVariables* variables);
+// Checks the options and turns them into variables, all but the library. Empty on success, otherwise what is wrong
+// with which option.
+std::string MakeVariables(const ParsedOptions& options, LaunchVariables* variables);
 
 // Finds the library. Empty on success, otherwise why it cannot be used.
 std::string AddLibrary(LaunchVariables* variables);

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -14,6 +17,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "cli/cmd/options.h"
+#include "cli/emit/text_grid.h"
+#include "cli/report/run_list.h"
 #include "cli/report/units.h"
 #include "cli/trace/files.h"
 #include "cli/trace/frames.h"
@@ -61,8 +66,39 @@ std::string ContentId(ByteSource& source) {
   return frames.frames() == 0 ? std::string() : absl::StrFormat("content-%016x", hash);
 }
 
+// Which operators the processes of each kind of run ran in which layers and phases. Ranks of one job that differ in
+// that are not doing the same work, and their mean is the mean of nothing.
+class Operators {
+ public:
+  // Of one trace. A trace that was cut may lack some, which proves nothing.
+  void Note(const std::string& path, const Profile& profile) {
+    for (const auto& [key, run] : profile.runs) {
+      if (run.unfinished > 0) continue;
+      std::set<std::string> ran;
+      for (const auto& [launch, stats] : run.launches) ran.insert(std::string(launch.op));
+      const auto [known, is_new] = first_.try_emplace(key, One{path, ran});
+      if (is_new || said_ || known->second.ran == ran) continue;
+      std::vector<std::string> only;
+      std::set_symmetric_difference(known->second.ran.begin(), known->second.ran.end(), ran.begin(), ran.end(),
+                                    std::back_inserter(only));
+      said_ = true;
+      Complain(absl::StrCat(path, " did not run the operators of ", known->second.path, ", to which it is added: ",
+                            only.front(), only.size() > 1 ? absl::StrCat(" and ", only.size() - 1, " more") : "",
+                            only.size() > 1 ? " are" : " is", " in one of them only"));
+    }
+  }
+
+ private:
+  struct One {
+    std::string path;
+    std::set<std::string> ran;
+  };
+  std::map<RunKey, One> first_;
+  bool said_ = false;
+};
+
 // Adds one trace; says what is wrong with it.
-void LoadTrace(const std::string& path, Origins* origins, Loaded* loaded) {
+void LoadTrace(const std::string& path, Origins* origins, Operators* operators, Loaded* loaded) {
   const auto complain = [&](const auto&... what) {
     loaded->damaged = true;
     Complain(absl::StrCat(path, ": ", what...));
@@ -105,6 +141,7 @@ void LoadTrace(const std::string& path, Origins* origins, Loaded* loaded) {
                     ", and its sums cannot be taken apart; name the traces that it was merged from");
   }
   for (const std::string& id : ids) origins->emplace(id, path);
+  operators->Note(path, contents.profile);
   if (const absl::Status status = loaded->profile.Merge(std::move(contents.profile)); !status.ok()) {
     return complain("not added: ", status.message());
   }
@@ -132,28 +169,141 @@ std::vector<std::string> InOrder(std::vector<std::string> files) {
   return files;
 }
 
+std::vector<std::string> FilesOf(const std::string& path, bool* damaged) {
+  absl::StatusOr<std::vector<std::string>> found = FindTraces(path);
+  if (found.ok()) return *std::move(found);
+  *damaged = true;
+  Complain(absl::StrCat(path, ": ", found.status().message()));
+  return {};
+}
+
+bool IsFolder(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+
+// "2026-01-02 03:04:05: python train.py"
+std::string RunTitle(const RunFiles& run) {
+  return absl::StrCat(StartText(run.start_unix_ns), run.argv.empty() ? "" : ": ",
+                      PrintableText(CommandText(run.argv)));
+}
+
+// The runs of what one word names. What belongs to no run that is known is put into `*loaded`.
+std::vector<RunFiles> RunsOf(const std::vector<std::string>& files, LoadedRuns* loaded) {
+  std::vector<std::string> unknown;
+  std::vector<RunFiles> runs = GroupByRun(files, &unknown);
+  for (const std::string& file : unknown) {
+    Loaded none;  // says what is wrong with it
+    Origins origins;
+    Operators operators;
+    LoadTrace(file, &origins, &operators, &none);
+    loaded->damaged = loaded->damaged || none.damaged;
+    loaded->empty = loaded->empty || none.empty;
+    if (none.files > 0) loaded->runs.push_back({{.job = {}, .files = {file}}, std::move(none.profile)});
+  }
+  return runs;
+}
+
 }  // namespace
 
-Loaded LoadTraces(const std::vector<char*>& paths) {
+std::vector<std::string> PathsOf(const std::vector<char*>& words) { return {words.begin(), words.end()}; }
+
+Loaded LoadTraces(const std::vector<std::string>& paths) {
   Loaded loaded;
   std::vector<std::string> files;
-  for (const char* path : paths) {
-    absl::StatusOr<std::vector<std::string>> found = FindTraces(path);
-    if (found.ok()) {
-      files.insert(files.end(), found->begin(), found->end());
-    } else {
-      loaded.damaged = true;
-      Complain(absl::StrCat(path, ": ", found.status().message()));
-    }
+  for (const std::string& path : paths) {
+    const std::vector<std::string> found = FilesOf(path, &loaded.damaged);
+    files.insert(files.end(), found.begin(), found.end());
   }
   files = InOrder(std::move(files));
   Origins origins;
   Progress progress("reading trace");
+  Operators operators;
   for (size_t i = 0; i < files.size(); ++i) {
     progress.Show(i + 1, files.size());
-    LoadTrace(files[i], &origins, &loaded);
+    LoadTrace(files[i], &origins, &operators, &loaded);
   }
   return loaded;
+}
+
+std::vector<RunFiles> FindRuns(const std::vector<std::string>& paths, LoadedRuns* loaded) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    const std::vector<std::string> found = FilesOf(path, &loaded->damaged);
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  // The same file named twice is one trace.
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  return RunsOf(files, loaded);
+}
+
+LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder) {
+  LoadedRuns loaded;
+  std::vector<std::string> named;
+  for (const std::string& path : paths) {
+    const std::vector<std::string> found = FilesOf(path, &loaded.damaged);
+    if (folder == FolderMeans::kEveryRun || !IsFolder(path)) {
+      named.insert(named.end(), found.begin(), found.end());
+      continue;
+    }
+    const std::vector<RunFiles> runs = RunsOf(found, &loaded);
+    if (runs.empty()) continue;
+    const RunFiles& newest = runs.back();
+    if (runs.size() > 1) {
+      Complain(absl::StrCat(path, ": the newest of ", Grouped(runs.size()), " runs, ", RunTitle(newest),
+                            "; `rfinject runs ", path, "` lists them"));
+    }
+    named.insert(named.end(), newest.files.begin(), newest.files.end());
+  }
+  // The same file named twice is one trace; runs stay in the order in which they are named.
+  std::map<std::string, size_t> place;
+  std::erase_if(named, [&](const std::string& file) { return !place.emplace(file, place.size()).second; });
+  std::vector<RunFiles> runs = RunsOf(named, &loaded);
+  const auto first_named = [&](const RunFiles& run) {
+    size_t first = named.size();
+    for (const std::string& file : run.files) first = std::min(first, place[file]);
+    return first;
+  };
+  std::sort(runs.begin(), runs.end(),
+            [&](const RunFiles& a, const RunFiles& b) { return first_named(a) < first_named(b); });
+  // What two files share counts once, also when they are of different runs (a copy, a merged trace beside its parts).
+  struct Target {
+    Operators operators;
+    Loaded loaded;
+  };
+  std::vector<Target> targets(runs.size());
+  std::map<std::string, Target*> target_of;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    for (const std::string& file : runs[i].files) target_of[file] = &targets[i];
+  }
+  Origins origins;
+  Progress progress("reading trace");
+  size_t done = 0;
+  for (const std::string& file : InOrder(named)) {
+    progress.Show(++done, named.size());
+    const auto target = target_of.find(file);
+    if (target != target_of.end()) LoadTrace(file, &origins, &target->second->operators, &target->second->loaded);
+  }
+  for (size_t i = 0; i < runs.size(); ++i) {
+    Loaded& one = targets[i].loaded;
+    loaded.damaged = loaded.damaged || one.damaged;
+    loaded.empty = loaded.empty || one.empty;
+    if (one.files > 0) loaded.runs.push_back({runs[i], std::move(one.profile)});
+  }
+  return loaded;
+}
+
+std::string NewestRunHere(std::string_view verb) {
+  const std::string here(kRunsFolder);
+  std::string path = LatestRun(here);
+  if (path.empty() && IsFolder(here)) path = here + "/";
+  if (path.empty()) {
+    UsageError(verb, "no trace is named, and there is no " + here + "/ here");
+    return {};
+  }
+  Complain(path);
+  return path;
 }
 
 }  // namespace rfinject::cli

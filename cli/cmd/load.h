@@ -4,11 +4,14 @@
 #ifndef RFINJECT_CLI_CMD_LOAD_H_
 #define RFINJECT_CLI_CMD_LOAD_H_
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "cli/profile/profile.h"
+#include "cli/trace/run_files.h"
 
 namespace rfinject::cli {
 
@@ -36,9 +39,38 @@ struct Loaded {
   bool empty = false;    // some trace was whole and had nothing in it; likewise
 };
 
-// Reads files and folders one after the other, each forgotten when it has been added: memory is that of the distinct
-// launch keys and of the largest single file.
-Loaded LoadTraces(const std::vector<char*>& paths);
+// Reads files and folders one after the other and adds all of them up, whatever they are of (`merge`). Each is
+// forgotten when it has been added: memory is that of the distinct launch keys and of the largest single file. Where
+// processes that are added up did not run the same operators, or were started by different commands, a line says so.
+Loaded LoadTraces(const std::vector<std::string>& paths);
+
+// A run: one job's ranks and restarts, added up.
+struct LoadedRun {
+  RunFiles of;
+  Profile profile;
+};
+
+struct LoadedRuns {
+  std::vector<LoadedRun> runs;  // in the order in which they were named; each with something in it
+  bool damaged = false;         // as in Loaded
+  bool empty = false;
+};
+
+// What a folder stands for that holds several runs. Files that are named are always all meant.
+enum class FolderMeans : uint8_t { kNewestRun, kEveryRun };
+
+// The runs that are meant; only what is of one run is added up. Where a folder's older runs are left out, a line says
+// which run it is and how to see the others.
+LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder);
+
+// The runs of all `paths`, oldest first, read only as far as telling them apart needs. Complaints go to `*loaded`.
+std::vector<RunFiles> FindRuns(const std::vector<std::string>& paths, LoadedRuns* loaded);
+
+// What is meant where no path was given: the latest run below the working folder, said in a line; empty, after a
+// complaint, where there is none.
+std::string NewestRunHere(std::string_view verb);
+
+std::vector<std::string> PathsOf(const std::vector<char*>& words);
 
 }  // namespace rfinject::cli
 

@@ -8,9 +8,13 @@ namespace rfinject::cli {
 namespace {
 
 constexpr std::string_view kUsage =
-    "rfinject merge TRACE|FOLDER... -o FILE\n\n"
-    "Adds up the traces of ranks, restarts and repeated runs into one. In any order and any grouping the result is\n"
-    "the same to the last bit. What must not be added (another GPU, precision policy or batch size, estimates and\n"
+    "rfinject merge [TRACE|FOLDER...] -o FILE\n\n"
+    "Adds up the traces of ranks, restarts and repeated runs into one: all that is named, and all in a folder; "
+    "without\n"
+    "a name the latest run in rfinject-out/. In any order and any grouping the result is the same to the last bit. "
+    "What\n"
+    "was started by different commands or ran different operators is added, and a line says so.\n"
+    "What must not be added (another GPU, precision policy or batch size, estimates and\n"
     "measurements) is kept apart in the same file. A trace that is named twice, or is in a merged one too, counts\n"
     "once.";
 
@@ -24,15 +28,20 @@ int MergeMain(Arguments arguments) {
     return *code;
   const std::string output = parsed.Value("output");
   if (output.empty()) return UsageError("merge", "-o FILE is missing");
-  if (parsed.words.empty()) return UsageError("merge", "no trace is named");
+  std::vector<std::string> paths = PathsOf(parsed.words);
+  if (paths.empty()) {
+    paths = {NewestRunHere("merge")};
+    if (paths.front().empty()) return 2;
+  }
   Replace replace = ReplaceOf(parsed);
+  replace.inputs = paths;
   replace.merged_inputs = true;
   OutputFile file;
   if (const std::string error = file.Open(output, replace); !error.empty()) {
     Complain(output + ": cannot be written: " + error);
     return 1;
   }
-  const Loaded loaded = LoadTraces(parsed.words);
+  const Loaded loaded = LoadTraces(paths);
   if (loaded.profile.runs.empty()) {
     if (!loaded.damaged && !loaded.empty) Complain("there is nothing to merge");
     return 1;

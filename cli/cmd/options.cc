@@ -58,6 +58,13 @@ std::string ParsedOptions::Value(std::string_view name, std::string_view otherwi
   return it == values.end() ? std::string(otherwise) : it->second;
 }
 
+namespace {
+
+// A flag, or an option whose value is only there after "=".
+bool TakesNoWord(const Option& option) { return option.value.empty() || option.value.front() == '['; }
+
+}  // namespace
+
 std::string OptionsHelp(std::string_view usage, std::span<const Option> options) {
   std::string text(usage);
   text += "\n\nOptions:\n";
@@ -66,7 +73,7 @@ std::string OptionsHelp(std::string_view usage, std::span<const Option> options)
   const auto add = [&](const Option& option) {
     std::string left = option.letter != 0 ? std::string("  -") + option.letter + ", --" : std::string("      --");
     left += option.name;
-    if (!option.value.empty()) left += " " + std::string(option.value);
+    if (!option.value.empty()) left += (TakesNoWord(option) ? "" : " ") + std::string(option.value);
     width = std::max(width, left.size());
     lines.emplace_back(std::move(left), option.help);
   };
@@ -106,8 +113,11 @@ std::optional<int> ParseOptions(std::string_view verb, std::string_view usage, s
       const Option* option = FindLong(options, word.substr(2, equals == word.npos ? word.npos : equals - 2));
       if (option == nullptr) return UsageError(verb, UnknownOption(options, word));
       std::string value;
-      if (option->value.empty()) {
-        if (equals != word.npos) return UsageError(verb, "--" + std::string(option->name) + " takes no value");
+      if (TakesNoWord(*option)) {
+        if (equals != word.npos && !option->value.empty()) {
+          value = word.substr(equals + 1);
+        } else if (equals != word.npos)
+          return UsageError(verb, "--" + std::string(option->name) + " takes no value");
       } else if (equals != word.npos) {
         value = word.substr(equals + 1);
       } else if (++i < arguments.size()) {
@@ -122,7 +132,7 @@ std::optional<int> ParseOptions(std::string_view verb, std::string_view usage, s
       const Option* option = FindLetter(options, word[letter]);
       if (option == nullptr) return UsageError(verb, UnknownOption(options, word));
       std::string value;
-      if (!option->value.empty()) {
+      if (!TakesNoWord(*option)) {
         if (letter + 1 < word.size()) {
           value = word.substr(letter + 1);
         } else if (++i < arguments.size()) {

@@ -27,7 +27,7 @@ namespace rfinject::cli {
 struct Option {
   std::string_view name;   // without the dashes
   char letter;             // 0: none
-  std::string_view value;  // what the help calls the value; empty: a flag
+  std::string_view value;  // what the help calls the value; empty: a flag; in brackets: only after "=", or none
   std::string_view help;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/cmd/commands.h"
@@ -11,6 +12,7 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
 #include "cli/cmd/print_report.h"
+#include "cli/emit/alarm_texts.h"
 #include "cli/emit/formats.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
@@ -20,17 +22,22 @@ namespace rfinject::cli {
 namespace {
 
 constexpr std::string_view kUsage =
-    "rfinject report [options] TRACE|FOLDER...\n\n"
-    "How far each layer is from what the GPU could do. Of a folder, every *.rfx in it and below is used; traces of "
-    "the\n"
-    "same kind of run are added up. A damaged trace is used up to the damage, and the exit code is then 1.";
+    "rfinject report [options] [TRACE|FOLDER...]\n\n"
+    "How far each layer is from what the GPU could do. Without a name it is the latest run in rfinject-out/; a "
+    "folder "
+    "is\n"
+    "its newest run (--by run: all of them). The ranks and restarts of one run are added up, and nothing else is: "
+    "traces\n"
+    "that are named are reported one after the other, `rfinject merge` adds them. A damaged trace is used up to the\n"
+    "damage, and the exit code is then 1.";
 
 std::vector<Option> Options() {
   static const auto* const kFormatHelp =
       new std::string(FormatNames(" or ") + "; default: by the ending of -o, else table");
   return {
       {"by", 0, "WHAT",
-       "run (a row each), model, phase, layer (default), op, kernel, or stack (what is in no layer)"},
+       "run (a row each), model, phase, layer (default), op, kernel, or stack (what is in no\n"
+       "layer)"},
       {"format", 0, "FORMAT", *kFormatHelp},
       {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
       kForceOption,
@@ -41,7 +48,10 @@ std::vector<Option> Options() {
       {"columns", 0, "WHAT", "of the table: roofline, or theory (default with --theory)"},
       {"roofs", 0, "KINDS", "roofs to draw: datasheet (default), clock, empirical, or all; commas between"},
       {"roof", 0, "NAME=RATE", "empirical roofs that you measured, like bf16_tc=271T,dram=1.36TB/s"},
-      {"strict", 0, "", "exit with 3 when an alarm (R001 to R012) is raised"},
+      {"step-by", 0, "WHAT",
+       "what a step is: iteration (default), what the training loop repeats; optimizer, each\n"
+       "step of one; or forward, each call of a model"},
+      {"strict", 0, "[=R001,R004]", "exit with 3 when an alarm is raised, or one of these (rfinject explain R005)"},
   };
 }
 
@@ -49,7 +59,8 @@ std::vector<Option> Options() {
 constexpr std::array<std::string_view, 7> kBys = {"model", "phase", "layer", "op", "kernel", "run", "stack"};
 constexpr size_t kByRun = 5;
 constexpr size_t kByStack = 6;
-constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};  // of TableColumns
+constexpr std::array<std::string_view, 3> kStepBys = {"iteration", "optimizer", "forward"};  // of StepBy
+constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};                 // of TableColumns
 
 }  // namespace
 
@@ -70,13 +81,13 @@ int ReportMain(Arguments arguments) {
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("report", "--rows wants a number, not '" + parsed.Value("rows") + "'");
   }
-  if (parsed.words.empty()) return UsageError("report", "no trace is named");
-
   size_t columns = 0;
   if (!ChooseWord("report", "columns", parsed.Value("columns", parsed.Has("theory") ? "theory" : "roofline"),
                   kColumns, &columns, &code)) {
     return code;
   }
+  size_t step_by = 0;
+  if (!ChooseWord("report", "step-by", parsed.Value("step-by", "iteration"), kStepBys, &step_by, &code)) return code;
   RoofOptions roofs;
   if (parsed.Has("roofs")) {
     if (const std::string error = ParseRoofKinds(parsed.Value("roofs"), &roofs); !error.empty()) {
@@ -88,20 +99,31 @@ int ReportMain(Arguments arguments) {
       return UsageError("report", "--roof " + error);
     }
   }
+  std::vector<std::string> strict;
+  if (parsed.Has("strict") && !ParseAlarmIds(parsed.Value("strict"), &strict)) {
+    return UsageError("report", "--strict=" + parsed.Value("strict") + ": there are R001 to R012, commas between");
+  }
+  const bool by_run = by == kByRun;
+  std::vector<std::string> paths = PathsOf(parsed.words);
+  if (paths.empty()) {
+    paths = {by_run ? std::string(kRunsFolder) + "/" : NewestRunHere("report")};
+    if (paths.front().empty()) return 2;
+  }
   Replace replace = ReplaceOf(parsed);
+  replace.inputs = paths;
   if (parsed.Has("theory")) replace.inputs.push_back(parsed.Value("theory"));
   TextOutput destination;
   if (!destination.Open(output, replace)) return 1;
-  Loaded loaded = LoadTraces(parsed.words);
-  if (loaded.profile.runs.empty()) {
+  LoadedRuns loaded = LoadRuns(paths, by_run ? FolderMeans::kEveryRun : FolderMeans::kNewestRun);
+  if (loaded.runs.empty()) {
     if (!loaded.damaged && !loaded.empty) Complain("there is nothing to report");
     return 1;
   }
-  ApplyLimits("report", parsed, &loaded.profile, &code);
+  for (LoadedRun& one : loaded.runs) ApplyLimits("report", parsed, &one.profile, &code);
   Loaded theory;
   if (parsed.Has("theory")) {
-    std::string path = parsed.Value("theory");
-    theory = LoadTraces({path.data()});
+    const std::string path = parsed.Value("theory");
+    theory = LoadTraces({path});
     if (theory.profile.runs.empty()) {
       if (!theory.damaged) Complain(path + ": there is no run in it");
       return 1;
@@ -112,8 +134,10 @@ int ReportMain(Arguments arguments) {
       return UsageError("report", "--by stack is written as table, json or csv, not as " + std::string(format->name));
     }
     std::vector<StackTable> tables;
-    for (const auto& [key, run] : loaded.profile.runs) {
-      tables.push_back({key.gpu.empty() ? "a GPU without a name" : key.gpu, run.steps.steps, FoldStacks(run)});
+    for (const LoadedRun& one : loaded.runs) {
+      for (const auto& [key, run] : one.profile.runs) {
+        tables.push_back({key.gpu.empty() ? "a GPU without a name" : key.gpu, run.steps.steps, FoldStacks(run)});
+      }
     }
     std::ostringstream text;
     TableOptions options;
@@ -123,11 +147,16 @@ int ReportMain(Arguments arguments) {
     if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
     return loaded.damaged ? 1 : 0;
   }
-  const bool by_run = by == kByRun;
-  const std::vector<Report> reports = FoldProfile(loaded.profile, MachineFor,
-                                                  {.by = by_run ? By::kModel : static_cast<By>(by),
-                                                   .theory = parsed.Has("theory") ? &theory.profile : nullptr,
-                                                   .roofs = roofs});
+  std::vector<Report> reports;
+  for (const LoadedRun& one : loaded.runs) {
+    for (Report& report : FoldProfile(one.profile, MachineFor,
+                                      {.by = by_run ? By::kModel : static_cast<By>(by),
+                                      .step_by = static_cast<StepBy>(step_by),
+                                      .theory = parsed.Has("theory") ? &theory.profile : nullptr,
+                                      .roofs = roofs})) {
+      reports.push_back(std::move(report));
+    }
+  }
   for (const Report& report : reports) {
     const std::string name = report.device_name.empty() ? "a GPU without a name" : report.device_name;
     if (roofs.clock && report.sm_hz <= 0) {
@@ -153,7 +182,9 @@ int ReportMain(Arguments arguments) {
   if (loaded.damaged) return 1;
   if (parsed.Has("strict")) {
     for (const Report& report : reports) {
-      if (!report.alarms.empty()) return 3;
+      for (const Alarm& alarm : report.alarms) {
+        if (strict.empty() || std::find(strict.begin(), strict.end(), alarm.id) != strict.end()) return 3;
+      }
     }
   }
   return 0;

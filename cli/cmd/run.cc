@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -23,6 +24,7 @@
 #include "cli/cmd/needed_libraries.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/print_report.h"
+#include "cli/cmd/run_folder.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "proto/wire/framing.h"
@@ -218,10 +220,10 @@ void PrintReport(const std::string& folder, const Files& before, bool quiet) {
     Complain("no trace was written: no training process was seen (rfinject doctor tells what works here)");
     return;
   }
-  std::vector<char*> paths;
-  for (std::string& path : written) paths.push_back(path.data());
-  const Loaded loaded = LoadTraces(paths);
-  const std::vector<Report> reports = FoldProfile(loaded.profile, MachineFor, {});
+  std::vector<Report> reports;
+  for (const LoadedRun& run : LoadRuns(written, FolderMeans::kEveryRun).runs) {
+    for (Report& report : FoldProfile(run.profile, MachineFor, {})) reports.push_back(std::move(report));
+  }
   // Standard output is the program's.
   std::ostringstream table;
   EmitTable(reports, TableOptionsFor(STDERR_FILENO), table);
@@ -244,7 +246,7 @@ int RunProgram(Arguments arguments) {
   const bool quiet = parsed.Has("quiet");
 
   LaunchVariables variables;
-  if (const std::string error = MakeVariables(parsed, "rfinject-out/", &variables); !error.empty()) {
+  if (const std::string error = MakeVariables(parsed, &variables); !error.empty()) {
     return UsageError("run", error);
   }
   std::string program, why;
@@ -256,15 +258,29 @@ int RunProgram(Arguments arguments) {
   }
 
   const std::string set_already = std::getenv("RFINJECT_OUTPUT") != nullptr ? std::getenv("RFINJECT_OUTPUT") : "";
-  std::string pattern = AbsolutePattern(set_already);
+  std::string pattern = set_already.empty() ? "" : AbsolutePattern(set_already);
   for (const auto& [name, value] : variables.settings) {
     if (name == "RFINJECT_OUTPUT") pattern = value;
   }
-  const std::string folder = PatternFolder(pattern);
+  std::string folder = PatternFolder(pattern);
+  // Without a word of the user's about it a run has a folder of its own, so that no other is added to it. The program
+  // makes it when it trains; one that does not leaves none.
+  const bool own_folder = pattern.empty();
+  if (own_folder) folder = PatternFolder(AbsolutePattern(std::string(kRunsFolder) + "/"));
   if (const std::string error = PrepareFolder(folder); !error.empty()) {
     Complain("the output cannot be written: " + error);
     return 2;
   }
+  if (own_folder) {
+    const std::string run = RunFolderName(folder, PathsOf(parsed.words), std::time(nullptr)) + "/";
+    folder += run;
+    pattern = AbsolutePattern(std::string(kRunsFolder) + "/" + run);
+    variables.settings.emplace_back("RFINJECT_OUTPUT", pattern);
+    variables.settings.emplace_back("RFINJECT_LATEST", "1");
+  } else if (parsed.Has("output")) {
+    ::unsetenv("RFINJECT_LATEST");  // of a command of ours that this one runs under
+  }
+  if (const std::string job = NewJobId(); !job.empty()) variables.settings.emplace_back("RFINJECT_JOB", job);
   SetVariables(variables, quiet);
   LetAddressSanitizerStart(program);
 

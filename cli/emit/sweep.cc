@@ -108,7 +108,10 @@ void WriteRuns(const Sweep& sweep, const SweepGroup& group, const TableOptions& 
   const bool memory = any_run([](const SweepRun& run) { return run.memory_peak_bytes > 0; });
   WriteRunGrid(
       sweep, group, group.runs, {.title = "model", .right = false, .least_width = 10},
-      [](const SweepRun& run) { return run.policy.empty() ? run.model : run.model + " " + run.policy; },
+      [](const SweepRun& run) {
+        return run.model + (run.policy.empty() ? "" : " " + run.policy) +
+               (run.has_twin && !run.started.empty() ? " of " + run.started : "");
+      },
       &ColumnInfo::table,
       [&](std::string_view column) {
         return (alarms || column != "alarm_ids") && (memory || column != "memory_peak_bytes") &&

@@ -139,7 +139,7 @@ std::string RunLine(const Report& report) {
     if (model.parameters > 0) add(model.class_name + " (" + Grouped(model.parameters) + " parameters)");
   }
   if (report.run.batch_size > 0) add("batch " + std::to_string(report.run.batch_size));
-  add(report.steps == 1 ? "1 step" : Grouped(report.steps) + " steps");
+  add(StepsText(report));
   if (report.step_gpu_ns > 0) {
     add(Duration(report.step_gpu_ns) + " of GPU time a step");
     // An estimate's wall time is the time of another machine.

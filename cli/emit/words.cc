@@ -218,7 +218,18 @@ Sentence Say(const NoTensorFlop& it) {
   return {"named as a tensor-core kernel, but no tensor counter was collected",
           "only CUDA-core counters (smsp__sass_...) were asked for; add sm__ops_path_tensor_src_..."};
 }
+Sentence Say(const BackwardWithoutLayer& it) {
+  return {absl::StrFormat("%.0f %% of the backward's model FLOP are in no layer", 100 * it.share),
+          "backward not attributed; work on tensors outside of any module"};
+}
 Sentence Say(const OddBackward& it) {
+  if (it.most > 0) {
+    return {
+        absl::StrFormat("backward model FLOP are %.3g times the forward's; a layer of this kind needs at most %.3g "
+                        "times",
+                        it.ratio, it.most),
+        "forward not attributed; several backwards a forward; recomputation counted as backward"};
+  }
   return {absl::StrFormat("backward model FLOP are %.3f times the forward's; a whole training step gives 1.8 to 2.05",
                           it.ratio),
           it.low
@@ -311,6 +322,7 @@ std::string AlarmWhere(const Alarm& alarm) {
   std::string where = place.model;
   if (!place.layer.empty()) where += (where.empty() ? "" : " ") + place.layer;
   where += (where.empty() ? "" : ", ") + std::string(kPhaseNames[static_cast<size_t>(place.phase)]);
+  if (place.kernel.empty()) return where;
   return where + ", " +
          (place.kernel.size() > kMostKernel ? place.kernel.substr(0, kMostKernel - 3) + "..." : place.kernel);
 }
@@ -323,6 +335,23 @@ std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
                            .text = Grouped(report.unfinished) + " of " + Grouped(report.process_count) +
                                    " processes left no end of their trace: killed, or still running",
                            .remedy = {}});
+  }
+  if (report.step_by == StepBy::kIteration && report.steps > 0 && report.optimizer_steps > report.steps) {
+    const uint64_t left = report.optimizer_steps % report.steps;
+    if (left > 0 && left < report.optimizer_steps / report.steps) {
+      diagnostics.push_back({.severity = 0,
+                             .id = "incomplete-iteration",
+                             .text = Grouped(left) + (left == 1 ? " optimizer step is" : " optimizer steps are") +
+                                     " of an iteration that is not complete: what was done in it is in the sums",
+                             .remedy = {}});
+    }
+  }
+  if (!report.different_commands.empty()) {
+    const std::vector<std::string>& commands = report.different_commands;
+    std::string text = "what is added up here was started by " + Grouped(commands.size()) +
+                       " different commands: " + commands[0] + "; " + commands[1];
+    if (commands.size() > 2) text += "; ...";
+    diagnostics.push_back({.severity = 1, .id = "different-commands", .text = text, .remedy = {}});
   }
   if (report.theory.missing_layers > 0) {
     diagnostics.push_back(
@@ -356,6 +385,19 @@ TierWords TierOf(int tier) {
 std::string TierText(int tier) {
   const TierWords words = TierOf(tier);
   return std::string(words.letter) + (words.meaning.empty() ? "" : ": " + std::string(words.meaning));
+}
+
+std::string StepsText(const Report& report) {
+  const auto several = [](uint64_t n, std::string_view one, std::string_view many) {
+    return Grouped(n) + " " + std::string(n == 1 ? one : many);
+  };
+  if (report.validation) return several(report.steps, "batch", "batches") + " of validation";
+  if (report.step_by == StepBy::kForward) return several(report.steps, "call", "calls");
+  if (report.step_by == StepBy::kOptimizer || report.steps == 0 || report.optimizer_steps < 2 * report.steps) {
+    return several(report.steps, "step", "steps");
+  }
+  return several(report.steps, "iteration", "iterations") + " of " +
+         several(report.optimizer_steps / report.steps, "optimizer step", "optimizer steps");
 }
 
 std::string_view ByName(By by) {

@@ -40,6 +40,9 @@ TierWords TierOf(int tier);
 // "A: layers from ..."; "unknown".
 std::string TierText(int tier);
 
+// "10 steps", "5 iterations of 2 optimizer steps", "20 calls", "5 batches of validation".
+std::string StepsText(const Report& report);
+
 // "model", "phase", "layer", "op", "kernel", as --by has them.
 std::string_view ByName(By by);
 

@@ -162,6 +162,8 @@ void LaunchStats::Merge(const LaunchStats& other) {
 void StepSums::Merge(const StepSums& other) {
   steps = SaturatingAdd(steps, other.steps);
   samples = SaturatingAdd(samples, other.samples);
+  iterations = SaturatingAdd(iterations, other.iterations);
+  calls = SaturatingAdd(calls, other.calls);
   armed = SaturatingAdd(armed, other.armed);
   memory_peak_bytes = std::max(memory_peak_bytes, other.memory_peak_bytes);
   duration_ns.Merge(other.duration_ns);

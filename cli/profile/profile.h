@@ -137,6 +137,8 @@ struct LaunchStats {
 struct StepSums {
   uint64_t steps = 0;    // measured ones
   uint64_t samples = 0;  // images, over those steps
+  // Of the training loop, complete ones (iterations.h); calls of root modules in the steps. 0 where nobody knows.
+  uint64_t iterations = 0, calls = 0;
   uint64_t armed = 0;
   uint64_t memory_peak_bytes = 0;
   Stat duration_ns;

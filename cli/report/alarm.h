@@ -43,10 +43,15 @@ struct AbovePeak {
 struct NoTensorFlop {
   bool counted = false;  // a tensor counter was collected, and it is 0
 };
-// R005: model FLOP of the backward over those of the forward.
+// R005: model FLOP of the backward over those of the forward, of a layer or of the whole run.
 struct OddBackward {
   double ratio = 0;
   bool low = false;
+  double most = 0;  // that such a layer may need; 0: the whole run's
+};
+// R005: what share of the backward's model FLOP is in no layer.
+struct BackwardWithoutLayer {
+  double share = 0;
 };
 // R006: `what` is a column; the sum of the rows, and the whole run's.
 struct RowsDoNotAddUp {
@@ -89,7 +94,7 @@ struct MoreOfThisKind {
   size_t count = 0;
 };
 
-// A kernel, and where it runs.
+// A kernel, and where it runs; no kernel: all of a layer.
 struct AlarmPlace {
   std::string model, layer;
   Phase phase{};
@@ -98,8 +103,9 @@ struct AlarmPlace {
 
 struct Alarm {
   std::string id;  // "R004"
-  std::variant<AboveRoof, AboveBandwidth, MissingUnit, AbovePeak, NoTensorFlop, OddBackward, RowsDoNotAddUp,
-               VaryingCount, LongerThanTheStep, OddFlop, ClockDrift, SparseFlop, HugeValue, NoBytes, MoreOfThisKind>
+  std::variant<AboveRoof, AboveBandwidth, MissingUnit, AbovePeak, NoTensorFlop, OddBackward, BackwardWithoutLayer,
+               RowsDoNotAddUp, VaryingCount, LongerThanTheStep, OddFlop, ClockDrift, SparseFlop, HugeValue, NoBytes,
+               MoreOfThisKind>
       finding;
   std::optional<AlarmPlace> where;  // nothing: the whole run
 };

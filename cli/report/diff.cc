@@ -186,7 +186,7 @@ void AddRun(const Profile& profile, const Run& run, const Machine& machine, By b
     total.Add(quantities, exact);
   }
   if (!per_step) return;
-  const double steps = static_cast<double>(run.steps.steps);
+  const auto steps = static_cast<double>(StepCount(run.steps, StepBy::kIteration));
   for (auto& [key, side] : sides) side.Divide(steps);
   total.Divide(steps);
 }

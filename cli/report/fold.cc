@@ -15,6 +15,7 @@
 #include "cli/report/invariants.h"
 #include "cli/report/key_quantities.h"
 #include "cli/report/roofs.h"
+#include "cli/report/run_list.h"
 #include "cli/report/stacks.h"
 #include "cli/report/theory.h"
 #include "gpus/gpus.h"
@@ -23,9 +24,9 @@ namespace rfinject::cli {
 namespace {
 
 // As a training step goes; recomputation happens inside the backward.
-constexpr std::array<Phase, 7> kPhaseOrder = {Phase::kForward,   Phase::kRecompute,     Phase::kBackward,
-                                              Phase::kOptimizer, Phase::kCommunication, Phase::kData,
-                                              Phase::kOther};
+constexpr std::array<Phase, 8> kPhaseOrder = {Phase::kForward,  Phase::kEval,      Phase::kRecompute,
+                                              Phase::kBackward, Phase::kOptimizer, Phase::kCommunication,
+                                              Phase::kData,     Phase::kOther};
 
 size_t PhaseRank(std::string_view name) {
   for (size_t i = 0; i < kPhaseOrder.size(); ++i) {
@@ -35,7 +36,7 @@ size_t PhaseRank(std::string_view name) {
 }
 
 bool NeedsLayer(Phase phase) {
-  return phase == Phase::kForward || phase == Phase::kBackward || phase == Phase::kRecompute;
+  return phase == Phase::kForward || phase == Phase::kBackward || phase == Phase::kRecompute || phase == Phase::kEval;
 }
 
 struct RowKey {
@@ -168,19 +169,25 @@ std::vector<Row> MakeRows(By by, const std::map<RowKey, Folded>& folded, const R
 }
 
 // What the trace says about the run, besides its launches.
-Report DescribeRun(const Run& run, const Machine& machine, By by) {
+Report DescribeRun(const Run& run, const Machine& machine, By by, StepBy step_by) {
   Report report;
   report.run = run.key;
   report.processes = run.process_list;
   report.process_count = run.processes;
+  report.different_commands = DifferentCommands(run.process_list);
   report.unfinished = run.unfinished;
   report.device_name = run.key.gpu;
   report.devices = run.devices;
   report.machine = machine;
   report.tier = run.tier;
-  report.steps = run.steps.steps;
+  report.steps = StepCount(run.steps, step_by);
+  report.step_by = step_by;
+  report.optimizer_steps = run.steps.steps;
   report.samples = run.steps.samples;
   report.step_wall_ns = run.steps.duration_ns.mean();
+  if (report.steps > 0) {
+    report.step_wall_ns *= static_cast<double>(run.steps.steps) / static_cast<double>(report.steps);
+  }
   report.memory_peak_bytes = run.steps.memory_peak_bytes;
   report.pm_windows = run.steps.pm_dram_bytes.n;
   report.pm_dram_bytes = run.steps.pm_dram_bytes.mean();
@@ -308,6 +315,20 @@ void AddLeastTimes(const Machine& machine, Sums& sums) {
   sums[Quantity::kLeast] = least.total_s() * 1e9;
 }
 
+uint64_t StepCount(const StepSums& steps, StepBy step_by) {
+  switch (step_by) {
+    case StepBy::kIteration:
+      if (steps.iterations > 0) return steps.iterations;
+      break;
+    case StepBy::kForward:
+      if (steps.calls > 0) return steps.calls;
+      break;
+    case StepBy::kOptimizer:
+      break;
+  }
+  return steps.steps;
+}
+
 std::string ChipOf(const Run& run) {
   for (const DeviceInfo& device : run.devices) {
     if (!device.chip.empty()) return device.chip;
@@ -317,10 +338,12 @@ std::string ChipOf(const Run& run) {
 }
 
 Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, const FoldOptions& options) {
-  Report report = DescribeRun(run, machine, options.by);
+  Report report = DescribeRun(run, machine, options.by, options.step_by);
   const std::string chip = ChipOf(run);
   const Folding folding = FoldLaunches(profile, run, machine, options.by, chip);
   AddTotals(folding, report);
+  report.validation = std::any_of(run.launches.begin(), run.launches.end(),
+                                  [](const auto& one) { return one.first.phase == Phase::kEval; });
   const double total_ns = report.total.time_ns();
   report.rows = MakeRows(options.by, folding.rows, run, total_ns);
   report.phases = MakeRows(By::kPhase, folding.phases, run, total_ns);

@@ -17,6 +17,7 @@ namespace rfinject::cli {
 
 struct FoldOptions {
   By by = By::kLayer;
+  StepBy step_by = StepBy::kIteration;
   // Estimated runs that lend their model FLOP and compulsory bytes to runs that have none (theory.h). Not owned.
   const Profile* theory = nullptr;
   RoofOptions roofs;
@@ -29,6 +30,9 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
 // A Report a run, each on the machine that `machine_for` has for it (machine.h's MachineFor, or a user's own roofs).
 std::vector<Report> FoldProfile(const Profile& profile, const std::function<Machine(const Run&)>& machine_for,
                                 const FoldOptions& options);
+
+// What sums are divided by. Optimizer steps, where a trace does not know what is asked for (one of an older version).
+uint64_t StepCount(const StepSums& steps, StepBy step_by);
 
 // The chip whose formulas the run's counters follow ("GA100"); empty when the trace does not say.
 std::string ChipOf(const Run& run);

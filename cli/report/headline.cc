@@ -112,7 +112,8 @@ Headline MakeHeadline(const Report& report, std::span<const Row> layers) {
   AddExpected(report, &headline);
   AddPrecisions(report.total, &headline);
   headline.has_forward_or_backward = std::any_of(report.phases.begin(), report.phases.end(), [](const Row& row) {
-    return row.sums.launches > 0 && (IsPhase(row, Phase::kForward) || IsPhase(row, Phase::kBackward));
+    return row.sums.launches > 0 &&
+           (IsPhase(row, Phase::kForward) || IsPhase(row, Phase::kBackward) || IsPhase(row, Phase::kEval));
   });
   AddOutside(report, layers, &headline);
   AddLimit(report, layers, &headline);

@@ -7,7 +7,7 @@
 //   R002 traffic above the DRAM bandwidth                       R008 more kernel time than wall time
 //   R003 a unit above its peak, or one that the GPU lacks       R009 executed FLOP far from the model's
 //   R004 a tensor-core kernel without tensor FLOP               R010 clocks that drifted between samples
-//   R005 backward FLOP not about twice the forward's            R011 sparse tensor FLOP
+//   R005 backward FLOP that the layers do not explain           R011 sparse tensor FLOP
 //   R006 rows that do not add up to the total                   R012 no bytes, or impossible counts
 #ifndef RFINJECT_CLI_REPORT_INVARIANTS_H_
 #define RFINJECT_CLI_REPORT_INVARIANTS_H_
@@ -27,6 +27,11 @@ inline constexpr double kRoofTolerance = 1.03;
 // needs no gradient of its input. 1.9 for AlexNet, 1.996 for VGG-19.
 inline constexpr double kBackwardOverForwardLow = 1.8;
 inline constexpr double kBackwardOverForwardHigh = 2.05;
+// Attention that keeps no scores computes them again in its backward: five matrix products where the forward has two.
+inline constexpr double kAttentionBackwardOverForward = 2.6;
+// What a layer's backward needs beyond that, or what is in no layer, as a share of the whole backward: above it more
+// than the gradients of biases and some functions outside of modules has gone astray.
+inline constexpr double kBackwardUnexplained = 0.05;
 // Winograd F(4x4, 3x3) does 1/4 of the multiplications (Lavin and Gray, CVPR 2016, arXiv 1509.09308); below it no
 // known algorithm executes. Above 2: padding of channels and tiles explains less.
 inline constexpr double kExecutedOverModelLow = 0.24;

@@ -23,6 +23,9 @@ namespace rfinject::cli {
 
 enum class By : uint8_t { kModel, kPhase, kLayer, kOp, kKernel };
 
+// What a step is: what the training loop does over and over, what ends with an optimizer's step, or a call of a root.
+enum class StepBy : uint8_t { kIteration, kOptimizer, kForward };
+
 struct Derived {  // from Sums alone; 0 where undefined
   double oi_flop_per_byte = 0;
   double performance_flop_per_s = 0;
@@ -90,6 +93,7 @@ struct Report {
   RunKey run;
   std::vector<ProcessInfo> processes;
   uint64_t process_count = 0;
+  std::vector<std::string> different_commands;  // where processes were added that were not started alike
   std::string device_name;
   std::vector<DeviceInfo> devices;  // that the run used
   Machine machine;                  // empty name: no roofs known for this GPU
@@ -97,6 +101,9 @@ struct Report {
   double sm_hz = 0;  // mean SM clock while the counters ran; 0: unknown
   int tier = 0;
   uint64_t steps = 0, samples = 0;
+  uint64_t optimizer_steps = 0;  // that `steps` are made of, and what did not make a whole one
+  StepBy step_by = StepBy::kIteration;
+  bool validation = false;         // of a model that also trains: its steps are batches
   double step_wall_ns = 0;         // mean
   double step_gpu_ns = 0;          // mean of summed kernel time
   uint64_t memory_peak_bytes = 0;  // of the device, in use by all processes; 0: unknown

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/model/statistics.h"
 #include "cli/report/roofs.h"
+#include "cli/report/run_list.h"
 #include "cli/report/run_name.h"
 
 namespace rfinject::cli {
@@ -36,6 +37,10 @@ SweepRun MakeRun(const Report& report) {
   run.source = report.run.source;
   run.policy = PolicyText(report.run.policy);
   run.batch_size = report.run.batch_size;
+  if (const ProcessInfo* first = FirstProcess(report.processes)) {
+    run.started = StartText(first->start_unix_ns);
+    run.command = CommandText(first->argv);
+  }
   run.training = report.run.training;
   for (const ModelInfo& model : report.models) {
     run.parameters += model.parameters;
@@ -196,6 +201,8 @@ constexpr auto kColumns = std::to_array<SweepColumn>({
       [](const SweepRun& r) {
         return TextCell(r.whole.least_ns() <= 0 ? "" : r.whole_derived.memory_bound ? "memory" : "compute");
       }}},
+    {{{.name = "started", .kind = Kind::kText}, [](const SweepRun& r) { return TextCell(r.started); }}},
+    {{{.name = "command", .kind = Kind::kText}, [](const SweepRun& r) { return TextCell(r.command); }}},
     {{{.name = "alarms", .kind = Kind::kCount}, [](const SweepRun& r) { return Cell{uint64_t{r.alarms}}; }}},
     {{{.name = "alarm_ids",
        .kind = Kind::kText,
@@ -234,9 +241,16 @@ Sweep MakeSweep(std::span<const Report> reports) {
   for (const Report& report : reports) sweep.runs.push_back(MakeRun(report));
   std::stable_sort(sweep.runs.begin(), sweep.runs.end(), [](const SweepRun& a, const SweepRun& b) {
     // Training before inference.
-    return std::tuple(a.gpu, a.source, a.parameters, a.model, !a.training, a.policy, a.batch_size) <
-           std::tuple(b.gpu, b.source, b.parameters, b.model, !b.training, b.policy, b.batch_size);
+    return std::tuple(a.gpu, a.source, a.parameters, a.model, !a.training, a.policy, a.batch_size, a.started) <
+           std::tuple(b.gpu, b.source, b.parameters, b.model, !b.training, b.policy, b.batch_size, b.started);
   });
+  for (size_t i = 0; i + 1 < sweep.runs.size(); ++i) {
+    SweepRun &a = sweep.runs[i], &b = sweep.runs[i + 1];
+    if (std::tie(a.gpu, a.source, a.model, a.training, a.policy, a.batch_size) ==
+        std::tie(b.gpu, b.source, b.model, b.training, b.policy, b.batch_size)) {
+      a.has_twin = b.has_twin = true;
+    }
+  }
   std::set<uint64_t> batches;
   std::set<bool> modes;
   for (size_t i = 0; i < sweep.runs.size(); ++i) {
@@ -259,6 +273,7 @@ std::string SweepRunTitle(const Sweep& sweep, const SweepRun& run) {
   if (sweep.several_batches && run.batch_size > 0) title += " b" + std::to_string(run.batch_size);
   if (sweep.several_modes && !run.training) title += " inference";
   if (!run.policy.empty()) title += " " + run.policy;
+  if (run.has_twin && !run.started.empty()) title += " of " + run.started;
   return title;
 }
 

@@ -20,8 +20,10 @@ struct SweepRun {
   std::string model;  // run_name.h's ModelName
   std::string gpu;
   SourceKind source{};
-  std::string policy;       // what makes runs of one model and batch differ: "autocast float16"; else empty
-  uint64_t batch_size = 0;  // 0: unknown
+  std::string policy;            // what makes runs of one model and batch differ: "autocast float16"; else empty
+  uint64_t batch_size = 0;       // 0: unknown
+  std::string started, command;  // of its first process
+  bool has_twin = false;         // another run is called the same: only when it started tells them apart
   bool training = false;
   uint64_t parameters = 0, parameter_bytes = 0;
   uint64_t steps = 0, samples = 0;

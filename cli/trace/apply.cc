@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/profile/iterations.h"
 #include "cli/trace/damage.h"
 
 namespace rfinject::cli {
@@ -408,10 +409,12 @@ absl::Status Applier::ApplyStats(const v1::KeyStats& message, const Record& reco
 absl::Status Applier::ApplyStep(const v1::Step& message, const Record& record) {
   RunState* run = nullptr;
   RFINJECT_TRY(FindRun(record.offset, message.run(), &run));
+  if (run->step_kinds.size() < kMostStepsLookedAt) run->step_kinds.push_back(message.kind());
   if (!message.measured()) return absl::OkStatus();
   StepSums& steps = run->run.steps;
   SaturatingAdd(steps.steps, 1);
   SaturatingAdd(steps.samples, message.samples());
+  SaturatingAdd(steps.calls, message.calls());
   steps.memory_peak_bytes = std::max({steps.memory_peak_bytes, message.memory_bytes(), message.memory_peak_bytes()});
   // An armed step's time holds what profiling cost.
   if (message.armed_group() != 0) {
@@ -484,6 +487,8 @@ absl::Status Applier::ApplyStepStats(const v1::StepStats& message, const Record&
     StepSums sums;
     sums.steps = one.steps();
     sums.samples = one.samples();
+    sums.iterations = one.iterations();
+    sums.calls = one.calls();
     sums.armed = one.armed();
     sums.memory_peak_bytes = one.memory_peak_bytes();
     RFINJECT_TRY(ReadStat(one.duration_ns(), record.offset, &sums.duration_ns));
@@ -493,6 +498,8 @@ absl::Status Applier::ApplyStepStats(const v1::StepStats& message, const Record&
     RunState* run = nullptr;
     RFINJECT_TRY(FindRun(record.offset, one.run(), &run));
     run->run.steps.Merge(sums);
+    SaturatingAdd(run->eval.steps, one.eval_batches());
+    SaturatingAdd(run->eval.samples, one.eval_samples());
   }
   return absl::OkStatus();
 }
@@ -569,6 +576,9 @@ void Applier::FinishFacts() {
   for (auto& [id, state] : runs_) {
     Run& run = state.run;
     if (run.processes == 0) run.processes = 1;
+    if (!state.step_kinds.empty() && state.step_kinds.front() != 0) {
+      run.steps.iterations += run.steps.steps / StepsOfIteration(state.step_kinds);
+    }
     if (!state.merged) {
       run.key.gpu = GpuName(run.key, state.devices, devices_used[id]);
       for (auto& [index, device] : state.devices) run.devices.push_back(std::move(device));
@@ -625,11 +635,27 @@ void Applier::FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& m
     full.block = id.block;
     full.dynamic_shared_bytes = id.dynamic_shared_bytes;
     full.device = id.device;
-    LaunchStats& stats = state.run.launches[std::move(full)];
+    // In a merged trace it is a run of its own already.
+    const bool validation = !state.merged && id.phase == Phase::kEval;
+    LaunchStats& stats = (validation ? state.validation : state.run.launches)[std::move(full)];
     SaturatingAdd(stats.launches, key.launches);
     if (id.stack != 0) stats.MergeStack(stacks.at(id.stack));
     for (const auto& [metric, stat] : key.metrics) stats.metrics[metrics_.at(metric).name].Merge(stat);
   }
+}
+
+// A model that trains and is validated is two kinds of run: a batch that is validated is no part of a step, and work
+// of one is not the other's. The batches stand in the place of the steps.
+Run Applier::ValidationOf(RunState& state) {
+  Run run = state.run;
+  run.key.training = false;
+  run.launches = std::move(state.validation);
+  run.steps = state.eval;
+  run.steps.iterations = run.steps.steps;
+  run.pm_windows.clear();
+  run.diagnostics.clear();
+  run.drops.clear();
+  return run;
 }
 
 Profile Applier::Finish() && {
@@ -640,11 +666,16 @@ Profile Applier::Finish() && {
   FinishModels(names);
   FinishFacts();
   FinishLaunches(names);
-  for (auto& [id, state] : runs_) {
+  // Only metrics can disagree, and what is merged here has none.
+  const auto add = [&profile](Run run) {
     Profile one;
-    RunKey key = state.run.key;
-    one.runs.emplace(std::move(key), std::move(state.run));
-    (void)profile.Merge(std::move(one));  // only metrics can disagree, and `one` has none
+    RunKey key = run.key;
+    one.runs.emplace(std::move(key), std::move(run));
+    (void)profile.Merge(std::move(one));
+  };
+  for (auto& [id, state] : runs_) {
+    if (state.eval != StepSums{} || !state.validation.empty()) add(ValidationOf(state));
+    add(std::move(state.run));
   }
   return profile;
 }

@@ -67,11 +67,16 @@ class Applier {
     ProcessInfo process;
     std::map<uint32_t, DeviceInfo> devices;  // by index
     std::string collector_version;
+    std::vector<uint32_t> step_kinds;  // of the first steps, measured or not
+    // Of a process that trains: what it validated, which becomes a run of its own.
+    std::map<LaunchKey, LaunchStats> validation;
+    StepSums eval;
     bool merged = false;
   };
 
   absl::Status Charge(uint64_t bytes, uint64_t offset);
   absl::Status FindRun(uint64_t offset, uint32_t id, RunState** run);
+  static Run ValidationOf(RunState& state);
   // The run that a model belongs to.
   uint32_t OwnerOf(uint32_t model) const;
 

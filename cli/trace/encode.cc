@@ -279,6 +279,8 @@ class Writer {
     steps.set_run(run_id);
     steps.set_steps(run.steps.steps);
     steps.set_samples(run.steps.samples);
+    steps.set_iterations(run.steps.iterations);
+    steps.set_calls(run.steps.calls);
     steps.set_armed(run.steps.armed);
     steps.set_memory_peak_bytes(run.steps.memory_peak_bytes);
     FillStat(run.steps.duration_ns, steps.mutable_duration_ns());

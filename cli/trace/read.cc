@@ -44,4 +44,11 @@ TraceContents ReadTrace(ByteSource& source, uint64_t max_decoded_bytes) {
   return contents;
 }
 
+TraceContents ReadFirstChunk(ByteSource& source) {
+  bool chunk_refused = false;
+  TraceContents contents = Read(source, 1, kMaxDecodedBytes, &chunk_refused);
+  contents.usable = contents.usable && !chunk_refused;
+  return contents;
+}
+
 }  // namespace rfinject::cli

@@ -29,6 +29,9 @@ struct TraceContents {
 };
 TraceContents ReadTrace(ByteSource& source, uint64_t max_decoded_bytes = kMaxDecodedBytes);
 
+// Only what the first chunk says: what ran and where, not how long.
+TraceContents ReadFirstChunk(ByteSource& source);
+
 }  // namespace rfinject::cli
 
 #endif  // RFINJECT_CLI_TRACE_READ_H_

@@ -1,5 +1,6 @@
 #include "injector/python/module_steps.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "collector/settings.h"
@@ -39,6 +40,7 @@ bool ModuleSteps::EnsureActive(bool first_call) {
 void ModuleSteps::EndInferenceStep() {
   void* thread = python_.PyEval_SaveThread();
   if (source_ != nullptr) source_->OnStepEnd(recorder_.CurrentStep());
+  NoteCallsOfStep({});
   recorder_.EndStep(TakeSamples());
   python_.PyEval_RestoreThread(thread);
   const Settings& settings = GetSettings();
@@ -57,10 +59,46 @@ bool ModuleSteps::OptimizerIsComing() {
   return optimizer_exists_;
 }
 
-void ModuleSteps::OnRootCall(uint32_t layer, bool is_model, const CallArguments& arguments) {
+// What is called to be validated has trained before, or its forward is what the program is for: a program that only
+// evaluates, the teacher of a distillation, an average of weights. Without gradients and in training mode a model is
+// validated by a program that forgot to say eval(), but a generator makes samples for its discriminator: with several
+// models that train, mode decides.
+bool ModuleSteps::IsValidation(uint32_t layer, bool training) {
+  const bool trains = std::find(trained_roots_.begin(), trained_roots_.end(), layer) != trained_roots_.end();
+  const bool gradients = GradEnabled();
+  if (training && gradients) {
+    if (!trains) trained_roots_.push_back(layer);
+    return false;
+  }
+  return trains && optimizer_seen_.load(std::memory_order_relaxed) &&
+         (training ? trained_roots_.size() == 1 : !gradients || trained_roots_.size() == 1);
+}
+
+void ModuleSteps::NoteCallsOfStep(std::string_view optimizer) noexcept {
+  // FNV-1a. The class is known by its name only; two optimizers of one class are told apart by what was called
+  // before.
+  uint32_t hash = calls_hash_.exchange(0, std::memory_order_relaxed) ^ 2166136261u;
+  for (const char c : optimizer) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  recorder_.NoteCalls(calls_.exchange(0, std::memory_order_relaxed), hash != 0 ? hash : 1);
+}
+
+void ModuleSteps::OnRootCall(uint32_t layer, bool is_model, bool training, const CallArguments& arguments) {
   if (!EnsureActive(true) || InBackward()) return;
   InsistOnPoliteExit();
   RepairUserScopes();
+  const bool validation = IsValidation(layer, training);
+  SetEvaluating(validation);
+  if (validation) {
+    validated_in_step_ = true;
+  } else {
+    // What validating took is not part of the step that follows.
+    if (validated_in_step_ && calls_.load(std::memory_order_relaxed) == 0) recorder_.RestartStep();
+    validated_in_step_ = false;
+    calls_.fetch_add(1, std::memory_order_relaxed);
+    // Which root, and whether gradients were wanted: a discriminator's step makes its samples without.
+    const uint32_t call = 2 * layer + (GradEnabled() ? 1 : 0);
+    calls_hash_.store((calls_hash_.load(std::memory_order_relaxed) ^ call) * 16777619u, std::memory_order_relaxed);
+  }
   if (is_model) {
     if (primary_root_ == 0) {
       primary_root_ = layer;
@@ -73,7 +111,9 @@ void ModuleSteps::OnRootCall(uint32_t layer, bool is_model, const CallArguments&
   QuietTorch quiet;
   Ref tensor = tensors_.FirstArgument(arguments);
   std::vector<long long> shape;
-  if (!tensor || !tensors_.ReadShape(tensor, shape) || shape.empty()) return;
+  const bool known = tensor && tensors_.ReadShape(tensor, shape) && !shape.empty();
+  if (validation) return recorder_.NoteEvaluation(known ? static_cast<uint64_t>(shape[0]) : 0);
+  if (!known) return;
   samples_.fetch_add(static_cast<uint64_t>(shape[0]), std::memory_order_relaxed);
   if (!batch_known_ && layer == primary_root_) {
     batch_known_ = true;
@@ -89,11 +129,18 @@ bool ModuleSteps::EndsByModules() const noexcept {
 
 void ModuleSteps::EndLastInferenceStep() noexcept {
   if (!EndsByModules()) return;
-  if (CurrentLayer().depth == 0) recorder_.EndStep(TakeSamples());  // else it is cut short
+  if (CurrentLayer().depth != 0) return;  // it is cut short
+  NoteCallsOfStep({});
+  recorder_.EndStep(TakeSamples());
 }
 
 void ModuleSteps::ResetAfterFork() noexcept {
   samples_.store(0, std::memory_order_relaxed);
+  calls_.store(0, std::memory_order_relaxed);
+  calls_hash_.store(0, std::memory_order_relaxed);
+  trained_roots_.clear();
+  validated_in_step_ = false;
+  SetEvaluating(false);
   optimizer_seen_.store(false, std::memory_order_relaxed);
   active_ = false;
   activity_decided_ = false;

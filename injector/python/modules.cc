@@ -78,7 +78,9 @@ int ActivateWithoutModules(void*) {
     }
     if (entry != nullptr) call.wants_shapes = entry->wants_shapes;
     if (enclosing == nullptr && !replica && registry.HasParameters(call.layer)) {
-      modules.steps.OnRootCall(call.layer, registry.IsRoot(call.layer), arguments);
+      // An attribute of every module; what overrides reading it is asked as the program itself would ask.
+      const bool training = Ref::Borrow(modules.python, module).Attribute("training").IsTrue();
+      modules.steps.OnRootCall(call.layer, registry.IsRoot(call.layer), training, arguments);
     }
   } catch (abi::__forced_unwind&) {
     throw;  // pthread_exit, where the interpreter ends while a daemon thread runs
@@ -131,6 +133,10 @@ void EndLastInferenceStep() noexcept {
 uint64_t TakeSamplesOfStep() noexcept {
   Modules* modules = TheModules();
   return modules != nullptr ? modules->steps.TakeSamples() : 0;
+}
+
+void NoteCallsOfStep(std::string_view optimizer) noexcept {
+  if (Modules* modules = TheModules()) modules->steps.NoteCallsOfStep(optimizer);
 }
 
 void NoteOptimizerStep() noexcept {

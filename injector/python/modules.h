@@ -13,6 +13,7 @@
 #define RFINJECT_INJECTOR_PYTHON_MODULES_H_
 
 #include <cstdint>
+#include <string_view>
 
 #include "collector/recorder.h"
 #include "collector/source.h"
@@ -27,6 +28,10 @@ namespace rfinject {
 // Samples (leading dimension of the first tensor input, summed over the calls of root modules with parameters) since
 // the previous call of this function. Any thread, no GIL. Meant for Recorder::EndStep.
 uint64_t TakeSamplesOfStep() noexcept;
+
+// Tells the recorder what the step that ends now was made of (Recorder::NoteCalls). `optimizer`: torch's name for the
+// scope. Any thread, no GIL. Meant for right before Recorder::EndStep.
+void NoteCallsOfStep(std::string_view optimizer) noexcept;
 
 // An optimizer's step runs or ran: from now on the optimizer ends the steps, not the root module's next call; and the
 // process is a training process, even if it has no modules. Any thread, no GIL; cheap after the first time.

@@ -80,6 +80,7 @@ Globals g;
 std::atomic<NodeMeans> g_means{NodeMeans::kNone};
 std::atomic<bool> g_node_checked{false};  // a node that really ran has been looked at
 std::atomic<uint64_t> g_forgotten{0};
+std::atomic<bool> g_evaluating{false};  // of the root that was called last, whatever the thread
 
 // Class names of nodes by virtual table, insert only. A slot is taken by its key; the name follows.
 struct ClassName {
@@ -241,6 +242,8 @@ uint64_t RunningNode() noexcept {
   return 0;
 }
 
+void SetEvaluating(bool evaluating) noexcept { g_evaluating.store(evaluating, std::memory_order_relaxed); }
+
 Site SiteOfThread() noexcept {
   Thread& thread = t_thread;
   Site site;
@@ -273,7 +276,9 @@ Site SiteOfThread() noexcept {
     site.phase = PhaseOf(scope->kind);
     site.layer = top.layer;
   } else if (module_decides) {
-    site.phase = node.id != 0 ? Phase::kRecompute : Phase::kForward;
+    site.phase = node.id != 0                                   ? Phase::kRecompute
+                 : g_evaluating.load(std::memory_order_relaxed) ? Phase::kEval
+                                                                : Phase::kForward;
     site.layer = top.layer;
   } else if (node.id != 0) {
     site.phase = Phase::kBackward;

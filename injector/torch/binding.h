@@ -44,6 +44,9 @@ void ActivateWithoutPython() noexcept;
 // Implemented by injector/python: called after the last step of the window when Settings::kill is set. Any thread.
 void RequestPoliteExit() noexcept;
 
+// Whether the root module that is about to be called is called to be validated: its forward is then Phase::kEval.
+void SetEvaluating(bool evaluating) noexcept;
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_INJECTOR_TORCH_BINDING_H_

@@ -25,6 +25,7 @@ Globals g;
 Recorder* g_recorder = nullptr;
 Source* g_source = nullptr;
 std::atomic<bool> g_exit_requested{false};
+std::atomic<uint32_t> g_optimizer{0};  // a hash of the name of the scope of the last optimizer's step
 NameCache<uint32_t> g_node_names;
 
 NoContext OnUserStart(const RecordFunction& record) {
@@ -82,7 +83,12 @@ void BeginUserScope(const void* record, std::string_view name) noexcept {
   if (scope == UserScope::kOther) return;
   RequestSlotRepair();
   // In a hook of an autograd node ("optimizer in backward"), there is a call for each parameter: not a step.
-  if (scope == UserScope::kOptimizerStep && RunningNode() == 0) NoteOptimizerStep();
+  if (scope == UserScope::kOptimizerStep && RunningNode() == 0) {
+    NoteOptimizerStep();
+    uint32_t hash = 0;
+    for (const char c : name) hash = hash * 31 + static_cast<unsigned char>(c);
+    g_optimizer.store(hash, std::memory_order_relaxed);
+  }
   BeginScope(record, scope);
 }
 
@@ -93,6 +99,8 @@ bool EndUserScope(const void* record) noexcept {
 void EndTrainingStep() {
   Recorder& recorder = *g_recorder;
   if (g_source != nullptr) g_source->OnStepEnd(recorder.CurrentStep());
+  const uint32_t optimizer = g_optimizer.load(std::memory_order_relaxed);
+  NoteCallsOfStep({reinterpret_cast<const char*>(&optimizer), sizeof optimizer});
   recorder.EndStep(TakeSamplesOfStep());
   if (const uint64_t forgotten = TakeForgottenNodes(); forgotten != 0) {
     recorder.CountDrop("autograd nodes whose layer was forgotten", forgotten);

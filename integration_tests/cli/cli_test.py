@@ -119,9 +119,18 @@ class RunTest(CliTest):
 
     def test_default_output(self):
         result = self.run_cli("sh", "-c", 'echo "$RFINJECT_OUTPUT"')
-        self.assertEqual(result.stdout.strip(), f"{self.folder}/rfinject-out/")
-        result = self.run_cli("sh", "-c", 'echo "$RFINJECT_OUTPUT"', environment={"RFINJECT_OUTPUT": "mine/"})
-        self.assertEqual(result.stdout.strip(), "mine/")
+        self.assertRegex(result.stdout.strip(), rf"^{self.folder}/rfinject-out/\d{{8}}-\d{{6}}-sh/$")
+        self.assertEqual(list((self.folder / "rfinject-out").iterdir()), [])  # one that does not train leaves nothing
+        self.assertEqual(stat.S_IMODE((self.folder / "rfinject-out").stat().st_mode), 0o700)
+        result = self.run_cli("sh", "-c", 'echo "$RFINJECT_OUTPUT|$RFINJECT_LATEST"', environment={"RFINJECT_OUTPUT": "mine/"})
+        self.assertEqual(result.stdout.strip(), "mine/|")
+
+    def test_processes_of_one_command_share_a_job(self):
+        script = 'echo "$RFINJECT_JOB"; sh -c "echo \\$RFINJECT_JOB"'
+        first, second = self.run_cli("sh", "-c", script).stdout.split()
+        self.assertEqual(first, second)
+        self.assertNotEqual(self.run_cli("sh", "-c", script).stdout.split()[0], first)
+        self.assertEqual(self.run_cli("sh", "-c", script, environment={"RFINJECT_JOB": "a"}).stdout.split(), ["a", "a"])
 
     def test_percent_in_the_working_folder(self):
         odd = self.folder / "100%p"
@@ -241,7 +250,7 @@ class ReportTest(CliTest):
     def test_json_of_several_runs(self):
         report = json.loads(self.run_cli("report", self.trace("v100"), self.trace("a100"), "--format=json").stdout)
         self.assertEqual(report["schema"], "rfinject.reports/1")
-        self.assertEqual([r["estimated_gpu"] for r in report["reports"]], ["A100-SXM4-40GB", "V100-SXM2-16GB"])
+        self.assertEqual([r["estimated_gpu"] for r in report["reports"]], ["V100-SXM2-16GB", "A100-SXM4-40GB"])
 
     def test_csv_has_the_numbers_of_json(self):
         path = self.trace("measured")
@@ -302,8 +311,52 @@ class ReportTest(CliTest):
     def test_folder(self):
         self.trace("process:1", "runs/a/one.rfx")
         self.trace("process:2", "runs/b/two.rfx")
-        report = json.loads(self.run_cli("report", "runs", "--format", "json").stdout)
+        result = self.run_cli("report", "runs", "--format", "json")
+        report = json.loads(result.stdout)
+        self.assertEqual((report["process_count"], report["steps"]), (1, 1))
+        self.assertRegex(result.stderr, r"^rfinject: runs: the newest of 2 runs, .*`rfinject runs runs` lists them\n$")
+        report = json.loads(self.run_cli("report", "runs/a/one.rfx", "runs/b/two.rfx", "--format", "json").stdout)
+        self.assertEqual([r["steps"] for r in report["reports"]], [1, 1])
+        sweep = json.loads(self.run_cli("report", "runs", "--by", "run", "--format", "json").stdout)
+        self.assertEqual([r["steps"] for r in sweep["runs"]], [1, 1])
+        self.run_cli("merge", "runs", "-o", "all.rfx")
+        report = json.loads(self.run_cli("report", "all.rfx", "--format", "json").stdout)
         self.assertEqual((report["process_count"], report["steps"]), (2, 2))
+
+    def test_without_a_path_it_is_the_latest_run(self):
+        self.assert_complains(self.run_cli("report"), 2, "no trace is named, and there is no rfinject-out/ here")
+        self.trace("v100", "rfinject-out/one/t.rfx")
+        self.trace("a100", "rfinject-out/two/t.rfx")
+        for run, gpu in (("one", "V100-SXM2-16GB"), ("two", "A100-SXM4-40GB")):
+            link = self.folder / "rfinject-out/latest"
+            link.unlink(missing_ok=True)
+            link.symlink_to(run)
+            result = self.run_cli("report", "--format", "json")
+            self.assertEqual(json.loads(result.stdout)["estimated_gpu"], gpu)
+            self.assertEqual(result.stderr, f"rfinject: rfinject-out/{run}/\n")
+            self.assertIn("name {", self.run_cli("dump").stdout)
+        # A link that leads elsewhere is not followed.
+        secret = self.trace("v100", "elsewhere/t.rfx").parent
+        link.unlink()
+        link.symlink_to(secret)
+        self.assertIn("the newest of 2 runs", self.run_cli("report").stderr)
+        result = self.run_cli("diff", "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"rfinject-out/one/t.rfx against rfinject-out/two/t.rfx")
+
+    def test_runs(self):
+        self.trace("v100", "rfinject-out/one/t.rfx")
+        self.trace("measured", "rfinject-out/two/t.rfx")
+        self.assert_complains(self.run_cli("runs", "nowhere"), 1, "nowhere: no such file or folder")
+        rows = json.loads(self.run_cli("runs", "--format", "json").stdout)["runs"]
+        self.assertEqual({(r["path"], r["steps"], r["ranks"]) for r in rows},
+                         {("rfinject-out/one/", 10, 1), ("rfinject-out/two/", rows[1]["steps"], 1)})
+        lines = list(csv.DictReader(io.StringIO(self.run_cli("runs", "--format", "csv").stdout)))
+        self.assertEqual([line["path"] for line in lines], [r["path"] for r in rows])
+        text = self.run_cli("runs").stdout
+        self.assertIn("rfinject-out/one/", text)
+        self.assertRegex(text.splitlines()[0], "GPU .*ranks +steps +GPU a step +command +traces")
+        self.assert_complains(self.run_cli("runs", "--format", "xml"), 2, "there are table, json and csv")
 
     def test_bad_input(self):
         (self.folder / "empty-folder").mkdir()
@@ -374,7 +427,6 @@ class ReportTest(CliTest):
             ([path, "--fromat", "csv"], "did you mean --format"),
             ([path, "--roofs", "clocks"], "--roofs 'clocks': there are datasheet, clock, empirical and all"),
             ([path, "--roof", "dram=fast"], "--roof 'dram=fast': wanted is a number with an SI prefix"),
-            ([], "no trace is named"),
         ]:
             self.assert_complains(self.run_cli("report", *arguments), 2, re.escape(pattern))
 
@@ -431,6 +483,15 @@ class ReportTest(CliTest):
             self.assertRegex(result.stdout, r'<path class="m [^"]*\bbad\b', form)   # its red ring
         alarms = json.loads(self.run_cli("report", above, "--format", "json").stdout)["alarms"]
         self.assertEqual([alarm["id"] for alarm in alarms], ["R001", "R003"])
+
+    def test_strict_about_some(self):
+        kernel = {"gpu__time_duration.sum": 1_000_000, "dram__bytes_read.sum": 10**9, "dram__bytes_write.sum": 0}
+        above = self.imported({"k": {**kernel, self.HMMA: 8 * 10**11}})  # R001 and R003
+        for ids, code in (("R001", 3), ("r003,R012", 3), ("R002", 0), ("R004,R005", 0)):
+            self.assertEqual(self.run_cli("report", above, f"--strict={ids}").returncode, code, ids)
+        self.assertEqual(self.run_cli("report", "--strict", above).returncode, 3)  # the trace is no list
+        for ids in ("R013", "R001,x", "R1"):
+            self.assert_complains(self.run_cli("report", above, f"--strict={ids}"), 2, f"--strict={ids}: there are R001 to R012")
 
     def test_roofs_of_every_kind_are_named_and_kept_apart(self):
         trace = self.imported({"k": {"gpu__time_duration.sum": 1_000_000, "gpc__cycles_elapsed.max": 1_500_000,
@@ -603,8 +664,15 @@ class MergeTest(CliTest):
     def test_a_merged_trace_reports_as_its_parts(self):
         a, b = self.trace("measured", "a.rfx"), self.trace("measured", "b.rfx")
         self.run_cli("merge", a, b, "-o", "ab.rfx")
-        self.assertEqual(self.run_cli("report", "ab.rfx", "--format", "json").stdout,
-                         self.run_cli("report", a, b, "--format", "json").stdout)
+        one, both = (json.loads(self.run_cli("report", trace, "--format", "json").stdout) for trace in (a, "ab.rfx"))
+        self.assertEqual(both["process_count"], 2 * one["process_count"])
+        self.assertEqual(both["steps"], 2 * one["steps"])
+        for before, after in zip(one["rows"], both["rows"]):
+            self.assertEqual((2 * before["launches"], 2 * before["time_ns"]), (after["launches"], after["time_ns"]))
+        self.assertEqual(one["summary"]["flop"] * 2, both["summary"]["flop"])
+        self.assertEqual(self.run_cli("merge", a, self.trace("a100"), "-o", "two.rfx").stderr, "")
+        result = self.run_cli("merge", a, self.trace("measured"), self.trace("hostile"), self.trace("a100"), "-o", "x.rfx")
+        self.assertRegex(result.stderr, "did not run the operators of .*, to which it is added: ")
 
     def test_needs_an_output(self):
         self.assert_complains(self.run_cli("merge", "a.rfx"), 2, "-o FILE is missing")
@@ -817,6 +885,16 @@ class OtherVerbsTest(CliTest):
         self.assertTrue(all(g["source"] for g in table))
         self.assert_complains(self.run_cli("gpus", "H100"), 2, "H100-SXM5-80GB")
 
+    def test_explain(self):
+        text = self.run_cli("explain", "r005").stdout
+        self.assertRegex(text, r"^R005  Backward FLOP that the layers do not explain\n  checks ")
+        self.assertNotIn("R006  ", text)
+        self.assertEqual(re.findall(r"(?m)^(R\d+)  ", self.run_cli("explain").stdout),
+                         [f"R{i:03}" for i in range(1, 13)])
+        self.assert_complains(self.run_cli("explain", "R013"), 2, "'R013' is no alarm")
+        document = pathlib.Path(__file__).resolve().parents[2] / "docs/ALARMS.md"
+        self.assertEqual(self.run_cli("explain", "--format", "markdown").stdout, document.read_text())
+
     def test_env(self):
         options = ["--estimate", "V100-SXM2-16GB", "-o", "traces/"]
         out = f"{self.folder}/traces/"
@@ -853,7 +931,7 @@ class OtherVerbsTest(CliTest):
     def test_help_and_version(self):
         self.assertRegex(self.run_cli("--version").stdout, r"^rfinject \d+\.\d+\.\d+, trace format 1\.0\n$")
         text = self.run_cli("-h").stdout
-        for verb in ("run", "report", "merge", "diff", "import", "dump", "gpus", "env", "doctor"):
+        for verb in ("run", "report", "runs", "merge", "diff", "import", "dump", "explain", "gpus", "env", "doctor"):
             self.assertIn("  " + verb, text)
             help_text = self.run_cli(verb, "-h")
             self.assertEqual((help_text.returncode, help_text.stderr), (0, ""))

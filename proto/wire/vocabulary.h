@@ -15,8 +15,8 @@
 namespace rfinject {
 
 using Phase = trace::Phase;  // of trace.proto
-inline constexpr std::array<std::string_view, 7> kPhaseNames = {"other", "forward",       "backward", "optimizer",
-                                                                "data",  "communication", "recompute"};
+inline constexpr std::array<std::string_view, 8> kPhaseNames = {"other", "forward",       "backward",  "optimizer",
+                                                                "data",  "communication", "recompute", "eval"};
 
 // The units that a FLOP can run on: number format and path. `kFp16` and `kBf16` are scalar (CUDA core) arithmetic,
 // `…Tensor` is the tensor cores' dense rate.

@@ -8,8 +8,8 @@ namespace rfinject::cli {
 
 std::vector<LegendItem> MarkLegend(const Frames& frames) {
   std::vector<LegendItem> items;
-  for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kRecompute, Phase::kOptimizer, Phase::kData,
-                            Phase::kCommunication, Phase::kOther}) {
+  for (const Phase phase : {Phase::kForward, Phase::kEval, Phase::kBackward, Phase::kRecompute, Phase::kOptimizer,
+                            Phase::kData, Phase::kCommunication, Phase::kOther}) {
     if (frames.phases.contains(static_cast<int>(phase))) {
       items.push_back(
           {"sy sy0", "", static_cast<int>(phase), 5, std::string(kPhaseNames[static_cast<size_t>(phase)])});

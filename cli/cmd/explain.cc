@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <ostream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/cmd/commands.h"
+#include "cli/cmd/options.h"
+#include "cli/cmd/streams.h"
+#include "cli/emit/alarm_texts.h"
+#include "cli/emit/text_grid.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr std::string_view kUsage =
+    "rfinject explain [R001...]\n\n"
+    "What an alarm checks, what it has been, what does not raise it, and what to do. Without a name: all of them.";
+
+constexpr Option kOptions[] = {{"format", 0, "FORMAT", "table (default), or markdown, which is docs/ALARMS.md"}};
+
+constexpr int kWidth = 100;
+
+void WriteMarkdown(std::ostream& out) {
+  constexpr int kMarkdownWidth = 120;
+  out << "# Alarms\n\n";
+  WriteWrapped(
+      out,
+      "What must be true of every roofline, and is checked in every report. `rfinject report --strict` exits with "
+      "3 when an alarm is raised, `--strict=R001,R004` when one of these is. This file is what `rfinject explain "
+      "--format markdown` prints.",
+      kMarkdownWidth, "", "");
+  for (const AlarmExplanation& alarm : AlarmExplanations()) {
+    out << "\n## " << alarm.id << ": " << alarm.title << "\n\n";
+    const auto part = [&](std::string_view head, std::string_view text) {
+      if (!text.empty()) {
+        WriteWrapped(out, std::string(head) + std::string(text), kMarkdownWidth, "* ", "  ");
+      }
+    };
+    part("*Checks.* ", alarm.checks);
+    part("*Likely causes.* ", alarm.causes);
+    part("*Healthy, and no alarm.* ", alarm.healthy);
+    part("*What to do.* ", alarm.mend);
+  }
+}
+
+}  // namespace
+
+int ExplainMain(Arguments arguments) {
+  ParsedOptions parsed;
+  if (const auto code = ParseOptions("explain", kUsage, kOptions, arguments, WordPolicy::kAnywhere, &parsed)) {
+    return *code;
+  }
+  const std::string format = parsed.Value("format", "table");
+  if (format != "table" && format != "markdown") {
+    return UsageError("explain", "--format " + format + ": there are table and markdown");
+  }
+  std::vector<std::string> wanted;
+  for (const char* word : parsed.words) {
+    std::vector<std::string> ids;
+    if (!ParseAlarmIds(word, &ids)) {
+      return UsageError("explain", "'" + std::string(word) + "' is no alarm: there are R001 to R012");
+    }
+    wanted.insert(wanted.end(), ids.begin(), ids.end());
+  }
+  if (format == "markdown") {
+    std::ostringstream text;
+    WriteMarkdown(text);
+    Print(std::move(text).str());
+    return 0;
+  }
+  std::ostringstream out;
+  bool first = true;
+  for (const AlarmExplanation& alarm : AlarmExplanations()) {
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), alarm.id) == wanted.end()) continue;
+    if (!first) out << '\n';
+    first = false;
+    out << alarm.id << "  " << alarm.title << '\n';
+    const auto part = [&](std::string_view head, std::string_view text) {
+      if (!text.empty()) WriteWrapped(out, std::string(text), kWidth, std::string(head), "            ");
+    };
+    part("  checks    ", alarm.checks);
+    part("  causes    ", alarm.causes);
+    part("  healthy   ", alarm.healthy);
+    part("  mend it   ", alarm.mend);
+  }
+  Print(std::move(out).str());
+  return 0;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,86 @@
+#include "cli/cmd/run_folder.h"
+
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <string_view>
+
+namespace rfinject::cli {
+namespace {
+
+constexpr size_t kMaxName = 40;
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string Plain(std::string_view text) {
+  std::string name;
+  for (const char c : text.substr(0, kMaxName)) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
+    name += plain ? c : '_';
+  }
+  // A name that begins with a dot is hidden, and one with a dash is an option.
+  while (!name.empty() && (name.front() == '.' || name.front() == '-')) name.erase(0, 1);
+  return name.empty() ? "run" : name;
+}
+
+// The number of the job, in a process that a launcher started for each rank. collector/process_facts.cc reads the
+// same variables for the trace.
+std::string LaunchersJob() {
+  if (const std::string id = Variable("TORCHELASTIC_RUN_ID"); !id.empty() && !Variable("RANK").empty()) {
+    return id != "none" ? id : Variable("MASTER_PORT");
+  }
+  if (std::string id = Variable("PMIX_NAMESPACE"); !id.empty()) return id;
+  const std::string tasks =
+      Variable("SLURM_STEP_NUM_TASKS").empty() ? Variable("SLURM_NTASKS") : Variable("SLURM_STEP_NUM_TASKS");
+  if (std::atoi(tasks.c_str()) > 1 && !Variable("SLURM_STEP_ID").empty() && !Variable("SLURM_PROCID").empty()) {
+    return Variable("SLURM_JOB_ID") + "." + Variable("SLURM_STEP_ID");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string ScriptName(std::span<const std::string> words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "-m" && i > 0 && i + 1 < words.size()) return Plain(words[i + 1]);
+    if (words[i].ends_with(".py")) {
+      const std::string name = FileName(words[i]);
+      return Plain(std::string_view(name).substr(0, name.size() - 3));
+    }
+  }
+  return words.empty() ? "run" : Plain(FileName(words[0]));
+}
+
+std::string RunFolderName(const std::string& folder, std::span<const std::string> words, std::time_t now) {
+  const std::string script = ScriptName(words);
+  if (const std::string job = LaunchersJob(); !job.empty()) return "job" + Plain(job) + "-" + script;
+  std::array<char, 32> start{};
+  std::tm parts{};
+  ::localtime_r(&now, &parts);
+  std::strftime(start.data(), start.size(), "%Y%m%d-%H%M%S", &parts);
+  const std::string name = std::string(start.data()) + "-" + script;
+  std::string tried = name;
+  struct stat status;
+  for (int i = 2; ::lstat((folder + "/" + tried).c_str(), &status) == 0; ++i) tried = name + "-" + std::to_string(i);
+  return tried;
+}
+
+std::string NewJobId() {
+  if (!LaunchersJob().empty() || !Variable("RFINJECT_JOB").empty()) return {};
+  utsname system{};
+  const std::string host = ::uname(&system) == 0 ? system.nodename : "host";
+  std::timespec now{};
+  std::timespec_get(&now, TIME_UTC);
+  return Plain(host) + "." + std::to_string(::getpid()) + "." + std::to_string(now.tv_sec);
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,27 @@
+// File: run_folder.h
+//
+// The folder of its own that a run gets when the user names none, and what ties its processes together.
+#ifndef RFINJECT_CLI_CMD_RUN_FOLDER_H_
+#define RFINJECT_CLI_CMD_RUN_FOLDER_H_
+
+#include <ctime>
+#include <span>
+#include <string>
+
+namespace rfinject::cli {
+
+// What the program is called: "train" for `python -u train.py -a`, "pkg.train" for `python -m pkg.train`, "torchrun"
+// where no script is named. Letters, digits, '.', '_' and '-' only.
+std::string ScriptName(std::span<const std::string> words);
+
+// "20260102-030405-train" (local time), followed by -2, -3, ... where `folder` has that already. In a rank that a
+// launcher started the launcher's number stands for the time, so that all ranks get one name: "job77.0-train".
+std::string RunFolderName(const std::string& folder, std::span<const std::string> words, std::time_t now);
+
+// A new id for RFINJECT_JOB: "HOST.PID.TIME". Empty in a rank that a launcher started, whose id counts, and where the
+// variable is set already.
+std::string NewJobId();
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_CMD_RUN_FOLDER_H_

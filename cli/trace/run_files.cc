@@ -1,0 +1,90 @@
+#include "cli/trace/run_files.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "cli/trace/frames.h"
+#include "cli/trace/read.h"
+
+namespace rfinject::cli {
+namespace {
+
+int64_t ChangedUnixNs(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) return 0;
+  return static_cast<int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+// False where the trace says nothing.
+bool ReadOrigin(const std::string& path, RunFiles* run) {
+  FileSource source;
+  if (!source.Open(path).ok()) return false;
+  const TraceContents contents = ReadFirstChunk(source);
+  if (!contents.usable || contents.profile.runs.empty()) return false;
+  const ProcessInfo* first = nullptr;
+  uint64_t processes = 0;
+  for (const auto& [key, part] : contents.profile.runs) {
+    processes += part.processes;
+    for (const ProcessInfo& process : part.process_list) {
+      if (process.start_unix_ns == 0) continue;
+      if (first == nullptr || process.start_unix_ns < first->start_unix_ns) first = &process;
+    }
+    if (first == nullptr && !part.process_list.empty()) first = &part.process_list.front();
+  }
+  run->files = {path};
+  if (first != nullptr) {
+    run->argv = first->argv;
+    run->start_unix_ns = first->start_unix_ns;
+    if (processes == 1) run->job = first->job_id;
+  }
+  if (run->start_unix_ns == 0) run->start_unix_ns = ChangedUnixNs(path);
+  return true;
+}
+
+}  // namespace
+
+std::vector<RunFiles> GroupByRun(const std::vector<std::string>& files, std::vector<std::string>* unknown) {
+  std::vector<RunFiles> runs;
+  std::map<std::string, size_t> by_job;
+  for (const std::string& file : files) {
+    RunFiles one;
+    if (!ReadOrigin(file, &one)) {
+      unknown->push_back(file);
+      continue;
+    }
+    const auto [known, is_new] =
+        one.job.empty() ? std::pair(by_job.end(), true) : by_job.emplace(one.job, runs.size());
+    if (is_new) {
+      runs.push_back(std::move(one));
+      continue;
+    }
+    RunFiles& run = runs[known->second];
+    run.files.push_back(file);
+    if (one.start_unix_ns < run.start_unix_ns) {
+      run.start_unix_ns = one.start_unix_ns;
+      run.argv = std::move(one.argv);
+    }
+  }
+  for (RunFiles& run : runs) std::sort(run.files.begin(), run.files.end());
+  std::stable_sort(runs.begin(), runs.end(), [](const RunFiles& a, const RunFiles& b) {
+    return std::pair(a.start_unix_ns, a.files.front()) < std::pair(b.start_unix_ns, b.files.front());
+  });
+  return runs;
+}
+
+std::string LatestRun(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path target = fs::read_symlink(fs::path(folder) / kLatestLink, error);
+  if (error || target.empty() || target.has_parent_path() || target == "." || target == "..") return {};
+  const fs::path run = fs::path(folder) / target;
+  if (fs::symlink_status(run, error).type() != fs::file_type::directory) return {};
+  return run.string() + "/";
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,56 @@
+"""Runs programs under the command and reads what it then says, for the tests beside this file.
+
+Environment: RFINJECT, the command; RFINJECT_LIBRARY, the library; RFINJECT_PYTHON, the interpreter for programs.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+RFINJECT = os.environ["RFINJECT"]
+PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
+GPU = "V100-SXM2-16GB"
+TIMEOUT_S = 240
+
+
+class TestCase(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="rfinject-runs-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.environment = {key: value for key, value in os.environ.items()
+                            if key not in ("LD_PRELOAD", "CUDA_INJECTION64_PATH", "RFINJECT")
+                            and (not key.startswith("RFINJECT_") or key == "RFINJECT_LIBRARY")}
+        self.environment["OMP_NUM_THREADS"] = "1"
+        # A command built with AddressSanitizer refuses to start after a preloaded library otherwise.
+        self.environment["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=0"
+
+    def cli(self, *words, expect=0, **variables):
+        result = subprocess.run([RFINJECT, *map(str, words)], cwd=self.folder, capture_output=True, text=True,
+                                env={**self.environment, **variables}, timeout=TIMEOUT_S)
+        if expect is not None:
+            self.assertEqual(result.returncode, expect, result.stderr)
+        return result
+
+    def write(self, name, source):
+        (self.folder / name).write_text(textwrap.dedent(source))
+        return name
+
+    def run_program(self, source, *options, name="train.py", arguments=()):
+        """Runs a program's text; what the command itself said."""
+        return self.cli("--estimate", GPU, *options, PYTHON, self.write(name, source), *arguments)
+
+    def report(self, *words, **kwargs):
+        return json.loads(self.cli("report", *words, "--format", "json", **kwargs).stdout)
+
+    def profile(self, source, *report_options):
+        """The report of one run of a program's text."""
+        shutil.rmtree(self.folder / "rfinject-out", ignore_errors=True)
+        self.run_program(source)
+        return self.report(*report_options)

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""What a step is in training loops of every kind, and that validation is part of none.
+
+    steps_test.py [unittest arguments]     see programs.py for the environment
+"""
+import json
+import unittest
+
+import programs
+
+BEGIN = """
+import torch
+from torch import nn
+
+def model(*sizes):
+    return nn.Sequential(*[nn.Linear(a, b) for a, b in zip(sizes, sizes[1:])])
+
+def optimizer(*models, kind=torch.optim.SGD):
+    return kind([p for m in models for p in m.parameters()], lr=0.01)
+"""
+GAN = BEGIN + """
+class Generator(nn.Sequential): pass
+class Discriminator(nn.Sequential): pass
+generator, discriminator = Generator(nn.Linear(4, 16)), Discriminator(nn.Linear(16, 1))
+g, d = optimizer(generator, kind=torch.optim.Adam), optimizer(discriminator, kind=torch.optim.Adam)
+for i in range(5):
+    d.zero_grad()
+    with torch.no_grad():
+        fake = generator(torch.ones(8, 4))
+    (discriminator(torch.ones(8, 16)).mean() - discriminator(fake).mean()).backward()
+    d.step()
+    g.zero_grad()
+    discriminator(generator(torch.ones(8, 4))).mean().backward()
+    g.step()
+"""
+VALIDATION = BEGIN + """
+net = model(16, 64, 4)
+sgd = optimizer(net)
+for epoch in range(2):
+    net.train()
+    for _ in range(3):
+        sgd.zero_grad()
+        net(torch.ones(4, 16)).sum().backward()
+        sgd.step()
+    %s
+    with torch.no_grad():
+        for _ in range(5):
+            net(torch.ones(10, 16)).argmax(1)
+"""
+TRAINING_ALONE = BEGIN + """
+net = model(16, 64, 4)
+sgd = optimizer(net)
+for _ in range(6):
+    sgd.zero_grad()
+    net(torch.ones(4, 16)).sum().backward()
+    sgd.step()
+"""
+
+
+class Steps(programs.TestCase):
+    def test_an_iteration_of_two_optimizers_is_one_step(self):
+        report = self.profile(GAN)
+        self.assertEqual(report["steps"], 5)
+        self.assertIn("5 iterations of 2 optimizer steps", " ".join(self.cli("report").stdout.split()))
+        self.assertEqual(self.report("--step-by", "optimizer")["steps"], 10)
+        self.assertEqual(self.report("--step-by", "forward")["steps"], 25)
+        row = json.loads(self.cli("runs", "--format", "json").stdout)["runs"][0]
+        self.assertEqual(row["steps"], 5)
+        # Samples that a generator makes for its discriminator are training, not validation.
+        self.assertEqual({phase["phase"] for phase in report["phases"]} & {"eval"}, set())
+        # Merging keeps it.
+        self.cli("merge", "-o", "all.rfx")
+        self.assertEqual(self.report("all.rfx")["steps"], 5)
+
+    def test_a_critic_that_steps_more_often(self):
+        report = self.profile(BEGIN + """
+class Critic(nn.Sequential): pass
+critic, generator = Critic(nn.Linear(16, 1)), model(4, 16)
+c, g = optimizer(critic), optimizer(generator)
+for i in range(4):
+    for _ in range(3):
+        critic(generator(torch.ones(8, 4)).detach()).mean().backward()
+        c.step()
+    critic(generator(torch.ones(8, 4))).mean().backward()
+    g.step()
+""")
+        # Both optimizers are of one class and the calls before them are alike: what steps cannot be told apart by.
+        self.assertIn(report["steps"], (4, 16))
+
+    def test_accumulation_is_one_step(self):
+        report = self.profile(BEGIN + """
+net = model(16, 4)
+sgd = optimizer(net)
+for i in range(6):
+    for _ in range(4 if i < 5 else 2):
+        net(torch.ones(8, 16)).sum().backward()
+    sgd.step()
+    sgd.zero_grad()
+""")
+        self.assertEqual((report["steps"], self.report("--step-by", "forward")["steps"]), (6, 22))
+
+    def test_a_closure_is_one_step(self):
+        report = self.profile(BEGIN + """
+net = model(16, 4)
+lbfgs = torch.optim.LBFGS(net.parameters(), max_iter=3)
+def closure():
+    lbfgs.zero_grad()
+    loss = (net(torch.ones(8, 16)) ** 2).sum()
+    loss.backward()
+    return loss
+for _ in range(4):
+    lbfgs.step(closure)
+""")
+        self.assertEqual(report["steps"], 4)
+
+    def test_several_models_and_alternating_optimizers(self):
+        report = self.profile(BEGIN + """
+encoder, decoder = model(16, 4), model(4, 16)
+a, b = optimizer(encoder), optimizer(decoder, kind=torch.optim.Adam)
+for _ in range(4):
+    decoder(encoder(torch.ones(8, 16))).sum().backward()
+    a.step()
+    b.step()
+""")
+        self.assertEqual(report["steps"], 4)
+        self.assertEqual(self.report("--step-by", "optimizer")["steps"], 8)
+
+
+class Validation(programs.TestCase):
+    def check(self, mode):
+        alone = self.profile(TRAINING_ALONE)
+        train, validation = self.profile(VALIDATION % mode)["reports"][::-1]
+        self.assertEqual((train["steps"], validation["steps"]), (6, 10))
+        self.assertEqual([phase["phase"] for phase in validation["phases"]], ["eval"])
+        self.assertNotIn("eval", {phase["phase"] for phase in train["phases"]})
+        forward = {phase["phase"]: phase for phase in train["phases"]}["forward"]
+        expected = {phase["phase"]: phase for phase in alone["phases"]}["forward"]
+        self.assertEqual((forward["time_ns"], forward["model_flop"], forward["launches"]),
+                         (expected["time_ns"], expected["model_flop"], expected["launches"]))
+        sweep = json.loads(self.cli("report", "--by", "run", "--format", "json").stdout)["runs"]
+        self.assertEqual({(row["mode"], row["steps"], row["samples"]) for row in sweep},
+                         {("training", 6, 24), ("inference", 10, 100)})
+        self.assertIn("10 batches of validation", " ".join(self.cli("report").stdout.split()))
+        self.assertEqual([a for report in (train, validation) for a in report["alarms"]], [])
+
+    def test_is_part_of_no_step(self):
+        self.check("net.eval()")
+
+    def test_of_a_program_that_forgot_eval(self):
+        self.check("pass")
+
+    def test_survives_merging(self):
+        whole = self.profile(VALIDATION % "net.eval()")["reports"]
+        self.cli("merge", "-o", "all.rfx")
+        self.cli("merge", "all.rfx", "-o", "again.rfx")
+        for name in ("all.rfx", "again.rfx"):
+            merged = self.report(name)["reports"]
+            self.assertEqual([r["steps"] for r in merged], [r["steps"] for r in whole])
+            self.assertEqual([r["summary"]["time_ns"] for r in merged], [r["summary"]["time_ns"] for r in whole])
+
+    def test_a_program_that_only_infers_has_a_forward(self):
+        report = self.profile(BEGIN + """
+net = model(16, 4).eval()
+unused = optimizer(net)
+with torch.no_grad():
+    for _ in range(3):
+        net(torch.ones(8, 16))
+""")
+        self.assertIn("forward", {phase["phase"] for phase in report["phases"]})
+        self.assertNotIn("eval", {phase["phase"] for phase in report["phases"]})
+        self.assertEqual(report["steps"], 3)
+
+    def test_a_teacher_is_part_of_the_step(self):
+        report = self.profile(BEGIN + """
+class Teacher(nn.Sequential): pass
+teacher, student = Teacher(nn.Linear(16, 4)).eval(), model(16, 4)
+sgd = optimizer(student)
+for _ in range(4):
+    with torch.no_grad():
+        target = teacher(torch.ones(8, 16))
+    (student(torch.ones(8, 16)) - target).pow(2).sum().backward()
+    sgd.step()
+""")
+        self.assertEqual(report["steps"], 4)
+        self.assertNotIn("eval", {phase["phase"] for phase in report["phases"]})
+
+
+if __name__ == "__main__":
+    unittest.main()
