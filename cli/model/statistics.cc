@@ -74,6 +74,21 @@ void Uncertainty::Add(const Uncertainty& other) {
   known = known && other.known;
 }
 
+void Uncertainty::AddDependent(const Uncertainty& other) {
+  known = known && other.known;
+  if (!(other.variance > 0)) return;
+  if (!(variance > 0)) {
+    variance = other.variance;
+    satterthwaite = other.satterthwaite;
+    return;
+  }
+  // As many degrees of freedom as the part that has fewer.
+  const double share = std::max(satterthwaite / (variance * variance),
+                                other.satterthwaite / (other.variance * other.variance));
+  variance = std::pow(std::sqrt(variance) + std::sqrt(other.variance), 2);
+  satterthwaite = share * variance * variance;
+}
+
 Uncertainty Uncertainty::Times(double scale) const {
   const double square = scale * scale;
   return {variance * square, satterthwaite * square * square, known};

@@ -32,6 +32,9 @@ struct Uncertainty {
   bool known = true;         // false: some part has one sample only
 
   void Add(const Uncertainty& other);
+  // Of a part that may err together with the others: the standard deviations are added, which is the most that it
+  // can be (Cauchy and Schwarz).
+  void AddDependent(const Uncertainty& other);
   // Of `scale` times the value.
   Uncertainty Times(double scale) const;
 };

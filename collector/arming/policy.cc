@@ -8,7 +8,7 @@ namespace rfinject::arming {
 namespace {
 
 // Sample sizes at which a key may be found good enough. Fewer looks, less bias.
-constexpr uint32_t kLooks[] = {3, 5, 8, 12, 18, 25};
+constexpr uint32_t kLooks[] = {8, 12, 18, 25};
 
 constexpr uint32_t kMaxLevel = 20;
 // A key that was launched but never met a timed step in this many is taken to be gone (an evaluation, a last batch).
@@ -23,8 +23,9 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
   for (uint32_t i = 0; i < roles.size(); ++i) rotation_.push_back(i);
   std::vector<uint32_t> groups = rotation_;
   if (options.window_steps != 0) {
-    // As many rotations of the hardware groups as give an interval.
-    for (uint32_t round = 1; round < options.min_samples; ++round) {
+    // As many hardware groups, which all sample the bytes, as give an interval.
+    const auto hardware = static_cast<uint32_t>(std::count(roles.begin(), roles.end(), GroupRole::kHardware));
+    for (uint32_t samples = hardware; hardware > 0 && samples < options.min_samples; samples += hardware) {
       for (uint32_t i = 0; i < roles.size(); ++i) {
         if (roles[i] == GroupRole::kHardware) groups.push_back(i);
       }
@@ -44,14 +45,22 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
     if (burst_.size() > room) burst_.resize(room);
   }
   for (const Decision& decision : burst_) burst_armed_ += decision.action == Action::kCounters;
+  burst_span_ = 2 * burst_.size();
+  if (options.window_steps > burst_begin_) {
+    // No longer than the budget would take for as many: a longer window has its regular slots behind.
+    const uint64_t earned = std::max<uint64_t>(burst_armed_, 1) * spacing_;
+    burst_span_ = std::max(burst_span_, std::min(options.window_steps - burst_begin_, earned));
+  }
   has_times_ = options.has_times;
 }
 
 Decision Schedule::At(uint64_t step, uint32_t level) const noexcept {
   if (step < burst_begin_) return {};
   if (step < burst_end()) {
-    uint64_t offset = step - burst_begin_;
-    return offset % 2 == 0 ? burst_[offset / 2] : Decision{};
+    // The first of the steps that fall to an entry is its.
+    const uint64_t size = burst_.size(), offset = step - burst_begin_;
+    const uint64_t entry = offset * size / burst_span_;
+    return offset == 0 || (offset - 1) * size / burst_span_ != entry ? burst_[entry] : Decision{};
   }
   uint64_t slot = step / spacing_;
   // The first rotation's armed steps are worth as many slots.

@@ -5,7 +5,8 @@
 //
 // When. A schedule that is a function of the step's number, the plan and the settings alone names the steps that MAY
 // be armed: after a few warm-up steps one rotation through the groups, with unarmed steps between them to compare
-// with; then one step in `spacing`, which the budget fixes (1 %: one in 100). All ranks of a job compute the same
+// with (where the user has said how many steps there will be, as many rotations as an interval needs, spread over
+// those steps: what lies in a row shares its clock and says little of the others); then one step in `spacing`, which the budget fixes (1 %: one in 100). All ranks of a job compute the same
 // schedule without talking, and arm nothing outside it. A rank that needs nothing more, or whose budget is used up,
 // lets a slot pass; so the steps that are slow anywhere are never more than the schedule's. (Ranks that armed at
 // different steps would each slow all others down, since they wait for one another in every step.)
@@ -45,9 +46,12 @@ enum class GroupRole : uint8_t {
 struct Options {
   double overhead = 0.01;      // share of the time that profiling may cost
   uint64_t warm_up_steps = 8;  // autotuning and allocation make the first steps unlike the rest
-  uint64_t window_steps = 0;   // the user asked for this many steps (0: all): then three rotations come first
+  // The user asked for this many steps (0: all). Then as many samples as an interval needs come first, spread over
+  // those steps.
+  uint64_t window_steps = 0;
   double target = 0.03;        // half the interval over the mean
-  uint32_t min_samples = 3;
+  // What a report prints an interval for (docs/INTERVALS.md): samples that are close together count as one.
+  uint32_t min_samples = 8;
   uint32_t max_samples = 30;
   double time_share = 0.99;
   bool has_times = true;               // false: kernel times cannot be had, so every key counts as heavy
@@ -72,7 +76,7 @@ class Schedule {
   uint64_t spacing() const noexcept { return spacing_; }
   // Steps [first, end) of the first rotation.
   uint64_t burst_begin() const noexcept { return burst_begin_; }
-  uint64_t burst_end() const noexcept { return burst_begin_ + 2 * burst_.size(); }
+  uint64_t burst_end() const noexcept { return burst_begin_ + burst_span_; }
   // Armed steps in it.
   uint64_t burst_armed() const noexcept { return burst_armed_; }
 
@@ -81,7 +85,9 @@ class Schedule {
   uint64_t burst_begin_;
   uint64_t burst_armed_ = 0;
   bool has_times_ = true;
-  std::vector<Decision> burst_;     // every other step; the steps between are unarmed
+  // Spread evenly over burst_span_ steps, which are twice as many or more: the steps between are unarmed.
+  std::vector<Decision> burst_;
+  uint64_t burst_span_ = 0;
   std::vector<uint32_t> rotation_;  // an odd number, so that every level visits every group
 };
 

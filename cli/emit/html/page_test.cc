@@ -83,7 +83,7 @@ TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
   expect("bandwidth_bytes_per_s", [](const Row& r) { return r.derived.bandwidth_bytes_per_s; });
   expect("least_compute_time_ns", [](const Row& r) { return r.sums.least_compute_ns(); });
   expect("least_memory_time_ns", [](const Row& r) { return r.sums.least_memory_ns(); });
-  expect("time_ci95_relative", [](const Row& r) { return r.time_ci; });
+  expect("time_ci95_relative", [](const Row& r) { return r.time.relative; });
   EXPECT_EQ((*FindColumn(data, "time_ns"))["totals"][0].GetDouble(), reports[0].total.time_ns());
 }
 
@@ -93,7 +93,7 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
     row.class_name = row.signature = row.op = "x";
     row.input_shape = row.output_shape = "f32[8]";
     row.parameters = row.parameter_bytes = 1;
-    row.time_ci = row.bytes_ci = 0.1;
+    row.time.relative = row.bytes.relative = 0.1;
     row.counters_shared = true;
     row.sums[Quantity::kL1Bytes] = row.sums[Quantity::kL2Bytes] = 1;
     row.sums[Quantity::kIdealTime] = row.sums[Quantity::kTimeLow] = row.sums[Quantity::kTimeHigh] = 1;
