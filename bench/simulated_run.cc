@@ -24,7 +24,7 @@ using arming::GroupRole;
 constexpr uint64_t kLongRun = 3000;
 // What a step with counters and one with times cost, in steps; the noise that the host adds to a step's duration.
 constexpr double kCountersCost = 1, kTimesCost = 0.05, kHostSpread = 0.01;
-constexpr double kSlowShare = 0.02, kSlowFactor = 1.25;
+constexpr double kSlowShare = 0.02, kSlowFactor = 1.25, kSlowLaunch = 1.1;
 
 struct Key {
   LaunchIdentity identity;
@@ -186,7 +186,7 @@ SimulatedResult Simulate(const SimulatedRun& options) {
     double mean = 1 + spread / std::sqrt(m) * normal(random);
     if (options.noise == Noise::kSlowLaunches) {
       std::binomial_distribution<int> slow(static_cast<int>(options.launches), kSlowShare);
-      mean += (kSlowFactor - 1) * slow(random) / m;
+      mean += (kSlowLaunch - 1) * slow(random) / m;
     }
     return mean;
   };
@@ -220,8 +220,8 @@ SimulatedResult Simulate(const SimulatedRun& options) {
           ns *= mean_noise(options.launch_spread);
           bytes *= mean_noise(options.launch_spread / 1.5);
         } else if (options.noise == Noise::kSlowLaunches) {
-          ns *= 1 + kSlowShare * (kSlowFactor - 1);
-          bytes *= 1 + kSlowShare * (kSlowFactor - 1);
+          ns *= 1 + kSlowShare * (kSlowLaunch - 1);
+          bytes *= 1 + kSlowShare * (kSlowLaunch - 1);
         }
       } else {
         double sum = 0;
@@ -229,7 +229,7 @@ SimulatedResult Simulate(const SimulatedRun& options) {
         const double spread = times ? options.launch_spread : options.launch_spread / 1.5;
         for (uint32_t launch = 0; launch < options.launches; ++launch) {
           double value = (times ? key.ns : key.bytes) * factor * (1 + spread * normal(random));
-          if (options.noise == Noise::kSlowLaunches && uniform(random) < kSlowShare) value *= kSlowFactor;
+          if (options.noise == Noise::kSlowLaunches && uniform(random) < kSlowShare) value *= kSlowLaunch;
           const uint64_t sample = Whole(value);
           sum += static_cast<double>(sample);
           if (times) {

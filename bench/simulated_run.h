@@ -22,7 +22,7 @@ enum class Noise : uint8_t {
   kLongMemory,    // AR(1), 1 %, 300 steps to 1/e
   kTwoStates,     // 1 or 1.1, each for 300 steps on average
   kSlowSteps,     // one step in 50 takes a quarter longer
-  kSlowLaunches,  // one launch in 50 takes a quarter longer
+  kSlowLaunches,  // one launch in 50 takes a tenth longer
   kDrift,         // 5 % over the run
 };
 inline constexpr Noise kAllNoises[] = {Noise::kWhite,     Noise::kClockHalf,    Noise::kClockTwo,

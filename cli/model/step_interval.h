@@ -32,8 +32,9 @@ enum class Trust : uint8_t {
 std::string_view TrustName(Trust trust);
 constexpr bool HasInterval(Trust trust) { return trust == Trust::kByStep || trust == Trust::kByLaunch; }
 
-// Steps closer than this count as one observation: a GPU's clock, a batch's shape and a cache's content outlast a step
-// or two. What outlasts more is found in all steps' durations, and named.
+// Steps closer than this count as one observation, where they were not drawn from all of the run's: a GPU's clock, a
+// batch's shape and a cache's content outlast a step or two. What outlasts more is found in all steps' durations, and
+// named.
 inline constexpr uint64_t kBatchSteps = 8;
 // With fewer observations Student's factor is above 3, and there is no telling whether the steps drift.
 inline constexpr size_t kLeastBatches = 4;
@@ -54,7 +55,7 @@ struct StepInterval {
 StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double> values, double run_steps);
 
 // Whether the sampled values themselves drift: neighbours resemble each other more than chance would have it. Asked of
-// the run's total, which has the least noise; says false for fewer than 8 batches.
+// the run's total, which has the least noise; says false for fewer than 8 values.
 bool SamplesDrift(std::span<const uint64_t> steps, std::span<const double> values);
 
 // Which of the values are far above the others, and few: slow steps, which no small sample can average over. One

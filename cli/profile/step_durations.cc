@@ -25,7 +25,8 @@ double Median(std::vector<double> values) {
 }
 
 // Two clusters, by the means of what is below and above their middle (Lloyd's iteration in one dimension).
-bool AreTwo(std::span<const double> values) {
+// `seldom`: whether the run goes from one to the other less than half as often as independent steps would.
+bool AreTwo(std::span<const double> values, bool* seldom) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   double cut = (*low + *high) / 2;
   double apart = 0, share = 0;
@@ -45,6 +46,9 @@ bool AreTwo(std::span<const double> values) {
     share = std::min(n[0], n[1]) / (n[0] + n[1]);
     cut = *low + (mean0 + mean1) / 2;
   }
+  size_t changes = 0;
+  for (size_t i = 1; i < values.size(); ++i) changes += (values[i] > cut) != (values[i - 1] > cut);
+  *seldom = static_cast<double>(changes) < share * (1 - share) * static_cast<double>(values.size() - 1);
   return apart > kApart && share > 0.05;
 }
 
@@ -92,8 +96,15 @@ DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint6
   for (const double value : values) variance += (value - mean) * (value - mean);
   variance /= static_cast<double>(values.size());
   if (!(variance > 0)) return found;
-  // The mean over a few neighbouring lags is as good as one lag of a longer run.
+  bool stays = false;
+  if (AreTwo(ordinary, &stays) && stays) {
+    found.drifting = found.two_speeds = true;
+    return found;
+  }
+  // The mean over a few neighbouring lags is as good as one lag of a longer run. Half the distance: what is left there
+  // is seen earlier, and what is gone there does no harm at the whole distance.
   const uint64_t lags = std::clamp<uint64_t>(distance / 5, 1, 20);
+  distance = std::max<uint64_t>(distance / 2, 8);
   double products = 0, pairs = 0;
   for (uint64_t lag = distance; lag < distance + lags; ++lag) {
     size_t k = 0;
@@ -109,7 +120,6 @@ DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint6
   const double correlation = products / pairs / variance;
   // Twice what independent steps would scatter by, because those that remember their neighbours scatter more.
   found.drifting = correlation > kHarmless + 2 * 2 / std::sqrt(pairs);
-  found.two_speeds = found.drifting && AreTwo(ordinary);
   return found;
 }
 

