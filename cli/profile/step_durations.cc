@@ -29,7 +29,7 @@ double Median(std::vector<double> values) {
 bool AreTwo(std::span<const double> values, bool* seldom) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   double cut = (*low + *high) / 2;
-  double apart = 0, share = 0;
+  double apart = 0, share = 0, fewer = 0;
   for (int i = 0; i < 20; ++i) {
     double n[2] = {}, sum[2] = {}, squares[2] = {};
     for (const double value : values) {
@@ -44,12 +44,13 @@ bool AreTwo(std::span<const double> values, bool* seldom) {
                              std::max(0.0, squares[1] / n[1] - mean1 * mean1)) / 2;
     apart = variance > 0 ? (mean1 - mean0) / std::sqrt(variance) : std::numeric_limits<double>::infinity();
     share = std::min(n[0], n[1]) / (n[0] + n[1]);
+    fewer = std::min(n[0], n[1]);
     cut = *low + (mean0 + mean1) / 2;
   }
   size_t changes = 0;
   for (size_t i = 1; i < values.size(); ++i) changes += (values[i] > cut) != (values[i - 1] > cut);
   *seldom = static_cast<double>(changes) < share * (1 - share) * static_cast<double>(values.size() - 1);
-  return apart > kApart && share > 0.05;
+  return apart > kApart && fewer >= 2;
 }
 
 }  // namespace

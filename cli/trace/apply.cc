@@ -728,8 +728,8 @@ void Applier::FinishSeries() {
       }
       state.run.sampled_steps.emplace(name, std::move(series.steps));
     }
-    uint64_t first = 0;
-    for (const auto& [metric, steps] : state.run.sampled_steps) first = std::max(first, steps.begin()->first);
+    uint64_t first = state.run.sampled_steps.empty() ? 0 : UINT64_MAX;
+    for (const auto& [metric, steps] : state.run.sampled_steps) first = std::min(first, steps.begin()->first);
     const DurationFindings found = ExamineDurations(state.durations, first, DistanceOf(state.run.sampled_steps));
     StepSums& steps = state.run.steps;
     SaturatingAdd(steps.drifting, found.drifting ? 1 : 0);
