@@ -57,7 +57,7 @@ constexpr auto kIdentity = std::to_array<ReportColumn>({
      [](const ReportRow& at) { return KnownCount(ShapeBytes(at.row.output_shape)); }},
 });
 
-// Sums that quantity.cc does not hold as they are.
+// Sums that quantity.h does not hold as they are.
 constexpr ReportColumn kLaunches = {
     {.name = "launches", .title = "Launches", .kind = Kind::kCount, .additive = true, .page = 140},
     [](const ReportRow& at) { return Cell{at.row.sums.launches}; }};
@@ -138,6 +138,14 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
       .of_counters = true,
       .table = {.place = 90, .title = "DRAM/s", .width = 7, .priority = 7, .unit = "B"}},
      [](const ReportRow& at) { return Ratio(at.row.derived.bandwidth_bytes_per_s, at.row.sums.time_ns()); }},
+    // The cycles of the counters' pass over the time of the same kernels without: what the clock was near. Far below
+    // the datasheet's boost clock, the GPU was hot or its power was capped.
+    {{.name = "gpu_clock_hz", .title = "GPU clock", .kind = Kind::kUnit, .unit = "Hz", .page = 254},
+     [](const ReportRow& at) {
+       const Sums& sums = at.row.sums;
+       return KnownCell(
+           sums.time_with_counters_ns() > 0 ? sums[Quantity::kGpuCycles] * 1e9 / sums.time_with_counters_ns() : 0);
+     }},
     {{.name = "attainable_flop_per_s", .title = "Attainable", .kind = Kind::kUnit, .unit = "FLOP/s", .page = 110},
      [](const ReportRow& at) { return Ratio(at.row.derived.attainable_flop_per_s, at.row.sums.least_ns()); }},
     {{.name = "attainable_share", .title = "Of attainable", .kind = Kind::kShare, .page = 60},

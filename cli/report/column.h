@@ -1,7 +1,7 @@
 // File: column.h
 //
 // The columns of reports: one table, from which the terminal's table, CSV, JSON and the page take theirs. A new
-// column is an entry of column.cc; a new sum is one of quantity.cc, which makes a column here.
+// column is an entry of column.cc; a new sum is a line of quantity.h, which makes a column here.
 #ifndef RFINJECT_CLI_REPORT_COLUMN_H_
 #define RFINJECT_CLI_REPORT_COLUMN_H_
 

@@ -458,6 +458,8 @@ class ReportTest(CliTest):
         self.assertEqual(report["device"]["sm_clock_hz"], 1.5e9)
         self.assertAlmostEqual(report["rows"][0]["oi_l2_flop_per_byte"], 100)
         self.assertEqual(report["rows"][0]["flop_mma_tc"], 10**11)
+        self.assertEqual(report["rows"][0]["gpu_cycles"], 1_500_000)
+        self.assertEqual(report["rows"][0]["gpu_clock_hz"], 1.5e9)
         _, found = roofs("--roofs", "clock,empirical", "--roof", "l2=7T,dram=3.1TB/s")
         self.assertEqual({key[0] for key in found}, {"measured clock", "empirical"})
         self.assertEqual(found["empirical", "L2", None, None]["bytes_per_s"], 7e12)
