@@ -73,8 +73,8 @@ int Main(int argc, char** argv) {
   printf("%-13s %-10s %8s | %9s %9s %9s | %14s | %13s\n", "noise", "schedule", "launches", "anything", "the total",
          "any test", "total seen from", "+10 % found in");
   bool holds = true;
-  for (const Noise noise : {Noise::kWhite, Noise::kClockHalf, Noise::kClockTwo, Noise::kShortMemory, Noise::kSlowSteps,
-                            Noise::kSlowLaunches}) {
+  for (const Noise noise : {Noise::kWhite, Noise::kClockHalf, Noise::kClockTwo, Noise::kShortMemory,
+                            Noise::kSlowSteps, Noise::kSlowLaunches}) {
     for (const Schedule schedule : {Schedule::kRotation, Schedule::kFiftySteps}) {
       for (const uint32_t launches : {1u, 16u}) {
         Line same, changed;

@@ -89,7 +89,9 @@ int Main(int argc, char** argv) {
     (option == "--runs" ? runs : seed) = strtoull(argv[i + 1], nullptr, 10);
   }
   printf("interval_coverage --runs %" PRIu64 " --seed %" PRIu64 "\n", runs, seed);
-  printf("Percent of the 95 %% intervals of the report that hold the run's mean step; '-': declined in more than 4 of 5.\n\n");
+  printf(
+      "Percent of the 95 %% intervals of the report that hold the run's mean step; '-': declined in more than 4 of "
+      "5.\n\n");
   printf("%-13s %-10s %8s |%24s |%24s |%24s | %s\n", "", "", "", "time", "bytes", "OI", "declined");
   printf("%-13s %-10s %8s |", "noise", "schedule", "launches");
   for (size_t i = 0; i < 3; ++i) {
@@ -146,8 +148,9 @@ int Main(int argc, char** argv) {
   printf("\n%" PRIu64 " of %" PRIu64 " cells that print are outside 93 to 97 %%; %.1f %% of the %" PRIu64
          " cells of realistic noises decline\n",
          cells_wrong, cells_printing, share, realistic);
-  printf("armed with counters: at most %.1f %% of the steps of a long run; sums by step: at most %.1f %% of a trace\n",
-         static_cast<double>(most_armed_permille) / 10, 100 * most_growth);
+  printf(
+      "armed with counters: at most %.1f %% of the steps of a long run; sums by step: at most %.1f %% of a trace\n",
+      static_cast<double>(most_armed_permille) / 10, 100 * most_growth);
   const bool holds = cells_wrong == 0 && share <= 20;
   printf("%s: every cell that prints covers 93 to 97 %%, at most 20 %% of the realistic cells decline\n",
          holds ? "holds" : "DOES NOT HOLD");

@@ -100,7 +100,7 @@ uint64_t Whole(double value) { return value > 0 ? static_cast<uint64_t>(std::llr
 }  // namespace
 
 std::string NoiseName(Noise noise) {
-  static constexpr const char* kNames[] = {"white",      "clock 0.5 %", "clock 2 %",       "AR(1) short", "AR(1) long",
+  static constexpr const char* kNames[] = {"white",      "clock 0.5 %", "clock 2 %",     "AR(1) short", "AR(1) long",
                                            "two states", "slow steps",  "slow launches", "drift"};
   return kNames[static_cast<size_t>(noise)];
 }

@@ -1,8 +1,8 @@
 // File: simulated_run.h
 //
-// A training run that never was, for the exams of the intervals and of diff: kernels with noise, measured in the steps
-// that the arming policy chooses, written by the trace's encoders and read back by the command's reader. Only the
-// GPU is made up; policy, trace, reader and report are those that are shipped.
+// A training run that never was, for the exams of the intervals and of diff: kernels with noise, measured in the
+// steps that the arming policy chooses, written by the trace's encoders and read back by the command's reader. Only
+// the GPU is made up; policy, trace, reader and report are those that are shipped.
 #ifndef RFINJECT_BENCH_SIMULATED_RUN_H_
 #define RFINJECT_BENCH_SIMULATED_RUN_H_
 
@@ -25,9 +25,9 @@ enum class Noise : uint8_t {
   kSlowLaunches,  // one launch in 50 takes a tenth longer
   kDrift,         // 5 % over the run
 };
-inline constexpr Noise kAllNoises[] = {Noise::kWhite,     Noise::kClockHalf,    Noise::kClockTwo,
-                                       Noise::kShortMemory, Noise::kLongMemory, Noise::kTwoStates,
-                                       Noise::kSlowSteps, Noise::kSlowLaunches, Noise::kDrift};
+inline constexpr Noise kAllNoises[] = {Noise::kWhite,       Noise::kClockHalf,    Noise::kClockTwo,
+                                       Noise::kShortMemory, Noise::kLongMemory,   Noise::kTwoStates,
+                                       Noise::kSlowSteps,   Noise::kSlowLaunches, Noise::kDrift};
 std::string NoiseName(Noise noise);
 bool IsRealistic(Noise noise);  // a clock's, short memory, outliers: what a GPU that is well does
 
@@ -37,11 +37,11 @@ std::string ScheduleName(Schedule schedule);
 struct SimulatedRun {
   Noise noise = Noise::kWhite;
   Schedule schedule = Schedule::kOneGroup;
-  uint32_t launches = 1;         // of each key a step
-  double launch_spread = 0.03;   // of a launch's time, relative; of its bytes two thirds of it
-  uint32_t layers = 4;           // each has two keys forward and two backward; the optimizer has two of its own
+  uint32_t launches = 1;        // of each key a step
+  double launch_spread = 0.03;  // of a launch's time, relative; of its bytes two thirds of it
+  uint32_t layers = 4;          // each has two keys forward and two backward; the optimizer has two of its own
   uint64_t seed = 1;
-  double faster_layer = 1;       // factor of the first layer's times and bytes
+  double faster_layer = 1;  // factor of the first layer's times and bytes
 };
 
 // What the run's mean step took in truth, by launch key, in the order in which a simulated run has them.

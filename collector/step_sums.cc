@@ -50,8 +50,7 @@ void StepSums::Complete(Series* series) {
   }
   for (const uint32_t key : series->keys) {
     const uint32_t code = wire::SumCode(series->sums[key]);
-    done.changes.push_back(
-        wire::FoldSign(static_cast<int32_t>(code) - static_cast<int32_t>(series->codes[key])));
+    done.changes.push_back(wire::FoldSign(static_cast<int32_t>(code) - static_cast<int32_t>(series->codes[key])));
     series->codes[key] = code;
     series->has[key] = false;
   }

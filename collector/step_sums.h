@@ -1,8 +1,8 @@
 // File: step_sums.h
 //
-// What the samples of a step add up to, by launch key: the series that intervals are made of (docs/INTERVALS.md). Only
-// what is sampled step by step comes here, kernel times and DRAM bytes of armed steps; a launch itself never does, so
-// the launch path pays nothing for it. Used under the recorder's lock.
+// What the samples of a step add up to, by launch key: the series that intervals are made of (docs/INTERVALS.md).
+// Only what is sampled step by step comes here, kernel times and DRAM bytes of armed steps; a launch itself never
+// does, so the launch path pays nothing for it. Used under the recorder's lock.
 #ifndef RFINJECT_COLLECTOR_STEP_SUMS_H_
 #define RFINJECT_COLLECTOR_STEP_SUMS_H_
 

@@ -27,7 +27,8 @@ constexpr std::string_view kUsage =
     "largest\n"
     "change of time first, with 95 % confidence intervals. What is called real is corrected for the number of\n"
     "comparisons. Estimates are exact: any change of one is real.\n\n"
-    "--fail-if 'step_time>+5%' exits with 4 where the change is real and beyond; also step_flop, step_bytes, oi, and\n"
+    "--fail-if 'step_time>+5%' exits with 4 where the change is real and beyond; also step_flop, step_bytes, oi, "
+    "and\n"
     "'<'. What cannot be judged (few steps, drifting, two speeds) is said, and fails nothing.";
 
 std::vector<Option> Options() {
@@ -65,7 +66,8 @@ int DiffMain(Arguments arguments) {
   }
   constexpr std::array<std::string_view, 3> kCorrections = {"fdr", "family", "none"};  // in the order of Correction
   size_t correction = 0;
-  if (!ChooseWord("diff", "correction", parsed.Value("correction", "fdr"), kCorrections, &correction, &code)) return code;
+  if (!ChooseWord("diff", "correction", parsed.Value("correction", "fdr"), kCorrections, &correction, &code))
+    return code;
   DiffOptions compare{.by = static_cast<By>(by), .correction = static_cast<Correction>(correction)};
   std::string conditions(parsed.Value("fail-if"));
   for (size_t begin = 0; begin < conditions.size();) {
@@ -80,7 +82,8 @@ int DiffMain(Arguments arguments) {
   std::string baseline = parsed.Value("baseline");
   if (!baseline.empty()) words.insert(words.begin(), baseline.data());
   if (words.size() != 2) {
-    return UsageError("diff", baseline.empty() ? "name two traces or folders, A and B" : "name one trace or folder, B");
+    return UsageError("diff",
+                      baseline.empty() ? "name two traces or folders, A and B" : "name one trace or folder, B");
   }
   TextOutput destination;
   if (!destination.Open(output)) return 1;

@@ -90,9 +90,9 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
           : change.verdict == Verdict::kSame  ? "same"
           : change.trust > Trust::kByLaunch   ? std::string(TrustName(change.trust))
                                               : "?",
-          change.visible > 0 ? Duration(change.visible) : "",
-          both ? Times(flop) : "-", both ? Times(bytes) : "-", both ? Times(oi) : "-",
-          Share(row.in_before, row[Compared::kShare], true), Share(row.in_after, row[Compared::kShare], false)}});
+          change.visible > 0 ? Duration(change.visible) : "", both ? Times(flop) : "-", both ? Times(bytes) : "-",
+          both ? Times(oi) : "-", Share(row.in_before, row[Compared::kShare], true),
+          Share(row.in_after, row[Compared::kShare], false)}});
   };
   for (const DiffRow* row : excerpt.rows) line(*row, DiffRowName(*row, diff.by));
   if (excerpt.left_out > 0) {
@@ -156,7 +156,8 @@ std::string Times(const Change& change) { return change.ratio > 0 ? "x" + Plain(
 
 void EmitDiffTable(const Diff& diff, const TableOptions& options, std::ostream& out) {
   for (const Gate& gate : diff.gates) {
-    WriteWrapped(out, GateText(gate), options.width, gate.outcome == Gate::Outcome::kFails ? "FAILS  " : "", "       ");
+    WriteWrapped(out, GateText(gate), options.width, gate.outcome == Gate::Outcome::kFails ? "FAILS  " : "",
+                 "       ");
   }
   bool first = true;
   for (const RunDiff& pair : diff.pairs) {

@@ -1,5 +1,5 @@
-// The outputs of `diff` for continuous integration: Markdown for a comment on a change, and JUnit's XML for what shows
-// tests.
+// The outputs of `diff` for continuous integration: Markdown for a comment on a change, and JUnit's XML for what
+// shows tests.
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -26,9 +26,7 @@ std::string Xml(std::string_view text) { return Escaped(text).text(); }
 
 std::string SignedPercent(double share) { return (share < 0 ? "-" : "+") + Percent(std::fabs(share)); }
 
-std::string Margin(const Change& change) {
-  return change.standard > 0 ? " ± " + Duration(change.half_width) : "";
-}
+std::string Margin(const Change& change) { return change.standard > 0 ? " ± " + Duration(change.half_width) : ""; }
 
 }  // namespace
 
@@ -38,7 +36,8 @@ std::string CorrectionText(const RunDiff& pair) {
   std::string text;
   switch (pair.correction) {
     case Correction::kFalseDiscovery:
-      text = "Real: of what is called so, 5 % is chance (false discovery rate over " + many + ", Benjamini-Hochberg).";
+      text =
+          "Real: of what is called so, 5 % is chance (false discovery rate over " + many + ", Benjamini-Hochberg).";
       break;
     case Correction::kFamily:
       text = "Real: one comparison of two equal runs in 20 calls anything so (family-wise over " + many + ", Holm).";

@@ -133,8 +133,8 @@ void Uncertainty::AddDependent(const Uncertainty& other) {
     return;
   }
   // As many degrees of freedom as the part that has fewer.
-  const double share = std::max(satterthwaite / (variance * variance),
-                                other.satterthwaite / (other.variance * other.variance));
+  const double share =
+      std::max(satterthwaite / (variance * variance), other.satterthwaite / (other.variance * other.variance));
   variance = std::pow(std::sqrt(variance) + std::sqrt(other.variance), 2);
   satterthwaite = share * variance * variance;
 }

@@ -63,8 +63,8 @@ enum class Correction : uint8_t {
 // "false discovery rate", "family-wise error", "none".
 std::string_view CorrectionName(Correction correction);
 
-// The largest p-value that counts as real among `p` at a level of 5 %; where none does, what the smallest one would have
-// had to be.
+// The largest p-value that counts as real among `p` at a level of 5 %; where none does, what the smallest one would
+// have had to be.
 double Threshold(Correction correction, std::vector<double> p);
 
 }  // namespace rfinject::cli

@@ -98,8 +98,8 @@ StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double>
     std::sort(sorted.begin(), sorted.end());
     result.p95 = sorted[static_cast<size_t>(std::ceil(0.95 * n)) - 1];
   }
-  // Steps drawn from all of the run's are as good as independent, whatever neighbours have in common. Those that lie much
-  // closer together than such a draw would put them are one observation.
+  // Steps drawn from all of the run's are as good as independent, whatever neighbours have in common. Those that lie
+  // much closer together than such a draw would put them are one observation.
   const double closest = run_steps / (4 * n);
   const uint64_t length = closest < static_cast<double>(kBatchSteps) ? static_cast<uint64_t>(closest) : kBatchSteps;
   const std::vector<Batch> batches = BatchesOf(steps, values, std::max<uint64_t>(length, 1));

@@ -54,8 +54,8 @@ struct StepInterval {
 // together.
 StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double> values, double run_steps);
 
-// Whether the sampled values themselves drift: neighbours resemble each other more than chance would have it. Asked of
-// the run's total, which has the least noise; says false for fewer than 8 values.
+// Whether the sampled values themselves drift: neighbours resemble each other more than chance would have it. Asked
+// of the run's total, which has the least noise; says false for fewer than 8 values.
 bool SamplesDrift(std::span<const uint64_t> steps, std::span<const double> values);
 
 // Which of the values are far above the others, and few: slow steps, which no small sample can average over. One

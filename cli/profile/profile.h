@@ -133,7 +133,8 @@ struct LaunchStats {
   // The stack of a launch of this key, the smallest of those that were taken; null when none was. Shared by keys.
   std::shared_ptr<const NativeStackInfo> stack;
   std::map<std::string, Stat> metrics;  // by metric name
-  // By metric name, ascending by step: of the steps that Run::sampled_steps names, those in which the key was sampled.
+  // By metric name, ascending by step: of the steps that Run::sampled_steps names, those in which the key was
+  // sampled.
   std::map<std::string, std::vector<StepSum>> step_sums;
   void Merge(const LaunchStats& other);
   void MergeStack(const std::shared_ptr<const NativeStackInfo>& other);
@@ -154,7 +155,8 @@ struct StepSums {
   Stat pm_tensor_active_ns;  // of the windows that have it
   // What each process's durations of steps said by themselves (step_durations.h), added up.
   uint64_t drifting = 0, two_speeds = 0;  // processes
-  uint64_t slow = 0, slow_extra_ns = 0;   // steps that were not armed, and how much longer than ordinary ones they took
+  uint64_t slow = 0,
+           slow_extra_ns = 0;  // steps that were not armed, and how much longer than ordinary ones they took
   void Merge(const StepSums& other);
   friend bool operator==(const StepSums&, const StepSums&) = default;
 };

@@ -40,8 +40,8 @@ bool AreTwo(std::span<const double> values, bool* seldom) {
     }
     if (n[0] == 0 || n[1] == 0) return false;
     const double mean0 = sum[0] / n[0], mean1 = sum[1] / n[1];
-    const double variance = (std::max(0.0, squares[0] / n[0] - mean0 * mean0) +
-                             std::max(0.0, squares[1] / n[1] - mean1 * mean1)) / 2;
+    const double variance =
+        (std::max(0.0, squares[0] / n[0] - mean0 * mean0) + std::max(0.0, squares[1] / n[1] - mean1 * mean1)) / 2;
     apart = variance > 0 ? (mean1 - mean0) / std::sqrt(variance) : std::numeric_limits<double>::infinity();
     share = std::min(n[0], n[1]) / (n[0] + n[1]);
     fewer = std::min(n[0], n[1]);
@@ -102,8 +102,8 @@ DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint6
     found.drifting = found.two_speeds = true;
     return found;
   }
-  // The mean over a few neighbouring lags is as good as one lag of a longer run. Half the distance: what is left there
-  // is seen earlier, and what is gone there does no harm at the whole distance.
+  // The mean over a few neighbouring lags is as good as one lag of a longer run. Half the distance: what is left
+  // there is seen earlier, and what is gone there does no harm at the whole distance.
   const uint64_t lags = std::clamp<uint64_t>(distance / 5, 1, 20);
   distance = std::max<uint64_t>(distance / 2, 8);
   double products = 0, pairs = 0;

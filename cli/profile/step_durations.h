@@ -30,8 +30,8 @@ struct DurationFindings {
 };
 
 // `durations` of the steps that no profiling made longer, ascending by step. Those before `first` are left out: a
-// program's first steps make plans and allocate. `distance`: of sampled steps from one another, in steps; 0: there are
-// none, and nothing is said of drift.
+// program's first steps make plans and allocate. `distance`: of sampled steps from one another, in steps; 0: there
+// are none, and nothing is said of drift.
 DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint64_t first, uint64_t distance);
 
 }  // namespace rfinject::cli

@@ -59,7 +59,9 @@ TEST(StepDurations, CountSlowStepsAndForgetTheFirstOnes) {
 
 TEST(StepDurations, SayNothingOfAHandful) {
   const DurationFindings found =
-      ExamineDurations(Steps(1, [](uint64_t step) { return 1 + static_cast<double>(step); }, 10), 0, 1);
+      ExamineDurations(Steps(
+                           1, [](uint64_t step) { return 1 + static_cast<double>(step); }, 10),
+                       0, 1);
   EXPECT_FALSE(found.drifting);
   EXPECT_EQ(found.slow, 0u);
 }

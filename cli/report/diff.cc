@@ -10,9 +10,9 @@
 
 #include "cli/model/statistics.h"
 #include "cli/report/fold.h"
-#include "cli/report/sampled_run.h"
 #include "cli/report/key_quantities.h"
 #include "cli/report/run_name.h"
+#include "cli/report/sampled_run.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {
@@ -68,7 +68,8 @@ struct Side {
       if (!sampled.has(what) || !(value > 0)) return;
       const StepInterval interval = sampled.IntervalOf(what, series);
       *trust = interval.trust;
-      *uncertainty = interval.mean > 0 ? interval.uncertainty.Times(value / interval.mean) : Uncertainty{.known = false};
+      *uncertainty =
+          interval.mean > 0 ? interval.uncertainty.Times(value / interval.mean) : Uncertainty{.known = false};
     };
     from_steps(Sampled::kTime, sums.time_ns(), &time, &time_trust);
     from_steps(Sampled::kBytes, sums.dram_bytes(), &bytes, &bytes_trust);
@@ -141,8 +142,8 @@ Change Compare(const Estimate& before, const Estimate& after, bool both, Trust t
 Trust WorseOf(Trust a, Trust b) { return std::max(a, b); }
 
 // What is known of the difference of two rows from the steps that both runs sampled; false where they did not.
-bool PairedUncertainty(const SampledRun& before_run, const Side& before, const SampledRun& after_run, const Side& after,
-                       Uncertainty* uncertainty) {
+bool PairedUncertainty(const SampledRun& before_run, const Side& before, const SampledRun& after_run,
+                       const Side& after, Uncertainty* uncertainty) {
   const auto time = static_cast<size_t>(Sampled::kTime);
   const std::span<const uint64_t> a = before_run.steps(Sampled::kTime), b = after_run.steps(Sampled::kTime);
   const std::vector<double>&x = before.series.values[time], &y = after.series.values[time];
@@ -182,7 +183,8 @@ void CompareAll(const Side& before, const Side& after, const SampledRun* before_
   Uncertainty difference;
   const bool paired =
       both && before_run != nullptr && PairedUncertainty(*before_run, before, *after_run, after, &difference);
-  const Trust time = WorseOf(before.time_trust, after.time_trust), bytes = WorseOf(before.bytes_trust, after.bytes_trust);
+  const Trust time = WorseOf(before.time_trust, after.time_trust),
+              bytes = WorseOf(before.bytes_trust, after.bytes_trust);
   row.changes = {
       Compare({before.sums.time_ns(), before.time}, {after.sums.time_ns(), after.time}, both, time,
               paired ? &difference : nullptr),
@@ -304,7 +306,8 @@ RunDiff DiffRuns(const Profile& before_profile, const Run& before, const Profile
   std::map<Key, Side> before_sides, after_sides;
   Side before_total, after_total;
   const SampledRun before_sampled(before_profile, before), after_sampled(after_profile, after);
-  AddRun(before_profile, before, before_sampled, before_machine, by, model, diff.per_step, before_sides, before_total);
+  AddRun(before_profile, before, before_sampled, before_machine, by, model, diff.per_step, before_sides,
+         before_total);
   AddRun(after_profile, after, after_sampled, after_machine, by, model, diff.per_step, after_sides, after_total);
   const bool steps_known = diff.per_step && before_sampled.has(Sampled::kTime) && after_sampled.has(Sampled::kTime);
   std::map<Key, std::pair<Side, Side>> both;
@@ -410,8 +413,8 @@ constexpr auto kGateNames = std::to_array<GateName>({{"step_time", Compared::kTi
                                                      {"step_bytes", Compared::kBytes},
                                                      {"oi", Compared::kOi}});
 
-// A gate fails for a change that is real and beyond its limit. What cannot be judged is said, and fails nothing: a job
-// must not be stopped by a measurement that came to nothing.
+// A gate fails for a change that is real and beyond its limit. What cannot be judged is said, and fails nothing: a
+// job must not be stopped by a measurement that came to nothing.
 void Judge(std::span<const RunDiff> pairs, Gate* gate) {
   for (const RunDiff& pair : pairs) {
     const Change& change = pair.total[gate->quantity];
@@ -516,7 +519,8 @@ Diff MakeDiff(const Profile& before, const Profile& after, const std::function<M
   for (const Candidate& candidate : candidates) {
     if (a_used[candidate.a] || b_used[candidate.b]) continue;
     a_used[candidate.a] = b_used[candidate.b] = true;
-    diff.pairs.push_back(DiffRuns(before, *a[candidate.a], after, *b[candidate.b], machine_for, options.by, options.correction));
+    diff.pairs.push_back(
+        DiffRuns(before, *a[candidate.a], after, *b[candidate.b], machine_for, options.by, options.correction));
   }
   diff.gates = options.gates;
   for (Gate& gate : diff.gates) Judge(diff.pairs, &gate);

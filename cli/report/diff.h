@@ -38,12 +38,12 @@ struct Change {
   // differences of the steps that both runs sampled.
   double half_width = 0;
   Verdict verdict = Verdict::kSame;
-  double p = 1;             // that chance alone would show as large a difference; 1 where there is no interval
-  double standard = 0;      // deviation of the difference, and its degrees of freedom
+  double p = 1;         // that chance alone would show as large a difference; 1 where there is no interval
+  double standard = 0;  // deviation of the difference, and its degrees of freedom
   double degrees = 0;
-  double visible = 0;       // the smallest difference that would have been called real in four of five such pairs
+  double visible = 0;          // the smallest difference that would have been called real in four of five such pairs
   Trust trust = Trust::kNone;  // of the side that is known less well
-  double ratio = 0;  // after over before; 0 where one of them is
+  double ratio = 0;            // after over before; 0 where one of them is
   double difference() const { return after - before; }
 };
 
@@ -68,10 +68,10 @@ struct RunDiff {
   std::vector<DiffRow> rows;              // the largest change of time first
   DiffRow total;
   bool per_step = false;
-  bool exact = false;                // both sides are estimates
-  bool paired = false;               // times are compared step by step: both runs sampled the same ones
+  bool exact = false;   // both sides are estimates
+  bool paired = false;  // times are compared step by step: both runs sampled the same ones
   Correction correction = Correction::kFalseDiscovery;
-  size_t comparisons = 0;            // that the correction is for: rows and the total, each quantity that has an interval
+  size_t comparisons = 0;  // that the correction is for: rows and the total, each quantity that has an interval
   std::vector<std::string> caveats;  // what else differs between the runs and explains changes
 };
 
@@ -79,11 +79,11 @@ struct RunDiff {
 struct Gate {
   std::string text;  // as it was given: "step_time>+5%"
   Compared quantity{};
-  bool above = true;     // fails above `limit`, else below
-  double limit = 0;      // relative change: 0.05
+  bool above = true;  // fails above `limit`, else below
+  double limit = 0;   // relative change: 0.05
   enum class Outcome : uint8_t { kHolds, kFails, kUnknown } outcome = Outcome::kHolds;
-  double change = 0;     // relative, of the pair that fails, or of the last one
-  double visible = 0;    // likewise, relative
+  double change = 0;   // relative, of the pair that fails, or of the last one
+  double visible = 0;  // likewise, relative
 };
 
 struct Diff {

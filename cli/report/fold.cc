@@ -121,7 +121,7 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
 // Of one quantity of a row: `by_launch` is the half-width that independent launches would have, `lacks` the share of
 // the row whose spread nobody knows.
 Knowledge MakeInterval(const SampledRun& sampled, Sampled what, const SampledRun::Series& series, double value,
-                      double by_launch, double lacks) {
+                       double by_launch, double lacks) {
   Knowledge interval;
   if (!(value > 0)) return interval;
   interval.lacks = std::clamp(lacks, 0.0, 1.0);
@@ -377,7 +377,8 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   const double total_ns = report.total.time_ns();
   report.rows = MakeRows(options.by, folding.rows, run, sampled, total_ns);
   report.phases = MakeRows(By::kPhase, folding.phases, run, sampled, total_ns);
-  if (options.by == By::kLayer) report.layer_phases = MakeRows(By::kLayer, folding.layer_phases, run, sampled, total_ns);
+  if (options.by == By::kLayer)
+    report.layer_phases = MakeRows(By::kLayer, folding.layer_phases, run, sampled, total_ns);
   if (run.key.source != SourceKind::kEstimated) {
     Folded whole = folding.whole;
     whole.series = sampled.total();

@@ -117,7 +117,8 @@ KeyReader::KeyReader(const std::map<std::string, MetricInfo>& metrics, std::stri
 
 bool KeyReader::Counts(const Term& term, const LaunchStats& stats) {
   return std::none_of(term.better.begin(), term.better.end(), [&](const std::vector<std::string>& list) {
-    return std::all_of(list.begin(), list.end(), [&](const std::string& metric) { return WasSampled(stats, metric); });
+    return std::all_of(list.begin(), list.end(),
+                       [&](const std::string& metric) { return WasSampled(stats, metric); });
   });
 }
 
@@ -157,7 +158,8 @@ KeyQuantities KeyReader::Read(const LaunchStats& stats) const {
       result.has_bytes = true;
       result.shared = result.shared || stat.shared_sums > 0;
       result.bytes_uncertainty.AddDependent(SpreadOf(stat, stats.launches).Times(weight));
-      const double error = std::sqrt(result.bytes_error_squared) + weight * std::sqrt(ErrorSquared(stat, stats.launches));
+      const double error =
+          std::sqrt(result.bytes_error_squared) + weight * std::sqrt(ErrorSquared(stat, stats.launches));
       result.bytes_error_squared = error * error;
       const bool known = stat.independent() > 1 || stat.n >= stats.launches;
       result.bytes_spread_known = known && (result.bytes_spread_known || first_bytes);

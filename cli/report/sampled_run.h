@@ -1,8 +1,8 @@
 // File: sampled_run.h
 //
-// The sampled steps of a run, and what they say of how well its rows are known: a row's values by step are the sums of
-// its launch keys' values by step, so whatever launches and keys have in common within a step is in them. The formulas
-// are cli/model/step_interval.h's; docs/INTERVALS.md explains them.
+// The sampled steps of a run, and what they say of how well its rows are known: a row's values by step are the sums
+// of its launch keys' values by step, so whatever launches and keys have in common within a step is in them. The
+// formulas are cli/model/step_interval.h's; docs/INTERVALS.md explains them.
 //
 //   SampledRun sampled(profile, run);
 //   SampledRun::Series row;
@@ -43,8 +43,8 @@ class SampledRun {
   // How many sampled steps were slow, and set aside.
   size_t slow(Sampled what) const { return Of(what).slow; }
 
-  // What a key's mean of all samples is to be multiplied with, so that it is that of ordinary steps: 1 where no sampled
-  // step was slow.
+  // What a key's mean of all samples is to be multiplied with, so that it is that of ordinary steps: 1 where no
+  // sampled step was slow.
   double Ordinary(Sampled what, const LaunchStats& stats) const;
 
   // Adds a key's values.
@@ -57,8 +57,8 @@ class SampledRun {
  private:
   struct Metric {
     std::vector<uint64_t> steps;
-    std::vector<double> processes;              // that sampled each of them
-    std::map<uint64_t, double> all;             // every sampled step, the slow ones too, and its processes
+    std::vector<double> processes;   // that sampled each of them
+    std::map<uint64_t, double> all;  // every sampled step, the slow ones too, and its processes
     size_t slow = 0;
     double weight = 1;             // value = weight * integer
     Trust trust = Trust::kByStep;  // of any interval: kDrifting, kTwoSpeeds

@@ -694,8 +694,8 @@ void Applier::FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& m
 
 namespace {
 
-// How many steps lie between two sampled ones, usually: the median of the distances, of the metric that is sampled most
-// often. 0 where none is sampled twice.
+// How many steps lie between two sampled ones, usually: the median of the distances, of the metric that is sampled
+// most often. 0 where none is sampled twice.
 uint64_t DistanceOf(const std::map<std::string, std::map<uint64_t, uint64_t>>& sampled_steps) {
   const std::map<uint64_t, uint64_t>* most = nullptr;
   for (const auto& [metric, steps] : sampled_steps) {

@@ -5,12 +5,13 @@
 //
 // When. A schedule that is a function of the step's number, the plan and the settings alone names the steps that MAY
 // be armed: after a few warm-up steps one rotation through the groups, with unarmed steps between them to compare
-// with (where the user has said how many steps there will be, as many rotations as an interval needs, in steps that are
-// drawn from those: of a random sample the textbook's interval holds whatever the steps have in common with their
-// neighbours, and the draw is the same on all ranks); then one step in `spacing`, which the budget fixes (1 %: one in 100). All ranks of a job compute the same
-// schedule without talking, and arm nothing outside it. A rank that needs nothing more, or whose budget is used up,
-// lets a slot pass; so the steps that are slow anywhere are never more than the schedule's. (Ranks that armed at
-// different steps would each slow all others down, since they wait for one another in every step.)
+// with (where the user has said how many steps there will be, as many rotations as an interval needs, in steps that
+// are drawn from those: of a random sample the textbook's interval holds whatever the steps have in common with their
+// neighbours, and the draw is the same on all ranks); then one step in `spacing`, which the budget fixes (1 %: one in
+// 100). All ranks of a job compute the same schedule without talking, and arm nothing outside it. A rank that needs
+// nothing more, or whose budget is used up, lets a slot pass; so the steps that are slow anywhere are never more than
+// the schedule's. (Ranks that armed at different steps would each slow all others down, since they wait for one
+// another in every step.)
 //
 // Whether. A launch key needs samples until its means are known: the interval of DRAM bytes and of time within
 // `target` of the mean. Only keys that together hold `time_share` of GPU time count. When none needs more, no step is
@@ -50,7 +51,7 @@ struct Options {
   // The user asked for this many steps (0: all). Then as many samples as an interval needs come first, in steps drawn
   // from those.
   uint64_t window_steps = 0;
-  double target = 0.03;        // half the interval over the mean
+  double target = 0.03;  // half the interval over the mean
   // What a report prints an interval for (docs/INTERVALS.md): samples that are close together count as one.
   uint32_t min_samples = 8;
   uint32_t max_samples = 30;

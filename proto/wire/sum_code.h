@@ -1,8 +1,8 @@
 // File: sum_code.h
 //
-// The code of a sum in SampledStep.change: a floating-point number in an integer, so that sums that differ little have
-// codes that differ little, whatever their size. Two sums that differ by 3 % have codes that differ by 61, which is one
-// byte of a varint. Sums below 4096 are exact; others are within 1/4096 of what they were.
+// The code of a sum in SampledStep.change: a floating-point number in an integer, so that sums that differ little
+// have codes that differ little, whatever their size. Two sums that differ by 3 % have codes that differ by 61, which
+// is one byte of a varint. Sums below 4096 are exact; others are within 1/4096 of what they were.
 //
 //   SumCode(1'000'000) = 8 * 2048 + 3906;  SumOfCode(20290) = 1'000'064
 #ifndef RFINJECT_PROTO_WIRE_SUM_CODE_H_
