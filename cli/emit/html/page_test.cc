@@ -93,7 +93,7 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
     row.class_name = row.signature = row.op = "x";
     row.input_shape = row.output_shape = "f32[8]";
     row.parameters = row.parameter_bytes = 1;
-    row.time.relative = row.bytes.relative = 0.1;
+    row.time = row.bytes = {.trust = Trust::kByStep, .relative = 0.1, .lacks = 0.1, .spread = 0.1, .p95 = 1};
     row.counters_shared = true;
     row.sums[Quantity::kL1Bytes] = row.sums[Quantity::kL2Bytes] = 1;
     row.sums[Quantity::kIdealTime] = row.sums[Quantity::kTimeLow] = row.sums[Quantity::kTimeHigh] = 1;
