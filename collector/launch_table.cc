@@ -72,7 +72,8 @@ LaunchTable::Key* LaunchTable::FindOrMake(const LaunchIdentity& identity, uint32
   return key;
 }
 
-LaunchTable::AddResult LaunchTable::Add(const LaunchRecord& record) noexcept {
+LaunchTable::AddResult LaunchTable::Add(const LaunchRecord& record, uint32_t* id) noexcept {
+  if (id != nullptr) *id = 0;
   uint32_t index = 0;
   AddResult why = AddResult::kOk;
   AddResult result = AddResult::kOk;
@@ -104,6 +105,7 @@ LaunchTable::AddResult LaunchTable::Add(const LaunchRecord& record) noexcept {
     sums_[*link - 1].Add(sample.value);
     sums_[*link - 1].shared_sums += record.shared_sums;
   }
+  if (id != nullptr) *id = index + 1;
   return result;
 }
 

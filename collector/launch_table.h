@@ -50,7 +50,8 @@ class LaunchTable {
   };
 
   enum class AddResult : uint8_t { kOk, kCoarsened, kOutOfMemory, kTooMany };
-  AddResult Add(const LaunchRecord& record) noexcept;
+  // `*id`: that the file knows the key by, from 1; 0 when it was not added.
+  AddResult Add(const LaunchRecord& record, uint32_t* id = nullptr) noexcept;
 
   uint32_t size() const noexcept { return keys_.size; }
   bool HasChanges() const noexcept { return changed_ != kLast; }

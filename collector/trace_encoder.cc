@@ -115,6 +115,15 @@ void internal::EncodeMetricStats(const MetricSum& sum, trace::KeyStatsWriter* ou
   stats.set_shared_sums(sum.shared_sums);
 }
 
+void EncodeSampledStep(const SampledStep& sampled, wire::Encoder* out) noexcept {
+  trace::SampledStepWriter step = trace::ChunkWriter(out).begin_sampled_step();
+  step.set_run(kRunId);
+  step.set_step(sampled.step);
+  step.set_metric(sampled.metric);
+  step.set_key(sampled.keys);
+  step.set_change(sampled.changes);
+}
+
 void EncodeStep(const StepRecord& record, wire::Encoder* out) noexcept {
   trace::StepWriter step = trace::ChunkWriter(out).begin_step();
   step.set_index(record.index);

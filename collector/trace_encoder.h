@@ -14,6 +14,7 @@
 #include "collector/launch_table.h"
 #include "collector/pm_window.h"
 #include "collector/run_facts.h"
+#include "collector/step_sums.h"
 #include "proto/rfinject/v1/trace.schema.h"
 #include "proto/wire/encoder.h"
 
@@ -38,6 +39,7 @@ void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack
 // `metrics` as LaunchTable::TakeOne hands it over.
 template <typename Metrics>
 void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept;
+void EncodeSampledStep(const SampledStep& sampled, wire::Encoder* out) noexcept;
 void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept;
 // Batches that were validated, and their samples, since the last time.
 void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) noexcept;

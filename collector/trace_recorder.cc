@@ -306,7 +306,16 @@ void TraceRecorder::Add(const LaunchRecord& record) noexcept try {
 
 void TraceRecorder::AddToTable(const LaunchRecord& record) {
   if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
-  switch (trace_->table.Add(record)) {
+  uint32_t key = 0;
+  const LaunchTable::AddResult added = trace_->table.Add(record, &key);
+  // Samples of launches that were recorded when they happened are those of a step that was armed: this one, which
+  // the caller is about to end. What comes with its launch is no sample of the step but all of it.
+  if (key != 0 && record.launches == 0) {
+    for (uint32_t s = 0; s < record.sample_count && s < kMaxSamplesPerRecord; ++s) {
+      trace_->step_sums.Add(CurrentStep(), key, record.samples[s]);
+    }
+  }
+  switch (added) {
     case LaunchTable::AddResult::kOk:
       return;
     case LaunchTable::AddResult::kCoarsened:
@@ -532,6 +541,11 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
       EncodeKeyStats(id, key.launches, metrics, out);
     })) {
     }
+    if (full()) return true;
+    // Their keys are in the file by now. The step that runs may have more to come.
+    trace.step_sums.CompleteBefore(active() ? CurrentStep() : UINT64_MAX);
+    std::deque<SampledStep>& sampled = trace.step_sums.complete();
+    for (; !sampled.empty() && !full(); sampled.pop_front()) EncodeSampledStep(sampled.front(), out);
     for (; !trace.steps.empty() && !full(); trace.steps.pop_front()) EncodeStep(trace.steps.front(), out);
     if (const uint64_t batches = eval_batches_.exchange(0, std::memory_order_relaxed)) {
       EncodeEvaluation(batches, eval_samples_.exchange(0, std::memory_order_relaxed), out);

@@ -36,6 +36,7 @@
 #include "collector/pm_window.h"
 #include "collector/recorder.h"
 #include "collector/settings.h"
+#include "collector/step_sums.h"
 #include "collector/sync.h"
 #include "collector/trace_file.h"
 #include "proto/wire/encoder.h"
@@ -95,6 +96,7 @@ class TraceRecorder final : public Recorder {
   // What belongs to one trace, and is let go of by a forked child.
   struct Trace {
     LaunchTable table;
+    StepSums step_sums;
     std::map<std::string, uint64_t, std::less<>> drops;
     std::deque<StepRecord> steps;
     std::deque<PmWindow> pm_windows;

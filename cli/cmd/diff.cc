@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <sstream>
@@ -22,21 +23,28 @@ namespace rfinject::cli {
 namespace {
 
 constexpr std::string_view kUsage =
-    "rfinject diff [options] [A [B]]\n\n"
+    "rfinject diff [options] [A [B]]\n"
+    "rfinject diff [options] --baseline A [B]\n\n"
     "What changed from A to B: two runs, two GPUs, two versions. A and B are traces or folders, of which the newest "
     "run\n"
     "counts; without B it is the latest run in rfinject-out/, and without A that is compared with the run before "
     "it.\n"
     "Layers are matched by model, path and phase; changes of time, FLOP, bytes, OI and share of attainable are\n"
-    "listed, the largest\n"
-    "change of time first, with 95 % confidence intervals (Welch). Estimates are exact: any change of one is real.";
+    "listed, the largest change of time first, with 95 % confidence intervals. What is called real is corrected for\n"
+    "the number of comparisons. Estimates are exact: any change of one is real.\n\n"
+    "--fail-if 'step_time>+5%' exits with 4 where the change is real and beyond; also step_flop, step_bytes, oi, "
+    "and\n"
+    "'<'. What cannot be judged (few steps, drifting, two speeds) is said, and fails nothing.";
 
 std::vector<Option> Options() {
   static const auto* const kFormatHelp =
-      new std::string(FormatNames(" or ") + "; default: by the ending of -o, else table");
+      new std::string(FormatNames(" or ", /*of_diff=*/true) + "; default: by the ending of -o, else table");
   return {
       {"by", 0, "WHAT", "model, phase, layer (default), op, or kernel (layer and operator)"},
       {"format", 0, "FORMAT", *kFormatHelp},
+      {"fail-if", 0, "CONDITION", "exit with 4 where it holds of the total: 'step_time>+5%'; several: with commas"},
+      {"baseline", 0, "A", "trace or folder that B is held against"},
+      {"correction", 0, "WHAT", "for many comparisons: fdr (false discovery rate, default), family, or none"},
       {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
       kForceOption,
       kLimitOption,
@@ -95,9 +103,25 @@ int DiffMain(Arguments arguments) {
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("diff", "--rows wants a number, not '" + parsed.Value("rows") + "'");
   }
-  if (parsed.words.size() > 2) return UsageError("diff", "name two traces or folders, A and B");
+  constexpr std::array<std::string_view, 3> kCorrections = {"fdr", "family", "none"};  // in the order of Correction
+  size_t correction = 0;
+  if (!ChooseWord("diff", "correction", parsed.Value("correction", "fdr"), kCorrections, &correction, &code))
+    return code;
+  DiffOptions compare{.by = static_cast<By>(by), .correction = static_cast<Correction>(correction)};
+  std::string conditions(parsed.Value("fail-if"));
+  for (size_t begin = 0; begin < conditions.size();) {
+    const size_t end = std::min(conditions.find(',', begin), conditions.size());
+    const std::string one = conditions.substr(begin, end - begin);
+    if (!ParseGate(one, &compare.gates.emplace_back())) {
+      return UsageError("diff", "--fail-if wants a condition such as 'step_time>+5%', not '" + one + "'");
+    }
+    begin = end + 1;
+  }
+  std::vector<std::string> words = PathsOf(parsed.words);
+  if (const std::string baseline = parsed.Value("baseline"); !baseline.empty()) words.insert(words.begin(), baseline);
+  if (words.size() > 2) return UsageError("diff", "name two traces or folders, A and B");
   std::array<std::vector<std::string>, 2> paths;
-  if (!ChooseSides(PathsOf(parsed.words), &paths)) return 2;
+  if (!ChooseSides(words, &paths)) return 2;
   Replace replace = ReplaceOf(parsed);
   for (const std::vector<std::string>& side : paths)
     replace.inputs.insert(replace.inputs.end(), side.begin(), side.end());
@@ -116,7 +140,7 @@ int DiffMain(Arguments arguments) {
     sides[i] = std::move(loaded.runs.back().profile);
     ApplyLimits("diff", parsed, &sides[i], &code);
   }
-  const Diff diff = MakeDiff(sides[0], sides[1], MachineFor, {.by = static_cast<By>(by)});
+  const Diff diff = MakeDiff(sides[0], sides[1], MachineFor, compare);
   std::ostringstream text;
   TableOptions options = destination.to_file() ? TableOptions{} : TableOptionsFor(STDOUT_FILENO);
   options.max_rows = rows;
@@ -124,7 +148,14 @@ int DiffMain(Arguments arguments) {
   format->diff(diff, options, text);
   if (diff.pairs.empty()) Complain("no run of A is of the network and mode of one in B");
   if (!destination.Write(std::move(text).str(), ColorsOf(*format))) return 1;
-  return damaged || diff.pairs.empty() ? 1 : 0;
+  if (damaged || diff.pairs.empty()) return 1;
+  bool fails = false;
+  for (const Gate& gate : diff.gates) {
+    fails = fails || gate.outcome == Gate::Outcome::kFails;
+    if (gate.outcome == Gate::Outcome::kUnknown) Complain(gate.text + ": cannot be judged; the table says why");
+  }
+  constexpr int kFailed = 4;  // apart from 1 (an error) and 2 (wrong use)
+  return fails ? kFailed : 0;
 }
 
 }  // namespace rfinject::cli

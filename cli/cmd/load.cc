@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "cli/cmd/options.h"
+#include "cli/emit/code_points.h"
 #include "cli/emit/text_grid.h"
 #include "cli/report/run_list.h"
 #include "cli/report/units.h"

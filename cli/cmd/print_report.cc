@@ -41,10 +41,12 @@ bool ChooseWord(std::string_view verb, std::string_view option, const std::strin
 
 const Format* ChooseFormat(std::string_view verb, const ParsedOptions& parsed, int* code) {
   std::vector<std::string_view> names;
-  for (const Format& format : AllFormats()) names.push_back(format.name);
+  for (const Format& format : AllFormats()) {
+    if (verb == "diff" || format.reports != nullptr) names.push_back(format.name);
+  }
   size_t index = 0;
   const std::string word = parsed.Value("format", FormatOfName(parsed.Value("output")));
-  return ChooseWord(verb, "format", word, names, &index, code) ? &AllFormats()[index] : nullptr;
+  return ChooseWord(verb, "format", word, names, &index, code) ? FindFormat(names[index]) : nullptr;
 }
 
 bool ChooseCsvTexts(std::string_view verb, const ParsedOptions& parsed, const Format& format, CsvTexts* texts,

@@ -14,6 +14,7 @@
 #include "cli/cmd/print_report.h"
 #include "cli/cmd/streams.h"
 #include "cli/emit/cell_text.h"
+#include "cli/emit/code_points.h"
 #include "cli/emit/csv_writer.h"
 #include "cli/emit/json_writer.h"
 #include "cli/report/fold.h"

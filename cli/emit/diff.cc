@@ -50,8 +50,9 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
                    Duration(time.after) + ", " + SignedDuration(time.difference()) +
                    (time.before > 0 ? " (" + Times(time) + ")" : "") +
                    (time.half_width > 0 && std::isfinite(time.half_width) ? " +- " + Duration(time.half_width) : "") +
-                   (time.verdict == Verdict::kNoise     ? ", within the noise"
-                    : time.verdict == Verdict::kUnknown ? ", of unknown certainty: sampled once"
+                   (time.verdict == Verdict::kNoise
+                        ? ", within the noise; from " + Duration(time.visible) + " on it would have been seen"
+                    : time.verdict == Verdict::kUnknown ? ", " + VerdictText(time)
                                                         : ""),
                options.width, "  ", "   ");
   out << '\n';
@@ -70,6 +71,7 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
   column("change", true, 0);
   column("+-95 %", true, 3);
   column("real", false, 3);
+  column("seen from", true, 4);
   column("FLOP", true, 5);
   column("bytes", true, 5);
   column("OI", true, 4);
@@ -86,9 +88,11 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
           : change.verdict == Verdict::kReal  ? "yes"
           : change.verdict == Verdict::kNoise ? "no"
           : change.verdict == Verdict::kSame  ? "same"
+          : change.trust > Trust::kByLaunch   ? std::string(TrustName(change.trust))
                                               : "?",
-          both ? Times(flop) : "-", both ? Times(bytes) : "-", both ? Times(oi) : "-",
-          Share(row.in_before, row[Compared::kShare], true), Share(row.in_after, row[Compared::kShare], false)}});
+          change.visible > 0 ? Duration(change.visible) : "", both ? Times(flop) : "-", both ? Times(bytes) : "-",
+          both ? Times(oi) : "-", Share(row.in_before, row[Compared::kShare], true),
+          Share(row.in_after, row[Compared::kShare], false)}});
   };
   for (const DiffRow* row : excerpt.rows) line(*row, DiffRowName(*row, diff.by));
   if (excerpt.left_out > 0) {
@@ -108,6 +112,9 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
       return;
     }
   };
+  bool tested = pair.total[Compared::kTime].visible > 0;
+  for (const DiffRow* row : excerpt.rows) tested = tested || (*row)[Compared::kTime].visible > 0;
+  if (!tested) hide("seen from");
   if (pair.exact) hide("+-95 %"), hide("real");
   if (diff.by == By::kModel) hide("phase");
   WriteGrid(grid, options.width, options.color, out);
@@ -117,6 +124,8 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
                                            " equal and not listed."
                                      : ""),
                options.width, "  ", "  ");
+  const std::string correction = CorrectionText(pair);
+  if (!correction.empty()) WriteWrapped(out, correction, options.width, "  ", "  ");
 }
 
 }  // namespace
@@ -146,6 +155,10 @@ std::string SignedDuration(double ns) {
 std::string Times(const Change& change) { return change.ratio > 0 ? "x" + Plain(change.ratio) : "-"; }
 
 void EmitDiffTable(const Diff& diff, const TableOptions& options, std::ostream& out) {
+  for (const Gate& gate : diff.gates) {
+    WriteWrapped(out, GateText(gate), options.width, gate.outcome == Gate::Outcome::kFails ? "FAILS  " : "",
+                 "       ");
+  }
   bool first = true;
   for (const RunDiff& pair : diff.pairs) {
     if (!first) out << '\n';
@@ -170,6 +183,11 @@ void EmitDiffJson(const Diff& diff, std::ostream& out) {
     json.Member("after", pair.after_title);
     json.Key("per_step");
     json.Bool(pair.per_step);
+    json.Member("correction", CorrectionName(pair.correction));
+    json.Key("comparisons");
+    json.Number(static_cast<double>(pair.comparisons));
+    json.Key("paired_steps");
+    json.Bool(pair.paired);
     json.Key("notes");
     json.BeginArray();
     for (const std::string& caveat : pair.caveats) json.String(caveat);

@@ -20,6 +20,16 @@ void EmitDiffCsv(const Diff& diff, std::ostream& out, CsvTexts texts = CsvTexts:
 void EmitDiffSvg(const Diff& diff, std::ostream& out);
 void EmitDiffHtml(const Diff& diff, std::ostream& out);  // the pictures and the table; one self-contained file
 
+void EmitDiffMarkdown(const Diff& diff, const TableOptions& options, std::ostream& out);  // for a comment on a change
+void EmitDiffJunit(const Diff& diff, std::ostream& out);  // a test case a gate, for what shows tests
+
+// How chance was kept out of many comparisons: one sentence or two; empty where nothing has an interval.
+std::string CorrectionText(const RunDiff& pair);
+// "real", "no change seen; from 1.2 us on it would have been", "unknown: drifting", …
+std::string VerdictText(const Change& change);
+// "step_time>+5%: +7.1 %, and real".
+std::string GateText(const Gate& gate);
+
 // What the table calls a row: "layer1.0.conv1", "(no layer)", the operator or the model.
 std::string DiffRowName(const DiffRow& row, By by);
 // "fwd", "bwd", "opt", …

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "cli/emit/diff.h"
 #include "cli/emit/sweep.h"
@@ -47,6 +48,9 @@ constexpr auto kFormats = std::to_array<Format>({
        EmitSvg(SweepPictures(sweep, reports), out);
      },
      [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffSvg(diff, out); }, nullptr},
+    {"markdown", nullptr, nullptr, EmitDiffMarkdown, nullptr},
+    {"junit", nullptr, nullptr,
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffJunit(diff, out); }, nullptr},
 });
 
 }  // namespace
@@ -65,11 +69,15 @@ std::string_view FormatOfName(std::string_view output) {
   return (named != nullptr ? *named : kFormats.front()).name;
 }
 
-std::string FormatNames(std::string_view last) {
-  std::string names(kFormats.front().name);
-  for (size_t i = 1; i < kFormats.size(); ++i) {
-    names += i + 1 == kFormats.size() ? std::string(last) : ", ";
-    names += kFormats[i].name;
+std::string FormatNames(std::string_view last, bool of_diff) {
+  std::vector<std::string_view> all;
+  for (const Format& format : kFormats) {
+    if (of_diff || format.reports != nullptr) all.push_back(format.name);
+  }
+  std::string names(all.front());
+  for (size_t i = 1; i < all.size(); ++i) {
+    names += i + 1 == all.size() ? std::string(last) : ", ";
+    names += all[i];
   }
   return names;
 }

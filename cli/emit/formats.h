@@ -19,6 +19,7 @@ namespace rfinject::cli {
 
 struct Format {
   std::string_view name;  // as --format has it, and the ending of a file's name
+  // Null where only a diff can be written so.
   void (*reports)(std::span<const Report> reports, const TableOptions& options, std::ostream& out);
   // `reports` are what the sweep was made of.
   void (*sweep)(const Sweep& sweep, std::span<const Report> reports, const TableOptions& options, std::ostream& out);
@@ -37,8 +38,8 @@ const Format* FindFormat(std::string_view name);
 // none.
 std::string_view FormatOfName(std::string_view output);
 
-// "table, json, csv, html" and " or " or " and " before "svg".
-std::string FormatNames(std::string_view last);
+// "table, json, csv, html" and " or " or " and " before "svg"; those of a diff alone as well if `of_diff`.
+std::string FormatNames(std::string_view last, bool of_diff = false);
 
 }  // namespace rfinject::cli
 

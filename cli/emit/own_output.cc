@@ -28,6 +28,8 @@ constexpr Mark kMarks[] = {
     {"only in A: ", ""},
     {"only in B: ", ""},
     {"", ": in no layer, by native stack, a step\n"},
+    {"", "| | phase | before | after | change | |\n"},
+    {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rfinject diff\"", ""},
 };
 
 }  // namespace

@@ -68,10 +68,75 @@ double Student95(double degrees) {
   return kZ + (kZ3 + kZ) / (4 * degrees) + (5 * kZ5 + 16 * kZ3 + 3 * kZ) / (96 * degrees * degrees);
 }
 
+namespace {
+
+// Of the regularized incomplete beta function, by Lentz's evaluation of the continued fraction.
+double BetaFraction(double a, double b, double x) {
+  constexpr double kTiny = 1e-300;
+  const auto away = [](double value) { return std::fabs(value) < kTiny ? kTiny : value; };
+  double c = 1, d = 1 / away(1 - (a + b) * x / (a + 1)), result = d;
+  for (int i = 1; i <= 500; ++i) {
+    const double m = i;
+    const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+    d = 1 / away(1 + even * d);
+    c = away(1 + even / c);
+    result *= d * c;
+    const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+    d = 1 / away(1 + odd * d);
+    c = away(1 + odd / c);
+    result *= d * c;
+    if (std::fabs(d * c - 1) < 1e-14) break;
+  }
+  return result;
+}
+
+double IncompleteBeta(double a, double b, double x) {
+  if (!(x > 0)) return 0;
+  if (x >= 1) return 1;
+  const double front =
+      std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x));
+  // The fraction converges fast on this side of the mean only.
+  if (x < (a + 1) / (a + b + 2)) return front * BetaFraction(a, b, x) / a;
+  return 1 - front * BetaFraction(b, a, 1 - x) / b;
+}
+
+}  // namespace
+
+double StudentTail(double t, double degrees) {
+  if (!(degrees >= 1) || !(t > 0)) return 1;
+  if (degrees > 1e6) return std::erfc(t / std::sqrt(2.0));
+  return IncompleteBeta(degrees / 2, 0.5, degrees / (degrees + t * t));
+}
+
+double StudentQuantile(double tail, double degrees) {
+  double low = 0, high = 1;
+  while (StudentTail(high, degrees) > tail && high < 1e12) high *= 2;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (low + high) / 2;
+    (StudentTail(middle, degrees) > tail ? low : high) = middle;
+  }
+  return high;
+}
+
 void Uncertainty::Add(const Uncertainty& other) {
   variance += other.variance;
   satterthwaite += other.satterthwaite;
   known = known && other.known;
+}
+
+void Uncertainty::AddDependent(const Uncertainty& other) {
+  known = known && other.known;
+  if (!(other.variance > 0)) return;
+  if (!(variance > 0)) {
+    variance = other.variance;
+    satterthwaite = other.satterthwaite;
+    return;
+  }
+  // As many degrees of freedom as the part that has fewer.
+  const double share =
+      std::max(satterthwaite / (variance * variance), other.satterthwaite / (other.variance * other.variance));
+  variance = std::pow(std::sqrt(variance) + std::sqrt(other.variance), 2);
+  satterthwaite = share * variance * variance;
 }
 
 Uncertainty Uncertainty::Times(double scale) const {
@@ -79,13 +144,43 @@ Uncertainty Uncertainty::Times(double scale) const {
   return {variance * square, satterthwaite * square * square, known};
 }
 
+double DegreesOf(const Uncertainty& uncertainty) {
+  return uncertainty.satterthwaite > 0 ? uncertainty.variance * uncertainty.variance / uncertainty.satterthwaite
+                                       : std::numeric_limits<double>::infinity();
+}
+
 double HalfWidth95(const Uncertainty& uncertainty) {
   if (!uncertainty.known) return std::numeric_limits<double>::infinity();
   if (!(uncertainty.variance > 0)) return 0;
-  const double degrees = uncertainty.satterthwaite > 0
-                             ? uncertainty.variance * uncertainty.variance / uncertainty.satterthwaite
-                             : std::numeric_limits<double>::infinity();
-  return Student95(degrees) * std::sqrt(uncertainty.variance);
+  return Student95(DegreesOf(uncertainty)) * std::sqrt(uncertainty.variance);
+}
+
+std::string_view CorrectionName(Correction correction) {
+  switch (correction) {
+    case Correction::kFalseDiscovery:
+      return "false discovery rate";
+    case Correction::kFamily:
+      return "family-wise error";
+    case Correction::kNone:
+      break;
+  }
+  return "none";
+}
+
+double Threshold(Correction correction, std::vector<double> p) {
+  constexpr double kLevel = 0.05;
+  if (correction == Correction::kNone || p.empty()) return kLevel;
+  std::sort(p.begin(), p.end());
+  const double m = static_cast<double>(p.size());
+  if (correction == Correction::kFamily) {
+    // Step down: each that is real makes room for the next.
+    size_t real = 0;
+    while (real < p.size() && p[real] <= kLevel / (m - static_cast<double>(real))) ++real;
+    return real > 0 ? p[real - 1] : kLevel / m;
+  }
+  size_t real = p.size();
+  while (real > 0 && p[real - 1] > kLevel * static_cast<double>(real) / m) --real;
+  return kLevel * static_cast<double>(std::max<size_t>(real, 1)) / m;
 }
 
 }  // namespace rfinject::cli

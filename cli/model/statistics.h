@@ -8,8 +8,10 @@
 #ifndef RFINJECT_CLI_MODEL_STATISTICS_H_
 #define RFINJECT_CLI_MODEL_STATISTICS_H_
 
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace rfinject::cli {
@@ -25,6 +27,12 @@ std::optional<double> SpearmanCorrelation(std::span<const double> a, std::span<c
 // the least that say anything. Beyond 30 an expansion around the normal quantile (Abramowitz and Stegun 26.7.5).
 double Student95(double degrees);
 
+// The probability that |t| is at least `t` (0 or more) where Student's t has `degrees` of freedom, which need not be
+// whole; 1 below one degree. By the incomplete beta function (Abramowitz and Stegun 26.7.1 and 26.5.8).
+double StudentTail(double t, double degrees);
+// The t that StudentTail() has the probability `tail` for, between 0 and 1.
+double StudentQuantile(double tail, double degrees);
+
 // How uncertain a sum of means is. Independent parts are added with Add().
 struct Uncertainty {
   double variance = 0;
@@ -32,6 +40,9 @@ struct Uncertainty {
   bool known = true;         // false: some part has one sample only
 
   void Add(const Uncertainty& other);
+  // Of a part that may err together with the others: the standard deviations are added, which is the most that it
+  // can be (Cauchy and Schwarz).
+  void AddDependent(const Uncertainty& other);
   // Of `scale` times the value.
   Uncertainty Times(double scale) const;
 };
@@ -40,6 +51,21 @@ struct Uncertainty {
 // it is unknown. For the difference of two independent values, Add() one's uncertainty to the other's: that is
 // Welch's interval.
 double HalfWidth95(const Uncertainty& uncertainty);
+// Infinite where nothing limits them.
+double DegreesOf(const Uncertainty& uncertainty);
+
+// How the many tests of a comparison are kept from finding something where nothing is.
+enum class Correction : uint8_t {
+  kFalseDiscovery,  // of all that is called real, 5 % are not (Benjamini and Hochberg, J. R. Stat. Soc. B 57, 1995)
+  kFamily,          // one family of tests in 20 calls anything real that is not (Holm, Scand. J. Stat. 6, 1979)
+  kNone,            // one test in 20 does
+};
+// "false discovery rate", "family-wise error", "none".
+std::string_view CorrectionName(Correction correction);
+
+// The largest p-value that counts as real among `p` at a level of 5 %; where none does, what the smallest one would
+// have had to be.
+double Threshold(Correction correction, std::vector<double> p);
 
 }  // namespace rfinject::cli
 

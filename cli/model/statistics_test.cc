@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -96,6 +97,37 @@ TEST(UncertaintyTest, ExactAndUnknown) {
   Uncertainty unknown;
   unknown.Add({.variance = 0, .satterthwaite = 0, .known = false});
   EXPECT_TRUE(std::isinf(HalfWidth95(unknown)));
+}
+
+TEST(StudentTail, AgreesWithTheTables) {
+  EXPECT_NEAR(StudentTail(12.706, 1), 0.05, 1e-5);
+  EXPECT_NEAR(StudentTail(2.228, 10), 0.05, 1e-4);
+  EXPECT_NEAR(StudentTail(4.587, 10), 0.001, 1e-6);
+  EXPECT_NEAR(StudentTail(1.96, 1e9), 0.05, 1e-4);
+  EXPECT_EQ(StudentTail(0, 5), 1);
+  for (const double degrees : {1.0, 3.5, 20.0}) {
+    EXPECT_NEAR(StudentTail(StudentQuantile(1e-6, degrees), degrees), 1e-6, 1e-9);
+  }
+}
+
+TEST(Threshold, IsThatOfTheTextbooks) {
+  // Benjamini and Hochberg's own example: four are real, where Holm has three.
+  const std::vector<double> p = {0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,
+                                 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000};
+  const auto real = [&](Correction correction) {
+    return std::count_if(p.begin(), p.end(), [&](double one) { return one <= Threshold(correction, p); });
+  };
+  EXPECT_EQ(real(Correction::kFalseDiscovery), 4);
+  EXPECT_EQ(real(Correction::kFamily), 3);
+  EXPECT_EQ(real(Correction::kNone), 9);
+  EXPECT_DOUBLE_EQ(Threshold(Correction::kFamily, {0.5, 0.6}), 0.025);
+}
+
+TEST(Uncertainty, OfDependentPartsIsTheSumOfTheirDeviations) {
+  Uncertainty both{.variance = 4, .satterthwaite = 4.0 * 4 / 9};
+  both.AddDependent({.variance = 9, .satterthwaite = 9.0 * 9 / 5});
+  EXPECT_DOUBLE_EQ(both.variance, 25);
+  EXPECT_DOUBLE_EQ(DegreesOf(both), 5);
 }
 
 }  // namespace

@@ -80,6 +80,36 @@ void MergeCounts(std::map<Key, uint64_t>& into, const std::map<Key, uint64_t>& o
   while (into.size() > kept) into.erase(std::prev(into.end()));
 }
 
+// Adds two series that ascend by step.
+void MergeStepSums(std::vector<StepSum>& into, const std::vector<StepSum>& other) {
+  std::vector<StepSum> both;
+  both.reserve(into.size() + other.size());
+  auto a = into.begin();
+  for (const StepSum& b : other) {
+    for (; a != into.end() && a->step < b.step; ++a) both.push_back(*a);
+    both.push_back(b);
+    if (a != into.end() && a->step == b.step) both.back().sum = SaturatingAdd(both.back().sum, (a++)->sum);
+  }
+  both.insert(both.end(), a, into.end());
+  into = std::move(both);
+}
+
+// Of steps as of processes, the smallest are kept: what is among the first of the whole is among those of every part.
+void KeepFirstSampledSteps(Run& run) {
+  for (auto& [metric, steps] : run.sampled_steps) {
+    if (steps.size() <= kMaxSampledStepsKept) continue;
+    const auto end = std::next(steps.begin(), kMaxSampledStepsKept);
+    const uint64_t first_gone = end->first;
+    steps.erase(end, steps.end());
+    for (auto& [key, stats] : run.launches) {
+      const auto sums = stats.step_sums.find(metric);
+      if (sums == stats.step_sums.end()) continue;
+      std::erase_if(sums->second, [&](const StepSum& sum) { return sum.step >= first_gone; });
+      if (sums->second.empty()) stats.step_sums.erase(sums);
+    }
+  }
+}
+
 void MergeRun(Run& into, Run other) {
   MergeSmallest(into.devices, std::move(other.devices), kMaxDevicesKept, /*unique=*/true);
   MergeSmallest(into.process_list, std::move(other.process_list), kMaxProcessesKept, /*unique=*/false,
@@ -91,6 +121,11 @@ void MergeRun(Run& into, Run other) {
   MergeSorted(into.layers, other.layers, MergeLayer);
   MergeSorted(into.launches, other.launches, [](LaunchStats& a, LaunchStats& b) { a.Merge(b); });
   into.steps.Merge(other.steps);
+  for (auto& [metric, steps] : other.sampled_steps) {
+    std::map<uint64_t, uint64_t>& known = into.sampled_steps[metric];
+    for (const auto& [step, processes] : steps) known[step] = SaturatingAdd(known[step], processes);
+  }
+  KeepFirstSampledSteps(into);
   MergeSmallest(into.pm_windows, std::move(other.pm_windows), kMaxPmWindowsKept, /*unique=*/false);
   into.collector_versions.merge(other.collector_versions);
   while (into.collector_versions.size() > kMaxCollectorVersionsKept) {
@@ -157,6 +192,7 @@ void LaunchStats::Merge(const LaunchStats& other) {
     if (at == metrics.end() || at->first != name) at = metrics.emplace_hint(at, name, Stat{});
     at->second.Merge(stat);
   }
+  for (const auto& [name, sums] : other.step_sums) MergeStepSums(step_sums[name], sums);
 }
 
 void StepSums::Merge(const StepSums& other) {
@@ -170,6 +206,10 @@ void StepSums::Merge(const StepSums& other) {
   pm_dram_bytes.Merge(other.pm_dram_bytes);
   pm_duration_ns.Merge(other.pm_duration_ns);
   pm_tensor_active_ns.Merge(other.pm_tensor_active_ns);
+  drifting = SaturatingAdd(drifting, other.drifting);
+  two_speeds = SaturatingAdd(two_speeds, other.two_speeds);
+  slow = SaturatingAdd(slow, other.slow);
+  slow_extra_ns = SaturatingAdd(slow_extra_ns, other.slow_extra_ns);
 }
 
 absl::Status Profile::Merge(Profile other) {

@@ -42,6 +42,13 @@ struct Stat {
   friend bool operator==(const Stat&, const Stat&) = default;
 };
 
+// What a metric's samples of one step add up to, over processes that sampled it.
+struct StepSum {
+  uint64_t step = 0;
+  uint64_t sum = 0;
+  friend auto operator<=>(const StepSum&, const StepSum&) = default;
+};
+
 struct MetricInfo {
   std::string name;  // "rf.time", "dram__bytes_read.sum"
   std::string unit;
@@ -126,11 +133,14 @@ struct LaunchStats {
   // The stack of a launch of this key, the smallest of those that were taken; null when none was. Shared by keys.
   std::shared_ptr<const NativeStackInfo> stack;
   std::map<std::string, Stat> metrics;  // by metric name
+  // By metric name, ascending by step: of the steps that Run::sampled_steps names, those in which the key was
+  // sampled.
+  std::map<std::string, std::vector<StepSum>> step_sums;
   void Merge(const LaunchStats& other);
   void MergeStack(const std::shared_ptr<const NativeStackInfo>& other);
   friend bool operator==(const LaunchStats& a, const LaunchStats& b) {
     const bool same_stack = a.stack == b.stack || (a.stack && b.stack && *a.stack == *b.stack);
-    return a.launches == b.launches && a.metrics == b.metrics && same_stack;
+    return a.launches == b.launches && a.metrics == b.metrics && a.step_sums == b.step_sums && same_stack;
   }
 };
 
@@ -145,6 +155,10 @@ struct StepSums {
   // Windows of PM sampling, one sample each: device-wide, never FLOP.
   Stat pm_dram_bytes, pm_duration_ns;
   Stat pm_tensor_active_ns;  // of the windows that have it
+  // What each process's durations of steps said by themselves (step_durations.h), added up.
+  uint64_t drifting = 0, two_speeds = 0;  // processes
+  uint64_t slow = 0,
+           slow_extra_ns = 0;  // steps that were not armed, and how much longer than ordinary ones they took
   void Merge(const StepSums& other);
   friend bool operator==(const StepSums&, const StepSums&) = default;
 };
@@ -162,6 +176,7 @@ inline constexpr size_t kMaxDevicesKept = 64;
 inline constexpr size_t kMaxPmWindowsKept = 64;
 inline constexpr size_t kMaxCollectorVersionsKept = 64;
 inline constexpr size_t kMaxDiagnosticsKept = 256;
+inline constexpr size_t kMaxSampledStepsKept = 1024;  // of each metric, the first by number
 
 struct Run {
   RunKey key;
@@ -174,6 +189,8 @@ struct Run {
   std::map<LayerKey, LayerInfo> layers;
   std::map<LaunchKey, LaunchStats> launches;
   StepSums steps;
+  // By metric name: the steps that were sampled, and by how many processes. At most kMaxSampledStepsKept each.
+  std::map<std::string, std::map<uint64_t, uint64_t>> sampled_steps;
   // Windows of PM sampling with their bins over time: the first kMaxPmWindowsKept by step. `steps` has the sums of
   // all.
   std::vector<PmWindowInfo> pm_windows;

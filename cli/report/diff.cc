@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <map>
+#include <system_error>
 #include <tuple>
 
 #include "cli/model/statistics.h"
 #include "cli/report/fold.h"
 #include "cli/report/key_quantities.h"
 #include "cli/report/run_name.h"
+#include "cli/report/sampled_run.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {
@@ -42,16 +45,34 @@ Key KeyFor(By by, const LaunchKey& launch, const std::string& model) {
 
 struct Side {
   Sums sums;
-  Uncertainty time, flop, bytes;
+  Uncertainty time, flop, bytes;  // by launch, until FinishSide() has those by step
   bool there = false;
+  SampledRun::Series series;
+  Trust time_trust = Trust::kByLaunch, bytes_trust = Trust::kByLaunch;
 
-  void Add(const KeyQuantities& quantities, bool exact) {
+  void Add(const KeyQuantities& quantities, const LaunchStats& stats, const SampledRun& sampled, bool exact) {
     there = true;
     sums.Add(quantities.sums);
     if (exact) return;
     time.Add(quantities.time_uncertainty);
-    flop.Add(quantities.flop_uncertainty);
+    Uncertainty of_flop = quantities.flop_uncertainty;
+    // What a kernel executes does not vary between its launches (arming::GroupRole::kOnce), and is counted once.
+    if (sampled.has(Sampled::kBytes)) of_flop.known = true;
+    flop.Add(of_flop);
     bytes.Add(quantities.bytes_uncertainty);
+    sampled.Add(stats, &series);
+  }
+  // Intervals from steps, where the trace has them.
+  void Finish(const SampledRun& sampled) {
+    const auto from_steps = [&](Sampled what, double value, Uncertainty* uncertainty, Trust* trust) {
+      if (!sampled.has(what) || !(value > 0)) return;
+      const StepInterval interval = sampled.IntervalOf(what, series);
+      *trust = interval.trust;
+      *uncertainty =
+          interval.mean > 0 ? interval.uncertainty.Times(value / interval.mean) : Uncertainty{.known = false};
+    };
+    from_steps(Sampled::kTime, sums.time_ns(), &time, &time_trust);
+    from_steps(Sampled::kBytes, sums.dram_bytes(), &bytes, &bytes_trust);
   }
   // Of one step.
   void Divide(double steps) {
@@ -88,7 +109,9 @@ Estimate ShareOf(const Side& side) {
   return estimate;
 }
 
-Change Compare(const Estimate& before, const Estimate& after, bool both) {
+// `paired`: what is known of the difference itself, or null.
+Change Compare(const Estimate& before, const Estimate& after, bool both, Trust trust = Trust::kNone,
+               const Uncertainty* paired = nullptr) {
   Change change{.before = before.value, .after = after.value};
   if (before.value > 0 && after.value > 0) change.ratio = after.value / before.value;
   if (!both) {
@@ -97,31 +120,101 @@ Change Compare(const Estimate& before, const Estimate& after, bool both) {
   }
   Uncertainty uncertainty = before.uncertainty;
   uncertainty.Add(after.uncertainty);
+  if (paired != nullptr && uncertainty.known) uncertainty = *paired;
   change.half_width = HalfWidth95(uncertainty);
+  change.trust = trust;
   const double difference = std::fabs(change.difference());
   if (difference <= kRounding * std::max(std::fabs(change.before), std::fabs(change.after))) {
     change.verdict = Verdict::kSame;
   } else if (std::isinf(change.half_width)) {
     change.verdict = Verdict::kUnknown;
+  } else if (!(uncertainty.variance > 0)) {
+    change.verdict = Verdict::kReal;
   } else {
-    change.verdict = difference > change.half_width ? Verdict::kReal : Verdict::kNoise;
+    change.standard = std::sqrt(uncertainty.variance);
+    change.degrees = DegreesOf(uncertainty);
+    change.p = StudentTail(difference / change.standard, change.degrees);
+    change.verdict = Verdict::kNoise;  // until Correct() has seen the others
   }
   return change;
 }
 
-void CompareAll(const Side& before, const Side& after, DiffRow& row) {
+Trust WorseOf(Trust a, Trust b) { return std::max(a, b); }
+
+// What is known of the difference of two rows from the steps that both runs sampled; false where they did not.
+bool PairedUncertainty(const SampledRun& before_run, const Side& before, const SampledRun& after_run,
+                       const Side& after, Uncertainty* uncertainty) {
+  const auto time = static_cast<size_t>(Sampled::kTime);
+  const std::span<const uint64_t> a = before_run.steps(Sampled::kTime), b = after_run.steps(Sampled::kTime);
+  const std::vector<double>&x = before.series.values[time], &y = after.series.values[time];
+  if (x.empty() || y.empty()) return false;
+  const auto mean = [](const std::vector<double>& values) {
+    double sum = 0;
+    for (const double value : values) sum += value;
+    return sum / static_cast<double>(values.size());
+  };
+  const double mean_x = mean(x), mean_y = mean(y);
+  if (!(mean_x > 0) || !(mean_y > 0)) return false;
+  std::vector<uint64_t> steps;
+  std::vector<double> differences;
+  for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {
+    if (a[i] == b[k]) {
+      steps.push_back(a[i]);
+      differences.push_back(y[k] / mean_y * after.sums.time_ns() - x[i] / mean_x * before.sums.time_ns());
+    }
+    const bool next_a = a[i] <= b[k], next_b = b[k] <= a[i];
+    i += next_a;
+    k += next_b;
+  }
+  // All but a few, which one side did not reach or set aside.
+  if (10 * steps.size() < 9 * std::max(a.size(), b.size())) return false;
+  const StepInterval interval = IntervalOf(steps, differences, 0);
+  *uncertainty = interval.uncertainty;
+  return interval.trust == Trust::kByStep;
+}
+
+void CompareAll(const Side& before, const Side& after, const SampledRun* before_run, const SampledRun* after_run,
+                DiffRow& row) {
   row.in_before = before.there;
   row.in_after = after.there;
   row.before = before.sums;
   row.after = after.sums;
   const bool both = before.there && after.there;
+  Uncertainty difference;
+  const bool paired =
+      both && before_run != nullptr && PairedUncertainty(*before_run, before, *after_run, after, &difference);
+  const Trust time = WorseOf(before.time_trust, after.time_trust),
+              bytes = WorseOf(before.bytes_trust, after.bytes_trust);
   row.changes = {
-      Compare({before.sums.time_ns(), before.time}, {after.sums.time_ns(), after.time}, both),
+      Compare({before.sums.time_ns(), before.time}, {after.sums.time_ns(), after.time}, both, time,
+              paired ? &difference : nullptr),
       Compare({before.sums.total_flop(), before.flop}, {after.sums.total_flop(), after.flop}, both),
-      Compare({before.sums.dram_bytes(), before.bytes}, {after.sums.dram_bytes(), after.bytes}, both),
-      Compare(OiOf(before), OiOf(after), both),
-      Compare(ShareOf(before), ShareOf(after), both),
+      Compare({before.sums.dram_bytes(), before.bytes}, {after.sums.dram_bytes(), after.bytes}, both, bytes),
+      Compare(OiOf(before), OiOf(after), both, bytes),
+      Compare(ShareOf(before), ShareOf(after), both, WorseOf(time, bytes)),
   };
+}
+
+// Which changes are real among so many. All of a pair are one family: whoever reads the list reads all of it.
+void Correct(RunDiff* diff) {
+  std::vector<Change*> tested;
+  const auto collect = [&](DiffRow& row) {
+    for (Change& change : row.changes) {
+      if (change.standard > 0) tested.push_back(&change);
+    }
+  };
+  for (DiffRow& row : diff->rows) collect(row);
+  collect(diff->total);
+  diff->comparisons = tested.size();
+  std::vector<double> p;
+  for (const Change* change : tested) p.push_back(change->p);
+  const double threshold = Threshold(diff->correction, std::move(p));
+  constexpr double kMissedOnceIn5 = 0.4;  // both tails of a power of 80 %
+  for (Change* change : tested) {
+    change->verdict = change->p <= threshold ? Verdict::kReal : Verdict::kNoise;
+    change->visible = change->standard * (StudentQuantile(threshold, change->degrees) +
+                                          StudentQuantile(kMissedOnceIn5, change->degrees));
+  }
 }
 
 std::string RunTitle(const Run& run) {
@@ -173,27 +266,31 @@ std::vector<std::string> Caveats(const Run& before, const Run& after) {
   return caveats;
 }
 
-void AddRun(const Profile& profile, const Run& run, const Machine& machine, By by, const std::string& model,
-            bool per_step, std::map<Key, Side>& sides, Side& total) {
+void AddRun(const Profile& profile, const Run& run, const SampledRun& sampled, const Machine& machine, By by,
+            const std::string& model, bool per_step, std::map<Key, Side>& sides, Side& total) {
   const KeyReader reader(profile.metrics, ChipOf(run));
   const bool exact = run.key.source == SourceKind::kEstimated;
   for (const auto& [launch, stats] : run.launches) {
-    KeyQuantities quantities = reader.Read(stats);
+    KeyQuantities quantities = ReadSampled(reader, sampled, stats);
     AddLeastTimes(machine, quantities.sums);
     const std::string& own = launch.layer.model;
     const bool root = !model.empty() && run.key.models.size() == 1 && own == run.key.models.front();
-    sides[KeyFor(by, launch, root ? model : own)].Add(quantities, exact);
-    total.Add(quantities, exact);
+    sides[KeyFor(by, launch, root ? model : own)].Add(quantities, stats, sampled, exact);
+    total.Add(quantities, stats, sampled, exact);
   }
-  if (!per_step) return;
-  const auto steps = static_cast<double>(StepCount(run.steps, StepBy::kIteration));
-  for (auto& [key, side] : sides) side.Divide(steps);
-  total.Divide(steps);
+  const double steps = static_cast<double>(StepCount(run.steps, StepBy::kIteration));
+  const auto finish = [&](Side& side) {
+    if (per_step) side.Divide(steps);
+    if (!exact) side.Finish(sampled);
+  };
+  for (auto& [key, side] : sides) finish(side);
+  finish(total);
 }
 
 RunDiff DiffRuns(const Profile& before_profile, const Run& before, const Profile& after_profile, const Run& after,
-                 const std::function<Machine(const Run&)>& machine_for, By by) {
+                 const std::function<Machine(const Run&)>& machine_for, By by, Correction correction) {
   RunDiff diff;
+  diff.correction = correction;
   diff.before_title = RunTitle(before);
   diff.after_title = RunTitle(after);
   const Machine before_machine = machine_for(before), after_machine = machine_for(after);
@@ -208,8 +305,11 @@ RunDiff DiffRuns(const Profile& before_profile, const Run& before, const Profile
       before.key.models.size() == 1 && after.key.models.size() == 1 ? after.key.models.front() : std::string();
   std::map<Key, Side> before_sides, after_sides;
   Side before_total, after_total;
-  AddRun(before_profile, before, before_machine, by, model, diff.per_step, before_sides, before_total);
-  AddRun(after_profile, after, after_machine, by, model, diff.per_step, after_sides, after_total);
+  const SampledRun before_sampled(before_profile, before), after_sampled(after_profile, after);
+  AddRun(before_profile, before, before_sampled, before_machine, by, model, diff.per_step, before_sides,
+         before_total);
+  AddRun(after_profile, after, after_sampled, after_machine, by, model, diff.per_step, after_sides, after_total);
+  const bool steps_known = diff.per_step && before_sampled.has(Sampled::kTime) && after_sampled.has(Sampled::kTime);
   std::map<Key, std::pair<Side, Side>> both;
   for (auto& [key, side] : before_sides) both[key].first = side;
   for (auto& [key, side] : after_sides) both[key].second = side;
@@ -217,13 +317,16 @@ RunDiff DiffRuns(const Profile& before_profile, const Run& before, const Profile
     DiffRow row{.model = key.model, .layer = key.layer, .phase = key.phase, .op = key.op};
     const auto layer = after.layers.find({key.model, key.layer});
     if (layer != after.layers.end()) row.order = layer->second.order;
-    CompareAll(sides.first, sides.second, row);
+    CompareAll(sides.first, sides.second, steps_known ? &before_sampled : nullptr, &after_sampled, row);
     diff.rows.push_back(std::move(row));
   }
   std::stable_sort(diff.rows.begin(), diff.rows.end(), [](const DiffRow& a, const DiffRow& b) {
     return std::fabs(a[Compared::kTime].difference()) > std::fabs(b[Compared::kTime].difference());
   });
-  CompareAll(before_total, after_total, diff.total);
+  CompareAll(before_total, after_total, steps_known ? &before_sampled : nullptr, &after_sampled, diff.total);
+  Uncertainty unused;
+  diff.paired = steps_known && PairedUncertainty(before_sampled, before_total, after_sampled, after_total, &unused);
+  Correct(&diff);
   return diff;
 }
 
@@ -248,6 +351,18 @@ Cell After(const DiffRow& row) {
 template <size_t kQuantity>
 Cell HalfWidth(const DiffRow& row) {
   return row.changes[kQuantity].half_width;
+}
+template <size_t kQuantity>
+Cell Visible(const DiffRow& row) {
+  return KnownCell(row.changes[kQuantity].visible);
+}
+template <size_t kQuantity>
+Cell POf(const DiffRow& row) {
+  return row.changes[kQuantity].standard > 0 ? Cell{row.changes[kQuantity].p} : Cell{};
+}
+template <size_t kQuantity>
+Cell IntervalCell(const DiffRow& row) {
+  return row.in_before && row.in_after ? TextCell(TrustName(row.changes[kQuantity].trust)) : Cell{};
 }
 template <size_t kQuantity>
 Cell VerdictOf(const DiffRow& row) {
@@ -281,9 +396,60 @@ constexpr auto kColumns = std::to_array<ColumnOf<DiffRow>>({
     {{.name = "attainable_share_after", .kind = Kind::kShare}, After<4>},
     {{.name = "attainable_share_ci95", .kind = Kind::kShare}, HalfWidth<4>},
     {{.name = "attainable_share_change", .kind = Kind::kText}, VerdictOf<4>},
+    {{.name = "time_visible_ns", .kind = Kind::kUnit, .unit = "ns"}, Visible<0>},
+    {{.name = "time_p"}, POf<0>},
+    {{.name = "time_interval", .kind = Kind::kText}, IntervalCell<0>},
+    {{.name = "dram_bytes_visible", .kind = Kind::kUnit, .unit = "B"}, Visible<2>},
+    {{.name = "dram_bytes_p"}, POf<2>},
+    {{.name = "dram_bytes_interval", .kind = Kind::kText}, IntervalCell<2>},
 });
 
+struct GateName {
+  std::string_view name;
+  Compared quantity;
+};
+constexpr auto kGateNames = std::to_array<GateName>({{"step_time", Compared::kTime},
+                                                     {"step_flop", Compared::kFlop},
+                                                     {"step_bytes", Compared::kBytes},
+                                                     {"oi", Compared::kOi}});
+
+// A gate fails for a change that is real and beyond its limit. What cannot be judged is said, and fails nothing: a
+// job must not be stopped by a measurement that came to nothing.
+void Judge(std::span<const RunDiff> pairs, Gate* gate) {
+  for (const RunDiff& pair : pairs) {
+    const Change& change = pair.total[gate->quantity];
+    if (change.ratio <= 0 || change.verdict == Verdict::kUnknown) {
+      if (gate->outcome == Gate::Outcome::kHolds) gate->outcome = Gate::Outcome::kUnknown;
+      continue;
+    }
+    const double relative = change.ratio - 1;
+    const bool beyond = gate->above ? relative > gate->limit : relative < gate->limit;
+    const bool fails = beyond && change.verdict == Verdict::kReal;
+    if (gate->outcome != Gate::Outcome::kFails || fails) {
+      gate->change = relative;
+      gate->visible = change.visible / change.before;
+    }
+    if (fails) gate->outcome = Gate::Outcome::kFails;
+  }
+}
+
 }  // namespace
+
+bool ParseGate(std::string_view text, Gate* gate) {
+  *gate = Gate{.text = std::string(text)};
+  const size_t sign = text.find_first_of("<>");
+  if (sign == std::string_view::npos || text.size() < sign + 3 || text.back() != '%') return false;
+  const auto name = std::find_if(kGateNames.begin(), kGateNames.end(),
+                                 [&](const GateName& one) { return one.name == text.substr(0, sign); });
+  if (name == kGateNames.end()) return false;
+  gate->quantity = name->quantity;
+  gate->above = text[sign] == '>';
+  std::string_view number = text.substr(sign + 1, text.size() - sign - 2);
+  if (number.starts_with('+')) number.remove_prefix(1);
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), gate->limit);
+  gate->limit /= 100;
+  return error == std::errc() && end == number.data() + number.size() && std::isfinite(gate->limit);
+}
 
 RowSet RowsOf(std::span<const DiffRow> rows) {
   RowSet set;
@@ -353,8 +519,11 @@ Diff MakeDiff(const Profile& before, const Profile& after, const std::function<M
   for (const Candidate& candidate : candidates) {
     if (a_used[candidate.a] || b_used[candidate.b]) continue;
     a_used[candidate.a] = b_used[candidate.b] = true;
-    diff.pairs.push_back(DiffRuns(before, *a[candidate.a], after, *b[candidate.b], machine_for, options.by));
+    diff.pairs.push_back(
+        DiffRuns(before, *a[candidate.a], after, *b[candidate.b], machine_for, options.by, options.correction));
   }
+  diff.gates = options.gates;
+  for (Gate& gate : diff.gates) Judge(diff.pairs, &gate);
   for (size_t i = 0; i < a.size(); ++i) {
     if (!a_used[i]) diff.only_before.push_back(RunTitle(*a[i]));
   }

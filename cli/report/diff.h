@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/model/statistics.h"
+#include "cli/model/step_interval.h"
 #include "cli/profile/profile.h"
 #include "cli/report/report.h"
 #include "cli/report/row_set.h"
@@ -22,9 +24,9 @@ namespace rfinject::cli {
 
 enum class Verdict : uint8_t {
   kSame,     // equal, but for rounding
-  kReal,     // outside the 95 % confidence interval; estimates are exact, so any change of one is real
-  kNoise,    // inside it
-  kUnknown,  // no interval: something was sampled once only
+  kReal,     // more than chance, after the correction for many comparisons; of exact numbers, any change
+  kNoise,    // no more than chance
+  kUnknown,  // no interval: Change::trust says why
   kOneSide,  // there is no such thing on the other side
 };
 // "same", "real", "noise", "unknown", "one side only".
@@ -32,9 +34,16 @@ std::string_view VerdictName(Verdict verdict);
 
 struct Change {
   double before = 0, after = 0;
-  double half_width = 0;  // of the 95 % confidence interval of after - before, by Welch; infinite: unknown
+  // Of the 95 % confidence interval of after - before, of this change alone; infinite: unknown. By Welch, or from the
+  // differences of the steps that both runs sampled.
+  double half_width = 0;
   Verdict verdict = Verdict::kSame;
-  double ratio = 0;  // after over before; 0 where one of them is
+  double p = 1;         // that chance alone would show as large a difference; 1 where there is no interval
+  double standard = 0;  // deviation of the difference, and its degrees of freedom
+  double degrees = 0;
+  double visible = 0;          // the smallest difference that would have been called real in four of five such pairs
+  Trust trust = Trust::kNone;  // of the side that is known less well
+  double ratio = 0;            // after over before; 0 where one of them is
   double difference() const { return after - before; }
 };
 
@@ -59,11 +68,26 @@ struct RunDiff {
   std::vector<DiffRow> rows;              // the largest change of time first
   DiffRow total;
   bool per_step = false;
-  bool exact = false;                // both sides are estimates
+  bool exact = false;   // both sides are estimates
+  bool paired = false;  // times are compared step by step: both runs sampled the same ones
+  Correction correction = Correction::kFalseDiscovery;
+  size_t comparisons = 0;  // that the correction is for: rows and the total, each quantity that has an interval
   std::vector<std::string> caveats;  // what else differs between the runs and explains changes
 };
 
+// A condition of --fail-if, held against the total of each pair.
+struct Gate {
+  std::string text;  // as it was given: "step_time>+5%"
+  Compared quantity{};
+  bool above = true;  // fails above `limit`, else below
+  double limit = 0;   // relative change: 0.05
+  enum class Outcome : uint8_t { kHolds, kFails, kUnknown } outcome = Outcome::kHolds;
+  double change = 0;   // relative, of the pair that fails, or of the last one
+  double visible = 0;  // likewise, relative
+};
+
 struct Diff {
+  std::vector<Gate> gates;
   By by = By::kLayer;
   std::vector<RunDiff> pairs;
   std::vector<std::string> only_before, only_after;  // titles of runs without a counterpart
@@ -71,7 +95,12 @@ struct Diff {
 
 struct DiffOptions {
   By by = By::kLayer;  // kKernel is compared by layer, phase and operator: kernels' names differ between GPUs
+  Correction correction = Correction::kFalseDiscovery;
+  std::vector<Gate> gates = {};
 };
+
+// "step_time>+5%": step_time, step_flop, step_bytes or oi; > or <; a signed percentage. False: `text` is none.
+bool ParseGate(std::string_view text, Gate* gate);
 
 // The rows that changed, as many as a table has room for, and the sum of the others' times.
 struct DiffExcerpt {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <sstream>
@@ -129,6 +130,81 @@ TEST(DiffTest, WelchDecides) {
   EXPECT_EQ(noise.verdict, Verdict::kNoise);
   EXPECT_NEAR(noise.half_width, 5 * 2.306 * std::sqrt(2 * 62.5 / 5), 0.05);
   EXPECT_EQ(TimeOf(MakeDiff(before, Measured({130, 135, 140, 145, 150}), OnA100, {})).verdict, Verdict::kReal);
+}
+
+// A kernel of 100 us in 20 sampled steps of 2000, one launch each, with a clock that all have in common.
+Profile Sampled(uint64_t seed, double factor, double drift = 0) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  Profile profile;
+  profile.metrics["rf.time"] = {.name = "rf.time", .unit = "ns"};
+  Run run;
+  run.key.source = SourceKind::kMeasured;
+  run.processes = 1;
+  run.steps.steps = 2000;
+  for (uint64_t step = 100; step < 2000; step += 100) {
+    run.sampled_steps["rf.time"][step] = 1;
+    const double common = 1 + 0.01 * normal(random) + drift * static_cast<double>(step);
+    for (const char* op : {"a", "b", "c"}) {
+      LaunchStats& stats = run.launches[{.phase = Phase::kForward, .op = op}];
+      stats.launches = 2000;
+      const auto ns = static_cast<uint64_t>(1e5 * factor * common * (1 + 0.003 * normal(random)));
+      stats.metrics["rf.time"].Add(ns);
+      stats.step_sums["rf.time"].push_back({step, ns});
+    }
+  }
+  profile.runs.emplace(run.key, run);
+  return profile;
+}
+
+TEST(DiffTest, EqualRunsShowSomethingInOneOfTwentyAtMost) {
+  int any = 0;
+  constexpr int kPairs = 300;
+  for (int i = 0; i < kPairs; ++i) {
+    const auto seed = static_cast<uint64_t>(2 * i);
+    const Diff diff = MakeDiff(Sampled(seed, 1), Sampled(seed + 1, 1), OnA100, {.by = By::kOp});
+    any += std::any_of(diff.pairs[0].rows.begin(), diff.pairs[0].rows.end(),
+                       [](const DiffRow& row) { return row[Compared::kTime].verdict == Verdict::kReal; });
+    EXPECT_TRUE(diff.pairs[0].paired);
+  }
+  EXPECT_LE(any, kPairs / 20 + 8);  // two deviations
+}
+
+TEST(DiffTest, SaysFromWhereOnAChangeWouldHaveBeenSeen) {
+  const Diff diff = MakeDiff(Sampled(1, 1), Sampled(2, 1), OnA100, {.by = By::kOp});
+  const Change& time = diff.pairs[0].total[Compared::kTime];
+  ASSERT_EQ(time.verdict, Verdict::kNoise);
+  EXPECT_GT(time.visible, time.half_width);
+  int seen = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Diff changed =
+        MakeDiff(Sampled(seed, 1), Sampled(100 + seed, 1 + time.visible / time.before), OnA100, {.by = By::kOp});
+    seen += changed.pairs[0].total[Compared::kTime].verdict == Verdict::kReal;
+  }
+  EXPECT_GT(seen, 36);
+}
+
+TEST(DiffTest, NamesWhatHasNoInterval) {
+  const Diff diff = MakeDiff(Sampled(1, 1), Sampled(2, 1, 1e-4), OnA100, {.by = By::kOp});
+  const Change& time = diff.pairs[0].total[Compared::kTime];
+  EXPECT_EQ(time.verdict, Verdict::kUnknown);
+  EXPECT_EQ(time.trust, Trust::kDrifting);
+}
+
+TEST(DiffTest, GatesFailForRealChangesBeyondTheirLimit) {
+  Gate gate;
+  EXPECT_FALSE(ParseGate("step_time", &gate));
+  EXPECT_FALSE(ParseGate("step_time>5", &gate));
+  EXPECT_FALSE(ParseGate("speed>+5%", &gate));
+  ASSERT_TRUE(ParseGate("step_time>+5%", &gate));
+  EXPECT_DOUBLE_EQ(gate.limit, 0.05);
+  const auto outcome = [&](const Profile& after) {
+    return MakeDiff(Sampled(1, 1), after, OnA100, {.gates = {gate}}).gates[0].outcome;
+  };
+  EXPECT_EQ(outcome(Sampled(2, 1.2)), Gate::Outcome::kFails);
+  EXPECT_EQ(outcome(Sampled(2, 1.03)), Gate::Outcome::kHolds);
+  EXPECT_EQ(outcome(Sampled(2, 0.8)), Gate::Outcome::kHolds);
+  EXPECT_EQ(outcome(Sampled(2, 1.2, 1e-4)), Gate::Outcome::kUnknown);
 }
 
 TEST(DiffTest, OneSampleSaysNothing) {

@@ -16,6 +16,7 @@
 #include "cli/report/key_quantities.h"
 #include "cli/report/roofs.h"
 #include "cli/report/run_list.h"
+#include "cli/report/sampled_run.h"
 #include "cli/report/stacks.h"
 #include "cli/report/theory.h"
 #include "gpus/gpus.h"
@@ -80,9 +81,18 @@ struct Folded {
   double bytes_error_squared = 0;
   double shared_bytes_error = 0;
   bool shared = false;
+  SampledRun::Series series;
+  // Launches and GPU time of all keys, of those whose times have no known spread, of those whose bytes have none.
+  double ns = 0, launches = 0, untimed_launches = 0, unsure_ns = 0, unsure_bytes_ns = 0;
 
   void Add(const KeyQuantities& quantities) {
     sums.Add(quantities.sums);
+    const double time_ns = quantities.sums.time_ns(), count = static_cast<double>(quantities.sums.launches);
+    ns += time_ns;
+    launches += count;
+    if (!(time_ns > 0)) untimed_launches += count;
+    if (!quantities.time_spread_known) unsure_ns += time_ns;
+    if (!quantities.bytes_spread_known) unsure_bytes_ns += time_ns;
     time_error_squared += quantities.time_error_squared;
     shared = shared || quantities.shared;
     if (quantities.shared) {
@@ -106,12 +116,45 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   row.sums = folded.sums;
   row.derived = Derive(folded.sums);
   if (total_time_ns > 0) row.time_share = folded.sums.time_ns() / total_time_ns;
-  if (folded.sums.time_ns() > 0) row.time_ci = std::sqrt(folded.time_error_squared) / folded.sums.time_ns();
-  if (folded.sums.dram_bytes() > 0) {
-    row.bytes_ci =
-        std::hypot(std::sqrt(folded.bytes_error_squared), folded.shared_bytes_error) / folded.sums.dram_bytes();
-  }
   return row;
+}
+
+// Of one quantity of a row: `by_launch` is the half-width that independent launches would have, `lacks` the share of
+// the row whose spread nobody knows.
+Knowledge MakeInterval(const SampledRun& sampled, Sampled what, const SampledRun::Series& series, double value,
+                       double by_launch, double lacks) {
+  Knowledge interval;
+  if (!(value > 0)) return interval;
+  interval.lacks = std::clamp(lacks, 0.0, 1.0);
+  if (!sampled.has(what)) {
+    interval.relative = by_launch / value;
+    if (interval.relative > 0) {
+      interval.trust = Trust::kByLaunch;
+    } else if (interval.lacks > 0) {
+      interval.trust = Trust::kFewSteps;  // one sample is no interval
+    }
+    return interval;
+  }
+  const StepInterval steps = sampled.IntervalOf(what, series);
+  interval.trust = steps.trust;
+  if (!(steps.mean > 0)) return interval;
+  interval.spread = steps.spread / steps.mean;
+  interval.p95 = steps.p95;
+  if (HasInterval(steps.trust)) interval.relative = steps.half_width / steps.mean;
+  return interval;
+}
+
+void AddIntervals(const SampledRun& sampled, const Folded& folded, Row* row) {
+  // What has no time at all is taken to last as long as the others' launches.
+  const double timed = folded.launches - folded.untimed_launches;
+  const double untimed_ns = timed > 0 ? folded.ns * folded.untimed_launches / timed : 0;
+  const double all_ns = folded.ns + untimed_ns;
+  const auto share = [all_ns](double ns) { return all_ns > 0 ? ns / all_ns : 0; };
+  row->time = MakeInterval(sampled, Sampled::kTime, folded.series, folded.sums.time_ns(),
+                           std::sqrt(folded.time_error_squared), share(folded.unsure_ns + untimed_ns));
+  row->bytes = MakeInterval(sampled, Sampled::kBytes, folded.series, folded.sums.dram_bytes(),
+                            std::hypot(std::sqrt(folded.bytes_error_squared), folded.shared_bytes_error),
+                            share(folded.unsure_bytes_ns + untimed_ns));
 }
 
 void DescribeLayer(const Run& run, Row& row) {
@@ -125,11 +168,13 @@ void DescribeLayer(const Run& run, Row& row) {
   row.order = layer->second.order;
 }
 
-std::vector<Row> MakeRows(By by, const std::map<RowKey, Folded>& folded, const Run& run, double total_time_ns) {
+std::vector<Row> MakeRows(By by, const std::map<RowKey, Folded>& folded, const Run& run, const SampledRun& sampled,
+                          double total_time_ns) {
   std::vector<Row> rows;
   rows.reserve(folded.size());
   for (const auto& [key, sums] : folded) {
     Row row = MakeRow(key, sums, total_time_ns);
+    if (run.key.source != SourceKind::kEstimated) AddIntervals(sampled, sums, &row);
     row.counters_shared = sums.shared && (by == By::kOp || by == By::kKernel);
     if (by == By::kLayer || by == By::kKernel) {
       if (!row.model.empty()) DescribeLayer(run, row);
@@ -204,6 +249,7 @@ Report DescribeRun(const Run& run, const Machine& machine, By by, StepBy step_by
 // The launch keys of a run, added up by what each kind of row keeps of them.
 struct Folding {
   Sums total;
+  Folded whole;  // for the total's intervals; its series is the run's own
   std::map<RowKey, Folded> rows, phases, layers, layer_phases;
   double shortest_launch_ns = 0;  // 0: unknown
   // Of forward and backward launches: all, and those that have a layer.
@@ -212,12 +258,13 @@ struct Folding {
   absl::flat_hash_map<std::string, double> outside_ns;  // of no model and no phase, by operator
 };
 
-Folding FoldLaunches(const Profile& profile, const Run& run, const Machine& machine, By by, std::string_view chip) {
+Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& sampled, const Machine& machine, By by,
+                     std::string_view chip) {
   Folding folding;
   const KeyReader reader(profile.metrics, chip);
   const std::optional<ExpectedTimes> expected = ModelOf(run);
   for (const auto& [key, stats] : run.launches) {
-    KeyQuantities quantities = reader.Read(stats);
+    KeyQuantities quantities = ReadSampled(reader, sampled, stats);
     AddLeastTimes(machine, quantities.sums);
     if (expected) ApplyExpected(key, *expected, quantities);
     // An estimate leaves out what is zero; hardware that counted nothing must say so.
@@ -225,14 +272,19 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const Machine& mach
     const double time_ns = quantities.sums.time_ns();
     if (counted) quantities.sums[Quantity::kTimeWithCounters] = time_ns;
     folding.total.Add(quantities.sums);
+    const auto add = [&](Folded& into) {
+      into.Add(quantities);
+      sampled.Add(stats, &into.series);
+    };
     RowKey row = KeyFor(by, key);
     if (by == By::kKernel && key.layer.model.empty() && stats.stack) row.caller = CallerOf(*stats.stack);
-    folding.rows[row].Add(quantities);
-    folding.phases[KeyFor(By::kPhase, key)].Add(quantities);
+    add(folding.rows[row]);
+    add(folding.phases[KeyFor(By::kPhase, key)]);
     RowKey layer = KeyFor(By::kLayer, key);
-    folding.layers[layer].Add(quantities);
+    add(folding.layers[layer]);
     layer.phase = kPhaseNames[static_cast<size_t>(key.phase)];
-    folding.layer_phases[layer].Add(quantities);
+    add(folding.layer_phases[layer]);
+    folding.whole.Add(quantities);
     if (quantities.least_launch_ns > 0 &&
         (folding.shortest_launch_ns == 0 || quantities.least_launch_ns < folding.shortest_launch_ns)) {
       folding.shortest_launch_ns = quantities.least_launch_ns;
@@ -340,20 +392,35 @@ std::string ChipOf(const Run& run) {
 Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, const FoldOptions& options) {
   Report report = DescribeRun(run, machine, options.by, options.step_by);
   const std::string chip = ChipOf(run);
-  const Folding folding = FoldLaunches(profile, run, machine, options.by, chip);
+  const SampledRun sampled(profile, run);
+  const Folding folding = FoldLaunches(profile, run, sampled, machine, options.by, chip);
   AddTotals(folding, report);
   report.validation = std::any_of(run.launches.begin(), run.launches.end(),
                                   [](const auto& one) { return one.first.phase == Phase::kEval; });
   const double total_ns = report.total.time_ns();
-  report.rows = MakeRows(options.by, folding.rows, run, total_ns);
-  report.phases = MakeRows(By::kPhase, folding.phases, run, total_ns);
-  if (options.by == By::kLayer) report.layer_phases = MakeRows(By::kLayer, folding.layer_phases, run, total_ns);
+  report.rows = MakeRows(options.by, folding.rows, run, sampled, total_ns);
+  report.phases = MakeRows(By::kPhase, folding.phases, run, sampled, total_ns);
+  if (options.by == By::kLayer)
+    report.layer_phases = MakeRows(By::kLayer, folding.layer_phases, run, sampled, total_ns);
+  if (run.key.source != SourceKind::kEstimated) {
+    Folded whole = folding.whole;
+    whole.series = sampled.total();
+    Row total;
+    AddIntervals(sampled, whole, &total);
+    report.total_time = total.time;
+    report.total_bytes = total.bytes;
+    report.sampled_steps = sampled.steps(Sampled::kTime).size();
+    report.slow_sampled_steps = sampled.slow(Sampled::kTime);
+    report.slow_steps = run.steps.slow;
+    report.slow_extra_ns = static_cast<double>(run.steps.slow_extra_ns);
+    report.timed_steps = run.steps.duration_ns.n;
+  }
   report.sm_hz = MeasuredSmClock(run, profile.metrics);
   report.roofs = MakeRoofs(machine, report.total, report.sm_hz, options.roofs);
   if (options.theory != nullptr) AddTheory(*options.theory, run, report);
   AddRatios(report);
   report.alarms = CheckInvariants(profile, run, chip, report);
-  report.headline = MakeHeadline(report, MakeRows(By::kLayer, folding.layers, run, total_ns));
+  report.headline = MakeHeadline(report, MakeRows(By::kLayer, folding.layers, run, sampled, total_ns));
   return report;
 }
 

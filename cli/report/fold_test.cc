@@ -156,8 +156,8 @@ TEST(Fold, SharesOfALayersSumAreExactByLayerAndMarkedByKernel) {
   // Three independent samples, not nine; and shares of one sum err together, so the layer's half-width is the sum of
   // its kernels'.
   double width = 0;
-  for (const Row& row : kernels.rows) width += row.bytes_ci * row.sums.dram_bytes();
-  EXPECT_NEAR(layers.rows[0].bytes_ci * layers.rows[0].sums.dram_bytes(), width, 1e-9 * width);
+  for (const Row& row : kernels.rows) width += row.bytes.relative * row.sums.dram_bytes();
+  EXPECT_NEAR(layers.rows[0].bytes.relative * layers.rows[0].sums.dram_bytes(), width, 1e-9 * width);
   Stat stat = second_stats.metrics.at("rf.dram_bytes");
   const double as_shares = ErrorSquared(stat, 20);
   stat.shared_sums = 0;
@@ -237,8 +237,8 @@ TEST(Fold, SamplesStandForAllLaunches) {
   EXPECT_DOUBLE_EQ(report.total.dram_bytes(), 10 * 7 * 32);
   ASSERT_EQ(report.rows.size(), 1u);
   // t(2) * s / sqrt(3) relative to the mean: 4.303 * 10 / 1.732 / 100.
-  EXPECT_NEAR(report.rows[0].time_ci, 0.2484, 1e-4);
-  EXPECT_EQ(report.rows[0].bytes_ci, 0);  // one sample says nothing about spread
+  EXPECT_NEAR(report.rows[0].time.relative, 0.2484, 1e-4);
+  EXPECT_EQ(report.rows[0].bytes.relative, 0);  // one sample says nothing about spread
 }
 
 TEST(Fold, WhatWasMeasuredEveryTimeIsExact) {
@@ -248,7 +248,7 @@ TEST(Fold, WhatWasMeasuredEveryTimeIsExact) {
   for (uint64_t value : {90, 100, 110}) stats.metrics["rf.time"].Add(value);
   const Report report = Fold(OneKey({.phase = Phase::kForward}, stats), {});
   EXPECT_EQ(report.total.total_flop(), 3'000'000'000'000'003);
-  EXPECT_EQ(report.rows[0].time_ci, 0);
+  EXPECT_EQ(report.rows[0].time.relative, 0);
 }
 
 TEST(Fold, SharesOfAttributionAndCounters) {

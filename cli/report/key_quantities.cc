@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -17,7 +18,7 @@ Precision PrecisionOf(Quantity flop) {
 }
 bool IsTensor(Precision precision) { return precision >= Precision::kTf32Tensor; }
 
-bool Sampled(const LaunchStats& stats, const std::string& metric) {
+bool WasSampled(const LaunchStats& stats, const std::string& metric) {
   const auto found = stats.metrics.find(metric);
   return found != stats.metrics.end() && found->second.n > 0;
 }
@@ -116,14 +117,30 @@ KeyReader::KeyReader(const std::map<std::string, MetricInfo>& metrics, std::stri
 
 bool KeyReader::Counts(const Term& term, const LaunchStats& stats) {
   return std::none_of(term.better.begin(), term.better.end(), [&](const std::vector<std::string>& list) {
-    return std::all_of(list.begin(), list.end(), [&](const std::string& metric) { return Sampled(stats, metric); });
+    return std::all_of(list.begin(), list.end(),
+                       [&](const std::string& metric) { return WasSampled(stats, metric); });
   });
+}
+
+KeyQuantities ReadSampled(const KeyReader& reader, const SampledRun& sampled, const LaunchStats& stats) {
+  KeyQuantities quantities = reader.Read(stats);
+  // What is known of a step is known of whatever ran in it; whether the steps are enough is asked of the whole row.
+  if (sampled.has(Sampled::kTime)) {
+    quantities.sums[Quantity::kTime] *= sampled.Ordinary(Sampled::kTime, stats);
+    quantities.time_spread_known = quantities.sums.time_ns() > 0;
+  }
+  if (sampled.has(Sampled::kBytes)) {
+    quantities.sums[Quantity::kDramBytes] *= sampled.Ordinary(Sampled::kBytes, stats);
+    quantities.bytes_spread_known = quantities.has_bytes;
+  }
+  return quantities;
 }
 
 KeyQuantities KeyReader::Read(const LaunchStats& stats) const {
   KeyQuantities result;
   Sums& sums = result.sums;
   sums.launches = stats.launches;
+  bool first_bytes = true;
   for (const auto& [name, stat] : stats.metrics) {
     if (stat.n == 0) continue;
     const auto found = terms_.find(name);
@@ -136,11 +153,17 @@ KeyQuantities KeyReader::Read(const LaunchStats& stats) const {
       result.least_launch_ns = weight * static_cast<double>(stat.min);
       result.time_uncertainty.Add(SpreadOf(stat, stats.launches).Times(weight));
       result.time_error_squared += weight * weight * ErrorSquared(stat, stats.launches);
+      result.time_spread_known = stat.independent() > 1 || stat.n >= stats.launches;
     } else if (term.quantity == Quantity::kDramBytes) {
       result.has_bytes = true;
       result.shared = result.shared || stat.shared_sums > 0;
-      result.bytes_uncertainty.Add(SpreadOf(stat, stats.launches).Times(weight));
-      result.bytes_error_squared += weight * weight * ErrorSquared(stat, stats.launches);
+      result.bytes_uncertainty.AddDependent(SpreadOf(stat, stats.launches).Times(weight));
+      const double error =
+          std::sqrt(result.bytes_error_squared) + weight * std::sqrt(ErrorSquared(stat, stats.launches));
+      result.bytes_error_squared = error * error;
+      const bool known = stat.independent() > 1 || stat.n >= stats.launches;
+      result.bytes_spread_known = known && (result.bytes_spread_known || first_bytes);
+      first_bytes = false;
     } else if (IsFlop(term.quantity)) {
       const Precision precision = PrecisionOf(term.quantity);
       if (term.legacy_path) sums[LegacyFlopIn(precision)] += value;

@@ -14,6 +14,7 @@
 #include "cli/model/statistics.h"
 #include "cli/profile/profile.h"
 #include "cli/report/quantity.h"
+#include "cli/report/sampled_run.h"
 
 namespace rfinject::cli {
 
@@ -28,13 +29,17 @@ struct KeyQuantities {
   bool has_bytes = false;
   // FLOP or bytes were counted for the key's layer and phase as a whole; the key has an equal share a launch.
   bool shared = false;
-  // Squared 95 % confidence half-widths of time_ns and dram_bytes; 0 when every launch was sampled.
+  // By launch, for traces that have no sums by step (sampled_run.h has the others).
+  // Squared 95 % confidence half-widths of time_ns and dram_bytes; 0 when every launch was sampled. Bytes read and
+  // bytes written, where they are two metrics, err together.
   // Those of shares (shared) are fully dependent within a layer and phase.
   double time_error_squared = 0;
   double bytes_error_squared = 0;
   // How much time_ns, FLOP and dram_bytes would differ in another run of the same: unlike the two above not 0 where
   // every launch was sampled, because the launches of two runs are samples of what they have in common.
   Uncertainty time_uncertainty, flop_uncertainty, bytes_uncertainty;
+  // False: there is no sample, or one alone, which says nothing of how far it may be off.
+  bool time_spread_known = false, bytes_spread_known = false;
 };
 
 // Reads the launch keys of one profile and chip.
@@ -58,6 +63,9 @@ class KeyReader {
 
   absl::flat_hash_map<std::string, Term> terms_;  // by metric
 };
+
+// As Read, with time and bytes those of the run's ordinary steps, and with spreads known where steps were sampled.
+KeyQuantities ReadSampled(const KeyReader& reader, const SampledRun& sampled, const LaunchStats& stats);
 
 // The squared 95 % confidence half-width of mean * launches, from the Student t distribution; 0 when n < 2 (unknown)
 // or when every launch was sampled (exact).

@@ -72,14 +72,14 @@ double IntensityOver(const Sums& sums, double bytes) { return bytes > 0 ? sums.t
 
 Interval IntensityInterval(const Row& row) {
   const double oi = row.derived.oi_flop_per_byte;
-  if (!IsKnownHalfWidth(row.bytes_ci)) return {oi, oi};
-  return {oi / (1 + row.bytes_ci), oi / (1 - row.bytes_ci)};
+  if (!IsKnownHalfWidth(row.bytes.relative)) return {oi, oi};
+  return {oi / (1 + row.bytes.relative), oi / (1 - row.bytes.relative)};
 }
 
 Interval PerformanceInterval(const Row& row) {
   const double performance = row.derived.performance_flop_per_s;
-  if (!IsKnownHalfWidth(row.time_ci)) return {performance, performance};
-  return {performance / (1 + row.time_ci), performance / (1 - row.time_ci)};
+  if (!IsKnownHalfWidth(row.time.relative)) return {performance, performance};
+  return {performance / (1 + row.time.relative), performance / (1 - row.time.relative)};
 }
 
 RowShare WithoutFlop(const Report& report) {

@@ -81,12 +81,12 @@ TEST(Intervals, AreTheValueWhereTheHalfWidthIsUnknown) {
   Row row = MakeRow("forward", 4e6, 2e6, 1);
   EXPECT_EQ(IntensityInterval(row).low, 2);
   EXPECT_EQ(IntensityInterval(row).high, 2);
-  row.bytes_ci = 0.25, row.time_ci = 0.6;
+  row.bytes.relative = 0.25, row.time.relative = 0.6;
   EXPECT_DOUBLE_EQ(IntensityInterval(row).low, 1.6);
   EXPECT_DOUBLE_EQ(IntensityInterval(row).high, 2 / 0.75);
   EXPECT_DOUBLE_EQ(PerformanceInterval(row).low, 4e9 / 1.6);
   EXPECT_DOUBLE_EQ(PerformanceInterval(row).high, 4e9 / 0.4);
-  row.time_ci = 1;  // as large as the value: no upper end
+  row.time.relative = 1;  // as large as the value: no upper end
   EXPECT_EQ(PerformanceInterval(row).low, PerformanceInterval(row).high);
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/model/roofline.h"
+#include "cli/model/step_interval.h"
 #include "cli/profile/profile.h"
 #include "cli/report/alarm.h"
 #include "cli/report/headline.h"
@@ -40,6 +41,16 @@ struct Derived {  // from Sums alone; 0 where undefined
 };
 Derived Derive(const Sums& sums);
 
+// How well an amount is known. The interval is that of a mean step of the run; slow steps are no part of it.
+struct Knowledge {
+  Trust trust = Trust::kNone;  // and why there is none
+  double relative = 0;         // half the 95 % interval over the amount; 0: exact, or none
+  // The share of the row (of its GPU time) that no known spread is in: the interval is then the least that it can be.
+  double lacks = 0;
+  double spread = 0;  // of one step, robust, over the amount; 0: unknown
+  double p95 = 0;     // of one step, ns or bytes; 0: fewer than 20 were sampled
+};
+
 struct Row {
   // Those that the chosen `By` does not keep are empty. By::kLayer keeps model, layer; kPhase: model, phase;
   // kOp: model, phase, op. kKernel: everything. What is in no layer (model empty) is a row a phase, and says which.
@@ -52,8 +63,7 @@ struct Row {
   Sums sums;
   Derived derived;
   double time_share = 0;  // of all GPU time of the run
-  // 95 % confidence half-widths relative to the value; 0: exact or unknown
-  double time_ci = 0, bytes_ci = 0;
+  Knowledge time, bytes;
   // By::kOp and kKernel: FLOP and bytes (of some launches) were counted for their layer and phase as a whole, and
   // here is an equal share a launch. The row's time is its own.
   bool counters_shared = false;
@@ -115,6 +125,11 @@ struct Report {
   By by = By::kLayer;
   Sums total;
   Derived total_derived;
+  Knowledge total_time, total_bytes;
+  uint64_t sampled_steps = 0, slow_sampled_steps = 0;  // of times: those that count, and those that were set aside
+  // Of all steps that were not armed, timed_steps: those that were slow, and how much longer they took together.
+  uint64_t slow_steps = 0, timed_steps = 0;
+  double slow_extra_ns = 0;
   std::vector<Row> rows;  // of the chosen By
   // The rows are whole runs (sweep.h): their times are not parts of one whole, so marks do not show them by area.
   bool rows_are_runs = false;

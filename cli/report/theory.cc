@@ -66,7 +66,8 @@ void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const R
     row.sums[Quantity::kModelFlop] = sums.model_flop() * scale;
     row.sums[Quantity::kCompulsoryBytes] = compulsory;
     row.derived = Derive(row.sums);
-    row.time_share = row.time_ci = row.bytes_ci = 0;
+    row.time_share = 0;
+    row.time = row.bytes = {};
     missing.push_back(std::move(row));
   }
   rows.insert(rows.end(), missing.begin(), missing.end());

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/profile/iterations.h"
 #include "cli/trace/damage.h"
+#include "proto/wire/sum_code.h"
 
 namespace rfinject::cli {
 namespace {
@@ -109,6 +110,8 @@ absl::Status Applier::Apply(const Record& record) {
       return ApplyKey(chunk.key(0), record);
     case v1::Chunk::kStatsFieldNumber:
       return ApplyStats(chunk.stats(0), record);
+    case v1::Chunk::kSampledStepFieldNumber:
+      return ApplySampledStep(chunk.sampled_step(0), record);
     case v1::Chunk::kStepFieldNumber:
       return ApplyStep(chunk.step(0), record);
     case v1::Chunk::kPmWindowFieldNumber:
@@ -380,7 +383,7 @@ absl::Status Applier::ApplyKey(const v1::LaunchKey& message, const Record& recor
     return keys_[it->second].identity == key ? absl::OkStatus()
                                              : Redefined(record.offset, "launch key", message.id());
   }
-  keys_.push_back({.identity = key, .metrics = {}});
+  keys_.push_back({.id = message.id(), .identity = key, .metrics = {}});
   return Charge(sizeof(KeyState) + sizeof(LaunchKey) + 160 + text, record.offset);
 }
 
@@ -406,6 +409,54 @@ absl::Status Applier::ApplyStats(const v1::KeyStats& message, const Record& reco
   return absl::OkStatus();
 }
 
+absl::Status Applier::ApplySampledStep(const v1::SampledStep& message, const Record& record) {
+  RunState* run = nullptr;
+  RFINJECT_TRY(FindRun(record.offset, message.run(), &run));
+  if (!metrics_.contains(message.metric())) return Undefined(record.offset, "metric", message.metric());
+  SeriesState& series = run->series[message.metric()];
+  if (!series.steps.empty() && message.step() <= series.steps.rbegin()->first) {
+    return DamageAt(record.offset, "sampled steps do not ascend");
+  }
+  if (message.key_size() > 0) {
+    series.last_keys.clear();
+    uint64_t id = 0;
+    for (const uint32_t more : message.key()) {
+      id += more;
+      if (more == 0) return DamageAt(record.offset, "the keys of a sampled step do not ascend");
+      if (id > UINT32_MAX || !key_index_.contains(static_cast<uint32_t>(id))) {
+        return Undefined(record.offset, "launch key", id);
+      }
+      if (keys_[key_index_.at(static_cast<uint32_t>(id))].identity.run != (message.run() == 0 ? 1 : message.run())) {
+        return DamageAt(record.offset, absl::StrCat("launch key ", id, " is sampled in another run's step"));
+      }
+      series.last_keys.push_back(static_cast<uint32_t>(id));
+    }
+  }
+  const bool exact = message.sum_size() > 0;
+  const auto size = static_cast<size_t>(exact ? message.sum_size() : message.change_size());
+  const bool none = size == 0 && message.key_size() == 0;  // no key was sampled in it
+  if ((!none && size != series.last_keys.size()) || (exact && message.change_size() > 0)) {
+    return DamageAt(record.offset, "a sampled step has not one sum a key");
+  }
+  RFINJECT_TRY(Charge(64 + size * sizeof(StepSum) + series.last_keys.size() * 8, record.offset));
+  series.steps.emplace(message.step(), std::max<uint64_t>(message.processes(), 1));
+  for (size_t i = 0; i < size; ++i) {
+    const auto [key, inserted] = series.keys.try_emplace(series.last_keys[i]);
+    if (inserted) RFINJECT_TRY(Charge(sizeof(SeriesState::Key) + 160, record.offset));
+    uint64_t sum = 0;
+    if (exact) {
+      sum = message.sum(static_cast<int>(i));
+    } else {
+      int64_t& code = key->second.code;
+      code += wire::UnfoldSign(message.change(static_cast<int>(i)));
+      if (code < 0 || code > UINT32_MAX) return DamageAt(record.offset, "a sampled step's sum is impossible");
+      sum = wire::SumOfCode(static_cast<uint32_t>(code));
+    }
+    key->second.sums.push_back({message.step(), sum});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Applier::ApplyStep(const v1::Step& message, const Record& record) {
   RunState* run = nullptr;
   RFINJECT_TRY(FindRun(record.offset, message.run(), &run));
@@ -421,6 +472,10 @@ absl::Status Applier::ApplyStep(const v1::Step& message, const Record& record) {
     SaturatingAdd(steps.armed, 1);
   } else {
     steps.duration_ns.Add(message.duration_ns());
+    if (run->durations.size() < kMaxStepDurations) {
+      RFINJECT_TRY(Charge(sizeof(StepDuration), record.offset));
+      run->durations.push_back({message.index(), message.duration_ns()});
+    }
   }
   return absl::OkStatus();
 }
@@ -491,6 +546,10 @@ absl::Status Applier::ApplyStepStats(const v1::StepStats& message, const Record&
     sums.calls = one.calls();
     sums.armed = one.armed();
     sums.memory_peak_bytes = one.memory_peak_bytes();
+    sums.drifting = one.drifting();
+    sums.two_speeds = one.two_speeds();
+    sums.slow = one.slow();
+    sums.slow_extra_ns = one.slow_extra_ns();
     RFINJECT_TRY(ReadStat(one.duration_ns(), record.offset, &sums.duration_ns));
     RFINJECT_TRY(ReadStat(one.pm_dram_bytes(), record.offset, &sums.pm_dram_bytes));
     RFINJECT_TRY(ReadStat(one.pm_duration_ns(), record.offset, &sums.pm_duration_ns));
@@ -641,6 +700,58 @@ void Applier::FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& m
     SaturatingAdd(stats.launches, key.launches);
     if (id.stack != 0) stats.MergeStack(stacks.at(id.stack));
     for (const auto& [metric, stat] : key.metrics) stats.metrics[metrics_.at(metric).name].Merge(stat);
+    if (const auto sums = key_sums_.find(key.id); sums != key_sums_.end()) {
+      LaunchStats series;
+      series.step_sums = std::move(sums->second);
+      stats.Merge(series);
+    }
+  }
+}
+
+namespace {
+
+// How many steps lie between two sampled ones, usually: the median of the distances, of the metric that is sampled
+// most often. 0 where none is sampled twice.
+uint64_t DistanceOf(const std::map<std::string, std::map<uint64_t, uint64_t>>& sampled_steps) {
+  const std::map<uint64_t, uint64_t>* most = nullptr;
+  for (const auto& [metric, steps] : sampled_steps) {
+    if (most == nullptr || steps.size() > most->size()) most = &steps;
+  }
+  if (most == nullptr || most->size() < 2) return 0;
+  std::vector<uint64_t> distances;
+  for (auto at = std::next(most->begin()); at != most->end(); ++at) {
+    distances.push_back(at->first - std::prev(at)->first);
+  }
+  std::nth_element(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2),
+                   distances.end());
+  return distances[distances.size() / 2];
+}
+
+}  // namespace
+
+void Applier::FinishSeries() {
+  for (auto& [id, state] : runs_) {
+    for (auto& [metric, series] : state.series) {
+      const std::string& name = metrics_.at(metric).name;
+      if (series.steps.size() > kMaxSampledStepsKept) {
+        series.steps.erase(std::next(series.steps.begin(), kMaxSampledStepsKept), series.steps.end());
+      }
+      if (series.steps.empty()) continue;
+      const uint64_t last = series.steps.rbegin()->first;
+      for (auto& [key, known] : series.keys) {
+        std::erase_if(known.sums, [last](const StepSum& sum) { return sum.step > last; });
+        if (!known.sums.empty()) key_sums_[key].emplace(name, std::move(known.sums));
+      }
+      state.run.sampled_steps.emplace(name, std::move(series.steps));
+    }
+    uint64_t first = state.run.sampled_steps.empty() ? 0 : UINT64_MAX;
+    for (const auto& [metric, steps] : state.run.sampled_steps) first = std::min(first, steps.begin()->first);
+    const DurationFindings found = ExamineDurations(state.durations, first, DistanceOf(state.run.sampled_steps));
+    StepSums& steps = state.run.steps;
+    SaturatingAdd(steps.drifting, found.drifting ? 1 : 0);
+    SaturatingAdd(steps.two_speeds, found.two_speeds ? 1 : 0);
+    SaturatingAdd(steps.slow, found.slow);
+    SaturatingAdd(steps.slow_extra_ns, found.slow_extra_ns);
   }
 }
 
@@ -652,6 +763,9 @@ Run Applier::ValidationOf(RunState& state) {
   run.launches = std::move(state.validation);
   run.steps = state.eval;
   run.steps.iterations = run.steps.steps;
+  // What was sampled, was sampled of training steps.
+  run.sampled_steps.clear();
+  for (auto& [key, stats] : run.launches) stats.step_sums.clear();
   run.pm_windows.clear();
   run.diagnostics.clear();
   run.drops.clear();
@@ -665,6 +779,7 @@ Profile Applier::Finish() && {
   const absl::flat_hash_map<uint32_t, std::string> names = ModelNames();
   FinishModels(names);
   FinishFacts();
+  FinishSeries();
   FinishLaunches(names);
   // Only metrics can disagree, and what is merged here has none.
   const auto add = [&profile](Run run) {

@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "cli/profile/profile.h"
+#include "cli/profile/step_durations.h"
 #include "cli/trace/decode.h"
 
 namespace rfinject::cli {
@@ -50,9 +51,20 @@ class Applier {
     friend bool operator==(const KeyIdentity&, const KeyIdentity&) = default;
   };
   struct KeyState {
+    uint32_t id = 0;
     KeyIdentity identity;
     uint64_t launches = 0;
     std::vector<std::pair<uint32_t, Stat>> metrics;  // ascending by the metric's id
+  };
+  // The sums by step of one metric of one run.
+  struct SeriesState {
+    struct Key {
+      int64_t code = 0;  // of the last sum
+      std::vector<StepSum> sums;
+    };
+    std::map<uint64_t, uint64_t> steps;  // and their processes
+    std::map<uint32_t, Key> keys;
+    std::vector<uint32_t> last_keys;
   };
   struct ModuleState {
     std::string path, build_id;
@@ -72,6 +84,8 @@ class Applier {
     std::map<LaunchKey, LaunchStats> validation;
     StepSums eval;
     bool merged = false;
+    std::map<uint32_t, SeriesState> series;  // by metric
+    std::vector<StepDuration> durations;     // of measured steps that were not armed
   };
 
   absl::Status Charge(uint64_t bytes, uint64_t offset);
@@ -90,6 +104,7 @@ class Applier {
   absl::Status ApplyNativeStack(const v1::NativeStack& message, const Record& record);
   absl::Status ApplyKey(const v1::LaunchKey& message, const Record& record);
   absl::Status ApplyStats(const v1::KeyStats& message, const Record& record);
+  absl::Status ApplySampledStep(const v1::SampledStep& message, const Record& record);
   absl::Status ApplyStep(const v1::Step& message, const Record& record);
   absl::Status ApplyPmWindow(const v1::PmWindow& message, const Record& record);
   absl::Status ApplyDiagnostic(const v1::Diagnostic& message, const Record& record);
@@ -102,6 +117,7 @@ class Applier {
   void FinishModels(const absl::flat_hash_map<uint32_t, std::string>& names);
   void FinishFacts();
   absl::flat_hash_map<uint32_t, std::shared_ptr<const NativeStackInfo>> FinishStacks() const;
+  void FinishSeries();
   void FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& model_names);
 
   uint64_t budget_;
@@ -121,6 +137,7 @@ class Applier {
   absl::flat_hash_map<uint32_t, size_t> key_index_;
   std::map<uint32_t, RunState> runs_;
   std::set<std::string> trace_ids_;
+  absl::flat_hash_map<uint32_t, std::map<std::string, std::vector<StepSum>>> key_sums_;  // by key, by metric's name
 };
 
 }  // namespace rfinject::cli

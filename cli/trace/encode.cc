@@ -101,7 +101,9 @@ class Writer {
   void WriteRun(const Run& run, uint32_t id) {
     WriteFacts(run, id);
     WriteModels(run, id);
+    const uint32_t first_key = next_key_;
     WriteLaunches(run, id);
+    WriteSampledSteps(run, id, first_key);
     WriteSums(run, id);
   }
 
@@ -274,6 +276,47 @@ class Writer {
     }
   }
 
+  // The keys of the run's launches have consecutive ids from `first_key` on, in the order of the map.
+  void WriteSampledSteps(const Run& run, uint32_t run_id, uint32_t first_key) {
+    for (const auto& [name, steps] : run.sampled_steps) {
+      const auto metric = metrics_.find(name);
+      if (metric == metrics_.end()) continue;
+      // Where each key's series has got to.
+      struct Cursor {
+        uint32_t key;
+        const std::vector<StepSum>* sums;
+        size_t next;
+      };
+      std::vector<Cursor> cursors;
+      uint32_t key = first_key;
+      for (const auto& [launch, stats] : run.launches) {
+        const auto sums = stats.step_sums.find(name);
+        if (sums != stats.step_sums.end()) cursors.push_back({key, &sums->second, 0});
+        ++key;
+      }
+      std::vector<uint32_t> last_keys;
+      for (const auto& [step, processes] : steps) {
+        v1::SampledStep& message = *chunk_.add_sampled_step();
+        message.set_run(run_id);
+        message.set_step(step);
+        message.set_metric(metric->second);
+        if (processes != 1) message.set_processes(processes);
+        std::vector<uint32_t> keys;
+        for (Cursor& at : cursors) {
+          if (at.next >= at.sums->size() || (*at.sums)[at.next].step != step) continue;
+          keys.push_back(at.key);
+          message.add_sum((*at.sums)[at.next++].sum);
+        }
+        if (!keys.empty() && keys != last_keys) {
+          uint32_t before = 0;
+          for (const uint32_t id : keys) message.add_key(id - std::exchange(before, id));
+          last_keys = std::move(keys);
+        }
+        Written();
+      }
+    }
+  }
+
   void WriteSums(const Run& run, uint32_t run_id) {
     v1::RunSteps& steps = *chunk_.mutable_step_stats()->add_run();
     steps.set_run(run_id);
@@ -283,6 +326,10 @@ class Writer {
     steps.set_calls(run.steps.calls);
     steps.set_armed(run.steps.armed);
     steps.set_memory_peak_bytes(run.steps.memory_peak_bytes);
+    steps.set_drifting(run.steps.drifting);
+    steps.set_two_speeds(run.steps.two_speeds);
+    steps.set_slow(run.steps.slow);
+    steps.set_slow_extra_ns(run.steps.slow_extra_ns);
     FillStat(run.steps.duration_ns, steps.mutable_duration_ns());
     if (run.steps.pm_dram_bytes.n > 0) FillStat(run.steps.pm_dram_bytes, steps.mutable_pm_dram_bytes());
     if (run.steps.pm_duration_ns.n > 0) FillStat(run.steps.pm_duration_ns, steps.mutable_pm_duration_ns());

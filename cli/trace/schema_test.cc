@@ -100,6 +100,15 @@ v1::Chunk Example(bool merged) {
     return sums;
   };
   fill(stats.add_metric())->set_metric(1);
+  for (uint64_t number = 7; number <= 8; ++number) {
+    v1::SampledStep& sampled = *chunk.add_sampled_step();
+    sampled.set_run(run_id);
+    sampled.set_step(number);
+    sampled.set_metric(1);
+    sampled.set_processes(2);
+    if (number == 7) sampled.add_key(1);
+    merged ? sampled.add_sum(5) : sampled.add_change(6);
+  }
   v1::Step& step = *chunk.add_step();
   step.set_run(run_id);
   step.set_duration_ns(5);

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <utility>
 
 namespace rfinject::arming {
 namespace {
 
 // Sample sizes at which a key may be found good enough. Fewer looks, less bias.
-constexpr uint32_t kLooks[] = {3, 5, 8, 12, 18, 25};
+constexpr uint32_t kLooks[] = {8, 12, 18, 25};
 
 constexpr uint32_t kMaxLevel = 20;
 // A key that was launched but never met a timed step in this many is taken to be gone (an evaluation, a last batch).
@@ -23,8 +26,9 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
   for (uint32_t i = 0; i < roles.size(); ++i) rotation_.push_back(i);
   std::vector<uint32_t> groups = rotation_;
   if (options.window_steps != 0) {
-    // As many rotations of the hardware groups as give an interval.
-    for (uint32_t round = 1; round < options.min_samples; ++round) {
+    // As many hardware groups, which all sample the bytes, as give an interval.
+    const auto hardware = static_cast<uint32_t>(std::count(roles.begin(), roles.end(), GroupRole::kHardware));
+    for (uint32_t samples = hardware; hardware > 0 && samples < options.min_samples; samples += hardware) {
       for (uint32_t i = 0; i < roles.size(); ++i) {
         if (roles[i] == GroupRole::kHardware) groups.push_back(i);
       }
@@ -34,24 +38,75 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
   // still walk through all of it. The group that is repeated is the first: the likeliest precisions.
   if (rotation_.size() % 2 == 0 && !rotation_.empty()) rotation_.push_back(0);
 
+  std::vector<Decision> wanted;
   for (uint32_t group : groups) {
-    if (options.has_times) burst_.push_back({Action::kTimes, 0});
-    burst_.push_back({Action::kCounters, group});
+    if (options.has_times) wanted.push_back({Action::kTimes, 0});
+    wanted.push_back({Action::kCounters, group});
   }
-  if (groups.empty() && options.has_times) burst_.resize(options.min_samples, {Action::kTimes, 0});
+  if (groups.empty() && options.has_times) wanted.resize(options.min_samples, {Action::kTimes, 0});
   if (options.window_steps != 0) {
     size_t room = options.window_steps > burst_begin_ ? (options.window_steps - burst_begin_) / 2 : 0;
-    if (burst_.size() > room) burst_.resize(room);
+    if (wanted.size() > room) wanted.resize(room);
   }
-  for (const Decision& decision : burst_) burst_armed_ += decision.action == Action::kCounters;
+  for (const Decision& decision : wanted) {
+    burst_armed_ += decision.action == Action::kCounters;
+    burst_.push_back({2 * burst_.size(), decision});
+  }
+  burst_span_ = 2 * burst_.size();
+  if (options.window_steps > burst_begin_) {
+    // No longer than the budget would take for as many: a longer window has its regular slots behind.
+    const uint64_t earned = std::max<uint64_t>(burst_armed_, 1) * spacing_;
+    Draw(std::max(burst_span_, std::min(options.window_steps - burst_begin_, earned)));
+  }
   has_times_ = options.has_times;
+}
+
+// Puts the burst into as many of the next `span` steps, each set of them as likely as any other.
+void Schedule::Draw(uint64_t span) {
+  burst_span_ = span;
+  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) from a fixed seed.
+  uint64_t state = 0x5EED;
+  const auto random = [&state] {
+    uint64_t z = (state += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  };
+  // Floyd's sample without replacement.
+  std::vector<uint64_t> steps;
+  for (uint64_t last = span - burst_.size(); last < span; ++last) {
+    const uint64_t step = random() % (last + 1);
+    steps.push_back(std::find(steps.begin(), steps.end(), step) == steps.end() ? step : last);
+  }
+  // Which of them have times is drawn as well; the groups keep their order.
+  std::vector<Decision> order;
+  for (const Slot& slot : burst_) order.push_back(slot.decision);
+  std::vector<Decision> counters;
+  std::copy_if(order.begin(), order.end(), std::back_inserter(counters),
+               [](const Decision& decision) { return decision.action == Action::kCounters; });
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  std::sort(steps.begin(), steps.end());
+  // Where several lie in a row, times come first: counting makes kernels wait, which may show in the step after it.
+  for (size_t begin = 0; begin < steps.size();) {
+    size_t end = begin + 1;
+    while (end < steps.size() && steps[end] == steps[end - 1] + 1) ++end;
+    std::stable_partition(order.begin() + static_cast<std::ptrdiff_t>(begin),
+                          order.begin() + static_cast<std::ptrdiff_t>(end),
+                          [](const Decision& decision) { return decision.action == Action::kTimes; });
+    begin = end;
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    burst_[i] = {steps[i], order[i].action == Action::kCounters ? counters[next++] : order[i]};
+  }
 }
 
 Decision Schedule::At(uint64_t step, uint32_t level) const noexcept {
   if (step < burst_begin_) return {};
   if (step < burst_end()) {
-    uint64_t offset = step - burst_begin_;
-    return offset % 2 == 0 ? burst_[offset / 2] : Decision{};
+    const auto slot = std::lower_bound(burst_.begin(), burst_.end(), step - burst_begin_,
+                                       [](const Slot& one, uint64_t offset) { return one.offset < offset; });
+    return slot != burst_.end() && burst_begin_ + slot->offset == step ? slot->decision : Decision{};
   }
   uint64_t slot = step / spacing_;
   // The first rotation's armed steps are worth as many slots.

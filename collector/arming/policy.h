@@ -5,10 +5,13 @@
 //
 // When. A schedule that is a function of the step's number, the plan and the settings alone names the steps that MAY
 // be armed: after a few warm-up steps one rotation through the groups, with unarmed steps between them to compare
-// with; then one step in `spacing`, which the budget fixes (1 %: one in 100). All ranks of a job compute the same
-// schedule without talking, and arm nothing outside it. A rank that needs nothing more, or whose budget is used up,
-// lets a slot pass; so the steps that are slow anywhere are never more than the schedule's. (Ranks that armed at
-// different steps would each slow all others down, since they wait for one another in every step.)
+// with (where the user has said how many steps there will be, as many rotations as an interval needs, in steps that
+// are drawn from those: of a random sample the textbook's interval holds whatever the steps have in common with their
+// neighbours, and the draw is the same on all ranks); then one step in `spacing`, which the budget fixes (1 %: one in
+// 100). All ranks of a job compute the same schedule without talking, and arm nothing outside it. A rank that needs
+// nothing more, or whose budget is used up, lets a slot pass; so the steps that are slow anywhere are never more than
+// the schedule's. (Ranks that armed at different steps would each slow all others down, since they wait for one
+// another in every step.)
 //
 // Whether. A launch key needs samples until its means are known: the interval of DRAM bytes and of time within
 // `target` of the mean. Only keys that together hold `time_share` of GPU time count. When none needs more, no step is
@@ -45,9 +48,12 @@ enum class GroupRole : uint8_t {
 struct Options {
   double overhead = 0.01;      // share of the time that profiling may cost
   uint64_t warm_up_steps = 8;  // autotuning and allocation make the first steps unlike the rest
-  uint64_t window_steps = 0;   // the user asked for this many steps (0: all): then three rotations come first
-  double target = 0.03;        // half the interval over the mean
-  uint32_t min_samples = 3;
+  // The user asked for this many steps (0: all). Then as many samples as an interval needs come first, in steps drawn
+  // from those.
+  uint64_t window_steps = 0;
+  double target = 0.03;  // half the interval over the mean
+  // What a report prints an interval for (docs/INTERVALS.md): samples that are close together count as one.
+  uint32_t min_samples = 8;
   uint32_t max_samples = 30;
   double time_share = 0.99;
   bool has_times = true;               // false: kernel times cannot be had, so every key counts as heavy
@@ -72,7 +78,7 @@ class Schedule {
   uint64_t spacing() const noexcept { return spacing_; }
   // Steps [first, end) of the first rotation.
   uint64_t burst_begin() const noexcept { return burst_begin_; }
-  uint64_t burst_end() const noexcept { return burst_begin_ + 2 * burst_.size(); }
+  uint64_t burst_end() const noexcept { return burst_begin_ + burst_span_; }
   // Armed steps in it.
   uint64_t burst_armed() const noexcept { return burst_armed_; }
 
@@ -81,7 +87,14 @@ class Schedule {
   uint64_t burst_begin_;
   uint64_t burst_armed_ = 0;
   bool has_times_ = true;
-  std::vector<Decision> burst_;     // every other step; the steps between are unarmed
+  struct Slot {
+    uint64_t offset = 0;  // from burst_begin_
+    Decision decision;
+  };
+  void Draw(uint64_t span);
+
+  std::vector<Slot> burst_;  // ascending
+  uint64_t burst_span_ = 0;
   std::vector<uint32_t> rotation_;  // an odd number, so that every level visits every group
 };
 

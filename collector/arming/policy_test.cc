@@ -84,18 +84,22 @@ TEST(Schedule, EveryLevelVisitsEveryGroupAndIsNestedInTheLevelBelow) {
   }
 }
 
-TEST(Schedule, AShortWindowGetsThreeRotations) {
+TEST(Schedule, AWindowGetsWhatAnIntervalNeedsSpreadOverIt) {
   Options options;
   options.window_steps = 200;
   Schedule schedule(options, {R::kHardware, R::kOnce});
-  int hardware = 0, once = 0;
+  int once = 0;
+  std::vector<uint64_t> hardware;
   for (uint64_t step = 0; step < 200; ++step) {
     Decision decision = schedule.At(step, 0);
     if (decision.action != Action::kCounters) continue;
-    (decision.group == 0 ? hardware : once) += 1;
+    EXPECT_NE(schedule.At(step + 1, 0).action, Action::kTimes) << step;
+    decision.group == 0 ? hardware.push_back(step) : static_cast<void>(++once);
   }
-  EXPECT_GE(hardware, 3);
+  EXPECT_GE(hardware.size(), options.min_samples);
   EXPECT_EQ(once, 1);
+  EXPECT_GT(hardware.back(), 150u);
+  EXPECT_LT(hardware.front(), 100u);
 }
 
 // Drives a policy with the same values in each step.
@@ -209,10 +213,10 @@ TEST(Policy, RanksArmNothingOutsideOneSchedule) {
       }
     }
   }
-  // What the job as a whole pays is no more than the rank that arms most.
+  // What the job as a whole pays is little more than the rank that arms most.
   std::set<uint64_t> both = a.armed;
   both.insert(b.armed.begin(), b.armed.end());
-  EXPECT_LE(both.size(), std::max(a.armed.size(), b.armed.size()) + kGa100.size());
+  EXPECT_LE(2 * both.size(), 3 * std::max(a.armed.size(), b.armed.size()) + 2);
 }
 
 TEST(Policy, AnInvalidStepCountsAsCostButNotAsSamples) {

@@ -81,7 +81,7 @@ TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
   expect("bandwidth_bytes_per_s", [](const Row& r) { return r.derived.bandwidth_bytes_per_s; });
   expect("least_compute_time_ns", [](const Row& r) { return r.sums.least_compute_ns(); });
   expect("least_memory_time_ns", [](const Row& r) { return r.sums.least_memory_ns(); });
-  expect("time_ci95_relative", [](const Row& r) { return r.time_ci; });
+  expect("time_ci95_relative", [](const Row& r) { return r.time.relative; });
   EXPECT_EQ(FindColumn(data, "time_ns")->at("totals").at(0), reports[0].total.time_ns());
 }
 
@@ -91,7 +91,7 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
     row.class_name = row.signature = row.op = "x";
     row.input_shape = row.output_shape = "f32[8]";
     row.parameters = row.parameter_bytes = 1;
-    row.time_ci = row.bytes_ci = 0.1;
+    row.time = row.bytes = {.trust = Trust::kByStep, .relative = 0.1, .lacks = 0.1, .spread = 0.1, .p95 = 1};
     row.counters_shared = true;
     for (const QuantityInfo& quantity : AllQuantities()) row.sums[quantity.id] = 1;
     row.sums[Quantity::kTime] = 2;  // more than the least

@@ -74,7 +74,7 @@ Report SmallReport() {
     return report.rows.back();
   };
   Row& conv = row("features.conv", "forward", 4e6, Precision::kTf32Tensor, 4e11, 2e9);
-  conv.time_ci = 0.2, conv.bytes_ci = 0.3;
+  conv.time.relative = 0.2, conv.bytes.relative = 0.3;
   row("features.norm", "backward", 2e6, Precision::kFp32, 1.5e9, 2e9);
   row("", "optimizer", 2e6, Precision::kFp32, 1e8, 6e8);
   row("features.copy", "forward", 1e6, Precision::kFp32, 0, 1e9);

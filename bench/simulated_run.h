@@ -1,0 +1,66 @@
+// File: simulated_run.h
+//
+// A training run that never was, for the exams of the intervals and of diff: kernels with noise, measured in the
+// steps that the arming policy chooses, written by the trace's encoders and read back by the command's reader. Only
+// the GPU is made up; policy, trace, reader and report are those that are shipped.
+#ifndef RFINJECT_BENCH_SIMULATED_RUN_H_
+#define RFINJECT_BENCH_SIMULATED_RUN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/profile/profile.h"
+
+namespace rfinject::bench {
+
+enum class Noise : uint8_t {
+  kWhite,         // of launches alone
+  kClockHalf,     // and a factor common to each step, 0.5 %
+  kClockTwo,      // 2 %
+  kShortMemory,   // AR(1), 1 %, a step keeps 0.7 of the one before
+  kLongMemory,    // AR(1), 1 %, 300 steps to 1/e
+  kTwoStates,     // 1 or 1.1, each for 300 steps on average
+  kSlowSteps,     // one step in 50 takes a quarter longer
+  kSlowLaunches,  // one launch in 50 takes a tenth longer
+  kDrift,         // 5 % over the run
+};
+inline constexpr Noise kAllNoises[] = {Noise::kWhite,       Noise::kClockHalf,    Noise::kClockTwo,
+                                       Noise::kShortMemory, Noise::kLongMemory,   Noise::kTwoStates,
+                                       Noise::kSlowSteps,   Noise::kSlowLaunches, Noise::kDrift};
+std::string NoiseName(Noise noise);
+bool IsRealistic(Noise noise);  // a clock's, short memory, outliers: what a GPU that is well does
+
+enum class Schedule : uint8_t { kOneGroup, kRotation, kFiftySteps };
+std::string ScheduleName(Schedule schedule);
+
+struct SimulatedRun {
+  Noise noise = Noise::kWhite;
+  Schedule schedule = Schedule::kOneGroup;
+  uint32_t launches = 1;        // of each key a step
+  double launch_spread = 0.03;  // of a launch's time, relative; of its bytes two thirds of it
+  uint32_t layers = 4;          // each has two keys forward and two backward; the optimizer has two of its own
+  uint64_t seed = 1;
+  double faster_layer = 1;  // factor of the first layer's times and bytes
+};
+
+// What the run's mean step took in truth, by launch key, in the order in which a simulated run has them.
+struct TrueKey {
+  uint32_t layer = 0;  // 0: of none
+  int phase = 0;       // rfinject.v1.Phase
+  std::string kernel;
+  double ns = 0, bytes = 0, flop = 0;
+};
+
+struct SimulatedResult {
+  cli::Profile profile;  // as read from the trace
+  std::vector<TrueKey> keys;
+  size_t trace_bytes = 0, series_bytes = 0;  // of them, what sums by step take
+  uint64_t steps = 0, armed = 0;             // with counters
+};
+
+SimulatedResult Simulate(const SimulatedRun& options);
+
+}  // namespace rfinject::bench
+
+#endif  // RFINJECT_BENCH_SIMULATED_RUN_H_

@@ -1,0 +1,158 @@
+#include "cli/model/step_interval.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rfinject::cli {
+namespace {
+
+constexpr double kMadToDeviation = 1.4826;  // of a normal distribution
+constexpr size_t kLeastForP95 = 20;
+constexpr size_t kLeastForDrift = 8;
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+double RobustDeviation(std::span<const double> values, double median) {
+  std::vector<double> distances;
+  distances.reserve(values.size());
+  for (const double value : values) distances.push_back(std::fabs(value - median));
+  return kMadToDeviation * Median(std::move(distances));
+}
+
+struct Batch {
+  double n = 0, sum = 0;
+  double mean() const { return sum / n; }
+};
+
+std::vector<Batch> BatchesOf(std::span<const uint64_t> steps, std::span<const double> values, uint64_t length) {
+  std::vector<Batch> batches;
+  uint64_t first = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (batches.empty() || steps[i] >= first + length) {
+      batches.emplace_back();
+      first = steps[i];
+    }
+    batches.back().n += 1;
+    batches.back().sum += values[i];
+  }
+  return batches;
+}
+
+}  // namespace
+
+std::string_view TrustName(Trust trust) {
+  switch (trust) {
+    case Trust::kByStep:
+      return "by step";
+    case Trust::kByLaunch:
+      return "by launch";
+    case Trust::kFewSteps:
+      return "few steps";
+    case Trust::kDrifting:
+      return "drifting";
+    case Trust::kTwoSpeeds:
+      return "two speeds";
+    case Trust::kNone:
+      break;
+  }
+  return "";
+}
+
+namespace {
+
+// Of the mean of all samples, as the report has it, so that a batch weighs what it holds.
+Uncertainty UncertaintyOf(std::span<const Batch> batches, double mean) {
+  double n = 0, squares = 0, variance = 0;
+  for (const Batch& batch : batches) {
+    n += batch.n;
+    squares += batch.n * batch.n;
+  }
+  for (const Batch& batch : batches) {
+    const double part = batch.n / n * (batch.mean() - mean);
+    variance += part * part;
+  }
+  // Unbiased for independent samples: the expectation of the sum is (1 - the sum of squared weights) times the mean's
+  // variance.
+  variance /= 1 - squares / (n * n);
+  const double degrees = std::min(static_cast<double>(batches.size()) - 1, n * n / squares - 1);
+  return {.variance = variance, .satterthwaite = variance * variance / degrees};
+}
+
+}  // namespace
+
+StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double> values, double run_steps) {
+  StepInterval result;
+  result.steps = values.size();
+  if (values.empty()) return result;
+  const double n = static_cast<double>(values.size());
+  for (const double value : values) result.mean += value / n;
+  result.spread = RobustDeviation(values, Median({values.begin(), values.end()}));
+  if (values.size() >= kLeastForP95) {
+    std::vector<double> sorted(values.begin(), values.end());
+    std::sort(sorted.begin(), sorted.end());
+    result.p95 = sorted[static_cast<size_t>(std::ceil(0.95 * n)) - 1];
+  }
+  // Steps drawn from all of the run's are as good as independent, whatever neighbours have in common. Those that lie
+  // much closer together than such a draw would put them are one observation.
+  const double closest = run_steps / (4 * n);
+  const uint64_t length = closest < static_cast<double>(kBatchSteps) ? static_cast<uint64_t>(closest) : kBatchSteps;
+  const std::vector<Batch> batches = BatchesOf(steps, values, std::max<uint64_t>(length, 1));
+  result.batches = batches.size();
+  result.trust = batches.size() >= kLeastBatches ? Trust::kByStep : Trust::kFewSteps;
+  result.uncertainty.known = false;
+  if (result.trust == Trust::kFewSteps) return result;
+  // Of this run's own steps, those that were sampled are known.
+  const double rest = run_steps > n ? 1 - n / run_steps : 0;
+  result.half_width = HalfWidth95(UncertaintyOf(batches, result.mean).Times(std::sqrt(rest)));
+  // Another run has other steps, and there what neighbours have in common counts.
+  const std::vector<Batch> apart = BatchesOf(steps, values, kBatchSteps);
+  if (apart.size() >= kLeastBatches) result.uncertainty = UncertaintyOf(apart, result.mean);
+  return result;
+}
+
+bool SamplesDrift(std::span<const uint64_t> steps, std::span<const double> values) {
+  // A short window has no eight batches; there even neighbours must not resemble each other much.
+  std::vector<Batch> batches = BatchesOf(steps, values, kBatchSteps);
+  if (batches.size() < kLeastForDrift) batches = BatchesOf(steps, values, 1);
+  if (batches.size() < kLeastForDrift) return false;
+  double mean = 0;
+  for (const Batch& batch : batches) mean += batch.mean();
+  const double k = static_cast<double>(batches.size());
+  mean /= k;
+  double differences = 0, squares = 0;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    squares += (batches[i].mean() - mean) * (batches[i].mean() - mean);
+    if (i > 0) differences += std::pow(batches[i].mean() - batches[i - 1].mean(), 2);
+  }
+  if (!(squares > 0)) return false;
+  // Von Neumann's ratio has the mean 2 for independent values and about this deviation; 1.64 of them are one false
+  // alarm in twenty. A drift that is overlooked costs more than an interval that is not printed.
+  const double ratio = differences / squares;
+  return ratio < 2 - 1.64 * 2 * std::sqrt((k - 2) / (k * k - 1));
+}
+
+std::vector<bool> SlowSteps(std::span<const double> values) {
+  std::vector<bool> slow(values.size(), false);
+  const double n = static_cast<double>(values.size());
+  if (values.size() < 5) return slow;
+  const double median = Median({values.begin(), values.end()});
+  // The deviation of few values is itself uncertain, hence the second term.
+  const double deviations = 5 + 20 / n;
+  const double limit = median + std::max(deviations * RobustDeviation(values, median), 0.05 * median);
+  size_t count = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    slow[i] = values[i] > limit;
+    count += slow[i];
+  }
+  // More than that are no exceptions.
+  if (5 * count > values.size()) slow.assign(values.size(), false);
+  return slow;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,67 @@
+// File: step_interval.h
+//
+// How well the mean of a run's steps is known from a few that were sampled: docs/INTERVALS.md has the formulas, what
+// they assume and when nothing is said. Pure.
+//
+// Sources: batch means for correlated samples, Law and Kelton, "Simulation Modeling and Analysis", 9.5.3; degrees of
+// freedom of a weighted mean's variance, Satterthwaite, Biometrics Bulletin 2, 1946; finite population, Cochran,
+// "Sampling Techniques", 2.6; von Neumann's ratio, Annals of Mathematical Statistics 12, 1941.
+#ifndef RFINJECT_CLI_MODEL_STEP_INTERVAL_H_
+#define RFINJECT_CLI_MODEL_STEP_INTERVAL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cli/model/statistics.h"
+
+namespace rfinject::cli {
+
+// Why there is an interval, or none.
+enum class Trust : uint8_t {
+  kNone,      // nothing was sampled: an estimate, or no times and no counters
+  kByStep,    // from steps, as this file does it
+  kByLaunch,  // from launches as if they were independent: a trace of an older version, or another tool's file
+  kFewSteps,  // too few steps, or too close together
+  kDrifting,  // the steps remember one another for longer than the sampled ones are apart
+  kTwoSpeeds  // the steps have two durations, and change between them seldom
+};
+// "", "by step", "by launch", "few steps", "drifting", "two speeds".
+std::string_view TrustName(Trust trust);
+constexpr bool HasInterval(Trust trust) { return trust == Trust::kByStep || trust == Trust::kByLaunch; }
+
+// Steps closer than this count as one observation, where they were not drawn from all of the run's: a GPU's clock, a
+// batch's shape and a cache's content outlast a step or two. What outlasts more is found in all steps' durations, and
+// named.
+inline constexpr uint64_t kBatchSteps = 8;
+// With fewer observations Student's factor is above 3, and there is no telling whether the steps drift.
+inline constexpr size_t kLeastBatches = 4;
+
+struct StepInterval {
+  Trust trust = Trust::kNone;
+  double mean = 0;
+  // Of the mean as that of all steps that such a run would have: for comparisons with another run.
+  Uncertainty uncertainty;
+  double half_width = 0;  // of the 95 % interval of the mean of this run's own steps; 0 where none is printed
+  double spread = 0;      // robust standard deviation of a step: 1.4826 times the median distance from the median
+  double p95 = 0;         // the 95th percentile of the sampled steps; 0 below 20 of them
+  size_t steps = 0, batches = 0;
+};
+
+// `values[i]` is what was sampled in step `steps[i]`, which ascend. `run_steps`: how many steps the run has, all
+// together.
+StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double> values, double run_steps);
+
+// Whether the sampled values themselves drift: neighbours resemble each other more than chance would have it. Asked
+// of the run's total, which has the least noise; says false for fewer than 8 values.
+bool SamplesDrift(std::span<const uint64_t> steps, std::span<const double> values);
+
+// Which of the values are far above the others, and few: slow steps, which no small sample can average over. One
+// entry a value.
+std::vector<bool> SlowSteps(std::span<const double> values);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_MODEL_STEP_INTERVAL_H_

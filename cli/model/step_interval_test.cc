@@ -1,0 +1,102 @@
+#include "cli/model/step_interval.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+#include <vector>
+
+namespace rfinject::cli {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+std::vector<uint64_t> Every(uint64_t distance, size_t count) {
+  std::vector<uint64_t> steps;
+  for (size_t i = 0; i < count; ++i) steps.push_back(100 + distance * i);
+  return steps;
+}
+
+TEST(StepInterval, IsStudentsForStepsThatAreFarApart) {
+  const std::vector<double> values = {2, 4, 4, 4, 5, 5, 7, 9};
+  const StepInterval interval = IntervalOf(Every(100, 8), values, 1e9);
+  EXPECT_EQ(interval.trust, Trust::kByStep);
+  EXPECT_DOUBLE_EQ(interval.mean, 5);
+  EXPECT_NEAR(interval.half_width, 2.365 * std::sqrt(32.0 / 7 / 8), 1e-6);
+  EXPECT_EQ(interval.batches, 8u);
+  EXPECT_NEAR(interval.spread, 1.4826 * 0.5, 1e-12);
+  EXPECT_EQ(interval.p95, 0);
+}
+
+TEST(StepInterval, OneStepIsNoIntervalAndFewStepsAreNamed) {
+  EXPECT_EQ(IntervalOf({}, {}, 100).trust, Trust::kNone);
+  const StepInterval one = IntervalOf(Every(100, 1), std::vector<double>{5}, 100);
+  EXPECT_EQ(one.trust, Trust::kFewSteps);
+  EXPECT_TRUE(std::isinf(HalfWidth95(one.uncertainty)));
+  // Six steps in a row are one observation.
+  EXPECT_EQ(IntervalOf(Every(1, 6), std::vector<double>{5, 6, 5, 6, 5, 6}, 1000).trust, Trust::kFewSteps);
+  EXPECT_EQ(IntervalOf(Every(100, 3), std::vector<double>{5, 6, 5}, 1000).trust, Trust::kFewSteps);
+}
+
+TEST(StepInterval, KnowsARunWhoseStepsWereAllSampled) {
+  EXPECT_EQ(IntervalOf(Every(100, 5), std::vector<double>{5, 6, 5, 6, 5}, 5).half_width, 0);
+  EXPECT_GT(IntervalOf(Every(100, 5), std::vector<double>{5, 6, 5, 6, 5}, 5).uncertainty.variance, 0);
+}
+
+// `steps` are sampled of a noise that `next(step)` gives; how often the interval holds the mean, which is 0.
+double Coverage(const std::vector<uint64_t>& steps, double memory) {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  int covered = 0;
+  constexpr int kRuns = 4000;
+  for (int run = 0; run < kRuns; ++run) {
+    double state = normal(random);
+    std::vector<double> values;
+    uint64_t step = 0;
+    for (const uint64_t at : steps) {
+      const double kept = std::pow(memory, static_cast<double>(at - step));
+      state = kept * state + std::sqrt(1 - kept * kept) * normal(random);
+      step = at;
+      values.push_back(state);
+    }
+    const StepInterval interval = IntervalOf(steps, values, 1e9);
+    covered += std::fabs(interval.mean) <= HalfWidth95(interval.uncertainty);
+  }
+  return static_cast<double>(covered) / kRuns;
+}
+
+TEST(StepInterval, Covers) {
+  const std::vector<uint64_t> burst = {8, 12, 16, 20, 550, 650, 750, 850, 950};
+  for (const std::vector<uint64_t>& steps : {Every(100, 5), Every(100, 20), Every(4, 10), burst}) {
+    for (const double memory : {0.0, 0.5, 0.7}) {
+      EXPECT_NEAR(Coverage(steps, memory), 0.95, 0.025) << steps.size() << " from " << steps[1] << ", " << memory;
+    }
+  }
+}
+
+TEST(SamplesDrift, SeesATrendAndSeldomSeesOneInNoise) {
+  std::vector<double> trend;
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  for (int i = 0; i < 15; ++i) trend.push_back(i + normal(random));
+  EXPECT_TRUE(SamplesDrift(Every(100, 15), trend));
+  int wrong = 0;
+  for (int run = 0; run < 1000; ++run) {
+    for (double& value : trend) value = normal(random);
+    wrong += SamplesDrift(Every(100, 15), trend);
+  }
+  EXPECT_LE(wrong, 80);
+}
+
+TEST(SlowSteps, AreFarAboveTheOthersAndFew) {
+  EXPECT_THAT(SlowSteps(std::vector<double>{100, 101, 99, 100, 126, 100, 101}),
+              ElementsAre(false, false, false, false, true, false, false));
+  EXPECT_THAT(SlowSteps(std::vector<double>{100, 101, 99, 100, 104}), Each(false));
+  EXPECT_THAT(SlowSteps(std::vector<double>{100, 101, 126, 100, 126}), Each(false));
+}
+
+}  // namespace
+}  // namespace rfinject::cli

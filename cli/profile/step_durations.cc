@@ -1,0 +1,127 @@
+#include "cli/profile/step_durations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace rfinject::cli {
+namespace {
+
+constexpr size_t kLeastSteps = 16;
+// A slow step: this many robust standard deviations above the median, and this share of it.
+constexpr double kSlowDeviations = 6, kSlowShare = 0.05;
+// Correlation of steps as far apart as the sampled ones that does no harm: the variance of a mean of many such grows
+// by 2 r / (1 - r), a tenth.
+constexpr double kHarmless = 0.05;
+// The distance of two halves' means over their spread. A normal distribution that is cut at its mean has 2.65.
+constexpr double kApart = 4;
+constexpr double kMadToDeviation = 1.4826;
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Two clusters, by the means of what is below and above their middle (Lloyd's iteration in one dimension).
+// `seldom`: whether the run goes from one to the other less than half as often as independent steps would.
+bool AreTwo(std::span<const double> values, bool* seldom) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  double cut = (*low + *high) / 2;
+  double apart = 0, share = 0, fewer = 0;
+  for (int i = 0; i < 20; ++i) {
+    double n[2] = {}, sum[2] = {}, squares[2] = {};
+    for (const double value : values) {
+      const size_t side = value > cut ? 1 : 0;
+      n[side] += 1;
+      sum[side] += value - *low;
+      squares[side] += (value - *low) * (value - *low);
+    }
+    if (n[0] == 0 || n[1] == 0) return false;
+    const double mean0 = sum[0] / n[0], mean1 = sum[1] / n[1];
+    const double variance =
+        (std::max(0.0, squares[0] / n[0] - mean0 * mean0) + std::max(0.0, squares[1] / n[1] - mean1 * mean1)) / 2;
+    apart = variance > 0 ? (mean1 - mean0) / std::sqrt(variance) : std::numeric_limits<double>::infinity();
+    share = std::min(n[0], n[1]) / (n[0] + n[1]);
+    fewer = std::min(n[0], n[1]);
+    cut = *low + (mean0 + mean1) / 2;
+  }
+  size_t changes = 0;
+  for (size_t i = 1; i < values.size(); ++i) changes += (values[i] > cut) != (values[i - 1] > cut);
+  *seldom = static_cast<double>(changes) < share * (1 - share) * static_cast<double>(values.size() - 1);
+  return apart > kApart && fewer >= 2;
+}
+
+}  // namespace
+
+DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint64_t first, uint64_t distance) {
+  DurationFindings found;
+  std::vector<StepDuration> steps;
+  for (const StepDuration& one : durations) {
+    if (one.step >= first && (steps.empty() || one.step > steps.back().step)) steps.push_back(one);
+  }
+  if (steps.size() < kLeastSteps) return found;
+  std::vector<double> values;
+  for (const StepDuration& one : steps) values.push_back(static_cast<double>(one.ns));
+  const double median = Median(values);
+  std::vector<double> distances;
+  for (const double value : values) distances.push_back(std::fabs(value - median));
+  const double deviation = kMadToDeviation * Median(distances);
+  const double limit = median + std::max(kSlowDeviations * deviation, kSlowShare * median);
+  // Two slow steps in a row are a state of the machine, not an accident.
+  uint64_t slow = 0, in_a_row = 0;
+  double extra = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] <= limit) continue;
+    ++slow;
+    extra += values[i] - median;
+    in_a_row += i > 0 && values[i - 1] > limit;
+  }
+  const bool seldom = 10 * slow < values.size() && 2 * in_a_row <= slow;
+  if (seldom) {
+    found.slow = slow;
+    found.slow_extra_ns = static_cast<uint64_t>(extra);
+  }
+  if (distance == 0) return found;
+  // Slow steps would hide what the others do.
+  std::vector<double> ordinary;
+  double sum = 0;
+  for (double& value : values) {
+    if (seldom) value = std::min(value, limit);
+    sum += value;
+    ordinary.push_back(value);
+  }
+  const double mean = sum / static_cast<double>(values.size());
+  double variance = 0;
+  for (const double value : values) variance += (value - mean) * (value - mean);
+  variance /= static_cast<double>(values.size());
+  if (!(variance > 0)) return found;
+  bool stays = false;
+  if (AreTwo(ordinary, &stays) && stays) {
+    found.drifting = found.two_speeds = true;
+    return found;
+  }
+  // The mean over a few neighbouring lags is as good as one lag of a longer run. Half the distance: what is left
+  // there is seen earlier, and what is gone there does no harm at the whole distance.
+  const uint64_t lags = std::clamp<uint64_t>(distance / 5, 1, 20);
+  distance = std::max<uint64_t>(distance / 2, 8);
+  double products = 0, pairs = 0;
+  for (uint64_t lag = distance; lag < distance + lags; ++lag) {
+    size_t k = 0;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      while (k < steps.size() && steps[k].step < steps[i].step + lag) ++k;
+      if (k == steps.size()) break;
+      if (steps[k].step != steps[i].step + lag) continue;
+      products += (values[i] - mean) * (values[k] - mean);
+      pairs += 1;
+    }
+  }
+  if (pairs < static_cast<double>(kLeastSteps)) return found;
+  const double correlation = products / pairs / variance;
+  // Twice what independent steps would scatter by, because those that remember their neighbours scatter more.
+  found.drifting = correlation > kHarmless + 2 * 2 / std::sqrt(pairs);
+  return found;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,39 @@
+// File: step_durations.h
+//
+// What the durations of all steps of a process say about the few that are sampled. A sample in a hundred steps cannot
+// tell whether the steps remember one another (a clock that sinks as the GPU gets warm, two clock states), because it
+// is made of too few; but every step's duration is in the trace. Pure.
+#ifndef RFINJECT_CLI_PROFILE_STEP_DURATIONS_H_
+#define RFINJECT_CLI_PROFILE_STEP_DURATIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rfinject::cli {
+
+// More are not kept: a megabyte, and far more than any finding needs.
+inline constexpr size_t kMaxStepDurations = 1 << 16;
+
+struct StepDuration {
+  uint64_t step = 0;
+  uint64_t ns = 0;
+};
+
+struct DurationFindings {
+  // Steps that are as far apart as the sampled ones still resemble each other, so their number is no measure of how
+  // much is known.
+  bool drifting = false;
+  bool two_speeds = false;     // that is so because there are two durations that change seldom
+  uint64_t slow = 0;           // steps far above the ordinary ones, and not in a row
+  uint64_t slow_extra_ns = 0;  // how much longer than the median they took, together
+};
+
+// `durations` of the steps that no profiling made longer, ascending by step. Those before `first` are left out: a
+// program's first steps make plans and allocate. `distance`: of sampled steps from one another, in steps; 0: there
+// are none, and nothing is said of drift.
+DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint64_t first, uint64_t distance);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_PROFILE_STEP_DURATIONS_H_

@@ -1,0 +1,70 @@
+#include "cli/profile/step_durations.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace rfinject::cli {
+namespace {
+
+// 2000 steps of 1 ms with 1 % noise, times what `factor` says of a step.
+template <typename Factor>
+std::vector<StepDuration> Steps(uint64_t seed, Factor factor, uint64_t steps = 2000) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> noise(0, 0.01);
+  std::vector<StepDuration> run;
+  for (uint64_t i = 0; i < steps; ++i) {
+    run.push_back({i, static_cast<uint64_t>(1e6 * factor(i) * (1 + noise(random)))});
+  }
+  return run;
+}
+
+TEST(StepDurations, FindNothingInNoise) {
+  int wrong = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    const DurationFindings found = ExamineDurations(Steps(seed, [](uint64_t) { return 1.0; }), 0, 100);
+    wrong += found.drifting || found.two_speeds || found.slow > 0;
+  }
+  EXPECT_LE(wrong, 1);
+}
+
+TEST(StepDurations, SeeADrift) {
+  const auto run = Steps(1, [](uint64_t step) { return 1 + 0.03 * static_cast<double>(step) / 2000; });
+  const DurationFindings found = ExamineDurations(run, 0, 100);
+  EXPECT_TRUE(found.drifting);
+  EXPECT_FALSE(found.two_speeds);
+  EXPECT_FALSE(ExamineDurations(run, 0, 0).drifting);  // nothing is sampled that could mislead
+}
+
+TEST(StepDurations, SeeTwoSpeedsThatChangeSeldom) {
+  const DurationFindings found =
+      ExamineDurations(Steps(1, [](uint64_t step) { return step / 300 % 2 == 0 ? 1.0 : 1.1; }), 0, 100);
+  EXPECT_TRUE(found.drifting);
+  EXPECT_TRUE(found.two_speeds);
+  // What changes from step to step is noise like any other.
+  const DurationFindings quick =
+      ExamineDurations(Steps(1, [](uint64_t step) { return step * 2654435761u % 7 < 3 ? 1.0 : 1.1; }), 0, 100);
+  EXPECT_FALSE(quick.two_speeds);
+}
+
+TEST(StepDurations, CountSlowStepsAndForgetTheFirstOnes) {
+  const auto run = Steps(1, [](uint64_t step) { return step < 10 || step % 50 == 7 ? 1.5 : 1.0; });
+  const DurationFindings found = ExamineDurations(run, 10, 100);
+  EXPECT_EQ(found.slow, 39u);
+  EXPECT_NEAR(static_cast<double>(found.slow_extra_ns), 39 * 0.5e6, 0.5e6);
+  EXPECT_FALSE(found.drifting);
+}
+
+TEST(StepDurations, SayNothingOfAHandful) {
+  const DurationFindings found =
+      ExamineDurations(Steps(
+                           1, [](uint64_t step) { return 1 + static_cast<double>(step); }, 10),
+                       0, 1);
+  EXPECT_FALSE(found.drifting);
+  EXPECT_EQ(found.slow, 0u);
+}
+
+}  // namespace
+}  // namespace rfinject::cli

@@ -1,0 +1,75 @@
+// File: sampled_run.h
+//
+// The sampled steps of a run, and what they say of how well its rows are known: a row's values by step are the sums
+// of its launch keys' values by step, so whatever launches and keys have in common within a step is in them. The
+// formulas are cli/model/step_interval.h's; docs/INTERVALS.md explains them.
+//
+//   SampledRun sampled(profile, run);
+//   SampledRun::Series row;
+//   for (const LaunchStats* stats : keys of the row) sampled.Add(*stats, &row);
+//   StepInterval interval = sampled.IntervalOf(Sampled::kTime, row);
+#ifndef RFINJECT_CLI_REPORT_SAMPLED_RUN_H_
+#define RFINJECT_CLI_REPORT_SAMPLED_RUN_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "cli/model/step_interval.h"
+#include "cli/profile/profile.h"
+
+namespace rfinject::cli {
+
+// What is sampled step by step.
+enum class Sampled : uint8_t { kTime, kBytes };
+inline constexpr size_t kSampledCount = 2;
+
+class SampledRun {
+ public:
+  // A row's values by step: one each of steps(), nothing where the row was not sampled at all.
+  struct Series {
+    std::array<std::vector<double>, kSampledCount> values;  // ns, bytes; means over the processes
+  };
+
+  SampledRun(const Profile& profile, const Run& run);
+
+  // Whether the trace has sums by step; without them intervals are by launch.
+  bool has(Sampled what) const { return !Of(what).steps.empty(); }
+  // The sampled steps that count: those that were slow are not among them.
+  std::span<const uint64_t> steps(Sampled what) const { return Of(what).steps; }
+  // How many sampled steps were slow, and set aside.
+  size_t slow(Sampled what) const { return Of(what).slow; }
+
+  // What a key's mean of all samples is to be multiplied with, so that it is that of ordinary steps: 1 where no
+  // sampled step was slow.
+  double Ordinary(Sampled what, const LaunchStats& stats) const;
+
+  // Adds a key's values.
+  void Add(const LaunchStats& stats, Series* series) const;
+
+  // Of a row, or of all (`total`).
+  StepInterval IntervalOf(Sampled what, const Series& series) const;
+  const Series& total() const { return total_; }
+
+ private:
+  struct Metric {
+    std::vector<uint64_t> steps;
+    std::vector<double> processes;   // that sampled each of them
+    std::map<uint64_t, double> all;  // every sampled step, the slow ones too, and its processes
+    size_t slow = 0;
+    double weight = 1;             // value = weight * integer
+    Trust trust = Trust::kByStep;  // of any interval: kDrifting, kTwoSpeeds
+  };
+  const Metric& Of(Sampled what) const { return metrics_[static_cast<size_t>(what)]; }
+
+  std::array<Metric, kSampledCount> metrics_;
+  double run_steps_ = 0;  // of one process
+  Series total_;
+};
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_SAMPLED_RUN_H_
