@@ -22,6 +22,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collector/cupti/api.h"
@@ -209,6 +210,7 @@ void RequestSlotRepair() noexcept {}
 void RequestPoliteExit() noexcept {}
 void NoteOptimizerStep() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }
+void NoteCallsOfStep(std::string_view) noexcept {}
 PyObject* RunPython(const PythonApi&, const char*, const char* const*, PyObject* const*, size_t, char*, size_t) {
   return nullptr;
 }

@@ -530,7 +530,7 @@ TEST_F(TraceRecorderTest, UnknownIdsAreDropped) {
   bad[2].identity.site.op = UINT32_MAX;
   bad[3].identity.site.node = kernel + 1;
   bad[4].identity.site.layer = layer + 1;
-  bad[5].identity.site.phase = static_cast<Phase>(7);
+  bad[5].identity.site.phase = static_cast<Phase>(kPhaseNames.size());
   bad[6].samples[0].metric = 0;
   bad[7].samples[0].metric = kFirstFreeMetric;
   for (const LaunchRecord& record : bad) r.Record(record);

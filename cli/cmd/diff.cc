@@ -122,11 +122,10 @@ int DiffMain(Arguments arguments) {
   if (words.size() > 2) return UsageError("diff", "name two traces or folders, A and B");
   std::array<std::vector<std::string>, 2> paths;
   if (!ChooseSides(words, &paths)) return 2;
-  Replace replace = ReplaceOf(parsed);
-  for (const std::vector<std::string>& side : paths)
-    replace.inputs.insert(replace.inputs.end(), side.begin(), side.end());
+  std::vector<std::string> inputs = paths[0];
+  inputs.insert(inputs.end(), paths[1].begin(), paths[1].end());
   TextOutput destination;
-  if (!destination.Open(output, replace)) return 1;
+  if (!destination.Open(output, ReplaceOf(parsed, inputs))) return 1;
 
   bool damaged = false;
   std::array<Profile, 2> sides;

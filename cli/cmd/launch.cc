@@ -22,8 +22,9 @@ constexpr Option kOptions[] = {
      "rfinject-out/latest names"},
     {"estimate", 0, "GPU", "needs no GPU: cost every operator on the roofs of this one (rfinject gpus)"},
     {"estimate-on", 0, "WHAT",
-     "where the program runs meanwhile: virtual-gpu (no arithmetic is done, docs/VIRTUAL_GPU.md), cpu, or\n"
-     "auto, the default: a virtual GPU if torch is a CUDA build and no driver is here"},
+     "where the program runs meanwhile: virtual-gpu (no arithmetic is done,\n"
+     "docs/VIRTUAL_GPU.md), cpu, or auto, the default: a virtual GPU if torch is a CUDA\n"
+     "build and no driver is here"},
     {"virtual-gpus", 0, "N", "how many virtual GPUs the program sees; default 1, under torchrun one a process"},
     {"steps", 0, "N", "measure N steps, then stop measuring"},
     {"skip", 0, "N", "leave the first N steps out"},

@@ -257,10 +257,13 @@ LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder) {
     }
     named.insert(named.end(), newest.files.begin(), newest.files.end());
   }
-  // The same file named twice is one trace; runs stay in the order in which they are named.
+  // Runs stay in the order in which they are named; what is named twice is said where it is read.
   std::map<std::string, size_t> place;
-  std::erase_if(named, [&](const std::string& file) { return !place.emplace(file, place.size()).second; });
-  std::vector<RunFiles> runs = RunsOf(named, &loaded);
+  std::vector<std::string> different;
+  for (const std::string& file : named) {
+    if (place.emplace(file, place.size()).second) different.push_back(file);
+  }
+  std::vector<RunFiles> runs = RunsOf(different, &loaded);
   const auto first_named = [&](const RunFiles& run) {
     size_t first = named.size();
     for (const std::string& file : run.files) first = std::min(first, place[file]);

@@ -33,8 +33,7 @@ int MergeMain(Arguments arguments) {
     paths = {NewestRunHere("merge")};
     if (paths.front().empty()) return 2;
   }
-  Replace replace = ReplaceOf(parsed);
-  replace.inputs = paths;
+  Replace replace = ReplaceOf(parsed, paths);
   replace.merged_inputs = true;
   OutputFile file;
   if (const std::string error = file.Open(output, replace); !error.empty()) {

@@ -72,11 +72,11 @@ bool IsAmong(const struct stat& file, const std::vector<std::string>& paths) {
 
 }  // namespace
 
-Replace ReplaceOf(const ParsedOptions& parsed) {
+Replace ReplaceOf(const ParsedOptions& parsed, std::span<const std::string> inputs) {
   Replace replace;
   replace.any = parsed.Has(kForceOption.name);
-  for (const char* word : parsed.words) {
-    const absl::StatusOr<std::vector<std::string>> found = FindTraces(word);
+  for (const std::string& input : inputs) {
+    const absl::StatusOr<std::vector<std::string>> found = FindTraces(input);
     if (found.ok()) replace.inputs.insert(replace.inputs.end(), found->begin(), found->end());
   }
   return replace;

@@ -5,6 +5,7 @@
 #define RFINJECT_CLI_CMD_OUTPUT_FILE_H_
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,8 @@ struct Replace {
   bool named = false;
 };
 
-// Replace for a verb with these words on its command line and kForceOption.
-Replace ReplaceOf(const ParsedOptions& parsed);
+// Replace for a verb with kForceOption that reads what `inputs` name: files, folders and the traces in them.
+Replace ReplaceOf(const ParsedOptions& parsed, std::span<const std::string> inputs);
 
 // Writes a file that has no name until it is complete (O_TMPFILE), or, where a file system cannot do that, one beside
 // `path` that goes away by every end that a process can see. So a reader never sees half a file, and a failure leaves

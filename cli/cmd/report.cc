@@ -109,9 +109,9 @@ int ReportMain(Arguments arguments) {
     paths = {by_run ? std::string(kRunsFolder) + "/" : NewestRunHere("report")};
     if (paths.front().empty()) return 2;
   }
-  Replace replace = ReplaceOf(parsed);
-  replace.inputs = paths;
-  if (parsed.Has("theory")) replace.inputs.push_back(parsed.Value("theory"));
+  std::vector<std::string> inputs = paths;
+  if (parsed.Has("theory")) inputs.push_back(parsed.Value("theory"));
+  const Replace replace = ReplaceOf(parsed, inputs);
   TextOutput destination;
   if (!destination.Open(output, replace)) return 1;
   LoadedRuns loaded = LoadRuns(paths, by_run ? FolderMeans::kEveryRun : FolderMeans::kNewestRun);

@@ -1,7 +1,6 @@
 #include "collector/virtual_gpu.h"
 
 #include <dlfcn.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -22,8 +21,7 @@ using Launches = decltype(&rfinject_virtual_gpu_launches);
 constinit std::atomic<Launches> g_launches{nullptr};
 
 bool Exists(const std::string& path) {
-  struct stat status;
-  return ::stat(path.c_str(), &status) == 0;
+  return ::access(path.c_str(), F_OK) == 0;
 }
 
 // Whether the kernel has NVIDIA's driver. Asking the driver itself would start it, and a process that has started it

@@ -51,6 +51,11 @@ class ModuleRegistry {
   // Whether `layer` belongs to a model that has parameters, and whether it is its root.
   bool HasParameters(uint32_t layer) const;
   bool IsRoot(uint32_t layer) const;
+  // module.training; true where it cannot be read without running code of the program's (TorchScript).
+  bool IsTraining(PyObject* module) const {
+    const Ref own = reader_.Own(module, "training");
+    return !own || own.IsTrue();
+  }
 
   // The shapes of a layer are looked for a few times. True when this is to be one of them.
   bool TakeShapeAttempt(uint32_t layer);

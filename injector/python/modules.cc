@@ -78,9 +78,7 @@ int ActivateWithoutModules(void*) {
     }
     if (entry != nullptr) call.wants_shapes = entry->wants_shapes;
     if (enclosing == nullptr && !replica && registry.HasParameters(call.layer)) {
-      // An attribute of every module; what overrides reading it is asked as the program itself would ask.
-      const bool training = Ref::Borrow(modules.python, module).Attribute("training").IsTrue();
-      modules.steps.OnRootCall(call.layer, registry.IsRoot(call.layer), training, arguments);
+      modules.steps.OnRootCall(call.layer, registry.IsRoot(call.layer), registry.IsTraining(module), arguments);
     }
   } catch (abi::__forced_unwind&) {
     throw;  // pthread_exit, where the interpreter ends while a daemon thread runs

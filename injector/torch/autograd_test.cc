@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collector/op_call.h"
@@ -466,6 +467,7 @@ void RequestPoliteExit() noexcept {}
 void NoteOptimizerStep() noexcept {}
 void ActivateWithoutPython() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }
+void NoteCallsOfStep(std::string_view) noexcept {}
 const Settings& GetSettings() noexcept {
   static const Settings settings;
   return settings;

@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -181,6 +182,7 @@ void RequestSlotRepair() noexcept { ++g_repairs; }
 void RequestPoliteExit() noexcept { ++g_exits; }
 void ActivateWithoutPython() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }
+void NoteCallsOfStep(std::string_view) noexcept {}
 void NoteOptimizerStep() noexcept {}
 
 const Settings& GetSettings() noexcept {

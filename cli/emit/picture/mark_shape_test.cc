@@ -16,7 +16,8 @@ namespace {
 
 TEST(MarkPath, HasTheAreaOfTheCircleForEveryPhase) {
   for (int phase = 0; phase < static_cast<int>(kPhaseNames.size()); ++phase) {
-    if (phase == static_cast<int>(Phase::kForward)) continue;  // the circle itself
+    // The circle itself; validation is forward work.
+    if (phase == static_cast<int>(Phase::kForward) || phase == static_cast<int>(Phase::kEval)) continue;
     std::string path = MarkPath(phase, {0, 0}, 100);
     std::replace_if(
         path.begin(), path.end(), [](char c) { return c == 'M' || c == 'L' || c == 'Z'; }, ' ');

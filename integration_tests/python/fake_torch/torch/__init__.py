@@ -5,6 +5,9 @@ __version__ = "0.0.fake"
 
 
 class Tensor:
+    # Descriptors of C's, as torch's own are.
+    __slots__ = ("shape", "dtype", "requires_grad", "__dict__", "__weakref__")
+
     def __init__(self, *shape):
         self.shape = tuple(shape)
         self.dtype = "torch.float32"
