@@ -670,8 +670,9 @@ class MergeTest(CliTest):
         for before, after in zip(one["rows"], both["rows"]):
             self.assertEqual((2 * before["launches"], 2 * before["time_ns"]), (after["launches"], after["time_ns"]))
         self.assertEqual(one["summary"]["flop"] * 2, both["summary"]["flop"])
-        self.assertEqual(self.run_cli("merge", a, self.trace("a100"), "-o", "two.rfx").stderr, "")
-        result = self.run_cli("merge", a, self.trace("measured"), self.trace("hostile"), self.trace("a100"), "-o", "x.rfx")
+        measured = self.trace("measured")
+        self.assertEqual(self.run_cli("merge", measured, self.trace("a100"), "-o", "two.rfx").stderr, "")
+        result = self.run_cli("merge", measured, self.trace("hostile"), self.trace("a100"), "-o", "x.rfx")
         self.assertRegex(result.stderr, "did not run the operators of .*, to which it is added: ")
 
     def test_needs_an_output(self):
