@@ -445,7 +445,8 @@ for epoch in range(2):
         model(torch.ones(2, 3, 8, 8))
 """)
         self.assertEqual(trace.paths("Net"), NET_PATHS)
-        self.assertEqual(self.ops(trace, "forward")[("Net", "stem")], {"aten::convolution": 6})
+        self.assertEqual(self.ops(trace, "forward")[("Net", "stem")], {"aten::convolution": 4})
+        self.assertEqual(self.ops(trace, "eval")[("Net", "stem")], {"aten::convolution": 2})
         self.assertEqual(len(trace.steps), 4)
         self.assert_all_attributed(trace)
 
