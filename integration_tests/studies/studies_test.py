@@ -158,13 +158,15 @@ RATIOS = {
     "slack_ns": lambda n: n["time_ns"] - n["least_time_ns"] if n["time_ns"] else 1 / 0,
     "executed_flop_per_model_flop": lambda n: n["flop"] / n["model_flop"],
     "dram_bytes_per_compulsory_byte": lambda n: n["dram_bytes"] / n["compulsory_bytes"],
+    "gpu_clock_hz": lambda n: n["gpu_cycles"] / n["time_with_counters_ns"] * 1e9 if n["gpu_cycles"] else 1 / 0,
 }
 PRECISIONS = ("fp64", "fp32", "fp16", "tf32_tc", "fp16_tc", "bf16_tc", "fp8_tc", "fp64_tc")
 SUMS = {"launches", "time_ns", "flop", *("flop_" + name for name in PRECISIONS), "flop_mma_tc", "model_flop", "dram_bytes",
         "compulsory_bytes", "l2_bytes", "l1_bytes", "least_compute_time_ns", "least_memory_time_ns", "least_time_ns",
-        "time_with_counters_ns", "ideal_time_ns", "time_low_ns", "time_high_ns"}
+        "time_with_counters_ns", "ideal_time_ns", "time_low_ns", "time_high_ns", "gpu_cycles"}
 # Spread of samples, which sums do not have.
-SPREADS = {"time_ci95_relative", "dram_bytes_ci95_relative"}
+SPREADS = {"time_ci95_relative", "time_interval", "time_interval_lacks_share", "time_step_spread_relative",
+           "time_step_p95_ns", "dram_bytes_ci95_relative", "dram_bytes_interval", "dram_bytes_interval_lacks_share"}
 # The same for --by run; "step" is the number of steps.
 RUN_RATIOS = {
     "oi_flop_per_byte": lambda n: n["flop_per_step"] / n["dram_bytes_per_step"],
@@ -201,7 +203,7 @@ class CsvTest(Command):
     def with_caches(self):
         """A run on a Hopper GPU whose counters tell the bytes of all levels and both tensor paths."""
         values = {"gpu__time_duration.sum": ("ns", 1000000), "dram__bytes_read.sum": ("byte", 7 * 10**8),
-                  "lts__t_bytes.sum": ("byte", 11 * 10**8), "l1tex__t_bytes.sum": ("byte", 13 * 10**8),
+                  "gpc__cycles_elapsed.max": ("cycle", 1500000), "lts__t_bytes.sum": ("byte", 11 * 10**8), "l1tex__t_bytes.sum": ("byte", 13 * 10**8),
                   "sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum": ("", 3 * 10**11),
                   "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum": ("", 10**11)}
         path = self.folder / "net_H100-SXM5-80GB.csv"
