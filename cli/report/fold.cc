@@ -272,9 +272,10 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
     const double time_ns = quantities.sums.time_ns();
     if (counted) quantities.sums[Quantity::kTimeWithCounters] = time_ns;
     folding.total.Add(quantities.sums);
-    const auto add = [&](Folded& into) {
+    // Named anew: clang 14 captures no structured binding.
+    const auto add = [&, &of_key = stats](Folded& into) {
       into.Add(quantities);
-      sampled.Add(stats, &into.series);
+      sampled.Add(of_key, &into.series);
     };
     RowKey row = KeyFor(by, key);
     if (by == By::kKernel && key.layer.model.empty() && stats.stack) row.caller = CallerOf(*stats.stack);
