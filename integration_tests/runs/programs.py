@@ -28,6 +28,7 @@ class TestCase(unittest.TestCase):
                             if key not in ("LD_PRELOAD", "CUDA_INJECTION64_PATH", "RFINJECT")
                             and (not key.startswith("RFINJECT_") or key == "RFINJECT_LIBRARY")}
         self.environment["OMP_NUM_THREADS"] = "1"
+        self.environment["RFINJECT_ESTIMATE_ON"] = "cpu"  # the same programs on every build of torch
         # A command built with AddressSanitizer refuses to start after a preloaded library otherwise.
         self.environment["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=0"
 

@@ -45,7 +45,7 @@ def run(program, **environment):
     """Runs the program under the library; its standard output and its one trace."""
     with tempfile.TemporaryDirectory() as folder:
         environment = dict(os.environ, LD_PRELOAD=os.environ['RFINJECT_LIBRARY'], RFINJECT_OUTPUT=folder + '/',
-                           RFINJECT_ESTIMATE='V100-SXM2-16GB', **environment)
+                           RFINJECT_ESTIMATE='V100-SXM2-16GB', RFINJECT_ESTIMATE_ON='cpu', **environment)
         result = subprocess.run([sys.executable, '-c', textwrap.dedent(program)], env=environment,
                                 capture_output=True, text=True, timeout=250)
         traces = rfx_trace.read_traces(folder)
