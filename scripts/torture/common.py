@@ -40,7 +40,7 @@ def environment(folder=None, **more):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("RFINJECT_", "LD_PRELOAD", "CUDA_INJECTION"))}
     if folder is not None:
         env.update(LD_PRELOAD=LIBRARY, RFINJECT_OUTPUT=f"{folder}/", RFINJECT_ESTIMATE="A100-SXM4-40GB",
-                       RFINJECT_ESTIMATE_ON="cpu")
+                   RFINJECT_ESTIMATE_ON="cpu")
     env.update({k: str(v) for k, v in more.items()})
     return env
 
