@@ -1,6 +1,6 @@
-// A second profiler in the way of those that follow allocations: it stands in front of malloc and free, takes a lock in
-// each of them and around every fork, has a thread of its own that takes the same lock, and interrupts the program a
-// thousand times a second.
+// A second profiler in the way of those that follow allocations: it stands in front of malloc and free, takes a lock
+// in each of them and around every fork, has a thread of its own that takes the same lock, and interrupts the program
+// a thousand times a second.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
