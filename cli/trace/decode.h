@@ -31,8 +31,7 @@ inline constexpr int kRecordOrder[] = {
     v1::Chunk::kNativeModuleFieldNumber, v1::Chunk::kNativeStackFieldNumber, v1::Chunk::kKeyFieldNumber,
     v1::Chunk::kStatsFieldNumber,        v1::Chunk::kSampledStepFieldNumber, v1::Chunk::kStepFieldNumber,
     v1::Chunk::kPmWindowFieldNumber,     v1::Chunk::kDiagnosticFieldNumber,  v1::Chunk::kDropFieldNumber,
-    v1::Chunk::kStepStatsFieldNumber,
-    v1::Chunk::kEndFieldNumber,
+    v1::Chunk::kStepStatsFieldNumber,    v1::Chunk::kEndFieldNumber,
 };
 
 struct Record {

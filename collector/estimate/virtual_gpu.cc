@@ -20,9 +20,7 @@ constinit std::atomic<Tell> g_tell{nullptr};
 using Launches = decltype(&rfinject_virtual_gpu_launches);
 constinit std::atomic<Launches> g_launches{nullptr};
 
-bool Exists(const std::string& path) {
-  return ::access(path.c_str(), F_OK) == 0;
-}
+bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 // Whether the kernel has NVIDIA's driver. Asking the driver itself would start it, and a process that has started it
 // cannot fork workers that use it.

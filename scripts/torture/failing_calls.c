@@ -1,5 +1,5 @@
-// Makes one call of the library fail. Preloaded before it: of each call that comes from librfinject.so, and of no other,
-// this counts which one it is, and makes the one that is asked for fail.
+// Makes one call of the library fail. Preloaded before it: of each call that comes from librfinject.so, and of no
+// other, this counts which one it is, and makes the one that is asked for fail.
 //
 //   TORTURE_LIST=FILE   writes "NUMBER NAME" of each call, one a line
 //   TORTURE_FAIL=N      the N-th call fails, with
@@ -11,11 +11,11 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -33,7 +33,10 @@ static int fail_errno = EIO, list = -1, memory = 0, ready = 0;
 static long Raw(long number, long a, long b, long c, long d) {
   long result;
   register long fourth __asm__("r10") = d;
-  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth)
+                   : "rcx", "r11", "memory");
   return result;
 }
 
@@ -82,8 +85,8 @@ static int Fails(const void* caller, const char* name, int is_memory) {
 }
 
 #define CALLER __builtin_return_address(0)
-#define REAL(name)                                                      \
-  static __typeof__(&name) real;                                        \
+#define REAL(name)               \
+  static __typeof__(&name) real; \
   if (real == NULL) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
 #define WRAP(type, name, parameters, arguments, failed) \
   type name parameters {                                \
