@@ -54,8 +54,26 @@ void rfinject_virtual_gpu_tell(uint64_t nanoseconds);
 // A CUfunction that stands for a library's kernel of that name: it exists nowhere, and launches as any other.
 void* rfinject_virtual_gpu_named_kernel(const char* name);
 
+// The lock that guards the driver's state, for what the libraries beside it keep. It is recursive, and a child of fork
+// finds it free.
+void rfinject_virtual_gpu_lock(void);
+void rfinject_virtual_gpu_unlock(void);
+
+// Whether the program uses the GPU, and has not only asked whether there is one: 1 from the first context on.
+int rfinject_virtual_gpu_in_use(void);
+
+// The next part of a device's memory, within `bytes` from `address` on, that the host may have written to: all other
+// bytes there are zeros. Returns its address and sets `length`; 0 when there is no more.
+uint64_t rfinject_virtual_gpu_written(uint64_t address, size_t bytes, size_t* length);
+
+// Makes `bytes` of a device's memory zeros, which costs no memory.
+void rfinject_virtual_gpu_clear(uint64_t address, size_t bytes);
+
 // Says once that `name` was called and is not there. Always returns `status`.
 int rfinject_virtual_gpu_missing(const char* name, int status);
+
+// A line on standard error, once for each text, unless the user wants none.
+void rfinject_virtual_gpu_say(const char* text);
 
 #ifdef __cplusplus
 }

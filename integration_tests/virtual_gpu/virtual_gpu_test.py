@@ -135,6 +135,31 @@ class VirtualGpu(unittest.TestCase):
         self.assertIn("workers ok", self.run_program("workers.py").out)
         self.run_program("workers.py", "exit", code=7)
 
+    def test_forks_of_a_program_that_does_not_use_the_gpu(self):
+        for words in ((), ("ask", "before")):
+            with self.subTest(words=words):
+                plain = subprocess.run([PYTHON, str(PROGRAMS / "forks.py"), *words], capture_output=True, text=True,
+                                       timeout=600)
+                self.assertEqual((plain.returncode, plain.stdout.count("children {0}")), (0, 5), plain.stderr)
+                self.assertEqual(self.run_program("forks.py", *words).out, plain.stdout)
+
+    def test_the_gpu_may_be_used_late(self):
+        run = self.run_program("forks.py", "before", "late")
+        self.assertIn("devices of the gradients {'cpu'}", run.out)
+
+    def test_a_child_of_fork_may_ask_the_driver(self):
+        self.assertIn("children {0}", self.run_program("driver_in_child.py").out)
+
+    def test_ranks_of_one_machine(self):
+        run = self.run_program("ranks.py", launcher=("-m", "torch.distributed.run", "--nproc_per_node", "4"))
+        self.assertEqual(run.out.count("ranks ok"), 4, run.err)
+        self.assertEqual(run.report("op")["ranks"], 4)
+
+    def test_a_rank_that_is_gone_is_named(self):
+        run = self.run_program("rank_gone.py", launcher=("-m", "torch.distributed.run", "--nproc_per_node", "2"))
+        self.assertIn("gone ok", run.out)
+        self.assertIn("AllReduce: rank 1 is gone", run.err)
+
 
 if __name__ == "__main__":
     reason = unavailable()

@@ -1,7 +1,10 @@
 // Contexts: one primary context a device, and a stack of current ones a thread.
 #include <cudaProfiler.h>
 
+#include <atomic>
+
 #include "virtual_gpu/driver/state.h"
+#include "virtual_gpu/virtual_gpu.h"
 
 using namespace rfinject::virtual_gpu;
 
@@ -41,6 +44,8 @@ CUcontext Primary(int device) {
 
 bool IsDevice(CUdevice device) { return device >= 0 && device < TheBoard().devices; }
 
+std::atomic<bool> g_in_use{false};
+
 constexpr size_t kLimitCount = sizeof(CUctx_st::limits) / sizeof(size_t);
 
 }  // namespace
@@ -71,6 +76,7 @@ RFINJECT_CUDA cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   }
   *context = Primary(device);
   (*context)->alive = true;
+  g_in_use.store(true, std::memory_order_release);
   return CUDA_SUCCESS;
 }
 RFINJECT_CUDA cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
@@ -150,3 +156,7 @@ RFINJECT_CUDA cuCtxEnablePeerAccess(CUcontext, unsigned) { return CUDA_SUCCESS; 
 RFINJECT_CUDA cuCtxDisablePeerAccess(CUcontext) { return CUDA_SUCCESS; }
 RFINJECT_CUDA cuProfilerStart() { return CUDA_SUCCESS; }
 RFINJECT_CUDA cuProfilerStop() { return CUDA_SUCCESS; }
+
+extern "C" __attribute__((visibility("default"))) int rfinject_virtual_gpu_in_use() {
+  return g_in_use.load(std::memory_order_acquire) ? 1 : 0;
+}

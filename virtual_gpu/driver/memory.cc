@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "virtual_gpu/driver/state.h"
+#include "virtual_gpu/virtual_gpu.h"
 
 using namespace rfinject::virtual_gpu;
 
@@ -578,3 +579,25 @@ RFINJECT_CUDA cuMemUnmap(CUdeviceptr address, size_t bytes) {
   return CUDA_SUCCESS;
 }
 RFINJECT_CUDA cuMemSetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) { return CUDA_SUCCESS; }
+
+extern "C" __attribute__((visibility("default"))) uint64_t rfinject_virtual_gpu_written(uint64_t address, size_t bytes,
+                                                                                       size_t* length) {
+  const Lock lock(StateLock());
+  uint64_t found = 0;
+  *length = 0;
+  while (bytes > 0) {
+    const size_t passed = ForPieces(address, bytes, [&](uintptr_t begin, size_t part, bool written) {
+      if (!written) return;
+      if (found == 0) found = begin;
+      if (begin == found + *length) *length += part;
+    });
+    if (passed == 0 || found != 0) break;
+    address += passed;
+    bytes -= passed;
+  }
+  return found;
+}
+extern "C" __attribute__((visibility("default"))) void rfinject_virtual_gpu_clear(uint64_t address, size_t bytes) {
+  const Lock lock(StateLock());
+  Clear(address, bytes);
+}

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <new>
 #include <set>
 
 #include "virtual_gpu/virtual_gpu.h"
@@ -28,9 +29,11 @@ std::atomic<uint64_t> g_skipped_ns{0};
 thread_local CUstream t_last_stream = nullptr;
 thread_local uint64_t t_untold_ns = 0;  // that this thread's launches took, as far as their number tells
 
-// A child of fork finds the lock free: no thread of its own holds it.
+// The parent forks while no other thread holds the lock, so that the child's copy of the state is whole. The child makes
+// the lock anew: it belongs to the parent's thread of another number, and glibc lets nobody else unlock a recursive one.
 void LockForFork() { StateLock().lock(); }
-void UnlockAfterFork() { StateLock().unlock(); }
+void UnlockInParent() { StateLock().unlock(); }
+void RenewInChild() { new (&StateLock()) std::recursive_mutex; }
 
 }  // namespace
 
@@ -123,7 +126,7 @@ RFINJECT_DOOR void rfinject_virtual_gpu_start(const rfinject_virtual_board* give
   board.pcie_bytes_per_s = given->pcie_bytes_per_s;
   board.quiet = given->quiet != 0;
   board.devices = given->devices;
-  pthread_atfork(&LockForFork, &UnlockAfterFork, &UnlockAfterFork);
+  pthread_atfork(&LockForFork, &UnlockInParent, &RenewInChild);
 }
 
 RFINJECT_DOOR void rfinject_virtual_gpu_observe(void (*observer)(const rfinject_virtual_launch*)) {
@@ -137,8 +140,13 @@ RFINJECT_DOOR void rfinject_virtual_gpu_tell(uint64_t nanoseconds) {
   t_untold_ns = 0;
 }
 
+RFINJECT_DOOR void rfinject_virtual_gpu_lock() { StateLock().lock(); }
+RFINJECT_DOOR void rfinject_virtual_gpu_unlock() { StateLock().unlock(); }
+
 RFINJECT_DOOR int rfinject_virtual_gpu_missing(const char* name, int status) {
   SayOnce(std::string("the virtual GPU has no ") + name +
           ": the call fails (docs/VIRTUAL_GPU.md; --estimate-on cpu runs the program without it)");
   return status;
 }
+
+RFINJECT_DOOR void rfinject_virtual_gpu_say(const char* text) { SayOnce(text); }

@@ -2,9 +2,9 @@
 #include <cufftXt.h>
 
 #include <map>
-#include <mutex>
 
 #include "virtual_gpu/libraries/launch.h"
+#include "virtual_gpu/shared_lock.h"
 
 using namespace rfinject::virtual_gpu;
 
@@ -15,12 +15,7 @@ struct Plan {
   CUstream stream = nullptr;
 };
 
-std::mutex& PlanLock() {
-  static auto* const mutex = new std::mutex;
-  return *mutex;
-}
-
-// Plans are numbers in cuFFT's interface.
+// Plans are numbers in cuFFT's interface. Guarded by SharedLock.
 std::map<cufftHandle, Plan>& Plans() {
   static auto* const plans = new std::map<cufftHandle, Plan>;
   return *plans;
@@ -29,19 +24,19 @@ std::map<cufftHandle, Plan>& Plans() {
 }  // namespace
 
 RFINJECT_STANDIN cufftResult cufftCreate(cufftHandle* handle) {
-  const std::lock_guard lock(PlanLock());
+  const SharedLock lock;
   *handle = Plans().empty() ? 1 : Plans().rbegin()->first + 1;
   Plans()[*handle] = {};
   return CUFFT_SUCCESS;
 }
 RFINJECT_STANDIN cufftResult cufftDestroy(cufftHandle handle) {
-  const std::lock_guard lock(PlanLock());
+  const SharedLock lock;
   return Plans().erase(handle) == 1 ? CUFFT_SUCCESS : CUFFT_INVALID_PLAN;
 }
 RFINJECT_STANDIN cufftResult cufftSetAutoAllocation(cufftHandle, int) { return CUFFT_SUCCESS; }
 RFINJECT_STANDIN cufftResult cufftSetWorkArea(cufftHandle, void*) { return CUFFT_SUCCESS; }
 RFINJECT_STANDIN cufftResult cufftSetStream(cufftHandle handle, cudaStream_t stream) {
-  const std::lock_guard lock(PlanLock());
+  const SharedLock lock;
   Plans()[handle].stream = stream;
   return CUFFT_SUCCESS;
 }
@@ -51,7 +46,7 @@ RFINJECT_STANDIN cufftResult cufftXtMakePlanMany(cufftHandle handle, int rank, l
                                                  size_t* workspace, cudaDataType) {
   int64_t elements = batch;
   for (int i = 0; i < rank; ++i) elements *= extents[i];
-  const std::lock_guard lock(PlanLock());
+  const SharedLock lock;
   Plans()[handle].elements = elements;
   *workspace = 0;
   return CUFFT_SUCCESS;
@@ -59,7 +54,7 @@ RFINJECT_STANDIN cufftResult cufftXtMakePlanMany(cufftHandle handle, int rank, l
 RFINJECT_STANDIN cufftResult cufftXtExec(cufftHandle handle, void*, void*, int) {
   Plan plan;
   {
-    const std::lock_guard lock(PlanLock());
+    const SharedLock lock;
     const auto at = Plans().find(handle);
     if (at == Plans().end()) return CUFFT_INVALID_PLAN;
     plan = at->second;

@@ -3,9 +3,9 @@
 // nvcc puts a host function in the place of each kernel, and calls that register it with the fat binary that holds it
 // (crt/host_runtime.h). The binary is loaded when the first of its kernels is launched, as CUDA's lazy loading does.
 #include <map>
-#include <mutex>
 
 #include "virtual_gpu/runtime/runtime.h"
+#include "virtual_gpu/shared_lock.h"
 
 using namespace rfinject::virtual_gpu;
 
@@ -29,8 +29,8 @@ struct Variable {
   const char* name = nullptr;
 };
 
+// Guarded by SharedLock.
 struct Registry {
-  std::mutex mutex;
   std::map<const void*, Registered> kernels;
   std::map<const void*, Variable> variables;
 };
@@ -75,7 +75,7 @@ cudaError_t Launch(CUfunction function, dim3 grid, dim3 block, void** arguments,
 cudaError_t FindVariable(const void* symbol, CUdeviceptr* address, size_t* bytes) {
   if (!UseDevice()) return Return(cudaErrorNoDevice);
   Registry& registry = TheRegistry();
-  const std::lock_guard lock(registry.mutex);
+  const SharedLock lock;
   const auto at = registry.variables.find(symbol);
   if (at == registry.variables.end()) return Return(cudaErrorInvalidSymbol);
   if (const cudaError_t error = LoadBinary(at->second.binary); error != cudaSuccess) return Return(error);
@@ -95,7 +95,7 @@ namespace rfinject::virtual_gpu {
 cudaError_t FindKernel(const void* host_function, CUfunction* function) {
   if (!UseDevice()) return Return(cudaErrorNoDevice);
   Registry& registry = TheRegistry();
-  const std::lock_guard lock(registry.mutex);
+  const SharedLock lock;
   const auto at = registry.kernels.find(host_function);
   if (at == registry.kernels.end()) return Return(cudaErrorInvalidDeviceFunction);
   Registered& kernel = at->second;
@@ -122,13 +122,13 @@ RFINJECT_CRT char __cudaInitModule(void**) { return 1; }
 RFINJECT_CRT void __cudaRegisterFunction(void** binary, const char* host_function, char*, const char* name, int,
                                          uint3*, uint3*, dim3*, dim3*, int*) {
   Registry& registry = TheRegistry();
-  const std::lock_guard lock(registry.mutex);
+  const SharedLock lock;
   registry.kernels[host_function] = {reinterpret_cast<Binary*>(binary), name, nullptr};
 }
 RFINJECT_CRT void __cudaRegisterVar(void** binary, char* host_variable, char*, const char* name, int, size_t, int,
                                     int) {
   Registry& registry = TheRegistry();
-  const std::lock_guard lock(registry.mutex);
+  const SharedLock lock;
   registry.variables[host_variable] = {reinterpret_cast<Binary*>(binary), name};
 }
 RFINJECT_CRT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void* stream) {

@@ -1,0 +1,21 @@
+// File: reduce.h
+//
+// The arithmetic of collectives, on the few values that are known.
+#ifndef RFINJECT_VIRTUAL_GPU_LIBRARIES_REDUCE_H_
+#define RFINJECT_VIRTUAL_GPU_LIBRARIES_REDUCE_H_
+
+#include <nccl.h>
+#include <stddef.h>
+
+namespace rfinject::virtual_gpu {
+
+size_t Bytes(ncclDataType_t type);
+
+// into[i] = into[i] (operation) other[i], for `count` elements. ncclAvg adds; Average divides at the end. Types of one
+// byte that are no integers keep what they have.
+void Reduce(ncclRedOp_t operation, ncclDataType_t type, size_t count, void* into, const void* other);
+void Average(ncclDataType_t type, size_t count, int ranks, void* values);
+
+}  // namespace rfinject::virtual_gpu
+
+#endif  // RFINJECT_VIRTUAL_GPU_LIBRARIES_REDUCE_H_
