@@ -195,9 +195,14 @@ RFINJECT_CUDA cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
   function(data);
   return CUDA_SUCCESS;
 }
-RFINJECT_CUDA cuStreamWriteValue32(CUstream, CUdeviceptr address, cuuint32_t value, unsigned) {
+// PyTorch 2.6 looks for the name without a suffix, which is that of the first form; the arguments are the same.
+#undef cuStreamWriteValue32
+RFINJECT_CUDA cuStreamWriteValue32_v2(CUstream, CUdeviceptr address, cuuint32_t value, unsigned) {
   FillBytes(reinterpret_cast<void*>(address), value, sizeof value, 1);
   return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  return cuStreamWriteValue32_v2(stream, address, value, flags);
 }
 
 RFINJECT_CUDA cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {

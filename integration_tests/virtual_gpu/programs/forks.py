@@ -43,7 +43,7 @@ class Trains(torch.utils.data.Dataset):
     """Each item takes a backward pass, in the worker."""
 
     def __len__(self):
-        return 8
+        return 4
 
     def __getitem__(self, index):
         step()
@@ -54,11 +54,11 @@ if "ask" in sys.argv:
     torch.cuda.is_available(), torch.cuda.device_count()
 if "before" in sys.argv:
     step()
-for _ in range(5):
+for _ in range(2):
     print("children", set(storm(8)))
 print("items", sorted(int(item) for batch in torch.utils.data.DataLoader(Trains(), 2, num_workers=2) for item in batch))
 with torch.multiprocessing.get_context("fork").Pool(2) as pool:
-    print("pool", len(pool.map(work, range(8))))
+    print("pool", len(pool.map(work, range(4))))
 print("initialized", torch.cuda.is_initialized())
 if "late" in sys.argv:
     step("cuda")

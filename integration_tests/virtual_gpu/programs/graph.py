@@ -32,7 +32,8 @@ before = launches()
 for _ in range(5):
     graph.replay()
 torch.cuda.synchronize()
-assert launches() - before == 5 * in_a_step, (launches() - before, in_a_step)
+# PyTorch 2.6 writes the seed and the offset of its random numbers before each replay, with a kernel each.
+assert launches() - before in (5 * in_a_step, 5 * (in_a_step + 2)), (launches() - before, in_a_step)
 try:
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
         images.sum().item()

@@ -1,4 +1,4 @@
-"""Three steps of a torchvision model on the GPU: train.py MODEL BATCH."""
+"""Three steps of a torchvision model on the GPU: train.py MODEL BATCH [amp] [channels_last]."""
 import ctypes
 import sys
 
@@ -8,19 +8,25 @@ import torchvision
 launches = ctypes.CDLL("libcuda.so.1").rfinject_virtual_gpu_launches
 launches.restype = ctypes.c_uint64
 
+amp = "amp" in sys.argv
 model = getattr(torchvision.models, sys.argv[1])().cuda()
+if "channels_last" in sys.argv:
+    model = model.to(memory_format=torch.channels_last)
+scaler = torch.amp.GradScaler("cuda", enabled=amp)
 optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=1e-4)
 criterion = torch.nn.CrossEntropyLoss().cuda()
 images = torch.zeros(int(sys.argv[2]), 3, 224, 224).cuda()
 labels = torch.zeros(int(sys.argv[2]), dtype=torch.int64).cuda()
 for _ in range(3):
     counts = [launches()]
-    loss = criterion(model(images), labels)
+    with torch.autocast("cuda", enabled=amp):
+        loss = criterion(model(images), labels)
     counts.append(launches())
     optimizer.zero_grad()
-    loss.backward()
+    scaler.scale(loss).backward()
     counts.append(launches())
-    optimizer.step()
+    scaler.step(optimizer)
+    scaler.update()
     counts.append(launches())
     print("launches", *(after - before for before, after in zip(counts, counts[1:])))
 torch.cuda.synchronize()
