@@ -93,13 +93,12 @@ class VirtualGpu(unittest.TestCase):
                 self.assertIn((backward, optimizer), [(92, 4), (94, 5)], "torch 2.15, torch 2.6")
 
     def test_launches_of_mixed_precision(self):
-        for words, expected in ((("amp",), ("114 119", "114 117")),
-                                (("amp", "channels_last"), ("115 121", "115 118"))):
+        for words, expected in ((("amp",), ("114 119 11", "114 117 10")),
+                                (("amp", "channels_last"), ("115 121 11", "115 118 10"))):
             with self.subTest(words=words):
                 run = self.run_program("train.py", "resnet18", 8, *words)
-                # Forward and backward. What the optimizer does depends on whether the scaler finds infinities.
                 last = [line for line in run.out.splitlines() if line.startswith("launches ")][-1]
-                self.assertIn(" ".join(last.split()[1:3]), expected, "torch 2.6, torch 2.15")
+                self.assertIn(last.removeprefix("launches "), expected, "torch 2.6, torch 2.15")
 
     def test_no_library_of_nvidias_is_called(self):
         # None is even loaded, but for the two that torch/__init__.py opens by their paths and nobody calls.
@@ -137,6 +136,23 @@ class VirtualGpu(unittest.TestCase):
         run = self.run_program("missing.py")
         self.assertEqual(run.err.count("has no cusolverDnCreate"), 1, run.err)
         self.assertIn("RuntimeError", run.out)
+
+    def test_a_torch_for_another_cuda_runs_on_the_cpu(self):
+        # A build of rfinject without the runtime that this torch needs.
+        with tempfile.TemporaryDirectory(prefix="rfinject-virtual-gpu-") as folder:
+            library = pathlib.Path(folder) / "librfinject.so"
+            library.symlink_to(LIBRARIES.parent / "librfinject.so")
+            (pathlib.Path(folder) / "virtual_gpu").mkdir()
+            for part in ("libcuda.so.1", "libnvidia-ml.so.1", "librfinject_virtual_gpu.so"):
+                (pathlib.Path(folder) / "virtual_gpu" / part).symlink_to(LIBRARIES / part)
+            run = self.run_program("where.py", environment={"RFINJECT_LIBRARY": str(library)})
+        self.assertIn("cuda False", run.out)
+        self.assertIn("no virtual GPU: this build of rfinject has no runtime for CUDA", run.err)
+
+    def test_what_is_read_back_is_said_to_be_zeros_once(self):
+        run = self.run_program("train.py", "resnet18", 2, "amp")
+        self.assertEqual(run.err.count("they are zeros"), 1, run.err)
+        self.assertNotIn("they are zeros", self.run_program("where.py").err)
 
     def test_on_the_cpu_if_asked(self):
         run = self.run_program("where.py", options=("--estimate-on", "cpu"))

@@ -115,6 +115,10 @@ size_t ForPieces(uintptr_t address, size_t bytes, const Visit& visit) {
   if (at == Blocks().end()) return 0;
   const Block& block = at->second;
   const size_t length = std::min(bytes, at->first + block.bytes - address);
+  if (block.written.empty()) {
+    visit(address, length, false);
+    return length;
+  }
   for (size_t done = 0; done < length;) {
     const size_t offset = address + done - at->first;
     const size_t piece = offset / kPiece;
@@ -140,6 +144,15 @@ void MarkWritten(uintptr_t address, size_t bytes) {
   }
 }
 
+// Pieces that lie in this part of one block as a whole are zeros.
+void Forget(uintptr_t address, size_t bytes) {
+  const auto at = Find(address);
+  Block& block = at->second;
+  const size_t first = (address - at->first + kPiece - 1) / kPiece;
+  const size_t end = (address - at->first + bytes) / kPiece;
+  for (size_t piece = first; piece < std::min(end, block.written.size()); ++piece) block.written[piece] = false;
+}
+
 // Makes what lies there zeros again, and gives the pages back.
 void Clear(uintptr_t address, size_t bytes) {
   while (bytes > 0) {
@@ -156,6 +169,7 @@ void Clear(uintptr_t address, size_t bytes) {
       memset(reinterpret_cast<void*>(last_page), 0, begin + part - last_page);
     });
     if (length == 0) return;
+    Forget(address, length);
     address += length;
     bytes -= length;
   }
@@ -187,6 +201,15 @@ void CopyWithin(uintptr_t to, uintptr_t from, size_t bytes) {
   }
 }
 
+// Whether a kernel, of all that write to a device's memory, could have written there: the host did not.
+bool HoldsResults(uintptr_t address, size_t bytes) {
+  const Lock lock(StateLock());
+  if (!OnDevice(address)) return false;
+  bool results = false;
+  ForPieces(address, bytes, [&results](uintptr_t, size_t, bool written) { results = results || !written; });
+  return results;
+}
+
 uint64_t TransferNs(const void* to, const void* from, size_t bytes) {
   const Lock lock(StateLock());
   const bool both = OnDevice(reinterpret_cast<uintptr_t>(to)) && OnDevice(reinterpret_cast<uintptr_t>(from));
@@ -206,6 +229,10 @@ CUresult Copy(void* to, const void* from, size_t bytes, CUstream stream) {
     node->from = from;
     node->bytes = bytes;
     return CUDA_SUCCESS;
+  }
+  if (!OnDevice(reinterpret_cast<uintptr_t>(to)) && HoldsResults(reinterpret_cast<uintptr_t>(from), bytes)) {
+    SayOnce("the program reads results from the virtual GPU: they are zeros, as nothing is computed "
+            "(docs/VIRTUAL_GPU.md; --estimate-on cpu computes)");
   }
   CopyBytes(to, from, bytes);
   Occupy(real, TransferNs(to, from, bytes));

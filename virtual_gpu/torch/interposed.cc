@@ -1,11 +1,16 @@
-// PyTorch's autograd engine starts a thread for every GPU that it sees, at the first backward pass, also when that pass
-// is the CPU's; and once it has, backward passes in children of fork are refused. A program that never uses its
-// virtual GPU must not lose that: without us there is no GPU. So the engine is told that there is none until the
-// program uses it, and starts its threads before the first backward pass that comes after that.
+// Three places where PyTorch has to know that the GPU is virtual. The functions here have the names of PyTorch's own and
+// are found before them; each ends in PyTorch's. A torch that has others calls its own, as if this file were not here.
 //
-// The functions here have the names of PyTorch's own (torch/csrc/autograd/engine.h, c10/cuda/CUDAFunctions.h) and are
-// found before them; each ends in PyTorch's. A torch that has others calls its own, as if this file were not here.
+// The autograd engine (torch/csrc/autograd/engine.h) starts a thread for every GPU that it sees
+// (c10/cuda/CUDAFunctions.h), at the first backward pass, also when that pass is the CPU's; and once it has, backward
+// passes in children of fork are refused. A program that never uses its virtual GPU must not lose that: without us there
+// is no GPU. So the engine is told that there is none until the program uses it, and starts its threads before the first
+// backward pass that comes after that.
+//
+// The caching allocator gives out memory again that the program had copied to. Every allocation is reported to profilers
+// (c10/core/Allocator.h); from then on it holds zeros, as results of kernels that nobody runs do.
 #include <dlfcn.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <atomic>
@@ -67,4 +72,18 @@ RFINJECT_TORCH int8_t _ZN3c104cuda12device_countEv() {
   if (t_engine_asks) return 0;
   static auto* const own = Own<int8_t()>("libc10_cuda.so", "_ZN3c104cuda12device_countEv");
   return own != nullptr ? own() : 0;
+}
+
+// c10::reportMemoryUsageToProfiler(pointer, bytes, total_allocated, total_reserved, device): `bytes` is negative when
+// memory is given back. The device is a struct of its type and its index, a byte each.
+RFINJECT_TORCH void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void* pointer, int64_t bytes,
+                                                                          size_t allocated, size_t reserved,
+                                                                          uint16_t device) {
+  constexpr uint16_t kCuda = 1;
+  if (bytes > 0 && (device & 0xff) == kCuda) {
+    rfinject_virtual_gpu_clear(reinterpret_cast<uint64_t>(pointer), static_cast<size_t>(bytes));
+  }
+  static auto* const own = Own<void(void*, int64_t, size_t, size_t, uint16_t)>(
+      "libc10.so", "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+  if (own != nullptr) own(pointer, bytes, allocated, reserved, device);
 }

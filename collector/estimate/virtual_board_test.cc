@@ -1,0 +1,28 @@
+#include "collector/estimate/virtual_board.h"
+
+#include <gtest/gtest.h>
+
+#include "gpus/gpus.h"
+
+namespace rfinject::estimate {
+namespace {
+
+// --estimate takes the name of any row of the table; one without a board would get no virtual GPU.
+TEST(VirtualBoard, EveryGpuOfTheTableHasOne) {
+  for (const Gpu& gpu : AllGpus()) {
+    const auto board = VirtualBoardOf(gpu);
+    ASSERT_TRUE(board.has_value()) << gpu.name;
+    EXPECT_EQ(board->sm_count, gpu.sm_count) << gpu.name;
+    EXPECT_GT(board->memory_bytes, uint64_t{8} << 30) << gpu.name;
+    EXPECT_EQ(board->memory_bytes % (2 << 20), 0u) << gpu.name;
+  }
+}
+
+TEST(VirtualBoard, AnUnknownOneHasNone) {
+  Gpu gpu = AllGpus()[0];
+  gpu.name = "Z9000";
+  EXPECT_FALSE(VirtualBoardOf(gpu).has_value());
+}
+
+}  // namespace
+}  // namespace rfinject::estimate
