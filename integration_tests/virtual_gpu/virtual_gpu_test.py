@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ RFINJECT = os.environ["RFINJECT"]
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 LIBRARIES = pathlib.Path(RFINJECT).resolve().parent.parent / "lib" / "virtual_gpu"
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
 # 2 per multiply-add of ResNet-18's convolutions and its linear layer, an image of 224 x 224; the backward lacks the
 # gradient of the images.
@@ -57,12 +59,16 @@ class Run:
     def close(self):
         self._folder.cleanup()
 
-    def report(self, by):
+    def reports(self, by):
+        """A report for training, and one for evaluation if there was any."""
         # check=True: a program that left no trace has no report.
         text = subprocess.run([RFINJECT, "report", self._folder.name, "--by", by, "--rows", "0", "--format", "json"],
                               check=True, capture_output=True, text=True).stdout
         reports = json.loads(text)
-        return reports["reports"][0] if "reports" in reports else reports
+        return reports["reports"] if "reports" in reports else [reports]
+
+    def report(self, by):
+        return self.reports(by)[0]
 
 
 class VirtualGpu(unittest.TestCase):
@@ -99,6 +105,28 @@ class VirtualGpu(unittest.TestCase):
                 run = self.run_program("train.py", "resnet18", 8, *words)
                 last = [line for line in run.out.splitlines() if line.startswith("launches ")][-1]
                 self.assertIn(last.removeprefix("launches "), expected, "torch 2.6, torch 2.15")
+
+    def test_loops_of_the_usual_frameworks(self):
+        for words, gpu in ((("trainer",), "H100-SXM5-80GB"), (("closure",), "V100-SXM2-16GB")):
+            with self.subTest(words=words):
+                run = self.run_program("loops.py", *words, gpu=gpu)
+                self.assertIn("loop ok", run.out)
+                rows = [row for report in run.reports("op") for row in report["rows"]]
+                outside = {row["op"] for row in rows
+                           if row["phase"] in ("forward", "backward", "recompute") and row["model"] is None}
+                # The loss is no module here, and what the program computes with it neither.
+                self.assertLessEqual(outside, {"aten::_log_softmax_backward_data", "aten::nll_loss_backward"})
+                self.assertTrue(any(row["phase"] == "backward" and row["model"] for row in rows))
+                if words == ("trainer",):
+                    self.assertTrue(any(row["phase"] == "recompute" for row in rows))
+
+    def test_the_imagenet_program(self):
+        for gpu in ("V100-SXM2-16GB", "A100-SXM4-40GB", "H100-SXM5-80GB"):
+            with self.subTest(gpu=gpu):
+                run = self.run_program(EXAMPLES / "imagenet" / "main.py", "-a", "resnet18", "--dummy", "--dummy-images",
+                                       64, "--num-classes", 10, "--image-size", 64, "-b", 32, "-j", 1, "-p", 1,
+                                       "--epochs", 1, "--amp", gpu=gpu)
+                self.assertEqual(run.report("model")["collector"], "virtual-gpu")
 
     def test_no_library_of_nvidias_is_called(self):
         # None is even loaded, but for the two that torch/__init__.py opens by their paths and nobody calls.
@@ -141,7 +169,7 @@ class VirtualGpu(unittest.TestCase):
         # A build of rfinject without the runtime that this torch needs.
         with tempfile.TemporaryDirectory(prefix="rfinject-virtual-gpu-") as folder:
             library = pathlib.Path(folder) / "librfinject.so"
-            library.symlink_to(LIBRARIES.parent / "librfinject.so")
+            shutil.copy(LIBRARIES.parent / "librfinject.so", library)
             (pathlib.Path(folder) / "virtual_gpu").mkdir()
             for part in ("libcuda.so.1", "libnvidia-ml.so.1", "librfinject_virtual_gpu.so"):
                 (pathlib.Path(folder) / "virtual_gpu" / part).symlink_to(LIBRARIES / part)

@@ -210,7 +210,7 @@ RFINJECT_STANDIN cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t
   const Descriptor& descriptor = *Of(handle);
   int64_t unused = 0;
   if (count == nullptr) count = &unused;
-  const auto answer = [&](int64_t value) {
+  const auto answer = [&](auto value) {
     *count = 1;
     if (values != nullptr && wanted >= 1) memcpy(values, &value, sizeof value);
     return CUDNN_STATUS_SUCCESS;
@@ -220,7 +220,14 @@ RFINJECT_STANDIN cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t
       FillEngines(descriptor, wanted, count, values);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
-      return answer(0);
+      return answer(int64_t{0});
+#if CUDNN_VERSION >= 90200
+    // Attention's engines are passed over when they do not say what they need.
+    case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:
+      return answer(int64_t{0});
+    case CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED:
+      return answer(int32_t{0});
+#endif
     case CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT:
       return answer(kEngines);
     default:

@@ -1,0 +1,93 @@
+"""Training loops as the usual frameworks write them, all on "cuda": loops.py trainer | closure."""
+import sys
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+DEVICE = torch.device("cuda")
+
+
+class Block(nn.Module):
+    def __init__(self, width=64, heads=4):
+        super().__init__()
+        self.before, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(0.1))
+        self.heads = heads
+
+    def forward(self, x):
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(self.before(x)).chunk(3, -1))
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).flatten(2))
+        return x + self.mlp(self.after(x))
+
+
+class Gpt(nn.Module):
+    def __init__(self, words=100, width=64):
+        super().__init__()
+        self.embed = nn.Embedding(words, width)
+        self.blocks = nn.ModuleList(Block(width) for _ in range(2))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+
+    def forward(self, input_ids, labels):
+        x = self.embed(input_ids)
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False)
+        logits = self.head(self.norm(x))
+        return nn.functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
+
+
+def batches(count):
+    tokens = torch.randint(0, 100, (4 * count, 17))
+    return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(tokens), 4, num_workers=1, pin_memory=True)
+
+
+def trainer():
+    """Accumulated gradients, mixed precision, clipping, a schedule, an evaluation, a checkpoint of the state."""
+    model = Gpt().to(DEVICE)
+    decayed = [p for p in model.parameters() if p.dim() > 1]
+    others = [p for p in model.parameters() if p.dim() <= 1]
+    optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}])
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (step + 1))
+    total = torch.tensor(0.0, device=DEVICE)
+    for i, (tokens,) in enumerate(batches(6)):
+        tokens = tokens.to(DEVICE, non_blocking=True)
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = model(input_ids=tokens[:, :-1], labels=tokens[:, 1:]) / 2
+        loss.backward()
+        total += loss.detach()
+        if i % 2 == 1:
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+    model.eval()
+    with torch.inference_mode():
+        for (tokens,) in batches(1):
+            total += model(tokens[:, :-1].to(DEVICE), tokens[:, 1:].to(DEVICE))
+    state = {name: value.cpu() for name, value in model.state_dict().items()}
+    print("loss is a number", total.item() == total.item(), len(state))
+
+
+def closure():
+    """The optimizer calls the forward and the backward itself, with a scaler beside."""
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                          nn.Linear(8, 10)).to(DEVICE)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    images, labels = torch.randn(8, 3, 32, 32).to(DEVICE), torch.randint(0, 10, (8,)).to(DEVICE)
+
+    def step():
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        optimizer.step(step)
+
+
+{"trainer": trainer, "closure": closure}[sys.argv[1]]()
+torch.cuda.synchronize()
+print("loop ok")
