@@ -54,8 +54,8 @@ void rfinject_virtual_gpu_tell(uint64_t nanoseconds);
 // A CUfunction that stands for a library's kernel of that name: it exists nowhere, and launches as any other.
 void* rfinject_virtual_gpu_named_kernel(const char* name);
 
-// The lock that guards the driver's state, for what the libraries beside it keep. It is recursive, and a child of fork
-// finds it free.
+// The lock that guards the driver's state, for what the libraries beside it keep. It is recursive, and a child of
+// fork finds it free.
 void rfinject_virtual_gpu_lock(void);
 void rfinject_virtual_gpu_unlock(void);
 

@@ -231,8 +231,9 @@ CUresult Copy(void* to, const void* from, size_t bytes, CUstream stream) {
     return CUDA_SUCCESS;
   }
   if (!OnDevice(reinterpret_cast<uintptr_t>(to)) && HoldsResults(reinterpret_cast<uintptr_t>(from), bytes)) {
-    SayOnce("the program reads results from the virtual GPU: they are zeros, as nothing is computed "
-            "(docs/VIRTUAL_GPU.md; --estimate-on cpu computes)");
+    SayOnce(
+        "the program reads results from the virtual GPU: they are zeros, as nothing is computed "
+        "(docs/VIRTUAL_GPU.md; --estimate-on cpu computes)");
   }
   CopyBytes(to, from, bytes);
   Occupy(real, TransferNs(to, from, bytes));
@@ -607,8 +608,9 @@ RFINJECT_CUDA cuMemUnmap(CUdeviceptr address, size_t bytes) {
 }
 RFINJECT_CUDA cuMemSetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) { return CUDA_SUCCESS; }
 
-extern "C" __attribute__((visibility("default"))) uint64_t rfinject_virtual_gpu_written(uint64_t address, size_t bytes,
-                                                                                       size_t* length) {
+extern "C" __attribute__((visibility("default"))) uint64_t rfinject_virtual_gpu_written(uint64_t address,
+                                                                                        size_t bytes,
+                                                                                        size_t* length) {
   const Lock lock(StateLock());
   uint64_t found = 0;
   *length = 0;

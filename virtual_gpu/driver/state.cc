@@ -29,8 +29,9 @@ std::atomic<uint64_t> g_skipped_ns{0};
 thread_local CUstream t_last_stream = nullptr;
 thread_local uint64_t t_untold_ns = 0;  // that this thread's launches took, as far as their number tells
 
-// The parent forks while no other thread holds the lock, so that the child's copy of the state is whole. The child makes
-// the lock anew: it belongs to the parent's thread of another number, and glibc lets nobody else unlock a recursive one.
+// The parent forks while no other thread holds the lock, so that the child's copy of the state is whole. The child
+// makes the lock anew: it belongs to the parent's thread of another number, and glibc lets nobody else unlock a
+// recursive one.
 void LockForFork() { StateLock().lock(); }
 void UnlockInParent() { StateLock().unlock(); }
 void RenewInChild() { new (&StateLock()) std::recursive_mutex; }

@@ -60,9 +60,8 @@ bool UnpackDeviceBytes(std::string_view packed, void* device, size_t bytes) {
 }
 
 bool UnpackToHost(std::string_view packed, char* host, size_t bytes) {
-  return ForRuns(packed, bytes, [host](size_t offset, std::string_view run) {
-    memcpy(host + offset, run.data(), run.size());
-  });
+  return ForRuns(packed, bytes,
+                 [host](size_t offset, std::string_view run) { memcpy(host + offset, run.data(), run.size()); });
 }
 
 bool IsZeros(std::string_view packed) { return packed.empty(); }

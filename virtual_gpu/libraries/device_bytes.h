@@ -11,12 +11,12 @@
 
 namespace rfinject::virtual_gpu {
 
-// The most that is carried of one buffer. Programs compare sizes, seeds and flags; a model's weights and gradients would
-// be as meaningless on the other side as they are here, and would take their time.
+// The most that is carried of one buffer. Programs compare sizes, seeds and flags; a model's weights and gradients
+// would be as meaningless on the other side as they are here, and would take their time.
 constexpr size_t kMostBytesCarried = 4 << 20;
 
-// A text that UnpackDeviceBytes makes the same bytes of. Of a buffer with more than kMostBytesCarried of what the host
-// wrote, nothing is carried: it arrives as zeros.
+// A text that UnpackDeviceBytes makes the same bytes of. Of a buffer with more than kMostBytesCarried of what the
+// host wrote, nothing is carried: it arrives as zeros.
 std::string PackDeviceBytes(const void* device, size_t bytes);
 
 // Writes what was packed to `bytes` of a device's memory, and zeros where nothing was. False for a damaged text.

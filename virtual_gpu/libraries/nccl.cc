@@ -1,10 +1,10 @@
-// NCCL for ranks of one machine. What a rank's host wrote into its device's memory goes to the other ranks, as NCCL would
-// carry it, so that what programs compare and agree on (sizes, seeds, flags, shapes) is right; results of kernels are
-// zeros on every rank. Every collective launches one kernel.
+// NCCL for ranks of one machine. What a rank's host wrote into its device's memory goes to the other ranks, as NCCL
+// would carry it, so that what programs compare and agree on (sizes, seeds, flags, shapes) is right; results of
+// kernels are zeros on every rank. Every collective launches one kernel.
 //
-// A call carries its values when it is made, and returns when all ranks have made it: ranks wait for each other on the
-// host, where NCCL's would on the GPU. The calls of a group go together, at its end. A call that is captured carries
-// nothing.
+// A call carries its values when it is made, and returns when all ranks have made it: ranks wait for each other on
+// the host, where NCCL's would on the GPU. The calls of a group go together, at its end. A call that is captured
+// carries nothing.
 #include <fcntl.h>
 #include <nccl.h>
 #include <stdio.h>
@@ -60,9 +60,7 @@ struct Call {
   size_t bytes() const { return count * Bytes(type); }
   int rank() const { return comm->peers->rank(); }
   int ranks() const { return comm->peers->ranks(); }
-  bool reduces() const {
-    return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter;
-  }
+  bool reduces() const { return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter; }
   bool pair() const { return kind == Kind::kSend || kind == Kind::kReceive; }
   // Whether this rank has something for another, or gets something from it.
   bool SendsTo(int peer) const {
@@ -94,7 +92,8 @@ struct Call {
 const char* At(const void* base, size_t offset) { return static_cast<const char*>(base) + offset; }
 char* At(void* base, size_t offset) { return static_cast<char*>(base) + offset; }
 
-// What went wrong last on this thread: plain memory, as exit handlers may call when the thread's own objects are gone.
+// What went wrong last on this thread: plain memory, as exit handlers may call when the thread's own objects are
+// gone.
 thread_local constinit char t_error[256] = {};
 
 ncclResult_t Fail(const char* name, const std::string& why, ncclResult_t result) {
@@ -112,7 +111,8 @@ void CopyOwn(const Call& call, int peer) {
   const char* from = At(call.send, call.SendOffset(peer));
   char* to = At(call.receive, call.ReceiveOffset(peer));
   if (from == to || call.bytes() == 0) return;
-  cuMemcpyDtoDAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), call.bytes(), call.stream);
+  cuMemcpyDtoDAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), call.bytes(),
+                    call.stream);
 }
 
 // Of a reduction: `parts` of all ranks become one.
@@ -308,8 +308,8 @@ RFINJECT_STANDIN ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   delete comm;
   return ncclSuccess;
 }
-// A watchdog calls this while another thread may wait for a rank that never comes: the communicator stays, and the wait
-// ends.
+// A watchdog calls this while another thread may wait for a rank that never comes: the communicator stays, and the
+// wait ends.
 RFINJECT_STANDIN ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->peers->Stop();
   return ncclSuccess;
@@ -386,8 +386,8 @@ RFINJECT_STANDIN ncclResult_t ncclGather(const void* send, void* receive, size_t
                                          ncclComm_t comm, cudaStream_t stream) {
   return Submit({Kind::kGather, send, receive, count, type, ncclSum, root, comm, stream});
 }
-RFINJECT_STANDIN ncclResult_t ncclScatter(const void* send, void* receive, size_t count, ncclDataType_t type, int root,
-                                          ncclComm_t comm, cudaStream_t stream) {
+RFINJECT_STANDIN ncclResult_t ncclScatter(const void* send, void* receive, size_t count, ncclDataType_t type,
+                                          int root, ncclComm_t comm, cudaStream_t stream) {
   return Submit({Kind::kScatter, send, receive, count, type, ncclSum, root, comm, stream});
 }
 RFINJECT_STANDIN ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,

@@ -66,8 +66,8 @@ struct Awaited {
 };
 
 // Sends and receives until everything has gone and come. Messages between two ranks arrive in the order in which they
-// were sent. Waits for ranks that are late, at most half an hour. Returns an empty string, or why not: a sentence that
-// names the rank.
+// were sent. Waits for ranks that are late, at most half an hour. Returns an empty string, or why not: a sentence
+// that names the rank.
 std::string Exchange(const std::vector<Outgoing>& outgoing, const std::vector<Awaited>& awaited);
 
 }  // namespace rfinject::virtual_gpu

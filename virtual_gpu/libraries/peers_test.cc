@@ -47,9 +47,10 @@ TEST(Peers, TwoRanksOfOneThread) {
   ASSERT_EQ(first.Listen(), "");
   ASSERT_EQ(second.Listen(), "");
   std::string a, b, c, d;
-  ASSERT_EQ(Exchange({{&first, 1, "one"}, {&first, 1, "two"}, {&second, 0, std::string(1 << 20, 'x')}, {&first, 0, ""}},
-                     {{&second, 0, &a}, {&second, 0, &b}, {&first, 1, &c}, {&first, 0, &d}}),
-            "");
+  ASSERT_EQ(
+      Exchange({{&first, 1, "one"}, {&first, 1, "two"}, {&second, 0, std::string(1 << 20, 'x')}, {&first, 0, ""}},
+               {{&second, 0, &a}, {&second, 0, &b}, {&first, 1, &c}, {&first, 0, &d}}),
+      "");
   EXPECT_EQ(a, "one");
   EXPECT_EQ(b, "two");
   EXPECT_EQ(c.size(), size_t{1} << 20);

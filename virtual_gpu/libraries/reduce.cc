@@ -27,7 +27,7 @@ struct Half {
     const float size = std::fabs(value);
     if (std::isnan(value)) return {0x7e00};
     if (size >= 65520.0f) return {static_cast<uint16_t>(sign | 0x7c00)};
-    int exponent = -24;  // zero is a number below 2^-14
+    int exponent = -24;                          // zero is a number below 2^-14
     if (size != 0) std::frexp(size, &exponent);  // size = 0.5 to 1, times 2^exponent
     // The unit of the last place: 2^-24 below 2^-14, where numbers lose their leading one.
     const int unit = std::max(exponent - 11, -24);

@@ -11,8 +11,8 @@ namespace rfinject::virtual_gpu {
 
 size_t Bytes(ncclDataType_t type);
 
-// into[i] = into[i] (operation) other[i], for `count` elements. ncclAvg adds; Average divides at the end. Types of one
-// byte that are no integers keep what they have.
+// into[i] = into[i] (operation) other[i], for `count` elements. ncclAvg adds; Average divides at the end. Types of
+// one byte that are no integers keep what they have.
 void Reduce(ncclRedOp_t operation, ncclDataType_t type, size_t count, void* into, const void* other);
 void Average(ncclDataType_t type, size_t count, int ranks, void* values);
 

@@ -1,14 +1,15 @@
-// Three places where PyTorch has to know that the GPU is virtual. The functions here have the names of PyTorch's own and
-// are found before them; each ends in PyTorch's. A torch that has others calls its own, as if this file were not here.
+// Three places where PyTorch has to know that the GPU is virtual. The functions here have the names of PyTorch's own
+// and are found before them; each ends in PyTorch's. A torch that has others calls its own, as if this file were not
+// here.
 //
 // The autograd engine (torch/csrc/autograd/engine.h) starts a thread for every GPU that it sees
 // (c10/cuda/CUDAFunctions.h), at the first backward pass, also when that pass is the CPU's; and once it has, backward
-// passes in children of fork are refused. A program that never uses its virtual GPU must not lose that: without us there
-// is no GPU. So the engine is told that there is none until the program uses it, and starts its threads before the first
-// backward pass that comes after that.
+// passes in children of fork are refused. A program that never uses its virtual GPU must not lose that: without us
+// there is no GPU. So the engine is told that there is none until the program uses it, and starts its threads before
+// the first backward pass that comes after that.
 //
-// The caching allocator gives out memory again that the program had copied to. Every allocation is reported to profilers
-// (c10/core/Allocator.h); from then on it holds zeros, as results of kernels that nobody runs do.
+// The caching allocator gives out memory again that the program had copied to. Every allocation is reported to
+// profilers (c10/core/Allocator.h); from then on it holds zeros, as results of kernels that nobody runs do.
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,7 +33,8 @@ Function* Own(const char* library, const char* name) {
 using EngineFunction = void(void* engine);
 
 EngineFunction* OwnStart() {
-  static auto* const own = Own<EngineFunction>("libtorch_cpu.so", "_ZN5torch8autograd6Engine20start_device_threadsEv");
+  static auto* const own =
+      Own<EngineFunction>("libtorch_cpu.so", "_ZN5torch8autograd6Engine20start_device_threadsEv");
   return own;
 }
 
