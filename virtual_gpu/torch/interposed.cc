@@ -1,4 +1,4 @@
-// Three places where PyTorch has to know that the GPU is virtual. The functions here have the names of PyTorch's own
+// Places where PyTorch has to know that the GPU is virtual. The functions here have the names of PyTorch's own
 // and are found before them; each ends in PyTorch's. A torch that has others calls its own, as if this file were not
 // here.
 //
@@ -23,20 +23,35 @@
 
 namespace {
 
-// Torch's own function, or null. Both libraries are in the process when anything of theirs calls us.
+// A function of torch's own, by its library and its name. It is looked up at the first call, when the library is in
+// the process; two threads may both do so. There is no lock: a thread that waited for the loader's with another one
+// in its hands could meet a library's constructor that waits for that.
 template <typename Function>
-Function* Own(const char* library, const char* name) {
-  void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
-  return handle != nullptr ? reinterpret_cast<Function*>(dlsym(handle, name)) : nullptr;
-}
+class Own {
+ public:
+  constexpr Own(const char* library, const char* name) : library_(library), name_(name) {}
+  // Null where torch has none.
+  Function* Get() {
+    Function* found = found_.load(std::memory_order_relaxed);
+    if (found != nullptr) return found;
+    void* handle = dlopen(library_, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle != nullptr) found = reinterpret_cast<Function*>(dlsym(handle, name_));
+    found_.store(found, std::memory_order_relaxed);
+    return found;
+  }
 
-using EngineFunction = void(void* engine);
+ private:
+  const char* library_;
+  const char* name_;
+  std::atomic<Function*> found_{nullptr};
+};
 
-EngineFunction* OwnStart() {
-  static auto* const own =
-      Own<EngineFunction>("libtorch_cpu.so", "_ZN5torch8autograd6Engine20start_device_threadsEv");
-  return own;
-}
+constinit Own<void(void*)> g_start("libtorch_cpu.so", "_ZN5torch8autograd6Engine20start_device_threadsEv");
+constinit Own<void(void*)> g_initialize("libtorch_cpu.so",
+                                        "_ZN5torch8autograd6Engine30initialize_device_threads_poolEv");
+constinit Own<int8_t()> g_count("libc10_cuda.so", "_ZN3c104cuda12device_countEv");
+constinit Own<void(void*, int64_t, size_t, size_t, uint16_t)> g_report(
+    "libc10.so", "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
 
 thread_local constinit bool t_engine_asks = false;
 // The engine that was told of no GPU; a child of fork makes another one in the same place, and starts it again.
@@ -46,7 +61,7 @@ constinit std::atomic<void*> g_without_gpu{nullptr};
 
 // torch::autograd::Engine::start_device_threads(), once in the life of an engine.
 RFINJECT_TORCH void _ZN5torch8autograd6Engine20start_device_threadsEv(void* engine) {
-  EngineFunction* own = OwnStart();
+  auto* const own = g_start.Get();
   if (own == nullptr) return;
   const bool in_use = rfinject_virtual_gpu_in_use() != 0;
   g_without_gpu.store(in_use ? nullptr : engine, std::memory_order_release);
@@ -57,22 +72,21 @@ RFINJECT_TORCH void _ZN5torch8autograd6Engine20start_device_threadsEv(void* engi
 
 // torch::autograd::Engine::initialize_device_threads_pool(), before every backward pass.
 RFINJECT_TORCH void _ZN5torch8autograd6Engine30initialize_device_threads_poolEv(void* engine) {
-  static auto* const own =
-      Own<EngineFunction>("libtorch_cpu.so", "_ZN5torch8autograd6Engine30initialize_device_threads_poolEv");
+  auto* const own = g_initialize.Get();
   if (own == nullptr) return;
   own(engine);
   if (g_without_gpu.load(std::memory_order_acquire) != engine || rfinject_virtual_gpu_in_use() == 0) return;
   // A second backward pass on another thread must not go on before the threads are there.
   const rfinject::virtual_gpu::SharedLock lock;
   if (g_without_gpu.load(std::memory_order_relaxed) != engine) return;
-  OwnStart()(engine);
+  g_start.Get()(engine);
   g_without_gpu.store(nullptr, std::memory_order_release);
 }
 
 // c10::cuda::device_count()
 RFINJECT_TORCH int8_t _ZN3c104cuda12device_countEv() {
   if (t_engine_asks) return 0;
-  static auto* const own = Own<int8_t()>("libc10_cuda.so", "_ZN3c104cuda12device_countEv");
+  auto* const own = g_count.Get();
   return own != nullptr ? own() : 0;
 }
 
@@ -85,7 +99,6 @@ RFINJECT_TORCH void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void* 
   if (bytes > 0 && (device & 0xff) == kCuda) {
     rfinject_virtual_gpu_clear(reinterpret_cast<uint64_t>(pointer), static_cast<size_t>(bytes));
   }
-  static auto* const own = Own<void(void*, int64_t, size_t, size_t, uint16_t)>(
-      "libc10.so", "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+  auto* const own = g_report.Get();
   if (own != nullptr) own(pointer, bytes, allocated, reserved, device);
 }
