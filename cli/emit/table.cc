@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "cli/emit/cell_text.h"
 #include "cli/emit/emit.h"
 #include "cli/emit/text_grid.h"
@@ -32,16 +33,18 @@ struct NameColumn {
 };
 
 std::string LayerLabel(const Report& report, const Row& row) {
-  if (row.model.empty()) return "(" + (row.phase.empty() ? std::string("no layer") : row.phase + ", no layer") + ")";
+  if (row.model.empty()) return row.phase ? absl::StrFormat("(%s, no layer)", PhaseName(row.phase)) : "(no layer)";
   const bool several = report.run.models.size() > 1;
   if (row.layer.empty()) return row.model;
   return several ? row.model + "/" + row.layer : row.layer;
 }
 
 std::vector<NameColumn> NameColumns(const Report& report, By by) {
-  const auto model = [](const Row& row) { return row.model.empty() ? "(" + row.phase + ", no layer)" : row.model; };
+  const auto model = [](const Row& row) {
+    return row.model.empty() ? absl::StrFormat("(%s, no layer)", PhaseName(row.phase)) : row.model;
+  };
   const auto model_or_none = [](const Row& row) { return row.model.empty() ? std::string("(no layer)") : row.model; };
-  const auto phase = [](const Row& row) { return row.phase; };
+  const auto phase = [](const Row& row) { return std::string(PhaseName(row.phase)); };
   const auto layer = [&report](const Row& row) { return LayerLabel(report, row); };
   switch (by) {
     case By::kModel:

@@ -47,7 +47,7 @@ TEST(EmitStacks, CsvAndJsonHaveTheSumsAndTheTableAStepsPart) {
   row.stack = std::make_shared<const NativeStackInfo>(
       NativeStackInfo{{.module = "a.out", .build_id = {}, .function = "Net::project(int)", .offset = 1},
                       {.module = "a.out", .build_id = {}, .function = "main", .offset = 2}});
-  row.phase = "other";
+  row.phase = Phase::kOther;
   row.caller = "Net::project";
   row.launches = 8;
   row.time_ns = 4000;

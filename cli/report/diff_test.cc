@@ -70,7 +70,8 @@ TEST(DiffTest, OfAnythingWithItselfIsEmpty) {
       const Diff diff = MakeDiff(profile, profile, OnA100, {.by = by});
       ASSERT_EQ(diff.pairs.size(), 1u);
       EXPECT_TRUE(diff.pairs[0].caveats.empty());
-      for (const DiffRow& row : diff.pairs[0].rows) EXPECT_FALSE(row.Changed()) << row.layer << " " << row.phase;
+      for (const DiffRow& row : diff.pairs[0].rows)
+        EXPECT_FALSE(row.Changed()) << row.layer << " " << PhaseName(row.phase);
       EXPECT_FALSE(diff.pairs[0].total.Changed());
       std::ostringstream text;
       EmitDiffTable(diff, {}, text);

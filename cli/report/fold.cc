@@ -29,11 +29,8 @@ constexpr std::array<Phase, 8> kPhaseOrder = {Phase::kForward,  Phase::kEval,   
                                               Phase::kBackward, Phase::kOptimizer, Phase::kCommunication,
                                               Phase::kData,     Phase::kOther};
 
-size_t PhaseRank(std::string_view name) {
-  for (size_t i = 0; i < kPhaseOrder.size(); ++i) {
-    if (kPhaseNames[static_cast<size_t>(kPhaseOrder[i])] == name) return i;
-  }
-  return kPhaseOrder.size();
+size_t PhaseRank(std::optional<Phase> phase) {
+  return static_cast<size_t>(std::find(kPhaseOrder.begin(), kPhaseOrder.end(), phase) - kPhaseOrder.begin());
 }
 
 bool NeedsLayer(Phase phase) {
@@ -41,31 +38,42 @@ bool NeedsLayer(Phase phase) {
 }
 
 struct RowKey {
-  std::string model, phase, layer, op, kernel, signature, caller;
-  friend auto operator<=>(const RowKey&, const RowKey&) = default;
+  std::string model;
+  std::optional<Phase> phase;
+  std::string layer, op, kernel, signature, caller;
+
+  // By the phase's name, as a reader would sort: rows that take equally long stand in this order.
+  friend auto operator<=>(const RowKey& a, const RowKey& b) { return a.Texts() <=> b.Texts(); }
+  friend bool operator==(const RowKey& a, const RowKey& b) { return a.Texts() == b.Texts(); }
+
+ private:
+  std::tuple<std::string_view, std::string_view, std::string_view, std::string_view, std::string_view,
+             std::string_view, std::string_view>
+  Texts() const {
+    return {model, PhaseName(phase), layer, op, kernel, signature, caller};
+  }
 };
 
 RowKey KeyFor(By by, const LaunchKey& key) {
-  const std::string phase(kPhaseNames[static_cast<size_t>(key.phase)]);
   RowKey row;
   row.model = key.layer.model;
   switch (by) {
     case By::kModel:
-      if (row.model.empty()) row.phase = phase;
+      if (row.model.empty()) row.phase = key.phase;
       break;
     case By::kPhase:
-      row.phase = phase;
+      row.phase = key.phase;
       break;
     case By::kLayer:
       row.layer = key.layer.path;
-      if (row.model.empty()) row.phase = phase;
+      if (row.model.empty()) row.phase = key.phase;
       break;
     case By::kOp:
-      row.phase = phase;
+      row.phase = key.phase;
       row.op = key.op;
       break;
     case By::kKernel:
-      row.phase = phase;
+      row.phase = key.phase;
       row.layer = key.layer.path;
       row.op = key.op;
       row.kernel = key.kernel;
@@ -283,7 +291,7 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
     add(folding.phases[KeyFor(By::kPhase, key)]);
     RowKey layer = KeyFor(By::kLayer, key);
     add(folding.layers[layer]);
-    layer.phase = kPhaseNames[static_cast<size_t>(key.phase)];
+    layer.phase = key.phase;
     add(folding.layer_phases[layer]);
     folding.whole.Add(quantities);
     if (quantities.least_launch_ns > 0 &&
@@ -345,8 +353,8 @@ void AddTheory(const Profile& theory, const Run& run, Report& report) {
 void AddRatios(Report& report) {
   Sums forward, backward;
   for (const Row& row : report.phases) {
-    if (row.phase == kPhaseNames[static_cast<size_t>(Phase::kForward)]) forward.Add(row.sums);
-    if (row.phase == kPhaseNames[static_cast<size_t>(Phase::kBackward)]) backward.Add(row.sums);
+    if (row.phase == Phase::kForward) forward.Add(row.sums);
+    if (row.phase == Phase::kBackward) backward.Add(row.sums);
   }
   const auto ratio = [](double a, double b) { return a > 0 && b > 0 ? a / b : 0; };
   report.backward_over_forward_model_flop = ratio(backward.model_flop(), forward.model_flop());

@@ -8,6 +8,7 @@
 
 #include "cli/emit/words.h"
 #include "cli/report/key_quantities.h"
+#include "cli/report/roofs.h"
 #include "cli/testing/sample_profile.h"
 
 namespace rfinject::cli {
@@ -29,11 +30,11 @@ Report Measured(By by = By::kLayer) {
   return Fold(testing::SampleMeasured(machine), machine, by);
 }
 
-const Row& Find(const std::vector<Row>& rows, const std::string& layer, const std::string& phase = "") {
+const Row& Find(const std::vector<Row>& rows, const std::string& layer, std::optional<Phase> phase = std::nullopt) {
   for (const Row& row : rows) {
     if (row.layer == layer && row.phase == phase && row.model == "ResNet") return row;
   }
-  ADD_FAILURE() << "no row " << layer << " " << phase;
+  ADD_FAILURE() << "no row " << layer << " " << PhaseName(phase);
   return rows.front();
 }
 
@@ -108,8 +109,8 @@ TEST(Fold, ResNet18HasItsExactModelFlop) {
     const Report report = Estimated(by);
     double forward = 0, backward = 0;
     for (const Row& row : report.phases) {
-      if (row.phase == "forward") forward += row.sums.model_flop();
-      if (row.phase == "backward") backward += row.sums.model_flop();
+      if (row.phase == Phase::kForward) forward += row.sums.model_flop();
+      if (row.phase == Phase::kBackward) backward += row.sums.model_flop();
     }
     const auto images = static_cast<double>(report.samples);
     EXPECT_EQ(forward, 3628146688.0 * images);
@@ -191,8 +192,8 @@ TEST(Fold, LayersComeAsTheProgramRunsThem) {
   ASSERT_GT(report.rows.size(), 2u);
   const Row& optimizer = report.rows[report.rows.size() - 2];
   const Row& data = report.rows.back();
-  EXPECT_EQ(optimizer.model + optimizer.layer + optimizer.phase, "optimizer");
-  EXPECT_EQ(data.model + data.layer + data.phase, "data");
+  EXPECT_EQ(optimizer.model + optimizer.layer + std::string(PhaseName(optimizer.phase)), "optimizer");
+  EXPECT_EQ(data.model + data.layer + std::string(PhaseName(data.phase)), "data");
 }
 
 TEST(Fold, OtherRowsComeByTime) {
@@ -206,7 +207,7 @@ TEST(Fold, OtherRowsComeByTime) {
 TEST(Fold, PhasesComeAsAStepGoes) {
   std::vector<std::string> phases;
   for (const Row& row : Estimated(By::kModel).phases) {
-    if (phases.empty() || phases.back() != row.phase) phases.push_back(row.phase);
+    if (phases.empty() || phases.back() != PhaseName(row.phase)) phases.emplace_back(PhaseName(row.phase));
   }
   EXPECT_EQ(phases, (std::vector<std::string>{"forward", "backward", "optimizer", "data"}));
 }
@@ -214,8 +215,8 @@ TEST(Fold, PhasesComeAsAStepGoes) {
 TEST(Fold, LayersSplitByPhaseAddUpToTheLayers) {
   const Report report = Estimated();
   const Row& layer = Find(report.rows, "layer1.0.conv1");
-  const Row& forward = Find(report.layer_phases, "layer1.0.conv1", "forward");
-  const Row& backward = Find(report.layer_phases, "layer1.0.conv1", "backward");
+  const Row& forward = Find(report.layer_phases, "layer1.0.conv1", Phase::kForward);
+  const Row& backward = Find(report.layer_phases, "layer1.0.conv1", Phase::kBackward);
   EXPECT_EQ(forward.sums.time_ns() + backward.sums.time_ns(), layer.sums.time_ns());
   EXPECT_EQ(2 * forward.sums.model_flop(), backward.sums.model_flop());
 }
@@ -293,7 +294,7 @@ TEST(Fold, RoofsSayWhichAreUsed) {
   for (const RoofLine& roof : report.roofs) {
     if (!roof.used) continue;
     ++used;
-    EXPECT_TRUE(roof.precision == Precision::kTf32Tensor || roof.precision == Precision::kFp32) << roof.label;
+    EXPECT_TRUE(roof.precision == Precision::kTf32Tensor || roof.precision == Precision::kFp32) << RoofTitle(roof);
   }
   EXPECT_EQ(used, 2u);
   EXPECT_EQ(report.roofs.size(), 7u);
