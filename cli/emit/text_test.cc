@@ -87,6 +87,20 @@ TEST(Table, SaysHowMuchMemoryWasInUseWhereItIsKnown) {
   EXPECT_THAT(Table(std::span(&report, 1), {.width = 400}), Not(HasSubstr("device memory")));
 }
 
+TEST(Table, WhatIsInNoLayerNamesItsCaller) {
+  Report report = testing::SampleMeasuredReport(By::kLayer);
+  Row row;
+  row.phase = Phase::kCommunication;
+  row.sums[Quantity::kTime] = 1e9;
+  report.rows.push_back(row);
+  EXPECT_THAT(Table(std::span(&report, 1), {.width = 400}), HasSubstr("(communication, no layer) "));
+  report.rows.back().caller = "Net::project";
+  EXPECT_THAT(Table(std::span(&report, 1), {.width = 400}), HasSubstr("(communication, no layer: Net::project) "));
+  report.rows.back().other_callers = 2;
+  EXPECT_THAT(Table(std::span(&report, 1), {.width = 400}),
+              HasSubstr("(communication, no layer: Net::project and 2 more) "));
+}
+
 TEST(Table, WiderTerminalsSeeMore) {
   const std::vector<Report> reports = testing::SampleReports();
   EXPECT_THAT(Table(reports, {.width = 80}), Not(HasSubstr("launches")));

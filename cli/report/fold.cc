@@ -89,6 +89,7 @@ struct Folded {
   double bytes_error_squared = 0;
   double shared_bytes_error = 0;
   bool shared = false;
+  std::map<std::string, double> caller_ns;  // of what is in no layer
   SampledRun::Series series;
   // Launches and GPU time of all keys, of those whose times have no known spread, of those whose bytes have none.
   double ns = 0, launches = 0, untimed_launches = 0, unsure_ns = 0, unsure_bytes_ns = 0;
@@ -120,7 +121,13 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   row.op = key.op;
   row.kernel = key.kernel;
   row.signature = key.signature;
-  row.caller = key.caller;
+  if (!folded.caller_ns.empty()) {
+    // Of equal ones the first by name.
+    const auto longest = std::max_element(folded.caller_ns.begin(), folded.caller_ns.end(),
+                                          [](const auto& a, const auto& b) { return a.second < b.second; });
+    row.caller = longest->first;
+    row.other_callers = folded.caller_ns.size() - 1;
+  }
   row.sums = folded.sums;
   row.derived = Derive(folded.sums);
   if (total_time_ns > 0) row.time_share = folded.sums.time_ns() / total_time_ns;
@@ -281,12 +288,15 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
     if (counted) quantities.sums[Quantity::kTimeWithCounters] = time_ns;
     folding.total.Add(quantities.sums);
     // Named anew: clang 14 captures no structured binding.
+    const std::string caller = key.layer.model.empty() && stats.stack ? CallerOf(*stats.stack) : std::string();
     const auto add = [&, &of_key = stats](Folded& into) {
       into.Add(quantities);
+      if (!caller.empty()) into.caller_ns[caller] += time_ns;
       sampled.Add(of_key, &into.series);
     };
     RowKey row = KeyFor(by, key);
-    if (by == By::kKernel && key.layer.model.empty() && stats.stack) row.caller = CallerOf(*stats.stack);
+    // Kernels' rows are split by caller.
+    if (by == By::kKernel) row.caller = caller;
     add(folding.rows[row]);
     add(folding.phases[KeyFor(By::kPhase, key)]);
     RowKey layer = KeyFor(By::kLayer, key);

@@ -74,6 +74,35 @@ TEST(Fold, WhatIsOfNoModelIsNamedInTheHeadline) {
   EXPECT_NE(headline().find("; in no layer: other 500"), std::string::npos) << headline();
 }
 
+TEST(Fold, WhatIsInNoLayerNamesWhoLaunchedMostOfIt) {
+  Profile profile = testing::SampleMeasured(testing::SampleA100());
+  cli::Run& run = profile.runs.begin()->second;
+  const auto add = [&](const char* kernel, const char* function, uint64_t ns) {
+    LaunchStats& stats = run.launches[LaunchKey{.phase = Phase::kCommunication, .kernel = kernel}];
+    stats.launches = 1;
+    stats.metrics["rf.time"].Add(ns);
+    stats.stack = std::make_shared<const NativeStackInfo>(NativeStackInfo{{.module = "a.out", .function = function}});
+  };
+  add("k1", "Net::first", 1000);
+  add("k2", "Net::second", 900);
+  add("k3", "Net::second", 900);
+  add("k4", "Net::third", 100);
+  for (const By by : {By::kLayer, By::kPhase, By::kKernel}) {
+    const Report report = Fold(profile, testing::SampleA100(), by);
+    size_t seen = 0;
+    for (const Row& row : report.rows) {
+      if (row.phase != Phase::kCommunication) {
+        EXPECT_EQ(row.caller, "") << PhaseName(row.phase);
+        continue;
+      }
+      ++seen;
+      EXPECT_EQ(row.other_callers, by == By::kKernel ? 0u : 2u);
+      EXPECT_TRUE(by == By::kKernel || row.caller == "Net::second") << row.caller;
+    }
+    EXPECT_EQ(seen, by == By::kKernel ? 4u : 1u);
+  }
+}
+
 TEST(Fold, AnEstimateHasAnExpectedTimeBesideTheIdealOne) {
   Profile profile = testing::SampleResNet18(testing::SampleA100(), 2);
   cli::Run& run = profile.runs.begin()->second;

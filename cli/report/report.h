@@ -63,7 +63,9 @@ struct Row {
   // kOp: model, phase, op. kKernel: everything. What is in no layer (model empty) is a row a phase, and says which.
   std::string model, layer, op, kernel, signature;
   std::optional<Phase> phase;
-  std::string caller;      // By::kKernel, in no layer: what launched it (stacks.h); empty where no stack was taken
+  // In no layer: what launched it (stacks.h), of several the one with most time; empty where no stack was taken.
+  std::string caller;
+  size_t other_callers = 0;
   std::string class_name;  // of the layer
   uint64_t parameters = 0, parameter_bytes = 0;
   std::string input_shape, output_shape;  // "f32[8,3,224,224]"

@@ -47,11 +47,11 @@ Report Measured(const char* gpu, std::initializer_list<Counter> counters, const 
   return FoldRun(profile, run, MachineFor(run), {.roofs = roofs});
 }
 
-const RoofLine* Find(const std::vector<RoofLine>& roofs, std::string_view kind, std::string_view level,
-                     Precision precision, std::string_view path = {}) {
+const RoofLine* Find(const std::vector<RoofLine>& roofs, RoofKind kind, MemoryLevel level, Precision precision,
+                     std::string_view path = {}) {
   const auto found = std::find_if(roofs.begin(), roofs.end(), [&](const RoofLine& roof) {
     return roof.kind == kind && roof.level == level && roof.path == path &&
-           (roof.peak_flop_per_s > 0 ? roof.precision == precision : level != "DRAM");
+           (roof.peak_flop_per_s > 0 ? roof.precision == precision : level != MemoryLevel::kDram);
   });
   return found == roofs.end() ? nullptr : &*found;
 }
@@ -79,8 +79,8 @@ TEST(Roofs, FlopOverTheLegacyPathAreHeldAgainstThatPathsPeak) {
   ASSERT_NE(legacy, nullptr);
   EXPECT_FALSE(own->used);
   EXPECT_TRUE(legacy->used);
-  EXPECT_EQ(legacy->label, "BF16 tensor (mma), 659.6 TFLOP/s");
-  EXPECT_EQ(own->label, "BF16 tensor (wgmma), 989.4 TFLOP/s");
+  EXPECT_EQ(RoofTitle(*legacy) + ", " + RoofRate(*legacy), "BF16 tensor (mma), 659.6 TFLOP/s");
+  EXPECT_EQ(RoofTitle(*own) + ", " + RoofRate(*own), "BF16 tensor (wgmma), 989.4 TFLOP/s");
 }
 
 TEST(Roofs, TheTwoPathsTakeTurnsOnOneUnit) {
@@ -118,7 +118,7 @@ TEST(Roofs, KindsAreKeptApart) {
                                   {"dram__bytes_read.sum", 1'000'000}},
                                  options);
   EXPECT_NEAR(report.sm_hz, 1.128e9, 1);  // 80 % of the boost clock
-  const auto peak = [&](std::string_view kind) {
+  const auto peak = [&](RoofKind kind) {
     const RoofLine* roof = Find(report.roofs, kind, "DRAM", Precision::kFp32);
     return roof == nullptr ? 0 : roof->peak_flop_per_s;
   };
@@ -145,7 +145,7 @@ TEST(Roofs, LevelsAreDrawnWhereTheRunHasTheirBytes) {
   const std::vector<RoofLine> roofs = MakeRoofs(machine, sums, 0, options);
   const RoofLine* const l2 = Find(roofs, RoofKind::kEmpirical, MemoryLevel::kL2, {});
   ASSERT_NE(l2, nullptr);
-  EXPECT_EQ(l2->label, "L2, 10.2 TB/s");
+  EXPECT_EQ(RoofTitle(*l2) + ", " + RoofRate(*l2), "L2, 10.2 TB/s");
 }
 
 TEST(Roofs, TheClockOfHoppersTensorCoresIsTheirOwn) {
