@@ -110,10 +110,7 @@ int ImportMain(Arguments arguments) {
   Replace replace{.any = parsed.Has(kForceOption.name), .inputs = *files};
   if (!times.empty()) replace.inputs.push_back(times);
   OutputFile file;
-  if (const std::string error = file.Open(output, replace); !error.empty()) {
-    Complain(output + ": cannot be written: " + error);
-    return 1;
-  }
+  if (!Succeeded(file.Open(output, replace))) return 1;
 
   Profile profile;
   Progress progress("importing");
@@ -140,15 +137,9 @@ int ImportMain(Arguments arguments) {
       return 1;
     }
   }
-  const absl::Status written = WriteTrace(profile, [&](const void* data, size_t size) {
-    const std::string error = file.Write(data, size);
-    return error.empty() ? absl::OkStatus() : absl::UnavailableError(error);
-  });
-  const std::string error = written.ok() ? file.Commit() : std::string(written.message());
-  if (!error.empty()) {
-    Complain(output + ": cannot be written: " + error);
-    return 1;
-  }
+  const absl::Status made =
+      WriteTrace(profile, [&](const void* data, size_t size) { return file.Write(data, size); });
+  if (!Succeeded(file.Commit(made))) return 1;
   return 0;
 }
 

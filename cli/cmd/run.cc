@@ -245,17 +245,13 @@ int RunProgram(Arguments arguments) {
   if (parsed.words.empty()) return UsageError("run", "no program is named");
   const bool quiet = parsed.Has("quiet");
 
-  LaunchVariables variables;
-  if (const std::string error = MakeVariables(parsed, &variables); !error.empty()) {
-    return UsageError("run", error);
-  }
+  absl::StatusOr<LaunchVariables> made = MakeVariables(parsed);
+  if (!made.ok()) return UsageError("run", std::string(made.status().message()));
+  LaunchVariables& variables = *made;
   std::string program, why;
   if (const int code = FindProgram(parsed.words[0], &program, &why)) return ProgramFailed(parsed.words[0], code, why);
 
-  if (const std::string error = AddLibrary(&variables); !error.empty()) {
-    Complain(error);
-    return 2;
-  }
+  if (!Succeeded(AddLibrary(&variables))) return 2;
 
   const std::string set_already = std::getenv("RFINJECT_OUTPUT") != nullptr ? std::getenv("RFINJECT_OUTPUT") : "";
   std::string pattern = set_already.empty() ? "" : AbsolutePattern(set_already);
@@ -267,8 +263,8 @@ int RunProgram(Arguments arguments) {
   // makes it when it trains; one that does not leaves none.
   const bool own_folder = pattern.empty();
   if (own_folder) folder = PatternFolder(AbsolutePattern(std::string(kRunsFolder) + "/"));
-  if (const std::string error = PrepareFolder(folder); !error.empty()) {
-    Complain("the output cannot be written: " + error);
+  if (const absl::Status prepared = PrepareFolder(folder); !prepared.ok()) {
+    Complain("the output cannot be written: " + std::string(prepared.message()));
     return 2;
   }
   if (own_folder) {

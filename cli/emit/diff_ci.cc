@@ -88,7 +88,7 @@ void EmitDiffMarkdown(const Diff& diff, const TableOptions& options, std::ostrea
   }
   for (const RunDiff& pair : diff.pairs) {
     out << "### " << MarkdownCell(pair.before_title) << " → " << MarkdownCell(pair.after_title) << "\n\n";
-    for (const std::string& caveat : pair.caveats) out << "- " << MarkdownCell(caveat) << "\n";
+    for (const Caveat& caveat : pair.caveats) out << "- " << MarkdownCell(CaveatText(caveat)) << "\n";
     if (!pair.caveats.empty()) out << '\n';
     const DiffExcerpt excerpt = ExcerptOf(pair, options.max_rows);
     out << "| | phase | before | after | change | |\n|---|---|--:|--:|--:|---|\n";

@@ -2,6 +2,8 @@
 // are, then mutations of them, the same ones every time.
 //
 //   trace_fuzz_corpus FOLDER [--mutations N] [--seed S]
+//
+// Inputs are short, so memory must stay small: exit code 1 when one takes more than 64 MB.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -14,6 +16,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include "cli/testing/peak_memory.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 // A target whose inputs have a structure brings its own mutations.
@@ -109,6 +113,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s: no corpus\n", folder);
     return 1;
   }
+  constexpr uint64_t kMostBytes = 64u << 20;
+  const rfinject::cli::testing::PeakMemory peak;
   const auto start = std::chrono::steady_clock::now();
   for (const Bytes& bytes : corpus) {
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
@@ -125,8 +131,8 @@ int main(int argc, char** argv) {
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::printf("%zu files%s and %llu mutations in %.1f s\n", corpus.size(),
+  std::printf("%zu files%s and %llu mutations in %.1f s, %.1f MB at the most\n", corpus.size(),
               LLVMFuzzerCustomMutator != nullptr ? "" : " cut at every byte",
-              static_cast<unsigned long long>(mutations), seconds);
-  return 0;
+              static_cast<unsigned long long>(mutations), seconds, static_cast<double>(peak.Bytes()) / 1e6);
+  return peak.Bytes() > kMostBytes ? 1 : 0;
 }
