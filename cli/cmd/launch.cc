@@ -88,10 +88,10 @@ absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options) {
 
   if (options.Has("estimate")) {
     const std::string name = options.Value("estimate");
-    const Gpu* gpu = FindGpu(name);
-    if (gpu == nullptr) {
-      return absl::InvalidArgumentError("--estimate " + name + ": no such GPU in the table; nearest: " +
-                                        NearestGpuNames(name) + " (rfinject gpus lists all)");
+    const Gpu* gpu = FindBoard(name);
+    if (gpu == nullptr) return absl::InvalidArgumentError("--estimate " + UnknownGpu(name));
+    if (FindGpu(name) == nullptr) {
+      variables.note = "--estimate " + name + " is " + std::string(gpu->name) + " (rfinject gpus lists all)";
     }
     set("RFINJECT_ESTIMATE", std::string(gpu->name));
   }
