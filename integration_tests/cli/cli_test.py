@@ -168,6 +168,16 @@ class RunTest(CliTest):
         self.assertEqual(self.run_cli("-q", "--estimate", "a100", "true").stderr, "")
         self.assertIn("H100-SXM5-80GB", self.run_cli("gpus", "H100").stdout)
 
+    def test_an_output_without_a_slash_is_a_folder(self):
+        def output(name):
+            return self.run_cli("-o", name, "sh", "-c", "echo $RFINJECT_OUTPUT").stdout.strip()
+        self.assertEqual(output("new"), f"{self.folder}/new/")
+        self.assertEqual(output("a/new"), f"{self.folder}/a/new/")
+        self.assertEqual(output("new/t.rfx"), f"{self.folder}/new/t.rfx")
+        self.assertEqual(output("new/t-%p"), f"{self.folder}/new/t-%p")
+        (self.folder / "file").write_text("")
+        self.assertEqual(output("file"), f"{self.folder}/file")
+
     def test_what_somebody_may_type_first(self):
         (self.folder / "train.py").write_text("")
         self.assert_complains(self.run_cli("train.py"), 127, "did you mean 'rfinject python train.py'")
