@@ -75,6 +75,7 @@ int EnvMain(Arguments arguments) {
   absl::StatusOr<LaunchVariables> made = MakeVariables(parsed);
   if (!made.ok()) return UsageError("env", std::string(made.status().message()));
   LaunchVariables& variables = *made;
+  if (!variables.note.empty()) Complain(variables.note);
   if (!Succeeded(AddLibrary(&variables))) return 2;
   Pairs pairs = {{"LD_PRELOAD", variables.library}, {"CUDA_INJECTION64_PATH", variables.library}};
   std::string output;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Option kOptions[] = {
     {"output", 'o', "PATH",
-     "folder/ or file pattern for the traces: %h host, %p process id, %r rank,\n"
+     "folder, or file pattern (NAME.rfx) for the traces: %h host, %p process id, %r rank,\n"
      "%q{ENV} a variable, %% a percent sign. Default: a new folder in rfinject-out/, which\n"
      "rfinject-out/latest names"},
     {"estimate", 0, "GPU", "needs no GPU: cost every operator on the roofs of this one (rfinject gpus)"},
@@ -55,6 +55,15 @@ std::string Resolved(const std::string& path) {
   return result;
 }
 
+// Whether an output pattern without a slash at its end is a folder all the same: "out", which is not there or is one,
+// but not "out.rfx" or "out-%p".
+bool NamesAFolder(const std::string& pattern) {
+  if (pattern.ends_with('/') || pattern.ends_with(".rfx")) return false;
+  if (pattern.find('%', pattern.rfind('/') + 1) != std::string::npos) return false;
+  struct stat status;
+  return ::stat(pattern.c_str(), &status) != 0 || S_ISDIR(status.st_mode);
+}
+
 }  // namespace
 
 std::span<const Option> LaunchOptions() { return kOptions; }
@@ -84,14 +93,14 @@ absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options) {
 
   const std::string output = options.Value("output");
   if (options.Has("output") && output.empty()) return absl::InvalidArgumentError("--output wants a path");
-  if (!output.empty()) set("RFINJECT_OUTPUT", AbsolutePattern(output));
+  if (!output.empty()) set("RFINJECT_OUTPUT", AbsolutePattern(output) + (NamesAFolder(output) ? "/" : ""));
 
   if (options.Has("estimate")) {
     const std::string name = options.Value("estimate");
-    const Gpu* gpu = FindGpu(name);
-    if (gpu == nullptr) {
-      return absl::InvalidArgumentError("--estimate " + name + ": no such GPU in the table; nearest: " +
-                                        NearestGpuNames(name) + " (rfinject gpus lists all)");
+    const Gpu* gpu = FindBoard(name);
+    if (gpu == nullptr) return absl::InvalidArgumentError("--estimate " + UnknownGpu(name));
+    if (FindGpu(name) == nullptr) {
+      variables.note = "--estimate " + name + " is " + std::string(gpu->name) + " (rfinject gpus lists all)";
     }
     set("RFINJECT_ESTIMATE", std::string(gpu->name));
   }

@@ -26,6 +26,7 @@ std::string FindLibrary(std::string* tried);
 struct LaunchVariables {
   std::string library;
   std::vector<std::pair<std::string, std::string>> settings;  // RFINJECT_*
+  std::string note;  // how an option was understood that leaves a choice; empty if none did
 };
 
 // Checks the options and turns them into variables, all but the library. A failure says what is wrong with which
@@ -48,8 +49,8 @@ std::string PatternFolder(const std::string& pattern);
 // folder that it is about.
 absl::Status PrepareFolder(const std::string& folder);
 
-// "A100-SXM4-40GB, A100-SXM4-80GB, A100-PCIe-40GB": for the message about an unknown name.
-std::string NearestGpuNames(std::string_view name);
+// "A100x: no such GPU in the table; nearest: A100-SXM4-40GB, … (rfinject gpus lists all)".
+std::string UnknownGpu(std::string_view name);
 
 }  // namespace rfinject::cli
 

@@ -19,6 +19,7 @@
 #include "cli/cmd/options.h"
 #include "cli/emit/code_points.h"
 #include "cli/emit/text_grid.h"
+#include "cli/import/file_name.h"
 #include "cli/report/run_list.h"
 #include "cli/report/units.h"
 #include "cli/trace/files.h"
@@ -168,6 +169,11 @@ std::vector<std::string> InOrder(std::vector<std::string> files, TraceBeginnings
 }
 
 std::vector<std::string> FilesOf(const std::string& path, bool* damaged) {
+  if (const std::string remedy = OtherProfileRemedy(path); !remedy.empty()) {
+    *damaged = true;
+    Complain(absl::StrCat(path, ": ", remedy));
+    return {};
+  }
   absl::StatusOr<std::vector<std::string>> found = FindTraces(path);
   if (found.ok()) return *std::move(found);
   *damaged = true;

@@ -25,6 +25,7 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/print_report.h"
 #include "cli/cmd/run_folder.h"
+#include "cli/import/file_name.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "proto/wire/framing.h"
@@ -88,6 +89,10 @@ std::string Suggestion(const std::string& word) {
   const std::string_view verb = Nearest(word, verbs);
   if (!verb.empty()) return "; did you mean 'rfinject " + std::string(verb) + "'?";
   std::error_code error;
+  if (word.ends_with(".py") && std::filesystem::is_regular_file(word, error)) {
+    return "; did you mean 'rfinject python " + word + "'?";
+  }
+  if (const std::string remedy = OtherProfileRemedy(word); !remedy.empty()) return "; " + remedy;
   const bool trace = word.size() > 4 && word.compare(word.size() - 4, 4, ".rfx") == 0;
   if (trace || std::filesystem::is_directory(word, error)) return "; did you mean 'rfinject report " + word + "'?";
   return {};
@@ -252,6 +257,7 @@ int RunProgram(Arguments arguments) {
   if (const int code = FindProgram(parsed.words[0], &program, &why)) return ProgramFailed(parsed.words[0], code, why);
 
   if (!Succeeded(AddLibrary(&variables))) return 2;
+  if (!variables.note.empty() && !parsed.Has("quiet")) Complain(variables.note);
 
   const std::string set_already = std::getenv("RFINJECT_OUTPUT") != nullptr ? std::getenv("RFINJECT_OUTPUT") : "";
   std::string pattern = set_already.empty() ? "" : AbsolutePattern(set_already);

@@ -104,6 +104,7 @@ class Estimator final : public Source {
     }
     TakeStackOnce(record.identity, recorder_);
     recorder_.Record(record);
+    recorder_.MayWrite();
   }
 
   void OnPolicy(const PolicyFacts& facts) noexcept override {
