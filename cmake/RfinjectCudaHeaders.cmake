@@ -2,21 +2,14 @@
 # scripts/setup took from NVIDIA's wheels (the places of find_cuda_headers in scripts/lib.sh, in its order). Nothing of
 # CUDA is linked; everything is opened at run time.
 
-set(recipe ${PROJECT_SOURCE_DIR}/third_party_notes/cuda_headers.txt)
-file(SHA256 ${recipe} recipe_hash)
-string(SUBSTRING ${recipe_hash} 0 12 recipe_hash)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${recipe})
-if(DEFINED ENV{XDG_CACHE_HOME})
-  set(cache $ENV{XDG_CACHE_HOME})
-else()
-  set(cache $ENV{HOME}/.cache)
-endif()
+include(RfinjectCacheFolder)
+rfinject_cache_folder(cuda-headers cuda_headers_cache)
 
 # cupti_range_profiler.h came with CUPTI 12.6, the oldest whose API we use.
 find_path(RFINJECT_CUDA_INCLUDE_DIR cupti_range_profiler.h
   PATHS ENV RFINJECT_CUDA_INCLUDE_DIR
         $ENV{CUDA_HOME}/include /usr/local/cuda/include /usr/local/cuda/extras/CUPTI/include
-        ${cache}/rfinject/cuda-headers-${recipe_hash}/include
+        ${cuda_headers_cache}/include
   NO_DEFAULT_PATH
   DOC "Folder with cuda.h and cupti.h")
 if(NOT RFINJECT_CUDA_INCLUDE_DIR)

@@ -1,20 +1,13 @@
 # Sets RFINJECT_LIBUNWIND_DIR: what scripts/build_libunwind made, in the place that libunwind_cache in scripts/lib.sh
 # names. Where there is none, the injected library is built without native stacks. Debian's own archive will not do: it
 # is not position-independent.
-set(recipe ${PROJECT_SOURCE_DIR}/third_party_notes/libunwind.txt)
-file(SHA256 ${recipe} recipe_hash)
-string(SUBSTRING ${recipe_hash} 0 12 recipe_hash)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${recipe})
-if(DEFINED ENV{XDG_CACHE_HOME})
-  set(cache $ENV{XDG_CACHE_HOME})
-else()
-  set(cache $ENV{HOME}/.cache)
-endif()
+include(RfinjectCacheFolder)
+rfinject_cache_folder(libunwind libunwind_cache)
 
 # Not kept in CMake's cache: a build that found none must find one that was made since.
 unset(RFINJECT_LIBUNWIND_FOUND CACHE)
 find_path(RFINJECT_LIBUNWIND_FOUND lib/libunwind.a
-  PATHS ENV RFINJECT_LIBUNWIND_DIR ${cache}/rfinject/libunwind-${recipe_hash}
+  PATHS ENV RFINJECT_LIBUNWIND_DIR ${libunwind_cache}
   NO_DEFAULT_PATH)
 set(RFINJECT_LIBUNWIND_DIR ${RFINJECT_LIBUNWIND_FOUND})
 if(RFINJECT_LIBUNWIND_DIR)

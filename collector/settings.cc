@@ -26,7 +26,7 @@ struct Parsed {
 void Complain(std::string* errors, std::string_view name, std::string_view value, std::string_view wanted) {
   if (!errors->empty()) *errors += '\n';
   *errors += name;
-  *errors += "=";
+  *errors += '=';
   *errors += value;
   *errors += ": ";
   *errors += wanted;

@@ -1053,6 +1053,7 @@ TEST_F(TraceRecorderTest, AVforkChildDoesNotFinishItsParent) {
   Recorder& r = recorder();
   r.Activate();
   Recorder* volatile shared = &r;
+  // NOLINTNEXTLINE(bugprone-unsafe-functions): what programs do is what is tested.
   const pid_t child = vfork();
   if (child == 0) {
     shared->Finish("_exit");

@@ -49,8 +49,8 @@ const Gpu* FindGpu(std::string_view name) noexcept;
 const Gpu* FindBoard(std::string_view name) noexcept;
 
 // The row names nearest to `name` by edit distance without regard to case, nearest first, as many as `out` holds, for
-// the message about an unknown name. Rows that `name` is a part of count as nearest; what differs in more than half of
-// the longer one's letters is not near.
+// the message about an unknown name. Rows that `name` is a part of count as nearest; what differs in more than half
+// of the longer one's letters is not near.
 std::span<const Gpu* const> NearestGpus(std::string_view name, std::span<const Gpu*> out) noexcept;
 
 }  // namespace rfinject

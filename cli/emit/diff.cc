@@ -1,5 +1,7 @@
 #include "cli/emit/diff.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 #include <string>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cli/emit/cell_text.h"
 #include "cli/emit/csv_writer.h"
 #include "cli/emit/json_writer.h"
 #include "cli/emit/text_grid.h"
@@ -28,9 +31,110 @@ bool IsKey(std::string_view column) {
 }
 
 std::string Side(bool there, double ns) { return there ? Duration(ns) : "none"; }
-std::string Share(bool there, const Change& change, bool before) {
-  const double share = before ? change.before : change.after;
-  return there && share > 0 ? Percent(share) : "-";
+std::string Share(bool there, double share) { return there && share > 0 ? Percent(share) : "-"; }
+
+std::string Real(const DiffRow& row) {
+  const Change& change = row[Compared::kTime];
+  if (!row.in_before || !row.in_after) return row.in_before ? "only A" : "only B";
+  switch (change.verdict) {
+    case Verdict::kReal:
+      return "yes";
+    case Verdict::kNoise:
+      return "no";
+    case Verdict::kSame:
+      return "same";
+    case Verdict::kUnknown:
+    case Verdict::kOneSide:
+      break;
+  }
+  return change.trust > Trust::kByLaunch ? std::string(TrustName(change.trust)) : "?";
+}
+
+template <Compared kQuantity>
+Cell RatioCell(const DiffRow& row) {
+  return Cell{row.in_before && row.in_after ? Times(row[kQuantity]) : std::string("-")};
+}
+
+// The columns of the table behind the rows' names. `row_only`: not in the line that stands for rows that are left
+// out.
+constexpr auto kTableColumns = std::to_array<ColumnOf<DiffRow>>({
+    {{.name = "phase", .table = {.place = 10, .title = "phase", .priority = 1, .left = true, .row_only = true}},
+     [](const DiffRow& row) { return Cell{ShortPhase(row.phase)}; }},
+    {{.name = "time_before", .table = {.place = 20, .title = "time A", .priority = 2}},
+     [](const DiffRow& row) { return Cell{Side(row.in_before, row[Compared::kTime].before)}; }},
+    {{.name = "time_after", .table = {.place = 30, .title = "time B", .priority = 2}},
+     [](const DiffRow& row) { return Cell{Side(row.in_after, row[Compared::kTime].after)}; }},
+    {{.name = "time_difference", .table = {.place = 40, .title = "change"}},
+     [](const DiffRow& row) { return Cell{SignedDuration(row[Compared::kTime].difference())}; }},
+    {{.name = "time_margin", .table = {.place = 50, .title = "+-95 %", .priority = 3, .row_only = true}},
+     [](const DiffRow& row) { return Cell{Margin(row[Compared::kTime])}; }},
+    {{.name = "time_real", .table = {.place = 60, .title = "real", .priority = 3, .left = true, .row_only = true}},
+     [](const DiffRow& row) { return Cell{Real(row)}; }},
+    {{.name = "time_visible", .table = {.place = 70, .title = "seen from", .priority = 4, .row_only = true}},
+     [](const DiffRow& row) {
+       const double visible = row[Compared::kTime].visible;
+       return Cell{visible > 0 ? Duration(visible) : std::string()};
+     }},
+    {{.name = "flop_ratio", .table = {.place = 80, .title = "FLOP", .priority = 5, .row_only = true}},
+     RatioCell<Compared::kFlop>},
+    {{.name = "bytes_ratio", .table = {.place = 90, .title = "bytes", .priority = 5, .row_only = true}},
+     RatioCell<Compared::kBytes>},
+    {{.name = "oi_ratio", .table = {.place = 100, .title = "OI", .priority = 4, .row_only = true}},
+     RatioCell<Compared::kOi>},
+    {{.name = "share_before", .table = {.place = 110, .title = "roof A", .priority = 3, .row_only = true}},
+     [](const DiffRow& row) { return Cell{Share(row.in_before, row[Compared::kShare].before)}; }},
+    {{.name = "share_after", .table = {.place = 120, .title = "roof B", .priority = 3, .row_only = true}},
+     [](const DiffRow& row) { return Cell{Share(row.in_after, row[Compared::kShare].after)}; }},
+});
+
+// Whether the table of this pair has the column: of exact numbers there is no margin to show.
+bool Shown(std::string_view column, const Diff& diff, const RunDiff& pair, std::span<const DiffRow* const> rows) {
+  if (column == "phase") return diff.by != By::kModel;
+  if (column == "time_margin" || column == "time_real") return !pair.exact;
+  if (column == "time_visible") {
+    return std::any_of(rows.begin(), rows.end(),
+                       [](const DiffRow* row) { return (*row)[Compared::kTime].visible > 0; });
+  }
+  return true;
+}
+
+void WriteRows(const Diff& diff, const RunDiff& pair, const DiffExcerpt& excerpt, const TableOptions& options,
+               std::ostream& out) {
+  std::vector<const DiffRow*> rows = excerpt.rows;
+  DiffRow rest{.in_before = true, .in_after = true};
+  rest.changes[static_cast<size_t>(Compared::kTime)] = excerpt.rest_time;
+  if (excerpt.left_out > 0) rows.push_back(&rest);
+  rows.push_back(&pair.total);
+
+  RowSet set;
+  set.size = rows.size();
+  Append(
+      std::span<const ColumnOf<DiffRow>>(kTableColumns), [&rows](size_t i) -> const DiffRow& { return *rows[i]; },
+      &set);
+  std::vector<const Column*> columns = ShownIn(set, &ColumnInfo::table);
+  std::erase_if(columns, [&](const Column* column) { return !Shown(column->info.name, diff, pair, rows); });
+
+  TextGrid grid;
+  grid.mark = pair.exact ? "~ " : "  ";
+  grid.columns.push_back({.title = diff.by == By::kOp      ? "op"
+                                   : diff.by == By::kModel ? "model"
+                                                           : "layer",
+                          .right = false,
+                          .least_width = 16,
+                          .keep_end = true});
+  for (const Column* column : columns) grid.columns.push_back(GridColumnOf(column->info.table));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    GridLine& line = grid.lines.emplace_back();
+    line.cells.push_back(rows[i] == &rest         ? "(" + Grouped(excerpt.left_out) + " more)"
+                         : rows[i] == &pair.total ? "total"
+                                                  : DiffRowName(*rows[i], diff.by));
+    for (const Column* column : columns) {
+      const TableLook& look = column->info.table;
+      const bool blank = look.row_only && rows[i] == &rest;
+      line.cells.push_back(blank ? std::string() : TableText(column->info, look, column->value(i)));
+    }
+  }
+  WriteGrid(grid, options.width, options.color, out);
 }
 
 void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& options, std::ostream& out) {
@@ -58,67 +162,7 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
                options.width, "  ", "   ");
   out << '\n';
 
-  TextGrid grid;
-  grid.mark = pair.exact ? "~ " : "  ";
-  const auto column = [&grid](std::string title, bool right, int priority) -> GridColumn& {
-    return grid.columns.emplace_back(GridColumn{.title = std::move(title), .right = right, .priority = priority});
-  };
-  GridColumn& name = column(diff.by == By::kOp ? "op" : diff.by == By::kModel ? "model" : "layer", false, 0);
-  name.least_width = 16;
-  name.keep_end = true;
-  column("phase", false, 1);
-  column("time A", true, 2);
-  column("time B", true, 2);
-  column("change", true, 0);
-  column("+-95 %", true, 3);
-  column("real", false, 3);
-  column("seen from", true, 4);
-  column("FLOP", true, 5);
-  column("bytes", true, 5);
-  column("OI", true, 4);
-  column("roof A", true, 3);
-  column("roof B", true, 3);
-  const auto line = [&](const DiffRow& row, const std::string& name) {
-    const Change& change = row[Compared::kTime];
-    const Change &flop = row[Compared::kFlop], &bytes = row[Compared::kBytes], &oi = row[Compared::kOi];
-    const bool both = row.in_before && row.in_after;
-    grid.lines.push_back(
-        {{name, ShortPhase(row.phase), Side(row.in_before, change.before), Side(row.in_after, change.after),
-          SignedDuration(change.difference()), Margin(change),
-          !both                               ? (row.in_before ? "only A" : "only B")
-          : change.verdict == Verdict::kReal  ? "yes"
-          : change.verdict == Verdict::kNoise ? "no"
-          : change.verdict == Verdict::kSame  ? "same"
-          : change.trust > Trust::kByLaunch   ? std::string(TrustName(change.trust))
-                                              : "?",
-          change.visible > 0 ? Duration(change.visible) : "", both ? Times(flop) : "-", both ? Times(bytes) : "-",
-          both ? Times(oi) : "-", Share(row.in_before, row[Compared::kShare], true),
-          Share(row.in_after, row[Compared::kShare], false)}});
-  };
-  for (const DiffRow* row : excerpt.rows) line(*row, DiffRowName(*row, diff.by));
-  if (excerpt.left_out > 0) {
-    const Change& rest = excerpt.rest_time;
-    grid.lines.push_back({{"(" + Grouped(excerpt.left_out) + " more)", "", Duration(rest.before),
-                           Duration(rest.after), SignedDuration(rest.difference())}});
-  }
-  line(pair.total, "total");
-  // Of exact numbers there is no margin to show.
-  const auto hide = [&](std::string_view title) {
-    for (size_t c = 0; c < grid.columns.size(); ++c) {
-      if (grid.columns[c].title != title) continue;
-      grid.columns.erase(grid.columns.begin() + static_cast<std::ptrdiff_t>(c));
-      for (auto& [cells, span] : grid.lines) {
-        if (c < cells.size()) cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(c));
-      }
-      return;
-    }
-  };
-  bool tested = pair.total[Compared::kTime].visible > 0;
-  for (const DiffRow* row : excerpt.rows) tested = tested || (*row)[Compared::kTime].visible > 0;
-  if (!tested) hide("seen from");
-  if (pair.exact) hide("+-95 %"), hide("real");
-  if (diff.by == By::kModel) hide("phase");
-  WriteGrid(grid, options.width, options.color, out);
+  WriteRows(diff, pair, excerpt, options, out);
   WriteWrapped(out,
                std::string("FLOP, bytes, OI: B over A; roof: % of attainable.") +
                    (excerpt.same > 0 ? " " + Grouped(excerpt.same) + (excerpt.same == 1 ? " row is" : " rows are") +

@@ -20,9 +20,8 @@ void EmitStackTable(std::span<const StackTable> tables, size_t max_rows, std::os
     const size_t count = max_rows == 0 ? table.rows.size() : std::min(table.rows.size(), max_rows);
     for (size_t i = 0; i < count; ++i) {
       const StackRow& row = table.rows[i];
-      const double steps = static_cast<double>(std::max<uint64_t>(table.steps, 1));
       out << "\n"
-          << Duration(row.time_ns / steps) << "  " << PhaseName(row.phase) << "  " << Grouped(row.launches)
+          << Duration(StepTimeOf(row, table.steps)) << "  " << PhaseName(row.phase) << "  " << Grouped(row.launches)
           << " launches  " << (row.stack ? PrintableText(row.caller) : "(no stack)") << "\n  ";
       constexpr size_t kKernels = 3;
       for (size_t k = 0; k < std::min(row.kernels.size(), kKernels); ++k)

@@ -28,7 +28,6 @@ struct Key {
 
   // By the phase's name, as a reader would sort: rows that changed equally stand in this order.
   friend auto operator<=>(const Key& a, const Key& b) { return a.Texts() <=> b.Texts(); }
-  friend bool operator==(const Key& a, const Key& b) { return a.Texts() == b.Texts(); }
 
  private:
   std::tuple<std::string_view, std::string_view, std::string_view, std::string_view> Texts() const {

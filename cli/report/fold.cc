@@ -44,7 +44,6 @@ struct RowKey {
 
   // By the phase's name, as a reader would sort: rows that take equally long stand in this order.
   friend auto operator<=>(const RowKey& a, const RowKey& b) { return a.Texts() <=> b.Texts(); }
-  friend bool operator==(const RowKey& a, const RowKey& b) { return a.Texts() == b.Texts(); }
 
  private:
   std::tuple<std::string_view, std::string_view, std::string_view, std::string_view, std::string_view,

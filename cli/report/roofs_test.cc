@@ -119,7 +119,7 @@ TEST(Roofs, KindsAreKeptApart) {
                                  options);
   EXPECT_NEAR(report.sm_hz, 1.128e9, 1);  // 80 % of the boost clock
   const auto peak = [&](RoofKind kind) {
-    const RoofLine* roof = Find(report.roofs, kind, "DRAM", Precision::kFp32);
+    const RoofLine* roof = Find(report.roofs, kind, MemoryLevel::kDram, Precision::kFp32);
     return roof == nullptr ? 0 : roof->peak_flop_per_s;
   };
   EXPECT_EQ(peak(RoofKind::kDatasheet), 19.5e12);

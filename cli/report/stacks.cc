@@ -65,6 +65,10 @@ constexpr auto kColumns = std::to_array<ColumnOf<StackRow>>({
 
 }  // namespace
 
+double StepTimeOf(const StackRow& row, uint64_t steps) {
+  return row.time_ns / static_cast<double>(std::max<uint64_t>(steps, 1));
+}
+
 std::string FoldedStack(const StackRow& row) {
   std::string text;
   if (!row.stack) return text;

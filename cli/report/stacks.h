@@ -25,6 +25,9 @@ struct StackRow {
   std::vector<std::string> kernels;  // of the launches, ascending, no two alike
 };
 
+// The time of one of `steps` equal steps, ns; of all where the steps are not known (0).
+double StepTimeOf(const StackRow& row, uint64_t steps);
+
 // The innermost frame of the program's own, or of a library that is none of torch's, CUDA's or Python's:
 // "Net::project", without its arguments, or "libfoo.so+0x1f3" where its function is not known. Where all frames are
 // of those libraries, the outermost of them.

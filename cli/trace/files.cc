@@ -22,7 +22,8 @@ absl::StatusOr<std::vector<std::string>> FindTraces(const std::string& path) {
     }
   }
   if (error) return absl::UnavailableError(error.message());
-  if (found.empty()) return absl::NotFoundError("there are no traces (*.rfx) in this folder; 'rfinject PROGRAM' writes them");
+  if (found.empty())
+    return absl::NotFoundError("there are no traces (*.rfx) in this folder; 'rfinject PROGRAM' writes them");
   std::sort(found.begin(), found.end());
   return found;
 }

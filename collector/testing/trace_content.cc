@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "proto/wire/framing.h"
 
@@ -72,7 +73,7 @@ class Adder {
     v1::Run merged = out_->run;
     if (run.device_size() > 0) merged.clear_device();
     merged.MergeFrom(run);
-    out_->run = merged;
+    out_->run = std::move(merged);
   }
   void AddKey(const v1::LaunchKey& key) {
     Check(key.id() != 0 && !out_->keys.contains(key.id()), "a key's id is 0 or used twice");

@@ -1,8 +1,10 @@
 // A comparison as a page without a script: what changed, the pictures, and the rows that changed.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <string>
+#include <variant>
 
 #include "cli/emit/diff.h"
 #include "cli/emit/html/sections.h"
@@ -25,20 +27,19 @@ constexpr Literal kStyle =
     "@media (prefers-color-scheme:dark){body{background:#14181d;color:#e8ecf0}tr:nth-child(even){background:"
     "#1d232a}}\n";
 
-constexpr Literal kTableHead =
-    "<thead><tr><th>Model</th><th>Layer</th><th>Phase</th><th>Operator</th>"
-    "<th class=num>Time A</th><th class=num>Time B</th><th class=num>Change</th><th class=num>± 95 %</th>"
-    "<th class=num>Real</th><th class=num>FLOP A</th><th class=num>FLOP B</th><th class=num>Bytes A</th>"
-    "<th class=num>Bytes B</th><th class=num>OI A</th><th class=num>OI B</th><th class=num>Of attainable A</th>"
-    "<th class=num>Of attainable B</th></tr></thead>";
+// A side that lacks the row has an empty cell.
+Cell SideCell(const DiffRow& row, bool before, Compared quantity, std::string (*format)(double)) {
+  const bool there = before ? row.in_before : row.in_after;
+  const double value = before ? row[quantity].before : row[quantity].after;
+  return Cell{there ? format(value) : std::string()};
+}
 
-Markup Number(std::string_view text) { return TableCell(text, CellKind::kNumber); }
+std::string FlopText(double flop) { return WithPrefix(flop, "FLOP"); }
+std::string BytesText(double bytes) { return WithPrefix(bytes, "B"); }
 
-// The two cells of a quantity; a side that lacks the row has an empty one.
-template <typename Format>
-Markup Sides(const DiffRow& row, Compared quantity, const Format& format) {
-  const Change& change = row[quantity];
-  return {Number(row.in_before ? format(change.before) : ""), Number(row.in_after ? format(change.after) : "")};
+template <Compared kQuantity, bool kBefore, std::string (*kFormat)(double)>
+Cell SideOf(const DiffRow& row) {
+  return SideCell(row, kBefore, kQuantity, kFormat);
 }
 
 std::string HalfWidth(const Change& change) {
@@ -46,27 +47,52 @@ std::string HalfWidth(const Change& change) {
   return change.half_width > 0 ? Duration(change.half_width) : "exact";
 }
 
+// The columns of the page's table, from left to right; kText is aligned to the left.
+constexpr auto kPageColumns = std::to_array<ColumnOf<DiffRow>>({
+    {{.name = "model", .title = "Model", .kind = Kind::kText}, [](const DiffRow& row) { return Cell{row.model}; }},
+    {{.name = "layer", .title = "Layer", .kind = Kind::kText}, [](const DiffRow& row) { return Cell{row.layer}; }},
+    {{.name = "phase", .title = "Phase", .kind = Kind::kText},
+     [](const DiffRow& row) { return Cell{std::string(PhaseName(row.phase))}; }},
+    {{.name = "op", .title = "Operator", .kind = Kind::kText}, [](const DiffRow& row) { return Cell{row.op}; }},
+    {{.name = "time_before", .title = "Time A"}, SideOf<Compared::kTime, true, Duration>},
+    {{.name = "time_after", .title = "Time B"}, SideOf<Compared::kTime, false, Duration>},
+    {{.name = "time_difference", .title = "Change"},
+     [](const DiffRow& row) { return Cell{SignedDuration(row[Compared::kTime].difference())}; }},
+    {{.name = "time_margin", .title = "± 95 %"},
+     [](const DiffRow& row) { return Cell{HalfWidth(row[Compared::kTime])}; }},
+    {{.name = "time_real", .title = "Real"},
+     [](const DiffRow& row) { return Cell{std::string(VerdictName(row[Compared::kTime].verdict))}; }},
+    {{.name = "flop_before", .title = "FLOP A"}, SideOf<Compared::kFlop, true, FlopText>},
+    {{.name = "flop_after", .title = "FLOP B"}, SideOf<Compared::kFlop, false, FlopText>},
+    {{.name = "bytes_before", .title = "Bytes A"}, SideOf<Compared::kBytes, true, BytesText>},
+    {{.name = "bytes_after", .title = "Bytes B"}, SideOf<Compared::kBytes, false, BytesText>},
+    {{.name = "oi_before", .title = "OI A"}, SideOf<Compared::kOi, true, Plain>},
+    {{.name = "oi_after", .title = "OI B"}, SideOf<Compared::kOi, false, Plain>},
+    {{.name = "share_before", .title = "Of attainable A"}, SideOf<Compared::kShare, true, Percent>},
+    {{.name = "share_after", .title = "Of attainable B"}, SideOf<Compared::kShare, false, Percent>},
+});
+
+Markup TableHead() {
+  constexpr Literal kText = "<th>", kNumber = "<th class=num>";
+  Markup head = {"<thead><tr>"};
+  for (const ColumnOf<DiffRow>& column : kPageColumns) {
+    head.Add({column.info.kind == Kind::kText ? kText : kNumber, Escaped(column.info.title), "</th>"});
+  }
+  return head.Add({"</tr></thead>"});
+}
+
 Markup TableRow(const DiffRow& row) {
   constexpr Literal kNoise = "<tr class=noise>", kReal = "<tr>";
-  const Change& time = row[Compared::kTime];
-  return {time.verdict == Verdict::kNoise ? kNoise : kReal,
-          TableCell(row.model),
-          TableCell(row.layer),
-          TableCell(PhaseName(row.phase)),
-          TableCell(row.op),
-          Sides(row, Compared::kTime, [](double v) { return Duration(v); }),
-          Number(SignedDuration(time.difference())),
-          Number(HalfWidth(time)),
-          Number(VerdictName(time.verdict)),
-          Sides(row, Compared::kFlop, [](double v) { return WithPrefix(v, "FLOP"); }),
-          Sides(row, Compared::kBytes, [](double v) { return WithPrefix(v, "B"); }),
-          Sides(row, Compared::kOi, [](double v) { return Plain(v); }),
-          Sides(row, Compared::kShare, [](double v) { return Percent(v); }),
-          "</tr>\n"};
+  Markup line = {row[Compared::kTime].verdict == Verdict::kNoise ? kNoise : kReal};
+  for (const ColumnOf<DiffRow>& column : kPageColumns) {
+    const bool text = column.info.kind == Kind::kText;
+    line.Add({TableCell(std::get<std::string>(column.value(row)), text ? CellKind::kText : CellKind::kNumber)});
+  }
+  return line.Add({"</tr>\n"});
 }
 
 Markup Table(const RunDiff& pair) {
-  Markup out = {"<div class=scroll><table>", kTableHead, "<tbody>\n"};
+  Markup out = {"<div class=scroll><table>", TableHead(), "<tbody>\n"};
   size_t written = 0;
   for (const DiffRow& row : pair.rows) {
     if (!row.Changed()) continue;
