@@ -23,7 +23,10 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
   double overhead = std::clamp(options.overhead, 1e-6, 0.5);
   spacing_ = static_cast<uint64_t>(std::ceil(1 / overhead));
   burst_begin_ = options.warm_up_steps;
-  for (uint32_t i = 0; i < roles.size(); ++i) rotation_.push_back(i);
+  for (uint32_t i = 0; i < roles.size(); ++i) {
+    rotation_.push_back(i);
+    samples_bytes_.push_back(roles[i] == GroupRole::kHardware);
+  }
   std::vector<uint32_t> groups = rotation_;
   if (options.window_steps != 0) {
     // As many hardware groups, which all sample the bytes, as give an interval.
@@ -77,25 +80,23 @@ double SquaredStudent95(double degrees) {
 // with another shrinks by `keeps` with every step between them: what its width should be, squared, over what it is, or
 // the inverse, whichever is larger. Its width is wrong because the mean's square error is not what the variance of the
 // samples says, and because that variance has fewer degrees of freedom than independent samples have (Satterthwaite).
-// Sums and products only, which all ranks round alike, whatever their libm.
-double WrongBy(const std::vector<uint64_t>& steps, uint64_t span, double keeps) {
-  const auto power = [keeps](uint64_t exponent) {
-    double result = 1;
-    for (double square = keeps; exponent != 0; exponent >>= 1, square *= square) {
-      if (exponent & 1) result *= square;
-    }
-    return result;
-  };
+// Sums and products only, which all ranks round alike, whatever their libm. `powers`: of `keeps`, by exponent.
+double WrongBy(const std::vector<uint64_t>& steps, uint64_t span, double keeps, const std::vector<double>& powers) {
+  const auto power = [&powers](uint64_t exponent) { return powers[std::min<uint64_t>(exponent, powers.size() - 1)]; };
   const auto n = static_cast<double>(steps.size()), all = static_cast<double>(span);
   // Sums of correlations: of the steps with one another, row by row, and of each with all of the window.
-  std::vector<double> rows;
-  double within = 0, across = 0;
-  for (const uint64_t a : steps) {
-    double row = 0;
-    for (const uint64_t b : steps) row += power(a > b ? a - b : b - a);
-    rows.push_back(row);
-    within += row;
-    across += 1 + keeps * (2 - power(a) - power(span - 1 - a)) / (1 - keeps);
+  const size_t count = steps.size();
+  std::vector<double> common(count * count, 1), rows(count, 1);
+  double within = n, across = 0;
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < i; ++j) {  // they ascend
+      const double both = power(steps[i] - steps[j]);
+      common[i * count + j] = common[j * count + i] = both;
+      rows[i] += both;
+      rows[j] += both;
+      within += 2 * both;
+    }
+    across += 1 + keeps * (2 - power(steps[i]) - power(span - 1 - steps[i])) / (1 - keeps);
   }
   const double window = all + 2 * keeps * (all * (1 - keeps) - (1 - power(span))) / ((1 - keeps) * (1 - keeps));
   const double error = within / (n * n) - 2 * across / (n * all) + window / (all * all);
@@ -103,10 +104,9 @@ double WrongBy(const std::vector<uint64_t>& steps, uint64_t span, double keeps) 
   // its square.
   const double trace = n - within / n;
   double square = 0;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    for (size_t j = 0; j < steps.size(); ++j) {
-      const double distance = power(steps[i] > steps[j] ? steps[i] - steps[j] : steps[j] - steps[i]);
-      const double centred = distance - rows[i] / n - rows[j] / n + within / (n * n);
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < count; ++j) {
+      const double centred = common[i * count + j] - rows[i] / n - rows[j] / n + within / (n * n);
       square += centred * centred;
     }
   }
@@ -116,9 +116,12 @@ double WrongBy(const std::vector<uint64_t>& steps, uint64_t span, double keeps) 
   return wrong > 1 ? wrong : 1 / wrong;
 }
 
-// Memories from two steps to a few hundred; a longer one is seen in the durations and named (docs/INTERVALS.md).
-constexpr double kKeeps[] = {0.5, 0.7, 0.85, 0.93, 0.97, 0.99, 0.997};
-constexpr uint64_t kDraws = 64;
+// Memories of three, fourteen and three hundred steps; a longer one is seen in the durations and named
+// (docs/INTERVALS.md). With more steps between them than the longest table has, steps have nothing in common.
+constexpr double kKeeps[] = {0.7, 0.93, 0.997};
+constexpr uint64_t kLongestTable = 4096;
+// A draw is judged in a few microseconds, once in a process.
+constexpr uint64_t kDraws = 256;
 constexpr double kRightEnough = 1.02;
 
 }  // namespace
@@ -129,16 +132,25 @@ void Schedule::Draw(uint64_t span) {
   burst_span_ = span;
   std::vector<Slot> best;
   double least = 0;
+  std::vector<double> powers[std::size(kKeeps)];
+  for (size_t i = 0; i < std::size(kKeeps); ++i) {
+    powers[i] = {1};
+    while (powers[i].size() <= std::min(span, kLongestTable)) powers[i].push_back(powers[i].back() * kKeeps[i]);
+  }
   for (uint64_t seed = 1; seed <= kDraws && (best.empty() || least > kRightEnough); ++seed) {
     std::vector<Slot> slots = DrawOnce(seed, span);
     double wrong = 1;
     for (const Action action : {Action::kTimes, Action::kCounters}) {
       std::vector<uint64_t> steps;
       for (const Slot& slot : slots) {
-        if (slot.decision.action == action) steps.push_back(slot.offset);
+        // Groups that count once or guard sample no bytes.
+        const bool samples = action == Action::kTimes || samples_bytes_[slot.decision.group];
+        if (slot.decision.action == action && samples) steps.push_back(slot.offset);
       }
       if (steps.size() < 2) continue;
-      for (const double keeps : kKeeps) wrong = std::max(wrong, WrongBy(steps, span, keeps));
+      for (size_t i = 0; i < std::size(kKeeps); ++i) {
+        wrong = std::max(wrong, WrongBy(steps, span, kKeeps[i], powers[i]));
+      }
     }
     if (best.empty() || wrong < least) {
       least = wrong;

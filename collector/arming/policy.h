@@ -96,6 +96,7 @@ class Schedule {
   std::vector<Slot> DrawOnce(uint64_t seed, uint64_t span) const;
 
   std::vector<Slot> burst_;  // ascending
+  std::vector<bool> samples_bytes_;  // by group
   uint64_t burst_span_ = 0;
   std::vector<uint32_t> rotation_;  // an odd number, so that every level visits every group
 };
