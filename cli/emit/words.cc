@@ -400,6 +400,38 @@ std::string StepsText(const Report& report) {
          several(report.optimizer_steps / report.steps, "optimizer step", "optimizer steps");
 }
 
+std::string IntervalText(const Report& report) {
+  const Knowledge& time = report.total_time;
+  std::string line;
+  switch (time.trust) {
+    case Trust::kNone:
+      return {};
+    case Trust::kByStep:
+    case Trust::kByLaunch:
+      if (time.relative <= 0) return {};
+      line = "GPU time is known to +-" + Percent(time.relative) + " (95 %), ";
+      line += time.trust == Trust::kByLaunch ? "if launches are independent of one another: the trace has no sums by step"
+                                             : "from " + Grouped(report.sampled_steps) + " sampled steps";
+      break;
+    case Trust::kFewSteps:
+      line = "Few steps: too few were sampled, or too close together, for an interval of the GPU time";
+      break;
+    case Trust::kDrifting:
+      line = "Drifting: GPU time has no interval, because steps resemble one another for longer than sampled ones are "
+             "apart";
+      break;
+    case Trust::kTwoSpeeds:
+      line = "Two speeds: GPU time has no interval, because steps have two durations and change between them seldom";
+      break;
+  }
+  const bool by_step = report.sampled_steps > 0 && time.trust != Trust::kByLaunch;
+  if (by_step && report.step_by == StepBy::kIteration && report.steps > 0 &&
+      report.optimizer_steps >= 2 * report.steps) {
+    line += "; sampled are single steps of an optimizer, which a shown iteration has several of";
+  }
+  return line;
+}
+
 std::string_view ByName(By by) {
   switch (by) {
     case By::kModel:

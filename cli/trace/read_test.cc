@@ -12,6 +12,7 @@
 #include "cli/trace/damage.h"
 #include "cli/trace/decode.h"
 #include "proto/rfinject/v1/trace.pb.h"
+#include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
 namespace {
@@ -198,6 +199,33 @@ TEST(TraceReader, ArmedStepsDoNotCountAsTime) {
   EXPECT_EQ(steps.armed, 1u);
   EXPECT_EQ(steps.duration_ns.n, 1u);
   EXPECT_EQ(steps.duration_ns.max, 100u);
+}
+
+// A window of 48 steps of which every third has kernel times, which makes it a twentieth longer, and of which the last
+// dozen are a tenth longer.
+TEST(TraceReader, TwoSpeedsAreSeenBetweenStepsThatTimingMadeLonger) {
+  const TraceContents contents = Read(Trace({Definitions, [](v1::Chunk& chunk) {
+                                               v1::Metric* time = chunk.add_metric();
+                                               time->set_id(77);
+                                               time->set_name(std::string(kMetricTime));
+                                               for (uint64_t i = 0; i < 48; ++i) {
+                                                 const bool timed = i % 3 == 0;
+                                                 v1::Step* step = chunk.add_step();
+                                                 step->set_index(i);
+                                                 step->set_measured(true);
+                                                 step->set_duration_ns((i < 36 ? 1'000'000 : 1'100'000) +
+                                                                       (timed ? 50'000 : 0) + i * 7919 % 5000);
+                                                 if (!timed) continue;
+                                                 v1::SampledStep* sampled = chunk.add_sampled_step();
+                                                 sampled->set_run(1);
+                                                 sampled->set_step(i);
+                                                 sampled->set_metric(77);
+                                                 if (i == 0) sampled->add_key(1);
+                                                 sampled->add_change(1);
+                                               }
+                                             }}));
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
+  EXPECT_EQ(contents.profile.runs.begin()->second.steps.two_speeds, 1u);
 }
 
 TEST(TraceReader, WindowsOfPmSamplingAreSummed) {
