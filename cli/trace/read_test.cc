@@ -12,7 +12,6 @@
 #include "cli/trace/damage.h"
 #include "cli/trace/decode.h"
 #include "proto/rfinject/v1/trace.pb.h"
-#include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
 namespace {
@@ -205,9 +204,6 @@ TEST(TraceReader, ArmedStepsDoNotCountAsTime) {
 // dozen are a tenth longer.
 TEST(TraceReader, TwoSpeedsAreSeenBetweenStepsThatTimingMadeLonger) {
   const TraceContents contents = Read(Trace({Definitions, [](v1::Chunk& chunk) {
-                                               v1::Metric* time = chunk.add_metric();
-                                               time->set_id(77);
-                                               time->set_name(std::string(kMetricTime));
                                                for (uint64_t i = 0; i < 48; ++i) {
                                                  const bool timed = i % 3 == 0;
                                                  v1::Step* step = chunk.add_step();
@@ -219,9 +215,9 @@ TEST(TraceReader, TwoSpeedsAreSeenBetweenStepsThatTimingMadeLonger) {
                                                  v1::SampledStep* sampled = chunk.add_sampled_step();
                                                  sampled->set_run(1);
                                                  sampled->set_step(i);
-                                                 sampled->set_metric(77);
+                                                 sampled->set_metric(1);
                                                  if (i == 0) sampled->add_key(1);
-                                                 sampled->add_change(1);
+                                                 sampled->add_change(i == 0 ? 2 : 0);  // folded: a code of 1
                                                }
                                              }}));
   ASSERT_TRUE(contents.status.ok()) << contents.status;
