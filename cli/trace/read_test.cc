@@ -200,7 +200,7 @@ TEST(TraceReader, ArmedStepsDoNotCountAsTime) {
   EXPECT_EQ(steps.duration_ns.max, 100u);
 }
 
-// A window of 48 steps of which every third has kernel times, which makes it a twentieth longer, and of which the last
+// A window of 48 steps of which every third has kernel times, which makes it longer, and of which the last
 // dozen are a tenth longer.
 TEST(TraceReader, TwoSpeedsAreSeenBetweenStepsThatTimingMadeLonger) {
   const TraceContents contents = Read(Trace({Definitions, [](v1::Chunk& chunk) {
@@ -210,7 +210,7 @@ TEST(TraceReader, TwoSpeedsAreSeenBetweenStepsThatTimingMadeLonger) {
                                                  step->set_index(i);
                                                  step->set_measured(true);
                                                  step->set_duration_ns((i < 36 ? 1'000'000 : 1'100'000) +
-                                                                       (timed ? 50'000 : 0) + i * 7919 % 5000);
+                                                                       (timed ? 80'000 : 0) + i * 7919 % 5000);
                                                  if (!timed) continue;
                                                  v1::SampledStep* sampled = chunk.add_sampled_step();
                                                  sampled->set_run(1);
