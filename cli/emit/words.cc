@@ -119,6 +119,18 @@ std::string LimitLine(const Report& report) {
   return {};
 }
 
+std::string StepLine(const Report& report) {
+  if (report.step_ns <= 0) return {};
+  std::string line = "A step takes " + Duration(report.step_ns) + ", the longer of GPU time, " +
+                     Duration(report.step_gpu_ns) + ", and host time, " + Duration(report.step_host_ns) + " for " +
+                     Grouped(report.total.launches / report.steps) + " launches";
+  if (report.launch_bound()) {
+    line += ": it is bound by launching, and the GPU waits " +
+            Percent(1 - report.step_gpu_ns / report.step_host_ns) + " of the time";
+  }
+  return line;
+}
+
 std::string RatioLine(const Report& report) {
   const bool model = report.backward_over_forward_model_flop > 0;
   const double flop = model ? report.backward_over_forward_model_flop : report.backward_over_forward_flop;
@@ -284,7 +296,7 @@ Sentence SentenceOf(const Alarm& alarm) {
 
 std::vector<std::string> HeadlineText(const Report& report) {
   if (report.rows_are_runs) return {};  // the runs have headlines of their own
-  std::vector<std::string> lines = {SourceLine(report),    ExpectedLine(report), PrecisionLine(report),
+  std::vector<std::string> lines = {SourceLine(report),    ExpectedLine(report), StepLine(report),      PrecisionLine(report),
                                     WinogradLine(report),  ShareLine(report),    OutsideLine(report),
                                     LimitLine(report),     RatioLine(report),    PmLine(report),
                                     MostToWinLine(report), SharedLine(report),   TheoryText(report)};
