@@ -115,8 +115,7 @@ void WriteRuns(const Sweep& sweep, const SweepGroup& group, const TableOptions& 
       },
       &ColumnInfo::table,
       [&](std::string_view column) {
-        const bool of_host =
-            column == "host_time_per_step_ns" || column == "step_time_ns" || column == "step_bound";
+        const bool of_host = column == "host_time_per_step_ns" || column == "step_time_ns" || column == "step_bound";
         return (host || !of_host) && (alarms || column != "alarm_ids") && (memory || column != "memory_peak_bytes") &&
                (sweep.several_modes || column != "short_mode");
       },
@@ -125,9 +124,10 @@ void WriteRuns(const Sweep& sweep, const SweepGroup& group, const TableOptions& 
   const bool any = any_run([](const SweepRun& run) { return run.samples_per_s > 0; });
   if (any) {
     WriteWrapped(out,
-                 wall ? "img/s: samples over wall time; FLOP executed"
-                      : "img/s: samples over GPU time, an upper bound of what wall time gives; FLOP "
-                        "executed",
+                 wall   ? "img/s: samples over wall time; FLOP executed"
+                 : host ? "img/s: samples over the longer of GPU and host time; FLOP executed"
+                        : "img/s: samples over GPU time, an upper bound of what wall time gives; FLOP "
+                          "executed",
                  options.width, "  ", "  ");
   }
 }

@@ -96,14 +96,14 @@ void WriteRows(const Report& report, By by, const std::vector<Row>& rows, const 
   std::vector<const Column*> values = ShownIn(set, view);
   std::erase_if(values, [&](const Column* value) {
     const bool nothing = value->info.name == "ideal_time_per_step_ns" && report.total.ideal_ns() <= 0;
-    const bool unsampled = value->info.name == "time_ci95_relative" && !AnyRow(rows, [](const Row& row) {
-      return HasInterval(row.time.trust);
-    });
+    const bool unsampled = value->info.name == "time_ci95_relative" &&
+                           !AnyRow(rows, [](const Row& row) { return HasInterval(row.time.trust); });
     // That an interval is by step need not be said on every line; why there is none, or not as good a one, must.
     const bool as_meant = value->info.name == "time_interval" && !AnyRow(rows, [](const Row& row) {
-      return row.time.trust != Trust::kNone && row.time.trust != Trust::kByStep;
-    });
-    return nothing || unsampled || as_meant || !Keeps(by, value->info.name) || (value->info.of_roofs && report.machine.name.empty());
+                            return row.time.trust != Trust::kNone && row.time.trust != Trust::kByStep;
+                          });
+    return nothing || unsampled || as_meant || !Keeps(by, value->info.name) ||
+           (value->info.of_roofs && report.machine.name.empty());
   });
   for (const Column* value : values) grid.columns.push_back(GridColumnOf(value->info.*view));
   for (size_t i = 0; i < shown.size(); ++i) {

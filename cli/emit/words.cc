@@ -125,8 +125,8 @@ std::string StepLine(const Report& report) {
                      Duration(report.step_gpu_ns) + ", and host time, " + Duration(report.step_host_ns) + " for " +
                      Grouped(report.total.launches / report.steps) + " launches";
   if (report.launch_bound()) {
-    line += ": it is bound by launching, and the GPU waits " +
-            Percent(1 - report.step_gpu_ns / report.step_host_ns) + " of the time";
+    line += ": it is bound by launching, and the GPU waits " + Percent(1 - report.step_gpu_ns / report.step_host_ns) +
+            " of the time";
   }
   return line;
 }
@@ -296,10 +296,10 @@ Sentence SentenceOf(const Alarm& alarm) {
 
 std::vector<std::string> HeadlineText(const Report& report) {
   if (report.rows_are_runs) return {};  // the runs have headlines of their own
-  std::vector<std::string> lines = {SourceLine(report),    ExpectedLine(report), StepLine(report),      PrecisionLine(report),
-                                    WinogradLine(report),  ShareLine(report),    OutsideLine(report),
-                                    LimitLine(report),     RatioLine(report),    PmLine(report),
-                                    MostToWinLine(report), SharedLine(report),   TheoryText(report)};
+  std::vector<std::string> lines = {
+      SourceLine(report),    ExpectedLine(report), StepLine(report),  PrecisionLine(report), WinogradLine(report),
+      ShareLine(report),     OutsideLine(report),  LimitLine(report), RatioLine(report),     PmLine(report),
+      MostToWinLine(report), SharedLine(report),   TheoryText(report)};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   return lines;
 }
@@ -422,15 +422,17 @@ std::string IntervalText(const Report& report) {
     case Trust::kByLaunch:
       if (time.relative <= 0) return {};
       line = "GPU time is known to +-" + Percent(time.relative) + " (95 %), ";
-      line += time.trust == Trust::kByLaunch ? "if launches are independent of one another: the trace has no sums by step"
-                                             : "from " + Grouped(report.sampled_steps) + " sampled steps";
+      line += time.trust == Trust::kByLaunch
+                  ? "if launches are independent of one another: the trace has no sums by step"
+                  : "from " + Grouped(report.sampled_steps) + " sampled steps";
       break;
     case Trust::kFewSteps:
       line = "Few steps: too few were sampled, or too close together, for an interval of the GPU time";
       break;
     case Trust::kDrifting:
-      line = "Drifting: GPU time has no interval, because steps resemble one another for longer than sampled ones are "
-             "apart";
+      line =
+          "Drifting: GPU time has no interval, because steps resemble one another for longer than sampled ones are "
+          "apart";
       break;
     case Trust::kTwoSpeeds:
       line = "Two speeds: GPU time has no interval, because steps have two durations and change between them seldom";

@@ -55,8 +55,8 @@ bool AreTwo(std::span<const double> values, bool* seldom) {
   return apart > kApart && fewer >= 2;
 }
 
-// Whether the first or the last step alone is unlike the others: it may be an accident or the one step that is seen of
-// another speed, and nobody can tell. In a long run it does not matter which.
+// Whether the first or the last step alone is unlike the others: it may be an accident or the one step that is seen
+// of another speed, and nobody can tell. In a long run it does not matter which.
 bool MayChangeAtAnEnd(std::span<const double> values, double median, double unlike) {
   const double harmless = kHarmlessBias * median * static_cast<double>(values.size());
   const auto changes = [&](double value) {

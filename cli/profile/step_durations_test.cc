@@ -51,11 +51,10 @@ TEST(StepDurations, SeeTwoSpeedsThatChangeSeldom) {
 
 TEST(StepDurations, OfAShortWindowAnEndMayBeAnotherSpeed) {
   for (const uint64_t from : {27u, 26u, 20u}) {
-    EXPECT_TRUE(
-        ExamineDurations(Steps(
-                             1, [from](uint64_t step) { return step < from ? 1.0 : 1.1; }, 28),
-                         0, 4)
-            .two_speeds)
+    EXPECT_TRUE(ExamineDurations(Steps(
+                                     1, [from](uint64_t step) { return step < from ? 1.0 : 1.1; }, 28),
+                                 0, 4)
+                    .two_speeds)
         << from;
   }
   // One step in the middle is an accident, and in a long run one step more or less does not matter.
@@ -63,8 +62,7 @@ TEST(StepDurations, OfAShortWindowAnEndMayBeAnotherSpeed) {
       1, [](uint64_t step) { return step == 14 ? 1.1 : 1.0; }, 28);
   EXPECT_FALSE(ExamineDurations(accident, 0, 4).two_speeds);
   EXPECT_EQ(ExamineDurations(accident, 0, 4).slow, 1u);
-  EXPECT_FALSE(
-      ExamineDurations(Steps(1, [](uint64_t step) { return step == 1999 ? 1.1 : 1.0; }), 0, 100).two_speeds);
+  EXPECT_FALSE(ExamineDurations(Steps(1, [](uint64_t step) { return step == 1999 ? 1.1 : 1.0; }), 0, 100).two_speeds);
 }
 
 TEST(StepDurations, CountSlowStepsAndForgetTheFirstOnes) {

@@ -125,7 +125,7 @@ TEST(SweepTest, MeasuredRunsAreHeldAgainstWallTime) {
 TEST(SweepTest, AStepOfAnEstimateTakesTheLongerOfGpuAndHost) {
   const Machine machine = testing::SampleV100();
   const Profile profile = testing::SampleResNet18(machine, 2);
-  const Run& only = profile.runs.begin()->second;
+  const auto& only = profile.runs.begin()->second;
   const Report alone = FoldRun(profile, only, machine, {.by = By::kModel});
   EXPECT_EQ(alone.step_ns, 0);
   EXPECT_FALSE(MakeSweep(std::span(&alone, 1)).runs.front().launch_bound);

@@ -727,9 +727,9 @@ uint64_t DistanceOf(const std::map<std::string, std::map<uint64_t, uint64_t>>& s
   return distances[distances.size() / 2];
 }
 
-// The durations of the steps in which nothing was sampled: those with kernel times hold what timing costs, and a run of
-// which a fifth is timed would seem to have two speeds, or hide them. Where (nearly) every step is sampled, all cost
-// alike, and all count.
+// The durations of the steps in which nothing was sampled: those with kernel times hold what timing costs, and a run
+// of which a fifth is timed would seem to have two speeds, or hide them. Where (nearly) every step is sampled, all
+// cost alike, and all count.
 std::vector<StepDuration> Undisturbed(std::span<const StepDuration> durations,
                                       const std::map<std::string, std::map<uint64_t, uint64_t>>& sampled_steps) {
   std::vector<StepDuration> undisturbed;

@@ -76,11 +76,12 @@ double SquaredStudent95(double degrees) {
   return t * t;
 }
 
-// How wrong the textbook's interval of a mean is for these steps of a window of `span`, where what a step has in common
-// with another shrinks by `keeps` with every step between them: what its width should be, squared, over what it is, or
-// the inverse, whichever is larger. Its width is wrong because the mean's square error is not what the variance of the
-// samples says, and because that variance has fewer degrees of freedom than independent samples have (Satterthwaite).
-// Sums and products only, which all ranks round alike, whatever their libm. `powers`: of `keeps`, by exponent.
+// How wrong the textbook's interval of a mean is for these steps of a window of `span`, where what a step has in
+// common with another shrinks by `keeps` with every step between them: what its width should be, squared, over what
+// it is, or the inverse, whichever is larger. Its width is wrong because the mean's square error is not what the
+// variance of the samples says, and because that variance has fewer degrees of freedom than independent samples have
+// (Satterthwaite). Sums and products only, which all ranks round alike, whatever their libm. `powers`: of `keeps`, by
+// exponent.
 double WrongBy(const std::vector<uint64_t>& steps, uint64_t span, double keeps, const std::vector<double>& powers) {
   const auto power = [&powers](uint64_t exponent) { return powers[std::min<uint64_t>(exponent, powers.size() - 1)]; };
   const auto n = static_cast<double>(steps.size()), all = static_cast<double>(span);
