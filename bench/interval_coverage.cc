@@ -3,7 +3,9 @@
 // The exam of the intervals: how often the interval that `report` prints holds the mean of the run's own steps, by
 // noise, schedule, launches a step, level and quantity (docs/INTERVALS.md has its table).
 //
-//   interval_coverage [--runs N] [--seed S]     a cell is N runs, default 1000
+//   interval_coverage [--runs N] [--seed S] [--noise NAME] [--schedule NAME]
+//
+// A cell is N runs, default 1000. Without names, all of them: the exam is the whole table.
 //
 // Holds when every cell that prints intervals covers 93 to 97 %, and no more than 20 % of the intervals of realistic
 // noises are declined. A cell in which fewer than one run in five prints counts as one that declines.
@@ -84,9 +86,22 @@ void JudgeRun(const SimulatedResult& run, Cells& cells) {
 
 int Main(int argc, char** argv) {
   uint64_t runs = 1000, seed = 1'000'000;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  std::string_view only_noise, only_schedule;
+  for (int i = 1; i < argc; i += 2) {
     const std::string_view option = argv[i];
-    (option == "--runs" ? runs : seed) = strtoull(argv[i + 1], nullptr, 10);
+    const char* const value = i + 1 < argc ? argv[i + 1] : nullptr;
+    if (value != nullptr && option == "--runs") {
+      runs = strtoull(value, nullptr, 10);
+    } else if (value != nullptr && option == "--seed") {
+      seed = strtoull(value, nullptr, 10);
+    } else if (value != nullptr && option == "--noise") {
+      only_noise = value;
+    } else if (value != nullptr && option == "--schedule") {
+      only_schedule = value;
+    } else {
+      fprintf(stderr, "usage: interval_coverage [--runs N] [--seed S] [--noise NAME] [--schedule NAME]\n");
+      return 2;
+    }
   }
   printf("interval_coverage --runs %" PRIu64 " --seed %" PRIu64 "\n", runs, seed);
   printf(
@@ -101,7 +116,9 @@ int Main(int argc, char** argv) {
   uint64_t cells_printing = 0, cells_wrong = 0, realistic = 0, realistic_declined = 0, most_armed_permille = 0;
   double most_growth = 0;
   for (const Noise noise : kAllNoises) {
+    if (!only_noise.empty() && NoiseName(noise) != only_noise) continue;
     for (const Schedule schedule : {Schedule::kOneGroup, Schedule::kRotation, Schedule::kFiftySteps}) {
+      if (!only_schedule.empty() && ScheduleName(schedule) != only_schedule) continue;
       for (const uint32_t launches : {1u, 4u, 16u, 64u}) {
         Cells cells;
         for (uint64_t run = 0; run < runs; ++run) {
@@ -144,6 +161,7 @@ int Main(int argc, char** argv) {
       }
     }
   }
+  if (!only_noise.empty() || !only_schedule.empty()) return 0;
   const double share = 100.0 * static_cast<double>(realistic_declined) / static_cast<double>(realistic);
   printf("\n%" PRIu64 " of %" PRIu64 " cells that print are outside 93 to 97 %%; %.1f %% of the %" PRIu64
          " cells of realistic noises decline\n",

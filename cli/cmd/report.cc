@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -51,6 +52,9 @@ std::vector<Option> Options() {
       {"step-by", 0, "WHAT",
        "what a step is: iteration (default), what the training loop repeats; optimizer, each\n"
        "step of one; or forward, each call of a model"},
+      {"host-us", 0, "N",
+       "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60), and a step\n"
+       "the longer of GPU and host"},
       {"strict", 0, "[=R001,R004]", "exit with 3 when an alarm is raised, or one of these (rfinject explain R005)"},
   };
 }
@@ -97,6 +101,15 @@ int ReportMain(Arguments arguments) {
   if (parsed.Has("roof")) {
     if (const std::string error = ParseUserRoofs(parsed.Value("roof"), &roofs); !error.empty()) {
       return UsageError("report", "--roof " + error);
+    }
+  }
+  double host_us = 0;
+  if (parsed.Has("host-us")) {
+    const std::string value = parsed.Value("host-us");
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), host_us);
+    constexpr double kMostHostUs = 1e6;  // a second: nobody's launch takes as long
+    if (error != std::errc{} || end != value.data() + value.size() || !(host_us > 0) || host_us > kMostHostUs) {
+      return UsageError("report", "--host-us wants microseconds above 0 and up to 1000000, not '" + value + "'");
     }
   }
   std::vector<std::string> strict;
@@ -153,9 +166,13 @@ int ReportMain(Arguments arguments) {
                                       {.by = by_run ? By::kModel : static_cast<By>(by),
                                       .step_by = static_cast<StepBy>(step_by),
                                       .theory = parsed.Has("theory") ? &theory.profile : nullptr,
-                                      .roofs = roofs})) {
+                                      .roofs = roofs,
+                                      .host_ns_per_launch = 1000 * host_us})) {
       reports.push_back(std::move(report));
     }
+  }
+  if (host_us > 0 && std::none_of(reports.begin(), reports.end(), [](const Report& r) { return r.step_ns > 0; })) {
+    Complain("--host-us: no run here is an estimate with steps, so nothing takes it");
   }
   for (const Report& report : reports) {
     const std::string name = report.device_name.empty() ? "a GPU without a name" : report.device_name;

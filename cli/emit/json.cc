@@ -85,6 +85,11 @@ void WriteSummary(JsonWriter& json, const Report& report) {
   json.Member("samples", report.samples);
   json.Member("step_wall_time_ns", report.step_wall_ns);
   json.Member("step_gpu_time_ns", report.step_gpu_ns);
+  if (report.step_ns > 0) {
+    json.Member("step_host_time_ns", report.step_host_ns);
+    json.Member("step_time_ns", report.step_ns);
+    json.Member("step_bound", std::string_view(report.launch_bound() ? "launch" : "GPU"));
+  }
   json.Member("shortest_launch_ns", report.shortest_launch_ns);
   json.Key("memory_peak_bytes");
   report.memory_peak_bytes == 0 ? json.Null() : json.Count(report.memory_peak_bytes);

@@ -105,6 +105,7 @@ void WriteRuns(const Sweep& sweep, const SweepGroup& group, const TableOptions& 
     return std::any_of(group.runs.begin(), group.runs.end(), [&](size_t i) { return has(sweep.runs[i]); });
   };
   const bool alarms = any_run([](const SweepRun& run) { return !run.alarm_ids.empty(); });
+  const bool host = any_run([](const SweepRun& run) { return run.step_ns > 0; });
   const bool memory = any_run([](const SweepRun& run) { return run.memory_peak_bytes > 0; });
   WriteRunGrid(
       sweep, group, group.runs, {.title = "model", .right = false, .least_width = 10},
@@ -114,7 +115,8 @@ void WriteRuns(const Sweep& sweep, const SweepGroup& group, const TableOptions& 
       },
       &ColumnInfo::table,
       [&](std::string_view column) {
-        return (alarms || column != "alarm_ids") && (memory || column != "memory_peak_bytes") &&
+        const bool of_host = column == "host_time_per_step_ns" || column == "step_time_ns" || column == "step_bound";
+        return (host || !of_host) && (alarms || column != "alarm_ids") && (memory || column != "memory_peak_bytes") &&
                (sweep.several_modes || column != "short_mode");
       },
       options, out);
@@ -122,9 +124,10 @@ void WriteRuns(const Sweep& sweep, const SweepGroup& group, const TableOptions& 
   const bool any = any_run([](const SweepRun& run) { return run.samples_per_s > 0; });
   if (any) {
     WriteWrapped(out,
-                 wall ? "img/s: samples over wall time; FLOP executed"
-                      : "img/s: samples over GPU time, an upper bound of what wall time gives; FLOP "
-                        "executed",
+                 wall   ? "img/s: samples over wall time; FLOP executed"
+                 : host ? "img/s: samples over the longer of GPU and host time; FLOP executed"
+                        : "img/s: samples over GPU time, an upper bound of what wall time gives; FLOP "
+                          "executed",
                  options.width, "  ", "  ");
   }
 }

@@ -75,6 +75,11 @@ std::vector<NameColumn> NameColumns(const Report& report, By by) {
   return {};
 }
 
+template <typename Holds>
+bool AnyRow(const std::vector<Row>& rows, Holds holds) {
+  return std::any_of(rows.begin(), rows.end(), holds);
+}
+
 void WriteRows(const Report& report, By by, const std::vector<Row>& rows, const TableOptions& options,
                std::ostream& out) {
   const bool theory = options.columns == TableColumns::kTheory;
@@ -100,7 +105,14 @@ void WriteRows(const Report& report, By by, const std::vector<Row>& rows, const 
   std::vector<const Column*> values = ShownIn(set, view);
   std::erase_if(values, [&](const Column* value) {
     const bool nothing = value->info.name == "ideal_time_per_step_ns" && report.total.ideal_ns() <= 0;
-    return nothing || !Keeps(by, value->info.name) || (value->info.of_roofs && report.machine.name.empty());
+    const bool unsampled = value->info.name == "time_ci95_relative" &&
+                           !AnyRow(rows, [](const Row& row) { return HasInterval(row.time.trust); });
+    // That an interval is by step need not be said on every line; why there is none, or not as good a one, must.
+    const bool as_meant = value->info.name == "time_interval" && !AnyRow(rows, [](const Row& row) {
+                            return row.time.trust != Trust::kNone && row.time.trust != Trust::kByStep;
+                          });
+    return nothing || unsampled || as_meant || !Keeps(by, value->info.name) ||
+           (value->info.of_roofs && report.machine.name.empty());
   });
   for (const Column* value : values) grid.columns.push_back(GridColumnOf(value->info.*view));
   for (size_t i = 0; i < shown.size(); ++i) {
@@ -179,6 +191,7 @@ void WriteReport(const Report& report, const TableOptions& options, std::ostream
     first = false;
   }
   WriteWrapped(out, RunLine(report), width, "", "  ");
+  if (const std::string known = IntervalText(report); !known.empty()) WriteWrapped(out, known, width, "", "  ");
   WriteWrapped(out, "Attribution tier " + TierText(report.tier), width, "", "  ");
 
   const std::string per = report.steps > 0 ? ", a step" : ", over all";

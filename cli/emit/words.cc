@@ -119,6 +119,18 @@ std::string LimitLine(const Report& report) {
   return {};
 }
 
+std::string StepLine(const Report& report) {
+  if (report.step_ns <= 0) return {};
+  std::string line = "A step takes " + Duration(report.step_ns) + ", the longer of GPU time, " +
+                     Duration(report.step_gpu_ns) + ", and host time, " + Duration(report.step_host_ns) + " for " +
+                     Grouped(report.total.launches / report.steps) + " launches";
+  if (report.launch_bound()) {
+    line += ": it is bound by launching, and the GPU waits " + Percent(1 - report.step_gpu_ns / report.step_host_ns) +
+            " of the time";
+  }
+  return line;
+}
+
 std::string RatioLine(const Report& report) {
   const bool model = report.backward_over_forward_model_flop > 0;
   const double flop = model ? report.backward_over_forward_model_flop : report.backward_over_forward_flop;
@@ -284,10 +296,10 @@ Sentence SentenceOf(const Alarm& alarm) {
 
 std::vector<std::string> HeadlineText(const Report& report) {
   if (report.rows_are_runs) return {};  // the runs have headlines of their own
-  std::vector<std::string> lines = {SourceLine(report),    ExpectedLine(report), PrecisionLine(report),
-                                    WinogradLine(report),  ShareLine(report),    OutsideLine(report),
-                                    LimitLine(report),     RatioLine(report),    PmLine(report),
-                                    MostToWinLine(report), SharedLine(report),   TheoryText(report)};
+  std::vector<std::string> lines = {
+      SourceLine(report),    ExpectedLine(report), StepLine(report),  PrecisionLine(report), WinogradLine(report),
+      ShareLine(report),     OutsideLine(report),  LimitLine(report), RatioLine(report),     PmLine(report),
+      MostToWinLine(report), SharedLine(report),   TheoryText(report)};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   return lines;
 }
@@ -398,6 +410,40 @@ std::string StepsText(const Report& report) {
   }
   return several(report.steps, "iteration", "iterations") + " of " +
          several(report.optimizer_steps / report.steps, "optimizer step", "optimizer steps");
+}
+
+std::string IntervalText(const Report& report) {
+  const Knowledge& time = report.total_time;
+  std::string line;
+  switch (time.trust) {
+    case Trust::kNone:
+      return {};
+    case Trust::kByStep:
+    case Trust::kByLaunch:
+      if (time.relative <= 0) return {};
+      line = "GPU time is known to +-" + Percent(time.relative) + " (95 %), ";
+      line += time.trust == Trust::kByLaunch
+                  ? "if launches are independent of one another: the trace has no sums by step"
+                  : "from " + Grouped(report.sampled_steps) + " sampled steps";
+      break;
+    case Trust::kFewSteps:
+      line = "Few steps: too few were sampled, or too close together, for an interval of the GPU time";
+      break;
+    case Trust::kDrifting:
+      line =
+          "Drifting: GPU time has no interval, because steps resemble one another for longer than sampled ones are "
+          "apart";
+      break;
+    case Trust::kTwoSpeeds:
+      line = "Two speeds: GPU time has no interval, because steps have two durations and change between them seldom";
+      break;
+  }
+  const bool by_step = report.sampled_steps > 0 && time.trust != Trust::kByLaunch;
+  if (by_step && report.step_by == StepBy::kIteration && report.steps > 0 &&
+      report.optimizer_steps >= 2 * report.steps) {
+    line += "; sampled are single steps of an optimizer, which a shown iteration has several of";
+  }
+  return line;
 }
 
 std::string_view ByName(By by) {

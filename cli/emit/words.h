@@ -43,6 +43,11 @@ std::string TierText(int tier);
 // "10 steps", "5 iterations of 2 optimizer steps", "20 calls", "5 batches of validation".
 std::string StepsText(const Report& report);
 
+// How well the GPU time is known, or why nobody can say (docs/INTERVALS.md); also that what was sampled is an
+// optimizer's step where what is shown is an iteration of several. Empty where all of it is exact, or nothing was
+// sampled.
+std::string IntervalText(const Report& report);
+
 // "model", "phase", "layer", "op", "kernel", as --by has them.
 std::string_view ByName(By by);
 

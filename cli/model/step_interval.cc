@@ -116,11 +116,39 @@ StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double>
   return result;
 }
 
+namespace {
+
+// Whether the values rise or fall with the step, by the t test of a regression's slope. One in a hundred is a false
+// alarm.
+bool HaveATrend(std::span<const uint64_t> steps, std::span<const double> values) {
+  const double n = static_cast<double>(values.size());
+  double at = 0, mean = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    at += static_cast<double>(steps[i] - steps[0]) / n;
+    mean += values[i] / n;
+  }
+  double along = 0, across = 0, both = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double x = static_cast<double>(steps[i] - steps[0]) - at, y = values[i] - mean;
+    along += x * x;
+    across += y * y;
+    both += x * y;
+  }
+  if (!(along > 0) || !(across > 0)) return false;
+  const double explained = both * both / along;
+  const double rest = across - explained;
+  if (!(rest > 0)) return true;
+  return StudentTail(std::sqrt(explained / rest * (n - 2)), n - 2) < 0.01;
+}
+
+}  // namespace
+
 bool SamplesDrift(std::span<const uint64_t> steps, std::span<const double> values) {
-  // A short window has no eight batches; there even neighbours must not resemble each other much.
-  std::vector<Batch> batches = BatchesOf(steps, values, kBatchSteps);
-  if (batches.size() < kLeastForDrift) batches = BatchesOf(steps, values, 1);
-  if (batches.size() < kLeastForDrift) return false;
+  if (values.size() < kLeastForDrift) return false;
+  const std::vector<Batch> batches = BatchesOf(steps, values, kBatchSteps);
+  // A short window has no eight batches. Its steps are drawn so that what neighbours have in common does not matter
+  // (collector/arming/policy.h); a trend does.
+  if (batches.size() < kLeastForDrift) return HaveATrend(steps, values);
   double mean = 0;
   for (const Batch& batch : batches) mean += batch.mean();
   const double k = static_cast<double>(batches.size());

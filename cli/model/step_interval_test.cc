@@ -91,6 +91,32 @@ TEST(SamplesDrift, SeesATrendAndSeldomSeesOneInNoise) {
   EXPECT_LE(wrong, 80);
 }
 
+TEST(SamplesDrift, SeesATrendOfAShortWindowButNotWhatNeighboursHaveInCommon) {
+  const std::vector<uint64_t> window = {2, 7, 8, 15, 21, 29, 36, 44, 46, 49};
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  int noise = 0, memory = 0, trend = 0;
+  for (int run = 0; run < 1000; ++run) {
+    std::vector<double> independent, remembering, rising;
+    double state = normal(random);
+    uint64_t last = 0;
+    for (const uint64_t step : window) {
+      const double kept = std::pow(0.7, static_cast<double>(step - last));
+      state = kept * state + std::sqrt(1 - kept * kept) * normal(random);
+      last = step;
+      independent.push_back(normal(random));
+      remembering.push_back(state);
+      rising.push_back(0.15 * static_cast<double>(step) + normal(random));
+    }
+    noise += SamplesDrift(window, independent);
+    memory += SamplesDrift(window, remembering);
+    trend += SamplesDrift(window, rising);
+  }
+  EXPECT_LE(noise, 20);
+  EXPECT_LE(memory, 80);
+  EXPECT_GE(trend, 800);
+}
+
 TEST(SlowSteps, AreFarAboveTheOthersAndFew) {
   EXPECT_THAT(SlowSteps(std::vector<double>{100, 101, 99, 100, 126, 100, 101}),
               ElementsAre(false, false, false, false, true, false, false));

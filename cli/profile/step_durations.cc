@@ -14,6 +14,8 @@ constexpr double kSlowDeviations = 6, kSlowShare = 0.05;
 // Correlation of steps as far apart as the sampled ones that does no harm: the variance of a mean of many such grows
 // by 2 r / (1 - r), a tenth.
 constexpr double kHarmless = 0.05;
+// What one step may do to the mean of all without being looked at.
+constexpr double kHarmlessBias = 0.0005;
 // The distance of two halves' means over their spread. A normal distribution that is cut at its mean has 2.65.
 constexpr double kApart = 4;
 constexpr double kMadToDeviation = 1.4826;
@@ -53,6 +55,17 @@ bool AreTwo(std::span<const double> values, bool* seldom) {
   return apart > kApart && fewer >= 2;
 }
 
+// Whether the first or the last step alone is unlike the others: it may be an accident or the one step that is seen
+// of another speed, and nobody can tell. In a long run it does not matter which.
+bool MayChangeAtAnEnd(std::span<const double> values, double median, double unlike) {
+  const double harmless = kHarmlessBias * median * static_cast<double>(values.size());
+  const auto changes = [&](double value) {
+    const double distance = std::fabs(value - median);
+    return distance > unlike && distance > harmless;
+  };
+  return changes(values.front()) || changes(values.back());
+}
+
 }  // namespace
 
 DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint64_t first, uint64_t distance) {
@@ -84,6 +97,7 @@ DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint6
     found.slow_extra_ns = static_cast<uint64_t>(extra);
   }
   if (distance == 0) return found;
+  const bool at_an_end = MayChangeAtAnEnd(values, median, limit - median);
   // Slow steps would hide what the others do.
   std::vector<double> ordinary;
   double sum = 0;
@@ -98,7 +112,7 @@ DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint6
   variance /= static_cast<double>(values.size());
   if (!(variance > 0)) return found;
   bool stays = false;
-  if (AreTwo(ordinary, &stays) && stays) {
+  if ((AreTwo(ordinary, &stays) && stays) || at_an_end) {
     found.drifting = found.two_speeds = true;
     return found;
   }

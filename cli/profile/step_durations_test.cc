@@ -49,6 +49,22 @@ TEST(StepDurations, SeeTwoSpeedsThatChangeSeldom) {
   EXPECT_FALSE(quick.two_speeds);
 }
 
+TEST(StepDurations, OfAShortWindowAnEndMayBeAnotherSpeed) {
+  for (const uint64_t from : {27u, 26u, 20u}) {
+    EXPECT_TRUE(ExamineDurations(Steps(
+                                     1, [from](uint64_t step) { return step < from ? 1.0 : 1.1; }, 28),
+                                 0, 4)
+                    .two_speeds)
+        << from;
+  }
+  // One step in the middle is an accident, and in a long run one step more or less does not matter.
+  const auto accident = Steps(
+      1, [](uint64_t step) { return step == 14 ? 1.1 : 1.0; }, 28);
+  EXPECT_FALSE(ExamineDurations(accident, 0, 4).two_speeds);
+  EXPECT_EQ(ExamineDurations(accident, 0, 4).slow, 1u);
+  EXPECT_FALSE(ExamineDurations(Steps(1, [](uint64_t step) { return step == 1999 ? 1.1 : 1.0; }), 0, 100).two_speeds);
+}
+
 TEST(StepDurations, CountSlowStepsAndForgetTheFirstOnes) {
   const auto run = Steps(1, [](uint64_t step) { return step < 10 || step % 50 == 7 ? 1.5 : 1.0; });
   const DurationFindings found = ExamineDurations(run, 10, 100);

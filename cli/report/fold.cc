@@ -407,6 +407,17 @@ std::string ChipOf(const Run& run) {
   return gpu != nullptr ? std::string(gpu->chip) : std::string();
 }
 
+namespace {
+
+void AddHostTime(double host_ns_per_launch, Report& report) {
+  if (host_ns_per_launch <= 0 || report.run.source != SourceKind::kEstimated || report.steps == 0) return;
+  report.step_host_ns =
+      host_ns_per_launch * static_cast<double>(report.total.launches) / static_cast<double>(report.steps);
+  report.step_ns = std::max(report.step_gpu_ns, report.step_host_ns);
+}
+
+}  // namespace
+
 Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, const FoldOptions& options) {
   Report report = DescribeRun(run, machine, options.by, options.step_by);
   const std::string chip = ChipOf(run);
@@ -437,6 +448,7 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   report.roofs = MakeRoofs(machine, report.total, report.sm_hz, options.roofs);
   if (options.theory != nullptr) AddTheory(*options.theory, run, report);
   AddRatios(report);
+  AddHostTime(options.host_ns_per_launch, report);
   report.alarms = CheckInvariants(profile, run, chip, report);
   report.headline = MakeHeadline(report, MakeRows(By::kLayer, folding.layers, run, sampled, total_ns));
   return report;

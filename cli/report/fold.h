@@ -21,6 +21,8 @@ struct FoldOptions {
   // Estimated runs that lend their model FLOP and compulsory bytes to runs that have none (theory.h). Not owned.
   const Profile* theory = nullptr;
   RoofOptions roofs;
+  // Of an estimate: how long the host takes to launch a kernel. 0: not known. What was measured has a wall time.
+  double host_ns_per_launch = 0;
 };
 
 // One run on one machine. Rows of By::kLayer come as the program runs the layers, those of By::kPhase in the order of

@@ -126,9 +126,13 @@ struct Report {
   uint64_t steps = 0, samples = 0;
   uint64_t optimizer_steps = 0;  // that `steps` are made of, and what did not make a whole one
   StepBy step_by = StepBy::kIteration;
-  bool validation = false;         // of a model that also trains: its steps are batches
-  double step_wall_ns = 0;         // mean
-  double step_gpu_ns = 0;          // mean of summed kernel time
+  bool validation = false;  // of a model that also trains: its steps are batches
+  double step_wall_ns = 0;  // mean
+  double step_gpu_ns = 0;   // mean of summed kernel time
+  // Of an estimate for which the host's time to launch a kernel was given: what a step's launches take it, and what a
+  // step takes, the longer of both, since eager PyTorch launches ahead of the GPU. 0: not known.
+  double step_host_ns = 0, step_ns = 0;
+  bool launch_bound() const { return step_host_ns > 0 && step_host_ns > step_gpu_ns; }
   uint64_t memory_peak_bytes = 0;  // of the device, in use by all processes; 0: unknown
   // PM sampling: device-wide means over a few steps that it saw whole; a cross-check of total.dram_bytes().
   uint64_t pm_windows = 0;

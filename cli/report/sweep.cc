@@ -56,7 +56,12 @@ SweepRun MakeRun(const Report& report) {
   run.forward_derived = Derive(run.forward);
   run.wall_ns = report.step_wall_ns * static_cast<double>(report.steps);
   run.samples_over_wall = run.source == SourceKind::kMeasured && run.wall_ns > 0;
-  const double time_ns = run.samples_over_wall ? run.wall_ns : run.whole.time_ns();
+  run.step_host_ns = report.step_host_ns;
+  run.step_ns = report.step_ns;
+  run.launch_bound = report.launch_bound();
+  const double time_ns = run.samples_over_wall ? run.wall_ns
+                         : run.step_ns > 0     ? run.step_ns * run.step_count()
+                                               : run.whole.time_ns();
   if (run.samples > 0 && time_ns > 0) run.samples_per_s = static_cast<double>(run.samples) / time_ns * 1e9;
   run.memory_peak_bytes = report.memory_peak_bytes;
   run.alarms = report.alarms.size();
@@ -114,6 +119,15 @@ constexpr auto kColumns = std::to_array<SweepColumn>({
     {{{.name = "gpu_time_per_step_ns", .kind = Kind::kUnit, .unit = "ns", .table = {.place = 70, .title = "time"}},
       [](const SweepRun& r) { return KnownCell(r.whole.time_ns() / r.step_count()); }},
      true},
+    {{{.name = "host_time_per_step_ns",
+       .kind = Kind::kUnit,
+       .unit = "ns",
+       .table = {.place = 72, .title = "host"}},
+      [](const SweepRun& r) { return KnownCell(r.step_host_ns); }}},
+    {{{.name = "step_time_ns", .kind = Kind::kUnit, .unit = "ns", .table = {.place = 74, .title = "step"}},
+      [](const SweepRun& r) { return KnownCell(r.step_ns); }}},
+    {{{.name = "step_bound", .kind = Kind::kText, .table = {.place = 76, .title = "step's bound", .priority = 2}},
+      [](const SweepRun& r) { return TextCell(r.step_ns <= 0 ? "" : r.launch_bound ? "launch" : "GPU"); }}},
     {{{.name = "wall_time_per_step_ns", .kind = Kind::kUnit, .unit = "ns"},
       [](const SweepRun& r) { return KnownCell(r.wall_ns / r.step_count()); }}},
     {{{.name = "samples_per_s", .kind = Kind::kPlain, .table = {.place = 80, .title = "img/s", .priority = 3}},
@@ -196,6 +210,7 @@ constexpr auto kColumns = std::to_array<SweepColumn>({
       [](const SweepRun&
              r) { return TextCell(r.samples_per_s <= 0  ? ""
                                   : r.samples_over_wall ? "wall_time"
+                                  : r.step_ns > 0       ? "step_time"
                                                         : "gpu_time"); }}},
     {{{.name = "bound", .kind = Kind::kText, .table = {.place = 110, .title = "bound", .priority = 1}},
       [](const SweepRun& r) {

@@ -31,8 +31,11 @@ struct SweepRun {
   Sums whole, forward, backward, optimizer;
   Derived whole_derived, forward_derived;
   double wall_ns = 0;  // all measured steps; 0: unknown
-  // Samples over GPU time for estimates and imports, whose wall time is another machine's or unknown; over wall time
-  // for measurements. 0: unknown.
+  // Of a step of an estimate: the host's time for its launches, and the longer of GPU and host; 0: unknown.
+  double step_host_ns = 0, step_ns = 0;
+  bool launch_bound = false;
+  // Samples over GPU time for estimates and imports, whose wall time is another machine's or unknown (over step_ns
+  // where that is known); over wall time for measurements. 0: unknown.
   double samples_per_s = 0;
   bool samples_over_wall = false;
   uint64_t memory_peak_bytes = 0;  // 0: unknown

@@ -122,6 +122,34 @@ TEST(SweepTest, MeasuredRunsAreHeldAgainstWallTime) {
   EXPECT_NEAR(run.samples_per_s * run.wall_ns * 1e-9, static_cast<double>(run.samples), 1e-6);
 }
 
+TEST(SweepTest, AStepOfAnEstimateTakesTheLongerOfGpuAndHost) {
+  const Machine machine = testing::SampleV100();
+  const Profile profile = testing::SampleResNet18(machine, 2);
+  const auto& only = profile.runs.begin()->second;
+  const Report alone = FoldRun(profile, only, machine, {.by = By::kModel});
+  EXPECT_EQ(alone.step_ns, 0);
+  EXPECT_FALSE(MakeSweep(std::span(&alone, 1)).runs.front().launch_bound);
+  const double launches = static_cast<double>(alone.total.launches) / static_cast<double>(alone.steps);
+  for (const double host : {0.5, 2.0}) {  // of the GPU's time
+    const double per_launch = host * alone.step_gpu_ns / launches;
+    const Report report = FoldRun(profile, only, machine, {.by = By::kModel, .host_ns_per_launch = per_launch});
+    EXPECT_NEAR(report.step_host_ns, host * alone.step_gpu_ns, 1e-6 * alone.step_gpu_ns);
+    EXPECT_NEAR(report.step_ns, std::max(host, 1.0) * alone.step_gpu_ns, 1e-6 * alone.step_gpu_ns);
+    EXPECT_EQ(report.launch_bound(), host > 1);
+    const Sweep sweep = MakeSweep(std::span(&report, 1));
+    EXPECT_NEAR(sweep.runs.front().samples_per_s,
+                static_cast<double>(report.samples) / static_cast<double>(report.steps) / report.step_ns * 1e9, 1e-6);
+    std::ostringstream csv, table;
+    EmitSweepCsv(sweep, csv);
+    EXPECT_EQ(csv.str().find(",launch,") != std::string::npos, host > 1) << csv.str();
+    EmitSweepTable(sweep, {.width = 200}, table);
+    EXPECT_NE(table.str().find("step's bound"), std::string::npos) << table.str();
+  }
+  // What was measured has a wall time.
+  const Profile measured = testing::SampleMeasured(machine);
+  EXPECT_EQ(FoldRun(measured, measured.runs.begin()->second, machine, {.host_ns_per_launch = 1e6}).step_ns, 0);
+}
+
 TEST(SweepTest, FewRunsHaveNoRanks) {
   const Sweep sweep = MakeSweep(ThreeRuns());
   for (const SweepGroup& group : sweep.groups) {

@@ -727,6 +727,21 @@ uint64_t DistanceOf(const std::map<std::string, std::map<uint64_t, uint64_t>>& s
   return distances[distances.size() / 2];
 }
 
+// The durations of the steps in which nothing was sampled: those with kernel times hold what timing costs, and a run
+// of which a fifth is timed would seem to have two speeds, or hide them. Where (nearly) every step is sampled, all
+// cost alike, and all count.
+std::vector<StepDuration> Undisturbed(std::span<const StepDuration> durations,
+                                      const std::map<std::string, std::map<uint64_t, uint64_t>>& sampled_steps) {
+  std::vector<StepDuration> undisturbed;
+  for (const StepDuration& one : durations) {
+    const bool sampled = std::any_of(sampled_steps.begin(), sampled_steps.end(),
+                                     [&](const auto& metric) { return metric.second.contains(one.step); });
+    if (!sampled) undisturbed.push_back(one);
+  }
+  if (2 * undisturbed.size() < durations.size()) undisturbed.assign(durations.begin(), durations.end());
+  return undisturbed;
+}
+
 }  // namespace
 
 void Applier::FinishSeries() {
@@ -746,7 +761,8 @@ void Applier::FinishSeries() {
     }
     uint64_t first = state.run.sampled_steps.empty() ? 0 : UINT64_MAX;
     for (const auto& [metric, steps] : state.run.sampled_steps) first = std::min(first, steps.begin()->first);
-    const DurationFindings found = ExamineDurations(state.durations, first, DistanceOf(state.run.sampled_steps));
+    const DurationFindings found = ExamineDurations(Undisturbed(state.durations, state.run.sampled_steps), first,
+                                                    DistanceOf(state.run.sampled_steps));
     StepSums& steps = state.run.steps;
     SaturatingAdd(steps.drifting, found.drifting ? 1 : 0);
     SaturatingAdd(steps.two_speeds, found.two_speeds ? 1 : 0);

@@ -200,6 +200,30 @@ TEST(TraceReader, ArmedStepsDoNotCountAsTime) {
   EXPECT_EQ(steps.duration_ns.max, 100u);
 }
 
+// A window of 48 steps of which every third has kernel times, which makes it longer, and of which the last
+// dozen are a tenth longer.
+TEST(TraceReader, TwoSpeedsAreSeenBetweenStepsThatTimingMadeLonger) {
+  const TraceContents contents = Read(Trace({Definitions, [](v1::Chunk& chunk) {
+                                               for (uint64_t i = 0; i < 48; ++i) {
+                                                 const bool timed = i % 3 == 0;
+                                                 v1::Step* step = chunk.add_step();
+                                                 step->set_index(i);
+                                                 step->set_measured(true);
+                                                 step->set_duration_ns((i < 36 ? 1'000'000 : 1'100'000) +
+                                                                       (timed ? 80'000 : 0) + i * 7919 % 5000);
+                                                 if (!timed) continue;
+                                                 v1::SampledStep* sampled = chunk.add_sampled_step();
+                                                 sampled->set_run(1);
+                                                 sampled->set_step(i);
+                                                 sampled->set_metric(1);
+                                                 if (i == 0) sampled->add_key(1);
+                                                 sampled->add_change(i == 0 ? 2 : 0);  // folded: a code of 1
+                                               }
+                                             }}));
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
+  EXPECT_EQ(contents.profile.runs.begin()->second.steps.two_speeds, 1u);
+}
+
 TEST(TraceReader, WindowsOfPmSamplingAreSummed) {
   const TraceContents contents = Read(Trace({Definitions, [](v1::Chunk& chunk) {
                                                for (uint64_t i : {1u, 2u}) {

@@ -23,7 +23,10 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
   double overhead = std::clamp(options.overhead, 1e-6, 0.5);
   spacing_ = static_cast<uint64_t>(std::ceil(1 / overhead));
   burst_begin_ = options.warm_up_steps;
-  for (uint32_t i = 0; i < roles.size(); ++i) rotation_.push_back(i);
+  for (uint32_t i = 0; i < roles.size(); ++i) {
+    rotation_.push_back(i);
+    samples_bytes_.push_back(roles[i] == GroupRole::kHardware);
+  }
   std::vector<uint32_t> groups = rotation_;
   if (options.window_steps != 0) {
     // As many hardware groups, which all sample the bytes, as give an interval.
@@ -61,11 +64,107 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
   has_times_ = options.has_times;
 }
 
-// Puts the burst into as many of the next `span` steps, each set of them as likely as any other.
+namespace {
+
+// Student's two-sided 95 % quantile squared (Abramowitz and Stegun 26.7.5).
+double SquaredStudent95(double degrees) {
+  constexpr double kNormal = 1.959964;
+  constexpr double k3 = kNormal * kNormal * kNormal, k5 = k3 * kNormal * kNormal, k7 = k5 * kNormal * kNormal;
+  const double t = kNormal + (k3 + kNormal) / (4 * degrees) +
+                   (5 * k5 + 16 * k3 + 3 * kNormal) / (96 * degrees * degrees) +
+                   (3 * k7 + 19 * k5 + 17 * k3 - 15 * kNormal) / (384 * degrees * degrees * degrees);
+  return t * t;
+}
+
+// How wrong the textbook's interval of a mean is for these steps of a window of `span`, where what a step has in
+// common with another shrinks by `keeps` with every step between them: what its width should be, squared, over what
+// it is, or the inverse, whichever is larger. Its width is wrong because the mean's square error is not what the
+// variance of the samples says, and because that variance has fewer degrees of freedom than independent samples have
+// (Satterthwaite). Sums and products only, which all ranks round alike, whatever their libm. `powers`: of `keeps`, by
+// exponent.
+double WrongBy(const std::vector<uint64_t>& steps, uint64_t span, double keeps, const std::vector<double>& powers) {
+  const auto power = [&powers](uint64_t exponent) { return powers[std::min<uint64_t>(exponent, powers.size() - 1)]; };
+  const auto n = static_cast<double>(steps.size()), all = static_cast<double>(span);
+  // Sums of correlations: of the steps with one another, row by row, and of each with all of the window.
+  const size_t count = steps.size();
+  std::vector<double> common(count * count, 1), rows(count, 1);
+  double within = n, across = 0;
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < i; ++j) {  // they ascend
+      const double both = power(steps[i] - steps[j]);
+      common[i * count + j] = common[j * count + i] = both;
+      rows[i] += both;
+      rows[j] += both;
+      within += 2 * both;
+    }
+    across += 1 + keeps * (2 - power(steps[i]) - power(span - 1 - steps[i])) / (1 - keeps);
+  }
+  const double window = all + 2 * keeps * (all * (1 - keeps) - (1 - power(span))) / ((1 - keeps) * (1 - keeps));
+  const double error = within / (n * n) - 2 * across / (n * all) + window / (all * all);
+  // The squared distances from the mean are a quadratic form of what the steps have in common: its trace, and that of
+  // its square.
+  const double trace = n - within / n;
+  double square = 0;
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < count; ++j) {
+      const double centred = common[i * count + j] - rows[i] / n - rows[j] / n + within / (n * n);
+      square += centred * centred;
+    }
+  }
+  const double estimate = trace / (n - 1) * (1 / n - 1 / all);
+  if (!(error > 0) || !(estimate > 0) || !(square > 0)) return 1;  // every step of the window
+  const double wrong = error / estimate * SquaredStudent95(trace * trace / square) / SquaredStudent95(n - 1);
+  return wrong > 1 ? wrong : 1 / wrong;
+}
+
+// Memories of three, fourteen and three hundred steps; a longer one is seen in the durations and named
+// (docs/INTERVALS.md). With more steps between them than the longest table has, steps have nothing in common.
+constexpr double kKeeps[] = {0.7, 0.93, 0.997};
+constexpr uint64_t kLongestTable = 4096;
+// A draw is judged in a few microseconds, once in a process.
+constexpr uint64_t kDraws = 256;
+constexpr double kRightEnough = 1.02;
+
+}  // namespace
+
+// Puts the burst into as many of the next `span` steps, by the first draw, or the best of a few, of which the
+// textbook's interval is right by itself, for the steps with times and for those with counters.
 void Schedule::Draw(uint64_t span) {
   burst_span_ = span;
-  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) from a fixed seed.
-  uint64_t state = 0x5EED;
+  std::vector<Slot> best;
+  double least = 0;
+  std::vector<double> powers[std::size(kKeeps)];
+  for (size_t i = 0; i < std::size(kKeeps); ++i) {
+    powers[i] = {1};
+    while (powers[i].size() <= std::min(span, kLongestTable)) powers[i].push_back(powers[i].back() * kKeeps[i]);
+  }
+  for (uint64_t seed = 1; seed <= kDraws && (best.empty() || least > kRightEnough); ++seed) {
+    std::vector<Slot> slots = DrawOnce(seed, span);
+    double wrong = 1;
+    for (const Action action : {Action::kTimes, Action::kCounters}) {
+      std::vector<uint64_t> steps;
+      for (const Slot& slot : slots) {
+        // Groups that count once or guard sample no bytes.
+        const bool samples = action == Action::kTimes || samples_bytes_[slot.decision.group];
+        if (slot.decision.action == action && samples) steps.push_back(slot.offset);
+      }
+      if (steps.size() < 2) continue;
+      for (size_t i = 0; i < std::size(kKeeps); ++i) {
+        wrong = std::max(wrong, WrongBy(steps, span, kKeeps[i], powers[i]));
+      }
+    }
+    if (best.empty() || wrong < least) {
+      least = wrong;
+      best = std::move(slots);
+    }
+  }
+  burst_ = std::move(best);
+}
+
+// Each set of steps is as likely as any other.
+std::vector<Schedule::Slot> Schedule::DrawOnce(uint64_t seed, uint64_t span) const {
+  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+  uint64_t state = seed;
   const auto random = [&state] {
     uint64_t z = (state += 0x9E3779B97F4A7C15u);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -95,10 +194,12 @@ void Schedule::Draw(uint64_t span) {
                           [](const Decision& decision) { return decision.action == Action::kTimes; });
     begin = end;
   }
+  std::vector<Slot> slots;
   size_t next = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
-    burst_[i] = {steps[i], order[i].action == Action::kCounters ? counters[next++] : order[i]};
+    slots.push_back({steps[i], order[i].action == Action::kCounters ? counters[next++] : order[i]});
   }
+  return slots;
 }
 
 Decision Schedule::At(uint64_t step, uint32_t level) const noexcept {

@@ -7,11 +7,12 @@
 // be armed: after a few warm-up steps one rotation through the groups, with unarmed steps between them to compare
 // with (where the user has said how many steps there will be, as many rotations as an interval needs, in steps that
 // are drawn from those: of a random sample the textbook's interval holds whatever the steps have in common with their
-// neighbours, and the draw is the same on all ranks); then one step in `spacing`, which the budget fixes (1 %: one in
-// 100). All ranks of a job compute the same schedule without talking, and arm nothing outside it. A rank that needs
-// nothing more, or whose budget is used up, lets a slot pass; so the steps that are slow anywhere are never more than
-// the schedule's. (Ranks that armed at different steps would each slow all others down, since they wait for one
-// another in every step.)
+// neighbours. The draw is the same on all ranks, and in all runs, and so it is one of which that holds by itself:
+// the report's interval is right for it, not only on the average over draws); then one step in `spacing`, which the
+// budget fixes (1 %: one in 100). All ranks of a job compute the same schedule without talking, and arm nothing
+// outside it. A rank that needs nothing more, or whose budget is used up, lets a slot pass; so the steps that are
+// slow anywhere are never more than the schedule's. (Ranks that armed at different steps would each slow all others
+// down, since they wait for one another in every step.)
 //
 // Whether. A launch key needs samples until its means are known: the interval of DRAM bytes and of time within
 // `target` of the mean. Only keys that together hold `time_share` of GPU time count. When none needs more, no step is
@@ -92,8 +93,10 @@ class Schedule {
     Decision decision;
   };
   void Draw(uint64_t span);
+  std::vector<Slot> DrawOnce(uint64_t seed, uint64_t span) const;
 
-  std::vector<Slot> burst_;  // ascending
+  std::vector<Slot> burst_;          // ascending
+  std::vector<bool> samples_bytes_;  // by group
   uint64_t burst_span_ = 0;
   std::vector<uint32_t> rotation_;  // an odd number, so that every level visits every group
 };

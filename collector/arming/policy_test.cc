@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 #include <set>
 #include <vector>
 
@@ -100,6 +101,54 @@ TEST(Schedule, AWindowGetsWhatAnIntervalNeedsSpreadOverIt) {
   EXPECT_EQ(once, 1);
   EXPECT_GT(hardware.back(), 150u);
   EXPECT_LT(hardware.front(), 100u);
+}
+
+// How often the textbook's interval of the mean of `sampled` steps holds the mean of all `span`, where a step keeps
+// `keeps` of the one before.
+double CoverageOfWindow(const std::vector<uint64_t>& sampled, uint64_t first, uint64_t span, double keeps) {
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal;
+  constexpr int kRuns = 3000;
+  int covered = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    std::vector<double> values(span);
+    double state = normal(random), all = 0;
+    for (double& value : values) {
+      value = state;
+      all += state / static_cast<double>(span);
+      state = keeps * state + std::sqrt(1 - keeps * keeps) * normal(random);
+    }
+    Moments moments;
+    for (const uint64_t step : sampled) moments.Add(values[step - first]);
+    const double rest = 1 - static_cast<double>(sampled.size()) / static_cast<double>(span);
+    covered += std::abs(moments.mean - all) <= HalfWidth95(moments) * std::sqrt(rest);
+  }
+  return static_cast<double>(covered) / kRuns;
+}
+
+TEST(Schedule, TheIntervalOfADrawnWindowHoldsForStepsThatRememberOneAnother) {
+  Options options;
+  options.warm_up_steps = 2;
+  for (const uint64_t window : {50u, 100u}) {
+    options.window_steps = window;
+    const std::vector<GroupRole> roles = {R::kHardware, R::kHardware, R::kOnce, R::kGuard};
+    const Schedule schedule(options, roles);
+    std::vector<uint64_t> times, bytes;
+    for (uint64_t step = 0; step < schedule.burst_end(); ++step) {
+      const Decision decision = schedule.At(step, 0);
+      if (decision.action == Action::kTimes) times.push_back(step);
+      if (decision.action == Action::kCounters && roles[decision.group] == R::kHardware) bytes.push_back(step);
+    }
+    ASSERT_GE(bytes.size(), options.min_samples);
+    for (const double keeps : {0.0, 0.7, 0.93}) {
+      for (const auto& sampled : {times, bytes}) {
+        EXPECT_NEAR(
+            CoverageOfWindow(sampled, schedule.burst_begin(), schedule.burst_end() - schedule.burst_begin(), keeps),
+            0.95, 0.04)
+            << window << " steps, " << keeps;
+      }
+    }
+  }
 }
 
 // Drives a policy with the same values in each step.
