@@ -74,6 +74,11 @@ enum class OpKind : uint8_t {
 };
 OpKind ClassifyOp(std::string_view name) noexcept;
 
+// Forward-mode differentiation multiplies by tangents inside the operator that it differentiates: of the atomic
+// operator `name`, the product that does so ("aten::mm" of "aten::addmm"). No implementation of a product has one of
+// these inside otherwise. Empty where there is none.
+std::string_view TangentProductOf(std::string_view name) noexcept;
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_COLLECTOR_OP_CALL_H_

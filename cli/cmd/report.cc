@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
@@ -51,6 +52,9 @@ std::vector<Option> Options() {
       {"step-by", 0, "WHAT",
        "what a step is: iteration (default), what the training loop repeats; optimizer, each\n"
        "step of one; or forward, each call of a model"},
+      {"launch-floor", 0, "US",
+       "microseconds that a launch takes whatever its kernel does (default 3); launches with\n"
+       "less work are bound by launching"},
       {"strict", 0, "[=R001,R004]", "exit with 3 when an alarm is raised, or one of these (rfinject explain R005)"},
   };
 }
@@ -98,6 +102,11 @@ int ReportMain(Arguments arguments) {
     if (const std::string error = ParseUserRoofs(parsed.Value("roof"), &roofs); !error.empty()) {
       return UsageError("report", "--roof " + error);
     }
+  }
+  double launch_floor_us = kLaunchFloorNs / 1000;
+  if (parsed.Has("launch-floor") && (!absl::SimpleAtod(parsed.Value("launch-floor"), &launch_floor_us) ||
+                                     !(launch_floor_us >= 0) || launch_floor_us > 1e6)) {
+    return UsageError("report", "--launch-floor wants microseconds, not '" + parsed.Value("launch-floor") + "'");
   }
   std::vector<std::string> strict;
   if (parsed.Has("strict") && !ParseAlarmIds(parsed.Value("strict"), &strict)) {
@@ -153,7 +162,8 @@ int ReportMain(Arguments arguments) {
                                       {.by = by_run ? By::kModel : static_cast<By>(by),
                                       .step_by = static_cast<StepBy>(step_by),
                                       .theory = parsed.Has("theory") ? &theory.profile : nullptr,
-                                      .roofs = roofs})) {
+                                      .roofs = roofs,
+                                      .launch_floor_ns = 1000 * launch_floor_us})) {
       reports.push_back(std::move(report));
     }
   }

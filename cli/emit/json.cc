@@ -86,6 +86,7 @@ void WriteSummary(JsonWriter& json, const Report& report) {
   json.Member("step_wall_time_ns", report.step_wall_ns);
   json.Member("step_gpu_time_ns", report.step_gpu_ns);
   json.Member("shortest_launch_ns", report.shortest_launch_ns);
+  json.Member("launch_floor_ns", report.launch_floor_ns);
   json.Key("memory_peak_bytes");
   report.memory_peak_bytes == 0 ? json.Null() : json.Count(report.memory_peak_bytes);
   json.Key("pm_sampling");

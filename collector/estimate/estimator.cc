@@ -68,6 +68,10 @@ bool IsStepCounter(const OpCall& call, const Site& site) {
          std::ranges::all_of(call.tensors, [](const TensorView& tensor) { return tensor.rank == 0; });
 }
 
+// A data loader collates its batches on the host, in the main process where it has no workers. Without a virtual GPU
+// the copies to the device, which are of the same phase on a GPU, do not exist.
+bool IsCollation(const Site& site) { return site.phase == Phase::kData && site.layer == 0; }
+
 class Estimator final : public Source {
  public:
   Estimator(const Gpu& gpu, Recorder& recorder) : gpu_(gpu), recorder_(recorder) {}
@@ -77,7 +81,7 @@ class Estimator final : public Source {
   void OnOp(const OpCall& call, const Site& site) noexcept override {
     if (stopped_.load(std::memory_order_relaxed)) return;
     // Where the program uses a GPU, what it does on the host is no GPU's work. Else all of it stands for the GPU's.
-    if (call.on_host && UsesVirtualGpu()) return;
+    if (UsesVirtualGpu() ? call.on_host : IsCollation(site)) return;
     if (IsStepCounter(call, site)) return;
     const Cost cost = estimate::EstimateCost(call, gpu_, policy());
     if (!cost.kernel) return;

@@ -23,6 +23,7 @@ constexpr size_t kMaxOps = 32;  // nested operators that are observed; torch nes
 struct OpInfo {
   uint32_t name = 0;  // Intern()ed; 0: not an operator, but a range that torch itself marks around operators
   OpKind kind = OpKind::kLeafIfChildless;
+  uint32_t tangent = 0;  // Intern()ed: what inside it is a product of its own (TangentProductOf)
 };
 
 struct Frame {
@@ -32,6 +33,7 @@ struct Frame {
   uint32_t outer_op = 0;  // the thread's operator before this one
   uint32_t children = 0;
   bool children_counted = false;
+  bool hides = false;  // what runs inside it is its implementation
   Operands inputs;
 };
 
@@ -71,16 +73,29 @@ bool MakeInfo(const char* name, OpInfo* info) {
   const size_t colons = text.find("::");
   if (colons == std::string_view::npos || text.find_first_of(": ", colons + 2) != std::string_view::npos)
     return false;
-  *info = {.name = g.recorder->Intern(text), .kind = ClassifyOp(text)};
+  const std::string_view tangent = TangentProductOf(text);
+  *info = {.name = g.recorder->Intern(text),
+           .kind = ClassifyOp(text),
+           .tangent = tangent.empty() ? 0 : g.recorder->Intern(tangent)};
   return true;
+}
+
+bool IsTangentProduct(const RecordFunction& record, const Ops& ops) {
+  if (ops.hidden != 1 || ops.depth == 0 || ops.depth == kMaxOps) return false;
+  const Frame& outer = ops.frames[ops.depth - 1];
+  if (!outer.hides || outer.info.tangent == 0) return false;
+  return g_infos.FindByPointer(g.name(&record), MakeInfo).name == outer.info.tangent;
 }
 
 NoContext OnStart(const RecordFunction& record) {
   Ops* ops = g_ops.Get(&t_ops);
   if (ops == nullptr) return {};
   if (ops->hidden != 0) {
-    ++ops->hidden;
-    return {};
+    if (!IsTangentProduct(record, *ops)) {
+      ++ops->hidden;
+      return {};
+    }
+    ops->hidden = 0;
   }
   if (ops->depth == kMaxOps || (ops->depth == 0 && !g.recorder->InWindow())) {
     ops->hidden = 1;
@@ -100,6 +115,7 @@ NoContext OnStart(const RecordFunction& record) {
   frame.info = info;
   frame.children = 0;
   frame.children_counted = false;
+  frame.hides = false;
   frame.inputs.Clear();
   if (info.name == 0) {
     ++ops->depth;
@@ -124,7 +140,8 @@ NoContext OnStart(const RecordFunction& record) {
   }
   ++ops->depth;
   const bool on_plain_tensors = !frame.inputs.has_meta && !frame.inputs.has_wrapper;
-  if (info.kind == OpKind::kAtomic && on_plain_tensors) ops->hidden = 1;
+  frame.hides = info.kind == OpKind::kAtomic && on_plain_tensors;
+  if (frame.hides) ops->hidden = 1;
   return {};
 }
 
@@ -141,6 +158,11 @@ void OnEnd(const RecordFunction& record, void*) {
   ExchangeOperator(frame.outer_op);
   NoteOperatorEnd();
   Frame* outer = ops->depth != 0 ? &ops->frames[ops->depth - 1] : nullptr;
+  if (outer != nullptr && outer->hides) {
+    // A product by a tangent: its operator is a kernel beside it, and goes on hiding what it runs.
+    ops->hidden = 1;
+    outer = nullptr;
+  }
   if (frame.children_counted || frame.info.name == 0) {
     if (outer != nullptr) outer->children_counted |= frame.children_counted;
     return;
