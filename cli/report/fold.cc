@@ -258,6 +258,19 @@ struct Folding {
   absl::flat_hash_map<std::string, double> outside_ns;  // of no model and no phase, by operator
 };
 
+// What work of no model is for, where its operator says so; else the operator's own name.
+std::string UseOf(const std::string& op) {
+  const auto has = [&op](std::string_view part) { return op.find(part) != std::string::npos; };
+  const auto is = [&op](std::string_view name) {
+    return op.ends_with(name) && op.size() > name.size() && (op[op.size() - name.size() - 1] == ':');
+  };
+  if (has("::_amp_")) return "gradient scaling";
+  if (has("_loss") || has("log_softmax") || has("binary_cross_entropy") || has("kl_div")) return "loss";
+  if (is("norm") || is("linalg_vector_norm") || is("_foreach_norm")) return "clip_grad_norm";
+  if (is("zero_") || is("_foreach_zero_")) return "zero_grad";
+  return op;
+}
+
 Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& sampled, const Machine& machine, By by,
                      std::string_view chip, double launch_floor_ns) {
   Folding folding;
@@ -303,19 +316,6 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
     }
   }
   return folding;
-}
-
-// What work of no model is for, where its operator says so; else the operator's own name.
-std::string UseOf(const std::string& op) {
-  const auto has = [&op](std::string_view part) { return op.find(part) != std::string::npos; };
-  const auto is = [&op](std::string_view name) {
-    return op.ends_with(name) && op.size() > name.size() && (op[op.size() - name.size() - 1] == ':');
-  };
-  if (has("::_amp_")) return "gradient scaling";
-  if (has("_loss") || has("log_softmax") || has("binary_cross_entropy") || has("kl_div")) return "loss";
-  if (is("norm") || is("linalg_vector_norm") || is("_foreach_norm")) return "clip_grad_norm";
-  if (is("zero_") || is("_foreach_zero_")) return "zero_grad";
-  return op;
 }
 
 // The operators that take longest, at most `most`; of equal ones the first by name.

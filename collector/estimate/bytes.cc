@@ -198,6 +198,10 @@ Traffic CountBytes(const OpRule& rule, const OpCall& call) noexcept {
       return ConvolutionBackward(call);
     case BytesRule::kBatchNorm:
       return BatchNorm(call);
+    case BytesRule::kFusedBackward: {
+      const uint64_t operands = ReadAll(call, rule.unread);
+      return {SaturatingAdd(operands, SaturatingMultiply(2, WriteResults(call))), operands};
+    }
     case BytesRule::kFusedOptimizer:
       return FusedOptimizer(call);
   }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -108,6 +109,9 @@ class Estimator final : public Source {
     }
     TakeStackOnce(record.identity, recorder_);
     recorder_.Record(record);
+    for (const estimate::RepeatedCost& repeated : cost.repeated) {
+      if (repeated.launches != 0) RecordRepeated(call.name, repeated, record);
+    }
   }
 
   void OnPolicy(const PolicyFacts& facts) noexcept override {
@@ -134,6 +138,23 @@ class Estimator final : public Source {
 
   estimate::PrecisionPolicy policy() const {
     return {convolution_tf32_.load(std::memory_order_relaxed), matmul_tf32_.load(std::memory_order_relaxed)};
+  }
+
+  // `record` is the operator's first launch.
+  void RecordRepeated(std::string_view op, const estimate::RepeatedCost& repeated, LaunchRecord record) noexcept {
+    std::array<char, 128> name;
+    if (op.size() + repeated.kernel.size() > name.size()) return;
+    std::memcpy(name.data(), op.data(), op.size());
+    std::memcpy(name.data() + op.size(), repeated.kernel.data(), repeated.kernel.size());
+    record.identity.kernel = recorder_.Intern({name.data(), op.size() + repeated.kernel.size()});
+    record.samples[0] = {kTime, repeated.time_ns};
+    record.samples[1] = {kModelFlop, repeated.flop};
+    record.samples[2] = {kDramBytes, repeated.bytes};
+    record.samples[3] = {kCompulsoryBytes, repeated.bytes};
+    record.samples[4] = {kFlopFirst + static_cast<uint32_t>(repeated.precision), repeated.flop};
+    record.sample_count = 5;
+    TellVirtualGpu(repeated.time_ns * repeated.launches);
+    for (uint64_t i = 0; i < repeated.launches; ++i) recorder_.Record(record);
   }
 
   NameCache::Ids Names(const OpCall& call) noexcept {

@@ -250,10 +250,16 @@ constexpr OpRule kOps[] = {
     Through("_thnn_fused_lstm_cell_backward"),
     Through("_thnn_differentiable_lstm_cell_backward"),
     Through("_thnn_differentiable_gru_cell_backward"),
-    Through("lstm"),
-    Through("gru"),
-    Through("rnn_tanh"),
-    Through("rnn_relu"),
+    // What nn.LSTM and its like call. CUDA's version is one of the above; the CPU's is an operator for each gate and
+    // token. The backward's names are ours (FusedBackwardOf).
+    Matrix("lstm", kRnn, Unit::kConvolution),
+    Matrix("gru", kRnn, Unit::kConvolution),
+    Matrix("rnn_tanh", kRnn, Unit::kConvolution),
+    Matrix("rnn_relu", kRnn, Unit::kConvolution),
+    Kernel("lstm_backward", kRnnBackward, 0, BytesRule::kFusedBackward, Unit::kConvolution),
+    Kernel("gru_backward", kRnnBackward, 0, BytesRule::kFusedBackward, Unit::kConvolution),
+    Kernel("rnn_tanh_backward", kRnnBackward, 0, BytesRule::kFusedBackward, Unit::kConvolution),
+    Kernel("rnn_relu_backward", kRnnBackward, 0, BytesRule::kFusedBackward, Unit::kConvolution),
     Through("lstm_cell"),
     Through("gru_cell"),
     Through("rnn_tanh_cell"),
@@ -890,6 +896,17 @@ std::string_view TangentProductOf(std::string_view name) noexcept {
                                                                          {"aten::convolution", "aten::convolution"}}};
   for (const auto& [product, inside] : kProducts) {
     if (name == product) return inside;
+  }
+  return {};
+}
+
+std::string_view FusedBackwardOf(std::string_view name) noexcept {
+  constexpr std::array<std::array<std::string_view, 2>, 4> kFused = {{{"aten::lstm", "aten::lstm_backward"},
+                                                                      {"aten::gru", "aten::gru_backward"},
+                                                                      {"aten::rnn_tanh", "aten::rnn_tanh_backward"},
+                                                                      {"aten::rnn_relu", "aten::rnn_relu_backward"}}};
+  for (const auto& [forward, backward] : kFused) {
+    if (name == forward) return backward;
   }
   return {};
 }

@@ -39,6 +39,60 @@ for _ in range(2):
         counters = [row for row in report["rows"] if row["op"] == "aten::add_" and "i64" in row["signature"]]
         self.assertEqual([(row["launches"], row["dram_bytes"]) for row in counters], [(2, 2 * 16)])
 
+    def check_recurrent(self, module, gates, call="net(x)[0]"):
+        """A recurrent layer costs what cuDNN runs, forward and backward, on whatever the CPU runs."""
+        tokens, steps, layers, hidden = 5 * 4, 5, 2, 16
+        report = self.profile(BEGIN + f"""
+net = {module}
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(5, 4, 8)
+for _ in range(3):
+    {call}.sum().backward()
+    sgd.step()
+""", "--by", "kernel")
+        self.assertEqual(report["steps"], 3)
+        rows = {phase: [row for row in report["rows"] if row["phase"] == phase and row["model"]]
+                for phase in ("forward", "backward")}
+        forward = [row for row in rows["forward"] if row["op"] in ("aten::lstm", "aten::gru", "aten::rnn_tanh")]
+        matrices = gates * hidden * (8 + hidden) + gates * hidden * 2 * hidden
+        flop = 2 * tokens * matrices + 3 * tokens * gates * hidden * layers
+        self.assertEqual(sum(row["model_flop"] for row in forward), 3 * flop)
+        self.assertEqual(sorted(row["launches"] for row in forward), [3, 3 * layers * steps, 3 * layers * steps])
+        # Beside it, the states before the first token are made.
+        self.assertLessEqual({row["op"] for row in rows["forward"]} - {row["op"] for row in forward},
+                             {"aten::zeros", "aten::zero_"})
+        backward = [row for row in rows["backward"] if row["op"].endswith("_backward")]
+        self.assertEqual(sum(row["model_flop"] for row in backward), 3 * 2 * flop)
+        self.assertEqual(sum(row["launches"] for row in backward), 3 * (1 + 2 * layers * steps))
+        # Beside it, the gradients are added to those of the step before.
+        self.assertEqual({row["op"] for row in rows["backward"]} - {row["op"] for row in backward} - {"aten::add_"}, set())
+        self.assertEqual({row["model"] for row in backward}, {module.split("(")[0].split(".")[1]})
+        self.assertEqual(report["alarms"], [])
+
+    def test_lstm(self):
+        self.check_recurrent("nn.LSTM(8, 16, 2)", 4)
+
+    def test_gru(self):
+        self.check_recurrent("nn.GRU(8, 16, 2)", 3)
+
+    def test_rnn(self):
+        self.check_recurrent("nn.RNN(8, 16, 2)", 1)
+
+    def test_packed_sequences(self):
+        self.check_recurrent("nn.LSTM(8, 16, 2)", 4, "net(nn.utils.rnn.pack_padded_sequence(x, [5] * 4))[0].data")
+
+    def test_a_second_backward_counts_again(self):
+        report = self.profile(BEGIN + """
+net = nn.LSTM(8, 16)
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+loss = net(torch.ones(5, 4, 8))[0].sum()
+loss.backward(retain_graph=True)
+loss.backward()
+sgd.step()
+""", "--by", "op")
+        flop = {row["op"]: row["model_flop"] for row in report["rows"]}
+        self.assertEqual(flop["aten::lstm_backward"], 2 * 2 * flop["aten::lstm"])
+
     def test_tangents_are_multiplied_by(self):
         report = self.profile(BEGIN + """
 import torch.autograd.forward_ad as forward_ad
