@@ -260,14 +260,18 @@ Site SiteOfThread() noexcept {
   const bool inside_node = scope_decides || module_decides;
 
   uint32_t owner = 0;
-  thread.node = {};
+  thread.node.sequence = kNoSequence;
   if (node.id != 0) {
-    if (node.sequence != kUnknownSequence) thread.node = {.thread = node.thread, .sequence = node.sequence};
+    if (node.sequence != kUnknownSequence) {
+      thread.node.thread = node.thread;
+      thread.node.sequence = node.sequence;
+    }
     owner = OwnerOfNode(thread, node);
     site.node = node.name;
     const void* task = g.engine_task != nullptr ? g.engine_task() : nullptr;
     if (task != thread.task) {
       thread.task = task;
+      ++thread.node.pass;
       RequestSlotRepair();  // a backward pass has begun
     }
   } else {

@@ -61,6 +61,7 @@ UserScope EndScope(const void* record) noexcept;
 // was born on; `sequence` is UINT64_MAX where none ran or it has no number. For the operator observer.
 struct NodeNumber {
   uint64_t thread = 0, sequence = UINT64_MAX;
+  uint64_t pass = 0;  // tells the backward passes of the calling thread apart
 };
 NodeNumber NodeOfThread() noexcept;
 

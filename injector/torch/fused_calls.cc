@@ -15,7 +15,8 @@ constexpr int64_t kLockWaitNs = 10'000'000;
 
 struct Kept {
   FusedCall call;
-  uint64_t last = 0;  // the number of the node that ran last; 0: none
+  bool ran = false;             // a node of it, in whichever pass
+  uint64_t last = 0, pass = 0;  // of the node that ran last
 };
 
 Mutex g_lock;
@@ -31,22 +32,25 @@ void RememberFusedCall(const FusedCall& call) {
   Kept*& kept = g_kept[g_next];
   if (kept == nullptr) kept = new Kept;  // used again and again, never freed: the process may end at any time
   kept->call = call;
-  kept->last = 0;
+  kept->ran = false;
   g_next = (g_next + 1) % kMostCalls;
   g_any.store(true, std::memory_order_release);
 }
 
 bool HasFusedCalls() noexcept { return g_any.load(std::memory_order_acquire); }
 
-FusedNode FindFusedCall(uint64_t thread, uint64_t sequence, FusedCall* call) {
+FusedNode FindFusedCall(const NodeNumber& node, FusedCall* call) {
   if (!g_lock.LockFor(kLockWaitNs)) return FusedNode::kNone;
   const HeldLock held(g_lock);
   for (size_t i = 1; i <= kMostCalls; ++i) {
     Kept* const kept = g_kept[(g_next + kMostCalls - i) % kMostCalls];
     if (kept == nullptr) break;
-    if (kept->call.thread != thread || sequence < kept->call.from || sequence >= kept->call.to) continue;
-    const bool first = kept->last == 0 || sequence > kept->last;
-    kept->last = sequence;
+    const FusedCall& of = kept->call;
+    if (of.thread != node.thread || node.sequence < of.from || node.sequence >= of.to) continue;
+    const bool first = !kept->ran || node.pass != kept->pass || node.sequence > kept->last;
+    kept->ran = true;
+    kept->last = node.sequence;
+    kept->pass = node.pass;
     if (!first) return FusedNode::kInside;
     *call = kept->call;
     return FusedNode::kFirst;

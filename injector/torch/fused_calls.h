@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "injector/torch/autograd.h"
 #include "injector/torch/operands.h"
 
 namespace rfinject {
@@ -31,10 +32,10 @@ void RememberFusedCall(const FusedCall& call);
 bool HasFusedCalls() noexcept;
 
 enum class FusedNode : uint8_t { kNone, kInside, kFirst };
-// Whether the node numbered `sequence` on `thread` is of such a call; kFirst: it is the first of it that runs in this
-// backward pass, and `*call` is a copy. (The engine runs the nodes of one thread by descending numbers, so a number
-// that is not lower than the one before begins another pass.) Throws std::bad_alloc.
-FusedNode FindFusedCall(uint64_t thread, uint64_t sequence, FusedCall* call);
+// Whether `node` is of such a call; kFirst: it is the first of it that runs in this backward pass, and `*call` is a
+// copy. The engine runs the nodes of one thread by descending numbers, so a higher number than the one before begins
+// another pass where passes cannot be told apart otherwise. Throws std::bad_alloc.
+FusedNode FindFusedCall(const NodeNumber& node, FusedCall* call);
 
 }  // namespace rfinject
 

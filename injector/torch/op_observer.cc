@@ -112,7 +112,7 @@ bool IsOfFusedCall(Site site) {
   if (node.sequence == UINT64_MAX) return false;
   try {
     FusedCall fused;
-    const FusedNode found = FindFusedCall(node.thread, node.sequence, &fused);
+    const FusedNode found = FindFusedCall(node, &fused);
     if (found == FusedNode::kNone) return false;
     if (found == FusedNode::kFirst) {
       site.op = fused.op;
