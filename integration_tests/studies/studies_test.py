@@ -245,8 +245,8 @@ class CsvTest(Command):
                         self.assertTrue(math.isclose(n["time_share"], share, rel_tol=1e-9, abs_tol=1e-15), n)
                         if n["least_time_ns"] > 0:
                             bounds = {bound: n[bound + "_bound_time_ns"] for bound in ("memory", "compute", "launch")}
-                            self.assertTrue(math.isclose(sum(bounds.values()), n["time_ns"], rel_tol=1e-9)
-                                            or line["record"] != "row", n)
+                            # What has no counters is bound by nothing that is known.
+                            self.assertLessEqual(sum(bounds.values()), n["time_ns"] * (1 + 1e-9), n)
                             self.assertEqual(line["bound"], max(bounds, key=bounds.get))
                         for name, ratio in RATIOS.items():
                             try:
