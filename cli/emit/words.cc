@@ -382,7 +382,9 @@ TierWords TierOf(int tier) {
     case 4:
       return {"D", "operator and autograd node names only, no layers"};
     case 5:
-      return {"E", "libtorch without Python, layers from the functions on the native stack"};
+      return {
+          "E",
+          "libtorch without Python, layers from the functions on the native stack; validation counts as training"};
     case 6:
       return {"F", "no torch found, kernels only"};
     default:
