@@ -4,11 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"
-#include "cli/cmd/options.h"
 #include "cli/cmd/streams.h"
-#include "proto/wire/framing.h"
 
 namespace rfinject::cli {
 namespace {
@@ -17,18 +14,6 @@ namespace {
 // some of them may be programs.
 constexpr std::string_view kLaterVerbs[] = {"export"};
 
-std::string HelpText() {
-  std::string text =
-      "How far is each layer of a PyTorch training job from what the GPU could do, and why?\n\n"
-      "  rfinject [options] PROGRAM [ARGS...]      run an unmodified program and write traces\n"
-      "  rfinject report                           see the latest run's\n\n"
-      "Verbs (rfinject VERB -h tells more):\n";
-  for (const Command& command : AllCommands()) {
-    absl::StrAppendFormat(&text, "  %-8s %s\n", std::string(command.name), std::string(command.help));
-  }
-  return text + "\n  -h, --help     this text\n      --version  the version\n";
-}
-
 int Main(int argc, char** argv) {
   const Arguments all(argv + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0));
   if (all.empty()) {
@@ -36,15 +21,8 @@ int Main(int argc, char** argv) {
     return 2;
   }
   const std::string_view first = all[0];
-  if (first == "-h" || first == "--help") {
-    Print(HelpText());
-    return 0;
-  }
-  if (first == "--version") {
-    Print(absl::StrFormat("rfinject %s, trace format %d.%d\n", RFINJECT_VERSION, wire::kFormatMajor,
-                          wire::kFormatMinor));
-    return 0;
-  }
+  if (first == "-h" || first == "--help") return HelpMain({});
+  if (first == "--version") return VersionMain({});
   for (const Command& command : AllCommands()) {
     if (first == command.name) return command.run(all.subspan(1));
   }

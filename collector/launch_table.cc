@@ -10,7 +10,7 @@ namespace rfinject {
 template <typename T>
 T* LaunchTable::Blocks<T>::Append() noexcept {
   if (size == block_count * kBlock) {
-    auto** grown = static_cast<T**>(std::realloc(blocks, (block_count + 1) * sizeof(T*)));
+    auto** grown = static_cast<T**>(std::realloc(static_cast<void*>(blocks), (block_count + 1) * sizeof(T*)));
     if (grown == nullptr) return nullptr;
     blocks = grown;
     auto* block = static_cast<T*>(std::malloc(kBlock * sizeof(T)));

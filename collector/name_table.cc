@@ -57,7 +57,7 @@ uint32_t NameTable::Add(std::string_view text) noexcept {
   if (bytes_ + text.size() > kMaxBytes || size_ == UINT32_MAX) return 0;
   if (size_ == ids_capacity_) {
     const uint32_t capacity = ids_capacity_ == 0 ? 256 : ids_capacity_ * 2;
-    void* ids = std::realloc(ids_, capacity * sizeof *ids_);
+    void* ids = std::realloc(static_cast<void*>(ids_), capacity * sizeof *ids_);
     if (ids == nullptr) return 0;
     ids_ = static_cast<const Entry**>(ids);
     ids_capacity_ = capacity;

@@ -73,6 +73,25 @@ bool SlurmTasks(uint32_t* tasks) noexcept {
 
 }  // namespace
 
+int ThreadsOfProcess() noexcept {
+  const int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char buffer[1024];
+  ssize_t size = 0;
+  do {
+    size = read(fd, buffer, sizeof buffer - 1);
+  } while (size < 0 && errno == EINTR);
+  close(fd);
+  if (size <= 0) return 0;
+  buffer[size] = '\0';
+  // The second field is a name in brackets and may hold blanks and brackets; num_threads is the 20th (proc(5)).
+  const char* at = std::strrchr(buffer, ')');
+  for (int field = 2; at != nullptr && field < 20; ++field) {
+    at = std::strchr(at + 1, ' ');
+  }
+  return at != nullptr ? std::atoi(at) : 0;
+}
+
 bool RankFromEnvironment(uint32_t* rank) noexcept {
   if (FirstNumberFrom({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}, rank)) return true;
   uint32_t tasks = 0;

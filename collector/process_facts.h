@@ -19,6 +19,9 @@ std::string NewTraceId();
 // some hundred microseconds. May throw std::bad_alloc.
 RunFacts ReadProcessFacts();
 
+// How many threads this process has; 0 where /proc does not say. Allocates nothing.
+int ThreadsOfProcess() noexcept;
+
 // The rank of this process in its job, by the first of RANK (torchrun), OMPI_COMM_WORLD_RANK (Open MPI), PMI_RANK
 // (MPICH, Intel MPI) and SLURM_PROCID that is a number. A SLURM_PROCID outside a step of several tasks is no rank:
 // sbatch sets it to 0 in every batch script.

@@ -1,7 +1,7 @@
 // File: recorder.h
 //
 // The one place that everything measured goes to: it interns names, keeps statistics per launch key, and appends
-// them to the trace about once a second from a thread of its own.
+// them to the trace about once a second, from a thread of its own where the program has threads, too.
 //
 // Hot calls (Record) write into a ring of the calling thread and return: they take no lock, allocate nothing after a
 // thread's first call, and count a drop when the ring is full. Cold calls (Define…, Intern, Add, Report…) take one
@@ -115,6 +115,11 @@ class Recorder {
   // have closed by then: whether the launch was in it (InWindow) the caller has noted when it was launched.
   virtual void Add(const LaunchRecord& record) noexcept = 0;
 
+  // The calling thread is in no signal handler: where the recorder has no thread of its own it writes here what is
+  // due, about once a second. Costs one load otherwise. Sources whose launches are recorded by the program's own
+  // thread call it after Record.
+  virtual void MayWrite() noexcept {}
+
   // --- Native stacks, cold. The stack of the launches that are recorded under `identity`; the first one stands.
   virtual void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept {
     (void)identity;
@@ -168,7 +173,7 @@ class Recorder {
   // program was making its weights, and that is part of no step. The injector calls this once, with the GIL held,
   // before Activate and on the same thread; after Activate, or when a step has ended already, it does nothing.
   virtual void BeginFirstStep() noexcept {}
-  // Opens the trace and starts the writer thread; idempotent. On failure the recorder is muted for good, with a
+  // Opens the trace and begins to write; idempotent. On failure the recorder is muted for good, with a
   // line on stderr.
   virtual void Activate() noexcept = 0;
   virtual bool active() const noexcept = 0;

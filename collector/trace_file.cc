@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +21,25 @@ namespace {
 
 // Out of the way of programs that expect to get, or to print, small descriptor numbers.
 constexpr int kLowestDescriptor = 250;
+
+// Whether the file is on a disk of this machine, or in its memory, as far as the file system tells (linux/magic.h).
+bool IsLocal(int fd) noexcept {
+  constexpr uint32_t kZfs = 0x2fc12fc1;  // not in the header
+  struct statfs at {};
+  if (fstatfs(fd, &at) != 0) return false;
+  switch (static_cast<uint32_t>(at.f_type)) {
+    case EXT4_SUPER_MAGIC:
+    case XFS_SUPER_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:
+    case kZfs:
+      return true;
+    default:
+      return false;
+  }
+}
 
 bool StatDescriptor(int fd, struct stat* out) noexcept { return syscall(SYS_fstat, fd, out) == 0; }
 
@@ -65,6 +86,7 @@ bool TraceFile::Begin(int fd, std::string* error) {
   }
   device_ = at.st_dev;
   inode_ = at.st_ino;
+  may_hang_ = !S_ISREG(at.st_mode) || !IsLocal(fd);
   fd_.store(fd, std::memory_order_release);
   open_.store(true, std::memory_order_release);
   uint8_t header[wire::kFileHeaderSize];

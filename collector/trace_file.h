@@ -31,6 +31,10 @@ class TraceFile {
   const std::string& path() const noexcept { return path_; }
   uint64_t size() const noexcept { return size_; }
 
+  // Whether writing may wait for another machine or process: the file is on a file system of a network or of FUSE, or
+  // on one that we do not know.
+  bool MayHang() const noexcept { return may_hang_; }
+
   // Appends a frame. `frame` begins with wire::kFrameHeaderSize bytes that are filled in here; the payload follows.
   // On failure the file is cut back to its last whole frame and closed; `*error` (a clause) says why.
   bool WriteFrame(uint8_t* frame, size_t size, std::string* error);
@@ -52,7 +56,8 @@ class TraceFile {
 
   std::atomic<bool> open_{false};
   std::atomic<int> fd_{-1};  // set after device_ and inode_; -1 while it is open and no descriptor is kept
-  std::string reopen_;       // absolute path; empty: the descriptor is kept
+  bool may_hang_ = true;
+  std::string reopen_;  // absolute path; empty: the descriptor is kept
   dev_t device_ = 0;
   ino_t inode_ = 0;
   uint32_t sequence_ = 0;

@@ -23,6 +23,9 @@ constexpr int64_t kChunkInterval = 1000 * kMillisecond;
 constexpr int64_t kLockSlice = 100 * kMillisecond;
 constexpr int kLockSlices = 50;
 constexpr int64_t kLockWait = kLockSlices * kLockSlice;
+// Callers cease to write after so many turns in a row that took longer: the disk is slow. One may be chance.
+constexpr int64_t kLongTurn = 20 * kMillisecond;
+constexpr int kLongTurns = 2;
 // What Finish, whose caller wants to exit, waits at most for the writer, and the writer for the lock.
 constexpr int64_t kStopWait = 3000 * kMillisecond;
 constexpr int64_t kWriterWait = 2000 * kMillisecond;
@@ -157,7 +160,10 @@ void TraceRecorder::AfterForkInChild() noexcept {
   ringless_drops_.store(0, std::memory_order_relaxed);
   flush_now_.store(false, std::memory_order_relaxed);
   stop_requested_.store(false, std::memory_order_relaxed);
+  turn_due_.store(false, std::memory_order_relaxed);
+  writer_.store(Writer::kNone, std::memory_order_relaxed);
   activation_lock_.ResetInForkedChild();
+  turn_lock_.ResetInForkedChild();
   lock_.ResetInForkedChild();
   if (!whole) definitions_ = nullptr;  // somebody was changing them
   if (definitions_ == nullptr || mode_.load(std::memory_order_relaxed) == Mode::kDisabled) {
@@ -220,8 +226,13 @@ uint32_t TraceRecorder::DefineModel(const ModelDefinition& model) noexcept try {
 }
 
 uint32_t TraceRecorder::DefineLayer(const LayerDefinition& layer) noexcept try {
-  Guard guard(this);
-  return guard ? definitions_->DefineLayer(layer) : 0;
+  uint32_t id = 0;
+  {
+    Guard guard(this);
+    if (guard) id = definitions_->DefineLayer(layer);
+  }
+  MayWrite();
+  return id;
 } catch (...) {
   return 0;
 }
@@ -406,6 +417,7 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
     flush_now_.store(true, std::memory_order_relaxed);
     WakeWriter();
   }
+  MayWrite();
 } catch (...) {
 }
 
@@ -697,20 +709,24 @@ void* TraceRecorder::WriterMain(void* self) noexcept {
   return nullptr;
 }
 
-void TraceRecorder::WriterLoop(Output* output) noexcept {
-  int64_t next_chunk = MonotonicNs();
-  for (;;) {
-    const uint32_t seen = wake_.count();
-    if (!active()) break;
-    if (flush_now_.exchange(false, std::memory_order_relaxed) || MonotonicNs() >= next_chunk) {
-      Flush(output, false);
-      next_chunk = MonotonicNs() + kChunkInterval;
-    } else {
-      DrainRings();
-    }
-    PrintHeld();
-    wake_.WaitFor(seen, next_chunk - MonotonicNs());
+void TraceRecorder::WakeWriter() noexcept {
+  if (writer_.load(std::memory_order_relaxed) == Writer::kThread) return wake_.Signal();
+  // A caller that writes learns of it at its next MayWrite: this one may be in a signal handler.
+  turn_due_.store(true, std::memory_order_relaxed);
+}
+
+void TraceRecorder::WriteTurn(Output* output) noexcept {
+  if (flush_now_.exchange(false, std::memory_order_relaxed) ||
+      MonotonicNs() >= output->next_chunk_ns.load(std::memory_order_relaxed)) {
+    Flush(output, false);
+    output->next_chunk_ns.store(MonotonicNs() + kChunkInterval, std::memory_order_relaxed);
+  } else {
+    DrainRings();
   }
+  PrintHeld();
+}
+
+void TraceRecorder::WriteLast(Output* output) noexcept {
   if (Flush(output, true)) {
     output->frame.Clear(wire::kFrameHeaderSize);
     EncodeEnd(stop_reason_, UnixNs(), &output->frame);
@@ -719,19 +735,77 @@ void TraceRecorder::WriterLoop(Output* output) noexcept {
   output->stopped.Signal();
 }
 
+void TraceRecorder::WriterLoop(Output* output) noexcept {
+  for (;;) {
+    const uint32_t seen = wake_.count();
+    if (!active()) break;
+    WriteTurn(output);
+    wake_.WaitFor(seen, output->next_chunk_ns.load(std::memory_order_relaxed) - MonotonicNs());
+  }
+  WriteLast(output);
+}
+
+// --- The caller as the writer
+
+// The coarse clock is a millisecond or four behind, and costs a quarter of the exact one.
+void TraceRecorder::WriteIfDue() noexcept {
+  Output* output = output_.load(std::memory_order_acquire);
+  if (output == nullptr || !active()) return;
+  if (!turn_due_.load(std::memory_order_relaxed) &&
+      ClockNs(CLOCK_MONOTONIC_COARSE) < output->next_chunk_ns.load(std::memory_order_relaxed)) {
+    return;
+  }
+  if (!IsOurProcess()) return;
+  // A handler of the program that came between could exit, and wait in Finish for us who wait for it.
+  SignalShield shield;
+  if (!turn_lock_.TryLock()) return;
+  const HeldLock held(turn_lock_);
+  if (writer_.load(std::memory_order_relaxed) != Writer::kCaller) return;
+  const int64_t begin = MonotonicNs();
+  turn_due_.store(false, std::memory_order_relaxed);
+  WriteTurn(output);
+  long_turns_ = MonotonicNs() - begin > kLongTurn ? long_turns_ + 1 : 0;
+  if (long_turns_ >= kLongTurns || ThreadsOfProcess() != 1) StartWriterThread();
+}
+
+void TraceRecorder::WriteLastIfCaller(Output* output) noexcept {
+  if (writer_.load(std::memory_order_relaxed) != Writer::kCaller || !turn_lock_.LockFor(kStopWait)) return;
+  const HeldLock held(turn_lock_);
+  if (writer_.load(std::memory_order_relaxed) != Writer::kCaller) return;
+  writer_.store(Writer::kNone, std::memory_order_relaxed);
+  WriteLast(output);
+}
+
 // --- Life
 
-bool TraceRecorder::StartWriter() noexcept {
+bool TraceRecorder::StartWriterThread() noexcept {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
   // Never joined: Finish waits for Output::stopped, and not for ever.
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  const Writer before = writer_.exchange(Writer::kThread, std::memory_order_relaxed);
   pthread_t thread;
   // The new thread inherits a mask with all signals blocked: the program's handlers run on the program's threads.
   SignalShield shield;
   const bool started = pthread_create(&thread, &attributes, &WriterMain, this) == 0;
   pthread_attr_destroy(&attributes);
+  if (!started) writer_.store(before, std::memory_order_relaxed);
   return started;
+}
+
+bool TraceRecorder::StartWriter(bool callers_may_write) noexcept {
+  if (!callers_may_write || ThreadsOfProcess() != 1) return StartWriterThread();
+  writer_.store(Writer::kCaller, std::memory_order_relaxed);
+  return true;
+}
+
+// Whether the counters of a GPU are read. Its driver has threads, and a launch is to wait for no disk. Not knowing
+// (tests tell no source) is a yes.
+bool TraceRecorder::MeasuresAGpu() noexcept {
+  Guard guard(this);
+  if (!guard) return true;
+  const SourceKind source = definitions_->facts.source;
+  return source != SourceKind::kNone && source != SourceKind::kEstimated;
 }
 
 void TraceRecorder::Open(int fd) noexcept try {
@@ -745,7 +819,10 @@ void TraceRecorder::Open(int fd) noexcept try {
   Mode idle = Mode::kIdle;
   // Another thread may have finished us meanwhile; from here on Finish waits for the writer.
   if (opened && mode_.compare_exchange_strong(idle, Mode::kActive, std::memory_order_acq_rel)) {
-    if (StartWriter()) return;
+    if (turn_lock_.LockFor(kLockWait)) {
+      const HeldLock held(turn_lock_);
+      if (StartWriter(fd < 0 && !MeasuresAGpu() && !output->file.MayHang())) return;
+    }
     error = "no thread could be started";
   }
   output->file.Close();
@@ -808,6 +885,7 @@ void TraceRecorder::Stop(Mode mode, std::string_view reason) noexcept {
   }
   Output* output = output_.load(std::memory_order_acquire);
   if (output == nullptr) return;
+  WriteLastIfCaller(output);
   // A second caller waits, too, so that neither exits before the file is whole.
   const int64_t deadline = MonotonicNs() + kStopWait;
   while (output->stopped.count() == 0 && MonotonicNs() < deadline) {

@@ -1,11 +1,17 @@
 // File: trace_recorder.h
 //
-// The Recorder: rings from the recording threads, a table of statistics, and a thread that writes what is new about
+// The Recorder: rings from the recording threads, a table of statistics, and a writer that writes what is new about
 // once a second.
 //
-// After Activate only the writer thread touches the file, the frame buffer and the consumer's side of the rings, the
-// last writing at the program's end included: Finish asks for it and waits, but not for ever, so a disk that hangs
-// holds up nobody.
+// After Activate only the writer touches the file, the frame buffer and the consumer's side of the rings, the last
+// writing at the program's end included. The writer is a thread of ours: Finish asks it for the last writing and
+// waits, but not for ever, so a disk that hangs holds up nobody.
+//
+// A program of one thread has no such thread. A second thread would cost it what glibc leaves out for the first alone
+// (atomics in malloc and in every lock: 5 % of a step of tiny layers), and Python 3.12 warns of each fork in a
+// process of several. There the thread that records is the writer as well, in EndStep and MayWrite, while turn_lock_
+// is held. It ceases to be when the program has threads of its own, or when one turn took so long that it would be
+// felt; and it never is where a GPU is measured or where the file lies on a disk that may hang (TraceFile::MayHang).
 //
 // lock_ guards definitions and statistics. It is held for microseconds, never while writing, so that every cold call
 // may wait for it. No wait is without bound: a thread that held it may not exist any more (a raw clone), or be the
@@ -80,6 +86,10 @@ class TraceRecorder final : public Recorder {
   void CountDrop(std::string_view what, uint64_t count) noexcept override;
   void BeginFirstStep() noexcept override;
   void Activate() noexcept override;
+  void MayWrite() noexcept override {
+    if (writer_.load(std::memory_order_relaxed) == Writer::kCaller) [[unlikely]]
+      WriteIfDue();
+  }
   bool active() const noexcept override { return mode_.load(std::memory_order_acquire) == Mode::kActive; }
   void Finish(std::string_view reason) noexcept override;
   void Disable(std::string_view reason) noexcept override;
@@ -92,6 +102,9 @@ class TraceRecorder final : public Recorder {
   friend struct RecorderProcessHooks;
 
   enum class Mode : uint8_t { kIdle, kActive, kFinished, kDisabled };
+
+  // Who does the writer's work. Set under turn_lock_.
+  enum class Writer : uint8_t { kNone, kCaller, kThread };
 
   // What belongs to one trace, and is let go of by a forked child.
   struct Trace {
@@ -124,12 +137,13 @@ class TraceRecorder final : public Recorder {
     std::vector<uint32_t> stack_versions_written;
   };
 
-  // What the writer thread owns, and a forked child lets go of unseen.
+  // What the writer owns, and a forked child lets go of unseen.
   struct Output {
     Output() noexcept;
     TraceFile file;
     wire::Encoder frame;
-    Event stopped;  // signalled once, when the file is closed
+    std::atomic<int64_t> next_chunk_ns{0};  // monotonic; read by callers who ask whether they are to write
+    Event stopped;                          // signalled once, when the file is closed
   };
 
   // Holds lock_; false if it could not be had, or if there is nothing that it could guard. (Clang's analysis takes it
@@ -147,7 +161,7 @@ class TraceRecorder final : public Recorder {
   void StartClock() noexcept;
   void Print(const Diagnostic& diagnostic) noexcept;
   void PrintHeld() noexcept;
-  void WakeWriter() noexcept { wake_.Signal(); }
+  void WakeWriter() noexcept;
 
   void AddToTable(const LaunchRecord& record) RFINJECT_REQUIRES(lock_);
   // To the table, or to what waits for the end of its step or batch.
@@ -162,14 +176,22 @@ class TraceRecorder final : public Recorder {
   bool EncodePending(wire::Encoder* out) noexcept RFINJECT_REQUIRES(lock_);
 
   void Open(int fd) noexcept RFINJECT_REQUIRES(activation_lock_);
-  bool StartWriter() noexcept;
+  bool MeasuresAGpu() noexcept;
+  // Makes a writer: the callers, or a thread of ours. False if there can be none.
+  bool StartWriter(bool callers_may_write) noexcept RFINJECT_REQUIRES(turn_lock_);
+  bool StartWriterThread() noexcept RFINJECT_REQUIRES(turn_lock_);
+  void WriteIfDue() noexcept;
+  void WriteLastIfCaller(Output* output) noexcept;
 
-  // Moves launches into the table. Writer thread; before there is one, under activation_lock_.
+  // Moves launches into the table. The writer; before there is one, under activation_lock_.
   enum class Wanted : uint8_t { kAll, kOfAModelOrPhase };
   bool DrainRings(Wanted wanted = Wanted::kAll, bool last = false) noexcept;
   bool WriteFrame(Output* output) noexcept;
   // Everything that is waiting; `last`: even if recording is over.
   bool Flush(Output* output, bool last) noexcept;
+  // One round of the writer's work, and the last one. The writer.
+  void WriteTurn(Output* output) noexcept;
+  void WriteLast(Output* output) noexcept;
   static void* WriterMain(void* self) noexcept;
   void WriterLoop(Output* output) noexcept;
 
@@ -209,6 +231,10 @@ class TraceRecorder final : public Recorder {
 
   Mutex activation_lock_;  // held by the one thread that opens the trace
   std::atomic<Output*> output_{nullptr};
+  Mutex turn_lock_;  // held by a caller who does the writer's work, and by who makes or changes the writer
+  int long_turns_ RFINJECT_GUARDED_BY(turn_lock_) = 0;  // in a row, of callers
+  std::atomic<Writer> writer_{Writer::kNone};
+  std::atomic<bool> turn_due_{false};  // for a caller that writes, what wake_ is for the thread
   Event wake_;
   std::atomic<bool> flush_now_{false};
   std::atomic<bool> stop_requested_{false};

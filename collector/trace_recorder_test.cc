@@ -7,14 +7,17 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <thread>
 #include <vector>
 
+#include "collector/process_facts.h"
 #include "collector/testing/trace_content.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -852,6 +855,182 @@ TEST_F(TraceRecorderTest, FinishIsBoundedWhenTheDiskHangs) {
   r->Finish("exit");
   close(ends[1]);  // the write fails now, and the writer ends
 }
+
+// --- The caller as the writer
+
+// Where the race detector has a thread of its own no program has only one.
+#if !defined(__SANITIZE_THREAD__)
+class CallerWritesTest : public TraceRecorderTest {
+ protected:
+  // Of a process that estimates, which has one thread here.
+  TraceRecorder& Estimating() {
+    auto* r = new TraceRecorder(settings());
+    RunFacts facts;
+    facts.source = SourceKind::kEstimated;
+    r->UpdateFacts(facts);
+    return *r;
+  }
+};
+
+TEST_F(CallerWritesTest, AProgramOfOneThreadStaysOne) {
+  const ChildResult child = InChild([&] {
+    TraceRecorder& r = Estimating();
+    r.Activate();
+    r.Record(MakeRecord(r.Intern("k"), 1));
+    r.EndStep(2);
+    EXPECT_EQ(ThreadsOfProcess(), 1);
+    r.Finish("exit");
+    r.Finish("exit");
+    EXPECT_EQ(ThreadsOfProcess(), 1);
+  });
+  EXPECT_TRUE(child.exited(0)) << child.err;
+  const TraceContent t = Trace();
+  EXPECT_EQ(t.error, "");
+  EXPECT_TRUE(t.has_end);
+  EXPECT_EQ(t.Launches(), 1u);
+  EXPECT_THAT(t.steps, SizeIs(1));
+}
+
+TEST_F(CallerWritesTest, AMeasuredGpuHasAThread) {
+  const ChildResult child = InChild([&] {
+    auto* r = new TraceRecorder(settings());
+    RunFacts facts;
+    facts.source = SourceKind::kMeasured;
+    r->UpdateFacts(facts);
+    r->Activate();
+    EXPECT_EQ(ThreadsOfProcess(), 2);
+    r->Finish("exit");
+  });
+  EXPECT_TRUE(child.exited(0)) << child.err;
+}
+
+TEST_F(CallerWritesTest, WritesWhileTheProgramRuns) {
+  InChild(
+      [&] {
+        TraceRecorder& r = Estimating();
+        r.Activate();
+        const uint32_t kernel = r.Intern("k");
+        for (;;) {
+          r.Record(MakeRecord(kernel, 1));
+          r.MayWrite();
+        }
+      },
+      [&](pid_t pid) {
+        WaitForTrace(settings().output, [](const TraceContent& t) { return t.Launches() > 0; });
+        kill(pid, SIGKILL);
+      });
+  const TraceContent t = Trace();
+  EXPECT_EQ(t.error, "");
+  EXPECT_FALSE(t.has_end);
+}
+
+// Many times what a ring holds, within one interval of writing.
+TEST_F(CallerWritesTest, AHalfFullRingIsDrained) {
+  constexpr uint64_t kLaunches = 300'000;
+  const ChildResult child = InChild([&] {
+    TraceRecorder& r = Estimating();
+    r.Activate();
+    const uint32_t kernel = r.Intern("k");
+    for (uint64_t i = 0; i < kLaunches; ++i) {
+      r.Record(MakeRecord(kernel, 1));
+      r.MayWrite();
+    }
+    r.Finish("exit");
+  });
+  EXPECT_TRUE(child.exited(0)) << child.err;
+  const TraceContent t = Trace();
+  EXPECT_EQ(t.Launches(), kLaunches);
+  EXPECT_THAT(t.drops, IsEmpty());
+}
+
+TEST_F(CallerWritesTest, AThreadTakesOverWhenTheProgramHasThreads) {
+  const ChildResult child = InChild([&] {
+    TraceRecorder& r = Estimating();
+    r.Activate();
+    const uint32_t kernel = r.Intern("k");
+    std::atomic<bool> stop{false};
+    std::atomic<uint64_t> recorded{0};
+    const auto work = [&] {
+      while (!stop.load()) {
+        r.Record(MakeRecord(kernel, 1));
+        recorded.fetch_add(1);
+        r.MayWrite();
+        if (ThreadsOfProcess() == 3) stop.store(true);
+      }
+    };
+    std::thread other(work);
+    work();
+    other.join();
+    r.Intern("recorded " + std::to_string(recorded.load()));
+    r.Finish("exit");
+  });
+  EXPECT_TRUE(child.exited(0)) << child.err;
+  const TraceContent t = Trace();
+  EXPECT_EQ(t.error, "");
+  EXPECT_TRUE(t.has_end);
+  std::vector<std::string> names;
+  for (const auto& [id, name] : t.names) names.push_back(name);
+  EXPECT_THAT(names, ::testing::Contains("recorded " + std::to_string(t.Launches())));
+}
+
+TraceRecorder* g_ends_in_handler = nullptr;
+void FinishInHandler(int) {
+  g_ends_in_handler->Finish("signal");
+  _exit(0);
+}
+
+// As Python's SIGTERM handlers do that call sys.exit, but at any instruction.
+TEST_F(CallerWritesTest, AHandlerThatEndsTheProgramLeavesAWholeTrace) {
+  for (int round = 0; round < 20; ++round) {
+    settings().output = folder_.path() + "/" + std::to_string(round) + ".rfx";
+    const ChildResult child = InChild([&, round] {
+      g_ends_in_handler = &Estimating();
+      g_ends_in_handler->Activate();
+      const uint32_t kernel = g_ends_in_handler->Intern("k");
+      signal(SIGALRM, &FinishInHandler);
+      const itimerval soon{{}, {0, 1000 + round * 137}};
+      setitimer(ITIMER_REAL, &soon, nullptr);
+      // Enough in each ring that a turn is nearly always going on.
+      for (;;) {
+        g_ends_in_handler->Record(MakeRecord(kernel, 1));
+        g_ends_in_handler->MayWrite();
+      }
+    });
+    EXPECT_TRUE(child.exited(0)) << child.err;
+    const TraceContent t = ReadTrace(settings().output);
+    EXPECT_EQ(t.error, "");
+    EXPECT_TRUE(t.has_end);
+  }
+}
+
+TEST_F(CallerWritesTest, AForkedChildWritesATraceOfItsOwn) {
+  settings().output = folder_.path() + "/";
+  const ChildResult parent = InChild([&] {
+    TraceRecorder& r = Estimating();
+    r.Activate();
+    const uint32_t kernel = r.Intern("k");
+    r.Record(MakeRecord(kernel, 1));
+    const ChildResult child = InChild([&] {
+      EXPECT_FALSE(r.active());
+      r.Activate();
+      r.Record(MakeRecord(kernel, 1));
+      r.Record(MakeRecord(kernel, 1));
+      EXPECT_EQ(ThreadsOfProcess(), 1);
+      r.Finish("exit");
+    });
+    EXPECT_TRUE(child.exited(0)) << child.err;
+    r.Finish("exit");
+  });
+  EXPECT_TRUE(parent.exited(0)) << parent.err;
+  std::vector<uint64_t> launches;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    const TraceContent t = ReadTrace(entry.path());
+    EXPECT_TRUE(t.has_end);
+    launches.push_back(t.Launches());
+  }
+  EXPECT_THAT(launches, ::testing::UnorderedElementsAre(1u, 2u));
+}
+#endif
 
 // --- Fork
 

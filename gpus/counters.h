@@ -38,11 +38,16 @@ inline constexpr std::string_view kDramOpWriteMetric = "dram__bytes_op_write.sum
 inline constexpr std::string_view kDramTotalMetric = "dram__bytes.sum";
 inline constexpr std::string_view kDramRateMetric = "dram__bytes.sum.per_second";
 inline constexpr std::string_view kGpuTimeMetric = "gpu__time_duration.sum";
+// One kernel has one duration: its other roll-ups (.max, .avg, .min) and ncu's other word for it say the same.
+inline constexpr std::string_view kGpuTimePrefix = "gpu__time_duration.";
+inline constexpr std::string_view kGpuTimeUserMetric = "gpu__time_duration_measure_user.sum";
 inline constexpr std::string_view kGpuCyclesMetric = "gpc__cycles_elapsed.max";
 inline constexpr std::string_view kL2BytesMetric = "lts__t_bytes.sum";
 inline constexpr std::string_view kL1BytesMetric = "l1tex__t_bytes.sum";
 inline constexpr std::string_view kSmClockMetric = "sm__cycles_elapsed.avg.per_second";
 inline constexpr std::string_view kDramClockMetric = "dram__cycles_elapsed.avg.per_second";
+// What the names of all counters of operations on the tensor path begin with.
+inline constexpr std::string_view kTensorOpsPrefix = "sm__ops_path_tensor_";
 // Instructions on the tensor pipe: what CUPTI before 12.2 update 2 has instead of operations.
 inline constexpr std::string_view kTensorInstructionsMetric = "sm__inst_executed_pipe_tensor.sum";
 // "_realtime" can be read while kernels run; other counters count for whole kernels only.

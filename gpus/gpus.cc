@@ -175,6 +175,18 @@ const Gpu* FindGpu(std::string_view name) noexcept {
   return nullptr;
 }
 
+const Gpu* FindBoard(std::string_view name) noexcept {
+  if (const Gpu* gpu = FindGpu(name)) return gpu;
+  if (name.empty()) return nullptr;
+  for (const Gpu& gpu : kTable) {
+    if (gpu.name.size() > name.size() && gpu.name[name.size()] == '-' &&
+        EqualIgnoringCase(gpu.name.substr(0, name.size()), name)) {
+      return &gpu;
+    }
+  }
+  return nullptr;
+}
+
 std::span<const Gpu* const> NearestGpus(std::string_view name, std::span<const Gpu*> out) noexcept {
   const Key wanted = MakeKey(name);
   std::array<size_t, kTable.size()> distance;
@@ -186,6 +198,7 @@ std::span<const Gpu* const> NearestGpus(std::string_view name, std::span<const G
     for (size_t i = 0; i < kTable.size(); ++i) {
       if (!taken[i] && (best == kTable.size() || distance[i] < distance[best])) best = i;
     }
+    if (distance[best] > std::max(wanted.size, MakeKey(kTable[best].name).size) / 2) break;
     taken[best] = true;
     out[count] = &kTable[best];
   }

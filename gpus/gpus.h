@@ -44,8 +44,13 @@ std::span<const Gpu> AllGpus() noexcept;
 // The row of that name, without regard to case; nullptr when there is none.
 const Gpu* FindGpu(std::string_view name) noexcept;
 
-// The `count` row names nearest to `name` by edit distance without regard to case, nearest first, for the message
-// about an unknown name. Rows that `name` is a part of count as nearest.
+// The board that `name` means: the row of that name, or the first of those whose name begins with it, up to a '-'
+// ("a100", "H100-PCIe"): the table has the commonest board of each kind first. nullptr when there is none.
+const Gpu* FindBoard(std::string_view name) noexcept;
+
+// The row names nearest to `name` by edit distance without regard to case, nearest first, as many as `out` holds, for
+// the message about an unknown name. Rows that `name` is a part of count as nearest; what differs in more than half of
+// the longer one's letters is not near.
 std::span<const Gpu* const> NearestGpus(std::string_view name, std::span<const Gpu*> out) noexcept;
 
 }  // namespace rfinject

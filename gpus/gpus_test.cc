@@ -100,6 +100,30 @@ TEST(GpusTest, FindIgnoresCaseAndNothingElse) {
   EXPECT_EQ(FindGpu("T4 "), nullptr);
 }
 
+TEST(GpusTest, AKindOfBoardMeansTheCommonest) {
+  const auto board = [](std::string_view name) {
+    const Gpu* gpu = FindBoard(name);
+    return gpu != nullptr ? std::string(gpu->name) : std::string("none");
+  };
+  EXPECT_EQ(board("A100"), "A100-SXM4-40GB");
+  EXPECT_EQ(board("v100"), "V100-SXM2-16GB");
+  EXPECT_EQ(board("H100"), "H100-SXM5-80GB");
+  EXPECT_EQ(board("h100-pcie"), "H100-PCIe-80GB");
+  EXPECT_EQ(board("B200"), "B200-SXM-180GB");
+  EXPECT_EQ(board("T4"), "T4");
+  EXPECT_EQ(board("V100-PCIe"), "V100-PCIe");
+  EXPECT_EQ(board("A10"), "A10");
+  EXPECT_EQ(board("A"), "none");
+  EXPECT_EQ(board("A100-SXM4-"), "none");
+  EXPECT_EQ(board(""), "none");
+}
+
+TEST(GpusTest, WhatIsUnlikeAllIsNearNone) {
+  EXPECT_THAT(Nearest("foo", 3), testing::IsEmpty());
+  EXPECT_THAT(Nearest("", 3), testing::IsEmpty());
+  EXPECT_THAT(Nearest("T5", 3), testing::Contains("T4"));
+}
+
 TEST(GpusTest, PartOfANameIsNearest) {
   EXPECT_THAT(Nearest("A100", 4),
               testing::ElementsAre("A100-SXM4-40GB", "A100-SXM4-80GB", "A100-PCIe-40GB", "A100-PCIe-80GB"));
@@ -116,9 +140,8 @@ TEST(GpusTest, TypingErrorsFindTheirRow) {
 }
 
 TEST(GpusTest, NearestTakesAnyInput) {
-  EXPECT_EQ(Nearest("", 3).size(), 3u);
-  EXPECT_EQ(Nearest(std::string(100000, 'x'), 3).size(), 3u);
-  EXPECT_EQ(Nearest("A100", 1000).size(), AllGpus().size());
+  EXPECT_LE(Nearest(std::string(100000, 'x'), 3).size(), 3u);
+  EXPECT_LE(Nearest("A100", 1000).size(), AllGpus().size());
   EXPECT_TRUE(Nearest("A100", 0).empty());
 }
 

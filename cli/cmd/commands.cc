@@ -17,6 +17,8 @@ std::span<const Command> AllCommands() {
       {"gpus", "the GPUs whose roofs are known", GpusMain},
       {"env", "the variables that run sets, for other launchers", EnvMain},
       {"doctor", "what works here, and the line that mends what does not", DoctorMain},
+      {"help", "this text, or a verb's (rfinject help report)", HelpMain},
+      {"version", "the version", VersionMain},
   });
   return kCommands;
 }

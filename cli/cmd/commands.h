@@ -6,6 +6,7 @@
 #define RFINJECT_CLI_CMD_COMMANDS_H_
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace rfinject::cli {
@@ -21,6 +22,9 @@ struct Command {
 // In the order of the help.
 std::span<const Command> AllCommands();
 
+// What `rfinject -h` prints.
+std::string HelpText();
+
 int RunProgram(Arguments arguments);
 int ReportMain(Arguments arguments);
 int RunsMain(Arguments arguments);
@@ -32,6 +36,8 @@ int GpusMain(Arguments arguments);
 int EnvMain(Arguments arguments);
 int ExplainMain(Arguments arguments);
 int DoctorMain(Arguments arguments);
+int HelpMain(Arguments arguments);
+int VersionMain(Arguments arguments);
 
 }  // namespace rfinject::cli
 

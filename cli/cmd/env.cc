@@ -72,12 +72,11 @@ int EnvMain(Arguments arguments) {
     ++forms;
   }
   if (forms > 1) return UsageError("env", "one of --shell, --docker, --apptainer, --slurm and --json is enough");
-  LaunchVariables variables;
-  if (const std::string error = MakeVariables(parsed, &variables); !error.empty()) return UsageError("env", error);
-  if (const std::string error = AddLibrary(&variables); !error.empty()) {
-    Complain(error);
-    return 2;
-  }
+  absl::StatusOr<LaunchVariables> made = MakeVariables(parsed);
+  if (!made.ok()) return UsageError("env", std::string(made.status().message()));
+  LaunchVariables& variables = *made;
+  if (!variables.note.empty()) Complain(variables.note);
+  if (!Succeeded(AddLibrary(&variables))) return 2;
   Pairs pairs = {{"LD_PRELOAD", variables.library}, {"CUDA_INJECTION64_PATH", variables.library}};
   std::string output;
   for (const auto& [name, value] : variables.settings) {
@@ -85,8 +84,8 @@ int EnvMain(Arguments arguments) {
     pairs.emplace_back(name, value);
   }
   if (!output.empty() && form != "json") {
-    if (const std::string error = PrepareFolder(output); !error.empty()) {
-      Complain("the output cannot be written: " + error);
+    if (const absl::Status prepared = PrepareFolder(output); !prepared.ok()) {
+      Complain("the output cannot be written: " + std::string(prepared.message()));
       return 2;
     }
   }

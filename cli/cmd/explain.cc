@@ -78,7 +78,7 @@ int ExplainMain(Arguments arguments) {
     first = false;
     out << alarm.id << "  " << alarm.title << '\n';
     const auto part = [&](std::string_view head, std::string_view text) {
-      if (!text.empty()) WriteWrapped(out, std::string(text), kWidth, std::string(head), "            ");
+      if (!text.empty()) WriteWrapped(out, text, kWidth, std::string(head), "            ");
     };
     part("  checks    ", alarm.checks);
     part("  causes    ", alarm.causes);

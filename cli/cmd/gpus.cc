@@ -150,11 +150,12 @@ RowSet DataOf(RowSet gpus) {
 
 }  // namespace
 
-std::string NearestGpuNames(std::string_view name) {
+std::string UnknownGpu(std::string_view name) {
   const Gpu* nearest[3];
-  std::string text;
-  for (const Gpu* gpu : NearestGpus(name, nearest)) text += (text.empty() ? "" : ", ") + std::string(gpu->name);
-  return text;
+  std::string names;
+  for (const Gpu* gpu : NearestGpus(name, nearest)) names += (names.empty() ? "" : ", ") + std::string(gpu->name);
+  return std::string(name) + ": no such GPU in the table" + (names.empty() ? "" : "; nearest: " + names) +
+         " (rfinject gpus lists all)";
 }
 
 int GpusMain(Arguments arguments) {
@@ -163,10 +164,8 @@ int GpusMain(Arguments arguments) {
     return *code;
   std::vector<const Gpu*> gpus;
   for (const char* name : parsed.words) {
-    const Gpu* gpu = FindGpu(name);
-    if (gpu == nullptr) {
-      return UsageError("gpus", "'" + std::string(name) + "' is not in the table; nearest: " + NearestGpuNames(name));
-    }
+    const Gpu* gpu = FindBoard(name);
+    if (gpu == nullptr) return UsageError("gpus", UnknownGpu(name));
     gpus.push_back(gpu);
   }
   if (gpus.empty()) {

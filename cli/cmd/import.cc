@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/cmd/commands.h"
+#include "cli/cmd/launch.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
@@ -48,6 +49,9 @@ absl::StatusOr<std::vector<std::string>> FindFiles(const std::vector<char*>& wor
   namespace fs = std::filesystem;
   std::vector<std::string> files;
   for (const char* word : words) {
+    if (const std::string remedy = OtherProfileRemedy(word); !remedy.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(word, ": ", remedy));
+    }
     std::error_code error;
     if (!fs::is_directory(word, error)) {
       files.emplace_back(word);
@@ -66,13 +70,6 @@ absl::StatusOr<std::vector<std::string>> FindFiles(const std::vector<char*>& wor
   return files;
 }
 
-std::string UnknownGpu(const std::string& name) {
-  std::array<const Gpu*, 3> nearest{};
-  const auto add_name = [](std::string* out, const Gpu* gpu) { out->append(gpu->name); };
-  return absl::StrCat(name, ": no such GPU; nearest are ", absl::StrJoin(NearestGpus(name, nearest), " ", add_name),
-                      " (rfinject gpus lists all)");
-}
-
 }  // namespace
 
 int ImportMain(Arguments arguments) {
@@ -89,7 +86,7 @@ int ImportMain(Arguments arguments) {
   options.model = parsed.Value("model");
   options.gpu = parsed.Value("gpu");
   if (!options.gpu.empty()) {
-    const Gpu* gpu = FindGpu(options.gpu);
+    const Gpu* gpu = FindBoard(options.gpu);
     if (gpu == nullptr) return UsageError("import", UnknownGpu(options.gpu));
     options.gpu = gpu->name;
   }
@@ -110,10 +107,7 @@ int ImportMain(Arguments arguments) {
   Replace replace{.any = parsed.Has(kForceOption.name), .inputs = *files};
   if (!times.empty()) replace.inputs.push_back(times);
   OutputFile file;
-  if (const std::string error = file.Open(output, replace); !error.empty()) {
-    Complain(output + ": cannot be written: " + error);
-    return 1;
-  }
+  if (!Succeeded(file.Open(output, replace))) return 1;
 
   Profile profile;
   Progress progress("importing");
@@ -140,15 +134,9 @@ int ImportMain(Arguments arguments) {
       return 1;
     }
   }
-  const absl::Status written = WriteTrace(profile, [&](const void* data, size_t size) {
-    const std::string error = file.Write(data, size);
-    return error.empty() ? absl::OkStatus() : absl::UnavailableError(error);
-  });
-  const std::string error = written.ok() ? file.Commit() : std::string(written.message());
-  if (!error.empty()) {
-    Complain(output + ": cannot be written: " + error);
-    return 1;
-  }
+  const absl::Status made =
+      WriteTrace(profile, [&](const void* data, size_t size) { return file.Write(data, size); });
+  if (!Succeeded(file.Commit(made))) return 1;
   return 0;
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Option kOptions[] = {
     {"output", 'o', "PATH",
-     "folder/ or file pattern for the traces: %h host, %p process id, %r rank,\n"
+     "folder, or file pattern (NAME.rfx) for the traces: %h host, %p process id, %r rank,\n"
      "%q{ENV} a variable, %% a percent sign. Default: a new folder in rfinject-out/, which\n"
      "rfinject-out/latest names"},
     {"estimate", 0, "GPU", "needs no GPU: cost every operator on the roofs of this one (rfinject gpus)"},
@@ -55,6 +55,15 @@ std::string Resolved(const std::string& path) {
   return result;
 }
 
+// Whether an output pattern without a slash at its end is a folder all the same: "out", which is not there or is one,
+// but not "out.rfx" or "out-%p".
+bool NamesAFolder(const std::string& pattern) {
+  if (pattern.ends_with('/') || pattern.ends_with(".rfx")) return false;
+  if (pattern.find('%', pattern.rfind('/') + 1) != std::string::npos) return false;
+  struct stat status;
+  return ::stat(pattern.c_str(), &status) != 0 || S_ISDIR(status.st_mode);
+}
+
 }  // namespace
 
 std::span<const Option> LaunchOptions() { return kOptions; }
@@ -78,26 +87,27 @@ std::string FindLibrary(std::string* tried) {
   return {};
 }
 
-std::string MakeVariables(const ParsedOptions& options, LaunchVariables* variables) {
-  const auto set = [&](const char* name, const std::string& value) { variables->settings.emplace_back(name, value); };
+absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options) {
+  LaunchVariables variables;
+  const auto set = [&](const char* name, const std::string& value) { variables.settings.emplace_back(name, value); };
 
   const std::string output = options.Value("output");
-  if (options.Has("output") && output.empty()) return "--output wants a path";
-  if (!output.empty()) set("RFINJECT_OUTPUT", AbsolutePattern(output));
+  if (options.Has("output") && output.empty()) return absl::InvalidArgumentError("--output wants a path");
+  if (!output.empty()) set("RFINJECT_OUTPUT", AbsolutePattern(output) + (NamesAFolder(output) ? "/" : ""));
 
   if (options.Has("estimate")) {
     const std::string name = options.Value("estimate");
-    const Gpu* gpu = FindGpu(name);
-    if (gpu == nullptr) {
-      return "--estimate " + name + ": no such GPU in the table; nearest: " + NearestGpuNames(name) +
-             " (rfinject gpus lists all)";
+    const Gpu* gpu = FindBoard(name);
+    if (gpu == nullptr) return absl::InvalidArgumentError("--estimate " + UnknownGpu(name));
+    if (FindGpu(name) == nullptr) {
+      variables.note = "--estimate " + name + " is " + std::string(gpu->name) + " (rfinject gpus lists all)";
     }
     set("RFINJECT_ESTIMATE", std::string(gpu->name));
   }
   if (options.Has("estimate-on")) {
     const std::string where = options.Value("estimate-on");
     if (where != "auto" && where != "cpu" && where != "virtual-gpu") {
-      return "--estimate-on wants auto, cpu or virtual-gpu, not '" + where + "'";
+      return absl::InvalidArgumentError("--estimate-on wants auto, cpu or virtual-gpu, not '" + where + "'");
     }
     set("RFINJECT_ESTIMATE_ON", where);
   }
@@ -105,7 +115,8 @@ std::string MakeVariables(const ParsedOptions& options, LaunchVariables* variabl
     constexpr uint64_t kMost = 64;
     uint64_t number = 0;
     if (!ParseNumber(options.Value("virtual-gpus"), &number) || number == 0 || number > kMost) {
-      return "--virtual-gpus wants a number from 1 to 64, not '" + options.Value("virtual-gpus") + "'";
+      return absl::InvalidArgumentError("--virtual-gpus wants a number from 1 to 64, not '" +
+                                        options.Value("virtual-gpus") + "'");
     }
     set("RFINJECT_VIRTUAL_GPUS", std::to_string(number));
   }
@@ -113,34 +124,38 @@ std::string MakeVariables(const ParsedOptions& options, LaunchVariables* variabl
     if (!options.Has(name)) continue;
     uint64_t number = 0;
     if (!ParseNumber(options.Value(name), &number)) {
-      return "--" + std::string(name) + " wants a number of steps, not '" + options.Value(name) + "'";
+      return absl::InvalidArgumentError("--" + std::string(name) + " wants a number of steps, not '" +
+                                        options.Value(name) + "'");
     }
     set(*name == 's' && name[1] == 't' ? "RFINJECT_STEPS" : "RFINJECT_SKIP", std::to_string(number));
   }
   if (options.Has("kill")) {
-    if (!options.Has("steps")) return "--kill ends the program after --steps N, which is missing";
+    if (!options.Has("steps"))
+      return absl::InvalidArgumentError("--kill ends the program after --steps N, which is missing");
     set("RFINJECT_KILL", "1");
   }
   if (options.Has("overhead")) {
     if (!IsPercent(options.Value("overhead"))) {
-      return "--overhead wants a percentage, not '" + options.Value("overhead") + "'";
+      return absl::InvalidArgumentError("--overhead wants a percentage, not '" + options.Value("overhead") + "'");
     }
     set("RFINJECT_OVERHEAD", options.Value("overhead"));
   }
-  if (options.Has("quiet") && options.Has("verbose")) return "-q and -v exclude each other";
+  if (options.Has("quiet") && options.Has("verbose"))
+    return absl::InvalidArgumentError("-q and -v exclude each other");
   if (options.Has("quiet")) set("RFINJECT_LOG", "-1");
   if (options.Has("verbose")) set("RFINJECT_LOG", "1");
-  return {};
+  return variables;
 }
 
-std::string AddLibrary(LaunchVariables* variables) {
+absl::Status AddLibrary(LaunchVariables* variables) {
   std::string tried;
   variables->library = FindLibrary(&tried);
-  if (variables->library.empty()) return "librfinject.so is not at " + tried;
+  if (variables->library.empty()) return absl::NotFoundError("librfinject.so is not at " + tried);
   if (variables->library.find_first_of(": \t\n") != std::string::npos) {
-    return variables->library + ": LD_PRELOAD cannot hold a path with a space or a colon in it; move the library";
+    return absl::FailedPreconditionError(
+        variables->library + ": LD_PRELOAD cannot hold a path with a space or a colon in it; move the library");
   }
-  return {};
+  return absl::OkStatus();
 }
 
 std::string PrependPreload(const std::string& library, const char* existing) {
@@ -181,8 +196,11 @@ std::string PatternFolder(const std::string& pattern) {
   return folder;
 }
 
-std::string PrepareFolder(const std::string& folder) {
-  if (folder.empty()) return {};
+absl::Status PrepareFolder(const std::string& folder) {
+  const auto failed = [](const std::string& of, int error) {
+    return absl::Status(absl::ErrnoToStatusCode(error), of + ": " + std::strerror(error));
+  };
+  if (folder.empty()) return absl::OkStatus();
   for (size_t end = 1; end != std::string::npos;) {
     end = folder.find('/', end);
     const std::string above = folder.substr(0, end);
@@ -193,19 +211,19 @@ std::string PrepareFolder(const std::string& folder) {
       struct stat status;
       // Folders far above may be none of ours to make (EROFS, EACCES) and exist all the same.
       if (::stat(above.c_str(), &status) == 0) continue;
-      return above + ": " + std::strerror(error);
+      return failed(above, error);
     }
   }
   struct stat status;
-  if (::stat(folder.c_str(), &status) != 0) return folder + ": " + std::strerror(errno);
-  if (!S_ISDIR(status.st_mode)) return folder + ": is not a folder";
+  if (::stat(folder.c_str(), &status) != 0) return failed(folder, errno);
+  if (!S_ISDIR(status.st_mode)) return absl::FailedPreconditionError(folder + ": is not a folder");
   // access() alone says yes to root on a read-only file system and on /proc.
   std::string probe = folder + "/.rfinject.XXXXXX";
   const int fd = ::mkostemp(probe.data(), O_CLOEXEC);
-  if (fd < 0) return folder + ": " + std::strerror(errno);
+  if (fd < 0) return failed(folder, errno);
   ::close(fd);
   ::unlink(probe.c_str());
-  return {};
+  return absl::OkStatus();
 }
 
 }  // namespace rfinject::cli

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "cli/cmd/options.h"
 
 namespace rfinject::cli {
@@ -24,14 +26,15 @@ std::string FindLibrary(std::string* tried);
 struct LaunchVariables {
   std::string library;
   std::vector<std::pair<std::string, std::string>> settings;  // RFINJECT_*
+  std::string note;  // how an option was understood that leaves a choice; empty if none did
 };
 
-// Checks the options and turns them into variables, all but the library. Empty on success, otherwise what is wrong
-// with which option.
-std::string MakeVariables(const ParsedOptions& options, LaunchVariables* variables);
+// Checks the options and turns them into variables, all but the library. A failure says what is wrong with which
+// option.
+absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options);
 
-// Finds the library. Empty on success, otherwise why it cannot be used.
-std::string AddLibrary(LaunchVariables* variables);
+// Finds the library. A failure says why it cannot be used.
+absl::Status AddLibrary(LaunchVariables* variables);
 
 // `library` in front of what the variable LD_PRELOAD holds already; the same again is not added twice.
 std::string PrependPreload(const std::string& library, const char* existing);
@@ -42,11 +45,12 @@ std::string AbsolutePattern(const std::string& pattern);
 // The part of a pattern that is a folder in any case: all up to the last '/' before the first placeholder.
 std::string PatternFolder(const std::string& pattern);
 
-// Creates the folder (0700, with those above it) and checks that files can be made in it. Empty, or why not.
-std::string PrepareFolder(const std::string& folder);
+// Creates the folder (0700, with those above it) and checks that files can be made in it. A failure names the
+// folder that it is about.
+absl::Status PrepareFolder(const std::string& folder);
 
-// "A100-SXM4-40GB, A100-SXM4-80GB, A100-PCIe-40GB": for the message about an unknown name.
-std::string NearestGpuNames(std::string_view name);
+// "A100x: no such GPU in the table; nearest: A100-SXM4-40GB, … (rfinject gpus lists all)".
+std::string UnknownGpu(std::string_view name);
 
 }  // namespace rfinject::cli
 

@@ -19,6 +19,7 @@
 #include "cli/cmd/options.h"
 #include "cli/emit/code_points.h"
 #include "cli/emit/text_grid.h"
+#include "cli/import/file_name.h"
 #include "cli/report/run_list.h"
 #include "cli/report/units.h"
 #include "cli/trace/files.h"
@@ -152,25 +153,27 @@ void LoadTrace(const std::string& path, Origins* origins, Operators* operators, 
 // The order in which files are read. Where two share a trace, the file that holds more traces comes first, then the
 // longer one: a copy that was taken while the process ran, or a merged trace beside its parts, is then the one that
 // is left out, whatever the order on the command line.
-std::vector<std::string> InOrder(std::vector<std::string> files) {
+std::vector<std::string> InOrder(std::vector<std::string> files, TraceBeginnings* beginnings) {
   if (files.size() < 2) return files;
-  std::vector<std::pair<TraceIdentity, std::string>> known;
-  std::set<std::string> ids;
+  std::set<std::string_view> ids;
   bool again = false;
-  for (std::string& file : files) {
-    known.emplace_back(IdentityOf(file), std::move(file));
-    for (const std::string& id : known.back().first.ids) again = !ids.insert(id).second || again;
+  for (const std::string& file : files) {
+    for (const std::string& id : beginnings->Of(file).identity.ids) again = !ids.insert(id).second || again;
   }
-  if (again) {
-    std::stable_sort(known.begin(), known.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.first.ids.size(), a.first.size) > std::pair(b.first.ids.size(), b.first.size);
-    });
-  }
-  for (size_t i = 0; i < files.size(); ++i) files[i] = std::move(known[i].second);
+  if (!again) return files;
+  std::stable_sort(files.begin(), files.end(), [beginnings](const std::string& a, const std::string& b) {
+    const TraceIdentity &of_a = beginnings->Of(a).identity, &of_b = beginnings->Of(b).identity;
+    return std::pair(of_a.ids.size(), of_a.size) > std::pair(of_b.ids.size(), of_b.size);
+  });
   return files;
 }
 
 std::vector<std::string> FilesOf(const std::string& path, bool* damaged) {
+  if (const std::string remedy = OtherProfileRemedy(path); !remedy.empty()) {
+    *damaged = true;
+    Complain(absl::StrCat(path, ": ", remedy));
+    return {};
+  }
   absl::StatusOr<std::vector<std::string>> found = FindTraces(path);
   if (found.ok()) return *std::move(found);
   *damaged = true;
@@ -190,9 +193,9 @@ std::string RunTitle(const RunFiles& run) {
 }
 
 // The runs of what one word names. What belongs to no run that is known is put into `*loaded`.
-std::vector<RunFiles> RunsOf(const std::vector<std::string>& files, LoadedRuns* loaded) {
+std::vector<RunFiles> RunsOf(const std::vector<std::string>& files, TraceBeginnings* beginnings, LoadedRuns* loaded) {
   std::vector<std::string> unknown;
-  std::vector<RunFiles> runs = GroupByRun(files, &unknown);
+  std::vector<RunFiles> runs = GroupByRun(files, beginnings, &unknown);
   for (const std::string& file : unknown) {
     Loaded none;  // says what is wrong with it
     Origins origins;
@@ -216,7 +219,8 @@ Loaded LoadTraces(const std::vector<std::string>& paths) {
     const std::vector<std::string> found = FilesOf(path, &loaded.damaged);
     files.insert(files.end(), found.begin(), found.end());
   }
-  files = InOrder(std::move(files));
+  TraceBeginnings beginnings;
+  files = InOrder(std::move(files), &beginnings);
   Origins origins;
   Progress progress("reading trace");
   Operators operators;
@@ -236,11 +240,13 @@ std::vector<RunFiles> FindRuns(const std::vector<std::string>& paths, LoadedRuns
   // The same file named twice is one trace.
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
-  return RunsOf(files, loaded);
+  TraceBeginnings beginnings;
+  return RunsOf(files, &beginnings, loaded);
 }
 
 LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder) {
   LoadedRuns loaded;
+  TraceBeginnings beginnings;
   std::vector<std::string> named;
   for (const std::string& path : paths) {
     const std::vector<std::string> found = FilesOf(path, &loaded.damaged);
@@ -248,7 +254,7 @@ LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder) {
       named.insert(named.end(), found.begin(), found.end());
       continue;
     }
-    const std::vector<RunFiles> runs = RunsOf(found, &loaded);
+    const std::vector<RunFiles> runs = RunsOf(found, &beginnings, &loaded);
     if (runs.empty()) continue;
     const RunFiles& newest = runs.back();
     if (runs.size() > 1) {
@@ -263,7 +269,7 @@ LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder) {
   for (const std::string& file : named) {
     if (place.emplace(file, place.size()).second) different.push_back(file);
   }
-  std::vector<RunFiles> runs = RunsOf(different, &loaded);
+  std::vector<RunFiles> runs = RunsOf(different, &beginnings, &loaded);
   const auto first_named = [&](const RunFiles& run) {
     size_t first = named.size();
     for (const std::string& file : run.files) first = std::min(first, place[file]);
@@ -284,7 +290,7 @@ LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder) {
   Origins origins;
   Progress progress("reading trace");
   size_t done = 0;
-  for (const std::string& file : InOrder(named)) {
+  for (const std::string& file : InOrder(named, &beginnings)) {
     progress.Show(++done, named.size());
     const auto target = target_of.find(file);
     if (target != target_of.end()) LoadTrace(file, &origins, &target->second->operators, &target->second->loaded);

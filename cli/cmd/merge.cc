@@ -36,10 +36,7 @@ int MergeMain(Arguments arguments) {
   Replace replace = ReplaceOf(parsed, paths);
   replace.merged_inputs = true;
   OutputFile file;
-  if (const std::string error = file.Open(output, replace); !error.empty()) {
-    Complain(output + ": cannot be written: " + error);
-    return 1;
-  }
+  if (!Succeeded(file.Open(output, replace))) return 1;
   const Loaded loaded = LoadTraces(paths);
   if (loaded.profile.runs.empty()) {
     if (!loaded.damaged && !loaded.empty) Complain("there is nothing to merge");
@@ -49,15 +46,9 @@ int MergeMain(Arguments arguments) {
     Complain(output + ": not replaced, because it is an input and not all inputs could be used; -o another file");
     return 1;
   }
-  const absl::Status written = WriteTrace(loaded.profile, [&](const void* data, size_t size) {
-    const std::string error = file.Write(data, size);
-    return error.empty() ? absl::OkStatus() : absl::UnavailableError(error);
-  });
-  const std::string error = written.ok() ? file.Commit() : std::string(written.message());
-  if (!error.empty()) {
-    Complain(output + ": cannot be written: " + error);
-    return 1;
-  }
+  const absl::Status made =
+      WriteTrace(loaded.profile, [&](const void* data, size_t size) { return file.Write(data, size); });
+  if (!Succeeded(file.Commit(made))) return 1;
   return loaded.damaged ? 1 : 0;
 }
 

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
 #include "cli/emit/own_output.h"
 #include "cli/trace/files.h"
 #include "cli/trace/identity.h"
@@ -90,59 +92,73 @@ OutputFile::~OutputFile() {
   }
 }
 
-std::string OutputFile::Open(const std::string& path, const Replace& replace) {
+absl::Status OutputFile::Failed(absl::StatusCode code, std::string_view why) const {
+  return absl::Status(code, absl::StrFormat("%s: cannot be written: %s", path_, why));
+}
+
+absl::Status OutputFile::Failed(int error) const {
+  return Failed(absl::ErrnoToStatusCode(error), std::strerror(error));
+}
+
+absl::Status OutputFile::Open(const std::string& path, const Replace& replace) {
   path_ = path;
   struct stat status;
   if (::lstat(path.c_str(), &status) == 0) {
-    if (S_ISLNK(status.st_mode)) return "is a symbolic link; name the file itself";
-    if (S_ISDIR(status.st_mode)) return "is a folder";
+    if (S_ISLNK(status.st_mode))
+      return Failed(absl::StatusCode::kFailedPrecondition, "is a symbolic link; name the file itself");
+    if (S_ISDIR(status.st_mode)) return Failed(absl::StatusCode::kFailedPrecondition, "is a folder");
     if (!S_ISREG(status.st_mode)) {
       fd_ = AboveStandardStreams(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
-      return fd_ >= 0 ? std::string() : std::strerror(errno);
+      return fd_ >= 0 ? absl::OkStatus() : Failed(errno);
     }
     is_input_ = IsAmong(status, replace.inputs);
     const bool merged = (is_input_ || !replace.any) && IsMergedTrace(path);
-    if (is_input_ && !(replace.merged_inputs && merged)) return "is one of the inputs, which are never replaced";
+    if (is_input_ && !(replace.merged_inputs && merged)) {
+      return Failed(absl::StatusCode::kFailedPrecondition, "is one of the inputs, which are never replaced");
+    }
     if (!is_input_ && !replace.any && status.st_size > 0 && !merged && !IsOwnOutput(Beginning(path))) {
-      return "exists, and is nothing that rfinject can make again; --force replaces it";
+      return Failed(absl::StatusCode::kAlreadyExists,
+                    "exists, and is nothing that rfinject can make again; --force replaces it");
     }
   }
-  std::string error = replace.named ? std::string() : OpenUnnamed();
-  return fd_ >= 0 || !error.empty() ? error : OpenBeside();
+  absl::Status unnamed = replace.named ? absl::OkStatus() : OpenUnnamed();
+  return fd_ >= 0 || !unnamed.ok() ? unnamed : OpenBeside();
 }
 
-// A file without a name, where the file system has such. Empty without fd_: it has not.
-std::string OutputFile::OpenUnnamed() {
+// A file without a name, where the file system has such. No failure and no fd_: it has not.
+absl::Status OutputFile::OpenUnnamed() {
   fd_ = AboveStandardStreams(::open(Folder(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   unnamed_ = fd_ >= 0;
   // Kernels and file systems that do not know the flag answer with one of these.
-  if (fd_ >= 0 || errno == EISDIR || errno == EOPNOTSUPP || errno == ENOENT || errno == EINVAL) return {};
-  return std::strerror(errno);
+  if (fd_ >= 0 || errno == EISDIR || errno == EOPNOTSUPP || errno == ENOENT || errno == EINVAL)
+    return absl::OkStatus();
+  return Failed(errno);
 }
 
-std::string OutputFile::OpenBeside() {
+absl::Status OutputFile::OpenBeside() {
   std::string temporary = path_ + ".XXXXXX";
   fd_ = AboveStandardStreams(::mkostemp(temporary.data(), O_CLOEXEC));  // 0600
-  if (fd_ < 0) return std::strerror(errno);
+  if (fd_ < 0) return Failed(errno);
   temporary_ = temporary;
   WatchTemporary(temporary_);
-  return {};
+  return absl::OkStatus();
 }
 
-std::string OutputFile::Write(const void* data, size_t size) {
+absl::Status OutputFile::Write(const void* data, size_t size) {
   const auto* bytes = static_cast<const char*>(data);
   while (size > 0) {
     const ssize_t count = ::write(fd_, bytes, size);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return std::strerror(errno);
+    write_failed_ = count < 0;
+    if (write_failed_) return Failed(errno);
     bytes += count;
     size -= static_cast<size_t>(count);
   }
-  return {};
+  return absl::OkStatus();
 }
 
 // Gives the unnamed file a name beside path_, since a link never replaces a file, and rename needs a name.
-std::string OutputFile::NameUnnamed() {
+absl::Status OutputFile::NameUnnamed() {
   char descriptor[64];
   std::snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", fd_);
   for (unsigned attempt = 0; attempt < 100; ++attempt) {
@@ -150,31 +166,32 @@ std::string OutputFile::NameUnnamed() {
     WatchTemporary(name);
     if (::linkat(AT_FDCWD, descriptor, AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
       temporary_ = name;
-      return {};
+      return absl::OkStatus();
     }
     const int error = errno;
     g_temporary[0] = '\0';
-    if (error != EEXIST) return std::strerror(error);
+    if (error != EEXIST) return Failed(error);
   }
-  return std::strerror(EEXIST);
+  return Failed(EEXIST);
 }
 
-std::string OutputFile::Commit() {
+absl::Status OutputFile::Commit(const absl::Status& made) {
+  if (!made.ok()) return write_failed_ ? made : Failed(made.code(), std::string(made.message()));
   // Without this a machine that loses power can have the new name with none of the bytes. Pipes cannot, and need not.
   if ((unnamed_ || !temporary_.empty()) && ::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) {
-    return std::strerror(errno);
+    return Failed(errno);
   }
   if (unnamed_) {
-    if (std::string error = NameUnnamed(); !error.empty()) return error;
+    if (absl::Status named = NameUnnamed(); !named.ok()) return named;
   }
   const int closed = ::close(fd_);
   fd_ = -1;
-  if (closed != 0) return std::strerror(errno);  // where NFS says that the disk is full
-  if (temporary_.empty()) return {};
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return std::strerror(errno);
+  if (closed != 0) return Failed(errno);  // where NFS says that the disk is full
+  if (temporary_.empty()) return absl::OkStatus();
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return Failed(errno);
   temporary_.clear();
   g_temporary[0] = '\0';
-  return {};
+  return absl::OkStatus();
 }
 
 }  // namespace rfinject::cli

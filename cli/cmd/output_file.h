@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "cli/cmd/options.h"
 
 namespace rfinject::cli {
@@ -44,22 +46,26 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  // Each is empty on success, otherwise why not.
-  std::string Open(const std::string& path, const Replace& replace);
+  // Where one of these fails, its message is a line for the user: "out.html: cannot be written: is a folder".
+  absl::Status Open(const std::string& path, const Replace& replace);
   // Whether the file is an input (Replace::merged_inputs): then nothing of it may have been lost in reading.
   bool is_input() const { return is_input_; }
-  std::string Write(const void* data, size_t size);
-  // Puts the file in its place once its bytes are on the disk.
-  std::string Commit();
+  absl::Status Write(const void* data, size_t size);
+  // Puts the file in its place once its bytes are on the disk; not where `made`, which says how making its content
+  // went, is a failure. That is then the one that is returned.
+  absl::Status Commit(const absl::Status& made = absl::OkStatus());
 
  private:
-  std::string OpenUnnamed();
-  std::string OpenBeside();
-  std::string NameUnnamed();
+  absl::Status OpenUnnamed();
+  absl::Status OpenBeside();
+  absl::Status NameUnnamed();
+  absl::Status Failed(absl::StatusCode code, std::string_view why) const;
+  absl::Status Failed(int error) const;
 
   int fd_ = -1;
   bool unnamed_ = false;
   bool is_input_ = false;
+  bool write_failed_ = false;
   std::string path_;
   std::string temporary_;  // the name beside path_ while there is one
 };

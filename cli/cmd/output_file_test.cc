@@ -49,10 +49,10 @@ class OutputFileTest : public ::testing::TestWithParam<bool> {
 TEST_P(OutputFileTest, IsThereWhenItIsWhole) {
   for (const char* text : {"first", "second"}) {
     OutputFile file;
-    ASSERT_EQ(file.Open(path_, replace()), "");
-    ASSERT_EQ(file.Write(text, std::string(text).size()), "");
+    ASSERT_TRUE(file.Open(path_, replace()).ok());
+    ASSERT_TRUE(file.Write(text, std::string(text).size()).ok());
     EXPECT_NE(Content(), text);
-    ASSERT_EQ(file.Commit(), "");
+    ASSERT_TRUE(file.Commit().ok());
     EXPECT_EQ(Content(), text);
     EXPECT_THAT(Names(), ElementsAre("out"));
     struct stat status;
@@ -64,8 +64,8 @@ TEST_P(OutputFileTest, IsThereWhenItIsWhole) {
 TEST_P(OutputFileTest, LeavesNothingWhenItIsGivenUp) {
   {
     OutputFile file;
-    ASSERT_EQ(file.Open(path_, replace()), "");
-    ASSERT_EQ(file.Write("half", 4), "");
+    ASSERT_TRUE(file.Open(path_, replace()).ok());
+    ASSERT_TRUE(file.Write("half", 4).ok());
   }
   EXPECT_THAT(Names(), IsEmpty());
 }
@@ -76,7 +76,7 @@ TEST_P(OutputFileTest, LeavesNothingWhenASignalEndsUs) {
     if (child == 0) {
       ::signal(signal, SIG_DFL);
       OutputFile file;
-      if (!file.Open(path_, replace()).empty() || !file.Write("half", 4).empty()) ::_exit(1);
+      if (!file.Open(path_, replace()).ok() || !file.Write("half", 4).ok()) ::_exit(1);
       ::raise(signal);
       ::_exit(2);
     }
@@ -87,13 +87,23 @@ TEST_P(OutputFileTest, LeavesNothingWhenASignalEndsUs) {
   }
 }
 
+TEST_P(OutputFileTest, WhatCouldNotBeMadeIsNotPutInPlace) {
+  OutputFile file;
+  ASSERT_TRUE(file.Open(path_, replace()).ok());
+  ASSERT_TRUE(file.Write("half", 4).ok());
+  const absl::Status status = file.Commit(absl::ResourceExhaustedError("too large"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(), path_ + ": cannot be written: too large");
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
 // Where no process can do anything any more, only a file without a name leaves nothing.
 TEST_P(OutputFileTest, LeavesNothingBehindAKill) {
   if (GetParam()) GTEST_SKIP() << "a file with a name stays behind SIGKILL";
   const pid_t child = ::fork();
   if (child == 0) {
     OutputFile file;
-    if (!file.Open(path_, replace()).empty() || !file.Write("half", 4).empty()) ::_exit(1);
+    if (!file.Open(path_, replace()).ok() || !file.Write("half", 4).ok()) ::_exit(1);
     ::raise(SIGKILL);
   }
   int status = 0;
@@ -109,10 +119,10 @@ TEST_P(OutputFileTest, IsNeverAStandardStream) {
     ::close(1);
     ::close(2);
     OutputFile file;
-    if (!file.Open(path_, replace()).empty()) ::_exit(1);
+    if (!file.Open(path_, replace()).ok()) ::_exit(1);
     (void)!::write(1, "x", 1);
     (void)!::write(2, "x", 1);
-    ::_exit(file.Write("all", 3).empty() && file.Commit().empty() ? 0 : 1);
+    ::_exit(file.Write("all", 3).ok() && file.Commit().ok() ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

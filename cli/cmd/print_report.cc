@@ -88,17 +88,12 @@ bool TextOutput::Open(const std::string& output, const Replace& replace) {
   output_ = output;
   to_file_ = !output.empty() && output != "-";
   if (!to_file_) return true;
-  const std::string error = file_.Open(output, replace);
-  if (!error.empty()) Complain(output + ": cannot be written: " + error);
-  return error.empty();
+  return Succeeded(file_.Open(output, replace));
 }
 
 bool TextOutput::Write(const std::string& text, Colors colors) {
   if (to_file_) {
-    std::string error = file_.Write(text.data(), text.size());
-    if (error.empty()) error = file_.Commit();
-    if (!error.empty()) Complain(output_ + ": cannot be written: " + error);
-    return error.empty();
+    return Succeeded(file_.Commit(file_.Write(text.data(), text.size())));
   }
   Print(text, colors);
   return FinishOutput(0) == 0;

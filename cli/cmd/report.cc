@@ -172,7 +172,7 @@ int ReportMain(Arguments arguments) {
     if (roofs.clock && report.sm_hz <= 0) {
       Complain("--roofs clock: the trace of " + name + " holds no SM clock (cycles and times of counter passes)");
     }
-    const auto is_empirical = [](const RoofLine& roof) { return roof.kind == kEmpiricalRoof; };
+    const auto is_empirical = [](const RoofLine& roof) { return roof.kind == RoofKind::kEmpirical; };
     if (roofs.empirical && std::none_of(report.roofs.begin(), report.roofs.end(), is_empirical)) {
       Complain("--roofs empirical: none are known for " + name + "; --roof says what you measured");
     }

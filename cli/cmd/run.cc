@@ -25,6 +25,7 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/print_report.h"
 #include "cli/cmd/run_folder.h"
+#include "cli/import/file_name.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "proto/wire/framing.h"
@@ -88,6 +89,10 @@ std::string Suggestion(const std::string& word) {
   const std::string_view verb = Nearest(word, verbs);
   if (!verb.empty()) return "; did you mean 'rfinject " + std::string(verb) + "'?";
   std::error_code error;
+  if (word.ends_with(".py") && std::filesystem::is_regular_file(word, error)) {
+    return "; did you mean 'rfinject python " + word + "'?";
+  }
+  if (const std::string remedy = OtherProfileRemedy(word); !remedy.empty()) return "; " + remedy;
   const bool trace = word.size() > 4 && word.compare(word.size() - 4, 4, ".rfx") == 0;
   if (trace || std::filesystem::is_directory(word, error)) return "; did you mean 'rfinject report " + word + "'?";
   return {};
@@ -245,17 +250,14 @@ int RunProgram(Arguments arguments) {
   if (parsed.words.empty()) return UsageError("run", "no program is named");
   const bool quiet = parsed.Has("quiet");
 
-  LaunchVariables variables;
-  if (const std::string error = MakeVariables(parsed, &variables); !error.empty()) {
-    return UsageError("run", error);
-  }
+  absl::StatusOr<LaunchVariables> made = MakeVariables(parsed);
+  if (!made.ok()) return UsageError("run", std::string(made.status().message()));
+  LaunchVariables& variables = *made;
   std::string program, why;
   if (const int code = FindProgram(parsed.words[0], &program, &why)) return ProgramFailed(parsed.words[0], code, why);
 
-  if (const std::string error = AddLibrary(&variables); !error.empty()) {
-    Complain(error);
-    return 2;
-  }
+  if (!Succeeded(AddLibrary(&variables))) return 2;
+  if (!variables.note.empty() && !parsed.Has("quiet")) Complain(variables.note);
 
   const std::string set_already = std::getenv("RFINJECT_OUTPUT") != nullptr ? std::getenv("RFINJECT_OUTPUT") : "";
   std::string pattern = set_already.empty() ? "" : AbsolutePattern(set_already);
@@ -267,8 +269,8 @@ int RunProgram(Arguments arguments) {
   // makes it when it trains; one that does not leaves none.
   const bool own_folder = pattern.empty();
   if (own_folder) folder = PatternFolder(AbsolutePattern(std::string(kRunsFolder) + "/"));
-  if (const std::string error = PrepareFolder(folder); !error.empty()) {
-    Complain("the output cannot be written: " + error);
+  if (const absl::Status prepared = PrepareFolder(folder); !prepared.ok()) {
+    Complain("the output cannot be written: " + std::string(prepared.message()));
     return 2;
   }
   if (own_folder) {

@@ -40,6 +40,11 @@ void PrintError(std::string_view text, Colors colors) {
 
 void Complain(std::string_view text) { PrintError("rfinject: " + PrintableText(text) + "\n"); }
 
+bool Succeeded(const absl::Status& status) {
+  if (!status.ok()) Complain(std::string(status.message()));
+  return status.ok();
+}
+
 int FinishOutput(int code) {
   errno = 0;
   if (std::ferror(stdout) == 0) Check(std::fflush(stdout) == 0);

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "absl/status/status.h"
+
 namespace rfinject::cli {
 
 enum class Colors : uint8_t {
@@ -27,6 +29,8 @@ bool Print(std::string_view text, Colors colors = Colors::kNone);
 void PrintError(std::string_view text, Colors colors = Colors::kNone);
 // "rfinject: TEXT" on standard error, one line whatever is in it.
 void Complain(std::string_view text);
+// Whether `status` is no failure; complains of one.
+bool Succeeded(const absl::Status& status);
 
 // Writes what is still in memory, and says it when anything of standard output could not be written. Returns `code`,
 // or 1 for a 0 that would then be a lie. Further calls say nothing.

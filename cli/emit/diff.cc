@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "cli/emit/csv_writer.h"
 #include "cli/emit/json_writer.h"
 #include "cli/emit/text_grid.h"
@@ -37,7 +38,7 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
   const char* plain = options.color ? "\033[0m" : "";
   WriteWrapped(out, pair.before_title, options.width, std::string(bold) + "A" + plain + "  ", "   ");
   WriteWrapped(out, pair.after_title, options.width, std::string(bold) + "B" + plain + "  ", "   ");
-  for (const std::string& caveat : pair.caveats) WriteWrapped(out, caveat, options.width, "   note: ", "   ");
+  for (const Caveat& caveat : pair.caveats) WriteWrapped(out, CaveatText(caveat), options.width, "   note: ", "   ");
 
   const DiffExcerpt excerpt = ExcerptOf(pair, options.max_rows);
   if (excerpt.rows.empty()) {
@@ -130,6 +131,47 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
 
 }  // namespace
 
+std::string CaveatText(const Caveat& caveat) {
+  const auto against = [](std::string_view what, std::string_view was, std::string_view is) {
+    return absl::StrFormat("%s%s%s against %s", what, what.empty() ? "" : " ", was, is);
+  };
+  const auto switched = [&](std::string_view what) {
+    const auto word = [](uint64_t state) { return state == 1 ? "off" : "on"; };
+    return against(what, word(caveat.before), word(caveat.after));
+  };
+  switch (caveat.of) {
+    case Caveat::Of::kNetwork:
+      return "these are different networks";
+    case Caveat::Of::kSource: {
+      const auto was = static_cast<SourceKind>(caveat.before), is = static_cast<SourceKind>(caveat.after);
+      const bool estimated = was == SourceKind::kEstimated || is == SourceKind::kEstimated;
+      return absl::StrFormat("one side is %s, the other %s: part of every change is %s", SourceName(was),
+                             SourceName(is), estimated ? "the cost model's error" : "how the tools count");
+    }
+    case Caveat::Of::kBatch:
+      return against("batch", Grouped(caveat.before), Grouped(caveat.after));
+    case Caveat::Of::kMode: {
+      const auto word = [](uint64_t training) { return training != 0 ? "training" : "inference"; };
+      return against("", word(caveat.before), word(caveat.after));
+    }
+    case Caveat::Of::kTf32InConvolutions:
+      return switched("TF32 in convolutions");
+    case Caveat::Of::kTf32InProducts:
+      return switched("TF32 in matrix products");
+    case Caveat::Of::kCudnnBenchmark:
+      return switched("cudnn.benchmark");
+    case Caveat::Of::kCudnnDeterministic:
+      return switched("cudnn.deterministic");
+    case Caveat::Of::kAutocast: {
+      const auto word = [](const std::string& dtype) { return dtype.empty() ? std::string("none") : dtype; };
+      return against("autocast", word(caveat.before_text), word(caveat.after_text));
+    }
+    case Caveat::Of::kTorchVersion:
+      break;
+  }
+  return against("torch", caveat.before_text, caveat.after_text);
+}
+
 std::string DiffRowName(const DiffRow& row, By by) {
   if (by == By::kModel || by == By::kPhase) return row.model.empty() ? "(no layer)" : row.model;
   if (by == By::kOp) return row.op;
@@ -138,13 +180,13 @@ std::string DiffRowName(const DiffRow& row, By by) {
   return name;
 }
 
-std::string ShortPhase(std::string_view phase) {
-  if (phase == "forward") return "fwd";
-  if (phase == "backward") return "bwd";
-  if (phase == "optimizer") return "opt";
-  if (phase == "recompute") return "again";
-  if (phase == "communication") return "comm";
-  return std::string(phase);
+std::string ShortPhase(std::optional<Phase> phase) {
+  if (phase == Phase::kForward) return "fwd";
+  if (phase == Phase::kBackward) return "bwd";
+  if (phase == Phase::kOptimizer) return "opt";
+  if (phase == Phase::kRecompute) return "again";
+  if (phase == Phase::kCommunication) return "comm";
+  return std::string(PhaseName(phase));
 }
 
 std::string SignedDuration(double ns) {
@@ -190,7 +232,7 @@ void EmitDiffJson(const Diff& diff, std::ostream& out) {
     json.Bool(pair.paired);
     json.Key("notes");
     json.BeginArray();
-    for (const std::string& caveat : pair.caveats) json.String(caveat);
+    for (const Caveat& caveat : pair.caveats) json.String(CaveatText(caveat));
     json.EndArray();
     json.Key("total");
     json.BeginObject(/*one_line=*/true);

@@ -25,6 +25,8 @@ void EmitDiffJunit(const Diff& diff, std::ostream& out);  // a test case a gate,
 
 // How chance was kept out of many comparisons: one sentence or two; empty where nothing has an interval.
 std::string CorrectionText(const RunDiff& pair);
+// "batch 8 against 16", "these are different networks", …
+std::string CaveatText(const Caveat& caveat);
 // "real", "no change seen; from 1.2 us on it would have been", "unknown: drifting", …
 std::string VerdictText(const Change& change);
 // "step_time>+5%: +7.1 %, and real".
@@ -33,7 +35,7 @@ std::string GateText(const Gate& gate);
 // What the table calls a row: "layer1.0.conv1", "(no layer)", the operator or the model.
 std::string DiffRowName(const DiffRow& row, By by);
 // "fwd", "bwd", "opt", …
-std::string ShortPhase(std::string_view phase);
+std::string ShortPhase(std::optional<Phase> phase);
 // "+1.2 ms", "-340 us", "0".
 std::string SignedDuration(double ns);
 // after / before as "x1.25"; "-" where one is 0.

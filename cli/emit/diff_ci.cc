@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/emit/code_points.h"
 #include "cli/emit/diff.h"
 #include "cli/emit/markup.h"
 #include "cli/report/units.h"
@@ -12,12 +13,13 @@
 namespace rfinject::cli {
 namespace {
 
-// A cell of a Markdown table: what is a layer's or an operator's name may hold anything.
+// A cell of a Markdown table: what is a layer's or an operator's name may hold anything. It is shown where a terminal
+// shows it, too (the log of a job).
 std::string MarkdownCell(std::string_view text) {
   std::string cell;
-  for (const char c : text) {
+  for (const char c : PrintableText(text)) {
     if (c == '|' || c == '\\' || c == '`' || c == '*' || c == '_' || c == '<' || c == '[') cell += '\\';
-    cell += c == '\n' || c == '\r' ? ' ' : c;
+    cell += c;
   }
   return cell;
 }
@@ -86,7 +88,7 @@ void EmitDiffMarkdown(const Diff& diff, const TableOptions& options, std::ostrea
   }
   for (const RunDiff& pair : diff.pairs) {
     out << "### " << MarkdownCell(pair.before_title) << " → " << MarkdownCell(pair.after_title) << "\n\n";
-    for (const std::string& caveat : pair.caveats) out << "- " << MarkdownCell(caveat) << "\n";
+    for (const Caveat& caveat : pair.caveats) out << "- " << MarkdownCell(CaveatText(caveat)) << "\n";
     if (!pair.caveats.empty()) out << '\n';
     const DiffExcerpt excerpt = ExcerptOf(pair, options.max_rows);
     out << "| | phase | before | after | change | |\n|---|---|--:|--:|--:|---|\n";
@@ -103,6 +105,8 @@ void EmitDiffMarkdown(const Diff& diff, const TableOptions& options, std::ostrea
     if (!correction.empty()) out << "\n" << correction << "\n";
     out << '\n';
   }
+  for (const std::string& title : diff.only_before) out << "Only in A: " << MarkdownCell(title) << "\n\n";
+  for (const std::string& title : diff.only_after) out << "Only in B: " << MarkdownCell(title) << "\n\n";
 }
 
 void EmitDiffJunit(const Diff& diff, std::ostream& out) {

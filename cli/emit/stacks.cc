@@ -6,6 +6,7 @@
 #include "cli/emit/code_points.h"
 #include "cli/emit/csv_writer.h"
 #include "cli/emit/json_writer.h"
+#include "cli/report/report.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {
@@ -21,7 +22,7 @@ void EmitStackTable(std::span<const StackTable> tables, size_t max_rows, std::os
       const StackRow& row = table.rows[i];
       const double steps = static_cast<double>(std::max<uint64_t>(table.steps, 1));
       out << "\n"
-          << Duration(row.time_ns / steps) << "  " << PrintableText(row.phase) << "  " << Grouped(row.launches)
+          << Duration(row.time_ns / steps) << "  " << PhaseName(row.phase) << "  " << Grouped(row.launches)
           << " launches  " << (row.stack ? PrintableText(row.caller) : "(no stack)") << "\n  ";
       constexpr size_t kKernels = 3;
       for (size_t k = 0; k < std::min(row.kernels.size(), kKernels); ++k)

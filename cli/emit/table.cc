@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "cli/emit/cell_text.h"
 #include "cli/emit/emit.h"
 #include "cli/emit/text_grid.h"
@@ -31,17 +32,25 @@ struct NameColumn {
   bool keep_end;  // when shortened
 };
 
+// What is in no layer: "(backward, no layer: Net::project and 2 more)".
+std::string OutsideLabel(const Row& row) {
+  std::string label = row.phase ? absl::StrFormat("(%s, no layer", PhaseName(row.phase)) : "(no layer";
+  if (!row.caller.empty()) label += ": " + row.caller;
+  if (row.other_callers > 0) label += " and " + Grouped(row.other_callers) + " more";
+  return label + ")";
+}
+
 std::string LayerLabel(const Report& report, const Row& row) {
-  if (row.model.empty()) return "(" + (row.phase.empty() ? std::string("no layer") : row.phase + ", no layer") + ")";
+  if (row.model.empty()) return OutsideLabel(row);
   const bool several = report.run.models.size() > 1;
   if (row.layer.empty()) return row.model;
   return several ? row.model + "/" + row.layer : row.layer;
 }
 
 std::vector<NameColumn> NameColumns(const Report& report, By by) {
-  const auto model = [](const Row& row) { return row.model.empty() ? "(" + row.phase + ", no layer)" : row.model; };
+  const auto model = [](const Row& row) { return row.model.empty() ? OutsideLabel(row) : row.model; };
   const auto model_or_none = [](const Row& row) { return row.model.empty() ? std::string("(no layer)") : row.model; };
-  const auto phase = [](const Row& row) { return row.phase; };
+  const auto phase = [](const Row& row) { return std::string(PhaseName(row.phase)); };
   const auto layer = [&report](const Row& row) { return LayerLabel(report, row); };
   switch (by) {
     case By::kModel:

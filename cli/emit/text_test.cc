@@ -47,7 +47,7 @@ TEST(EmitStacks, CsvAndJsonHaveTheSumsAndTheTableAStepsPart) {
   row.stack = std::make_shared<const NativeStackInfo>(
       NativeStackInfo{{.module = "a.out", .build_id = {}, .function = "Net::project(int)", .offset = 1},
                       {.module = "a.out", .build_id = {}, .function = "main", .offset = 2}});
-  row.phase = "other";
+  row.phase = Phase::kOther;
   row.caller = "Net::project";
   row.launches = 8;
   row.time_ns = 4000;
@@ -85,6 +85,20 @@ TEST(Table, SaysHowMuchMemoryWasInUseWhereItIsKnown) {
   EXPECT_THAT(Table(std::span(&report, 1), {.width = 400}), HasSubstr("at most 12.3 GB of device memory in use"));
   report.memory_peak_bytes = 0;
   EXPECT_THAT(Table(std::span(&report, 1), {.width = 400}), Not(HasSubstr("device memory")));
+}
+
+TEST(Table, WhatIsInNoLayerNamesItsCaller) {
+  Report report = testing::SampleMeasuredReport(By::kLayer);
+  Row row;
+  row.phase = Phase::kCommunication;
+  row.sums[Quantity::kTime] = 1e9;
+  report.rows.push_back(row);
+  EXPECT_THAT(Table(std::span(&report, 1), {.width = 400}), HasSubstr("(communication, no layer) "));
+  report.rows.back().caller = "Net::project";
+  EXPECT_THAT(Table(std::span(&report, 1), {.width = 400}), HasSubstr("(communication, no layer: Net::project) "));
+  report.rows.back().other_callers = 2;
+  EXPECT_THAT(Table(std::span(&report, 1), {.width = 400}),
+              HasSubstr("(communication, no layer: Net::project and 2 more) "));
 }
 
 TEST(Table, WiderTerminalsSeeMore) {

@@ -162,7 +162,7 @@ std::string MostToWinLine(const Report& report) {
     line += (line.ends_with(':') ? " " : ", ") + name + " " + Plain(slack.ns / kNsPerMs);
   }
   if (const auto& outside = report.headline.outside_most_to_win) {
-    line += "; in no layer: " + outside->phase + " " + Plain(outside->ns / kNsPerMs);
+    line += "; in no layer: " + std::string(PhaseName(outside->phase)) + " " + Plain(outside->ns / kNsPerMs);
   }
   return line;
 }

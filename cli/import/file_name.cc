@@ -27,6 +27,20 @@ size_t FindWord(std::string_view name, std::string_view word) {
 
 }  // namespace
 
+std::string OtherProfileRemedy(std::string_view path) {
+  const std::string name(path.substr(path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/') + 1));
+  const std::string stem = name.substr(0, name.rfind('.'));
+  if (name.ends_with(".nsys-rep") || name.ends_with(".qdrep")) {
+    return "Nsight Systems' own format; 'nsys export --type sqlite " + name + "' writes what 'rfinject import nsys " +
+           stem + ".sqlite -o " + stem + ".rfx' reads";
+  }
+  if (name.ends_with(".ncu-rep")) {
+    return "Nsight Compute's own format; 'ncu --import " + name + " --csv --page raw > " + stem +
+           ".csv' writes what 'rfinject import ncu " + stem + ".csv -o " + stem + ".rfx' reads";
+  }
+  return {};
+}
+
 NamedRun RunOfFileName(std::string_view path) {
   std::string_view base = path.substr(path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/') + 1);
   for (std::string_view ending : {".csv", ".sqlite", ".ncu", ".nsys", ".txt"}) {

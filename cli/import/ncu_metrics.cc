@@ -75,10 +75,9 @@ int NcuMetrics::Find(std::string_view section, std::string_view name) const {
   if (name == "Memory Throughput" && section.find("Memory Workload") != std::string_view::npos)
     return Find({}, kDramRateMetric);
   if (name.ends_with(".max") || name.ends_with(".avg") || name.ends_with(".min")) {
-    // One kernel has one duration, whatever roll-up was asked for.
-    if (name.starts_with("gpu__time_duration.")) return Find({}, kGpuTimeMetric);
+    if (name.starts_with(kGpuTimePrefix)) return Find({}, kGpuTimeMetric);
   }
-  if (name == "gpu__time_duration_measure_user.sum") return Find({}, kGpuTimeMetric);
+  if (name == kGpuTimeUserMetric) return Find({}, kGpuTimeMetric);
   const auto found = index_.find(std::string(name));
   if (found != index_.end()) return found->second;
   // ncu leaves ".sum" out of derived metrics.

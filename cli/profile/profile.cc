@@ -41,13 +41,18 @@ void MergeModel(ModelInfo& into, const ModelInfo& other) {
   into.trainable_parameters = std::max(into.trainable_parameters, other.trainable_parameters);
 }
 
-// The smallest `kept` of the union. What is among the smallest of the whole is among the smallest of every part that
-// holds it, so the order of merging does not matter.
+// The smallest `kept` of the union of two lists that ascend. What is among the smallest of the whole is among the
+// smallest of every part that holds it, so the order of merging does not matter. Of a job's thousand ranks most come
+// behind those that are kept, which one comparison tells.
 template <typename T, typename Order = std::less<T>>
 void MergeSmallest(std::vector<T>& into, std::vector<T> other, size_t kept, bool unique, Order order = {}) {
-  if (other.empty()) return;
-  into.insert(into.end(), std::make_move_iterator(other.begin()), std::make_move_iterator(other.end()));
-  std::sort(into.begin(), into.end(), order);
+  const size_t before = into.size();
+  for (T& one : other) {
+    if (before >= kept && !order(one, into[before - 1])) break;
+    into.push_back(std::move(one));
+  }
+  if (into.size() == before) return;
+  std::inplace_merge(into.begin(), into.begin() + static_cast<std::ptrdiff_t>(before), into.end(), order);
   if (unique) into.erase(std::unique(into.begin(), into.end()), into.end());
   if (into.size() > kept) into.resize(kept);
 }

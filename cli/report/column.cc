@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "cli/report/roofs.h"
 #include "cli/report/theory.h"
 
 namespace rfinject::cli {
@@ -23,7 +24,7 @@ constexpr auto kIdentity = std::to_array<ReportColumn>({
     {{.name = "model", .title = "Model", .kind = Kind::kText, .page = 440},
      [](const ReportRow& at) { return TextCell(at.row.model); }},
     {{.name = "phase", .title = "Phase", .kind = Kind::kText, .page = 20},
-     [](const ReportRow& at) { return TextCell(at.row.phase); }},
+     [](const ReportRow& at) { return TextCell(PhaseName(at.row.phase)); }},
     {{.name = "layer", .title = "Layer", .kind = Kind::kText, .page = 10},
      [](const ReportRow& at) {
        // The root's own path is the empty one, which is not the same as none.
@@ -293,14 +294,16 @@ std::vector<ReportColumn> MakeColumns() {
 }
 
 constexpr auto kRoofColumns = std::to_array<ColumnOf<RoofLine>>({
-    {{.name = "label", .kind = Kind::kText}, [](const RoofLine& roof) { return Cell{roof.label}; }},
+    {{.name = "label", .kind = Kind::kText},
+     [](const RoofLine& roof) { return Cell{RoofTitle(roof) + ", " + RoofRate(roof)}; }},
     {{.name = "precision", .kind = Kind::kText},
      [](const RoofLine& roof) {
        return roof.peak_flop_per_s > 0 ? TextCell(kPrecisionNames[static_cast<size_t>(roof.precision)]) : Cell{};
      }},
     {{.name = "path", .kind = Kind::kText}, [](const RoofLine& roof) { return TextCell(roof.path); }},
-    {{.name = "level", .kind = Kind::kText}, [](const RoofLine& roof) { return Cell{roof.level}; }},
-    {{.name = "kind", .kind = Kind::kText}, [](const RoofLine& roof) { return Cell{roof.kind}; }},
+    {{.name = "level", .kind = Kind::kText},
+     [](const RoofLine& roof) { return TextCell(MemoryLevelName(roof.level)); }},
+    {{.name = "kind", .kind = Kind::kText}, [](const RoofLine& roof) { return TextCell(RoofKindName(roof.kind)); }},
     {{.name = "peak_flop_per_s", .kind = Kind::kUnit, .unit = "FLOP/s"},
      [](const RoofLine& roof) { return KnownCell(roof.peak_flop_per_s); }},
     {{.name = "bytes_per_s", .kind = Kind::kUnit, .unit = "B/s"},

@@ -22,25 +22,34 @@ namespace {
 constexpr double kRounding = 1e-9;
 
 struct Key {
-  std::string model, layer, phase, op;
-  friend auto operator<=>(const Key&, const Key&) = default;
+  std::string model, layer;
+  std::optional<Phase> phase;
+  std::string op;
+
+  // By the phase's name, as a reader would sort: rows that changed equally stand in this order.
+  friend auto operator<=>(const Key& a, const Key& b) { return a.Texts() <=> b.Texts(); }
+  friend bool operator==(const Key& a, const Key& b) { return a.Texts() == b.Texts(); }
+
+ private:
+  std::tuple<std::string_view, std::string_view, std::string_view, std::string_view> Texts() const {
+    return {model, layer, PhaseName(phase), op};
+  }
 };
 
 Key KeyFor(By by, const LaunchKey& launch, const std::string& model) {
-  const std::string phase(kPhaseNames[static_cast<size_t>(launch.phase)]);
   switch (by) {
     case By::kModel:
-      return {model, "", model.empty() ? phase : "", ""};
+      return {model, "", model.empty() ? std::optional(launch.phase) : std::nullopt, ""};
     case By::kPhase:
-      return {model, "", phase, ""};
+      return {model, "", launch.phase, ""};
     case By::kLayer:
-      return {model, launch.layer.path, phase, ""};
+      return {model, launch.layer.path, launch.phase, ""};
     case By::kOp:
-      return {model, "", phase, launch.op};
+      return {model, "", launch.phase, launch.op};
     case By::kKernel:
       break;
   }
-  return {model, launch.layer.path, phase, launch.op};
+  return {model, launch.layer.path, launch.phase, launch.op};
 }
 
 struct Side {
@@ -225,44 +234,36 @@ std::string RunTitle(const Run& run) {
   return title + ", " + std::string(SourceName(run.key.source));
 }
 
-std::vector<std::string> Caveats(const Run& before, const Run& after) {
-  std::vector<std::string> caveats;
+std::vector<Caveat> Caveats(const Run& before, const Run& after) {
+  std::vector<Caveat> caveats;
   const RunKey &a = before.key, &b = after.key;
-  if (!SameNetwork(a, before.process_list, b, after.process_list)) caveats.push_back("these are different networks");
+  if (!SameNetwork(a, before.process_list, b, after.process_list)) caveats.push_back({Caveat::Of::kNetwork});
   // An import does not know its batch, its mode and its policy.
   const bool imported = a.source == SourceKind::kImported || b.source == SourceKind::kImported;
   if (a.source != b.source) {
-    caveats.push_back("one side is " + std::string(SourceName(a.source)) + ", the other " +
-                      std::string(SourceName(b.source)) + ": part of every change is " +
-                      (a.source == SourceKind::kEstimated || b.source == SourceKind::kEstimated
-                           ? "the cost model's error"
-                           : "how the tools count"));
+    caveats.push_back({Caveat::Of::kSource, static_cast<uint64_t>(a.source), static_cast<uint64_t>(b.source)});
   }
-  if (a.batch_size != b.batch_size && a.batch_size > 0 && b.batch_size > 0) {
-    caveats.push_back("batch " + Grouped(a.batch_size) + " against " + Grouped(b.batch_size));
-  }
-  if (a.training != b.training && !imported) {
-    caveats.push_back(std::string(a.training ? "training" : "inference") + " against " +
-                      (b.training ? "training" : "inference"));
-  }
-  const auto tristate = [&](const char* name, uint32_t was, uint32_t is) {
-    static constexpr const char* kWords[] = {"unknown", "off", "on"};
-    if (was != is && was != 0 && is != 0)
-      caveats.push_back(std::string(name) + " " + kWords[std::min(was, 2U)] + " against " + kWords[std::min(is, 2U)]);
+  // 0 is not known.
+  const auto known = [&](Caveat::Of of, uint64_t was, uint64_t is) {
+    if (was != is && was != 0 && is != 0) caveats.push_back({of, was, is});
   };
-  tristate("TF32 in convolutions", a.policy.cudnn_tf32, b.policy.cudnn_tf32);
-  tristate("TF32 in matrix products", a.policy.matmul_tf32, b.policy.matmul_tf32);
-  tristate("cudnn.benchmark", a.policy.cudnn_benchmark, b.policy.cudnn_benchmark);
-  tristate("cudnn.deterministic", a.policy.cudnn_deterministic, b.policy.cudnn_deterministic);
+  known(Caveat::Of::kBatch, a.batch_size, b.batch_size);
+  if (a.training != b.training && !imported) {
+    caveats.push_back({Caveat::Of::kMode, uint64_t{a.training}, uint64_t{b.training}});
+  }
+  known(Caveat::Of::kTf32InConvolutions, a.policy.cudnn_tf32, b.policy.cudnn_tf32);
+  known(Caveat::Of::kTf32InProducts, a.policy.matmul_tf32, b.policy.matmul_tf32);
+  known(Caveat::Of::kCudnnBenchmark, a.policy.cudnn_benchmark, b.policy.cudnn_benchmark);
+  known(Caveat::Of::kCudnnDeterministic, a.policy.cudnn_deterministic, b.policy.cudnn_deterministic);
   if (a.policy.autocast_dtype != b.policy.autocast_dtype && !imported) {
-    const auto name = [](const std::string& dtype) { return dtype.empty() ? std::string("none") : dtype; };
-    caveats.push_back("autocast " + name(a.policy.autocast_dtype) + " against " + name(b.policy.autocast_dtype));
+    caveats.push_back({Caveat::Of::kAutocast, 0, 0, a.policy.autocast_dtype, b.policy.autocast_dtype});
   }
   const auto version = [](const Run& run) {
     return run.process_list.empty() ? std::string() : run.process_list.front().torch_version;
   };
-  if (version(before) != version(after) && !version(before).empty() && !version(after).empty())
-    caveats.push_back("torch " + version(before) + " against " + version(after));
+  if (version(before) != version(after) && !version(before).empty() && !version(after).empty()) {
+    caveats.push_back({Caveat::Of::kTorchVersion, 0, 0, version(before), version(after)});
+  }
   return caveats;
 }
 
@@ -314,7 +315,7 @@ RunDiff DiffRuns(const Profile& before_profile, const Run& before, const Profile
   for (auto& [key, side] : before_sides) both[key].first = side;
   for (auto& [key, side] : after_sides) both[key].second = side;
   for (const auto& [key, sides] : both) {
-    DiffRow row{.model = key.model, .layer = key.layer, .phase = key.phase, .op = key.op};
+    DiffRow row{.model = key.model, .layer = key.layer, .op = key.op, .phase = key.phase};
     const auto layer = after.layers.find({key.model, key.layer});
     if (layer != after.layers.end()) row.order = layer->second.order;
     CompareAll(sides.first, sides.second, steps_known ? &before_sampled : nullptr, &after_sampled, row);
@@ -374,7 +375,7 @@ constexpr auto kColumns = std::to_array<ColumnOf<DiffRow>>({
     {{.name = "model", .kind = Kind::kText}, [](const DiffRow& row) { return TextCell(row.model); }},
     {{.name = "layer", .kind = Kind::kText},
      [](const DiffRow& row) { return row.model.empty() ? TextCell(row.layer) : Cell{row.layer}; }},
-    {{.name = "phase", .kind = Kind::kText}, [](const DiffRow& row) { return TextCell(row.phase); }},
+    {{.name = "phase", .kind = Kind::kText}, [](const DiffRow& row) { return TextCell(PhaseName(row.phase)); }},
     {{.name = "op", .kind = Kind::kText}, [](const DiffRow& row) { return TextCell(row.op); }},
     {{.name = "time_before_ns", .kind = Kind::kUnit, .unit = "ns"}, Before<0>},
     {{.name = "time_after_ns", .kind = Kind::kUnit, .unit = "ns"}, After<0>},

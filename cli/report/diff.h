@@ -9,6 +9,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,7 +53,8 @@ enum class Compared : uint8_t { kTime, kFlop, kBytes, kOi, kShare };
 inline constexpr size_t kComparedCount = 5;
 
 struct DiffRow {
-  std::string model, layer, phase, op;  // those that By keeps; By::kLayer keeps the phase as well
+  std::string model, layer, op;  // those that By keeps; By::kLayer keeps the phase as well
+  std::optional<Phase> phase;
   uint64_t order = 0;
   bool in_before = false, in_after = false;
   // A step's where both runs know their steps, all of the runs' otherwise.
@@ -60,6 +62,25 @@ struct DiffRow {
   std::array<Change, kComparedCount> changes;  // ns, FLOP, bytes, FLOP per byte, share of attainable
   const Change& operator[](Compared quantity) const { return changes[static_cast<size_t>(quantity)]; }
   bool Changed() const;  // some verdict is not kSame
+};
+
+// What else differs between the runs and explains changes; the words are the outputs' (CaveatText).
+struct Caveat {
+  enum class Of : uint8_t {
+    kNetwork,  // of which nothing more is said
+    kSource,   // SourceKind
+    kBatch,
+    kMode,  // 1: training
+    // Of the policy: 1: off, 2: on.
+    kTf32InConvolutions,
+    kTf32InProducts,
+    kCudnnBenchmark,
+    kCudnnDeterministic,
+    kAutocast,      // a text: the type; empty: none
+    kTorchVersion,  // a text
+  } of{};
+  uint64_t before = 0, after = 0;
+  std::string before_text = {}, after_text = {};
 };
 
 struct RunDiff {
@@ -72,7 +93,7 @@ struct RunDiff {
   bool paired = false;  // times are compared step by step: both runs sampled the same ones
   Correction correction = Correction::kFalseDiscovery;
   size_t comparisons = 0;  // that the correction is for: rows and the total, each quantity that has an interval
-  std::vector<std::string> caveats;  // what else differs between the runs and explains changes
+  std::vector<Caveat> caveats;
 };
 
 // A condition of --fail-if, held against the total of each pair.

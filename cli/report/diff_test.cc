@@ -70,7 +70,8 @@ TEST(DiffTest, OfAnythingWithItselfIsEmpty) {
       const Diff diff = MakeDiff(profile, profile, OnA100, {.by = by});
       ASSERT_EQ(diff.pairs.size(), 1u);
       EXPECT_TRUE(diff.pairs[0].caveats.empty());
-      for (const DiffRow& row : diff.pairs[0].rows) EXPECT_FALSE(row.Changed()) << row.layer << " " << row.phase;
+      for (const DiffRow& row : diff.pairs[0].rows)
+        EXPECT_FALSE(row.Changed()) << row.layer << " " << PhaseName(row.phase);
       EXPECT_FALSE(diff.pairs[0].total.Changed());
       std::ostringstream text;
       EmitDiffTable(diff, {}, text);
@@ -161,7 +162,7 @@ TEST(DiffTest, EqualRunsShowSomethingInOneOfTwentyAtMost) {
   int any = 0;
   constexpr int kPairs = 300;
   for (int i = 0; i < kPairs; ++i) {
-    const auto seed = static_cast<uint64_t>(2 * i);
+    const uint64_t seed = 2 * static_cast<uint64_t>(i);
     const Diff diff = MakeDiff(Sampled(seed, 1), Sampled(seed + 1, 1), OnA100, {.by = By::kOp});
     any += std::any_of(diff.pairs[0].rows.begin(), diff.pairs[0].rows.end(),
                        [](const DiffRow& row) { return row[Compared::kTime].verdict == Verdict::kReal; });

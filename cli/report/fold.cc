@@ -29,11 +29,8 @@ constexpr std::array<Phase, 8> kPhaseOrder = {Phase::kForward,  Phase::kEval,   
                                               Phase::kBackward, Phase::kOptimizer, Phase::kCommunication,
                                               Phase::kData,     Phase::kOther};
 
-size_t PhaseRank(std::string_view name) {
-  for (size_t i = 0; i < kPhaseOrder.size(); ++i) {
-    if (kPhaseNames[static_cast<size_t>(kPhaseOrder[i])] == name) return i;
-  }
-  return kPhaseOrder.size();
+size_t PhaseRank(std::optional<Phase> phase) {
+  return static_cast<size_t>(std::find(kPhaseOrder.begin(), kPhaseOrder.end(), phase) - kPhaseOrder.begin());
 }
 
 bool NeedsLayer(Phase phase) {
@@ -41,31 +38,42 @@ bool NeedsLayer(Phase phase) {
 }
 
 struct RowKey {
-  std::string model, phase, layer, op, kernel, signature, caller;
-  friend auto operator<=>(const RowKey&, const RowKey&) = default;
+  std::string model;
+  std::optional<Phase> phase;
+  std::string layer, op, kernel, signature, caller;
+
+  // By the phase's name, as a reader would sort: rows that take equally long stand in this order.
+  friend auto operator<=>(const RowKey& a, const RowKey& b) { return a.Texts() <=> b.Texts(); }
+  friend bool operator==(const RowKey& a, const RowKey& b) { return a.Texts() == b.Texts(); }
+
+ private:
+  std::tuple<std::string_view, std::string_view, std::string_view, std::string_view, std::string_view,
+             std::string_view, std::string_view>
+  Texts() const {
+    return {model, PhaseName(phase), layer, op, kernel, signature, caller};
+  }
 };
 
 RowKey KeyFor(By by, const LaunchKey& key) {
-  const std::string phase(kPhaseNames[static_cast<size_t>(key.phase)]);
   RowKey row;
   row.model = key.layer.model;
   switch (by) {
     case By::kModel:
-      if (row.model.empty()) row.phase = phase;
+      if (row.model.empty()) row.phase = key.phase;
       break;
     case By::kPhase:
-      row.phase = phase;
+      row.phase = key.phase;
       break;
     case By::kLayer:
       row.layer = key.layer.path;
-      if (row.model.empty()) row.phase = phase;
+      if (row.model.empty()) row.phase = key.phase;
       break;
     case By::kOp:
-      row.phase = phase;
+      row.phase = key.phase;
       row.op = key.op;
       break;
     case By::kKernel:
-      row.phase = phase;
+      row.phase = key.phase;
       row.layer = key.layer.path;
       row.op = key.op;
       row.kernel = key.kernel;
@@ -81,6 +89,7 @@ struct Folded {
   double bytes_error_squared = 0;
   double shared_bytes_error = 0;
   bool shared = false;
+  std::map<std::string, double> caller_ns;  // of what is in no layer
   SampledRun::Series series;
   // Launches and GPU time of all keys, of those whose times have no known spread, of those whose bytes have none.
   double ns = 0, launches = 0, untimed_launches = 0, unsure_ns = 0, unsure_bytes_ns = 0;
@@ -112,7 +121,13 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   row.op = key.op;
   row.kernel = key.kernel;
   row.signature = key.signature;
-  row.caller = key.caller;
+  if (!folded.caller_ns.empty()) {
+    // Of equal ones the first by name.
+    const auto longest = std::max_element(folded.caller_ns.begin(), folded.caller_ns.end(),
+                                          [](const auto& a, const auto& b) { return a.second < b.second; });
+    row.caller = longest->first;
+    row.other_callers = folded.caller_ns.size() - 1;
+  }
   row.sums = folded.sums;
   row.derived = Derive(folded.sums);
   if (total_time_ns > 0) row.time_share = folded.sums.time_ns() / total_time_ns;
@@ -287,17 +302,20 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
     if (counted) quantities.sums[Quantity::kTimeWithCounters] = time_ns;
     folding.total.Add(quantities.sums);
     // Named anew: clang 14 captures no structured binding.
+    const std::string caller = key.layer.model.empty() && stats.stack ? CallerOf(*stats.stack) : std::string();
     const auto add = [&, &of_key = stats](Folded& into) {
       into.Add(quantities);
+      if (!caller.empty()) into.caller_ns[caller] += time_ns;
       sampled.Add(of_key, &into.series);
     };
     RowKey row = KeyFor(by, key);
-    if (by == By::kKernel && key.layer.model.empty() && stats.stack) row.caller = CallerOf(*stats.stack);
+    // Kernels' rows are split by caller.
+    if (by == By::kKernel) row.caller = caller;
     add(folding.rows[row]);
     add(folding.phases[KeyFor(By::kPhase, key)]);
     RowKey layer = KeyFor(By::kLayer, key);
     add(folding.layers[layer]);
-    layer.phase = kPhaseNames[static_cast<size_t>(key.phase)];
+    layer.phase = key.phase;
     add(folding.layer_phases[layer]);
     folding.whole.Add(quantities);
     if (quantities.least_launch_ns > 0 &&
@@ -359,8 +377,8 @@ void AddTheory(const Profile& theory, const Run& run, Report& report) {
 void AddRatios(Report& report) {
   Sums forward, backward;
   for (const Row& row : report.phases) {
-    if (row.phase == kPhaseNames[static_cast<size_t>(Phase::kForward)]) forward.Add(row.sums);
-    if (row.phase == kPhaseNames[static_cast<size_t>(Phase::kBackward)]) backward.Add(row.sums);
+    if (row.phase == Phase::kForward) forward.Add(row.sums);
+    if (row.phase == Phase::kBackward) backward.Add(row.sums);
   }
   const auto ratio = [](double a, double b) { return a > 0 && b > 0 ? a / b : 0; };
   report.backward_over_forward_model_flop = ratio(backward.model_flop(), forward.model_flop());

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/emit/words.h"
 #include "cli/report/key_quantities.h"
+#include "cli/report/roofs.h"
 #include "cli/testing/sample_profile.h"
 
 namespace rfinject::cli {
@@ -30,11 +31,11 @@ Report Measured(By by = By::kLayer) {
   return Fold(testing::SampleMeasured(machine), machine, by);
 }
 
-const Row& Find(const std::vector<Row>& rows, const std::string& layer, const std::string& phase = "") {
+const Row& Find(const std::vector<Row>& rows, const std::string& layer, std::optional<Phase> phase = std::nullopt) {
   for (const Row& row : rows) {
     if (row.layer == layer && row.phase == phase && row.model == "ResNet") return row;
   }
-  ADD_FAILURE() << "no row " << layer << " " << phase;
+  ADD_FAILURE() << "no row " << layer << " " << PhaseName(phase);
   return rows.front();
 }
 
@@ -98,6 +99,35 @@ TEST(Fold, WhatALoopDoesOutsideOfItsModelHasNames) {
   EXPECT_THAT(headline(), HasSubstr("of GPU time is of no model: gradient scaling, loss, zero_grad\n"));
 }
 
+TEST(Fold, WhatIsInNoLayerNamesWhoLaunchedMostOfIt) {
+  Profile profile = testing::SampleMeasured(testing::SampleA100());
+  cli::Run& run = profile.runs.begin()->second;
+  const auto add = [&](const char* kernel, const char* function, uint64_t ns) {
+    LaunchStats& stats = run.launches[LaunchKey{.phase = Phase::kCommunication, .kernel = kernel}];
+    stats.launches = 1;
+    stats.metrics["rf.time"].Add(ns);
+    stats.stack = std::make_shared<const NativeStackInfo>(NativeStackInfo{{.module = "a.out", .function = function}});
+  };
+  add("k1", "Net::first", 1000);
+  add("k2", "Net::second", 900);
+  add("k3", "Net::second", 900);
+  add("k4", "Net::third", 100);
+  for (const By by : {By::kLayer, By::kPhase, By::kKernel}) {
+    const Report report = Fold(profile, testing::SampleA100(), by);
+    size_t seen = 0;
+    for (const Row& row : report.rows) {
+      if (row.phase != Phase::kCommunication) {
+        EXPECT_EQ(row.caller, "") << PhaseName(row.phase);
+        continue;
+      }
+      ++seen;
+      EXPECT_EQ(row.other_callers, by == By::kKernel ? 0u : 2u);
+      EXPECT_TRUE(by == By::kKernel || row.caller == "Net::second") << row.caller;
+    }
+    EXPECT_EQ(seen, by == By::kKernel ? 4u : 1u);
+  }
+}
+
 TEST(Fold, AnEstimateHasAnExpectedTimeBesideTheIdealOne) {
   Profile profile = testing::SampleResNet18(testing::SampleA100(), 2);
   cli::Run& run = profile.runs.begin()->second;
@@ -133,8 +163,8 @@ TEST(Fold, ResNet18HasItsExactModelFlop) {
     const Report report = Estimated(by);
     double forward = 0, backward = 0;
     for (const Row& row : report.phases) {
-      if (row.phase == "forward") forward += row.sums.model_flop();
-      if (row.phase == "backward") backward += row.sums.model_flop();
+      if (row.phase == Phase::kForward) forward += row.sums.model_flop();
+      if (row.phase == Phase::kBackward) backward += row.sums.model_flop();
     }
     const auto images = static_cast<double>(report.samples);
     EXPECT_EQ(forward, 3628146688.0 * images);
@@ -216,8 +246,8 @@ TEST(Fold, LayersComeAsTheProgramRunsThem) {
   ASSERT_GT(report.rows.size(), 2u);
   const Row& optimizer = report.rows[report.rows.size() - 2];
   const Row& data = report.rows.back();
-  EXPECT_EQ(optimizer.model + optimizer.layer + optimizer.phase, "optimizer");
-  EXPECT_EQ(data.model + data.layer + data.phase, "data");
+  EXPECT_EQ(optimizer.model + optimizer.layer + std::string(PhaseName(optimizer.phase)), "optimizer");
+  EXPECT_EQ(data.model + data.layer + std::string(PhaseName(data.phase)), "data");
 }
 
 TEST(Fold, OtherRowsComeByTime) {
@@ -231,7 +261,7 @@ TEST(Fold, OtherRowsComeByTime) {
 TEST(Fold, PhasesComeAsAStepGoes) {
   std::vector<std::string> phases;
   for (const Row& row : Estimated(By::kModel).phases) {
-    if (phases.empty() || phases.back() != row.phase) phases.push_back(row.phase);
+    if (phases.empty() || phases.back() != PhaseName(row.phase)) phases.emplace_back(PhaseName(row.phase));
   }
   EXPECT_EQ(phases, (std::vector<std::string>{"forward", "backward", "optimizer", "data"}));
 }
@@ -239,8 +269,8 @@ TEST(Fold, PhasesComeAsAStepGoes) {
 TEST(Fold, LayersSplitByPhaseAddUpToTheLayers) {
   const Report report = Estimated();
   const Row& layer = Find(report.rows, "layer1.0.conv1");
-  const Row& forward = Find(report.layer_phases, "layer1.0.conv1", "forward");
-  const Row& backward = Find(report.layer_phases, "layer1.0.conv1", "backward");
+  const Row& forward = Find(report.layer_phases, "layer1.0.conv1", Phase::kForward);
+  const Row& backward = Find(report.layer_phases, "layer1.0.conv1", Phase::kBackward);
   EXPECT_EQ(forward.sums.time_ns() + backward.sums.time_ns(), layer.sums.time_ns());
   EXPECT_EQ(2 * forward.sums.model_flop(), backward.sums.model_flop());
 }
@@ -366,7 +396,7 @@ TEST(Fold, RoofsSayWhichAreUsed) {
   for (const RoofLine& roof : report.roofs) {
     if (!roof.used) continue;
     ++used;
-    EXPECT_TRUE(roof.precision == Precision::kTf32Tensor || roof.precision == Precision::kFp32) << roof.label;
+    EXPECT_TRUE(roof.precision == Precision::kTf32Tensor || roof.precision == Precision::kFp32) << RoofTitle(roof);
   }
   EXPECT_EQ(used, 2u);
   EXPECT_EQ(report.roofs.size(), 7u);

@@ -16,7 +16,7 @@ constexpr size_t kLayersToWin = 3;
 // A part of the time below it is no headline.
 constexpr double kWorthALine = 0.1;
 
-bool IsPhase(const Row& row, Phase phase) { return row.phase == kPhaseNames[static_cast<size_t>(phase)]; }
+bool IsPhase(const Row& row, Phase phase) { return row.phase == phase; }
 
 void AddPrecisions(const Sums& total, Headline* headline) {
   const double all = total.total_flop();

@@ -30,7 +30,7 @@ struct Headline {
     double ns = 0;
   };
   struct OutsideSlack {
-    std::string phase;
+    std::optional<Phase> phase;
     double ns = 0;
   };
 

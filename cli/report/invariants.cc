@@ -220,8 +220,8 @@ void CheckForwardAndBackward(const Run& run, const Report& report, Alarms& alarm
   if (CheckBackwardOfLayers(run, alarms)) return;
   double forward = 0, backward = 0;
   for (const Row& row : report.phases) {
-    if (row.phase == kPhaseNames[static_cast<size_t>(Phase::kForward)]) forward += row.sums.model_flop();
-    if (row.phase == kPhaseNames[static_cast<size_t>(Phase::kBackward)]) backward += row.sums.model_flop();
+    if (row.phase == Phase::kForward) forward += row.sums.model_flop();
+    if (row.phase == Phase::kBackward) backward += row.sums.model_flop();
   }
   if (forward <= 0 || backward <= 0) return;  // inference, or no model FLOP known
   // A run that ended inside its first step has part of a backward. (An import's one step is said by the importer.)

@@ -48,7 +48,7 @@ double BandwidthRoof(const Report& report) {
   if (report.machine.dram_bytes_per_s > 0) return report.machine.dram_bytes_per_s;
   double best = 0;
   for (const RoofLine& roof : report.roofs) {
-    if (roof.level == "DRAM") best = std::max(best, roof.bytes_per_s);
+    if (roof.level == MemoryLevel::kDram) best = std::max(best, roof.bytes_per_s);
   }
   return best;
 }

@@ -10,7 +10,7 @@ namespace rfinject::cli {
 namespace {
 
 // Of 1 ms and `flop` in FP32, with `least_ns` as its least time.
-Row MakeRow(const std::string& phase, double flop, double bytes, double least_ns) {
+Row MakeRow(std::optional<Phase> phase, double flop, double bytes, double least_ns) {
   Row row;
   row.phase = phase;
   row.sums.launches = 1;
@@ -25,9 +25,9 @@ Row MakeRow(const std::string& phase, double flop, double bytes, double least_ns
 
 TEST(PictureRows, AreSplitByPhaseWhereTheReportHasThat) {
   Report report;
-  report.rows = {MakeRow("", 1, 1, 1)};
+  report.rows = {MakeRow({}, 1, 1, 1)};
   EXPECT_EQ(PictureRows(report).data(), report.rows.data());
-  report.layer_phases = {MakeRow("forward", 1, 1, 1), MakeRow("backward", 1, 1, 1)};
+  report.layer_phases = {MakeRow(Phase::kForward, 1, 1, 1), MakeRow(Phase::kBackward, 1, 1, 1)};
   EXPECT_EQ(PictureRows(report).size(), 2u);
   report.by = By::kPhase;
   EXPECT_EQ(PictureRows(report).size(), 1u);
@@ -56,11 +56,11 @@ TEST(RidgeOf, NeedsPeakAndBandwidth) {
 
 TEST(BandwidthRoof, IsTheDatasheetsElseTheHighestRoofs) {
   Report report;
-  const Row row = MakeRow("forward", 0, 1e6, 0);  // 1 GB/s
+  const Row row = MakeRow(Phase::kForward, 0, 1e6, 0);  // 1 GB/s
   EXPECT_EQ(BandwidthRoof(report), 0);
   EXPECT_EQ(ShareOfBandwidth(report, row), 0);
-  report.roofs.push_back({.level = "DRAM", .bytes_per_s = 4e9});
-  report.roofs.push_back({.level = "L2", .bytes_per_s = 9e9});
+  report.roofs.push_back({.level = MemoryLevel::kDram, .bytes_per_s = 4e9});
+  report.roofs.push_back({.level = MemoryLevel::kL2, .bytes_per_s = 9e9});
   EXPECT_EQ(BandwidthRoof(report), 4e9);
   EXPECT_DOUBLE_EQ(ShareOfBandwidth(report, row), 0.25);
   report.machine.dram_bytes_per_s = 2e9;
@@ -70,15 +70,15 @@ TEST(BandwidthRoof, IsTheDatasheetsElseTheHighestRoofs) {
 TEST(AboveRoof, BeginsBeyondTheTolerance) {
   Report report;
   report.machine.dram_bytes_per_s = 1e9;
-  EXPECT_FALSE(AboveRoof(report, MakeRow("forward", 1e6, 1e6, 1.02e6)));  // 2 % faster than its least time
-  EXPECT_TRUE(AboveRoof(report, MakeRow("forward", 1e6, 1e6, 1.04e6)));
-  EXPECT_FALSE(AboveRoof(report, MakeRow("forward", 1e6, 1e6, 0)));  // no roofs known
-  EXPECT_FALSE(AboveRoof(report, MakeRow("forward", 0, 1.02e6, 0)));
-  EXPECT_TRUE(AboveRoof(report, MakeRow("forward", 0, 1.04e6, 0)));
+  EXPECT_FALSE(AboveRoof(report, MakeRow(Phase::kForward, 1e6, 1e6, 1.02e6)));  // 2 % faster than its least time
+  EXPECT_TRUE(AboveRoof(report, MakeRow(Phase::kForward, 1e6, 1e6, 1.04e6)));
+  EXPECT_FALSE(AboveRoof(report, MakeRow(Phase::kForward, 1e6, 1e6, 0)));  // no roofs known
+  EXPECT_FALSE(AboveRoof(report, MakeRow(Phase::kForward, 0, 1.02e6, 0)));
+  EXPECT_TRUE(AboveRoof(report, MakeRow(Phase::kForward, 0, 1.04e6, 0)));
 }
 
 TEST(Intervals, AreTheValueWhereTheHalfWidthIsUnknown) {
-  Row row = MakeRow("forward", 4e6, 2e6, 1);
+  Row row = MakeRow(Phase::kForward, 4e6, 2e6, 1);
   EXPECT_EQ(IntensityInterval(row).low, 2);
   EXPECT_EQ(IntensityInterval(row).high, 2);
   row.bytes.relative = 0.25, row.time.relative = 0.6;
@@ -92,8 +92,9 @@ TEST(Intervals, AreTheValueWhereTheHalfWidthIsUnknown) {
 
 TEST(RowShares, CountRowsThatHaveNoPlace) {
   Report report;
-  report.rows = {MakeRow("forward", 1e6, 1e6, 1), MakeRow("forward", 0, 1e6, 1), MakeRow("forward", 0, 0, 0)};
-  report.rows.push_back(MakeRow("forward", 0, 0, 0));
+  report.rows = {MakeRow(Phase::kForward, 1e6, 1e6, 1), MakeRow(Phase::kForward, 0, 1e6, 1),
+                 MakeRow(Phase::kForward, 0, 0, 0)};
+  report.rows.push_back(MakeRow(Phase::kForward, 0, 0, 0));
   report.rows.back().sums[Quantity::kTime] = 0;
   EXPECT_EQ(WithoutFlop(report).rows, 2u);
   EXPECT_DOUBLE_EQ(WithoutFlop(report).time_share, 0.5);
@@ -105,11 +106,11 @@ TEST(RowShares, CountRowsThatHaveNoPlace) {
 
 TEST(PhaseTotals, AddTheModelsUp) {
   Report report;
-  report.phases = {MakeRow("forward", 4e6, 1e6, 5e5), MakeRow("backward", 8e6, 1e6, 5e5),
-                   MakeRow("forward", 2e6, 1e6, 2.5e5)};
+  report.phases = {MakeRow(Phase::kForward, 4e6, 1e6, 5e5), MakeRow(Phase::kBackward, 8e6, 1e6, 5e5),
+                   MakeRow(Phase::kForward, 2e6, 1e6, 2.5e5)};
   const std::vector<Row> phases = PhaseTotals(report);
   ASSERT_EQ(phases.size(), 2u);
-  EXPECT_EQ(phases[0].phase, "forward");
+  EXPECT_EQ(phases[0].phase, Phase::kForward);
   EXPECT_DOUBLE_EQ(phases[0].sums.total_flop(), 6e6);
   EXPECT_DOUBLE_EQ(phases[0].time_share, 0.5);
   EXPECT_DOUBLE_EQ(phases[0].derived.oi_flop_per_byte, 3);  // of the sums, not the sum of two

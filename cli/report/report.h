@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,11 @@
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
+
+// The name of a phase, which outputs show; empty where there is none.
+inline std::string_view PhaseName(std::optional<Phase> phase) {
+  return phase ? kPhaseNames[static_cast<size_t>(*phase)] : std::string_view();
+}
 
 enum class By : uint8_t { kModel, kPhase, kLayer, kOp, kKernel };
 
@@ -64,8 +70,11 @@ struct Knowledge {
 struct Row {
   // Those that the chosen `By` does not keep are empty. By::kLayer keeps model, layer; kPhase: model, phase;
   // kOp: model, phase, op. kKernel: everything. What is in no layer (model empty) is a row a phase, and says which.
-  std::string model, phase, layer, op, kernel, signature;
-  std::string caller;      // By::kKernel, in no layer: what launched it (stacks.h); empty where no stack was taken
+  std::string model, layer, op, kernel, signature;
+  std::optional<Phase> phase;
+  // In no layer: what launched it (stacks.h), of several the one with most time; empty where no stack was taken.
+  std::string caller;
+  size_t other_callers = 0;
   std::string class_name;  // of the layer
   uint64_t parameters = 0, parameter_bytes = 0;
   std::string input_shape, output_shape;  // "f32[8,3,224,224]"
@@ -96,12 +105,15 @@ struct TheoryUse {
   std::string missing_layer;  // one of them
 };
 
+// Where a roof is from (roofs.h), and which memory its bandwidth is of.
+enum class RoofKind : uint8_t { kDatasheet, kMeasuredClock, kEmpirical };
+enum class MemoryLevel : uint8_t { kDram, kL2, kL1 };
+
 struct RoofLine {
-  std::string label;           // "TF32 tensor, 156 TFLOP/s", "FP16 tensor (mma), 659.6 TFLOP/s", "L2, 5.4 TB/s"
-  Precision precision{};       // of a peak
-  std::string path;            // "mma", "wgmma"; empty where the chip has one path
-  std::string level;           // "DRAM", "L2", "L1"
-  std::string kind;            // "datasheet", "measured clock", "empirical"
+  Precision precision{};  // of a peak
+  std::string path;       // "mma", "wgmma"; empty where the chip has one path
+  MemoryLevel level{};
+  RoofKind kind{};
   double peak_flop_per_s = 0;  // 0: a bandwidth alone, of no precision
   double bytes_per_s = 0;
   double ridge_flop_per_byte = 0;

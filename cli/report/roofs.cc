@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 
+#include "absl/strings/str_format.h"
 #include "cli/report/units.h"
 #include "gpus/chips.h"
 
@@ -53,21 +53,16 @@ double* RateNamed(std::string_view name, Rates* rates) {
   return nullptr;
 }
 
-void AddPeak(const Machine& machine, Precision precision, bool legacy, std::string_view kind, double peak,
-             double bytes_per_s, const Sums& total, std::vector<RoofLine>* roofs) {
-  const auto i = static_cast<size_t>(precision);
+void AddPeak(const Machine& machine, Precision precision, bool legacy, RoofKind kind, double peak, double bytes_per_s,
+             const Sums& total, std::vector<RoofLine>* roofs) {
   if (!(peak > 0)) return;
   RoofLine roof;
   roof.precision = precision;
   // What a benchmark reached is of the path that it took, and no table says which.
-  if (HasLegacyPath(machine.chip, precision) && kind != kEmpiricalRoof) {
+  if (HasLegacyPath(machine.chip, precision) && kind != RoofKind::kEmpirical) {
     const TensorPaths paths = TensorPathNames(machine.chip);
     roof.path = legacy ? paths.legacy : paths.own;
   }
-  char rate[48];
-  std::snprintf(rate, sizeof rate, ", %.4g TFLOP/s", peak / 1e12);
-  roof.label = std::string(kPrecisionTitles[i]) + (roof.path.empty() ? "" : " (" + roof.path + ")") + rate;
-  roof.level = "DRAM";
   roof.kind = kind;
   roof.peak_flop_per_s = peak;
   roof.bytes_per_s = bytes_per_s;
@@ -77,10 +72,9 @@ void AddPeak(const Machine& machine, Precision precision, bool legacy, std::stri
   roofs->push_back(std::move(roof));
 }
 
-void AddBandwidth(std::string_view level, std::string_view kind, double bytes_per_s, std::vector<RoofLine>* roofs) {
+void AddBandwidth(MemoryLevel level, RoofKind kind, double bytes_per_s, std::vector<RoofLine>* roofs) {
   if (!(bytes_per_s > 0)) return;
   RoofLine roof;
-  roof.label = std::string(level) + ", " + WithPrefix(bytes_per_s, "B/s");
   roof.level = level;
   roof.kind = kind;
   roof.bytes_per_s = bytes_per_s;
@@ -88,7 +82,7 @@ void AddBandwidth(std::string_view level, std::string_view kind, double bytes_pe
   roofs->push_back(std::move(roof));
 }
 
-void AddKind(const Machine& machine, const Rates& rates, std::string_view kind, const Sums& total,
+void AddKind(const Machine& machine, const Rates& rates, RoofKind kind, const Sums& total,
              std::vector<RoofLine>* roofs) {
   // A benchmark of a peak says nothing of the memory: then the peak stands on the datasheet's bandwidth.
   const double dram = rates.dram_bytes_per_s > 0 ? rates.dram_bytes_per_s : machine.dram_bytes_per_s;
@@ -96,17 +90,52 @@ void AddKind(const Machine& machine, const Rates& rates, std::string_view kind, 
   for (size_t i = 0; i < kPrecisionCount; ++i) {
     const auto precision = static_cast<Precision>(i);
     AddPeak(machine, precision, false, kind, rates.peak[i], dram, total, roofs);
-    if (HasLegacyPath(machine.chip, precision) && kind != kEmpiricalRoof) {
+    if (HasLegacyPath(machine.chip, precision) && kind != RoofKind::kEmpirical) {
       AddPeak(machine, precision, true, kind, rates.peak[i] * machine.legacy_share, dram, total, roofs);
     }
     any_peak |= rates.peak[i] > 0;
   }
-  if (!any_peak) AddBandwidth("DRAM", kind, rates.dram_bytes_per_s, roofs);
-  if (total.l2_bytes() > 0) AddBandwidth("L2", kind, rates.l2_bytes_per_s, roofs);
-  if (total.l1_bytes() > 0) AddBandwidth("L1", kind, rates.l1_bytes_per_s, roofs);
+  if (!any_peak) AddBandwidth(MemoryLevel::kDram, kind, rates.dram_bytes_per_s, roofs);
+  if (total.l2_bytes() > 0) AddBandwidth(MemoryLevel::kL2, kind, rates.l2_bytes_per_s, roofs);
+  if (total.l1_bytes() > 0) AddBandwidth(MemoryLevel::kL1, kind, rates.l1_bytes_per_s, roofs);
 }
 
 }  // namespace
+
+std::string_view RoofKindName(RoofKind kind) {
+  switch (kind) {
+    case RoofKind::kDatasheet:
+      return "datasheet";
+    case RoofKind::kMeasuredClock:
+      return "measured clock";
+    case RoofKind::kEmpirical:
+      break;
+  }
+  return "empirical";
+}
+
+std::string_view MemoryLevelName(MemoryLevel level) {
+  switch (level) {
+    case MemoryLevel::kDram:
+      return "DRAM";
+    case MemoryLevel::kL2:
+      return "L2";
+    case MemoryLevel::kL1:
+      break;
+  }
+  return "L1";
+}
+
+std::string RoofTitle(const RoofLine& roof) {
+  if (!(roof.peak_flop_per_s > 0)) return std::string(MemoryLevelName(roof.level));
+  const std::string_view unit = kPrecisionTitles[static_cast<size_t>(roof.precision)];
+  return roof.path.empty() ? std::string(unit) : absl::StrFormat("%s (%s)", unit, roof.path);
+}
+
+std::string RoofRate(const RoofLine& roof) {
+  if (!(roof.peak_flop_per_s > 0)) return WithPrefix(roof.bytes_per_s, "B/s");
+  return absl::StrFormat("%.4g TFLOP/s", roof.peak_flop_per_s / 1e12);
+}
 
 std::string ParseRoofKinds(std::string_view text, RoofOptions* options) {
   options->datasheet = options->clock = options->empirical = false;
@@ -180,7 +209,7 @@ bool UsesRoof(const Sums& sums, const RoofLine& roof) {
 
 std::vector<RoofLine> MakeRoofs(const Machine& machine, const Sums& total, double sm_hz, const RoofOptions& options) {
   std::vector<RoofLine> roofs;
-  if (options.datasheet) AddKind(machine, machine, kDatasheetRoof, total, &roofs);
+  if (options.datasheet) AddKind(machine, machine, RoofKind::kDatasheet, total, &roofs);
   if (options.clock && sm_hz > 0) {
     Rates rates;
     double sm_clock = 0;
@@ -191,7 +220,7 @@ std::vector<RoofLine> MakeRoofs(const Machine& machine, const Sums& total, doubl
     }
     // L1 runs at the SM's clock; L2 and DRAM have clocks of their own, which no counter here tells.
     if (sm_clock > 0) rates.l1_bytes_per_s = machine.l1_bytes_per_s * sm_hz / sm_clock;
-    AddKind(machine, rates, kClockRoof, total, &roofs);
+    AddKind(machine, rates, RoofKind::kMeasuredClock, total, &roofs);
   }
   if (options.empirical) {
     Rates rates = machine.empirical;
@@ -201,7 +230,7 @@ std::vector<RoofLine> MakeRoofs(const Machine& machine, const Sums& total, doubl
     for (double Rates::*const rate : {&Rates::dram_bytes_per_s, &Rates::l2_bytes_per_s, &Rates::l1_bytes_per_s}) {
       if (options.user.*rate > 0) rates.*rate = options.user.*rate;
     }
-    AddKind(machine, rates, kEmpiricalRoof, total, &roofs);
+    AddKind(machine, rates, RoofKind::kEmpirical, total, &roofs);
   }
   return roofs;
 }

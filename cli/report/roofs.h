@@ -21,8 +21,13 @@
 
 namespace rfinject::cli {
 
-inline constexpr std::string_view kDatasheetRoof = "datasheet", kClockRoof = "measured clock",
-                                  kEmpiricalRoof = "empirical";
+// "datasheet", "measured clock", "empirical"; "DRAM", "L2", "L1".
+std::string_view RoofKindName(RoofKind kind);
+std::string_view MemoryLevelName(MemoryLevel level);
+// What a roof is the limit of, "TF32 tensor", "FP16 tensor (mma)" or "L2", and the limit, "156 TFLOP/s" or "5.4
+// TB/s".
+std::string RoofTitle(const RoofLine& roof);
+std::string RoofRate(const RoofLine& roof);
 
 struct RoofOptions {
   bool datasheet = true, clock = false, empirical = false;

@@ -47,11 +47,11 @@ Report Measured(const char* gpu, std::initializer_list<Counter> counters, const 
   return FoldRun(profile, run, MachineFor(run), {.roofs = roofs});
 }
 
-const RoofLine* Find(const std::vector<RoofLine>& roofs, std::string_view kind, std::string_view level,
-                     Precision precision, std::string_view path = {}) {
+const RoofLine* Find(const std::vector<RoofLine>& roofs, RoofKind kind, MemoryLevel level, Precision precision,
+                     std::string_view path = {}) {
   const auto found = std::find_if(roofs.begin(), roofs.end(), [&](const RoofLine& roof) {
     return roof.kind == kind && roof.level == level && roof.path == path &&
-           (roof.peak_flop_per_s > 0 ? roof.precision == precision : level != "DRAM");
+           (roof.peak_flop_per_s > 0 ? roof.precision == precision : level != MemoryLevel::kDram);
   });
   return found == roofs.end() ? nullptr : &*found;
 }
@@ -73,14 +73,14 @@ TEST(Roofs, FlopOverTheLegacyPathAreHeldAgainstThatPathsPeak) {
   EXPECT_EQ(mma.total.total_flop(), 6e11);
   EXPECT_THAT(HeadlineText(mma)[1], HasSubstr("100 % of it over the mma path"));
   EXPECT_THAT(HeadlineText(wgmma)[1], Not(HasSubstr("path")));
-  const RoofLine* own = Find(mma.roofs, kDatasheetRoof, "DRAM", Precision::kBf16Tensor, "wgmma");
-  const RoofLine* legacy = Find(mma.roofs, kDatasheetRoof, "DRAM", Precision::kBf16Tensor, "mma");
+  const RoofLine* own = Find(mma.roofs, RoofKind::kDatasheet, MemoryLevel::kDram, Precision::kBf16Tensor, "wgmma");
+  const RoofLine* legacy = Find(mma.roofs, RoofKind::kDatasheet, MemoryLevel::kDram, Precision::kBf16Tensor, "mma");
   ASSERT_NE(own, nullptr);
   ASSERT_NE(legacy, nullptr);
   EXPECT_FALSE(own->used);
   EXPECT_TRUE(legacy->used);
-  EXPECT_EQ(legacy->label, "BF16 tensor (mma), 659.6 TFLOP/s");
-  EXPECT_EQ(own->label, "BF16 tensor (wgmma), 989.4 TFLOP/s");
+  EXPECT_EQ(RoofTitle(*legacy) + ", " + RoofRate(*legacy), "BF16 tensor (mma), 659.6 TFLOP/s");
+  EXPECT_EQ(RoofTitle(*own) + ", " + RoofRate(*own), "BF16 tensor (wgmma), 989.4 TFLOP/s");
 }
 
 TEST(Roofs, TheTwoPathsTakeTurnsOnOneUnit) {
@@ -118,18 +118,19 @@ TEST(Roofs, KindsAreKeptApart) {
                                   {"dram__bytes_read.sum", 1'000'000}},
                                  options);
   EXPECT_NEAR(report.sm_hz, 1.128e9, 1);  // 80 % of the boost clock
-  const auto peak = [&](std::string_view kind) {
+  const auto peak = [&](RoofKind kind) {
     const RoofLine* roof = Find(report.roofs, kind, "DRAM", Precision::kFp32);
     return roof == nullptr ? 0 : roof->peak_flop_per_s;
   };
-  EXPECT_EQ(peak(kDatasheetRoof), 19.5e12);
-  EXPECT_NEAR(peak(kClockRoof), 0.8 * 19.5e12, 1e6);
-  EXPECT_EQ(peak(kEmpiricalRoof), 19.1e12);
-  EXPECT_EQ(Find(report.roofs, kEmpiricalRoof, "DRAM", Precision::kFp32)->bytes_per_s, 1360e9);
+  EXPECT_EQ(peak(RoofKind::kDatasheet), 19.5e12);
+  EXPECT_NEAR(peak(RoofKind::kMeasuredClock), 0.8 * 19.5e12, 1e6);
+  EXPECT_EQ(peak(RoofKind::kEmpirical), 19.1e12);
+  EXPECT_EQ(Find(report.roofs, RoofKind::kEmpirical, MemoryLevel::kDram, Precision::kFp32)->bytes_per_s, 1360e9);
   // L1: 128 bytes per SM and cycle. No datasheet tells L2's bandwidth.
-  EXPECT_NEAR(Find(report.roofs, kDatasheetRoof, "L1", {})->bytes_per_s, 128 * 108 * 1.41e9, 1);
-  EXPECT_NEAR(Find(report.roofs, kClockRoof, "L1", {})->bytes_per_s, 128 * 108 * 1.128e9, 1);
-  EXPECT_EQ(Find(report.roofs, kDatasheetRoof, "L2", {}), nullptr);
+  EXPECT_NEAR(Find(report.roofs, RoofKind::kDatasheet, MemoryLevel::kL1, {})->bytes_per_s, 128 * 108 * 1.41e9, 1);
+  EXPECT_NEAR(Find(report.roofs, RoofKind::kMeasuredClock, MemoryLevel::kL1, {})->bytes_per_s, 128 * 108 * 1.128e9,
+              1);
+  EXPECT_EQ(Find(report.roofs, RoofKind::kDatasheet, MemoryLevel::kL2, {}), nullptr);
 }
 
 TEST(Roofs, LevelsAreDrawnWhereTheRunHasTheirBytes) {
@@ -138,13 +139,13 @@ TEST(Roofs, LevelsAreDrawnWhereTheRunHasTheirBytes) {
   const Machine machine = MachineOf(*FindGpu("H200-SXM-141GB"));
   Sums sums;
   sums[Quantity::kDramBytes] = 1;
-  EXPECT_EQ(Find(MakeRoofs(machine, sums, 0, options), kEmpiricalRoof, "L2", {}), nullptr);
+  EXPECT_EQ(Find(MakeRoofs(machine, sums, 0, options), RoofKind::kEmpirical, MemoryLevel::kL2, {}), nullptr);
   sums[Quantity::kL2Bytes] = 1;
-  EXPECT_EQ(Find(MakeRoofs(machine, sums, 0, options), kDatasheetRoof, "L1", {}), nullptr);
+  EXPECT_EQ(Find(MakeRoofs(machine, sums, 0, options), RoofKind::kDatasheet, MemoryLevel::kL1, {}), nullptr);
   const std::vector<RoofLine> roofs = MakeRoofs(machine, sums, 0, options);
-  const RoofLine* const l2 = Find(roofs, kEmpiricalRoof, "L2", {});
+  const RoofLine* const l2 = Find(roofs, RoofKind::kEmpirical, MemoryLevel::kL2, {});
   ASSERT_NE(l2, nullptr);
-  EXPECT_EQ(l2->label, "L2, 10.2 TB/s");
+  EXPECT_EQ(RoofTitle(*l2) + ", " + RoofRate(*l2), "L2, 10.2 TB/s");
 }
 
 TEST(Roofs, TheClockOfHoppersTensorCoresIsTheirOwn) {
@@ -152,10 +153,12 @@ TEST(Roofs, TheClockOfHoppersTensorCoresIsTheirOwn) {
   EXPECT_THAT(ParseRoofKinds("clock", &options), IsEmpty());
   const std::vector<RoofLine> roofs = MakeRoofs(MachineOf(*FindGpu("H100-SXM5-80GB")), {}, 1830e6, options);
   // 4096 FLOP per SM and cycle, on 132 SMs.
-  EXPECT_NEAR(Find(roofs, kClockRoof, "DRAM", Precision::kBf16Tensor, "wgmma")->peak_flop_per_s, 4096 * 132 * 1.83e9,
-              1e6);
-  EXPECT_NEAR(Find(roofs, kClockRoof, "DRAM", Precision::kFp32)->peak_flop_per_s, 256 * 132 * 1.83e9, 0.001 * 61e12);
-  EXPECT_EQ(Find(roofs, kDatasheetRoof, "DRAM", Precision::kFp32), nullptr);
+  EXPECT_NEAR(
+      Find(roofs, RoofKind::kMeasuredClock, MemoryLevel::kDram, Precision::kBf16Tensor, "wgmma")->peak_flop_per_s,
+      4096 * 132 * 1.83e9, 1e6);
+  EXPECT_NEAR(Find(roofs, RoofKind::kMeasuredClock, MemoryLevel::kDram, Precision::kFp32)->peak_flop_per_s,
+              256 * 132 * 1.83e9, 0.001 * 61e12);
+  EXPECT_EQ(Find(roofs, RoofKind::kDatasheet, MemoryLevel::kDram, Precision::kFp32), nullptr);
   // No clock, no roofs at it.
   EXPECT_THAT(MakeRoofs(MachineOf(*FindGpu("H100-SXM5-80GB")), {}, 0, options), IsEmpty());
 }
@@ -165,10 +168,10 @@ TEST(Roofs, WhatTheUserMeasuredReplacesWhatOthersDid) {
   EXPECT_THAT(ParseUserRoofs("fp32=18.5T, dram=1.4 TB/s,tf32_tc=1.3e14", &options), IsEmpty());
   EXPECT_TRUE(options.datasheet);
   const std::vector<RoofLine> roofs = MakeRoofs(MachineOf(*FindGpu("A100-SXM4-40GB")), {}, 0, options);
-  EXPECT_EQ(Find(roofs, kEmpiricalRoof, "DRAM", Precision::kFp32)->peak_flop_per_s, 18.5e12);
-  EXPECT_EQ(Find(roofs, kEmpiricalRoof, "DRAM", Precision::kTf32Tensor)->peak_flop_per_s, 130e12);
-  EXPECT_EQ(Find(roofs, kEmpiricalRoof, "DRAM", Precision::kTf32Tensor)->bytes_per_s, 1.4e12);
-  EXPECT_EQ(Find(roofs, kDatasheetRoof, "DRAM", Precision::kFp32)->peak_flop_per_s, 19.5e12);
+  EXPECT_EQ(Find(roofs, RoofKind::kEmpirical, MemoryLevel::kDram, Precision::kFp32)->peak_flop_per_s, 18.5e12);
+  EXPECT_EQ(Find(roofs, RoofKind::kEmpirical, MemoryLevel::kDram, Precision::kTf32Tensor)->peak_flop_per_s, 130e12);
+  EXPECT_EQ(Find(roofs, RoofKind::kEmpirical, MemoryLevel::kDram, Precision::kTf32Tensor)->bytes_per_s, 1.4e12);
+  EXPECT_EQ(Find(roofs, RoofKind::kDatasheet, MemoryLevel::kDram, Precision::kFp32)->peak_flop_per_s, 19.5e12);
 }
 
 TEST(Roofs, AGpuThatNobodyKnowsHasTheUsersRoofs) {
@@ -176,7 +179,7 @@ TEST(Roofs, AGpuThatNobodyKnowsHasTheUsersRoofs) {
   EXPECT_THAT(ParseUserRoofs("fp32=10T,dram=500G", &options), IsEmpty());
   const std::vector<RoofLine> roofs = MakeRoofs(Machine{}, {}, 0, options);
   ASSERT_THAT(roofs, SizeIs(1));
-  EXPECT_EQ(roofs[0].kind, kEmpiricalRoof);
+  EXPECT_EQ(roofs[0].kind, RoofKind::kEmpirical);
   EXPECT_EQ(roofs[0].ridge_flop_per_byte, 20);
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "cli/report/report.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
@@ -53,7 +54,7 @@ std::string WithoutArguments(std::string_view function) {
 }
 
 constexpr auto kColumns = std::to_array<ColumnOf<StackRow>>({
-    {{.name = "phase", .kind = Kind::kText}, [](const StackRow& row) { return TextCell(row.phase); }},
+    {{.name = "phase", .kind = Kind::kText}, [](const StackRow& row) { return TextCell(PhaseName(row.phase)); }},
     {{.name = "caller", .kind = Kind::kText}, [](const StackRow& row) { return TextCell(row.caller); }},
     {{.name = "launches", .kind = Kind::kCount}, [](const StackRow& row) { return Cell{row.launches}; }},
     {{.name = "time_ns", .kind = Kind::kUnit, .unit = "ns"}, [](const StackRow& row) { return Cell{row.time_ns}; }},
@@ -101,7 +102,7 @@ std::vector<StackRow> FoldStacks(const Run& run) {
     if (!key.layer.model.empty()) continue;
     auto& [row, kernels] = rows[{key.phase, stats.stack ? *stats.stack : NativeStackInfo()}];
     row.stack = stats.stack;
-    row.phase = kPhaseNames[static_cast<size_t>(key.phase)];
+    row.phase = key.phase;
     row.launches += stats.launches;
     // Where not every launch has a time, as for its mean.
     const auto time = stats.metrics.find(std::string(kMetricTime));

@@ -18,10 +18,11 @@ namespace rfinject::cli {
 // What launches of one stack cost.
 struct StackRow {
   std::shared_ptr<const NativeStackInfo> stack;  // null: no stack was taken
-  std::string phase, caller;                     // caller: CallerOf(*stack); empty without a stack
-  uint64_t launches = 0;                         // of all measured steps
-  double time_ns = 0;                            // likewise
-  std::vector<std::string> kernels;              // of the launches, ascending, no two alike
+  Phase phase{};
+  std::string caller;                // caller: CallerOf(*stack); empty without a stack
+  uint64_t launches = 0;             // of all measured steps
+  double time_ns = 0;                // likewise
+  std::vector<std::string> kernels;  // of the launches, ascending, no two alike
 };
 
 // The innermost frame of the program's own, or of a library that is none of torch's, CUDA's or Python's:

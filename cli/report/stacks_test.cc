@@ -44,7 +44,7 @@ TEST(StacksTest, WhatIsInNoLayerIsFoldedByPhaseAndStack) {
   add("k4", "Net", Phase::kForward, none, 1000);
   const std::vector<StackRow> rows = FoldStacks(run);
   ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[0].phase, "optimizer");
+  EXPECT_EQ(rows[0].phase, Phase::kOptimizer);
   EXPECT_EQ(rows[0].caller, "");
   EXPECT_EQ(rows[1].caller, "main");
   EXPECT_EQ(rows[1].launches, 4u);

@@ -21,7 +21,7 @@ Cell Quotient(double a, double b) { return b > 0 ? Cell{a / b} : Cell{}; }
 Sums OfPhase(const Report& report, Phase phase) {
   Sums sums;
   for (const Row& row : report.phases) {
-    if (row.phase == kPhaseNames[static_cast<size_t>(phase)]) sums.Add(row.sums);
+    if (row.phase == phase) sums.Add(row.sums);
   }
   return sums;
 }

@@ -187,7 +187,7 @@ TEST(SweepTest, PicturesUseTheRoofsThatTheReportsUse) {
   ASSERT_EQ(picture.roofs.size(), reports[0].roofs.size());
   size_t used = 0;
   for (size_t i = 0; i < picture.roofs.size(); ++i) {
-    EXPECT_EQ(picture.roofs[i].used, reports[0].roofs[i].used) << picture.roofs[i].label;
+    EXPECT_EQ(picture.roofs[i].used, reports[0].roofs[i].used) << i;
     used += picture.roofs[i].used && picture.roofs[i].peak_flop_per_s > 0;
   }
   EXPECT_EQ(used, 1u);

@@ -22,7 +22,7 @@ struct Key {
 // confuse.
 Key KeyOf(const Row& row, const RunKey& run) {
   const bool only = run.models.size() == 1 && row.model == run.models.front();
-  return {only ? "the network" : row.model, row.phase, row.layer, row.op};
+  return {only ? "the network" : row.model, std::string(PhaseName(row.phase)), row.layer, row.op};
 }
 
 void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const RunKey& run, double scale, bool bytes,
@@ -85,7 +85,7 @@ std::string_view ReasonOf(const Row& row) {
     return row.class_name.starts_with("Conv") || row.op.find("conv") != std::string::npos ? "Winograd, FFT" : "fewer";
   }
   if (ratio <= 1 + kAsTheModel) return "as the model";
-  if (row.phase == kPhaseNames[static_cast<size_t>(Phase::kRecompute)]) return "recomputation";
+  if (row.phase == Phase::kRecompute) return "recomputation";
   if (std::fabs(ratio - 2) <= 2 * kAsTheModel) return "recomputation";
   return ratio <= kExecutedOverModelHigh ? "padding" : "unexplained";
 }

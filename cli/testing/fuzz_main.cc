@@ -2,6 +2,8 @@
 // are, then mutations of them, the same ones every time.
 //
 //   trace_fuzz_corpus FOLDER [--mutations N] [--seed S]
+//
+// Inputs are short, so memory must stay small: exit code 1 when one takes more than 64 MB.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -15,14 +17,30 @@
 #include <string>
 #include <vector>
 
+#include "cli/testing/peak_memory.h"
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+// A target whose inputs have a structure brings its own mutations.
+extern "C" [[gnu::weak]] size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
+                                                        unsigned int seed);
 
 namespace {
 
 using Bytes = std::vector<uint8_t>;
 
+constexpr size_t kMaxStructured = 256 << 10;
+
 Bytes Mutate(const std::vector<Bytes>& corpus, std::mt19937_64& random) {
   Bytes bytes = corpus[random() % corpus.size()];
+  if (LLVMFuzzerCustomMutator != nullptr) {
+    size_t size = bytes.size();
+    bytes.resize(std::max(size, kMaxStructured));
+    for (uint64_t n = 1 + random() % 8; n > 0; --n) {
+      size = LLVMFuzzerCustomMutator(bytes.data(), size, bytes.size(), static_cast<unsigned int>(random()));
+    }
+    bytes.resize(size);
+    return bytes;
+  }
   for (uint64_t n = 1 + random() % 4; n > 0; --n) {
     if (bytes.empty()) bytes.push_back(0);
     const size_t at = random() % bytes.size();
@@ -95,9 +113,12 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s: no corpus\n", folder);
     return 1;
   }
+  constexpr uint64_t kMostBytes = 64u << 20;
+  const rfinject::cli::testing::PeakMemory peak;
   const auto start = std::chrono::steady_clock::now();
   for (const Bytes& bytes : corpus) {
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+    if (LLVMFuzzerCustomMutator != nullptr) continue;
     // Cut at every byte: what a killed process leaves.
     for (size_t size = 0; size < bytes.size(); ++size) {
       const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
@@ -110,7 +131,8 @@ int main(int argc, char** argv) {
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::printf("%zu files cut at every byte and %llu mutations in %.1f s\n", corpus.size(),
-              static_cast<unsigned long long>(mutations), seconds);
-  return 0;
+  std::printf("%zu files%s and %llu mutations in %.1f s, %.1f MB at the most\n", corpus.size(),
+              LLVMFuzzerCustomMutator != nullptr ? "" : " cut at every byte",
+              static_cast<unsigned long long>(mutations), seconds, static_cast<double>(peak.Bytes()) / 1e6);
+  return peak.Bytes() > kMostBytes ? 1 : 0;
 }

@@ -22,7 +22,7 @@ absl::StatusOr<std::vector<std::string>> FindTraces(const std::string& path) {
     }
   }
   if (error) return absl::UnavailableError(error.message());
-  if (found.empty()) return absl::NotFoundError("there are no traces (*.rfx) in this folder");
+  if (found.empty()) return absl::NotFoundError("there are no traces (*.rfx) in this folder; 'rfinject PROGRAM' writes them");
   std::sort(found.begin(), found.end());
   return found;
 }

@@ -1,7 +1,6 @@
 #include "cli/trace/identity.h"
 
 #include "cli/trace/fields.h"
-#include "cli/trace/frames.h"
 #include "proto/rfinject/v1/trace.pb.h"
 #include "proto/wire/text.h"
 
@@ -13,10 +12,8 @@ constexpr uint64_t kMostFrames = 64;
 
 }  // namespace
 
-TraceIdentity IdentityOf(const std::string& path) {
+TraceIdentity IdentityOf(FileSource& source) {
   TraceIdentity identity;
-  FileSource source;
-  if (!source.Open(path).ok()) return identity;
   identity.size = source.size();
   FrameReader frames(source);
   bool known = false;
@@ -36,6 +33,9 @@ TraceIdentity IdentityOf(const std::string& path) {
   return identity;
 }
 
-bool IsMergedTrace(const std::string& path) { return IdentityOf(path).merged; }
+bool IsMergedTrace(const std::string& path) {
+  FileSource source;
+  return source.Open(path).ok() && IdentityOf(source).merged;
+}
 
 }  // namespace rfinject::cli

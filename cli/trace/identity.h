@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/trace/frames.h"
+
 namespace rfinject::cli {
 
 struct TraceIdentity {
@@ -18,7 +20,7 @@ struct TraceIdentity {
 };
 
 // Reads no further than it must. What cannot be read has no ids; whoever reads the file whole says why.
-TraceIdentity IdentityOf(const std::string& path);
+TraceIdentity IdentityOf(FileSource& source);
 
 // Whether the file is a trace that the command wrote and could write again.
 bool IsMergedTrace(const std::string& path);

@@ -21,9 +21,7 @@ int64_t ChangedUnixNs(const std::string& path) {
 }
 
 // False where the trace says nothing.
-bool ReadOrigin(const std::string& path, RunFiles* run) {
-  FileSource source;
-  if (!source.Open(path).ok()) return false;
+bool ReadOrigin(const std::string& path, FileSource& source, RunFiles* run) {
   const TraceContents contents = ReadFirstChunk(source);
   if (!contents.usable || contents.profile.runs.empty()) return false;
   const ProcessInfo* first = nullptr;
@@ -48,26 +46,39 @@ bool ReadOrigin(const std::string& path, RunFiles* run) {
 
 }  // namespace
 
-std::vector<RunFiles> GroupByRun(const std::vector<std::string>& files, std::vector<std::string>* unknown) {
+const TraceBeginnings::One& TraceBeginnings::Of(const std::string& path) {
+  const auto [known, is_new] = known_.try_emplace(path);
+  One& one = known->second;
+  FileSource source;
+  if (is_new && source.Open(path).ok()) {
+    one.identity = IdentityOf(source);
+    one.says_run = ReadOrigin(path, source, &one.run);
+  }
+  return one;
+}
+
+std::vector<RunFiles> GroupByRun(const std::vector<std::string>& files, TraceBeginnings* beginnings,
+                                 std::vector<std::string>* unknown) {
   std::vector<RunFiles> runs;
   std::map<std::string, size_t> by_job;
   for (const std::string& file : files) {
-    RunFiles one;
-    if (!ReadOrigin(file, &one)) {
+    const TraceBeginnings::One& beginning = beginnings->Of(file);
+    if (!beginning.says_run) {
       unknown->push_back(file);
       continue;
     }
+    const RunFiles& one = beginning.run;
     const auto [known, is_new] =
         one.job.empty() ? std::pair(by_job.end(), true) : by_job.emplace(one.job, runs.size());
     if (is_new) {
-      runs.push_back(std::move(one));
+      runs.push_back(one);
       continue;
     }
     RunFiles& run = runs[known->second];
     run.files.push_back(file);
     if (one.start_unix_ns < run.start_unix_ns) {
       run.start_unix_ns = one.start_unix_ns;
-      run.argv = std::move(one.argv);
+      run.argv = one.argv;
     }
   }
   for (RunFiles& run : runs) std::sort(run.files.begin(), run.files.end());

@@ -4,7 +4,8 @@
 // job and their restarts say the same Process.job_id. A trace that says none is a run of its own, and so is a merged
 // one.
 //
-//   for (const RunFiles& run : GroupByRun(files, &unknown)) Read(run.files);
+//   TraceBeginnings beginnings;
+//   for (const RunFiles& run : GroupByRun(files, &beginnings, &unknown)) Read(run.files);
 #ifndef RFINJECT_CLI_TRACE_RUN_FILES_H_
 #define RFINJECT_CLI_TRACE_RUN_FILES_H_
 
@@ -12,6 +13,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "absl/container/node_hash_map.h"
+#include "cli/trace/identity.h"
 
 namespace rfinject::cli {
 
@@ -22,9 +26,26 @@ struct RunFiles {
   std::vector<std::string> argv;   // of the first process
 };
 
+// What the beginnings of files say: which traces they are, and of which run. Of a folder with a thousand traces this
+// is asked more than once, and each file is opened for it once.
+class TraceBeginnings {
+ public:
+  struct One {
+    TraceIdentity identity;
+    bool says_run = false;  // false: damaged, empty, or no trace
+    RunFiles run;           // with this one file
+  };
+  // The reference stays valid.
+  const One& Of(const std::string& path);
+
+ private:
+  absl::node_hash_map<std::string, One> known_;
+};
+
 // Oldest first; of runs that began at one moment the first by name of file. Of each file only the beginning is read.
 // What does not say what it is of (damaged, empty, no trace) is put into `*unknown`.
-std::vector<RunFiles> GroupByRun(const std::vector<std::string>& files, std::vector<std::string>* unknown);
+std::vector<RunFiles> GroupByRun(const std::vector<std::string>& files, TraceBeginnings* beginnings,
+                                 std::vector<std::string>* unknown);
 
 // Where `rfinject` puts runs when it is not told, below the working folder.
 inline constexpr std::string_view kRunsFolder = "rfinject-out";

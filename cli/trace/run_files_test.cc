@@ -48,6 +48,7 @@ class RunFilesTest : public ::testing::Test {
   }
   std::string root_;
   std::vector<std::string> files_, unknown_;
+  TraceBeginnings beginnings_;
 };
 
 TEST_F(RunFilesTest, OnlyWhatIsOfOneJobIsOneRun) {
@@ -56,7 +57,7 @@ TEST_F(RunFilesTest, OnlyWhatIsOfOneJobIsOneRun) {
   Process("c.rfx", "job2", 10, "first.py");
   Process("d.rfx", "", 40);
   Process("e.rfx", "", 40);
-  const std::vector<RunFiles> runs = GroupByRun(files_, &unknown_);
+  const std::vector<RunFiles> runs = GroupByRun(files_, &beginnings_, &unknown_);
   ASSERT_EQ(runs.size(), 4u);
   EXPECT_EQ(Names(runs[0]), (std::vector<std::string>{"a.rfx", "c.rfx"}));
   EXPECT_EQ(runs[0].start_unix_ns, 10);
@@ -74,7 +75,7 @@ TEST_F(RunFilesTest, AMergedTraceIsARunOfItsOwn) {
   run.processes = 2;
   run.process_list = {{.start_unix_ns = 5, .job_id = "job1"}, {.start_unix_ns = 6, .job_id = "job1"}};
   Save("m.rfx", testing::WrittenTrace(merged));
-  const std::vector<RunFiles> runs = GroupByRun(files_, &unknown_);
+  const std::vector<RunFiles> runs = GroupByRun(files_, &beginnings_, &unknown_);
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(Names(runs[0]), std::vector<std::string>{"m.rfx"});
   EXPECT_EQ(runs[0].start_unix_ns, 5);
@@ -85,7 +86,7 @@ TEST_F(RunFilesTest, WhatSaysNothingIsNamed) {
   Save("begun.rfx", testing::EmptyTrace());
   Save("garbage.rfx", std::vector<uint8_t>(100, 'x'));
   Process("good.rfx", "", 1);
-  EXPECT_EQ(GroupByRun(files_, &unknown_).size(), 1u);
+  EXPECT_EQ(GroupByRun(files_, &beginnings_, &unknown_).size(), 1u);
   EXPECT_EQ(unknown_.size(), 3u);
 }
 

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "gpus/chips.h"
+#include "gpus/counters.h"
 
 namespace rfinject::cupti {
 namespace {
 
-constexpr std::string_view kTensorPrefix = "sm__ops_path_tensor_";
 constexpr std::string_view kOff = "_sparsity_off";
 constexpr std::string_view kOn = "_sparsity_on";
 
@@ -37,7 +37,7 @@ struct TensorName {
 enum class Sparsity { kTotal, kOff, kOn };
 
 bool ParseTensorName(std::string_view name, TensorName* parts, Sparsity* sparsity) {
-  if (!ConsumePrefix(&name, kTensorPrefix)) return false;
+  if (!ConsumePrefix(&name, kTensorOpsPrefix)) return false;
   if (name.find("_realtime") != std::string_view::npos) return false;  // those are PM sampling's
   *sparsity = ConsumeSuffix(&name, kOff)  ? Sparsity::kOff
               : ConsumeSuffix(&name, kOn) ? Sparsity::kOn
@@ -112,7 +112,7 @@ void SelectTensorByName(const std::map<std::string, Family>& sources, ChipMetric
       bool split = destinations.size() > 1 || destinations.begin()->first != "";
       for (const auto& [dst, variants] : destinations) {
         if (split && dst.empty()) continue;  // the sum of the others
-        std::string name(kTensorPrefix);
+        std::string name(kTensorOpsPrefix);
         if (!op.empty()) name += "op_" + op + "_";
         name += "src_" + src;
         if (!dst.empty()) name += "_dst_" + dst;

@@ -112,6 +112,7 @@ class Estimator final : public Source {
     for (const estimate::RepeatedCost& repeated : cost.repeated) {
       if (repeated.launches != 0) RecordRepeated(call.name, repeated, record);
     }
+    recorder_.MayWrite();
   }
 
   void OnPolicy(const PolicyFacts& facts) noexcept override {
@@ -154,7 +155,12 @@ class Estimator final : public Source {
     record.samples[4] = {kFlopFirst + static_cast<uint32_t>(repeated.precision), repeated.flop};
     record.sample_count = 5;
     TellVirtualGpu(repeated.time_ns * repeated.launches);
-    for (uint64_t i = 0; i < repeated.launches; ++i) recorder_.Record(record);
+    // A long sequence makes more launches than a ring holds.
+    constexpr uint64_t kBetweenTurns = 1024;
+    for (uint64_t i = 0; i < repeated.launches; ++i) {
+      recorder_.Record(record);
+      if (i % kBetweenTurns == kBetweenTurns - 1) recorder_.MayWrite();
+    }
   }
 
   NameCache::Ids Names(const OpCall& call) noexcept {

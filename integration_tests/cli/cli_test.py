@@ -157,8 +157,41 @@ class RunTest(CliTest):
         self.assert_complains(self.run_cli(path), 126, "did you mean 'rfinject report .*tiny.rfx'")
 
     def test_unknown_gpu(self):
-        self.assert_complains(self.run_cli("--estimate", "A100", "true"), 2,
-                              "--estimate A100: no such GPU", "A100-SXM4-40GB", "rfinject gpus")
+        self.assert_complains(self.run_cli("--estimate", "A100-SXM", "true"), 2,
+                              "--estimate A100-SXM: no such GPU", "A100-SXM4-40GB", "rfinject gpus")
+        self.assertNotIn("nearest", self.run_cli("--estimate", "foo", "true").stderr)
+
+    def test_a_kind_of_gpu_means_the_commonest_board(self):
+        result = self.run_cli("--estimate", "a100", "sh", "-c", "echo $RFINJECT_ESTIMATE")
+        self.assertEqual((result.returncode, result.stdout), (0, "A100-SXM4-40GB\n"), result.stderr)
+        self.assertIn("--estimate a100 is A100-SXM4-40GB", result.stderr)
+        self.assertEqual(self.run_cli("-q", "--estimate", "a100", "true").stderr, "")
+        self.assertIn("H100-SXM5-80GB", self.run_cli("gpus", "H100").stdout)
+
+    def test_an_output_without_a_slash_is_a_folder(self):
+        def output(name):
+            return self.run_cli("-o", name, "sh", "-c", "echo $RFINJECT_OUTPUT").stdout.strip()
+        self.assertEqual(output("new"), f"{self.folder}/new/")
+        self.assertEqual(output("a/new"), f"{self.folder}/a/new/")
+        self.assertEqual(output("new/t.rfx"), f"{self.folder}/new/t.rfx")
+        self.assertEqual(output("new/t-%p"), f"{self.folder}/new/t-%p")
+        (self.folder / "file").write_text("")
+        self.assertEqual(output("file"), f"{self.folder}/file")
+
+    def test_what_somebody_may_type_first(self):
+        (self.folder / "train.py").write_text("")
+        self.assert_complains(self.run_cli("train.py"), 127, "did you mean 'rfinject python train.py'")
+        self.assertEqual(self.run_cli("help").stdout, self.run_cli("-h").stdout)
+        self.assertEqual(self.run_cli("help", "report").stdout, self.run_cli("report", "-h").stdout)
+        self.assert_complains(self.run_cli("help", "reprot"), 2, "did you mean 'report'")
+        self.assertEqual(self.run_cli("version").stdout, self.run_cli("--version").stdout)
+
+    def test_other_profilers_own_files(self):
+        (self.folder / "run.nsys-rep").write_text("")
+        for arguments in (["report", "run.nsys-rep"], ["import", "nsys", "run.nsys-rep", "-o", "t.rfx"]):
+            self.assert_complains(self.run_cli(*arguments), 1, "nsys export --type sqlite run.nsys-rep",
+                                  "rfinject import nsys run.sqlite")
+        self.assert_complains(self.run_cli("report", "run.ncu-rep"), 1, "ncu --import run.ncu-rep --csv")
 
     def test_output_that_cannot_be_written(self):
         (self.folder / "file").write_text("")
@@ -365,7 +398,7 @@ class ReportTest(CliTest):
         self.trace("garbage")
         for name, *patterns in [
             ("nowhere.rfx", "nowhere.rfx: no such file or folder$"),
-            ("empty-folder", r"empty-folder: there are no traces \(\*\.rfx\) in this folder$"),
+            ("empty-folder", r"empty-folder: there are no traces \(\*\.rfx\) in this folder; 'rfinject PROGRAM' writes them$"),
             ("empty.rfx", "empty.rfx: byte 0: the file is empty$"),
             ("newer.rfx", "newer.rfx: byte 8: written in format 9", "use a newer rfinject$"),
             ("garbage.rfx", "garbage.rfx: byte 0: not a trace of rfinject$"),
@@ -886,7 +919,7 @@ class OtherVerbsTest(CliTest):
         a100 = next(g for g in table if g["gpu"] == "A100-SXM4-40GB")
         self.assertEqual((a100["peak_tf32_tc_flop_per_s"], a100["dram_bytes_per_s"]), (156e12, 1555e9))
         self.assertTrue(all(g["source"] for g in table))
-        self.assert_complains(self.run_cli("gpus", "H100"), 2, "H100-SXM5-80GB")
+        self.assert_complains(self.run_cli("gpus", "H10O-SXM5"), 2, "H100-SXM5-80GB")
 
     def test_explain(self):
         text = self.run_cli("explain", "r005").stdout

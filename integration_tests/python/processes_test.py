@@ -49,6 +49,22 @@ class Processes(support.TestCase):
         quiet = self.inject(command, RFINJECT_LOG="-1")
         self.assertEqual((quiet.code, quiet.stdout, quiet.stderr), (0, plain.stdout, plain.stderr))
 
+    # --- Threads of ours.
+
+    def test_a_program_of_one_thread_stays_one(self):
+        path = self.write("program.py", TRAIN + """
+train()
+print(len(os.listdir("/proc/self/task")))
+""")
+        variables = {name + "_NUM_THREADS": "1" for name in ("OPENBLAS", "MKL", "OMP")}
+        plain = self.plain([support.PYTHON, path], **variables)
+        if plain.stdout != "1\n":
+            self.skipTest("this torch has threads of its own: " + plain.stdout)
+        for settings in ({}, {"RFINJECT_ESTIMATE": None}):
+            with self.subTest(settings=settings):
+                result = self.inject([support.PYTHON, path], **dict(variables, **settings))
+                self.assertEqual((result.stdout, len(result.trace.steps)), ("1\n", 3), result.stderr)
+
     # --- Children.
 
     def test_training_in_children(self):

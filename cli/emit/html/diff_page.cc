@@ -52,7 +52,7 @@ Markup TableRow(const DiffRow& row) {
   return {time.verdict == Verdict::kNoise ? kNoise : kReal,
           TableCell(row.model),
           TableCell(row.layer),
-          TableCell(row.phase),
+          TableCell(PhaseName(row.phase)),
           TableCell(row.op),
           Sides(row, Compared::kTime, [](double v) { return Duration(v); }),
           Number(SignedDuration(time.difference())),
@@ -80,7 +80,7 @@ Markup Table(const RunDiff& pair) {
 
 Markup Heading(const RunDiff& pair) {
   Markup out = {"<h1>A: ", Escaped(pair.before_title), "<br>B: ", Escaped(pair.after_title), "</h1>\n<ul>"};
-  for (const std::string& caveat : pair.caveats) out.Add({"<li>", Escaped(caveat), "</li>"});
+  for (const Caveat& caveat : pair.caveats) out.Add({"<li>", Escaped(CaveatText(caveat)), "</li>"});
   const Change& total = pair.total[Compared::kTime];
   out.Add({"</ul>\n<p>GPU time"});
   if (pair.per_step) out.Add({" a step"});

@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "cli/emit/picture/names.h"
 #include "cli/emit/words.h"
 #include "cli/report/column.h"
 #include "cli/report/picture_data.h"
+#include "cli/report/roofs.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {
@@ -24,7 +26,8 @@ Markup PhaseBar(Literal title, std::span<const Row> phases, std::span<const doub
   Markup out = {"<div class=barname>", title, "</div><div class=bar>"};
   for (size_t i = 0; i < phases.size(); ++i) {
     if (!(shares[i] > 0)) continue;
-    const Markup phase = Escaped(phases[i].phase), text = Escaped(phases[i].phase + " " + Percent(shares[i]));
+    const std::string_view name = PhaseName(phases[i].phase);
+    const Markup phase = Escaped(name), text = Escaped(absl::StrFormat("%s %s", name, Percent(shares[i])));
     out.Add(
         {"<div class=\"ph ph-", phase, "\" style=\"flex-grow:", JsonNumber(shares[i]), "\" title=\"", text, "\">"});
     if (shares[i] > kLeastShareWithText) out.Add({"<span>", text, "</span>"});
@@ -47,12 +50,12 @@ Markup PhaseBars(std::span<const Row> phases) {
   return out;
 }
 
-Markup PhaseTableRow(const Report& report, const Row& row) {
+Markup PhaseTableRow(const Report& report, std::string_view name, const Row& row) {
   const Sums& sums = row.sums;
   const Derived& derived = row.derived;
   const bool has_roof = sums.least_ns() > 0;
   return {"<tr>",
-          TableCell(row.phase),
+          TableCell(name),
           Number(TimeText(PerStep(report, sums.time_ns()))),
           Number(Percent(row.time_share)),
           Number(WithPrefix(PerStep(report, sums.total_flop()), "FLOP")),
@@ -108,10 +111,8 @@ Markup PhaseSection(const Report& report) {
                 "class=num>of GPU time<th class=num>FLOP a step<th class=num>DRAM bytes a step<th class=num>OI, "
                 "FLOP/B<th class=num>Performance<th class=num>of attainable<th class=num>Slack a "
                 "step</tr></thead><tbody>"};
-  for (const Row& row : phases) out.Add({PhaseTableRow(report, row)});
-  Row total = TotalRow(report);
-  total.phase = "all";
-  return out.Add({PhaseTableRow(report, total), "</tbody></table></div></section>"});
+  for (const Row& row : phases) out.Add({PhaseTableRow(report, PhaseName(row.phase), row)});
+  return out.Add({PhaseTableRow(report, "all", TotalRow(report)), "</tbody></table></div></section>"});
 }
 
 Markup AlarmSection(const Report& report) {
@@ -135,7 +136,8 @@ Markup RoofSection(const Report& report) {
       "<th>Level<th>Kind<th class=num>Peak<th class=num>Bandwidth<th class=num>Ridge, FLOP/B<th>Used</tr>"
       "</thead><tbody>"};
   for (const RoofLine& roof : report.roofs) {
-    out.Add({"<tr>", TableCell(roof.label), TableCell(roof.level), TableCell(roof.kind),
+    out.Add({"<tr>", TableCell(RoofTitle(roof) + ", " + RoofRate(roof)), TableCell(MemoryLevelName(roof.level)),
+             TableCell(RoofKindName(roof.kind)),
              Number(roof.peak_flop_per_s > 0 ? WithPrefix(roof.peak_flop_per_s, "FLOP/s") : ""),
              Number(roof.bytes_per_s > 0 ? WithPrefix(roof.bytes_per_s, "B/s") : ""),
              Number(roof.ridge_flop_per_byte > 0 ? Plain(roof.ridge_flop_per_byte) : ""),

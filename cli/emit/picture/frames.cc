@@ -23,7 +23,7 @@ Frames FramesFor(std::span<const Report> reports) {
     frames.time_shares |= !report.rows_are_runs;
     for (const RoofLine& roof : report.roofs) {
       if (!(roof.bytes_per_s > 0)) continue;
-      if (roof.level == "DRAM") lowest_bandwidth = std::min(lowest_bandwidth, roof.bytes_per_s);
+      if (roof.level == MemoryLevel::kDram) lowest_bandwidth = std::min(lowest_bandwidth, roof.bytes_per_s);
       if (!(roof.peak_flop_per_s > 0)) continue;
       highest_ridge = std::max(highest_ridge, RidgeOf(roof));
       highest_peak = std::max(highest_peak, roof.peak_flop_per_s);

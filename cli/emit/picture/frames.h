@@ -20,8 +20,8 @@ struct Frames {
   Decades time;         // ns a step, both axes of the time view
   bool gutter = false;  // some report has rows without FLOP
   // What the legends explain. The same in every picture, because a legend of other height would shift the axes.
-  std::set<int> phases, precisions;     // -1: none
-  std::vector<std::string> roof_kinds;  // of RoofLine::kind
+  std::set<int> phases, precisions;  // -1: none
+  std::vector<RoofKind> roof_kinds;
   bool unused_roofs = false;
   bool levels = false;  // bytes of L2 or L1 are known
   bool shortest_launch = false;

@@ -86,12 +86,7 @@ std::optional<std::pair<Point, Point>> DropLine(const Mark& mark) {
 
 }  // namespace
 
-int PhaseOf(const Row& row) {
-  for (size_t i = 0; i < kPhaseNames.size(); ++i) {
-    if (row.phase == kPhaseNames[i]) return static_cast<int>(i);
-  }
-  return -1;
-}
+int PhaseOf(const Row& row) { return row.phase ? static_cast<int>(*row.phase) : -1; }
 
 double RadiusOf(double share) {
   return std::max(kLeastRadius, kWholeRadius * std::sqrt(std::clamp(share, 0.0, 1.0)));

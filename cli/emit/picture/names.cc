@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "cli/emit/code_points.h"
 #include "cli/report/run_name.h"
 #include "cli/report/units.h"
@@ -26,7 +27,9 @@ std::string RowName(const Row& row, const Report& report) {
   };
   switch (report.by) {
     case By::kPhase:
-      return row.phase.empty() ? "(no phase)" : with_model ? row.model + " " + row.phase : row.phase;
+      return !row.phase   ? "(no phase)"
+             : with_model ? absl::StrFormat("%s %s", row.model, PhaseName(row.phase))
+                          : std::string(PhaseName(row.phase));
     case By::kOp:
       return row.op.empty() ? "(no operator)" : ElideMiddle(row.op, kMost);
     case By::kKernel: {
@@ -41,13 +44,16 @@ std::string RowName(const Row& row, const Report& report) {
   }
   if (report.by != By::kModel && !row.layer.empty()) return path(kMost);
   if (!row.model.empty()) return ElideMiddle(row.model, kMost);
-  return row.phase.empty() ? "(no layer)" : row.phase;
+  return row.phase ? std::string(PhaseName(row.phase)) : "(no layer)";
 }
 
 std::string MarkLabel(const Row& row, const Report& report) {
   std::string name = RowName(row, report);
-  if (report.by == By::kPhase || row.phase.empty() || name == row.phase) return name;
-  return name + (row.phase == "forward" ? " fwd" : row.phase == "backward" ? " bwd" : " " + row.phase);
+  if (report.by == By::kPhase || !row.phase || name == PhaseName(row.phase)) return name;
+  return absl::StrFormat("%s %s", name,
+                         row.phase == Phase::kForward    ? "fwd"
+                         : row.phase == Phase::kBackward ? "bwd"
+                                                         : PhaseName(row.phase));
 }
 
 std::string ReportTitle(const Report& report) {

@@ -23,7 +23,7 @@ TEST(RowName, IsWhatTheRowDiffersIn) {
   EXPECT_EQ(name(row, By::kKernel), "relu_kernel");
   row = Row{};
   EXPECT_EQ(name(row, By::kLayer), "(no layer)");
-  row.phase = "optimizer";
+  row.phase = Phase::kOptimizer;
   EXPECT_EQ(name(row, By::kLayer), "optimizer");
 }
 

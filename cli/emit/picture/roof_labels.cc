@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "cli/emit/picture/roof_lines.h"
 #include "cli/report/picture_data.h"
 #include "cli/report/roofs.h"
@@ -37,29 +38,29 @@ std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
     if (!(roof.peak_flop_per_s > 0) || !Drawn(roofs, roof)) continue;
     // Levels below DRAM repeat the same peaks.
     const bool drawn_before = std::any_of(labels.begin(), labels.end(), [&](const RoofLabel& other) {
-      return other.roof->precision == roof.precision && other.roof->label == roof.label &&
-             other.roof->kind == roof.kind;
+      return other.roof->precision == roof.precision && other.roof->path == roof.path &&
+             other.roof->peak_flop_per_s == roof.peak_flop_per_s && other.roof->kind == roof.kind;
     });
     if (drawn_before) continue;
     // What is measured stands behind the datasheet's number: "TF32 tensor, 156 TFLOP/s, 125 T empirical".
     const auto datasheet = std::find_if(labels.begin(), labels.end(), [&](const RoofLabel& other) {
       return other.roof->precision == roof.precision && (other.roof->path == roof.path || roof.path.empty()) &&
-             other.roof->kind == kDatasheetRoof && roof.kind != kDatasheetRoof;
+             other.roof->kind == RoofKind::kDatasheet && roof.kind != RoofKind::kDatasheet;
     });
     if (datasheet != labels.end()) {
-      datasheet->text += ", " + WithPrefix(roof.peak_flop_per_s, "") + " " + roof.kind;
+      absl::StrAppendFormat(&datasheet->text, ", %s %s", WithPrefix(roof.peak_flop_per_s, ""),
+                            RoofKindName(roof.kind));
       continue;
     }
     const auto same = std::find_if(labels.begin(), labels.end(), [&](const RoofLabel& other) {
       return other.roof->kind == roof.kind &&
              std::fabs(other.roof->peak_flop_per_s - roof.peak_flop_per_s) <= kSamePlace * roof.peak_flop_per_s;
     });
-    const size_t comma = roof.label.rfind(", ");
     if (same == labels.end()) {
-      labels.push_back({roof.label, &roof, roof.used});
+      labels.push_back({RoofTitle(roof) + ", " + RoofRate(roof), &roof, roof.used});
       continue;
     }
-    const std::string name = roof.label.substr(0, comma);
+    const std::string name = RoofTitle(roof);
     const size_t other_comma = same->text.rfind(", ");
     std::string names = same->text.substr(0, other_comma);
     const std::string rest = other_comma == std::string::npos ? "" : same->text.substr(other_comma);
@@ -73,7 +74,9 @@ std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
     same->used |= roof.used;
   }
   for (RoofLabel& label : labels) {
-    if (label.roof->kind != kDatasheetRoof && !label.roof->kind.empty()) label.text += " (" + label.roof->kind + ")";
+    if (label.roof->kind != RoofKind::kDatasheet) {
+      absl::StrAppendFormat(&label.text, " (%s)", RoofKindName(label.roof->kind));
+    }
   }
   return labels;
 }
@@ -155,7 +158,7 @@ void LabelRidges(const std::vector<const RoofLine*>& roofs, const LogLog& axes, 
     const bool marked = std::any_of(out->symbols.begin(), out->symbols.end(),
                                     [&](const Symbol& other) { return Distance(other.at, at) < 1; });
     if (marked) continue;  // of a roof with the same peak
-    const bool named = used && roof->kind == kDatasheetRoof;
+    const bool named = used && roof->kind == RoofKind::kDatasheet;
     out->symbols.push_back({"ri " + RoofTone(*roof, used), -1, at, 3.5});
     labels->Block({at.x - 4, at.y - 4, 8, 8});
     const std::string text = (named ? "ridge " : "") + Plain(ridge) + (named ? " FLOP/B" : "");

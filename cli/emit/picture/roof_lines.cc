@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "cli/emit/picture/roof_labels.h"
 #include "cli/report/picture_data.h"
 #include "cli/report/roofs.h"
@@ -50,9 +51,9 @@ std::vector<const RoofLine*> DrawnRoofs(std::span<const RoofLine> roofs) {
   return drawn;
 }
 
-std::string LineKindCss(std::string_view kind) {
-  if (kind == kClockRoof) return " dash";
-  if (kind == kEmpiricalRoof) return " dot";
+std::string LineKindCss(RoofKind kind) {
+  if (kind == RoofKind::kMeasuredClock) return " dash";
+  if (kind == RoofKind::kEmpirical) return " dot";
   return "";
 }
 
@@ -93,8 +94,8 @@ void AddSlopes(const std::vector<Slope>& slopes, const LogLog& axes, Labels* lab
     const Point from{axes.box.x, axes.Y(slope.bytes_per_s * least_oi)};
     const Point to{axes.X(end), axes.Y(slope.bytes_per_s * end)};
     out->lines.push_back({"ro me" + LineKindCss(slope.kind), {from, to}});
-    const std::string text = slope.level + " " + WithPrefix(slope.bytes_per_s, "B/s") +
-                             (slope.kind == kDatasheetRoof || slope.kind.empty() ? "" : " (" + slope.kind + ")");
+    std::string text = absl::StrFormat("%s %s", MemoryLevelName(slope.level), WithPrefix(slope.bytes_per_s, "B/s"));
+    if (slope.kind != RoofKind::kDatasheet) absl::StrAppendFormat(&text, " (%s)", RoofKindName(slope.kind));
     LabelSlope(text, from, to, labels, out);
   }
 }

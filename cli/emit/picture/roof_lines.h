@@ -26,7 +26,7 @@ bool Drawn(std::span<const RoofLine> roofs, const RoofLine& of);
 std::vector<const RoofLine*> DrawnRoofs(std::span<const RoofLine> roofs);
 
 // The class of a line of RoofLine::kind, with a blank before it: solid, dashed or dotted.
-std::string LineKindCss(std::string_view kind);
+std::string LineKindCss(RoofKind kind);
 
 // The class of the roof's colour: its precision's, or grey where the run does not use it.
 std::string RoofTone(const RoofLine& roof, bool used);
@@ -35,7 +35,8 @@ std::string RoofTone(const RoofLine& roof, bool used);
 struct Slope {
   double bytes_per_s = 0;
   double end_oi = 0;  // where the line ends: at the highest ridge among the roofs that the run uses
-  std::string level, kind;
+  MemoryLevel level{};
+  RoofKind kind{};
 };
 
 // Adds the lines of `roofs` and keeps labels off them. Returns the memory roofs, which are drawn over them.

@@ -16,6 +16,7 @@
 #include "cli/emit/picture/roof_lines.h"
 #include "cli/emit/picture/title.h"
 #include "cli/report/picture_data.h"
+#include "cli/report/roofs.h"
 
 namespace rfinject::cli {
 namespace {
@@ -32,8 +33,8 @@ constexpr double kLeastRate = 1e-3;  // FLOP/s; stands for 0, which has no logar
 
 std::vector<LegendItem> Legend(const Frames& frames) {
   std::vector<LegendItem> legend = MarkLegend(frames);
-  for (const std::string& kind : frames.roof_kinds) {
-    legend.push_back({"", "ro lg" + LineKindCss(kind), -1, 0, "roof: " + kind});
+  for (const RoofKind kind : frames.roof_kinds) {
+    legend.push_back({"", "ro lg" + LineKindCss(kind), -1, 0, "roof: " + std::string(RoofKindName(kind))});
   }
   if (frames.unused_roofs) legend.push_back({"", "ro lg faint", -1, 0, "not used by the run"});
   if (frames.levels) legend.push_back({"", "le", -1, 0, "to a mark's OI in L2 (short tick) and L1 bytes"});

@@ -133,12 +133,9 @@ TEST(Roofline, FlagsWhatIsAboveItsRoof) {
 
 TEST(Roofline, BothTensorPathsOfAUsedPrecisionAreLabelled) {
   Report report = SmallReport();
-  const auto roof = [&](std::string label, Precision precision, std::string path, double peak, bool used) {
-    report.roofs.push_back({.label = std::move(label),
-                            .precision = precision,
+  const auto roof = [&](Precision precision, std::string path, double peak, bool used) {
+    report.roofs.push_back({.precision = precision,
                             .path = std::move(path),
-                            .level = "DRAM",
-                            .kind = "datasheet",
                             .peak_flop_per_s = peak,
                             .bytes_per_s = 3350e9,
                             .ridge_flop_per_byte = peak / 3350e9,
@@ -147,11 +144,11 @@ TEST(Roofline, BothTensorPathsOfAUsedPrecisionAreLabelled) {
   report.roofs.clear();
   for (const bool legacy_used : {false, true}) {
     report.roofs.clear();
-    roof("FP32, 66.9 TFLOP/s", Precision::kFp32, "", 66.9e12, true);
-    roof("TF32 tensor (wgmma), 494.7 TFLOP/s", Precision::kTf32Tensor, "wgmma", 494.7e12, false);
-    roof("TF32 tensor (mma), 329.8 TFLOP/s", Precision::kTf32Tensor, "mma", 329.8e12, false);
-    roof("FP16 tensor (wgmma), 989.4 TFLOP/s", Precision::kFp16Tensor, "wgmma", 989.4e12, !legacy_used);
-    roof("FP16 tensor (mma), 659.6 TFLOP/s", Precision::kFp16Tensor, "mma", 659.6e12, legacy_used);
+    roof(Precision::kFp32, "", 66.9e12, true);
+    roof(Precision::kTf32Tensor, "wgmma", 494.7e12, false);
+    roof(Precision::kTf32Tensor, "mma", 329.8e12, false);
+    roof(Precision::kFp16Tensor, "wgmma", 989.4e12, !legacy_used);
+    roof(Precision::kFp16Tensor, "mma", 659.6e12, legacy_used);
     const Picture picture = Roofline(report);
     EXPECT_TRUE(HasText(picture, "FP16 tensor (wgmma), 989.4 TFLOP/s"));
     EXPECT_TRUE(HasText(picture, "FP16 tensor (mma), 659.6 TFLOP/s"));
@@ -175,7 +172,7 @@ TEST(Roofline, EveryRoofThatIsDrawnHasALabel) {
 TEST(Roofline, BandwidthsOfCachesAreLinesOfTheirOwn) {
   Report report = SmallReport();
   const size_t before = Roofline(report).lines.size();
-  report.roofs.push_back({.label = "L2, 5.4 TB/s", .level = "L2", .kind = "empirical", .bytes_per_s = 5.4e12});
+  report.roofs.push_back({.level = MemoryLevel::kL2, .kind = RoofKind::kEmpirical, .bytes_per_s = 5.4e12});
   const Picture picture = Roofline(report);
   EXPECT_TRUE(HasText(picture, "L2 5.40 TB/s (empirical)"));
   EXPECT_EQ(picture.lines.size(), before + 1);
@@ -217,7 +214,7 @@ TEST(Roofline, DrawsMarksFromOutsideWholeInsideTheFrame) {
         << mark.row;
   }
   EXPECT_EQ(clipped, 2u);
-  const Mark* optimizer = FindMark(report, picture, "", "optimizer");
+  const Mark* optimizer = FindMark(report, picture, "", Phase::kOptimizer);
   ASSERT_NE(optimizer, nullptr);
   EXPECT_EQ(optimizer->pin.y, picture.plot.bottom());
   EXPECT_EQ(optimizer->at.x, optimizer->pin.x);  // its intensity is inside the frame, and stays

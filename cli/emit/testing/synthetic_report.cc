@@ -45,19 +45,17 @@ Report SmallReport() {
   report.machine = SampleA100();
   report.steps = 10;
   report.shortest_launch_ns = 2000;
-  const auto roof = [&](std::string label, Precision precision, std::string kind, double peak, double bandwidth,
-                        bool used) {
-    report.roofs.push_back(
-        {std::move(label), precision, {}, "DRAM", std::move(kind), peak, bandwidth, peak / bandwidth, used});
+  const auto roof = [&](Precision precision, RoofKind kind, double peak, double bandwidth, bool used) {
+    report.roofs.push_back({precision, {}, MemoryLevel::kDram, kind, peak, bandwidth, peak / bandwidth, used});
   };
-  roof("FP32, 19.5 TFLOP/s", Precision::kFp32, "datasheet", 19.5e12, 1555e9, true);
-  roof("TF32 tensor, 156 TFLOP/s", Precision::kTf32Tensor, "datasheet", 156e12, 1555e9, true);
-  roof("FP16 tensor, 312 TFLOP/s", Precision::kFp16Tensor, "datasheet", 312e12, 1555e9, false);
-  roof("BF16 tensor, 312 TFLOP/s", Precision::kBf16Tensor, "datasheet", 312e12, 1555e9, false);
-  roof("TF32 tensor, 140 TFLOP/s", Precision::kTf32Tensor, "measured clock", 140e12, 1555e9, true);
-  roof("TF32 tensor, 125 TFLOP/s", Precision::kTf32Tensor, "empirical", 125e12, 1400e9, true);
+  roof(Precision::kFp32, RoofKind::kDatasheet, 19.5e12, 1555e9, true);
+  roof(Precision::kTf32Tensor, RoofKind::kDatasheet, 156e12, 1555e9, true);
+  roof(Precision::kFp16Tensor, RoofKind::kDatasheet, 312e12, 1555e9, false);
+  roof(Precision::kBf16Tensor, RoofKind::kDatasheet, 312e12, 1555e9, false);
+  roof(Precision::kTf32Tensor, RoofKind::kMeasuredClock, 140e12, 1555e9, true);
+  roof(Precision::kTf32Tensor, RoofKind::kEmpirical, 125e12, 1400e9, true);
   // Of ten steps: time in ns, FLOP, bytes.
-  const auto row = [&](const char* layer, const char* phase, double time_ns, Precision precision, double flop,
+  const auto row = [&](const char* layer, Phase phase, double time_ns, Precision precision, double flop,
                        double bytes) -> Row& {
     Row made;
     made.model = layer[0] == '\0' ? "" : "Net";
@@ -73,14 +71,14 @@ Report SmallReport() {
     report.rows.push_back(made);
     return report.rows.back();
   };
-  Row& conv = row("features.conv", "forward", 4e6, Precision::kTf32Tensor, 4e11, 2e9);
+  Row& conv = row("features.conv", Phase::kForward, 4e6, Precision::kTf32Tensor, 4e11, 2e9);
   conv.time.relative = 0.2, conv.bytes.relative = 0.3;
-  row("features.norm", "backward", 2e6, Precision::kFp32, 1.5e9, 2e9);
-  row("", "optimizer", 2e6, Precision::kFp32, 1e8, 6e8);
-  row("features.copy", "forward", 1e6, Precision::kFp32, 0, 1e9);
-  row("features.lost", "forward", 0.5e6, Precision::kFp32, 0, 0);
-  row("head", "backward", 0.5e6, Precision::kFp32, 8e9, 1e8);          // 16 TFLOP/s; held against 19.5, it is below
-  row("head.impossible", "forward", 1e5, Precision::kFp32, 4e9, 1e8);  // 40 TFLOP/s
+  row("features.norm", Phase::kBackward, 2e6, Precision::kFp32, 1.5e9, 2e9);
+  row("", Phase::kOptimizer, 2e6, Precision::kFp32, 1e8, 6e8);
+  row("features.copy", Phase::kForward, 1e6, Precision::kFp32, 0, 1e9);
+  row("features.lost", Phase::kForward, 0.5e6, Precision::kFp32, 0, 0);
+  row("head", Phase::kBackward, 0.5e6, Precision::kFp32, 8e9, 1e8);  // 16 TFLOP/s; held against 19.5, it is below
+  row("head.impossible", Phase::kForward, 1e5, Precision::kFp32, 4e9, 1e8);  // 40 TFLOP/s
   Finish(&report);
   return report;
 }
@@ -100,7 +98,7 @@ Report LargeReport(size_t rows) {
   const auto uniform = [&] { return static_cast<double>(random()) / 4294967296.0; };
   constexpr Precision kUsed[] = {Precision::kTf32Tensor, Precision::kFp32, Precision::kFp32, Precision::kFp16Tensor,
                                  Precision::kBf16Tensor};
-  constexpr const char* kPhases[] = {"forward", "backward", "optimizer"};
+  constexpr Phase kPhases[] = {Phase::kForward, Phase::kBackward, Phase::kOptimizer};
   for (size_t i = 0; i < rows; ++i) {
     Row row;
     row.model = "Synthetic";
@@ -136,7 +134,7 @@ Report HostileReport() {
   // What the program was told is a name, too.
   for (ProcessInfo& process : report.processes) process.argv = {"python3", "main.py", "-a", report.run.models[0]};
   report.device_name = "A100 \"quoted\" & <b>bold</b>";
-  report.headline.outside_most_to_win = {"headline <img src=x onerror=alert(2)> & more", 1e6};
+  report.headline.outside_most_to_win = {Phase::kOther, 1e6};
   report.alarms.push_back({"R999", HugeValue{"alarm </ul><script>alert(3)</script>", 1e19},
                            AlarmPlace{"'single' \"double\"", "where<&>", Phase::kForward, "kernel</code>"}});
   report.diagnostics.push_back({1, "id", "diagnostic <svg onload=alert(4)>", "remedy \x01\x1b[31m"});

@@ -22,11 +22,11 @@ inline Picture Roofline(const Report& report) { return LayOutRoofline(report, Fr
 inline Picture TimeView(const Report& report) { return LayOutTimeView(report, FramesFor({&report, 1}), kSize); }
 
 inline const Mark* FindMark(const Report& report, const Picture& picture, const std::string& layer,
-                            const std::string& phase = "") {
+                            std::optional<Phase> phase = std::nullopt) {
   const std::span<const Row> rows = PictureRows(report);
   for (const Mark& mark : picture.marks) {
     const Row& row = rows[mark.row];
-    if (row.layer == layer && (phase.empty() || row.phase == phase)) return &mark;
+    if (row.layer == layer && (!phase || row.phase == phase)) return &mark;
   }
   return nullptr;
 }
