@@ -23,4 +23,13 @@ LaunchRing::PushResult LaunchRing::Push(const StepRecord& step) noexcept {
   return PushUnits(&record, kHeaderUnits + kStepUnits);
 }
 
+bool LaunchRing::PushMark(const RingPosition& position) noexcept {
+  LaunchRecord record;
+  record.sample_count = kPositionMark;
+  std::memcpy(static_cast<void*>(record.samples.data()), &position, sizeof position);
+  if (PushUnits(&record, kHeaderUnits + kPositionUnits) == PushResult::kDropped) return false;
+  position_ = position;
+  return true;
+}
+
 }  // namespace rfinject

@@ -28,6 +28,14 @@ struct alignas(16) StepRecord {
   uint32_t calls = 0, kind = 0;  // Step.calls and Step.kind
 };
 
+// Where a program is: in which step, and in which batch of validation (from 1; 0: none was begun). Launches of
+// training belong to the step, those of validation to the batch.
+struct alignas(16) RingPosition {
+  uint64_t step = 0;
+  uint64_t batch = 0;
+  friend bool operator==(const RingPosition&, const RingPosition&) = default;
+};
+
 class LaunchRing {
  public:
   struct alignas(16) Unit {
@@ -55,6 +63,14 @@ class LaunchRing {
     kHalfFull,  // pushed, and this one passed a quarter mark with half or more of the ring taken: wake the consumer
     kDropped,   // no room, or called from a signal handler that interrupted a push
   };
+  // What is pushed from here on was launched at `position`. A mark goes into the ring where the position is a new
+  // one; false where that found no room.
+  bool MoveTo(const RingPosition& position) noexcept {
+    if (position == position_) [[likely]] {
+      return true;
+    }
+    return PushMark(position);
+  }
   // Counts in drops() what it drops.
   PushResult Push(const LaunchRecord& record) noexcept {
     if (record.sample_count > kMaxSamplesPerRecord) [[unlikely]] {
@@ -63,19 +79,23 @@ class LaunchRing {
       return Push(clamped);
     }
     const PushResult result = PushUnits(&record, kHeaderUnits + record.sample_count);
-    if (result == PushResult::kDropped) {
-      // One writer, so no read-modify-write instruction is needed.
-      drops_.store(drops_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    }
+    if (result == PushResult::kDropped) CountDrop();
     return result;
   }
   // A step that finds no room is for the caller to keep elsewhere.
   PushResult Push(const StepRecord& step) noexcept;
 
-  // --- The consumer. Calls on_launch(const LaunchRecord&) and on_step(const StepRecord&) for what is there, up to
-  // about `max_units`; true if something is left.
-  template <typename OnLaunch, typename OnStep>
-  bool Drain(uint64_t max_units, OnLaunch on_launch, OnStep on_step) noexcept {
+  // A launch that found no room for its mark.
+  void CountDrop() noexcept {
+    // One writer, so no read-modify-write instruction is needed.
+    drops_.store(drops_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+
+  // --- The consumer. Calls on_launch(const LaunchRecord&, const RingPosition&) and on_step(const StepRecord&) for
+  // what is there, up to about `max_units` and to a mark of a position that may_enter(const RingPosition&) denies;
+  // true if something is left that may be had now.
+  template <typename OnLaunch, typename OnStep, typename MayEnter>
+  bool Drain(uint64_t max_units, OnLaunch on_launch, OnStep on_step, MayEnter may_enter) noexcept {
     const uint64_t head = head_.load(std::memory_order_acquire);
     const uint64_t begin = tail_.load(std::memory_order_relaxed);
     uint64_t tail = begin;
@@ -89,8 +109,19 @@ class LaunchRing {
         tail += kHeaderUnits + kStepUnits;
         continue;
       }
+      if (record.sample_count == kPositionMark) {
+        RingPosition position;
+        CopyOut(tail + kHeaderUnits, &position, kPositionUnits);
+        if (!may_enter(position)) {
+          tail_.store(tail, std::memory_order_release);
+          return false;
+        }
+        drained_to_ = position;
+        tail += kHeaderUnits + kPositionUnits;
+        continue;
+      }
       CopyOut(tail + kHeaderUnits, record.samples.data(), record.sample_count);
-      on_launch(record);
+      on_launch(record, drained_to_);
       tail += kHeaderUnits + record.sample_count;
     }
     tail_.store(tail, std::memory_order_release);
@@ -105,11 +136,15 @@ class LaunchRing {
  private:
   static constexpr size_t kHeaderUnits = 4;
   static constexpr size_t kStepUnits = 4;
+  static constexpr size_t kPositionUnits = 1;
   static constexpr uint32_t kStepMark = UINT32_MAX;
+  static constexpr uint32_t kPositionMark = UINT32_MAX - 1;
   static_assert(sizeof(Unit) == sizeof(Sample));
   static_assert(offsetof(LaunchRecord, samples) == kHeaderUnits * sizeof(Unit));
   static_assert(sizeof(StepRecord) == kStepUnits * sizeof(Unit));
+  static_assert(sizeof(RingPosition) == kPositionUnits * sizeof(Unit));
 
+  bool PushMark(const RingPosition& position) noexcept;
   PushResult PushUnits(const void* data, size_t count) noexcept {
     if (pushing_) return PushResult::kDropped;
     pushing_ = true;
@@ -161,8 +196,10 @@ class LaunchRing {
   uint64_t cached_tail_ = 0;
   std::atomic<uint64_t> drops_{0};
   bool pushing_ = false;
+  RingPosition position_;
   // The consumer's.
   alignas(64) std::atomic<uint64_t> tail_{0};
+  RingPosition drained_to_;
   alignas(64) Unit units_[kUnits];
 };
 

@@ -28,6 +28,7 @@ void ExpectNumbered(const LaunchRecord& record, uint64_t number, uint32_t sample
   }
 }
 
+bool AnyPosition(const RingPosition&) { return true; }
 void NoStep(const StepRecord&) { FAIL() << "a step where there was none"; }
 
 // Records of all sizes, over the ring's end many times.
@@ -39,11 +40,11 @@ TEST(LaunchRing, GivesBackWhatWentIn) {
     for (int i = 0; i < 997; ++i, ++in) ASSERT_NE(ring->Push(Numbered(in, in % 7)), PushResult::kDropped);
     while (ring->Drain(
         64,
-        [&](const LaunchRecord& record) {
+        [&](const LaunchRecord& record, const RingPosition&) {
           ExpectNumbered(record, out, out % 7);
           ++out;
         },
-        NoStep)) {
+        NoStep, AnyPosition)) {
     }
     ASSERT_EQ(out, in);
   }
@@ -67,7 +68,8 @@ TEST(LaunchRing, DropsWhenFullAndGoesOnWhenThereIsRoom) {
   EXPECT_EQ(ring->drops(), 1u) << "a step is no launch";
   uint64_t seen = 0;
   EXPECT_TRUE(ring->Drain(
-      4, [&](const LaunchRecord& record) { ExpectNumbered(record, seen++, 0); }, NoStep));
+      4, [&](const LaunchRecord& record, const RingPosition&) { ExpectNumbered(record, seen++, 0); }, NoStep,
+      AnyPosition));
   EXPECT_EQ(seen, 1u);
   EXPECT_NE(ring->Push(Numbered(pushed, 0)), PushResult::kDropped);
   EXPECT_EQ(ring->Push(Numbered(0, 0)), PushResult::kDropped);
@@ -81,7 +83,9 @@ TEST(LaunchRing, CarriesStepsInOrder) {
   ring->Push(step);
   ring->Push(Numbered(2, 1));
   std::vector<uint64_t> order;
-  const auto on_launch = [&](const LaunchRecord& record) { order.push_back(record.identity.kernel); };
+  const auto on_launch = [&](const LaunchRecord& record, const RingPosition&) {
+    order.push_back(record.identity.kernel);
+  };
   const auto on_step = [&](const StepRecord& read) {
     EXPECT_EQ(read.index, step.index);
     EXPECT_EQ(read.start_unix_ns, step.start_unix_ns);
@@ -90,8 +94,32 @@ TEST(LaunchRing, CarriesStepsInOrder) {
     EXPECT_TRUE(read.measured);
     order.push_back(100);
   };
-  EXPECT_FALSE(ring->Drain(1'000'000, on_launch, on_step));
+  EXPECT_FALSE(ring->Drain(1'000'000, on_launch, on_step, AnyPosition));
   EXPECT_EQ(order, (std::vector<uint64_t>{1, 100, 2}));
+}
+
+// What was launched in the step that runs stays in the ring until the reader may have it.
+TEST(LaunchRing, SaysWhereEachRecordWasLaunched) {
+  LaunchRing* ring = LaunchRing::Create();
+  const std::vector<RingPosition> positions = {{0, 0}, {0, 0}, {1, 0}, {1, 1}, {2, 1}};
+  for (size_t i = 0; i < positions.size(); ++i) {
+    ASSERT_TRUE(ring->MoveTo(positions[i]));
+    ring->Push(Numbered(i, 1));
+  }
+  std::vector<RingPosition> seen;
+  const auto on_launch = [&](const LaunchRecord& record, const RingPosition& position) {
+    ExpectNumbered(record, seen.size(), 1);
+    seen.push_back(position);
+  };
+  const auto until = [](uint64_t step) {
+    return [step](const RingPosition& position) { return position.step <= step; };
+  };
+  EXPECT_FALSE(ring->Drain(1'000'000, on_launch, NoStep, until(1)));
+  EXPECT_EQ(seen.size(), 4u);
+  EXPECT_FALSE(ring->Drain(1'000'000, on_launch, NoStep, until(1)));
+  EXPECT_EQ(seen.size(), 4u);
+  EXPECT_FALSE(ring->Drain(1'000'000, on_launch, NoStep, until(2)));
+  EXPECT_EQ(seen, positions);
 }
 
 // A caller's mistake must not be taken for a step, or read past the record.
@@ -104,11 +132,11 @@ TEST(LaunchRing, TooManySamplesAreCut) {
     int seen = 0;
     ring->Drain(
         100,
-        [&](const LaunchRecord& read) {
+        [&](const LaunchRecord& read, const RingPosition&) {
           ExpectNumbered(read, 4, 6);
           ++seen;
         },
-        NoStep);
+        NoStep, AnyPosition);
     EXPECT_EQ(seen, 1);
   }
 }
@@ -126,7 +154,8 @@ TEST(LaunchRing, HasOneProducerAtATime) {
   }).join();
   uint64_t seen = 0;
   ring->Drain(
-      100, [&](const LaunchRecord& record) { ExpectNumbered(record, ++seen, 0); }, NoStep);
+      100, [&](const LaunchRecord& record, const RingPosition&) { ExpectNumbered(record, ++seen, 0); }, NoStep,
+      AnyPosition);
   EXPECT_EQ(seen, 2u) << "what the former producer left is not lost";
 }
 
@@ -142,11 +171,11 @@ TEST(LaunchRing, ProducerAndConsumerAtTheSameTime) {
   while (seen < kRecords) {
     ring->Drain(
         8192,
-        [&](const LaunchRecord& record) {
+        [&](const LaunchRecord& record, const RingPosition&) {
           ExpectNumbered(record, seen, seen % 7);
           ++seen;
         },
-        NoStep);
+        NoStep, AnyPosition);
     std::this_thread::yield();
   }
   producer.join();

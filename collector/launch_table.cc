@@ -72,40 +72,74 @@ LaunchTable::Key* LaunchTable::FindOrMake(const LaunchIdentity& identity, uint32
   return key;
 }
 
+LaunchTable::Key* LaunchTable::ChangedKey(const LaunchIdentity& identity, uint32_t* index, AddResult* why) noexcept {
+  Key* key = FindOrMake(identity, kMaxKeys, index, why);
+  AddResult result = AddResult::kOk;
+  if (key == nullptr && *why == AddResult::kTooMany) {
+    LaunchIdentity coarse;
+    coarse.kernel = identity.kernel;
+    coarse.site = identity.site;
+    coarse.device = identity.device;
+    key = FindOrMake(coarse, 2 * kMaxKeys, index, why);
+    result = AddResult::kCoarsened;
+  }
+  if (key == nullptr) return nullptr;
+  *why = result;
+  if (key->next_changed == 0) {
+    key->next_changed = changed_;
+    changed_ = *index + 1;
+  }
+  return key;
+}
+
+MetricSum* LaunchTable::SumOf(Key* key, uint32_t metric) noexcept {
+  uint32_t* link = &key->first_metric;
+  while (*link != 0 && sums_[*link - 1].metric != metric) link = &sums_[*link - 1].next;
+  if (*link == 0) {
+    MetricSum* sum = sums_.Append();
+    if (sum == nullptr) return nullptr;
+    sum->metric = metric;
+    *link = sums_.size;  // blocks never move, so the link is still where it was
+  }
+  return &sums_[*link - 1];
+}
+
 LaunchTable::AddResult LaunchTable::Add(const LaunchRecord& record, uint32_t* id) noexcept {
   if (id != nullptr) *id = 0;
   uint32_t index = 0;
-  AddResult why = AddResult::kOk;
   AddResult result = AddResult::kOk;
-  Key* key = FindOrMake(record.identity, kMaxKeys, &index, &why);
-  if (key == nullptr && why == AddResult::kTooMany) {
-    LaunchIdentity coarse;
-    coarse.kernel = record.identity.kernel;
-    coarse.site = record.identity.site;
-    coarse.device = record.identity.device;
-    key = FindOrMake(coarse, 2 * kMaxKeys, &index, &why);
-    result = AddResult::kCoarsened;
-  }
-  if (key == nullptr) return why;
-  if (key->next_changed == 0) {
-    key->next_changed = changed_;
-    changed_ = index + 1;
-  }
+  Key* key = ChangedKey(record.identity, &index, &result);
+  if (key == nullptr) return result;
   key->launches += record.launches;
   for (uint32_t s = 0; s < record.sample_count && s < kMaxSamplesPerRecord; ++s) {
-    const Sample& sample = record.samples[s];
-    uint32_t* link = &key->first_metric;
-    while (*link != 0 && sums_[*link - 1].metric != sample.metric) link = &sums_[*link - 1].next;
-    if (*link == 0) {
-      MetricSum* sum = sums_.Append();
-      if (sum == nullptr) return AddResult::kOutOfMemory;
-      sum->metric = sample.metric;
-      *link = sums_.size;  // blocks never move, so the link is still where it was
-    }
-    sums_[*link - 1].Add(sample.value);
-    sums_[*link - 1].shared_sums += record.shared_sums;
+    MetricSum* sum = SumOf(key, record.samples[s].metric);
+    if (sum == nullptr) return AddResult::kOutOfMemory;
+    sum->Add(record.samples[s].value);
+    sum->shared_sums += record.shared_sums;
   }
   if (id != nullptr) *id = index + 1;
+  return result;
+}
+
+LaunchTable::AddResult LaunchTable::TakeAllOf(LaunchTable* other) noexcept {
+  AddResult result = AddResult::kOk;
+  while (other->TakeOne([this, &result](uint32_t, const Key& from, auto metrics) {
+    uint32_t index = 0;
+    AddResult added = AddResult::kOk;
+    Key* key = ChangedKey(from.identity, &index, &added);
+    if (added != AddResult::kOk) result = added;
+    if (key == nullptr) return;
+    key->launches += from.launches;
+    metrics([&](const MetricSum& samples) {
+      MetricSum* sum = SumOf(key, samples.metric);
+      if (sum == nullptr) {
+        result = AddResult::kOutOfMemory;
+      } else {
+        sum->Add(samples);
+      }
+    });
+  })) {
+  }
   return result;
 }
 

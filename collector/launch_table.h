@@ -33,6 +33,15 @@ struct MetricSum {
     if (value < min) min = value;
     if (value > max) max = value;
   }
+  // All samples of `other`, which is of the same metric.
+  void Add(const MetricSum& other) noexcept {
+    n += other.n;
+    shared_sums += other.shared_sums;
+    if (__builtin_add_overflow(sum, other.sum, &sum)) sum = ~Uint128{0};
+    if (__builtin_add_overflow(sum_squares, other.sum_squares, &sum_squares)) sum_squares = ~Uint128{0};
+    if (other.min < min) min = other.min;
+    if (other.max > max) max = other.max;
+  }
 };
 
 class LaunchTable {
@@ -53,8 +62,19 @@ class LaunchTable {
   // `*id`: that the file knows the key by, from 1; 0 when it was not added.
   AddResult Add(const LaunchRecord& record, uint32_t* id = nullptr) noexcept;
 
+  // Adds all increments of `other`, which has none afterwards. kOk, or what became of some of them.
+  AddResult TakeAllOf(LaunchTable* other) noexcept;
+
   uint32_t size() const noexcept { return keys_.size; }
   bool HasChanges() const noexcept { return changed_ != kLast; }
+
+  // Calls visit(const Key&) for every key that has increments.
+  template <typename Visit>
+  void ForEachChanged(Visit visit) noexcept {
+    for (uint32_t at = changed_; at != kLast; at = keys_[at - 1].next_changed) {
+      visit(static_cast<const Key&>(keys_[at - 1]));
+    }
+  }
 
   // Takes one key with increments: visit(uint32_t id, Key& key, metrics) and then its increments are zero again.
   // `metrics` is called with a function(const MetricSum&) and calls it for every metric that has samples.
@@ -94,6 +114,11 @@ class LaunchTable {
   };
 
   bool GrowSlots() noexcept;
+  // The key that increments of `identity` count for, coarsened where there are too many; null with the reason in
+  // *why.
+  Key* ChangedKey(const LaunchIdentity& identity, uint32_t* index, AddResult* why) noexcept;
+  // The key's sum of `metric`, made if it is new; null when memory ran out.
+  MetricSum* SumOf(Key* key, uint32_t metric) noexcept;
   // The key of `identity`, made if it is new and fewer than `limit` are there; null otherwise.
   Key* FindOrMake(const LaunchIdentity& identity, uint32_t limit, uint32_t* index, AddResult* why) noexcept;
 

@@ -74,6 +74,16 @@ enum class OpKind : uint8_t {
 };
 OpKind ClassifyOp(std::string_view name) noexcept;
 
+// Forward-mode differentiation multiplies by tangents inside the operator that it differentiates: of the atomic
+// operator `name`, the product that does so ("aten::mm" of "aten::addmm"). No implementation of a product has one of
+// these inside otherwise. Empty where there is none.
+std::string_view TangentProductOf(std::string_view name) noexcept;
+
+// Operators that are one call of a library on a GPU and many operators on the CPU, whose backward then is many
+// autograd nodes (nn.LSTM): the name of the operator that does the same backward on a GPU, from the forward's
+// operands and results. Empty for all others.
+std::string_view FusedBackwardOf(std::string_view name) noexcept;
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_COLLECTOR_OP_CALL_H_

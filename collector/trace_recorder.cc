@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -154,6 +155,8 @@ void TraceRecorder::AfterForkInChild() noexcept {
   step_start_ns_.store(0, std::memory_order_relaxed);
   eval_batches_.store(0, std::memory_order_relaxed);
   eval_samples_.store(0, std::memory_order_relaxed);
+  eval_last_samples_.store(0, std::memory_order_relaxed);
+  finished_steps_.store(0, std::memory_order_relaxed);
   ringless_drops_.store(0, std::memory_order_relaxed);
   flush_now_.store(false, std::memory_order_relaxed);
   stop_requested_.store(false, std::memory_order_relaxed);
@@ -293,7 +296,8 @@ LaunchRing* TraceRecorder::AcquireRing() noexcept {
 // happens before EndStep cannot see the step that it begins, and one that happens after it cannot see the old one
 // (read-write and write-read coherence, C++ [intro.races]).
 void TraceRecorder::Record(const LaunchRecord& record) noexcept {
-  if (!InWindow()) return;
+  const RingPosition position = {CurrentStep(), eval_batches_.load(std::memory_order_relaxed)};
+  if (!Measured(position.step)) return;
   LaunchRing* ring = t_ring.ring;
   if (t_ring.owner != this) [[unlikely]] {
     ring = AcquireRing();
@@ -302,6 +306,9 @@ void TraceRecorder::Record(const LaunchRecord& record) noexcept {
       ringless_drops_.fetch_add(1, std::memory_order_relaxed);
       return;
     }
+  }
+  if (!ring->MoveTo(position)) [[unlikely]] {
+    return ring->CountDrop();
   }
   if (ring->Push(record) == LaunchRing::PushResult::kHalfFull) [[unlikely]] {
     if (active()) WakeWriter();
@@ -326,6 +333,23 @@ void TraceRecorder::AddToTable(const LaunchRecord& record) {
       trace_->step_sums.Add(CurrentStep(), key, record.samples[s]);
     }
   }
+  SayWhatBecameOf(added);
+}
+
+void TraceRecorder::AddAt(const RingPosition& position, const LaunchRecord& record) {
+  if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
+  if (record.identity.site.phase == Phase::kEval) {
+    if (position.batch < trace_->batches_seen) return AddToTable(record);
+    trace_->running_batch_number = position.batch;
+    return SayWhatBecameOf(trace_->running_batch.Add(record));
+  }
+  // Before a step has ended there is nothing to divide by, and what ran is better than nothing.
+  if (trace_->steps_seen == 0 || position.step < trace_->steps_seen) return AddToTable(record);
+  trace_->running_step_index = position.step;
+  SayWhatBecameOf(trace_->running_step.Add(record));
+}
+
+void TraceRecorder::SayWhatBecameOf(LaunchTable::AddResult added) {
   switch (added) {
     case LaunchTable::AddResult::kOk:
       return;
@@ -387,6 +411,8 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
     Guard guard(this);
     if (guard) trace_->steps.push_back(step);
   }
+  // Whoever reads this number finds the step's record, and all of its launches, in the rings.
+  finished_steps_.fetch_add(1, std::memory_order_release);
   if (step.index + 1 == window_end && active()) {
     flush_now_.store(true, std::memory_order_relaxed);
     WakeWriter();
@@ -397,8 +423,8 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
 
 void TraceRecorder::NoteEvaluation(uint64_t samples) noexcept {
   if (!InWindow()) return;
-  eval_batches_.fetch_add(1, std::memory_order_relaxed);
-  eval_samples_.fetch_add(samples, std::memory_order_relaxed);
+  eval_samples_.fetch_add(eval_last_samples_.exchange(samples, std::memory_order_relaxed), std::memory_order_relaxed);
+  eval_batches_.fetch_add(1, std::memory_order_release);
 }
 
 void TraceRecorder::RestartStep() noexcept { step_start_ns_.store(MonotonicNs(), std::memory_order_relaxed); }
@@ -457,18 +483,64 @@ void TraceRecorder::ReportDiagnostic(Severity severity, std::string_view id, std
 
 // --- Writing
 
-bool TraceRecorder::DrainRings(Wanted wanted) noexcept {
+void TraceRecorder::TakeWhatEnded(bool last) {
+  Trace& trace = *trace_;
+  trace_->steps_seen = finished_steps_.load(std::memory_order_acquire);
+  trace_->batches_seen = eval_batches_.load(std::memory_order_acquire);
+  trace.samples += eval_samples_.exchange(0, std::memory_order_relaxed);
+  uint64_t ended = trace_->batches_seen - std::min<uint64_t>(trace_->batches_seen, 1);
+  if (last) {
+    // The program has come to its end, and so has what it validated last.
+    ended = trace_->batches_seen++;
+    trace.samples += eval_last_samples_.exchange(0, std::memory_order_relaxed);
+  }
+  trace.batches += ended - std::min(ended, trace.batches_taken);
+  trace.batches_taken = std::max(trace.batches_taken, ended);
+  if (trace.running_step_index < trace_->steps_seen) SayWhatBecameOf(trace.table.TakeAllOf(&trace.running_step));
+  if (trace.running_batch_number < trace_->batches_seen) SayWhatBecameOf(trace.table.TakeAllOf(&trace.running_batch));
+}
+
+// What a loop does after its optimizer's step (an average of the weights, a metric) is in the sums of the step that
+// follows; after the last one it is in none, and counts with it. A forward, however, began a step that has not ended.
+void TraceRecorder::SettleWhatRan() {
+  Trace& trace = *trace_;
+  SayWhatBecameOf(trace.table.TakeAllOf(&trace.running_batch));
+  bool began = false;
+  uint64_t launches = 0;
+  trace.running_step.ForEachChanged([&](const LaunchTable::Key& key) {
+    const Phase phase = key.identity.site.phase;
+    began = began || phase == Phase::kForward || phase == Phase::kBackward || phase == Phase::kRecompute;
+    launches += key.launches;
+  });
+  if (!began) return SayWhatBecameOf(trace.table.TakeAllOf(&trace.running_step));
+  while (trace.running_step.TakeOne([](auto&&...) {})) {
+  }
+  definitions_->AddDiagnostic(Severity::kInfo, "step-not-ended",
+                              "the last step did not end before the program did: what ran in it, " +
+                                  std::to_string(launches) + " launches, is in no sum",
+                              {}, UnixNs());
+}
+
+bool TraceRecorder::DrainRings(Wanted wanted, bool last) noexcept {
+  {
+    Guard guard(this, kWriterWait);
+    if (!guard) return false;
+    try {
+      TakeWhatEnded(last);
+    } catch (...) {
+    }
+  }
   for (LaunchRing* ring = rings_.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
     // A producer that is faster than we are must not keep us here.
     for (uint64_t units = 0; units < 2 * LaunchRing::kUnits; units += kDrainUnits) {
       Guard guard(this, kWriterWait);
       if (!guard) return false;
-      const auto on_launch = [this, wanted](const LaunchRecord& record) {
+      const auto on_launch = [this, wanted](const LaunchRecord& record, const RingPosition& position) {
         lock_.AssertHeld();
         const Site& site = record.identity.site;
         if (wanted == Wanted::kOfAModelOrPhase && site.layer == 0 && site.phase == Phase::kOther) return;
         try {
-          AddToTable(record);
+          AddAt(position, record);
         } catch (...) {
         }
       };
@@ -479,7 +551,12 @@ bool TraceRecorder::DrainRings(Wanted wanted) noexcept {
         } catch (...) {
         }
       };
-      const bool more = ring->Drain(kDrainUnits, on_launch, on_step);
+      // Of what runs there is one step and one batch at a time; what began meanwhile is read the next time.
+      const auto may_enter = [this, last](const RingPosition& position) {
+        lock_.AssertHeld();
+        return last || (position.step <= trace_->steps_seen && position.batch <= trace_->batches_seen);
+      };
+      const bool more = ring->Drain(kDrainUnits, on_launch, on_step, may_enter);
       const uint64_t drops = ring->drops();
       // The ring is full of what is forgotten here: what it dropped is no loss to any step.
       if (wanted == Wanted::kOfAModelOrPhase) ring->drops_reported = drops;
@@ -559,9 +636,8 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     std::deque<SampledStep>& sampled = trace.step_sums.complete();
     for (; !sampled.empty() && !full(); sampled.pop_front()) EncodeSampledStep(sampled.front(), out);
     for (; !trace.steps.empty() && !full(); trace.steps.pop_front()) EncodeStep(trace.steps.front(), out);
-    if (const uint64_t batches = eval_batches_.exchange(0, std::memory_order_relaxed)) {
-      EncodeEvaluation(batches, eval_samples_.exchange(0, std::memory_order_relaxed), out);
-    }
+    if (trace.batches != 0) EncodeEvaluation(trace.batches, trace.samples, out);
+    trace.batches = trace.samples = 0;
     for (; !trace.pm_windows.empty() && !full(); trace.pm_windows.pop_front()) {
       EncodePmWindow(trace.pm_windows.front(), out);
     }
@@ -602,7 +678,7 @@ bool TraceRecorder::Flush(Output* output, bool last) noexcept {
   // A program may make things to write faster than they are written. Then there is always more, but the rings must
   // not overflow meanwhile, and Finish must not wait for an end that does not come.
   for (bool more = true; more && (last || active());) {
-    if (!DrainRings()) return false;
+    if (!DrainRings(Wanted::kAll, last)) return false;
     output->frame.Clear(wire::kFrameHeaderSize);
     {
       Guard guard(this, kWriterWait);
@@ -610,6 +686,12 @@ bool TraceRecorder::Flush(Output* output, bool last) noexcept {
       if (const uint64_t drops = ringless_drops_.exchange(0, std::memory_order_relaxed)) {
         try {
           AddDrop(kDropNoRing, drops);
+        } catch (...) {
+        }
+      }
+      if (last) {
+        try {
+          SettleWhatRan();
         } catch (...) {
         }
       }

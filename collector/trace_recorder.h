@@ -109,6 +109,13 @@ class TraceRecorder final : public Recorder {
   // What belongs to one trace, and is let go of by a forked child.
   struct Trace {
     LaunchTable table;
+    // What was launched in the step that runs, and in the batch that is being validated: reports divide by what is
+    // complete, so it waits here for the end of either.
+    LaunchTable running_step, running_batch;
+    uint64_t running_step_index = 0, running_batch_number = 0;
+    uint64_t steps_seen = 0, batches_seen = 0;  // finished_steps_ and eval_batches_ when the rings were last drained
+    uint64_t batches_taken = 0;                 // complete ones that were in the file, or waited for it
+    uint64_t batches = 0, samples = 0;          // complete ones that wait for it
     StepSums step_sums;
     std::map<std::string, uint64_t, std::less<>> drops;
     std::deque<StepRecord> steps;
@@ -157,6 +164,13 @@ class TraceRecorder final : public Recorder {
   void WakeWriter() noexcept;
 
   void AddToTable(const LaunchRecord& record) RFINJECT_REQUIRES(lock_);
+  // To the table, or to what waits for the end of its step or batch.
+  void AddAt(const RingPosition& position, const LaunchRecord& record) RFINJECT_REQUIRES(lock_);
+  void SayWhatBecameOf(LaunchTable::AddResult added) RFINJECT_REQUIRES(lock_);
+  // What has ended since the last call comes into the table. `last`: nothing more will end.
+  void TakeWhatEnded(bool last) RFINJECT_REQUIRES(lock_);
+  // The recording is over: what becomes of a step that did not end.
+  void SettleWhatRan() RFINJECT_REQUIRES(lock_);
   void AddDrop(std::string_view what, uint64_t count) RFINJECT_REQUIRES(lock_);
   // Fills the frame buffer up to its soft limit; true if more is waiting.
   bool EncodePending(wire::Encoder* out) noexcept RFINJECT_REQUIRES(lock_);
@@ -171,7 +185,7 @@ class TraceRecorder final : public Recorder {
 
   // Moves launches into the table. The writer; before there is one, under activation_lock_.
   enum class Wanted : uint8_t { kAll, kOfAModelOrPhase };
-  bool DrainRings(Wanted wanted = Wanted::kAll) noexcept;
+  bool DrainRings(Wanted wanted = Wanted::kAll, bool last = false) noexcept;
   bool WriteFrame(Output* output) noexcept;
   // Everything that is waiting; `last`: even if recording is over.
   bool Flush(Output* output, bool last) noexcept;
@@ -197,8 +211,10 @@ class TraceRecorder final : public Recorder {
   std::atomic<uint64_t> memory_peak_{0};
   std::atomic<uint32_t> calls_{0};  // likewise
   std::atomic<uint32_t> kind_{0};
-  std::atomic<uint64_t> eval_batches_{0};  // that are not in the file yet
-  std::atomic<uint64_t> eval_samples_{0};
+  std::atomic<uint64_t> finished_steps_{0};  // step_, once the step's own record is in its ring
+  std::atomic<uint64_t> eval_batches_{0};    // begun; all but the last have ended
+  std::atomic<uint64_t> eval_samples_{0};    // of those that have ended, not in the file yet
+  std::atomic<uint64_t> eval_last_samples_{0};
   std::atomic<Mode> mode_{Mode::kIdle};
   std::atomic<pid_t> pid_;
   std::atomic<LaunchRing*> rings_{nullptr};

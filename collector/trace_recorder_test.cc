@@ -503,6 +503,111 @@ TEST_F(TraceRecorderTest, TheWriterWritesByItselfAndOnlyWhatIsNew) {
   EXPECT_THAT(t.keys, SizeIs(1));
 }
 
+// A diagnostic that is in the file was written after all that was recorded before it.
+bool WaitForAllBefore(Recorder& recorder, const std::string& path, const std::string& id) {
+  recorder.ReportDiagnostic(Severity::kInfo, id, "a mark in the file");
+  return WaitForTrace(path, [&](const TraceContent& t) { return t.FindDiagnostic(id) != nullptr; });
+}
+
+LaunchRecord MakeRecordOf(Phase phase, uint32_t kernel) {
+  LaunchRecord record = MakeRecord(kernel, 10);
+  record.identity.site.phase = phase;
+  return record;
+}
+
+// Who reads the trace of a running process divides by the steps that have ended.
+TEST_F(TraceRecorderTest, AStepThatRunsIsNotInTheFile) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  const auto launch = [&](int count) {
+    for (int i = 0; i < count; ++i) r.Record(MakeRecordOf(Phase::kForward, kernel));
+  };
+  launch(3);
+  r.EndStep(1);
+  launch(2);
+  ASSERT_TRUE(WaitForAllBefore(r, settings().output, "one"));
+  EXPECT_EQ(Trace().Launches(), 3u);
+  launch(1);
+  r.EndStep(1);
+  launch(1);
+  ASSERT_TRUE(WaitForAllBefore(r, settings().output, "two"));
+  EXPECT_EQ(Trace().Launches(), 6u) << "what waited came with its step";
+  EXPECT_EQ(Trace().MeasuredSteps(), 2u);
+  EXPECT_EQ(Trace().Total("rf.time").n, 6u);
+  launch(1);
+  r.EndStep(1);
+  launch(2);
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.MeasuredSteps(), 3u);
+  EXPECT_EQ(t.Launches(), 8u);
+  ASSERT_NE(t.FindDiagnostic("step-not-ended"), nullptr) << "what is left out is said";
+  EXPECT_THAT(t.FindDiagnostic("step-not-ended")->text(), HasSubstr("2 launches"));
+}
+
+// An average of the weights after the optimizer's step: of the last step as of the others.
+TEST_F(TraceRecorderTest, WhatFollowsTheLastStepCounts) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  for (int step = 0; step < 3; ++step) {
+    r.Record(MakeRecordOf(Phase::kForward, kernel));
+    r.EndStep(1);
+    r.Record(MakeRecordOf(Phase::kOther, kernel));
+  }
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), 6u);
+  EXPECT_EQ(t.FindDiagnostic("step-not-ended"), nullptr);
+}
+
+// Likewise the batch that is validated now, and its images; training that goes on meanwhile waits for its own end.
+TEST_F(TraceRecorderTest, ABatchThatIsValidatedNowIsNotInTheFile) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  const auto batches = [](const TraceContent& t) {
+    uint64_t sum = 0;
+    for (const v1::Chunk& chunk : t.chunks) {
+      for (const v1::RunSteps& run : chunk.step_stats().run()) sum += run.eval_batches() * 100 + run.eval_samples();
+    }
+    return sum;
+  };
+  r.Record(MakeRecordOf(Phase::kForward, kernel));
+  r.EndStep(1);
+  for (int batch = 0; batch < 3; ++batch) {
+    r.NoteEvaluation(8);
+    for (int i = 0; i < 5; ++i) r.Record(MakeRecordOf(Phase::kEval, kernel));
+  }
+  ASSERT_TRUE(WaitForAllBefore(r, settings().output, "one"));
+  EXPECT_EQ(Trace().Launches(), 1u + 10u);
+  EXPECT_EQ(batches(Trace()), 216u);
+  r.Record(MakeRecordOf(Phase::kForward, kernel));
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), 1u + 15u);
+  EXPECT_EQ(batches(t), 324u);
+}
+
+// A step that makes more launches than a ring holds.
+TEST_F(TraceRecorderTest, AStepLargerThanTheRingIsWhole) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  constexpr uint64_t kLaunches = 3 * LaunchRing::kUnits / 5;
+  r.EndStep(1);
+  for (uint64_t i = 0; i < kLaunches; ++i) {
+    r.Record(MakeRecordOf(Phase::kForward, kernel));
+    // A program that waits for its GPU now and then; the writer reads meanwhile.
+    if (i % (LaunchRing::kUnits / 8) == 0) {
+      ASSERT_TRUE(WaitForAllBefore(r, settings().output, "at " + std::to_string(i)));
+    }
+  }
+  EXPECT_EQ(Trace().Launches(), 0u);
+  r.EndStep(1);
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), kLaunches);
+  EXPECT_THAT(t.drops, IsEmpty());
+}
+
 TEST_F(TraceRecorderTest, MuchAtOnceBecomesManyFrames) {
   Recorder& r = recorder();
   r.Activate();

@@ -26,7 +26,7 @@ constexpr Option kOptions[] = {
      "docs/VIRTUAL_GPU.md), cpu, or auto, the default: a virtual GPU if torch is a CUDA\n"
      "build and no driver is here"},
     {"virtual-gpus", 0, "N", "how many virtual GPUs the program sees; default 1, under torchrun one a process"},
-    {"steps", 0, "N", "measure N steps, then stop measuring"},
+    {"steps", 0, "N", "measure N steps of optimizers (an iteration may have several), then stop measuring"},
     {"skip", 0, "N", "leave the first N steps out"},
     {"kill", 0, "", "end the program politely after --steps"},
     {"overhead", 0, "PERCENT", "the budget for measuring; default 1"},

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
@@ -55,6 +56,9 @@ std::vector<Option> Options() {
       {"host-us", 0, "N",
        "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60), and a step\n"
        "the longer of GPU and host"},
+      {"launch-floor", 0, "US",
+       "microseconds that a launch takes whatever its kernel does (default 3); launches with\n"
+       "less work are bound by launching"},
       {"strict", 0, "[=R001,R004]", "exit with 3 when an alarm is raised, or one of these (rfinject explain R005)"},
   };
 }
@@ -112,6 +116,11 @@ int ReportMain(Arguments arguments) {
       return UsageError("report", "--host-us wants microseconds above 0 and up to 1000000, not '" + value + "'");
     }
   }
+  double launch_floor_us = kLaunchFloorNs / 1000;
+  if (parsed.Has("launch-floor") && (!absl::SimpleAtod(parsed.Value("launch-floor"), &launch_floor_us) ||
+                                     !(launch_floor_us >= 0) || launch_floor_us > 1e6)) {
+    return UsageError("report", "--launch-floor wants microseconds, not '" + parsed.Value("launch-floor") + "'");
+  }
   std::vector<std::string> strict;
   if (parsed.Has("strict") && !ParseAlarmIds(parsed.Value("strict"), &strict)) {
     return UsageError("report", "--strict=" + parsed.Value("strict") + ": there are R001 to R012, commas between");
@@ -167,7 +176,8 @@ int ReportMain(Arguments arguments) {
                                       .step_by = static_cast<StepBy>(step_by),
                                       .theory = parsed.Has("theory") ? &theory.profile : nullptr,
                                       .roofs = roofs,
-                                      .host_ns_per_launch = 1000 * host_us})) {
+                                      .host_ns_per_launch = 1000 * host_us,
+                                      .launch_floor_ns = 1000 * launch_floor_us})) {
       reports.push_back(std::move(report));
     }
   }

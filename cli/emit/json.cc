@@ -91,6 +91,7 @@ void WriteSummary(JsonWriter& json, const Report& report) {
     json.Member("step_bound", std::string_view(report.launch_bound() ? "launch" : "GPU"));
   }
   json.Member("shortest_launch_ns", report.shortest_launch_ns);
+  json.Member("launch_floor_ns", report.launch_floor_ns);
   json.Key("memory_peak_bytes");
   report.memory_peak_bytes == 0 ? json.Null() : json.Count(report.memory_peak_bytes);
   json.Key("pm_sampling");

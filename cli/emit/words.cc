@@ -1,6 +1,7 @@
 #include "cli/emit/words.h"
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
 #include <variant>
 
@@ -99,24 +100,31 @@ std::string OutsideLine(const Report& report) {
 std::string LimitLine(const Report& report) {
   const Headline& headline = report.headline;
   const Derived& derived = report.total_derived;
-  const std::string attainable = Percent(derived.attainable_share) + " of attainable";
-  switch (headline.limit) {
-    case Limit::kUnknown:
-      break;
-    case Limit::kLaunching:
-      return "Held back by launching: a kernel takes " + Duration(headline.mean_launch_ns) +
-             " on average, the shortest " + Duration(report.shortest_launch_ns) + ", whatever it does; " + attainable;
-    case Limit::kMemory:
-    case Limit::kArithmetic: {
-      const bool memory = headline.limit == Limit::kMemory;
-      return std::string(memory ? "Held back by memory bandwidth: " : "Held back by arithmetic: ") +
-             Percent(memory ? headline.memory_bound_share : 1 - headline.memory_bound_share) + " of GPU time is in " +
-             (memory ? "memory-bound" : "compute-bound") + " layers; " +
-             (report.total.total_flop() > 0 ? WithPrefix(derived.performance_flop_per_s, "FLOP/s") + ", " : "") +
-             attainable;
-    }
+  struct Part {
+    double share;
+    std::string_view name;
+  };
+  std::array<Part, 3> parts = {{{headline.launch_share, "launching"},
+                                {headline.memory_share, "memory bandwidth"},
+                                {headline.compute_share, "arithmetic"}}};
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.share > b.share; });
+  constexpr double kWorthAWord = 0.005, kWorthASentence = 0.1;
+  std::string line;
+  for (const Part& part : parts) {
+    if (part.share < kWorthAWord) continue;
+    line += (line.empty() ? "Held back by " : ", ") + std::string(part.name) + " " + Percent(part.share);
   }
-  return {};
+  if (line.empty()) return {};
+  line += " of GPU time; ";
+  if (report.total.total_flop() > 0) line += WithPrefix(derived.performance_flop_per_s, "FLOP/s") + ", ";
+  line += Percent(derived.attainable_share) + " of attainable";
+  if (headline.launch_share >= kWorthAWord) {
+    line += "; a launch takes " + Duration(report.launch_floor_ns) + " whatever it does (--launch-floor)";
+  }
+  if (headline.idle_share >= kWorthASentence) {
+    line += "; the GPU is idle for " + Percent(headline.idle_share) + " of a step";
+  }
+  return line;
 }
 
 std::string StepLine(const Report& report) {
@@ -386,7 +394,9 @@ TierWords TierOf(int tier) {
     case 4:
       return {"D", "operator and autograd node names only, no layers"};
     case 5:
-      return {"E", "libtorch without Python, layers from the functions on the native stack"};
+      return {
+          "E",
+          "libtorch without Python, layers from the functions on the native stack; validation counts as training"};
     case 6:
       return {"F", "no torch found, kernels only"};
     default:

@@ -2,12 +2,17 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/import/nvtx_ranges.h"
 
 namespace rfinject::cli {
 namespace {
@@ -74,22 +79,24 @@ class Importer {
     if (!columns.contains(name)) return Fail("CUPTI_ACTIVITY_KIND_KERNEL has no column demangledName or shortName");
     const std::string shared = columns.contains("dynamicSharedMemory") ? "k.dynamicSharedMemory" : "0";
     const std::string device = columns.contains("deviceId") ? "k.deviceId" : "0";
+    FindRanges();
     absl::Status status =
         Read(absl::StrCat("SELECT s.value, k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ, ", shared, ", ",
-                          device,
-                          ", k.end - k.start FROM CUPTI_ACTIVITY_KIND_KERNEL k "
-                          "LEFT JOIN StringIds s ON s.id = k.",
-                          name),
+                          device, ", k.end - k.start, ", Caller("CUPTI_ACTIVITY_KIND_KERNEL"),
+                          " FROM CUPTI_ACTIVITY_KIND_KERNEL k ", CallerJoin("CUPTI_ACTIVITY_KIND_KERNEL"),
+                          "LEFT JOIN StringIds s ON s.id = k.", name, CallerOrder("CUPTI_ACTIVITY_KIND_KERNEL")),
              Phase::kOther);
     if (!status.ok()) return status;
     for (const auto& [table, what] :
          {std::pair{"CUPTI_ACTIVITY_KIND_MEMCPY", "memcpy"}, std::pair{"CUPTI_ACTIVITY_KIND_MEMSET", "memset"}}) {
       if (ColumnsOf(raw, table).empty()) continue;
-      status = Read(absl::StrCat("SELECT '", what, "', 0, 0, 0, 0, 0, 0, 0, 0, k.end - k.start FROM ", table, " k"),
+      status = Read(absl::StrCat("SELECT '", what, "', 0, 0, 0, 0, 0, 0, 0, 0, k.end - k.start, ", Caller(table),
+                                 " FROM ", table, " k ", CallerJoin(table), CallerOrder(table)),
                     Phase::kData);
       if (!status.ok()) return status;
     }
     if (result_.kernels == 0) return Fail("the export has no kernels");
+    MeasureIdle();
     Finish();
     return std::move(result_);
   }
@@ -99,9 +106,110 @@ class Importer {
     return absl::InvalidArgumentError(absl::StrCat(path_, ": ", why));
   }
 
+  // --- NVTX. A launch is in the ranges that were open on its thread when it was called: its correlation number leads
+  // to the call of CUDA's runtime, and that one's thread and time to the ranges.
+
+  bool HasCaller(const std::string& table) const {
+    return has_ranges_ && ColumnsOf(database_.get(), table).contains("correlationId");
+  }
+  std::string Caller(const std::string& table) const {
+    return HasCaller(table) ? "r.globalTid, r.start" : "NULL, NULL";
+  }
+  std::string CallerJoin(const std::string& table) const {
+    if (!HasCaller(table)) return "";
+    // Numbers are a process's own; the upper bits of a thread's number are its process's.
+    const bool processes = ColumnsOf(database_.get(), table).contains("globalPid");
+    return absl::StrCat("LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = k.correlationId ",
+                        processes ? "AND r.globalTid / 16777216 = k.globalPid / 16777216 " : "");
+  }
+  std::string CallerOrder(const std::string& table) const {
+    return HasCaller(table) ? " ORDER BY r.globalTid, r.start" : "";
+  }
+
+  // The ranges that have an end, in the order that NvtxStack wants.
+  std::function<bool(NvtxRange*)> Ranges() const {
+    const bool ids = ColumnsOf(database_.get(), "NVTX_EVENTS").contains("textId");
+    const auto statement = std::make_shared<Statement>(Prepare(
+        database_.get(),
+        absl::StrCat("SELECT n.globalTid, n.start, n.end, ", ids ? "COALESCE(n.text, s.value)" : "n.text",
+                     " FROM NVTX_EVENTS n ", ids ? "LEFT JOIN StringIds s ON s.id = n.textId " : "",
+                     // 59: NvtxPushPopRange, which nest; others begin on one thread and may end on another.
+                     "WHERE n.eventType = 59 AND n.end IS NOT NULL ORDER BY n.globalTid, n.start, n.end DESC")));
+    return [statement](NvtxRange* range) {
+      if (!*statement || sqlite3_step(statement->get()) != SQLITE_ROW) return false;
+      sqlite3_stmt* row = statement->get();
+      *range = {.thread = sqlite3_column_int64(row, 0),
+                .start = sqlite3_column_int64(row, 1),
+                .end = sqlite3_column_int64(row, 2),
+                .name = Text(row, 3)};
+      return true;
+    };
+  }
+
+  // Whether launches can be found in ranges, and how many steps these mark: those of the thread that has most.
+  void FindRanges() {
+    const std::set<std::string> ranges = ColumnsOf(database_.get(), "NVTX_EVENTS");
+    const std::set<std::string> calls = ColumnsOf(database_.get(), "CUPTI_ACTIVITY_KIND_RUNTIME");
+    const auto has = [](const std::set<std::string>& columns, std::initializer_list<const char*> names) {
+      return std::all_of(names.begin(), names.end(), [&](const char* name) { return columns.contains(name); });
+    };
+    has_ranges_ = has(ranges, {"start", "end", "eventType", "text", "globalTid"}) &&
+                  has(calls, {"start", "correlationId", "globalTid"});
+    if (!has_ranges_) return;
+    std::map<int64_t, uint64_t> steps;  // by thread
+    int64_t thread = 0, end = 0;        // of the step that was last
+    const auto next = Ranges();
+    for (NvtxRange range; next(&range);) {
+      if (!IsStepName(range.name) || (range.thread == thread && range.start < end)) continue;
+      thread = range.thread;
+      end = range.end;
+      steps_ = std::max(steps_, ++steps[thread]);
+    }
+  }
+
+  // Of the time between each GPU's first kernel or copy and its last, the share in which none ran.
+  void MeasureIdle() {
+    std::string sql;
+    for (const char* table :
+         {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
+      const std::set<std::string> columns = ColumnsOf(database_.get(), table);
+      if (!columns.contains("start") || !columns.contains("end")) continue;
+      absl::StrAppend(&sql, sql.empty() ? "" : " UNION ALL ", "SELECT ",
+                      columns.contains("deviceId") ? "deviceId" : "0", " AS device, start, end FROM ", table,
+                      " WHERE end >= start");
+    }
+    const Statement statement = Prepare(database_.get(), absl::StrCat(sql, " ORDER BY 1, 2"));
+    double all = 0, busy = 0;
+    int64_t device = 0, first = 0, last = 0;
+    bool any = false;
+    const auto finish = [&] {
+      if (any) all += static_cast<double>(last - first);
+    };
+    while (statement && sqlite3_step(statement.get()) == SQLITE_ROW) {
+      const int64_t on = sqlite3_column_int64(statement.get(), 0), start = sqlite3_column_int64(statement.get(), 1),
+                    end = sqlite3_column_int64(statement.get(), 2);
+      if (!any || on != device) {
+        finish();
+        any = true;
+        device = on;
+        first = last = start;
+      }
+      busy += static_cast<double>(std::max(end, last) - std::max(start, last));
+      last = std::max(last, end);
+    }
+    finish();
+    constexpr double kWorthALine = 0.1, kNsPerMs = 1e6;
+    if (!(all > 0) || 1 - busy / all < kWorthALine) return;
+    idle_ =
+        absl::StrFormat("the GPU was idle for %.0f %% of the %.3g ms between the file's first kernel and its last",
+                        100 * (1 - busy / all), all / kNsPerMs);
+  }
+
   absl::Status Read(const std::string& sql, Phase phase) {
     const Statement statement = Prepare(database_.get(), sql);
     if (!statement) return Fail(sqlite3_errmsg(database_.get()));
+    std::optional<NvtxStack> ranges;
+    if (has_ranges_) ranges.emplace(Ranges());
     int status;
     while ((status = sqlite3_step(statement.get())) == SQLITE_ROW) {
       sqlite3_stmt* row = statement.get();
@@ -121,6 +229,16 @@ class Importer {
       }
       key.dynamic_shared_bytes = Unsigned(row, 7);
       key.device = Unsigned(row, 8);
+      key.layer = LayerKey{model_, ""};
+      if (ranges) {
+        // A launch without a call (of a CUDA graph) is in no range.
+        const NvtxPlace place = sqlite3_column_type(row, 10) == SQLITE_NULL
+                                    ? NvtxPlace{}
+                                    : ranges->At(sqlite3_column_int64(row, 10), sqlite3_column_int64(row, 11));
+        key.op = place.op;
+        if (place.phase != Phase::kOther) key.phase = place.phase;
+        key.layer = steps_ > 0 && !place.in_step ? LayerKey{} : LayerKey{model_, place.path};
+      }
       LaunchStats& stats = run_.launches[key];
       ++stats.launches;
       stats.metrics[std::string(kMetricTime)].Add(static_cast<uint64_t>(duration));
@@ -131,31 +249,35 @@ class Importer {
   }
 
   void Finish() {
-    const std::string model = options_.model.empty() ? "program" : options_.model;
+    const std::string& model = model_;
     run_.key.source = SourceKind::kImported;
     run_.key.collector = "nsys";
     run_.key.models = {model};
     run_.models[model] = ModelInfo{.class_name = model};
     run_.processes = 1;
     run_.tier = 6;
-    run_.steps.steps = 1;
+    run_.steps.steps = std::max<uint64_t>(steps_, 1);
     DeviceInfo device;
     const Statement gpu = Prepare(database_.get(), "SELECT name FROM TARGET_INFO_GPU ORDER BY id LIMIT 1");
     if (gpu && sqlite3_step(gpu.get()) == SQLITE_ROW) device.name = Text(gpu.get(), 0);
     if (!options_.gpu.empty()) device.name = options_.gpu;
     run_.key.gpu = device.name;
     run_.devices = {device};
-    std::map<LaunchKey, LaunchStats> launches;
-    for (auto& [key, stats] : run_.launches) {
-      LaunchKey named = key;
-      named.layer = LayerKey{model, ""};
-      launches[named].Merge(stats);
+    for (const auto& [key, stats] : run_.launches) {
+      if (!key.layer.model.empty()) run_.layers.try_emplace(key.layer, LayerInfo{.order = run_.layers.size() + 1});
     }
-    run_.launches = std::move(launches);
-    run_.layers[LayerKey{model, ""}] = LayerInfo{.order = 1};
     result_.profile.metrics[std::string(kMetricTime)] = MetricInfo{std::string(kMetricTime), "ns", 1};
     result_.warnings.push_back(
         absl::StrCat(path_, ": nsys has no counters; FLOP and bytes are missing, times are there"));
+    if (steps_ == 0) {
+      result_.warnings.push_back(absl::StrCat(
+          path_,
+          ": no NVTX range says what a step is (torch.cuda.nvtx.range_push(\"step\")): all of it is taken for one"));
+    }
+    if (!idle_.empty()) {
+      result_.warnings.push_back(absl::StrCat(path_, ": ", idle_));
+      ++run_.diagnostics[DiagnosticInfo{.severity = 0, .id = "gpu-idle", .text = idle_, .remedy = {}}];
+    }
     if (result_.skipped_lines > 0) {
       result_.warnings.push_back(
           absl::StrCat(path_, ": ", result_.skipped_lines, " records without a valid time were left out"));
@@ -165,6 +287,10 @@ class Importer {
 
   const std::string path_;
   const ImportOptions& options_;
+  const std::string model_ = options_.model.empty() ? "program" : options_.model;
+  bool has_ranges_ = false;
+  uint64_t steps_ = 0;  // that ranges mark
+  std::string idle_;    // what is said of the time in which nothing ran; empty: nothing
   Database database_;
   cli::Run run_;
   Imported result_;

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cli/import/join_times.h"
+#include "cli/import/nvtx_ranges.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
@@ -37,8 +38,10 @@ constexpr char kKernels[] =
 
 // One row of kKernels.
 std::string Launch(int64_t start, int64_t end, int grid, int name) {
-  return "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (" + std::to_string(start) + ", " + std::to_string(end) +
-         ", 0, " + std::to_string(grid) + ", 2, 1, 128, 1, 1, 4096, " + std::to_string(name) + ", 0);";
+  return "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, gridX, gridY, gridZ, blockX, blockY, blockZ, "
+         "dynamicSharedMemory, demangledName, shortName) VALUES (" +
+         std::to_string(start) + ", " + std::to_string(end) + ", 0, " + std::to_string(grid) +
+         ", 2, 1, 128, 1, 1, 4096, " + std::to_string(name) + ", 0);";
 }
 
 class NsysSqlite : public ::testing::Test {
@@ -112,7 +115,81 @@ TEST_F(NsysSqlite, KernelsCopiesAndTheGpu) {
   const LaunchStats copies = Kernel(run, "memcpy", 0);
   EXPECT_EQ(copies.launches, 2u);
   EXPECT_EQ(Sum(copies, kMetricTime), 63u);
-  EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("no counters")));
+  // 863 ns of 1011: 0 to 60, 70 to 73, 100 to 400, 500 to 950, 1000 to 1011.
+  EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("no counters"), HasSubstr("all of it is taken for one"),
+                                           HasSubstr("the GPU was idle for 18 % of the 0.00101 ms")));
+  EXPECT_EQ(run.steps.steps, 1u);
+  ASSERT_THAT(run.diagnostics, SizeIs(1));
+  EXPECT_THAT(run.diagnostics.begin()->first.text, StartsWith("the GPU was idle for 18 %"));
+}
+
+// A program that marks its steps and blocks, with two threads whose numbers of calls are alike.
+TEST_F(NsysSqlite, RangesOfNvtxAreStepsAndLayers) {
+  std::string sql = std::string(kStrings) + kKernels +
+                    "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN correlationId INTEGER;"
+                    "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, "
+                    "correlationId INTEGER);"
+                    "INSERT INTO StringIds VALUES (3, 'encoder');"
+                    "CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, textId "
+                    "INTEGER, globalTid INTEGER);";
+  const auto range = [&sql](int64_t start, const std::string& end, const std::string& text) {
+    sql += "INSERT INTO NVTX_EVENTS VALUES (" + std::to_string(start) + ", " + end + ", 59, " +
+           (text == "encoder" ? "NULL, 3" : "'" + text + "', NULL") + ", 7);";
+  };
+  int64_t correlation = 0;
+  const auto launch = [&](int64_t call, int64_t start, int name, int64_t thread = 7) {
+    ++correlation;
+    sql += Launch(start, start + 100, 8, name) +
+           "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = " + std::to_string(correlation) +
+           " WHERE start = " + std::to_string(start) + ";INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (" +
+           std::to_string(call) + ", " + std::to_string(call + 1) + ", " + std::to_string(thread) + ", " +
+           std::to_string(correlation) + ");";
+  };
+  range(0, "9000", "epoch 0");
+  for (int step = 0; step < 5; ++step) {
+    const int64_t at = 1000 * step;
+    range(at, std::to_string(at + 500), "step " + std::to_string(step));
+    range(at, std::to_string(at + 100), "forward");
+    range(at + 10, std::to_string(at + 60), "encoder");
+    range(at + 20, std::to_string(at + 40), "conv1");
+    range(at + 25, std::to_string(at + 35), "aten::conv2d, seq = 5");
+    range(at + 300, std::to_string(at + 400), "Optimizer.step#SGD.step");
+    // The GPU runs behind the program, beyond the range's own end.
+    launch(at + 30, 10'000 + at, 1);
+    launch(at + 50, 10'200 + at, 2);
+    launch(at + 350, 10'400 + at, 2);
+    launch(at + 30, 10'600 + at, 1, 8);  // another thread, in no range
+  }
+  range(5000, "NULL", "step 5");  // cut short
+  launch(5100, 15'000, 2);
+  Write(sql);
+  const Imported result = Import({.model = "net"});
+  const cli::Run& run = OnlyRun(result);
+  EXPECT_EQ(run.steps.steps, 5u);
+  EXPECT_EQ(result.kernels, 21u);
+  const auto launches = [&run](Phase phase, const LayerKey& layer, const std::string& op) {
+    uint64_t sum = 0;
+    for (const auto& [key, stats] : run.launches) {
+      if (key.phase == phase && key.layer == layer && key.op == op) sum += stats.launches;
+    }
+    return sum;
+  };
+  EXPECT_EQ(launches(Phase::kForward, {"net", "encoder.conv1"}, "aten::conv2d"), 5u);
+  EXPECT_EQ(launches(Phase::kForward, {"net", "encoder"}, ""), 5u);
+  EXPECT_EQ(launches(Phase::kOptimizer, {"net", ""}, ""), 5u);
+  EXPECT_EQ(launches(Phase::kOther, {}, ""), 6u) << "another thread's, and a step's that did not end";
+  EXPECT_THAT(result.warnings, Not(Contains(HasSubstr("taken for one"))));
+  EXPECT_THAT(result.warnings, Contains(HasSubstr("the GPU was idle for 59 %")));
+}
+
+TEST_F(NsysSqlite, WhatAStepIsCalled) {
+  for (const char* name : {"step", "step 3", "ProfilerStep#4", "iteration_12", "train_step", "iter", "Batch 7"}) {
+    EXPECT_TRUE(IsStepName(name)) << name;
+  }
+  for (const char* name : {"Optimizer.step#SGD.step", "optim step", "forward", "stepper", "aten::batch_norm_stats",
+                           "batch_norm", "BatchNorm2d", ""}) {
+    EXPECT_FALSE(IsStepName(name)) << name;
+  }
 }
 
 TEST_F(NsysSqlite, TheUsersGpuIsTaken) {

@@ -60,7 +60,7 @@ constexpr auto kIdentity = std::to_array<ReportColumn>({
 
 // Sums that quantity.h does not hold as they are.
 constexpr ReportColumn kLaunches = {
-    {.name = "launches", .title = "Launches", .kind = Kind::kCount, .additive = true, .page = 140},
+    {.name = "launches", .title = "Launches, all steps", .kind = Kind::kCount, .additive = true, .page = 140},
     [](const ReportRow& at) { return Cell{at.row.sums.launches}; }};
 constexpr ReportColumn kFlop = {
     {.name = "flop", .title = "FLOP", .kind = Kind::kUnit, .unit = "FLOP", .additive = true, .page = 160},
@@ -173,8 +173,7 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
       .of_roofs = true,
       .table = {.place = 110, .title = "bound", .width = 7, .priority = 5}},
      [](const ReportRow& at) {
-       return at.row.sums.least_ns() > 0 ? Cell{std::string(at.row.derived.memory_bound ? "memory" : "compute")}
-                                         : Cell{};
+       return at.row.sums.least_ns() > 0 ? TextCell(BoundName(at.row.derived.bound)) : Cell{};
      }},
     {{.name = "executed_flop_per_model_flop",
       .title = "FLOP / model FLOP",
@@ -196,7 +195,9 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
      [](const ReportRow& at) { return TextCell(at.row.counters_shared ? "layer" : ""); }},
     // A step's, for people; CSV and JSON have the sums and the steps.
     {{.name = "launches_per_step",
+      .title = "Launches a step",
       .kind = Kind::kCount,
+      .page = 135,
       .data = false,
       .table = {.place = 20, .title = "launches", .width = 8, .priority = 9}},
      [](const ReportRow& at) { return Cell{PerStep(at, static_cast<double>(at.row.sums.launches))}; }},

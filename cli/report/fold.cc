@@ -272,8 +272,21 @@ struct Folding {
   absl::flat_hash_map<std::string, double> outside_ns;  // of no model and no phase, by operator
 };
 
+// What work of no model is for, where its operator says so; else the operator's own name.
+std::string UseOf(const std::string& op) {
+  const auto has = [&op](std::string_view part) { return op.find(part) != std::string::npos; };
+  const auto is = [&op](std::string_view name) {
+    return op.ends_with(name) && op.size() > name.size() && (op[op.size() - name.size() - 1] == ':');
+  };
+  if (has("::_amp_")) return "gradient scaling";
+  if (has("_loss") || has("log_softmax") || has("binary_cross_entropy") || has("kl_div")) return "loss";
+  if (is("norm") || is("linalg_vector_norm") || is("_foreach_norm")) return "clip_grad_norm";
+  if (is("zero_") || is("_foreach_zero_")) return "zero_grad";
+  return op;
+}
+
 Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& sampled, const Machine& machine, By by,
-                     std::string_view chip) {
+                     std::string_view chip, double launch_floor_ns) {
   Folding folding;
   const KeyReader reader(profile.metrics, chip);
   const std::optional<ExpectedTimes> expected = ModelOf(run);
@@ -282,6 +295,7 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
     AddLeastTimes(machine, quantities.sums);
     if (expected) ApplyExpected(key, *expected, quantities);
     // An estimate leaves out what is zero; hardware that counted nothing must say so.
+    AddBoundTime(launch_floor_ns, quantities.sums);
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
     const double time_ns = quantities.sums.time_ns();
     if (counted) quantities.sums[Quantity::kTimeWithCounters] = time_ns;
@@ -308,7 +322,7 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
       folding.shortest_launch_ns = quantities.least_launch_ns;
     }
     if (key.phase == Phase::kOther && key.layer.model.empty()) {
-      folding.outside_ns[key.op.empty() ? key.kernel : key.op] += time_ns;
+      folding.outside_ns[UseOf(key.op.empty() ? key.kernel : key.op)] += time_ns;
     }
     if (!NeedsLayer(key.phase)) continue;
     folding.attributable_ns += time_ns;
@@ -418,11 +432,23 @@ void AddHostTime(double host_ns_per_launch, Report& report) {
 
 }  // namespace
 
+void AddBoundTime(double launch_floor_ns, Sums& sums) {
+  // A kernel of a few blocks takes some times the floor for latencies of its own; beyond, it is slow work.
+  constexpr double kLittleLonger = 3;
+  if (sums.least_ns() <= 0 || sums.time_ns() <= 0) return;
+  const double floor_ns = launch_floor_ns * static_cast<double>(sums.launches);
+  const bool launch = sums.least_ns() < floor_ns && sums.time_ns() < kLittleLonger * floor_ns;
+  sums[launch                                              ? Quantity::kLaunchBoundTime
+       : sums.least_memory_ns() >= sums.least_compute_ns() ? Quantity::kMemoryBoundTime
+                                                           : Quantity::kComputeBoundTime] = sums.time_ns();
+}
+
 Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, const FoldOptions& options) {
   Report report = DescribeRun(run, machine, options.by, options.step_by);
   const std::string chip = ChipOf(run);
   const SampledRun sampled(profile, run);
-  const Folding folding = FoldLaunches(profile, run, sampled, machine, options.by, chip);
+  const Folding folding = FoldLaunches(profile, run, sampled, machine, options.by, chip, options.launch_floor_ns);
+  report.launch_floor_ns = options.launch_floor_ns;
   AddTotals(folding, report);
   report.validation = std::any_of(run.launches.begin(), run.launches.end(),
                                   [](const auto& one) { return one.first.phase == Phase::kEval; });

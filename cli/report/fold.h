@@ -23,6 +23,7 @@ struct FoldOptions {
   RoofOptions roofs;
   // Of an estimate: how long the host takes to launch a kernel. 0: not known. What was measured has a wall time.
   double host_ns_per_launch = 0;
+  double launch_floor_ns = kLaunchFloorNs;
 };
 
 // One run on one machine. Rows of By::kLayer come as the program runs the layers, those of By::kPhase in the order of
@@ -42,6 +43,10 @@ std::string ChipOf(const Run& run);
 // Sets the least times of one launch key's sums, or of anything that runs as one kernel. FLOP on a path that the
 // machine lacks cannot be held against a roof of it: they are left out, and R003 names them.
 void AddLeastTimes(const Machine& machine, Sums& sums);
+
+// Says of one launch key's time, whose least times are set, what holds it back: launching where both least times are
+// below `launch_floor_ns` a launch and a launch takes little longer than that, else bytes or arithmetic.
+void AddBoundTime(double launch_floor_ns, Sums& sums);
 
 }  // namespace rfinject::cli
 

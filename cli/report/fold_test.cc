@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_join.h"
 #include "cli/emit/words.h"
 #include "cli/report/key_quantities.h"
 #include "cli/report/roofs.h"
@@ -72,6 +73,30 @@ TEST(Fold, WhatIsOfNoModelIsNamedInTheHeadline) {
   EXPECT_NE(headline().find("--skip 1"), std::string::npos);
   // It has more time to win than any layer.
   EXPECT_NE(headline().find("; in no layer: other 500"), std::string::npos) << headline();
+}
+
+// What a training loop does between the model's backward and the optimizer's step, and before its backward.
+TEST(Fold, WhatALoopDoesOutsideOfItsModelHasNames) {
+  Profile profile = testing::SampleResNet18(testing::SampleA100(), 2);
+  cli::Run& run = profile.runs.begin()->second;
+  run.key.source = SourceKind::kMeasured;
+  const auto add = [&run](const char* op, uint64_t ns) {
+    LaunchStats& stats = run.launches[LaunchKey{.phase = Phase::kOther, .op = op, .kernel = op}];
+    stats.launches = 1;
+    stats.metrics["rf.time"].Add(ns);
+  };
+  add("aten::_log_softmax", 200'000'000);
+  add("aten::nll_loss_forward", 200'000'000);
+  add("aten::linalg_vector_norm", 300'000'000);
+  add("aten::zero_", 350'000'000);
+  add("aten::_amp_foreach_non_finite_check_and_unscale_", 100'000'000);
+  add("aten::fill_", 90'000'000);
+  const auto headline = [&] {
+    return absl::StrJoin(HeadlineText(FoldRun(profile, run, testing::SampleA100(), {})), "\n");
+  };
+  EXPECT_THAT(headline(), HasSubstr("of GPU time is of no model: loss, zero_grad, clip_grad_norm\n"));
+  add("aten::_amp_update_scale_", 500'000'000);
+  EXPECT_THAT(headline(), HasSubstr("of GPU time is of no model: gradient scaling, loss, zero_grad\n"));
 }
 
 TEST(Fold, WhatIsInNoLayerNamesWhoLaunchedMostOfIt) {
@@ -304,9 +329,57 @@ TEST(Fold, AttainableIsTheSumOfTheKernelsLeastTimes) {
     EXPECT_NEAR(row.derived.slack_ns, row.sums.time_ns() - row.sums.least_ns(), 1e-6);
   }
   const Row& conv = Find(report.rows, "layer1.0.conv1");
-  EXPECT_FALSE(conv.derived.memory_bound);
+  EXPECT_EQ(conv.derived.bound, Bound::kCompute);
   EXPECT_NEAR(conv.derived.attainable_flop_per_s / 156e12, 1, 1e-9);  // TF32, compute bound
-  EXPECT_TRUE(Find(report.rows, "bn1").derived.memory_bound);
+  EXPECT_EQ(Find(report.rows, "bn1").derived.bound, Bound::kMemory);
+}
+
+// A network of many small layers: what they do would take no time to speak of, and memory is not what holds them
+// back.
+TEST(Fold, LaunchesOfLittleWorkAreBoundByLaunching) {
+  const auto stats = [](uint64_t ns, uint64_t bytes) {
+    LaunchStats made;
+    made.launches = 10;
+    for (int i = 0; i < 10; ++i) {
+      made.metrics["rf.time"].Add(ns);
+      made.metrics["rf.dram_bytes"].Add(bytes / 32);
+      made.metrics["rf.flop.fp32"].Add(1000);
+    }
+    return made;
+  };
+  const Machine machine = testing::SampleA100();
+  const auto sized = [&](double ns) { return static_cast<uint64_t>(ns * 1e-9 * machine.dram_bytes_per_s); };
+  Profile profile = OneKey({.layer = {.model = "Net", .path = "tiny"}, .kernel = "tiny"}, stats(3400, sized(100)));
+  cli::Run& run = profile.runs.begin()->second;
+  run.launches[{.layer = {.model = "Net", .path = "large"}, .kernel = "large"}] = stats(6000, sized(5000));
+  run.launches[{.layer = {.model = "Net", .path = "slow"}, .kernel = "slow"}] = stats(60'000, sized(2000));
+  const auto bound = [](const Report& report, std::string_view layer) {
+    for (const Row& row : report.rows) {
+      if (row.layer == layer) return std::string(BoundName(row.derived.bound));
+    }
+    return std::string("no such row");
+  };
+  const Report report = FoldRun(profile, run, machine, {});
+  EXPECT_EQ(bound(report, "tiny"), "launch");
+  EXPECT_EQ(bound(report, "large"), "memory");
+  EXPECT_EQ(bound(report, "slow"), "memory") << "it has time for more than to be launched";
+  EXPECT_NEAR(report.headline.launch_share, 34.0 / 694, 1e-9);
+  EXPECT_DOUBLE_EQ(report.headline.launch_share + report.headline.memory_share + report.headline.compute_share, 1);
+  EXPECT_DOUBLE_EQ(report.total[Quantity::kLaunchBoundTime] + report.total[Quantity::kMemoryBoundTime] +
+                       report.total[Quantity::kComputeBoundTime],
+                   report.total.time_ns());
+  const std::string words = absl::StrJoin(HeadlineText(report), "\n");
+  EXPECT_THAT(words, HasSubstr("Held back by memory bandwidth 95"));
+  EXPECT_THAT(words, HasSubstr("launching 4.9"));
+  EXPECT_THAT(words, HasSubstr("a launch takes 3.00 us whatever it does (--launch-floor)"));
+  // The floor is the user's to say.
+  EXPECT_EQ(bound(FoldRun(profile, run, machine, {.launch_floor_ns = 50}), "tiny"), "memory");
+  EXPECT_EQ(bound(FoldRun(profile, run, machine, {.launch_floor_ns = 6000}), "large"), "launch");
+  // A measured step that takes longer than its kernels has gaps between them.
+  run.steps.steps = 10;
+  for (int i = 0; i < 10; ++i) run.steps.duration_ns.Add(694'000 / 5);
+  EXPECT_THAT(absl::StrJoin(HeadlineText(FoldRun(profile, run, machine, {})), "\n"),
+              HasSubstr("the GPU is idle for 50 % of a step"));
 }
 
 TEST(Fold, WithoutAMachineThereAreNoRoofs) {

@@ -12,10 +12,6 @@
 namespace rfinject::cli {
 namespace {
 
-// Above these a kernel's own work is what its time goes to.
-constexpr double kManyShortLaunches = 3, kFarFromRoof = 0.3;
-// A launch costs some microseconds; the shortest of a run with long kernels only says nothing about that.
-constexpr double kLongLaunchNs = 1e4;
 constexpr size_t kLayersToWin = 3;
 // A part of the time below it is no headline.
 constexpr double kWorthALine = 0.1;
@@ -47,22 +43,17 @@ void AddExpected(const Report& report, Headline* headline) {
                         .winograd_share = total[Quantity::kWinogradTime] / total.time_ns()};
 }
 
-void AddLimit(const Report& report, std::span<const Row> layers, Headline* headline) {
+void AddLimit(const Report& report, Headline* headline) {
   const Sums& total = report.total;
-  if (total.least_ns() <= 0 || total.time_ns() <= 0) return;
-  const Derived& derived = report.total_derived;
-  headline->mean_launch_ns = total.launches > 0 ? total.time_ns() / static_cast<double>(total.launches) : 0;
-  double memory_bound_ns = 0;
-  for (const Row& row : layers) {
-    if (row.derived.memory_bound) memory_bound_ns += row.sums.time_ns();
+  const double launch = total[Quantity::kLaunchBoundTime], memory = total[Quantity::kMemoryBoundTime],
+               compute = total[Quantity::kComputeBoundTime], all = launch + memory + compute;
+  if (all > 0) {
+    headline->launch_share = launch / all;
+    headline->memory_share = memory / all;
+    headline->compute_share = compute / all;
   }
-  headline->memory_bound_share = memory_bound_ns / total.time_ns();
-  if (report.shortest_launch_ns > 0 && report.shortest_launch_ns < kLongLaunchNs &&
-      headline->mean_launch_ns < kManyShortLaunches * report.shortest_launch_ns &&
-      derived.attainable_share < kFarFromRoof) {
-    headline->limit = Limit::kLaunching;
-  } else {
-    headline->limit = derived.memory_bound ? Limit::kMemory : Limit::kArithmetic;
+  if (report.run.source == SourceKind::kMeasured && report.step_gpu_ns > 0 && report.step_wall_ns > 0) {
+    headline->idle_share = std::max(0.0, 1 - report.step_gpu_ns / report.step_wall_ns);
   }
 }
 
@@ -99,7 +90,8 @@ void AddOutside(const Report& report, std::span<const Row> layers, Headline* hea
   if (share < kWorthALine || report.outside_ops.empty()) return;
   headline->outside_share = share;
   for (const std::string& op : report.outside_ops) {
-    for (const std::string_view initialiser : {"normal_", "uniform_", "zero_", "fill_"}) {
+    // Programs that zero their gradients and start their backward fill tensors too; random numbers are for weights.
+    for (const std::string_view initialiser : {"normal_", "uniform_"}) {
       headline->outside_initialises |= op.ends_with(initialiser);
     }
   }
@@ -116,7 +108,7 @@ Headline MakeHeadline(const Report& report, std::span<const Row> layers) {
            (IsPhase(row, Phase::kForward) || IsPhase(row, Phase::kBackward) || IsPhase(row, Phase::kEval));
   });
   AddOutside(report, layers, &headline);
-  AddLimit(report, layers, &headline);
+  AddLimit(report, &headline);
   AddMostToWin(report, layers, &headline);
   headline.shared_counters =
       std::any_of(report.rows.begin(), report.rows.end(), [](const Row& row) { return row.counters_shared; });

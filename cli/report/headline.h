@@ -18,14 +18,6 @@ namespace rfinject::cli {
 struct Report;
 struct Row;
 
-// What keeps the run from being faster.
-enum class Limit : uint8_t {
-  kUnknown,
-  kLaunching,  // kernels take little longer than the shortest one seen: there are too many that do too little
-  kMemory,
-  kArithmetic,
-};
-
 struct Headline {
   struct PrecisionShare {
     Precision precision{};
@@ -53,10 +45,10 @@ struct Headline {
   std::optional<Expected> expected;
   std::vector<PrecisionShare> precisions;  // that have FLOP, most FLOP first
   bool has_forward_or_backward = false;    // some launch is known to be of them
-  Limit limit = Limit::kUnknown;
-  double mean_launch_ns = 0;
-  double memory_bound_share = 0;                    // of GPU time, in layers that are bound by memory
-  std::vector<Slack> most_to_win;                   // the three layers with the longest
+  // Shares of GPU time of launches that are held back by one thing; together 1 where roofs are known, else all 0.
+  double launch_share = 0, memory_share = 0, compute_share = 0;
+  double idle_share = 0;           // of a measured step's wall time, in which no kernel ran; 0: unknown
+  std::vector<Slack> most_to_win;  // the three layers with the longest
   std::optional<OutsideSlack> outside_most_to_win;  // what is in no layer, where it has more than the last of those
   // Launches of no model and no phase, where they take a tenth of the time or more; else 0.
   double outside_share = 0;

@@ -35,6 +35,10 @@ enum class Quantity : uint8_t {
   kLeastMemory,
   kLeast,
   kTimeWithCounters,
+  // Of kTime, by what keeps each launch key from being faster (report.h, Bound).
+  kLaunchBoundTime,
+  kMemoryBoundTime,
+  kComputeBoundTime,
   // Of estimated runs, whose kTime is the expected one (expect.h); 0 where no expected time is known.
   kIdealTime,  // what the datasheet's roofline allows
   kTimeLow,    // the ends of the 80 % interval of kTime
@@ -130,6 +134,9 @@ inline constexpr auto kOthers = std::to_array<QuantityInfo>({
     {Quantity::kLeastMemory, "least_memory_time_ns", "Least memory time", "ns", 380, Zero::kUnknownRoofs},
     {Quantity::kLeast, "least_time_ns", "Least time", "ns", 390, Zero::kUnknownRoofs},
     {Quantity::kTimeWithCounters, "time_with_counters_ns", "GPU time with counters", "ns", 410},
+    {Quantity::kLaunchBoundTime, "launch_bound_time_ns", "Launch-bound time", "ns", 412, Zero::kUnknownRoofs},
+    {Quantity::kMemoryBoundTime, "memory_bound_time_ns", "Memory-bound time", "ns", 414, Zero::kUnknownRoofs},
+    {Quantity::kComputeBoundTime, "compute_bound_time_ns", "Compute-bound time", "ns", 416, Zero::kUnknownRoofs},
     {Quantity::kIdealTime, "ideal_time_ns", "Ideal time, all steps", "ns", 152, Zero::kUnknown},
     {Quantity::kTimeLow, "time_low_ns", "Time, 80 % from", "ns", 154, Zero::kUnknown},
     {Quantity::kTimeHigh, "time_high_ns", "Time, 80 % to", "ns", 156, Zero::kUnknown},

@@ -2,6 +2,34 @@
 
 namespace rfinject::cli {
 
+namespace {
+
+Bound BoundOf(const Sums& sums) {
+  const double launch = sums[Quantity::kLaunchBoundTime], memory = sums[Quantity::kMemoryBoundTime],
+               compute = sums[Quantity::kComputeBoundTime];
+  if (launch + memory + compute <= 0) {
+    return sums.least_memory_ns() >= sums.least_compute_ns() ? Bound::kMemory : Bound::kCompute;
+  }
+  if (launch > memory && launch > compute) return Bound::kLaunch;
+  return memory >= compute ? Bound::kMemory : Bound::kCompute;
+}
+
+}  // namespace
+
+std::string_view BoundName(Bound bound) {
+  switch (bound) {
+    case Bound::kUnknown:
+      break;
+    case Bound::kLaunch:
+      return "launch";
+    case Bound::kMemory:
+      return "memory";
+    case Bound::kCompute:
+      return "compute";
+  }
+  return "";
+}
+
 Derived Derive(const Sums& sums) {
   Derived derived;
   const double flop = sums.total_flop();
@@ -14,7 +42,7 @@ Derived Derive(const Sums& sums) {
   }
   if (sums.least_ns() > 0) {
     derived.attainable_flop_per_s = flop / sums.least_ns() * 1e9;
-    derived.memory_bound = sums.least_memory_ns() >= sums.least_compute_ns();
+    derived.bound = BoundOf(sums);
   }
   if (sums.model_flop() > 0) derived.executed_over_model = flop / sums.model_flop();
   if (sums.l2_bytes() > 0) derived.oi_l2_flop_per_byte = flop / sums.l2_bytes();

@@ -34,6 +34,14 @@ enum class By : uint8_t { kModel, kPhase, kLayer, kOp, kKernel };
 // What a step is: what the training loop does over and over, what ends with an optimizer's step, or a call of a root.
 enum class StepBy : uint8_t { kIteration, kOptimizer, kForward };
 
+// What keeps something from being faster: too little work a launch, bytes, or arithmetic.
+enum class Bound : uint8_t { kUnknown, kLaunch, kMemory, kCompute };
+std::string_view BoundName(Bound bound);  // "launch"; empty where it is not known
+
+// What a launch takes whatever its kernel does, unless the user says otherwise: kernels that do nothing follow one
+// another at this interval (collector/estimate/launch_floor.h has the sources).
+inline constexpr double kLaunchFloorNs = 3000;
+
 struct Derived {  // from Sums alone; 0 where undefined
   double oi_flop_per_byte = 0;
   double performance_flop_per_s = 0;
@@ -41,7 +49,8 @@ struct Derived {  // from Sums alone; 0 where undefined
   double attainable_flop_per_s = 0;
   double attainable_share = 0;  // least_ns / time_ns
   double slack_ns = 0;          // time_ns - least_ns
-  bool memory_bound = false;    // least_memory_ns >= least_compute_ns
+  // What most of the time goes to; where nobody looked at single launch keys, the larger of the least times.
+  Bound bound = Bound::kUnknown;
   double executed_over_model = 0;
   double oi_l2_flop_per_byte = 0, oi_l1_flop_per_byte = 0;
   double dram_over_compulsory = 0;
@@ -154,14 +163,16 @@ struct Report {
   // By::kLayer only: `rows` split by phase (model, layer, phase), in the same order. The pictures show these, because
   // a layer's forward and backward are different points.
   std::vector<Row> layer_phases;
-  double shortest_launch_ns = 0;  // the shortest launch seen: what is near it is bound by launching; 0: unknown
+  double shortest_launch_ns = 0;            // the shortest launch seen; 0: unknown
+  double launch_floor_ns = kLaunchFloorNs;  // as the bounds were told apart with
   // Shares of GPU time.
   double attributed_share = 0;  // forward and backward launches that have a layer, of all forward and backward ones
   double counters_share = 0;    // time_with_counters / time
   uint64_t unattributed_launches = 0;  // forward or backward without a layer
   // Backward over forward; 0: undefined. About 2 for FLOP (invariants.h, R005).
   double backward_over_forward_model_flop = 0, backward_over_forward_flop = 0, backward_over_forward_time = 0;
-  std::vector<std::string> outside_ops;  // operators of the launches of no model and no phase, the longest three
+  // Of the launches of no model and no phase the longest three operators, or what these are for ("loss").
+  std::vector<std::string> outside_ops;
   TheoryUse theory;
   Headline headline;
   std::vector<Alarm> alarms;

@@ -213,9 +213,7 @@ constexpr auto kColumns = std::to_array<SweepColumn>({
                                   : r.step_ns > 0       ? "step_time"
                                                         : "gpu_time"); }}},
     {{{.name = "bound", .kind = Kind::kText, .table = {.place = 110, .title = "bound", .priority = 1}},
-      [](const SweepRun& r) {
-        return TextCell(r.whole.least_ns() <= 0 ? "" : r.whole_derived.memory_bound ? "memory" : "compute");
-      }}},
+      [](const SweepRun& r) { return TextCell(r.whole.least_ns() <= 0 ? "" : BoundName(r.whole_derived.bound)); }}},
     {{{.name = "started", .kind = Kind::kText}, [](const SweepRun& r) { return TextCell(r.started); }}},
     {{{.name = "command", .kind = Kind::kText}, [](const SweepRun& r) { return TextCell(r.command); }}},
     {{{.name = "alarms", .kind = Kind::kCount}, [](const SweepRun& r) { return Cell{uint64_t{r.alarms}}; }}},

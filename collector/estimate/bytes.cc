@@ -57,9 +57,18 @@ bool ReadBefore(const OpCall& call, size_t index, const TensorView& tensor) {
   return false;
 }
 
+// A Python number that an operator of two tensors was given (`count.add_(1)`) comes as a 0-dim tensor of the widest
+// type of its kind. It lies on the host, and a kernel gets it with its arguments.
+bool IsNumber(const OpCall& call, size_t index, const TensorView& tensor) {
+  if (index != 1 || tensor.rank != 0 || InputTensor(call, 0) == nullptr) return false;
+  return tensor.dtype == DType::kInt64 || tensor.dtype == DType::kDouble || tensor.dtype == DType::kBool ||
+         tensor.dtype == DType::kComplexDouble;
+}
+
 // Bytes read of argument `index`.
 uint64_t ReadOf(const OpCall& call, size_t index) {
   if (const TensorView* tensor = InputTensor(call, index)) {
+    if (IsNumber(call, index, *tensor)) return 0;
     return ReadBefore(call, index, *tensor) || IsOutArgument(call, index) ? 0 : Bytes(*tensor);
   }
   return index < call.inputs.size() ? Bytes(TensorsOf(call, call.inputs[index])) : 0;
@@ -189,6 +198,10 @@ Traffic CountBytes(const OpRule& rule, const OpCall& call) noexcept {
       return ConvolutionBackward(call);
     case BytesRule::kBatchNorm:
       return BatchNorm(call);
+    case BytesRule::kFusedBackward: {
+      const uint64_t operands = ReadAll(call, rule.unread);
+      return {SaturatingAdd(operands, SaturatingMultiply(2, WriteResults(call))), operands};
+    }
     case BytesRule::kFusedOptimizer:
       return FusedOptimizer(call);
   }

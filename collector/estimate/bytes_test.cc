@@ -49,6 +49,15 @@ TEST(BytesTest, BroadcastOperandsCountWhatLiesInMemory) {
   EXPECT_EQ(Floats("aten::mul ( f32[8,10] f32[8,10]/1 ) -> ( f32[8,10] )"), (Traffic{81, 80}));
 }
 
+// `num_batches_tracked.add_(1)`: the 1 is no memory of the GPU's.
+TEST(BytesTest, ANumberIsNotRead) {
+  EXPECT_EQ(InBytes("aten::add_ ( i64[]@1 i64[] i1 ) -> ( i64[]@1 )"), (Traffic{8, 8}));
+  EXPECT_EQ(InBytes("aten::mul ( f32[10] f64[] ) -> ( f32[10] )"), (Traffic{40, 40}));
+  // A tensor that the program computed: a loss scale, an average.
+  EXPECT_EQ(InBytes("aten::mul ( f32[10] f32[] ) -> ( f32[10] )"), (Traffic{44, 40}));
+  EXPECT_EQ(InBytes("aten::add_ ( i64[]@1 i64[4] i1 ) -> ( i64[]@1 )"), (Traffic{40, 8}));
+}
+
 TEST(BytesTest, InPlaceReadsOnceAndWritesOnce) {
   EXPECT_EQ(Floats("aten::add_ ( f32[10]@1 f32[10] i1 ) -> ( f32[10]@1 )"), (Traffic{20, 10}));
   EXPECT_EQ(Floats("aten::relu_ ( f32[10]@1 ) -> ( f32[10]@1 )"), (Traffic{10, 10}));

@@ -48,9 +48,30 @@ Cost EstimateCost(const OpCall& call, const Gpu& gpu, PrecisionPolicy policy) no
   if (cost.compulsory_bytes == 0) return cost;
   cost.kernel = true;
 
-  const FlopCount flop = CountFlop(rule, call);
-  cost.model_flop = flop.model;
+  FlopCount flop = CountFlop(rule, call);
   const DType dtype = ResultType(call);
+  if (const Recurrence steps = CountRecurrence(rule, call); steps.launches != 0) {
+    const auto repeat = [&](std::string_view kernel, Unit unit, uint64_t amount, uint64_t bytes) {
+      RepeatedCost one{.kernel = kernel,
+                       .launches = steps.launches,
+                       .flop = amount,
+                       .precision = UnitFor(unit, dtype, gpu, policy),
+                       .bytes = bytes};
+      std::array<uint64_t, kPrecisionCount> executed{};
+      executed[static_cast<size_t>(one.precision)] = amount;
+      one.time_ns = EstimateTimeNs(executed, bytes, gpu);
+      return one;
+    };
+    cost.repeated = {repeat(": a time step's product", rule.unit, steps.product_flop, steps.product_bytes),
+                     repeat(": a time step's gates", Unit::kVector, steps.gates_flop, steps.gates_bytes)};
+    const auto take = [&](uint64_t& from, uint64_t each) {
+      from -= std::min(from, SaturatingMultiply(each, steps.launches));
+    };
+    take(flop.matrix, steps.product_flop);
+    take(flop.vector, steps.gates_flop);
+    flop.model = SaturatingAdd(flop.matrix, flop.vector);
+  }
+  cost.model_flop = flop.model;
   const auto add = [&](Unit unit, uint64_t amount) {
     uint64_t& slot = cost.executed_flop[static_cast<size_t>(UnitFor(unit, dtype, gpu, policy))];
     slot = SaturatingAdd(slot, amount);

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "collector/estimate/precision.h"
 #include "collector/op_call.h"
@@ -16,6 +17,15 @@
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::estimate {
+
+// A kernel that an operator launches several times beside its first one, alike each time.
+struct RepeatedCost {
+  std::string_view kernel;  // what is added to the operator's name
+  uint64_t launches = 0;
+  uint64_t flop = 0;  // of one launch, model and executed
+  Precision precision{};
+  uint64_t bytes = 0, time_ns = 0;
+};
 
 struct Cost {
   bool kernel = false;      // false: a view, bookkeeping, or seen already as the operators inside it
@@ -25,6 +35,8 @@ struct Cost {
   uint64_t compulsory_bytes = 0;                          // each operand read once, each result written once
   uint64_t dram_bytes = 0;                                // the same: there is no model of the caches
   uint64_t time_ns = 0;  // never less than the roofs allow, nor than the launch floor
+  // Beside all of the above, in which they are not: the time steps of a recurrent layer.
+  std::array<RepeatedCost, 2> repeated;
 };
 
 // The cost of `call` on `gpu`.

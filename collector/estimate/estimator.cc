@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -68,6 +69,10 @@ bool IsStepCounter(const OpCall& call, const Site& site) {
          std::ranges::all_of(call.tensors, [](const TensorView& tensor) { return tensor.rank == 0; });
 }
 
+// A data loader collates its batches on the host, in the main process where it has no workers. Without a virtual GPU
+// the copies to the device, which are of the same phase on a GPU, do not exist.
+bool IsCollation(const Site& site) { return site.phase == Phase::kData && site.layer == 0; }
+
 class Estimator final : public Source {
  public:
   Estimator(const Gpu& gpu, Recorder& recorder) : gpu_(gpu), recorder_(recorder) {}
@@ -77,7 +82,7 @@ class Estimator final : public Source {
   void OnOp(const OpCall& call, const Site& site) noexcept override {
     if (stopped_.load(std::memory_order_relaxed)) return;
     // Where the program uses a GPU, what it does on the host is no GPU's work. Else all of it stands for the GPU's.
-    if (call.on_host && UsesVirtualGpu()) return;
+    if (UsesVirtualGpu() ? call.on_host : IsCollation(site)) return;
     if (IsStepCounter(call, site)) return;
     const Cost cost = estimate::EstimateCost(call, gpu_, policy());
     if (!cost.kernel) return;
@@ -104,6 +109,9 @@ class Estimator final : public Source {
     }
     TakeStackOnce(record.identity, recorder_);
     recorder_.Record(record);
+    for (const estimate::RepeatedCost& repeated : cost.repeated) {
+      if (repeated.launches != 0) RecordRepeated(call.name, repeated, record);
+    }
     recorder_.MayWrite();
   }
 
@@ -131,6 +139,28 @@ class Estimator final : public Source {
 
   estimate::PrecisionPolicy policy() const {
     return {convolution_tf32_.load(std::memory_order_relaxed), matmul_tf32_.load(std::memory_order_relaxed)};
+  }
+
+  // `record` is the operator's first launch.
+  void RecordRepeated(std::string_view op, const estimate::RepeatedCost& repeated, LaunchRecord record) noexcept {
+    std::array<char, 128> name;
+    if (op.size() + repeated.kernel.size() > name.size()) return;
+    std::memcpy(name.data(), op.data(), op.size());
+    std::memcpy(name.data() + op.size(), repeated.kernel.data(), repeated.kernel.size());
+    record.identity.kernel = recorder_.Intern({name.data(), op.size() + repeated.kernel.size()});
+    record.samples[0] = {kTime, repeated.time_ns};
+    record.samples[1] = {kModelFlop, repeated.flop};
+    record.samples[2] = {kDramBytes, repeated.bytes};
+    record.samples[3] = {kCompulsoryBytes, repeated.bytes};
+    record.samples[4] = {kFlopFirst + static_cast<uint32_t>(repeated.precision), repeated.flop};
+    record.sample_count = 5;
+    TellVirtualGpu(repeated.time_ns * repeated.launches);
+    // A long sequence makes more launches than a ring holds.
+    constexpr uint64_t kBetweenTurns = 1024;
+    for (uint64_t i = 0; i < repeated.launches; ++i) {
+      recorder_.Record(record);
+      if (i % kBetweenTurns == kBetweenTurns - 1) recorder_.MayWrite();
+    }
   }
 
   NameCache::Ids Names(const OpCall& call) noexcept {

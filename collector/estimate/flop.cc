@@ -126,6 +126,33 @@ FlopCount MultiHead(const OpCall& call) {
   return count;
 }
 
+// The weights of a recurrent layer: for each layer and direction the input's matrix, the recurrent one and the
+// biases. They are the last list of _cudnn_rnn(input, weights[], …) and of lstm(input, hx[], weights[], …).
+std::span<const TensorView> RnnWeights(const OpCall& call) {
+  for (size_t i = call.inputs.size(); i-- > 0;) {
+    if (call.inputs[i].kind == Argument::Kind::kTensorList) return TensorsOf(call, call.inputs[i]);
+  }
+  return {};
+}
+
+// Sequences come as [tokens, batch, features], the other way round where the layer says so (its first boolean in
+// cuDNN's operators, its fourth in lstm(…, has_biases, …, train, bidirectional, batch_first)), as [tokens, features],
+// or packed: then the second argument has the sizes of the batches, one a time step.
+uint64_t RnnTimeSteps(const OpCall& call) {
+  const TensorView* input = InputTensor(call, 0);
+  if (input == nullptr) return 0;
+  const TensorView* sizes = InputTensor(call, 1);
+  if (sizes != nullptr && sizes->rank == 1 && sizes->dtype == DType::kInt64) return sizes->numel;
+  if (input->rank < 3) return Size(*input, 0);
+  const size_t wanted = NameHas(call, "_rnn") && !NameHas(call, "::rnn_") ? 1 : 4;
+  size_t booleans = 0;
+  for (const Argument& argument : call.inputs) {
+    if (argument.kind == Argument::Kind::kBool && ++booleans == wanted)
+      return Size(*input, argument.integer != 0 ? 1 : 0);
+  }
+  return Size(*input, 0);
+}
+
 // A recurrent layer: every matrix of weights meets every token, 2 per multiply-add; the gates' arithmetic, 3 per
 // gate element (see the cells in op_table.cc), belongs to the recurrent matrices, every second one. The input is
 // [tokens, batch, features] or [batch, tokens, features].
@@ -141,10 +168,9 @@ FlopCount Rnn(const OpCall& call, bool backward) {
     if (recurrent) count.vector = SaturatingAdd(count.vector, Product(3, tokens, Size(weight, 0)));
     recurrent = !recurrent;
   };
-  // _cudnn_rnn(input, weights[], …) has a list; mkldnn_rnn_layer(input, w_input, w_hidden, biases…, hx, …) the two
-  // matrices in turn.
-  if (call.inputs.size() > 1 && call.inputs[1].kind == Argument::Kind::kTensorList) {
-    for (const TensorView& weight : TensorsOf(call, call.inputs[1])) add(weight);
+  // mkldnn_rnn_layer(input, w_input, w_hidden, biases…, hx, …) has no list, but the two matrices in turn.
+  if (const auto weights = RnnWeights(call); !weights.empty()) {
+    for (const TensorView& weight : weights) add(weight);
   } else {
     for (size_t i = 1; i <= 2; ++i) {
       if (const TensorView* weight = InputTensor(call, i)) add(*weight);
@@ -288,6 +314,33 @@ bool IsFloating(DType dtype) noexcept {
 DType ResultType(const OpCall& call) noexcept {
   const auto results = ResultTensors(call);
   return results.empty() ? DType::kOther : results[0].dtype;
+}
+
+Recurrence CountRecurrence(const OpRule& rule, const OpCall& call) noexcept {
+  Recurrence recurrence;
+  if (rule.flop != FlopRule::kRnn && rule.flop != FlopRule::kRnnBackward) return recurrence;
+  const TensorView* input = InputTensor(call, 0);
+  const uint64_t time_steps = RnnTimeSteps(call);
+  if (input == nullptr || time_steps == 0 || Size(*input, -1) == 0) return recurrence;
+  const uint64_t tokens = input->numel / Size(*input, -1), batch = tokens / time_steps;
+  uint64_t layers = 0;
+  const TensorView* recurrent = nullptr;
+  for (const TensorView& weight : RnnWeights(call)) {
+    if (weight.rank != 2) continue;
+    ++layers;
+    if (layers == 2) recurrent = &weight;
+  }
+  layers /= 2;
+  if (layers == 0 || recurrent == nullptr) return recurrence;
+  const uint64_t gates = Product(batch, Size(*recurrent, 0)), state = Product(batch, Size(*recurrent, 1));
+  const bool backward = rule.flop == FlopRule::kRnnBackward;
+  recurrence.launches = Product(layers, time_steps);
+  recurrence.product_flop = Product(2, batch, recurrent->numel);
+  recurrence.gates_flop = Product(backward ? 6 : 3, gates);
+  const uint64_t element = input->element_size;
+  recurrence.product_bytes = Product(element, SaturatingAdd(recurrent->numel, SaturatingAdd(gates, state)));
+  recurrence.gates_bytes = Product(element, SaturatingAdd(gates, Product(2, state)));
+  return recurrence;
 }
 
 FlopCount CountFlop(const OpRule& rule, const OpCall& call) noexcept {

@@ -20,6 +20,18 @@ struct FlopCount {
   uint64_t vector = 0;  // executed by the CUDA cores
 };
 
+// What a recurrent layer does time step by time step, because each needs the one before: with each a product by the
+// recurrent matrix and a kernel for the gates. So cuDNN's standard algorithm goes; its persistent kernels, which
+// PyTorch chooses for some shapes in half precision, do the same in fewer launches. Of the layer's FLOP and traffic
+// this is part of the former and beside the latter.
+struct Recurrence {
+  uint64_t launches =
+      0;  // of either kernel: layers, directions and time steps; 0: the operator is no recurrent layer
+  uint64_t product_flop = 0, gates_flop = 0;  // of one launch
+  uint64_t product_bytes = 0, gates_bytes = 0;
+};
+Recurrence CountRecurrence(const OpRule& rule, const OpCall& call) noexcept;
+
 // FLOP of `call` under `rule`; saturates at UINT64_MAX. Integer and boolean arithmetic is no FLOP. Complex numbers
 // count 4 times as much: a multiply-add is 4 multiplications and 4 additions of real numbers. (A lone addition would
 // be 2, a lone multiplication 6.)

@@ -235,6 +235,21 @@ TEST(FlopTest, CrossAttentionWithItsOwnValueSize) {
 
 TEST(FlopTest, RecurrentLayers) {
   // LSTM: [7 tokens, 3 sequences, 5 features], 4 gates of 6.
+  // As nn.LSTM calls it, whatever the order of dimensions; its backward computes two gradients.
+  const std::string weights = "{ f32[1,3,6] f32[1,3,6] } { f32[24,5] f32[24,6] f32[24] f32[24] } b1 i1 d0 b1 b0";
+  const std::string results = " ) -> ( f32[7,3,6] f32[1,3,6] f32[1,3,6] )";
+  for (const std::string input : {"( f32[7,3,5] ", "( f32[3,7,5] "}) {
+    const std::string batch_first = input == "( f32[3,7,5] " ? " b1" : " b0";
+    EXPECT_EQ(Count("aten::lstm " + input + weights + batch_first + results).matrix, 2u * 21 * (24 * 5 + 24 * 6));
+    EXPECT_EQ(Count("aten::lstm_backward " + input + weights + batch_first + results).matrix,
+              2u * 2 * 21 * (24 * 5 + 24 * 6));
+    const OpText op("aten::lstm " + input + weights + batch_first + results);
+    const Recurrence steps = CountRecurrence(*FindOp(op.name()), op.call());
+    EXPECT_EQ(steps.launches, 7u);
+    EXPECT_EQ(steps.product_flop, 2u * 3 * 24 * 6);
+    EXPECT_EQ(steps.gates_flop, 3u * 3 * 24);
+    EXPECT_EQ(steps.product_bytes, 4u * (24 * 6 + 3 * 24 + 3 * 6));
+  }
   const FlopCount lstm = Count(
       "aten::_cudnn_rnn ( f32[7,3,5] { f32[24,5] f32[24,6] f32[24] f32[24] } i4 _ f32[1,3,6] f32[1,3,6] i2 i6 ) -> ( "
       "f32[7,3,6] f32[1,3,6] f32[1,3,6] u8[10] f32[10] )");

@@ -224,6 +224,9 @@ constexpr OpRule kOps[] = {
     Matrix("_scaled_dot_product_cudnn_attention_backward", kAttentionBackward, Unit::kMatmul),
     Matrix("_scaled_dot_product_fused_attention_overrideable_backward", kAttentionBackward, Unit::kMatmul),
     Matrix("_native_multi_head_attention", kMultiHead, Unit::kMatmul),
+    // The bias is added to query, key and value, and the query scaled: 4 for each element of the query, the first
+    // result.
+    Kernel("_transform_bias_rescale_qkv", kPerResult, 4),
     Through("scaled_dot_product_attention"),
     Through("_scaled_dot_product_attention"),
     Through("_scaled_dot_product_attention_math"),
@@ -247,10 +250,16 @@ constexpr OpRule kOps[] = {
     Through("_thnn_fused_lstm_cell_backward"),
     Through("_thnn_differentiable_lstm_cell_backward"),
     Through("_thnn_differentiable_gru_cell_backward"),
-    Through("lstm"),
-    Through("gru"),
-    Through("rnn_tanh"),
-    Through("rnn_relu"),
+    // What nn.LSTM and its like call. CUDA's version is one of the above; the CPU's is an operator for each gate and
+    // token. The backward's names are ours (FusedBackwardOf).
+    Matrix("lstm", kRnn, Unit::kConvolution),
+    Matrix("gru", kRnn, Unit::kConvolution),
+    Matrix("rnn_tanh", kRnn, Unit::kConvolution),
+    Matrix("rnn_relu", kRnn, Unit::kConvolution),
+    Kernel("lstm_backward", kRnnBackward, 0, BytesRule::kFusedBackward, Unit::kConvolution),
+    Kernel("gru_backward", kRnnBackward, 0, BytesRule::kFusedBackward, Unit::kConvolution),
+    Kernel("rnn_tanh_backward", kRnnBackward, 0, BytesRule::kFusedBackward, Unit::kConvolution),
+    Kernel("rnn_relu_backward", kRnnBackward, 0, BytesRule::kFusedBackward, Unit::kConvolution),
     Through("lstm_cell"),
     Through("gru_cell"),
     Through("rnn_tanh_cell"),
@@ -563,6 +572,16 @@ constexpr OpRule kOps[] = {
     Kernel("geometric_", kNone, 0, BytesRule::kWriteOnly),
     Kernel("log_normal_", kPerResult, 2, BytesRule::kWriteOnly),
 
+    // --- Quantisation that is trained with: x / scale + zero point, and back; rounding and clamping are free. The
+    // backward selects by a mask.
+    Kernel("fake_quantize_per_tensor_affine_cachemask", kPerResult, 4),
+    Kernel("fake_quantize_per_channel_affine_cachemask", kPerResult, 4),
+    Kernel("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", kPerResult, 4),
+    Through("fake_quantize_per_tensor_affine"),
+    Through("fake_quantize_per_channel_affine"),
+    Through("fake_quantize_per_tensor_affine_cachemask_backward"),
+    Through("fake_quantize_per_channel_affine_cachemask_backward"),
+
     // --- Dropout: value * mask * scale.
     Each("native_dropout", 2),
     Each("native_dropout_backward", 2),
@@ -866,6 +885,31 @@ std::span<const OpRule> AllOps() noexcept { return kOps; }
 }  // namespace rfinject::estimate
 
 namespace rfinject {
+
+std::string_view TangentProductOf(std::string_view name) noexcept {
+  // Their formulas in torch's derivatives.yaml multiply by the tangents with these.
+  constexpr std::array<std::array<std::string_view, 2>, 6> kProducts = {{{"aten::mm", "aten::mm"},
+                                                                         {"aten::addmm", "aten::mm"},
+                                                                         {"aten::bmm", "aten::bmm"},
+                                                                         {"aten::baddbmm", "aten::bmm"},
+                                                                         {"aten::mv", "aten::mv"},
+                                                                         {"aten::convolution", "aten::convolution"}}};
+  for (const auto& [product, inside] : kProducts) {
+    if (name == product) return inside;
+  }
+  return {};
+}
+
+std::string_view FusedBackwardOf(std::string_view name) noexcept {
+  constexpr std::array<std::array<std::string_view, 2>, 4> kFused = {{{"aten::lstm", "aten::lstm_backward"},
+                                                                      {"aten::gru", "aten::gru_backward"},
+                                                                      {"aten::rnn_tanh", "aten::rnn_tanh_backward"},
+                                                                      {"aten::rnn_relu", "aten::rnn_relu_backward"}}};
+  for (const auto& [forward, backward] : kFused) {
+    if (name == forward) return backward;
+  }
+  return {};
+}
 
 OpKind ClassifyOp(std::string_view name) noexcept {
   const auto rule = estimate::FindOp(name);

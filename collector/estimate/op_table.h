@@ -52,6 +52,8 @@ enum class BytesRule : uint8_t {
   kConvolutionBackward,  // input only for the weight's gradient, weight only for the input's
   kBatchNorm,            // and the running statistics are written when training
   kFusedOptimizer,       // lists: all read, all but the gradients written
+  kFusedBackward,        // of a forward's operands and results: both read, and the results' gradients; the operands'
+                         // written
 };
 
 // Which unit does the arithmetic; precision.h turns it into a Precision by dtype, policy and GPU.

@@ -46,6 +46,7 @@ struct Thread {
   uint64_t owner_thread = 0;
   uint32_t owner = 0;
   uint32_t op = 0;
+  NodeNumber node;  // NodeOfThread
   // at::sequence_number::peek when this thread was last seen in a node, or between nodes after one.
   uint64_t peeked = 0;
   const void* task = nullptr;  // the engine's, when this thread was last seen in a node
@@ -259,12 +260,18 @@ Site SiteOfThread() noexcept {
   const bool inside_node = scope_decides || module_decides;
 
   uint32_t owner = 0;
+  thread.node.sequence = kNoSequence;
   if (node.id != 0) {
+    if (node.sequence != kUnknownSequence) {
+      thread.node.thread = node.thread;
+      thread.node.sequence = node.sequence;
+    }
     owner = OwnerOfNode(thread, node);
     site.node = node.name;
     const void* task = g.engine_task != nullptr ? g.engine_task() : nullptr;
     if (task != thread.task) {
       thread.task = task;
+      ++thread.node.pass;
       RequestSlotRepair();  // a backward pass has begun
     }
   } else {
@@ -342,6 +349,8 @@ UserScope EndScope(const void* record) noexcept {
   }
   return ended;
 }
+
+NodeNumber NodeOfThread() noexcept { return t_thread.node; }
 
 uint32_t ExchangeOperator(uint32_t op) noexcept {
   const uint32_t before = t_thread.op;

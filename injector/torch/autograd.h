@@ -57,6 +57,14 @@ void BeginScope(const void* record, UserScope scope) noexcept;
 // that is not open here. Those inside it that have not ended end with it.
 UserScope EndScope(const void* record) noexcept;
 
+// The number of the autograd node that ran on this thread when SiteOfThread was called last, and the thread that it
+// was born on; `sequence` is UINT64_MAX where none ran or it has no number. For the operator observer.
+struct NodeNumber {
+  uint64_t thread = 0, sequence = UINT64_MAX;
+  uint64_t pass = 0;  // tells the backward passes of the calling thread apart
+};
+NodeNumber NodeOfThread() noexcept;
+
 // The operator that runs on this thread, as Intern()ed name; returns the one before. For the operator observer.
 uint32_t ExchangeOperator(uint32_t op) noexcept;
 

@@ -476,4 +476,6 @@ PyObject* RunPython(const PythonApi&, const char*, const char* const*, PyObject*
   return nullptr;
 }
 OpKind ClassifyOp(std::string_view) noexcept { return OpKind::kAtomic; }
+std::string_view TangentProductOf(std::string_view) noexcept { return {}; }
+std::string_view FusedBackwardOf(std::string_view) noexcept { return {}; }
 }  // namespace rfinject

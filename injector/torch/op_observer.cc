@@ -7,6 +7,7 @@
 #include "collector/op_call.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
+#include "injector/torch/fused_calls.h"
 #include "injector/torch/name_cache.h"
 #include "injector/torch/operands.h"
 #include "injector/torch/thread_block.h"
@@ -23,6 +24,8 @@ constexpr size_t kMaxOps = 32;  // nested operators that are observed; torch nes
 struct OpInfo {
   uint32_t name = 0;  // Intern()ed; 0: not an operator, but a range that torch itself marks around operators
   OpKind kind = OpKind::kLeafIfChildless;
+  std::string_view fused_backward = {};  // FusedBackwardOf
+  uint32_t tangent = 0;                  // Intern()ed: what inside it is a product of its own (TangentProductOf)
 };
 
 struct Frame {
@@ -32,6 +35,8 @@ struct Frame {
   uint32_t outer_op = 0;  // the thread's operator before this one
   uint32_t children = 0;
   bool children_counted = false;
+  uint64_t first_node = 0;  // that is born from its start on
+  bool hides = false;       // what runs inside it is its implementation
   Operands inputs;
 };
 
@@ -49,6 +54,8 @@ struct Globals {
   const char* (*name)(const RecordFunction*) = nullptr;
   size_t (*input_count)(const RecordFunction*) = nullptr;
   size_t (*output_count)(const RecordFunction*) = nullptr;
+  uint64_t (*peek)() = nullptr;
+  uint64_t (*thread_id)() = nullptr;
   RecordLayout layout;
   OperandReader reader;
   Recorder* recorder = nullptr;
@@ -71,16 +78,80 @@ bool MakeInfo(const char* name, OpInfo* info) {
   const size_t colons = text.find("::");
   if (colons == std::string_view::npos || text.find_first_of(": ", colons + 2) != std::string_view::npos)
     return false;
-  *info = {.name = g.recorder->Intern(text), .kind = ClassifyOp(text)};
+  const std::string_view tangent = TangentProductOf(text);
+  *info = {.name = g.recorder->Intern(text),
+           .kind = ClassifyOp(text),
+           .fused_backward = FusedBackwardOf(text),
+           .tangent = tangent.empty() ? 0 : g.recorder->Intern(tangent)};
   return true;
+}
+
+bool IsTangentProduct(const RecordFunction& record, const Ops& ops) {
+  if (ops.hidden != 1 || ops.depth == 0 || ops.depth == kMaxOps) return false;
+  const Frame& outer = ops.frames[ops.depth - 1];
+  if (!outer.hides || outer.info.tangent == 0) return false;
+  return g_infos.FindByPointer(g.name(&record), MakeInfo).name == outer.info.tangent;
+}
+
+OpCall CallOf(std::string_view name, const Operands& operands, size_t inputs) {
+  const std::span<const Argument> arguments = operands.arguments;
+  OpCall call;
+  call.name = name;
+  call.inputs = arguments.first(inputs);
+  call.outputs = arguments.subspan(inputs);
+  call.tensors = operands.tensors;
+  call.ints = operands.ints;
+  call.on_host = operands.on_host();
+  return call;
+}
+
+// What a node runs that stands for a part of a fused operator is no kernel; with the first of its nodes the source is
+// told of the whole.
+bool IsOfFusedCall(Site site) {
+  const NodeNumber node = NodeOfThread();
+  if (node.sequence == UINT64_MAX) return false;
+  try {
+    FusedCall fused;
+    const FusedNode found = FindFusedCall(node, &fused);
+    if (found == FusedNode::kNone) return false;
+    if (found == FusedNode::kFirst) {
+      site.op = fused.op;
+      g.source->OnOp(CallOf(fused.backward, fused.operands, fused.inputs), site);
+    }
+    return true;
+  } catch (...) {
+    g.recorder->CountDrop("operators for which there was no memory");
+    return false;
+  }
+}
+
+void KeepForBackward(const Frame& frame, size_t inputs) {
+  if (g.peek == nullptr || g.thread_id == nullptr) return;
+  FusedCall call;
+  call.from = frame.first_node;
+  call.to = g.peek();
+  if (call.to == call.from) return;  // no gradients are wanted
+  try {
+    call.thread = g.thread_id();
+    call.backward = frame.info.fused_backward;
+    call.op = g.recorder->Intern(call.backward);
+    call.inputs = inputs;
+    call.operands = frame.inputs;
+    RememberFusedCall(call);
+  } catch (...) {
+    g.recorder->CountDrop("operators for which there was no memory");
+  }
 }
 
 NoContext OnStart(const RecordFunction& record) {
   Ops* ops = g_ops.Get(&t_ops);
   if (ops == nullptr) return {};
   if (ops->hidden != 0) {
-    ++ops->hidden;
-    return {};
+    if (!IsTangentProduct(record, *ops)) {
+      ++ops->hidden;
+      return {};
+    }
+    ops->hidden = 0;
   }
   if (ops->depth == kMaxOps || (ops->depth == 0 && !g.recorder->InWindow())) {
     ops->hidden = 1;
@@ -100,6 +171,7 @@ NoContext OnStart(const RecordFunction& record) {
   frame.info = info;
   frame.children = 0;
   frame.children_counted = false;
+  frame.hides = false;
   frame.inputs.Clear();
   if (info.name == 0) {
     ++ops->depth;
@@ -122,9 +194,16 @@ NoContext OnStart(const RecordFunction& record) {
   if (frame.site.phase == Phase::kOther && frame.site.layer == 0 && frame.inputs.crosses_devices) {
     frame.site.phase = Phase::kData;
   }
+  if (frame.site.phase == Phase::kBackward && HasFusedCalls() && IsOfFusedCall(frame.site)) {
+    ExchangeOperator(frame.outer_op);
+    ops->hidden = 1;
+    return {};
+  }
+  if (!info.fused_backward.empty() && g.peek != nullptr) frame.first_node = g.peek();
   ++ops->depth;
   const bool on_plain_tensors = !frame.inputs.has_meta && !frame.inputs.has_wrapper;
-  if (info.kind == OpKind::kAtomic && on_plain_tensors) ops->hidden = 1;
+  frame.hides = info.kind == OpKind::kAtomic && on_plain_tensors;
+  if (frame.hides) ops->hidden = 1;
   return {};
 }
 
@@ -141,6 +220,11 @@ void OnEnd(const RecordFunction& record, void*) {
   ExchangeOperator(frame.outer_op);
   NoteOperatorEnd();
   Frame* outer = ops->depth != 0 ? &ops->frames[ops->depth - 1] : nullptr;
+  if (outer != nullptr && outer->hides) {
+    // A product by a tangent: its operator is a kernel beside it, and goes on hiding what it runs.
+    ops->hidden = 1;
+    outer = nullptr;
+  }
   if (frame.children_counted || frame.info.name == 0) {
     if (outer != nullptr) outer->children_counted |= frame.children_counted;
     return;
@@ -164,18 +248,12 @@ void OnEnd(const RecordFunction& record, void*) {
     if (frame.children == 0) g.recorder->CountDrop("operators on tensors without readable storage");
     return;
   }
-  const std::span<const Argument> arguments = frame.inputs.arguments;
-  OpCall call;
-  call.name = g.name(&record);
-  call.inputs = arguments.first(inputs);
-  call.outputs = arguments.subspan(inputs);
-  call.tensors = frame.inputs.tensors;
-  call.ints = frame.inputs.ints;
-  call.on_host = frame.inputs.on_host();
+  OpCall call = CallOf(g.name(&record), frame.inputs, inputs);
   call.children = frame.children;
   call.children_counted = false;
   if (outer != nullptr) outer->children_counted = true;
   g.source->OnOp(call, frame.site);
+  if (!frame.info.fused_backward.empty()) KeepForBackward(frame, inputs);
 }
 
 }  // namespace
@@ -185,6 +263,8 @@ void AddOpCallback(const TorchSymbols& symbols, const TorchLayouts& layouts, Rec
   g = {.name = symbols.record_name,
        .input_count = symbols.record_input_count,
        .output_count = symbols.record_output_count,
+       .peek = symbols.peek,
+       .thread_id = symbols.thread_id,
        .layout = layouts.record,
        .reader = OperandReader(layouts.tensor, layouts.value, symbols.undefined_tensor),
        .recorder = &recorder,

@@ -163,7 +163,8 @@ RATIOS = {
 PRECISIONS = ("fp64", "fp32", "fp16", "tf32_tc", "fp16_tc", "bf16_tc", "fp8_tc", "fp64_tc")
 SUMS = {"launches", "time_ns", "flop", *("flop_" + name for name in PRECISIONS), "flop_mma_tc", "model_flop", "dram_bytes",
         "compulsory_bytes", "l2_bytes", "l1_bytes", "least_compute_time_ns", "least_memory_time_ns", "least_time_ns",
-        "time_with_counters_ns", "ideal_time_ns", "time_low_ns", "time_high_ns", "gpu_cycles"}
+        "time_with_counters_ns", "launch_bound_time_ns", "memory_bound_time_ns", "compute_bound_time_ns", "ideal_time_ns",
+        "time_low_ns", "time_high_ns", "gpu_cycles"}
 # Spread of samples, which sums do not have.
 SPREADS = {"time_ci95_relative", "time_interval", "time_interval_lacks_share", "time_step_spread_relative",
            "time_step_p95_ns", "dram_bytes_ci95_relative", "dram_bytes_interval", "dram_bytes_interval_lacks_share"}
@@ -243,8 +244,10 @@ class CsvTest(Command):
                         share = n["time_ns"] / whole if whole else 0
                         self.assertTrue(math.isclose(n["time_share"], share, rel_tol=1e-9, abs_tol=1e-15), n)
                         if n["least_time_ns"] > 0:
-                            memory = n["least_memory_time_ns"] >= n["least_compute_time_ns"]
-                            self.assertEqual(line["bound"], "memory" if memory else "compute")
+                            bounds = {bound: n[bound + "_bound_time_ns"] for bound in ("memory", "compute", "launch")}
+                            # What has no counters is bound by nothing that is known.
+                            self.assertLessEqual(sum(bounds.values()), n["time_ns"] * (1 + 1e-9), n)
+                            self.assertEqual(line["bound"], max(bounds, key=bounds.get))
                         for name, ratio in RATIOS.items():
                             try:
                                 expected = ratio(n)

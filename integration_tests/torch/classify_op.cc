@@ -25,5 +25,7 @@ OpKind ClassifyOp(std::string_view name) noexcept {
   if (std::find(kComposite.begin(), kComposite.end(), name) != kComposite.end()) return OpKind::kLeafIfChildless;
   return OpKind::kAtomic;
 }
+std::string_view TangentProductOf(std::string_view) noexcept { return {}; }
+std::string_view FusedBackwardOf(std::string_view) noexcept { return {}; }
 
 }  // namespace rfinject

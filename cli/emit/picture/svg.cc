@@ -25,7 +25,7 @@ std::vector<std::string> TitleLines(const Report& report, const Row& row) {
                     " FLOP/byte");
     if (d.attainable_flop_per_s > 0) {
       lines.push_back(Percent(d.attainable_share) + " of attainable " +
-                      WithPrefix(d.attainable_flop_per_s, "FLOP/s") + ", " + (d.memory_bound ? "memory" : "compute") +
+                      WithPrefix(d.attainable_flop_per_s, "FLOP/s") + ", " + std::string(BoundName(d.bound)) +
                       "-bound");
     }
   } else {

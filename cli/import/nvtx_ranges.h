@@ -1,0 +1,53 @@
+// File: nvtx_ranges.h
+//
+// The ranges that a program marks with NVTX (torch.cuda.nvtx.range_push, emit_nvtx), as the places that its launches
+// come from: what a step is, and the nested names of the rest as a layer's path. Pure; nsys_sqlite.cc reads the file.
+#ifndef RFINJECT_CLI_IMPORT_NVTX_RANGES_H_
+#define RFINJECT_CLI_IMPORT_NVTX_RANGES_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/wire/vocabulary.h"
+
+namespace rfinject::cli {
+
+struct NvtxRange {
+  int64_t thread = 0, start = 0, end = 0;  // ns
+  std::string name;
+};
+
+// Whether a range of this name is one repetition of the training loop: "step 3", "iteration_12", "ProfilerStep#4",
+// "batch"; not "optimizer.step", which is a part of one.
+bool IsStepName(std::string_view name);
+
+// Where a launch was made.
+struct NvtxPlace {
+  bool in_step = false;
+  std::string path;             // names of the ranges inside the step, "block1.conv", without operators' and steps'
+  std::string op;               // of the innermost range that is an ATen operator's (emit_nvtx): "aten::conv2d"
+  Phase phase = Phase::kOther;  // where a range is called after one
+};
+
+// Follows the ranges of one thread after the other, with memory for those that are open at one time.
+class NvtxStack {
+ public:
+  // `next` gives the ranges by thread, then by start, the outer one first of those with one start; false: no more.
+  explicit NvtxStack(std::function<bool(NvtxRange*)> next) : next_(std::move(next)) {}
+
+  // Where a call on `thread` at `time` was made. Calls come in the same order as ranges.
+  NvtxPlace At(int64_t thread, int64_t time);
+
+ private:
+  std::function<bool(NvtxRange*)> next_;
+  NvtxRange ahead_;
+  bool has_ahead_ = false, ended_ = false;
+  std::vector<NvtxRange> open_;
+};
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_IMPORT_NVTX_RANGES_H_
