@@ -52,7 +52,7 @@ void Count(const cli::RunDiff& diff, Line* line) {
   for (const cli::DiffRow& row : diff.rows) {
     look(row);
     // The layer that a changed program has changed.
-    const bool changed = row.layer == "layer1" && row.phase == "forward";
+    const bool changed = row.layer == "layer1" && row.phase == Phase::kForward;
     line->found += changed && row[Compared::kTime].verdict == Verdict::kReal;
   }
   look(diff.total);

@@ -79,7 +79,7 @@ void JudgeRun(const SimulatedResult& run, Cells& cells) {
   for (const Row& row : keys.rows) judge_row(0, row.kernel, row);
   const Report layers = cli::FoldRun(run.profile, only, cli::Machine{}, {.by = By::kLayer});
   for (const Row& row : layers.rows) judge_row(1, row.layer, row);
-  for (const Row& row : layers.phases) judge_row(2, row.phase, row);
+  for (const Row& row : layers.phases) judge_row(2, std::string(cli::PhaseName(row.phase)), row);
   Judge(layers.total_time, layers.total_bytes, layers.total.time_ns() / steps, layers.total.dram_bytes() / steps,
         layers.total_derived.oi_flop_per_byte, truths[3]["all"], cells[3]);
 }

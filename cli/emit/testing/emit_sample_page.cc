@@ -42,10 +42,11 @@ void WriteRows(const std::vector<Report>& reports, std::ostream& out) {
   const char* separator = "";
   for (const Report& report : reports) {
     for (const Row& row : rfinject::cli::PictureRows(report)) {
-      out << separator << "{\"layer\":" << JsonText(row.layer) << ",\"phase\":" << JsonText(PhaseName(row.phase))
-          << ",\"model\":" << JsonText(row.model) << ",\"time_ns\":" << Number(row.sums.time_ns())
-          << ",\"flop\":" << Number(row.sums.total_flop()) << ",\"dram_bytes\":" << Number(row.sums.dram_bytes())
-          << ",\"launches\":" << row.sums.launches << ",\"time_share\":" << Number(row.time_share)
+      out << separator << "{\"layer\":" << JsonText(row.layer)
+          << ",\"phase\":" << JsonText(rfinject::cli::PhaseName(row.phase)) << ",\"model\":" << JsonText(row.model)
+          << ",\"time_ns\":" << Number(row.sums.time_ns()) << ",\"flop\":" << Number(row.sums.total_flop())
+          << ",\"dram_bytes\":" << Number(row.sums.dram_bytes()) << ",\"launches\":" << row.sums.launches
+          << ",\"time_share\":" << Number(row.time_share)
           << ",\"oi_flop_per_byte\":" << Number(row.derived.oi_flop_per_byte)
           << ",\"performance_flop_per_s\":" << Number(row.derived.performance_flop_per_s)
           << ",\"attainable_flop_per_s\":" << Number(row.derived.attainable_flop_per_s)
