@@ -309,9 +309,10 @@ torch.ones(3).neg()
 model = Net()
 train(model, steps=1)
 model.layer1[0](torch.ones(2, 4, 8, 8))
+train(model, steps=1)
 """)
         self.assertEqual(trace.paths(), NET_PATHS + [""])
-        self.assertEqual(self.ops(trace, "forward")[("Net", "layer1.0.conv1")], {"aten::convolution": 2})
+        self.assertEqual(self.ops(trace, "forward")[("Net", "layer1.0.conv1")], {"aten::convolution": 3})
 
     def test_root_that_turns_out_to_be_a_child(self):
         trace = self.net("""
