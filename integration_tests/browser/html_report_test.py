@@ -248,7 +248,7 @@ class HtmlReport(unittest.TestCase):
                                   ("launches", "Launches"), ("oi_flop_per_byte", "OI")):
                     if title == name and rows[index][key]:
                         self.assertTrue(text, f"{title} is empty at {left}")
-        self.assertTrue({"OI", "DRAM bytes", "Launches"} <= seen, seen)
+        self.assertTrue({"OI", "DRAM bytes", "Launches, all steps"} <= seen, seen)
         # Cells out of view cost nothing.
         page.evaluate("document.getElementById('scroller').scrollLeft = 0")
         page.settle()
