@@ -245,7 +245,7 @@ class HtmlReport(unittest.TestCase):
             for index, title, text in in_view():
                 seen.add(title)
                 for key, name in (("time_ns", "GPU time, all steps"), ("flop", "FLOP"), ("dram_bytes", "DRAM bytes"),
-                                  ("launches", "Launches"), ("oi_flop_per_byte", "OI")):
+                                  ("launches", "Launches, all steps"), ("oi_flop_per_byte", "OI")):
                     if title == name and rows[index][key]:
                         self.assertTrue(text, f"{title} is empty at {left}")
         self.assertTrue({"OI", "DRAM bytes", "Launches, all steps"} <= seen, seen)
