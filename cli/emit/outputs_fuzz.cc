@@ -3,11 +3,11 @@
 // be what their formats' own parsers take, and a terminal must get no control character.
 #include <expat.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -116,6 +116,6 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
   testing::MutateMessage(&chunk, random);
   const std::string bytes = chunk.SerializePartialAsString();
   if (bytes.size() > max_size) return size;
-  std::memcpy(data, bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), data);
   return bytes.size();
 }

@@ -68,8 +68,7 @@ std::string Text(const std::string& before, Random& random) {
       "\"'&<>]]>",
       "=cmd|' /C calc'!A0",
       "\x1b]0;title\x07\x1b[31m",
-      "\xe2\x80\xae"
-      "desrever",  // right-to-left override
+      "\342\200\256desrever",  // right-to-left override
       "\xff\xfe\x80",
       std::string(1, '\0'),
       "a\tb\nc\rd",
