@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
@@ -70,6 +70,17 @@ constexpr size_t kByStack = 6;
 constexpr std::array<std::string_view, 3> kStepBys = {"iteration", "optimizer", "forward"};  // of StepBy
 constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};                 // of TableColumns
 
+// Of --`name`, microseconds of a launch, 0 to a second; `us` stays as it is where the option is not there. Whether it
+// is right; else a line says why and `code` is set.
+bool ChooseMicroseconds(const std::string& name, const ParsedOptions& parsed, double* us, int* code) {
+  constexpr double kMostUs = 1e6;  // nobody's launch takes as long
+  if (!parsed.Has(name)) return true;
+  const std::string value = parsed.Value(name);
+  if (absl::SimpleAtod(value, us) && *us >= 0 && *us <= kMostUs) return true;
+  *code = UsageError("report", "--" + name + " wants microseconds from 0 to 1000000, not '" + value + "'");
+  return false;
+}
+
 }  // namespace
 
 int ReportMain(Arguments arguments) {
@@ -98,29 +109,18 @@ int ReportMain(Arguments arguments) {
   if (!ChooseWord("report", "step-by", parsed.Value("step-by", "iteration"), kStepBys, &step_by, &code)) return code;
   RoofOptions roofs;
   if (parsed.Has("roofs")) {
-    if (const std::string error = ParseRoofKinds(parsed.Value("roofs"), &roofs); !error.empty()) {
-      return UsageError("report", "--roofs " + error);
+    if (const absl::Status status = ParseRoofKinds(parsed.Value("roofs"), &roofs); !status.ok()) {
+      return UsageError("report", "--roofs " + std::string(status.message()));
     }
   }
   if (parsed.Has("roof")) {
-    if (const std::string error = ParseUserRoofs(parsed.Value("roof"), &roofs); !error.empty()) {
-      return UsageError("report", "--roof " + error);
+    if (const absl::Status status = ParseUserRoofs(parsed.Value("roof"), &roofs); !status.ok()) {
+      return UsageError("report", "--roof " + std::string(status.message()));
     }
   }
-  double host_us = 0;
-  if (parsed.Has("host-us")) {
-    const std::string value = parsed.Value("host-us");
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), host_us);
-    constexpr double kMostHostUs = 1e6;  // a second: nobody's launch takes as long
-    if (error != std::errc{} || end != value.data() + value.size() || !(host_us > 0) || host_us > kMostHostUs) {
-      return UsageError("report", "--host-us wants microseconds above 0 and up to 1000000, not '" + value + "'");
-    }
-  }
-  double launch_floor_us = kLaunchFloorNs / 1000;
-  if (parsed.Has("launch-floor") && (!absl::SimpleAtod(parsed.Value("launch-floor"), &launch_floor_us) ||
-                                     !(launch_floor_us >= 0) || launch_floor_us > 1e6)) {
-    return UsageError("report", "--launch-floor wants microseconds, not '" + parsed.Value("launch-floor") + "'");
-  }
+  double host_us = 0, launch_floor_us = kLaunchFloorNs / 1000;
+  if (!ChooseMicroseconds("host-us", parsed, &host_us, &code)) return code;
+  if (!ChooseMicroseconds("launch-floor", parsed, &launch_floor_us, &code)) return code;
   std::vector<std::string> strict;
   if (parsed.Has("strict") && !ParseAlarmIds(parsed.Value("strict"), &strict)) {
     return UsageError("report", "--strict=" + parsed.Value("strict") + ": there are R001 to R012, commas between");

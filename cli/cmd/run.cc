@@ -12,12 +12,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
 
+#include "absl/time/clock.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
 #include "cli/cmd/load.h"
@@ -274,7 +274,7 @@ int RunProgram(Arguments arguments) {
     return 2;
   }
   if (own_folder) {
-    const std::string run = RunFolderName(folder, PathsOf(parsed.words), std::time(nullptr)) + "/";
+    const std::string run = RunFolderName(folder, PathsOf(parsed.words), absl::Now()) + "/";
     folder += run;
     pattern = AbsolutePattern(std::string(kRunsFolder) + "/" + run);
     variables.settings.emplace_back("RFINJECT_OUTPUT", pattern);

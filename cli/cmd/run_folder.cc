@@ -4,10 +4,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <string_view>
+
+#include "absl/time/clock.h"
 
 namespace rfinject::cli {
 namespace {
@@ -60,14 +61,10 @@ std::string ScriptName(std::span<const std::string> words) {
   return words.empty() ? "run" : Plain(FileName(words[0]));
 }
 
-std::string RunFolderName(const std::string& folder, std::span<const std::string> words, std::time_t now) {
+std::string RunFolderName(const std::string& folder, std::span<const std::string> words, absl::Time now) {
   const std::string script = ScriptName(words);
   if (const std::string job = LaunchersJob(); !job.empty()) return "job" + Plain(job) + "-" + script;
-  std::array<char, 32> start{};
-  std::tm parts{};
-  ::localtime_r(&now, &parts);
-  std::strftime(start.data(), start.size(), "%Y%m%d-%H%M%S", &parts);
-  const std::string name = std::string(start.data()) + "-" + script;
+  const std::string name = absl::FormatTime("%Y%m%d-%H%M%S", now, absl::LocalTimeZone()) + "-" + script;
   std::string tried = name;
   struct stat status;
   for (int i = 2; ::lstat((folder + "/" + tried).c_str(), &status) == 0; ++i) tried = name + "-" + std::to_string(i);
@@ -78,9 +75,7 @@ std::string NewJobId() {
   if (!LaunchersJob().empty() || !Variable("RFINJECT_JOB").empty()) return {};
   utsname system{};
   const std::string host = ::uname(&system) == 0 ? system.nodename : "host";
-  std::timespec now{};
-  std::timespec_get(&now, TIME_UTC);
-  return Plain(host) + "." + std::to_string(::getpid()) + "." + std::to_string(now.tv_sec);
+  return Plain(host) + "." + std::to_string(::getpid()) + "." + std::to_string(absl::ToUnixSeconds(absl::Now()));
 }
 
 }  // namespace rfinject::cli

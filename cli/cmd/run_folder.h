@@ -4,9 +4,10 @@
 #ifndef RFINJECT_CLI_CMD_RUN_FOLDER_H_
 #define RFINJECT_CLI_CMD_RUN_FOLDER_H_
 
-#include <ctime>
 #include <span>
 #include <string>
+
+#include "absl/time/time.h"
 
 namespace rfinject::cli {
 
@@ -16,7 +17,7 @@ std::string ScriptName(std::span<const std::string> words);
 
 // "20260102-030405-train" (local time), followed by -2, -3, ... where `folder` has that already. In a rank that a
 // launcher started the launcher's number stands for the time, so that all ranks get one name: "job77.0-train".
-std::string RunFolderName(const std::string& folder, std::span<const std::string> words, std::time_t now);
+std::string RunFolderName(const std::string& folder, std::span<const std::string> words, absl::Time now);
 
 // A new id for RFINJECT_JOB: "HOST.PID.TIME". Empty in a rank that a launcher started, whose id counts, and where the
 // variable is set already.

@@ -10,7 +10,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::time_t kSomeTime = 1767323045;  // 2026-01-02 03:04:05 UTC
+const absl::Time kSomeTime = absl::FromUnixSeconds(1767323045);  // 2026-01-02 03:04:05 UTC
 
 class RunFolder : public ::testing::Test {
  protected:
@@ -58,7 +58,7 @@ TEST_F(RunFolder, RanksOfALauncherShareOne) {
   EXPECT_EQ(NewJobId(), "");
   EXPECT_EQ(RunFolderName(root_, words, kSomeTime), "job77.0-train");
   std::filesystem::create_directory(root_ + "/job77.0-train");
-  EXPECT_EQ(RunFolderName(root_, words, kSomeTime + 5), "job77.0-train");
+  EXPECT_EQ(RunFolderName(root_, words, kSomeTime + absl::Seconds(5)), "job77.0-train");
 }
 
 TEST_F(RunFolder, AnIdThatIsThereCounts) {

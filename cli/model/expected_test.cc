@@ -21,9 +21,8 @@ Gpu Machine() {
 }
 
 Calibration Table(std::string text) {
-  std::string error;
-  auto calibration = Calibration::Parse(text, error);
-  EXPECT_TRUE(calibration) << error;
+  auto calibration = Calibration::Parse(text);
+  EXPECT_TRUE(calibration.ok()) << calibration.status();
   return calibration.value_or(Calibration());
 }
 

@@ -302,8 +302,7 @@ std::vector<ReportColumn> MakeColumns() {
 }
 
 constexpr auto kRoofColumns = std::to_array<ColumnOf<RoofLine>>({
-    {{.name = "label", .kind = Kind::kText},
-     [](const RoofLine& roof) { return Cell{RoofTitle(roof) + ", " + RoofRate(roof)}; }},
+    {{.name = "label", .kind = Kind::kText}, [](const RoofLine& roof) { return Cell{RoofTitleAndRate(roof)}; }},
     {{.name = "precision", .kind = Kind::kText},
      [](const RoofLine& roof) {
        return roof.peak_flop_per_s > 0 ? TextCell(kPrecisionNames[static_cast<size_t>(roof.precision)]) : Cell{};

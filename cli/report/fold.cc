@@ -294,8 +294,8 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
     KeyQuantities quantities = ReadSampled(reader, sampled, stats);
     AddLeastTimes(machine, quantities.sums);
     if (expected) ApplyExpected(key, *expected, quantities);
-    // An estimate leaves out what is zero; hardware that counted nothing must say so.
     AddBoundTime(launch_floor_ns, quantities.sums);
+    // An estimate leaves out what is zero; hardware that counted nothing must say so.
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
     const double time_ns = quantities.sums.time_ns();
     if (counted) quantities.sums[Quantity::kTimeWithCounters] = time_ns;
@@ -373,6 +373,14 @@ void AddTheory(const Profile& theory, const Run& run, Report& report) {
   if (report.theory.state == TheoryUse::State::kApplied) FindDifferingLayers(*estimate, run, &report.theory);
 }
 
+void AddHostTime(double host_ns_per_launch, Report& report) {
+  if (host_ns_per_launch <= 0 || report.run.source != SourceKind::kEstimated || report.steps == 0) return;
+  report.step_launches = static_cast<double>(report.total.launches) / static_cast<double>(report.steps);
+  report.step_host_ns = host_ns_per_launch * report.step_launches;
+  report.step_ns = std::max(report.step_gpu_ns, report.step_host_ns);
+  if (report.launch_bound()) report.gpu_waits_share = 1 - report.step_gpu_ns / report.step_host_ns;
+}
+
 void AddRatios(Report& report) {
   Sums forward, backward;
   for (const Row& row : report.phases) {
@@ -420,17 +428,6 @@ std::string ChipOf(const Run& run) {
   const Gpu* gpu = FindGpu(run.key.estimated_gpu.empty() ? run.key.gpu : run.key.estimated_gpu);
   return gpu != nullptr ? std::string(gpu->chip) : std::string();
 }
-
-namespace {
-
-void AddHostTime(double host_ns_per_launch, Report& report) {
-  if (host_ns_per_launch <= 0 || report.run.source != SourceKind::kEstimated || report.steps == 0) return;
-  report.step_host_ns =
-      host_ns_per_launch * static_cast<double>(report.total.launches) / static_cast<double>(report.steps);
-  report.step_ns = std::max(report.step_gpu_ns, report.step_host_ns);
-}
-
-}  // namespace
 
 void AddBoundTime(double launch_floor_ns, Sums& sums) {
   // A kernel of a few blocks takes some times the floor for latencies of its own; beyond, it is slow work.

@@ -141,6 +141,8 @@ struct Report {
   // Of an estimate for which the host's time to launch a kernel was given: what a step's launches take it, and what a
   // step takes, the longer of both, since eager PyTorch launches ahead of the GPU. 0: not known.
   double step_host_ns = 0, step_ns = 0;
+  double step_launches = 0;    // with the two above
+  double gpu_waits_share = 0;  // of such a step, in which the GPU has nothing to do; 0 unless launch_bound()
   bool launch_bound() const { return step_host_ns > 0 && step_host_ns > step_gpu_ns; }
   uint64_t memory_peak_bytes = 0;  // of the device, in use by all processes; 0: unknown
   // PM sampling: device-wide means over a few steps that it saw whole; a cross-check of total.dram_bytes().

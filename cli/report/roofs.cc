@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "cli/report/units.h"
 #include "gpus/chips.h"
@@ -13,13 +14,13 @@ namespace {
 
 // Calls `take` for what stands between commas; stops at the first error.
 template <typename Take>
-std::string ForEachWord(std::string_view text, const Take& take) {
+absl::Status ForEachWord(std::string_view text, const Take& take) {
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
-    if (std::string error = take(text.substr(begin, end - begin)); !error.empty()) return error;
+    if (absl::Status status = take(text.substr(begin, end - begin)); !status.ok()) return status;
     begin = end + 1;
   }
-  return {};
+  return absl::OkStatus();
 }
 
 std::string_view Trimmed(std::string_view text) {
@@ -137,36 +138,40 @@ std::string RoofRate(const RoofLine& roof) {
   return absl::StrFormat("%.4g TFLOP/s", roof.peak_flop_per_s / 1e12);
 }
 
-std::string ParseRoofKinds(std::string_view text, RoofOptions* options) {
+std::string RoofTitleAndRate(const RoofLine& roof) { return RoofTitle(roof) + ", " + RoofRate(roof); }
+
+absl::Status ParseRoofKinds(std::string_view text, RoofOptions* options) {
   options->datasheet = options->clock = options->empirical = false;
-  return ForEachWord(text, [&](std::string_view word) -> std::string {
+  return ForEachWord(text, [&](std::string_view word) {
     const bool all = word == "all";
     if (!all && word != "datasheet" && word != "clock" && word != "empirical") {
-      return "'" + std::string(word) + "': there are datasheet, clock, empirical and all";
+      return absl::InvalidArgumentError(absl::StrFormat("'%s': there are datasheet, clock, empirical and all", word));
     }
     options->datasheet |= all || word == "datasheet";
     options->clock |= all || word == "clock";
     options->empirical |= all || word == "empirical";
-    return {};
+    return absl::OkStatus();
   });
 }
 
-std::string ParseUserRoofs(std::string_view text, RoofOptions* options) {
+absl::Status ParseUserRoofs(std::string_view text, RoofOptions* options) {
   options->empirical = true;
-  return ForEachWord(text, [&](std::string_view word) -> std::string {
+  return ForEachWord(text, [&](std::string_view word) {
     const size_t equals = word.find('=');
     const std::string_view name = Trimmed(word.substr(0, equals));
     double* const rate = RateNamed(name, &options->user);
     if (equals == std::string_view::npos || rate == nullptr) {
       std::string names;
-      for (const std::string_view known : kPrecisionNames) names += std::string(known) + ", ";
-      return "'" + std::string(word) + "': wanted is NAME=VALUE, where NAME is one of " + names + "dram, l2, l1";
+      for (const std::string_view known : kPrecisionNames) absl::StrAppendFormat(&names, "%s, ", known);
+      return absl::InvalidArgumentError(
+          absl::StrFormat("'%s': wanted is NAME=VALUE, where NAME is one of %sdram, l2, l1", word, names));
     }
     const std::string_view unit = name == "dram" || name == "l2" || name == "l1" ? "B/s" : "FLOP/s";
     if (!ParseRate(word.substr(equals + 1), unit, rate)) {
-      return "'" + std::string(word) + "': wanted is a number with an SI prefix, like 1.36T" + std::string(unit);
+      return absl::InvalidArgumentError(
+          absl::StrFormat("'%s': wanted is a number with an SI prefix, like 1.36T%s", word, unit));
     }
-    return {};
+    return absl::OkStatus();
   });
 }
 

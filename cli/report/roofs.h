@@ -6,8 +6,8 @@
 //   empirical        what a benchmark reached: published figures of gpus.csv, or what the user measured and says
 //
 //   RoofOptions options;
-//   std::string error = ParseRoofKinds("datasheet,empirical", &options);
-//   error = ParseUserRoofs("bf16_tc=271.2T,dram=1.36T", &options);
+//   absl::Status status = ParseRoofKinds("datasheet,empirical", &options);
+//   status = ParseUserRoofs("bf16_tc=271.2T,dram=1.36T", &options);
 #ifndef RFINJECT_CLI_REPORT_ROOFS_H_
 #define RFINJECT_CLI_REPORT_ROOFS_H_
 
@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "cli/model/roofline.h"
 #include "cli/profile/profile.h"
 #include "cli/report/report.h"
@@ -28,18 +29,21 @@ std::string_view MemoryLevelName(MemoryLevel level);
 // TB/s".
 std::string RoofTitle(const RoofLine& roof);
 std::string RoofRate(const RoofLine& roof);
+std::string RoofTitleAndRate(const RoofLine& roof);  // with a comma between
 
 struct RoofOptions {
   bool datasheet = true, clock = false, empirical = false;
   Rates user;  // empirical ones; they replace the published ones of the same name
 };
 
-// "datasheet", "clock", "empirical" or "all", with commas between. Empty, or what is wrong with `text`.
-std::string ParseRoofKinds(std::string_view text, RoofOptions* options);
+// "datasheet", "clock", "empirical" or "all", with commas between; else InvalidArgument with the word that is none
+// and what there is.
+absl::Status ParseRoofKinds(std::string_view text, RoofOptions* options);
 
 // NAME=VALUE with commas between: NAME is a precision (kPrecisionNames) in FLOP/s, or dram, l2 or l1 in bytes/s;
-// VALUE a number with an SI prefix: "1.36T", "828.8 GB/s". Switches the empirical roofs on. Empty, or what is wrong.
-std::string ParseUserRoofs(std::string_view text, RoofOptions* options);
+// VALUE a number with an SI prefix: "1.36T", "828.8 GB/s". Switches the empirical roofs on. InvalidArgument names
+// the word that is not such a pair.
+absl::Status ParseUserRoofs(std::string_view text, RoofOptions* options);
 
 // The mean SM clock of the launches that tell it, weighted by their time, in Hz: cycles over time, or the clock's own
 // metric; 0 where the trace has neither. Both come from counter passes, whose clock is the run's if nothing locks it.

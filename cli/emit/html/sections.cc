@@ -136,7 +136,7 @@ Markup RoofSection(const Report& report) {
       "<th>Level<th>Kind<th class=num>Peak<th class=num>Bandwidth<th class=num>Ridge, FLOP/B<th>Used</tr>"
       "</thead><tbody>"};
   for (const RoofLine& roof : report.roofs) {
-    out.Add({"<tr>", TableCell(RoofTitle(roof) + ", " + RoofRate(roof)), TableCell(MemoryLevelName(roof.level)),
+    out.Add({"<tr>", TableCell(RoofTitleAndRate(roof)), TableCell(MemoryLevelName(roof.level)),
              TableCell(RoofKindName(roof.kind)),
              Number(roof.peak_flop_per_s > 0 ? WithPrefix(roof.peak_flop_per_s, "FLOP/s") : ""),
              Number(roof.bytes_per_s > 0 ? WithPrefix(roof.bytes_per_s, "B/s") : ""),

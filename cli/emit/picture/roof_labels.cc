@@ -57,7 +57,7 @@ std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
              std::fabs(other.roof->peak_flop_per_s - roof.peak_flop_per_s) <= kSamePlace * roof.peak_flop_per_s;
     });
     if (same == labels.end()) {
-      labels.push_back({RoofTitle(roof) + ", " + RoofRate(roof), &roof, roof.used});
+      labels.push_back({RoofTitleAndRate(roof), &roof, roof.used});
       continue;
     }
     const std::string name = RoofTitle(roof);
