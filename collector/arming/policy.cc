@@ -113,7 +113,12 @@ double WrongBy(const std::vector<uint64_t>& steps, uint64_t span, double keeps, 
   }
   const double estimate = trace / (n - 1) * (1 / n - 1 / all);
   if (!(error > 0) || !(estimate > 0) || !(square > 0)) return 1;  // every step of the window
-  const double wrong = error / estimate * SquaredStudent95(trace * trace / square) / SquaredStudent95(n - 1);
+  // Where a memory outlasts the window its steps lie nearly on a line, and the mean's error and the samples'
+  // distances both come from the line's slope: then it is their ratio alone that decides, and few degrees of freedom
+  // do no harm.
+  const bool is_line = power(span) > 0.5;
+  const double wrong =
+      error / estimate * (is_line ? 1 : SquaredStudent95(trace * trace / square) / SquaredStudent95(n - 1));
   return wrong > 1 ? wrong : 1 / wrong;
 }
 
