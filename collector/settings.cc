@@ -156,6 +156,8 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
     } else if (word == "OVERHEAD") {
       check(value.empty() || ParsePercent(value, &settings.overhead_percent),
             "a percentage is wanted, as in 1 or 0.5");
+    } else if (word == "MAX_SIZE") {
+      check(value.empty() || ParseCount(value, &settings.max_size_mb), "a number of MB is wanted (0: any size)");
     } else if (word == "LOG") {
       check(ParseLog(value, &settings.verbosity), "one of quiet, normal, verbose, debug is wanted");
     } else if (word == "METRICS") {

@@ -102,8 +102,7 @@ void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack
   key.set_stack(stack);
 }
 
-void internal::EncodeMetricStats(const MetricSum& sum, trace::KeyStatsWriter* out) noexcept {
-  trace::MetricStatsWriter stats = out->begin_metric();
+void internal::EncodeMetricStats(const MetricSum& sum, trace::MetricStatsWriter stats) noexcept {
   stats.set_metric(sum.metric);
   stats.set_n(sum.n);
   stats.set_sum(Low(sum.sum));
@@ -137,6 +136,30 @@ void EncodeStep(const StepRecord& record, wire::Encoder* out) noexcept {
   step.set_samples(record.samples);
   step.set_calls(record.calls);
   step.set_kind(record.kind);
+}
+
+void SummedSteps::Add(const StepRecord& step) noexcept {
+  ++steps;
+  samples += step.samples;
+  calls += step.calls;
+  memory_peak_bytes = std::max({memory_peak_bytes, step.memory_bytes, step.memory_peak_bytes});
+  if (step.armed_group != 0) {
+    ++armed;
+  } else {
+    duration_ns.Add(step.duration_ns);
+  }
+}
+
+void EncodeSummedSteps(const SummedSteps& summed, wire::Encoder* out) noexcept {
+  trace::StepStatsWriter stats = trace::ChunkWriter(out).begin_step_stats();
+  trace::RunStepsWriter run = stats.begin_run();
+  run.set_run(kRunId);
+  run.set_steps(summed.steps);
+  run.set_samples(summed.samples);
+  if (summed.duration_ns.n != 0) internal::EncodeMetricStats(summed.duration_ns, run.begin_duration_ns());
+  run.set_armed(summed.armed);
+  run.set_memory_peak_bytes(summed.memory_peak_bytes);
+  run.set_calls(summed.calls);
 }
 
 void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) noexcept {

@@ -20,6 +20,16 @@
 
 namespace rfinject {
 
+// Steps of a long run that are in the trace as sums only.
+struct SummedSteps {
+  uint64_t steps = 0;
+  uint64_t samples = 0, calls = 0, armed = 0;
+  uint64_t memory_peak_bytes = 0;  // the most of any
+  MetricSum duration_ns;           // of those that were not armed
+  // Adds a measured step.
+  void Add(const StepRecord& step) noexcept;
+};
+
 // The only Run of a process's trace.
 inline constexpr uint32_t kRunId = 1;
 
@@ -41,6 +51,7 @@ template <typename Metrics>
 void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept;
 void EncodeSampledStep(const SampledStep& sampled, wire::Encoder* out) noexcept;
 void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept;
+void EncodeSummedSteps(const SummedSteps& steps, wire::Encoder* out) noexcept;
 // Batches that were validated, and their samples, since the last time.
 void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) noexcept;
 void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept;
@@ -49,7 +60,7 @@ void EncodeDrop(std::string_view what, uint64_t count, wire::Encoder* out) noexc
 void EncodeEnd(std::string_view reason, int64_t unix_ns, wire::Encoder* out) noexcept;
 
 namespace internal {
-void EncodeMetricStats(const MetricSum& sum, trace::KeyStatsWriter* out) noexcept;
+void EncodeMetricStats(const MetricSum& sum, trace::MetricStatsWriter stats) noexcept;
 }  // namespace internal
 
 template <typename Metrics>
@@ -57,7 +68,7 @@ void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encod
   trace::KeyStatsWriter stats = trace::ChunkWriter(out).begin_stats();
   stats.set_key(id);
   stats.set_launches(launches);
-  metrics([&stats](const MetricSum& sum) { internal::EncodeMetricStats(sum, &stats); });
+  metrics([&stats](const MetricSum& sum) { internal::EncodeMetricStats(sum, stats.begin_metric()); });
 }
 
 }  // namespace rfinject

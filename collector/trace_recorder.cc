@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 
+#include "collector/chunk_schedule.h"
 #include "collector/output_path.h"
 #include "collector/process_facts.h"
 #include "collector/safe_write.h"
@@ -18,7 +19,6 @@ namespace rfinject {
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
-constexpr int64_t kChunkInterval = 1000 * kMillisecond;
 // Slices of waiting for a lock; after each, whether it can still be had at all is looked at.
 constexpr int64_t kLockSlice = 100 * kMillisecond;
 constexpr int kLockSlices = 50;
@@ -38,6 +38,8 @@ static_assert(kFrameLimit < wire::kMaxPayloadSize);
 // About a thousand launches, so that a thread that defines a layer meanwhile waits for some 100 us at most.
 constexpr uint64_t kDrainUnits = 8192;
 constexpr size_t kMaxDiagnosticText = 2000;
+// Steps that a trace has one by one: as many as the reader looks at singly, 1.7 MB. Later ones are summed.
+constexpr uint64_t kSingleSteps = 1 << 16;
 
 constexpr std::string_view kDropRingFull = "launches: ring full";
 constexpr std::string_view kDropNoMemory = "launches: out of memory";
@@ -635,7 +637,16 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     trace.step_sums.CompleteBefore(active() ? CurrentStep() : UINT64_MAX);
     std::deque<SampledStep>& sampled = trace.step_sums.complete();
     for (; !sampled.empty() && !full(); sampled.pop_front()) EncodeSampledStep(sampled.front(), out);
-    for (; !trace.steps.empty() && !full(); trace.steps.pop_front()) EncodeStep(trace.steps.front(), out);
+    for (; !trace.steps.empty() && !full(); trace.steps.pop_front()) {
+      if (trace.steps_written < kSingleSteps) {
+        EncodeStep(trace.steps.front(), out);
+        ++trace.steps_written;
+      } else if (trace.steps.front().measured) {
+        trace.summed_steps.Add(trace.steps.front());
+      }
+    }
+    if (trace.summed_steps.steps != 0) EncodeSummedSteps(trace.summed_steps, out);
+    trace.summed_steps = {};
     if (trace.batches != 0) EncodeEvaluation(trace.batches, trace.samples, out);
     trace.batches = trace.samples = 0;
     for (; !trace.pm_windows.empty() && !full(); trace.pm_windows.pop_front()) {
@@ -718,12 +729,26 @@ void TraceRecorder::WakeWriter() noexcept {
 void TraceRecorder::WriteTurn(Output* output) noexcept {
   if (flush_now_.exchange(false, std::memory_order_relaxed) ||
       MonotonicNs() >= output->next_chunk_ns.load(std::memory_order_relaxed)) {
+    const uint64_t before = output->file.size();
     Flush(output, false);
-    output->next_chunk_ns.store(MonotonicNs() + kChunkInterval, std::memory_order_relaxed);
+    output->next_chunk_ns.store(NextChunkNs(output, output->file.size() - before), std::memory_order_relaxed);
   } else {
     DrainRings();
   }
   PrintHeld();
+}
+
+int64_t TraceRecorder::NextChunkNs(Output* output, uint64_t chunk_bytes) noexcept {
+  const int64_t now = MonotonicNs();
+  const uint64_t max_bytes = std::min(settings_.max_size_mb, UINT64_MAX / 1'000'000) * 1'000'000;
+  if (!output->near_limit_said && IsNearLimit(output->file.size(), max_bytes)) {
+    output->near_limit_said = true;
+    ReportDiagnostic(Severity::kInfo, "trace-size",
+                     "the trace has half of the bytes that it may have; from here on it is written more seldom, and "
+                     "what a killed program loses is longer",
+                     "--max-size MB allows more, --steps N measures less");
+  }
+  return now + ChunkDistance(now - output->begun_ns, output->file.size(), chunk_bytes, max_bytes);
 }
 
 void TraceRecorder::WriteLast(Output* output) noexcept {
@@ -813,6 +838,7 @@ void TraceRecorder::Open(int fd) noexcept try {
   StartClock();
   std::string error;
   auto* output = new Output;  // never freed: the writer may be in it when the process ends
+  output->begun_ns = MonotonicNs();
   const bool opened = fd >= 0 ? output->file.Adopt(fd, &error) : output->file.Open(settings_.output, &error);
   if (opened && fd < 0 && settings_.link_latest) (void)LinkLatest(output->file.path());
   output_.store(output, std::memory_order_release);

@@ -1,7 +1,7 @@
 // File: trace_recorder.h
 //
 // The Recorder: rings from the recording threads, a table of statistics, and a writer that writes what is new about
-// once a second.
+// once a second, and more seldom as a run ages (chunk_schedule.h).
 //
 // After Activate only the writer touches the file, the frame buffer and the consumer's side of the rings, the last
 // writing at the program's end included. The writer is a thread of ours: Finish asks it for the last writing and
@@ -44,6 +44,7 @@
 #include "collector/settings.h"
 #include "collector/step_sums.h"
 #include "collector/sync.h"
+#include "collector/trace_encoder.h"
 #include "collector/trace_file.h"
 #include "proto/wire/encoder.h"
 
@@ -119,6 +120,8 @@ class TraceRecorder final : public Recorder {
     StepSums step_sums;
     std::map<std::string, uint64_t, std::less<>> drops;
     std::deque<StepRecord> steps;
+    uint64_t steps_written = 0;  // one by one
+    SummedSteps summed_steps;    // those that wait for the file
     std::deque<PmWindow> pm_windows;
     // Stacks (Definitions::stacks) of the keys that have one.
     struct Hash {
@@ -142,6 +145,8 @@ class TraceRecorder final : public Recorder {
     Output() noexcept;
     TraceFile file;
     wire::Encoder frame;
+    int64_t begun_ns = 0;  // monotonic
+    bool near_limit_said = false;
     std::atomic<int64_t> next_chunk_ns{0};  // monotonic; read by callers who ask whether they are to write
     Event stopped;                          // signalled once, when the file is closed
   };
@@ -191,6 +196,8 @@ class TraceRecorder final : public Recorder {
   bool Flush(Output* output, bool last) noexcept;
   // One round of the writer's work, and the last one. The writer.
   void WriteTurn(Output* output) noexcept;
+  // When the chunk after one of so many bytes is due; says so when the trace comes near its limit.
+  int64_t NextChunkNs(Output* output, uint64_t chunk_bytes) noexcept;
   void WriteLast(Output* output) noexcept;
   static void* WriterMain(void* self) noexcept;
   void WriterLoop(Output* output) noexcept;

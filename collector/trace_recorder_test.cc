@@ -115,6 +115,37 @@ class TraceRecorderTest : public ::testing::Test {
 
 // --- What is recorded is what is read
 
+TEST_F(TraceRecorderTest, OfManyStepsTheLaterOnesAreSums) {
+  constexpr uint64_t kSingle = 1 << 16, kLater = 1000;
+  settings().skip = 1;
+  Recorder& r = recorder();
+  r.Activate();
+  for (uint64_t step = 0; step < kSingle + kLater; ++step) {
+    r.NoteCalls(2, 7);
+    if (step % 10 == 0) r.MarkArmed(1);
+    r.EndStep(3);
+  }
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.steps.size(), kSingle);
+  v1::RunSteps later;
+  uint64_t durations = 0;
+  for (const v1::Chunk& chunk : t.chunks) {
+    for (const v1::RunSteps& one : chunk.step_stats().run()) {
+      later.set_steps(later.steps() + one.steps());
+      later.set_samples(later.samples() + one.samples());
+      later.set_calls(later.calls() + one.calls());
+      later.set_armed(later.armed() + one.armed());
+      durations += one.duration_ns().n();
+      EXPECT_LE(one.duration_ns().min(), one.duration_ns().max());
+    }
+  }
+  EXPECT_EQ(later.steps(), kLater);
+  EXPECT_EQ(later.samples(), 3 * kLater);
+  EXPECT_EQ(later.calls(), 2 * kLater);
+  EXPECT_GT(later.armed(), 0u);
+  EXPECT_EQ(durations, kLater - later.armed()) << "an armed step's time holds what profiling cost";
+}
+
 TEST_F(TraceRecorderTest, WritesDefinitionsAndStatistics) {
   Recorder& r = recorder();
   r.Activate();

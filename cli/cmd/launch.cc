@@ -30,6 +30,7 @@ constexpr Option kOptions[] = {
     {"skip", 0, "N", "leave the first N steps out"},
     {"kill", 0, "", "end the program politely after --steps"},
     {"overhead", 0, "PERCENT", "the budget for measuring; default 1"},
+    {"max-size", 0, "MB", "of a trace, for long runs: written more seldom, never cut off; default 256, 0: any"},
     {"quiet", 'q', "", "no message from rfinject"},
     {"verbose", 'v', "", "more of them"},
 };
@@ -139,6 +140,13 @@ absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options) {
       return absl::InvalidArgumentError("--overhead wants a percentage, not '" + options.Value("overhead") + "'");
     }
     set("RFINJECT_OVERHEAD", options.Value("overhead"));
+  }
+  if (options.Has("max-size")) {
+    uint64_t number = 0;
+    if (!ParseNumber(options.Value("max-size"), &number)) {
+      return absl::InvalidArgumentError("--max-size wants a number of MB, not '" + options.Value("max-size") + "'");
+    }
+    set("RFINJECT_MAX_SIZE", std::to_string(number));
   }
   if (options.Has("quiet") && options.Has("verbose"))
     return absl::InvalidArgumentError("-q and -v exclude each other");

@@ -200,6 +200,45 @@ TEST(TraceReader, ArmedStepsDoNotCountAsTime) {
   EXPECT_EQ(steps.duration_ns.max, 100u);
 }
 
+// Of a long run the first steps come one by one, the later ones as sums; the loop's period is that of the first.
+TEST(TraceReader, StepsThatAreSumsCountWithTheOthers) {
+  const TraceContents contents = Read(Trace({Definitions,
+                                             [](v1::Chunk& chunk) {
+                                               for (uint32_t i = 0; i < 40; ++i) {
+                                                 v1::Step* step = chunk.add_step();
+                                                 step->set_index(i);
+                                                 step->set_measured(true);
+                                                 step->set_duration_ns(100);
+                                                 step->set_samples(8);
+                                                 step->set_calls(1);
+                                                 step->set_kind(1 + i % 2);
+                                               }
+                                             },
+                                             [](v1::Chunk& chunk) {
+                                               v1::RunSteps* sums = chunk.mutable_step_stats()->add_run();
+                                               sums->set_run(1);
+                                               sums->set_steps(60);
+                                               sums->set_samples(480);
+                                               sums->set_calls(60);
+                                               sums->set_armed(1);
+                                               v1::MetricStats* duration = sums->mutable_duration_ns();
+                                               duration->set_n(59);
+                                               duration->set_sum(59 * 200);
+                                               duration->set_sum_squares(59 * 200 * 200);
+                                               duration->set_min(200);
+                                               duration->set_max(200);
+                                             }}));
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
+  const StepSums& steps = contents.profile.runs.begin()->second.steps;
+  EXPECT_EQ(steps.steps, 100u);
+  EXPECT_EQ(steps.samples, 800u);
+  EXPECT_EQ(steps.calls, 100u);
+  EXPECT_EQ(steps.armed, 1u);
+  EXPECT_EQ(steps.iterations, 50u);
+  EXPECT_EQ(steps.duration_ns.n, 99u);
+  EXPECT_EQ(steps.duration_ns.max, 200u);
+}
+
 // A window of 48 steps of which every third has kernel times, which makes it longer, and of which the last
 // dozen are a tenth longer.
 TEST(TraceReader, TwoSpeedsAreSeenBetweenStepsThatTimingMadeLonger) {

@@ -84,11 +84,11 @@ class RunTest(CliTest):
 
     def test_environment(self):
         script = 'echo "$LD_PRELOAD|$CUDA_INJECTION64_PATH|$RFINJECT_OUTPUT|$RFINJECT_ESTIMATE|$RFINJECT_STEPS' \
-                 '|$RFINJECT_SKIP|$RFINJECT_KILL|$RFINJECT_OVERHEAD|$RFINJECT_LOG"'
+                 '|$RFINJECT_SKIP|$RFINJECT_KILL|$RFINJECT_OVERHEAD|$RFINJECT_LOG|$RFINJECT_MAX_SIZE"'
         result = self.run_cli("-o", "out/x.%p.rfx", "--estimate", "a100-sxm4-40gb", "--steps=5", "--skip", "2", "--kill",
-                              "--overhead", "2.5", "-v", "sh", "-c", script)
+                              "--overhead", "2.5", "-v", "--max-size", "64", "sh", "-c", script)
         self.assertEqual(result.stdout.strip(),
-                         f"{OPTIONS.library}|{OPTIONS.library}|{self.folder}/out/x.%p.rfx|A100-SXM4-40GB|5|2|1|2.5|1")
+                         f"{OPTIONS.library}|{OPTIONS.library}|{self.folder}/out/x.%p.rfx|A100-SXM4-40GB|5|2|1|2.5|1|64")
         self.assertEqual(stat.S_IMODE((self.folder / "out").stat().st_mode), 0o700)
         self.assertIn("rfinject report", result.stderr)
 
@@ -204,6 +204,7 @@ class RunTest(CliTest):
             (["--steps", "x", "true"], "--steps wants a number of steps, not 'x'"),
             (["--steps", "-1", "true"], "not '-1'"),
             (["--overhead", "150", "true"], "--overhead wants a percentage"),
+            (["--max-size", "64M", "true"], "--max-size wants a number of MB, not '64M'"),
             (["--kill", "true"], "--kill ends the program after --steps"),
             (["-q", "-v", "true"], "exclude each other"),
             (["--kill=1", "true"], "--kill takes no value"),
