@@ -314,11 +314,10 @@ int main(int argc, char** argv) {
   Calibration calibration = Calibration::Shipped();
   if (!table.empty()) {
     std::ifstream text(table);
-    const std::string csv((std::istreambuf_iterator<char>(text)), std::istreambuf_iterator<char>());
-    if (!text) return Fail(table + ": cannot be read");
-    auto parsed = Calibration::Parse(csv);
-    if (!parsed.ok()) return Fail(table + ": " + std::string(parsed.status().message()));
-    calibration = *std::move(parsed);
+    std::string csv((std::istreambuf_iterator<char>(text)), std::istreambuf_iterator<char>()), error;
+    const auto parsed = Calibration::Parse(csv, error);
+    if (!text || !parsed) return Fail(table + ": " + (error.empty() ? "cannot be read" : error));
+    calibration = *parsed;
   }
   if (!gpu_name.empty()) {
     const rfinject::Gpu* gpu = rfinject::FindGpu(gpu_name);

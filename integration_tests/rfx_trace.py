@@ -104,7 +104,17 @@ def _same(value):
 
 
 def read_chunks(path):
-    """Every whole chunk of the file, in order. Raises TraceError where something is damaged."""
+    """Every chunk of the file as a dict (as_dict), in order. Raises TraceError where something is damaged."""
+    for message in read_messages(path):
+        try:
+            chunk = as_dict(message)
+        except ValueError as error:
+            raise TraceError("%s: %s" % (path, error)) from None
+        yield chunk
+
+
+def read_messages(path):
+    """Every chunk of the file as protobuf's message, in order. Raises TraceError where something is damaged."""
     with open(path, "rb") as file:
         data = file.read()
     if data[:8] != FILE_MAGIC:
@@ -128,7 +138,7 @@ def read_chunks(path):
         if crc32c(payload, crc32c(data[offset + 4:offset + 12])) != checksum:
             raise TraceError("%s: offset %d: checksum" % (path, offset))
         try:
-            chunk = as_dict(trace_pb2.Chunk.FromString(payload))
+            chunk = trace_pb2.Chunk.FromString(payload)
         except (ValueError, DecodeError) as error:
             raise TraceError("%s: offset %d: %s" % (path, offset, error)) from None
         yield chunk

@@ -3,8 +3,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_format.h"
 #include "gpus/calibration_table.h"
 
 namespace rfinject::cli {
@@ -30,11 +28,14 @@ std::string_view TakeField(std::string_view& line) {
 
 const Calibration& Calibration::Shipped() {
   // A table that does not parse is caught by calibration_test; here it would be a table without values.
-  static const Calibration shipped = Parse(CalibrationCsv()).value_or(Calibration());
+  static const Calibration shipped = [] {
+    std::string error;
+    return Parse(CalibrationCsv(), error).value_or(Calibration());
+  }();
   return shipped;
 }
 
-absl::StatusOr<Calibration> Calibration::Parse(std::string_view csv) {
+std::optional<Calibration> Calibration::Parse(std::string_view csv, std::string& error) {
   Calibration calibration;
   for (size_t number = 1; !csv.empty(); ++number) {
     const size_t end = csv.find('\n');
@@ -48,8 +49,8 @@ absl::StatusOr<Calibration> Calibration::Parse(std::string_view csv) {
     const auto [last, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (gpu.empty() || family.empty() || parameter.empty() || failure != std::errc() ||
         last != text.data() + text.size() || !std::isfinite(value)) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("line %d of the calibration is not gpu,family,parameter,value", number));
+      error = "line " + std::to_string(number) + " of the calibration is not gpu,family,parameter,value";
+      return std::nullopt;
     }
     calibration.Set(gpu, family, parameter, value);
   }

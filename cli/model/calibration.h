@@ -13,8 +13,6 @@
 #include <string>
 #include <string_view>
 
-#include "absl/status/statusor.h"
-
 namespace rfinject::cli {
 
 class Calibration {
@@ -23,8 +21,8 @@ class Calibration {
   static const Calibration& Shipped();
 
   // Lines "gpu,family,parameter,value,…"; lines that begin with '#', the header and empty lines are passed over.
-  // InvalidArgument names the line that has fewer fields or a value that is no finite number.
-  static absl::StatusOr<Calibration> Parse(std::string_view csv);
+  // Nothing where a line has fewer fields or a value that is no finite number; `error` then names the line.
+  static std::optional<Calibration> Parse(std::string_view csv, std::string& error);
 
   // The GPU's own value, else that of the GPU "*", which stands for a GPU without measurements; nothing if neither
   // is.

@@ -21,8 +21,9 @@ Gpu Machine() {
 }
 
 Calibration Table(std::string text) {
-  auto calibration = Calibration::Parse(text);
-  EXPECT_TRUE(calibration.ok()) << calibration.status();
+  std::string error;
+  auto calibration = Calibration::Parse(text, error);
+  EXPECT_TRUE(calibration) << error;
   return calibration.value_or(Calibration());
 }
 
