@@ -7,6 +7,9 @@
 #include <iterator>
 #include <utility>
 
+#include "collector/arming/split_mix.h"
+#include "collector/arming/window_coverage.h"
+
 namespace rfinject::arming {
 namespace {
 
@@ -66,86 +69,23 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
 
 namespace {
 
-// Student's two-sided 95 % quantile squared (Abramowitz and Stegun 26.7.5).
-double SquaredStudent95(double degrees) {
-  constexpr double kNormal = 1.959964;
-  constexpr double k3 = kNormal * kNormal * kNormal, k5 = k3 * kNormal * kNormal, k7 = k5 * kNormal * kNormal;
-  const double t = kNormal + (k3 + kNormal) / (4 * degrees) +
-                   (5 * k5 + 16 * k3 + 3 * kNormal) / (96 * degrees * degrees) +
-                   (3 * k7 + 19 * k5 + 17 * k3 - 15 * kNormal) / (384 * degrees * degrees * degrees);
-  return t * t;
-}
-
-// How wrong the textbook's interval of a mean is for these steps of a window of `span`, where what a step has in
-// common with another shrinks by `keeps` with every step between them: what its width should be, squared, over what
-// it is, or the inverse, whichever is larger. Its width is wrong because the mean's square error is not what the
-// variance of the samples says, and because that variance has fewer degrees of freedom than independent samples have
-// (Satterthwaite). Sums and products only, which all ranks round alike, whatever their libm. `powers`: of `keeps`, by
-// exponent.
-double WrongBy(const std::vector<uint64_t>& steps, uint64_t span, double keeps, const std::vector<double>& powers) {
-  const auto power = [&powers](uint64_t exponent) { return powers[std::min<uint64_t>(exponent, powers.size() - 1)]; };
-  const auto n = static_cast<double>(steps.size()), all = static_cast<double>(span);
-  // Sums of correlations: of the steps with one another, row by row, and of each with all of the window.
-  const size_t count = steps.size();
-  std::vector<double> common(count * count, 1), rows(count, 1);
-  double within = n, across = 0;
-  for (size_t i = 0; i < count; ++i) {
-    for (size_t j = 0; j < i; ++j) {  // they ascend
-      const double both = power(steps[i] - steps[j]);
-      common[i * count + j] = common[j * count + i] = both;
-      rows[i] += both;
-      rows[j] += both;
-      within += 2 * both;
-    }
-    across += 1 + keeps * (2 - power(steps[i]) - power(span - 1 - steps[i])) / (1 - keeps);
-  }
-  const double window = all + 2 * keeps * (all * (1 - keeps) - (1 - power(span))) / ((1 - keeps) * (1 - keeps));
-  const double error = within / (n * n) - 2 * across / (n * all) + window / (all * all);
-  // The squared distances from the mean are a quadratic form of what the steps have in common: its trace, and that of
-  // its square.
-  const double trace = n - within / n;
-  double square = 0;
-  for (size_t i = 0; i < count; ++i) {
-    for (size_t j = 0; j < count; ++j) {
-      const double centred = common[i * count + j] - rows[i] / n - rows[j] / n + within / (n * n);
-      square += centred * centred;
-    }
-  }
-  const double estimate = trace / (n - 1) * (1 / n - 1 / all);
-  if (!(error > 0) || !(estimate > 0) || !(square > 0)) return 1;  // every step of the window
-  // Where a memory outlasts the window its steps lie nearly on a line, and the mean's error and the samples'
-  // distances both come from the line's slope: then it is their ratio alone that decides, and few degrees of freedom
-  // do no harm.
-  const bool is_line = power(span) > 0.5;
-  const double wrong =
-      error / estimate * (is_line ? 1 : SquaredStudent95(trace * trace / square) / SquaredStudent95(n - 1));
-  return wrong > 1 ? wrong : 1 / wrong;
-}
-
-// Memories of three, fourteen and three hundred steps; a longer one is seen in the durations and named
-// (docs/INTERVALS.md). With more steps between them than the longest table has, steps have nothing in common.
-constexpr double kKeeps[] = {0.7, 0.93, 0.997};
-constexpr uint64_t kLongestTable = 4096;
-// A draw is judged in a few microseconds, once in a process.
-constexpr uint64_t kDraws = 256;
-constexpr double kRightEnough = 1.02;
+// Draws that are looked at, and the error of their coverage (window_coverage.h) with which one is good enough. A draw
+// is judged in a fraction of a millisecond, once in a process.
+constexpr uint64_t kDraws = 1024;
+constexpr double kGoodEnough = 0.005;
 
 }  // namespace
 
-// Puts the burst into as many of the next `span` steps, by the first draw, or the best of a few, of which the
-// textbook's interval is right by itself, for the steps with times and for those with counters.
+// Puts the burst into as many of the next `span` steps: of a few draws by that one of which the textbook's interval
+// is nearest to right, for the steps with times and for those with counters.
 void Schedule::Draw(uint64_t span) {
   burst_span_ = span;
+  const WindowCoverage coverage(span);
   std::vector<Slot> best;
   double least = 0;
-  std::vector<double> powers[std::size(kKeeps)];
-  for (size_t i = 0; i < std::size(kKeeps); ++i) {
-    powers[i] = {1};
-    while (powers[i].size() <= std::min(span, kLongestTable)) powers[i].push_back(powers[i].back() * kKeeps[i]);
-  }
-  for (uint64_t seed = 1; seed <= kDraws && (best.empty() || least > kRightEnough); ++seed) {
+  for (uint64_t seed = 1; seed <= kDraws && (best.empty() || least > kGoodEnough); ++seed) {
     std::vector<Slot> slots = DrawOnce(seed, span);
-    double wrong = 1;
+    double worst = 0;
     for (const Action action : {Action::kTimes, Action::kCounters}) {
       std::vector<uint64_t> steps;
       for (const Slot& slot : slots) {
@@ -153,13 +93,12 @@ void Schedule::Draw(uint64_t span) {
         const bool samples = action == Action::kTimes || samples_bytes_[slot.decision.group];
         if (slot.decision.action == action && samples) steps.push_back(slot.offset);
       }
-      if (steps.size() < 2) continue;
-      for (size_t i = 0; i < std::size(kKeeps); ++i) {
-        wrong = std::max(wrong, WrongBy(steps, span, kKeeps[i], powers[i]));
-      }
+      // Of fewer than four no interval is printed; of all steps of the window nothing is to be known.
+      if (steps.size() < 4 || steps.size() == span || (!best.empty() && worst >= least)) continue;
+      worst = std::max(worst, coverage.WorstError(steps, best.empty() ? 1 : least));
     }
-    if (best.empty() || wrong < least) {
-      least = wrong;
+    if (best.empty() || worst < least) {
+      least = worst;
       best = std::move(slots);
     }
   }
@@ -168,14 +107,7 @@ void Schedule::Draw(uint64_t span) {
 
 // Each set of steps is as likely as any other.
 std::vector<Schedule::Slot> Schedule::DrawOnce(uint64_t seed, uint64_t span) const {
-  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-  uint64_t state = seed;
-  const auto random = [&state] {
-    uint64_t z = (state += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-  };
+  const auto random = [&seed] { return SplitMix64(&seed); };
   // Floyd's sample without replacement.
   std::vector<uint64_t> steps;
   for (uint64_t last = span - burst_.size(); last < span; ++last) {
