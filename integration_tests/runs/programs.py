@@ -15,7 +15,7 @@ import unittest
 RFINJECT = os.environ["RFINJECT"]
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 GPU = "V100-SXM2-16GB"
-TIMEOUT_S = 240
+TIMEOUT_S = 550
 
 
 class TestCase(unittest.TestCase):
