@@ -120,6 +120,19 @@ class Recorder {
   // thread call it after Record.
   virtual void MayWrite() noexcept {}
 
+  // --- Lines of the program, cold. One id for the same line; `file` as the trace is to have it. The line of the
+  // launches that are recorded under `identity`; the first one stands.
+  virtual uint32_t DefineSourceLine(std::string_view file, uint32_t line, std::string_view function) noexcept {
+    (void)file;
+    (void)line;
+    (void)function;
+    return 0;
+  }
+  virtual void NoteSourceLine(const LaunchIdentity& identity, uint32_t line) noexcept {
+    (void)identity;
+    (void)line;
+  }
+
   // --- Native stacks, cold. The stack of the launches that are recorded under `identity`; the first one stands.
   virtual void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept {
     (void)identity;

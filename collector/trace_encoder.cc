@@ -85,7 +85,16 @@ void EncodeStack(uint32_t id, const NativeStack& known, wire::Encoder* out) noex
   if (known.version > 1) stack.set_function(std::span(known.functions).first(count));
 }
 
-void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, wire::Encoder* out) noexcept {
+void EncodeSourceLine(uint32_t id, const SourceLine& known, wire::Encoder* out) noexcept {
+  trace::SourceLineWriter line = trace::ChunkWriter(out).begin_source_line();
+  line.set_id(id);
+  line.set_file(known.file);
+  line.set_line(known.line);
+  line.set_function(known.function);
+}
+
+void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, uint32_t line,
+                     wire::Encoder* out) noexcept {
   trace::LaunchKeyWriter key = trace::ChunkWriter(out).begin_key();
   key.set_id(id);
   key.set_kernel(identity.kernel);
@@ -100,6 +109,7 @@ void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack
   key.set_run(kRunId);
   key.set_node(identity.site.node);
   key.set_stack(stack);
+  key.set_line(line);
 }
 
 void internal::EncodeMetricStats(const MetricSum& sum, trace::KeyStatsWriter* out) noexcept {

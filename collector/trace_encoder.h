@@ -34,8 +34,10 @@ void EncodeLayer(uint32_t id, const Layer& layer, wire::Encoder* out) noexcept;
 void EncodeMetric(uint32_t id, const MetricDefinition& metric, wire::Encoder* out) noexcept;
 void EncodeModule(uint32_t id, const NativeModule& module, wire::Encoder* out) noexcept;
 void EncodeStack(uint32_t id, const NativeStack& stack, wire::Encoder* out) noexcept;
-// `stack`: 0 for a key without one.
-void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, wire::Encoder* out) noexcept;
+void EncodeSourceLine(uint32_t id, const SourceLine& line, wire::Encoder* out) noexcept;
+// `stack`, `line`: 0 for a key without one.
+void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, uint32_t line,
+                     wire::Encoder* out) noexcept;
 // `metrics` as LaunchTable::TakeOne hands it over.
 template <typename Metrics>
 void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept;

@@ -63,6 +63,8 @@ class TraceRecorder final : public Recorder {
   void UpdateFacts(const RunFacts& facts) noexcept override;
   void Record(const LaunchRecord& record) noexcept override;
   void Add(const LaunchRecord& record) noexcept override;
+  uint32_t DefineSourceLine(std::string_view file, uint32_t line, std::string_view function) noexcept override;
+  void NoteSourceLine(const LaunchIdentity& identity, uint32_t line) noexcept override;
   void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept override;
   void DescribeModule(uint32_t module, std::string_view path, std::string_view build_id) noexcept override;
   void NameFrame(const NativeFrame& frame, std::string_view function) noexcept override;
@@ -121,10 +123,7 @@ class TraceRecorder final : public Recorder {
     std::deque<StepRecord> steps;
     std::deque<PmWindow> pm_windows;
     // Stacks (Definitions::stacks) of the keys that have one.
-    struct Hash {
-      size_t operator()(const LaunchIdentity& identity) const noexcept { return HashOf(identity); }
-    };
-    std::unordered_map<LaunchIdentity, uint32_t, Hash> key_stacks;
+    std::unordered_map<LaunchIdentity, uint32_t, IdentityHash> key_stacks;
     // How much of the definitions is in the file already.
     bool process_written = false;
     RunFacts facts_written;
@@ -135,6 +134,7 @@ class TraceRecorder final : public Recorder {
     std::vector<uint32_t> layer_versions_written;
     std::vector<uint32_t> module_versions_written;
     std::vector<uint32_t> stack_versions_written;
+    size_t lines_written = 0;
   };
 
   // What the writer owns, and a forked child lets go of unseen.

@@ -76,7 +76,7 @@ Profile ReadChunk(const rfinject::v1::Chunk& chunk) {
 
 // `other` is what a diff compares `profile` with.
 void MakeAll(const Profile& profile, const Profile& other) {
-  static constexpr By kBys[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel};
+  static constexpr By kBys[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel, By::kSource};
   const TableOptions options;
   for (const By by : kBys) {
     const std::vector<Report> reports = FoldProfile(profile, MachineFor, {.by = by});

@@ -188,8 +188,13 @@ void LaunchStats::MergeStack(const std::shared_ptr<const NativeStackInfo>& other
   if (other && (!stack || *other < *stack)) stack = other;
 }
 
+void LaunchStats::MergeLine(const std::shared_ptr<const SourceLineInfo>& other) {
+  if (other && (!line || *other < *line)) line = other;
+}
+
 void LaunchStats::Merge(const LaunchStats& other) {
   MergeStack(other.stack);
+  MergeLine(other.line);
   launches = SaturatingAdd(launches, other.launches);
   auto at = metrics.begin();
   for (const auto& [name, stat] : other.metrics) {

@@ -128,19 +128,30 @@ struct NativeFrameInfo {
 };
 using NativeStackInfo = std::vector<NativeFrameInfo>;
 
+// A line of the program, in Python (SourceLine of the schema).
+struct SourceLineInfo {
+  std::string file, function;
+  uint32_t line = 0;
+  friend auto operator<=>(const SourceLineInfo&, const SourceLineInfo&) = default;
+};
+
 struct LaunchStats {
   uint64_t launches = 0;
   // The stack of a launch of this key, the smallest of those that were taken; null when none was. Shared by keys.
   std::shared_ptr<const NativeStackInfo> stack;
+  // Likewise the line of the program that launches of this key come from.
+  std::shared_ptr<const SourceLineInfo> line;
   std::map<std::string, Stat> metrics;  // by metric name
   // By metric name, ascending by step: of the steps that Run::sampled_steps names, those in which the key was
   // sampled.
   std::map<std::string, std::vector<StepSum>> step_sums;
   void Merge(const LaunchStats& other);
   void MergeStack(const std::shared_ptr<const NativeStackInfo>& other);
+  void MergeLine(const std::shared_ptr<const SourceLineInfo>& other);
   friend bool operator==(const LaunchStats& a, const LaunchStats& b) {
     const bool same_stack = a.stack == b.stack || (a.stack && b.stack && *a.stack == *b.stack);
-    return a.launches == b.launches && a.metrics == b.metrics && a.step_sums == b.step_sums && same_stack;
+    const bool same_line = a.line == b.line || (a.line && b.line && *a.line == *b.line);
+    return a.launches == b.launches && a.metrics == b.metrics && a.step_sums == b.step_sums && same_stack && same_line;
   }
 };
 

@@ -106,6 +106,8 @@ absl::Status Applier::Apply(const Record& record) {
       return ApplyNativeModule(chunk.native_module(0), record);
     case v1::Chunk::kNativeStackFieldNumber:
       return ApplyNativeStack(chunk.native_stack(0), record);
+    case v1::Chunk::kSourceLineFieldNumber:
+      return ApplySourceLine(chunk.source_line(0), record);
     case v1::Chunk::kKeyFieldNumber:
       return ApplyKey(chunk.key(0), record);
     case v1::Chunk::kStatsFieldNumber:
@@ -337,6 +339,25 @@ absl::Status Applier::ApplyNativeStack(const v1::NativeStack& message, const Rec
   return absl::OkStatus();
 }
 
+absl::Status Applier::ApplySourceLine(const v1::SourceLine& message, const Record& record) {
+  if (message.id() == 0) return NoId(record.offset, "source line");
+  SourceLineInfo line;
+  line.line = message.line();
+  for (const auto& [id, text] : {std::pair(message.file(), &line.file), std::pair(message.function(), &line.function)}) {
+    if (id == 0) continue;
+    const auto name = names_.find(id);
+    if (name == names_.end()) return Undefined(record.offset, "name", id);
+    *text = name->second;
+  }
+  const uint64_t text = line.file.size() + line.function.size();
+  const auto [it, inserted] = lines_.try_emplace(message.id());
+  if (!inserted) {
+    return *it->second == line ? absl::OkStatus() : Redefined(record.offset, "source line", message.id());
+  }
+  it->second = std::make_shared<const SourceLineInfo>(std::move(line));
+  return Charge(sizeof(SourceLineInfo) + 128 + text, record.offset);
+}
+
 absl::Status Applier::ApplyKey(const v1::LaunchKey& message, const Record& record) {
   if (message.id() == 0) return NoId(record.offset, "launch key");
   KeyIdentity key;
@@ -359,6 +380,8 @@ absl::Status Applier::ApplyKey(const v1::LaunchKey& message, const Record& recor
   if (key.stack != 0 && !native_stacks_.contains(key.stack)) {
     return Undefined(record.offset, "native stack", key.stack);
   }
+  key.line = message.line();
+  if (key.line != 0 && !lines_.contains(key.line)) return Undefined(record.offset, "source line", key.line);
 
   RunState* run = nullptr;
   RFINJECT_TRY(FindRun(record.offset, key.run, &run));
@@ -699,6 +722,7 @@ void Applier::FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& m
     LaunchStats& stats = (validation ? state.validation : state.run.launches)[std::move(full)];
     SaturatingAdd(stats.launches, key.launches);
     if (id.stack != 0) stats.MergeStack(stacks.at(id.stack));
+    if (id.line != 0) stats.MergeLine(lines_.at(id.line));
     for (const auto& [metric, stat] : key.metrics) stats.metrics[metrics_.at(metric).name].Merge(stat);
     if (const auto sums = key_sums_.find(key.id); sums != key_sums_.end()) {
       LaunchStats series;

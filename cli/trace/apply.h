@@ -47,7 +47,7 @@ class Applier {
     uint32_t layer = 0, run = 0;
     Phase phase = Phase::kOther;
     std::array<uint32_t, 3> grid{}, block{};
-    uint32_t dynamic_shared_bytes = 0, device = 0, stack = 0;
+    uint32_t dynamic_shared_bytes = 0, device = 0, stack = 0, line = 0;
     friend bool operator==(const KeyIdentity&, const KeyIdentity&) = default;
   };
   struct KeyState {
@@ -102,6 +102,7 @@ class Applier {
   absl::Status ApplyMetric(const v1::Metric& message, const Record& record);
   absl::Status ApplyNativeModule(const v1::NativeModule& message, const Record& record);
   absl::Status ApplyNativeStack(const v1::NativeStack& message, const Record& record);
+  absl::Status ApplySourceLine(const v1::SourceLine& message, const Record& record);
   absl::Status ApplyKey(const v1::LaunchKey& message, const Record& record);
   absl::Status ApplyStats(const v1::KeyStats& message, const Record& record);
   absl::Status ApplySampledStep(const v1::SampledStep& message, const Record& record);
@@ -133,6 +134,7 @@ class Applier {
   absl::flat_hash_map<std::string, uint32_t> metric_ids_;  // by name
   absl::flat_hash_map<uint32_t, ModuleState> native_modules_;
   absl::flat_hash_map<uint32_t, StackState> native_stacks_;
+  absl::flat_hash_map<uint32_t, std::shared_ptr<const SourceLineInfo>> lines_;
   std::vector<KeyState> keys_;
   absl::flat_hash_map<uint32_t, size_t> key_index_;
   std::map<uint32_t, RunState> runs_;

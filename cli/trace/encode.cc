@@ -240,11 +240,25 @@ class Writer {
     return it->second;
   }
 
+  uint32_t LineId(const SourceLineInfo& line) {
+    const auto [it, inserted] = lines_.try_emplace(line, lines_.size() + 1);
+    if (!inserted) return it->second;
+    const uint32_t file = Name(line.file), function = Name(line.function);
+    v1::SourceLine& message = *chunk_.add_source_line();
+    message.set_id(it->second);
+    message.set_file(file);
+    message.set_line(line.line);
+    message.set_function(function);
+    Written();
+    return it->second;
+  }
+
   void WriteLaunches(const Run& run, uint32_t run_id) {
     for (const auto& [launch, sums] : run.launches) {
       const uint32_t kernel = Name(launch.kernel), op = Name(launch.op), signature = Name(launch.signature),
                      node = Name(launch.node);
       const uint32_t stack = sums.stack ? StackId(*sums.stack) : 0;
+      const uint32_t line = sums.line ? LineId(*sums.line) : 0;
       const auto layer = layers_.find(launch.layer);
       const uint32_t id = next_key_++;
       v1::LaunchKey& key = *chunk_.add_key();
@@ -261,6 +275,7 @@ class Writer {
       key.set_run(run_id);
       key.set_node(node);
       key.set_stack(stack);
+      key.set_line(line);
       Written();
       v1::KeyStats& stats = *chunk_.add_stats();
       stats.set_key(id);
@@ -367,6 +382,7 @@ class Writer {
   std::map<LayerKey, uint32_t> layers_;                // likewise
   std::map<std::pair<std::string, std::string>, uint32_t> native_modules_;
   std::map<NativeStackInfo, uint32_t> native_stacks_;
+  std::map<SourceLineInfo, uint32_t> lines_;
 };
 
 }  // namespace

@@ -81,7 +81,13 @@ v1::Chunk Example(bool merged) {
   stack.add_module(1);
   stack.add_offset(16);
   stack.add_function(1);
+  v1::SourceLine& line = *chunk.add_source_line();
+  line.set_id(1);
+  line.set_file(1);
+  line.set_line(41);
+  line.set_function(2);
   v1::LaunchKey& key = *chunk.add_key();
+  key.set_line(1);
   key.set_stack(1);
   key.set_id(1);
   key.set_kernel(1);

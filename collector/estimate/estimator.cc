@@ -15,7 +15,7 @@
 #include "collector/estimate/cost.h"
 #include "collector/estimate/flop.h"
 #include "collector/estimate/signature.h"
-#include "collector/native_stack.h"
+#include "collector/launch_origin.h"
 #include "collector/op_call.h"
 #include "collector/run_facts.h"
 #include "collector/sync.h"
@@ -107,7 +107,7 @@ class Estimator final : public Source {
         add(kFlopFirst + static_cast<uint32_t>(p), cost.executed_flop[p]);
       }
     }
-    TakeStackOnce(record.identity, recorder_);
+    NoteOriginOnce(record.identity, recorder_);
     recorder_.Record(record);
     for (const estimate::RepeatedCost& repeated : cost.repeated) {
       if (repeated.launches != 0) RecordRepeated(call.name, repeated, record);
@@ -155,6 +155,7 @@ class Estimator final : public Source {
     record.samples[4] = {kFlopFirst + static_cast<uint32_t>(repeated.precision), repeated.flop};
     record.sample_count = 5;
     TellVirtualGpu(repeated.time_ns * repeated.launches);
+    NoteOriginOnce(record.identity, recorder_);
     // A long sequence makes more launches than a ring holds.
     constexpr uint64_t kBetweenTurns = 1024;
     for (uint64_t i = 0; i < repeated.launches; ++i) {

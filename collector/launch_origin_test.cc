@@ -43,43 +43,43 @@ class NativeStackTest : public ::testing::Test {
 };
 
 TEST_F(NativeStackTest, OnceAKey) {
-  for (int i = 0; i < 100; ++i) TakeStackOnce(key_, recorder_);
+  for (int i = 0; i < 100; ++i) NoteOriginOnce(key_, recorder_);
   EXPECT_EQ(g_taken, 1);
   ASSERT_EQ(recorder_.noted.size(), 1u);
   EXPECT_EQ(recorder_.noted[0].first, key_);
   EXPECT_EQ(recorder_.noted[0].second, (std::vector<NativeFrame>{{1, 100}, {1, 101}}));
   LaunchIdentity other = key_;
   other.grid[0] = 7;
-  TakeStackOnce(other, recorder_);
+  NoteOriginOnce(other, recorder_);
   EXPECT_EQ(g_taken, 2);
 }
 
 TEST_F(NativeStackTest, NotInALayer) {
   key_.site.layer = 3;
-  TakeStackOnce(key_, recorder_);
+  NoteOriginOnce(key_, recorder_);
   EXPECT_EQ(g_taken, 0);
 }
 
 TEST_F(NativeStackTest, WhatCouldNotBeTakenIsTakenLater) {
   g_frames = 0;
-  TakeStackOnce(key_, recorder_);
+  NoteOriginOnce(key_, recorder_);
   EXPECT_TRUE(recorder_.noted.empty());
   g_frames = 1;
-  TakeStackOnce(key_, recorder_);
-  TakeStackOnce(key_, recorder_);
+  NoteOriginOnce(key_, recorder_);
+  NoteOriginOnce(key_, recorder_);
   EXPECT_EQ(recorder_.noted.size(), 1u);
 }
 
 TEST_F(NativeStackTest, WithoutAnUnwinderNothingHappens) {
   g_native_stack.store(nullptr);
-  TakeStackOnce(key_, recorder_);
+  NoteOriginOnce(key_, recorder_);
   EXPECT_TRUE(recorder_.noted.empty());
 }
 
 TEST_F(NativeStackTest, KeysWithoutEndEndUpWithoutStacks) {
   for (uint32_t i = 0; i < 100'000; ++i) {
     key_.signature = i + 1;
-    TakeStackOnce(key_, recorder_);
+    NoteOriginOnce(key_, recorder_);
   }
   EXPECT_LE(recorder_.noted.size(), 16384u);
   EXPECT_GT(recorder_.noted.size(), 8192u);
