@@ -6,9 +6,11 @@
 // that is asked for is kept with the number of the node born with it, and a node's line is
 //
 //   that of the launch that it was born with, if that one was asked for: exact;
-//   else that of the last launch before its birth that was asked for and is in its layer: nodes of operators that
-//   launch nothing (views, expand) and those of launches whose key was known already;
+//   else that of the launch in its layer, among those that were asked for, that is nearest to its birth as autograd
+//   numbers nodes: nodes of operators that launch nothing (views, expand), and of launches whose key was known;
 //   else none.
+//
+// What is run again inside the backward (checkpointing) has the line of the forward that it repeats.
 #ifndef RFINJECT_INJECTOR_SOURCE_LINES_H_
 #define RFINJECT_INJECTOR_SOURCE_LINES_H_
 
