@@ -409,6 +409,10 @@ Profile RandomProfile(uint64_t seed) {
       key.device = static_cast<uint32_t>(pick(2));
       LaunchStats stats;
       stats.launches = number();
+      if (pick(2) == 0) {
+        stats.line = std::make_shared<const SourceLineInfo>(
+            SourceLineInfo{.file = "a.py", .function = "f", .line = static_cast<uint32_t>(pick(3))});
+      }
       for (const std::string& name : metrics) {
         if (pick(2) == 0) continue;
         const Stat one = stat();

@@ -11,6 +11,7 @@
 
 #include "injector/python/ref.h"
 #include "injector/python/type_slots.h"
+#include "injector/torch/safe_read.h"
 
 namespace rfinject {
 namespace {
@@ -70,27 +71,40 @@ struct RawFrame {
   int line;
 };
 
+// The same of memory that may not be there; 0 then. A microsecond.
+template <typename T>
+T SafeAt(uintptr_t object, size_t offset) {
+  T value{};
+  return SafeReadValue(object + offset, &value) ? value : T{};
+}
+
+enum class Read : uint8_t { kDirectly, kSafely };
+
 // Calls visit(RawFrame) for each frame of Python code of the calling thread, innermost first, until it returns false.
-template <typename Visit>
+// kSafely: the layout may be a wrong one.
+template <Read kRead, typename Visit>
 void ForEachFrame(Visit visit) {
+  const auto word = [](uintptr_t object, size_t offset) {
+    return kRead == Read::kSafely ? SafeAt<uintptr_t>(object, offset) : At<uintptr_t>(object, offset);
+  };
   const auto thread = reinterpret_cast<uintptr_t>(g.thread_state());
   if (thread == 0) return;
-  auto frame = At<uintptr_t>(thread, g.layout.in_thread);
-  if (g.layout.in_indirect >= 0 && frame != 0) frame = At<uintptr_t>(frame, static_cast<size_t>(g.layout.in_indirect));
+  uintptr_t frame = word(thread, g.layout.in_thread);
+  if (g.layout.in_indirect >= 0 && frame != 0) frame = word(frame, static_cast<size_t>(g.layout.in_indirect));
   int visited = 0;
   for (size_t step = 0; frame != 0 && visited < kMostFrames && step < kMostSteps; ++step) {
-    const uintptr_t code = At<uintptr_t>(frame, g.layout.code) & ~kPointerMarks;
+    const uintptr_t code = word(frame, g.layout.code) & ~kPointerMarks;
     // Between calls by C there are frames of the interpreter's own, with None for code.
-    if (code != 0 && At<const void*>(code, kObjectType) == g.code_type) {
-      const int instruction =
-          g.layout.bytes_of_number > 0
-              ? At<int>(frame, g.layout.instruction) * g.layout.bytes_of_number
-              : static_cast<int>(At<uintptr_t>(frame, g.layout.instruction) - (code + g.instructions));
+    if (code != 0 && word(code, kObjectType) == reinterpret_cast<uintptr_t>(g.code_type)) {
+      const uintptr_t at = word(frame, g.layout.instruction);
+      const int instruction = g.layout.bytes_of_number > 0
+                                  ? static_cast<int32_t>(at) * g.layout.bytes_of_number
+                                  : static_cast<int>(at - (code + g.instructions));
       auto* object = reinterpret_cast<PyObject*>(code);
       if (!visit(RawFrame{object, g.line_of(object, instruction)})) return;
       ++visited;
     }
-    frame = At<uintptr_t>(frame, g.layout.outer);
+    frame = word(frame, g.layout.outer);
   }
 }
 
@@ -139,7 +153,7 @@ const char* Compare(const PythonApi& python) {
   g.function = function;
   bool alike = true;
   int compared = 0;
-  ForEachFrame([&](const RawFrame& raw) {
+  ForEachFrame<Read::kSafely>([&](const RawFrame& raw) {
     if (!frame || frame.IsNone()) return false;
     // What the interpreter has of its own has code from no file, and Python code is not told of it.
     if (frame.Attribute("f_code").get() != raw.code) return true;
@@ -330,7 +344,7 @@ bool ReadProgramLine(ProgramLine* line) noexcept {
   RawFrame package{};
   RawFrame own{};
   ShortText path;
-  ForEachFrame([&](const RawFrame& frame) {
+  ForEachFrame<Read::kDirectly>([&](const RawFrame& frame) {
     ReadText(frame.code, g.file, &path);
     switch (OwnerOfFile(path.view(), folders)) {
       case FileOwner::kProgram:
