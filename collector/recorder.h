@@ -92,6 +92,8 @@ struct ModelDefinition {
 
 using Severity = trace::Severity;
 
+struct MemoryPeak;  // memory_peak.h
+
 class Recorder {
  public:
   // The process's recorder; never null, never destroyed.
@@ -160,6 +162,8 @@ class Recorder {
     (void)in_use;
     (void)peak;
   }
+  // What lay in the device's memory when most did; the highest so far, which takes the place of the last one. Cold.
+  virtual void NoteMemoryPeak(const MemoryPeak& peak) noexcept { (void)peak; }
   // What the current step is made of: calls of root modules, and a number that tells it from other steps of an
   // iteration (Step.kind). Before EndStep.
   virtual void NoteCalls(uint32_t calls, uint32_t kind) noexcept {

@@ -157,6 +157,21 @@ void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) no
   run.set_eval_samples(samples);
 }
 
+void EncodeMemoryPeak(const MemoryPeak& known, size_t layers, wire::Encoder* out) noexcept {
+  trace::MemoryPeakWriter peak = trace::ChunkWriter(out).begin_memory_peak();
+  peak.set_run(kRunId);
+  peak.set_device(known.device);
+  peak.set_step(known.step);
+  peak.set_allocated_bytes(known.allocated);
+  peak.set_reserved_bytes(known.reserved);
+  for (const MemoryPart& from : known.parts) {
+    trace::MemoryPartWriter part = peak.begin_part();
+    part.set_layer(from.layer <= layers ? from.layer : 0);
+    part.set_phase(from.phase);
+    part.set_bytes(from.bytes);
+  }
+}
+
 void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept {
   trace::PmWindowWriter writer = trace::ChunkWriter(out).begin_pm_window();
   writer.set_run(kRunId);

@@ -12,6 +12,7 @@
 #include "collector/definitions.h"
 #include "collector/launch_ring.h"
 #include "collector/launch_table.h"
+#include "collector/memory_peak.h"
 #include "collector/pm_window.h"
 #include "collector/run_facts.h"
 #include "collector/step_sums.h"
@@ -45,6 +46,8 @@ void EncodeSampledStep(const SampledStep& sampled, wire::Encoder* out) noexcept;
 void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept;
 // Batches that were validated, and their samples, since the last time.
 void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) noexcept;
+// Parts of layers beyond the first `layers` count for no layer.
+void EncodeMemoryPeak(const MemoryPeak& peak, size_t layers, wire::Encoder* out) noexcept;
 void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept;
 void EncodeDiagnostic(const Diagnostic& diagnostic, wire::Encoder* out) noexcept;
 void EncodeDrop(std::string_view what, uint64_t count, wire::Encoder* out) noexcept;

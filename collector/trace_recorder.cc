@@ -249,8 +249,8 @@ void TraceRecorder::UpdateFacts(const RunFacts& facts) noexcept try {
 } catch (...) {
 }
 
-uint32_t TraceRecorder::DefineSourceLine(std::string_view file, uint32_t line,
-                                         std::string_view function) noexcept try {
+uint32_t TraceRecorder::DefineSourceLine(std::string_view file, uint32_t line, std::string_view function) noexcept
+    try {
   const uint32_t file_name = Intern(file), function_name = Intern(function);
   Guard guard(this);
   return guard ? definitions_->DefineLine(file_name, line, function_name) : 0;
@@ -261,6 +261,12 @@ uint32_t TraceRecorder::DefineSourceLine(std::string_view file, uint32_t line,
 void TraceRecorder::NoteSourceLine(const LaunchIdentity& identity, uint32_t line) noexcept try {
   Guard guard(this);
   if (guard && line != 0 && line <= definitions_->lines.size()) definitions_->key_lines.try_emplace(identity, line);
+} catch (...) {
+}
+
+void TraceRecorder::NoteMemoryPeak(const MemoryPeak& peak) noexcept try {
+  Guard guard(this);
+  if (guard) trace_->memory_peak = peak;
 } catch (...) {
 }
 
@@ -659,6 +665,9 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     for (; !trace.steps.empty() && !full(); trace.steps.pop_front()) EncodeStep(trace.steps.front(), out);
     if (trace.batches != 0) EncodeEvaluation(trace.batches, trace.samples, out);
     trace.batches = trace.samples = 0;
+    // Layers were written above: the peak can only be of those.
+    if (trace.memory_peak) EncodeMemoryPeak(*trace.memory_peak, definitions.layers.size(), out);
+    trace.memory_peak.reset();
     for (; !trace.pm_windows.empty() && !full(); trace.pm_windows.pop_front()) {
       EncodePmWindow(trace.pm_windows.front(), out);
     }

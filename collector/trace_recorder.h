@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,7 @@
 #include "collector/definitions.h"
 #include "collector/launch_ring.h"
 #include "collector/launch_table.h"
+#include "collector/memory_peak.h"
 #include "collector/pm_window.h"
 #include "collector/recorder.h"
 #include "collector/settings.h"
@@ -74,6 +76,7 @@ class TraceRecorder final : public Recorder {
     memory_.store(in_use, std::memory_order_relaxed);
     memory_peak_.store(peak, std::memory_order_relaxed);
   }
+  void NoteMemoryPeak(const MemoryPeak& peak) noexcept override;
   void NoteCalls(uint32_t calls, uint32_t kind) noexcept override {
     calls_.store(calls, std::memory_order_relaxed);
     kind_.store(kind, std::memory_order_relaxed);
@@ -122,6 +125,7 @@ class TraceRecorder final : public Recorder {
     std::map<std::string, uint64_t, std::less<>> drops;
     std::deque<StepRecord> steps;
     std::deque<PmWindow> pm_windows;
+    std::optional<MemoryPeak> memory_peak;  // that waits for the file
     // Stacks (Definitions::stacks) of the keys that have one.
     std::unordered_map<LaunchIdentity, uint32_t, IdentityHash> key_stacks;
     // How much of the definitions is in the file already.

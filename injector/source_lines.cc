@@ -49,8 +49,9 @@ bool LineOfNode(uint32_t layer, uint32_t* line) noexcept {
   return true;
 }
 
-// Of a checkpointed part that is run again inside the backward. The innermost line of the program may be in that part,
-// and then it also ran its forward. Or it says backward(): then the line is that of the forward's same operator.
+// Of a checkpointed part that is run again inside the backward. The innermost line of the program may be in that
+// part, and then it also ran its forward. Or it says backward(): then the line is that of the forward's same
+// operator.
 bool LineOfRecompute(const Site& site, uint32_t here, uint32_t* line) noexcept {
   if (!g_lock.TryLock()) return false;
   const HeldLock held(g_lock);

@@ -118,6 +118,13 @@ void CutNames(Cutter* cutter, Run* run) {
     }
     stats->stack = std::move(stack);
   });
+  std::map<MemoryPlace, uint64_t> parts;
+  for (const auto& [place, bytes] : run->memory_peak.parts) {
+    MemoryPlace cut = place;
+    cutter->Cut(&cut.layer);
+    parts[std::move(cut)] += bytes;
+  }
+  run->memory_peak.parts = std::move(parts);
   std::map<DiagnosticInfo, uint64_t> diagnostics;
   for (const auto& [said, count] : run->diagnostics) {
     DiagnosticInfo cut = said;

@@ -151,7 +151,8 @@ struct LaunchStats {
   friend bool operator==(const LaunchStats& a, const LaunchStats& b) {
     const bool same_stack = a.stack == b.stack || (a.stack && b.stack && *a.stack == *b.stack);
     const bool same_line = a.line == b.line || (a.line && b.line && *a.line == *b.line);
-    return a.launches == b.launches && a.metrics == b.metrics && a.step_sums == b.step_sums && same_stack && same_line;
+    return a.launches == b.launches && a.metrics == b.metrics && a.step_sums == b.step_sums && same_stack &&
+           same_line;
   }
 };
 
@@ -189,6 +190,20 @@ inline constexpr size_t kMaxCollectorVersionsKept = 64;
 inline constexpr size_t kMaxDiagnosticsKept = 256;
 inline constexpr size_t kMaxSampledStepsKept = 1024;  // of each metric, the first by number
 
+// What lay in a device's memory when most did (MemoryPeak of the schema).
+struct MemoryPlace {
+  LayerKey layer;
+  Phase phase = Phase::kOther;
+  friend auto operator<=>(const MemoryPlace&, const MemoryPlace&) = default;
+};
+struct MemoryPeakInfo {
+  uint64_t allocated_bytes = 0, reserved_bytes = 0;
+  uint64_t step = 0;
+  uint32_t device = 0;
+  std::map<MemoryPlace, uint64_t> parts;  // bytes
+  friend auto operator<=>(const MemoryPeakInfo&, const MemoryPeakInfo&) = default;
+};
+
 struct Run {
   RunKey key;
   std::vector<DeviceInfo> devices;        // at most kMaxDevicesKept, ascending, no two alike
@@ -200,6 +215,7 @@ struct Run {
   std::map<LayerKey, LayerInfo> layers;
   std::map<LaunchKey, LaunchStats> launches;
   StepSums steps;
+  MemoryPeakInfo memory_peak;  // of the process that had most; no parts: nobody knows
   // By metric name: the steps that were sampled, and by how many processes. At most kMaxSampledStepsKept each.
   std::map<std::string, std::map<uint64_t, uint64_t>> sampled_steps;
   // Windows of PM sampling with their bins over time: the first kMaxPmWindowsKept by step. `steps` has the sums of

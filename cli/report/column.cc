@@ -373,7 +373,8 @@ bool Keeps(By by, std::string_view column) {
     case By::kOp:
       return column == "op";
     case By::kLayer:
-      return column != "op" && column != "kernel" && column != "signature" && column != "line" && column != "function";
+      return column != "op" && column != "kernel" && column != "signature" && column != "line" &&
+             column != "function";
     case By::kSource:
       return column == "line" || column == "function";
     case By::kKernel:

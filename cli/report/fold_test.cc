@@ -139,7 +139,8 @@ TEST(Fold, LinesOfTheProgramStandForAllPhases) {
     stats.launches = 1;
     stats.metrics["rf.time"].Add(ns);
     if (line == 0) return;
-    stats.line = std::make_shared<const SourceLineInfo>(SourceLineInfo{.file = file, .function = function, .line = line});
+    stats.line =
+        std::make_shared<const SourceLineInfo>(SourceLineInfo{.file = file, .function = function, .line = line});
   };
   add(Phase::kForward, "model.py", 9, "f", 100);
   add(Phase::kBackward, "model.py", 9, "f", 250);
@@ -150,8 +151,8 @@ TEST(Fold, LinesOfTheProgramStandForAllPhases) {
   const Report report = Fold(profile, testing::SampleA100(), By::kSource);
   std::vector<std::string> rows;
   for (const Row& row : report.rows) {
-    rows.push_back(
-        absl::StrCat(row.line, " ", row.function, " ", std::string(PhaseName(row.phase)), " ", row.sums.time_ns(), row.model));
+    rows.push_back(absl::StrCat(row.line, " ", row.function, " ", std::string(PhaseName(row.phase)), " ",
+                                row.sums.time_ns(), row.model));
   }
   // What has no line comes last, a row a phase.
   EXPECT_THAT(rows, ::testing::ElementsAre("model.py:10 f  900", "model.py:9 f  350", "model.py:9 g  10",

@@ -86,6 +86,13 @@ class Applier {
     bool merged = false;
     std::map<uint32_t, SeriesState> series;  // by metric
     std::vector<StepDuration> durations;     // of measured steps that were not armed
+    // Of run.memory_peak, whose places have no names yet.
+    struct MemoryPart {
+      uint32_t layer = 0;
+      Phase phase = Phase::kOther;
+      uint64_t bytes = 0;
+    };
+    std::vector<MemoryPart> memory_parts;
   };
 
   absl::Status Charge(uint64_t bytes, uint64_t offset);
@@ -107,6 +114,7 @@ class Applier {
   absl::Status ApplyStats(const v1::KeyStats& message, const Record& record);
   absl::Status ApplySampledStep(const v1::SampledStep& message, const Record& record);
   absl::Status ApplyStep(const v1::Step& message, const Record& record);
+  absl::Status ApplyMemoryPeak(const v1::MemoryPeak& message, const Record& record);
   absl::Status ApplyPmWindow(const v1::PmWindow& message, const Record& record);
   absl::Status ApplyDiagnostic(const v1::Diagnostic& message, const Record& record);
   absl::Status ApplyDrop(const v1::Drop& message, const Record& record);
@@ -119,6 +127,7 @@ class Applier {
   void FinishFacts();
   absl::flat_hash_map<uint32_t, std::shared_ptr<const NativeStackInfo>> FinishStacks() const;
   void FinishSeries();
+  void FinishMemory(const absl::flat_hash_map<uint32_t, std::string>& model_names);
   void FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& model_names);
 
   uint64_t budget_;

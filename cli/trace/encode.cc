@@ -103,6 +103,7 @@ class Writer {
     WriteModels(run, id);
     const uint32_t first_key = next_key_;
     WriteLaunches(run, id);
+    WriteMemory(run, id);
     WriteSampledSteps(run, id, first_key);
     WriteSums(run, id);
   }
@@ -289,6 +290,25 @@ class Writer {
       }
       Written();
     }
+  }
+
+  void WriteMemory(const Run& run, uint32_t run_id) {
+    const MemoryPeakInfo& peak = run.memory_peak;
+    if (peak == MemoryPeakInfo{}) return;
+    v1::MemoryPeak& message = *chunk_.add_memory_peak();
+    message.set_run(run_id);
+    message.set_device(peak.device);
+    message.set_step(peak.step);
+    message.set_allocated_bytes(peak.allocated_bytes);
+    message.set_reserved_bytes(peak.reserved_bytes);
+    for (const auto& [place, bytes] : peak.parts) {
+      v1::MemoryPart& part = *message.add_part();
+      const auto layer = layers_.find(place.layer);
+      part.set_layer(layer == layers_.end() ? 0 : layer->second);
+      part.set_phase(static_cast<v1::Phase>(place.phase));
+      part.set_bytes(bytes);
+    }
+    Written();
   }
 
   // The keys of the run's launches have consecutive ids from `first_key` on, in the order of the map.

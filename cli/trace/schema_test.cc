@@ -119,6 +119,13 @@ v1::Chunk Example(bool merged) {
   step.set_run(run_id);
   step.set_duration_ns(5);
   step.set_measured(true);
+  v1::MemoryPeak& peak = *chunk.add_memory_peak();
+  peak.set_run(run_id);
+  peak.set_allocated_bytes(70);
+  v1::MemoryPart& part = *peak.add_part();
+  part.set_layer(2);
+  part.set_phase(v1::PHASE_BACKWARD);
+  part.set_bytes(70);
   v1::Diagnostic& diagnostic = *chunk.add_diagnostic();
   diagnostic.set_id("id");
   diagnostic.set_run(run_id);

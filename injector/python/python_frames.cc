@@ -16,8 +16,8 @@
 namespace rfinject {
 namespace {
 
-// Where a thread's state has its innermost frame, and what a frame holds where; offsets in bytes on 64-bit builds with
-// a GIL.
+// Where a thread's state has its innermost frame, and what a frame holds where; offsets in bytes on 64-bit builds
+// with a GIL.
 struct FrameLayout {
   int minor;            // of Python 3
   size_t in_thread;     // of the frame, or of what points to it
@@ -97,9 +97,8 @@ void ForEachFrame(Visit visit) {
     // Between calls by C there are frames of the interpreter's own, with None for code.
     if (code != 0 && word(code, kObjectType) == reinterpret_cast<uintptr_t>(g.code_type)) {
       const uintptr_t at = word(frame, g.layout.instruction);
-      const int instruction = g.layout.bytes_of_number > 0
-                                  ? static_cast<int32_t>(at) * g.layout.bytes_of_number
-                                  : static_cast<int>(at - (code + g.instructions));
+      const int instruction = g.layout.bytes_of_number > 0 ? static_cast<int32_t>(at) * g.layout.bytes_of_number
+                                                           : static_cast<int>(at - (code + g.instructions));
       auto* object = reinterpret_cast<PyObject*>(code);
       if (!visit(RawFrame{object, g.line_of(object, instruction)})) return;
       ++visited;

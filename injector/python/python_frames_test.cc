@@ -11,8 +11,9 @@ constexpr ProgramFolders kFolders = {
     .main = "/home/ann/src/train", .library = "/usr/lib/python3.11", .torch = "/home/ann/pytorch/torch"};
 
 TEST(OwnerOfFile, TheProgramIsWhatIsNeitherInstalledNorMade) {
-  for (const char* path : {"/home/ann/src/train/main.py", "/home/ann/src/lib/model.py", "main.py", "<stdin>", "<string>",
-                           "<ipython-input-3-0123456789ab>", "/tmp/ipykernel_12/34.py", "/usr/lib/python3.11x/a.py"}) {
+  for (const char* path :
+       {"/home/ann/src/train/main.py", "/home/ann/src/lib/model.py", "main.py", "<stdin>", "<string>",
+        "<ipython-input-3-0123456789ab>", "/tmp/ipykernel_12/34.py", "/usr/lib/python3.11x/a.py"}) {
     EXPECT_EQ(OwnerOfFile(path, kFolders), FileOwner::kProgram) << path;
   }
   for (const char* path : {"/usr/lib/python3/dist-packages/torchvision/models/resnet.py",
