@@ -75,8 +75,12 @@ TEST(Memory, TableJsonAndCsv) {
                     .parameter_bytes = 46'800'000};
   table.phases = {{.phase = Phase::kForward, .bytes = 2'000'000'000, .share = 2 / 3.0},
                   {.phase = Phase::kOptimizer, .bytes = 1'000'000'000, .share = 1 / 3.0}};
-  table.rows = {{.model = "Net", .layer = "a.conv", .class_name = "Conv2d", .phase = Phase::kForward,
-                 .bytes = 2'000'000'000, .share = 2 / 3.0},
+  table.rows = {{.model = "Net",
+                 .layer = "a.conv",
+                 .class_name = "Conv2d",
+                 .phase = Phase::kForward,
+                 .bytes = 2'000'000'000,
+                 .share = 2 / 3.0},
                 {.phase = Phase::kOptimizer, .bytes = 1'000'000'000, .share = 1 / 3.0}};
   const MemoryTable unknown{.title = "V100", .in_use_bytes = 5'000'000'000};
   const std::vector<MemoryTable> tables = {table, unknown};
@@ -86,8 +90,8 @@ TEST(Memory, TableJsonAndCsv) {
                                     "  held 4.29 GB (4.00 GiB) for it"));
   EXPECT_THAT(text.str(), HasSubstr("  optimizer    the optimizer's state  1.00 GB   33 %\n"));
   EXPECT_THAT(text.str(), HasSubstr("  a.conv     Conv2d forward       2.00 GB   67 %\n"));
-  EXPECT_THAT(text.str(), HasSubstr("is not known: it is where the program runs on a virtual"));
-  EXPECT_THAT(text.str(), HasSubstr("used at most 5.00 GB (4.66 GiB) of the device"));
+  EXPECT_THAT(text.str(), HasSubstr("is not known: it is where the program\n  runs on a virtual GPU"));
+  EXPECT_THAT(text.str(), HasSubstr("used at most 5.00 GB (4.66 GiB)\n  of the device"));
   for (const std::string& line : Lines(text.str())) EXPECT_LE(CodePoints(line), 80u) << line;
   EmitMemoryCsv(tables, csv);
   EXPECT_EQ(csv.str(),
@@ -106,7 +110,7 @@ TEST(Table, LinesOfTheProgram) {
   row.function = "Attention.forward";
   row.sums[Quantity::kTime] = 1e9;
   report.rows.push_back(row);
-  const std::string text = Table(std::span(&report, 1), {.width = 100});
+  const std::string text = Table(std::span(&report, 1), {.width = 160});
   EXPECT_THAT(text, HasSubstr("By line of the program"));
   EXPECT_THAT(text, HasSubstr("model.py:41"));
   EXPECT_THAT(text, HasSubstr("Attention.forward"));
