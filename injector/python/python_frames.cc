@@ -42,8 +42,8 @@ struct Interpreter {
   FrameLayout layout{};
   // Where code objects have the names, and, where instructions are told by a pointer, their instructions.
   size_t file = 0, function = 0, instructions = 0;
-  const void* code_type = nullptr;
-  const void* text_type = nullptr;
+  // Addresses of types.
+  uintptr_t code_type = 0, text_type = 0;
   void* (*thread_state)() = nullptr;
   int (*line_of)(PyObject* code, int instruction) = nullptr;
   Py_ssize_t (*length)(PyObject* text) = nullptr;
@@ -95,7 +95,7 @@ void ForEachFrame(Visit visit) {
   for (size_t step = 0; frame != 0 && visited < kMostFrames && step < kMostSteps; ++step) {
     const uintptr_t code = word(frame, g.layout.code) & ~kPointerMarks;
     // Between calls by C there are frames of the interpreter's own, with None for code.
-    if (code != 0 && word(code, kObjectType) == reinterpret_cast<uintptr_t>(g.code_type)) {
+    if (code != 0 && word(code, kObjectType) == g.code_type) {
       const uintptr_t at = word(frame, g.layout.instruction);
       const int instruction = g.layout.bytes_of_number > 0 ? static_cast<int32_t>(at) * g.layout.bytes_of_number
                                                            : static_cast<int>(at - (code + g.instructions));
@@ -110,8 +110,9 @@ void ForEachFrame(Visit visit) {
 // Of a text of Python's, which does not change: no GIL is needed for these two functions of the interpreter's.
 void ReadText(PyObject* code, size_t offset, ShortText* text) {
   text->clear();
-  auto* object = At<PyObject*>(reinterpret_cast<uintptr_t>(code), offset);
-  if (object == nullptr || At<const void*>(reinterpret_cast<uintptr_t>(object), kObjectType) != g.text_type) return;
+  const auto address = At<uintptr_t>(reinterpret_cast<uintptr_t>(code), offset);
+  if (address == 0 || At<uintptr_t>(address, kObjectType) != g.text_type) return;
+  auto* object = reinterpret_cast<PyObject*>(address);
   const Py_ssize_t length = g.length(object);
   constexpr Py_ssize_t kMost = 480;
   for (Py_ssize_t i = std::max<Py_ssize_t>(0, length - kMost); i < length; ++i) text->Append(g.character(object, i));
@@ -123,7 +124,7 @@ void ReadText(PyObject* code, size_t offset, ShortText* text) {
 size_t PlaceIn(PyObject* code, size_t size, PyObject* value) {
   size_t found = 0;
   for (size_t offset = 2 * sizeof(void*); offset + sizeof(void*) <= size; offset += sizeof(void*)) {
-    if (At<PyObject*>(reinterpret_cast<uintptr_t>(code), offset) != value) continue;
+    if (At<uintptr_t>(reinterpret_cast<uintptr_t>(code), offset) != reinterpret_cast<uintptr_t>(value)) continue;
     if (found != 0) return 0;
     found = offset;
   }
@@ -317,8 +318,8 @@ bool InitPythonFrames(const PythonApi& python, const char** why) {
     *why = "a version of Python whose frames are not known";
     return false;
   }
-  g.code_type = python.PyCode_Type;
-  g.text_type = python.PyUnicode_Type;
+  g.code_type = reinterpret_cast<uintptr_t>(python.PyCode_Type);
+  g.text_type = reinterpret_cast<uintptr_t>(python.PyUnicode_Type);
   g.thread_state = python.PyGILState_GetThisThreadState;
   g.line_of = python.PyCode_Addr2Line;
   g.length = python.PyUnicode_GetLength;
