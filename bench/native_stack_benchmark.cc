@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "collector/launch_origin.h"
 #include "collector/native_stack.h"
 #include "collector/testing/fake_recorder.h"
 #include "injector/native/native_layers.h"
@@ -65,7 +66,7 @@ void FirstLaunchOfAKey(benchmark::State& state) {
   LaunchIdentity identity;
   Run(state, [&] {
     ++identity.kernel;
-    TakeStackOnce(identity, recorder);
+    NoteOriginOnce(identity, recorder);
   });
 }
 // As many keys as can have stacks.
@@ -76,7 +77,7 @@ void LaterLaunchOfAKey(benchmark::State& state) {
   static testing::FakeRecorder recorder;
   LaunchIdentity identity;
   identity.signature = 1;
-  Run(state, [&] { TakeStackOnce(identity, recorder); });
+  Run(state, [&] { NoteOriginOnce(identity, recorder); });
 }
 BENCHMARK(LaterLaunchOfAKey);
 
@@ -84,7 +85,7 @@ void LaunchInALayer(benchmark::State& state) {
   static testing::FakeRecorder recorder;
   LaunchIdentity identity;
   identity.site.layer = 1;
-  Run(state, [&] { TakeStackOnce(identity, recorder); });
+  Run(state, [&] { NoteOriginOnce(identity, recorder); });
 }
 BENCHMARK(LaunchInALayer);
 

@@ -263,7 +263,7 @@ SimulatedResult Simulate(const SimulatedRun& options) {
     result.armed += decision.action == Action::kCounters;
   }
   while (table.TakeOne([&](uint32_t id, LaunchTable::Key& key, auto metrics) {
-    EncodeLaunchKey(id, key.identity, 0, &chunk);
+    EncodeLaunchKey(id, key.identity, 0, 0, &chunk);
     EncodeKeyStats(id, key.launches, metrics, &chunk);
   })) {
   }

@@ -90,6 +90,19 @@ uint32_t Definitions::DefineStack(std::span<const NativeFrame> frames) {
   return id;
 }
 
+uint32_t Definitions::DefineLine(uint32_t file, uint32_t line, uint32_t function) {
+  if (file == 0 || lines.size() >= kMaxLines) return 0;
+  const auto [it, is_new] = line_ids_.try_emplace({file, line, function}, 0);
+  if (!is_new) return it->second;
+  try {
+    lines.push_back({file, line, function});
+  } catch (...) {
+    line_ids_.erase(it);
+    throw;
+  }
+  return it->second = static_cast<uint32_t>(lines.size());
+}
+
 void Definitions::DescribeModule(uint32_t number, std::string_view path, std::string_view build_id) {
   if (number == 0 || number > modules.size()) return;
   NativeModule module{std::string(path), std::string(build_id), modules[number - 1].version + 1};

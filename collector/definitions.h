@@ -6,12 +6,14 @@
 #ifndef RFINJECT_COLLECTOR_DEFINITIONS_H_
 #define RFINJECT_COLLECTOR_DEFINITIONS_H_
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -56,12 +58,24 @@ struct Diagnostic {
   bool printed = false;
 };
 
+// A line of the program. Names are Intern()ed.
+struct SourceLine {
+  uint32_t file = 0;
+  uint32_t line = 0;
+  uint32_t function = 0;
+};
+
+struct IdentityHash {
+  size_t operator()(const LaunchIdentity& identity) const noexcept { return HashOf(identity); }
+};
+
 class Definitions {
  public:
   static constexpr size_t kMaxDiagnostics = 256;
   static constexpr size_t kMaxLayers = 1 << 20;
   static constexpr size_t kMaxModules = 4096;
   static constexpr size_t kMaxStacks = 1 << 14;
+  static constexpr size_t kMaxLines = 1 << 16;
 
   // The metrics of WellKnownMetric, with their ids.
   Definitions();
@@ -72,6 +86,9 @@ class Definitions {
   std::deque<Layer> layers;              // id - 1
   std::deque<NativeModule> modules;      // the injector's number - 1
   std::deque<NativeStack> stacks;        // id - 1
+  std::deque<SourceLine> lines;          // id - 1
+  // Of the keys that have one. Kept by a forked child, too, which does not ask again for keys that are known.
+  std::unordered_map<LaunchIdentity, uint32_t, IdentityHash> key_lines;
   std::deque<Diagnostic> diagnostics;
   RunFacts facts;
 
@@ -87,6 +104,8 @@ class Definitions {
   bool SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output);
   // The id of the stack of these frames; 0 if there are too many, or none in it.
   uint32_t DefineStack(std::span<const NativeFrame> frames);
+  // The id of this line; 0 if there are too many.
+  uint32_t DefineLine(uint32_t file, uint32_t line, uint32_t function);
   void DescribeModule(uint32_t module, std::string_view path, std::string_view build_id);
   // In every stack that has the frame.
   void NameFrame(const NativeFrame& frame, uint32_t function);
@@ -97,6 +116,7 @@ class Definitions {
  private:
   std::map<std::pair<uint32_t, std::string>, uint32_t> layer_ids_;  // (model, path)
   std::map<std::vector<std::pair<uint32_t, uint64_t>>, uint32_t> stack_ids_;
+  std::map<std::array<uint32_t, 3>, uint32_t> line_ids_;
 };
 
 // Puts the set fields of `from` into `into`: devices by index, autocast types as a union.

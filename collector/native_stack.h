@@ -12,9 +12,6 @@
 
 namespace rfinject {
 
-class Recorder;
-struct LaunchIdentity;
-
 struct NativeFrame {
   uint32_t module = 0;  // the injector's number of the ELF object, from 1
   uint64_t offset = 0;  // of the return address, as the object's file has addresses
@@ -32,10 +29,6 @@ using NativeStackFunction = size_t (*)(std::span<NativeFrame> frames) noexcept;
 
 // Null where stacks cannot be walked.
 inline std::atomic<NativeStackFunction> g_native_stack{nullptr};
-
-// Takes the calling thread's stack for `identity`, if it is in no layer and none was taken for it. Costs a look-up
-// when it was: no lock, no allocation.
-void TakeStackOnce(const LaunchIdentity& identity, Recorder& recorder) noexcept;
 
 }  // namespace rfinject
 

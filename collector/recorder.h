@@ -92,6 +92,8 @@ struct ModelDefinition {
 
 using Severity = trace::Severity;
 
+struct MemoryPeak;  // memory_peak.h
+
 class Recorder {
  public:
   // The process's recorder; never null, never destroyed.
@@ -120,6 +122,19 @@ class Recorder {
   // thread call it after Record.
   virtual void MayWrite() noexcept {}
 
+  // --- Lines of the program, cold. One id for the same line; `file` as the trace is to have it. The line of the
+  // launches that are recorded under `identity`; the first one stands.
+  virtual uint32_t DefineSourceLine(std::string_view file, uint32_t line, std::string_view function) noexcept {
+    (void)file;
+    (void)line;
+    (void)function;
+    return 0;
+  }
+  virtual void NoteSourceLine(const LaunchIdentity& identity, uint32_t line) noexcept {
+    (void)identity;
+    (void)line;
+  }
+
   // --- Native stacks, cold. The stack of the launches that are recorded under `identity`; the first one stands.
   virtual void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept {
     (void)identity;
@@ -147,6 +162,8 @@ class Recorder {
     (void)in_use;
     (void)peak;
   }
+  // What lay in the device's memory when most did; the highest so far, which takes the place of the last one. Cold.
+  virtual void NoteMemoryPeak(const MemoryPeak& peak) noexcept { (void)peak; }
   // What the current step is made of: calls of root modules, and a number that tells it from other steps of an
   // iteration (Step.kind). Before EndStep.
   virtual void NoteCalls(uint32_t calls, uint32_t kind) noexcept {

@@ -85,7 +85,16 @@ void EncodeStack(uint32_t id, const NativeStack& known, wire::Encoder* out) noex
   if (known.version > 1) stack.set_function(std::span(known.functions).first(count));
 }
 
-void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, wire::Encoder* out) noexcept {
+void EncodeSourceLine(uint32_t id, const SourceLine& known, wire::Encoder* out) noexcept {
+  trace::SourceLineWriter line = trace::ChunkWriter(out).begin_source_line();
+  line.set_id(id);
+  line.set_file(known.file);
+  line.set_line(known.line);
+  line.set_function(known.function);
+}
+
+void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, uint32_t line,
+                     wire::Encoder* out) noexcept {
   trace::LaunchKeyWriter key = trace::ChunkWriter(out).begin_key();
   key.set_id(id);
   key.set_kernel(identity.kernel);
@@ -100,6 +109,7 @@ void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack
   key.set_run(kRunId);
   key.set_node(identity.site.node);
   key.set_stack(stack);
+  key.set_line(line);
 }
 
 void internal::EncodeMetricStats(const MetricSum& sum, trace::MetricStatsWriter stats) noexcept {
@@ -168,6 +178,21 @@ void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) no
   run.set_run(kRunId);
   run.set_eval_batches(batches);
   run.set_eval_samples(samples);
+}
+
+void EncodeMemoryPeak(const MemoryPeak& known, size_t layers, wire::Encoder* out) noexcept {
+  trace::MemoryPeakWriter peak = trace::ChunkWriter(out).begin_memory_peak();
+  peak.set_run(kRunId);
+  peak.set_device(known.device);
+  peak.set_step(known.step);
+  peak.set_allocated_bytes(known.allocated);
+  peak.set_reserved_bytes(known.reserved);
+  for (const MemoryPart& from : known.parts) {
+    trace::MemoryPartWriter part = peak.begin_part();
+    part.set_layer(from.layer <= layers ? from.layer : 0);
+    part.set_phase(from.phase);
+    part.set_bytes(from.bytes);
+  }
 }
 
 void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept {

@@ -12,6 +12,7 @@
 #include "collector/definitions.h"
 #include "collector/launch_ring.h"
 #include "collector/launch_table.h"
+#include "collector/memory_peak.h"
 #include "collector/pm_window.h"
 #include "collector/run_facts.h"
 #include "collector/step_sums.h"
@@ -44,8 +45,10 @@ void EncodeLayer(uint32_t id, const Layer& layer, wire::Encoder* out) noexcept;
 void EncodeMetric(uint32_t id, const MetricDefinition& metric, wire::Encoder* out) noexcept;
 void EncodeModule(uint32_t id, const NativeModule& module, wire::Encoder* out) noexcept;
 void EncodeStack(uint32_t id, const NativeStack& stack, wire::Encoder* out) noexcept;
-// `stack`: 0 for a key without one.
-void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, wire::Encoder* out) noexcept;
+void EncodeSourceLine(uint32_t id, const SourceLine& line, wire::Encoder* out) noexcept;
+// `stack`, `line`: 0 for a key without one.
+void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, uint32_t line,
+                     wire::Encoder* out) noexcept;
 // `metrics` as LaunchTable::TakeOne hands it over.
 template <typename Metrics>
 void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept;
@@ -54,6 +57,8 @@ void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept;
 void EncodeSummedSteps(const SummedSteps& steps, wire::Encoder* out) noexcept;
 // Batches that were validated, and their samples, since the last time.
 void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) noexcept;
+// Parts of layers beyond the first `layers` count for no layer.
+void EncodeMemoryPeak(const MemoryPeak& peak, size_t layers, wire::Encoder* out) noexcept;
 void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept;
 void EncodeDiagnostic(const Diagnostic& diagnostic, wire::Encoder* out) noexcept;
 void EncodeDrop(std::string_view what, uint64_t count, wire::Encoder* out) noexcept;

@@ -72,7 +72,7 @@ TEST_F(TraceEncoderTest, Definitions) {
   identity.block = {0, 10, 11};
   identity.dynamic_shared_bytes = 12;
   identity.device = 13;
-  EncodeLaunchKey(9, identity, 0, &out_);
+  EncodeLaunchKey(9, identity, 0, 0, &out_);
   auto* key = wanted_.add_key();
   key->set_id(9);
   key->set_kernel(1);

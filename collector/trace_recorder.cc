@@ -251,6 +251,27 @@ void TraceRecorder::UpdateFacts(const RunFacts& facts) noexcept try {
 } catch (...) {
 }
 
+uint32_t TraceRecorder::DefineSourceLine(std::string_view file, uint32_t line, std::string_view function) noexcept
+    try {
+  const uint32_t file_name = Intern(file), function_name = Intern(function);
+  Guard guard(this);
+  return guard ? definitions_->DefineLine(file_name, line, function_name) : 0;
+} catch (...) {
+  return 0;
+}
+
+void TraceRecorder::NoteSourceLine(const LaunchIdentity& identity, uint32_t line) noexcept try {
+  Guard guard(this);
+  if (guard && line != 0 && line <= definitions_->lines.size()) definitions_->key_lines.try_emplace(identity, line);
+} catch (...) {
+}
+
+void TraceRecorder::NoteMemoryPeak(const MemoryPeak& peak) noexcept try {
+  Guard guard(this);
+  if (guard) trace_->memory_peak = peak;
+} catch (...) {
+}
+
 void TraceRecorder::NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept try {
   Guard guard(this);
   if (!guard) return;
@@ -616,6 +637,9 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
       EncodeStack(static_cast<uint32_t>(i + 1), stack, out);
       trace.stack_versions_written[i] = stack.version;
     }
+    for (; trace.lines_written < definitions.lines.size() && !full(); ++trace.lines_written) {
+      EncodeSourceLine(static_cast<uint32_t>(trace.lines_written + 1), definitions.lines[trace.lines_written], out);
+    }
     for (; trace.metrics_written < definitions.metrics.size() && !full(); ++trace.metrics_written) {
       EncodeMetric(static_cast<uint32_t>(trace.metrics_written + 1), definitions.metrics[trace.metrics_written], out);
     }
@@ -623,10 +647,13 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
 
     // A pointer, because the analysis of locks does not know that the function below is called under ours.
     const auto* const stacks = &trace.key_stacks;
-    while (!full() && trace.table.TakeOne([out, stacks](uint32_t id, LaunchTable::Key& key, auto metrics) {
+    const auto* const lines = &definitions.key_lines;
+    while (!full() && trace.table.TakeOne([out, stacks, lines](uint32_t id, LaunchTable::Key& key, auto metrics) {
       if (!key.defined) {
         const auto stack = stacks->find(key.identity);
-        EncodeLaunchKey(id, key.identity, stack != stacks->end() ? stack->second : 0, out);
+        const auto line = lines->find(key.identity);
+        EncodeLaunchKey(id, key.identity, stack != stacks->end() ? stack->second : 0,
+                        line != lines->end() ? line->second : 0, out);
       }
       key.defined = true;
       EncodeKeyStats(id, key.launches, metrics, out);
@@ -649,6 +676,9 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     trace.summed_steps = {};
     if (trace.batches != 0) EncodeEvaluation(trace.batches, trace.samples, out);
     trace.batches = trace.samples = 0;
+    // Layers were written above: the peak can only be of those.
+    if (trace.memory_peak) EncodeMemoryPeak(*trace.memory_peak, definitions.layers.size(), out);
+    trace.memory_peak.reset();
     for (; !trace.pm_windows.empty() && !full(); trace.pm_windows.pop_front()) {
       EncodePmWindow(trace.pm_windows.front(), out);
     }

@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,7 @@
 #include "collector/definitions.h"
 #include "collector/launch_ring.h"
 #include "collector/launch_table.h"
+#include "collector/memory_peak.h"
 #include "collector/pm_window.h"
 #include "collector/recorder.h"
 #include "collector/settings.h"
@@ -64,6 +66,8 @@ class TraceRecorder final : public Recorder {
   void UpdateFacts(const RunFacts& facts) noexcept override;
   void Record(const LaunchRecord& record) noexcept override;
   void Add(const LaunchRecord& record) noexcept override;
+  uint32_t DefineSourceLine(std::string_view file, uint32_t line, std::string_view function) noexcept override;
+  void NoteSourceLine(const LaunchIdentity& identity, uint32_t line) noexcept override;
   void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept override;
   void DescribeModule(uint32_t module, std::string_view path, std::string_view build_id) noexcept override;
   void NameFrame(const NativeFrame& frame, std::string_view function) noexcept override;
@@ -73,6 +77,7 @@ class TraceRecorder final : public Recorder {
     memory_.store(in_use, std::memory_order_relaxed);
     memory_peak_.store(peak, std::memory_order_relaxed);
   }
+  void NoteMemoryPeak(const MemoryPeak& peak) noexcept override;
   void NoteCalls(uint32_t calls, uint32_t kind) noexcept override {
     calls_.store(calls, std::memory_order_relaxed);
     kind_.store(kind, std::memory_order_relaxed);
@@ -123,11 +128,9 @@ class TraceRecorder final : public Recorder {
     uint64_t steps_written = 0;  // one by one
     SummedSteps summed_steps;    // those that wait for the file
     std::deque<PmWindow> pm_windows;
+    std::optional<MemoryPeak> memory_peak;  // that waits for the file
     // Stacks (Definitions::stacks) of the keys that have one.
-    struct Hash {
-      size_t operator()(const LaunchIdentity& identity) const noexcept { return HashOf(identity); }
-    };
-    std::unordered_map<LaunchIdentity, uint32_t, Hash> key_stacks;
+    std::unordered_map<LaunchIdentity, uint32_t, IdentityHash> key_stacks;
     // How much of the definitions is in the file already.
     bool process_written = false;
     RunFacts facts_written;
@@ -138,6 +141,7 @@ class TraceRecorder final : public Recorder {
     std::vector<uint32_t> layer_versions_written;
     std::vector<uint32_t> module_versions_written;
     std::vector<uint32_t> stack_versions_written;
+    size_t lines_written = 0;
   };
 
   // What the writer owns, and a forked child lets go of unseen.

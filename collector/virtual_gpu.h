@@ -30,6 +30,12 @@ std::string VirtualGpuFolder();
 // GPU's clock. Nothing where there is none.
 void TellVirtualGpu(uint64_t nanoseconds) noexcept;
 
+// Calls `observer` for each piece of memory that PyTorch's allocator gives out on a virtual GPU or takes back
+// (negative bytes), on the allocating thread. `reserved`: what it holds of the device then. Nothing where there is
+// none.
+using MemoryObserver = void (*)(int device, uint64_t address, int64_t bytes, uint64_t reserved) noexcept;
+void ObserveVirtualMemory(MemoryObserver observer) noexcept;
+
 }  // namespace rfinject
 
 #endif  // RFINJECT_COLLECTOR_VIRTUAL_GPU_H_

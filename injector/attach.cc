@@ -21,6 +21,7 @@
 #include "injector/python/torch_state.h"
 #include "injector/python/type_slots.h"
 #include "injector/python/user_scopes.h"
+#include "injector/source_lines.h"
 #include "injector/torch/binding.h"
 #include "injector/torch/native_observer.h"
 #include "injector/torch/scopes.h"
@@ -48,6 +49,7 @@ void AfterForkInChild() noexcept {
   g_exit_pending.store(false);
   g_exits_raised.store(0);
   ResetLayerStackAfterFork();
+  ResetSourceLinesAfterFork();
   ResetModulesAfterFork();
   ResetNativeObserverAfterFork();
   ResetNativeStacksAfterFork();
@@ -128,6 +130,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
   if (!why_no_scope_slots.empty()) Append(reason, "optimizer steps by callbacks: " + why_no_scope_slots);
   if (tier == Tier::kDNamesOnly && !torch.record_function) tier = Tier::kFNoTorch;
   g_without_modules.store(tier >= Tier::kDNamesOnly);
+  OfferSourceLines(python, recorder);
   ReportTier(tier, backward, reason);
   DropError(python);
 }

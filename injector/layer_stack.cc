@@ -297,6 +297,14 @@ void MarkNodeInterval(uint32_t layer, uint64_t from) noexcept {
 
 uint32_t LayerOfNextNode() noexcept { return t_state != nullptr ? t_state->last_layer : 0; }
 
+bool NextNodeOfThread(NextNode* next) noexcept {
+  auto* peek = g_peek.load(std::memory_order_acquire);
+  auto* thread_id = g_thread_id.load(std::memory_order_relaxed);
+  if (peek == nullptr || thread_id == nullptr) return false;
+  *next = {.thread = thread_id(), .sequence = peek()};
+  return true;
+}
+
 void ResetLayerStackAfterFork() noexcept {
   // Only the calling thread exists here; another one may have held the lock.
   g_pool_lock.ResetInForkedChild();

@@ -58,6 +58,13 @@ void MarkNodeInterval(uint32_t layer, uint64_t from = kFromNow) noexcept;
 // The layer that a node born now on the calling thread would belong to.
 uint32_t LayerOfNextNode() noexcept;
 
+// The number that the next autograd node born on the calling thread gets, and torch's number of the thread; false
+// where nobody knows.
+struct NextNode {
+  uint64_t thread = 0, sequence = 0;
+};
+bool NextNodeOfThread(NextNode* next) noexcept;
+
 // In a forked child: forgets the rings of threads that do not exist here.
 void ResetLayerStackAfterFork() noexcept;
 

@@ -28,7 +28,8 @@ RULES = {
     "injector": ["collector"],
     # The two know each other at these doors: who binds to libtorch asks CPython's table and tells of samples and
     # steps; who watches the modules says when scopes begin and end.
-    "injector/python": ["injector", "injector/torch/binding.h", "injector/torch/scopes.h", "collector"],
+    "injector/python": ["injector", "injector/torch/binding.h", "injector/torch/scopes.h", "injector/torch/safe_read.h",
+                        "collector"],
     "injector/torch": ["injector", "injector/python/modules.h", "injector/python/python_api.h", "collector"],
     "cli": ["proto", "gpus"],
     # Outputs write what a report holds; of the formulas they need the names of a chip's tensor paths.

@@ -167,6 +167,7 @@ class Trace:
         self.keys = {}         # id: dict
         self.modules = {}      # id: dict, of native stacks
         self.stacks = {}       # id: dict
+        self.lines = {}        # id: dict, of the program's source
         self.launches = {}     # key id: launches
         self.sums = {}         # (key id, metric id): {"n", "sum", "min", "max"}
         self.ids = []
@@ -185,7 +186,7 @@ class Trace:
             self.names[name["id"]] = name.get("text", "")
         for kind, table in (("model", self.models), ("layer", self.layers), ("metric", self.metrics),
                             ("key", self.keys), ("native_module", self.modules),
-                            ("native_stack", self.stacks)):
+                            ("native_stack", self.stacks), ("source_line", self.lines)):
             for message in chunk.get(kind, []):
                 _merge_facts(table.setdefault(message["id"], {}), message)
         for stats in chunk.get("stats", []):
@@ -242,9 +243,17 @@ class Trace:
         names = stack.get("function", [0] * len(stack.get("module", [])))
         return [self.names.get(name, "") for name in names]
 
+    def line(self, number):
+        """"model.py:41 Block.forward", or "" where no line is known."""
+        line = self.lines.get(number)
+        if line is None:
+            return ""
+        name = self.names.get(line["file"], "")
+        return "%s:%d %s" % (name, line["line"], self.names.get(line.get("function", 0), ""))
+
     def rows(self):
-        """One dict per launch key: kernel, op, node, signature, layer (path, or None), model, phase, launches, stack
-        (functions, innermost first) and every metric's sum under the metric's name ("rf.model_flop")."""
+        """One dict per launch key: kernel, op, node, signature, layer (path, or None), model, phase, launches, line,
+        stack (functions, innermost first) and every metric's sum under the metric's name ("rf.model_flop")."""
         out = []
         for number, key in self.keys.items():
             layer = self.layers.get(key.get("layer", 0))
@@ -254,7 +263,7 @@ class Trace:
                    "layer": None if layer is None else layer.get("path", ""),
                    "model": "" if layer is None else self.model_name(layer),
                    "phase": PHASES[key.get("phase", 0)], "launches": self.launches.get(number, 0),
-                   "stack": self.functions(key.get("stack", 0))}
+                   "line": self.line(key.get("line", 0)), "stack": self.functions(key.get("stack", 0))}
             for (other, metric), total in self.sums.items():
                 if other == number:
                     row[self.metrics[metric]["name"]] = total["sum"]

@@ -69,6 +69,22 @@ uint64_t rfinject_virtual_gpu_written(uint64_t address, size_t bytes, size_t* le
 // Makes `bytes` of a device's memory zeros, which costs no memory.
 void rfinject_virtual_gpu_clear(uint64_t address, size_t bytes);
 
+// What PyTorch's caching allocator has done: given out `bytes` at `address`, or taken them back (negative). Its own
+// totals of the device after that, in bytes.
+struct rfinject_virtual_memory {
+  uint64_t address;
+  int64_t bytes;
+  uint64_t allocated, reserved;
+  int device;
+};
+
+// Calls `observer` on the allocating thread for each of these from now on; null: no longer. It may not call CUDA, nor
+// allocate device memory.
+void rfinject_virtual_gpu_observe_memory(void (*observer)(const struct rfinject_virtual_memory*));
+
+// For who sees PyTorch's allocator: tells the observer.
+void rfinject_virtual_gpu_tell_memory(const struct rfinject_virtual_memory* memory);
+
 // Says once that `name` was called and is not there. Always returns `status`.
 int rfinject_virtual_gpu_missing(const char* name, int status);
 

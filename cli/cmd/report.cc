@@ -38,8 +38,8 @@ std::vector<Option> Options() {
       new std::string(FormatNames(" or ") + "; default: by the ending of -o, else table");
   return {
       {"by", 0, "WHAT",
-       "run (a row each), model, phase, layer (default), op, kernel, or stack (what is in no\n"
-       "layer)"},
+       "run (a row each), model, phase, layer (default), op, kernel, source (lines of the\n"
+       "program), stack (what is in no layer), or memory (what lay there at the peak)"},
       {"format", 0, "FORMAT", *kFormatHelp},
       {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
       kForceOption,
@@ -64,9 +64,11 @@ std::vector<Option> Options() {
 }
 
 // In the order of By, and what is not a By.
-constexpr std::array<std::string_view, 7> kBys = {"model", "phase", "layer", "op", "kernel", "run", "stack"};
-constexpr size_t kByRun = 5;
-constexpr size_t kByStack = 6;
+constexpr std::array<std::string_view, 9> kBys = {"model",  "phase", "layer", "op",    "kernel",
+                                                  "source", "run",   "stack", "memory"};
+constexpr size_t kByRun = 6;
+constexpr size_t kByStack = 7;
+constexpr size_t kByMemory = 8;
 constexpr std::array<std::string_view, 3> kStepBys = {"iteration", "optimizer", "forward"};  // of StepBy
 constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};                 // of TableColumns
 
@@ -169,6 +171,23 @@ int ReportMain(Arguments arguments) {
     if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
     return loaded.damaged ? 1 : 0;
   }
+  if (by == kByMemory) {
+    if (format->memory == nullptr) {
+      return UsageError("report",
+                        "--by memory is written as table, json or csv, not as " + std::string(format->name));
+    }
+    std::vector<MemoryTable> tables;
+    for (const LoadedRun& one : loaded.runs) {
+      for (const auto& [key, run] : one.profile.runs) tables.push_back(FoldMemory(run));
+    }
+    std::ostringstream text;
+    TableOptions options = destination.to_file() ? TableOptions{} : TableOptionsFor(STDOUT_FILENO);
+    options.max_rows = rows;
+    options.csv_texts = csv_texts;
+    format->memory(tables, options, text);
+    if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
+    return loaded.damaged ? 1 : 0;
+  }
   std::vector<Report> reports;
   for (const LoadedRun& one : loaded.runs) {
     for (Report& report : FoldProfile(one.profile, MachineFor,
@@ -185,6 +204,13 @@ int ReportMain(Arguments arguments) {
     Complain("--host-us: no run here is an estimate with steps, so nothing takes it");
   }
   for (const Report& report : reports) {
+    const auto has_line = [](const Row& row) { return !row.line.empty(); };
+    if (report.by == By::kSource && !report.rows.empty() &&
+        std::none_of(report.rows.begin(), report.rows.end(), has_line)) {
+      Complain(
+          "--by source: the trace names no line of the program: an older rfinject wrote it, the program is not in "
+          "Python, or another tool measured it");
+    }
     const std::string name = report.device_name.empty() ? "a GPU without a name" : report.device_name;
     if (roofs.clock && report.sm_hz <= 0) {
       Complain("--roofs clock: the trace of " + name + " holds no SM clock (cycles and times of counter passes)");

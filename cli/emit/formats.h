@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "cli/emit/emit.h"
+#include "cli/emit/memory.h"
 #include "cli/emit/stacks.h"
 #include "cli/report/diff.h"
 #include "cli/report/sweep.h"
@@ -26,6 +27,8 @@ struct Format {
   void (*diff)(const Diff& diff, const TableOptions& options, std::ostream& out);
   // Null: stacks are not drawn.
   void (*stacks)(std::span<const StackTable> tables, const TableOptions& options, std::ostream& out);
+  // Null: memory is not drawn.
+  void (*memory)(std::span<const MemoryTable> tables, const TableOptions& options, std::ostream& out);
 };
 
 // The first is what is written when nothing asks for another.

@@ -20,6 +20,7 @@
 #include "cli/report/diff.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
+#include "cli/report/memory.h"
 #include "cli/report/stacks.h"
 #include "cli/report/sweep.h"
 #include "cli/testing/message_mutator.h"
@@ -76,7 +77,7 @@ Profile ReadChunk(const rfinject::v1::Chunk& chunk) {
 
 // `other` is what a diff compares `profile` with.
 void MakeAll(const Profile& profile, const Profile& other) {
-  static constexpr By kBys[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel};
+  static constexpr By kBys[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel, By::kSource};
   const TableOptions options;
   for (const By by : kBys) {
     const std::vector<Report> reports = FoldProfile(profile, MachineFor, {.by = by});
@@ -90,9 +91,12 @@ void MakeAll(const Profile& profile, const Profile& other) {
   const Sweep sweep = MakeSweep(models);
   std::vector<StackTable> tables;
   for (const auto& [key, run] : profile.runs) tables.push_back({key.gpu, run.steps.steps, FoldStacks(run)});
+  std::vector<MemoryTable> memory;
+  for (const auto& [key, run] : profile.runs) memory.push_back(FoldMemory(run));
   for (const Format& format : AllFormats()) {
     if (format.sweep != nullptr) Make(format, [&](auto& out) { format.sweep(sweep, models, options, out); });
     if (format.stacks != nullptr) Make(format, [&](auto& out) { format.stacks(tables, options, out); });
+    if (format.memory != nullptr) Make(format, [&](auto& out) { format.memory(memory, options, out); });
   }
 }
 

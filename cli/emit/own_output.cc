@@ -15,10 +15,11 @@ struct Mark {
 constexpr Mark kMarks[] = {
     {"{\n  \"schema\": \"rfinject.", ""},
     {"record,", ""},
-    {"run,device,steps,", ""},  // stacks
+    {"run,device,steps,", ""},            // stacks
+    {"run,device,allocated_bytes,", ""},  // memory
     {"<!DOCTYPE html>\n", "<title>rfinject"},
     {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg ", "<title>rfinject"},
-    // Tables: of runs, of a comparison, of stacks.
+    // Tables: of runs, of a comparison, of stacks, of memory.
     {"ESTIMATED on ", "Attribution tier "},
     {"Measured on ", "Attribution tier "},
     {"Imported from ", "Attribution tier "},
@@ -28,6 +29,7 @@ constexpr Mark kMarks[] = {
     {"only in A: ", ""},
     {"only in B: ", ""},
     {"", ": in no layer, by native stack, a step\n"},
+    {"", ": memory at the peak, by where it was allocated\n"},
     {"", "| | phase | before | after | change | |\n"},
     {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rfinject diff\"", ""},
 };

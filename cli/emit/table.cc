@@ -71,6 +71,13 @@ std::vector<NameColumn> NameColumns(const Report& report, By by) {
                },
                12, true},
               {"phase", phase, 9, false}};
+    case By::kSource:
+      return {{"line",
+               [](const Row& row) {
+                 return row.line.empty() ? absl::StrFormat("(%s, no line)", PhaseName(row.phase)) : row.line;
+               },
+               16, true},
+              {"function", [](const Row& row) { return row.function; }, 12, true}};
   }
   return {};
 }
@@ -149,6 +156,8 @@ const char* ByTitle(By by) {
       return "By operator";
     case By::kKernel:
       return "By kernel";
+    case By::kSource:
+      return "By line of the program";
   }
   return "";
 }

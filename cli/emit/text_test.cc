@@ -22,7 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr By kAll[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel};
+constexpr By kAll[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel, By::kSource};
 
 std::string Table(std::span<const Report> reports, const TableOptions& options = {}) {
   std::ostringstream out;
@@ -64,6 +64,57 @@ TEST(EmitStacks, CsvAndJsonHaveTheSumsAndTheTableAStepsPart) {
   EXPECT_NE(json.str().find(R"x("stack": "main;Net::project(int)")x"), std::string::npos) << json.str();
   EXPECT_NE(json.str().find(R"("schema": "rfinject.stacks/1")"), std::string::npos) << json.str();
   for (const std::string_view name : {"html", "svg"}) EXPECT_EQ(FindFormat(name)->stacks, nullptr) << name;
+}
+
+TEST(Memory, TableJsonAndCsv) {
+  MemoryTable table{.title = "A100",
+                    .known = true,
+                    .allocated_bytes = 3'000'000'000,
+                    .reserved_bytes = 4'294'967'296,
+                    .step = 1,
+                    .parameter_bytes = 46'800'000};
+  table.phases = {{.phase = Phase::kForward, .bytes = 2'000'000'000, .share = 2 / 3.0},
+                  {.phase = Phase::kOptimizer, .bytes = 1'000'000'000, .share = 1 / 3.0}};
+  table.rows = {{.model = "Net",
+                 .layer = "a.conv",
+                 .class_name = "Conv2d",
+                 .phase = Phase::kForward,
+                 .bytes = 2'000'000'000,
+                 .share = 2 / 3.0},
+                {.phase = Phase::kOptimizer, .bytes = 1'000'000'000, .share = 1 / 3.0}};
+  const MemoryTable unknown{.title = "V100", .in_use_bytes = 5'000'000'000};
+  const std::vector<MemoryTable> tables = {table, unknown};
+  std::ostringstream text, json, csv;
+  EmitMemoryTable(tables, {.width = 80}, text);
+  EXPECT_THAT(text.str(), HasSubstr("At the peak 3.00 GB (2.79 GiB) were allocated, in step 1; PyTorch's allocator\n"
+                                    "  held 4.29 GB (4.00 GiB) for it"));
+  EXPECT_THAT(text.str(), HasSubstr("  optimizer    the optimizer's state  1.00 GB   33 %\n"));
+  EXPECT_THAT(text.str(), HasSubstr("  a.conv     Conv2d forward       2.00 GB   67 %\n"));
+  EXPECT_THAT(text.str(), HasSubstr("is not known: it is where the program\n  runs on a virtual GPU"));
+  EXPECT_THAT(text.str(), HasSubstr("used at most 5.00 GB (4.66 GiB)\n  of the device"));
+  for (const std::string& line : Lines(text.str())) EXPECT_LE(CodePoints(line), 80u) << line;
+  EmitMemoryCsv(tables, csv);
+  EXPECT_EQ(csv.str(),
+            "run,device,allocated_bytes,reserved_bytes,model,layer,class,phase,bytes,share\n"
+            "1,A100,3000000000,4294967296,Net,a.conv,Conv2d,forward,2000000000,0.6666666666666666\n"
+            "1,A100,3000000000,4294967296,,,,optimizer,1000000000,0.3333333333333333\n");
+  EmitMemoryJson(tables, json);
+  EXPECT_THAT(json.str(), HasSubstr(R"("reserved_bytes": 4294967296)"));
+  EXPECT_THAT(json.str(), HasSubstr(R"("allocated_bytes": null)"));
+}
+
+TEST(Table, LinesOfTheProgram) {
+  Report report = testing::SampleMeasuredReport(By::kSource);
+  Row row;
+  row.line = "model.py:41";
+  row.function = "Attention.forward";
+  row.sums[Quantity::kTime] = 1e9;
+  report.rows.push_back(row);
+  const std::string text = Table(std::span(&report, 1), {.width = 160});
+  EXPECT_THAT(text, HasSubstr("By line of the program"));
+  EXPECT_THAT(text, HasSubstr("model.py:41"));
+  EXPECT_THAT(text, HasSubstr("Attention.forward"));
+  EXPECT_THAT(text, HasSubstr("(forward, no line)"));
 }
 
 TEST(Table, FitsEveryWidth) {

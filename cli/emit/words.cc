@@ -465,6 +465,8 @@ std::string_view ByName(By by) {
       return "layer";
     case By::kOp:
       return "op";
+    case By::kSource:
+      return "source";
     case By::kKernel:
       break;
   }

@@ -98,6 +98,12 @@ void CutNames(Cutter* cutter, Run* run) {
   Rebuild(&run->launches, [&](LaunchKey* key, LaunchStats* stats) {
     cutter->Cut(&key->layer);
     for (std::string* text : {&key->op, &key->kernel, &key->signature, &key->node}) cutter->Cut(text);
+    if (stats->line && (cutter->TooLong(stats->line->file) || cutter->TooLong(stats->line->function))) {
+      auto line = std::make_shared<SourceLineInfo>(*stats->line);
+      cutter->Cut(&line->file);
+      cutter->Cut(&line->function);
+      stats->line = std::move(line);
+    }
     if (!stats->stack) return;
     const NativeStackInfo& frames = *stats->stack;
     if (std::none_of(frames.begin(), frames.end(), [&](const NativeFrameInfo& frame) {
@@ -112,6 +118,13 @@ void CutNames(Cutter* cutter, Run* run) {
     }
     stats->stack = std::move(stack);
   });
+  std::map<MemoryPlace, uint64_t> parts;
+  for (const auto& [place, bytes] : run->memory_peak.parts) {
+    MemoryPlace cut = place;
+    cutter->Cut(&cut.layer);
+    parts[std::move(cut)] += bytes;
+  }
+  run->memory_peak.parts = std::move(parts);
   std::map<DiagnosticInfo, uint64_t> diagnostics;
   for (const auto& [said, count] : run->diagnostics) {
     DiagnosticInfo cut = said;

@@ -126,6 +126,8 @@ void MergeRun(Run& into, Run other) {
   MergeSorted(into.layers, other.layers, MergeLayer);
   MergeSorted(into.launches, other.launches, [](LaunchStats& a, LaunchStats& b) { a.Merge(b); });
   into.steps.Merge(other.steps);
+  // Ordered by bytes first: the highest stands.
+  into.memory_peak = std::max(into.memory_peak, other.memory_peak);
   for (auto& [metric, steps] : other.sampled_steps) {
     std::map<uint64_t, uint64_t>& known = into.sampled_steps[metric];
     for (const auto& [step, processes] : steps) known[step] = SaturatingAdd(known[step], processes);
@@ -188,8 +190,13 @@ void LaunchStats::MergeStack(const std::shared_ptr<const NativeStackInfo>& other
   if (other && (!stack || *other < *stack)) stack = other;
 }
 
+void LaunchStats::MergeLine(const std::shared_ptr<const SourceLineInfo>& other) {
+  if (other && (!line || *other < *line)) line = other;
+}
+
 void LaunchStats::Merge(const LaunchStats& other) {
   MergeStack(other.stack);
+  MergeLine(other.line);
   launches = SaturatingAdd(launches, other.launches);
   auto at = metrics.begin();
   for (const auto& [name, stat] : other.metrics) {

@@ -128,19 +128,31 @@ struct NativeFrameInfo {
 };
 using NativeStackInfo = std::vector<NativeFrameInfo>;
 
+// A line of the program, in Python (SourceLine of the schema).
+struct SourceLineInfo {
+  std::string file, function;
+  uint32_t line = 0;
+  friend auto operator<=>(const SourceLineInfo&, const SourceLineInfo&) = default;
+};
+
 struct LaunchStats {
   uint64_t launches = 0;
   // The stack of a launch of this key, the smallest of those that were taken; null when none was. Shared by keys.
   std::shared_ptr<const NativeStackInfo> stack;
+  // Likewise the line of the program that launches of this key come from.
+  std::shared_ptr<const SourceLineInfo> line;
   std::map<std::string, Stat> metrics;  // by metric name
   // By metric name, ascending by step: of the steps that Run::sampled_steps names, those in which the key was
   // sampled.
   std::map<std::string, std::vector<StepSum>> step_sums;
   void Merge(const LaunchStats& other);
   void MergeStack(const std::shared_ptr<const NativeStackInfo>& other);
+  void MergeLine(const std::shared_ptr<const SourceLineInfo>& other);
   friend bool operator==(const LaunchStats& a, const LaunchStats& b) {
     const bool same_stack = a.stack == b.stack || (a.stack && b.stack && *a.stack == *b.stack);
-    return a.launches == b.launches && a.metrics == b.metrics && a.step_sums == b.step_sums && same_stack;
+    const bool same_line = a.line == b.line || (a.line && b.line && *a.line == *b.line);
+    return a.launches == b.launches && a.metrics == b.metrics && a.step_sums == b.step_sums && same_stack &&
+           same_line;
   }
 };
 
@@ -178,6 +190,20 @@ inline constexpr size_t kMaxCollectorVersionsKept = 64;
 inline constexpr size_t kMaxDiagnosticsKept = 256;
 inline constexpr size_t kMaxSampledStepsKept = 1024;  // of each metric, the first by number
 
+// What lay in a device's memory when most did (MemoryPeak of the schema).
+struct MemoryPlace {
+  LayerKey layer;
+  Phase phase = Phase::kOther;
+  friend auto operator<=>(const MemoryPlace&, const MemoryPlace&) = default;
+};
+struct MemoryPeakInfo {
+  uint64_t allocated_bytes = 0, reserved_bytes = 0;
+  uint64_t step = 0;
+  uint32_t device = 0;
+  std::map<MemoryPlace, uint64_t> parts;  // bytes
+  friend auto operator<=>(const MemoryPeakInfo&, const MemoryPeakInfo&) = default;
+};
+
 struct Run {
   RunKey key;
   std::vector<DeviceInfo> devices;        // at most kMaxDevicesKept, ascending, no two alike
@@ -189,6 +215,7 @@ struct Run {
   std::map<LayerKey, LayerInfo> layers;
   std::map<LaunchKey, LaunchStats> launches;
   StepSums steps;
+  MemoryPeakInfo memory_peak;  // of the process that had most; no parts: nobody knows
   // By metric name: the steps that were sampled, and by how many processes. At most kMaxSampledStepsKept each.
   std::map<std::string, std::map<uint64_t, uint64_t>> sampled_steps;
   // Windows of PM sampling with their bins over time: the first kMaxPmWindowsKept by step. `steps` has the sums of

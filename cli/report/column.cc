@@ -37,6 +37,10 @@ constexpr auto kIdentity = std::to_array<ReportColumn>({
      [](const ReportRow& at) { return TextCell(at.row.kernel); }},
     {{.name = "signature", .title = "Signature", .kind = Kind::kText, .page = 520},
      [](const ReportRow& at) { return TextCell(at.row.signature); }},
+    {{.name = "line", .title = "Line", .kind = Kind::kText, .page = 12},
+     [](const ReportRow& at) { return TextCell(at.row.line); }},
+    {{.name = "function", .title = "Function", .kind = Kind::kText, .page = 14},
+     [](const ReportRow& at) { return TextCell(at.row.function); }},
     {{.name = "class",
       .title = "Class",
       .kind = Kind::kText,
@@ -368,11 +372,14 @@ bool Keeps(By by, std::string_view column) {
     case By::kOp:
       return column == "op";
     case By::kLayer:
-      return column != "op" && column != "kernel" && column != "signature";
+      return column != "op" && column != "kernel" && column != "signature" && column != "line" &&
+             column != "function";
+    case By::kSource:
+      return column == "line" || column == "function";
     case By::kKernel:
       break;
   }
-  return true;
+  return column != "line" && column != "function";
 }
 
 RowSet RowsOf(const Report& report, std::span<const Row> rows) {

@@ -46,6 +46,7 @@ Key KeyFor(By by, const LaunchKey& launch, const std::string& model) {
     case By::kOp:
       return {model, "", launch.phase, launch.op};
     case By::kKernel:
+    case By::kSource:
       break;
   }
   return {model, launch.layer.path, launch.phase, launch.op};

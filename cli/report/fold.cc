@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "cli/report/expect.h"
 #include "cli/report/headline.h"
 #include "cli/report/invariants.h"
@@ -40,16 +41,17 @@ bool NeedsLayer(Phase phase) {
 struct RowKey {
   std::string model;
   std::optional<Phase> phase;
-  std::string layer, op, kernel, signature, caller;
+  std::string layer, op, kernel, signature, caller, file, function;
+  uint32_t line = 0;  // 0: of no line that is known
 
   // By the phase's name, as a reader would sort: rows that take equally long stand in this order.
   friend auto operator<=>(const RowKey& a, const RowKey& b) { return a.Texts() <=> b.Texts(); }
 
  private:
   std::tuple<std::string_view, std::string_view, std::string_view, std::string_view, std::string_view,
-             std::string_view, std::string_view>
+             std::string_view, std::string_view, std::string_view, std::string_view, uint32_t>
   Texts() const {
-    return {model, PhaseName(phase), layer, op, kernel, signature, caller};
+    return {model, PhaseName(phase), layer, op, kernel, signature, caller, file, function, line};
   }
 };
 
@@ -78,8 +80,20 @@ RowKey KeyFor(By by, const LaunchKey& key) {
       row.kernel = key.kernel;
       row.signature = key.signature;
       break;
+    case By::kSource:
+      row.model.clear();
+      row.phase = key.phase;
+      break;
   }
   return row;
+}
+
+// A line stands for all phases: what its forward made runs in the backward for it.
+void NameLine(const SourceLineInfo& line, RowKey* row) {
+  row->phase.reset();
+  row->file = line.file;
+  row->function = line.function;
+  row->line = line.line;
 }
 
 struct Folded {
@@ -120,7 +134,9 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   row.op = key.op;
   row.kernel = key.kernel;
   row.signature = key.signature;
-  if (!folded.caller_ns.empty()) {
+  if (key.line > 0) row.line = absl::StrCat(key.file, ":", key.line);
+  row.function = key.function;
+  if (!folded.caller_ns.empty() && key.line == 0) {
     // Of equal ones the first by name.
     const auto longest = std::max_element(folded.caller_ns.begin(), folded.caller_ns.end(),
                                           [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -218,6 +234,9 @@ std::vector<Row> MakeRows(By by, const std::map<RowKey, Folded>& folded, const R
       case By::kModel:
         if (outside(a) != outside(b)) return outside(b);
         return a.sums.time_ns() > b.sums.time_ns();
+      case By::kSource:
+        if (a.line.empty() != b.line.empty()) return b.line.empty();
+        break;
       case By::kOp:
       case By::kKernel:
         break;
@@ -310,6 +329,7 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
     RowKey row = KeyFor(by, key);
     // Kernels' rows are split by caller.
     if (by == By::kKernel) row.caller = caller;
+    if (by == By::kSource && stats.line) NameLine(*stats.line, &row);
     add(folding.rows[row]);
     add(folding.phases[KeyFor(By::kPhase, key)]);
     RowKey layer = KeyFor(By::kLayer, key);

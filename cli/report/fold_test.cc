@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/emit/words.h"
 #include "cli/report/key_quantities.h"
@@ -126,6 +127,36 @@ TEST(Fold, WhatIsInNoLayerNamesWhoLaunchedMostOfIt) {
     }
     EXPECT_EQ(seen, by == By::kKernel ? 4u : 1u);
   }
+}
+
+TEST(Fold, LinesOfTheProgramStandForAllPhases) {
+  Profile profile = testing::SampleMeasured(testing::SampleA100());
+  cli::Run& run = profile.runs.begin()->second;
+  run.launches.clear();
+  const auto add = [&](Phase phase, const char* file, uint32_t line, const char* function, uint64_t ns) {
+    const std::string kernel = absl::StrCat("k", run.launches.size());
+    LaunchStats& stats = run.launches[LaunchKey{.layer = {"Net", "a"}, .phase = phase, .kernel = kernel}];
+    stats.launches = 1;
+    stats.metrics["rf.time"].Add(ns);
+    if (line == 0) return;
+    stats.line =
+        std::make_shared<const SourceLineInfo>(SourceLineInfo{.file = file, .function = function, .line = line});
+  };
+  add(Phase::kForward, "model.py", 9, "f", 100);
+  add(Phase::kBackward, "model.py", 9, "f", 250);
+  add(Phase::kForward, "model.py", 10, "f", 900);
+  add(Phase::kForward, "model.py", 9, "g", 10);
+  add(Phase::kBackward, "", 0, "", 5000);
+  add(Phase::kForward, "", 0, "", 1);
+  const Report report = Fold(profile, testing::SampleA100(), By::kSource);
+  std::vector<std::string> rows;
+  for (const Row& row : report.rows) {
+    rows.push_back(absl::StrCat(row.line, " ", row.function, " ", std::string(PhaseName(row.phase)), " ",
+                                row.sums.time_ns(), row.model));
+  }
+  // What has no line comes last, a row a phase.
+  EXPECT_THAT(rows, ::testing::ElementsAre("model.py:10 f  900", "model.py:9 f  350", "model.py:9 g  10",
+                                           "  backward 5000", "  forward 1"));
 }
 
 TEST(Fold, AnEstimateHasAnExpectedTimeBesideTheIdealOne) {

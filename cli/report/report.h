@@ -29,7 +29,7 @@ inline std::string_view PhaseName(std::optional<Phase> phase) {
   return phase ? kPhaseNames[static_cast<size_t>(*phase)] : std::string_view();
 }
 
-enum class By : uint8_t { kModel, kPhase, kLayer, kOp, kKernel };
+enum class By : uint8_t { kModel, kPhase, kLayer, kOp, kKernel, kSource };
 
 // What a step is: what the training loop does over and over, what ends with an optimizer's step, or a call of a root.
 enum class StepBy : uint8_t { kIteration, kOptimizer, kForward };
@@ -70,7 +70,9 @@ struct Knowledge {
 struct Row {
   // Those that the chosen `By` does not keep are empty. By::kLayer keeps model, layer; kPhase: model, phase;
   // kOp: model, phase, op. kKernel: everything. What is in no layer (model empty) is a row a phase, and says which.
+  // kSource: line and function alone; what has no line is a row a phase.
   std::string model, layer, op, kernel, signature;
+  std::string line, function;  // of the program: "model.py:41", "Block.forward"
   std::optional<Phase> phase;
   // In no layer: what launched it (stacks.h), of several the one with most time; empty where no stack was taken.
   std::string caller;

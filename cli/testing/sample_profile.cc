@@ -409,6 +409,11 @@ Profile RandomProfile(uint64_t seed) {
       key.device = static_cast<uint32_t>(pick(2));
       LaunchStats stats;
       stats.launches = number();
+      // From numbers that are there, not from new ones: a seed goes on giving the traces that tests know.
+      if (stats.launches % 2 == 0) {
+        stats.line = std::make_shared<const SourceLineInfo>(
+            SourceLineInfo{.file = "a.py", .function = "f", .line = static_cast<uint32_t>(stats.launches % 3)});
+      }
       for (const std::string& name : metrics) {
         if (pick(2) == 0) continue;
         const Stat one = stat();
@@ -420,6 +425,13 @@ Profile RandomProfile(uint64_t seed) {
     run.steps.samples = number();
     run.steps.armed = number();
     run.steps.memory_peak_bytes = number();
+    if (const uint64_t some = run.steps.memory_peak_bytes; some % 2 == 0) {
+      run.memory_peak = {.allocated_bytes = some % 3, .reserved_bytes = some};
+      for (uint64_t i = some % 5; i > 0; --i) {
+        run.memory_peak.parts[{.layer = run.layers.empty() ? LayerKey{} : run.layers.begin()->first,
+                               .phase = static_cast<Phase>((some + i) % kPhaseNames.size())}] = some / i;
+      }
+    }
     run.steps.pm_dram_bytes.Add(number());
     run.steps.pm_duration_ns.Add(number());
     run.steps.pm_tensor_active_ns.Add(number());

@@ -106,6 +106,8 @@ absl::Status Applier::Apply(const Record& record) {
       return ApplyNativeModule(chunk.native_module(0), record);
     case v1::Chunk::kNativeStackFieldNumber:
       return ApplyNativeStack(chunk.native_stack(0), record);
+    case v1::Chunk::kSourceLineFieldNumber:
+      return ApplySourceLine(chunk.source_line(0), record);
     case v1::Chunk::kKeyFieldNumber:
       return ApplyKey(chunk.key(0), record);
     case v1::Chunk::kStatsFieldNumber:
@@ -114,6 +116,8 @@ absl::Status Applier::Apply(const Record& record) {
       return ApplySampledStep(chunk.sampled_step(0), record);
     case v1::Chunk::kStepFieldNumber:
       return ApplyStep(chunk.step(0), record);
+    case v1::Chunk::kMemoryPeakFieldNumber:
+      return ApplyMemoryPeak(chunk.memory_peak(0), record);
     case v1::Chunk::kPmWindowFieldNumber:
       return ApplyPmWindow(chunk.pm_window(0), record);
     case v1::Chunk::kDiagnosticFieldNumber:
@@ -337,6 +341,26 @@ absl::Status Applier::ApplyNativeStack(const v1::NativeStack& message, const Rec
   return absl::OkStatus();
 }
 
+absl::Status Applier::ApplySourceLine(const v1::SourceLine& message, const Record& record) {
+  if (message.id() == 0) return NoId(record.offset, "source line");
+  SourceLineInfo line;
+  line.line = message.line();
+  for (const auto& [id, text] :
+       {std::pair(message.file(), &line.file), std::pair(message.function(), &line.function)}) {
+    if (id == 0) continue;
+    const auto name = names_.find(id);
+    if (name == names_.end()) return Undefined(record.offset, "name", id);
+    *text = name->second;
+  }
+  const uint64_t text = line.file.size() + line.function.size();
+  const auto [it, inserted] = lines_.try_emplace(message.id());
+  if (!inserted) {
+    return *it->second == line ? absl::OkStatus() : Redefined(record.offset, "source line", message.id());
+  }
+  it->second = std::make_shared<const SourceLineInfo>(std::move(line));
+  return Charge(sizeof(SourceLineInfo) + 128 + text, record.offset);
+}
+
 absl::Status Applier::ApplyKey(const v1::LaunchKey& message, const Record& record) {
   if (message.id() == 0) return NoId(record.offset, "launch key");
   KeyIdentity key;
@@ -359,6 +383,8 @@ absl::Status Applier::ApplyKey(const v1::LaunchKey& message, const Record& recor
   if (key.stack != 0 && !native_stacks_.contains(key.stack)) {
     return Undefined(record.offset, "native stack", key.stack);
   }
+  key.line = message.line();
+  if (key.line != 0 && !lines_.contains(key.line)) return Undefined(record.offset, "source line", key.line);
 
   RunState* run = nullptr;
   RFINJECT_TRY(FindRun(record.offset, key.run, &run));
@@ -495,6 +521,31 @@ absl::Status Applier::ApplyPmWindow(const v1::PmWindow& message, const Record& r
   window.run = 0;  // ids are the file's; the window lies in its Run now
   KeepPmWindow(std::move(window), &run->run);
   return absl::OkStatus();
+}
+
+absl::Status Applier::ApplyMemoryPeak(const v1::MemoryPeak& message, const Record& record) {
+  RunState* run = nullptr;
+  RFINJECT_TRY(FindRun(record.offset, message.run(), &run));
+  std::vector<RunState::MemoryPart> parts;
+  for (const v1::MemoryPart& part : message.part()) {
+    if (part.layer() != 0) {
+      const auto layer = layer_index_.find(part.layer());
+      if (layer == layer_index_.end()) return Undefined(record.offset, "layer", part.layer());
+      if (OwnerOf(layers_[layer->second].model) != (message.run() == 0 ? 1 : message.run())) {
+        return DamageAt(record.offset, "a memory peak has a part in a layer of another run");
+      }
+    }
+    const Phase phase = v1::Phase_IsValid(part.phase()) ? static_cast<Phase>(part.phase()) : Phase::kOther;
+    parts.push_back({part.layer(), phase, part.bytes()});
+  }
+  MemoryPeakInfo& known = run->run.memory_peak;
+  if (!run->memory_parts.empty() && message.allocated_bytes() <= known.allocated_bytes) return absl::OkStatus();
+  known.allocated_bytes = message.allocated_bytes();
+  known.reserved_bytes = message.reserved_bytes();
+  known.step = message.step();
+  known.device = message.device();
+  run->memory_parts = std::move(parts);
+  return Charge(record.size + run->memory_parts.size() * (sizeof(MemoryPlace) + 96), record.offset);
 }
 
 // Of windows as of processes, the smallest few are kept. What a process writes comes in ascending order.
@@ -671,6 +722,19 @@ absl::flat_hash_map<uint32_t, std::shared_ptr<const NativeStackInfo>> Applier::F
   return stacks;
 }
 
+void Applier::FinishMemory(const absl::flat_hash_map<uint32_t, std::string>& model_names) {
+  for (auto& [id, state] : runs_) {
+    for (const RunState::MemoryPart& part : state.memory_parts) {
+      MemoryPlace place{.phase = part.phase};
+      if (part.layer != 0) {
+        const LayerState& layer = layers_[layer_index_.at(part.layer)];
+        place.layer = {model_names.at(layer.model), layer.path};
+      }
+      SaturatingAdd(state.run.memory_peak.parts[std::move(place)], part.bytes);
+    }
+  }
+}
+
 void Applier::FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& model_names) {
   const auto name = [&](uint32_t id) { return id == 0 ? std::string() : names_.at(id); };
   const auto stacks = FinishStacks();
@@ -699,6 +763,7 @@ void Applier::FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& m
     LaunchStats& stats = (validation ? state.validation : state.run.launches)[std::move(full)];
     SaturatingAdd(stats.launches, key.launches);
     if (id.stack != 0) stats.MergeStack(stacks.at(id.stack));
+    if (id.line != 0) stats.MergeLine(lines_.at(id.line));
     for (const auto& [metric, stat] : key.metrics) stats.metrics[metrics_.at(metric).name].Merge(stat);
     if (const auto sums = key_sums_.find(key.id); sums != key_sums_.end()) {
       LaunchStats series;
@@ -783,6 +848,7 @@ Run Applier::ValidationOf(RunState& state) {
   run.sampled_steps.clear();
   for (auto& [key, stats] : run.launches) stats.step_sums.clear();
   run.pm_windows.clear();
+  run.memory_peak = {};
   run.diagnostics.clear();
   run.drops.clear();
   return run;
@@ -797,6 +863,7 @@ Profile Applier::Finish() && {
   FinishFacts();
   FinishSeries();
   FinishLaunches(names);
+  FinishMemory(names);
   // Only metrics can disagree, and what is merged here has none.
   const auto add = [&profile](Run run) {
     Profile one;

@@ -47,7 +47,7 @@ class Applier {
     uint32_t layer = 0, run = 0;
     Phase phase = Phase::kOther;
     std::array<uint32_t, 3> grid{}, block{};
-    uint32_t dynamic_shared_bytes = 0, device = 0, stack = 0;
+    uint32_t dynamic_shared_bytes = 0, device = 0, stack = 0, line = 0;
     friend bool operator==(const KeyIdentity&, const KeyIdentity&) = default;
   };
   struct KeyState {
@@ -86,6 +86,13 @@ class Applier {
     bool merged = false;
     std::map<uint32_t, SeriesState> series;  // by metric
     std::vector<StepDuration> durations;     // of measured steps that were not armed
+    // Of run.memory_peak, whose places have no names yet.
+    struct MemoryPart {
+      uint32_t layer = 0;
+      Phase phase = Phase::kOther;
+      uint64_t bytes = 0;
+    };
+    std::vector<MemoryPart> memory_parts;
   };
 
   absl::Status Charge(uint64_t bytes, uint64_t offset);
@@ -102,10 +109,12 @@ class Applier {
   absl::Status ApplyMetric(const v1::Metric& message, const Record& record);
   absl::Status ApplyNativeModule(const v1::NativeModule& message, const Record& record);
   absl::Status ApplyNativeStack(const v1::NativeStack& message, const Record& record);
+  absl::Status ApplySourceLine(const v1::SourceLine& message, const Record& record);
   absl::Status ApplyKey(const v1::LaunchKey& message, const Record& record);
   absl::Status ApplyStats(const v1::KeyStats& message, const Record& record);
   absl::Status ApplySampledStep(const v1::SampledStep& message, const Record& record);
   absl::Status ApplyStep(const v1::Step& message, const Record& record);
+  absl::Status ApplyMemoryPeak(const v1::MemoryPeak& message, const Record& record);
   absl::Status ApplyPmWindow(const v1::PmWindow& message, const Record& record);
   absl::Status ApplyDiagnostic(const v1::Diagnostic& message, const Record& record);
   absl::Status ApplyDrop(const v1::Drop& message, const Record& record);
@@ -118,6 +127,7 @@ class Applier {
   void FinishFacts();
   absl::flat_hash_map<uint32_t, std::shared_ptr<const NativeStackInfo>> FinishStacks() const;
   void FinishSeries();
+  void FinishMemory(const absl::flat_hash_map<uint32_t, std::string>& model_names);
   void FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& model_names);
 
   uint64_t budget_;
@@ -133,6 +143,7 @@ class Applier {
   absl::flat_hash_map<std::string, uint32_t> metric_ids_;  // by name
   absl::flat_hash_map<uint32_t, ModuleState> native_modules_;
   absl::flat_hash_map<uint32_t, StackState> native_stacks_;
+  absl::flat_hash_map<uint32_t, std::shared_ptr<const SourceLineInfo>> lines_;
   std::vector<KeyState> keys_;
   absl::flat_hash_map<uint32_t, size_t> key_index_;
   std::map<uint32_t, RunState> runs_;

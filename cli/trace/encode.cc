@@ -103,6 +103,7 @@ class Writer {
     WriteModels(run, id);
     const uint32_t first_key = next_key_;
     WriteLaunches(run, id);
+    WriteMemory(run, id);
     WriteSampledSteps(run, id, first_key);
     WriteSums(run, id);
   }
@@ -240,11 +241,25 @@ class Writer {
     return it->second;
   }
 
+  uint32_t LineId(const SourceLineInfo& line) {
+    const auto [it, inserted] = lines_.try_emplace(line, lines_.size() + 1);
+    if (!inserted) return it->second;
+    const uint32_t file = Name(line.file), function = Name(line.function);
+    v1::SourceLine& message = *chunk_.add_source_line();
+    message.set_id(it->second);
+    message.set_file(file);
+    message.set_line(line.line);
+    message.set_function(function);
+    Written();
+    return it->second;
+  }
+
   void WriteLaunches(const Run& run, uint32_t run_id) {
     for (const auto& [launch, sums] : run.launches) {
       const uint32_t kernel = Name(launch.kernel), op = Name(launch.op), signature = Name(launch.signature),
                      node = Name(launch.node);
       const uint32_t stack = sums.stack ? StackId(*sums.stack) : 0;
+      const uint32_t line = sums.line ? LineId(*sums.line) : 0;
       const auto layer = layers_.find(launch.layer);
       const uint32_t id = next_key_++;
       v1::LaunchKey& key = *chunk_.add_key();
@@ -261,6 +276,7 @@ class Writer {
       key.set_run(run_id);
       key.set_node(node);
       key.set_stack(stack);
+      key.set_line(line);
       Written();
       v1::KeyStats& stats = *chunk_.add_stats();
       stats.set_key(id);
@@ -274,6 +290,25 @@ class Writer {
       }
       Written();
     }
+  }
+
+  void WriteMemory(const Run& run, uint32_t run_id) {
+    const MemoryPeakInfo& peak = run.memory_peak;
+    if (peak == MemoryPeakInfo{}) return;
+    v1::MemoryPeak& message = *chunk_.add_memory_peak();
+    message.set_run(run_id);
+    message.set_device(peak.device);
+    message.set_step(peak.step);
+    message.set_allocated_bytes(peak.allocated_bytes);
+    message.set_reserved_bytes(peak.reserved_bytes);
+    for (const auto& [place, bytes] : peak.parts) {
+      v1::MemoryPart& part = *message.add_part();
+      const auto layer = layers_.find(place.layer);
+      part.set_layer(layer == layers_.end() ? 0 : layer->second);
+      part.set_phase(static_cast<v1::Phase>(place.phase));
+      part.set_bytes(bytes);
+    }
+    Written();
   }
 
   // The keys of the run's launches have consecutive ids from `first_key` on, in the order of the map.
@@ -367,6 +402,7 @@ class Writer {
   std::map<LayerKey, uint32_t> layers_;                // likewise
   std::map<std::pair<std::string, std::string>, uint32_t> native_modules_;
   std::map<NativeStackInfo, uint32_t> native_stacks_;
+  std::map<SourceLineInfo, uint32_t> lines_;
 };
 
 }  // namespace

@@ -81,7 +81,13 @@ v1::Chunk Example(bool merged) {
   stack.add_module(1);
   stack.add_offset(16);
   stack.add_function(1);
+  v1::SourceLine& line = *chunk.add_source_line();
+  line.set_id(1);
+  line.set_file(1);
+  line.set_line(41);
+  line.set_function(2);
   v1::LaunchKey& key = *chunk.add_key();
+  key.set_line(1);
   key.set_stack(1);
   key.set_id(1);
   key.set_kernel(1);
@@ -113,6 +119,13 @@ v1::Chunk Example(bool merged) {
   step.set_run(run_id);
   step.set_duration_ns(5);
   step.set_measured(true);
+  v1::MemoryPeak& peak = *chunk.add_memory_peak();
+  peak.set_run(run_id);
+  peak.set_allocated_bytes(70);
+  v1::MemoryPart& part = *peak.add_part();
+  part.set_layer(2);
+  part.set_phase(v1::PHASE_BACKWARD);
+  part.set_bytes(70);
   v1::Diagnostic& diagnostic = *chunk.add_diagnostic();
   diagnostic.set_id("id");
   diagnostic.set_run(run_id);

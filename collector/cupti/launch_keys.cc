@@ -9,7 +9,7 @@
 
 #include "collector/cupti/lock_waits.h"
 #include "collector/hash.h"
-#include "collector/native_stack.h"
+#include "collector/launch_origin.h"
 
 namespace rfinject::cupti {
 namespace {
@@ -67,7 +67,7 @@ uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& re
   const uint32_t key = FindSlow(call, hash, name, recorder, slot);
   if (key != kNoKey) {
     *identity = slot->identity;
-    TakeStackOnce(*identity, recorder);
+    NoteOriginOnce(*identity, recorder);
   }
   return key;
 }

@@ -15,7 +15,8 @@
 #include "collector/estimate/cost.h"
 #include "collector/estimate/flop.h"
 #include "collector/estimate/signature.h"
-#include "collector/native_stack.h"
+#include "collector/launch_origin.h"
+#include "collector/memory_peak.h"
 #include "collector/op_call.h"
 #include "collector/run_facts.h"
 #include "collector/sync.h"
@@ -107,7 +108,7 @@ class Estimator final : public Source {
         add(kFlopFirst + static_cast<uint32_t>(p), cost.executed_flop[p]);
       }
     }
-    TakeStackOnce(record.identity, recorder_);
+    NoteOriginOnce(record.identity, recorder_);
     recorder_.Record(record);
     for (const estimate::RepeatedCost& repeated : cost.repeated) {
       if (repeated.launches != 0) RecordRepeated(call.name, repeated, record);
@@ -124,11 +125,20 @@ class Estimator final : public Source {
 
   void OnStepEnd(uint64_t) noexcept override {
     ReportUnknown();
+    ReportMemory();
     ReportVirtualGpu();
+  }
+
+  // See ObserveVirtualMemory.
+  void OnMemory(int device, uint64_t address, int64_t bytes, uint64_t reserved) noexcept {
+    if (stopped_.load(std::memory_order_relaxed)) return;
+    memory_.OnMemory(static_cast<uint32_t>(device), address, bytes, reserved, bytes > 0 ? CurrentSite() : Site{},
+                     recorder_.CurrentStep());
   }
 
   void Stop() noexcept override {
     ReportUnknown();
+    ReportMemory();
     ReportVirtualGpu();
     stopped_.store(true, std::memory_order_relaxed);
   }
@@ -155,6 +165,7 @@ class Estimator final : public Source {
     record.samples[4] = {kFlopFirst + static_cast<uint32_t>(repeated.precision), repeated.flop};
     record.sample_count = 5;
     TellVirtualGpu(repeated.time_ns * repeated.launches);
+    NoteOriginOnce(record.identity, recorder_);
     // A long sequence makes more launches than a ring holds.
     constexpr uint64_t kBetweenTurns = 1024;
     for (uint64_t i = 0; i < repeated.launches; ++i) {
@@ -172,6 +183,11 @@ class Estimator final : public Source {
     ids.signature = recorder_.Intern(estimate::FormatSignature(call, buffer));
     if (ids.kernel != 0 && ids.signature != 0) names_.Store(hash, ids);
     return ids;
+  }
+
+  void ReportMemory() noexcept {
+    MemoryPeak peak;
+    if (memory_.TakePeak(&peak)) recorder_.NoteMemoryPeak(peak);
   }
 
   // Whether the program uses a virtual GPU is known when it has launched something.
@@ -222,6 +238,7 @@ class Estimator final : public Source {
   std::atomic<bool> matmul_tf32_{estimate::PrecisionPolicy{}.matmul_tf32};
   NameCache names_;
   std::atomic<bool> virtual_gpu_reported_{false};
+  MemoryWatch memory_;
 
   std::atomic<bool> unreported_{false};
   Mutex unknown_lock_;  // tried, never waited for: a forked child may inherit it locked
@@ -229,6 +246,8 @@ class Estimator final : public Source {
   size_t reported_ RFINJECT_GUARDED_BY(unknown_lock_) = 0;
   int reports_ RFINJECT_GUARDED_BY(unknown_lock_) = 0;
 };
+
+constinit std::atomic<Estimator*> g_watching{nullptr};
 
 void ReportUnknownGpu(const std::string& name, Recorder& recorder) {
   std::array<const Gpu*, 4> buffer;
@@ -269,6 +288,12 @@ Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept try
   }
   auto* estimator = new Estimator(*gpu, recorder);  // leaked on purpose: threads may call it until the very end
   TellFacts(*gpu, recorder);
+  g_watching.store(estimator, std::memory_order_release);
+  ObserveVirtualMemory([](int device, uint64_t address, int64_t bytes, uint64_t reserved) noexcept {
+    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
+      watching->OnMemory(device, address, bytes, reserved);
+    }
+  });
   return estimator;
 } catch (const std::exception&) {
   recorder.ReportDiagnostic(Severity::kError, "estimate-no-memory", "no memory for the estimator");

@@ -20,6 +20,15 @@ constinit std::atomic<Tell> g_tell{nullptr};
 using Launches = decltype(&rfinject_virtual_gpu_launches);
 constinit std::atomic<Launches> g_launches{nullptr};
 
+using ObserveMemory = decltype(&rfinject_virtual_gpu_observe_memory);
+constinit std::atomic<ObserveMemory> g_observe_memory{nullptr};
+constinit std::atomic<MemoryObserver> g_memory_observer{nullptr};
+
+void OnMemory(const rfinject_virtual_memory* memory) noexcept {
+  const MemoryObserver observer = g_memory_observer.load(std::memory_order_acquire);
+  if (observer != nullptr) observer(memory->device, memory->address, memory->bytes, memory->reserved);
+}
+
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 // Whether the kernel has NVIDIA's driver. Asking the driver itself would start it, and a process that has started it
@@ -80,6 +89,7 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (driver != nullptr) {
     g_launches.store(reinterpret_cast<Launches>(dlsym(driver, "rfinject_virtual_gpu_launches")));
+    g_observe_memory.store(reinterpret_cast<ObserveMemory>(dlsym(driver, "rfinject_virtual_gpu_observe_memory")));
   }
   g_tell.store(driver != nullptr ? reinterpret_cast<Tell>(dlsym(driver, "rfinject_virtual_gpu_tell")) : nullptr);
   return g_tell.load() != nullptr ? nullptr : "its driver is of another version";
@@ -111,6 +121,11 @@ bool HasVirtualGpu() noexcept { return g_tell.load(std::memory_order_relaxed) !=
 bool UsesVirtualGpu() noexcept {
   const Launches launches = g_launches.load(std::memory_order_relaxed);
   return launches != nullptr && launches() != 0;
+}
+
+void ObserveVirtualMemory(MemoryObserver observer) noexcept {
+  g_memory_observer.store(observer, std::memory_order_release);
+  if (const ObserveMemory observe = g_observe_memory.load(); observe != nullptr) observe(&OnMemory);
 }
 
 void TellVirtualGpu(uint64_t nanoseconds) noexcept {

@@ -39,6 +39,9 @@ inline constexpr int kMethO = 0x0008;
   X(Py_AddPendingCall, int, (int (*)(void*), void*))                                            \
   X(PyGILState_Ensure, int, ())                                                                 \
   X(PyGILState_Release, void, (int))                                                            \
+  X(PyGILState_GetThisThreadState, void*, ())                                                   \
+  X(PyEval_GetFrame, PyObject*, ())                                                             \
+  X(PyCode_Addr2Line, int, (PyObject*, int))                                                    \
   X(PyImport_ImportModule, PyObject*, (const char*))                                            \
   X(PyImport_ImportModuleLevel, PyObject*, (const char*, PyObject*, PyObject*, PyObject*, int)) \
   X(PyImport_GetModuleDict, PyObject*, ())                                                      \
@@ -79,6 +82,8 @@ inline constexpr int kMethO = 0x0008;
   X(PyUnicode_FromString, PyObject*, (const char*))                                             \
   X(PyUnicode_AsUTF8String, PyObject*, (PyObject*))                                             \
   X(PyUnicode_AsUTF8, const char*, (PyObject*))                                                 \
+  X(PyUnicode_GetLength, Py_ssize_t, (PyObject*))                                               \
+  X(PyUnicode_ReadChar, uint32_t, (PyObject*, Py_ssize_t))                                      \
   X(PyBytes_AsString, char*, (PyObject*))                                                       \
   X(PyCFunction_NewEx, PyObject*, (PyMethodDef*, PyObject*, PyObject*))                         \
   X(PyWeakref_NewRef, PyObject*, (PyObject*, PyObject*))                                        \
@@ -105,6 +110,8 @@ inline constexpr int kMethO = 0x0008;
   X(PyTuple_Type)               \
   X(PyList_Type)                \
   X(PyFunction_Type)            \
+  X(PyCode_Type)                \
+  X(PyUnicode_Type)             \
   X(PyExc_Exception)            \
   X(PyExc_SystemExit)
 

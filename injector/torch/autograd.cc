@@ -352,6 +352,13 @@ UserScope EndScope(const void* record) noexcept {
 
 NodeNumber NodeOfThread() noexcept { return t_thread.node; }
 
+NodeNumber OwnerNodeOfThread() noexcept {
+  const Thread& thread = t_thread;
+  return {.thread = thread.owner_thread,
+          .sequence = thread.owner_sequence == kUnknownSequence ? kNoSequence : thread.owner_sequence,
+          .pass = thread.node.pass};
+}
+
 uint32_t ExchangeOperator(uint32_t op) noexcept {
   const uint32_t before = t_thread.op;
   t_thread.op = op;

@@ -65,6 +65,10 @@ struct NodeNumber {
 };
 NodeNumber NodeOfThread() noexcept;
 
+// The same of the node that backward work counts for: an AccumulateGrad has no number, and its work is that of the
+// node before it.
+NodeNumber OwnerNodeOfThread() noexcept;
+
 // The operator that runs on this thread, as Intern()ed name; returns the one before. For the operator observer.
 uint32_t ExchangeOperator(uint32_t op) noexcept;
 

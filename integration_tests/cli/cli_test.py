@@ -198,6 +198,25 @@ class RunTest(CliTest):
         self.assert_complains(self.run_cli("-o", "file/x/", "true"), 2, "output cannot be written", "file")
         self.assert_complains(self.run_cli("-o", "/proc/x/", "true"), 2, "output cannot be written: /proc/x")
 
+    def test_what_an_older_trace_does_not_know(self):
+        # Traces from before there were lines, and from where nobody watched an allocator.
+        path = self.trace("measured")
+        lines = self.run_cli("report", path, "--by", "source", "--format", "json")
+        self.assertEqual(lines.returncode, 0)
+        self.assertIn("--by source: the trace names no line of the program", lines.stderr)
+        rows = json.loads(lines.stdout)["rows"]
+        self.assertEqual({row["line"] for row in rows}, {None})
+        self.assertEqual(len({row["phase"] for row in rows}), len(rows))
+        memory = self.run_cli("report", path, "--by", "memory")
+        self.assertEqual((memory.returncode, memory.stderr), (0, ""))
+        self.assertIn("is not known", memory.stdout)
+        self.assertEqual(self.run_cli("report", path, "--by", "memory", "-o", "out").returncode, 0)
+        again = self.run_cli("report", path, "--by", "memory", "-o", "out")
+        self.assertEqual((again.returncode, again.stderr), (0, ""), "what rfinject wrote it may replace")
+        picture = self.run_cli("report", path, "--by", "memory", "--format", "svg")
+        self.assertEqual(picture.returncode, 2)
+        self.assertIn("--by memory is written as table, json or csv, not as svg", picture.stderr)
+
     def test_mistakes_in_options(self):
         for arguments, pattern in [
             (["--stpes", "3", "true"], "no option --stpes; did you mean --steps"),
@@ -455,7 +474,7 @@ class ReportTest(CliTest):
     def test_mistakes_in_options(self):
         path = self.trace("tiny")
         for arguments, pattern in [
-            ([path, "--by", "color"], "--by color: there are model, phase, layer, op, kernel, run and stack"),
+            ([path, "--by", "color"], "--by color: there are model, phase, layer, op, kernel, source, run, stack and memory"),
             ([path, "--format", "pdf"], "--format pdf: there are table, json, csv, html and svg"),
             ([path, "--rows", "many"], "--rows wants a number, not 'many'"),
             ([path, "--fromat", "csv"], "did you mean --format"),

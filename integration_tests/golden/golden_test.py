@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 TRACES = HERE / "traces"
 EXPECTED = HERE / "expected.txt"
 FORMATS = ("table", "json", "csv", "html", "svg")
-FOLDS = ("model", "phase", "layer", "op", "kernel", "run")
+FOLDS = ("model", "phase", "layer", "op", "kernel", "source", "run")
 DIFF_FOLDS = ("model", "phase", "layer", "op", "kernel")
 # The differences that are shown of a case.
 SHOWN_LINES = 6

@@ -67,6 +67,11 @@ class Run:
         reports = json.loads(text)
         return reports["reports"] if "reports" in reports else [reports]
 
+    def memory(self):
+        text = subprocess.run([RFINJECT, "report", self._folder.name, "--by", "memory", "--format", "json"],
+                              check=True, capture_output=True, text=True).stdout
+        return json.loads(text)["runs"][0]
+
     def report(self, by):
         return self.reports(by)[0]
 
@@ -141,6 +146,28 @@ class VirtualGpu(unittest.TestCase):
         too_large = self.run_program("train.py", "vgg19", 256, gpu="V100-SXM2-16GB", code=1)
         self.assertIn("OutOfMemoryError", too_large.err)
         self.assertIn("total capacity of 15.77 GiB", too_large.err)
+
+    def test_memory_at_the_peak(self):
+        run = self.run_program("peak.py")
+        torchs = int(re.search(r"^peak (\d+)$", run.out, re.MULTILINE).group(1))
+        peak = run.memory()
+        # What torch itself says, and it adds up.
+        self.assertEqual(peak["allocated_bytes"], torchs)
+        self.assertEqual(sum(row["bytes"] for row in peak["rows"]), torchs)
+        self.assertGreaterEqual(peak["reserved_bytes"], torchs)
+        self.assertEqual(peak["parameter_bytes"], 4 * (1024 * 1024 + 1024 + 10 * 1024 + 10))
+        parts = {(row["layer"], row["phase"]): row["bytes"] for row in peak["rows"]}
+        self.assertEqual(len(parts), len(peak["rows"]))
+        mib = 1 << 20
+        # It is where the ReLU's backward makes its second gradient: its output of 16384 times 1024 numbers is still
+        # there, the gradient of it, which the layer after it has made, the input, and two moments of Adam's.
+        self.assertEqual(parts["relu", "forward"], 64 * mib)
+        self.assertEqual(parts["relu", "backward"], 64 * mib)
+        self.assertGreaterEqual(parts["out", "backward"], 64 * mib)
+        self.assertNotIn(("wide", "backward"), parts)
+        self.assertGreaterEqual(parts[None, "optimizer"], 8 * mib)
+        self.assertGreaterEqual(parts[None, "other"], 68 * mib)
+        self.assertEqual(peak["step"], 1, "the state is made in the first step, so the second has more")
 
     def test_what_no_host_wrote_reads_as_zeros(self):
         run = self.run_program("memory.py")

@@ -24,6 +24,7 @@ constexpr ChipLimits kLimits[] = {
 };
 
 std::atomic<void (*)(const rfinject_virtual_launch*)> g_observer{nullptr};
+std::atomic<void (*)(const rfinject_virtual_memory*)> g_memory_observer{nullptr};
 std::atomic<uint64_t> g_launches{0};
 std::atomic<uint64_t> g_skipped_ns{0};
 thread_local CUstream t_last_stream = nullptr;
@@ -132,6 +133,14 @@ RFINJECT_DOOR void rfinject_virtual_gpu_start(const rfinject_virtual_board* give
 
 RFINJECT_DOOR void rfinject_virtual_gpu_observe(void (*observer)(const rfinject_virtual_launch*)) {
   g_observer.store(observer, std::memory_order_release);
+}
+
+RFINJECT_DOOR void rfinject_virtual_gpu_observe_memory(void (*observer)(const rfinject_virtual_memory*)) {
+  g_memory_observer.store(observer, std::memory_order_release);
+}
+
+RFINJECT_DOOR void rfinject_virtual_gpu_tell_memory(const rfinject_virtual_memory* memory) {
+  if (const auto observer = g_memory_observer.load(std::memory_order_acquire); observer != nullptr) observer(memory);
 }
 
 RFINJECT_DOOR uint64_t rfinject_virtual_gpu_launches() { return g_launches.load(std::memory_order_relaxed); }

@@ -96,8 +96,11 @@ RFINJECT_TORCH void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void* 
                                                                           size_t allocated, size_t reserved,
                                                                           uint16_t device) {
   constexpr uint16_t kCuda = 1;
-  if (bytes > 0 && (device & 0xff) == kCuda) {
-    rfinject_virtual_gpu_clear(reinterpret_cast<uint64_t>(pointer), static_cast<size_t>(bytes));
+  if ((device & 0xff) == kCuda) {
+    if (bytes > 0) rfinject_virtual_gpu_clear(reinterpret_cast<uint64_t>(pointer), static_cast<size_t>(bytes));
+    const rfinject_virtual_memory memory = {reinterpret_cast<uint64_t>(pointer), bytes, allocated, reserved,
+                                            device >> 8};
+    rfinject_virtual_gpu_tell_memory(&memory);
   }
   auto* const own = g_report.Get();
   if (own != nullptr) own(pointer, bytes, allocated, reserved, device);

@@ -38,6 +38,9 @@ std::string RowName(const Row& row, const Report& report) {
       if (!row.kernel.empty()) return ElideMiddle(ShortKernelName(row.kernel), kMost);
       break;
     }
+    case By::kSource:
+      if (!row.line.empty()) return ElideStart(row.line, kMost);
+      break;
     case By::kModel:
     case By::kLayer:
       break;

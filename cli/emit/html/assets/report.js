@@ -73,7 +73,7 @@ for (let r = 0; r < data.reports.length; r++) {
     sum += time[i];
   }
 }
-const words = ['model', 'layer', 'op', 'kernel', 'class', 'signature'].map((k) => byKey[k]).filter(Boolean);
+const words = ['model', 'layer', 'op', 'kernel', 'line', 'function', 'class', 'signature'].map((k) => byKey[k]).filter(Boolean);
 let haystack = null;
 const state = {share: 100, phases: new Set(), search: '', sort: byKey.time_share || columns[0], down: true, chosen: -1,
                hover: -1};
@@ -120,7 +120,7 @@ const table = $('rows'), scroller = $('scroller'), body = table.tBodies[0];
 const ROW = 25;
 const COLUMN_MARGIN = 200;  // pixels on both sides of the view, so that scrolling shows no empty cells
 const tableColumns = columns.filter((c) => c.key !== 'model' || c.words.filter(Boolean).length > 1);
-const first = ['layer', 'kernel', 'op', 'phase', 'model'].find((k) => byKey[k]);  // stays in view when scrolling
+const first = ['layer', 'kernel', 'op', 'line', 'phase', 'model'].find((k) => byKey[k]);  // stays in view when scrolling
 tableColumns.sort((a, b) => (b.key === first) - (a.key === first));
 const headRow = table.tHead.insertRow();
 for (const c of tableColumns) {
@@ -298,7 +298,7 @@ const later = () => {  // at most one pass a frame, however fast the slider move
 
 // Tooltip.
 const tip = $('tip');
-const nameOf = (i) => visible(['layer', 'model', 'op', 'kernel'].map((k) => byKey[k] && raw(byKey[k], i)).find(Boolean) || '(no layer)');
+const nameOf = (i) => visible(['layer', 'model', 'op', 'kernel', 'line'].map((k) => byKey[k] && raw(byKey[k], i)).find(Boolean) || '(no layer)');
 const show = (i, x, y) => {
   if (state.hover !== i) {
     state.hover = i;

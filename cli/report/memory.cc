@@ -1,0 +1,90 @@
+#include "cli/report/memory.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr auto kColumns = std::to_array<ColumnOf<MemoryRow>>({
+    {{.name = "model", .kind = Kind::kText}, [](const MemoryRow& row) { return TextCell(row.model); }},
+    {{.name = "layer", .kind = Kind::kText},
+     [](const MemoryRow& row) { return row.model.empty() ? Cell{} : Cell{row.layer}; }},
+    {{.name = "class", .kind = Kind::kText}, [](const MemoryRow& row) { return TextCell(row.class_name); }},
+    {{.name = "phase", .kind = Kind::kText}, [](const MemoryRow& row) { return TextCell(PhaseName(row.phase)); }},
+    {{.name = "bytes", .kind = Kind::kUnit, .unit = "B", .additive = true},
+     [](const MemoryRow& row) { return Cell{row.bytes}; }},
+    {{.name = "share", .kind = Kind::kShare, .additive = true}, [](const MemoryRow& row) { return Cell{row.share}; }},
+});
+
+void SortByBytes(std::vector<MemoryRow>* rows) {
+  std::stable_sort(rows->begin(), rows->end(),
+                   [](const MemoryRow& a, const MemoryRow& b) { return a.bytes > b.bytes; });
+}
+
+}  // namespace
+
+std::string_view UsuallyOf(Phase phase) {
+  switch (phase) {
+    case Phase::kForward:
+      return "activations";
+    case Phase::kRecompute:
+      return "activations made again";
+    case Phase::kBackward:
+      return "gradients";
+    case Phase::kOptimizer:
+      return "the optimizer's state";
+    case Phase::kOther:
+      return "parameters, buffers, inputs, the loss";
+    case Phase::kData:
+      return "inputs";
+    case Phase::kCommunication:
+    case Phase::kEval:
+      break;
+  }
+  return {};
+}
+
+RowSet MemoryOf(std::span<const MemoryRow> rows) {
+  RowSet set;
+  set.size = rows.size();
+  Append(
+      std::span<const ColumnOf<MemoryRow>>(kColumns), [rows](size_t i) -> const MemoryRow& { return rows[i]; }, &set);
+  return set;
+}
+
+MemoryTable FoldMemory(const Run& run) {
+  MemoryTable table;
+  table.title = run.key.gpu.empty() ? "a GPU without a name" : run.key.gpu;
+  table.in_use_bytes = run.steps.memory_peak_bytes;
+  for (const auto& [name, model] : run.models) table.parameter_bytes += model.parameter_bytes;
+  const MemoryPeakInfo& peak = run.memory_peak;
+  table.known = !peak.parts.empty();
+  table.allocated_bytes = peak.allocated_bytes;
+  table.reserved_bytes = peak.reserved_bytes;
+  table.step = peak.step;
+  table.device = peak.device;
+  double all = 0;
+  for (const auto& [place, bytes] : peak.parts) all += static_cast<double>(bytes);
+  const auto share = [all](uint64_t bytes) { return all > 0 ? static_cast<double>(bytes) / all : 0; };
+  std::map<Phase, uint64_t> phases;
+  for (const auto& [place, bytes] : peak.parts) {
+    phases[place.phase] += bytes;
+    MemoryRow row{.model = place.layer.model, .layer = place.layer.path, .phase = place.phase, .bytes = bytes};
+    const auto layer = run.layers.find(place.layer);
+    if (layer != run.layers.end()) row.class_name = layer->second.class_name;
+    row.share = share(bytes);
+    table.rows.push_back(std::move(row));
+  }
+  for (const auto& [phase, bytes] : phases)
+    table.phases.push_back({.phase = phase, .bytes = bytes, .share = share(bytes)});
+  SortByBytes(&table.phases);
+  SortByBytes(&table.rows);
+  return table;
+}
+
+}  // namespace rfinject::cli

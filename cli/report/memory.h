@@ -1,0 +1,48 @@
+// File: memory.h
+//
+// What lay in the device's memory when most did, by the layer and phase that allocated it.
+#ifndef RFINJECT_CLI_REPORT_MEMORY_H_
+#define RFINJECT_CLI_REPORT_MEMORY_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/profile/profile.h"
+#include "cli/report/row_set.h"
+
+namespace rfinject::cli {
+
+struct MemoryRow {
+  std::string model, layer, class_name;  // model empty: allocated in no layer
+  Phase phase{};
+  uint64_t bytes = 0;
+  double share = 0;  // of all that lay there
+};
+
+struct MemoryTable {
+  std::string title;             // of the run
+  bool known = false;            // else the rest says nothing but memory_in_use_bytes
+  uint64_t allocated_bytes = 0;  // that the program's allocator had given out
+  uint64_t reserved_bytes = 0;   // that it held of the device then
+  uint64_t step = 0;
+  uint32_t device = 0;
+  uint64_t parameter_bytes = 0;   // of all models of the run, wherever they lie
+  uint64_t in_use_bytes = 0;      // of the device, by all processes, at most; 0: unknown
+  std::vector<MemoryRow> phases;  // most bytes first
+  std::vector<MemoryRow> rows;    // likewise, by layer and phase
+};
+
+MemoryTable FoldMemory(const Run& run);
+
+// "parameters, buffers, inputs": what is usually allocated in this phase and still there. Empty where nothing is
+// usual.
+std::string_view UsuallyOf(Phase phase);
+
+// Such rows with the columns of CSV and JSON.
+RowSet MemoryOf(std::span<const MemoryRow> rows);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_MEMORY_H_

@@ -1,0 +1,70 @@
+#include "collector/launch_origin.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "collector/native_stack.h"
+#include "collector/recorder.h"
+#include "collector/source_line.h"
+
+namespace rfinject {
+namespace {
+
+// Hashes of the identities that were seen, insert only; the lowest bits say what is known of them. As many as a trace
+// has keys (LaunchTable::kMaxKeys): beyond what fits nothing is found out.
+constexpr size_t kSlots = size_t{1} << 17;
+constexpr size_t kProbes = 8;
+constexpr uint64_t kStackKnown = 1, kLineKnown = 2, kAllKnown = kStackKnown | kLineKnown;
+std::array<std::atomic<uint64_t>, kSlots> g_seen;
+
+// The slot of `hash`: its own, or the free one that it can have; null when there is no room.
+std::atomic<uint64_t>* SlotOf(uint64_t hash) noexcept {
+  for (size_t probe = 0; probe < kProbes; ++probe) {
+    std::atomic<uint64_t>& slot = g_seen[((hash >> 2) + probe) % kSlots];
+    const uint64_t now = slot.load(std::memory_order_relaxed);
+    if ((now & ~kAllKnown) == hash || now == 0) return &slot;
+  }
+  return nullptr;
+}
+
+// False: it is to be asked again.
+bool NoteStack(NativeStackFunction take, const LaunchIdentity& identity, Recorder& recorder) noexcept {
+  std::array<NativeFrame, kMaxNativeFrames> frames;
+  const size_t count = take(frames);
+  if (count == 0) return false;  // another thread was at it
+  recorder.NoteStack(identity, std::span(frames).first(count));
+  return true;
+}
+
+bool NoteLine(SourceLineFunction find, const LaunchIdentity& identity, Recorder& recorder) noexcept {
+  uint32_t line = 0;
+  if (!find(identity.site, recorder, &line)) return false;
+  if (line != 0) recorder.NoteSourceLine(identity, line);
+  return true;
+}
+
+}  // namespace
+
+void NoteOriginOnce(const LaunchIdentity& identity, Recorder& recorder) noexcept {
+  const NativeStackFunction take =
+      identity.site.layer == 0 ? g_native_stack.load(std::memory_order_acquire) : nullptr;
+  const SourceLineFunction find = g_source_line.load(std::memory_order_acquire);
+  if (take == nullptr && find == nullptr) return;
+  const uint64_t hash = HashOf(identity) & ~kAllKnown;
+  std::atomic<uint64_t>* slot = SlotOf(hash);
+  if (slot == nullptr) return;
+  const uint64_t now = slot->load(std::memory_order_relaxed);
+  const uint64_t wanted = (take != nullptr ? kStackKnown : 0) | (find != nullptr ? kLineKnown : 0);
+  const uint64_t missing = wanted & ~((now & ~kAllKnown) == hash ? now : 0);
+  if (missing == 0) [[likely]]
+    return;
+  uint64_t known = wanted & ~missing;
+  if ((missing & kStackKnown) != 0 && NoteStack(take, identity, recorder)) known |= kStackKnown;
+  if ((missing & kLineKnown) != 0 && NoteLine(find, identity, recorder)) known |= kLineKnown;
+  // Two threads may both have asked: the recorder keeps what came first.
+  slot->store(hash | known, std::memory_order_relaxed);
+}
+
+}  // namespace rfinject

@@ -1,0 +1,75 @@
+#include "collector/memory_peak.h"
+
+#include <exception>
+
+namespace rfinject {
+namespace {
+
+// A thread that allocates waits no longer than that for another one's few look-ups.
+constexpr int64_t kLockWaitNs = 1'000'000'000;
+
+}  // namespace
+
+void MemoryWatch::KeepIfPeak(uint32_t index, Device* device) {
+  if (device->allocated <= device->peak.allocated) return;
+  MemoryPeak peak{.device = index,
+                  .step = device->step,
+                  .allocated = device->allocated,
+                  .reserved = device->reserved,
+                  .parts = {}};
+  for (const auto& [place, number] : device->place_of) {
+    if (device->bytes[number] != 0) peak.parts.push_back({place.first, place.second, device->bytes[number]});
+  }
+  device->peak = std::move(peak);
+}
+
+void MemoryWatch::OnMemory(uint32_t index, uint64_t address, int64_t bytes, uint64_t reserved, const Site& site,
+                           uint64_t step) noexcept {
+  if (bytes == 0) return;
+  if (!lock_.LockFor(kLockWaitNs)) {
+    missed_.store(true, std::memory_order_relaxed);
+    return;
+  }
+  const HeldLock held(lock_);
+  if (lost_) return;
+  try {
+    Device& device = devices_[index];
+    const auto known = device.pieces.find(address);
+    if (known != device.pieces.end()) {
+      // Taken back; or given out again by somebody who did not say that it came back.
+      KeepIfPeak(index, &device);
+      device.bytes[known->second.place] -= known->second.bytes;
+      device.allocated -= known->second.bytes;
+      device.pieces.erase(known);
+    }
+    if (bytes < 0) return;
+    const auto [place, is_new] = device.place_of.try_emplace({site.layer, site.phase}, device.bytes.size());
+    if (is_new) device.bytes.push_back(0);
+    device.pieces.emplace(address, Piece{static_cast<uint64_t>(bytes), place->second});
+    device.bytes[place->second] += static_cast<uint64_t>(bytes);
+    device.allocated += static_cast<uint64_t>(bytes);
+    device.reserved = reserved;
+    device.step = step;
+  } catch (const std::exception&) {
+    lost_ = true;
+    devices_.clear();
+  }
+}
+
+bool MemoryWatch::TakePeak(MemoryPeak* peak) noexcept try {
+  if (missed_.load(std::memory_order_relaxed) || !lock_.LockFor(kLockWaitNs)) return false;
+  const HeldLock held(lock_);
+  const MemoryPeak* highest = nullptr;
+  for (auto& [index, device] : devices_) {
+    KeepIfPeak(index, &device);
+    if (highest == nullptr || device.peak.allocated > highest->allocated) highest = &device.peak;
+  }
+  if (highest == nullptr || highest->allocated <= taken_) return false;
+  *peak = *highest;
+  taken_ = highest->allocated;
+  return true;
+} catch (const std::exception&) {
+  return false;
+}
+
+}  // namespace rfinject

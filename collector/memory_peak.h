@@ -1,0 +1,71 @@
+// File: memory_peak.h
+//
+// What lay in a device's memory when most did, by the layer and phase that it was allocated in. Whoever watches the
+// program's allocator tells a MemoryWatch of each piece that is given out and taken back.
+#ifndef RFINJECT_COLLECTOR_MEMORY_PEAK_H_
+#define RFINJECT_COLLECTOR_MEMORY_PEAK_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "collector/site.h"
+#include "collector/sync.h"
+
+namespace rfinject {
+
+struct MemoryPart {
+  uint32_t layer = 0;  // 0: in none
+  Phase phase = Phase::kOther;
+  uint64_t bytes = 0;
+};
+
+struct MemoryPeak {
+  uint32_t device = 0;
+  uint64_t step = 0;
+  uint64_t allocated = 0;  // bytes; what the parts add up to
+  uint64_t reserved = 0;   // of the device, by the allocator, in use or not
+  std::vector<MemoryPart> parts;
+};
+
+class MemoryWatch {
+ public:
+  // A piece at `address` was given out at `site`, or taken back (negative bytes; the site says nothing then).
+  // `reserved` is what the allocator holds of the device now. The allocating thread.
+  void OnMemory(uint32_t device, uint64_t address, int64_t bytes, uint64_t reserved, const Site& site,
+                uint64_t step) noexcept;
+
+  // The highest peak of all devices, if it is higher than the one that was taken last. May allocate.
+  bool TakePeak(MemoryPeak* peak) noexcept;
+
+ private:
+  struct Piece {
+    uint64_t bytes = 0;
+    size_t place = 0;
+  };
+  struct Device {
+    std::unordered_map<uint64_t, Piece> pieces;             // by address
+    std::map<std::pair<uint32_t, Phase>, size_t> place_of;  // layer and phase
+    std::vector<uint64_t> bytes;                            // by place
+    uint64_t allocated = 0, reserved = 0, step = 0;         // when it grew last
+    MemoryPeak peak;
+  };
+
+  // Keeps what there is if it is the most so far. Called before memory is taken back, not at each piece on the way
+  // up.
+  static void KeepIfPeak(uint32_t index, Device* device);
+
+  Mutex lock_;
+  std::map<uint32_t, Device> devices_ RFINJECT_GUARDED_BY(lock_);
+  uint64_t taken_ RFINJECT_GUARDED_BY(lock_) = 0;
+  bool lost_ RFINJECT_GUARDED_BY(lock_) = false;  // something was not noted: no number is right any more
+  std::atomic<bool> missed_{false};               // likewise, by a thread that did not get the lock
+};
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_MEMORY_PEAK_H_

@@ -1,0 +1,370 @@
+#include "injector/python/python_frames.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstring>
+#include <string>
+
+#include "injector/python/ref.h"
+#include "injector/python/type_slots.h"
+#include "injector/torch/safe_read.h"
+
+namespace rfinject {
+namespace {
+
+// Where a thread's state has its innermost frame, and what a frame holds where; offsets in bytes on 64-bit builds
+// with a GIL.
+struct FrameLayout {
+  int minor;            // of Python 3
+  size_t in_thread;     // of the frame, or of what points to it
+  int in_indirect;      // from 3.11 to 3.12 the thread points to a _PyCFrame, which has it there; -1: no such thing
+  size_t code, outer;   // pointers
+  size_t instruction;   // of the one that runs
+  int bytes_of_number;  // it is a number in units of so many bytes; 0: a pointer into the code
+};
+// Include/cpython/pystate.h, frameobject.h and internal/pycore_frame.h of each version.
+constexpr FrameLayout kLayouts[] = {
+    {8, 24, -1, 32, 24, 104, 1}, {9, 24, -1, 32, 24, 104, 1}, {10, 24, -1, 32, 24, 96, 2}, {11, 56, 8, 32, 48, 56, 0},
+    {12, 56, 0, 0, 8, 56, 0},    {13, 72, -1, 0, 8, 56, 0},   {14, 72, -1, 0, 8, 56, 0},
+};
+// From 3.14 on references to code have marks in the lowest bits.
+constexpr uintptr_t kPointerMarks = 7;
+constexpr size_t kObjectType = 8;  // of PyObject: its type
+
+constexpr int kMostFrames = 256;
+constexpr size_t kMostSteps = 1024;  // frames, and what the interpreter puts between them
+
+struct Interpreter {
+  FrameLayout layout{};
+  // Where code objects have the names, and, where instructions are told by a pointer, their instructions.
+  size_t file = 0, function = 0, instructions = 0;
+  // Addresses of types.
+  uintptr_t code_type = 0, text_type = 0;
+  void* (*thread_state)() = nullptr;
+  int (*line_of)(PyObject* code, int instruction) = nullptr;
+  Py_ssize_t (*length)(PyObject* text) = nullptr;
+  uint32_t (*character)(PyObject* text, Py_ssize_t at) = nullptr;
+  int (*finalizing)() = nullptr;
+};
+Interpreter g;
+std::atomic<bool> g_ready{false};
+
+struct Folders {
+  std::string main, library, torch;
+  ProgramFolders views() const { return {main, library, torch}; }
+};
+Folders* g_folders = nullptr;  // leaked: threads may read it until the very end
+
+template <typename T>
+T At(uintptr_t object, size_t offset) {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const void*>(object + offset), sizeof(value));
+  return value;
+}
+
+struct RawFrame {
+  PyObject* code;
+  int line;
+};
+
+// The same of memory that may not be there; 0 then. A microsecond.
+template <typename T>
+T SafeAt(uintptr_t object, size_t offset) {
+  T value{};
+  return SafeReadValue(object + offset, &value) ? value : T{};
+}
+
+enum class Read : uint8_t { kDirectly, kSafely };
+
+// Calls visit(RawFrame) for each frame of Python code of the calling thread, innermost first, until it returns false.
+// kSafely: the layout may be a wrong one.
+template <Read kRead, typename Visit>
+void ForEachFrame(Visit visit) {
+  const auto word = [](uintptr_t object, size_t offset) {
+    return kRead == Read::kSafely ? SafeAt<uintptr_t>(object, offset) : At<uintptr_t>(object, offset);
+  };
+  const auto thread = reinterpret_cast<uintptr_t>(g.thread_state());
+  if (thread == 0) return;
+  uintptr_t frame = word(thread, g.layout.in_thread);
+  if (g.layout.in_indirect >= 0 && frame != 0) frame = word(frame, static_cast<size_t>(g.layout.in_indirect));
+  int visited = 0;
+  for (size_t step = 0; frame != 0 && visited < kMostFrames && step < kMostSteps; ++step) {
+    const uintptr_t code = word(frame, g.layout.code) & ~kPointerMarks;
+    // Between calls by C there are frames of the interpreter's own, with None for code.
+    if (code != 0 && word(code, kObjectType) == g.code_type) {
+      const uintptr_t at = word(frame, g.layout.instruction);
+      const int instruction = g.layout.bytes_of_number > 0 ? static_cast<int32_t>(at) * g.layout.bytes_of_number
+                                                           : static_cast<int>(at - (code + g.instructions));
+      auto* object = reinterpret_cast<PyObject*>(code);
+      if (!visit(RawFrame{object, g.line_of(object, instruction)})) return;
+      ++visited;
+    }
+    frame = word(frame, g.layout.outer);
+  }
+}
+
+// Of a text of Python's, which does not change: no GIL is needed for these two functions of the interpreter's.
+void ReadText(PyObject* code, size_t offset, ShortText* text) {
+  text->clear();
+  const auto address = At<uintptr_t>(reinterpret_cast<uintptr_t>(code), offset);
+  if (address == 0 || At<uintptr_t>(address, kObjectType) != g.text_type) return;
+  auto* object = reinterpret_cast<PyObject*>(address);
+  const Py_ssize_t length = g.length(object);
+  constexpr Py_ssize_t kMost = 480;
+  for (Py_ssize_t i = std::max<Py_ssize_t>(0, length - kMost); i < length; ++i) text->Append(g.character(object, i));
+}
+
+// --- At the beginning, with the GIL held.
+
+// The only place in `code` that holds `value`; 0 where there is none, or more than one.
+size_t PlaceIn(PyObject* code, size_t size, PyObject* value) {
+  size_t found = 0;
+  for (size_t offset = 2 * sizeof(void*); offset + sizeof(void*) <= size; offset += sizeof(void*)) {
+    if (At<uintptr_t>(reinterpret_cast<uintptr_t>(code), offset) != reinterpret_cast<uintptr_t>(value)) continue;
+    if (found != 0) return 0;
+    found = offset;
+  }
+  return found;
+}
+
+const char* g_trial = nullptr;  // why the last trial failed; null: it did not
+int g_trials = 0;
+
+// What Python code is told of the calling thread's frames must be what we read.
+const char* Compare(const PythonApi& python) {
+  Ref frame = Ref::Borrow(python, python.PyEval_GetFrame());
+  Ref code = frame.Attribute("f_code");
+  if (!code) return "frames have no code";
+  const auto size = code.Type().Attribute("__basicsize__").Integer(0);
+  if (size <= 0 || size > 1024) return "code objects have another layout in this Python";
+  g.instructions = static_cast<size_t>(size);
+  const size_t file = PlaceIn(code.get(), g.instructions, code.Attribute("co_filename").get());
+  Ref name = code.Attribute("co_qualname");
+  if (!name) name = code.Attribute("co_name");
+  const size_t function = PlaceIn(code.get(), g.instructions, name.get());
+  if (file == 0 || function == 0 || (g.file != 0 && (g.file != file || g.function != function))) {
+    return "code objects have another layout in this Python";
+  }
+  g.file = file;
+  g.function = function;
+  bool alike = true;
+  int compared = 0;
+  ForEachFrame<Read::kSafely>([&](const RawFrame& raw) {
+    if (!frame || frame.IsNone()) return false;
+    // What the interpreter has of its own has code from no file, and Python code is not told of it.
+    if (frame.Attribute("f_code").get() != raw.code) return true;
+    alike = frame.Attribute("f_lineno").Integer(-1) == raw.line;
+    frame = frame.Attribute("f_back");
+    ++compared;
+    return alike;
+  });
+  const bool all = !frame || frame.IsNone() || compared == kMostFrames;
+  if (!alike || compared == 0 || !all) return "a thread's frames lie elsewhere in this Python";
+  return nullptr;
+}
+
+const PythonApi* g_python = nullptr;
+
+PyObject* OnTrial(PyObject*, PyObject*) {
+  ++g_trials;
+  if (const char* failure = Compare(*g_python); failure != nullptr) g_trial = failure;
+  auto* none = static_cast<PyObject*>(g_python->_Py_NoneStruct);
+  g_python->Py_IncRef(none);
+  return none;
+}
+
+// A call, one that comes back through C, a generator's, and one in the middle of an expression of several lines.
+constexpr const char* kTrialSource = R"(
+def outer():
+    def inner(_):
+
+        return probe(None)
+    inner(0)
+    list(map(inner, [0]))
+    def generate():
+        yield 1
+        yield (2,
+               inner(0))
+    for _ in generate():
+        pass
+outer()
+)";
+constexpr int kTrialCalls = 3;
+
+bool TryFrames(const PythonApi& python, const char** why) {
+  g_python = &python;
+  g_trial = nullptr;
+  g_trials = 0;
+  static PyMethodDef method = {"probe", &OnTrial, kMethO, nullptr};
+  const Ref probe(python, python.PyCFunction_NewEx(&method, nullptr, nullptr));
+  if (!probe) {
+    DropError(python);
+    *why = "no memory";
+    return false;
+  }
+  const char* names[] = {"probe"};
+  PyObject* values[] = {probe.get()};
+  char error[128];
+  // Names of functions are global to what they are defined in.
+  const Ref space(python, RunPython(python, kTrialSource, names, values, 1, error, sizeof(error)));
+  if (g_trial == nullptr && (!space || g_trials != kTrialCalls)) g_trial = "Python code to compare with did not run";
+  *why = g_trial;
+  return g_trial == nullptr;
+}
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+// Of what a module was loaded from; empty where it has no file.
+std::string FolderOfModule(const PythonApi& python, const char* name) {
+  Ref file = ImportedModule(python, name).Dict();
+  if (!file) return {};
+  PyObject* path = python.PyDict_GetItemString(file.get(), "__file__");
+  return path == nullptr ? std::string() : FolderOf(Ref::Borrow(python, path).Text());
+}
+
+void FindFolders(const PythonApi& python) {
+  auto* folders = new Folders;
+  folders->library = FolderOfModule(python, "os");
+  folders->torch = FolderOfModule(python, "torch");
+  Ref main = ImportedModule(python, "__main__").Dict();
+  PyObject* file = main ? python.PyDict_GetItemString(main.get(), "__file__") : nullptr;
+  if (file != nullptr) folders->main = FolderOf(Ref::Borrow(python, file).Text());
+  if (folders->main.empty() || folders->main.front() != '/') {
+    // Before Python 3.9 it is what was typed; without a script the program stands where it was started.
+    char here[PATH_MAX];
+    if (getcwd(here, sizeof(here)) != nullptr) {
+      folders->main = folders->main.empty() ? std::string(here) : std::string(here) + "/" + folders->main;
+    }
+  }
+  g_folders = folders;
+}
+
+bool IsBelow(std::string_view path, std::string_view folder) {
+  return !folder.empty() && path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
+}
+
+bool Has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+}  // namespace
+
+void ShortText::Append(uint32_t c) {
+  if (size_ + 4 > text_.size()) return;
+  const auto add = [this](uint32_t byte) { text_[size_++] = static_cast<char>(byte); };
+  if (c >= 0xD800 && c < 0xE000) c = 0xFFFD;  // half a pair: a byte of a path that was no UTF-8
+  if (c < 0x80) {
+    add(c);
+  } else if (c < 0x800) {
+    add(0xC0 | c >> 6);
+    add(0x80 | (c & 0x3F));
+  } else if (c < 0x10000) {
+    add(0xE0 | c >> 12);
+    add(0x80 | (c >> 6 & 0x3F));
+    add(0x80 | (c & 0x3F));
+  } else {
+    add(0xF0 | c >> 18);
+    add(0x80 | (c >> 12 & 0x3F));
+    add(0x80 | (c >> 6 & 0x3F));
+    add(0x80 | (c & 0x3F));
+  }
+}
+
+FileOwner OwnerOfFile(std::string_view path, const ProgramFolders& folders) noexcept {
+  if (path.empty()) return FileOwner::kMachinery;
+  if (path.front() == '<') {
+    // Code from no file. These are typed by people; "<frozen importlib>", "<eval_with_key>.1" and so on are not.
+    for (const std::string_view typed : {"<stdin>", "<string>", "<ipython-input-", "<python-input-"}) {
+      if (path.starts_with(typed)) return FileOwner::kProgram;
+    }
+    return FileOwner::kMachinery;
+  }
+  if (IsBelow(path, folders.torch) || Has(path, "/torchinductor_")) return FileOwner::kMachinery;
+  if (Has(path, "/site-packages/") || Has(path, "/dist-packages/")) {
+    // Torch brings these along.
+    for (const std::string_view own : {"-packages/torch/", "-packages/functorch/", "-packages/triton/"}) {
+      if (Has(path, own)) return FileOwner::kMachinery;
+    }
+    return FileOwner::kPackage;
+  }
+  return IsBelow(path, folders.library) ? FileOwner::kMachinery : FileOwner::kProgram;
+}
+
+std::string_view ShownPath(std::string_view path, const ProgramFolders& folders) noexcept {
+  if (IsBelow(path, folders.main)) return path.substr(folders.main.size() + 1);
+  const size_t last = path.rfind('/');
+  if (last == std::string_view::npos || last == 0) return path;
+  const size_t before = path.rfind('/', last - 1);
+  return before == std::string_view::npos ? path : path.substr(before + 1);
+}
+
+bool InitPythonFrames(const PythonApi& python, const char** why) {
+  if (g_ready.load(std::memory_order_acquire)) return true;
+  if (IsFreeThreaded(python)) {
+    *why = "a Python without a GIL";
+    return false;
+  }
+  const std::string_view version = python.Py_GetVersion();
+  for (const FrameLayout& layout : kLayouts) {
+    const std::string name = "3." + std::to_string(layout.minor) + ".";
+    if (version.starts_with(name)) g.layout = layout;
+  }
+  if (g.layout.minor == 0) {
+    *why = "a version of Python whose frames are not known";
+    return false;
+  }
+  g.code_type = reinterpret_cast<uintptr_t>(python.PyCode_Type);
+  g.text_type = reinterpret_cast<uintptr_t>(python.PyUnicode_Type);
+  g.thread_state = python.PyGILState_GetThisThreadState;
+  g.line_of = python.PyCode_Addr2Line;
+  g.length = python.PyUnicode_GetLength;
+  g.character = python.PyUnicode_ReadChar;
+  for (const char* name : {"Py_IsFinalizing", "_Py_IsFinalizing"}) {
+    if (g.finalizing == nullptr) g.finalizing = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, name));
+  }
+  if (g.finalizing == nullptr) {
+    *why = "nobody tells when the interpreter ends";
+    return false;
+  }
+  if (!TryFrames(python, why)) return false;
+  FindFolders(python);
+  g_ready.store(true, std::memory_order_release);
+  return true;
+}
+
+bool ReadProgramLine(ProgramLine* line) noexcept {
+  // An interpreter that ends frees the states of threads that are still there.
+  if (!g_ready.load(std::memory_order_acquire) || g.finalizing() != 0) return false;
+  const ProgramFolders folders = g_folders->views();
+  RawFrame package{};
+  RawFrame own{};
+  ShortText path;
+  ForEachFrame<Read::kDirectly>([&](const RawFrame& frame) {
+    ReadText(frame.code, g.file, &path);
+    switch (OwnerOfFile(path.view(), folders)) {
+      case FileOwner::kProgram:
+        own = frame;
+        return false;
+      case FileOwner::kPackage:
+        if (package.code == nullptr) package = frame;
+        break;
+      case FileOwner::kMachinery:
+        break;
+    }
+    return true;
+  });
+  const RawFrame& found = own.code != nullptr ? own : package;
+  if (found.code == nullptr || found.line <= 0) return false;
+  ReadText(found.code, g.file, &path);
+  line->file.Assign(ShownPath(path.view(), folders));
+  ReadText(found.code, g.function, &line->function);
+  line->line = static_cast<uint32_t>(found.line);
+  return true;
+}
+
+}  // namespace rfinject

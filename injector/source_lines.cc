@@ -1,0 +1,99 @@
+#include "injector/source_lines.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "collector/site.h"
+#include "collector/source_line.h"
+#include "collector/sync.h"
+#include "injector/layer_stack.h"
+#include "injector/python/python_frames.h"
+#include "injector/torch/autograd.h"
+
+namespace rfinject {
+namespace {
+
+// A launch whose line was asked for, and the number that the next node of its thread had then.
+struct Launch {
+  uint64_t thread = 0, next_node = 0;
+  uint32_t layer = 0, op = 0, line = 0;
+};
+
+// The newest; a step of ResNet-152 has 2000 keys. Tried, never waited for: a launch may be a signal handler's, and a
+// forked child may inherit it locked.
+constexpr size_t kLaunches = 16384;
+constinit Mutex g_lock;
+std::array<Launch, kLaunches> g_launches RFINJECT_GUARDED_BY(g_lock);
+uint64_t g_count RFINJECT_GUARDED_BY(g_lock) = 0;
+
+bool LineOfNode(uint32_t layer, uint32_t* line) noexcept {
+  const NodeNumber node = OwnerNodeOfThread();
+  if (node.sequence == UINT64_MAX) return true;
+  if (!g_lock.TryLock()) return false;
+  const HeldLock held(g_lock);
+  const uint64_t after = node.sequence + 1;  // what was the next number when it had been born
+  uint64_t least = UINT64_MAX;
+  const uint64_t kept = g_count < kLaunches ? g_count : kLaunches;
+  // From the newest back: of several launches that a node was born with, the first is the operator's own; of two
+  // others that are as near, a view is rather made for the later.
+  for (uint64_t i = 1; i <= kept; ++i) {
+    const Launch& launch = g_launches[(g_count - i) % kLaunches];
+    if (launch.thread != node.thread || launch.layer != layer) continue;
+    const uint64_t distance = launch.next_node > after ? launch.next_node - after : after - launch.next_node;
+    if (distance > least || (distance == least && distance != 0)) continue;
+    least = distance;
+    *line = launch.line;
+  }
+  return true;
+}
+
+// Of a checkpointed part that is run again inside the backward. The innermost line of the program may be in that
+// part, and then it also ran its forward. Or it says backward(): then the line is that of the forward's same
+// operator.
+bool LineOfRecompute(const Site& site, uint32_t here, uint32_t* line) noexcept {
+  if (!g_lock.TryLock()) return false;
+  const HeldLock held(g_lock);
+  const Launch* same_operator = nullptr;
+  const uint64_t kept = g_count < kLaunches ? g_count : kLaunches;
+  for (uint64_t i = 1; i <= kept; ++i) {
+    const Launch& launch = g_launches[(g_count - i) % kLaunches];
+    if (launch.layer != site.layer) continue;
+    if (launch.line == here) {
+      *line = here;
+      return true;
+    }
+    if (same_operator == nullptr && launch.op == site.op) same_operator = &launch;
+  }
+  *line = same_operator != nullptr ? same_operator->line : here;
+  return true;
+}
+
+bool LineOfLaunch(const Site& site, Recorder& recorder, uint32_t* line) noexcept {
+  if (site.phase == Phase::kBackward) return LineOfNode(site.layer, line);
+  ProgramLine here;
+  if (ReadProgramLine(&here)) *line = recorder.DefineSourceLine(here.file.view(), here.line, here.function.view());
+  if (site.phase == Phase::kRecompute && !LineOfRecompute(site, *line, line)) return false;
+  NextNode next;
+  if (*line == 0 || !NextNodeOfThread(&next) || !g_lock.TryLock()) return true;
+  const HeldLock held(g_lock);
+  g_launches[g_count++ % kLaunches] = {next.thread, next.sequence, site.layer, site.op, *line};
+  return true;
+}
+
+}  // namespace
+
+void OfferSourceLines(const PythonApi& python, Recorder& recorder) {
+  const char* why = "";
+  if (InitPythonFrames(python, &why)) {
+    g_source_line.store(&LineOfLaunch, std::memory_order_release);
+  } else {
+    recorder.ReportDiagnostic(Severity::kInfo, "source-lines",
+                              "launches have no lines of the program: " + std::string(why));
+  }
+}
+
+void ResetSourceLinesAfterFork() noexcept { g_lock.ResetInForkedChild(); }
+
+}  // namespace rfinject
