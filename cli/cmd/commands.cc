@@ -8,6 +8,7 @@ std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = std::to_array<Command>({
       {"run", "run a program and write traces (the word can be left out)", RunProgram},
       {"report", "traces as table, JSON, CSV, HTML or SVG", ReportMain},
+      {"advise", "what to change in the program, and what it would win", AdviseMain},
       {"runs", "the runs that left traces: when, what, on what, how long a step", RunsMain},
       {"diff", "what changed between two runs, GPUs or versions", DiffMain},
       {"merge", "several traces into one", MergeMain},

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/emit/picture/names.h"
+#include "cli/emit/opening.h"
 #include "cli/emit/words.h"
 #include "cli/report/column.h"
 #include "cli/report/picture_data.h"
@@ -200,8 +201,10 @@ Markup SourceBadge(const Report& report) {
 Markup HeadlineSection(const Report& report, bool with_title) {
   Markup out = {"<div class=head>"};
   if (with_title) out.Add({"<h2>", Escaped(ReportTitle(report)), " ", SourceBadge(report), "</h2>"});
-  out.Add({"<ul class=headline>"});
-  for (const std::string& line : HeadlineText(report)) out.Add({"<li>", Escaped(line), "</li>"});
+  out.Add({"<ul class=\"headline opening\">"});
+  for (const std::string& line : OpeningText(report)) out.Add({"<li>", Escaped(line), "</li>"});
+  out.Add({"</ul><ul class=headline>"});
+  for (const std::string& line : FactsText(report)) out.Add({"<li>", Escaped(line), "</li>"});
   return out.Add({"</ul></div>"});
 }
 

@@ -1,0 +1,28 @@
+// File: opening.h
+//
+// What every report begins with, five lines: what a step costs, what holds it back, and the three changes that would win
+// most, with what to do. What there is no telling of is left out.
+#ifndef RFINJECT_CLI_EMIT_OPENING_H_
+#define RFINJECT_CLI_EMIT_OPENING_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+std::vector<std::string> OpeningText(const Report& report);
+
+// "-3.42 ms of 10.4 ms (33 %): " before what to do.
+std::string GainText(const Report& report, double gain_ns);
+
+// The rule's reason with the run's numbers in it.
+std::string AdviceWhy(const Advice& advice, const FactValues& facts);
+
+// "it needs idle_ns (...): an estimate has no wall time".
+std::string AdviceLacks(const Advice& advice);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EMIT_OPENING_H_
