@@ -48,7 +48,7 @@ std::vector<std::string> Lines(const Report& report, const Advice& advice) {
   std::vector<std::string> lines = {"why: " + AdviceWhy(advice, report.advice.facts), "do:  " + advice.rule->action,
                                     "see: " + advice.rule->link};
   if (advice.instead) lines.push_back("or:  it wins the same time as an advice above; do one of them");
-  if (!IsProven(advice)) lines.push_back("not shown by a pair of programs: " + advice.rule->unproven);
+  if (!IsProven(advice)) lines.push_back("but: no pair of programs shows this gain: " + advice.rule->unproven);
   return lines;
 }
 
@@ -74,7 +74,8 @@ void EmitAdviceText(std::span<const Report> reports, const AdviceOptions& option
                    options.width, "", "  ");
       for (const std::string& line : Lines(report, *advice)) WriteWrapped(out, line, options.width, "  ", "       ");
     }
-    const std::vector<const Advice*> unknown = InState(report, Advice::State::kUnknown);
+    std::vector<const Advice*> unknown = InState(report, Advice::State::kUnknown);
+    if (!options.all) std::erase_if(unknown, [](const Advice* advice) { return !IsProven(*advice); });
     if (!unknown.empty()) out << "\nNot known here:\n";
     for (const Advice* advice : unknown) {
       WriteWrapped(out, advice->rule->name + ": " + AdviceLacks(*advice), options.width, "  ", "    ");

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -135,7 +136,9 @@ bool IsAdvised(const Report& report, const Headline::Slack& slack) {
 }  // namespace
 
 std::string GainText(const Report& report, double gain_ns) {
-  const double step_ns = StepNs(report);
+  // Waiting is no GPU time.
+  const double gpu_ns = StepNs(report);
+  const double step_ns = gain_ns > gpu_ns ? std::max(report.step_wall_ns, report.step_ns) : gpu_ns;
   return "-" + Duration(gain_ns) + (step_ns > 0 ? " (" + Percent(gain_ns / step_ns) + ")" : "");
 }
 
@@ -179,7 +182,8 @@ std::string AdviceWhy(const Advice& advice, const FactValues& facts) {
     } else if (name.ends_with("_bytes")) {
       text += WithPrefix(*value, "B");
     } else {
-      text += Plain(*value);
+      const double whole = std::round(*value);
+      text += whole == *value && whole >= 0 ? Grouped(static_cast<uint64_t>(whole)) : Plain(*value);
     }
   }
   return text;

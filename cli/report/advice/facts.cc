@@ -19,7 +19,7 @@ constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kMeasured, "measured", "1: times were measured, 0: estimated", ""},
     {Fact::kIdle, "idle_ns", "wall time of a step in which no kernel ran", "an estimate has no wall time"},
     {Fact::kHost, "host_ns", "what the host takes to launch a step's kernels",
-     "an estimate does not know it; --host-us says how long a launch takes the host"},
+     "it was not measured; of an estimate --host-us says how long a launch takes the host"},
     {Fact::kLaunch, "launch_ns", "what a kernel takes that does next to nothing", "nothing was timed"},
     {Fact::kLaunchBoundLaunches, "launch_bound_launches", "launches that are bound by launching", kNeedsRoofs},
     {Fact::kLaunchBound, "launch_bound_ns", "what they take", kNeedsRoofs},

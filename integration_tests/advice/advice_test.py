@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Each rule of advice against its pair of programs, and `rfinject advise` as a user meets it.
+
+Environment: RFINJECT, the command; RFINJECT_PYTHON, the interpreter for programs; RULES, the file of the rules.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import pair_runs  # noqa: E402
+
+TRACES = pathlib.Path(__file__).resolve().parents[1] / "golden" / "traces"
+
+
+def cli(*words, expect=0):
+    done = subprocess.run([pair_runs.RFINJECT, *map(str, words)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == expect, done.stderr
+    return done
+
+
+class Pairs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="rfinject-advice-test-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.has_cuda = pair_runs.has_virtual_gpu()
+
+    def check(self, program):
+        if pair_runs.PAIRS[program][1] and not self.has_cuda:
+            print(f"note: {program} is left out: it needs a torch for CUDA")
+            self.skipTest("needs a torch for CUDA")
+        pair = pair_runs.Pair(program, pair_runs.GPU, self.folder)
+        self.assertEqual(pair.of_fault["state"], "holds", pair.of_fault)
+        self.assertNotEqual(pair.of_mended["state"], "holds", pair.of_mended)
+        self.assertLessEqual(abs(pair.error), pair_runs.TOLERANCE,
+                             f"predicted {pair.predicted_ms} ms, won {pair.gain_ms} ms")
+
+
+for name in pair_runs.PAIRS:
+    setattr(Pairs, "test_" + re.sub(r"\W", "_", name), lambda self, name=name: self.check(name))
+
+
+class Rules(unittest.TestCase):
+    def test_a_rule_has_a_pair_or_says_why_not(self):
+        text = pathlib.Path(os.environ["RULES"]).read_text()
+        with_pair = {rule for rule, _, _ in pair_runs.PAIRS.values()}
+        for block in text.split("\nrule ")[1:]:
+            rule = block.split(None, 1)[0]
+            self.assertTrue(rule in with_pair or "\n  unproven " in block, rule)
+
+
+class Command(unittest.TestCase):
+    def test_text_names_gain_reason_remedy_and_link(self):
+        text = cli("advise", TRACES / "est-resnet18.rfx", "--all").stdout
+        self.assertTrue(text.startswith("ESTIMATED on"), text)
+        for word in ("why: ", "do:  ", "see: https://"):
+            self.assertIn(word, text)
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), 80, line)
+
+    def test_what_a_run_lacks_is_said(self):
+        text = cli("advise", TRACES / "sim-GA100.rfx").stdout
+        self.assertIn("Not known here", text)
+        self.assertIn("fused-attention: a measured trace has no shapes", text)
+
+    def test_mistakes(self):
+        self.assertIn("there are text, markdown and json", cli("advise", "--format", "xml", expect=2).stderr)
+        self.assertIn("--host-us", cli("advise", TRACES / "v100.rfx", "--host-us", "no", expect=2).stderr)
+        cli("advise", "nothere", expect=1)
+
+    def test_unproven_rules_are_printed_on_request_only(self):
+        trace = TRACES / "v100.rfx"
+        self.assertNotIn("cuda-graphs]", cli("advise", trace, "--host-us", "1000").stdout)
+        self.assertIn("cuda-graphs]", cli("advise", trace, "--host-us", "1000", "--all").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""The pairs of programs that the rules of advice are held against, and the table of them in docs/ADVICE.md.
+
+    pair_runs.py [--gpu NAME]...        runs every pair and prints the table, in Markdown
+
+A pair is a program in pairs/ that is run twice: with the fault, and with the fault mended. The rule must hold for the first
+and be silent for the second, and what it says it would win must be within 25 % of what the second takes less.
+
+Environment: RFINJECT, the command; RFINJECT_PYTHON, an interpreter with torch.
+"""
+import argparse
+import functools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+RFINJECT = os.environ.get("RFINJECT") or str(HERE.parents[1] / "build/release/bin/rfinject")
+PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
+GPU = "A100-SXM4-40GB"
+TOLERANCE = 0.25
+TIMEOUT_S = 240
+
+# Program: its rule; where CUDA's own operators are needed for the fault or for mending it; how much less of the mended
+# program's step the same samples take.
+PAIRS = {
+    "optimizer-fused": ("optimizer-fused", True, 1),
+    "optimizer-foreach": ("optimizer-foreach", False, 1),
+    "tf32": ("tf32", False, 1),
+    "autocast": ("autocast", True, 1),
+    "autocast-convolutions": ("autocast", True, 1),
+    "fp64": ("fp64", False, 1),
+    "fused-attention": ("fused-attention", True, 1),
+    "fold-batch-norm": ("fold-batch-norm", False, 1),
+    "channels-of-8": ("channels-of-8", True, 1),
+    "recompute": ("recompute", False, 1),
+    "set-to-none": ("set-to-none", False, 1),
+    "larger-batch": ("larger-batch", False, 4),  # its batch is four times as large
+}
+
+
+@functools.cache
+def has_virtual_gpu():
+    """Whether the interpreter's torch is one for CUDA that this build has a virtual GPU for."""
+    code = "import torch; print(torch.version.cuda or '')"
+    said = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout
+    runtime = f"librfinject_cuda{said.split('.')[0].strip()}.so"
+    return bool(said.strip()) and (pathlib.Path(RFINJECT).parents[1] / "lib/virtual_gpu" / runtime).exists()
+
+
+def advise(program, which, gpu, folder):
+    """What `rfinject advise` says of one program of a pair."""
+    environment = {key: value for key, value in os.environ.items()
+                   if key == "RFINJECT_LIBRARY" or not key.startswith(("RFINJECT", "LD_PRELOAD", "CUDA_"))}
+    # A command built with AddressSanitizer refuses to start after a preloaded library otherwise.
+    environment |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
+                    "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
+    out = pathlib.Path(folder) / f"{program}-{which}"
+    run = subprocess.run([RFINJECT, "--estimate", gpu, "--skip", "1", "--estimate-on",
+                          "virtual-gpu" if has_virtual_gpu() else "cpu", "-o", f"{out}/", PYTHON, f"{program}.py", which],
+                         cwd=HERE / "pairs", env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+    if run.returncode != 0:
+        raise RuntimeError(f"{program} {which}: exit code {run.returncode}\n{run.stderr}")
+    said = subprocess.run([RFINJECT, "advise", f"{out}/", "--format", "json"], env=environment, capture_output=True,
+                          text=True, timeout=TIMEOUT_S, check=True)
+    (only,) = json.loads(said.stdout)["runs"]
+    return only
+
+
+class Pair:
+    """What both programs of a pair were told. Times are in ms a step."""
+
+    def __init__(self, program, gpu, folder):
+        self.program, self.gpu = program, gpu
+        self.rule, _, batches = PAIRS[program]
+        fault, mended = (advise(program, which, gpu, folder) for which in ("fault", "mended"))
+        self.of_fault, self.of_mended = (next(rule for rule in of["rules"] if rule["rule"] == self.rule)
+                                         for of in (fault, mended))
+        self.fault_ms = fault["gpu_time_per_step_ns"] / 1e6
+        self.mended_ms = mended["gpu_time_per_step_ns"] / 1e6 / batches
+        self.gain_ms = self.fault_ms - self.mended_ms
+        self.predicted_ms = (self.of_fault["gain_ns_per_step"] or 0) / 1e6
+
+    @property
+    def error(self):
+        return self.predicted_ms / self.gain_ms - 1 if self.gain_ms > 0 else float("inf")
+
+    @property
+    def holds(self):
+        return self.of_fault["state"] == "holds" and self.of_mended["state"] != "holds" and abs(self.error) <= TOLERANCE
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gpu", action="append", help=f"of the table of GPUs; default {GPU}")
+    gpus = parser.parse_args().gpu or [GPU]
+    folder = tempfile.mkdtemp(prefix="rfinject-advice-")
+    failed = 0
+    try:
+        print("| program | GPU | with the fault, ms | mended, ms | won, ms | predicted, ms | off | of the mended one |")
+        print("|---|---|---|---|---|---|---|---|")
+        for gpu in gpus:
+            for program, (_, needs_cuda, _) in PAIRS.items():
+                if needs_cuda and not has_virtual_gpu():
+                    print(f"note: {program} needs a torch for CUDA and the virtual GPU", file=sys.stderr)
+                    continue
+                pair = Pair(program, gpu, folder)
+                failed += not pair.holds
+                said = "holds" if pair.of_mended["state"] == "holds" else "silent"
+                print(f"| {program} | {gpu} | {pair.fault_ms:.3f} | {pair.mended_ms:.3f} | {pair.gain_ms:.3f} | "
+                      f"{pair.predicted_ms:.3f} | {100 * pair.error:+.1f} % | {said} |", flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
