@@ -14,7 +14,7 @@ std::span<const Command> AllCommands() {
       {"merge", "several traces into one", MergeMain},
       {"import", "profiles of Nsight Compute and Nsight Systems into a trace", ImportMain},
       {"dump", "the raw records of a trace as text", DumpMain},
-      {"explain", "what an alarm of a report means (rfinject explain R005)", ExplainMain},
+      {"explain", "what an alarm or a word of a report means (explain R005, explain bound)", ExplainMain},
       {"gpus", "the GPUs whose roofs are known", GpusMain},
       {"env", "the variables that run sets, for other launchers", EnvMain},
       {"doctor", "what works here, and the line that mends what does not", DoctorMain},

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The pairs of programs that the rules of advice are held against, and the table of them in docs/ADVICE.md.
 
-    pair_runs.py [--gpu NAME]...        runs every pair and prints the table, in Markdown
+    pair_runs.py [--gpu NAME]...            runs every pair and prints the table, in Markdown
+    pair_runs.py [--gpu NAME]... --update   and writes it, and the list of the rules without a pair, into docs/ADVICE.md
 
 A pair is a program in pairs/ that is run twice: with the fault, and with the fault mended. The rule must hold for the first
 and be silent for the second, and what it says it would win must be within 25 % of what the second takes less.
@@ -22,6 +23,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 RFINJECT = os.environ.get("RFINJECT") or str(HERE.parents[1] / "build/release/bin/rfinject")
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 GPU = "A100-SXM4-40GB"
+RULES = HERE.parents[1] / "cli/report/advice/rules.txt"
+DOCUMENT = HERE.parents[1] / "docs/ADVICE.md"
 TOLERANCE = 0.25
 TIMEOUT_S = 240
 
@@ -94,15 +97,47 @@ class Pair:
         return self.of_fault["state"] == "holds" and self.of_mended["state"] != "holds" and abs(self.error) <= TOLERANCE
 
 
+def unproven():
+    """Name and reason of each rule that no pair has shown to be right, in the order of rules.txt."""
+    found, name, longer = [], None, False
+    for line in RULES.read_text().splitlines():
+        words = line.split()
+        if line.startswith("rule "):
+            name, longer = words[1], False
+        elif line.startswith("  unproven "):
+            found.append((name, " ".join(words[1:])))
+            longer = True
+        elif longer and line.startswith("   "):
+            found[-1] = (found[-1][0], found[-1][1] + " " + " ".join(words))
+        else:
+            longer = False
+    return found
+
+
+def update(what, lines):
+    """Replaces what docs/ADVICE.md has between its marks."""
+    begin, end = f"<!-- made by pair_runs.py --update: {what} -->\n", "<!-- end -->"
+    head, rest = DOCUMENT.read_text().split(begin, 1)
+    DOCUMENT.write_text(head + begin + "".join(line + "\n" for line in lines) + end + rest.split(end, 1)[1])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpu", action="append", help=f"of the table of GPUs; default {GPU}")
-    gpus = parser.parse_args().gpu or [GPU]
+    parser.add_argument("--update", action="store_true", help="write docs/ADVICE.md, too")
+    options = parser.parse_args()
+    gpus = options.gpu or [GPU]
+    lines = []
+
+    def say(line):
+        lines.append(line)
+        print(line, flush=True)
+
     folder = tempfile.mkdtemp(prefix="rfinject-advice-")
     failed = 0
     try:
-        print("| program | GPU | with the fault, ms | mended, ms | won, ms | predicted, ms | off | of the mended one |")
-        print("|---|---|---|---|---|---|---|---|")
+        say("| program | GPU | with the fault, ms | mended, ms | won, ms | predicted, ms | off | of the mended one |")
+        say("|---|---|---|---|---|---|---|---|")
         for gpu in gpus:
             for program, (_, needs_cuda, _) in PAIRS.items():
                 if needs_cuda and not has_virtual_gpu():
@@ -111,10 +146,13 @@ def main():
                 pair = Pair(program, gpu, folder)
                 failed += not pair.holds
                 said = "holds" if pair.of_mended["state"] == "holds" else "silent"
-                print(f"| {program} | {gpu} | {pair.fault_ms:.3f} | {pair.mended_ms:.3f} | {pair.gain_ms:.3f} | "
-                      f"{pair.predicted_ms:.3f} | {100 * pair.error:+.1f} % | {said} |", flush=True)
+                say(f"| {program} | {gpu} | {pair.fault_ms:.3f} | {pair.mended_ms:.3f} | {pair.gain_ms:.3f} | "
+                    f"{pair.predicted_ms:.3f} | {100 * pair.error:+.1f} % | {said} |")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    if options.update:
+        update("the pairs", lines)
+        update("the unproven", [f"* `{name}`: {reason}." for name, reason in unproven()])
     return 1 if failed else 0
 
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/emit/picture/names.h"
+#include "cli/emit/glossary.h"
 #include "cli/emit/opening.h"
 #include "cli/emit/words.h"
 #include "cli/report/column.h"
@@ -192,6 +193,14 @@ Markup DiagnosticSection(const Report& report) {
   return out.Add({"</ul></details>"});
 }
 
+Markup GlossarySection() {
+  Markup out = {"<details class=card><summary>Words</summary><dl>"};
+  for (const GlossaryEntry& entry : Glossary()) {
+    out.Add({"<dt>", Escaped(entry.word), "</dt><dd>", Escaped(entry.meaning), "</dd>"});
+  }
+  return out.Add({"</dl></details>"});
+}
+
 Markup SourceBadge(const Report& report) {
   Markup out = {"<span class=\"badge"};
   if (report.run.source == SourceKind::kMeasured) out.Add({" measured"});
@@ -203,7 +212,7 @@ Markup HeadlineSection(const Report& report, bool with_title) {
   if (with_title) out.Add({"<h2>", Escaped(ReportTitle(report)), " ", SourceBadge(report), "</h2>"});
   out.Add({"<ul class=\"headline opening\">"});
   for (const std::string& line : OpeningText(report)) out.Add({"<li>", Escaped(line), "</li>"});
-  out.Add({"</ul><ul class=headline>"});
+  out.Add({"</ul><ul class=\"headline facts\">"});
   for (const std::string& line : FactsText(report)) out.Add({"<li>", Escaped(line), "</li>"});
   return out.Add({"</ul></div>"});
 }
