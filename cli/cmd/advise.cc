@@ -20,8 +20,10 @@ namespace {
 
 constexpr std::string_view kUsage =
     "rfinject advise [TRACE|FOLDER...]\n\n"
-    "What to change in the program, and what each change would win, in ms a step, from the run's own numbers. Without a\n"
-    "name it is the latest run in rfinject-out/. Each rule was held against a pair of programs, one with the fault and\n"
+    "What to change in the program, and what each change would win, in ms a step, from the run's own numbers. "
+    "Without a\n"
+    "name it is the latest run in rfinject-out/. Each rule was held against a pair of programs, one with the fault "
+    "and\n"
     "one without (docs/ADVICE.md). Gains of several rules do not add up: they may win the same time.";
 
 constexpr Option kOptions[] = {
@@ -45,8 +47,8 @@ int AdviseMain(Arguments arguments) {
   constexpr double kMostHostUs = 1e6;  // a second: nobody's launch takes as long
   if (parsed.Has("host-us") &&
       (!absl::SimpleAtod(parsed.Value("host-us"), &host_us) || !(host_us > 0) || host_us > kMostHostUs)) {
-    return UsageError("advise",
-                      "--host-us wants microseconds above 0 and up to 1000000, not '" + parsed.Value("host-us") + "'");
+    return UsageError(
+        "advise", "--host-us wants microseconds above 0 and up to 1000000, not '" + parsed.Value("host-us") + "'");
   }
   std::vector<std::string> paths = PathsOf(parsed.words);
   if (paths.empty()) {

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::string_view kUsage =
     "rfinject explain [R001|WORD...]\n\n"
-    "What an alarm checks, what it has been, what does not raise it, and what to do; or what a word of a report means\n"
+    "What an alarm checks, what it has been, what does not raise it, and what to do; or what a word of a report "
+    "means\n"
     "(bound, slack, tier, phase, ...). Without a name: all of them.";
 
 constexpr Option kOptions[] = {{"format", 0, "FORMAT", "table (default), or markdown, which is docs/ALARMS.md"}};
@@ -67,8 +68,8 @@ int ExplainMain(Arguments arguments) {
     } else if (ParseAlarmIds(word, &ids)) {
       wanted.insert(wanted.end(), ids.begin(), ids.end());
     } else {
-      return UsageError("explain", "'" + std::string(word) + "' is neither an alarm (R001 to R012) nor one of: " +
-                                       GlossaryWords());
+      return UsageError(
+          "explain", "'" + std::string(word) + "' is neither an alarm (R001 to R012) nor one of: " + GlossaryWords());
     }
   }
   const bool all = parsed.words.empty();

@@ -19,7 +19,8 @@ struct AdviceOptions {
 
 void EmitAdviceText(std::span<const Report> reports, const AdviceOptions& options, std::ostream& out);
 void EmitAdviceMarkdown(std::span<const Report> reports, const AdviceOptions& options, std::ostream& out);
-void EmitAdviceJson(std::span<const Report> reports, std::ostream& out);  // schema rfinject.advice/1; always all rules
+void EmitAdviceJson(std::span<const Report> reports,
+                    std::ostream& out);  // schema rfinject.advice/1; always all rules
 
 // A member "advice" of the object that is open: the rules that hold.
 void WriteAdviceMember(JsonWriter& json, const Report& report);

@@ -28,7 +28,8 @@ std::string PhaseShares(const Report& report) {
   std::string text;
   for (size_t i = 0; i < std::min(phases.size(), kMost); ++i) {
     if (phases[i].time_share < kWorthAWord) break;
-    text += (text.empty() ? "" : ", ") + std::string(PhaseName(phases[i].phase)) + " " + Percent(phases[i].time_share);
+    text +=
+        (text.empty() ? "" : ", ") + std::string(PhaseName(phases[i].phase)) + " " + Percent(phases[i].time_share);
   }
   return text;
 }
@@ -87,14 +88,12 @@ std::string LimitLine(const Report& report) {
   }
   if (line.empty()) {
     if (report.total.time_ns() <= 0 || !report.machine.name.empty()) return {};
-    return "What holds it back cannot be told: the roofs of this GPU are not known (rfinject gpus lists those that are)";
+    return "What holds it back cannot be told: the roofs of this GPU are not known (rfinject gpus lists those that "
+           "are)";
   }
   line += " of GPU time; ";
   if (report.total.total_flop() > 0) line += WithPrefix(derived.performance_flop_per_s, "FLOP/s") + ", ";
   line += Percent(derived.attainable_share) + " of attainable";
-  if (headline.launch_share >= kWorthAWord) {
-    line += "; a launch takes " + Duration(report.launch_floor_ns) + " whatever it does (--launch-floor)";
-  }
   if (headline.idle_share >= kWorthASentence) {
     line += "; the GPU is idle for " + Percent(headline.idle_share) + " of a step";
   }
@@ -150,8 +149,8 @@ std::vector<std::string> OpeningText(const Report& report) {
   for (const Advice& advice : report.advice.advice) {
     if (gains == kGains || advice.state != Advice::State::kHolds) break;
     if (advice.instead || !advice.rule->unproven.empty()) continue;
-    lines.push_back(Grouped(++gains) + ". " + GainText(report, advice.gain_ns) + ": " + advice.rule->title + ". Do: " +
-                    advice.rule->action);
+    lines.push_back(Grouped(++gains) + ". " + GainText(report, advice.gain_ns) + ": " + advice.rule->title +
+                    ". Do: " + advice.rule->action);
   }
   for (const Headline::Slack& slack : report.headline.most_to_win) {
     if (gains == kGains) break;
@@ -160,6 +159,20 @@ std::vector<std::string> OpeningText(const Report& report) {
                     ", " + std::string(RemedyOf(slack.bound)));
   }
   return lines;
+}
+
+std::string LargestGainText(const Report& report) {
+  if (report.rows_are_runs) return {};
+  const std::string begin = "Largest gain: ";
+  for (const Advice& advice : report.advice.advice) {
+    if (advice.state != Advice::State::kHolds) break;
+    if (advice.rule->unproven.empty()) return begin + GainText(report, advice.gain_ns) + ": " + advice.rule->title;
+  }
+  for (const Headline::Slack& slack : report.headline.most_to_win) {
+    if (slack.ns < kLeastGainShare * StepNs(report)) break;
+    return begin + "at most " + GainText(report, slack.ns) + ": " + PlaceText(report, slack);
+  }
+  return {};
 }
 
 std::string AdviceWhy(const Advice& advice, const FactValues& facts) {

@@ -1,7 +1,7 @@
 // File: opening.h
 //
-// What every report begins with, five lines: what a step costs, what holds it back, and the three changes that would win
-// most, with what to do. What there is no telling of is left out.
+// What every report begins with, five lines: what a step costs, what holds it back, and the three changes that would
+// win most, with what to do. What there is no telling of is left out.
 #ifndef RFINJECT_CLI_EMIT_OPENING_H_
 #define RFINJECT_CLI_EMIT_OPENING_H_
 
@@ -14,7 +14,11 @@ namespace rfinject::cli {
 
 std::vector<std::string> OpeningText(const Report& report);
 
-// "-3.42 ms of 10.4 ms (33 %): " before what to do.
+// The first of the gains alone, for where there is room for a line: "Largest gain: 3.42 ms a step (33 %): ..."; empty
+// where there is none.
+std::string LargestGainText(const Report& report);
+
+// "-3.42 ms (33 %)": the gain, and its share of the step.
 std::string GainText(const Report& report, double gain_ns);
 
 // The rule's reason with the run's numbers in it.

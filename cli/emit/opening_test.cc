@@ -67,12 +67,19 @@ TEST(Opening, NamesNeitherWhatIsUnprovenNorTheSameTimeTwice) {
 TEST(Opening, WithoutAdviceItNamesThePlacesThatHaveMost) {
   Report report = WithAdvice({});
   const double step_ns = report.step_gpu_ns;
-  report.headline.most_to_win = {
-      {.phase = Phase::kOptimizer, .bound = Bound::kLaunch, .ns = 0.6 * step_ns},
-      {.class_name = "Conv2d", .model = "ResNet", .layer = "layer1.0.conv1", .layers = 20, .bound = Bound::kMemory,
-       .ns = 0.2 * step_ns},
-      {.class_name = "Linear", .model = "ResNet", .layer = "fc", .layers = 1, .bound = Bound::kCompute,
-       .ns = 0.001 * step_ns}};
+  report.headline.most_to_win = {{.phase = Phase::kOptimizer, .bound = Bound::kLaunch, .ns = 0.6 * step_ns},
+                                 {.class_name = "Conv2d",
+                                  .model = "ResNet",
+                                  .layer = "layer1.0.conv1",
+                                  .layers = 20,
+                                  .bound = Bound::kMemory,
+                                  .ns = 0.2 * step_ns},
+                                 {.class_name = "Linear",
+                                  .model = "ResNet",
+                                  .layer = "fc",
+                                  .layers = 1,
+                                  .bound = Bound::kCompute,
+                                  .ns = 0.001 * step_ns}};
   const std::vector<std::string> lines = OpeningText(report);
   ASSERT_THAT(lines, SizeIs(4)) << "what is below a hundredth is no line";
   EXPECT_THAT(lines[2], AllOf(StartsWith("1. at most -"), HasSubstr("optimizer"), HasSubstr("bound by launching")));

@@ -99,6 +99,13 @@ std::string OutsideLine(const Report& report) {
               : "");
 }
 
+std::string LaunchFloorLine(const Report& report) {
+  constexpr double kWorthAWord = 0.005;
+  if (report.headline.launch_share < kWorthAWord) return {};
+  return "Bound by launching is what has less work than that: a launch takes " + Duration(report.launch_floor_ns) +
+         " whatever it does (--launch-floor)";
+}
+
 std::string StepLine(const Report& report) {
   if (report.step_ns <= 0) return {};
   std::string line = "A step takes " + Duration(report.step_ns) + ", the longer of GPU time, " +
@@ -259,9 +266,10 @@ Sentence SentenceOf(const Alarm& alarm) {
 
 std::vector<std::string> FactsText(const Report& report) {
   if (report.rows_are_runs) return {};  // the runs have headlines of their own
-  std::vector<std::string> lines = {SourceLine(report), ExpectedLine(report), StepLine(report), PrecisionLine(report),
-                                    WinogradLine(report), ShareLine(report),  OutsideLine(report), RatioLine(report),
-                                    PmLine(report),       SharedLine(report), TheoryText(report)};
+  std::vector<std::string> lines = {SourceLine(report),    ExpectedLine(report),    StepLine(report),
+                                    PrecisionLine(report), WinogradLine(report),    ShareLine(report),
+                                    OutsideLine(report),   LaunchFloorLine(report), RatioLine(report),
+                                    PmLine(report),        SharedLine(report),      TheoryText(report)};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   return lines;
 }

@@ -288,8 +288,8 @@ std::string UseOf(const std::string& op) {
 }
 
 Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& sampled,
-                     const std::optional<ExpectedTimes>& expected, const Machine& machine, By by, std::string_view chip,
-                     double launch_floor_ns, FactCollector* facts) {
+                     const std::optional<ExpectedTimes>& expected, const Machine& machine, By by,
+                     std::string_view chip, double launch_floor_ns, FactCollector* facts) {
   Folding folding;
   const KeyReader reader(profile.metrics, chip);
   for (const auto& [key, stats] : run.launches) {
@@ -452,8 +452,8 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   const SampledRun sampled(profile, run);
   const std::optional<ExpectedTimes> expected = ModelOf(run);
   FactCollector facts(run, machine, expected ? &*expected : nullptr);
-  const Folding folding = FoldLaunches(profile, run, sampled, expected, machine, options.by, chip,
-                                       options.launch_floor_ns, &facts);
+  const Folding folding =
+      FoldLaunches(profile, run, sampled, expected, machine, options.by, chip, options.launch_floor_ns, &facts);
   report.launch_floor_ns = options.launch_floor_ns;
   AddTotals(folding, report);
   report.validation = std::any_of(run.launches.begin(), run.launches.end(),

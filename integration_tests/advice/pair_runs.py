@@ -28,11 +28,11 @@ DOCUMENT = HERE.parents[1] / "docs/ADVICE.md"
 TOLERANCE = 0.25
 TIMEOUT_S = 240
 
-# Program: its rule; where CUDA's own operators are needed for the fault or for mending it; how much less of the mended
-# program's step the same samples take.
+# Program: its rule; whether the fault or its mending needs CUDA's own operators (for optimizers from torch 2 on, which
+# choose by device); how much less of the mended program's step the same samples take.
 PAIRS = {
     "optimizer-fused": ("optimizer-fused", True, 1),
-    "optimizer-foreach": ("optimizer-foreach", False, 1),
+    "optimizer-foreach": ("optimizer-foreach", "from torch 2", 1),
     "tf32": ("tf32", False, 1),
     "autocast": ("autocast", True, 1),
     "autocast-convolutions": ("autocast", True, 1),
@@ -44,6 +44,17 @@ PAIRS = {
     "set-to-none": ("set-to-none", False, 1),
     "larger-batch": ("larger-batch", False, 4),  # its batch is four times as large
 }
+
+
+@functools.cache
+def torch_2():
+    code = "import torch; print(torch.__version__ >= '2')"
+    return "True" in subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout
+
+
+def can_run(program):
+    needs_cuda = PAIRS[program][1]
+    return has_virtual_gpu() or not (torch_2() if needs_cuda == "from torch 2" else needs_cuda)
 
 
 @functools.cache
@@ -139,8 +150,8 @@ def main():
         say("| program | GPU | with the fault, ms | mended, ms | won, ms | predicted, ms | off | of the mended one |")
         say("|---|---|---|---|---|---|---|---|")
         for gpu in gpus:
-            for program, (_, needs_cuda, _) in PAIRS.items():
-                if needs_cuda and not has_virtual_gpu():
+            for program in PAIRS:
+                if not can_run(program):
                     print(f"note: {program} needs a torch for CUDA and the virtual GPU", file=sys.stderr)
                     continue
                 pair = Pair(program, gpu, folder)

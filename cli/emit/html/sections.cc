@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cli/emit/picture/names.h"
 #include "cli/emit/glossary.h"
 #include "cli/emit/opening.h"
+#include "cli/emit/picture/names.h"
 #include "cli/emit/words.h"
 #include "cli/report/column.h"
 #include "cli/report/picture_data.h"
@@ -58,14 +58,14 @@ Markup PhaseTableRow(const Report& report, std::string_view name, const Row& row
   const bool has_roof = sums.least_ns() > 0;
   return {"<tr>",
           TableCell(name),
-          Number(TimeText(PerStep(report, sums.time_ns()))),
+          Number(Duration(PerStep(report, sums.time_ns()))),
           Number(Percent(row.time_share)),
           Number(WithPrefix(PerStep(report, sums.total_flop()), "FLOP")),
           Number(WithPrefix(PerStep(report, sums.dram_bytes()), "B")),
           Number(Plain(derived.oi_flop_per_byte)),
           Number(WithPrefix(derived.performance_flop_per_s, "FLOP/s")),
           Number(has_roof ? Percent(derived.attainable_share) : ""),
-          Number(has_roof ? TimeText(PerStep(report, derived.slack_ns)) : ""),
+          Number(has_roof ? Duration(PerStep(report, derived.slack_ns)) : ""),
           "</tr>"};
 }
 
@@ -162,8 +162,8 @@ Markup FactSection(const Report& report) {
   fact("Steps", report.steps > 0 ? Grouped(report.steps) : "");
   fact("Samples", report.samples > 0 ? Grouped(report.samples) : "");
   fact("Batch", report.run.batch_size > 0 ? Grouped(report.run.batch_size) : "");
-  fact("Wall time a step", report.step_wall_ns > 0 ? TimeText(report.step_wall_ns) : "");
-  fact("GPU time a step", report.step_gpu_ns > 0 ? TimeText(report.step_gpu_ns) : "");
+  fact("Wall time a step", report.step_wall_ns > 0 ? Duration(report.step_wall_ns) : "");
+  fact("GPU time a step", report.step_gpu_ns > 0 ? Duration(report.step_gpu_ns) : "");
   fact("GPU memory in use, peak (all processes)",
        report.memory_peak_bytes > 0 ? WithPrefix(static_cast<double>(report.memory_peak_bytes), "B") : "");
   fact("Attributed", Percent(report.attributed_share) + " of forward and backward GPU time, " +

@@ -13,6 +13,10 @@ constexpr std::string_view kNeedsRoofs = "the roofs of this GPU are not known (r
 constexpr std::string_view kNeedsEstimate =
     "a measured trace has no shapes; an estimate of the same program has (rfinject --estimate GPU PROGRAM)";
 
+constexpr std::string_view kNeedsGpuOptimizer =
+    "the program ran on the CPU, where torch 2 updates tensors one by one and on a GPU does not; a torch for CUDA runs on "
+    "the virtual GPU";
+
 constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kStep, "step_ns", "GPU time of a step", "nothing was timed"},
     {Fact::kTraining, "training", "1: the run trains, 0: it infers or validates", ""},
@@ -25,18 +29,15 @@ constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kLaunchBound, "launch_bound_ns", "what they take", kNeedsRoofs},
     {Fact::kLargerBatch, "step_of_4_batches_ns", "a step with a batch four times as large", kNeedsEstimate},
     {Fact::kOptimizer, "optimizer_ns", "the optimizer's time", ""},
-    {Fact::kOptimizerSingleLaunches, "optimizer_single_launches", "its launches that update one tensor each", ""},
+    {Fact::kOptimizerSingleLaunches, "optimizer_single_launches", "its launches that update one tensor each",
+     kNeedsGpuOptimizer},
     {Fact::kOptimizerTensors, "optimizer_tensors", "tensors that it updates one by one", ""},
     {Fact::kOptimizerFused, "optimizer_fused_ns",
-     "one kernel that reads weight, gradient and two moments and writes three of them",
-     ""},
+     "one kernel that reads weight, gradient and two moments and writes three of them", kNeedsGpuOptimizer},
     {Fact::kFullPrecisionMatrix, "fp32_matrix_ns", "products and convolutions in FP32", kNeedsRoofs},
-    {Fact::kMatrixInTf32, "fp32_matrix_in_tf32_ns", "the same in TF32 on tensor cores",
-     kNeedsRoofs},
-    {Fact::kFullPrecision, "autocast_now_ns", "what autocast would compute in half precision, as it is",
-     kNeedsRoofs},
-    {Fact::kInHalf, "autocast_then_ns", "the same in half precision, with the conversions",
-     kNeedsRoofs},
+    {Fact::kMatrixInTf32, "fp32_matrix_in_tf32_ns", "the same in TF32 on tensor cores", kNeedsRoofs},
+    {Fact::kFullPrecision, "autocast_now_ns", "what autocast would compute in half precision, as it is", kNeedsRoofs},
+    {Fact::kInHalf, "autocast_then_ns", "the same in half precision, with the conversions", kNeedsRoofs},
     {Fact::kFp64, "fp64_ns", "operators on FP64", ""},
     {Fact::kFp64AsFp32, "fp64_as_fp32_ns", "the same on FP32", kNeedsRoofs},
     {Fact::kAttention, "attention_ns", "attention spelled out: products, softmax and what is done to the scores",
@@ -54,7 +55,8 @@ constexpr std::array<FactInfo, kFactCount> kFacts = {{
      "the estimator knows no memory format; only a GPU shows these kernels"},
     {Fact::kRecompute, "recompute_ns", "forwards that checkpoints run again", ""},
     {Fact::kRecomputeBytes, "recompute_bytes", "what they read and write, which is more than what would be kept", ""},
-    {Fact::kMemoryBytes, "memory_bytes", "the memory of the GPU", "the trace does not say how much memory the GPU has"},
+    {Fact::kMemoryBytes, "memory_bytes", "the memory of the GPU",
+     "the trace does not say how much memory the GPU has"},
     {Fact::kZeroGrad, "zero_grad_ns", "filling gradients with zeros", ""},
     {Fact::kAccumulate, "accumulate_ns", "adding gradients to what is there", ""},
     {Fact::kForwards, "forwards", "calls of the model in a step", "the trace does not count the model's calls"},
@@ -97,8 +99,8 @@ bool IsBackward(std::string_view op) { return Contains(op, "backward"); }
 
 // What autocast leaves in the type of its operands, so that it follows the products before it.
 bool FollowsItsOperands(std::string_view op) {
-  return HasAny(op, {"batch_norm", "relu", "threshold", "gelu", "silu", "hardtanh", "hardswish", "hardsigmoid", "sigmoid",
-                     "tanh", "elu", "pool", "dropout", "cat"}) ||
+  return HasAny(op, {"batch_norm", "relu", "threshold", "gelu", "silu", "hardtanh", "hardswish", "hardsigmoid",
+                     "sigmoid", "tanh", "elu", "pool", "dropout", "cat"}) ||
          IsAny(op, {"mul", "div", "mul_", "div_", "sum", "clone", "copy_"});
 }
 // What autocast computes in FP32: its operands are converted, and so is what products read of its results.
@@ -170,7 +172,7 @@ FactCollector::FactCollector(const Run& run, const Machine& machine, const Expec
     : run_(run),
       what_if_(machine, model),
       half_(machine.peak[static_cast<size_t>(Precision::kBf16Tensor)] > 0 ? Precision::kBf16Tensor
-                                                                           : Precision::kFp16Tensor) {}
+                                                                          : Precision::kFp16Tensor) {}
 
 void FactCollector::AddOptimizer(std::string_view op, const Sums& sums) {
   sums_[static_cast<size_t>(Fact::kOptimizer)] += sums.time_ns();
@@ -185,8 +187,8 @@ void FactCollector::AddPrecisions(const LaunchKey& key, std::string_view op, con
   const auto add = [this](Fact fact, double value) { sums_[static_cast<size_t>(fact)] += value; };
   const double ns = sums.time_ns();
   const bool estimated = what_if_.has_model();
-  const bool fp64 = FlopIn(sums, {Precision::kFp64, Precision::kFp64Tensor}) > 0 ||
-                    (estimated && HasFp64Tensor(key.signature));
+  const bool fp64 =
+      FlopIn(sums, {Precision::kFp64, Precision::kFp64Tensor}) > 0 || (estimated && HasFp64Tensor(key.signature));
   if (fp64) {
     const uint32_t tf32 = IsConvolution(op) ? run_.key.policy.cudnn_tf32 : run_.key.policy.matmul_tf32;
     constexpr uint32_t kOn = 2;
@@ -233,8 +235,8 @@ void FactCollector::Add(const LaunchKey& key, const Sums& sums) {
     add(Fact::kLaunchBoundLaunches, launches);
     add(Fact::kLaunchBound, ns);
   }
-  const bool of_weights = key.phase == Phase::kOptimizer || key.phase == Phase::kCommunication ||
-                          Contains(key.node, "AccumulateGrad");
+  const bool of_weights =
+      key.phase == Phase::kOptimizer || key.phase == Phase::kCommunication || Contains(key.node, "AccumulateGrad");
   add(Fact::kLargerBatch, of_weights ? ns : what_if_.WithBatch(key, sums, kBatches).value_or(ns));
   AddPrecisions(key, op, sums);
   if (key.phase == Phase::kOptimizer) AddOptimizer(op, sums);
@@ -312,8 +314,8 @@ FactCollector::Attention FactCollector::FindAttention() const {
       }
       if (flop <= 0) continue;
       found.ns += ns;
-      // The backward computes the scores again: five products for the forward's two. It reads what the forward read and
-      // wrote and the gradient, and writes three gradients.
+      // The backward computes the scores again: five products for the forward's two. It reads what the forward read
+      // and wrote and the gradient, and writes three gradients.
       constexpr double kBackwardFlop = 2.5, kBackwardBytes = 2;
       found.fused_ns += calls * what_if_.OneKernel(precision, flop, bytes);
       if (backward) {
@@ -383,6 +385,15 @@ FactValues FactCollector::Values(const Report& report) const {
   // An optimizer of which nobody knows what a fused one would read and write is as it should be.
   const double optimizer_ns = sums_[static_cast<size_t>(Fact::kOptimizer)] / steps;
   set(Fact::kOptimizerFused, is_adam_ && !fused_optimizer_ ? OptimizerFusedNs() : optimizer_ns);
+  // Optimizers choose by device, and from torch 2.0 on lists of tensors on a GPU.
+  const bool on_cpu = !measured && report.run.collector != kVirtualGpuCollector;
+  const bool chooses = std::any_of(report.processes.begin(), report.processes.end(), [](const ProcessInfo& process) {
+    return !process.torch_version.empty() && process.torch_version.front() >= '2';
+  });
+  if (on_cpu && chooses && single > 0) {
+    forget(Fact::kOptimizerSingleLaunches);
+    forget(Fact::kOptimizerFused);
+  }
 
   double now = sums_[static_cast<size_t>(Fact::kFullPrecision)] / steps;
   double then = sums_[static_cast<size_t>(Fact::kInHalf)] / steps + WeightCastsNs();
@@ -396,7 +407,9 @@ FactValues FactCollector::Values(const Report& report) const {
   set(Fact::kAttention, attention.ns / steps);
   set(Fact::kAttentionFused, attention.fused_ns / steps);
   if (!what_if_.has_model()) {
-    for (const Fact fact : {Fact::kAttention, Fact::kAttentionFused, Fact::kLargerBatch, Fact::kUnaligned, Fact::kAligned}) forget(fact);
+    for (const Fact fact :
+         {Fact::kAttention, Fact::kAttentionFused, Fact::kLargerBatch, Fact::kUnaligned, Fact::kAligned})
+      forget(fact);
   }
   if (!measured) forget(Fact::kTransposes);
   const uint32_t benchmark = run_.key.policy.cudnn_benchmark;
@@ -407,9 +420,9 @@ FactValues FactCollector::Values(const Report& report) const {
   forget(Fact::kForwards);
   if (run_.steps.calls > 0) set(Fact::kForwards, static_cast<double>(run_.steps.calls) / steps);
   if (!what_if_.has_roofs()) {
-    for (const Fact fact : {Fact::kLaunchBoundLaunches, Fact::kLaunchBound, Fact::kFullPrecisionMatrix,
-                            Fact::kMatrixInTf32, Fact::kFullPrecision, Fact::kInHalf, Fact::kFp64AsFp32,
-                            Fact::kConvolutionSlack}) {
+    for (const Fact fact :
+         {Fact::kLaunchBoundLaunches, Fact::kLaunchBound, Fact::kFullPrecisionMatrix, Fact::kMatrixInTf32,
+          Fact::kFullPrecision, Fact::kInHalf, Fact::kFp64AsFp32, Fact::kConvolutionSlack}) {
       forget(fact);
     }
   }

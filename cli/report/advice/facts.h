@@ -1,7 +1,7 @@
 // File: facts.h
 //
-// The quantities of a run that rules of advice are written in: one table of names, and what finds their values while a
-// profile is folded. What a run does not say has no value, and a rule that needs it says which it was.
+// The quantities of a run that rules of advice are written in: one table of names, and what finds their values while
+// a profile is folded. What a run does not say has no value, and a rule that needs it says which it was.
 #ifndef RFINJECT_CLI_REPORT_ADVICE_FACTS_H_
 #define RFINJECT_CLI_REPORT_ADVICE_FACTS_H_
 
@@ -68,7 +68,7 @@ inline constexpr size_t kFactCount = static_cast<size_t>(Fact::kEnd);
 
 struct FactInfo {
   Fact id{};
-  std::string_view name;     // in rules: with its unit, times in ns a step
+  std::string_view name;  // in rules: with its unit, times in ns a step
   std::string_view meaning;
   std::string_view lacking;  // where it is not known: why, or what would tell
 };
@@ -110,12 +110,13 @@ class FactCollector {
   const WhatIf what_if_;
   const Precision half_;  // what autocast would compute in
 
-  std::array<double, kFactCount> sums_{};  // of all steps
+  std::array<double, kFactCount> sums_{};                        // of all steps
   std::map<std::string, double, std::less<>> optimizer_single_;  // launches by operator
   bool is_adam_ = false, fused_optimizer_ = false;
   bool layer_norm_ = false;
-  double residual_ns_ = 0, residual_half_ns_ = 0;  // additions, which are in half precision where nothing around is not
-  std::set<LayerKey> cast_layers_;                 // whose weights autocast would convert
+  double residual_ns_ = 0,
+         residual_half_ns_ = 0;     // additions, which are in half precision where nothing around is not
+  std::set<LayerKey> cast_layers_;  // whose weights autocast would convert
   uint64_t cast_biases_ = 0;
   std::map<LayerKey, std::vector<AttentionPart>> attention_;
 };

@@ -111,6 +111,22 @@ TEST_F(Facts, AnOptimizerThatTakesOneTensorAfterTheOther) {
   EXPECT_EQ(Of(Fact::kOptimizerFused), Of(Fact::kOptimizer)) << "SGD: nobody knows of what one kernel would do";
 }
 
+// On a GPU torch 2 takes lists by itself, so an estimate of CPU operators does not know what would run there.
+TEST_F(Facts, TheOptimizerOfTorch2IsKnownWhereItRanForAGpu) {
+  Add(Phase::kOptimizer, "", "aten::mul_", "f32[100]", 800, 100, 40 * kSteps);
+  const auto known = [&] {
+    const Report report = FoldRun(profile_, *run_, testing::SampleA100(), {});
+    return report.advice.facts[static_cast<size_t>(Fact::kOptimizerSingleLaunches)].has_value();
+  };
+  run_->process_list.resize(1);
+  run_->process_list[0].torch_version = "1.13.0a0";
+  EXPECT_TRUE(known());
+  run_->process_list[0].torch_version = "2.15.0+cu132";
+  EXPECT_FALSE(known());
+  run_->key.collector = kVirtualGpuCollector;
+  EXPECT_TRUE(known());
+}
+
 TEST_F(Facts, WhatIsDoneOnceAStepDoesNotGrowWithTheBatch) {
   Add(Phase::kOptimizer, "", "aten::_foreach_add_", "40*f32{40000000}", 480'000'000, 80'000'000);
   EXPECT_NEAR(Of(Fact::kLargerBatch), Of(Fact::kStep), 1);

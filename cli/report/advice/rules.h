@@ -22,9 +22,9 @@ struct Rule {
   std::string group;  // of rules that win the same time, of which a reader does one; empty: alone
   std::string when_text, gain_text;
   Expression when;
-  Expression gain;    // ns a step
-  std::string why;    // with {names} of quantities in it
-  std::string action; // what to change
+  Expression gain;     // ns a step
+  std::string why;     // with {names} of quantities in it
+  std::string action;  // what to change
   std::string link;
   std::string unproven;  // why no pair of programs shows that the gain is right; empty: one does
 };

@@ -76,8 +76,10 @@ std::optional<double> WhatIf::WithAlignedChannels(const LaunchKey& key, const Su
   const OperatorList operators = OperatorsOf(KernelOf(key, sums));
   for (Operator op : operators.span()) {
     const bool tensor = op.precision != Precision::kFp32 && op.precision != Precision::kFp64;
-    if (op.kind != OperatorKind::kConvolution || !tensor || op.groups != 1 || op.c_in < kAlignment) return std::nullopt;
-    const double in = std::ceil(op.c_in / kAlignment) * kAlignment, out = std::ceil(op.c_out / kAlignment) * kAlignment;
+    if (op.kind != OperatorKind::kConvolution || !tensor || op.groups != 1 || op.c_in < kAlignment)
+      return std::nullopt;
+    const double in = std::ceil(op.c_in / kAlignment) * kAlignment,
+                 out = std::ceil(op.c_out / kAlignment) * kAlignment;
     changed = changed || in != op.c_in || out != op.c_out;
     op.c_in = in, op.c_out = out;
     seconds += model_->Of(op).expected_s;
@@ -106,7 +108,8 @@ std::optional<double> WhatIf::WithBatch(const LaunchKey& key, const Sums& sums, 
 
 double WhatIf::OneKernel(Precision precision, double flop, double bytes) const {
   if (model_ != nullptr) {
-    return model_->Of({.kind = OperatorKind::kOther, .precision = precision, .bytes = bytes, .flop = flop}).expected_s *
+    return model_->Of({.kind = OperatorKind::kOther, .precision = precision, .bytes = bytes, .flop = flop})
+               .expected_s *
            1e9;
   }
   Work work{.dram_bytes = bytes};

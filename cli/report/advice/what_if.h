@@ -1,8 +1,8 @@
 // File: what_if.h
 //
-// What a launch key's work would take if it were done otherwise: in another precision, with other channels, fused. Of an
-// estimate the model of expected times is asked again; of what was measured the time changes as the least time does, so
-// that the kernel keeps its share of the roof.
+// What a launch key's work would take if it were done otherwise: in another precision, with other channels, fused. Of
+// an estimate the model of expected times is asked again; of what was measured the time changes as the least time
+// does, so that the kernel keeps its share of the roof.
 #ifndef RFINJECT_CLI_REPORT_ADVICE_WHAT_IF_H_
 #define RFINJECT_CLI_REPORT_ADVICE_WHAT_IF_H_
 
@@ -34,7 +34,8 @@ class WhatIf {
   // already, it does not run on tensor cores, it reads an image (fewer than 8 channels), or nobody knows its shape.
   std::optional<double> WithAlignedChannels(const LaunchKey& key, const Sums& sums) const;
 
-  // With a batch `times` as large: convolutions and products have more rows, all else more bytes. Nothing without shapes.
+  // With a batch `times` as large: convolutions and products have more rows, all else more bytes. Nothing without
+  // shapes.
   std::optional<double> WithBatch(const LaunchKey& key, const Sums& sums, double times) const;
 
   // One kernel that reads and writes `bytes` and does `flop` in `precision` between.
