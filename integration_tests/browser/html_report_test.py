@@ -116,6 +116,9 @@ class HtmlReport(unittest.TestCase):
         for kind in ("small", "measured"):
             page, rows = self.open(kind), self.rows(kind)
             seen = set()
+            # What stands above the picture may push its lower marks off the screen.
+            page.evaluate("document.getElementById('roofline0').scrollIntoView()")
+            page.settle()
             for index, x, y in self.marks(page):
                 page.move_mouse(x, y)
                 tip = self.tooltip(page)

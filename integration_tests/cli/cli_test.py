@@ -249,9 +249,7 @@ class ReportTest(CliTest):
 
     def test_every_line_of_an_estimate_says_so(self):
         text = self.run_cli("report", self.trace("v100"), "--rows", "0").stdout
-        rows = [line for line in text.splitlines() if re.search(r"\d %\s", line) and "FLOP in" not in line
-                and "attributed" not in line and "Held back" not in line and "TFLOP/s" not in line
-                and not line.startswith("Expected ") and "Winograd" not in line]
+        rows = [line for line in text[text.index("By phase"):].splitlines() if re.search(r"\d %\s", line)]
         self.assertGreater(len(rows), 60)
         for line in rows:
             self.assertTrue(line.startswith("~ "), line)
