@@ -14,7 +14,8 @@ constexpr std::string_view kNeedsEstimate =
     "a measured trace has no shapes; an estimate of the same program has (rfinject --estimate GPU PROGRAM)";
 
 constexpr std::string_view kNeedsGpuOptimizer =
-    "the program ran on the CPU, where torch 2 updates tensors one by one and on a GPU does not; a torch for CUDA runs on "
+    "the program ran on the CPU, where torch 2 updates tensors one by one and on a GPU does not; a torch for CUDA "
+    "runs on "
     "the virtual GPU";
 
 constexpr std::array<FactInfo, kFactCount> kFacts = {{
