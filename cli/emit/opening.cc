@@ -117,9 +117,9 @@ std::string_view RemedyOf(Bound bound) {
 std::string PlaceText(const Report& report, const Headline::Slack& slack) {
   if (slack.phase) return std::string(PhaseName(slack.phase)) + " (in no layer)";
   // In a run of several networks a path alone names nothing.
-  const std::string layer = slack.layer.empty()            ? slack.model
-                            : report.run.models.size() > 1 ? slack.model + "/" + slack.layer
-                                                           : slack.layer;
+  std::string layer = slack.layer.empty()            ? slack.model
+                      : report.run.models.size() > 1 ? slack.model + "/" + slack.layer
+                                                     : slack.layer;
   if (slack.layers == 1) return layer;
   return Grouped(slack.layers) + " layers " + slack.class_name + ", most in " + layer;
 }

@@ -24,7 +24,7 @@ class ExpressionParser {
   ExpressionParser(std::string_view text, const Expression::IndexOf& index_of) : rest_(text), index_of_(index_of) {}
 
   absl::StatusOr<Expression> Parse() {
-    const absl::StatusOr<size_t> whole = Or();
+    absl::StatusOr<size_t> whole = Or();
     if (!whole.ok()) return whole.status();
     Skip();
     if (!rest_.empty()) return Expected("an operator");
@@ -69,7 +69,7 @@ class ExpressionParser {
       const auto next =
           std::find_if(operators.begin(), operators.end(), [this](const Operator& one) { return Take(one.text); });
       if (next == operators.end()) break;
-      const absl::StatusOr<size_t> right = (this->*tighter)();
+      absl::StatusOr<size_t> right = (this->*tighter)();
       if (!right.ok()) return right;
       left = Add({.kind = next->kind, .first = *left, .second = *right});
     }
@@ -107,23 +107,23 @@ class ExpressionParser {
   absl::StatusOr<size_t> Unary() {
     for (const Operator& one : {Operator{"not", Kind::kNot}, Operator{"-", Kind::kNegative}}) {
       if (!Take(one.text)) continue;
-      const absl::StatusOr<size_t> operand = Operand();
+      absl::StatusOr<size_t> operand = Operand();
       if (!operand.ok()) return operand;
       return Add({.kind = one.kind, .first = *operand});
     }
     for (const Operator& one : {Operator{"min", Kind::kMin}, Operator{"max", Kind::kMax}}) {
       if (!Take(one.text)) continue;
       if (!Take("(")) return Expected("(");
-      const absl::StatusOr<size_t> first = Or();
+      absl::StatusOr<size_t> first = Or();
       if (!first.ok()) return first;
       if (!Take(",")) return Expected(",");
-      const absl::StatusOr<size_t> second = Or();
+      absl::StatusOr<size_t> second = Or();
       if (!second.ok()) return second;
       if (!Take(")")) return Expected(")");
       return Add({.kind = one.kind, .first = *first, .second = *second});
     }
     if (Take("(")) {
-      const absl::StatusOr<size_t> inner = Or();
+      absl::StatusOr<size_t> inner = Or();
       if (inner.ok() && !Take(")")) return Expected(")");
       return inner;
     }

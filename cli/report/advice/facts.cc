@@ -273,6 +273,8 @@ void FactCollector::Add(const LaunchKey& key, const Sums& sums) {
 // Attention that is spelled out: a softmax of the forward, and a product in the same layer that makes its scores or
 // reads them. All that handles as many elements as there are scores would not run.
 FactCollector::Attention FactCollector::FindAttention() const {
+  // A layer has few sizes of scores; a trace that says otherwise must not take forever.
+  constexpr size_t kMostSizes = 16;
   Attention found;
   for (const auto& [layer, parts] : attention_) {
     std::set<double> scores;  // elements
@@ -280,7 +282,9 @@ FactCollector::Attention FactCollector::FindAttention() const {
       const std::string_view op = BareName(*part.key);
       if (!Contains(op, "softmax") || Contains(op, "log_softmax") || IsBackward(op)) continue;
       const std::vector<SignatureShape> shapes = ShapesOf(part.key->signature);
-      if (!shapes.empty() && shapes.front().rank >= 3) scores.insert(shapes.front().elements);
+      if (!shapes.empty() && shapes.front().rank >= 3 && scores.size() < kMostSizes) {
+        scores.insert(shapes.front().elements);
+      }
     }
     for (const double elements : scores) {
       double ns = 0;

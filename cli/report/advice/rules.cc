@@ -111,7 +111,7 @@ absl::StatusOr<std::vector<Rule>> ParseRules(std::string_view text) {
     const std::string_view word = content.substr(0, space), rest = Stripped(content.substr(space));
     if (indent == 0) {
       if (word != "rule") return At(number, "'rule NAME' is expected, not '" + std::string(word) + "'");
-      if (const absl::Status status = end(); !status.ok()) return status;
+      if (absl::Status status = end(); !status.ok()) return status;
       if (rest.empty() || !names.insert(std::string(rest)).second) {
         return At(number, rest.empty() ? "a rule has a name" : "there is a rule " + std::string(rest) + " above");
       }
@@ -137,7 +137,7 @@ absl::StatusOr<std::vector<Rule>> ParseRules(std::string_view text) {
     longer = &(draft->rule.*(key->text));
     *longer = std::string(rest);
   }
-  if (const absl::Status status = end(); !status.ok()) return status;
+  if (absl::Status status = end(); !status.ok()) return status;
   return rules;
 }
 
