@@ -37,9 +37,10 @@ RULES = {
     "cli/model": ["proto/wire", "gpus"],
     # A picture is made of a report and of nothing else of the outputs but what escapes text.
     "cli/emit/picture": ["cli/report", "cli/emit/code_points.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
+                         "cli/emit/opening.h",
                          "cli/emit/testing", "cli/testing", "proto/wire"],
     # A page is made of a report, of its words and of pictures.
-    "cli/emit/html": ["cli/report", "cli/emit/words.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
+    "cli/emit/html": ["cli/report", "cli/emit/glossary.h", "cli/emit/opening.h", "cli/emit/words.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
                       "cli/emit/picture", "cli/emit/testing", "cli/testing", "proto/wire"],
     "cli/report": ["cli/model", "cli/profile", "gpus", "proto/wire"],
     "integration_tests": None,

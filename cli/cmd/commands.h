@@ -28,6 +28,7 @@ std::string HelpText();
 int RunProgram(Arguments arguments);
 int ReportMain(Arguments arguments);
 int RunsMain(Arguments arguments);
+int AdviseMain(Arguments arguments);
 int DiffMain(Arguments arguments);
 int MergeMain(Arguments arguments);
 int ImportMain(Arguments arguments);

@@ -9,14 +9,17 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/streams.h"
 #include "cli/emit/alarm_texts.h"
+#include "cli/emit/glossary.h"
 #include "cli/emit/text_grid.h"
 
 namespace rfinject::cli {
 namespace {
 
 constexpr std::string_view kUsage =
-    "rfinject explain [R001...]\n\n"
-    "What an alarm checks, what it has been, what does not raise it, and what to do. Without a name: all of them.";
+    "rfinject explain [R001|WORD...]\n\n"
+    "What an alarm checks, what it has been, what does not raise it, and what to do; or what a word of a report "
+    "means\n"
+    "(bound, slack, tier, phase, ...). Without a name: all of them.";
 
 constexpr Option kOptions[] = {{"format", 0, "FORMAT", "table (default), or markdown, which is docs/ALARMS.md"}};
 
@@ -57,12 +60,21 @@ int ExplainMain(Arguments arguments) {
     return UsageError("explain", "--format " + format + ": there are table and markdown");
   }
   std::vector<std::string> wanted;
+  std::vector<const GlossaryEntry*> words;
   for (const char* word : parsed.words) {
     std::vector<std::string> ids;
-    if (!ParseAlarmIds(word, &ids)) {
-      return UsageError("explain", "'" + std::string(word) + "' is no alarm: there are R001 to R012");
+    if (const GlossaryEntry* const entry = FindWord(word); entry != nullptr) {
+      words.push_back(entry);
+    } else if (ParseAlarmIds(word, &ids)) {
+      wanted.insert(wanted.end(), ids.begin(), ids.end());
+    } else {
+      return UsageError(
+          "explain", "'" + std::string(word) + "' is neither an alarm (R001 to R012) nor one of: " + GlossaryWords());
     }
-    wanted.insert(wanted.end(), ids.begin(), ids.end());
+  }
+  const bool all = parsed.words.empty();
+  if (all) {
+    for (const GlossaryEntry& entry : Glossary()) words.push_back(&entry);
   }
   if (format == "markdown") {
     std::ostringstream text;
@@ -73,7 +85,7 @@ int ExplainMain(Arguments arguments) {
   std::ostringstream out;
   bool first = true;
   for (const AlarmExplanation& alarm : AlarmExplanations()) {
-    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), alarm.id) == wanted.end()) continue;
+    if (!all && std::find(wanted.begin(), wanted.end(), alarm.id) == wanted.end()) continue;
     if (!first) out << '\n';
     first = false;
     out << alarm.id << "  " << alarm.title << '\n';
@@ -84,6 +96,11 @@ int ExplainMain(Arguments arguments) {
     part("  causes    ", alarm.causes);
     part("  healthy   ", alarm.healthy);
     part("  mend it   ", alarm.mend);
+  }
+  for (const GlossaryEntry* entry : words) {
+    if (!first) out << '\n';
+    first = false;
+    WriteWrapped(out, std::string(entry->word) + ": " + std::string(entry->meaning), kWidth, "", "  ");
   }
   Print(std::move(out).str());
   return 0;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/emit/advice.h"
 #include "cli/emit/emit.h"
 #include "cli/emit/json_writer.h"
 #include "cli/emit/words.h"
@@ -160,6 +161,7 @@ void WriteReport(JsonWriter& json, const Report& report) {
   json.EndArray();
   WriteProcesses(json, report);
   WriteSummary(json, report);
+  WriteAdviceMember(json, report);
   json.Key("alarms");
   json.BeginArray();
   for (const Alarm& alarm : report.alarms) {

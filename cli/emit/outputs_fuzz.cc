@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/emit/advice.h"
 #include "cli/emit/formats.h"
 #include "cli/profile/limit.h"
 #include "cli/report/diff.h"
@@ -88,6 +89,12 @@ void MakeAll(const Profile& profile, const Profile& other) {
     }
   }
   const std::vector<Report> models = FoldProfile(profile, MachineFor, {.by = By::kModel});
+  std::ostringstream advice;
+  EmitAdviceText(models, {.all = true}, advice);
+  EmitAdviceMarkdown(models, {.all = true}, advice);
+  std::ostringstream json;
+  EmitAdviceJson(models, json);
+  Check(*FindFormat("json"), std::move(json).str());
   const Sweep sweep = MakeSweep(models);
   std::vector<StackTable> tables;
   for (const auto& [key, run] : profile.runs) tables.push_back({key.gpu, run.steps.steps, FoldStacks(run)});

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/emit/cell_text.h"
 #include "cli/emit/emit.h"
+#include "cli/emit/opening.h"
 #include "cli/emit/text_grid.h"
 #include "cli/emit/words.h"
 #include "cli/report/column.h"
@@ -192,13 +193,10 @@ void WriteReport(const Report& report, const TableOptions& options, std::ostream
   const int width = options.width;
   const char* bold = options.color ? kBold : "";
   const char* plain = options.color ? kPlain : "";
-  bool first = true;
-  for (const std::string& line : HeadlineText(report)) {
-    if (first) out << bold;
-    WriteWrapped(out, line, width, "", "  ");
-    if (first) out << plain;
-    first = false;
-  }
+  out << bold;
+  for (const std::string& line : OpeningText(report)) WriteWrapped(out, line, width, "", "  ");
+  out << plain << '\n';
+  for (const std::string& line : FactsText(report)) WriteWrapped(out, line, width, "", "  ");
   WriteWrapped(out, RunLine(report), width, "", "  ");
   if (const std::string known = IntervalText(report); !known.empty()) WriteWrapped(out, known, width, "", "  ");
   WriteWrapped(out, "Attribution tier " + TierText(report.tier), width, "", "  ");

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "cli/emit/opening.h"
 #include "cli/report/units.h"
 #include "gpus/chips.h"
 
@@ -97,34 +99,11 @@ std::string OutsideLine(const Report& report) {
               : "");
 }
 
-std::string LimitLine(const Report& report) {
-  const Headline& headline = report.headline;
-  const Derived& derived = report.total_derived;
-  struct Part {
-    double share;
-    std::string_view name;
-  };
-  std::array<Part, 3> parts = {{{headline.launch_share, "launching"},
-                                {headline.memory_share, "memory bandwidth"},
-                                {headline.compute_share, "arithmetic"}}};
-  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.share > b.share; });
-  constexpr double kWorthAWord = 0.005, kWorthASentence = 0.1;
-  std::string line;
-  for (const Part& part : parts) {
-    if (part.share < kWorthAWord) continue;
-    line += (line.empty() ? "Held back by " : ", ") + std::string(part.name) + " " + Percent(part.share);
-  }
-  if (line.empty()) return {};
-  line += " of GPU time; ";
-  if (report.total.total_flop() > 0) line += WithPrefix(derived.performance_flop_per_s, "FLOP/s") + ", ";
-  line += Percent(derived.attainable_share) + " of attainable";
-  if (headline.launch_share >= kWorthAWord) {
-    line += "; a launch takes " + Duration(report.launch_floor_ns) + " whatever it does (--launch-floor)";
-  }
-  if (headline.idle_share >= kWorthASentence) {
-    line += "; the GPU is idle for " + Percent(headline.idle_share) + " of a step";
-  }
-  return line;
+std::string LaunchFloorLine(const Report& report) {
+  constexpr double kWorthAWord = 0.005;
+  if (report.headline.launch_share < kWorthAWord) return {};
+  return "Bound by launching is what has less work than that: a launch takes " + Duration(report.launch_floor_ns) +
+         " whatever it does (--launch-floor)";
 }
 
 std::string StepLine(const Report& report) {
@@ -157,23 +136,6 @@ std::string PmLine(const Report& report) {
   }
   if (report.pm_tensor_share >= 0) {
     line += "; tensor pipes active " + Percent(report.pm_tensor_share) + " of the time";
-  }
-  return line;
-}
-
-std::string MostToWinLine(const Report& report) {
-  constexpr double kNsPerMs = 1e6;
-  if (report.headline.most_to_win.empty()) return {};
-  std::string line = "Most time to win, in ms a step:";
-  for (const Headline::Slack& slack : report.headline.most_to_win) {
-    // In a run of several networks a path alone names nothing.
-    const std::string name = slack.layer.empty()            ? slack.model
-                             : report.run.models.size() > 1 ? slack.model + "/" + slack.layer
-                                                            : slack.layer;
-    line += (line.ends_with(':') ? " " : ", ") + name + " " + Plain(slack.ns / kNsPerMs);
-  }
-  if (const auto& outside = report.headline.outside_most_to_win) {
-    line += "; in no layer: " + std::string(PhaseName(outside->phase)) + " " + Plain(outside->ns / kNsPerMs);
   }
   return line;
 }
@@ -301,13 +263,19 @@ Sentence SentenceOf(const Alarm& alarm) {
 
 }  // namespace
 
-std::vector<std::string> HeadlineText(const Report& report) {
+std::vector<std::string> FactsText(const Report& report) {
   if (report.rows_are_runs) return {};  // the runs have headlines of their own
-  std::vector<std::string> lines = {
-      SourceLine(report),    ExpectedLine(report), StepLine(report),  PrecisionLine(report), WinogradLine(report),
-      ShareLine(report),     OutsideLine(report),  LimitLine(report), RatioLine(report),     PmLine(report),
-      MostToWinLine(report), SharedLine(report),   TheoryText(report)};
+  std::vector<std::string> lines = {SourceLine(report),    ExpectedLine(report),    StepLine(report),
+                                    PrecisionLine(report), WinogradLine(report),    ShareLine(report),
+                                    OutsideLine(report),   LaunchFloorLine(report), RatioLine(report),
+                                    PmLine(report),        SharedLine(report),      TheoryText(report)};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
+  return lines;
+}
+
+std::vector<std::string> HeadlineText(const Report& report) {
+  std::vector<std::string> lines = OpeningText(report);
+  for (std::string& fact : FactsText(report)) lines.push_back(std::move(fact));
   return lines;
 }
 

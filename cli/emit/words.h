@@ -13,10 +13,12 @@
 
 namespace rfinject::cli {
 
-// The first lines that a reader must see, in this order, each left out when nothing is known of it: measured or
+// What stands below the opening (opening.h), in this order, each left out when nothing is known of it: measured or
 // estimated, on what; the precisions that the FLOP ran in; the shares attributed and counted; what is outside of the
-// models; what holds the run back; backward against forward; DRAM bytes by PM sampling against those of the kernels;
-// the layers with most time to win; counters that are shares; where theory comes from.
+// models; backward against forward; DRAM bytes by PM sampling against those of the kernels; counters that are shares;
+// where theory comes from.
+std::vector<std::string> FactsText(const Report& report);
+// The opening, then the facts.
 std::vector<std::string> HeadlineText(const Report& report);
 
 // Where model FLOP of another run come from; empty when there are none.

@@ -11,6 +11,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "cli/report/advice/advice.h"
+#include "cli/report/advice/facts.h"
 #include "cli/report/expect.h"
 #include "cli/report/headline.h"
 #include "cli/report/invariants.h"
@@ -304,11 +306,11 @@ std::string UseOf(const std::string& op) {
   return op;
 }
 
-Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& sampled, const Machine& machine, By by,
-                     std::string_view chip, double launch_floor_ns) {
+Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& sampled,
+                     const std::optional<ExpectedTimes>& expected, const Machine& machine, By by,
+                     std::string_view chip, double launch_floor_ns, FactCollector* facts) {
   Folding folding;
   const KeyReader reader(profile.metrics, chip);
-  const std::optional<ExpectedTimes> expected = ModelOf(run);
   for (const auto& [key, stats] : run.launches) {
     KeyQuantities quantities = ReadSampled(reader, sampled, stats);
     AddLeastTimes(machine, quantities.sums);
@@ -319,6 +321,7 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
     const double time_ns = quantities.sums.time_ns();
     if (counted) quantities.sums[Quantity::kTimeWithCounters] = time_ns;
     folding.total.Add(quantities.sums);
+    facts->Add(key, quantities.sums);
     // Named anew: clang 14 captures no structured binding.
     const std::string caller = key.layer.model.empty() && stats.stack ? CallerOf(*stats.stack) : std::string();
     const auto add = [&, &of_key = stats](Folded& into) {
@@ -464,7 +467,10 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   Report report = DescribeRun(run, machine, options.by, options.step_by);
   const std::string chip = ChipOf(run);
   const SampledRun sampled(profile, run);
-  const Folding folding = FoldLaunches(profile, run, sampled, machine, options.by, chip, options.launch_floor_ns);
+  const std::optional<ExpectedTimes> expected = ModelOf(run);
+  FactCollector facts(run, machine, expected ? &*expected : nullptr);
+  const Folding folding =
+      FoldLaunches(profile, run, sampled, expected, machine, options.by, chip, options.launch_floor_ns, &facts);
   report.launch_floor_ns = options.launch_floor_ns;
   AddTotals(folding, report);
   report.validation = std::any_of(run.launches.begin(), run.launches.end(),
@@ -494,6 +500,7 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   AddHostTime(options.host_ns_per_launch, report);
   report.alarms = CheckInvariants(profile, run, chip, report);
   report.headline = MakeHeadline(report, MakeRows(By::kLayer, folding.layers, run, sampled, total_ns));
+  report.advice = Advise(ShippedRules(), facts.Values(report));
   return report;
 }
 

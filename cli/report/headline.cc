@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "cli/report/report.h"
 #include "gpus/chips.h"
@@ -12,7 +14,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr size_t kLayersToWin = 3;
+constexpr size_t kPlacesToWin = 4;
 // A part of the time below it is no headline.
 constexpr double kWorthALine = 0.1;
 
@@ -59,26 +61,37 @@ void AddLimit(const Report& report, Headline* headline) {
 
 void AddMostToWin(const Report& report, std::span<const Row> layers, Headline* headline) {
   if (report.steps == 0 || report.total.least_ns() <= 0) return;
-  const double steps = static_cast<double>(report.steps);
-  std::vector<const Row*> order;
+  struct Group {
+    Headline::Slack slack;
+    Sums sums;
+    double most_ns = 0;  // of one layer
+  };
+  // Layers of one class have the same remedy, and one of many says little of how much there is to win.
+  std::map<std::pair<std::string, std::optional<Phase>>, Group> groups;
   for (const Row& row : layers) {
-    if (!row.model.empty() && row.derived.slack_ns > 0) order.push_back(&row);
+    if (!(row.derived.slack_ns > 0)) continue;
+    const bool outside = row.model.empty();
+    Group& group = groups[{row.class_name, outside ? row.phase : std::nullopt}];
+    group.slack.ns += row.derived.slack_ns / static_cast<double>(report.steps);
+    group.sums.Add(row.sums);
+    if (outside) {
+      group.slack.phase = row.phase;
+      continue;
+    }
+    ++group.slack.layers;
+    if (row.derived.slack_ns <= group.most_ns) continue;
+    group.most_ns = row.derived.slack_ns;
+    group.slack.class_name = row.class_name.empty() ? row.model : row.class_name;
+    group.slack.model = row.model;
+    group.slack.layer = row.layer;
   }
-  const size_t kept = std::min(order.size(), kLayersToWin);
-  if (kept == 0) return;
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
-                    [](const Row* a, const Row* b) { return a->derived.slack_ns > b->derived.slack_ns; });
-  for (size_t i = 0; i < kept; ++i) {
-    headline->most_to_win.push_back({order[i]->model, order[i]->layer, order[i]->derived.slack_ns / steps});
+  for (auto& [key, group] : groups) {
+    group.slack.bound = Derive(group.sums).bound;
+    headline->most_to_win.push_back(std::move(group.slack));
   }
-  // What is in no layer can hold more than any of them: an optimizer with a kernel for every parameter.
-  const Row* outside = nullptr;
-  for (const Row& row : layers) {
-    if (row.model.empty() && (outside == nullptr || row.derived.slack_ns > outside->derived.slack_ns)) outside = &row;
-  }
-  if (outside != nullptr && outside->derived.slack_ns > order[kept - 1]->derived.slack_ns) {
-    headline->outside_most_to_win = {outside->phase, outside->derived.slack_ns / steps};
-  }
+  std::stable_sort(headline->most_to_win.begin(), headline->most_to_win.end(),
+                   [](const Headline::Slack& a, const Headline::Slack& b) { return a.ns > b.ns; });
+  if (headline->most_to_win.size() > kPlacesToWin) headline->most_to_win.resize(kPlacesToWin);
 }
 
 // A large part of the time that is of no model and no phase must not stand there without a word about what it is.

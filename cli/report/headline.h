@@ -17,6 +17,7 @@ namespace rfinject::cli {
 
 struct Report;
 struct Row;
+enum class Bound : uint8_t;
 
 struct Headline {
   struct PrecisionShare {
@@ -24,13 +25,13 @@ struct Headline {
     double share = 0;         // of the run's FLOP
     double legacy_share = 0;  // of this precision's FLOP, over the legacy tensor path
   };
-  // Time that a layer takes beyond the least that its kernels need, a step.
+  // Time beyond the least that the kernels need, a step: of all layers of a class, or of a phase that is in no layer.
   struct Slack {
-    std::string model, layer;
-    double ns = 0;
-  };
-  struct OutsideSlack {
-    std::optional<Phase> phase;
+    std::string class_name;
+    std::string model, layer;    // of those layers the one with most
+    size_t layers = 0;           // how many they are; 0: what is in no layer
+    std::optional<Phase> phase;  // in no layer only
+    Bound bound{};
     double ns = 0;
   };
 
@@ -48,8 +49,7 @@ struct Headline {
   // Shares of GPU time of launches that are held back by one thing; together 1 where roofs are known, else all 0.
   double launch_share = 0, memory_share = 0, compute_share = 0;
   double idle_share = 0;           // of a measured step's wall time, in which no kernel ran; 0: unknown
-  std::vector<Slack> most_to_win;  // the three layers with the longest
-  std::optional<OutsideSlack> outside_most_to_win;  // what is in no layer, where it has more than the last of those
+  std::vector<Slack> most_to_win;  // the four with most
   // Launches of no model and no phase, where they take a tenth of the time or more; else 0.
   double outside_share = 0;
   bool outside_initialises = false;  // what they run fills tensors: the program makes its weights

@@ -17,6 +17,7 @@
 #include "cli/model/roofline.h"
 #include "cli/model/step_interval.h"
 #include "cli/profile/profile.h"
+#include "cli/report/advice/advice.h"
 #include "cli/report/alarm.h"
 #include "cli/report/headline.h"
 #include "cli/report/quantity.h"
@@ -179,6 +180,7 @@ struct Report {
   std::vector<std::string> outside_ops;
   TheoryUse theory;
   Headline headline;
+  AdviceList advice;  // what to change, of the rules that are compiled in
   std::vector<Alarm> alarms;
   std::vector<DiagnosticInfo> diagnostics;
   uint64_t unfinished = 0;  // processes whose trace has no end

@@ -71,8 +71,8 @@ TEST(Roofs, FlopOverTheLegacyPathAreHeldAgainstThatPathsPeak) {
   EXPECT_EQ(wgmma.total.total_legacy_flop(), 0);
   EXPECT_EQ(mma.total.total_legacy_flop(), 6e11);
   EXPECT_EQ(mma.total.total_flop(), 6e11);
-  EXPECT_THAT(HeadlineText(mma)[1], HasSubstr("100 % of it over the mma path"));
-  EXPECT_THAT(HeadlineText(wgmma)[1], Not(HasSubstr("path")));
+  EXPECT_THAT(FactsText(mma)[1], HasSubstr("100 % of it over the mma path"));
+  EXPECT_THAT(FactsText(wgmma)[1], Not(HasSubstr("path")));
   const RoofLine* own = Find(mma.roofs, RoofKind::kDatasheet, MemoryLevel::kDram, Precision::kBf16Tensor, "wgmma");
   const RoofLine* legacy = Find(mma.roofs, RoofKind::kDatasheet, MemoryLevel::kDram, Precision::kBf16Tensor, "mma");
   ASSERT_NE(own, nullptr);

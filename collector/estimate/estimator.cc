@@ -15,6 +15,7 @@
 #include "collector/estimate/cost.h"
 #include "collector/estimate/flop.h"
 #include "collector/estimate/signature.h"
+#include "collector/estimate/virtual_board.h"
 #include "collector/launch_origin.h"
 #include "collector/memory_peak.h"
 #include "collector/op_call.h"
@@ -274,6 +275,7 @@ void TellFacts(const Gpu& gpu, Recorder& recorder) {
   device.sm_count = static_cast<uint32_t>(gpu.sm_count);
   device.sm_clock_khz = static_cast<uint64_t>(gpu.boost_hz / 1000);
   device.l2_bytes = static_cast<uint64_t>(gpu.l2_bytes);
+  if (const auto board = estimate::VirtualBoardOf(gpu)) device.memory_bytes = board->memory_bytes;
   facts.device.push_back(device);
   recorder.UpdateFacts(facts);
 }

@@ -23,7 +23,7 @@ import xml.etree.ElementTree
 
 import cdp
 
-PREFIXES = {"": 1, "p": 1e-12, "n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
+PREFIXES = {"": 1, "p": 1e-12, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
             "E": 1e18}
 UNITS = ("FLOP/s", "FLOP/B", "FLOP", "B/s", "B", "s", "%")
 KINDS = ("small", "resnet", "both", "measured", "kernels", "hostile", "empty", "none")
@@ -116,6 +116,9 @@ class HtmlReport(unittest.TestCase):
         for kind in ("small", "measured"):
             page, rows = self.open(kind), self.rows(kind)
             seen = set()
+            # What stands above the picture may push its lower marks off the screen.
+            page.evaluate("document.getElementById('roofline0').scrollIntoView()")
+            page.settle()
             for index, x, y in self.marks(page):
                 page.move_mouse(x, y)
                 tip = self.tooltip(page)

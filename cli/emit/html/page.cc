@@ -115,6 +115,7 @@ void EmitHtml(std::span<const Report> reports, std::ostream& out) {
     if (many) page.Add({"<h2>", Escaped(ReportTitle(report)), "</h2>"});
     page.Add({PhaseSection(report), DiagnosticSection(report), RoofSection(report), FactSection(report), "</div>\n"});
   }
+  page.Add({GlossarySection()});
   page.Add({"<div id=tip role=tooltip hidden></div>\n<div id=live class=hidden aria-live=polite></div>\n",
             "<script type=application/json id=data>", InScript(PageData(reports, pictures)), "</script>\n<script>\n",
             kReportJs, "</script>\n</body>\n</html>\n"});

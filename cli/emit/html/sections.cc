@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cli/emit/glossary.h"
+#include "cli/emit/opening.h"
 #include "cli/emit/picture/names.h"
 #include "cli/emit/words.h"
 #include "cli/report/column.h"
@@ -56,14 +58,14 @@ Markup PhaseTableRow(const Report& report, std::string_view name, const Row& row
   const bool has_roof = sums.least_ns() > 0;
   return {"<tr>",
           TableCell(name),
-          Number(TimeText(PerStep(report, sums.time_ns()))),
+          Number(Duration(PerStep(report, sums.time_ns()))),
           Number(Percent(row.time_share)),
           Number(WithPrefix(PerStep(report, sums.total_flop()), "FLOP")),
           Number(WithPrefix(PerStep(report, sums.dram_bytes()), "B")),
           Number(Plain(derived.oi_flop_per_byte)),
           Number(WithPrefix(derived.performance_flop_per_s, "FLOP/s")),
           Number(has_roof ? Percent(derived.attainable_share) : ""),
-          Number(has_roof ? TimeText(PerStep(report, derived.slack_ns)) : ""),
+          Number(has_roof ? Duration(PerStep(report, derived.slack_ns)) : ""),
           "</tr>"};
 }
 
@@ -160,8 +162,8 @@ Markup FactSection(const Report& report) {
   fact("Steps", report.steps > 0 ? Grouped(report.steps) : "");
   fact("Samples", report.samples > 0 ? Grouped(report.samples) : "");
   fact("Batch", report.run.batch_size > 0 ? Grouped(report.run.batch_size) : "");
-  fact("Wall time a step", report.step_wall_ns > 0 ? TimeText(report.step_wall_ns) : "");
-  fact("GPU time a step", report.step_gpu_ns > 0 ? TimeText(report.step_gpu_ns) : "");
+  fact("Wall time a step", report.step_wall_ns > 0 ? Duration(report.step_wall_ns) : "");
+  fact("GPU time a step", report.step_gpu_ns > 0 ? Duration(report.step_gpu_ns) : "");
   fact("GPU memory in use, peak (all processes)",
        report.memory_peak_bytes > 0 ? WithPrefix(static_cast<double>(report.memory_peak_bytes), "B") : "");
   fact("Attributed", Percent(report.attributed_share) + " of forward and backward GPU time, " +
@@ -191,6 +193,14 @@ Markup DiagnosticSection(const Report& report) {
   return out.Add({"</ul></details>"});
 }
 
+Markup GlossarySection() {
+  Markup out = {"<details class=card><summary>Words</summary><dl>"};
+  for (const GlossaryEntry& entry : Glossary()) {
+    out.Add({"<dt>", Escaped(entry.word), "</dt><dd>", Escaped(entry.meaning), "</dd>"});
+  }
+  return out.Add({"</dl></details>"});
+}
+
 Markup SourceBadge(const Report& report) {
   Markup out = {"<span class=\"badge"};
   if (report.run.source == SourceKind::kMeasured) out.Add({" measured"});
@@ -200,8 +210,10 @@ Markup SourceBadge(const Report& report) {
 Markup HeadlineSection(const Report& report, bool with_title) {
   Markup out = {"<div class=head>"};
   if (with_title) out.Add({"<h2>", Escaped(ReportTitle(report)), " ", SourceBadge(report), "</h2>"});
-  out.Add({"<ul class=headline>"});
-  for (const std::string& line : HeadlineText(report)) out.Add({"<li>", Escaped(line), "</li>"});
+  out.Add({"<ul class=\"headline opening\">"});
+  for (const std::string& line : OpeningText(report)) out.Add({"<li>", Escaped(line), "</li>"});
+  out.Add({"</ul><ul class=\"headline facts\">"});
+  for (const std::string& line : FactsText(report)) out.Add({"<li>", Escaped(line), "</li>"});
   return out.Add({"</ul></div>"});
 }
 

@@ -24,6 +24,8 @@ Markup RoofSection(const Report& report);
 // What the run was: source, GPU, policy, processes, versions, what was dropped.
 Markup FactSection(const Report& report);
 Markup DiagnosticSection(const Report& report);
+// What the words of the page mean.
+Markup GlossarySection();
 
 // A cell of a table.
 enum class CellKind : uint8_t { kText, kNumber };

@@ -21,7 +21,7 @@ std::string PlainTick(int exponent) {
 
 std::string TimeTick(int exponent) {
   if (exponent < 0) return PlainTick(exponent) + " ns";
-  constexpr const char* kUnits[] = {" ns", " µs", " ms", " s"};
+  constexpr const char* kUnits[] = {" ns", " us", " ms", " s"};
   const int step = std::min(exponent / 3, 3);
   return Grouped(static_cast<uint64_t>(std::llround(std::pow(10.0, exponent - 3 * step)))) + kUnits[step];
 }

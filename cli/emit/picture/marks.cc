@@ -61,7 +61,7 @@ std::string LabelText(const Report& report, const Group& group, MarkNote note) {
   const Row& row = PictureRows(report)[group.mark->row];
   std::string text = MarkLabel(row, report);
   if (note == MarkNote::kTime) {
-    text += " · " + TimeText(PerStep(report, row.sums.time_ns()));
+    text += " · " + Duration(PerStep(report, row.sums.time_ns()));
   } else if (row.derived.attainable_flop_per_s > 0) {
     text += " · " + Percent(row.derived.attainable_share);
   }

@@ -119,10 +119,4 @@ std::string ReportSubtitle(const Report& report) {
   return text;
 }
 
-std::string TimeText(double ns) {
-  std::string text = Duration(ns);
-  if (text.ends_with(" us")) text.replace(text.size() - 2, 1, "µ");
-  return text;
-}
-
 }  // namespace rfinject::cli

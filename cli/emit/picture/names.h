@@ -31,9 +31,6 @@ std::string SourceTitle(const Report& report);
 // Batch, precision policy, steps, versions: what must be known to compare two pictures.
 std::string ReportSubtitle(const Report& report);
 
-// A duration as the axes write it: "12.3 µs".
-std::string TimeText(double ns);
-
 }  // namespace rfinject::cli
 
 #endif  // RFINJECT_CLI_EMIT_PICTURE_NAMES_H_

@@ -18,7 +18,7 @@ constexpr double kLeastErrorBar = 5;  // pixels, whole; shorter ones are not dra
 std::vector<std::string> TitleLines(const Report& report, const Row& row) {
   const Derived& d = row.derived;
   std::vector<std::string> lines = {MarkLabel(row, report)};
-  lines.push_back(TimeText(PerStep(report, row.sums.time_ns())) + " a step");
+  lines.push_back(Duration(PerStep(report, row.sums.time_ns())) + " a step");
   if (!report.rows_are_runs) lines.back() += ", " + Percent(row.time_share) + " of GPU time";
   if (row.sums.total_flop() > 0) {
     lines.push_back(WithPrefix(d.performance_flop_per_s, "FLOP/s") + " at " + Plain(d.oi_flop_per_byte) +

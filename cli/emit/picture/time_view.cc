@@ -84,7 +84,7 @@ void AddShortestLaunch(const Report& report, const LogLog& axes, Labels* labels,
   const double x = axes.X(report.shortest_launch_ns), y = axes.Y(report.shortest_launch_ns);
   if (x <= axes.box.x || x >= axes.box.right()) return;
   out->lines.push_back(Corner("fl", axes, report.shortest_launch_ns));
-  const Text text = MakeText("la", "shortest launch " + TimeText(report.shortest_launch_ns), {axes.box.x + 6, y - 4},
+  const Text text = MakeText("la", "shortest launch " + Duration(report.shortest_launch_ns), {axes.box.x + 6, y - 4},
                              Anchor::kStart, kSmallText);
   labels->Block(text.box);
   out->texts.push_back(text);

@@ -28,7 +28,7 @@ TEST(TimeView, PutsARowAtItsLeastTimesAndPointsToTheTimeTaken) {
   EXPECT_NEAR(conv->at.y, y(128617), 0.01);
   EXPECT_NEAR(conv->target.x, x(400000), 0.01);  // compute-bound: meets the line of 400 us from the right
   EXPECT_NEAR(conv->target.y, y(400000.0 * 128617 / 256410), 0.01);
-  EXPECT_TRUE(HasText(picture, "features.conv fwd · 400 µs"));
+  EXPECT_TRUE(HasText(picture, "features.conv fwd · 400 us"));
   // Without FLOP: in the strip at the left, at the same height scale.
   const Mark* copy = FindMark(report, picture, "features.copy");
   ASSERT_NE(copy, nullptr);
@@ -37,7 +37,7 @@ TEST(TimeView, PutsARowAtItsLeastTimesAndPointsToTheTimeTaken) {
   // Neither FLOP nor bytes: has no place here, and the picture says so.
   EXPECT_EQ(FindMark(report, picture, "features.lost"), nullptr);
   EXPECT_TRUE(HasText(picture, "not drawn, neither FLOP nor bytes: 1 row, 5.0 % of GPU time"));
-  EXPECT_TRUE(HasText(picture, "shortest launch 2.00 µs"));
+  EXPECT_TRUE(HasText(picture, "shortest launch 2.00 us"));
 }
 
 }  // namespace

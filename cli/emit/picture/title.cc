@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/emit/opening.h"
 #include "cli/emit/picture/names.h"
 
 namespace rfinject::cli {
@@ -35,8 +36,10 @@ void AddTitle(const Report& report, std::string_view view, Picture* out) {
   const std::string source = SourceTitle(report);
   const std::string title = ReportTitle(report);
   out->texts.push_back(MakeText("ti", FitTo(title, width - 24, kTitleText), {12, 24}, Anchor::kStart, kTitleText));
-  const std::vector<std::string> lines =
+  std::vector<std::string> lines =
       LinesOf(std::string(view) + std::string(kBetweenFacts) + ReportSubtitle(report), width - 24);
+  // There is room for two; the second is free for what to change first.
+  if (const std::string gain = LargestGainText(report); lines.size() == 1 && !gain.empty()) lines.push_back(gain);
   for (size_t i = 0; i < std::min<size_t>(lines.size(), 2); ++i) {
     out->texts.push_back(MakeText("mu", FitTo(lines[i], width - 24, kText), {12, 42 + 15 * static_cast<double>(i)},
                                   Anchor::kStart, kText));

@@ -134,7 +134,8 @@ Report HostileReport() {
   // What the program was told is a name, too.
   for (ProcessInfo& process : report.processes) process.argv = {"python3", "main.py", "-a", report.run.models[0]};
   report.device_name = "A100 \"quoted\" & <b>bold</b>";
-  report.headline.outside_most_to_win = {Phase::kOther, 1e6};
+  report.headline.most_to_win = {
+      {.class_name = "<Class>", .model = "Evil</script>", .layer = "&<b>", .layers = 2, .ns = 1e6}};
   report.alarms.push_back({"R999", HugeValue{"alarm </ul><script>alert(3)</script>", 1e19},
                            AlarmPlace{"'single' \"double\"", "where<&>", Phase::kForward, "kernel</code>"}});
   report.diagnostics.push_back({1, "id", "diagnostic <svg onload=alert(4)>", "remedy \x01\x1b[31m"});

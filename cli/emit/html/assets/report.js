@@ -21,7 +21,7 @@ const visible = (s) => s.replace(
     (c) => '<U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0') + '>');
 
 // Numbers.
-const PREFIX = {'-12': 'p', '-9': 'n', '-6': 'µ', '-3': 'm', 0: '', 3: 'k', 6: 'M', 9: 'G', 12: 'T', 15: 'P', 18: 'E'};
+const PREFIX = {'-12': 'p', '-9': 'n', '-6': 'u', '-3': 'm', 0: '', 3: 'k', 6: 'M', 9: 'G', 12: 'T', 15: 'P', 18: 'E'};
 const digits = (v, n) => {
   if (v === 0) return '0';
   const size = Math.abs(v);

@@ -1,0 +1,31 @@
+// File: glossary.h
+//
+// The words of reports, for somebody who sees one for the first time: `rfinject explain WORD`, and the end of the
+// page.
+#ifndef RFINJECT_CLI_EMIT_GLOSSARY_H_
+#define RFINJECT_CLI_EMIT_GLOSSARY_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace rfinject::cli {
+
+struct GlossaryEntry {
+  std::string_view word;
+  std::string_view also;  // other spellings that find it, with spaces between; may be empty
+  std::string_view meaning;
+};
+
+// By word.
+std::span<const GlossaryEntry> Glossary();
+
+// In any case, by the word or another spelling; nullptr where there is none.
+const GlossaryEntry* FindWord(std::string_view word);
+
+// "attainable, bound, ...".
+std::string GlossaryWords();
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EMIT_GLOSSARY_H_

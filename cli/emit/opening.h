@@ -1,0 +1,32 @@
+// File: opening.h
+//
+// What every report begins with, five lines: what a step costs, what holds it back, and the three changes that would
+// win most, with what to do. What there is no telling of is left out.
+#ifndef RFINJECT_CLI_EMIT_OPENING_H_
+#define RFINJECT_CLI_EMIT_OPENING_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+std::vector<std::string> OpeningText(const Report& report);
+
+// The first of the gains alone, for where there is room for a line: "Largest gain: 3.42 ms a step (33 %): ..."; empty
+// where there is none.
+std::string LargestGainText(const Report& report);
+
+// "-3.42 ms (33 %)": the gain, and its share of the step.
+std::string GainText(const Report& report, double gain_ns);
+
+// The rule's reason with the run's numbers in it.
+std::string AdviceWhy(const Advice& advice, const FactValues& facts);
+
+// "it needs idle_ns (...): an estimate has no wall time".
+std::string AdviceLacks(const Advice& advice);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EMIT_OPENING_H_

@@ -1,0 +1,44 @@
+// File: advice.h
+//
+// What to change in a program, and what each change would win: the rules that hold for a run (rules.h), from its own
+// numbers (facts.h). Numbers and codes; the sentences are made where they are printed (cli/emit/advice_words.h).
+#ifndef RFINJECT_CLI_REPORT_ADVICE_ADVICE_H_
+#define RFINJECT_CLI_REPORT_ADVICE_ADVICE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cli/report/advice/facts.h"
+#include "cli/report/advice/rules.h"
+
+namespace rfinject::cli {
+
+struct Advice {
+  enum class State : uint8_t {
+    kHolds,
+    kSilent,   // its condition is false, or what it would win is not worth a word
+    kUnknown,  // nobody knows: `missing` has the facts that the run lacks
+  };
+  const Rule* rule = nullptr;
+  State state = State::kSilent;
+  double gain_ns = 0;  // a step; kHolds only
+  // Another rule wins the same time, and more: one does one of them.
+  bool instead = false;
+  std::vector<Fact> missing;
+};
+
+struct AdviceList {
+  std::vector<Advice> advice;  // one a rule: those that hold first, the largest gain first; then in the rules' order
+  FactValues facts;
+};
+
+// A gain below this share of the step's time is not worth a word.
+inline constexpr double kLeastGainShare = 0.01;
+
+// What each rule says of a run that has these facts.
+AdviceList Advise(std::span<const Rule> rules, const FactValues& facts);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_ADVICE_ADVICE_H_

@@ -1,0 +1,226 @@
+#include "cli/report/advice/expression.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+
+namespace rfinject::cli {
+namespace {
+
+// Deeper nesting is no rule that anybody wrote; it bounds the recursion.
+constexpr int kMostDepth = 40;
+
+}  // namespace
+
+// Recursive descent, a function a level of binding.
+class ExpressionParser {
+ public:
+  ExpressionParser(std::string_view text, const Expression::IndexOf& index_of) : rest_(text), index_of_(index_of) {}
+
+  absl::StatusOr<Expression> Parse() {
+    absl::StatusOr<size_t> whole = Or();
+    if (!whole.ok()) return whole.status();
+    Skip();
+    if (!rest_.empty()) return Expected("an operator");
+    return std::move(result_);
+  }
+
+ private:
+  using Kind = Expression::Kind;
+  struct Operator {
+    std::string_view text;
+    Kind kind;
+  };
+  using Level = absl::StatusOr<size_t> (ExpressionParser::*)();
+
+  void Skip() {
+    while (!rest_.empty() && absl::ascii_isspace(static_cast<unsigned char>(rest_.front()))) rest_.remove_prefix(1);
+  }
+  absl::Status Expected(std::string_view what) const {
+    constexpr size_t kShown = 20;
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s is expected %s", std::string(what),
+                        rest_.empty() ? "at the end" : "before '" + std::string(rest_.substr(0, kShown)) + "'"));
+  }
+  static bool IsWord(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+  // Takes `text` if it stands next; a word only where it ends there.
+  bool Take(std::string_view text) {
+    Skip();
+    if (!rest_.starts_with(text)) return false;
+    if (IsWord(text.back()) && rest_.size() > text.size() && IsWord(rest_[text.size()])) return false;
+    rest_.remove_prefix(text.size());
+    return true;
+  }
+  size_t Add(Expression::Node node) {
+    result_.nodes_.push_back(node);
+    return result_.nodes_.size() - 1;
+  }
+
+  // Operands of `tighter` with any of `operators` between, from left to right.
+  absl::StatusOr<size_t> Chain(Level tighter, std::span<const Operator> operators) {
+    absl::StatusOr<size_t> left = (this->*tighter)();
+    while (left.ok()) {
+      const auto next =
+          std::find_if(operators.begin(), operators.end(), [this](const Operator& one) { return Take(one.text); });
+      if (next == operators.end()) break;
+      absl::StatusOr<size_t> right = (this->*tighter)();
+      if (!right.ok()) return right;
+      left = Add({.kind = next->kind, .first = *left, .second = *right});
+    }
+    return left;
+  }
+  absl::StatusOr<size_t> Or() {
+    static constexpr std::array kOperators = {Operator{"or", Kind::kOr}};
+    return Chain(&ExpressionParser::And, kOperators);
+  }
+  absl::StatusOr<size_t> And() {
+    static constexpr std::array kOperators = {Operator{"and", Kind::kAnd}};
+    return Chain(&ExpressionParser::Comparison, kOperators);
+  }
+  absl::StatusOr<size_t> Comparison() {
+    static constexpr std::array kOperators = {Operator{"<=", Kind::kLessEqual},    Operator{"<", Kind::kLess},
+                                              Operator{">=", Kind::kGreaterEqual}, Operator{">", Kind::kGreater},
+                                              Operator{"==", Kind::kEqual},        Operator{"!=", Kind::kNotEqual}};
+    return Chain(&ExpressionParser::Sum, kOperators);
+  }
+  absl::StatusOr<size_t> Sum() {
+    static constexpr std::array kOperators = {Operator{"+", Kind::kAdd}, Operator{"-", Kind::kSubtract}};
+    return Chain(&ExpressionParser::Product, kOperators);
+  }
+  absl::StatusOr<size_t> Product() {
+    static constexpr std::array kOperators = {Operator{"*", Kind::kMultiply}, Operator{"/", Kind::kDivide}};
+    return Chain(&ExpressionParser::Operand, kOperators);
+  }
+
+  absl::StatusOr<size_t> Operand() {
+    if (++depth_ > kMostDepth) return absl::InvalidArgumentError("it is nested too deeply");
+    absl::StatusOr<size_t> operand = Unary();
+    --depth_;
+    return operand;
+  }
+  absl::StatusOr<size_t> Unary() {
+    for (const Operator& one : {Operator{"not", Kind::kNot}, Operator{"-", Kind::kNegative}}) {
+      if (!Take(one.text)) continue;
+      absl::StatusOr<size_t> operand = Operand();
+      if (!operand.ok()) return operand;
+      return Add({.kind = one.kind, .first = *operand});
+    }
+    for (const Operator& one : {Operator{"min", Kind::kMin}, Operator{"max", Kind::kMax}}) {
+      if (!Take(one.text)) continue;
+      if (!Take("(")) return Expected("(");
+      absl::StatusOr<size_t> first = Or();
+      if (!first.ok()) return first;
+      if (!Take(",")) return Expected(",");
+      absl::StatusOr<size_t> second = Or();
+      if (!second.ok()) return second;
+      if (!Take(")")) return Expected(")");
+      return Add({.kind = one.kind, .first = *first, .second = *second});
+    }
+    if (Take("(")) {
+      absl::StatusOr<size_t> inner = Or();
+      if (inner.ok() && !Take(")")) return Expected(")");
+      return inner;
+    }
+    Skip();
+    size_t length = 0;
+    while (length < rest_.size() && (IsWord(rest_[length]) || rest_[length] == '.')) ++length;
+    const std::string_view word = rest_.substr(0, length);
+    if (word.empty()) return Expected("a number or a name");
+    if (absl::ascii_isdigit(static_cast<unsigned char>(word.front())) || word.front() == '.') {
+      double number = 0;
+      if (!absl::SimpleAtod(std::string(word), &number)) return Expected("a number");
+      rest_.remove_prefix(length);
+      return Add({.kind = Kind::kNumber, .number = number});
+    }
+    const std::optional<size_t> index = index_of_(word);
+    if (!index) return absl::InvalidArgumentError("there is no quantity '" + std::string(word) + "'");
+    rest_.remove_prefix(length);
+    return Add({.kind = Kind::kName, .index = *index});
+  }
+
+  std::string_view rest_;
+  const Expression::IndexOf& index_of_;
+  Expression result_;
+  int depth_ = 0;
+};
+
+absl::StatusOr<Expression> Expression::Parse(std::string_view text, const IndexOf& index_of) {
+  return ExpressionParser(text, index_of).Parse();
+}
+
+double Expression::Combine(Kind kind, double a, double b) {
+  switch (kind) {
+    case Kind::kNot:
+      return a == 0 ? 1 : 0;
+    case Kind::kNegative:
+      return -a;
+    case Kind::kLess:
+      return a < b ? 1 : 0;
+    case Kind::kLessEqual:
+      return a <= b ? 1 : 0;
+    case Kind::kGreater:
+      return a > b ? 1 : 0;
+    case Kind::kGreaterEqual:
+      return a >= b ? 1 : 0;
+    case Kind::kEqual:
+      return a == b ? 1 : 0;
+    case Kind::kNotEqual:
+      return a != b ? 1 : 0;
+    case Kind::kAdd:
+      return a + b;
+    case Kind::kSubtract:
+      return a - b;
+    case Kind::kMultiply:
+      return a * b;
+    case Kind::kDivide:
+      return b == 0 ? 0 : a / b;
+    case Kind::kMin:
+      return std::min(a, b);
+    case Kind::kMax:
+      return std::max(a, b);
+    case Kind::kNumber:
+    case Kind::kName:
+    case Kind::kOr:
+    case Kind::kAnd:
+      break;
+  }
+  return 0;
+}
+
+std::optional<double> Expression::EvaluateNode(size_t at, std::span<const std::optional<double>> values,
+                                               std::vector<size_t>* missing) const {
+  const Node& node = nodes_[at];
+  if (node.kind == Kind::kNumber) return node.number;
+  if (node.kind == Kind::kName) {
+    if (!values[node.index]) missing->push_back(node.index);
+    return values[node.index];
+  }
+  const size_t missing_before = missing->size();
+  const std::optional<double> a = EvaluateNode(node.first, values, missing);
+  if (node.kind == Kind::kNot || node.kind == Kind::kNegative) {
+    return a ? std::optional(Combine(node.kind, *a, 0)) : std::nullopt;
+  }
+  const std::optional<double> b = EvaluateNode(node.second, values, missing);
+  if (node.kind == Kind::kAnd || node.kind == Kind::kOr) {
+    const bool decides = node.kind == Kind::kOr;  // the value of either side that is the value of both
+    if ((a && (*a != 0) == decides) || (b && (*b != 0) == decides)) {
+      missing->resize(missing_before);
+      return decides ? 1 : 0;
+    }
+    return a && b ? std::optional<double>(decides ? 0 : 1) : std::nullopt;
+  }
+  return a && b ? std::optional(Combine(node.kind, *a, *b)) : std::nullopt;
+}
+
+std::optional<double> Expression::Evaluate(std::span<const std::optional<double>> values,
+                                           std::vector<size_t>* missing) const {
+  return nodes_.empty() ? std::nullopt : EvaluateNode(nodes_.size() - 1, values, missing);
+}
+
+}  // namespace rfinject::cli

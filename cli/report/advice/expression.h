@@ -1,0 +1,77 @@
+// File: expression.h
+//
+// The conditions and formulas of the rules of advice: arithmetic and comparisons over quantities of a run that have
+// names. Nothing is assigned, called or repeated, so an expression takes the time that its text takes to read.
+//
+//   absl::StatusOr<Expression> gain = Expression::Parse("step_ns - 2 * launch_ns", IndexOfName);
+//   std::vector<size_t> missing;
+//   std::optional<double> ns = gain->Evaluate(values, &missing);
+//
+//   or  and  not  < <= > >= == !=  + -  * /  min(a, b)  max(a, b)  ( )      from the loosest to the tightest
+//
+// What is true is 1, what is false 0. What is divided by 0 is 0: a share of nothing is nothing.
+#ifndef RFINJECT_CLI_REPORT_ADVICE_EXPRESSION_H_
+#define RFINJECT_CLI_REPORT_ADVICE_EXPRESSION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace rfinject::cli {
+
+class Expression {
+ public:
+  // The place of a name among the values; nothing where there is no such name.
+  using IndexOf = std::function<std::optional<size_t>(std::string_view name)>;
+
+  // The error says what was expected and before which text.
+  static absl::StatusOr<Expression> Parse(std::string_view text, const IndexOf& index_of);
+
+  // Nothing where the result depends on a value that is not known; the places of those are then added to `*missing`.
+  // `false and x` is false and `true or x` is true whatever x is.
+  std::optional<double> Evaluate(std::span<const std::optional<double>> values, std::vector<size_t>* missing) const;
+
+ private:
+  friend class ExpressionParser;
+  enum class Kind : uint8_t {
+    kNumber,
+    kName,
+    kNot,
+    kNegative,
+    kOr,
+    kAnd,
+    kLess,
+    kLessEqual,
+    kGreater,
+    kGreaterEqual,
+    kEqual,
+    kNotEqual,
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kDivide,
+    kMin,
+    kMax,
+  };
+  struct Node {
+    Kind kind{};
+    double number = 0;             // kNumber
+    size_t index = 0;              // kName
+    size_t first = 0, second = 0;  // operands, which stand before
+  };
+  static double Combine(Kind kind, double a, double b);
+  std::optional<double> EvaluateNode(size_t at, std::span<const std::optional<double>> values,
+                                     std::vector<size_t>* missing) const;
+
+  std::vector<Node> nodes_;  // the last is the whole
+};
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_ADVICE_EXPRESSION_H_

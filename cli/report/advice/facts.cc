@@ -1,0 +1,437 @@
+#include "cli/report/advice/facts.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr std::string_view kNeedsRoofs = "the roofs of this GPU are not known (rfinject gpus)";
+constexpr std::string_view kNeedsEstimate =
+    "a measured trace has no shapes; an estimate of the same program has (rfinject --estimate GPU PROGRAM)";
+
+constexpr std::string_view kNeedsGpuOptimizer =
+    "the program ran on the CPU, where torch 2 updates tensors one by one and on a GPU does not; a torch for CUDA "
+    "runs on "
+    "the virtual GPU";
+
+constexpr std::array<FactInfo, kFactCount> kFacts = {{
+    {Fact::kStep, "step_ns", "GPU time of a step", "nothing was timed"},
+    {Fact::kTraining, "training", "1: the run trains, 0: it infers or validates", ""},
+    {Fact::kMeasured, "measured", "1: times were measured, 0: estimated", ""},
+    {Fact::kIdle, "idle_ns", "wall time of a step in which no kernel ran", "an estimate has no wall time"},
+    {Fact::kHost, "host_ns", "what the host takes to launch a step's kernels",
+     "it was not measured; of an estimate --host-us says how long a launch takes the host"},
+    {Fact::kLaunch, "launch_ns", "what a kernel takes that does next to nothing", "nothing was timed"},
+    {Fact::kLaunchBoundLaunches, "launch_bound_launches", "launches that are bound by launching", kNeedsRoofs},
+    {Fact::kLaunchBound, "launch_bound_ns", "what they take", kNeedsRoofs},
+    {Fact::kLargerBatch, "step_of_4_batches_ns", "a step with a batch four times as large", kNeedsEstimate},
+    {Fact::kOptimizer, "optimizer_ns", "the optimizer's time", ""},
+    {Fact::kOptimizerSingleLaunches, "optimizer_single_launches", "its launches that update one tensor each",
+     kNeedsGpuOptimizer},
+    {Fact::kOptimizerTensors, "optimizer_tensors", "tensors that it updates one by one", ""},
+    {Fact::kOptimizerFused, "optimizer_fused_ns",
+     "one kernel that reads weight, gradient and two moments and writes three of them", kNeedsGpuOptimizer},
+    {Fact::kFullPrecisionMatrix, "fp32_matrix_ns", "products and convolutions in FP32", kNeedsRoofs},
+    {Fact::kMatrixInTf32, "fp32_matrix_in_tf32_ns", "the same in TF32 on tensor cores", kNeedsRoofs},
+    {Fact::kFullPrecision, "autocast_now_ns", "what autocast would compute in half precision, as it is", kNeedsRoofs},
+    {Fact::kInHalf, "autocast_then_ns", "the same in half precision, with the conversions", kNeedsRoofs},
+    {Fact::kFp64, "fp64_ns", "operators on FP64", ""},
+    {Fact::kFp64AsFp32, "fp64_as_fp32_ns", "the same on FP32", kNeedsRoofs},
+    {Fact::kAttention, "attention_ns", "attention spelled out: products, softmax and what is done to the scores",
+     kNeedsEstimate},
+    {Fact::kAttentionFused, "attention_fused_ns", "the same as one kernel, which keeps no scores", kNeedsEstimate},
+    {Fact::kConvolution, "convolution_ns", "convolutions", ""},
+    {Fact::kConvolutionSlack, "convolution_slack_ns", "what they take beyond their least time", kNeedsRoofs},
+    {Fact::kCudnnBenchmark, "cudnn_benchmark", "1: cuDNN may time its algorithms, 0: it may not",
+     "the run did not say whether cudnn.benchmark is on"},
+    {Fact::kBatchNormInference, "batch_norm_inference_ns", "batch normalization where nothing is trained", ""},
+    {Fact::kUnaligned, "unaligned_ns", "convolutions in half precision whose channels are no multiple of 8",
+     kNeedsEstimate},
+    {Fact::kAligned, "unaligned_as_aligned_ns", "the same with channels rounded up", kNeedsEstimate},
+    {Fact::kTransposes, "transpose_ns", "cuDNN's kernels that turn NCHW into NHWC and back",
+     "the estimator knows no memory format; only a GPU shows these kernels"},
+    {Fact::kRecompute, "recompute_ns", "forwards that checkpoints run again", ""},
+    {Fact::kRecomputeBytes, "recompute_bytes", "what they read and write, which is more than what would be kept", ""},
+    {Fact::kMemoryBytes, "memory_bytes", "the memory of the GPU",
+     "the trace does not say how much memory the GPU has"},
+    {Fact::kZeroGrad, "zero_grad_ns", "filling gradients with zeros", ""},
+    {Fact::kAccumulate, "accumulate_ns", "adding gradients to what is there", ""},
+    {Fact::kForwards, "forwards", "calls of the model in a step", "the trace does not count the model's calls"},
+    {Fact::kCommunication, "communication_ns", "collectives", ""},
+}};
+static_assert(
+    [] {
+      for (size_t i = 0; i < kFacts.size(); ++i) {
+        if (static_cast<size_t>(kFacts[i].id) != i || kFacts[i].name.empty()) return false;
+      }
+      return true;
+    }(),
+    "a Fact has no line in the table, or two");
+
+constexpr double kFp32Bytes = 4;
+constexpr double kBatches = 4;  // in Fact::kLargerBatch
+
+// "mm" of "aten::mm".
+std::string_view BareName(const LaunchKey& key) {
+  std::string_view name = key.op.empty() ? key.kernel : key.op;
+  if (const size_t colons = name.rfind("::"); colons != std::string_view::npos) name.remove_prefix(colons + 2);
+  return name;
+}
+
+bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool IsAny(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+bool HasAny(std::string_view name, std::initializer_list<std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(), [name](std::string_view part) { return Contains(name, part); });
+}
+
+bool IsConvolution(std::string_view op) { return Contains(op, "convolution"); }
+bool IsBatchedProduct(std::string_view op) { return IsAny(op, {"bmm", "baddbmm"}); }
+bool IsMatrix(std::string_view op) {
+  return IsConvolution(op) || IsBatchedProduct(op) || IsAny(op, {"mm", "addmm", "linear", "_addmm_activation"}) ||
+         HasAny(op, {"_attention", "cudnn_rnn"});
+}
+bool IsBackward(std::string_view op) { return Contains(op, "backward"); }
+
+// What autocast leaves in the type of its operands, so that it follows the products before it.
+bool FollowsItsOperands(std::string_view op) {
+  return HasAny(op, {"batch_norm", "relu", "threshold", "gelu", "silu", "hardtanh", "hardswish", "hardsigmoid",
+                     "sigmoid", "tanh", "elu", "pool", "dropout", "cat"}) ||
+         IsAny(op, {"mul", "div", "mul_", "div_", "sum", "clone", "copy_"});
+}
+// What autocast computes in FP32: its operands are converted, and so is what products read of its results.
+bool StaysInFp32(std::string_view op) { return HasAny(op, {"layer_norm", "softmax", "group_norm"}); }
+
+// A number of Python's is an FP64 tensor without dimensions, and turns nothing into FP64.
+bool HasFp64Tensor(std::string_view signature) {
+  for (size_t at = signature.find("f64"); at != std::string_view::npos; at = signature.find("f64", at + 1)) {
+    if (!signature.substr(at).starts_with("f64[]")) return true;
+  }
+  return false;
+}
+
+struct SignatureShape {
+  double elements = 1;
+  double first = 1, last = 1;  // dimensions
+  size_t rank = 0;
+};
+// The tensors of a signature; lists are left out.
+std::vector<SignatureShape> ShapesOf(std::string_view signature) {
+  std::vector<SignatureShape> shapes;
+  constexpr size_t kMostShapes = 8;
+  while (!signature.empty() && shapes.size() < kMostShapes) {
+    const size_t end = std::min(signature.find(' '), signature.size());
+    const std::string_view token = signature.substr(0, end);
+    signature.remove_prefix(std::min(end + 1, signature.size()));
+    const size_t open = token.find('[');
+    if (open == std::string_view::npos || !token.ends_with(']')) continue;
+    SignatureShape shape;
+    const char* at = token.data() + open + 1;
+    const char* const last = token.data() + token.size() - 1;
+    while (at < last) {
+      double size = 0;
+      const auto [next, error] = std::from_chars(at, last, size);
+      if (error != std::errc() || !(size >= 0)) break;
+      if (shape.rank++ == 0) shape.first = size;
+      shape.last = size;
+      shape.elements *= size;
+      at = next < last ? next + 1 : next;
+    }
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+Precision MostFlop(const FlopByPrecision& flop) {
+  const auto most = std::max_element(flop.begin(), flop.end());
+  return *most > 0 ? static_cast<Precision>(most - flop.begin()) : Precision::kFp32;
+}
+
+double FlopIn(const Sums& sums, std::initializer_list<Precision> precisions) {
+  double flop = 0;
+  for (const Precision precision : precisions) flop += sums.flop()[static_cast<size_t>(precision)];
+  return flop;
+}
+
+}  // namespace
+
+std::span<const FactInfo, kFactCount> AllFacts() { return kFacts; }
+
+std::optional<Fact> FactNamed(std::string_view name) {
+  for (const FactInfo& fact : kFacts) {
+    if (fact.name == name) return fact.id;
+  }
+  return std::nullopt;
+}
+
+FactCollector::FactCollector(const Run& run, const Machine& machine, const ExpectedTimes* model)
+    : run_(run),
+      what_if_(machine, model),
+      half_(machine.peak[static_cast<size_t>(Precision::kBf16Tensor)] > 0 ? Precision::kBf16Tensor
+                                                                          : Precision::kFp16Tensor) {}
+
+void FactCollector::AddOptimizer(std::string_view op, const Sums& sums) {
+  sums_[static_cast<size_t>(Fact::kOptimizer)] += sums.time_ns();
+  is_adam_ = is_adam_ || Contains(op, "addcdiv");
+  fused_optimizer_ = fused_optimizer_ || op.starts_with("_fused_");
+  if (!op.starts_with("_fused_") && !op.starts_with("_foreach_") && !op.empty()) {
+    optimizer_single_[std::string(op)] += static_cast<double>(sums.launches);
+  }
+}
+
+void FactCollector::AddPrecisions(const LaunchKey& key, std::string_view op, const Sums& sums) {
+  const auto add = [this](Fact fact, double value) { sums_[static_cast<size_t>(fact)] += value; };
+  const double ns = sums.time_ns();
+  const bool estimated = what_if_.has_model();
+  const bool fp64 =
+      FlopIn(sums, {Precision::kFp64, Precision::kFp64Tensor}) > 0 || (estimated && HasFp64Tensor(key.signature));
+  if (fp64) {
+    const uint32_t tf32 = IsConvolution(op) ? run_.key.policy.cudnn_tf32 : run_.key.policy.matmul_tf32;
+    constexpr uint32_t kOn = 2;
+    const bool to_tf32 = IsMatrix(op) && tf32 == kOn && what_if_.Has(Precision::kTf32Tensor);
+    add(Fact::kFp64, ns);
+    add(Fact::kFp64AsFp32, what_if_.InPrecision(key, sums, to_tf32 ? Precision::kTf32Tensor : Precision::kFp32, 0.5));
+    return;
+  }
+  const double fp32 = FlopIn(sums, {Precision::kFp32}), tf32 = FlopIn(sums, {Precision::kTf32Tensor});
+  const bool matrix = IsMatrix(op) && fp32 + tf32 > 0;
+  if (matrix && fp32 > 0) {
+    add(Fact::kFullPrecisionMatrix, ns);
+    add(Fact::kMatrixInTf32, what_if_.InPrecision(key, sums, Precision::kTf32Tensor, 1));
+  }
+  if (key.phase == Phase::kOptimizer || key.phase == Phase::kCommunication || key.phase == Phase::kData) return;
+  if (estimated && !key.signature.starts_with("f32")) return;
+  if (matrix || (!key.layer.model.empty() && FollowsItsOperands(op))) {
+    add(Fact::kFullPrecision, ns);
+    add(Fact::kInHalf, what_if_.InPrecision(key, sums, half_, 0.5));
+    if (matrix && !IsBackward(op) && !key.layer.model.empty() && key.phase != Phase::kBackward &&
+        !IsBatchedProduct(op) && cast_layers_.insert(key.layer).second) {
+      for (const SignatureShape& shape : ShapesOf(key.signature)) cast_biases_ += shape.rank == 1 ? 1 : 0;
+    }
+  } else if (IsAny(op, {"add", "add_"}) && !key.layer.model.empty()) {
+    residual_ns_ += ns;
+    residual_half_ns_ += what_if_.InPrecision(key, sums, half_, 0.5);
+  } else if (StaysInFp32(op)) {
+    layer_norm_ = layer_norm_ || !Contains(op, "softmax");
+    // A softmax of scores lies between two products: its operand is converted, and its result is.
+    const double conversions = Contains(op, "softmax") && !Contains(op, "log_softmax") ? 2 : 1;
+    const std::vector<SignatureShape> shapes = ShapesOf(key.signature);
+    const double elements = shapes.empty() ? 0 : shapes.front().elements;
+    constexpr double kConverted = 6;  // bytes of an element, read in one type and written in the other
+    add(Fact::kInHalf,
+        conversions * static_cast<double>(sums.launches) * what_if_.Elementwise(kConverted * elements));
+  }
+}
+
+void FactCollector::Add(const LaunchKey& key, const Sums& sums) {
+  const auto add = [this](Fact fact, double value) { sums_[static_cast<size_t>(fact)] += value; };
+  const std::string_view op = BareName(key);
+  const double ns = sums.time_ns(), launches = static_cast<double>(sums.launches);
+  if (sums[Quantity::kLaunchBoundTime] > 0) {
+    add(Fact::kLaunchBoundLaunches, launches);
+    add(Fact::kLaunchBound, ns);
+  }
+  const bool of_weights =
+      key.phase == Phase::kOptimizer || key.phase == Phase::kCommunication || Contains(key.node, "AccumulateGrad");
+  add(Fact::kLargerBatch, of_weights ? ns : what_if_.WithBatch(key, sums, kBatches).value_or(ns));
+  AddPrecisions(key, op, sums);
+  if (key.phase == Phase::kOptimizer) AddOptimizer(op, sums);
+  if (key.phase == Phase::kCommunication) add(Fact::kCommunication, ns);
+  if (key.phase == Phase::kRecompute) {
+    add(Fact::kRecompute, ns);
+    add(Fact::kRecomputeBytes, sums.dram_bytes());
+  }
+  if (IsConvolution(op)) {
+    add(Fact::kConvolution, ns);
+    add(Fact::kConvolutionSlack, std::max(0.0, ns - sums.least_ns()));
+    if (const auto aligned = what_if_.WithAlignedChannels(key, sums)) {
+      add(Fact::kUnaligned, ns);
+      add(Fact::kAligned, *aligned);
+    }
+  }
+  const bool trains = run_.key.training && key.phase != Phase::kEval;
+  if (!trains && Contains(op, "batch_norm")) add(Fact::kBatchNormInference, ns);
+  if (Contains(key.kernel, "nchwToNhwc") || Contains(key.kernel, "nhwcToNchw")) {
+    add(Fact::kTransposes, ns);
+  }
+  // zero_grad is the optimizer's, or the model's: filling outside of any layer in the middle of a loop.
+  const bool in_loop = key.phase == Phase::kOther || key.phase == Phase::kOptimizer;
+  if (key.layer.model.empty() && in_loop && IsAny(op, {"zero_", "_foreach_zero_"})) {
+    add(Fact::kZeroGrad, ns);
+  }
+  if (Contains(key.node, "AccumulateGrad") && IsAny(op, {"add_", "add"})) add(Fact::kAccumulate, ns);
+  if (!key.layer.model.empty() && what_if_.has_model() && sums.launches > 0) {
+    attention_[key.layer].push_back({&key, ns, sums.total_flop() / launches, launches, MostFlop(sums.flop())});
+  }
+}
+
+// Attention that is spelled out: a softmax of the forward, and a product in the same layer that makes its scores or
+// reads them. All that handles as many elements as there are scores would not run.
+FactCollector::Attention FactCollector::FindAttention() const {
+  // A layer has few sizes of scores; a trace that says otherwise must not take forever.
+  constexpr size_t kMostSizes = 16;
+  Attention found;
+  for (const auto& [layer, parts] : attention_) {
+    std::set<double> scores;  // elements
+    for (const AttentionPart& part : parts) {
+      const std::string_view op = BareName(*part.key);
+      if (!Contains(op, "softmax") || Contains(op, "log_softmax") || IsBackward(op)) continue;
+      const std::vector<SignatureShape> shapes = ShapesOf(part.key->signature);
+      if (!shapes.empty() && shapes.front().rank >= 3 && scores.size() < kMostSizes) {
+        scores.insert(shapes.front().elements);
+      }
+    }
+    for (const double elements : scores) {
+      double ns = 0;
+      // A product's forward, each way: what one call of it does, and how often.
+      double flop = 0, bytes = 0, calls = 0;
+      bool backward = false;
+      Precision precision = Precision::kFp32;
+      for (const AttentionPart& part : parts) {
+        const std::string_view op = BareName(*part.key);
+        const std::vector<SignatureShape> shapes = ShapesOf(part.key->signature);
+        bool of_scores = std::any_of(shapes.begin(), shapes.end(),
+                                     [&](const SignatureShape& shape) { return shape.elements == elements; });
+        if (IsBatchedProduct(op) && shapes.size() >= 2) {
+          const SignatureShape &left = shapes[shapes.size() - 2], &right = shapes.back();
+          const double result = right.rank == 3 && left.last > 0 ? left.elements / left.last * right.last : 0;
+          of_scores = of_scores || result == elements;
+          const bool forward = part.key->phase != Phase::kBackward && part.key->phase != Phase::kRecompute;
+          if (of_scores && forward) {
+            // Queries and keys of one, values and results of the other; the scores stay on the chip.
+            const double element_bytes = part.key->signature.starts_with("f32") ? kFp32Bytes : kFp32Bytes / 2;
+            for (const double size : {left.elements, right.elements, result}) {
+              if (size != elements) bytes += element_bytes * size;
+            }
+            flop += part.flop;
+            calls = std::max(calls, part.launches);
+            precision = part.precision;
+          }
+        }
+        if (!of_scores) continue;
+        ns += part.ns;
+        backward = backward || part.key->phase == Phase::kBackward;
+      }
+      if (flop <= 0) continue;
+      found.ns += ns;
+      // The backward computes the scores again: five products for the forward's two. It reads what the forward read
+      // and wrote and the gradient, and writes three gradients.
+      constexpr double kBackwardFlop = 2.5, kBackwardBytes = 2;
+      found.fused_ns += calls * what_if_.OneKernel(precision, flop, bytes);
+      if (backward) {
+        found.fused_ns += calls * what_if_.OneKernel(precision, kBackwardFlop * flop, kBackwardBytes * bytes);
+      }
+    }
+  }
+  return found;
+}
+
+double FactCollector::OptimizerFusedNs() const {
+  // Weight, gradient and both moments are read, all but the gradient written.
+  constexpr double kWords = 7;
+  double bytes = 0;
+  for (const auto& [name, model] : run_.models) {
+    if (model.parameters == 0) continue;
+    bytes += static_cast<double>(model.trainable_parameters) / static_cast<double>(model.parameters) *
+             static_cast<double>(model.parameter_bytes);
+  }
+  return what_if_.Elementwise(kWords * bytes);
+}
+
+// Each weight is converted once a step, and its gradient back.
+double FactCollector::WeightCastsNs() const {
+  double ns = 0;
+  for (const LayerKey& key : cast_layers_) {
+    const auto layer = run_.layers.find(key);
+    if (layer == run_.layers.end()) continue;
+    constexpr double kConverted = 1.5;  // of the weight's bytes: read as they are, written as half
+    ns += what_if_.Elementwise(kConverted * static_cast<double>(layer->second.parameter_bytes));
+  }
+  ns += static_cast<double>(cast_biases_) * what_if_.Elementwise(0);
+  return run_.key.training ? 2 * ns : ns;
+}
+
+FactValues FactCollector::Values(const Report& report) const {
+  FactValues values;
+  const double steps = report.steps > 0 ? static_cast<double>(report.steps) : 1;
+  const auto set = [&values](Fact fact, std::optional<double> value) { values[static_cast<size_t>(fact)] = value; };
+  const auto forget = [&](Fact fact) { set(fact, std::nullopt); };
+  for (size_t i = 0; i < kFactCount; ++i) values[i] = sums_[i] / steps;
+
+  const bool measured = report.run.source != SourceKind::kEstimated;
+  if (report.total.time_ns() > 0) {
+    set(Fact::kStep, report.total.time_ns() / steps);
+    set(Fact::kLaunch, what_if_.has_model() ? what_if_.Elementwise(0) : report.shortest_launch_ns);
+  } else {
+    forget(Fact::kStep);
+    forget(Fact::kLaunch);
+  }
+  set(Fact::kTraining, report.run.training && !report.validation ? 1 : 0);
+  set(Fact::kMeasured, measured ? 1 : 0);
+  forget(Fact::kIdle);
+  if (report.run.source == SourceKind::kMeasured && report.step_wall_ns > 0 && report.step_gpu_ns > 0) {
+    set(Fact::kIdle, std::max(0.0, report.step_wall_ns - report.step_gpu_ns));
+  }
+  forget(Fact::kHost);
+  if (report.step_host_ns > 0) set(Fact::kHost, report.step_host_ns);
+
+  double single = 0, tensors = 0;
+  for (const auto& [op, launches] : optimizer_single_) {
+    single += launches;
+    tensors = tensors == 0 ? launches : std::min(tensors, launches);
+  }
+  set(Fact::kOptimizerSingleLaunches, single / steps);
+  set(Fact::kOptimizerTensors, tensors / steps);
+  // An optimizer of which nobody knows what a fused one would read and write is as it should be.
+  const double optimizer_ns = sums_[static_cast<size_t>(Fact::kOptimizer)] / steps;
+  set(Fact::kOptimizerFused, is_adam_ && !fused_optimizer_ ? OptimizerFusedNs() : optimizer_ns);
+  // Optimizers choose by device, and from torch 2.0 on lists of tensors on a GPU.
+  const bool on_cpu = !measured && report.run.collector != kVirtualGpuCollector;
+  const bool chooses = std::any_of(report.processes.begin(), report.processes.end(), [](const ProcessInfo& process) {
+    return !process.torch_version.empty() && process.torch_version.front() >= '2';
+  });
+  if (on_cpu && chooses && single > 0) {
+    forget(Fact::kOptimizerSingleLaunches);
+    forget(Fact::kOptimizerFused);
+  }
+
+  double now = sums_[static_cast<size_t>(Fact::kFullPrecision)] / steps;
+  double then = sums_[static_cast<size_t>(Fact::kInHalf)] / steps + WeightCastsNs();
+  // The sum of something in FP32 and of something in half precision is in FP32.
+  if (!layer_norm_) now += residual_ns_ / steps, then += residual_half_ns_ / steps;
+  const bool autocast = !run_.key.policy.autocast_dtype.empty();
+  set(Fact::kFullPrecision, autocast ? 0 : now);
+  set(Fact::kInHalf, autocast ? 0 : what_if_.Has(half_) ? then : now);
+
+  const Attention attention = FindAttention();
+  set(Fact::kAttention, attention.ns / steps);
+  set(Fact::kAttentionFused, attention.fused_ns / steps);
+  if (!what_if_.has_model()) {
+    for (const Fact fact :
+         {Fact::kAttention, Fact::kAttentionFused, Fact::kLargerBatch, Fact::kUnaligned, Fact::kAligned})
+      forget(fact);
+  }
+  if (!measured) forget(Fact::kTransposes);
+  const uint32_t benchmark = run_.key.policy.cudnn_benchmark;
+  set(Fact::kCudnnBenchmark, benchmark == 0 ? std::nullopt : std::optional<double>(benchmark - 1));
+  uint64_t memory = 0;
+  for (const DeviceInfo& device : report.devices) memory = std::max(memory, device.memory_bytes);
+  set(Fact::kMemoryBytes, memory > 0 ? std::optional<double>(static_cast<double>(memory)) : std::nullopt);
+  forget(Fact::kForwards);
+  if (run_.steps.calls > 0) set(Fact::kForwards, static_cast<double>(run_.steps.calls) / steps);
+  if (!what_if_.has_roofs()) {
+    for (const Fact fact :
+         {Fact::kLaunchBoundLaunches, Fact::kLaunchBound, Fact::kFullPrecisionMatrix, Fact::kMatrixInTf32,
+          Fact::kFullPrecision, Fact::kInHalf, Fact::kFp64AsFp32, Fact::kConvolutionSlack}) {
+      forget(fact);
+    }
+  }
+  return values;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,126 @@
+// File: facts.h
+//
+// The quantities of a run that rules of advice are written in: one table of names, and what finds their values while
+// a profile is folded. What a run does not say has no value, and a rule that needs it says which it was.
+#ifndef RFINJECT_CLI_REPORT_ADVICE_FACTS_H_
+#define RFINJECT_CLI_REPORT_ADVICE_FACTS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/model/expected.h"
+#include "cli/model/roofline.h"
+#include "cli/profile/profile.h"
+#include "cli/report/advice/what_if.h"
+#include "cli/report/quantity.h"
+
+namespace rfinject::cli {
+
+struct Report;
+
+enum class Fact : uint8_t {
+  kStep,
+  kTraining,
+  kMeasured,
+  kIdle,
+  kHost,
+  kLaunch,
+  kLaunchBoundLaunches,
+  kLaunchBound,
+  kLargerBatch,
+  kOptimizer,
+  kOptimizerSingleLaunches,
+  kOptimizerTensors,
+  kOptimizerFused,
+  kFullPrecisionMatrix,
+  kMatrixInTf32,
+  kFullPrecision,
+  kInHalf,
+  kFp64,
+  kFp64AsFp32,
+  kAttention,
+  kAttentionFused,
+  kConvolution,
+  kConvolutionSlack,
+  kCudnnBenchmark,
+  kBatchNormInference,
+  kUnaligned,
+  kAligned,
+  kTransposes,
+  kRecompute,
+  kRecomputeBytes,
+  kMemoryBytes,
+  kZeroGrad,
+  kAccumulate,
+  kForwards,
+  kCommunication,
+  kEnd,
+};
+inline constexpr size_t kFactCount = static_cast<size_t>(Fact::kEnd);
+
+struct FactInfo {
+  Fact id{};
+  std::string_view name;  // in rules: with its unit, times in ns a step
+  std::string_view meaning;
+  std::string_view lacking;  // where it is not known: why, or what would tell
+};
+std::span<const FactInfo, kFactCount> AllFacts();
+std::optional<Fact> FactNamed(std::string_view name);
+
+using FactValues = std::array<std::optional<double>, kFactCount>;
+
+// Adds up the facts of one run, launch key by launch key.
+class FactCollector {
+ public:
+  // All must outlive it. `model` is null for what was not estimated.
+  FactCollector(const Run& run, const Machine& machine, const ExpectedTimes* model);
+
+  // `sums` are those of all steps, with their least and bound times. `key` must outlive the collector.
+  void Add(const LaunchKey& key, const Sums& sums);
+
+  // `report` has its sums, steps and host time.
+  FactValues Values(const Report& report) const;
+
+ private:
+  // What may be a part of attention that is spelled out, of one layer.
+  struct AttentionPart {
+    const LaunchKey* key;
+    double ns, flop, launches;
+    Precision precision;
+  };
+  struct Attention {
+    double ns = 0, fused_ns = 0;
+  };
+
+  void AddOptimizer(std::string_view op, const Sums& sums);
+  void AddPrecisions(const LaunchKey& key, std::string_view op, const Sums& sums);
+  Attention FindAttention() const;
+  double OptimizerFusedNs() const;
+  double WeightCastsNs() const;
+
+  const Run& run_;
+  const WhatIf what_if_;
+  const Precision half_;  // what autocast would compute in
+
+  std::array<double, kFactCount> sums_{};                        // of all steps
+  std::map<std::string, double, std::less<>> optimizer_single_;  // launches by operator
+  bool is_adam_ = false, fused_optimizer_ = false;
+  bool layer_norm_ = false;
+  double residual_ns_ = 0,
+         residual_half_ns_ = 0;     // additions, which are in half precision where nothing around is not
+  std::set<LayerKey> cast_layers_;  // whose weights autocast would convert
+  uint64_t cast_biases_ = 0;
+  std::map<LayerKey, std::vector<AttentionPart>> attention_;
+};
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_ADVICE_FACTS_H_

@@ -1,0 +1,53 @@
+// File: what_if.h
+//
+// What a launch key's work would take if it were done otherwise: in another precision, with other channels, fused. Of
+// an estimate the model of expected times is asked again; of what was measured the time changes as the least time
+// does, so that the kernel keeps its share of the roof.
+#ifndef RFINJECT_CLI_REPORT_ADVICE_WHAT_IF_H_
+#define RFINJECT_CLI_REPORT_ADVICE_WHAT_IF_H_
+
+#include <optional>
+#include <string>
+
+#include "cli/model/expected.h"
+#include "cli/model/roofline.h"
+#include "cli/profile/profile.h"
+#include "cli/report/quantity.h"
+
+namespace rfinject::cli {
+
+class WhatIf {
+ public:
+  // `machine` without a name: no roofs are known. `model` is null for what was not estimated. Both must outlive it.
+  WhatIf(const Machine& machine, const ExpectedTimes* model) : machine_(machine), model_(model) {}
+
+  bool Has(Precision precision) const { return machine_.peak[static_cast<size_t>(precision)] > 0; }
+  bool has_roofs() const { return !machine_.name.empty(); }
+  bool has_model() const { return model_ != nullptr; }
+
+  // All times are in ns, and of all launches of the key; but for WithBatch never longer than the key took.
+
+  // The FLOP of FP32, TF32 and FP64 done in `to` instead, with elements `bytes_ratio` times as large.
+  double InPrecision(const LaunchKey& key, const Sums& sums, Precision to, double bytes_ratio) const;
+
+  // The convolution with its channels rounded up to what tensor cores' kernels take; nothing where they are such
+  // already, it does not run on tensor cores, it reads an image (fewer than 8 channels), or nobody knows its shape.
+  std::optional<double> WithAlignedChannels(const LaunchKey& key, const Sums& sums) const;
+
+  // With a batch `times` as large: convolutions and products have more rows, all else more bytes. Nothing without
+  // shapes.
+  std::optional<double> WithBatch(const LaunchKey& key, const Sums& sums, double times) const;
+
+  // One kernel that reads and writes `bytes` and does `flop` in `precision` between.
+  double OneKernel(Precision precision, double flop, double bytes) const;
+  // One element-wise kernel. Without a model bytes over the datasheet's bandwidth, and the launch floor.
+  double Elementwise(double bytes) const;
+
+ private:
+  const Machine& machine_;
+  const ExpectedTimes* const model_;
+};
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_ADVICE_WHAT_IF_H_

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""The pairs of programs that the rules of advice are held against, and the table of them in docs/ADVICE.md.
+
+    pair_runs.py [--gpu NAME]...            runs every pair and prints the table, in Markdown
+    pair_runs.py [--gpu NAME]... --update   and writes it, and the list of the rules without a pair, into docs/ADVICE.md
+
+A pair is a program in pairs/ that is run twice: with the fault, and with the fault mended. The rule must hold for the first
+and be silent for the second, and what it says it would win must be within 25 % of what the second takes less.
+
+Environment: RFINJECT, the command; RFINJECT_PYTHON, an interpreter with torch.
+"""
+import argparse
+import functools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+RFINJECT = os.environ.get("RFINJECT") or str(HERE.parents[1] / "build/release/bin/rfinject")
+PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
+GPU = "A100-SXM4-40GB"
+RULES = HERE.parents[1] / "cli/report/advice/rules.txt"
+DOCUMENT = HERE.parents[1] / "docs/ADVICE.md"
+TOLERANCE = 0.25
+TIMEOUT_S = 240
+
+# Program: its rule; whether the fault or its mending needs CUDA's own operators (for optimizers from torch 2 on, which
+# choose by device); how much less of the mended program's step the same samples take.
+PAIRS = {
+    "optimizer-fused": ("optimizer-fused", True, 1),
+    "optimizer-foreach": ("optimizer-foreach", "from torch 2", 1),
+    "tf32": ("tf32", False, 1),
+    "autocast": ("autocast", True, 1),
+    "autocast-convolutions": ("autocast", True, 1),
+    "fp64": ("fp64", False, 1),
+    "fused-attention": ("fused-attention", True, 1),
+    "fold-batch-norm": ("fold-batch-norm", False, 1),
+    "channels-of-8": ("channels-of-8", True, 1),
+    "recompute": ("recompute", False, 1),
+    "set-to-none": ("set-to-none", False, 1),
+    "larger-batch": ("larger-batch", False, 4),  # its batch is four times as large
+}
+
+
+@functools.cache
+def torch_2():
+    code = "import torch; print(torch.__version__ >= '2')"
+    return "True" in subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout
+
+
+def can_run(program):
+    needs_cuda = PAIRS[program][1]
+    return has_virtual_gpu() or not (torch_2() if needs_cuda == "from torch 2" else needs_cuda)
+
+
+@functools.cache
+def has_virtual_gpu():
+    """Whether the interpreter's torch is one for CUDA that this build has a virtual GPU for."""
+    code = "import torch; print(torch.version.cuda or '')"
+    said = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout
+    runtime = f"librfinject_cuda{said.split('.')[0].strip()}.so"
+    return bool(said.strip()) and (pathlib.Path(RFINJECT).parents[1] / "lib/virtual_gpu" / runtime).exists()
+
+
+def advise(program, which, gpu, folder):
+    """What `rfinject advise` says of one program of a pair."""
+    environment = {key: value for key, value in os.environ.items()
+                   if key == "RFINJECT_LIBRARY" or not key.startswith(("RFINJECT", "LD_PRELOAD", "CUDA_"))}
+    # A command built with AddressSanitizer refuses to start after a preloaded library otherwise.
+    environment |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
+                    "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
+    out = pathlib.Path(folder) / f"{program}-{which}"
+    run = subprocess.run([RFINJECT, "--estimate", gpu, "--skip", "1", "--estimate-on",
+                          "virtual-gpu" if has_virtual_gpu() else "cpu", "-o", f"{out}/", PYTHON, f"{program}.py", which],
+                         cwd=HERE / "pairs", env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+    if run.returncode != 0:
+        raise RuntimeError(f"{program} {which}: exit code {run.returncode}\n{run.stderr}")
+    said = subprocess.run([RFINJECT, "advise", f"{out}/", "--format", "json"], env=environment, capture_output=True,
+                          text=True, timeout=TIMEOUT_S, check=True)
+    (only,) = json.loads(said.stdout)["runs"]
+    return only
+
+
+class Pair:
+    """What both programs of a pair were told. Times are in ms a step."""
+
+    def __init__(self, program, gpu, folder):
+        self.program, self.gpu = program, gpu
+        self.rule, _, batches = PAIRS[program]
+        fault, mended = (advise(program, which, gpu, folder) for which in ("fault", "mended"))
+        self.of_fault, self.of_mended = (next(rule for rule in of["rules"] if rule["rule"] == self.rule)
+                                         for of in (fault, mended))
+        self.fault_ms = fault["gpu_time_per_step_ns"] / 1e6
+        self.mended_ms = mended["gpu_time_per_step_ns"] / 1e6 / batches
+        self.gain_ms = self.fault_ms - self.mended_ms
+        self.predicted_ms = (self.of_fault["gain_ns_per_step"] or 0) / 1e6
+
+    @property
+    def error(self):
+        return self.predicted_ms / self.gain_ms - 1 if self.gain_ms > 0 else float("inf")
+
+    @property
+    def holds(self):
+        return self.of_fault["state"] == "holds" and self.of_mended["state"] != "holds" and abs(self.error) <= TOLERANCE
+
+
+def unproven():
+    """Name and reason of each rule that no pair has shown to be right, in the order of rules.txt."""
+    found, name, longer = [], None, False
+    for line in RULES.read_text().splitlines():
+        words = line.split()
+        if line.startswith("rule "):
+            name, longer = words[1], False
+        elif line.startswith("  unproven "):
+            found.append((name, " ".join(words[1:])))
+            longer = True
+        elif longer and line.startswith("   "):
+            found[-1] = (found[-1][0], found[-1][1] + " " + " ".join(words))
+        else:
+            longer = False
+    return found
+
+
+def update(what, lines):
+    """Replaces what docs/ADVICE.md has between its marks."""
+    begin, end = f"<!-- made by pair_runs.py --update: {what} -->\n", "<!-- end -->"
+    head, rest = DOCUMENT.read_text().split(begin, 1)
+    DOCUMENT.write_text(head + begin + "".join(line + "\n" for line in lines) + end + rest.split(end, 1)[1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gpu", action="append", help=f"of the table of GPUs; default {GPU}")
+    parser.add_argument("--update", action="store_true", help="write docs/ADVICE.md, too")
+    options = parser.parse_args()
+    gpus = options.gpu or [GPU]
+    lines = []
+
+    def say(line):
+        lines.append(line)
+        print(line, flush=True)
+
+    folder = tempfile.mkdtemp(prefix="rfinject-advice-")
+    failed = 0
+    try:
+        say("| program | GPU | with the fault, ms | mended, ms | won, ms | predicted, ms | off | of the mended one |")
+        say("|---|---|---|---|---|---|---|---|")
+        for gpu in gpus:
+            for program in PAIRS:
+                if not can_run(program):
+                    print(f"note: {program} needs a torch for CUDA and the virtual GPU", file=sys.stderr)
+                    continue
+                pair = Pair(program, gpu, folder)
+                failed += not pair.holds
+                said = "holds" if pair.of_mended["state"] == "holds" else "silent"
+                say(f"| {program} | {gpu} | {pair.fault_ms:.3f} | {pair.mended_ms:.3f} | {pair.gain_ms:.3f} | "
+                    f"{pair.predicted_ms:.3f} | {100 * pair.error:+.1f} % | {said} |")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if options.update:
+        update("the pairs", lines)
+        update("the unproven", [f"* `{name}`: {reason}." for name, reason in unproven()])
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

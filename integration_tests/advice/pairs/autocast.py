@@ -1,0 +1,3 @@
+from programs import MENDED, Gpt, tokens, train
+
+train(Gpt(), tokens(), half=MENDED)
