@@ -123,7 +123,9 @@ void Callback(const SimLaunch* launch, CUpti_ApiCallbackSite site, uint64_t* cor
   data.functionParams = launch->params;
   CUresult copy = result != nullptr ? *result : CUDA_SUCCESS;
   data.functionReturnValue = site == CUPTI_API_EXIT ? &copy : nullptr;
-  data.symbolName = launch->kernel != nullptr ? launch->kernel->name : nullptr;
+  data.symbolName = launch->symbol != nullptr   ? launch->symbol
+                    : launch->kernel != nullptr ? launch->kernel->name
+                                                : nullptr;
   data.context = launch->context;
   data.contextUid = 1;
   data.correlationData = correlation_data;

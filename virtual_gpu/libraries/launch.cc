@@ -11,6 +11,7 @@ void LaunchStandin(const std::string& name, const Shape& shape, CUstream stream)
   const auto clamp = [](int64_t value, int64_t most) {
     return static_cast<unsigned>(std::clamp<int64_t>(value, 1, most));
   };
+  rfinject_virtual_gpu_describe(shape.flop, shape.bytes);
   cuLaunchKernel(function, clamp(shape.blocks, 0x7fffffff), clamp(shape.y, 65535), clamp(shape.z, 65535),
                  shape.threads, 1, 1, 0, stream, nullptr, nullptr);
 }
