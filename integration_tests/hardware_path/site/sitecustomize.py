@@ -23,6 +23,9 @@ def enter():
     torch = importlib.util.find_spec("torch")
     if torch is None or "RFX_SIM_BOARD" not in os.environ:
         return
+    torch_libraries = pathlib.Path(torch.origin).parent / "lib"
+    if not (torch_libraries / "libtorch_cuda.so").exists():
+        return
     facts = json.loads(os.environ["RFX_SIM_BOARD"])
     libraries = os.environ["RFX_SIM_LIBRARIES"]
     cupti = os.environ["RFX_SIM_CUPTI"]
@@ -33,7 +36,7 @@ def enter():
     gpu = ctypes.CDLL(os.path.join(libraries, "librfinject_virtual_gpu.so"))
     gpu.rfinject_virtual_gpu_enter.restype = ctypes.c_char_p
     board = Board(name=facts.pop("name").encode(), **facts)
-    why = gpu.rfinject_virtual_gpu_enter(str(pathlib.Path(torch.origin).parent / "lib").encode(), ctypes.byref(board))
+    why = gpu.rfinject_virtual_gpu_enter(str(torch_libraries).encode(), ctypes.byref(board))
     if not why and cupti:
         world = ctypes.CDLL(os.path.join(folder, "libsim_virtual_driver.so"))
         world.sim_attach_virtual_gpu.restype = ctypes.c_char_p
