@@ -65,6 +65,9 @@ struct rfinject_virtual_tool {
   void (*exit)(const struct rfinject_virtual_call* call, int result);
 };
 
+// While it is not 0, no tool is told of what this thread calls: a library does there what NCCL's kernels do.
+void rfinject_virtual_gpu_hide(int hidden);
+
 // From now on `tool` is told, which must live as long as the process; null: nobody any more.
 void rfinject_virtual_gpu_trace(const struct rfinject_virtual_tool* tool);
 

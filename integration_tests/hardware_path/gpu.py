@@ -26,7 +26,9 @@ def environment(board, cupti, devices=1, **more):
         RFX_SIM_LIBRARIES=os.environ["VIRTUAL_GPU_FOLDER"],
         RFX_SIM_FOLDER=os.environ["SIM_FOLDER"],
         RFX_SIM_CUPTI=cupti,
-        SIM_REAL_CUPTI=os.environ["SIM_REAL_CUPTI"])
+        SIM_REAL_CUPTI=os.environ["SIM_REAL_CUPTI"],
+        # Triton links its launchers with the driver; rfinject says where it is under --estimate only.
+        TRITON_LIBCUDA_PATH=os.environ["VIRTUAL_GPU_FOLDER"])
     variables.update({name: str(value) for name, value in more.items()})
     return variables
 

@@ -36,6 +36,7 @@ class Thread(threading.local):
 
 
 here = Thread()
+wrapped = None                # the root in a DataParallel: (class, "")
 names = {}                    # module: (class of the root, path)
 owned = set()                 # nodes that have an owner; they are kept, so that no other one gets their address
 launches = collections.Counter()
@@ -43,11 +44,12 @@ recording = False
 
 
 def name_of(module):
+    global wrapped
     if module not in names:
         root = module
         if isinstance(module, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
             root = module.module
-            names[module] = (type(root).__name__, "")
+            wrapped = names[module] = (type(root).__name__, "")
         for path, part in root.named_modules():
             names[part] = (type(root).__name__, path)
     return names[module]
@@ -71,6 +73,9 @@ def own(value, owner):
         if node is None or node in owned:
             continue
         owned.add(node)
+        # It has the weights of all replicas for its results, and is the wrapper's own.
+        if type(node).__name__ == "BroadcastBackward":
+            owner = wrapped
         node.register_prehook(lambda gradients, owner=owner: setattr(here, "node", owner))
         todo += [before for before, _ in node.next_functions]
 

@@ -27,6 +27,7 @@ std::atomic<const rfinject_virtual_tool*> g_tool{nullptr};
 std::atomic<uint64_t> g_launches{0};
 std::atomic<uint64_t> g_skipped_ns{0};
 thread_local CUstream t_last_stream = nullptr;
+thread_local constinit bool t_hidden = false;
 thread_local constinit Work t_work;
 thread_local uint64_t t_untold_ns = 0;  // that this thread's launches took, as far as their number tells
 
@@ -80,7 +81,7 @@ void Occupy(CUstream stream, uint64_t ns) {
   real->busy_until = std::max(real->busy_until, ClockNow()) + ns;
 }
 
-const rfinject_virtual_tool* Tool() { return g_tool.load(std::memory_order_acquire); }
+const rfinject_virtual_tool* Tool() { return t_hidden ? nullptr : g_tool.load(std::memory_order_acquire); }
 
 Work TakeWork() { return std::exchange(t_work, Work{}); }
 
@@ -143,6 +144,8 @@ RFINJECT_DOOR void rfinject_virtual_gpu_observe(void (*observer)(const rfinject_
 }
 
 RFINJECT_DOOR void rfinject_virtual_gpu_describe(double flop, double bytes) { t_work = {flop, bytes}; }
+
+RFINJECT_DOOR void rfinject_virtual_gpu_hide(int hidden) { t_hidden = hidden != 0; }
 
 RFINJECT_DOOR void rfinject_virtual_gpu_trace(const rfinject_virtual_tool* tool) {
   g_tool.store(tool, std::memory_order_release);
