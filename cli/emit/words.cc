@@ -22,6 +22,10 @@ std::string SourceLine(const Report& report) {
                   ? "; the program ran on a virtual GPU, which computes nothing"
                   : "");
     case SourceKind::kMeasured:
+      if (report.simulated()) {
+        return "SIMULATED, not measured: the counters and times of " + report.device_name +
+               " are made up by a test of rfinject's";
+      }
       return "Measured on " + (report.device_name.empty() ? "an unnamed GPU" : report.device_name) +
              (report.machine.name.empty()
                   ? ": no roofs are known for it (rfinject gpus lists those that are), so none are drawn"

@@ -96,6 +96,7 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   cupti::StepPolicy policy_;
   cupti::Watchdog watchdog_{machine_, policy_, recorder_};
   std::atomic<bool> context_gone_{false};
+  std::atomic<bool> step_captured_{false};  // has been said
 
   // A step is ended by one thread at a time. The others do not wait for it: their step belongs to the one that runs.
   Mutex boundary_;
@@ -111,7 +112,16 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
 void HardwareSource::OnStepEnd(uint64_t step) noexcept try {
   if (machine_.off()) return;
   // Waiting for the GPU would spoil the capture, and fail the program. The step goes on until one ends outside.
-  if (tap_.capturing()) return;
+  if (tap_.capturing()) {
+    if (machine_.state() != StepState::kWaiting && !step_captured_.exchange(true, std::memory_order_relaxed)) {
+      recorder_.ReportDiagnostic(
+          Severity::kWarning, "step-in-graph",
+          "the optimizer's step was captured into a CUDA graph: launches of the graph end no step, so that no times or "
+          "counters are taken of them",
+          "capture the forward and the backward, and call the optimizer's step outside of the graph");
+    }
+    return;
+  }
   if (!boundary_.TryLock()) return;
   const HeldLock held(boundary_);
   if (machine_.state() == StepState::kWaiting) {
@@ -305,6 +315,11 @@ bool HardwareSource::Load() {
   api_ = std::move(result.api);
   if (!api_.perfworks_remark.empty()) {
     recorder_.ReportDiagnostic(Severity::kInfo, "perfworks-remark", api_.perfworks_remark);
+  }
+  if (api_.virtual_driver) {
+    recorder_.ReportDiagnostic(Severity::kWarning, "simulated-gpu",
+                               "the driver is rfinject's virtual GPU: counters and times are made up, none was measured",
+                               "rfinject --estimate GPU PROGRAM estimates them");
   }
   CUdevice device = 0;
   if (api_.cuCtxGetDevice == nullptr || api_.cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;

@@ -31,6 +31,14 @@ bool Same(const LaunchCall& a, const LaunchCall& b) noexcept {
          a.device == b.device && a.site == b.site;
 }
 
+// NCCL's kernels, whose names CUPTI tells as the compiler has mangled them: _Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL…,
+// and plainly where an older NCCL declared them extern "C". Those of the virtual GPU's NCCL say what they stand in for.
+bool IsCommunication(const char* name) noexcept {
+  if (std::strncmp(name, "_Z", 2) == 0) name += 2 + std::strspn(name + 2, "0123456789");
+  if (std::strncmp(name, "standin_", 8) == 0) name += 8;
+  return std::strncmp(name, "nccl", 4) == 0;
+}
+
 pthread_once_t g_once = PTHREAD_ONCE_INIT;
 pthread_key_t g_cache_key;
 void MakeCacheKey() noexcept { pthread_key_create(&g_cache_key, &free); }
@@ -95,7 +103,7 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   entry.identity.kernel = kernel;
   entry.identity.site = call.site;
   // NCCL's kernels, whichever layer they are launched from (DistributedDataParallel's from the backward's).
-  if (name != nullptr && std::strncmp(name, "nccl", 4) == 0) entry.identity.site.phase = Phase::kCommunication;
+  if (name != nullptr && IsCommunication(name)) entry.identity.site.phase = Phase::kCommunication;
   for (int i = 0; i < 3; ++i) {
     entry.identity.grid[i] = call.grid[i];
     entry.identity.block[i] = call.block[i];

@@ -40,7 +40,7 @@ CUresult Launch(SimLaunch launch, const char* function) {
   uint64_t data = 0;
   sim_call_enter(&launch, &data);
   const CUresult result = static_cast<CUresult>(sim_take_failure(function));
-  if (result == CUDA_SUCCESS) sim_call_run(&launch);
+  if (result == CUDA_SUCCESS && !g_captured) sim_call_run(&launch);  // what is captured does not run
   sim_call_exit(&launch, &data, result);
   return result;
 }

@@ -71,7 +71,7 @@ std::string DocumentTitle(std::string_view what, std::span<const Report> reports
 std::string SourceTitle(const Report& report) {
   switch (report.run.source) {
     case SourceKind::kMeasured:
-      return "MEASURED by hardware counters";
+      return report.simulated() ? "SIMULATED by a test" : "MEASURED by hardware counters";
     case SourceKind::kEstimated:
       return "ESTIMATED from tensor shapes";
     case SourceKind::kImported:
