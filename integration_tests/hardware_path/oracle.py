@@ -126,7 +126,10 @@ def site():
 def on_launch(launch):
     if recording:
         model, layer, phase = site()
-        launches[model, layer, phase, launch.contents.name.decode(), tuple(launch.contents.grid)] += 1
+        name = launch.contents.name.decode()
+        if "ncclDevKernel" in name:
+            phase = "communication"
+        launches[model, layer, phase, name, tuple(launch.contents.grid)] += 1
 
 
 def main():
