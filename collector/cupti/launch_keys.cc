@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string_view>
 
+#include "collector/cupti/kernel_name.h"
 #include "collector/cupti/lock_waits.h"
 #include "collector/hash.h"
 #include "collector/native_stack.h"
@@ -82,8 +84,7 @@ uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& re
 
 uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char* name, Recorder& recorder,
                               Entry* slot) noexcept try {
-  // Interned outside the lock: the recorder has one of its own.
-  const uint32_t kernel = recorder.Intern(name != nullptr ? name : "(unnamed kernel)");
+  const uint32_t kernel = KernelId(name, recorder);
   // Never waits for long in a program's launch: a key that could not be had is a launch that is not attributed.
   if (!lock_.LockFor(kLaunchLockWaitNs)) return kNoKey;
   const HeldLock held(lock_);
@@ -117,6 +118,22 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   return entry.key;
 } catch (...) {
   return kNoKey;
+}
+
+// A launch that the thread's cache has lost comes here again, and must not pay for its kernel's name every time.
+uint32_t LaunchKeys::KernelId(const char* name, Recorder& recorder) {
+  if (name == nullptr) return recorder.Intern("(unnamed kernel)");
+  if (lock_.LockFor(kLaunchLockWaitNs)) {
+    const HeldLock held(lock_);
+    if (const auto at = kernels_.find(std::string_view(name)); at != kernels_.end()) return at->second;
+  }
+  // Interned outside the lock: the recorder has one of its own.
+  const uint32_t id = recorder.Intern(ReadableKernelName(name));
+  if (lock_.LockFor(kLaunchLockWaitNs)) {
+    const HeldLock held(lock_);
+    kernels_.emplace(name, id);
+  }
+  return id;
 }
 
 LaunchIdentity LaunchKeys::Identity(uint32_t key) noexcept {

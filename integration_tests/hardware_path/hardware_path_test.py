@@ -6,6 +6,7 @@ default a few networks run; --all, or RFX_HARDWARE_PATH=all, runs them all and p
 Needs a torch that is a CUDA build; CUPTI 13 stands under one for CUDA 13, CUPTI 12.8 and 12.4 under one for CUDA 12.
 """
 import collections
+import ctypes
 import importlib.util
 import json
 import os
@@ -66,6 +67,15 @@ def usual():
     return CUPTI13 if cuda_major() >= 13 else CUPTI12
 
 
+def readable(kernel, demangle=[]):
+    """The kernel's name as the compiler would spell it in a message."""
+    if not demangle:
+        demangle.append(ctypes.CDLL("libstdc++.so.6").__cxa_demangle)
+        demangle[0].restype = ctypes.c_char_p
+    text = demangle[0](kernel.encode(), None, None, None) if kernel.startswith("_Z") else None
+    return text.decode() if text else kernel
+
+
 def of_traces(folder):
     """Launches by (model, layer, phase, kernel, grid), without copies and memory sets."""
     found = collections.Counter()
@@ -110,7 +120,7 @@ class Measured(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             found = collections.Counter()
             for model, layer, phase, kernel, grid, launches in json.load(out):
-                found[model, layer, phase, kernel, tuple(grid)] += launches
+                found[model, layer, phase, readable(kernel), tuple(grid)] += launches
         return found
 
     def report(self, folder, *options):
@@ -202,9 +212,11 @@ class Graphs(Measured):
     def test_a_step_in_a_graph_is_said_to_have_no_times(self):
         folder, (trace,), _ = self.measure("graph.py", 30, "whole")
         self.assertIn("step-in-graph", trace.diagnostic_ids())
-        # The three steps before the capture, less the first: the capture itself launches nothing.
+        # The three steps before the capture, less the first: the capture itself launches nothing. PyTorch 2.6 fills in
+        # the state of random numbers before each replay, which is of no phase.
         before = self.oracle("graph.py", 0, "whole")
-        self.assertEqual({key: n for key, n in of_traces(folder).items() if key[3] != "(CUDA graph)"}, dict(before))
+        steps = [{key: n for key, n in counted.items() if key[2] != "other"} for counted in (of_traces(folder), before)]
+        self.assertEqual(*steps)
 
 
 class Ranks(Measured):

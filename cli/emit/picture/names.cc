@@ -6,17 +6,11 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/emit/code_points.h"
+#include "cli/report/kernel_name.h"
 #include "cli/report/run_name.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {
-
-std::string ShortKernelName(std::string_view kernel) {
-  std::string_view name = kernel.substr(0, kernel.find_first_of("<("));
-  if (const size_t space = name.rfind(' '); space != std::string_view::npos) name.remove_prefix(space + 1);
-  if (const size_t scope = name.rfind("::"); scope != std::string_view::npos) name.remove_prefix(scope + 2);
-  return std::string(name.empty() ? kernel : name);
-}
 
 std::string RowName(const Row& row, const Report& report) {
   constexpr size_t kMost = 32, kMostOfTwo = 20;
