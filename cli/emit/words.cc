@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "cli/report/kernel_name.h"
 #include "cli/report/units.h"
 #include "gpus/chips.h"
 
@@ -94,8 +95,9 @@ std::string ShareLine(const Report& report) {
 
 std::string OutsideLine(const Report& report) {
   if (report.headline.outside_share <= 0) return {};
-  return Percent(report.headline.outside_share) +
-         " of GPU time is of no model: " + absl::StrJoin(report.outside_ops, ", ") +
+  return Percent(report.headline.outside_share) + " of GPU time is of no model: " +
+         absl::StrJoin(report.outside_ops, ", ",
+                       [](std::string* out, const std::string& name) { out->append(ShortKernelName(name)); }) +
          (report.headline.outside_initialises
               ? "; if that is the program making its weights before the first step, --skip 1 leaves it out"
               : "");

@@ -75,6 +75,7 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   bool OursIsCurrent() const;
   void NewPolicy() RFINJECT_REQUIRES(boundary_);
   void ReportFacts() RFINJECT_REQUIRES(boundary_);
+  void ExplainShortProgram() RFINJECT_REQUIRES(boundary_);
 
   // --- What was to be measured cannot be any more.
   void OnCountersLost() RFINJECT_REQUIRES(boundary_);
@@ -105,6 +106,7 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   std::unique_ptr<cupti::PmCrossCheck> pm_ RFINJECT_GUARDED_BY(boundary_);
   cupti::StepPolicy::Plan plan_ RFINJECT_GUARDED_BY(boundary_);  // of the step that runs
   uint64_t step_began_ns_ RFINJECT_GUARDED_BY(boundary_) = 0;    // monotonic
+  uint64_t steps_ended_ RFINJECT_GUARDED_BY(boundary_) = 0;      // of the process
 };
 
 // --- The end of a step.
@@ -124,6 +126,7 @@ void HardwareSource::OnStepEnd(uint64_t step) noexcept try {
   }
   if (!boundary_.TryLock()) return;
   const HeldLock held(boundary_);
+  steps_ended_ = step + 1;
   if (machine_.state() == StepState::kWaiting) {
     Start(step);
     step_began_ns_ = static_cast<uint64_t>(MonotonicNs());
@@ -347,6 +350,17 @@ void HardwareSource::ReportFacts() {
   recorder_.UpdateFacts(facts);
 }
 
+// A program that has ended before everything was collected once has rows without times or without counters.
+void HardwareSource::ExplainShortProgram() {
+  const uint64_t needed = settings_.skip + policy_.FirstRotationSteps();
+  if (steps_ended_ >= needed) return;
+  recorder_.ReportDiagnostic(Severity::kWarning, "too-few-steps",
+                             "the program ended after " + std::to_string(steps_ended_) +
+                                 " steps, before all counters and times had been taken once, which takes " +
+                                 std::to_string(needed),
+                             "run at least " + std::to_string(needed) + " steps");
+}
+
 // --- Trouble.
 
 void HardwareSource::OnCountersLost() {
@@ -402,6 +416,7 @@ void HardwareSource::Stop() noexcept {
     std::vector<cupti::LaunchLog::Entry> entries;
     tap_.times_log().Close(&entries);
     contexts_.ForEach([&](cupti::CountedContext& one) { one.log().Close(&entries); });
+    ExplainShortProgram();
     // A running session is left alone: at this point of a process's life the driver may be gone.
   }
   TurnOff();

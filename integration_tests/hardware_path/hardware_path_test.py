@@ -186,6 +186,18 @@ class Values(Measured):
         self.assertGreater(len(one), 20)
         self.assertGreater(len(one & again), 2 * len(one & other))
 
+    def test_a_program_that_is_too_short_says_how_many_steps_it_needs(self):
+        def sampled(trace):
+            return {trace.metrics[metric]["name"] for (_, metric), total in trace.sums.items() if total["n"]}
+
+        _, (short,), _ = self.measure("train.py", "lstm", 4)
+        self.assertNotIn("rf.time", sampled(short))
+        (said,) = [one for one in short.diagnostics if one.get("id") == "too-few-steps"]
+        steps = int(re.search(r"run at least (\d+) steps", said["remedy"])[1])
+        _, (enough,), _ = self.measure("train.py", "lstm", steps)
+        self.assertNotIn("too-few-steps", enough.diagnostic_ids())
+        self.assertLessEqual({"rf.time", "rf.dram_bytes", "rf.flop.fp32"}, sampled(enough))
+
     def test_what_is_simulated_says_so_everywhere(self):
         folder, _, result = self.measure("train.py", "lstm", 4)
         self.assertEqual(result.stderr.count("counters and times are made up"), 1, result.stderr)
