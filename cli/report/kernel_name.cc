@@ -45,7 +45,8 @@ bool OnlyPassesOn(std::string_view name) {
   return false;
 }
 
-// The first name in template arguments that is a function's: "FillFunctor", "direct_copy_kernel_cuda". "" when none is.
+// The first name in template arguments that is a function's: "FillFunctor", "direct_copy_kernel_cuda". "" when none
+// is.
 std::string_view FunctionIn(std::string_view arguments) {
   for (size_t i = 0; i < arguments.size();) {
     if (!IsOfName(arguments[i])) {

@@ -10,10 +10,11 @@ TEST(ShortKernelName, SaysTheFunctionAndWhatItApplies) {
   EXPECT_EQ(ShortKernelName("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
                             "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)"),
             "vectorized_elementwise_kernel<FillFunctor>");
-  EXPECT_EQ(ShortKernelName("void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<"
-                            "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#1}::operator()() "
-                            "const::{lambda(float)#1}>(at::TensorIteratorBase&)::{lambda(int)#1}>(int)"),
-            "elementwise_kernel<direct_copy_kernel_cuda>");
+  EXPECT_EQ(
+      ShortKernelName("void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<"
+                      "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#1}::operator()() "
+                      "const::{lambda(float)#1}>(at::TensorIteratorBase&)::{lambda(int)#1}>(int)"),
+      "elementwise_kernel<direct_copy_kernel_cuda>");
   EXPECT_EQ(ShortKernelName("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, "
                             "at::native::MeanOps<float> > >(at::native::ReduceOp<float>)"),
             "reduce_kernel<ReduceOp>");
@@ -27,7 +28,8 @@ TEST(ShortKernelName, DropsNamespacesAlsoThoseWithoutAName) {
 }
 
 TEST(ShortKernelName, LeavesWhatIsNoFunctionOfCpp) {
-  for (const char* name : {"ampere_sgemm_128x64_nn", "triton_poi_fused_relu_0", "(CUDA graph)", "<lambda>", "", "<", "a::"}) {
+  for (const char* name :
+       {"ampere_sgemm_128x64_nn", "triton_poi_fused_relu_0", "(CUDA graph)", "<lambda>", "", "<", "a::"}) {
     EXPECT_EQ(ShortKernelName(name), name);
   }
 }

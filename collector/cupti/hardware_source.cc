@@ -118,7 +118,8 @@ void HardwareSource::OnStepEnd(uint64_t step) noexcept try {
     if (machine_.state() != StepState::kWaiting && !step_captured_.exchange(true, std::memory_order_relaxed)) {
       recorder_.ReportDiagnostic(
           Severity::kWarning, "step-in-graph",
-          "the optimizer's step was captured into a CUDA graph: launches of the graph end no step, so that no times or "
+          "the optimizer's step was captured into a CUDA graph: launches of the graph end no step, so that no times "
+          "or "
           "counters are taken of them",
           "capture the forward and the backward, and call the optimizer's step outside of the graph");
     }
@@ -320,9 +321,10 @@ bool HardwareSource::Load() {
     recorder_.ReportDiagnostic(Severity::kInfo, "perfworks-remark", api_.perfworks_remark);
   }
   if (api_.virtual_driver) {
-    recorder_.ReportDiagnostic(Severity::kWarning, "simulated-gpu",
-                               "the driver is rfinject's virtual GPU: counters and times are made up, none was measured",
-                               "rfinject --estimate GPU PROGRAM estimates them");
+    recorder_.ReportDiagnostic(
+        Severity::kWarning, "simulated-gpu",
+        "the driver is rfinject's virtual GPU: counters and times are made up, none was measured",
+        "rfinject --estimate GPU PROGRAM estimates them");
   }
   CUdevice device = 0;
   if (api_.cuCtxGetDevice == nullptr || api_.cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;

@@ -33,8 +33,9 @@ bool Same(const LaunchCall& a, const LaunchCall& b) noexcept {
          a.device == b.device && a.site == b.site;
 }
 
-// NCCL's kernels, whose names CUPTI tells as the compiler has mangled them: _Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL…,
-// and plainly where an older NCCL declared them extern "C". Those of the virtual GPU's NCCL say what they stand in for.
+// NCCL's kernels, whose names CUPTI tells as the compiler has mangled them:
+// _Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL…, and plainly where an older NCCL declared them extern "C". Those of
+// the virtual GPU's NCCL say what they stand in for.
 bool IsCommunication(const char* name) noexcept {
   if (std::strncmp(name, "_Z", 2) == 0) name += 2 + std::strspn(name + 2, "0123456789");
   if (std::strncmp(name, "standin_", 8) == 0) name += 8;

@@ -1,9 +1,9 @@
 // File: virtual_driver.cc
 //
-// The virtual GPU's driver (virtual_gpu/) as the simulated CUPTI's: it tells of the calls that it gets, and this library
-// hands them on, so that the simulated CUPTI counts and times what PyTorch launches. What a kernel takes and counts is
-// made up, the same in every run with the same seed: the FLOP and the least bytes that a stand-in for cuBLAS or cuDNN
-// says that it stands for; of other kernels, whose work nobody knows, a little for each thread.
+// The virtual GPU's driver (virtual_gpu/) as the simulated CUPTI's: it tells of the calls that it gets, and this
+// library hands them on, so that the simulated CUPTI counts and times what PyTorch launches. What a kernel takes and
+// counts is made up, the same in every run with the same seed: the FLOP and the least bytes that a stand-in for
+// cuBLAS or cuDNN says that it stands for; of other kernels, whose work nobody knows, a little for each thread.
 //
 //   sim_attach_virtual_gpu(seed, noise)      null, or why not
 #include <cupti.h>
@@ -26,13 +26,14 @@
 namespace {
 
 // What the driver tells of, by the names that CUPTI has for it.
-#define SIM_CALLS(F)                                                                                              \
-  F(cuLaunchKernel) F(cuLaunchKernelEx) F(cuLaunchCooperativeKernel) F(cuGraphLaunch) F(cuMemAlloc_v2)            \
-  F(cuMemFree_v2) F(cuMemCreate) F(cuMemRelease) F(cuMemcpy) F(cuMemcpyAsync) F(cuMemcpyHtoD_v2)                  \
-  F(cuMemcpyHtoDAsync_v2) F(cuMemcpyDtoH_v2) F(cuMemcpyDtoHAsync_v2) F(cuMemcpyDtoD_v2) F(cuMemcpyDtoDAsync_v2)   \
-  F(cuMemcpyPeerAsync) F(cuMemcpy2D_v2) F(cuMemcpy2DAsync_v2) F(cuMemsetD8_v2) F(cuMemsetD16_v2)                  \
-  F(cuMemsetD32_v2) F(cuMemsetD8Async) F(cuMemsetD16Async) F(cuMemsetD32Async) F(cuStreamBeginCapture_v2)         \
-  F(cuStreamBeginCaptureToGraph) F(cuStreamEndCapture)
+#define SIM_CALLS(F)                                                                                                \
+  F(cuLaunchKernel)                                                                                                 \
+  F(cuLaunchKernelEx) F(cuLaunchCooperativeKernel) F(cuGraphLaunch) F(cuMemAlloc_v2) F(cuMemFree_v2) F(cuMemCreate) \
+      F(cuMemRelease) F(cuMemcpy) F(cuMemcpyAsync) F(cuMemcpyHtoD_v2) F(cuMemcpyHtoDAsync_v2) F(cuMemcpyDtoH_v2)    \
+          F(cuMemcpyDtoHAsync_v2) F(cuMemcpyDtoD_v2) F(cuMemcpyDtoDAsync_v2) F(cuMemcpyPeerAsync) F(cuMemcpy2D_v2)  \
+              F(cuMemcpy2DAsync_v2) F(cuMemsetD8_v2) F(cuMemsetD16_v2) F(cuMemsetD32_v2) F(cuMemsetD8Async)         \
+                  F(cuMemsetD16Async) F(cuMemsetD32Async) F(cuStreamBeginCapture_v2) F(cuStreamBeginCaptureToGraph) \
+                      F(cuStreamEndCapture)
 const std::map<std::string_view, uint32_t>& Cbids() {
   static const auto* const cbids = new std::map<std::string_view, uint32_t>{
 #define SIM_CALL(name) {#name, CUPTI_DRIVER_TRACE_CBID_##name},
@@ -96,8 +97,8 @@ uint64_t Mix(uint64_t x) {  // splitmix64's finaliser
   return x ^ (x >> 31);
 }
 
-// A kernel with one grid. A launch is one of a few variants of it, which differ by noise; which one depends on the seed
-// and on how many launches of it there were before, not on what other threads do.
+// A kernel with one grid. A launch is one of a few variants of it, which differ by noise; which one depends on the
+// seed and on how many launches of it there were before, not on what other threads do.
 struct Kernel {
   static constexpr size_t kVariants = 32;
   struct Variant {

@@ -173,7 +173,8 @@ CUresult LaunchAll(CUgraphExec exec, CUstream handle) {
 
 RFINJECT_CUDA cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   if (exec == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  return Traced("cuGraphLaunch", cuGraphLaunch_params{exec, stream}, nullptr, [&] { return LaunchAll(exec, stream); });
+  return Traced("cuGraphLaunch", cuGraphLaunch_params{exec, stream}, nullptr,
+                [&] { return LaunchAll(exec, stream); });
 }
 
 RFINJECT_CUDA cuUserObjectCreate(CUuserObject* object, void* data, CUhostFn destroy, unsigned references, unsigned) {

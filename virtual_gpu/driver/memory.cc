@@ -406,7 +406,8 @@ void FillBytes(void* to, unsigned value, size_t value_bytes, size_t count) {
 }  // namespace rfinject::virtual_gpu
 
 RFINJECT_CUDA cuMemAlloc(CUdeviceptr* address, size_t bytes) {
-  return Traced("cuMemAlloc_v2", cuMemAlloc_v2_params{address, bytes}, nullptr, [&] { return AllocateHere(bytes, Kind::kDevice, 0, address); });
+  return Traced("cuMemAlloc_v2", cuMemAlloc_v2_params{address, bytes}, nullptr,
+                [&] { return AllocateHere(bytes, Kind::kDevice, 0, address); });
 }
 RFINJECT_CUDA cuMemFree(CUdeviceptr address) {
   return Traced("cuMemFree_v2", cuMemFree_v2_params{address}, nullptr, [&] { return Free(address); });
@@ -475,35 +476,45 @@ RFINJECT_CUDA cuPointerGetAttributes(unsigned count, CUpointer_attribute* attrib
 RFINJECT_CUDA cuPointerSetAttribute(const void*, CUpointer_attribute, CUdeviceptr) { return CUDA_SUCCESS; }
 
 RFINJECT_CUDA cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return Traced("cuMemcpy", cuMemcpy_params{to, from, bytes}, nullptr, [&] { return CopyAndWait(Pointer(to), Pointer(from), bytes); });
+  return Traced("cuMemcpy", cuMemcpy_params{to, from, bytes}, nullptr,
+                [&] { return CopyAndWait(Pointer(to), Pointer(from), bytes); });
 }
 RFINJECT_CUDA cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
-  return Traced("cuMemcpyHtoD_v2", cuMemcpyHtoD_v2_params{to, from, bytes}, nullptr, [&] { return CopyAndWait(Pointer(to), from, bytes); });
+  return Traced("cuMemcpyHtoD_v2", cuMemcpyHtoD_v2_params{to, from, bytes}, nullptr,
+                [&] { return CopyAndWait(Pointer(to), from, bytes); });
 }
 RFINJECT_CUDA cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) {
-  return Traced("cuMemcpyDtoH_v2", cuMemcpyDtoH_v2_params{to, from, bytes}, nullptr, [&] { return CopyAndWait(to, Pointer(from), bytes); });
+  return Traced("cuMemcpyDtoH_v2", cuMemcpyDtoH_v2_params{to, from, bytes}, nullptr,
+                [&] { return CopyAndWait(to, Pointer(from), bytes); });
 }
 RFINJECT_CUDA cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return Traced("cuMemcpyDtoD_v2", cuMemcpyDtoD_v2_params{to, from, bytes}, nullptr, [&] { return CopyAndWait(Pointer(to), Pointer(from), bytes); });
+  return Traced("cuMemcpyDtoD_v2", cuMemcpyDtoD_v2_params{to, from, bytes}, nullptr,
+                [&] { return CopyAndWait(Pointer(to), Pointer(from), bytes); });
 }
 RFINJECT_CUDA cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return Traced("cuMemcpyAsync", cuMemcpyAsync_params{to, from, bytes, stream}, nullptr, [&] { return Copy(Pointer(to), Pointer(from), bytes, stream); });
+  return Traced("cuMemcpyAsync", cuMemcpyAsync_params{to, from, bytes, stream}, nullptr,
+                [&] { return Copy(Pointer(to), Pointer(from), bytes, stream); });
 }
 RFINJECT_CUDA cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
-  return Traced("cuMemcpyHtoDAsync_v2", cuMemcpyHtoDAsync_v2_params{to, from, bytes, stream}, nullptr, [&] { return Copy(Pointer(to), from, bytes, stream); });
+  return Traced("cuMemcpyHtoDAsync_v2", cuMemcpyHtoDAsync_v2_params{to, from, bytes, stream}, nullptr,
+                [&] { return Copy(Pointer(to), from, bytes, stream); });
 }
 RFINJECT_CUDA cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return Traced("cuMemcpyDtoHAsync_v2", cuMemcpyDtoHAsync_v2_params{to, from, bytes, stream}, nullptr, [&] { return Copy(to, Pointer(from), bytes, stream); });
+  return Traced("cuMemcpyDtoHAsync_v2", cuMemcpyDtoHAsync_v2_params{to, from, bytes, stream}, nullptr,
+                [&] { return Copy(to, Pointer(from), bytes, stream); });
 }
 RFINJECT_CUDA cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return Traced("cuMemcpyDtoDAsync_v2", cuMemcpyDtoDAsync_v2_params{to, from, bytes, stream}, nullptr, [&] { return Copy(Pointer(to), Pointer(from), bytes, stream); });
+  return Traced("cuMemcpyDtoDAsync_v2", cuMemcpyDtoDAsync_v2_params{to, from, bytes, stream}, nullptr,
+                [&] { return Copy(Pointer(to), Pointer(from), bytes, stream); });
 }
-RFINJECT_CUDA cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
-                                CUstream stream) {
-  return Traced("cuMemcpyPeerAsync", cuMemcpyPeerAsync_params{to, to_context, from, from_context, bytes, stream}, nullptr, [&] { return Copy(Pointer(to), Pointer(from), bytes, stream); });
+RFINJECT_CUDA cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                                size_t bytes, CUstream stream) {
+  return Traced("cuMemcpyPeerAsync", cuMemcpyPeerAsync_params{to, to_context, from, from_context, bytes, stream},
+                nullptr, [&] { return Copy(Pointer(to), Pointer(from), bytes, stream); });
 }
 RFINJECT_CUDA cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) {
-  return Traced("cuMemcpy2DAsync_v2", cuMemcpy2DAsync_v2_params{copy, stream}, nullptr, [&] { return Copy2D(copy, stream); });
+  return Traced("cuMemcpy2DAsync_v2", cuMemcpy2DAsync_v2_params{copy, stream}, nullptr,
+                [&] { return Copy2D(copy, stream); });
 }
 RFINJECT_CUDA cuMemcpy2D(const CUDA_MEMCPY2D* copy) {
   return Traced("cuMemcpy2D_v2", cuMemcpy2D_v2_params{copy}, nullptr, [&] {
@@ -514,22 +525,28 @@ RFINJECT_CUDA cuMemcpy2D(const CUDA_MEMCPY2D* copy) {
 }
 
 RFINJECT_CUDA cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) {
-  return Traced("cuMemsetD8_v2", cuMemsetD8_v2_params{to, value, count}, nullptr, [&] { return Fill(to, value, 1, count, nullptr); });
+  return Traced("cuMemsetD8_v2", cuMemsetD8_v2_params{to, value, count}, nullptr,
+                [&] { return Fill(to, value, 1, count, nullptr); });
 }
 RFINJECT_CUDA cuMemsetD16(CUdeviceptr to, unsigned short value, size_t count) {
-  return Traced("cuMemsetD16_v2", cuMemsetD16_v2_params{to, value, count}, nullptr, [&] { return Fill(to, value, 2, count, nullptr); });
+  return Traced("cuMemsetD16_v2", cuMemsetD16_v2_params{to, value, count}, nullptr,
+                [&] { return Fill(to, value, 2, count, nullptr); });
 }
 RFINJECT_CUDA cuMemsetD32(CUdeviceptr to, unsigned value, size_t count) {
-  return Traced("cuMemsetD32_v2", cuMemsetD32_v2_params{to, value, count}, nullptr, [&] { return Fill(to, value, 4, count, nullptr); });
+  return Traced("cuMemsetD32_v2", cuMemsetD32_v2_params{to, value, count}, nullptr,
+                [&] { return Fill(to, value, 4, count, nullptr); });
 }
 RFINJECT_CUDA cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
-  return Traced("cuMemsetD8Async", cuMemsetD8Async_params{to, value, count, stream}, nullptr, [&] { return Fill(to, value, 1, count, stream); });
+  return Traced("cuMemsetD8Async", cuMemsetD8Async_params{to, value, count, stream}, nullptr,
+                [&] { return Fill(to, value, 1, count, stream); });
 }
 RFINJECT_CUDA cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
-  return Traced("cuMemsetD16Async", cuMemsetD16Async_params{to, value, count, stream}, nullptr, [&] { return Fill(to, value, 2, count, stream); });
+  return Traced("cuMemsetD16Async", cuMemsetD16Async_params{to, value, count, stream}, nullptr,
+                [&] { return Fill(to, value, 2, count, stream); });
 }
 RFINJECT_CUDA cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
-  return Traced("cuMemsetD32Async", cuMemsetD32Async_params{to, value, count, stream}, nullptr, [&] { return Fill(to, value, 4, count, stream); });
+  return Traced("cuMemsetD32Async", cuMemsetD32Async_params{to, value, count, stream}, nullptr,
+                [&] { return Fill(to, value, 4, count, stream); });
 }
 
 RFINJECT_CUDA cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {

@@ -285,12 +285,12 @@ RFINJECT_CUDA cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, c
 }
 
 RFINJECT_CUDA cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                             unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
-                             void** arguments, void** extra) {
+                             unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void** arguments,
+                             void** extra) {
   const unsigned grid[] = {grid_x, grid_y, grid_z};
   const unsigned block[] = {block_x, block_y, block_z};
-  const cuLaunchKernel_params parameters = {function, grid_x,  grid_y, grid_z, block_x,   block_y,
-                                            block_z,  shared,  stream, arguments, extra};
+  const cuLaunchKernel_params parameters = {function, grid_x, grid_y, grid_z,    block_x, block_y,
+                                            block_z,  shared, stream, arguments, extra};
   return Traced("cuLaunchKernel", parameters, NameOf(function),
                 [&] { return Launch(function, grid, block, shared, stream); });
 }

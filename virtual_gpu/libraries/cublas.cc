@@ -70,19 +70,19 @@ RFINJECT_STANDIN cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, c
 
 #define GEMM(letter, type, data)                                                                                     \
   RFINJECT_STANDIN cublasStatus_t cublas##letter##gemm_v2(                                                           \
-      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int k, const type*, const type*,  \
-      int, const type*, int, const type*, type*, int) {                                                              \
-    return Gemm(handle, data, a, b, m, n, k, 1);                                                                       \
+      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int k, const type*,             \
+      const type*, int, const type*, int, const type*, type*, int) {                                                 \
+    return Gemm(handle, data, a, b, m, n, k, 1);                                                                     \
   }                                                                                                                  \
   RFINJECT_STANDIN cublasStatus_t cublas##letter##gemmStridedBatched(                                                \
-      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int k, const type*, const type*,  \
-      int, long long, const type*, int, long long, const type*, type*, int, long long, int batch) {                  \
-    return Gemm(handle, data, a, b, m, n, k, batch);                                                                   \
+      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int k, const type*,             \
+      const type*, int, long long, const type*, int, long long, const type*, type*, int, long long, int batch) {     \
+    return Gemm(handle, data, a, b, m, n, k, batch);                                                                 \
   }                                                                                                                  \
   RFINJECT_STANDIN cublasStatus_t cublas##letter##gemmBatched(                                                       \
-      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int k, const type*,               \
+      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int k, const type*,             \
       const type* const[], int, const type* const[], int, const type*, type* const[], int, int batch) {              \
-    return Gemm(handle, data, a, b, m, n, k, batch);                                                                   \
+    return Gemm(handle, data, a, b, m, n, k, batch);                                                                 \
   }                                                                                                                  \
   RFINJECT_STANDIN cublasStatus_t cublas##letter##gemv_v2(cublasHandle_t handle, cublasOperation_t operation, int m, \
                                                           int n, const type*, const type*, int, const type*, int,    \

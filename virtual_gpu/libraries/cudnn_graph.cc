@@ -178,8 +178,8 @@ void DescribeConvolution(const Descriptor& operation, const Operation& known, Sh
   if (filters.outermost == 0) return;
   const auto in_a_filter = static_cast<double>(filters.elements / filters.outermost);
   shape->flop = 2 * static_cast<double>(convolved.elements) * in_a_filter;
-  shape->bytes = static_cast<double>(images.elements + filters.elements + convolved.elements) *
-                 BytesOfElement(images.type);
+  shape->bytes =
+      static_cast<double>(images.elements + filters.elements + convolved.elements) * BytesOfElement(images.type);
 }
 
 void LaunchGraph(const Descriptor& graph, int64_t engine, CUstream stream) {
