@@ -69,6 +69,8 @@ std::string_view FunctionIn(std::string_view arguments) {
 
 std::string ShortKernelName(std::string_view kernel) {
   const size_t end = EndOfName(kernel);
+  if (end == kernel.size())
+    return std::string(kernel);  // no function of C++: an operator, or what a library calls its own
   std::string_view name = kernel.substr(0, end);
   if (const size_t scope = name.rfind("::"); scope != std::string_view::npos) name.remove_prefix(scope + 2);
   if (const size_t space = name.rfind(' '); space != std::string_view::npos) name.remove_prefix(space + 1);

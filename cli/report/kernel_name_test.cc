@@ -28,8 +28,8 @@ TEST(ShortKernelName, DropsNamespacesAlsoThoseWithoutAName) {
 }
 
 TEST(ShortKernelName, LeavesWhatIsNoFunctionOfCpp) {
-  for (const char* name :
-       {"ampere_sgemm_128x64_nn", "triton_poi_fused_relu_0", "(CUDA graph)", "<lambda>", "", "<", "a::"}) {
+  for (const char* name : {"ampere_sgemm_128x64_nn", "triton_poi_fused_relu_0", "(CUDA graph)", "<lambda>", "", "<",
+                           "a::", "aten::convolution"}) {
     EXPECT_EQ(ShortKernelName(name), name);
   }
 }

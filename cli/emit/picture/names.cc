@@ -12,6 +12,19 @@
 
 namespace rfinject::cli {
 
+namespace {
+
+// A kernel's, or an operator's, which lose their namespace here: "convolution".
+std::string ShortName(std::string_view name) {
+  std::string text = ShortKernelName(name);
+  if (const size_t scope = text.rfind("::"); scope != std::string::npos && text.find('<') == std::string::npos) {
+    text.erase(0, scope + 2);
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string RowName(const Row& row, const Report& report) {
   constexpr size_t kMost = 32, kMostOfTwo = 20;
   const bool with_model = report.run.models.size() > 1 && !row.model.empty();
@@ -27,9 +40,9 @@ std::string RowName(const Row& row, const Report& report) {
     case By::kOp:
       return row.op.empty() ? "(no operator)" : ElideMiddle(row.op, kMost);
     case By::kKernel: {
-      const std::string kernel = ElideMiddle(ShortKernelName(row.op.empty() ? row.kernel : row.op), kMostOfTwo);
+      const std::string kernel = ElideMiddle(ShortName(row.op.empty() ? row.kernel : row.op), kMostOfTwo);
       if (!row.layer.empty() && !kernel.empty()) return path(kMostOfTwo) + ": " + kernel;
-      if (!row.kernel.empty()) return ElideMiddle(ShortKernelName(row.kernel), kMost);
+      if (!row.kernel.empty()) return ElideMiddle(ShortName(row.kernel), kMost);
       break;
     }
     case By::kModel:
