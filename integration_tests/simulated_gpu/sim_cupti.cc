@@ -239,7 +239,7 @@ const SimHooks kHooks = {&OnEnter, &OnRun, &OnExit, &OnContextDestroy};
 #ifndef SIM_CUPTI_LEGACY
 const SimRange* RangeOf(const uint8_t* image, size_t index) {
   const SimRange* range = nullptr;
-  memcpy(&range, image + sizeof(ImageHeader) + index * sizeof range, sizeof range);
+  memcpy(static_cast<void*>(&range), image + sizeof(ImageHeader) + index * sizeof range, sizeof range);
   return range;
 }
 
@@ -609,7 +609,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData
   if (session->mode == CUPTI_UserRange) {
     std::sort(order.begin(), order.end(), [](const SimRange* a, const SimRange* b) { return a->name < b->name; });
   }
-  memcpy(session->image + sizeof header, order.data(), header.filled * sizeof(SimRange*));
+  memcpy(session->image + sizeof header, static_cast<const void*>(order.data()), header.filled * sizeof(SimRange*));
   params->numOfRangeDropped = session->dropped;
   return CUPTI_SUCCESS;
 }

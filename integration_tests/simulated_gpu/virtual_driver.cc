@@ -26,22 +26,40 @@
 namespace {
 
 // What the driver tells of, by the names that CUPTI has for it.
-#define SIM_CALLS(F)                                                                                                \
-  F(cuLaunchKernel)                                                                                                 \
-  F(cuLaunchKernelEx) F(cuLaunchCooperativeKernel) F(cuGraphLaunch) F(cuMemAlloc_v2) F(cuMemFree_v2) F(cuMemCreate) \
-      F(cuMemRelease) F(cuMemcpy) F(cuMemcpyAsync) F(cuMemcpyHtoD_v2) F(cuMemcpyHtoDAsync_v2) F(cuMemcpyDtoH_v2)    \
-          F(cuMemcpyDtoHAsync_v2) F(cuMemcpyDtoD_v2) F(cuMemcpyDtoDAsync_v2) F(cuMemcpyPeerAsync) F(cuMemcpy2D_v2)  \
-              F(cuMemcpy2DAsync_v2) F(cuMemsetD8_v2) F(cuMemsetD16_v2) F(cuMemsetD32_v2) F(cuMemsetD8Async)         \
-                  F(cuMemsetD16Async) F(cuMemsetD32Async) F(cuStreamBeginCapture_v2) F(cuStreamBeginCaptureToGraph) \
-                      F(cuStreamEndCapture)
+#define SIM_CALL(name) \
+  { #name, CUPTI_DRIVER_TRACE_CBID_##name }
 const std::map<std::string_view, uint32_t>& Cbids() {
-  static const auto* const cbids = new std::map<std::string_view, uint32_t>{
-#define SIM_CALL(name) {#name, CUPTI_DRIVER_TRACE_CBID_##name},
-      SIM_CALLS(SIM_CALL)
-#undef SIM_CALL
-  };
+  static const auto* const cbids = new std::map<std::string_view, uint32_t>{SIM_CALL(cuLaunchKernel),
+                                                                            SIM_CALL(cuLaunchKernelEx),
+                                                                            SIM_CALL(cuLaunchCooperativeKernel),
+                                                                            SIM_CALL(cuGraphLaunch),
+                                                                            SIM_CALL(cuMemAlloc_v2),
+                                                                            SIM_CALL(cuMemFree_v2),
+                                                                            SIM_CALL(cuMemCreate),
+                                                                            SIM_CALL(cuMemRelease),
+                                                                            SIM_CALL(cuMemcpy),
+                                                                            SIM_CALL(cuMemcpyAsync),
+                                                                            SIM_CALL(cuMemcpyHtoD_v2),
+                                                                            SIM_CALL(cuMemcpyHtoDAsync_v2),
+                                                                            SIM_CALL(cuMemcpyDtoH_v2),
+                                                                            SIM_CALL(cuMemcpyDtoHAsync_v2),
+                                                                            SIM_CALL(cuMemcpyDtoD_v2),
+                                                                            SIM_CALL(cuMemcpyDtoDAsync_v2),
+                                                                            SIM_CALL(cuMemcpyPeerAsync),
+                                                                            SIM_CALL(cuMemcpy2D_v2),
+                                                                            SIM_CALL(cuMemcpy2DAsync_v2),
+                                                                            SIM_CALL(cuMemsetD8_v2),
+                                                                            SIM_CALL(cuMemsetD16_v2),
+                                                                            SIM_CALL(cuMemsetD32_v2),
+                                                                            SIM_CALL(cuMemsetD8Async),
+                                                                            SIM_CALL(cuMemsetD16Async),
+                                                                            SIM_CALL(cuMemsetD32Async),
+                                                                            SIM_CALL(cuStreamBeginCapture_v2),
+                                                                            SIM_CALL(cuStreamBeginCaptureToGraph),
+                                                                            SIM_CALL(cuStreamEndCapture)};
   return *cbids;
 }
+#undef SIM_CALL
 
 bool IsTransfer(std::string_view function) {
   return function.starts_with("cuMemcpy") || function.starts_with("cuMemset");

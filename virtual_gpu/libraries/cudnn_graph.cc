@@ -176,8 +176,8 @@ void DescribeConvolution(const Descriptor& operation, const Operation& known, Sh
   const TensorInfo filters = TensorOf(operation.Get(known.filters));
   const TensorInfo convolved = TensorOf(operation.Get(known.convolved));
   if (filters.outermost == 0) return;
-  const auto in_a_filter = static_cast<double>(filters.elements / filters.outermost);
-  shape->flop = 2 * static_cast<double>(convolved.elements) * in_a_filter;
+  const int64_t in_a_filter = filters.elements / filters.outermost;
+  shape->flop = 2 * static_cast<double>(convolved.elements) * static_cast<double>(in_a_filter);
   shape->bytes =
       static_cast<double>(images.elements + filters.elements + convolved.elements) * BytesOfElement(images.type);
 }
@@ -256,11 +256,12 @@ RFINJECT_STANDIN cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t
       FillEngines(descriptor, wanted, count, values);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
-      return answer(int64_t{0});
 #if CUDNN_VERSION >= 90200
     // Attention's engines are passed over when they do not say what they need.
     case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:
+#endif
       return answer(int64_t{0});
+#if CUDNN_VERSION >= 90200
     case CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED:
       return answer(int32_t{0});
 #endif
