@@ -39,10 +39,37 @@ struct rfinject_virtual_launch {
   unsigned grid[3], block[3], shared_bytes;
   int device;
   uint64_t stream;  // CUDA's id of it
+  // What the stand-in that launched it says that it stands for; 0: nobody knows.
+  double flop, bytes;
 };
 
 // Calls `observer` on the launching thread for every kernel from now on; null: no longer. It may not call CUDA.
 void rfinject_virtual_gpu_observe(void (*observer)(const struct rfinject_virtual_launch*));
+
+// What the next kernel that this thread launches stands for: floating-point operations, and bytes that it has to read
+// and write at least.
+void rfinject_virtual_gpu_describe(double flop, double bytes);
+
+// One call of a driver's function that launches, copies, fills, allocates, frees or captures.
+struct rfinject_virtual_call {
+  const char* function;    // the name that it is exported by: "cuMemAlloc_v2"
+  const void* parameters;  // its arguments, in the struct that CUPTI's generated_cuda_meta.h has for it
+  const char* kernel;      // what a launch launches, as the ELF file spells it; null: no launch
+  void* context;           // the current CUcontext
+};
+
+// Who is told of each such call, on the calling thread, before it is done and afterwards, with the CUresult: what
+// CUPTI's callback API tells of a real driver's. Kernels are observed in between.
+struct rfinject_virtual_tool {
+  void (*enter)(const struct rfinject_virtual_call* call);
+  void (*exit)(const struct rfinject_virtual_call* call, int result);
+};
+
+// While it is not 0, no tool is told of what this thread calls: a library does there what NCCL's kernels do.
+void rfinject_virtual_gpu_hide(int hidden);
+
+// From now on `tool` is told, which must live as long as the process; null: nobody any more.
+void rfinject_virtual_gpu_trace(const struct rfinject_virtual_tool* tool);
 
 // Kernels that this process has launched.
 uint64_t rfinject_virtual_gpu_launches(void);

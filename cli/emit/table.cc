@@ -12,6 +12,7 @@
 #include "cli/emit/text_grid.h"
 #include "cli/emit/words.h"
 #include "cli/report/column.h"
+#include "cli/report/kernel_name.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {
@@ -63,7 +64,7 @@ std::vector<NameColumn> NameColumns(const Report& report, By by) {
     case By::kOp:
       return {{"phase", phase, 9, false}, {"op", [](const Row& row) { return row.op; }, 14, true}};
     case By::kKernel:
-      return {{"kernel", [](const Row& row) { return row.kernel; }, 18, false},
+      return {{"kernel", [](const Row& row) { return ShortKernelName(row.kernel); }, 18, false},
               {"layer",
                [](const Row& row) {
                  return row.model.empty()   ? (row.caller.empty() ? "-" : row.caller)

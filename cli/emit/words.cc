@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/emit/opening.h"
+#include "cli/report/kernel_name.h"
 #include "cli/report/units.h"
 #include "gpus/chips.h"
 
@@ -24,6 +25,10 @@ std::string SourceLine(const Report& report) {
                   ? "; the program ran on a virtual GPU, which computes nothing"
                   : "");
     case SourceKind::kMeasured:
+      if (report.simulated()) {
+        return "SIMULATED, not measured: the counters and times of " + report.device_name +
+               " are made up by a test of rfinject's";
+      }
       return "Measured on " + (report.device_name.empty() ? "an unnamed GPU" : report.device_name) +
              (report.machine.name.empty()
                   ? ": no roofs are known for it (rfinject gpus lists those that are), so none are drawn"
@@ -92,8 +97,9 @@ std::string ShareLine(const Report& report) {
 
 std::string OutsideLine(const Report& report) {
   if (report.headline.outside_share <= 0) return {};
-  return Percent(report.headline.outside_share) +
-         " of GPU time is of no model: " + absl::StrJoin(report.outside_ops, ", ") +
+  return Percent(report.headline.outside_share) + " of GPU time is of no model: " +
+         absl::StrJoin(report.outside_ops, ", ",
+                       [](std::string* out, const std::string& name) { out->append(ShortKernelName(name)); }) +
          (report.headline.outside_initialises
               ? "; if that is the program making its weights before the first step, --skip 1 leaves it out"
               : "");

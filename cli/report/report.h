@@ -130,6 +130,8 @@ struct Report {
   uint64_t process_count = 0;
   std::vector<std::string> different_commands;  // where processes were added that were not started alike
   std::string device_name;
+  // A simulated GPU's numbers look like measured ones and are made up.
+  bool simulated() const { return device_name.starts_with(kSimulatedDevice); }
   std::vector<DeviceInfo> devices;  // that the run used
   Machine machine;                  // empty name: no roofs known for this GPU
   std::vector<RoofLine> roofs;

@@ -105,6 +105,9 @@ class Policy {
  public:
   Policy(const Options& options, std::vector<GroupRole> roles);
 
+  // So many steps run until every group and the times had their first turn.
+  uint64_t first_rotation_steps() const noexcept { return schedule_.burst_end(); }
+
   // What to do in `step`, asked once before it runs. Steps count from 0 and only forward.
   Decision Begin(uint64_t step) noexcept;
 

@@ -217,6 +217,7 @@ void LookUpDriver(Api* api) {
   void* handle = OpenResident("libcuda.so.1");
   if (handle == nullptr) return;
   api->driver_path = PathOf(handle, "cuInit");
+  api->virtual_driver = dlsym(handle, "rfinject_virtual_gpu_launches") != nullptr;
 #define RFINJECT_LOOK_UP(name) \
   api->name = reinterpret_cast<decltype(api->name)>(dlsym(handle, RFINJECT_EXPANDED_TEXT(name)));
   RFINJECT_DRIVER_FUNCTIONS(RFINJECT_LOOK_UP)

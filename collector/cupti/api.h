@@ -178,6 +178,7 @@ struct Api {
   std::string path;              // of libcupti
   std::string perfworks_path;    // of the libnvperf_host.so that a bare name finds; empty: none
   std::string driver_path;       // of libcuda; empty: there is none in the process
+  bool virtual_driver = false;   // libcuda is rfinject's virtual GPU: whatever CUPTI says then is made up
   bool was_resident = false;     // libcupti was there before we came
   std::string perfworks_remark;  // empty, or what is odd about perfworks_path, one line
 

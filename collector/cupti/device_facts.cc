@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "proto/wire/vocabulary.h"
+
 namespace rfinject::cupti {
 
 int DeviceAttribute(const Api& api, CUdevice_attribute attribute, int device) {
@@ -22,6 +24,7 @@ DeviceFacts DescribeDevice(const Api& api, int device, const std::string& chip) 
   char name[256] = {};
   if (api.cuDeviceGetName != nullptr && api.cuDeviceGetName(name, sizeof name - 1, device) == CUDA_SUCCESS) {
     facts.name = name;
+    if (api.virtual_driver && !facts.name.starts_with(kSimulatedDevice)) facts.name.insert(0, kSimulatedDevice);
   }
   const auto attribute = [&](CUdevice_attribute which) {
     return static_cast<uint32_t>(DeviceAttribute(api, which, device));

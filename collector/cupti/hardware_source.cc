@@ -75,6 +75,7 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   bool OursIsCurrent() const;
   void NewPolicy() RFINJECT_REQUIRES(boundary_);
   void ReportFacts() RFINJECT_REQUIRES(boundary_);
+  void ExplainShortProgram() RFINJECT_REQUIRES(boundary_);
 
   // --- What was to be measured cannot be any more.
   void OnCountersLost() RFINJECT_REQUIRES(boundary_);
@@ -96,6 +97,7 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   cupti::StepPolicy policy_;
   cupti::Watchdog watchdog_{machine_, policy_, recorder_};
   std::atomic<bool> context_gone_{false};
+  std::atomic<bool> step_captured_{false};  // has been said
 
   // A step is ended by one thread at a time. The others do not wait for it: their step belongs to the one that runs.
   Mutex boundary_;
@@ -104,6 +106,7 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   std::unique_ptr<cupti::PmCrossCheck> pm_ RFINJECT_GUARDED_BY(boundary_);
   cupti::StepPolicy::Plan plan_ RFINJECT_GUARDED_BY(boundary_);  // of the step that runs
   uint64_t step_began_ns_ RFINJECT_GUARDED_BY(boundary_) = 0;    // monotonic
+  uint64_t steps_ended_ RFINJECT_GUARDED_BY(boundary_) = 0;      // of the process
 };
 
 // --- The end of a step.
@@ -111,9 +114,20 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
 void HardwareSource::OnStepEnd(uint64_t step) noexcept try {
   if (machine_.off()) return;
   // Waiting for the GPU would spoil the capture, and fail the program. The step goes on until one ends outside.
-  if (tap_.capturing()) return;
+  if (tap_.capturing()) {
+    if (machine_.state() != StepState::kWaiting && !step_captured_.exchange(true, std::memory_order_relaxed)) {
+      recorder_.ReportDiagnostic(
+          Severity::kWarning, "step-in-graph",
+          "the optimizer's step was captured into a CUDA graph: launches of the graph end no step, so that no times "
+          "or "
+          "counters are taken of them",
+          "capture the forward and the backward, and call the optimizer's step outside of the graph");
+    }
+    return;
+  }
   if (!boundary_.TryLock()) return;
   const HeldLock held(boundary_);
+  steps_ended_ = step + 1;
   if (machine_.state() == StepState::kWaiting) {
     Start(step);
     step_began_ns_ = static_cast<uint64_t>(MonotonicNs());
@@ -306,6 +320,12 @@ bool HardwareSource::Load() {
   if (!api_.perfworks_remark.empty()) {
     recorder_.ReportDiagnostic(Severity::kInfo, "perfworks-remark", api_.perfworks_remark);
   }
+  if (api_.virtual_driver) {
+    recorder_.ReportDiagnostic(
+        Severity::kWarning, "simulated-gpu",
+        "the driver is rfinject's virtual GPU: counters and times are made up, none was measured",
+        "rfinject --estimate GPU PROGRAM estimates them");
+  }
   CUdevice device = 0;
   if (api_.cuCtxGetDevice == nullptr || api_.cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;
   return contexts_.AddFirst(context_, static_cast<uint32_t>(device));
@@ -330,6 +350,17 @@ void HardwareSource::ReportFacts() {
   facts.process.driver_version = cupti::DriverVersion(api_);
   counters_.AddFacts(&facts);
   recorder_.UpdateFacts(facts);
+}
+
+// A program that has ended before everything was collected once has rows without times or without counters.
+void HardwareSource::ExplainShortProgram() {
+  const uint64_t needed = settings_.skip + policy_.FirstRotationSteps();
+  if (steps_ended_ >= needed) return;
+  recorder_.ReportDiagnostic(Severity::kWarning, "too-few-steps",
+                             "the program ended after " + std::to_string(steps_ended_) +
+                                 " steps, before all counters and times had been taken once, which takes " +
+                                 std::to_string(needed),
+                             "run at least " + std::to_string(needed) + " steps");
 }
 
 // --- Trouble.
@@ -387,6 +418,7 @@ void HardwareSource::Stop() noexcept {
     std::vector<cupti::LaunchLog::Entry> entries;
     tap_.times_log().Close(&entries);
     contexts_.ForEach([&](cupti::CountedContext& one) { one.log().Close(&entries); });
+    ExplainShortProgram();
     // A running session is left alone: at this point of a process's life the driver may be gone.
   }
   TurnOff();

@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string_view>
 
+#include "collector/cupti/kernel_name.h"
 #include "collector/cupti/lock_waits.h"
 #include "collector/hash.h"
 #include "collector/launch_origin.h"
@@ -29,6 +31,15 @@ bool Same(const LaunchCall& a, const LaunchCall& b) noexcept {
   return a.function == b.function && std::memcmp(a.grid, b.grid, sizeof a.grid) == 0 &&
          std::memcmp(a.block, b.block, sizeof a.block) == 0 && a.dynamic_shared_bytes == b.dynamic_shared_bytes &&
          a.device == b.device && a.site == b.site;
+}
+
+// NCCL's kernels, whose names CUPTI tells as the compiler has mangled them:
+// _Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL…, and plainly where an older NCCL declared them extern "C". Those of
+// the virtual GPU's NCCL say what they stand in for.
+bool IsCommunication(const char* name) noexcept {
+  if (std::strncmp(name, "_Z", 2) == 0) name += 2 + std::strspn(name + 2, "0123456789");
+  if (std::strncmp(name, "standin_", 8) == 0) name += 8;
+  return std::strncmp(name, "nccl", 4) == 0;
 }
 
 pthread_once_t g_once = PTHREAD_ONCE_INIT;
@@ -74,8 +85,7 @@ uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& re
 
 uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char* name, Recorder& recorder,
                               Entry* slot) noexcept try {
-  // Interned outside the lock: the recorder has one of its own.
-  const uint32_t kernel = recorder.Intern(name != nullptr ? name : "(unnamed kernel)");
+  const uint32_t kernel = KernelId(name, recorder);
   // Never waits for long in a program's launch: a key that could not be had is a launch that is not attributed.
   if (!lock_.LockFor(kLaunchLockWaitNs)) return kNoKey;
   const HeldLock held(lock_);
@@ -95,7 +105,7 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   entry.identity.kernel = kernel;
   entry.identity.site = call.site;
   // NCCL's kernels, whichever layer they are launched from (DistributedDataParallel's from the backward's).
-  if (name != nullptr && std::strncmp(name, "nccl", 4) == 0) entry.identity.site.phase = Phase::kCommunication;
+  if (name != nullptr && IsCommunication(name)) entry.identity.site.phase = Phase::kCommunication;
   for (int i = 0; i < 3; ++i) {
     entry.identity.grid[i] = call.grid[i];
     entry.identity.block[i] = call.block[i];
@@ -109,6 +119,22 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   return entry.key;
 } catch (...) {
   return kNoKey;
+}
+
+// A launch that the thread's cache has lost comes here again, and must not pay for its kernel's name every time.
+uint32_t LaunchKeys::KernelId(const char* name, Recorder& recorder) {
+  if (name == nullptr) return recorder.Intern("(unnamed kernel)");
+  if (lock_.LockFor(kLaunchLockWaitNs)) {
+    const HeldLock held(lock_);
+    if (const auto at = kernels_.find(std::string_view(name)); at != kernels_.end()) return at->second;
+  }
+  // Interned outside the lock: the recorder has one of its own.
+  const uint32_t id = recorder.Intern(ReadableKernelName(name));
+  if (lock_.LockFor(kLaunchLockWaitNs)) {
+    const HeldLock held(lock_);
+    kernels_.emplace(name, id);
+  }
+  return id;
 }
 
 LaunchIdentity LaunchKeys::Identity(uint32_t key) noexcept {

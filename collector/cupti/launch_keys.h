@@ -9,6 +9,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -54,9 +57,13 @@ class LaunchKeys {
   uint32_t FindSlow(const LaunchCall& call, uint64_t hash, const char* name, Recorder& recorder,
                     Entry* slot) noexcept;
   static Entry* ThreadCache() noexcept;
+  // The recorder's id of a kernel's readable name. May throw std::bad_alloc.
+  uint32_t KernelId(const char* name, Recorder& recorder) RFINJECT_EXCLUDES(lock_);
 
   Mutex lock_;
   std::unordered_multimap<uint64_t, Entry> table_ RFINJECT_GUARDED_BY(lock_);
+  // By the name that CUPTI tells.
+  std::map<std::string, uint32_t, std::less<>> kernels_ RFINJECT_GUARDED_BY(lock_);
   std::vector<LaunchIdentity> identities_ RFINJECT_GUARDED_BY(lock_);
   std::atomic<uint32_t> size_{0};
   // Caches outlive a table only in tests; an epoch tells whose entries they hold.

@@ -52,5 +52,27 @@ TEST(LaunchKeysTest, AKeyInNoLayerGetsItsNativeStackOnce) {
   g_native_stack.store(nullptr);
 }
 
+TEST(LaunchKeysTest, CommunicationIsToldByTheNamesOfNcclsKernels) {
+  rfinject::testing::FakeRecorder recorder;
+  LaunchKeys keys;
+  char function = 0;
+  const auto phase_of = [&](const char* name) {
+    LaunchCall call;
+    call.function = &function;
+    call.grid[0] = static_cast<uint32_t>(keys.size()) + 1;
+    call.site.phase = Phase::kBackward;
+    LaunchIdentity identity;
+    keys.Find(call, name, recorder, &identity);
+    return identity.site.phase;
+  };
+  // As CUPTI spells them: mangled.
+  EXPECT_EQ(phase_of("_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"),
+            Phase::kCommunication);
+  EXPECT_EQ(phase_of("ncclKernel_AllReduce_RING_LL_Sum_float"), Phase::kCommunication);
+  EXPECT_EQ(phase_of("standin_ncclDevKernel_AllReduce"), Phase::kCommunication);
+  EXPECT_EQ(phase_of("_Z7reducerP4nccl"), Phase::kBackward);
+  EXPECT_EQ(phase_of("_ZN2at6native4nccl6kernelEv"), Phase::kBackward);
+}
+
 }  // namespace
 }  // namespace rfinject::cupti

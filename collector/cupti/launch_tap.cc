@@ -40,6 +40,9 @@ void LaunchTap::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) 
     LaunchLog::Exit(result != nullptr && *result != CUDA_SUCCESS);
     return;
   }
+  // What is captured does not run now; the launch of the graph is what runs it. In a program that captures on one
+  // thread and launches on another meanwhile, the other's launches are missed.
+  if (capturing()) return;
   LaunchCall call;
   CallKind kind;
   const char* name = nullptr;

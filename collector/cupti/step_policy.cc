@@ -15,6 +15,12 @@ void StepPolicy::Renew(const arming::Options& options, std::vector<arming::Group
   ++generation_;
 }
 
+uint64_t StepPolicy::FirstRotationSteps() noexcept {
+  if (!lock_.LockFor(kStepLockWaitNs)) return 0;
+  const HeldLock held(lock_);
+  return policy_ != nullptr ? policy_->first_rotation_steps() : 0;
+}
+
 StepPolicy::Plan StepPolicy::Begin(uint64_t step) noexcept {
   if (!lock_.LockFor(kStepLockWaitNs)) return {};
   const HeldLock held(lock_);

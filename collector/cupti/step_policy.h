@@ -29,6 +29,9 @@ class StepPolicy {
   // Starts with a policy that knows nothing yet: what was decided before does not count for it.
   void Renew(const arming::Options& options, std::vector<arming::GroupRole> roles);
 
+  // Steps, from the window's first, until everything was collected once; 0 where nobody knows.
+  uint64_t FirstRotationSteps() noexcept;
+
   // For the thread that ends the steps, with steps counted from the window's first. What cannot have the lock does
   // nothing, and a decision is then "nothing".
   Plan Begin(uint64_t step) noexcept;

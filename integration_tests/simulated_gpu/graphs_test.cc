@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST_F(SimulatedGpu, AGraphIsOneRange) {
   kernels_.reserve(4);
@@ -73,6 +74,27 @@ TEST_F(SimulatedGpu, AStepThatEndsInACaptureDoesNotSpoilIt) {
     ASSERT_EQ(driver_.cuStreamEndCapture_(nullptr, &graph), CUDA_SUCCESS) << i;
   }
   EXPECT_GE(recorder_.armed().size(), 1u);
+  EXPECT_THAT(DiagnosticIds(), Contains("step-in-graph"));
+  CheckSamples();
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+}
+
+TEST_F(SimulatedGpu, WhatIsCapturedIsNotLaunched) {
+  settings_.overhead_percent = 50;
+  Run(1);
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_EQ(driver_.cuStreamBeginCapture_v2_(nullptr, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    const size_t before = recorder_.records().size();
+    EXPECT_EQ(Launch(kernels_[0], 1, Phase::kForward, 77), CUDA_SUCCESS);
+    EXPECT_EQ(recorder_.records().size(), before);
+    CUgraph graph = nullptr;
+    ASSERT_EQ(driver_.cuStreamEndCapture_(nullptr, &graph), CUDA_SUCCESS);
+    Run(1);
+  }
+  // Nor does it make a step with counters useless, which has no range for it.
+  EXPECT_THAT(recorder_.drops(), IsEmpty());
+  EXPECT_THAT(DiagnosticIds(), Not(Contains("ranges-mismatch")));
+  EXPECT_GE(recorder_.armed().size(), 2u);
   CheckSamples();
   EXPECT_STREQ(driver_.sim_violations_(), "");
 }

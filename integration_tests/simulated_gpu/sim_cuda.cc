@@ -11,7 +11,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "integration_tests/simulated_gpu/simulator.h"
@@ -23,118 +22,42 @@ struct CUctx_st {
 
 namespace {
 
-struct Failure {
-  int code;
-  bool every;
-};
-
-struct World {
-  std::mutex mutex;
-  std::map<std::string, Failure> failures;
-  std::map<std::string, uint64_t> calls;
-  std::vector<std::string> order;
-  std::string violations;
-  std::string chip = "GA100";
-  int major = 8, minor = 0;
-  bool initialised = false;
-  const SimHooks* hooks = nullptr;
-  void* callback = nullptr;
-};
-
-World& TheWorld() {
-  static World* world = new World;
-  return *world;
-}
-
-std::atomic<uint32_t> g_correlation{0};
-std::atomic<uint64_t> g_clock{1'000'000};
 constexpr size_t kMemory = size_t{40} << 30;
 std::atomic<size_t> g_in_use{size_t{10} << 30};  // other processes, and what the driver takes
 std::atomic<bool> g_captured{false}, g_capture_spoilt{false};
 std::atomic<uint64_t> g_next_address{0x7f0000000000};
-std::map<CUdeviceptr, size_t> g_allocations;  // World::mutex
+std::mutex g_mutex;
+std::map<CUdeviceptr, size_t> g_allocations;  // g_mutex
 thread_local CUcontext t_context = nullptr;
-thread_local int t_inside_launch = 0;
 constexpr int kDevices = 2;
 CUctx_st g_primary[kDevices] = {{0, true}, {1, true}};
 thread_local std::vector<CUcontext> t_stack;  // below the current one
 
 CUresult Launch(SimLaunch launch, const char* function) {
   if (t_context == nullptr || !t_context->alive) return CUDA_ERROR_INVALID_CONTEXT;
-  launch.correlation_id = ++g_correlation;
   launch.context = t_context;
   launch.function_name = function;
-  const SimHooks* hooks = TheWorld().hooks;
   uint64_t data = 0;
-  ++t_inside_launch;
-  if (hooks != nullptr) hooks->enter(&launch, &data);
+  sim_call_enter(&launch, &data);
   const CUresult result = static_cast<CUresult>(sim_take_failure(function));
-  if (result == CUDA_SUCCESS) {
-    if (hooks != nullptr) hooks->run(&launch);
-    g_clock += launch.kernel != nullptr ? launch.kernel->ns : 1000;
-  }
-  if (hooks != nullptr) hooks->exit(&launch, &data, &result);
-  --t_inside_launch;
+  if (result == CUDA_SUCCESS && !g_captured) sim_call_run(&launch);  // what is captured does not run
+  sim_call_exit(&launch, &data, result);
   return result;
 }
+
+int IsCurrent(CUcontext context) { return t_context == context; }
+int DeviceOf(CUcontext context) { return context->device; }
+constexpr SimDriver kDriver = {&IsCurrent, &DeviceOf};
+[[gnu::constructor]] void Register() { sim_set_driver(&kDriver); }
 
 }  // namespace
 
 extern "C" {
 
-void sim_set_hooks(const SimHooks* hooks) { TheWorld().hooks = hooks; }
-
-void sim_set_chip(const char* name, int major, int minor) {
-  TheWorld().chip = name;
-  TheWorld().major = major;
-  TheWorld().minor = minor;
-}
-const char* sim_chip(void) { return TheWorld().chip.c_str(); }
-
-void sim_fail(const char* function, int code, int every) {
-  std::lock_guard lock(TheWorld().mutex);
-  TheWorld().failures[function] = {code, every != 0};
-}
-
-int sim_take_failure(const char* function) {
-  World& world = TheWorld();
-  std::lock_guard lock(world.mutex);
-  if (++world.calls[function] == 1) world.order.push_back(function);
-  auto at = world.failures.find(function);
-  if (at == world.failures.end()) return 0;
-  int code = at->second.code;
-  if (!at->second.every) world.failures.erase(at);
-  return code;
-}
-
-uint64_t sim_calls(const char* function) {
-  std::lock_guard lock(TheWorld().mutex);
-  return TheWorld().calls[function];
-}
-
-const char* sim_function(size_t index) {
-  std::lock_guard lock(TheWorld().mutex);
-  return index < TheWorld().order.size() ? TheWorld().order[index].c_str() : nullptr;
-}
-
-void sim_violation(const char* text) {
-  std::lock_guard lock(TheWorld().mutex);
-  TheWorld().violations += text;
-  TheWorld().violations += '\n';
-}
-const char* sim_violations(void) { return TheWorld().violations.c_str(); }
-
-int sim_inside_launch(void) { return t_inside_launch; }
-
-void* sim_callback(void) { return TheWorld().callback; }
-void sim_set_callback(void* callback) { TheWorld().callback = callback; }
-
-uint64_t sim_clock(void) { return g_clock; }
-
 CUresult CUDAAPI cuInit(unsigned int) {
-  World& world = TheWorld();
-  if (world.initialised) return CUDA_SUCCESS;
-  world.initialised = true;
+  static bool initialised = false;
+  if (initialised) return CUDA_SUCCESS;
+  initialised = true;
   const char* path = getenv("CUDA_INJECTION64_PATH");
   if (path == nullptr || path[0] == '\0') return CUDA_SUCCESS;
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -175,10 +98,10 @@ CUresult CUDAAPI cuDeviceTotalMem_v2(size_t* bytes, CUdevice) {
 CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      *value = TheWorld().major;
+      *value = sim_compute_capability() / 10;
       break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-      *value = TheWorld().minor;
+      *value = sim_compute_capability() % 10;
       break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       *value = 108;
@@ -212,9 +135,6 @@ CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* context) {
   t_stack.pop_back();
   return static_cast<CUresult>(code);
 }
-// What the simulated CUPTI wants to know, without a call that a test could make fail.
-int sim_is_current(CUcontext context) { return t_context == context; }
-int sim_device_of(CUcontext context) { return context->device; }
 CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
   t_context = context;
   return CUDA_SUCCESS;
@@ -240,7 +160,7 @@ CUresult CUDAAPI cuCtxCreate_v2(CUcontext* context, unsigned int, CUdevice devic
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
-  if (const SimHooks* hooks = TheWorld().hooks) hooks->context_destroy(context);
+  sim_context_destroy(context);
   context->alive = false;  // never freed, so that a late use is seen as one
   if (t_context == context) t_context = nullptr;
   return CUDA_SUCCESS;
@@ -257,7 +177,7 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2;
   launch.params = &params;
   {
-    std::lock_guard lock(TheWorld().mutex);
+    std::lock_guard lock(g_mutex);
     g_allocations[*address] = bytes;
   }
   g_in_use += bytes;
@@ -269,7 +189,7 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
   launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2;
   launch.params = &params;
   {
-    std::lock_guard lock(TheWorld().mutex);
+    std::lock_guard lock(g_mutex);
     auto at = g_allocations.find(address);
     if (at == g_allocations.end()) return CUDA_ERROR_INVALID_VALUE;
     g_in_use -= at->second;

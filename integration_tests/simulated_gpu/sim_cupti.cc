@@ -123,7 +123,9 @@ void Callback(const SimLaunch* launch, CUpti_ApiCallbackSite site, uint64_t* cor
   data.functionParams = launch->params;
   CUresult copy = result != nullptr ? *result : CUDA_SUCCESS;
   data.functionReturnValue = site == CUPTI_API_EXIT ? &copy : nullptr;
-  data.symbolName = launch->kernel != nullptr ? launch->kernel->name : nullptr;
+  data.symbolName = launch->symbol != nullptr   ? launch->symbol
+                    : launch->kernel != nullptr ? launch->kernel->name
+                                                : nullptr;
   data.context = launch->context;
   data.contextUid = 1;
   data.correlationData = correlation_data;
@@ -237,7 +239,7 @@ const SimHooks kHooks = {&OnEnter, &OnRun, &OnExit, &OnContextDestroy};
 #ifndef SIM_CUPTI_LEGACY
 const SimRange* RangeOf(const uint8_t* image, size_t index) {
   const SimRange* range = nullptr;
-  memcpy(&range, image + sizeof(ImageHeader) + index * sizeof range, sizeof range);
+  memcpy(static_cast<void*>(&range), image + sizeof(ImageHeader) + index * sizeof range, sizeof range);
   return range;
 }
 
@@ -607,7 +609,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData
   if (session->mode == CUPTI_UserRange) {
     std::sort(order.begin(), order.end(), [](const SimRange* a, const SimRange* b) { return a->name < b->name; });
   }
-  memcpy(session->image + sizeof header, order.data(), header.filled * sizeof(SimRange*));
+  memcpy(session->image + sizeof header, static_cast<const void*>(order.data()), header.filled * sizeof(SimRange*));
   params->numOfRangeDropped = session->dropped;
   return CUPTI_SUCCESS;
 }

@@ -1,7 +1,9 @@
 // File: simulator.h
 //
 // The simulated GPU's own interface: how a test says what a kernel does, makes calls fail, and asks what was done
-// wrong. Plain C, found by dlsym in the simulated libcuda.so.1; the simulated libcupti uses it too.
+// wrong. Plain C, defined in libsim_world.so (sim_world.cc), which lies between a driver and the simulated libcupti:
+// the simulated libcuda.so.1 (sim_cuda.cc), whose launches are a test's own, or the virtual GPU's
+// (virtual_driver.cc), whose launches are PyTorch's.
 #ifndef RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_SIMULATOR_H_
 #define RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_SIMULATOR_H_
 
@@ -33,6 +35,8 @@ struct SimGraph {
 struct SimLaunch {
   uint32_t cbid;
   const char* function_name;
+  const char* symbol;  // the kernel's name, as the callback tells it before anything runs; null: no kernel, or
+                       // `kernel` has it
   const void* params;
   const SimKernel* kernel;  // null: a graph or a copy
   const SimGraph* graph;    // of a graph
@@ -53,8 +57,23 @@ struct SimHooks {
 };
 void sim_set_hooks(const SimHooks* hooks);
 
+// What the driver answers when CUPTI asks it, without a call that a test could make fail.
+struct SimDriver {
+  int (*is_current)(CUcontext context);
+  int (*device_of)(CUcontext context);
+};
+void sim_set_driver(const SimDriver* driver);
+
+// A call of the driver's, which tells the profilers in this order, on one thread: `enter` gives it its correlation
+// id, `run` is called when its work has been put on a stream (a call that fails or is captured has none).
+void sim_call_enter(SimLaunch* launch, uint64_t* correlation_data);
+void sim_call_run(const SimLaunch* launch);
+void sim_call_exit(const SimLaunch* launch, uint64_t* correlation_data, CUresult result);
+void sim_context_destroy(CUcontext context);
+
 void sim_set_chip(const char* name, int major, int minor);
 const char* sim_chip(void);
+int sim_compute_capability(void);  // 80 for 8.0
 
 // The next call of `function` (and, with `every`, all later ones) returns `code`. Works for the driver's and CUPTI's.
 void sim_fail(const char* function, int code, int every);

@@ -41,6 +41,9 @@ inline constexpr std::array<std::string_view, kPrecisionCount> kPrecisionTitles 
 // Run.collector of the estimator where the program ran on a virtual GPU.
 inline constexpr std::string_view kVirtualGpuCollector = "virtual-gpu";
 
+// What the name of a device begins with whose counters and times rfinject's own tests made up.
+inline constexpr std::string_view kSimulatedDevice = "Simulated ";
+
 // Names of Metric messages that are not a hardware metric's own name.
 inline constexpr std::string_view kMetricTime = "rf.time";                         // ns of GPU time
 inline constexpr std::string_view kMetricModelFlop = "rf.model_flop";              // FLOP, 2 per multiply-add

@@ -1,4 +1,6 @@
 // Graphs: nodes, and the launch of all of them.
+#include <cupti.h>
+
 #include <algorithm>
 
 #include "virtual_gpu/driver/state.h"
@@ -47,7 +49,7 @@ void Release(CUuserObject object, unsigned count) {
 void Run(const CUgraphNode_st& node, CUstream stream) {
   switch (node.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
-      NoteLaunch(node.function, node.grid, node.block, node.shared, stream);
+      NoteLaunch(node.function, node.grid, node.block, node.shared, node.work, stream);
       break;
     case CU_GRAPH_NODE_TYPE_MEMCPY:
       CopyBytes(node.to, node.from, node.bytes);
@@ -150,8 +152,9 @@ RFINJECT_CUDA cuGraphExecDestroy(CUgraphExec exec) {
   return CUDA_SUCCESS;
 }
 RFINJECT_CUDA cuGraphUpload(CUgraphExec, CUstream) { return CUDA_SUCCESS; }
-RFINJECT_CUDA cuGraphLaunch(CUgraphExec exec, CUstream handle) {
-  if (exec == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+namespace {
+
+CUresult LaunchAll(CUgraphExec exec, CUstream handle) {
   CUstream stream = RealStream(handle);
   if (stream->recording != nullptr) {
     for (const CUgraphNode_st& node : exec->nodes) {
@@ -164,6 +167,14 @@ RFINJECT_CUDA cuGraphLaunch(CUgraphExec exec, CUstream handle) {
   }
   for (const CUgraphNode_st& node : exec->nodes) Run(node, stream);
   return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+RFINJECT_CUDA cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  if (exec == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return Traced("cuGraphLaunch", cuGraphLaunch_params{exec, stream}, nullptr,
+                [&] { return LaunchAll(exec, stream); });
 }
 
 RFINJECT_CUDA cuUserObjectCreate(CUuserObject* object, void* data, CUhostFn destroy, unsigned references, unsigned) {

@@ -1,6 +1,7 @@
 // Memory. A device's is address space of this process: reserved without being committed, and committed page by page
 // where the host copies something in. What nobody wrote reads as zeros, because the kernel gives a page of zeros for
 // it; and copies within the device move only what was written, so that a model's activations cost nothing.
+#include <cupti.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -405,9 +406,12 @@ void FillBytes(void* to, unsigned value, size_t value_bytes, size_t count) {
 }  // namespace rfinject::virtual_gpu
 
 RFINJECT_CUDA cuMemAlloc(CUdeviceptr* address, size_t bytes) {
-  return AllocateHere(bytes, Kind::kDevice, 0, address);
+  return Traced("cuMemAlloc_v2", cuMemAlloc_v2_params{address, bytes}, nullptr,
+                [&] { return AllocateHere(bytes, Kind::kDevice, 0, address); });
 }
-RFINJECT_CUDA cuMemFree(CUdeviceptr address) { return Free(address); }
+RFINJECT_CUDA cuMemFree(CUdeviceptr address) {
+  return Traced("cuMemFree_v2", cuMemFree_v2_params{address}, nullptr, [&] { return Free(address); });
+}
 RFINJECT_CUDA cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
   return AllocateHere(bytes, Kind::kManaged, flags, address);
 }
@@ -472,53 +476,77 @@ RFINJECT_CUDA cuPointerGetAttributes(unsigned count, CUpointer_attribute* attrib
 RFINJECT_CUDA cuPointerSetAttribute(const void*, CUpointer_attribute, CUdeviceptr) { return CUDA_SUCCESS; }
 
 RFINJECT_CUDA cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return CopyAndWait(Pointer(to), Pointer(from), bytes);
+  return Traced("cuMemcpy", cuMemcpy_params{to, from, bytes}, nullptr,
+                [&] { return CopyAndWait(Pointer(to), Pointer(from), bytes); });
 }
 RFINJECT_CUDA cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
-  return CopyAndWait(Pointer(to), from, bytes);
+  return Traced("cuMemcpyHtoD_v2", cuMemcpyHtoD_v2_params{to, from, bytes}, nullptr,
+                [&] { return CopyAndWait(Pointer(to), from, bytes); });
 }
-RFINJECT_CUDA cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) { return CopyAndWait(to, Pointer(from), bytes); }
+RFINJECT_CUDA cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) {
+  return Traced("cuMemcpyDtoH_v2", cuMemcpyDtoH_v2_params{to, from, bytes}, nullptr,
+                [&] { return CopyAndWait(to, Pointer(from), bytes); });
+}
 RFINJECT_CUDA cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return CopyAndWait(Pointer(to), Pointer(from), bytes);
+  return Traced("cuMemcpyDtoD_v2", cuMemcpyDtoD_v2_params{to, from, bytes}, nullptr,
+                [&] { return CopyAndWait(Pointer(to), Pointer(from), bytes); });
 }
 RFINJECT_CUDA cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return Copy(Pointer(to), Pointer(from), bytes, stream);
+  return Traced("cuMemcpyAsync", cuMemcpyAsync_params{to, from, bytes, stream}, nullptr,
+                [&] { return Copy(Pointer(to), Pointer(from), bytes, stream); });
 }
 RFINJECT_CUDA cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
-  return Copy(Pointer(to), from, bytes, stream);
+  return Traced("cuMemcpyHtoDAsync_v2", cuMemcpyHtoDAsync_v2_params{to, from, bytes, stream}, nullptr,
+                [&] { return Copy(Pointer(to), from, bytes, stream); });
 }
 RFINJECT_CUDA cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return Copy(to, Pointer(from), bytes, stream);
+  return Traced("cuMemcpyDtoHAsync_v2", cuMemcpyDtoHAsync_v2_params{to, from, bytes, stream}, nullptr,
+                [&] { return Copy(to, Pointer(from), bytes, stream); });
 }
 RFINJECT_CUDA cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return Copy(Pointer(to), Pointer(from), bytes, stream);
+  return Traced("cuMemcpyDtoDAsync_v2", cuMemcpyDtoDAsync_v2_params{to, from, bytes, stream}, nullptr,
+                [&] { return Copy(Pointer(to), Pointer(from), bytes, stream); });
 }
-RFINJECT_CUDA cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes,
-                                CUstream stream) {
-  return Copy(Pointer(to), Pointer(from), bytes, stream);
+RFINJECT_CUDA cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                                size_t bytes, CUstream stream) {
+  return Traced("cuMemcpyPeerAsync", cuMemcpyPeerAsync_params{to, to_context, from, from_context, bytes, stream},
+                nullptr, [&] { return Copy(Pointer(to), Pointer(from), bytes, stream); });
 }
-RFINJECT_CUDA cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) { return Copy2D(copy, stream); }
+RFINJECT_CUDA cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) {
+  return Traced("cuMemcpy2DAsync_v2", cuMemcpy2DAsync_v2_params{copy, stream}, nullptr,
+                [&] { return Copy2D(copy, stream); });
+}
 RFINJECT_CUDA cuMemcpy2D(const CUDA_MEMCPY2D* copy) {
-  const CUresult result = Copy2D(copy, nullptr);
-  WaitUntil(RealStream(nullptr)->busy_until);
-  return result;
+  return Traced("cuMemcpy2D_v2", cuMemcpy2D_v2_params{copy}, nullptr, [&] {
+    const CUresult result = Copy2D(copy, nullptr);
+    WaitUntil(RealStream(nullptr)->busy_until);
+    return result;
+  });
 }
 
 RFINJECT_CUDA cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) {
-  return Fill(to, value, 1, count, nullptr);
+  return Traced("cuMemsetD8_v2", cuMemsetD8_v2_params{to, value, count}, nullptr,
+                [&] { return Fill(to, value, 1, count, nullptr); });
 }
 RFINJECT_CUDA cuMemsetD16(CUdeviceptr to, unsigned short value, size_t count) {
-  return Fill(to, value, 2, count, nullptr);
+  return Traced("cuMemsetD16_v2", cuMemsetD16_v2_params{to, value, count}, nullptr,
+                [&] { return Fill(to, value, 2, count, nullptr); });
 }
-RFINJECT_CUDA cuMemsetD32(CUdeviceptr to, unsigned value, size_t count) { return Fill(to, value, 4, count, nullptr); }
+RFINJECT_CUDA cuMemsetD32(CUdeviceptr to, unsigned value, size_t count) {
+  return Traced("cuMemsetD32_v2", cuMemsetD32_v2_params{to, value, count}, nullptr,
+                [&] { return Fill(to, value, 4, count, nullptr); });
+}
 RFINJECT_CUDA cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
-  return Fill(to, value, 1, count, stream);
+  return Traced("cuMemsetD8Async", cuMemsetD8Async_params{to, value, count, stream}, nullptr,
+                [&] { return Fill(to, value, 1, count, stream); });
 }
 RFINJECT_CUDA cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
-  return Fill(to, value, 2, count, stream);
+  return Traced("cuMemsetD16Async", cuMemsetD16Async_params{to, value, count, stream}, nullptr,
+                [&] { return Fill(to, value, 2, count, stream); });
 }
 RFINJECT_CUDA cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
-  return Fill(to, value, 4, count, stream);
+  return Traced("cuMemsetD32Async", cuMemsetD32Async_params{to, value, count, stream}, nullptr,
+                [&] { return Fill(to, value, 4, count, stream); });
 }
 
 RFINJECT_CUDA cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
@@ -574,20 +602,24 @@ RFINJECT_CUDA cuMemAddressFree(CUdeviceptr address, size_t bytes) {
   return munmap(Pointer(address), bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 RFINJECT_CUDA cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
-                          unsigned long long) {
-  const Lock lock(StateLock());
-  const int device = properties->location.id;
-  if (bytes > FreeBytes(device)) return CUDA_ERROR_OUT_OF_MEMORY;
-  Used()[device] += bytes;
-  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Physical{bytes, device});
-  return CUDA_SUCCESS;
+                          unsigned long long flags) {
+  return Traced("cuMemCreate", cuMemCreate_params{handle, bytes, properties, flags}, nullptr, [&] {
+    const Lock lock(StateLock());
+    const int device = properties->location.id;
+    if (bytes > FreeBytes(device)) return CUDA_ERROR_OUT_OF_MEMORY;
+    Used()[device] += bytes;
+    *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Physical{bytes, device});
+    return CUDA_SUCCESS;
+  });
 }
 RFINJECT_CUDA cuMemRelease(CUmemGenericAllocationHandle handle) {
-  const Lock lock(StateLock());
-  auto* physical = reinterpret_cast<Physical*>(handle);
-  Used()[physical->device] -= physical->bytes;
-  delete physical;
-  return CUDA_SUCCESS;
+  return Traced("cuMemRelease", cuMemRelease_params{handle}, nullptr, [&] {
+    const Lock lock(StateLock());
+    auto* physical = reinterpret_cast<Physical*>(handle);
+    Used()[physical->device] -= physical->bytes;
+    delete physical;
+    return CUDA_SUCCESS;
+  });
 }
 RFINJECT_CUDA cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle handle,
                        unsigned long long) {

@@ -1,4 +1,5 @@
 // Modules, libraries and the kernels in them; how many blocks of one an SM holds; launches.
+#include <cupti.h>
 #include <stdio.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@ namespace {
 // A library and a module, and a kernel and a function, are the same thing under two names.
 CUlib_st* Library(CUmodule module) { return reinterpret_cast<CUlib_st*>(module); }
 CUfunction Function(CUkernel kernel) { return reinterpret_cast<CUfunction>(kernel); }
+const char* NameOf(CUfunction function) { return function != nullptr ? function->name.c_str() : nullptr; }
 
 CUresult Load(const void* data, CUlib_st** library) {
   auto loaded = std::make_unique<CUlib_st>();
@@ -149,15 +151,17 @@ CUresult Launch(CUfunction function, const unsigned* grid, const unsigned* block
     return CUDA_ERROR_INVALID_VALUE;
   }
   CUstream stream = RealStream(handle);
+  const Work work = TakeWork();
   if (stream->recording != nullptr) {
     CUgraphNode node = Capture(stream, CU_GRAPH_NODE_TYPE_KERNEL);
     node->function = function;
     std::copy_n(grid, 3, node->grid);
     std::copy_n(block, 3, node->block);
     node->shared = shared;
+    node->work = work;
     return CUDA_SUCCESS;
   }
-  NoteLaunch(function, grid, block, shared, stream);
+  NoteLaunch(function, grid, block, shared, work, stream);
   return CUDA_SUCCESS;
 }
 
@@ -281,22 +285,31 @@ RFINJECT_CUDA cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, c
 }
 
 RFINJECT_CUDA cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                             unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void**, void**) {
+                             unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void** arguments,
+                             void** extra) {
   const unsigned grid[] = {grid_x, grid_y, grid_z};
   const unsigned block[] = {block_x, block_y, block_z};
-  return Launch(function, grid, block, shared, stream);
+  const cuLaunchKernel_params parameters = {function, grid_x, grid_y, grid_z,    block_x, block_y,
+                                            block_z,  shared, stream, arguments, extra};
+  return Traced("cuLaunchKernel", parameters, NameOf(function),
+                [&] { return Launch(function, grid, block, shared, stream); });
 }
-RFINJECT_CUDA cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void**, void**) {
+RFINJECT_CUDA cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments, void** extra) {
   const unsigned grid[] = {config->gridDimX, config->gridDimY, config->gridDimZ};
   const unsigned block[] = {config->blockDimX, config->blockDimY, config->blockDimZ};
-  return Launch(function, grid, block, config->sharedMemBytes, config->hStream);
+  const cuLaunchKernelEx_params parameters = {config, function, arguments, extra};
+  return Traced("cuLaunchKernelEx", parameters, NameOf(function),
+                [&] { return Launch(function, grid, block, config->sharedMemBytes, config->hStream); });
 }
 RFINJECT_CUDA cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
-                                        CUstream stream, void**) {
+                                        CUstream stream, void** arguments) {
   const unsigned grid[] = {grid_x, grid_y, grid_z};
   const unsigned block[] = {block_x, block_y, block_z};
-  return Launch(function, grid, block, shared, stream);
+  const cuLaunchCooperativeKernel_params parameters = {function, grid_x,  grid_y, grid_z, block_x,
+                                                       block_y,  block_z, shared, stream, arguments};
+  return Traced("cuLaunchCooperativeKernel", parameters, NameOf(function),
+                [&] { return Launch(function, grid, block, shared, stream); });
 }
 
 // What a tensor map says of its tensor only a kernel would read.

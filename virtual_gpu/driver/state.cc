@@ -9,8 +9,7 @@
 #include <atomic>
 #include <new>
 #include <set>
-
-#include "virtual_gpu/virtual_gpu.h"
+#include <utility>
 
 namespace rfinject::virtual_gpu {
 namespace {
@@ -25,9 +24,12 @@ constexpr ChipLimits kLimits[] = {
 
 std::atomic<void (*)(const rfinject_virtual_launch*)> g_observer{nullptr};
 std::atomic<void (*)(const rfinject_virtual_memory*)> g_memory_observer{nullptr};
+std::atomic<const rfinject_virtual_tool*> g_tool{nullptr};
 std::atomic<uint64_t> g_launches{0};
 std::atomic<uint64_t> g_skipped_ns{0};
 thread_local CUstream t_last_stream = nullptr;
+thread_local constinit bool t_hidden = false;
+thread_local constinit Work t_work;
 thread_local uint64_t t_untold_ns = 0;  // that this thread's launches took, as far as their number tells
 
 // The parent forks while no other thread holds the lock, so that the child's copy of the state is whole. The child
@@ -80,7 +82,12 @@ void Occupy(CUstream stream, uint64_t ns) {
   real->busy_until = std::max(real->busy_until, ClockNow()) + ns;
 }
 
-void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, CUstream stream) {
+const rfinject_virtual_tool* Tool() { return t_hidden ? nullptr : g_tool.load(std::memory_order_acquire); }
+
+Work TakeWork() { return std::exchange(t_work, Work{}); }
+
+void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, const Work& work,
+                CUstream stream) {
   CUstream real = RealStream(stream);
   Occupy(real, kLaunchNs);
   t_last_stream = real;
@@ -95,6 +102,8 @@ void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block
   launch.shared_bytes = shared;
   launch.device = real->context != nullptr ? real->context->device : 0;
   launch.stream = real->id;
+  launch.flop = work.flop;
+  launch.bytes = work.bytes;
   observer(&launch);
 }
 
@@ -141,6 +150,14 @@ RFINJECT_DOOR void rfinject_virtual_gpu_observe_memory(void (*observer)(const rf
 
 RFINJECT_DOOR void rfinject_virtual_gpu_tell_memory(const rfinject_virtual_memory* memory) {
   if (const auto observer = g_memory_observer.load(std::memory_order_acquire); observer != nullptr) observer(memory);
+}
+
+RFINJECT_DOOR void rfinject_virtual_gpu_describe(double flop, double bytes) { t_work = {flop, bytes}; }
+
+RFINJECT_DOOR void rfinject_virtual_gpu_hide(int hidden) { t_hidden = hidden != 0; }
+
+RFINJECT_DOOR void rfinject_virtual_gpu_trace(const rfinject_virtual_tool* tool) {
+  g_tool.store(tool, std::memory_order_release);
 }
 
 RFINJECT_DOOR uint64_t rfinject_virtual_gpu_launches() { return g_launches.load(std::memory_order_relaxed); }

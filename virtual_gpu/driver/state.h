@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "virtual_gpu/driver/image.h"
+#include "virtual_gpu/virtual_gpu.h"
 
 #define RFINJECT_CUDA extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI
 
@@ -74,7 +75,30 @@ CUgraphNode Capture(CUstream stream, CUgraphNodeType type);
 // Marks every capture that a synchronising call spoils. Whether there was one.
 bool SpoilCaptures();
 
-void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, CUstream stream);
+// What a launch does beyond its grid, as far as the stand-in that asked for it has said.
+struct Work {
+  double flop = 0, bytes = 0;
+};
+// What was described on this thread since its last launch (rfinject_virtual_gpu_describe).
+Work TakeWork();
+
+void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, const Work& work,
+                CUstream stream);
+
+// Who hears of calls, or null (rfinject_virtual_gpu_trace).
+const rfinject_virtual_tool* Tool();
+
+// Does `body`, which is the call of `function`, and tells whoever hears of calls.
+template <typename Parameters, typename Body>
+CUresult Traced(const char* function, const Parameters& parameters, const char* kernel, Body body) {
+  const rfinject_virtual_tool* const tool = Tool();
+  if (tool == nullptr) return body();
+  const rfinject_virtual_call call = {function, &parameters, kernel, Current()};
+  tool->enter(&call);
+  const CUresult result = body();
+  tool->exit(&call, static_cast<int>(result));
+  return result;
+}
 
 // A kernel's name, grid and block are all that is known of it when it is launched; what it takes is told afterwards
 // (rfinject_virtual_gpu_tell). 2 us is what an empty kernel takes on the chips of gpus.csv.
@@ -116,6 +140,7 @@ struct CUgraphNode_st {
   // A kernel.
   CUfunction function = nullptr;
   unsigned grid[3] = {}, block[3] = {}, shared = 0;
+  rfinject::virtual_gpu::Work work;
   // A copy or a fill.
   void* to = nullptr;
   const void* from = nullptr;

@@ -2,6 +2,8 @@
 //
 // Work is done when it is submitted, and finished when the board's clock says so: a query before that says "not
 // ready", and whoever waits moves the clock instead of losing time.
+#include <cupti.h>
+
 #include <algorithm>
 #include <set>
 
@@ -206,15 +208,22 @@ RFINJECT_CUDA cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint3
 }
 
 RFINJECT_CUDA cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
-  return BeginCapture(stream, nullptr, mode);
+  return Traced("cuStreamBeginCapture_v2", cuStreamBeginCapture_v2_params{stream, mode}, nullptr,
+                [&] { return BeginCapture(stream, nullptr, mode); });
 }
 RFINJECT_CUDA cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* tail,
-                                          const CUgraphEdgeData*, size_t count, CUstreamCaptureMode mode) {
-  const CUresult result = BeginCapture(stream, graph, mode);
-  if (result == CUDA_SUCCESS) stream->tail.assign(tail, tail + count);
-  return result;
+                                          const CUgraphEdgeData* edges, size_t count, CUstreamCaptureMode mode) {
+  const cuStreamBeginCaptureToGraph_params parameters = {stream, graph, tail, edges, count, mode};
+  return Traced("cuStreamBeginCaptureToGraph", parameters, nullptr, [&] {
+    const CUresult result = BeginCapture(stream, graph, mode);
+    if (result == CUDA_SUCCESS) stream->tail.assign(tail, tail + count);
+    return result;
+  });
 }
-RFINJECT_CUDA cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+
+namespace {
+
+CUresult EndCapture(CUstream stream, CUgraph* graph) {
   const Lock lock(StateLock());
   if (RealStream(stream) != stream || stream->recording == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   const std::shared_ptr<Recording> recording = stream->recording;
@@ -225,6 +234,13 @@ RFINJECT_CUDA cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   }
   *graph = recording->spoilt ? nullptr : recording->graph;
   return recording->spoilt ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+RFINJECT_CUDA cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  return Traced("cuStreamEndCapture", cuStreamEndCapture_params{stream, graph}, nullptr,
+                [&] { return EndCapture(stream, graph); });
 }
 RFINJECT_CUDA cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   *status = Status(RealStream(stream));

@@ -15,8 +15,8 @@ struct cublasContext {
 namespace {
 
 cublasStatus_t Gemm(cublasHandle_t handle, cudaDataType type, cublasOperation_t a, cublasOperation_t b, int64_t rows,
-                    int64_t columns, int64_t batch) {
-  LaunchGemm({"cublas", type, a != CUBLAS_OP_N, b != CUBLAS_OP_N, rows, columns, batch}, handle->stream);
+                    int64_t columns, int64_t inner, int64_t batch) {
+  LaunchGemm({"cublas", type, a != CUBLAS_OP_N, b != CUBLAS_OP_N, rows, columns, batch, inner}, handle->stream);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -70,19 +70,19 @@ RFINJECT_STANDIN cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, c
 
 #define GEMM(letter, type, data)                                                                                     \
   RFINJECT_STANDIN cublasStatus_t cublas##letter##gemm_v2(                                                           \
-      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int, const type*, const type*,  \
-      int, const type*, int, const type*, type*, int) {                                                              \
-    return Gemm(handle, data, a, b, m, n, 1);                                                                        \
+      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int k, const type*,             \
+      const type*, int, const type*, int, const type*, type*, int) {                                                 \
+    return Gemm(handle, data, a, b, m, n, k, 1);                                                                     \
   }                                                                                                                  \
   RFINJECT_STANDIN cublasStatus_t cublas##letter##gemmStridedBatched(                                                \
-      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int, const type*, const type*,  \
-      int, long long, const type*, int, long long, const type*, type*, int, long long, int batch) {                  \
-    return Gemm(handle, data, a, b, m, n, batch);                                                                    \
+      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int k, const type*,             \
+      const type*, int, long long, const type*, int, long long, const type*, type*, int, long long, int batch) {     \
+    return Gemm(handle, data, a, b, m, n, k, batch);                                                                 \
   }                                                                                                                  \
   RFINJECT_STANDIN cublasStatus_t cublas##letter##gemmBatched(                                                       \
-      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int, const type*,               \
+      cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m, int n, int k, const type*,             \
       const type* const[], int, const type* const[], int, const type*, type* const[], int, int batch) {              \
-    return Gemm(handle, data, a, b, m, n, batch);                                                                    \
+    return Gemm(handle, data, a, b, m, n, k, batch);                                                                 \
   }                                                                                                                  \
   RFINJECT_STANDIN cublasStatus_t cublas##letter##gemv_v2(cublasHandle_t handle, cublasOperation_t operation, int m, \
                                                           int n, const type*, const type*, int, const type*, int,    \
@@ -124,22 +124,22 @@ RFINJECT_STANDIN cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const 
   return Other(handle, "dot", n);
 }
 RFINJECT_STANDIN cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m,
-                                              int n, int, const float*, const void*, cudaDataType type, int,
+                                              int n, int k, const float*, const void*, cudaDataType type, int,
                                               const void*, cudaDataType, int, const float*, void*, cudaDataType,
                                               int) {
-  return Gemm(handle, type, a, b, m, n, 1);
+  return Gemm(handle, type, a, b, m, n, k, 1);
 }
 RFINJECT_STANDIN cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a, cublasOperation_t b, int m,
-                                             int n, int, const void*, const void*, cudaDataType type, int,
+                                             int n, int k, const void*, const void*, cudaDataType type, int,
                                              const void*, cudaDataType, int, const void*, void*, cudaDataType, int,
                                              cublasComputeType_t, cublasGemmAlgo_t) {
-  return Gemm(handle, type, a, b, m, n, 1);
+  return Gemm(handle, type, a, b, m, n, k, 1);
 }
 RFINJECT_STANDIN cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t a,
-                                                           cublasOperation_t b, int m, int n, int, const void*,
+                                                           cublasOperation_t b, int m, int n, int k, const void*,
                                                            const void*, cudaDataType type, int, long long,
                                                            const void*, cudaDataType, int, long long, const void*,
                                                            void*, cudaDataType, int, long long, int batch,
                                                            cublasComputeType_t, cublasGemmAlgo_t) {
-  return Gemm(handle, type, a, b, m, n, batch);
+  return Gemm(handle, type, a, b, m, n, k, batch);
 }

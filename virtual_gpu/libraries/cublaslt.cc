@@ -114,10 +114,11 @@ RFINJECT_STANDIN cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulD
   const auto transposed = [&](int attribute) {
     return Of(product)->Get<int32_t>(attribute, CUBLAS_OP_N) != CUBLAS_OP_N;
   };
-  LaunchGemm(
-      {"cublaslt", Of(a)->type, transposed(CUBLASLT_MATMUL_DESC_TRANSA), transposed(CUBLASLT_MATMUL_DESC_TRANSB),
-       static_cast<int64_t>(Of(result)->rows), static_cast<int64_t>(Of(result)->columns),
-       Of(result)->Get<int32_t>(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 1)},
-      stream);
+  const bool a_transposed = transposed(CUBLASLT_MATMUL_DESC_TRANSA);
+  LaunchGemm({"cublaslt", Of(a)->type, a_transposed, transposed(CUBLASLT_MATMUL_DESC_TRANSB),
+              static_cast<int64_t>(Of(result)->rows), static_cast<int64_t>(Of(result)->columns),
+              Of(result)->Get<int32_t>(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 1),
+              static_cast<int64_t>(a_transposed ? Of(a)->rows : Of(a)->columns)},
+             stream);
   return CUBLAS_STATUS_SUCCESS;
 }

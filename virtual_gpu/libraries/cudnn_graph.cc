@@ -95,6 +95,7 @@ void FillEngines(const Descriptor& heuristic, int64_t wanted, int64_t* count, vo
 
 struct TensorInfo {
   int64_t elements = 1;
+  int64_t outermost = 1;  // its first extent: of filters, how many there are
   int64_t type = CUDNN_DATA_FLOAT;
 };
 
@@ -106,6 +107,7 @@ TensorInfo TensorOf(const Content& tensor) {
       int64_t extent = 0;
       memcpy(&extent, at->second.bytes.data() + i, sizeof extent);
       info.elements *= extent;
+      if (i == 0) info.outermost = extent;
     }
   }
   if (const auto at = tensor->attributes.find(CUDNN_ATTR_TENSOR_DATA_TYPE);
@@ -135,13 +137,19 @@ struct Operation {
   cudnnBackendDescriptorType_t kind;
   const char* word;
   int result;  // the attribute that holds it
+  // Of convolutions: what corresponds to the images, the filters and their result; 0 elsewhere.
+  int images = 0, filters = 0, convolved = 0;
 };
 constexpr Operation kOperations[] = {
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, "fprop", CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, "fprop", CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
     {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, "dgrad",
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX},
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
     {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, "wgrad",
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW},
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
     {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "matmul", CUDNN_ATTR_OPERATION_MATMUL_CDESC},
     {CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR, "norm_forward", CUDNN_ATTR_OPERATION_NORM_FWD_YDESC},
     {CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR, "norm_backward", CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC},
@@ -149,9 +157,35 @@ constexpr Operation kOperations[] = {
     {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "pointwise", CUDNN_ATTR_OPERATION_POINTWISE_YDESC},
 };
 
+double BytesOfElement(int64_t type) {
+  switch (type) {
+    case CUDNN_DATA_HALF:
+    case CUDNN_DATA_BFLOAT16:
+      return 2;
+    case CUDNN_DATA_DOUBLE:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+// Every element of what a convolution makes is a sum over one filter, and both gradients multiply the same pairs.
+void DescribeConvolution(const Descriptor& operation, const Operation& known, Shape* shape) {
+  if (known.filters == 0) return;
+  const TensorInfo images = TensorOf(operation.Get(known.images));
+  const TensorInfo filters = TensorOf(operation.Get(known.filters));
+  const TensorInfo convolved = TensorOf(operation.Get(known.convolved));
+  if (filters.outermost == 0) return;
+  const int64_t in_a_filter = filters.elements / filters.outermost;
+  shape->flop = 2 * static_cast<double>(convolved.elements) * static_cast<double>(in_a_filter);
+  shape->bytes =
+      static_cast<double>(images.elements + filters.elements + convolved.elements) * BytesOfElement(images.type);
+}
+
 void LaunchGraph(const Descriptor& graph, int64_t engine, CUstream stream) {
   const char* word = "graph";
   TensorInfo result;
+  Shape shape;
   const auto operations = graph.attributes.find(CUDNN_ATTR_OPERATIONGRAPH_OPS);
   if (operations != graph.attributes.end()) {
     for (const Operation& known : kOperations) {
@@ -162,13 +196,15 @@ void LaunchGraph(const Descriptor& graph, int64_t engine, CUstream stream) {
       if (at == list.end()) continue;
       word = known.word;
       result = TensorOf((*at)->Get(known.result));
+      DescribeConvolution(**at, known, &shape);
       break;
     }
   }
   char name[128];
   snprintf(name, sizeof name, "standin_cudnn_%s_%s_%s_engine%d", ChipWord(), word, TypeWord(result.type),
            static_cast<int>(engine));
-  LaunchStandin(name, {.blocks = Blocks(result.elements, int64_t{128} * 64)}, stream);
+  shape.blocks = Blocks(result.elements, int64_t{128} * 64);
+  LaunchStandin(name, shape, stream);
 }
 
 }  // namespace
@@ -220,11 +256,12 @@ RFINJECT_STANDIN cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t
       FillEngines(descriptor, wanted, count, values);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
-      return answer(int64_t{0});
 #if CUDNN_VERSION >= 90200
     // Attention's engines are passed over when they do not say what they need.
     case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:
+#endif
       return answer(int64_t{0});
+#if CUDNN_VERSION >= 90200
     case CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED:
       return answer(int32_t{0});
 #endif

@@ -29,6 +29,25 @@ const char* TypeWord(cudaDataType type) {
   }
 }
 
+double ElementBytes(cudaDataType type) {
+  switch (type) {
+    case CUDA_R_8F_E4M3:
+    case CUDA_R_8F_E5M2:
+    case CUDA_R_8I:
+      return 1;
+    case CUDA_R_16F:
+    case CUDA_R_16BF:
+      return 2;
+    case CUDA_R_64F:
+    case CUDA_C_32F:
+      return 8;
+    case CUDA_C_64F:
+      return 16;
+    default:
+      return 4;
+  }
+}
+
 // The libraries take smaller tiles where large ones would leave SMs without work.
 constexpr int64_t kLargeTile = 128;
 constexpr int64_t kSmallTile = 64;
@@ -43,11 +62,15 @@ void LaunchGemm(const GemmCall& call, CUstream stream) {
   snprintf(name, sizeof name, "standin_%s_%s_%sgemm_%dx%d_%c%c", call.library, ChipWord(), TypeWord(call.type),
            static_cast<int>(tile), static_cast<int>(tile), call.transpose_a ? 't' : 'n',
            call.transpose_b ? 't' : 'n');
+  const auto rows = static_cast<double>(call.rows), columns = static_cast<double>(call.columns);
+  const auto inner = static_cast<double>(call.inner), batch = static_cast<double>(call.batch);
   LaunchStandin(name,
                 {.blocks = Blocks(call.rows, tile),
                  .y = Blocks(call.columns, tile),
                  .z = call.batch,
-                 .threads = tile == kLargeTile ? 256u : 128u},
+                 .threads = tile == kLargeTile ? 256u : 128u,
+                 .flop = 2 * rows * columns * inner * batch,
+                 .bytes = (rows * inner + inner * columns + rows * columns) * batch * ElementBytes(call.type)},
                 stream);
 }
 

@@ -15,6 +15,7 @@ struct GemmCall {
   cudaDataType type;  // of the operands
   bool transpose_a, transpose_b;
   int64_t rows, columns, batch;  // of the result
+  int64_t inner;                 // what is summed over
 };
 
 void LaunchGemm(const GemmCall& call, CUstream stream);

@@ -6,11 +6,25 @@
 
 namespace rfinject::virtual_gpu {
 
+namespace {
+
+// NVIDIA's libraries stand on the runtime, which gives a thread that has no context its device's, and that is device
+// 0 where the thread has chosen none.
+void UseSomeContext() {
+  CUcontext context = nullptr;
+  if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || context != nullptr) return;
+  if (cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS) cuCtxSetCurrent(context);
+}
+
+}  // namespace
+
 void LaunchStandin(const std::string& name, const Shape& shape, CUstream stream) {
   auto* function = static_cast<CUfunction>(rfinject_virtual_gpu_named_kernel(name.c_str()));
   const auto clamp = [](int64_t value, int64_t most) {
     return static_cast<unsigned>(std::clamp<int64_t>(value, 1, most));
   };
+  UseSomeContext();
+  rfinject_virtual_gpu_describe(shape.flop, shape.bytes);
   cuLaunchKernel(function, clamp(shape.blocks, 0x7fffffff), clamp(shape.y, 65535), clamp(shape.z, 65535),
                  shape.threads, 1, 1, 0, stream, nullptr, nullptr);
 }

@@ -18,6 +18,8 @@ namespace rfinject::virtual_gpu {
 struct Shape {
   int64_t blocks = 1, y = 1, z = 1;
   unsigned threads = 256;
+  // What the kernel stands for, where that is plain from the call; 0: it is not said.
+  double flop = 0, bytes = 0;
 };
 
 // Launches the kernel of that name on `stream`. Grids that no device takes are cut to what it takes.

@@ -160,6 +160,7 @@ ncclResult_t Run(const std::vector<Call>& calls) {
   for (size_t i = 0; i < calls.size(); ++i) {
     const Call& call = calls[i];
     bool whole = true;
+    rfinject_virtual_gpu_hide(1);  // NCCL's kernels move the bytes themselves
     for (int peer = 0; peer < call.ranks() && !IsCaptured(call.stream); ++peer) {
       if (!call.ReceivesFrom(peer)) continue;
       if (call.reduces() && call.ranks() > 1) {
@@ -174,6 +175,7 @@ ncclResult_t Run(const std::vector<Call>& calls) {
                 whole;
       }
     }
+    rfinject_virtual_gpu_hide(0);
     const char* name = kNames[static_cast<size_t>(call.kind)];
     if (!whole) return Fail(name, "the ranks do not call the same function", ncclInvalidUsage);
     // NCCL's kernels have a block a channel, of which there are a few dozen at most.

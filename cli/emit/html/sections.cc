@@ -203,7 +203,7 @@ Markup GlossarySection() {
 
 Markup SourceBadge(const Report& report) {
   Markup out = {"<span class=\"badge"};
-  if (report.run.source == SourceKind::kMeasured) out.Add({" measured"});
+  if (report.run.source == SourceKind::kMeasured && !report.simulated()) out.Add({" measured"});
   return out.Add({"\">", Escaped(SourceTitle(report)), "</span>"});
 }
 

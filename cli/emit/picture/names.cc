@@ -6,17 +6,24 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/emit/code_points.h"
+#include "cli/report/kernel_name.h"
 #include "cli/report/run_name.h"
 #include "cli/report/units.h"
 
 namespace rfinject::cli {
 
-std::string ShortKernelName(std::string_view kernel) {
-  std::string_view name = kernel.substr(0, kernel.find_first_of("<("));
-  if (const size_t space = name.rfind(' '); space != std::string_view::npos) name.remove_prefix(space + 1);
-  if (const size_t scope = name.rfind("::"); scope != std::string_view::npos) name.remove_prefix(scope + 2);
-  return std::string(name.empty() ? kernel : name);
+namespace {
+
+// A kernel's, or an operator's, which lose their namespace here: "convolution".
+std::string ShortName(std::string_view name) {
+  std::string text = ShortKernelName(name);
+  if (const size_t scope = text.rfind("::"); scope != std::string::npos && text.find('<') == std::string::npos) {
+    text.erase(0, scope + 2);
+  }
+  return text;
 }
+
+}  // namespace
 
 std::string RowName(const Row& row, const Report& report) {
   constexpr size_t kMost = 32, kMostOfTwo = 20;
@@ -33,9 +40,9 @@ std::string RowName(const Row& row, const Report& report) {
     case By::kOp:
       return row.op.empty() ? "(no operator)" : ElideMiddle(row.op, kMost);
     case By::kKernel: {
-      const std::string kernel = ElideMiddle(ShortKernelName(row.op.empty() ? row.kernel : row.op), kMostOfTwo);
+      const std::string kernel = ElideMiddle(ShortName(row.op.empty() ? row.kernel : row.op), kMostOfTwo);
       if (!row.layer.empty() && !kernel.empty()) return path(kMostOfTwo) + ": " + kernel;
-      if (!row.kernel.empty()) return ElideMiddle(ShortKernelName(row.kernel), kMost);
+      if (!row.kernel.empty()) return ElideMiddle(ShortName(row.kernel), kMost);
       break;
     }
     case By::kSource:
@@ -74,7 +81,7 @@ std::string DocumentTitle(std::string_view what, std::span<const Report> reports
 std::string SourceTitle(const Report& report) {
   switch (report.run.source) {
     case SourceKind::kMeasured:
-      return "MEASURED by hardware counters";
+      return report.simulated() ? "SIMULATED by a test" : "MEASURED by hardware counters";
     case SourceKind::kEstimated:
       return "ESTIMATED from tensor shapes";
     case SourceKind::kImported:

@@ -12,9 +12,6 @@
 
 namespace rfinject::cli {
 
-// A kernel's name without what surrounds it in C++: "void at::native::copy_kernel<4, float>(int)" is "copy_kernel".
-std::string ShortKernelName(std::string_view kernel);
-
 // What a row is called on a label: its layer, operator, kernel or phase, whichever the report's `by` makes it differ
 // in; with its model before it where the run has several. Long paths lose their beginning.
 std::string RowName(const Row& row, const Report& report);

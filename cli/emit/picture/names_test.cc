@@ -41,12 +41,5 @@ TEST(RowName, KeepsTheEndOfALongPath) {
   EXPECT_TRUE(RowName(row, Report{}).ends_with("self_attention.out_proj"));
 }
 
-TEST(ShortKernelName, DropsNamespacesTemplatesAndParameters) {
-  EXPECT_EQ(ShortKernelName("void at::native::copy_kernel<4, float>(int)"), "copy_kernel");
-  EXPECT_EQ(ShortKernelName("ampere_sgemm_128x64_nn"), "ampere_sgemm_128x64_nn");
-  EXPECT_EQ(ShortKernelName("<lambda>"), "<lambda>");
-  EXPECT_EQ(ShortKernelName(""), "");
-}
-
 }  // namespace
 }  // namespace rfinject::cli

@@ -46,7 +46,7 @@ void AddTitle(const Report& report, std::string_view view, Picture* out) {
   }
   // In the lower right corner, where work of high intensity that runs slowly would be: usually empty, and inside the
   // frame, so that it stays when somebody cuts the picture out.
-  const std::string tone = report.run.source == SourceKind::kMeasured ? " ms" : "";
+  const std::string tone = report.run.source == SourceKind::kMeasured && !report.simulated() ? " ms" : "";
   const size_t space = source.find(' ');
   const double right = out->plot.right() - 10, bottom = out->plot.bottom();
   out->texts.push_back(MakeText("so" + tone, source.substr(0, space), {right, bottom - 26}, Anchor::kEnd, 25));

@@ -1,0 +1,281 @@
+"""rfinject measures PyTorch's own CUDA build: on the virtual GPU, whose launches the simulated CUPTI counts and times.
+
+    hardware_path_test.py [--all] [unittest arguments]
+Every launch must be where the oracle (oracle.py) says, every counter what the stand-ins say that they stand for. By
+default a few networks run; --all, or RFX_HARDWARE_PATH=all, runs them all and prints the table of docs/HARDWARE_SOURCE.md.
+Needs a torch that is a CUDA build; CUPTI 13 stands under one for CUDA 13, CUPTI 12.8 and 12.4 under one for CUDA 12.
+"""
+import collections
+import ctypes
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import gpu  # noqa: E402
+import rfx_trace  # noqa: E402
+
+PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
+RFINJECT = os.environ["RFINJECT"]
+ALL = "--all" in sys.argv or os.environ.get("RFX_HARDWARE_PATH") == "all"
+NETWORKS = ["resnet18", "gpt_amp", "gpt_checkpointed"]
+MORE_NETWORKS = ["resnet50", "vgg13", "vit", "unet", "lstm"]
+# Of an image of 64 x 64, 10 classes: 2 per multiply-add of ResNet-18's convolutions and its linear layer; the
+# backward lacks the gradient of the images.
+RESNET18_FORWARD, RESNET18_BACKWARD = 296_101_888, 572_936_192
+
+table = []  # what is printed at the end: a line a program
+
+
+def cuda_major():
+    """The major version of CUDA of the torch that is here, without importing it; None where it has none."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or not (pathlib.Path(spec.origin).parent / "lib" / "libtorch_cuda.so").exists():
+        return None
+    found = re.search(r"^cuda[^=]*= '(\d+)", (pathlib.Path(spec.origin).parent / "version.py").read_text(), re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def unavailable():
+    """Why nothing can be tested here; None when it can."""
+    major = cuda_major()
+    if major is None:
+        return "this torch is no CUDA build"
+    if os.path.exists("/dev/nvidiactl"):
+        return "NVIDIA's driver is here"
+    if not os.path.exists(os.path.join(os.environ["VIRTUAL_GPU_FOLDER"], f"librfinject_cuda{major}.so")):
+        return "this build has no runtime for this torch's CUDA, because its headers were not found"
+    if not os.path.exists(os.path.join(os.environ["SIM_REAL_CUPTI"], "libcupti.so.13")):
+        return "there is no real CUPTI to plan with"
+    return None
+
+
+# What stands under which torch: (CUPTI, board, what counts).
+CUPTI13 = ("cupti13/libcupti.so.13", gpu.A100, "range-profiler")
+CUPTI12 = ("cupti12/libcupti.so.12", gpu.A100, "range-profiler")
+CUPTI124 = ("cupti124/libcupti.so.12", gpu.V100, "legacy-profiler")
+HOPPER = ("cupti13/libcupti.so.13", gpu.H100, "range-profiler")
+
+
+def usual():
+    return CUPTI13 if cuda_major() >= 13 else CUPTI12
+
+
+def readable(kernel, demangle=[]):
+    """The kernel's name as the compiler would spell it in a message."""
+    if not demangle:
+        demangle.append(ctypes.CDLL("libstdc++.so.6").__cxa_demangle)
+        demangle[0].restype = ctypes.c_char_p
+    text = demangle[0](kernel.encode(), None, None, None) if kernel.startswith("_Z") else None
+    return text.decode() if text else kernel
+
+
+def of_traces(folder):
+    """Launches by (model, layer, phase, kernel, grid), without copies and memory sets."""
+    found = collections.Counter()
+    for trace in rfx_trace.read_traces(folder):
+        for number, key in trace.keys.items():
+            kernel = trace.names.get(key.get("kernel", 0), "")
+            if kernel.startswith("cuMem"):
+                continue
+            layer = trace.layers.get(key.get("layer", 0))
+            where = (None, None) if layer is None else (trace.model_name(layer), layer.get("path", ""))
+            phase = rfx_trace.PHASES[key.get("phase", 0)]
+            found[where + (phase, kernel, tuple(key.get("grid", ())))] += trace.launches.get(number, 0)
+    return found
+
+
+class Measured(unittest.TestCase):
+    """Programs under the real command, on a GPU that is not there."""
+
+    maxDiff = 4000
+
+    def measure(self, program, *arguments, under=None, launcher=(), devices=1, noise=0.02, **more):
+        cupti, board, collector = under or usual()
+        folder = tempfile.TemporaryDirectory(prefix="rfinject-hardware-path-")
+        self.addCleanup(folder.cleanup)
+        # Programs are so short here that a hundredth of their steps would be none.
+        variables = gpu.environment(board, cupti, devices, RFINJECT_OVERHEAD=50, RFX_SIM_NOISE=noise, **more)
+        result = gpu.run([RFINJECT, "-o", folder.name + "/", PYTHON, *launcher, gpu.PROGRAMS / program, *arguments],
+                         variables)
+        self.assertEqual((result.returncode, result.stdout.splitlines()[-1:]), (0, ["trained"]), result.stderr)
+        traces = list(rfx_trace.read_traces(folder.name))
+        for trace in traces:
+            self.assertEqual((trace.source, trace.run["collector"], trace.tier), ("measured", collector, "A"))
+            self.assertEqual(trace.drops, {})
+            self.assertIn("simulated-gpu", trace.diagnostic_ids())
+        return folder.name, traces, result
+
+    def oracle(self, program, *arguments, under=None, devices=1):
+        _, board, _ = under or usual()
+        with tempfile.NamedTemporaryFile(prefix="rfinject-oracle-") as out:
+            result = gpu.run([PYTHON, HERE / "oracle.py", out.name, gpu.PROGRAMS / program, *arguments],
+                             gpu.environment(board, "", devices))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            found = collections.Counter()
+            for model, layer, phase, kernel, grid, launches in json.load(out):
+                found[model, layer, phase, readable(kernel), tuple(grid)] += launches
+        return found
+
+    def report(self, folder, *options):
+        result = gpu.run([RFINJECT, "report", folder, "--rows", "0", "--format", "json", *options], dict(os.environ))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def hold_against_oracle(self, name, program, *arguments, under=None, devices=1):
+        folder, traces, _ = self.measure(program, *arguments, under=under, devices=devices)
+        expected, found = self.oracle(program, *arguments, under=under, devices=devices), of_traces(folder)
+        differ = {key: (expected[key], found[key]) for key in expected.keys() | found.keys()
+                  if expected[key] != found[key]}
+        table.append((name, (under or usual())[0].split("/")[0], len(expected), sum(expected.values()), len(differ)))
+        self.assertGreater(sum(expected.values()), 0)
+        self.assertEqual(differ, {}, "of the oracle and of rfinject")
+        return folder, traces
+
+
+class Attribution(Measured):
+    def test_every_launch_has_the_layer_and_the_phase_that_it_has(self):
+        for network in NETWORKS + (MORE_NETWORKS if ALL else []):
+            with self.subTest(network=network):
+                self.hold_against_oracle(network, "train.py", network, 8)
+
+    def test_two_networks_and_two_optimizers(self):
+        self.hold_against_oracle("gan", "gan.py", 8)
+
+    def test_two_gpus_in_one_process(self):
+        _, (trace,) = self.hold_against_oracle("data_parallel", "parallel.py", 8, "data_parallel", devices=2)
+        self.assertEqual({key.get("device", 0) for key in trace.keys.values()}, {0, 1})
+
+
+class Values(Measured):
+    def check_resnet18(self, under):
+        folder, (trace,), _ = self.measure("train.py", "resnet18", 40, under=under)
+        armed = sum(1 for step in trace.steps if step.get("armed_group", 0) > 0)
+        self.assertGreaterEqual(armed, 2)
+        self.assertEqual(bool(trace.pm_windows), under[2] == "range-profiler")  # and never beside the legacy profiler
+        report = self.report(folder, "--by", "kernel")
+        flop = collections.Counter()
+        for row in report["rows"]:
+            self.assertGreater(row["time_ns"], 0, row)
+            if re.search("prop|grad|gemm", row["kernel"]):
+                flop[row["phase"]] += row["flop"]
+        images = 4 * (report["steps"] - 1)  # the hardware source begins at the end of the first step
+        self.assertAlmostEqual(flop["forward"] / (images * RESNET18_FORWARD), 1, delta=1e-9)
+        self.assertAlmostEqual(flop["backward"] / (images * RESNET18_BACKWARD), 1, delta=1e-9)
+
+    def test_flop_are_those_of_the_network(self):
+        for under in {13: [CUPTI13] + ([HOPPER] if ALL else []), 12: [CUPTI12, CUPTI124]}[cuda_major()]:
+            with self.subTest(cupti=under[0], board=under[1]["name"]):
+                self.check_resnet18(under)
+
+    def test_the_same_seed_gives_the_same_values(self):
+        # Which step is armed follows from how long the others took, so each value is held against all that the seed has.
+        def times(seed):
+            _, (trace,), _ = self.measure("train.py", "lstm", 30, noise=0.1, RFX_SIM_SEED=seed)
+            number = next(number for number, metric in trace.metrics.items() if metric["name"] == "rf.time")
+            return {(trace.names[trace.keys[key]["kernel"]], value) for (key, metric), total in trace.sums.items()
+                    if metric == number and total["n"] for value in (total["min"], total["max"])}
+
+        one, again, other = times(7), times(7), times(8)
+        self.assertGreater(len(one), 20)
+        self.assertGreater(len(one & again), 2 * len(one & other))
+
+    def test_a_program_that_is_too_short_says_how_many_steps_it_needs(self):
+        def sampled(trace):
+            return {trace.metrics[metric]["name"] for (_, metric), total in trace.sums.items() if total["n"]}
+
+        _, (short,), _ = self.measure("train.py", "lstm", 4)
+        self.assertNotIn("rf.time", sampled(short))
+        (said,) = [one for one in short.diagnostics if one.get("id") == "too-few-steps"]
+        steps = int(re.search(r"run at least (\d+) steps", said["remedy"])[1])
+        _, (enough,), _ = self.measure("train.py", "lstm", steps)
+        self.assertNotIn("too-few-steps", enough.diagnostic_ids())
+        self.assertLessEqual({"rf.time", "rf.dram_bytes", "rf.flop.fp32"}, sampled(enough))
+
+    def test_what_is_simulated_says_so_everywhere(self):
+        folder, _, result = self.measure("train.py", "lstm", 4)
+        self.assertEqual(result.stderr.count("counters and times are made up"), 1, result.stderr)
+        self.assertTrue(self.report(folder)["device"]["name"].startswith("Simulated "))
+        for format_, words in (("table", "SIMULATED, not measured"), ("html", "SIMULATED by a test"),
+                               ("csv", "Simulated A100"), ("svg", "SIMULATED")):
+            text = gpu.run([RFINJECT, "report", folder, "--format", format_], dict(os.environ)).stdout
+            self.assertIn(words, re.sub(r"\s+", " ", text), format_)
+            self.assertNotIn("MEASURED by", text, format_)
+
+
+class Graphs(Measured):
+    def test_a_model_in_graphs_is_counted_graph_by_graph(self):
+        folder, (trace,), _ = self.measure("graph.py", 30, "forward")
+        self.assertIn("counters-by-layer", trace.diagnostic_ids())
+        rows = {row["phase"]: row for row in self.report(folder, "--by", "kernel")["rows"]
+                if row["kernel"] == "(CUDA graph)"}
+        for phase, flop in (("forward", RESNET18_FORWARD), ("backward", RESNET18_BACKWARD)):
+            row = rows[phase]
+            self.assertEqual(row["layer"], "")
+            self.assertGreater(row["time_ns"], 0)
+            self.assertAlmostEqual(row["flop"] / row["launches"] / (4 * flop), 1, delta=0.02)
+
+    def test_a_step_in_a_graph_is_said_to_have_no_times(self):
+        folder, (trace,), _ = self.measure("graph.py", 30, "whole")
+        self.assertIn("step-in-graph", trace.diagnostic_ids())
+        # The three steps before the capture, less the first: the capture itself launches nothing. PyTorch 2.6 fills in
+        # the state of random numbers before each replay, which is of no phase.
+        before = self.oracle("graph.py", 0, "whole")
+        steps = [{key: n for key, n in counted.items() if key[2] != "other"} for counted in (of_traces(folder), before)]
+        self.assertEqual(*steps)
+
+
+class Ranks(Measured):
+    def check(self, how, collectives):
+        folder, traces, _ = self.measure("parallel.py", 12, how, devices=2,
+                                         launcher=("-m", "torch.distributed.run", "--nproc_per_node", "2"))
+        self.assertEqual(len(traces), 2)
+        for trace in traces:
+            self.assertIn("counters-by-layer", trace.diagnostic_ids())
+        found = collections.Counter()
+        for (model, layer, phase, kernel, _), launches in of_traces(folder).items():
+            if "nccl" in kernel:
+                self.assertEqual(phase, "communication", kernel)
+                found[kernel.rpartition("_")[2]] += launches
+        self.assertEqual(set(found), collectives)
+        # Work that is no communication has its layer, but for the loss and the optimizer.
+        lost = {key for key in of_traces(folder) if key[2] == "forward" and key[0] is None}
+        self.assertEqual(lost, set())
+
+    def test_ddp(self):
+        self.check("ddp", {"AllReduce", "Broadcast"})
+
+    def test_fsdp(self):
+        self.check("fsdp", {"AllGather", "ReduceScatter", "AllReduce"})  # the last is the barrier's
+
+
+@unittest.skipUnless(ALL, "torch.compile takes half a minute: --all runs it")
+class Compiled(Measured):
+    def test_compiled_kernels_have_the_layer_that_was_compiled(self):
+        for mode in ("default", "reduce-overhead"):
+            with self.subTest(mode=mode):
+                folder, _, _ = self.measure("compiled.py", 30, mode)
+                rows = self.report(folder, "--by", "kernel")["rows"]
+                wanted = "triton_" if mode == "default" else "(CUDA graph)"
+                ours = [row for row in rows if row["kernel"].startswith(wanted) and row["phase"] != "optimizer"]
+                self.assertEqual({row["phase"] for row in ours}, {"forward", "backward"})
+                for row in ours:
+                    self.assertEqual((row["model"], row["time_ns"] > 0), ("Sequential", True), row)
+
+
+if __name__ == "__main__":
+    reason = unavailable()
+    if reason is not None:
+        print(f"note: skipped: {reason}")
+        sys.exit(77)
+    program = unittest.main(argv=[word for word in sys.argv if word != "--all"], exit=False)
+    print("| program | CUPTI | different (layer, phase, kernel, grid) | launches | differ |\n|---|---|---:|---:|---:|")
+    for line in table:
+        print("|", " | ".join(map(str, line)), "|")
+    sys.exit(not program.result.wasSuccessful())
