@@ -172,6 +172,8 @@ class Recorder {
   }
   // A batch is validated, which is part of no step.
   virtual void NoteEvaluation(uint64_t samples) noexcept { (void)samples; }
+  // The step that runs was not seen from its beginning, so that it is no measured one. Before its EndStep.
+  virtual void LeaveStepOut() noexcept {}
   // The current step begins now and not when the last one ended.
   virtual void RestartStep() noexcept {}
   // What PM sampling saw of a measured step. Cold.

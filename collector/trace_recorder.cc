@@ -422,7 +422,8 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
   step.duration_ns = start < now ? static_cast<uint64_t>(now - start) : 0;
   step.start_unix_ns = UnixNs() - static_cast<int64_t>(step.duration_ns);
   step.samples = samples_in_step;
-  step.measured = Measured(step.index);
+  const bool left_out = step_left_out_.exchange(false, std::memory_order_relaxed);
+  step.measured = Measured(step.index) && !left_out;
   step.armed_group = armed_group_.exchange(0, std::memory_order_relaxed);
   step.memory_bytes = memory_.exchange(0, std::memory_order_relaxed);
   step.memory_peak_bytes = memory_peak_.exchange(0, std::memory_order_relaxed);

@@ -83,6 +83,7 @@ class TraceRecorder final : public Recorder {
     kind_.store(kind, std::memory_order_relaxed);
   }
   void NoteEvaluation(uint64_t samples) noexcept override;
+  void LeaveStepOut() noexcept override { step_left_out_.store(true, std::memory_order_relaxed); }
   void RestartStep() noexcept override;
   void AddPmWindow(const PmWindow& window) noexcept override;
   uint64_t CurrentStep() const noexcept override { return step_.load(std::memory_order_relaxed); }
@@ -221,6 +222,7 @@ class TraceRecorder final : public Recorder {
   std::atomic<uint64_t> memory_{0};       // likewise; 0: unknown
   std::atomic<uint64_t> memory_peak_{0};
   std::atomic<uint32_t> calls_{0};  // likewise
+  std::atomic<bool> step_left_out_{false};
   std::atomic<uint32_t> kind_{0};
   std::atomic<uint64_t> finished_steps_{0};  // step_, once the step's own record is in its ring
   std::atomic<uint64_t> eval_batches_{0};    // begun; all but the last have ended

@@ -494,6 +494,23 @@ TEST_F(TraceRecorderTest, AddIsNotBoundToTheWindow) {
   EXPECT_EQ(t.Total("rf.time").n, 1u);
 }
 
+TEST_F(TraceRecorderTest, AStepThatIsLeftOutIsNoMeasuredOne) {
+  settings().skip = 1;
+  Recorder& r = recorder();
+  r.Activate();
+  r.LeaveStepOut();
+  r.EndStep(8);  // skipped anyway
+  r.EndStep(8);
+  r.LeaveStepOut();
+  r.EndStep(8);
+  r.EndStep(8);
+  const TraceContent t = FinishedTrace();
+  ASSERT_THAT(t.steps, SizeIs(4));
+  EXPECT_TRUE(t.steps[1].measured());
+  EXPECT_FALSE(t.steps[2].measured());
+  EXPECT_TRUE(t.steps[3].measured());
+}
+
 TEST_F(TraceRecorderTest, StepsFollowEachOther) {
   Recorder& r = recorder();
   r.Activate();

@@ -294,6 +294,8 @@ void HardwareSource::Start(uint64_t step) {
   ReportFacts();
   if (counters_.backend() != nullptr) watchdog_.Start();
   machine_.Enter(StepState::kPlain);
+  // Nobody saw what was launched in it: a report that divided by it, too, would print too little.
+  recorder_.LeaveStepOut();
 }
 
 // Finds the driver, the context and CUPTI. False when one is missing; a CUPTI that will not come is reported, once.
