@@ -39,11 +39,16 @@ bool ChooseWord(std::string_view verb, std::string_view option, const std::strin
   return false;
 }
 
-const Format* ChooseFormat(std::string_view verb, const ParsedOptions& parsed, int* code) {
+std::vector<std::string_view> FormatsOf(std::string_view verb) {
   std::vector<std::string_view> names;
   for (const Format& format : AllFormats()) {
     if (verb == "diff" || format.reports != nullptr) names.push_back(format.name);
   }
+  return names;
+}
+
+const Format* ChooseFormat(std::string_view verb, const ParsedOptions& parsed, int* code) {
+  const std::vector<std::string_view> names = FormatsOf(verb);
   size_t index = 0;
   const std::string word = parsed.Value("format", FormatOfName(parsed.Value("output")));
   return ChooseWord(verb, "format", word, names, &index, code) ? FindFormat(names[index]) : nullptr;

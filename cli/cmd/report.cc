@@ -33,26 +33,36 @@ constexpr std::string_view kUsage =
     "that are named are reported one after the other, `rfinject merge` adds them. A damaged trace is used up to the\n"
     "damage, and the exit code is then 1.";
 
+// In the order of By, and what is not a By.
+constexpr std::array<std::string_view, 7> kBys = {"model", "phase", "layer", "op", "kernel", "run", "stack"};
+constexpr size_t kByRun = 5;
+constexpr size_t kByStack = 6;
+constexpr std::array<std::string_view, 3> kStepBys = {"iteration", "optimizer", "forward"};  // of StepBy
+constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};                 // of TableColumns
+
 std::vector<Option> Options() {
   static const auto* const kFormatHelp =
       new std::string(FormatNames(" or ") + "; default: by the ending of -o, else table");
   return {
       {"by", 0, "WHAT",
        "run (a row each), model, phase, layer (default), op, kernel, or stack (what is in no\n"
-       "layer)"},
-      {"format", 0, "FORMAT", *kFormatHelp},
-      {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
+       "layer)",
+       ChoicesOf(kBys)},
+      {"format", 0, "FORMAT", *kFormatHelp, ChoicesOf(FormatsOf("report"))},
+      {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
       kForceOption,
       kLimitOption,
       kRawOption,
       {"rows", 0, "N", "rows of a table, those with most time; 0: all. Default 40"},
-      {"theory", 0, "TRACE", "estimates of the same networks: their model FLOP beside what was measured"},
-      {"columns", 0, "WHAT", "of the table: roofline, or theory (default with --theory)"},
-      {"roofs", 0, "KINDS", "roofs to draw: datasheet (default), clock, empirical, or all; commas between"},
+      {"theory", 0, "TRACE", "estimates of the same networks: their model FLOP beside what was measured", kFiles},
+      {"columns", 0, "WHAT", "of the table: roofline, or theory (default with --theory)", ChoicesOf(kColumns)},
+      {"roofs", 0, "KINDS", "roofs to draw: datasheet (default), clock, empirical, or all; commas between",
+       "datasheet clock empirical all"},
       {"roof", 0, "NAME=RATE", "empirical roofs that you measured, like bf16_tc=271T,dram=1.36TB/s"},
       {"step-by", 0, "WHAT",
        "what a step is: iteration (default), what the training loop repeats; optimizer, each\n"
-       "step of one; or forward, each call of a model"},
+       "step of one; or forward, each call of a model",
+       ChoicesOf(kStepBys)},
       {"host-us", 0, "N",
        "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60), and a step\n"
        "the longer of GPU and host"},
@@ -63,19 +73,13 @@ std::vector<Option> Options() {
   };
 }
 
-// In the order of By, and what is not a By.
-constexpr std::array<std::string_view, 7> kBys = {"model", "phase", "layer", "op", "kernel", "run", "stack"};
-constexpr size_t kByRun = 5;
-constexpr size_t kByStack = 6;
-constexpr std::array<std::string_view, 3> kStepBys = {"iteration", "optimizer", "forward"};  // of StepBy
-constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};                 // of TableColumns
-
 }  // namespace
+
+VerbHelp ReportHelp() { return {kUsage, Options(), kFiles}; }
 
 int ReportMain(Arguments arguments) {
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("report", kUsage, Options(), arguments, WordPolicy::kAnywhere, &parsed))
-    return *code;
+  if (const auto code = ParseOptions("report", ReportHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   int code = 0;
   size_t by = 0;
   if (!ChooseWord("report", "by", parsed.Value("by", "layer"), kBys, &by, &code)) return code;
