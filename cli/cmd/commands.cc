@@ -14,6 +14,7 @@ std::span<const Command> AllCommands() {
       {"diff", "what changed between two runs, GPUs or versions", DiffMain, DiffHelp},
       {"merge", "several traces into one", MergeMain, MergeHelp},
       {"import", "profiles of Nsight Compute and Nsight Systems into a trace", ImportMain, ImportHelp},
+      {"export", "traces for Perfetto, pprof, SQL or Prometheus", ExportMain, ExportHelp},
       {"dump", "the raw records of a trace as text", DumpMain, DumpHelp},
       {"explain", "what an alarm of a report means (rfinject explain R005)", ExplainMain, ExplainHelp},
       {"gpus", "the GPUs whose roofs are known", GpusMain, GpusHelp},
