@@ -164,7 +164,7 @@ int ExportMain(Arguments arguments) {
     return 1;
   }
   if (status.ok()) status = exporter->Finish();
-  if (status.ok()) status = written;
+  if (status.ok()) status = std::move(written);
   if (to_file) {
     if (!Succeeded(file.Commit(status))) return 1;
   } else if (!Succeeded(status) || FinishOutput(0) != 0) {
