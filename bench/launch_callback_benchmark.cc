@@ -12,7 +12,7 @@
 //
 // The last two ask stand-ins of torch's two functions (the running node, the thread's sequence number) that do what
 // torch's do: get_current_node copies a thread-local shared_ptr.
-//   ninja -C build/release launch_callback_benchmark && build/release/bin/launch_callback_benchmark
+//   ninja -C build/release launch_callback_benchmark && build/release/tools/launch_callback_benchmark
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // What recording costs the thread that is measured, and what a launch costs the writer thread.
-//   ninja -C build/release recorder_benchmark && build/release/bin/recorder_benchmark
+//   ninja -C build/release recorder_benchmark && build/release/tools/recorder_benchmark
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
 #include <unistd.h>

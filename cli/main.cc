@@ -1,7 +1,6 @@
 // The `rfinject` command: a verb, or a program to run.
 #include <exception>
 #include <new>
-#include <string>
 #include <string_view>
 
 #include "cli/cmd/commands.h"
@@ -9,10 +8,6 @@
 
 namespace rfinject::cli {
 namespace {
-
-// Verbs that the design names and this version does not have. Without this list they would be taken for programs, and
-// some of them may be programs.
-constexpr std::string_view kLaterVerbs[] = {"export"};
 
 int Main(int argc, char** argv) {
   const Arguments all(argv + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0));
@@ -25,14 +20,6 @@ int Main(int argc, char** argv) {
   if (first == "--version") return VersionMain({});
   for (const Command& command : AllCommands()) {
     if (first == command.name) return command.run(all.subspan(1));
-  }
-  for (const std::string_view verb : kLaterVerbs) {
-    if (first == verb) {
-      Complain("'" + std::string(verb) +
-               "' is a verb that this version does not have; to run a program of that name: " + "rfinject run " +
-               std::string(verb));
-      return 2;
-    }
   }
   return RunProgram(all);
 }

@@ -29,13 +29,40 @@ def wanted_exports(path):
     return {name.strip() for name in body.split(";") if name.strip()}
 
 
-def main(library, exports_map):
+def glibc_needs(symbols):
+    """What of these (kind, name@version) asks for a newer glibc or for a C++ runtime of the program's."""
+    found = []
+    for _, name in symbols:
+        version = re.search(r"@+GLIBC_(\d+)\.(\d+)", name)
+        if version and tuple(map(int, version.groups())) > MAX_GLIBC:
+            found.append("needs %s: compat/compat.c can bind it to an older version" % name)
+        if "@GLIBCXX" in name or "@CXXABI" in name or "@GCC_" in name:
+            found.append("needs %s of a shared C++ runtime" % name)
+    return found
+
+
+def dynamic_symbols(library):
+    """[(kind, name with its version)]"""
+    fields = [line.split() for line in run("nm", "-D", "--with-symbol-versions", str(library)).splitlines()]
+    return [(field[-2], field[-1]) for field in fields]
+
+
+def paths_in(dynamic):
+    """The entries with paths, but for those below the library's own folder."""
+    return ["has a %s, %s" % entry for entry in re.findall(r"\((RPATH|RUNPATH)\)[^\[]*\[([^\]]*)\]", dynamic)
+            if entry[1] != "$ORIGIN"]
+
+
+def foreign_needs(library):
+    """What a library of ours that is no part of librfinject.so needs of the machine and must not, one line each."""
+    found = glibc_needs(dynamic_symbols(library)) + paths_in(run("readelf", "-dW", str(library)))
+    return ["%s: %s" % (library, problem) for problem in found]
+
+
+def problems(library, exports_map):
+    """What is wrong with librfinject.so, one line each."""
     problems = []
-    symbols = []
-    for line in run("nm", "-D", "--with-symbol-versions", library).splitlines():
-        fields = line.split()
-        kind, name = fields[-2], fields[-1]
-        symbols.append((kind, name))
+    symbols = dynamic_symbols(library)
     exported = {name.split("@")[0] for kind, name in symbols if kind not in "Uw"}
     wanted = wanted_exports(exports_map)
     for name in sorted(exported - wanted):
@@ -45,12 +72,8 @@ def main(library, exports_map):
     for kind, name in symbols:
         if kind == "u":
             problems.append("unique symbol %s" % name)
-        version = re.search(r"@+GLIBC_(\d+)\.(\d+)", name)
-        if version and tuple(map(int, version.groups())) > MAX_GLIBC:
-            problems.append("needs %s: injector/compat/compat.c can bind it to an older version" % name)
-        if "@GLIBCXX" in name or "@CXXABI" in name or "@GCC_" in name:
-            problems.append("needs %s of a shared C++ runtime" % name)
-    dynamic = run("readelf", "-dW", library)
+    problems += glibc_needs(symbols)
+    dynamic = run("readelf", "-dW", str(library))
     for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
         if name not in ALLOWED_NEEDED:
             problems.append("needs the library %s" % name)
@@ -62,9 +85,14 @@ def main(library, exports_map):
     size = re.search(r"\(INIT_ARRAYSZ\)\s+(\d+)", dynamic)
     if size and int(size.group(1)) // 8 > MAX_INITIALISERS:
         problems.append("%d initialisers, at most %d are known" % (int(size.group(1)) // 8, MAX_INITIALISERS))
-    for problem in problems:
-        print("%s: %s" % (library, problem), file=sys.stderr)
-    return 1 if problems else 0
+    return ["%s: %s" % (library, problem) for problem in problems]
+
+
+def main(library, exports_map):
+    found = problems(library, exports_map)
+    for problem in found:
+        print(problem, file=sys.stderr)
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

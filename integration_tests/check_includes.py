@@ -22,6 +22,7 @@ RULES = {
     "collector": ["proto/wire"],
     # Of the virtual GPU others know the door only, which is C without CUDA.
     "virtual_gpu": [],
+    "compat": [],
     "collector/arming": [],
     "collector/cupti": ["collector", "collector/arming", "proto/wire", "gpus"],
     "collector/estimate": ["collector", "proto/wire", "gpus", "virtual_gpu/virtual_gpu.h"],
@@ -42,6 +43,8 @@ RULES = {
     # A page is made of a report, of its words and of pictures.
     "cli/emit/html": ["cli/report", "cli/emit/glossary.h", "cli/emit/opening.h", "cli/emit/words.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
                       "cli/emit/picture", "cli/emit/testing", "cli/testing", "proto/wire"],
+    # Other tools' files are made of reports, as outputs are, and of what a trace says of its process.
+    "cli/export": ["cli/report", "cli/profile", "cli/emit/cell_text.h", "cli/emit/code_points.h", "cli/emit/words.h", "proto/wire"],
     "cli/report": ["cli/model", "cli/profile", "gpus", "proto/wire"],
     "integration_tests": None,
     "bench": None,
@@ -151,8 +154,8 @@ def check_file(root, path):
                 continue
             yield number, f"{rule}/ must not include {header}"
             continue
-        # A file "name.in" is what configure_file makes "name" of.
-        if (root / header).is_file() or (root / (header + ".in")).is_file():
+        # A file "name.in" is what configure_file makes "name" of, "name.proto" what protoc makes "name.pb.h" of.
+        if any((root / source).is_file() for source in (header, header + ".in", re.sub(r"\.pb\.h$", ".proto", header))):
             if not quoted:
                 yield number, f"<{header}> is ours: use quotes"
             if rule is None or RULES[rule] is None:

@@ -2,24 +2,30 @@
 
 #include <array>
 
+#include "cli/cmd/options.h"
+
 namespace rfinject::cli {
 
 std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = std::to_array<Command>({
-      {"run", "run a program and write traces (the word can be left out)", RunProgram},
-      {"report", "traces as table, JSON, CSV, HTML or SVG", ReportMain},
-      {"advise", "what to change in the program, and what it would win", AdviseMain},
-      {"runs", "the runs that left traces: when, what, on what, how long a step", RunsMain},
-      {"diff", "what changed between two runs, GPUs or versions", DiffMain},
-      {"merge", "several traces into one", MergeMain},
-      {"import", "profiles of Nsight Compute and Nsight Systems into a trace", ImportMain},
-      {"dump", "the raw records of a trace as text", DumpMain},
-      {"explain", "what an alarm or a word of a report means (explain R005, explain bound)", ExplainMain},
-      {"gpus", "the GPUs whose roofs are known", GpusMain},
-      {"env", "the variables that run sets, for other launchers", EnvMain},
-      {"doctor", "what works here, and the line that mends what does not", DoctorMain},
-      {"help", "this text, or a verb's (rfinject help report)", HelpMain},
-      {"version", "the version", VersionMain},
+      {"run", "run a program and write traces (the word can be left out)", RunProgram, RunHelp},
+      {"report", "traces as table, JSON, CSV, HTML or SVG", ReportMain, ReportHelp},
+      {"advise", "what to change in the program, and what it would win", AdviseMain, AdviseHelp},
+      {"runs", "the runs that left traces: when, what, on what, how long a step", RunsMain, RunsHelp},
+      {"diff", "what changed between two runs, GPUs or versions", DiffMain, DiffHelp},
+      {"merge", "several traces into one", MergeMain, MergeHelp},
+      {"import", "profiles of Nsight Compute and Nsight Systems into a trace", ImportMain, ImportHelp},
+      {"export", "traces for Perfetto, pprof, SQL or Prometheus", ExportMain, ExportHelp},
+      {"dump", "the raw records of a trace as text", DumpMain, DumpHelp},
+      {"explain", "what an alarm or a word of a report means (explain R005, explain bound)", ExplainMain,
+       ExplainHelp},
+      {"gpus", "the GPUs whose roofs are known", GpusMain, GpusHelp},
+      {"env", "the variables that run sets, for other launchers", EnvMain, EnvHelp},
+      {"doctor", "what works here, and the line that mends what does not", DoctorMain, DoctorHelp},
+      {"completion", "what bash, zsh and fish complete (source <(rfinject completion bash))", CompletionMain,
+       CompletionHelp},
+      {"help", "this text, or a verb's (rfinject help report)", HelpMain, HelpHelp},
+      {"version", "the version", VersionMain, VersionHelp},
   });
   return kCommands;
 }

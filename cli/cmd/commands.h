@@ -13,10 +13,13 @@ namespace rfinject::cli {
 
 using Arguments = std::span<char* const>;
 
+struct VerbHelp;  // options.h
+
 struct Command {
   std::string_view name;
   std::string_view help;  // one line for `rfinject -h`
   int (*run)(Arguments arguments);
+  VerbHelp (*describe)();
 };
 
 // In the order of the help.
@@ -32,6 +35,7 @@ int AdviseMain(Arguments arguments);
 int DiffMain(Arguments arguments);
 int MergeMain(Arguments arguments);
 int ImportMain(Arguments arguments);
+int ExportMain(Arguments arguments);
 int DumpMain(Arguments arguments);
 int GpusMain(Arguments arguments);
 int EnvMain(Arguments arguments);
@@ -39,6 +43,23 @@ int ExplainMain(Arguments arguments);
 int DoctorMain(Arguments arguments);
 int HelpMain(Arguments arguments);
 int VersionMain(Arguments arguments);
+int CompletionMain(Arguments arguments);
+
+VerbHelp RunHelp();
+VerbHelp ReportHelp();
+VerbHelp RunsHelp();
+VerbHelp DiffHelp();
+VerbHelp MergeHelp();
+VerbHelp ImportHelp();
+VerbHelp ExportHelp();
+VerbHelp DumpHelp();
+VerbHelp ExplainHelp();
+VerbHelp GpusHelp();
+VerbHelp EnvHelp();
+VerbHelp DoctorHelp();
+VerbHelp HelpHelp();
+VerbHelp VersionHelp();
+VerbHelp CompletionHelp();
 
 }  // namespace rfinject::cli
 

@@ -36,25 +36,27 @@ constexpr std::string_view kUsage =
     "and\n"
     "'<'. What cannot be judged (few steps, drifting, two speeds) is said, and fails nothing.";
 
+// In the order of By.
+constexpr std::array<std::string_view, 5> kBys = {"model", "phase", "layer", "op", "kernel"};
+constexpr std::array<std::string_view, 3> kCorrections = {"fdr", "family", "none"};  // in the order of Correction
+
 std::vector<Option> Options() {
   static const auto* const kFormatHelp =
       new std::string(FormatNames(" or ", /*of_diff=*/true) + "; default: by the ending of -o, else table");
   return {
-      {"by", 0, "WHAT", "model, phase, layer (default), op, or kernel (layer and operator)"},
-      {"format", 0, "FORMAT", *kFormatHelp},
+      {"by", 0, "WHAT", "model, phase, layer (default), op, or kernel (layer and operator)", ChoicesOf(kBys)},
+      {"format", 0, "FORMAT", *kFormatHelp, ChoicesOf(FormatsOf("diff"))},
       {"fail-if", 0, "CONDITION", "exit with 4 where it holds of the total: 'step_time>+5%'; several: with commas"},
-      {"baseline", 0, "A", "trace or folder that B is held against"},
-      {"correction", 0, "WHAT", "for many comparisons: fdr (false discovery rate, default), family, or none"},
-      {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
+      {"baseline", 0, "A", "trace or folder that B is held against", kFiles},
+      {"correction", 0, "WHAT", "for many comparisons: fdr (false discovery rate, default), family, or none",
+       ChoicesOf(kCorrections)},
+      {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
       kForceOption,
       kLimitOption,
       kRawOption,
       {"rows", 0, "N", "rows of a table, those with the largest change; 0: all. Default 40"},
   };
 }
-
-// In the order of By.
-constexpr std::array<std::string_view, 5> kBys = {"model", "phase", "layer", "op", "kernel"};
 
 // The files or folders of A and B. False after a complaint.
 bool ChooseSides(const std::vector<std::string>& words, std::array<std::vector<std::string>, 2>* paths) {
@@ -86,10 +88,11 @@ bool ChooseSides(const std::vector<std::string>& words, std::array<std::vector<s
 
 }  // namespace
 
+VerbHelp DiffHelp() { return {kUsage, Options(), kFiles}; }
+
 int DiffMain(Arguments arguments) {
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("diff", kUsage, Options(), arguments, WordPolicy::kAnywhere, &parsed))
-    return *code;
+  if (const auto code = ParseOptions("diff", DiffHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   int code = 0;
   size_t by = 0;
   if (!ChooseWord("diff", "by", parsed.Value("by", "layer"), kBys, &by, &code)) return code;
@@ -103,7 +106,6 @@ int DiffMain(Arguments arguments) {
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("diff", "--rows wants a number, not '" + parsed.Value("rows") + "'");
   }
-  constexpr std::array<std::string_view, 3> kCorrections = {"fdr", "family", "none"};  // in the order of Correction
   size_t correction = 0;
   if (!ChooseWord("diff", "correction", parsed.Value("correction", "fdr"), kCorrections, &correction, &code))
     return code;

@@ -35,7 +35,7 @@ constexpr std::string_view kUsage =
     "in a\n"
     "temporary folder. Exit code 1 when programs cannot be profiled at all; a missing GPU is no reason for that.";
 
-constexpr Option kOptions[] = {{"python", 0, "PYTHON", "the interpreter to try; default python3"}};
+constexpr Option kOptions[] = {{"python", 0, "PYTHON", "the interpreter to try; default python3", kPrograms}};
 
 // Forward and backward in named layers, two steps of an optimizer; small enough for any machine.
 constexpr const char* kTinyTraining = R"(
@@ -253,10 +253,11 @@ void CheckInjection(Findings& findings) {
 
 }  // namespace
 
+VerbHelp DoctorHelp() { return {kUsage, {std::begin(kOptions), std::end(kOptions)}}; }
+
 int DoctorMain(Arguments arguments) {
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("doctor", kUsage, kOptions, arguments, WordPolicy::kAnywhere, &parsed))
-    return *code;
+  if (const auto code = ParseOptions("doctor", DoctorHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   if (!parsed.words.empty()) return UsageError("doctor", "'" + std::string(parsed.words[0]) + "' is not an option");
   const std::string python = parsed.Value("python", "python3");
   Findings findings;

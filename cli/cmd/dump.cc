@@ -55,9 +55,11 @@ bool Dump(const std::string& path) {
 
 }  // namespace
 
+VerbHelp DumpHelp() { return {kUsage, {}, kFiles}; }
+
 int DumpMain(Arguments arguments) {
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("dump", kUsage, {}, arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+  if (const auto code = ParseOptions("dump", DumpHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   std::vector<std::string> paths = PathsOf(parsed.words);
   if (paths.empty()) {
     paths = {NewestRunHere("dump")};

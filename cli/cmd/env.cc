@@ -59,10 +59,11 @@ void Word(std::string& line, const std::string& word) { line += (line.empty() ? 
 
 }  // namespace
 
+VerbHelp EnvHelp() { return {kUsage, Options()}; }
+
 int EnvMain(Arguments arguments) {
-  const std::vector<Option> options = Options();
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("env", kUsage, options, arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+  if (const auto code = ParseOptions("env", EnvHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   if (!parsed.words.empty()) return UsageError("env", "'" + std::string(parsed.words[0]) + "' is not an option");
   std::string form = "shell";
   int forms = 0;

@@ -2,6 +2,7 @@
 #include <ostream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,8 @@ constexpr std::string_view kUsage =
     "means\n"
     "(bound, slack, tier, phase, ...). Without a name: all of them.";
 
-constexpr Option kOptions[] = {{"format", 0, "FORMAT", "table (default), or markdown, which is docs/ALARMS.md"}};
+constexpr Option kOptions[] = {
+    {"format", 0, "FORMAT", "table (default), or markdown, which is docs/ALARMS.md", "table markdown"}};
 
 constexpr int kWidth = 100;
 
@@ -50,9 +52,15 @@ void WriteMarkdown(std::ostream& out) {
 
 }  // namespace
 
+VerbHelp ExplainHelp() {
+  std::vector<std::string_view> alarms;
+  for (const AlarmExplanation& alarm : AlarmExplanations()) alarms.push_back(alarm.id);
+  return {kUsage, {std::begin(kOptions), std::end(kOptions)}, ChoicesOf(alarms)};
+}
+
 int ExplainMain(Arguments arguments) {
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("explain", kUsage, kOptions, arguments, WordPolicy::kAnywhere, &parsed)) {
+  if (const auto code = ParseOptions("explain", ExplainHelp(), arguments, WordPolicy::kAnywhere, &parsed)) {
     return *code;
   }
   const std::string format = parsed.Value("format", "table");

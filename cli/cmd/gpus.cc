@@ -25,7 +25,7 @@ constexpr std::string_view kUsage =
     "comes\n"
     "from. The names are those that --estimate takes.";
 
-constexpr Option kOptions[] = {{"format", 0, "FORMAT", "table (default), json or csv"}};
+constexpr Option kOptions[] = {{"format", 0, "FORMAT", "table (default), json or csv", "table json csv"}};
 
 Cell Tera(const Gpu& gpu, Precision precision) {
   const double peak = gpu.peak[static_cast<size_t>(precision)];
@@ -158,10 +158,11 @@ std::string UnknownGpu(std::string_view name) {
          " (rfinject gpus lists all)";
 }
 
+VerbHelp GpusHelp() { return {kUsage, {std::begin(kOptions), std::end(kOptions)}, kGpus}; }
+
 int GpusMain(Arguments arguments) {
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("gpus", kUsage, kOptions, arguments, WordPolicy::kAnywhere, &parsed))
-    return *code;
+  if (const auto code = ParseOptions("gpus", GpusHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   std::vector<const Gpu*> gpus;
   for (const char* name : parsed.words) {
     const Gpu* gpu = FindBoard(name);

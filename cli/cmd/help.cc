@@ -5,11 +5,22 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"
+#include "cli/cmd/manual.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/streams.h"
 #include "proto/wire/framing.h"
 
 namespace rfinject::cli {
+namespace {
+
+constexpr std::string_view kUsage =
+    "rfinject help [VERB]\n\n"
+    "What rfinject can do, or what VERB understands.";
+
+constexpr Option kOptions[] = {
+    {"format", 0, "FORMAT", "text (default), or man, the manual page, for `man -l` to show", "text man"}};
+
+}  // namespace
 
 std::string HelpText() {
   std::string text =
@@ -18,27 +29,43 @@ std::string HelpText() {
       "  rfinject report                           see the latest run's\n\n"
       "Verbs (rfinject VERB -h tells more):\n";
   for (const Command& command : AllCommands()) {
-    absl::StrAppendFormat(&text, "  %-8s %s\n", std::string(command.name), std::string(command.help));
+    absl::StrAppendFormat(&text, "  %-10s %s\n", std::string(command.name), std::string(command.help));
   }
-  return text + "\n  -h, --help     this text\n      --version  the version\n";
+  return text + "\n  -h, --help       this text\n      --version    the version\n";
+}
+
+VerbHelp HelpHelp() {
+  std::vector<std::string_view> verbs;
+  for (const Command& command : AllCommands()) verbs.push_back(command.name);
+  return {kUsage, {std::begin(kOptions), std::end(kOptions)}, ChoicesOf(verbs)};
 }
 
 int HelpMain(Arguments arguments) {
-  if (arguments.size() > 1) return UsageError("help", "one verb is enough");
-  if (arguments.empty() || std::string_view(arguments[0]).starts_with('-')) {
+  // `rfinject help -h` is this verb's own, and `rfinject -h` what the command can do.
+  ParsedOptions parsed;
+  if (const auto code = ParseOptions("help", HelpHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+  const std::string format = parsed.Value("format", "text");
+  if (format != "text" && format != "man") {
+    return UsageError("help", "--format " + format + ": there are text and man");
+  }
+  if (parsed.words.size() > 1) return UsageError("help", "one verb is enough");
+  if (format == "man") {
+    if (!parsed.words.empty()) return UsageError("help", "the manual page is about all verbs; name none");
+    Print(ManualPage(RFINJECT_VERSION));
+    return 0;
+  }
+  if (parsed.words.empty()) {
     Print(HelpText());
     return 0;
   }
-  const std::string_view wanted = arguments[0];
+  const std::string_view wanted = parsed.words[0];
   std::vector<std::string_view> verbs;
   for (const Command& command : AllCommands()) {
     verbs.push_back(command.name);
-    if (command.name != wanted || command.run == HelpMain) continue;
-    char option[] = "-h";
-    char* const words[] = {option};
-    return command.run(Arguments(words, 1));
+    if (command.name != wanted) continue;
+    Print(HelpOf(command.describe()));
+    return 0;
   }
-  if (wanted == "help") return HelpMain({});
   std::string text = "there is no verb '" + std::string(wanted) + "'";
   if (const std::string_view nearest = Nearest(wanted, verbs); !nearest.empty()) {
     text += "; did you mean '" + std::string(nearest) + "'?";
@@ -46,7 +73,13 @@ int HelpMain(Arguments arguments) {
   return UsageError("help", text);
 }
 
-int VersionMain(Arguments) {
+VerbHelp VersionHelp() { return {"rfinject version\n\nThe version of rfinject and of its trace format.", {}}; }
+
+int VersionMain(Arguments arguments) {
+  ParsedOptions parsed;
+  if (const auto code = ParseOptions("version", VersionHelp(), arguments, WordPolicy::kAnywhere, &parsed))
+    return *code;
+  if (!parsed.words.empty()) return UsageError("version", "it takes no words");
   Print(
       absl::StrFormat("rfinject %s, trace format %d.%d\n", RFINJECT_VERSION, wire::kFormatMajor, wire::kFormatMinor));
   return 0;

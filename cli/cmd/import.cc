@@ -35,12 +35,12 @@ constexpr std::string_view kUsage =
     "resnet18_v100.csv, unless options say them.";
 
 constexpr Option kOptions[] = {
-    {"output", 'o', "TRACE", "the trace to write; created 0600"},
+    {"output", 'o', "TRACE", "the trace to write; created 0600", kFiles},
     kForceOption,
-    {"gpu", 0, "NAME", "what it ran on, a row of `rfinject gpus`"},
+    {"gpu", 0, "NAME", "what it ran on, a row of `rfinject gpus`", kGpus},
     {"model", 0, "NAME", "what ran"},
-    {"times", 0, "FILE", "with ncu: times of the same kernels from this nsys export, undisturbed by ncu"},
-    {"decimal", 0, "MARK", "point or comma, for files that do not tell which they use"},
+    {"times", 0, "FILE", "with ncu: times of the same kernels from this nsys export, undisturbed by ncu", kFiles},
+    {"decimal", 0, "MARK", "point or comma, for files that do not tell which they use", "point comma"},
 };
 
 // The files of `words`, folders replaced by what is in them with that ending, sorted. Fails with the folder that
@@ -72,10 +72,11 @@ absl::StatusOr<std::vector<std::string>> FindFiles(const std::vector<char*>& wor
 
 }  // namespace
 
+VerbHelp ImportHelp() { return {kUsage, {std::begin(kOptions), std::end(kOptions)}, kFiles}; }
+
 int ImportMain(Arguments arguments) {
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("import", kUsage, kOptions, arguments, WordPolicy::kAnywhere, &parsed))
-    return *code;
+  if (const auto code = ParseOptions("import", ImportHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   const std::string_view tool = parsed.words.empty() ? "" : parsed.words[0];
   if (tool != "ncu" && tool != "nsys") return UsageError("import", "say what to import: ncu or nsys");
   parsed.words.erase(parsed.words.begin());

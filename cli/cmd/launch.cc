@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,12 +20,14 @@ constexpr Option kOptions[] = {
     {"output", 'o', "PATH",
      "folder, or file pattern (NAME.rfx) for the traces: %h host, %p process id, %r rank,\n"
      "%q{ENV} a variable, %% a percent sign. Default: a new folder in rfinject-out/, which\n"
-     "rfinject-out/latest names"},
-    {"estimate", 0, "GPU", "needs no GPU: cost every operator on the roofs of this one (rfinject gpus)"},
+     "rfinject-out/latest names",
+     kFiles},
+    {"estimate", 0, "GPU", "needs no GPU: cost every operator on the roofs of this one (rfinject gpus)", kGpus},
     {"estimate-on", 0, "WHAT",
      "where the program runs meanwhile: virtual-gpu (no arithmetic is done,\n"
      "docs/VIRTUAL_GPU.md), cpu, or auto, the default: a virtual GPU if torch is a CUDA\n"
-     "build and no driver is here"},
+     "build and no driver is here",
+     "auto cpu virtual-gpu"},
     {"virtual-gpus", 0, "N", "how many virtual GPUs the program sees; default 1, under torchrun one a process"},
     {"steps", 0, "N", "measure N steps of optimizers (an iteration may have several), then stop measuring"},
     {"skip", 0, "N", "leave the first N steps out"},
@@ -80,6 +83,10 @@ std::string FindLibrary(std::string* tried) {
   std::string self(PATH_MAX, '\0');
   const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size());
   self.resize(length > 0 ? static_cast<size_t>(length) : 0);
+  if (self.empty()) {  // there is no /proc, as in a bare chroot
+    const auto* started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+    if (started != nullptr) self = Resolved(started);
+  }
   const std::string folder = self.substr(0, self.rfind('/') + 1);
   for (const char* place : {"../lib/librfinject.so", "../lib/rfinject/librfinject.so"}) {
     if (IsReadableFile(folder + place)) return Resolved(folder + place);

@@ -231,6 +231,11 @@ Loaded LoadTraces(const std::vector<std::string>& paths) {
   return loaded;
 }
 
+std::vector<std::string> FullestFirst(std::vector<std::string> files) {
+  TraceBeginnings beginnings;
+  return InOrder(std::move(files), &beginnings);
+}
+
 std::vector<RunFiles> FindRuns(const std::vector<std::string>& paths, LoadedRuns* loaded) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {

@@ -66,6 +66,10 @@ LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder);
 // The runs of all `paths`, oldest first, read only as far as telling them apart needs. Complaints go to `*loaded`.
 std::vector<RunFiles> FindRuns(const std::vector<std::string>& paths, LoadedRuns* loaded);
 
+// The order in which files are read, so that of two that share a trace (a copy that was taken while the process ran,
+// a merged trace beside its parts) the one comes first that holds more.
+std::vector<std::string> FullestFirst(std::vector<std::string> files);
+
 // What is meant where no path was given: the latest run below the working folder, said in a line; empty, after a
 // complaint, where there is none.
 std::string NewestRunHere(std::string_view verb);

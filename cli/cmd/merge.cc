@@ -18,14 +18,15 @@ constexpr std::string_view kUsage =
     "measurements) is kept apart in the same file. A trace that is named twice, or is in a merged one too, counts\n"
     "once.";
 
-constexpr Option kOptions[] = {{"output", 'o', "FILE", "the merged trace; created 0600"}, kForceOption};
+constexpr Option kOptions[] = {{"output", 'o', "FILE", "the merged trace; created 0600", kFiles}, kForceOption};
 
 }  // namespace
 
+VerbHelp MergeHelp() { return {kUsage, {std::begin(kOptions), std::end(kOptions)}, kFiles}; }
+
 int MergeMain(Arguments arguments) {
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("merge", kUsage, kOptions, arguments, WordPolicy::kAnywhere, &parsed))
-    return *code;
+  if (const auto code = ParseOptions("merge", MergeHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   const std::string output = parsed.Value("output");
   if (output.empty()) return UsageError("merge", "-o FILE is missing");
   std::vector<std::string> paths = PathsOf(parsed.words);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
+#include <utility>
 
 #include "cli/emit/code_points.h"
 
@@ -58,15 +60,15 @@ std::string ParsedOptions::Value(std::string_view name, std::string_view otherwi
   return it == values.end() ? std::string(otherwise) : it->second;
 }
 
-namespace {
+std::string_view ChoicesOf(std::span<const std::string_view> words) {
+  static auto* const kept = new std::set<std::string>;
+  std::string all;
+  for (const std::string_view word : words) all.append(all.empty() ? "" : " ").append(word);
+  return *kept->insert(std::move(all)).first;
+}
 
-// A flag, or an option whose value is only there after "=".
-bool TakesNoWord(const Option& option) { return option.value.empty() || option.value.front() == '['; }
-
-}  // namespace
-
-std::string OptionsHelp(std::string_view usage, std::span<const Option> options) {
-  std::string text(usage);
+std::string HelpOf(const VerbHelp& help) {
+  std::string text(help.usage);
   text += "\n\nOptions:\n";
   std::vector<std::pair<std::string, std::string_view>> lines;
   size_t width = 0;
@@ -77,21 +79,22 @@ std::string OptionsHelp(std::string_view usage, std::span<const Option> options)
     width = std::max(width, left.size());
     lines.emplace_back(std::move(left), option.help);
   };
-  for (const Option& option : options) add(option);
-  add({"help", 'h', "", "this text"});
-  for (auto& [left, help] : lines) {
+  for (const Option& option : help.options) add(option);
+  add(kHelpOption);
+  for (auto& [left, what] : lines) {
     left.resize(width + 2, ' ');
-    for (size_t begin = 0; begin <= help.size();) {
-      const size_t end = std::min(help.find('\n', begin), help.size());
-      text += (begin == 0 ? left : std::string(width + 2, ' ')) + std::string(help.substr(begin, end - begin)) + "\n";
+    for (size_t begin = 0; begin <= what.size();) {
+      const size_t end = std::min(what.find('\n', begin), what.size());
+      text += (begin == 0 ? left : std::string(width + 2, ' ')) + std::string(what.substr(begin, end - begin)) + "\n";
       begin = end + 1;
     }
   }
   return text;
 }
 
-std::optional<int> ParseOptions(std::string_view verb, std::string_view usage, std::span<const Option> options,
-                                Arguments arguments, WordPolicy policy, ParsedOptions* parsed) {
+std::optional<int> ParseOptions(std::string_view verb, const VerbHelp& help, Arguments arguments, WordPolicy policy,
+                                ParsedOptions* parsed) {
+  const std::span<const Option> options = help.options;
   size_t i = 0;
   for (; i < arguments.size(); ++i) {
     const std::string_view word = arguments[i];
@@ -105,7 +108,7 @@ std::optional<int> ParseOptions(std::string_view verb, std::string_view usage, s
       continue;
     }
     if (word == "-h" || word == "--help") {
-      Print(OptionsHelp(usage, options));
+      Print(HelpOf(help));
       return 0;
     }
     if (word[1] == '-') {

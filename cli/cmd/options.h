@@ -4,9 +4,12 @@
 // with a dash. Small and our own, because the launcher must stop at the first word that is not an option and leave
 // all that follows untouched, which no library at hand does.
 //
-//   constexpr Option kOptions[] = {{"output", 'o', "FILE", "write there"}, {"strict", 0, "", "alarms are errors"}};
+//   VerbHelp ReportHelp() {
+//     return {kUsage, {{"output", 'o', "FILE", "write there", kFiles}, {"strict", 0, "", "alarms are errors"}},
+//     kFiles};
+//   }
 //   ParsedOptions parsed;
-//   if (const auto code = ParseOptions("report", kHelp, kOptions, arguments, WordPolicy::kAnywhere, &parsed)) return
+//   if (const auto code = ParseOptions("report", ReportHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return
 //   *code;
 #ifndef RFINJECT_CLI_CMD_OPTIONS_H_
 #define RFINJECT_CLI_CMD_OPTIONS_H_
@@ -29,6 +32,23 @@ struct Option {
   char letter;             // 0: none
   std::string_view value;  // what the help calls the value; empty: a flag; in brackets: only after "=", or none
   std::string_view help;
+  // What a shell may offer as the value: words with spaces between, kFiles, or nothing to offer.
+  std::string_view choices = {};
+};
+
+// In the place of words that a shell may offer: the names of files, and of programs.
+inline constexpr std::string_view kFiles = "*files*";
+inline constexpr std::string_view kPrograms = "*programs*";
+inline constexpr std::string_view kGpus = "*gpus*";  // of the table
+
+// `words` as Option::choices has them. The text is kept for ever, once.
+std::string_view ChoicesOf(std::span<const std::string_view> words);
+
+// What a verb understands, from which come its -h, the manual page and what shells complete.
+struct VerbHelp {
+  std::string_view usage;  // the forms of the command line, an empty line, and what it does
+  std::vector<Option> options;
+  std::string_view words = {};  // its words, as Option::choices
 };
 
 enum class WordPolicy : uint8_t {
@@ -44,13 +64,19 @@ struct ParsedOptions {
   std::string Value(std::string_view name, std::string_view otherwise = {}) const;
 };
 
-// What `verb` shows for -h: its usage and one line an option.
-std::string OptionsHelp(std::string_view usage, std::span<const Option> options);
+// What a verb shows for -h: its usage and one line an option.
+std::string HelpOf(const VerbHelp& help);
+
+// -h, --help, which every verb has.
+inline constexpr Option kHelpOption = {"help", 'h', "", "this text"};
+
+// A flag, or an option whose value is only there after "=".
+inline bool TakesNoWord(const Option& option) { return option.value.empty() || option.value.front() == '['; }
 
 // Nothing when the verb should go on. Otherwise its exit code: 0 after -h or --help (help is on stdout), 2 after a
 // mistake (one line on stderr that says what was meant).
-std::optional<int> ParseOptions(std::string_view verb, std::string_view usage, std::span<const Option> options,
-                                Arguments arguments, WordPolicy policy, ParsedOptions* parsed);
+std::optional<int> ParseOptions(std::string_view verb, const VerbHelp& help, Arguments arguments, WordPolicy policy,
+                                ParsedOptions* parsed);
 
 // "rfinject VERB: TEXT" on stderr, and 2.
 int UsageError(std::string_view verb, std::string_view text);

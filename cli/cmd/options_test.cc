@@ -19,7 +19,7 @@ struct Parse {
     for (std::string& word : storage) pointers.push_back(word.data());
     ::testing::internal::CaptureStderr();
     ::testing::internal::CaptureStdout();
-    code = ParseOptions("verb", "usage", kOptions, pointers, policy, &parsed);
+    code = ParseOptions("verb", {"usage", {std::begin(kOptions), std::end(kOptions)}}, pointers, policy, &parsed);
     out = ::testing::internal::GetCapturedStdout();
     errors = ::testing::internal::GetCapturedStderr();
     for (char* word : parsed.words) rest.emplace_back(word);

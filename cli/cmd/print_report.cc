@@ -39,11 +39,26 @@ bool ChooseWord(std::string_view verb, std::string_view option, const std::strin
   return false;
 }
 
-const Format* ChooseFormat(std::string_view verb, const ParsedOptions& parsed, int* code) {
+bool ChooseMicroseconds(std::string_view verb, const std::string& name, const ParsedOptions& parsed, double* us,
+                        int* code) {
+  constexpr double kMostUs = 1e6;  // nobody's launch takes as long
+  if (!parsed.Has(name)) return true;
+  const std::string value = parsed.Value(name);
+  if (absl::SimpleAtod(value, us) && *us >= 0 && *us <= kMostUs) return true;
+  *code = UsageError(verb, "--" + name + " wants microseconds from 0 to 1000000, not '" + value + "'");
+  return false;
+}
+
+std::vector<std::string_view> FormatsOf(std::string_view verb) {
   std::vector<std::string_view> names;
   for (const Format& format : AllFormats()) {
     if (verb == "diff" || format.reports != nullptr) names.push_back(format.name);
   }
+  return names;
+}
+
+const Format* ChooseFormat(std::string_view verb, const ParsedOptions& parsed, int* code) {
+  const std::vector<std::string_view> names = FormatsOf(verb);
   size_t index = 0;
   const std::string word = parsed.Value("format", FormatOfName(parsed.Value("output")));
   return ChooseWord(verb, "format", word, names, &index, code) ? FindFormat(names[index]) : nullptr;

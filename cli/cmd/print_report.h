@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
@@ -22,6 +23,13 @@ TableOptions TableOptionsFor(int fd);
 bool ChooseWord(std::string_view verb, std::string_view option, const std::string& word,
                 std::span<const std::string_view> words, size_t* index, int* code);
 
+// Of --`name`, microseconds of a launch, from 0 to a second; `us` stays as it is where the option is not there. False
+// after a complaint; *code is the exit code then.
+bool ChooseMicroseconds(std::string_view verb, const std::string& name, const ParsedOptions& parsed, double* us,
+                        int* code);
+
+// What --format of this verb may name.
+std::vector<std::string_view> FormatsOf(std::string_view verb);
 // The format that --format names, or else the name of the output file. nullptr after a complaint; *code is the exit
 // code then.
 const Format* ChooseFormat(std::string_view verb, const ParsedOptions& parsed, int* code);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
@@ -33,26 +32,38 @@ constexpr std::string_view kUsage =
     "that are named are reported one after the other, `rfinject merge` adds them. A damaged trace is used up to the\n"
     "damage, and the exit code is then 1.";
 
+// In the order of By, and what is not a By.
+constexpr std::array<std::string_view, 9> kBys = {"model",  "phase", "layer", "op",    "kernel",
+                                                  "source", "run",   "stack", "memory"};
+constexpr size_t kByRun = 6;
+constexpr size_t kByStack = 7;
+constexpr size_t kByMemory = 8;
+constexpr std::array<std::string_view, 3> kStepBys = {"iteration", "optimizer", "forward"};  // of StepBy
+constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};                 // of TableColumns
+
 std::vector<Option> Options() {
   static const auto* const kFormatHelp =
       new std::string(FormatNames(" or ") + "; default: by the ending of -o, else table");
   return {
       {"by", 0, "WHAT",
        "run (a row each), model, phase, layer (default), op, kernel, source (lines of the\n"
-       "program), stack (what is in no layer), or memory (what lay there at the peak)"},
-      {"format", 0, "FORMAT", *kFormatHelp},
-      {"output", 'o', "FILE", "write there, not to standard output; created 0600"},
+       "program), stack (what is in no layer), or memory (what lay there at the peak)",
+       ChoicesOf(kBys)},
+      {"format", 0, "FORMAT", *kFormatHelp, ChoicesOf(FormatsOf("report"))},
+      {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
       kForceOption,
       kLimitOption,
       kRawOption,
       {"rows", 0, "N", "rows of a table, those with most time; 0: all. Default 40"},
-      {"theory", 0, "TRACE", "estimates of the same networks: their model FLOP beside what was measured"},
-      {"columns", 0, "WHAT", "of the table: roofline, or theory (default with --theory)"},
-      {"roofs", 0, "KINDS", "roofs to draw: datasheet (default), clock, empirical, or all; commas between"},
+      {"theory", 0, "TRACE", "estimates of the same networks: their model FLOP beside what was measured", kFiles},
+      {"columns", 0, "WHAT", "of the table: roofline, or theory (default with --theory)", ChoicesOf(kColumns)},
+      {"roofs", 0, "KINDS", "roofs to draw: datasheet (default), clock, empirical, or all; commas between",
+       "datasheet clock empirical all"},
       {"roof", 0, "NAME=RATE", "empirical roofs that you measured, like bf16_tc=271T,dram=1.36TB/s"},
       {"step-by", 0, "WHAT",
        "what a step is: iteration (default), what the training loop repeats; optimizer, each\n"
-       "step of one; or forward, each call of a model"},
+       "step of one; or forward, each call of a model",
+       ChoicesOf(kStepBys)},
       {"host-us", 0, "N",
        "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60), and a step\n"
        "the longer of GPU and host"},
@@ -63,32 +74,13 @@ std::vector<Option> Options() {
   };
 }
 
-// In the order of By, and what is not a By.
-constexpr std::array<std::string_view, 9> kBys = {"model",  "phase", "layer", "op",    "kernel",
-                                                  "source", "run",   "stack", "memory"};
-constexpr size_t kByRun = 6;
-constexpr size_t kByStack = 7;
-constexpr size_t kByMemory = 8;
-constexpr std::array<std::string_view, 3> kStepBys = {"iteration", "optimizer", "forward"};  // of StepBy
-constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};                 // of TableColumns
-
-// Of --`name`, microseconds of a launch, 0 to a second; `us` stays as it is where the option is not there. Whether it
-// is right; else a line says why and `code` is set.
-bool ChooseMicroseconds(const std::string& name, const ParsedOptions& parsed, double* us, int* code) {
-  constexpr double kMostUs = 1e6;  // nobody's launch takes as long
-  if (!parsed.Has(name)) return true;
-  const std::string value = parsed.Value(name);
-  if (absl::SimpleAtod(value, us) && *us >= 0 && *us <= kMostUs) return true;
-  *code = UsageError("report", "--" + name + " wants microseconds from 0 to 1000000, not '" + value + "'");
-  return false;
-}
-
 }  // namespace
+
+VerbHelp ReportHelp() { return {kUsage, Options(), kFiles}; }
 
 int ReportMain(Arguments arguments) {
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("report", kUsage, Options(), arguments, WordPolicy::kAnywhere, &parsed))
-    return *code;
+  if (const auto code = ParseOptions("report", ReportHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   int code = 0;
   size_t by = 0;
   if (!ChooseWord("report", "by", parsed.Value("by", "layer"), kBys, &by, &code)) return code;
@@ -121,8 +113,8 @@ int ReportMain(Arguments arguments) {
     }
   }
   double host_us = 0, launch_floor_us = kLaunchFloorNs / 1000;
-  if (!ChooseMicroseconds("host-us", parsed, &host_us, &code)) return code;
-  if (!ChooseMicroseconds("launch-floor", parsed, &launch_floor_us, &code)) return code;
+  if (!ChooseMicroseconds("report", "host-us", parsed, &host_us, &code)) return code;
+  if (!ChooseMicroseconds("report", "launch-floor", parsed, &launch_floor_us, &code)) return code;
   std::vector<std::string> strict;
   if (parsed.Has("strict") && !ParseAlarmIds(parsed.Value("strict"), &strict)) {
     return UsageError("report", "--strict=" + parsed.Value("strict") + ": there are R001 to R012, commas between");

@@ -242,11 +242,11 @@ void PrintReport(const std::string& folder, const Files& before, bool quiet) {
 
 }  // namespace
 
+VerbHelp RunHelp() { return {kUsage, Options(), kPrograms}; }
+
 int RunProgram(Arguments arguments) {
-  const std::vector<Option> options = Options();
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("run", kUsage, options, arguments, WordPolicy::kEndOptions, &parsed))
-    return *code;
+  if (const auto code = ParseOptions("run", RunHelp(), arguments, WordPolicy::kEndOptions, &parsed)) return *code;
   if (parsed.words.empty()) return UsageError("run", "no program is named");
   const bool quiet = parsed.Has("quiet");
 

@@ -30,7 +30,7 @@ constexpr std::string_view kUsage =
     "the\n"
     "traces are. Without a name those in rfinject-out/. Ranks and restarts of one job are one run.";
 
-constexpr Option kOptions[] = {{"format", 0, "FORMAT", "table (default), json or csv"}, kRawOption};
+constexpr Option kOptions[] = {{"format", 0, "FORMAT", "table (default), json or csv", "table json csv"}, kRawOption};
 
 // For each folder above a trace how many runs have traces in it, in whatever depth.
 std::map<std::string, size_t> RunsAbove(const std::vector<LoadedRun>& runs) {
@@ -80,10 +80,11 @@ void PrintTable(const RowSet& runs, const TableOptions& options, std::ostream& o
 
 }  // namespace
 
+VerbHelp RunsHelp() { return {kUsage, {std::begin(kOptions), std::end(kOptions)}, kFiles}; }
+
 int RunsMain(Arguments arguments) {
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("runs", kUsage, kOptions, arguments, WordPolicy::kAnywhere, &parsed))
-    return *code;
+  if (const auto code = ParseOptions("runs", RunsHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   const std::string format = parsed.Value("format", "table");
   if (format != "table" && format != "csv" && format != "json") {
     return UsageError("runs", "--format " + format + ": there are table, json and csv");

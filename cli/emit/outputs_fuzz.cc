@@ -17,6 +17,7 @@
 
 #include "cli/emit/advice.h"
 #include "cli/emit/formats.h"
+#include "cli/export/export.h"
 #include "cli/profile/limit.h"
 #include "cli/report/diff.h"
 #include "cli/report/fold.h"
@@ -76,6 +77,23 @@ Profile ReadChunk(const rfinject::v1::Chunk& chunk) {
   return profile;
 }
 
+// Fails where an exporter does: nothing that a trace may hold is a reason for that.
+void Export(const Profile& profile) {
+  const std::vector<Report> layers = FoldProfile(profile, MachineFor, {.by = By::kLayer});
+  const std::vector<Report> kernels = FoldProfile(profile, MachineFor, {.by = By::kKernel});
+  for (const ExportKind& kind : AllExports()) {
+    std::string bytes;
+    const auto exporter = kind.make([&bytes](std::string_view more) { bytes += more; });
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      const absl::Status status =
+          exporter->Add({"trace.rfx", "job", profile.runs.at(kernels[i].run), layers[i], kernels[i]});
+      if (!status.ok()) Fail(std::string(kind.name) + ": " + std::string(status.message()), bytes);
+    }
+    const absl::Status status = exporter->Finish();
+    if (!status.ok() || bytes.empty()) Fail(std::string(kind.name) + ": " + std::string(status.message()), bytes);
+  }
+}
+
 // `other` is what a diff compares `profile` with.
 void MakeAll(const Profile& profile, const Profile& other) {
   static constexpr By kBys[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel, By::kSource};
@@ -105,6 +123,7 @@ void MakeAll(const Profile& profile, const Profile& other) {
     if (format.stacks != nullptr) Make(format, [&](auto& out) { format.stacks(tables, options, out); });
     if (format.memory != nullptr) Make(format, [&](auto& out) { format.memory(memory, options, out); });
   }
+  Export(profile);
 }
 
 }  // namespace

@@ -19,6 +19,11 @@ constexpr Mark kMarks[] = {
     {"run,device,allocated_bytes,", ""},  // memory
     {"<!DOCTYPE html>\n", "<title>rfinject"},
     {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg ", "<title>rfinject"},
+    // Exports.
+    {"SQLite format 3", "rfij"},
+    {"\x1f\x8b\x08", "rfinject export --to pprof"},
+    {"\n", "(rfinject export)"},
+    {"# TYPE rfinject_", ""},
     // Tables: of runs, of a comparison, of stacks, of memory.
     {"ESTIMATED on ", "Attribution tier "},
     {"Measured on ", "Attribution tier "},

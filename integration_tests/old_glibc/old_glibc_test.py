@@ -4,7 +4,6 @@
 A minimal Debian 11 is made by debootstrap the first time (under a minute) and kept in the user's cache. Needs root or
 a sudo that asks nothing. Exit code 77 when such a system is not to be had here: nothing was tested then.
 """
-import fcntl
 import os
 import pathlib
 import shutil
@@ -13,38 +12,11 @@ import sys
 import tempfile
 import unittest
 
-RELEASE = "bullseye"
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "rfinject"
-SYSTEM = CACHE / f"debian-{RELEASE}-python3"
-AS_ROOT = [] if os.geteuid() == 0 else ["sudo", "-n"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import debian_system  # noqa: E402
+
+SYSTEM = None
 LIBRARY = None
-
-
-def skip(why):
-    print(f"note: the old-glibc test did not run: {why}")
-    sys.exit(77)
-
-
-def ensure_system():
-    """Makes SYSTEM if it is not there yet."""
-    if AS_ROOT and subprocess.run([*AS_ROOT, "true"], stderr=subprocess.DEVNULL).returncode != 0:
-        skip("it needs root (chroot)")
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with open(f"{SYSTEM}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if (SYSTEM / "complete").exists():
-            return
-        if not shutil.which("debootstrap", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
-            skip("there is no debootstrap")
-        subprocess.run([*AS_ROOT, "rm", "-rf", str(SYSTEM)], check=True)
-        result = subprocess.run([*AS_ROOT, "/usr/sbin/debootstrap", "--variant=minbase", "--include=python3-minimal",
-                                 RELEASE, str(SYSTEM)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                timeout=600)
-        if result.returncode != 0:
-            subprocess.run([*AS_ROOT, "rm", "-rf", str(SYSTEM)], check=True)
-            lines = (result.stdout + result.stderr).strip().splitlines()
-            skip(f"debootstrap of Debian {RELEASE} failed: {lines[-1] if lines else result.returncode}")
-        subprocess.run([*AS_ROOT, "touch", str(SYSTEM / "complete")], check=True)
 
 
 class OldGlibc(unittest.TestCase):
@@ -56,16 +28,14 @@ class OldGlibc(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        subprocess.run([*AS_ROOT, "rm", "-rf", cls.folder], check=True)
+        subprocess.run([*debian_system.AS_ROOT, "rm", "-rf", cls.folder], check=True)
 
     def run_inside(self, command, preload, **variables):
-        environment = {"PATH": "/usr/bin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8", **variables}
+        environment = dict(variables)
         if preload:
             environment["LD_PRELOAD"] = f"{self.inside}/{os.path.basename(LIBRARY)}"
             environment["RFINJECT_OUTPUT"] = f"{self.inside}/out/"
-        return subprocess.run([*AS_ROOT, "chroot", str(SYSTEM), "/usr/bin/env", "-i",
-                               *(f"{name}={value}" for name, value in environment.items()), *command],
-                              capture_output=True, timeout=60, input=b"some input\n")
+        return debian_system.inside(SYSTEM, command, environment, input=b"some input\n")
 
     def check_same(self, *command):
         plain, injected = self.run_inside(command, False), self.run_inside(command, True)
@@ -110,6 +80,17 @@ class OldGlibc(unittest.TestCase):
                         "print(os.waitpid(pid, 0)[1] >> 8, flush=True)\n"
                         "os.execv('/bin/cat', ['cat'])")
 
+    def test_the_virtual_gpus_libraries(self):
+        """They must load where the wheel says that it runs, which has no libstdc++ of ours either."""
+        folder = pathlib.Path(LIBRARY).parent / "virtual_gpu"
+        libraries = sorted(path.name for path in folder.glob("*.so*") if path.read_bytes()[:4] == b"\x7fELF")
+        if not libraries:
+            self.skipTest("note: this build has no virtual GPU")
+        shutil.copytree(folder, os.path.join(self.folder, "virtual_gpu"))
+        for name in libraries:
+            result = self.run_inside(["/bin/cat"], False, LD_PRELOAD=f"{self.inside}/virtual_gpu/{name}", LD_BIND_NOW="1")
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (0, b"some input\n", b""), name)
+
     def test_nothing_was_written(self):
         # No training process ran, so there is nothing to write.
         self.run_inside(["python3", "-c", "pass"], True)
@@ -120,5 +101,9 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit("usage: old_glibc_test.py LIBRARY [unittest arguments]")
     LIBRARY = os.path.abspath(sys.argv.pop(1))
-    ensure_system()
+    try:
+        SYSTEM = debian_system.ensure("bullseye", "python3-minimal")
+    except debian_system.Unavailable as why:
+        print(f"note: the old-glibc test did not run: {why}")
+        sys.exit(77)
     unittest.main()

@@ -69,7 +69,7 @@ def correlation(p):
 
 def session_probe(p, user=None):
     """integration_tests/gpu/session_probe.cc: (exit code, [(call, result)], {"anew": values, "kept": values})"""
-    program = p.build / "bin" / "gpu_session_probe"
+    program = p.build / "tools" / "gpu_session_probe"
     if not program.exists():
         raise NotAnswered("no %s: build the target gpu_session_probe" % program)
     if p.options.simulated:

@@ -1,4 +1,4 @@
-// Binds the library to old versions of glibc's symbols, so that what is built here loads where the program runs: the
+// Binds a library to old versions of glibc's symbols, so that what is built here loads where the program runs: the
 // static C++ runtime and our own code, compiled against a new glibc, would otherwise ask for versions of its time.
 // integration_tests/check_exports.py holds the result against the limit.
 //
@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #if defined(__x86_64__)
 #define BASE "GLIBC_2.2.5"
@@ -53,6 +54,15 @@ FORWARD(void*, dlopen, (const char* path, int mode), (path, mode))
 FORWARD(int, dlclose, (void* handle), (handle))
 FORWARD(char*, dlerror, (void), ())
 FORWARD(int, dladdr, (const void* address, Dl_info* info), (address, info))
+
+// Before glibc 2.33 programs held a fstat of their own, which called this with the version of their struct stat.
+#if defined(__x86_64__)
+#define STAT_VERSION 1
+#else
+#define STAT_VERSION 0
+#endif
+OLD(int, __fxstat, (int version, int file, struct stat* status));
+HIDDEN int fstat(int file, struct stat* status) { return old___fxstat(STAT_VERSION, file, status); }
 
 // dlsym looks at where it was called from (RTLD_NEXT, RTLD_DEFAULT): this library, either way.
 FORWARD(void*, dlsym, (void* restrict handle, const char* restrict name), (handle, name))

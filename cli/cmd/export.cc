@@ -1,0 +1,176 @@
+// `rfinject export`: traces as files of other tools.
+#include "cli/export/export.h"
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cli/cmd/commands.h"
+#include "cli/cmd/load.h"
+#include "cli/cmd/options.h"
+#include "cli/cmd/output_file.h"
+#include "cli/cmd/print_report.h"
+#include "cli/report/fold.h"
+#include "cli/report/machine.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr std::string_view kUsage =
+    "rfinject export --to KIND [options] [TRACE|FOLDER...] -o FILE\n\n"
+    "Traces as a file of another tool: a step for Perfetto, a profile for pprof, a database, gauges for Prometheus\n"
+    "(docs/EXPORTS.md). Each trace is a process of its own, ranks are not added up; `rfinject merge` does that. "
+    "Without "
+    "a\n"
+    "name it is the latest run in rfinject-out/; a folder is its newest run, with --all every run in it.";
+
+std::vector<std::string_view> Kinds() {
+  std::vector<std::string_view> names;
+  for (const ExportKind& kind : AllExports()) names.push_back(kind.name);
+  return names;
+}
+
+std::vector<Option> Options() {
+  static const auto* const kHelp = [] {
+    auto* help = new std::string;
+    for (const ExportKind& kind : AllExports()) {
+      *help += (help->empty() ? "" : ";\n") + std::string(kind.name) + ": " + std::string(kind.help);
+    }
+    return help;
+  }();
+  return {
+      {"to", 0, "KIND", *kHelp, ChoicesOf(Kinds())},
+      {"output", 'o', "FILE", "the file to write; created 0600", kFiles},
+      kForceOption,
+      {"all", 0, "", "every run in a folder, not its newest"},
+      kLimitOption,
+  };
+}
+
+// Exports what one trace holds.
+absl::Status ExportTrace(const std::string& path, const std::string& job, const Profile& profile,
+                         Exporter* exporter) {
+  const std::vector<Report> layers = FoldProfile(profile, MachineFor, {.by = By::kLayer});
+  const std::vector<Report> kernels = FoldProfile(profile, MachineFor, {.by = By::kKernel});
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const auto run = profile.runs.find(kernels[i].run);
+    if (run == profile.runs.end()) continue;
+    const absl::Status status = exporter->Add({path, job, run->second, layers[i], kernels[i]});
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+struct MeantTrace {
+  std::string path, job;
+};
+
+// The traces that are meant, each once.
+std::vector<MeantTrace> MeantTraces(const std::vector<std::string>& paths, bool all, LoadedRuns* unreadable) {
+  std::vector<std::string> files;
+  std::map<std::string, std::string> job_of;
+  for (const std::string& path : paths) {
+    const std::vector<RunFiles> runs = FindRuns({path}, unreadable);
+    std::error_code error;
+    const bool newest = !all && std::filesystem::is_directory(path, error);
+    for (size_t i = newest && !runs.empty() ? runs.size() - 1 : 0; i < runs.size(); ++i) {
+      for (const std::string& file : runs[i].files) {
+        if (job_of.emplace(file, runs[i].job).second) files.push_back(file);
+      }
+    }
+    if (newest && runs.size() > 1) {
+      Complain(absl::StrCat(path, ": the newest of ", runs.size(), " runs; --all exports every one"));
+    }
+  }
+  std::vector<MeantTrace> traces;
+  for (std::string& file : FullestFirst(std::move(files))) {
+    std::string& job = job_of[file];
+    traces.push_back({std::move(file), std::move(job)});
+  }
+  return traces;
+}
+
+}  // namespace
+
+VerbHelp ExportHelp() { return {kUsage, Options(), kFiles}; }
+
+int ExportMain(Arguments arguments) {
+  ParsedOptions parsed;
+  if (const auto code = ParseOptions("export", ExportHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+  const std::vector<std::string_view> kinds = Kinds();
+  size_t kind = 0;
+  int code = 0;
+  if (!parsed.Has("to")) return UsageError("export", "say what to export to: --to " + std::string(ChoicesOf(kinds)));
+  if (!ChooseWord("export", "to", parsed.Value("to"), kinds, &kind, &code)) return code;
+  const ExportKind& to = AllExports()[kind];
+  const std::string output = parsed.Value("output");
+  if ((output.empty() || output == "-") && !to.text) {
+    return UsageError("export", "-o FILE is missing: " + std::string(to.name) + " is no text for a terminal");
+  }
+  if (!ApplyLimits("export", parsed, nullptr, &code)) return code;
+  std::vector<std::string> paths = PathsOf(parsed.words);
+  if (paths.empty()) {
+    paths = {NewestRunHere("export")};
+    if (paths.front().empty()) return 2;
+  }
+  const bool to_file = !output.empty() && output != "-";
+  OutputFile file;
+  if (to_file && !Succeeded(file.Open(output, ReplaceOf(parsed, paths)))) return 1;
+  absl::Status written;
+  const std::unique_ptr<Exporter> exporter = to.make([&](std::string_view bytes) {
+    if (!to_file) {
+      Print(bytes);
+    } else if (written.ok()) {
+      written = file.Write(bytes.data(), bytes.size());
+    }
+  });
+
+  LoadedRuns unreadable;
+  const std::vector<MeantTrace> traces = MeantTraces(paths, parsed.Has("all"), &unreadable);
+  bool damaged = unreadable.damaged;
+  bool any = false;
+  absl::Status status;
+  std::set<std::string> ids;
+  const auto add = [&](const MeantTrace& trace, Profile profile) {
+    // A copy, or a merged trace beside its parts: their sums would count twice.
+    bool known = false;
+    for (const std::string& id : profile.trace_ids) known = !ids.insert(id).second || known;
+    if (known) {
+      Complain(trace.path + ": not exported: what is in it is in a trace before it");
+      return;
+    }
+    ApplyLimits("export", parsed, &profile, &code);
+    any = any || !profile.runs.empty();
+    if (status.ok()) status = ExportTrace(trace.path, trace.job, profile, exporter.get());
+  };
+  {
+    Progress progress("exporting trace");
+    for (size_t i = 0; i < traces.size() && status.ok() && written.ok(); ++i) {
+      progress.Show(i + 1, traces.size());
+      Loaded loaded = LoadTraces({traces[i].path});
+      damaged = damaged || loaded.damaged;
+      add(traces[i], std::move(loaded.profile));
+    }
+  }
+  for (LoadedRun& run : unreadable.runs) add({run.of.files.front(), run.of.job}, std::move(run.profile));
+  if (!any) {
+    if (!damaged) Complain("there is nothing to export");
+    return 1;
+  }
+  if (status.ok()) status = exporter->Finish();
+  if (status.ok()) status = std::move(written);
+  if (to_file) {
+    if (!Succeeded(file.Commit(status))) return 1;
+  } else if (!Succeeded(status) || FinishOutput(0) != 0) {
+    return 1;
+  }
+  return damaged ? 1 : 0;
+}
+
+}  // namespace rfinject::cli

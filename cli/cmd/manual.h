@@ -1,0 +1,17 @@
+// File: manual.h
+//
+// The manual page, rfinject(1), made of what the verbs say of themselves.
+#ifndef RFINJECT_CLI_CMD_MANUAL_H_
+#define RFINJECT_CLI_CMD_MANUAL_H_
+
+#include <string>
+#include <string_view>
+
+namespace rfinject::cli {
+
+// In troff with the macros of man(7), which man and mandoc read.
+std::string ManualPage(std::string_view version);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_CMD_MANUAL_H_

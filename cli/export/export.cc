@@ -1,0 +1,52 @@
+#include "cli/export/export.h"
+
+#include <algorithm>
+#include <array>
+
+#include "cli/report/run_list.h"
+#include "cli/report/run_name.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr auto kExports = std::to_array<ExportKind>({
+    {"perfetto", "a mean step as nested slices, for ui.perfetto.dev and trace_processor", false,
+     MakePerfettoExporter},
+    {"pprof", "a profile whose stacks are layers, operators and kernels, for `go tool pprof`", false,
+     MakePprofExporter},
+    {"sqlite", "tables of runs, layers, kernels, roofs and alarms, for SQL", false, MakeSqliteExporter},
+    {"openmetrics", "gauges a phase, for the textfile collector of Prometheus' node_exporter", true,
+     MakeOpenMetricsExporter},
+});
+
+}  // namespace
+
+std::span<const ExportKind> AllExports() { return kExports; }
+
+const ExportKind* FindExport(std::string_view name) {
+  const auto* found =
+      std::find_if(kExports.begin(), kExports.end(), [&](const auto& kind) { return kind.name == name; });
+  return found == kExports.end() ? nullptr : found;
+}
+
+ProcessInfo ProcessOf(const ExportedRun& run) {
+  const ProcessInfo* first = FirstProcess(run.run.process_list);
+  return first != nullptr ? *first : ProcessInfo{};
+}
+
+double StepWallNs(const ExportedRun& run) {
+  return run.kernels.run.source == SourceKind::kMeasured ? run.kernels.step_wall_ns : 0;
+}
+
+std::string TitleOf(const ExportedRun& run) {
+  const Report& report = run.kernels;
+  const std::string rank = run.run.processes > 1 ? std::to_string(run.run.processes) + " processes"
+                                                 : "rank " + std::to_string(ProcessOf(run).rank);
+  return rank + ": " + ModelName(report.run, report.processes) + ", " +
+         (report.validation     ? "validation"
+          : report.run.training ? "training"
+                                : "inference") +
+         ", " + GpuTitle(report.run);
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,71 @@
+// File: export.h
+//
+// Traces as files of other tools. An exporter is fed with one run after the other, as traces are read, and never
+// holds more of them than its format makes it hold.
+//
+//   const std::unique_ptr<Exporter> exporter = FindExport("sqlite")->make(write);
+//   exporter->Add({path, job, run, reports...});
+//   exporter->Finish();
+#ifndef RFINJECT_CLI_EXPORT_EXPORT_H_
+#define RFINJECT_CLI_EXPORT_EXPORT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "cli/profile/profile.h"
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+// What one trace says of one kind of run in it (training, validation): one rank, or those that were merged.
+struct ExportedRun {
+  std::string path;  // of the trace
+  std::string job;   // what the ranks and restarts of one job share; empty: it stands alone
+  const Run& run;
+  const Report& layers;   // By::kLayer
+  const Report& kernels;  // By::kKernel
+};
+
+// The process that an exported run is named for: the first of the run's; empty facts where no process says any.
+ProcessInfo ProcessOf(const ExportedRun& run);
+
+// Wall time of a mean step, ns; 0 where it is not known. An estimate's is that of another machine.
+double StepWallNs(const ExportedRun& run);
+
+// "rank 3: resnet18, training, A100-SXM4-40GB".
+std::string TitleOf(const ExportedRun& run);
+
+class Exporter {
+ public:
+  virtual ~Exporter() = default;
+  virtual absl::Status Add(const ExportedRun& run) = 0;
+  virtual absl::Status Finish() = 0;
+};
+
+// Takes the bytes of the file, in their order.
+using WriteBytes = std::function<void(std::string_view bytes)>;
+
+struct ExportKind {
+  std::string_view name;  // as --to has it
+  std::string_view help;
+  bool text;  // a terminal may show it
+  std::unique_ptr<Exporter> (*make)(WriteBytes write);
+};
+
+std::span<const ExportKind> AllExports();
+// nullptr when there is none of this name.
+const ExportKind* FindExport(std::string_view name);
+
+std::unique_ptr<Exporter> MakePerfettoExporter(WriteBytes write);
+std::unique_ptr<Exporter> MakePprofExporter(WriteBytes write);
+std::unique_ptr<Exporter> MakeSqliteExporter(WriteBytes write);
+std::unique_ptr<Exporter> MakeOpenMetricsExporter(WriteBytes write);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EXPORT_EXPORT_H_

@@ -1,0 +1,113 @@
+// OpenMetrics text, for the textfile collector of Prometheus' node_exporter: a gauge a column of reports, with the
+// run and the phase as labels. Values are sums over the measured steps, which are a gauge, too.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/emit/cell_text.h"
+#include "cli/emit/code_points.h"
+#include "cli/export/export.h"
+#include "cli/report/column.h"
+#include "cli/report/run_name.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr std::string_view kPrefix = "rfinject_";
+
+// A label's value, or a help text.
+std::string Escaped(std::string_view text) {
+  std::string result;
+  for (const char c : PrintableText(text)) {
+    if (c == '\\' || c == '"') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+void AddLabel(std::string_view name, std::string_view value, std::string* labels) {
+  if (value.empty()) return;
+  *labels += (labels->empty() ? "" : ",") + std::string(name) + "=\"" + Escaped(value) + "\"";
+}
+
+class OpenMetricsExporter : public Exporter {
+ public:
+  explicit OpenMetricsExporter(WriteBytes write) : write_(std::move(write)) {}
+
+  absl::Status Add(const ExportedRun& run) override {
+    const Report& report = run.layers;
+    const ProcessInfo process = ProcessOf(run);
+    std::string labels;
+    AddLabel("network", ModelName(report.run, report.processes), &labels);
+    AddLabel("mode", report.validation ? "validation" : report.run.training ? "training" : "inference", &labels);
+    AddLabel("gpu", GpuTitle(report.run), &labels);
+    AddLabel("source", SourceName(report.run.source), &labels);
+    AddLabel("job", run.job, &labels);
+    AddLabel("host", process.host, &labels);
+    AddLabel("rank", run.run.processes == 1 ? std::to_string(process.rank) : "", &labels);
+    AddLabel("batch_size", report.run.batch_size > 0 ? std::to_string(report.run.batch_size) : "", &labels);
+    // What tells two runs apart that are alike in all of this. Not when they began: the next run of a job goes on
+    // with the same series.
+    AddLabel("run", std::to_string(++runs_), &labels);
+    Put("started_unix_ns", "When the process began, ns since 1970", labels,
+        KnownCount(static_cast<uint64_t>(std::max<int64_t>(process.start_unix_ns, 0))));
+    Put("steps", "Measured steps", labels, Cell{report.steps});
+    Put("samples", "Samples of all measured steps", labels, Cell{report.samples});
+    Put("step_wall_ns", "Wall time of a mean step, ns", labels, KnownCell(StepWallNs(run)));
+    Put("step_gpu_ns", "GPU time of a mean step, ns", labels, KnownCell(report.step_gpu_ns));
+    Put("alarms", "Alarms that the report raises", labels, Cell{uint64_t{report.alarms.size()}});
+    const RowSet phases = RowsOf(report, report.phases);
+    for (const Column& column : phases.columns) {
+      if (!column.info.data || column.info.kind == Kind::kText || !Keeps(By::kPhase, column.info.name)) continue;
+      std::string help(column.info.title);
+      if (!column.info.unit.empty()) help += ", " + std::string(column.info.unit);
+      for (size_t i = 0; i < phases.size; ++i) {
+        std::string of_phase = labels;
+        AddLabel("phase", PhaseName(report.phases[i].phase), &of_phase);
+        // A phase may be there once a model.
+        AddLabel("model", report.phases[i].model, &of_phase);
+        Put("phase_" + std::string(column.info.name), help, of_phase, column.value(i));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish() override {
+    for (const auto& [name, family] : families_) {
+      const std::string full = std::string(kPrefix) + name;
+      write_("# TYPE " + full + " gauge\n# HELP " + full + " " + Escaped(family.help) + "\n");
+      write_(family.lines);
+    }
+    write_("# EOF\n");
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Family {
+    std::string help, lines;
+  };
+
+  void Put(const std::string& name, const std::string& help, const std::string& labels, const Cell& cell) {
+    if (!std::holds_alternative<uint64_t>(cell) && !std::holds_alternative<double>(cell)) return;
+    const std::string value = NumberText(NumberIn(cell));
+    if (value.empty()) return;
+    Family& family = families_[name];
+    family.help = help;
+    family.lines += std::string(kPrefix) + name + "{" + labels + "} " + value + "\n";
+  }
+
+  const WriteBytes write_;
+  std::map<std::string, Family> families_;
+  uint64_t runs_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Exporter> MakeOpenMetricsExporter(WriteBytes write) {
+  return std::make_unique<OpenMetricsExporter>(std::move(write));
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,233 @@
+// Perfetto's trace of tracks and slices. What is kept of a run are sums, so a process has one step, the mean one: its
+// phases in the order of a training step, in them the layers as the program runs them (backward the other way round),
+// then operators, then kernels, each as long as it takes on the GPU and one behind the other.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cli/emit/code_points.h"
+#include "cli/export/export.h"
+#include "cli/export/perfetto.pb.h"
+#include "cli/report/column.h"
+#include "cli/report/run_list.h"
+
+namespace rfinject::cli {
+namespace {
+
+using perfetto::TrackEvent;
+
+// Columns of a report's rows that a slice says, by their names there.
+constexpr std::string_view kAnnotations[] = {"launches_per_step",     "time_per_step_ns", "flop_per_step",
+                                             "dram_bytes_per_step",   "oi_flop_per_byte", "performance_flop_per_s",
+                                             "bandwidth_bytes_per_s", "attainable_share", "bound"};
+// Those that are a track of values over the step.
+constexpr std::string_view kCounters[] = {"performance_flop_per_s", "bandwidth_bytes_per_s", "attainable_share"};
+
+// What the packets of one file share: a file has one writer.
+constexpr uint32_t kSequence = 1;
+constexpr uint32_t kCleared = 1;
+// Numbers of tracks: those of one process follow one another.
+constexpr uint64_t kTracksOfAProcess = 16;
+
+constexpr const char* kLevels[] = {"phase", "layer", "op", "kernel"};
+
+// A slice is a row whose sums are those of all that is below it.
+struct Slice {
+  size_t level = 0;
+  std::string name;
+  Row row;
+  std::vector<size_t> children;  // indices of slices
+};
+
+std::string NameOf(size_t level, const Row& row) {
+  switch (level) {
+    case 0:
+      return row.phase ? std::string(PhaseName(row.phase)) : "no phase";
+    case 1:
+      if (row.model.empty()) return row.caller.empty() ? "in no layer" : "in no layer: " + row.caller;
+      return row.layer.empty() ? row.model : row.layer;
+    case 2:
+      return row.op.empty() ? "no operator" : row.op;
+    default:
+      return row.kernel.empty() ? (row.op.empty() ? "unnamed" : row.op) : row.kernel;
+  }
+}
+
+class PerfettoExporter : public Exporter {
+ public:
+  explicit PerfettoExporter(WriteBytes write) : write_(std::move(write)) {}
+
+  absl::Status Add(const ExportedRun& run) override {
+    const uint64_t process = ++processes_ * kTracksOfAProcess;
+    DescribeProcess(run, process);
+    const std::vector<Slice> slices = SlicesOf(run.kernels);
+    std::vector<const Row*> rows;
+    for (const Slice& slice : slices) rows.push_back(&slice.row);
+    const RowSet columns = RowsOf(run.kernels, rows);
+    std::vector<const Column*> annotations;
+    for (const std::string_view name : kAnnotations) annotations.push_back(columns.Find(name));
+    std::vector<const Column*> counters;
+    for (const std::string_view name : kCounters) counters.push_back(columns.Find(name));
+    for (size_t i = 0; i < counters.size(); ++i) {
+      perfetto::TracePacket packet;
+      auto* track = packet.mutable_track_descriptor();
+      track->set_uuid(process + 2 + i);
+      track->set_parent_uuid(process);
+      track->set_name(std::string(counters[i]->info.title));
+      track->mutable_counter()->set_unit_name(std::string(counters[i]->info.unit));
+      Put(&packet);
+    }
+    // Where a slice begins, unrounded: the ends of children and parents fall together.
+    double at_ns = 0;
+    const double steps = run.kernels.steps > 0 ? static_cast<double>(run.kernels.steps) : 1;
+    const auto put = [&](const auto& self, size_t index) -> void {
+      const Slice& slice = slices[index];
+      TrackEvent begin;
+      begin.set_type(TrackEvent::SLICE_BEGIN);
+      begin.set_track_uuid(process + 1);
+      begin.add_categories(kLevels[slice.level]);
+      begin.set_name(PrintableText(slice.name));
+      for (const Column* column : annotations) Annotate(*column, index, &begin);
+      PutEvent(at_ns, &begin);
+      if (slice.children.empty()) {
+        for (size_t i = 0; i < counters.size(); ++i)
+          PutCounter(process + 2 + i, at_ns, NumberIn(counters[i]->value(index)));
+        at_ns += slice.row.sums.time_ns() / steps;
+      }
+      for (const size_t child : slice.children) self(self, child);
+      TrackEvent end;
+      end.set_type(TrackEvent::SLICE_END);
+      end.set_track_uuid(process + 1);
+      PutEvent(at_ns, &end);
+    };
+    for (size_t i = 0; i < slices.size(); ++i) {
+      if (slices[i].level == 0) put(put, i);
+    }
+    for (size_t i = 0; i < counters.size(); ++i) PutCounter(process + 2 + i, at_ns, 0);
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish() override { return absl::OkStatus(); }
+
+ private:
+  // The rows by kernel, as a tree of four levels.
+  static std::vector<Slice> SlicesOf(const Report& report) {
+    std::map<std::optional<Phase>, size_t> place;  // a step's order
+    for (const Row& row : report.phases) place.emplace(row.phase, place.size());
+    std::vector<const Row*> rows;
+    for (const Row& row : report.rows) {
+      if (row.sums.time_ns() > 0) rows.push_back(&row);
+    }
+    const auto order = [](const Row& row) {
+      const auto forward = static_cast<int64_t>(row.order);
+      return row.model.empty() ? INT64_MAX : row.phase == Phase::kBackward ? -forward : forward;
+    };
+    std::stable_sort(rows.begin(), rows.end(), [&](const Row* a, const Row* b) {
+      const auto key = [&](const Row& row) {
+        return std::tuple(place[row.phase], order(row), std::string_view(row.model), std::string_view(row.layer),
+                          std::string_view(row.caller), std::string_view(row.op));
+      };
+      return key(*a) < key(*b);
+    });
+    std::vector<Slice> slices;
+    std::vector<size_t> open;  // one a level
+    const Row* before = nullptr;
+    for (const Row* row : rows) {
+      size_t level = 0;
+      if (before != nullptr && before->phase == row->phase) {
+        level = 1;
+        if (std::tie(before->model, before->layer, before->caller) == std::tie(row->model, row->layer, row->caller)) {
+          level = before->op == row->op ? 3 : 2;
+        }
+      }
+      before = row;
+      open.resize(level);
+      for (; level < std::size(kLevels); ++level) {
+        slices.push_back({level, NameOf(level, *row), {}, {}});
+        if (level > 0) slices[open.back()].children.push_back(slices.size() - 1);
+        open.push_back(slices.size() - 1);
+      }
+      for (const size_t index : open) slices[index].row.sums.Add(row->sums);
+    }
+    for (Slice& slice : slices) slice.row.derived = Derive(slice.row.sums);
+    return slices;
+  }
+
+  void DescribeProcess(const ExportedRun& run, uint64_t process) {
+    const ProcessInfo info = ProcessOf(run);
+    perfetto::TracePacket packet;
+    if (processes_ == 1) packet.set_sequence_flags(kCleared);
+    auto* track = packet.mutable_track_descriptor();
+    track->set_uuid(process);
+    // Process ids of several hosts may be the same; here each is a process of its own.
+    track->mutable_process()->set_pid(static_cast<int32_t>(processes_));
+    track->mutable_process()->set_process_name(PrintableText(TitleOf(run)));
+    for (const std::string& word : info.argv) track->mutable_process()->add_cmdline(PrintableText(word));
+    Put(&packet);
+    perfetto::TracePacket step;
+    track = step.mutable_track_descriptor();
+    track->set_uuid(process + 1);
+    track->set_parent_uuid(process);
+    const uint64_t steps = run.kernels.steps;
+    const std::string what = run.kernels.run.source == SourceKind::kEstimated ? ", estimated" : "";
+    track->set_name(steps == 0 ? "all launches" + what + " (rfinject export)"
+                               : "mean of " + std::to_string(steps) + (steps == 1 ? " step" : " steps") + what +
+                                     " (rfinject export)");
+    Put(&step);
+  }
+
+  static void Annotate(const Column& column, size_t row, TrackEvent* event) {
+    const Cell cell = column.value(row);
+    if (std::holds_alternative<std::monostate>(cell)) return;
+    auto* annotation = event->add_debug_annotations();
+    annotation->set_name(std::string(column.info.name));
+    if (const auto* text = std::get_if<std::string>(&cell)) {
+      annotation->set_string_value(PrintableText(*text));
+    } else if (const auto* count = std::get_if<uint64_t>(&cell)) {
+      annotation->set_uint_value(*count);
+    } else if (const auto* yes = std::get_if<bool>(&cell)) {
+      annotation->set_bool_value(*yes);
+    } else {
+      annotation->set_double_value(std::get<double>(cell));
+    }
+  }
+
+  void PutCounter(uint64_t track, double at_ns, double value) {
+    TrackEvent event;
+    event.set_type(TrackEvent::COUNTER);
+    event.set_track_uuid(track);
+    event.set_double_counter_value(std::isfinite(value) ? value : 0);
+    PutEvent(at_ns, &event);
+  }
+
+  void PutEvent(double at_ns, TrackEvent* event) {
+    perfetto::TracePacket packet;
+    constexpr double kMostNs = 9e18;  // what a signed number of nanoseconds holds
+    packet.set_timestamp(static_cast<uint64_t>(std::llround(std::clamp(at_ns, 0.0, kMostNs))));
+    packet.mutable_track_event()->Swap(event);
+    Put(&packet);
+  }
+
+  void Put(perfetto::TracePacket* packet) {
+    packet->set_trusted_packet_sequence_id(kSequence);
+    perfetto::Trace trace;  // traces one behind the other are a trace
+    trace.add_packet()->Swap(packet);
+    write_(trace.SerializeAsString());
+  }
+
+  const WriteBytes write_;
+  uint64_t processes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Exporter> MakePerfettoExporter(WriteBytes write) {
+  return std::make_unique<PerfettoExporter>(std::move(write));
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,245 @@
+// An SQLite database. Its tables are row sets with the columns of reports, their names and units; docs/SQL.md shows
+// what can be asked. It is made in memory and written as a whole, so that a failure leaves no half of one.
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cli/emit/code_points.h"
+#include "cli/emit/words.h"
+#include "cli/export/export.h"
+#include "cli/report/column.h"
+#include "cli/report/run_list.h"
+#include "cli/report/run_name.h"
+
+namespace rfinject::cli {
+namespace {
+
+// "rfij", by which a database says what made it; own_output.cc knows it.
+constexpr int kApplicationId = 0x7266696a;
+constexpr int kSchemaVersion = 1;
+
+struct Closes {
+  void operator()(sqlite3* database) const { sqlite3_close(database); }
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+using Database = std::unique_ptr<sqlite3, Closes>;
+using Statement = std::unique_ptr<sqlite3_stmt, Closes>;
+
+// What a table says of a run, besides the sums that all tables have.
+struct RunFacts {
+  const ExportedRun& run;
+  ProcessInfo process;
+};
+Cell OfText(std::string_view text) { return text.empty() ? Cell{} : Cell{PrintableText(text)}; }
+
+constexpr auto kRunColumns = std::to_array<ColumnOf<RunFacts>>({
+    {{.name = "job", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(at.run.job); }},
+    {{.name = "path", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(at.run.path); }},
+    {{.name = "started_unix_ns", .kind = Kind::kCount, .unit = "ns"},
+     [](const RunFacts& at) {
+       return KnownCount(static_cast<uint64_t>(std::max<int64_t>(at.process.start_unix_ns, 0)));
+     }},
+    {{.name = "command", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(CommandText(at.process.argv)); }},
+    {{.name = "host", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(at.process.host); }},
+    {{.name = "pid", .kind = Kind::kCount}, [](const RunFacts& at) { return KnownCount(at.process.pid); }},
+    {{.name = "rank", .kind = Kind::kCount},
+     [](const RunFacts& at) { return at.run.run.processes == 1 ? Cell{uint64_t{at.process.rank}} : Cell{}; }},
+    {{.name = "world_size", .kind = Kind::kCount}, [](const RunFacts& at) { return KnownCount(at.process.world_size); }},
+    {{.name = "processes", .kind = Kind::kCount}, [](const RunFacts& at) { return Cell{at.run.run.processes}; }},
+    {{.name = "torch_version", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(at.process.torch_version); }},
+    {{.name = "source", .kind = Kind::kText},
+     [](const RunFacts& at) { return OfText(SourceName(at.run.kernels.run.source)); }},
+    {{.name = "network", .kind = Kind::kText},
+     [](const RunFacts& at) { return OfText(ModelName(at.run.kernels.run, at.run.kernels.processes)); }},
+    {{.name = "gpu", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(GpuTitle(at.run.kernels.run)); }},
+    {{.name = "mode", .kind = Kind::kText},
+     [](const RunFacts& at) {
+       return Cell{std::string(at.run.kernels.validation     ? "validation"
+                               : at.run.kernels.run.training ? "training"
+                                                             : "inference")};
+     }},
+    {{.name = "batch_size", .kind = Kind::kCount},
+     [](const RunFacts& at) { return KnownCount(at.run.kernels.run.batch_size); }},
+    {{.name = "steps", .kind = Kind::kCount, .additive = true}, [](const RunFacts& at) { return Cell{at.run.kernels.steps}; }},
+    {{.name = "samples", .kind = Kind::kCount, .additive = true},
+     [](const RunFacts& at) { return Cell{at.run.kernels.samples}; }},
+    {{.name = "step_wall_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RunFacts& at) { return KnownCell(StepWallNs(at.run)); }},
+    {{.name = "step_gpu_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RunFacts& at) { return KnownCell(at.run.kernels.step_gpu_ns); }},
+    {{.name = "slow_steps", .kind = Kind::kCount, .additive = true},
+     [](const RunFacts& at) { return Cell{at.run.kernels.slow_steps}; }},
+    {{.name = "attributed_share", .kind = Kind::kShare},
+     [](const RunFacts& at) { return Cell{at.run.kernels.attributed_share}; }},
+    {{.name = "memory_peak_bytes", .kind = Kind::kUnit, .unit = "B"},
+     [](const RunFacts& at) { return KnownCount(at.run.kernels.memory_peak_bytes); }},
+    {{.name = "unfinished", .kind = Kind::kCount}, [](const RunFacts& at) { return Cell{at.run.kernels.unfinished}; }},
+});
+
+constexpr auto kAlarmColumns = std::to_array<ColumnOf<Alarm>>({
+    {{.name = "alarm", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(alarm.id); }},
+    {{.name = "place", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(AlarmWhere(alarm)); }},
+    {{.name = "text", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(AlarmText(alarm)); }},
+});
+
+std::string Quoted(std::string_view name) { return absl::StrCat("\"", std::string(name), "\""); }
+
+std::string TypeOf(Kind kind) { return kind == Kind::kText ? "TEXT" : kind == Kind::kCount ? "INTEGER" : "REAL"; }
+
+class SqliteExporter : public Exporter {
+ public:
+  explicit SqliteExporter(WriteBytes write) : write_(std::move(write)) {
+    sqlite3* database = nullptr;
+    const int code = sqlite3_open_v2(":memory:", &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+    database_.reset(database);
+    if (code != SQLITE_OK) {
+      status_ = absl::ResourceExhaustedError("out of memory");
+      return;
+    }
+    Execute(absl::StrCat("PRAGMA application_id=", kApplicationId, ";PRAGMA user_version=", kSchemaVersion,
+                         ";CREATE TABLE columns(\"table\" TEXT, name TEXT, title TEXT, unit TEXT, additive INTEGER);"
+                         "BEGIN"));
+  }
+
+  absl::Status Add(const ExportedRun& exported) override {
+    ++run_;
+    const Report& kernels = exported.kernels;
+    const std::vector<RunFacts> facts = {{exported, ProcessOf(exported)}};
+    RowSet runs;
+    runs.size = 1;
+    Append(
+        std::span<const ColumnOf<RunFacts>>(kRunColumns), [&facts](size_t i) -> const RunFacts& { return facts[i]; },
+        &runs);
+    const std::vector<Row> total = {TotalRow(kernels)};
+    for (Column& column : RowsOf(kernels, total).columns) {
+      if (column.info.data && !IsIdentity(column.info.name)) runs.columns.push_back(std::move(column));
+    }
+    Insert("runs", runs, &runs_);
+    Insert("layers", Kept(exported.layers, exported.layers.layer_phases, By::kLayer), &layers_);
+    Insert("kernels", Kept(kernels, kernels.rows, By::kKernel), &kernels_);
+    Insert("roofs", RoofsOf(kernels), &roofs_);
+    RowSet alarms;
+    alarms.size = kernels.alarms.size();
+    Append(
+        std::span<const ColumnOf<Alarm>>(kAlarmColumns),
+        [&kernels](size_t i) -> const Alarm& { return kernels.alarms[i]; }, &alarms);
+    Insert("alarms", alarms, &alarms_);
+    return status_;
+  }
+
+  absl::Status Finish() override {
+    Execute("COMMIT");
+    if (!status_.ok()) return status_;
+    for (Statement* statement : {&runs_, &layers_, &kernels_, &roofs_, &alarms_}) statement->reset();
+    sqlite3_int64 size = 0;
+    struct Frees {
+      void operator()(unsigned char* bytes) const { sqlite3_free(bytes); }
+    };
+    const std::unique_ptr<unsigned char, Frees> bytes(sqlite3_serialize(database_.get(), "main", &size, 0));
+    if (bytes == nullptr) return absl::ResourceExhaustedError("out of memory");
+    write_({reinterpret_cast<const char*>(bytes.get()), static_cast<size_t>(size)});
+    return absl::OkStatus();
+  }
+
+ private:
+  // The columns that rows of this grouping have.
+  static RowSet Kept(const Report& report, const std::vector<Row>& rows, By by) {
+    RowSet kept;
+    kept.size = rows.size();
+    for (Column& column : RowsOf(report, rows).columns) {
+      if (column.info.data && Keeps(by, column.info.name)) kept.columns.push_back(std::move(column));
+    }
+    return kept;
+  }
+
+  void Execute(const std::string& sql) {
+    if (status_.ok() && sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) Fail();
+  }
+
+  void Fail() { status_ = absl::InternalError(absl::StrCat("the database: ", sqlite3_errmsg(database_.get()))); }
+
+  // Makes the table with the first rows. Every line begins with the number of its run.
+  void Insert(const std::string& table, const RowSet& rows, Statement* statement) {
+    if (!status_.ok()) return;
+    if (*statement == nullptr) *statement = Create(table, rows);
+    for (size_t row = 0; row < rows.size && status_.ok(); ++row) {
+      sqlite3_stmt* const into = statement->get();
+      sqlite3_bind_int64(into, 1, run_);
+      for (size_t i = 0; i < rows.columns.size(); ++i) {
+        const Column& column = rows.columns[i];
+        Bind(into, static_cast<int>(i) + 2, column.value ? column.value(row) : Cell{});
+      }
+      if (sqlite3_step(into) != SQLITE_DONE) Fail();
+      sqlite3_reset(into);
+    }
+  }
+
+  Statement Create(const std::string& table, const RowSet& rows) {
+    std::string names = "run_id INTEGER", places = "?1";
+    if (table == "runs") names += " PRIMARY KEY";
+    int place = 1;
+    for (const Column& column : rows.columns) {
+      names += absl::StrCat(", ", Quoted(column.info.name), " ", TypeOf(column.info.kind));
+      places += absl::StrCat(", ?", ++place);
+    }
+    Execute(absl::StrCat("CREATE TABLE ", table, "(", names, ")"));
+    const Statement describe = Prepare("INSERT INTO columns VALUES(?1, ?2, ?3, ?4, ?5)");
+    for (const Column& column : rows.columns) {
+      if (describe == nullptr) break;
+      Bind(describe.get(), 1, table);
+      Bind(describe.get(), 2, std::string(column.info.name));
+      Bind(describe.get(), 3, TextCell(column.info.title));
+      Bind(describe.get(), 4, TextCell(column.info.unit));
+      Bind(describe.get(), 5, column.info.additive);
+      if (sqlite3_step(describe.get()) != SQLITE_DONE) Fail();
+      sqlite3_reset(describe.get());
+    }
+    return Prepare(absl::StrCat("INSERT INTO ", table, " VALUES(", places, ")"));
+  }
+
+  Statement Prepare(const std::string& sql) {
+    sqlite3_stmt* statement = nullptr;
+    if (status_.ok() && sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &statement, nullptr) != SQLITE_OK)
+      Fail();
+    return Statement(statement);
+  }
+
+  static void Bind(sqlite3_stmt* statement, int place, const Cell& cell) {
+    if (const auto* text = std::get_if<std::string>(&cell)) {
+      const std::string printable = PrintableText(*text);
+      sqlite3_bind_text(statement, place, printable.data(), static_cast<int>(printable.size()), SQLITE_TRANSIENT);
+    } else if (const auto* count = std::get_if<uint64_t>(&cell)) {
+      // SQLite's integers are signed.
+      if (*count <= INT64_MAX) {
+        sqlite3_bind_int64(statement, place, static_cast<sqlite3_int64>(*count));
+      } else {
+        sqlite3_bind_double(statement, place, static_cast<double>(*count));
+      }
+    } else if (const auto* number = std::get_if<double>(&cell)) {
+      sqlite3_bind_double(statement, place, *number);  // one that is not a number becomes NULL
+    } else if (const auto* yes = std::get_if<bool>(&cell)) {
+      sqlite3_bind_int64(statement, place, *yes ? 1 : 0);
+    } else {
+      sqlite3_bind_null(statement, place);
+    }
+  }
+
+  const WriteBytes write_;
+  Database database_;
+  Statement runs_, layers_, kernels_, roofs_, alarms_;  // closed before the database is
+  absl::Status status_;
+  sqlite3_int64 run_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Exporter> MakeSqliteExporter(WriteBytes write) {
+  return std::make_unique<SqliteExporter>(std::move(write));
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,332 @@
+#!/usr/bin/env python3
+"""What `rfinject export` writes, read by the tools that it is for, and held against `rfinject report`.
+
+    exports_test.py --rfinject BIN --library SO --python PYTHON [unittest arguments]
+PYTHON has the torch of the program that is run as two ranks. A reader that is not to be had is said, and skipped.
+"""
+import argparse
+import collections
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+OPTIONS = argparse.Namespace()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "integration_tests/golden/traces"
+TOOLS = subprocess.run([ROOT / "scripts/test_tools"], capture_output=True, text=True).stdout.strip()
+
+
+class ExportsTest(unittest.TestCase):
+    environment = {}
+    folder = ranks = traces = None  # of setUpModule
+
+    def run_cli(self, *arguments, code=0):
+        result = subprocess.run([OPTIONS.rfinject, *map(str, arguments)], capture_output=True, text=True, timeout=60,
+                                env=self.environment, cwd=self.folder)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return result
+
+    def export(self, kind, *traces):
+        path = self.folder / f"{self.id()}.{kind}"
+        self.run_cli("export", "--to", kind, *(traces or self.traces), "-o", path)
+        return path
+
+    def rows(self, by, trace):
+        """The rows of a report of one trace, as its CSV has them."""
+        text = self.run_cli("report", trace, "--by", by, "--format", "csv", "--raw").stdout
+        return [row for row in csv.DictReader(io.StringIO(text)) if row["record"] == "row"]
+
+
+def setUpModule():
+    temporary = tempfile.TemporaryDirectory(prefix="rfinject-exports-test-")
+    unittest.addModuleCleanup(temporary.cleanup)
+    folder = ExportsTest.folder = pathlib.Path(temporary.name)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RFINJECT_")}
+    environment["RFINJECT_LIBRARY"] = OPTIONS.library
+    ExportsTest.environment = environment
+    # Two ranks of one job, without a collective between them.
+    for rank in ("0", "1"):
+        subprocess.run([OPTIONS.rfinject, "-q", "-o", folder / "ranks/", "--estimate", "A100-SXM4-40GB",
+                        OPTIONS.python, ROOT / "examples/tiny_layers.py", "--layers", "4", "--steps", "3", "--cpu"],
+                       check=True, capture_output=True, timeout=240,
+                       env={**environment, "RANK": rank, "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "job-7"})
+    ExportsTest.ranks = sorted((folder / "ranks").glob("*.rfx"))
+    ExportsTest.traces = [*ExportsTest.ranks, *(GOLDEN / name for name in ("a100.rfx", "est-resnet18.rfx", "measured.rfx"))]
+
+
+def number(text):
+    return float(text) if text else 0.0
+
+
+class Perfetto(ExportsTest):
+    def read(self, path):
+        """The packets, by Perfetto's own schema."""
+        if not TOOLS:
+            self.skipTest("note: Perfetto's schema is not to be had here")
+        script = ("import json, sys\n"
+                  "from google.protobuf.json_format import MessageToDict\n"
+                  "from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema\n"
+                  "trace = schema.Trace.FromString(open(sys.argv[1], 'rb').read())\n"
+                  "json.dump([MessageToDict(packet, preserving_proto_field_name=True) for packet in trace.packet], sys.stdout)\n")
+        result = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, timeout=120,
+                                env={**self.environment, "PYTHONPATH": TOOLS})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_a_step_is_nested_slices(self):
+        packets = self.read(self.export("perfetto"))
+        tracks = {packet["track_descriptor"]["uuid"]: packet["track_descriptor"] for packet in packets
+                  if "track_descriptor" in packet}
+        processes = [track for track in tracks.values() if "process" in track]
+        self.assertEqual(len(processes), len(self.traces))
+        self.assertEqual({process["process"]["process_name"].split(":")[0] for process in processes}, {"rank 0", "rank 1"})
+        self.assertEqual(len({process["process"]["pid"] for process in processes}), len(processes))
+        self.assertIn("mean of 10 steps, estimated (rfinject export)", {track.get("name") for track in tracks.values()})
+        # Everything that is not Perfetto's would be an unknown field.
+        self.assertTrue(all(set(packet) <= {"timestamp", "trusted_packet_sequence_id", "track_event", "track_descriptor",
+                                            "sequence_flags"} for packet in packets))
+        open_slices, spans, counters = collections.defaultdict(list), [], collections.defaultdict(list)
+        for packet in packets:
+            event = packet.get("track_event")
+            if event is None:
+                continue
+            time = int(packet.get("timestamp", 0))
+            stack = open_slices[event["track_uuid"]]
+            if event["type"] == "TYPE_SLICE_BEGIN":
+                self.assertEqual(event["categories"], [("phase", "layer", "op", "kernel")[len(stack)]])
+                said = {note["name"]: next(value for key, value in note.items() if key != "name")
+                        for note in event["debug_annotations"]}
+                span = {"begin": time, "name": event["name"], "said": said, "parent": stack[-1] if stack else None,
+                        "process": tracks[event["track_uuid"]]["parent_uuid"]}
+                stack.append(span)
+                spans.append(span)
+            elif event["type"] == "TYPE_SLICE_END":
+                stack.pop()["end"] = time
+            else:
+                counters[tracks[event["track_uuid"]]["name"]].append(event["double_counter_value"])
+        self.assertFalse(any(open_slices.values()))
+        self.assertTrue(all(values for values in counters.values()))
+        self.assertEqual(set(counters), {"Performance", "DRAM bandwidth", "Of attainable"})
+        for span in spans:
+            # Slices say what they last, to the rounding of both ends.
+            self.assertAlmostEqual(span["end"] - span["begin"], span["said"]["time_per_step_ns"], delta=1.01)
+            if span["parent"] is not None:
+                self.assertGreaterEqual(span["begin"], span["parent"]["begin"])
+                self.assertLessEqual(span["end"], span["parent"]["end"])
+        # The phases are those of the report, in time and FLOP.
+        for process, trace in zip(processes, self.traces):
+            of_process = [span for span in spans if span["process"] == process["uuid"] and span["parent"] is None]
+            wanted = collections.Counter()
+            for row in self.rows("phase", trace):
+                wanted[row["phase"]] += number(row["time_ns"]) / number(row["steps"])
+            for span in of_process:
+                self.assertAlmostEqual(span["said"]["time_per_step_ns"], wanted.pop(span["name"]), delta=1e-3)
+            self.assertLess(sum(wanted.values()), 1e-9)  # phases without time have no slice
+
+    def test_sql_of_trace_processor(self):
+        shell = os.environ.get("RFINJECT_TRACE_PROCESSOR") or shutil.which("trace_processor_shell")
+        if not shell or not TOOLS:
+            self.skipTest("note: there is no trace_processor here (RFINJECT_TRACE_PROCESSOR)")
+        script = ("import sys\n"
+                  "from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig\n"
+                  "tp = TraceProcessor(trace=sys.argv[2], config=TraceProcessorConfig(bin_path=sys.argv[1]))\n"
+                  "print(sum(row.dur for row in tp.query('select dur from slice where depth = 0')),\n"
+                  "      sum(row.dur for row in tp.query('select dur from slice where depth = 3')),\n"
+                  "      list(tp.query(\"select count(*) as n from stats where severity = 'error' and value > 0\"))[0].n)\n")
+        result = subprocess.run([sys.executable, "-c", script, shell, self.export("perfetto")], capture_output=True, text=True,
+                                timeout=240, env={**self.environment, "PYTHONPATH": TOOLS})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        phases, kernels, errors = map(int, result.stdout.split())
+        self.assertEqual((phases, errors), (kernels, 0))
+        self.assertGreater(phases, 0)
+
+
+class Pprof(ExportsTest):
+    def pprof(self, *arguments):
+        if shutil.which("go") is None:
+            self.skipTest("note: there is no go here, whose pprof reads profiles")
+        result = subprocess.run(["go", "tool", "pprof", *map(str, arguments)], capture_output=True, text=True, timeout=120,
+                                cwd=self.folder, env={**self.environment, "HOME": str(self.folder), "PPROF_TMPDIR": str(self.folder)})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def test_sums_are_the_reports(self):
+        raw = self.pprof("-raw", self.export("pprof"))
+        types = re.search(r"Samples:\n(.*)\n", raw).group(1).split()
+        self.assertEqual(types, ["time_ns/nanoseconds[dflt]", "flop/count", "dram_bytes/bytes", "slack_ns/nanoseconds",
+                                 "launches/count"])
+        samples = [list(map(int, line.partition(":")[0].split())) for line in raw.splitlines()
+                   if re.match(r"^ +-?\d+( +-?\d+){4}: ", line)]
+        rows = [row for trace in self.traces for row in self.rows("kernel", trace)]
+        self.assertGreater(len(samples), 100)
+        for index, column in enumerate(("time_ns", "flop", "dram_bytes", "slack_ns", "launches")):
+            wanted = sum(number(row[column]) for row in rows)
+            self.assertAlmostEqual(sum(sample[index] for sample in samples), wanted, delta=len(rows), msg=column)
+        self.assertIn("rank:[1]", raw)
+
+    def test_stacks(self):
+        lines = [line.split() for line in
+                 self.pprof("-traces", "-sample_index=launches", self.export("pprof", GOLDEN / "est-resnet18.rfx")).splitlines()]
+        words = [line[-1] for line in lines if line]
+        at = next(i for i in range(len(words)) if words[i:i + 4] == ["aten::convolution", "layer1.0.conv1", "layer1.0", "layer1"])
+        self.assertEqual(words[at + 4:at + 7], ["ResNet", "forward", "resnet18"])
+
+    def test_twice_the_same_bytes(self):
+        self.assertEqual(self.export("pprof").read_bytes(), self.export("pprof").read_bytes())
+
+
+class Sqlite(ExportsTest):
+    def connect(self):
+        database = sqlite3.connect(self.export("sqlite"))
+        database.row_factory = sqlite3.Row
+        self.addCleanup(database.close)
+        return database
+
+    def test_kernels_are_the_reports(self):
+        database = self.connect()
+        self.assertEqual(database.execute("PRAGMA integrity_check").fetchone()[0], "ok")
+        for run, trace in enumerate(self.traces, 1):
+            stored = database.execute("SELECT * FROM kernels WHERE run_id = ? ORDER BY rowid", (run,)).fetchall()
+            wanted = self.rows("kernel", trace)
+            self.assertEqual(len(stored), len(wanted))
+            for row, text in zip(stored, wanted):
+                for column in row.keys():
+                    if column == "run_id":
+                        continue
+                    value = row[column]
+                    if isinstance(value, str) or value is None:
+                        self.assertEqual(value or "", text[column], column)
+                    else:
+                        self.assertEqual(float(value), float({"true": 1, "false": 0}.get(text[column], text[column])), column)
+
+    def test_every_column_is_described(self):
+        database = self.connect()
+        units = {}
+        for table, name, unit in database.execute('SELECT "table", name, unit FROM columns'):
+            units[table, name] = unit
+        for table in ("runs", "layers", "kernels", "roofs"):
+            for column in database.execute(f"PRAGMA table_info({table})"):
+                self.assertTrue(column["name"] == "run_id" or (table, column["name"]) in units, column["name"])
+        self.assertEqual(units["kernels", "time_ns"], "ns")
+        self.assertEqual(units["runs", "dram_bytes"], "B")
+
+    def test_ranks_of_a_job(self):
+        rows = self.connect().execute("SELECT job, rank, world_size FROM runs WHERE job IS NOT NULL ORDER BY rank").fetchall()
+        self.assertEqual([(row["rank"], row["world_size"]) for row in rows], [(0, 2), (1, 2)])
+        self.assertEqual(len({row["job"] for row in rows}), 1)
+
+    def test_the_documents_questions(self):
+        text = (ROOT / "docs/SQL.md").read_text(encoding="utf-8")
+        queries = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+        self.assertEqual(len(queries), 10)
+        database = self.connect()
+        answers = [database.execute(query).fetchall() for query in queries]
+        for query, rows in zip(queries, answers):
+            self.assertTrue(rows, query)
+            self.assertFalse(all(value is None for row in rows for value in tuple(row)[-1:]), query)
+        ranks, = answers[1]
+        self.assertIn(ranks["rank"], (0, 1))
+        bound = {row["network"]: sum(tuple(row)[2:]) for row in answers[3]}
+        self.assertAlmostEqual(bound["resnet18"], 1, delta=0.05)
+        moved = answers[4][0]
+        self.assertEqual(moved["network"], "resnet18")
+        self.assertLess(*(re.search(r"\d{4}-\d\d", str(tuple(moved)[place])).group(0) for place in (4, 5)))
+        self.assertAlmostEqual(sum(row["share"] for row in answers[5]), 1, delta=0.6)
+
+
+class OpenMetrics(ExportsTest):
+    def families(self):
+        if not TOOLS:
+            self.skipTest("note: prometheus-client is not to be had here")
+        script = ("import json, sys\n"
+                  "from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse\n"
+                  "json.dump([[f.name, f.type, f.documentation, [[s.labels, s.value] for s in f.samples]]\n"
+                  "           for f in parse(open(sys.argv[1]).read())], sys.stdout)\n")
+        result = subprocess.run([sys.executable, "-c", script, self.export("openmetrics")], capture_output=True, text=True,
+                                timeout=120, env={**self.environment, "PYTHONPATH": TOOLS})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return {name: (kind, words, samples) for name, kind, words, samples in json.loads(result.stdout)}
+
+    def test_gauges_are_the_reports(self):
+        families = self.families()
+        self.assertEqual({kind for kind, _, _ in families.values()}, {"gauge"})
+        self.assertEqual(families["rfinject_phase_time_ns"][1], "GPU time, all steps, ns")
+        for run, trace in enumerate(self.traces, 1):
+            for column in ("time_ns", "flop", "dram_bytes", "attainable_share"):
+                wanted = {(row["phase"], row["model"]): number(row[column]) for row in self.rows("phase", trace) if row[column]}
+                found = {(labels["phase"], labels.get("model", "")): value
+                         for labels, value in families[f"rfinject_phase_{column}"][2] if labels["run"] == str(run)}
+                self.assertEqual(found, wanted, column)
+        ranks = {labels["rank"] for labels, _ in families["rfinject_steps"][2] if labels.get("job")}
+        self.assertEqual(ranks, {"0", "1"})
+
+    def test_to_standard_output(self):
+        text = self.run_cli("export", "--to", "openmetrics", *self.traces).stdout
+        self.assertEqual(text, self.export("openmetrics").read_text())
+        self.assertTrue(text.endswith("\n# EOF\n"))
+
+
+class Command(ExportsTest):
+    def test_mistakes(self):
+        trace = self.traces[0]
+        for words, said in ((["export", trace], "--to perfetto pprof"), (["export", "--to", "parquet", trace], "there are perfetto"),
+                            (["export", "--to", "sqlite", trace], "-o FILE is missing")):
+            result = self.run_cli(*words, code=2)
+            self.assertIn(said, result.stderr)
+        result = self.run_cli("export", "--to", "sqlite", GOLDEN / "garbage.rfx", "-o", "x.sqlite", code=1)
+        self.assertIn("not a trace", result.stderr)
+        self.assertFalse((self.folder / "x.sqlite").exists())
+        # Somebody's database is not replaced; one of ours is.
+        theirs = self.folder / "theirs.sqlite"
+        with sqlite3.connect(theirs) as database:
+            database.execute("CREATE TABLE runs(a)")
+        database.close()
+        self.assertIn("--force", self.run_cli("export", "--to", "sqlite", trace, "-o", theirs, code=1).stderr)
+        for kind in ("perfetto", "pprof", "sqlite", "openmetrics"):
+            ours = self.export(kind, GOLDEN / "a100.rfx")
+            self.run_cli("export", "--to", kind, trace, "-o", ours)
+            self.assertEqual(ours.stat().st_mode & 0o777, 0o600)
+
+    def test_what_a_trace_was_merged_of_counts_once(self):
+        self.run_cli("merge", *self.ranks, "-o", "merged.rfx")
+        path = self.folder / "once.sqlite"
+        result = self.run_cli("export", "--to", "sqlite", "merged.rfx", *self.ranks, "-o", path)
+        self.assertEqual(result.stderr.count("not exported"), 2)
+        self.assertEqual(len(self.database(path).execute("SELECT processes FROM runs WHERE processes = 2").fetchall()), 1)
+        # A copy that was taken while the process ran is left out, whatever its name.
+        whole = self.ranks[0].read_bytes()
+        (self.folder / "both").mkdir()
+        (self.folder / "both/a.rfx").write_bytes(whole[:-40])
+        (self.folder / "both/b.rfx").write_bytes(whole)
+        self.run_cli("export", "--to", "sqlite", "--all", "both", "-o", path, code=1)  # it is cut
+        self.assertEqual([row[0] for row in self.database(path).execute("SELECT path FROM runs")], ["both/b.rfx"])
+
+    def database(self, path):
+        database = sqlite3.connect(path)
+        self.addCleanup(database.close)
+        return database
+
+    def test_a_damaged_trace_is_used_up_to_the_damage(self):
+        whole = self.ranks[0].read_bytes()
+        (self.folder / "cut").mkdir()
+        (self.folder / "cut/cut.rfx").write_bytes(whole[:-40])
+        self.run_cli("export", "--to", "openmetrics", "cut/cut.rfx", "-o", "cut.prom", code=1)
+        self.assertIn("rfinject_steps", (self.folder / "cut.prom").read_text())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rfinject", required=True, type=os.path.abspath)
+    parser.add_argument("--library", required=True, type=os.path.abspath)
+    parser.add_argument("--python", required=True)
+    OPTIONS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])
