@@ -1,11 +1,12 @@
 #include <unistd.h>
 
+#include <array>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
@@ -26,30 +27,26 @@ constexpr std::string_view kUsage =
     "and\n"
     "one without (docs/ADVICE.md). Gains of several rules do not add up: they may win the same time.";
 
-constexpr Option kOptions[] = {
-    {"format", 0, "FORMAT", "text (default), markdown or json"},
-    {"all", 0, "", "with rules that no pair of programs has shown to be right, and those that are silent"},
-    {"host-us", 0, "N", "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60)"},
-};
+constexpr std::array<std::string_view, 3> kFormats = {"text", "markdown", "json"};
 
 }  // namespace
 
+VerbHelp AdviseHelp() {
+  return {kUsage,
+          {{"format", 0, "FORMAT", "text (default), markdown or json", ChoicesOf(kFormats)},
+           {"all", 0, "", "with rules that no pair of programs has shown to be right, and those that are silent"},
+           {"host-us", 0, "N", "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60)"}},
+          kFiles};
+}
+
 int AdviseMain(Arguments arguments) {
   ParsedOptions parsed;
-  if (const auto code = ParseOptions("advise", kUsage, kOptions, arguments, WordPolicy::kAnywhere, &parsed)) {
-    return *code;
-  }
-  const std::string format = parsed.Value("format", "text");
-  if (format != "text" && format != "markdown" && format != "json") {
-    return UsageError("advise", "--format " + format + ": there are text, markdown and json");
-  }
+  if (const auto code = ParseOptions("advise", AdviseHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+  int code = 0;
+  size_t format = 0;
+  if (!ChooseWord("advise", "format", parsed.Value("format", "text"), kFormats, &format, &code)) return code;
   double host_us = 0;
-  constexpr double kMostHostUs = 1e6;  // a second: nobody's launch takes as long
-  if (parsed.Has("host-us") &&
-      (!absl::SimpleAtod(parsed.Value("host-us"), &host_us) || !(host_us > 0) || host_us > kMostHostUs)) {
-    return UsageError(
-        "advise", "--host-us wants microseconds above 0 and up to 1000000, not '" + parsed.Value("host-us") + "'");
-  }
+  if (!ChooseMicroseconds("advise", "host-us", parsed, &host_us, &code)) return code;
   std::vector<std::string> paths = PathsOf(parsed.words);
   if (paths.empty()) {
     paths = {NewestRunHere("advise")};
@@ -68,9 +65,9 @@ int AdviseMain(Arguments arguments) {
   }
   std::ostringstream text;
   const AdviceOptions options = {.width = TableOptionsFor(STDOUT_FILENO).width, .all = parsed.Has("all")};
-  if (format == "json") {
+  if (kFormats[format] == "json") {
     EmitAdviceJson(reports, text);
-  } else if (format == "markdown") {
+  } else if (kFormats[format] == "markdown") {
     EmitAdviceMarkdown(reports, options, text);
   } else {
     EmitAdviceText(reports, options, text);

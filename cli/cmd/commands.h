@@ -48,6 +48,7 @@ int CompletionMain(Arguments arguments);
 VerbHelp RunHelp();
 VerbHelp ReportHelp();
 VerbHelp RunsHelp();
+VerbHelp AdviseHelp();
 VerbHelp DiffHelp();
 VerbHelp MergeHelp();
 VerbHelp ImportHelp();

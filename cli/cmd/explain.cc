@@ -53,9 +53,10 @@ void WriteMarkdown(std::ostream& out) {
 }  // namespace
 
 VerbHelp ExplainHelp() {
-  std::vector<std::string_view> alarms;
-  for (const AlarmExplanation& alarm : AlarmExplanations()) alarms.push_back(alarm.id);
-  return {kUsage, {std::begin(kOptions), std::end(kOptions)}, ChoicesOf(alarms)};
+  std::vector<std::string_view> words;
+  for (const AlarmExplanation& alarm : AlarmExplanations()) words.push_back(alarm.id);
+  for (const GlossaryEntry& entry : Glossary()) words.push_back(entry.word);
+  return {kUsage, {std::begin(kOptions), std::end(kOptions)}, ChoicesOf(words)};
 }
 
 int ExplainMain(Arguments arguments) {

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <vector>
 
+#include "absl/strings/numbers.h"
+
 namespace rfinject::cli {
 
 TableOptions TableOptionsFor(int fd) {
