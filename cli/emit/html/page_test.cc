@@ -88,7 +88,7 @@ TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
 TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
   Report report = SampleMeasuredReport(By::kKernel);
   for (Row& row : report.rows) {  // so that no column is empty
-    row.class_name = row.signature = row.op = "x";
+    row.class_name = row.signature = row.op = row.line = row.function = "x";
     row.input_shape = row.output_shape = "f32[8]";
     row.parameters = row.parameter_bytes = 1;
     row.time = row.bytes = {.trust = Trust::kByStep, .relative = 0.1, .lacks = 0.1, .spread = 0.1, .p95 = 1};
