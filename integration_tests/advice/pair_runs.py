@@ -20,6 +20,9 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import torch_exit  # noqa: E402
+
 RFINJECT = os.environ.get("RFINJECT") or str(HERE.parents[1] / "build/release/bin/rfinject")
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 GPU = "A100-SXM4-40GB"
@@ -74,9 +77,9 @@ def advise(program, which, gpu, folder):
     environment |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
                     "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
     out = pathlib.Path(folder) / f"{program}-{which}"
-    run = subprocess.run([RFINJECT, "--estimate", gpu, "--skip", "1", "--estimate-on",
+    run = torch_exit.run([RFINJECT, "--estimate", gpu, "--skip", "1", "--estimate-on",
                           "virtual-gpu" if has_virtual_gpu() else "cpu", "-o", f"{out}/", PYTHON, f"{program}.py", which],
-                         cwd=HERE / "pairs", env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+                         out, cwd=HERE / "pairs", env=environment, timeout=TIMEOUT_S)
     if run.returncode != 0:
         raise RuntimeError(f"{program} {which}: exit code {run.returncode}\n{run.stderr}")
     said = subprocess.run([RFINJECT, "advise", f"{out}/", "--format", "json"], env=environment, capture_output=True,

@@ -2,9 +2,12 @@
 import json
 import os
 import pathlib
-import subprocess
+import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import torch_exit  # noqa: E402
+
 PROGRAMS = HERE / "programs"
 
 # What the program's driver says of the board. The names say what they are: nothing that is made up here may be taken
@@ -33,6 +36,6 @@ def environment(board, cupti, devices=1, **more):
     return variables
 
 
-def run(command, variables, timeout=300):
-    return subprocess.run([str(word) for word in command], env=variables, capture_output=True, text=True,
-                          timeout=timeout)
+def run(command, variables, timeout=300, traces=""):
+    """`traces` is the folder that the program leaves traces in."""
+    return torch_exit.run([str(word) for word in command], traces, env=variables, timeout=timeout)

@@ -103,7 +103,7 @@ class Measured(unittest.TestCase):
         # Programs are so short here that a hundredth of their steps would be none.
         variables = gpu.environment(board, cupti, devices, RFINJECT_OVERHEAD=50, RFX_SIM_NOISE=noise, **more)
         result = gpu.run([RFINJECT, "-o", folder.name + "/", PYTHON, *launcher, gpu.PROGRAMS / program, *arguments],
-                         variables)
+                         variables, traces=folder.name)
         self.assertEqual((result.returncode, result.stdout.splitlines()[-1:]), (0, ["trained"]), result.stderr)
         traces = list(rfx_trace.read_traces(folder.name))
         for trace in traces:

@@ -15,6 +15,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import torch_exit  # noqa: E402
+
 RFINJECT = os.environ["RFINJECT"]
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 LIBRARIES = pathlib.Path(RFINJECT).resolve().parent.parent / "lib" / "virtual_gpu"
@@ -50,10 +53,10 @@ class Run:
         variables = {name: value for name, value in os.environ.items()
                      if not name.startswith("RFINJECT_") and name != "CUDA_VISIBLE_DEVICES"}
         variables.update(environment)
-        result = subprocess.run(
+        result = torch_exit.run(
             [RFINJECT, "--estimate", gpu, *options, "-o", self._folder.name + "/", PYTHON, *launcher,
              str(PROGRAMS / program), *map(str, arguments)],
-            env=variables, capture_output=True, text=True, timeout=600)
+            self._folder.name, env=variables, timeout=600)
         self.out, self.err, self.code = result.stdout, result.stderr, result.returncode
 
     def close(self):
