@@ -322,8 +322,10 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
     if (counted) quantities.sums[Quantity::kTimeWithCounters] = time_ns;
     folding.total.Add(quantities.sums);
     facts->Add(key, quantities.sums);
-    // Named anew: clang 14 captures no structured binding.
-    const std::string caller = key.layer.model.empty() && stats.stack ? CallerOf(*stats.stack) : std::string();
+    // Named anew: clang 14 captures no structured binding. A program in Python has lines, which say more than the
+    // interpreter's `_start`.
+    const bool named = key.layer.model.empty() && stats.stack && !(stats.line && IsPlumbingOnly(*stats.stack));
+    const std::string caller = named ? CallerOf(*stats.stack) : std::string();
     const auto add = [&, &of_key = stats](Folded& into) {
       into.Add(quantities);
       if (!caller.empty()) into.caller_ns[caller] += time_ns;

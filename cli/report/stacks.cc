@@ -100,6 +100,8 @@ std::string CallerOf(const NativeStackInfo& stack) {
   return frame.function.empty() ? FrameText(frame) : WithoutArguments(frame.function);
 }
 
+bool IsPlumbingOnly(const NativeStackInfo& stack) { return std::all_of(stack.begin(), stack.end(), IsPlumbing); }
+
 std::vector<StackRow> FoldStacks(const Run& run) {
   std::map<std::pair<Phase, NativeStackInfo>, std::pair<StackRow, std::set<std::string>>> rows;
   for (const auto& [key, stats] : run.launches) {

@@ -33,6 +33,10 @@ double StepTimeOf(const StackRow& row, uint64_t steps);
 // of those libraries, the outermost of them.
 std::string CallerOf(const NativeStackInfo& stack);
 
+// Whether only torch, the interpreter, the driver and what starts programs are on it, so that its caller tells
+// nothing.
+bool IsPlumbingOnly(const NativeStackInfo& stack);
+
 // "torch::nn::LinearImpl::forward(at::Tensor const&)", or "libfoo.so+0x1f3".
 std::string FrameText(const NativeFrameInfo& frame);
 

@@ -21,6 +21,8 @@ TEST(StacksTest, TheCallerIsTheProgramsOwn) {
   EXPECT_EQ(CallerOf({Frame("/home/me/a", "std::vector<int> f<int, float>(int)")}), "f<int, float>");
   EXPECT_EQ(CallerOf({Frame("libtorch.so", "inner()"), Frame("libc.so.6", "outer()")}), "outer");
   EXPECT_EQ(CallerOf({}), "");
+  EXPECT_TRUE(IsPlumbingOnly({Frame("libtorch.so", "inner()"), Frame("python3.11", "_start")}));
+  EXPECT_FALSE(IsPlumbingOnly({Frame("libtorch.so", "inner()"), Frame("/home/me/my_ext.so", "f()")}));
 }
 
 TEST(StacksTest, WhatIsInNoLayerIsFoldedByPhaseAndStack) {
