@@ -11,6 +11,19 @@
 
 namespace rfinject::virtual_gpu {
 
+// Of a tensor's type, in bytes; of one that nobody trains with those of FP32.
+inline int64_t ElementBytes(int64_t type) {
+  switch (type) {
+    case CUDNN_DATA_HALF:
+    case CUDNN_DATA_BFLOAT16:
+      return 2;
+    case CUDNN_DATA_DOUBLE:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
 struct CudnnDescriptor {
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   cudnnTensorFormat_t format = CUDNN_TENSOR_NCHW;

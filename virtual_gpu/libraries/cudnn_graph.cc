@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "virtual_gpu/libraries/cudnn_descriptors.h"
 #include "virtual_gpu/libraries/cudnn_handle.h"
 #include "virtual_gpu/libraries/launch.h"
 
@@ -157,18 +158,6 @@ constexpr Operation kOperations[] = {
     {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "pointwise", CUDNN_ATTR_OPERATION_POINTWISE_YDESC},
 };
 
-double BytesOfElement(int64_t type) {
-  switch (type) {
-    case CUDNN_DATA_HALF:
-    case CUDNN_DATA_BFLOAT16:
-      return 2;
-    case CUDNN_DATA_DOUBLE:
-      return 8;
-    default:
-      return 4;
-  }
-}
-
 // Every element of what a convolution makes is a sum over one filter, and both gradients multiply the same pairs.
 void DescribeConvolution(const Descriptor& operation, const Operation& known, Shape* shape) {
   if (known.filters == 0) return;
@@ -178,8 +167,8 @@ void DescribeConvolution(const Descriptor& operation, const Operation& known, Sh
   if (filters.outermost == 0) return;
   const int64_t in_a_filter = filters.elements / filters.outermost;
   shape->flop = 2 * static_cast<double>(convolved.elements) * static_cast<double>(in_a_filter);
-  shape->bytes =
-      static_cast<double>(images.elements + filters.elements + convolved.elements) * BytesOfElement(images.type);
+  shape->bytes = static_cast<double>(images.elements + filters.elements + convolved.elements) *
+                 static_cast<double>(ElementBytes(images.type));
 }
 
 void LaunchGraph(const Descriptor& graph, int64_t engine, CUstream stream) {

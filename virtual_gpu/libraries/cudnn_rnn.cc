@@ -26,18 +26,6 @@ int64_t Gates(const CudnnDescriptor& network) {
   }
 }
 
-int64_t ElementBytes(cudnnDataType_t type) {
-  switch (type) {
-    case CUDNN_DATA_HALF:
-    case CUDNN_DATA_BFLOAT16:
-      return 2;
-    case CUDNN_DATA_DOUBLE:
-      return 8;
-    default:
-      return 4;
-  }
-}
-
 bool HasProjection(const CudnnDescriptor& network) {
   return network.projection != 0 && network.projection != network.hidden;
 }
