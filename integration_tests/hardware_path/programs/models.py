@@ -1,7 +1,13 @@
 """The networks of the suite, small enough for seconds, each a function from nothing to (model, batch, loss)."""
+import pathlib
+import sys
+
 import torch
 import torchvision
 from torch import nn
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "virtual_gpu/programs"))
+from block import Block  # noqa: E402
 
 
 def images(size=64, count=4, classes=10):
@@ -14,21 +20,6 @@ def classifier(make, size):
         x, y = images(size)
         return model, lambda: nn.functional.cross_entropy(model(x), y)
     return build
-
-
-class Block(nn.Module):
-    def __init__(self, width=64, heads=4):
-        super().__init__()
-        self.before, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(0.1))
-        self.heads = heads
-
-    def forward(self, x):
-        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(self.before(x)).chunk(3, -1))
-        mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(mixed.transpose(1, 2).flatten(2))
-        return x + self.mlp(self.after(x))
 
 
 class Gpt(nn.Module):
