@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "collector/chunk_schedule.h"
 #include "collector/output_path.h"
@@ -433,7 +434,7 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
   if (ring == nullptr || ring->Push(step) == LaunchRing::PushResult::kDropped) {
     // A step must not be lost where launches may be: reports divide by their number.
     Guard guard(this);
-    if (guard) trace_->steps.push_back(step);
+    if (guard) trace_->AddStep(step);
   }
   // Whoever reads this number finds the step's record, and all of its launches, in the rings.
   finished_steps_.fetch_add(1, std::memory_order_release);
@@ -571,7 +572,7 @@ bool TraceRecorder::DrainRings(Wanted wanted, bool last) noexcept {
       const auto on_step = [this](const StepRecord& step) {
         lock_.AssertHeld();
         try {
-          trace_->steps.push_back(step);
+          trace_->AddStep(step);
         } catch (...) {
         }
       };
@@ -595,6 +596,15 @@ bool TraceRecorder::DrainRings(Wanted wanted, bool last) noexcept {
     }
   }
   return true;
+}
+
+void TraceRecorder::Trace::AddStep(const StepRecord& step) {
+  if (single_steps < kSingleSteps && !near_limit) {
+    steps.push_back(step);
+    ++single_steps;
+  } else if (step.measured) {
+    summed_steps.Add(step);
+  }
 }
 
 bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
@@ -665,14 +675,7 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     trace.step_sums.CompleteBefore(active() ? CurrentStep() : UINT64_MAX);
     std::deque<SampledStep>& sampled = trace.step_sums.complete();
     for (; !sampled.empty() && !full(); sampled.pop_front()) EncodeSampledStep(sampled.front(), out);
-    for (; !trace.steps.empty() && !full(); trace.steps.pop_front()) {
-      if (trace.steps_written < kSingleSteps) {
-        EncodeStep(trace.steps.front(), out);
-        ++trace.steps_written;
-      } else if (trace.steps.front().measured) {
-        trace.summed_steps.Add(trace.steps.front());
-      }
-    }
+    for (; !trace.steps.empty() && !full(); trace.steps.pop_front()) EncodeStep(trace.steps.front(), out);
     if (trace.summed_steps.steps != 0) EncodeSummedSteps(trace.summed_steps, out);
     trace.summed_steps = {};
     if (trace.batches != 0) EncodeEvaluation(trace.batches, trace.samples, out);
@@ -772,11 +775,15 @@ void TraceRecorder::WriteTurn(Output* output) noexcept {
 int64_t TraceRecorder::NextChunkNs(Output* output, uint64_t chunk_bytes) noexcept {
   const int64_t now = MonotonicNs();
   const uint64_t max_bytes = std::min(settings_.max_size_mb, UINT64_MAX / 1'000'000) * 1'000'000;
-  if (!output->near_limit_said && IsNearLimit(output->file.size(), max_bytes)) {
-    output->near_limit_said = true;
+  bool first_time = false;
+  if (IsNearLimit(output->file.size(), max_bytes)) {
+    Guard guard(this, kWriterWait);
+    first_time = guard && !std::exchange(trace_->near_limit, true);
+  }
+  if (first_time) {
     ReportDiagnostic(Severity::kInfo, "trace-size",
-                     "the trace has half of the bytes that it may have; from here on it is written more seldom, and "
-                     "what a killed program loses is longer",
+                     "the trace has half of the bytes that it may have; from here on its steps are summed and it is "
+                     "written more seldom, so that what a killed program loses is longer",
                      "--max-size MB allows more, --steps N measures less");
   }
   return now + ChunkDistance(now - output->begun_ns, output->file.size(), chunk_bytes, max_bytes);

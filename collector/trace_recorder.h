@@ -125,9 +125,13 @@ class TraceRecorder final : public Recorder {
     uint64_t batches = 0, samples = 0;          // complete ones that wait for it
     StepSums step_sums;
     std::map<std::string, uint64_t, std::less<>> drops;
+    // Steps that wait for the file: the first ones one by one, later ones, or those of a file that is nearly as large
+    // as it may be, as sums. That file is seldom written, so what waits for it must not grow by the step.
     std::deque<StepRecord> steps;
-    uint64_t steps_written = 0;  // one by one
-    SummedSteps summed_steps;    // those that wait for the file
+    uint64_t single_steps = 0;  // in the file, or in `steps`
+    bool near_limit = false;
+    SummedSteps summed_steps;
+    void AddStep(const StepRecord& step);
     std::deque<PmWindow> pm_windows;
     std::optional<MemoryPeak> memory_peak;  // that waits for the file
     // Stacks (Definitions::stacks) of the keys that have one.
@@ -150,8 +154,7 @@ class TraceRecorder final : public Recorder {
     Output() noexcept;
     TraceFile file;
     wire::Encoder frame;
-    int64_t begun_ns = 0;  // monotonic
-    bool near_limit_said = false;
+    int64_t begun_ns = 0;                   // monotonic
     std::atomic<int64_t> next_chunk_ns{0};  // monotonic; read by callers who ask whether they are to write
     Event stopped;                          // signalled once, when the file is closed
   };

@@ -146,6 +146,28 @@ TEST_F(TraceRecorderTest, OfManyStepsTheLaterOnesAreSums) {
   EXPECT_EQ(durations, kLater - later.armed()) << "an armed step's time holds what profiling cost";
 }
 
+TEST_F(TraceRecorderTest, NearItsLimitATraceHasNoMoreSingleSteps) {
+  // More than half of a megabyte, then more than the rest.
+  constexpr uint64_t kSingle = 24000, kLater = 40000;
+  settings().max_size_mb = 1;
+  Recorder& r = recorder();
+  r.Activate();
+  for (uint64_t step = 0; step < kSingle; ++step) r.EndStep(3);
+  const std::string path = folder_.path() + "/t.rfx";
+  const LaunchRecord launch = MakeRecord(r.Intern("kernel"), 1000);
+  while (!std::filesystem::exists(path) || std::filesystem::file_size(path) < 500'000) r.Record(launch);
+  for (uint64_t step = 0; step < kLater; ++step) r.EndStep(3);
+  const TraceContent t = FinishedTrace();
+  uint64_t summed = 0;
+  for (const v1::Chunk& chunk : t.chunks) {
+    for (const v1::RunSteps& one : chunk.step_stats().run()) summed += one.steps();
+  }
+  // A thread that writes may know of the limit a moment later.
+  EXPECT_GT(summed, kLater / 2);
+  EXPECT_EQ(t.steps.size() + summed, kSingle + kLater);
+  EXPECT_LE(std::filesystem::file_size(path), 1'000'000u);
+}
+
 TEST_F(TraceRecorderTest, WritesDefinitionsAndStatistics) {
   Recorder& r = recorder();
   r.Activate();
