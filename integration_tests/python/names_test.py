@@ -42,8 +42,23 @@ NET_PATHS = ["", "stem", "layer1", "layer1.0", "layer1.0.conv1", "layer1.0.conv2
 
 
 class Names(support.TestCase):
-    def net(self, tail, **variables):
-        return self.program(NET + tail, **variables).trace
+    prefork = None  # a class's own: the tier is that of a process
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.prefork is not None:
+            cls.prefork.close()
+            cls.prefork = None
+
+    def program(self, source):
+        if self.prefork is None:
+            type(self).prefork = support.Prefork(self)
+        result = self.prefork.run(self.write("program.py", source))
+        self.assertEqual(result.code, 0, result.stderr)
+        return result
+
+    def net(self, tail):
+        return self.program(NET + tail).trace
 
     def test_paths_classes_parameters_and_shapes(self):
         trace = self.net("train(Net())")

@@ -25,11 +25,11 @@ TIMEOUT_S = 240
 
 
 class Result:
-    def __init__(self, process, output):
+    def __init__(self, process, files):
         self.code = process.returncode
         self.stdout = process.stdout
         self.stderr = process.stderr
-        self.files = rfx_trace.trace_files(output)
+        self.files = files
         self.traces = [rfx_trace.read_trace(path, strict=False) for path in self.files]
 
     @property
@@ -37,6 +37,59 @@ class Result:
         if len(self.traces) != 1:
             raise AssertionError("%d traces, 1 expected; stderr: %s" % (len(self.traces), self.stderr))
         return self.traces[0]
+
+
+# Imports torch and then runs programs, whose paths it is told by lines, each in a child of its own.
+PREFORK = """
+import os, sys
+import torch
+try:
+    import torch._dynamo  # as the first step of an optimizer does
+except ImportError:  # before torch 2
+    pass
+for line in sys.stdin:
+    path, out, err = line.rstrip("\\n").split("\\t")
+    child = os.fork()
+    if child == 0:
+        for number, name, flags in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY), (2, err, os.O_WRONLY)):
+            os.dup2(os.open(name, flags | os.O_CREAT, 0o600), number)
+        with open(path) as file:
+            exec(compile(file.read(), path, "exec"), {"__name__": "__main__"})
+        break  # and the interpreter ends as after any program
+    print(child, os.waitpid(child, 0)[1], flush=True)
+"""
+
+
+class Prefork:
+    """A process under the library that has imported torch, which takes longer than most programs here.
+
+    What a program does is the same in a child of it. Who tests how the library gets into a process runs one itself."""
+
+    def __init__(self, case):
+        self.folder = tempfile.mkdtemp(prefix="rfinject-test-")
+        self.process = subprocess.Popen([PYTHON, "-c", PREFORK], env=case.injected(self.folder), stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, universal_newlines=True)
+
+    def run(self, path):
+        """As a Result, without standard output and error of the process that forked."""
+        out, err = os.path.join(self.folder, "out"), os.path.join(self.folder, "err")
+        self.process.stdin.write("\t".join((path, out, err)) + "\n")
+        self.process.stdin.flush()
+        pid, status = map(int, self.process.stdout.readline().split())
+        texts = []
+        for name in (out, err):
+            with open(name) as file:
+                texts.append(file.read())
+            os.unlink(name)
+        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+        files = [path for path in rfx_trace.trace_files(self.folder) if ".%d." % pid in os.path.basename(path)]
+        return Result(subprocess.CompletedProcess([], code, *texts), files)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class TestCase(unittest.TestCase):
@@ -83,11 +136,13 @@ class TestCase(unittest.TestCase):
     def inject(self, command, stdin=None, cwd=None, **variables):
         """Runs `command` (a list) under the library."""
         output = tempfile.mkdtemp(dir=self.folder)
-        return Result(self.run_command(command, self.injected(output, **variables), stdin, cwd), output)
+        return Result(self.run_command(command, self.injected(output, **variables), stdin, cwd),
+                      rfx_trace.trace_files(output))
 
     def plain(self, command, stdin=None, cwd=None, **variables):
         output = tempfile.mkdtemp(dir=self.folder)
-        return Result(self.run_command(command, self.environment(**variables), stdin, cwd), output)
+        return Result(self.run_command(command, self.environment(**variables), stdin, cwd),
+                      rfx_trace.trace_files(output))
 
     def program(self, source, python=PYTHON, arguments=(), **variables):
         """Runs a program's text under the library. Fails the test unless it ends well."""
