@@ -62,5 +62,25 @@ TEST(MemoryWatch, WhatItDidNotSeeGivenOutIsNotTakenBack) {
   EXPECT_EQ(peak.allocated, 20u);
 }
 
+TEST(MemoryWatch, WhatTheDeviceRefusedIsSaidOnceMore) {
+  MemoryWatch watch;
+  const Site site{.layer = 3, .phase = Phase::kForward};
+  watch.OnRefused(0, 5, site);  // of a device that nobody has seen
+  watch.OnMemory(0, 0x10, 1000, 2048, {}, 0);
+  watch.OnMemory(1, 0x20, 3000, 4096, {}, 0);
+  MemoryPeak peak;
+  ASSERT_TRUE(watch.TakePeak(&peak));
+  EXPECT_EQ(peak.device, 1u);
+  EXPECT_EQ(peak.refused.bytes, 0u);
+  watch.OnRefused(0, 700, site);
+  watch.OnRefused(0, 600, {});
+  ASSERT_TRUE(watch.TakePeak(&peak));
+  EXPECT_EQ(peak.device, 0u);
+  EXPECT_EQ(peak.allocated, 1000u);
+  EXPECT_EQ(peak.refused.bytes, 700u);
+  EXPECT_EQ(peak.refused.layer, 3u);
+  EXPECT_FALSE(watch.TakePeak(&peak));
+}
+
 }  // namespace
 }  // namespace rfinject

@@ -31,9 +31,16 @@ std::string VirtualGpuFolder();
 void TellVirtualGpu(uint64_t nanoseconds) noexcept;
 
 // Calls `observer` for each piece of memory that PyTorch's allocator gives out on a virtual GPU or takes back
-// (negative bytes), on the allocating thread. `reserved`: what it holds of the device then. Nothing where there is
-// none.
-using MemoryObserver = void (*)(int device, uint64_t address, int64_t bytes, uint64_t reserved) noexcept;
+// (negative bytes), or cannot give out (`refused`), on the allocating thread. `reserved`: what it holds of the device
+// then. Nothing where there is none.
+struct MemoryEvent {
+  uint32_t device = 0;
+  uint64_t address = 0;
+  int64_t bytes = 0;
+  uint64_t reserved = 0;
+  bool refused = false;
+};
+using MemoryObserver = void (*)(const MemoryEvent& event) noexcept;
 void ObserveVirtualMemory(MemoryObserver observer) noexcept;
 
 }  // namespace rfinject

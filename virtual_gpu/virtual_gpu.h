@@ -96,13 +96,14 @@ uint64_t rfinject_virtual_gpu_written(uint64_t address, size_t bytes, size_t* le
 // Makes `bytes` of a device's memory zeros, which costs no memory.
 void rfinject_virtual_gpu_clear(uint64_t address, size_t bytes);
 
-// What PyTorch's caching allocator has done: given out `bytes` at `address`, or taken them back (negative). Its own
-// totals of the device after that, in bytes.
+// What PyTorch's caching allocator has done: given out `bytes` at `address`, or taken them back (negative), or asked
+// for as many in vain. Its own totals of the device after that, in bytes.
 struct rfinject_virtual_memory {
   uint64_t address;
   int64_t bytes;
   uint64_t allocated, reserved;
   int device;
+  int refused;  // 1: the device has not so much, and the program is told so; there is no address
 };
 
 // Calls `observer` on the allocating thread for each of these from now on; null: no longer. It may not call CUDA, nor

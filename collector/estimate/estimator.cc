@@ -131,10 +131,15 @@ class Estimator final : public Source {
   }
 
   // See ObserveVirtualMemory.
-  void OnMemory(int device, uint64_t address, int64_t bytes, uint64_t reserved) noexcept {
+  void OnMemory(const MemoryEvent& event) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
-    memory_.OnMemory(static_cast<uint32_t>(device), address, bytes, reserved, bytes > 0 ? CurrentSite() : Site{},
-                     recorder_.CurrentStep());
+    const Site site = event.bytes > 0 ? CurrentSite() : Site{};
+    if (event.refused) {
+      memory_.OnRefused(event.device, static_cast<uint64_t>(event.bytes), site);
+      ReportMemory();
+    } else {
+      memory_.OnMemory(event.device, event.address, event.bytes, event.reserved, site, recorder_.CurrentStep());
+    }
   }
 
   void Stop() noexcept override {
@@ -188,7 +193,33 @@ class Estimator final : public Source {
 
   void ReportMemory() noexcept {
     MemoryPeak peak;
-    if (memory_.TakePeak(&peak)) recorder_.NoteMemoryPeak(peak);
+    if (!memory_.TakePeak(&peak)) return;
+    recorder_.NoteMemoryPeak(peak);
+    if (peak.refused.bytes != 0) ReportRefusal(std::move(peak));
+  }
+
+  // What stands beside torch's own message: it does not know whose the memory is.
+  void ReportRefusal(MemoryPeak peak) noexcept try {
+    const auto place = [&](uint32_t layer, Phase phase) {
+      const std::string name = recorder_.LayerName(layer);
+      const std::string_view phase_name = kPhaseNames[static_cast<size_t>(phase)];
+      return (name.empty() ? "no layer" : name) + ", " + std::string(phase_name);
+    };
+    const auto megabytes = [](uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
+    constexpr size_t kNamed = 3;
+    std::ranges::stable_sort(peak.parts, std::ranges::greater{}, &MemoryPart::bytes);
+    std::string most;
+    for (size_t i = 0; i < std::min(kNamed, peak.parts.size()); ++i) {
+      most += (i == 0 ? ", most in " : "; ") + place(peak.parts[i].layer, peak.parts[i].phase) + " (" +
+              megabytes(peak.parts[i].bytes) + ")";
+    }
+    recorder_.ReportDiagnostic(Severity::kWarning, "out-of-memory",
+                               "the GPU's memory is full: " + megabytes(peak.refused.bytes) + " more were asked for in " +
+                                   place(peak.refused.layer, peak.refused.phase) + ". At the peak " +
+                                   megabytes(peak.allocated) + " were allocated" + most,
+                               "'rfinject report --by memory' has all of it");
+  } catch (const std::exception&) {
+    recorder_.CountDrop("where the memory was when it was full");
   }
 
   // Whether the program uses a virtual GPU is known when it has launched something.
@@ -291,9 +322,9 @@ Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept try
   auto* estimator = new Estimator(*gpu, recorder);  // leaked on purpose: threads may call it until the very end
   TellFacts(*gpu, recorder);
   g_watching.store(estimator, std::memory_order_release);
-  ObserveVirtualMemory([](int device, uint64_t address, int64_t bytes, uint64_t reserved) noexcept {
+  ObserveVirtualMemory([](const MemoryEvent& event) noexcept {
     if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
-      watching->OnMemory(device, address, bytes, reserved);
+      watching->OnMemory(event);
     }
   });
   return estimator;

@@ -26,7 +26,12 @@ constinit std::atomic<MemoryObserver> g_memory_observer{nullptr};
 
 void OnMemory(const rfinject_virtual_memory* memory) noexcept {
   const MemoryObserver observer = g_memory_observer.load(std::memory_order_acquire);
-  if (observer != nullptr) observer(memory->device, memory->address, memory->bytes, memory->reserved);
+  if (observer == nullptr) return;
+  observer({.device = static_cast<uint32_t>(memory->device),
+            .address = memory->address,
+            .bytes = memory->bytes,
+            .reserved = memory->reserved,
+            .refused = memory->refused != 0});
 }
 
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }

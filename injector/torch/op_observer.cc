@@ -26,6 +26,7 @@ struct OpInfo {
   OpKind kind = OpKind::kLeafIfChildless;
   std::string_view fused_backward = {};  // FusedBackwardOf
   uint32_t tangent = 0;                  // Intern()ed: what inside it is a product of its own (TangentProductOf)
+  bool copies = false;                   // IsCopy
 };
 
 struct Frame {
@@ -82,7 +83,8 @@ bool MakeInfo(const char* name, OpInfo* info) {
   *info = {.name = g.recorder->Intern(text),
            .kind = ClassifyOp(text),
            .fused_backward = FusedBackwardOf(text),
-           .tangent = tangent.empty() ? 0 : g.recorder->Intern(tangent)};
+           .tangent = tangent.empty() ? 0 : g.recorder->Intern(tangent),
+           .copies = IsCopy(text)};
   return true;
 }
 
@@ -191,7 +193,7 @@ NoContext OnStart(const RecordFunction& record) {
 
   frame.outer_op = ExchangeOperator(info.name);
   frame.site = SiteOfThread();
-  if (frame.site.phase == Phase::kOther && frame.site.layer == 0 && frame.inputs.crosses_devices) {
+  if (frame.site.phase == Phase::kOther && frame.site.layer == 0 && info.copies && frame.inputs.crosses_devices) {
     frame.site.phase = Phase::kData;
   }
   if (frame.site.phase == Phase::kBackward && HasFusedCalls() && IsOfFusedCall(frame.site)) {
