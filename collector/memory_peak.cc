@@ -66,6 +66,18 @@ void MemoryWatch::OnRefused(uint32_t index, uint64_t bytes, const Site& site) no
   if (bytes > refused.bytes) refused = {.bytes = bytes, .layer = site.layer, .phase = site.phase};
 }
 
+uint64_t MemoryWatch::BytesAt(uint32_t index, uint64_t address) noexcept {
+  if (!lock_.LockFor(kLockWaitNs)) return 0;
+  const HeldLock held(lock_);
+  const auto device = devices_.find(index);
+  if (device == devices_.end()) return 0;
+  auto piece = device->second.pieces.upper_bound(address);
+  if (piece == device->second.pieces.begin()) return 0;
+  --piece;
+  const uint64_t offset = address - piece->first;
+  return offset < piece->second.bytes ? piece->second.bytes - offset : 0;
+}
+
 bool MemoryWatch::TakePeak(MemoryPeak* peak) noexcept try {
   if (missed_.load(std::memory_order_relaxed) || !lock_.LockFor(kLockWaitNs)) return false;
   const HeldLock held(lock_);

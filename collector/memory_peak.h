@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -50,6 +49,9 @@ class MemoryWatch {
   // `bytes` more were asked for at `site` in vain. Any thread.
   void OnRefused(uint32_t device, uint64_t bytes, const Site& site) noexcept;
 
+  // The bytes from `address` to the end of the piece that it lies in; 0 when it lies in none. Any thread.
+  uint64_t BytesAt(uint32_t device, uint64_t address) noexcept;
+
   // The highest peak of all devices, or that of the device that was refused most, if it says more than the one that was
   // taken last. May allocate.
   bool TakePeak(MemoryPeak* peak) noexcept;
@@ -60,7 +62,7 @@ class MemoryWatch {
     size_t place = 0;
   };
   struct Device {
-    std::unordered_map<uint64_t, Piece> pieces;             // by address
+    std::map<uint64_t, Piece> pieces;                       // by address
     std::map<std::pair<uint32_t, Phase>, size_t> place_of;  // layer and phase
     std::vector<uint64_t> bytes;                            // by place
     uint64_t allocated = 0, reserved = 0, step = 0;         // when it grew last

@@ -62,6 +62,20 @@ TEST(MemoryWatch, WhatItDidNotSeeGivenOutIsNotTakenBack) {
   EXPECT_EQ(peak.allocated, 20u);
 }
 
+TEST(MemoryWatch, AnAddressWithinAPieceHasTheRestOfIt) {
+  MemoryWatch watch;
+  watch.OnMemory(0, 0x1000, 512, 2048, {}, 0);
+  watch.OnMemory(0, 0x1200, 512, 2048, {}, 0);
+  EXPECT_EQ(watch.BytesAt(0, 0xfff), 0u);
+  EXPECT_EQ(watch.BytesAt(0, 0x1000), 512u);
+  EXPECT_EQ(watch.BytesAt(0, 0x11ff), 1u);
+  EXPECT_EQ(watch.BytesAt(0, 0x1300), 256u);
+  EXPECT_EQ(watch.BytesAt(0, 0x1400), 0u);
+  EXPECT_EQ(watch.BytesAt(1, 0x1000), 0u);
+  watch.OnMemory(0, 0x1000, -512, 2048, {}, 0);
+  EXPECT_EQ(watch.BytesAt(0, 0x1000), 0u);
+}
+
 TEST(MemoryWatch, WhatTheDeviceRefusedIsSaidOnceMore) {
   MemoryWatch watch;
   const Site site{.layer = 3, .phase = Phase::kForward};

@@ -33,6 +33,10 @@ class Source {
   // Torch's precision policy and device facts, whenever they were read anew (at first and after each step).
   virtual void OnPolicy(const PolicyFacts& policy) noexcept { (void)policy; }
 
+  // An optimizer has stepped. False: only into a CUDA graph, which does so when it is launched, and the source says so
+  // then (step_end.h); until then the step goes on.
+  virtual bool HasStepped() noexcept { return true; }
+
   // A step has ended (called before Recorder::EndStep) on the thread that ran the optimizer.
   virtual void OnStepEnd(uint64_t step) noexcept { (void)step; }
 

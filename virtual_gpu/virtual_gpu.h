@@ -78,6 +78,31 @@ uint64_t rfinject_virtual_gpu_launches(void);
 // costs tells it here. The last stream that this thread launched to is busy for what is missing.
 void rfinject_virtual_gpu_tell(uint64_t nanoseconds);
 
+// What is captured into a graph is told of so, too: 1 when this thread has captured something and told nothing of it
+// since.
+int rfinject_virtual_gpu_captured(void);
+
+// As rfinject_virtual_gpu_tell, of what this thread has captured last: it takes so long whenever the graph is launched,
+// and the observer of replays is told `what` then.
+void rfinject_virtual_gpu_tell_captured(uint64_t nanoseconds, uint64_t what);
+
+// Calls `observer` on the launching thread whenever a graph is launched: with the `what` of all that was told of it, in
+// the order of the capture, and with 0 at the end. Null: no longer. It may not call CUDA.
+void rfinject_virtual_gpu_observe_replays(void (*observer)(uint64_t what));
+
+// A launch of a kernel that was compiled while the program runs and that the program loaded itself (Triton's), launched
+// or captured. `name` lives as long as the process.
+struct rfinject_virtual_loaded_launch {
+  const char* name;
+  unsigned grid[3], block[3], shared_bytes;
+  int device;
+  const uint64_t* words;  // what its parameters of eight bytes hold: addresses among them
+  size_t word_count;
+};
+
+// Calls `observer` on the launching thread for each of these from now on; null: no longer. It may not call CUDA.
+void rfinject_virtual_gpu_observe_loaded(void (*observer)(const struct rfinject_virtual_loaded_launch*));
+
 // A CUfunction that stands for a library's kernel of that name: it exists nowhere, and launches as any other.
 void* rfinject_virtual_gpu_named_kernel(const char* name);
 

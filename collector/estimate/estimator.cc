@@ -6,20 +6,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <exception>
+#include <functional>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "collector/estimate/cost.h"
 #include "collector/estimate/flop.h"
+#include "collector/estimate/operands.h"
 #include "collector/estimate/signature.h"
 #include "collector/estimate/virtual_board.h"
 #include "collector/launch_origin.h"
 #include "collector/memory_peak.h"
 #include "collector/op_call.h"
 #include "collector/run_facts.h"
+#include "collector/step_end.h"
 #include "collector/sync.h"
 #include "collector/virtual_gpu.h"
 #include "gpus/gpus.h"
@@ -88,7 +95,6 @@ class Estimator final : public Source {
     if (IsStepCounter(call, site)) return;
     const Cost cost = estimate::EstimateCost(call, gpu_, policy());
     if (!cost.kernel) return;
-    TellVirtualGpu(cost.time_ns);
     if (!cost.known && estimate::IsFloating(estimate::ResultType(call))) NoteUnknown(call.name);
 
     const NameCache::Ids names = Names(call);
@@ -109,11 +115,64 @@ class Estimator final : public Source {
         add(kFlopFirst + static_cast<uint32_t>(p), cost.executed_flop[p]);
       }
     }
-    NoteOriginOnce(record.identity, recorder_);
-    recorder_.Record(record);
-    for (const estimate::RepeatedCost& repeated : cost.repeated) {
-      if (repeated.launches != 0) RecordRepeated(call.name, repeated, record);
+    std::array<Launches, 1 + std::tuple_size_v<decltype(cost.repeated)>> work = {Launches{record, 1}};
+    uint64_t ns = cost.time_ns;
+    for (size_t i = 0; i < cost.repeated.size(); ++i) {
+      work[1 + i] = RepeatedLaunches(call.name, cost.repeated[i], record);
+      ns += work[1 + i].times * cost.repeated[i].time_ns;
     }
+    Happen(work, ns);
+  }
+
+  // See ObserveVirtualLoadedLaunches. What its arguments point to it reads or writes, once each; what it computes
+  // nobody knows. An operator that launches such kernels is costed by its operands.
+  void OnLoadedLaunch(const LoadedLaunch& launch) noexcept {
+    if (stopped_.load(std::memory_order_relaxed)) return;
+    const Site site = CurrentSite();
+    if (site.op != 0) return;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < launch.words.size(); ++i) {
+      const auto before = launch.words.first(i);
+      if (std::ranges::find(before, launch.words[i]) != before.end()) continue;
+      bytes = estimate::SaturatingAdd(bytes, memory_.BytesAt(launch.device, launch.words[i]));
+    }
+    LaunchRecord record;
+    record.identity.kernel = recorder_.Intern(launch.kernel);
+    record.identity.site = site;
+    record.identity.site.op = record.identity.kernel;
+    record.identity.grid = launch.grid;
+    record.identity.block = launch.block;
+    record.identity.dynamic_shared_bytes = launch.shared_bytes;
+    const uint64_t ns = estimate::EstimateTimeNs({}, bytes, gpu_);
+    for (const Sample& sample : {Sample{kTime, ns}, Sample{kModelFlop, 0}, Sample{kDramBytes, bytes},
+                                 Sample{kCompulsoryBytes, bytes}}) {
+      record.samples[record.sample_count++] = sample;
+    }
+    if (!loaded_reported_.exchange(true)) {
+      recorder_.ReportDiagnostic(Severity::kInfo, "compiled-kernels",
+                                 "kernels that were compiled while the program ran (Triton's) are costed by the bytes "
+                                 "that their arguments' memory holds, each once; their FLOP count as 0");
+    }
+    Happen({{Launches{record, 1}}}, ns);
+  }
+
+  // See ObserveVirtualReplays.
+  void OnReplay(uint64_t what) noexcept {
+    if (stopped_.load(std::memory_order_relaxed)) return;
+    thread_local constinit bool optimizer_stepped = false;
+    if (what == 0) {
+      if (std::exchange(optimizer_stepped, false)) EndStepOfProgram();
+      return;
+    }
+    CapturedWork work;
+    {
+      if (!captured_lock_.LockFor(kLockWaitNs)) return recorder_.CountDrop("launches of CUDA graphs");
+      const HeldLock held(captured_lock_);
+      if (what > captured_.size()) return;
+      work = captured_[what - 1];
+    }
+    optimizer_stepped |= IsOptimizer(work);
+    for (const Launches& launches : work) Record(launches);
     recorder_.MayWrite();
   }
 
@@ -123,6 +182,8 @@ class Estimator final : public Source {
     matmul_tf32_.store(policy.matmul_tf32, std::memory_order_relaxed);
     ReportVirtualGpu();
   }
+
+  bool HasStepped() noexcept override { return !optimizer_captured_.exchange(false, std::memory_order_relaxed); }
 
   void OnStepEnd(uint64_t) noexcept override {
     ReportUnknown();
@@ -152,15 +213,72 @@ class Estimator final : public Source {
  private:
   static constexpr size_t kMaxUnknown = 256;
   static constexpr int kMaxReports = 8;
+  static constexpr size_t kMaxCaptured = 1 << 17;  // operators, about 70 MB
 
   estimate::PrecisionPolicy policy() const {
     return {convolution_tf32_.load(std::memory_order_relaxed), matmul_tf32_.load(std::memory_order_relaxed)};
   }
 
+  // `times` launches that are alike.
+  struct Launches {
+    LaunchRecord record;
+    uint64_t times = 0;
+  };
+  // What one operator does: itself, and what it repeats.
+  using CapturedWork = std::array<Launches, 3>;
+
+  static bool IsOptimizer(std::span<const Launches> work) {
+    return work[0].record.identity.site.phase == Phase::kOptimizer;
+  }
+
+  static constexpr int64_t kLockWaitNs = 1'000'000'000;
+
+  // `work` is done, or is captured and will be whenever the graph is launched; it takes `ns` of the GPU's time.
+  void Happen(std::span<const Launches> work, uint64_t ns) noexcept {
+    if (VirtualGpuCaptured()) {
+      Keep(work, ns);
+      return;
+    }
+    if (IsOptimizer(work)) optimizer_captured_.store(false, std::memory_order_relaxed);
+    TellVirtualGpu(ns);
+    for (const Launches& launches : work) Record(launches);
+    recorder_.MayWrite();
+  }
+
+  void Record(const Launches& launches) noexcept {
+    if (launches.times == 0) return;
+    NoteOriginOnce(launches.record.identity, recorder_);
+    // A long sequence makes more launches than a ring holds.
+    constexpr uint64_t kBetweenTurns = 1024;
+    for (uint64_t i = 0; i < launches.times; ++i) {
+      recorder_.Record(launches.record);
+      if (i % kBetweenTurns == kBetweenTurns - 1) recorder_.MayWrite();
+    }
+  }
+
+  void Keep(std::span<const Launches> work, uint64_t ns) noexcept try {
+    if (IsOptimizer(work)) optimizer_captured_.store(true, std::memory_order_relaxed);
+    CapturedWork kept;
+    std::ranges::copy(work, kept.begin());
+    uint64_t what = 0;
+    {
+      if (!captured_lock_.LockFor(kLockWaitNs)) return recorder_.CountDrop("operators in a CUDA graph");
+      const HeldLock held(captured_lock_);
+      // A program that captures again and again does not fill our memory.
+      if (captured_.size() >= kMaxCaptured) return recorder_.CountDrop("operators in CUDA graphs beyond the first");
+      captured_.push_back(kept);
+      what = captured_.size();
+    }
+    for (const Launches& launches : work) NoteOriginOnce(launches.record.identity, recorder_);
+    TellVirtualGpuCaptured(ns, what);
+  } catch (const std::exception&) {
+    recorder_.CountDrop("operators in a CUDA graph");
+  }
+
   // `record` is the operator's first launch.
-  void RecordRepeated(std::string_view op, const estimate::RepeatedCost& repeated, LaunchRecord record) noexcept {
+  Launches RepeatedLaunches(std::string_view op, const estimate::RepeatedCost& repeated, LaunchRecord record) noexcept {
     std::array<char, 128> name;
-    if (op.size() + repeated.kernel.size() > name.size()) return;
+    if (repeated.launches == 0 || op.size() + repeated.kernel.size() > name.size()) return {};
     std::memcpy(name.data(), op.data(), op.size());
     std::memcpy(name.data() + op.size(), repeated.kernel.data(), repeated.kernel.size());
     record.identity.kernel = recorder_.Intern({name.data(), op.size() + repeated.kernel.size()});
@@ -170,14 +288,7 @@ class Estimator final : public Source {
     record.samples[3] = {kCompulsoryBytes, repeated.bytes};
     record.samples[4] = {kFlopFirst + static_cast<uint32_t>(repeated.precision), repeated.flop};
     record.sample_count = 5;
-    TellVirtualGpu(repeated.time_ns * repeated.launches);
-    NoteOriginOnce(record.identity, recorder_);
-    // A long sequence makes more launches than a ring holds.
-    constexpr uint64_t kBetweenTurns = 1024;
-    for (uint64_t i = 0; i < repeated.launches; ++i) {
-      recorder_.Record(record);
-      if (i % kBetweenTurns == kBetweenTurns - 1) recorder_.MayWrite();
-    }
+    return {record, repeated.launches};
   }
 
   NameCache::Ids Names(const OpCall& call) noexcept {
@@ -271,6 +382,11 @@ class Estimator final : public Source {
   NameCache names_;
   std::atomic<bool> virtual_gpu_reported_{false};
   MemoryWatch memory_;
+  std::atomic<bool> loaded_reported_{false};
+
+  std::atomic<bool> optimizer_captured_{false};  // and it has not run since
+  Mutex captured_lock_;
+  std::deque<CapturedWork> captured_ RFINJECT_GUARDED_BY(captured_lock_);
 
   std::atomic<bool> unreported_{false};
   Mutex unknown_lock_;  // tried, never waited for: a forked child may inherit it locked
@@ -325,6 +441,16 @@ Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept try
   ObserveVirtualMemory([](const MemoryEvent& event) noexcept {
     if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
       watching->OnMemory(event);
+    }
+  });
+  ObserveVirtualReplays([](uint64_t what) noexcept {
+    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
+      watching->OnReplay(what);
+    }
+  });
+  ObserveVirtualLoadedLaunches([](const LoadedLaunch& launch) noexcept {
+    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
+      watching->OnLoadedLaunch(launch);
     }
   });
   return estimator;

@@ -115,6 +115,7 @@ CUgraphNode Capture(CUstream stream, CUgraphNodeType type) {
   CUgraphNode node = graph->nodes.back().get();
   node->type = type;
   node->dependencies = stream->tail;
+  node->cost = NewNodeCost();
   stream->tail = {node};
   return node;
 }
