@@ -24,6 +24,9 @@ class Source {
   // Whether OnOp should be called. The injector then observes every ATen operator with its operands, which costs
   // the host about a microsecond an operator.
   virtual bool wants_ops() const noexcept { return false; }
+  // Whether it should also be called outside of the window of --skip and --steps at this moment: what is captured into
+  // a CUDA graph now may be launched in the window. Asked there before each operator that is in no other.
+  virtual bool wants_ops_outside_window() const noexcept { return false; }
   // One finished ATen operator, on the thread that ran it. Site is where it ran.
   virtual void OnOp(const OpCall& call, const Site& site) noexcept {
     (void)call;

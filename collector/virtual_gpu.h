@@ -33,6 +33,8 @@ std::string VirtualGpuFolder();
 // GPU's clock. Nothing where there is none.
 void TellVirtualGpu(uint64_t nanoseconds) noexcept;
 
+// Whether something is being captured into a CUDA graph at this moment.
+bool VirtualGpuCaptures() noexcept;
 // Whether this thread has captured work into a graph since it last told something: what an operator inside a capture
 // is made of runs when the graph is launched.
 bool VirtualGpuCaptured() noexcept;

@@ -78,6 +78,9 @@ uint64_t rfinject_virtual_gpu_launches(void);
 // costs tells it here. The last stream that this thread launched to is busy for what is missing.
 void rfinject_virtual_gpu_tell(uint64_t nanoseconds);
 
+// Whether any stream of the process is being captured into a graph.
+int rfinject_virtual_gpu_capturing(void);
+
 // What is captured into a graph is told of so, too: 1 when this thread has captured something and told nothing of it
 // since.
 int rfinject_virtual_gpu_captured(void);

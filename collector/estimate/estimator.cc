@@ -88,6 +88,8 @@ class Estimator final : public Source {
 
   bool wants_ops() const noexcept override { return true; }
 
+  bool wants_ops_outside_window() const noexcept override { return VirtualGpuCaptures(); }
+
   void OnOp(const OpCall& call, const Site& site) noexcept override {
     if (stopped_.load(std::memory_order_relaxed)) return;
     // Where the program uses a GPU, what it does on the host is no GPU's work. Else all of it stands for the GPU's.

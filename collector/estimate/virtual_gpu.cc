@@ -36,6 +36,7 @@ class Door {
   const char* name_;
   std::atomic<Function> function_{nullptr};
 };
+constinit Door<decltype(&rfinject_virtual_gpu_capturing)> g_capturing("rfinject_virtual_gpu_capturing");
 constinit Door<decltype(&rfinject_virtual_gpu_captured)> g_captured("rfinject_virtual_gpu_captured");
 constinit Door<decltype(&rfinject_virtual_gpu_tell_captured)> g_tell_captured("rfinject_virtual_gpu_tell_captured");
 constinit Door<decltype(&rfinject_virtual_gpu_observe_replays)> g_observe_replays(
@@ -131,6 +132,7 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (driver != nullptr) {
     g_launches.store(reinterpret_cast<Launches>(dlsym(driver, "rfinject_virtual_gpu_launches")));
+    g_capturing.Open(driver);
     g_captured.Open(driver);
     g_tell_captured.Open(driver);
     g_observe_replays.Open(driver);
@@ -172,6 +174,11 @@ bool UsesVirtualGpu() noexcept {
 void ObserveVirtualMemory(MemoryObserver observer) noexcept {
   g_memory_observer.store(observer, std::memory_order_release);
   if (const ObserveMemory observe = g_observe_memory.load(); observe != nullptr) observe(&OnMemory);
+}
+
+bool VirtualGpuCaptures() noexcept {
+  const auto capturing = g_capturing.Get();
+  return capturing != nullptr && capturing() != 0;
 }
 
 bool VirtualGpuCaptured() noexcept {

@@ -155,7 +155,8 @@ NoContext OnStart(const RecordFunction& record) {
     }
     ops->hidden = 0;
   }
-  if (ops->depth == kMaxOps || (ops->depth == 0 && !g.recorder->InWindow())) {
+  const bool observed = ops->depth != 0 || g.recorder->InWindow() || g.source->wants_ops_outside_window();
+  if (ops->depth == kMaxOps || !observed) {
     ops->hidden = 1;
     return {};
   }

@@ -28,6 +28,7 @@ std::atomic<const rfinject_virtual_tool*> g_tool{nullptr};
 std::atomic<void (*)(uint64_t)> g_replay_observer{nullptr};
 std::atomic<void (*)(const rfinject_virtual_loaded_launch*)> g_loaded_observer{nullptr};
 std::atomic<uint64_t> g_launches{0};
+std::atomic<int> g_captures{0};
 std::atomic<uint64_t> g_skipped_ns{0};
 thread_local CUstream t_last_stream = nullptr;
 thread_local constinit bool t_hidden = false;
@@ -110,6 +111,8 @@ void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block
   launch.bytes = work.bytes;
   observer(&launch);
 }
+
+void CountCaptures(int change) { g_captures.fetch_add(change, std::memory_order_relaxed); }
 
 NodeCost* NewNodeCost() { return t_captured = new NodeCost; }
 void ForgetCaptured() { t_captured = nullptr; }
@@ -205,6 +208,8 @@ RFINJECT_DOOR void rfinject_virtual_gpu_tell(uint64_t nanoseconds) {
   if (t_last_stream != nullptr && nanoseconds > t_untold_ns) Occupy(t_last_stream, nanoseconds - t_untold_ns);
   t_untold_ns = 0;
 }
+
+RFINJECT_DOOR int rfinject_virtual_gpu_capturing() { return g_captures.load(std::memory_order_relaxed) > 0 ? 1 : 0; }
 
 RFINJECT_DOOR int rfinject_virtual_gpu_captured() { return t_captured != nullptr ? 1 : 0; }
 

@@ -76,6 +76,9 @@ struct NodeCost {
   uint64_t what = 0;
 };
 
+// A capture has begun (1) or ended (-1).
+void CountCaptures(int change);
+
 // What a captured stream was told to do.
 CUgraphNode Capture(CUstream stream, CUgraphNodeType type);
 // For a node that this thread captures: rfinject_virtual_gpu_tell_captured writes to the last one.

@@ -83,6 +83,7 @@ CUresult BeginCapture(CUstream stream, CUgraph graph, CUstreamCaptureMode mode) 
   recording->mode = mode;
   stream->recording = std::move(recording);
   stream->tail.clear();
+  CountCaptures(1);
   return CUDA_SUCCESS;
 }
 
@@ -233,6 +234,7 @@ CUresult EndCapture(CUstream stream, CUgraph* graph) {
     other->recording.reset();
     other->tail.clear();
   }
+  CountCaptures(-1);
   *graph = recording->spoilt ? nullptr : recording->graph;
   return recording->spoilt ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }
