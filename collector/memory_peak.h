@@ -52,8 +52,8 @@ class MemoryWatch {
   // The bytes from `address` to the end of the piece that it lies in; 0 when it lies in none. Any thread.
   uint64_t BytesAt(uint32_t device, uint64_t address) noexcept;
 
-  // The highest peak of all devices, or that of the device that was refused most, if it says more than the one that was
-  // taken last. May allocate.
+  // The highest peak of all devices, or that of the device that was refused most, if it says more than the one that
+  // was taken last. May allocate.
   bool TakePeak(MemoryPeak* peak) noexcept;
 
  private:

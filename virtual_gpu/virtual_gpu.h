@@ -85,16 +85,16 @@ int rfinject_virtual_gpu_capturing(void);
 // since.
 int rfinject_virtual_gpu_captured(void);
 
-// As rfinject_virtual_gpu_tell, of what this thread has captured last: it takes so long whenever the graph is launched,
-// and the observer of replays is told `what` then.
+// As rfinject_virtual_gpu_tell, of what this thread has captured last: it takes so long whenever the graph is
+// launched, and the observer of replays is told `what` then.
 void rfinject_virtual_gpu_tell_captured(uint64_t nanoseconds, uint64_t what);
 
-// Calls `observer` on the launching thread whenever a graph is launched: with the `what` of all that was told of it, in
-// the order of the capture, and with 0 at the end. Null: no longer. It may not call CUDA.
+// Calls `observer` on the launching thread whenever a graph is launched: with the `what` of all that was told of it,
+// in the order of the capture, and with 0 at the end. Null: no longer. It may not call CUDA.
 void rfinject_virtual_gpu_observe_replays(void (*observer)(uint64_t what));
 
-// A launch of a kernel that was compiled while the program runs and that the program loaded itself (Triton's), launched
-// or captured. `name` lives as long as the process.
+// A launch of a kernel that was compiled while the program runs and that the program loaded itself (Triton's),
+// launched or captured. `name` lives as long as the process.
 struct rfinject_virtual_loaded_launch {
   const char* name;
   unsigned grid[3], block[3], shared_bytes;

@@ -56,7 +56,6 @@ std::string PeakText(const MemoryTable& table) {
          Bytes(table.parameter_bytes) + ".";
 }
 
-
 void WritePhases(const MemoryTable& table, const TableOptions& options, std::ostream& out) {
   TextGrid grid;
   grid.columns = {{.title = "allocated in", .right = false},

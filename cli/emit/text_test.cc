@@ -67,18 +67,16 @@ TEST(EmitStacks, CsvAndJsonHaveTheSumsAndTheTableAStepsPart) {
 }
 
 TEST(Memory, TableJsonAndCsv) {
-  MemoryTable table{.title = "A100",
-                    .known = true,
-                    .allocated_bytes = 3'000'000'000,
-                    .reserved_bytes = 4'294'967'296,
-                    .step = 1,
-                    .parameter_bytes = 46'800'000,
-                    .memory_bytes = 4'294'967'296,
-                    .refused = {.model = "Net",
-                                .layer = "a.conv",
-                                .class_name = "Conv2d",
-                                .phase = Phase::kForward,
-                                .bytes = 822'083'584}};
+  MemoryTable table{
+      .title = "A100",
+      .known = true,
+      .allocated_bytes = 3'000'000'000,
+      .reserved_bytes = 4'294'967'296,
+      .step = 1,
+      .parameter_bytes = 46'800'000,
+      .memory_bytes = 4'294'967'296,
+      .refused = {
+          .model = "Net", .layer = "a.conv", .class_name = "Conv2d", .phase = Phase::kForward, .bytes = 822'083'584}};
   table.phases = {{.phase = Phase::kForward, .bytes = 2'000'000'000, .share = 2 / 3.0},
                   {.phase = Phase::kOptimizer, .bytes = 1'000'000'000, .share = 1 / 3.0}};
   table.rows = {{.model = "Net",

@@ -197,7 +197,7 @@ struct MemoryPlace {
   friend auto operator<=>(const MemoryPlace&, const MemoryPlace&) = default;
 };
 struct MemoryPeakInfo {
-  uint64_t refused_bytes = 0;   // first, because what did not fit stands before what did
+  uint64_t refused_bytes = 0;  // first, because what did not fit stands before what did
   uint64_t allocated_bytes = 0, reserved_bytes = 0;
   uint64_t step = 0;
   uint32_t device = 0;

@@ -146,14 +146,15 @@ class Estimator final : public Source {
     record.identity.block = launch.block;
     record.identity.dynamic_shared_bytes = launch.shared_bytes;
     const uint64_t ns = estimate::EstimateTimeNs({}, bytes, gpu_);
-    for (const Sample& sample : {Sample{kTime, ns}, Sample{kModelFlop, 0}, Sample{kDramBytes, bytes},
-                                 Sample{kCompulsoryBytes, bytes}}) {
+    for (const Sample& sample :
+         {Sample{kTime, ns}, Sample{kModelFlop, 0}, Sample{kDramBytes, bytes}, Sample{kCompulsoryBytes, bytes}}) {
       record.samples[record.sample_count++] = sample;
     }
     if (!loaded_reported_.exchange(true)) {
-      recorder_.ReportDiagnostic(Severity::kInfo, "compiled-kernels",
-                                 "kernels that were compiled while the program ran (Triton's) are costed by the bytes "
-                                 "that their arguments' memory holds, each once; their FLOP count as 0");
+      recorder_.ReportDiagnostic(
+          Severity::kInfo, "compiled-kernels",
+          "kernels that were compiled while the program ran (Triton's) are costed by the bytes "
+          "that their arguments' memory holds, each once; their FLOP count as 0");
     }
     Happen({{Launches{record, 1}}}, ns);
   }
@@ -278,7 +279,8 @@ class Estimator final : public Source {
   }
 
   // `record` is the operator's first launch.
-  Launches RepeatedLaunches(std::string_view op, const estimate::RepeatedCost& repeated, LaunchRecord record) noexcept {
+  Launches RepeatedLaunches(std::string_view op, const estimate::RepeatedCost& repeated,
+                            LaunchRecord record) noexcept {
     std::array<char, 128> name;
     if (repeated.launches == 0 || op.size() + repeated.kernel.size() > name.size()) return {};
     std::memcpy(name.data(), op.data(), op.size());
@@ -327,9 +329,9 @@ class Estimator final : public Source {
               megabytes(peak.parts[i].bytes) + ")";
     }
     recorder_.ReportDiagnostic(Severity::kWarning, "out-of-memory",
-                               "the GPU's memory is full: " + megabytes(peak.refused.bytes) + " more were asked for in " +
-                                   place(peak.refused.layer, peak.refused.phase) + ". At the peak " +
-                                   megabytes(peak.allocated) + " were allocated" + most,
+                               "the GPU's memory is full: " + megabytes(peak.refused.bytes) +
+                                   " more were asked for in " + place(peak.refused.layer, peak.refused.phase) +
+                                   ". At the peak " + megabytes(peak.allocated) + " were allocated" + most,
                                "'rfinject report --by memory' has all of it");
   } catch (const std::exception&) {
     recorder_.CountDrop("where the memory was when it was full");

@@ -41,7 +41,8 @@ constinit Door<decltype(&rfinject_virtual_gpu_captured)> g_captured("rfinject_vi
 constinit Door<decltype(&rfinject_virtual_gpu_tell_captured)> g_tell_captured("rfinject_virtual_gpu_tell_captured");
 constinit Door<decltype(&rfinject_virtual_gpu_observe_replays)> g_observe_replays(
     "rfinject_virtual_gpu_observe_replays");
-constinit Door<decltype(&rfinject_virtual_gpu_observe_loaded)> g_observe_loaded("rfinject_virtual_gpu_observe_loaded");
+constinit Door<decltype(&rfinject_virtual_gpu_observe_loaded)> g_observe_loaded(
+    "rfinject_virtual_gpu_observe_loaded");
 constinit std::atomic<ReplayObserver> g_replay_observer{nullptr};
 constinit std::atomic<LoadedLaunchObserver> g_loaded_observer{nullptr};
 

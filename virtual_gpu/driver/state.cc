@@ -120,7 +120,8 @@ void ForgetCaptured() { t_captured = nullptr; }
 void NoteReplayed(const NodeCost& cost, CUstream stream) {
   if (cost.ns > kLaunchNs) Occupy(stream, cost.ns - kLaunchNs);
   if (cost.what == 0) return;
-  if (const auto observer = g_replay_observer.load(std::memory_order_acquire); observer != nullptr) observer(cost.what);
+  if (const auto observer = g_replay_observer.load(std::memory_order_acquire); observer != nullptr)
+    observer(cost.what);
 }
 
 void NoteReplay() {

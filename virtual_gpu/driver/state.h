@@ -70,7 +70,8 @@ void Occupy(CUstream stream, uint64_t ns);
 uint64_t ClockNow();
 void WaitUntil(uint64_t ns);
 
-// What somebody said of captured work. Never freed: whoever says it comes after the capture, and the graph may be gone.
+// What somebody said of captured work. Never freed: whoever says it comes after the capture, and the graph may be
+// gone.
 struct NodeCost {
   uint64_t ns = 0;  // 0: nobody said anything
   uint64_t what = 0;

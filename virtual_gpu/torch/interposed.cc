@@ -9,8 +9,8 @@
 // the first backward pass that comes after that.
 //
 // The caching allocator gives out memory again that the program had copied to. Every allocation is reported to
-// profilers (c10/core/Allocator.h); from then on it holds zeros, as results of kernels that nobody runs do. So is what
-// the device has not.
+// profilers (c10/core/Allocator.h); from then on it holds zeros, as results of kernels that nobody runs do. So is
+// what the device has not.
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -101,8 +101,8 @@ RFINJECT_TORCH void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void* 
                                                                           uint16_t device) {
   if ((device & 0xff) == kCuda) {
     if (bytes > 0) rfinject_virtual_gpu_clear(reinterpret_cast<uint64_t>(pointer), static_cast<size_t>(bytes));
-    const rfinject_virtual_memory memory = {reinterpret_cast<uint64_t>(pointer), bytes, allocated, reserved,
-                                            device >> 8, 0};
+    const rfinject_virtual_memory memory = {
+        reinterpret_cast<uint64_t>(pointer), bytes, allocated, reserved, device >> 8, 0};
     rfinject_virtual_gpu_tell_memory(&memory);
   }
   auto* const own = g_report.Get();
