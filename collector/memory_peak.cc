@@ -16,7 +16,8 @@ void MemoryWatch::KeepIfPeak(uint32_t index, Device* device) {
                   .step = device->step,
                   .allocated = device->allocated,
                   .reserved = device->reserved,
-                  .parts = {}};
+                  .parts = {},
+                  .refused = {}};
   for (const auto& [place, number] : device->place_of) {
     if (device->bytes[number] != 0) peak.parts.push_back({place.first, place.second, device->bytes[number]});
   }
@@ -56,17 +57,40 @@ void MemoryWatch::OnMemory(uint32_t index, uint64_t address, int64_t bytes, uint
   }
 }
 
+void MemoryWatch::OnRefused(uint32_t index, uint64_t bytes, const Site& site) noexcept {
+  if (!lock_.LockFor(kLockWaitNs)) return;
+  const HeldLock held(lock_);
+  const auto device = devices_.find(index);
+  if (device == devices_.end()) return;  // nothing was ever given out there
+  MemoryRefusal& refused = device->second.refused;
+  if (bytes > refused.bytes) refused = {.bytes = bytes, .layer = site.layer, .phase = site.phase};
+}
+
+uint64_t MemoryWatch::BytesAt(uint32_t index, uint64_t address) noexcept {
+  if (!lock_.LockFor(kLockWaitNs)) return 0;
+  const HeldLock held(lock_);
+  const auto device = devices_.find(index);
+  if (device == devices_.end()) return 0;
+  auto piece = device->second.pieces.upper_bound(address);
+  if (piece == device->second.pieces.begin()) return 0;
+  --piece;
+  const uint64_t offset = address - piece->first;
+  return offset < piece->second.bytes ? piece->second.bytes - offset : 0;
+}
+
 bool MemoryWatch::TakePeak(MemoryPeak* peak) noexcept try {
   if (missed_.load(std::memory_order_relaxed) || !lock_.LockFor(kLockWaitNs)) return false;
   const HeldLock held(lock_);
-  const MemoryPeak* highest = nullptr;
+  const auto order = [](const Device& device) { return std::pair(device.refused.bytes, device.peak.allocated); };
+  const Device* highest = nullptr;
   for (auto& [index, device] : devices_) {
     KeepIfPeak(index, &device);
-    if (highest == nullptr || device.peak.allocated > highest->allocated) highest = &device.peak;
+    if (highest == nullptr || order(device) > order(*highest)) highest = &device;
   }
-  if (highest == nullptr || highest->allocated <= taken_) return false;
-  *peak = *highest;
-  taken_ = highest->allocated;
+  if (highest == nullptr || order(*highest) <= taken_) return false;
+  *peak = highest->peak;
+  peak->refused = highest->refused;
+  taken_ = order(*highest);
   return true;
 } catch (const std::exception&) {
   return false;

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,12 +23,20 @@ struct MemoryPart {
   uint64_t bytes = 0;
 };
 
+// A piece that was asked for and that the device did not have; 0 bytes: it has had all so far.
+struct MemoryRefusal {
+  uint64_t bytes = 0;
+  uint32_t layer = 0;
+  Phase phase = Phase::kOther;
+};
+
 struct MemoryPeak {
   uint32_t device = 0;
   uint64_t step = 0;
   uint64_t allocated = 0;  // bytes; what the parts add up to
   uint64_t reserved = 0;   // of the device, by the allocator, in use or not
   std::vector<MemoryPart> parts;
+  MemoryRefusal refused;  // the largest
 };
 
 class MemoryWatch {
@@ -39,7 +46,14 @@ class MemoryWatch {
   void OnMemory(uint32_t device, uint64_t address, int64_t bytes, uint64_t reserved, const Site& site,
                 uint64_t step) noexcept;
 
-  // The highest peak of all devices, if it is higher than the one that was taken last. May allocate.
+  // `bytes` more were asked for at `site` in vain. Any thread.
+  void OnRefused(uint32_t device, uint64_t bytes, const Site& site) noexcept;
+
+  // The bytes from `address` to the end of the piece that it lies in; 0 when it lies in none. Any thread.
+  uint64_t BytesAt(uint32_t device, uint64_t address) noexcept;
+
+  // The highest peak of all devices, or that of the device that was refused most, if it says more than the one that
+  // was taken last. May allocate.
   bool TakePeak(MemoryPeak* peak) noexcept;
 
  private:
@@ -48,11 +62,12 @@ class MemoryWatch {
     size_t place = 0;
   };
   struct Device {
-    std::unordered_map<uint64_t, Piece> pieces;             // by address
+    std::map<uint64_t, Piece> pieces;                       // by address
     std::map<std::pair<uint32_t, Phase>, size_t> place_of;  // layer and phase
     std::vector<uint64_t> bytes;                            // by place
     uint64_t allocated = 0, reserved = 0, step = 0;         // when it grew last
     MemoryPeak peak;
+    MemoryRefusal refused;
   };
 
   // Keeps what there is if it is the most so far. Called before memory is taken back, not at each piece on the way
@@ -61,7 +76,8 @@ class MemoryWatch {
 
   Mutex lock_;
   std::map<uint32_t, Device> devices_ RFINJECT_GUARDED_BY(lock_);
-  uint64_t taken_ RFINJECT_GUARDED_BY(lock_) = 0;
+  // The bytes that were refused, and those that were allocated, of the peak that was taken last.
+  std::pair<uint64_t, uint64_t> taken_ RFINJECT_GUARDED_BY(lock_);
   bool lost_ RFINJECT_GUARDED_BY(lock_) = false;  // something was not noted: no number is right any more
   std::atomic<bool> missed_{false};               // likewise, by a thread that did not get the lock
 };

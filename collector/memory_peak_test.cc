@@ -62,5 +62,39 @@ TEST(MemoryWatch, WhatItDidNotSeeGivenOutIsNotTakenBack) {
   EXPECT_EQ(peak.allocated, 20u);
 }
 
+TEST(MemoryWatch, AnAddressWithinAPieceHasTheRestOfIt) {
+  MemoryWatch watch;
+  watch.OnMemory(0, 0x1000, 512, 2048, {}, 0);
+  watch.OnMemory(0, 0x1200, 512, 2048, {}, 0);
+  EXPECT_EQ(watch.BytesAt(0, 0xfff), 0u);
+  EXPECT_EQ(watch.BytesAt(0, 0x1000), 512u);
+  EXPECT_EQ(watch.BytesAt(0, 0x11ff), 1u);
+  EXPECT_EQ(watch.BytesAt(0, 0x1300), 256u);
+  EXPECT_EQ(watch.BytesAt(0, 0x1400), 0u);
+  EXPECT_EQ(watch.BytesAt(1, 0x1000), 0u);
+  watch.OnMemory(0, 0x1000, -512, 2048, {}, 0);
+  EXPECT_EQ(watch.BytesAt(0, 0x1000), 0u);
+}
+
+TEST(MemoryWatch, WhatTheDeviceRefusedIsSaidOnceMore) {
+  MemoryWatch watch;
+  const Site site{.layer = 3, .phase = Phase::kForward};
+  watch.OnRefused(0, 5, site);  // of a device that nobody has seen
+  watch.OnMemory(0, 0x10, 1000, 2048, {}, 0);
+  watch.OnMemory(1, 0x20, 3000, 4096, {}, 0);
+  MemoryPeak peak;
+  ASSERT_TRUE(watch.TakePeak(&peak));
+  EXPECT_EQ(peak.device, 1u);
+  EXPECT_EQ(peak.refused.bytes, 0u);
+  watch.OnRefused(0, 700, site);
+  watch.OnRefused(0, 600, {});
+  ASSERT_TRUE(watch.TakePeak(&peak));
+  EXPECT_EQ(peak.device, 0u);
+  EXPECT_EQ(peak.allocated, 1000u);
+  EXPECT_EQ(peak.refused.bytes, 700u);
+  EXPECT_EQ(peak.refused.layer, 3u);
+  EXPECT_FALSE(watch.TakePeak(&peak));
+}
+
 }  // namespace
 }  // namespace rfinject

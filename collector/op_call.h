@@ -74,6 +74,10 @@ enum class OpKind : uint8_t {
 };
 OpKind ClassifyOp(std::string_view name) noexcept;
 
+// Whether the operator copies one tensor into another ("aten::copy_"): between two devices, that is a transfer.
+// Others that are given tensors of two devices take a number from the host.
+bool IsCopy(std::string_view name) noexcept;
+
 // Forward-mode differentiation multiplies by tangents inside the operator that it differentiates: of the atomic
 // operator `name`, the product that does so ("aten::mm" of "aten::addmm"). No implementation of a product has one of
 // these inside otherwise. Empty where there is none.

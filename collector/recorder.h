@@ -108,6 +108,12 @@ class Recorder {
   virtual uint32_t DefineLayer(const LayerDefinition& layer) noexcept = 0;
   // Shapes seen at the layer's first call ("f32[8,3,224,224]"); later calls for the same layer are ignored.
   virtual void SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output) noexcept = 0;
+  // A layer's path, or its class where it is the root; empty where there is none of that number. May throw
+  // std::bad_alloc. Cold.
+  virtual std::string LayerName(uint32_t layer) {
+    (void)layer;
+    return {};
+  }
   // Facts are merged field by field; set ones win over unset ones, later over earlier.
   virtual void UpdateFacts(const RunFacts& facts) noexcept = 0;
 

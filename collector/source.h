@@ -24,6 +24,9 @@ class Source {
   // Whether OnOp should be called. The injector then observes every ATen operator with its operands, which costs
   // the host about a microsecond an operator.
   virtual bool wants_ops() const noexcept { return false; }
+  // Whether it should also be called outside of the window of --skip and --steps at this moment: what is captured
+  // into a CUDA graph now may be launched in the window. Asked there before each operator that is in no other.
+  virtual bool wants_ops_outside_window() const noexcept { return false; }
   // One finished ATen operator, on the thread that ran it. Site is where it ran.
   virtual void OnOp(const OpCall& call, const Site& site) noexcept {
     (void)call;
@@ -32,6 +35,10 @@ class Source {
 
   // Torch's precision policy and device facts, whenever they were read anew (at first and after each step).
   virtual void OnPolicy(const PolicyFacts& policy) noexcept { (void)policy; }
+
+  // An optimizer has stepped. False: only into a CUDA graph, which does so when it is launched, and the source says
+  // so then (step_end.h); until then the step goes on.
+  virtual bool HasStepped() noexcept { return true; }
 
   // A step has ended (called before Recorder::EndStep) on the thread that ran the optimizer.
   virtual void OnStepEnd(uint64_t step) noexcept { (void)step; }

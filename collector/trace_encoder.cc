@@ -187,6 +187,9 @@ void EncodeMemoryPeak(const MemoryPeak& known, size_t layers, wire::Encoder* out
   peak.set_step(known.step);
   peak.set_allocated_bytes(known.allocated);
   peak.set_reserved_bytes(known.reserved);
+  peak.set_refused_bytes(known.refused.bytes);
+  peak.set_refused_layer(known.refused.layer <= layers ? known.refused.layer : 0);
+  peak.set_refused_phase(known.refused.phase);
   for (const MemoryPart& from : known.parts) {
     trace::MemoryPartWriter part = peak.begin_part();
     part.set_layer(from.layer <= layers ? from.layer : 0);

@@ -273,6 +273,13 @@ void TraceRecorder::NoteMemoryPeak(const MemoryPeak& peak) noexcept try {
 } catch (...) {
 }
 
+std::string TraceRecorder::LayerName(uint32_t layer) {
+  Guard guard(this);
+  if (!guard || layer == 0 || layer > definitions_->layers.size()) return {};
+  const LayerDefinition& known = definitions_->layers[layer - 1].definition;
+  return known.path.empty() ? known.class_name : known.path;
+}
+
 void TraceRecorder::NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept try {
   Guard guard(this);
   if (!guard) return;

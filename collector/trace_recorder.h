@@ -78,6 +78,7 @@ class TraceRecorder final : public Recorder {
     memory_peak_.store(peak, std::memory_order_relaxed);
   }
   void NoteMemoryPeak(const MemoryPeak& peak) noexcept override;
+  std::string LayerName(uint32_t layer) override;
   void NoteCalls(uint32_t calls, uint32_t kind) noexcept override {
     calls_.store(calls, std::memory_order_relaxed);
     kind_.store(kind, std::memory_order_relaxed);

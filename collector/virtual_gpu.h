@@ -5,8 +5,11 @@
 #ifndef RFINJECT_COLLECTOR_VIRTUAL_GPU_H_
 #define RFINJECT_COLLECTOR_VIRTUAL_GPU_H_
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "collector/settings.h"
 
@@ -30,10 +33,39 @@ std::string VirtualGpuFolder();
 // GPU's clock. Nothing where there is none.
 void TellVirtualGpu(uint64_t nanoseconds) noexcept;
 
+// Whether something is being captured into a CUDA graph at this moment.
+bool VirtualGpuCaptures() noexcept;
+// Whether this thread has captured work into a graph since it last told something: what an operator inside a capture
+// is made of runs when the graph is launched.
+bool VirtualGpuCaptured() noexcept;
+// As TellVirtualGpu, of that work; `what`, which is not 0, names it to the observer of replays.
+void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept;
+
+// Calls `observer` on the launching thread when a graph is launched, with the `what` of all in it, and 0 at its end.
+using ReplayObserver = void (*)(uint64_t what) noexcept;
+void ObserveVirtualReplays(ReplayObserver observer) noexcept;
+
+// A launch of a kernel that was compiled in the process and is no operator of torch's, Triton's for one.
+struct LoadedLaunch {
+  std::string_view kernel;
+  std::array<uint32_t, 3> grid{}, block{};
+  uint32_t shared_bytes = 0, device = 0;
+  std::span<const uint64_t> words;  // what its parameters of eight bytes hold: addresses among them
+};
+using LoadedLaunchObserver = void (*)(const LoadedLaunch& launch) noexcept;
+void ObserveVirtualLoadedLaunches(LoadedLaunchObserver observer) noexcept;
+
 // Calls `observer` for each piece of memory that PyTorch's allocator gives out on a virtual GPU or takes back
-// (negative bytes), on the allocating thread. `reserved`: what it holds of the device then. Nothing where there is
-// none.
-using MemoryObserver = void (*)(int device, uint64_t address, int64_t bytes, uint64_t reserved) noexcept;
+// (negative bytes), or cannot give out (`refused`), on the allocating thread. `reserved`: what it holds of the device
+// then. Nothing where there is none.
+struct MemoryEvent {
+  uint32_t device = 0;
+  uint64_t address = 0;
+  int64_t bytes = 0;
+  uint64_t reserved = 0;
+  bool refused = false;
+};
+using MemoryObserver = void (*)(const MemoryEvent& event) noexcept;
 void ObserveVirtualMemory(MemoryObserver observer) noexcept;
 
 }  // namespace rfinject

@@ -78,6 +78,34 @@ uint64_t rfinject_virtual_gpu_launches(void);
 // costs tells it here. The last stream that this thread launched to is busy for what is missing.
 void rfinject_virtual_gpu_tell(uint64_t nanoseconds);
 
+// Whether any stream of the process is being captured into a graph.
+int rfinject_virtual_gpu_capturing(void);
+
+// What is captured into a graph is told of so, too: 1 when this thread has captured something and told nothing of it
+// since.
+int rfinject_virtual_gpu_captured(void);
+
+// As rfinject_virtual_gpu_tell, of what this thread has captured last: it takes so long whenever the graph is
+// launched, and the observer of replays is told `what` then.
+void rfinject_virtual_gpu_tell_captured(uint64_t nanoseconds, uint64_t what);
+
+// Calls `observer` on the launching thread whenever a graph is launched: with the `what` of all that was told of it,
+// in the order of the capture, and with 0 at the end. Null: no longer. It may not call CUDA.
+void rfinject_virtual_gpu_observe_replays(void (*observer)(uint64_t what));
+
+// A launch of a kernel that was compiled while the program runs and that the program loaded itself (Triton's),
+// launched or captured. `name` lives as long as the process.
+struct rfinject_virtual_loaded_launch {
+  const char* name;
+  unsigned grid[3], block[3], shared_bytes;
+  int device;
+  const uint64_t* words;  // what its parameters of eight bytes hold: addresses among them
+  size_t word_count;
+};
+
+// Calls `observer` on the launching thread for each of these from now on; null: no longer. It may not call CUDA.
+void rfinject_virtual_gpu_observe_loaded(void (*observer)(const struct rfinject_virtual_loaded_launch*));
+
 // A CUfunction that stands for a library's kernel of that name: it exists nowhere, and launches as any other.
 void* rfinject_virtual_gpu_named_kernel(const char* name);
 
@@ -96,13 +124,14 @@ uint64_t rfinject_virtual_gpu_written(uint64_t address, size_t bytes, size_t* le
 // Makes `bytes` of a device's memory zeros, which costs no memory.
 void rfinject_virtual_gpu_clear(uint64_t address, size_t bytes);
 
-// What PyTorch's caching allocator has done: given out `bytes` at `address`, or taken them back (negative). Its own
-// totals of the device after that, in bytes.
+// What PyTorch's caching allocator has done: given out `bytes` at `address`, or taken them back (negative), or asked
+// for as many in vain. Its own totals of the device after that, in bytes.
 struct rfinject_virtual_memory {
   uint64_t address;
   int64_t bytes;
   uint64_t allocated, reserved;
   int device;
+  int refused;  // 1: the device has not so much, and the program is told so; there is no address
 };
 
 // Calls `observer` on the allocating thread for each of these from now on; null: no longer. It may not call CUDA, nor

@@ -22,6 +22,25 @@ std::string InBoth(uint64_t bytes) {
   return absl::StrFormat("%s (%.2f GiB)", Bytes(bytes), static_cast<double>(bytes) / (1 << 30));
 }
 
+std::string LayerText(const MemoryRow& row) {
+  return PrintableText(row.model.empty() ? "(no layer)" : row.layer.empty() ? row.model : row.layer);
+}
+
+// Whether the program fits; empty where it does.
+std::string RefusedText(const MemoryTable& table) {
+  const MemoryRow& refused = table.refused;
+  if (refused.bytes == 0) return {};
+  std::string text = "It does not fit: " + InBoth(refused.bytes) + " more were asked for in " +
+                     std::string(PhaseName(refused.phase));
+  if (!refused.model.empty()) {
+    text += " of " + LayerText(refused);
+    if (!refused.class_name.empty()) text += " (" + PrintableText(refused.class_name) + ")";
+  }
+  text += ", and the program was told that the memory is full";
+  if (table.memory_bytes > 0) text += "; the device has " + InBoth(table.memory_bytes);
+  return text + ".";
+}
+
 std::string PeakText(const MemoryTable& table) {
   if (!table.known) {
     std::string text =
@@ -35,10 +54,6 @@ std::string PeakText(const MemoryTable& table) {
          (table.device > 0 ? " on device " + std::to_string(table.device) : "") + "; PyTorch's allocator held " +
          InBoth(table.reserved_bytes) + " for it, and that must fit. The parameters of all models are " +
          Bytes(table.parameter_bytes) + ".";
-}
-
-std::string LayerText(const MemoryRow& row) {
-  return PrintableText(row.model.empty() ? "(no layer)" : row.layer.empty() ? row.model : row.layer);
 }
 
 void WritePhases(const MemoryTable& table, const TableOptions& options, std::ostream& out) {
@@ -89,6 +104,9 @@ void EmitMemoryTable(std::span<const MemoryTable> tables, const TableOptions& op
   for (const MemoryTable& table : tables) {
     out << separator << PrintableText(table.title) << ": memory at the peak, by where it was allocated\n";
     separator = "\n";
+    if (const std::string refused = RefusedText(table); !refused.empty()) {
+      WriteWrapped(out, refused, options.width, "", "  ");
+    }
     WriteWrapped(out, PeakText(table), options.width, "", "  ");
     if (!table.known) continue;
     out << '\n';
@@ -117,6 +135,23 @@ void EmitMemoryJson(std::span<const MemoryTable> tables, std::ostream& out) {
     known("device_index", table.device, table.known);
     known("parameter_bytes", table.parameter_bytes, true);
     known("in_use_bytes", table.in_use_bytes, table.in_use_bytes > 0);
+    known("memory_bytes", table.memory_bytes, table.memory_bytes > 0);
+    json.Key("refused");
+    if (table.refused.bytes == 0) {
+      json.Null();
+    } else {
+      const auto name = [&](std::string_view key, std::string_view value, bool is_known) {
+        json.Key(key);
+        is_known ? json.String(value) : json.Null();
+      };
+      json.BeginObject();
+      name("model", table.refused.model, !table.refused.model.empty());
+      name("layer", table.refused.layer, !table.refused.model.empty());
+      name("phase", PhaseName(table.refused.phase), true);
+      json.Key("bytes");
+      json.Count(table.refused.bytes);
+      json.EndObject();
+    }
     json.Rows("phases", MemoryOf(table.phases));
     json.Rows("rows", MemoryOf(table.rows));
     json.EndObject();

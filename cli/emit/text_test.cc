@@ -67,12 +67,16 @@ TEST(EmitStacks, CsvAndJsonHaveTheSumsAndTheTableAStepsPart) {
 }
 
 TEST(Memory, TableJsonAndCsv) {
-  MemoryTable table{.title = "A100",
-                    .known = true,
-                    .allocated_bytes = 3'000'000'000,
-                    .reserved_bytes = 4'294'967'296,
-                    .step = 1,
-                    .parameter_bytes = 46'800'000};
+  MemoryTable table{
+      .title = "A100",
+      .known = true,
+      .allocated_bytes = 3'000'000'000,
+      .reserved_bytes = 4'294'967'296,
+      .step = 1,
+      .parameter_bytes = 46'800'000,
+      .memory_bytes = 4'294'967'296,
+      .refused = {
+          .model = "Net", .layer = "a.conv", .class_name = "Conv2d", .phase = Phase::kForward, .bytes = 822'083'584}};
   table.phases = {{.phase = Phase::kForward, .bytes = 2'000'000'000, .share = 2 / 3.0},
                   {.phase = Phase::kOptimizer, .bytes = 1'000'000'000, .share = 1 / 3.0}};
   table.rows = {{.model = "Net",
@@ -88,6 +92,9 @@ TEST(Memory, TableJsonAndCsv) {
   EmitMemoryTable(tables, {.width = 80}, text);
   EXPECT_THAT(text.str(), HasSubstr("At the peak 3.00 GB (2.79 GiB) were allocated, in step 1; PyTorch's allocator\n"
                                     "  held 4.29 GB (4.00 GiB) for it"));
+  EXPECT_THAT(text.str(), HasSubstr("It does not fit: 822 MB (0.77 GiB) more were asked for in forward of a.conv\n"
+                                    "  (Conv2d), and the program was told that the memory is full; the device has\n"
+                                    "  4.29 GB (4.00 GiB).\n"));
   EXPECT_THAT(text.str(), HasSubstr("  optimizer    the optimizer's state  1.00 GB   33 %\n"));
   EXPECT_THAT(text.str(), HasSubstr("  a.conv     Conv2d forward       2.00 GB   67 %\n"));
   EXPECT_THAT(text.str(), HasSubstr("is not known: it is where the program\n  runs on a virtual GPU"));
@@ -101,6 +108,8 @@ TEST(Memory, TableJsonAndCsv) {
   EmitMemoryJson(tables, json);
   EXPECT_THAT(json.str(), HasSubstr(R"("reserved_bytes": 4294967296)"));
   EXPECT_THAT(json.str(), HasSubstr(R"("allocated_bytes": null)"));
+  EXPECT_THAT(json.str(), HasSubstr(R"("refused": null)"));
+  EXPECT_THAT(json.str(), HasSubstr(R"("layer": "a.conv",)"));
 }
 
 TEST(Table, LinesOfTheProgram) {

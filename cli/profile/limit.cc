@@ -125,6 +125,7 @@ void CutNames(Cutter* cutter, Run* run) {
     parts[std::move(cut)] += bytes;
   }
   run->memory_peak.parts = std::move(parts);
+  cutter->Cut(&run->memory_peak.refused_in.layer);
   std::map<DiagnosticInfo, uint64_t> diagnostics;
   for (const auto& [said, count] : run->diagnostics) {
     DiagnosticInfo cut = said;

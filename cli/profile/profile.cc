@@ -126,7 +126,7 @@ void MergeRun(Run& into, Run other) {
   MergeSorted(into.layers, other.layers, MergeLayer);
   MergeSorted(into.launches, other.launches, [](LaunchStats& a, LaunchStats& b) { a.Merge(b); });
   into.steps.Merge(other.steps);
-  // Ordered by bytes first: the highest stands.
+  // Ordered by bytes first, refused and allocated: the highest stands.
   into.memory_peak = std::max(into.memory_peak, other.memory_peak);
   for (auto& [metric, steps] : other.sampled_steps) {
     std::map<uint64_t, uint64_t>& known = into.sampled_steps[metric];

@@ -197,10 +197,12 @@ struct MemoryPlace {
   friend auto operator<=>(const MemoryPlace&, const MemoryPlace&) = default;
 };
 struct MemoryPeakInfo {
+  uint64_t refused_bytes = 0;  // first, because what did not fit stands before what did
   uint64_t allocated_bytes = 0, reserved_bytes = 0;
   uint64_t step = 0;
   uint32_t device = 0;
   std::map<MemoryPlace, uint64_t> parts;  // bytes
+  MemoryPlace refused_in;
   friend auto operator<=>(const MemoryPeakInfo&, const MemoryPeakInfo&) = default;
 };
 
@@ -215,7 +217,7 @@ struct Run {
   std::map<LayerKey, LayerInfo> layers;
   std::map<LaunchKey, LaunchStats> launches;
   StepSums steps;
-  MemoryPeakInfo memory_peak;  // of the process that had most; no parts: nobody knows
+  MemoryPeakInfo memory_peak;  // of the process that was refused or had most; no parts: nobody knows
   // By metric name: the steps that were sampled, and by how many processes. At most kMaxSampledStepsKept each.
   std::map<std::string, std::map<uint64_t, uint64_t>> sampled_steps;
   // Windows of PM sampling with their bins over time: the first kMaxPmWindowsKept by step. `steps` has the sums of

@@ -68,15 +68,23 @@ MemoryTable FoldMemory(const Run& run) {
   table.reserved_bytes = peak.reserved_bytes;
   table.step = peak.step;
   table.device = peak.device;
+  for (const DeviceInfo& device : run.devices) {
+    if (table.memory_bytes == 0 || device.index == peak.device) table.memory_bytes = device.memory_bytes;
+  }
+  const auto row_of = [&run](const MemoryPlace& place, uint64_t bytes) {
+    MemoryRow row{.model = place.layer.model, .layer = place.layer.path, .phase = place.phase, .bytes = bytes};
+    const auto layer = run.layers.find(place.layer);
+    if (layer != run.layers.end()) row.class_name = layer->second.class_name;
+    return row;
+  };
+  if (peak.refused_bytes > 0) table.refused = row_of(peak.refused_in, peak.refused_bytes);
   double all = 0;
   for (const auto& [place, bytes] : peak.parts) all += static_cast<double>(bytes);
   const auto share = [all](uint64_t bytes) { return all > 0 ? static_cast<double>(bytes) / all : 0; };
   std::map<Phase, uint64_t> phases;
   for (const auto& [place, bytes] : peak.parts) {
     phases[place.phase] += bytes;
-    MemoryRow row{.model = place.layer.model, .layer = place.layer.path, .phase = place.phase, .bytes = bytes};
-    const auto layer = run.layers.find(place.layer);
-    if (layer != run.layers.end()) row.class_name = layer->second.class_name;
+    MemoryRow row = row_of(place, bytes);
     row.share = share(bytes);
     table.rows.push_back(std::move(row));
   }

@@ -30,6 +30,8 @@ struct MemoryTable {
   uint32_t device = 0;
   uint64_t parameter_bytes = 0;   // of all models of the run, wherever they lie
   uint64_t in_use_bytes = 0;      // of the device, by all processes, at most; 0: unknown
+  uint64_t memory_bytes = 0;      // that the device has; 0: unknown
+  MemoryRow refused;              // what was asked for in vain, the largest of it; 0 bytes: the program got all
   std::vector<MemoryRow> phases;  // most bytes first
   std::vector<MemoryRow> rows;    // likewise, by layer and phase
 };

@@ -44,6 +44,25 @@ TEST(FoldMemory, WhatNobodyWatchedIsNotKnown) {
   EXPECT_EQ(table.in_use_bytes, 77u);
 }
 
+TEST(FoldMemory, WhatWasRefusedStandsBeforeAHigherPeak) {
+  Profile refused, high;
+  cli::Run run = WithPeak();
+  const RunKey key = run.key;
+  high.runs.emplace(key, run);
+  run.memory_peak.allocated_bytes = 900;
+  run.memory_peak.refused_bytes = 200;
+  run.memory_peak.refused_in = {.layer = {"Net", "a"}, .phase = Phase::kForward};
+  run.devices = {{.index = 0, .memory_bytes = 1024}};
+  refused.runs.emplace(key, run);
+  ASSERT_TRUE(high.Merge(refused).ok());
+  const MemoryTable table = FoldMemory(high.runs.at(key));
+  EXPECT_EQ(table.allocated_bytes, 900u);
+  EXPECT_EQ(table.memory_bytes, 1024u);
+  EXPECT_EQ(table.refused.bytes, 200u);
+  EXPECT_EQ(table.refused.class_name, "Conv2d");
+  EXPECT_EQ(FoldMemory(WithPeak()).refused.bytes, 0u);
+}
+
 TEST(FoldMemory, OfSeveralProcessesTheHighestPeakStands) {
   Profile low, high;
   cli::Run run = WithPeak();

@@ -426,7 +426,7 @@ Profile RandomProfile(uint64_t seed) {
     run.steps.armed = number();
     run.steps.memory_peak_bytes = number();
     if (const uint64_t some = run.steps.memory_peak_bytes; some % 2 == 0) {
-      run.memory_peak = {.allocated_bytes = some % 3, .reserved_bytes = some};
+      run.memory_peak = {.refused_bytes = some % 7, .allocated_bytes = some % 3, .reserved_bytes = some};
       for (uint64_t i = some % 5; i > 0; --i) {
         run.memory_peak.parts[{.layer = run.layers.empty() ? LayerKey{} : run.layers.begin()->first,
                                .phase = static_cast<Phase>((some + i) % kPhaseNames.size())}] = some / i;

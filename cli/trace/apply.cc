@@ -527,19 +527,28 @@ absl::Status Applier::ApplyMemoryPeak(const v1::MemoryPeak& message, const Recor
   RunState* run = nullptr;
   RFINJECT_TRY(FindRun(record.offset, message.run(), &run));
   std::vector<RunState::MemoryPart> parts;
-  for (const v1::MemoryPart& part : message.part()) {
-    if (part.layer() != 0) {
-      const auto layer = layer_index_.find(part.layer());
-      if (layer == layer_index_.end()) return Undefined(record.offset, "layer", part.layer());
+  const auto take = [&](uint32_t id, int phase, uint64_t bytes) -> absl::Status {
+    if (id != 0) {
+      const auto layer = layer_index_.find(id);
+      if (layer == layer_index_.end()) return Undefined(record.offset, "layer", id);
       if (OwnerOf(layers_[layer->second].model) != (message.run() == 0 ? 1 : message.run())) {
         return DamageAt(record.offset, "a memory peak has a part in a layer of another run");
       }
     }
-    const Phase phase = v1::Phase_IsValid(part.phase()) ? static_cast<Phase>(part.phase()) : Phase::kOther;
-    parts.push_back({part.layer(), phase, part.bytes()});
-  }
+    parts.push_back({id, v1::Phase_IsValid(phase) ? static_cast<Phase>(phase) : Phase::kOther, bytes});
+    return absl::OkStatus();
+  };
+  for (const v1::MemoryPart& part : message.part()) RFINJECT_TRY(take(part.layer(), part.phase(), part.bytes()));
+  RFINJECT_TRY(take(message.refused_layer(), message.refused_phase(), message.refused_bytes()));
+  const RunState::MemoryPart refused = parts.back();
+  parts.pop_back();
   MemoryPeakInfo& known = run->run.memory_peak;
-  if (!run->memory_parts.empty() && message.allocated_bytes() <= known.allocated_bytes) return absl::OkStatus();
+  if (!run->memory_parts.empty() && std::pair(message.refused_bytes(), message.allocated_bytes()) <=
+                                        std::pair(known.refused_bytes, known.allocated_bytes)) {
+    return absl::OkStatus();
+  }
+  known.refused_bytes = message.refused_bytes();
+  run->memory_refused = refused;
   known.allocated_bytes = message.allocated_bytes();
   known.reserved_bytes = message.reserved_bytes();
   known.step = message.step();
@@ -724,14 +733,18 @@ absl::flat_hash_map<uint32_t, std::shared_ptr<const NativeStackInfo>> Applier::F
 
 void Applier::FinishMemory(const absl::flat_hash_map<uint32_t, std::string>& model_names) {
   for (auto& [id, state] : runs_) {
-    for (const RunState::MemoryPart& part : state.memory_parts) {
+    const auto place_of = [&](const RunState::MemoryPart& part) {
       MemoryPlace place{.phase = part.phase};
       if (part.layer != 0) {
         const LayerState& layer = layers_[layer_index_.at(part.layer)];
         place.layer = {model_names.at(layer.model), layer.path};
       }
-      SaturatingAdd(state.run.memory_peak.parts[std::move(place)], part.bytes);
+      return place;
+    };
+    for (const RunState::MemoryPart& part : state.memory_parts) {
+      SaturatingAdd(state.run.memory_peak.parts[place_of(part)], part.bytes);
     }
+    state.run.memory_peak.refused_in = place_of(state.memory_refused);
   }
 }
 

@@ -93,6 +93,7 @@ class Applier {
       uint64_t bytes = 0;
     };
     std::vector<MemoryPart> memory_parts;
+    MemoryPart memory_refused;
   };
 
   absl::Status Charge(uint64_t bytes, uint64_t offset);

@@ -301,10 +301,16 @@ class Writer {
     message.set_step(peak.step);
     message.set_allocated_bytes(peak.allocated_bytes);
     message.set_reserved_bytes(peak.reserved_bytes);
+    const auto layer_id = [this](const LayerKey& key) {
+      const auto layer = layers_.find(key);
+      return layer == layers_.end() ? 0 : layer->second;
+    };
+    message.set_refused_bytes(peak.refused_bytes);
+    message.set_refused_layer(layer_id(peak.refused_in.layer));
+    message.set_refused_phase(static_cast<v1::Phase>(peak.refused_in.phase));
     for (const auto& [place, bytes] : peak.parts) {
       v1::MemoryPart& part = *message.add_part();
-      const auto layer = layers_.find(place.layer);
-      part.set_layer(layer == layers_.end() ? 0 : layer->second);
+      part.set_layer(layer_id(place.layer));
       part.set_phase(static_cast<v1::Phase>(place.phase));
       part.set_bytes(bytes);
     }

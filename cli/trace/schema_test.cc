@@ -122,6 +122,9 @@ v1::Chunk Example(bool merged) {
   v1::MemoryPeak& peak = *chunk.add_memory_peak();
   peak.set_run(run_id);
   peak.set_allocated_bytes(70);
+  peak.set_refused_bytes(30);
+  peak.set_refused_layer(2);
+  peak.set_refused_phase(v1::PHASE_BACKWARD);
   v1::MemoryPart& part = *peak.add_part();
   part.set_layer(2);
   part.set_phase(v1::PHASE_BACKWARD);

@@ -6,20 +6,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <exception>
+#include <functional>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "collector/estimate/cost.h"
 #include "collector/estimate/flop.h"
+#include "collector/estimate/operands.h"
 #include "collector/estimate/signature.h"
 #include "collector/estimate/virtual_board.h"
 #include "collector/launch_origin.h"
 #include "collector/memory_peak.h"
 #include "collector/op_call.h"
 #include "collector/run_facts.h"
+#include "collector/step_end.h"
 #include "collector/sync.h"
 #include "collector/virtual_gpu.h"
 #include "gpus/gpus.h"
@@ -81,6 +88,8 @@ class Estimator final : public Source {
 
   bool wants_ops() const noexcept override { return true; }
 
+  bool wants_ops_outside_window() const noexcept override { return VirtualGpuCaptures(); }
+
   void OnOp(const OpCall& call, const Site& site) noexcept override {
     if (stopped_.load(std::memory_order_relaxed)) return;
     // Where the program uses a GPU, what it does on the host is no GPU's work. Else all of it stands for the GPU's.
@@ -88,7 +97,6 @@ class Estimator final : public Source {
     if (IsStepCounter(call, site)) return;
     const Cost cost = estimate::EstimateCost(call, gpu_, policy());
     if (!cost.kernel) return;
-    TellVirtualGpu(cost.time_ns);
     if (!cost.known && estimate::IsFloating(estimate::ResultType(call))) NoteUnknown(call.name);
 
     const NameCache::Ids names = Names(call);
@@ -109,11 +117,65 @@ class Estimator final : public Source {
         add(kFlopFirst + static_cast<uint32_t>(p), cost.executed_flop[p]);
       }
     }
-    NoteOriginOnce(record.identity, recorder_);
-    recorder_.Record(record);
-    for (const estimate::RepeatedCost& repeated : cost.repeated) {
-      if (repeated.launches != 0) RecordRepeated(call.name, repeated, record);
+    std::array<Launches, 1 + std::tuple_size_v<decltype(cost.repeated)>> work = {Launches{record, 1}};
+    uint64_t ns = cost.time_ns;
+    for (size_t i = 0; i < cost.repeated.size(); ++i) {
+      work[1 + i] = RepeatedLaunches(call.name, cost.repeated[i], record);
+      ns += work[1 + i].times * cost.repeated[i].time_ns;
     }
+    Happen(work, ns);
+  }
+
+  // See ObserveVirtualLoadedLaunches. What its arguments point to it reads or writes, once each; what it computes
+  // nobody knows. An operator that launches such kernels is costed by its operands.
+  void OnLoadedLaunch(const LoadedLaunch& launch) noexcept {
+    if (stopped_.load(std::memory_order_relaxed)) return;
+    const Site site = CurrentSite();
+    if (site.op != 0) return;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < launch.words.size(); ++i) {
+      const auto before = launch.words.first(i);
+      if (std::ranges::find(before, launch.words[i]) != before.end()) continue;
+      bytes = estimate::SaturatingAdd(bytes, memory_.BytesAt(launch.device, launch.words[i]));
+    }
+    LaunchRecord record;
+    record.identity.kernel = recorder_.Intern(launch.kernel);
+    record.identity.site = site;
+    record.identity.site.op = record.identity.kernel;
+    record.identity.grid = launch.grid;
+    record.identity.block = launch.block;
+    record.identity.dynamic_shared_bytes = launch.shared_bytes;
+    const uint64_t ns = estimate::EstimateTimeNs({}, bytes, gpu_);
+    for (const Sample& sample :
+         {Sample{kTime, ns}, Sample{kModelFlop, 0}, Sample{kDramBytes, bytes}, Sample{kCompulsoryBytes, bytes}}) {
+      record.samples[record.sample_count++] = sample;
+    }
+    if (!loaded_reported_.exchange(true)) {
+      recorder_.ReportDiagnostic(
+          Severity::kInfo, "compiled-kernels",
+          "kernels that were compiled while the program ran (Triton's) are costed by the bytes "
+          "that their arguments' memory holds, each once; their FLOP count as 0");
+    }
+    Happen({{Launches{record, 1}}}, ns);
+  }
+
+  // See ObserveVirtualReplays.
+  void OnReplay(uint64_t what) noexcept {
+    if (stopped_.load(std::memory_order_relaxed)) return;
+    thread_local constinit bool optimizer_stepped = false;
+    if (what == 0) {
+      if (std::exchange(optimizer_stepped, false)) EndStepOfProgram();
+      return;
+    }
+    CapturedWork work;
+    {
+      if (!captured_lock_.LockFor(kLockWaitNs)) return recorder_.CountDrop("launches of CUDA graphs");
+      const HeldLock held(captured_lock_);
+      if (what > captured_.size()) return;
+      work = captured_[what - 1];
+    }
+    optimizer_stepped |= IsOptimizer(work);
+    for (const Launches& launches : work) Record(launches);
     recorder_.MayWrite();
   }
 
@@ -124,6 +186,8 @@ class Estimator final : public Source {
     ReportVirtualGpu();
   }
 
+  bool HasStepped() noexcept override { return !optimizer_captured_.exchange(false, std::memory_order_relaxed); }
+
   void OnStepEnd(uint64_t) noexcept override {
     ReportUnknown();
     ReportMemory();
@@ -131,10 +195,15 @@ class Estimator final : public Source {
   }
 
   // See ObserveVirtualMemory.
-  void OnMemory(int device, uint64_t address, int64_t bytes, uint64_t reserved) noexcept {
+  void OnMemory(const MemoryEvent& event) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
-    memory_.OnMemory(static_cast<uint32_t>(device), address, bytes, reserved, bytes > 0 ? CurrentSite() : Site{},
-                     recorder_.CurrentStep());
+    const Site site = event.bytes > 0 ? CurrentSite() : Site{};
+    if (event.refused) {
+      memory_.OnRefused(event.device, static_cast<uint64_t>(event.bytes), site);
+      ReportMemory();
+    } else {
+      memory_.OnMemory(event.device, event.address, event.bytes, event.reserved, site, recorder_.CurrentStep());
+    }
   }
 
   void Stop() noexcept override {
@@ -147,15 +216,73 @@ class Estimator final : public Source {
  private:
   static constexpr size_t kMaxUnknown = 256;
   static constexpr int kMaxReports = 8;
+  static constexpr size_t kMaxCaptured = 1 << 17;  // operators, about 70 MB
 
   estimate::PrecisionPolicy policy() const {
     return {convolution_tf32_.load(std::memory_order_relaxed), matmul_tf32_.load(std::memory_order_relaxed)};
   }
 
+  // `times` launches that are alike.
+  struct Launches {
+    LaunchRecord record;
+    uint64_t times = 0;
+  };
+  // What one operator does: itself, and what it repeats.
+  using CapturedWork = std::array<Launches, 3>;
+
+  static bool IsOptimizer(std::span<const Launches> work) {
+    return work[0].record.identity.site.phase == Phase::kOptimizer;
+  }
+
+  static constexpr int64_t kLockWaitNs = 1'000'000'000;
+
+  // `work` is done, or is captured and will be whenever the graph is launched; it takes `ns` of the GPU's time.
+  void Happen(std::span<const Launches> work, uint64_t ns) noexcept {
+    if (VirtualGpuCaptured()) {
+      Keep(work, ns);
+      return;
+    }
+    if (IsOptimizer(work)) optimizer_captured_.store(false, std::memory_order_relaxed);
+    TellVirtualGpu(ns);
+    for (const Launches& launches : work) Record(launches);
+    recorder_.MayWrite();
+  }
+
+  void Record(const Launches& launches) noexcept {
+    if (launches.times == 0) return;
+    NoteOriginOnce(launches.record.identity, recorder_);
+    // A long sequence makes more launches than a ring holds.
+    constexpr uint64_t kBetweenTurns = 1024;
+    for (uint64_t i = 0; i < launches.times; ++i) {
+      recorder_.Record(launches.record);
+      if (i % kBetweenTurns == kBetweenTurns - 1) recorder_.MayWrite();
+    }
+  }
+
+  void Keep(std::span<const Launches> work, uint64_t ns) noexcept try {
+    if (IsOptimizer(work)) optimizer_captured_.store(true, std::memory_order_relaxed);
+    CapturedWork kept;
+    std::ranges::copy(work, kept.begin());
+    uint64_t what = 0;
+    {
+      if (!captured_lock_.LockFor(kLockWaitNs)) return recorder_.CountDrop("operators in a CUDA graph");
+      const HeldLock held(captured_lock_);
+      // A program that captures again and again does not fill our memory.
+      if (captured_.size() >= kMaxCaptured) return recorder_.CountDrop("operators in CUDA graphs beyond the first");
+      captured_.push_back(kept);
+      what = captured_.size();
+    }
+    for (const Launches& launches : work) NoteOriginOnce(launches.record.identity, recorder_);
+    TellVirtualGpuCaptured(ns, what);
+  } catch (const std::exception&) {
+    recorder_.CountDrop("operators in a CUDA graph");
+  }
+
   // `record` is the operator's first launch.
-  void RecordRepeated(std::string_view op, const estimate::RepeatedCost& repeated, LaunchRecord record) noexcept {
+  Launches RepeatedLaunches(std::string_view op, const estimate::RepeatedCost& repeated,
+                            LaunchRecord record) noexcept {
     std::array<char, 128> name;
-    if (op.size() + repeated.kernel.size() > name.size()) return;
+    if (repeated.launches == 0 || op.size() + repeated.kernel.size() > name.size()) return {};
     std::memcpy(name.data(), op.data(), op.size());
     std::memcpy(name.data() + op.size(), repeated.kernel.data(), repeated.kernel.size());
     record.identity.kernel = recorder_.Intern({name.data(), op.size() + repeated.kernel.size()});
@@ -165,14 +292,7 @@ class Estimator final : public Source {
     record.samples[3] = {kCompulsoryBytes, repeated.bytes};
     record.samples[4] = {kFlopFirst + static_cast<uint32_t>(repeated.precision), repeated.flop};
     record.sample_count = 5;
-    TellVirtualGpu(repeated.time_ns * repeated.launches);
-    NoteOriginOnce(record.identity, recorder_);
-    // A long sequence makes more launches than a ring holds.
-    constexpr uint64_t kBetweenTurns = 1024;
-    for (uint64_t i = 0; i < repeated.launches; ++i) {
-      recorder_.Record(record);
-      if (i % kBetweenTurns == kBetweenTurns - 1) recorder_.MayWrite();
-    }
+    return {record, repeated.launches};
   }
 
   NameCache::Ids Names(const OpCall& call) noexcept {
@@ -188,7 +308,33 @@ class Estimator final : public Source {
 
   void ReportMemory() noexcept {
     MemoryPeak peak;
-    if (memory_.TakePeak(&peak)) recorder_.NoteMemoryPeak(peak);
+    if (!memory_.TakePeak(&peak)) return;
+    recorder_.NoteMemoryPeak(peak);
+    if (peak.refused.bytes != 0) ReportRefusal(std::move(peak));
+  }
+
+  // What stands beside torch's own message: it does not know whose the memory is.
+  void ReportRefusal(MemoryPeak peak) noexcept try {
+    const auto place = [&](uint32_t layer, Phase phase) {
+      const std::string name = recorder_.LayerName(layer);
+      const std::string_view phase_name = kPhaseNames[static_cast<size_t>(phase)];
+      return (name.empty() ? "no layer" : name) + ", " + std::string(phase_name);
+    };
+    const auto megabytes = [](uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
+    constexpr size_t kNamed = 3;
+    std::ranges::stable_sort(peak.parts, std::ranges::greater{}, &MemoryPart::bytes);
+    std::string most;
+    for (size_t i = 0; i < std::min(kNamed, peak.parts.size()); ++i) {
+      most += (i == 0 ? ", most in " : "; ") + place(peak.parts[i].layer, peak.parts[i].phase) + " (" +
+              megabytes(peak.parts[i].bytes) + ")";
+    }
+    recorder_.ReportDiagnostic(Severity::kWarning, "out-of-memory",
+                               "the GPU's memory is full: " + megabytes(peak.refused.bytes) +
+                                   " more were asked for in " + place(peak.refused.layer, peak.refused.phase) +
+                                   ". At the peak " + megabytes(peak.allocated) + " were allocated" + most,
+                               "'rfinject report --by memory' has all of it");
+  } catch (const std::exception&) {
+    recorder_.CountDrop("where the memory was when it was full");
   }
 
   // Whether the program uses a virtual GPU is known when it has launched something.
@@ -240,6 +386,11 @@ class Estimator final : public Source {
   NameCache names_;
   std::atomic<bool> virtual_gpu_reported_{false};
   MemoryWatch memory_;
+  std::atomic<bool> loaded_reported_{false};
+
+  std::atomic<bool> optimizer_captured_{false};  // and it has not run since
+  Mutex captured_lock_;
+  std::deque<CapturedWork> captured_ RFINJECT_GUARDED_BY(captured_lock_);
 
   std::atomic<bool> unreported_{false};
   Mutex unknown_lock_;  // tried, never waited for: a forked child may inherit it locked
@@ -291,9 +442,19 @@ Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept try
   auto* estimator = new Estimator(*gpu, recorder);  // leaked on purpose: threads may call it until the very end
   TellFacts(*gpu, recorder);
   g_watching.store(estimator, std::memory_order_release);
-  ObserveVirtualMemory([](int device, uint64_t address, int64_t bytes, uint64_t reserved) noexcept {
+  ObserveVirtualMemory([](const MemoryEvent& event) noexcept {
     if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
-      watching->OnMemory(device, address, bytes, reserved);
+      watching->OnMemory(event);
+    }
+  });
+  ObserveVirtualReplays([](uint64_t what) noexcept {
+    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
+      watching->OnReplay(what);
+    }
+  });
+  ObserveVirtualLoadedLaunches([](const LoadedLaunch& launch) noexcept {
+    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
+      watching->OnLoadedLaunch(launch);
     }
   });
   return estimator;

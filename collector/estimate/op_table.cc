@@ -916,4 +916,9 @@ OpKind ClassifyOp(std::string_view name) noexcept {
   return rule ? rule->kind : OpKind::kLeafIfChildless;
 }
 
+bool IsCopy(std::string_view name) noexcept {
+  const auto rule = estimate::FindOp(name);
+  return rule && rule->bytes == estimate::BytesRule::kCopy;
+}
+
 }  // namespace rfinject

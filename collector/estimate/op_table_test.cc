@@ -46,6 +46,13 @@ TEST(OpTableTest, ListsAreOneKernel) {
   EXPECT_FALSE(FindOp("aten::_foreach_no_such_thing_"));
 }
 
+TEST(OpTableTest, OnlyCopiesAreTransfers) {
+  for (const char* name : {"aten::copy_", "aten::_foreach_copy_"}) EXPECT_TRUE(IsCopy(name)) << name;
+  for (const char* name : {"aten::mul", "aten::fill_", "aten::cat", "aten::no_such_thing"}) {
+    EXPECT_FALSE(IsCopy(name)) << name;
+  }
+}
+
 TEST(OpTableTest, CollectivesAreNotEstimated) {
   EXPECT_EQ(ClassifyOp("c10d::allreduce_"), OpKind::kFree);
   EXPECT_EQ(ClassifyOp("_c10d_functional::all_reduce"), OpKind::kFree);

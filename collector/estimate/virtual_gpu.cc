@@ -24,9 +24,53 @@ using ObserveMemory = decltype(&rfinject_virtual_gpu_observe_memory);
 constinit std::atomic<ObserveMemory> g_observe_memory{nullptr};
 constinit std::atomic<MemoryObserver> g_memory_observer{nullptr};
 
+// A function of the driver, by its name; null until there is one.
+template <typename Function>
+class Door {
+ public:
+  constexpr explicit Door(const char* name) : name_(name) {}
+  void Open(void* driver) { function_.store(reinterpret_cast<Function>(dlsym(driver, name_))); }
+  Function Get() const { return function_.load(std::memory_order_relaxed); }
+
+ private:
+  const char* name_;
+  std::atomic<Function> function_{nullptr};
+};
+constinit Door<decltype(&rfinject_virtual_gpu_capturing)> g_capturing("rfinject_virtual_gpu_capturing");
+constinit Door<decltype(&rfinject_virtual_gpu_captured)> g_captured("rfinject_virtual_gpu_captured");
+constinit Door<decltype(&rfinject_virtual_gpu_tell_captured)> g_tell_captured("rfinject_virtual_gpu_tell_captured");
+constinit Door<decltype(&rfinject_virtual_gpu_observe_replays)> g_observe_replays(
+    "rfinject_virtual_gpu_observe_replays");
+constinit Door<decltype(&rfinject_virtual_gpu_observe_loaded)> g_observe_loaded(
+    "rfinject_virtual_gpu_observe_loaded");
+constinit std::atomic<ReplayObserver> g_replay_observer{nullptr};
+constinit std::atomic<LoadedLaunchObserver> g_loaded_observer{nullptr};
+
+void OnReplay(uint64_t what) noexcept {
+  if (const ReplayObserver observer = g_replay_observer.load(std::memory_order_acquire); observer != nullptr) {
+    observer(what);
+  }
+}
+
+void OnLoadedLaunch(const rfinject_virtual_loaded_launch* launch) noexcept {
+  const LoadedLaunchObserver observer = g_loaded_observer.load(std::memory_order_acquire);
+  if (observer == nullptr) return;
+  observer({.kernel = launch->name,
+            .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
+            .block = {launch->block[0], launch->block[1], launch->block[2]},
+            .shared_bytes = launch->shared_bytes,
+            .device = static_cast<uint32_t>(launch->device),
+            .words = {launch->words, launch->word_count}});
+}
+
 void OnMemory(const rfinject_virtual_memory* memory) noexcept {
   const MemoryObserver observer = g_memory_observer.load(std::memory_order_acquire);
-  if (observer != nullptr) observer(memory->device, memory->address, memory->bytes, memory->reserved);
+  if (observer == nullptr) return;
+  observer({.device = static_cast<uint32_t>(memory->device),
+            .address = memory->address,
+            .bytes = memory->bytes,
+            .reserved = memory->reserved,
+            .refused = memory->refused != 0});
 }
 
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
@@ -89,6 +133,11 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (driver != nullptr) {
     g_launches.store(reinterpret_cast<Launches>(dlsym(driver, "rfinject_virtual_gpu_launches")));
+    g_capturing.Open(driver);
+    g_captured.Open(driver);
+    g_tell_captured.Open(driver);
+    g_observe_replays.Open(driver);
+    g_observe_loaded.Open(driver);
     g_observe_memory.store(reinterpret_cast<ObserveMemory>(dlsym(driver, "rfinject_virtual_gpu_observe_memory")));
   }
   g_tell.store(driver != nullptr ? reinterpret_cast<Tell>(dlsym(driver, "rfinject_virtual_gpu_tell")) : nullptr);
@@ -126,6 +175,30 @@ bool UsesVirtualGpu() noexcept {
 void ObserveVirtualMemory(MemoryObserver observer) noexcept {
   g_memory_observer.store(observer, std::memory_order_release);
   if (const ObserveMemory observe = g_observe_memory.load(); observe != nullptr) observe(&OnMemory);
+}
+
+bool VirtualGpuCaptures() noexcept {
+  const auto capturing = g_capturing.Get();
+  return capturing != nullptr && capturing() != 0;
+}
+
+bool VirtualGpuCaptured() noexcept {
+  const auto captured = g_captured.Get();
+  return captured != nullptr && captured() != 0;
+}
+
+void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept {
+  if (const auto tell = g_tell_captured.Get(); tell != nullptr) tell(nanoseconds, what);
+}
+
+void ObserveVirtualReplays(ReplayObserver observer) noexcept {
+  g_replay_observer.store(observer, std::memory_order_release);
+  if (const auto observe = g_observe_replays.Get(); observe != nullptr) observe(&OnReplay);
+}
+
+void ObserveVirtualLoadedLaunches(LoadedLaunchObserver observer) noexcept {
+  g_loaded_observer.store(observer, std::memory_order_release);
+  if (const auto observe = g_observe_loaded.Get(); observe != nullptr) observe(&OnLoadedLaunch);
 }
 
 void TellVirtualGpu(uint64_t nanoseconds) noexcept {

@@ -478,4 +478,5 @@ PyObject* RunPython(const PythonApi&, const char*, const char* const*, PyObject*
 OpKind ClassifyOp(std::string_view) noexcept { return OpKind::kAtomic; }
 std::string_view TangentProductOf(std::string_view) noexcept { return {}; }
 std::string_view FusedBackwardOf(std::string_view) noexcept { return {}; }
+bool IsCopy(std::string_view name) noexcept { return name == "aten::copy_"; }
 }  // namespace rfinject

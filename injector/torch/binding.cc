@@ -5,6 +5,7 @@
 #include "collector/program_profiler.h"
 #include "collector/settings.h"
 #include "collector/site.h"
+#include "collector/step_end.h"
 #include "injector/layer_stack.h"
 #include "injector/python/python_api.h"
 #include "injector/torch/autograd.h"
@@ -32,6 +33,9 @@ char BestTier() {
 bool (*g_profiler_enabled)() = nullptr;  // set before g_program_profiles is released
 bool ProfilerEnabled() noexcept try { return g_profiler_enabled(); } catch (...) {
   return false;
+}
+
+void EndStep() noexcept try { EndTrainingStep(); } catch (...) {
 }
 
 }  // namespace
@@ -101,6 +105,7 @@ TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source*
   }
   if (wants_ops && capabilities.operands) AddOpCallback(symbols, layouts, recorder, *source);
   g_site_function.store(SiteOfThread, std::memory_order_release);
+  g_end_step.store(EndStep, std::memory_order_release);
   if (symbols.profiler_enabled != nullptr) {
     g_profiler_enabled = symbols.profiler_enabled;
     g_program_profiles.store(ProfilerEnabled, std::memory_order_release);

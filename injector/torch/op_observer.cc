@@ -26,6 +26,7 @@ struct OpInfo {
   OpKind kind = OpKind::kLeafIfChildless;
   std::string_view fused_backward = {};  // FusedBackwardOf
   uint32_t tangent = 0;                  // Intern()ed: what inside it is a product of its own (TangentProductOf)
+  bool copies = false;                   // IsCopy
 };
 
 struct Frame {
@@ -37,6 +38,7 @@ struct Frame {
   bool children_counted = false;
   uint64_t first_node = 0;  // that is born from its start on
   bool hides = false;       // what runs inside it is its implementation
+  uint32_t resume = 0;      // Ops::hidden before it, where what is around it began outside of the window
   Operands inputs;
 };
 
@@ -45,6 +47,8 @@ struct Ops {
   // Operators inside an atomic or free one, or inside one that was not observed: only counted. RecordFunctions of one
   // thread are strictly nested, and each one that began also ends, by an exception if need be.
   uint32_t hidden = 0;
+  // They are hidden because the outermost of them began outside of the window; a capture may have begun since.
+  bool outside = false;
   std::array<Frame, kMaxOps> frames;
 };
 ThreadBlock<Ops> g_ops;
@@ -82,7 +86,8 @@ bool MakeInfo(const char* name, OpInfo* info) {
   *info = {.name = g.recorder->Intern(text),
            .kind = ClassifyOp(text),
            .fused_backward = FusedBackwardOf(text),
-           .tangent = tangent.empty() ? 0 : g.recorder->Intern(tangent)};
+           .tangent = tangent.empty() ? 0 : g.recorder->Intern(tangent),
+           .copies = IsCopy(text)};
   return true;
 }
 
@@ -146,15 +151,21 @@ void KeepForBackward(const Frame& frame, size_t inputs) {
 NoContext OnStart(const RecordFunction& record) {
   Ops* ops = g_ops.Get(&t_ops);
   if (ops == nullptr) return {};
+  uint32_t resume = 0;
   if (ops->hidden != 0) {
-    if (!IsTangentProduct(record, *ops)) {
+    if (ops->outside && g.source->wants_ops_outside_window()) {
+      resume = ops->hidden;
+    } else if (!IsTangentProduct(record, *ops)) {
       ++ops->hidden;
       return {};
     }
     ops->hidden = 0;
   }
-  if (ops->depth == kMaxOps || (ops->depth == 0 && !g.recorder->InWindow())) {
-    ops->hidden = 1;
+  ops->outside = false;
+  const bool observed = ops->depth != 0 || g.recorder->InWindow() || g.source->wants_ops_outside_window();
+  if (ops->depth == kMaxOps || !observed) {
+    ops->hidden = resume + 1;
+    ops->outside = !observed || resume != 0;
     return {};
   }
   const OpInfo info = g_infos.FindByPointer(g.name(&record), MakeInfo);
@@ -162,7 +173,8 @@ NoContext OnStart(const RecordFunction& record) {
   if (info.kind == OpKind::kFree) {
     // Asked even so: an AccumulateGrad that follows belongs to the node that ran last, whatever that one did.
     SiteOfThread();
-    ops->hidden = 1;
+    ops->hidden = resume + 1;
+    ops->outside = resume != 0;
     return {};
   }
 
@@ -172,6 +184,7 @@ NoContext OnStart(const RecordFunction& record) {
   frame.children = 0;
   frame.children_counted = false;
   frame.hides = false;
+  frame.resume = resume;
   frame.inputs.Clear();
   if (info.name == 0) {
     ++ops->depth;
@@ -191,12 +204,13 @@ NoContext OnStart(const RecordFunction& record) {
 
   frame.outer_op = ExchangeOperator(info.name);
   frame.site = SiteOfThread();
-  if (frame.site.phase == Phase::kOther && frame.site.layer == 0 && frame.inputs.crosses_devices) {
+  if (frame.site.phase == Phase::kOther && frame.site.layer == 0 && info.copies && frame.inputs.crosses_devices) {
     frame.site.phase = Phase::kData;
   }
   if (frame.site.phase == Phase::kBackward && HasFusedCalls() && IsOfFusedCall(frame.site)) {
     ExchangeOperator(frame.outer_op);
-    ops->hidden = 1;
+    ops->hidden = resume + 1;
+    ops->outside = resume != 0;
     return {};
   }
   if (!info.fused_backward.empty() && g.peek != nullptr) frame.first_node = g.peek();
@@ -219,6 +233,10 @@ void OnEnd(const RecordFunction& record, void*) {
   Frame& frame = ops->frames[--ops->depth];
   ExchangeOperator(frame.outer_op);
   NoteOperatorEnd();
+  if (frame.resume != 0) {
+    ops->hidden = frame.resume;
+    ops->outside = true;
+  }
   Frame* outer = ops->depth != 0 ? &ops->frames[ops->depth - 1] : nullptr;
   if (outer != nullptr && outer->hides) {
     // A product by a tangent: its operator is a kernel beside it, and goes on hiding what it runs.

@@ -20,7 +20,7 @@ struct Operands {
   std::vector<int64_t> ints;
   bool has_meta = false;         // a tensor without data: a trace of shapes is made, nothing computes
   bool has_wrapper = false;      // a tensor whose data lies in other tensors (vmap, subclasses, sparse)
-  bool crosses_devices = false;  // tensors on devices of two types: a copy between host and GPU
+  bool crosses_devices = false;  // tensors on devices of two types, such as host and GPU
 
   // Of what was read, all lies in the host's memory (c10::DeviceType::CPU, which is 0).
   bool on_host() const { return first_device_ == 0 && !crosses_devices; }

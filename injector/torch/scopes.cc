@@ -98,6 +98,7 @@ bool EndUserScope(const void* record) noexcept {
 
 void EndTrainingStep() {
   Recorder& recorder = *g_recorder;
+  if (g_source != nullptr && !g_source->HasStepped()) return;
   if (g_source != nullptr) g_source->OnStepEnd(recorder.CurrentStep());
   const uint32_t optimizer = g_optimizer.load(std::memory_order_relaxed);
   NoteCallsOfStep({reinterpret_cast<const char*>(&optimizer), sizeof optimizer});

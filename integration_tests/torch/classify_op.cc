@@ -27,5 +27,6 @@ OpKind ClassifyOp(std::string_view name) noexcept {
 }
 std::string_view TangentProductOf(std::string_view) noexcept { return {}; }
 std::string_view FusedBackwardOf(std::string_view) noexcept { return {}; }
+bool IsCopy(std::string_view name) noexcept { return name == "aten::copy_"; }
 
 }  // namespace rfinject

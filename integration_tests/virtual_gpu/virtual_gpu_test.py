@@ -2,7 +2,8 @@
 
     virtual_gpu_test.py [unittest arguments]
 RFINJECT names the command, RFINJECT_PYTHON the interpreter (default: the one that runs this file). Without a torch that is
-a CUDA build, or where NVIDIA's driver is, all is skipped.
+a CUDA build, or where NVIDIA's driver is, all is skipped. RFINJECT_REFERENCE_PROGRAMS names a folder with clones of
+pytorch/vision and pytorch/examples, as vision and examples: their training programs run, too.
 """
 import importlib.util
 import json
@@ -22,6 +23,8 @@ RFINJECT = os.environ["RFINJECT"]
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 LIBRARIES = pathlib.Path(RFINJECT).resolve().parent.parent / "lib" / "virtual_gpu"
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+REFERENCE_PROGRAMS = os.environ.get("RFINJECT_REFERENCE_PROGRAMS")
+BOARDS = ("V100-SXM2-16GB", "A100-SXM4-80GB", "H100-SXM5-80GB")
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
 # 2 per multiply-add of ResNet-18's convolutions and its linear layer, an image of 224 x 224; the backward lacks the
@@ -48,7 +51,7 @@ def unavailable():
 class Run:
     """A finished program: `out`, `err`, `code`, and `rows(by)` of its report."""
 
-    def __init__(self, program, *arguments, gpu="A100-SXM4-80GB", options=(), launcher=(), environment=()):
+    def __init__(self, program, *arguments, gpu="A100-SXM4-80GB", options=(), launcher=(), environment=(), cwd=None):
         self._folder = tempfile.TemporaryDirectory(prefix="rfinject-virtual-gpu-")
         variables = {name: value for name, value in os.environ.items()
                      if not name.startswith("RFINJECT_") and name != "CUDA_VISIBLE_DEVICES"}
@@ -56,7 +59,7 @@ class Run:
         result = torch_exit.run(
             [RFINJECT, "--estimate", gpu, *options, "-o", self._folder.name + "/", PYTHON, *launcher,
              str(PROGRAMS / program), *map(str, arguments)],
-            self._folder.name, env=variables, timeout=600)
+            self._folder.name, env=variables, cwd=cwd, timeout=600)
         self.out, self.err, self.code = result.stdout, result.stderr, result.returncode
 
     def close(self):
@@ -85,6 +88,18 @@ class VirtualGpu(unittest.TestCase):
         self.addCleanup(run.close)
         self.assertEqual(run.code, code, run.out + run.err)
         return run
+
+    def assert_every_launch_of_a_layer_has_it(self, run, outside=()):
+        """Without a module are only the operators named `outside`, and what is neither forward nor backward."""
+        rows = [row for report in run.reports("op") for row in report["rows"]]
+        unknown = {row["op"] for row in rows
+                   if row["phase"] in ("forward", "backward", "recompute", "eval") and row["model"] is None}
+        self.assertLessEqual(unknown, set(outside))
+        for phase in ("forward", "backward"):
+            self.assertTrue(any(row["phase"] == phase and row["model"] for row in rows), phase)
+        # Numbers that the host hands over with a launch are no copies.
+        copies = {row["op"] for row in rows if row["phase"] == "data"}
+        self.assertLessEqual(copies, {"aten::copy_", "aten::_foreach_copy_"})
 
     def test_flop_and_launches_of_resnet18(self):
         for batch in (1, 8, 256):
@@ -128,8 +143,43 @@ class VirtualGpu(unittest.TestCase):
                 if words == ("trainer",):
                     self.assertTrue(any(row["phase"] == "recompute" for row in rows))
 
+    def test_a_recipe_for_images(self):
+        for gpu in BOARDS:
+            with self.subTest(gpu=gpu):
+                run = self.run_program("loops.py", "recipe", gpu=gpu)
+                self.assertIn("loop ok", run.out)
+                # The scaler multiplies the loss, and so does its backward.
+                self.assert_every_launch_of_a_layer_has_it(run, {"aten::mul"})
+
+    @unittest.skipUnless(REFERENCE_PROGRAMS, "RFINJECT_REFERENCE_PROGRAMS names no folder")
+    def test_the_reference_programs(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="rfinject-images-"))
+        self.addCleanup(shutil.rmtree, folder)
+        for split, images in (("train", 4), ("val", 2)):
+            for name in "abcdef":
+                (folder / split / name).mkdir(parents=True)
+                for i in range(images):
+                    # An image of 64 pixels' side: a header, and bytes.
+                    (folder / split / name / f"{i}.ppm").write_bytes(b"P6 64 64 255\n" + os.urandom(3 * 64 * 64))
+        train = pathlib.Path(REFERENCE_PROGRAMS) / "vision" / "references" / "classification" / "train.py"
+        main = pathlib.Path(REFERENCE_PROGRAMS) / "examples" / "imagenet" / "main.py"
+        shared = ("-b", 8, "-j", 1, "--epochs", 1)
+        train_words = (train, "--data-path", folder, "--model", "resnet18", *shared)
+        main_words = (main, "-a", "resnet18", *shared)
+        cases = [(*train_words, "--amp", "--model-ema", "--clip-grad-norm", 1, "--mixup-alpha", 0.2, "--cutmix-alpha", 1,
+                  "--label-smoothing", 0.1, "--random-erase", 0.1, "--auto-augment", "ta_wide", "--output-dir",
+                  folder / "out"),
+                 (*train_words, "--opt", "adamw", "--norm-weight-decay", 0),
+                 (*main_words, folder), (*main_words, "--gpu", 0, folder)]
+        for gpu in BOARDS:
+            for words in cases:
+                with self.subTest(gpu=gpu, words=words):
+                    # main.py leaves its checkpoint where it is started.
+                    run = self.run_program(*words, gpu=gpu, cwd=folder)
+                    self.assert_every_launch_of_a_layer_has_it(run, {"aten::mul"} if "--amp" in words else ())
+
     def test_the_imagenet_program(self):
-        for gpu in ("V100-SXM2-16GB", "A100-SXM4-40GB", "H100-SXM5-80GB"):
+        for gpu in BOARDS:
             with self.subTest(gpu=gpu):
                 run = self.run_program(EXAMPLES / "imagenet" / "main.py", "-a", "resnet18", "--dummy", "--dummy-images",
                                        64, "--num-classes", 10, "--image-size", 64, "-b", 32, "-j", 1, "-p", 1,
@@ -149,6 +199,26 @@ class VirtualGpu(unittest.TestCase):
         too_large = self.run_program("train.py", "vgg19", 256, gpu="V100-SXM2-16GB", code=1)
         self.assertIn("OutOfMemoryError", too_large.err)
         self.assertIn("total capacity of 15.77 GiB", too_large.err)
+        # Where it was asked for in vain, and what lay there then.
+        memory = too_large.memory()
+        asked = float(re.search(r"Tried to allocate ([\d.]+) MiB", too_large.err).group(1)) * 2**20
+        allocated = float(re.search(r"([\d.]+) GiB is allocated by PyTorch", too_large.err).group(1))
+        self.assertEqual(memory["refused"]["bytes"], asked)
+        self.assertEqual((memory["refused"]["model"], memory["refused"]["phase"]), ("VGG", "forward"))
+        self.assertRegex(memory["refused"]["layer"], r"^features\.\d+$")
+        self.assertAlmostEqual(memory["allocated_bytes"] / 2**30, allocated, delta=0.01)
+        self.assertEqual(sum(row["bytes"] for row in memory["rows"]), memory["allocated_bytes"])
+        self.assertIn(f"asked for in {memory['refused']['layer']}, forward", too_large.err)
+        self.assertIsNone(fits.memory()["refused"])
+
+    def test_a_large_batch_costs_little(self):
+        run = self.run_program("train.py", "resnet50", 256)
+        seconds = [float(text) for text in re.findall(r"^cpu_seconds (.*)$", run.out, re.MULTILINE)]
+        # 3 s a step on two cores are 6 of a processor; what was measured is a fortieth.
+        self.assertLess(max(seconds[1:]), 1.5)
+        self.assertLess(int(re.search(r"^most_memory_kib (\d+)$", run.out, re.MULTILINE).group(1)), 2 * 2**20)
+        self.assertEqual(run.memory()["allocated_bytes"],
+                         int(re.search(r"^NVIDIA A100-SXM4-80GB (\d+)$", run.out, re.MULTILINE).group(1)))
 
     def test_memory_at_the_peak(self):
         run = self.run_program("peak.py")
@@ -180,6 +250,60 @@ class VirtualGpu(unittest.TestCase):
         for program in ("graph.py", "amp.py", "lstm.py"):
             with self.subTest(program=program):
                 self.assertIn(" ok", self.run_program(program).out)
+
+    def test_steps_in_a_cuda_graph(self):
+        run = self.run_program("captured_step.py")
+        report = run.report("kernel")
+        # Three as they come; what captures the fourth does not make it, and each launch of the graph does.
+        self.assertEqual(report["steps"], 43)
+        rows = [row for row in report["rows"] if row["layer"] == "layer1.0.conv1"]
+        self.assertEqual({row["phase"]: row["launches"] for row in rows}, {"forward": 43, "backward": 43})
+        # A step outside of the graph takes as long.
+        steps = sum(row["ideal_time_ns"] for row in report["rows"]) / 43 / 1e6
+        self.assertGreater(float(re.search(r"^replay_ms (.*)$", run.out, re.MULTILINE).group(1)), 0.8 * steps)
+
+    def test_compiled_kernels(self):
+        for mode in ("default", "reduce-overhead"):
+            with self.subTest(mode=mode), tempfile.TemporaryDirectory(prefix="rfinject-inductor-") as cache:
+                # Its compiler tries its kernels out in the first steps.
+                run = self.run_program("compiled.py", mode, options=("--skip", "3"),
+                                       environment={"TORCHINDUCTOR_CACHE_DIR": cache})
+                report = run.report("kernel")
+                self.assertEqual(report["steps"], 3)
+                kernels = [row for row in report["rows"] if row["kernel"].startswith("triton_")]
+                self.assertEqual({row["model"] for row in kernels}, {"Net"})
+                self.assertEqual({row["phase"] for row in kernels}, {"forward", "backward"})
+                self.assertEqual({row["flop"] for row in kernels}, {0})
+                # One a step: of 4096 times 2048 numbers it reads the product, and writes what the next one reads.
+                activation, = (row for row in kernels if row["phase"] == "forward")
+                self.assertEqual(activation["launches"], 3)
+                numbers = 4096 * 2048
+                self.assertGreaterEqual(activation["dram_bytes"] / 3, 4 * numbers)
+                self.assertLess(activation["dram_bytes"] / 3, 3 * 4 * numbers)
+                product = sum(row["model_flop"] for row in report["rows"]
+                              if row["phase"] == "forward" and row["op"] in ("aten::addmm", "aten::mm"))
+                self.assertEqual(product, 3 * 2 * 2 * 4096 * 2048 * 512)
+                self.assertEqual(run.err.count("kernels that were compiled"), 1)
+
+    def test_a_triton_without_its_assembler(self):
+        # Triton as it is, of links, but for ptxas.
+        source = pathlib.Path(importlib.util.find_spec("triton").origin).parent
+        with tempfile.TemporaryDirectory(prefix="rfinject-triton-") as folder:
+            def link(path, to):
+                if path.name.startswith("ptxas"):
+                    return
+                if path.is_dir() and path in (source, *(source / "backends" / "nvidia" / "bin").parents,
+                                              source / "backends" / "nvidia" / "bin"):
+                    to.mkdir()
+                    for child in path.iterdir():
+                        link(child, to / child.name)
+                else:
+                    to.symlink_to(path)
+            link(source, pathlib.Path(folder) / "triton")
+            run = self.run_program("compiled.py", code=1, environment={
+                "PYTHONPATH": folder, "TORCHINDUCTOR_CACHE_DIR": folder + "/inductor",
+                "TRITON_CACHE_DIR": folder + "/cache", "PATH": "/usr/bin:/bin"})
+        self.assertIn("Cannot find ptxas", run.err)
 
     def test_several_devices(self):
         # Not its exit code: see "Not done yet" of docs/VIRTUAL_GPU.md.

@@ -67,6 +67,7 @@ void Run(const CUgraphNode_st& node, CUstream stream) {
     default:
       break;
   }
+  if (node.cost != nullptr) NoteReplayed(*node.cost, stream);
 }
 
 }  // namespace
@@ -160,12 +161,14 @@ CUresult LaunchAll(CUgraphExec exec, CUstream handle) {
     for (const CUgraphNode_st& node : exec->nodes) {
       const std::vector<CUgraphNode> before = stream->tail;
       CUgraphNode copy = Capture(stream, node.type);
-      *copy = node;
+      *copy = node;  // with what was told of it
       copy->dependencies = before;
     }
+    ForgetCaptured();
     return CUDA_SUCCESS;
   }
   for (const CUgraphNode_st& node : exec->nodes) Run(node, stream);
+  NoteReplay();
   return CUDA_SUCCESS;
 }
 

@@ -16,7 +16,7 @@ CUlib_st* Library(CUmodule module) { return reinterpret_cast<CUlib_st*>(module);
 CUfunction Function(CUkernel kernel) { return reinterpret_cast<CUfunction>(kernel); }
 const char* NameOf(CUfunction function) { return function != nullptr ? function->name.c_str() : nullptr; }
 
-CUresult Load(const void* data, CUlib_st** library) {
+CUresult Load(const void* data, CUlib_st** library, bool by_program = false) {
   auto loaded = std::make_unique<CUlib_st>();
   const int sm = TheBoard().sm();
   if (!ReadImage(data, sm, &loaded->image)) return CUDA_ERROR_INVALID_SOURCE;
@@ -29,6 +29,7 @@ CUresult Load(const void* data, CUlib_st** library) {
         sm, loaded->image.sm);
     SayOnce(text);
   }
+  loaded->by_program = by_program;
   *library = loaded.release();  // until the process ends: kernels' names are given away
   return CUDA_SUCCESS;
 }
@@ -142,7 +143,8 @@ int BlocksPerSm(const KernelInfo& info, int threads, size_t dynamic_shared) {
   return std::min({by_threads, by_registers, by_shared, limits.blocks_per_sm});
 }
 
-CUresult Launch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, CUstream handle) {
+CUresult Launch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, CUstream handle,
+                void* const* arguments) {
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const uint64_t threads = uint64_t{block[0]} * block[1] * block[2];
@@ -159,22 +161,23 @@ CUresult Launch(CUfunction function, const unsigned* grid, const unsigned* block
     std::copy_n(block, 3, node->block);
     node->shared = shared;
     node->work = work;
-    return CUDA_SUCCESS;
+  } else {
+    NoteLaunch(function, grid, block, shared, work, stream);
   }
-  NoteLaunch(function, grid, block, shared, work, stream);
+  if (function->library->by_program) NoteLoadedLaunch(function, grid, block, shared, arguments, stream);
   return CUDA_SUCCESS;
 }
 
 }  // namespace
 
 RFINJECT_CUDA cuModuleLoadData(CUmodule* module, const void* data) {
-  return Load(data, reinterpret_cast<CUlib_st**>(module));
+  return Load(data, reinterpret_cast<CUlib_st**>(module), true);
 }
 RFINJECT_CUDA cuModuleLoadDataEx(CUmodule* module, const void* data, unsigned, CUjit_option*, void**) {
-  return Load(data, reinterpret_cast<CUlib_st**>(module));
+  return Load(data, reinterpret_cast<CUlib_st**>(module), true);
 }
 RFINJECT_CUDA cuModuleLoadFatBinary(CUmodule* module, const void* data) {
-  return Load(data, reinterpret_cast<CUlib_st**>(module));
+  return Load(data, reinterpret_cast<CUlib_st**>(module), true);
 }
 RFINJECT_CUDA cuModuleLoad(CUmodule* module, const char* path) {
   std::string content;
@@ -184,7 +187,7 @@ RFINJECT_CUDA cuModuleLoad(CUmodule* module, const char* path) {
   for (size_t got = 0; (got = fread(buffer, 1, sizeof buffer, file)) > 0;) content.append(buffer, got);
   fclose(file);
   if (content.size() < sizeof(uint32_t)) return CUDA_ERROR_INVALID_SOURCE;
-  return Load(content.data(), reinterpret_cast<CUlib_st**>(module));
+  return Load(content.data(), reinterpret_cast<CUlib_st**>(module), true);
 }
 RFINJECT_CUDA cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
 RFINJECT_CUDA cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
@@ -292,14 +295,14 @@ RFINJECT_CUDA cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid
   const cuLaunchKernel_params parameters = {function, grid_x, grid_y, grid_z,    block_x, block_y,
                                             block_z,  shared, stream, arguments, extra};
   return Traced("cuLaunchKernel", parameters, NameOf(function),
-                [&] { return Launch(function, grid, block, shared, stream); });
+                [&] { return Launch(function, grid, block, shared, stream, arguments); });
 }
 RFINJECT_CUDA cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments, void** extra) {
   const unsigned grid[] = {config->gridDimX, config->gridDimY, config->gridDimZ};
   const unsigned block[] = {config->blockDimX, config->blockDimY, config->blockDimZ};
   const cuLaunchKernelEx_params parameters = {config, function, arguments, extra};
   return Traced("cuLaunchKernelEx", parameters, NameOf(function),
-                [&] { return Launch(function, grid, block, config->sharedMemBytes, config->hStream); });
+                [&] { return Launch(function, grid, block, config->sharedMemBytes, config->hStream, arguments); });
 }
 RFINJECT_CUDA cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
@@ -309,7 +312,7 @@ RFINJECT_CUDA cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, un
   const cuLaunchCooperativeKernel_params parameters = {function, grid_x,  grid_y, grid_z, block_x,
                                                        block_y,  block_z, shared, stream, arguments};
   return Traced("cuLaunchCooperativeKernel", parameters, NameOf(function),
-                [&] { return Launch(function, grid, block, shared, stream); });
+                [&] { return Launch(function, grid, block, shared, stream, arguments); });
 }
 
 // What a tensor map says of its tensor only a kernel would read.

@@ -25,12 +25,16 @@ constexpr ChipLimits kLimits[] = {
 std::atomic<void (*)(const rfinject_virtual_launch*)> g_observer{nullptr};
 std::atomic<void (*)(const rfinject_virtual_memory*)> g_memory_observer{nullptr};
 std::atomic<const rfinject_virtual_tool*> g_tool{nullptr};
+std::atomic<void (*)(uint64_t)> g_replay_observer{nullptr};
+std::atomic<void (*)(const rfinject_virtual_loaded_launch*)> g_loaded_observer{nullptr};
 std::atomic<uint64_t> g_launches{0};
+std::atomic<int> g_captures{0};
 std::atomic<uint64_t> g_skipped_ns{0};
 thread_local CUstream t_last_stream = nullptr;
 thread_local constinit bool t_hidden = false;
 thread_local constinit Work t_work;
 thread_local uint64_t t_untold_ns = 0;  // that this thread's launches took, as far as their number tells
+thread_local constinit NodeCost* t_captured = nullptr;  // of the last node of which nothing was told
 
 // The parent forks while no other thread holds the lock, so that the child's copy of the state is whole. The child
 // makes the lock anew: it belongs to the parent's thread of another number, and glibc lets nobody else unlock a
@@ -92,6 +96,7 @@ void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block
   Occupy(real, kLaunchNs);
   t_last_stream = real;
   t_untold_ns += kLaunchNs;
+  t_captured = nullptr;
   g_launches.fetch_add(1, std::memory_order_relaxed);
   const auto observer = g_observer.load(std::memory_order_acquire);
   if (observer == nullptr) return;
@@ -104,6 +109,44 @@ void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block
   launch.stream = real->id;
   launch.flop = work.flop;
   launch.bytes = work.bytes;
+  observer(&launch);
+}
+
+void CountCaptures(int change) { g_captures.fetch_add(change, std::memory_order_relaxed); }
+
+NodeCost* NewNodeCost() { return t_captured = new NodeCost; }
+void ForgetCaptured() { t_captured = nullptr; }
+
+void NoteReplayed(const NodeCost& cost, CUstream stream) {
+  if (cost.ns > kLaunchNs) Occupy(stream, cost.ns - kLaunchNs);
+  if (cost.what == 0) return;
+  if (const auto observer = g_replay_observer.load(std::memory_order_acquire); observer != nullptr)
+    observer(cost.what);
+}
+
+void NoteReplay() {
+  t_untold_ns = 0;
+  if (const auto observer = g_replay_observer.load(std::memory_order_acquire); observer != nullptr) observer(0);
+}
+
+void NoteLoadedLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared,
+                      void* const* arguments, CUstream stream) {
+  const auto observer = g_loaded_observer.load(std::memory_order_acquire);
+  if (observer == nullptr) return;
+  std::vector<uint64_t> words;
+  const auto& parameters = function->info.parameters;
+  for (size_t i = 0; arguments != nullptr && i < parameters.size(); ++i) {
+    if (parameters[i].second != sizeof(uint64_t) || arguments[i] == nullptr) continue;
+    memcpy(&words.emplace_back(), arguments[i], sizeof(uint64_t));
+  }
+  rfinject_virtual_loaded_launch launch = {};
+  launch.name = function->name.c_str();
+  std::copy_n(grid, 3, launch.grid);
+  std::copy_n(block, 3, launch.block);
+  launch.shared_bytes = shared;
+  launch.device = stream->context != nullptr ? stream->context->device : 0;
+  launch.words = words.data();
+  launch.word_count = words.size();
   observer(&launch);
 }
 
@@ -165,6 +208,23 @@ RFINJECT_DOOR uint64_t rfinject_virtual_gpu_launches() { return g_launches.load(
 RFINJECT_DOOR void rfinject_virtual_gpu_tell(uint64_t nanoseconds) {
   if (t_last_stream != nullptr && nanoseconds > t_untold_ns) Occupy(t_last_stream, nanoseconds - t_untold_ns);
   t_untold_ns = 0;
+}
+
+RFINJECT_DOOR int rfinject_virtual_gpu_capturing() { return g_captures.load(std::memory_order_relaxed) > 0 ? 1 : 0; }
+
+RFINJECT_DOOR int rfinject_virtual_gpu_captured() { return t_captured != nullptr ? 1 : 0; }
+
+RFINJECT_DOOR void rfinject_virtual_gpu_tell_captured(uint64_t nanoseconds, uint64_t what) {
+  if (t_captured != nullptr) *t_captured = {nanoseconds, what};
+  t_captured = nullptr;
+}
+
+RFINJECT_DOOR void rfinject_virtual_gpu_observe_replays(void (*observer)(uint64_t)) {
+  g_replay_observer.store(observer, std::memory_order_release);
+}
+
+RFINJECT_DOOR void rfinject_virtual_gpu_observe_loaded(void (*observer)(const rfinject_virtual_loaded_launch*)) {
+  g_loaded_observer.store(observer, std::memory_order_release);
 }
 
 RFINJECT_DOOR void rfinject_virtual_gpu_lock() { StateLock().lock(); }

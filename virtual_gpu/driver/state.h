@@ -70,8 +70,27 @@ void Occupy(CUstream stream, uint64_t ns);
 uint64_t ClockNow();
 void WaitUntil(uint64_t ns);
 
+// What somebody said of captured work. Never freed: whoever says it comes after the capture, and the graph may be
+// gone.
+struct NodeCost {
+  uint64_t ns = 0;  // 0: nobody said anything
+  uint64_t what = 0;
+};
+
+// A capture has begun (1) or ended (-1).
+void CountCaptures(int change);
+
 // What a captured stream was told to do.
 CUgraphNode Capture(CUstream stream, CUgraphNodeType type);
+// For a node that this thread captures: rfinject_virtual_gpu_tell_captured writes to the last one.
+NodeCost* NewNodeCost();
+// All that this thread has captured so far has been told of.
+void ForgetCaptured();
+// All of a graph has been launched on this thread.
+void NoteReplay();
+// Of one of its nodes, after what its kind takes anyway.
+void NoteReplayed(const NodeCost& cost, CUstream stream);
+
 // Marks every capture that a synchronising call spoils. Whether there was one.
 bool SpoilCaptures();
 
@@ -81,6 +100,10 @@ struct Work {
 };
 // What was described on this thread since its last launch (rfinject_virtual_gpu_describe).
 Work TakeWork();
+
+// Tells whoever wants to know of such launches (rfinject_virtual_gpu_observe_loaded).
+void NoteLoadedLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared,
+                      void* const* arguments, CUstream stream);
 
 void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, const Work& work,
                 CUstream stream);
@@ -121,6 +144,7 @@ struct CUctx_st {
 
 struct CUlib_st {
   rfinject::virtual_gpu::Image image;
+  bool by_program = false;  // loaded as a module, not registered by what the compiler linked
   std::map<std::string, std::unique_ptr<CUfunc_st>> functions;
   std::map<std::string, std::pair<CUdeviceptr, size_t>> variables;
 };
@@ -141,6 +165,7 @@ struct CUgraphNode_st {
   CUfunction function = nullptr;
   unsigned grid[3] = {}, block[3] = {}, shared = 0;
   rfinject::virtual_gpu::Work work;
+  rfinject::virtual_gpu::NodeCost* cost = nullptr;  // of a captured node
   // A copy or a fill.
   void* to = nullptr;
   const void* from = nullptr;

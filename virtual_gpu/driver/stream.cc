@@ -83,6 +83,7 @@ CUresult BeginCapture(CUstream stream, CUgraph graph, CUstreamCaptureMode mode) 
   recording->mode = mode;
   stream->recording = std::move(recording);
   stream->tail.clear();
+  CountCaptures(1);
   return CUDA_SUCCESS;
 }
 
@@ -115,6 +116,7 @@ CUgraphNode Capture(CUstream stream, CUgraphNodeType type) {
   CUgraphNode node = graph->nodes.back().get();
   node->type = type;
   node->dependencies = stream->tail;
+  node->cost = NewNodeCost();
   stream->tail = {node};
   return node;
 }
@@ -232,6 +234,7 @@ CUresult EndCapture(CUstream stream, CUgraph* graph) {
     other->recording.reset();
     other->tail.clear();
   }
+  CountCaptures(-1);
   *graph = recording->spoilt ? nullptr : recording->graph;
   return recording->spoilt ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }

@@ -9,7 +9,8 @@
 // the first backward pass that comes after that.
 //
 // The caching allocator gives out memory again that the program had copied to. Every allocation is reported to
-// profilers (c10/core/Allocator.h); from then on it holds zeros, as results of kernels that nobody runs do.
+// profilers (c10/core/Allocator.h); from then on it holds zeros, as results of kernels that nobody runs do. So is
+// what the device has not.
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,6 +53,9 @@ constinit Own<void(void*)> g_initialize("libtorch_cpu.so",
 constinit Own<int8_t()> g_count("libc10_cuda.so", "_ZN3c104cuda12device_countEv");
 constinit Own<void(void*, int64_t, size_t, size_t, uint16_t)> g_report(
     "libc10.so", "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+constinit Own<void(int64_t, size_t, size_t, uint16_t)> g_report_full(
+    "libc10.so", "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE");
+constexpr uint16_t kCuda = 1;  // c10::DeviceType
 
 thread_local constinit bool t_engine_asks = false;
 // The engine that was told of no GPU; a child of fork makes another one in the same place, and starts it again.
@@ -95,13 +99,23 @@ RFINJECT_TORCH int8_t _ZN3c104cuda12device_countEv() {
 RFINJECT_TORCH void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void* pointer, int64_t bytes,
                                                                           size_t allocated, size_t reserved,
                                                                           uint16_t device) {
-  constexpr uint16_t kCuda = 1;
   if ((device & 0xff) == kCuda) {
     if (bytes > 0) rfinject_virtual_gpu_clear(reinterpret_cast<uint64_t>(pointer), static_cast<size_t>(bytes));
-    const rfinject_virtual_memory memory = {reinterpret_cast<uint64_t>(pointer), bytes, allocated, reserved,
-                                            device >> 8};
+    const rfinject_virtual_memory memory = {
+        reinterpret_cast<uint64_t>(pointer), bytes, allocated, reserved, device >> 8, 0};
     rfinject_virtual_gpu_tell_memory(&memory);
   }
   auto* const own = g_report.Get();
   if (own != nullptr) own(pointer, bytes, allocated, reserved, device);
+}
+
+// c10::reportOutOfMemoryToProfiler(bytes, total_allocated, total_reserved, device), when all attempts have failed.
+RFINJECT_TORCH void _ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE(int64_t bytes, size_t allocated,
+                                                                        size_t reserved, uint16_t device) {
+  if ((device & 0xff) == kCuda) {
+    const rfinject_virtual_memory memory = {0, bytes, allocated, reserved, device >> 8, 1};
+    rfinject_virtual_gpu_tell_memory(&memory);
+  }
+  auto* const own = g_report_full.Get();
+  if (own != nullptr) own(bytes, allocated, reserved, device);
 }

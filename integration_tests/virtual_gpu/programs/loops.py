@@ -1,4 +1,5 @@
-"""Training loops as the usual frameworks write them, all on "cuda": loops.py trainer | closure."""
+"""Training loops as the usual frameworks write them, all on "cuda": loops.py trainer | closure | recipe."""
+import io
 import sys
 
 import torch
@@ -75,6 +76,54 @@ def closure():
         optimizer.step(step)
 
 
-{"trainer": trainer, "closure": closure}[sys.argv[1]]()
+def mixed(batch):
+    """Two images become one, and so do their labels: what a loader's workers do."""
+    images, labels = torch.utils.data.default_collate(batch)
+    shares = nn.functional.one_hot(labels, 10).float()
+    return 0.7 * images + 0.3 * images.roll(1, 0), 0.7 * shares + 0.3 * shares.roll(1, 0)
+
+
+def recipe():
+    """Images as recipes train them: smoothed labels, a scaler, clipping, an average of weights, accuracies, a resume."""
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.SiLU(), nn.AdaptiveAvgPool2d(1),
+                          nn.Flatten(), nn.Dropout(0.2), nn.Linear(8, 10)).to(DEVICE)
+    average = torch.optim.swa_utils.AveragedModel(
+        model, device=DEVICE, avg_fn=lambda old, new, count: 0.9 * old + 0.1 * new, use_buffers=True)
+    optimizer = torch.optim.RMSprop(model.parameters(), 0.01, momentum=0.9, weight_decay=1e-5)
+    warm_up = torch.optim.lr_scheduler.LinearLR(optimizer, 0.1, total_iters=2)
+    schedule = torch.optim.lr_scheduler.SequentialLR(
+        optimizer, [warm_up, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 4)], [2])
+    criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
+    scaler = torch.amp.GradScaler("cuda")
+    data = torch.utils.data.TensorDataset(torch.rand(32, 3, 32, 32), torch.randint(0, 10, (32,)))
+    loader = torch.utils.data.DataLoader(data, 8, shuffle=True, num_workers=1, pin_memory=True, collate_fn=mixed)
+    for _ in range(2):
+        for images, labels in loader:
+            images, labels = images.to(DEVICE, non_blocking=True), labels.to(DEVICE, non_blocking=True)
+            with torch.autocast("cuda"):
+                loss = criterion(model(images), labels)
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+            average.update_parameters(model)
+            loss.item()
+        schedule.step()
+    for network in (model, average):
+        network.eval()
+        with torch.inference_mode():
+            for images, labels in torch.utils.data.DataLoader(data, 16):
+                output = network(images.to(DEVICE))
+                _, best = output.topk(5, 1)
+                best.t().eq(labels.to(DEVICE)).flatten().sum(dtype=torch.float32).item()
+    saved = io.BytesIO()
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "scaler": scaler.state_dict()}, saved)
+    saved.seek(0)
+    model.load_state_dict(torch.load(saved, map_location="cpu")["model"])
+
+
+{"trainer": trainer, "closure": closure, "recipe": recipe}[sys.argv[1]]()
 torch.cuda.synchronize()
 print("loop ok")

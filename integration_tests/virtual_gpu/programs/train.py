@@ -1,5 +1,7 @@
 """Three steps of a torchvision model on the GPU: train.py MODEL BATCH [amp] [channels_last]."""
 import ctypes
+import re
+import resource
 import sys
 
 import torch
@@ -17,7 +19,15 @@ optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=
 criterion = torch.nn.CrossEntropyLoss().cuda()
 images = torch.zeros(int(sys.argv[2]), 3, 224, 224).cuda()
 labels = torch.zeros(int(sys.argv[2]), dtype=torch.int64).cuda()
+
+
+def cpu_seconds():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
 for _ in range(3):
+    before = cpu_seconds()
     counts = [launches()]
     with torch.autocast("cuda", enabled=amp):
         loss = criterion(model(images), labels)
@@ -29,8 +39,11 @@ for _ in range(3):
     scaler.update()
     counts.append(launches())
     print("launches", *(after - before for before, after in zip(counts, counts[1:])))
+    print("cpu_seconds", cpu_seconds() - before)
 torch.cuda.synchronize()
 print(torch.cuda.get_device_name(), torch.cuda.max_memory_allocated())
+with open("/proc/self/status") as status:
+    print("most_memory_kib", re.search(r"VmHWM:\s*(\d+)", status.read()).group(1))
 with open("/proc/self/maps") as maps:
     for path in sorted({line.split()[-1] for line in maps if "/nvidia/" in line}):
         print("library", path)

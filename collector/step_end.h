@@ -1,0 +1,25 @@
+// File: step_end.h
+//
+// Ends the training step that runs. The injector does that when an optimizer has stepped; a source that sees an
+// optimizer's step of which the program's Python knows nothing (one that was captured into a CUDA graph) asks it to
+// through one function pointer.
+#ifndef RFINJECT_COLLECTOR_STEP_END_H_
+#define RFINJECT_COLLECTOR_STEP_END_H_
+
+#include <atomic>
+
+namespace rfinject {
+
+// On the thread that launches the optimizer's step. Takes no GIL and calls nothing of CUDA; calls Source::OnStepEnd.
+using EndStepFunction = void (*)() noexcept;
+
+// Null until the injector watches steps.
+inline std::atomic<EndStepFunction> g_end_step{nullptr};
+
+inline void EndStepOfProgram() noexcept {
+  if (EndStepFunction function = g_end_step.load(std::memory_order_acquire); function != nullptr) function();
+}
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_STEP_END_H_

@@ -1,0 +1,28 @@
+"""Six steps of a compiled model: compiled.py [MODE of torch.compile]."""
+import sys
+
+import torch
+from torch import nn
+
+ROWS, NARROW, WIDE = 4096, 512, 2048
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(NARROW, WIDE), nn.Linear(WIDE, NARROW)
+
+    def forward(self, x):
+        return self.b(torch.relu(self.a(x)) * 2 + 1)
+
+
+model = Net().cuda()
+compiled = torch.compile(model, mode=sys.argv[1] if len(sys.argv) > 1 else "default")
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+x = torch.zeros(ROWS, NARROW).cuda()
+for _ in range(6):
+    optimizer.zero_grad()
+    compiled(x).sum().backward()
+    optimizer.step()
+torch.cuda.synchronize()
+print("compiled ok")
