@@ -40,7 +40,7 @@ bool ModuleSteps::EnsureActive(bool first_call) {
 void ModuleSteps::EndInferenceStep() {
   void* thread = python_.PyEval_SaveThread();
   if (source_ != nullptr) source_->OnStepEnd(recorder_.CurrentStep());
-  NoteCallsOfStep({});
+  NoteCallsOfStep({}, 0);
   recorder_.EndStep(TakeSamples());
   python_.PyEval_RestoreThread(thread);
   const Settings& settings = GetSettings();
@@ -74,12 +74,11 @@ bool ModuleSteps::IsValidation(uint32_t layer, bool training) {
          (training ? trained_roots_.size() == 1 : !gradients || trained_roots_.size() == 1);
 }
 
-void ModuleSteps::NoteCallsOfStep(std::string_view optimizer) noexcept {
-  // FNV-1a. The class is known by its name only; two optimizers of one class are told apart by what was called
-  // before.
+void ModuleSteps::NoteCallsOfStep(std::string_view optimizer, uint32_t number) noexcept {
+  // FNV-1a. The number stays apart: a program may make a new optimizer for each iteration.
   uint32_t hash = calls_hash_.exchange(0, std::memory_order_relaxed) ^ 2166136261u;
   for (const char c : optimizer) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  recorder_.NoteCalls(calls_.exchange(0, std::memory_order_relaxed), hash != 0 ? hash : 1);
+  recorder_.NoteCalls(calls_.exchange(0, std::memory_order_relaxed), hash != 0 ? hash : 1, number);
 }
 
 void ModuleSteps::OnRootCall(uint32_t layer, bool is_model, bool training, const CallArguments& arguments) {
@@ -130,7 +129,7 @@ bool ModuleSteps::EndsByModules() const noexcept {
 void ModuleSteps::EndLastInferenceStep() noexcept {
   if (!EndsByModules()) return;
   if (CurrentLayer().depth != 0) return;  // it is cut short
-  NoteCallsOfStep({});
+  NoteCallsOfStep({}, 0);
   recorder_.EndStep(TakeSamples());
 }
 

@@ -48,8 +48,8 @@ class ModuleSteps {
   // Samples since the last call.
   uint64_t TakeSamples() noexcept { return samples_.exchange(0, std::memory_order_relaxed); }
   // What the step that ends now was made of goes to the recorder. `optimizer`: the scope's name; empty: a root's call
-  // ends the step.
-  void NoteCallsOfStep(std::string_view optimizer) noexcept;
+  // ends the step. `number`: the optimizer's own (optimizers.h), or 0.
+  void NoteCallsOfStep(std::string_view optimizer, uint32_t number) noexcept;
   // An optimizer's step was seen. True when it is the first.
   bool NoteOptimizerStep() noexcept { return !optimizer_seen_.exchange(true, std::memory_order_relaxed); }
   // The process ends. Without an optimizer the model's last call was the last step.

@@ -133,8 +133,8 @@ uint64_t TakeSamplesOfStep() noexcept {
   return modules != nullptr ? modules->steps.TakeSamples() : 0;
 }
 
-void NoteCallsOfStep(std::string_view optimizer) noexcept {
-  if (Modules* modules = TheModules()) modules->steps.NoteCallsOfStep(optimizer);
+void NoteCallsOfStep(std::string_view optimizer, uint32_t number) noexcept {
+  if (Modules* modules = TheModules()) modules->steps.NoteCallsOfStep(optimizer, number);
 }
 
 void NoteOptimizerStep() noexcept {
