@@ -77,8 +77,8 @@ int ActivateWithoutModules(void*) {
       call.layer = entry != nullptr ? entry->layer : 0;
     }
     if (entry != nullptr) call.wants_shapes = entry->wants_shapes;
-    if (enclosing == nullptr && !replica && registry.HasParameters(call.layer)) {
-      modules.steps.OnRootCall(call.layer, registry.IsRoot(call.layer), registry.IsTraining(module), arguments);
+    if (enclosing == nullptr && !replica && registry.HasParameters(call.layer, module)) {
+      modules.steps.OnRootCall(call.layer, registry.RootOf(call.layer), registry.IsTraining(module), arguments);
     }
   } catch (abi::__forced_unwind&) {
     throw;  // pthread_exit, where the interpreter ends while a daemon thread runs

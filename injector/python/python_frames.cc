@@ -71,8 +71,9 @@ T At(uintptr_t object, size_t offset) {
 
 struct RawFrame {
   PyObject* code;
-  int line;
+  int instruction;  // its place in the code
   uintptr_t address;
+  int line() const { return g.line_of(code, instruction); }
 };
 
 // The same of memory that may not be there; 0 then. A microsecond.
@@ -104,7 +105,7 @@ void ForEachFrame(Visit visit) {
       const int instruction = g.layout.bytes_of_number > 0 ? static_cast<int32_t>(at) * g.layout.bytes_of_number
                                                            : static_cast<int>(at - (code + g.instructions));
       auto* object = reinterpret_cast<PyObject*>(code);
-      if (!visit(RawFrame{object, g.line_of(object, instruction), frame})) return;
+      if (!visit(RawFrame{object, instruction, frame})) return;
       ++visited;
     }
     frame = word(frame, g.layout.outer);
@@ -188,7 +189,7 @@ const char* Compare(const PythonApi& python, PyObject* first) {
     if (!frame || frame.IsNone()) return false;
     // What the interpreter has of its own has code from no file, and Python code is not told of it.
     if (frame.Attribute("f_code").get() != raw.code) return true;
-    alike = frame.Attribute("f_lineno").Integer(-1) == raw.line;
+    alike = frame.Attribute("f_lineno").Integer(-1) == raw.line();
     if (compared == 0) alike = alike && IsFirstArgument(python, raw, first);
     frame = frame.Attribute("f_back");
     ++compared;
@@ -410,11 +411,13 @@ bool ReadProgramLine(ProgramLine* line) noexcept {
     return true;
   });
   const RawFrame& found = own.code != nullptr ? own : package;
-  if (found.code == nullptr || found.line <= 0) return false;
+  if (found.code == nullptr) return false;
+  const int at = found.line();
+  if (at <= 0) return false;
   ReadText(found.code, g.file, &path);
   line->file.Assign(ShownPath(path.view(), folders));
   ReadText(found.code, g.function, &line->function);
-  line->line = static_cast<uint32_t>(found.line);
+  line->line = static_cast<uint32_t>(at);
   return true;
 }
 
