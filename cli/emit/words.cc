@@ -369,7 +369,7 @@ TierWords TierOf(int tier) {
     case 5:
       return {
           "E",
-          "libtorch without Python, layers from the functions on the native stack; validation counts as training"};
+          "libtorch without Python, layers from the functions on the native stack; validation is what runs without gradients"};
     case 6:
       return {"F", "no torch found, kernels only"};
     default:
