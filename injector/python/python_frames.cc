@@ -151,6 +151,7 @@ size_t PlaceIn(PyObject* code, size_t size, PyObject* value) {
 }
 
 const char* g_trial = nullptr;  // why the last trial failed; null: it did not
+bool g_arguments = false;       // arguments are where this version should have them; lines do not need that
 int g_trials = 0;
 
 // Whether FirstArgument() gives `first`, where locals may lie elsewhere.
@@ -190,7 +191,7 @@ const char* Compare(const PythonApi& python, PyObject* first) {
     // What the interpreter has of its own has code from no file, and Python code is not told of it.
     if (frame.Attribute("f_code").get() != raw.code) return true;
     alike = frame.Attribute("f_lineno").Integer(-1) == raw.line();
-    if (compared == 0) alike = alike && IsFirstArgument(python, raw, first);
+    if (compared == 0 && !IsFirstArgument(python, raw, first)) g_arguments = false;
     frame = frame.Attribute("f_back");
     ++compared;
     return alike;
@@ -240,6 +241,7 @@ bool TryFrames(const PythonApi& python, const char** why) {
   g_python = &python;
   g_trial = nullptr;
   g_trials = 0;
+  g_arguments = true;
   static PyMethodDef method = {"probe", &OnTrial, kMethO, nullptr};
   const Ref probe(python, python.PyCFunction_NewEx(&method, nullptr, nullptr));
   if (!probe) {
@@ -380,7 +382,7 @@ bool InitPythonFrames(const PythonApi& python, const char** why) {
 
 std::vector<PythonCall> CallsOfThread(const PythonApi& python, size_t most) {
   std::vector<PythonCall> calls;
-  if (!g_ready.load(std::memory_order_acquire)) return calls;
+  if (!g_ready.load(std::memory_order_acquire) || !g_arguments) return calls;
   ForEachFrame<Read::kDirectly>([&](const RawFrame& frame) {
     if (calls.size() == most) return false;
     calls.push_back({Ref::Borrow(python, frame.code), FirstArgument(python, frame)});
