@@ -380,9 +380,11 @@ bool InitPythonFrames(const PythonApi& python, const char** why) {
   return true;
 }
 
+bool CallsAreKnown() noexcept { return g_ready.load(std::memory_order_acquire) && g_arguments; }
+
 std::vector<PythonCall> CallsOfThread(const PythonApi& python, size_t most) {
   std::vector<PythonCall> calls;
-  if (!g_ready.load(std::memory_order_acquire) || !g_arguments) return calls;
+  if (!CallsAreKnown()) return calls;
   ForEachFrame<Read::kDirectly>([&](const RawFrame& frame) {
     if (calls.size() == most) return false;
     calls.push_back({Ref::Borrow(python, frame.code), FirstArgument(python, frame)});

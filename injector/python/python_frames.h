@@ -65,6 +65,8 @@ struct PythonCall {
 // The functions of the calling thread, innermost first, `most` at most. Empty where frames cannot be read. GIL held.
 // Runs no Python code of the program's.
 std::vector<PythonCall> CallsOfThread(const PythonApi& python, size_t most);
+// Whether they can be told: frames can be read, and arguments are where this version should have them.
+bool CallsAreKnown() noexcept;
 
 // --- For tests.
 
