@@ -5,19 +5,25 @@
 //
 //   interval_coverage [--runs N] [--seed S] [--noise NAME] [--schedule NAME]
 //
-// A cell is N runs, default 1000. Without names, all of them: the exam is the whole table.
+// A cell is N runs, default 1000. Without names, all of them: the exam is the whole table. A cell in which fewer than
+// one interval in five is printed counts as one that declines.
 //
-// Holds when every cell that prints intervals covers 93 to 97 %, and no more than 20 % of the intervals of realistic
-// noises are declined. A cell in which fewer than one run in five prints counts as one that declines.
+// Holds when every cell that prints intervals covers 93 to 97 %, and no more than 20 % of the cells of realistic
+// noises decline. A thousand cells of a thousand runs leave some outside by chance. So a cell outside is in doubt,
+// unless even its exact interval is outside (bench/coverage_verdict.h; one exam in twenty fails a cell that keeps to
+// the limits), and is run again with four times as many runs of fresh seeds, which alone then count.
+#include <algorithm>
 #include <array>
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
 
+#include "bench/coverage_verdict.h"
 #include "bench/simulated_run.h"
 #include "cli/report/fold.h"
 
@@ -32,20 +38,20 @@ using cli::Row;
 constexpr std::array<const char*, 4> kLevels = {"key", "layer", "phase", "model"};
 constexpr std::array<const char*, 3> kQuantities = {"time", "bytes", "OI"};
 
-struct Cell {
+// Of one run.
+struct Counts {
   uint64_t intervals = 0, printed = 0, covering = 0;
-  bool prints() const { return 5 * printed >= intervals; }
-  double coverage() const { return 100.0 * static_cast<double>(covering) / static_cast<double>(printed); }
 };
-using Cells = std::array<std::array<Cell, 3>, 4>;
+template <typename Cell>
+using Cells = std::array<std::array<Cell, kQuantities.size()>, kLevels.size()>;
 
 struct Truth {
   double ns = 0, bytes = 0, flop = 0;
 };
 
 void Judge(const Knowledge& time, const Knowledge& bytes, double ns, double dram, double oi, const Truth& truth,
-           std::array<Cell, 3>& cells) {
-  const auto judge = [](Cell& cell, const Knowledge& known, bool covers) {
+           std::array<Counts, kQuantities.size()>& cells) {
+  const auto judge = [](Counts& cell, const Knowledge& known, bool covers) {
     ++cell.intervals;
     if (!cli::HasInterval(known.trust) || known.relative <= 0) return;
     ++cell.printed;
@@ -57,7 +63,7 @@ void Judge(const Knowledge& time, const Knowledge& bytes, double ns, double dram
   judge(cells[2], bytes, true_oi >= oi / (1 + bytes.relative) && true_oi * (1 - bytes.relative) <= oi);
 }
 
-void JudgeRun(const SimulatedResult& run, Cells& cells) {
+void JudgeRun(const SimulatedResult& run, Cells<Counts>& cells) {
   const double steps = static_cast<double>(run.steps);
   std::array<std::map<std::string, Truth>, 4> truths;
   for (const TrueKey& key : run.keys) {
@@ -82,6 +88,97 @@ void JudgeRun(const SimulatedResult& run, Cells& cells) {
   for (const Row& row : layers.phases) judge_row(2, std::string(cli::PhaseName(row.phase)), row);
   Judge(layers.total_time, layers.total_bytes, layers.total.time_ns() / steps, layers.total.dram_bytes() / steps,
         layers.total_derived.oi_flop_per_byte, truths[3]["all"], cells[3]);
+}
+
+struct Scenario {
+  Noise noise;
+  Schedule schedule;
+  uint32_t launches;
+};
+
+// What all scenarios say together.
+struct Totals {
+  uint64_t cells_printing = 0, cells_outside = 0, cells_failing = 0, realistic = 0, realistic_declined = 0;
+  uint64_t most_armed_permille = 0;
+  double most_growth = 0;
+};
+
+// `seed` is that of the run before the first.
+Cells<Coverage> SimulateRuns(const Scenario& scenario, uint64_t runs, uint64_t seed, Totals& totals) {
+  Cells<Coverage> cells;
+  for (uint64_t run = 0; run < runs; ++run) {
+    const SimulatedResult result = Simulate(
+        {.noise = scenario.noise, .schedule = scenario.schedule, .launches = scenario.launches, .seed = ++seed});
+    Cells<Counts> counts;
+    JudgeRun(result, counts);
+    for (size_t level = 0; level < kLevels.size(); ++level) {
+      for (size_t quantity = 0; quantity < kQuantities.size(); ++quantity) {
+        const Counts& one = counts[level][quantity];
+        cells[level][quantity].AddRun(one.intervals, one.printed, one.covering);
+      }
+    }
+    if (scenario.schedule != Schedule::kFiftySteps) {
+      totals.most_armed_permille = std::max(totals.most_armed_permille, 1000 * result.armed / result.steps);
+    }
+    totals.most_growth =
+        std::max(totals.most_growth, static_cast<double>(result.series_bytes) /
+                                         static_cast<double>(result.trace_bytes - result.series_bytes));
+  }
+  return cells;
+}
+
+void PrintScenario(const Scenario& scenario, const Cells<Coverage>& cells, Totals& totals) {
+  printf("%-13s %-10s %8u |", NoiseName(scenario.noise).c_str(), ScheduleName(scenario.schedule).c_str(),
+         scenario.launches);
+  double share = 0;
+  for (size_t quantity = 0; quantity < kQuantities.size(); ++quantity) {
+    for (size_t level = 0; level < kLevels.size(); ++level) {
+      const Coverage& cell = cells[level][quantity];
+      share += cell.declined_share();
+      if (IsRealistic(scenario.noise)) ++totals.realistic, totals.realistic_declined += !cell.prints();
+      if (!cell.prints()) {
+        printf("%6s", "-");
+        continue;
+      }
+      ++totals.cells_printing;
+      const bool outside = cell.percent() < kLeastCoverage || cell.percent() > kMostCoverage;
+      printf("%5.1f%c", cell.percent(), outside ? '!' : ' ');
+    }
+    printf(" |");
+  }
+  printf(" %5.1f %%\n", 100 * share / static_cast<double>(kLevels.size() * kQuantities.size()));
+  fflush(stdout);
+}
+
+// Looks again at the cells that are in doubt.
+void Decide(const Scenario& scenario, const Cells<Coverage>& cells, double level_of_cell, uint64_t runs,
+            uint64_t seed, Totals& totals) {
+  Cells<Coverage> again;
+  bool looked_again = false;
+  for (size_t level = 0; level < kLevels.size(); ++level) {
+    for (size_t quantity = 0; quantity < kQuantities.size(); ++quantity) {
+      const Coverage& cell = cells[level][quantity];
+      if (!cell.prints()) continue;
+      Verdict verdict = cell.Judge(level_of_cell);
+      if (verdict == Verdict::kHolds) continue;
+      ++totals.cells_outside;
+      printf("    %s of %s: %" PRIu64 " of %" PRIu64 " intervals, %.2f %%", kQuantities[quantity], kLevels[level],
+             cell.covering(), cell.printed(), cell.percent());
+      if (verdict == Verdict::kDoubt) {
+        if (!looked_again) again = SimulateRuns(scenario, runs, seed, totals);
+        looked_again = true;
+        const Coverage& second = again[level][quantity];
+        verdict = second.prints() ? second.Judge(level_of_cell) : Verdict::kDoubt;
+        printf("; again with %" PRIu64 " runs: %" PRIu64 " of %" PRIu64 ", %.2f %%", runs, second.covering(),
+               second.printed(), second.percent());
+      }
+      printf(": %s\n", verdict == Verdict::kHolds   ? "holds"
+                       : verdict == Verdict::kDoubt ? "outside, and whether by chance is not known"
+                                                    : "fails");
+      totals.cells_failing += verdict != Verdict::kHolds;
+      fflush(stdout);
+    }
+  }
 }
 
 int Main(int argc, char** argv) {
@@ -113,65 +210,41 @@ int Main(int argc, char** argv) {
     for (const char* level : kLevels) printf("%6s", level);
     printf(i < 2 ? " |" : " |\n");
   }
-  uint64_t cells_printing = 0, cells_wrong = 0, realistic = 0, realistic_declined = 0, most_armed_permille = 0;
-  double most_growth = 0;
+  constexpr uint32_t kLaunches[] = {1, 4, 16, 64};
+  constexpr Schedule kSchedules[] = {Schedule::kOneGroup, Schedule::kRotation, Schedule::kFiftySteps};
+  // One exam in twenty fails a cell that keeps to the limits (Bonferroni).
+  constexpr double kLevel = 0.05 / static_cast<double>(std::size(kAllNoises) * std::size(kSchedules) *
+                                                       std::size(kLaunches) * kLevels.size() * kQuantities.size());
+  constexpr uint64_t kMoreRuns = 4;
+  // No exam is so long that the first look gets there.
+  uint64_t fresh_seed = seed + (uint64_t{1} << 40);
+  Totals totals;
   for (const Noise noise : kAllNoises) {
     if (!only_noise.empty() && NoiseName(noise) != only_noise) continue;
-    for (const Schedule schedule : {Schedule::kOneGroup, Schedule::kRotation, Schedule::kFiftySteps}) {
+    for (const Schedule schedule : kSchedules) {
       if (!only_schedule.empty() && ScheduleName(schedule) != only_schedule) continue;
-      for (const uint32_t launches : {1u, 4u, 16u, 64u}) {
-        Cells cells;
-        for (uint64_t run = 0; run < runs; ++run) {
-          const SimulatedResult result =
-              Simulate({.noise = noise, .schedule = schedule, .launches = launches, .seed = ++seed});
-          JudgeRun(result, cells);
-          if (schedule != Schedule::kFiftySteps) {
-            most_armed_permille = std::max(most_armed_permille, 1000 * result.armed / result.steps);
-          }
-          most_growth = std::max(most_growth, static_cast<double>(result.series_bytes) /
-                                                  static_cast<double>(result.trace_bytes - result.series_bytes));
-        }
-        printf("%-13s %-10s %8u |", NoiseName(noise).c_str(), ScheduleName(schedule).c_str(), launches);
-        uint64_t all = 0, declined = 0;
-        for (size_t quantity = 0; quantity < 3; ++quantity) {
-          for (size_t level = 0; level < kLevels.size(); ++level) {
-            const Cell& cell = cells[level][quantity];
-            ++all;
-            declined += !cell.prints();
-            if (!cell.prints()) {
-              printf("%6s", "-");
-              continue;
-            }
-            ++cells_printing;
-            const bool wrong = cell.coverage() < 93 || cell.coverage() > 97;
-            cells_wrong += wrong;
-            printf("%5.1f%c", cell.coverage(), wrong ? '!' : ' ');
-          }
-          printf(" |");
-        }
-        double share = 0;
-        for (const auto& level : cells) {
-          for (const Cell& cell : level) {
-            share += 1 - static_cast<double>(cell.printed) / static_cast<double>(cell.intervals);
-          }
-        }
-        printf(" %5.1f %%\n", 100 * share / 12);
-        fflush(stdout);
-        if (IsRealistic(noise)) realistic += all, realistic_declined += declined;
+      for (const uint32_t launches : kLaunches) {
+        const Scenario scenario{noise, schedule, launches};
+        const Cells<Coverage> cells = SimulateRuns(scenario, runs, seed, totals);
+        PrintScenario(scenario, cells, totals);
+        Decide(scenario, cells, kLevel, kMoreRuns * runs, fresh_seed, totals);
+        seed += runs;
+        fresh_seed += kMoreRuns * runs;
       }
     }
   }
   if (!only_noise.empty() || !only_schedule.empty()) return 0;
-  const double share = 100.0 * static_cast<double>(realistic_declined) / static_cast<double>(realistic);
-  printf("\n%" PRIu64 " of %" PRIu64 " cells that print are outside 93 to 97 %%; %.1f %% of the %" PRIu64
-         " cells of realistic noises decline\n",
-         cells_wrong, cells_printing, share, realistic);
+  const double share = 100.0 * static_cast<double>(totals.realistic_declined) / static_cast<double>(totals.realistic);
+  printf("\n%" PRIu64 " of %" PRIu64 " cells that print are outside %g to %g %% at first, %" PRIu64
+         " where four times as many runs were made; %.1f %% of the %" PRIu64 " cells of realistic noises decline\n",
+         totals.cells_outside, totals.cells_printing, kLeastCoverage, kMostCoverage, totals.cells_failing, share,
+         totals.realistic);
   printf(
       "armed with counters: at most %.1f %% of the steps of a long run; sums by step: at most %.1f %% of a trace\n",
-      static_cast<double>(most_armed_permille) / 10, 100 * most_growth);
-  const bool holds = cells_wrong == 0 && share <= 20;
-  printf("%s: every cell that prints covers 93 to 97 %%, at most 20 %% of the realistic cells decline\n",
-         holds ? "holds" : "DOES NOT HOLD");
+      static_cast<double>(totals.most_armed_permille) / 10, 100 * totals.most_growth);
+  const bool holds = totals.cells_failing == 0 && share <= 20;
+  printf("%s: every cell that prints covers %g to %g %%, at most 20 %% of the realistic cells decline\n",
+         holds ? "holds" : "DOES NOT HOLD", kLeastCoverage, kMostCoverage);
   return holds ? 0 : 1;
 }
 

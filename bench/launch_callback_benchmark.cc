@@ -210,7 +210,7 @@ void RequestSlotRepair() noexcept {}
 void RequestPoliteExit() noexcept {}
 void NoteOptimizerStep() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }
-void NoteCallsOfStep(std::string_view) noexcept {}
+void NoteCallsOfStep(std::string_view, uint32_t) noexcept {}
 PyObject* RunPython(const PythonApi&, const char*, const char* const*, PyObject* const*, size_t, char*, size_t) {
   return nullptr;
 }

@@ -171,10 +171,11 @@ class Recorder {
   // What lay in the device's memory when most did; the highest so far, which takes the place of the last one. Cold.
   virtual void NoteMemoryPeak(const MemoryPeak& peak) noexcept { (void)peak; }
   // What the current step is made of: calls of root modules, and a number that tells it from other steps of an
-  // iteration (Step.kind). Before EndStep.
-  virtual void NoteCalls(uint32_t calls, uint32_t kind) noexcept {
+  // iteration (Step.kind); `optimizer`: Step.optimizer. Before EndStep.
+  virtual void NoteCalls(uint32_t calls, uint32_t kind, uint32_t optimizer) noexcept {
     (void)calls;
     (void)kind;
+    (void)optimizer;
   }
   // A batch is validated, which is part of no step.
   virtual void NoteEvaluation(uint64_t samples) noexcept { (void)samples; }

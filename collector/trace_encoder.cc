@@ -146,6 +146,7 @@ void EncodeStep(const StepRecord& record, wire::Encoder* out) noexcept {
   step.set_samples(record.samples);
   step.set_calls(record.calls);
   step.set_kind(record.kind);
+  step.set_optimizer(record.optimizer);
 }
 
 void SummedSteps::Add(const StepRecord& step) noexcept {

@@ -437,6 +437,7 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
   step.memory_peak_bytes = memory_peak_.exchange(0, std::memory_order_relaxed);
   step.calls = calls_.exchange(0, std::memory_order_relaxed);
   step.kind = kind_.exchange(0, std::memory_order_relaxed);
+  step.optimizer = optimizer_.exchange(0, std::memory_order_relaxed);
   LaunchRing* ring = t_ring.owner == this ? t_ring.ring : AcquireRing();
   if (ring == nullptr || ring->Push(step) == LaunchRing::PushResult::kDropped) {
     // A step must not be lost where launches may be: reports divide by their number.

@@ -79,9 +79,10 @@ class TraceRecorder final : public Recorder {
   }
   void NoteMemoryPeak(const MemoryPeak& peak) noexcept override;
   std::string LayerName(uint32_t layer) override;
-  void NoteCalls(uint32_t calls, uint32_t kind) noexcept override {
+  void NoteCalls(uint32_t calls, uint32_t kind, uint32_t optimizer) noexcept override {
     calls_.store(calls, std::memory_order_relaxed);
     kind_.store(kind, std::memory_order_relaxed);
+    optimizer_.store(optimizer, std::memory_order_relaxed);
   }
   void NoteEvaluation(uint64_t samples) noexcept override;
   void LeaveStepOut() noexcept override { step_left_out_.store(true, std::memory_order_relaxed); }
@@ -228,6 +229,7 @@ class TraceRecorder final : public Recorder {
   std::atomic<uint32_t> calls_{0};  // likewise
   std::atomic<bool> step_left_out_{false};
   std::atomic<uint32_t> kind_{0};
+  std::atomic<uint32_t> optimizer_{0};
   std::atomic<uint64_t> finished_steps_{0};  // step_, once the step's own record is in its ring
   std::atomic<uint64_t> eval_batches_{0};    // begun; all but the last have ended
   std::atomic<uint64_t> eval_samples_{0};    // of those that have ended, not in the file yet

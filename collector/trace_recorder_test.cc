@@ -121,7 +121,7 @@ TEST_F(TraceRecorderTest, OfManyStepsTheLaterOnesAreSums) {
   Recorder& r = recorder();
   r.Activate();
   for (uint64_t step = 0; step < kSingle + kLater; ++step) {
-    r.NoteCalls(2, 7);
+    r.NoteCalls(2, 7, 1);
     if (step % 10 == 0) r.MarkArmed(1);
     r.EndStep(3);
   }

@@ -92,6 +92,12 @@ void OfferSourceLines(const PythonApi& python, Recorder& recorder) {
     recorder.ReportDiagnostic(Severity::kInfo, "source-lines",
                               "launches have no lines of the program: " + std::string(why));
   }
+  if (!CallsAreKnown()) {
+    recorder.ReportDiagnostic(
+        Severity::kInfo, "calls-unknown",
+        "a model that nobody calls is not known to be one, and optimizers of one class are not told "
+        "apart: Python's frames cannot be read for what functions were called with");
+  }
 }
 
 void ResetSourceLinesAfterFork() noexcept { g_lock.ResetInForkedChild(); }

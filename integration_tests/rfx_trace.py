@@ -172,6 +172,7 @@ class Trace:
         self.sums = {}         # (key id, metric id): {"n", "sum", "min", "max"}
         self.ids = []
         self.steps = []
+        self.eval_batches = 0  # that were validated
         self.diagnostics = []
         self.pm_windows = []
         self.drops = {}        # what: count
@@ -202,6 +203,7 @@ class Trace:
                 total["min"] = low if total["min"] is None else min(total["min"], low)
                 total["max"] = max(total["max"], metric.get("max", 0))
         self.steps += chunk.get("step", [])
+        self.eval_batches += sum(run.get("eval_batches", 0) for run in chunk.get("step_stats", {}).get("run", []))
         self.diagnostics += chunk.get("diagnostic", [])
         self.pm_windows += chunk.get("pm_window", [])
         for drop in chunk.get("drop", []):

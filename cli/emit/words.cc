@@ -367,9 +367,9 @@ TierWords TierOf(int tier) {
     case 4:
       return {"D", "operator and autograd node names only, no layers"};
     case 5:
-      return {
-          "E",
-          "libtorch without Python, layers from the functions on the native stack; validation counts as training"};
+      return {"E",
+              "libtorch without Python, layers from the functions on the native stack; validation is what runs "
+              "without gradients"};
     case 6:
       return {"F", "no torch found, kernels only"};
     default:

@@ -90,6 +90,8 @@ double BetaFraction(double a, double b, double x) {
   return result;
 }
 
+}  // namespace
+
 double IncompleteBeta(double a, double b, double x) {
   if (!(x > 0)) return 0;
   if (x >= 1) return 1;
@@ -99,8 +101,6 @@ double IncompleteBeta(double a, double b, double x) {
   if (x < (a + 1) / (a + b + 2)) return front * BetaFraction(a, b, x) / a;
   return 1 - front * BetaFraction(b, a, 1 - x) / b;
 }
-
-}  // namespace
 
 double StudentTail(double t, double degrees) {
   if (!(degrees >= 1) || !(t > 0)) return 1;

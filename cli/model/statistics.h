@@ -27,8 +27,12 @@ std::optional<double> SpearmanCorrelation(std::span<const double> a, std::span<c
 // the least that say anything. Beyond 30 an expansion around the normal quantile (Abramowitz and Stegun 26.7.5).
 double Student95(double degrees);
 
+// The regularized incomplete beta function I_x(a, b) of a, b > 0 and x from 0 to 1: the probability that a beta
+// variable is at most x (Abramowitz and Stegun 26.5.8).
+double IncompleteBeta(double a, double b, double x);
+
 // The probability that |t| is at least `t` (0 or more) where Student's t has `degrees` of freedom, which need not be
-// whole; 1 below one degree. By the incomplete beta function (Abramowitz and Stegun 26.7.1 and 26.5.8).
+// whole; 1 below one degree. By the incomplete beta function (Abramowitz and Stegun 26.7.1).
 double StudentTail(double t, double degrees);
 // The t that StudentTail() has the probability `tail` for, between 0 and 1.
 double StudentQuantile(double tail, double degrees);

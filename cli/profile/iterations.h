@@ -1,7 +1,7 @@
 // File: iterations.h
 //
 // What one iteration of a training loop is, where it has several steps: a GAN steps its discriminator's optimizer and
-// its generator's. The sequence of kinds of step (Step.kind) repeats with the loop, and its period is the iteration.
+// its generator's. The sequence of kinds of step repeats with the loop, and its period is the iteration.
 #ifndef RFINJECT_CLI_PROFILE_ITERATIONS_H_
 #define RFINJECT_CLI_PROFILE_ITERATIONS_H_
 
@@ -14,9 +14,17 @@ namespace rfinject::cli {
 // A loop is recognised long before, and its thousandth repetition says nothing new.
 inline constexpr size_t kMostStepsLookedAt = 4096;
 
+// What tells a step from others of its iteration.
+struct StepKind {
+  uint32_t calls = 0;      // Step.kind: which roots were called, and which class of optimizer stepped; 0 unknown
+  uint32_t optimizer = 0;  // Step.optimizer: which one of that class; 0 unknown
+};
+
 // The steps of an iteration: the shortest period that nine of ten steps keep to and that was seen twice (the last
-// steps of an epoch, or a loss scale that was too large, may break it). 1 where there is none, or where a kind is 0.
-size_t StepsOfIteration(std::span<const uint32_t> kinds);
+// steps of an epoch, or a loss scale that was too large, may break it). Of calls and optimizers; of calls alone where
+// these two have none, since a program may make a new optimizer for every iteration. 1 where there is none, or where
+// calls are unknown.
+size_t StepsOfIteration(std::span<const StepKind> kinds);
 
 }  // namespace rfinject::cli
 

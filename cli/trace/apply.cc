@@ -486,7 +486,7 @@ absl::Status Applier::ApplySampledStep(const v1::SampledStep& message, const Rec
 absl::Status Applier::ApplyStep(const v1::Step& message, const Record& record) {
   RunState* run = nullptr;
   RFINJECT_TRY(FindRun(record.offset, message.run(), &run));
-  if (run->step_kinds.size() < kMostStepsLookedAt) run->step_kinds.push_back(message.kind());
+  if (run->step_kinds.size() < kMostStepsLookedAt) run->step_kinds.push_back({message.kind(), message.optimizer()});
   if (!message.measured()) return absl::OkStatus();
   StepSums& steps = run->run.steps;
   SaturatingAdd(steps.steps, 1);
@@ -695,7 +695,7 @@ void Applier::FinishFacts() {
   for (auto& [id, state] : runs_) {
     Run& run = state.run;
     if (run.processes == 0) run.processes = 1;
-    if (!state.step_kinds.empty() && state.step_kinds.front() != 0) {
+    if (!state.step_kinds.empty() && state.step_kinds.front().calls != 0) {
       run.steps.iterations += run.steps.steps / StepsOfIteration(state.step_kinds);
     }
     if (!state.merged) {

@@ -14,6 +14,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "cli/profile/iterations.h"
 #include "cli/profile/profile.h"
 #include "cli/profile/step_durations.h"
 #include "cli/trace/decode.h"
@@ -79,7 +80,7 @@ class Applier {
     ProcessInfo process;
     std::map<uint32_t, DeviceInfo> devices;  // by index
     std::string collector_version;
-    std::vector<uint32_t> step_kinds;  // of the first steps, measured or not
+    std::vector<StepKind> step_kinds;  // of the first steps, measured or not
     // Of a process that trains: what it validated, which becomes a run of its own.
     std::map<LaunchKey, LaunchStats> validation;
     StepSums eval;

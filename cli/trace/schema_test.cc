@@ -115,10 +115,14 @@ v1::Chunk Example(bool merged) {
     if (number == 7) sampled.add_key(1);
     merged ? sampled.add_sum(5) : sampled.add_change(6);
   }
-  v1::Step& step = *chunk.add_step();
-  step.set_run(run_id);
-  step.set_duration_ns(5);
-  step.set_measured(true);
+  for (uint32_t i = 0; i < 4; ++i) {  // two iterations of two optimizers
+    v1::Step& step = *chunk.add_step();
+    step.set_run(run_id);
+    step.set_duration_ns(5);
+    step.set_measured(true);
+    step.set_kind(1);
+    step.set_optimizer(1 + i % 2);
+  }
   v1::MemoryPeak& peak = *chunk.add_memory_peak();
   peak.set_run(run_id);
   peak.set_allocated_bytes(70);

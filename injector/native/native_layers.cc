@@ -274,6 +274,8 @@ NativePlace Interpret(const StackFrame* frames, size_t count) {
     layer = ChildOf(layer, nested, nested ? modules[i + 1].ip : modules[i].outer, *modules[i].role);
   }
   place.layer = g_knowledge->layers[layer].id;
+  const uint32_t model = g_knowledge->layers[layer].model;
+  if (model != g_knowledge->layers[kProgram].model) place.model = model;
   if (place.layer != 0) place.phase = Phase::kForward;
   return place;
 }
@@ -295,6 +297,7 @@ NativePlace Interpret(const StackFrame* frames, size_t count) {
     if (!g_mutex.LockFor(kLockWait)) return {};
     const HeldLock held(g_mutex);
     place = Interpret(frames + first, all - first);
+    place.call = hash;
     SetChain(known, hash, place);
   }
   for (size_t i = first; i < all; ++i) {

@@ -21,6 +21,8 @@ namespace rfinject {
 
 struct NativePlace {
   uint32_t layer = 0;  // id from Recorder::DefineLayer
+  uint32_t model = 0;  // id from Recorder::DefineModel; 0: of the program itself, which no class of its own encloses
+  uint64_t call = 0;   // tells calls from different places in the program apart
   Phase phase = Phase::kOther;
   bool optimizer_step = false;  // inside torch::optim::X::step
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "injector/layer_stack.h"
+#include "injector/python/python_frames.h"
 #include "injector/python/torch_state.h"
 #include "injector/python/type_slots.h"
 
@@ -14,6 +15,7 @@ ModuleRegistry::ModuleRegistry(const PythonApi& python, Recorder& recorder, PyCF
     : python_(python),
       recorder_(recorder),
       reader_(python),
+      module_class_(ImportedModule(python, "torch.nn.modules.module").Attribute("Module")),
       death_method_{"rfinject_forget", on_death, kMethO, nullptr},
       weakref_callback_(python, python.PyCFunction_NewEx(&death_method_, nullptr, nullptr)) {}
 
@@ -79,7 +81,7 @@ uint32_t ModuleRegistry::DefineLayer(uint32_t model, const std::string& path, Py
   const uint32_t layer = recorder_.DefineLayer(definition);
   if (layer == 0) return 0;
   models_[model].layers.emplace(path, layer);
-  layers_[layer] = LayerInfo{model, path, kShapeAttempts};
+  layers_[layer] = LayerInfo{model, path, kShapeAttempts, std::nullopt};
   return layer;
 }
 
@@ -175,6 +177,55 @@ uint32_t ModuleRegistry::NewRoot(PyObject* module) {
   return root != models_[model].layers.end() ? root->second : 0;
 }
 
+bool ModuleRegistry::IsBelow(PyObject* module, PyObject* owner, ModuleReader::Seen& seen) const {
+  if (!seen.insert(owner).second) return false;
+  const auto children = reader_.Children(owner);
+  return std::any_of(children.begin(), children.end(), [&](const auto& child) {
+    return child.second.get() == module || IsBelow(module, child.second.get(), seen);
+  });
+}
+
+// The outermost module that `module` is a part of and that the thread runs a method of, which is its `self`; or
+// empty. One that is being made is none: it has not all of its parts yet, and may become a part itself.
+Ref ModuleRegistry::OwnerInFrames(PyObject* module) const {
+  constexpr size_t kMostCalls = 64;
+  std::vector<PythonCall> calls = CallsOfThread(python_, kMostCalls);
+  std::vector<PyObject*> in_the_making;
+  for (const PythonCall& call : calls) {
+    if (call.first && call.code.Attribute("co_name").Text() == "__init__") in_the_making.push_back(call.first.get());
+  }
+  PyObject* checked = nullptr;  // several methods of one object run one inside of the other
+  Ref owner;
+  for (PythonCall& call : calls) {
+    PyObject* self = call.first.get();
+    if (self == nullptr || self == module || self == checked || !call.first.IsInstance(module_class_.get())) continue;
+    if (std::find(in_the_making.begin(), in_the_making.end(), self) != in_the_making.end()) continue;
+    Ref names = call.code.Attribute("co_varnames");
+    if (!names || Ref::Borrow(python_, python_.PyTuple_GetItem(names.get(), 0)).Text() != "self") continue;
+    checked = self;
+    ModuleReader::Seen seen;
+    if (IsBelow(module, self, seen)) owner = std::move(call.first);
+  }
+  return owner;
+}
+
+// A module that no other one calls, but a method of one that it is part of: a LightningModule's training_step calls
+// self.encoder, and nobody calls the LightningModule.
+uint32_t ModuleRegistry::OwnedLayer(PyObject* module) {
+  const Ref owner = OwnerInFrames(module);
+  if (!owner) return 0;
+  QuietTorch quiet;
+  if (const Entry* known = modules_.Find(owner.get())) {
+    const LayerInfo info = layers_[known->layer];
+    Walk walk{info.model, kNoModel, {}, {}};
+    NameTree(walk, owner.get(), info.path, 0);
+  } else {
+    NewRoot(owner.get());
+  }
+  const Entry* entry = modules_.Find(module);
+  return entry != nullptr ? entry->layer : 0;
+}
+
 // nn.DataParallel makes new objects for every call: copies of the modules' __dict__ with children and parameters
 // exchanged. What was not exchanged, such as the dict of forward hooks, is still the original's, and names it.
 uint32_t ModuleRegistry::ReplicaLayer(PyObject* module) {
@@ -263,7 +314,10 @@ uint32_t ModuleRegistry::FindLayer(PyObject* module, const CallArguments& argume
   if (TypeSlotsLost()) RepairTypeSlots();
   if (const uint32_t layer = ReplicaLayer(module); layer != 0) return layer;
   if (IsTracedByFx(arguments)) return 0;
-  if (enclosing == nullptr) return NewRoot(module);
+  if (enclosing == nullptr) {
+    const uint32_t owned = OwnedLayer(module);
+    return owned != 0 ? owned : NewRoot(module);
+  }
   if (const uint32_t layer = ChildLayer(module, enclosing); layer != 0) return layer;
   const uint32_t layer = UnregisteredLayer(module, enclosing);
   return layer != 0 ? layer : NewRoot(module);
@@ -271,14 +325,27 @@ uint32_t ModuleRegistry::FindLayer(PyObject* module, const CallArguments& argume
 
 // --- What is known of a layer.
 
-bool ModuleRegistry::HasParameters(uint32_t layer) const {
+bool ModuleRegistry::HasParameters(uint32_t layer, PyObject* module) {
   const auto found = layers_.find(layer);
-  return found != layers_.end() && models_[found->second.model].has_parameters;
+  if (found == layers_.end()) return false;
+  if (found->second.path.empty()) return models_[found->second.model].has_parameters;
+  if (!found->second.has_parameters) {
+    ParameterCount count;
+    ModuleReader::Seen modules, parameters;
+    reader_.CountTree(module, modules, parameters, count);
+    // What was read may have run code that came back in.
+    layers_[layer].has_parameters = count.any;
+    return count.any;
+  }
+  return *found->second.has_parameters;
 }
 
-bool ModuleRegistry::IsRoot(uint32_t layer) const {
+uint32_t ModuleRegistry::RootOf(uint32_t layer) const {
   const auto found = layers_.find(layer);
-  return found != layers_.end() && found->second.path.empty();
+  if (found == layers_.end()) return 0;
+  const auto& layers = models_[found->second.model].layers;
+  const auto root = layers.find("");
+  return root != layers.end() ? root->second : 0;
 }
 
 bool ModuleRegistry::TakeShapeAttempt(uint32_t layer) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -48,9 +49,10 @@ class ModuleRegistry {
   // one's model. Its entry now. Runs Python code.
   const Entry* Adopt(PyObject* module, const ModuleFrame* enclosing);
 
-  // Whether `layer` belongs to a model that has parameters, and whether it is its root.
-  bool HasParameters(uint32_t layer) const;
-  bool IsRoot(uint32_t layer) const;
+  // Whether `module`, whose layer that is, or what is below it has parameters.
+  bool HasParameters(uint32_t layer, PyObject* module);
+  // The layer of the root of the model that `layer` belongs to; 0 when it has none.
+  uint32_t RootOf(uint32_t layer) const;
   // module.training; true where it cannot be read without running code of the program's (TorchScript).
   bool IsTraining(PyObject* module) const {
     const Ref own = reader_.Own(module, "training");
@@ -78,6 +80,7 @@ class ModuleRegistry {
     uint32_t model = 0;  // index into models_
     std::string path;
     uint8_t shape_attempts = kShapeAttempts;  // left
+    std::optional<bool> has_parameters;       // it or what is below it, once somebody asked
   };
   struct ModelInfo {
     uint32_t id = 0;  // Recorder::DefineModel
@@ -106,6 +109,9 @@ class ModuleRegistry {
                        ModuleReader::Seen& parameters);
   void NameTree(Walk& walk, PyObject* module, const std::string& path, uint32_t parent);
   uint32_t NewRoot(PyObject* module);
+  bool IsBelow(PyObject* module, PyObject* owner, ModuleReader::Seen& seen) const;
+  Ref OwnerInFrames(PyObject* module) const;
+  uint32_t OwnedLayer(PyObject* module);
   uint32_t ReplicaLayer(PyObject* module);
   uint32_t LateLayer(PyObject* module, const ModuleFrame* enclosing);
   uint32_t UnregisteredLayer(PyObject* module, const ModuleFrame* enclosing);
@@ -116,6 +122,7 @@ class ModuleRegistry {
   const PythonApi& python_;
   Recorder& recorder_;
   ModuleReader reader_;
+  Ref module_class_;          // torch.nn.Module
   PyMethodDef death_method_;  // Python keeps its address
   Ref weakref_callback_;
   std::unordered_map<const PyObject*, Life> lives_;

@@ -40,7 +40,7 @@ bool ModuleSteps::EnsureActive(bool first_call) {
 void ModuleSteps::EndInferenceStep() {
   void* thread = python_.PyEval_SaveThread();
   if (source_ != nullptr) source_->OnStepEnd(recorder_.CurrentStep());
-  NoteCallsOfStep({});
+  NoteCallsOfStep({}, 0);
   recorder_.EndStep(TakeSamples());
   python_.PyEval_RestoreThread(thread);
   const Settings& settings = GetSettings();
@@ -74,40 +74,51 @@ bool ModuleSteps::IsValidation(uint32_t layer, bool training) {
          (training ? trained_roots_.size() == 1 : !gradients || trained_roots_.size() == 1);
 }
 
-void ModuleSteps::NoteCallsOfStep(std::string_view optimizer) noexcept {
-  // FNV-1a. The class is known by its name only; two optimizers of one class are told apart by what was called
-  // before.
-  uint32_t hash = calls_hash_.exchange(0, std::memory_order_relaxed) ^ 2166136261u;
-  for (const char c : optimizer) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  recorder_.NoteCalls(calls_.exchange(0, std::memory_order_relaxed), hash != 0 ? hash : 1);
+// Whether a batch begins with this call: every call of the model's root is one. Where the root is never called (a
+// LightningModule's training_step calls its parts) the first part that was called stands for it.
+bool ModuleSteps::EntersModel(uint32_t layer, uint32_t root, bool validation) {
+  Entrance& entrance = entrances_[root];
+  if (layer == root) return entrance.by_root = true;
+  if (entrance.by_root) return false;
+  uint32_t& first = validation ? entrance.validation : entrance.training;
+  if (first == 0) first = layer;
+  return first == layer;
 }
 
-void ModuleSteps::OnRootCall(uint32_t layer, bool is_model, bool training, const CallArguments& arguments) {
+void ModuleSteps::NoteCallsOfStep(std::string_view optimizer, uint32_t number) noexcept {
+  // FNV-1a. The number stays apart: a program may make a new optimizer for each iteration.
+  uint32_t hash = calls_hash_.exchange(0, std::memory_order_relaxed) ^ 2166136261u;
+  for (const char c : optimizer) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  recorder_.NoteCalls(calls_.exchange(0, std::memory_order_relaxed), hash != 0 ? hash : 1, number);
+}
+
+void ModuleSteps::OnRootCall(uint32_t layer, uint32_t root, bool training, const CallArguments& arguments) {
   if (!EnsureActive(true) || InBackward()) return;
   InsistOnPoliteExit();
   RepairUserScopes();
   const bool validation = IsValidation(layer, training);
   SetEvaluating(validation);
+  const bool enters = EntersModel(layer, root, validation);
   if (validation) {
     validated_in_step_ = true;
   } else {
     // What validating took is not part of the step that follows.
-    if (validated_in_step_ && calls_.load(std::memory_order_relaxed) == 0) recorder_.RestartStep();
+    if (validated_in_step_ && calls_hash_.load(std::memory_order_relaxed) == 0) recorder_.RestartStep();
     validated_in_step_ = false;
-    calls_.fetch_add(1, std::memory_order_relaxed);
+    if (enters) calls_.fetch_add(1, std::memory_order_relaxed);
     // Which root, and whether gradients were wanted: a discriminator's step makes its samples without.
     const uint32_t call = 2 * layer + (GradEnabled() ? 1 : 0);
     calls_hash_.store((calls_hash_.load(std::memory_order_relaxed) ^ call) * 16777619u, std::memory_order_relaxed);
   }
-  if (is_model) {
+  if (enters) {
     if (primary_root_ == 0) {
-      primary_root_ = layer;
-    } else if (primary_root_ == layer && !OptimizerIsComing()) {
+      primary_root_ = root;
+    } else if (primary_root_ == root && !OptimizerIsComing()) {
       EndInferenceStep();
     }
   }
   UpdatePolicy();
-  if (!is_model || Tracing()) return;
+  if (!enters || Tracing()) return;
   QuietTorch quiet;
   Ref tensor = tensors_.FirstArgument(arguments);
   std::vector<long long> shape;
@@ -115,7 +126,7 @@ void ModuleSteps::OnRootCall(uint32_t layer, bool is_model, bool training, const
   if (validation) return recorder_.NoteEvaluation(known ? static_cast<uint64_t>(shape[0]) : 0);
   if (!known) return;
   samples_.fetch_add(static_cast<uint64_t>(shape[0]), std::memory_order_relaxed);
-  if (!batch_known_ && layer == primary_root_) {
+  if (!batch_known_ && root == primary_root_) {
     batch_known_ = true;
     RunFacts facts;
     facts.batch_size = static_cast<uint64_t>(shape[0]);
@@ -130,7 +141,7 @@ bool ModuleSteps::EndsByModules() const noexcept {
 void ModuleSteps::EndLastInferenceStep() noexcept {
   if (!EndsByModules()) return;
   if (CurrentLayer().depth != 0) return;  // it is cut short
-  NoteCallsOfStep({});
+  NoteCallsOfStep({}, 0);
   recorder_.EndStep(TakeSamples());
 }
 
@@ -139,6 +150,7 @@ void ModuleSteps::ResetAfterFork() noexcept {
   calls_.store(0, std::memory_order_relaxed);
   calls_hash_.store(0, std::memory_order_relaxed);
   trained_roots_.clear();
+  entrances_.clear();
   validated_in_step_ = false;
   SetEvaluating(false);
   optimizer_seen_.store(false, std::memory_order_relaxed);

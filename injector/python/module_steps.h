@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "collector/recorder.h"
@@ -32,10 +33,10 @@ class ModuleSteps {
               ActivationFunction activation) noexcept
       : python_(python), recorder_(recorder), source_(source), tensors_(tensors), activation_(activation) {}
 
-  // A root module of a model with parameters is about to be called; `is_model`: it is the model's own root;
-  // `training`: its mode. May wait for the GPU and lets the GIL go meanwhile, so that the caller holds no Python
-  // object and no entry of a table.
-  void OnRootCall(uint32_t layer, bool is_model, bool training, const CallArguments& arguments);
+  // A module with parameters is about to be called, by no other one. `root`: the layer of its model's root, which
+  // `layer` itself may be; `training`: its mode. May wait for the GPU and lets the GIL go meanwhile, so that the
+  // caller holds no Python object and no entry of a table.
+  void OnRootCall(uint32_t layer, uint32_t root, bool training, const CallArguments& arguments);
 
   // Makes this a training process, unless it is a worker of a DataLoader. `first_call`: a root is about to be called;
   // otherwise an optimizer's step is the first that is seen of the training, and what led to it is part of it.
@@ -48,8 +49,8 @@ class ModuleSteps {
   // Samples since the last call.
   uint64_t TakeSamples() noexcept { return samples_.exchange(0, std::memory_order_relaxed); }
   // What the step that ends now was made of goes to the recorder. `optimizer`: the scope's name; empty: a root's call
-  // ends the step.
-  void NoteCallsOfStep(std::string_view optimizer) noexcept;
+  // ends the step. `number`: the optimizer's own (optimizers.h), or 0.
+  void NoteCallsOfStep(std::string_view optimizer, uint32_t number) noexcept;
   // An optimizer's step was seen. True when it is the first.
   bool NoteOptimizerStep() noexcept { return !optimizer_seen_.exchange(true, std::memory_order_relaxed); }
   // The process ends. Without an optimizer the model's last call was the last step.
@@ -62,6 +63,7 @@ class ModuleSteps {
   bool OptimizerIsComing();
   bool EndsByModules() const noexcept;
   bool IsValidation(uint32_t layer, bool training);
+  bool EntersModel(uint32_t layer, uint32_t root, bool validation);
 
   const PythonApi& python_;
   Recorder& recorder_;
@@ -73,14 +75,21 @@ class ModuleSteps {
   std::atomic<uint32_t> calls_{0};       // of roots in the step that runs, but for validation
   std::atomic<uint32_t> calls_hash_{0};  // of which roots these were, one after the other, and in which mode
   std::atomic<bool> optimizer_seen_{false};
-  std::atomic<uint32_t> primary_root_{0};  // the layer whose calls end the steps while no optimizer does
+  std::atomic<uint32_t> primary_root_{0};  // of the model whose calls end the steps while no optimizer does
+
+  // How a model is called whose root never is: the first of its layers that was called to train, and to validate.
+  struct Entrance {
+    bool by_root = false;
+    uint32_t training = 0, validation = 0;
+  };
 
   // With the GIL held.
   bool active_ = false;            // the recorder was activated by this process
   bool activity_decided_ = false;  // false again after a fork
   bool batch_known_ = false;
-  std::vector<uint32_t> trained_roots_;  // that were called to train
-  bool validated_in_step_ = false;       // since the last call that was none
+  std::vector<uint32_t> trained_roots_;               // that were called to train
+  std::unordered_map<uint32_t, Entrance> entrances_;  // by the root's layer
+  bool validated_in_step_ = false;                    // since the last call that was none
   bool optimizer_exists_ = false;
   bool policy_known_ = false;
   PolicyFacts policy_;  // as last read

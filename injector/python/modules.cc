@@ -77,8 +77,8 @@ int ActivateWithoutModules(void*) {
       call.layer = entry != nullptr ? entry->layer : 0;
     }
     if (entry != nullptr) call.wants_shapes = entry->wants_shapes;
-    if (enclosing == nullptr && !replica && registry.HasParameters(call.layer)) {
-      modules.steps.OnRootCall(call.layer, registry.IsRoot(call.layer), registry.IsTraining(module), arguments);
+    if (enclosing == nullptr && !replica && registry.HasParameters(call.layer, module)) {
+      modules.steps.OnRootCall(call.layer, registry.RootOf(call.layer), registry.IsTraining(module), arguments);
     }
   } catch (abi::__forced_unwind&) {
     throw;  // pthread_exit, where the interpreter ends while a daemon thread runs
@@ -133,8 +133,8 @@ uint64_t TakeSamplesOfStep() noexcept {
   return modules != nullptr ? modules->steps.TakeSamples() : 0;
 }
 
-void NoteCallsOfStep(std::string_view optimizer) noexcept {
-  if (Modules* modules = TheModules()) modules->steps.NoteCallsOfStep(optimizer);
+void NoteCallsOfStep(std::string_view optimizer, uint32_t number) noexcept {
+  if (Modules* modules = TheModules()) modules->steps.NoteCallsOfStep(optimizer, number);
 }
 
 void NoteOptimizerStep() noexcept {

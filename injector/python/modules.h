@@ -30,8 +30,8 @@ namespace rfinject {
 uint64_t TakeSamplesOfStep() noexcept;
 
 // Tells the recorder what the step that ends now was made of (Recorder::NoteCalls). `optimizer`: torch's name for the
-// scope. Any thread, no GIL. Meant for right before Recorder::EndStep.
-void NoteCallsOfStep(std::string_view optimizer) noexcept;
+// scope; `number`: the optimizer's own, or 0. Any thread, no GIL. Meant for right before Recorder::EndStep.
+void NoteCallsOfStep(std::string_view optimizer, uint32_t number) noexcept;
 
 // An optimizer's step runs or ran: from now on the optimizer ends the steps, not the root module's next call; and the
 // process is a training process, even if it has no modules. Any thread, no GIL; cheap after the first time.

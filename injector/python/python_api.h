@@ -86,6 +86,7 @@ inline constexpr int kMethO = 0x0008;
   X(PyUnicode_ReadChar, uint32_t, (PyObject*, Py_ssize_t))                                      \
   X(PyBytes_AsString, char*, (PyObject*))                                                       \
   X(PyCFunction_NewEx, PyObject*, (PyMethodDef*, PyObject*, PyObject*))                         \
+  X(PyCell_Get, PyObject*, (PyObject*))                                                         \
   X(PyWeakref_NewRef, PyObject*, (PyObject*, PyObject*))                                        \
   X(PyType_GetSlot, void*, (PyTypeObject*, int))                                                \
   X(PyType_IsSubtype, int, (PyTypeObject*, PyTypeObject*))                                      \
@@ -111,6 +112,7 @@ inline constexpr int kMethO = 0x0008;
   X(PyList_Type)                \
   X(PyFunction_Type)            \
   X(PyCode_Type)                \
+  X(PyCell_Type)                \
   X(PyUnicode_Type)             \
   X(PyExc_Exception)            \
   X(PyExc_SystemExit)

@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "injector/python/ref.h"
 #include "injector/python/type_slots.h"
@@ -25,13 +26,15 @@ struct FrameLayout {
   size_t code, outer;   // pointers
   size_t instruction;   // of the one that runs
   int bytes_of_number;  // it is a number in units of so many bytes; 0: a pointer into the code
+  size_t locals;        // an array of pointers, the arguments first
 };
 // Include/cpython/pystate.h, frameobject.h and internal/pycore_frame.h of each version.
 constexpr FrameLayout kLayouts[] = {
-    {8, 24, -1, 32, 24, 104, 1}, {9, 24, -1, 32, 24, 104, 1}, {10, 24, -1, 32, 24, 96, 2}, {11, 56, 8, 32, 48, 56, 0},
-    {12, 56, 0, 0, 8, 56, 0},    {13, 72, -1, 0, 8, 56, 0},   {14, 72, -1, 0, 8, 56, 0},
+    {8, 24, -1, 32, 24, 104, 1, 360}, {9, 24, -1, 32, 24, 104, 1, 360}, {10, 24, -1, 32, 24, 96, 2, 352},
+    {11, 56, 8, 32, 48, 56, 0, 72},   {12, 56, 0, 0, 8, 56, 0, 72},     {13, 72, -1, 0, 8, 56, 0, 72},
+    {14, 72, -1, 0, 8, 56, 0, 80},
 };
-// From 3.14 on references to code have marks in the lowest bits.
+// From 3.14 on references have marks in the lowest bits.
 constexpr uintptr_t kPointerMarks = 7;
 constexpr size_t kObjectType = 8;  // of PyObject: its type
 
@@ -68,7 +71,9 @@ T At(uintptr_t object, size_t offset) {
 
 struct RawFrame {
   PyObject* code;
-  int line;
+  int instruction;  // its place in the code
+  uintptr_t address;
+  int line() const { return g.line_of(code, instruction); }
 };
 
 // The same of memory that may not be there; 0 then. A microsecond.
@@ -100,7 +105,7 @@ void ForEachFrame(Visit visit) {
       const int instruction = g.layout.bytes_of_number > 0 ? static_cast<int32_t>(at) * g.layout.bytes_of_number
                                                            : static_cast<int>(at - (code + g.instructions));
       auto* object = reinterpret_cast<PyObject*>(code);
-      if (!visit(RawFrame{object, g.line_of(object, instruction)})) return;
+      if (!visit(RawFrame{object, instruction, frame})) return;
       ++visited;
     }
     frame = word(frame, g.layout.outer);
@@ -118,6 +123,20 @@ void ReadText(PyObject* code, size_t offset, ShortText* text) {
   for (Py_ssize_t i = std::max<Py_ssize_t>(0, length - kMost); i < length; ++i) text->Append(g.character(object, i));
 }
 
+// What the function was called with first. Of frames that are known to be right, GIL held.
+Ref FirstArgument(const PythonApi& python, const RawFrame& frame) {
+  constexpr long long kVarArgs = 0x04;  // of co_flags: def f(*arguments)
+  const Ref code = Ref::Borrow(python, frame.code);
+  const bool named = code.Attribute("co_argcount").Integer(0) > 0;
+  if (!named && (code.Attribute("co_flags").Integer(0) & kVarArgs) == 0) return {};
+  const auto local = At<uintptr_t>(frame.address, g.layout.locals) & ~kPointerMarks;
+  Ref first = Ref::Borrow(python, reinterpret_cast<PyObject*>(local));
+  if (first && first.Type().get() == python.PyCell_Type) first = Ref(python, python.PyCell_Get(first.get()));
+  if (named || !first) return first;
+  if (first.Type().get() != python.PyTuple_Type || python.PyTuple_Size(first.get()) == 0) return {};
+  return Ref::Borrow(python, python.PyTuple_GetItem(first.get(), 0));
+}
+
 // --- At the beginning, with the GIL held.
 
 // The only place in `code` that holds `value`; 0 where there is none, or more than one.
@@ -132,10 +151,24 @@ size_t PlaceIn(PyObject* code, size_t size, PyObject* value) {
 }
 
 const char* g_trial = nullptr;  // why the last trial failed; null: it did not
+bool g_arguments = false;       // arguments are where this version should have them; lines do not need that
 int g_trials = 0;
 
-// What Python code is told of the calling thread's frames must be what we read.
-const char* Compare(const PythonApi& python) {
+// Whether FirstArgument() gives `first`, where locals may lie elsewhere.
+bool IsFirstArgument(const PythonApi& python, const RawFrame& frame, PyObject* first) {
+  constexpr int kCellsApart = 10;  // up to this version what another function uses is not where it was passed
+  const uintptr_t local = SafeAt<uintptr_t>(frame.address, g.layout.locals) & ~kPointerMarks;
+  if (local == 0) return g.layout.minor <= kCellsApart;
+  const auto type = SafeAt<uintptr_t>(local, kObjectType);
+  const bool holds = type == reinterpret_cast<uintptr_t>(python.PyCell_Type) ||
+                     type == reinterpret_cast<uintptr_t>(python.PyTuple_Type);
+  if (!holds && local != reinterpret_cast<uintptr_t>(first)) return false;
+  return FirstArgument(python, frame).get() == first;
+}
+
+// What Python code is told of the calling thread's frames must be what we read; the innermost function was called
+// with `first`.
+const char* Compare(const PythonApi& python, PyObject* first) {
   Ref frame = Ref::Borrow(python, python.PyEval_GetFrame());
   Ref code = frame.Attribute("f_code");
   if (!code) return "frames have no code";
@@ -157,7 +190,8 @@ const char* Compare(const PythonApi& python) {
     if (!frame || frame.IsNone()) return false;
     // What the interpreter has of its own has code from no file, and Python code is not told of it.
     if (frame.Attribute("f_code").get() != raw.code) return true;
-    alike = frame.Attribute("f_lineno").Integer(-1) == raw.line;
+    alike = frame.Attribute("f_lineno").Integer(-1) == raw.line();
+    if (compared == 0 && !IsFirstArgument(python, raw, first)) g_arguments = false;
     frame = frame.Attribute("f_back");
     ++compared;
     return alike;
@@ -169,36 +203,45 @@ const char* Compare(const PythonApi& python) {
 
 const PythonApi* g_python = nullptr;
 
-PyObject* OnTrial(PyObject*, PyObject*) {
+PyObject* OnTrial(PyObject*, PyObject* first) {
   ++g_trials;
-  if (const char* failure = Compare(*g_python); failure != nullptr) g_trial = failure;
+  if (const char* failure = Compare(*g_python, first); failure != nullptr) g_trial = failure;
   auto* none = static_cast<PyObject*>(g_python->_Py_NoneStruct);
   g_python->Py_IncRef(none);
   return none;
 }
 
-// A call, one that comes back through C, a generator's, and one in the middle of an expression of several lines.
+// A call, one that comes back through C, a generator's, and one in the middle of an expression of several lines; an
+// argument that another function uses, and one of several without names.
 constexpr const char* kTrialSource = R"(
 def outer():
-    def inner(_):
+    def inner(first):
 
-        return probe(None)
-    inner(0)
-    list(map(inner, [0]))
+        return probe(first)
+    inner(outer)
+    list(map(inner, ['0']))
     def generate():
         yield 1
         yield (2,
-               inner(0))
+               inner(generate))
     for _ in generate():
         pass
+    def used(first):
+        probe(first)
+        return lambda: first
+    used(inner)
+    def several(*all, **named):
+        probe(all[0])
+    several(used, 0, name=1)
 outer()
 )";
-constexpr int kTrialCalls = 3;
+constexpr int kTrialCalls = 5;
 
 bool TryFrames(const PythonApi& python, const char** why) {
   g_python = &python;
   g_trial = nullptr;
   g_trials = 0;
+  g_arguments = true;
   static PyMethodDef method = {"probe", &OnTrial, kMethO, nullptr};
   const Ref probe(python, python.PyCFunction_NewEx(&method, nullptr, nullptr));
   if (!probe) {
@@ -337,6 +380,19 @@ bool InitPythonFrames(const PythonApi& python, const char** why) {
   return true;
 }
 
+bool CallsAreKnown() noexcept { return g_ready.load(std::memory_order_acquire) && g_arguments; }
+
+std::vector<PythonCall> CallsOfThread(const PythonApi& python, size_t most) {
+  std::vector<PythonCall> calls;
+  if (!CallsAreKnown()) return calls;
+  ForEachFrame<Read::kDirectly>([&](const RawFrame& frame) {
+    if (calls.size() == most) return false;
+    calls.push_back({Ref::Borrow(python, frame.code), FirstArgument(python, frame)});
+    return true;
+  });
+  return calls;
+}
+
 bool ReadProgramLine(ProgramLine* line) noexcept {
   // An interpreter that ends frees the states of threads that are still there.
   if (!g_ready.load(std::memory_order_acquire) || g.finalizing() != 0) return false;
@@ -359,11 +415,13 @@ bool ReadProgramLine(ProgramLine* line) noexcept {
     return true;
   });
   const RawFrame& found = own.code != nullptr ? own : package;
-  if (found.code == nullptr || found.line <= 0) return false;
+  if (found.code == nullptr) return false;
+  const int at = found.line();
+  if (at <= 0) return false;
   ReadText(found.code, g.file, &path);
   line->file.Assign(ShownPath(path.view(), folders));
   ReadText(found.code, g.function, &line->function);
-  line->line = static_cast<uint32_t>(found.line);
+  line->line = static_cast<uint32_t>(at);
   return true;
 }
 

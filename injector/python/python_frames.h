@@ -1,6 +1,7 @@
 // File: python_frames.h
 //
-// Which line of the program the calling thread's Python code is at, read without the GIL.
+// Which line of the program the calling thread's Python code is at, read without the GIL; and which objects its
+// methods are called on.
 //
 // Torch gives the GIL back before it runs an operator, and a launch may not take it. But a thread that is inside of a
 // C function changes none of its frames, nobody else does, and the frames keep their code objects alive. So we read
@@ -14,8 +15,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "injector/python/python_api.h"
+#include "injector/python/ref.h"
 
 namespace rfinject {
 
@@ -51,6 +54,19 @@ bool InitPythonFrames(const PythonApi& python, const char** why);
 // program that is an installed package. False where there is none, or no Python on this thread. Any thread, no GIL;
 // takes no lock and allocates nothing.
 bool ReadProgramLine(ProgramLine* line) noexcept;
+
+// A function that the calling thread is inside of, and what it was called with first: of a method its object, of a
+// function with `*arguments` alone the first of them. Empty where there is no such argument, or where it cannot be
+// told: before Python 3.11 that of a function in which another one uses it.
+struct PythonCall {
+  Ref code;
+  Ref first;
+};
+// The functions of the calling thread, innermost first, `most` at most. Empty where frames cannot be read. GIL held.
+// Runs no Python code of the program's.
+std::vector<PythonCall> CallsOfThread(const PythonApi& python, size_t most);
+// Whether they can be told: frames can be read, and arguments are where this version should have them.
+bool CallsAreKnown() noexcept;
 
 // --- For tests.
 

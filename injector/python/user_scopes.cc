@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "injector/python/optimizers.h"
 #include "injector/python/ref.h"
 #include "injector/python/type_slots.h"
 #include "injector/torch/scopes.h"
@@ -72,7 +73,8 @@ int InitRecord(PyObject* self, PyObject* args, PyObject* kwargs) {
     return result;
   }
   Patch();  // a scope that begins must be seen to end, also when a `__del__` was just assigned
-  BeginUserScope(self, name);
+  const bool steps = ClassifyScope(name) == UserScope::kOptimizerStep;
+  BeginUserScope(self, name, steps ? SteppingOptimizer() : 0);
   return result;
 }
 
@@ -140,6 +142,7 @@ bool WatchUserScopes(const PythonApi& python, std::string* why) {
     *why = "torch.autograd.profiler.record_function is no class";
     return false;
   }
+  InitOptimizers(python);
   g_python = &python;
   g_class = record.as_type();
   Patch();

@@ -467,7 +467,7 @@ void RequestPoliteExit() noexcept {}
 void NoteOptimizerStep() noexcept {}
 void ActivateWithoutPython() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }
-void NoteCallsOfStep(std::string_view) noexcept {}
+void NoteCallsOfStep(std::string_view, uint32_t) noexcept {}
 const Settings& GetSettings() noexcept {
   static const Settings settings;
   return settings;

@@ -25,10 +25,61 @@ Recorder* g_recorder = nullptr;
 void (*g_on_training)() = nullptr;
 std::atomic<bool> g_training{false};
 std::atomic<bool> g_step_open{false};  // something was seen since the last step ended
+bool (*g_grad_enabled)() = nullptr;    // c10::GradMode::is_enabled: a value of the thread's own; null: not known
+
+// What trains, and what is validated. Models run on one thread; where they do not, counts of batches may be off.
+std::atomic<bool> g_stepped{false};         // an optimizer has
+std::atomic<bool> g_program_trains{false};  // modules that no class of the program's own encloses
+std::atomic<uint32_t> g_trained_model{0};   // the first model that ran with gradients
+std::atomic<bool> g_several_train{false};   // it is not the only one
+std::atomic<bool> g_validating{false};      // since the last operator that trained
+std::atomic<uint64_t> g_first_call{0};      // of a batch that is validated: NativePlace::call of its first operator
 
 void BeginTraining() noexcept {
   if (g_training.load(std::memory_order_relaxed) || g_training.exchange(true)) return;
   g_on_training();
+}
+
+void NoteTrained(const NativePlace& place) noexcept {
+  // What validating took is not part of the step that follows.
+  if (g_validating.exchange(false, std::memory_order_relaxed) && !g_step_open.load(std::memory_order_relaxed)) {
+    g_recorder->RestartStep();
+  }
+  if (place.model == 0) return g_program_trains.store(true, std::memory_order_relaxed);
+  uint32_t first = 0;
+  if (!g_trained_model.compare_exchange_strong(first, place.model) && first != place.model) {
+    g_several_train.store(true, std::memory_order_relaxed);
+  }
+}
+
+bool IsValidation(const NativePlace& place) noexcept {
+  if (!g_stepped.load(std::memory_order_relaxed) || g_several_train.load(std::memory_order_relaxed)) return false;
+  const uint32_t model = g_trained_model.load(std::memory_order_relaxed);
+  if (place.model != 0) return place.model == model;
+  // A loss outside of the model goes with it.
+  return model != 0 ? g_validating.load(std::memory_order_relaxed) : g_program_trains.load(std::memory_order_relaxed);
+}
+
+// A batch begins with the operator that the first one began with, at its place in the program: a loop over batches
+// comes back there once a batch.
+void NoteValidated(const NativePlace& place) noexcept {
+  if (!g_validating.exchange(true, std::memory_order_relaxed)) {
+    g_first_call.store(place.call, std::memory_order_relaxed);
+  } else if (place.call != g_first_call.load(std::memory_order_relaxed)) {
+    return;
+  }
+  g_recorder->NoteEvaluation(0);  // how many samples it has is not known
+}
+
+// Whether the operator at `place`, in a layer, is part of a validation.
+bool NoteOperator(const NativePlace& place) noexcept {
+  if (g_grad_enabled == nullptr || g_grad_enabled()) {
+    NoteTrained(place);
+    return false;
+  }
+  if (!IsValidation(place)) return false;
+  NoteValidated(place);
+  return true;
 }
 
 NoContext OnStart(const RecordFunction&) {
@@ -41,11 +92,14 @@ NoContext OnStart(const RecordFunction&) {
   if (thread.optimizer_ran && !place.optimizer_step) {
     thread.optimizer_ran = false;
     g_step_open.store(false, std::memory_order_relaxed);
+    g_stepped.store(true, std::memory_order_relaxed);
     EndTrainingStep();
     RefreshObjects();
   }
   if (place.optimizer_step) thread.optimizer_ran = true;
-  if (place.layer != 0 || place.optimizer_step) {
+  const bool validation = place.layer != 0 && NoteOperator(place);
+  if (validation) thread.place.phase = Phase::kEval;
+  if ((place.layer != 0 && !validation) || place.optimizer_step) {
     BeginTraining();
     g_step_open.store(true, std::memory_order_relaxed);
   }
@@ -63,6 +117,7 @@ void OnEnd(const RecordFunction&, void*) {
 void ObserveNativeLayers(const TorchSymbols& symbols, Recorder& recorder, void (*on_training)()) noexcept {
   g_recorder = &recorder;
   g_on_training = on_training;
+  g_grad_enabled = symbols.grad_enabled;
   symbols.add_global_callback(abi::MakeCallback(abi::RecordScope::kFunction, OnStart, OnEnd));
 }
 
@@ -75,6 +130,7 @@ void EndLastNativeStep() noexcept {
 void ResetNativeObserverAfterFork() noexcept {
   g_training.store(false);
   g_step_open.store(false);
+  g_validating.store(false);
   ResetNativeLayersAfterFork();
 }
 

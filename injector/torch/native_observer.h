@@ -4,7 +4,10 @@
 // (injector/native/native_layers.h) when an outermost operator begins. It is kept for what the operator launches, and
 // told to the ring of the thread, so that the autograd node that the operator bears belongs to the layer.
 //
-// It also sees the steps: one ends where the thread that ran an optimizer's step runs something else.
+// It also sees the steps: one ends where the thread that ran an optimizer's step runs something else. And validation:
+// what the program's one model that trains runs without gradients (torch::NoGradGuard, torch::InferenceMode), once an
+// optimizer has stepped. Where several models train, one may make samples for another without gradients, and all
+// counts as training: mode, which tells them apart in Python, cannot be read here.
 #ifndef RFINJECT_INJECTOR_TORCH_NATIVE_OBSERVER_H_
 #define RFINJECT_INJECTOR_TORCH_NATIVE_OBSERVER_H_
 

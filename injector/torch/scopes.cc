@@ -25,7 +25,9 @@ Globals g;
 Recorder* g_recorder = nullptr;
 Source* g_source = nullptr;
 std::atomic<bool> g_exit_requested{false};
-std::atomic<uint32_t> g_optimizer{0};  // a hash of the name of the scope of the last optimizer's step
+// Of the last optimizer's step: a hash of the name of its scope, and the optimizer's number.
+std::atomic<uint32_t> g_optimizer_class{0};
+std::atomic<uint32_t> g_optimizer{0};
 NameCache<uint32_t> g_node_names;
 
 NoContext OnUserStart(const RecordFunction& record) {
@@ -78,7 +80,7 @@ void InitScopes(Recorder& recorder, Source* source) noexcept {
   g_source = source;
 }
 
-void BeginUserScope(const void* record, std::string_view name) noexcept {
+void BeginUserScope(const void* record, std::string_view name, uint32_t optimizer) noexcept {
   const UserScope scope = ClassifyScope(name);
   if (scope == UserScope::kOther) return;
   RequestSlotRepair();
@@ -87,7 +89,8 @@ void BeginUserScope(const void* record, std::string_view name) noexcept {
     NoteOptimizerStep();
     uint32_t hash = 0;
     for (const char c : name) hash = hash * 31 + static_cast<unsigned char>(c);
-    g_optimizer.store(hash, std::memory_order_relaxed);
+    g_optimizer_class.store(hash, std::memory_order_relaxed);
+    g_optimizer.store(optimizer, std::memory_order_relaxed);
   }
   BeginScope(record, scope);
 }
@@ -100,8 +103,9 @@ void EndTrainingStep() {
   Recorder& recorder = *g_recorder;
   if (g_source != nullptr && !g_source->HasStepped()) return;
   if (g_source != nullptr) g_source->OnStepEnd(recorder.CurrentStep());
-  const uint32_t optimizer = g_optimizer.load(std::memory_order_relaxed);
-  NoteCallsOfStep({reinterpret_cast<const char*>(&optimizer), sizeof optimizer});
+  const uint32_t optimizer_class = g_optimizer_class.load(std::memory_order_relaxed);
+  NoteCallsOfStep({reinterpret_cast<const char*>(&optimizer_class), sizeof optimizer_class},
+                  g_optimizer.load(std::memory_order_relaxed));
   recorder.EndStep(TakeSamplesOfStep());
   if (const uint64_t forgotten = TakeForgottenNodes(); forgotten != 0) {
     recorder.CountDrop("autograd nodes whose layer was forgotten", forgotten);

@@ -9,6 +9,7 @@
 #ifndef RFINJECT_INJECTOR_TORCH_SCOPES_H_
 #define RFINJECT_INJECTOR_TORCH_SCOPES_H_
 
+#include <cstdint>
 #include <string_view>
 
 #include "collector/recorder.h"
@@ -26,7 +27,8 @@ UserScope ClassifyScope(std::string_view name) noexcept;
 void InitScopes(Recorder& recorder, Source* source) noexcept;
 
 // A scope called `name` has begun on this thread; most are none of ours. `record` identifies it until it ends.
-void BeginUserScope(const void* record, std::string_view name) noexcept;
+// `optimizer`: whose step it is (injector/python/optimizers.h); 0: not known.
+void BeginUserScope(const void* record, std::string_view name, uint32_t optimizer = 0) noexcept;
 // It has ended, if it ever began. True when a training step ends with it; then EndTrainingStep() is due.
 bool EndUserScope(const void* record) noexcept;
 // May wait for the GPU: without the GIL, since the work waited for may need it.

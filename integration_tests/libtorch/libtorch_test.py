@@ -112,6 +112,24 @@ class LibtorchTest(unittest.TestCase):
         self.assertEqual(sum(row["launches"] for row in convolutions), 15 * STEPS)
         self.assertEqual(len({row["layer"] for row in convolutions}), 15)
 
+    def test_validation_is_part_of_no_step(self):
+        batches = 3
+        trace, _ = run("resnet", str(STEPS), str(batches))
+        alone, _ = run("resnet", str(STEPS))
+        validated = batches * (STEPS // 2)
+        self.assertEqual(len([step for step in trace.steps if step.get("measured")]), STEPS)
+        self.assertEqual(trace.eval_batches, validated)
+        launches = {}
+        for name, one in (("with", trace), ("without", alone)):
+            for row in one.rows():
+                if row["kernel"] == "aten::convolution":
+                    key = (name, row["phase"])
+                    launches[key] = launches.get(key, 0) + row["launches"]
+        self.assertEqual(launches, {("with", "forward"): 15 * STEPS, ("without", "forward"): 15 * STEPS,
+                                    ("with", "eval"): 15 * validated})
+        # The loss outside of the model is validated with it.
+        self.assertIn("eval", {row["phase"] for row in trace.rows() if "nll_loss" in row["kernel"]})
+
     def test_transformer(self):
         trace, _ = run("transformer", str(STEPS))
         self.check(trace, "LanguageModel",

@@ -40,6 +40,7 @@ class Door(support.TestCase):
         self.assertEqual(trace.end["reason"], "exit")
         # This version's frames lie where injector/python/python_frames.cc says.
         self.assertNotIn("source-lines", trace.diagnostic_ids())
+        self.assertNotIn("calls-unknown", trace.diagnostic_ids())
         return trace
 
     def test_flags(self):

@@ -84,8 +84,47 @@ for i in range(4):
     critic(generator(torch.ones(8, 4))).mean().backward()
     g.step()
 """)
-        # Both optimizers are of one class and the calls before them are alike: what steps cannot be told apart by.
-        self.assertIn(report["steps"], (4, 16))
+        # Both optimizers are of one class, and the calls before them are alike.
+        self.assertEqual(report["steps"], 4)
+        self.assertEqual(self.report("--step-by", "optimizer")["steps"], 16)
+
+    def test_optimizers_of_one_class_in_turns(self):
+        report = self.profile(BEGIN + """
+net = model(16, 16, 4)
+halves = [optimizer(net[0], kind=torch.optim.Adam), optimizer(net[1], kind=torch.optim.Adam)]
+for i in range(10):
+    net(torch.ones(8, 16)).sum().backward()
+    halves[i % 2].step()
+""")
+        self.assertEqual(report["steps"], 5)
+        self.cli("merge", "-o", "all.rfx")
+        self.assertEqual(self.report("all.rfx")["steps"], 5)
+
+    def test_an_optimizer_made_for_each_iteration(self):
+        # While the next one is made the last one lives, so that two addresses take turns.
+        report = self.profile(BEGIN + """
+net = model(16, 4)
+for _ in range(8):
+    adam = optimizer(net, kind=torch.optim.Adam)
+    net(torch.ones(8, 16)).sum().backward()
+    adam.step()
+""")
+        self.assertEqual(report["steps"], 8)
+
+    def test_an_optimizer_is_not_kept_alive(self):
+        result = self.run_program(BEGIN + """
+import gc, weakref
+net = model(16, 4)
+adam = optimizer(net, kind=torch.optim.Adam)
+for _ in range(3):
+    net(torch.ones(8, 16)).sum().backward()
+    adam.step()
+gone = weakref.ref(adam)
+del adam
+gc.collect()
+print("gone", gone() is None)
+""")
+        self.assertIn("gone True", result.stdout)
 
     def test_accumulation_is_one_step(self):
         report = self.profile(BEGIN + """

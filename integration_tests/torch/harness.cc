@@ -182,7 +182,7 @@ void RequestSlotRepair() noexcept { ++g_repairs; }
 void RequestPoliteExit() noexcept { ++g_exits; }
 void ActivateWithoutPython() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }
-void NoteCallsOfStep(std::string_view) noexcept {}
+void NoteCallsOfStep(std::string_view, uint32_t) noexcept {}
 void NoteOptimizerStep() noexcept {}
 
 const Settings& GetSettings() noexcept {
