@@ -117,9 +117,49 @@ absl::Status Decoder::Sort(std::span<const uint8_t> payload, uint64_t offset) {
   return absl::OkStatus();
 }
 
-absl::Status Decoder::Decode(std::span<const uint8_t> payload, uint64_t offset,
-                             const std::function<absl::Status(const Record&)>& use) {
+const v1::Chunk* Decoder::ParseWhole(std::span<const uint8_t> payload) {
+  if (payload.size() > kMaxWholeChunk) return nullptr;
+  arena_.Reset();
+  auto* chunk = google::protobuf::Arena::CreateMessage<v1::Chunk>(&arena_);
+  if (!chunk->ParseFromArray(payload.data(), static_cast<int>(payload.size()))) return nullptr;
+  trace::CleanChunk(chunk);
+  return chunk;
+}
+
+absl::Status Decoder::Decode(std::span<const uint8_t> payload, uint64_t offset, const Use& use) {
   if (absl::Status status = Sort(payload, offset); !status.ok()) return status;
+  const v1::Chunk* const whole = ParseWhole(payload);
+  if (whole == nullptr) return DecodeEach(payload, offset, use);
+  int number = 0, index = 0;
+  for (const uint32_t begin : begins_) {
+    Field field;
+    FieldCursor cursor(payload.subspan(begin), offset + begin);
+    cursor.Next(&field);
+    index = static_cast<int>(field.number) == number ? index + 1 : 0;
+    number = static_cast<int>(field.number);
+    // Of a field that is no repeated one protobuf makes one message of all.
+    if (index > 0 && (number == v1::Chunk::kStepStatsFieldNumber || number == v1::Chunk::kEndFieldNumber)) continue;
+    const size_t size = static_cast<size_t>(field.bytes_offset - field.offset) + field.bytes.size();
+    if (absl::Status status = use({number, field.offset, size, whole, index}); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Decoder::DecodeOnly(int number, std::span<const uint8_t> payload, uint64_t offset, const Use& use) {
+  begins_.clear();
+  FieldCursor cursor(payload, 0);
+  for (Field field; cursor.Next(&field);) {
+    if (static_cast<int>(field.number) != number) continue;
+    if (field.type != WireType::kBytes || field.bytes.size() > kMaxRecordSize) {
+      return DamageAt(offset + field.offset, "a record is not of the type that it should be");
+    }
+    begins_.push_back(static_cast<uint32_t>(field.offset));
+  }
+  if (!cursor.ok()) return DamageAt(offset + cursor.error_offset(), cursor.error());
+  return DecodeEach(payload, offset, use);
+}
+
+absl::Status Decoder::DecodeEach(std::span<const uint8_t> payload, uint64_t offset, const Use& use) {
   for (const uint32_t begin : begins_) {
     Field field;
     FieldCursor cursor(payload.subspan(begin), offset + begin);
@@ -139,7 +179,7 @@ absl::Status Decoder::Decode(std::span<const uint8_t> payload, uint64_t offset,
       return why.ok() ? DamageAt(field.offset, "a record does not parse") : why;
     }
     trace::CleanChunk(chunk);
-    absl::Status status = use({static_cast<int>(field.number), field.offset, size, chunk});
+    absl::Status status = use({static_cast<int>(field.number), field.offset, size, chunk, 0});
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
