@@ -19,6 +19,7 @@
 #include "cli/profile/accumulator.h"
 #include "cli/report/units.h"
 #include "cli/trace/apply.h"
+#include "cli/trace/decode.h"
 #include "cli/trace/frames.h"
 #include "cli/trace/read.h"
 #include "cli/trace/workers.h"
@@ -52,13 +53,13 @@ struct ReadFile {
   std::vector<std::pair<RunKey, std::vector<std::string_view>>> operators;
 };
 
-std::unique_ptr<ReadFile> Read(const std::string& path) {
+std::unique_ptr<ReadFile> Read(const std::string& path, Decoder* decoder) {
   auto file = std::make_unique<ReadFile>();
   FileSource source;
   file->opened = source.Open(path);
   if (!file->opened.ok()) return file;
   file->size = source.size();
-  file->records = ReadRecords(source);
+  file->records = ReadRecords(source, decoder);
   if (!file->records.usable) return file;
   std::set<std::string>& ids = file->records.applier.trace_ids();
   if (ids.empty()) {
@@ -112,7 +113,7 @@ struct Target {
 class Summing {
  public:
   Summing(const std::vector<FileToAdd>& files, size_t sums)
-      : files_(files), workers_(WorkersFor(files.size())), targets_(sums) {
+      : files_(files), workers_(WorkersFor(files.size())), decoders_(workers_), targets_(sums) {
     for (Target& target : targets_) target.shares.resize(workers_);
   }
 
@@ -140,7 +141,7 @@ class Summing {
       std::unique_lock lock(mutex_);
       room_.wait(lock, [&] { return i < decided_ + kMostAhead; });
     }
-    std::unique_ptr<ReadFile> file = Read(files_[i].path);
+    std::unique_ptr<ReadFile> file = Read(files_[i].path, &decoders_[worker]);
     std::vector<std::pair<size_t, std::unique_ptr<ReadFile>>> wanted;
     {
       const std::lock_guard lock(mutex_);
@@ -213,7 +214,8 @@ class Summing {
 
   const std::vector<FileToAdd>& files_;
   const size_t workers_;
-  std::vector<Target> targets_;  // shares are their workers'; the rest is guarded by mutex_
+  std::vector<Decoder> decoders_;  // by worker
+  std::vector<Target> targets_;    // shares are their workers'; the rest is guarded by mutex_
   std::mutex mutex_;
   std::condition_variable room_;
   size_t decided_ = 0;                                  // so many files

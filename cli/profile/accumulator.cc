@@ -6,9 +6,10 @@ namespace rfinject::cli {
 
 void Accumulator::LaunchSum::AddMetric(Text name, const Stat& stat) {
   if (next_ >= metrics_.size() || metrics_[next_].first != name) {
-    next_ = 0;
-    while (next_ < metrics_.size() && metrics_[next_].first != name) ++next_;
-    if (next_ == metrics_.size()) metrics_.emplace_back(name, Stat{});
+    const auto place = std::lower_bound(metrics_.begin(), metrics_.end(), name,
+                                        [](const auto& metric, Text text) { return metric.first < text; });
+    next_ = static_cast<size_t>(place - metrics_.begin());
+    if (place == metrics_.end() || place->first != name) metrics_.emplace(place, name, Stat{});
   }
   metrics_[next_++].second.Merge(stat);
 }

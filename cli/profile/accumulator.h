@@ -65,7 +65,7 @@ class Accumulator {
    private:
     friend class Accumulator;
     LaunchStats stats_;
-    std::vector<std::pair<Text, Stat>> metrics_;  // in the order in which they came
+    std::vector<std::pair<Text, Stat>> metrics_;  // ascending by name's number
     size_t next_ = 0;                             // where the next one probably lies
   };
 

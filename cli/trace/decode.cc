@@ -119,8 +119,17 @@ absl::Status Decoder::Sort(std::span<const uint8_t> payload, uint64_t offset) {
 
 const v1::Chunk* Decoder::ParseWhole(std::span<const uint8_t> payload) {
   if (payload.size() > kMaxWholeChunk) return nullptr;
-  arena_.Reset();
-  auto* chunk = google::protobuf::Arena::CreateMessage<v1::Chunk>(&arena_);
+  if (arena_ == nullptr) {
+    first_block_.reset(new char[kFirstBlock]);
+    google::protobuf::ArenaOptions options;
+    options.initial_block = first_block_.get();
+    options.initial_block_size = kFirstBlock;
+    options.start_block_size = kFirstBlock;
+    options.max_block_size = 4 * kFirstBlock;
+    arena_ = std::make_unique<google::protobuf::Arena>(options);
+  }
+  arena_->Reset();
+  auto* chunk = google::protobuf::Arena::CreateMessage<v1::Chunk>(arena_.get());
   if (!chunk->ParseFromArray(payload.data(), static_cast<int>(payload.size()))) return nullptr;
   trace::CleanChunk(chunk);
   return chunk;

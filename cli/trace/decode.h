@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -47,6 +48,7 @@ struct Record {
   int index = 0;                     // and its place among those of this field, if that is a repeated one
 };
 
+// One can be used for many files, one after the other.
 class Decoder {
  public:
   using Use = std::function<absl::Status(const Record&)>;
@@ -62,7 +64,10 @@ class Decoder {
   // Null where it must be read record by record.
   const v1::Chunk* ParseWhole(std::span<const uint8_t> payload);
 
-  google::protobuf::Arena arena_;
+  // Parsed, an ordinary chunk takes a few times its length: most fit into the first block, which is used again.
+  static constexpr size_t kFirstBlock = 256u << 10;
+  std::unique_ptr<char[]> first_block_;
+  std::unique_ptr<google::protobuf::Arena> arena_;  // made when it is needed
   v1::Chunk reused_;
   // Where in the payload the records begin, in the order of kRecordOrder. Four bytes each: a chunk of 16 MiB can hold
   // eight million empty records.

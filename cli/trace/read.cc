@@ -2,19 +2,16 @@
 
 #include <utility>
 
-#include "cli/trace/decode.h"
-
 namespace rfinject::cli {
 namespace {
 
 // Reads at most `limit` chunks. True when it stopped at one that is refused, which may have been applied in part.
-bool Read(ByteSource& source, uint64_t limit, TraceRecords* records) {
+bool Read(ByteSource& source, Decoder* decoder, uint64_t limit, TraceRecords* records) {
   FrameReader frames(source);
-  Decoder decoder;
   const auto apply = [records](const Record& record) { return records->applier.Apply(record); };
   bool refused = false;
   while (!refused && records->chunks < limit && frames.Next()) {
-    records->status = decoder.Decode(frames.payload(), frames.payload_offset(), apply);
+    records->status = decoder->Decode(frames.payload(), frames.payload_offset(), apply);
     refused = !records->status.ok();
     if (!refused) ++records->chunks;
   }
@@ -25,13 +22,13 @@ bool Read(ByteSource& source, uint64_t limit, TraceRecords* records) {
 
 }  // namespace
 
-TraceRecords ReadRecords(ByteSource& source, uint64_t max_decoded_bytes) {
+TraceRecords ReadRecords(ByteSource& source, Decoder* decoder, uint64_t max_decoded_bytes) {
   TraceRecords records;
   records.applier = Applier(max_decoded_bytes);
-  if (Read(source, UINT64_MAX, &records)) {
+  if (Read(source, decoder, UINT64_MAX, &records)) {
     TraceRecords again;  // up to the chunk that was refused
     again.applier = Applier(max_decoded_bytes);
-    Read(source, records.chunks, &again);
+    Read(source, decoder, records.chunks, &again);
     again.status = std::move(records.status);
     records = std::move(again);
   }
@@ -40,7 +37,8 @@ TraceRecords ReadRecords(ByteSource& source, uint64_t max_decoded_bytes) {
 }
 
 TraceContents ReadTrace(ByteSource& source, uint64_t max_decoded_bytes) {
-  TraceRecords records = ReadRecords(source, max_decoded_bytes);
+  Decoder decoder;
+  TraceRecords records = ReadRecords(source, &decoder, max_decoded_bytes);
   TraceContents contents;
   contents.usable = records.usable;
   contents.chunks = records.chunks;
