@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/profile/iterations.h"
 #include "cli/trace/damage.h"
+#include "cli/trace/key_stats.h"
 #include "proto/wire/sum_code.h"
 
 namespace rfinject::cli {
@@ -49,20 +50,21 @@ absl::Status NoId(uint64_t offset, std::string_view what) {
   return DamageAt(offset, absl::StrCat("a ", std::string(what), " is defined without an id"));
 }
 
-// A Stat of the schema's message; where it contradicts itself, damage at `offset`.
-absl::Status ReadStat(const v1::MetricStats& message, uint64_t offset, Stat* stat) {
+// A Stat of a MetricRecord or MetricStats; where it contradicts itself, damage at `offset`.
+template <typename Metric>
+absl::Status ReadStat(const Metric& metric, uint64_t offset, Stat* stat) {
   *stat = Stat{};
-  const Uint128 sum = static_cast<Uint128>(message.sum_high()) << 64 | message.sum();
-  if (message.n() == 0) {
+  const Uint128 sum = static_cast<Uint128>(metric.sum_high()) << 64 | metric.sum();
+  if (metric.n() == 0) {
     return sum == 0 ? absl::OkStatus() : DamageAt(offset, "a sum over no samples is not 0");
   }
-  if (message.min() > message.max()) return DamageAt(offset, "a metric's minimum is above its maximum");
-  stat->n = message.n();
+  if (metric.min() > metric.max()) return DamageAt(offset, "a metric's minimum is above its maximum");
+  stat->n = metric.n();
   stat->sum = sum;
-  stat->sum_squares = static_cast<Uint128>(message.sum_squares_high()) << 64 | message.sum_squares();
-  stat->min = message.min();
-  stat->max = message.max();
-  stat->shared_sums = message.shared_sums();
+  stat->sum_squares = static_cast<Uint128>(metric.sum_squares_high()) << 64 | metric.sum_squares();
+  stat->min = metric.min();
+  stat->max = metric.max();
+  stat->shared_sums = metric.shared_sums();
   return absl::OkStatus();
 }
 
@@ -90,6 +92,7 @@ uint32_t Applier::OwnerOf(uint32_t model) const {
 }
 
 absl::Status Applier::Apply(const Record& record) {
+  if (record.number == v1::Chunk::kStatsFieldNumber) return ApplyStats(record);
   const v1::Chunk& chunk = *record.chunk;
   switch (record.number) {
     case v1::Chunk::kRunFieldNumber:
@@ -110,8 +113,6 @@ absl::Status Applier::Apply(const Record& record) {
       return ApplySourceLine(chunk.source_line(record.index), record);
     case v1::Chunk::kKeyFieldNumber:
       return ApplyKey(chunk.key(record.index), record);
-    case v1::Chunk::kStatsFieldNumber:
-      return ApplyStats(chunk.stats(record.index), record);
     case v1::Chunk::kSampledStepFieldNumber:
       return ApplySampledStep(chunk.sampled_step(record.index), record);
     case v1::Chunk::kStepFieldNumber:
@@ -418,31 +419,41 @@ absl::Status Applier::ApplyKey(const v1::LaunchKey& message, const Record& recor
   return Charge(sizeof(KeyState) + sizeof(LaunchKey) + 160 + text, record.offset);
 }
 
-absl::Status Applier::ApplyStats(const v1::KeyStats& message, const Record& record) {
-  const size_t found = key_index_.Find(message.key());
-  if (found == IdIndex::kNone) return Undefined(record.offset, "launch key", message.key());
-  KeyState& key = keys_[found];
-  SaturatingAdd(key.launches, message.launches());
-  // More of them come when they come: a record says it can have many with two bytes each.
-  if (key.metrics.empty()) key.metrics.reserve(std::min<size_t>(static_cast<size_t>(message.metric_size()), 16));
+absl::Status Applier::ApplyStats(const Record& record) {
+  // Which key they are of may come behind them.
+  MetricRecord one;
+  KeyStatsReader first(record.bytes);
+  bool any = first.Next(&one);
+  KeyStatsReader rest = first;
+  for (MetricRecord skipped; rest.key() == 0 && any && rest.Next(&skipped);) {
+  }
+  const size_t found = key_index_.Find(rest.key());
+  if (found == IdIndex::kNone && rest.ok()) return Undefined(record.offset, "launch key", rest.key());
   size_t next = 0;  // writers write a key's metrics in the same order each time
-  for (const v1::MetricStats& one : message.metric()) {
+  for (; any; any = first.Next(&one)) {
+    if (found == IdIndex::kNone) continue;  // what is damaged is said first
+    KeyState& key = keys_[found];
     Stat stat;
     RFINJECT_TRY(ReadStat(one, record.offset, &stat));
-    const auto metric = static_cast<uint32_t>(metric_index_.Find(one.metric()));
-    if (metric == static_cast<uint32_t>(IdIndex::kNone)) return Undefined(record.offset, "metric", one.metric());
+    const size_t metric = metric_index_.Find(one.metric());
+    if (metric == IdIndex::kNone) return Undefined(record.offset, "metric", one.metric());
     if (stat.n == 0) continue;
     if (next == key.metrics.size() || key.metrics[next].first != metric) {
       const auto place = std::lower_bound(key.metrics.begin(), key.metrics.end(), metric,
-                                          [](const auto& m, uint32_t id) { return m.first < id; });
+                                          [](const auto& m, size_t id) { return m.first < id; });
       next = static_cast<size_t>(place - key.metrics.begin());
       if (place == key.metrics.end() || place->first != metric) {
         RFINJECT_TRY(Charge(2 * sizeof(Stat) + 160, record.offset));
-        key.metrics.emplace(place, metric, Stat{});
+        if (key.metrics.empty()) key.metrics.reserve(std::min<size_t>(metrics_.size(), 8));
+        key.metrics.emplace(key.metrics.begin() + static_cast<std::ptrdiff_t>(next), static_cast<uint32_t>(metric), stat);
+        ++next;
+        continue;
       }
     }
     key.metrics[next++].second.Merge(stat);
   }
+  if (!first.ok()) return DamageAt(first.error_offset(), first.error());
+  SaturatingAdd(keys_[found].launches, first.launches());
   return absl::OkStatus();
 }
 
@@ -672,6 +683,9 @@ void Applier::FinishModels() {
       SaturatingAdd(state.run.key.parameters, model.info.parameters);
     }
   }
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    if (layers_[i].info.order == 0) layers_[i].info.order = i + 1;
+  }
   for (const KeyState& key : keys_) {
     const KeyIdentity& id = key.identity;
     RunState& state = runs_.at(id.run);
@@ -854,23 +868,20 @@ std::vector<Accumulator::Layer> Applier::AddLayers(const std::map<uint32_t, Sums
   for (const ModelState& model : models_) models.push_back(sum->NumberOf(model.name));
   std::vector<Accumulator::Layer> keys;
   keys.reserve(layers_.size());
-  const auto order_of = [this](size_t i) { return layers_[i].info.order == 0 ? i + 1 : layers_[i].info.order; };
   // Loss modules that were made anew at every step share a name; the first one stands for all.
   absl::flat_hash_map<std::pair<uint32_t, Accumulator::Layer>, size_t> first;
   for (size_t i = 0; i < layers_.size(); ++i) {
     const LayerState& layer = layers_[i];
     keys.push_back({models[layer.model_place], sum->NumberOf(layer.path)});
     const auto [known, is_new] = first.try_emplace({OwnerOf(layer.model), keys.back()}, i);
-    if (!is_new && order_of(i) < order_of(known->second)) known->second = i;
+    if (!is_new && layer.info.order < layers_[known->second].info.order) known->second = i;
   }
   for (size_t i = 0; i < layers_.size(); ++i) {
     const uint32_t owner = OwnerOf(layers_[i].model);
     const auto run = sums.find(owner);
     if (run == sums.end() || first.at({owner, keys[i]}) != i) continue;
-    LayerInfo info = layers_[i].info;
-    info.order = order_of(i);
-    run->second.run->AddLayer(keys[i], info);
-    if (run->second.validation != nullptr) run->second.validation->AddLayer(keys[i], info);
+    run->second.run->AddLayer(keys[i], layers_[i].info);
+    if (run->second.validation != nullptr) run->second.validation->AddLayer(keys[i], layers_[i].info);
   }
   return keys;
 }

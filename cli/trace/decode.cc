@@ -1,6 +1,7 @@
 #include "cli/trace/decode.h"
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/message.h>
 
 #include <array>
@@ -130,7 +131,19 @@ const v1::Chunk* Decoder::ParseWhole(std::span<const uint8_t> payload) {
   }
   arena_->Reset();
   auto* chunk = google::protobuf::Arena::CreateMessage<v1::Chunk>(arena_.get());
-  if (!chunk->ParseFromArray(payload.data(), static_cast<int>(payload.size()))) return nullptr;
+  // What lies between statistics is parsed at once.
+  const auto add = [&](uint64_t begin, uint64_t end) {
+    google::protobuf::io::CodedInputStream in(payload.data() + begin, static_cast<int>(end - begin));
+    return begin == end || (chunk->MergeFromCodedStream(&in) && in.ConsumedEntireMessage());
+  };
+  FieldCursor cursor(payload, 0);
+  uint64_t begin = 0;
+  for (Field field; cursor.Next(&field);) {
+    if (field.number != v1::Chunk::kStatsFieldNumber) continue;
+    if (!add(begin, field.offset)) return nullptr;
+    begin = field.bytes_offset + field.bytes.size();
+  }
+  if (!add(begin, payload.size())) return nullptr;
   trace::CleanChunk(chunk);
   return chunk;
 }
@@ -149,7 +162,7 @@ absl::Status Decoder::Decode(std::span<const uint8_t> payload, uint64_t offset, 
     // Of a field that is no repeated one protobuf makes one message of all.
     if (index > 0 && (number == v1::Chunk::kStepStatsFieldNumber || number == v1::Chunk::kEndFieldNumber)) continue;
     const size_t size = static_cast<size_t>(field.bytes_offset - field.offset) + field.bytes.size();
-    if (absl::Status status = use({number, field.offset, size, whole, index}); !status.ok()) return status;
+    if (absl::Status status = use({number, field.offset, size, whole, index, field}); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -174,6 +187,11 @@ absl::Status Decoder::DecodeEach(std::span<const uint8_t> payload, uint64_t offs
     FieldCursor cursor(payload.subspan(begin), offset + begin);
     cursor.Next(&field);
     const size_t size = static_cast<size_t>(field.bytes_offset - field.offset) + field.bytes.size();
+    if (field.number == v1::Chunk::kStatsFieldNumber) {
+      absl::Status status = use({v1::Chunk::kStatsFieldNumber, field.offset, size, nullptr, 0, field});
+      if (!status.ok()) return status;
+      continue;
+    }
     // A large record gets a message of its own: one that is used again would keep its memory.
     std::optional<v1::Chunk> own;
     v1::Chunk* chunk = &reused_;
@@ -188,7 +206,7 @@ absl::Status Decoder::DecodeEach(std::span<const uint8_t> payload, uint64_t offs
       return why.ok() ? DamageAt(field.offset, "a record does not parse") : why;
     }
     trace::CleanChunk(chunk);
-    absl::Status status = use({static_cast<int>(field.number), field.offset, size, chunk, 0});
+    absl::Status status = use({static_cast<int>(field.number), field.offset, size, chunk, 0, field});
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

@@ -46,6 +46,8 @@ struct Record {
   size_t size = 0;                   // in the file, in bytes
   const v1::Chunk* chunk = nullptr;  // that it lies in,
   int index = 0;                     // and its place among those of this field, if that is a repeated one
+  // Of statistics, which are most of a trace, in place of the above: as they lie in the file (key_stats.h).
+  Field bytes;
 };
 
 // One can be used for many files, one after the other.
@@ -61,7 +63,7 @@ class Decoder {
  private:
   absl::Status Sort(std::span<const uint8_t> payload, uint64_t offset);
   absl::Status DecodeEach(std::span<const uint8_t> payload, uint64_t offset, const Use& use);
-  // Null where it must be read record by record.
+  // All records but statistics, in one message. Null where they must be read record by record.
   const v1::Chunk* ParseWhole(std::span<const uint8_t> payload);
 
   // Parsed, an ordinary chunk takes a few times its length: most fit into the first block, which is used again.

@@ -10,6 +10,7 @@
 #ifndef RFINJECT_CLI_TRACE_FIELDS_H_
 #define RFINJECT_CLI_TRACE_FIELDS_H_
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -30,6 +31,39 @@ struct Field {
 
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 };
+
+// protobuf's number of up to ten bytes, seven bits each, low ones first. What comes behind it, or null where it is cut
+// off or too long.
+inline const uint8_t* ParseLongVarint(const uint8_t* at, const uint8_t* end, uint64_t* value) {
+  constexpr std::ptrdiff_t kAtOnce = 8;
+  if (end - at >= kAtOnce) {
+    uint64_t bytes;
+    std::memcpy(&bytes, at, kAtOnce);                    // little-endian, as every machine that we build for is
+    const uint64_t last = ~bytes & 0x8080808080808080u;  // its lowest bit ends the number
+    if (last != 0) {
+      bytes &= (last ^ (last - 1)) & 0x7F7F7F7F7F7F7F7Fu;
+      bytes = (bytes & 0x007F007F007F007Fu) | (bytes & 0x7F007F007F007F00u) >> 1;
+      bytes = (bytes & 0x00003FFF00003FFFu) | (bytes & 0x3FFF00003FFF0000u) >> 2;
+      *value = (bytes & 0x000000000FFFFFFFu) | (bytes & 0x0FFFFFFF00000000u) >> 4;
+      return at + std::countr_zero(last) / 8 + 1;
+    }
+  }
+  uint64_t sum = 0;
+  for (unsigned shift = 0; shift < 70 && at != end; shift += 7) {
+    const uint8_t byte = *at++;
+    sum |= static_cast<uint64_t>(byte & 0x7F) << shift;
+    if (byte < 0x80) {
+      *value = sum;
+      return at;
+    }
+  }
+  return nullptr;
+}
+inline const uint8_t* ParseVarint(const uint8_t* at, const uint8_t* end, uint64_t* value) {
+  if (at == end || *at >= 0x80) return ParseLongVarint(at, end, value);
+  *value = *at;
+  return at + 1;
+}
 
 class FieldCursor {
  public:
@@ -90,28 +124,16 @@ class FieldCursor {
     error_offset_ = offset;
     return false;
   }
-  // protobuf's wire format: seven bits a byte, low ones first, at most ten bytes.
   bool ReadVarint(uint64_t* value) {
-    if (at_ != end_ && *at_ < 0x80) {
-      *value = *at_++;
-      return true;
-    }
-    uint64_t sum = 0;
-    for (unsigned shift = 0; shift < 70; shift += 7) {
-      if (at_ == end_) return false;
-      const uint8_t byte = *at_++;
-      sum |= static_cast<uint64_t>(byte & 0x7F) << shift;
-      if (byte < 0x80) {
-        *value = sum;
-        return true;
-      }
-    }
-    return false;
+    const uint8_t* const next = ParseVarint(at_, end_, value);
+    if (next == nullptr) return false;
+    at_ = next;
+    return true;
   }
   bool ReadFixed(size_t size, uint64_t* value) {
     if (Left() < size) return false;
     *value = 0;
-    std::memcpy(value, at_, size);  // little-endian, as every machine that we build for is
+    std::memcpy(value, at_, size);
     at_ += size;
     return true;
   }
