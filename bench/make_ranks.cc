@@ -167,8 +167,7 @@ int MakeLong(const v1::Chunk& whole, uint32_t chunks, const char* path) {
 int main(int argc, char** argv) {
   const bool is_long = argc == 6 && std::strcmp(argv[1], "--long") == 0;
   if (argc != 5 && !is_long) {
-    std::fprintf(stderr,
-                 "usage: make_ranks TRACE KEYS RANKS FOLDER | make_ranks --long TRACE KEYS CHUNKS FILE\n");
+    std::fprintf(stderr, "usage: make_ranks TRACE KEYS RANKS FOLDER | make_ranks --long TRACE KEYS CHUNKS FILE\n");
     return 2;
   }
   char** const words = argv + (is_long ? 2 : 1);

@@ -15,8 +15,8 @@
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
-#include "cli/cmd/progress.h"
 #include "cli/cmd/print_report.h"
+#include "cli/cmd/progress.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 

@@ -87,8 +87,9 @@ class Operators {
       const std::vector<std::string_view> before(first.begin(), first.end());
       std::set_symmetric_difference(before.begin(), before.end(), ran.begin(), ran.end(), std::back_inserter(only));
       said_ = true;
-      Complain(absl::StrCat(path, " did not run the operators of ", known->second.path, ", to which it is added: ",
-                            std::string(only.front()), only.size() > 1 ? absl::StrCat(" and ", only.size() - 1, " more") : "",
+      Complain(absl::StrCat(path, " did not run the operators of ", known->second.path,
+                            ", to which it is added: ", std::string(only.front()),
+                            only.size() > 1 ? absl::StrCat(" and ", only.size() - 1, " more") : "",
                             only.size() > 1 ? " are" : " is", " in one of them only"));
     }
   }
@@ -202,10 +203,14 @@ class Summing {
     }
     for (const std::string& id : ids) origins_.emplace(id, path);
     target.operators.Note(path, *file);
+    const MetricInfo* other = nullptr;  // the first by name
     for (const MetricInfo& metric : applier.metrics()) {
       const auto known = target.metrics.find(metric.name);
       if (known == target.metrics.end() || known->second == metric) continue;
-      return refuse("not added: ", MetricsDisagree(known->second, metric).message());
+      if (other == nullptr || metric.name < other->name) other = &metric;
+    }
+    if (other != nullptr) {
+      return refuse("not added: ", MetricsDisagree(target.metrics.at(other->name), *other).message());
     }
     for (const MetricInfo& metric : applier.metrics()) target.metrics.try_emplace(metric.name, metric);
     if (applier.anything()) ++target.loaded.files;
@@ -218,9 +223,9 @@ class Summing {
   std::vector<Target> targets_;    // shares are their workers'; the rest is guarded by mutex_
   std::mutex mutex_;
   std::condition_variable room_;
-  size_t decided_ = 0;                                  // so many files
+  size_t decided_ = 0;                                   // so many files
   std::map<size_t, std::unique_ptr<ReadFile>> waiting_;  // read, and behind one that is not
-  std::map<std::string, std::string> origins_;          // which file each trace that was added came from, by its id
+  std::map<std::string, std::string> origins_;           // which file each trace that was added came from, by its id
   Progress progress_{"reading trace"};
 };
 

@@ -1,8 +1,8 @@
 // File: accumulator.h
 //
-// Accumulator: a Profile that is being added up from many traces. Ranks of a job say the same names, layers and launch
-// keys again and again; here a text is looked up once a trace and is a number from then on, so that adding a trace
-// costs a look-up for each of its keys, and no copy of what is known already.
+// Accumulator: a Profile that is being added up from many traces. Ranks of a job say the same names, layers and
+// launch keys again and again; here a text is looked up once a trace and is a number from then on, so that adding a
+// trace costs a look-up for each of its keys, and no copy of what is known already.
 //
 //   Accumulator sum;
 //   for (each trace) std::move(applier).AddTo(&sum);       (cli/trace/apply.h)
@@ -103,7 +103,7 @@ class Accumulator {
   std::set<std::string> trace_ids_;
   std::map<std::string, MetricInfo> metrics_;
   std::map<RunKey, RunSum> runs_;
-  std::deque<std::string> texts_{std::string()};                // by number
+  std::deque<std::string> texts_{std::string()};                  // by number
   absl::flat_hash_map<std::string_view, Text> numbers_{{{}, 0}};  // the views are of texts_
 };
 

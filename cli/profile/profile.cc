@@ -207,8 +207,7 @@ void KeepFirstSampledSteps(Run& run) {
 
 void Run::Merge(Run other) {
   MergeSmallest(devices, std::move(other.devices), kMaxDevicesKept, /*unique=*/true);
-  MergeSmallest(process_list, std::move(other.process_list), kMaxProcessesKept, /*unique=*/false,
-                ProcessOrder());
+  MergeSmallest(process_list, std::move(other.process_list), kMaxProcessesKept, /*unique=*/false, ProcessOrder());
   processes = SaturatingAdd(processes, other.processes);
   ranks.merge(other.ranks);
   tier = std::max(tier, other.tier);

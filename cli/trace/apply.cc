@@ -412,8 +412,7 @@ absl::Status Applier::ApplyKey(const v1::LaunchKey& message, const Record& recor
   }
   const auto [place, inserted] = key_index_.TryEmplace(message.id(), keys_.size());
   if (!inserted) {
-    return keys_[place].identity == key ? absl::OkStatus()
-                                             : Redefined(record.offset, "launch key", message.id());
+    return keys_[place].identity == key ? absl::OkStatus() : Redefined(record.offset, "launch key", message.id());
   }
   keys_.push_back({.id = message.id(), .identity = key, .metrics = {}});
   return Charge(sizeof(KeyState) + sizeof(LaunchKey) + 160 + text, record.offset);
@@ -445,7 +444,8 @@ absl::Status Applier::ApplyStats(const Record& record) {
       if (place == key.metrics.end() || place->first != metric) {
         RFINJECT_TRY(Charge(2 * sizeof(Stat) + 160, record.offset));
         if (key.metrics.empty()) key.metrics.reserve(std::min<size_t>(metrics_.size(), 8));
-        key.metrics.emplace(key.metrics.begin() + static_cast<std::ptrdiff_t>(next), static_cast<uint32_t>(metric), stat);
+        key.metrics.emplace(key.metrics.begin() + static_cast<std::ptrdiff_t>(next), static_cast<uint32_t>(metric),
+                            stat);
         ++next;
         continue;
       }
@@ -732,8 +732,7 @@ absl::flat_hash_map<uint32_t, std::shared_ptr<const NativeStackInfo>> Applier::F
     for (size_t i = 0; i < state.modules.size(); ++i) {
       const ModuleState& module = native_modules_.at(state.modules[i]);
       const uint32_t function = state.functions[i];
-      stack->push_back(
-          {module.path, module.build_id, NameOf(function), state.offsets[i]});
+      stack->push_back({module.path, module.build_id, NameOf(function), state.offsets[i]});
     }
     stacks.emplace(id, std::move(stack));
   }

@@ -1,8 +1,8 @@
 // File: decode.h
 //
-// A chunk as records, each a field of a Chunk, parsed by protoc's C++, its texts made valid UTF-8, so that a wrong byte
-// in a text refuses nothing. A chunk of ordinary length is parsed at once, on an arena. Of a longer one, and of one
-// that does not parse, it is one record at a time: so memory is bounded, and what is wrong has its offset.
+// A chunk as records, each a field of a Chunk, parsed by protoc's C++, its texts made valid UTF-8, so that a wrong
+// byte in a text refuses nothing. A chunk of ordinary length is parsed at once, on an arena. Of a longer one, and of
+// one that does not parse, it is one record at a time: so memory is bounded, and what is wrong has its offset.
 #ifndef RFINJECT_CLI_TRACE_DECODE_H_
 #define RFINJECT_CLI_TRACE_DECODE_H_
 

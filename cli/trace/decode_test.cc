@@ -40,8 +40,9 @@ TEST(Decoder, GivesDefinitionsBeforeTheirUses) {
   Decoder decoder;
   const absl::Status status = decoder.Decode(Bytes(payload), 100, [&](const Record& record) {
     seen.push_back(std::to_string(record.offset) + " " +
-                   (record.number == v1::Chunk::kKeyFieldNumber ? record.chunk->key(record.index).ShortDebugString()
-                                                                : record.chunk->name(record.index).ShortDebugString()));
+                   (record.number == v1::Chunk::kKeyFieldNumber
+                        ? record.chunk->key(record.index).ShortDebugString()
+                        : record.chunk->name(record.index).ShortDebugString()));
     return absl::OkStatus();
   });
   EXPECT_TRUE(status.ok()) << status;
@@ -158,8 +159,8 @@ TEST(KeyStatsReader, ReadsWhatProtobufReads) {
     for (int i = 0; i < type->field_count(); ++i) {
       const auto* field = type->field(i);
       const bool narrow = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_UINT32;
-      const uint64_t expected = narrow ? one.GetReflection()->GetUInt32(one, field)
-                                       : one.GetReflection()->GetUInt64(one, field);
+      const uint64_t expected =
+          narrow ? one.GetReflection()->GetUInt32(one, field) : one.GetReflection()->GetUInt64(one, field);
       EXPECT_EQ(metric.value.at(static_cast<size_t>(field->number())), expected) << field->name();
     }
   }

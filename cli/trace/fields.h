@@ -1,8 +1,8 @@
 // File: fields.h
 //
-// The fields of one message as they lie in the file: for walking over the records of a chunk without parsing them (each
-// byte of a trace is passed three times, so this is a loop over bytes and no stream of protobuf's), for saying what is
-// wrong with a record that does not parse, and for showing what the schema does not know.
+// The fields of one message as they lie in the file: for walking over the records of a chunk without parsing them
+// (each byte of a trace is passed three times, so this is a loop over bytes and no stream of protobuf's), for saying
+// what is wrong with a record that does not parse, and for showing what the schema does not know.
 //
 //   FieldCursor cursor(bytes, offset_in_file);
 //   for (Field field; cursor.Next(&field);) { switch (field.number) … }
@@ -32,8 +32,8 @@ struct Field {
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 };
 
-// protobuf's number of up to ten bytes, seven bits each, low ones first. What comes behind it, or null where it is cut
-// off or too long.
+// protobuf's number of up to ten bytes, seven bits each, low ones first. What comes behind it, or null where it is
+// cut off or too long.
 inline const uint8_t* ParseLongVarint(const uint8_t* at, const uint8_t* end, uint64_t* value) {
   constexpr std::ptrdiff_t kAtOnce = 8;
   if (end - at >= kAtOnce) {

@@ -18,9 +18,9 @@ constexpr uint64_t kMostFrames = 64;
 // What the Run records of a chunk say.
 Profile RunsOf(const FrameReader& frames) {
   Applier applier(kMaxDecodedBytes);
-  const absl::Status status = Decoder().DecodeOnly(v1::Chunk::kRunFieldNumber, frames.payload(),
-                                                   frames.payload_offset(),
-                                                   [&](const Record& record) { return applier.Apply(record); });
+  const absl::Status status =
+      Decoder().DecodeOnly(v1::Chunk::kRunFieldNumber, frames.payload(), frames.payload_offset(),
+                           [&](const Record& record) { return applier.Apply(record); });
   if (!status.ok()) return {};
   applier.Resolve();
   return std::move(applier).Finish();

@@ -224,6 +224,8 @@ class RunTest(CliTest):
             (["--steps", "-1", "true"], "not '-1'"),
             (["--overhead", "150", "true"], "--overhead wants a percentage"),
             (["--max-size", "64M", "true"], "--max-size wants a number of MB, not '64M'"),
+            (["--ranks", "0,x", "true"], "--ranks wants all, or ranks like 0,3, not '0,x'"),
+            (["--ranks", "", "true"], "--ranks wants all, or ranks like 0,3, not ''"),
             (["--kill", "true"], "--kill ends the program after --steps"),
             (["-q", "-v", "true"], "exclude each other"),
             (["--kill=1", "true"], "--kill takes no value"),

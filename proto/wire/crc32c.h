@@ -1,8 +1,8 @@
 // File: crc32c.h
 //
 // CRC-32C (Castagnoli, RFC 3720 appendix B.4), the checksum of a trace's frames. By the processor's own instruction
-// where it has one (SSE 4.2), else table driven, eight bytes a step ("slicing by 8"): reading a long trace is bound by
-// it.
+// where it has one (SSE 4.2), else table driven, eight bytes a step ("slicing by 8"): reading a long trace is bound
+// by it.
 #ifndef RFINJECT_PROTO_WIRE_CRC32C_H_
 #define RFINJECT_PROTO_WIRE_CRC32C_H_
 
