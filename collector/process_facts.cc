@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <string_view>
+#include <system_error>
 
 namespace rfinject {
 namespace {
@@ -96,6 +98,19 @@ bool RankFromEnvironment(uint32_t* rank) noexcept {
   if (FirstNumberFrom({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}, rank)) return true;
   uint32_t tasks = 0;
   return SlurmTasks(&tasks) && NumberFrom("SLURM_PROCID", rank);
+}
+
+bool RankMeasures(std::string_view ranks) noexcept {
+  uint32_t rank = 0;
+  if (ranks.empty() || ranks == "all" || !RankFromEnvironment(&rank)) return true;
+  while (!ranks.empty()) {
+    const std::string_view one = ranks.substr(0, ranks.find(','));
+    uint32_t number = 0;
+    const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), number);
+    if (error == std::errc() && end == one.data() + one.size() && number == rank) return true;
+    ranks.remove_prefix(std::min(one.size() + 1, ranks.size()));
+  }
+  return false;
 }
 
 std::string NewTraceId() {

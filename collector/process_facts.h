@@ -27,6 +27,9 @@ int ThreadsOfProcess() noexcept;
 // sbatch sets it to 0 in every batch script.
 bool RankFromEnvironment(uint32_t* rank) noexcept;
 
+// Whether this process measures, by Settings::ranks. One whose rank nobody knows does: it may be no job of several.
+bool RankMeasures(std::string_view ranks) noexcept;
+
 // What the processes of one job have in common and those of another do not, so that only they are added up:
 // torchrun's id, RFINJECT_JOB (which `rfinject` sets for what it starts), Slurm's or Open MPI's number. Empty where
 // nothing tells, and then the process is a run of its own. May throw std::bad_alloc.

@@ -55,6 +55,24 @@ TEST(ProcessFacts, ThisProcess) {
   EXPECT_EQ(facts.world_size, 0u);
 }
 
+TEST(ProcessFacts, RanksThatMeasure) {
+  const auto measures = [](const char* rank, std::string_view ranks) {
+    rank == nullptr ? unsetenv("RANK") : setenv("RANK", rank, 1);
+    const bool result = RankMeasures(ranks);
+    unsetenv("RANK");
+    return result;
+  };
+  With({});
+  for (const char* all : {"", "all"}) EXPECT_TRUE(measures("3", all));
+  EXPECT_TRUE(measures(nullptr, "3"));
+  EXPECT_TRUE(measures("3", "3"));
+  EXPECT_TRUE(measures("3", "0,3"));
+  EXPECT_TRUE(measures("0", "0,3"));
+  EXPECT_FALSE(measures("3", "0"));
+  EXPECT_FALSE(measures("3", "33,30,0"));
+  EXPECT_FALSE(measures("3", "0,"));
+}
+
 TEST(ProcessFacts, Torchrun) {
   const RunFacts run =
       With({{"RANK", "5"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "8"}, {"TORCHELASTIC_RUN_ID", "run7"}});

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -39,6 +40,18 @@ bool ParseCount(const std::string& text, uint64_t* value) {
   const unsigned long long number = std::strtoull(text.c_str(), nullptr, 10);
   if (errno != 0) return false;
   *value = number;
+  return true;
+}
+
+// "all", or numbers with commas between.
+bool ParseRanks(const std::string& text, std::string* value) {
+  uint64_t rank = 0;
+  for (size_t begin = 0; text != "all" && begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (!ParseCount(text.substr(begin, end - begin), &rank) || rank > UINT32_MAX) return false;
+    begin = end + 1;
+  }
+  *value = text;
   return true;
 }
 
@@ -158,6 +171,8 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
             "a percentage is wanted, as in 1 or 0.5");
     } else if (word == "MAX_SIZE") {
       check(value.empty() || ParseCount(value, &settings.max_size_mb), "a number of MB is wanted (0: any size)");
+    } else if (word == "RANKS") {
+      check(value.empty() || ParseRanks(value, &settings.ranks), "all, or ranks like 0,3 are wanted");
     } else if (word == "LOG") {
       check(ParseLog(value, &settings.verbosity), "one of quiet, normal, verbose, debug is wanted");
     } else if (word == "METRICS") {

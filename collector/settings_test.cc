@@ -46,7 +46,7 @@ TEST(Settings, EverythingIsRead) {
   const Result r = Parse({"RFINJECT_OUTPUT=/o/%p.rfx", "RFINJECT_ESTIMATE=V100-SXM2-16GB", "RFINJECT_SKIP=2",
                           "RFINJECT_STEPS=18446744073709551615", "RFINJECT_KILL=1", "RFINJECT_OVERHEAD=2.25",
                           "RFINJECT_LOG=verbose", "RFINJECT_METRICS=a,b", "RFINJECT_TIER=D", "RFINJECT_MODE=range",
-                          "RFINJECT_DISABLE=1", "RFINJECT_LATEST=1", "RFINJECT_JOB=a.1"});
+                          "RFINJECT_DISABLE=1", "RFINJECT_LATEST=1", "RFINJECT_JOB=a.1", "RFINJECT_RANKS=0,12"});
   EXPECT_EQ(r.errors, "");
   EXPECT_EQ(r.settings.output, "/o/%p.rfx");
   EXPECT_EQ(r.settings.estimate, "V100-SXM2-16GB");
@@ -61,14 +61,30 @@ TEST(Settings, EverythingIsRead) {
   EXPECT_TRUE(r.settings.disabled);
   EXPECT_TRUE(r.settings.link_latest);
   EXPECT_EQ(r.settings.job, "a.1");
+  EXPECT_EQ(r.settings.ranks, "0,12");
 }
 
 TEST(Settings, BadValuesKeepTheDefaultAndAreNamed) {
-  for (const char* bad :
-       {"RFINJECT_SKIP=-1", "RFINJECT_SKIP= 1", "RFINJECT_SKIP=1x", "RFINJECT_STEPS=0x10",
-        "RFINJECT_STEPS=99999999999999999999", "RFINJECT_KILL=yes", "RFINJECT_OVERHEAD=-1", "RFINJECT_OVERHEAD=1,5",
-        "RFINJECT_OVERHEAD=.", "RFINJECT_OVERHEAD=101", "RFINJECT_LOG=loud", "RFINJECT_TIER=G", "RFINJECT_TIER=AB",
-        "RFINJECT_MODE=fast", "RFINJECT_DISABLE=2", "RFINJECT_STEP=3"}) {
+  for (const char* bad : {"RFINJECT_SKIP=-1",
+                          "RFINJECT_SKIP= 1",
+                          "RFINJECT_SKIP=1x",
+                          "RFINJECT_STEPS=0x10",
+                          "RFINJECT_STEPS=99999999999999999999",
+                          "RFINJECT_KILL=yes",
+                          "RFINJECT_OVERHEAD=-1",
+                          "RFINJECT_OVERHEAD=1,5",
+                          "RFINJECT_OVERHEAD=.",
+                          "RFINJECT_OVERHEAD=101",
+                          "RFINJECT_LOG=loud",
+                          "RFINJECT_TIER=G",
+                          "RFINJECT_TIER=AB",
+                          "RFINJECT_MODE=fast",
+                          "RFINJECT_DISABLE=2",
+                          "RFINJECT_STEP=3",
+                          "RFINJECT_RANKS=0,",
+                          "RFINJECT_RANKS=0;1",
+                          "RFINJECT_RANKS=4294967296",
+                          "RFINJECT_RANKS=none"}) {
     const Result r = Parse({bad});
     EXPECT_THAT(r.errors, StartsWith(std::string(bad) + ": ")) << bad;
     EXPECT_EQ(r.settings.skip, 0u) << bad;

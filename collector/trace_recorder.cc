@@ -197,7 +197,7 @@ TraceRecorder::TraceRecorder(const Settings& settings) noexcept
   } catch (...) {
     Mute(Mode::kDisabled);
   }
-  if (settings.disabled) Mute(Mode::kDisabled);
+  if (settings.disabled || !RankMeasures(settings.ranks)) Mute(Mode::kDisabled);
   RecorderProcessHooks::Register(this);
 }
 

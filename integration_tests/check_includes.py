@@ -58,7 +58,7 @@ CUDA = re.compile(r"(cuda|cupti|nvperf|nvml|generated_cuda|generated_nv|nvtx|dri
                   r"cudnn|cufft|nccl|nvrtc)")
 
 # Where protoc's C++ may appear outside tests.
-SCHEMA_FOLDERS = ["cli/trace", "integration_tests"]
+SCHEMA_FOLDERS = ["cli/trace", "bench", "integration_tests"]
 
 # The library runs inside programs that we know nothing about. These headers bring locales and start-up code, need
 # newer glibc symbols (random_device: getentropy, thread: pthread_create@2.34), or both.
@@ -147,7 +147,7 @@ def check_file(root, path):
 
         if header == GENERATED:
             if not is_test and not is_below(path, SCHEMA_FOLDERS):
-                yield number, f"protoc's C++ is for {SCHEMA_FOLDERS[0]}/ and tests only"
+                yield number, f"protoc's C++ is for {SCHEMA_FOLDERS[0]}/, benchmarks and tests only"
             continue
         if header == SCHEMA:
             if rule is None or RULES[rule] is None or is_below("proto/wire", [rule] + RULES[rule]):

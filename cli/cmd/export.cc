@@ -16,6 +16,7 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
 #include "cli/cmd/print_report.h"
+#include "cli/cmd/progress.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 

@@ -16,6 +16,7 @@
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
+#include "cli/cmd/progress.h"
 #include "cli/import/file_name.h"
 #include "cli/import/join_times.h"
 #include "cli/import/ncu_csv.h"

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "absl/strings/str_split.h"
 #include "gpus/gpus.h"
 
 namespace rfinject::cli {
@@ -34,6 +35,7 @@ constexpr Option kOptions[] = {
     {"kill", 0, "", "end the program politely after --steps"},
     {"overhead", 0, "PERCENT", "the budget for measuring; default 1"},
     {"max-size", 0, "MB", "of a trace, for long runs: written more seldom, never cut off; default 256, 0: any"},
+    {"ranks", 0, "WHICH", "of a job of several processes, those that measure: all (default), or ranks like 0 or 0,8"},
     {"quiet", 'q', "", "no message from rfinject"},
     {"verbose", 'v', "", "more of them"},
 };
@@ -154,6 +156,16 @@ absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options) {
       return absl::InvalidArgumentError("--max-size wants a number of MB, not '" + options.Value("max-size") + "'");
     }
     set("RFINJECT_MAX_SIZE", std::to_string(number));
+  }
+  if (options.Has("ranks")) {
+    const std::string ranks = options.Value("ranks");
+    for (const std::string& rank : std::vector<std::string>(absl::StrSplit(ranks, ','))) {
+      uint64_t number = 0;
+      if (ranks != "all" && (!ParseNumber(rank, &number) || number > UINT32_MAX)) {
+        return absl::InvalidArgumentError("--ranks wants all, or ranks like 0,3, not '" + ranks + "'");
+      }
+    }
+    set("RFINJECT_RANKS", ranks);
   }
   if (options.Has("quiet") && options.Has("verbose"))
     return absl::InvalidArgumentError("-q and -v exclude each other");

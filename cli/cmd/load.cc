@@ -1,11 +1,7 @@
 #include "cli/cmd/load.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <set>
 #include <system_error>
@@ -14,8 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "cli/cmd/options.h"
 #include "cli/emit/code_points.h"
 #include "cli/emit/text_grid.h"
@@ -23,138 +17,18 @@
 #include "cli/report/run_list.h"
 #include "cli/report/units.h"
 #include "cli/trace/files.h"
-#include "cli/trace/frames.h"
 #include "cli/trace/identity.h"
-#include "cli/trace/read.h"
 
 namespace rfinject::cli {
 
-Progress::Progress(std::string what)
-    : what_(std::move(what)), terminal_(::isatty(STDERR_FILENO) == 1), start_(absl::Now()), shown_(start_) {}
-
-Progress::~Progress() {
-  if (visible_) std::fputs("\r\033[K", stderr);
-}
-
-void Progress::Show(size_t done, size_t all) {
-  if (!terminal_) return;
-  const absl::Time now = absl::Now();
-  if (now - start_ < absl::Seconds(1) || now - shown_ < absl::Milliseconds(100)) return;
-  shown_ = now;
-  visible_ = true;
-  absl::FPrintF(stderr, "\r%s %d of %d\033[K", what_, done, all);
-}
-
 namespace {
-
-// What becomes of a trace that is damaged after `chunks` good chunks.
-std::string UsedInSpite(uint64_t chunks) {
-  if (chunks == 0) return "; nothing before it can be used";
-  if (chunks == 1) return "; the chunk before it is used";
-  return absl::StrCat("; the ", Grouped(chunks), " chunks before it are used");
-}
-
-// Which file each trace that was added came from, by the trace's id.
-using Origins = std::map<std::string, std::string>;
-
-// A digest of the frames (FNV-1a, 64 bits) for traces without an id: versions before ids, and imports, of which the
-// same again is the same to the last byte.
-std::string ContentId(ByteSource& source) {
-  uint64_t hash = 0xcbf29ce484222325;
-  FrameReader frames(source);
-  while (frames.Next()) {
-    for (const uint8_t byte : frames.payload()) hash = (hash ^ byte) * 0x100000001b3;
-  }
-  return frames.frames() == 0 ? std::string() : absl::StrFormat("content-%016x", hash);
-}
-
-// Which operators the processes of each kind of run ran in which layers and phases. Ranks of one job that differ in
-// that are not doing the same work, and their mean is the mean of nothing.
-class Operators {
- public:
-  // Of one trace. A trace that was cut may lack some, which proves nothing.
-  void Note(const std::string& path, const Profile& profile) {
-    for (const auto& [key, run] : profile.runs) {
-      if (run.unfinished > 0) continue;
-      std::set<std::string> ran;
-      for (const auto& [launch, stats] : run.launches) ran.insert(std::string(launch.op));
-      const auto [known, is_new] = first_.try_emplace(key, One{path, ran});
-      if (is_new || said_ || known->second.ran == ran) continue;
-      std::vector<std::string> only;
-      std::set_symmetric_difference(known->second.ran.begin(), known->second.ran.end(), ran.begin(), ran.end(),
-                                    std::back_inserter(only));
-      said_ = true;
-      Complain(absl::StrCat(path, " did not run the operators of ", known->second.path, ", to which it is added: ",
-                            only.front(), only.size() > 1 ? absl::StrCat(" and ", only.size() - 1, " more") : "",
-                            only.size() > 1 ? " are" : " is", " in one of them only"));
-    }
-  }
-
- private:
-  struct One {
-    std::string path;
-    std::set<std::string> ran;
-  };
-  std::map<RunKey, One> first_;
-  bool said_ = false;
-};
-
-// Adds one trace; says what is wrong with it.
-void LoadTrace(const std::string& path, Origins* origins, Operators* operators, Loaded* loaded) {
-  const auto complain = [&](const auto&... what) {
-    loaded->damaged = true;
-    Complain(absl::StrCat(path, ": ", what...));
-  };
-  FileSource source;
-  if (const absl::Status status = source.Open(path); !status.ok()) {
-    return complain("cannot be read: ", status.message());
-  }
-  TraceContents contents = ReadTrace(source);
-  if (!contents.status.ok()) {
-    complain(contents.status.message(), contents.usable ? UsedInSpite(contents.chunks) : std::string());
-  }
-  if (!contents.usable) return;
-  const bool anything = !contents.profile.runs.empty();
-  if (!anything && contents.status.ok()) {
-    loaded->empty = true;
-    Complain(
-        absl::StrCat(path, ": byte ", source.size(),
-                     ": the file ends before it says anything; its process ended before it measured, or has only "
-                     "begun"));
-  }
-  std::set<std::string>& ids = contents.profile.trace_ids;
-  if (ids.empty()) {
-    std::string id = ContentId(source);
-    if (!id.empty()) ids.insert(std::move(id));
-  }
-  // Files that hold more traces come first (InOrder), so a file that shares one mostly holds nothing else.
-  std::string shared_with;
-  size_t shared = 0;
-  for (const std::string& id : ids) {
-    const auto known = origins->find(id);
-    if (known == origins->end()) continue;
-    if (shared++ == 0) shared_with = known->second;
-  }
-  if (shared > 0 && shared == ids.size()) {
-    return Complain(absl::StrCat(path, ": not counted again: what is in it is in ", shared_with));
-  }
-  if (shared > 0) {
-    return complain("not added: ", shared, " of its ", ids.size(), " traces are in ", shared_with,
-                    ", and its sums cannot be taken apart; name the traces that it was merged from");
-  }
-  for (const std::string& id : ids) origins->emplace(id, path);
-  operators->Note(path, contents.profile);
-  if (const absl::Status status = loaded->profile.Merge(std::move(contents.profile)); !status.ok()) {
-    return complain("not added: ", status.message());
-  }
-  if (anything) ++loaded->files;
-}
 
 // The order in which files are read. Where two share a trace, the file that holds more traces comes first, then the
 // longer one: a copy that was taken while the process ran, or a merged trace beside its parts, is then the one that
 // is left out, whatever the order on the command line.
 std::vector<std::string> InOrder(std::vector<std::string> files, TraceBeginnings* beginnings) {
   if (files.size() < 2) return files;
+  beginnings->ReadAhead(files);
   std::set<std::string_view> ids;
   bool again = false;
   for (const std::string& file : files) {
@@ -197,10 +71,7 @@ std::vector<RunFiles> RunsOf(const std::vector<std::string>& files, TraceBeginni
   std::vector<std::string> unknown;
   std::vector<RunFiles> runs = GroupByRun(files, beginnings, &unknown);
   for (const std::string& file : unknown) {
-    Loaded none;  // says what is wrong with it
-    Origins origins;
-    Operators operators;
-    LoadTrace(file, &origins, &operators, &none);
+    Loaded none = std::move(SumTraces({{file, 0}}, 1).front());  // says what is wrong with it
     loaded->damaged = loaded->damaged || none.damaged;
     loaded->empty = loaded->empty || none.empty;
     if (none.files > 0) loaded->runs.push_back({{.job = {}, .files = {file}}, std::move(none.profile)});
@@ -220,14 +91,11 @@ Loaded LoadTraces(const std::vector<std::string>& paths) {
     files.insert(files.end(), found.begin(), found.end());
   }
   TraceBeginnings beginnings;
-  files = InOrder(std::move(files), &beginnings);
-  Origins origins;
-  Progress progress("reading trace");
-  Operators operators;
-  for (size_t i = 0; i < files.size(); ++i) {
-    progress.Show(i + 1, files.size());
-    LoadTrace(files[i], &origins, &operators, &loaded);
-  }
+  std::vector<FileToAdd> all;
+  for (std::string& file : InOrder(std::move(files), &beginnings)) all.push_back({std::move(file), 0});
+  const bool damaged = loaded.damaged;
+  loaded = std::move(SumTraces(all, 1).front());
+  loaded.damaged = loaded.damaged || damaged;
   return loaded;
 }
 
@@ -283,28 +151,20 @@ LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder) {
   std::sort(runs.begin(), runs.end(),
             [&](const RunFiles& a, const RunFiles& b) { return first_named(a) < first_named(b); });
   // What two files share counts once, also when they are of different runs (a copy, a merged trace beside its parts).
-  struct Target {
-    Operators operators;
-    Loaded loaded;
-  };
-  std::vector<Target> targets(runs.size());
-  std::map<std::string, Target*> target_of;
+  std::map<std::string, size_t> run_of;
   for (size_t i = 0; i < runs.size(); ++i) {
-    for (const std::string& file : runs[i].files) target_of[file] = &targets[i];
+    for (const std::string& file : runs[i].files) run_of[file] = i;
   }
-  Origins origins;
-  Progress progress("reading trace");
-  size_t done = 0;
+  std::vector<FileToAdd> all;
   for (const std::string& file : InOrder(named, &beginnings)) {
-    progress.Show(++done, named.size());
-    const auto target = target_of.find(file);
-    if (target != target_of.end()) LoadTrace(file, &origins, &target->second->operators, &target->second->loaded);
+    const auto run = run_of.find(file);
+    if (run != run_of.end()) all.push_back({file, run->second});
   }
+  std::vector<Loaded> sums = SumTraces(all, runs.size());
   for (size_t i = 0; i < runs.size(); ++i) {
-    Loaded& one = targets[i].loaded;
-    loaded.damaged = loaded.damaged || one.damaged;
-    loaded.empty = loaded.empty || one.empty;
-    if (one.files > 0) loaded.runs.push_back({runs[i], std::move(one.profile)});
+    loaded.damaged = loaded.damaged || sums[i].damaged;
+    loaded.empty = loaded.empty || sums[i].empty;
+    if (sums[i].files > 0) loaded.runs.push_back({runs[i], std::move(sums[i].profile)});
   }
   return loaded;
 }

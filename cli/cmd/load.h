@@ -9,39 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/time/time.h"
+#include "cli/cmd/sum_traces.h"
 #include "cli/profile/profile.h"
 #include "cli/trace/run_files.h"
 
 namespace rfinject::cli {
 
-// One line on a terminal that says how far we are, from the second second on; nothing where stderr is no terminal.
-class Progress {
- public:
-  explicit Progress(std::string what);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  void Show(size_t done, size_t all);
-
- private:
-  const std::string what_;
-  const bool terminal_;
-  const absl::Time start_;
-  absl::Time shown_;
-  bool visible_ = false;
-};
-
-struct Loaded {
-  Profile profile;
-  size_t files = 0;      // that something could be used of
-  bool damaged = false;  // something was not as it should be; it has been said on stderr
-  bool empty = false;    // some trace was whole and had nothing in it; likewise
-};
-
-// Reads files and folders one after the other and adds all of them up, whatever they are of (`merge`). Each is
-// forgotten when it has been added: memory is that of the distinct launch keys and of the largest single file. Where
-// processes that are added up did not run the same operators, or were started by different commands, a line says so.
+// Adds up all that files and folders hold, whatever it is of (`merge`), as SumTraces does.
 Loaded LoadTraces(const std::vector<std::string>& paths);
 
 // A run: one job's ranks and restarts, added up.

@@ -24,17 +24,6 @@ void MergeText(std::string& into, const std::string& other) {
   if (into.empty() || (!other.empty() && other < into)) into = other;
 }
 
-void MergeLayer(LayerInfo& into, const LayerInfo& other) {
-  MergeText(into.class_name, other.class_name);
-  MergeText(into.input_shape, other.input_shape);
-  MergeText(into.output_shape, other.output_shape);
-  MergeText(into.parent, other.parent);
-  into.parameters = std::max(into.parameters, other.parameters);
-  into.parameter_bytes = std::max(into.parameter_bytes, other.parameter_bytes);
-  into.order = std::min(into.order, other.order);
-  into.training = into.training || other.training;
-}
-
 void MergeModel(ModelInfo& into, const ModelInfo& other) {
   into.parameters = std::max(into.parameters, other.parameters);
   into.parameter_bytes = std::max(into.parameter_bytes, other.parameter_bytes);
@@ -97,50 +86,6 @@ void MergeStepSums(std::vector<StepSum>& into, const std::vector<StepSum>& other
   }
   both.insert(both.end(), a, into.end());
   into = std::move(both);
-}
-
-// Of steps as of processes, the smallest are kept: what is among the first of the whole is among those of every part.
-void KeepFirstSampledSteps(Run& run) {
-  for (auto& [metric, steps] : run.sampled_steps) {
-    if (steps.size() <= kMaxSampledStepsKept) continue;
-    const auto end = std::next(steps.begin(), kMaxSampledStepsKept);
-    const uint64_t first_gone = end->first;
-    steps.erase(end, steps.end());
-    for (auto& [key, stats] : run.launches) {
-      const auto sums = stats.step_sums.find(metric);
-      if (sums == stats.step_sums.end()) continue;
-      std::erase_if(sums->second, [&](const StepSum& sum) { return sum.step >= first_gone; });
-      if (sums->second.empty()) stats.step_sums.erase(sums);
-    }
-  }
-}
-
-void MergeRun(Run& into, Run other) {
-  MergeSmallest(into.devices, std::move(other.devices), kMaxDevicesKept, /*unique=*/true);
-  MergeSmallest(into.process_list, std::move(other.process_list), kMaxProcessesKept, /*unique=*/false,
-                ProcessOrder());
-  into.processes = SaturatingAdd(into.processes, other.processes);
-  into.ranks.merge(other.ranks);
-  into.tier = std::max(into.tier, other.tier);
-  MergeSorted(into.models, other.models, MergeModel);
-  MergeSorted(into.layers, other.layers, MergeLayer);
-  MergeSorted(into.launches, other.launches, [](LaunchStats& a, LaunchStats& b) { a.Merge(b); });
-  into.steps.Merge(other.steps);
-  // Ordered by bytes first, refused and allocated: the highest stands.
-  into.memory_peak = std::max(into.memory_peak, other.memory_peak);
-  for (auto& [metric, steps] : other.sampled_steps) {
-    std::map<uint64_t, uint64_t>& known = into.sampled_steps[metric];
-    for (const auto& [step, processes] : steps) known[step] = SaturatingAdd(known[step], processes);
-  }
-  KeepFirstSampledSteps(into);
-  MergeSmallest(into.pm_windows, std::move(other.pm_windows), kMaxPmWindowsKept, /*unique=*/false);
-  into.collector_versions.merge(other.collector_versions);
-  while (into.collector_versions.size() > kMaxCollectorVersionsKept) {
-    into.collector_versions.erase(std::prev(into.collector_versions.end()));
-  }
-  MergeCounts(into.diagnostics, other.diagnostics, kMaxDiagnosticsKept);
-  MergeCounts(into.drops, other.drops, kMaxDiagnosticsKept);
-  into.unfinished = SaturatingAdd(into.unfinished, other.unfinished);
 }
 
 }  // namespace
@@ -224,20 +169,87 @@ void StepSums::Merge(const StepSums& other) {
   slow_extra_ns = SaturatingAdd(slow_extra_ns, other.slow_extra_ns);
 }
 
+void DropStepsAfter(uint64_t last, std::vector<StepSum>* sums) {
+  const auto end = std::upper_bound(sums->begin(), sums->end(), last,
+                                    [](uint64_t step, const StepSum& sum) { return step < sum.step; });
+  sums->erase(end, sums->end());
+}
+
+void LayerInfo::Merge(const LayerInfo& other) {
+  MergeText(class_name, other.class_name);
+  MergeText(input_shape, other.input_shape);
+  MergeText(output_shape, other.output_shape);
+  MergeText(parent, other.parent);
+  parameters = std::max(parameters, other.parameters);
+  parameter_bytes = std::max(parameter_bytes, other.parameter_bytes);
+  order = std::min(order, other.order);
+  training = training || other.training;
+}
+
+namespace {
+
+// Of steps as of processes, the smallest are kept: what is among the first of the whole is among those of every part.
+void KeepFirstSampledSteps(Run& run) {
+  for (auto& [metric, steps] : run.sampled_steps) {
+    if (steps.size() <= kMaxSampledStepsKept) continue;
+    steps.erase(std::next(steps.begin(), kMaxSampledStepsKept), steps.end());
+    const uint64_t last = steps.rbegin()->first;
+    for (auto& [key, stats] : run.launches) {
+      const auto sums = stats.step_sums.find(metric);
+      if (sums == stats.step_sums.end()) continue;
+      DropStepsAfter(last, &sums->second);
+      if (sums->second.empty()) stats.step_sums.erase(sums);
+    }
+  }
+}
+
+}  // namespace
+
+void Run::Merge(Run other) {
+  MergeSmallest(devices, std::move(other.devices), kMaxDevicesKept, /*unique=*/true);
+  MergeSmallest(process_list, std::move(other.process_list), kMaxProcessesKept, /*unique=*/false, ProcessOrder());
+  processes = SaturatingAdd(processes, other.processes);
+  ranks.merge(other.ranks);
+  tier = std::max(tier, other.tier);
+  MergeSorted(models, other.models, MergeModel);
+  MergeSorted(layers, other.layers, [](LayerInfo& a, const LayerInfo& b) { a.Merge(b); });
+  MergeSorted(launches, other.launches, [](LaunchStats& a, LaunchStats& b) { a.Merge(b); });
+  steps.Merge(other.steps);
+  // Ordered by bytes first, refused and allocated: the highest stands.
+  memory_peak = std::max(memory_peak, other.memory_peak);
+  for (auto& [metric, steps] : other.sampled_steps) {
+    std::map<uint64_t, uint64_t>& known = sampled_steps[metric];
+    for (const auto& [step, processes] : steps) known[step] = SaturatingAdd(known[step], processes);
+  }
+  KeepFirstSampledSteps(*this);
+  MergeSmallest(pm_windows, std::move(other.pm_windows), kMaxPmWindowsKept, /*unique=*/false);
+  collector_versions.merge(other.collector_versions);
+  while (collector_versions.size() > kMaxCollectorVersionsKept) {
+    collector_versions.erase(std::prev(collector_versions.end()));
+  }
+  MergeCounts(diagnostics, other.diagnostics, kMaxDiagnosticsKept);
+  MergeCounts(drops, other.drops, kMaxDiagnosticsKept);
+  unfinished = SaturatingAdd(unfinished, other.unfinished);
+}
+
+absl::Status MetricsDisagree(const MetricInfo& there, const MetricInfo& here) {
+  return absl::InvalidArgumentError(
+      absl::StrFormat("metric '%s' is in %s x %f there and in %s x %f here; such sums cannot be added", here.name,
+                      there.unit, there.scale, here.unit, here.scale));
+}
+
 absl::Status Profile::Merge(Profile other) {
   for (const auto& [name, metric] : other.metrics) {
     const auto it = metrics.find(name);
     if (it != metrics.end() && it->second != metric) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("metric '%s' is in %s x %f there and in %s x %f here; such sums cannot be added", name,
-                          it->second.unit, it->second.scale, metric.unit, metric.scale));
+      return MetricsDisagree(it->second, metric);
     }
   }
   trace_ids.merge(other.trace_ids);
   metrics.merge(other.metrics);
   for (auto& [key, run] : other.runs) {
     auto [it, inserted] = runs.try_emplace(key, std::move(run));
-    if (!inserted) MergeRun(it->second, std::move(run));
+    if (!inserted) it->second.Merge(std::move(run));
   }
   return absl::OkStatus();
 }

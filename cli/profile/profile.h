@@ -49,6 +49,9 @@ struct StepSum {
   friend auto operator<=>(const StepSum&, const StepSum&) = default;
 };
 
+// What comes after step `last`; `sums` ascend.
+void DropStepsAfter(uint64_t last, std::vector<StepSum>* sums);
+
 struct MetricInfo {
   std::string name;  // "rf.time", "dram__bytes_read.sum"
   std::string unit;
@@ -71,6 +74,9 @@ using PmWindowInfo = trace::PmWindow;
 struct ProcessOrder {
   bool operator()(const ProcessInfo& a, const ProcessInfo& b) const;
 };
+
+// That two metrics of one name are not the same, so that their sums cannot be added.
+absl::Status MetricsDisagree(const MetricInfo& there, const MetricInfo& here);
 
 // What must be equal before sums may be added. Everything else about the processes is kept beside the sums.
 struct RunKey {
@@ -106,6 +112,7 @@ struct LayerInfo {
   uint64_t parameters = 0, parameter_bytes = 0;
   uint64_t order = 0;  // order of first call, for listing layers as the program runs them
   bool training = false;
+  void Merge(const LayerInfo& other);
   friend bool operator==(const LayerInfo&, const LayerInfo&) = default;
 };
 
@@ -227,6 +234,8 @@ struct Run {
   std::map<DiagnosticInfo, uint64_t> diagnostics;  // and how many processes said so
   std::map<std::string, uint64_t> drops;
   uint64_t unfinished = 0;  // processes whose trace has no End record
+  // Adds a run of the same key.
+  void Merge(Run other);
   friend bool operator==(const Run&, const Run&) = default;
 };
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/profile/iterations.h"
 #include "cli/trace/damage.h"
+#include "cli/trace/key_stats.h"
 #include "proto/wire/sum_code.h"
 
 namespace rfinject::cli {
@@ -49,20 +50,21 @@ absl::Status NoId(uint64_t offset, std::string_view what) {
   return DamageAt(offset, absl::StrCat("a ", std::string(what), " is defined without an id"));
 }
 
-// A Stat of the schema's message; where it contradicts itself, damage at `offset`.
-absl::Status ReadStat(const v1::MetricStats& message, uint64_t offset, Stat* stat) {
+// A Stat of a MetricRecord or MetricStats; where it contradicts itself, damage at `offset`.
+template <typename Metric>
+absl::Status ReadStat(const Metric& metric, uint64_t offset, Stat* stat) {
   *stat = Stat{};
-  const Uint128 sum = static_cast<Uint128>(message.sum_high()) << 64 | message.sum();
-  if (message.n() == 0) {
+  const Uint128 sum = static_cast<Uint128>(metric.sum_high()) << 64 | metric.sum();
+  if (metric.n() == 0) {
     return sum == 0 ? absl::OkStatus() : DamageAt(offset, "a sum over no samples is not 0");
   }
-  if (message.min() > message.max()) return DamageAt(offset, "a metric's minimum is above its maximum");
-  stat->n = message.n();
+  if (metric.min() > metric.max()) return DamageAt(offset, "a metric's minimum is above its maximum");
+  stat->n = metric.n();
   stat->sum = sum;
-  stat->sum_squares = static_cast<Uint128>(message.sum_squares_high()) << 64 | message.sum_squares();
-  stat->min = message.min();
-  stat->max = message.max();
-  stat->shared_sums = message.shared_sums();
+  stat->sum_squares = static_cast<Uint128>(metric.sum_squares_high()) << 64 | metric.sum_squares();
+  stat->min = metric.min();
+  stat->max = metric.max();
+  stat->shared_sums = metric.shared_sums();
   return absl::OkStatus();
 }
 
@@ -90,45 +92,44 @@ uint32_t Applier::OwnerOf(uint32_t model) const {
 }
 
 absl::Status Applier::Apply(const Record& record) {
+  if (record.number == v1::Chunk::kStatsFieldNumber) return ApplyStats(record);
   const v1::Chunk& chunk = *record.chunk;
   switch (record.number) {
     case v1::Chunk::kRunFieldNumber:
-      return ApplyRun(chunk.run(0), record);
+      return ApplyRun(chunk.run(record.index), record);
     case v1::Chunk::kNameFieldNumber:
-      return ApplyName(chunk.name(0), record);
+      return ApplyName(chunk.name(record.index), record);
     case v1::Chunk::kModelFieldNumber:
-      return ApplyModel(chunk.model(0), record);
+      return ApplyModel(chunk.model(record.index), record);
     case v1::Chunk::kLayerFieldNumber:
-      return ApplyLayer(chunk.layer(0), record);
+      return ApplyLayer(chunk.layer(record.index), record);
     case v1::Chunk::kMetricFieldNumber:
-      return ApplyMetric(chunk.metric(0), record);
+      return ApplyMetric(chunk.metric(record.index), record);
     case v1::Chunk::kNativeModuleFieldNumber:
-      return ApplyNativeModule(chunk.native_module(0), record);
+      return ApplyNativeModule(chunk.native_module(record.index), record);
     case v1::Chunk::kNativeStackFieldNumber:
-      return ApplyNativeStack(chunk.native_stack(0), record);
+      return ApplyNativeStack(chunk.native_stack(record.index), record);
     case v1::Chunk::kSourceLineFieldNumber:
-      return ApplySourceLine(chunk.source_line(0), record);
+      return ApplySourceLine(chunk.source_line(record.index), record);
     case v1::Chunk::kKeyFieldNumber:
-      return ApplyKey(chunk.key(0), record);
-    case v1::Chunk::kStatsFieldNumber:
-      return ApplyStats(chunk.stats(0), record);
+      return ApplyKey(chunk.key(record.index), record);
     case v1::Chunk::kSampledStepFieldNumber:
-      return ApplySampledStep(chunk.sampled_step(0), record);
+      return ApplySampledStep(chunk.sampled_step(record.index), record);
     case v1::Chunk::kStepFieldNumber:
-      return ApplyStep(chunk.step(0), record);
+      return ApplyStep(chunk.step(record.index), record);
     case v1::Chunk::kMemoryPeakFieldNumber:
-      return ApplyMemoryPeak(chunk.memory_peak(0), record);
+      return ApplyMemoryPeak(chunk.memory_peak(record.index), record);
     case v1::Chunk::kPmWindowFieldNumber:
-      return ApplyPmWindow(chunk.pm_window(0), record);
+      return ApplyPmWindow(chunk.pm_window(record.index), record);
     case v1::Chunk::kDiagnosticFieldNumber:
-      return ApplyDiagnostic(chunk.diagnostic(0), record);
+      return ApplyDiagnostic(chunk.diagnostic(record.index), record);
     case v1::Chunk::kDropFieldNumber:
-      return ApplyDrop(chunk.drop(0), record);
+      return ApplyDrop(chunk.drop(record.index), record);
     case v1::Chunk::kStepStatsFieldNumber:
       return ApplyStepStats(chunk.step_stats(), record);
     case v1::Chunk::kTraceIdFieldNumber:
       RFINJECT_TRY(Charge(96 + record.size, record.offset));
-      trace_ids_.insert(chunk.trace_id(0));
+      trace_ids_.insert(chunk.trace_id(record.index));
       return absl::OkStatus();
     case v1::Chunk::kEndFieldNumber:
       finished_ = true;
@@ -180,8 +181,8 @@ absl::Status Applier::ApplyMerged(const v1::Merged& message, const Record& recor
   for (const uint32_t id : message.model()) {
     const auto [it, inserted] = owners_.try_emplace(id, run_id);
     if (!inserted && it->second != run_id) return Redefined(record.offset, "the run of model", id);
-    const auto model = model_index_.find(id);
-    if (inserted && model != model_index_.end() && models_[model->second].has_layers) {
+    const size_t model = model_index_.Find(id);
+    if (inserted && model != IdIndex::kNone && models_[model].has_layers) {
       return DamageAt(record.offset, absl::StrCat("model ", id, " changes its run after its first layer"));
     }
   }
@@ -200,19 +201,22 @@ absl::Status Applier::ApplyMerged(const v1::Merged& message, const Record& recor
 
 absl::Status Applier::ApplyName(const v1::Name& message, const Record& record) {
   if (message.id() == 0) return NoId(record.offset, "name");
-  const auto [it, inserted] = names_.try_emplace(message.id(), message.text());
-  if (inserted) return Charge(96 + it->second.size(), record.offset);
-  return it->second == message.text() ? absl::OkStatus() : Redefined(record.offset, "name", message.id());
+  const auto [place, inserted] = name_index_.TryEmplace(message.id(), names_.size());
+  if (inserted) {
+    names_.push_back(message.text());
+    return Charge(96 + message.text().size(), record.offset);
+  }
+  return names_[place] == message.text() ? absl::OkStatus() : Redefined(record.offset, "name", message.id());
 }
 
 absl::Status Applier::ApplyModel(const v1::Model& message, const Record& record) {
   if (message.id() == 0) return NoId(record.offset, "model");
-  const auto [it, inserted] = model_index_.try_emplace(message.id(), models_.size());
+  const auto [place, inserted] = model_index_.TryEmplace(message.id(), models_.size());
   if (inserted) {
-    models_.push_back({.id = message.id(), .info = {.class_name = message.class_name()}});
+    models_.push_back({.id = message.id(), .info = {.class_name = message.class_name()}, .name = {}});
     RFINJECT_TRY(Charge(sizeof(ModelState) + 64 + record.size, record.offset));
   }
-  ModelInfo& known = models_[it->second].info;
+  ModelInfo& known = models_[place].info;
   if (!message.class_name().empty() && message.class_name() != known.class_name) {
     return Redefined(record.offset, "model", message.id());
   }
@@ -224,26 +228,27 @@ absl::Status Applier::ApplyModel(const v1::Model& message, const Record& record)
 
 absl::Status Applier::ApplyLayer(const v1::Layer& message, const Record& record) {
   if (message.id() == 0) return NoId(record.offset, "layer");
-  const auto [it, inserted] = layer_index_.try_emplace(message.id(), layers_.size());
+  const auto [place, inserted] = layer_index_.TryEmplace(message.id(), layers_.size());
   if (inserted) {
-    const auto model = model_index_.find(message.model());
-    if (model == model_index_.end()) return Undefined(record.offset, "model", message.model());
+    const size_t model = model_index_.Find(message.model());
+    if (model == IdIndex::kNone) return Undefined(record.offset, "model", message.model());
     RunState* run = nullptr;
     RFINJECT_TRY(FindRun(record.offset, OwnerOf(message.model()), &run));
-    models_[model->second].has_layers = true;
+    models_[model].has_layers = true;
     LayerState layer;
     layer.model = message.model();
+    layer.model_place = model;
     layer.parent = message.parent();
     layer.path = message.path();
     if (layer.parent != 0) {
-      const auto parent = layer_index_.find(layer.parent);
-      if (parent == layer_index_.end() || parent->second == layers_.size()) {
+      const size_t parent = layer_index_.Find(layer.parent);
+      if (parent == IdIndex::kNone || parent == layers_.size()) {
         return Undefined(record.offset, "layer", layer.parent);
       }
-      if (layers_[parent->second].model != layer.model) {
+      if (layers_[parent].model != layer.model) {
         return DamageAt(record.offset, absl::StrCat("layer ", message.id(), " has a parent in another model"));
       }
-      layer.info.parent = layers_[parent->second].path;
+      layer.info.parent = layers_[parent].path;
     }
     // Its text is kept here and in the profile, and its path once more by its children.
     RFINJECT_TRY(Charge(sizeof(LayerState) + sizeof(LayerInfo) + sizeof(LayerKey) + 160 + 2 * record.size +
@@ -253,7 +258,7 @@ absl::Status Applier::ApplyLayer(const v1::Layer& message, const Record& record)
   } else {
     RFINJECT_TRY(Charge(record.size, record.offset));
   }
-  LayerState& state = layers_[it->second];
+  LayerState& state = layers_[place];
   // A later record of a layer adds what was not known before (its shapes); what identifies it can be left out.
   if ((message.model() != 0 && message.model() != state.model) ||
       (message.parent() != 0 && message.parent() != state.parent) ||
@@ -279,9 +284,9 @@ absl::Status Applier::ApplyMetric(const v1::Metric& message, const Record& recor
   if (!(metric.scale >= 1e-18 && metric.scale <= 1e18)) {
     return DamageAt(record.offset, absl::StrCat("metric ", message.id(), " has an impossible scale"));
   }
-  const auto [it, inserted] = metrics_.try_emplace(message.id(), metric);
+  const auto [place, inserted] = metric_index_.TryEmplace(message.id(), metrics_.size());
   if (!inserted) {
-    return it->second == metric ? absl::OkStatus() : Redefined(record.offset, "metric", message.id());
+    return metrics_[place] == metric ? absl::OkStatus() : Redefined(record.offset, "metric", message.id());
   }
   const auto [named, first] = metric_ids_.try_emplace(metric.name, message.id());
   if (!first) {
@@ -290,6 +295,7 @@ absl::Status Applier::ApplyMetric(const v1::Metric& message, const Record& recor
   }
   // A new metric of a key is inserted into a sorted list.
   constexpr size_t kMaxMetrics = 8192;
+  metrics_.push_back(std::move(metric));
   if (metrics_.size() > kMaxMetrics) return DamageAt(record.offset, "more metrics than any trace has");
   return Charge(sizeof(MetricInfo) + 256 + 3 * record.size, record.offset);
 }
@@ -324,9 +330,9 @@ absl::Status Applier::ApplyNativeStack(const v1::NativeStack& message, const Rec
   }
   for (const uint32_t id : message.function()) {
     if (id == 0) continue;
-    const auto name = names_.find(id);
-    if (name == names_.end()) return Undefined(record.offset, "name", id);
-    text += name->second.size();
+    const size_t name = name_index_.Find(id);
+    if (name == IdIndex::kNone) return Undefined(record.offset, "name", id);
+    text += names_[name].size();
   }
   // What Finish makes of it is larger than what is kept now.
   RFINJECT_TRY(Charge(
@@ -348,9 +354,9 @@ absl::Status Applier::ApplySourceLine(const v1::SourceLine& message, const Recor
   for (const auto& [id, text] :
        {std::pair(message.file(), &line.file), std::pair(message.function(), &line.function)}) {
     if (id == 0) continue;
-    const auto name = names_.find(id);
-    if (name == names_.end()) return Undefined(record.offset, "name", id);
-    *text = name->second;
+    const size_t name = name_index_.Find(id);
+    if (name == IdIndex::kNone) return Undefined(record.offset, "name", id);
+    *text = names_[name];
   }
   const uint64_t text = line.file.size() + line.function.size();
   const auto [it, inserted] = lines_.try_emplace(message.id());
@@ -391,54 +397,70 @@ absl::Status Applier::ApplyKey(const v1::LaunchKey& message, const Record& recor
   uint64_t text = 0;
   for (const uint32_t name : {key.kernel, key.op, key.signature, key.node}) {
     if (name == 0) continue;
-    const auto it = names_.find(name);
-    if (it == names_.end()) return Undefined(record.offset, "name", name);
-    text += it->second.size();
+    const size_t place = name_index_.Find(name);
+    if (place == IdIndex::kNone) return Undefined(record.offset, "name", name);
+    text += names_[place].size();
   }
   if (key.layer != 0) {
-    const auto layer = layer_index_.find(key.layer);
-    if (layer == layer_index_.end()) return Undefined(record.offset, "layer", key.layer);
-    const LayerState& state = layers_[layer->second];
+    const size_t layer = layer_index_.Find(key.layer);
+    if (layer == IdIndex::kNone) return Undefined(record.offset, "layer", key.layer);
+    const LayerState& state = layers_[layer];
     if (OwnerOf(state.model) != key.run) {
       return DamageAt(record.offset, absl::StrCat("launch key ", message.id(), " is in a layer of another run"));
     }
     text += state.path.size();
   }
-  const auto [it, inserted] = key_index_.try_emplace(message.id(), keys_.size());
+  const auto [place, inserted] = key_index_.TryEmplace(message.id(), keys_.size());
   if (!inserted) {
-    return keys_[it->second].identity == key ? absl::OkStatus()
-                                             : Redefined(record.offset, "launch key", message.id());
+    return keys_[place].identity == key ? absl::OkStatus() : Redefined(record.offset, "launch key", message.id());
   }
   keys_.push_back({.id = message.id(), .identity = key, .metrics = {}});
   return Charge(sizeof(KeyState) + sizeof(LaunchKey) + 160 + text, record.offset);
 }
 
-absl::Status Applier::ApplyStats(const v1::KeyStats& message, const Record& record) {
-  const auto found = key_index_.find(message.key());
-  if (found == key_index_.end()) return Undefined(record.offset, "launch key", message.key());
-  KeyState& key = keys_[found->second];
-  SaturatingAdd(key.launches, message.launches());
-  for (const v1::MetricStats& one : message.metric()) {
+absl::Status Applier::ApplyStats(const Record& record) {
+  // Which key they are of may come behind them.
+  MetricRecord one;
+  KeyStatsReader first(record.bytes);
+  bool any = first.Next(&one);
+  KeyStatsReader rest = first;
+  for (MetricRecord skipped; rest.key() == 0 && any && rest.Next(&skipped);) {
+  }
+  const size_t found = key_index_.Find(rest.key());
+  if (found == IdIndex::kNone && rest.ok()) return Undefined(record.offset, "launch key", rest.key());
+  size_t next = 0;  // writers write a key's metrics in the same order each time
+  for (; any; any = first.Next(&one)) {
+    if (found == IdIndex::kNone) continue;  // what is damaged is said first
+    KeyState& key = keys_[found];
     Stat stat;
     RFINJECT_TRY(ReadStat(one, record.offset, &stat));
-    if (!metrics_.contains(one.metric())) return Undefined(record.offset, "metric", one.metric());
+    const size_t metric = metric_index_.Find(one.metric());
+    if (metric == IdIndex::kNone) return Undefined(record.offset, "metric", one.metric());
     if (stat.n == 0) continue;
-    const auto place = std::lower_bound(key.metrics.begin(), key.metrics.end(), one.metric(),
-                                        [](const auto& m, uint32_t id) { return m.first < id; });
-    if (place != key.metrics.end() && place->first == one.metric()) {
-      place->second.Merge(stat);
-    } else {
-      RFINJECT_TRY(Charge(2 * sizeof(Stat) + 160, record.offset));
-      key.metrics.emplace(place, one.metric(), stat);
+    if (next == key.metrics.size() || key.metrics[next].first != metric) {
+      const auto place = std::lower_bound(key.metrics.begin(), key.metrics.end(), metric,
+                                          [](const auto& m, size_t id) { return m.first < id; });
+      next = static_cast<size_t>(place - key.metrics.begin());
+      if (place == key.metrics.end() || place->first != metric) {
+        RFINJECT_TRY(Charge(2 * sizeof(Stat) + 160, record.offset));
+        if (key.metrics.empty()) key.metrics.reserve(std::min<size_t>(metrics_.size(), 8));
+        key.metrics.emplace(key.metrics.begin() + static_cast<std::ptrdiff_t>(next), static_cast<uint32_t>(metric),
+                            stat);
+        ++next;
+        continue;
+      }
     }
+    key.metrics[next++].second.Merge(stat);
   }
+  if (!first.ok()) return DamageAt(first.error_offset(), first.error());
+  SaturatingAdd(keys_[found].launches, first.launches());
   return absl::OkStatus();
 }
 
 absl::Status Applier::ApplySampledStep(const v1::SampledStep& message, const Record& record) {
   RunState* run = nullptr;
   RFINJECT_TRY(FindRun(record.offset, message.run(), &run));
-  if (!metrics_.contains(message.metric())) return Undefined(record.offset, "metric", message.metric());
+  if (!metric_index_.Has(message.metric())) return Undefined(record.offset, "metric", message.metric());
   SeriesState& series = run->series[message.metric()];
   if (!series.steps.empty() && message.step() <= series.steps.rbegin()->first) {
     return DamageAt(record.offset, "sampled steps do not ascend");
@@ -449,10 +471,9 @@ absl::Status Applier::ApplySampledStep(const v1::SampledStep& message, const Rec
     for (const uint32_t more : message.key()) {
       id += more;
       if (more == 0) return DamageAt(record.offset, "the keys of a sampled step do not ascend");
-      if (id > UINT32_MAX || !key_index_.contains(static_cast<uint32_t>(id))) {
-        return Undefined(record.offset, "launch key", id);
-      }
-      if (keys_[key_index_.at(static_cast<uint32_t>(id))].identity.run != (message.run() == 0 ? 1 : message.run())) {
+      const size_t place = id > UINT32_MAX ? IdIndex::kNone : key_index_.Find(static_cast<uint32_t>(id));
+      if (place == IdIndex::kNone) return Undefined(record.offset, "launch key", id);
+      if (keys_[place].identity.run != (message.run() == 0 ? 1 : message.run())) {
         return DamageAt(record.offset, absl::StrCat("launch key ", id, " is sampled in another run's step"));
       }
       series.last_keys.push_back(static_cast<uint32_t>(id));
@@ -529,9 +550,9 @@ absl::Status Applier::ApplyMemoryPeak(const v1::MemoryPeak& message, const Recor
   std::vector<RunState::MemoryPart> parts;
   const auto take = [&](uint32_t id, int phase, uint64_t bytes) -> absl::Status {
     if (id != 0) {
-      const auto layer = layer_index_.find(id);
-      if (layer == layer_index_.end()) return Undefined(record.offset, "layer", id);
-      if (OwnerOf(layers_[layer->second].model) != (message.run() == 0 ? 1 : message.run())) {
+      const size_t layer = layer_index_.Find(id);
+      if (layer == IdIndex::kNone) return Undefined(record.offset, "layer", id);
+      if (OwnerOf(layers_[layer].model) != (message.run() == 0 ? 1 : message.run())) {
         return DamageAt(record.offset, "a memory peak has a part in a layer of another run");
       }
     }
@@ -626,7 +647,7 @@ absl::Status Applier::ApplyStepStats(const v1::StepStats& message, const Record&
 namespace {
 
 // An empty name would say "in no layer".
-const std::string& NameOf(const ModelInfo& model) {
+const std::string& ClassNameOf(const ModelInfo& model) {
   static const std::string kUnnamed = "(unnamed)";
   return model.class_name.empty() ? kUnnamed : model.class_name;
 }
@@ -648,42 +669,39 @@ std::string GpuName(const RunKey& key, const std::map<uint32_t, DeviceInfo>& dev
 // Two instances of one class that both hold parameters (a GAN's two networks, a teacher and its student) are two
 // models and must not be added up; loss modules are often made anew at every step and are one. In merged runs the
 // names tell them apart already.
-absl::flat_hash_map<uint32_t, std::string> Applier::ModelNames() const {
-  absl::flat_hash_map<uint32_t, std::string> names;
+void Applier::NameModels() {
   std::map<std::string, uint64_t> seen;
-  for (const ModelState& model : models_) {
-    std::string name = NameOf(model.info);
+  for (ModelState& model : models_) {
+    model.name = ClassNameOf(model.info);
     if (model.info.parameters > 0 && !owners_.contains(model.id)) {
-      const uint64_t count = ++seen[name];
-      if (count > 1) absl::StrAppend(&name, " (", count, ")");
+      const uint64_t count = ++seen[model.name];
+      if (count > 1) absl::StrAppend(&model.name, " (", count, ")");
     }
-    names.emplace(model.id, std::move(name));
   }
-  return names;
 }
 
-void Applier::FinishModels(const absl::flat_hash_map<uint32_t, std::string>& names) {
+void Applier::FinishModels() {
   for (const ModelState& model : models_) {
     const auto run = runs_.find(OwnerOf(model.id));
     if (run == runs_.end()) continue;
     RunState& state = run->second;
-    const std::string& name = names.at(model.id);
-    const auto [it, inserted] = state.run.models.try_emplace(name, model.info);
-    it->second.class_name = name;
+    const auto [it, inserted] = state.run.models.try_emplace(model.name, model.info);
+    it->second.class_name = model.name;
     if (inserted && !state.merged && model.info.parameters > 0) {
-      state.run.key.models.push_back(name);
+      state.run.key.models.push_back(model.name);
       SaturatingAdd(state.run.key.parameters, model.info.parameters);
     }
   }
   for (size_t i = 0; i < layers_.size(); ++i) {
-    LayerState& layer = layers_[i];
-    const auto run = runs_.find(OwnerOf(layer.model));
-    if (run == runs_.end()) continue;
-    LayerInfo info = layer.info;
-    if (info.order == 0) info.order = i + 1;
-    // Loss modules that were made anew at every step share a name; the first one stands for all.
-    const auto [it, inserted] = run->second.run.layers.try_emplace({names.at(layer.model), layer.path}, info);
-    if (!inserted && info.order < it->second.order) it->second = std::move(info);
+    if (layers_[i].info.order == 0) layers_[i].info.order = i + 1;
+  }
+  for (const KeyState& key : keys_) {
+    const KeyIdentity& id = key.identity;
+    RunState& state = runs_.at(id.run);
+    state.validates = state.validates || IsValidation(id);
+    if (!state.merged && key.launches > 0 && (id.phase == Phase::kBackward || id.phase == Phase::kOptimizer)) {
+      state.run.key.training = true;
+    }
   }
 }
 
@@ -723,21 +741,20 @@ absl::flat_hash_map<uint32_t, std::shared_ptr<const NativeStackInfo>> Applier::F
     for (size_t i = 0; i < state.modules.size(); ++i) {
       const ModuleState& module = native_modules_.at(state.modules[i]);
       const uint32_t function = state.functions[i];
-      stack->push_back(
-          {module.path, module.build_id, function == 0 ? std::string() : names_.at(function), state.offsets[i]});
+      stack->push_back({module.path, module.build_id, NameOf(function), state.offsets[i]});
     }
     stacks.emplace(id, std::move(stack));
   }
   return stacks;
 }
 
-void Applier::FinishMemory(const absl::flat_hash_map<uint32_t, std::string>& model_names) {
+void Applier::FinishMemory() {
   for (auto& [id, state] : runs_) {
     const auto place_of = [&](const RunState::MemoryPart& part) {
       MemoryPlace place{.phase = part.phase};
       if (part.layer != 0) {
-        const LayerState& layer = layers_[layer_index_.at(part.layer)];
-        place.layer = {model_names.at(layer.model), layer.path};
+        const LayerState& layer = layers_[layer_index_.Find(part.layer)];
+        place.layer = {models_[layer.model_place].name, layer.path};
       }
       return place;
     };
@@ -745,44 +762,6 @@ void Applier::FinishMemory(const absl::flat_hash_map<uint32_t, std::string>& mod
       SaturatingAdd(state.run.memory_peak.parts[place_of(part)], part.bytes);
     }
     state.run.memory_peak.refused_in = place_of(state.memory_refused);
-  }
-}
-
-void Applier::FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& model_names) {
-  const auto name = [&](uint32_t id) { return id == 0 ? std::string() : names_.at(id); };
-  const auto stacks = FinishStacks();
-  for (const KeyState& key : keys_) {
-    const KeyIdentity& id = key.identity;
-    RunState& state = runs_.at(id.run);
-    if (!state.merged && key.launches > 0 && (id.phase == Phase::kBackward || id.phase == Phase::kOptimizer)) {
-      state.run.key.training = true;
-    }
-    LaunchKey full;
-    if (id.layer != 0) {
-      const LayerState& layer = layers_[layer_index_.at(id.layer)];
-      full.layer = {model_names.at(layer.model), layer.path};
-    }
-    full.phase = id.phase;
-    full.op = name(id.op);
-    full.kernel = name(id.kernel);
-    full.signature = name(id.signature);
-    full.node = name(id.node);
-    full.grid = id.grid;
-    full.block = id.block;
-    full.dynamic_shared_bytes = id.dynamic_shared_bytes;
-    full.device = id.device;
-    // In a merged trace it is a run of its own already.
-    const bool validation = !state.merged && id.phase == Phase::kEval;
-    LaunchStats& stats = (validation ? state.validation : state.run.launches)[std::move(full)];
-    SaturatingAdd(stats.launches, key.launches);
-    if (id.stack != 0) stats.MergeStack(stacks.at(id.stack));
-    if (id.line != 0) stats.MergeLine(lines_.at(id.line));
-    for (const auto& [metric, stat] : key.metrics) stats.metrics[metrics_.at(metric).name].Merge(stat);
-    if (const auto sums = key_sums_.find(key.id); sums != key_sums_.end()) {
-      LaunchStats series;
-      series.step_sums = std::move(sums->second);
-      stats.Merge(series);
-    }
   }
 }
 
@@ -825,7 +804,7 @@ std::vector<StepDuration> Undisturbed(std::span<const StepDuration> durations,
 void Applier::FinishSeries() {
   for (auto& [id, state] : runs_) {
     for (auto& [metric, series] : state.series) {
-      const std::string& name = metrics_.at(metric).name;
+      const std::string& name = metrics_[metric_index_.Find(metric)].name;
       if (series.steps.size() > kMaxSampledStepsKept) {
         series.steps.erase(std::next(series.steps.begin(), kMaxSampledStepsKept), series.steps.end());
       }
@@ -851,15 +830,13 @@ void Applier::FinishSeries() {
 
 // A model that trains and is validated is two kinds of run: a batch that is validated is no part of a step, and work
 // of one is not the other's. The batches stand in the place of the steps.
-Run Applier::ValidationOf(RunState& state) {
+Run Applier::ValidationOf(const RunState& state) {
   Run run = state.run;
   run.key.training = false;
-  run.launches = std::move(state.validation);
   run.steps = state.eval;
   run.steps.iterations = run.steps.steps;
   // What was sampled, was sampled of training steps.
   run.sampled_steps.clear();
-  for (auto& [key, stats] : run.launches) stats.step_sums.clear();
   run.pm_windows.clear();
   run.memory_peak = {};
   run.diagnostics.clear();
@@ -867,28 +844,114 @@ Run Applier::ValidationOf(RunState& state) {
   return run;
 }
 
-Profile Applier::Finish() && {
-  Profile profile;
-  profile.trace_ids = std::move(trace_ids_);
-  for (const auto& [id, metric] : metrics_) profile.metrics.emplace(metric.name, metric);
-  const absl::flat_hash_map<uint32_t, std::string> names = ModelNames();
-  FinishModels(names);
+void Applier::Resolve() {
+  NameModels();
+  FinishModels();
   FinishFacts();
   FinishSeries();
-  FinishLaunches(names);
-  FinishMemory(names);
-  // Only metrics can disagree, and what is merged here has none.
-  const auto add = [&profile](Run run) {
-    Profile one;
-    RunKey key = run.key;
-    one.runs.emplace(std::move(key), std::move(run));
-    (void)profile.Merge(std::move(one));
-  };
-  for (auto& [id, state] : runs_) {
-    if (state.eval != StepSums{} || !state.validation.empty()) add(ValidationOf(state));
-    add(std::move(state.run));
+  FinishMemory();
+}
+
+std::vector<std::pair<RunKey, std::vector<std::string_view>>> Applier::Operators() const {
+  std::map<std::pair<uint32_t, bool>, std::vector<uint32_t>> names;  // by run, and whether it is its validation
+  for (const auto& [id, state] : runs_) {
+    if (state.run.unfinished == 0) names[{id, false}];
   }
-  return profile;
+  for (const KeyState& key : keys_) {
+    if (runs_.at(key.identity.run).run.unfinished > 0) continue;
+    names[{key.identity.run, IsValidation(key.identity)}].push_back(key.identity.op);
+  }
+  std::vector<std::pair<RunKey, std::vector<std::string_view>>> ran;
+  for (auto& [run, ids] : names) {
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    auto& [key, texts] = ran.emplace_back(runs_.at(run.first).run.key, std::vector<std::string_view>());
+    key.training = key.training && !run.second;
+    for (const uint32_t id : ids) texts.push_back(NameOf(id));
+    std::sort(texts.begin(), texts.end());
+    texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+  }
+  return ran;
+}
+
+// Returns the layers' numbers, in the order of layers_.
+std::vector<Accumulator::Layer> Applier::AddLayers(const std::map<uint32_t, Sums>& sums, Accumulator* sum) const {
+  std::vector<Accumulator::Text> models;
+  for (const ModelState& model : models_) models.push_back(sum->NumberOf(model.name));
+  std::vector<Accumulator::Layer> keys;
+  keys.reserve(layers_.size());
+  // Loss modules that were made anew at every step share a name; the first one stands for all.
+  absl::flat_hash_map<std::pair<uint32_t, Accumulator::Layer>, size_t> first;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const LayerState& layer = layers_[i];
+    keys.push_back({models[layer.model_place], sum->NumberOf(layer.path)});
+    const auto [known, is_new] = first.try_emplace({OwnerOf(layer.model), keys.back()}, i);
+    if (!is_new && layer.info.order < layers_[known->second].info.order) known->second = i;
+  }
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const uint32_t owner = OwnerOf(layers_[i].model);
+    const auto run = sums.find(owner);
+    if (run == sums.end() || first.at({owner, keys[i]}) != i) continue;
+    run->second.run->AddLayer(keys[i], layers_[i].info);
+    if (run->second.validation != nullptr) run->second.validation->AddLayer(keys[i], layers_[i].info);
+  }
+  return keys;
+}
+
+void Applier::AddLaunches(const std::map<uint32_t, Sums>& sums, std::span<const Accumulator::Layer> layers,
+                          Accumulator* sum) {
+  std::vector<Accumulator::Text> names, metrics;
+  for (const std::string& name : names_) names.push_back(sum->NumberOf(name));
+  for (const MetricInfo& metric : metrics_) metrics.push_back(sum->NumberOf(metric.name));
+  const auto number = [&](uint32_t id) { return id == 0 ? 0 : names[name_index_.Find(id)]; };
+  const auto stacks = FinishStacks();
+  for (const KeyState& key : keys_) {
+    const KeyIdentity& id = key.identity;
+    Accumulator::Launch launch;
+    if (id.layer != 0) launch.layer = layers[layer_index_.Find(id.layer)];
+    launch.phase = static_cast<uint32_t>(id.phase);
+    launch.op = number(id.op);
+    launch.kernel = number(id.kernel);
+    launch.signature = number(id.signature);
+    launch.node = number(id.node);
+    launch.grid = id.grid;
+    launch.block = id.block;
+    launch.dynamic_shared_bytes = id.dynamic_shared_bytes;
+    launch.device = id.device;
+    const Sums& of_run = sums.at(id.run);
+    const bool validation = IsValidation(id);
+    Accumulator::RunSum& run = validation ? *of_run.validation : *of_run.run;
+    Accumulator::LaunchSum& into = run.Of(launch);
+    SaturatingAdd(into.stats().launches, key.launches);
+    if (id.stack != 0) into.stats().MergeStack(stacks.at(id.stack));
+    if (id.line != 0) into.stats().MergeLine(lines_.at(id.line));
+    for (const auto& [metric, stat] : key.metrics) into.AddMetric(metrics[metric], stat);
+    const auto series = validation ? key_sums_.end() : key_sums_.find(key.id);
+    if (series != key_sums_.end()) {
+      LaunchStats sampled;
+      sampled.step_sums = std::move(series->second);
+      run.AddStepSums(&into, std::move(sampled));
+    }
+  }
+}
+
+void Applier::AddTo(Accumulator* sum) && {
+  sum->AddTraceIds(std::move(trace_ids_));
+  for (const MetricInfo& metric : metrics_) sum->AddMetric(metric);
+  std::map<uint32_t, Sums> sums;
+  for (auto& [id, state] : runs_) {
+    Sums& of_run = sums[id];
+    if (state.eval != StepSums{} || state.validates) of_run.validation = &sum->Add(ValidationOf(state));
+    of_run.run = &sum->Add(std::move(state.run));
+  }
+  const std::vector<Accumulator::Layer> layers = AddLayers(sums, sum);
+  AddLaunches(sums, layers, sum);
+}
+
+Profile Applier::Finish() && {
+  Accumulator sum;
+  std::move(*this).AddTo(&sum);
+  return std::move(sum).Take();
 }
 
 }  // namespace rfinject::cli

@@ -2,24 +2,65 @@
 //
 // Records -> Profile: what the records of one trace say, added up with the file's ids, and resolved at the end. A
 // record that contradicts itself or what came before (an id that was never defined, an id defined twice) is damage.
+//
+//   Applier applier(max_bytes);
+//   for (each record) applier.Apply(record);
+//   applier.Resolve();
+//   std::move(applier).AddTo(&sum);
 #ifndef RFINJECT_CLI_TRACE_APPLY_H_
 #define RFINJECT_CLI_TRACE_APPLY_H_
 
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "cli/profile/accumulator.h"
 #include "cli/profile/iterations.h"
 #include "cli/profile/profile.h"
 #include "cli/profile/step_durations.h"
 #include "cli/trace/decode.h"
 
 namespace rfinject::cli {
+
+// Where what has an id lies. Writers count ids from 1, so that most are found by one look into an array.
+class IdIndex {
+ public:
+  static constexpr size_t kNone = SIZE_MAX;
+
+  size_t Find(uint32_t id) const {
+    if (id < near_.size() && near_[id] != 0) return near_[id] - 1;
+    if (far_.empty()) return kNone;
+    const auto found = far_.find(id);
+    return found == far_.end() ? kNone : found->second;
+  }
+  bool Has(uint32_t id) const { return Find(id) != kNone; }
+  // Where it lies, and whether that is `place` because the id is new.
+  std::pair<size_t, bool> TryEmplace(uint32_t id, size_t place) {
+    const size_t known = Find(id);
+    if (known != kNone) return {known, false};
+    // The array is not longer than twice the number of ids.
+    if (id < 2 * place + 64 && place < UINT32_MAX) {
+      if (id >= near_.size()) near_.resize(2 * (place + 64));
+      near_[id] = static_cast<uint32_t>(place + 1);
+    } else {
+      far_.emplace(id, place);
+    }
+    return {place, true};
+  }
+
+ private:
+  std::vector<uint32_t> near_;  // by id: the place and 1; 0: not here
+  absl::flat_hash_map<uint32_t, size_t> far_;
+};
 
 class Applier {
  public:
@@ -29,6 +70,18 @@ class Applier {
   // After a failure (DamageAt), which may have come in the middle of a record, the state is good for nothing.
   absl::Status Apply(const Record& record);
   bool finished() const { return finished_; }  // there was an End record
+
+  // Says what the records come to. After the last of them, before what follows here.
+  void Resolve();
+  std::set<std::string>& trace_ids() { return trace_ids_; }
+  const std::vector<MetricInfo>& metrics() const { return metrics_; }
+  bool anything() const { return !runs_.empty(); }
+  // The names of the operators of each run whose process ended, ascending. The texts live as long as this.
+  std::vector<std::pair<RunKey, std::vector<std::string_view>>> Operators() const;
+
+  // Metrics must agree with those that are in `sum` (Profile::Merge).
+  void AddTo(Accumulator* sum) &&;
+  // Of one trace alone.
   Profile Finish() &&;
 
  private:
@@ -36,10 +89,12 @@ class Applier {
     uint32_t id = 0;
     bool has_layers = false;
     ModelInfo info;
+    std::string name;  // what the profile calls it; known at the end
   };
   struct LayerState {
     uint32_t model = 0;
     uint32_t parent = 0;
+    size_t model_place = 0;  // in models_
     std::string path;
     LayerInfo info;
   };
@@ -55,7 +110,7 @@ class Applier {
     uint32_t id = 0;
     KeyIdentity identity;
     uint64_t launches = 0;
-    std::vector<std::pair<uint32_t, Stat>> metrics;  // ascending by the metric's id
+    std::vector<std::pair<uint32_t, Stat>> metrics;  // ascending by the metric's place in metrics_
   };
   // The sums by step of one metric of one run.
   struct SeriesState {
@@ -82,7 +137,7 @@ class Applier {
     std::string collector_version;
     std::vector<StepKind> step_kinds;  // of the first steps, measured or not
     // Of a process that trains: what it validated, which becomes a run of its own.
-    std::map<LaunchKey, LaunchStats> validation;
+    bool validates = false;
     StepSums eval;
     bool merged = false;
     std::map<uint32_t, SeriesState> series;  // by metric
@@ -99,7 +154,10 @@ class Applier {
 
   absl::Status Charge(uint64_t bytes, uint64_t offset);
   absl::Status FindRun(uint64_t offset, uint32_t id, RunState** run);
-  static Run ValidationOf(RunState& state);
+  static Run ValidationOf(const RunState& state);
+  // Whether launches of this key are of the run that its run's validation is.
+  bool IsValidation(const KeyIdentity& key) const { return key.phase == Phase::kEval && !runs_.at(key.run).merged; }
+  const std::string& NameOf(uint32_t id) const { return names_[id == 0 ? 0 : name_index_.Find(id)]; }
   // The run that a model belongs to.
   uint32_t OwnerOf(uint32_t model) const;
 
@@ -113,7 +171,7 @@ class Applier {
   absl::Status ApplyNativeStack(const v1::NativeStack& message, const Record& record);
   absl::Status ApplySourceLine(const v1::SourceLine& message, const Record& record);
   absl::Status ApplyKey(const v1::LaunchKey& message, const Record& record);
-  absl::Status ApplyStats(const v1::KeyStats& message, const Record& record);
+  absl::Status ApplyStats(const Record& record);
   absl::Status ApplySampledStep(const v1::SampledStep& message, const Record& record);
   absl::Status ApplyStep(const v1::Step& message, const Record& record);
   absl::Status ApplyMemoryPeak(const v1::MemoryPeak& message, const Record& record);
@@ -123,31 +181,39 @@ class Applier {
   absl::Status ApplyStepStats(const v1::StepStats& message, const Record& record);
   static void KeepPmWindow(PmWindowInfo window, Run* run);
 
-  // Of each model by its id: what the profile calls it.
-  absl::flat_hash_map<uint32_t, std::string> ModelNames() const;
-  void FinishModels(const absl::flat_hash_map<uint32_t, std::string>& names);
+  void NameModels();
+  void FinishModels();
   void FinishFacts();
-  absl::flat_hash_map<uint32_t, std::shared_ptr<const NativeStackInfo>> FinishStacks() const;
   void FinishSeries();
-  void FinishMemory(const absl::flat_hash_map<uint32_t, std::string>& model_names);
-  void FinishLaunches(const absl::flat_hash_map<uint32_t, std::string>& model_names);
+  void FinishMemory();
+  absl::flat_hash_map<uint32_t, std::shared_ptr<const NativeStackInfo>> FinishStacks() const;
+  // What a run's layers and launches are added to.
+  struct Sums {
+    Accumulator::RunSum* run = nullptr;
+    Accumulator::RunSum* validation = nullptr;  // of what it validates; null: nothing
+  };
+  std::vector<Accumulator::Layer> AddLayers(const std::map<uint32_t, Sums>& sums, Accumulator* sum) const;
+  void AddLaunches(const std::map<uint32_t, Sums>& sums, std::span<const Accumulator::Layer> layers,
+                   Accumulator* sum);
 
   uint64_t budget_;
   bool finished_ = false;
-  absl::flat_hash_map<uint32_t, std::string> names_;
   // What has an index by id lies in the file's order.
+  std::vector<std::string> names_{std::string()};  // the first one is that of id 0
+  IdIndex name_index_;
   std::vector<ModelState> models_;
-  absl::flat_hash_map<uint32_t, size_t> model_index_;
+  IdIndex model_index_;
   absl::flat_hash_map<uint32_t, uint32_t> owners_;  // model: merged run
   std::vector<LayerState> layers_;
-  absl::flat_hash_map<uint32_t, size_t> layer_index_;
-  absl::flat_hash_map<uint32_t, MetricInfo> metrics_;
+  IdIndex layer_index_;
+  std::vector<MetricInfo> metrics_;
+  IdIndex metric_index_;
   absl::flat_hash_map<std::string, uint32_t> metric_ids_;  // by name
   absl::flat_hash_map<uint32_t, ModuleState> native_modules_;
   absl::flat_hash_map<uint32_t, StackState> native_stacks_;
   absl::flat_hash_map<uint32_t, std::shared_ptr<const SourceLineInfo>> lines_;
   std::vector<KeyState> keys_;
-  absl::flat_hash_map<uint32_t, size_t> key_index_;
+  IdIndex key_index_;
   std::map<uint32_t, RunState> runs_;
   std::set<std::string> trace_ids_;
   absl::flat_hash_map<uint32_t, std::map<std::string, std::vector<StepSum>>> key_sums_;  // by key, by metric's name

@@ -1,6 +1,7 @@
 #include "cli/trace/decode.h"
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/message.h>
 
 #include <array>
@@ -117,14 +118,80 @@ absl::Status Decoder::Sort(std::span<const uint8_t> payload, uint64_t offset) {
   return absl::OkStatus();
 }
 
-absl::Status Decoder::Decode(std::span<const uint8_t> payload, uint64_t offset,
-                             const std::function<absl::Status(const Record&)>& use) {
+const v1::Chunk* Decoder::ParseWhole(std::span<const uint8_t> payload) {
+  if (payload.size() > kMaxWholeChunk) return nullptr;
+  if (arena_ == nullptr) {
+    first_block_.reset(new char[kFirstBlock]);
+    google::protobuf::ArenaOptions options;
+    options.initial_block = first_block_.get();
+    options.initial_block_size = kFirstBlock;
+    options.start_block_size = kFirstBlock;
+    options.max_block_size = 4 * kFirstBlock;
+    arena_ = std::make_unique<google::protobuf::Arena>(options);
+  }
+  arena_->Reset();
+  auto* chunk = google::protobuf::Arena::CreateMessage<v1::Chunk>(arena_.get());
+  // What lies between statistics is parsed at once.
+  const auto add = [&](uint64_t begin, uint64_t end) {
+    google::protobuf::io::CodedInputStream in(payload.data() + begin, static_cast<int>(end - begin));
+    return begin == end || (chunk->MergeFromCodedStream(&in) && in.ConsumedEntireMessage());
+  };
+  FieldCursor cursor(payload, 0);
+  uint64_t begin = 0;
+  for (Field field; cursor.Next(&field);) {
+    if (field.number != v1::Chunk::kStatsFieldNumber) continue;
+    if (!add(begin, field.offset)) return nullptr;
+    begin = field.bytes_offset + field.bytes.size();
+  }
+  if (!add(begin, payload.size())) return nullptr;
+  trace::CleanChunk(chunk);
+  return chunk;
+}
+
+absl::Status Decoder::Decode(std::span<const uint8_t> payload, uint64_t offset, const Use& use) {
   if (absl::Status status = Sort(payload, offset); !status.ok()) return status;
+  const v1::Chunk* const whole = ParseWhole(payload);
+  if (whole == nullptr) return DecodeEach(payload, offset, use);
+  int number = 0, index = 0;
+  for (const uint32_t begin : begins_) {
+    Field field;
+    FieldCursor cursor(payload.subspan(begin), offset + begin);
+    cursor.Next(&field);
+    index = static_cast<int>(field.number) == number ? index + 1 : 0;
+    number = static_cast<int>(field.number);
+    // Of a field that is no repeated one protobuf makes one message of all.
+    if (index > 0 && (number == v1::Chunk::kStepStatsFieldNumber || number == v1::Chunk::kEndFieldNumber)) continue;
+    const size_t size = static_cast<size_t>(field.bytes_offset - field.offset) + field.bytes.size();
+    if (absl::Status status = use({number, field.offset, size, whole, index, field}); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Decoder::DecodeOnly(int number, std::span<const uint8_t> payload, uint64_t offset, const Use& use) {
+  begins_.clear();
+  FieldCursor cursor(payload, 0);
+  for (Field field; cursor.Next(&field);) {
+    if (static_cast<int>(field.number) != number) continue;
+    if (field.type != WireType::kBytes || field.bytes.size() > kMaxRecordSize) {
+      return DamageAt(offset + field.offset, "a record is not of the type that it should be");
+    }
+    begins_.push_back(static_cast<uint32_t>(field.offset));
+  }
+  if (!cursor.ok()) return DamageAt(offset + cursor.error_offset(), cursor.error());
+  return DecodeEach(payload, offset, use);
+}
+
+absl::Status Decoder::DecodeEach(std::span<const uint8_t> payload, uint64_t offset, const Use& use) {
   for (const uint32_t begin : begins_) {
     Field field;
     FieldCursor cursor(payload.subspan(begin), offset + begin);
     cursor.Next(&field);
     const size_t size = static_cast<size_t>(field.bytes_offset - field.offset) + field.bytes.size();
+    if (field.number == v1::Chunk::kStatsFieldNumber) {
+      absl::Status status = use({v1::Chunk::kStatsFieldNumber, field.offset, size, nullptr, 0, field});
+      if (!status.ok()) return status;
+      continue;
+    }
     // A large record gets a message of its own: one that is used again would keep its memory.
     std::optional<v1::Chunk> own;
     v1::Chunk* chunk = &reused_;
@@ -139,7 +206,7 @@ absl::Status Decoder::Decode(std::span<const uint8_t> payload, uint64_t offset,
       return why.ok() ? DamageAt(field.offset, "a record does not parse") : why;
     }
     trace::CleanChunk(chunk);
-    absl::Status status = use({static_cast<int>(field.number), field.offset, size, chunk});
+    absl::Status status = use({static_cast<int>(field.number), field.offset, size, chunk, 0, field});
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

@@ -1,6 +1,7 @@
 #include "cli/trace/decode.h"
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/unknown_field_set.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "cli/trace/damage.h"
+#include "cli/trace/key_stats.h"
 
 namespace rfinject::cli {
 namespace {
@@ -37,11 +39,14 @@ TEST(Decoder, GivesDefinitionsBeforeTheirUses) {
   std::vector<std::string> seen;
   Decoder decoder;
   const absl::Status status = decoder.Decode(Bytes(payload), 100, [&](const Record& record) {
-    seen.push_back(std::to_string(record.offset) + " " + record.chunk->ShortDebugString());
+    seen.push_back(std::to_string(record.offset) + " " +
+                   (record.number == v1::Chunk::kKeyFieldNumber
+                        ? record.chunk->key(record.index).ShortDebugString()
+                        : record.chunk->name(record.index).ShortDebugString()));
     return absl::OkStatus();
   });
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(seen, (std::vector<std::string>{"104 name { id: 1 }", "108 name { id: 2 }", "100 key { id: 7 }"}));
+  EXPECT_EQ(seen, (std::vector<std::string>{"104 id: 1", "108 id: 2", "100 id: 7"}));
 }
 
 TEST(Decoder, WrongBytesInTextsRefuseNothing) {
@@ -70,24 +75,109 @@ TEST(Decoder, DamageHasItsOffset) {
 
 // Two bytes are an empty message, which takes a hundred.
 TEST(Decoder, WhatGrowsInMemoryIsRefusedBeforeItDoes) {
-  std::string stats;
-  for (int i = 0; i < 2'000'000; ++i) stats += std::string("\x1A\x00", 2);
-  v1::Chunk empty;
-  const std::string head("\x3A\x80\x92\xF4\x01", 5);  // Chunk.stats, 4,000,000 bytes
+  std::string parts;
+  for (int i = 0; i < 2'000'000; ++i) parts += std::string("\x32\x00", 2);
+  const std::string head("\x9A\x01\x80\x92\xF4\x01", 6);  // Chunk.memory_peak, 4,000,000 bytes
   const size_t before = ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
   Decoder decoder;
-  const absl::Status status = decoder.Decode(Bytes(head + stats), 0, kIgnore);
+  const absl::Status status = decoder.Decode(Bytes(head + parts), 0, kIgnore);
   EXPECT_EQ(DamageReason(status), "a record would take more memory than any should");
   EXPECT_EQ(DamageOffset(status), 0u);
   EXPECT_LT(::mallinfo2().uordblks + ::mallinfo2().hblkhd, before + (8u << 20));
   // The same of what the schema does not know, and of packed numbers.
-  for (const char* piece : {"\x20\x01", "\x22\x00"}) {
+  for (const char* piece : {"\x40\x01", "\x42\x00"}) {
     std::string unknown;
     for (int i = 0; i < 2'000'000; ++i) unknown += std::string(piece, 2);
     EXPECT_FALSE(decoder.Decode(Bytes(head + unknown), 0, kIgnore).ok());
   }
   const std::string bins = std::string("\x6A\x84\x92\xF4\x01\x5A\x80\x92\xF4\x01", 10) + std::string(4'000'000, '\1');
   EXPECT_FALSE(decoder.Decode(Bytes(bins), 0, kIgnore).ok());
+}
+
+// A chunk that is too long for one message gives the same records as one that is not, with their offsets.
+TEST(Decoder, ALongChunkIsDecodedAsAShortOne) {
+  v1::Chunk chunk;
+  for (uint32_t i = 1; i <= 100; ++i) {
+    chunk.add_name()->set_id(i);
+    chunk.add_stats()->set_key(i);
+    chunk.add_step()->set_index(i);
+  }
+  chunk.mutable_end()->set_reason("exit");
+  const std::string shorter = chunk.SerializeAsString();
+  const std::string filler(kMaxWholeChunk, 'x');  // of a field that the schema does not know
+  v1::Chunk unknown;
+  unknown.GetReflection()->MutableUnknownFields(&unknown)->AddLengthDelimited(1000, filler);
+  const auto decode = [](const std::string& payload, uint64_t offset) {
+    std::vector<std::string> seen;
+    const absl::Status status = Decoder().Decode(Bytes(payload), offset, [&](const Record& record) {
+      std::string text = std::to_string(record.offset) + "+" + std::to_string(record.size) + " ";
+      if (record.number == v1::Chunk::kNameFieldNumber) text += record.chunk->name(record.index).DebugString();
+      if (record.number == v1::Chunk::kStepFieldNumber) text += record.chunk->step(record.index).DebugString();
+      if (record.number == v1::Chunk::kStatsFieldNumber) text += record.bytes.text();
+      if (record.number == v1::Chunk::kEndFieldNumber) text += record.chunk->end().DebugString();
+      seen.push_back(std::move(text));
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(status.ok()) << status;
+    return seen;
+  };
+  const std::vector<std::string> seen = decode(shorter, 0);
+  EXPECT_EQ(seen.size(), 301u);
+  EXPECT_EQ(decode(shorter + unknown.SerializeAsString(), 0), seen);
+}
+
+// Statistics are read without protobuf, and must be what protobuf reads.
+TEST(KeyStatsReader, ReadsWhatProtobufReads) {
+  const google::protobuf::Descriptor* type = v1::MetricStats::descriptor();
+  v1::KeyStats stats;
+  uint64_t value = 1;
+  for (int metric = 0; metric < 64; ++metric) {
+    v1::MetricStats* one = stats.add_metric();
+    for (int i = 0; i < type->field_count(); ++i) {
+      value = value * 6364136223846793005u + 1442695040888963407u;
+      const uint64_t of_any_length = value >> (value % 64);
+      const auto* reflection = one->GetReflection();
+      if (type->field(i)->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_UINT32) {
+        reflection->SetUInt32(one, type->field(i), static_cast<uint32_t>(of_any_length));
+      } else {
+        reflection->SetUInt64(one, type->field(i), of_any_length);
+      }
+    }
+    // Of a newer version: a number and a text behind it.
+    one->GetReflection()->MutableUnknownFields(one)->AddVarint(77, value);
+    one->GetReflection()->MutableUnknownFields(one)->AddLengthDelimited(78, "text");
+  }
+  stats.set_key(7);
+  stats.set_launches(UINT64_MAX);
+  const std::string bytes = stats.SerializeAsString();
+  Field record;
+  record.bytes = Bytes(bytes);
+  KeyStatsReader reader(record);
+  MetricRecord metric;
+  for (const v1::MetricStats& one : stats.metric()) {
+    ASSERT_TRUE(reader.Next(&metric));
+    for (int i = 0; i < type->field_count(); ++i) {
+      const auto* field = type->field(i);
+      const bool narrow = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_UINT32;
+      const uint64_t expected =
+          narrow ? one.GetReflection()->GetUInt32(one, field) : one.GetReflection()->GetUInt64(one, field);
+      EXPECT_EQ(metric.value.at(static_cast<size_t>(field->number())), expected) << field->name();
+    }
+  }
+  EXPECT_FALSE(reader.Next(&metric));
+  EXPECT_TRUE(reader.ok());
+  EXPECT_EQ(reader.key(), 7u);
+  EXPECT_EQ(reader.launches(), UINT64_MAX);
+  // Cut anywhere, it says so or is shorter; it reads nothing beyond its end (the address sanitizer looks).
+  for (size_t length = 0; length < bytes.size(); length += 7) {
+    const std::vector<uint8_t> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
+    Field part;
+    part.bytes = cut;
+    KeyStatsReader cut_reader(part);
+    int metrics = 0;
+    while (cut_reader.Next(&metric)) ++metrics;
+    EXPECT_LE(metrics, stats.metric_size());
+  }
 }
 
 TEST(Decoder, ALongTextIsNoReasonToRefuse) {

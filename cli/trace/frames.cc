@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cli/trace/damage.h"
@@ -107,8 +108,14 @@ bool FrameReader::Next() {
   size_t have = 0;
   while (have < header.length) {
     const size_t want = std::min<size_t>(header.length - have, kStep);
-    if (buffer_.size() < have + want) buffer_.resize(have + want);
-    count = source_.ReadAt(offset_ + sizeof bytes + have, buffer_.data() + have, want);
+    if (capacity_ < have + want) {
+      const size_t capacity = std::max(have + want, std::min<size_t>(2 * capacity_, wire::kMaxPayloadSize));
+      std::unique_ptr<uint8_t[]> larger(new uint8_t[capacity]);  // which is not filled with zeros first
+      if (have > 0) std::memcpy(larger.get(), buffer_.get(), have);
+      buffer_ = std::move(larger);
+      capacity_ = capacity;
+    }
+    count = source_.ReadAt(offset_ + sizeof bytes + have, buffer_.get() + have, want);
     if (!count.ok()) return Fail(offset_ + sizeof bytes + have, DamageReason(count.status()));
     have += *count;
     if (*count < want) {
@@ -116,10 +123,10 @@ bool FrameReader::Next() {
                                         " bytes are there), as when its writer was killed"));
     }
   }
-  if (wire::CheckPayload(header, buffer_.data()) != wire::FrameStatus::kOk) {
+  if (wire::CheckPayload(header, buffer_.get()) != wire::FrameStatus::kOk) {
     return Fail(offset_, "a frame is damaged (checksum)");
   }
-  payload_ = {buffer_.data(), header.length};
+  payload_ = {buffer_.get(), header.length};
   payload_offset_ = offset_ + sizeof bytes;
   offset_ += sizeof bytes + header.length;
   ++frames_;

@@ -10,10 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -76,7 +76,8 @@ class FrameReader {
   bool ReadHeader();
 
   ByteSource& source_;
-  std::vector<uint8_t> buffer_;
+  std::unique_ptr<uint8_t[]> buffer_;  // of `capacity_` bytes
+  size_t capacity_ = 0;
   std::span<const uint8_t> payload_;
   uint64_t offset_ = 0;
   uint64_t payload_offset_ = 0;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/profile/profile.h"
 #include "cli/trace/frames.h"
 
 namespace rfinject::cli {
@@ -19,8 +20,9 @@ struct TraceIdentity {
   uint64_t size = 0;             // of the file, in bytes
 };
 
-// Reads no further than it must. What cannot be read has no ids; whoever reads the file whole says why.
-TraceIdentity IdentityOf(FileSource& source);
+// Reads no further than it must. What cannot be read has no ids; whoever reads the file whole says why. Into `*runs`,
+// where there is one, goes what the first chunk says of its runs: what ran and where.
+TraceIdentity IdentityOf(FileSource& source, Profile* runs);
 
 // Whether the file is a trace that the command wrote and could write again.
 bool IsMergedTrace(const std::string& path);

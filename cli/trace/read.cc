@@ -2,52 +2,49 @@
 
 #include <utility>
 
-#include "cli/trace/apply.h"
-#include "cli/trace/decode.h"
-
 namespace rfinject::cli {
 namespace {
 
-// Reads at most `limit` chunks.
-TraceContents Read(ByteSource& source, uint64_t limit, uint64_t max_decoded_bytes, bool* chunk_refused) {
-  TraceContents contents;
+// Reads at most `limit` chunks. True when it stopped at one that is refused, which may have been applied in part.
+bool Read(ByteSource& source, Decoder* decoder, uint64_t limit, TraceRecords* records) {
   FrameReader frames(source);
-  Decoder decoder;
-  Applier applier(max_decoded_bytes);
-  const auto apply = [&applier](const Record& record) { return applier.Apply(record); };
-  *chunk_refused = false;
-  while (contents.chunks < limit && frames.Next()) {
-    contents.status = decoder.Decode(frames.payload(), frames.payload_offset(), apply);
-    if (!contents.status.ok()) {
-      *chunk_refused = true;
-      break;
-    }
-    ++contents.chunks;
+  const auto apply = [records](const Record& record) { return records->applier.Apply(record); };
+  bool refused = false;
+  while (!refused && records->chunks < limit && frames.Next()) {
+    records->status = decoder->Decode(frames.payload(), frames.payload_offset(), apply);
+    refused = !records->status.ok();
+    if (!refused) ++records->chunks;
   }
-  if (contents.status.ok()) contents.status = frames.status();
-  contents.usable = limit == 0 || frames.header_ok();
-  contents.finished = applier.finished();
-  // A refused chunk may have been applied in part: the caller reads again, up to it.
-  if (contents.usable && !*chunk_refused) contents.profile = std::move(applier).Finish();
-  return contents;
+  if (records->status.ok()) records->status = frames.status();
+  records->usable = limit == 0 || frames.header_ok();
+  return refused;
 }
 
 }  // namespace
 
-TraceContents ReadTrace(ByteSource& source, uint64_t max_decoded_bytes) {
-  bool chunk_refused = false;
-  TraceContents contents = Read(source, UINT64_MAX, max_decoded_bytes, &chunk_refused);
-  if (!chunk_refused) return contents;
-  absl::Status status = std::move(contents.status);
-  contents = Read(source, contents.chunks, max_decoded_bytes, &chunk_refused);
-  contents.status = std::move(status);
-  return contents;
+TraceRecords ReadRecords(ByteSource& source, Decoder* decoder, uint64_t max_decoded_bytes) {
+  TraceRecords records;
+  records.applier = Applier(max_decoded_bytes);
+  if (Read(source, decoder, UINT64_MAX, &records)) {
+    TraceRecords again;  // up to the chunk that was refused
+    again.applier = Applier(max_decoded_bytes);
+    Read(source, decoder, records.chunks, &again);
+    again.status = std::move(records.status);
+    records = std::move(again);
+  }
+  records.applier.Resolve();
+  return records;
 }
 
-TraceContents ReadFirstChunk(ByteSource& source) {
-  bool chunk_refused = false;
-  TraceContents contents = Read(source, 1, kMaxDecodedBytes, &chunk_refused);
-  contents.usable = contents.usable && !chunk_refused;
+TraceContents ReadTrace(ByteSource& source, uint64_t max_decoded_bytes) {
+  Decoder decoder;
+  TraceRecords records = ReadRecords(source, &decoder, max_decoded_bytes);
+  TraceContents contents;
+  contents.usable = records.usable;
+  contents.chunks = records.chunks;
+  contents.finished = records.applier.finished();
+  contents.status = std::move(records.status);
+  if (records.usable) contents.profile = std::move(records.applier).Finish();
   return contents;
 }
 

@@ -13,6 +13,8 @@
 
 #include "absl/status/status.h"
 #include "cli/profile/profile.h"
+#include "cli/trace/apply.h"
+#include "cli/trace/decode.h"
 #include "cli/trace/frames.h"
 
 namespace rfinject::cli {
@@ -29,8 +31,14 @@ struct TraceContents {
 };
 TraceContents ReadTrace(ByteSource& source, uint64_t max_decoded_bytes = kMaxDecodedBytes);
 
-// Only what the first chunk says: what ran and where, not how long.
-TraceContents ReadFirstChunk(ByteSource& source);
+// The same before it is a Profile: what is read of many files, with one Decoder, is added to one Accumulator.
+struct TraceRecords {
+  Applier applier{kMaxDecodedBytes};  // resolved
+  bool usable = false;
+  uint64_t chunks = 0;
+  absl::Status status;
+};
+TraceRecords ReadRecords(ByteSource& source, Decoder* decoder, uint64_t max_decoded_bytes = kMaxDecodedBytes);
 
 }  // namespace rfinject::cli
 

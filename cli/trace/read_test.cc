@@ -558,5 +558,42 @@ TEST(TraceReader, HeadersThatAreNotOurs) {
   EXPECT_NE(reason(damaged).find("checksum"), std::string::npos);
 }
 
+// What is added by number is what Profile::Merge makes of whole Profiles, in any order and in any shares.
+void ExpectAddedAsMerged(const std::vector<std::vector<uint8_t>>& all) {
+  Profile expected;
+  std::vector<std::vector<uint8_t>> traces;  // those whose metrics agree
+  for (const std::vector<uint8_t>& trace : all) {
+    MemorySource source(trace);
+    if (expected.Merge(ReadTrace(source).profile).ok()) traces.push_back(trace);
+  }
+  ASSERT_GE(traces.size(), 6u);
+  Decoder decoder;
+  for (const size_t shares : {1, 2, 5}) {
+    for (const bool backwards : {false, true}) {
+      std::vector<Accumulator> sums(shares);
+      for (size_t i = 0; i < traces.size(); ++i) {
+        MemorySource source(traces[backwards ? traces.size() - 1 - i : i]);
+        TraceRecords records = ReadRecords(source, &decoder);
+        std::move(records.applier).AddTo(&sums[i % shares]);
+      }
+      Profile sum;
+      for (Accumulator& one : sums) ASSERT_TRUE(sum.Merge(std::move(one).Take()).ok());
+      EXPECT_EQ(sum, expected) << shares << " shares" << (backwards ? ", backwards" : "");
+      EXPECT_EQ(testing::WrittenTrace(sum), testing::WrittenTrace(expected));
+    }
+  }
+}
+
+TEST(Accumulator, AddsAsProfilesAreMerged) {
+  std::vector<std::vector<uint8_t>> random, measured;
+  for (uint64_t seed = 1; seed <= 60; ++seed) random.push_back(testing::WrittenTrace(testing::RandomProfile(seed)));
+  for (int i = 0; i < 3; ++i) {
+    measured.push_back(testing::WrittenTrace(testing::SampleMeasured(testing::SampleA100())));
+    measured.push_back(testing::WrittenTrace(testing::SampleMeasured(testing::SampleV100())));
+  }
+  ExpectAddedAsMerged(random);
+  ExpectAddedAsMerged(measured);
+}
+
 }  // namespace
 }  // namespace rfinject::cli

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cli/trace/frames.h"
-#include "cli/trace/read.h"
+#include "cli/trace/workers.h"
 
 namespace rfinject::cli {
 namespace {
@@ -21,12 +21,11 @@ int64_t ChangedUnixNs(const std::string& path) {
 }
 
 // False where the trace says nothing.
-bool ReadOrigin(const std::string& path, FileSource& source, RunFiles* run) {
-  const TraceContents contents = ReadFirstChunk(source);
-  if (!contents.usable || contents.profile.runs.empty()) return false;
+bool ReadOrigin(const std::string& path, const Profile& profile, RunFiles* run) {
+  if (profile.runs.empty()) return false;
   const ProcessInfo* first = nullptr;
   uint64_t processes = 0;
-  for (const auto& [key, part] : contents.profile.runs) {
+  for (const auto& [key, part] : profile.runs) {
     processes += part.processes;
     for (const ProcessInfo& process : part.process_list) {
       if (process.start_unix_ns == 0) continue;
@@ -44,23 +43,37 @@ bool ReadOrigin(const std::string& path, FileSource& source, RunFiles* run) {
   return true;
 }
 
+void ReadBeginning(const std::string& path, TraceBeginnings::One* one) {
+  FileSource source;
+  if (!source.Open(path).ok()) return;
+  Profile runs;
+  one->identity = IdentityOf(source, &runs);
+  one->says_run = ReadOrigin(path, runs, &one->run);
+}
+
 }  // namespace
 
 const TraceBeginnings::One& TraceBeginnings::Of(const std::string& path) {
   const auto [known, is_new] = known_.try_emplace(path);
-  One& one = known->second;
-  FileSource source;
-  if (is_new && source.Open(path).ok()) {
-    one.identity = IdentityOf(source);
-    one.says_run = ReadOrigin(path, source, &one.run);
+  if (is_new) ReadBeginning(path, &known->second);
+  return known->second;
+}
+
+void TraceBeginnings::ReadAhead(const std::vector<std::string>& paths) {
+  std::vector<std::pair<const std::string*, One*>> unknown;
+  for (const std::string& path : paths) {
+    const auto [known, is_new] = known_.try_emplace(path);
+    if (is_new) unknown.emplace_back(&known->first, &known->second);
   }
-  return one;
+  ForEach(unknown.size(), WorkersFor(unknown.size()),
+          [&](size_t i, size_t) { ReadBeginning(*unknown[i].first, unknown[i].second); });
 }
 
 std::vector<RunFiles> GroupByRun(const std::vector<std::string>& files, TraceBeginnings* beginnings,
                                  std::vector<std::string>* unknown) {
   std::vector<RunFiles> runs;
   std::map<std::string, size_t> by_job;
+  beginnings->ReadAhead(files);
   for (const std::string& file : files) {
     const TraceBeginnings::One& beginning = beginnings->Of(file);
     if (!beginning.says_run) {

@@ -37,6 +37,8 @@ class TraceBeginnings {
   };
   // The reference stays valid.
   const One& Of(const std::string& path);
+  // Reads those that are not known yet with all processors.
+  void ReadAhead(const std::vector<std::string>& paths);
 
  private:
   absl::node_hash_map<std::string, One> known_;

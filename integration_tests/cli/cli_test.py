@@ -224,6 +224,8 @@ class RunTest(CliTest):
             (["--steps", "-1", "true"], "not '-1'"),
             (["--overhead", "150", "true"], "--overhead wants a percentage"),
             (["--max-size", "64M", "true"], "--max-size wants a number of MB, not '64M'"),
+            (["--ranks", "0,x", "true"], "--ranks wants all, or ranks like 0,3, not '0,x'"),
+            (["--ranks", "", "true"], "--ranks wants all, or ranks like 0,3, not ''"),
             (["--kill", "true"], "--kill ends the program after --steps"),
             (["-q", "-v", "true"], "exclude each other"),
             (["--kill=1", "true"], "--kill takes no value"),
@@ -711,6 +713,30 @@ class MergeTest(CliTest):
         self.assertEqual((self.folder / "reversed.rfx").read_bytes(), expected)
         self.assertEqual((self.folder / "tree.rfx").read_bytes(), expected)
         self.assertEqual(stat.S_IMODE((self.folder / "all.rfx").stat().st_mode), 0o600)
+
+    def test_as_many_processors_as_there_are_give_the_same_bytes_and_messages(self):
+        # Ranks, a copy, a merged trace beside its parts, a cut one, one that is none, and one in other units.
+        for i in range(1, 41):
+            self.trace(f"process:{i}", f"in/{i:02}.rfx")
+        shutil.copy(self.folder / "in/07.rfx", self.folder / "in/again-07.rfx")
+        whole = (self.folder / "in/12.rfx").read_bytes()
+        (self.folder / "in/12.rfx").write_bytes(whole[:-9])
+        self.trace("garbage", "in/30-garbage.rfx")
+        for i in range(1, 6):
+            self.trace(f"random:{i}", f"in/random-{i}.rfx")
+        merged = self.folder / "in/13-14.rfx"
+        self.assertEqual(self.run_cli("merge", "in/13.rfx", "in/14.rfx", "-o", merged).returncode, 0)
+        processors = os.sched_getaffinity(0)
+        seen = set()
+        for count in sorted({1, 2, len(processors)}):
+            few = set(sorted(processors)[:count])
+            for again in range(5 if count > 1 else 1):
+                result = self.run_cli("merge", "in", "-o", "out.rfx", "--force",
+                                      preexec_fn=lambda: os.sched_setaffinity(0, few))
+                self.assertEqual(result.returncode, 1)
+                seen.add((result.stderr, (self.folder / "out.rfx").read_bytes()))
+        self.assertEqual(len(seen), 1, [stderr for stderr, _ in seen])
+        self.assertIn("not counted again", next(iter(seen))[0])
 
     def test_a_merged_trace_reports_as_its_parts(self):
         a, b = self.trace("process:1", "a.rfx"), self.trace("process:2", "b.rfx")

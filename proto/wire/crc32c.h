@@ -1,13 +1,20 @@
 // File: crc32c.h
 //
-// CRC-32C (Castagnoli, RFC 3720 appendix B.4), the checksum of a trace's frames. Table driven, eight bytes a step
-// ("slicing by 8"), since reading a folder of traces is bound by it. It needs no instruction of a certain processor.
+// CRC-32C (Castagnoli, RFC 3720 appendix B.4), the checksum of a trace's frames. By the processor's own instruction
+// where it has one (SSE 4.2), else table driven, eight bytes a step ("slicing by 8"): reading a long trace is bound
+// by it.
 #ifndef RFINJECT_PROTO_WIRE_CRC32C_H_
 #define RFINJECT_PROTO_WIRE_CRC32C_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <nmmintrin.h>
+#endif
 
 namespace rfinject::wire {
 
@@ -27,11 +34,9 @@ constexpr Crc32cTables MakeCrc32cTables() {
   return tables;
 }
 inline constexpr Crc32cTables kCrc32cTables = MakeCrc32cTables();
-}  // namespace internal
 
-// The CRC-32C of `size` bytes at `data`, continuing from `crc` (0 to begin).
-inline uint32_t Crc32c(const void* data, size_t size, uint32_t crc = 0) noexcept {
-  const auto& t = internal::kCrc32cTables;
+inline uint32_t Crc32cByTables(const void* data, size_t size, uint32_t crc) noexcept {
+  const auto& t = kCrc32cTables;
   const auto* bytes = static_cast<const uint8_t*>(data);
   crc = ~crc;
   for (; size >= 8; size -= 8, bytes += 8) {
@@ -41,6 +46,38 @@ inline uint32_t Crc32c(const void* data, size_t size, uint32_t crc = 0) noexcept
   }
   for (; size > 0; --size) crc = (crc >> 8) ^ t[0][(crc ^ *bytes++) & 0xFF];
   return ~crc;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) inline uint32_t Crc32cByInstruction(const void* data, size_t size,
+                                                                      uint32_t crc) noexcept {
+  const auto* bytes = static_cast<const uint8_t*>(data);
+  uint64_t state = ~crc;
+  for (; size >= 8; size -= 8, bytes += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, bytes, sizeof eight);
+    state = _mm_crc32_u64(state, eight);
+  }
+  auto rest = static_cast<uint32_t>(state);
+  for (; size > 0; --size) rest = _mm_crc32_u8(rest, *bytes++);
+  return ~rest;
+}
+
+inline bool HasCrc32cInstruction() noexcept {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_SSE4_2) != 0;
+}
+#endif
+}  // namespace internal
+
+// The CRC-32C of `size` bytes at `data`, continuing from `crc` (0 to begin).
+inline uint32_t Crc32c(const void* data, size_t size, uint32_t crc = 0) noexcept {
+#if defined(__x86_64__)
+  // Asking the processor takes as long as a kilobyte does, and is asked once.
+  static const bool by_instruction = internal::HasCrc32cInstruction();
+  if (by_instruction) return internal::Crc32cByInstruction(data, size, crc);
+#endif
+  return internal::Crc32cByTables(data, size, crc);
 }
 
 }  // namespace rfinject::wire

@@ -1,0 +1,236 @@
+#include "cli/cmd/sum_traces.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/cmd/progress.h"
+#include "cli/cmd/streams.h"
+#include "cli/profile/accumulator.h"
+#include "cli/report/units.h"
+#include "cli/trace/apply.h"
+#include "cli/trace/decode.h"
+#include "cli/trace/frames.h"
+#include "cli/trace/read.h"
+#include "cli/trace/workers.h"
+
+namespace rfinject::cli {
+namespace {
+
+// What becomes of a trace that is damaged after `chunks` good chunks.
+std::string UsedInSpite(uint64_t chunks) {
+  if (chunks == 0) return "; nothing before it can be used";
+  if (chunks == 1) return "; the chunk before it is used";
+  return absl::StrCat("; the ", Grouped(chunks), " chunks before it are used");
+}
+
+// A digest of the frames (FNV-1a, 64 bits) for traces without an id: versions before ids, and imports, of which the
+// same again is the same to the last byte.
+std::string ContentId(ByteSource& source) {
+  uint64_t hash = 0xcbf29ce484222325;
+  FrameReader frames(source);
+  while (frames.Next()) {
+    for (const uint8_t byte : frames.payload()) hash = (hash ^ byte) * 0x100000001b3;
+  }
+  return frames.frames() == 0 ? std::string() : absl::StrFormat("content-%016x", hash);
+}
+
+// A file that has been read and not yet decided on.
+struct ReadFile {
+  absl::Status opened;
+  uint64_t size = 0;
+  TraceRecords records;
+  std::vector<std::pair<RunKey, std::vector<std::string_view>>> operators;
+};
+
+std::unique_ptr<ReadFile> Read(const std::string& path, Decoder* decoder) {
+  auto file = std::make_unique<ReadFile>();
+  FileSource source;
+  file->opened = source.Open(path);
+  if (!file->opened.ok()) return file;
+  file->size = source.size();
+  file->records = ReadRecords(source, decoder);
+  if (!file->records.usable) return file;
+  std::set<std::string>& ids = file->records.applier.trace_ids();
+  if (ids.empty()) {
+    std::string id = ContentId(source);
+    if (!id.empty()) ids.insert(std::move(id));
+  }
+  file->operators = file->records.applier.Operators();
+  return file;
+}
+
+// Which operators the processes of each kind of run ran. Ranks of one job that differ in that are not doing the same
+// work, and their mean is the mean of nothing. A trace that was cut may lack some, which proves nothing.
+class Operators {
+ public:
+  void Note(const std::string& path, const ReadFile& file) {
+    for (const auto& [key, ran] : file.operators) {
+      const auto known = first_.find(key);
+      if (known == first_.end()) {
+        first_.emplace(key, One{path, {ran.begin(), ran.end()}});
+        continue;
+      }
+      const std::vector<std::string>& first = known->second.ran;
+      if (said_ || std::equal(first.begin(), first.end(), ran.begin(), ran.end())) continue;
+      std::vector<std::string_view> only;
+      const std::vector<std::string_view> before(first.begin(), first.end());
+      std::set_symmetric_difference(before.begin(), before.end(), ran.begin(), ran.end(), std::back_inserter(only));
+      said_ = true;
+      Complain(absl::StrCat(path, " did not run the operators of ", known->second.path,
+                            ", to which it is added: ", std::string(only.front()),
+                            only.size() > 1 ? absl::StrCat(" and ", only.size() - 1, " more") : "",
+                            only.size() > 1 ? " are" : " is", " in one of them only"));
+    }
+  }
+
+ private:
+  struct One {
+    std::string path;
+    std::vector<std::string> ran;
+  };
+  std::map<RunKey, One> first_;
+  bool said_ = false;
+};
+
+// A sum as it is being made.
+struct Target {
+  Loaded loaded;
+  Operators operators;
+  std::map<std::string, MetricInfo> metrics;
+  std::vector<std::unique_ptr<Accumulator>> shares;  // by worker; null: none yet
+};
+
+class Summing {
+ public:
+  Summing(const std::vector<FileToAdd>& files, size_t sums)
+      : files_(files), workers_(WorkersFor(files.size())), decoders_(workers_), targets_(sums) {
+    for (Target& target : targets_) target.shares.resize(workers_);
+  }
+
+  std::vector<Loaded> Sum() {
+    ForEach(files_.size(), workers_, [this](size_t i, size_t worker) { ReadAndAdd(i, worker); });
+    std::vector<Loaded> sums;
+    for (Target& target : targets_) {
+      for (std::unique_ptr<Accumulator>& share : target.shares) {
+        // Metrics agree: Decide has seen to it.
+        if (share != nullptr) (void)target.loaded.profile.Merge(std::move(*share).Take());
+        share.reset();
+      }
+      sums.push_back(std::move(target.loaded));
+    }
+    return sums;
+  }
+
+ private:
+  // Decisions are made in the order of the files, by whoever has read the next one. A worker that would get far ahead
+  // of a long file waits: what was read and not added lies in memory.
+  static constexpr size_t kMostAhead = 32;
+
+  void ReadAndAdd(size_t i, size_t worker) {
+    {
+      std::unique_lock lock(mutex_);
+      room_.wait(lock, [&] { return i < decided_ + kMostAhead; });
+    }
+    std::unique_ptr<ReadFile> file = Read(files_[i].path, &decoders_[worker]);
+    std::vector<std::pair<size_t, std::unique_ptr<ReadFile>>> wanted;
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.emplace(i, std::move(file));
+      for (auto next = waiting_.begin(); next != waiting_.end() && next->first == decided_;) {
+        if (Decide(files_[decided_], next->second.get())) wanted.emplace_back(decided_, std::move(next->second));
+        next = waiting_.erase(next);
+        progress_.Show(++decided_, files_.size());
+      }
+    }
+    room_.notify_all();
+    for (auto& [at, read] : wanted) {
+      std::unique_ptr<Accumulator>& share = targets_[files_[at].sum].shares[worker];
+      if (share == nullptr) share = std::make_unique<Accumulator>();
+      std::move(read->records.applier).AddTo(share.get());
+      read.reset();
+    }
+  }
+
+  // Whether the file is to be added. Says what is wrong with it.
+  bool Decide(const FileToAdd& which, ReadFile* file) {
+    Target& target = targets_[which.sum];
+    const std::string& path = which.path;
+    const auto refuse = [&](const auto&... what) {
+      target.loaded.damaged = true;
+      Complain(absl::StrCat(path, ": ", what...));
+      return false;
+    };
+    if (!file->opened.ok()) return refuse("cannot be read: ", file->opened.message());
+    const TraceRecords& records = file->records;
+    if (!records.status.ok()) {
+      refuse(records.status.message(), records.usable ? UsedInSpite(records.chunks) : std::string());
+    }
+    if (!records.usable) return false;
+    Applier& applier = file->records.applier;
+    if (!applier.anything() && records.status.ok()) {
+      target.loaded.empty = true;
+      Complain(absl::StrCat(path, ": byte ", file->size,
+                            ": the file ends before it says anything; its process ended before it measured, or has "
+                            "only begun"));
+    }
+    // Files that hold more traces come first (FullestFirst), so a file that shares one mostly holds nothing else.
+    const std::set<std::string>& ids = applier.trace_ids();
+    std::string shared_with;
+    size_t shared = 0;
+    for (const std::string& id : ids) {
+      const auto known = origins_.find(id);
+      if (known == origins_.end()) continue;
+      if (shared++ == 0) shared_with = known->second;
+    }
+    if (shared > 0 && shared == ids.size()) {
+      Complain(absl::StrCat(path, ": not counted again: what is in it is in ", shared_with));
+      return false;
+    }
+    if (shared > 0) {
+      return refuse("not added: ", shared, " of its ", ids.size(), " traces are in ", shared_with,
+                    ", and its sums cannot be taken apart; name the traces that it was merged from");
+    }
+    for (const std::string& id : ids) origins_.emplace(id, path);
+    target.operators.Note(path, *file);
+    const MetricInfo* other = nullptr;  // the first by name
+    for (const MetricInfo& metric : applier.metrics()) {
+      const auto known = target.metrics.find(metric.name);
+      if (known == target.metrics.end() || known->second == metric) continue;
+      if (other == nullptr || metric.name < other->name) other = &metric;
+    }
+    if (other != nullptr) {
+      return refuse("not added: ", MetricsDisagree(target.metrics.at(other->name), *other).message());
+    }
+    for (const MetricInfo& metric : applier.metrics()) target.metrics.try_emplace(metric.name, metric);
+    if (applier.anything()) ++target.loaded.files;
+    return true;
+  }
+
+  const std::vector<FileToAdd>& files_;
+  const size_t workers_;
+  std::vector<Decoder> decoders_;  // by worker
+  std::vector<Target> targets_;    // shares are their workers'; the rest is guarded by mutex_
+  std::mutex mutex_;
+  std::condition_variable room_;
+  size_t decided_ = 0;                                   // so many files
+  std::map<size_t, std::unique_ptr<ReadFile>> waiting_;  // read, and behind one that is not
+  std::map<std::string, std::string> origins_;           // which file each trace that was added came from, by its id
+  Progress progress_{"reading trace"};
+};
+
+}  // namespace
+
+std::vector<Loaded> SumTraces(const std::vector<FileToAdd>& files, size_t sums) { return Summing(files, sums).Sum(); }
+
+}  // namespace rfinject::cli

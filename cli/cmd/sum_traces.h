@@ -1,0 +1,35 @@
+// File: sum_traces.h
+//
+// Trace files -> sums, read by all processors at once. What is said of the files, and what is added, does not depend
+// on how many there are: files are decided on in their order, and adding is exact.
+#ifndef RFINJECT_CLI_CMD_SUM_TRACES_H_
+#define RFINJECT_CLI_CMD_SUM_TRACES_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cli/profile/profile.h"
+
+namespace rfinject::cli {
+
+struct Loaded {
+  Profile profile;
+  size_t files = 0;      // that something could be used of
+  bool damaged = false;  // something was not as it should be; it has been said on stderr
+  bool empty = false;    // some trace was whole and had nothing in it; likewise
+};
+
+struct FileToAdd {
+  std::string path;
+  size_t sum = 0;  // the number of the sum that it is added to
+};
+
+// Adds each file to its sum. A trace that is in two files counts once, in the first. Complains of what is wrong with
+// a file; where processes that are added up did not run the same operators, a line says so. Memory is that of the
+// distinct launch keys, once for each processor, and of the few files that are being read.
+std::vector<Loaded> SumTraces(const std::vector<FileToAdd>& files, size_t sums);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_CMD_SUM_TRACES_H_
