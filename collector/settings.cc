@@ -171,6 +171,8 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
       check(ParseFlag(value, &settings.link_latest), "0 or 1 is wanted");
     } else if (word == "JOB") {
       settings.job = value;
+    } else if (word == "LIBRARY" || word == "COMMAND") {
+      // The command's own and the Python package's: where this library lies, and where the command does.
     } else if (word == "DISABLE") {
       check(ParseFlag(value, &settings.disabled), "0 or 1 is wanted");
     } else {
