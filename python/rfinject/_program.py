@@ -33,7 +33,7 @@ def is_injected() -> bool:
 
 
 def start() -> None:
-    """Measures from the next step on, after stop() or where the program was started with --delay-start."""
+    """Measures from the next step on, after stop() or where the program was started with --start-stopped."""
     if _library.measure is not None:
         _library.measure(1)
 
