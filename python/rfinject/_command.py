@@ -41,6 +41,7 @@ def find() -> str:
 def environment() -> Dict[str, str]:
     """Of a command that reads traces: without the library, should this process be profiled itself."""
     keep = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "CUDA_INJECTION64_PATH")}
+    keep["RFINJECT_CONFIG"] = ""  # what is read here must not depend on the user's defaults
     preload = [path for path in os.environ.get("LD_PRELOAD", "").split(":") if not path.endswith("librfinject.so")]
     if any(preload):
         keep["LD_PRELOAD"] = ":".join(preload)
@@ -53,10 +54,10 @@ def complaint(stderr: str) -> str:
     return "\n".join(line for line in lines if line.strip())
 
 
-def run(arguments: Sequence[str]) -> str:
-    """What the command prints, given `arguments`.
+def run(arguments: Sequence[str], makes: Optional[str] = None) -> str:
+    """What the command prints, given `arguments`; `makes` is the file that it writes instead, if it does.
 
-    Raises RfinjectError when it prints nothing and fails. An answer that comes with a failure, as of a trace that is
+    Raises RfinjectError when it fails without an answer. An answer that comes with a failure, as of a trace that is
     damaged at its end, is returned, and its complaint becomes a RfinjectWarning.
     """
     command: List[str] = [find(), *arguments]
@@ -67,7 +68,8 @@ def run(arguments: Sequence[str]) -> str:
         raise RfinjectError(f"{command[0]}: {error.strerror}", command) from error
     text = done.stdout.decode("utf-8", "replace")
     said = complaint(done.stderr.decode("utf-8", "replace"))
-    if done.returncode != 0 and not text:
+    answered = bool(text) if makes is None else os.path.exists(makes)
+    if done.returncode != 0 and not answered:
         raise RfinjectError(said or f"the command ended with {done.returncode}", command, done.returncode)
     if done.returncode != 0:
         warnings.warn(said, RfinjectWarning, stacklevel=3)
