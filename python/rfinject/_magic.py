@@ -51,7 +51,7 @@ def _run_cell(line: str, cell: str) -> Optional[Profile]:
 
 def _run(command: "list[str]") -> int:
     """Runs it, with its output where the notebook's is; an interrupt of the kernel interrupts it. Its return code."""
-    environment = _command.environment()
+    environment = {**os.environ, "LD_PRELOAD": _command.environment().get("LD_PRELOAD", "")}
     # As if the cell lay in the notebook's folder.
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [os.getcwd(), environment.get("PYTHONPATH")]))
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
