@@ -61,7 +61,7 @@ install(FILES ${shipped}/share/zsh/site-functions/_rfinject DESTINATION share/zs
 # Licences of all that is linked in: Debian says them beside each package.
 set(copyright ${shipped}/share/doc/rfinject/copyright)
 set(notices ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/third_party_notes/NOTICES.md)
-set(packages libprotobuf-dev libabsl-dev libsqlite3-dev zlib1g-dev libstdc++-12-dev libc6-dev)
+set(packages libprotobuf-dev libabsl-dev libsqlite3-dev zlib1g-dev libtomlplusplus-dev libstdc++-12-dev libc6-dev)
 foreach(package IN LISTS packages)
   list(APPEND notices /usr/share/doc/${package}/copyright)
 endforeach()

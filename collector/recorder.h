@@ -185,8 +185,12 @@ class Recorder {
   virtual void RestartStep() noexcept {}
   // What PM sampling saw of a measured step. Cold.
   virtual void AddPmWindow(const PmWindow& window) noexcept { (void)window; }
-  // False before --skip steps have passed and after --steps more have.
+  // False before --skip steps have passed and after --steps more have, and while measuring is stopped.
   virtual bool InWindow() const noexcept = 0;
+  // The steps that begin from now on are wanted measured, or not. The one that runs stays as it is. Any thread.
+  virtual void RequestMeasuring(bool measuring) noexcept { (void)measuring; }
+  // What InWindow will say in the step that comes after the current one, as things stand.
+  virtual bool NextStepIsMeasured() const noexcept { return true; }
 
   // --- What went wrong. One Diagnostic per id; the first also goes to stderr, in one line, unless quiet. An idle
   // recorder holds that line back until Activate: a process that is no training process hears nothing from us.

@@ -166,6 +166,8 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
       check(value.empty() || ParseCount(value, &settings.steps), "a number of steps is wanted (0: all)");
     } else if (word == "KILL") {
       check(ParseFlag(value, &settings.kill), "0 or 1 is wanted");
+    } else if (word == "START_STOPPED") {
+      check(ParseFlag(value, &settings.start_stopped), "0 or 1 is wanted");
     } else if (word == "OVERHEAD") {
       check(value.empty() || ParsePercent(value, &settings.overhead_percent),
             "a percentage is wanted, as in 1 or 0.5");
@@ -186,6 +188,8 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
       check(ParseFlag(value, &settings.link_latest), "0 or 1 is wanted");
     } else if (word == "JOB") {
       settings.job = value;
+    } else if (word == "LIBRARY" || word == "COMMAND" || word == "CONFIG") {
+      // The command's own and the Python package's: where the library, the command and a file with defaults lie.
     } else if (word == "DISABLE") {
       check(ParseFlag(value, &settings.disabled), "0 or 1 is wanted");
     } else {

@@ -18,6 +18,7 @@ struct Settings {
   uint64_t skip = 0;            // RFINJECT_SKIP: steps before the window
   uint64_t steps = 0;           // RFINJECT_STEPS: steps in the window; 0: all
   bool kill = false;            // RFINJECT_KILL=1: end the program politely when the window closes
+  bool start_stopped = false;   // RFINJECT_START_STOPPED=1: measure nothing until Recorder::RequestMeasuring
   double overhead_percent = 1;  // RFINJECT_OVERHEAD
   uint64_t max_size_mb = 256;   // RFINJECT_MAX_SIZE: of a trace, in MB (10^6 bytes); 0: any size
   std::string ranks;            // RFINJECT_RANKS: those that measure, "0,3"; empty or "all": every one

@@ -33,6 +33,9 @@ constexpr int64_t kWriterWait = 2000 * kMillisecond;
 // What fork() may be held up for at most.
 constexpr int64_t kForkWait = 1000 * kMillisecond;
 
+// How seldom the control file is looked at: one open(2) of a file that is not there.
+constexpr int64_t kLookInterval = 1000 * kMillisecond;
+
 constexpr size_t kFrameSoftLimit = 256 << 10;
 constexpr size_t kFrameLimit = 8 << 20;  // one definition may be large
 static_assert(kFrameLimit < wire::kMaxPayloadSize);
@@ -155,6 +158,8 @@ void TraceRecorder::AfterForkInChild() noexcept {
   rings_.store(nullptr, std::memory_order_relaxed);
   trace_ = nullptr;
   step_.store(0, std::memory_order_relaxed);
+  stop_begin_.store(wanted_.load(std::memory_order_relaxed) ? UINT64_MAX : 0, std::memory_order_relaxed);
+  stop_end_.store(UINT64_MAX, std::memory_order_relaxed);
   step_start_ns_.store(0, std::memory_order_relaxed);
   eval_batches_.store(0, std::memory_order_relaxed);
   eval_samples_.store(0, std::memory_order_relaxed);
@@ -173,6 +178,7 @@ void TraceRecorder::AfterForkInChild() noexcept {
     Mute(Mode::kDisabled);
     return;
   }
+  definitions_->facts.process.stopped_steps = 0;
   mode_.store(Mode::kIdle, std::memory_order_relaxed);
   window_end_.store(settings_.steps == 0 || settings_.steps > UINT64_MAX - window_begin_
                         ? UINT64_MAX
@@ -190,10 +196,14 @@ TraceRecorder::TraceRecorder(const Settings& settings) noexcept
       window_end_(settings.steps == 0 || settings.steps > UINT64_MAX - settings.skip
                       ? UINT64_MAX
                       : settings.skip + settings.steps),
+      stop_begin_(settings.start_stopped ? 0 : UINT64_MAX),
+      stop_end_(UINT64_MAX),
+      wanted_(!settings.start_stopped),
       pid_(getpid()),
       created_unix_ns_(UnixNs()) {
   try {
     definitions_ = new Definitions;
+    if (settings.start_stopped) definitions_->facts.process.measuring = 1;
   } catch (...) {
     Mute(Mode::kDisabled);
   }
@@ -426,12 +436,15 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
   const int64_t now = MonotonicNs();
   const int64_t start = step_start_ns_.exchange(now, std::memory_order_relaxed);
   StepRecord step;
+  const uint64_t current = CurrentStep();
+  const bool stopped = Stopped(current) && InSettingsWindow(current);
+  FollowRequest(current + 1);
   step.index = step_.fetch_add(1, std::memory_order_acq_rel);
   step.duration_ns = start < now ? static_cast<uint64_t>(now - start) : 0;
   step.start_unix_ns = UnixNs() - static_cast<int64_t>(step.duration_ns);
   step.samples = samples_in_step;
   const bool left_out = step_left_out_.exchange(false, std::memory_order_relaxed);
-  step.measured = Measured(step.index) && !left_out;
+  step.measured = InSettingsWindow(step.index) && !stopped && !left_out;
   step.armed_group = armed_group_.exchange(0, std::memory_order_relaxed);
   step.memory_bytes = memory_.exchange(0, std::memory_order_relaxed);
   step.memory_peak_bytes = memory_peak_.exchange(0, std::memory_order_relaxed);
@@ -450,8 +463,48 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
     flush_now_.store(true, std::memory_order_relaxed);
     WakeWriter();
   }
+  if (stopped) {
+    Guard guard(this);
+    if (guard) ++definitions_->facts.process.stopped_steps;
+  }
   MayWrite();
+  Output* output = output_.load(std::memory_order_acquire);
+  if (output != nullptr && writer_.load(std::memory_order_relaxed) == Writer::kCaller &&
+      now >= output->next_look_ns.load(std::memory_order_relaxed)) {
+    SignalShield shield;
+    if (turn_lock_.TryLock()) {
+      const HeldLock held(turn_lock_);
+      if (writer_.load(std::memory_order_relaxed) == Writer::kCaller) LookForRequest(output);
+    }
+  }
 } catch (...) {
+}
+
+// On the thread that ends the step, so that the step that ends and the one that begins are each measured whole or not
+// at all.
+void TraceRecorder::FollowRequest(uint64_t next) noexcept try {
+  const bool wanted = wanted_.load(std::memory_order_relaxed);
+  if (wanted != Stopped(next)) return;  // it is so already
+  if (wanted) {
+    stop_end_.store(next, std::memory_order_release);
+  } else {
+    // What lies in between belongs to no stop at any moment.
+    stop_begin_.store(next, std::memory_order_release);
+    stop_end_.store(UINT64_MAX, std::memory_order_release);
+  }
+  {
+    Guard guard(this);
+    if (guard) definitions_->facts.process.measuring = wanted ? 2 : 1;
+  }
+  flush_now_.store(true, std::memory_order_relaxed);
+  if (active()) WakeWriter();
+} catch (...) {
+}
+
+void TraceRecorder::LookForRequest(Output* output) noexcept {
+  output->next_look_ns.store(MonotonicNs() + kLookInterval, std::memory_order_relaxed);
+  const ControlFile::Request request = output->control.Take();
+  if (request != ControlFile::Request::kNone) RequestMeasuring(request == ControlFile::Request::kStart);
 }
 
 void TraceRecorder::NoteEvaluation(uint64_t samples) noexcept {
@@ -811,7 +864,10 @@ void TraceRecorder::WriterLoop(Output* output) noexcept {
     const uint32_t seen = wake_.count();
     if (!active()) break;
     WriteTurn(output);
-    wake_.WaitFor(seen, output->next_chunk_ns.load(std::memory_order_relaxed) - MonotonicNs());
+    if (MonotonicNs() >= output->next_look_ns.load(std::memory_order_relaxed)) LookForRequest(output);
+    const int64_t next = std::min(output->next_chunk_ns.load(std::memory_order_relaxed),
+                                  output->next_look_ns.load(std::memory_order_relaxed));
+    wake_.WaitFor(seen, next - MonotonicNs());
   }
   WriteLast(output);
 }
@@ -886,6 +942,7 @@ void TraceRecorder::Open(int fd) noexcept try {
   auto* output = new Output;  // never freed: the writer may be in it when the process ends
   output->begun_ns = MonotonicNs();
   const bool opened = fd >= 0 ? output->file.Adopt(fd, &error) : output->file.Open(settings_.output, &error);
+  if (opened && fd < 0) output->control.Watch(output->file.path());
   if (opened && fd < 0 && settings_.link_latest) (void)LinkLatest(output->file.path());
   output_.store(output, std::memory_order_release);
   Mode idle = Mode::kIdle;

@@ -37,6 +37,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "collector/control_file.h"
 #include "collector/definitions.h"
 #include "collector/launch_ring.h"
 #include "collector/launch_table.h"
@@ -90,6 +91,10 @@ class TraceRecorder final : public Recorder {
   void AddPmWindow(const PmWindow& window) noexcept override;
   uint64_t CurrentStep() const noexcept override { return step_.load(std::memory_order_relaxed); }
   bool InWindow() const noexcept override { return Measured(CurrentStep()); }
+  void RequestMeasuring(bool measuring) noexcept override { wanted_.store(measuring, std::memory_order_relaxed); }
+  bool NextStepIsMeasured() const noexcept override {
+    return wanted_.load(std::memory_order_relaxed) && InSettingsWindow(CurrentStep() + 1);
+  }
   void ReportDiagnostic(Severity severity, std::string_view id, std::string_view text,
                         std::string_view remedy) noexcept override;
   void CountDrop(std::string_view what, uint64_t count) noexcept override;
@@ -158,16 +163,28 @@ class TraceRecorder final : public Recorder {
     wire::Encoder frame;
     int64_t begun_ns = 0;                   // monotonic
     std::atomic<int64_t> next_chunk_ns{0};  // monotonic; read by callers who ask whether they are to write
-    Event stopped;                          // signalled once, when the file is closed
+    ControlFile control;
+    std::atomic<int64_t> next_look_ns{0};  // monotonic, when `control` is looked at next
+    Event stopped;                         // signalled once, when the file is closed
   };
 
   // Holds lock_; false if it could not be had, or if there is nothing that it could guard. (Clang's analysis takes it
   // for always held: that the answer is looked at is up to who writes it.)
   class Guard;
 
-  bool Measured(uint64_t step) const noexcept {
+  bool InSettingsWindow(uint64_t step) const noexcept {
     return step >= window_begin_ && step < window_end_.load(std::memory_order_relaxed);
   }
+  // Whether the user has stopped the measuring, of a step that is not long past: of earlier ones it is forgotten.
+  bool Stopped(uint64_t step) const noexcept {
+    // In this order: who sees the end of a new stop also sees its begin (FollowRequest).
+    return step < stop_end_.load(std::memory_order_acquire) && step >= stop_begin_.load(std::memory_order_relaxed);
+  }
+  bool Measured(uint64_t step) const noexcept { return InSettingsWindow(step) && !Stopped(step); }
+  // The step `next` is about to begin: what the user wants of it.
+  void FollowRequest(uint64_t next) noexcept;
+  // Whether somebody has asked for something by the control file (control_file.h), about once a second.
+  void LookForRequest(Output* output) noexcept;
   bool IsOurProcess() const noexcept;
   // Ends recording; returns what it was before.
   Mode Mute(Mode mode) noexcept;
@@ -222,6 +239,9 @@ class TraceRecorder final : public Recorder {
   const uint64_t window_begin_;
   // Read by every Record. 0 once nothing is to be recorded any more.
   std::atomic<uint64_t> window_end_;
+  // The steps of the last stop; read by every Record, written between two steps.
+  std::atomic<uint64_t> stop_begin_, stop_end_;
+  std::atomic<bool> wanted_;  // from the next step on
   std::atomic<uint64_t> step_{0};
   std::atomic<uint32_t> armed_group_{0};  // of the step that is running
   std::atomic<uint64_t> memory_{0};       // likewise; 0: unknown

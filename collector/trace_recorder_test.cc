@@ -168,6 +168,56 @@ TEST_F(TraceRecorderTest, NearItsLimitATraceHasNoMoreSingleSteps) {
   EXPECT_LE(std::filesystem::file_size(path), 1'000'000u);
 }
 
+TEST_F(TraceRecorderTest, StepsAfterAStopAreInNoSum) {
+  Recorder& r = recorder();
+  r.Activate();
+  const LaunchRecord record = MakeRecord(r.Intern("kernel"), 1000);
+  const auto step = [&] {
+    r.Record(record);
+    r.EndStep(1);
+  };
+  step();
+  r.RequestMeasuring(false);  // the step that runs stays what it is
+  EXPECT_FALSE(r.NextStepIsMeasured());
+  step();
+  EXPECT_FALSE(r.InWindow());
+  step();
+  step();
+  r.RequestMeasuring(true);
+  step();
+  EXPECT_TRUE(r.InWindow());
+  step();
+  r.RequestMeasuring(false);
+  r.RequestMeasuring(true);  // between two steps: nothing happens
+  step();
+  r.RequestMeasuring(false);
+  step();
+  step();
+  const TraceContent t = FinishedTrace();
+  std::vector<bool> measured;
+  for (const auto& one : t.steps) measured.push_back(one.measured());
+  EXPECT_THAT(measured, ElementsAre(true, true, false, false, false, true, true, true, false));
+  EXPECT_EQ(t.Launches(), 5u);
+  EXPECT_EQ(t.run.process().stopped_steps(), 4u);
+  EXPECT_EQ(t.run.process().measuring(), 1u);
+}
+
+TEST_F(TraceRecorderTest, StartStoppedMeasuresWhatIsAskedFor) {
+  settings().start_stopped = true;
+  Recorder& r = recorder();
+  r.Activate();
+  const LaunchRecord record = MakeRecord(r.Intern("kernel"), 1000);
+  for (int step = 0; step < 6; ++step) {
+    if (step == 2) r.RequestMeasuring(true);
+    r.Record(record);
+    r.EndStep(1);
+  }
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.Launches(), 3u);
+  EXPECT_EQ(t.run.process().stopped_steps(), 3u);
+  EXPECT_EQ(t.run.process().measuring(), 2u);
+}
+
 TEST_F(TraceRecorderTest, WritesDefinitionsAndStatistics) {
   Recorder& r = recorder();
   r.Activate();

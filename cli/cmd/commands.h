@@ -30,6 +30,7 @@ std::string HelpText();
 
 int RunProgram(Arguments arguments);
 int ReportMain(Arguments arguments);
+int ControlMain(Arguments arguments);
 int RunsMain(Arguments arguments);
 int AdviseMain(Arguments arguments);
 int DiffMain(Arguments arguments);
@@ -47,6 +48,7 @@ int CompletionMain(Arguments arguments);
 
 VerbHelp RunHelp();
 VerbHelp ReportHelp();
+VerbHelp ControlHelp();
 VerbHelp RunsHelp();
 VerbHelp AdviseHelp();
 VerbHelp DiffHelp();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/cmd/commands.h"
+#include "cli/cmd/defaults.h"
 #include "cli/cmd/doctor_gpu.h"
 #include "cli/cmd/launch.h"
 #include "cli/cmd/options.h"
@@ -251,6 +252,29 @@ void CheckInjection(Findings& findings) {
                "unset CUDA_INJECTION64_PATH");
 }
 
+// Where options come from that no command line says: files, and the environment.
+void SayDefaults(Findings& findings) {
+  const absl::StatusOr<std::vector<DefaultsFile>> files = ReadDefaultsFiles();
+  if (!files.ok()) return;  // it was said when the options were read
+  for (const DefaultsFile& file : *files) {
+    if (!file.ignored.empty()) {
+      findings.Add(Verdict::kNote, "defaults", file.path + " is not used: " + file.ignored);
+      continue;
+    }
+    std::string text = file.path + ":";
+    for (const Default& one : file.defaults) {
+      text += " " + one.verb + " --" + one.option + (one.value.empty() ? "" : "=" + one.value) + ",";
+    }
+    text.pop_back();
+    findings.Add(Verdict::kGood, "defaults", text);
+  }
+  std::string variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (std::string_view(*variable).starts_with("RFINJECT_")) variables += std::string(" ") + *variable;
+  }
+  if (!variables.empty()) findings.Add(Verdict::kNote, "variables", "set here:" + variables);
+}
+
 }  // namespace
 
 VerbHelp DoctorHelp() { return {kUsage, {std::begin(kOptions), std::end(kOptions)}}; }
@@ -267,6 +291,7 @@ int DoctorMain(Arguments arguments) {
   Print(ExamineGpus(machine), findings);
   Print(ExamineCupti(machine, CuptiCandidates(python)), findings);
   CheckInjection(findings);
+  SayDefaults(findings);
   return findings.bad() ? 1 : 0;
 }
 

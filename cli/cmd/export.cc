@@ -1,6 +1,9 @@
 // `rfinject export`: traces as files of other tools.
 #include "cli/export/export.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -62,10 +65,47 @@ absl::Status ExportTrace(const std::string& path, const std::string& job, const 
   for (size_t i = 0; i < kernels.size(); ++i) {
     const auto run = profile.runs.find(kernels[i].run);
     if (run == profile.runs.end()) continue;
-    const absl::Status status = exporter->Add({path, job, run->second, layers[i], kernels[i]});
+    const absl::Status status = exporter->Add(
+        {path, job, run->second, layers[i], kernels[i], profile.trace_ids.empty() ? "" : *profile.trace_ids.begin()});
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+// What the Python beside the command is given to run; isolated (-I), so that no file of the working folder is.
+constexpr const char* kParquetProgram =
+    "import sys\n"
+    "try:\n"
+    "    from rfinject.parquet import main\n"
+    "except ImportError:\n"
+    "    sys.exit('rfinject: --to parquet needs the Python package: pip install \"rfinject[parquet]\"')\n"
+    "sys.exit(main(sys.argv[1:]))\n";
+
+// Becomes rfinject.parquet of the environment that this command was installed into. Returns the exit code of a
+// failure.
+int BecomePythonExport(const std::vector<std::string>& paths, const std::string& output,
+                       const ParsedOptions& parsed) {
+  if (parsed.Has(kLimitOption.name)) {
+    return UsageError("export", "--limit does not go with --to parquet, which has the limits that it has by default");
+  }
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string python = self.parent_path() / "python3";
+  std::vector<std::string> words = {python, "-I", "-c", kParquetProgram, "-o", output};
+  if (parsed.Has("all")) words.emplace_back("--all");
+  if (parsed.Has(kForceOption.name)) words.emplace_back("--force");
+  words.emplace_back("--");
+  words.insert(words.end(), paths.begin(), paths.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  if (!error) {
+    ::setenv("RFINJECT_COMMAND", self.c_str(), 1);
+    ::execv(python.c_str(), arguments.data());
+  }
+  Complain("--to parquet needs the Python package, and there is no " + python +
+           ": pip install \"rfinject[parquet]\", and use the command that it brings");
+  return 1;
 }
 
 struct MeantTrace {
@@ -120,6 +160,7 @@ int ExportMain(Arguments arguments) {
     paths = {NewestRunHere("export")};
     if (paths.front().empty()) return 2;
   }
+  if (to.make == nullptr) return BecomePythonExport(paths, output, parsed);
   const bool to_file = !output.empty() && output != "-";
   OutputFile file;
   if (to_file && !Succeeded(file.Open(output, ReplaceOf(parsed, paths)))) return 1;

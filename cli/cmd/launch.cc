@@ -32,6 +32,7 @@ constexpr Option kOptions[] = {
     {"virtual-gpus", 0, "N", "how many virtual GPUs the program sees; default 1, under torchrun one a process"},
     {"steps", 0, "N", "measure N steps of optimizers (an iteration may have several), then stop measuring"},
     {"skip", 0, "N", "leave the first N steps out"},
+    {"start-stopped", 0, "", "measure nothing until rfinject.start() or `rfinject control PID start` says so"},
     {"kill", 0, "", "end the program politely after --steps"},
     {"overhead", 0, "PERCENT", "the budget for measuring; default 1"},
     {"max-size", 0, "MB", "of a trace, for long runs: written more seldom, never cut off; default 256, 0: any"},
@@ -144,6 +145,7 @@ absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options) {
       return absl::InvalidArgumentError("--kill ends the program after --steps N, which is missing");
     set("RFINJECT_KILL", "1");
   }
+  if (options.Has("start-stopped")) set("RFINJECT_START_STOPPED", "1");
   if (options.Has("overhead")) {
     if (!IsPercent(options.Value("overhead"))) {
       return absl::InvalidArgumentError("--overhead wants a percentage, not '" + options.Value("overhead") + "'");

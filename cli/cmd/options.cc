@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "cli/cmd/defaults.h"
 #include "cli/emit/code_points.h"
 
 namespace rfinject::cli {
@@ -149,6 +151,10 @@ std::optional<int> ParseOptions(std::string_view verb, const VerbHelp& help, Arg
     }
   }
   for (; i < arguments.size(); ++i) parsed->words.push_back(arguments[i]);
+  if (const absl::Status status = ApplyDefaults(verb, help, parsed); !status.ok()) {
+    Complain(std::string(status.message()));
+    return 2;
+  }
   return std::nullopt;
 }
 

@@ -82,6 +82,7 @@ void Export(const Profile& profile) {
   const std::vector<Report> layers = FoldProfile(profile, MachineFor, {.by = By::kLayer});
   const std::vector<Report> kernels = FoldProfile(profile, MachineFor, {.by = By::kKernel});
   for (const ExportKind& kind : AllExports()) {
+    if (kind.make == nullptr) continue;
     std::string bytes;
     const auto exporter = kind.make([&bytes](std::string_view more) { bytes += more; });
     for (size_t i = 0; i < kernels.size(); ++i) {

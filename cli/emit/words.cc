@@ -329,6 +329,16 @@ std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
                                    " processes left no end of their trace: killed, or still running",
                            .remedy = {}});
   }
+  uint64_t stopped_steps = 0;
+  for (const ProcessInfo& process : report.processes) stopped_steps += process.stopped_steps;
+  if (stopped_steps > 0) {
+    diagnostics.push_back(
+        {.severity = 0,
+         .id = "stopped-steps",
+         .text = Grouped(stopped_steps) + (stopped_steps == 1 ? " step is" : " steps are") +
+                 " in no sum: measuring was stopped (rfinject.stop, rfinject control, --start-stopped)",
+         .remedy = {}});
+  }
   if (report.step_by == StepBy::kIteration && report.steps > 0 && report.optimizer_steps > report.steps) {
     const uint64_t left = report.optimizer_steps % report.steps;
     if (left > 0 && left < report.optimizer_steps / report.steps) {

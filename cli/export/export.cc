@@ -15,6 +15,8 @@ constexpr auto kExports = std::to_array<ExportKind>({
     {"pprof", "a profile whose stacks are layers, operators and kernels, for `go tool pprof`", false,
      MakePprofExporter},
     {"sqlite", "tables of runs, layers, kernels, roofs and alarms, for SQL", false, MakeSqliteExporter},
+    {"parquet", "the same tables as a dataset by job and day; -o is its folder (pip install rfinject[parquet])",
+     false, nullptr},
     {"openmetrics", "gauges a phase, for the textfile collector of Prometheus' node_exporter", true,
      MakeOpenMetricsExporter},
 });

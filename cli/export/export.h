@@ -29,6 +29,7 @@ struct ExportedRun {
   const Run& run;
   const Report& layers;   // By::kLayer
   const Report& kernels;  // By::kKernel
+  std::string trace_id;   // the least of those that the trace has (proto/FORMAT.md); empty: it has none
 };
 
 // The process that an exported run is named for: the first of the run's; empty facts where no process says any.
@@ -53,8 +54,8 @@ using WriteBytes = std::function<void(std::string_view bytes)>;
 struct ExportKind {
   std::string_view name;  // as --to has it
   std::string_view help;
-  bool text;  // a terminal may show it
-  std::unique_ptr<Exporter> (*make)(WriteBytes write);
+  bool text;                                            // a terminal may show it
+  std::unique_ptr<Exporter> (*make)(WriteBytes write);  // null: the Python package writes it, into a folder
 };
 
 std::span<const ExportKind> AllExports();

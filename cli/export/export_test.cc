@@ -118,6 +118,7 @@ TEST(Perfetto, WhatIsZeroIsWritten) {
 TEST(Exports, TextsAreOneLineOfGoodUtf8) {
   const Profile profile = WithLaunch("a\"b\\c\n# TYPE evil gauge\xff\x1b[31m", nullptr);
   for (const ExportKind& kind : AllExports()) {
+    if (kind.make == nullptr) continue;
     std::string bytes = Exported(kind.name, profile);
     if (kind.name == "pprof") bytes = Unzipped(bytes);
     EXPECT_EQ(bytes.find("\n# TYPE evil"), std::string::npos) << kind.name;
@@ -127,7 +128,10 @@ TEST(Exports, TextsAreOneLineOfGoodUtf8) {
 
 TEST(Exports, TheSameTwice) {
   const Profile profile = testing::SampleMeasured(testing::SampleA100());
-  for (const ExportKind& kind : AllExports()) EXPECT_EQ(Exported(kind.name, profile), Exported(kind.name, profile));
+  for (const ExportKind& kind : AllExports()) {
+    if (kind.make == nullptr) continue;
+    EXPECT_EQ(Exported(kind.name, profile), Exported(kind.name, profile));
+  }
 }
 
 }  // namespace

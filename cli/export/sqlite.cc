@@ -40,6 +40,7 @@ Cell OfText(std::string_view text) { return text.empty() ? Cell{} : Cell{Printab
 constexpr auto kRunColumns = std::to_array<ColumnOf<RunFacts>>({
     {{.name = "job", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(at.run.job); }},
     {{.name = "path", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(at.run.path); }},
+    {{.name = "trace_id", .kind = Kind::kText}, [](const RunFacts& at) { return OfText(at.run.trace_id); }},
     {{.name = "started_unix_ns", .kind = Kind::kCount, .unit = "ns"},
      [](const RunFacts& at) {
        return KnownCount(static_cast<uint64_t>(std::max<int64_t>(at.process.start_unix_ns, 0)));

@@ -208,7 +208,7 @@ void HardwareSource::BeginStep(uint64_t step, bool may_arm) {
   const auto now_ns = static_cast<uint64_t>(MonotonicNs());
   const uint64_t step_ns = now_ns - std::exchange(step_began_ns_, now_ns);
   plan_ = {};
-  if (!may_arm || step < settings_.skip) return;
+  if (!may_arm || step < settings_.skip || !recorder_.NextStepIsMeasured()) return;
   plan_ = policy_.Begin(step - settings_.skip);
   if (plan_.decision.action == Action::kNone) {
     Sample(step, step_ns);

@@ -278,7 +278,7 @@ class OpenMetrics(ExportsTest):
 class Command(ExportsTest):
     def test_mistakes(self):
         trace = self.traces[0]
-        for words, said in ((["export", trace], "--to perfetto pprof"), (["export", "--to", "parquet", trace], "there are perfetto"),
+        for words, said in ((["export", trace], "--to perfetto pprof"), (["export", "--to", "feather", trace], "there are perfetto"),
                             (["export", "--to", "sqlite", trace], "-o FILE is missing")):
             result = self.run_cli(*words, code=2)
             self.assertIn(said, result.stderr)

@@ -1,0 +1,186 @@
+#include "cli/cmd/defaults.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/cmd/commands.h"
+#include "cli/cmd/launch.h"
+#include "cli/cmd/output_file.h"
+
+namespace rfinject::cli {
+namespace {
+
+// Far more than there are options.
+constexpr size_t kMaxBytes = 64 << 10;
+
+absl::Status Mistake(const std::string& path, const toml::source_region& where, const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ":", where.begin.line, ": ", what));
+}
+
+bool NamesAFileOrReplacesOne(const Option& option) {
+  return option.choices == kFiles || option.choices == kPrograms || option.name == kForceOption.name;
+}
+
+// The value as a command line has it; nothing where it is no value of an option.
+std::optional<std::string> TextOf(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return absl::StrCat(number->get());
+  if (const auto* number = node.as_floating_point()) return absl::StrFormat("%.15g", number->get());
+  return std::nullopt;
+}
+
+absl::Status AddDefault(const std::string& path, const Command& command, std::string_view key, const toml::node& node,
+                        bool of_folder, std::vector<Default>* defaults) {
+  const VerbHelp help = command.describe();
+  const auto option =
+      std::find_if(help.options.begin(), help.options.end(), [key](const Option& one) { return one.name == key; });
+  const std::string name = absl::StrCat("[", std::string(command.name), "] ", std::string(key));
+  if (option == help.options.end()) {
+    std::vector<std::string_view> names;
+    for (const Option& one : help.options) names.push_back(one.name);
+    const std::string_view nearest = Nearest(key, names);
+    return Mistake(
+        path, node.source(),
+        name + ": there is no such option" + (nearest.empty() ? "" : "; did you mean " + std::string(nearest) + "?"));
+  }
+  if (of_folder && NamesAFileOrReplacesOne(*option)) {
+    return Mistake(path, node.source(),
+                   name +
+                       ": what names files or programs is not taken from a file in the working folder; it may stand "
+                       "in ~/.config/rfinject.toml");
+  }
+  if (const auto* yes = node.as_boolean()) {
+    if (!TakesNoWord(*option)) return Mistake(path, node.source(), name + " wants a value, not true or false");
+    if (yes->get()) defaults->push_back({std::string(command.name), std::string(key), ""});
+    return absl::OkStatus();
+  }
+  const std::optional<std::string> text = TextOf(node);
+  if (!text || option->value.empty()) {
+    return Mistake(path, node.source(),
+                   name + (option->value.empty() ? " wants true or false" : " wants a text or a number"));
+  }
+  defaults->push_back({std::string(command.name), std::string(key), *text});
+  return absl::OkStatus();
+}
+
+// Reads a file that may be used; why it may not goes to `file->ignored`. False where there is none.
+bool ReadFile(DefaultsFile* file, std::string* text) {
+  const int fd = ::open(file->path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return false;
+    file->ignored = std::strerror(errno);
+    return true;
+  }
+  struct stat status;
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+    file->ignored = "it is no plain file";
+  } else if (status.st_uid != ::geteuid() && status.st_uid != 0) {
+    file->ignored = "it is another user's";
+  } else if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    file->ignored = "others may write to it (chmod go-w)";
+  } else {
+    text->resize(kMaxBytes + 1);
+    const ssize_t size = ::read(fd, text->data(), text->size());
+    text->resize(size > 0 ? static_cast<size_t>(size) : 0);
+    if (size < 0) file->ignored = std::strerror(errno);
+    if (text->size() > kMaxBytes) file->ignored = "it is larger than 64 KiB";
+  }
+  ::close(fd);
+  return true;
+}
+
+std::string UserConfig() {
+  const char* folder = std::getenv("XDG_CONFIG_HOME");
+  if (folder != nullptr && *folder == '/') return std::string(folder) + "/rfinject.toml";
+  const char* home = std::getenv("HOME");
+  return home != nullptr && *home == '/' ? std::string(home) + "/.config/rfinject.toml" : std::string();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Default>> ParseDefaults(std::string_view text, const std::string& path, bool of_folder) {
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed) return Mistake(path, parsed.error().source(), std::string(parsed.error().description()));
+  std::vector<Default> defaults;
+  for (const auto& [verb, options] : parsed.table()) {
+    const auto commands = AllCommands();
+    const std::string_view name = verb.str();
+    const auto command =
+        std::find_if(commands.begin(), commands.end(), [name](const Command& one) { return one.name == name; });
+    if (command == commands.end() || !options.is_table()) {
+      return Mistake(path, options.source(),
+                     absl::StrCat("'", std::string(name), "' is no table of a verb, such as [run] or [report]"));
+    }
+    for (const auto& [key, value] : *options.as_table()) {
+      const absl::Status status = AddDefault(path, *command, key.str(), value, of_folder, &defaults);
+      if (!status.ok()) return status;
+    }
+  }
+  return defaults;
+}
+
+absl::StatusOr<std::vector<DefaultsFile>> ReadDefaultsFiles() {
+  struct Place {
+    std::string path;
+    bool of_folder;
+  };
+  std::vector<Place> places = {{".rfinject.toml", true}, {UserConfig(), false}};
+  if (const char* named = std::getenv("RFINJECT_CONFIG"); named != nullptr) places = {{named, false}};
+  std::vector<DefaultsFile> files;
+  for (const Place& place : places) {
+    DefaultsFile file;
+    file.path = place.path;
+    std::string text;
+    if (place.path.empty() || !ReadFile(&file, &text)) continue;
+    if (file.ignored.empty()) {
+      absl::StatusOr<std::vector<Default>> defaults = ParseDefaults(text, place.path, place.of_folder);
+      if (!defaults.ok()) return defaults.status();
+      file.defaults = *std::move(defaults);
+    }
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+std::string VariableOf(std::string_view option) {
+  std::string name = "RFINJECT_";
+  for (const char c : option) name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  // Two options are one setting.
+  return name == "RFINJECT_QUIET" || name == "RFINJECT_VERBOSE" ? "RFINJECT_LOG" : name;
+}
+
+absl::Status ApplyDefaults(std::string_view verb, const VerbHelp& help, ParsedOptions* parsed) {
+  if (help.options.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::vector<DefaultsFile>> files = ReadDefaultsFiles();
+  if (!files.ok()) return files.status();
+  const bool launches = verb == "run" || verb == "env";
+  // -v on the command line goes before quiet in a file.
+  const bool volume = parsed->Has("quiet") || parsed->Has("verbose");
+  for (const DefaultsFile& file : *files) {
+    if (!file.ignored.empty()) Complain(file.path + " is not used: " + file.ignored);
+    for (const Default& one : file.defaults) {
+      if (one.verb != verb || parsed->Has(one.option)) continue;
+      const bool of_volume = one.option == "quiet" || one.option == "verbose";
+      if (of_volume && volume) continue;
+      const char* variable = launches ? std::getenv(VariableOf(one.option).c_str()) : nullptr;
+      if (variable != nullptr && *variable != '\0') continue;
+      parsed->values[one.option] = one.value;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,56 @@
+// File: defaults.h
+//
+// What the user wants options to be where a command line does not say: files in TOML with a table for each verb,
+// whose keys are the long names of its options.
+//
+//   [run]
+//   overhead = 0.5
+//   [report]
+//   by = "op"
+//
+// Read are ./.rfinject.toml, then $XDG_CONFIG_HOME/rfinject.toml (~/.config/rfinject.toml); RFINJECT_CONFIG names one
+// file in their place, or none where it is empty. What stands in an earlier one counts.
+//
+// A file is used only if it is the user's (or root's) and nobody else may write to it. The one in the working folder
+// may have come with a program that somebody else wrote: options that name files or programs, or that replace files,
+// are not taken from it.
+#ifndef RFINJECT_CLI_CMD_DEFAULTS_H_
+#define RFINJECT_CLI_CMD_DEFAULTS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/cmd/options.h"
+
+namespace rfinject::cli {
+
+struct Default {
+  std::string verb, option, value;  // a flag's value is empty, as in ParsedOptions
+};
+
+struct DefaultsFile {
+  std::string path;
+  std::vector<Default> defaults;
+  std::string ignored;  // why it is not used, in a clause; empty: it is
+};
+
+// The files that are there, in the order in which they count. An error names file, line and reason.
+absl::StatusOr<std::vector<DefaultsFile>> ReadDefaultsFiles();
+
+// One file's; `of_folder`: what is said above of the one in the working folder holds for it. For ReadDefaultsFiles
+// and tests.
+absl::StatusOr<std::vector<Default>> ParseDefaults(std::string_view text, const std::string& path, bool of_folder);
+
+// Gives the options of `verb` that were not given the values that files say. Of `run` and `env` a variable RFINJECT_*
+// that is set goes before.
+absl::Status ApplyDefaults(std::string_view verb, const VerbHelp& help, ParsedOptions* parsed);
+
+// "RFINJECT_MAX_SIZE", by which the environment says what --max-size does.
+std::string VariableOf(std::string_view option);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_CMD_DEFAULTS_H_
