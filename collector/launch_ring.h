@@ -26,6 +26,9 @@ struct alignas(16) StepRecord {
   uint64_t memory_bytes = 0;  // of the device, in use at the end; 0: unknown
   uint64_t memory_peak_bytes = 0;
   uint32_t calls = 0, kind = 0;  // Step.calls and Step.kind
+  // Step.data_wait_ns and so on.
+  uint64_t data_wait_ns = 0, gpu_wait_ns = 0, gpu_busy_ns = 0;
+  uint32_t watched = 0;
 };
 
 // Where a program is: in which step, and in which batch of validation (from 1; 0: none was begun). Launches of
@@ -135,7 +138,7 @@ class LaunchRing {
 
  private:
   static constexpr size_t kHeaderUnits = 4;
-  static constexpr size_t kStepUnits = 4;
+  static constexpr size_t kStepUnits = 6;
   static constexpr size_t kPositionUnits = 1;
   static constexpr uint32_t kStepMark = UINT32_MAX;
   static constexpr uint32_t kPositionMark = UINT32_MAX - 1;

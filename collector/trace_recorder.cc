@@ -155,6 +155,7 @@ void TraceRecorder::AfterForkInChild() noexcept {
   trace_ = nullptr;
   step_.store(0, std::memory_order_relaxed);
   step_start_ns_.store(0, std::memory_order_relaxed);
+  busy_.store(kBusyUnknown, std::memory_order_relaxed);
   eval_batches_.store(0, std::memory_order_relaxed);
   eval_samples_.store(0, std::memory_order_relaxed);
   eval_last_samples_.store(0, std::memory_order_relaxed);
@@ -407,8 +408,37 @@ void TraceRecorder::CountDrop(std::string_view what, uint64_t count) noexcept tr
 void TraceRecorder::StartClock() noexcept {
   int64_t unset = 0;
   if (step_start_ns_.load(std::memory_order_relaxed) == 0) {
-    step_start_ns_.compare_exchange_strong(unset, MonotonicNs(), std::memory_order_relaxed);
+    if (step_start_ns_.compare_exchange_strong(unset, MonotonicNs(), std::memory_order_relaxed)) (void)TakeGpuClock();
   }
+}
+
+// What the GPU's own clock says since the last call; nothing where there is none, and known then is 0.
+TraceRecorder::GpuTimes TraceRecorder::TakeGpuClock() noexcept {
+  GpuClock now;
+  const GpuClockFunction read = g_gpu_clock.load(std::memory_order_relaxed);
+  if (read == nullptr || !read(&now)) return {};
+  const uint64_t skipped = gpu_skipped_ns_.exchange(now.skipped_ns, std::memory_order_relaxed);
+  const uint64_t busy = gpu_busy_seen_ns_.exchange(now.busy_ns, std::memory_order_relaxed);
+  return {.known = true,
+          .skipped_ns = now.skipped_ns - std::min(skipped, now.skipped_ns),
+          .busy_ns = now.busy_ns - std::min(busy, now.busy_ns)};
+}
+
+void TraceRecorder::AddWaits(StepRecord* step) noexcept {
+  const StepWaits waits = TakeWaits();
+  step->watched = WatchedWaits();
+  step->data_wait_ns = waits.data_ns;
+  step->gpu_wait_ns = waits.gpu_ns;
+  if (const uint64_t busy = busy_.exchange(kBusyUnknown, std::memory_order_relaxed); busy != kBusyUnknown) {
+    step->gpu_busy_ns = busy;
+    step->watched |= kGpuBusy;
+  }
+  const GpuTimes gpu = TakeGpuClock();
+  if (!gpu.known) return;
+  step->duration_ns += gpu.skipped_ns;
+  step->gpu_wait_ns += gpu.skipped_ns;
+  step->gpu_busy_ns = gpu.busy_ns;
+  step->watched |= kGpuWaits | kGpuBusy;
 }
 
 void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
@@ -429,6 +459,7 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
   step.memory_peak_bytes = memory_peak_.exchange(0, std::memory_order_relaxed);
   step.calls = calls_.exchange(0, std::memory_order_relaxed);
   step.kind = kind_.exchange(0, std::memory_order_relaxed);
+  AddWaits(&step);
   LaunchRing* ring = t_ring.owner == this ? t_ring.ring : AcquireRing();
   if (ring == nullptr || ring->Push(step) == LaunchRing::PushResult::kDropped) {
     // A step must not be lost where launches may be: reports divide by their number.
@@ -451,7 +482,11 @@ void TraceRecorder::NoteEvaluation(uint64_t samples) noexcept {
   eval_batches_.fetch_add(1, std::memory_order_release);
 }
 
-void TraceRecorder::RestartStep() noexcept { step_start_ns_.store(MonotonicNs(), std::memory_order_relaxed); }
+void TraceRecorder::RestartStep() noexcept {
+  step_start_ns_.store(MonotonicNs(), std::memory_order_relaxed);
+  (void)TakeWaits();
+  (void)TakeGpuClock();
+}
 
 void TraceRecorder::AddPmWindow(const PmWindow& window) noexcept try {
   if (!Measured(window.step)) return;
@@ -897,7 +932,7 @@ void TraceRecorder::BeginFirstStep() noexcept try {
   if (mode_.load(std::memory_order_relaxed) == Mode::kIdle && step_.load(std::memory_order_relaxed) == 0) {
     DrainRings(Wanted::kOfAModelOrPhase);
     ringless_drops_.store(0, std::memory_order_relaxed);
-    step_start_ns_.store(MonotonicNs(), std::memory_order_relaxed);
+    RestartStep();
   }
 } catch (...) {
 }

@@ -45,6 +45,7 @@
 #include "collector/recorder.h"
 #include "collector/settings.h"
 #include "collector/step_sums.h"
+#include "collector/step_waits.h"
 #include "collector/sync.h"
 #include "collector/trace_encoder.h"
 #include "collector/trace_file.h"
@@ -83,6 +84,7 @@ class TraceRecorder final : public Recorder {
     kind_.store(kind, std::memory_order_relaxed);
   }
   void NoteEvaluation(uint64_t samples) noexcept override;
+  void NoteBusy(uint64_t ns) noexcept override { busy_.store(ns, std::memory_order_relaxed); }
   void LeaveStepOut() noexcept override { step_left_out_.store(true, std::memory_order_relaxed); }
   void RestartStep() noexcept override;
   void AddPmWindow(const PmWindow& window) noexcept override;
@@ -169,6 +171,14 @@ class TraceRecorder final : public Recorder {
   void Stop(Mode mode, std::string_view reason) noexcept;
   LaunchRing* AcquireRing() noexcept;
   void StartClock() noexcept;
+  // What a GPU with a clock of its own (step_waits.h) did since the last call.
+  struct GpuTimes {
+    bool known = false;
+    uint64_t skipped_ns = 0, busy_ns = 0;
+  };
+  GpuTimes TakeGpuClock() noexcept;
+  // What the step that ends waited for, as far as anybody watched.
+  void AddWaits(StepRecord* step) noexcept;
   void Print(const Diagnostic& diagnostic) noexcept;
   void PrintHeld() noexcept;
   void WakeWriter() noexcept;
@@ -222,6 +232,9 @@ class TraceRecorder final : public Recorder {
   std::atomic<uint64_t> memory_{0};       // likewise; 0: unknown
   std::atomic<uint64_t> memory_peak_{0};
   std::atomic<uint32_t> calls_{0};  // likewise
+  static constexpr uint64_t kBusyUnknown = UINT64_MAX;
+  std::atomic<uint64_t> busy_{kBusyUnknown};  // likewise
+  std::atomic<uint64_t> gpu_skipped_ns_{0}, gpu_busy_seen_ns_{0};  // of the GPU's own clock, when the step began
   std::atomic<bool> step_left_out_{false};
   std::atomic<uint32_t> kind_{0};
   std::atomic<uint64_t> finished_steps_{0};  // step_, once the step's own record is in its ring

@@ -78,6 +78,13 @@ uint64_t rfinject_virtual_gpu_launches(void);
 // costs tells it here. The last stream that this thread launched to is busy for what is missing.
 void rfinject_virtual_gpu_tell(uint64_t nanoseconds);
 
+// How far the board's clock is ahead of the host's, because it jumps where a program would have waited for the board; and
+// how long all its streams were given to do, one added to the other. Since the process began.
+struct rfinject_virtual_clock {
+  uint64_t skipped_ns, occupied_ns;
+};
+void rfinject_virtual_gpu_clock(struct rfinject_virtual_clock* clock);
+
 // A CUfunction that stands for a library's kernel of that name: it exists nowhere, and launches as any other.
 void* rfinject_virtual_gpu_named_kernel(const char* name);
 

@@ -126,6 +126,7 @@ void MergeRun(Run& into, Run other) {
   MergeSorted(into.layers, other.layers, MergeLayer);
   MergeSorted(into.launches, other.launches, [](LaunchStats& a, LaunchStats& b) { a.Merge(b); });
   into.steps.Merge(other.steps);
+  for (const auto& [rank, times] : other.step_times) into.step_times[rank].Merge(times);
   // Ordered by bytes first: the highest stands.
   into.memory_peak = std::max(into.memory_peak, other.memory_peak);
   for (auto& [metric, steps] : other.sampled_steps) {

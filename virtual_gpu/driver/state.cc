@@ -27,6 +27,7 @@ std::atomic<void (*)(const rfinject_virtual_memory*)> g_memory_observer{nullptr}
 std::atomic<const rfinject_virtual_tool*> g_tool{nullptr};
 std::atomic<uint64_t> g_launches{0};
 std::atomic<uint64_t> g_skipped_ns{0};
+std::atomic<uint64_t> g_occupied_ns{0};
 thread_local CUstream t_last_stream = nullptr;
 thread_local constinit bool t_hidden = false;
 thread_local constinit Work t_work;
@@ -80,6 +81,7 @@ void Occupy(CUstream stream, uint64_t ns) {
   CUstream real = RealStream(stream);
   const Lock lock(StateLock());
   real->busy_until = std::max(real->busy_until, ClockNow()) + ns;
+  g_occupied_ns.fetch_add(ns, std::memory_order_relaxed);
 }
 
 const rfinject_virtual_tool* Tool() { return t_hidden ? nullptr : g_tool.load(std::memory_order_acquire); }
@@ -165,6 +167,11 @@ RFINJECT_DOOR uint64_t rfinject_virtual_gpu_launches() { return g_launches.load(
 RFINJECT_DOOR void rfinject_virtual_gpu_tell(uint64_t nanoseconds) {
   if (t_last_stream != nullptr && nanoseconds > t_untold_ns) Occupy(t_last_stream, nanoseconds - t_untold_ns);
   t_untold_ns = 0;
+}
+
+RFINJECT_DOOR void rfinject_virtual_gpu_clock(struct rfinject_virtual_clock* clock) {
+  clock->skipped_ns = g_skipped_ns.load(std::memory_order_relaxed);
+  clock->occupied_ns = g_occupied_ns.load(std::memory_order_relaxed);
 }
 
 RFINJECT_DOOR void rfinject_virtual_gpu_lock() { StateLock().lock(); }
