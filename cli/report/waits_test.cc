@@ -31,8 +31,8 @@ StepTimes TimesOf(Ms step, int steps = 20) {
   return times;
 }
 
-Run RunOf(const std::vector<Ms>& ranks) {
-  Run run;
+cli::Run RunOf(const std::vector<Ms>& ranks) {
+  cli::Run run;
   run.key.source = SourceKind::kMeasured;
   run.key.gpu = "V100";
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -63,14 +63,14 @@ TEST(Waits, WhatTheGpuWorksMeanwhileIsNoGain) {
 }
 
 TEST(Waits, WhatNobodyWatchedIsUnknownAndNotNone) {
-  Run run;
+  cli::Run run;
   run.step_times[0].wall_ns.Add(5 * kMs);
   const StepWaits waits = WaitsOf(run);
   EXPECT_FALSE(waits.data_wait.mean_ns.has_value());
   EXPECT_FALSE(waits.idle_ns().has_value());
   EXPECT_FALSE(waits.own.mean_ns.has_value());
   EXPECT_THAT(absl::StrJoin(WaitTexts(FoldWaits(run)), "\n"), HasSubstr("is not known"));
-  EXPECT_THAT(absl::StrJoin(WaitTexts(FoldWaits(Run{})), "\n"), HasSubstr("No step has a time"));
+  EXPECT_THAT(absl::StrJoin(WaitTexts(FoldWaits(cli::Run{})), "\n"), HasSubstr("No step has a time"));
 }
 
 TEST(Waits, TheSlowestRankIsNamed) {
