@@ -9,6 +9,7 @@
 #include <new>
 
 #include "collector/chunk_schedule.h"
+#include "collector/last_words.h"
 #include "collector/output_path.h"
 #include "collector/process_facts.h"
 #include "collector/safe_write.h"
@@ -156,6 +157,8 @@ void TraceRecorder::AfterForkInChild() noexcept {
   step_.store(0, std::memory_order_relaxed);
   step_start_ns_.store(0, std::memory_order_relaxed);
   busy_.store(kBusyUnknown, std::memory_order_relaxed);
+  measured_steps_.store(0, std::memory_order_relaxed);
+  last_words_.store(false, std::memory_order_relaxed);
   eval_batches_.store(0, std::memory_order_relaxed);
   eval_samples_.store(0, std::memory_order_relaxed);
   eval_last_samples_.store(0, std::memory_order_relaxed);
@@ -454,6 +457,7 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
   step.samples = samples_in_step;
   const bool left_out = step_left_out_.exchange(false, std::memory_order_relaxed);
   step.measured = Measured(step.index) && !left_out;
+  if (step.measured) measured_steps_.fetch_add(1, std::memory_order_relaxed);
   step.armed_group = armed_group_.exchange(0, std::memory_order_relaxed);
   step.memory_bytes = memory_.exchange(0, std::memory_order_relaxed);
   step.memory_peak_bytes = memory_peak_.exchange(0, std::memory_order_relaxed);
@@ -821,7 +825,10 @@ void TraceRecorder::WriteLast(Output* output) noexcept {
   if (Flush(output, true)) {
     output->frame.Clear(wire::kFrameHeaderSize);
     EncodeEnd(stop_reason_, UnixNs(), &output->frame);
-    if (WriteFrame(output)) output->file.Close();
+    if (WriteFrame(output)) {
+      output->file.Close();
+      output->whole.store(true, std::memory_order_release);
+    }
   }
   output->stopped.Signal();
 }
@@ -901,6 +908,7 @@ bool TraceRecorder::MeasuresAGpu() noexcept {
 
 void TraceRecorder::Open(int fd) noexcept try {
   if (mode_.load(std::memory_order_relaxed) != Mode::kIdle) return;
+  g_trace_begun.store(true, std::memory_order_relaxed);
   StartClock();
   std::string error;
   auto* output = new Output;  // never freed: the writer may be in it when the process ends
@@ -954,7 +962,16 @@ void TraceRecorder::ActivateInto(int fd) noexcept try {
 } catch (...) {
 }
 
-void TraceRecorder::Finish(std::string_view reason) noexcept { Stop(Mode::kFinished, reason); }
+void TraceRecorder::Finish(std::string_view reason) noexcept {
+  Stop(Mode::kFinished, reason);
+  const Output* output = output_.load(std::memory_order_acquire);
+  if (!IsOurProcess() || output == nullptr || !output->whole.load(std::memory_order_acquire)) return;
+  try {
+    if (last_words_.exchange(true) || !MaySpeakLast(settings_)) return;
+    WriteLogLine(TraceWords(settings_, measured_steps_.load(std::memory_order_relaxed), output->file.path()));
+  } catch (...) {
+  }
+}
 
 void TraceRecorder::Disable(std::string_view reason) noexcept try {
   if (!IsOurProcess() || mode_.load(std::memory_order_relaxed) == Mode::kDisabled) return;

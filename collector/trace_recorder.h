@@ -155,6 +155,7 @@ class TraceRecorder final : public Recorder {
     int64_t begun_ns = 0;  // monotonic
     bool near_limit_said = false;
     std::atomic<int64_t> next_chunk_ns{0};  // monotonic; read by callers who ask whether they are to write
+    std::atomic<bool> whole{false};         // the file has its End
     Event stopped;                          // signalled once, when the file is closed
   };
 
@@ -235,6 +236,8 @@ class TraceRecorder final : public Recorder {
   static constexpr uint64_t kBusyUnknown = UINT64_MAX;
   std::atomic<uint64_t> busy_{kBusyUnknown};  // likewise
   std::atomic<uint64_t> gpu_skipped_ns_{0}, gpu_busy_seen_ns_{0};  // of the GPU's own clock, when the step began
+  std::atomic<uint64_t> measured_steps_{0};
+  std::atomic<bool> last_words_{false};  // have been said, or need not be
   std::atomic<bool> step_left_out_{false};
   std::atomic<uint32_t> kind_{0};
   std::atomic<uint64_t> finished_steps_{0};  // step_, once the step's own record is in its ring

@@ -76,16 +76,15 @@ bool Matters(const StepWaits& waits, const StepPart& wait) {
   return gain && *gain >= kWorthASentence * waits.step_ns() && *gain > 0;
 }
 
-// "the GPU is busy for 31 % of a step by the clock, 55 % waiting for data": where waiting is worth a change of the
-// program; else empty.
+// "by the clock the GPU is busy for 31 % of a step, and the host waits 55 % for data": where waiting is worth a change
+// of the program; else empty.
 std::string WaitShareText(const StepWaits& waits) {
   const std::optional<double> busy = waits.Share(waits.gpu_busy);
-  if (!busy || (!Matters(waits, waits.data_wait) && !Matters(waits, waits.gpu_wait))) return {};
-  std::string text = "the GPU is busy for " + Percent(*busy) + " of a step by the clock";
-  if (Matters(waits, waits.data_wait)) text += ", " + Percent(*waits.Share(waits.data_wait)) + " waiting for data";
-  if (Matters(waits, waits.gpu_wait)) {
-    text += ", " + Percent(*waits.Share(waits.gpu_wait)) + " the host waiting for its results";
-  }
+  const bool data = Matters(waits, waits.data_wait), gpu = Matters(waits, waits.gpu_wait);
+  if (!busy || (!data && !gpu)) return {};
+  std::string text = "by the clock the GPU is busy for " + Percent(*busy) + " of a step, and the host waits ";
+  if (data) text += Percent(*waits.Share(waits.data_wait)) + " for data";
+  if (gpu) text += (data ? ", " : "") + Percent(*waits.Share(waits.gpu_wait)) + " for the GPU";
   return text;
 }
 

@@ -16,21 +16,21 @@ std::string ShareOrUnknown(const std::optional<double>& share) { return share ? 
 
 std::string BusyText(const WaitTable& table) {
   const StepWaits& all = table.all;
-  std::string text = "A step takes " + Duration(all.step_ns()) + " (" +
-                     (all.step_ns() > all.wall.mean_ns.value_or(0) ? "the GPU lags behind the clock" : "by the clock") +
-                     ", p50 " + DurationOrUnknown(all.wall.p50_ns) + ", p95 " + DurationOrUnknown(all.wall.p95_ns) +
-                     ")";
-  if (const std::optional<double> busy = all.Share(all.gpu_busy)) {
-    text += "; the GPU is busy for " + Percent(*busy) + " of it";
+  const double wall = all.wall.mean_ns.value_or(0);
+  const std::string clock = Duration(wall) + " by the clock (p50 " + DurationOrUnknown(all.wall.p50_ns) + ", p95 " +
+                            DurationOrUnknown(all.wall.p95_ns) + ")";
+  if (all.step_ns() > wall) {
+    return "A step takes the " + Duration(all.step_ns()) + " that the GPU is busy: the program does not wait for it, and runs "
+           "ahead, with " + clock + ".";
   }
-  return text + ".";
+  const std::optional<double> busy = all.Share(all.gpu_busy);
+  return "A step takes " + clock + (busy ? "; the GPU is busy for " + Percent(*busy) + " of it." : ".");
 }
 
 std::string ClockText(const WaitTable& table) {
   if (table.on_cpu) {
-    return "The program ran on the CPU, so the clock is that of the CPU's arithmetic. Waiting for data is this host's, and "
-           "at most what it would be beside a GPU is not known: a GPU leaves less time in which to load. How long a GPU "
-           "would be busy, or waited for, is not known either.";
+    return "The program ran on the CPU, so the clock is that of the CPU's arithmetic: how long a GPU would be busy, or "
+           "waited for, is not known. Beside a GPU a step leaves less time in which to load the next batch.";
   }
   if (table.virtual_gpu) {
     return "The clock is the virtual GPU's: this host's, with its data and its launching, and where the host waits for the "

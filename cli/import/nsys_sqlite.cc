@@ -250,7 +250,7 @@ class Importer {
     // torch.autograd.profiler.emit_nvtx makes a range of each scope that torch opens.
     bool has_data = false;
     AddOverlap(RangesOfSteps([&has_data](const std::string& name) {
-                 const bool data = name.starts_with("enumerate(DataLoader)#");
+                 const bool data = IsLoaderName(name);
                  has_data = has_data || data;
                  return data;
                }),

@@ -224,7 +224,8 @@ TEST_F(NsysSqlite, WhatAStepIsCalled) {
     EXPECT_TRUE(IsStepName(name)) << name;
   }
   for (const char* name : {"Optimizer.step#SGD.step", "optim step", "forward", "stepper", "aten::batch_norm_stats",
-                           "batch_norm", "BatchNorm2d", ""}) {
+                           "batch_norm", "BatchNorm2d", "",
+                           "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"}) {
     EXPECT_FALSE(IsStepName(name)) << name;
   }
 }

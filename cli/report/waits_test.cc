@@ -98,6 +98,13 @@ TEST(Waits, OneRankIsComparedWithNone) {
   EXPECT_EQ(RowsOf(table).size, 1u);
 }
 
+TEST(Waits, AGpuThatLagsBehindItsHostIsSaid) {
+  EXPECT_THAT(WaitTexts(FoldWaits(RunOf({{.wall = 50, .busy = 90, .data = 0, .gpu = 0}})))[0],
+              HasSubstr("takes the 90.0 ms that the GPU is busy"));
+  EXPECT_THAT(WaitTexts(FoldWaits(RunOf({{.wall = 100, .busy = 31, .data = 0, .gpu = 0}})))[0],
+              HasSubstr("the GPU is busy for 31 % of it"));
+}
+
 TEST(Waits, TablesFitATerminal) {
   std::vector<Ms> ranks(50, Ms{100, 50, 2, 0});
   const WaitTable tables[] = {FoldWaits(RunOf(ranks))};
