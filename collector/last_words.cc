@@ -48,7 +48,8 @@ bool MaySpeakLast(const Settings& settings) noexcept {
 
 std::string TraceWords(const Settings& settings, uint64_t steps, const std::string& path) {
   const std::string shown = Relative(path);
-  std::string line = std::to_string(steps) + (steps == 1 ? " step" : " steps") + ", trace in " + shown + "; next: rfinject report";
+  std::string line =
+      std::to_string(steps) + (steps == 1 ? " step" : " steps") + ", trace in " + shown + "; next: rfinject report";
   // Without a name the command takes the newest run below the working folder.
   if (!settings.link_latest || shown.starts_with('/')) line += " " + shown;
   return line;
@@ -59,9 +60,11 @@ void ExplainNoTrace() noexcept try {
   const Settings& settings = GetSettings();
   if (settings.disabled || !IsLaunched(settings) || !SomebodyListens(settings)) return;
   // Other processes of the program may have trained; of a pattern nobody knows where.
-  if (!settings.output.ends_with('/') || settings.output.find('%') != std::string::npos || HasFiles(settings.output)) return;
+  if (!settings.output.ends_with('/') || settings.output.find('%') != std::string::npos || HasFiles(settings.output))
+    return;
   WriteLogLine(
-      "no trace: nothing in the program called a model or stepped an optimizer of PyTorch (rfinject doctor tells what works here)");
+      "no trace: nothing in the program called a model or stepped an optimizer of PyTorch (rfinject doctor tells "
+      "what works here)");
 } catch (const std::exception&) {
 }
 

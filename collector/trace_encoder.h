@@ -38,8 +38,8 @@ struct SpreadSum {
 struct SummedSteps {
   uint64_t steps = 0;
   uint64_t samples = 0, calls = 0, armed = 0;
-  uint64_t memory_peak_bytes = 0;  // the most of any
-  MetricSum duration_ns;           // of those that were not armed
+  uint64_t memory_peak_bytes = 0;                             // the most of any
+  MetricSum duration_ns;                                      // of those that were not armed
   SpreadSum wall_ns, data_wait_ns, gpu_wait_ns, gpu_busy_ns;  // likewise, where they were watched
   // Adds a measured step. May throw std::bad_alloc.
   void Add(const StepRecord& step);

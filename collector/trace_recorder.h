@@ -234,7 +234,7 @@ class TraceRecorder final : public Recorder {
   std::atomic<uint64_t> memory_peak_{0};
   std::atomic<uint32_t> calls_{0};  // likewise
   static constexpr uint64_t kBusyUnknown = UINT64_MAX;
-  std::atomic<uint64_t> busy_{kBusyUnknown};  // likewise
+  std::atomic<uint64_t> busy_{kBusyUnknown};                       // likewise
   std::atomic<uint64_t> gpu_skipped_ns_{0}, gpu_busy_seen_ns_{0};  // of the GPU's own clock, when the step began
   std::atomic<uint64_t> measured_steps_{0};
   std::atomic<bool> last_words_{false};  // have been said, or need not be

@@ -78,8 +78,8 @@ uint64_t rfinject_virtual_gpu_launches(void);
 // costs tells it here. The last stream that this thread launched to is busy for what is missing.
 void rfinject_virtual_gpu_tell(uint64_t nanoseconds);
 
-// How far the board's clock is ahead of the host's, because it jumps where a program would have waited for the board; and
-// how long all its streams were given to do, one added to the other. Since the process began.
+// How far the board's clock is ahead of the host's, because it jumps where a program would have waited for the board;
+// and how long all its streams were given to do, one added to the other. Since the process began.
 struct rfinject_virtual_clock {
   uint64_t skipped_ns, occupied_ns;
 };

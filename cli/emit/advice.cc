@@ -70,8 +70,7 @@ void EmitAdviceText(std::span<const Report> reports, const AdviceOptions& option
     if (shown.empty()) WriteWrapped(out, Nothing(report), options.width, "", "  ");
     for (const Advice* advice : shown) {
       out << '\n';
-      WriteWrapped(out,
-                   GainText(report, *advice) + "  " + advice->rule->title + " [" + advice->rule->name + "]",
+      WriteWrapped(out, GainText(report, *advice) + "  " + advice->rule->title + " [" + advice->rule->name + "]",
                    options.width, "", "  ");
       for (const std::string& line : Lines(report, *advice)) WriteWrapped(out, line, options.width, "  ", "       ");
     }

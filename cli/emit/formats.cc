@@ -26,9 +26,7 @@ constexpr auto kFormats = std::to_array<Format>({
      },
      [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffJson(diff, out); },
      [](std::span<const StackTable> tables, const TableOptions&, std::ostream& out) { EmitStackJson(tables, out); },
-     [](std::span<const MemoryTable> tables, const TableOptions&, std::ostream& out) {
-       EmitMemoryJson(tables, out);
-     },
+     [](std::span<const MemoryTable> tables, const TableOptions&, std::ostream& out) { EmitMemoryJson(tables, out); },
      [](std::span<const WaitTable> tables, WaitRows, const TableOptions&, std::ostream& out) {
        EmitWaitJson(tables, out);
      }},
@@ -55,15 +53,18 @@ constexpr auto kFormats = std::to_array<Format>({
      [](const Sweep& sweep, std::span<const Report> reports, const TableOptions&, std::ostream& out) {
        EmitHtml(SweepPictures(sweep, reports), out);
      },
-     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffHtml(diff, out); }, nullptr, nullptr, nullptr},
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffHtml(diff, out); }, nullptr, nullptr,
+     nullptr},
     {"svg", [](std::span<const Report> reports, const TableOptions&, std::ostream& out) { EmitSvg(reports, out); },
      [](const Sweep& sweep, std::span<const Report> reports, const TableOptions&, std::ostream& out) {
        EmitSvg(SweepPictures(sweep, reports), out);
      },
-     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffSvg(diff, out); }, nullptr, nullptr, nullptr},
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffSvg(diff, out); }, nullptr, nullptr,
+     nullptr},
     {"markdown", nullptr, nullptr, EmitDiffMarkdown, nullptr, nullptr, nullptr},
     {"junit", nullptr, nullptr,
-     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffJunit(diff, out); }, nullptr, nullptr, nullptr},
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffJunit(diff, out); }, nullptr, nullptr,
+     nullptr},
 });
 
 }  // namespace

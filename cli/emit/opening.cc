@@ -76,8 +76,8 @@ bool Matters(const StepWaits& waits, const StepPart& wait) {
   return gain && *gain >= kWorthASentence * waits.step_ns() && *gain > 0;
 }
 
-// "by the clock the GPU is busy for 31 % of a step, and the host waits 55 % for data": where waiting is worth a change
-// of the program; else empty.
+// "by the clock the GPU is busy for 31 % of a step, and the host waits 55 % for data": where waiting is worth a
+// change of the program; else empty.
 std::string WaitShareText(const StepWaits& waits) {
   const std::optional<double> busy = waits.Share(waits.gpu_busy);
   const bool data = Matters(waits, waits.data_wait), gpu = Matters(waits, waits.gpu_wait);
@@ -178,8 +178,8 @@ std::vector<std::string> OpeningText(const Report& report) {
   for (const Headline::Slack& slack : report.headline.most_to_win) {
     if (gains == kGains) break;
     if (slack.ns < kLeastGainShare * StepNs(report) || IsAdvised(report, slack)) continue;
-    lines.push_back(Grouped(++gains) + ". at most " + GainText(slack.ns, StepNs(report)) + ": " + PlaceText(report, slack) +
-                    ", " + std::string(RemedyOf(slack.bound)));
+    lines.push_back(Grouped(++gains) + ". at most " + GainText(slack.ns, StepNs(report)) + ": " +
+                    PlaceText(report, slack) + ", " + std::string(RemedyOf(slack.bound)));
   }
   return lines;
 }

@@ -20,8 +20,10 @@ std::string BusyText(const WaitTable& table) {
   const std::string clock = Duration(wall) + " by the clock (p50 " + DurationOrUnknown(all.wall.p50_ns) + ", p95 " +
                             DurationOrUnknown(all.wall.p95_ns) + ")";
   if (all.step_ns() > wall) {
-    return "A step takes the " + Duration(all.step_ns()) + " that the GPU is busy: the program does not wait for it, and runs "
-           "ahead, with " + clock + ".";
+    return "A step takes the " + Duration(all.step_ns()) +
+           " that the GPU is busy: the program does not wait for it, and runs "
+           "ahead, with " +
+           clock + ".";
   }
   const std::optional<double> busy = all.Share(all.gpu_busy);
   return "A step takes " + clock + (busy ? "; the GPU is busy for " + Percent(*busy) + " of it." : ".");
@@ -29,12 +31,15 @@ std::string BusyText(const WaitTable& table) {
 
 std::string ClockText(const WaitTable& table) {
   if (table.on_cpu) {
-    return "The program ran on the CPU, so the clock is that of the CPU's arithmetic: how long a GPU would be busy, or "
+    return "The program ran on the CPU, so the clock is that of the CPU's arithmetic: how long a GPU would be busy, "
+           "or "
            "waited for, is not known. Beside a GPU a step leaves less time in which to load the next batch.";
   }
   if (table.virtual_gpu) {
-    return "The clock is the virtual GPU's: this host's, with its data and its launching, and where the host waits for the "
-           "GPU as long as the ideal times of the kernels. Nothing waits in earnest, so workers of a data loader have "
+    return "The clock is the virtual GPU's: this host's, with its data and its launching, and where the host waits "
+           "for the "
+           "GPU as long as the ideal times of the kernels. Nothing waits in earnest, so workers of a data loader "
+           "have "
            "less time than beside a GPU.";
   }
   if (!table.all.data_wait.mean_ns) {
@@ -52,8 +57,9 @@ void WriteParts(const WaitTable& table, const TableOptions& options, std::ostrea
                   {.title = "p95", .priority = 1, .width = 8}};
   const StepWaits& all = table.all;
   const auto add = [&](std::string_view name, const StepPart& part) {
-    grid.lines.push_back({.cells = {std::string(name), DurationOrUnknown(part.mean_ns), ShareOrUnknown(all.Share(part)),
-                                    DurationOrUnknown(part.p50_ns), DurationOrUnknown(part.p95_ns)}});
+    grid.lines.push_back(
+        {.cells = {std::string(name), DurationOrUnknown(part.mean_ns), ShareOrUnknown(all.Share(part)),
+                   DurationOrUnknown(part.p50_ns), DurationOrUnknown(part.p95_ns)}});
   };
   add("by the clock", all.wall);
   add("GPU busy", all.gpu_busy);
@@ -65,25 +71,22 @@ void WriteParts(const WaitTable& table, const TableOptions& options, std::ostrea
 
 void WriteRanks(const WaitTable& table, const TableOptions& options, std::ostream& out) {
   TextGrid grid;
-  grid.columns = {{.title = "rank", .right = false},
-                  {.title = "steps", .priority = 2, .width = 6},
-                  {.title = "p50", .width = 8},
-                  {.title = "p95", .width = 8},
-                  {.title = "GPU busy", .width = 8},
-                  {.title = "for data", .width = 8},
+  grid.columns = {{.title = "rank", .right = false}, {.title = "steps", .priority = 2, .width = 6},
+                  {.title = "p50", .width = 8},      {.title = "p95", .width = 8},
+                  {.title = "GPU busy", .width = 8}, {.title = "for data", .width = 8},
                   {.title = "for GPU", .width = 8}};
   const auto add = [&](const std::string& rank, const StepWaits& waits) {
-    grid.lines.push_back({.cells = {rank, Grouped(waits.steps), DurationOrUnknown(waits.wall.p50_ns),
-                                    DurationOrUnknown(waits.wall.p95_ns), ShareOrUnknown(waits.Share(waits.gpu_busy)),
-                                    DurationOrUnknown(waits.data_wait.mean_ns),
-                                    DurationOrUnknown(waits.gpu_wait.mean_ns)}});
+    grid.lines.push_back(
+        {.cells = {rank, Grouped(waits.steps), DurationOrUnknown(waits.wall.p50_ns),
+                   DurationOrUnknown(waits.wall.p95_ns), ShareOrUnknown(waits.Share(waits.gpu_busy)),
+                   DurationOrUnknown(waits.data_wait.mean_ns), DurationOrUnknown(waits.gpu_wait.mean_ns)}});
   };
   const size_t count = options.max_rows == 0 ? table.ranks.size() : std::min(table.ranks.size(), options.max_rows);
   for (size_t i = 0; i < count; ++i) add(table.ranks[i].rank, table.ranks[i].waits);
   if (count < table.ranks.size()) {
-    grid.lines.push_back({.cells = {"(" + Grouped(table.ranks.size() - count) + " more: --rows 0)", "", "", "", "",
-                                    "", ""},
-                          .span = grid.columns.size()});
+    grid.lines.push_back(
+        {.cells = {"(" + Grouped(table.ranks.size() - count) + " more: --rows 0)", "", "", "", "", "", ""},
+         .span = grid.columns.size()});
   }
   if (table.ranks.size() > 1) add("all", table.all);
   WriteGrid(grid, options.width, options.color, out);
@@ -109,7 +112,8 @@ std::vector<std::string> WaitTexts(const WaitTable& table) {
   }
   if (table.waits_most) {
     const RankWaits& most = ranks[*table.waits_most];
-    texts.push_back("Rank " + most.rank + " waits longest for data: " + DurationOrUnknown(most.waits.data_wait.mean_ns) +
+    texts.push_back("Rank " + most.rank +
+                    " waits longest for data: " + DurationOrUnknown(most.waits.data_wait.mean_ns) +
                     " a step, where others wait " + Duration(table.middle_data_wait_ns) + ".");
   }
   return texts;

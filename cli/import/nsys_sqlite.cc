@@ -171,8 +171,8 @@ class Importer {
     }
   }
 
-  // --- What the steps of that thread took by the clock, and what went into it. As in our own traces a step goes from the
-  // end of the one before to its own end, so that loading its batch is part of it; the first one is its range.
+  // --- What the steps of that thread took by the clock, and what went into it. As in our own traces a step goes from
+  // the end of the one before to its own end, so that loading its batch is part of it; the first one is its range.
 
   struct Interval {
     int64_t start = 0, end = 0;
@@ -184,8 +184,8 @@ class Importer {
   // A file that says more is no run of steps; 56 MB.
   static constexpr size_t kMostTimedSteps = 1 << 20;
 
-  // Adds to `into` of each step what of the intervals lies in it. The intervals come by their start; where two overlap,
-  // what they share counts once.
+  // Adds to `into` of each step what of the intervals lies in it. The intervals come by their start; where two
+  // overlap, what they share counts once.
   static void AddOverlap(const std::function<bool(Interval*)>& next, uint64_t TimedStep::*into,
                          std::vector<TimedStep>* steps) {
     size_t first = 0;  // the steps before it have ended
@@ -258,12 +258,13 @@ class Importer {
     const std::set<std::string> calls = ColumnsOf(database_.get(), "CUPTI_ACTIVITY_KIND_RUNTIME");
     const bool has_calls = calls.contains("end") && calls.contains("nameId");
     if (has_calls) {
-      AddOverlap(Intervals(absl::StrCat("SELECT r.start, r.end FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON "
-                                        "s.id = r.nameId WHERE r.globalTid = ",
-                                        step_thread_,
-                                        " AND (s.value GLOB 'cu*Synchronize*' OR s.value GLOB 'cudaMemcpy_v*' OR "
-                                        "s.value GLOB 'cuMemcpyDtoH_v*') ORDER BY 1, 2")),
-                 &TimedStep::gpu_wait_ns, &steps);
+      AddOverlap(
+          Intervals(absl::StrCat("SELECT r.start, r.end FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON "
+                                 "s.id = r.nameId WHERE r.globalTid = ",
+                                 step_thread_,
+                                 " AND (s.value GLOB 'cu*Synchronize*' OR s.value GLOB 'cudaMemcpy_v*' OR "
+                                 "s.value GLOB 'cuMemcpyDtoH_v*') ORDER BY 1, 2")),
+          &TimedStep::gpu_wait_ns, &steps);
     }
     StepTimes& times = run_.step_times[0];
     for (const TimedStep& step : steps) {
@@ -399,7 +400,7 @@ class Importer {
   bool has_ranges_ = false;
   uint64_t steps_ = 0;       // that ranges mark
   int64_t step_thread_ = 0;  // on which they do
-  std::string idle_;    // what is said of the time in which nothing ran; empty: nothing
+  std::string idle_;         // what is said of the time in which nothing ran; empty: nothing
   Database database_;
   cli::Run run_;
   Imported result_;

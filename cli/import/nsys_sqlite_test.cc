@@ -182,7 +182,8 @@ TEST_F(NsysSqlite, RangesOfNvtxAreStepsAndLayers) {
   EXPECT_THAT(result.warnings, Contains(HasSubstr("the GPU was idle for 59 %")));
 }
 
-// A loop that marks its steps, and loads and waits in and between them, as emit_nvtx() and the runtime's calls show it.
+// A loop that marks its steps, and loads and waits in and between them, as emit_nvtx() and the runtime's calls show
+// it.
 TEST_F(NsysSqlite, StepsHaveWhatTheyWaitedFor) {
   std::string sql = std::string(kStrings) + kKernels +
                     "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, "
@@ -191,8 +192,8 @@ TEST_F(NsysSqlite, StepsHaveWhatTheyWaitedFor) {
                     "CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid "
                     "INTEGER);";
   const auto range = [&sql](int64_t start, int64_t end, const std::string& text, int64_t thread = 7) {
-    sql += "INSERT INTO NVTX_EVENTS VALUES (" + std::to_string(start) + ", " + std::to_string(end) + ", 59, '" + text +
-           "', " + std::to_string(thread) + ");";
+    sql += "INSERT INTO NVTX_EVENTS VALUES (" + std::to_string(start) + ", " + std::to_string(end) + ", 59, '" +
+           text + "', " + std::to_string(thread) + ");";
   };
   const auto call = [&sql](int64_t start, int64_t end, int name, int64_t thread = 7) {
     sql += "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (" + std::to_string(start) + ", " + std::to_string(end) +
@@ -204,8 +205,8 @@ TEST_F(NsysSqlite, StepsHaveWhatTheyWaitedFor) {
     if (at > 0) range(at - 40'000, at - 10'000, loader);
     call(at + 1'000, at + 2'000, 4);
     call(at + 40'000, at + 48'000, 3);
-    call(at + 10'000, at + 40'000, 3, 8);        // another thread's
-    range(at + 20'000, at + 40'000, loader, 8);  // likewise
+    call(at + 10'000, at + 40'000, 3, 8);                                                   // another thread's
+    range(at + 20'000, at + 40'000, loader, 8);                                             // likewise
     sql += Launch(at + 5'000, at + 45'000, 8, 1) + Launch(at + 20'000, at + 30'000, 8, 2);  // at the same time
   }
   Write(sql);
@@ -223,9 +224,9 @@ TEST_F(NsysSqlite, WhatAStepIsCalled) {
   for (const char* name : {"step", "step 3", "ProfilerStep#4", "iteration_12", "train_step", "iter", "Batch 7"}) {
     EXPECT_TRUE(IsStepName(name)) << name;
   }
-  for (const char* name : {"Optimizer.step#SGD.step", "optim step", "forward", "stepper", "aten::batch_norm_stats",
-                           "batch_norm", "BatchNorm2d", "",
-                           "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"}) {
+  for (const char* name :
+       {"Optimizer.step#SGD.step", "optim step", "forward", "stepper", "aten::batch_norm_stats", "batch_norm",
+        "BatchNorm2d", "", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"}) {
     EXPECT_FALSE(IsStepName(name)) << name;
   }
 }

@@ -133,8 +133,7 @@ WaitTable FoldWaits(const Run& run) {
   table.on_cpu = run.key.source == SourceKind::kEstimated && !table.virtual_gpu;
   table.all = WaitsOf(run);
   for (const auto& [rank, times] : run.step_times) {
-    table.ranks.push_back(
-        {std::to_string(rank) + (rank == kMaxRanksKept ? " and above" : ""), WaitsOfTimes(times)});
+    table.ranks.push_back({std::to_string(rank) + (rank == kMaxRanksKept ? " and above" : ""), WaitsOfTimes(times)});
   }
   CompareRanks(&table);
   return table;

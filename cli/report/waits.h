@@ -49,7 +49,7 @@ struct RankWaits {
 };
 
 struct WaitTable {
-  std::string title;    // of the run
+  std::string title;  // of the run
   SourceKind source{};
   bool on_cpu = false;  // an estimate of a program that ran on the CPU: its clock says nothing of a GPU
   bool virtual_gpu = false;

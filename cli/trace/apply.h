@@ -84,9 +84,9 @@ class Applier {
     std::map<LaunchKey, LaunchStats> validation;
     StepSums eval;
     bool merged = false;
-    std::map<uint32_t, SeriesState> series;  // by metric
+    std::map<uint32_t, SeriesState> series;    // by metric
     std::map<uint32_t, StepTimes> step_times;  // by rank, where the trace is merged
-    std::vector<StepDuration> durations;     // of measured steps that were not armed
+    std::vector<StepDuration> durations;       // of measured steps that were not armed
     // Of run.memory_peak, whose places have no names yet.
     struct MemoryPart {
       uint32_t layer = 0;

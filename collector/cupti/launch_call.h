@@ -41,13 +41,16 @@ int CaptureChange(CUpti_CallbackId cbid, CUresult result) noexcept;
 
 // Those that return when the GPU has done its work.
 inline constexpr CUpti_CallbackId kWaitCbids[] = {
-    CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize, CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize,    CUPTI_DRIVER_TRACE_CBID_cuEventSynchronize,
+    CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize,
+    CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize,
+    CUPTI_DRIVER_TRACE_CBID_cuEventSynchronize,
 };
 inline bool IsWaitCall(CUpti_CallbackId cbid) noexcept {
   return std::find(std::begin(kWaitCbids), std::end(kWaitCbids), cbid) != std::end(kWaitCbids);
 }
-// Copies to the host, which wait for what is before them where the host's memory is not pinned. Asked at every launch.
+// Copies to the host, which wait for what is before them where the host's memory is not pinned. Asked at every
+// launch.
 inline bool IsCopyToHost(CUpti_CallbackId cbid) noexcept {
   switch (cbid) {
     case CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2:

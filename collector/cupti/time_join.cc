@@ -64,9 +64,8 @@ class Joiner {
 
 uint64_t BusyNs(std::span<const KernelTimes::Record> records) {
   std::vector<KernelTimes::Record> order(records.begin(), records.end());
-  std::sort(order.begin(), order.end(), [](const KernelTimes::Record& a, const KernelTimes::Record& b) {
-    return a.start_ns < b.start_ns;
-  });
+  std::sort(order.begin(), order.end(),
+            [](const KernelTimes::Record& a, const KernelTimes::Record& b) { return a.start_ns < b.start_ns; });
   uint64_t busy = 0, until = 0;
   for (const KernelTimes::Record& one : order) {
     const uint64_t end = one.start_ns + one.ns;

@@ -14,7 +14,8 @@ constexpr std::string_view kNeedsEstimate =
     "a measured trace has no shapes; an estimate of the same program has (rfinject --estimate GPU PROGRAM)";
 
 constexpr std::string_view kNeedsClock =
-    "the program ran on the CPU, whose clock says nothing of a GPU (a torch for CUDA runs on the virtual GPU), or the "
+    "the program ran on the CPU, whose clock says nothing of a GPU (a torch for CUDA runs on the virtual GPU), or "
+    "the "
     "trace does not say what its steps waited for";
 
 constexpr std::string_view kNeedsGpuOptimizer =

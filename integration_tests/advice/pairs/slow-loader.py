@@ -1,13 +1,15 @@
-"""The batches of a step are made by the process that trains; mended, by eight others. Making one takes time but no processor
-(a file that is read over a network), so that the pair says the same on a busy machine."""
+"""The batches of a step are made by the process that trains; mended, by eight others, while it does something else. Making one,
+and the something else, take time but no processor (a file that is read over a network), so that the pair says the same on a
+busy machine."""
 import time
 
 import programs
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-WIDTH, BATCH, LAYERS, STEPS = 1024, 16, 120, 12
-SAMPLE_S = 0.005  # a batch takes 80 ms
+WIDTH, BATCH, LAYERS, STEPS = 1024, 16, 30, 12
+SAMPLE_S = 0.01  # a batch takes 160 ms
+ELSE_S = 0.06
 
 
 class Slow(Dataset):
@@ -26,6 +28,7 @@ def main():
         optimizer.zero_grad()
         model(batch.to(programs.DEVICE, non_blocking=True)).sum().backward()
         optimizer.step()
+        time.sleep(ELSE_S)
 
 
 if __name__ == "__main__":
