@@ -25,7 +25,8 @@ struct alignas(16) StepRecord {
   uint32_t armed_group = 0;   // 0: no counters were armed
   uint64_t memory_bytes = 0;  // of the device, in use at the end; 0: unknown
   uint64_t memory_peak_bytes = 0;
-  uint32_t calls = 0, kind = 0, optimizer = 0;  // as in Step
+  uint32_t calls = 0, kind = 0, optimizer = 0, watched = 0;  // as in Step
+  uint64_t data_wait_ns = 0, gpu_wait_ns = 0, gpu_busy_ns = 0;
 };
 
 // Where a program is: in which step, and in which batch of validation (from 1; 0: none was begun). Launches of
@@ -135,7 +136,7 @@ class LaunchRing {
 
  private:
   static constexpr size_t kHeaderUnits = 4;
-  static constexpr size_t kStepUnits = 5;
+  static constexpr size_t kStepUnits = 6;
   static constexpr size_t kPositionUnits = 1;
   static constexpr uint32_t kStepMark = UINT32_MAX;
   static constexpr uint32_t kPositionMark = UINT32_MAX - 1;

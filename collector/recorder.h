@@ -168,6 +168,8 @@ class Recorder {
     (void)in_use;
     (void)peak;
   }
+  // For how long something ran on the GPU in the current step. Before EndStep.
+  virtual void NoteBusy(uint64_t ns) noexcept { (void)ns; }
   // What lay in the device's memory when most did; the highest so far, which takes the place of the last one. Cold.
   virtual void NoteMemoryPeak(const MemoryPeak& peak) noexcept { (void)peak; }
   // What the current step is made of: calls of root modules, and a number that tells it from other steps of an

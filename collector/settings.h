@@ -29,6 +29,9 @@ struct Settings {
   bool disabled = false;        // RFINJECT_DISABLE=1: do nothing at all
   // RFINJECT_LATEST=1: the output folder is this run's alone, and the link `latest` beside it is to name it.
   bool link_latest = false;
+  // RFINJECT_LAUNCHED: the process that `rfinject` became, which ends with a line about what it has measured; 0:
+  // another launcher started it.
+  uint64_t launched = 0;
   std::string job;  // RFINJECT_JOB: what ties the processes of one run together (process_facts.h)
 };
 

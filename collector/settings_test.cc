@@ -46,7 +46,8 @@ TEST(Settings, EverythingIsRead) {
   const Result r = Parse({"RFINJECT_OUTPUT=/o/%p.rfx", "RFINJECT_ESTIMATE=V100-SXM2-16GB", "RFINJECT_SKIP=2",
                           "RFINJECT_STEPS=18446744073709551615", "RFINJECT_KILL=1", "RFINJECT_OVERHEAD=2.25",
                           "RFINJECT_LOG=verbose", "RFINJECT_METRICS=a,b", "RFINJECT_TIER=D", "RFINJECT_MODE=range",
-                          "RFINJECT_DISABLE=1", "RFINJECT_LATEST=1", "RFINJECT_JOB=a.1", "RFINJECT_RANKS=0,12"});
+                          "RFINJECT_DISABLE=1", "RFINJECT_LATEST=1", "RFINJECT_JOB=a.1", "RFINJECT_RANKS=0,12",
+                          "RFINJECT_LAUNCHED=77", "RFINJECT_LIBRARY=/lib/librfinject.so"});
   EXPECT_EQ(r.errors, "");
   EXPECT_EQ(r.settings.output, "/o/%p.rfx");
   EXPECT_EQ(r.settings.estimate, "V100-SXM2-16GB");
@@ -62,6 +63,7 @@ TEST(Settings, EverythingIsRead) {
   EXPECT_TRUE(r.settings.link_latest);
   EXPECT_EQ(r.settings.job, "a.1");
   EXPECT_EQ(r.settings.ranks, "0,12");
+  EXPECT_EQ(r.settings.launched, 77u);
 }
 
 TEST(Settings, BadValuesKeepTheDefaultAndAreNamed) {

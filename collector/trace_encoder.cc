@@ -147,9 +147,13 @@ void EncodeStep(const StepRecord& record, wire::Encoder* out) noexcept {
   step.set_calls(record.calls);
   step.set_kind(record.kind);
   step.set_optimizer(record.optimizer);
+  step.set_data_wait_ns(record.data_wait_ns);
+  step.set_gpu_wait_ns(record.gpu_wait_ns);
+  step.set_gpu_busy_ns(record.gpu_busy_ns);
+  step.set_watched(record.watched);
 }
 
-void SummedSteps::Add(const StepRecord& step) noexcept {
+void SummedSteps::Add(const StepRecord& step) {
   ++steps;
   samples += step.samples;
   calls += step.calls;
@@ -158,19 +162,48 @@ void SummedSteps::Add(const StepRecord& step) noexcept {
     ++armed;
   } else {
     duration_ns.Add(step.duration_ns);
+    wall_ns.Add(step.duration_ns);
+    if (step.watched & kDataWaits) data_wait_ns.Add(step.data_wait_ns);
+    if (step.watched & kGpuWaits) gpu_wait_ns.Add(step.gpu_wait_ns);
+    if (step.watched & kGpuBusy) gpu_busy_ns.Add(step.gpu_busy_ns);
   }
 }
 
-void EncodeSummedSteps(const SummedSteps& summed, wire::Encoder* out) noexcept {
+namespace {
+
+void EncodeSpread(const SpreadSum& spread, trace::SpreadWriter writer) {
+  std::vector<uint32_t> codes;
+  std::vector<uint64_t> counts;
+  for (const auto& [code, count] : spread.counts) {
+    codes.push_back(code);
+    counts.push_back(count);
+  }
+  writer.set_sum(static_cast<uint64_t>(spread.sum));
+  writer.set_sum_high(static_cast<uint64_t>(spread.sum >> 64));
+  writer.set_code(codes);
+  writer.set_count(counts);
+}
+
+}  // namespace
+
+void EncodeSummedSteps(const SummedSteps& summed, wire::Encoder* out) {
   trace::StepStatsWriter stats = trace::ChunkWriter(out).begin_step_stats();
-  trace::RunStepsWriter run = stats.begin_run();
-  run.set_run(kRunId);
-  run.set_steps(summed.steps);
-  run.set_samples(summed.samples);
-  if (summed.duration_ns.n != 0) internal::EncodeMetricStats(summed.duration_ns, run.begin_duration_ns());
-  run.set_armed(summed.armed);
-  run.set_memory_peak_bytes(summed.memory_peak_bytes);
-  run.set_calls(summed.calls);
+  {
+    trace::RunStepsWriter run = stats.begin_run();
+    run.set_run(kRunId);
+    run.set_steps(summed.steps);
+    run.set_samples(summed.samples);
+    if (summed.duration_ns.n != 0) internal::EncodeMetricStats(summed.duration_ns, run.begin_duration_ns());
+    run.set_armed(summed.armed);
+    run.set_memory_peak_bytes(summed.memory_peak_bytes);
+    run.set_calls(summed.calls);
+  }
+  trace::RankStepsWriter rank = stats.begin_rank();
+  rank.set_run(kRunId);
+  if (!summed.wall_ns.counts.empty()) EncodeSpread(summed.wall_ns, rank.begin_wall_ns());
+  if (!summed.data_wait_ns.counts.empty()) EncodeSpread(summed.data_wait_ns, rank.begin_data_wait_ns());
+  if (!summed.gpu_wait_ns.counts.empty()) EncodeSpread(summed.gpu_wait_ns, rank.begin_gpu_wait_ns());
+  if (!summed.gpu_busy_ns.counts.empty()) EncodeSpread(summed.gpu_busy_ns, rank.begin_gpu_busy_ns());
 }
 
 void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) noexcept {

@@ -7,6 +7,7 @@
 #define RFINJECT_COLLECTOR_TRACE_ENCODER_H_
 
 #include <cstdint>
+#include <map>
 #include <string_view>
 
 #include "collector/definitions.h"
@@ -16,19 +17,32 @@
 #include "collector/pm_window.h"
 #include "collector/run_facts.h"
 #include "collector/step_sums.h"
+#include "collector/step_waits.h"
 #include "proto/rfinject/v1/trace.schema.h"
 #include "proto/wire/encoder.h"
+#include "proto/wire/spread_code.h"
 
 namespace rfinject {
+
+// Durations, by where they lie (Spread of the schema).
+struct SpreadSum {
+  unsigned __int128 sum = 0;
+  std::map<uint32_t, uint64_t> counts;  // by code
+  void Add(uint64_t ns) {
+    sum += ns;
+    ++counts[wire::SpreadCode(ns)];
+  }
+};
 
 // Steps of a long run that are in the trace as sums only.
 struct SummedSteps {
   uint64_t steps = 0;
   uint64_t samples = 0, calls = 0, armed = 0;
-  uint64_t memory_peak_bytes = 0;  // the most of any
-  MetricSum duration_ns;           // of those that were not armed
-  // Adds a measured step.
-  void Add(const StepRecord& step) noexcept;
+  uint64_t memory_peak_bytes = 0;                             // the most of any
+  MetricSum duration_ns;                                      // of those that were not armed
+  SpreadSum wall_ns, data_wait_ns, gpu_wait_ns, gpu_busy_ns;  // likewise, where they were watched
+  // Adds a measured step. May throw std::bad_alloc.
+  void Add(const StepRecord& step);
 };
 
 // The only Run of a process's trace.
@@ -54,7 +68,8 @@ template <typename Metrics>
 void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept;
 void EncodeSampledStep(const SampledStep& sampled, wire::Encoder* out) noexcept;
 void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept;
-void EncodeSummedSteps(const SummedSteps& steps, wire::Encoder* out) noexcept;
+// May throw std::bad_alloc.
+void EncodeSummedSteps(const SummedSteps& steps, wire::Encoder* out);
 // Batches that were validated, and their samples, since the last time.
 void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) noexcept;
 // Parts of layers beyond the first `layers` count for no layer.

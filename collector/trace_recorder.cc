@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "collector/chunk_schedule.h"
+#include "collector/last_words.h"
 #include "collector/output_path.h"
 #include "collector/process_facts.h"
 #include "collector/safe_write.h"
@@ -161,6 +162,9 @@ void TraceRecorder::AfterForkInChild() noexcept {
   stop_begin_.store(wanted_.load(std::memory_order_relaxed) ? UINT64_MAX : 0, std::memory_order_relaxed);
   stop_end_.store(UINT64_MAX, std::memory_order_relaxed);
   step_start_ns_.store(0, std::memory_order_relaxed);
+  busy_.store(kBusyUnknown, std::memory_order_relaxed);
+  measured_steps_.store(0, std::memory_order_relaxed);
+  last_words_.store(false, std::memory_order_relaxed);
   eval_batches_.store(0, std::memory_order_relaxed);
   eval_samples_.store(0, std::memory_order_relaxed);
   eval_last_samples_.store(0, std::memory_order_relaxed);
@@ -425,8 +429,37 @@ void TraceRecorder::CountDrop(std::string_view what, uint64_t count) noexcept tr
 void TraceRecorder::StartClock() noexcept {
   int64_t unset = 0;
   if (step_start_ns_.load(std::memory_order_relaxed) == 0) {
-    step_start_ns_.compare_exchange_strong(unset, MonotonicNs(), std::memory_order_relaxed);
+    if (step_start_ns_.compare_exchange_strong(unset, MonotonicNs(), std::memory_order_relaxed)) (void)TakeGpuClock();
   }
+}
+
+// What the GPU's own clock says since the last call; nothing where there is none, and known then is 0.
+TraceRecorder::GpuTimes TraceRecorder::TakeGpuClock() noexcept {
+  GpuClock now;
+  const GpuClockFunction read = g_gpu_clock.load(std::memory_order_relaxed);
+  if (read == nullptr || !read(&now)) return {};
+  const uint64_t skipped = gpu_skipped_ns_.exchange(now.skipped_ns, std::memory_order_relaxed);
+  const uint64_t busy = gpu_busy_seen_ns_.exchange(now.busy_ns, std::memory_order_relaxed);
+  return {.known = true,
+          .skipped_ns = now.skipped_ns - std::min(skipped, now.skipped_ns),
+          .busy_ns = now.busy_ns - std::min(busy, now.busy_ns)};
+}
+
+void TraceRecorder::AddWaits(StepRecord* step) noexcept {
+  const StepWaits waits = TakeWaits();
+  step->watched = WatchedWaits();
+  step->data_wait_ns = waits.data_ns;
+  step->gpu_wait_ns = waits.gpu_ns;
+  if (const uint64_t busy = busy_.exchange(kBusyUnknown, std::memory_order_relaxed); busy != kBusyUnknown) {
+    step->gpu_busy_ns = busy;
+    step->watched |= kGpuBusy;
+  }
+  const GpuTimes gpu = TakeGpuClock();
+  if (!gpu.known) return;
+  step->duration_ns += gpu.skipped_ns;
+  step->gpu_wait_ns += gpu.skipped_ns;
+  step->gpu_busy_ns = gpu.busy_ns;
+  step->watched |= kGpuWaits | kGpuBusy;
 }
 
 void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
@@ -445,12 +478,14 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
   step.samples = samples_in_step;
   const bool left_out = step_left_out_.exchange(false, std::memory_order_relaxed);
   step.measured = InSettingsWindow(step.index) && !stopped && !left_out;
+  if (step.measured) measured_steps_.fetch_add(1, std::memory_order_relaxed);
   step.armed_group = armed_group_.exchange(0, std::memory_order_relaxed);
   step.memory_bytes = memory_.exchange(0, std::memory_order_relaxed);
   step.memory_peak_bytes = memory_peak_.exchange(0, std::memory_order_relaxed);
   step.calls = calls_.exchange(0, std::memory_order_relaxed);
   step.kind = kind_.exchange(0, std::memory_order_relaxed);
   step.optimizer = optimizer_.exchange(0, std::memory_order_relaxed);
+  AddWaits(&step);
   LaunchRing* ring = t_ring.owner == this ? t_ring.ring : AcquireRing();
   if (ring == nullptr || ring->Push(step) == LaunchRing::PushResult::kDropped) {
     // A step must not be lost where launches may be: reports divide by their number.
@@ -513,7 +548,11 @@ void TraceRecorder::NoteEvaluation(uint64_t samples) noexcept {
   eval_batches_.fetch_add(1, std::memory_order_release);
 }
 
-void TraceRecorder::RestartStep() noexcept { step_start_ns_.store(MonotonicNs(), std::memory_order_relaxed); }
+void TraceRecorder::RestartStep() noexcept {
+  step_start_ns_.store(MonotonicNs(), std::memory_order_relaxed);
+  (void)TakeWaits();
+  (void)TakeGpuClock();
+}
 
 void TraceRecorder::AddPmWindow(const PmWindow& window) noexcept try {
   if (!Measured(window.step)) return;
@@ -854,7 +893,10 @@ void TraceRecorder::WriteLast(Output* output) noexcept {
   if (Flush(output, true)) {
     output->frame.Clear(wire::kFrameHeaderSize);
     EncodeEnd(stop_reason_, UnixNs(), &output->frame);
-    if (WriteFrame(output)) output->file.Close();
+    if (WriteFrame(output)) {
+      output->file.Close();
+      output->whole.store(true, std::memory_order_release);
+    }
   }
   output->stopped.Signal();
 }
@@ -937,6 +979,7 @@ bool TraceRecorder::MeasuresAGpu() noexcept {
 
 void TraceRecorder::Open(int fd) noexcept try {
   if (mode_.load(std::memory_order_relaxed) != Mode::kIdle) return;
+  g_trace_begun.store(true, std::memory_order_relaxed);
   StartClock();
   std::string error;
   auto* output = new Output;  // never freed: the writer may be in it when the process ends
@@ -969,7 +1012,7 @@ void TraceRecorder::BeginFirstStep() noexcept try {
   if (mode_.load(std::memory_order_relaxed) == Mode::kIdle && step_.load(std::memory_order_relaxed) == 0) {
     DrainRings(Wanted::kOfAModelOrPhase);
     ringless_drops_.store(0, std::memory_order_relaxed);
-    step_start_ns_.store(MonotonicNs(), std::memory_order_relaxed);
+    RestartStep();
   }
 } catch (...) {
 }
@@ -991,7 +1034,16 @@ void TraceRecorder::ActivateInto(int fd) noexcept try {
 } catch (...) {
 }
 
-void TraceRecorder::Finish(std::string_view reason) noexcept { Stop(Mode::kFinished, reason); }
+void TraceRecorder::Finish(std::string_view reason) noexcept {
+  Stop(Mode::kFinished, reason);
+  const Output* output = output_.load(std::memory_order_acquire);
+  if (!IsOurProcess() || output == nullptr || !output->whole.load(std::memory_order_acquire)) return;
+  try {
+    if (last_words_.exchange(true) || !MaySpeakLast(settings_)) return;
+    WriteLogLine(TraceWords(settings_, measured_steps_.load(std::memory_order_relaxed), output->file.path()));
+  } catch (...) {
+  }
+}
 
 void TraceRecorder::Disable(std::string_view reason) noexcept try {
   if (!IsOurProcess() || mode_.load(std::memory_order_relaxed) == Mode::kDisabled) return;

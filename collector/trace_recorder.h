@@ -46,6 +46,7 @@
 #include "collector/recorder.h"
 #include "collector/settings.h"
 #include "collector/step_sums.h"
+#include "collector/step_waits.h"
 #include "collector/sync.h"
 #include "collector/trace_encoder.h"
 #include "collector/trace_file.h"
@@ -86,6 +87,7 @@ class TraceRecorder final : public Recorder {
     optimizer_.store(optimizer, std::memory_order_relaxed);
   }
   void NoteEvaluation(uint64_t samples) noexcept override;
+  void NoteBusy(uint64_t ns) noexcept override { busy_.store(ns, std::memory_order_relaxed); }
   void LeaveStepOut() noexcept override { step_left_out_.store(true, std::memory_order_relaxed); }
   void RestartStep() noexcept override;
   void AddPmWindow(const PmWindow& window) noexcept override;
@@ -165,6 +167,7 @@ class TraceRecorder final : public Recorder {
     std::atomic<int64_t> next_chunk_ns{0};  // monotonic; read by callers who ask whether they are to write
     ControlFile control;
     std::atomic<int64_t> next_look_ns{0};  // monotonic, when `control` is looked at next
+    std::atomic<bool> whole{false};        // the file has its End
     Event stopped;                         // signalled once, when the file is closed
   };
 
@@ -191,6 +194,14 @@ class TraceRecorder final : public Recorder {
   void Stop(Mode mode, std::string_view reason) noexcept;
   LaunchRing* AcquireRing() noexcept;
   void StartClock() noexcept;
+  // What a GPU with a clock of its own (step_waits.h) did since the last call.
+  struct GpuTimes {
+    bool known = false;
+    uint64_t skipped_ns = 0, busy_ns = 0;
+  };
+  GpuTimes TakeGpuClock() noexcept;
+  // What the step that ends waited for, as far as anybody watched.
+  void AddWaits(StepRecord* step) noexcept;
   void Print(const Diagnostic& diagnostic) noexcept;
   void PrintHeld() noexcept;
   void WakeWriter() noexcept;
@@ -247,6 +258,11 @@ class TraceRecorder final : public Recorder {
   std::atomic<uint64_t> memory_{0};       // likewise; 0: unknown
   std::atomic<uint64_t> memory_peak_{0};
   std::atomic<uint32_t> calls_{0};  // likewise
+  static constexpr uint64_t kBusyUnknown = UINT64_MAX;
+  std::atomic<uint64_t> busy_{kBusyUnknown};                       // likewise
+  std::atomic<uint64_t> gpu_skipped_ns_{0}, gpu_busy_seen_ns_{0};  // of the GPU's own clock, when the step began
+  std::atomic<uint64_t> measured_steps_{0};
+  std::atomic<bool> last_words_{false};  // have been said, or need not be
   std::atomic<bool> step_left_out_{false};
   std::atomic<uint32_t> kind_{0};
   std::atomic<uint32_t> optimizer_{0};

@@ -12,6 +12,7 @@
 #include "collector/recorder.h"
 #include "collector/settings.h"
 #include "collector/source.h"
+#include "collector/step_waits.h"
 #include "injector/layer_stack.h"
 #include "injector/native/native_stacks.h"
 #include "injector/python/module_calls.h"
@@ -107,6 +108,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
   InitScopes(recorder, source);
   std::string why_no_scope_slots;
   const bool scope_slots = modules && !Forced('D') && WatchUserScopes(python, &why_no_scope_slots);
+  if (scope_slots) WatchWaits(kDataWaits);
   const TorchCapabilities torch = BindTorch(&python, recorder, source, scope_slots);
 
   std::string reason;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "collector/last_words.h"
 #include "collector/safe_write.h"
 #include "collector/settings.h"
 #include "injector/attach.h"
@@ -107,6 +108,7 @@ void ExplainUnseenTorch() noexcept {
 
 [[gnu::destructor]] void Unload() noexcept {
   rfinject::FinishProcess("exit");
+  if (!g_inert) rfinject::ExplainNoTrace();
   ExplainUnseenTorch();
 }
 

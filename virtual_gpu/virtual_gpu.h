@@ -106,6 +106,13 @@ struct rfinject_virtual_loaded_launch {
 // Calls `observer` on the launching thread for each of these from now on; null: no longer. It may not call CUDA.
 void rfinject_virtual_gpu_observe_loaded(void (*observer)(const struct rfinject_virtual_loaded_launch*));
 
+// How far the board's clock is ahead of the host's, because it jumps where a program would have waited for the board;
+// and how long all its streams were given to do, one added to the other. Since the process began.
+struct rfinject_virtual_clock {
+  uint64_t skipped_ns, occupied_ns;
+};
+void rfinject_virtual_gpu_clock(struct rfinject_virtual_clock* clock);
+
 // A CUfunction that stands for a library's kernel of that name: it exists nowhere, and launches as any other.
 void* rfinject_virtual_gpu_named_kernel(const char* name);
 

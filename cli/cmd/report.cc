@@ -33,11 +33,13 @@ constexpr std::string_view kUsage =
     "damage, and the exit code is then 1.";
 
 // In the order of By, and what is not a By.
-constexpr std::array<std::string_view, 9> kBys = {"model",  "phase", "layer", "op",    "kernel",
-                                                  "source", "run",   "stack", "memory"};
+constexpr std::array<std::string_view, 11> kBys = {"model", "phase", "layer",  "op",   "kernel", "source",
+                                                   "run",   "stack", "memory", "wait", "rank"};
 constexpr size_t kByRun = 6;
 constexpr size_t kByStack = 7;
 constexpr size_t kByMemory = 8;
+constexpr size_t kByWait = 9;
+constexpr size_t kByRank = 10;
 constexpr std::array<std::string_view, 3> kStepBys = {"iteration", "optimizer", "forward"};  // of StepBy
 constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};                 // of TableColumns
 
@@ -47,7 +49,8 @@ std::vector<Option> Options() {
   return {
       {"by", 0, "WHAT",
        "run (a row each), model, phase, layer (default), op, kernel, source (lines of the\n"
-       "program), stack (what is in no layer), or memory (what lay there at the peak)",
+       "program), stack (what is in no layer), memory (what lay there at the peak), wait (what a\n"
+       "step waits for, by the clock) or rank (the same of each rank)",
        ChoicesOf(kBys)},
       {"format", 0, "FORMAT", *kFormatHelp, ChoicesOf(FormatsOf("report"))},
       {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
@@ -177,6 +180,23 @@ int ReportMain(Arguments arguments) {
     options.max_rows = rows;
     options.csv_texts = csv_texts;
     format->memory(tables, options, text);
+    if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
+    return loaded.damaged ? 1 : 0;
+  }
+  if (by == kByWait || by == kByRank) {
+    if (format->waits == nullptr) {
+      return UsageError("report", "--by " + std::string(kBys[by]) + " is written as table, json or csv, not as " +
+                                      std::string(format->name));
+    }
+    std::vector<WaitTable> tables;
+    for (const LoadedRun& one : loaded.runs) {
+      for (const auto& [key, run] : one.profile.runs) tables.push_back(FoldWaits(run));
+    }
+    std::ostringstream text;
+    TableOptions options = destination.to_file() ? TableOptions{} : TableOptionsFor(STDOUT_FILENO);
+    options.max_rows = rows;
+    options.csv_texts = csv_texts;
+    format->waits(tables, by == kByRank ? WaitRows::kRanks : WaitRows::kParts, options, text);
     if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
     return loaded.damaged ? 1 : 0;
   }

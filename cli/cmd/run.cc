@@ -292,10 +292,13 @@ int RunProgram(Arguments arguments) {
     if (parsed.Has("verbose")) {
       Complain("traces go to " + pattern + "; then: rfinject report " + folder);
     }
+    // We become the program, and are gone when it ends: the library says then what there is (collector/last_words.h).
+    ::setenv("RFINJECT_LAUNCHED", std::to_string(::getpid()).c_str(), 1);
     ::execvp(words[0], words.data());
     const int error = errno;
     return ProgramFailed(words[0], error == ENOENT ? kNotFound : kCannotRun, std::strerror(error));
   }
+  ::unsetenv("RFINJECT_LAUNCHED");  // the summary says it all
   const Files before = TracesBelow(folder);
   const int status = RunChild(words.data());
   if (status == -1) return ProgramFailed(words[0], kCannotRun, std::strerror(errno));

@@ -70,8 +70,7 @@ void EmitAdviceText(std::span<const Report> reports, const AdviceOptions& option
     if (shown.empty()) WriteWrapped(out, Nothing(report), options.width, "", "  ");
     for (const Advice* advice : shown) {
       out << '\n';
-      WriteWrapped(out,
-                   GainText(report, advice->gain_ns) + "  " + advice->rule->title + " [" + advice->rule->name + "]",
+      WriteWrapped(out, GainText(report, *advice) + "  " + advice->rule->title + " [" + advice->rule->name + "]",
                    options.width, "", "  ");
       for (const std::string& line : Lines(report, *advice)) WriteWrapped(out, line, options.width, "  ", "       ");
     }
@@ -111,7 +110,7 @@ void EmitAdviceMarkdown(std::span<const Report> reports, const AdviceOptions& op
     }
     out << "\n| gain a step | what | why | what to do |\n|---|---|---|---|\n";
     for (const Advice* advice : shown) {
-      out << "| " << GainText(report, advice->gain_ns) << " | " << cell(advice->rule->title) << " | "
+      out << "| " << GainText(report, *advice) << " | " << cell(advice->rule->title) << " | "
           << cell(AdviceWhy(*advice, report.advice.facts)) << " | " << cell(advice->rule->action) << " ([more]("
           << advice->rule->link << ")) |\n";
     }
@@ -147,6 +146,9 @@ void EmitAdviceJson(std::span<const Report> reports, std::ostream& out) {
     const std::optional<double>& step = report.advice.facts[static_cast<size_t>(Fact::kStep)];
     json.Key("gpu_time_per_step_ns");
     step ? json.Number(*step) : json.Null();
+    const std::optional<double>& clock = report.advice.facts[static_cast<size_t>(Fact::kClock)];
+    json.Key("clock_time_per_step_ns");
+    clock ? json.Number(*clock) : json.Null();
     json.Key("rules");
     json.BeginArray();
     for (const Advice& advice : report.advice.advice) {

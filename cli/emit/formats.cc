@@ -19,15 +19,16 @@ constexpr auto kFormats = std::to_array<Format>({
      [](std::span<const StackTable> tables, const TableOptions& options, std::ostream& out) {
        EmitStackTable(tables, options.max_rows, out);
      },
-     EmitMemoryTable},
+     EmitMemoryTable, EmitWaitTable},
     {"json", [](std::span<const Report> reports, const TableOptions&, std::ostream& out) { EmitJson(reports, out); },
      [](const Sweep& sweep, std::span<const Report>, const TableOptions&, std::ostream& out) {
        EmitSweepJson(sweep, out);
      },
      [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffJson(diff, out); },
      [](std::span<const StackTable> tables, const TableOptions&, std::ostream& out) { EmitStackJson(tables, out); },
-     [](std::span<const MemoryTable> tables, const TableOptions&, std::ostream& out) {
-       EmitMemoryJson(tables, out);
+     [](std::span<const MemoryTable> tables, const TableOptions&, std::ostream& out) { EmitMemoryJson(tables, out); },
+     [](std::span<const WaitTable> tables, WaitRows, const TableOptions&, std::ostream& out) {
+       EmitWaitJson(tables, out);
      }},
     {"csv",
      [](std::span<const Report> reports, const TableOptions& options, std::ostream& out) {
@@ -44,20 +45,26 @@ constexpr auto kFormats = std::to_array<Format>({
      },
      [](std::span<const MemoryTable> tables, const TableOptions& options, std::ostream& out) {
        EmitMemoryCsv(tables, out, options.csv_texts);
+     },
+     [](std::span<const WaitTable> tables, WaitRows, const TableOptions& options, std::ostream& out) {
+       EmitWaitCsv(tables, out, options.csv_texts);
      }},
     {"html", [](std::span<const Report> reports, const TableOptions&, std::ostream& out) { EmitHtml(reports, out); },
      [](const Sweep& sweep, std::span<const Report> reports, const TableOptions&, std::ostream& out) {
        EmitHtml(SweepPictures(sweep, reports), out);
      },
-     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffHtml(diff, out); }, nullptr, nullptr},
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffHtml(diff, out); }, nullptr, nullptr,
+     nullptr},
     {"svg", [](std::span<const Report> reports, const TableOptions&, std::ostream& out) { EmitSvg(reports, out); },
      [](const Sweep& sweep, std::span<const Report> reports, const TableOptions&, std::ostream& out) {
        EmitSvg(SweepPictures(sweep, reports), out);
      },
-     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffSvg(diff, out); }, nullptr, nullptr},
-    {"markdown", nullptr, nullptr, EmitDiffMarkdown, nullptr, nullptr},
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffSvg(diff, out); }, nullptr, nullptr,
+     nullptr},
+    {"markdown", nullptr, nullptr, EmitDiffMarkdown, nullptr, nullptr, nullptr},
     {"junit", nullptr, nullptr,
-     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffJunit(diff, out); }, nullptr, nullptr},
+     [](const Diff& diff, const TableOptions&, std::ostream& out) { EmitDiffJunit(diff, out); }, nullptr, nullptr,
+     nullptr},
 });
 
 }  // namespace

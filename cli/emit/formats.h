@@ -13,6 +13,7 @@
 #include "cli/emit/emit.h"
 #include "cli/emit/memory.h"
 #include "cli/emit/stacks.h"
+#include "cli/emit/waits.h"
 #include "cli/report/diff.h"
 #include "cli/report/sweep.h"
 
@@ -29,6 +30,8 @@ struct Format {
   void (*stacks)(std::span<const StackTable> tables, const TableOptions& options, std::ostream& out);
   // Null: memory is not drawn.
   void (*memory)(std::span<const MemoryTable> tables, const TableOptions& options, std::ostream& out);
+  // Null: waits are not drawn.
+  void (*waits)(std::span<const WaitTable> tables, WaitRows rows, const TableOptions& options, std::ostream& out);
 };
 
 // The first is what is written when nothing asks for another.

@@ -16,6 +16,10 @@ constexpr auto kGlossary = std::to_array<GlossaryEntry>({
      "What keeps most of the time from being shorter: launching (too little work a launch), memory (its bytes take "
      "longer "
      "than its FLOP), compute (its FLOP take longer than its bytes)."},
+    {"busy", "gpu-busy idle",
+     "For how long of a step something runs on the GPU: a kernel, a copy, a memory set. Two at once count once. The "
+     "rest of "
+     "the clock it is idle."},
     {"bytes", "dram dram-bytes",
      "What was read from and written to the GPU's memory (DRAM). Of an estimate every operand is read once and every "
      "result written once."},
@@ -74,6 +78,11 @@ constexpr auto kGlossary = std::to_array<GlossaryEntry>({
      "was not available."},
     {"trace", "rfx",
      "The file that a process writes: *.rfx. `rfinject report` reads it, `rfinject dump` shows it as text."},
+    {"wait", "waits data-wait gpu-wait for-data for-gpu own",
+     "What the thread that ends the steps waits for: a batch of its DataLoader, or the GPU, in calls that return "
+     "when that has "
+     "done its work (.item(), .cpu(), synchronize). The rest of the clock is the host's own: Python, launching. "
+     "docs/WAITS.md has more."},
 });
 
 // Lower case, with a dash for what stands between words.

@@ -86,6 +86,15 @@ void WriteSummary(JsonWriter& json, const Report& report) {
   json.Member("samples", report.samples);
   json.Member("step_wall_time_ns", report.step_wall_ns);
   json.Member("step_gpu_time_ns", report.step_gpu_ns);
+  const auto part = [&](std::string_view name, const std::optional<double>& ns) {
+    json.Key(name);
+    ns ? json.Number(*ns) : json.Null();
+  };
+  part("optimizer_step_wall_time_p50_ns", report.waits.wall.p50_ns);
+  part("optimizer_step_wall_time_p95_ns", report.waits.wall.p95_ns);
+  part("optimizer_step_gpu_busy_ns", report.waits.gpu_busy.mean_ns);
+  part("optimizer_step_data_wait_ns", report.waits.data_wait.mean_ns);
+  part("optimizer_step_gpu_wait_ns", report.waits.gpu_wait.mean_ns);
   if (report.step_ns > 0) {
     json.Member("step_host_time_ns", report.step_host_ns);
     json.Member("step_time_ns", report.step_ns);

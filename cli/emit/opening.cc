@@ -70,6 +70,24 @@ std::string CostLine(const Report& report) {
   return phases.empty() ? line : line + ": " + phases;
 }
 
+// Whether a step would be shorter by a tenth without this wait.
+bool Matters(const StepWaits& waits, const StepPart& wait) {
+  const std::optional<double> gain = waits.GainWithout(wait);
+  return gain && *gain >= kWorthASentence * waits.step_ns() && *gain > 0;
+}
+
+// "by the clock the GPU is busy for 31 % of a step, and the host waits 55 % for data": where waiting is worth a
+// change of the program; else empty.
+std::string WaitShareText(const StepWaits& waits) {
+  const std::optional<double> busy = waits.Share(waits.gpu_busy);
+  const bool data = Matters(waits, waits.data_wait), gpu = Matters(waits, waits.gpu_wait);
+  if (!busy || (!data && !gpu)) return {};
+  std::string text = "by the clock the GPU is busy for " + Percent(*busy) + " of a step, and the host waits ";
+  if (data) text += Percent(*waits.Share(waits.data_wait)) + " for data";
+  if (gpu) text += (data ? ", " : "") + Percent(*waits.Share(waits.gpu_wait)) + " for the GPU";
+  return text;
+}
+
 std::string LimitLine(const Report& report) {
   const Headline& headline = report.headline;
   const Derived& derived = report.total_derived;
@@ -94,7 +112,9 @@ std::string LimitLine(const Report& report) {
   line += " of GPU time; ";
   if (report.total.total_flop() > 0) line += WithPrefix(derived.performance_flop_per_s, "FLOP/s") + ", ";
   line += Percent(derived.attainable_share) + " of attainable";
-  if (headline.idle_share >= kWorthASentence) {
+  if (const std::string waits = WaitShareText(report.waits); !waits.empty()) {
+    line += "; " + waits;
+  } else if (headline.idle_share >= kWorthASentence) {
     line += "; the GPU is idle for " + Percent(headline.idle_share) + " of a step";
   }
   return line;
@@ -134,10 +154,13 @@ bool IsAdvised(const Report& report, const Headline::Slack& slack) {
 
 }  // namespace
 
-std::string GainText(const Report& report, double gain_ns) {
-  // Waiting is no GPU time.
-  const double gpu_ns = StepNs(report);
-  const double step_ns = gain_ns > gpu_ns ? std::max(report.step_wall_ns, report.step_ns) : gpu_ns;
+std::string GainText(const Report& report, const Advice& advice) {
+  const std::optional<Fact> of = FactNamed(advice.rule->of);
+  const std::optional<double> step_ns = of ? report.advice.facts[static_cast<size_t>(*of)] : std::nullopt;
+  return GainText(advice.gain_ns, step_ns.value_or(StepNs(report))) + (of ? " by the clock" : "");
+}
+
+std::string GainText(double gain_ns, double step_ns) {
   return "-" + Duration(gain_ns) + (step_ns > 0 ? " (" + Percent(gain_ns / step_ns) + ")" : "");
 }
 
@@ -149,14 +172,14 @@ std::vector<std::string> OpeningText(const Report& report) {
   for (const Advice& advice : report.advice.advice) {
     if (gains == kGains || advice.state != Advice::State::kHolds) break;
     if (advice.instead || !advice.rule->unproven.empty()) continue;
-    lines.push_back(Grouped(++gains) + ". " + GainText(report, advice.gain_ns) + ": " + advice.rule->title +
+    lines.push_back(Grouped(++gains) + ". " + GainText(report, advice) + ": " + advice.rule->title +
                     ". Do: " + advice.rule->action);
   }
   for (const Headline::Slack& slack : report.headline.most_to_win) {
     if (gains == kGains) break;
     if (slack.ns < kLeastGainShare * StepNs(report) || IsAdvised(report, slack)) continue;
-    lines.push_back(Grouped(++gains) + ". at most " + GainText(report, slack.ns) + ": " + PlaceText(report, slack) +
-                    ", " + std::string(RemedyOf(slack.bound)));
+    lines.push_back(Grouped(++gains) + ". at most " + GainText(slack.ns, StepNs(report)) + ": " +
+                    PlaceText(report, slack) + ", " + std::string(RemedyOf(slack.bound)));
   }
   return lines;
 }
@@ -166,11 +189,11 @@ std::string LargestGainText(const Report& report) {
   const std::string begin = "Largest gain: ";
   for (const Advice& advice : report.advice.advice) {
     if (advice.state != Advice::State::kHolds) break;
-    if (advice.rule->unproven.empty()) return begin + GainText(report, advice.gain_ns) + ": " + advice.rule->title;
+    if (advice.rule->unproven.empty()) return begin + GainText(report, advice) + ": " + advice.rule->title;
   }
   for (const Headline::Slack& slack : report.headline.most_to_win) {
     if (slack.ns < kLeastGainShare * StepNs(report)) break;
-    return begin + "at most " + GainText(report, slack.ns) + ": " + PlaceText(report, slack);
+    return begin + "at most " + GainText(slack.ns, StepNs(report)) + ": " + PlaceText(report, slack);
   }
   return {};
 }

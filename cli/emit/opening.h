@@ -18,8 +18,10 @@ std::vector<std::string> OpeningText(const Report& report);
 // where there is none.
 std::string LargestGainText(const Report& report);
 
-// "-3.42 ms (33 %)": the gain, and its share of the step.
-std::string GainText(const Report& report, double gain_ns);
+// "-3.42 ms (33 %)": the gain, and its share of the step; "-3.42 ms (33 %) by the clock" of a rule whose gain is no
+// GPU time.
+std::string GainText(const Report& report, const Advice& advice);
+std::string GainText(double gain_ns, double step_ns);
 
 // The rule's reason with the run's numbers in it.
 std::string AdviceWhy(const Advice& advice, const FactValues& facts);

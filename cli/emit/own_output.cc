@@ -17,6 +17,7 @@ constexpr Mark kMarks[] = {
     {"record,", ""},
     {"run,device,steps,", ""},            // stacks
     {"run,device,allocated_bytes,", ""},  // memory
+    {"run,device,source,rank,", ""},      // waits
     {"<!DOCTYPE html>\n", "<title>rfinject"},
     {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg ", "<title>rfinject"},
     // Exports.
@@ -35,6 +36,8 @@ constexpr Mark kMarks[] = {
     {"only in B: ", ""},
     {"", ": in no layer, by native stack, a step\n"},
     {"", ": memory at the peak, by where it was allocated\n"},
+    {"", ": what a step waits for, by the clock\n"},
+    {"", ": steps by rank, by the clock\n"},
     {"", "| | phase | before | after | change | |\n"},
     {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rfinject diff\"", ""},
 };

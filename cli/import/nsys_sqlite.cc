@@ -97,6 +97,7 @@ class Importer {
     }
     if (result_.kernels == 0) return Fail("the export has no kernels");
     MeasureIdle();
+    TimeSteps();
     Finish();
     return std::move(result_);
   }
@@ -163,7 +164,115 @@ class Importer {
       if (!IsStepName(range.name) || (range.thread == thread && range.start < end)) continue;
       thread = range.thread;
       end = range.end;
-      steps_ = std::max(steps_, ++steps[thread]);
+      if (++steps[thread] > steps_) {
+        steps_ = steps[thread];
+        step_thread_ = thread;
+      }
+    }
+  }
+
+  // --- What the steps of that thread took by the clock, and what went into it. As in our own traces a step goes from
+  // the end of the one before to its own end, so that loading its batch is part of it; the first one is its range.
+
+  struct Interval {
+    int64_t start = 0, end = 0;
+  };
+  struct TimedStep {
+    Interval at;
+    uint64_t data_ns = 0, gpu_wait_ns = 0, busy_ns = 0;
+  };
+  // A file that says more is no run of steps; 56 MB.
+  static constexpr size_t kMostTimedSteps = 1 << 20;
+
+  // Adds to `into` of each step what of the intervals lies in it. The intervals come by their start; where two
+  // overlap, what they share counts once.
+  static void AddOverlap(const std::function<bool(Interval*)>& next, uint64_t TimedStep::*into,
+                         std::vector<TimedStep>* steps) {
+    size_t first = 0;  // the steps before it have ended
+    int64_t counted = INT64_MIN;
+    for (Interval one; next(&one);) {
+      one.start = std::max(one.start, counted);
+      if (one.end <= one.start) continue;
+      counted = one.end;
+      while (first < steps->size() && (*steps)[first].at.end <= one.start) ++first;
+      for (size_t i = first; i < steps->size() && (*steps)[i].at.start < one.end; ++i) {
+        TimedStep& step = (*steps)[i];
+        const int64_t from = std::max(one.start, step.at.start), to = std::min(one.end, step.at.end);
+        if (to > from) step.*into += static_cast<uint64_t>(to - from);
+      }
+    }
+  }
+
+  // The rows of a query whose first two columns are a start and an end.
+  std::function<bool(Interval*)> Intervals(const std::string& sql) const {
+    const auto statement = std::make_shared<Statement>(Prepare(database_.get(), sql));
+    return [statement](Interval* one) {
+      if (!*statement || sqlite3_step(statement->get()) != SQLITE_ROW) return false;
+      *one = {sqlite3_column_int64(statement->get(), 0), sqlite3_column_int64(statement->get(), 1)};
+      return true;
+    };
+  }
+
+  // The ranges of the steps' thread that `wanted` names, the outer one of two.
+  std::function<bool(Interval*)> RangesOfSteps(const std::function<bool(const std::string&)>& wanted) const {
+    return [this, wanted, next = Ranges(), end = INT64_MIN](Interval* one) mutable {
+      for (NvtxRange range; next(&range);) {
+        if (range.thread != step_thread_ || range.start < end || !wanted(range.name)) continue;
+        end = range.end;
+        *one = {range.start, range.end};
+        return true;
+      }
+      return false;
+    };
+  }
+
+  void TimeSteps() {
+    if (steps_ == 0) return;
+    std::vector<TimedStep> steps;
+    const auto ranges = RangesOfSteps([](const std::string& name) { return IsStepName(name); });
+    for (Interval one; steps.size() < kMostTimedSteps && ranges(&one);) {
+      if (!steps.empty()) one.start = steps.back().at.end;
+      steps.push_back({.at = one});
+    }
+    // A process's thread has its number in the lower bits.
+    constexpr int64_t kThreads = 16777216;
+    std::string sql;
+    for (const char* table :
+         {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
+      const std::set<std::string> columns = ColumnsOf(database_.get(), table);
+      if (!columns.contains("start") || !columns.contains("end")) continue;
+      absl::StrAppend(&sql, sql.empty() ? "" : " UNION ALL ", "SELECT start, end FROM ", table);
+      if (columns.contains("globalPid")) {
+        absl::StrAppend(&sql, " WHERE globalPid / ", kThreads, " = ", step_thread_ / kThreads);
+      }
+    }
+    AddOverlap(Intervals(sql + " ORDER BY 1, 2"), &TimedStep::busy_ns, &steps);
+    // torch.autograd.profiler.emit_nvtx makes a range of each scope that torch opens.
+    bool has_data = false;
+    AddOverlap(RangesOfSteps([&has_data](const std::string& name) {
+                 const bool data = IsLoaderName(name);
+                 has_data = has_data || data;
+                 return data;
+               }),
+               &TimedStep::data_ns, &steps);
+    const std::set<std::string> calls = ColumnsOf(database_.get(), "CUPTI_ACTIVITY_KIND_RUNTIME");
+    const bool has_calls = calls.contains("end") && calls.contains("nameId");
+    if (has_calls) {
+      AddOverlap(
+          Intervals(absl::StrCat("SELECT r.start, r.end FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON "
+                                 "s.id = r.nameId WHERE r.globalTid = ",
+                                 step_thread_,
+                                 " AND (s.value GLOB 'cu*Synchronize*' OR s.value GLOB 'cudaMemcpy_v*' OR "
+                                 "s.value GLOB 'cuMemcpyDtoH_v*') ORDER BY 1, 2")),
+          &TimedStep::gpu_wait_ns, &steps);
+    }
+    StepTimes& times = run_.step_times[0];
+    for (const TimedStep& step : steps) {
+      const auto ns = static_cast<uint64_t>(std::max<int64_t>(step.at.end - step.at.start, 0));
+      times.wall_ns.Add(ns);
+      times.gpu_busy_ns.Add(step.busy_ns);
+      if (has_data) times.data_wait_ns.Add(step.data_ns);
+      if (has_calls) times.gpu_wait_ns.Add(step.gpu_wait_ns);
     }
   }
 
@@ -289,8 +398,9 @@ class Importer {
   const ImportOptions& options_;
   const std::string model_ = options_.model.empty() ? "program" : options_.model;
   bool has_ranges_ = false;
-  uint64_t steps_ = 0;  // that ranges mark
-  std::string idle_;    // what is said of the time in which nothing ran; empty: nothing
+  uint64_t steps_ = 0;       // that ranges mark
+  int64_t step_thread_ = 0;  // on which they do
+  std::string idle_;         // what is said of the time in which nothing ran; empty: nothing
   Database database_;
   cli::Run run_;
   Imported result_;

@@ -182,12 +182,51 @@ TEST_F(NsysSqlite, RangesOfNvtxAreStepsAndLayers) {
   EXPECT_THAT(result.warnings, Contains(HasSubstr("the GPU was idle for 59 %")));
 }
 
+// A loop that marks its steps, and loads and waits in and between them, as emit_nvtx() and the runtime's calls show
+// it.
+TEST_F(NsysSqlite, StepsHaveWhatTheyWaitedFor) {
+  std::string sql = std::string(kStrings) + kKernels +
+                    "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, "
+                    "correlationId INTEGER, nameId INTEGER);"
+                    "INSERT INTO StringIds VALUES (3, 'cudaStreamSynchronize_v3020'), (4, 'cudaLaunchKernel_v7000');"
+                    "CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid "
+                    "INTEGER);";
+  const auto range = [&sql](int64_t start, int64_t end, const std::string& text, int64_t thread = 7) {
+    sql += "INSERT INTO NVTX_EVENTS VALUES (" + std::to_string(start) + ", " + std::to_string(end) + ", 59, '" +
+           text + "', " + std::to_string(thread) + ");";
+  };
+  const auto call = [&sql](int64_t start, int64_t end, int name, int64_t thread = 7) {
+    sql += "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (" + std::to_string(start) + ", " + std::to_string(end) +
+           ", " + std::to_string(thread) + ", 0, " + std::to_string(name) + ");";
+  };
+  const std::string loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+  for (const int64_t at : {0, 100'000, 200'000}) {
+    range(at, at + 50'000, "step");
+    if (at > 0) range(at - 40'000, at - 10'000, loader);
+    call(at + 1'000, at + 2'000, 4);
+    call(at + 40'000, at + 48'000, 3);
+    call(at + 10'000, at + 40'000, 3, 8);                                                   // another thread's
+    range(at + 20'000, at + 40'000, loader, 8);                                             // likewise
+    sql += Launch(at + 5'000, at + 45'000, 8, 1) + Launch(at + 20'000, at + 30'000, 8, 2);  // at the same time
+  }
+  Write(sql);
+  const cli::Run run = OnlyRun(Import());
+  ASSERT_THAT(run.step_times, SizeIs(1));
+  const StepTimes& times = run.step_times.at(0);
+  EXPECT_EQ(times.wall_ns.n(), 3u);
+  EXPECT_EQ(static_cast<uint64_t>(times.wall_ns.sum()), 50'000u + 2 * 100'000u);
+  EXPECT_EQ(static_cast<uint64_t>(times.data_wait_ns.sum()), 2 * 30'000u);
+  EXPECT_EQ(static_cast<uint64_t>(times.gpu_wait_ns.sum()), 3 * 8'000u);
+  EXPECT_EQ(static_cast<uint64_t>(times.gpu_busy_ns.sum()), 3 * 40'000u);
+}
+
 TEST_F(NsysSqlite, WhatAStepIsCalled) {
   for (const char* name : {"step", "step 3", "ProfilerStep#4", "iteration_12", "train_step", "iter", "Batch 7"}) {
     EXPECT_TRUE(IsStepName(name)) << name;
   }
-  for (const char* name : {"Optimizer.step#SGD.step", "optim step", "forward", "stepper", "aten::batch_norm_stats",
-                           "batch_norm", "BatchNorm2d", ""}) {
+  for (const char* name :
+       {"Optimizer.step#SGD.step", "optim step", "forward", "stepper", "aten::batch_norm_stats", "batch_norm",
+        "BatchNorm2d", "", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"}) {
     EXPECT_FALSE(IsStepName(name)) << name;
   }
 }

@@ -44,7 +44,10 @@ Phase PhaseNamed(const std::vector<std::string>& words) {
 
 }  // namespace
 
+bool IsLoaderName(std::string_view name) { return name.starts_with("enumerate(DataLoader)#"); }
+
 bool IsStepName(std::string_view name) {
+  if (IsLoaderName(name)) return false;  // "..._SingleProcessDataLoaderIter.__next__"
   const std::vector<std::string> words = WordsOf(name);
   if (name.find("::") != std::string_view::npos || Has(words, "norm")) return false;
   if (Has(words, "optimizer") || Has(words, "optim") || Has(words, "scheduler")) return false;

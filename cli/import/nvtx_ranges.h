@@ -20,6 +20,8 @@ struct NvtxRange {
   std::string name;
 };
 
+// Whether a range of this name is a DataLoader making a batch, as torch itself calls it.
+bool IsLoaderName(std::string_view name);
 // Whether a range of this name is one repetition of the training loop: "step 3", "iteration_12", "ProfilerStep#4",
 // "batch"; not "optimizer.step", which is a part of one.
 bool IsStepName(std::string_view name);

@@ -215,6 +215,7 @@ void Run::Merge(Run other) {
   MergeSorted(layers, other.layers, [](LayerInfo& a, const LayerInfo& b) { a.Merge(b); });
   MergeSorted(launches, other.launches, [](LaunchStats& a, LaunchStats& b) { a.Merge(b); });
   steps.Merge(other.steps);
+  for (const auto& [rank, times] : other.step_times) step_times[rank].Merge(times);
   // Ordered by bytes first, refused and allocated: the highest stands.
   memory_peak = std::max(memory_peak, other.memory_peak);
   for (auto& [metric, steps] : other.sampled_steps) {

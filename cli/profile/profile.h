@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "cli/profile/step_times.h"
 #include "proto/rfinject/v1/trace.schema.h"
 #include "proto/wire/vocabulary.h"
 
@@ -224,6 +225,7 @@ struct Run {
   std::map<LayerKey, LayerInfo> layers;
   std::map<LaunchKey, LaunchStats> launches;
   StepSums steps;
+  std::map<uint32_t, StepTimes> step_times;  // by rank; 0 for a program of one process
   MemoryPeakInfo memory_peak;  // of the process that was refused or had most; no parts: nobody knows
   // By metric name: the steps that were sampled, and by how many processes. At most kMaxSampledStepsKept each.
   std::map<std::string, std::map<uint64_t, uint64_t>> sampled_steps;

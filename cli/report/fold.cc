@@ -268,6 +268,7 @@ Report DescribeRun(const Run& run, const Machine& machine, By by, StepBy step_by
   if (report.steps > 0) {
     report.step_wall_ns *= static_cast<double>(run.steps.steps) / static_cast<double>(report.steps);
   }
+  report.waits = WaitsOf(run);
   report.memory_peak_bytes = run.steps.memory_peak_bytes;
   report.pm_windows = run.steps.pm_dram_bytes.n;
   report.pm_dram_bytes = run.steps.pm_dram_bytes.mean();

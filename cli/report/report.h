@@ -21,6 +21,7 @@
 #include "cli/report/alarm.h"
 #include "cli/report/headline.h"
 #include "cli/report/quantity.h"
+#include "cli/report/waits.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
@@ -146,6 +147,7 @@ struct Report {
   // Of an estimate for which the host's time to launch a kernel was given: what a step's launches take it, and what a
   // step takes, the longer of both, since eager PyTorch launches ahead of the GPU. 0: not known.
   double step_host_ns = 0, step_ns = 0;
+  StepWaits waits;             // what an optimizer's step waits for, by the clock
   double step_launches = 0;    // with the two above
   double gpu_waits_share = 0;  // of such a step, in which the GPU has nothing to do; 0 unless launch_bound()
   bool launch_bound() const { return step_host_ns > 0 && step_host_ns > step_gpu_ns; }

@@ -519,12 +519,54 @@ absl::Status Applier::ApplyStep(const v1::Step& message, const Record& record) {
     SaturatingAdd(steps.armed, 1);
   } else {
     steps.duration_ns.Add(message.duration_ns());
+    RFINJECT_TRY(AddStepTimes(message, record, &run->step_times[0]));
     if (run->durations.size() < kMaxStepDurations) {
       RFINJECT_TRY(Charge(sizeof(StepDuration), record.offset));
       run->durations.push_back({message.index(), message.duration_ns()});
     }
   }
   return absl::OkStatus();
+}
+
+// Roughly: of a place of a Spread.
+constexpr uint64_t kBytesOfAPlace = 64;
+
+absl::Status Applier::AddStepTimes(const v1::Step& message, const Record& record, StepTimes* times) {
+  constexpr uint32_t kData = 1, kGpuWait = 2, kBusy = 4;  // of Step.watched
+  const auto places = [times] {
+    return times->wall_ns.counts().size() + times->data_wait_ns.counts().size() + times->gpu_wait_ns.counts().size() +
+           times->gpu_busy_ns.counts().size();
+  };
+  const size_t before = places();
+  times->wall_ns.Add(message.duration_ns());
+  if (message.watched() & kData) times->data_wait_ns.Add(message.data_wait_ns());
+  if (message.watched() & kGpuWait) times->gpu_wait_ns.Add(message.gpu_wait_ns());
+  if (message.watched() & kBusy) times->gpu_busy_ns.Add(message.gpu_busy_ns());
+  return Charge(kBytesOfAPlace * (places() - before), record.offset);
+}
+
+// Adds what the message says to `spread`; damage at `offset` where it contradicts itself.
+absl::Status Applier::ReadSpread(const v1::Spread& message, uint64_t offset, Spread* spread) {
+  if (message.code_size() != message.count_size()) return DamageAt(offset, "a spread has not one count a code");
+  RFINJECT_TRY(Charge(kBytesOfAPlace * static_cast<uint64_t>(message.code_size()), offset));
+  for (int i = 0; i < message.code_size(); ++i) {
+    if (i > 0 && message.code(i) <= message.code(i - 1)) return DamageAt(offset, "a spread's codes do not ascend");
+    spread->AddCounted(message.code(i), message.count(i));
+  }
+  spread->AddSum(static_cast<Uint128>(message.sum_high()) << 64 | message.sum());
+  return absl::OkStatus();
+}
+
+absl::Status Applier::ApplyRankSteps(const v1::RankSteps& message, const Record& record) {
+  RunState* run = nullptr;
+  RFINJECT_TRY(FindRun(record.offset, message.run(), &run));
+  const uint32_t rank = std::min(message.rank(), kMaxRanksKept);
+  const auto [it, inserted] = run->step_times.try_emplace(rank);
+  if (inserted) RFINJECT_TRY(Charge(sizeof(StepTimes), record.offset));
+  RFINJECT_TRY(ReadSpread(message.wall_ns(), record.offset, &it->second.wall_ns));
+  RFINJECT_TRY(ReadSpread(message.data_wait_ns(), record.offset, &it->second.data_wait_ns));
+  RFINJECT_TRY(ReadSpread(message.gpu_wait_ns(), record.offset, &it->second.gpu_wait_ns));
+  return ReadSpread(message.gpu_busy_ns(), record.offset, &it->second.gpu_busy_ns);
 }
 
 absl::Status Applier::ApplyPmWindow(const v1::PmWindow& message, const Record& record) {
@@ -641,6 +683,7 @@ absl::Status Applier::ApplyStepStats(const v1::StepStats& message, const Record&
     SaturatingAdd(run->eval.steps, one.eval_batches());
     SaturatingAdd(run->eval.samples, one.eval_samples());
   }
+  for (const v1::RankSteps& one : message.rank()) RFINJECT_TRY(ApplyRankSteps(one, record));
   return absl::OkStatus();
 }
 
@@ -716,7 +759,12 @@ void Applier::FinishFacts() {
     if (!state.step_kinds.empty() && state.step_kinds.front().calls != 0) {
       run.steps.iterations += run.steps.steps / StepsOfIteration(state.step_kinds);
     }
-    if (!state.merged) {
+    if (state.merged) {
+      run.step_times = std::move(state.step_times);
+    } else {
+      // A process is one rank, and learns late which.
+      const uint32_t rank = state.process.world_size > 0 ? std::min(state.process.rank, kMaxRanksKept) : 0;
+      for (const auto& [ignored, times] : state.step_times) run.step_times[rank].Merge(times);
       run.key.gpu = GpuName(run.key, state.devices, devices_used[id]);
       for (auto& [index, device] : state.devices) run.devices.push_back(std::move(device));
       if (run.ranks.empty() && state.process.world_size > 0) run.ranks.insert(state.process.rank);
@@ -839,6 +887,7 @@ Run Applier::ValidationOf(const RunState& state) {
   run.sampled_steps.clear();
   run.pm_windows.clear();
   run.memory_peak = {};
+  run.step_times.clear();
   run.diagnostics.clear();
   run.drops.clear();
   return run;

@@ -140,8 +140,9 @@ class Applier {
     bool validates = false;
     StepSums eval;
     bool merged = false;
-    std::map<uint32_t, SeriesState> series;  // by metric
-    std::vector<StepDuration> durations;     // of measured steps that were not armed
+    std::map<uint32_t, SeriesState> series;    // by metric
+    std::map<uint32_t, StepTimes> step_times;  // by rank, where the trace is merged
+    std::vector<StepDuration> durations;       // of measured steps that were not armed
     // Of run.memory_peak, whose places have no names yet.
     struct MemoryPart {
       uint32_t layer = 0;
@@ -178,6 +179,9 @@ class Applier {
   absl::Status ApplyPmWindow(const v1::PmWindow& message, const Record& record);
   absl::Status ApplyDiagnostic(const v1::Diagnostic& message, const Record& record);
   absl::Status ApplyDrop(const v1::Drop& message, const Record& record);
+  absl::Status AddStepTimes(const v1::Step& message, const Record& record, StepTimes* times);
+  absl::Status ReadSpread(const v1::Spread& message, uint64_t offset, Spread* spread);
+  absl::Status ApplyRankSteps(const v1::RankSteps& message, const Record& record);
   absl::Status ApplyStepStats(const v1::StepStats& message, const Record& record);
   static void KeepPmWindow(PmWindowInfo window, Run* run);
 

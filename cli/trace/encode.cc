@@ -209,6 +209,15 @@ class Writer {
     message->set_shared_sums(stat.shared_sums);
   }
 
+  static void FillSpread(const Spread& spread, v1::Spread* message) {
+    message->set_sum(static_cast<uint64_t>(spread.sum()));
+    message->set_sum_high(static_cast<uint64_t>(spread.sum() >> 64));
+    for (const auto& [code, count] : spread.counts()) {
+      message->add_code(code);
+      message->add_count(count);
+    }
+  }
+
   static void FillDimensions(const std::array<uint32_t, 3>& from, google::protobuf::RepeatedField<uint32_t>* into) {
     if (from != std::array<uint32_t, 3>{}) into->Add(from.begin(), from.end());
   }
@@ -378,6 +387,16 @@ class Writer {
       FillStat(run.steps.pm_tensor_active_ns, steps.mutable_pm_tensor_active_ns());
     }
     Written();
+    for (const auto& [rank, times] : run.step_times) {
+      v1::RankSteps& one = *chunk_.mutable_step_stats()->add_rank();
+      one.set_run(run_id);
+      one.set_rank(rank);
+      FillSpread(times.wall_ns, one.mutable_wall_ns());
+      FillSpread(times.data_wait_ns, one.mutable_data_wait_ns());
+      FillSpread(times.gpu_wait_ns, one.mutable_gpu_wait_ns());
+      FillSpread(times.gpu_busy_ns, one.mutable_gpu_busy_ns());
+      Written();
+    }
     for (const auto& [known, count] : run.diagnostics) {
       v1::Diagnostic& diagnostic = *chunk_.add_diagnostic();
       diagnostic.set_severity(static_cast<v1::Severity>(std::max(known.severity, 0)));

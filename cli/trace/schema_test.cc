@@ -122,6 +122,7 @@ v1::Chunk Example(bool merged) {
     step.set_measured(true);
     step.set_kind(1);
     step.set_optimizer(1 + i % 2);
+    step.set_watched(7);
   }
   v1::MemoryPeak& peak = *chunk.add_memory_peak();
   peak.set_run(run_id);
@@ -151,6 +152,14 @@ v1::Chunk Example(bool merged) {
   fill(steps.mutable_pm_dram_bytes());
   fill(steps.mutable_pm_duration_ns());
   fill(steps.mutable_pm_tensor_active_ns());
+  v1::RankSteps& rank = *chunk.mutable_step_stats()->add_rank();
+  rank.set_run(run_id);
+  for (v1::Spread* spread : {rank.mutable_wall_ns(), rank.mutable_data_wait_ns(), rank.mutable_gpu_wait_ns(),
+                             rank.mutable_gpu_busy_ns()}) {
+    spread->set_sum(300);
+    spread->add_code(4);
+    spread->add_count(2);
+  }
   if (!merged) chunk.mutable_end()->set_reason("exit");
   return chunk;
 }

@@ -39,6 +39,7 @@
 #include "collector/cupti/time_window.h"
 #include "collector/cupti/watchdog.h"
 #include "collector/program_profiler.h"
+#include "collector/step_waits.h"
 #include "collector/sync.h"
 
 namespace rfinject {
@@ -64,6 +65,7 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   // --- Between two steps.
   void Start(uint64_t step) RFINJECT_REQUIRES(boundary_);
   bool Load() RFINJECT_REQUIRES(boundary_);
+  void EndStepThatRan(uint64_t step) noexcept RFINJECT_EXCLUDES(boundary_);
   void FinishStep(uint64_t step, bool profiles) RFINJECT_REQUIRES(boundary_);
   bool Collect(uint64_t step, StepState ran, bool profiles) RFINJECT_REQUIRES(boundary_);
   bool MayArm(uint64_t step, bool profiles) RFINJECT_REQUIRES(boundary_);
@@ -111,8 +113,14 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
 
 // --- The end of a step.
 
-void HardwareSource::OnStepEnd(uint64_t step) noexcept try {
+void HardwareSource::OnStepEnd(uint64_t step) noexcept {
   if (machine_.off()) return;
+  BeginWait(kOurOwn);
+  EndStepThatRan(step);
+  EndWait(kOurOwn);
+}
+
+void HardwareSource::EndStepThatRan(uint64_t step) noexcept try {
   // Waiting for the GPU would spoil the capture, and fail the program. The step goes on until one ends outside.
   if (tap_.capturing()) {
     if (machine_.state() != StepState::kWaiting && !step_captured_.exchange(true, std::memory_order_relaxed)) {

@@ -197,7 +197,7 @@ void KernelTimes::ReadRecords(uint8_t* buffer, size_t valid) noexcept {
       continue;
     }
     try {
-      records_.push_back({correlation_id, end - start});
+      records_.push_back({correlation_id, end - start, start});
     } catch (...) {
       ++dropped_;
     }

@@ -23,6 +23,7 @@ class KernelTimes {
   struct Record {
     uint32_t correlation_id;  // of the launch
     uint64_t ns;
+    uint64_t start_ns = 0;  // by CUPTI's clock
   };
 
   // There is one object a process, and it is never destroyed: CUPTI's buffer callbacks carry no pointer, and may come

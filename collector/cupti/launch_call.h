@@ -39,6 +39,30 @@ inline bool IsCaptureCall(CUpti_CallbackId cbid) noexcept {
 // By how many the captures in progress change with a call of them that has returned `result`; 0 for any other call.
 int CaptureChange(CUpti_CallbackId cbid, CUresult result) noexcept;
 
+// Those that return when the GPU has done its work.
+inline constexpr CUpti_CallbackId kWaitCbids[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize,
+    CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize,
+    CUPTI_DRIVER_TRACE_CBID_cuEventSynchronize,
+};
+inline bool IsWaitCall(CUpti_CallbackId cbid) noexcept {
+  return std::find(std::begin(kWaitCbids), std::end(kWaitCbids), cbid) != std::end(kWaitCbids);
+}
+// Copies to the host, which wait for what is before them where the host's memory is not pinned. Asked at every
+// launch.
+inline bool IsCopyToHost(CUpti_CallbackId cbid) noexcept {
+  switch (cbid) {
+    case CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2:
+    case CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2_ptds:
+    case CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2:
+    case CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2_ptsz:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Fills function, grid, block and dynamic shared memory of `call` from the entry of a watched function; device and
 // site are the caller's. `name` is the kernel's, valid during the callback. False when the call has no parameters to
 // read: it will fail.

@@ -5,6 +5,7 @@
 
 #include "collector/cupti/condition_report.h"
 #include "collector/cupti/launch_call.h"
+#include "collector/step_waits.h"
 
 namespace rfinject::cupti {
 namespace {
@@ -22,16 +23,23 @@ void CUPTIAPI LaunchTap::OnCupti(void*, CUpti_CallbackDomain domain, CUpti_Callb
   if (tap == nullptr || data == nullptr) return;
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
     const auto& call = *static_cast<const CUpti_CallbackData*>(data);
-    if (DeviceMemory::IsCall(cbid)) {
+    if (IsWaitCall(cbid)) {
+      OnWait(call);
+    } else if (DeviceMemory::IsCall(cbid)) {
       tap->memory_->OnCall(cbid, call);
     } else if (IsCaptureCall(cbid)) {
       tap->OnCaptureCall(cbid, call);
     } else {
+      if (IsCopyToHost(cbid)) OnWait(call);
       tap->OnLaunch(cbid, call);
     }
   } else if (domain == CUPTI_CB_DOMAIN_RESOURCE && cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
     tap->listener_.OnContextDestroyed(static_cast<const CUpti_ResourceData*>(data)->context);
   }
+}
+
+void LaunchTap::OnWait(const CUpti_CallbackData& data) noexcept {
+  data.callbackSite == CUPTI_API_ENTER ? BeginWait(kGpuWaits) : EndWait(kGpuWaits);
 }
 
 void LaunchTap::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept {
@@ -150,6 +158,10 @@ bool LaunchTap::Enable() {
   for (CUpti_CallbackId cbid : kCaptureCbids) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
   // Without one of these peaks may be missed.
   for (CUpti_CallbackId cbid : DeviceMemory::Calls()) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
+  // Without one of these nobody knows what the host waits for.
+  bool waits = true;
+  for (CUpti_CallbackId cbid : kWaitCbids) waits &= enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid) == CUPTI_SUCCESS;
+  WatchWaits(kGpuWaits, waits);
   const CUptiResult result = enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
   if (result == CUPTI_SUCCESS) return true;
   // Without it a context could go away under a running session.
@@ -157,6 +169,9 @@ bool LaunchTap::Enable() {
   return false;
 }
 
-void LaunchTap::Close() noexcept { g_tap.store(nullptr, std::memory_order_release); }
+void LaunchTap::Close() noexcept {
+  g_tap.store(nullptr, std::memory_order_release);
+  WatchWaits(kGpuWaits, false);
+}
 
 }  // namespace rfinject::cupti

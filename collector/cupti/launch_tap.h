@@ -68,6 +68,7 @@ class LaunchTap {
   static void CUPTIAPI OnCupti(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data);
   static void AfterForkInChild() noexcept;
   bool Enable();
+  static void OnWait(const CUpti_CallbackData& data) noexcept;
   void OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
   void OnCaptureCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept;
 

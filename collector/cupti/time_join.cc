@@ -62,6 +62,19 @@ class Joiner {
 
 }  // namespace
 
+uint64_t BusyNs(std::span<const KernelTimes::Record> records) {
+  std::vector<KernelTimes::Record> order(records.begin(), records.end());
+  std::sort(order.begin(), order.end(),
+            [](const KernelTimes::Record& a, const KernelTimes::Record& b) { return a.start_ns < b.start_ns; });
+  uint64_t busy = 0, until = 0;
+  for (const KernelTimes::Record& one : order) {
+    const uint64_t end = one.start_ns + one.ns;
+    if (end > until) busy += end - std::max(one.start_ns, until);
+    until = std::max(until, end);
+  }
+  return busy;
+}
+
 TimeJoin JoinTimes(std::span<const LaunchLog::Entry> entries, std::span<const KernelTimes::Record> records) {
   return Joiner(entries).Join(records);
 }

@@ -31,6 +31,9 @@ struct TimeJoin {
   uint64_t strangers = 0;        // records of no launch that was logged with a key
 };
 
+// For how long at least one of `records` ran, in ns: kernels that run at the same time count once.
+uint64_t BusyNs(std::span<const KernelTimes::Record> records);
+
 // `entries` is the log of the step, `records` what CUPTI gave for it. Where two entries have the same correlation id,
 // the later one counts. The kernels of a CUDA graph all carry the id of the graph's launch, which takes as long as
 // they do together.

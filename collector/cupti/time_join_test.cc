@@ -76,5 +76,15 @@ TEST(TimeJoin, AGraphWithoutAKeyIsOneStranger) {
   EXPECT_EQ(join.strangers, 1u);
 }
 
+TEST(BusyNs, CountsWhatRunsAtTheSameTimeOnce) {
+  EXPECT_EQ(BusyNs({}), 0u);
+  const std::vector<KernelTimes::Record> records = {
+      {.correlation_id = 1, .ns = 10, .start_ns = 100}, {.correlation_id = 2, .ns = 10, .start_ns = 50},
+      {.correlation_id = 3, .ns = 4, .start_ns = 103},  {.correlation_id = 4, .ns = 10, .start_ns = 105},
+      {.correlation_id = 5, .ns = 5, .start_ns = 60},
+  };
+  EXPECT_EQ(BusyNs(records), 15u + 15u);
+}
+
 }  // namespace
 }  // namespace rfinject::cupti

@@ -95,6 +95,7 @@ TimeWindow::Reading TimeWindow::Read(uint64_t step, bool profiles) {
     return reading;
   }
   if (!records.empty()) taken_windows_ = 0;
+  recorder_.NoteBusy(BusyNs(records));
   TimeJoin join = JoinTimes(entries, records);
   for (const TimeJoin::Launch& launch : join.launches) samples_.AddTime(launch.key, launch.ns);
   samples_.Flush();

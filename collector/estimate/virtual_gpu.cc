@@ -10,6 +10,7 @@
 
 #include "collector/estimate/virtual_board.h"
 #include "collector/safe_write.h"
+#include "collector/step_waits.h"
 #include "gpus/gpus.h"
 
 namespace rfinject {
@@ -20,6 +21,8 @@ constinit std::atomic<Tell> g_tell{nullptr};
 using Launches = decltype(&rfinject_virtual_gpu_launches);
 constinit std::atomic<Launches> g_launches{nullptr};
 
+using Clock = decltype(&rfinject_virtual_gpu_clock);
+constinit std::atomic<Clock> g_clock{nullptr};
 using ObserveMemory = decltype(&rfinject_virtual_gpu_observe_memory);
 constinit std::atomic<ObserveMemory> g_observe_memory{nullptr};
 constinit std::atomic<MemoryObserver> g_memory_observer{nullptr};
@@ -71,6 +74,15 @@ void OnMemory(const rfinject_virtual_memory* memory) noexcept {
             .bytes = memory->bytes,
             .reserved = memory->reserved,
             .refused = memory->refused != 0});
+}
+
+bool ReadClock(GpuClock* clock) noexcept {
+  const Clock read = g_clock.load(std::memory_order_relaxed);
+  if (read == nullptr || !UsesVirtualGpu()) return false;
+  rfinject_virtual_clock now{};
+  read(&now);
+  *clock = {.skipped_ns = now.skipped_ns, .busy_ns = now.occupied_ns};
+  return true;
 }
 
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
@@ -138,6 +150,8 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
     g_tell_captured.Open(driver);
     g_observe_replays.Open(driver);
     g_observe_loaded.Open(driver);
+    g_clock.store(reinterpret_cast<Clock>(dlsym(driver, "rfinject_virtual_gpu_clock")));
+    g_gpu_clock.store(&ReadClock);
     g_observe_memory.store(reinterpret_cast<ObserveMemory>(dlsym(driver, "rfinject_virtual_gpu_observe_memory")));
   }
   g_tell.store(driver != nullptr ? reinterpret_cast<Tell>(dlsym(driver, "rfinject_virtual_gpu_tell")) : nullptr);

@@ -51,6 +51,7 @@ class FakeRecorder : public Recorder {
   void Add(const LaunchRecord& record) noexcept override { Record(record); }
   void EndStep(uint64_t) noexcept override { ++step_; }
   void NoteMemory(uint64_t in_use, uint64_t peak) noexcept override { memory_.push_back({in_use, peak}); }
+  void NoteBusy(uint64_t ns) noexcept override { busy_.push_back(ns); }
   void AddPmWindow(const PmWindow& window) noexcept override { pm_windows_.push_back(window); }
   void MarkArmed(uint32_t group) noexcept override { armed_.push_back({step_, group}); }
   uint64_t CurrentStep() const noexcept override { return step_; }
@@ -85,6 +86,7 @@ class FakeRecorder : public Recorder {
   const std::vector<std::pair<uint64_t, uint32_t>>& armed() const { return armed_; }
   // What NoteMemory was told: bytes in use and peak.
   const std::vector<std::pair<uint64_t, uint64_t>>& memory() const { return memory_; }
+  const std::vector<uint64_t>& busy() const { return busy_; }  // that NoteBusy was told
   const std::vector<PmWindow>& pm_windows() const { return pm_windows_; }
   // The text of an interned id; "" for 0.
   std::string Name(uint32_t id) const { return id == 0 || id > names_.size() ? "" : names_[id - 1]; }
@@ -109,6 +111,7 @@ class FakeRecorder : public Recorder {
   uint64_t step_ = 0;
   std::vector<std::pair<uint64_t, uint32_t>> armed_;
   std::vector<std::pair<uint64_t, uint64_t>> memory_;
+  std::vector<uint64_t> busy_;
   std::vector<PmWindow> pm_windows_;
   bool active_ = false;
 };

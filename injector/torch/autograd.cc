@@ -326,14 +326,17 @@ void EndNode(const void* record) noexcept {
   --scopes->depth;
 }
 
-void BeginScope(const void* record, UserScope scope) noexcept {
+bool BeginScope(const void* record, UserScope scope) noexcept {
   Thread& thread = t_thread;
-  if (thread.scope_depth == kMaxScopes) return;
+  if (thread.scope_depth == kMaxScopes) return false;
+  bool outermost = true;
   for (size_t i = 0; i < thread.scope_depth; ++i) {
-    if (thread.scopes[i].record == record) return;  // told twice
+    if (thread.scopes[i].record == record) return false;  // told twice
+    outermost = outermost && PhaseOf(thread.scopes[i].kind) != PhaseOf(scope);
   }
   thread.scopes[thread.scope_depth++] = {
       .record = record, .enters = EnterCount(), .node = RunningNode(), .kind = scope};
+  return outermost;
 }
 
 UserScope EndScope(const void* record) noexcept {

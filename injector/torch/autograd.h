@@ -51,8 +51,9 @@ void EndNode(const void* record) noexcept;
 // Scopes that torch's own Python code opens around its work.
 enum class UserScope : uint8_t { kOther, kOptimizerStep, kZeroGrad, kLoader };
 
-// Such a scope, not kOther, begins on this thread; `record` identifies it until it ends.
-void BeginScope(const void* record, UserScope scope) noexcept;
+// Such a scope, not kOther, begins on this thread; `record` identifies it until it ends. False if a scope of its
+// phase is open around it, or if it was told of before.
+bool BeginScope(const void* record, UserScope scope) noexcept;
 // The scope that ends, if no scope of its phase is open around it on this thread; else kOther, also for a `record`
 // that is not open here. Those inside it that have not ended end with it.
 UserScope EndScope(const void* record) noexcept;

@@ -10,6 +10,7 @@
 
 #include "collector/op_call.h"
 #include "collector/settings.h"
+#include "collector/step_waits.h"
 #include "injector/layer_stack.h"
 #include "injector/python/modules.h"
 #include "injector/torch/binding.h"
@@ -31,6 +32,9 @@ struct Metadata {
 };
 
 }  // namespace mock
+
+// What scopes.cc says to step_waits.h.
+int g_waits_begun = 0, g_waits_ended = 0;
 
 namespace {
 
@@ -341,6 +345,24 @@ TEST_F(AutogradTest, OnlyTheOutermostStepEndsAStep) {
   EXPECT_EQ(EndScope(&loader), UserScope::kLoader);
 }
 
+TEST_F(AutogradTest, ALoaderInsideALoaderIsOneWait) {
+  InitIntrusive();
+  constexpr std::string_view kLoader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+  const int outer = 0, inner = 0, optimizer = 0;
+  g_waits_begun = g_waits_ended = 0;
+  BeginUserScope(&outer, kLoader);
+  BeginUserScope(&inner, kLoader);
+  BeginUserScope(&inner, kLoader);  // told twice
+  EndUserScope(&inner);
+  EXPECT_EQ(g_waits_ended, 0);
+  EndUserScope(&outer);
+  EndUserScope(&outer);
+  BeginUserScope(&optimizer, "Optimizer.zero_grad#SGD.zero_grad");
+  EndUserScope(&optimizer);
+  EXPECT_EQ(g_waits_begun, 1);
+  EXPECT_EQ(g_waits_ended, 1);
+}
+
 TEST_F(AutogradTest, NodesBornInANodeBelongToItsLayer) {
   InitIntrusive();
   MulBackward0 first(NodeIn(3), ThreadId());
@@ -462,6 +484,9 @@ TEST_F(AutogradTest, AnImplausibleNodeSwitchesBackwardLayersOff) {
 
 // What scopes.cc asks of injector/python.
 namespace rfinject {
+void BeginWait(Watched) noexcept { ++g_waits_begun; }
+void EndWait(Watched) noexcept { ++g_waits_ended; }
+void WatchWaits(Watched, bool) noexcept {}
 void RequestSlotRepair() noexcept {}
 void RequestPoliteExit() noexcept {}
 void NoteOptimizerStep() noexcept {}

@@ -6,6 +6,7 @@
 #include "collector/settings.h"
 #include "collector/site.h"
 #include "collector/step_end.h"
+#include "collector/step_waits.h"
 #include "injector/layer_stack.h"
 #include "injector/python/python_api.h"
 #include "injector/torch/autograd.h"
@@ -94,6 +95,7 @@ TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source*
     SetSequenceFunctions({.running_node = RunningNode});
   }
   AddScopeCallbacks(symbols, layouts.record, {.user = !user_scopes_told, .backward = means == NodeMeans::kScope});
+  if (python != nullptr && !user_scopes_told) WatchWaits(kDataWaits);
   // Before the operators themselves are observed: an operator's layer is known when it is.
   if (python == nullptr && capabilities.sequence) {
     capabilities.native_layers = InitNativeLayers(recorder);

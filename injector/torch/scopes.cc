@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "collector/settings.h"
+#include "collector/step_waits.h"
 #include "injector/python/modules.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
@@ -92,11 +93,13 @@ void BeginUserScope(const void* record, std::string_view name, uint32_t optimize
     g_optimizer_class.store(hash, std::memory_order_relaxed);
     g_optimizer.store(optimizer, std::memory_order_relaxed);
   }
-  BeginScope(record, scope);
+  if (BeginScope(record, scope) && scope == UserScope::kLoader) BeginWait(kDataWaits);
 }
 
 bool EndUserScope(const void* record) noexcept {
-  return EndScope(record) == UserScope::kOptimizerStep && RunningNode() == 0;
+  const UserScope ended = EndScope(record);
+  if (ended == UserScope::kLoader) EndWait(kDataWaits);
+  return ended == UserScope::kOptimizerStep && RunningNode() == 0;
 }
 
 void EndTrainingStep() {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "collector/step_waits.h"
 #include "integration_tests/simulated_gpu/testing/fixture.h"
 #include "proto/wire/conditions.h"
 
@@ -148,6 +149,22 @@ TEST_F(SimulatedV100, TheLegacyProfilerMakesRoomForMoreLaunches) {
   EXPECT_STREQ(driver_.sim_violations_(), "");
   auto counts = CheckSamples();
   EXPECT_GE((counts[{"relu", 3, Phase::kForward}][kDramBytes]), 400u);
+}
+
+TEST_F(SimulatedGpu, TheProgramsWaitsForTheGpuAreSeenAndOursAreNot) {
+  Step();
+  EXPECT_EQ(WatchedWaits() & kGpuWaits, uint32_t{kGpuWaits});
+  (void)TakeWaits();
+  // Steps with times wait for the GPU at their end, which is ours.
+  while (step_ < 6000 && recorder_.busy().size() < 3) Step();
+  EXPECT_GE(recorder_.busy().size(), 3u);
+  for (const uint64_t ns : recorder_.busy()) EXPECT_GT(ns, 0u);
+  EXPECT_EQ(TakeWaits().gpu_ns, 0u);
+  ASSERT_EQ(driver_.cuStreamSynchronize_(nullptr), CUDA_SUCCESS);
+  EXPECT_GT(TakeWaits().gpu_ns, 0u);
+  EXPECT_EQ(TakeWaits().data_ns, 0u);
+  EXPECT_STREQ(driver_.sim_violations_(), "");
+  CheckSamples();
 }
 
 TEST_F(SimulatedGpu, MemoryInUseAndItsPeakAreKnownForEachStep) {

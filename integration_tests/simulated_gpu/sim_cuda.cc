@@ -153,7 +153,17 @@ CUresult CUDAAPI cuCtxSynchronize(void) {
     g_capture_spoilt = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize;
+  if (t_context != nullptr && t_context->alive) return Launch(launch, "cuCtxSynchronize");
   return static_cast<CUresult>(sim_take_failure("cuCtxSynchronize"));
+}
+CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
+  cuStreamSynchronize_params params = {stream};
+  SimLaunch launch = {};
+  launch.cbid = CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize;
+  launch.params = &params;
+  return Launch(launch, "cuStreamSynchronize");
 }
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext* context, unsigned int, CUdevice device) {
   *context = t_context = new CUctx_st{device, true};

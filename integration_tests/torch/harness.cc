@@ -21,6 +21,7 @@
 #include "collector/settings.h"
 #include "collector/site.h"
 #include "collector/source.h"
+#include "collector/step_waits.h"
 #include "injector/layer_stack.h"
 #include "injector/python/modules.h"
 #include "injector/python/python_api.h"
@@ -178,6 +179,9 @@ const char* Keep(std::string text) {
 
 }  // namespace
 
+void BeginWait(Watched) noexcept {}
+void EndWait(Watched) noexcept {}
+void WatchWaits(Watched, bool) noexcept {}
 void RequestSlotRepair() noexcept { ++g_repairs; }
 void RequestPoliteExit() noexcept { ++g_exits; }
 void ActivateWithoutPython() noexcept {}

@@ -30,6 +30,7 @@ std::atomic<void (*)(const rfinject_virtual_loaded_launch*)> g_loaded_observer{n
 std::atomic<uint64_t> g_launches{0};
 std::atomic<int> g_captures{0};
 std::atomic<uint64_t> g_skipped_ns{0};
+std::atomic<uint64_t> g_occupied_ns{0};
 thread_local CUstream t_last_stream = nullptr;
 thread_local constinit bool t_hidden = false;
 thread_local constinit Work t_work;
@@ -84,6 +85,7 @@ void Occupy(CUstream stream, uint64_t ns) {
   CUstream real = RealStream(stream);
   const Lock lock(StateLock());
   real->busy_until = std::max(real->busy_until, ClockNow()) + ns;
+  g_occupied_ns.fetch_add(ns, std::memory_order_relaxed);
 }
 
 const rfinject_virtual_tool* Tool() { return t_hidden ? nullptr : g_tool.load(std::memory_order_acquire); }
@@ -225,6 +227,11 @@ RFINJECT_DOOR void rfinject_virtual_gpu_observe_replays(void (*observer)(uint64_
 
 RFINJECT_DOOR void rfinject_virtual_gpu_observe_loaded(void (*observer)(const rfinject_virtual_loaded_launch*)) {
   g_loaded_observer.store(observer, std::memory_order_release);
+}
+
+RFINJECT_DOOR void rfinject_virtual_gpu_clock(struct rfinject_virtual_clock* clock) {
+  clock->skipped_ns = g_skipped_ns.load(std::memory_order_relaxed);
+  clock->occupied_ns = g_occupied_ns.load(std::memory_order_relaxed);
 }
 
 RFINJECT_DOOR void rfinject_virtual_gpu_lock() { StateLock().lock(); }

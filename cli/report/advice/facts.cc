@@ -13,6 +13,11 @@ constexpr std::string_view kNeedsRoofs = "the roofs of this GPU are not known (r
 constexpr std::string_view kNeedsEstimate =
     "a measured trace has no shapes; an estimate of the same program has (rfinject --estimate GPU PROGRAM)";
 
+constexpr std::string_view kNeedsClock =
+    "the program ran on the CPU, whose clock says nothing of a GPU (a torch for CUDA runs on the virtual GPU), or "
+    "the "
+    "trace does not say what its steps waited for";
+
 constexpr std::string_view kNeedsGpuOptimizer =
     "the program ran on the CPU, where torch 2 updates tensors one by one and on a GPU does not; a torch for CUDA "
     "runs on "
@@ -22,8 +27,12 @@ constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kStep, "step_ns", "GPU time of a step", "nothing was timed"},
     {Fact::kTraining, "training", "1: the run trains, 0: it infers or validates", ""},
     {Fact::kMeasured, "measured", "1: times were measured, 0: estimated", ""},
-    {Fact::kIdle, "idle_ns", "wall time of a step in which no kernel ran", "an estimate has no wall time"},
-    {Fact::kHost, "host_ns", "what the host takes to launch a step's kernels",
+    {Fact::kClock, "clock_ns", "a step by the clock; of a virtual GPU that lags behind, as long as it is busy",
+     kNeedsClock},
+    {Fact::kIdle, "idle_ns", "time of a step in which nothing ran on the GPU", kNeedsClock},
+    {Fact::kDataWait, "data_wait_ns", "what the loop waits for batches of its data loader", kNeedsClock},
+    {Fact::kGpuWait, "gpu_wait_ns", "what it waits for the GPU", kNeedsClock},
+    {Fact::kHost, "host_ns", "what the host takes for its own work and to launch a step's kernels",
      "it was not measured; of an estimate --host-us says how long a launch takes the host"},
     {Fact::kLaunch, "launch_ns", "what a kernel takes that does next to nothing", "nothing was timed"},
     {Fact::kLaunchBoundLaunches, "launch_bound_launches", "launches that are bound by launching", kNeedsRoofs},
@@ -356,6 +365,26 @@ double FactCollector::WeightCastsNs() const {
   return run_.key.training ? 2 * ns : ns;
 }
 
+// Waits are known of the optimizer's steps, and reports may divide by others.
+void FactCollector::AddWaits(const Report& report, FactValues* values) {
+  const StepWaits& waits = report.waits;
+  const double scale = report.steps > 0 && report.optimizer_steps > 0
+                           ? static_cast<double>(report.optimizer_steps) / static_cast<double>(report.steps)
+                           : 1;
+  const auto set = [&](Fact fact, std::optional<double> ns) {
+    (*values)[static_cast<size_t>(fact)] = ns ? std::optional(*ns * scale) : std::nullopt;
+  };
+  const bool of_a_gpu = waits.idle_ns().has_value();
+  set(Fact::kClock, of_a_gpu ? std::optional(waits.step_ns()) : std::nullopt);
+  set(Fact::kIdle, waits.idle_ns());
+  set(Fact::kDataWait, of_a_gpu ? waits.data_wait.mean_ns : std::nullopt);
+  set(Fact::kGpuWait, of_a_gpu ? waits.gpu_wait.mean_ns : std::nullopt);
+  // A virtual GPU's host is not the one that the GPU would have, so that its launches say little.
+  const bool measured = report.run.source == SourceKind::kMeasured;
+  set(Fact::kHost, measured ? waits.own.mean_ns : std::nullopt);
+  if (report.step_host_ns > 0) (*values)[static_cast<size_t>(Fact::kHost)] = report.step_host_ns;
+}
+
 FactValues FactCollector::Values(const Report& report) const {
   FactValues values;
   const double steps = report.steps > 0 ? static_cast<double>(report.steps) : 1;
@@ -373,12 +402,7 @@ FactValues FactCollector::Values(const Report& report) const {
   }
   set(Fact::kTraining, report.run.training && !report.validation ? 1 : 0);
   set(Fact::kMeasured, measured ? 1 : 0);
-  forget(Fact::kIdle);
-  if (report.run.source == SourceKind::kMeasured && report.step_wall_ns > 0 && report.step_gpu_ns > 0) {
-    set(Fact::kIdle, std::max(0.0, report.step_wall_ns - report.step_gpu_ns));
-  }
-  forget(Fact::kHost);
-  if (report.step_host_ns > 0) set(Fact::kHost, report.step_host_ns);
+  AddWaits(report, &values);
 
   double single = 0, tensors = 0;
   for (const auto& [op, launches] : optimizer_single_) {

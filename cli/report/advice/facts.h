@@ -30,7 +30,10 @@ enum class Fact : uint8_t {
   kStep,
   kTraining,
   kMeasured,
+  kClock,
   kIdle,
+  kDataWait,
+  kGpuWait,
   kHost,
   kLaunch,
   kLaunchBoundLaunches,
@@ -102,6 +105,7 @@ class FactCollector {
 
   void AddOptimizer(std::string_view op, const Sums& sums);
   void AddPrecisions(const LaunchKey& key, std::string_view op, const Sums& sums);
+  static void AddWaits(const Report& report, FactValues* values);
   Attention FindAttention() const;
   double OptimizerFusedNs() const;
   double WeightCastsNs() const;

@@ -148,7 +148,8 @@ TEST_F(Facts, ChannelsAreRoundedUpOnTensorCoresOnly) {
 TEST_F(Facts, WhatARunDoesNotSayHasNoValue) {
   Add(Phase::kForward, "relu", "aten::relu", "f32[1000]", 8000);
   const Report report = FoldRun(profile_, *run_, testing::SampleA100(), {});
-  for (const Fact fact : {Fact::kHost, Fact::kIdle, Fact::kTransposes, Fact::kMemoryBytes, Fact::kForwards}) {
+  for (const Fact fact : {Fact::kHost, Fact::kClock, Fact::kIdle, Fact::kDataWait, Fact::kGpuWait, Fact::kTransposes,
+                          Fact::kMemoryBytes, Fact::kForwards}) {
     EXPECT_FALSE(report.advice.facts[static_cast<size_t>(fact)]) << AllFacts()[static_cast<size_t>(fact)].name;
     EXPECT_FALSE(AllFacts()[static_cast<size_t>(fact)].lacking.empty());
   }

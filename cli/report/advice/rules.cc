@@ -25,6 +25,7 @@ struct Key {
 };
 constexpr auto kKeys = std::to_array<Key>({{"title", &Rule::title, true},
                                            {"group", &Rule::group, false},
+                                           {"of", &Rule::of, false},
                                            {"when", &Rule::when_text, true},
                                            {"gain", &Rule::gain_text, true},
                                            {"why", &Rule::why, true},
@@ -68,6 +69,7 @@ absl::StatusOr<Rule> Finish(Draft draft) {
       return At(draft.line, "rule " + rule.name + " has no '" + std::string(kKeys[i].name) + "'");
     }
   }
+  if (!rule.of.empty() && !FactNamed(rule.of)) return At(draft.LineOf("of"), "there is no quantity " + rule.of);
   for (const auto& [key, text, parsed] :
        {std::tuple("when", &rule.when_text, &rule.when), std::tuple("gain", &rule.gain_text, &rule.gain)}) {
     absl::StatusOr<Expression> expression = Expression::Parse(*text, IndexOfName);

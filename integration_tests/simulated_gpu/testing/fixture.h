@@ -44,6 +44,7 @@ struct Driver {
   F(cuMemAlloc_v2)            \
   F(cuStreamBeginCapture_v2)  \
   F(cuStreamEndCapture)       \
+  F(cuStreamSynchronize)      \
   F(cuMemFree_v2)             \
   F(sim_set_chip) F(sim_callback) F(sim_fail) F(sim_calls) F(sim_function) F(sim_violations)
   SIM_FUNCTIONS(SIM_FUNCTION)

@@ -1,0 +1,31 @@
+// File: waits.h
+//
+// `report --by wait`: what a step waits for; `report --by rank`: the same of each rank.
+#ifndef RFINJECT_CLI_EMIT_WAITS_H_
+#define RFINJECT_CLI_EMIT_WAITS_H_
+
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/emit/csv_writer.h"
+#include "cli/emit/emit.h"
+#include "cli/report/waits.h"
+
+namespace rfinject::cli {
+
+enum class WaitRows : uint8_t { kParts, kRanks };
+
+void EmitWaitTable(std::span<const WaitTable> tables, WaitRows rows, const TableOptions& options, std::ostream& out);
+
+// All there is, whichever rows a table would have: the object of schema rfinject.waits/1, and the CSV.
+void EmitWaitJson(std::span<const WaitTable> tables, std::ostream& out);
+void EmitWaitCsv(std::span<const WaitTable> tables, std::ostream& out, CsvTexts texts = CsvTexts::kForSpreadsheets);
+
+// What a reader is told first, a sentence each.
+std::vector<std::string> WaitTexts(const WaitTable& table);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_EMIT_WAITS_H_

@@ -1,0 +1,55 @@
+// File: step_times.h
+//
+// What the steps of a rank took by the clock, and what went into that: waiting for data, waiting for the GPU, the GPU
+// at work. Kept so that sums stay exact and quantiles of many processes can be told. Pure.
+#ifndef RFINJECT_CLI_PROFILE_STEP_TIMES_H_
+#define RFINJECT_CLI_PROFILE_STEP_TIMES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace rfinject::cli {
+
+// Durations: their exact sum, and how many lie where (Spread of the schema).
+class Spread {
+ public:
+  void Add(uint64_t ns);
+  // `count` durations that have this code; codes beyond the largest count as that one.
+  void AddCounted(uint32_t code, uint64_t count);
+  void AddSum(unsigned __int128 ns);
+  void Merge(const Spread& other);
+
+  uint64_t n() const { return n_; }
+  unsigned __int128 sum() const { return sum_; }
+  const std::map<uint32_t, uint64_t>& counts() const { return counts_; }  // by code
+
+  // Nothing where there are no durations.
+  std::optional<double> mean_ns() const;
+  // The duration that `share` of all are not above (nearest rank), within 1/120.
+  std::optional<double> Quantile(double share) const;
+
+  friend bool operator==(const Spread&, const Spread&) = default;
+
+ private:
+  uint64_t n_ = 0;
+  unsigned __int128 sum_ = 0;
+  std::map<uint32_t, uint64_t> counts_;
+};
+
+// Steps that were not armed. What nobody watched has no durations.
+struct StepTimes {
+  Spread wall_ns;
+  Spread data_wait_ns, gpu_wait_ns;  // of the thread that ended the step
+  Spread gpu_busy_ns;
+  void Merge(const StepTimes& other);
+  friend bool operator==(const StepTimes&, const StepTimes&) = default;
+};
+
+// Ranks that are kept one by one; those from here on are kept as one, by this number.
+inline constexpr uint32_t kMaxRanksKept = 1024;
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_PROFILE_STEP_TIMES_H_

@@ -1,0 +1,152 @@
+#include "cli/report/waits.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace rfinject::cli {
+namespace {
+
+// Medians that are closer than this are alike: quantiles are known to 1/120.
+constexpr double kAlike = 0.05;
+// A difference of waiting that is worth a word, as a part of a step.
+constexpr double kWorthAWord = 0.1;
+
+StepPart PartOf(const Spread& spread) {
+  return {.mean_ns = spread.mean_ns(), .p50_ns = spread.Quantile(0.5), .p95_ns = spread.Quantile(0.95)};
+}
+
+StepWaits WaitsOfTimes(const StepTimes& times) {
+  StepWaits waits;
+  waits.steps = times.wall_ns.n();
+  waits.wall = PartOf(times.wall_ns);
+  waits.gpu_busy = PartOf(times.gpu_busy_ns);
+  waits.data_wait = PartOf(times.data_wait_ns);
+  waits.gpu_wait = PartOf(times.gpu_wait_ns);
+  if (waits.wall.mean_ns && waits.data_wait.mean_ns && waits.gpu_wait.mean_ns) {
+    waits.own.mean_ns = std::max(0.0, *waits.wall.mean_ns - *waits.data_wait.mean_ns - *waits.gpu_wait.mean_ns);
+  }
+  return waits;
+}
+
+double Middle(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Who is slow, and who keeps the others waiting.
+void CompareRanks(WaitTable* table) {
+  std::vector<double> medians, data;
+  for (const RankWaits& one : table->ranks) {
+    medians.push_back(one.waits.wall.p50_ns.value_or(0));
+    data.push_back(one.waits.data_wait.mean_ns.value_or(0));
+  }
+  if (medians.size() < 2) return;
+  const auto [shortest, longest] = std::minmax_element(medians.begin(), medians.end());
+  const double middle = Middle(medians);
+  if (middle > 0) table->spread = (*longest - *shortest) / middle;
+  if (table->spread > kAlike) table->slowest = static_cast<size_t>(longest - medians.begin());
+  // Of two ranks the lower one is the usual.
+  const auto most = std::max_element(data.begin(), data.end());
+  std::vector<double> others = data;
+  others.erase(others.begin() + (most - data.begin()));
+  table->middle_data_wait_ns = Middle(std::move(others));
+  if (*most - table->middle_data_wait_ns > kWorthAWord * middle) {
+    table->waits_most = static_cast<size_t>(most - data.begin());
+  }
+}
+
+Cell PartCell(const std::optional<double>& value) { return value ? Cell{*value} : Cell{}; }
+
+constexpr auto kColumns = std::to_array<ColumnOf<RankWaits>>({
+    {{.name = "rank", .kind = Kind::kText}, [](const RankWaits& r) { return TextCell(r.rank); }},
+    {{.name = "steps", .kind = Kind::kCount}, [](const RankWaits& r) { return Cell{r.waits.steps}; }},
+    {{.name = "wall_time_mean_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.wall.mean_ns); }},
+    {{.name = "wall_time_p50_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.wall.p50_ns); }},
+    {{.name = "wall_time_p95_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.wall.p95_ns); }},
+    {{.name = "gpu_busy_mean_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.gpu_busy.mean_ns); }},
+    {{.name = "gpu_busy_p50_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.gpu_busy.p50_ns); }},
+    {{.name = "gpu_busy_p95_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.gpu_busy.p95_ns); }},
+    {{.name = "gpu_busy_share", .kind = Kind::kShare},
+     [](const RankWaits& r) { return PartCell(r.waits.Share(r.waits.gpu_busy)); }},
+    {{.name = "data_wait_mean_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.data_wait.mean_ns); }},
+    {{.name = "data_wait_p50_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.data_wait.p50_ns); }},
+    {{.name = "data_wait_p95_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.data_wait.p95_ns); }},
+    {{.name = "data_wait_share", .kind = Kind::kShare},
+     [](const RankWaits& r) { return PartCell(r.waits.Share(r.waits.data_wait)); }},
+    {{.name = "gpu_wait_mean_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.gpu_wait.mean_ns); }},
+    {{.name = "gpu_wait_p50_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.gpu_wait.p50_ns); }},
+    {{.name = "gpu_wait_p95_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.gpu_wait.p95_ns); }},
+    {{.name = "gpu_wait_share", .kind = Kind::kShare},
+     [](const RankWaits& r) { return PartCell(r.waits.Share(r.waits.gpu_wait)); }},
+    {{.name = "own_mean_ns", .kind = Kind::kUnit, .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.own.mean_ns); }},
+    {{.name = "own_share", .kind = Kind::kShare},
+     [](const RankWaits& r) { return PartCell(r.waits.Share(r.waits.own)); }},
+});
+
+}  // namespace
+
+double StepWaits::step_ns() const { return std::max(wall.mean_ns.value_or(0), gpu_busy.mean_ns.value_or(0)); }
+
+std::optional<double> StepWaits::Share(const StepPart& part) const {
+  const double all = step_ns();
+  if (!part.mean_ns || !(all > 0)) return std::nullopt;
+  return std::min(1.0, *part.mean_ns / all);
+}
+
+std::optional<double> StepWaits::idle_ns() const {
+  if (!gpu_busy.mean_ns || !wall.mean_ns) return std::nullopt;
+  return std::max(0.0, *wall.mean_ns - *gpu_busy.mean_ns);
+}
+
+std::optional<double> StepWaits::GainWithout(const StepPart& wait) const {
+  const std::optional<double> idle = idle_ns();
+  if (!wait.mean_ns || !idle) return std::nullopt;
+  return std::min(*wait.mean_ns, *idle);
+}
+
+StepWaits WaitsOf(const Run& run) {
+  StepTimes all;
+  for (const auto& [rank, times] : run.step_times) all.Merge(times);
+  return WaitsOfTimes(all);
+}
+
+WaitTable FoldWaits(const Run& run) {
+  WaitTable table;
+  table.title = run.key.gpu.empty() ? "a GPU without a name" : run.key.gpu;
+  table.source = run.key.source;
+  table.virtual_gpu = run.key.collector == kVirtualGpuCollector;
+  table.on_cpu = run.key.source == SourceKind::kEstimated && !table.virtual_gpu;
+  table.all = WaitsOf(run);
+  for (const auto& [rank, times] : run.step_times) {
+    table.ranks.push_back({std::to_string(rank) + (rank == kMaxRanksKept ? " and above" : ""), WaitsOfTimes(times)});
+  }
+  CompareRanks(&table);
+  return table;
+}
+
+RowSet RowsOf(const WaitTable& table) {
+  RowSet set;
+  set.size = 1 + (table.ranks.size() > 1 ? table.ranks.size() : 0);
+  const auto row = [&table](size_t i) {
+    return i == 0 ? RankWaits{.rank = {}, .waits = table.all} : table.ranks[i - 1];
+  };
+  Append(std::span<const ColumnOf<RankWaits>>(kColumns), row, &set);
+  return set;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,73 @@
+// File: waits.h
+//
+// What a step waits for: how long it takes by the clock, how long of that the GPU is busy, and for what the thread
+// that ends the steps waits meanwhile; of a run, and of each of its ranks. A step here is one of an optimizer.
+#ifndef RFINJECT_CLI_REPORT_WAITS_H_
+#define RFINJECT_CLI_REPORT_WAITS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/profile/profile.h"
+#include "cli/report/row_set.h"
+
+namespace rfinject::cli {
+
+// A part of a step, in ns; nothing where nobody watched.
+struct StepPart {
+  std::optional<double> mean_ns, p50_ns, p95_ns;
+};
+
+struct StepWaits {
+  uint64_t steps = 0;  // that no counters made longer
+  StepPart wall;       // by the clock
+  StepPart gpu_busy;   // something ran on the GPU; of a virtual one what its streams were given, added up
+  StepPart data_wait;  // for a batch of a DataLoader
+  StepPart gpu_wait;   // in calls that return when the GPU has done its work
+  StepPart own;        // the rest of the clock: Python, launching, other waits. No quantiles: it is a difference
+  // What a step takes: by the clock, or as long as the GPU is busy, where a virtual GPU lags behind its host.
+  double step_ns() const;
+  // Of that, nothing where the part is not known.
+  std::optional<double> Share(const StepPart& part) const;
+  // In which nothing runs on the GPU.
+  std::optional<double> idle_ns() const;
+  // By how much a step would be shorter without these waits, at most: where the GPU has work meanwhile, the work
+  // would remain.
+  std::optional<double> GainWithout(const StepPart& wait) const;
+};
+
+// Of all ranks together.
+StepWaits WaitsOf(const Run& run);
+
+struct RankWaits {
+  std::string rank;  // "3"; "1024 and above"
+  StepWaits waits;
+};
+
+struct WaitTable {
+  std::string title;  // of the run
+  SourceKind source{};
+  bool on_cpu = false;  // an estimate of a program that ran on the CPU: its clock says nothing of a GPU
+  bool virtual_gpu = false;
+  StepWaits all;
+  std::vector<RankWaits> ranks;  // ascending
+  // Of several ranks, by the median step; nothing where they are alike (within 5 %).
+  std::optional<size_t> slowest;
+  double spread = 0;  // of the medians: the longest less the shortest, over the middle one
+  // Of several ranks the one that waits for data a tenth of a step longer than the middle one.
+  std::optional<size_t> waits_most;
+  double middle_data_wait_ns = 0;
+};
+
+WaitTable FoldWaits(const Run& run);
+
+// A row for the whole run (rank: nothing), then one a rank where there are several, with the columns of CSV and JSON.
+RowSet RowsOf(const WaitTable& table);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_REPORT_WAITS_H_

@@ -1,0 +1,123 @@
+#include "cli/report/waits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "absl/strings/str_join.h"
+#include "cli/emit/waits.h"
+
+namespace rfinject::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uint64_t kMs = 1'000'000;
+
+struct Ms {
+  uint64_t wall, busy, data, gpu;
+};
+
+StepTimes TimesOf(Ms step, int steps = 20) {
+  StepTimes times;
+  for (int i = 0; i < steps; ++i) {
+    times.wall_ns.Add(step.wall * kMs);
+    times.gpu_busy_ns.Add(step.busy * kMs);
+    times.data_wait_ns.Add(step.data * kMs);
+    times.gpu_wait_ns.Add(step.gpu * kMs);
+  }
+  return times;
+}
+
+cli::Run RunOf(const std::vector<Ms>& ranks) {
+  cli::Run run;
+  run.key.source = SourceKind::kMeasured;
+  run.key.gpu = "V100";
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    run.step_times[static_cast<uint32_t>(rank)] = TimesOf(ranks[rank]);
+  }
+  return run;
+}
+
+TEST(Waits, PartsOfAStepAndTheRest) {
+  const StepWaits waits = WaitsOf(RunOf({{.wall = 100, .busy = 31, .data = 55, .gpu = 20}}));
+  EXPECT_EQ(waits.steps, 20u);
+  EXPECT_EQ(*waits.wall.mean_ns, 100 * kMs);
+  EXPECT_NEAR(*waits.wall.p95_ns, 100 * kMs, kMs);
+  EXPECT_NEAR(*waits.Share(waits.gpu_busy), 0.31, 1e-9);
+  EXPECT_EQ(*waits.own.mean_ns, 25 * kMs);
+  EXPECT_FALSE(waits.own.p50_ns.has_value());
+  EXPECT_EQ(*waits.GainWithout(waits.data_wait), 55 * kMs);
+}
+
+TEST(Waits, WhatTheGpuWorksMeanwhileIsNoGain) {
+  const StepWaits waits = WaitsOf(RunOf({{.wall = 100, .busy = 90, .data = 0, .gpu = 60}}));
+  EXPECT_EQ(*waits.GainWithout(waits.gpu_wait), 10 * kMs);
+  // A virtual GPU that its host never waits for lags behind.
+  const StepWaits lags = WaitsOf(RunOf({{.wall = 50, .busy = 90, .data = 20, .gpu = 0}}));
+  EXPECT_EQ(lags.step_ns(), 90 * kMs);
+  EXPECT_EQ(*lags.idle_ns(), 0);
+  EXPECT_EQ(*lags.GainWithout(lags.data_wait), 0);
+}
+
+TEST(Waits, WhatNobodyWatchedIsUnknownAndNotNone) {
+  cli::Run run;
+  run.step_times[0].wall_ns.Add(5 * kMs);
+  const StepWaits waits = WaitsOf(run);
+  EXPECT_FALSE(waits.data_wait.mean_ns.has_value());
+  EXPECT_FALSE(waits.idle_ns().has_value());
+  EXPECT_FALSE(waits.own.mean_ns.has_value());
+  EXPECT_THAT(absl::StrJoin(WaitTexts(FoldWaits(run)), "\n"), HasSubstr("is not known"));
+  EXPECT_THAT(absl::StrJoin(WaitTexts(FoldWaits(cli::Run{})), "\n"), HasSubstr("No step has a time"));
+}
+
+TEST(Waits, TheSlowestRankIsNamed) {
+  const WaitTable table = FoldWaits(RunOf({{100, 50, 1, 0}, {140, 50, 1, 0}, {102, 50, 1, 0}}));
+  ASSERT_TRUE(table.slowest.has_value());
+  EXPECT_EQ(table.ranks[*table.slowest].rank, "1");
+  EXPECT_NEAR(table.spread, 0.4, 0.02);
+  EXPECT_FALSE(table.waits_most.has_value());
+  EXPECT_THAT(absl::StrJoin(WaitTexts(table), "\n"), HasSubstr("Rank 1 is the slowest"));
+}
+
+TEST(Waits, OfRanksThatWaitForEachOtherTheOneThatWaitsForDataIsNamed) {
+  const WaitTable table = FoldWaits(RunOf({{100, 50, 2, 0}, {100, 50, 2, 0}, {101, 50, 60, 0}, {100, 50, 3, 0}}));
+  EXPECT_FALSE(table.slowest.has_value());
+  ASSERT_TRUE(table.waits_most.has_value());
+  const std::string text = absl::StrJoin(WaitTexts(table), "\n");
+  EXPECT_THAT(text, HasSubstr("Rank 2 waits longest for data: 60.0 ms a step, where others wait 2.00 ms"));
+  EXPECT_THAT(text, Not(HasSubstr("slowest")));
+}
+
+TEST(Waits, OneRankIsComparedWithNone) {
+  const WaitTable table = FoldWaits(RunOf({{100, 50, 40, 0}}));
+  EXPECT_FALSE(table.slowest.has_value());
+  EXPECT_FALSE(table.waits_most.has_value());
+  EXPECT_EQ(RowsOf(table).size, 1u);
+}
+
+TEST(Waits, AGpuThatLagsBehindItsHostIsSaid) {
+  EXPECT_THAT(WaitTexts(FoldWaits(RunOf({{.wall = 50, .busy = 90, .data = 0, .gpu = 0}})))[0],
+              HasSubstr("takes the 90.0 ms that the GPU is busy"));
+  EXPECT_THAT(WaitTexts(FoldWaits(RunOf({{.wall = 100, .busy = 31, .data = 0, .gpu = 0}})))[0],
+              HasSubstr("the GPU is busy for 31 % of it"));
+}
+
+TEST(Waits, TablesFitATerminal) {
+  std::vector<Ms> ranks(50, Ms{100, 50, 2, 0});
+  const WaitTable tables[] = {FoldWaits(RunOf(ranks))};
+  for (const WaitRows rows : {WaitRows::kParts, WaitRows::kRanks}) {
+    std::ostringstream out;
+    EmitWaitTable(tables, rows, {.width = 80, .max_rows = 40}, out);
+    std::istringstream lines(out.str());
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+    if (rows == WaitRows::kRanks) {
+      EXPECT_THAT(out.str(), HasSubstr("(10 more: --rows 0)"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rfinject::cli

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""What a program that `rfinject` has started says of its trace when it ends: one line, to people only.
+
+    last_words_test.py [unittest arguments]     see programs.py for the environment
+"""
+import os
+import pty
+import re
+import subprocess
+import unittest
+
+import programs
+
+TRAINS = """
+import sys, torch
+net = torch.nn.Linear(4, 4)
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    sgd.zero_grad()
+    net(torch.ones(2, 4)).sum().backward()
+    sgd.step()
+print("result")
+sys.exit(7)
+"""
+FORKS = """
+import os
+""" + TRAINS.replace("print(", "if os.fork() == 0: os._exit(0)\nos.wait()\nprint(")
+IMPORTS = "import torch; print('result')"
+
+
+class LastWords(programs.TestCase):
+    def on_a_terminal(self, *words, environment=None):
+        """Exit code, standard output, and what came to the terminal that standard error is."""
+        terminal, end = pty.openpty()
+        process = subprocess.Popen([programs.RFINJECT, *map(str, words)], cwd=self.folder, stdout=subprocess.PIPE, stderr=end,
+                                   env={**self.environment, **(environment or {})}, text=True)
+        os.close(end)
+        said = b""
+        while True:
+            try:
+                part = os.read(terminal, 1 << 16)
+            except OSError:  # EIO: the other end is closed
+                break
+            if not part:
+                break
+            said += part
+        os.close(terminal)
+        out, _ = process.communicate(timeout=programs.TIMEOUT_S)
+        return process.returncode, out, said.decode().replace("\r\n", "\n")
+
+    def run_here(self, source, *options, arguments=(), **kwargs):
+        program = self.write("train.py", source)
+        return self.on_a_terminal("--estimate", programs.GPU, *options, programs.PYTHON, program, *arguments, **kwargs)
+
+    def test_a_trace_and_the_next_command(self):
+        for source in (TRAINS, FORKS):
+            code, out, said = self.run_here(source)
+            self.assertEqual((code, out), (7, "result\n"))
+            found = re.fullmatch(r"rfinject: 3 steps, trace in (rfinject-out/.*/.*\.rfx); next: rfinject report\n", said)
+            self.assertTrue(found, said)
+            self.assertTrue((self.folder / found[1]).exists(), said)
+
+    def test_a_trace_that_was_named_is_named_again(self):
+        _, _, said = self.run_here(TRAINS, "--steps", "1", "-o", "mine/t.rfx")
+        self.assertEqual(said, "rfinject: 1 step, trace in mine/t.rfx; next: rfinject report mine/t.rfx\n")
+        self.cli(*said.split("next: rfinject ")[1].split())
+
+    def test_why_there_is_no_trace(self):
+        for source in (IMPORTS, "print('result')"):
+            code, out, said = self.run_here(source)
+            self.assertEqual((code, out), (0, "result\n"))
+            self.assertRegex(said, r"\Arfinject: no trace: nothing in the program called a model .*\n\Z")
+        # A shell that trains in a child has a trace.
+        self.write("train.py", TRAINS)
+        _, _, said = self.on_a_terminal("--estimate", programs.GPU, "sh", "-c", f"{programs.PYTHON} train.py; true")
+        self.assertEqual(said, "")
+
+    def test_nobody_hears_it_who_did_not_want_to(self):
+        self.assertEqual(self.run_here(TRAINS, "-q")[2], "")
+        self.assertEqual(self.run_here(IMPORTS, "-q")[2], "")
+        for source, code in ((TRAINS, 7), (IMPORTS, 0)):
+            said = self.cli("--estimate", programs.GPU, programs.PYTHON, self.write("train.py", source), expect=code)
+            self.assertEqual((said.stdout, said.stderr), ("result\n", ""))
+        self.assertEqual(self.run_here(TRAINS, environment={"RFINJECT_DISABLE": "1"})[2], "")
+
+    def test_of_several_ranks_the_first_speaks(self):
+        self.assertIn("3 steps", self.run_here(TRAINS, environment={"RANK": "0", "WORLD_SIZE": "2"})[2])
+        self.assertEqual(self.run_here(TRAINS, environment={"RANK": "1", "WORLD_SIZE": "2"})[2], "")
+
+
+if __name__ == "__main__":
+    unittest.main()
