@@ -55,6 +55,8 @@ std::vector<Option> Options() {
       kLimitOption,
       kRawOption,
       {"rows", 0, "N", "rows of a table, those with the largest change; 0: all. Default 40"},
+      kWidthOption,
+      kWideOption,
   };
 }
 
@@ -106,6 +108,8 @@ int DiffMain(Arguments arguments) {
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("diff", "--rows wants a number, not '" + parsed.Value("rows") + "'");
   }
+  TableOptions options;
+  if (!ChooseTableWidth("diff", parsed, &options, &code)) return code;
   size_t correction = 0;
   if (!ChooseWord("diff", "correction", parsed.Value("correction", "fdr"), kCorrections, &correction, &code))
     return code;
@@ -143,7 +147,6 @@ int DiffMain(Arguments arguments) {
   }
   const Diff diff = MakeDiff(sides[0], sides[1], MachineFor, compare);
   std::ostringstream text;
-  TableOptions options = destination.to_file() ? TableOptions{} : TableOptionsFor(STDOUT_FILENO);
   options.max_rows = rows;
   options.csv_texts = csv_texts;
   format->diff(diff, options, text);

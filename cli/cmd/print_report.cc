@@ -12,17 +12,43 @@
 #include "absl/strings/numbers.h"
 
 namespace rfinject::cli {
+namespace {
+
+// Of a table: less than that holds no name beside a number, and nobody's terminal has more.
+constexpr uint64_t kLeastColumns = 40, kMostColumns = 10'000;
+
+}  // namespace
 
 TableOptions TableOptionsFor(int fd) {
   TableOptions options;
   struct winsize size {};
+  uint64_t columns = 0;
+  const char* const given = std::getenv("COLUMNS");  // what a user exports counts for pipes as well
+  if (given != nullptr && ParseNumber(given, &columns) && columns > 0 && columns <= kMostColumns) {
+    options.width = static_cast<int>(columns);
+  }
   if (::isatty(fd) == 1) {
-    if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) options.width = size.ws_col;
+    if (columns == 0 && ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) options.width = size.ws_col;
     const char* no_color = std::getenv("NO_COLOR");  // no-color.org
     const char* term = std::getenv("TERM");
     options.color = (no_color == nullptr || *no_color == '\0') && (term == nullptr || std::strcmp(term, "dumb") != 0);
   }
   return options;
+}
+
+bool ChooseTableWidth(std::string_view verb, const ParsedOptions& parsed, TableOptions* options, int* code) {
+  const std::string output = parsed.Value("output");
+  if (output.empty() || output == "-") *options = TableOptionsFor(STDOUT_FILENO);
+  options->wide = parsed.Has(kWideOption.name);
+  if (!parsed.Has(kWidthOption.name)) return true;
+  uint64_t width = 0;
+  const std::string given = parsed.Value(kWidthOption.name);
+  if (!ParseNumber(given, &width) || width < kLeastColumns || width > kMostColumns) {
+    *code = UsageError(verb, "--width wants a number from 40 to 10000, not '" + given + "'");
+    return false;
+  }
+  options->width = static_cast<int>(width);
+  return true;
 }
 
 bool ChooseWord(std::string_view verb, std::string_view option, const std::string& word,

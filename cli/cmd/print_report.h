@@ -52,6 +52,15 @@ inline constexpr Option kLimitOption = {"limit", 0, "WHAT=N",
 // *code is the exit code then. Called before the traces are read with nullptr, which only looks at the option.
 bool ApplyLimits(std::string_view verb, const ParsedOptions& parsed, Profile* profile, int* code);
 
+// How wide tables are: --width, else --wide (every column), else what TableOptionsFor() says of standard output, and
+// 80 columns without colours in the file that -o names. False after a complaint; *code is the exit code then.
+bool ChooseTableWidth(std::string_view verb, const ParsedOptions& parsed, TableOptions* options, int* code);
+inline constexpr Option kWidthOption = {
+    "width", 0, "N",
+    "columns of the terminal that a table may take; default: $COLUMNS, else those of\n"
+    "the terminal, else 80"};
+inline constexpr Option kWideOption = {"wide", 0, "", "every column of a table, however wide that makes it"};
+
 // Where a verb's text goes: the file that -o names, complete or not at all, else standard output.
 class TextOutput {
  public:

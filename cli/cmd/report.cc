@@ -15,6 +15,7 @@
 #include "cli/cmd/print_report.h"
 #include "cli/emit/alarm_texts.h"
 #include "cli/emit/formats.h"
+#include "cli/report/column.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/report/sweep.h"
@@ -33,13 +34,13 @@ constexpr std::string_view kUsage =
     "damage, and the exit code is then 1.";
 
 // In the order of By, and what is not a By.
-constexpr std::array<std::string_view, 11> kBys = {"model", "phase", "layer",  "op",   "kernel", "source",
-                                                   "run",   "stack", "memory", "wait", "rank"};
-constexpr size_t kByRun = 6;
-constexpr size_t kByStack = 7;
-constexpr size_t kByMemory = 8;
-constexpr size_t kByWait = 9;
-constexpr size_t kByRank = 10;
+constexpr std::array<std::string_view, 12> kBys = {"model", "phase", "layer", "op",     "kernel", "source",
+                                                   "class", "run",   "stack", "memory", "wait",   "rank"};
+constexpr size_t kByRun = 7;
+constexpr size_t kByStack = 8;
+constexpr size_t kByMemory = 9;
+constexpr size_t kByWait = 10;
+constexpr size_t kByRank = 11;
 constexpr std::array<std::string_view, 3> kStepBys = {"iteration", "optimizer", "forward"};  // of StepBy
 constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};                 // of TableColumns
 
@@ -48,9 +49,9 @@ std::vector<Option> Options() {
       new std::string(FormatNames(" or ") + "; default: by the ending of -o, else table");
   return {
       {"by", 0, "WHAT",
-       "run (a row each), model, phase, layer (default), op, kernel, source (lines of the\n"
-       "program), stack (what is in no layer), memory (what lay there at the peak), wait (what a\n"
-       "step waits for, by the clock) or rank (the same of each rank)",
+       "run (a row each), model, phase, layer (default), class (layers that are alike as one), op,\n"
+       "kernel, source (lines of the program), stack (what is in no layer), memory (what lay there\n"
+       "at the peak), wait (what a step waits for, by the clock) or rank (the same of each rank)",
        ChoicesOf(kBys)},
       {"format", 0, "FORMAT", *kFormatHelp, ChoicesOf(FormatsOf("report"))},
       {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
@@ -58,6 +59,10 @@ std::vector<Option> Options() {
       kLimitOption,
       kRawOption,
       {"rows", 0, "N", "rows of a table, those with most time; 0: all. Default 40"},
+      {"sort", 0, "COLUMN", "rows by this column, the largest first: a head of the table, or a column of the CSV"},
+      {"depth", 0, "N", "layers folded to the first N parts of their names: 2 makes h.0 of h.0.attn.proj"},
+      kWidthOption,
+      kWideOption,
       {"theory", 0, "TRACE", "estimates of the same networks: their model FLOP beside what was measured", kFiles},
       {"columns", 0, "WHAT", "of the table: roofline, or theory (default with --theory)", ChoicesOf(kColumns)},
       {"roofs", 0, "KINDS", "roofs to draw: datasheet (default), clock, empirical, or all; commas between",
@@ -97,6 +102,29 @@ int ReportMain(Arguments arguments) {
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("report", "--rows wants a number, not '" + parsed.Value("rows") + "'");
   }
+  uint64_t depth = 0;
+  if (parsed.Has("depth") && (!ParseNumber(parsed.Value("depth"), &depth) || depth == 0)) {
+    return UsageError("report", "--depth wants a number from 1 on, not '" + parsed.Value("depth") + "'");
+  }
+  if (parsed.Has("depth") && by != static_cast<size_t>(By::kLayer) && by != static_cast<size_t>(By::kKernel) &&
+      by != static_cast<size_t>(By::kClass)) {
+    return UsageError("report", "--depth folds layers; it goes with --by layer, class or kernel");
+  }
+  const ReportColumn* sort = nullptr;
+  if (parsed.Has("sort")) {
+    if (by >= kByRun)
+      return UsageError("report", "--sort goes with rows of one run, not with --by " + std::string(kBys[by]));
+    sort = FindColumn(parsed.Value("sort"));
+    if (sort == nullptr) {
+      return UsageError("report", "--sort " + parsed.Value("sort") +
+                                      ": no column has that name; `rfinject explain columns` lists them");
+    }
+  }
+  TableOptions options;
+  if (!ChooseTableWidth("report", parsed, &options, &code)) return code;
+  options.max_rows = rows;
+  options.csv_texts = csv_texts;
+  options.sorted = sort != nullptr;
   size_t columns = 0;
   if (!ChooseWord("report", "columns", parsed.Value("columns", parsed.Has("theory") ? "theory" : "roofline"),
                   kColumns, &columns, &code)) {
@@ -159,9 +187,6 @@ int ReportMain(Arguments arguments) {
       }
     }
     std::ostringstream text;
-    TableOptions options;
-    options.max_rows = rows;
-    options.csv_texts = csv_texts;
     format->stacks(tables, options, text);
     if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
     return loaded.damaged ? 1 : 0;
@@ -176,9 +201,6 @@ int ReportMain(Arguments arguments) {
       for (const auto& [key, run] : one.profile.runs) tables.push_back(FoldMemory(run));
     }
     std::ostringstream text;
-    TableOptions options = destination.to_file() ? TableOptions{} : TableOptionsFor(STDOUT_FILENO);
-    options.max_rows = rows;
-    options.csv_texts = csv_texts;
     format->memory(tables, options, text);
     if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
     return loaded.damaged ? 1 : 0;
@@ -204,11 +226,13 @@ int ReportMain(Arguments arguments) {
   for (const LoadedRun& one : loaded.runs) {
     for (Report& report : FoldProfile(one.profile, MachineFor,
                                       {.by = by_run ? By::kModel : static_cast<By>(by),
+                                      .depth = depth,
                                       .step_by = static_cast<StepBy>(step_by),
                                       .theory = parsed.Has("theory") ? &theory.profile : nullptr,
                                       .roofs = roofs,
                                       .host_ns_per_launch = 1000 * host_us,
                                       .launch_floor_ns = 1000 * launch_floor_us})) {
+      if (sort != nullptr) SortRows(*sort, &report);
       reports.push_back(std::move(report));
     }
   }
@@ -234,9 +258,6 @@ int ReportMain(Arguments arguments) {
   }
 
   std::ostringstream text;
-  TableOptions options = destination.to_file() ? TableOptions{} : TableOptionsFor(STDOUT_FILENO);
-  options.max_rows = rows;
-  options.csv_texts = csv_texts;
   options.columns = static_cast<TableColumns>(columns);
   if (by_run) {
     format->sweep(MakeSweep(reports), reports, options, text);

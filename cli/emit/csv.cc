@@ -58,6 +58,8 @@ void EmitCsv(std::span<const Report> reports, std::ostream& out, CsvTexts texts)
   for (size_t i = 0; i < reports.size(); ++i) {
     sets.push_back(RowLines("row", i + 1, reports[i], reports[i].rows));
     sets.push_back(RowLines("layer_phase", i + 1, reports[i], reports[i].layer_phases));
+    if (reports[i].by == By::kClass)
+      sets.push_back(RowLines("group_phase", i + 1, reports[i], reports[i].group_phases));
     sets.push_back(RoofLines(i + 1, reports[i]));
   }
   const Report none;  // for the head

@@ -134,7 +134,7 @@ void WriteRows(const Diff& diff, const RunDiff& pair, const DiffExcerpt& excerpt
       line.cells.push_back(blank ? std::string() : TableText(column->info, look, column->value(i)));
     }
   }
-  WriteGrid(grid, options.width, options.color, out);
+  WriteGrid(grid, options.wide ? kAnyWidth : options.width, options.color, out);
 }
 
 void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& options, std::ostream& out) {

@@ -21,7 +21,9 @@ enum class TableColumns : uint8_t {
 };
 
 struct TableOptions {
-  int width = 80;  // columns of the terminal
+  int width = 80;       // columns of the terminal
+  bool wide = false;    // tables show every column, however wide that makes them
+  bool sorted = false;  // the rows have an order that the user chose: tables show the first, not the longest
   bool color = false;
   size_t max_rows = 40;  // the rest is summed in one line "(n more)"; 0: all
   TableColumns columns = TableColumns::kRoofline;

@@ -207,6 +207,7 @@ void WriteReport(JsonWriter& json, const Report& report) {
   json.Rows("phases", DataOf(report, By::kPhase, report.phases));
   json.Rows("rows", DataOf(report, report.by, report.rows));
   if (report.by == By::kLayer) json.Rows("layer_phases", DataOf(report, By::kLayer, report.layer_phases));
+  if (report.by == By::kClass) json.Rows("group_phases", DataOf(report, By::kClass, report.group_phases));
   json.EndObject();
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 
 #include "cli/emit/code_points.h"
 
@@ -83,6 +84,28 @@ Digits JsonNumber(double value) {
   char buffer[40];
   const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value);
   return Digits(std::string(buffer, end.ptr));
+}
+
+Digits RoundedJsonNumber(double value, int digits) {
+  if (!std::isfinite(value)) return Digits(std::string("null"));
+  char buffer[40];
+  const char* const end =
+      std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific, digits - 1).ptr;
+  double rounded = value;
+  std::from_chars(buffer, end, rounded);
+  const std::string plain = JsonNumber(rounded).text();
+  // "1.6625e+08" as "16625e4".
+  const std::string scientific(buffer, static_cast<size_t>(end - buffer));
+  const size_t e = scientific.find('e');
+  std::string mantissa = scientific.substr(0, e);
+  int exponent = std::atoi(scientific.c_str() + e + 1);
+  if (const size_t point = mantissa.find('.'); point != std::string::npos) {
+    exponent -= static_cast<int>(mantissa.size() - point - 1);
+    mantissa.erase(point, 1);
+  }
+  for (; mantissa.size() > 1 && mantissa.back() == '0'; ++exponent) mantissa.pop_back();
+  const std::string whole = mantissa + "e" + std::to_string(exponent);
+  return Digits(whole.size() < plain.size() && mantissa.find("0") != 0 ? whole : plain);
 }
 
 Digits Coordinate(double value) {

@@ -41,12 +41,16 @@ class Digits {
  private:
   friend Digits Coordinate(double value);
   friend Digits JsonNumber(double value);
+  friend Digits RoundedJsonNumber(double value, int digits);
   explicit Digits(std::string text) : text_(std::move(text)) {}
   std::string text_;
 };
 
 // A coordinate: one digit behind the point, none where it is zero, without regard to the locale.
 Digits Coordinate(double value);
+
+// `value` with so many digits, as short as that is said; "null" when it is not finite.
+Digits RoundedJsonNumber(double value, int digits);
 
 // The shortest text that reads back as `value`; "null" when it is not finite (JSON has no other word for that).
 Digits JsonNumber(double value);

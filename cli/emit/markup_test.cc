@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -83,6 +84,22 @@ static_assert(kTakesNone<Markup, std::string, std::string_view, const char*, cha
 static_assert(kTakesNone<ScriptJson, std::string, std::string_view, const char*, char, double, Markup, Css>);
 static_assert(kTakesNone<Css, std::string, std::string_view, const char*, char, double, Markup, ScriptJson>);
 static_assert(!std::is_constructible_v<Digits, std::string> && !std::is_constructible_v<Digits, char>);
+
+TEST(RoundedJsonNumber, IsAsShortAsItCanBeSaid) {
+  const auto text = [](double value) { return RoundedJsonNumber(value, 5).text(); };
+  EXPECT_EQ(text(166249999), "16625e4");
+  EXPECT_EQ(text(0.009476449), "94764e-7");
+  EXPECT_EQ(text(-0.009476449), "-94764e-7");
+  EXPECT_EQ(text(0), "0");
+  EXPECT_EQ(text(12.5), "12.5");
+  EXPECT_EQ(text(310), "310");
+  EXPECT_EQ(text(1e300), "1e300");
+  EXPECT_EQ(text(std::nan("")), "null");
+  for (const double value : {1.0, 123456789.0, 5e-324, 0.1, 99999.6}) {
+    const double read = std::strtod(text(value).c_str(), nullptr);
+    EXPECT_NEAR(read / value, 1, value < 1e-300 ? 1 : 5e-5) << value;
+  }
+}
 
 }  // namespace
 }  // namespace rfinject::cli

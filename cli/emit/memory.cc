@@ -66,7 +66,7 @@ void WritePhases(const MemoryTable& table, const TableOptions& options, std::ost
     grid.lines.push_back({.cells = {std::string(PhaseName(row.phase)), std::string(UsuallyOf(row.phase)),
                                     Bytes(row.bytes), Percent(row.share)}});
   }
-  WriteGrid(grid, options.width, options.color, out);
+  WriteGrid(grid, options.wide ? kAnyWidth : options.width, options.color, out);
 }
 
 void WriteLayers(const MemoryTable& table, const TableOptions& options, std::ostream& out) {
@@ -94,7 +94,7 @@ void WriteLayers(const MemoryTable& table, const TableOptions& options, std::ost
                                     Bytes(rest), Percent(share)},
                           .span = 3});
   }
-  WriteGrid(grid, options.width, options.color, out);
+  WriteGrid(grid, options.wide ? kAnyWidth : options.width, options.color, out);
 }
 
 }  // namespace

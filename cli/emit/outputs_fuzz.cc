@@ -97,7 +97,7 @@ void Export(const Profile& profile) {
 
 // `other` is what a diff compares `profile` with.
 void MakeAll(const Profile& profile, const Profile& other) {
-  static constexpr By kBys[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel, By::kSource};
+  static constexpr By kBys[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel, By::kSource, By::kClass};
   const TableOptions options;
   for (const By by : kBys) {
     const std::vector<Report> reports = FoldProfile(profile, MachineFor, {.by = by});

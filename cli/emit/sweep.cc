@@ -60,7 +60,7 @@ void WriteRunGrid(const Sweep& sweep, const SweepGroup& group, std::span<const s
       line.cells.push_back(TableText(column->info, column->info.*view, column->value(i)));
     }
   }
-  WriteGrid(grid, options.width, options.color, out);
+  WriteGrid(grid, options.wide ? kAnyWidth : options.width, options.color, out);
 }
 
 // As CSV calls the columns of correlations, which stand beside those of runs there.
@@ -172,7 +172,7 @@ void WriteCorrelations(const SweepGroup& group, const TableOptions& options, std
     grid.lines.push_back(std::move(line));
   }
   out << '\n';
-  WriteGrid(grid, options.width, options.color, out);
+  WriteGrid(grid, options.wide ? kAnyWidth : options.width, options.color, out);
 }
 
 }  // namespace

@@ -73,6 +73,14 @@ std::vector<NameColumn> NameColumns(const Report& report, By by) {
                },
                12, true},
               {"phase", phase, 9, false}};
+    case By::kClass:
+      return {{"layers",
+               [several = report.run.models.size() > 1](const Row& row) {
+                 if (row.model.empty()) return OutsideLabel(row);
+                 return (several ? row.model + "/" : "") + (row.group.empty() ? "(no class)" : row.group) +
+                        (row.layers > 1 ? " x" + Grouped(row.layers) : "");
+               },
+               16, false}};
     case By::kSource:
       return {{"line",
                [](const Row& row) {
@@ -89,8 +97,9 @@ bool AnyRow(const std::vector<Row>& rows, Holds holds) {
   return std::any_of(rows.begin(), rows.end(), holds);
 }
 
-void WriteRows(const Report& report, By by, const std::vector<Row>& rows, const TableOptions& options,
-               std::ostream& out) {
+// Returns the titles of the columns that there was no room for.
+std::vector<std::string> WriteRows(const Report& report, By by, const std::vector<Row>& rows,
+                                   const TableOptions& options, std::ostream& out) {
   const bool theory = options.columns == TableColumns::kTheory;
   TableLook ColumnInfo::*const view = theory ? &ColumnInfo::second_table : &ColumnInfo::table;
   const std::vector<NameColumn> names = NameColumns(report, by);
@@ -106,7 +115,8 @@ void WriteRows(const Report& report, By by, const std::vector<Row>& rows, const 
                             .most_width = kMostName});
   }
 
-  const Excerpt excerpt = ExcerptOf(report, rows, options.max_rows, /*by_flop=*/theory);
+  const Keep keep = options.sorted && by == report.by ? Keep::kFirst : theory ? Keep::kMostFlop : Keep::kLongest;
+  const Excerpt excerpt = ExcerptOf(report, rows, options.max_rows, keep);
   std::vector<const Row*> shown = excerpt.rows;
   if (excerpt.left_out > 0) shown.push_back(&excerpt.rest);
   shown.push_back(&excerpt.total);
@@ -143,7 +153,14 @@ void WriteRows(const Report& report, By by, const std::vector<Row>& rows, const 
     }
     grid.lines.push_back(std::move(line));
   }
-  WriteGrid(grid, options.width, options.color, out);
+  return WriteGrid(grid, options.wide ? kAnyWidth : options.width, options.color, out);
+}
+
+void WriteHidden(const std::vector<std::string>& titles, int width, std::ostream& out) {
+  if (titles.empty()) return;
+  std::string text = absl::StrFormat("%d %s hidden", titles.size(), titles.size() == 1 ? "column" : "columns");
+  for (size_t i = titles.size(); i-- > 0;) text += (i + 1 == titles.size() ? " (" : ", ") + titles[i];
+  WriteWrapped(out, text + "): --wide", width, "  ", "  ");
 }
 
 const char* ByTitle(By by) {
@@ -158,6 +175,8 @@ const char* ByTitle(By by) {
       return "By operator";
     case By::kKernel:
       return "By kernel";
+    case By::kClass:
+      return "By class of layers";
     case By::kSource:
       return "By line of the program";
   }
@@ -209,7 +228,7 @@ void WriteReport(const Report& report, const TableOptions& options, std::ostream
     WriteRows(report, By::kPhase, report.phases, options, out);
   }
   out << '\n' << bold << ByTitle(report.by) << per << plain << mark << '\n';
-  WriteRows(report, report.by, report.rows, options, out);
+  WriteHidden(WriteRows(report, report.by, report.rows, options, out), width, out);
 
   const std::vector<DiagnosticInfo> diagnostics = DiagnosticsText(report);
   if (!report.alarms.empty() || !diagnostics.empty() || !report.drops.empty()) out << '\n';

@@ -22,7 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr By kAll[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel, By::kSource};
+constexpr By kAll[] = {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel, By::kSource, By::kClass};
 
 std::string Table(std::span<const Report> reports, const TableOptions& options = {}) {
   std::ostringstream out;
@@ -163,7 +163,12 @@ TEST(Table, WhatIsInNoLayerNamesItsCaller) {
 
 TEST(Table, WiderTerminalsSeeMore) {
   const std::vector<Report> reports = testing::SampleReports();
-  EXPECT_THAT(Table(reports, {.width = 80}), Not(HasSubstr("launches")));
+  const std::string narrow = Table(reports, {.width = 80});
+  EXPECT_THAT(narrow, Not(HasSubstr("launches ")));
+  EXPECT_THAT(narrow, HasSubstr("columns hidden (to win, FLOP, DRAM/s, bytes, launches"));
+  const std::string all = Table(reports, {.width = 80, .wide = true});
+  EXPECT_THAT(all, HasSubstr(" launches "));
+  EXPECT_THAT(all, Not(HasSubstr("hidden")));
   const std::string wide = Table(reports, {.width = 160});
   for (const char* title : {"class", "launches", "bytes", "DRAM/s", "to win"}) EXPECT_THAT(wide, HasSubstr(title));
 }

@@ -451,6 +451,8 @@ std::string_view ByName(By by) {
       return "op";
     case By::kSource:
       return "source";
+    case By::kClass:
+      return "class";
     case By::kKernel:
       break;
   }

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "cli/report/roofs.h"
 #include "cli/report/theory.h"
 
@@ -21,61 +22,138 @@ double PerStep(const ReportRow& at, double value) {
 }
 
 constexpr auto kIdentity = std::to_array<ReportColumn>({
-    {{.name = "model", .title = "Model", .kind = Kind::kText, .page = 440},
+    {{.name = "model",
+      .help = "Class name of the root module; empty for what ran in no layer.",
+      .title = "Model",
+      .kind = Kind::kText,
+      .page = 440},
      [](const ReportRow& at) { return TextCell(at.row.model); }},
-    {{.name = "phase", .title = "Phase", .kind = Kind::kText, .page = 20},
+    {{.name = "phase",
+      .help = "forward, backward, recompute, optimizer, eval, data, communication or other; empty where the row is "
+              "of several.",
+      .title = "Phase",
+      .kind = Kind::kText,
+      .page = 20},
      [](const ReportRow& at) { return TextCell(PhaseName(at.row.phase)); }},
-    {{.name = "layer", .title = "Layer", .kind = Kind::kText, .page = 10},
+    {{.name = "layer",
+      .help = "Qualified name of the module; the root's is empty.",
+      .title = "Layer",
+      .kind = Kind::kText,
+      .page = 10},
      [](const ReportRow& at) {
        // The root's own path is the empty one, which is not the same as none.
        const bool kept = at.report.by == By::kLayer || at.report.by == By::kKernel;
        return kept && !at.row.model.empty() ? Cell{at.row.layer} : TextCell(at.row.layer);
      }},
-    {{.name = "op", .title = "Operator", .kind = Kind::kText, .page = 30},
+    {{.name = "group",
+      .help = "The layers that are like this one: class, window, channels or features.",
+      .title = "Group",
+      .kind = Kind::kText,
+      .page = 452},
+     [](const ReportRow& at) { return TextCell(at.row.group); }},
+    {{.name = "layers",
+      .help = "How many layers the row adds up; of rows by class.",
+      .title = "Layers",
+      .kind = Kind::kCount,
+      .page = 454},
+     [](const ReportRow& at) { return KnownCount(at.row.layers); }},
+    {{.name = "op", .help = "The ATen operator's name.", .title = "Operator", .kind = Kind::kText, .page = 30},
      [](const ReportRow& at) { return TextCell(at.row.op); }},
-    {{.name = "kernel", .title = "Kernel", .kind = Kind::kText, .page = 130},
+    {{.name = "kernel", .help = "The GPU function's name.", .title = "Kernel", .kind = Kind::kText, .page = 130},
      [](const ReportRow& at) { return TextCell(at.row.kernel); }},
-    {{.name = "signature", .title = "Signature", .kind = Kind::kText, .page = 520},
+    {{.name = "signature",
+      .help = "Types and shapes of an estimated kernel's operands.",
+      .title = "Signature",
+      .kind = Kind::kText,
+      .page = 520},
      [](const ReportRow& at) { return TextCell(at.row.signature); }},
-    {{.name = "line", .title = "Line", .kind = Kind::kText, .page = 12},
+    {{.name = "line",
+      .help = "Line of the program that called, file:line.",
+      .title = "Line",
+      .kind = Kind::kText,
+      .page = 12},
      [](const ReportRow& at) { return TextCell(at.row.line); }},
-    {{.name = "function", .title = "Function", .kind = Kind::kText, .page = 14},
+    {{.name = "function",
+      .help = "Function of the program that this line is in.",
+      .title = "Function",
+      .kind = Kind::kText,
+      .page = 14},
      [](const ReportRow& at) { return TextCell(at.row.function); }},
     {{.name = "class",
+      .help = "Class name of the layer.",
       .title = "Class",
       .kind = Kind::kText,
       .page = 450,
       .table = {.place = 10, .title = "class", .width = 14, .priority = 10, .left = true, .row_only = true},
       .second_table = {.place = 10, .title = "class", .width = 14, .priority = 10, .left = true, .row_only = true}},
      [](const ReportRow& at) { return TextCell(at.row.class_name); }},
-    {{.name = "input_shape", .title = "Input", .kind = Kind::kText, .page = 480},
+    {{.name = "input_shape",
+      .help = "Type and shape of the layer's input.",
+      .title = "Input",
+      .kind = Kind::kText,
+      .page = 480},
      [](const ReportRow& at) { return TextCell(at.row.input_shape); }},
-    {{.name = "output_shape", .title = "Output", .kind = Kind::kText, .page = 500},
+    {{.name = "output_shape",
+      .help = "Type and shape of the layer's output.",
+      .title = "Output",
+      .kind = Kind::kText,
+      .page = 500},
      [](const ReportRow& at) { return TextCell(at.row.output_shape); }},
-    {{.name = "parameters", .title = "Parameters", .kind = Kind::kCount, .page = 460},
+    {{.name = "parameters",
+      .help = "Parameters of the layer itself; of rows by model, of the whole model.",
+      .title = "Parameters",
+      .kind = Kind::kCount,
+      .page = 460},
      [](const ReportRow& at) { return Cell{at.row.parameters}; }},
-    {{.name = "parameter_bytes", .title = "Parameters, bytes", .kind = Kind::kUnit, .unit = "B", .page = 470},
+    {{.name = "parameter_bytes",
+      .help = "Bytes of these parameters.",
+      .title = "Parameters, bytes",
+      .kind = Kind::kUnit,
+      .unit = "B",
+      .page = 470},
      [](const ReportRow& at) { return Cell{at.row.parameter_bytes}; }},
-    {{.name = "input_bytes", .title = "Input, bytes", .kind = Kind::kUnit, .unit = "B", .page = 490},
+    {{.name = "input_bytes",
+      .help = "Bytes of the input shape.",
+      .title = "Input, bytes",
+      .kind = Kind::kUnit,
+      .unit = "B",
+      .page = 490},
      [](const ReportRow& at) { return KnownCount(ShapeBytes(at.row.input_shape)); }},
-    {{.name = "output_bytes", .title = "Output, bytes", .kind = Kind::kUnit, .unit = "B", .page = 510},
+    {{.name = "output_bytes",
+      .help = "Bytes of the output shape.",
+      .title = "Output, bytes",
+      .kind = Kind::kUnit,
+      .unit = "B",
+      .page = 510},
      [](const ReportRow& at) { return KnownCount(ShapeBytes(at.row.output_shape)); }},
 });
 
 // Sums that quantity.h does not hold as they are.
-constexpr ReportColumn kLaunches = {
-    {.name = "launches", .title = "Launches, all steps", .kind = Kind::kCount, .additive = true, .page = 140},
-    [](const ReportRow& at) { return Cell{at.row.sums.launches}; }};
+constexpr ReportColumn kLaunches = {{.name = "launches",
+                                     .help = "Kernel launches over all measured steps.",
+                                     .title = "Launches, all steps",
+                                     .kind = Kind::kCount,
+                                     .additive = true,
+                                     .page = 140},
+                                    [](const ReportRow& at) { return Cell{at.row.sums.launches}; }};
 constexpr ReportColumn kFlop = {
-    {.name = "flop", .title = "FLOP", .kind = Kind::kUnit, .unit = "FLOP", .additive = true, .page = 160},
+    {.name = "flop",
+     .help = "Executed FLOP of all precisions, 2 for a multiply-add, over all measured steps.",
+     .title = "FLOP",
+     .kind = Kind::kUnit,
+     .unit = "FLOP",
+     .additive = true,
+     .page = 160},
     [](const ReportRow& at) { return Cell{at.row.sums.total_flop()}; }};
-constexpr ReportColumn kLegacyFlop = {{.name = "flop_mma_tc",
-                                       .title = "FLOP over the mma path",
-                                       .kind = Kind::kUnit,
-                                       .unit = "FLOP",
-                                       .additive = true,
-                                       .page = 360},
-                                      [](const ReportRow& at) { return KnownCell(at.row.sums.total_legacy_flop()); }};
+constexpr ReportColumn kLegacyFlop = {
+    {.name = "flop_mma_tc",
+     .help = "Of the FLOP, those over the older tensor path of Hopper and Blackwell (mma).",
+     .title = "FLOP over the mma path",
+     .kind = Kind::kUnit,
+     .unit = "FLOP",
+     .additive = true,
+     .page = 360},
+    [](const ReportRow& at) { return KnownCell(at.row.sums.total_legacy_flop()); }};
 
 template <size_t kIndex>
 Cell QuantityCell(const ReportRow& at) {
@@ -94,6 +172,7 @@ Cell QuantityCell(const ReportRow& at) {
 
 constexpr auto kFollowing = std::to_array<ReportColumn>({
     {{.name = "time_share",
+      .help = "The row's part of the run's GPU time.",
       .title = "Time share",
       .kind = Kind::kShare,
       .additive = true,
@@ -101,41 +180,78 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
       .table = {.place = 40, .title = "share", .width = 6}},
      [](const ReportRow& at) { return Cell{at.row.time_share}; }},
     {{.name = "time_ci95_relative",
+      .help = "Half the 95 % interval of the time over the time; empty for estimates.",
       .title = "Time ±, 95 %",
       .kind = Kind::kShare,
       .page = 420,
       .table = {.place = 32, .title = "+-95 %", .width = 6, .priority = 8}},
      [](const ReportRow& at) { return KnownCell(at.row.time.relative); }},
     {{.name = "time_interval",
+      .help = "How that interval was made, or why there is none.",
       .title = "Time's interval",
       .kind = Kind::kText,
       .page = 422,
       .table = {.place = 34, .title = "interval", .width = 10, .priority = 9, .left = true}},
      [](const ReportRow& at) { return TextCell(TrustName(at.row.time.trust)); }},
-    {{.name = "time_interval_lacks_share", .title = "Time without spread", .kind = Kind::kShare, .page = 424},
+    {{.name = "time_interval_lacks_share",
+      .help = "Part of the time whose spread nobody measured.",
+      .title = "Time without spread",
+      .kind = Kind::kShare,
+      .page = 424},
      [](const ReportRow& at) { return KnownCell(at.row.time.lacks); }},
-    {{.name = "time_step_spread_relative", .title = "Time, spread of a step", .kind = Kind::kShare, .page = 426},
+    {{.name = "time_step_spread_relative",
+      .help = "Spread of the time of one step over the time of a step.",
+      .title = "Time, spread of a step",
+      .kind = Kind::kShare,
+      .page = 426},
      [](const ReportRow& at) { return KnownCell(at.row.time.spread); }},
-    {{.name = "time_step_p95_ns", .title = "Time, p95 of a step", .kind = Kind::kUnit, .unit = "ns", .page = 428},
+    {{.name = "time_step_p95_ns",
+      .help = "Time that 95 % of the sampled steps stayed below.",
+      .title = "Time, p95 of a step",
+      .kind = Kind::kUnit,
+      .unit = "ns",
+      .page = 428},
      [](const ReportRow& at) { return KnownCell(at.row.time.p95); }},
-    {{.name = "dram_bytes_ci95_relative", .title = "Bytes ±, 95 %", .kind = Kind::kShare, .page = 430},
+    {{.name = "dram_bytes_ci95_relative",
+      .help = "Half the 95 % interval of the DRAM bytes over the bytes.",
+      .title = "Bytes ±, 95 %",
+      .kind = Kind::kShare,
+      .page = 430},
      [](const ReportRow& at) { return KnownCell(at.row.bytes.relative); }},
-    {{.name = "dram_bytes_interval", .title = "Bytes' interval", .kind = Kind::kText, .page = 432},
+    {{.name = "dram_bytes_interval",
+      .help = "How that interval was made, or why there is none.",
+      .title = "Bytes' interval",
+      .kind = Kind::kText,
+      .page = 432},
      [](const ReportRow& at) { return TextCell(TrustName(at.row.bytes.trust)); }},
-    {{.name = "dram_bytes_interval_lacks_share", .title = "Bytes without spread", .kind = Kind::kShare, .page = 434},
+    {{.name = "dram_bytes_interval_lacks_share",
+      .help = "Part of the bytes whose spread nobody measured.",
+      .title = "Bytes without spread",
+      .kind = Kind::kShare,
+      .page = 434},
      [](const ReportRow& at) { return KnownCell(at.row.bytes.lacks); }},
     {{.name = "oi_flop_per_byte",
+      .help = "Operational intensity: FLOP over DRAM bytes.",
       .title = "OI",
       .unit = "FLOP/B",
-      .page = 90,
+      .page = 52,
       .of_counters = true,
       .table = {.place = 70, .title = "FLOP/B", .width = 6, .priority = 3}},
      [](const ReportRow& at) { return Ratio(at.row.derived.oi_flop_per_byte, at.row.sums.dram_bytes()); }},
-    {{.name = "oi_l2_flop_per_byte", .title = "OI of L2", .unit = "FLOP/B", .page = 260},
+    {{.name = "oi_l2_flop_per_byte",
+      .help = "FLOP over L2 bytes.",
+      .title = "OI of L2",
+      .unit = "FLOP/B",
+      .page = 260},
      [](const ReportRow& at) { return Ratio(at.row.derived.oi_l2_flop_per_byte, at.row.sums.l2_bytes()); }},
-    {{.name = "oi_l1_flop_per_byte", .title = "OI of L1", .unit = "FLOP/B", .page = 270},
+    {{.name = "oi_l1_flop_per_byte",
+      .help = "FLOP over L1 bytes.",
+      .title = "OI of L1",
+      .unit = "FLOP/B",
+      .page = 270},
      [](const ReportRow& at) { return Ratio(at.row.derived.oi_l1_flop_per_byte, at.row.sums.l1_bytes()); }},
     {{.name = "performance_flop_per_s",
+      .help = "FLOP over GPU time.",
       .title = "Performance",
       .kind = Kind::kUnit,
       .unit = "FLOP/s",
@@ -144,6 +260,7 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
       .table = {.place = 80, .title = "FLOP/s", .width = 7, .priority = 4}},
      [](const ReportRow& at) { return Ratio(at.row.derived.performance_flop_per_s, at.row.sums.time_ns()); }},
     {{.name = "bandwidth_bytes_per_s",
+      .help = "DRAM bytes over GPU time.",
       .title = "DRAM bandwidth",
       .kind = Kind::kUnit,
       .unit = "B/s",
@@ -153,17 +270,32 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
      [](const ReportRow& at) { return Ratio(at.row.derived.bandwidth_bytes_per_s, at.row.sums.time_ns()); }},
     // The cycles of the counters' pass over the time of the same kernels without: what the clock was near. Far below
     // the datasheet's boost clock, the GPU was hot or its power was capped.
-    {{.name = "gpu_clock_hz", .title = "GPU clock", .kind = Kind::kUnit, .unit = "Hz", .page = 254},
+    {{.name = "gpu_clock_hz",
+      .help = "Cycles of the graphics clock over the time of the kernels that were counted.",
+      .title = "GPU clock",
+      .kind = Kind::kUnit,
+      .unit = "Hz",
+      .page = 254},
      [](const ReportRow& at) {
        const Sums& sums = at.row.sums;
        return KnownCell(
            sums.time_with_counters_ns() > 0 ? sums[Quantity::kGpuCycles] * 1e9 / sums.time_with_counters_ns() : 0);
      }},
-    {{.name = "attainable_flop_per_s", .title = "Attainable", .kind = Kind::kUnit, .unit = "FLOP/s", .page = 110},
+    {{.name = "attainable_flop_per_s",
+      .help = "FLOP over the least time that the roofs allow.",
+      .title = "Attainable",
+      .kind = Kind::kUnit,
+      .unit = "FLOP/s",
+      .page = 110},
      [](const ReportRow& at) { return Ratio(at.row.derived.attainable_flop_per_s, at.row.sums.least_ns()); }},
-    {{.name = "attainable_share", .title = "Of attainable", .kind = Kind::kShare, .page = 60},
+    {{.name = "attainable_share",
+      .help = "Least time over GPU time: 1 is at the roof.",
+      .title = "Of roof",
+      .kind = Kind::kShare,
+      .page = 54},
      [](const ReportRow& at) { return OfRoofs(at, Ratio(at.row.derived.attainable_share, at.row.sums.time_ns())); }},
     {{.name = "slack_ns",
+      .help = "GPU time less the least time, over all measured steps.",
       .title = "Slack, all steps",
       .kind = Kind::kUnit,
       .unit = "ns",
@@ -171,34 +303,44 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
       .page = 400},
      [](const ReportRow& at) { return OfRoofs(at, Ratio(at.row.derived.slack_ns, at.row.sums.time_ns())); }},
     {{.name = "bound",
+      .help = "What keeps most of the time from being shorter: launch, memory or compute.",
       .title = "Bound by",
       .kind = Kind::kText,
-      .page = 80,
+      .page = 56,
       .of_roofs = true,
       .table = {.place = 110, .title = "bound", .width = 7, .priority = 5}},
      [](const ReportRow& at) {
        return at.row.sums.least_ns() > 0 ? TextCell(BoundName(at.row.derived.bound)) : Cell{};
      }},
     {{.name = "executed_flop_per_model_flop",
+      .help = "Executed FLOP over model FLOP.",
       .title = "FLOP / model FLOP",
       .page = 180,
       .second_table = {.place = 40, .title = "ratio", .width = 6}},
      [](const ReportRow& at) { return Ratio(at.row.derived.executed_over_model, at.row.sums.model_flop()); }},
     {{.name = "flop_reason",
+      .help = "What explains that ratio.",
       .title = "FLOP explained by",
       .kind = Kind::kText,
       .page = 190,
       .second_table = {.place = 80, .title = "reason", .width = 13, .priority = 5, .row_only = true}},
      [](const ReportRow& at) { return TextCell(ReasonOf(at.row)); }},
     {{.name = "dram_bytes_per_compulsory_byte",
+      .help = "DRAM bytes over compulsory bytes.",
       .title = "DRAM / compulsory bytes",
       .page = 230,
       .second_table = {.place = 70, .title = "ratio", .width = 6, .priority = 4}},
      [](const ReportRow& at) { return Ratio(at.row.derived.dram_over_compulsory, at.row.sums.compulsory_bytes()); }},
-    {{.name = "counters_of", .title = "FLOP and bytes of", .kind = Kind::kText, .page = 200},
+    {{.name = "counters_of",
+      .help = "\"layer\" where FLOP and bytes were counted for the layer as a whole and are an equal share a launch "
+              "here.",
+      .title = "FLOP and bytes of",
+      .kind = Kind::kText,
+      .page = 200},
      [](const ReportRow& at) { return TextCell(at.row.counters_shared ? "layer" : ""); }},
     // A step's, for people; CSV and JSON have the sums and the steps.
     {{.name = "launches_per_step",
+      .help = "Kernel launches of a step.",
       .title = "Launches a step",
       .kind = Kind::kCount,
       .page = 135,
@@ -206,6 +348,7 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
       .table = {.place = 20, .title = "launches", .width = 8, .priority = 9}},
      [](const ReportRow& at) { return Cell{PerStep(at, static_cast<double>(at.row.sums.launches))}; }},
     {{.name = "time_per_step_ns",
+      .help = "GPU time of a step.",
       .title = "GPU time a step",
       .kind = Kind::kUnit,
       .unit = "ns",
@@ -215,12 +358,14 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
       .table = {.place = 30, .title = "time", .width = 8}},
      [](const ReportRow& at) { return Cell{PerStep(at, at.row.sums.time_ns())}; }},
     {{.name = "ideal_time_per_step_ns",
+      .help = "Least time of a step that the datasheet allows.",
       .kind = Kind::kUnit,
       .unit = "ns",
       .data = false,
       .table = {.place = 45, .title = "ideal", .width = 8, .priority = 4}},
      [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.ideal_ns())); }},
     {{.name = "flop_per_step",
+      .help = "Executed FLOP of a step.",
       .kind = Kind::kUnit,
       .unit = "FLOP",
       .data = false,
@@ -229,6 +374,7 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
       .second_table = {.place = 30, .title = "FLOP", .width = 7}},
      [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.total_flop())); }},
     {{.name = "dram_bytes_per_step",
+      .help = "DRAM bytes of a step.",
       .kind = Kind::kUnit,
       .unit = "B",
       .data = false,
@@ -237,18 +383,21 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
       .second_table = {.place = 60, .title = "bytes", .width = 7, .priority = 3, .unit = "B"}},
      [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.dram_bytes())); }},
     {{.name = "model_flop_per_step",
+      .help = "Model FLOP of a step.",
       .kind = Kind::kUnit,
       .unit = "FLOP",
       .data = false,
       .second_table = {.place = 20, .title = "model", .width = 7, .priority = 2}},
      [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.model_flop())); }},
     {{.name = "compulsory_bytes_per_step",
+      .help = "Compulsory bytes of a step.",
       .kind = Kind::kUnit,
       .unit = "B",
       .data = false,
       .second_table = {.place = 50, .title = "must", .width = 7, .priority = 4, .unit = "B"}},
      [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.compulsory_bytes())); }},
     {{.name = "slack_per_step_ns",
+      .help = "GPU time less the least time, of a step.",
       .title = "Slack a step",
       .kind = Kind::kUnit,
       .unit = "ns",
@@ -258,12 +407,14 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
      [](const ReportRow& at) { return OfRoofs(at, PerStep(at, at.row.derived.slack_ns)); }},
     // Where no least time is known, nothing can be won.
     {{.name = "attained_share",
+      .help = "Least time over GPU time: 1 is at the roof.",
       .kind = Kind::kShare,
       .data = false,
       .of_roofs = true,
       .table = {.place = 100, .title = "of roof", .width = 7, .priority = 2}},
      [](const ReportRow& at) { return at.row.sums.least_ns() > 0 ? Cell{at.row.derived.attainable_share} : Cell{}; }},
     {{.name = "to_win_per_step_ns",
+      .help = "GPU time less the least time, of a step.",
       .kind = Kind::kUnit,
       .unit = "ns",
       .data = false,
@@ -280,6 +431,7 @@ std::vector<ReportColumn> QuantityColumns(std::index_sequence<kIndices...>) {
   const auto add = [&](const QuantityInfo& quantity, Cell (*value)(const ReportRow&)) {
     if (quantity.name.empty()) return;
     columns.push_back({{.name = quantity.name,
+                        .help = quantity.help,
                         .title = quantity.title,
                         .kind = Kind::kUnit,
                         .unit = quantity.unit,
@@ -371,15 +523,17 @@ bool Keeps(By by, std::string_view column) {
       return false;
     case By::kOp:
       return column == "op";
+    case By::kClass:
+      return column == "group" || column == "layers";
     case By::kLayer:
-      return column != "op" && column != "kernel" && column != "signature" && column != "line" &&
-             column != "function";
+      return column != "layers" && column != "op" && column != "kernel" && column != "signature" &&
+             column != "line" && column != "function";
     case By::kSource:
       return column == "line" || column == "function";
     case By::kKernel:
       break;
   }
-  return column != "line" && column != "function";
+  return column != "line" && column != "function" && column != "layers";
 }
 
 RowSet RowsOf(const Report& report, std::span<const Row> rows) {
@@ -406,10 +560,12 @@ RowSet RowsOf(const Report& report, std::span<const Row* const> rows) {
   return set;
 }
 
-Excerpt ExcerptOf(const Report& report, std::span<const Row> rows, size_t most, bool by_flop) {
+Excerpt ExcerptOf(const Report& report, std::span<const Row> rows, size_t most, Keep keep) {
   // Work that was not counted takes no time.
-  const auto weight = [by_flop](const Row& row) {
-    return by_flop ? std::max(row.sums.model_flop(), row.sums.total_flop()) : row.sums.time_ns();
+  const auto weight = [keep](const Row& row) {
+    return keep == Keep::kFirst      ? 0
+           : keep == Keep::kMostFlop ? std::max(row.sums.model_flop(), row.sums.total_flop())
+                                     : row.sums.time_ns();
   };
   std::vector<bool> kept(rows.size(), true);
   if (most > 0 && rows.size() > most) {
@@ -432,6 +588,36 @@ Excerpt ExcerptOf(const Report& report, std::span<const Row> rows, size_t most, 
   excerpt.rest.derived = Derive(excerpt.rest.sums);
   excerpt.total = TotalRow(report);
   return excerpt;
+}
+
+const ReportColumn* FindColumn(std::string_view name) {
+  const auto is = [name](std::string_view other) {
+    return !other.empty() && absl::EqualsIgnoreCase(absl::string_view(name.data(), name.size()),
+                                                    absl::string_view(other.data(), other.size()));
+  };
+  for (const bool by_head : {false, true}) {
+    for (const ReportColumn& column : ReportColumns()) {
+      if (is(by_head ? column.info.table.title : column.info.name)) return &column;
+    }
+  }
+  return nullptr;
+}
+
+void SortRows(const ReportColumn& column, Report* report) {
+  const bool text = column.info.kind == Kind::kText;
+  std::vector<std::pair<Cell, size_t>> order;
+  for (size_t i = 0; i < report->rows.size(); ++i) order.emplace_back(column.value({*report, report->rows[i]}), i);
+  const auto known = [](const Cell& cell) { return !std::holds_alternative<std::monostate>(cell); };
+  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+    if (known(a.first) != known(b.first)) return known(a.first);
+    if (!known(a.first)) return false;
+    return text ? std::get<std::string>(a.first) < std::get<std::string>(b.first)
+                : NumberIn(a.first) > NumberIn(b.first);
+  });
+  std::vector<Row> rows;
+  rows.reserve(order.size());
+  for (const auto& [cell, index] : order) rows.push_back(std::move(report->rows[index]));
+  report->rows = std::move(rows);
 }
 
 RowSet RoofsOf(const Report& report) {

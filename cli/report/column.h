@@ -5,6 +5,7 @@
 #ifndef RFINJECT_CLI_REPORT_COLUMN_H_
 #define RFINJECT_CLI_REPORT_COLUMN_H_
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -50,8 +51,16 @@ struct Excerpt {
   Row rest;  // the sum of those
   Row total;
 };
-// The `most` rows with the longest time, or with most FLOP; 0: all.
-Excerpt ExcerptOf(const Report& report, std::span<const Row> rows, size_t most, bool by_flop);
+enum class Keep : uint8_t { kLongest, kMostFlop, kFirst };
+// `most` of the rows, those that `keep` says; 0: all.
+Excerpt ExcerptOf(const Report& report, std::span<const Row> rows, size_t most, Keep keep);
+
+// The column that has `name` in CSV and JSON, or in tables as their head, in any case; nullptr where there is none.
+const ReportColumn* FindColumn(std::string_view name);
+
+// Puts the rows of the report into the order of a column: numbers from the largest on, texts from A on, rows without
+// a value last. Rows that are equal keep their order.
+void SortRows(const ReportColumn& column, Report* report);
 
 }  // namespace rfinject::cli
 

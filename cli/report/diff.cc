@@ -47,6 +47,7 @@ Key KeyFor(By by, const LaunchKey& launch, const std::string& model) {
       return {model, "", launch.phase, launch.op};
     case By::kKernel:
     case By::kSource:
+    case By::kClass:
       break;
   }
   return {model, launch.layer.path, launch.phase, launch.op};

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "cli/report/advice/advice.h"
 #include "cli/report/advice/facts.h"
@@ -17,6 +18,7 @@
 #include "cli/report/headline.h"
 #include "cli/report/invariants.h"
 #include "cli/report/key_quantities.h"
+#include "cli/report/layer_group.h"
 #include "cli/report/roofs.h"
 #include "cli/report/run_list.h"
 #include "cli/report/sampled_run.h"
@@ -43,7 +45,7 @@ bool NeedsLayer(Phase phase) {
 struct RowKey {
   std::string model;
   std::optional<Phase> phase;
-  std::string layer, op, kernel, signature, caller, file, function;
+  std::string layer, group, op, kernel, signature, caller, file, function;
   uint32_t line = 0;  // 0: of no line that is known
 
   // By the phase's name, as a reader would sort: rows that take equally long stand in this order.
@@ -51,13 +53,18 @@ struct RowKey {
 
  private:
   std::tuple<std::string_view, std::string_view, std::string_view, std::string_view, std::string_view,
-             std::string_view, std::string_view, std::string_view, std::string_view, uint32_t>
+             std::string_view, std::string_view, std::string_view, std::string_view, std::string_view, uint32_t>
   Texts() const {
-    return {model, PhaseName(phase), layer, op, kernel, signature, caller, file, function, line};
+    return {model, PhaseName(phase), layer, group, op, kernel, signature, caller, file, function, line};
   }
 };
 
-RowKey KeyFor(By by, const LaunchKey& key) {
+// What stands for the layer of a launch in rows: its path as far as they keep it, and its group.
+struct LayerNames {
+  std::string_view path, group;
+};
+
+RowKey KeyFor(By by, const LaunchKey& key, const LayerNames& names) {
   RowKey row;
   row.model = key.layer.model;
   switch (by) {
@@ -68,7 +75,11 @@ RowKey KeyFor(By by, const LaunchKey& key) {
       row.phase = key.phase;
       break;
     case By::kLayer:
-      row.layer = key.layer.path;
+      row.layer = names.path;
+      if (row.model.empty()) row.phase = key.phase;
+      break;
+    case By::kClass:
+      row.group = names.group;
       if (row.model.empty()) row.phase = key.phase;
       break;
     case By::kOp:
@@ -77,7 +88,7 @@ RowKey KeyFor(By by, const LaunchKey& key) {
       break;
     case By::kKernel:
       row.phase = key.phase;
-      row.layer = key.layer.path;
+      row.layer = names.path;
       row.op = key.op;
       row.kernel = key.kernel;
       row.signature = key.signature;
@@ -104,7 +115,8 @@ struct Folded {
   double bytes_error_squared = 0;
   double shared_bytes_error = 0;
   bool shared = false;
-  std::map<std::string, double> caller_ns;  // of what is in no layer
+  std::map<std::string, double> caller_ns;       // of what is in no layer
+  absl::flat_hash_set<std::string_view> layers;  // of a group: the paths, which the run's launch keys hold
   SampledRun::Series series;
   // Launches and GPU time of all keys, of those whose times have no known spread, of those whose bytes have none.
   double ns = 0, launches = 0, untimed_launches = 0, unsure_ns = 0, unsure_bytes_ns = 0;
@@ -133,6 +145,8 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   row.model = key.model;
   row.phase = key.phase;
   row.layer = key.layer;
+  row.group = key.group;
+  row.layers = folded.layers.size();
   row.op = key.op;
   row.kernel = key.kernel;
   row.signature = key.signature;
@@ -198,6 +212,7 @@ void DescribeLayer(const Run& run, Row& row) {
   row.input_shape = layer->second.input_shape;
   row.output_shape = layer->second.output_shape;
   row.order = layer->second.order;
+  row.group = LayerGroup(layer->second);
 }
 
 std::vector<Row> MakeRows(By by, const std::map<RowKey, Folded>& folded, const Run& run, const SampledRun& sampled,
@@ -236,6 +251,9 @@ std::vector<Row> MakeRows(By by, const std::map<RowKey, Folded>& folded, const R
       case By::kModel:
         if (outside(a) != outside(b)) return outside(b);
         return a.sums.time_ns() > b.sums.time_ns();
+      case By::kClass:
+        if (outside(a) != outside(b)) return outside(b);
+        break;
       case By::kSource:
         if (a.line.empty() != b.line.empty()) return b.line.empty();
         break;
@@ -286,7 +304,7 @@ Report DescribeRun(const Run& run, const Machine& machine, By by, StepBy step_by
 struct Folding {
   Sums total;
   Folded whole;  // for the total's intervals; its series is the run's own
-  std::map<RowKey, Folded> rows, phases, layers, layer_phases;
+  std::map<RowKey, Folded> rows, phases, layers, layer_phases, group_phases;
   double shortest_launch_ns = 0;  // 0: unknown
   // Of forward and backward launches: all, and those that have a layer.
   double attributable_ns = 0, attributed_ns = 0;
@@ -308,15 +326,18 @@ std::string UseOf(const std::string& op) {
 }
 
 Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& sampled,
-                     const std::optional<ExpectedTimes>& expected, const Machine& machine, By by,
-                     std::string_view chip, double launch_floor_ns, FactCollector* facts) {
+                     const std::optional<ExpectedTimes>& expected, const Machine& machine, const FoldOptions& options,
+                     std::string_view chip, FactCollector* facts) {
   Folding folding;
+  const By by = options.by;
+  const bool by_layer = by == By::kLayer || by == By::kClass;
+  absl::flat_hash_map<const LayerInfo*, std::string> groups;  // that were made already
   const KeyReader reader(profile.metrics, chip);
   for (const auto& [key, stats] : run.launches) {
     KeyQuantities quantities = ReadSampled(reader, sampled, stats);
     AddLeastTimes(machine, quantities.sums);
     if (expected) ApplyExpected(key, *expected, quantities);
-    AddBoundTime(launch_floor_ns, quantities.sums);
+    AddBoundTime(options.launch_floor_ns, quantities.sums);
     // An estimate leaves out what is zero; hardware that counted nothing must say so.
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
     const double time_ns = quantities.sums.time_ns();
@@ -332,16 +353,35 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
       if (!caller.empty()) into.caller_ns[caller] += time_ns;
       sampled.Add(of_key, &into.series);
     };
-    RowKey row = KeyFor(by, key);
+    LayerNames names{FirstParts(key.layer.path, options.depth), {}};
+    if (by_layer) {
+      const auto layer = options.depth == 0 ? run.layers.find(key.layer)
+                                            : run.layers.find(LayerKey{key.layer.model, std::string(names.path)});
+      if (layer != run.layers.end()) {
+        const auto [group, fresh] = groups.try_emplace(&layer->second);
+        if (fresh) group->second = LayerGroup(layer->second);
+        names.group = group->second;
+      }
+    }
+    RowKey row = KeyFor(by, key, names);
     // Kernels' rows are split by caller.
     if (by == By::kKernel) row.caller = caller;
     if (by == By::kSource && stats.line) NameLine(*stats.line, &row);
-    add(folding.rows[row]);
-    add(folding.phases[KeyFor(By::kPhase, key)]);
-    RowKey layer = KeyFor(By::kLayer, key);
-    add(folding.layers[layer]);
-    layer.phase = key.phase;
-    add(folding.layer_phases[layer]);
+    Folded& into = folding.rows[row];
+    add(into);
+    if (by == By::kClass && !key.layer.model.empty()) into.layers.insert(names.path);
+    add(folding.phases[KeyFor(By::kPhase, key, names)]);
+    add(folding.layers[KeyFor(By::kLayer, key, {key.layer.path, names.group})]);
+    if (by_layer) {
+      RowKey layer = KeyFor(By::kLayer, key, names);
+      layer.phase = key.phase;
+      add(folding.layer_phases[layer]);
+      RowKey group = KeyFor(By::kClass, key, names);
+      group.phase = key.phase;
+      Folded& of_group = folding.group_phases[group];
+      add(of_group);
+      if (!key.layer.model.empty()) of_group.layers.insert(names.path);
+    }
     folding.whole.Add(quantities);
     if (quantities.least_launch_ns > 0 &&
         (folding.shortest_launch_ns == 0 || quantities.least_launch_ns < folding.shortest_launch_ns)) {
@@ -389,13 +429,13 @@ void AddTotals(const Folding& folding, Report& report) {
   }
 }
 
-void AddTheory(const Profile& theory, const Run& run, Report& report) {
+void AddTheory(const Profile& theory, const Run& run, size_t depth, Report& report) {
   const Run* const estimate = FindTheory(theory, report, run.process_list);
   if (estimate == nullptr) {
     report.theory.state = TheoryUse::State::kMissing;
     return;
   }
-  report.theory = ApplyTheory(FoldRun(theory, *estimate, Machine{}, {.by = report.by}), report);
+  report.theory = ApplyTheory(FoldRun(theory, *estimate, Machine{}, {.by = report.by, .depth = depth}), report);
   if (report.theory.state == TheoryUse::State::kApplied) FindDifferingLayers(*estimate, run, &report.theory);
 }
 
@@ -472,8 +512,7 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   const SampledRun sampled(profile, run);
   const std::optional<ExpectedTimes> expected = ModelOf(run);
   FactCollector facts(run, machine, expected ? &*expected : nullptr);
-  const Folding folding =
-      FoldLaunches(profile, run, sampled, expected, machine, options.by, chip, options.launch_floor_ns, &facts);
+  const Folding folding = FoldLaunches(profile, run, sampled, expected, machine, options, chip, &facts);
   report.launch_floor_ns = options.launch_floor_ns;
   AddTotals(folding, report);
   report.validation = std::any_of(run.launches.begin(), run.launches.end(),
@@ -481,8 +520,10 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   const double total_ns = report.total.time_ns();
   report.rows = MakeRows(options.by, folding.rows, run, sampled, total_ns);
   report.phases = MakeRows(By::kPhase, folding.phases, run, sampled, total_ns);
-  if (options.by == By::kLayer)
+  if (options.by == By::kLayer) {
     report.layer_phases = MakeRows(By::kLayer, folding.layer_phases, run, sampled, total_ns);
+  }
+  report.group_phases = MakeRows(By::kClass, folding.group_phases, run, sampled, total_ns);
   if (run.key.source != SourceKind::kEstimated) {
     Folded whole = folding.whole;
     whole.series = sampled.total();
@@ -498,7 +539,7 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   }
   report.sm_hz = MeasuredSmClock(run, profile.metrics);
   report.roofs = MakeRoofs(machine, report.total, report.sm_hz, options.roofs);
-  if (options.theory != nullptr) AddTheory(*options.theory, run, report);
+  if (options.theory != nullptr) AddTheory(*options.theory, run, options.depth, report);
   AddRatios(report);
   AddHostTime(options.host_ns_per_launch, report);
   report.alarms = CheckInvariants(profile, run, chip, report);

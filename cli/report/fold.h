@@ -17,6 +17,7 @@ namespace rfinject::cli {
 
 struct FoldOptions {
   By by = By::kLayer;
+  size_t depth = 0;  // layers are folded to so many parts of their names (layer_group.h); 0: not
   StepBy step_by = StepBy::kIteration;
   // Estimated runs that lend their model FLOP and compulsory bytes to runs that have none (theory.h). Not owned.
   const Profile* theory = nullptr;

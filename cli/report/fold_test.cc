@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/emit/words.h"
+#include "cli/report/column.h"
 #include "cli/report/key_quantities.h"
 #include "cli/report/roofs.h"
 #include "cli/testing/sample_profile.h"
@@ -510,6 +514,72 @@ TEST(Fold, AnEmptyRunIsNoDivisionByZero) {
     EXPECT_TRUE(report.rows.empty());
     EXPECT_EQ(report.attributed_share, 0);
     EXPECT_FALSE(HeadlineText(report).empty());
+  }
+}
+
+TEST(FoldByClass, AddsUpLayersThatAreAlike) {
+  const Profile profile = testing::SampleResNet18(testing::SampleA100());
+  const Report layers = Fold(profile, testing::SampleA100(), By::kLayer);
+  const Report classes = Fold(profile, testing::SampleA100(), By::kClass);
+  EXPECT_LT(classes.rows.size(), layers.rows.size());
+  std::map<std::string, std::pair<uint64_t, double>> expected;  // layers, GPU time
+  for (const Row& row : layers.rows) {
+    if (row.model.empty()) continue;
+    auto& [count, time_ns] = expected[row.model + "/" + row.group];
+    ++count;
+    time_ns += row.sums.time_ns();
+  }
+  double all = 0;
+  for (const Row& row : classes.rows) {
+    all += row.sums.time_ns();
+    if (row.model.empty()) continue;
+    const auto& [count, time_ns] = expected.at(row.model + "/" + row.group);
+    EXPECT_EQ(row.layers, count) << row.group;
+    EXPECT_NEAR(row.sums.time_ns() / time_ns, 1, 1e-12) << row.group;
+  }
+  EXPECT_NEAR(all / layers.total.time_ns(), 1, 1e-12);
+  EXPECT_NE(std::find_if(classes.rows.begin(), classes.rows.end(),
+                         [](const Row& row) { return row.group == "Conv2d 3x3 512->512" && row.layers == 3; }),
+            classes.rows.end());
+}
+
+TEST(FoldByLayer, FoldsNamesToADepth) {
+  const Profile profile = testing::SampleResNet18(testing::SampleA100());
+  const auto at_depth = [&](size_t depth) {
+    return FoldProfile(profile, [](const cli::Run&) { return testing::SampleA100(); },
+                       {.by = By::kLayer, .depth = depth})
+        .front();
+  };
+  const Report whole = at_depth(0), folded = at_depth(1);
+  EXPECT_LT(folded.rows.size(), whole.rows.size() / 2);
+  for (const Row& row : folded.rows) EXPECT_EQ(row.layer.find('.'), std::string::npos) << row.layer;
+  EXPECT_EQ(folded.total.launches, whole.total.launches);
+  const Row& layer1 = Find(folded.rows, "layer1");
+  double time_ns = 0;
+  for (const Row& row : whole.rows) {
+    if (row.layer == "layer1" || row.layer.starts_with("layer1.")) time_ns += row.sums.time_ns();
+  }
+  EXPECT_NEAR(layer1.sums.time_ns() / time_ns, 1, 1e-12);
+}
+
+TEST(SortRows, PutsWhatHasNoValueLast) {
+  Report report = Fold(testing::SampleResNet18(testing::SampleA100()), testing::SampleA100(), By::kLayer);
+  const size_t rows = report.rows.size();
+  const ReportColumn* const oi = FindColumn("flop/b");  // a table's head, in any case
+  ASSERT_EQ(oi, FindColumn("oi_flop_per_byte"));
+  EXPECT_EQ(FindColumn("nothing"), nullptr);
+  EXPECT_EQ(FindColumn(""), nullptr);
+  SortRows(*oi, &report);
+  ASSERT_EQ(report.rows.size(), rows);
+  for (size_t i = 1; i < rows; ++i) {
+    const Derived &before = report.rows[i - 1].derived, &here = report.rows[i].derived;
+    EXPECT_GE(before.oi_flop_per_byte, here.oi_flop_per_byte) << i;
+  }
+  SortRows(*FindColumn("layer"), &report);
+  for (size_t i = 1; i < rows; ++i) {
+    if (report.rows[i].model.empty()) continue;  // of no layer, which is no value
+    EXPECT_LE(report.rows[i - 1].layer, report.rows[i].layer) << i;
+    EXPECT_FALSE(report.rows[i - 1].model.empty()) << i;
   }
 }
 

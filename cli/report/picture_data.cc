@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
 
 #include "cli/report/invariants.h"
 
@@ -12,7 +15,7 @@ template <typename Wanted>
 RowShare ShareOf(const Report& report, const Wanted& wanted) {
   RowShare share;
   for (const Row& row : PictureRows(report)) {
-    if (!(row.sums.time_ns() > 0) || !wanted(row)) continue;
+    if (!(row.sums.time_ns() > 0) || row.member_of >= 0 || !wanted(row)) continue;
     ++share.rows;
     share.time_share += row.time_share;
   }
@@ -25,7 +28,30 @@ bool IsKnownHalfWidth(double relative) { return relative > 0 && relative < 1; }
 
 std::span<const Row> PictureRows(const Report& report) {
   if (report.by == By::kLayer && !report.layer_phases.empty()) return report.layer_phases;
+  if (report.by == By::kClass && !report.group_phases.empty()) return report.group_phases;
   return report.rows;
+}
+
+std::optional<Report> GroupedForPage(const Report& report) {
+  const std::vector<Row>&layers = report.layer_phases, &groups = report.group_phases;
+  if (report.by != By::kLayer || layers.size() <= kUngroupedUpTo || 2 * groups.size() > layers.size()) {
+    return std::nullopt;
+  }
+  Report grouped = report;
+  grouped.layer_phases.clear();
+  const auto key = [](const Row& row) { return std::tuple(row.model, row.group, row.phase); };
+  std::map<std::tuple<std::string, std::string, std::optional<Phase>>, int64_t> index;
+  for (const Row& group : groups) {
+    if (group.model.empty() || group.layers < 2) continue;
+    index.emplace(key(group), static_cast<int64_t>(grouped.layer_phases.size()));
+    grouped.layer_phases.push_back(group);
+  }
+  for (const Row& layer : layers) {
+    const auto group = layer.model.empty() ? index.end() : index.find(key(layer));
+    grouped.layer_phases.push_back(layer);
+    if (group != index.end()) grouped.layer_phases.back().member_of = group->second;
+  }
+  return grouped;
 }
 
 double PerStep(const Report& report, double sum) {

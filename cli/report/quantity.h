@@ -76,6 +76,7 @@ struct QuantityInfo {
   Quantity id{};
   std::string_view name;   // of the column in CSV and JSON, with its unit; empty: no column of its own
   std::string_view title;  // of the column on the page
+  std::string_view help;   // what it is: ColumnInfo::help
   std::string_view unit;   // "ns", "FLOP", "B"
   int page = 0;            // the column's place on the page (row_set.h)
   Zero zero = Zero::kValue;
@@ -123,25 +124,40 @@ static_assert(kFlopColumns.size() == kPrecisionCount);
 
 // The FLOP come from FlopFormula as well, by chip.
 inline constexpr auto kOthers = std::to_array<QuantityInfo>({
-    {Quantity::kTime, "time_ns", "GPU time, all steps", "ns", 150, Zero::kValue, kTimeMetrics},
-    {Quantity::kModelFlop, "model_flop", "Model FLOP", "FLOP", 170, Zero::kValue, kModelFlopMetrics},
-    {Quantity::kDramBytes, "dram_bytes", "DRAM bytes", "B", 210, Zero::kValue, kDramMetrics},
-    {Quantity::kCompulsoryBytes, "compulsory_bytes", "Compulsory bytes", "B", 220, Zero::kValue, kCompulsoryMetrics},
-    {Quantity::kL2Bytes, "l2_bytes", "L2 bytes", "B", 240, Zero::kUnknown, kL2Metrics},
-    {Quantity::kL1Bytes, "l1_bytes", "L1 bytes", "B", 250, Zero::kUnknown, kL1Metrics},
-    {Quantity::kGpuCycles, "gpu_cycles", "GPU cycles", "cycle", 252, Zero::kUnknown, kGpuCycleMetrics},
-    {Quantity::kLeastCompute, "least_compute_time_ns", "Least compute time", "ns", 370, Zero::kUnknownRoofs},
-    {Quantity::kLeastMemory, "least_memory_time_ns", "Least memory time", "ns", 380, Zero::kUnknownRoofs},
-    {Quantity::kLeast, "least_time_ns", "Least time", "ns", 390, Zero::kUnknownRoofs},
-    {Quantity::kTimeWithCounters, "time_with_counters_ns", "GPU time with counters", "ns", 410},
-    {Quantity::kLaunchBoundTime, "launch_bound_time_ns", "Launch-bound time", "ns", 412, Zero::kUnknownRoofs},
-    {Quantity::kMemoryBoundTime, "memory_bound_time_ns", "Memory-bound time", "ns", 414, Zero::kUnknownRoofs},
-    {Quantity::kComputeBoundTime, "compute_bound_time_ns", "Compute-bound time", "ns", 416, Zero::kUnknownRoofs},
-    {Quantity::kIdealTime, "ideal_time_ns", "Ideal time, all steps", "ns", 152, Zero::kUnknown},
-    {Quantity::kTimeLow, "time_low_ns", "Time, 80 % from", "ns", 154, Zero::kUnknown},
-    {Quantity::kTimeHigh, "time_high_ns", "Time, 80 % to", "ns", 156, Zero::kUnknown},
-    {Quantity::kWinogradTime, "", "", "ns"},
-    {Quantity::kForeignTime, "", "", "ns"},
+    {Quantity::kTime, "time_ns", "GPU time, all steps", "GPU time: kernels, summed over all measured steps.", "ns",
+     150, Zero::kValue, kTimeMetrics},
+    {Quantity::kModelFlop, "model_flop", "Model FLOP", "FLOP that the layer's mathematics asks for.", "FLOP", 170,
+     Zero::kValue, kModelFlopMetrics},
+    {Quantity::kDramBytes, "dram_bytes", "DRAM bytes", "Bytes read from and written to the GPU's memory.", "B", 210,
+     Zero::kValue, kDramMetrics},
+    {Quantity::kCompulsoryBytes, "compulsory_bytes", "Compulsory bytes",
+     "Bytes of operands and results, each moved once.", "B", 220, Zero::kValue, kCompulsoryMetrics},
+    {Quantity::kL2Bytes, "l2_bytes", "L2 bytes", "Bytes through L2.", "B", 240, Zero::kUnknown, kL2Metrics},
+    {Quantity::kL1Bytes, "l1_bytes", "L1 bytes", "Bytes through L1.", "B", 250, Zero::kUnknown, kL1Metrics},
+    {Quantity::kGpuCycles, "gpu_cycles", "GPU cycles", "Cycles of the graphics clock.", "cycle", 252, Zero::kUnknown,
+     kGpuCycleMetrics},
+    {Quantity::kLeastCompute, "least_compute_time_ns", "Least compute time",
+     "Time that the FLOP need at the peaks of their pipes.", "ns", 370, Zero::kUnknownRoofs},
+    {Quantity::kLeastMemory, "least_memory_time_ns", "Least memory time",
+     "Time that the DRAM bytes need at full bandwidth.", "ns", 380, Zero::kUnknownRoofs},
+    {Quantity::kLeast, "least_time_ns", "Least time", "Kernel by kernel the longer of both, summed.", "ns", 390,
+     Zero::kUnknownRoofs},
+    {Quantity::kTimeWithCounters, "time_with_counters_ns", "GPU time with counters",
+     "Of the GPU time, that of kernels whose FLOP and bytes are known.", "ns", 410},
+    {Quantity::kLaunchBoundTime, "launch_bound_time_ns", "Launch-bound time",
+     "Of the GPU time, that of kernels with too little work for a launch.", "ns", 412, Zero::kUnknownRoofs},
+    {Quantity::kMemoryBoundTime, "memory_bound_time_ns", "Memory-bound time",
+     "Of the GPU time, that of kernels whose bytes take longest.", "ns", 414, Zero::kUnknownRoofs},
+    {Quantity::kComputeBoundTime, "compute_bound_time_ns", "Compute-bound time",
+     "Of the GPU time, that of kernels whose FLOP take longest.", "ns", 416, Zero::kUnknownRoofs},
+    {Quantity::kIdealTime, "ideal_time_ns", "Ideal time, all steps", "Of an estimate: what the datasheet allows.",
+     "ns", 152, Zero::kUnknown},
+    {Quantity::kTimeLow, "time_low_ns", "Time, 80 % from",
+     "Of an estimate: lower end of the 80 % interval of the time.", "ns", 154, Zero::kUnknown},
+    {Quantity::kTimeHigh, "time_high_ns", "Time, 80 % to",
+     "Of an estimate: upper end of the 80 % interval of the time.", "ns", 156, Zero::kUnknown},
+    {Quantity::kWinogradTime, "", "", "", "ns"},
+    {Quantity::kForeignTime, "", "", "", "ns"},
 });
 
 inline constexpr std::array<QuantityInfo, kQuantityCount> kTable = [] {
@@ -153,11 +169,12 @@ inline constexpr std::array<QuantityInfo, kQuantityCount> kTable = [] {
     table[static_cast<size_t>(flop)] = {.id = flop,
                                         .name = kFlopColumns[i].name,
                                         .title = kFlopColumns[i].title,
+                                        .help = "Of the FLOP, those in this precision; _tc: on tensor cores.",
                                         .unit = "FLOP",
                                         .page = kFlopColumns[i].page,
                                         .metrics = std::span(&kFlopMetrics[i], 1)};
     // Outputs have their sum over all precisions only.
-    table[static_cast<size_t>(legacy)] = {.id = legacy, .name = {}, .title = {}, .unit = "FLOP"};
+    table[static_cast<size_t>(legacy)] = {.id = legacy, .name = {}, .title = {}, .help = {}, .unit = "FLOP"};
   }
   return table;
 }();

@@ -31,7 +31,7 @@ inline std::string_view PhaseName(std::optional<Phase> phase) {
   return phase ? kPhaseNames[static_cast<size_t>(*phase)] : std::string_view();
 }
 
-enum class By : uint8_t { kModel, kPhase, kLayer, kOp, kKernel, kSource };
+enum class By : uint8_t { kModel, kPhase, kLayer, kOp, kKernel, kSource, kClass };
 
 // What a step is: what the training loop does over and over, what ends with an optimizer's step, or a call of a root.
 enum class StepBy : uint8_t { kIteration, kOptimizer, kForward };
@@ -72,7 +72,7 @@ struct Knowledge {
 struct Row {
   // Those that the chosen `By` does not keep are empty. By::kLayer keeps model, layer; kPhase: model, phase;
   // kOp: model, phase, op. kKernel: everything. What is in no layer (model empty) is a row a phase, and says which.
-  // kSource: line and function alone; what has no line is a row a phase.
+  // kSource: line and function alone; what has no line is a row a phase. kClass: model and group.
   std::string model, layer, op, kernel, signature;
   std::string line, function;  // of the program: "model.py:41", "Block.forward"
   std::optional<Phase> phase;
@@ -80,6 +80,10 @@ struct Row {
   std::string caller;
   size_t other_callers = 0;
   std::string class_name;  // of the layer
+  std::string group;       // the layer and those that are like it (layer_group.h)
+  uint64_t layers = 0;     // that the row adds up; 0: it is not of a group
+  // In PictureRows, of a layer: the row of its group, where that is there as well (GroupedForPage); -1: none.
+  int64_t member_of = -1;
   uint64_t parameters = 0, parameter_bytes = 0;
   std::string input_shape, output_shape;  // "f32[8,3,224,224]"
   uint64_t order = 0;                     // rows of By::kLayer are listed as the program runs them
@@ -172,6 +176,8 @@ struct Report {
   // By::kLayer only: `rows` split by phase (model, layer, phase), in the same order. The pictures show these, because
   // a layer's forward and backward are different points.
   std::vector<Row> layer_phases;
+  // By::kLayer and kClass: the groups of layers that are alike, split by phase.
+  std::vector<Row> group_phases;
   double shortest_launch_ns = 0;            // the shortest launch seen; 0: unknown
   double launch_floor_ns = kLaunchFloorNs;  // as the bounds were told apart with
   // Shares of GPU time.

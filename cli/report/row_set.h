@@ -43,6 +43,7 @@ struct TableLook {
 
 struct ColumnInfo {
   std::string_view name;        // in CSV and JSON, with its unit: an interface that only grows
+  std::string_view help = {};   // what the value is, in a sentence without its subject: `rfinject explain`
   std::string_view title = {};  // on the page; empty: the name
   Kind kind = Kind::kPlain;
   std::string_view unit = {};  // "ns", "B", "FLOP", "FLOP/s", "B/s", "FLOP/B"

@@ -22,7 +22,8 @@ struct Key {
 // confuse.
 Key KeyOf(const Row& row, const RunKey& run) {
   const bool only = run.models.size() == 1 && row.model == run.models.front();
-  return {only ? "the network" : row.model, std::string(PhaseName(row.phase)), row.layer, row.op};
+  return {only ? "the network" : row.model, std::string(PhaseName(row.phase)), row.layers > 0 ? row.group : row.layer,
+          row.op};
 }
 
 void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const RunKey& run, double scale, bool bytes,
@@ -183,6 +184,9 @@ TheoryUse ApplyTheory(const Report& theory, Report& report) {
   Fill(theory.phases, theory.run, report.run, scale, bytes, report.phases);
   if (!report.layer_phases.empty()) {
     Fill(theory.layer_phases, theory.run, report.run, scale, bytes, report.layer_phases);
+  }
+  if (!report.group_phases.empty()) {
+    Fill(theory.group_phases, theory.run, report.run, scale, bytes, report.group_phases);
   }
   report.total[Quantity::kModelFlop] = theory.total.model_flop() * scale;
   if (bytes) report.total[Quantity::kCompulsoryBytes] = theory.total.compulsory_bytes() * scale;

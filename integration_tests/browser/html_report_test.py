@@ -26,7 +26,8 @@ import cdp
 PREFIXES = {"": 1, "p": 1e-12, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
             "E": 1e18}
 UNITS = ("FLOP/s", "FLOP/B", "FLOP", "B/s", "B", "s", "%")
-KINDS = ("small", "resnet", "both", "measured", "kernels", "hostile", "empty", "none")
+KINDS = ("small", "resnet", "both", "measured", "kernels", "hostile", "deep:60", "empty", "none")
+PHONE = 390  # pixels wide
 
 
 def number(text):
@@ -314,7 +315,7 @@ class HtmlReport(unittest.TestCase):
         page = self.open("hostile")
         self.assertTrue(page.evaluate("document.title").startswith("rfinject: Evil</script><script>"))
         self.assertEqual(page.evaluate("document.querySelectorAll('script').length"), 2)
-        self.assertEqual(page.evaluate("document.querySelectorAll('img, b b, body > svg').length"), 0)
+        self.assertEqual(page.evaluate("document.querySelectorAll('img, b b, body > svg, group').length"), 0)
         shown = page.evaluate("""[...document.querySelectorAll('#rows tbody td:first-child')]
                                      .map(c => c.title || c.textContent)""")
         self.assertIn("</script><script>document.title='owned'</script>", shown)
@@ -337,7 +338,8 @@ class HtmlReport(unittest.TestCase):
         folder = keep or self.folder.name
         for kind, width, dark in (("resnet", 1400, False), ("resnet", 1400, True), ("resnet", 900, False),
                                   ("both", 1400, False), ("both", 1400, True), ("both", 900, False),
-                                  ("measured", 1920, False), ("kernels", 1400, False), ("small", 420, False)):
+                                  ("measured", 1920, False), ("kernels", 1400, False), ("small", PHONE, False),
+                                  ("both", PHONE, True), ("deep:60", 1400, False), ("deep:60", PHONE, False)):
             page = self.open(kind, width=width, height=1000, dark=dark)
             self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width, kind)
             # Every text of the pictures is inside its picture, with this machine's fonts.
@@ -347,7 +349,7 @@ class HtmlReport(unittest.TestCase):
                                          box.top < view.top - 1 || box.bottom > view.bottom + 1);
             }).map(t => t.textContent)""")
             self.assertEqual(outside, [], f"{kind} at {width}")
-            path = os.path.join(folder, f"{kind}-{width}-{'dark' if dark else 'light'}.png")
+            path = os.path.join(folder, f"{kind.replace(':', '-')}-{width}-{'dark' if dark else 'light'}.png")
             page.screenshot(path, full=True)
             with open(path, "rb") as image:
                 head = image.read(24)
@@ -373,6 +375,150 @@ class HtmlReport(unittest.TestCase):
                     return found;
                 })()""")
                 self.assertEqual(overlaps, [], f"{kind}, {view}")
+
+    def columns_in_view(self, page):
+        """The titles of the columns that are wholly in view where the table stands when the page opens."""
+        return page.evaluate("""(() => {
+            const view = document.getElementById('scroller').getBoundingClientRect();
+            return [...document.querySelectorAll('#rows thead th')].filter(t => {
+                const r = t.getBoundingClientRect();
+                return r.left >= view.left - 1 && r.right <= view.right + 1;
+            }).map(t => t.firstChild.firstChild.data);
+        })()""")
+
+    def test_the_columns_that_tell_most_are_in_view(self):
+        for kind in ("resnet", "deep:60"):
+            page = self.open(kind, width=1400)
+            self.assertEqual(self.columns_in_view(page)[:7],
+                             ["Layer", "Phase", "Time share", "GPU time a step", "OI", "Of roof", "Bound by"], kind)
+            page = self.open(kind, width=PHONE, height=800)
+            self.assertEqual(self.columns_in_view(page),
+                             ["Layer", "Phase", "Time share", "GPU time a step", "Of roof", "Bound by"], kind)
+            self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), PHONE)
+
+    def test_a_phone_has_a_picture_that_can_be_read(self):
+        page = self.open("resnet", width=PHONE, height=800)
+        for view in ("roofline", "time"):
+            page.evaluate(f"document.querySelector('button[data-view={view}]').click()")
+            sizes = page.evaluate("""[...document.querySelectorAll('figure svg text')].filter(t => t.getClientRects().length)
+                .map(t => parseFloat(t.getAttribute('font-size')) * Math.hypot(t.getScreenCTM().a, t.getScreenCTM().b))""")
+            self.assertGreater(len(sizes), 20)
+            self.assertGreaterEqual(min(sizes), 8.5, view)  # pixels; the picture for a desk would have 4.7
+        marks = page.evaluate("[...document.querySelectorAll('#roofline0 .m')].filter(e => e.getClientRects().length).length")
+        self.assertEqual(marks, 0, "the picture for a desk is there as well")
+        page.evaluate("document.querySelector('.segmented [data-view=roofline]').click()")
+        rows = self.rows("resnet")
+        self.assertEqual({m[0] for m in self.marks(page, "roofline0-narrow")},
+                         {i for i, row in enumerate(rows) if row["time_ns"] > 0})
+
+    def test_marks_that_overlap_keep_their_colour(self):
+        for dark in (False, True):
+            page = self.open("resnet", dark=dark)
+            looks = page.evaluate("""[...document.querySelectorAll('#roofline0 .m')].map(e => {
+                const s = getComputedStyle(e); return [s.fill, s.fillOpacity, s.opacity]; })""")
+            self.assertEqual({tuple(look[1:]) for look in looks}, {("1", "1")})
+
+    def test_the_headline_leads_to_the_time_view(self):
+        page = self.open("resnet")
+        page.click_on(".links [data-view=time]")
+        self.assertEqual(page.evaluate("document.body.dataset.view"), "time")
+        self.assertTrue(page.evaluate("document.getElementById('time0').getClientRects().length"))
+        pressed = page.evaluate("[...document.querySelectorAll('.segmented button')].map(b => b.ariaPressed)")
+        self.assertEqual(pressed, ["false", "true"])
+
+    def test_layers_that_are_alike_are_one_row_and_open_on_a_click(self):
+        page = self.open("deep:60")
+        names = "[...document.querySelectorAll('#rows tbody tr[data-i]')].map(r => r.cells[0].textContent)"
+        self.assertIn("Conv2d 3x3 64->64 x124", page.evaluate(names))
+        closed = len(self.marks(page))
+        self.assertLess(closed, 100)
+        total = page.evaluate("[...document.querySelectorAll('#rows tfoot tr')].map(r => r.cells[2].textContent)")
+        self.assertEqual(total[0], total[1])
+        group = page.evaluate("""(() => {
+            const row = [...document.querySelectorAll('#rows tbody tr.group')].find(r => r.cells[0].textContent.startsWith('Conv2d 3x3 64'));
+            row.scrollIntoView({block: 'center'});
+            return +row.dataset.i; })()""")
+        page.click_on(f"#rows tr[data-i='{group}'] td")
+        page.settle()
+        self.assertEqual(page.evaluate(f"document.querySelector('#rows tr[data-i=\"{group}\"]').ariaExpanded"), "true")
+        self.assertTrue(any(name.startswith("deep.") for name in page.evaluate(names)))
+        marks = {m[0] for m in self.marks(page)}
+        self.assertNotIn(group, marks)  # its members are there instead, and nothing counts twice
+        self.assertEqual(len(marks), closed - 1 + 124)
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('#rows tfoot tr')].map(r => r.cells[2].textContent)"), total)
+        page.click_on(f"#rows tr[data-i='{group}'] td")
+        page.settle()
+        self.assertEqual(len(self.marks(page)), closed)
+        # Who looks for a layer finds it, and the box ungroups them all.
+        page.click_on("#search")
+        page.type("deep.7.conv1")
+        page.settle()
+        self.assertEqual(set(page.evaluate(names)), {"deep.7.conv1"})
+        page.evaluate("document.getElementById('search').value = ''; document.getElementById('search').oninput()")
+        page.click_on("#grouped")
+        page.settle()
+        self.assertEqual(page.evaluate("document.querySelectorAll('#rows tr.group').length"), 0)
+        self.assertGreater(len(self.marks(page)), 300)
+
+    def test_tables_can_be_heard(self):
+        page = self.open("both")
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('th')].filter(t => !t.scope).length"), 0)
+        sorts = page.evaluate("[...document.querySelectorAll('#rows thead th')].map(t => t.ariaSort)")
+        self.assertEqual(sorted(set(sorts)), ["descending", "none"])
+        self.assertEqual(sorts.count("descending"), 1)
+
+    def test_words_are_explained(self):
+        page = self.open("resnet")
+        words = page.evaluate("[...document.querySelectorAll('details dt')].map(t => t.textContent)")
+        self.assertTrue({"bound", "slack", "tier"} <= set(words), words)
+
+    def open_diff(self, kind, **options):
+        path = pathlib.Path(self.folder.name, f"diff-{kind}.html")
+        if not path.exists():
+            with open(path, "wb") as out:
+                subprocess.run([TOOL, "diff", kind], stdout=out, check=True)
+        page = self.browser.open(path, **options)
+        self.addCleanup(lambda: self.assertEqual(page.console, [], kind))
+        return page
+
+    def test_the_page_of_a_comparison(self):
+        for kind in ("faster", "same", "noisy"):
+            for width in (1400, PHONE):
+                page = self.open_diff(kind, width=width)
+                self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width, kind)
+            text = page.evaluate("document.body.innerText")
+            self.assertNotRegex(text, r"\b0 largest")
+            self.assertNotRegex(text, "(?i)verdict|correction|null")
+            self.assertEqual(page.evaluate("[...document.querySelectorAll('th')].filter(t => !t.scope).length"), 0)
+        page = self.open_diff("faster")
+        heads = page.evaluate("[...document.querySelectorAll('table.diff thead th')].map(t => t.textContent)")
+        self.assertEqual(heads[:5], ["Layer", "Phase", "Change", "Time in A", "Time in B"])
+        self.assertRegex(page.evaluate("document.querySelector('.opening li').textContent"), r"in A, .* in B, -.* less")
+        self.assertEqual(self.open_diff("same").evaluate("document.querySelectorAll('table.diff').length"), 0)
+
+    def test_a_comparison_turns_dark(self):
+        page = self.open_diff("faster", dark=False)
+        ground = "getComputedStyle(document.querySelector('figure .bg')).fill + getComputedStyle(document.body).backgroundColor"
+        light = page.evaluate(ground)
+        page.click_on("#theme")
+        self.assertNotEqual(page.evaluate(ground), light)
+        page.click_on("#theme")
+        self.assertEqual(page.evaluate(ground), light)
+
+    def test_fifty_thousand_rows_are_drawn_when_needed(self):
+        page = self.open("large:50000")
+        self.assertLess(self.path("large:50000").stat().st_size, 10e6)
+        self.assertLess(page.evaluate("document.querySelectorAll('*').length"), 8000)
+        rows = self.rows("large:50000")
+        page.evaluate("document.getElementById('share').focus()")
+        page.key("End", 35)
+        page.settle()
+        self.assertEqual(len(self.marks(page)), len(rows))
+        page.click_on("#search")
+        last = rows[-1]["layer"]
+        page.type(last)
+        page.settle()
+        self.assertEqual({m[0] for m in self.marks(page)}, {i for i, row in enumerate(rows) if last in row["layer"]})
 
     def test_thousands_of_rows_stay_usable(self):
         page, rows = self.open("large:5000"), self.rows("large:5000")

@@ -474,7 +474,7 @@ class ReportTest(CliTest):
     def test_mistakes_in_options(self):
         path = self.trace("tiny")
         for arguments, pattern in [
-            ([path, "--by", "color"], "--by color: there are model, phase, layer, op, kernel, source, run, stack and memory"),
+            ([path, "--by", "color"], "--by color: there are model, phase, layer, op, kernel, source, class, run, stack and memory"),
             ([path, "--format", "pdf"], "--format pdf: there are table, json, csv, html and svg"),
             ([path, "--rows", "many"], "--rows wants a number, not 'many'"),
             ([path, "--fromat", "csv"], "did you mean --format"),
@@ -976,8 +976,18 @@ class OtherVerbsTest(CliTest):
         self.assertRegex(self.run_cli("explain", "operational intensity", "R001").stdout, r"(?s)\AR001 .*\noi: ")
         for word in ("slack", "tier", "phase", "roof", "step", "launch"):
             self.assertIn(f"{word}: ", self.run_cli("explain", word).stdout)
-        document = pathlib.Path(__file__).resolve().parents[2] / "docs/ALARMS.md"
-        self.assertEqual(self.run_cli("explain", "--format", "markdown").stdout, document.read_text())
+        documents = pathlib.Path(__file__).resolve().parents[2] / "docs"
+        self.assertEqual(self.run_cli("explain", "--format", "markdown").stdout, (documents / "ALARMS.md").read_text())
+
+    def test_explain_columns(self):
+        """docs/COLUMNS.md is what the table of columns says, and every column says something."""
+        documents = pathlib.Path(__file__).resolve().parents[2] / "docs"
+        text = self.run_cli("explain", "columns", "--format", "markdown").stdout
+        self.assertEqual(text, (documents / "COLUMNS.md").read_text())
+        described = re.findall(r"(?m)^\| `(\w+)` \| [^|]+ \| (.*) \|$", text)
+        self.assertFalse([name for name, meaning in described if len(meaning) < 10])
+        self.assertRegex(self.run_cli("explain", "attainable_share").stdout, r"\Aattainable_share \(share of 1\): ")
+        self.assert_complains(self.run_cli("explain", "no_column"), 2, "rfinject explain columns")
 
     def test_env(self):
         options = ["--estimate", "V100-SXM2-16GB", "-o", "traces/"]

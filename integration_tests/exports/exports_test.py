@@ -115,7 +115,7 @@ class Perfetto(ExportsTest):
                 counters[tracks[event["track_uuid"]]["name"]].append(event["double_counter_value"])
         self.assertFalse(any(open_slices.values()))
         self.assertTrue(all(values for values in counters.values()))
-        self.assertEqual(set(counters), {"Performance", "DRAM bandwidth", "Of attainable"})
+        self.assertEqual(set(counters), {"Performance", "DRAM bandwidth", "Of roof"})
         for span in spans:
             # Slices say what they last, to the rounding of both ends.
             self.assertAlmostEqual(span["end"] - span["begin"], span["said"]["time_per_step_ns"], delta=1.01)

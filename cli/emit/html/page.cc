@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -10,7 +13,6 @@
 #include "cli/emit/markup.h"
 #include "cli/emit/picture/frames.h"
 #include "cli/emit/picture/names.h"
-#include "cli/emit/picture/palette.h"
 #include "cli/emit/picture/roofline.h"
 #include "cli/emit/picture/svg.h"
 #include "cli/emit/picture/time_view.h"
@@ -23,19 +25,32 @@ constexpr Size kAlone = {780, 700};
 constexpr Size kOneOfMany = {660, 580};
 // Above this many rows the page opens with the longest of them; the slider brings the rest.
 constexpr size_t kShowAllUpTo = 600;
+constexpr size_t kMostAtOpening = 2000;
+// That the document holds from the start, a picture; the script draws others when they are first shown.
+constexpr size_t kMarksInDocument = 1000, kMarksOfPhone = 300;
 
-Markup Head(std::span<const Report> reports) {
-  return {
-      "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
-      "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
-      "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n<meta name=color-scheme "
-      "content=\"light dark\">\n<title>",
-      Escaped(DocumentTitle("rfinject", reports)),
-      "</title>\n<style>\n",
-      InStyle(PictureStyle(Theme::kChosen)),
-      kReportCss,
-      "</style>\n</head>\n"};
+// Where the slider stands when the page opens, in percent of each run's time: at 99 where there are many rows, and
+// lower where even those would be too many to draw at once.
+double OpeningShare(std::span<const Report> reports) {
+  size_t row_count = 0, most = 0;
+  constexpr double kLeast = 50, kStep = 0.5;
+  for (const Report& report : reports) {
+    for (const Row& row : PictureRows(report)) row_count += row.member_of < 0 ? 1 : 0;
+  }
+  if (row_count <= kShowAllUpTo) return 100;
+  double share = 99;
+  for (const Report& report : reports) {
+    std::vector<double> times;
+    for (const Row& row : PictureRows(report)) {
+      if (row.member_of < 0) times.push_back(row.time_share);
+    }
+    std::sort(times.begin(), times.end(), std::greater<>());
+    most = kMostAtOpening / reports.size();
+    if (times.size() <= most) continue;
+    const double reached = 100 * std::accumulate(times.begin(), times.begin() + static_cast<ptrdiff_t>(most), 0.0);
+    share = std::min(share, std::max(kLeast, kStep * std::floor(reached / kStep)));
+  }
+  return share;
 }
 
 Markup Header(std::span<const Report> reports) {
@@ -46,12 +61,10 @@ Markup Header(std::span<const Report> reports) {
   } else if (!reports.empty()) {
     title = {Digits(reports.size()), " runs"};
   }
-  return {"<header><h1>", title, "</h1>", badge,
-          "<button id=theme type=button aria-label=\"Light or dark\">Dark</button></header>\n"};
+  return {"<header><h1>", title, "</h1>", badge, kThemeButton, "</header>\n"};
 }
 
-Markup Controls(size_t row_count) {
-  constexpr Literal kAll = "100", kLongest = "99";
+Markup Controls(double opening_share) {
   return {
       "<noscript><p class=card>Without JavaScript the pictures and the summaries are here; the table, the filters "
       "and the tooltips are not. <code>rfinject report --format csv</code> gives every number.</p></noscript>\n"
@@ -60,9 +73,10 @@ Markup Controls(size_t row_count) {
       "aria-pressed=true>Roofline</button><button type=button data-view=time aria-pressed=false>Time "
       "view</button></span>"
       "<label class=slider>Rows that make up the top <input id=share type=range min=50 max=100 step=0.5 value=",
-      row_count > kShowAllUpTo ? kLongest : kAll,
+      JsonNumber(opening_share),
       "> <output id=share-text for=share></output> of time</label>"
       "<span id=phases class=phases role=group aria-label=Phases></span>"
+      "<label id=grouping hidden><input id=grouped type=checkbox checked> Layers that are alike as one</label>"
       "<label>Find <input id=search type=search placeholder=\"layer, operator, …\" spellcheck=false></label>"
       "<span id=shown role=status></span></div>\n"};
 }
@@ -76,8 +90,11 @@ Markup Figures(std::span<const Report> reports, std::span<const std::vector<Pict
       SvgOptions options;
       options.titles = false;  // the page has tooltips of its own
       options.first_row = first_row;
-      options.id = picture.kind + std::to_string(r);
-      out.Add({PictureSvg(picture, reports[r], options)});
+      options.id = PictureId(picture, r);
+      const bool narrow = IsNarrow(picture.size);
+      options.most_marks = narrow ? kMarksOfPhone : kMarksInDocument;
+      out.Add({narrow ? Literal("<div class=narrow>") : Literal("<div class=wide>"),
+               PictureSvg(picture, reports[r], options), "</div>"});
     }
     out.Add({"</figure>\n"});
     first_row += PictureRows(reports[r]).size();
@@ -93,23 +110,24 @@ constexpr Literal kTable =
 
 }  // namespace
 
-void EmitHtml(std::span<const Report> reports, std::ostream& out) {
+void EmitHtml(std::span<const Report> given, std::ostream& out) {
+  std::vector<Report> reports;
+  for (const Report& report : given) reports.push_back(GroupedForPage(report).value_or(report));
   const Frames frames = FramesFor(reports);
   const bool many = reports.size() > 1;
   const Size size = many ? kOneOfMany : kAlone;
   std::vector<std::vector<Picture>> pictures;
-  size_t row_count = 0;
   for (const Report& report : reports) {
-    pictures.push_back({LayOutRoofline(report, frames, size), LayOutTimeView(report, frames, size)});
-    row_count += PictureRows(report).size();
+    pictures.push_back({LayOutRoofline(report, frames, size), LayOutTimeView(report, frames, size),
+                        LayOutRoofline(report, frames, kPhone), LayOutTimeView(report, frames, kPhone)});
   }
-  Markup page = Head(reports);
+  Markup page = PageHead(DocumentTitle("rfinject", reports));
   page.Add({many ? Literal("<body class=\"many\">\n") : Literal("<body class=\"one\">\n"), Header(reports)});
   page.Add({"<div class=heads>"});
   for (const Report& report : reports) page.Add({HeadlineSection(report, many)});
   page.Add({"</div>\n"});
-  for (const Report& report : reports) page.Add({AlarmSection(report)});
-  page.Add({Controls(row_count), "<main>", Figures(reports, pictures), kTable, "</main>\n"});
+  for (const Report& report : reports) page.Add({AlarmSection(report, many)});
+  page.Add({Controls(OpeningShare(reports)), "<main>", Figures(reports, pictures), kTable, "</main>\n"});
   for (const Report& report : reports) {
     page.Add({"<div class=about>"});
     if (many) page.Add({"<h2>", Escaped(ReportTitle(report)), "</h2>"});
@@ -118,7 +136,7 @@ void EmitHtml(std::span<const Report> reports, std::ostream& out) {
   page.Add({GlossarySection()});
   page.Add({"<div id=tip role=tooltip hidden></div>\n<div id=live class=hidden aria-live=polite></div>\n",
             "<script type=application/json id=data>", InScript(PageData(reports, pictures)), "</script>\n<script>\n",
-            kReportJs, "</script>\n</body>\n</html>\n"});
+            kThemeJs, kReportJs, "</script>\n</body>\n</html>\n"});
   out << page.text();
 }
 

@@ -1,6 +1,7 @@
 #include "cli/emit/html/page_data.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -9,9 +10,11 @@
 #include <utility>
 #include <variant>
 
+#include "absl/container/flat_hash_map.h"
 #include "cli/emit/html/page_columns.h"
 #include "cli/emit/picture/mark_shape.h"
 #include "cli/emit/picture/names.h"
+#include "cli/emit/picture/svg.h"
 #include "cli/report/column.h"
 #include "cli/report/picture_data.h"
 #include "cli/report/row_set.h"
@@ -20,6 +23,10 @@ namespace rfinject::cli {
 namespace {
 
 constexpr double kIconRadius = 5;
+// Above this many rows the page's numbers are rounded: all digits of 50,000 rows are 20 MB. The other formats round
+// nothing.
+constexpr size_t kExactUpTo = 10'000;
+constexpr size_t kMarksOfPhone = 2000;  // the largest, where there are more rows than that; more are one blot
 constexpr Literal kTrue = "true", kFalse = "false";
 
 ScriptJson KindName(Kind kind) {
@@ -65,7 +72,8 @@ void AddReports(std::span<const Report> reports, ScriptJson* out) {
 }
 
 void AddIcons(ScriptJson* out) {
-  out->Add({"\"icons\":{\"\":", JsonString(MarkPath(-1, {0, 0}, kIconRadius))});
+  out->Add({"\"icon_radius\":", JsonNumber(kIconRadius),
+            ",\"icons\":{\"\":", JsonString(MarkPath(-1, {0, 0}, kIconRadius))});
   for (size_t phase = 0; phase < kPhaseNames.size(); ++phase) {
     out->Add({",", JsonString(kPhaseNames[phase]), ":",
               JsonString(MarkPath(static_cast<int>(phase), {0, 0}, kIconRadius))});
@@ -87,66 +95,145 @@ ScriptJson ValueText(const Cell& cell, Kind kind) {
   return kind == Kind::kText ? ScriptJson{"\"\""} : ScriptJson{"null"};
 }
 
-// A column, or nothing where no row has a value; `rows` and `totals` are row sets of the reports, one each. Texts
-// repeat often, so they are indices into a list of the different ones.
-ScriptJson ColumnData(const ColumnInfo& column, std::span<const RowSet> rows, std::span<const RowSet> totals) {
-  const bool is_text = column.kind == Kind::kText;
-  std::map<std::string, size_t> index;
-  std::vector<ScriptJson> words, values, sums;
-  bool any = false;
-  for (const RowSet& set : rows) {
-    const Column& cells = *set.Find(column.name);
-    for (size_t i = 0; i < set.size; ++i) {
-      const Cell cell = cells.value(i);
-      any |= IsSomething(cell);
-      ScriptJson text = ValueText(cell, column.kind);
-      if (is_text) {
-        const auto [at, fresh] = index.try_emplace(text.text(), index.size());
-        if (fresh) words.push_back(std::move(text));
-        text = {Digits(at->second)};
-      }
-      values.push_back(std::move(text));
-    }
-  }
-  if (!any) return {};
-  for (const RowSet& set : totals) sums.push_back(ValueText(set.Find(column.name)->value(0), column.kind));
-  const PageUnit unit = PageUnitOf(column);
-  ScriptJson out = {"{\"key\":",      JsonString(column.name),
-                    ",\"title\":",    JsonString(column.title.empty() ? column.name : column.title),
-                    ",\"kind\":",     KindName(column.kind),
-                    ",\"unit\":",     JsonString(unit.unit),
-                    ",\"scale\":",    JsonNumber(unit.scale),
-                    ",\"additive\":", column.additive ? kTrue : kFalse};
-  if (is_text) {
-    out.Add({",\"words\":"});
-    AddList(words, &out);
-  }
-  out.Add({",\"values\":"});
-  AddList(values, &out);
-  out.Add({",\"totals\":"});
-  AddList(sums, &out);
-  return out.Add({"}"});
+// With one digit more than the page shows.
+ScriptJson RoundedText(const Cell& cell, Kind kind) {
+  const auto* number = std::get_if<double>(&cell);
+  return number != nullptr ? ScriptJson{RoundedJsonNumber(*number, 5)} : ValueText(cell, kind);
 }
 
-// For finding the mark nearest to the pointer: [row, x, y, radius] and, where it has a target, its place.
-ScriptJson MarksData(const Picture& picture, size_t first_row) {
-  std::vector<ScriptJson> marks;
-  for (const Mark& mark : picture.marks) {
-    ScriptJson one = {"[", Digits(first_row + mark.row), ",", Coordinate(mark.at.x),
-                      ",", Coordinate(mark.at.y),        ",", Coordinate(mark.radius)};
-    if (mark.has_target) one.Add({",", Coordinate(mark.target.x), ",", Coordinate(mark.target.y)});
-    marks.push_back(one.Add({"]"}));
+// Writes the columns of the page. `rows` and `totals` are row sets of the reports, one each.
+class ColumnWriter {
+ public:
+  ColumnWriter(std::span<const RowSet> rows, std::span<const RowSet> totals) : rows_(rows), totals_(totals) {
+    for (const RowSet& set : rows) count_ += set.size;
   }
-  ScriptJson out;
-  AddList(marks, &out);
-  return out;
+
+  // The column, or nothing where no row has a value.
+  ScriptJson Write(const ColumnInfo& column) {
+    const bool is_text = column.kind == Kind::kText;
+    std::map<std::string, size_t> index;
+    std::vector<ScriptJson> words, values, sums;
+    bool any = false;
+    for (const RowSet& set : rows_) {
+      const Column& cells = *set.Find(column.name);
+      for (size_t i = 0; i < set.size; ++i) {
+        const Cell cell = cells.value(i);
+        any |= IsSomething(cell);
+        ScriptJson text = count_ > kExactUpTo ? RoundedText(cell, column.kind) : ValueText(cell, column.kind);
+        if (is_text) {
+          const auto [at, fresh] = index.try_emplace(text.text(), index.size());
+          if (fresh) words.push_back(std::move(text));
+          text = {Digits(at->second)};
+        }
+        values.push_back(std::move(text));
+      }
+    }
+    if (!any) return {};
+    for (const RowSet& set : totals_) sums.push_back(ValueText(set.Find(column.name)->value(0), column.kind));
+    const PageUnit unit = PageUnitOf(column);
+    ScriptJson out = {"{\"key\":",      JsonString(column.name),
+                      ",\"title\":",    JsonString(column.title.empty() ? column.name : column.title),
+                      ",\"kind\":",     KindName(column.kind),
+                      ",\"unit\":",     JsonString(unit.unit),
+                      ",\"scale\":",    JsonNumber(unit.scale),
+                      ",\"additive\":", column.additive ? kTrue : kFalse};
+    if (is_text) {
+      out.Add({",\"words\":"});
+      AddList(words, &out);
+    }
+    AddValues(column.name, values, &out);
+    out.Add({",\"totals\":"});
+    AddList(sums, &out);
+    return out.Add({"}"});
+  }
+
+ private:
+  // What is the same in every row is written once, a column that equals one before it names that one, and a step's
+  // amount names the column that it is a part of.
+  void AddValues(std::string_view name, const std::vector<ScriptJson>& values, ScriptJson* out) {
+    const auto same = [&](const ScriptJson& one) { return one.text() == values.front().text(); };
+    if (std::all_of(values.begin(), values.end(), same)) {
+      out->Add({",\"every\":", values.front()});
+      return;
+    }
+    constexpr std::string_view kPerStep = "_per_step";
+    if (const size_t at = name.find(kPerStep); at != std::string_view::npos) {
+      const std::string all_steps = std::string(name.substr(0, at)) + std::string(name.substr(at + kPerStep.size()));
+      if (!rows_.empty() && rows_.front().Find(all_steps) != nullptr) {
+        out->Add({",\"per_step_of\":", JsonString(all_steps)});
+        return;
+      }
+    }
+    ScriptJson list;
+    AddList(values, &list);
+    const auto [at, fresh] = written_.try_emplace(list.text(), name);
+    if (fresh) {
+      out->Add({",\"values\":", list});
+    } else {
+      out->Add({",\"like\":", JsonString(at->second)});
+    }
+  }
+
+  std::span<const RowSet> rows_, totals_;
+  size_t count_ = 0;
+  absl::flat_hash_map<std::string, std::string> written_;  // the values of a column, to its name
+};
+
+// The marks, largest first, for finding the one nearest to the pointer and for drawing those that the SVG leaves out:
+// a list a property, in tenths of a pixel, because thousands of objects would be most of the page. A mark without a
+// target has null for its place.
+// A list that an earlier picture has as well is the id of that picture.
+using WrittenLists = absl::flat_hash_map<std::string, std::string>;
+ScriptJson MarksData(const Picture& picture, const std::string& id, size_t first_row, size_t most,
+                     WrittenLists* written) {
+  std::vector<ScriptJson> rows, x, y, radius, target_x, target_y, css;
+  std::map<std::string, size_t> index;
+  const auto tenths = [](double pixels) { return ScriptJson{Digits(std::llround(10 * pixels))}; };
+  bool any_target = false, any_aside = false;
+  for (size_t i = 0; i < std::min(picture.marks.size(), most); ++i) {
+    const Mark& mark = picture.marks[i];
+    rows.push_back({Digits(first_row + mark.row)});
+    x.push_back(tenths(mark.at.x));
+    y.push_back(tenths(mark.at.y));
+    radius.push_back(tenths(mark.radius));
+    target_x.push_back(mark.has_target ? tenths(mark.target.x) : ScriptJson{"null"});
+    target_y.push_back(mark.has_target ? tenths(mark.target.y) : ScriptJson{"null"});
+    css.push_back({Digits(index.try_emplace(MarkCss(mark), index.size()).first->second)});
+    any_target |= mark.has_target;
+    any_aside |= mark.has_target && mark.target.x != mark.at.x;
+  }
+  // The smallest are many and as large as one another: the last radius goes for all that follow.
+  while (radius.size() > 1 && radius.back().text() == radius[radius.size() - 2].text()) radius.pop_back();
+  std::vector<ScriptJson> names(index.size());
+  for (const auto& [name, at] : index) names[at] = JsonString(name);
+  ScriptJson out = {"{"};
+  const auto add = [&](Literal name, const std::vector<ScriptJson>& list) {
+    ScriptJson text;
+    AddList(list, &text);
+    const auto [at, fresh] = written->try_emplace(std::string(name.text()) + text.text(), id);
+    out.Add({out.text() == "{" ? Literal("\"") : Literal(",\""), name, "\":", fresh ? text : JsonString(at->second)});
+  };
+  add("rows", rows);
+  add("x", x);
+  add("y", y);
+  add("r", radius);
+  if (any_aside) add("tx", target_x);  // else right above the mark
+  if (any_target) add("ty", target_y);
+  add("css", css);
+  add("names", names);
+  return out.Add({"}"});
 }
 
 }  // namespace
 
+std::string PictureId(const Picture& picture, size_t report) {
+  return picture.kind + std::to_string(report) + (IsNarrow(picture.size) ? "-narrow" : "");
+}
+
 ScriptJson PageData(std::span<const Report> reports, std::span<const std::vector<Picture>> pictures) {
   std::vector<RowSet> rows, totals;
-  std::vector<ScriptJson> owners;
+  std::vector<ScriptJson> owners, members;
+  bool any_member = false;
   std::vector<std::vector<Row>> total_rows;  // a row set is a view
   bool several_models = false;
   for (const Report& report : reports) {
@@ -156,6 +243,11 @@ ScriptJson PageData(std::span<const Report> reports, std::span<const std::vector
   for (size_t r = 0; r < reports.size(); ++r) {
     rows.push_back(RowsOf(reports[r], PictureRows(reports[r])));
     totals.push_back(RowsOf(reports[r], total_rows[r]));
+    const int64_t first = static_cast<int64_t>(owners.size());
+    for (const Row& row : PictureRows(reports[r])) {
+      any_member |= row.member_of >= 0;
+      members.push_back({Digits(row.member_of >= 0 ? first + row.member_of : -1)});
+    }
     owners.insert(owners.end(), rows.back().size, ScriptJson{Digits(r)});
   }
 
@@ -165,23 +257,31 @@ ScriptJson PageData(std::span<const Report> reports, std::span<const std::vector
   AddIcons(&out);
   out.Add({",\"report_of\":"});
   AddList(owners, &out);
+  if (any_member) {
+    out.Add({",\n\"member_of\":"});
+    AddList(members, &out);
+  }
   out.Add({",\n\"columns\":["});
   bool first = true;
+  ColumnWriter writer(rows, totals);
   for (const ColumnInfo& column : PageColumns(several_models)) {
-    const ScriptJson data = ColumnData(column, rows, totals);
+    const ScriptJson data = writer.Write(column);
     if (data.empty()) continue;
     if (!first) out.Add({","});
     out.Add({"\n", data});
     first = false;
   }
   out.Add({"],\n\"pictures\":["});
+  WrittenLists written;
   first = true;
   size_t first_row = 0;
   for (size_t r = 0; r < pictures.size(); ++r) {
     for (const Picture& picture : pictures[r]) {
       if (!first) out.Add({","});
-      out.Add({"\n{\"id\":", JsonString(picture.kind + std::to_string(r)), ",\"kind\":", JsonString(picture.kind),
-               ",\"marks\":", MarksData(picture, first_row), "}"});
+      const size_t most = IsNarrow(picture.size) && owners.size() > kExactUpTo ? kMarksOfPhone : SIZE_MAX;
+      out.Add({"\n{\"id\":", JsonString(PictureId(picture, r)), ",\"kind\":", JsonString(picture.kind),
+               ",\"narrow\":", IsNarrow(picture.size) ? kTrue : kFalse,
+               ",\"marks\":", MarksData(picture, PictureId(picture, r), first_row, most, &written), "}"});
       first = false;
     }
     first_row += PictureRows(reports[r]).size();

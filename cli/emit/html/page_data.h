@@ -4,7 +4,9 @@
 #ifndef RFINJECT_CLI_EMIT_HTML_PAGE_DATA_H_
 #define RFINJECT_CLI_EMIT_HTML_PAGE_DATA_H_
 
+#include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cli/emit/markup.h"
@@ -12,6 +14,9 @@
 #include "cli/report/report.h"
 
 namespace rfinject::cli {
+
+// The id of a picture's element, of the report of that index.
+std::string PictureId(const Picture& picture, size_t report);
 
 // One object, schema rfinject.html/1. `pictures` are those of each report, in the order of the page.
 ScriptJson PageData(std::span<const Report> reports, std::span<const std::vector<Picture>> pictures);

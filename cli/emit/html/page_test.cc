@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/emit/emit.h"
@@ -42,7 +46,26 @@ bool Says(const std::string& html, const std::string& text) {
 nlohmann::json Data(const std::string& html) {
   const std::string start = "<script type=application/json id=data>";
   const size_t from = html.find(start) + start.size();
-  return nlohmann::json::parse(html.substr(from, html.find("</script>", from) - from));
+  auto data = nlohmann::json::parse(html.substr(from, html.find("</script>", from) - from));
+  // As the script does: what is the same in every row, or in another column, is written once.
+  for (auto& column : data.at("columns")) {
+    if (column.contains("every")) column["values"] = nlohmann::json(data.at("report_of").size(), column.at("every"));
+    for (const auto& other : data.at("columns")) {
+      if (column.contains("like") && other.at("key") == column.at("like")) column["values"] = other.at("values");
+    }
+  }
+  for (auto& column : data.at("columns")) {
+    if (!column.contains("per_step_of")) continue;
+    for (const auto& other : data.at("columns")) {
+      if (other.at("key") != column.at("per_step_of")) continue;
+      for (size_t i = 0; i < other.at("values").size(); ++i) {
+        const auto& all = other.at("values").at(i);
+        const double steps = data.at("reports").at(data.at("report_of").at(i).get<size_t>()).at("steps");
+        column["values"].push_back(all.is_null() ? all : nlohmann::json(all.get<double>() / std::max(steps, 1.0)));
+      }
+    }
+  }
+  return data;
 }
 
 const nlohmann::json* FindColumn(const nlohmann::json& data, const std::string& key) {
@@ -69,6 +92,10 @@ TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
   };
   expect("time_ns", [](const Row& r) { return r.sums.time_ns(); });
   expect("time_share", [](const Row& r) { return r.time_share; });
+  const double steps = static_cast<double>(reports[0].steps);
+  expect("time_per_step_ns", [&](const Row& r) { return r.sums.time_ns() / steps; });
+  expect("slack_per_step_ns", [&](const Row& r) { return r.derived.slack_ns / steps; });
+  expect("launches_per_step", [&](const Row& r) { return static_cast<double>(r.sums.launches) / steps; });
   expect("launches", [](const Row& r) { return static_cast<double>(r.sums.launches); });
   expect("flop", [](const Row& r) { return r.sums.total_flop(); });
   expect("flop_tf32_tc", [](const Row& r) { return r.sums[FlopIn(Precision::kTf32Tensor)]; });
@@ -88,9 +115,9 @@ TEST(EmitHtml, HoldsEveryNumberOfEveryRow) {
 TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
   Report report = SampleMeasuredReport(By::kKernel);
   for (Row& row : report.rows) {  // so that no column is empty
-    row.class_name = row.signature = row.op = row.line = row.function = "x";
+    row.class_name = row.group = row.signature = row.op = row.line = row.function = "x";
     row.input_shape = row.output_shape = "f32[8]";
-    row.parameters = row.parameter_bytes = 1;
+    row.parameters = row.parameter_bytes = row.layers = 1;
     row.time = row.bytes = {.trust = Trust::kByStep, .relative = 0.1, .lacks = 0.1, .spread = 0.1, .p95 = 1};
     row.counters_shared = true;
     for (const QuantityInfo& quantity : AllQuantities()) row.sums[quantity.id] = 1;
@@ -117,12 +144,62 @@ TEST(EmitHtml, DrawsEveryMarkThatItKnowsThePlaceOf) {
   const std::string html = Html(reports);
   const auto data = Data(html);
   size_t marks = 0;
-  for (const auto& picture : data.at("pictures")) marks += picture.at("marks").size();
-  EXPECT_EQ(data.at("pictures").size(), 4u);
+  for (const auto& picture : data.at("pictures")) marks += picture.at("marks").at("y").size();
+  EXPECT_EQ(data.at("pictures").size(), 8u);  // two views of two runs, each for a desk and for a phone
   EXPECT_EQ(Count(html, "<path class=\"m "), marks);
   // Rows of the second report follow those of the first.
   EXPECT_EQ(data.at("report_of").size(), PictureRows(reports[0]).size() + PictureRows(reports[1]).size());
   EXPECT_EQ(data.at("report_of").back(), 1);
+}
+
+TEST(EmitHtml, GroupsTheLayersOfADeepModel) {
+  const Report report = testing::DeepReport(60);
+  const auto data = Data(Html({report}));
+  const size_t layers = report.layer_phases.size();
+  const auto& member_of = data.at("member_of");
+  ASSERT_GT(member_of.size(), layers);
+  const nlohmann::json *share = FindColumn(data, "time_share"), *count = FindColumn(data, "layers");
+  std::map<int64_t, std::pair<double, uint64_t>> groups;  // the members' share and number
+  double all = 0;
+  for (size_t i = 0; i < member_of.size(); ++i) {
+    const int64_t group = member_of.at(i);
+    const double time = share->at("values").at(i);
+    if (group < 0) {
+      all += time;
+    } else {
+      groups[group].first += time;
+      ++groups[group].second;
+    }
+  }
+  EXPECT_NEAR(all, 1, 1e-9);
+  EXPECT_EQ(groups.size(), member_of.size() - layers);
+  for (const auto& [group, members] : groups) {
+    EXPECT_NEAR(share->at("values").at(static_cast<size_t>(group)), members.first, 1e-9);
+    EXPECT_EQ(count->at("values").at(static_cast<size_t>(group)), members.second);
+  }
+  // Of few layers each is a row.
+  EXPECT_FALSE(Data(Html({testing::DeepReport(1)})).contains("member_of"));
+}
+
+TEST(EmitHtml, FiftyThousandRowsTakeTenMegabytes) {
+  const std::string html = Html({testing::LargeReport(50'000)});
+  EXPECT_LT(html.size(), 10'000'000u);
+  EXPECT_LT(Count(html, "<path class=\"m "), 3000u);  // the others are drawn when they are first shown
+  const auto data = Data(html);
+  EXPECT_EQ(data.at("report_of").size(), 50'000u);
+  EXPECT_EQ(data.at("pictures").at(0).at("marks").at("y").size(), 50'000u);
+}
+
+TEST(EmitHtml, EveryHeadOfATableHasAScope) {
+  const std::string html = Html(SampleReports());
+  EXPECT_GT(Count(html, "<th"), 20u);
+  EXPECT_EQ(Count(html, "<th scope="), Count(html, "<th") - Count(html, "<thead"));
+}
+
+TEST(EmitHtml, AlarmsOfSeveralRunsSayWhose) {
+  const std::string html = Html({SampleMeasuredReport(), SampleMeasuredReport()});
+  EXPECT_EQ(Count(html, "<h2>Alarms of "), 2u);
+  EXPECT_EQ(Count(Html({SampleMeasuredReport()}), "<h2>Alarms</h2>"), 1u);
 }
 
 TEST(EmitHtml, SaysHeadlineAlarmsDiagnosticsAndDrops) {

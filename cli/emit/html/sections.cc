@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "cli/emit/glossary.h"
+#include "cli/emit/html/assets/assets.h"
 #include "cli/emit/opening.h"
 #include "cli/emit/picture/names.h"
+#include "cli/emit/picture/palette.h"
 #include "cli/emit/words.h"
 #include "cli/report/column.h"
 #include "cli/report/picture_data.h"
@@ -49,6 +52,14 @@ Markup PhaseBars(std::span<const Row> phases) {
   add("GPU time", [](const Sums& sums) { return sums.time_ns(); });
   add("FLOP", [](const Sums& sums) { return sums.total_flop(); });
   add("DRAM bytes", [](const Sums& sums) { return sums.dram_bytes(); });
+  return out;
+}
+
+// Of columns of texts, then of numbers.
+Markup Heads(std::initializer_list<Literal> texts, std::initializer_list<Literal> numbers) {
+  Markup out;
+  for (const Literal& title : texts) out.Add({"<th scope=col>", title, "</th>"});
+  for (const Literal& title : numbers) out.Add({"<th scope=col class=num>", title, "</th>"});
   return out;
 }
 
@@ -99,6 +110,20 @@ std::string PolicyText(const PolicyInfo& policy) {
 
 }  // namespace
 
+Markup PageHead(const std::string& title) {
+  return {
+      "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
+      "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
+      "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n<meta name=color-scheme "
+      "content=\"light dark\">\n<title>",
+      Escaped(title),
+      "</title>\n<style>\n",
+      InStyle(PictureStyle(Theme::kChosen)),
+      kReportCss,
+      "</style>\n</head>\n"};
+}
+
 Markup TableCell(std::string_view text, CellKind kind) {
   const Markup content = Escaped(text);
   if (kind == CellKind::kNumber) return {"<td class=num>", content, "</td>"};
@@ -109,17 +134,19 @@ Markup PhaseSection(const Report& report) {
   if (report.phases.empty()) return {};
   const std::vector<Row> phases = PhaseTotals(report);
   Markup out = {"<section class=card><h2>Where a step goes</h2><div class=bars>", PhaseBars(phases),
-                "</div><div class=scroll><table class=small><thead><tr><th>Phase<th class=num>GPU time a step<th "
-                "class=num>of GPU time<th class=num>FLOP a step<th class=num>DRAM bytes a step<th class=num>OI, "
-                "FLOP/B<th class=num>Performance<th class=num>of attainable<th class=num>Slack a "
-                "step</tr></thead><tbody>"};
+                "</div><div class=scroll><table class=small><thead><tr>",
+                Heads({"Phase"}, {"GPU time a step", "of GPU time", "FLOP a step", "DRAM bytes a step", "OI, FLOP/B",
+                                  "Performance", "of attainable", "Slack a step"}),
+                "</tr></thead><tbody>"};
   for (const Row& row : phases) out.Add({PhaseTableRow(report, PhaseName(row.phase), row)});
   return out.Add({PhaseTableRow(report, "all", TotalRow(report)), "</tbody></table></div></section>"});
 }
 
-Markup AlarmSection(const Report& report) {
+Markup AlarmSection(const Report& report, bool with_title) {
   if (report.alarms.empty()) return {};
-  Markup out = {"<section class=\"card alarms\"><h2>Alarms</h2><ul>"};
+  Markup out = {"<section class=\"card alarms\"><h2>Alarms"};
+  if (with_title) out.Add({" of ", Escaped(ReportTitle(report))});
+  out.Add({"</h2><ul>"});
   for (const Alarm& alarm : report.alarms) {
     const std::string where = AlarmWhere(alarm);
     const std::string_view causes = AlarmCauses(alarm);
@@ -133,10 +160,9 @@ Markup AlarmSection(const Report& report) {
 
 Markup RoofSection(const Report& report) {
   if (report.roofs.empty()) return {};
-  Markup out = {
-      "<details class=card><summary>Roofs</summary><div class=scroll><table class=small><thead><tr><th>Roof"
-      "<th>Level<th>Kind<th class=num>Peak<th class=num>Bandwidth<th class=num>Ridge, FLOP/B<th>Used</tr>"
-      "</thead><tbody>"};
+  Markup out = {"<details class=card><summary>Roofs</summary><div class=scroll><table class=small><thead><tr>",
+                Heads({"Roof", "Level", "Kind"}, {"Peak", "Bandwidth", "Ridge, FLOP/B"}), Heads({"Used"}, {}),
+                "</tr></thead><tbody>"};
   for (const RoofLine& roof : report.roofs) {
     out.Add({"<tr>", TableCell(RoofTitleAndRate(roof)), TableCell(MemoryLevelName(roof.level)),
              TableCell(RoofKindName(roof.kind)),
@@ -212,7 +238,12 @@ Markup HeadlineSection(const Report& report, bool with_title) {
   if (with_title) out.Add({"<h2>", Escaped(ReportTitle(report)), " ", SourceBadge(report), "</h2>"});
   out.Add({"<ul class=\"headline opening\">"});
   for (const std::string& line : OpeningText(report)) out.Add({"<li>", Escaped(line), "</li>"});
-  out.Add({"</ul><ul class=\"headline facts\">"});
+  out.Add(
+      {"</ul><p class=links><button type=button class=link data-view=time>Time view</button>: which rows are too "
+       "short "
+       "for a launch. <button type=button class=link data-view=roofline>Roofline</button>: which could be faster, "
+       "and "
+       "what holds them back.</p><ul class=\"headline facts\">"});
   for (const std::string& line : FactsText(report)) out.Add({"<li>", Escaped(line), "</li>"});
   return out.Add({"</ul></div>"});
 }

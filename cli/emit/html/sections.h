@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cli/emit/markup.h"
+#include "cli/emit/picture/geometry.h"
 #include "cli/report/report.h"
 
 namespace rfinject::cli {
@@ -17,7 +18,7 @@ namespace rfinject::cli {
 Markup SourceBadge(const Report& report);
 // The first lines that a reader must see; `with_title` puts the run's title before them.
 Markup HeadlineSection(const Report& report, bool with_title);
-Markup AlarmSection(const Report& report);
+Markup AlarmSection(const Report& report, bool with_title);
 // Stacked bars of time, FLOP and bytes by phase, with the same numbers as a table.
 Markup PhaseSection(const Report& report);
 Markup RoofSection(const Report& report);
@@ -30,6 +31,16 @@ Markup GlossarySection();
 // A cell of a table.
 enum class CellKind : uint8_t { kText, kNumber };
 Markup TableCell(std::string_view text, CellKind kind = CellKind::kText);
+
+// Of a picture that is laid out for a phone: one that shrinks to it has no text that can be read.
+inline constexpr Size kPhone = {420, 560};
+
+// The document up to its body: what it may load (its own script and style, nothing else), and the style of pages and
+// pictures.
+Markup PageHead(const std::string& title);
+
+// Turns light and dark over; kThemeJs is its script.
+inline constexpr Literal kThemeButton = "<button id=theme type=button aria-label=\"Light or dark\">Dark</button>";
 
 }  // namespace rfinject::cli
 

@@ -26,9 +26,14 @@ std::string TimeTick(int exponent) {
   return Grouped(static_cast<uint64_t>(std::llround(std::pow(10.0, exponent - 3 * step)))) + kUnits[step];
 }
 
-Text TickText(const std::string& text, Point at, double width) {
-  const Text centred = MakeText("ax", text, at, Anchor::kMiddle, kText);
-  return centred.box.right() <= width - 3 ? centred : MakeText("ax", text, {width - 3, at.y}, Anchor::kEnd, kText);
+void AddTickText(const std::string& text, Point at, Picture* out) {
+  const double width = out->size.width;
+  Text tick = MakeText("ax", text, at, Anchor::kMiddle, kText);
+  if (tick.box.right() > width - 3) tick = MakeText("ax", text, {width - 3, at.y}, Anchor::kEnd, kText);
+  const bool covers = std::any_of(out->texts.begin(), out->texts.end(), [&](const Text& other) {
+    return other.css == "ax" && Overlap(other.box, tick.box);
+  });
+  if (!covers) out->texts.push_back(tick);
 }
 
 void AddDecadeGrid(const LogLog& axes, Picture* out) {

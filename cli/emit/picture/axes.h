@@ -15,11 +15,12 @@ namespace rfinject::cli {
 std::string RateTick(int exponent);
 // 10^exponent as a plain number: "0.01", "10,000".
 std::string PlainTick(int exponent);
-// 10^exponent ns: "100 µs".
+// 10^exponent ns: "100 us".
 std::string TimeTick(int exponent);
 
-// The text below a decade of the horizontal axis; it does not stand out beyond the picture's edge at `width`.
-Text TickText(const std::string& text, Point at, double width);
+// Adds the text below a decade of the horizontal axis, inside the picture's edge; none where it would cover the one
+// of a decade before it.
+void AddTickText(const std::string& text, Point at, Picture* out);
 
 // A line across the plot a decade, and a tick for each multiple of it.
 void AddDecadeGrid(const LogLog& axes, Picture* out);

@@ -71,7 +71,9 @@ Picture WithArrows(const RunDiff& pair, const Frames& frames, Size size) {
   for (Text& text : after.texts) {
     if (text.css != "mu") continue;  // the first is the subtitle
     const std::string origin =
-        "arrows from " + pair.before_title + " (hollow): the " + std::to_string(arrows) + " largest changes of time";
+        arrows == 0 ? "no row moved from where it was in " + pair.before_title
+                    : "arrows: from where a row was in " + pair.before_title + " (hollow)" +
+                          (arrows == kMostArrows ? ", of the " + std::to_string(arrows) + " largest changes" : "");
     text.text = ElideMiddle(origin, static_cast<size_t>((size.width - 24) / (0.55 * text.size)));
     break;
   }
@@ -92,10 +94,10 @@ Frames FramesFor(const Diff& diff) {
   return FramesFor(all);
 }
 
-std::vector<DiffPicture> LayOutDiff(const RunDiff& pair, const Frames& frames) {
+std::vector<DiffPicture> LayOutDiff(const RunDiff& pair, const Frames& frames, std::optional<Size> size) {
   std::vector<DiffPicture> pictures;
-  if (!SameGpu(pair)) pictures.push_back({LayOutRoofline(pair.before, frames, kBeside), &pair.before});
-  pictures.push_back({WithArrows(pair, frames, SameGpu(pair) ? kAlone : kBeside), &pair.after});
+  if (!SameGpu(pair)) pictures.push_back({LayOutRoofline(pair.before, frames, size.value_or(kBeside)), &pair.before});
+  pictures.push_back({WithArrows(pair, frames, size.value_or(SameGpu(pair) ? kAlone : kBeside)), &pair.after});
   return pictures;
 }
 

@@ -4,6 +4,7 @@
 #ifndef RFINJECT_CLI_EMIT_PICTURE_DIFF_PICTURE_H_
 #define RFINJECT_CLI_EMIT_PICTURE_DIFF_PICTURE_H_
 
+#include <optional>
 #include <vector>
 
 #include "cli/emit/picture/frames.h"
@@ -21,8 +22,8 @@ struct DiffPicture {
 };
 
 // The pictures of a pair, left to right: one with arrows, and before it the first side's own where the GPUs differ.
-// Without a row that can be compared they still show both sides.
-std::vector<DiffPicture> LayOutDiff(const RunDiff& pair, const Frames& frames);
+// Without a row that can be compared they still show both sides. Without a size they have that of a desk.
+std::vector<DiffPicture> LayOutDiff(const RunDiff& pair, const Frames& frames, std::optional<Size> size = {});
 
 }  // namespace rfinject::cli
 

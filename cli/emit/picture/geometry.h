@@ -16,6 +16,9 @@ struct Size {
   double width = 820, height = 640;
 };
 
+// Of a picture for a phone, where the room beside the plot is scarce.
+inline bool IsNarrow(Size size) { return size.width < 560; }
+
 struct Box {
   double x = 0, y = 0, width = 0, height = 0;
   double right() const { return x + width; }

@@ -49,8 +49,10 @@ void AddBandwidthGutter(const Report& report, Picture* out) {
     out->texts.push_back(MakeText(css, std::move(text), {middle, y}, Anchor::kMiddle, size));
   };
   out->texts.push_back(MakeText("ax", "none", {gutter.x - 5, gutter.bottom() - 5}, Anchor::kEnd, kSmallText));
-  centred("gh", "no FLOP: " + Percent(WithoutFlop(report).time_share), gutter.y + 14, kText);
-  centred("mu", "of GPU time", gutter.y + 27, kSmallText);
+  const std::string share = Percent(WithoutFlop(report).time_share);
+  const bool narrow = IsNarrow(out->size);
+  centred("gh", narrow ? "no FLOP" : "no FLOP: " + share, gutter.y + 14, kText);
+  centred("mu", narrow ? share + " of time" : "of GPU time", gutter.y + 27, kSmallText);
   centred("ah", "DRAM bandwidth,", gutter.bottom() + 17, kText);
   const double roof = BandwidthRoof(report);
   centred("ah", roof > 0 ? "% of " + WithPrefix(roof, "B/s") : "roof unknown", gutter.bottom() + 31, kText);

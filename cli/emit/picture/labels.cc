@@ -12,7 +12,7 @@ constexpr double kBeside = 2, kAboveUnder = 1;  // pixels kept free around a lab
 
 }  // namespace
 
-void Labels::BlockLine(Point from, Point to, double thickness) {
+void Labels::BlockLine(Point from, Point to, double thickness, May may) {
   const bool straight = from.x == to.x || from.y == to.y;
   const int pieces = straight ? 1 : std::max(1, static_cast<int>(Distance(from, to) / kLinePiece));
   for (int i = 0; i < pieces; ++i) {
@@ -20,8 +20,9 @@ void Labels::BlockLine(Point from, Point to, double thickness) {
     const double b = static_cast<double>(i + 1) / pieces;
     const Point p{from.x + (to.x - from.x) * a, from.y + (to.y - from.y) * a};
     const Point q{from.x + (to.x - from.x) * b, from.y + (to.y - from.y) * b};
-    lines_.push_back({std::min(p.x, q.x) - thickness / 2, std::min(p.y, q.y) - thickness / 2,
-                      std::fabs(q.x - p.x) + thickness, std::fabs(q.y - p.y) + thickness});
+    (may == May::kCover ? lines_ : blocked_)
+        .push_back({std::min(p.x, q.x) - thickness / 2, std::min(p.y, q.y) - thickness / 2,
+                    std::fabs(q.x - p.x) + thickness, std::fabs(q.y - p.y) + thickness});
   }
 }
 

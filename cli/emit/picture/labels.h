@@ -33,8 +33,9 @@ class Labels {
   void Block(const Box& box) { blocked_.push_back(box); }
   // For marks: a label covers them when it has no other place.
   void BlockIfPossible(const Box& box) { marks_.push_back(box); }
-  // For lines: small boxes along it, kept free as long as there is another place.
-  void BlockLine(Point from, Point to, double thickness);
+  // For lines: small boxes along it, kept free as long as there is another place, or always.
+  enum class May : uint8_t { kCover, kNotCover };
+  void BlockLine(Point from, Point to, double thickness, May may = May::kCover);
   // For the line from a label to what it names: no later label covers it, and no other such line crosses it.
   void BlockLeader(Point from, Point to) { leaders_.push_back({from, to}); }
 

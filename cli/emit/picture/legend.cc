@@ -6,7 +6,7 @@
 
 namespace rfinject::cli {
 
-std::vector<LegendItem> MarkLegend(const Frames& frames) {
+std::vector<LegendItem> MarkLegend(const Frames& frames, Size size) {
   std::vector<LegendItem> items;
   for (const Phase phase : {Phase::kForward, Phase::kEval, Phase::kBackward, Phase::kRecompute, Phase::kOptimizer,
                             Phase::kData, Phase::kCommunication, Phase::kOther}) {
@@ -22,8 +22,8 @@ std::vector<LegendItem> MarkLegend(const Frames& frames) {
   }
   if (frames.gutter) items.push_back({"sy pn", "", -1, 5, "no FLOP"});
   if (frames.time_shares) {
-    items.push_back({"sy sy0", "", -1, RadiusOf(0.01), "1 % of GPU time,"});
-    items.push_back({"sy sy0", "", -1, RadiusOf(0.04), "4 %"});
+    items.push_back({"sy sy0", "", -1, RadiusOf(0.01) * MarkScale(size), "1 % of GPU time,"});
+    items.push_back({"sy sy0", "", -1, RadiusOf(0.04) * MarkScale(size), "4 %"});
   }
   return items;
 }

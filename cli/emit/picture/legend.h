@@ -21,7 +21,7 @@ struct LegendItem {
 };
 
 // The items that explain the marks: phases, precisions, areas.
-std::vector<LegendItem> MarkLegend(const Frames& frames);
+std::vector<LegendItem> MarkLegend(const Frames& frames, Size size);
 
 // Flows the items over lines of the strip that begins at `top`, and returns how many lines that takes.
 int AddLegend(const std::vector<LegendItem>& items, double top, Picture* out);

@@ -18,18 +18,19 @@ namespace {
 
 constexpr size_t kTopLabels = 8, kTopRunLabels = 24;
 constexpr double kLeastLabelledShare = 0.004;
-constexpr double kLeastCoveringShare = 0.015;  // of a mark whose label may cover other marks
-constexpr size_t kMarksKeptFree = 300;         // the largest; the rest are dots
-constexpr double kWholeRadius = 56;            // of a mark that takes all of the GPU time
-constexpr double kLeastRadius = 2.2;           // smaller ones could not be seen
-constexpr double kRunRadius = 6;               // of a mark that is a whole run
-constexpr double kLeaderFrom = 8;              // pixels between a mark and its label from which a line joins them
-constexpr double kLeastDrop = 3;               // pixels; a shorter line to a target is not drawn
-constexpr double kDropThickness = 2;           // pixels that labels leave to such a line
-constexpr double kHalfCap = 4;                 // of the tick at the line's end
+constexpr double kLeastCoveringShare = 0.05;  // of a mark whose label may cover other marks
+constexpr size_t kMarksKeptFree = 300;        // the largest; the rest are dots
+constexpr double kWholeRadius = 56;           // of a mark that takes all of the GPU time
+constexpr double kLeastRadius = 2.2;          // smaller ones could not be seen
+constexpr double kRunRadius = 6;              // of a mark that is a whole run
+constexpr double kLeaderFrom = 8;             // pixels between a mark and its label from which a line joins them
+constexpr double kLeastDrop = 3;              // pixels; a shorter line to a target is not drawn
+constexpr double kDropThickness = 2;          // pixels that labels leave to such a line
+constexpr double kHalfCap = 4;                // of the tick at the line's end
 
 Box MarkBox(const Mark& mark) {
-  return {mark.at.x - mark.radius, mark.at.y - mark.radius, 2 * mark.radius, 2 * mark.radius};
+  const Box extent = MarkExtent(mark.phase, mark.radius);
+  return {mark.at.x + extent.x, mark.at.y + extent.y, extent.width, extent.height};
 }
 
 // A mark that is named, and how many more lie there.
@@ -44,7 +45,7 @@ std::vector<Group> NamedMarks(const Report& report, const Picture& picture) {
   std::vector<Group> groups;
   for (size_t i = 0; i < std::min(picture.marks.size(), kMarksKeptFree); ++i) {
     const Mark& mark = picture.marks[i];
-    if (mark.in_gutter) continue;
+    if (mark.in_gutter || mark.member) continue;
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
       return Distance(group.mark->at, mark.at) < std::max(5.0, 0.7 * (group.mark->radius + mark.radius));
     });
@@ -100,6 +101,7 @@ Mark MakeMark(const Report& report, size_t index) {
   mark.phase = PhaseOf(row);
   mark.precision = DominantPrecision(row.sums.flop());
   mark.above_roof = AboveRoof(report, row);
+  mark.member = row.member_of >= 0;
   return mark;
 }
 
@@ -129,16 +131,17 @@ std::vector<size_t> RowsByTime(const Report& report) {
 }
 
 void SortAndBlock(Labels* labels, Picture* out) {
-  std::stable_sort(out->marks.begin(), out->marks.end(),
-                   [](const Mark& a, const Mark& b) { return a.radius > b.radius; });
+  std::stable_sort(out->marks.begin(), out->marks.end(), [](const Mark& a, const Mark& b) {
+    return a.member != b.member ? b.member : a.radius > b.radius;
+  });
   for (size_t i = 0; i < std::min(out->marks.size(), kMarksKeptFree); ++i) {
-    if (!out->marks[i].in_gutter) labels->BlockIfPossible(MarkBox(out->marks[i]));
+    if (!out->marks[i].in_gutter && !out->marks[i].member) labels->BlockIfPossible(MarkBox(out->marks[i]));
   }
 }
 
-void BlockDropLines(const Report& report, const Picture& picture, Labels* labels) {
+void BlockDropLines(const Report& report, const Picture& picture, Labels::May may, Labels* labels) {
   for (const Group& group : NamedMarks(report, picture)) {
-    if (const auto drop = DropLine(*group.mark)) labels->BlockLine(drop->first, drop->second, kDropThickness);
+    if (const auto drop = DropLine(*group.mark)) labels->BlockLine(drop->first, drop->second, kDropThickness, may);
   }
 }
 
@@ -148,8 +151,8 @@ void LabelMarks(const Report& report, MarkNote note, Labels* labels, Picture* ou
   for (const Group& group : groups) labels->Block(MarkBox(*group.mark));
   for (const Group& group : groups) {
     const Mark& mark = *group.mark;
-    const std::vector<Text> places =
-        Around(mark.above_roof ? "la bad" : "la", LabelText(report, group, note), mark.at, mark.radius, kText);
+    const std::vector<Text> places = Around(mark.above_roof ? "la bad" : "la", LabelText(report, group, note),
+                                            mark.at, MarkExtent(mark.phase, mark.radius).right(), kText);
     const bool spare_marks = rows[mark.row].time_share < kLeastCoveringShare;
     const std::optional<Text> placed = labels->Place(places, &mark.at, spare_marks);
     if (!placed) continue;  // it is in the table and in the tooltip

@@ -19,6 +19,9 @@ int PhaseOf(const Row& row);
 // Of a mark whose area is `share` of GPU time.
 double RadiusOf(double share);
 
+// What the radii of a picture of this size are multiplied by.
+inline double MarkScale(Size size) { return IsNarrow(size) ? 0.7 : 1; }
+
 // A mark for row `index` of PictureRows(report), without its place.
 Mark MakeMark(const Report& report, size_t index);
 
@@ -34,7 +37,7 @@ std::vector<size_t> RowsByTime(const Report& report);
 void SortAndBlock(Labels* labels, Picture* out);
 
 // Keeps labels off the lines that LabelMarks will draw from the marks to their targets.
-void BlockDropLines(const Report& report, const Picture& picture, Labels* labels);
+void BlockDropLines(const Report& report, const Picture& picture, Labels::May may, Labels* labels);
 
 // What a label says behind the name.
 enum class MarkNote : uint8_t { kShareOfAttainable, kTime };

@@ -50,7 +50,12 @@ std::string RowName(const Row& row, const Report& report) {
       break;
     case By::kModel:
     case By::kLayer:
+    case By::kClass:
       break;
+  }
+  if (row.layers > 0) {
+    const std::string name = row.group.empty() ? std::string("(no class)") : ElideMiddle(row.group, kMost);
+    return row.layers > 1 ? absl::StrFormat("%s x%d", name, row.layers) : name;
   }
   if (report.by != By::kModel && !row.layer.empty()) return path(kMost);
   if (!row.model.empty()) return ElideMiddle(row.model, kMost);

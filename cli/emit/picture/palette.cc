@@ -24,7 +24,20 @@ constexpr Shade kPrecisionShades[kPrecisionCount] = {
     {"#8a5a2b", "#d2a06d"},  // FP8 tensor
     {"#5b4fb5", "#b3a8ff"},  // FP64 tensor
 };
+// What fills their marks: halfway to the ground, and opaque, so that marks of one colour that lie on one another do
+// not look like another colour. palette_test holds them against the shades above.
+constexpr Shade kPrecisionFills[kPrecisionCount] = {
+    {"#bdb580", "#827e30"},  // FP64
+    {"#80b3d2", "#376687"},  // FP32
+    {"#80c1c7", "#427c83"},  // FP16 scalar
+    {"#e4a885", "#8a5b35"},  // TF32 tensor
+    {"#80bfae", "#227760"},  // FP16 tensor
+    {"#d4a2bf", "#815c74"},  // BF16 tensor
+    {"#c5ad95", "#735c45"},  // FP8 tensor
+    {"#ada7da", "#64608e"},  // FP64 tensor
+};
 constexpr Shade kNoFlop = {"#5f6b76", "#aab4be"};
+constexpr Shade kNoFlopFill = {"#afb5bb", "#5f666e"};
 constexpr Shade kGround = {"#ffffff", "#14181d"};
 constexpr Shade kInk = {"#1b2128", "#e8ecf0"};
 constexpr Shade kMuted = {"#56616c", "#a3aeb9"};
@@ -48,8 +61,8 @@ constexpr Literal kShapes =
     ".pic polyline.dr{stroke-dasharray:3 2.5}.pic polyline.dc{stroke-width:1.6}\n"
     ".pic polyline.le{stroke-width:.8}.pic polyline.fl{stroke-width:1.4;stroke-dasharray:8 3 2 3}\n"
     ".pic polyline.di{stroke-width:1.2;stroke-dasharray:2 4}\n"
-    ".pic .m{fill-opacity:.5;stroke-width:1}.pic .m.bad{stroke-width:2.5}.pic .m.out{stroke-dasharray:2 2}\n"
-    ".pic .sy{fill-opacity:.5;stroke-width:1}.pic .ri{stroke-width:1.6}\n";
+    ".pic .m{stroke-width:1}.pic .m.bad{stroke-width:2.5}.pic .m.out{stroke-dasharray:2 2}\n"
+    ".pic .sy{stroke-width:1}.pic .ri{stroke-width:1.6}\n";
 
 // Writes the rules of one ground, each selector below `scope`.
 class Rules {
@@ -62,9 +75,9 @@ class Rules {
     Head(selectors);
     out_->Add({properties, shade.On(dark_), "}\n"});
   }
-  void FillAndStroke(std::initializer_list<Css::Part> selectors, const Shade& shade) {
+  void FillAndStroke(std::initializer_list<Css::Part> selectors, const Shade& fill, const Shade& stroke) {
     Head(selectors);
-    out_->Add({"fill:", shade.On(dark_), ";stroke:", shade.On(dark_), "}\n"});
+    out_->Add({"fill:", fill.On(dark_), ";stroke:", stroke.On(dark_), "}\n"});
   }
 
  private:
@@ -96,11 +109,11 @@ void AddColours(bool dark, Literal scope, Css* out) {
   rules.Stroke({".ro.lg", ".ro.me"}, kInk);
   for (size_t p = 0; p < kPrecisionCount; ++p) {
     const Css name = {".p", Digits(p)};
-    rules.FillAndStroke({Css{".m", name}, Css{".sy", name}}, kPrecisionShades[p]);
+    rules.FillAndStroke({Css{".m", name}, Css{".sy", name}}, kPrecisionFills[p], kPrecisionShades[p]);
     rules.Stroke({Css{"polyline.ro", name}, Css{".ri", name}}, kPrecisionShades[p]);
     rules.Fill({Css{"text", name}}, kPrecisionShades[p]);
   }
-  rules.FillAndStroke({".m.pn", ".sy.pn"}, kNoFlop);
+  rules.FillAndStroke({".m.pn", ".sy.pn"}, kNoFlopFill, kNoFlop);
   rules.Rule({".sy0"}, "fill:none;stroke:", kInk);
   rules.Fill({".ri"}, kGround);
   rules.Stroke({"polyline.faint", ".ri.faint"}, kAxis);

@@ -47,5 +47,27 @@ TEST(PictureStyle, HasContrastInLightAndDark) {
   }
 }
 
+// What is half transparent gets darker where two marks lie on one another, and is then taken for another precision.
+TEST(PictureStyle, MarksAreOpaqueAndHalfAsStrongAsTheirOutline) {
+  const std::string css = PictureStyle(Theme::kPreferred).text();
+  EXPECT_EQ(css.find("fill-opacity"), std::string::npos);
+  const size_t dark_at = css.find("@media");
+  for (const std::string& part : {css.substr(0, dark_at), css.substr(dark_at)}) {
+    const auto channel = [](const std::string& colour, size_t at) {
+      return std::stoi(colour.substr(at, 2), nullptr, 16);
+    };
+    const auto colour = [&](const std::string& selector, const std::string& property) {
+      return part.substr(part.find(property + ":#", part.find(selector)) + property.size() + 1, 7);
+    };
+    const std::string ground = colour(".pic .bg", "fill");
+    for (const std::string of : {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "pn"}) {
+      const std::string fill = colour(".m." + of, "fill"), stroke = colour(".m." + of, "stroke");
+      for (const size_t at : {size_t{1}, size_t{3}, size_t{5}}) {
+        EXPECT_NEAR(channel(fill, at), (channel(stroke, at) + channel(ground, at)) / 2.0, 1) << of;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rfinject::cli

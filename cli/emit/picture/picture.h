@@ -38,6 +38,7 @@ struct Mark {
   bool in_gutter = false;
   bool clipped = false;     // outside the frame, drawn whole inside it, at its edge
   bool above_roof = false;  // more than 3 % above its effective roof: R001
+  bool member = false;      // of a group that has a mark as well: not shown until somebody opens the group
   bool has_target = false;
   Point target;  // roofline: the effective roof above it; time view: its measured time on its ray
   double ci_left = 0, ci_right = 0, ci_top = 0, ci_bottom = 0;  // pixels; equal: no error bar
@@ -57,7 +58,7 @@ struct Picture {
   Size size;
   Box plot, gutter;
   std::vector<Line> lines;      // under the marks
-  std::vector<Mark> marks;      // largest first
+  std::vector<Mark> marks;      // largest first, members of groups behind all others
   std::vector<Symbol> symbols;  // of the legend
   std::vector<Text> texts;      // over the marks
 };

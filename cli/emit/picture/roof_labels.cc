@@ -17,6 +17,7 @@ namespace {
 
 // Peaks that differ by less than this, relatively, are one line on the paper.
 constexpr double kSamePlace = 0.005;
+constexpr double kMostOfPlot = 0.85;  // of its width, for a label
 
 // For what must be said: farther away, with a line to it.
 std::optional<Text> PlaceWithLeader(const std::string& css, const std::string& text, Point at, double size,
@@ -118,32 +119,46 @@ void LabelPeaks(const Report& report, const LogLog& axes, bool used, Labels* lab
   std::stable_partition(wanted.begin(), wanted.end(), [&](const RoofLabel& label) {
     return !label.roof->path.empty() && PrecisionUsed(report.roofs, *label.roof);
   });
+  struct Aside {
+    std::string css, text;
+    Point on_line;
+  };
+  std::vector<Aside> aside;
   for (const RoofLabel& label : wanted) {
     if (label.used != used || !(label.roof->peak_flop_per_s > 0) || !(label.roof->bytes_per_s > 0)) continue;
+    // Where the line is shorter than all that could be said of it, its name and rate must do.
+    const bool fits = TextWidth(label.text) * kText < kMostOfPlot * plot.width;
+    const std::string text = fits ? label.text : RoofTitleAndRate(*label.roof);
     const std::string css = "la " + RoofTone(*label.roof, used);
     const double y = axes.Y(label.roof->peak_flop_per_s);
-    const double width = TextWidth(label.text) * kText;
+    const double width = TextWidth(text) * kText;
     const double ridge_x = axes.X(RidgeOf(*label.roof));
     // The second path of a precision that the run uses is said even where it is full: left of its ridge, because the
     // other path's line lies close above.
     const bool beside_used = !used && !label.roof->path.empty() && PrecisionUsed(report.roofs, *label.roof);
-    const Text left_of_ridge = MakeText(css, label.text, {ridge_x - 10, y + 4}, Anchor::kEnd, kText);
+    const Text left_of_ridge = MakeText(css, text, {ridge_x - 10, y + 4}, Anchor::kEnd, kText);
     std::vector<Text> candidates;
     if (beside_used) candidates.push_back(left_of_ridge);
     // Above and left of a ridge is nothing that a label could cover.
     for (double right = plot.right() - 6; right > ridge_x - 8; right -= 24) {
-      candidates.push_back(MakeText(css, label.text, {right, y - 5}, Anchor::kEnd, kText));
+      candidates.push_back(MakeText(css, text, {right, y - 5}, Anchor::kEnd, kText));
       if (right - width > ridge_x + 8) {
-        candidates.push_back(MakeText(css, label.text, {right, y + 13}, Anchor::kEnd, kText));
+        candidates.push_back(MakeText(css, text, {right, y + 13}, Anchor::kEnd, kText));
       }
     }
     candidates.push_back(left_of_ridge);
-    std::optional<Text> placed = labels->Place(candidates);
-    const Point on_line{(std::max(ridge_x, plot.x) + plot.right()) / 2, y};
-    if (!placed && Inside({on_line.x, on_line.y, 0, 0}, plot)) {
-      placed = PlaceWithLeader(css, label.text, on_line, kText, labels, out);
+    if (const std::optional<Text> placed = labels->Place(candidates)) {
+      out->texts.push_back(*placed);
+    } else {
+      const Point on_line{(std::max(ridge_x, plot.x) + plot.right()) / 2, y};
+      if (Inside({on_line.x, on_line.y, 0, 0}, plot)) aside.push_back({css, text, on_line});
     }
-    if (placed) out->texts.push_back(*placed);
+  }
+  // Only when all others have their places: one that stands elsewhere must not take the place of another roof's.
+  for (const Aside& label : aside) {
+    if (const auto placed = PlaceWithLeader(label.css, label.text, label.on_line, kText, labels, out)) {
+      out->texts.push_back(*placed);
+    }
   }
 }
 
@@ -164,10 +179,8 @@ void LabelRidges(const std::vector<const RoofLine*>& roofs, const LogLog& axes, 
     const std::string text = (named ? "ridge " : "") + Plain(ridge) + (named ? " FLOP/B" : "");
     const double width = TextWidth(text) * kSmallText;
     std::vector<Text> candidates;
-    for (const Point p :
-         {Point{-6, -6}, Point{8 + width, 14}, Point{-10, 4}, Point{-10, -17}, Point{-14, -29}, Point{-18, -41},
-          Point{-24, -54}, Point{width * 0.6, -7}, Point{14 + width, 24}, Point{20 + width, 36}}) {
-      if (!named && std::fabs(p.y) > 20) continue;  // a bare number must stand at its mark
+    for (const Point p : {Point{-6, -6}, Point{8 + width, 14}, Point{-10, 4}, Point{-10, -17}, Point{width * 0.6, -7},
+                          Point{width * 0.6, 16}}) {
       candidates.push_back(
           MakeText("la rt " + RoofTone(*roof, used), text, {at.x + p.x, at.y + p.y}, Anchor::kEnd, kSmallText));
     }

@@ -24,19 +24,24 @@ namespace {
 constexpr double kTop = 72;       // of the plot, below title and subtitle
 constexpr double kRight = 14;     // margin
 constexpr double kAxisRoom = 66;  // at the left: ticks and title of the performance axis
-constexpr double kGutterX = 48, kGutterWidth = 112, kGutterAxisRoom = 58;
+// At the left: the strip for what has no FLOP, and the room of the performance axis behind it.
+struct Strip {
+  double x, width, axis_room;
+};
+constexpr Strip kWideStrip = {48, 112, 58}, kNarrowStrip = {40, 80, 46};
 constexpr double kBelow = 46;  // ticks and title of the axis of intensity
 constexpr double kLegendLine = 17;
 constexpr double kLegendTop = 52;  // baseline of the first line below the plot
 constexpr size_t kMarksWithLevels = 8;
 constexpr double kLeastRate = 1e-3;  // FLOP/s; stands for 0, which has no logarithm
 
-std::vector<LegendItem> Legend(const Frames& frames) {
-  std::vector<LegendItem> legend = MarkLegend(frames);
+std::vector<LegendItem> Legend(const Frames& frames, Size size) {
+  const bool narrow = IsNarrow(size);
+  std::vector<LegendItem> legend = MarkLegend(frames, size);
   for (const RoofKind kind : frames.roof_kinds) {
     legend.push_back({"", "ro lg" + LineKindCss(kind), -1, 0, "roof: " + std::string(RoofKindName(kind))});
   }
-  if (frames.unused_roofs) legend.push_back({"", "ro lg faint", -1, 0, "not used by the run"});
+  if (frames.unused_roofs && !narrow) legend.push_back({"", "ro lg faint", -1, 0, "not used by the run"});
   if (frames.levels) legend.push_back({"", "le", -1, 0, "to a mark's OI in L2 (short tick) and L1 bytes"});
   legend.push_back({"", "dr", -1, 0, "to the effective roof, % of attainable; (+n): n more marks there"});
   return legend;
@@ -46,14 +51,19 @@ void AddAxes(const LogLog& axes, Picture* out) {
   const Box& plot = axes.box;
   AddDecadeGrid(axes, out);
   for (int e = axes.horizontal.low; e <= axes.horizontal.high; ++e) {
-    out->texts.push_back(TickText(PlainTick(e), {axes.X(std::pow(10.0, e)), plot.bottom() + 17}, out->size.width));
+    AddTickText(PlainTick(e), {axes.X(std::pow(10.0, e)), plot.bottom() + 17}, out);
   }
   for (int e = axes.vertical.low; e <= axes.vertical.high; ++e) {
     out->texts.push_back(
         MakeText("ax", RateTick(e), {plot.x - 6, axes.Y(std::pow(10.0, e)) + 4}, Anchor::kEnd, kText));
   }
-  out->texts.push_back(MakeText("ah", "Operational intensity, FLOP per DRAM byte",
-                                {plot.x + plot.width / 2, plot.bottom() + 33}, Anchor::kMiddle, kAxisTitleText));
+  out->texts.push_back(
+      MakeText("ah", IsNarrow(out->size) ? "FLOP per DRAM byte" : "Operational intensity, FLOP per DRAM byte",
+               {plot.x + plot.width / 2, plot.bottom() + 33}, Anchor::kMiddle, kAxisTitleText));
+  if (IsNarrow(out->size)) {
+    out->texts.push_back(MakeText("ah", "FLOP/s", {plot.x + 6, plot.y + 15}, Anchor::kStart, kAxisTitleText));
+    return;
+  }
   Text y_title =
       MakeText("ah", "Performance, FLOP/s", {plot.x - 44, plot.y + plot.height / 2}, Anchor::kMiddle, kAxisTitleText);
   y_title.rotate = -90;
@@ -104,7 +114,7 @@ void AddLevels(const Report& report, const LogLog& axes, Picture* out) {
   const std::span<const Row> rows = PictureRows(report);
   for (size_t i = 0; i < std::min(out->marks.size(), kMarksWithLevels); ++i) {
     const Mark& mark = out->marks[i];
-    if (mark.in_gutter || mark.clipped) continue;
+    if (mark.in_gutter || mark.clipped || mark.member) continue;
     const Sums& sums = rows[mark.row].sums;
     const auto add = [&](double bytes, double tick) {
       if (!(bytes > 0)) return;
@@ -128,24 +138,27 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
   out.title = "Roofline: " + ReportTitle(report);
   out.description = SourceTitle(report) + ". " + ReportSubtitle(report);
 
-  const std::vector<LegendItem> legend = Legend(frames);
-  const double left = frames.gutter ? kGutterX + kGutterWidth + kGutterAxisRoom : kAxisRoom;
+  const bool narrow = IsNarrow(size);
+  const std::vector<LegendItem> legend = Legend(frames, size);
+  const Strip& strip = narrow ? kNarrowStrip : kWideStrip;
+  const double left = frames.gutter ? strip.x + strip.width + strip.axis_room : kAxisRoom;
   const double bottom = kBelow + kLegendLine * LegendLines(legend, size.width);
   out.plot = {left, kTop, size.width - left - kRight, size.height - kTop - bottom};
   const Box plot = out.plot;
-  if (frames.gutter) out.gutter = {kGutterX, plot.y, kGutterWidth, plot.height};
+  if (frames.gutter) out.gutter = {strip.x, plot.y, strip.width, plot.height};
   const LogLog axes{frames.oi, frames.performance, plot};
   AddAxes(axes, &out);
 
   Labels labels({plot.x + 2, plot.y + 2, plot.width - 4, plot.height - 4});
   AddTitle(report, "roofline", &out);
   for (const Text& text : out.texts) {
-    if (text.css.starts_with("so")) labels.Block(text.box);
+    if (text.css.starts_with("so") || text.css == "ah") labels.Block(text.box);
   }
 
   const std::vector<int> lanes = GutterPhases(rows);
   for (const size_t index : RowsByTime(report)) {
     Mark mark = MakeMark(report, index);
+    mark.radius *= MarkScale(size);
     if (mark.precision < 0) {
       PlaceInGutter(report, rows[index], lanes, out.gutter, &mark);
     } else {
@@ -154,21 +167,26 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
     out.marks.push_back(mark);
   }
   SortAndBlock(&labels, &out);
-  BlockDropLines(report, out, &labels);
+  // Every roof must be named, a mark need not be.
+  BlockDropLines(report, out, Labels::May::kCover, &labels);
   AddLevels(report, axes, &out);
 
-  const std::vector<const RoofLine*> roofs = DrawnRoofs(report.roofs);
+  std::vector<const RoofLine*> roofs = DrawnRoofs(report.roofs);
+  const bool any_used = std::any_of(roofs.begin(), roofs.end(), [](const RoofLine* roof) { return roof->used; });
+  const bool unused = !narrow || !any_used;  // a phone has no room for roofs that nothing is held against
+  if (!unused) std::erase_if(roofs, [](const RoofLine* roof) { return !roof->used; });
   AddSlopes(AddRoofs(report, roofs, axes, &labels, &out), axes, &labels, &out);
   LabelPeaks(report, axes, true, &labels, &out);
-  LabelPeaks(report, axes, false, &labels, &out);
+  if (unused) LabelPeaks(report, axes, false, &labels, &out);
   LabelRidges(roofs, axes, true, &labels, &out);
+  BlockDropLines(report, out, Labels::May::kNotCover, &labels);
   LabelMarks(report, MarkNote::kShareOfAttainable, &labels, &out);
   LabelRidges(roofs, axes, false, &labels, &out);
   if (frames.gutter) AddBandwidthGutter(report, &out);
   AddFrame(plot, &out);
   if (roofs.empty()) {
-    out.texts.push_back(
-        MakeText("mu", "no roofs known for this GPU", {plot.x + 10, plot.y + 18}, Anchor::kStart, 12));
+    out.texts.push_back(MakeText("mu", "no roofs known for this GPU", {plot.x + 10, plot.y + (narrow ? 34 : 18)},
+                                 Anchor::kStart, 12));
   }
   AddLegend(legend, plot.bottom() + kLegendTop, &out);
   return out;

@@ -1,5 +1,6 @@
 #include "cli/emit/picture/svg.h"
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -58,10 +59,7 @@ void AddLine(const Line& line, Markup* out) {
 }
 
 void AddMark(const Mark& mark, const Report& report, const Row& row, const SvgOptions& options, Markup* out) {
-  std::string css = "m " + (mark.precision < 0 ? "pn" : "p" + std::to_string(mark.precision));
-  if (mark.clipped) css += " out";
-  if (mark.above_roof) css += " bad";
-  out->Add({"<path class=\"", Escaped(css), "\" data-i=\"", Digits(options.first_row + mark.row), "\" d=\"",
+  out->Add({"<path class=\"", Escaped(MarkCss(mark)), "\" data-i=\"", Digits(options.first_row + mark.row), "\" d=\"",
             Escaped(MarkPath(mark.phase, mark.at, mark.radius))});
   if (mark.ci_right - mark.ci_left > kLeastErrorBar) {
     out->Add({"M", Coordinate(mark.ci_left), " ", Coordinate(mark.at.y), "H", Coordinate(mark.ci_right)});
@@ -91,6 +89,13 @@ void AddText(const Text& text, Markup* out) {
 }
 
 }  // namespace
+
+std::string MarkCss(const Mark& mark) {
+  std::string css = "m " + (mark.precision < 0 ? "pn" : "p" + std::to_string(mark.precision));
+  if (mark.clipped) css += " out";
+  if (mark.above_roof) css += " bad";
+  return css;
+}
 
 Markup PictureSvg(const Picture& picture, const Report& report, const SvgOptions& options) {
   const Digits width = Coordinate(picture.size.width), height = Coordinate(picture.size.height);
@@ -132,7 +137,10 @@ Markup PictureSvg(const Picture& picture, const Report& report, const SvgOptions
   for (const Line& line : picture.lines) AddLine(line, &out);
   out.Add({"<g class=\"marks\">\n"});
   const std::span<const Row> rows = PictureRows(report);
-  for (const Mark& mark : picture.marks) AddMark(mark, report, rows[mark.row], options, &out);
+  for (size_t i = 0; i < std::min(picture.marks.size(), options.most_marks); ++i) {
+    if (picture.marks[i].member) break;
+    AddMark(picture.marks[i], report, rows[picture.marks[i].row], options, &out);
+  }
   out.Add({"</g>\n"});
   for (const Symbol& symbol : picture.symbols) {
     out.Add({"<path class=\"", Escaped(symbol.css), "\" d=\"",

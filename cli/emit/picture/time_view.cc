@@ -28,8 +28,8 @@ constexpr double kLegendLine = 17;
 constexpr double kLegendTop = 52;  // baseline of the first line below the plot
 constexpr double kTick = 3, kRegionText = 15;
 
-std::vector<LegendItem> Legend(const Frames& frames) {
-  std::vector<LegendItem> legend = MarkLegend(frames);
+std::vector<LegendItem> Legend(const Frames& frames, Size size) {
+  std::vector<LegendItem> legend = MarkLegend(frames, size);
   legend.push_back({"", "iso", -1, 0, "same least time"});
   legend.push_back({"", "dr", -1, 0, "from the least time to the time taken"});
   if (frames.shortest_launch) legend.push_back({"", "fl", -1, 0, "the shortest launch seen"});
@@ -56,12 +56,13 @@ void AddAxes(const Report& report, const LogLog& axes, Picture* out) {
       out->lines.push_back({"tk", {{plot.x, y}, {plot.x + kTick, y}}});
     }
     const std::string text = TimeTick(e);
-    out->texts.push_back(TickText(text, {axes.X(ns), plot.bottom() + 17}, out->size.width));
+    AddTickText(text, {axes.X(ns), plot.bottom() + 17}, out);
     out->texts.push_back(MakeText("ax", text, {ticks_right, axes.Y(ns) + 4}, Anchor::kEnd, kText));
   }
   out->lines.push_back({"di", {{plot.x, plot.bottom()}, {plot.right(), plot.y}}});
   const std::string step = report.steps > 0 ? " a step" : "";
-  out->texts.push_back(MakeText("ah", "Compute time" + step + ": FLOP / peak of the slowest pipe",
+  const bool narrow = IsNarrow(out->size);
+  out->texts.push_back(MakeText("ah", "Compute time" + step + (narrow ? "" : ": FLOP / peak of the slowest pipe"),
                                 {plot.x + plot.width / 2, plot.bottom() + 33}, Anchor::kMiddle, kAxisTitleText));
   Text y_title = MakeText("ah", "Memory time" + step + ": DRAM bytes / bandwidth", {16, plot.y + plot.height / 2},
                           Anchor::kMiddle, kAxisTitleText);
@@ -127,7 +128,7 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
   out.title = "Time view: " + ReportTitle(report);
   out.description = SourceTitle(report) + ". " + ReportSubtitle(report);
 
-  const std::vector<LegendItem> legend = Legend(frames);
+  const std::vector<LegendItem> legend = Legend(frames, size);
   const double left = kAxisRoom + (frames.gutter ? kGutterWidth + kBesideGutter : 0);
   const double bottom = kBelow + kLegendLine * LegendLines(legend, size.width);
   out.plot = {left, kTop, size.width - left - kRight, size.height - kTop - bottom};
@@ -148,6 +149,7 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
   for (const size_t index : RowsByTime(report)) {
     if (!HasLeastTimes(rows[index])) continue;
     Mark mark = MakeMark(report, index);
+    mark.radius *= MarkScale(size);
     PlaceByTimes(report, rows[index], lanes, axes, out.gutter, &mark);
     out.marks.push_back(mark);
   }
@@ -158,16 +160,16 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
   }
   AddFrame(plot, &out);
   if (const RowShare rest = WithoutLeastTimes(report); rest.rows > 0) {
-    const Text note =
-        MakeText("mu",
-                 "not drawn, neither FLOP nor bytes: " + Grouped(rest.rows) +
-                     (rest.rows == 1 ? " row, " : " rows, ") + Percent(rest.time_share) + " of GPU time",
-                 {plot.x + 14, plot.y + 42}, Anchor::kStart, kSmallText);
+    const Text note = MakeText("mu",
+                               (IsNarrow(size) ? "not drawn: " : "not drawn, neither FLOP nor bytes: ") +
+                                   Grouped(rest.rows) + (rest.rows == 1 ? " row, " : " rows, ") +
+                                   Percent(rest.time_share) + (IsNarrow(size) ? "" : " of GPU time"),
+                               {plot.x + 14, plot.y + 42}, Anchor::kStart, kSmallText);
     labels.Block(note.box);
     out.texts.push_back(note);
   }
   SortAndBlock(&labels, &out);
-  BlockDropLines(report, out, &labels);
+  BlockDropLines(report, out, Labels::May::kNotCover, &labels);
   LabelMarks(report, MarkNote::kTime, &labels, &out);
   AddLegend(legend, plot.bottom() + kLegendTop, &out);
   return out;

@@ -1,17 +1,22 @@
 // Writes the HTML or SVG of a report made for tests, and its rows as JSON straight from the Report, for the tests in
 // a real browser to compare with.
 //
-//   emit_sample_page html|svg|rows small|resnet|kernels|both|measured|large:N|hostile|long|empty|none > FILE
+//   emit_sample_page html|svg|rows small|resnet|kernels|both|measured|large:N|deep:N|hostile|long|empty|none > FILE
+//   emit_sample_page diff faster|same|noisy > FILE
 #include <cstdlib>
 #include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/emit/diff.h"
 #include "cli/emit/emit.h"
 #include "cli/emit/markup.h"
 #include "cli/emit/testing/synthetic_report.h"
+#include "cli/report/diff.h"
+#include "cli/report/machine.h"
 #include "cli/report/picture_data.h"
+#include "cli/testing/sample_profile.h"
 #include "cli/testing/sample_report.h"
 
 using rfinject::cli::By;
@@ -33,8 +38,20 @@ std::vector<Report> Make(std::string_view what) {
   if (what == "hostile") return {HostileReport()};
   if (what == "empty") return {Report{}};
   if (what == "none") return {};
+  if (what.starts_with("deep:")) return {DeepReport(std::strtoul(what.substr(5).data(), nullptr, 10))};
   if (what.starts_with("large:")) return {LargeReport(std::strtoul(what.substr(6).data(), nullptr, 10))};
   return {SampleReports()[1]};
+}
+
+// ResNet-18 on a V100 against an A100, against itself, or a measured run against a shorter one.
+void WriteDiff(std::string_view what, std::ostream& out) {
+  using namespace rfinject::cli;
+  using namespace rfinject::cli::testing;
+  const bool noisy = what == "noisy";
+  const Profile before =
+      noisy ? SampleMeasured(SampleA100()) : SampleResNet18(what == "same" ? SampleA100() : SampleV100());
+  const Profile after = noisy ? SampleMeasured(SampleA100(), 30) : SampleResNet18(SampleA100());
+  EmitDiffHtml(MakeDiff(before, after, MachineFor, {}), out);
 }
 
 void WriteRows(const std::vector<Report>& reports, std::ostream& out) {
@@ -64,11 +81,16 @@ void WriteRows(const std::vector<Report>& reports, std::ostream& out) {
 int main(int argc, char** argv) {
   if (argc != 3) {
     std::cerr << "usage: emit_sample_page html|svg|rows "
-                 "small|resnet|kernels|both|measured|large:N|hostile|long|empty|none\n";
+                 "small|resnet|kernels|both|measured|large:N|deep:N|hostile|long|empty|none\n"
+                 "       emit_sample_page diff faster|same|noisy\n";
     return 2;
   }
-  const std::vector<Report> reports = Make(argv[2]);
   const std::string_view format = argv[1];
+  if (format == "diff") {
+    WriteDiff(argv[2], std::cout);
+    return std::cout.good() ? 0 : 1;
+  }
+  const std::vector<Report> reports = Make(argv[2]);
   if (format == "html") {
     rfinject::cli::EmitHtml(reports, std::cout);
   } else if (format == "svg") {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/report/fold.h"
 #include "cli/testing/sample_profile.h"
 #include "cli/testing/sample_report.h"
 
@@ -128,6 +129,30 @@ Report LargeReport(size_t rows) {
   return report;
 }
 
+Report DeepReport(size_t blocks) {
+  Profile profile = SampleResNet18(SampleA100());
+  Run& run = profile.runs.begin()->second;
+  const std::string first = "layer1.0.";
+  const auto launches = run.launches;
+  const auto layers = run.layers;
+  for (size_t i = 0; i < blocks; ++i) {
+    const auto copy = [&](LayerKey key) {
+      key.path = "deep." + std::to_string(i) + "." + key.path.substr(first.size());
+      return key;
+    };
+    for (const auto& [key, stats] : launches) {
+      if (!key.layer.path.starts_with(first)) continue;
+      LaunchKey another = key;
+      another.layer = copy(key.layer);
+      run.launches.emplace(another, stats);
+    }
+    for (const auto& [key, layer] : layers) {
+      if (key.path.starts_with(first)) run.layers.emplace(copy(key), layer);
+    }
+  }
+  return FoldProfile(profile, [](const Run&) { return SampleA100(); }, {.by = By::kLayer}).front();
+}
+
 Report HostileReport() {
   Report report = SampleReports(By::kLayer)[1];
   report.run.models = {"Evil</script><script>alert(1)</script>"};
@@ -157,6 +182,7 @@ Report HostileReport() {
     row.layer = names[i];
     row.model = report.run.models[0];
     row.class_name = "Class<" + std::to_string(i) + ">";
+    row.group = row.class_name + " <group>";
     row.sums[Quantity::kTime] = 1e6 * static_cast<double>(std::size(names) - i);
     rows.push_back(row);
   }

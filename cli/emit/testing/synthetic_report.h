@@ -23,6 +23,9 @@ Report LongReport();
 // call.
 Report LargeReport(size_t rows);
 
+// By layer, a network of hundreds of them: ResNet-18 whose first block is there `blocks` times more.
+Report DeepReport(size_t blocks);
+
 // By layer, a few rows whose names hold markup, script ends, quotes, control characters and direction marks.
 Report HostileReport();
 

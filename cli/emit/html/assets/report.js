@@ -1,10 +1,23 @@
-'use strict';
 // The page's behaviour. All numbers come from the JSON in #data; nothing is fetched. Work a frame is bounded: the table
 // holds the rows in view only, and a filter touches only the marks whose state changes.
 (() => {
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($('data').textContent);
 const count = data.report_of.length;
+// What is the same in every row is written once, and a column that equals another one names it.
+for (const c of data.columns) {
+  if ('every' in c) c.values = new Array(count).fill(c.every);
+  if ('like' in c) c.values = data.columns.find((other) => other.key === c.like).values;
+}
+for (const c of data.columns) {
+  if (!('per_step_of' in c)) continue;
+  const all = data.columns.find((other) => other.key === c.per_step_of).values;
+  c.values = all.map((v, i) => v === null ? null : v / (data.reports[data.report_of[i]].steps || 1));
+}
+// Of a model of many layers those that are alike are one row, its members behind it.
+const memberOf = data.member_of || new Array(count).fill(-1);
+const members = new Map();  // of a group's row
+memberOf.forEach((g, i) => { if (g >= 0) members.set(g, [...members.get(g) || [], i]); });
 const columns = data.columns.length ? data.columns : [{key: 'layer', title: 'Layer', kind: 'text', unit: '', words: [], values: [], totals: data.reports.map(() => '')}];
 const byKey = Object.fromEntries(columns.map((c) => [c.key, c]));
 if (data.reports.length > 1) {
@@ -13,7 +26,8 @@ if (data.reports.length > 1) {
 }
 const raw = (c, i) => c.kind === 'text' ? c.words[c.values[i]] : c.values[i];
 // The root of a model has an empty path; what is in no layer has no model either.
-const layerOf = (i) => byKey.layer && raw(byKey.layer, i) || byKey.model && raw(byKey.model, i) || '(no layer)';
+const groupName = (i) => raw(byKey.group, i) + ' x' + raw(byKey.layers, i);
+const layerOf = (i) => members.has(i) ? groupName(i) : byKey.layer && raw(byKey.layer, i) || byKey.model && raw(byKey.model, i) || '(no layer)';
 
 // Characters that are invisible or turn the direction of the text around them are shown by their number.
 const visible = (s) => s.replace(
@@ -30,7 +44,7 @@ const digits = (v, n) => {
 };
 const group = (v) => String(v).replace(/\B(?=(\d{3})+$)/g, '\u202f');
 const exponent = (v) => v === 0 ? 0 : Math.max(-12, Math.min(18, 3 * Math.floor(Math.log10(Math.abs(v)) / 3 + 1e-9)));
-const scaled = (c, v, e) => digits(v * c.scale / 10 ** e, 4);
+const scaled = (c, v, e, n = 4) => digits(v * c.scale / 10 ** e, n);
 // With its own prefix and unit, for the tooltip.
 const full = (c, v) => {
   if (c.kind === 'text') return visible(v);
@@ -50,12 +64,17 @@ for (const c of columns) {
   }
   c.label = c.kind === 'unit' ? PREFIX[c.exponent] + c.unit : c.unit;
 }
+// On a phone numbers have three digits, and phases short names.
+const narrow = matchMedia('(max-width:700px)');
+const DIGITS = narrow.matches ? 3 : 4;
+const SHORT = {forward: 'fwd', backward: 'bwd', optimizer: 'opt', recompute: 'again', communication: 'comm'};
 const cell = (c, v) => {
   if (v === null) return '';
+  if (narrow.matches && c.key === 'phase') return SHORT[v] || v;
   if (c.kind === 'text') return visible(v);
   if (c.kind === 'count') return group(v);
   if (v === 0 && !c.additive) return '';
-  return c.kind === 'share' ? digits(v * 100, 3) : c.kind === 'plain' ? digits(v, 4) : scaled(c, v, c.exponent);
+  return c.kind === 'share' ? digits(v * 100, 3) : c.kind === 'plain' ? digits(v, DIGITS) : scaled(c, v, c.exponent, DIGITS);
 };
 
 // What is shown. Rank and share are over all rows, so the slider means the same whatever else is filtered; several runs
@@ -63,37 +82,53 @@ const cell = (c, v) => {
 const time = byKey.time_share ? byKey.time_share.values : new Array(count).fill(0);
 const phaseColumn = byKey.phase;
 const phaseOf = (i) => phaseColumn ? raw(phaseColumn, i) : '';
-const before = new Float64Array(count);  // share of the run's time in longer rows
-for (let r = 0; r < data.reports.length; r++) {
-  let sum = 0;
-  const own = [];
-  for (let i = 0; i < count; i++) if (data.report_of[i] === r) own.push(i);
-  for (const i of own.sort((a, b) => time[b] - time[a])) {
-    before[i] = sum;
-    sum += time[i];
+// The share of the run's time in longer rows, of those that `counts`.
+const timeBefore = (counts) => {
+  const before = new Float64Array(count);
+  for (let r = 0; r < data.reports.length; r++) {
+    let sum = 0;
+    const own = [];
+    for (let i = 0; i < count; i++) if (data.report_of[i] === r && counts(i)) own.push(i);
+    for (const i of own.sort((a, b) => time[b] - time[a])) {
+      before[i] = sum;
+      sum += time[i];
+    }
   }
-}
-const words = ['model', 'layer', 'op', 'kernel', 'line', 'function', 'class', 'signature'].map((k) => byKey[k]).filter(Boolean);
+  return before;
+};
+const before = timeBefore((i) => !members.has(i));
+const beforeGrouped = members.size ? timeBefore((i) => memberOf[i] < 0) : before;
+const words = ['model', 'layer', 'op', 'kernel', 'line', 'function', 'class', 'group', 'signature'].map((k) => byKey[k]).filter(Boolean);
 let haystack = null;
 const state = {share: 100, phases: new Set(), search: '', sort: byKey.time_share || columns[0], down: true, chosen: -1,
-               hover: -1};
-const shown = new Uint8Array(count).fill(1);
+               hover: -1, grouped: members.size > 0, open: new Set()};
+const shown = new Uint8Array(count).fill(1);  // in the table
+const marked = new Uint8Array(count).fill(1);  // in the pictures: an open group has a row, and its members have the marks
 let sorted = Array.from({length: count}, (_, i) => i);  // all rows
 let order = [];  // those shown, as sorted
 
 // Marks.
 const pictures = data.pictures.map((p) => {
-  const svg = $(p.id);
+  const svg = $(p.id), marks = p.marks;
+  for (const k in marks) if (typeof marks[k] === 'string') marks[k] = data.pictures.find((other) => other.id === marks[k]).marks[k];
   const elements = new Array(count);
   for (const e of svg.querySelectorAll('.m')) elements[e.dataset.i] = e;
-  const at = new Map(p.marks.map((m) => [m[0], m]));
+  const at = new Map(marks.rows.map((row, k) => [row, k]));
   const layer = document.createElementNS('http://www.w3.org/2000/svg', 'g');
   svg.append(layer);
   svg.tabIndex = 0;
   svg.setAttribute('aria-label', svg.querySelector('title').textContent + '. Arrow keys go through the points.');
   svg.querySelector('title').remove();  // a browser would show it as a tooltip over ours
   svg.removeAttribute('aria-labelledby');
-  return {svg, elements, at, layer, kind: p.kind, drawn: new Uint8Array(count).fill(1)};
+  // Where a row's mark is: in pixels of the picture, with its target where it has one.
+  const place = (i) => {
+    const k = at.get(i);
+    if (k === undefined) return null;
+    const tx = (marks.tx || marks.x)[k], ty = marks.ty ? marks.ty[k] : null;
+    return {x: marks.x[k] / 10, y: marks.y[k] / 10, r: (marks.r[k] ?? marks.r.at(-1)) / 10, target: tx !== null && ty !== null, tx: tx / 10, ty: ty / 10};
+  };
+  const css = (i) => marks.names[marks.css[at.get(i)]];
+  return {svg, group: svg.querySelector('.marks'), elements, at, place, css, layer, kind: p.kind, narrow: p.narrow};
 });
 const shape = (parent, name, attributes) => {
   const e = document.createElementNS('http://www.w3.org/2000/svg', name);
@@ -102,10 +137,10 @@ const shape = (parent, name, attributes) => {
   return e;
 };
 const ring = (p, i, css) => {
-  const m = p.at.get(i);
+  const m = p.place(i);
   if (!m) return;
-  if (m.length > 4) shape(p.layer, 'line', {class: 'focus line', x1: m[1], y1: m[2], x2: m[4], y2: m[5]});
-  shape(p.layer, 'circle', {class: css, cx: m[1], cy: m[2], r: m[3] * 1.15 + 3});
+  if (m.target) shape(p.layer, 'line', {class: 'focus line', x1: m.x, y1: m.y, x2: m.tx, y2: m.ty});
+  shape(p.layer, 'circle', {class: css, cx: m.x, cy: m.y, r: m.r * 1.15 + 3});
 };
 const drawRings = () => {
   for (const p of pictures) {
@@ -122,6 +157,10 @@ const COLUMN_MARGIN = 200;  // pixels on both sides of the view, so that scrolli
 const tableColumns = columns.filter((c) => c.key !== 'model' || c.words.filter(Boolean).length > 1);
 const first = ['layer', 'kernel', 'op', 'line', 'phase', 'model'].find((k) => byKey[k]);  // stays in view when scrolling
 tableColumns.sort((a, b) => (b.key === first) - (a.key === first));
+if (narrow.matches) {  // intensity waits until the table is scrolled
+  const oi = tableColumns.findIndex((c) => c.key === 'oi_flop_per_byte'), bound = tableColumns.findIndex((c) => c.key === 'bound');
+  if (oi >= 0 && bound > oi) tableColumns.splice(bound, 0, ...tableColumns.splice(oi, 1));
+}
 const headRow = table.tHead.insertRow();
 for (const c of tableColumns) {
   const th = document.createElement('th');
@@ -140,7 +179,7 @@ for (const c of tableColumns) {
     state.sort = c;
     sortRows();
     scroller.scrollTop = 0;
-    drawTable(true);
+    apply();
   };
   c.th = th;
   th.append(button);
@@ -155,14 +194,15 @@ for (const c of tableColumns) {
   const step = Math.max(1, Math.floor(count / 300));
   const sample = c.kind === 'text' ? c.words : [...c.totals, ...c.values.filter((_, i) => i % step === 0)];
   for (const v of sample) most = Math.max(most, cell(c, v).length);
-  if (c === tableColumns[0]) most = Math.max(most, 16, ...data.models.map((m) => m.length));
-  const width = Math.min(most, c.kind === 'text' ? 34 : 40) + 1;
+  if (c === tableColumns[0]) most = Math.max(most, narrow.matches ? 0 : 16, ...data.models.map((m) => m.length), ...[...members.keys()].map((i) => groupName(i).length + 2));
+  // On a phone the columns that matter most must stand beside the name.
+  c.width = Math.min(most, c.kind !== 'text' ? 40 : c === tableColumns[0] ? (narrow.matches ? 12 : 24) : 34) + (narrow.matches || c.kind === 'text' && c !== tableColumns[0] ? 0 : 1);
   const col = document.createElement('col');
-  col.style.width = 'calc(' + width + 'ch + 18px)';
+  col.style.width = 'calc(' + c.width + 'ch + 2*var(--pad))';
   colgroup.append(col);
-  sum += width;
+  sum += c.width;
 }
-table.style.width = 'calc(' + sum + 'ch + ' + tableColumns.length * 18 + 'px)';
+table.style.width = 'calc(' + sum + 'ch + ' + tableColumns.length + '*2*var(--pad))';
 
 const newRow = (tr) => {
   for (const c of tableColumns) {
@@ -178,8 +218,8 @@ const fillRow = (tr, value, inView) => {
     if (td.full === text) return;
     td.full = text;
     // Of a layer's path the end says more.
-    td.firstChild.data = c.key === 'layer' && text.length > 35 ? '…' + text.slice(-34) : text;
-    if (c.kind === 'text') td.title = text.length > 30 ? text : '';
+    td.firstChild.data = c.key === 'layer' && text.length > c.width ? '…' + text.slice(1 - c.width) : text;
+    if (c.kind === 'text') td.title = text.length > c.width - 4 ? text : '';
   });
 };
 // Rows are reused: only those in view exist, and only texts that differ are written.
@@ -221,7 +261,9 @@ const drawTable = (always, view = look()) => {
     const i = order[k], tr = pool[k - from];
     tr.dataset.i = i;
     tr.ariaRowIndex = k + 2;
-    tr.className = i === state.chosen ? 'selected' : '';
+    tr.className = (i === state.chosen ? 'selected' : '') + (members.has(i) ? ' group' : '') +
+      (state.grouped && memberOf[i] >= 0 ? ' member' : '');
+    tr.ariaExpanded = members.has(i) ? String(state.open.has(i)) : null;
     fillRow(tr, (c) => c.key === 'layer' ? visible(layerOf(i)) : cell(c, raw(c, i)), view.inView);
   }
 };
@@ -236,7 +278,6 @@ const sortRows = () => {
   }
   const of = (i) => rank[i] === null ? -Infinity : rank[i];
   sorted.sort((a, b) => of(a) === of(b) ? a - b : sign * (of(a) < of(b) ? -1 : 1));
-  order = sorted.filter((i) => shown[i]);
   for (const other of tableColumns) other.th.ariaSort = other === c ? (state.down ? 'descending' : 'ascending') : 'none';
 };
 const runs = data.reports.length;
@@ -245,22 +286,31 @@ foot.forEach((tr, k) => tr.style.setProperty('--below', foot.length - 1 - k));
 data.reports.forEach((r, k) => fillRow(foot[k + 1], (c) =>
   c === tableColumns[0] ? 'All' + (runs > 1 ? ' of ' + visible(r.gpu) : '') : cell(c, c.totals[k])));
 const drawTotals = () => fillRow(foot[0], (c) => {
-  if (c === tableColumns[0]) return 'Shown: ' + group(order.length) + (order.length === 1 ? ' row' : ' rows');
+  if (c === tableColumns[0]) return (narrow.matches ? '' : 'Shown: ') + group(order.length) + (order.length === 1 ? ' row' : ' rows');
   if (!c.additive || (runs > 1 && c.kind === 'share')) return '';
   let sum = 0;
-  for (const i of order) sum += c.values[i];
+  for (const i of order) if (!state.open.has(memberOf[i])) sum += c.values[i];  // their group is there
   return cell(c, sum);
 });
 
 // Filters.
-// Marks of the picture that is not in view can wait until it is.
+// Marks of a picture that is not in view can wait until it is, and those that the document lacks are drawn when they are
+// first shown.
 const hideMarks = () => {
   for (const p of pictures) {
-    if (p.kind !== (document.body.dataset.view || 'roofline')) continue;
+    if (p.kind !== (document.body.dataset.view || 'roofline') || p.narrow !== narrow.matches) continue;
     for (const i of p.at.keys()) {
-      if (p.drawn[i] === shown[i]) continue;
-      p.drawn[i] = shown[i];
-      p.elements[i].classList.toggle('off', !shown[i]);
+      if (!p.elements[i]) {
+        if (!marked[i]) continue;
+        const m = p.place(i);
+        p.elements[i] = shape(p.group, 'path', {class: p.css(i), d: data.icons[phaseOf(i)] || data.icons[''],
+          transform: `translate(${m.x} ${m.y}) scale(${m.r / data.icon_radius})`, 'vector-effect': 'non-scaling-stroke'});
+        p.elements[i].dataset.i = i;
+      }
+      const e = p.elements[i];
+      if (!e.off === Boolean(marked[i])) continue;
+      e.off = !marked[i];
+      e.classList.toggle('off', e.off);
     }
   }
 };
@@ -271,21 +321,34 @@ const apply = () => {
   if (needle && !haystack) {
     haystack = Array.from({length: count}, (_, i) => words.map((c) => raw(c, i)).join('\n').toLowerCase());
   }
+  const grouped = state.grouped && !needle;  // who looks for a layer gets that layer
+  const longer = grouped ? beforeGrouped : before;
   order = [];
-  let sum = 0;
+  shown.fill(0);
+  marked.fill(0);
+  let sum = 0, all = 0;
+  const opened = new Map([...state.open].map((g) => [g, []]));
+  if (grouped && opened.size) for (const i of sorted) if (opened.has(memberOf[i])) opened.get(memberOf[i]).push(i);
   for (const i of sorted) {
-    const on = before[i] < limit && state.phases.has(phaseOf(i)) && (!needle || haystack[i].includes(needle)) ? 1 : 0;
-    shown[i] = on;
-    if (!on) continue;
+    if (grouped ? memberOf[i] >= 0 : members.has(i)) continue;
+    all++;
+    if (!(longer[i] < limit && state.phases.has(phaseOf(i)) && (!needle || haystack[i].includes(needle)))) continue;
     order.push(i);
+    shown[i] = 1;
+    marked[i] = !opened.has(i) || !grouped ? 1 : 0;
     sum += time[i];
+    if (!grouped || !opened.has(i)) continue;
+    for (const m of opened.get(i)) {
+      order.push(m);
+      shown[m] = marked[m] = 1;
+    }
   }
   hideMarks();
-  if (state.hover >= 0 && !shown[state.hover]) hide();
+  if (state.hover >= 0 && !marked[state.hover]) hide();
   drawTable(true, view);
   drawTotals();
   $('share-text').textContent = state.share + ' %';
-  $('shown').textContent = group(order.length) + ' of ' + group(count) + ' rows, ' +
+  $('shown').textContent = group(order.filter((i) => !grouped || memberOf[i] < 0).length) + ' of ' + group(all) + ' rows, ' +
     digits(100 * sum / Math.max(1, data.reports.length), 3) + ' % of GPU time';
   table.ariaRowCount = order.length + 1;
 };
@@ -298,7 +361,7 @@ const later = () => {  // at most one pass a frame, however fast the slider move
 
 // Tooltip.
 const tip = $('tip');
-const nameOf = (i) => visible(['layer', 'model', 'op', 'kernel', 'line'].map((k) => byKey[k] && raw(byKey[k], i)).find(Boolean) || '(no layer)');
+const nameOf = (i) => members.has(i) ? visible(groupName(i)) : visible(['layer', 'model', 'op', 'kernel', 'line'].map((k) => byKey[k] && raw(byKey[k], i)).find(Boolean) || '(no layer)');
 const show = (i, x, y) => {
   if (state.hover !== i) {
     state.hover = i;
@@ -327,7 +390,14 @@ const hide = () => {
   tip.hidden = true;
   drawRings();
 };
+// A row's or a mark's click: a group opens or closes, a layer is selected.
 const choose = (i, scroll) => {
+  if (members.has(i)) {
+    if (state.open.has(i)) state.open.delete(i); else state.open.add(i);
+    hide();
+    apply();
+    return;
+  }
   state.chosen = state.chosen === i ? -1 : i;
   drawRings();
   if (scroll && state.chosen >= 0) {
@@ -341,20 +411,21 @@ const nearest = (p, event) => {
   const matrix = p.svg.getScreenCTM();
   const x = (event.clientX - matrix.e) / matrix.a, y = (event.clientY - matrix.f) / matrix.d;
   let best = -1, least = 9 / matrix.a;
-  for (const m of p.at.values()) {
-    if (!shown[m[0]]) continue;
-    const d = Math.hypot(m[1] - x, m[2] - y) - m[3];
-    const score = d <= 0 ? -1e6 + m[3] * 100 + d : d;
+  for (const i of p.at.keys()) {
+    if (!marked[i]) continue;
+    const m = p.place(i);
+    const d = Math.hypot(m.x - x, m.y - y) - m.r;
+    const score = d <= 0 ? -1e6 + m.r * 100 + d : d;
     if (score < least) {
       least = score;
-      best = m[0];
+      best = i;
     }
   }
   return best;
 };
 const toScreen = (p, i) => {
-  const matrix = p.svg.getScreenCTM(), m = p.at.get(i);
-  return [m[1] * matrix.a + matrix.e, m[2] * matrix.d + matrix.f];
+  const matrix = p.svg.getScreenCTM(), m = p.place(i);
+  return [m.x * matrix.a + matrix.e, m.y * matrix.d + matrix.f];
 };
 for (const p of pictures) {
   p.svg.addEventListener('pointermove', (event) => {
@@ -371,7 +442,7 @@ for (const p of pictures) {
   p.svg.addEventListener('keydown', (event) => {
     const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
     if (step) {
-      const list = [...p.at.keys()].filter((i) => shown[i]).sort((a, b) => time[b] - time[a]);
+      const list = [...p.at.keys()].filter((i) => marked[i]).sort((a, b) => time[b] - time[a]);
       if (list.length === 0) return;
       const now = list.indexOf(state.hover);
       const i = list[now < 0 ? 0 : Math.max(0, Math.min(list.length - 1, now + step))];
@@ -401,7 +472,7 @@ body.addEventListener('pointerover', (event) => {
 });
 body.addEventListener('pointerleave', hide);
 scroller.addEventListener('scroll', () => drawTable(false), {passive: true});
-addEventListener('resize', () => { widths = null; drawTable(true); });
+addEventListener('resize', () => { widths = null; hideMarks(); drawTable(true); });
 
 $('share').oninput = () => { state.share = +$('share').value; later(); };
 $('search').oninput = () => { state.search = $('search').value.trim(); later(); };
@@ -422,23 +493,28 @@ for (const name of phaseColumn ? [...names].sort((a, b) => ORDER.indexOf(a) - OR
   label.append(name || 'no phase');
   $('phases').append(label);
 }
+if (members.size) {
+  $('grouping').hidden = false;
+  $('grouped').onchange = () => {
+    state.grouped = $('grouped').checked;
+    state.open.clear();
+    apply();
+  };
+}
 for (const button of document.querySelectorAll('[data-view]:not(body)')) {
   button.onclick = () => {
     document.body.dataset.view = button.dataset.view;
     hideMarks();
-    for (const b of document.querySelectorAll('button[data-view]')) b.ariaPressed = String(b === button);
+    for (const b of document.querySelectorAll('.segmented button')) b.ariaPressed = String(b.dataset.view === button.dataset.view);
     hide();
+    if (button.className === 'link') document.querySelector('.pictures').scrollIntoView({block: 'nearest'});
   };
 }
-const dark = () => (document.documentElement.dataset.theme ||
-                    (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')) === 'dark';
-const nameTheme = () => { $('theme').textContent = dark() ? 'Light' : 'Dark'; };
-$('theme').onclick = () => { document.documentElement.dataset.theme = dark() ? 'light' : 'dark'; nameTheme(); };
-nameTheme();
 $('csv').onclick = () => {
   const quote = (s) => /[",\r\n]/.test(s) ? '"' + s.replaceAll('"', '""') + '"' : s;
   const lines = [columns.map((c) => c.key).join(',')];
-  for (const i of order) lines.push(columns.map((c) => raw(c, i)).map((v) => v === null ? '' : quote(String(v))).join(','));
+  const rows = order.flatMap((i) => !members.has(i) ? [i] : state.open.has(i) ? [] : members.get(i));
+  for (const i of rows) lines.push(columns.map((c) => raw(c, i)).map((v) => v === null ? '' : quote(String(v))).join(','));
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([lines.join('\n') + '\n'], {type: 'text/csv'}));
   link.download = 'rfinject.csv';

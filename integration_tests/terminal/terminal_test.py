@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""What a user sees in a terminal: rfinject in a real one, tmux's, with the screen read back as text.
+
+    terminal_test.py RFINJECT [unittest's arguments]
+
+One tmux server with a socket of its own serves all tests; a test that wants another width resizes its window. Exits with
+77 (skipped) where there is no tmux.
+"""
+
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TRACES = pathlib.Path(__file__).resolve().parents[1] / "golden" / "traces"
+RESNET = str(TRACES / "est-resnet18.rfx")
+
+
+class Terminal:
+    """A shell in a window of tmux. `run` types a command and returns what stands on the screen when it has ended."""
+
+    def __init__(self, folder, width=80, height=200):
+        self.folder = folder
+        self.tmux = ["tmux", "-f", "/dev/null", "-S", os.path.join(folder, "socket")]
+        environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES", "NO_COLOR")}
+        subprocess.run([*self.tmux, "new-session", "-d", "-s", "test", "-x", str(width), "-y", str(height), "-c", folder,
+                        "env", "PS1=$ ", "LC_ALL=C.UTF-8", "sh"], check=True, env=environment)
+
+    def call(self, *words):
+        return subprocess.run([*self.tmux, *words], check=True, capture_output=True, text=True).stdout
+
+    def resize(self, width, height=200):
+        self.call("resize-window", "-t", "test", "-x", str(width), "-y", str(height))
+        # tmux tells the program a moment later.
+        self.run(f"until [ \"$(stty size)\" = '{height} {width}' ]; do sleep 0.01; done")
+
+    def run(self, command):
+        self.call("send-keys", "-t", "test", f"clear; {command}; tmux -S {self.folder}/socket wait-for -S done", "Enter")
+        self.call("wait-for", "done")
+        lines = self.call("capture-pane", "-p", "-J", "-t", "test").split("\n")
+        # The prompt's line, with the command or what wrapping left of it, is above; clear has taken it away.
+        return [line.rstrip() for line in lines if line.rstrip() and not line.startswith("$")]
+
+    def close(self):
+        self.call("kill-server")
+
+
+class InATerminal(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="rfinject-tmux-")
+        cls.terminal = Terminal(cls.folder.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.terminal.close()
+        cls.folder.cleanup()
+
+    def rfinject(self, *words):
+        return self.terminal.run(shlex.join([RFINJECT, *words]))
+
+    def rows(self, screen, head):
+        """The lines of a table below its head, up to the total."""
+        start = next(i for i, line in enumerate(screen) if re.match(head, line)) + 1
+        end = next(i for i in range(start, len(screen)) if screen[i].split()[1:2] == ["total"])
+        return screen[start:end]
+
+    def column(self, screen, head, title):
+        """The numbers below a title of a table, whose columns end where their titles end."""
+        end = re.search(r"(^| )" + re.escape(title) + r"( |$)", next(line for line in screen if re.match(head, line))).end()
+        return [line[:end].split()[-1] for line in self.rows(screen, head)]
+
+    def test_a_table_fits_and_says_what_it_hides(self):
+        for width in (60, 80, 120):
+            self.terminal.resize(width)
+            screen = self.rfinject("report", RESNET)
+            self.assertLessEqual(max(map(len, screen)), width)
+            hidden = [line for line in screen if " hidden (" in line]
+            self.assertEqual(len(hidden), 1, screen)
+            self.assertRegex(" ".join(screen), r"\d columns? hidden \(.*\): +--wide")
+        self.terminal.resize(80)
+
+    def test_width_wide_and_COLUMNS(self):
+        def of_layers(screen):
+            return next(line for line in screen if re.match(" *layer +", line))
+        shown = of_layers(self.rfinject("report", RESNET))
+        self.assertNotIn("launches", shown)
+        self.terminal.resize(200)
+        wide = of_layers(self.rfinject("report", RESNET, "--wide"))
+        for title in ("class", "launches", "time", "share", "bytes", "DRAM/s", "of roof", "bound", "to win"):
+            self.assertIn(title, wide)
+        self.assertFalse([line for line in self.rfinject("report", RESNET, "--wide") if "hidden" in line])
+        narrow = self.rfinject("report", RESNET, "--width", "60")
+        self.assertLessEqual(max(map(len, narrow)), 60)
+        self.assertEqual(self.terminal.run(f"COLUMNS=60 {RFINJECT} report {RESNET}"), narrow)
+        # A pipe has no width; what the user exports is taken.
+        self.assertEqual(self.terminal.run(f"COLUMNS=60 {RFINJECT} report {RESNET} | cat"), narrow)
+        self.terminal.resize(80)
+        self.assertIn("40 to 10000", " ".join(self.rfinject("report", RESNET, "--width", "7")))
+
+    def test_sort(self):
+        screen = self.rfinject("report", RESNET, "--sort", "FLOP/B", "--rows", "6")
+        values = self.column(screen, " *layer +", "FLOP/B")
+        self.assertEqual(values[:6], sorted(values[:6], key=float, reverse=True))
+        self.assertEqual(len(values), 7)  # and the rest
+        # The same by the name that the CSV has, and by a text.
+        self.assertEqual(self.rfinject("report", RESNET, "--sort", "oi_flop_per_byte", "--rows", "6"), screen)
+        names = [line.split()[1] for line in self.rows(self.rfinject("report", RESNET, "--sort", "layer"), " *layer +")]
+        inside = [name for name in names if "." in name]
+        self.assertEqual(inside, sorted(inside))
+        self.assertIn("explain columns", " ".join(self.rfinject("report", RESNET, "--sort", "nothing")))
+
+    def test_depth_folds_layers(self):
+        names = [line.split()[1] for line in self.rows(self.rfinject("report", RESNET, "--depth", "1"), " *layer +")]
+        self.assertEqual([name for name in names if not name.startswith("(")][:8],
+                         ["conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3", "layer4"])
+
+        def total(*words):
+            screen = self.rfinject("report", RESNET, *words)
+            return [line for line in screen if line.split()[1:2] == ["total"]][-1].split()[2:5]
+        self.assertEqual(total("--depth", "1"), total())
+        self.assertIn("from 1 on", " ".join(self.rfinject("report", RESNET, "--depth", "0")))
+
+    def test_layers_that_are_alike_are_one_row(self):
+        screen = self.rfinject("report", RESNET, "--by", "class")
+        rows = " \n".join(self.rows(screen, " *layers +"))
+        self.assertIn("Conv2d 3x3 512->512 x3", rows)
+        self.assertIn("Conv2d 7x7 3->64 ", rows)
+        self.assertIn("(optimizer, no layer)", rows)
+
+    def test_words_and_columns_are_explained(self):
+        for word in ("bound", "slack", "tier"):
+            self.assertTrue(self.rfinject("explain", word)[0].startswith(word + ": "))
+        self.assertTrue(self.rfinject("explain", "attainable_share")[0].startswith("attainable_share (share of 1): "))
+        self.assertTrue(self.rfinject("explain", "columns")[0].startswith("model (text): "))
+
+    def test_us_and_the_micro_sign_are_one(self):
+        """Output has us alone; --host-us is what takes it, and a search of the page's numbers finds one spelling."""
+        for words in (("report", RESNET), ("advise", RESNET), ("runs", str(TRACES)), ("gpus",)):
+            screen = " ".join(self.rfinject(*words))
+            self.assertNotRegex(screen, "[\u00b5\u03bc]s", words)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
+        sys.exit(__doc__)
+    RFINJECT = os.path.abspath(sys.argv.pop(1))
+    if shutil.which("tmux") is None:
+        print("skipped: no tmux; scripts/setup installs it")
+        sys.exit(77)
+    unittest.main(verbosity=2)
