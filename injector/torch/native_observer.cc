@@ -109,7 +109,8 @@ NoContext OnStart(const RecordFunction&) {
 
 void OnEnd(const RecordFunction&, void*) {
   Thread& thread = t_thread;
-  if (thread.depth != 0 && --thread.depth == 0) thread.place = {};
+  if (thread.depth == 0) return;
+  if (--thread.depth == 0) thread.place = {};
 }
 
 }  // namespace
