@@ -1,6 +1,7 @@
 #include "cli/profile/accumulator.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace rfinject::cli {
 
