@@ -125,7 +125,7 @@ absl::StatusOr<std::vector<Default>> ParseDefaults(std::string_view text, const 
                      absl::StrCat("'", std::string(name), "' is no table of a verb, such as [run] or [report]"));
     }
     for (const auto& [key, value] : *options.as_table()) {
-      const absl::Status status = AddDefault(path, *command, key.str(), value, of_folder, &defaults);
+      absl::Status status = AddDefault(path, *command, key.str(), value, of_folder, &defaults);
       if (!status.ok()) return status;
     }
   }
