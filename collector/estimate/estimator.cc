@@ -82,6 +82,9 @@ bool IsStepCounter(const OpCall& call, const Site& site) {
 // the copies to the device, which are of the same phase on a GPU, do not exist.
 bool IsCollation(const Site& site) { return site.phase == Phase::kData && site.layer == 0; }
 
+// The graph that this thread launches has held an optimizer's step so far.
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool t_optimizer_stepped = false;
+
 class Estimator final : public Source {
  public:
   Estimator(const Gpu& gpu, Recorder& recorder) : gpu_(gpu), recorder_(recorder) {}
@@ -162,9 +165,8 @@ class Estimator final : public Source {
   // See ObserveVirtualReplays.
   void OnReplay(uint64_t what) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
-    thread_local constinit bool optimizer_stepped = false;
     if (what == 0) {
-      if (std::exchange(optimizer_stepped, false)) EndStepOfProgram();
+      if (std::exchange(t_optimizer_stepped, false)) EndStepOfProgram();
       return;
     }
     CapturedWork work;
@@ -174,7 +176,7 @@ class Estimator final : public Source {
       if (what > captured_.size()) return;
       work = captured_[what - 1];
     }
-    optimizer_stepped |= IsOptimizer(work);
+    t_optimizer_stepped |= IsOptimizer(work);
     for (const Launches& launches : work) Record(launches);
     recorder_.MayWrite();
   }
