@@ -474,7 +474,7 @@ class ReportTest(CliTest):
     def test_mistakes_in_options(self):
         path = self.trace("tiny")
         for arguments, pattern in [
-            ([path, "--by", "color"], "--by color: there are model, phase, layer, op, kernel, source, class, run, stack and memory"),
+            ([path, "--by", "color"], "--by color: there are model, phase, layer, op, kernel, source, class, run, stack, memory, wait and rank"),
             ([path, "--format", "pdf"], "--format pdf: there are table, json, csv, html and svg"),
             ([path, "--rows", "many"], "--rows wants a number, not 'many'"),
             ([path, "--fromat", "csv"], "did you mean --format"),
