@@ -45,7 +45,7 @@ constexpr auto kIdentity = std::to_array<ReportColumn>({
        const bool kept = at.report.by == By::kLayer || at.report.by == By::kKernel;
        return kept && !at.row.model.empty() ? Cell{at.row.layer} : TextCell(at.row.layer);
      }},
-    {{.name = "group",
+    {{.name = "layer_group",
       .help = "The layers that are like this one: class, window, channels or features.",
       .title = "Group",
       .kind = Kind::kText,
@@ -524,7 +524,7 @@ bool Keeps(By by, std::string_view column) {
     case By::kOp:
       return column == "op";
     case By::kClass:
-      return column == "group" || column == "layers";
+      return column == "layer_group" || column == "layers";
     case By::kLayer:
       return column != "layers" && column != "op" && column != "kernel" && column != "signature" &&
              column != "line" && column != "function";

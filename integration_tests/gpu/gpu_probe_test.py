@@ -72,7 +72,7 @@ class GpuProbe(unittest.TestCase):
         rows = self.answers()
         self.assertEqual(set(rows), {1, 8, 14})
         self.assertEqual(rows[1]["verdict"], "not answered")
-        self.assertRegex(rows[1]["seen"], "no trace was written .*torch")
+        self.assertRegex(rows[1]["seen"], "no trace was written .*PyTorch")
         self.assertEqual(rows[8]["verdict"], "no")
 
     def test_no_process_is_left_behind(self):

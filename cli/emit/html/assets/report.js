@@ -26,7 +26,7 @@ if (data.reports.length > 1) {
 }
 const raw = (c, i) => c.kind === 'text' ? c.words[c.values[i]] : c.values[i];
 // The root of a model has an empty path; what is in no layer has no model either.
-const groupName = (i) => raw(byKey.group, i) + ' x' + raw(byKey.layers, i);
+const groupName = (i) => raw(byKey.layer_group, i) + ' x' + raw(byKey.layers, i);
 const layerOf = (i) => members.has(i) ? groupName(i) : byKey.layer && raw(byKey.layer, i) || byKey.model && raw(byKey.model, i) || '(no layer)';
 
 // Characters that are invisible or turn the direction of the text around them are shown by their number.
@@ -98,7 +98,7 @@ const timeBefore = (counts) => {
 };
 const before = timeBefore((i) => !members.has(i));
 const beforeGrouped = members.size ? timeBefore((i) => memberOf[i] < 0) : before;
-const words = ['model', 'layer', 'op', 'kernel', 'line', 'function', 'class', 'group', 'signature'].map((k) => byKey[k]).filter(Boolean);
+const words = ['model', 'layer', 'op', 'kernel', 'line', 'function', 'class', 'layer_group', 'signature'].map((k) => byKey[k]).filter(Boolean);
 let haystack = null;
 const state = {share: 100, phases: new Set(), search: '', sort: byKey.time_share || columns[0], down: true, chosen: -1,
                hover: -1, grouped: members.size > 0, open: new Set()};
