@@ -12,6 +12,7 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/print_report.h"
 #include "cli/cmd/streams.h"
+#include "cli/cmd/user_calibration.h"
 #include "cli/emit/advice.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
@@ -35,7 +36,8 @@ VerbHelp AdviseHelp() {
   return {kUsage,
           {{"format", 0, "FORMAT", "text (default), markdown or json", ChoicesOf(kFormats)},
            {"all", 0, "", "with rules that no pair of programs has shown to be right, and those that are silent"},
-           {"host-us", 0, "N", "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60)"}},
+           {"host-us", 0, "N", "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60)"},
+           kCalibrationOption},
           kFiles};
 }
 
@@ -47,6 +49,8 @@ int AdviseMain(Arguments arguments) {
   if (!ChooseWord("advise", "format", parsed.Value("format", "text"), kFormats, &format, &code)) return code;
   double host_us = 0;
   if (!ChooseMicroseconds("advise", "host-us", parsed, &host_us, &code)) return code;
+  Calibration calibration;
+  if (!ChooseCalibration(parsed, &calibration, &code)) return code;
   std::vector<std::string> paths = PathsOf(parsed.words);
   if (paths.empty()) {
     paths = {NewestRunHere("advise")};
@@ -55,7 +59,8 @@ int AdviseMain(Arguments arguments) {
   const LoadedRuns loaded = LoadRuns(paths, FolderMeans::kNewestRun);
   std::vector<Report> reports;
   for (const LoadedRun& run : loaded.runs) {
-    for (Report& report : FoldProfile(run.profile, MachineFor, {.host_ns_per_launch = 1000 * host_us})) {
+    for (Report& report :
+         FoldProfile(run.profile, MachineFor, {.host_ns_per_launch = 1000 * host_us, .calibration = &calibration})) {
       reports.push_back(std::move(report));
     }
   }

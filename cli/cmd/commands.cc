@@ -23,6 +23,7 @@ std::span<const Command> AllCommands() {
       {"gpus", "the GPUs whose roofs are known", GpusMain, GpusHelp},
       {"env", "the variables that run sets, for other launchers", EnvMain, EnvHelp},
       {"doctor", "what works here, and the line that mends what does not", DoctorMain, DoctorHelp},
+      {"calibrate", "times this machine's GPU, so that estimates of it are its own", CalibrateMain, CalibrateHelp},
       {"completion", "what bash, zsh and fish complete (source <(rfinject completion bash))", CompletionMain,
        CompletionHelp},
       {"help", "this text, or a verb's (rfinject help report)", HelpMain, HelpHelp},

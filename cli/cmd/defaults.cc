@@ -1,14 +1,8 @@
 #include "cli/cmd/defaults.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 
 #define TOML_EXCEPTIONS 0
@@ -19,12 +13,12 @@
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
 #include "cli/cmd/output_file.h"
+#include "cli/cmd/user_file.h"
 
 namespace rfinject::cli {
 namespace {
 
-// Far more than there are options.
-constexpr size_t kMaxBytes = 64 << 10;
+constexpr size_t kMostKib = 64;  // far more than there are options
 
 absl::Status Mistake(const std::string& path, const toml::source_region& where, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(path, ":", where.begin.line, ": ", what));
@@ -76,37 +70,9 @@ absl::Status AddDefault(const std::string& path, const Command& command, std::st
   return absl::OkStatus();
 }
 
-// Reads a file that may be used; why it may not goes to `file->ignored`. False where there is none.
-bool ReadFile(DefaultsFile* file, std::string* text) {
-  const int fd = ::open(file->path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return false;
-    file->ignored = std::strerror(errno);
-    return true;
-  }
-  struct stat status;
-  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-    file->ignored = "it is no plain file";
-  } else if (status.st_uid != ::geteuid() && status.st_uid != 0) {
-    file->ignored = "it is another user's";
-  } else if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    file->ignored = "others may write to it (chmod go-w)";
-  } else {
-    text->resize(kMaxBytes + 1);
-    const ssize_t size = ::read(fd, text->data(), text->size());
-    text->resize(size > 0 ? static_cast<size_t>(size) : 0);
-    if (size < 0) file->ignored = std::strerror(errno);
-    if (text->size() > kMaxBytes) file->ignored = "it is larger than 64 KiB";
-  }
-  ::close(fd);
-  return true;
-}
-
 std::string UserConfig() {
-  const char* folder = std::getenv("XDG_CONFIG_HOME");
-  if (folder != nullptr && *folder == '/') return std::string(folder) + "/rfinject.toml";
-  const char* home = std::getenv("HOME");
-  return home != nullptr && *home == '/' ? std::string(home) + "/.config/rfinject.toml" : std::string();
+  const std::string folder = UserConfigFolder();
+  return folder.empty() ? folder : folder + "/rfinject.toml";
 }
 
 }  // namespace
@@ -143,10 +109,12 @@ absl::StatusOr<std::vector<DefaultsFile>> ReadDefaultsFiles() {
   for (const Place& place : places) {
     DefaultsFile file;
     file.path = place.path;
-    std::string text;
-    if (place.path.empty() || !ReadFile(&file, &text)) continue;
+    if (place.path.empty()) continue;
+    const UserFile found = ReadUserFile(place.path, kMostKib, WhoseFile::kOwn);
+    if (!found.exists) continue;
+    file.ignored = found.ignored;
     if (file.ignored.empty()) {
-      absl::StatusOr<std::vector<Default>> defaults = ParseDefaults(text, place.path, place.of_folder);
+      absl::StatusOr<std::vector<Default>> defaults = ParseDefaults(found.text, place.path, place.of_folder);
       if (!defaults.ok()) return defaults.status();
       file.defaults = *std::move(defaults);
     }

@@ -16,6 +16,7 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
 #include "cli/cmd/print_report.h"
+#include "cli/cmd/user_calibration.h"
 #include "cli/emit/formats.h"
 #include "cli/report/machine.h"
 
@@ -53,6 +54,7 @@ std::vector<Option> Options() {
       {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
       kForceOption,
       kLimitOption,
+      kCalibrationOption,
       kRawOption,
       {"rows", 0, "N", "rows of a table, those with the largest change; 0: all. Default 40"},
       kWidthOption,
@@ -113,7 +115,10 @@ int DiffMain(Arguments arguments) {
   size_t correction = 0;
   if (!ChooseWord("diff", "correction", parsed.Value("correction", "fdr"), kCorrections, &correction, &code))
     return code;
+  Calibration calibration;
+  if (!ChooseCalibration(parsed, &calibration, &code)) return code;
   DiffOptions compare{.by = static_cast<By>(by), .correction = static_cast<Correction>(correction)};
+  compare.calibration = &calibration;
   std::string conditions(parsed.Value("fail-if"));
   for (size_t begin = 0; begin < conditions.size();) {
     const size_t end = std::min(conditions.find(',', begin), conditions.size());

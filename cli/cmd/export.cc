@@ -20,6 +20,7 @@
 #include "cli/cmd/output_file.h"
 #include "cli/cmd/print_report.h"
 #include "cli/cmd/progress.h"
+#include "cli/cmd/user_calibration.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 
@@ -54,14 +55,17 @@ std::vector<Option> Options() {
       kForceOption,
       {"all", 0, "", "every run in a folder, not its newest"},
       kLimitOption,
+      kCalibrationOption,
   };
 }
 
 // Exports what one trace holds.
 absl::Status ExportTrace(const std::string& path, const std::string& job, const Profile& profile,
-                         Exporter* exporter) {
-  const std::vector<Report> layers = FoldProfile(profile, MachineFor, {.by = By::kLayer});
-  const std::vector<Report> kernels = FoldProfile(profile, MachineFor, {.by = By::kKernel});
+                         const Calibration& calibration, Exporter* exporter) {
+  const std::vector<Report> layers =
+      FoldProfile(profile, MachineFor, {.by = By::kLayer, .calibration = &calibration});
+  const std::vector<Report> kernels =
+      FoldProfile(profile, MachineFor, {.by = By::kKernel, .calibration = &calibration});
   for (size_t i = 0; i < kernels.size(); ++i) {
     const auto run = profile.runs.find(kernels[i].run);
     if (run == profile.runs.end()) continue;
@@ -155,6 +159,8 @@ int ExportMain(Arguments arguments) {
     return UsageError("export", "-o FILE is missing: " + std::string(to.name) + " is no text for a terminal");
   }
   if (!ApplyLimits("export", parsed, nullptr, &code)) return code;
+  Calibration calibration;
+  if (!ChooseCalibration(parsed, &calibration, &code)) return code;
   std::vector<std::string> paths = PathsOf(parsed.words);
   if (paths.empty()) {
     paths = {NewestRunHere("export")};
@@ -189,7 +195,7 @@ int ExportMain(Arguments arguments) {
     }
     ApplyLimits("export", parsed, &profile, &code);
     any = any || !profile.runs.empty();
-    if (status.ok()) status = ExportTrace(trace.path, trace.job, profile, exporter.get());
+    if (status.ok()) status = ExportTrace(trace.path, trace.job, profile, calibration, exporter.get());
   };
   {
     Progress progress("exporting trace");

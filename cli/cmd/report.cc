@@ -13,6 +13,7 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
 #include "cli/cmd/print_report.h"
+#include "cli/cmd/user_calibration.h"
 #include "cli/emit/alarm_texts.h"
 #include "cli/emit/formats.h"
 #include "cli/report/column.h"
@@ -75,6 +76,7 @@ std::vector<Option> Options() {
       {"host-us", 0, "N",
        "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60), and a step\n"
        "the longer of GPU and host"},
+      kCalibrationOption,
       {"launch-floor", 0, "US",
        "microseconds that a launch takes whatever its kernel does (default 3); launches with\n"
        "less work are bound by launching"},
@@ -143,6 +145,8 @@ int ReportMain(Arguments arguments) {
       return UsageError("report", "--roof " + std::string(status.message()));
     }
   }
+  Calibration calibration;
+  if (!ChooseCalibration(parsed, &calibration, &code)) return code;
   double host_us = 0, launch_floor_us = kLaunchFloorNs / 1000;
   if (!ChooseMicroseconds("report", "host-us", parsed, &host_us, &code)) return code;
   if (!ChooseMicroseconds("report", "launch-floor", parsed, &launch_floor_us, &code)) return code;
@@ -231,7 +235,8 @@ int ReportMain(Arguments arguments) {
                                       .theory = parsed.Has("theory") ? &theory.profile : nullptr,
                                       .roofs = roofs,
                                       .host_ns_per_launch = 1000 * host_us,
-                                      .launch_floor_ns = 1000 * launch_floor_us})) {
+                                      .launch_floor_ns = 1000 * launch_floor_us,
+                                      .calibration = &calibration})) {
       if (sort != nullptr) SortRows(*sort, &report);
       reports.push_back(std::move(report));
     }

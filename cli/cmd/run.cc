@@ -25,6 +25,7 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/print_report.h"
 #include "cli/cmd/run_folder.h"
+#include "cli/cmd/user_calibration.h"
 #include "cli/import/file_name.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
@@ -44,6 +45,7 @@ constexpr std::string_view kUsage =
 std::vector<Option> Options() {
   std::vector<Option> options(LaunchOptions().begin(), LaunchOptions().end());
   options.push_back({"report", 0, "", "print the summary table on standard error when the program has ended"});
+  options.push_back(kCalibrationOption);
   return options;
 }
 
@@ -215,7 +217,7 @@ int EndAs(int status) {
   return 128 + signal;
 }
 
-void PrintReport(const std::string& folder, const Files& before, bool quiet) {
+void PrintReport(const std::string& folder, const Files& before, const Calibration& calibration, bool quiet) {
   std::vector<std::string> written;
   for (const auto& [path, state] : TracesBelow(folder)) {
     const auto old = before.find(path);
@@ -227,7 +229,8 @@ void PrintReport(const std::string& folder, const Files& before, bool quiet) {
   }
   std::vector<Report> reports;
   for (const LoadedRun& run : LoadRuns(written, FolderMeans::kEveryRun).runs) {
-    for (Report& report : FoldProfile(run.profile, MachineFor, {})) reports.push_back(std::move(report));
+    for (Report& report : FoldProfile(run.profile, MachineFor, {.calibration = &calibration}))
+      reports.push_back(std::move(report));
   }
   // Standard output is the program's.
   std::ostringstream table;
@@ -250,6 +253,9 @@ int RunProgram(Arguments arguments) {
   if (parsed.words.empty()) return UsageError("run", "no program is named");
   const bool quiet = parsed.Has("quiet");
 
+  Calibration calibration;  // of the summary
+  int wrong = 0;
+  if (parsed.Has("report") && !ChooseCalibration(parsed, &calibration, &wrong)) return wrong;
   absl::StatusOr<LaunchVariables> made = MakeVariables(parsed);
   if (!made.ok()) return UsageError("run", std::string(made.status().message()));
   LaunchVariables& variables = *made;
@@ -302,7 +308,7 @@ int RunProgram(Arguments arguments) {
   const Files before = TracesBelow(folder);
   const int status = RunChild(words.data());
   if (status == -1) return ProgramFailed(words[0], kCannotRun, std::strerror(errno));
-  PrintReport(folder, before, quiet);
+  PrintReport(folder, before, calibration, quiet);
   return EndAs(status);
 }
 

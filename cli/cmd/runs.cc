@@ -13,6 +13,7 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/print_report.h"
 #include "cli/cmd/streams.h"
+#include "cli/cmd/user_calibration.h"
 #include "cli/emit/cell_text.h"
 #include "cli/emit/code_points.h"
 #include "cli/emit/csv_writer.h"
@@ -30,7 +31,8 @@ constexpr std::string_view kUsage =
     "the\n"
     "traces are. Without a name those in rfinject-out/. Ranks and restarts of one job are one run.";
 
-constexpr Option kOptions[] = {{"format", 0, "FORMAT", "table (default), json or csv", "table json csv"}, kRawOption};
+constexpr Option kOptions[] = {
+    {"format", 0, "FORMAT", "table (default), json or csv", "table json csv"}, kRawOption, kCalibrationOption};
 
 // For each folder above a trace how many runs have traces in it, in whatever depth.
 std::map<std::string, size_t> RunsAbove(const std::vector<LoadedRun>& runs) {
@@ -93,6 +95,9 @@ int RunsMain(Arguments arguments) {
   if (raw && format != "csv")
     return UsageError("runs", "--raw goes with --format csv; the other formats never change a text");
   const CsvTexts csv_texts = raw ? CsvTexts::kExact : CsvTexts::kForSpreadsheets;
+  int code = 0;
+  Calibration calibration;
+  if (!ChooseCalibration(parsed, &calibration, &code)) return code;
   std::vector<std::string> paths = PathsOf(parsed.words);
   if (paths.empty()) paths = {std::string(kRunsFolder)};
   const LoadedRuns loaded = LoadRuns(paths, FolderMeans::kEveryRun);
@@ -100,7 +105,9 @@ int RunsMain(Arguments arguments) {
   const std::map<std::string, size_t> runs_above = RunsAbove(loaded.runs);
   for (const LoadedRun& run : loaded.runs) {
     for (const auto& [key, part] : run.profile.runs) {
-      RunLine line = MakeRunLine(FoldRun(run.profile, part, MachineFor(part), {.by = By::kModel}), part.ranks.size());
+      RunLine line =
+          MakeRunLine(FoldRun(run.profile, part, MachineFor(part), {.by = By::kModel, .calibration = &calibration}),
+                      part.ranks.size());
       line.path = PathOf(run.of, runs_above);
       line.start_unix_ns = run.of.start_unix_ns;
       line.argv = run.of.argv;

@@ -17,7 +17,8 @@ struct SubprocessResult {
   std::string errors;  // standard error, likewise
 };
 
-// `environment` is added to ours; an empty value unsets. Killed after `timeout_s` seconds, with all it started.
+// `environment` is added to ours; an empty value unsets. Killed after `timeout_s` seconds, with all it started; ends
+// when we do.
 SubprocessResult RunSubprocess(const std::vector<std::string>& words,
                                const std::vector<std::pair<std::string, std::string>>& environment, int timeout_s,
                                const std::string& folder = {});

@@ -102,6 +102,7 @@ void WriteSummary(JsonWriter& json, const Report& report) {
   }
   json.Member("shortest_launch_ns", report.shortest_launch_ns);
   json.Member("launch_floor_ns", report.launch_floor_ns);
+  if (!report.own_calibration.empty()) json.Member("own_calibration", std::string_view(report.own_calibration));
   json.Key("memory_peak_bytes");
   report.memory_peak_bytes == 0 ? json.Null() : json.Count(report.memory_peak_bytes);
   json.Key("pm_sampling");

@@ -20,6 +20,7 @@ constexpr Mark kMarks[] = {
     {"run,device,source,rank,", ""},      // waits
     {"<!DOCTYPE html>\n", "<title>rfinject"},
     {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg ", "<title>rfinject"},
+    {"# Made by rfinject calibrate", ""},
     // Exports.
     {"SQLite format 3", "rfij"},
     {"\x1f\x8b\x08", "rfinject export --to pprof"},

@@ -268,6 +268,7 @@ TEST(OwnOutput, EveryFormatKnowsItsOwn) {
       }
     }
   }
+  EXPECT_TRUE(IsOwnOutput("# Made by rfinject calibrate; rfinject calibrate writes it anew"));
   for (const char* text :
        {"", "On Monday", "A  plan", "{}", "<!DOCTYPE html>\n<title>mine</title>", "Measured on the scales"}) {
     EXPECT_FALSE(IsOwnOutput(text)) << text;

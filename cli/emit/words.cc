@@ -49,8 +49,9 @@ std::string ExpectedLine(const Report& report) {
   const Headline::Expected& expected = *report.headline.expected;
   std::string line = "Expected " + Duration(expected.ns) + (report.steps > 0 ? " a step" : "") + " (80 % interval " +
                      Duration(expected.low_ns) + " to " + Duration(expected.high_ns) + "), ideal " +
-                     Duration(expected.ideal_ns) +
-                     ": times are expected ones, from a model calibrated on measurements of others";
+                     Duration(expected.ideal_ns) + ": times are expected ones, from a model calibrated on ";
+  line += report.own_calibration.empty() ? "measurements of others"
+                                         : "your own measurements (" + report.own_calibration + ")";
   constexpr double kAll = 0.995;
   if (expected.foreign_share >= kAll) return line + ", none of them of this GPU";
   if (expected.foreign_share > 0) line += "; for " + Percent(expected.foreign_share) + " of the time, of other GPUs";

@@ -1,9 +1,13 @@
 #include "cli/model/calibration.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
+#include "cli/model/expected.h"
 #include "gpus/calibration_table.h"
+#include "gpus/gpus.h"
 
 namespace rfinject::cli {
 namespace {
@@ -24,6 +28,61 @@ std::string_view TakeField(std::string_view& line) {
   return field;
 }
 
+struct Line {
+  std::string_view gpu, family, parameter;
+  double value = 0;
+  std::string_view rest;  // the fields after it
+};
+
+// The lines of a calibration that hold a value; false, with `error`, where `use` (which may set `error`) says so of
+// one or where one is none.
+template <typename Use>
+bool ForEachLine(std::string_view csv, std::string& error, const Use& use) {
+  for (size_t number = 1; !csv.empty(); ++number) {
+    const size_t end = csv.find('\n');
+    std::string_view text = csv.substr(0, end);
+    csv.remove_prefix(end == std::string_view::npos ? csv.size() : end + 1);
+    if (text.ends_with('\r')) text.remove_suffix(1);
+    if (text.empty() || text[0] == '#' || text.starts_with(kHeader)) continue;
+    Line line;
+    line.gpu = TakeField(text), line.family = TakeField(text), line.parameter = TakeField(text);
+    const std::string_view value = TakeField(text);
+    line.rest = text;
+    const auto [last, failure] = std::from_chars(value.data(), value.data() + value.size(), line.value);
+    std::string why;
+    if (line.gpu.empty() || line.family.empty() || line.parameter.empty() || failure != std::errc() ||
+        last != value.data() + value.size() || !std::isfinite(line.value)) {
+      why = "is not gpu,family,parameter,value";
+    } else if (!use(line, why)) {
+      why = why.empty() ? "cannot be used" : why;
+    }
+    if (!why.empty()) {
+      error = "line " + std::to_string(number) + " of the calibration " + why;
+      return false;
+    }
+  }
+  return true;
+}
+
+// What the parameters of a user's own file may be. Nothing: the file may not say this one.
+struct Bounds {
+  double least, most;
+};
+std::optional<Bounds> BoundsOf(std::string_view family, std::string_view parameter) {
+  constexpr Bounds kShares = {kLeastShare, kMostShare};
+  if (family == "gpu") return parameter == "memory_share" ? std::optional(kShares) : std::nullopt;
+  if (family == "fp32" || family == "tensor") {
+    if (parameter == "burst_ms") return Bounds{0, 1000};
+    return parameter == "share" ? std::optional(kShares) : std::nullopt;
+  }
+  if (std::find(kFamilyNames.begin(), kFamilyNames.end(), family) == kFamilyNames.end()) return std::nullopt;
+  if (parameter == "rows") return Bounds{1, 1e9};
+  for (const std::string_view one : {"share", "share_persistent", "rate", "winograd", "winograd_fused"}) {
+    if (parameter == one) return kShares;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 const Calibration& Calibration::Shipped() {
@@ -37,24 +96,41 @@ const Calibration& Calibration::Shipped() {
 
 std::optional<Calibration> Calibration::Parse(std::string_view csv, std::string& error) {
   Calibration calibration;
-  for (size_t number = 1; !csv.empty(); ++number) {
-    const size_t end = csv.find('\n');
-    std::string_view line = csv.substr(0, end);
-    csv.remove_prefix(end == std::string_view::npos ? csv.size() : end + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty() || line[0] == '#' || line.starts_with(kHeader)) continue;
-    const std::string_view gpu = TakeField(line), family = TakeField(line), parameter = TakeField(line),
-                           text = TakeField(line);
-    double value = 0;
-    const auto [last, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (gpu.empty() || family.empty() || parameter.empty() || failure != std::errc() ||
-        last != text.data() + text.size() || !std::isfinite(value)) {
-      error = "line " + std::to_string(number) + " of the calibration is not gpu,family,parameter,value";
-      return std::nullopt;
+  const bool good = ForEachLine(csv, error, [&](const Line& line, std::string&) {
+    calibration.Set(line.gpu, line.family, line.parameter, line.value);
+    return true;
+  });
+  return good ? std::optional(std::move(calibration)) : std::nullopt;
+}
+
+bool Calibration::AddOwn(std::string_view csv, std::string& error) {
+  constexpr size_t kMostSource = 400;  // bytes
+  Calibration sum = *this;
+  const bool good = ForEachLine(csv, error, [&](const Line& line, std::string& why) {
+    const Gpu* gpu = FindGpu(line.gpu);
+    const std::optional<Bounds> bounds = BoundsOf(line.family, line.parameter);
+    if (gpu == nullptr) {
+      why = "is of a GPU that is in no table (rfinject gpus lists them)";
+    } else if (!bounds) {
+      why = "is of a parameter that rfinject calibrate does not measure";
+    } else if (line.value < bounds->least || line.value > bounds->most) {
+      why = "has a value that no GPU has";
+    } else {
+      sum.Set(gpu->name, line.family, line.parameter, line.value);
+      std::string_view rest = line.rest;
+      TakeField(rest), TakeField(rest);  // unit, rows
+      if (rest.size() > kMostSource) rest = rest.substr(0, kMostSource);
+      sum.own_sources_[std::string(gpu->name)] = rest.empty() ? "an own file" : rest;
     }
-    calibration.Set(gpu, family, parameter, value);
-  }
-  return calibration;
+    return why.empty();
+  });
+  if (good) *this = std::move(sum);
+  return good;
+}
+
+std::string_view Calibration::OwnSource(std::string_view gpu) const {
+  const auto found = own_sources_.find(gpu);
+  return found == own_sources_.end() ? std::string_view() : found->second;
 }
 
 std::optional<double> Calibration::Own(std::string_view gpu, std::string_view family,

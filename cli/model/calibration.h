@@ -1,7 +1,7 @@
 // File: calibration.h
 //
-// The parameters of the model of expected.h, by GPU and family of operators, read from the text of
-// gpus/calibration.csv.
+// The parameters of the model of expected.h, by GPU and family of operators: those of gpus/calibration.csv, and above
+// them those that `rfinject calibrate` measured on a user's own GPUs.
 //
 //   const Calibration& calibration = Calibration::Shipped();
 //   calibration.Get("T4", "conv_fp32", "winograd")   // the T4's own value, or that of "*", or nothing
@@ -15,6 +15,9 @@
 
 namespace rfinject::cli {
 
+// What the shares and rates of a user's own file may be; they are about 1.
+inline constexpr double kLeastShare = 0.01, kMostShare = 4;
+
 class Calibration {
  public:
   // The table that the command was built with.
@@ -23,6 +26,15 @@ class Calibration {
   // Lines "gpu,family,parameter,value,…"; lines that begin with '#', the header and empty lines are passed over.
   // Nothing where a line has fewer fields or a value that is no finite number; `error` then names the line.
   static std::optional<Calibration> Parse(std::string_view csv, std::string& error);
+
+  // Puts a user's own file above what is there. Such a file is not trusted: each line is of a GPU of gpus.csv and of
+  // a parameter that `rfinject calibrate` writes, within its bounds. False, and nothing is changed, where one is not;
+  // `error` then says which line and why.
+  bool AddOwn(std::string_view csv, std::string& error);
+
+  // Where the GPU's values of a user's own file come from, as the file has it (column provenance); empty: there are
+  // none.
+  std::string_view OwnSource(std::string_view gpu) const;
 
   // The GPU's own value, else that of the GPU "*", which stands for a GPU without measurements; nothing if neither
   // is.
@@ -34,7 +46,8 @@ class Calibration {
   void Set(std::string_view gpu, std::string_view family, std::string_view parameter, double value);
 
  private:
-  std::map<std::string, double, std::less<>> values_;  // by "gpu,family,parameter"
+  std::map<std::string, double, std::less<>> values_;            // by "gpu,family,parameter"
+  std::map<std::string, std::string, std::less<>> own_sources_;  // by GPU
 };
 
 }  // namespace rfinject::cli

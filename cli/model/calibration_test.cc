@@ -2,6 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cli/model/expected.h"
+#include "gpus/gpus.h"
+
 namespace rfinject::cli {
 namespace {
 
@@ -42,6 +50,80 @@ TEST(Calibration, TheShippedTableHasEveryFamilyForAnUnknownGpu) {
       EXPECT_LT(*low, *high) << family;
     }
   }
+}
+
+constexpr char kOwn[] =
+    "# Made by rfinject calibrate\n"
+    "gpu,family,parameter,value,unit,rows,provenance\n"
+    "T4,gpu,memory_share,0.7,1,2,today; on my desk\n"
+    "T4,fp32,burst_ms,0,ms,2,today; on my desk\n"
+    "T4,conv_fp32_dgrad,winograd_fused,1.5,1,1,today; on my desk\n"
+    "T4,softmax,rows,2,rows,2,today; on my desk\n";
+
+TEST(Calibration, AnOwnFileStandsAboveTheTableForItsGpus) {
+  Calibration own = Calibration::Shipped();
+  std::string error;
+  ASSERT_TRUE(own.AddOwn(kOwn, error)) << error;
+  EXPECT_EQ(own.Get("T4", "gpu", "memory_share"), 0.7);
+  EXPECT_EQ(own.Get("T4", "fp32", "burst_ms"), 0);
+  EXPECT_EQ(own.OwnSource("T4"), "today; on my desk");
+  EXPECT_EQ(own.OwnSource("L4"), "");
+  for (const char* parameter : {"share", "stride_slope"}) {
+    EXPECT_EQ(own.Get("T4", "fp32", parameter), Calibration::Shipped().Get("T4", "fp32", parameter));
+  }
+  EXPECT_EQ(own.Get("L4", "gpu", "memory_share"), Calibration::Shipped().Get("L4", "gpu", "memory_share"));
+}
+
+TEST(Calibration, AnOwnFileIsTakenWholeOrNotAtAll) {
+  for (const char* line :
+       {"T4,gpu,memory_share,0", "T4,gpu,memory_share,-1", "T4,gpu,memory_share,1e9", "T4,gpu,memory_share,nan",
+        "T4,gpu,memory_share,", "T4,gpu,share,1", "T4,fp32,rate,1", "T4,conv_fp32,tile_edge,10", "T4,conv_fp32,rate",
+        "T4,convolution,rate,1", "T4,softmax,rows,0", "T4,fp32,burst_ms,-1", "*,gpu,memory_share,1",
+        "Z80,gpu,memory_share,1"}) {
+    Calibration own = Calibration::Shipped();
+    std::string error;
+    EXPECT_FALSE(own.AddOwn(std::string(kOwn) + line + "\n", error)) << line;
+    EXPECT_NE(error.find("line 7"), std::string::npos) << line << ": " << error;
+    EXPECT_EQ(own.Get("T4", "gpu", "memory_share"), Calibration::Shipped().Get("T4", "gpu", "memory_share"));
+    EXPECT_EQ(own.OwnSource("T4"), "");
+  }
+}
+
+// Whatever somebody's editor makes of a file, estimates stay finite.
+TEST(Calibration, WhatIsTakenOfADamagedFileGivesTimes) {
+  uint32_t random = 1;
+  const auto next = [&random](size_t below) {
+    random = random * 1664525 + 1013904223;
+    return static_cast<size_t>(random >> 8) % below;
+  };
+  size_t taken = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string text = kOwn;
+    for (size_t changes = 1 + next(3); changes > 0; --changes) {
+      const size_t at = next(text.size());
+      switch (next(3)) {
+        case 0:
+          text[at] = static_cast<char>(next(256));
+          break;
+        case 1:
+          text.erase(at, next(20));
+          break;
+        default:
+          text.insert(at, std::string_view("9,\n.-e0").substr(next(8), 2));
+      }
+    }
+    Calibration own = Calibration::Shipped();
+    std::string error;
+    if (!own.AddOwn(text, error)) {
+      EXPECT_NE(error, "");
+      continue;
+    }
+    ++taken;
+    const double seconds =
+        ExpectedTimes(*FindGpu("T4"), own).Of({.kind = OperatorKind::kElementwise, .bytes = 1e9}).expected_s;
+    ASSERT_TRUE(seconds > 0 && seconds < 1000) << text;
+  }
+  EXPECT_GT(taken, 100u);
 }
 
 }  // namespace

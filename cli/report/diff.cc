@@ -290,14 +290,15 @@ void AddRun(const Profile& profile, const Run& run, const SampledRun& sampled, c
 }
 
 RunDiff DiffRuns(const Profile& before_profile, const Run& before, const Profile& after_profile, const Run& after,
-                 const std::function<Machine(const Run&)>& machine_for, By by, Correction correction) {
+                 const std::function<Machine(const Run&)>& machine_for, const DiffOptions& options) {
   RunDiff diff;
-  diff.correction = correction;
+  diff.correction = options.correction;
   diff.before_title = RunTitle(before);
   diff.after_title = RunTitle(after);
   const Machine before_machine = machine_for(before), after_machine = machine_for(after);
-  diff.before = FoldRun(before_profile, before, before_machine, {.by = By::kLayer});
-  diff.after = FoldRun(after_profile, after, after_machine, {.by = By::kLayer});
+  diff.before =
+      FoldRun(before_profile, before, before_machine, {.by = By::kLayer, .calibration = options.calibration});
+  diff.after = FoldRun(after_profile, after, after_machine, {.by = By::kLayer, .calibration = options.calibration});
   diff.exact = before.key.source == SourceKind::kEstimated && after.key.source == SourceKind::kEstimated;
   diff.per_step = before.steps.steps > 0 && after.steps.steps > 0;
   diff.caveats = Caveats(before, after);
@@ -308,6 +309,7 @@ RunDiff DiffRuns(const Profile& before_profile, const Run& before, const Profile
   std::map<Key, Side> before_sides, after_sides;
   Side before_total, after_total;
   const SampledRun before_sampled(before_profile, before), after_sampled(after_profile, after);
+  const By by = options.by;
   AddRun(before_profile, before, before_sampled, before_machine, by, model, diff.per_step, before_sides,
          before_total);
   AddRun(after_profile, after, after_sampled, after_machine, by, model, diff.per_step, after_sides, after_total);
@@ -521,8 +523,7 @@ Diff MakeDiff(const Profile& before, const Profile& after, const std::function<M
   for (const Candidate& candidate : candidates) {
     if (a_used[candidate.a] || b_used[candidate.b]) continue;
     a_used[candidate.a] = b_used[candidate.b] = true;
-    diff.pairs.push_back(
-        DiffRuns(before, *a[candidate.a], after, *b[candidate.b], machine_for, options.by, options.correction));
+    diff.pairs.push_back(DiffRuns(before, *a[candidate.a], after, *b[candidate.b], machine_for, options));
   }
   diff.gates = options.gates;
   for (Gate& gate : diff.gates) Judge(diff.pairs, &gate);

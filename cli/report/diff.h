@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/model/calibration.h"
 #include "cli/model/statistics.h"
 #include "cli/model/step_interval.h"
 #include "cli/profile/profile.h"
@@ -118,6 +119,7 @@ struct DiffOptions {
   By by = By::kLayer;  // kKernel is compared by layer, phase and operator: kernels' names differ between GPUs
   Correction correction = Correction::kFalseDiscovery;
   std::vector<Gate> gates = {};
+  const Calibration* calibration = nullptr;  // as FoldOptions::calibration
 };
 
 // "step_time>+5%": step_time, step_flop, step_bytes or oi; > or <; a signed percentage. False: `text` is none.

@@ -5,11 +5,11 @@
 
 namespace rfinject::cli {
 
-std::optional<ExpectedTimes> ModelOf(const Run& run) {
+std::optional<ExpectedTimes> ModelOf(const Run& run, const Calibration& calibration) {
   if (run.key.source != SourceKind::kEstimated) return std::nullopt;
   const Gpu* gpu = FindGpu(run.key.estimated_gpu);
   if (gpu == nullptr) return std::nullopt;
-  return ExpectedTimes(*gpu, Calibration::Shipped());
+  return ExpectedTimes(*gpu, calibration);
 }
 
 void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantities& quantities) {

@@ -15,7 +15,7 @@ namespace rfinject::cli {
 
 // The model of the GPU that the run was estimated for; nothing for a run of another kind, or a GPU that is in no
 // table.
-std::optional<ExpectedTimes> ModelOf(const Run& run);
+std::optional<ExpectedTimes> ModelOf(const Run& run, const Calibration& calibration);
 
 // Makes the key's recorded time kIdealTime, and puts its expected one with its interval into kTime, kTimeLow and
 // kTimeHigh. All launches of an estimated key are alike.

@@ -510,7 +510,9 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   Report report = DescribeRun(run, machine, options.by, options.step_by);
   const std::string chip = ChipOf(run);
   const SampledRun sampled(profile, run);
-  const std::optional<ExpectedTimes> expected = ModelOf(run);
+  const Calibration& calibration = options.calibration != nullptr ? *options.calibration : Calibration::Shipped();
+  const std::optional<ExpectedTimes> expected = ModelOf(run, calibration);
+  if (expected) report.own_calibration = calibration.OwnSource(run.key.estimated_gpu);
   FactCollector facts(run, machine, expected ? &*expected : nullptr);
   const Folding folding = FoldLaunches(profile, run, sampled, expected, machine, options, chip, &facts);
   report.launch_floor_ns = options.launch_floor_ns;

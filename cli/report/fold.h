@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "cli/model/calibration.h"
 #include "cli/profile/profile.h"
 #include "cli/report/report.h"
 #include "cli/report/roofs.h"
@@ -25,6 +26,8 @@ struct FoldOptions {
   // Of an estimate: how long the host takes to launch a kernel. 0: not known. What was measured has a wall time.
   double host_ns_per_launch = 0;
   double launch_floor_ns = kLaunchFloorNs;
+  // What an estimate's expected times are made with. Not owned; nullptr: Calibration::Shipped().
+  const Calibration* calibration = nullptr;
 };
 
 // One run on one machine. Rows of By::kLayer come as the program runs the layers, those of By::kPhase in the order of

@@ -139,6 +139,9 @@ struct Report {
   bool simulated() const { return device_name.starts_with(kSimulatedDevice); }
   std::vector<DeviceInfo> devices;  // that the run used
   Machine machine;                  // empty name: no roofs known for this GPU
+  // Where the parameters of the expected times come from, if the user's own GPU was measured
+  // (Calibration::OwnSource).
+  std::string own_calibration;
   std::vector<RoofLine> roofs;
   double sm_hz = 0;  // mean SM clock while the counters ran; 0: unknown
   int tier = 0;

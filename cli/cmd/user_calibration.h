@@ -1,0 +1,37 @@
+// File: user_calibration.h
+//
+// The user's own calibration, which `rfinject calibrate` writes: $XDG_CONFIG_HOME/rfinject/calibration.csv
+// (~/.config/rfinject/calibration.csv). Every verb that makes reports uses it.
+#ifndef RFINJECT_CLI_CMD_USER_CALIBRATION_H_
+#define RFINJECT_CLI_CMD_USER_CALIBRATION_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "cli/cmd/options.h"
+#include "cli/cmd/user_file.h"
+#include "cli/model/calibration.h"
+
+namespace rfinject::cli {
+
+inline constexpr Option kCalibrationOption = {
+    "calibration", 0, "FILE",
+    "of estimates: what rfinject calibrate measured; default: ~/.config/rfinject/calibration.csv\n"
+    "if it is there. none: only what the command brings",
+    kFiles};
+
+// Where it is; empty where RFINJECT_CONFIG says which settings count, or the environment names no folder.
+std::string UserCalibrationPath();
+
+// Its text; an error's message names the file and why it may not be used. NotFound: there is none.
+absl::StatusOr<std::string> ReadCalibration(const std::string& path, WhoseFile whose);
+
+// What reports are made with: the table that the command brings, and above it the file that --calibration names, or
+// the user's own. False after a complaint about the option; *code is the exit code then. A file of the user's that
+// cannot be used is said and left out.
+bool ChooseCalibration(const ParsedOptions& parsed, Calibration* calibration, int* code);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_CMD_USER_CALIBRATION_H_

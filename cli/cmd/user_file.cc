@@ -1,0 +1,63 @@
+#include "cli/cmd/user_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace rfinject::cli {
+namespace {
+
+// What there is up to `most` bytes; false, with errno, where reading fails.
+bool ReadUpTo(int fd, size_t most, std::string* text) {
+  char part[8192];
+  while (text->size() < most) {
+    const ssize_t size = ::read(fd, part, std::min(sizeof part, most - text->size()));
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return false;
+    if (size == 0) return true;
+    text->append(part, static_cast<size_t>(size));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string UserConfigFolder() {
+  const char* folder = std::getenv("XDG_CONFIG_HOME");
+  if (folder != nullptr && *folder == '/') return folder;
+  const char* home = std::getenv("HOME");
+  return home != nullptr && *home == '/' ? std::string(home) + "/.config" : std::string();
+}
+
+UserFile ReadUserFile(const std::string& path, size_t most_kib, WhoseFile whose) {
+  UserFile file;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) {
+    file.exists = errno != ENOENT && errno != ENOTDIR;
+    file.ignored = std::strerror(errno);
+    return file;
+  }
+  file.exists = true;
+  const size_t most = most_kib << 10;
+  struct stat status;
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+    file.ignored = "it is no plain file";
+  } else if (whose == WhoseFile::kOwn && status.st_uid != ::geteuid() && status.st_uid != 0) {
+    file.ignored = "it is another user's";
+  } else if (whose == WhoseFile::kOwn && (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    file.ignored = "others may write to it (chmod go-w)";
+  } else if (!ReadUpTo(fd, most + 1, &file.text)) {
+    file.ignored = std::strerror(errno);
+  } else if (file.text.size() > most) {
+    file.ignored = "it is larger than " + std::to_string(most_kib) + " KiB";
+  }
+  ::close(fd);
+  return file;
+}
+
+}  // namespace rfinject::cli
