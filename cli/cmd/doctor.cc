@@ -18,6 +18,7 @@
 #include "cli/cmd/launch.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/subprocess.h"
+#include "cli/cmd/user_calibration.h"
 #include "cli/emit/code_points.h"
 #include "cli/emit/text_grid.h"
 #include "cli/emit/words.h"
@@ -26,6 +27,7 @@
 #include "cli/report/units.h"
 #include "cli/trace/files.h"
 #include "cli/trace/read.h"
+#include "gpus/gpus.h"
 
 namespace rfinject::cli {
 namespace {
@@ -252,6 +254,26 @@ void CheckInjection(Findings& findings) {
                "unset CUDA_INJECTION64_PATH");
 }
 
+// The user's own calibration.
+void SayCalibration(Findings& findings) {
+  const std::string path = UserCalibrationPath();
+  const absl::StatusOr<std::string> text = ReadCalibration(path, WhoseFile::kOwn);
+  if (path.empty() || absl::IsNotFound(text.status())) return;
+  Calibration own;
+  std::string error, gpus;
+  if (!text.ok()) {
+    findings.Add(Verdict::kNote, "estimates", std::string(text.status().message()));
+  } else if (!own.AddOwn(*text, error)) {
+    findings.Add(Verdict::kNote, "estimates", path + " is not used: " + error,
+                 "rfinject calibrate, without the file");
+  } else {
+    for (const Gpu& gpu : AllGpus()) {
+      if (!own.OwnSource(gpu.name).empty()) gpus += (gpus.empty() ? "" : ", ") + std::string(gpu.name);
+    }
+    findings.Add(Verdict::kGood, "estimates", path + ": expected times of " + (gpus.empty() ? "no GPU" : gpus));
+  }
+}
+
 // Where options come from that no command line says: files, and the environment.
 void SayDefaults(Findings& findings) {
   const absl::StatusOr<std::vector<DefaultsFile>> files = ReadDefaultsFiles();
@@ -291,6 +313,7 @@ int DoctorMain(Arguments arguments) {
   Print(ExamineGpus(machine), findings);
   Print(ExamineCupti(machine, CuptiCandidates(python)), findings);
   CheckInjection(findings);
+  SayCalibration(findings);
   SayDefaults(findings);
   return findings.bad() ? 1 : 0;
 }

@@ -146,6 +146,20 @@ class Calibrate(unittest.TestCase):
         share = ("A10", "gpu", "memory_share")
         self.assertLess(float(second[share]["value"]), float(first[share]["value"]))
 
+    def test_doctor_says_of_which_gpus_there_are_own_times(self):
+        self.run_command("calibrate", "--python", self.played_gpu())
+        # Its exit code is about profiling, which is not asked here.
+        variables = {**os.environ, "XDG_CONFIG_HOME": str(self.config)}
+        variables.pop("RFINJECT_CONFIG", None)
+
+        def lines():
+            result = subprocess.run([RFINJECT, "doctor", "--python", "/no/python"], env=variables, capture_output=True,
+                                    text=True, timeout=60)
+            return [line for line in result.stdout.splitlines() if "estimates" in line]
+        self.assertRegex(lines()[0], r"^ok .*calibration\.csv: expected times of A10$")
+        self.own.write_text("A10,gpu,memory_share,-1\n")
+        self.assertRegex(lines()[0], r"^note .*line 1")
+
     def test_a_chip_without_tensor_cores(self):
         self.run_command("calibrate", "--python", self.played_gpu("Tesla P100-PCIE-16GB", 17 * 10**9))
         self.assertFalse([key for key in self.values(self.own) if "tensor" in key[1]])
