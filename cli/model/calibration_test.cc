@@ -97,7 +97,7 @@ TEST(Calibration, WhatIsTakenOfADamagedFileGivesTimes) {
     return static_cast<size_t>(random >> 8) % below;
   };
   size_t taken = 0;
-  for (int i = 0; i < 20000; ++i) {
+  for (int i = 0; i < 2000; ++i) {
     std::string text = kOwn;
     for (size_t changes = 1 + next(3); changes > 0; --changes) {
       const size_t at = next(text.size());
@@ -123,7 +123,7 @@ TEST(Calibration, WhatIsTakenOfADamagedFileGivesTimes) {
         ExpectedTimes(*FindGpu("T4"), own).Of({.kind = OperatorKind::kElementwise, .bytes = 1e9}).expected_s;
     ASSERT_TRUE(seconds > 0 && seconds < 1000) << text;
   }
-  EXPECT_GT(taken, 100u);
+  EXPECT_GT(taken, 20u);
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ class Calibrate(unittest.TestCase):
             rows = csv.DictReader(line for line in file if not line.startswith("#"))
             return {(row["gpu"], row["family"], row["parameter"]): row for row in rows}
 
-    def estimate(self, gpu, program=TRAINING, on="cpu", rows=256):
+    def estimate(self, gpu, program=TRAINING, on="cpu", rows=32):
         """The folder of an estimated run."""
         traces = self.folder / "traces"
         source = self.folder / "train.py"
@@ -129,7 +129,7 @@ class Calibrate(unittest.TestCase):
         self.assertEqual(self.step_ns(self.report(traces, "--calibration", "none")), self.step_ns(before))
         self.assertNotIn("your own measurements", self.run_command("report", traces, RFINJECT_CONFIG="").stdout)
         # Another GPU's estimates stay as they are.
-        other = self.estimate("L4", rows=128)
+        other = self.estimate("L4", rows=16)
         self.assertNotIn("your own", self.run_command("advise", other).stdout)
 
     def test_rows_of_other_gpus_stay(self):
