@@ -38,14 +38,10 @@ namespace {
 
 constexpr std::string_view kUsage =
     "rfinject calibrate [--python PYTHON] [-o FILE]\n\n"
-    "Times products, convolutions, element-wise operators and norms on this machine's GPU with PyTorch, in under a "
-    "minute, and writes "
-    "what\n"
-    "the GPU reaches to ~/.config/rfinject/calibration.csv. From then on the expected times of --estimate for this "
-    "kind\n"
-    "of GPU are made with it, and reports say so. Other GPUs in the file stay. CUDA_VISIBLE_DEVICES chooses among "
-    "several.\n"
-    "Nothing else should use the GPU meanwhile.";
+    "Times products, convolutions, element-wise operators and norms on this machine's GPU with PyTorch, in under a\n"
+    "minute, and writes what the GPU reaches to ~/.config/rfinject/calibration.csv. From then on the expected times\n"
+    "of --estimate for this kind of GPU are made with it, and reports say so. Other GPUs in the file stay.\n"
+    "CUDA_VISIBLE_DEVICES chooses among several. Nothing else should use the GPU meanwhile.";
 
 constexpr Option kOptions[] = {
     {"python", 0, "PYTHON", "the interpreter whose torch is used; default python3", kPrograms},

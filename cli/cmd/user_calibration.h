@@ -17,8 +17,8 @@ namespace rfinject::cli {
 
 inline constexpr Option kCalibrationOption = {
     "calibration", 0, "FILE",
-    "of estimates: what rfinject calibrate measured; default: ~/.config/rfinject/calibration.csv\n"
-    "if it is there. none: only what the command brings",
+    "of estimates: what rfinject calibrate measured; default: the file in ~/.config/rfinject.\n"
+    "none: only what the command brings",
     kFiles};
 
 // Where it is; empty where RFINJECT_CONFIG says which settings count, or the environment names no folder.
