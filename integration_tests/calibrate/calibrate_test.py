@@ -140,6 +140,8 @@ class Calibrate(unittest.TestCase):
         self.run_command("calibrate", "--python", self.played_gpu(seconds=("0.004",)))
         second = self.values(self.own)
         self.assertEqual(first.keys(), second.keys())
+        # The GPU's old values are gone, not only hidden by later ones.
+        self.assertEqual(len(self.own.read_text().splitlines()), len(second) + 2)
         for key, row in first.items():
             if key[0] == "T4":
                 self.assertEqual(second[key], row)
