@@ -53,8 +53,10 @@ ready = queue.Queue(2)
 def load():
     for batch in DataLoader(Slow(0.01, 24), 4):
         ready.put(batch)
-threading.Thread(target=load, daemon=True).start()
+thread = threading.Thread(target=load)
+thread.start()
 train(ready.get() for _ in range(6))
+thread.join()  # a thread that computes while the interpreter ends aborts the process
 """
 # Rank 1's batches take 60 ms, the others' next to nothing. "ddp": the ranks wait for each other in every step.
 RANKS = BEGIN + """
