@@ -106,14 +106,16 @@ bool Screen::Write(std::string_view text) {
 }
 
 absl::Status Screen::Draw(const std::vector<std::string>& lines) {
-  // One write, and nothing is cleared before it is drawn again, so that nothing flickers.
+  // One write. A line is cleared before it is drawn: behind a line that fills the screen the cursor is still on its
+  // last character, which clearing would take away.
   std::string text(kHome);
   const size_t count = std::min(lines.size(), static_cast<size_t>(size().lines));
   for (size_t i = 0; i < count; ++i) {
     if (i > 0) text += "\r\n";
-    absl::StrAppend(&text, PrintableLines(lines[i], /*colors=*/true), std::string(kClearLine));
+    absl::StrAppend(&text, std::string(kClearLine), PrintableLines(lines[i], /*colors=*/true));
   }
-  text += kClearBelow;
+  // There is no last line to clear below where the screen is full.
+  if (count < static_cast<size_t>(size().lines)) absl::StrAppend(&text, "\r\n", std::string(kClearBelow));
   return Write(text) ? absl::OkStatus() : Failed("write");
 }
 
@@ -145,10 +147,22 @@ Screen::Input Screen::Take() {
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return {};
   if (count <= 0) return {.what = What::kEnd};
   if (typed != kEscape) return {.what = What::kKey, .key = typed};
-  // An arrow, or whatever else comes as a sequence, is no key of ours: what came with it is not typed letters.
-  std::array<char, 32> rest;
-  if (::poll(&keys, 1, 0) > 0 && (keys.revents & POLLIN) != 0) (void)!::read(STDIN_FILENO, rest.data(), rest.size());
+  SkipSequence();
   return {};
+}
+
+// An arrow, or whatever else comes as a sequence, is no key of ours (ECMA-48: ESC [ and bytes up to a final one; ESC
+// O and one more). What has not come yet is not waited for: a lone ESC is the key of that name.
+void Screen::SkipSequence() {
+  pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+  char first = 0;
+  for (char byte = 0; ::poll(&keys, 1, 0) > 0 && ::read(STDIN_FILENO, &byte, 1) == 1;) {
+    if (first == 0 && (byte == '[' || byte == 'O')) {
+      first = byte;
+    } else if (first != '[' || (byte >= '@' && byte <= '~')) {
+      return;
+    }
+  }
 }
 
 Screen::Input Screen::TakeSignal() {

@@ -69,6 +69,7 @@ class Screen {
   void End();
   bool Write(std::string_view text);
   Input Take();
+  void SkipSequence();
   Input TakeSignal();
   void StopAsAsked();
 

@@ -24,6 +24,7 @@
 #include "cli/cmd/streams.h"
 #include "cli/emit/live.h"
 #include "cli/profile/limit.h"
+#include "cli/report/column.h"
 #include "cli/report/live.h"
 #include "cli/report/machine.h"
 #include "cli/report/run_list.h"
@@ -34,13 +35,10 @@ namespace {
 
 constexpr std::string_view kUsage =
     "rfinject top [options] [FOLDER|TRACE]\n\n"
-    "A job as it runs: how long a step takes, how far the GPU is from its roof, the layers with most to win, and "
-    "which\n"
-    "ranks still write. It only reads the traces, also those of another machine on a shared file system; the job "
-    "does\n"
-    "not notice. Without a name it is the latest run in rfinject-out/. Keys: q quits, s sorts, b other rows, p "
-    "pauses,\n"
-    "h help. Where there is no terminal, it prints once.";
+    "A job as it runs: how long a step takes, how far the GPU is from its roof, the layers with most to win,\n"
+    "and which ranks still write. It only reads the traces, also those of another machine on a shared file\n"
+    "system; the job does not notice. Without a name it is the latest run in rfinject-out/.\n"
+    "Keys: q quits, s sorts, b other rows, p pauses, h help. Where there is no terminal, it prints once.";
 
 constexpr std::array<std::string_view, 3> kBys = {"layer", "op", "kernel"};
 constexpr std::array kByOf = {By::kLayer, By::kOp, By::kKernel};
@@ -48,25 +46,28 @@ constexpr std::array kByOf = {By::kLayer, By::kOp, By::kKernel};
 struct SortKey {
   std::string_view column, words;
 };
-constexpr std::array kSorts = {SortKey{"slack_ns", "what could be won"}, SortKey{"time_ns", "time"},
-                               SortKey{"flop", "FLOP"}};
+constexpr std::array kSorts = {SortKey{"to_win_per_step_ns", "what could be won"},
+                               SortKey{"time_per_step_ns", "time"}, SortKey{"flop_per_step", "FLOP"}};
+
+constexpr size_t kByGain = 0, kByTime = 1;
 
 // No more than one look a second, and no more than a tenth of one processor: the next look comes after nine times
 // what the last one took.
 constexpr absl::Duration kLeastPause = absl::Seconds(1);
 constexpr int kShareOfTime = 9;
 
-constexpr std::array<std::string_view, 10> kHelp = {
+constexpr std::array<std::string_view, 11> kHelp = {
     "q  quit",
     "s  the rows by what could be won, by time, by FLOP",
     "b  a row a layer, an operator, a kernel",
     "p  pause: the screen stays as it is",
     "h  this text, and back",
     "",
-    "quiet: the trace has grown for far longer than usual by nothing; why, the traces do not say.",
-    "ended: the process said that it ended. A process that is killed says nothing.",
-    "Times and FLOP are of all steps so far, `The last N steps` of those since the look before.",
-    "`rfinject report` on the same folder has all of it, and `rfinject explain WORD` the words.",
+    "quiet: the trace has not grown for far longer than usual; it does not say why",
+    "ended: the process said that it ended; one that is killed says nothing",
+    "Times and FLOP are of all steps so far. The last steps are those that came",
+    "since the look before.",
+    "`rfinject report` on the same folder has all of it.",
 };
 
 class Top {
@@ -99,12 +100,18 @@ class Top {
     }
     live_ = FoldLive(profile_, writers, absl::ToUnixNanos(absl::Now()), MachineFor,
                      {.by = by_, .sort = std::string(kSorts[sort_].column), .before = before_});
+    shown_sort_ = sort_;
+    // What could be won is not known of a GPU without roofs.
+    if (sort_ == kByGain && live_.report.machine.name.empty()) {
+      shown_sort_ = kByTime;
+      SortRows(*FindColumn(kSorts[kByTime].column), &live_.report);
+    }
   }
 
   std::vector<std::string> Lines(LiveLook look) const {
     look.command = CommandText(follower_.run().of.argv);
-    look.sort_column = kSorts[sort_].column;
-    look.sorted_by = kSorts[sort_].words;
+    look.sort_column = kSorts[shown_sort_].column;
+    look.sorted_by = kSorts[shown_sort_].words;
     return LiveLines(live_, look);
   }
 
@@ -124,7 +131,7 @@ class Top {
  private:
   RunFollower follower_;
   By by_;
-  size_t sort_ = 0;
+  size_t sort_ = kByGain, shown_sort_ = kByGain;
   Profile profile_;  // of the run, bounded
   std::string shown_;
   StepTally before_;

@@ -113,11 +113,11 @@ TEST(Live, NewStepsAreToldApartFromThoseBefore) {
 TEST(Live, AFileServersClockMayBeAhead) { EXPECT_EQ(Fold(JobOf({10}), {Rank(0, 500)}, 10).ranks[0].silent_ns, 0); }
 
 TEST(Live, RowsAreInTheOrderThatIsAskedForAndItsColumnIsShown) {
-  const LiveRun live = Fold(JobOf({10}), {Rank(0, 1)}, 1, {.by = By::kOp, .sort = "slack_ns"});
+  const LiveRun live = Fold(JobOf({10}), {Rank(0, 1)}, 1, {.by = By::kOp, .sort = "to_win_per_step_ns"});
   ASSERT_GT(live.report.rows.size(), 2u);
   EXPECT_GE(live.report.rows[0].derived.slack_ns, live.report.rows[1].derived.slack_ns);
   for (const int width : {40, 60, 80, 120}) {
-    LiveLook look{.sort_column = "slack_ns", .sorted_by = "what could be won"};
+    LiveLook look{.sort_column = "to_win_per_step_ns", .sorted_by = "what could be won"};
     look.table.width = width;
     EXPECT_THAT(Text(live, look), HasSubstr("to win")) << width;
   }
