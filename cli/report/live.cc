@@ -50,7 +50,7 @@ void AddRanks(const std::vector<TraceWriter>& writers, uint64_t longest_step_ns,
     const TraceWriter& writer = *one.first;
     LiveRank rank{.rank = name, .processes = one.second};
     rank.silent_ns = std::max<int64_t>(0, live->now_unix_ns - writer.changed_unix_ns);
-    const int64_t age = writer.start_unix_ns == 0 ? 0 : writer.changed_unix_ns - writer.start_unix_ns;
+    const int64_t age = writer.start_unix_ns <= 0 ? 0 : writer.changed_unix_ns - writer.start_unix_ns;
     rank.state = StateOf(writer, rank.silent_ns, PatienceNs(age, longest_step_ns));
     for (const RankWaits& waits : live->waits.ranks) {
       if (waits.rank == name || (name.empty() && last.size() == 1)) rank.waits = waits.waits;
@@ -81,7 +81,7 @@ LiveRun FoldLive(const Profile& profile, const std::vector<TraceWriter>& writers
   int64_t changed = 0;
   for (const TraceWriter& writer : writers) {
     changed = std::max(changed, writer.changed_unix_ns);
-    if (writer.start_unix_ns != 0 && (live.start_unix_ns == 0 || writer.start_unix_ns < live.start_unix_ns)) {
+    if (writer.start_unix_ns > 0 && (live.start_unix_ns == 0 || writer.start_unix_ns < live.start_unix_ns)) {
       live.start_unix_ns = writer.start_unix_ns;
     }
     if (!writer.damage.empty()) live.damages.push_back(writer.trace + ": " + writer.damage);
@@ -99,6 +99,12 @@ LiveRun FoldLive(const Profile& profile, const std::vector<TraceWriter>& writers
     live.anything = true;
     live.other_kinds = reports.size() - 1;
     live.report = std::move(*most);
+    for (Row& row : live.report.rows) {
+      // The functions of native stacks get their names when the process ends; until then FrameText has an address.
+      if (row.caller.find("+0x") == row.caller.npos) continue;
+      row.caller.clear();
+      row.other_callers = 0;
+    }
     if (const ReportColumn* const column = FindColumn(options.sort)) SortRows(*column, &live.report);
     live.waits = FoldWaits(run);
     live.measured_steps = run.steps.steps;

@@ -23,8 +23,8 @@ namespace rfinject::cli {
 struct TraceWriter {
   std::string trace;  // its path
   std::optional<uint32_t> rank;
-  int64_t start_unix_ns = 0;    // of the process; 0: the trace does not say it yet
-  int64_t changed_unix_ns = 0;  // of the trace
+  int64_t start_unix_ns = 0;    // of the process; not above 0: the trace does not say it, or nothing sensible
+  int64_t changed_unix_ns = 0;  // of the trace, not below 0
   bool ended = false;           // it said so
   std::string damage;           // of the trace, a line; empty: none
 };

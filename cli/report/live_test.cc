@@ -138,6 +138,25 @@ TEST(Live, NothingYet) {
   EXPECT_THAT(Text(live), HasSubstr("nothing has been trained so far"));
 }
 
+TEST(Live, ATraceMaySayAnyTime) {
+  for (const int64_t start : {INT64_MIN, int64_t{-1}, INT64_MAX}) {
+    TraceWriter writer = Rank(0, 1);
+    writer.start_unix_ns = start;
+    EXPECT_THAT(Text(Fold(JobOf({10}), {writer}, 1)), HasSubstr("A program: running"));
+  }
+}
+
+TEST(Live, AddressesAreNoNames) {
+  Profile job = JobOf({10});
+  auto stack = std::make_shared<NativeStackInfo>();
+  stack->push_back({.module = "libtorch.so", .build_id = {}, .function = {}, .offset = 0x1234});
+  for (auto& [key, launch] : job.runs.begin()->second.launches) {
+    if (key.layer.model.empty()) launch.stack = stack;
+  }
+  const LiveRun live = Fold(job, {Rank(0, 1)}, 1);
+  EXPECT_THAT(Text(live), Not(HasSubstr("0x1234")));
+}
+
 TEST(Live, NamesDoNotSteerATerminal) {
   TraceWriter writer = Rank(0, 1);
   writer.trace = "evil\033[2J.rfx";

@@ -17,6 +17,9 @@
 namespace rfinject::cli {
 namespace {
 
+// Whoever owns a file sets its time as they like; up to this one it is a number of nanoseconds.
+constexpr int64_t kLastSecond = 9'000'000'000;
+
 // Adds up the traces of a run as they are.
 class Sum {
  public:
@@ -66,7 +69,8 @@ absl::StatusOr<bool> RunFollower::Look(const std::function<bool()>& keep_on) {
   for (const std::string& file : *files) {
     struct stat status;
     if (::stat(file.c_str(), &status) != 0) continue;  // it has gone since
-    const int64_t changed = static_cast<int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+    const int64_t second = std::clamp<int64_t>(status.st_mtim.tv_sec, 0, kLastSecond);
+    const int64_t changed = second * 1'000'000'000 + status.st_mtim.tv_nsec;
     extents.emplace(file, Extent(status.st_ino, static_cast<uint64_t>(status.st_size), changed));
   }
   if (extents.empty()) return failed("the traces have gone");
