@@ -35,7 +35,9 @@ WriterState StateOf(const TraceWriter& writer, int64_t silent_ns, int64_t patien
   return silent_ns > patience_ns ? WriterState::kQuiet : WriterState::kWrites;
 }
 
-void AddRanks(const std::vector<TraceWriter>& writers, uint64_t longest_step_ns, LiveRun* live) {
+// `waits`: of ranks of any kind of run, those of the one that is shown first.
+void AddRanks(const std::vector<TraceWriter>& writers, const std::vector<RankWaits>& waits, uint64_t longest_step_ns,
+              LiveRun* live) {
   std::map<std::string, std::pair<const TraceWriter*, size_t>> last;  // by rank, and how many there were
   for (const TraceWriter& writer : writers) {
     auto& [latest, count] = last[RankName(writer)];
@@ -52,8 +54,10 @@ void AddRanks(const std::vector<TraceWriter>& writers, uint64_t longest_step_ns,
     rank.silent_ns = std::max<int64_t>(0, live->now_unix_ns - writer.changed_unix_ns);
     const int64_t age = writer.start_unix_ns <= 0 ? 0 : writer.changed_unix_ns - writer.start_unix_ns;
     rank.state = StateOf(writer, rank.silent_ns, PatienceNs(age, longest_step_ns));
-    for (const RankWaits& waits : live->waits.ranks) {
-      if (waits.rank == name || (name.empty() && last.size() == 1)) rank.waits = waits.waits;
+    for (const RankWaits& one_of : waits) {
+      if (one_of.rank != name && !name.empty()) continue;
+      rank.waits = one_of.waits;
+      break;
     }
     ++live->ranks_in[static_cast<size_t>(rank.state)];
     live->ranks.push_back(std::move(rank));
@@ -90,6 +94,7 @@ LiveRun FoldLive(const Profile& profile, const std::vector<TraceWriter>& writers
   live.now_unix_ns = std::max(changed, now_unix_ns);
 
   uint64_t longest_step_ns = 0;
+  std::vector<RankWaits> ranks;
   std::vector<Report> reports = FoldProfile(profile, machine_for, {.by = options.by});
   const auto most = std::max_element(reports.begin(), reports.end(), [](const Report& a, const Report& b) {
     return std::pair(a.total.time_ns(), a.steps) < std::pair(b.total.time_ns(), b.steps);
@@ -107,6 +112,12 @@ LiveRun FoldLive(const Profile& profile, const std::vector<TraceWriter>& writers
     }
     if (const ReportColumn* const column = FindColumn(options.sort)) SortRows(*column, &live.report);
     live.waits = FoldWaits(run);
+    ranks = live.waits.ranks;
+    // A rank whose batch has another size is of another kind, and waits for the others all the same.
+    for (const auto& [key, other] : profile.runs) {
+      if (&other == &run) continue;
+      for (RankWaits& rank : FoldWaits(other).ranks) ranks.push_back(std::move(rank));
+    }
     live.measured_steps = run.steps.steps;
     live.armed_steps = run.steps.armed;
     for (const ProcessInfo& process : run.process_list) live.stopped = live.stopped || process.measuring == 1;
@@ -118,7 +129,7 @@ LiveRun FoldLive(const Profile& profile, const std::vector<TraceWriter>& writers
       live.new_step_ns = static_cast<double>(live.tally.ns - options.before.ns) / static_cast<double>(live.new_steps);
     }
   }
-  AddRanks(writers, longest_step_ns, &live);
+  AddRanks(writers, ranks, longest_step_ns, &live);
   return live;
 }
 

@@ -99,6 +99,18 @@ TEST(Live, OfRestartsTheLastOneCounts) {
   EXPECT_EQ(one->state, WriterState::kWrites);
 }
 
+TEST(Live, ARankOfAnotherBatchSizeHasItsSteps) {
+  Profile job = JobOf({10});
+  cli::Run other = job.runs.begin()->second;
+  other.key.batch_size += 1;
+  other.step_times[1] = other.step_times.extract(0).mapped();
+  job.runs.emplace(other.key, other);
+  const LiveRun live = Fold(job, {Rank(0, 1), Rank(1, 1)}, 1);
+  EXPECT_EQ(live.other_kinds, 1u);
+  ASSERT_EQ(live.ranks.size(), 2u);
+  for (const LiveRank& rank : live.ranks) EXPECT_EQ(rank.waits.steps, 20u) << rank.rank;
+}
+
 TEST(Live, NewStepsAreToldApartFromThoseBefore) {
   const LiveRun before = Fold(JobOf({10}), {Rank(0, 10)}, 10);
   EXPECT_EQ(before.new_steps, 0u);

@@ -84,6 +84,7 @@ class Top(unittest.TestCase):
     def test_keys(self):
         self.start(RESNET)
         self.terminal.await_screen(r"^By layer, by what could be won, a step +\(~ estimated\)$")
+        self.terminal.await_screen(r"of GPU time; \d")  # the semicolon is in the last column
         self.terminal.keys("s")
         self.terminal.await_screen(r"^By layer, by time")
         self.terminal.keys("b")
