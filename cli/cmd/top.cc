@@ -22,6 +22,7 @@
 #include "cli/cmd/print_report.h"
 #include "cli/cmd/screen.h"
 #include "cli/cmd/streams.h"
+#include "cli/cmd/user_calibration.h"
 #include "cli/emit/live.h"
 #include "cli/profile/limit.h"
 #include "cli/report/column.h"
@@ -72,7 +73,8 @@ constexpr std::array<std::string_view, 11> kHelp = {
 
 class Top {
  public:
-  Top(std::string path, By by) : follower_(std::move(path)), by_(by) {}
+  Top(std::string path, By by, Calibration calibration)
+      : follower_(std::move(path)), by_(by), calibration_(std::move(calibration)) {}
 
   absl::StatusOr<bool> Look(const std::function<bool()>& keep_on) {
     const absl::StatusOr<bool> news = follower_.Look(keep_on);
@@ -98,8 +100,9 @@ class Top {
       if (trace.process.world_size > 0) writer.rank = trace.process.rank;
       writers.push_back(std::move(writer));
     }
-    live_ = FoldLive(profile_, writers, absl::ToUnixNanos(absl::Now()), MachineFor,
-                     {.by = by_, .sort = std::string(kSorts[sort_].column), .before = before_});
+    live_ = FoldLive(
+        profile_, writers, absl::ToUnixNanos(absl::Now()), MachineFor,
+        {.by = by_, .sort = std::string(kSorts[sort_].column), .before = before_, .calibration = &calibration_});
     shown_sort_ = sort_;
     // What could be won is not known of a GPU without roofs.
     if (sort_ == kByGain && live_.report.machine.name.empty()) {
@@ -131,6 +134,7 @@ class Top {
  private:
   RunFollower follower_;
   By by_;
+  const Calibration calibration_;
   size_t sort_ = kByGain, shown_sort_ = kByGain;
   Profile profile_;  // of the run, bounded
   std::string shown_;
@@ -212,7 +216,8 @@ VerbHelp TopHelp() {
   return {kUsage,
           {{"once", 0, "", "print what there is now, and end"},
            {"by", 0, "WHAT", "rows by layer (default), op or kernel", *kByWords},
-           {"rows", 0, "N", "with --once: rows of the table, and ranks; 0: all. Default 10"}},
+           {"rows", 0, "N", "with --once: rows of the table, and ranks; 0: all. Default 10"},
+           kCalibrationOption},
           kFiles};
 }
 
@@ -228,9 +233,11 @@ int TopMain(Arguments arguments) {
   if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
     return UsageError("top", "--rows wants a number, not '" + parsed.Value("rows") + "'");
   }
+  Calibration calibration;
+  if (!ChooseCalibration(parsed, &calibration, &code)) return code;
   const std::string path = parsed.words.empty() ? NewestRunHere("top") : std::string(parsed.words.front());
   if (path.empty()) return 2;
-  Top top(path, kByOf[by]);
+  Top top(path, kByOf[by], std::move(calibration));
   if (parsed.Has("once") || !Screen::IsPossible()) {
     TableOptions table = TableOptionsFor(STDOUT_FILENO);
     table.max_rows = rows;

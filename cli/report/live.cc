@@ -95,7 +95,8 @@ LiveRun FoldLive(const Profile& profile, const std::vector<TraceWriter>& writers
 
   uint64_t longest_step_ns = 0;
   std::vector<RankWaits> ranks;
-  std::vector<Report> reports = FoldProfile(profile, machine_for, {.by = options.by});
+  std::vector<Report> reports =
+      FoldProfile(profile, machine_for, {.by = options.by, .calibration = options.calibration});
   const auto most = std::max_element(reports.begin(), reports.end(), [](const Report& a, const Report& b) {
     return std::pair(a.total.time_ns(), a.steps) < std::pair(b.total.time_ns(), b.steps);
   });

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/model/calibration.h"
 #include "cli/profile/profile.h"
 #include "cli/report/report.h"
 #include "cli/report/waits.h"
@@ -79,8 +80,9 @@ struct LiveRun {
 
 struct LiveOptions {
   By by = By::kLayer;
-  std::string sort;  // a column (FindColumn); empty: as FoldRun has the rows
-  StepTally before;  // of an earlier look, for new_steps; none: none are told apart
+  std::string sort;                          // a column (FindColumn); empty: as FoldRun has the rows
+  StepTally before;                          // of an earlier look, for new_steps; none: none are told apart
+  const Calibration* calibration = nullptr;  // as FoldOptions has it
 };
 
 // `machine_for` as FoldProfile has it.

@@ -330,6 +330,7 @@ class TopTest(CliTest):
         self.assert_complains(self.run_cli("top", "a", "b"), 2, "one folder or trace is wanted")
         self.assert_complains(self.run_cli("top", "--by", "phase", "a"), 2, "--by phase: there are layer, op and kernel")
         self.assert_complains(self.run_cli("top", "--rows", "x", "a"), 2, "--rows wants a number, not 'x'")
+        self.assert_complains(self.run_cli("top", "--calibration", "none.csv", "a"), 1, "none.csv")
         result = self.run_cli("top", self.trace("garbage"))
         self.assertEqual((result.returncode, result.stderr), (1, ""))
         self.assertIn("not a trace of rfinject", result.stdout.replace("\n  ", " "))
