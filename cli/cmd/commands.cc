@@ -12,6 +12,7 @@ std::span<const Command> AllCommands() {
       {"report", "traces as table, JSON, CSV, HTML or SVG", ReportMain, ReportHelp},
       {"advise", "what to change in the program, and what it would win", AdviseMain, AdviseHelp},
       {"runs", "the runs that left traces: when, what, on what, how long a step", RunsMain, RunsHelp},
+      {"top", "a job as it runs: step time, roof, layers with most to win, ranks", TopMain, TopHelp},
       {"control", "starts and stops the measuring of a running job", ControlMain, ControlHelp},
       {"diff", "what changed between two runs, GPUs or versions", DiffMain, DiffHelp},
       {"merge", "several traces into one", MergeMain, MergeHelp},

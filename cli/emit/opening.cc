@@ -50,7 +50,9 @@ std::string Begin(const Report& report) {
   return "Nothing was measured: no counters";
 }
 
-std::string CostLine(const Report& report) {
+}  // namespace
+
+std::string CostText(const Report& report) {
   std::string line = Begin(report) + ": ";
   if (report.total.time_ns() <= 0) return line + "no kernel has a time";
   const std::string_view what = report.steps == 0   ? "all that was recorded"
@@ -70,6 +72,8 @@ std::string CostLine(const Report& report) {
   return phases.empty() ? line : line + ": " + phases;
 }
 
+namespace {
+
 // Whether a step would be shorter by a tenth without this wait.
 bool Matters(const StepWaits& waits, const StepPart& wait) {
   const std::optional<double> gain = waits.GainWithout(wait);
@@ -88,7 +92,9 @@ std::string WaitShareText(const StepWaits& waits) {
   return text;
 }
 
-std::string LimitLine(const Report& report) {
+}  // namespace
+
+std::string LimitText(const Report& report) {
   const Headline& headline = report.headline;
   const Derived& derived = report.total_derived;
   struct Part {
@@ -119,6 +125,8 @@ std::string LimitLine(const Report& report) {
   }
   return line;
 }
+
+namespace {
 
 std::string_view RemedyOf(Bound bound) {
   switch (bound) {
@@ -166,8 +174,8 @@ std::string GainText(double gain_ns, double step_ns) {
 
 std::vector<std::string> OpeningText(const Report& report) {
   if (report.rows_are_runs) return {};
-  std::vector<std::string> lines = {CostLine(report)};
-  if (const std::string limit = LimitLine(report); !limit.empty()) lines.push_back(limit);
+  std::vector<std::string> lines = {CostText(report)};
+  if (const std::string limit = LimitText(report); !limit.empty()) lines.push_back(limit);
   size_t gains = 0;
   for (const Advice& advice : report.advice.advice) {
     if (gains == kGains || advice.state != Advice::State::kHolds) break;

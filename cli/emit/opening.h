@@ -14,6 +14,10 @@ namespace rfinject::cli {
 
 std::vector<std::string> OpeningText(const Report& report);
 
+// The first two of them: what a step costs, and what holds it back, which is empty where there is no telling.
+std::string CostText(const Report& report);
+std::string LimitText(const Report& report);
+
 // The first of the gains alone, for where there is room for a line: "Largest gain: 3.42 ms a step (33 %): ..."; empty
 // where there is none.
 std::string LargestGainText(const Report& report);

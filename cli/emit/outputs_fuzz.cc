@@ -17,10 +17,12 @@
 
 #include "cli/emit/advice.h"
 #include "cli/emit/formats.h"
+#include "cli/emit/live.h"
 #include "cli/export/export.h"
 #include "cli/profile/limit.h"
 #include "cli/report/diff.h"
 #include "cli/report/fold.h"
+#include "cli/report/live.h"
 #include "cli/report/machine.h"
 #include "cli/report/memory.h"
 #include "cli/report/stacks.h"
@@ -114,6 +116,10 @@ void MakeAll(const Profile& profile, const Profile& other) {
   std::ostringstream json;
   EmitAdviceJson(models, json);
   Check(*FindFormat("json"), std::move(json).str());
+  const std::vector<TraceWriter> writers = {{.trace = "a", .rank = 0}, {.trace = "b", .rank = 1, .ended = true}};
+  std::string lines;
+  for (const std::string& line : LiveLines(FoldLive(profile, writers, 1, MachineFor, {}), {})) lines += line + "\n";
+  Check(*FindFormat("table"), lines);
   const Sweep sweep = MakeSweep(models);
   std::vector<StackTable> tables;
   for (const auto& [key, run] : profile.runs) tables.push_back({key.gpu, run.steps.steps, FoldStacks(run)});

@@ -1,5 +1,7 @@
 // The table for terminals. It fits the width that it is given: what does not fit is left out from the least important
 // column on, and names are shortened last. Numbers are a step's, where steps are known.
+#include "cli/emit/table.h"
+
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -99,7 +101,7 @@ bool AnyRow(const std::vector<Row>& rows, Holds holds) {
 
 // Returns the titles of the columns that there was no room for.
 std::vector<std::string> WriteRows(const Report& report, By by, const std::vector<Row>& rows,
-                                   const TableOptions& options, std::ostream& out) {
+                                   const TableOptions& options, const RowsLook& look, std::ostream& out) {
   const bool theory = options.columns == TableColumns::kTheory;
   TableLook ColumnInfo::*const view = theory ? &ColumnInfo::second_table : &ColumnInfo::table;
   const std::vector<NameColumn> names = NameColumns(report, by);
@@ -133,7 +135,10 @@ std::vector<std::string> WriteRows(const Report& report, By by, const std::vecto
     return nothing || unsampled || as_meant || !Keeps(by, value->info.name) ||
            (value->info.of_roofs && report.machine.name.empty());
   });
-  for (const Column* value : values) grid.columns.push_back(GridColumnOf(value->info.*view));
+  for (const Column* value : values) {
+    grid.columns.push_back(GridColumnOf(value->info.*view));
+    if (value->info.name == look.always) grid.columns.back().priority = 0;
+  }
   for (size_t i = 0; i < shown.size(); ++i) {
     GridLine line;
     if (i < excerpt.rows.size()) {
@@ -141,7 +146,9 @@ std::vector<std::string> WriteRows(const Report& report, By by, const std::vecto
     } else {
       line.span = names.size();
       line.cells.resize(names.size());
-      line.cells[0] = shown[i] == &excerpt.total ? "total" : "(" + Grouped(excerpt.left_out) + " more: --rows 0)";
+      line.cells[0] = shown[i] == &excerpt.total
+                          ? "total"
+                          : "(" + Grouped(excerpt.left_out) + " more" + std::string(look.how_to_see_more) + ")";
     }
     for (const Column* value : values) {
       const TableLook& look = value->info.*view;
@@ -225,10 +232,10 @@ void WriteReport(const Report& report, const TableOptions& options, std::ostream
   const std::string mark = report.run.source == SourceKind::kEstimated ? "   (~ estimated)" : "";
   if (report.by != By::kPhase) {
     out << '\n' << bold << "By phase" << per << plain << mark << '\n';
-    WriteRows(report, By::kPhase, report.phases, options, out);
+    WriteRows(report, By::kPhase, report.phases, options, {}, out);
   }
   out << '\n' << bold << ByTitle(report.by) << per << plain << mark << '\n';
-  WriteHidden(WriteRows(report, report.by, report.rows, options, out), width, out);
+  WriteHidden(WriteRows(report, report.by, report.rows, options, {}, out), width, out);
 
   const std::vector<DiagnosticInfo> diagnostics = DiagnosticsText(report);
   if (!report.alarms.empty() || !diagnostics.empty() || !report.drops.empty()) out << '\n';
@@ -250,6 +257,10 @@ void WriteReport(const Report& report, const TableOptions& options, std::ostream
 }
 
 }  // namespace
+
+void EmitRows(const Report& report, const TableOptions& options, const RowsLook& look, std::ostream& out) {
+  WriteRows(report, report.by, report.rows, options, look, out);
+}
 
 void EmitTable(std::span<const Report> reports, const TableOptions& options, std::ostream& out) {
   bool first = true;

@@ -14,7 +14,9 @@ namespace {
 std::string DurationOrUnknown(const std::optional<double>& ns) { return ns ? Duration(*ns) : "-"; }
 std::string ShareOrUnknown(const std::optional<double>& share) { return share ? Percent(*share) : "-"; }
 
-std::string BusyText(const WaitTable& table) {
+}  // namespace
+
+std::string StepText(const WaitTable& table) {
   const StepWaits& all = table.all;
   const double wall = all.wall.mean_ns.value_or(0);
   const std::string clock = Duration(wall) + " by the clock (p50 " + DurationOrUnknown(all.wall.p50_ns) + ", p95 " +
@@ -28,6 +30,8 @@ std::string BusyText(const WaitTable& table) {
   const std::optional<double> busy = all.Share(all.gpu_busy);
   return "A step takes " + clock + (busy ? "; the GPU is busy for " + Percent(*busy) + " of it." : ".");
 }
+
+namespace {
 
 std::string ClockText(const WaitTable& table) {
   if (table.on_cpu) {
@@ -95,11 +99,16 @@ void WriteRanks(const WaitTable& table, const TableOptions& options, std::ostrea
 }  // namespace
 
 std::vector<std::string> WaitTexts(const WaitTable& table) {
-  const StepWaits& all = table.all;
-  if (all.steps == 0) return {"No step has a time by the clock."};
-  std::vector<std::string> texts = {BusyText(table)};
+  if (table.all.steps == 0) return {"No step has a time by the clock."};
+  std::vector<std::string> texts = {StepText(table)};
   if (std::string clock = ClockText(table); !clock.empty()) texts.push_back(std::move(clock));
-  if (table.ranks.size() < 2) return texts;
+  for (std::string& text : RankTexts(table)) texts.push_back(std::move(text));
+  return texts;
+}
+
+std::vector<std::string> RankTexts(const WaitTable& table) {
+  if (table.ranks.size() < 2) return {};
+  std::vector<std::string> texts;
   const auto& ranks = table.ranks;
   if (table.slowest) {
     const RankWaits& slow = ranks[*table.slowest];

@@ -23,8 +23,11 @@ void EmitWaitTable(std::span<const WaitTable> tables, WaitRows rows, const Table
 void EmitWaitJson(std::span<const WaitTable> tables, std::ostream& out);
 void EmitWaitCsv(std::span<const WaitTable> tables, std::ostream& out, CsvTexts texts = CsvTexts::kForSpreadsheets);
 
-// What a reader is told first, a sentence each.
+// What a reader is told first, a sentence each: how long a step takes, whose clock that is, and how ranks differ.
 std::vector<std::string> WaitTexts(const WaitTable& table);
+// The first of them, and those of ranks, of which a single one has none. Some step has a time.
+std::string StepText(const WaitTable& table);
+std::vector<std::string> RankTexts(const WaitTable& table);
 
 }  // namespace rfinject::cli
 

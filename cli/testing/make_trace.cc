@@ -1,7 +1,8 @@
 // Writes traces for tests.
 //
-//   make_trace KIND FILE      KIND: v100 | a100 | measured | random:SEED | tiny | newer | garbage | hostile
-//   make_trace corpus FOLDER  the seeds of trace_fuzz, as checked in under integration_tests/corpus/trace_fuzz
+//   make_trace KIND FILE      KIND: v100 | a100 | measured | random:SEED | rank:RANK | tiny | newer | garbage |
+//   hostile make_trace corpus FOLDER  the seeds of trace_fuzz, as checked in under
+//   integration_tests/corpus/trace_fuzz
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "cli/testing/sample_profile.h"
 #include "cli/testing/trace_bytes.h"
 #include "cli/trace/frames.h"
@@ -117,6 +119,32 @@ Bytes ProcessTrace(uint32_t id = 0) {
   return trace;
 }
 
+// A rank of a job that began a moment ago: what it is, nine steps of a chunk each, the end.
+Bytes RankTrace(uint32_t rank) {
+  const std::vector<std::string> process = ProcessChunks(rank + 1);
+  v1::Chunk chunk;
+  chunk.ParseFromString(process[0]);
+  v1::Run* run = chunk.mutable_run(0);
+  run->clear_rank();
+  run->add_rank(rank);
+  run->mutable_process()->set_job_id("job");
+  run->mutable_process()->set_rank(rank);
+  run->mutable_process()->set_start_unix_ns(absl::GetCurrentTimeNanos());
+  Bytes trace = EmptyTrace();
+  uint32_t sequence = 0;
+  AppendFrame(trace, sequence++, chunk.SerializeAsString());
+  chunk.ParseFromString(process[1]);
+  chunk.clear_diagnostic();
+  chunk.clear_drop();
+  for (uint32_t step = 0; step < 9; ++step) {
+    chunk.mutable_step(0)->set_index(step);
+    chunk.mutable_step(0)->set_duration_ns((10 + rank) * 1'000'000);
+    AppendFrame(trace, sequence++, chunk.SerializeAsString());
+  }
+  AppendFrame(trace, sequence, process[2]);
+  return trace;
+}
+
 // A network with a layer, an operator and a kernel of each of these names.
 Bytes WithNames(std::initializer_list<const char*> names) {
   Profile profile = SampleResNet18(SampleA100(), 1);
@@ -151,6 +179,7 @@ std::optional<Bytes> Make(const std::string& kind) {
     return WithNames({std::string(static_cast<size_t>(std::atoi(kind.c_str() + 5)), 'x').c_str()});
   }
   if (kind.rfind("process:", 0) == 0) return ProcessTrace(static_cast<uint32_t>(std::atoi(kind.c_str() + 8)));
+  if (kind.rfind("rank:", 0) == 0) return RankTrace(static_cast<uint32_t>(std::atoi(kind.c_str() + 5)));
   if (kind.rfind("random:", 0) == 0) return WrittenTrace(RandomProfile(std::strtoull(kind.c_str() + 7, nullptr, 10)));
   if (kind == "newer") {
     Bytes trace = EmptyTrace();

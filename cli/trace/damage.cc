@@ -11,6 +11,7 @@ namespace rfinject::cli {
 namespace {
 
 constexpr char kOffset[] = "rfinject/offset";
+constexpr char kCut[] = "rfinject/cut";
 
 std::string Prefix(uint64_t offset) { return absl::StrCat("byte ", offset, ": "); }
 
@@ -21,6 +22,14 @@ absl::Status DamageAt(uint64_t offset, std::string_view reason) {
   status.SetPayload(kOffset, absl::Cord(absl::StrCat(offset)));
   return status;
 }
+
+absl::Status CutAt(uint64_t offset, std::string_view reason) {
+  absl::Status status = DamageAt(offset, reason);
+  status.SetPayload(kCut, absl::Cord());
+  return status;
+}
+
+bool IsCut(const absl::Status& status) { return status.GetPayload(kCut).has_value(); }
 
 uint64_t DamageOffset(const absl::Status& status) {
   const absl::optional<absl::Cord> payload = status.GetPayload(kOffset);

@@ -15,7 +15,12 @@ namespace rfinject::cli {
 // kDataLoss: from byte `offset` of the file on it is not as it should be. `reason` is one line.
 absl::Status DamageAt(uint64_t offset, std::string_view reason);
 
-// The offset and the reason of a status that DamageAt made; 0 and the whole message of any other.
+// The same of a file that ends at or after byte `offset`, where more should come: its writer was killed, or is at it.
+absl::Status CutAt(uint64_t offset, std::string_view reason);
+// Whether CutAt made the status.
+bool IsCut(const absl::Status& status);
+
+// The offset and the reason of a status that these made; 0 and the whole message of any other.
 uint64_t DamageOffset(const absl::Status& status);
 std::string_view DamageReason(const absl::Status& status);
 

@@ -59,14 +59,19 @@ bool FrameReader::Fail(uint64_t offset, std::string_view reason) {
   return false;
 }
 
+bool FrameReader::EndsInside(uint64_t offset, std::string_view reason) {
+  status_ = CutAt(offset, reason);
+  return false;
+}
+
 bool FrameReader::ReadHeader() {
   uint8_t header[wire::kFileHeaderSize];
   const absl::StatusOr<size_t> count = source_.ReadAt(0, header, sizeof header);
   if (!count.ok()) return Fail(0, DamageReason(count.status()));
-  if (*count == 0) return Fail(0, "the file is empty");
+  if (*count == 0) return EndsInside(0, "the file is empty");
   const size_t magic = std::min(*count, sizeof wire::kFileMagic);
   if (std::memcmp(header, wire::kFileMagic, magic) != 0) return Fail(0, "not a trace of rfinject");
-  if (*count < sizeof header) return Fail(*count, "the file ends inside its header");
+  if (*count < sizeof header) return EndsInside(*count, "the file ends inside its header");
   uint16_t major = 0;
   switch (wire::DecodeFileHeader(header, &major)) {
     case wire::FrameStatus::kOk:
@@ -89,7 +94,7 @@ bool FrameReader::Next() {
   if (!count.ok()) return Fail(offset_, DamageReason(count.status()));
   if (*count == 0) return false;
   if (*count < sizeof bytes) {
-    return Fail(offset_, "the file ends inside a frame's header, as when its writer was killed");
+    return EndsInside(offset_, "the file ends inside a frame's header, as when its writer was killed");
   }
   const auto expected = static_cast<uint32_t>(frames_);
   wire::FrameHeader header;
@@ -119,8 +124,8 @@ bool FrameReader::Next() {
     if (!count.ok()) return Fail(offset_ + sizeof bytes + have, DamageReason(count.status()));
     have += *count;
     if (*count < want) {
-      return Fail(offset_, absl::StrCat("the file ends inside a frame (", have, " of ", header.length,
-                                        " bytes are there), as when its writer was killed"));
+      return EndsInside(offset_, absl::StrCat("the file ends inside a frame (", have, " of ", header.length,
+                                              " bytes are there), as when its writer was killed"));
     }
   }
   if (wire::CheckPayload(header, buffer_.get()) != wire::FrameStatus::kOk) {

@@ -62,7 +62,7 @@ class FrameReader {
   // The next whole, undamaged frame; false at the end and at damage. The file header is checked at the first call.
   bool Next();
 
-  // What is damaged (damage.h), if Next found something.
+  // What is damaged (damage.h), if Next found something: also that the file ends inside a frame (IsCut).
   const absl::Status& status() const { return status_; }
   // False when not even the file's header could be used: it is no trace, or from a newer format.
   bool header_ok() const { return header_ok_; }
@@ -73,6 +73,7 @@ class FrameReader {
 
  private:
   bool Fail(uint64_t offset, std::string_view reason);
+  bool EndsInside(uint64_t offset, std::string_view reason);
   bool ReadHeader();
 
   ByteSource& source_;

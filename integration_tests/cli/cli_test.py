@@ -260,6 +260,82 @@ class RunTest(CliTest):
         self.assertEqual((output, process.returncode), ("got\n", 5))
 
 
+class TopTest(CliTest):
+    """What is printed without a terminal; integration_tests/terminal has the screen."""
+
+    def rank(self, rank, frames):
+        """A rank's trace in run/, with so many of its eleven frames."""
+        whole = self.trace(f"rank:{rank}").read_bytes()
+        end = 16
+        for _ in range(frames):
+            end += 16 + int.from_bytes(whole[end + 4:end + 8], "little")
+        path = self.folder / "run" / f"{rank}.rfx"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(whole[:end])
+        return path
+
+    def test_it_agrees_with_the_report(self):
+        trace = self.trace("measured")
+        result = self.run_cli("top", "--once", "--rows", "0", trace)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertTrue(all(len(line) <= 80 for line in result.stdout.splitlines()))
+        self.assertNotIn("\033", result.stdout)
+        report = self.run_cli("report", trace, "--sort", "to win", "--rows", "0", "--wide").stdout
+
+        def rows(text, first):
+            table = text[text.index(first):]
+            return [line.split()[0] for line in table[:table.index("\n  total ")].splitlines()[2:]]
+        self.assertEqual(rows(result.stdout, "By layer"), rows(report, "By layer"))
+        self.assertIn("Counters were armed in 5 of 10 steps", result.stdout)
+        self.assertIn("of attainable", result.stdout)
+        self.assertEqual(self.run_cli("top", trace).stdout, self.run_cli("top", "--once", trace).stdout)
+
+    def test_rows(self):
+        trace = self.trace("v100")
+        for by in ("layer", "op", "kernel"):
+            text = self.run_cli("top", "--once", "--by", by, "--rows", "3", trace).stdout
+            self.assertIn(f"\nBy {by}, by what could be won, a step   (~ estimated)\n", text)
+            self.assertEqual(len(re.findall("^~ ", text, re.MULTILINE)), 3 + 2)  # and the rest, and the total
+
+    def test_a_job_as_it_is_written(self):
+        self.rank(0, frames=4)
+        other = self.rank(1, frames=4)
+        result = self.run_cli("top", "--once", "run")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"^train.py: running for \d+ s\n")
+        self.assertIn("\nRanks: 2, 2 writes\n", result.stdout)
+        # A frame that is half there is no damage, and one that is wrong is.
+        other.write_bytes(other.read_bytes()[:-5])
+        result = self.run_cli("top", "--once", "run")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"\n +0 +writes .* 3 +10.0 ms")
+        self.assertRegex(result.stdout, r"\n +1 +writes .* 2 +10.9 ms")
+        os.utime(other, (other.stat().st_mtime - 60,) * 2)
+        self.assertRegex(self.run_cli("top", "--once", "run").stdout, r"\nRank 1 has written nothing for 1 min \d+ s")
+        damaged = bytearray(other.read_bytes())
+        damaged[-20] ^= 1
+        other.write_bytes(damaged + bytes(100))
+        result = self.run_cli("top", "--once", "run")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r"\nDamaged: run/1.rfx: byte \d+: ")
+        for rank in range(2):
+            self.rank(rank, frames=11)
+        self.assertIn("train.py: ended; it began at ", self.run_cli("top", "--once", "run").stdout)
+
+    def test_complaints(self):
+        self.assert_complains(self.run_cli("top"), 2, "no trace is named, and there is no rfinject-out/ here")
+        self.assert_complains(self.run_cli("top", "none"), 1, "none: no such file or folder")
+        (self.folder / "empty").mkdir()
+        self.assert_complains(self.run_cli("top", "empty"), 1, "empty: there are no traces")
+        self.assert_complains(self.run_cli("top", "a", "b"), 2, "one folder or trace is wanted")
+        self.assert_complains(self.run_cli("top", "--by", "phase", "a"), 2, "--by phase: there are layer, op and kernel")
+        self.assert_complains(self.run_cli("top", "--rows", "x", "a"), 2, "--rows wants a number, not 'x'")
+        self.assert_complains(self.run_cli("top", "--calibration", "none.csv", "a"), 1, "none.csv")
+        result = self.run_cli("top", self.trace("garbage"))
+        self.assertEqual((result.returncode, result.stderr), (1, ""))
+        self.assertIn("not a trace of rfinject", result.stdout.replace("\n  ", " "))
+
+
 class ReportTest(CliTest):
     def test_table(self):
         result = self.run_cli("report", self.trace("v100"))

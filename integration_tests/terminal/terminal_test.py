@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 TRACES = pathlib.Path(__file__).resolve().parents[1] / "golden" / "traces"
@@ -45,6 +46,25 @@ class Terminal:
         lines = self.call("capture-pane", "-p", "-J", "-t", "test").split("\n")
         # The prompt's line, with the command or what wrapping left of it, is above; clear has taken it away.
         return [line.rstrip() for line in lines if line.rstrip() and not line.startswith("$")]
+
+    def screen(self):
+        """What stands on the screen now, line by line, below a full-screen program's or a shell's last output."""
+        return [line.rstrip() for line in self.call("capture-pane", "-p", "-t", "test").rstrip("\n").split("\n")]
+
+    def keys(self, *keys):
+        self.call("send-keys", "-t", "test", *keys)
+
+    def await_screen(self, pattern, patience_s=30):
+        """The screen once PATTERN is somewhere on it, as it is or with lines that were broken between words as one."""
+        end = time.monotonic() + patience_s
+        while True:
+            screen = self.screen()
+            text = "\n".join(screen)
+            if any(re.search(pattern, one, re.MULTILINE) for one in (text, re.sub(r"\n +", " ", text))):
+                return screen
+            if time.monotonic() > end:
+                raise AssertionError(f"no {pattern!r} on the screen:\n" + "\n".join(screen))
+            time.sleep(0.02)
 
     def close(self):
         self.call("kill-server")
