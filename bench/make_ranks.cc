@@ -101,7 +101,7 @@ std::string Rows(const v1::Chunk& chunk) {
   for (const v1::KeyStats& one : chunk.stats()) stats[one.key()] = &one;
   std::string rows = "phase,layer,op,kernel,signature,node,launches";
   for (const v1::Metric& metric : chunk.metric()) rows += "," + metric.name();
-  rows += "\n";
+  rows += '\n';
   for (const v1::LaunchKey& key : chunk.key()) {
     rows += std::to_string(key.phase());
     for (const std::string& text :
@@ -116,7 +116,7 @@ std::string Rows(const v1::Chunk& chunk) {
     }
     rows += "," + std::to_string(launches);
     for (const v1::Metric& metric : chunk.metric()) rows += "," + std::to_string(sums[metric.id()]);
-    rows += "\n";
+    rows += '\n';
   }
   return rows;
 }

@@ -105,7 +105,7 @@ Digits RoundedJsonNumber(double value, int digits) {
   }
   for (; mantissa.size() > 1 && mantissa.back() == '0'; ++exponent) mantissa.pop_back();
   const std::string whole = mantissa + "e" + std::to_string(exponent);
-  return Digits(whole.size() < plain.size() && mantissa.find("0") != 0 ? whole : plain);
+  return Digits(whole.size() < plain.size() && mantissa.find('0') != 0 ? whole : plain);
 }
 
 Digits Coordinate(double value) {

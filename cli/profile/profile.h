@@ -226,7 +226,7 @@ struct Run {
   std::map<LaunchKey, LaunchStats> launches;
   StepSums steps;
   std::map<uint32_t, StepTimes> step_times;  // by rank; 0 for a program of one process
-  MemoryPeakInfo memory_peak;  // of the process that was refused or had most; no parts: nobody knows
+  MemoryPeakInfo memory_peak;                // of the process that was refused or had most; no parts: nobody knows
   // By metric name: the steps that were sampled, and by how many processes. At most kMaxSampledStepsKept each.
   std::map<std::string, std::map<uint64_t, uint64_t>> sampled_steps;
   // Windows of PM sampling with their bins over time: the first kMaxPmWindowsKept by step. `steps` has the sums of

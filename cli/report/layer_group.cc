@@ -42,7 +42,8 @@ uint64_t Window(uint64_t parameters, uint64_t in, uint64_t out) {
     const uint64_t weights = parameters - bias;
     for (const uint64_t channels : {in * out, out}) {  // dense, or each channel alone
       if (weights == 0 || weights % channels != 0 || (channels == out && in != out)) continue;
-      const auto side = static_cast<uint64_t>(std::llround(std::sqrt(static_cast<double>(weights / channels))));
+      const uint64_t window = weights / channels;
+      const auto side = static_cast<uint64_t>(std::llround(std::sqrt(static_cast<double>(window))));
       if (side * side * channels == weights) return side;
     }
   }

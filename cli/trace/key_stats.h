@@ -81,7 +81,9 @@ class KeyStatsReader {
     while (at != end) {
       const uint8_t tag = *at++;
       uint64_t value = 0;
-      if ((tag & 0x87) != 0 || tag == 0 || (at = ParseVarint(at, end, &value)) == nullptr) return false;
+      if ((tag & 0x87) != 0 || tag == 0) return false;
+      at = ParseVarint(at, end, &value);
+      if (at == nullptr) return false;
       Set(tag >> 3, value, metric);
     }
     return true;

@@ -96,7 +96,7 @@ std::string Describe(const TensorView& tensor) {
                                                      {DType::kInt64, "i64"}, {DType::kBool, "b"}};
   auto name = names.find(tensor.dtype);
   std::string text = name != names.end() ? name->second : "?";
-  text += "[";
+  text += '[';
   for (size_t i = 0; i < tensor.rank; ++i) text += (i ? "," : "") + std::to_string(tensor.shape[i]);
   return text + "]" + (tensor.broadcast ? "/" + std::to_string(tensor.distinct) : "");
 }
@@ -146,7 +146,7 @@ class TestSource final : public Source {
     if (quiet) return;
     std::string line = std::string(call.name) + "|" + Describe(site) + "|";
     for (const Argument& argument : call.inputs) line += Describe(call, argument) + ";";
-    line += "|";
+    line += '|';
     for (const Argument& argument : call.outputs) line += Describe(call, argument) + ";";
     std::lock_guard lock(mutex_);
     lines_ += line + "\n";
