@@ -49,11 +49,11 @@ absl::StatusOr<std::unique_ptr<Screen>> Screen::Open() {
   if (::sigprocmask(SIG_BLOCK, &signals, &screen->before_) != 0) return Failed("sigprocmask");
   screen->signals_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
   if (screen->signals_ < 0) {
-    const absl::Status status = Failed("signalfd");
+    absl::Status status = Failed("signalfd");
     ::sigprocmask(SIG_SETMASK, &screen->before_, nullptr);
     return status;
   }
-  if (const absl::Status status = screen->Begin(); !status.ok()) return status;
+  if (absl::Status status = screen->Begin(); !status.ok()) return status;
   return screen;
 }
 

@@ -77,7 +77,7 @@ class Top {
       : follower_(std::move(path)), by_(by), calibration_(std::move(calibration)) {}
 
   absl::StatusOr<bool> Look(const std::function<bool()>& keep_on) {
-    const absl::StatusOr<bool> news = follower_.Look(keep_on);
+    absl::StatusOr<bool> news = follower_.Look(keep_on);
     if (!news.ok() || !*news) return news;
     profile_ = follower_.run().profile;
     (void)LimitProfile(Limits(), &profile_);  // what it left out is a diagnostic of the run
