@@ -138,10 +138,9 @@ void WriteRows(const Diff& diff, const RunDiff& pair, const DiffExcerpt& excerpt
 }
 
 void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& options, std::ostream& out) {
-  const char* bold = options.color ? "\033[1m" : "";
-  const char* plain = options.color ? "\033[0m" : "";
-  WriteWrapped(out, pair.before_title, options.width, std::string(bold) + "A" + plain + "  ", "   ");
-  WriteWrapped(out, pair.after_title, options.width, std::string(bold) + "B" + plain + "  ", "   ");
+  const Letters letters(options.color);
+  WriteWrapped(out, pair.before_title, options.width, std::string(letters.bold) + "A" + letters.plain + "  ", "   ");
+  WriteWrapped(out, pair.after_title, options.width, std::string(letters.bold) + "B" + letters.plain + "  ", "   ");
   for (const Caveat& caveat : pair.caveats) WriteWrapped(out, CaveatText(caveat), options.width, "   note: ", "   ");
 
   const DiffExcerpt excerpt = ExcerptOf(pair, options.max_rows);

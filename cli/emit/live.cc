@@ -18,10 +18,6 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr const char* kBold = "\033[1m";
-constexpr const char* kRed = "\033[31m";
-constexpr const char* kPlain = "\033[0m";
-
 // A table of fewer rows says nothing: then it is cut off at the end of the screen.
 constexpr size_t kLeastRows = 3;
 // Of the table: its heads, what was left out, the total.
@@ -139,9 +135,7 @@ std::vector<std::string> LinesOf(const std::string& text) {
 // What stands above the rows.
 std::string Above(const LiveRun& live, const LiveLook& look) {
   const int width = look.table.width;
-  const char* const bold = look.table.color ? kBold : "";
-  const char* const red = look.table.color ? kRed : "";
-  const char* const plain = look.table.color ? kPlain : "";
+  const Letters letters(look.table.color);
   std::ostringstream out;
   const auto say = [&out, width](const std::string& text, const char* before = "", const char* after = "") {
     if (text.empty()) return;
@@ -149,9 +143,9 @@ std::string Above(const LiveRun& live, const LiveLook& look) {
     WriteWrapped(out, text, width, "", "  ");
     out << after;
   };
-  say(Title(live, look), bold, plain);
-  say(QuietText(live), red, plain);
-  for (const std::string& damage : live.damages) say("Damaged: " + PrintableText(damage), red, plain);
+  say(Title(live, look), letters.bold, letters.plain);
+  say(QuietText(live), letters.red, letters.plain);
+  for (const std::string& damage : live.damages) say("Damaged: " + PrintableText(damage), letters.red, letters.plain);
   if (!live.anything) {
     say("No trace says anything yet: nothing has been trained so far.");
     return std::move(out).str();
@@ -173,7 +167,7 @@ std::string Above(const LiveRun& live, const LiveLook& look) {
   for (const Alarm& alarm : report.alarms) {
     if (alarms.find(alarm.id) == alarms.npos) alarms += (alarms.empty() ? "" : ", ") + alarm.id;
   }
-  if (!alarms.empty()) say("Alarms: " + alarms + " (rfinject report says what they are)", red, plain);
+  if (!alarms.empty()) say("Alarms: " + alarms + " (rfinject report says what they are)", letters.red, letters.plain);
   if (live.other_kinds > 0) {
     say("Besides, " + Grouped(live.other_kinds) +
         (live.other_kinds == 1 ? " other kind of run: " : " other kinds of runs: ") +
@@ -185,15 +179,14 @@ std::string Above(const LiveRun& live, const LiveLook& look) {
 }  // namespace
 
 std::vector<std::string> LiveLines(const LiveRun& live, const LiveLook& look) {
-  const char* const bold = look.table.color ? kBold : "";
-  const char* const plain = look.table.color ? kPlain : "";
+  const Letters letters(look.table.color);
   std::vector<std::string> lines = LinesOf(Above(live, look));
   const auto add = [&lines](std::ostringstream& out) {
     for (std::string& line : LinesOf(std::move(out).str())) lines.push_back(std::move(line));
   };
   if (live.ranks.size() > 1) {
     std::ostringstream out;
-    out << '\n' << bold << RanksTitle(live) << plain << '\n';
+    out << '\n' << letters.bold << RanksTitle(live) << letters.plain << '\n';
     if (live.waits.all.steps > 0) {
       for (const std::string& text : RankTexts(live.waits)) WriteWrapped(out, text, look.table.width, "", "  ");
     }
@@ -202,9 +195,9 @@ std::vector<std::string> LiveLines(const LiveRun& live, const LiveLook& look) {
   }
   if (live.anything && !live.report.rows.empty()) {
     std::ostringstream out;
-    out << '\n' << bold << "By " << ByName(live.report.by);
+    out << '\n' << letters.bold << "By " << ByName(live.report.by);
     if (!look.sorted_by.empty()) out << ", by " << look.sorted_by;
-    out << (live.report.steps > 0 ? ", a step" : ", over all") << plain
+    out << (live.report.steps > 0 ? ", a step" : ", over all") << letters.plain
         << (live.report.run.source == SourceKind::kEstimated ? "   (~ estimated)" : "") << '\n';
     TableOptions table = look.table;
     table.sorted = !look.sorted_by.empty();

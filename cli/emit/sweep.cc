@@ -178,13 +178,14 @@ void WriteCorrelations(const SweepGroup& group, const TableOptions& options, std
 }  // namespace
 
 void EmitSweepTable(const Sweep& sweep, const TableOptions& options, std::ostream& out) {
+  const Letters letters(options.color);
   bool first = true;
   for (const SweepGroup& group : sweep.groups) {
     if (!first) out << '\n';
     first = false;
     std::string title = GroupTitle(group) + ": " + Grouped(group.runs.size()) +
                         (group.runs.size() == 1 ? " run" : " runs") + ", numbers are a step's";
-    out << (options.color ? "\033[1m" : "") << PrintableText(title) << (options.color ? "\033[0m" : "") << '\n';
+    out << letters.bold << PrintableText(title) << letters.plain << '\n';
     WriteRuns(sweep, group, options, out);
     WriteForward(sweep, group, options, out);
     WriteCorrelations(group, options, out);
@@ -194,7 +195,7 @@ void EmitSweepTable(const Sweep& sweep, const TableOptions& options, std::ostrea
       WriteWrapped(out,
                    SweepRunTitle(sweep, run) + ": " + absl::StrJoin(run.alarm_ids, " ") +
                        "; report its trace alone to read " + (run.alarms == 1 ? "it" : "them"),
-                   options.width, options.color ? "\033[31malarm:\033[0m " : "alarm: ", "  ");
+                   options.width, std::string(letters.red) + "alarm:" + letters.plain + " ", "  ");
     }
   }
 }

@@ -20,10 +20,6 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr const char* kBold = "\033[1m";
-constexpr const char* kRed = "\033[31m";
-constexpr const char* kPlain = "\033[0m";
-
 // Columns of a higher priority number go before names are shortened.
 constexpr int kNiceToHave = 6;
 constexpr size_t kMostName = 60;  // a kernel's can be a page long
@@ -218,11 +214,10 @@ std::string RunLine(const Report& report) {
 
 void WriteReport(const Report& report, const TableOptions& options, std::ostream& out) {
   const int width = options.width;
-  const char* bold = options.color ? kBold : "";
-  const char* plain = options.color ? kPlain : "";
-  out << bold;
+  const Letters letters(options.color);
+  out << letters.bold;
   for (const std::string& line : OpeningText(report)) WriteWrapped(out, line, width, "", "  ");
-  out << plain << '\n';
+  out << letters.plain << '\n';
   for (const std::string& line : FactsText(report)) WriteWrapped(out, line, width, "", "  ");
   WriteWrapped(out, RunLine(report), width, "", "  ");
   if (const std::string known = IntervalText(report); !known.empty()) WriteWrapped(out, known, width, "", "  ");
@@ -231,19 +226,19 @@ void WriteReport(const Report& report, const TableOptions& options, std::ostream
   const std::string per = report.steps > 0 ? ", a step" : ", over all";
   const std::string mark = report.run.source == SourceKind::kEstimated ? "   (~ estimated)" : "";
   if (report.by != By::kPhase) {
-    out << '\n' << bold << "By phase" << per << plain << mark << '\n';
+    out << '\n' << letters.bold << "By phase" << per << letters.plain << mark << '\n';
     WriteRows(report, By::kPhase, report.phases, options, {}, out);
   }
-  out << '\n' << bold << ByTitle(report.by) << per << plain << mark << '\n';
+  out << '\n' << letters.bold << ByTitle(report.by) << per << letters.plain << mark << '\n';
   WriteHidden(WriteRows(report, report.by, report.rows, options, {}, out), width, out);
 
   const std::vector<DiagnosticInfo> diagnostics = DiagnosticsText(report);
   if (!report.alarms.empty() || !diagnostics.empty() || !report.drops.empty()) out << '\n';
   for (const Alarm& alarm : report.alarms) {
-    out << (options.color ? kRed : "");
+    out << letters.red;
     const std::string where = AlarmWhere(alarm), causes(AlarmCauses(alarm));
     WriteWrapped(out, AlarmText(alarm) + (where.empty() ? "" : " [" + where + "]"), width, alarm.id + " ", "     ");
-    out << plain;
+    out << letters.plain;
     if (!causes.empty()) WriteWrapped(out, "likely: " + causes, width, "     ", "     ");
   }
   static constexpr const char* kSeverities[] = {"note: ", "warning: ", "error: "};

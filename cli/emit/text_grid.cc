@@ -96,7 +96,8 @@ std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, 
       const GridColumn& column = columns[shown[i]];
       head += gap(i) + Padded(column.title, widths[shown[i]], column.right);
     }
-    out << (color ? "\033[1m" : "") << Trimmed(head) << (color ? "\033[0m" : "") << '\n';
+    const Letters letters(color);
+    out << letters.bold << Trimmed(head) << letters.plain << '\n';
   }
   for (const GridLine& line : lines) {
     std::string text = grid.mark;

@@ -14,6 +14,19 @@
 
 namespace rfinject::cli {
 
+// What turns bold and red letters on, and both off; nothing where there are no colours.
+struct Letters {
+  explicit Letters(bool color) {
+    if (!color) return;
+    bold = "\033[1m";
+    red = "\033[31m";
+    plain = "\033[0m";
+  }
+  const char* bold = "";
+  const char* red = "";
+  const char* plain = "";
+};
+
 // Columns that `text` takes, as good as it is without a table of wide characters: one a code point.
 size_t DisplayWidth(std::string_view text);
 // The first or the last `width` characters of printable `text`, with ".." for the rest.

@@ -55,7 +55,7 @@ class Top(programs.TestCase):
     def test_a_rank_is_killed_and_the_other_ends(self):
         os.makedirs(self.folder / "out")
         ranks = [self.start(rank) for rank in range(2)]
-        text = self.await_top(r"train.py: running for ", r"^Ranks: 2, 2 writes$", r"^ +0 +writes ", r"^ +1 +writes ")
+        text = self.await_top(r"train\.py:\s+running for ", r"^Ranks: 2, 2 writes$", r"^ +0 +writes ", r"^ +1 +writes ")
         # It goes on while it is read.
         before = self.steps(text, 0)
         end = time.monotonic() + PATIENCE_S
@@ -75,7 +75,7 @@ class Top(programs.TestCase):
         (self.folder / "enough").touch()
         self.assertEqual(ranks[0].communicate(timeout=PATIENCE_S)[0], "True\n")
         self.assertEqual(ranks[0].returncode, 0)
-        self.await_top(r"^Ranks: 2, 1 ended, 1 quiet$", r"train.py: nothing is written any more$")
+        self.await_top(r"^Ranks: 2, 1 ended, 1 quiet$", r"train\.py:\s+nothing\s+is\s+written\s+any\s+more$")
 
 
 if __name__ == "__main__":

@@ -29,4 +29,4 @@ torch.cuda.synchronize()
 if how != "data_parallel":
     dist.barrier()
     dist.destroy_process_group()
-print("trained", flush=True)
+print("trained\n", end="", flush=True)  # one write: ranks share the pipe, and torchrun does not buffer
