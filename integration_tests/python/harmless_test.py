@@ -39,7 +39,9 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
 """
 
 
-class Harmless(support.TestCase):
+class FromTheStart(support.TestCase):
+    """What can go wrong while the library comes into the process."""
+
     @unittest.skipUnless(platform.machine() == "x86_64", "the number of the system call is x86-64's")
     def test_a_sandbox_that_kills_for_a_system_call(self):
         result = self.both(SANDBOX + NET + """
@@ -49,6 +51,58 @@ print(model.head.weight.grad.sum().item())
 """)
         self.assert_all_attributed(result.trace)
 
+    def test_no_descriptor_of_the_program_is_taken(self):
+        # The soft limit comes down after torch is there: loading it takes more descriptors than that.
+        for limit in (16, 64, 200):
+            result = self.both("""
+import resource
+""" + NET + """
+resource.setrlimit(resource.RLIMIT_NOFILE, (%d, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+import os
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def descriptors():
+    got = []
+    try:
+        while True:
+            got.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError as error:
+        number = error.errno
+    for fd in got:
+        os.close(fd)
+    return len(got), number
+for step in range(3):
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+    print(descriptors())
+os.chdir("/")  # the trace is found again from anywhere
+for step in range(3):
+    model(x).sum().backward()
+    optimizer.step()
+""" % limit)
+            self.assertEqual(result.trace.end["reason"], "exit")
+            self.assertEqual(len(result.trace.steps), 6)
+
+    def test_nothing_is_to_be_seen(self):
+        self.both(NET + """
+import builtins, copy, gc, inspect, io, pickle, sys, threading
+model(x).sum().backward()
+Module = nn.Module
+print(Module.__call__.__qualname__, sorted(vars(Module)), sorted(model.__dict__), repr(model))
+from torch.nn.modules import module
+print(module._global_forward_hooks, module._global_forward_pre_hooks, module._global_backward_hooks)
+print(builtins.__build_class__, builtins.__import__, len(sys.meta_path), sorted(set(sys.modules) - {"_distutils_hack"}))
+print(len(warnings.filters), threading.active_count(), sys.getprofile(), sys.gettrace(), torch.is_grad_enabled())
+buffer = io.BytesIO()
+torch.save(model.state_dict(), buffer)
+print(len(buffer.getvalue()), pickle.loads(pickle.dumps(model))(x).tolist(), copy.deepcopy(model)(x).tolist())
+print(inspect.signature(Module.__call__), inspect.signature(Net.forward), type(Net), Net.__subclasses__())
+print(sorted(c.__name__ for c in Module.__subclasses__()))
+print(torch._C._get_tracing_state(), torch.get_rng_state().sum())
+""", same_stderr=True)
+
+
+class Harmless(support.ForkedTestCase):
     def test_no_code_of_the_program_runs_because_of_us(self):
         # Every way in which reading a module, its class, a parameter or an argument can come to the program's own code
         # says how often it was taken.
@@ -104,38 +158,6 @@ for step in range(3):
 """)
         self.assertIn("0.lin", result.trace.paths())
 
-    def test_no_descriptor_of_the_program_is_taken(self):
-        # The soft limit comes down after torch is there: loading it takes more descriptors than that.
-        for limit in (16, 64, 200):
-            result = self.both("""
-import resource
-""" + NET + """
-resource.setrlimit(resource.RLIMIT_NOFILE, (%d, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-import os
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-def descriptors():
-    got = []
-    try:
-        while True:
-            got.append(os.open("/dev/null", os.O_RDONLY))
-    except OSError as error:
-        number = error.errno
-    for fd in got:
-        os.close(fd)
-    return len(got), number
-for step in range(3):
-    optimizer.zero_grad()
-    model(x).sum().backward()
-    optimizer.step()
-    print(descriptors())
-os.chdir("/")  # the trace is found again from anywhere
-for step in range(3):
-    model(x).sum().backward()
-    optimizer.step()
-""" % limit)
-            self.assertEqual(result.trace.end["reason"], "exit")
-            self.assertEqual(len(result.trace.steps), 6)
-
     def test_results_to_the_last_bit(self):
         self.both(NET + """
 optimizer = torch.optim.Adam(model.parameters())
@@ -147,24 +169,6 @@ for step in range(5):
     optimizer.step()
     print(loss.item().hex())
 print([p.sum().item().hex() for p in model.parameters()], torch.rand(1).item().hex())
-""", same_stderr=True)
-
-    def test_nothing_is_to_be_seen(self):
-        self.both(NET + """
-import builtins, copy, gc, inspect, io, pickle, sys, threading
-model(x).sum().backward()
-Module = nn.Module
-print(Module.__call__.__qualname__, sorted(vars(Module)), sorted(model.__dict__), repr(model))
-from torch.nn.modules import module
-print(module._global_forward_hooks, module._global_forward_pre_hooks, module._global_backward_hooks)
-print(builtins.__build_class__, builtins.__import__, len(sys.meta_path), sorted(set(sys.modules) - {"_distutils_hack"}))
-print(len(warnings.filters), threading.active_count(), sys.getprofile(), sys.gettrace(), torch.is_grad_enabled())
-buffer = io.BytesIO()
-torch.save(model.state_dict(), buffer)
-print(len(buffer.getvalue()), pickle.loads(pickle.dumps(model))(x).tolist(), copy.deepcopy(model)(x).tolist())
-print(inspect.signature(Module.__call__), inspect.signature(Net.forward), type(Net), Net.__subclasses__())
-print(sorted(c.__name__ for c in Module.__subclasses__()))
-print(torch._C._get_tracing_state(), torch.get_rng_state().sum())
 """, same_stderr=True)
 
     def test_modules_are_not_kept_alive(self):

@@ -41,22 +41,7 @@ NET_PATHS = ["", "stem", "layer1", "layer1.0", "layer1.0.conv1", "layer1.0.conv2
              "layer1.1.conv1", "layer1.1.conv2", "layer1.1.relu", "fc"]
 
 
-class Names(support.TestCase):
-    prefork = None  # a class's own: the tier is that of a process
-
-    @classmethod
-    def tearDownClass(cls):
-        if cls.prefork is not None:
-            cls.prefork.close()
-            cls.prefork = None
-
-    def program(self, source):
-        if self.prefork is None:
-            type(self).prefork = support.Prefork(self)
-        result = self.prefork.run(self.write("program.py", source))
-        self.assertEqual(result.code, 0, result.stderr)
-        return result
-
+class Names(support.ForkedTestCase):
     def net(self, tail):
         return self.program(NET + tail).trace
 

@@ -61,17 +61,18 @@ for line in sys.stdin:
 
 
 class Prefork:
-    """A process under the library that has imported torch, which takes longer than most programs here.
+    """A process that has imported torch, which takes longer than most programs here.
 
     What a program does is the same in a child of it. Who tests how the library gets into a process runs one itself."""
 
-    def __init__(self, case):
+    def __init__(self, environment):
+        """`environment`: of a folder for traces, the variables of the process."""
         self.folder = tempfile.mkdtemp(prefix="rfinject-test-")
-        self.process = subprocess.Popen([PYTHON, "-c", PREFORK], env=case.injected(self.folder), stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([PYTHON, "-c", PREFORK], env=environment(self.folder), stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, universal_newlines=True)
 
     def run(self, path):
-        """As a Result, without standard output and error of the process that forked."""
+        """A program in a child, as a Result without what the process that forked has written."""
         out, err = os.path.join(self.folder, "out"), os.path.join(self.folder, "err")
         self.process.stdin.write("\t".join((path, out, err)) + "\n")
         self.process.stdin.flush()
@@ -156,11 +157,14 @@ class TestCase(unittest.TestCase):
         path = self.write("program.py", source)
         plain = self.plain([python, path], **variables)
         result = self.inject([python, path], **variables)
+        self.assert_the_same(plain, result, same_stderr)
+        return result
+
+    def assert_the_same(self, plain, result, same_stderr):
         self.assertEqual(result.stdout, plain.stdout, result.stderr)
         self.assertEqual(result.code, plain.code, result.stderr)
         if same_stderr:
             self.assertEqual(result.stderr, plain.stderr)
-        return result
 
     def assert_all_attributed(self, trace):
         """No operator of a forward or a backward is without a layer."""
@@ -176,6 +180,33 @@ class TestCase(unittest.TestCase):
                 layer = out.setdefault((row["model"], row["layer"]), {})
                 layer[row["op"]] = layer.get(row["op"], 0) + row["launches"]
         return out
+
+
+class ForkedTestCase(TestCase):
+    """Programs run in children of two processes, one under the library and one without, which live as long as the class."""
+
+    forked = ()  # a class's own, because the tier is that of a process
+
+    @classmethod
+    def tearDownClass(cls):
+        for prefork in cls.forked:
+            prefork.close()
+        cls.forked = ()
+
+    def in_child(self, source, injected):
+        if not self.forked:
+            type(self).forked = (Prefork(lambda folder: self.environment()), Prefork(self.injected))
+        return self.forked[injected].run(self.write("program.py", source))
+
+    def program(self, source):
+        result = self.in_child(source, True)
+        self.assertEqual(result.code, 0, result.stderr)
+        return result
+
+    def both(self, source, same_stderr=False):
+        plain, result = (self.in_child(source, injected) for injected in (False, True))
+        self.assert_the_same(plain, result, same_stderr)
+        return result
 
 
 def torch_version(python=PYTHON):

@@ -9,6 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+try:
+    import torch._dynamo  # noqa: F401  each child's optimizer would import it
+except ImportError:  # before torch 2
+    pass
+
 PROGRAMS = {}
 
 
