@@ -15,6 +15,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import rfx_trace  # noqa: E402
+from prefork import Prefork  # noqa: E402
 
 LIBRARY = os.environ["RFINJECT_LIBRARY"]
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
@@ -37,60 +38,6 @@ class Result:
         if len(self.traces) != 1:
             raise AssertionError("%d traces, 1 expected; stderr: %s" % (len(self.traces), self.stderr))
         return self.traces[0]
-
-
-# Imports torch and then runs programs, whose paths it is told by lines, each in a child of its own.
-PREFORK = """
-import os, sys
-import torch
-try:
-    import torch._dynamo  # as the first step of an optimizer does
-except ImportError:  # before torch 2
-    pass
-for line in sys.stdin:
-    path, out, err = line.rstrip("\\n").split("\\t")
-    child = os.fork()
-    if child == 0:
-        for number, name, flags in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY), (2, err, os.O_WRONLY)):
-            os.dup2(os.open(name, flags | os.O_CREAT, 0o600), number)
-        with open(path) as file:
-            exec(compile(file.read(), path, "exec"), {"__name__": "__main__"})
-        break  # and the interpreter ends as after any program
-    print(child, os.waitpid(child, 0)[1], flush=True)
-"""
-
-
-class Prefork:
-    """A process that has imported torch, which takes longer than most programs here.
-
-    What a program does is the same in a child of it. Who tests how the library gets into a process runs one itself."""
-
-    def __init__(self, environment):
-        """`environment`: of a folder for traces, the variables of the process."""
-        self.folder = tempfile.mkdtemp(prefix="rfinject-test-")
-        self.process = subprocess.Popen([PYTHON, "-c", PREFORK], env=environment(self.folder), stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, universal_newlines=True)
-
-    def run(self, path):
-        """A program in a child, as a Result without what the process that forked has written."""
-        out, err = os.path.join(self.folder, "out"), os.path.join(self.folder, "err")
-        self.process.stdin.write("\t".join((path, out, err)) + "\n")
-        self.process.stdin.flush()
-        pid, status = map(int, self.process.stdout.readline().split())
-        texts = []
-        for name in (out, err):
-            with open(name) as file:
-                texts.append(file.read())
-            os.unlink(name)
-        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
-        files = [path for path in rfx_trace.trace_files(self.folder) if ".%d." % pid in os.path.basename(path)]
-        return Result(subprocess.CompletedProcess([], code, *texts), files)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class TestCase(unittest.TestCase):
@@ -191,12 +138,18 @@ class ForkedTestCase(TestCase):
     def tearDownClass(cls):
         for prefork in cls.forked:
             prefork.close()
+        if cls.forked:
+            shutil.rmtree(cls.traces, ignore_errors=True)
         cls.forked = ()
 
     def in_child(self, source, injected):
-        if not self.forked:
-            type(self).forked = (Prefork(lambda folder: self.environment()), Prefork(self.injected))
-        return self.forked[injected].run(self.write("program.py", source))
+        cls = type(self)
+        if not cls.forked:
+            cls.traces = tempfile.mkdtemp(prefix="rfinject-test-")
+            cls.forked = [Prefork([PYTHON], env) for env in (self.environment(), self.injected(cls.traces))]
+        pid, process = cls.forked[injected].run(self.write("program.py", source))
+        return Result(process, [path for path in rfx_trace.trace_files(cls.traces)
+                                if ".%d." % pid in os.path.basename(path)])
 
     def program(self, source):
         result = self.in_child(source, True)

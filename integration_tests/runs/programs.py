@@ -12,6 +12,9 @@ import tempfile
 import textwrap
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from prefork import Prefork  # noqa: E402
+
 RFINJECT = os.environ["RFINJECT"]
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 GPU = "V100-SXM2-16GB"
@@ -55,3 +58,31 @@ class TestCase(unittest.TestCase):
         shutil.rmtree(self.folder / "rfinject-out", ignore_errors=True)
         self.run_program(source)
         return self.report(*report_options)
+
+
+class ForkedTestCase(TestCase):
+    """Programs run in children of one process that the command has started, which lives as long as the class."""
+
+    forked = None
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.forked is not None:
+            cls.forked.close()
+            shutil.rmtree(cls.traces, ignore_errors=True)
+        cls.forked = None
+
+    def run_program(self, source):
+        """Runs a program's text; the trace is where that of the latest run would be."""
+        cls = type(self)
+        if cls.forked is None:
+            cls.traces = tempfile.mkdtemp(prefix="rfinject-runs-test-")
+            cls.forked = Prefork([RFINJECT, "--estimate", GPU, "-o", cls.traces + "/", PYTHON], self.environment)
+        pid, result = cls.forked.run(str(self.folder / self.write("train.py", source)))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        run = self.folder / "rfinject-out" / "run"
+        run.mkdir(parents=True)
+        for trace in pathlib.Path(cls.traces).glob(f"*.{pid}.rfx"):
+            shutil.move(trace, run)
+        (run.parent / "latest").symlink_to(run.name)
+        return result

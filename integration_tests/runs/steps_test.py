@@ -57,7 +57,7 @@ for _ in range(6):
 """
 
 
-class Steps(programs.TestCase):
+class Steps(programs.ForkedTestCase):
     def test_an_iteration_of_two_optimizers_is_one_step(self):
         report = self.profile(GAN)
         self.assertEqual(report["steps"], 5)
@@ -165,7 +165,7 @@ for _ in range(4):
         self.assertEqual(self.report("--step-by", "optimizer")["steps"], 8)
 
 
-class Validation(programs.TestCase):
+class Validation(programs.ForkedTestCase):
     def check(self, mode):
         alone = self.profile(TRAINING_ALONE)
         train, validation = self.profile(VALIDATION % mode)["reports"][::-1]

@@ -1,0 +1,59 @@
+"""Programs in children of a process that has imported torch, which takes longer than most programs of the tests.
+
+What a program does is the same in a child. Who tests how the library gets into a process runs one itself.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+
+# Runs programs, whose paths it is told by lines, each in a child of its own, in its folder.
+FORKING = """
+import os, sys
+import torch
+try:
+    import torch._dynamo  # as the first step of an optimizer does
+except ImportError:  # before torch 2
+    pass
+for line in sys.stdin:
+    path, out, err = line.rstrip("\\n").split("\\t")
+    child = os.fork()
+    if child == 0:
+        for number, name, flags in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY), (2, err, os.O_WRONLY)):
+            os.dup2(os.open(name, flags | os.O_CREAT, 0o600), number)
+        os.chdir(os.path.dirname(path))
+        with open(path) as file:
+            exec(compile(file.read(), path, "exec"), {"__name__": "__main__"})
+        break  # and the interpreter ends as after any program
+    print(child, os.waitpid(child, 0)[1], flush=True)
+"""
+
+
+class Prefork:
+    """Use as: Prefork([python], env).run("/folder/program.py"). `command` gets Python's own arguments behind it."""
+
+    def __init__(self, command, env):
+        self.folder = tempfile.mkdtemp(prefix="rfinject-test-")
+        self.process = subprocess.Popen([*command, "-c", FORKING], env=env, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, universal_newlines=True)
+
+    def run(self, path):
+        """The child's process id, and what subprocess.run would return of it."""
+        out, err = os.path.join(self.folder, "out"), os.path.join(self.folder, "err")
+        self.process.stdin.write("\t".join((path, out, err)) + "\n")
+        self.process.stdin.flush()
+        pid, status = map(int, self.process.stdout.readline().split())
+        texts = []
+        for name in (out, err):
+            with open(name) as file:
+                texts.append(file.read())
+            os.unlink(name)
+        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+        return pid, subprocess.CompletedProcess([], code, *texts)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
