@@ -93,7 +93,7 @@ if __name__ == "__main__":
     def test_data_loader_workers_are_silent(self):
         for method in ("fork", "spawn", "forkserver"):
             with self.subTest(method=method):
-                result = self.both(TRAIN + """
+                result = self.program(TRAIN + """
 import torch.utils.data
 class Data(torch.utils.data.Dataset):
     def __init__(self):
@@ -113,6 +113,7 @@ if __name__ == "__main__":
         optimizer.step()
     print("done")
 """ % method)
+                self.assertEqual(result.stdout, "done\n")
                 self.assertEqual(result.trace.paths(), [""])
                 self.assertEqual(self.steps(result.trace), 4)
                 self.assertEqual(len([line for line in result.stderr.splitlines() if "rfinject" in line]), 0)
@@ -151,12 +152,16 @@ train(2)
     # --- Ends.
 
     def test_ends(self):
-        for end, reason in (("", "exit"), ("sys.exit(3)", "exit"), ("os._exit(5)", "_exit"),
-                            ("raise ValueError('x')", "exit"), ("raise KeyboardInterrupt", "exit"),
-                            ("import atexit\natexit.register(lambda: print('bye'))", "exit"),
-                            ("import threading\nthreading.Thread(target=train, args=(2,)).start()", "exit")):
+        bye = "import atexit\natexit.register(lambda: print('bye'))"
+        thread = "import threading\nthreading.Thread(target=train, args=(2,)).start()"
+        for end, reason, code, said in (("", "exit", 0, ""), ("sys.exit(3)", "exit", 3, ""),
+                                        ("os._exit(5)", "_exit", 5, ""), ("raise ValueError('x')", "exit", 1, ""),
+                                        ("raise KeyboardInterrupt", "exit", -signal.SIGINT, ""),
+                                        (bye, "exit", 0, "bye\n"), (thread, "exit", 0, "")):
             with self.subTest(end=end):
-                result = self.both(TRAIN + "train(2)\nprint('end', flush=True)\n" + end)
+                program = self.write("program.py", TRAIN + "train(2)\nprint('end', flush=True)\n" + end)
+                result = self.inject([support.PYTHON, program])
+                self.assertEqual((result.code, result.stdout), (code, "end\n" + said), result.stderr)
                 self.assertEqual(result.trace.end["reason"], reason)
                 self.assertEqual(result.trace.damage, "")
                 self.assertGreaterEqual(self.steps(result.trace), 2)

@@ -107,7 +107,7 @@ class TestCase(unittest.TestCase):
         self.assert_the_same(plain, result, same_stderr)
         return result
 
-    def assert_the_same(self, plain, result, same_stderr):
+    def assert_the_same(self, plain, result, same_stderr=False):
         self.assertEqual(result.stdout, plain.stdout, result.stderr)
         self.assertEqual(result.code, plain.code, result.stderr)
         if same_stderr:

@@ -13,7 +13,7 @@ from torch import nn
 """
 
 
-class Costs(programs.TestCase):
+class Costs(programs.ForkedTestCase):
     def test_collation_is_the_hosts(self):
         report = self.profile(BEGIN + """
 from torch.utils.data import DataLoader, TensorDataset

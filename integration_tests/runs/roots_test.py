@@ -63,7 +63,7 @@ def layers_of(report):
     return {(row["model"], row["layer"]) for row in report["rows"] if row["layer"]}
 
 
-class Roots(programs.TestCase):
+class Roots(programs.ForkedTestCase):
     def test_parts_are_layers_of_their_owner(self):
         report = self.profile(AUTOENCODER % 0)
         self.assertEqual(layers_of(report), {("LitAutoencoder", name)
