@@ -114,6 +114,22 @@ TEST_F(TraceEncoderTest, Statistics) {
   metric->set_max(11);
   metric->set_shared_sums(12);
 
+  // Of samples that are all the same, the value once.
+  sum.n = 3;
+  sum.sum = 30;
+  sum.sum_squares = 300;
+  sum.max = sum.min;
+  EncodeKeyStats(
+      2, 3, [&](auto each) { each(sum); }, &out_);
+  stats = wanted_.add_stats();
+  stats->set_key(2);
+  stats->set_launches(3);
+  metric = stats->add_metric();
+  metric->set_metric(4);
+  metric->set_n(3);
+  metric->set_min(10);
+  metric->set_shared_sums(12);
+
   EncodeStep({.index = 1,
               .start_unix_ns = 2,
               .duration_ns = 3,
