@@ -199,6 +199,31 @@ TEST_F(TraceEncoderTest, Statistics) {
   ExpectWritten();
 }
 
+// What bench/trace_growth measures of the real thing: a day of an estimated ResNet-18 stays below 50 MB.
+TEST_F(TraceEncoderTest, ADayOfAnEstimate) {
+  constexpr uint32_t kKeys = 261, kChunksOfADay = 2172;
+  constexpr uint32_t kMetrics = 5;
+  constexpr uint64_t kLaunches = 60 * 20;  // a minute of 20 steps a second
+  for (uint32_t key = 1; key <= kKeys; ++key) {
+    EncodeKeyStats(
+        key, kLaunches,
+        [](auto each) {
+          for (uint32_t metric = 1; metric <= kMetrics; ++metric) {
+            MetricSum sum;
+            sum.metric = metric;
+            sum.Add(5'000'000'000);  // more than any operator's FLOP there
+            sum.n = kLaunches;
+            sum.sum *= kLaunches;
+            sum.sum_squares *= kLaunches;
+            each(sum);
+          }
+        },
+        &out_);
+  }
+  ASSERT_TRUE(out_.ok());
+  EXPECT_LT(out_.size() * kChunksOfADay, 50'000'000u);
+}
+
 TEST_F(TraceEncoderTest, Process) {
   RunFacts own;
   own.rank = {0};  // rank 0 is a rank
