@@ -24,6 +24,21 @@ using namespace rfinject::cli;  // NOLINT: a tool of one file
 namespace v1 = rfinject::v1;
 using Bytes = std::vector<uint8_t>;
 
+// Says in full what samples that are all the same leave out (MetricStats), so that ranks may differ in it.
+void SayInFull(v1::Chunk* chunk) {
+  for (v1::KeyStats& stats : *chunk->mutable_stats()) {
+    for (v1::MetricStats& metric : *stats.mutable_metric()) {
+      if (metric.sum() != 0 || metric.sum_high() != 0 || metric.max() != 0) continue;
+      const unsigned __int128 sum = static_cast<unsigned __int128>(metric.n()) * metric.min();
+      metric.set_sum(static_cast<uint64_t>(sum));
+      metric.set_sum_high(static_cast<uint64_t>(sum >> 64));
+      metric.set_sum_squares(static_cast<uint64_t>(sum * metric.min()));
+      metric.set_sum_squares_high(static_cast<uint64_t>((sum * metric.min()) >> 64));
+      metric.set_max(metric.min());
+    }
+  }
+}
+
 // All that a trace says, a chunk long: the first `keys` launch keys, one record of statistics each.
 bool ReadWhole(const char* path, uint32_t keys, v1::Chunk* whole) {
   FileSource source;
@@ -32,6 +47,7 @@ bool ReadWhole(const char* path, uint32_t keys, v1::Chunk* whole) {
   while (frames.Next()) {
     v1::Chunk chunk;
     if (!chunk.ParseFromArray(frames.payload().data(), static_cast<int>(frames.payload().size()))) return false;
+    SayInFull(&chunk);
     whole->MergeFrom(chunk);
   }
   if (!frames.status().ok()) return false;

@@ -115,12 +115,16 @@ void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack
 void internal::EncodeMetricStats(const MetricSum& sum, trace::MetricStatsWriter stats) noexcept {
   stats.set_metric(sum.metric);
   stats.set_n(sum.n);
-  stats.set_sum(Low(sum.sum));
-  stats.set_sum_high(High(sum.sum));
-  stats.set_sum_squares(Low(sum.sum_squares));
-  stats.set_sum_squares_high(High(sum.sum_squares));
+  // Of samples that are all the same the rest follows (MetricStats).
+  const bool same = sum.min == sum.max;
+  if (!same) {
+    stats.set_sum(Low(sum.sum));
+    stats.set_sum_high(High(sum.sum));
+    stats.set_sum_squares(Low(sum.sum_squares));
+    stats.set_sum_squares_high(High(sum.sum_squares));
+  }
   stats.set_min(sum.min);
-  stats.set_max(sum.max);
+  if (!same) stats.set_max(sum.max);
   stats.set_shared_sums(sum.shared_sums);
 }
 

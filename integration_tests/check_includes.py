@@ -44,7 +44,7 @@ RULES = {
     "cli/emit/html": ["cli/report", "cli/emit/glossary.h", "cli/emit/opening.h", "cli/emit/words.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
                       "cli/emit/picture", "cli/emit/testing", "cli/testing", "proto/wire"],
     # Other tools' files are made of reports, as outputs are, and of what a trace says of its process.
-    "cli/export": ["cli/report", "cli/profile", "cli/emit/cell_text.h", "cli/emit/code_points.h", "cli/emit/words.h", "proto/wire"],
+    "cli/export": ["cli/report", "cli/profile", "cli/emit/cell_text.h", "cli/emit/code_points.h", "cli/emit/opening.h", "cli/emit/words.h", "proto/wire"],
     "cli/report": ["cli/model", "cli/profile", "gpus", "proto/wire"],
     "integration_tests": None,
     "bench": None,

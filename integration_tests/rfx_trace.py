@@ -50,7 +50,7 @@ trace_pb2, DecodeError = _schema()
 
 FILE_MAGIC = b"RFINJECT"
 FRAME_MAGIC = 0x43584652
-FORMAT_MAJOR = 1
+FORMAT_MAJOR = 2
 PHASES = ["other", "forward", "backward", "optimizer", "data", "communication", "recompute", "eval"]
 SOURCES = ["unspecified", "measured", "estimated", "imported", "none"]
 TIERS = ["?", "A", "B", "C", "D", "E", "F"]
@@ -197,11 +197,14 @@ class Trace:
                 total = self.sums.setdefault((key, metric["metric"]), {"n": 0, "sum": 0, "min": None, "max": 0})
                 if metric.get("n", 0) == 0:
                     continue
+                low, high = metric.get("min", 0), metric.get("max", 0)
+                added = metric.get("sum", 0) + (metric.get("sum_high", 0) << 64)
+                if added == 0 and high == 0:  # samples that are all the same
+                    added, high = metric["n"] * low, low
                 total["n"] += metric["n"]
-                total["sum"] += metric.get("sum", 0) + (metric.get("sum_high", 0) << 64)
-                low = metric.get("min", 0)
+                total["sum"] += added
                 total["min"] = low if total["min"] is None else min(total["min"], low)
-                total["max"] = max(total["max"], metric.get("max", 0))
+                total["max"] = max(total["max"], high)
         self.steps += chunk.get("step", [])
         self.eval_batches += sum(run.get("eval_batches", 0) for run in chunk.get("step_stats", {}).get("run", []))
         self.diagnostics += chunk.get("diagnostic", [])

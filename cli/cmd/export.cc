@@ -23,6 +23,8 @@
 #include "cli/cmd/user_calibration.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
+#include "cli/trace/frames.h"
+#include "cli/trace/step_spans.h"
 
 namespace rfinject::cli {
 namespace {
@@ -61,16 +63,27 @@ std::vector<Option> Options() {
 
 // Exports what one trace holds.
 absl::Status ExportTrace(const std::string& path, const std::string& job, const Profile& profile,
-                         const Calibration& calibration, Exporter* exporter) {
+                         const Calibration& calibration, const ExportKind& to, Exporter* exporter) {
   const std::vector<Report> layers =
       FoldProfile(profile, MachineFor, {.by = By::kLayer, .calibration = &calibration});
   const std::vector<Report> kernels =
       FoldProfile(profile, MachineFor, {.by = By::kKernel, .calibration = &calibration});
+  std::vector<Report> lines;
+  if (to.lines) lines = FoldProfile(profile, MachineFor, {.by = By::kSource, .calibration = &calibration});
+  std::vector<StepSpan> steps;
+  if (FileSource source; to.steps && source.Open(path).ok()) steps = ReadStepSpans(source);
   for (size_t i = 0; i < kernels.size(); ++i) {
     const auto run = profile.runs.find(kernels[i].run);
     if (run == profile.runs.end()) continue;
-    const absl::Status status = exporter->Add(
-        {path, job, run->second, layers[i], kernels[i], profile.trace_ids.empty() ? "" : *profile.trace_ids.begin()});
+    ExportedRun exported{.path = path,
+                         .job = job,
+                         .run = run->second,
+                         .layers = layers[i],
+                         .kernels = kernels[i],
+                         .trace_id = profile.trace_ids.empty() ? "" : *profile.trace_ids.begin()};
+    if (to.lines) exported.lines = &lines[i];
+    if (!kernels[i].validation) exported.steps = steps;
+    const absl::Status status = exporter->Add(exported);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -195,7 +208,7 @@ int ExportMain(Arguments arguments) {
     }
     ApplyLimits("export", parsed, &profile, &code);
     any = any || !profile.runs.empty();
-    if (status.ok()) status = ExportTrace(trace.path, trace.job, profile, calibration, exporter.get());
+    if (status.ok()) status = ExportTrace(trace.path, trace.job, profile, calibration, to, exporter.get());
   };
   {
     Progress progress("exporting trace");

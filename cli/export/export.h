@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "cli/profile/profile.h"
+#include "cli/profile/step_span.h"
 #include "cli/report/report.h"
 
 namespace rfinject::cli {
@@ -30,6 +31,9 @@ struct ExportedRun {
   const Report& layers;   // By::kLayer
   const Report& kernels;  // By::kKernel
   std::string trace_id;   // the least of those that the trace has (proto/FORMAT.md); empty: it has none
+  // What only some kinds of export ask for (ExportKind); null and none elsewhere.
+  const Report* lines = nullptr;         // By::kSource
+  std::span<const StepSpan> steps = {};  // single steps, where the trace is one process's
 };
 
 // The process that an exported run is named for: the first of the run's; empty facts where no process says any.
@@ -55,6 +59,7 @@ struct ExportKind {
   std::string_view name;  // as --to has it
   std::string_view help;
   bool text;                                            // a terminal may show it
+  bool lines, steps;                                    // it asks for these of ExportedRun
   std::unique_ptr<Exporter> (*make)(WriteBytes write);  // null: the Python package writes it, into a folder
 };
 

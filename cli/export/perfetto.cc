@@ -1,6 +1,7 @@
 // Perfetto's trace of tracks and slices. What is kept of a run are sums, so a process has one step, the mean one: its
 // phases in the order of a training step, in them the layers as the program runs them (backward the other way round),
-// then operators, then kernels, each as long as it takes on the GPU and one behind the other.
+// then operators, then kernels, each as long as it takes on the GPU and one behind the other. Where the trace says
+// single steps, a second track has them by the clock, from the first one of the process on.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -109,6 +110,7 @@ class PerfettoExporter : public Exporter {
       if (slices[i].level == 0) put(put, i);
     }
     for (size_t i = 0; i < counters.size(); ++i) PutCounter(process + 2 + i, at_ns, 0);
+    PutSteps(run, process);
     return absl::OkStatus();
   }
 
@@ -179,6 +181,48 @@ class PerfettoExporter : public Exporter {
                                : "mean of " + std::to_string(steps) + (steps == 1 ? " step" : " steps") + what +
                                      " (rfinject export)");
     Put(&step);
+  }
+
+  void PutSteps(const ExportedRun& run, uint64_t process) {
+    if (run.steps.empty()) return;
+    const uint64_t track = process + kTracksOfAProcess - 1;
+    perfetto::TracePacket packet;
+    packet.mutable_track_descriptor()->set_uuid(track);
+    packet.mutable_track_descriptor()->set_parent_uuid(process);
+    packet.mutable_track_descriptor()->set_name(
+        std::to_string(run.steps.size()) + (run.steps.size() == 1 ? " step" : " steps") + " by the clock" +
+        (run.kernels.run.source == SourceKind::kEstimated ? " of the program that was estimated" : "") +
+        " (rfinject export)");
+    Put(&packet);
+    const int64_t zero_ns = run.steps.front().start_unix_ns;
+    double end_ns = 0;  // of the step before: slices of a track do not overlap, though a clock may have been set back
+    for (const StepSpan& step : run.steps) {
+      TrackEvent begin;
+      begin.set_type(TrackEvent::SLICE_BEGIN);
+      begin.set_track_uuid(track);
+      begin.add_categories("step");
+      begin.set_name("step " + std::to_string(step.index) + (step.armed ? ", counters on" : ""));
+      Annotate("start_unix_ns", static_cast<uint64_t>(step.start_unix_ns), &begin);
+      Annotate("duration_ns", step.duration_ns, &begin);
+      if (step.samples > 0) Annotate("samples", step.samples, &begin);
+      if (step.data_wait_ns) Annotate("data_wait_ns", *step.data_wait_ns, &begin);
+      if (step.gpu_wait_ns) Annotate("gpu_wait_ns", *step.gpu_wait_ns, &begin);
+      if (step.busy_ns) Annotate("gpu_busy_ns", *step.busy_ns, &begin);
+      const double begin_ns = std::max(end_ns, static_cast<double>(step.start_unix_ns - zero_ns));
+      PutEvent(begin_ns, &begin);
+      TrackEvent end;
+      end.set_type(TrackEvent::SLICE_END);
+      end.set_track_uuid(track);
+      end_ns = std::max(begin_ns,
+                        static_cast<double>(step.start_unix_ns - zero_ns) + static_cast<double>(step.duration_ns));
+      PutEvent(end_ns, &end);
+    }
+  }
+
+  static void Annotate(std::string_view name, uint64_t value, TrackEvent* event) {
+    auto* annotation = event->add_debug_annotations();
+    annotation->set_name(std::string(name));
+    annotation->set_uint_value(value);
   }
 
   static void Annotate(const Column& column, size_t row, TrackEvent* event) {

@@ -4,17 +4,22 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cli/emit/code_points.h"
+#include "cli/emit/opening.h"
 #include "cli/emit/words.h"
 #include "cli/export/export.h"
 #include "cli/report/column.h"
+#include "cli/report/memory.h"
 #include "cli/report/run_list.h"
 #include "cli/report/run_name.h"
+#include "cli/report/stacks.h"
+#include "cli/report/waits.h"
 
 namespace rfinject::cli {
 namespace {
@@ -88,6 +93,34 @@ constexpr auto kAlarmColumns = std::to_array<ColumnOf<Alarm>>({
     {{.name = "text", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(AlarmText(alarm)); }},
 });
 
+// A rule that holds; `report` is that of the run.
+struct Advised {
+  const Report& report;
+  const Advice& advice;
+};
+
+constexpr auto kAdviceColumns = std::to_array<ColumnOf<Advised>>({
+    {{.name = "rule", .kind = Kind::kText}, [](const Advised& at) { return OfText(at.advice.rule->name); }},
+    {{.name = "gain_ns_per_step", .kind = Kind::kUnit, .unit = "ns"},
+     [](const Advised& at) { return Cell{at.advice.gain_ns}; }},
+    {{.name = "instead_of_another", .kind = Kind::kCount}, [](const Advised& at) { return Cell{at.advice.instead}; }},
+    {{.name = "proven", .kind = Kind::kCount},
+     [](const Advised& at) { return Cell{at.advice.rule->unproven.empty()}; }},
+    {{.name = "title", .kind = Kind::kText}, [](const Advised& at) { return OfText(at.advice.rule->title); }},
+    {{.name = "why", .kind = Kind::kText},
+     [](const Advised& at) { return OfText(AdviceWhy(at.advice, at.report.advice.facts)); }},
+    {{.name = "action", .kind = Kind::kText}, [](const Advised& at) { return OfText(at.advice.rule->action); }},
+});
+
+RowSet AdviceOf(const std::vector<Advised>& advised) {
+  RowSet rows;
+  rows.size = advised.size();
+  Append(
+      std::span<const ColumnOf<Advised>>(kAdviceColumns),
+      [&advised](size_t i) -> const Advised& { return advised[i]; }, &rows);
+  return rows;
+}
+
 std::string Quoted(std::string_view name) { return absl::StrCat("\"", std::string(name), "\""); }
 
 std::string TypeOf(Kind kind) { return kind == Kind::kText ? "TEXT" : kind == Kind::kCount ? "INTEGER" : "REAL"; }
@@ -120,23 +153,35 @@ class SqliteExporter : public Exporter {
     for (Column& column : RowsOf(kernels, total).columns) {
       if (column.info.data && !IsIdentity(column.info.name)) runs.columns.push_back(std::move(column));
     }
-    Insert("runs", runs, &runs_);
-    Insert("layers", Kept(exported.layers, exported.layers.layer_phases, By::kLayer), &layers_);
-    Insert("kernels", Kept(kernels, kernels.rows, By::kKernel), &kernels_);
-    Insert("roofs", RoofsOf(kernels), &roofs_);
+    Insert("runs", runs);
+    Insert("layers", Kept(exported.layers, exported.layers.layer_phases, By::kLayer));
+    Insert("kernels", Kept(kernels, kernels.rows, By::kKernel));
+    if (exported.lines != nullptr) Insert("lines", Kept(*exported.lines, exported.lines->rows, By::kSource));
+    const std::vector<StackRow> stacks = FoldStacks(exported.run);
+    Insert("stacks", StacksOf(stacks));
+    const MemoryTable memory = FoldMemory(exported.run);
+    Insert("memory", MemoryOf(memory.rows));
+    const WaitTable waits = FoldWaits(exported.run);
+    Insert("waits", RowsOf(waits));
+    std::vector<Advised> advised;
+    for (const Advice& advice : kernels.advice.advice) {
+      if (advice.state == Advice::State::kHolds) advised.push_back({kernels, advice});
+    }
+    Insert("advice", AdviceOf(advised));
+    Insert("roofs", RoofsOf(kernels));
     RowSet alarms;
     alarms.size = kernels.alarms.size();
     Append(
         std::span<const ColumnOf<Alarm>>(kAlarmColumns),
         [&kernels](size_t i) -> const Alarm& { return kernels.alarms[i]; }, &alarms);
-    Insert("alarms", alarms, &alarms_);
+    Insert("alarms", alarms);
     return status_;
   }
 
   absl::Status Finish() override {
     Execute("COMMIT");
     if (!status_.ok()) return status_;
-    for (Statement* statement : {&runs_, &layers_, &kernels_, &roofs_, &alarms_}) statement->reset();
+    inserts_.clear();
     sqlite3_int64 size = 0;
     struct Frees {
       void operator()(unsigned char* bytes) const { sqlite3_free(bytes); }
@@ -165,11 +210,12 @@ class SqliteExporter : public Exporter {
   void Fail() { status_ = absl::InternalError(absl::StrCat("the database: ", sqlite3_errmsg(database_.get()))); }
 
   // Makes the table with the first rows. Every line begins with the number of its run.
-  void Insert(const std::string& table, const RowSet& rows, Statement* statement) {
+  void Insert(const std::string& table, const RowSet& rows) {
     if (!status_.ok()) return;
-    if (*statement == nullptr) *statement = Create(table, rows);
+    Statement& statement = inserts_[table];
+    if (statement == nullptr) statement = Create(table, rows);
     for (size_t row = 0; row < rows.size && status_.ok(); ++row) {
-      sqlite3_stmt* const into = statement->get();
+      sqlite3_stmt* const into = statement.get();
       sqlite3_bind_int64(into, 1, run_);
       for (size_t i = 0; i < rows.columns.size(); ++i) {
         const Column& column = rows.columns[i];
@@ -232,7 +278,7 @@ class SqliteExporter : public Exporter {
 
   const WriteBytes write_;
   Database database_;
-  Statement runs_, layers_, kernels_, roofs_, alarms_;  // closed before the database is
+  std::map<std::string, Statement> inserts_;  // by table; closed before the database is
   absl::Status status_;
   sqlite3_int64 run_ = 0;
 };

@@ -35,6 +35,12 @@ struct Stat {
   // > 0: the samples are equal shares of this many sums over launches of several keys (MetricStats.shared_sums).
   uint64_t shared_sums = 0;
 
+  // n samples of one value.
+  static Stat Same(uint64_t value, uint64_t n) {
+    Stat stat{.n = n, .sum = Uint128{n} * value, .min = value, .max = value};
+    if (__builtin_mul_overflow(stat.sum, Uint128{value}, &stat.sum_squares)) stat.sum_squares = ~Uint128{0};
+    return stat;
+  }
   void Add(uint64_t value);
   // Independent samples.
   uint64_t independent() const { return shared_sums > 0 ? shared_sums : n; }

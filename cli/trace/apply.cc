@@ -58,10 +58,16 @@ absl::Status ReadStat(const Metric& metric, uint64_t offset, Stat* stat) {
   if (metric.n() == 0) {
     return sum == 0 ? absl::OkStatus() : DamageAt(offset, "a sum over no samples is not 0");
   }
+  const Uint128 squares = static_cast<Uint128>(metric.sum_squares_high()) << 64 | metric.sum_squares();
+  if (sum == 0 && squares == 0 && metric.max() == 0) {  // all samples are the same (MetricStats)
+    *stat = Stat::Same(metric.min(), metric.n());
+    stat->shared_sums = metric.shared_sums();
+    return absl::OkStatus();
+  }
   if (metric.min() > metric.max()) return DamageAt(offset, "a metric's minimum is above its maximum");
   stat->n = metric.n();
   stat->sum = sum;
-  stat->sum_squares = static_cast<Uint128>(metric.sum_squares_high()) << 64 | metric.sum_squares();
+  stat->sum_squares = squares;
   stat->min = metric.min();
   stat->max = metric.max();
   stat->shared_sums = metric.shared_sums();

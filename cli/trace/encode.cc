@@ -199,6 +199,13 @@ class Writer {
 
   static void FillStat(const Stat& stat, v1::MetricStats* message) {
     message->set_n(stat.n);
+    Stat same = Stat::Same(stat.min, stat.n);
+    same.shared_sums = stat.shared_sums;
+    if (stat.n != 0 && stat == same) {
+      message->set_min(stat.min);
+      message->set_shared_sums(stat.shared_sums);
+      return;
+    }
     message->set_sum(static_cast<uint64_t>(stat.sum));
     message->set_sum_high(static_cast<uint64_t>(stat.sum >> 64));
     message->set_sum_squares(static_cast<uint64_t>(stat.sum_squares));

@@ -12,6 +12,7 @@
 #include "cli/trace/damage.h"
 #include "cli/trace/decode.h"
 #include "proto/rfinject/v1/trace.pb.h"
+#include "proto/wire/framing.h"
 
 namespace rfinject::cli {
 namespace {
@@ -482,6 +483,24 @@ TEST(TraceReader, RefusesWhatIsDefinedTwiceDifferently) {
   EXPECT_TRUE(Read(Trace({Definitions, Definitions})).status.ok());
 }
 
+TEST(TraceReader, SamplesThatAreAllTheSame) {
+  const TraceContents contents = Read(Trace({Definitions, Statistics, [](v1::Chunk& chunk) {
+                                               Statistics(chunk);
+                                               v1::MetricStats* metric = chunk.mutable_stats(0)->mutable_metric(0);
+                                               metric->Clear();
+                                               metric->set_metric(1);
+                                               metric->set_n(5);
+                                               metric->set_min(1000);
+                                             }}));
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
+  const auto& run = contents.profile.runs.begin()->second;
+  ASSERT_EQ(run.launches.size(), 1u);
+  const Stat wanted{.n = 7, .sum = 5030, .sum_squares = 5'000'500, .min = 10, .max = 1000, .shared_sums = 1};
+  EXPECT_EQ(run.launches.begin()->second.metrics.at("rf.time"), wanted);
+  EXPECT_EQ(Stat::Same(UINT64_MAX, 3).sum_squares, ~Uint128{0});
+  EXPECT_EQ(Stat::Same(0, 3), (Stat{.n = 3, .min = 0}));
+}
+
 TEST(TraceReader, RefusesWhatContradictsItself) {
   ExpectRefused([](v1::Chunk& chunk) { chunk.add_name()->set_text("no id"); }, "without an id");
   ExpectRefused(
@@ -548,10 +567,10 @@ TEST(TraceReader, HeadersThatAreNotOurs) {
   EXPECT_EQ(reason({}), "the file is empty");
   EXPECT_EQ(reason({'P', 'K', 3, 4}), "not a trace of rfinject");
   std::vector<uint8_t> newer = EmptyTrace();
-  newer[8] = 2;
+  newer[8] = wire::kFormatMajor + 1;
   const uint32_t crc = wire::Crc32c(newer.data(), 12);
   for (int i = 0; i < 4; ++i) newer[12 + static_cast<size_t>(i)] = static_cast<uint8_t>(crc >> (8 * i));
-  EXPECT_NE(reason(newer).find("format 2"), std::string::npos);
+  EXPECT_NE(reason(newer).find("format " + std::to_string(wire::kFormatMajor + 1)), std::string::npos);
   EXPECT_NE(reason(newer).find("use a newer rfinject"), std::string::npos);
   std::vector<uint8_t> damaged = EmptyTrace();
   damaged[13] ^= 1;

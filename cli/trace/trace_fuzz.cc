@@ -18,6 +18,7 @@
 #include "cli/trace/dump.h"
 #include "cli/trace/fields.h"
 #include "cli/trace/read.h"
+#include "cli/trace/step_spans.h"
 
 namespace {
 
@@ -57,6 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (contents.status.ok() || contents.chunks != 0 || !contents.profile.runs.empty()) Fail("used what is no trace");
     return 0;
   }
+  MemorySource again(trace);
+  if (ReadStepSpans(again).size() > kMostStepSpans) Fail("more steps than there may be");
   // What `dump` does with the same bytes.
   FrameReader frames(source);
   while (frames.Next()) {

@@ -90,8 +90,16 @@ class Adder {
     total.launches += stats.launches();
     for (const auto& m : stats.metric()) {
       Check(out_->metrics.contains(m.metric()), "statistics before their metric");
-      AddTo(&total.metrics[out_->metrics[m.metric()].name()], m.n(), Join(m.sum_high(), m.sum()),
-            Join(m.sum_squares_high(), m.sum_squares()), m.min(), m.max());
+      MetricTotal* const into = &total.metrics[out_->metrics[m.metric()].name()];
+      if (m.sum() == 0 && m.sum_high() == 0 && m.max() == 0) {  // all samples are the same
+        const unsigned __int128 sum = static_cast<unsigned __int128>(m.n()) * m.min();
+        unsigned __int128 squares = 0;
+        if (__builtin_mul_overflow(sum, m.min(), &squares)) squares = ~static_cast<unsigned __int128>(0);
+        Check(m.sum_squares() == 0 && m.sum_squares_high() == 0, "squares of samples that say no sum");
+        AddTo(into, m.n(), sum, squares, m.min(), m.min());
+        continue;
+      }
+      AddTo(into, m.n(), Join(m.sum_high(), m.sum()), Join(m.sum_squares_high(), m.sum_squares()), m.min(), m.max());
     }
   }
 

@@ -14,7 +14,7 @@ import venv
 import support
 from support import GOLDEN, OPTIONS, ROOT
 
-NAMES = ("runs", "layers", "kernels", "roofs", "alarms")
+NAMES = ("runs", "layers", "kernels", "lines", "stacks", "memory", "waits", "advice", "roofs", "alarms")
 TRACES = [str(GOLDEN / f"{name}.rfx") for name in ("a100", "v100", "est-resnet18", "measured", "hostile")]
 
 RUNS = 5
@@ -62,7 +62,7 @@ class Parquet(unittest.TestCase):
             self.assertTrue(wanted, table)
 
     def test_every_number_is_that_of_sqlite(self):
-        self.assert_same(TRACES, ("runs", "layers", "kernels", "roofs"))
+        self.assert_same(TRACES, ("runs", "layers", "kernels", "lines", "stacks", "waits", "advice", "roofs"))
 
     def test_alarms_are_those_of_sqlite(self):
         self.assert_same([str(GOLDEN / "random2.rfx")], ("alarms",))
@@ -88,7 +88,7 @@ class Parquet(unittest.TestCase):
         import pyarrow.parquet
         self.write(TRACES[0])
         files = list(self.dataset.rglob("*.parquet"))
-        self.assertEqual(len(files), 5)
+        self.assertEqual(len(files), len(NAMES))
         self.assertEqual({os.stat(file).st_mode & 0o777 for file in files}, {0o600})
         kernels, = (self.dataset / "kernels").rglob("*.parquet")
         field = pyarrow.parquet.read_schema(kernels).field("time_ns")

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 from rfinject import _command
 
 MAX_INTEGER = 2**63 - 1
-NAMES = ("runs", "layers", "kernels", "roofs", "alarms")
+NAMES = ("runs", "layers", "kernels", "lines", "stacks", "memory", "waits", "advice", "roofs", "alarms")
 
 
 class Column(NamedTuple):

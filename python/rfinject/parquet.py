@@ -2,7 +2,7 @@
 
     python3 -m rfinject.parquet [--all] [--force] -o FOLDER TRACE|FOLDER...
 
-FOLDER/runs/job=JOB/day=YYYY-MM-DD/*.parquet, and the same for layers, kernels, roofs and alarms: the tables, names and
+FOLDER/runs/job=JOB/day=YYYY-MM-DD/*.parquet, and the same for each other table of docs/SQL.md: the tables, names and
 units of `--to sqlite` (docs/SQL.md), with pyarrow. Only `run_id` differs: it tells runs of all exports into a folder apart.
 """
 import argparse

@@ -29,7 +29,7 @@ FAN_IN = 64
 
 
 def fold(spark: "SparkSession", paths: Union[str, List[str]]) -> "Dict[str, DataFrame]":
-    """DataFrames runs, layers, kernels, roofs and alarms of all .rfx files below `paths`, in any file system of Hadoop's.
+    """DataFrames runs, layers, kernels, lines, waits and the other tables of docs/SQL.md, of all .rfx files below `paths`, in any file system of Hadoop's.
 
     Their columns are those of `rfinject export --to sqlite`; a field's metadata has its unit. All processes that ran the
     same on the same GPU are one run, as `rfinject merge` makes it, with sums over all of their steps.

@@ -1,0 +1,24 @@
+// File: step_span.h
+//
+// When one step of a process began and ended. Profiles hold sums of steps; traces of processes say single ones
+// (cli/trace/step_spans.h).
+#ifndef RFINJECT_CLI_PROFILE_STEP_SPAN_H_
+#define RFINJECT_CLI_PROFILE_STEP_SPAN_H_
+
+#include <cstdint>
+#include <optional>
+
+namespace rfinject::cli {
+
+struct StepSpan {
+  uint64_t index = 0;         // from 0, of the process
+  int64_t start_unix_ns = 0;  // CLOCK_REALTIME
+  uint64_t duration_ns = 0;
+  uint64_t samples = 0;                                        // 0: unknown
+  bool armed = false;                                          // counters were on, which makes it longer
+  std::optional<uint64_t> data_wait_ns, gpu_wait_ns, busy_ns;  // where somebody watched
+};
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_PROFILE_STEP_SPAN_H_
