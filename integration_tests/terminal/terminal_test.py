@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a user sees in a terminal: rfinject in a real one, tmux's, with the screen read back as text.
 
-    terminal_test.py RFINJECT [unittest's arguments]
+    terminal_test.py RFINJECT MAKE_TRACE [unittest's arguments]
 
 One tmux server with a socket of its own serves all tests; a test that wants another width resizes its window. Exits with
 77 (skipped) where there is no tmux.
@@ -159,6 +159,108 @@ class InATerminal(unittest.TestCase):
         self.assertTrue(self.rfinject("explain", "attainable_share")[0].startswith("attainable_share (share of 1): "))
         self.assertTrue(self.rfinject("explain", "columns")[0].startswith("model (text): "))
 
+    def test_a_report_begins_with_five_lines(self):
+        screen = self.rfinject("report", RESNET)
+        # A line goes on where it is indented.
+        lines = [line for line in screen if not line.startswith(" ")][:5]
+        self.assertRegex(lines[0], "^ESTIMATED on .* a step takes ")
+        self.assertTrue(lines[1].startswith("Held back by "))
+        for number, line in enumerate(lines[2:], 1):
+            self.assertRegex(line, rf"^{number}\. (at most )?-[0-9.]+ [num]?s \(")
+
+    def test_advice(self):
+        first = next(line for line in self.rfinject("report", RESNET) if line.startswith("1. "))
+        text = " ".join(line.strip() for line in self.rfinject("advise", RESNET))
+        self.assertIn(re.sub(r"^1\. (-\S+ \S+) .*", r"\1", first), text)
+
+    def test_every_word_of_the_glossary_is_explained(self):
+        self.terminal.resize(80)
+        unknown = self.rfinject("explain", "nothing")
+        words = " ".join(line.strip() for line in unknown).split("one of: ")[1].split(" (rfinject")[0].split(", ")
+        self.assertGreater(len(words), 15)
+        for word in words:
+            screen = self.rfinject("explain", word)
+            self.assertTrue(" ".join(screen).lower().startswith(word.lower() + ": "), screen)
+            self.assertLessEqual(max(map(len, screen)), 80)
+
+    def test_all_columns_that_are_printed_are_explained(self):
+        def columns(*words):
+            head = self.terminal.run(shlex.join([RFINJECT, *words, "--format", "csv"]) + " | head -n 1")
+            return "".join(head).split(",")
+        self.terminal.resize(4000)
+        text = " ".join(self.rfinject("explain", "columns"))
+        leading = {"record", "run", "pair", "before", "after", "per_step", "device", "roofs_of", "samples", "allocated_bytes",
+                   "reserved_bytes", "column_a", "column_b", "spearman_rho", "correlated_runs"}
+        for words in (["report", RESNET], ["report", RESNET, "--by", "run"], ["diff", RESNET, str(TRACES / "v100.rfx")],
+                      ["report", RESNET, "--by", "wait"], ["report", RESNET, "--by", "memory"], ["runs", RESNET]):
+            for column in columns(*words):
+                if column not in leading and not column.startswith(("roof_", "ridge_")):
+                    self.assertIn(f" {column} (", text, words)
+        self.terminal.resize(80)
+        self.assertIn("rfinject diff", self.rfinject("explain", "time_visible_ns")[0])
+
+    def test_what_a_newcomer_types(self):
+        write = self.terminal.run
+        write("mkdir -p empty; : > run.nsys-rep; : > train.py; chmod -x train.py")
+        for words, remedy in ((["train.py"], "python"), (["report", "empty/"], "rfinject PROGRAM"),
+                              (["report", "run.nsys-rep"], "nsys export --type sqlite"),
+                              (["report", "train.py"], "train.py")):
+            self.assertIn(remedy, " ".join(self.rfinject(*words)), words)
+        self.assertTrue(self.rfinject("version")[0].startswith("rfinject "))
+        self.assertEqual(self.rfinject("help", "advise"), self.rfinject("advise", "-h"))
+
+    def test_a_kind_of_gpu_is_its_commonest_board(self):
+        for kind, board in (("A100", "A100-SXM4-40GB"), ("v100", "V100-SXM2-16GB"), ("H100", "H100-SXM5-80GB"),
+                            ("b200", "B200")):
+            shown = self.terminal.run(f"{RFINJECT} --estimate {kind} sh -c 'echo =$RFINJECT_ESTIMATE='")
+            self.assertTrue(any(line.startswith(f"={board}") for line in shown), shown)
+            self.assertIn(f"--estimate {kind} is {board}", " ".join(shown))
+        unknown = " ".join(self.rfinject("--estimate", "foo", "true"))
+        self.assertIn("no such GPU", unknown)
+        self.assertNotIn("T4", unknown)
+
+    def test_an_output_without_a_slash_is_a_folder(self):
+        shown = self.terminal.run(f"{RFINJECT} --estimate A100-SXM4-40GB -o newdir sh -c 'echo =$RFINJECT_OUTPUT='")
+        self.assertTrue(any(re.fullmatch("=.*/newdir/=", line) for line in shown), shown)
+
+    def test_an_import_is_reported_by_kernel(self):
+        source = TRACES.parents[1] / "studies" / "002" / "vgg11_A100-SXM4-40GB.csv"
+        self.rfinject("import", "ncu", str(source), "-o", "imported.rfx", "--force")
+        self.terminal.resize(100)
+        screen = self.rfinject("report", "imported.rfx", "--rows", "5")
+        self.assertEqual(len(self.rows(screen, " *kernel +")), 6)  # and the rest
+        self.assertIn("By layer", " ".join(self.rfinject("report", "imported.rfx", "--by", "layer")))
+        self.assertIn("By layer", " ".join(self.rfinject("report", "imported.rfx", "--depth", "1")))
+        self.terminal.resize(80)
+
+    def test_names_of_kernels_keep_what_tells_them_apart(self):
+        self.rfinject("import", "nsys", str(TRACES / "nsys_small.sqlite"), "-o", "nsys.rfx", "--force")
+        names = [line.split()[0] for line in self.rows(self.rfinject("report", "nsys.rfx"), " *kernel +")]
+        self.assertEqual(len(set(names)), len(names))
+
+    def test_a_comparison_of_estimates_says_which_times(self):
+        text = " ".join(line.strip() for line in self.rfinject("diff", str(TRACES / "v100.rfx"), str(TRACES / "a100.rfx")))
+        step = re.search(r"GPU time a step, expected: (\S+ \S+) to (\S+ \S+), ", text)
+        self.assertTrue(step, text)
+        for name, value in zip(("v100", "a100"), step.groups()):
+            opening = " ".join(self.rfinject("report", str(TRACES / f"{name}.rfx")))
+            self.assertIn(f"a step takes {value} of", opening)
+        self.assertRegex(text, "ideal, by the datasheet: ")
+
+    def test_waits_by_the_clock_and_by_rank(self):
+        for rank in (0, 1):
+            subprocess.run([MAKE_TRACE, f"waits:{rank}", os.path.join(self.folder.name, f"rank{rank}.rfx")], check=True)
+        screen = self.rfinject("report", "rank0.rfx", "--by", "wait")
+        for part in ("by the clock", "GPU busy", "GPU idle in launch gaps, at least", "host waits for data",
+                     "host waits for the GPU", "host does its own: Python, launching"):
+            line = next(line for line in screen if line.strip().startswith(part + "  "))
+            self.assertRegex(line, r"[0-9] [mun]?s +[0-9.]+ % +[0-9.]+ [mun]?s +[0-9.]+ [mun]?s$")
+        self.terminal.run(f"{RFINJECT} merge rank0.rfx rank1.rfx -o both.rfx --force")
+        ranks = self.rfinject("report", "both.rfx", "--by", "rank")
+        self.assertIn("Rank 1 is the slowest", " ".join(ranks))
+        self.assertLessEqual(max(map(len, ranks)), 80)
+        self.assertLessEqual(max(map(len, self.rfinject("report", "rank0.rfx", "--by", "wait", "--width", "60"))), 60)
+
     def test_us_and_the_micro_sign_are_one(self):
         """Output has us alone; --host-us is what takes it, and a search of the page's numbers finds one spelling."""
         for words in (("report", RESNET), ("advise", RESNET), ("runs", str(TRACES)), ("gpus",)):
@@ -167,9 +269,9 @@ class InATerminal(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
+    if len(sys.argv) < 3 or not all(os.access(tool, os.X_OK) for tool in sys.argv[1:3]):
         sys.exit(__doc__)
-    RFINJECT = os.path.abspath(sys.argv.pop(1))
+    RFINJECT, MAKE_TRACE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
     if shutil.which("tmux") is None:
         print("skipped: no tmux; scripts/setup installs it")
         sys.exit(77)
