@@ -203,7 +203,7 @@ int ReportMain(Arguments arguments) {
     }
     std::ostringstream text;
     format->stacks(tables, options, text);
-    if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
+    if (!destination.Write(std::move(text).str(), ColorsOf(*format))) return 1;
     return loaded.damaged ? 1 : 0;
   }
   if (by == kByMemory) {
@@ -217,7 +217,7 @@ int ReportMain(Arguments arguments) {
     }
     std::ostringstream text;
     format->memory(tables, options, text);
-    if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
+    if (!destination.Write(std::move(text).str(), ColorsOf(*format))) return 1;
     return loaded.damaged ? 1 : 0;
   }
   if (by == kByWait || by == kByRank) {
@@ -231,7 +231,7 @@ int ReportMain(Arguments arguments) {
     }
     std::ostringstream text;
     format->waits(tables, by == kByRank ? WaitRows::kRanks : WaitRows::kParts, options, text);
-    if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
+    if (!destination.Write(std::move(text).str(), ColorsOf(*format))) return 1;
     return loaded.damaged ? 1 : 0;
   }
   const bool chosen = parsed.Has("by") || parsed.Has("depth") || parsed.Has("theory");

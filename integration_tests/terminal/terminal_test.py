@@ -20,6 +20,10 @@ import unittest
 
 TRACES = pathlib.Path(__file__).resolve().parents[1] / "golden" / "traces"
 RESNET = str(TRACES / "est-resnet18.rfx")
+# ResNet-18 of batch 8, three steps, as scripts/demo runs it, and the same with a PyTorch for CUDA on the virtual GPU.
+OWN = pathlib.Path(__file__).resolve().parent / "traces"
+DEMO, VIRTUAL = str(OWN / "demo-v100.rfx"), str(OWN / "virtual-v100.rfx")
+DOCUMENTS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
 
 class Terminal:
@@ -82,12 +86,14 @@ class InATerminal(unittest.TestCase):
         cls.folder.cleanup()
 
     def rfinject(self, *words):
-        return self.terminal.run(shlex.join([RFINJECT, *words]))
+        screen = self.terminal.run(shlex.join([RFINJECT, *words]))
+        self.assertFalse([line for line in screen if "?[" in line], "a colour's letters, which something took for a name's")
+        return screen
 
     def rows(self, screen, head):
         """The lines of a table below its head, up to the total."""
         start = next(i for i, line in enumerate(screen) if re.match(head, line)) + 1
-        end = next(i for i in range(start, len(screen)) if screen[i].split()[1:2] == ["total"])
+        end = next(i for i in range(start, len(screen)) if "total" in screen[i].split()[:2])
         return screen[start:end]
 
     def column(self, screen, head, title):
@@ -157,7 +163,7 @@ class InATerminal(unittest.TestCase):
         for word in ("bound", "slack", "tier"):
             self.assertTrue(self.rfinject("explain", word)[0].startswith(word + ": "))
         self.assertTrue(self.rfinject("explain", "attainable_share")[0].startswith("attainable_share (share of 1): "))
-        self.assertTrue(self.rfinject("explain", "columns")[0].startswith("model (text): "))
+        self.assertTrue(self.terminal.run(f"{RFINJECT} explain columns | head -n 5")[1].startswith("  model (text): "))
 
     def test_a_report_begins_with_five_lines(self):
         screen = self.rfinject("report", RESNET)
@@ -188,7 +194,7 @@ class InATerminal(unittest.TestCase):
             head = self.terminal.run(shlex.join([RFINJECT, *words, "--format", "csv"]) + " | head -n 1")
             return "".join(head).split(",")
         self.terminal.resize(4000)
-        text = " ".join(self.rfinject("explain", "columns"))
+        text = " ".join(self.terminal.run(f"{RFINJECT} explain columns | grep -o '^  .*:' | tr '\\n' ' '"))
         leading = {"record", "run", "pair", "before", "after", "per_step", "device", "roofs_of", "samples", "allocated_bytes",
                    "reserved_bytes", "column_a", "column_b", "spearman_rho", "correlated_runs"}
         for words in (["report", RESNET], ["report", RESNET, "--by", "run"], ["diff", RESNET, str(TRACES / "v100.rfx")],
@@ -260,6 +266,51 @@ class InATerminal(unittest.TestCase):
         self.assertIn("Rank 1 is the slowest", " ".join(ranks))
         self.assertLessEqual(max(map(len, ranks)), 80)
         self.assertLessEqual(max(map(len, self.rfinject("report", "rank0.rfx", "--by", "wait", "--width", "60"))), 60)
+
+    def test_the_document_explains_the_lines_that_stand_there(self):
+        """Each line that READING_A_REPORT.md shows is one of the demo's report, but for how wide its columns are."""
+        def words(line):
+            return " ".join(line.split())
+        self.terminal.resize(80)
+        screen = {words(line) for line in self.rfinject("report", DEMO)}
+        shown = [words(line) for line in (DOCUMENTS / "READING_A_REPORT.md").read_text().splitlines() if line.startswith("    ")]
+        self.assertGreater(len(shown), 30)
+        for line in shown:
+            if line.endswith("..."):
+                self.assertTrue(any(one.startswith(line[:-3].strip()) for one in screen), line)
+            else:
+                self.assertIn(line, screen)
+
+    def test_ten_questions_have_a_command_each(self):
+        """Those of QUESTIONS.md, typed as they stand there, and the words of their answers."""
+        self.terminal.resize(80)
+        self.terminal.run("rm -rf q; mkdir -p q/rfinject-out/demo q/rfinject-out/virtual q/before q/after")
+        folder = pathlib.Path(self.folder.name, "q")
+        # Of two runs the one on the virtual GPU is the newest: it alone knows of memory and the clock.
+        for trace, into in ((VIRTUAL, "rfinject-out/virtual"), (TRACES / "v100.rfx", "before"), (TRACES / "a100.rfx", "after")):
+            shutil.copy(trace, folder / into)
+        table = re.findall(r"(?m)^\| (\d+)\. [^|]+ \| `([^`]+)`", (DOCUMENTS / "QUESTIONS.md").read_text())
+        self.assertEqual([int(number) for number, _ in table], list(range(1, 11)))
+        answers = [r"-\d\S* [mu]s \(", r"At the peak .* were allocated", "host waits for data +[0-9]", r"main\.py:\d+ train_epoch",
+                   r"expected: \S+ ms to \S+ ms, -", "By layer, a step", None, "By phase, a step", None, "gpu +"]
+        for (number, command), answer in zip(table, answers):
+            words = command.replace("rfinject ", f"{RFINJECT} ", 1)
+            if answer is None and number == "9":
+                continue  # a program's run
+            screen = self.terminal.run(f"cd q; {words}; echo exit $?; cd ..")
+            self.assertNotIn("exit 2", screen, command)
+            if answer is not None:
+                self.assertRegex(" ".join(screen), answer, command)
+        self.assertGreater((folder / "report.html").stat().st_size, 50_000)
+
+    def test_what_a_step_waits_for_is_in_its_second_line(self):
+        """Of a measured run with launch gaps as well; the virtual GPU's clock holds what observing a launch costs."""
+        subprocess.run([MAKE_TRACE, "waits:0", os.path.join(self.folder.name, "waits.rfx")], check=True)
+        text = " ".join(line.strip() for line in self.rfinject("report", "waits.rfx"))
+        self.assertIn("the GPU is busy for 40 % of a step, and the host waits 30 % for data, 10 % for the GPU; "
+                      "launch gaps are at least 30 % of it", text)
+        self.assertNotIn("launch gaps", " ".join(self.rfinject("report", VIRTUAL)))
+        self.assertIn("launch gaps", " ".join(self.rfinject("report", VIRTUAL, "--by", "wait")))
 
     def test_us_and_the_micro_sign_are_one(self):
         """Output has us alone; --host-us is what takes it, and a search of the page's numbers finds one spelling."""

@@ -257,8 +257,9 @@ const fillRow = (tr, value, inView) => {
     const text = !inView || inView[k] ? value(c) : '', td = tr.cells[k];
     if (td.full === text) return;
     td.full = text;
-    // Of a layer's path the end says more.
-    td.firstChild.data = c.key === 'layer' && text.length > c.width ? '…' + text.slice(1 - c.width) : text;
+    // Of a layer's path the end says more, of a group's name the beginning.
+    const path = c.key === 'layer' && !tr.classList.contains('group');
+    td.firstChild.data = path && text.length > c.width ? '…' + text.slice(1 - c.width) : text;
     if (c.kind === 'text') td.title = text.length > c.width - 4 ? text : '';
   });
 };
