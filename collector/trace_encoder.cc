@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 
+#include "proto/wire/step_parts.h"
+
 namespace rfinject {
 namespace {
 
@@ -170,6 +172,11 @@ void SummedSteps::Add(const StepRecord& step) {
     if (step.watched & kDataWaits) data_wait_ns.Add(step.data_wait_ns);
     if (step.watched & kGpuWaits) gpu_wait_ns.Add(step.gpu_wait_ns);
     if (step.watched & kGpuBusy) gpu_busy_ns.Add(step.gpu_busy_ns);
+    if ((step.watched & kDataWaits) == 0) return;
+    if (step.watched & kGpuWaits) own_ns.Add(wire::OwnNs(step.duration_ns, step.data_wait_ns, step.gpu_wait_ns));
+    if (step.watched & kGpuBusy) {
+      launch_gap_ns.Add(wire::LaunchGapNs(step.duration_ns, step.data_wait_ns, step.gpu_busy_ns));
+    }
   }
 }
 
@@ -208,6 +215,8 @@ void EncodeSummedSteps(const SummedSteps& summed, wire::Encoder* out) {
   if (!summed.data_wait_ns.counts.empty()) EncodeSpread(summed.data_wait_ns, rank.begin_data_wait_ns());
   if (!summed.gpu_wait_ns.counts.empty()) EncodeSpread(summed.gpu_wait_ns, rank.begin_gpu_wait_ns());
   if (!summed.gpu_busy_ns.counts.empty()) EncodeSpread(summed.gpu_busy_ns, rank.begin_gpu_busy_ns());
+  if (!summed.own_ns.counts.empty()) EncodeSpread(summed.own_ns, rank.begin_own_ns());
+  if (!summed.launch_gap_ns.counts.empty()) EncodeSpread(summed.launch_gap_ns, rank.begin_launch_gap_ns());
 }
 
 void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) noexcept {

@@ -41,6 +41,7 @@ struct SummedSteps {
   uint64_t memory_peak_bytes = 0;                             // the most of any
   MetricSum duration_ns;                                      // of those that were not armed
   SpreadSum wall_ns, data_wait_ns, gpu_wait_ns, gpu_busy_ns;  // likewise, where they were watched
+  SpreadSum own_ns, launch_gap_ns;                            // wire/step_parts.h
   // Adds a measured step. May throw std::bad_alloc.
   void Add(const StepRecord& step);
 };

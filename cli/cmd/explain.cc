@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <ostream>
 #include <sstream>
@@ -9,11 +11,13 @@
 #include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/options.h"
+#include "cli/cmd/print_report.h"
 #include "cli/cmd/streams.h"
 #include "cli/emit/alarm_texts.h"
 #include "cli/emit/glossary.h"
 #include "cli/emit/text_grid.h"
 #include "cli/report/column.h"
+#include "cli/report/column_tables.h"
 
 namespace rfinject::cli {
 namespace {
@@ -28,8 +32,6 @@ constexpr std::string_view kUsage =
 constexpr Option kOptions[] = {
     {"format", 0, "FORMAT", "table (default), or markdown, which is docs/ALARMS.md, and of columns docs/COLUMNS.md",
      "table markdown"}};
-
-constexpr int kWidth = 100;
 
 std::string_view UnitOf(const ColumnInfo& column) {
   switch (column.kind) {
@@ -46,25 +48,62 @@ std::string_view UnitOf(const ColumnInfo& column) {
   return column.unit.empty() ? "ratio" : column.unit;
 }
 
+struct FoundColumn {
+  const ColumnTable* table;
+  const ColumnInfo* column;
+};
+
+std::string ColumnText(const ColumnInfo& column, const ColumnTable& table, bool of_reports) {
+  return absl::StrFormat("%s (%s%s%s): %s", column.name, UnitOf(column), of_reports ? "" : "; ",
+                         of_reports ? std::string() : std::string(table.of), column.help);
+}
+
+// Of columns that say the same in several tables the first.
+std::vector<FoundColumn> FindColumns(const std::vector<ColumnTable>& tables, std::string_view word) {
+  std::vector<FoundColumn> found;
+  for (const ColumnTable& table : tables) {
+    for (const ColumnInfo& column : table.columns) {
+      const bool known = std::any_of(found.begin(), found.end(),
+                                     [&](const FoundColumn& one) { return one.column->help == column.help; });
+      if (column.name == word && !known) found.push_back({&table, &column});
+    }
+  }
+  if (!found.empty()) return found;
+  // By the head that a terminal's table has.
+  const ReportColumn* const column = FindColumn(word);
+  if (column == nullptr || !column->info.data) return found;
+  for (const ColumnInfo& one : tables.front().columns) {
+    if (one.name == column->info.name) found.push_back({&tables.front(), &one});
+  }
+  return found;
+}
+
 // The columns that CSV and JSON have.
-void WriteColumns(bool markdown, std::ostream& out) {
+void WriteColumns(const std::vector<ColumnTable>& tables, bool markdown, int width, std::ostream& out) {
+  constexpr int kMarkdownWidth = 120;
   if (markdown) {
     out << "# Columns of CSV and JSON\n\n";
-    WriteWrapped(out,
-                 "What each column of `rfinject report --format csv` holds, which are also the keys of the rows in "
-                 "`--format json`. Names are an interface: they are added, never changed. Sums run over all measured "
-                 "steps; `steps` says how many. `--by` decides which of them say what a row is. This file is what "
-                 "`rfinject explain columns --format markdown` prints.",
-                 120, "", "");
-    out << "\n| column | unit | what it is |\n|---|---|---|\n";
+    WriteWrapped(
+        out,
+        "What each column holds that `--format csv` prints, which are also the keys of the rows in `--format "
+        "json`. Names are an interface: they are added, never changed. This file is what `rfinject explain "
+        "columns --format markdown` prints.",
+        kMarkdownWidth, "", "");
   }
-  for (const ReportColumn& column : ReportColumns()) {
-    const ColumnInfo& info = column.info;
-    if (!info.data) continue;
+  for (const ColumnTable& table : tables) {
     if (markdown) {
-      out << "| `" << info.name << "` | " << UnitOf(info) << " | " << info.help << " |\n";
-    } else {
-      WriteWrapped(out, absl::StrFormat("%s (%s): %s", info.name, UnitOf(info), info.help), kWidth, "", "  ");
+      out << "\n## " << table.title << ": `" << table.of << "`\n\n";
+      WriteWrapped(out, std::string(table.text), kMarkdownWidth, "", "");
+      out << "\n| column | unit | what it is |\n|---|---|---|\n";
+      for (const ColumnInfo& info : table.columns) {
+        out << "| `" << info.name << "` | " << UnitOf(info) << " | " << info.help << " |\n";
+      }
+      continue;
+    }
+    if (&table != &tables.front()) out << '\n';
+    WriteWrapped(out, absl::StrFormat("%s, %s", table.title, table.of), width, "", "  ");
+    for (const ColumnInfo& info : table.columns) {
+      WriteWrapped(out, ColumnText(info, table, /*of_reports=*/true), width, "  ", "    ");
     }
   }
 }
@@ -112,14 +151,16 @@ int ExplainMain(Arguments arguments) {
     return UsageError("explain", "--format " + format + ": there are table and markdown");
   }
   const bool markdown = format == "markdown";
+  const int width = TableOptionsFor(STDOUT_FILENO).width;
+  const std::vector<ColumnTable> tables = AllColumnTables();
   if (parsed.words.size() == 1 && std::string_view(parsed.words.front()) == "columns") {
     std::ostringstream text;
-    WriteColumns(markdown, text);
+    WriteColumns(tables, markdown, width, text);
     Print(std::move(text).str());
     return 0;
   }
   std::vector<std::string> wanted;
-  std::vector<const ReportColumn*> columns;
+  std::vector<FoundColumn> columns;
   std::vector<const GlossaryEntry*> words;
   for (const char* word : parsed.words) {
     std::vector<std::string> ids;
@@ -127,8 +168,8 @@ int ExplainMain(Arguments arguments) {
       words.push_back(entry);
     } else if (ParseAlarmIds(word, &ids)) {
       wanted.insert(wanted.end(), ids.begin(), ids.end());
-    } else if (const ReportColumn* const column = FindColumn(word); column != nullptr) {
-      columns.push_back(column);
+    } else if (const std::vector<FoundColumn> found = FindColumns(tables, word); !found.empty()) {
+      columns.insert(columns.end(), found.begin(), found.end());
     } else {
       return UsageError(
           "explain", "'" + std::string(word) +
@@ -154,7 +195,7 @@ int ExplainMain(Arguments arguments) {
     first = false;
     out << alarm.id << "  " << alarm.title << '\n';
     const auto part = [&](std::string_view head, std::string_view text) {
-      if (!text.empty()) WriteWrapped(out, text, kWidth, std::string(head), "            ");
+      if (!text.empty()) WriteWrapped(out, text, width, std::string(head), "            ");
     };
     part("  checks    ", alarm.checks);
     part("  causes    ", alarm.causes);
@@ -164,13 +205,12 @@ int ExplainMain(Arguments arguments) {
   for (const GlossaryEntry* entry : words) {
     if (!first) out << '\n';
     first = false;
-    WriteWrapped(out, std::string(entry->word) + ": " + std::string(entry->meaning), kWidth, "", "  ");
+    WriteWrapped(out, std::string(entry->word) + ": " + std::string(entry->meaning), width, "", "  ");
   }
-  for (const ReportColumn* column : columns) {
+  for (const FoundColumn& found : columns) {
     if (!first) out << '\n';
     first = false;
-    WriteWrapped(out, absl::StrFormat("%s (%s): %s", column->info.name, UnitOf(column->info), column->info.help),
-                 kWidth, "", "  ");
+    WriteWrapped(out, ColumnText(*found.column, *found.table, found.table == &tables.front()), width, "", "  ");
   }
   Print(std::move(out).str());
   return 0;

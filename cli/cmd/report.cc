@@ -50,7 +50,8 @@ std::vector<Option> Options() {
       new std::string(FormatNames(" or ") + "; default: by the ending of -o, else table");
   return {
       {"by", 0, "WHAT",
-       "run (a row each), model, phase, layer (default), class (layers that are alike as one), op,\n"
+       "run (a row each), model, phase, layer (default; of imports without\n"
+       "layers kernel), class (layers that are alike as one), op,\n"
        "kernel, source (lines of the program), stack (what is in no layer), memory (what lay there\n"
        "at the peak), wait (what a step waits for, by the clock) or rank (the same of each rank)",
        ChoicesOf(kBys)},
@@ -82,6 +83,16 @@ std::vector<Option> Options() {
        "less work are bound by launching"},
       {"strict", 0, "[=R001,R004]", "exit with 3 when an alarm is raised, or one of these (rfinject explain R005)"},
   };
+}
+
+// Whether it was imported from files that name no layers: all that they tell apart is kernels.
+bool OfOtherTools(const LoadedRun& one) {
+  return std::all_of(one.profile.runs.begin(), one.profile.runs.end(), [](const auto& keyed) {
+    const Run& run = keyed.second;
+    return run.key.source == SourceKind::kImported &&
+           std::all_of(run.launches.begin(), run.launches.end(),
+                       [](const auto& launch) { return launch.first.layer.path.empty(); });
+  });
 }
 
 }  // namespace
@@ -192,7 +203,7 @@ int ReportMain(Arguments arguments) {
     }
     std::ostringstream text;
     format->stacks(tables, options, text);
-    if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
+    if (!destination.Write(std::move(text).str(), ColorsOf(*format))) return 1;
     return loaded.damaged ? 1 : 0;
   }
   if (by == kByMemory) {
@@ -206,7 +217,7 @@ int ReportMain(Arguments arguments) {
     }
     std::ostringstream text;
     format->memory(tables, options, text);
-    if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
+    if (!destination.Write(std::move(text).str(), ColorsOf(*format))) return 1;
     return loaded.damaged ? 1 : 0;
   }
   if (by == kByWait || by == kByRank) {
@@ -219,13 +230,13 @@ int ReportMain(Arguments arguments) {
       for (const auto& [key, run] : one.profile.runs) tables.push_back(FoldWaits(run));
     }
     std::ostringstream text;
-    TableOptions options = destination.to_file() ? TableOptions{} : TableOptionsFor(STDOUT_FILENO);
-    options.max_rows = rows;
-    options.csv_texts = csv_texts;
     format->waits(tables, by == kByRank ? WaitRows::kRanks : WaitRows::kParts, options, text);
-    if (!destination.Write(std::move(text).str(), Colors::kNone)) return 1;
+    if (!destination.Write(std::move(text).str(), ColorsOf(*format))) return 1;
     return loaded.damaged ? 1 : 0;
   }
+  const bool chosen = parsed.Has("by") || parsed.Has("depth") || parsed.Has("theory");
+  if (!chosen && std::all_of(loaded.runs.begin(), loaded.runs.end(), OfOtherTools))
+    by = static_cast<size_t>(By::kKernel);
   std::vector<Report> reports;
   for (const LoadedRun& one : loaded.runs) {
     for (Report& report : FoldProfile(one.profile, MachineFor,

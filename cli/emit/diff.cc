@@ -137,6 +137,13 @@ void WriteRows(const Diff& diff, const RunDiff& pair, const DiffExcerpt& excerpt
   WriteGrid(grid, options.wide ? kAnyWidth : options.width, options.color, out);
 }
 
+// What the datasheet allows, beside the expected times that are compared.
+std::string IdealText(const RunDiff& pair) {
+  const double before = pair.total.before.ideal_ns(), after = pair.total.after.ideal_ns();
+  if (!pair.exact || before <= 0 || after <= 0) return {};
+  return "; ideal, by the datasheet: " + Duration(before) + " to " + Duration(after);
+}
+
 void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& options, std::ostream& out) {
   const Letters letters(options.color);
   WriteWrapped(out, pair.before_title, options.width, std::string(letters.bold) + "A" + letters.plain + "  ", "   ");
@@ -150,14 +157,15 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
   }
   const Change& time = pair.total[Compared::kTime];
   WriteWrapped(out,
-               "GPU time" + std::string(pair.per_step ? " a step: " : ": ") + Duration(time.before) + " to " +
-                   Duration(time.after) + ", " + SignedDuration(time.difference()) +
+               "GPU time" + std::string(pair.per_step ? " a step" : "") + DiffTimesText(pair) + ": " +
+                   Duration(time.before) + " to " + Duration(time.after) + ", " + SignedDuration(time.difference()) +
                    (time.before > 0 ? " (" + Times(time) + ")" : "") +
                    (time.half_width > 0 && std::isfinite(time.half_width) ? " +- " + Duration(time.half_width) : "") +
                    (time.verdict == Verdict::kNoise
                         ? ", within the noise; from " + Duration(time.visible) + " on it would have been seen"
                     : time.verdict == Verdict::kUnknown ? ", " + VerdictText(time)
-                                                        : ""),
+                                                        : "") +
+                   IdealText(pair),
                options.width, "  ", "   ");
   out << '\n';
 
@@ -173,6 +181,11 @@ void WritePair(const Diff& diff, const RunDiff& pair, const TableOptions& option
 }
 
 }  // namespace
+
+std::string DiffTimesText(const RunDiff& pair) {
+  if (pair.expected) return pair.exact ? ", expected" : ", expected where estimated";
+  return pair.exact ? ", ideal" : "";
+}
 
 std::string CaveatText(const Caveat& caveat) {
   const auto against = [](std::string_view what, std::string_view was, std::string_view is) {
@@ -271,6 +284,7 @@ void EmitDiffJson(const Diff& diff, std::ostream& out) {
     json.Member("correction", CorrectionName(pair.correction));
     json.Key("comparisons");
     json.Number(static_cast<double>(pair.comparisons));
+    json.Member("estimated_times", pair.expected ? "expected" : pair.exact ? "ideal" : "");
     json.Key("paired_steps");
     json.Bool(pair.paired);
     json.Key("notes");

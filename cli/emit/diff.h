@@ -27,6 +27,8 @@ void EmitDiffJunit(const Diff& diff, std::ostream& out);  // a test case a gate,
 std::string CorrectionText(const RunDiff& pair);
 // "batch 8 against 16", "these are different networks", …
 std::string CaveatText(const Caveat& caveat);
+// Which times of estimates are compared: ", expected", ", ideal"; nothing where both sides are measured.
+std::string DiffTimesText(const RunDiff& pair);
 // "real", "no change seen; from 1.2 us on it would have been", "unknown: drifting", …
 std::string VerdictText(const Change& change);
 // "step_time>+5%: +7.1 %, and real".

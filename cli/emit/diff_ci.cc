@@ -98,7 +98,7 @@ void EmitDiffMarkdown(const Diff& diff, const TableOptions& options, std::ostrea
           << (row.in_before ? Duration(time.before) : "") << " | " << (row.in_after ? Duration(time.after) : "")
           << " | " << SignedDuration(time.difference()) << Margin(time) << " | " << VerdictText(time) << " |\n";
     };
-    line(pair.total, pair.per_step ? "GPU time a step" : "GPU time");
+    line(pair.total, (pair.per_step ? "GPU time a step" : "GPU time") + DiffTimesText(pair));
     for (const DiffRow* row : excerpt.rows) line(*row, DiffRowName(*row, diff.by));
     if (excerpt.left_out > 0) out << "\n" << Grouped(excerpt.left_out) << " more rows changed.\n";
     const std::string correction = CorrectionText(pair);

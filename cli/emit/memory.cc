@@ -44,7 +44,9 @@ std::string RefusedText(const MemoryTable& table) {
 std::string PeakText(const MemoryTable& table) {
   if (!table.known) {
     std::string text =
-        "Which layer's memory lies on the device is not known: it is where the program runs on a virtual GPU";
+        "Which layer's memory lies on the device is not known: it is where the program runs on a virtual GPU "
+        "(rfinject --estimate "
+        "GPU, with a PyTorch that is built for CUDA)";
     if (table.in_use_bytes > 0) {
       text += "; all processes together used at most " + InBoth(table.in_use_bytes) + " of the device";
     }

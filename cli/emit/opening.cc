@@ -80,15 +80,21 @@ bool Matters(const StepWaits& waits, const StepPart& wait) {
   return gain && *gain >= kWorthASentence * waits.step_ns() && *gain > 0;
 }
 
-// "by the clock the GPU is busy for 31 % of a step, and the host waits 55 % for data": where waiting is worth a
-// change of the program; else empty.
-std::string WaitShareText(const StepWaits& waits) {
+// "by the clock the GPU is busy for 31 % of a step, and the host waits 55 % for data; launch gaps are 14 % of it":
+// where one of them is worth a change of the program; else empty.
+std::string WaitShareText(const Report& report) {
+  const StepWaits& waits = report.waits;
   const std::optional<double> busy = waits.Share(waits.gpu_busy);
   const bool data = Matters(waits, waits.data_wait), gpu = Matters(waits, waits.gpu_wait);
-  if (!busy || (!data && !gpu)) return {};
-  std::string text = "by the clock the GPU is busy for " + Percent(*busy) + " of a step, and the host waits ";
+  // On a virtual GPU launching takes what it takes on this host, with what observing it costs.
+  const bool gaps =
+      report.run.source != SourceKind::kEstimated && waits.Share(waits.launch_gaps).value_or(0) >= kWorthASentence;
+  if (!busy || (!data && !gpu && !gaps)) return {};
+  std::string text = "by the clock the GPU is busy for " + Percent(*busy) + " of a step";
+  if (data || gpu) text += ", and the host waits ";
   if (data) text += Percent(*waits.Share(waits.data_wait)) + " for data";
   if (gpu) text += (data ? ", " : "") + Percent(*waits.Share(waits.gpu_wait)) + " for the GPU";
+  if (gaps) text += "; launch gaps are at least " + Percent(*waits.Share(waits.launch_gaps)) + " of it";
   return text;
 }
 
@@ -118,7 +124,7 @@ std::string LimitText(const Report& report) {
   line += " of GPU time; ";
   if (report.total.total_flop() > 0) line += WithPrefix(derived.performance_flop_per_s, "FLOP/s") + ", ";
   line += Percent(derived.attainable_share) + " of attainable";
-  if (const std::string waits = WaitShareText(report.waits); !waits.empty()) {
+  if (const std::string waits = WaitShareText(report); !waits.empty()) {
     line += "; " + waits;
   } else if (headline.idle_share >= kWorthASentence) {
     line += "; the GPU is idle for " + Percent(headline.idle_share) + " of a step";

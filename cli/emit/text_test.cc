@@ -98,7 +98,7 @@ TEST(Memory, TableJsonAndCsv) {
   EXPECT_THAT(text.str(), HasSubstr("  optimizer    the optimizer's state  1.00 GB   33 %\n"));
   EXPECT_THAT(text.str(), HasSubstr("  a.conv     Conv2d forward       2.00 GB   67 %\n"));
   EXPECT_THAT(text.str(), HasSubstr("is not known: it is where the program\n  runs on a virtual GPU"));
-  EXPECT_THAT(text.str(), HasSubstr("used at most 5.00 GB (4.66 GiB)\n  of the device"));
+  EXPECT_THAT(text.str(), HasSubstr("used at most 5.00 GB (4.66 GiB) of the\n  device"));
   for (const std::string& line : Lines(text.str())) EXPECT_LE(CodePoints(line), 80u) << line;
   EmitMemoryCsv(tables, csv);
   EXPECT_EQ(csv.str(),

@@ -61,12 +61,14 @@ void WriteParts(const WaitTable& table, const TableOptions& options, std::ostrea
                   {.title = "p95", .priority = 1, .width = 8}};
   const StepWaits& all = table.all;
   const auto add = [&](std::string_view name, const StepPart& part) {
+    if (!part.mean_ns) return;  // the text above says why
     grid.lines.push_back(
         {.cells = {std::string(name), DurationOrUnknown(part.mean_ns), ShareOrUnknown(all.Share(part)),
                    DurationOrUnknown(part.p50_ns), DurationOrUnknown(part.p95_ns)}});
   };
   add("by the clock", all.wall);
   add("GPU busy", all.gpu_busy);
+  add("GPU idle in launch gaps, at least", all.launch_gaps);
   add("host waits for data", all.data_wait);
   add("host waits for the GPU", all.gpu_wait);
   add("host does its own: Python, launching", all.own);
@@ -78,18 +80,19 @@ void WriteRanks(const WaitTable& table, const TableOptions& options, std::ostrea
   grid.columns = {{.title = "rank", .right = false}, {.title = "steps", .priority = 2, .width = 6},
                   {.title = "p50", .width = 8},      {.title = "p95", .width = 8},
                   {.title = "GPU busy", .width = 8}, {.title = "for data", .width = 8},
-                  {.title = "for GPU", .width = 8}};
+                  {.title = "for GPU", .width = 8},  {.title = "gaps", .priority = 1, .width = 8}};
   const auto add = [&](const std::string& rank, const StepWaits& waits) {
     grid.lines.push_back(
         {.cells = {rank, Grouped(waits.steps), DurationOrUnknown(waits.wall.p50_ns),
                    DurationOrUnknown(waits.wall.p95_ns), ShareOrUnknown(waits.Share(waits.gpu_busy)),
-                   DurationOrUnknown(waits.data_wait.mean_ns), DurationOrUnknown(waits.gpu_wait.mean_ns)}});
+                   DurationOrUnknown(waits.data_wait.mean_ns), DurationOrUnknown(waits.gpu_wait.mean_ns),
+                   DurationOrUnknown(waits.launch_gaps.mean_ns)}});
   };
   const size_t count = options.max_rows == 0 ? table.ranks.size() : std::min(table.ranks.size(), options.max_rows);
   for (size_t i = 0; i < count; ++i) add(table.ranks[i].rank, table.ranks[i].waits);
   if (count < table.ranks.size()) {
     grid.lines.push_back(
-        {.cells = {"(" + Grouped(table.ranks.size() - count) + " more: --rows 0)", "", "", "", "", "", ""},
+        {.cells = {"(" + Grouped(table.ranks.size() - count) + " more: --rows 0)", "", "", "", "", "", "", ""},
          .span = grid.columns.size()});
   }
   if (table.ranks.size() > 1) add("all", table.all);

@@ -3,6 +3,8 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -180,6 +182,7 @@ class Importer {
   struct TimedStep {
     Interval at;
     uint64_t data_ns = 0, gpu_wait_ns = 0, busy_ns = 0;
+    uint64_t busy_or_data_ns = 0;
   };
   // A file that says more is no run of steps; 56 MB.
   static constexpr size_t kMostTimedSteps = 1 << 20;
@@ -209,6 +212,30 @@ class Importer {
     return [statement](Interval* one) {
       if (!*statement || sqlite3_step(statement->get()) != SQLITE_ROW) return false;
       *one = {sqlite3_column_int64(statement->get(), 0), sqlite3_column_int64(statement->get(), 1)};
+      return true;
+    };
+  }
+
+  // The intervals of both, which each come by their start.
+  static std::function<bool(Interval*)> Merged(std::function<bool(Interval*)> a, std::function<bool(Interval*)> b) {
+    struct Source {
+      std::function<bool(Interval*)> next;
+      std::optional<Interval> head;
+      void Advance() {
+        Interval one;
+        head = next(&one) ? std::optional(one) : std::nullopt;
+      }
+    };
+    const auto sources = std::make_shared<std::array<Source, 2>>();
+    (*sources)[0].next = std::move(a);
+    (*sources)[1].next = std::move(b);
+    for (Source& source : *sources) source.Advance();
+    return [sources](Interval* one) {
+      auto& [first, second] = *sources;
+      if (!first.head && !second.head) return false;
+      Source& source = !second.head || (first.head && first.head->start <= second.head->start) ? first : second;
+      *one = *source.head;
+      source.Advance();
       return true;
     };
   }
@@ -246,15 +273,17 @@ class Importer {
         absl::StrAppend(&sql, " WHERE globalPid / ", kThreads, " = ", step_thread_ / kThreads);
       }
     }
-    AddOverlap(Intervals(sql + " ORDER BY 1, 2"), &TimedStep::busy_ns, &steps);
+    sql += " ORDER BY 1, 2";
+    AddOverlap(Intervals(sql), &TimedStep::busy_ns, &steps);
     // torch.autograd.profiler.emit_nvtx makes a range of each scope that torch opens.
     bool has_data = false;
-    AddOverlap(RangesOfSteps([&has_data](const std::string& name) {
-                 const bool data = IsLoaderName(name);
-                 has_data = has_data || data;
-                 return data;
-               }),
-               &TimedStep::data_ns, &steps);
+    const auto is_data = [&has_data](const std::string& name) {
+      const bool data = IsLoaderName(name);
+      has_data = has_data || data;
+      return data;
+    };
+    AddOverlap(RangesOfSteps(is_data), &TimedStep::data_ns, &steps);
+    AddOverlap(Merged(Intervals(sql), RangesOfSteps(is_data)), &TimedStep::busy_or_data_ns, &steps);
     const std::set<std::string> calls = ColumnsOf(database_.get(), "CUPTI_ACTIVITY_KIND_RUNTIME");
     const bool has_calls = calls.contains("end") && calls.contains("nameId");
     if (has_calls) {
@@ -269,10 +298,12 @@ class Importer {
     StepTimes& times = run_.step_times[0];
     for (const TimedStep& step : steps) {
       const auto ns = static_cast<uint64_t>(std::max<int64_t>(step.at.end - step.at.start, 0));
-      times.wall_ns.Add(ns);
-      times.gpu_busy_ns.Add(step.busy_ns);
-      if (has_data) times.data_wait_ns.Add(step.data_ns);
-      if (has_calls) times.gpu_wait_ns.Add(step.gpu_wait_ns);
+      const auto where = [](bool known, uint64_t value) { return known ? std::optional(value) : std::nullopt; };
+      times.Add({.wall_ns = ns,
+                 .data_wait_ns = where(has_data, step.data_ns),
+                 .gpu_wait_ns = where(has_calls, step.gpu_wait_ns),
+                 .gpu_busy_ns = step.busy_ns,
+                 .launch_gap_ns = ns > step.busy_or_data_ns ? ns - step.busy_or_data_ns : 0});
     }
   }
 

@@ -218,6 +218,9 @@ TEST_F(NsysSqlite, StepsHaveWhatTheyWaitedFor) {
   EXPECT_EQ(static_cast<uint64_t>(times.data_wait_ns.sum()), 2 * 30'000u);
   EXPECT_EQ(static_cast<uint64_t>(times.gpu_wait_ns.sum()), 3 * 8'000u);
   EXPECT_EQ(static_cast<uint64_t>(times.gpu_busy_ns.sum()), 3 * 40'000u);
+  // The loader's 30 us lie in the 60 in which the GPU has nothing to do; 10 before the kernels and 20 after remain.
+  EXPECT_EQ(static_cast<uint64_t>(times.launch_gap_ns.sum()), 10'000u + 2 * 30'000u);
+  EXPECT_EQ(static_cast<uint64_t>(times.own_ns.sum()), 50'000u - 8'000 + 2 * (100'000u - 30'000 - 8'000));
 }
 
 TEST_F(NsysSqlite, WhatAStepIsCalled) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "proto/wire/spread_code.h"
+#include "proto/wire/step_parts.h"
 
 namespace rfinject::cli {
 namespace {
@@ -57,6 +58,28 @@ void StepTimes::Merge(const StepTimes& other) {
   data_wait_ns.Merge(other.data_wait_ns);
   gpu_wait_ns.Merge(other.gpu_wait_ns);
   gpu_busy_ns.Merge(other.gpu_busy_ns);
+  own_ns.Merge(other.own_ns);
+  launch_gap_ns.Merge(other.launch_gap_ns);
+}
+
+void StepTimes::Add(const Step& step) {
+  wall_ns.Add(step.wall_ns);
+  if (step.gpu_wait_ns) gpu_wait_ns.Add(*step.gpu_wait_ns);
+  if (step.gpu_busy_ns) gpu_busy_ns.Add(*step.gpu_busy_ns);
+  if (!step.data_wait_ns) return;
+  data_wait_ns.Add(*step.data_wait_ns);
+  if (step.gpu_wait_ns) own_ns.Add(wire::OwnNs(step.wall_ns, *step.data_wait_ns, *step.gpu_wait_ns));
+  if (!step.gpu_busy_ns) return;
+  launch_gap_ns.Add(
+      step.launch_gap_ns.value_or(wire::LaunchGapNs(step.wall_ns, *step.data_wait_ns, *step.gpu_busy_ns)));
+}
+
+size_t StepTimes::places() const {
+  size_t sum = 0;
+  for (const Spread* spread : {&wall_ns, &data_wait_ns, &gpu_wait_ns, &gpu_busy_ns, &own_ns, &launch_gap_ns}) {
+    sum += spread->counts().size();
+  }
+  return sum;
 }
 
 }  // namespace rfinject::cli

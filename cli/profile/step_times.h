@@ -43,6 +43,19 @@ struct StepTimes {
   Spread wall_ns;
   Spread data_wait_ns, gpu_wait_ns;  // of the thread that ended the step
   Spread gpu_busy_ns;
+  Spread own_ns;         // wire/step_parts.h; of older traces, of which only sums are left, nothing
+  Spread launch_gap_ns;  // likewise
+
+  // One step, and what of it was watched.
+  struct Step {
+    uint64_t wall_ns = 0;
+    std::optional<uint64_t> data_wait_ns, gpu_wait_ns, gpu_busy_ns;
+    // Where it is known exactly; nothing: as much as follows from the others.
+    std::optional<uint64_t> launch_gap_ns;
+  };
+  void Add(const Step& step);
+  // How many places all of them take.
+  size_t places() const;
   void Merge(const StepTimes& other);
   friend bool operator==(const StepTimes&, const StepTimes&) = default;
 };

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "cli/model/statistics.h"
+#include "cli/report/expect.h"
 #include "cli/report/fold.h"
 #include "cli/report/key_quantities.h"
 #include "cli/report/run_name.h"
@@ -268,12 +269,14 @@ std::vector<Caveat> Caveats(const Run& before, const Run& after) {
   return caveats;
 }
 
-void AddRun(const Profile& profile, const Run& run, const SampledRun& sampled, const Machine& machine, By by,
-            const std::string& model, bool per_step, std::map<Key, Side>& sides, Side& total) {
+void AddRun(const Profile& profile, const Run& run, const SampledRun& sampled, const Machine& machine,
+            const std::optional<ExpectedTimes>& expected, By by, const std::string& model, bool per_step,
+            std::map<Key, Side>& sides, Side& total) {
   const KeyReader reader(profile.metrics, ChipOf(run));
   const bool exact = run.key.source == SourceKind::kEstimated;
   for (const auto& [launch, stats] : run.launches) {
     KeyQuantities quantities = ReadSampled(reader, sampled, stats);
+    if (expected) ApplyExpected(launch, *expected, quantities);
     AddLeastTimes(machine, quantities.sums);
     const std::string& own = launch.layer.model;
     const bool root = !model.empty() && run.key.models.size() == 1 && own == run.key.models.front();
@@ -310,9 +313,18 @@ RunDiff DiffRuns(const Profile& before_profile, const Run& before, const Profile
   Side before_total, after_total;
   const SampledRun before_sampled(before_profile, before), after_sampled(after_profile, after);
   const By by = options.by;
-  AddRun(before_profile, before, before_sampled, before_machine, by, model, diff.per_step, before_sides,
-         before_total);
-  AddRun(after_profile, after, after_sampled, after_machine, by, model, diff.per_step, after_sides, after_total);
+  const Calibration& calibration = options.calibration != nullptr ? *options.calibration : Calibration::Shipped();
+  std::optional<ExpectedTimes> before_expected = ModelOf(before, calibration),
+                               after_expected = ModelOf(after, calibration);
+  if (diff.exact && (!before_expected || !after_expected)) {
+    before_expected.reset();
+    after_expected.reset();
+  }
+  diff.expected = before_expected || after_expected;
+  AddRun(before_profile, before, before_sampled, before_machine, before_expected, by, model, diff.per_step,
+         before_sides, before_total);
+  AddRun(after_profile, after, after_sampled, after_machine, after_expected, by, model, diff.per_step, after_sides,
+         after_total);
   const bool steps_known = diff.per_step && before_sampled.has(Sampled::kTime) && after_sampled.has(Sampled::kTime);
   std::map<Key, std::pair<Side, Side>> both;
   for (auto& [key, side] : before_sides) both[key].first = side;
@@ -352,6 +364,9 @@ template <size_t kQuantity>
 Cell After(const DiffRow& row) {
   return row.in_after ? Cell{row.changes[kQuantity].after} : Cell{};
 }
+// Of an estimate whose times are expected ones, beside them.
+Cell IdealBefore(const DiffRow& row) { return KnownCell(row.in_before ? row.before.ideal_ns() : 0); }
+Cell IdealAfter(const DiffRow& row) { return KnownCell(row.in_after ? row.after.ideal_ns() : 0); }
 template <size_t kQuantity>
 Cell HalfWidth(const DiffRow& row) {
   return row.changes[kQuantity].half_width;
@@ -375,37 +390,121 @@ Cell VerdictOf(const DiffRow& row) {
 
 // With the unit that the values have: "time_before_ns".
 constexpr auto kColumns = std::to_array<ColumnOf<DiffRow>>({
-    {{.name = "model", .kind = Kind::kText}, [](const DiffRow& row) { return TextCell(row.model); }},
-    {{.name = "layer", .kind = Kind::kText},
+    {{.name = "model", .help = "Class name of the root module; empty for what ran in no layer.", .kind = Kind::kText},
+     [](const DiffRow& row) { return TextCell(row.model); }},
+    {{.name = "layer", .help = "Qualified name of the module; the root's is empty.", .kind = Kind::kText},
      [](const DiffRow& row) { return row.model.empty() ? TextCell(row.layer) : Cell{row.layer}; }},
-    {{.name = "phase", .kind = Kind::kText}, [](const DiffRow& row) { return TextCell(PhaseName(row.phase)); }},
-    {{.name = "op", .kind = Kind::kText}, [](const DiffRow& row) { return TextCell(row.op); }},
-    {{.name = "time_before_ns", .kind = Kind::kUnit, .unit = "ns"}, Before<0>},
-    {{.name = "time_after_ns", .kind = Kind::kUnit, .unit = "ns"}, After<0>},
-    {{.name = "time_ci95_ns", .kind = Kind::kUnit, .unit = "ns"}, HalfWidth<0>},
-    {{.name = "time_change", .kind = Kind::kText}, VerdictOf<0>},
-    {{.name = "flop_before", .kind = Kind::kUnit, .unit = "FLOP"}, Before<1>},
-    {{.name = "flop_after", .kind = Kind::kUnit, .unit = "FLOP"}, After<1>},
-    {{.name = "flop_ci95", .kind = Kind::kUnit, .unit = "FLOP"}, HalfWidth<1>},
-    {{.name = "flop_change", .kind = Kind::kText}, VerdictOf<1>},
-    {{.name = "dram_bytes_before", .kind = Kind::kUnit, .unit = "B"}, Before<2>},
-    {{.name = "dram_bytes_after", .kind = Kind::kUnit, .unit = "B"}, After<2>},
-    {{.name = "dram_bytes_ci95", .kind = Kind::kUnit, .unit = "B"}, HalfWidth<2>},
-    {{.name = "dram_bytes_change", .kind = Kind::kText}, VerdictOf<2>},
-    {{.name = "oi_before_flop_per_byte", .unit = "FLOP/B"}, Before<3>},
-    {{.name = "oi_after_flop_per_byte", .unit = "FLOP/B"}, After<3>},
-    {{.name = "oi_ci95_flop_per_byte", .unit = "FLOP/B"}, HalfWidth<3>},
-    {{.name = "oi_change", .kind = Kind::kText}, VerdictOf<3>},
-    {{.name = "attainable_share_before", .kind = Kind::kShare}, Before<4>},
-    {{.name = "attainable_share_after", .kind = Kind::kShare}, After<4>},
-    {{.name = "attainable_share_ci95", .kind = Kind::kShare}, HalfWidth<4>},
-    {{.name = "attainable_share_change", .kind = Kind::kText}, VerdictOf<4>},
-    {{.name = "time_visible_ns", .kind = Kind::kUnit, .unit = "ns"}, Visible<0>},
-    {{.name = "time_p"}, POf<0>},
-    {{.name = "time_interval", .kind = Kind::kText}, IntervalCell<0>},
-    {{.name = "dram_bytes_visible", .kind = Kind::kUnit, .unit = "B"}, Visible<2>},
-    {{.name = "dram_bytes_p"}, POf<2>},
-    {{.name = "dram_bytes_interval", .kind = Kind::kText}, IntervalCell<2>},
+    {{.name = "phase",
+      .help = "forward, backward, recompute, optimizer, eval, data, communication or other.",
+      .kind = Kind::kText},
+     [](const DiffRow& row) { return TextCell(PhaseName(row.phase)); }},
+    {{.name = "op", .help = "The ATen operator's name; with --by op and kernel.", .kind = Kind::kText},
+     [](const DiffRow& row) { return TextCell(row.op); }},
+    {{.name = "time_before_ns",
+      .help = "GPU time in A, a step where both runs know their steps; of an estimate the expected one.",
+      .kind = Kind::kUnit,
+      .unit = "ns"},
+     Before<0>},
+    {{.name = "time_after_ns", .help = "GPU time in B, likewise.", .kind = Kind::kUnit, .unit = "ns"}, After<0>},
+    {{.name = "time_ci95_ns",
+      .help = "Half the 95 % interval of the change, of this change alone; 0: exact.",
+      .kind = Kind::kUnit,
+      .unit = "ns"},
+     HalfWidth<0>},
+    {{.name = "time_change",
+      .help = "What the change is: real, noise, same, unknown or one side only.",
+      .kind = Kind::kText},
+     VerdictOf<0>},
+    {{.name = "flop_before",
+      .help = "Executed FLOP in A; empty where A has no such row.",
+      .kind = Kind::kUnit,
+      .unit = "FLOP"},
+     Before<1>},
+    {{.name = "flop_after",
+      .help = "Executed FLOP in B; empty where B has no such row.",
+      .kind = Kind::kUnit,
+      .unit = "FLOP"},
+     After<1>},
+    {{.name = "flop_ci95",
+      .help = "Half the 95 % interval of the change, of this change alone; 0: exact.",
+      .kind = Kind::kUnit,
+      .unit = "FLOP"},
+     HalfWidth<1>},
+    {{.name = "flop_change",
+      .help = "What the change is: real, noise, same, unknown or one side only.",
+      .kind = Kind::kText},
+     VerdictOf<1>},
+    {{.name = "dram_bytes_before",
+      .help = "DRAM bytes in A; empty where A has no such row.",
+      .kind = Kind::kUnit,
+      .unit = "B"},
+     Before<2>},
+    {{.name = "dram_bytes_after",
+      .help = "DRAM bytes in B; empty where B has no such row.",
+      .kind = Kind::kUnit,
+      .unit = "B"},
+     After<2>},
+    {{.name = "dram_bytes_ci95",
+      .help = "Half the 95 % interval of the change, of this change alone; 0: exact.",
+      .kind = Kind::kUnit,
+      .unit = "B"},
+     HalfWidth<2>},
+    {{.name = "dram_bytes_change",
+      .help = "What the change is: real, noise, same, unknown or one side only.",
+      .kind = Kind::kText},
+     VerdictOf<2>},
+    {{.name = "oi_before_flop_per_byte", .help = "FLOP over DRAM bytes in A.", .unit = "FLOP/B"}, Before<3>},
+    {{.name = "oi_after_flop_per_byte", .help = "FLOP over DRAM bytes in B.", .unit = "FLOP/B"}, After<3>},
+    {{.name = "oi_ci95_flop_per_byte",
+      .help = "Half the 95 % interval of the change, of this change alone; 0: exact.",
+      .unit = "FLOP/B"},
+     HalfWidth<3>},
+    {{.name = "oi_change",
+      .help = "What the change is: real, noise, same, unknown or one side only.",
+      .kind = Kind::kText},
+     VerdictOf<3>},
+    {{.name = "attainable_share_before",
+      .help = "Least time over GPU time in A; empty where A has no such row.",
+      .kind = Kind::kShare},
+     Before<4>},
+    {{.name = "attainable_share_after",
+      .help = "Least time over GPU time in B; empty where B has no such row.",
+      .kind = Kind::kShare},
+     After<4>},
+    {{.name = "attainable_share_ci95",
+      .help = "Half the 95 % interval of the change, of this change alone; 0: exact.",
+      .kind = Kind::kShare},
+     HalfWidth<4>},
+    {{.name = "attainable_share_change",
+      .help = "What the change is: real, noise, same, unknown or one side only.",
+      .kind = Kind::kText},
+     VerdictOf<4>},
+    {{.name = "time_visible_ns",
+      .help = "The smallest change that would have been called real in four of five such pairs.",
+      .kind = Kind::kUnit,
+      .unit = "ns"},
+     Visible<0>},
+    {{.name = "time_p", .help = "Probability that chance alone shows as large a change."}, POf<0>},
+    {{.name = "time_interval", .help = "How the interval was made, or why there is none.", .kind = Kind::kText},
+     IntervalCell<0>},
+    {{.name = "dram_bytes_visible",
+      .help = "The smallest change that would have been called real in four of five such pairs.",
+      .kind = Kind::kUnit,
+      .unit = "B"},
+     Visible<2>},
+    {{.name = "dram_bytes_p", .help = "Probability that chance alone shows as large a change."}, POf<2>},
+    {{.name = "dram_bytes_interval", .help = "How the interval was made, or why there is none.", .kind = Kind::kText},
+     IntervalCell<2>},
+    {{.name = "ideal_time_before_ns",
+      .help = "Of an estimate: what the datasheet allows, in A.",
+      .kind = Kind::kUnit,
+      .unit = "ns"},
+     IdealBefore},
+    {{.name = "ideal_time_after_ns",
+      .help = "Of an estimate: what the datasheet allows, in B.",
+      .kind = Kind::kUnit,
+      .unit = "ns"},
+     IdealAfter},
 });
 
 struct GateName {

@@ -90,7 +90,10 @@ struct RunDiff {
   std::vector<DiffRow> rows;              // the largest change of time first
   DiffRow total;
   bool per_step = false;
-  bool exact = false;   // both sides are estimates
+  bool exact = false;  // both sides are estimates
+  // The times of estimates are expected ones, as in their reports (expect.h). Where the GPU of one side is in no
+  // table, both are ideal, for the two must not be mixed.
+  bool expected = false;
   bool paired = false;  // times are compared step by step: both runs sampled the same ones
   Correction correction = Correction::kFalseDiscovery;
   size_t comparisons = 0;  // that the correction is for: rows and the total, each quantity that has an interval

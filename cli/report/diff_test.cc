@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "cli/emit/diff.h"
+#include "cli/report/fold.h"
 #include "cli/testing/sample_profile.h"
 
 namespace rfinject::cli {
@@ -97,6 +98,38 @@ TEST(DiffTest, ChangesTurnAround) {
     EXPECT_DOUBLE_EQ(forth.difference(), -reverse.difference());
     EXPECT_EQ(forth.verdict, reverse.verdict);
   }
+}
+
+// What is compared is what the reports of both sides show.
+TEST(DiffTest, EstimatesAreComparedByTheirExpectedTimes) {
+  const Profile a = testing::SampleResNet18(testing::SampleV100(), 2);
+  Profile b = testing::SampleResNet18(testing::SampleA100(), 3);
+  const auto step = [](const Profile& profile, const Machine& machine) {
+    return FoldRun(profile, profile.runs.begin()->second, machine, {}).step_gpu_ns;
+  };
+  const auto time = [](const Diff& diff) { return diff.pairs.at(0).total[Compared::kTime]; };
+  const Diff diff = MakeDiff(a, b, OwnMachine, {});
+  EXPECT_TRUE(diff.pairs[0].expected);
+  EXPECT_DOUBLE_EQ(time(diff).before, step(a, testing::SampleV100()));
+  EXPECT_DOUBLE_EQ(time(diff).after, step(b, testing::SampleA100()));
+  EXPECT_LT(diff.pairs[0].total.before.ideal_ns(), time(diff).before);
+  std::ostringstream text;
+  EmitDiffTable(diff, {}, text);
+  EXPECT_NE(text.str().find("GPU time a step, expected: "), std::string::npos) << text.str();
+  EXPECT_NE(text.str().find("ideal, by"), std::string::npos) << text.str();
+
+  // Nobody knows what to expect of the other side's GPU: an ideal time beside an expected one would look like a gain.
+  rfinject::cli::Run unknown = b.runs.begin()->second;
+  b.runs.clear();
+  unknown.key.estimated_gpu = "T1000000";
+  RunKey key = unknown.key;
+  b.runs.emplace(std::move(key), std::move(unknown));
+  const Diff ideal = MakeDiff(a, b, OwnMachine, {});
+  EXPECT_FALSE(ideal.pairs[0].expected);
+  EXPECT_DOUBLE_EQ(time(ideal).before, diff.pairs[0].total.before.ideal_ns());
+  text.str("");
+  EmitDiffTable(ideal, {}, text);
+  EXPECT_NE(text.str().find("GPU time a step, ideal: "), std::string::npos) << text.str();
 }
 
 // Numbers are a step's, so runs of different length compare.

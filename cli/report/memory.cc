@@ -11,14 +11,26 @@ namespace rfinject::cli {
 namespace {
 
 constexpr auto kColumns = std::to_array<ColumnOf<MemoryRow>>({
-    {{.name = "model", .kind = Kind::kText}, [](const MemoryRow& row) { return TextCell(row.model); }},
-    {{.name = "layer", .kind = Kind::kText},
+    {{.name = "model",
+      .help = "Class name of the root module; empty for what was allocated in no layer.",
+      .kind = Kind::kText},
+     [](const MemoryRow& row) { return TextCell(row.model); }},
+    {{.name = "layer",
+      .help = "Qualified name of the module that allocated; the root's is empty.",
+      .kind = Kind::kText},
      [](const MemoryRow& row) { return row.model.empty() ? Cell{} : Cell{row.layer}; }},
-    {{.name = "class", .kind = Kind::kText}, [](const MemoryRow& row) { return TextCell(row.class_name); }},
-    {{.name = "phase", .kind = Kind::kText}, [](const MemoryRow& row) { return TextCell(PhaseName(row.phase)); }},
-    {{.name = "bytes", .kind = Kind::kUnit, .unit = "B", .additive = true},
+    {{.name = "class", .help = "Class name of the layer.", .kind = Kind::kText},
+     [](const MemoryRow& row) { return TextCell(row.class_name); }},
+    {{.name = "phase", .help = "The phase in which it was allocated.", .kind = Kind::kText},
+     [](const MemoryRow& row) { return TextCell(PhaseName(row.phase)); }},
+    {{.name = "bytes",
+      .help = "Bytes that were allocated when most were.",
+      .kind = Kind::kUnit,
+      .unit = "B",
+      .additive = true},
      [](const MemoryRow& row) { return Cell{row.bytes}; }},
-    {{.name = "share", .kind = Kind::kShare, .additive = true}, [](const MemoryRow& row) { return Cell{row.share}; }},
+    {{.name = "share", .help = "Of all bytes that were allocated then.", .kind = Kind::kShare, .additive = true},
+     [](const MemoryRow& row) { return Cell{row.share}; }},
 });
 
 void SortByBytes(std::vector<MemoryRow>* rows) {

@@ -28,7 +28,11 @@ struct StepWaits {
   StepPart gpu_busy;   // something ran on the GPU; of a virtual one what its streams were given, added up
   StepPart data_wait;  // for a batch of a DataLoader
   StepPart gpu_wait;   // in calls that return when the GPU has done its work
-  StepPart own;        // the rest of the clock: Python, launching, other waits. No quantiles: it is a difference
+  StepPart own;        // the rest of the clock: Python, launching, other waits
+  // Nothing runs on the GPU and the host does not wait for data: the GPU has done what was launched and waits for
+  // more. At least so long, because the GPU counts as idle in a wait for data as far as it can have been; of imports
+  // exact.
+  StepPart launch_gaps;
   // What a step takes: by the clock, or as long as the GPU is busy, where a virtual GPU lags behind its host.
   double step_ns() const;
   // Of that, nothing where the part is not known.

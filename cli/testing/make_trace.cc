@@ -1,7 +1,8 @@
 // Writes traces for tests.
 //
-//   make_trace KIND FILE      KIND: v100 | a100 | measured | random:SEED | rank:RANK | tiny | newer | garbage |
-//   hostile make_trace corpus FOLDER  the seeds of trace_fuzz, as checked in under
+//   make_trace KIND FILE      KIND: v100 | a100 | measured | random:SEED | rank:RANK | waits:RANK | tiny | newer |
+//   garbage | hostile
+//   make_trace corpus FOLDER  the seeds of trace_fuzz, as checked in under
 //   integration_tests/corpus/trace_fuzz
 #include <cstdio>
 #include <cstdlib>
@@ -120,7 +121,7 @@ Bytes ProcessTrace(uint32_t id = 0) {
 }
 
 // A rank of a job that began a moment ago: what it is, nine steps of a chunk each, the end.
-Bytes RankTrace(uint32_t rank) {
+Bytes RankTrace(uint32_t rank, bool waits = false) {
   const std::vector<std::string> process = ProcessChunks(rank + 1);
   v1::Chunk chunk;
   chunk.ParseFromString(process[0]);
@@ -138,7 +139,14 @@ Bytes RankTrace(uint32_t rank) {
   chunk.clear_drop();
   for (uint32_t step = 0; step < 9; ++step) {
     chunk.mutable_step(0)->set_index(step);
-    chunk.mutable_step(0)->set_duration_ns((10 + rank) * 1'000'000);
+    v1::Step& one = *chunk.mutable_step(0);
+    one.set_duration_ns((10 + rank) * 1'000'000);
+    if (waits) {  // of the 6 ms in which nothing runs, the loader explains 2 to 4
+      one.set_watched(7);
+      one.set_gpu_busy_ns((4 + rank) * 1'000'000);
+      one.set_data_wait_ns((2 + step % 3) * 1'000'000);
+      one.set_gpu_wait_ns(1'000'000);
+    }
     AppendFrame(trace, sequence++, chunk.SerializeAsString());
   }
   AppendFrame(trace, sequence, process[2]);
@@ -180,6 +188,7 @@ std::optional<Bytes> Make(const std::string& kind) {
   }
   if (kind.rfind("process:", 0) == 0) return ProcessTrace(static_cast<uint32_t>(std::atoi(kind.c_str() + 8)));
   if (kind.rfind("rank:", 0) == 0) return RankTrace(static_cast<uint32_t>(std::atoi(kind.c_str() + 5)));
+  if (kind.rfind("waits:", 0) == 0) return RankTrace(static_cast<uint32_t>(std::atoi(kind.c_str() + 6)), true);
   if (kind.rfind("random:", 0) == 0) return WrittenTrace(RandomProfile(std::strtoull(kind.c_str() + 7, nullptr, 10)));
   if (kind == "newer") {
     Bytes trace = EmptyTrace();

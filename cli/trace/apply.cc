@@ -539,16 +539,16 @@ constexpr uint64_t kBytesOfAPlace = 64;
 
 absl::Status Applier::AddStepTimes(const v1::Step& message, const Record& record, StepTimes* times) {
   constexpr uint32_t kData = 1, kGpuWait = 2, kBusy = 4;  // of Step.watched
-  const auto places = [times] {
-    return times->wall_ns.counts().size() + times->data_wait_ns.counts().size() + times->gpu_wait_ns.counts().size() +
-           times->gpu_busy_ns.counts().size();
+  const auto watched = [&message](uint32_t bit, uint64_t ns) {
+    return (message.watched() & bit) != 0 ? std::optional(ns) : std::nullopt;
   };
-  const size_t before = places();
-  times->wall_ns.Add(message.duration_ns());
-  if (message.watched() & kData) times->data_wait_ns.Add(message.data_wait_ns());
-  if (message.watched() & kGpuWait) times->gpu_wait_ns.Add(message.gpu_wait_ns());
-  if (message.watched() & kBusy) times->gpu_busy_ns.Add(message.gpu_busy_ns());
-  return Charge(kBytesOfAPlace * (places() - before), record.offset);
+  const size_t before = times->places();
+  times->Add({.wall_ns = message.duration_ns(),
+              .data_wait_ns = watched(kData, message.data_wait_ns()),
+              .gpu_wait_ns = watched(kGpuWait, message.gpu_wait_ns()),
+              .gpu_busy_ns = watched(kBusy, message.gpu_busy_ns()),
+              .launch_gap_ns = {}});
+  return Charge(kBytesOfAPlace * (times->places() - before), record.offset);
 }
 
 // Adds what the message says to `spread`; damage at `offset` where it contradicts itself.
@@ -572,7 +572,9 @@ absl::Status Applier::ApplyRankSteps(const v1::RankSteps& message, const Record&
   RFINJECT_TRY(ReadSpread(message.wall_ns(), record.offset, &it->second.wall_ns));
   RFINJECT_TRY(ReadSpread(message.data_wait_ns(), record.offset, &it->second.data_wait_ns));
   RFINJECT_TRY(ReadSpread(message.gpu_wait_ns(), record.offset, &it->second.gpu_wait_ns));
-  return ReadSpread(message.gpu_busy_ns(), record.offset, &it->second.gpu_busy_ns);
+  RFINJECT_TRY(ReadSpread(message.gpu_busy_ns(), record.offset, &it->second.gpu_busy_ns));
+  RFINJECT_TRY(ReadSpread(message.own_ns(), record.offset, &it->second.own_ns));
+  return ReadSpread(message.launch_gap_ns(), record.offset, &it->second.launch_gap_ns);
 }
 
 absl::Status Applier::ApplyPmWindow(const v1::PmWindow& message, const Record& record) {

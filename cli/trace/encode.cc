@@ -402,6 +402,8 @@ class Writer {
       FillSpread(times.data_wait_ns, one.mutable_data_wait_ns());
       FillSpread(times.gpu_wait_ns, one.mutable_gpu_wait_ns());
       FillSpread(times.gpu_busy_ns, one.mutable_gpu_busy_ns());
+      FillSpread(times.own_ns, one.mutable_own_ns());
+      FillSpread(times.launch_gap_ns, one.mutable_launch_gap_ns());
       Written();
     }
     for (const auto& [known, count] : run.diagnostics) {

@@ -132,6 +132,11 @@ class Browser:
                 self._dispatch(message)
 
     def open(self, path, width=1400, height=1000, dark=False):
+        page = self.new_tab(width, height, dark)
+        page.go(path)
+        return page
+
+    def new_tab(self, width=1400, height=1000, dark=False):
         target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
         session = self.call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
         page = Page(self, session)
@@ -141,8 +146,6 @@ class Browser:
         page.resize(width, height)
         page.call("Emulation.setEmulatedMedia",
                   {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
-        page.call("Page.navigate", {"url": pathlib.Path(path).resolve().as_uri()})
-        self.wait_for(lambda: page.loaded, "the page to load")
         return page
 
 
@@ -168,6 +171,11 @@ class Page:
 
     def call(self, method, params=None):
         return self.browser.call(method, params, self.session)
+
+    def go(self, path):
+        self.loaded = False
+        self.call("Page.navigate", {"url": pathlib.Path(path).resolve().as_uri()})
+        self.browser.wait_for(lambda: self.loaded, "the page to load")
 
     def evaluate(self, expression):
         """The value of a JavaScript expression; promises are waited for."""

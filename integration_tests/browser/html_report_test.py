@@ -387,8 +387,8 @@ class HtmlReport(unittest.TestCase):
         })()""")
 
     def test_the_columns_that_tell_most_are_in_view(self):
-        for kind in ("resnet", "deep:60"):
-            page = self.open(kind, width=1400)
+        for kind in ("resnet", "deep:60", "measured"):
+            page = self.open(kind, width=1280, height=800)
             self.assertEqual(self.columns_in_view(page)[:7],
                              ["Layer", "Phase", "Time share", "GPU time a step", "OI", "Of roof", "Bound by"], kind)
             page = self.open(kind, width=PHONE, height=800)
@@ -410,6 +410,84 @@ class HtmlReport(unittest.TestCase):
         rows = self.rows("resnet")
         self.assertEqual({m[0] for m in self.marks(page, "roofline0-narrow")},
                          {i for i, row in enumerate(rows) if row["time_ns"] > 0})
+
+    def test_marks_stand_inside_their_frame(self):
+        """Whole, at its edge where their values lie outside, so that none covers axes or legend."""
+        for kind in ("resnet", "both", "measured", "kernels", "hostile", "deep:60"):
+            page = self.open(kind)
+            for view in ("roofline", "time"):
+                page.evaluate(f"document.querySelector('button[data-view={view}]').click()")
+                outside = page.evaluate("""[...document.querySelectorAll('figure .m')].filter(e => {
+                    const mark = e.getBoundingClientRect();
+                    if (mark.width === 0) return false;
+                    return ![...e.closest('svg').querySelectorAll('.fr')].some(f => {
+                        const frame = f.getBoundingClientRect();
+                        return mark.left > frame.left - 1.5 && mark.right < frame.right + 1.5 &&
+                               mark.top > frame.top - 1.5 && mark.bottom < frame.bottom + 1.5;
+                    });
+                }).map(e => e.dataset.i)""")
+                self.assertEqual(outside, [], f"{kind}, {view}")
+
+    def test_no_line_to_a_roof_strikes_a_label(self):
+        for kind in ("small", "resnet", "both", "measured", "kernels", "deep:60"):
+            page = self.open(kind)
+            for view in ("roofline", "time"):
+                page.evaluate(f"document.querySelector('button[data-view={view}]').click()")
+                struck = page.evaluate("""[...document.querySelectorAll('figure svg')].flatMap(svg => {
+                    const labels = [...svg.querySelectorAll('text.la:not([transform])')].map(t => [t.textContent, t.getBBox()]);
+                    return [...svg.querySelectorAll('.dr')].flatMap(line => {
+                        const length = line.getTotalLength(), points = [];
+                        for (let at = 0; at <= length; at += 2) points.push(line.getPointAtLength(at));
+                        // A box has the font's whole height; letters leave a fifth of it free.
+                        return labels.filter(([, b]) => points.some(p => p.x > b.x + 1 && p.x < b.x + b.width - 1 &&
+                            p.y > b.y + 0.2 * b.height && p.y < b.y + 0.8 * b.height)).map(([text]) => text);
+                    });
+                })""")
+                self.assertEqual(struck, [], f"{kind}, {view}")
+
+    def test_every_roof_that_is_drawn_is_named(self):
+        """At its line, or at the end of a leader that begins there."""
+        for kind in ("small", "resnet", "both", "measured", "kernels"):
+            page = self.open(kind)
+            nameless = page.evaluate("""[...document.querySelectorAll('figure svg[data-kind=roofline]')].flatMap(svg => {
+                if (!svg.getClientRects().length) return [];
+                const labels = [...svg.querySelectorAll('text.la')].filter(t => /FLOP\\/s/.test(t.textContent)).map(t => t.getBBox());
+                const leaders = [...svg.querySelectorAll('.le')].map(l => [...l.points].map(p => p.y));
+                const bottom = Math.max(...[...svg.querySelectorAll('.fr')].map(f => f.getBBox()).map(b => b.y + b.height));
+                return [...svg.querySelectorAll('polyline.ro')].filter(line => {
+                    const points = [...line.points], end = points.at(-1), before = points.at(-2);
+                    // Neither the legend's, nor a bandwidth's, which has no peak, nor the gutter's.
+                    if (points[0].y > bottom || points.length < 3 || Math.abs(end.y - before.y) > 0.1) return false;
+                    const near = labels.some(b => end.y > b.y - 10 && end.y < b.y + b.height + 10);
+                    return !near && !leaders.some(ys => ys.some(y => Math.abs(y - end.y) < 1));
+                }).map(line => line.getAttribute('points'));
+            })""")
+            self.assertEqual(nameless, [], kind)
+
+    def test_an_alarm_says_whose(self):
+        page = self.open("alarms")
+        heads = page.evaluate("[...document.querySelectorAll('.alarms h2')].map(h => h.textContent)")
+        self.assertEqual(len(heads), 2)
+        for head in heads:
+            self.assertRegex(head, r"^Alarms of .+ on .+")
+
+    def test_the_page_begins_with_five_lines(self):
+        for width, height in ((1280, 800), (PHONE, 844)):
+            page = self.open("resnet", width=width, height=height)
+            lines = page.evaluate("""[...document.querySelectorAll('.opening li')].map(l =>
+                [l.textContent, l.getBoundingClientRect().bottom])""")
+            self.assertEqual(len(lines), 5)
+            self.assertRegex(lines[0][0], "a step takes .* of GPU time")
+            self.assertTrue(lines[1][0].startswith("Held back by "))
+            for number, (text, bottom) in enumerate(lines[2:], 1):
+                self.assertRegex(text, rf"^{number}\. (at most )?-[0-9.]+ [num]?s ")
+                self.assertLess(bottom, height)
+            # What they rest on is one click away.
+            self.assertFalse(page.evaluate("document.querySelector('details.facts').open"))
+            page.click_on("details.facts summary")
+            self.assertIn("% of FLOP in", page.evaluate("document.querySelector('details.facts').innerText"))
+        page = self.open("resnet", width=1280, height=800)
+        self.assertLess(page.evaluate("document.querySelector('#roofline0 .fr').getBoundingClientRect().top"), 500)
 
     def test_marks_that_overlap_keep_their_colour(self):
         for dark in (False, True):
@@ -508,6 +586,20 @@ class HtmlReport(unittest.TestCase):
     def test_fifty_thousand_rows_are_drawn_when_needed(self):
         page = self.open("large:50000")
         self.assertLess(self.path("large:50000").stat().st_size, 10e6)
+        # What is shown of a packed column is the row's, here and behind the edge.
+        for left in (0, 900):
+            page.evaluate(f"document.getElementById('scroller').scrollLeft = {left}")
+            page.settle()
+        index, x, y = max(self.marks(page), key=lambda mark: mark[0])
+        page.evaluate("document.getElementById('scroller').scrollLeft = 0")
+        page.evaluate(f"document.querySelector('#roofline0 .m[data-i=\"{index}\"]').scrollIntoView({{block: 'center'}})")
+        page.settle()
+        _, x, y = next(mark for mark in self.marks(page) if mark[0] == index)
+        page.move_mouse(x, y)
+        tip = self.tooltip(page)
+        row = next(r for r in self.rows("large:50000") if f"{name_of(r)}, {r['phase']}" == tip[0])
+        self.check_tooltip(tip, row)
+        page.move_mouse(2, 2)
         self.assertLess(page.evaluate("document.querySelectorAll('*').length"), 8000)
         rows = self.rows("large:50000")
         page.evaluate("document.getElementById('share').focus()")

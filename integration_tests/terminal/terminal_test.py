@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a user sees in a terminal: rfinject in a real one, tmux's, with the screen read back as text.
 
-    terminal_test.py RFINJECT [unittest's arguments]
+    terminal_test.py RFINJECT MAKE_TRACE [unittest's arguments]
 
 One tmux server with a socket of its own serves all tests; a test that wants another width resizes its window. Exits with
 77 (skipped) where there is no tmux.
@@ -20,6 +20,10 @@ import unittest
 
 TRACES = pathlib.Path(__file__).resolve().parents[1] / "golden" / "traces"
 RESNET = str(TRACES / "est-resnet18.rfx")
+# ResNet-18 of batch 8, three steps, as scripts/demo runs it, and the same with a PyTorch for CUDA on the virtual GPU.
+OWN = pathlib.Path(__file__).resolve().parent / "traces"
+DEMO, VIRTUAL = str(OWN / "demo-v100.rfx"), str(OWN / "virtual-v100.rfx")
+DOCUMENTS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
 
 class Terminal:
@@ -82,12 +86,14 @@ class InATerminal(unittest.TestCase):
         cls.folder.cleanup()
 
     def rfinject(self, *words):
-        return self.terminal.run(shlex.join([RFINJECT, *words]))
+        screen = self.terminal.run(shlex.join([RFINJECT, *words]))
+        self.assertFalse([line for line in screen if "?[" in line], "a colour's letters, which something took for a name's")
+        return screen
 
     def rows(self, screen, head):
         """The lines of a table below its head, up to the total."""
         start = next(i for i, line in enumerate(screen) if re.match(head, line)) + 1
-        end = next(i for i in range(start, len(screen)) if screen[i].split()[1:2] == ["total"])
+        end = next(i for i in range(start, len(screen)) if "total" in screen[i].split()[:2])
         return screen[start:end]
 
     def column(self, screen, head, title):
@@ -157,7 +163,154 @@ class InATerminal(unittest.TestCase):
         for word in ("bound", "slack", "tier"):
             self.assertTrue(self.rfinject("explain", word)[0].startswith(word + ": "))
         self.assertTrue(self.rfinject("explain", "attainable_share")[0].startswith("attainable_share (share of 1): "))
-        self.assertTrue(self.rfinject("explain", "columns")[0].startswith("model (text): "))
+        self.assertTrue(self.terminal.run(f"{RFINJECT} explain columns | head -n 5")[1].startswith("  model (text): "))
+
+    def test_a_report_begins_with_five_lines(self):
+        screen = self.rfinject("report", RESNET)
+        # A line goes on where it is indented.
+        lines = [line for line in screen if not line.startswith(" ")][:5]
+        self.assertRegex(lines[0], "^ESTIMATED on .* a step takes ")
+        self.assertTrue(lines[1].startswith("Held back by "))
+        for number, line in enumerate(lines[2:], 1):
+            self.assertRegex(line, rf"^{number}\. (at most )?-[0-9.]+ [num]?s \(")
+
+    def test_advice(self):
+        first = next(line for line in self.rfinject("report", RESNET) if line.startswith("1. "))
+        text = " ".join(line.strip() for line in self.rfinject("advise", RESNET))
+        self.assertIn(re.sub(r"^1\. (-\S+ \S+) .*", r"\1", first), text)
+
+    def test_every_word_of_the_glossary_is_explained(self):
+        self.terminal.resize(80)
+        unknown = self.rfinject("explain", "nothing")
+        words = " ".join(line.strip() for line in unknown).split("one of: ")[1].split(" (rfinject")[0].split(", ")
+        self.assertGreater(len(words), 15)
+        for word in words:
+            screen = self.rfinject("explain", word)
+            self.assertTrue(" ".join(screen).lower().startswith(word.lower() + ": "), screen)
+            self.assertLessEqual(max(map(len, screen)), 80)
+
+    def test_all_columns_that_are_printed_are_explained(self):
+        def columns(*words):
+            head = self.terminal.run(shlex.join([RFINJECT, *words, "--format", "csv"]) + " | head -n 1")
+            return "".join(head).split(",")
+        self.terminal.resize(4000)
+        text = " ".join(self.terminal.run(f"{RFINJECT} explain columns | grep -o '^  .*:' | tr '\\n' ' '"))
+        leading = {"record", "run", "pair", "before", "after", "per_step", "device", "roofs_of", "samples", "allocated_bytes",
+                   "reserved_bytes", "column_a", "column_b", "spearman_rho", "correlated_runs"}
+        for words in (["report", RESNET], ["report", RESNET, "--by", "run"], ["diff", RESNET, str(TRACES / "v100.rfx")],
+                      ["report", RESNET, "--by", "wait"], ["report", RESNET, "--by", "memory"], ["runs", RESNET]):
+            for column in columns(*words):
+                if column not in leading and not column.startswith(("roof_", "ridge_")):
+                    self.assertIn(f" {column} (", text, words)
+        self.terminal.resize(80)
+        self.assertIn("rfinject diff", self.rfinject("explain", "time_visible_ns")[0])
+
+    def test_what_a_newcomer_types(self):
+        write = self.terminal.run
+        write("mkdir -p empty; : > run.nsys-rep; : > train.py; chmod -x train.py")
+        for words, remedy in ((["train.py"], "python"), (["report", "empty/"], "rfinject PROGRAM"),
+                              (["report", "run.nsys-rep"], "nsys export --type sqlite"),
+                              (["report", "train.py"], "train.py")):
+            self.assertIn(remedy, " ".join(self.rfinject(*words)), words)
+        self.assertTrue(self.rfinject("version")[0].startswith("rfinject "))
+        self.assertEqual(self.rfinject("help", "advise"), self.rfinject("advise", "-h"))
+
+    def test_a_kind_of_gpu_is_its_commonest_board(self):
+        for kind, board in (("A100", "A100-SXM4-40GB"), ("v100", "V100-SXM2-16GB"), ("H100", "H100-SXM5-80GB"),
+                            ("b200", "B200")):
+            shown = self.terminal.run(f"{RFINJECT} --estimate {kind} sh -c 'echo =$RFINJECT_ESTIMATE='")
+            self.assertTrue(any(line.startswith(f"={board}") for line in shown), shown)
+            self.assertIn(f"--estimate {kind} is {board}", " ".join(shown))
+        unknown = " ".join(self.rfinject("--estimate", "foo", "true"))
+        self.assertIn("no such GPU", unknown)
+        self.assertNotIn("T4", unknown)
+
+    def test_an_output_without_a_slash_is_a_folder(self):
+        shown = self.terminal.run(f"{RFINJECT} --estimate A100-SXM4-40GB -o newdir sh -c 'echo =$RFINJECT_OUTPUT='")
+        self.assertTrue(any(re.fullmatch("=.*/newdir/=", line) for line in shown), shown)
+
+    def test_an_import_is_reported_by_kernel(self):
+        source = TRACES.parents[1] / "studies" / "002" / "vgg11_A100-SXM4-40GB.csv"
+        self.rfinject("import", "ncu", str(source), "-o", "imported.rfx", "--force")
+        self.terminal.resize(100)
+        screen = self.rfinject("report", "imported.rfx", "--rows", "5")
+        self.assertEqual(len(self.rows(screen, " *kernel +")), 6)  # and the rest
+        self.assertIn("By layer", " ".join(self.rfinject("report", "imported.rfx", "--by", "layer")))
+        self.assertIn("By layer", " ".join(self.rfinject("report", "imported.rfx", "--depth", "1")))
+        self.terminal.resize(80)
+
+    def test_names_of_kernels_keep_what_tells_them_apart(self):
+        self.rfinject("import", "nsys", str(TRACES / "nsys_small.sqlite"), "-o", "nsys.rfx", "--force")
+        names = [line.split()[0] for line in self.rows(self.rfinject("report", "nsys.rfx"), " *kernel +")]
+        self.assertEqual(len(set(names)), len(names))
+
+    def test_a_comparison_of_estimates_says_which_times(self):
+        text = " ".join(line.strip() for line in self.rfinject("diff", str(TRACES / "v100.rfx"), str(TRACES / "a100.rfx")))
+        step = re.search(r"GPU time a step, expected: (\S+ \S+) to (\S+ \S+), ", text)
+        self.assertTrue(step, text)
+        for name, value in zip(("v100", "a100"), step.groups()):
+            opening = " ".join(self.rfinject("report", str(TRACES / f"{name}.rfx")))
+            self.assertIn(f"a step takes {value} of", opening)
+        self.assertRegex(text, "ideal, by the datasheet: ")
+
+    def test_waits_by_the_clock_and_by_rank(self):
+        for rank in (0, 1):
+            subprocess.run([MAKE_TRACE, f"waits:{rank}", os.path.join(self.folder.name, f"rank{rank}.rfx")], check=True)
+        screen = self.rfinject("report", "rank0.rfx", "--by", "wait")
+        for part in ("by the clock", "GPU busy", "GPU idle in launch gaps, at least", "host waits for data",
+                     "host waits for the GPU", "host does its own: Python, launching"):
+            line = next(line for line in screen if line.strip().startswith(part + "  "))
+            self.assertRegex(line, r"[0-9] [mun]?s +[0-9.]+ % +[0-9.]+ [mun]?s +[0-9.]+ [mun]?s$")
+        self.terminal.run(f"{RFINJECT} merge rank0.rfx rank1.rfx -o both.rfx --force")
+        ranks = self.rfinject("report", "both.rfx", "--by", "rank")
+        self.assertIn("Rank 1 is the slowest", " ".join(ranks))
+        self.assertLessEqual(max(map(len, ranks)), 80)
+        self.assertLessEqual(max(map(len, self.rfinject("report", "rank0.rfx", "--by", "wait", "--width", "60"))), 60)
+
+    def test_the_document_explains_the_lines_that_stand_there(self):
+        """Each line that READING_A_REPORT.md shows is one of the demo's report, but for how wide its columns are."""
+        def words(line):
+            return " ".join(line.split())
+        self.terminal.resize(80)
+        screen = {words(line) for line in self.rfinject("report", DEMO)}
+        shown = [words(line) for line in (DOCUMENTS / "READING_A_REPORT.md").read_text().splitlines() if line.startswith("    ")]
+        self.assertGreater(len(shown), 30)
+        for line in shown:
+            if line.endswith("..."):
+                self.assertTrue(any(one.startswith(line[:-3].strip()) for one in screen), line)
+            else:
+                self.assertIn(line, screen)
+
+    def test_ten_questions_have_a_command_each(self):
+        """Those of QUESTIONS.md, typed as they stand there, and the words of their answers."""
+        self.terminal.resize(80)
+        self.terminal.run("rm -rf q; mkdir -p q/rfinject-out/demo q/rfinject-out/virtual q/before q/after")
+        folder = pathlib.Path(self.folder.name, "q")
+        # Of two runs the one on the virtual GPU is the newest: it alone knows of memory and the clock.
+        for trace, into in ((VIRTUAL, "rfinject-out/virtual"), (TRACES / "v100.rfx", "before"), (TRACES / "a100.rfx", "after")):
+            shutil.copy(trace, folder / into)
+        table = re.findall(r"(?m)^\| (\d+)\. [^|]+ \| `([^`]+)`", (DOCUMENTS / "QUESTIONS.md").read_text())
+        self.assertEqual([int(number) for number, _ in table], list(range(1, 11)))
+        answers = [r"-\d\S* [mu]s \(", r"At the peak .* were allocated", "host waits for data +[0-9]", r"main\.py:\d+ train_epoch",
+                   r"expected: \S+ ms to \S+ ms, -", "By layer, a step", None, "By phase, a step", None, "gpu +"]
+        for (number, command), answer in zip(table, answers):
+            words = command.replace("rfinject ", f"{RFINJECT} ", 1)
+            if answer is None and number == "9":
+                continue  # a program's run
+            screen = self.terminal.run(f"cd q; {words}; echo exit $?; cd ..")
+            self.assertNotIn("exit 2", screen, command)
+            if answer is not None:
+                self.assertRegex(" ".join(screen), answer, command)
+        self.assertGreater((folder / "report.html").stat().st_size, 50_000)
+
+    def test_what_a_step_waits_for_is_in_its_second_line(self):
+        """Of a measured run with launch gaps as well; the virtual GPU's clock holds what observing a launch costs."""
+        subprocess.run([MAKE_TRACE, "waits:0", os.path.join(self.folder.name, "waits.rfx")], check=True)
+        text = " ".join(line.strip() for line in self.rfinject("report", "waits.rfx"))
+        self.assertIn("the GPU is busy for 40 % of a step, and the host waits 30 % for data, 10 % for the GPU; "
+                      "launch gaps are at least 30 % of it", text)
+        self.assertNotIn("launch gaps", " ".join(self.rfinject("report", VIRTUAL)))
+        self.assertIn("launch gaps", " ".join(self.rfinject("report", VIRTUAL, "--by", "wait")))
 
     def test_us_and_the_micro_sign_are_one(self):
         """Output has us alone; --host-us is what takes it, and a search of the page's numbers finds one spelling."""
@@ -167,9 +320,9 @@ class InATerminal(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
+    if len(sys.argv) < 3 or not all(os.access(tool, os.X_OK) for tool in sys.argv[1:3]):
         sys.exit(__doc__)
-    RFINJECT = os.path.abspath(sys.argv.pop(1))
+    RFINJECT, MAKE_TRACE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
     if shutil.which("tmux") is None:
         print("skipped: no tmux; scripts/setup installs it")
         sys.exit(77)

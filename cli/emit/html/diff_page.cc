@@ -134,9 +134,9 @@ std::string TotalText(const RunDiff& pair) {
   const Change& total = pair.total[Compared::kTime];
   std::string text = "GPU time";
   if (pair.per_step) text += " a step";
-  if (pair.exact) text += ", as the datasheet allows it";
+  text += DiffTimesText(pair);
   if (total.verdict == Verdict::kSame)
-    return text + (pair.exact ? "," : "") + " is the same in both: " + Duration(total.after) + ".";
+    return text + (DiffTimesText(pair).empty() ? "" : ",") + " is the same in both: " + Duration(total.after) + ".";
   text += ": " + Duration(total.before) + " in A, " + Duration(total.after) + " in B, " +
           SignedDuration(total.difference());
   if (total.before > 0) {

@@ -243,9 +243,10 @@ Markup HeadlineSection(const Report& report, bool with_title) {
        "short "
        "for a launch. <button type=button class=link data-view=roofline>Roofline</button>: which could be faster, "
        "and "
-       "what holds them back.</p><ul class=\"headline facts\">"});
+       "what holds them back.</p><details class=\"headline facts\"><summary>What these numbers rest "
+       "on</summary><ul>"});
   for (const std::string& line : FactsText(report)) out.Add({"<li>", Escaped(line), "</li>"});
-  return out.Add({"</ul></div>"});
+  return out.Add({"</ul></details></div>"});
 }
 
 }  // namespace rfinject::cli

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/emit/picture/axes.h"
+#include "cli/emit/picture/mark_shape.h"
 #include "cli/emit/picture/marks.h"
 #include "cli/report/picture_data.h"
 #include "cli/report/units.h"
@@ -30,6 +31,12 @@ double LaneX(const Box& gutter, const std::vector<int>& lanes, int phase) {
   const auto found = std::find(lanes.begin(), lanes.end(), phase);
   const double lane = static_cast<double>(found - lanes.begin());
   return gutter.x + gutter.width * (lane + 0.5) / static_cast<double>(std::max<size_t>(lanes.size(), 1));
+}
+
+void KeepInGutter(const Box& gutter, Mark* mark) {
+  const Box extent = MarkExtent(mark->phase, mark->radius);
+  const double low = gutter.x - extent.x, high = gutter.right() - extent.right();
+  mark->at.x = low < high ? std::clamp(mark->at.x, low, high) : (low + high) / 2;
 }
 
 double BandwidthScale::Y(double share) const { return LogPosition(kPercent, 100 * share, Lowest(), gutter.y + 40); }

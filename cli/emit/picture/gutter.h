@@ -19,6 +19,10 @@ std::vector<int> GutterPhases(std::span<const Row> rows);
 // The middle of the lane of `phase`.
 double LaneX(const Box& gutter, const std::vector<int>& lanes, int phase);
 
+// Moves a mark of a lane sideways until it is whole inside the gutter: its height says something, its lane only the
+// phase.
+void KeepInGutter(const Box& gutter, Mark* mark);
+
 // Where a roofline's gutter shows a share of the bandwidth roof: 0.1 % to 100 %, and below them a place for rows
 // whose bytes are unknown.
 struct BandwidthScale {

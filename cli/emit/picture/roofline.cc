@@ -76,6 +76,7 @@ void PlaceInGutter(const Report& report, const Row& row, const std::vector<int>&
   const BandwidthScale scale(gutter);
   mark->in_gutter = true;
   mark->at = {LaneX(gutter, lanes, mark->phase), scale.Unknown()};
+  KeepInGutter(gutter, mark);
   const double share = ShareOfBandwidth(report, row);
   if (!(share > 0)) return;
   const double exact = scale.Y(share);

@@ -106,6 +106,7 @@ void PlaceByTimes(const Report& report, const Row& row, const std::vector<int>& 
                  memory_ns > 0 ? axes.Y(memory_ns) : plot.bottom() + 1};
   PlaceMark(mark->in_gutter ? gutter : plot, at, mark);
   if (mark->in_gutter) {
+    KeepInGutter(gutter, mark);
     mark->has_target = taken_ns > least_ns;
     mark->target = {mark->at.x, axes.Y(taken_ns)};
     ClampTo(gutter, &mark->target);

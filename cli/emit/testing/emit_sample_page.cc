@@ -1,8 +1,8 @@
 // Writes the HTML or SVG of a report made for tests, and its rows as JSON straight from the Report, for the tests in
 // a real browser to compare with.
 //
-//   emit_sample_page html|svg|rows small|resnet|kernels|both|measured|large:N|deep:N|hostile|long|empty|none > FILE
-//   emit_sample_page diff faster|same|noisy > FILE
+//   emit_sample_page html|svg|rows small|resnet|kernels|both|measured|alarms|large:N|deep:N|hostile|long|empty|none >
+//   FILE emit_sample_page diff faster|same|noisy > FILE
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -32,6 +32,7 @@ std::vector<Report> Make(std::string_view what) {
   using namespace rfinject::cli::testing;
   if (what == "both") return SampleReports();
   if (what == "measured") return {SampleMeasuredReport()};
+  if (what == "alarms") return {SampleMeasuredReport(), SampleMeasuredReport()};
   if (what == "kernels") return {SampleMeasuredReport(By::kKernel)};
   if (what == "small") return {SmallReport()};
   if (what == "long") return {LongReport()};
@@ -81,7 +82,7 @@ void WriteRows(const std::vector<Report>& reports, std::ostream& out) {
 int main(int argc, char** argv) {
   if (argc != 3) {
     std::cerr << "usage: emit_sample_page html|svg|rows "
-                 "small|resnet|kernels|both|measured|large:N|deep:N|hostile|long|empty|none\n"
+                 "small|resnet|kernels|both|measured|alarms|large:N|deep:N|hostile|long|empty|none\n"
                  "       emit_sample_page diff faster|same|noisy\n";
     return 2;
   }

@@ -3,16 +3,32 @@
 (() => {
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($('data').textContent);
+// Lists of many numbers are packed (page_data.cc), and read when they are first asked for: most columns are never looked
+// at, and the page opens sooner.
+const PACKED = {u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array};
+const unpack = (list) => {
+  if (Array.isArray(list)) return list;
+  const [type, text] = Object.entries(list)[0];
+  if (type === 'json') return JSON.parse(text);
+  const raw = atob(text), bytes = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+  const values = new PACKED[type](bytes.buffer);
+  if (type === 'f4') for (const v of values) if (v !== v) return Array.from(values, (v) => v === v ? v : null);
+  return values;
+};
+data.report_of = unpack(data.report_of);
 const count = data.report_of.length;
+const lazily = (object, key, make) => Object.defineProperty(object, key, {
+  configurable: true, enumerable: true,
+  get() { const value = make(); Object.defineProperty(object, key, {value}); return value; }});
 // What is the same in every row is written once, and a column that equals another one names it.
+const other = (key) => data.columns.find((c) => c.key === key).values;
 for (const c of data.columns) {
-  if ('every' in c) c.values = new Array(count).fill(c.every);
-  if ('like' in c) c.values = data.columns.find((other) => other.key === c.like).values;
-}
-for (const c of data.columns) {
-  if (!('per_step_of' in c)) continue;
-  const all = data.columns.find((other) => other.key === c.per_step_of).values;
-  c.values = all.map((v, i) => v === null ? null : v / (data.reports[data.report_of[i]].steps || 1));
+  const written = c.values;
+  if ('every' in c) lazily(c, 'values', () => new Array(count).fill(c.every));
+  else if ('like' in c) lazily(c, 'values', () => other(c.like));
+  else if ('per_step_of' in c) lazily(c, 'values', () => Array.from(other(c.per_step_of), (v, i) => v === null ? null : v / (data.reports[data.report_of[i]].steps || 1)));
+  else lazily(c, 'values', () => unpack(written));
 }
 // Of a model of many layers those that are alike are one row, its members behind it.
 const memberOf = data.member_of || new Array(count).fill(-1);
@@ -58,8 +74,8 @@ const full = (c, v) => {
 for (const c of columns) {
   c.exponent = 0;
   if (c.kind === 'unit') {
-    let most = 0;
-    for (const v of c.values) if (Math.abs(v) > most) most = Math.abs(v);
+    let most = c.most || 0;
+    if (!('most' in c)) for (const v of c.values) if (Math.abs(v) > most) most = Math.abs(v);
     c.exponent = exponent(most * c.scale);
   }
   c.label = c.kind === 'unit' ? PREFIX[c.exponent] + c.unit : c.unit;
@@ -108,12 +124,22 @@ let sorted = Array.from({length: count}, (_, i) => i);  // all rows
 let order = [];  // those shown, as sorted
 
 // Marks.
+const NO_PLACE = 0xffff;
 const pictures = data.pictures.map((p) => {
   const svg = $(p.id), marks = p.marks;
-  for (const k in marks) if (typeof marks[k] === 'string') marks[k] = data.pictures.find((other) => other.id === marks[k]).marks[k];
+  for (const k in marks) {
+    const written = marks[k];
+    lazily(marks, k, () => typeof written === 'string' ? data.pictures.find((one) => one.id === written).marks[k] : unpack(written));
+  }
   const elements = new Array(count);
   for (const e of svg.querySelectorAll('.m')) elements[e.dataset.i] = e;
-  const at = new Map(marks.rows.map((row, k) => [row, k]));
+  const self = {svg, group: svg.querySelector('.marks'), elements, kind: p.kind, narrow: p.narrow};
+  lazily(self, 'rows', () => marks.rows);
+  lazily(self, 'at', () => {  // of a row: the place of its mark in the lists, or -1
+    const at = new Int32Array(count).fill(-1);
+    marks.rows.forEach((row, k) => { at[row] = k; });
+    return at;
+  });
   const layer = document.createElementNS('http://www.w3.org/2000/svg', 'g');
   svg.append(layer);
   svg.tabIndex = 0;
@@ -122,13 +148,13 @@ const pictures = data.pictures.map((p) => {
   svg.removeAttribute('aria-labelledby');
   // Where a row's mark is: in pixels of the picture, with its target where it has one.
   const place = (i) => {
-    const k = at.get(i);
-    if (k === undefined) return null;
-    const tx = (marks.tx || marks.x)[k], ty = marks.ty ? marks.ty[k] : null;
-    return {x: marks.x[k] / 10, y: marks.y[k] / 10, r: (marks.r[k] ?? marks.r.at(-1)) / 10, target: tx !== null && ty !== null, tx: tx / 10, ty: ty / 10};
+    const k = self.at[i];
+    if (k < 0) return null;
+    const tx = (marks.tx || marks.x)[k], ty = marks.ty ? marks.ty[k] : NO_PLACE;
+    return {x: marks.x[k] / 10, y: marks.y[k] / 10, r: (marks.r[k] ?? marks.r.at(-1)) / 10, target: tx !== NO_PLACE && ty !== NO_PLACE, tx: tx / 10, ty: ty / 10};
   };
-  const css = (i) => marks.names[marks.css[at.get(i)]];
-  return {svg, group: svg.querySelector('.marks'), elements, at, place, css, layer, kind: p.kind, narrow: p.narrow};
+  const css = (i) => marks.names[marks.css[self.at[i]]];
+  return Object.assign(self, {place, css, layer});
 });
 const shape = (parent, name, attributes) => {
   const e = document.createElementNS('http://www.w3.org/2000/svg', name);
@@ -188,21 +214,35 @@ for (const c of tableColumns) {
 // Widths are settled once, from a sample of the values: the table does not twitch while rows come and go.
 const colgroup = document.createElement('colgroup');
 table.prepend(colgroup);
-let sum = 0;
 for (const c of tableColumns) {
   let most = Math.max(...c.title.split(' ').map((w) => w.length * 1.15), (c.label || '').length);
   const step = Math.max(1, Math.floor(count / 300));
-  const sample = c.kind === 'text' ? c.words : [...c.totals, ...c.values.filter((_, i) => i % step === 0)];
+  const sample = c.kind === 'text' ? c.words : [...c.totals, ...c.sample || c.values.filter((_, i) => i % step === 0)];
   for (const v of sample) most = Math.max(most, cell(c, v).length);
   if (c === tableColumns[0]) most = Math.max(most, narrow.matches ? 0 : 16, ...data.models.map((m) => m.length), ...[...members.keys()].map((i) => groupName(i).length + 2));
   // On a phone the columns that matter most must stand beside the name.
   c.width = Math.min(most, c.kind !== 'text' ? 40 : c === tableColumns[0] ? (narrow.matches ? 12 : 24) : 34) + (narrow.matches || c.kind === 'text' && c !== tableColumns[0] ? 0 : 1);
-  const col = document.createElement('col');
-  col.style.width = 'calc(' + c.width + 'ch + 2*var(--pad))';
-  colgroup.append(col);
-  sum += c.width;
+  c.col = document.createElement('col');
+  colgroup.append(c.col);
 }
-table.style.width = 'calc(' + sum + 'ch + ' + tableColumns.length + '*2*var(--pad))';
+const settleWidths = () => {
+  for (const c of tableColumns) c.col.style.width = 'calc(' + c.width + 'ch + 2*var(--pad))';
+  const sum = tableColumns.reduce((all, c) => all + c.width, 0);
+  table.style.width = 'calc(' + sum + 'ch + ' + tableColumns.length + '*2*var(--pad))';
+};
+settleWidths();
+// What tells most stands beside the name without scrolling: where there is no room for it, the name gives way.
+const LEAST_NAME = 12;  // characters
+const [naming] = tableColumns, last = byKey.bound;
+if (last && last.th && last !== naming && !narrow.matches) {
+  const shown = tableColumns.slice(0, tableColumns.indexOf(last) + 1), right = last.th.offsetLeft + last.th.offsetWidth;
+  const PADS = 1.8;  // both of a cell, in characters, rounded up
+  const missing = right - scroller.clientWidth, character = right / shown.reduce((all, c) => all + c.width + PADS, 0);
+  if (missing > 0) {
+    naming.width = Math.max(Math.min(LEAST_NAME, naming.width), naming.width - Math.ceil(missing / character));
+    settleWidths();
+  }
+}
 
 const newRow = (tr) => {
   for (const c of tableColumns) {
@@ -217,8 +257,9 @@ const fillRow = (tr, value, inView) => {
     const text = !inView || inView[k] ? value(c) : '', td = tr.cells[k];
     if (td.full === text) return;
     td.full = text;
-    // Of a layer's path the end says more.
-    td.firstChild.data = c.key === 'layer' && text.length > c.width ? '…' + text.slice(1 - c.width) : text;
+    // Of a layer's path the end says more, of a group's name the beginning.
+    const path = c.key === 'layer' && !tr.classList.contains('group');
+    td.firstChild.data = path && text.length > c.width ? '…' + text.slice(1 - c.width) : text;
     if (c.kind === 'text') td.title = text.length > c.width - 4 ? text : '';
   });
 };
@@ -247,8 +288,9 @@ const drawTable = (always, view = look()) => {
   // A filter may have left fewer rows than were scrolled over.
   const from = Math.max(0, Math.min(Math.floor(view.top / ROW) - 4, order.length - most));
   const to = Math.min(order.length, from + most);
-  const place = from + ' ' + to + ' ' + view.inView.map(Number).join('');
+  const across = view.inView.map(Number).join(''), place = from + ' ' + to + ' ' + across;
   if (!always && drawn === place) return;
+  const totals = always || !drawn.endsWith(' ' + across);
   drawn = place;
   while (pool.length < to - from) {
     pool.push(newRow(document.createElement('tr')));
@@ -266,6 +308,7 @@ const drawTable = (always, view = look()) => {
     tr.ariaExpanded = members.has(i) ? String(state.open.has(i)) : null;
     fillRow(tr, (c) => c.key === 'layer' ? visible(layerOf(i)) : cell(c, raw(c, i)), view.inView);
   }
+  if (totals) drawTotals(view.inView);
 };
 const sortRows = () => {
   const c = state.sort, sign = state.down ? -1 : 1;
@@ -285,13 +328,13 @@ const foot = [newRow(table.tFoot.insertRow()), ...data.reports.map(() => newRow(
 foot.forEach((tr, k) => tr.style.setProperty('--below', foot.length - 1 - k));
 data.reports.forEach((r, k) => fillRow(foot[k + 1], (c) =>
   c === tableColumns[0] ? 'All' + (runs > 1 ? ' of ' + visible(r.gpu) : '') : cell(c, c.totals[k])));
-const drawTotals = () => fillRow(foot[0], (c) => {
+const drawTotals = (inView) => fillRow(foot[0], (c) => {
   if (c === tableColumns[0]) return (narrow.matches ? '' : 'Shown: ') + group(order.length) + (order.length === 1 ? ' row' : ' rows');
   if (!c.additive || (runs > 1 && c.kind === 'share')) return '';
   let sum = 0;
   for (const i of order) if (!state.open.has(memberOf[i])) sum += c.values[i];  // their group is there
   return cell(c, sum);
-});
+}, inView);
 
 // Filters.
 // Marks of a picture that is not in view can wait until it is, and those that the document lacks are drawn when they are
@@ -299,7 +342,7 @@ const drawTotals = () => fillRow(foot[0], (c) => {
 const hideMarks = () => {
   for (const p of pictures) {
     if (p.kind !== (document.body.dataset.view || 'roofline') || p.narrow !== narrow.matches) continue;
-    for (const i of p.at.keys()) {
+    for (const i of p.rows) {
       if (!p.elements[i]) {
         if (!marked[i]) continue;
         const m = p.place(i);
@@ -346,7 +389,6 @@ const apply = () => {
   hideMarks();
   if (state.hover >= 0 && !marked[state.hover]) hide();
   drawTable(true, view);
-  drawTotals();
   $('share-text').textContent = state.share + ' %';
   $('shown').textContent = group(order.filter((i) => !grouped || memberOf[i] < 0).length) + ' of ' + group(all) + ' rows, ' +
     digits(100 * sum / Math.max(1, data.reports.length), 3) + ' % of GPU time';
@@ -411,7 +453,7 @@ const nearest = (p, event) => {
   const matrix = p.svg.getScreenCTM();
   const x = (event.clientX - matrix.e) / matrix.a, y = (event.clientY - matrix.f) / matrix.d;
   let best = -1, least = 9 / matrix.a;
-  for (const i of p.at.keys()) {
+  for (const i of p.rows) {
     if (!marked[i]) continue;
     const m = p.place(i);
     const d = Math.hypot(m.x - x, m.y - y) - m.r;
@@ -442,7 +484,7 @@ for (const p of pictures) {
   p.svg.addEventListener('keydown', (event) => {
     const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
     if (step) {
-      const list = [...p.at.keys()].filter((i) => marked[i]).sort((a, b) => time[b] - time[a]);
+      const list = [...p.rows].filter((i) => marked[i]).sort((a, b) => time[b] - time[a]);
       if (list.length === 0) return;
       const now = list.indexOf(state.hover);
       const i = list[now < 0 ? 0 : Math.max(0, Math.min(list.length - 1, now + step))];
@@ -514,7 +556,9 @@ $('csv').onclick = () => {
   const quote = (s) => /[",\r\n]/.test(s) ? '"' + s.replaceAll('"', '""') + '"' : s;
   const lines = [columns.map((c) => c.key).join(',')];
   const rows = order.flatMap((i) => !members.has(i) ? [i] : state.open.has(i) ? [] : members.get(i));
-  for (const i of rows) lines.push(columns.map((c) => raw(c, i)).map((v) => v === null ? '' : quote(String(v))).join(','));
+  const exact = (v) => quote(String(v));
+  const text = columns.map((c) => c.values instanceof Float32Array ? (v) => String(+v.toPrecision(7)) : exact);
+  for (const i of rows) lines.push(columns.map((c, k) => [raw(c, i), k]).map(([v, k]) => v === null ? '' : text[k](v)).join(','));
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([lines.join('\n') + '\n'], {type: 'text/csv'}));
   link.download = 'rfinject.csv';
