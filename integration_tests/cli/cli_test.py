@@ -801,6 +801,20 @@ class MergeTest(CliTest):
         self.assertEqual(len(seen), 1, [stderr for stderr, _ in seen])
         self.assertIn("not counted again", next(iter(seen))[0])
 
+    def test_neither_order_nor_grouping_matters(self):
+        for i in range(1, 7):
+            self.trace(f"process:{i}", f"{i}.rfx")
+        self.trace("measured", "7.rfx")
+        names = [f"{i}.rfx" for i in range(1, 8)]
+        self.run_cli("merge", "6.rfx", "2.rfx", "-o", "some.rfx")
+        self.run_cli("merge", "some.rfx", "7.rfx", "-o", "more.rfx")
+        merged = set()
+        for words in (names, names[::-1], ["1.rfx", "more.rfx", "3.rfx", "5.rfx", "4.rfx"], [*names, "some.rfx"]):
+            result = self.run_cli("merge", *words, "-o", "out.rfx", "--force")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            merged.add((self.folder / "out.rfx").read_bytes())
+        self.assertEqual(len(merged), 1)
+
     def test_a_merged_trace_reports_as_its_parts(self):
         a, b = self.trace("process:1", "a.rfx"), self.trace("process:2", "b.rfx")
         self.run_cli("merge", a, b, "-o", "ab.rfx")
