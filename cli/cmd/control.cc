@@ -27,7 +27,6 @@
 #include "cli/cmd/streams.h"
 #include "cli/trace/files.h"
 #include "cli/trace/read.h"
-#include "proto/wire/framing.h"
 
 namespace rfinject::cli {
 namespace {
@@ -90,16 +89,6 @@ std::vector<pid_t> ProcessesOf(pid_t root) {
   return all;
 }
 
-bool IsTrace(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return false;
-  char magic[sizeof wire::kFileMagic] = {};
-  const bool trace = ::pread(fd, magic, sizeof magic, 0) == static_cast<ssize_t>(sizeof magic) &&
-                     std::memcmp(magic, wire::kFileMagic, sizeof magic) == 0;
-  ::close(fd);
-  return trace;
-}
-
 // What the process holds open to write to, and begins as a trace does.
 void AddTraces(pid_t pid, std::vector<Job>* jobs) {
   const std::string folder = ProcFolder(pid) + "/fd/";
@@ -107,7 +96,8 @@ void AddTraces(pid_t pid, std::vector<Job>* jobs) {
     const std::string link = absl::StrCat(folder, number);
     struct stat how, what;
     if (::lstat(link.c_str(), &how) != 0 || (how.st_mode & S_IWUSR) == 0) continue;
-    if (::stat(link.c_str(), &what) != 0 || !S_ISREG(what.st_mode) || what.st_nlink == 0 || !IsTrace(link)) continue;
+    if (::stat(link.c_str(), &what) != 0 || !S_ISREG(what.st_mode) || what.st_nlink == 0 || !IsTraceFile(link))
+      continue;
     char target[PATH_MAX];
     const ssize_t size = ::readlink(link.c_str(), target, sizeof target);
     if (size <= 0 || static_cast<size_t>(size) == sizeof target || target[0] != '/') continue;

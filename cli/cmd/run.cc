@@ -1,7 +1,6 @@
 // `rfinject [run]`: sets the environment and becomes the program. There is no parent process, so that exit code,
 // signals, terminal and job control are the program's own; only --report needs one.
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -29,7 +28,7 @@
 #include "cli/import/file_name.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
-#include "proto/wire/framing.h"
+#include "cli/trace/files.h"
 
 namespace rfinject::cli {
 namespace {
@@ -145,13 +144,7 @@ Files TracesBelow(const std::string& folder) {
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     struct stat status;
     if (::lstat(it->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    const int fd = ::open(it->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) continue;
-    char magic[sizeof wire::kFileMagic] = {};
-    const bool trace = ::pread(fd, magic, sizeof magic, 0) == static_cast<ssize_t>(sizeof magic) &&
-                       std::memcmp(magic, wire::kFileMagic, sizeof magic) == 0;
-    ::close(fd);
-    if (!trace) continue;
+    if (!IsTraceFile(it->path())) continue;
     const int64_t changed = static_cast<int64_t>(status.st_mtim.tv_sec) * 1000000000 + status.st_mtim.tv_nsec;
     files.emplace(it->path().string(), std::pair(static_cast<uintmax_t>(status.st_size), changed));
   }

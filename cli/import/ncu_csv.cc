@@ -248,7 +248,9 @@ class Importer {
       ++out_of_range_;
       return;
     }
-    kernel_.values.emplace_back(metric, static_cast<uint64_t>(std::llround(std::min(value, 9.2e18))));
+    // As std::llround does, which is a call and a tenth of what a value takes.
+    const auto below = static_cast<uint64_t>(static_cast<int64_t>(std::min(value, 9.2e18)));
+    kernel_.values.emplace_back(metric, below + (value - static_cast<double>(below) >= 0.5 ? 1 : 0));
   }
 
   // The field of a column, of a line whose first `skipped` fields are not in fields_; empty where the table has no

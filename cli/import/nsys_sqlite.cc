@@ -9,8 +9,11 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -58,7 +61,9 @@ class Importer {
 
   absl::StatusOr<Imported> Run() {
     sqlite3* raw = nullptr;
-    const int opened = sqlite3_open_v2(path_.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOFOLLOW, nullptr);
+    // One thread reads it; a lock around each value of each row would be a tenth of the time.
+    const int opened = sqlite3_open_v2(path_.c_str(), &raw,
+                                       SQLITE_OPEN_READONLY | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX, nullptr);
     database_.reset(raw);
     if (opened != SQLITE_OK) return Fail(raw != nullptr ? sqlite3_errmsg(raw) : "out of memory");
     // The file is untrusted: no functions or virtual tables that its schema names, no writes behind our back.
@@ -79,22 +84,19 @@ class Importer {
     }
     const std::string name = columns.contains("demangledName") ? "demangledName" : "shortName";
     if (!columns.contains(name)) return Fail("CUPTI_ACTIVITY_KIND_KERNEL has no column demangledName or shortName");
-    const std::string shared = columns.contains("dynamicSharedMemory") ? "k.dynamicSharedMemory" : "0";
-    const std::string device = columns.contains("deviceId") ? "k.deviceId" : "0";
+    const auto column = [&columns](const char* name) {
+      return columns.contains(name) ? absl::StrCat("k.", name) : "0";
+    };
     FindRanges();
-    absl::Status status =
-        Read(absl::StrCat("SELECT s.value, k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ, ", shared, ", ",
-                          device, ", k.end - k.start, ", Caller("CUPTI_ACTIVITY_KIND_KERNEL"),
-                          " FROM CUPTI_ACTIVITY_KIND_KERNEL k ", CallerJoin("CUPTI_ACTIVITY_KIND_KERNEL"),
-                          "LEFT JOIN StringIds s ON s.id = k.", name, CallerOrder("CUPTI_ACTIVITY_KIND_KERNEL")),
-             Phase::kOther);
+    absl::Status status = Read("CUPTI_ACTIVITY_KIND_KERNEL",
+                               absl::StrCat("k.", name, ", k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ, ",
+                                            column("dynamicSharedMemory"), ", ", column("deviceId")),
+                               "", Phase::kOther);
     if (!status.ok()) return status;
     for (const auto& [table, what] :
          {std::pair{"CUPTI_ACTIVITY_KIND_MEMCPY", "memcpy"}, std::pair{"CUPTI_ACTIVITY_KIND_MEMSET", "memset"}}) {
       if (ColumnsOf(raw, table).empty()) continue;
-      status = Read(absl::StrCat("SELECT '", what, "', 0, 0, 0, 0, 0, 0, 0, 0, k.end - k.start, ", Caller(table),
-                                 " FROM ", table, " k ", CallerJoin(table), CallerOrder(table)),
-                    Phase::kData);
+      status = Read(table, "0, 0, 0, 0, 0, 0, 0, 0, 0", what, Phase::kData);
       if (!status.ok()) return status;
     }
     if (result_.kernels == 0) return Fail("the export has no kernels");
@@ -309,35 +311,49 @@ class Importer {
 
   // Of the time between each GPU's first kernel or copy and its last, the share in which none ran.
   void MeasureIdle() {
-    std::string sql;
-    for (const char* table :
-         {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
-      const std::set<std::string> columns = ColumnsOf(database_.get(), table);
-      if (!columns.contains("start") || !columns.contains("end")) continue;
-      absl::StrAppend(&sql, sql.empty() ? "" : " UNION ALL ", "SELECT ",
-                      columns.contains("deviceId") ? "deviceId" : "0", " AS device, start, end FROM ", table,
-                      " WHERE end >= start");
-    }
-    const Statement statement = Prepare(database_.get(), absl::StrCat(sql, " ORDER BY 1, 2"));
     double all = 0, busy = 0;
-    int64_t device = 0, first = 0, last = 0;
-    bool any = false;
-    const auto finish = [&] {
-      if (any) all += static_cast<double>(last - first);
+    const auto length = [](const Interval& one) {
+      return static_cast<double>(static_cast<uint64_t>(one.end) - static_cast<uint64_t>(one.start));
     };
-    while (statement && sqlite3_step(statement.get()) == SQLITE_ROW) {
-      const int64_t on = sqlite3_column_int64(statement.get(), 0), start = sqlite3_column_int64(statement.get(), 1),
-                    end = sqlite3_column_int64(statement.get(), 2);
-      if (!any || on != device) {
-        finish();
-        any = true;
+    std::optional<int64_t> device;
+    Interval ran;  // of the device so far, with what lies between
+    const auto take = [&](int64_t on, Interval one) {
+      if (device != on) {
+        if (device) all += length(ran);
         device = on;
-        first = last = start;
+        ran = {one.start, one.start};
       }
-      busy += static_cast<double>(std::max(end, last) - std::max(start, last));
-      last = std::max(last, end);
+      one = {std::max(one.start, ran.end), std::max(one.end, ran.end)};
+      busy += length(one);
+      ran.end = one.end;
+    };
+    if (activities_ <= kMostActivitiesKept) {
+      for (auto& [on, intervals] : activity_) {
+        const auto starts_before = [](const Interval& a, const Interval& b) { return a.start < b.start; };
+        // They mostly are, and then the look costs a tenth of sorting.
+        if (!std::is_sorted(intervals.begin(), intervals.end(), starts_before)) {
+          std::sort(intervals.begin(), intervals.end(), starts_before);
+        }
+        for (const Interval& one : intervals) take(on, one);
+      }
+    } else {
+      std::string sql;
+      for (const char* table :
+           {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
+        const std::set<std::string> columns = ColumnsOf(database_.get(), table);
+        if (!columns.contains("start") || !columns.contains("end")) continue;
+        absl::StrAppend(&sql, sql.empty() ? "" : " UNION ALL ", "SELECT ",
+                        columns.contains("deviceId") ? "deviceId" : "0", " AS device, start, end FROM ", table,
+                        " WHERE end >= start");
+      }
+      const Statement statement = Prepare(database_.get(), absl::StrCat(sql, " ORDER BY 1, 2"));
+      while (statement && sqlite3_step(statement.get()) == SQLITE_ROW) {
+        take(sqlite3_column_int64(statement.get(), 0),
+             {sqlite3_column_int64(statement.get(), 1), sqlite3_column_int64(statement.get(), 2)});
+      }
     }
-    finish();
+    if (device) all += length(ran);
+    activity_.clear();
     constexpr double kWorthALine = 0.1, kNsPerMs = 1e6;
     if (!(all > 0) || 1 - busy / all < kWorthALine) return;
     idle_ =
@@ -345,43 +361,90 @@ class Importer {
                         100 * (1 - busy / all), all / kNsPerMs);
   }
 
-  absl::Status Read(const std::string& sql, Phase phase) {
-    const Statement statement = Prepare(database_.get(), sql);
-    if (!statement) return Fail(sqlite3_errmsg(database_.get()));
+  // --- Launches. What makes a key is numbers, but for the name and the place, which are looked up once each.
+
+  struct RawKey {
+    int64_t name = 0;  // in StringIds
+    std::array<uint32_t, 8> numbers{};
+    size_t place = 0;  // in places_
+    friend bool operator==(const RawKey&, const RawKey&) = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const RawKey& key) {
+      return H::combine(std::move(h), key.name, key.numbers, key.place);
+    }
+  };
+
+  static constexpr int64_t kNoName = -1;  // nsys counts from 0
+  absl::StatusOr<std::string> NameOf(sqlite3_stmt* names, int64_t id) const {
+    sqlite3_reset(names);
+    sqlite3_bind_int64(names, 1, id);
+    const int found = sqlite3_step(names);
+    if (found != SQLITE_ROW && found != SQLITE_DONE) return Fail(sqlite3_errmsg(database_.get()));
+    std::string name = found == SQLITE_ROW ? Text(names, 0) : std::string();
+    return name.empty() ? "(no name)" : name;
+  }
+
+  size_t NumberOf(const NvtxPlace& place) {
+    if (!places_.empty() && places_[last_place_] == place) return last_place_;
+    const auto [known, is_new] =
+        place_numbers_.try_emplace({place.in_step, place.path, place.op, place.phase}, places_.size());
+    if (is_new) places_.push_back(place);
+    return last_place_ = known->second;
+  }
+
+  // Reads a table whose nine columns `key` are a launch's name, grid, block, shared memory and device. `name` stands
+  // for the first of them where it is not empty.
+  absl::Status Read(const std::string& table, const std::string& key, const std::string& name, Phase phase) {
+    const bool has_device = ColumnsOf(database_.get(), table).contains("deviceId");
+    const Statement statement = Prepare(
+        database_.get(), absl::StrCat("SELECT ", key, ", k.start, k.end, ", has_device ? "k.deviceId" : "0", ", ",
+                                      Caller(table), " FROM ", table, " k ", CallerJoin(table), CallerOrder(table)));
+    const Statement names =
+        name.empty() ? Prepare(database_.get(), "SELECT value FROM StringIds WHERE id = ?") : Statement();
+    if (!statement || (name.empty() && !names)) return Fail(sqlite3_errmsg(database_.get()));
+    constexpr int kStart = 9, kEnd = 10, kDevice = 11, kThread = 12, kCall = 13;
     std::optional<NvtxStack> ranges;
     if (has_ranges_) ranges.emplace(Ranges());
+    absl::flat_hash_map<RawKey, std::pair<LaunchStats*, Stat*>> known;  // nodes of run_.launches, which stay
     int status;
     while ((status = sqlite3_step(statement.get())) == SQLITE_ROW) {
       sqlite3_stmt* row = statement.get();
       ++result_.rows;
-      const sqlite3_int64 duration = sqlite3_column_int64(row, 9);
-      if (sqlite3_column_type(row, 9) == SQLITE_NULL || duration < 0) {
+      const Interval at{sqlite3_column_int64(row, kStart), sqlite3_column_int64(row, kEnd)};
+      if (at.end < at.start || sqlite3_column_type(row, kStart) == SQLITE_NULL ||
+          sqlite3_column_type(row, kEnd) == SQLITE_NULL) {
         ++result_.skipped_lines;
         continue;
       }
-      LaunchKey key;
-      key.phase = phase;
-      key.kernel = Text(row, 0);
-      if (key.kernel.empty()) key.kernel = "(no name)";
-      for (int i = 0; i < 3; ++i) {
-        key.grid[static_cast<size_t>(i)] = Unsigned(row, 1 + i);
-        key.block[static_cast<size_t>(i)] = Unsigned(row, 4 + i);
+      if (++activities_ <= kMostActivitiesKept) activity_[sqlite3_column_int64(row, kDevice)].push_back(at);
+      RawKey raw;
+      raw.name = sqlite3_column_type(row, 0) == SQLITE_NULL ? kNoName : sqlite3_column_int64(row, 0);
+      for (size_t i = 0; i < raw.numbers.size(); ++i) raw.numbers[i] = Unsigned(row, 1 + static_cast<int>(i));
+      // A launch without a call (of a CUDA graph) is in no range.
+      if (ranges && sqlite3_column_type(row, kThread) != SQLITE_NULL) {
+        raw.place = NumberOf(ranges->At(sqlite3_column_int64(row, kThread), sqlite3_column_int64(row, kCall)));
+      } else {
+        raw.place = NumberOf({});
       }
-      key.dynamic_shared_bytes = Unsigned(row, 7);
-      key.device = Unsigned(row, 8);
-      key.layer = LayerKey{model_, ""};
-      if (ranges) {
-        // A launch without a call (of a CUDA graph) is in no range.
-        const NvtxPlace place = sqlite3_column_type(row, 10) == SQLITE_NULL
-                                    ? NvtxPlace{}
-                                    : ranges->At(sqlite3_column_int64(row, 10), sqlite3_column_int64(row, 11));
-        key.op = place.op;
-        if (place.phase != Phase::kOther) key.phase = place.phase;
-        key.layer = steps_ > 0 && !place.in_step ? LayerKey{} : LayerKey{model_, place.path};
+      auto& [stats, time] = known[raw];
+      if (stats == nullptr) {
+        const absl::StatusOr<std::string> kernel = name.empty() ? NameOf(names.get(), raw.name) : name;
+        if (!kernel.ok()) return kernel.status();
+        LaunchKey launch;
+        launch.kernel = *kernel;
+        std::copy_n(raw.numbers.begin(), 3, launch.grid.begin());
+        std::copy_n(raw.numbers.begin() + 3, 3, launch.block.begin());
+        launch.dynamic_shared_bytes = raw.numbers[6];
+        launch.device = raw.numbers[7];
+        const NvtxPlace& place = places_[raw.place];
+        launch.phase = place.phase != Phase::kOther ? place.phase : phase;
+        launch.op = place.op;
+        launch.layer = ranges && steps_ > 0 && !place.in_step ? LayerKey{} : LayerKey{model_, place.path};
+        stats = &run_.launches[launch];
+        time = &stats->metrics[std::string(kMetricTime)];
       }
-      LaunchStats& stats = run_.launches[key];
-      ++stats.launches;
-      stats.metrics[std::string(kMetricTime)].Add(static_cast<uint64_t>(duration));
+      ++stats->launches;
+      time->Add(static_cast<uint64_t>(at.end) - static_cast<uint64_t>(at.start));
       ++result_.kernels;
     }
     if (status == SQLITE_DONE) return absl::OkStatus();
@@ -432,6 +495,13 @@ class Importer {
   uint64_t steps_ = 0;       // that ranges mark
   int64_t step_thread_ = 0;  // on which they do
   std::string idle_;         // what is said of the time in which nothing ran; empty: nothing
+  std::vector<NvtxPlace> places_;
+  std::map<std::tuple<bool, std::string, std::string, Phase>, size_t> place_numbers_;
+  size_t last_place_ = 0;
+  // When each GPU did something. Of more, SQLite sorts them, in a file of its own and in several times the time.
+  static constexpr uint64_t kMostActivitiesKept = 1 << 20;  // 16 MB
+  std::map<int64_t, std::vector<Interval>> activity_;
+  uint64_t activities_ = 0;
   Database database_;
   cli::Run run_;
   Imported result_;

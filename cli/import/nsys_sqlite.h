@@ -12,8 +12,8 @@
 
 namespace rfinject::cli {
 
-// Reads `path`, in memory bounded by the number of distinct launch keys. The export's format is not a stable one: the
-// tables and columns are looked up first, and what is missing is named in the failure, with the file.
+// Reads `path`, in memory bounded by the number of distinct launch keys, and 32 MB. The export's format is not a
+// stable one: the tables and columns are looked up first, and what is missing is named in the failure, with the file.
 absl::StatusOr<Imported> ImportNsysSqlite(const std::string& path, const ImportOptions& options);
 
 }  // namespace rfinject::cli

@@ -123,6 +123,29 @@ TEST_F(NsysSqlite, KernelsCopiesAndTheGpu) {
   EXPECT_THAT(run.diagnostics.begin()->first.text, StartsWith("the GPU was idle for 18 %"));
 }
 
+TEST_F(NsysSqlite, ALaunchWithoutANameHasNoOthers) {
+  Write("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT); INSERT INTO StringIds VALUES (0, 'first');" +
+        std::string(kKernels) + Launch(0, 5, 8, 0) +
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, gridX) VALUES (10, 17, 8);");
+  const Imported result = Import();
+  const cli::Run& run = OnlyRun(result);
+  EXPECT_EQ(Sum(Kernel(run, "first", 8), kMetricTime), 5u);
+  EXPECT_EQ(Sum(Kernel(run, "(no name)", 8), kMetricTime), 7u);
+}
+
+// More than are kept in memory, on two GPUs, the later ones first in the file.
+TEST_F(NsysSqlite, AMillionActivitiesAreSortedByTheDatabase) {
+  Write(std::string(kStrings) + kKernels + Launch(0, 20, 8, 1) +
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INTEGER, end INTEGER, deviceId INTEGER);"
+        "WITH RECURSIVE n(i) AS (SELECT 1100000 UNION ALL SELECT i - 1 FROM n WHERE i > 1)"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET SELECT 100 * i, 100 * i + 60, i % 2 FROM n;");
+  const Imported result = Import();
+  EXPECT_EQ(result.kernels, 1'100'001u);
+  EXPECT_EQ(Sum(Kernel(OnlyRun(result), "memset", 0), kMetricTime), 66'000'000u);
+  // Each GPU does 60 ns of each 200 ns.
+  EXPECT_THAT(result.warnings, Contains(HasSubstr("the GPU was idle for 70 % of the 220 ms")));
+}
+
 // A program that marks its steps and blocks, with two threads whose numbers of calls are alike.
 TEST_F(NsysSqlite, RangesOfNvtxAreStepsAndLayers) {
   std::string sql = std::string(kStrings) + kKernels +

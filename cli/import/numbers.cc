@@ -79,24 +79,28 @@ namespace {
 std::optional<double> ParsePlainNumber(std::string_view text, DecimalMark mark) {
   const char decimal = mark == DecimalMark::kComma ? ',' : '.';
   const char group = mark == DecimalMark::kComma ? '.' : ',';
-  constexpr size_t kMostDigits = 17;  // whatever they are, they fit
+  constexpr size_t kLongest = 17;  // digits that fit, whatever they are
   constexpr size_t kNowhere = static_cast<size_t>(-1);
+  if (text.size() > kLongest) return std::nullopt;
   uint64_t mantissa = 0;
-  size_t digits = 0, groups = 0, last_group = 0, decimal_at = kNowhere;
-  if (text.size() > 2 * kMostDigits) return std::nullopt;
-  for (const char c : text) {
-    if (IsDigit(c)) {
-      mantissa = mantissa * 10 + static_cast<uint64_t>(c - '0');
-      if (++digits > kMostDigits) return std::nullopt;
-    } else if (c == group && decimal_at == kNowhere && digits > 0) {
+  size_t groups = 0, last_group = 0, decimal_at = kNowhere;
+  size_t marks = 0;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (;; ++marks, ++at) {
+    for (; at != end && IsDigit(*at); ++at) mantissa = mantissa * 10 + static_cast<uint64_t>(*at - '0');
+    if (at == end) break;
+    const size_t before = static_cast<size_t>(at - text.data()) - marks;  // digits
+    if (*at == group && decimal_at == kNowhere && before > 0) {
       ++groups;
-      last_group = digits;
-    } else if (c == decimal && decimal_at == kNowhere) {
-      decimal_at = digits;
+      last_group = before;
+    } else if (*at == decimal && decimal_at == kNowhere) {
+      decimal_at = before;
     } else {
       return std::nullopt;
     }
   }
+  const size_t digits = text.size() - marks;
   if (digits == 0) return std::nullopt;
   if (groups > 0 && decimal_at == last_group) return std::nullopt;  // "1,.5"
   // One mark only, and it is not where one between groups must be: it is the decimal one, of another locale.

@@ -32,6 +32,7 @@ struct NvtxPlace {
   std::string path;             // names of the ranges inside the step, "block1.conv", without operators' and steps'
   std::string op;               // of the innermost range that is an ATen operator's (emit_nvtx): "aten::conv2d"
   Phase phase = Phase::kOther;  // where a range is called after one
+  friend bool operator==(const NvtxPlace&, const NvtxPlace&) = default;
 };
 
 // Follows the ranges of one thread after the other, with memory for those that are open at one time.

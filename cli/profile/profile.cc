@@ -118,8 +118,11 @@ std::string_view SourceName(SourceKind source) {
 }
 
 void Stat::Add(uint64_t value) {
-  Stat one{.n = 1, .sum = value, .sum_squares = static_cast<Uint128>(value) * value, .min = value, .max = value};
-  Merge(one);
+  n = SaturatingAdd(n, uint64_t{1});
+  sum = SaturatingAdd(sum, Uint128{value});
+  sum_squares = SaturatingAdd(sum_squares, Uint128{value} * value);
+  min = std::min(min, value);
+  max = std::max(max, value);
 }
 
 void Stat::Merge(const Stat& other) {

@@ -122,6 +122,18 @@ TEST(Live, NewStepsAreToldApartFromThoseBefore) {
   EXPECT_THAT(Text(after), HasSubstr("The last 5 steps took 30.0 ms each."));
 }
 
+TEST(Live, WhatCountersHaveSeenAndHowWellTimeIsKnown) {
+  Profile job = JobOf({10});
+  StepSums& steps = job.runs.begin()->second.steps;
+  steps.steps = 1200;
+  steps.armed = 0;
+  EXPECT_THAT(Text(Fold(job, {Rank(0, 1)}, 1)), HasSubstr("No counters were armed yet in 1,200 steps."));
+  steps.armed = 36;
+  const std::string text = Text(Fold(job, {Rank(0, 1)}, 1));
+  EXPECT_THAT(text, HasSubstr("Counters were armed in 36 of 1,200 steps and cover 92 % of GPU time."));
+  EXPECT_THAT(text, HasSubstr("GPU time is known to +-1.2 % (95 %)"));
+}
+
 TEST(Live, AFileServersClockMayBeAhead) { EXPECT_EQ(Fold(JobOf({10}), {Rank(0, 500)}, 10).ranks[0].silent_ns, 0); }
 
 TEST(Live, RowsAreInTheOrderThatIsAskedForAndItsColumnIsShown) {

@@ -76,6 +76,11 @@ absl::Status ReadStat(const Metric& metric, uint64_t offset, Stat* stat) {
 
 }  // namespace
 
+size_t IdIndex::FindFar(uint32_t id) const {
+  const auto found = far_.find(id);
+  return found == far_.end() ? kNone : found->second;
+}
+
 // Counts what is about to be kept. The figures are rough on purpose: their job is a bound.
 absl::Status Applier::Charge(uint64_t bytes, uint64_t offset) {
   if (bytes > budget_) return DamageAt(offset, "holds more distinct launch keys than fit in memory");

@@ -38,9 +38,7 @@ class IdIndex {
 
   size_t Find(uint32_t id) const {
     if (id < near_.size() && near_[id] != 0) return near_[id] - 1;
-    if (far_.empty()) return kNone;
-    const auto found = far_.find(id);
-    return found == far_.end() ? kNone : found->second;
+    return far_.empty() ? kNone : FindFar(id);
   }
   bool Has(uint32_t id) const { return Find(id) != kNone; }
   // Where it lies, and whether that is `place` because the id is new.
@@ -58,6 +56,8 @@ class IdIndex {
   }
 
  private:
+  size_t FindFar(uint32_t id) const;
+
   std::vector<uint32_t> near_;  // by id: the place and 1; 0: not here
   absl::flat_hash_map<uint32_t, size_t> far_;
 };

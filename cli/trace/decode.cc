@@ -88,11 +88,21 @@ const Descriptor* TypeOf(uint32_t number) {
 
 }  // namespace
 
-// One walk counts, another puts the records in their places.
+// One walk counts, and finds what is not statistics; another puts the records in their places.
 absl::Status Decoder::Sort(std::span<const uint8_t> payload, uint64_t offset) {
   std::array<size_t, std::size(kRecordOrder) + 1> place{};  // first the number of records, then where they go
+  const bool whole = payload.size() <= kMaxWholeChunk;
+  pieces_.clear();
+  uint64_t begin = 0;  // of the piece
+  const auto end_piece = [&](uint64_t end) {
+    if (whole && begin < end) pieces_.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
+  };
   FieldCursor cursor(payload, offset);
   for (Field field; cursor.Next(&field);) {
+    if (field.number == v1::Chunk::kStatsFieldNumber) {
+      end_piece(field.offset - offset);
+      begin = field.bytes_offset - offset + field.bytes.size();
+    }
     const uint8_t at = PlaceOf(field.number);
     if (at == 0) continue;  // from a newer minor version
     if (field.type != WireType::kBytes) {
@@ -102,6 +112,7 @@ absl::Status Decoder::Sort(std::span<const uint8_t> payload, uint64_t offset) {
     ++place[at];
   }
   if (!cursor.ok()) return DamageAt(cursor.error_offset(), cursor.error());
+  end_piece(payload.size());
   size_t count = 0;
   for (size_t& one : place) {
     const size_t records = one;
@@ -131,19 +142,11 @@ const v1::Chunk* Decoder::ParseWhole(std::span<const uint8_t> payload) {
   }
   arena_->Reset();
   auto* chunk = google::protobuf::Arena::CreateMessage<v1::Chunk>(arena_.get());
-  // What lies between statistics is parsed at once.
-  const auto add = [&](uint64_t begin, uint64_t end) {
-    google::protobuf::io::CodedInputStream in(payload.data() + begin, static_cast<int>(end - begin));
-    return begin == end || (chunk->MergeFromCodedStream(&in) && in.ConsumedEntireMessage());
-  };
-  FieldCursor cursor(payload, 0);
-  uint64_t begin = 0;
-  for (Field field; cursor.Next(&field);) {
-    if (field.number != v1::Chunk::kStatsFieldNumber) continue;
-    if (!add(begin, field.offset)) return nullptr;
-    begin = field.bytes_offset + field.bytes.size();
+  for (const Piece& piece : pieces_) {
+    google::protobuf::io::CodedInputStream in(payload.data() + piece.begin,
+                                              static_cast<int>(piece.end - piece.begin));
+    if (!chunk->MergeFromCodedStream(&in) || !in.ConsumedEntireMessage()) return nullptr;
   }
-  if (!add(begin, payload.size())) return nullptr;
   trace::CleanChunk(chunk);
   return chunk;
 }

@@ -74,6 +74,11 @@ class Decoder {
   // Where in the payload the records begin, in the order of kRecordOrder. Four bytes each: a chunk of 16 MiB can hold
   // eight million empty records.
   std::vector<uint32_t> begins_;
+  // Of a chunk of ordinary length: what lies before, between and behind its statistics.
+  struct Piece {
+    uint32_t begin = 0, end = 0;
+  };
+  std::vector<Piece> pieces_;
 };
 
 }  // namespace rfinject::cli

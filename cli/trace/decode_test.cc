@@ -180,6 +180,60 @@ TEST(KeyStatsReader, ReadsWhatProtobufReads) {
   }
 }
 
+// What writers write, ascending numbers and nothing else, is read by a shorter way.
+TEST(KeyStatsReader, ReadsOrdinaryMetrics) {
+  v1::KeyStats stats;
+  stats.set_key(300);
+  for (unsigned bits = 0; bits < 64; ++bits) {
+    v1::MetricStats* one = stats.add_metric();
+    one->set_metric(bits + 1);
+    one->set_n(3);
+    one->set_sum(uint64_t{1} << bits);
+    one->set_sum_squares(UINT64_MAX >> bits);
+    if (bits % 3 == 0) one->set_sum_squares_high(bits);
+    one->set_min(bits);
+    one->set_max(uint64_t{1} << bits);
+  }
+  const std::string bytes = stats.SerializeAsString();
+  Field record;
+  record.bytes = Bytes(bytes);
+  KeyStatsReader reader(record);
+  MetricRecord metric;
+  for (const v1::MetricStats& one : stats.metric()) {
+    ASSERT_TRUE(reader.Next(&metric));
+    EXPECT_EQ(metric.metric(), one.metric());
+    EXPECT_EQ(metric.n(), 3u);
+    EXPECT_EQ(metric.sum(), one.sum());
+    EXPECT_EQ(metric.sum_high(), 0u);
+    EXPECT_EQ(metric.sum_squares(), one.sum_squares());
+    EXPECT_EQ(metric.sum_squares_high(), one.sum_squares_high());
+    EXPECT_EQ(metric.min(), one.min());
+    EXPECT_EQ(metric.max(), one.max());
+    EXPECT_EQ(metric.shared_sums(), 0u);
+  }
+  EXPECT_FALSE(reader.Next(&metric));
+  EXPECT_TRUE(reader.ok());
+  EXPECT_EQ(reader.key(), 300u);
+}
+
+TEST(KeyStatsReader, ANumberEndsWithItsMetric) {
+  // A metric of three bytes, whose last number goes on, and another one behind it that would end the number.
+  const std::string bytes("\x08\x07\x1A\x03\x08\x01\x90\x1A\x02\x08\x01", 11);
+  Field record;
+  record.bytes = Bytes(bytes);
+  record.bytes_offset = 100;
+  KeyStatsReader reader(record);
+  MetricRecord metric;
+  EXPECT_FALSE(reader.Next(&metric));
+  EXPECT_FALSE(reader.ok());
+  EXPECT_EQ(reader.error_offset(), 106u);
+  const std::string number("\x08\x07\x1A\x03\x08\x01\x10\x1A\x02\x08\x01", 11);  // its last number is missing
+  record.bytes = Bytes(number);
+  KeyStatsReader without(record);
+  EXPECT_FALSE(without.Next(&metric));
+  EXPECT_EQ(without.error_offset(), 106u);
+}
+
 TEST(Decoder, ALongTextIsNoReasonToRefuse) {
   v1::Chunk chunk;
   chunk.add_name()->set_text(std::string(3 << 20, 'x'));

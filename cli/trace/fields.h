@@ -75,6 +75,40 @@ class FieldCursor {
   // The next field; false at the end and at damage.
   bool Next(Field* field) {
     if (at_ == end_ || !ok()) return false;
+    // Of records nearly all are this: bytes, with a tag of one byte.
+    if ((*at_ & 0x87) == static_cast<uint8_t>(WireType::kBytes) && *at_ >= 8) {
+      uint64_t size = 0;
+      const uint8_t* const bytes = ParseVarint(at_ + 1, end_, &size);
+      if (bytes != nullptr && size <= static_cast<uint64_t>(end_ - bytes)) {
+        field->number = *at_ >> 3;
+        field->type = WireType::kBytes;
+        field->value = 0;
+        field->offset = Offset();
+        field->bytes_offset = field->offset + static_cast<uint64_t>(bytes - at_);
+        field->bytes = {bytes, static_cast<size_t>(size)};
+        at_ = bytes + size;
+        return true;
+      }
+    }
+    return NextOfAnyForm(field);
+  }
+
+  // One number of a packed repeated field: what is left of the bytes are varints without tags.
+  bool NextPacked(uint64_t* value) {
+    if (at_ == end_ || !ok()) return false;
+    const uint64_t offset = Offset();
+    return ReadVarint(value) || Fail(offset, "a number is cut off or too long");
+  }
+
+  const uint8_t* at() const { return at_; }  // what comes behind the field that Next gave
+  bool ok() const { return error_ == nullptr; }
+  const char* error() const { return error_; }
+  uint64_t error_offset() const { return error_offset_; }
+
+ private:
+  static constexpr uint64_t kMaxFieldNumber = (1u << 29) - 1;
+
+  bool NextOfAnyForm(Field* field) {
     field->offset = Offset();
     uint64_t tag = 0;
     if (!ReadVarint(&tag)) return Fail(field->offset, "a field's tag is cut off or too long");
@@ -102,20 +136,6 @@ class FieldCursor {
     }
     return Fail(field->offset, "a field has an impossible type");
   }
-
-  // One number of a packed repeated field: what is left of the bytes are varints without tags.
-  bool NextPacked(uint64_t* value) {
-    if (at_ == end_ || !ok()) return false;
-    const uint64_t offset = Offset();
-    return ReadVarint(value) || Fail(offset, "a number is cut off or too long");
-  }
-
-  bool ok() const { return error_ == nullptr; }
-  const char* error() const { return error_; }
-  uint64_t error_offset() const { return error_offset_; }
-
- private:
-  static constexpr uint64_t kMaxFieldNumber = (1u << 29) - 1;
 
   uint64_t Offset() const { return offset_ + static_cast<uint64_t>(at_ - begin_); }
   uint64_t Left() const { return static_cast<uint64_t>(end_ - at_); }

@@ -1,8 +1,14 @@
 #include "cli/trace/files.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
+
+#include "proto/wire/framing.h"
 
 namespace rfinject::cli {
 
@@ -26,6 +32,16 @@ absl::StatusOr<std::vector<std::string>> FindTraces(const std::string& path) {
     return absl::NotFoundError("there are no traces (*.rfx) in this folder; 'rfinject PROGRAM' writes them");
   std::sort(found.begin(), found.end());
   return found;
+}
+
+bool IsTraceFile(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  char magic[sizeof wire::kFileMagic] = {};
+  const bool trace = ::pread(fd, magic, sizeof magic, 0) == static_cast<ssize_t>(sizeof magic) &&
+                     std::memcmp(magic, wire::kFileMagic, sizeof magic) == 0;
+  ::close(fd);
+  return trace;
 }
 
 }  // namespace rfinject::cli

@@ -15,6 +15,9 @@ namespace rfinject::cli {
 // where the user names them and not within folders.
 absl::StatusOr<std::vector<std::string>> FindTraces(const std::string& path);
 
+// Whether the file begins as a trace does, whatever it is called. Never waits, as opening a FIFO would.
+bool IsTraceFile(const std::string& path);
+
 }  // namespace rfinject::cli
 
 #endif  // RFINJECT_CLI_TRACE_FILES_H_

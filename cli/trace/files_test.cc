@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -25,6 +26,20 @@ class TraceFiles : public ::testing::Test {
   }
   fs::path root_;
 };
+
+TEST_F(TraceFiles, ATraceIsKnownByItsBeginning) {
+  fs::create_directories(root_ / "folder.rfx");
+  std::ofstream(root_ / "trace") << "RFINJECT and more";
+  std::ofstream(root_ / "short.rfx") << "RFINJEC";
+  std::ofstream(root_ / "other.rfx") << "RFINJECS and more";
+  ASSERT_EQ(::mkfifo((root_ / "fifo.rfx").c_str(), 0600), 0);
+  fs::create_symlink("trace", root_ / "link");
+  EXPECT_TRUE(IsTraceFile(root_ / "trace"));
+  EXPECT_TRUE(IsTraceFile(root_ / "link"));
+  for (const char* other : {"folder.rfx", "short.rfx", "other.rfx", "fifo.rfx", "none"}) {
+    EXPECT_FALSE(IsTraceFile(root_ / other)) << other;
+  }
+}
 
 TEST_F(TraceFiles, AFoldersTracesAreFoundBelowAndSorted) {
   Touch("b.rfx");

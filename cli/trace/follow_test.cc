@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -95,6 +96,24 @@ TEST_F(RunFollowerTest, WhatIsAppendedIsNews) {
   ASSERT_TRUE(*follower.Look(Always));
   EXPECT_TRUE(follower.run().traces[0].ended);
   EXPECT_FALSE(*follower.Look(Always));
+}
+
+// A tool that copies a remote folder again and again writes beside the trace and then takes its place, with the time
+// that the trace has there.
+TEST_F(RunFollowerTest, ACopyThatTakesTheTracesPlaceIsNews) {
+  Begin("a.rfx", "job", 0);
+  const fs::path trace = root_ + "/a.rfx", copy = root_ + "/.a.rfx.Xy12Zz";
+  const fs::file_time_type changed = fs::last_write_time(trace);
+  RunFollower follower(root_);
+  ASSERT_TRUE(*follower.Look(Always));
+  fs::copy_file(trace, copy);
+  Append(".a.rfx.Xy12Zz", Step(1));
+  EXPECT_FALSE(*follower.Look(Always));
+  fs::last_write_time(copy, changed - std::chrono::hours(1));
+  fs::rename(copy, trace);
+  ASSERT_TRUE(*follower.Look(Always));
+  EXPECT_EQ(Steps(follower), 1u);
+  EXPECT_EQ(follower.run().traces.size(), 1u);
 }
 
 TEST_F(RunFollowerTest, RanksThatComeLaterAndRunsThatBeginLater) {

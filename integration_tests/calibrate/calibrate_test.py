@@ -17,6 +17,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from cuda_torch import why_no_virtual_gpu  # noqa: E402
+
 RFINJECT = os.environ["RFINJECT"]
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 LIBRARIES = pathlib.Path(RFINJECT).resolve().parent.parent / "lib" / "virtual_gpu"
@@ -44,21 +47,6 @@ for _ in range(2):
     model(x).sum().backward()
     optimizer.step()
 """
-
-
-def no_cuda_build():
-    """Why the virtual GPU cannot be used here; None when it can."""
-    spec = importlib.util.find_spec("torch")
-    if spec is None:
-        return "no torch"
-    if not (pathlib.Path(spec.origin).parent / "lib" / "libtorch_cuda.so").exists():
-        return "this torch is no CUDA build"
-    if os.path.exists("/dev/nvidiactl"):
-        return "NVIDIA's driver is here"
-    major = re.search(r"^cuda[^=]*= '(\d+)", (pathlib.Path(spec.origin).parent / "version.py").read_text(), re.MULTILINE)
-    if major is None or not (LIBRARIES / f"librfinject_cuda{major[1]}.so").exists():
-        return "this build has no runtime for this torch's CUDA, because its headers were not found"
-    return None
 
 
 class Calibrate(unittest.TestCase):
@@ -205,7 +193,7 @@ class Calibrate(unittest.TestCase):
             self.skipTest("no torch")
         if os.path.exists("/dev/nvidiactl"):
             self.skipTest("NVIDIA's driver is here")
-        if no_cuda_build() is None:
+        if why_no_virtual_gpu(LIBRARIES) is None:
             self.assert_fails(PYTHON, "finds no GPU", "nvidia-smi")
         else:
             self.assert_fails(PYTHON, "without CUDA", "--python")
@@ -255,7 +243,7 @@ class Calibrate(unittest.TestCase):
         self.run_command("report", traces, "--calibration", self.own, code=1)
 
     def test_the_virtual_gpus_clock_is_found_again(self):
-        why = no_cuda_build()
+        why = why_no_virtual_gpu(LIBRARIES)
         if why is not None:
             self.skipTest(why)
         own = self.folder / "own.csv"

@@ -9,9 +9,7 @@ import io
 import json
 import os
 import pathlib
-import pty
 import re
-import select
 import shutil
 import signal
 import stat
@@ -19,6 +17,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import pseudo_terminal  # noqa: E402
 
 OPTIONS = argparse.Namespace()
 
@@ -743,22 +744,8 @@ class ReportTest(CliTest):
 
     def on_a_terminal(self, words):
         """What the command writes to a terminal."""
-        terminal, end = pty.openpty()
-        process = subprocess.Popen([OPTIONS.rfinject, *words], cwd=self.folder, env={**self.environment, "TERM": "xterm"},
-                                   stdout=end, stderr=subprocess.DEVNULL)
-        os.close(end)
-        data = b""
-        while True:
-            try:
-                part = os.read(terminal, 1 << 16)
-            except OSError:  # EIO: the other end is closed
-                break
-            if not part:
-                break
-            data += part
-        os.close(terminal)
-        process.wait(60)
-        return data.decode()
+        return pseudo_terminal.run([OPTIONS.rfinject, *words], "stdout", 60, cwd=self.folder, stderr=subprocess.DEVNULL,
+                                   env={**self.environment, "TERM": "xterm"}).stdout.decode()
 
     def test_every_write_to_standard_output_is_checked(self):
         path = self.trace("a100")
@@ -813,6 +800,19 @@ class MergeTest(CliTest):
                 seen.add((result.stderr, (self.folder / "out.rfx").read_bytes()))
         self.assertEqual(len(seen), 1, [stderr for stderr, _ in seen])
         self.assertIn("not counted again", next(iter(seen))[0])
+
+    def test_neither_order_nor_grouping_matters(self):
+        for i in range(1, 8):
+            self.trace(f"process:{i}", f"{i}.rfx")
+        names = [f"{i}.rfx" for i in range(1, 8)]
+        self.run_cli("merge", "6.rfx", "2.rfx", "-o", "some.rfx")
+        self.run_cli("merge", "some.rfx", "7.rfx", "-o", "more.rfx")
+        merged = set()
+        for words in (names, names[::-1], ["1.rfx", "more.rfx", "3.rfx", "5.rfx", "4.rfx"], [*names, "some.rfx"]):
+            result = self.run_cli("merge", *words, "-o", "out.rfx", "--force")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            merged.add((self.folder / "out.rfx").read_bytes())
+        self.assertEqual(len(merged), 1)
 
     def test_a_merged_trace_reports_as_its_parts(self):
         a, b = self.trace("process:1", "a.rfx"), self.trace("process:2", "b.rfx")
@@ -1114,22 +1114,10 @@ class OtherVerbsTest(CliTest):
     def test_color_is_for_terminals_only(self):
         path = self.trace("v100")
         for no_color, colored in (("", True), ("1", False)):
-            master, slave = pty.openpty()
-            process = subprocess.Popen([OPTIONS.rfinject, "report", str(path)], cwd=self.folder, stdout=slave,
-                                       env={**self.environment, "TERM": "xterm", "NO_COLOR": no_color})
-            os.close(slave)
-            output = b""
-            while select.select([master], [], [], 60)[0]:
-                try:
-                    piece = os.read(master, 65536)
-                except OSError:
-                    break
-                if not piece:
-                    break
-                output += piece
-            os.close(master)
-            self.assertEqual(process.wait(60), 0)
-            self.assertEqual(b"\033[1m" in output, colored)
+            result = pseudo_terminal.run([OPTIONS.rfinject, "report", path], "stdout", 60, cwd=self.folder,
+                                         env={**self.environment, "TERM": "xterm", "NO_COLOR": no_color})
+            self.assertEqual(result.returncode, 0)
+            self.assertEqual(b"\033[1m" in result.stdout, colored)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ Needs a torch that is a CUDA build; CUPTI 13 stands under one for CUDA 13, CUPTI
 """
 import collections
 import ctypes
-import importlib.util
 import json
 import os
 import pathlib
@@ -20,6 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import gpu  # noqa: E402
 import rfx_trace  # noqa: E402
+from cuda_torch import cuda_major, why_no_virtual_gpu  # noqa: E402
 
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 RFINJECT = os.environ["RFINJECT"]
@@ -33,27 +33,12 @@ RESNET18_FORWARD, RESNET18_BACKWARD = 296_101_888, 572_936_192
 table = []  # what is printed at the end: a line a program
 
 
-def cuda_major():
-    """The major version of CUDA of the torch that is here, without importing it; None where it has none."""
-    spec = importlib.util.find_spec("torch")
-    if spec is None or not (pathlib.Path(spec.origin).parent / "lib" / "libtorch_cuda.so").exists():
-        return None
-    found = re.search(r"^cuda[^=]*= '(\d+)", (pathlib.Path(spec.origin).parent / "version.py").read_text(), re.MULTILINE)
-    return int(found[1]) if found else None
-
-
 def unavailable():
     """Why nothing can be tested here; None when it can."""
-    major = cuda_major()
-    if major is None:
-        return "this torch is no CUDA build"
-    if os.path.exists("/dev/nvidiactl"):
-        return "NVIDIA's driver is here"
-    if not os.path.exists(os.path.join(os.environ["VIRTUAL_GPU_FOLDER"], f"librfinject_cuda{major}.so")):
-        return "this build has no runtime for this torch's CUDA, because its headers were not found"
-    if not os.path.exists(os.path.join(os.environ["SIM_REAL_CUPTI"], "libcupti.so.13")):
+    why = why_no_virtual_gpu(os.environ["VIRTUAL_GPU_FOLDER"])
+    if why is None and not os.path.exists(os.path.join(os.environ["SIM_REAL_CUPTI"], "libcupti.so.13")):
         return "there is no real CUPTI to plan with"
-    return None
+    return why
 
 
 # What stands under which torch: (CUPTI, board, what counts).

@@ -3,13 +3,16 @@
 
     last_words_test.py [unittest arguments]     see programs.py for the environment
 """
-import os
-import pty
+import pathlib
 import re
 import subprocess
+import sys
 import unittest
 
 import programs
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import pseudo_terminal  # noqa: E402
 
 TRAINS = """
 import sys, torch
@@ -31,22 +34,9 @@ IMPORTS = "import torch; print('result')"
 class LastWords(programs.TestCase):
     def on_a_terminal(self, *words, environment=None):
         """Exit code, standard output, and what came to the terminal that standard error is."""
-        terminal, end = pty.openpty()
-        process = subprocess.Popen([programs.RFINJECT, *map(str, words)], cwd=self.folder, stdout=subprocess.PIPE, stderr=end,
-                                   env={**self.environment, **(environment or {})}, text=True)
-        os.close(end)
-        said = b""
-        while True:
-            try:
-                part = os.read(terminal, 1 << 16)
-            except OSError:  # EIO: the other end is closed
-                break
-            if not part:
-                break
-            said += part
-        os.close(terminal)
-        out, _ = process.communicate(timeout=programs.TIMEOUT_S)
-        return process.returncode, out, said.decode().replace("\r\n", "\n")
+        result = pseudo_terminal.run([programs.RFINJECT, *words], "stderr", programs.TIMEOUT_S, cwd=self.folder,
+                                     stdout=subprocess.PIPE, env={**self.environment, **(environment or {})})
+        return result.returncode, result.stdout.decode(), result.stderr.decode().replace("\r\n", "\n")
 
     def run_here(self, source, *options, arguments=(), **kwargs):
         program = self.write("train.py", source)

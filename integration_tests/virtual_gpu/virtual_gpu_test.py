@@ -18,6 +18,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import torch_exit  # noqa: E402
+from cuda_torch import why_no_virtual_gpu  # noqa: E402
 
 RFINJECT = os.environ["RFINJECT"]
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
@@ -31,21 +32,6 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 # gradient of the images.
 RESNET18_FORWARD = 3_628_146_688
 RESNET18_BACKWARD = 7_020_265_472
-
-
-def unavailable():
-    """Why nothing can be tested here; None when it can."""
-    spec = importlib.util.find_spec("torch")
-    if spec is None:
-        return "no torch"
-    if not (pathlib.Path(spec.origin).parent / "lib" / "libtorch_cuda.so").exists():
-        return "this torch is no CUDA build"
-    if os.path.exists("/dev/nvidiactl"):
-        return "NVIDIA's driver is here"
-    major = re.search(r"^cuda[^=]*= '(\d+)", (pathlib.Path(spec.origin).parent / "version.py").read_text(), re.MULTILINE)
-    if major is None or not (LIBRARIES / f"librfinject_cuda{major[1]}.so").exists():
-        return "this build has no runtime for this torch's CUDA, because its headers were not found"
-    return None
 
 
 class Run:
@@ -373,7 +359,7 @@ class VirtualGpu(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = unavailable()
+    reason = why_no_virtual_gpu(LIBRARIES)
     if reason is not None:
         print(f"note: skipped: {reason}")
         sys.exit(77)
