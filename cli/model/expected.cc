@@ -27,6 +27,7 @@ constexpr size_t kWideTiles = 6;
 constexpr std::array<double, 8> kSplits = {1, 2, 3, 4, 6, 8, 12, 16};
 constexpr double kLeastSplitK = 64;                // a part of a split product has at least so many steps
 constexpr double kStrideUnit = 32768;              // bytes
+constexpr double kStrideMost = 8;                  // units; each row lies on pages of its own by then
 constexpr double kTensorAlignment = 8;             // channels: tensor cores' convolution kernels want multiples of it
 constexpr double kOverlap = 4;                     // exponent: how sharply a kernel is either compute or memory bound
 constexpr double kBlockK = 8, kBlockKTensor = 32;  // steps of the inner dimension that a kernel takes at once
@@ -196,7 +197,8 @@ double ExpectedTimes::ProductAtPeak(double batch, double m, double k, double n, 
                                     const Unit& unit, const Tiles& tiles, Choice choice) const {
   const double sms = gpu_.sm_count;
   const double sm_rate = unit.peak / sms;
-  const double stride = 1 + unit.stride_slope * std::max(0.0, k * element_bytes / kStrideUnit - 1);
+  const double stride =
+      1 + unit.stride_slope * (std::clamp(k * element_bytes / kStrideUnit, 1.0, kStrideMost) - 1);
   const double block_k = element_bytes < 4 ? kBlockKTensor : kBlockK;
   double best = std::numeric_limits<double>::infinity();
   for (size_t t = 0; t < (choice.wide_only ? kWideTiles : kTiles.size()); ++t) {
