@@ -164,6 +164,7 @@ ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, st
   p.rate = get("rate", p.rate);
   p.memory = get("memory", p.memory);
   p.strided_gradient = get("strided_gradient", p.strided_gradient);
+  p.transposed = get("transposed", p.transposed);
   p.implicit_gemm_input = get("implicit_gemm_input", p.implicit_gemm_input);
   p.fused_rate = get("winograd_fused", p.fused_rate);
   p.fused_wave = get("winograd_fused_wave", p.fused_wave);
@@ -266,7 +267,13 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p
   const Choice choice{.wide_only = tensor, .split_k = tensor || wgrad, .whole_waves = tensor || wgrad};
   const double gemm =
       Sustained(ProductAtPeak(op.groups, m, k, n, op.element_bytes, dense, p.tiles, choice), dense, p.rate);
-  if (tensor) return Overlapped(gemm, Bytes(op) / (bandwidth_ * p.memory));
+  if (tensor) {
+    const double kernel = Overlapped(gemm, Bytes(op) / (bandwidth_ * p.memory));
+    // Tensor cores' kernels want channels last, and PyTorch's default is not: both operands of pixels are read and
+    // written once more. The times of halves are of that layout, and their parameters hold it.
+    return op.precision == Precision::kTf32Tensor ? kernel + p.transposed * 2 * (in_bytes + out_bytes) / bandwidth_
+                                                  : kernel;
+  }
   double best = gemm + (p.implicit_gemm_input * in_bytes + filter_bytes + out_bytes) / bandwidth_;
   if (!IsWinogradShape(op)) return best;
 
