@@ -41,7 +41,8 @@ void Expected(benchmark::State& state, const Operator& op) {
 
 void Ideal(benchmark::State& state, const Operator& op) {
   const Gpu& gpu = TheGpu();
-  double flop = 2 * op.images * op.c_out * op.out_h * op.out_w * op.c_in * op.kernel_h * op.kernel_w, bytes = op.bytes;
+  double flop = 2 * op.images * op.c_out * op.out_h * op.out_w * op.c_in * op.kernel_h * op.kernel_w,
+         bytes = op.bytes;
   for (auto _ : state) {
     benchmark::DoNotOptimize(flop);
     benchmark::DoNotOptimize(bytes);

@@ -198,8 +198,7 @@ double ExpectedTimes::ProductAtPeak(double batch, double m, double k, double n, 
                                     const Unit& unit, const Tiles& tiles, Choice choice) const {
   const double sms = gpu_.sm_count;
   const double sm_rate = unit.peak / sms;
-  const double stride =
-      1 + unit.stride_slope * (std::clamp(k * element_bytes / kStrideUnit, 1.0, kStrideMost) - 1);
+  const double stride = 1 + unit.stride_slope * (std::clamp(k * element_bytes / kStrideUnit, 1.0, kStrideMost) - 1);
   const double block_k = element_bytes < 4 ? kBlockKTensor : kBlockK;
   double best = std::numeric_limits<double>::infinity();
   for (size_t t = 0; t < (choice.wide_only ? kWideTiles : kTiles.size()); ++t) {

@@ -70,8 +70,8 @@ TEST(FitToProbes, FindsTheParametersThatMadeTheTimes) {
   }
 }
 
-// Where 3x3 convolutions take longer than implicit GEMM would, nothing runs Winograd, and all convolutions of the pass say
-// how fast implicit GEMM is: none is left out.
+// Where 3x3 convolutions take longer than implicit GEMM would, nothing runs Winograd, and all convolutions of the
+// pass say how fast implicit GEMM is: none is left out.
 TEST(FitToProbes, TakesTheMeanOfAllConvolutionsWhereNoneIsWinograds) {
   for (const char* name : {"V100-SXM2-16GB", "T4", "H100-SXM5-80GB"}) {
     SCOPED_TRACE(name);
