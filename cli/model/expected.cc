@@ -27,6 +27,7 @@ constexpr size_t kWideTiles = 6;
 constexpr std::array<double, 8> kSplits = {1, 2, 3, 4, 6, 8, 12, 16};
 constexpr double kLeastSplitK = 64;                // a part of a split product has at least so many steps
 constexpr double kStrideUnit = 32768;              // bytes
+constexpr double kStrideMost = 8;                  // units; each row lies on pages of its own by then
 constexpr double kTensorAlignment = 8;             // channels: tensor cores' convolution kernels want multiples of it
 constexpr double kOverlap = 4;                     // exponent: how sharply a kernel is either compute or memory bound
 constexpr double kBlockK = 8, kBlockKTensor = 32;  // steps of the inner dimension that a kernel takes at once
@@ -163,6 +164,7 @@ ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, st
   p.rate = get("rate", p.rate);
   p.memory = get("memory", p.memory);
   p.strided_gradient = get("strided_gradient", p.strided_gradient);
+  p.transposed = get("transposed", p.transposed);
   p.implicit_gemm_input = get("implicit_gemm_input", p.implicit_gemm_input);
   p.fused_rate = get("winograd_fused", p.fused_rate);
   p.fused_wave = get("winograd_fused_wave", p.fused_wave);
@@ -196,7 +198,7 @@ double ExpectedTimes::ProductAtPeak(double batch, double m, double k, double n, 
                                     const Unit& unit, const Tiles& tiles, Choice choice) const {
   const double sms = gpu_.sm_count;
   const double sm_rate = unit.peak / sms;
-  const double stride = 1 + unit.stride_slope * std::max(0.0, k * element_bytes / kStrideUnit - 1);
+  const double stride = 1 + unit.stride_slope * (std::clamp(k * element_bytes / kStrideUnit, 1.0, kStrideMost) - 1);
   const double block_k = element_bytes < 4 ? kBlockKTensor : kBlockK;
   double best = std::numeric_limits<double>::infinity();
   for (size_t t = 0; t < (choice.wide_only ? kWideTiles : kTiles.size()); ++t) {
@@ -264,7 +266,13 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p
   const Choice choice{.wide_only = tensor, .split_k = tensor || wgrad, .whole_waves = tensor || wgrad};
   const double gemm =
       Sustained(ProductAtPeak(op.groups, m, k, n, op.element_bytes, dense, p.tiles, choice), dense, p.rate);
-  if (tensor) return Overlapped(gemm, Bytes(op) / (bandwidth_ * p.memory));
+  if (tensor) {
+    const double kernel = Overlapped(gemm, Bytes(op) / (bandwidth_ * p.memory));
+    // Tensor cores' kernels want channels last, and PyTorch's default is not: both operands of pixels are read and
+    // written once more. The times of halves are of that layout, and their parameters hold it.
+    return op.precision == Precision::kTf32Tensor ? kernel + p.transposed * 2 * (in_bytes + out_bytes) / bandwidth_
+                                                  : kernel;
+  }
   double best = gemm + (p.implicit_gemm_input * in_bytes + filter_bytes + out_bytes) / bandwidth_;
   if (!IsWinogradShape(op)) return best;
 

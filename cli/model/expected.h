@@ -133,6 +133,7 @@ class ExpectedTimes {
     // Convolutions. The exponent is of output pixels over input pixels: 1: a strided dgrad leaves out all zeros
     // between the elements of its gradient, 0: none.
     double strided_gradient = 1;
+    double transposed = 0;  // share of the pixels that are transposed for tensor cores; TF32
     // Convolutions on CUDA cores.
     double implicit_gemm_input = 1;                      // times that implicit GEMM pays for the input's bytes
     double fused_rate = 1, fused_wave = 0;               // Winograd in one kernel, F(2x2,3x3)

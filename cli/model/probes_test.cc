@@ -70,6 +70,31 @@ TEST(FitToProbes, FindsTheParametersThatMadeTheTimes) {
   }
 }
 
+// Where 3x3 convolutions take longer than implicit GEMM would, nothing runs Winograd, and all convolutions of the
+// pass say how fast implicit GEMM is: none is left out.
+TEST(FitToProbes, TakesTheMeanOfAllConvolutionsWhereNoneIsWinograds) {
+  for (const char* name : {"V100-SXM2-16GB", "T4", "H100-SXM5-80GB"}) {
+    SCOPED_TRACE(name);
+    const Gpu& gpu = *FindGpu(name);
+    const std::vector<Probe> probes = ProbesOf(gpu);
+    std::vector<double> seconds;
+    const ExpectedTimes shipped(gpu, Calibration::Shipped());
+    for (const Probe& probe : probes) seconds.push_back(shipped.Of(probe.op).ideal_s);
+    Calibration own = Calibration::Shipped();
+    Put(gpu, FitToProbes(gpu, own, probes, seconds), &own);
+    std::map<Pass, double> error;
+    for (size_t i = 0; i < probes.size(); ++i) {
+      if (probes[i].op.kind != OperatorKind::kConvolution || probes[i].op.precision != Precision::kFp32) continue;
+      const ExpectedTime time = ExpectedTimes(gpu, own).Of(probes[i].op);
+      EXPECT_FALSE(time.winograd) << probes[i].title;
+      EXPECT_NEAR(time.expected_s / seconds[i], 1, 0.3) << probes[i].title;
+      error[probes[i].op.pass] += std::log(time.expected_s / seconds[i]);
+    }
+    ASSERT_EQ(error.size(), 3U);
+    for (const auto& [pass, sum] : error) EXPECT_NEAR(sum, 0, 0.03) << static_cast<int>(pass);
+  }
+}
+
 TEST(FitToProbes, SaysThatTheFamiliesAreTheGpusOwn) {
   const Gpu& gpu = *FindGpu("L4");
   const std::vector<Probe> probes = ProbesOf(gpu);

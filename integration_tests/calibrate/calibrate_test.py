@@ -262,8 +262,9 @@ class Calibrate(unittest.TestCase):
                 self.assertEqual(len(times), 27)
                 for time in times:
                     measured, now = float(time[2]), float(time[4])
-                    # Of the model's three algorithms for 3x3 none is the data sheet's: two execute fewer FLOP.
-                    near = 0.45 if "3x3 FP32" in time[1] else 0.15 if "conv" in time[1] else 0.05
+                    # This clock knows neither Winograd nor what implicit GEMM pays for its input; one number for the
+                    # 1x1, the 3x3 and the strided 3x3 lies between them.
+                    near = 0.3 if "conv" in time[1] and "FP32" in time[1] else 0.15 if "conv" in time[1] else 0.05
                     self.assertAlmostEqual(now / measured, 1, delta=near, msg=time[1])
                 # So the expected time of a program is what this GPU's clock would show.
                 report = self.report(self.estimate(gpu, on="virtual-gpu", rows=8192), "--calibration", own)
