@@ -1,7 +1,7 @@
 // Makes an output of whatever traces may hold. Its input is a message (outputs_input.proto), and its mutations are
-// messages, so that nearly all of them get past the reader: what is judged is what stands behind it. One input makes one
-// output, by options that are part of it. JSON, SVG and JUnit must be what their formats' own parsers take, a table of
-// CSV must have as many fields in each line and no formula, and a terminal must get no control character.
+// messages, so that nearly all of them get past the reader: what is judged is what stands behind it. One input makes
+// one output, by options that are part of it. JSON, SVG and JUnit must be what their formats' own parsers take, a
+// table of CSV must have as many fields in each line and no formula, and a terminal must get no control character.
 #include <expat.h>
 #include <unistd.h>
 
@@ -158,7 +158,8 @@ Profile Read(const std::vector<uint8_t>& trace) {
 void Export(const ExportKind& kind, const Profile& profile, const Calibration& calibration) {
   std::string bytes;
   const auto exporter = kind.make([&bytes](std::string_view more) { bytes += more; });
-  const std::vector<Report> layers = FoldProfile(profile, MachineFor, {.by = By::kLayer, .calibration = &calibration});
+  const std::vector<Report> layers =
+      FoldProfile(profile, MachineFor, {.by = By::kLayer, .calibration = &calibration});
   const std::vector<Report> kernels =
       FoldProfile(profile, MachineFor, {.by = By::kKernel, .calibration = &calibration});
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -388,8 +389,9 @@ void MakeOutput(const OutputsInput& input) {
       return Live(run, options, table, fold);
     }
     case testing::OUTPUT_EXPORT:
-      return Export(Choose(AllExports(), options.format(), [](const ExportKind& kind) { return kind.make != nullptr; }),
-                    profile, calibration);
+      return Export(
+          Choose(AllExports(), options.format(), [](const ExportKind& kind) { return kind.make != nullptr; }),
+          profile, calibration);
     default: {
       const std::vector<Report> reports = folded(fold);
       const Format& format = choose(&Format::reports);

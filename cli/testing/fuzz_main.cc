@@ -3,8 +3,8 @@
 //
 //   trace_fuzz_corpus FOLDER [--mutations N] [--seed S]
 //
-// Inputs are short, so memory must stay small: exit code 1 when one takes more than 64 MB. An input that ends the process
-// is left in crash-SEED-NUMBER in the working folder. Every million mutations one line says how far it is.
+// Inputs are short, so memory must stay small: exit code 1 when one takes more than 64 MB. An input that ends the
+// process is left in crash-SEED-NUMBER in the working folder. Every million mutations one line says how far it is.
 #include <fcntl.h>
 #include <unistd.h>
 

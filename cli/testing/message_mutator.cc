@@ -85,19 +85,39 @@ std::vector<std::string> Texts() {
       "oi<-0.5%",
       "A100-SXM4-40GB,gpu,memory_share,0.9,,,by hand\n",
   };
-  for (const std::string_view one : {kMetricTime, kMetricModelFlop, kMetricDramBytes, kMetricCompulsoryBytes,
-                                     kVirtualGpuCollector, kSimulatedDevice, kDramReadMetric, kDramWriteMetric,
-                                     kGpuTimeMetric, kGpuCyclesMetric, kL2BytesMetric, kL1BytesMetric, kSmClockMetric,
-                                     kTensorInstructionsMetric}) {
+  for (const std::string_view one :
+       {kMetricTime, kMetricModelFlop, kMetricDramBytes, kMetricCompulsoryBytes, kVirtualGpuCollector,
+        kSimulatedDevice, kDramReadMetric, kDramWriteMetric, kGpuTimeMetric, kGpuCyclesMetric, kL2BytesMetric,
+        kL1BytesMetric, kSmClockMetric, kTensorInstructionsMetric}) {
     texts.emplace_back(one);
   }
   texts.insert(texts.end(), kMetricFlop.begin(), kMetricFlop.end());
   for (const FlopTerm& one : kScalarFlop) texts.emplace_back(one.metric);
-  for (const char* const one :
-       {"convolution", "convolution_backward", "addmm", "mm", "bmm", "linear", "add_", "mul", "relu", "_softmax",
-        "native_batch_norm", "native_batch_norm_backward", "native_layer_norm", "_foreach_add_", "_fused_adam_",
-        "_amp_update_scale_", "_scaled_dot_product_flash_attention", "copy_", "_to_copy", "fill_", "embedding",
-        "nll_loss_forward", "max_pool2d_with_indices", "_thnn_fused_lstm_cell", "linalg_vector_norm"}) {
+  for (const char* const one : {"convolution",
+                                "convolution_backward",
+                                "addmm",
+                                "mm",
+                                "bmm",
+                                "linear",
+                                "add_",
+                                "mul",
+                                "relu",
+                                "_softmax",
+                                "native_batch_norm",
+                                "native_batch_norm_backward",
+                                "native_layer_norm",
+                                "_foreach_add_",
+                                "_fused_adam_",
+                                "_amp_update_scale_",
+                                "_scaled_dot_product_flash_attention",
+                                "copy_",
+                                "_to_copy",
+                                "fill_",
+                                "embedding",
+                                "nll_loss_forward",
+                                "max_pool2d_with_indices",
+                                "_thnn_fused_lstm_cell",
+                                "linalg_vector_norm"}) {
     texts.push_back(std::string("aten::") + one);
   }
   return texts;
@@ -184,8 +204,8 @@ void Set(Message* message, const FieldDescriptor* field, int at, Random& random)
   }
 }
 
-// A message in `message`, or itself: going down from it, each child as likely as staying. Most messages of a trace are
-// children of one, so about all are as likely.
+// A message in `message`, or itself: going down from it, each child as likely as staying. Most messages of a trace
+// are children of one, so about all are as likely.
 Message* Choose(Message* message, Random& random) {
   while (true) {
     const Descriptor& type = *message->GetDescriptor();
