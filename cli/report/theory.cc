@@ -179,7 +179,9 @@ TheoryUse ApplyTheory(const Report& theory, Report& report) {
     scale = static_cast<double>(report.steps) / theory_steps;
     use.steps = report.steps;
   }
-  const bool bytes = report.run.batch_size == 0 || report.run.batch_size == theory.run.batch_size;
+  const bool own_bytes = report.total.compulsory_bytes() > 0;
+  const bool same_batch = report.run.batch_size == 0 || report.run.batch_size == theory.run.batch_size;
+  const bool bytes = same_batch && !own_bytes;
   Fill(theory.rows, theory.run, report.run, scale, bytes, report.rows);
   Fill(theory.phases, theory.run, report.run, scale, bytes, report.phases);
   if (!report.layer_phases.empty()) {
@@ -191,7 +193,7 @@ TheoryUse ApplyTheory(const Report& theory, Report& report) {
   report.total[Quantity::kModelFlop] = theory.total.model_flop() * scale;
   if (bytes) report.total[Quantity::kCompulsoryBytes] = theory.total.compulsory_bytes() * scale;
   report.total_derived = Derive(report.total);
-  use.bytes = bytes;
+  use.bytes = bytes || own_bytes;
   return use;
 }
 

@@ -131,6 +131,27 @@ TEST(TheoryTest, KeepsWhatARunHasItself) {
 }
 
 // FLOP on a path that was not counted: R009, with the layers that lack them.
+TEST(TheoryTest, KeepsBytesOfARunWithoutModelFlop) {
+  Profile profile = testing::SampleResNet18(testing::SampleA100(), kTheorySteps);
+  double compulsory = 0;
+  for (auto& [key, run] : profile.runs) {
+    for (auto& [launch, stats] : run.launches) {
+      stats.metrics.erase(std::string(kMetricModelFlop));
+      compulsory += static_cast<double>(stats.metrics.at(std::string(kMetricCompulsoryBytes)).sum);
+    }
+  }
+  ASSERT_GT(compulsory, 0);
+  const Profile theory = testing::SampleResNet18(testing::SampleA100(), 5 * kTheorySteps);
+  for (const By by : {By::kModel, By::kPhase, By::kLayer, By::kOp, By::kKernel}) {
+    const Report report = WithTheory(by, profile, theory);
+    EXPECT_GT(report.total.model_flop(), 0);
+    EXPECT_NEAR(report.total.compulsory_bytes(), compulsory, 1e-9 * compulsory);
+    double rows = 0;
+    for (const Row& row : report.rows) rows += row.sums.compulsory_bytes();
+    EXPECT_NEAR(rows, compulsory, 1e-9 * compulsory);
+  }
+}
+
 TEST(TheoryTest, UncountedTensorCoresAreFound) {
   Profile measured = Measurement();
   for (auto& [key, run] : measured.runs) {

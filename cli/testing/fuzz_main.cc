@@ -3,9 +3,14 @@
 //
 //   trace_fuzz_corpus FOLDER [--mutations N] [--seed S]
 //
-// Inputs are short, so memory must stay small: exit code 1 when one takes more than 64 MB.
+// Inputs are short, so memory must stay small: exit code 1 when one takes more than 64 MB. An input that ends the
+// process is left in crash-SEED-NUMBER in the working folder. Every million mutations one line says how far it is.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -28,14 +33,29 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-constexpr size_t kMaxStructured = 256 << 10;
+// What is being run, for the handler of the signal that ends the process.
+const Bytes* running = nullptr;
+char crash_file[64];
+
+void KeepInput(int signal) {
+  const int file = running == nullptr ? -1 : open(crash_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file >= 0 && write(file, running->data(), running->size()) == static_cast<ssize_t>(running->size())) {
+    (void)!write(STDERR_FILENO, "the input is in ", 16);
+    (void)!write(STDERR_FILENO, crash_file, strlen(crash_file));
+    (void)!write(STDERR_FILENO, "\n", 1);
+  }
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+constexpr size_t kMaxStructuredGrowth = 16 << 10;
 
 Bytes Mutate(const std::vector<Bytes>& corpus, std::mt19937_64& random) {
   Bytes bytes = corpus[random() % corpus.size()];
   if (LLVMFuzzerCustomMutator != nullptr) {
     size_t size = bytes.size();
-    bytes.resize(std::max(size, kMaxStructured));
-    for (uint64_t n = 1 + random() % 8; n > 0; --n) {
+    bytes.resize(size + kMaxStructuredGrowth);
+    for (uint64_t n = 1 + random() % 3; n > 0; --n) {
       size = LLVMFuzzerCustomMutator(bytes.data(), size, bytes.size(), static_cast<unsigned int>(random()));
     }
     bytes.resize(size);
@@ -125,10 +145,18 @@ int main(int argc, char** argv) {
       LLVMFuzzerTestOneInput(cut.data(), cut.size());
     }
   }
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, KeepInput);
   std::mt19937_64 random(seed);
   for (uint64_t i = 0; i < mutations; ++i) {
     const Bytes bytes = Mutate(corpus, random);
+    std::snprintf(crash_file, sizeof crash_file, "crash-%llu-%llu", static_cast<unsigned long long>(seed),
+                  static_cast<unsigned long long>(i));
+    running = &bytes;
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+    running = nullptr;
+    if ((i + 1) % 1'000'000 == 0) {
+      std::fprintf(stderr, "%llu mutations\n", static_cast<unsigned long long>(i + 1));
+    }
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf("%zu files%s and %llu mutations in %.1f s, %.1f MB at the most\n", corpus.size(),

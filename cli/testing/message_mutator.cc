@@ -8,7 +8,11 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "gpus/counters.h"
+#include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli::testing {
 namespace {
@@ -44,26 +48,28 @@ double Real(Random& random) {
   return kReals[Below(random, kReals.size())];
 }
 
-std::string Text(const std::string& before, Random& random) {
-  static const auto* const kTexts = new std::vector<std::string>{
+// What means something to a reader of traces, or to a terminal, a browser or a spreadsheet.
+std::vector<std::string> Texts() {
+  std::vector<std::string> texts = {
       "",
-      "rf.time",
-      "rf.flop.model",
-      "rf.bytes.dram",
-      "rf.bytes.compulsory",
-      "rf.flop.fp32",
-      "rf.flop.fp16_tc",
-      "rf.flop.tf32_tc",
-      "dram__bytes_read.sum",
-      "dram__bytes_write.sum",
-      "gpu__time_duration.sum",
       "ns",
       "byte",
-      "aten::convolution",
+      "layer4.1.conv2",
+      "h.7.attn.proj",
       "f32[8,3,224,224] f32[64,3,7,7]",
+      "bf16[64,128] f16[128,32]",
       "A100-SXM4-40GB",
       "H100-SXM5-80GB",
+      "V100-SXM2-16GB",
       "GA100",
+      "GV100",
+      "float16",
+      "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+      "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float> >(int)",
+      "Memcpy HtoD (Pageable -> Device)",
+      "ResNet",
+      "train.py",
+      "0123456789abcdef0123456789abcdef",
       "</script><script>alert(1)</script>",
       "\"'&<>]]>",
       "=cmd|' /C calc'!A0",
@@ -74,8 +80,51 @@ std::string Text(const std::string& before, Random& random) {
       "a\tb\nc\rd",
       "../../../../etc/passwd",
       std::string(3000, 'x'),
-      "layer4.1.conv2",
+      "fp32=18.5T, dram=1.36 TB/s,bf16_tc=271e12",
+      "step_time>+5%",
+      "oi<-0.5%",
+      "A100-SXM4-40GB,gpu,memory_share,0.9,,,by hand\n",
   };
+  for (const std::string_view one :
+       {kMetricTime, kMetricModelFlop, kMetricDramBytes, kMetricCompulsoryBytes, kVirtualGpuCollector,
+        kSimulatedDevice, kDramReadMetric, kDramWriteMetric, kGpuTimeMetric, kGpuCyclesMetric, kL2BytesMetric,
+        kL1BytesMetric, kSmClockMetric, kTensorInstructionsMetric}) {
+    texts.emplace_back(one);
+  }
+  texts.insert(texts.end(), kMetricFlop.begin(), kMetricFlop.end());
+  for (const FlopTerm& one : kScalarFlop) texts.emplace_back(one.metric);
+  for (const char* const one : {"convolution",
+                                "convolution_backward",
+                                "addmm",
+                                "mm",
+                                "bmm",
+                                "linear",
+                                "add_",
+                                "mul",
+                                "relu",
+                                "_softmax",
+                                "native_batch_norm",
+                                "native_batch_norm_backward",
+                                "native_layer_norm",
+                                "_foreach_add_",
+                                "_fused_adam_",
+                                "_amp_update_scale_",
+                                "_scaled_dot_product_flash_attention",
+                                "copy_",
+                                "_to_copy",
+                                "fill_",
+                                "embedding",
+                                "nll_loss_forward",
+                                "max_pool2d_with_indices",
+                                "_thnn_fused_lstm_cell",
+                                "linalg_vector_norm"}) {
+    texts.push_back(std::string("aten::") + one);
+  }
+  return texts;
+}
+
+std::string Text(const std::string& before, Random& random) {
+  static const auto* const kTexts = new std::vector<std::string>(Texts());
   std::string text = before;
   switch (random() % 4) {
     case 0:
@@ -155,19 +204,30 @@ void Set(Message* message, const FieldDescriptor* field, int at, Random& random)
   }
 }
 
-void Collect(Message* message, std::vector<Message*>* all) {
-  all->push_back(message);
-  std::vector<const FieldDescriptor*> fields;
-  const Reflection& reflection = *message->GetReflection();
-  reflection.ListFields(*message, &fields);
-  for (const FieldDescriptor* field : fields) {
-    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
-    if (!field->is_repeated()) {
-      Collect(reflection.MutableMessage(message, field), all);
-      continue;
-    }
-    for (int i = 0; i < reflection.FieldSize(*message, field); ++i) {
-      Collect(reflection.MutableRepeatedMessage(message, field, i), all);
+// A message in `message`, or itself: going down from it, each child as likely as staying. Most messages of a trace
+// are children of one, so about all are as likely.
+Message* Choose(Message* message, Random& random) {
+  while (true) {
+    const Descriptor& type = *message->GetDescriptor();
+    const Reflection& reflection = *message->GetReflection();
+    const auto children = [&](const FieldDescriptor* field) -> size_t {
+      if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return 0;
+      if (field->is_repeated()) return static_cast<size_t>(reflection.FieldSize(*message, field));
+      return reflection.HasField(*message, field) ? 1 : 0;
+    };
+    size_t count = 0;
+    for (int i = 0; i < type.field_count(); ++i) count += children(type.field(i));
+    size_t at = Below(random, count + 1);
+    if (at == count) return message;
+    for (int i = 0; i < type.field_count(); ++i) {
+      const FieldDescriptor* const field = type.field(i);
+      if (const size_t more = children(field); at >= more) {
+        at -= more;
+        continue;
+      }
+      message = field->is_repeated() ? reflection.MutableRepeatedMessage(message, field, static_cast<int>(at))
+                                     : reflection.MutableMessage(message, field);
+      break;
     }
   }
 }
@@ -177,7 +237,7 @@ void ChangeRepeated(Message* message, const FieldDescriptor* field, Random& rand
   const int size = reflection.FieldSize(*message, field);
   if (size == 0) return Set(message, field, -1, random);
   const int at = static_cast<int>(Below(random, static_cast<size_t>(size)));
-  switch (random() % 5) {
+  switch (random() % 6) {
     case 0:
       if (size < kMaxElements) Set(message, field, -1, random);
       return;
@@ -193,20 +253,21 @@ void ChangeRepeated(Message* message, const FieldDescriptor* field, Random& rand
         return;
       }
       [[fallthrough]];
+    case 4:  // two of one kind: one becomes the other
+      if (const int other = static_cast<int>(Below(random, static_cast<size_t>(size)));
+          field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && other != at) {
+        reflection.MutableRepeatedMessage(message, field, at)
+            ->CopyFrom(reflection.GetRepeatedMessage(*message, field, other));
+        return;
+      }
+      [[fallthrough]];
     default:
       Set(message, field, at, random);
   }
 }
 
 void ChangeOnce(Message* message, Random& random) {
-  std::vector<Message*> all;
-  Collect(message, &all);
-  Message* const chosen = all[Below(random, all.size())];
-  // Two of one kind: one becomes the other.
-  if (random() % 8 == 0) {
-    const Message* const other = all[Below(random, all.size())];
-    if (other != chosen && other->GetDescriptor() == chosen->GetDescriptor()) return chosen->CopyFrom(*other);
-  }
+  Message* const chosen = Choose(message, random);
   const Descriptor& type = *chosen->GetDescriptor();
   if (type.field_count() == 0) return;
   const FieldDescriptor* const field =
