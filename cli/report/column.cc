@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "cli/report/roofs.h"
 #include "cli/report/theory.h"
 
@@ -61,6 +62,26 @@ constexpr auto kIdentity = std::to_array<ReportColumn>({
      [](const ReportRow& at) { return TextCell(at.row.op); }},
     {{.name = "kernel", .help = "The GPU function's name.", .title = "Kernel", .kind = Kind::kText, .page = 130},
      [](const ReportRow& at) { return TextCell(at.row.kernel); }},
+    {{.name = "kernel_launches",
+      .help = "Of an estimate on a virtual GPU: launches of PyTorch's and the stand-ins' kernels below the row's "
+              "operators, over all measured steps; not of those in a CUDA graph.",
+      .title = "Kernels launched, all steps",
+      .kind = Kind::kCount,
+      .additive = true,
+      .page = 142},
+     [](const ReportRow& at) { return KnownCount(at.row.kernel_launches); }},
+    {{.name = "kernels",
+      .help = "The same by the kernel's short name: \"vectorized_elementwise_kernel<FillFunctor> 12\", most first.",
+      .title = "Kernels below",
+      .kind = Kind::kText,
+      .page = 132},
+     [](const ReportRow& at) {
+       std::string text;
+       for (const auto& [name, launches] : at.row.kernels) {
+         absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", launches);
+       }
+       return TextCell(text);
+     }},
     {{.name = "signature",
       .help = "Types and shapes of an estimated kernel's operands.",
       .title = "Signature",
@@ -303,7 +324,7 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
       .page = 400},
      [](const ReportRow& at) { return OfRoofs(at, Ratio(at.row.derived.slack_ns, at.row.sums.time_ns())); }},
     {{.name = "bound",
-      .help = "What keeps most of the time from being shorter: launch, memory or compute.",
+      .help = "What keeps most of the time from being shorter: launch, memory, compute, PCIe or NVLink.",
       .title = "Bound by",
       .kind = Kind::kText,
       .page = 56,

@@ -136,15 +136,16 @@ class Estimator final : public Source {
         add(kFlopFirst + static_cast<uint32_t>(p), cost.executed_flop[p]);
       }
     }
+    const bool captured = VirtualGpuCaptured();
+    if (!captured) AddKernels(&record);
     std::array<Launches, 1 + std::tuple_size_v<decltype(cost.repeated)>> work = {Launches{record, 1}};
     uint64_t ns = cost.time_ns;
     for (size_t i = 0; i < cost.repeated.size(); ++i) {
       work[1 + i] = RepeatedLaunches(call.name, cost.repeated[i], record);
       ns += work[1 + i].times * cost.repeated[i].time_ns;
     }
-    const bool captured = VirtualGpuCaptured();
     Happen(work, ns);
-    if (!captured) RecordKernels(record.identity);
+    if (!captured) RecordOtherKernels(record.identity);
   }
 
   // See ObserveVirtualKernelNames. What is launched outside of operators has a row of its own, or nobody's.
@@ -295,24 +296,28 @@ class Estimator final : public Source {
     return {convolution_tf32_.load(std::memory_order_relaxed), matmul_tf32_.load(std::memory_order_relaxed)};
   }
 
-  // What was launched below the operator that was recorded as `identity`.
-  void RecordKernels(const LaunchIdentity& identity) noexcept {
+  // What was launched below the operator, as far as its record has room for more samples, which is all of it mostly.
+  void AddKernels(LaunchRecord* record) noexcept {
     LaunchedKernels& launched = t_launched;
-    LaunchRecord record;
-    record.identity = identity;
-    record.launches = 0;  // they are counted already, as one
-    const auto add = [&](const char* name, uint32_t count) {
-      const uint32_t metric = KernelMetric(name);
-      if (metric == 0) return;
-      record.samples[record.sample_count++] = {metric, count};
-      if (record.sample_count < kMaxSamplesPerRecord) return;
-      recorder_.Record(record);
-      record.sample_count = 0;
-    };
-    for (uint32_t i = 0; i < launched.size; ++i) add(launched.names[i], launched.counts[i]);
-    if (launched.others != 0) add("(other kernels)", launched.others);
-    if (record.sample_count != 0) recorder_.Record(record);
-    launched.size = launched.others = 0;
+    while (launched.size + launched.others != 0 && record->sample_count < kMaxSamplesPerRecord) {
+      const bool named = launched.size != 0;
+      uint32_t& count = named ? launched.counts[launched.size - 1] : launched.others;
+      const uint32_t metric = KernelMetric(named ? launched.names[launched.size - 1] : "(other kernels)");
+      if (metric != 0) record->samples[record->sample_count++] = {metric, count};
+      count = 0;
+      if (named) --launched.size;
+    }
+  }
+
+  // What is left, for the operator that was recorded as `identity`.
+  void RecordOtherKernels(const LaunchIdentity& identity) noexcept {
+    while (t_launched.size + t_launched.others != 0) {
+      LaunchRecord record;
+      record.identity = identity;
+      record.launches = 0;  // they are counted already, as one
+      AddKernels(&record);
+      if (record.sample_count != 0) recorder_.Record(record);
+    }
   }
 
   // By the name's address; 0 where memory ran out.

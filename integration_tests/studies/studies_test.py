@@ -162,8 +162,9 @@ RATIOS = {
 }
 PRECISIONS = ("fp64", "fp32", "fp16", "tf32_tc", "fp16_tc", "bf16_tc", "fp8_tc", "fp64_tc")
 SUMS = {"launches", "time_ns", "flop", *("flop_" + name for name in PRECISIONS), "flop_mma_tc", "model_flop", "dram_bytes",
-        "compulsory_bytes", "l2_bytes", "l1_bytes", "least_compute_time_ns", "least_memory_time_ns", "least_time_ns",
-        "time_with_counters_ns", "launch_bound_time_ns", "memory_bound_time_ns", "compute_bound_time_ns", "ideal_time_ns",
+        "compulsory_bytes", "l2_bytes", "l1_bytes", "pcie_bytes", "nvlink_bytes", "least_compute_time_ns",
+        "least_memory_time_ns", "least_link_time_ns", "least_time_ns", "time_with_counters_ns", "launch_bound_time_ns",
+        "memory_bound_time_ns", "compute_bound_time_ns", "pcie_bound_time_ns", "nvlink_bound_time_ns", "ideal_time_ns",
         "time_low_ns", "time_high_ns", "gpu_cycles"}
 # Spread of samples, which sums do not have.
 SPREADS = {"time_ci95_relative", "time_interval", "time_interval_lacks_share", "time_step_spread_relative",
