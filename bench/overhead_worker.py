@@ -1,9 +1,9 @@
 """One training process of bench/overhead: trains blocks of steps on request and answers with their times.
 
-    overhead_worker.py MODEL THREADS [alone]
+    overhead_worker.py MODEL THREADS [alone] [cuda]
 
 The process has a second thread, idle, as whatever trains on a GPU has (CUDA's, autograd's): in one that never had one,
-glibc's malloc and mutexes do without atomic operations. With "alone" it has none. Reads lines "N" from stdin: trains N
+glibc's malloc and mutexes do without atomic operations. With "alone" it has none; with "cuda" it trains on a GPU. Reads lines "N" from stdin: trains N
 steps, then prints one line with the block's wall time and CPU time (of all threads) in seconds. It knows nothing about
 rfinject; the same file runs with and without.
 """
@@ -31,6 +31,8 @@ def main():
     torch.set_num_threads(int(sys.argv[2]))
     torch.manual_seed(0)
     model, images, target, criterion = make_model(sys.argv[1])
+    if "cuda" in sys.argv[3:]:
+        model, images, target = model.cuda(), images.cuda(), target.cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
     for line in sys.stdin:
         wall, cpu = time.perf_counter(), time.process_time()

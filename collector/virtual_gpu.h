@@ -55,6 +55,20 @@ struct LoadedLaunch {
 using LoadedLaunchObserver = void (*)(const LoadedLaunch& launch) noexcept;
 void ObserveVirtualLoadedLaunches(LoadedLaunchObserver observer) noexcept;
 
+// Calls `observer` for each kernel that is launched, but not for those of a capture, on the launching thread. The
+// name is as the ELF file spells it and lives as long as the process.
+using KernelNameObserver = void (*)(const char* name) noexcept;
+void ObserveVirtualKernelNames(KernelNameObserver observer) noexcept;
+
+// A collective of NCCL's; rfinject_virtual_collective has what the numbers are.
+struct Collective {
+  std::string_view kind;
+  uint64_t ranks = 0;
+  uint64_t bytes = 0, send_bytes = 0, receive_bytes = 0;
+};
+using CollectiveObserver = void (*)(const Collective& collective) noexcept;
+void ObserveVirtualCollectives(CollectiveObserver observer) noexcept;
+
 // Calls `observer` for each piece of memory that PyTorch's allocator gives out on a virtual GPU or takes back
 // (negative bytes), or cannot give out (`refused`), on the allocating thread. `reserved`: what it holds of the device
 // then. Nothing where there is none.

@@ -11,7 +11,8 @@ constexpr std::string_view kCsv =
 
 constexpr std::string_view kHeader =
     "gpu,chip,cc,sm,boost_MHz,fp64,fp32,fp16_scalar,tf32_tc,fp16_tc,bf16_tc,fp8_tc,fp64_tc,dram_GBps,l2_MB,l1_Bpclk,"
-    "emp_fp32,emp_bf16_tc,emp_fp8_tc,emp_dram_GBps,emp_l2_GBps,emp_l1_GBps,emp_source,chk,source,note";
+    "pcie,nvlink_GBps,link_source,emp_fp32,emp_bf16_tc,emp_fp8_tc,emp_dram_GBps,emp_l2_GBps,emp_l1_GBps,emp_source,"
+    "chk,source,note";
 
 // Called only where a row is wrong. Not constexpr, so that reaching it while compiling is an error that names it.
 void MalformedGpusCsv() {}
@@ -52,6 +53,17 @@ constexpr double Decimal(std::string_view text, int exponent) {
   return value;
 }
 
+// "4x16": 16 lanes of PCI Express 4.0. Bytes a second in one direction: a lane of generation 3 signals at 8 GT/s,
+// each one after it twice as fast, and 128 of 130 bits are data (PCI Express Base Specification, 4.2.2).
+constexpr double PcieBytesPerSecond(std::string_view text) {
+  const size_t cross = text.find('x');
+  if (cross != 1 || text[0] < '3' || text[0] > '5') MalformedGpusCsv();
+  const double lanes = Decimal(text.substr(cross + 1), 0);
+  double transfers_per_s = 8e9;
+  for (char generation = '3'; generation < text[0]; ++generation) transfers_per_s *= 2;
+  return lanes * transfers_per_s / 8 * 128 / 130;
+}
+
 constexpr bool IsRow(std::string_view line) { return !line.empty() && line[0] != '#' && line != kHeader; }
 
 constexpr size_t CountRows() {
@@ -81,6 +93,9 @@ constexpr Gpu ParseRow(std::string_view line) {
   // A cache's "MB" is 2^20 bytes: cudaDeviceProp::l2CacheSize is 41943040 on an A100.
   gpu.l2_bytes = Decimal(TakeField(line), 0) * (1 << 20);
   gpu.l1_bytes_per_cycle = Decimal(TakeField(line), 0);
+  gpu.pcie_bytes_per_s = PcieBytesPerSecond(TakeField(line));
+  gpu.nvlink_bytes_per_s = Decimal(TakeField(line), 9) / 2;
+  gpu.link_source = TakeField(line);
   for (const Precision precision : {Precision::kFp32, Precision::kBf16Tensor, Precision::kFp8Tensor}) {
     gpu.empirical_peak[static_cast<size_t>(precision)] = Decimal(TakeField(line), 12);
   }
@@ -93,7 +108,7 @@ constexpr Gpu ParseRow(std::string_view line) {
   gpu.note = line;
   if (gpu.name.empty() || gpu.chip.empty() || gpu.sm_count == 0 || gpu.boost_hz == 0 || gpu.dram_bytes_per_s == 0 ||
       gpu.peak[static_cast<size_t>(Precision::kFp32)] == 0 || gpu.peak[static_cast<size_t>(Precision::kFp64)] == 0 ||
-      gpu.check.empty() || gpu.source.empty()) {
+      gpu.link_source.empty() || gpu.check.empty() || gpu.source.empty()) {
     MalformedGpusCsv();
   }
   return gpu;

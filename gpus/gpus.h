@@ -29,6 +29,10 @@ struct Gpu {
   double dram_bytes_per_s;
   double l2_bytes;            // capacity
   double l1_bytes_per_cycle;  // of one SM, from L1; 0: not verified
+  // Of one direction: to and from the host, and to the other GPUs of a machine over all NVLinks; 0: no NVLink, GPUs
+  // reach one another over PCIe.
+  double pcie_bytes_per_s, nvlink_bytes_per_s;
+  std::string_view link_source;  // gpus.csv, column link_source
   // What published benchmarks reached (column emp_source); 0: none known. Peaks by Precision.
   std::array<double, kPrecisionCount> empirical_peak;
   double empirical_dram_bytes_per_s, empirical_l2_bytes_per_s, empirical_l1_bytes_per_s;

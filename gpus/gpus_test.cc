@@ -39,6 +39,13 @@ TEST(GpusTest, EveryRowIsParsed) {
     EXPECT_GT(Peak(gpu, Precision::kFp32), 1e12);
     EXPECT_GT(gpu.dram_bytes_per_s, 1e11);
     EXPECT_GT(gpu.l2_bytes, 1e6);
+    EXPECT_GT(gpu.pcie_bytes_per_s, 15e9);
+    EXPECT_LT(gpu.pcie_bytes_per_s, 64e9);
+    // A card has NVLink only by a bridge, which NVL boards are sold with.
+    const bool has_links =
+        gpu.name.find("SXM") != std::string_view::npos || gpu.name.find("NVL") != std::string_view::npos;
+    EXPECT_EQ(gpu.nvlink_bytes_per_s > gpu.pcie_bytes_per_s, has_links);
+    EXPECT_FALSE(gpu.link_source.empty());
     EXPECT_THAT(std::string(gpu.check), testing::AnyOf("ok", "ok*", "no"));
     EXPECT_FALSE(gpu.source.empty());
     // Tensor cores came with Volta, TF32, BF16 and FP64 ones with Ampere.
@@ -61,6 +68,8 @@ TEST(GpusTest, NumbersAreExact) {
             (std::array<double, kPrecisionCount>{9.7e12, 19.5e12, 78e12, 156e12, 312e12, 312e12, 0, 19.5e12}));
   EXPECT_EQ(gpu->dram_bytes_per_s, 1555e9);
   EXPECT_EQ(gpu->l2_bytes, 41943040);
+  EXPECT_DOUBLE_EQ(gpu->pcie_bytes_per_s, 16 * 16e9 / 8 * 128 / 130);
+  EXPECT_EQ(gpu->nvlink_bytes_per_s, 300e9);
   EXPECT_EQ(gpu->check, "ok");
   EXPECT_EQ(gpu->source, "A;L;M;C");
   EXPECT_EQ(gpu->note, "624 / 312(TF32) are the sparse numbers");

@@ -46,6 +46,9 @@ struct rfinject_virtual_launch {
 // Calls `observer` on the launching thread for every kernel from now on; null: no longer. It may not call CUDA.
 void rfinject_virtual_gpu_observe(void (*observer)(const struct rfinject_virtual_launch*));
 
+// As rfinject_virtual_gpu_observe, beside it, with the name alone: for who counts what an operator launches.
+void rfinject_virtual_gpu_observe_names(void (*observer)(const char* name));
+
 // What the next kernel that this thread launches stands for: floating-point operations, and bytes that it has to read
 // and write at least.
 void rfinject_virtual_gpu_describe(double flop, double bytes);
@@ -105,6 +108,21 @@ struct rfinject_virtual_loaded_launch {
 
 // Calls `observer` on the launching thread for each of these from now on; null: no longer. It may not call CUDA.
 void rfinject_virtual_gpu_observe_loaded(void (*observer)(const struct rfinject_virtual_loaded_launch*));
+
+// A collective of NCCL's, or a send or receive, after the kernel that stands for it was launched or captured.
+struct rfinject_virtual_collective {
+  const char* kind;  // "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", …
+  int ranks;
+  // Of the arrays that it is done on, as nccl-tests counts (doc/PERFORMANCE.md): the larger of a rank's two buffers.
+  uint64_t bytes;
+  uint64_t send_bytes, receive_bytes;  // of this rank's buffers
+};
+
+// Calls `observer` on the calling thread for each of these from now on; null: no longer. It may not call CUDA.
+void rfinject_virtual_gpu_observe_collectives(void (*observer)(const struct rfinject_virtual_collective*));
+
+// For who launches one: tells the observer.
+void rfinject_virtual_gpu_tell_collective(const struct rfinject_virtual_collective* collective);
 
 // How far the board's clock is ahead of the host's, because it jumps where a program would have waited for the board;
 // and how long all its streams were given to do, one added to the other. Since the process began.

@@ -79,6 +79,9 @@ constexpr auto kIdentity = std::to_array<GpuColumn>({
 constexpr auto kMemory = std::to_array<GpuColumn>({
     {{.name = "dram_bytes_per_s"}, [](const Gpu& gpu) { return Cell{gpu.dram_bytes_per_s}; }},
     {{.name = "l2_bytes"}, [](const Gpu& gpu) { return Cell{gpu.l2_bytes}; }},
+    {{.name = "pcie_bytes_per_s"}, [](const Gpu& gpu) { return Cell{gpu.pcie_bytes_per_s}; }},
+    {{.name = "nvlink_bytes_per_s"}, [](const Gpu& gpu) { return KnownCell(gpu.nvlink_bytes_per_s); }},
+    {{.name = "link_source", .kind = Kind::kText}, [](const Gpu& gpu) { return Cell{std::string(gpu.link_source)}; }},
     {{.name = "source", .kind = Kind::kText, .table = {.place = 130, .title = "source", .left = true}},
      [](const Gpu& gpu) { return Cell{std::string(gpu.source)}; }},
     {{.name = "note", .kind = Kind::kText}, [](const Gpu& gpu) { return Cell{std::string(gpu.note)}; }},

@@ -15,7 +15,9 @@ constexpr auto kGlossary = std::to_array<GlossaryEntry>({
     {"bound", "bound-by",
      "What keeps most of the time from being shorter: launching (too little work a launch), memory (its bytes take "
      "longer "
-     "than its FLOP), compute (its FLOP take longer than its bytes)."},
+     "than its FLOP), compute (its FLOP take longer than its bytes), PCIe (copies to and from the host, and "
+     "collectives "
+     "of GPUs without NVLink), NVLink (collectives)."},
     {"busy", "gpu-busy idle",
      "For how long of a step something runs on the GPU: a kernel, a copy, a memory set. Two at once count once. The "
      "rest of "

@@ -36,6 +36,10 @@ void WriteDevice(JsonWriter& json, const Report& report) {
   json.Optional("roofs_of", report.machine.name);
   json.Key("dram_bytes_per_s");
   report.machine.name.empty() ? json.Null() : json.Number(report.machine.dram_bytes_per_s);
+  json.Key("pcie_bytes_per_s");
+  report.machine.pcie_bytes_per_s > 0 ? json.Number(report.machine.pcie_bytes_per_s) : json.Null();
+  json.Key("nvlink_bytes_per_s");
+  report.machine.nvlink_bytes_per_s > 0 ? json.Number(report.machine.nvlink_bytes_per_s) : json.Null();
   json.Key("sm_clock_hz");
   report.sm_hz > 0 ? json.Number(report.sm_hz) : json.Null();
   json.Optional("empirical_roofs_source", report.machine.empirical_source);

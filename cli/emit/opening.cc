@@ -107,9 +107,11 @@ std::string LimitText(const Report& report) {
     double share;
     std::string_view name;
   };
-  std::array<Part, 3> parts = {{{headline.launch_share, "launching"},
+  std::array<Part, 5> parts = {{{headline.launch_share, "launching"},
                                 {headline.memory_share, "memory bandwidth"},
-                                {headline.compute_share, "arithmetic"}}};
+                                {headline.compute_share, "arithmetic"},
+                                {headline.pcie_share, "PCIe"},
+                                {headline.nvlink_share, "NVLink"}}};
   std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.share > b.share; });
   std::string line;
   for (const Part& part : parts) {
@@ -142,6 +144,11 @@ std::string_view RemedyOf(Bound bound) {
       return "bound by memory: fuse operators (torch.compile), or halve the bytes (autocast)";
     case Bound::kCompute:
       return "bound by arithmetic: sizes that fill the GPU (a larger batch, multiples of 8), or a lower precision";
+    case Bound::kPcie:
+      return "bound by PCIe: copy less (keep it on the GPU, smaller types), or copy while the GPU computes "
+             "(pin_memory, non_blocking)";
+    case Bound::kNvlink:
+      return "bound by NVLink: communicate less (gradients in half precision), or while the GPU computes";
     case Bound::kUnknown:
       break;
   }

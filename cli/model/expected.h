@@ -100,6 +100,8 @@ class ExpectedTimes {
   // Zero times where the GPU lacks the unit.
   ExpectedTime Of(const Operator& op) const;
 
+  const Gpu& gpu() const { return gpu_; }
+
   // Seconds between one kernel's start and the next one's when the kernels do nothing (launch_floor.h).
   static constexpr double kLaunchIntervalS = 3e-6;
 

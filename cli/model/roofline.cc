@@ -40,6 +40,11 @@ MinimalTime LeastTime(const Machine& machine, const Work& work) {
     least.memory_s = machine.dram_bytes_per_s > 0 ? work.dram_bytes / machine.dram_bytes_per_s
                                                   : std::numeric_limits<double>::infinity();
   }
+  const auto over = [&least](double bytes, double bytes_per_s) {
+    if (bytes > 0 && bytes_per_s > 0) least.link_s = std::max(least.link_s, bytes / bytes_per_s);
+  };
+  over(work.pcie_bytes, machine.pcie_bytes_per_s);
+  over(work.nvlink_bytes, machine.nvlink_bytes_per_s);
   return least;
 }
 

@@ -33,8 +33,9 @@ struct Machine : Rates {  // the datasheet's
   std::string name, chip;
   // The legacy tensor path's peak as a part of `peak`; 1 for a chip with one path. Both share the tensor cores.
   double legacy_share = 1;
-  FlopByPrecision peak_hz{};  // the SM clock that each peak is at; 0: unknown
-  Rates empirical;            // what benchmarks reached, where somebody published it
+  double pcie_bytes_per_s = 0, nvlink_bytes_per_s = 0;  // of one direction; 0: unknown, or no such link
+  FlopByPrecision peak_hz{};                            // the SM clock that each peak is at; 0: unknown
+  Rates empirical;                                      // what benchmarks reached, where somebody published it
   std::string empirical_source;
 };
 
@@ -42,7 +43,8 @@ struct Machine : Rates {  // the datasheet's
 struct Work {
   FlopByPrecision flop{};
   double dram_bytes = 0;
-  FlopByPrecision legacy_flop{};  // of flop, those over the legacy tensor path
+  double pcie_bytes = 0, nvlink_bytes = 0;  // of one direction
+  FlopByPrecision legacy_flop{};            // of flop, those over the legacy tensor path
 };
 double TotalFlop(const Work& work);
 
@@ -55,14 +57,20 @@ double RidgePoint(const Machine& machine, Precision precision);
 // min(peak, bandwidth * oi), FLOP/s: the roof of one precision.
 double Roof(const Machine& machine, Precision precision, double oi);
 
-// The least time that the machine needs for this work: the longer of the slowest pipe's time and the memory's.
+// The least time that the machine needs for this work: the longest of the slowest pipe's time, the memory's, and that
+// of the links to the host and to other GPUs.
 //   compute = max over precisions of flop/peak   (pipes overlap)      memory = bytes/bandwidth
+//   link = max of PCIe's bytes/bandwidth and NVLink's
 // where FLOP over the legacy tensor path are held against that path's peak: the two paths take turns on one unit.
 // FLOP of a precision that the machine has no path for make `compute` infinite: an input error that R003 names.
 struct MinimalTime {
   double compute_s = 0;
   double memory_s = 0;
-  double total_s() const { return compute_s > memory_s ? compute_s : memory_s; }
+  double link_s = 0;
+  double total_s() const {
+    const double on_board = compute_s > memory_s ? compute_s : memory_s;
+    return on_board > link_s ? on_board : link_s;
+  }
   bool memory_bound() const { return memory_s >= compute_s; }
 };
 MinimalTime LeastTime(const Machine& machine, const Work& work);

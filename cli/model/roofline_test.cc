@@ -56,6 +56,17 @@ TEST(Roofline, PipesOverlapAndTheSlowestCounts) {
   EXPECT_DOUBLE_EQ(Attainable(work, least.total_s()), (19.5e12 + 2 * 156e12) / 2);
 }
 
+TEST(Roofline, BytesThatLeaveTheGpuTakeTheirLink) {
+  Machine machine = A100();
+  machine.pcie_bytes_per_s = 30e9;
+  machine.nvlink_bytes_per_s = 300e9;
+  const Work copy{.dram_bytes = 30e9, .pcie_bytes = 30e9};
+  EXPECT_DOUBLE_EQ(LeastTime(machine, copy).link_s, 1);
+  EXPECT_DOUBLE_EQ(LeastTime(machine, copy).total_s(), 1);
+  EXPECT_DOUBLE_EQ(LeastTime(machine, Work{.pcie_bytes = 30e9, .nvlink_bytes = 600e9}).total_s(), 2);
+  EXPECT_DOUBLE_EQ(LeastTime(A100(), copy).total_s(), 30e9 / 1555e9) << "a link that is not known is no roof";
+}
+
 TEST(Roofline, FlopOnAPathThatTheMachineLacksNeverEnd) {
   Work work;
   work.flop[static_cast<size_t>(Precision::kFp8Tensor)] = 1;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "cli/report/roofs.h"
 #include "cli/report/theory.h"
 
@@ -136,6 +137,28 @@ constexpr ReportColumn kLaunches = {{.name = "launches",
                                      .additive = true,
                                      .page = 140},
                                     [](const ReportRow& at) { return Cell{at.row.sums.launches}; }};
+constexpr auto kBelow = std::to_array<ReportColumn>({
+    {{.name = "kernel_launches",
+      .help = "Of an estimate on a virtual GPU: launches of PyTorch's and the stand-ins' kernels below the row's "
+              "operators, over all measured steps; not of those in a CUDA graph.",
+      .title = "Kernels launched, all steps",
+      .kind = Kind::kCount,
+      .additive = true,
+      .page = 142},
+     [](const ReportRow& at) { return KnownCount(at.row.kernel_launches); }},
+    {{.name = "kernels",
+      .help = "The same by the kernel's short name: \"vectorized_elementwise_kernel<FillFunctor> 12\", most first.",
+      .title = "Kernels below",
+      .kind = Kind::kText,
+      .page = 132},
+     [](const ReportRow& at) {
+       std::string text;
+       for (const auto& [name, launches] : at.row.kernels) {
+         absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", launches);
+       }
+       return TextCell(text);
+     }},
+});
 constexpr ReportColumn kFlop = {
     {.name = "flop",
      .help = "Executed FLOP of all precisions, 2 for a multiply-add, over all measured steps.",
@@ -303,7 +326,7 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
       .page = 400},
      [](const ReportRow& at) { return OfRoofs(at, Ratio(at.row.derived.slack_ns, at.row.sums.time_ns())); }},
     {{.name = "bound",
-      .help = "What keeps most of the time from being shorter: launch, memory or compute.",
+      .help = "What keeps most of the time from being shorter: launch, memory, compute, PCIe or NVLink.",
       .title = "Bound by",
       .kind = Kind::kText,
       .page = 56,
@@ -446,6 +469,7 @@ std::vector<ReportColumn> QuantityColumns(std::index_sequence<kIndices...>) {
 std::vector<ReportColumn> MakeColumns() {
   std::vector<ReportColumn> columns(kIdentity.begin(), kIdentity.end());
   columns.push_back(kLaunches);
+  columns.insert(columns.end(), kBelow.begin(), kBelow.end());
   for (const ReportColumn& column : QuantityColumns(std::make_index_sequence<kQuantityCount>())) {
     if (column.info.name == AllQuantities()[static_cast<size_t>(Quantity::kFlop)].name) columns.push_back(kFlop);
     if (column.info.name == AllQuantities()[static_cast<size_t>(Quantity::kModelFlop)].name) {

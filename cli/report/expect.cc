@@ -1,6 +1,7 @@
 #include "cli/report/expect.h"
 
 #include "cli/model/estimated_kernel.h"
+#include "cli/model/transfer.h"
 #include "gpus/gpus.h"
 
 namespace rfinject::cli {
@@ -19,7 +20,11 @@ void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantiti
   EstimatedKernel kernel{.op = key.kernel, .signature = key.signature, .bytes = sums.compulsory_bytes() / launches};
   kernel.flop = sums.flop();
   for (double& flop : kernel.flop) flop /= launches;
-  const ExpectedTime time = ExpectedTimeOf(kernel, model);
+  const Transfer transfer = {.pcie_bytes = sums[Quantity::kPcieBytes] / launches,
+                             .nvlink_bytes = sums[Quantity::kNvlinkBytes] / launches,
+                             .collective = key.phase == Phase::kCommunication};
+  ExpectedTime time = ExpectedTransfer(transfer, model.gpu());
+  if (!(time.expected_s > 0)) time = ExpectedTimeOf(kernel, model);
   if (!(time.expected_s > 0)) return;
   const double ns = 1e9 * launches;
   sums[Quantity::kIdealTime] = sums.time_ns();

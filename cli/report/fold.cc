@@ -17,6 +17,7 @@
 #include "cli/report/expect.h"
 #include "cli/report/headline.h"
 #include "cli/report/invariants.h"
+#include "cli/report/kernel_name.h"
 #include "cli/report/key_quantities.h"
 #include "cli/report/layer_group.h"
 #include "cli/report/roofs.h"
@@ -25,6 +26,7 @@
 #include "cli/report/stacks.h"
 #include "cli/report/theory.h"
 #include "gpus/gpus.h"
+#include "proto/wire/metric_names.h"
 
 namespace rfinject::cli {
 namespace {
@@ -115,7 +117,9 @@ struct Folded {
   double bytes_error_squared = 0;
   double shared_bytes_error = 0;
   bool shared = false;
-  std::map<std::string, double> caller_ns;       // of what is in no layer
+  std::map<std::string, double> caller_ns;  // of what is in no layer
+  // By the metric's name, which the profile holds: launches of kernels below estimated operators.
+  absl::flat_hash_map<std::string_view, uint64_t> kernels;
   absl::flat_hash_set<std::string_view> layers;  // of a group: the paths, which the run's launch keys hold
   SampledRun::Series series;
   // Launches and GPU time of all keys, of those whose times have no known spread, of those whose bytes have none.
@@ -140,6 +144,27 @@ struct Folded {
   }
 };
 
+// What the key's operator launched (kMetricKernelPrefix).
+void AddKernels(const LaunchStats& stats, Folded* into) {
+  for (auto at = stats.metrics.lower_bound(std::string(kMetricKernelPrefix));
+       at != stats.metrics.end() && at->first.starts_with(kMetricKernelPrefix); ++at) {
+    constexpr Uint128 kMost = UINT64_MAX / 2;  // of a hostile trace
+    uint64_t& launches = into->kernels[at->first];
+    launches = static_cast<uint64_t>(std::min(Uint128{launches} + std::min(at->second.sum, kMost), kMost));
+  }
+}
+
+// Kernels of which short names are the same are one.
+void NameKernels(const Folded& folded, Row* row) {
+  std::map<std::string, uint64_t> named;
+  for (const auto& [metric, launches] : folded.kernels) {
+    named[ShortKernelName(metric.substr(kMetricKernelPrefix.size()))] += launches;
+    row->kernel_launches += launches;
+  }
+  for (const auto& [name, launches] : named) row->kernels.push_back({name, launches});
+  std::ranges::stable_sort(row->kernels, std::ranges::greater{}, &Row::LaunchedKernel::launches);
+}
+
 Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   Row row;
   row.model = key.model;
@@ -150,6 +175,7 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   row.op = key.op;
   row.kernel = key.kernel;
   row.signature = key.signature;
+  NameKernels(folded, &row);
   if (key.line > 0) row.line = absl::StrCat(key.file, ":", key.line);
   row.function = key.function;
   if (!folded.caller_ns.empty() && key.line == 0) {
@@ -351,6 +377,7 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
     const auto add = [&, &of_key = stats](Folded& into) {
       into.Add(quantities);
       if (!caller.empty()) into.caller_ns[caller] += time_ns;
+      AddKernels(of_key, &into);
       sampled.Add(of_key, &into.series);
     };
     LayerNames names{FirstParts(key.layer.path, options.depth), {}};
@@ -463,13 +490,18 @@ void AddRatios(Report& report) {
 
 void AddLeastTimes(const Machine& machine, Sums& sums) {
   if (machine.name.empty()) return;
-  Work work{.flop = sums.flop(), .dram_bytes = sums.dram_bytes(), .legacy_flop = sums.legacy_flop()};
+  Work work{.flop = sums.flop(),
+            .dram_bytes = sums.dram_bytes(),
+            .pcie_bytes = sums[Quantity::kPcieBytes],
+            .nvlink_bytes = sums[Quantity::kNvlinkBytes],
+            .legacy_flop = sums.legacy_flop()};
   for (size_t i = 0; i < kPrecisionCount; ++i) {
     if (machine.peak[i] <= 0) work.flop[i] = 0;
   }
   const MinimalTime least = LeastTime(machine, work);
   sums[Quantity::kLeastCompute] = least.compute_s * 1e9;
   sums[Quantity::kLeastMemory] = least.memory_s * 1e9;
+  sums[Quantity::kLeastLink] = least.link_s * 1e9;
   sums[Quantity::kLeast] = least.total_s() * 1e9;
 }
 
@@ -501,7 +533,11 @@ void AddBoundTime(double launch_floor_ns, Sums& sums) {
   if (sums.least_ns() <= 0 || sums.time_ns() <= 0) return;
   const double floor_ns = launch_floor_ns * static_cast<double>(sums.launches);
   const bool launch = sums.least_ns() < floor_ns && sums.time_ns() < kLittleLonger * floor_ns;
+  const double link_ns = sums[Quantity::kLeastLink];
+  const bool link = link_ns > std::max(sums.least_memory_ns(), sums.least_compute_ns());
   sums[launch                                              ? Quantity::kLaunchBoundTime
+       : link && sums[Quantity::kNvlinkBytes] > 0          ? Quantity::kNvlinkBoundTime
+       : link                                              ? Quantity::kPcieBoundTime
        : sums.least_memory_ns() >= sums.least_compute_ns() ? Quantity::kMemoryBoundTime
                                                            : Quantity::kComputeBoundTime] = sums.time_ns();
 }

@@ -417,6 +417,65 @@ TEST(Fold, LaunchesOfLittleWorkAreBoundByLaunching) {
               HasSubstr("the GPU is idle for 50 % of a step"));
 }
 
+// A copy is held against PCIe and a collective against the link that its bytes went over, whatever the memory's is.
+TEST(Fold, WhatLeavesTheGpuIsBoundByItsLink) {
+  const auto stats = [](uint64_t ns, std::string_view metric, uint64_t bytes) {
+    LaunchStats made;
+    made.launches = 2;
+    for (int i = 0; i < 2; ++i) {
+      made.metrics["rf.time"].Add(ns);
+      made.metrics["rf.dram_bytes"].Add(bytes);
+      made.metrics[std::string(metric)].Add(bytes);
+    }
+    return made;
+  };
+  Machine machine = testing::SampleA100();
+  machine.pcie_bytes_per_s = 25e9;
+  machine.nvlink_bytes_per_s = 250e9;
+  Profile profile = OneKey({.phase = Phase::kData, .kernel = "copy"}, stats(50'000, "rf.pcie_bytes", 1'000'000));
+  cli::Run& run = profile.runs.begin()->second;
+  run.launches[{.phase = Phase::kCommunication, .kernel = "nvlink"}] = stats(200'000, "rf.nvlink_bytes", 25'000'000);
+  run.launches[{.phase = Phase::kCommunication, .kernel = "pcie"}] = stats(1'100'000, "rf.pcie_bytes", 25'000'000);
+  const Report report = Fold(profile, machine, By::kKernel);
+  ASSERT_EQ(report.rows.size(), 3u);
+  for (const Row& row : report.rows) {
+    SCOPED_TRACE(row.kernel);
+    EXPECT_EQ(BoundName(row.derived.bound), row.kernel == "nvlink" ? "NVLink" : "PCIe");
+    EXPECT_DOUBLE_EQ(row.sums.least_ns(), row.sums[Quantity::kLeastLink]);
+    EXPECT_DOUBLE_EQ(row.sums.least_ns(), row.kernel == "copy" ? 80'000 : row.kernel == "nvlink" ? 200'000 : 2e6);
+  }
+  EXPECT_DOUBLE_EQ(report.total[Quantity::kPcieBoundTime], 2'300'000);
+  EXPECT_DOUBLE_EQ(report.total[Quantity::kNvlinkBoundTime], 400'000);
+  EXPECT_NEAR(report.headline.pcie_share, 23.0 / 27, 1e-9);
+  EXPECT_THAT(absl::StrJoin(HeadlineText(report), "\n"), HasSubstr("Held back by PCIe 85 %, NVLink 15 %"));
+  // Where the links are not known, the memory is what is left.
+  EXPECT_EQ(BoundName(Fold(profile, testing::SampleA100(), By::kModel).rows[0].derived.bound), "memory");
+}
+
+TEST(Fold, KernelsBelowAnOperatorAreCountedByTheirShortNames) {
+  LaunchStats stats;
+  stats.launches = 3;
+  for (int i = 0; i < 3; ++i) stats.metrics["rf.time"].Add(5000);
+  stats.metrics["rf.kernel:void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float> >(int)"]
+      .Add(2);
+  stats.metrics["rf.kernel:void at::native::vectorized_elementwise_kernel<2, at::native::FillFunctor<float> >(int)"]
+      .Add(3);
+  stats.metrics["rf.kernel:standin_gemm"].Add(1);
+  stats.metrics["rf.kernem"].Add(100);
+  Profile profile = OneKey({.op = "aten::mm", .phase = Phase::kForward, .kernel = "aten::mm"}, stats);
+  for (const By by : {By::kOp, By::kKernel, By::kPhase}) {
+    const Report report = Fold(profile, testing::SampleA100(), by);
+    ASSERT_EQ(report.rows.size(), 1u);
+    const Row& row = report.rows[0];
+    EXPECT_EQ(row.kernel_launches, 6u);
+    ASSERT_EQ(row.kernels.size(), 2u);
+    EXPECT_EQ(row.kernels[0].name, "vectorized_elementwise_kernel<FillFunctor>");
+    EXPECT_EQ(row.kernels[0].launches, 5u);
+    EXPECT_EQ(row.kernels[1].name, "standin_gemm");
+    EXPECT_EQ(row.sums.launches, 3u) << "the operator's own";
+  }
+}
+
 TEST(Fold, WithoutAMachineThereAreNoRoofs) {
   const Report report = Fold(testing::SampleMeasured(testing::SampleA100()), {});
   EXPECT_TRUE(report.roofs.empty());

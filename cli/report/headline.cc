@@ -48,11 +48,14 @@ void AddExpected(const Report& report, Headline* headline) {
 void AddLimit(const Report& report, Headline* headline) {
   const Sums& total = report.total;
   const double launch = total[Quantity::kLaunchBoundTime], memory = total[Quantity::kMemoryBoundTime],
-               compute = total[Quantity::kComputeBoundTime], all = launch + memory + compute;
+               compute = total[Quantity::kComputeBoundTime], pcie = total[Quantity::kPcieBoundTime],
+               nvlink = total[Quantity::kNvlinkBoundTime], all = launch + memory + compute + pcie + nvlink;
   if (all > 0) {
     headline->launch_share = launch / all;
     headline->memory_share = memory / all;
     headline->compute_share = compute / all;
+    headline->pcie_share = pcie / all;
+    headline->nvlink_share = nvlink / all;
   }
   if (report.run.source == SourceKind::kMeasured && report.step_gpu_ns > 0 && report.step_wall_ns > 0) {
     headline->idle_share = std::max(0.0, 1 - report.step_gpu_ns / report.step_wall_ns);

@@ -47,7 +47,7 @@ struct Headline {
   std::vector<PrecisionShare> precisions;  // that have FLOP, most FLOP first
   bool has_forward_or_backward = false;    // some launch is known to be of them
   // Shares of GPU time of launches that are held back by one thing; together 1 where roofs are known, else all 0.
-  double launch_share = 0, memory_share = 0, compute_share = 0;
+  double launch_share = 0, memory_share = 0, compute_share = 0, pcie_share = 0, nvlink_share = 0;
   double idle_share = 0;           // of a measured step's wall time, in which no kernel ran; 0: unknown
   std::vector<Slack> most_to_win;  // the four with most
   // Launches of no model and no phase, where they take a tenth of the time or more; else 0.

@@ -81,6 +81,8 @@ Machine MachineOf(const Gpu& gpu) {
   machine.peak = gpu.peak;
   machine.dram_bytes_per_s = gpu.dram_bytes_per_s;
   machine.l1_bytes_per_s = gpu.l1_bytes_per_cycle * gpu.sm_count * gpu.boost_hz;
+  machine.pcie_bytes_per_s = gpu.pcie_bytes_per_s;
+  machine.nvlink_bytes_per_s = gpu.nvlink_bytes_per_s;
   machine.legacy_share = LegacyTensorPathShare(gpu.chip);
   machine.peak_hz = PeakClocks(gpu);
   machine.empirical = {.peak = gpu.empirical_peak,

@@ -17,6 +17,7 @@
 
 #include "cli/model/roofline.h"
 #include "gpus/counters.h"
+#include "proto/wire/metric_names.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
@@ -30,15 +31,20 @@ enum class Quantity : uint8_t {
   kCompulsoryBytes,
   kL2Bytes,
   kL1Bytes,
-  kGpuCycles,  // of the graphics clock, whose ticks per second change with load and heat
+  kPcieBytes,    // of copies between the host and the GPU, and of collectives where GPUs have no NVLink
+  kNvlinkBytes,  // of collectives, in one direction
+  kGpuCycles,    // of the graphics clock, whose ticks per second change with load and heat
   kLeastCompute,
   kLeastMemory,
+  kLeastLink,  // over PCIe or NVLink
   kLeast,
   kTimeWithCounters,
   // Of kTime, by what keeps each launch key from being faster (report.h, Bound).
   kLaunchBoundTime,
   kMemoryBoundTime,
   kComputeBoundTime,
+  kPcieBoundTime,
+  kNvlinkBoundTime,
   // Of estimated runs, whose kTime is the expected one (expect.h); 0 where no expected time is known.
   kIdealTime,  // what the datasheet's roofline allows
   kTimeLow,    // the ends of the 80 % interval of kTime
@@ -100,6 +106,8 @@ inline constexpr auto kDramMetrics = std::to_array<MetricName>(
 inline constexpr auto kCompulsoryMetrics = std::to_array<MetricName>({{kMetricCompulsoryBytes}});
 inline constexpr auto kL2Metrics = std::to_array<MetricName>({{kL2BytesMetric}});
 inline constexpr auto kL1Metrics = std::to_array<MetricName>({{kL1BytesMetric}});
+inline constexpr auto kPcieMetrics = std::to_array<MetricName>({{kMetricPcieBytes}});
+inline constexpr auto kNvlinkMetrics = std::to_array<MetricName>({{kMetricNvlinkBytes}});
 inline constexpr auto kGpuCycleMetrics = std::to_array<MetricName>({{kGpuCyclesMetric}});
 
 inline constexpr std::array<MetricName, kPrecisionCount> kFlopMetrics = [] {
@@ -134,13 +142,21 @@ inline constexpr auto kOthers = std::to_array<QuantityInfo>({
      "Bytes of operands and results, each moved once.", "B", 220, Zero::kValue, kCompulsoryMetrics},
     {Quantity::kL2Bytes, "l2_bytes", "L2 bytes", "Bytes through L2.", "B", 240, Zero::kUnknown, kL2Metrics},
     {Quantity::kL1Bytes, "l1_bytes", "L1 bytes", "Bytes through L1.", "B", 250, Zero::kUnknown, kL1Metrics},
+    {Quantity::kPcieBytes, "pcie_bytes", "PCIe bytes",
+     "Of an estimate: bytes over PCIe, of copies to and from the host, and of collectives where there is no NVLink.",
+     "B", 253, Zero::kUnknown, kPcieMetrics},
+    {Quantity::kNvlinkBytes, "nvlink_bytes", "NVLink bytes",
+     "Of an estimate: bytes that collectives send over NVLink, nccl-tests' bus bandwidth times the time.", "B", 254,
+     Zero::kUnknown, kNvlinkMetrics},
     {Quantity::kGpuCycles, "gpu_cycles", "GPU cycles", "Cycles of the graphics clock.", "cycle", 252, Zero::kUnknown,
      kGpuCycleMetrics},
     {Quantity::kLeastCompute, "least_compute_time_ns", "Least compute time",
      "Time that the FLOP need at the peaks of their pipes.", "ns", 370, Zero::kUnknownRoofs},
     {Quantity::kLeastMemory, "least_memory_time_ns", "Least memory time",
      "Time that the DRAM bytes need at full bandwidth.", "ns", 380, Zero::kUnknownRoofs},
-    {Quantity::kLeast, "least_time_ns", "Least time", "Kernel by kernel the longer of both, summed.", "ns", 390,
+    {Quantity::kLeastLink, "least_link_time_ns", "Least time of links",
+     "Time that bytes over PCIe or NVLink need at the link's rate.", "ns", 385, Zero::kUnknown},
+    {Quantity::kLeast, "least_time_ns", "Least time", "Kernel by kernel the longest of these, summed.", "ns", 390,
      Zero::kUnknownRoofs},
     {Quantity::kTimeWithCounters, "time_with_counters_ns", "GPU time with counters",
      "Of the GPU time, that of kernels whose FLOP and bytes are known.", "ns", 410},
@@ -150,6 +166,11 @@ inline constexpr auto kOthers = std::to_array<QuantityInfo>({
      "Of the GPU time, that of kernels whose bytes take longest.", "ns", 414, Zero::kUnknownRoofs},
     {Quantity::kComputeBoundTime, "compute_bound_time_ns", "Compute-bound time",
      "Of the GPU time, that of kernels whose FLOP take longest.", "ns", 416, Zero::kUnknownRoofs},
+    {Quantity::kPcieBoundTime, "pcie_bound_time_ns", "PCIe-bound time",
+     "Of the GPU time, that of copies and collectives whose bytes over PCIe take longest.", "ns", 417,
+     Zero::kUnknown},
+    {Quantity::kNvlinkBoundTime, "nvlink_bound_time_ns", "NVLink-bound time",
+     "Of the GPU time, that of collectives whose bytes over NVLink take longest.", "ns", 418, Zero::kUnknown},
     {Quantity::kIdealTime, "ideal_time_ns", "Ideal time, all steps", "Of an estimate: what the datasheet allows.",
      "ns", 152, Zero::kUnknown},
     {Quantity::kTimeLow, "time_low_ns", "Time, 80 % from",

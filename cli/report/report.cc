@@ -1,5 +1,7 @@
 #include "cli/report/report.h"
 
+#include <algorithm>
+
 namespace rfinject::cli {
 
 namespace {
@@ -7,8 +9,12 @@ namespace {
 Bound BoundOf(const Sums& sums) {
   const double launch = sums[Quantity::kLaunchBoundTime], memory = sums[Quantity::kMemoryBoundTime],
                compute = sums[Quantity::kComputeBoundTime];
-  if (launch + memory + compute <= 0) {
+  if (launch + memory + compute + sums[Quantity::kPcieBoundTime] + sums[Quantity::kNvlinkBoundTime] <= 0) {
     return sums.least_memory_ns() >= sums.least_compute_ns() ? Bound::kMemory : Bound::kCompute;
+  }
+  const double pcie = sums[Quantity::kPcieBoundTime], nvlink = sums[Quantity::kNvlinkBoundTime];
+  if (const double most = std::max({launch, memory, compute}); pcie > most || nvlink > most) {
+    return nvlink > pcie ? Bound::kNvlink : Bound::kPcie;
   }
   if (launch > memory && launch > compute) return Bound::kLaunch;
   return memory >= compute ? Bound::kMemory : Bound::kCompute;
@@ -26,6 +32,10 @@ std::string_view BoundName(Bound bound) {
       return "memory";
     case Bound::kCompute:
       return "compute";
+    case Bound::kPcie:
+      return "PCIe";
+    case Bound::kNvlink:
+      return "NVLink";
   }
   return "";
 }

@@ -36,8 +36,9 @@ enum class By : uint8_t { kModel, kPhase, kLayer, kOp, kKernel, kSource, kClass 
 // What a step is: what the training loop does over and over, what ends with an optimizer's step, or a call of a root.
 enum class StepBy : uint8_t { kIteration, kOptimizer, kForward };
 
-// What keeps something from being faster: too little work a launch, bytes, or arithmetic.
-enum class Bound : uint8_t { kUnknown, kLaunch, kMemory, kCompute };
+// What keeps something from being faster: too little work a launch, bytes, arithmetic, or the links to the host and
+// to other GPUs.
+enum class Bound : uint8_t { kUnknown, kLaunch, kMemory, kCompute, kPcie, kNvlink };
 std::string_view BoundName(Bound bound);  // "launch"; empty where it is not known
 
 // What a launch takes whatever its kernel does, unless the user says otherwise: kernels that do nothing follow one
@@ -84,6 +85,14 @@ struct Row {
   uint64_t layers = 0;     // that the row adds up; 0: it is not of a group
   // In PictureRows, of a layer: the row of its group, where that is there as well (GroupedForPage); -1: none.
   int64_t member_of = -1;
+  // Of an estimate on a virtual GPU, what PyTorch launched below the row's operators: kernels by their short names
+  // (kernel_name.h), most launches first. Nothing for what is in a CUDA graph.
+  struct LaunchedKernel {
+    std::string name;
+    uint64_t launches = 0;
+  };
+  std::vector<LaunchedKernel> kernels;
+  uint64_t kernel_launches = 0;  // of all of them
   uint64_t parameters = 0, parameter_bytes = 0;
   std::string input_shape, output_shape;  // "f32[8,3,224,224]"
   uint64_t order = 0;                     // rows of By::kLayer are listed as the program runs them

@@ -8,9 +8,9 @@
 #include <new>
 #include <string_view>
 
-#include "collector/cupti/kernel_name.h"
 #include "collector/cupti/lock_waits.h"
 #include "collector/hash.h"
+#include "collector/kernel_name.h"
 #include "collector/launch_origin.h"
 
 namespace rfinject::cupti {

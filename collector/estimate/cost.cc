@@ -33,6 +33,10 @@ uint64_t EstimateTimeNs(const std::array<uint64_t, kPrecisionCount>& executed_fl
   return ns;
 }
 
+uint64_t EstimateTransferNs(uint64_t bytes, double bytes_per_s) noexcept {
+  return std::max(kLaunchFloorNs, CeilNs(bytes, bytes_per_s));
+}
+
 Cost EstimateCost(const OpCall& call, const Gpu& gpu, PrecisionPolicy policy) noexcept {
   Cost cost;
   const auto found = FindOp(call.name);
@@ -47,6 +51,14 @@ Cost EstimateCost(const OpCall& call, const Gpu& gpu, PrecisionPolicy policy) no
   // Nothing read and nothing written: an operator on empty tensors launches nothing.
   if (cost.compulsory_bytes == 0) return cost;
   cost.kernel = true;
+  if (rule.bytes == BytesRule::kCopy && call.crosses_devices) {
+    // The host converts types before the copy, or the GPU after it, so that as many bytes travel as are written
+    // (aten/src/ATen/native/cuda/Copy.cu). On the GPU's side they are written once, or read once.
+    cost.pcie_bytes = cost.compulsory_bytes = cost.dram_bytes = traffic.write;
+    cost.time_ns =
+        std::max(EstimateTransferNs(cost.pcie_bytes, gpu.pcie_bytes_per_s), EstimateTimeNs({}, cost.dram_bytes, gpu));
+    return cost;
+  }
 
   FlopCount flop = CountFlop(rule, call);
   const DType dtype = ResultType(call);

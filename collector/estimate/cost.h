@@ -34,6 +34,7 @@ struct Cost {
   std::array<uint64_t, kPrecisionCount> executed_flop{};  // at most two are not 0
   uint64_t compulsory_bytes = 0;                          // each operand read once, each result written once
   uint64_t dram_bytes = 0;                                // the same: there is no model of the caches
+  uint64_t pcie_bytes = 0;                                // of a copy between the host and the GPU
   uint64_t time_ns = 0;  // never less than the roofs allow, nor than the launch floor
   // Beside all of the above, in which they are not: the time steps of a recurrent layer.
   std::array<RepeatedCost, 2> repeated;
@@ -47,6 +48,9 @@ Cost EstimateCost(const OpCall& call, const Gpu& gpu, PrecisionPolicy policy) no
 // missing.
 uint64_t EstimateTimeNs(const std::array<uint64_t, kPrecisionCount>& executed_flop, uint64_t dram_bytes,
                         const Gpu& gpu) noexcept;
+
+// The same for `bytes` that go over a link of `bytes_per_s`.
+uint64_t EstimateTransferNs(uint64_t bytes, double bytes_per_s) noexcept;
 
 }  // namespace rfinject::estimate
 

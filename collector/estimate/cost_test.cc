@@ -52,6 +52,25 @@ TEST(CostTest, ConvolutionsByHand) {
   EXPECT_EQ(layer1.compulsory_bytes, 411189248u);
 }
 
+TEST(CostTest, CopiesToAndFromTheHostTakeTheirBytesOverPcie) {
+  const OpText op("aten::copy_ ( f32[1000000]@1 f32[1000000]@2 b0 ) -> ( f32[1000000]@1 )");
+  const Cost within = EstimateCost(op.call(), A100(), {});
+  EXPECT_EQ(within.pcie_bytes, 0u);
+  EXPECT_EQ(within.dram_bytes, 8'000'000u);
+  OpCall call = op.call();
+  call.crosses_devices = true;
+  const Cost across = EstimateCost(call, A100(), {});
+  EXPECT_EQ(across.pcie_bytes, 4'000'000u);
+  EXPECT_EQ(across.dram_bytes, 4'000'000u) << "the other side is the host's memory";
+  EXPECT_EQ(across.time_ns, static_cast<uint64_t>(std::ceil(4e6 / A100().pcie_bytes_per_s * 1e9)));
+  EXPECT_EQ(EstimateTransferNs(1, A100().nvlink_bytes_per_s), kLaunchFloorNs);
+  // What takes a number from the host is no transfer.
+  const OpText add("aten::add ( f32[1000000]@1 f64[]@2 i1 ) -> ( f32[1000000]@3 )");
+  call = add.call();
+  call.crosses_devices = true;
+  EXPECT_EQ(EstimateCost(call, A100(), {}).pcie_bytes, 0u);
+}
+
 TEST(CostTest, Tf32PolicyMovesConvolutionsOfA100) {
   const Cost tf32 = Estimate(kConv1, A100());
   EXPECT_EQ(Executed(tf32, Precision::kTf32Tensor), 60423143424u);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -17,11 +18,13 @@
 #include <utility>
 #include <vector>
 
+#include "collector/estimate/collective.h"
 #include "collector/estimate/cost.h"
 #include "collector/estimate/flop.h"
 #include "collector/estimate/operands.h"
 #include "collector/estimate/signature.h"
 #include "collector/estimate/virtual_board.h"
+#include "collector/kernel_name.h"
 #include "collector/launch_origin.h"
 #include "collector/memory_peak.h"
 #include "collector/op_call.h"
@@ -30,6 +33,7 @@
 #include "collector/sync.h"
 #include "collector/virtual_gpu.h"
 #include "gpus/gpus.h"
+#include "proto/wire/metric_names.h"
 
 namespace rfinject {
 namespace {
@@ -82,6 +86,17 @@ bool IsStepCounter(const OpCall& call, const Site& site) {
 // the copies to the device, which are of the same phase on a GPU, do not exist.
 bool IsCollation(const Site& site) { return site.phase == Phase::kData && site.layer == 0; }
 
+// Kernels that this thread has launched in operators since the last one that was recorded: they are that one's next.
+struct LaunchedKernels {
+  // Most operators launch one kind of kernel or two, sorting ten; a thread's memory in a library that is loaded late
+  // is dear. What is more than these has no name.
+  static constexpr uint32_t kNamed = 8;
+  std::array<const char*, kNamed> names{};  // live as long as the process
+  std::array<uint32_t, kNamed> counts{};
+  uint32_t size = 0, others = 0;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local LaunchedKernels t_launched;
+
 // The graph that this thread launches has held an optimizer's step so far.
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool t_optimizer_stepped = false;
 
@@ -115,11 +130,14 @@ class Estimator final : public Source {
     add(kModelFlop, cost.model_flop);
     add(kDramBytes, cost.dram_bytes);
     add(kCompulsoryBytes, cost.compulsory_bytes);
+    if (cost.pcie_bytes != 0) add(LinkMetric(kMetricPcieBytes), cost.pcie_bytes);
     for (size_t p = 0; p < kPrecisionCount; ++p) {
       if (cost.executed_flop[p] != 0 && record.sample_count < kMaxSamplesPerRecord) {
         add(kFlopFirst + static_cast<uint32_t>(p), cost.executed_flop[p]);
       }
     }
+    const bool captured = VirtualGpuCaptured();
+    if (!captured) AddKernels(&record);
     std::array<Launches, 1 + std::tuple_size_v<decltype(cost.repeated)>> work = {Launches{record, 1}};
     uint64_t ns = cost.time_ns;
     for (size_t i = 0; i < cost.repeated.size(); ++i) {
@@ -127,6 +145,25 @@ class Estimator final : public Source {
       ns += work[1 + i].times * cost.repeated[i].time_ns;
     }
     Happen(work, ns);
+    if (!captured) RecordOtherKernels(record.identity);
+  }
+
+  // See ObserveVirtualKernelNames. What is launched outside of operators has a row of its own, or nobody's.
+  void OnKernelName(const char* name) noexcept {
+    if (stopped_.load(std::memory_order_relaxed) || CurrentSite().op == 0 || !recorder_.InWindow()) return;
+    LaunchedKernels& launched = t_launched;
+    uint32_t at = 0;
+    while (at < launched.size && launched.names[at] != name) ++at;
+    if (at == LaunchedKernels::kNamed) {
+      ++launched.others;
+      return;
+    }
+    if (at == launched.size) {
+      launched.names[at] = name;
+      launched.counts[at] = 0;
+      ++launched.size;
+    }
+    ++launched.counts[at];
   }
 
   // See ObserveVirtualLoadedLaunches. What its arguments point to it reads or writes, once each; what it computes
@@ -158,6 +195,40 @@ class Estimator final : public Source {
           Severity::kInfo, "compiled-kernels",
           "kernels that were compiled while the program ran (Triton's) are costed by the bytes "
           "that their arguments' memory holds, each once; their FLOP count as 0");
+    }
+    Happen({{Launches{record, 1}}}, ns);
+  }
+
+  // See ObserveVirtualCollectives. GPUs reach one another over NVLink where the board has it, and else over PCIe.
+  void OnCollective(const Collective& collective) noexcept {
+    if (stopped_.load(std::memory_order_relaxed)) return;
+    const bool nvlink = gpu_.nvlink_bytes_per_s > 0;
+    const uint64_t over_link = estimate::BusBytes(collective.kind, collective.bytes, collective.ranks);
+    const uint64_t in_memory = estimate::SaturatingAdd(collective.send_bytes, collective.receive_bytes);
+    const uint64_t ns =
+        std::max(estimate::EstimateTransferNs(over_link, nvlink ? gpu_.nvlink_bytes_per_s : gpu_.pcie_bytes_per_s),
+                 estimate::EstimateTimeNs({}, in_memory, gpu_));
+    // Torch's own profiler calls it so.
+    std::array<char, 64> text;
+    const auto format = [&text](const char* pattern, auto... values) {
+      const int length = std::snprintf(text.data(), text.size(), pattern, values...);
+      return std::string_view(text.data(), std::min(text.size() - 1, static_cast<size_t>(std::max(length, 0))));
+    };
+    LaunchRecord record;
+    record.identity.kernel =
+        recorder_.Intern(format("nccl:%.*s", static_cast<int>(collective.kind.size()), collective.kind.data()));
+    record.identity.signature =
+        recorder_.Intern(format("%llu B, %llu ranks", static_cast<unsigned long long>(collective.bytes),
+                                static_cast<unsigned long long>(collective.ranks)));
+    record.identity.site = CurrentSite();
+    record.identity.site.phase = Phase::kCommunication;
+    record.identity.site.op = record.identity.kernel;
+    for (const Sample& sample : {Sample{kTime, ns}, Sample{kModelFlop, 0}, Sample{kDramBytes, in_memory},
+                                 Sample{kCompulsoryBytes, in_memory}}) {
+      record.samples[record.sample_count++] = sample;
+    }
+    if (over_link != 0) {
+      record.samples[record.sample_count++] = {LinkMetric(nvlink ? kMetricNvlinkBytes : kMetricPcieBytes), over_link};
     }
     Happen({{Launches{record, 1}}}, ns);
   }
@@ -218,10 +289,59 @@ class Estimator final : public Source {
  private:
   static constexpr size_t kMaxUnknown = 256;
   static constexpr int kMaxReports = 8;
-  static constexpr size_t kMaxCaptured = 1 << 17;  // operators, about 70 MB
+  static constexpr uint32_t kMaxKernelMetrics = 4096;  // a trace of twice as many metrics is taken for a damaged one
+  static constexpr size_t kMaxCaptured = 1 << 17;      // operators, about 70 MB
 
   estimate::PrecisionPolicy policy() const {
     return {convolution_tf32_.load(std::memory_order_relaxed), matmul_tf32_.load(std::memory_order_relaxed)};
+  }
+
+  // What was launched below the operator, as far as its record has room for more samples, which is all of it mostly.
+  void AddKernels(LaunchRecord* record) noexcept {
+    LaunchedKernels& launched = t_launched;
+    while (launched.size + launched.others != 0 && record->sample_count < kMaxSamplesPerRecord) {
+      const bool named = launched.size != 0;
+      uint32_t& count = named ? launched.counts[launched.size - 1] : launched.others;
+      const uint32_t metric = KernelMetric(named ? launched.names[launched.size - 1] : "(other kernels)");
+      if (metric != 0) record->samples[record->sample_count++] = {metric, count};
+      count = 0;
+      if (named) --launched.size;
+    }
+  }
+
+  // What is left, for the operator that was recorded as `identity`.
+  void RecordOtherKernels(const LaunchIdentity& identity) noexcept {
+    while (t_launched.size + t_launched.others != 0) {
+      LaunchRecord record;
+      record.identity = identity;
+      record.launches = 0;  // they are counted already, as one
+      AddKernels(&record);
+      if (record.sample_count != 0) recorder_.Record(record);
+    }
+  }
+
+  // By the name's address; 0 where memory ran out.
+  uint32_t KernelMetric(const char* name) noexcept try {
+    const auto hash = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(name)) * 0x9e3779b97f4a7c15u;
+    NameCache::Ids ids;
+    if (kernel_metrics_.Find(hash, ids)) return ids.kernel;
+    if (kernel_metric_count_.fetch_add(1, std::memory_order_relaxed) >= kMaxKernelMetrics) {
+      recorder_.CountDrop("names of kernels below operators");
+      return 0;
+    }
+    ids.kernel = recorder_.DefineMetric(std::string(kMetricKernelPrefix) + ReadableKernelName(name), "launch", 1);
+    if (ids.kernel != 0) kernel_metrics_.Store(hash, ids);
+    return ids.kernel;
+  } catch (const std::exception&) {
+    return 0;
+  }
+
+  // Defined where something goes over the link: most runs have no such bytes.
+  uint32_t LinkMetric(std::string_view name) noexcept {
+    std::atomic<uint32_t>& id = name == kMetricPcieBytes ? pcie_metric_ : nvlink_metric_;
+    uint32_t known = id.load(std::memory_order_relaxed);
+    if (known == 0) id.store(known = recorder_.DefineMetric(name, "byte", 1), std::memory_order_relaxed);
+    return known;
   }
 
   // `times` launches that are alike.
@@ -386,9 +506,12 @@ class Estimator final : public Source {
   std::atomic<bool> convolution_tf32_{estimate::PrecisionPolicy{}.convolution_tf32};
   std::atomic<bool> matmul_tf32_{estimate::PrecisionPolicy{}.matmul_tf32};
   NameCache names_;
+  NameCache kernel_metrics_;
+  std::atomic<uint32_t> kernel_metric_count_{0};
   std::atomic<bool> virtual_gpu_reported_{false};
   MemoryWatch memory_;
   std::atomic<bool> loaded_reported_{false};
+  std::atomic<uint32_t> pcie_metric_{0}, nvlink_metric_{0};  // 0: not defined yet
 
   std::atomic<bool> optimizer_captured_{false};  // and it has not run since
   Mutex captured_lock_;
@@ -452,6 +575,16 @@ Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept try
   ObserveVirtualReplays([](uint64_t what) noexcept {
     if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
       watching->OnReplay(what);
+    }
+  });
+  ObserveVirtualKernelNames([](const char* name) noexcept {
+    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
+      watching->OnKernelName(name);
+    }
+  });
+  ObserveVirtualCollectives([](const Collective& collective) noexcept {
+    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
+      watching->OnCollective(collective);
     }
   });
   ObserveVirtualLoadedLaunches([](const LoadedLaunch& launch) noexcept {

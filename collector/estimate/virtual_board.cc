@@ -40,13 +40,6 @@ constexpr BoardFacts kBoards[] = {
     {"B200-SXM-180GB", "NVIDIA B200", 178.35},            // u
 };
 
-// What a copy between the host and the board reaches on 16 lanes, about four fifths of the raw rate: PCIe 3 up to
-// Turing, 4 for Ampere and Ada, 5 from Hopper on.
-double PcieBytesPerSecond(int cc_major) {
-  if (cc_major >= 9) return 50e9;
-  return cc_major == 8 ? 25e9 : 12.5e9;
-}
-
 }  // namespace
 
 std::optional<rfinject_virtual_board> VirtualBoardOf(const Gpu& gpu) noexcept {
@@ -63,7 +56,7 @@ std::optional<rfinject_virtual_board> VirtualBoardOf(const Gpu& gpu) noexcept {
     board.l2_bytes = static_cast<uint64_t>(gpu.l2_bytes);
     board.sm_hz = gpu.boost_hz;
     board.dram_bytes_per_s = gpu.dram_bytes_per_s;
-    board.pcie_bytes_per_s = PcieBytesPerSecond(gpu.cc_major);
+    board.pcie_bytes_per_s = gpu.pcie_bytes_per_s;
     return board;
   }
   return std::nullopt;

@@ -46,6 +46,11 @@ constinit Door<decltype(&rfinject_virtual_gpu_observe_replays)> g_observe_replay
     "rfinject_virtual_gpu_observe_replays");
 constinit Door<decltype(&rfinject_virtual_gpu_observe_loaded)> g_observe_loaded(
     "rfinject_virtual_gpu_observe_loaded");
+constinit Door<decltype(&rfinject_virtual_gpu_observe_collectives)> g_observe_collectives(
+    "rfinject_virtual_gpu_observe_collectives");
+constinit Door<decltype(&rfinject_virtual_gpu_observe_names)> g_observe_names("rfinject_virtual_gpu_observe_names");
+constinit std::atomic<KernelNameObserver> g_name_observer{nullptr};
+constinit std::atomic<CollectiveObserver> g_collective_observer{nullptr};
 constinit std::atomic<ReplayObserver> g_replay_observer{nullptr};
 constinit std::atomic<LoadedLaunchObserver> g_loaded_observer{nullptr};
 
@@ -64,6 +69,22 @@ void OnLoadedLaunch(const rfinject_virtual_loaded_launch* launch) noexcept {
             .shared_bytes = launch->shared_bytes,
             .device = static_cast<uint32_t>(launch->device),
             .words = {launch->words, launch->word_count}});
+}
+
+void OnKernelName(const char* name) noexcept {
+  if (const KernelNameObserver observer = g_name_observer.load(std::memory_order_acquire); observer != nullptr) {
+    observer(name);
+  }
+}
+
+void OnCollective(const rfinject_virtual_collective* collective) noexcept {
+  const CollectiveObserver observer = g_collective_observer.load(std::memory_order_acquire);
+  if (observer == nullptr) return;
+  observer({.kind = collective->kind,
+            .ranks = collective->ranks > 0 ? static_cast<uint64_t>(collective->ranks) : 0,
+            .bytes = collective->bytes,
+            .send_bytes = collective->send_bytes,
+            .receive_bytes = collective->receive_bytes});
 }
 
 void OnMemory(const rfinject_virtual_memory* memory) noexcept {
@@ -150,6 +171,8 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
     g_tell_captured.Open(driver);
     g_observe_replays.Open(driver);
     g_observe_loaded.Open(driver);
+    g_observe_collectives.Open(driver);
+    g_observe_names.Open(driver);
     g_clock.store(reinterpret_cast<Clock>(dlsym(driver, "rfinject_virtual_gpu_clock")));
     g_gpu_clock.store(&ReadClock);
     g_observe_memory.store(reinterpret_cast<ObserveMemory>(dlsym(driver, "rfinject_virtual_gpu_observe_memory")));
@@ -213,6 +236,16 @@ void ObserveVirtualReplays(ReplayObserver observer) noexcept {
 void ObserveVirtualLoadedLaunches(LoadedLaunchObserver observer) noexcept {
   g_loaded_observer.store(observer, std::memory_order_release);
   if (const auto observe = g_observe_loaded.Get(); observe != nullptr) observe(&OnLoadedLaunch);
+}
+
+void ObserveVirtualKernelNames(KernelNameObserver observer) noexcept {
+  g_name_observer.store(observer, std::memory_order_release);
+  if (const auto observe = g_observe_names.Get(); observe != nullptr) observe(&OnKernelName);
+}
+
+void ObserveVirtualCollectives(CollectiveObserver observer) noexcept {
+  g_collective_observer.store(observer, std::memory_order_release);
+  if (const auto observe = g_observe_collectives.Get(); observe != nullptr) observe(&OnCollective);
 }
 
 void TellVirtualGpu(uint64_t nanoseconds) noexcept {

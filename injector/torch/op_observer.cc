@@ -107,6 +107,7 @@ OpCall CallOf(std::string_view name, const Operands& operands, size_t inputs) {
   call.tensors = operands.tensors;
   call.ints = operands.ints;
   call.on_host = operands.on_host();
+  call.crosses_devices = operands.crosses_devices;
   return call;
 }
 

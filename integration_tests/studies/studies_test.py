@@ -162,9 +162,10 @@ RATIOS = {
 }
 PRECISIONS = ("fp64", "fp32", "fp16", "tf32_tc", "fp16_tc", "bf16_tc", "fp8_tc", "fp64_tc")
 SUMS = {"launches", "time_ns", "flop", *("flop_" + name for name in PRECISIONS), "flop_mma_tc", "model_flop", "dram_bytes",
-        "compulsory_bytes", "l2_bytes", "l1_bytes", "least_compute_time_ns", "least_memory_time_ns", "least_time_ns",
-        "time_with_counters_ns", "launch_bound_time_ns", "memory_bound_time_ns", "compute_bound_time_ns", "ideal_time_ns",
-        "time_low_ns", "time_high_ns", "gpu_cycles"}
+        "compulsory_bytes", "l2_bytes", "l1_bytes", "pcie_bytes", "nvlink_bytes", "least_compute_time_ns",
+        "least_memory_time_ns", "least_link_time_ns", "least_time_ns", "time_with_counters_ns", "launch_bound_time_ns",
+        "memory_bound_time_ns", "compute_bound_time_ns", "pcie_bound_time_ns", "nvlink_bound_time_ns", "ideal_time_ns",
+        "time_low_ns", "time_high_ns", "gpu_cycles", "kernel_launches"}
 # Spread of samples, which sums do not have.
 SPREADS = {"time_ci95_relative", "time_interval", "time_interval_lacks_share", "time_step_spread_relative",
            "time_step_p95_ns", "dram_bytes_ci95_relative", "dram_bytes_interval", "dram_bytes_interval_lacks_share"}
@@ -224,7 +225,7 @@ class CsvTest(Command):
                 numeric = names[names.index("launches"):names.index("roof_precision")]
                 # A column that is neither checked here nor a sum must not come in unseen.
                 self.assertEqual(set(numeric) - SUMS - SPREADS - set(RATIOS),
-                                 {"time_share", "bound", "flop_reason", "counters_of"})
+                                 {"time_share", "bound", "flop_reason", "counters_of", "kernels"})
                 total = {}
                 for line in lines:
                     group = line["record"], line["run"]

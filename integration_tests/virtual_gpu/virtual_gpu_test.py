@@ -5,15 +5,18 @@ RFINJECT names the command, RFINJECT_PYTHON the interpreter (default: the one th
 a CUDA build, or where NVIDIA's driver is, all is skipped. RFINJECT_REFERENCE_PROGRAMS names a folder with clones of
 pytorch/vision and pytorch/examples, as vision and examples: their training programs run, too.
 """
+import collections
 import importlib.util
 import json
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -32,6 +35,13 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 # gradient of the images.
 RESNET18_FORWARD = 3_628_146_688
 RESNET18_BACKWARD = 7_020_265_472
+
+
+def board_of(gpu):
+    """Its row of the table of GPUs."""
+    text = subprocess.run([RFINJECT, "gpus", gpu, "--format", "json"], check=True, capture_output=True, text=True).stdout
+    row, = json.loads(text)["gpus"]
+    return row
 
 
 class Run:
@@ -103,6 +113,17 @@ class VirtualGpu(unittest.TestCase):
                 steps = [line for line in run.out.splitlines() if line.startswith("launches ")]
                 # The sequence does not depend on the batch size; the first step has the optimizer's buffers to make.
                 self.assertEqual(steps[1:], [steps[1]] * (len(steps) - 1), run.out)
+                # The report has them all below the operators that launched them, by phase.
+                counted = collections.Counter()
+                for row in report["rows"]:
+                    counted[row["phase"]] += row["kernel_launches"] or 0
+                seen = [sum(int(line.split()[i]) for line in steps) for i in (1, 2, 3)]
+                # The gradient of the loss, a 1, is made in backward() before any node runs: "other".
+                counted["backward"] += counted.pop("other")
+                self.assertEqual([counted.pop(phase) for phase in ("forward", "backward", "optimizer")], seen)
+                self.assertEqual(counted.total(), 0)
+                product, = (row for row in report["rows"] if row["op"] == "aten::addmm")
+                self.assertRegex(product["kernels"], rf"^standin_\S+ {report['steps']}$")
                 forward, backward, optimizer = map(int, steps[1].split()[1:])
                 self.assertEqual(forward, 90)
                 self.assertIn((backward, optimizer), [(92, 4), (94, 5)], "torch 2.15, torch 2.6")
@@ -248,6 +269,56 @@ class VirtualGpu(unittest.TestCase):
         steps = sum(row["ideal_time_ns"] for row in report["rows"]) / 43 / 1e6
         self.assertGreater(float(re.search(r"^replay_ms (.*)$", run.out, re.MULTILINE).group(1)), 0.8 * steps)
 
+    def test_copies_take_their_bytes_over_the_rate(self):
+        for gpu in ("A100-SXM4-80GB", "H100-SXM5-80GB"):
+            with self.subTest(gpu=gpu):
+                board = board_of(gpu)
+                run = self.run_program("copies.py", gpu=gpu)
+                taken = {name: float(ms) * 1e-3 for name, ms in re.findall(r"^(\w+) ([\d.]+)$", run.out, re.MULTILINE)}
+                count = 64 << 20
+                over_pcie, in_memory = count / board["pcie_bytes_per_s"], count / board["dram_bytes_per_s"]
+                expected = {"to_device": over_pcie, "to_host": over_pcie, "within": 2 * in_memory, "fill": in_memory,
+                            "captured_to_device": over_pcie, "captured_fill": in_memory}
+                self.assertEqual(set(taken), set(expected))
+                for name, seconds in expected.items():
+                    # Once, and a few microseconds before the first byte.
+                    self.assertGreaterEqual(taken[name], 0.999 * seconds, name)
+                    self.assertLess(taken[name], seconds + 4e-6, name)
+                # The batch's copies are rows of their own: what the roof of PCIe allows, and what a stopwatch would show.
+                rows = [row for row in run.report("kernel")["rows"]
+                        if row["phase"] == "data" and row["signature"].startswith("f32[1024,1024]")]
+                self.assertTrue(rows)
+                for row in rows:
+                    each = 1024 * 1024 * 4 * row["launches"]
+                    self.assertEqual((row["pcie_bytes"], row["nvlink_bytes"]), (each, None))
+                    self.assertEqual(row["dram_bytes"], each)
+                    self.assertEqual(row["bound"], "PCIe")
+                    ideal = each / board["pcie_bytes_per_s"]
+                    self.assertAlmostEqual(row["ideal_time_ns"] * 1e-9, ideal, delta=1e-3 * ideal)
+                    self.assertAlmostEqual(row["least_time_ns"] * 1e-9, ideal, delta=1e-3 * ideal)
+                    # A latency and a rate below the data sheet's.
+                    self.assertGreater(row["time_ns"], row["ideal_time_ns"] + 2000 * row["launches"])
+                    self.assertLess(row["time_ns"], 1.3 * row["ideal_time_ns"] + 10000 * row["launches"])
+
+    def test_an_all_reduce_takes_its_bytes_over_the_link(self):
+        for gpu, link in (("A100-SXM4-80GB", "nvlink"), ("T4", "pcie")):
+            with self.subTest(gpu=gpu):
+                run = self.run_program("ddp.py", gpu=gpu,
+                                       launcher=("-m", "torch.distributed.run", "--nproc_per_node", "2"))
+                self.assertEqual(run.out.count("ddp ok"), 2, run.err)
+                rows = [row for row in run.report("kernel")["rows"]
+                        if row["op"] == "nccl:all_reduce" and row["signature"] == f"{64 << 20} B, 2 ranks"]
+                self.assertEqual({row["phase"] for row in rows}, {"communication"})
+                self.assertEqual({row["layer"] for row in rows}, {""})
+                launches = sum(row["launches"] for row in rows)
+                self.assertEqual(launches, 2 * 3, "a step of each rank")
+                # Among two ranks 2 (n-1)/n of the bytes are the bytes.
+                each = launches * (64 << 20)
+                self.assertEqual(sum(row[link + "_bytes"] for row in rows), each)
+                ideal = each / board_of(gpu)[link + "_bytes_per_s"]
+                self.assertAlmostEqual(sum(row["ideal_time_ns"] for row in rows) * 1e-9, ideal, delta=1e-3 * ideal)
+                self.assertEqual({row["bound"] for row in rows}, {"NVLink" if link == "nvlink" else "PCIe"})
+
     def test_compiled_kernels(self):
         for mode in ("default", "reduce-overhead"):
             with self.subTest(mode=mode), tempfile.TemporaryDirectory(prefix="rfinject-inductor-") as cache:
@@ -304,6 +375,43 @@ class VirtualGpu(unittest.TestCase):
         run = self.run_program("missing.py")
         self.assertEqual(run.err.count("has no cusolverDnCreate"), 1, run.err)
         self.assertIn("RuntimeError", run.out)
+
+    def test_every_function_that_is_not_there_says_its_name_once(self):
+        run = self.run_program("stubs.py")
+        called = re.findall(r"^stub (\w+)$", run.out, re.MULTILINE)
+        self.assertGreater(len(called), 100)
+        said = collections.Counter(re.findall(r"the virtual GPU has no (\w+):", run.err))
+        self.assertEqual(said, dict.fromkeys(called, 1))
+
+    def test_a_chip_that_is_in_no_table(self):
+        run = self.run_program("where.py", gpu="Z9000", code=2)
+        self.assertIn("--estimate Z9000: no such GPU in the table", run.err)
+        self.assertEqual((run.out, run.err.count("\n")), ("", 1))
+
+    def test_a_killed_program_leaves_its_complete_steps(self):
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            with self.subTest(signal=number), tempfile.TemporaryDirectory(prefix="rfinject-virtual-gpu-") as folder:
+                process = subprocess.Popen([RFINJECT, "--estimate", "A100-SXM4-80GB", "-o", folder + "/", PYTHON,
+                                            str(PROGRAMS / "endless.py")], stderr=subprocess.PIPE, text=True)
+                self.addCleanup(process.stderr.close)
+                report, deadline = None, time.monotonic() + 300
+                while report is None or report["steps"] < 3:
+                    self.assertIsNone(process.poll(), "it ended by itself")
+                    self.assertLess(time.monotonic(), deadline, "no steps in its trace")
+                    found = subprocess.run([RFINJECT, "report", folder, "--by", "op", "--rows", "0", "--format", "json"],
+                                           capture_output=True, text=True)
+                    report = json.loads(found.stdout) if found.returncode == 0 else None
+                process.send_signal(number)
+                self.assertEqual(process.wait(60), -number)
+                after = json.loads(subprocess.run([RFINJECT, "report", folder, "--by", "op", "--rows", "0", "--format",
+                                                   "json"], check=True, capture_output=True, text=True).stdout)
+                self.assertGreaterEqual(after["steps"], report["steps"])
+                launches = {row["launches"] for row in after["rows"]
+                            if (row["op"], row["phase"]) in (("aten::addmm", "forward"), ("aten::mm", "backward"),
+                                                             ("aten::_foreach_add_", "optimizer"))}
+                self.assertEqual(len(launches), 1, "a part of a step counts nowhere")
+                # The last step may be in the trace before its launches are.
+                self.assertIn(after["steps"] - launches.pop(), (0, 1))
 
     def test_a_torch_for_another_cuda_runs_on_the_cpu(self):
         # A build of rfinject without the runtime that this torch needs.

@@ -52,10 +52,11 @@ void Run(const CUgraphNode_st& node, CUstream stream) {
       NoteLaunch(node.function, node.grid, node.block, node.shared, node.work, stream);
       break;
     case CU_GRAPH_NODE_TYPE_MEMCPY:
+      OccupyUntold(stream, TransferNs(node.to, node.from, node.bytes));
       CopyBytes(node.to, node.from, node.bytes);
-      Occupy(stream, kCopyStartNs);
       break;
     case CU_GRAPH_NODE_TYPE_MEMSET:
+      OccupyUntold(stream, FillNs(node.bytes * node.value_bytes));
       FillBytes(node.to, node.value, node.value_bytes, node.bytes);
       break;
     case CU_GRAPH_NODE_TYPE_HOST:

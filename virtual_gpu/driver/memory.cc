@@ -211,15 +211,6 @@ bool HoldsResults(uintptr_t address, size_t bytes) {
   return results;
 }
 
-uint64_t TransferNs(const void* to, const void* from, size_t bytes) {
-  const Lock lock(StateLock());
-  const bool both = OnDevice(reinterpret_cast<uintptr_t>(to)) && OnDevice(reinterpret_cast<uintptr_t>(from));
-  const Board& board = TheBoard();
-  const double seconds = both ? 2 * static_cast<double>(bytes) / board.dram_bytes_per_s
-                              : static_cast<double>(bytes) / board.pcie_bytes_per_s;
-  return kCopyStartNs + static_cast<uint64_t>(seconds * 1e9);
-}
-
 CUresult Copy(void* to, const void* from, size_t bytes, CUstream stream) {
   if (bytes == 0) return CUDA_SUCCESS;
   if (to == nullptr || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -236,8 +227,8 @@ CUresult Copy(void* to, const void* from, size_t bytes, CUstream stream) {
         "the program reads results from the virtual GPU: they are zeros, as nothing is computed "
         "(docs/VIRTUAL_GPU.md; --estimate-on cpu computes)");
   }
+  OccupyUntold(real, TransferNs(to, from, bytes));
   CopyBytes(to, from, bytes);
-  Occupy(real, TransferNs(to, from, bytes));
   return CUDA_SUCCESS;
 }
 
@@ -259,9 +250,8 @@ CUresult Fill(CUdeviceptr address, unsigned value, size_t value_bytes, size_t co
     node->bytes = count;
     return CUDA_SUCCESS;
   }
+  OccupyUntold(real, FillNs(count * value_bytes));
   FillBytes(reinterpret_cast<void*>(address), value, value_bytes, count);
-  Occupy(real, kLaunchNs + static_cast<uint64_t>(static_cast<double>(count * value_bytes) /
-                                                 TheBoard().dram_bytes_per_s * 1e9));
   return CUDA_SUCCESS;
 }
 
@@ -401,6 +391,19 @@ void FillBytes(void* to, unsigned value, size_t value_bytes, size_t count) {
     std::fill_n(static_cast<uint32_t*>(to), count, value);
   }
   MarkWritten(target, count * value_bytes);
+}
+
+uint64_t TransferNs(const void* to, const void* from, size_t bytes) {
+  const Lock lock(StateLock());
+  const bool both = OnDevice(reinterpret_cast<uintptr_t>(to)) && OnDevice(reinterpret_cast<uintptr_t>(from));
+  const Board& board = TheBoard();
+  const double seconds = both ? 2 * static_cast<double>(bytes) / board.dram_bytes_per_s
+                              : static_cast<double>(bytes) / board.pcie_bytes_per_s;
+  return kCopyStartNs + static_cast<uint64_t>(seconds * 1e9);
+}
+
+uint64_t FillNs(size_t bytes) {
+  return kLaunchNs + static_cast<uint64_t>(static_cast<double>(bytes) / TheBoard().dram_bytes_per_s * 1e9);
 }
 
 }  // namespace rfinject::virtual_gpu

@@ -23,10 +23,12 @@ constexpr ChipLimits kLimits[] = {
 };
 
 std::atomic<void (*)(const rfinject_virtual_launch*)> g_observer{nullptr};
+std::atomic<void (*)(const char*)> g_name_observer{nullptr};
 std::atomic<void (*)(const rfinject_virtual_memory*)> g_memory_observer{nullptr};
 std::atomic<const rfinject_virtual_tool*> g_tool{nullptr};
 std::atomic<void (*)(uint64_t)> g_replay_observer{nullptr};
 std::atomic<void (*)(const rfinject_virtual_loaded_launch*)> g_loaded_observer{nullptr};
+std::atomic<void (*)(const rfinject_virtual_collective*)> g_collective_observer{nullptr};
 std::atomic<uint64_t> g_launches{0};
 std::atomic<int> g_captures{0};
 std::atomic<uint64_t> g_skipped_ns{0};
@@ -34,7 +36,7 @@ std::atomic<uint64_t> g_occupied_ns{0};
 thread_local CUstream t_last_stream = nullptr;
 thread_local constinit bool t_hidden = false;
 thread_local constinit Work t_work;
-thread_local uint64_t t_untold_ns = 0;  // that this thread's launches took, as far as their number tells
+thread_local uint64_t t_untold_ns = 0;  // that this thread's launches and copies took, as far as the driver knows
 thread_local constinit NodeCost* t_captured = nullptr;  // of the last node of which nothing was told
 
 // The parent forks while no other thread holds the lock, so that the child's copy of the state is whole. The child
@@ -88,6 +90,14 @@ void Occupy(CUstream stream, uint64_t ns) {
   g_occupied_ns.fetch_add(ns, std::memory_order_relaxed);
 }
 
+void OccupyUntold(CUstream stream, uint64_t ns) {
+  if (t_hidden) return;
+  CUstream real = RealStream(stream);
+  Occupy(real, ns);
+  t_last_stream = real;
+  t_untold_ns += ns;
+}
+
 const rfinject_virtual_tool* Tool() { return t_hidden ? nullptr : g_tool.load(std::memory_order_acquire); }
 
 Work TakeWork() { return std::exchange(t_work, Work{}); }
@@ -95,11 +105,11 @@ Work TakeWork() { return std::exchange(t_work, Work{}); }
 void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, const Work& work,
                 CUstream stream) {
   CUstream real = RealStream(stream);
-  Occupy(real, kLaunchNs);
-  t_last_stream = real;
-  t_untold_ns += kLaunchNs;
+  OccupyUntold(real, kLaunchNs);
   t_captured = nullptr;
   g_launches.fetch_add(1, std::memory_order_relaxed);
+  if (const auto count = g_name_observer.load(std::memory_order_acquire); count != nullptr)
+    count(function->name.c_str());
   const auto observer = g_observer.load(std::memory_order_acquire);
   if (observer == nullptr) return;
   rfinject_virtual_launch launch = {};
@@ -120,8 +130,9 @@ NodeCost* NewNodeCost() { return t_captured = new NodeCost; }
 void ForgetCaptured() { t_captured = nullptr; }
 
 void NoteReplayed(const NodeCost& cost, CUstream stream) {
-  if (cost.ns > kLaunchNs) Occupy(stream, cost.ns - kLaunchNs);
-  if (cost.what == 0) return;
+  if (cost.what == 0) return;  // an operator's last node is told of all of them
+  if (cost.ns > t_untold_ns) Occupy(stream, cost.ns - t_untold_ns);
+  t_untold_ns = 0;
   if (const auto observer = g_replay_observer.load(std::memory_order_acquire); observer != nullptr)
     observer(cost.what);
 }
@@ -189,6 +200,10 @@ RFINJECT_DOOR void rfinject_virtual_gpu_observe(void (*observer)(const rfinject_
   g_observer.store(observer, std::memory_order_release);
 }
 
+RFINJECT_DOOR void rfinject_virtual_gpu_observe_names(void (*observer)(const char*)) {
+  g_name_observer.store(observer, std::memory_order_release);
+}
+
 RFINJECT_DOOR void rfinject_virtual_gpu_observe_memory(void (*observer)(const rfinject_virtual_memory*)) {
   g_memory_observer.store(observer, std::memory_order_release);
 }
@@ -227,6 +242,15 @@ RFINJECT_DOOR void rfinject_virtual_gpu_observe_replays(void (*observer)(uint64_
 
 RFINJECT_DOOR void rfinject_virtual_gpu_observe_loaded(void (*observer)(const rfinject_virtual_loaded_launch*)) {
   g_loaded_observer.store(observer, std::memory_order_release);
+}
+
+RFINJECT_DOOR void rfinject_virtual_gpu_observe_collectives(void (*observer)(const rfinject_virtual_collective*)) {
+  g_collective_observer.store(observer, std::memory_order_release);
+}
+
+RFINJECT_DOOR void rfinject_virtual_gpu_tell_collective(const rfinject_virtual_collective* collective) {
+  const auto observer = g_collective_observer.load(std::memory_order_acquire);
+  if (observer != nullptr) observer(collective);
 }
 
 RFINJECT_DOOR void rfinject_virtual_gpu_clock(struct rfinject_virtual_clock* clock) {

@@ -31,7 +31,7 @@ struct Board {
   int cc_major = 8, cc_minor = 0;
   int sm_count = 108;
   uint64_t memory_bytes = 0, l2_bytes = 0;
-  double sm_hz = 1e9, dram_bytes_per_s = 1e12, pcie_bytes_per_s = 25e9;
+  double sm_hz = 1e9, dram_bytes_per_s = 1e12, pcie_bytes_per_s = 15e9;
   bool quiet = false;
   int sm() const { return cc_major * 10 + cc_minor; }
 };
@@ -62,9 +62,16 @@ CUresult AllocateOn(int device, size_t bytes, CUdeviceptr* address);
 // Copies as a device would: `to` is written, and committed, only where `from` is something that the host wrote once.
 void CopyBytes(void* to, const void* from, size_t bytes);
 void FillBytes(void* to, unsigned value, size_t value_bytes, size_t count);
+// What such a copy takes the device, by the rate of its memory, or of PCIe where the host's memory is one of both;
+// and such a fill.
+uint64_t TransferNs(const void* to, const void* from, size_t bytes);
+uint64_t FillNs(size_t bytes);
 
 // Makes `stream` busy for `ns` after what it has to do already.
 void Occupy(CUstream stream, uint64_t ns);
+// The same for what this thread has submitted: rfinject_virtual_gpu_tell adds what is missing. Nothing while the
+// thread's calls are hidden, because the kernel that a library launches stands for them.
+void OccupyUntold(CUstream stream, uint64_t ns);
 
 // Nanoseconds of the board's clock. It goes with the host's, and jumps forward when the host waits for a stream.
 uint64_t ClockNow();
@@ -88,7 +95,7 @@ NodeCost* NewNodeCost();
 void ForgetCaptured();
 // All of a graph has been launched on this thread.
 void NoteReplay();
-// Of one of its nodes, after what its kind takes anyway.
+// Of one of its nodes, which has run.
 void NoteReplayed(const NodeCost& cost, CUstream stream);
 
 // Marks every capture that a synchronising call spoils. Whether there was one.

@@ -45,6 +45,10 @@ enum class Kind : uint8_t {
 constexpr const char* kNames[] = {"AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter",
                                   "AlltoAll",  "Gather", "Scatter",   "SendRecv",  "SendRecv"};
 
+// As torch's own profiler names them.
+constexpr const char* kWords[] = {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter",
+                                  "all_to_all", "gather", "scatter",   "send",       "recv"};
+
 // A call. `count` elements are what one rank has for one other: a gather's receiver gets as many from each.
 struct Call {
   Kind kind;
@@ -131,6 +135,55 @@ bool WriteReduced(const Call& call, const std::vector<std::string>& parts) {
   return cuMemcpyHtoD(reinterpret_cast<CUdeviceptr>(call.receive), sum.data(), sum.size()) == CUDA_SUCCESS;
 }
 
+// What the call moves. Sends and receives of one group go both ways at once: the receives then cost nothing more.
+void TellCollective(const Call& call, bool beside_sends) {
+  const auto all = static_cast<uint64_t>(call.ranks());
+  const bool root = call.rank() == call.root;
+  uint64_t send = call.bytes(), receive = call.bytes();
+  switch (call.kind) {
+    case Kind::kAllReduce:
+      break;
+    case Kind::kReduce:
+      if (!root) receive = 0;
+      break;
+    case Kind::kBroadcast:
+      (root ? receive : send) = 0;
+      break;
+    case Kind::kAllGather:
+      receive *= all;
+      break;
+    case Kind::kReduceScatter:
+      send *= all;
+      break;
+    case Kind::kAllToAll:
+      send *= all;
+      receive *= all;
+      break;
+    case Kind::kGather:
+      receive = root ? receive * all : 0;
+      break;
+    case Kind::kScatter:
+      send = root ? send * all : 0;
+      break;
+    case Kind::kSend:
+      receive = 0;
+      break;
+    case Kind::kReceive:
+      send = 0;
+      break;
+  }
+  rfinject_virtual_collective collective = {};
+  collective.kind = kWords[static_cast<size_t>(call.kind)];
+  collective.ranks = call.ranks();
+  collective.send_bytes = send;
+  collective.receive_bytes = receive;
+  const bool by_root = call.kind == Kind::kGather || call.kind == Kind::kScatter;
+  collective.bytes = by_root ? call.bytes() * all : send > receive ? send : receive;
+  const bool stays = call.pair() && call.root == call.rank();
+  if (stays || (beside_sends && call.kind == Kind::kReceive)) collective.bytes = 0;
+  rfinject_virtual_gpu_tell_collective(&collective);
+}
+
 // The values of all calls, and then their kernels.
 ncclResult_t Run(const std::vector<Call>& calls) {
   std::vector<Outgoing> outgoing;
@@ -157,6 +210,8 @@ ncclResult_t Run(const std::vector<Call>& calls) {
   if (const std::string why = Exchange(outgoing, awaited); !why.empty()) {
     return Fail(kNames[static_cast<size_t>(calls[0].kind)], why, ncclRemoteError);
   }
+  bool sends = false;
+  for (const Call& call : calls) sends = sends || call.kind == Kind::kSend;
   for (size_t i = 0; i < calls.size(); ++i) {
     const Call& call = calls[i];
     bool whole = true;
@@ -180,6 +235,7 @@ ncclResult_t Run(const std::vector<Call>& calls) {
     if (!whole) return Fail(name, "the ranks do not call the same function", ncclInvalidUsage);
     // NCCL's kernels have a block a channel, of which there are a few dozen at most.
     LaunchStandin(std::string("standin_ncclDevKernel_") + name, {.blocks = 24, .threads = 512}, call.stream);
+    TellCollective(call, sends);
   }
   return ncclSuccess;
 }

@@ -247,7 +247,10 @@ void FactCollector::Add(const LaunchKey& key, const Sums& sums) {
   }
   const bool of_weights =
       key.phase == Phase::kOptimizer || key.phase == Phase::kCommunication || Contains(key.node, "AccumulateGrad");
-  add(Fact::kLargerBatch, of_weights ? ns : what_if_.WithBatch(key, sums, kBatches).value_or(ns));
+  const bool of_the_batch = sums[Quantity::kPcieBytes] > 0 && !of_weights;  // a copy from the host
+  add(Fact::kLargerBatch, of_the_batch ? kBatches * ns
+                          : of_weights ? ns
+                                       : what_if_.WithBatch(key, sums, kBatches).value_or(ns));
   AddPrecisions(key, op, sums);
   if (key.phase == Phase::kOptimizer) AddOptimizer(op, sums);
   if (key.phase == Phase::kCommunication) add(Fact::kCommunication, ns);

@@ -1,8 +1,8 @@
-#include "collector/cupti/kernel_name.h"
+#include "collector/kernel_name.h"
 
 #include <gtest/gtest.h>
 
-namespace rfinject::cupti {
+namespace rfinject {
 namespace {
 
 TEST(ReadableKernelName, ReadsWhatTheCompilerWrote) {
@@ -23,4 +23,4 @@ TEST(ReadableKernelName, LeavesOtherNamesAlone) {
 }
 
 }  // namespace
-}  // namespace rfinject::cupti
+}  // namespace rfinject

@@ -1,5 +1,4 @@
-// File: kernel_name.cc
-#include "collector/cupti/kernel_name.h"
+#include "collector/kernel_name.h"
 
 #include <cxxabi.h>
 
@@ -7,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-namespace rfinject::cupti {
+namespace rfinject {
 
 std::string ReadableKernelName(const char* name) {
   // Other names would be read as types: "f" is a float.
@@ -18,4 +17,4 @@ std::string ReadableKernelName(const char* name) {
   return status == 0 && readable != nullptr ? readable.get() : name;
 }
 
-}  // namespace rfinject::cupti
+}  // namespace rfinject
