@@ -21,8 +21,8 @@ struct Site {
   friend bool operator==(const Site&, const Site&) = default;
 };
 
-// The calling thread's site at this instant. Takes no lock, allocates nothing, never throws, takes no GIL and calls
-// nothing of CUDA: it runs inside the launch callback.
+// Returns the calling thread's site at this instant. It takes no lock, allocates nothing, never throws, takes no GIL
+// and calls nothing of CUDA, because it runs inside the launch callback.
 using SiteFunction = Site (*)() noexcept;
 
 // Null until the injector has bound to something; then callers get Site{}.

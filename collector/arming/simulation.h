@@ -1,8 +1,7 @@
 // File: simulation.h
 //
-// A job of many steps and kernels with noise, run through the policy: for the test that holds the coverage of the
-// intervals and the share of armed steps, and for bench/arming_simulation, which prints them. Not part of the
-// library.
+// Runs a simulated job of many noisy steps and kernels through the policy. A test uses it to hold the coverage of the
+// intervals and the share of armed steps, bench/arming_simulation to print them. It is no part of the library.
 #ifndef RFINJECT_COLLECTOR_ARMING_SIMULATION_H_
 #define RFINJECT_COLLECTOR_ARMING_SIMULATION_H_
 

@@ -129,8 +129,8 @@ class Estimator final : public Source {
     Happen(work, ns);
   }
 
-  // See ObserveVirtualLoadedLaunches. What its arguments point to it reads or writes, once each; what it computes
-  // nobody knows. An operator that launches such kernels is costed by its operands.
+  // See ObserveVirtualLoadedLaunches. The kernel is taken to read or write once what its arguments point to; what it
+  // computes nobody knows. An operator that launches such kernels is costed by its operands.
   void OnLoadedLaunch(const LoadedLaunch& launch) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
     const Site site = CurrentSite();
@@ -238,7 +238,8 @@ class Estimator final : public Source {
 
   static constexpr int64_t kLockWaitNs = 1'000'000'000;
 
-  // `work` is done, or is captured and will be whenever the graph is launched; it takes `ns` of the GPU's time.
+  // Records `work`, which takes `ns` of the GPU's time; what is captured is kept and recorded whenever the graph is
+  // launched.
   void Happen(std::span<const Launches> work, uint64_t ns) noexcept {
     if (VirtualGpuCaptured()) {
       Keep(work, ns);
@@ -269,7 +270,7 @@ class Estimator final : public Source {
     {
       if (!captured_lock_.LockFor(kLockWaitNs)) return recorder_.CountDrop("operators in a CUDA graph");
       const HeldLock held(captured_lock_);
-      // A program that captures again and again does not fill our memory.
+      // The limit keeps a program that captures again and again from filling our memory.
       if (captured_.size() >= kMaxCaptured) return recorder_.CountDrop("operators in CUDA graphs beyond the first");
       captured_.push_back(kept);
       what = captured_.size();
@@ -315,7 +316,7 @@ class Estimator final : public Source {
     if (peak.refused.bytes != 0) ReportRefusal(std::move(peak));
   }
 
-  // What stands beside torch's own message: it does not know whose the memory is.
+  // Reports what torch's own message does not know: which layers have the memory.
   void ReportRefusal(MemoryPeak peak) noexcept try {
     const auto place = [&](uint32_t layer, Phase phase) {
       const std::string name = recorder_.LayerName(layer);
@@ -360,7 +361,7 @@ class Estimator final : public Source {
     recorder_.CountDrop("operators without a FLOP rule: names");
   }
 
-  // One line for all that a step brought, not one for each: a model of somebody's own operators has many.
+  // There is one line for all unknown operators of a step: a model with operators of its own has many.
   void ReportUnknown() noexcept try {
     if (!unreported_.load(std::memory_order_relaxed)) return;
     if (!unknown_lock_.TryLock()) return;
@@ -390,7 +391,7 @@ class Estimator final : public Source {
   MemoryWatch memory_;
   std::atomic<bool> loaded_reported_{false};
 
-  std::atomic<bool> optimizer_captured_{false};  // and it has not run since
+  std::atomic<bool> optimizer_captured_{false};  // an optimizer's step was captured and no graph was launched since
   Mutex captured_lock_;
   std::deque<CapturedWork> captured_ RFINJECT_GUARDED_BY(captured_lock_);
 
