@@ -12,7 +12,7 @@
 namespace rfinject {
 
 // Copies up to `size` bytes from `address`; returns how many could be read (whole pages are lost at an unmapped one).
-// Never faults. About a microsecond.
+// It never faults, and takes about a microsecond.
 size_t SafeRead(uintptr_t address, void* to, size_t size) noexcept;
 
 template <typename T>
