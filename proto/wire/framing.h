@@ -28,8 +28,8 @@ inline constexpr uint32_t kFrameMagic = 0x43584652;  // "RFXC"
 // A reader refuses a file whose major number is larger than its own; minor numbers only tell what wrote it.
 inline constexpr uint16_t kFormatMajor = 1;
 inline constexpr uint16_t kFormatMinor = 0;
-// A longer frame is damage, not data: it bounds what a reader allocates for one frame. Writers close a frame
-// long before.
+// A longer frame is taken for damage: the limit bounds what a reader allocates for one frame. Writers close a frame
+// long before that.
 inline constexpr uint32_t kMaxPayloadSize = 16u << 20;
 
 namespace internal {
