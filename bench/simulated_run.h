@@ -1,8 +1,8 @@
 // File: simulated_run.h
 //
-// A training run that never was, for the exams of the intervals and of diff: kernels with noise, measured in the
-// steps that the arming policy chooses, written by the trace's encoders and read back by the command's reader. Only
-// the GPU is made up; policy, trace, reader and report are those that are shipped.
+// Makes up a training run, for the exams of the intervals and of diff: kernels with noise, measured in the steps that
+// the arming policy chooses, written by the trace's encoders and read back by the command's reader. Only the GPU is
+// made up; policy, trace, reader and report are those that are shipped.
 #ifndef RFINJECT_BENCH_SIMULATED_RUN_H_
 #define RFINJECT_BENCH_SIMULATED_RUN_H_
 
