@@ -75,7 +75,7 @@ pid_t ParentOf(pid_t pid) {
   return ParseNumber(rest.substr(0, rest.find(' ')), &parent) ? static_cast<pid_t>(parent) : 0;
 }
 
-// `root` and all that it started.
+// Returns `root` and all processes that it started.
 std::vector<pid_t> ProcessesOf(pid_t root) {
   std::multimap<pid_t, pid_t> children;
   for (const pid_t pid : NumbersIn("/proc")) children.emplace(ParentOf(pid), pid);
@@ -100,7 +100,7 @@ bool IsTrace(const std::string& path) {
   return trace;
 }
 
-// What the process holds open to write to, and begins as a trace does.
+// Adds the files that the process holds open to write to and that begin as a trace does.
 void AddTraces(pid_t pid, std::vector<Job>* jobs) {
   const std::string folder = ProcFolder(pid) + "/fd/";
   for (const pid_t number : NumbersIn(folder)) {
@@ -118,7 +118,7 @@ void AddTraces(pid_t pid, std::vector<Job>* jobs) {
 
 std::string ControlPath(const Job& job) { return job.path + ".control"; }
 
-// The word as a file that appears whole, of the job's user and for that user alone.
+// Writes the word as a file that appears whole, that belongs to the job's user, and that only this user may read.
 absl::Status Ask(const Job& job, std::string_view action) {
   const auto failed = [&job] {
     return absl::Status(absl::ErrnoToStatusCode(errno),
@@ -129,7 +129,7 @@ absl::Status Ask(const Job& job, std::string_view action) {
   const int fd = ::mkostemp(part.data(), O_CLOEXEC);  // 0600
   if (fd < 0) return failed();
   absl::Status status;
-  // An administrator asks in the name of the job's user; the job takes no orders from files of others.
+  // An administrator asks in the name of the job's user, because the job ignores files of others.
   if (::geteuid() != job.owner && ::fchown(fd, job.owner, static_cast<gid_t>(-1)) != 0) status = failed();
   if (status.ok() && ::write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) status = failed();
   ::close(fd);

@@ -1,6 +1,6 @@
 // File: manual.h
 //
-// The manual page, rfinject(1), made of what the verbs say of themselves.
+// Makes the manual page, rfinject(1), from the verbs' tables of options.
 #ifndef RFINJECT_CLI_CMD_MANUAL_H_
 #define RFINJECT_CLI_CMD_MANUAL_H_
 

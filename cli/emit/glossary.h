@@ -1,7 +1,7 @@
 // File: glossary.h
 //
-// The words of reports, for somebody who sees one for the first time: `rfinject explain WORD`, and the end of the
-// page.
+// The words of reports, for a person who sees a report for the first time: `rfinject explain WORD`, and the end of
+// the page.
 #ifndef RFINJECT_CLI_EMIT_GLOSSARY_H_
 #define RFINJECT_CLI_EMIT_GLOSSARY_H_
 

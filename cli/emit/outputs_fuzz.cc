@@ -1,6 +1,6 @@
 // Makes every output of whatever a trace may hold. Its input is a Chunk of the schema, and its mutations are Chunks,
-// so that nearly all of them get past the reader: what is judged is what stands behind it. JSON, SVG and JUnit must
-// be what their formats' own parsers take, and a terminal must get no control character.
+// so nearly all of them get past the reader, and test what comes after it. JSON, SVG and JUnit must be what their
+// formats' own parsers take, and a terminal must get no control character.
 #include <expat.h>
 
 #include <algorithm>

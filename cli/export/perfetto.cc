@@ -1,6 +1,6 @@
-// Perfetto's trace of tracks and slices. What is kept of a run are sums, so a process has one step, the mean one: its
-// phases in the order of a training step, in them the layers as the program runs them (backward the other way round),
-// then operators, then kernels, each as long as it takes on the GPU and one behind the other.
+// Writes Perfetto's trace of tracks and slices. A trace keeps sums of a run, so a process has one step, the mean one:
+// its phases in the order of a training step, in them the layers as the program runs them (backward the other way
+// round), then operators, then kernels, each as long as it takes on the GPU and one behind the other.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,5 +1,6 @@
-// pprof's profile: what launches cost, by a stack that leads from the model over phase, layers, operator and the
-// program's own native frames to the kernel. Values are sums over all measured steps, of all runs that were added.
+// Writes pprof's profile: what launches cost, by a stack that leads from the model over phase, layers, operator and
+// the program's own native frames to the kernel. Values are sums over all measured steps, of all runs that were
+// added.
 #include <zlib.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // File: file_name.h
 //
-// What people put into the names of their profiles: "resnet18_v100.csv", "vgg11-A100-SXM4-40GB.ncu.csv".
+// Reads what people put into the names of their profiles: "resnet18_v100.csv", "vgg11-A100-SXM4-40GB.ncu.csv".
 #ifndef RFINJECT_CLI_IMPORT_FILE_NAME_H_
 #define RFINJECT_CLI_IMPORT_FILE_NAME_H_
 

@@ -1,6 +1,6 @@
 // File: ncu_header.h
 //
-// What the columns of a table of Nsight Compute are, from its header line.
+// Finds the columns of a table of Nsight Compute in its header line.
 #ifndef RFINJECT_CLI_IMPORT_NCU_HEADER_H_
 #define RFINJECT_CLI_IMPORT_NCU_HEADER_H_
 

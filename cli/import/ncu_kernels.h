@@ -48,7 +48,7 @@ class NcuKernels {
   void AddLaunch(std::vector<std::pair<int, uint64_t>>& values, NcuKernelSum& sum);
 
   uint64_t launches() const { return launches_; }
-  // Traffic was made of a rate and a time, because the bytes were not counted.
+  // Whether traffic was computed from a rate and a time, because the bytes were not counted.
   bool derived_traffic() const { return derived_traffic_; }
   bool several_gpus() const { return compute_capabilities_.size() > 1; }
 

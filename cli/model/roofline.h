@@ -55,7 +55,7 @@ double RidgePoint(const Machine& machine, Precision precision);
 // min(peak, bandwidth * oi), FLOP/s: the roof of one precision.
 double Roof(const Machine& machine, Precision precision, double oi);
 
-// The least time that the machine needs for this work: the longer of the slowest pipe's time and the memory's.
+// The least time that the machine needs for this work: the longer one of the slowest pipe's time and the memory's.
 //   compute = max over precisions of flop/peak   (pipes overlap)      memory = bytes/bandwidth
 // where FLOP over the legacy tensor path are held against that path's peak: the two paths take turns on one unit.
 // FLOP of a precision that the machine has no path for make `compute` infinite: an input error that R003 names.

@@ -1,6 +1,6 @@
 // File: memory.h
 //
-// What lay in the device's memory when most did, by the layer and phase that allocated it.
+// What was in the device's memory when it was fullest, by the layer and phase that allocated it.
 #ifndef RFINJECT_CLI_REPORT_MEMORY_H_
 #define RFINJECT_CLI_REPORT_MEMORY_H_
 

@@ -61,7 +61,8 @@ constexpr Quantity LegacyFlopIn(Precision precision) {
 // A metric of a trace that counts towards a quantity: quantity += value of the metric.
 struct MetricName {
   std::string_view name;
-  // Pairs of metrics that say the same thing better. When both of a pair were sampled, this one does not count.
+  // Pairs of metrics that are a better count of the same thing. When both of a pair were sampled, this one does not
+  // count.
   std::array<std::array<std::string_view, 2>, 2> better = {};
 };
 
@@ -89,7 +90,7 @@ namespace quantity_table {
 inline constexpr auto kTimeMetrics =
     std::to_array<MetricName>({{kMetricTime}, {kGpuTimeMetric, {{{kMetricTime, kMetricTime}}}}});
 inline constexpr auto kModelFlopMetrics = std::to_array<MetricName>({{kMetricModelFlop}});
-// GB202 and its sisters say "op_read".
+// GB202 and its relatives say "op_read".
 inline constexpr auto kDramMetrics = std::to_array<MetricName>(
     {{kMetricDramBytes},
      {kDramReadMetric},
@@ -222,7 +223,7 @@ class Sums {
   double total_legacy_flop() const;
 
   void Add(const Sums& other);
-  // Of one of `steps` equal steps; launches are rounded.
+  // Returns the sums of one of `steps` equal steps; launches are rounded.
   Sums OfOneStep(double steps) const;
 
  private:

@@ -1,7 +1,7 @@
 // File: sweep.h
 //
-// A set of runs (models, GPUs, batch sizes, training or inference) side by side: one row a run, its forward against
-// the whole step, and how the columns go together. Pure; everything comes from the Reports.
+// A set of runs (models, GPUs, batch sizes, training or inference) side by side: with one row for each run, its
+// forward beside the whole step, and how the columns correlate. It is pure; everything comes from the Reports.
 #ifndef RFINJECT_CLI_REPORT_SWEEP_H_
 #define RFINJECT_CLI_REPORT_SWEEP_H_
 
@@ -58,7 +58,7 @@ struct SweepCorrelation {
   size_t runs = 0;            // with both values
 };
 
-// The runs of one GPU and source: only within one do ranks say something about the models.
+// The runs of one GPU and source: only within one such group does the order of runs say something about the models.
 struct SweepGroup {
   std::string gpu;
   SourceKind source{};

@@ -1,7 +1,7 @@
 // File: waits.h
 //
-// What a step waits for: how long it takes by the clock, how long of that the GPU is busy, and for what the thread
-// that ends the steps waits meanwhile; of a run, and of each of its ranks. A step here is one of an optimizer.
+// What a step waits for: how long it takes by the clock, how long the GPU is busy in that time, and what the thread
+// that ends the steps waits for; for a run, and for each of its ranks. A step here is an optimizer's step.
 #ifndef RFINJECT_CLI_REPORT_WAITS_H_
 #define RFINJECT_CLI_REPORT_WAITS_H_
 
@@ -31,16 +31,16 @@ struct StepWaits {
   StepPart own;        // the rest of the clock: Python, launching, other waits. No quantiles: it is a difference
   // What a step takes: by the clock, or as long as the GPU is busy, where a virtual GPU lags behind its host.
   double step_ns() const;
-  // Of that, nothing where the part is not known.
+  // The share of a part in that; nothing where the part is not known.
   std::optional<double> Share(const StepPart& part) const;
-  // In which nothing runs on the GPU.
+  // The time in which nothing runs on the GPU.
   std::optional<double> idle_ns() const;
   // By how much a step would be shorter without these waits, at most: where the GPU has work meanwhile, the work
   // would remain.
   std::optional<double> GainWithout(const StepPart& wait) const;
 };
 
-// Of all ranks together.
+// The waits of all ranks together.
 StepWaits WaitsOf(const Run& run);
 
 struct RankWaits {

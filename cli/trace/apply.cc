@@ -70,14 +70,14 @@ absl::Status ReadStat(const Metric& metric, uint64_t offset, Stat* stat) {
 
 }  // namespace
 
-// Counts what is about to be kept. The figures are rough on purpose: their job is a bound.
+// Counts what is about to be kept. The figures are rough on purpose, because they only serve as a bound.
 absl::Status Applier::Charge(uint64_t bytes, uint64_t offset) {
   if (bytes > budget_) return DamageAt(offset, "holds more distinct launch keys than fit in memory");
   budget_ -= bytes;
   return absl::OkStatus();
 }
 
-// Run 1 needs no definition: a process that knows nothing about itself yet has one all the same.
+// Run 1 needs no definition, because a process has it even when it knows nothing about itself yet.
 absl::Status Applier::FindRun(uint64_t offset, uint32_t id, RunState** run) {
   if (id == 0) id = 1;
   const auto it = id == 1 ? runs_.try_emplace(1).first : runs_.find(id);

@@ -1,7 +1,7 @@
 // File: apply.h
 //
-// Records -> Profile: what the records of one trace say, added up with the file's ids, and resolved at the end. A
-// record that contradicts itself or what came before (an id that was never defined, an id defined twice) is damage.
+// Makes a Profile of records: they are added up under the file's ids, which are resolved at the end. A record that
+// contradicts itself or what came before (an id that was never defined, an id defined twice) is damage.
 //
 //   Applier applier(max_bytes);
 //   for (each record) applier.Apply(record);
@@ -31,7 +31,7 @@
 
 namespace rfinject::cli {
 
-// Where what has an id lies. Writers count ids from 1, so that most are found by one look into an array.
+// Finds the place of what has an id. Writers count ids from 1, so that most are found by one look into an array.
 class IdIndex {
  public:
   static constexpr size_t kNone = SIZE_MAX;
@@ -67,11 +67,11 @@ class Applier {
   // `max_bytes` bounds what is kept, roughly.
   explicit Applier(uint64_t max_bytes) : budget_(max_bytes) {}
 
-  // After a failure (DamageAt), which may have come in the middle of a record, the state is good for nothing.
+  // After a failure (DamageAt), which may have come in the middle of a record, the state must not be used any more.
   absl::Status Apply(const Record& record);
   bool finished() const { return finished_; }  // there was an End record
 
-  // Says what the records come to. After the last of them, before what follows here.
+  // Resolves the ids. Must be called after the last record, and before the functions below.
   void Resolve();
   std::set<std::string>& trace_ids() { return trace_ids_; }
   const std::vector<MetricInfo>& metrics() const { return metrics_; }
@@ -81,7 +81,7 @@ class Applier {
 
   // Metrics must agree with those that are in `sum` (Profile::Merge).
   void AddTo(Accumulator* sum) &&;
-  // Of one trace alone.
+  // Returns the Profile of this one trace.
   Profile Finish() &&;
 
  private:

@@ -1,6 +1,6 @@
 // File: frames.h
 //
-// A trace file as a sequence of frames (proto/wire/framing.h), one in memory at a time.
+// Reads a trace file as a sequence of frames (proto/wire/framing.h), with one in memory at a time.
 //
 //   FrameReader frames(source);
 //   while (frames.Next()) Use(frames.payload(), frames.payload_offset());
@@ -21,7 +21,7 @@
 
 namespace rfinject::cli {
 
-// Bytes by their place.
+// Bytes that can be read from any place.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;

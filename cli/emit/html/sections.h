@@ -1,7 +1,6 @@
 // File: sections.h
 //
-// The parts of the HTML page that stand around the pictures and the table. Each is empty where the report has nothing
-// to say there.
+// The parts of the HTML page around the pictures and the table. A part is empty where the report has nothing for it.
 #ifndef RFINJECT_CLI_EMIT_HTML_SECTIONS_H_
 #define RFINJECT_CLI_EMIT_HTML_SECTIONS_H_
 
@@ -39,7 +38,7 @@ inline constexpr Size kPhone = {420, 560};
 // pictures.
 Markup PageHead(const std::string& title);
 
-// Turns light and dark over; kThemeJs is its script.
+// The button that switches between light and dark; kThemeJs is its script.
 inline constexpr Literal kThemeButton = "<button id=theme type=button aria-label=\"Light or dark\">Dark</button>";
 
 }  // namespace rfinject::cli

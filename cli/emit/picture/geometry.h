@@ -16,7 +16,7 @@ struct Size {
   double width = 820, height = 640;
 };
 
-// Of a picture for a phone, where the room beside the plot is scarce.
+// Whether a picture is for a phone, where there is little room beside the plot.
 inline bool IsNarrow(Size size) { return size.width < 560; }
 
 struct Box {

@@ -139,7 +139,7 @@ void LabelPeaks(const Report& report, const LogLog& axes, bool used, Labels* lab
     const Text left_of_ridge = MakeText(css, text, {ridge_x - 10, y + 4}, Anchor::kEnd, kText);
     std::vector<Text> candidates;
     if (beside_used) candidates.push_back(left_of_ridge);
-    // Above and left of a ridge is nothing that a label could cover.
+    // There is nothing above and left of a ridge that a label could cover.
     for (double right = plot.right() - 6; right > ridge_x - 8; right -= 24) {
       candidates.push_back(MakeText(css, text, {right, y - 5}, Anchor::kEnd, kText));
       if (right - width > ridge_x + 8) {
@@ -154,7 +154,8 @@ void LabelPeaks(const Report& report, const LogLog& axes, bool used, Labels* lab
       if (Inside({on_line.x, on_line.y, 0, 0}, plot)) aside.push_back({css, text, on_line});
     }
   }
-  // Only when all others have their places: one that stands elsewhere must not take the place of another roof's.
+  // This comes after all others have their places: a label away from its roof must not take the place of another
+  // roof's.
   for (const Aside& label : aside) {
     if (const auto placed = PlaceWithLeader(label.css, label.text, label.on_line, kText, labels, out)) {
       out->texts.push_back(*placed);

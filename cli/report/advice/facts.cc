@@ -411,7 +411,7 @@ FactValues FactCollector::Values(const Report& report) const {
   }
   set(Fact::kOptimizerSingleLaunches, single / steps);
   set(Fact::kOptimizerTensors, tensors / steps);
-  // An optimizer of which nobody knows what a fused one would read and write is as it should be.
+  // Where it is not known what a fused optimizer would read and write, the optimizer is taken to be as it should be.
   const double optimizer_ns = sums_[static_cast<size_t>(Fact::kOptimizer)] / steps;
   set(Fact::kOptimizerFused, is_adam_ && !fused_optimizer_ ? OptimizerFusedNs() : optimizer_ns);
   // Optimizers choose by device, and from torch 2.0 on lists of tensors on a GPU.
@@ -426,7 +426,7 @@ FactValues FactCollector::Values(const Report& report) const {
 
   double now = sums_[static_cast<size_t>(Fact::kFullPrecision)] / steps;
   double then = sums_[static_cast<size_t>(Fact::kInHalf)] / steps + WeightCastsNs();
-  // The sum of something in FP32 and of something in half precision is in FP32.
+  // The sum of an operand in FP32 and one in half precision is in FP32.
   if (!layer_norm_) now += residual_ns_ / steps, then += residual_half_ns_ / steps;
   const bool autocast = !run_.key.policy.autocast_dtype.empty();
   set(Fact::kFullPrecision, autocast ? 0 : now);
