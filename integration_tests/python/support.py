@@ -39,7 +39,8 @@ class Result:
         return self.traces[0]
 
 
-# Imports torch and then runs programs, whose paths it is told by lines, each in a child of its own.
+# Imports torch and then runs programs, each in a child of its own. Lines of its standard input have the programs'
+# paths.
 PREFORK = """
 import os, sys
 import torch
@@ -63,7 +64,8 @@ for line in sys.stdin:
 class Prefork:
     """A process under the library that has imported torch, which takes longer than most programs here.
 
-    What a program does is the same in a child of it. Who tests how the library gets into a process runs one itself."""
+    What a program does is the same in a child of it. Tests of how the library gets into a process start a process
+    themselves."""
 
     def __init__(self, case):
         self.folder = tempfile.mkdtemp(prefix="rfinject-test-")
@@ -71,7 +73,7 @@ class Prefork:
                                         stdout=subprocess.PIPE, universal_newlines=True)
 
     def run(self, path):
-        """As a Result, without standard output and error of the process that forked."""
+        """Returns a Result, without standard output and error of the process that forked."""
         out, err = os.path.join(self.folder, "out"), os.path.join(self.folder, "err")
         self.process.stdin.write("\t".join((path, out, err)) + "\n")
         self.process.stdin.flush()

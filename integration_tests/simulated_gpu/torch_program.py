@@ -12,7 +12,7 @@ import threading
 
 folder, chip = sys.argv[1:3]
 cuda = ctypes.CDLL(os.path.join(folder, "driver", "libcuda.so.1"))
-# As torch brings one. Those whose CUDA still knows a V100 bring a CUPTI of 12.x.
+# A CUPTI as torch brings one. Builds of torch whose CUDA still knows a V100 bring CUPTI 12.x.
 CUPTI = {"GV100": "cupti124/libcupti.so.12"}
 ctypes.CDLL(os.path.join(folder, CUPTI.get(chip, "cupti13/libcupti.so.13")))
 cuda.sim_violations.restype = ctypes.c_char_p
