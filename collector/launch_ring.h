@@ -46,7 +46,7 @@ class LaunchRing {
   // the producer wakes the writer when half is taken. The memory is mapped, not touched, until it is used.
   static constexpr uint64_t kUnits = uint64_t{1} << 17;
 
-  // Null when memory ran out. Never freed.
+  // Returns null when memory ran out. A ring is never freed.
   static LaunchRing* Create() noexcept;
 
   // --- For a thread that wants to become the producer.

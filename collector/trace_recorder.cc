@@ -495,7 +495,7 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
     Guard guard(this);
     if (guard) trace_->AddStep(step);
   }
-  // Whoever reads this number finds the step's record, and all of its launches, in the rings.
+  // A thread that reads this number finds the step's record, and all of its launches, in the rings.
   finished_steps_.fetch_add(1, std::memory_order_release);
   if (step.index + 1 == window_end && active()) {
     flush_now_.store(true, std::memory_order_relaxed);

@@ -37,7 +37,7 @@ struct Known {
   uint32_t model, layer;
   std::string path;
 };
-// By the range around it (0: none) and the name.
+// Ranges by the range around them (0: none) and their name.
 using Ranges = std::map<std::pair<uint32_t, std::string>, Known, std::less<>>;
 constinit Mutex g_lock;
 Ranges* g_ranges RFINJECT_GUARDED_BY(g_lock) = nullptr;  // never destroyed

@@ -23,7 +23,7 @@ struct Command {
   VerbHelp (*describe)();
 };
 
-// In the order of the help.
+// All verbs, in the order of the help.
 std::span<const Command> AllCommands();
 
 // What `rfinject -h` prints.

@@ -9,7 +9,7 @@
 
 namespace rfinject::cli {
 
-// In troff with the macros of man(7), which man and mandoc read.
+// Returns the page in troff with the macros of man(7), which man and mandoc read.
 std::string ManualPage(std::string_view version);
 
 }  // namespace rfinject::cli

@@ -252,7 +252,7 @@ int TopMain(Arguments arguments) {
     ending = Show(&top, screen->get());
   }
   if (!Succeeded(ending.status)) return 1;
-  // Whoever started us sees by which signal it ended.
+  // The caller sees by which signal the command ended.
   if (ending.signal != 0) ::raise(ending.signal);
   return 0;
 }

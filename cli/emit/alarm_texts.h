@@ -21,7 +21,7 @@ struct AlarmExplanation {
   std::string_view mend;     // what to do
 };
 
-// By id.
+// All alarms, by id.
 std::span<const AlarmExplanation> AlarmExplanations();
 
 // Reads "R001,R004" as ids, in upper or lower case; an empty text has no ids. Returns false where one is unknown.

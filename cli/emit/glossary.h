@@ -17,10 +17,10 @@ struct GlossaryEntry {
   std::string_view meaning;
 };
 
-// By word.
+// All entries, by word.
 std::span<const GlossaryEntry> Glossary();
 
-// In any case, by the word or another spelling; nullptr where there is none.
+// Finds an entry by its word or another spelling, in upper or lower case; nullptr where there is none.
 const GlossaryEntry* FindWord(std::string_view word);
 
 // "attainable, bound, ...".

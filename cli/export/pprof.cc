@@ -32,7 +32,7 @@ constexpr Value kValues[] = {{"time_ns", "nanoseconds"},
                              {"slack_ns", "nanoseconds"},
                              {"launches", "count"}};
 
-// Read by whoever looks for what made the file; own_output.cc does.
+// Marks the profile as made by rfinject; own_output.cc looks for it.
 constexpr char kComment[] = "rfinject export --to pprof";
 
 int64_t Rounded(double value) {

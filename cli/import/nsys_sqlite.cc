@@ -278,7 +278,7 @@ class Importer {
     }
   }
 
-  // Of the time between each GPU's first kernel or copy and its last, the share in which none ran.
+  // Measures, in the time between each GPU's first kernel or copy and its last, the share in which none ran.
   void MeasureIdle() {
     std::string sql;
     for (const char* table :

@@ -66,7 +66,7 @@ std::string_view TrustName(Trust trust) {
 
 namespace {
 
-// Of the mean of all samples, as the report has it, so that a batch weighs what it holds.
+// The uncertainty of the mean of all samples, as the report has it, so that a batch weighs what it holds.
 Uncertainty UncertaintyOf(std::span<const Batch> batches, double mean) {
   double n = 0, squares = 0, variance = 0;
   for (const Batch& batch : batches) {

@@ -33,8 +33,8 @@ std::string_view TrustName(Trust trust);
 constexpr bool HasInterval(Trust trust) { return trust == Trust::kByStep || trust == Trust::kByLaunch; }
 
 // Steps closer than this count as one observation, where they were not drawn from all of the run's: a GPU's clock, a
-// batch's shape and a cache's content outlast a step or two. What outlasts more is found in all steps' durations, and
-// named.
+// batch's shape and a cache's content outlast a step or two. What lasts longer shows in the durations of all
+// steps, and is reported.
 inline constexpr uint64_t kBatchSteps = 8;
 // With fewer observations Student's factor is above 3, and one cannot tell whether the steps drift.
 inline constexpr size_t kLeastBatches = 4;

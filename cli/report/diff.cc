@@ -84,7 +84,7 @@ struct Side {
     from_steps(Sampled::kTime, sums.time_ns(), &time, &time_trust);
     from_steps(Sampled::kBytes, sums.dram_bytes(), &bytes, &bytes_trust);
   }
-  // Of one step.
+  // Divides the sums, so that they are one step's.
   void Divide(double steps) {
     sums = sums.OfOneStep(steps);
     for (Uncertainty* one : {&time, &flop, &bytes}) *one = one->Times(1 / steps);
@@ -96,7 +96,7 @@ struct Estimate {
   Uncertainty uncertainty;
 };
 
-// Of a product of powers to first order: the relative variances add up.
+// The relative variances of a product of powers add up, to first order.
 Estimate OiOf(const Side& side) {
   const double flop = side.sums.total_flop(), bytes = side.sums.dram_bytes();
   if (!(flop > 0) || !(bytes > 0)) return {};
@@ -343,7 +343,7 @@ int Likeness(const Run& a, const Run& b) {
          (a.key.policy == b.key.policy ? 2 : 0) + (a.key.source == b.key.source ? 1 : 0);
 }
 
-// Of a quantity that is compared, by its place in DiffRow::changes.
+// A column of a quantity that is compared, by its place in DiffRow::changes.
 template <size_t kQuantity>
 Cell Before(const DiffRow& row) {
   return row.in_before ? Cell{row.changes[kQuantity].before} : Cell{};

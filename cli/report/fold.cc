@@ -153,7 +153,7 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   if (key.line > 0) row.line = absl::StrCat(key.file, ":", key.line);
   row.function = key.function;
   if (!folded.caller_ns.empty() && key.line == 0) {
-    // Of equal ones the first by name.
+    // Of equally long ones the first by name is taken.
     const auto longest = std::max_element(folded.caller_ns.begin(), folded.caller_ns.end(),
                                           [](const auto& a, const auto& b) { return a.second < b.second; });
     row.caller = longest->first;
@@ -165,8 +165,8 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   return row;
 }
 
-// Of one quantity of a row: `by_launch` is the half-width that independent launches would have, `lacks` the share of
-// the row whose spread nobody knows.
+// Makes the interval of one quantity of a row. `by_launch` is the half-width that independent launches would have,
+// `lacks` the share of the row whose spread is not known.
 Knowledge MakeInterval(const SampledRun& sampled, Sampled what, const SampledRun::Series& series, double value,
                        double by_launch, double lacks) {
   Knowledge interval;
@@ -306,7 +306,7 @@ struct Folding {
   Folded whole;  // for the total's intervals; its series is the run's own
   std::map<RowKey, Folded> rows, phases, layers, layer_phases, group_phases;
   double shortest_launch_ns = 0;  // 0: unknown
-  // Of forward and backward launches: all, and those that have a layer.
+  // The time of forward and backward launches: of all, and of those that have a layer.
   double attributable_ns = 0, attributed_ns = 0;
   uint64_t unattributed_launches = 0;
   absl::flat_hash_map<std::string, double> outside_ns;  // of no model and no phase, by operator

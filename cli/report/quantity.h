@@ -35,11 +35,11 @@ enum class Quantity : uint8_t {
   kLeastMemory,
   kLeast,
   kTimeWithCounters,
-  // Of kTime, by what keeps each launch key from being faster (report.h, Bound).
+  // The parts of kTime by what keeps each launch key from being faster (report.h, Bound).
   kLaunchBoundTime,
   kMemoryBoundTime,
   kComputeBoundTime,
-  // Of estimated runs, whose kTime is the expected one (expect.h); 0 where no expected time is known.
+  // Times of estimated runs, whose kTime is the expected one (expect.h); 0 where no expected time is known.
   kIdealTime,  // what the datasheet's roofline allows
   kTimeLow,    // the ends of the 80 % interval of kTime
   kTimeHigh,
@@ -53,7 +53,7 @@ inline constexpr size_t kQuantityCount = static_cast<size_t>(Quantity::kEnd);
 constexpr Quantity FlopIn(Precision precision) {
   return static_cast<Quantity>(static_cast<size_t>(Quantity::kFlop) + static_cast<size_t>(precision));
 }
-// Of them, those over the legacy tensor path (GH100's mma.sync beside wgmma).
+// Those of them that ran over the legacy tensor path (GH100's mma.sync beside wgmma).
 constexpr Quantity LegacyFlopIn(Precision precision) {
   return static_cast<Quantity>(static_cast<size_t>(Quantity::kLegacyFlop) + static_cast<size_t>(precision));
 }
@@ -212,7 +212,7 @@ class Sums {
   double least_compute_ns() const { return (*this)[Quantity::kLeastCompute]; }  // sum over kernels of FLOP time
   double least_memory_ns() const { return (*this)[Quantity::kLeastMemory]; }    // sum over kernels of byte time
   double least_ns() const { return (*this)[Quantity::kLeast]; }  // sum over kernels of the longer of the two
-  // Of time_ns, the part whose kernels have FLOP and bytes.
+  // The part of time_ns whose kernels have FLOP and bytes.
   double time_with_counters_ns() const { return (*this)[Quantity::kTimeWithCounters]; }
 
   double ideal_ns() const { return (*this)[Quantity::kIdealTime]; }

@@ -84,7 +84,7 @@ struct Row {
   std::string class_name;  // of the layer
   std::string group;       // the layer and those that are like it (layer_group.h)
   uint64_t layers = 0;     // that the row adds up; 0: it is not of a group
-  // In PictureRows, of a layer: the row of its group, where that is there as well (GroupedForPage); -1: none.
+  // For a layer in PictureRows: the row of its group, where the group is there as well (GroupedForPage); -1: none.
   int64_t member_of = -1;
   uint64_t parameters = 0, parameter_bytes = 0;
   std::string input_shape, output_shape;  // "f32[8,3,224,224]"

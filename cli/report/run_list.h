@@ -23,7 +23,7 @@ struct RunLine {
   SourceKind source{};
   uint64_t processes = 0;
   uint64_t ranks = 0;  // different ones; 1 where no process is one of several
-  // Of one rank; its restarts are added up.
+  // The steps of one rank; its restarts are added up.
   uint64_t steps = 0;
   double gpu_ns = 0;   // a step; 0 unknown
   double wall_ns = 0;  // a step, of what was measured; 0 unknown

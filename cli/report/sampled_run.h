@@ -49,7 +49,7 @@ class SampledRun {
   // Adds a key's values.
   void Add(const LaunchStats& stats, Series* series) const;
 
-  // Of a row, or of all (`total`).
+  // The interval of a row, or of all rows (`total`).
   StepInterval IntervalOf(Sampled what, const Series& series) const;
   const Series& total() const { return total_; }
 

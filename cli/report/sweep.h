@@ -31,7 +31,7 @@ struct SweepRun {
   Sums whole, forward, backward, optimizer;
   Derived whole_derived, forward_derived;
   double wall_ns = 0;  // all measured steps; 0: unknown
-  // Of a step of an estimate: the host's time for its launches, and the longer of GPU and host; 0: unknown.
+  // For a step of an estimate: the host's time for its launches, and the longer of GPU and host; 0: unknown.
   double step_host_ns = 0, step_ns = 0;
   bool launch_bound = false;
   // Samples over GPU time for estimates and imports, whose wall time is another machine's or unknown (over step_ns

@@ -55,10 +55,10 @@ struct WaitTable {
   bool virtual_gpu = false;
   StepWaits all;
   std::vector<RankWaits> ranks;  // ascending
-  // Of several ranks, by the median step; nothing where they are alike (within 5 %).
+  // The slowest of several ranks, by the median step; nothing where they are alike (within 5 %).
   std::optional<size_t> slowest;
   double spread = 0;  // of the medians: the longest less the shortest, over the middle one
-  // Of several ranks the one that waits for data a tenth of a step longer than the middle one.
+  // The one of several ranks that waits for data a tenth of a step longer than the middle one.
   std::optional<size_t> waits_most;
   double middle_data_wait_ns = 0;
 };

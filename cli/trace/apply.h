@@ -136,14 +136,14 @@ class Applier {
     std::map<uint32_t, DeviceInfo> devices;  // by index
     std::string collector_version;
     std::vector<StepKind> step_kinds;  // of the first steps, measured or not
-    // Of a process that trains: what it validated, which becomes a run of its own.
+    // For a process that trains: what it validated, which becomes a run of its own.
     bool validates = false;
     StepSums eval;
     bool merged = false;
     std::map<uint32_t, SeriesState> series;    // by metric
     std::map<uint32_t, StepTimes> step_times;  // by rank, where the trace is merged
     std::vector<StepDuration> durations;       // of measured steps that were not armed
-    // Of run.memory_peak, whose places have no names yet.
+    // A part of run.memory_peak, whose place has no name yet.
     struct MemoryPart {
       uint32_t layer = 0;
       Phase phase = Phase::kOther;

@@ -159,7 +159,7 @@ absl::Status Decoder::Decode(std::span<const uint8_t> payload, uint64_t offset, 
     cursor.Next(&field);
     index = static_cast<int>(field.number) == number ? index + 1 : 0;
     number = static_cast<int>(field.number);
-    // Of a field that is no repeated one protobuf makes one message of all.
+    // For a field that is not a repeated one protobuf merges all records into one message.
     if (index > 0 && (number == v1::Chunk::kStepStatsFieldNumber || number == v1::Chunk::kEndFieldNumber)) continue;
     const size_t size = static_cast<size_t>(field.bytes_offset - field.offset) + field.bytes.size();
     if (absl::Status status = use({number, field.offset, size, whole, index, field}); !status.ok()) return status;

@@ -95,7 +95,7 @@ absl::StatusOr<bool> RunFollower::Look(const std::function<bool()>& keep_on) {
     const auto [inode, bytes, changed] = extents.at(file);
     run.traces.push_back({.path = file, .bytes = bytes, .changed_unix_ns = changed});
   }
-  // Of two that share a trace the one that holds more counts.
+  // Of two traces that share an id, the one that holds more counts.
   std::vector<FollowedTrace*> longest_first;
   for (FollowedTrace& trace : run.traces) longest_first.push_back(&trace);
   std::stable_sort(longest_first.begin(), longest_first.end(),

@@ -156,7 +156,7 @@ bool OptimizerExists() {
   // The walk is breadth first. A class is in the list once for each base that it has there, which does no harm.
   for (Py_ssize_t i = 0; i < g_python->PyList_Size(classes.get()) && i < 1000; ++i) {
     Ref type = Ref::Borrow(*g_python, g_python->PyList_GetItem(classes.get(), i));
-    // In a class that is no optimizer of torch's anything may stand there.
+    // A class that is no optimizer of torch's may have anything there.
     Ref step = type.InClass("step");
     if (step.IsInstance(g_python->PyFunction_Type) && step.Attribute("hooked").IsTrue()) return true;
     Ref more = type.OfClass("__subclasses__").Call();

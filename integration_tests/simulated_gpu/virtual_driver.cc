@@ -74,7 +74,7 @@ constexpr uint64_t kTransferNs = 1500;
 // Round figures that are no real board's, so that times are neither all alike nor absurd.
 constexpr double kDramBytesPerSecond = 1.5e12, kFlopPerSecond = 1.5e13, kTensorFlopPerSecond = 1.2e14;
 constexpr uint64_t kEmptyKernelNs = 2000;
-// Of a kernel that nobody describes: four floats in and out, one addition.
+// For a kernel that nobody describes: four floats in and out, one addition.
 constexpr double kBytesPerThread = 32, kFlopPerThread = 1;
 
 struct Recipe {

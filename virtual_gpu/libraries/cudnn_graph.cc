@@ -138,7 +138,7 @@ struct Operation {
   cudnnBackendDescriptorType_t kind;
   const char* word;
   int result;  // the attribute that holds it
-  // Of convolutions: what corresponds to the images, the filters and their result; 0 elsewhere.
+  // For convolutions: what corresponds to the images, the filters and their result; 0 elsewhere.
   int images = 0, filters = 0, convolved = 0;
 };
 constexpr Operation kOperations[] = {

@@ -31,7 +31,7 @@ Markup GlossarySection();
 enum class CellKind : uint8_t { kText, kNumber };
 Markup TableCell(std::string_view text, CellKind kind = CellKind::kText);
 
-// Of a picture that is laid out for a phone: one that shrinks to it has no text that can be read.
+// The size of a picture that is laid out for a phone; a larger one that is shrunk to it has no text that can be read.
 inline constexpr Size kPhone = {420, 560};
 
 // The document up to its body: what it may load (its own script and style, nothing else), and the style of pages and

@@ -70,7 +70,7 @@ void AddAxes(const LogLog& axes, Picture* out) {
   out->texts.push_back(y_title);
 }
 
-// Of a row without FLOP.
+// Places the mark of a row without FLOP.
 void PlaceInGutter(const Report& report, const Row& row, const std::vector<int>& lanes, const Box& gutter,
                    Mark* mark) {
   const BandwidthScale scale(gutter);
