@@ -391,7 +391,7 @@ void TraceRecorder::AddAt(const RingPosition& position, const LaunchRecord& reco
     trace_->running_batch_number = position.batch;
     return SayWhatBecameOf(trace_->running_batch.Add(record));
   }
-  // Before a step has ended there is nothing to divide by, and what ran is better than nothing.
+  // Before a step has ended there is no number of steps to divide by; what ran is kept all the same.
   if (trace_->steps_seen == 0 || position.step < trace_->steps_seen) return AddToTable(record);
   trace_->running_step_index = position.step;
   SayWhatBecameOf(trace_->running_step.Add(record));

@@ -275,7 +275,8 @@ int CalibrateMain(Arguments arguments) {
   const std::string own = OwnLines(*gpu, fitted, ProvenanceOf(times, *gpu));
   Calibration after = Calibration::Shipped();
   if (!after.AddOwn(own, error)) {
-    // What is written must be readable; this is a time that no GPU of this kind can have.
+    // A file that we write must be one that we read; a time that is refused here is one that no GPU of this kind can
+    // have.
     Complain(std::string(gpu->name) + ": the times fit no such GPU: " + error +
              "; was something else running on it?");
     return 1;

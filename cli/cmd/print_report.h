@@ -67,7 +67,8 @@ class TextOutput {
   // Opens the file before the work, so that a mistyped folder is known early. False after a complaint.
   bool Open(const std::string& output, const Replace& replace);
   bool to_file() const { return to_file_; }
-  // False after a complaint. `colors` says whether the sequences in `text` that set colours are ours (tables).
+  // Returns false after a complaint. `colors` says whether the sequences in `text` that set colours are ours
+  // (tables).
   bool Write(const std::string& text, Colors colors);
 
  private:

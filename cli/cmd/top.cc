@@ -104,7 +104,7 @@ class Top {
         profile_, writers, absl::ToUnixNanos(absl::Now()), MachineFor,
         {.by = by_, .sort = std::string(kSorts[sort_].column), .before = before_, .calibration = &calibration_});
     shown_sort_ = sort_;
-    // What could be won is not known of a GPU without roofs.
+    // On a GPU without roofs it is not known what could be won.
     if (sort_ == kByGain && live_.report.machine.name.empty()) {
       shown_sort_ = kByTime;
       SortRows(*FindColumn(kSorts[kByTime].column), &live_.report);

@@ -102,7 +102,8 @@ class PprofExporter : public Exporter {
       if (row.model.empty()) {
         stack.push_back(Frame("in no layer", "layer"));
       } else {
-        // From the root's class down, each with its whole path: layers of one name in two places are two.
+        // The frames go from the root's class down. Each has its whole path, since two layers may have one name in
+        // different places.
         stack.push_back(Frame(row.model, "layer"));
         for (size_t dot = row.layer.find('.'); !row.layer.empty(); dot = row.layer.find('.', dot + 1)) {
           stack.push_back(Frame(row.layer.substr(0, dot), "layer"));

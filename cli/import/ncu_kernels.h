@@ -42,7 +42,7 @@ class NcuKernels {
  public:
   explicit NcuKernels(const NcuMetrics& metrics) : metrics_(metrics) {}
 
-  // Where launches like `kernel` are summed up; stays where it is.
+  // Returns the sum of launches like `kernel`. The reference stays valid.
   NcuKernelSum& SumOf(const NcuKernel& kernel);
   // Adds a launch with these values to `sum`.
   void AddLaunch(std::vector<std::pair<int, uint64_t>>& values, NcuKernelSum& sum);

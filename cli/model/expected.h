@@ -97,7 +97,7 @@ class ExpectedTimes {
   // `gpu` must outlive the object.
   ExpectedTimes(const Gpu& gpu, const Calibration& calibration);
 
-  // Zero times where the GPU lacks the unit.
+  // Returns the time that an operator is expected to take; all times are 0 where the GPU lacks the unit.
   ExpectedTime Of(const Operator& op) const;
 
   // Seconds between one kernel's start and the next one's when the kernels do nothing (launch_floor.h).

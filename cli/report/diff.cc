@@ -110,7 +110,7 @@ Estimate ShareOf(const Side& side) {
   if (!(sums.time_ns() > 0) || !(sums.least_ns() > 0)) return {};
   const double share = sums.least_ns() / sums.time_ns();
   Estimate estimate{share, side.time.Times(share / sums.time_ns())};
-  // What the least time follows from is as uncertain as the traffic, or as the arithmetic.
+  // The least time is as uncertain as what it follows from: the traffic, or the arithmetic.
   if (sums.least_memory_ns() >= sums.least_compute_ns()) {
     if (sums.dram_bytes() > 0) estimate.uncertainty.Add(side.bytes.Times(share / sums.dram_bytes()));
   } else if (sums.total_flop() > 0) {
@@ -205,7 +205,8 @@ void CompareAll(const Side& before, const Side& after, const SampledRun* before_
   };
 }
 
-// Which changes are real among so many. All of a pair are one family: whoever reads the list reads all of it.
+// Decides which changes are real among so many tests. All changes of a pair of runs are one family, since a reader of
+// the list reads all of it.
 void Correct(RunDiff* diff) {
   std::vector<Change*> tested;
   const auto collect = [&](DiffRow& row) {

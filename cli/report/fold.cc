@@ -59,7 +59,7 @@ struct RowKey {
   }
 };
 
-// What stands for the layer of a launch in rows: its path as far as they keep it, and its group.
+// The names that rows have for the layer of a launch: its path, as far as the rows keep it, and its group.
 struct LayerNames {
   std::string_view path, group;
 };
@@ -191,7 +191,7 @@ Knowledge MakeInterval(const SampledRun& sampled, Sampled what, const SampledRun
 }
 
 void AddIntervals(const SampledRun& sampled, const Folded& folded, Row* row) {
-  // What has no time at all is taken to last as long as the others' launches.
+  // Launches without any time are taken to last as long as the others.
   const double timed = folded.launches - folded.untimed_launches;
   const double untimed_ns = timed > 0 ? folded.ns * folded.untimed_launches / timed : 0;
   const double all_ns = folded.ns + untimed_ns;
@@ -312,7 +312,7 @@ struct Folding {
   absl::flat_hash_map<std::string, double> outside_ns;  // of no model and no phase, by operator
 };
 
-// What work of no model is for, where its operator says so; else the operator's own name.
+// Returns what an operator outside of all models is for, where its name tells; else the name.
 std::string UseOf(const std::string& op) {
   const auto has = [&op](std::string_view part) { return op.find(part) != std::string::npos; };
   const auto is = [&op](std::string_view name) {

@@ -142,7 +142,7 @@ absl::Status Applier::Apply(const Record& record) {
 absl::Status Applier::ApplyRun(const v1::Run& message, const Record& record) {
   if (message.id() == 0) return NoId(record.offset, "run");
   const auto [it, inserted] = runs_.try_emplace(message.id());
-  // What is kept of a record is about as large as itself, and a struct for each message and element in it.
+  // A record takes about its own size in memory, and a struct for each message and element in it.
   const v1::Merged& merged = message.merged();
   const uint64_t processes = 1 + static_cast<uint64_t>(merged.process_size());
   const uint64_t devices = static_cast<uint64_t>(message.device_size()) + static_cast<uint64_t>(merged.device_size());
@@ -334,7 +334,7 @@ absl::Status Applier::ApplyNativeStack(const v1::NativeStack& message, const Rec
     if (name == IdIndex::kNone) return Undefined(record.offset, "name", id);
     text += names_[name].size();
   }
-  // What Finish makes of it is larger than what is kept now.
+  // Finish makes something larger of the stack than what is kept now.
   RFINJECT_TRY(Charge(
       sizeof(StackState) + 128 + text + static_cast<uint64_t>(message.module_size()) * (sizeof(NativeFrameInfo) + 16),
       record.offset));
@@ -419,7 +419,7 @@ absl::Status Applier::ApplyKey(const v1::LaunchKey& message, const Record& recor
 }
 
 absl::Status Applier::ApplyStats(const Record& record) {
-  // Which key they are of may come behind them.
+  // The id of the key may stand behind the first metrics.
   MetricRecord one;
   KeyStatsReader first(record.bytes);
   bool any = first.Next(&one);
@@ -883,7 +883,7 @@ Run Applier::ValidationOf(const RunState& state) {
   run.key.training = false;
   run.steps = state.eval;
   run.steps.iterations = run.steps.steps;
-  // What was sampled, was sampled of training steps.
+  // Only training steps were sampled.
   run.sampled_steps.clear();
   run.pm_windows.clear();
   run.memory_peak = {};

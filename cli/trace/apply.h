@@ -43,7 +43,7 @@ class IdIndex {
     return found == far_.end() ? kNone : found->second;
   }
   bool Has(uint32_t id) const { return Find(id) != kNone; }
-  // Where it lies, and whether that is `place` because the id is new.
+  // Returns where the id's element lies, and whether that is `place` because the id is new.
   std::pair<size_t, bool> TryEmplace(uint32_t id, size_t place) {
     const size_t known = Find(id);
     if (known != kNone) return {known, false};
@@ -202,7 +202,7 @@ class Applier {
 
   uint64_t budget_;
   bool finished_ = false;
-  // What has an index by id lies in the file's order.
+  // Elements that have an index by id lie in the file's order.
   std::vector<std::string> names_{std::string()};  // the first one is that of id 0
   IdIndex name_index_;
   std::vector<ModelState> models_;

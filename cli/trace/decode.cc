@@ -18,7 +18,7 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// What is shorter cannot grow beyond some hundred kilobytes, whatever it holds.
+// Up to this size a record cannot take more than some hundred kilobytes when parsed, whatever it holds.
 constexpr size_t kSmallRecord = 4096;
 
 constexpr int kMaxNumber = 64;
@@ -131,7 +131,7 @@ const v1::Chunk* Decoder::ParseWhole(std::span<const uint8_t> payload) {
   }
   arena_->Reset();
   auto* chunk = google::protobuf::Arena::CreateMessage<v1::Chunk>(arena_.get());
-  // What lies between statistics is parsed at once.
+  // Parses at once the records that lie between statistics.
   const auto add = [&](uint64_t begin, uint64_t end) {
     google::protobuf::io::CodedInputStream in(payload.data() + begin, static_cast<int>(end - begin));
     return begin == end || (chunk->MergeFromCodedStream(&in) && in.ConsumedEntireMessage());

@@ -81,7 +81,7 @@ class Schedule {
   // Steps [first, end) of the first rotation.
   uint64_t burst_begin() const noexcept { return burst_begin_; }
   uint64_t burst_end() const noexcept { return burst_begin_ + burst_span_; }
-  // How many of them are armed.
+  // How many steps of the first rotation are armed.
   uint64_t burst_armed() const noexcept { return burst_armed_; }
 
  private:
@@ -106,7 +106,7 @@ class Policy {
  public:
   Policy(const Options& options, std::vector<GroupRole> roles);
 
-  // After so many steps every group and the times had their first turn.
+  // The number of steps after which every group, and the times, have had their first turn.
   uint64_t first_rotation_steps() const noexcept { return schedule_.burst_end(); }
 
   // What to do in `step`, asked once before it runs. Steps count from 0 and only forward.
@@ -175,7 +175,7 @@ class Policy {
   uint32_t level_ = 0;
   uint64_t armed_steps_ = 0, timed_steps_ = 0;
 
-  // What an armed step costs.
+  // What is known of the cost of an armed step.
   static constexpr size_t kRecent = 64;
   uint64_t recent_unarmed_[kRecent] = {};
   uint64_t unarmed_steps_ = 0;
@@ -183,7 +183,7 @@ class Policy {
   double extra_ns_ = 0;
   Moments counters_cost_, times_cost_;  // ns a step
 
-  // What tells a step that is stuck.
+  // What is needed to recognize a step that is stuck.
   bool step_is_armed_ = false;
   bool progress_known_ = false;
   uint64_t last_progress_ = 0;

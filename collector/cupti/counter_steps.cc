@@ -54,7 +54,7 @@ CounterSteps::Result CounterSteps::Open(uint64_t step) {
     ranks_ = static_cast<uint32_t>(atoi(world));
   }
   mps_ = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") != nullptr;
-  // What no profiler could do is known before one is opened.
+  // A mode that no profiler could offer is known before one is opened.
   mode_ = ChooseMode(/*layer_ranges=*/true);
   if (mode_.mode == CounterMode::kNone) {
     if (!mode_.wished) ReportCondition(recorder_, mode_.condition, mode_.why);

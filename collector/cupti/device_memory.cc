@@ -125,7 +125,7 @@ bool DeviceMemory::OnStepEnd(int64_t now_ns, Reading* reading) noexcept {
     live_read_ = live;
     calls_read_ = calls;
   }
-  // Since the driver was asked, only what this process did is known.
+  // The driver told the memory of all processes at the last reading; since then only this process's calls are known.
   const int64_t in_use = static_cast<int64_t>(in_use_read_) + live - live_read_;
   reading->in_use = static_cast<uint64_t>(std::max<int64_t>(in_use, 0));
   reading->peak = std::max({reading->in_use, last_in_use_, reading->in_use + static_cast<uint64_t>(most - live)});

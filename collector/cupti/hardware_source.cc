@@ -304,7 +304,7 @@ void HardwareSource::Start(uint64_t step) {
   ReportFacts();
   if (counters_.backend() != nullptr) watchdog_.Start();
   machine_.Enter(StepState::kPlain);
-  // Nobody saw what was launched in this step, so a report that also divided by it would print too little.
+  // The launches of this step were not seen, so a report that also divided by it would print too little.
   recorder_.LeaveStepOut();
 }
 

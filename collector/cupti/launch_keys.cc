@@ -86,7 +86,7 @@ uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& re
 uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char* name, Recorder& recorder,
                               Entry* slot) noexcept try {
   const uint32_t kernel = KernelId(name, recorder);
-  // Never waits for long in a program's launch: a key that could not be had is a launch that is not attributed.
+  // A program's launch must not wait for long. A launch whose key could not be had is not attributed.
   if (!lock_.LockFor(kLaunchLockWaitNs)) return kNoKey;
   const HeldLock held(lock_);
   auto [at, end] = table_.equal_range(hash);

@@ -76,7 +76,7 @@ bool LaunchLog::AddEntry(uint32_t key, uint32_t correlation_id, uint64_t owner) 
 void LaunchLog::Exit(bool failed) noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS {
   LaunchLog* log = t_holds;
   if (log == nullptr) {
-    // With times, an entry without a record does no harm.
+    // In a step with times, an entry without a record does no harm.
     t_logged = false;
     return;
   }

@@ -25,7 +25,7 @@ namespace rfinject::cupti {
 
 class LaunchTap {
  public:
-  // What happens rarely, and concerns more than a launch.
+  // Events that are rare, and concern more than a launch.
   class Listener {
    public:
     // Called on the thread that destroys the context, before it is gone.

@@ -116,7 +116,8 @@ Traffic Gather(const OpRule& rule, const OpCall& call, uint64_t picked) {
   return traffic;
 }
 
-// What is addressed is as large as the largest of the other tensors, which hold the indices and the new values.
+// Only part of the target is written. That part is as large as the largest of the other tensors, which hold the
+// indices and the new values.
 Traffic Scatter(const OpRule& rule, const OpCall& call) {
   const size_t target = FirstTensorArgument(call);
   const auto tensors = FirstTensors(call, call.inputs);

@@ -229,7 +229,7 @@ class Estimator final : public Source {
     LaunchRecord record;
     uint64_t times = 0;
   };
-  // What one operator does: itself, and what it repeats.
+  // The launches of one operator: those of itself, and those that it repeats.
   using CapturedWork = std::array<Launches, 3>;
 
   static bool IsOptimizer(std::span<const Launches> work) {

@@ -29,13 +29,13 @@ struct FrameLayout {
   int bytes_of_number;  // the instruction is a number in units of so many bytes; 0: it is a pointer into the code
   size_t locals;        // an array of pointers, the arguments first
 };
-// From Include/cpython/pystate.h, frameobject.h and internal/pycore_frame.h of each version.
+// The numbers are those of Include/cpython/pystate.h, frameobject.h and internal/pycore_frame.h of each version.
 constexpr FrameLayout kLayouts[] = {
     {8, 24, -1, 32, 24, 104, 1, 360}, {9, 24, -1, 32, 24, 104, 1, 360}, {10, 24, -1, 32, 24, 96, 2, 352},
     {11, 56, 8, 32, 48, 56, 0, 72},   {12, 56, 0, 0, 8, 56, 0, 72},     {13, 72, -1, 0, 8, 56, 0, 72},
     {14, 72, -1, 0, 8, 56, 0, 80},
 };
-// From 3.14 on references have marks in the lowest bits.
+// From Python 3.14 on the lowest bits of a reference hold marks.
 constexpr uintptr_t kPointerMarks = 7;
 constexpr size_t kObjectType = 8;  // of PyObject: its type
 

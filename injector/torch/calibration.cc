@@ -167,7 +167,7 @@ CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols
 
   calibrator.Finish(operands, &result);
   if (scope == nullptr || !calibrator.done()) {
-    // What was learned before the script failed rests on too few objects.
+    // The layouts that were learned before the script failed rest on too few objects.
     result.layouts = {};
     result.node_names = false;
     result.missing = std::string("calibration did not run to its end: ") + error;

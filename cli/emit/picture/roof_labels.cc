@@ -43,7 +43,7 @@ std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
              other.roof->peak_flop_per_s == roof.peak_flop_per_s && other.roof->kind == roof.kind;
     });
     if (drawn_before) continue;
-    // What is measured stands behind the datasheet's number: "TF32 tensor, 156 TFLOP/s, 125 T empirical".
+    // A measured rate stands behind the datasheet's: "TF32 tensor, 156 TFLOP/s, 125 T empirical".
     const auto datasheet = std::find_if(labels.begin(), labels.end(), [&](const RoofLabel& other) {
       return other.roof->precision == roof.precision && (other.roof->path == roof.path || roof.path.empty()) &&
              other.roof->kind == RoofKind::kDatasheet && roof.kind != RoofKind::kDatasheet;

@@ -24,7 +24,7 @@ namespace {
 constexpr double kTop = 72;       // of the plot, below title and subtitle
 constexpr double kRight = 14;     // margin
 constexpr double kAxisRoom = 66;  // at the left: ticks and title of the performance axis
-// At the left: the strip for what has no FLOP, and the room of the performance axis behind it.
+// The strip at the left for rows without FLOP, and the room of the performance axis behind it.
 struct Strip {
   double x, width, axis_room;
 };

@@ -107,13 +107,14 @@ bool IsMatrix(std::string_view op) {
 }
 bool IsBackward(std::string_view op) { return Contains(op, "backward"); }
 
-// What autocast leaves in the type of its operands, so that it follows the products before it.
+// Whether autocast leaves the operator in the type of its operands, so that it follows the products before it.
 bool FollowsItsOperands(std::string_view op) {
   return HasAny(op, {"batch_norm", "relu", "threshold", "gelu", "silu", "hardtanh", "hardswish", "hardsigmoid",
                      "sigmoid", "tanh", "elu", "pool", "dropout", "cat"}) ||
          IsAny(op, {"mul", "div", "mul_", "div_", "sum", "clone", "copy_"});
 }
-// What autocast computes in FP32: its operands are converted, and so is what products read of its results.
+// Whether autocast computes the operator in FP32: its operands are converted, and products that read its results
+// convert those.
 bool StaysInFp32(std::string_view op) { return HasAny(op, {"layer_norm", "softmax", "group_norm"}); }
 
 // A number of Python's is an FP64 tensor without dimensions, and turns nothing into FP64.
