@@ -275,10 +275,10 @@ class Calibrate(unittest.TestCase):
                 self.assertEqual(len(times), 27)
                 for time in times:
                     measured, now = float(time[2]), float(time[4])
-                    # Of the model's three algorithms for 3x3 none is the data sheet's: two execute fewer FLOP.
+                    # None of the model's three algorithms for 3x3 is the data sheet's: two execute fewer FLOP.
                     near = 0.45 if "3x3 FP32" in time[1] else 0.15 if "conv" in time[1] else 0.05
                     self.assertAlmostEqual(now / measured, 1, delta=near, msg=time[1])
-                # So the expected time of a program is what this GPU's clock would show.
+                # So the expected time of a program is the time that this GPU's clock would show.
                 report = self.report(self.estimate(gpu, on="virtual-gpu", rows=8192), "--calibration", own)
                 ideal = sum(row["ideal_time_ns"] for row in report["rows"])
                 self.assertAlmostEqual(self.step_ns(report) / ideal, 1, delta=0.1)

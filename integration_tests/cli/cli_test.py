@@ -246,7 +246,7 @@ class RunTest(CliTest):
         self.assertEqual(result.stdout, "hi\n")  # the table is on stderr
         self.assertIn("ESTIMATED on A100-SXM4-40GB", result.stderr)
         self.assertIn("rfinject report", result.stderr.splitlines()[-1])
-        # What was there before is no part of it.
+        # A trace of an earlier run in the folder is no part of the report.
         result = self.run_cli("--report", "-o", "out/", "true")
         self.assertIn("no trace was written", result.stderr)
 
@@ -731,7 +731,7 @@ class ReportTest(CliTest):
     def test_no_output_steers_the_terminal(self):
         path = self.trace("hostile")
         for form in ("table", "csv", "json"):
-            # For pipes, which nothing can steer, names are exact.
+            # In a pipe, which no sequence can steer, names stay exact.
             result = self.run_cli("report", path, "--by", "kernel", "--format", form)
             if form == "csv":
                 self.assertIn("\033[2Jcleared", result.stdout)
@@ -864,7 +864,7 @@ class MergeTest(CliTest):
         result = self.run_cli("merge", "ab.rfx", "bc.rfx", "-o", "abc.rfx")
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, "not added: 1 of its 2 traces are in ")
-        # With its parts beside it, everything is there.
+        # When the missing part is given beside it, everything is there.
         self.assertEqual(self.run_cli("merge", "c.rfx", "in", "-o", "abc.rfx").returncode, 0)
         self.assertEqual(len(self.processes("abc.rfx")), 3)
 

@@ -56,7 +56,7 @@ def unavailable():
     return None
 
 
-# What lies below which torch: (CUPTI, board, the profiler that counts).
+# What lies below each torch: (CUPTI, board, the profiler that counts).
 CUPTI13 = ("cupti13/libcupti.so.13", gpu.A100, "range-profiler")
 CUPTI12 = ("cupti12/libcupti.so.12", gpu.A100, "range-profiler")
 CUPTI124 = ("cupti124/libcupti.so.12", gpu.V100, "legacy-profiler")

@@ -228,7 +228,8 @@ for arguments in ((), (net,)):
                     self.assertEqual(shapes["Passing"], "f32[2,3]")
 
     def test_every_step_is_seen(self):
-        # From 3.13 on the interpreter makes the objects of a class past its tp_init where it has made some.
+        # From Python 3.13 on, a place in the program that has made some objects of a class makes further ones without
+        # tp_init.
         program = MODEL + """
 def step():
     with torch.autograd.profiler.record_function("Optimizer.step#SGD.step"):

@@ -34,7 +34,7 @@ def kernel(name, ns, **values):
     return Kernel(name.encode(), ns, metrics, len(values))
 
 
-# What counts the work on tensor cores: V100's know fp16 only.
+# The metrics that count work on tensor cores, by chip; V100's know fp16 only.
 TENSOR, MAJOR = {
     "GV100": ("sm__ops_path_tensor_src_fp16_dst_fp32__SUM", 7),
     "GA100": ("sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_off__SUM", 8),
