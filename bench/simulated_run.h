@@ -28,6 +28,7 @@ enum class Noise : uint8_t {
 inline constexpr Noise kAllNoises[] = {Noise::kWhite,       Noise::kClockHalf,    Noise::kClockTwo,
                                        Noise::kShortMemory, Noise::kLongMemory,   Noise::kTwoStates,
                                        Noise::kSlowSteps,   Noise::kSlowLaunches, Noise::kDrift};
+// The names of both, as tables and --only have them.
 std::string NoiseName(Noise noise);
 bool IsRealistic(Noise noise);  // a clock's, short memory, outliers: what a GPU that is well does
 
@@ -59,6 +60,8 @@ struct SimulatedResult {
   uint64_t steps = 0, armed = 0;             // with counters
 };
 
+// Simulates one run, from drawn launch times to the intervals that a report of its trace would print. The same
+// options give the same result.
 SimulatedResult Simulate(const SimulatedRun& options);
 
 }  // namespace rfinject::bench

@@ -17,6 +17,7 @@ inline uint64_t HashMix(uint64_t hash, uint64_t value) noexcept {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
+// Returns a hash of the text, whose bytes are taken eight at a time in the machine's order.
 inline uint32_t HashBytes(std::string_view text) noexcept {
   uint64_t hash = HashMix(0x243F6A8885A308D3u, text.size());
   while (!text.empty()) {

@@ -28,6 +28,7 @@ using SiteFunction = Site (*)() noexcept;
 // Null until the injector has bound to something; then callers get Site{}.
 inline std::atomic<SiteFunction> g_site_function{nullptr};
 
+// Returns where the calling thread is in the program. Any thread may call this.
 inline Site CurrentSite() noexcept {
   SiteFunction function = g_site_function.load(std::memory_order_acquire);
   return function != nullptr ? function() : Site{};

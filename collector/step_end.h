@@ -17,6 +17,7 @@ using EndStepFunction = void (*)() noexcept;
 // Null until the injector watches steps.
 inline std::atomic<EndStepFunction> g_end_step{nullptr};
 
+// Ends the step that runs, if the injector watches steps.
 inline void EndStepOfProgram() noexcept {
   if (EndStepFunction function = g_end_step.load(std::memory_order_acquire); function != nullptr) function();
 }

@@ -26,6 +26,7 @@
 
 namespace rfinject {
 
+// The time of a clock, in ns. MonotonicNs never goes back; UnixNs counts from 1970 and may be set.
 inline int64_t ClockNs(clockid_t clock) noexcept {
   timespec now{};
   clock_gettime(clock, &now);

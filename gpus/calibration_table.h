@@ -9,6 +9,7 @@
 
 namespace rfinject {
 
+// Returns the whole text, its first line included.
 std::string_view CalibrationCsv() noexcept;
 
 }  // namespace rfinject

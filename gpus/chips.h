@@ -23,9 +23,8 @@
 
 namespace rfinject {
 
-// What the two tensor paths of a chip are called: the legacy one, and the one that the tensor peaks of gpus.csv are
-// of
-// ("mma", "wgmma"). Both empty for a chip with one path.
+// The names of a chip's two tensor paths: the legacy one, and the one to which the tensor peaks of gpus.csv belong
+// ("mma", "wgmma"). Both are empty for a chip with one path.
 struct TensorPaths {
   std::string_view legacy, own;
 };
@@ -79,6 +78,7 @@ double FlopPerTensorInstruction(std::string_view chip) noexcept;
 // cannot pass this share of the tensor roof. 1 for chips with one path.
 double LegacyTensorPathShare(std::string_view chip) noexcept;
 
+// Returns empty names for a chip with one path, and for one that is not known.
 TensorPaths TensorPathNames(std::string_view chip) noexcept;
 
 // Whether the legacy path takes operands of this precision: GH100 and GB100 have it for TF32, FP16 and BF16.

@@ -38,6 +38,7 @@ struct LayerTop {
   uint64_t entered = 0;  // how many Enters this thread had seen when the innermost layer was entered
   uint64_t node = 0;     // SequenceFunctions::running_node at that moment
 };
+// Returns the innermost layer of the calling thread.
 LayerTop CurrentLayer() noexcept;
 // How many Enters the calling thread has seen.
 uint64_t EnterCount() noexcept;

@@ -49,6 +49,7 @@ std::vector<std::string> FullestFirst(std::vector<std::string> files);
 // is empty, after a complaint, where there is none.
 std::string NewestRunHere(std::string_view verb);
 
+// The words of a command line as paths.
 std::vector<std::string> PathsOf(const std::vector<char*>& words);
 
 }  // namespace rfinject::cli

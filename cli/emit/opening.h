@@ -12,6 +12,7 @@
 
 namespace rfinject::cli {
 
+// Returns the lines; none where the report's rows are runs.
 std::vector<std::string> OpeningText(const Report& report);
 
 // The first two lines: what a step costs, and what holds it back, which is empty where that is not known.

@@ -59,6 +59,7 @@ struct ExportKind {
   std::unique_ptr<Exporter> (*make)(WriteBytes write);  // null: the Python package writes it, into a folder
 };
 
+// All formats of `rfinject export`.
 std::span<const ExportKind> AllExports();
 // nullptr when there is none of this name.
 const ExportKind* FindExport(std::string_view name);

@@ -36,6 +36,7 @@ struct MemoryTable {
   std::vector<MemoryRow> rows;    // likewise, by layer and phase
 };
 
+// Makes the table of a run; `known` is false where the trace does not tell what the memory held.
 MemoryTable FoldMemory(const Run& run);
 
 // "parameters, buffers, inputs": what is usually allocated in this phase and still there. Empty where nothing is

@@ -67,11 +67,12 @@ struct SweepGroup {
 };
 
 struct Sweep {
-  std::vector<SweepRun> runs;  // by GPU, then model FLOP of a sample, then batch size
+  std::vector<SweepRun> runs;  // by GPU, then the model's parameters, then batch size
   std::vector<SweepGroup> groups;
   bool several_batches = false, several_modes = false;
 };
 
+// Makes a sweep with one SweepRun for each report.
 Sweep MakeSweep(std::span<const Report> reports);
 
 // "resnet18", and what else must be said to tell it from its neighbours: "resnet18 b8 inference".

@@ -63,6 +63,7 @@ struct WaitTable {
   double middle_data_wait_ns = 0;
 };
 
+// Adds up a run's steps by rank, and finds the ranks that differ from the others.
 WaitTable FoldWaits(const Run& run);
 
 // A row for the whole run (rank: nothing), then one a rank where there are several, with the columns of CSV and JSON.

@@ -29,6 +29,8 @@ struct TraceContents {
   bool finished = false;  // there was an End record
   absl::Status status;    // what stopped the reading (damage.h), if anything did
 };
+// Reads a trace up to its end or to the first damage. At most `max_decoded_bytes` are taken for what the trace holds;
+// a trace that needs more counts as damaged.
 TraceContents ReadTrace(ByteSource& source, uint64_t max_decoded_bytes = kMaxDecodedBytes);
 
 // The content before it is a Profile: many files are read with one Decoder and added to one Accumulator.

@@ -35,6 +35,7 @@ struct JobResult {
   double max_overhead_later = 0;  // largest overhead so far at any step beyond the first rotation's worth
 };
 
+// Runs the policy over a simulated job. The same options give the same result.
 JobResult SimulateJob(const Options& options, const std::vector<GroupRole>& roles, const JobOptions& job);
 
 }  // namespace rfinject::arming

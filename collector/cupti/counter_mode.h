@@ -42,6 +42,7 @@ struct ModeChoice {
   bool wished = false;                            // kNone because the user said so
 };
 
+// Returns the mode, and in one line why. The user's word counts first, then what would make the program hang.
 ModeChoice ChooseCounterMode(const ModeFacts& facts);
 
 // "kernel by kernel", "layer by layer", "not at all".

@@ -50,6 +50,7 @@ struct Plan {
   size_t questions = 0;  // host questions asked
 };
 
+// Plans the groups for one chip. `host` is asked which metrics fit into one pass together.
 Plan MakePlan(MetricHost& host, const PlanRequest& request);
 
 // "NAME,NAME.avg, NAME" as a list; empty parts are skipped.

@@ -38,6 +38,7 @@ NativePlace PlaceOfThread() noexcept;
 // How often the calling thread had to unwind; for tests and benchmarks.
 uint64_t UnwindsOfThread() noexcept;
 
+// Called in a forked child, before any thread exists.
 void ResetNativeLayersAfterFork() noexcept;
 
 }  // namespace rfinject

@@ -17,6 +17,7 @@ void OfferNativeStacks() noexcept;
 // object of libtorch's size.
 void NameNativeStacks(Recorder& recorder) noexcept;
 
+// Called in a forked child, before any thread exists.
 void ResetNativeStacksAfterFork() noexcept;
 
 }  // namespace rfinject

@@ -21,6 +21,7 @@ RunFacts ReadVersions();
 // by '+'. Takes about a microsecond.
 PolicyFacts ReadPolicy();
 
+// Whether torch records operators for a backward pass on this thread (torch.is_grad_enabled).
 bool GradEnabled();
 // Whether the autograd engine is running on this thread (torch 2.0+; false before).
 bool InBackward();

@@ -29,6 +29,7 @@ NativePlace CurrentNativePlace() noexcept;
 // one step.
 void EndLastNativeStep() noexcept;
 
+// Called in a forked child, before any thread exists.
 void ResetNativeObserverAfterFork() noexcept;
 
 }  // namespace rfinject

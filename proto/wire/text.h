@@ -57,6 +57,7 @@ inline size_t ValidUtf8Prefix(std::string_view text) noexcept {
 
 inline bool IsUtf8(std::string_view text) noexcept { return ValidUtf8Prefix(text) == text.size(); }
 
+// Returns the text with U+FFFD for each byte that is part of no character.
 inline std::string CleanUtf8(std::string_view text) {
   std::string clean;
   while (!text.empty()) {

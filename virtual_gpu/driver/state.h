@@ -35,6 +35,7 @@ struct Board {
   bool quiet = false;
   int sm() const { return cc_major * 10 + cc_minor; }
 };
+// The board of all virtual devices.
 Board& TheBoard();
 
 // What CUDA's programming guide says of a compute capability ("Technical Specifications per Compute Capability").
@@ -46,6 +47,7 @@ struct ChipLimits {
 const ChipLimits& LimitsOf(int cc);
 
 using Lock = std::lock_guard<std::recursive_mutex>;
+// The lock of everything that the virtual driver keeps.
 std::recursive_mutex& StateLock();
 
 // A number that no other object of this process has.
@@ -105,6 +107,8 @@ Work TakeWork();
 void NoteLoadedLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared,
                       void* const* arguments, CUstream stream);
 
+// Puts a launch on the stream, where it takes the time of an empty kernel, and tells the observer of it and of its
+// work (rfinject_virtual_gpu_observe).
 void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, const Work& work,
                 CUstream stream);
 

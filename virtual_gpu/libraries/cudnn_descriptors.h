@@ -43,6 +43,7 @@ struct CudnnDescriptor {
   }
 };
 
+// Returns the descriptor behind one of the library's opaque handles.
 template <typename Handle>
 CudnnDescriptor* Of(Handle handle) {
   return reinterpret_cast<CudnnDescriptor*>(handle);

@@ -9,6 +9,7 @@
 
 namespace rfinject::virtual_gpu {
 
+// The size of an element.
 size_t Bytes(ncclDataType_t type);
 
 // into[i] = into[i] (operation) other[i], for `count` elements. ncclAvg adds; Average divides at the end. Types of

@@ -76,6 +76,7 @@ struct FactInfo {
   std::string_view meaning;
   std::string_view lacking;  // where it is not known: why, or what would tell
 };
+// All facts, and the one that rules call `name`; nothing where there is none.
 std::span<const FactInfo, kFactCount> AllFacts();
 std::optional<Fact> FactNamed(std::string_view name);
 
