@@ -240,9 +240,8 @@ constexpr OpRule kOps[] = {
     Matrix("_cudnn_rnn_backward", kRnnBackward, Unit::kConvolution),
     Matrix("miopen_rnn_backward", kRnnBackward, Unit::kConvolution),
     Matrix("mkldnn_rnn_layer_backward", kRnnBackward, Unit::kConvolution),
-    // Cell state: the gates' sums and sigmoids (3 for each of 4 or 3 gates) and the state's update. Per element of
-    // the
-    // gates; the backward does about twice as much.
+    // The gates' sums and sigmoids (3 for each of 4 or 3 gates) and the update of the cell's state. The numbers are
+    // per element of the gates; the backward does about twice as much.
     Kernel("_thnn_fused_lstm_cell", kPerOperand, 3),
     Kernel("_thnn_fused_gru_cell", kPerOperand, 3),
     Kernel("_thnn_fused_lstm_cell_backward_impl", kPerResult, 6),
