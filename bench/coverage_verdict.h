@@ -1,7 +1,7 @@
 // File: coverage_verdict.h
 //
-// Coverage counts how many of a cell's intervals hold the truth and tells chance from fault: whether what was counted
-// can be a cell that keeps to its limits.
+// Coverage counts how many of a cell's intervals hold the truth, and tells chance from fault: whether a cell that
+// keeps to its limits could have given this count.
 //
 // A run gives a cell several intervals (one a row), and these are not independent. So the count is weighed as if
 // fewer had been drawn: by the effective number that the scatter from run to run shows, in the exact interval of a
@@ -14,7 +14,7 @@
 
 namespace rfinject::bench {
 
-// In percent.
+// The limits, in percent.
 inline constexpr double kLeastCoverage = 93, kMostCoverage = 97;
 
 enum class Verdict : uint8_t {
@@ -25,7 +25,8 @@ enum class Verdict : uint8_t {
 
 class Coverage {
  public:
-  // A run: so many intervals were asked for, so many of them printed, so many of these hold the truth.
+  // Adds a run: how many intervals were asked for, how many of them were printed, and how many of these hold the
+  // truth.
   void AddRun(uint64_t intervals, uint64_t printed, uint64_t covering);
 
   // A cell in which fewer than one interval in five is printed counts as one that declines.
@@ -34,9 +35,9 @@ class Coverage {
   uint64_t covering() const { return covering_; }
   uint64_t printed() const { return printed_; }
   double percent() const { return 100.0 * static_cast<double>(covering_) / static_cast<double>(printed_); }
-  // So many independent intervals would scatter as these do; at most printed().
+  // How many independent intervals would scatter as these do; at most printed().
   double effective() const;
-  // `level`: the probability that a cell which keeps to the limits fails. Only where prints().
+  // `level` is the probability that a cell which keeps to the limits fails. May be called only where prints().
   Verdict Judge(double level) const;
 
  private:

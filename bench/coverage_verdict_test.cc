@@ -8,7 +8,7 @@ namespace {
 // 964 cells at once, one family in twenty wrong.
 constexpr double kLevel = 0.05 / 964;
 
-// So many runs with `rows` intervals each, of which a run holds all or none.
+// Makes `runs` runs of `rows` intervals, each of which holds all or none.
 Coverage AllOrNone(uint64_t covering, uint64_t runs, uint64_t rows) {
   Coverage coverage;
   for (uint64_t run = 0; run < runs; ++run) coverage.AddRun(rows, rows, run < covering ? rows : 0);

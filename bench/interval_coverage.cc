@@ -38,7 +38,7 @@ using cli::Row;
 constexpr std::array<const char*, 4> kLevels = {"key", "layer", "phase", "model"};
 constexpr std::array<const char*, 3> kQuantities = {"time", "bytes", "OI"};
 
-// Of one run.
+// The counts of one run.
 struct Counts {
   uint64_t intervals = 0, printed = 0, covering = 0;
 };
@@ -96,7 +96,7 @@ struct Scenario {
   uint32_t launches;
 };
 
-// What all scenarios say together.
+// The counts of all scenarios together.
 struct Totals {
   uint64_t cells_printing = 0, cells_outside = 0, cells_failing = 0, realistic = 0, realistic_declined = 0;
   uint64_t most_armed_permille = 0;

@@ -1,8 +1,8 @@
 // File: launch_callback_benchmark.cc
 //
-// What a launch costs the program while nothing is armed: the callback's entry and exit into an active recorder, as a
-// time and as a ratio to an empty callback. On the simulated GPU, whose own cost is left out by calling the
-// subscribed callback directly. (The real driver and CUPTI add theirs.)
+// Measures what a launch costs the program while nothing is armed: the callback's entry and exit into an active
+// recorder, as a time and as a ratio to an empty callback. It runs on the simulated GPU, whose own cost is left out
+// by calling the subscribed callback directly. (The real driver and CUPTI add theirs.)
 //
 //   empty_callback          a callback that does nothing
 //   unarmed_launch          where it is launched from is one thread-local variable: the collector alone
@@ -125,7 +125,7 @@ CUpti_CallbackFunc Subscribed() {
 
 enum class Way { kEmpty, kThreadVariable, kForward, kBackward };
 
-// Of the empty callback, for the ratios; it runs first.
+// The time of the empty callback, for the ratios; it runs first.
 double g_empty_ns = 0;
 
 template <Way kWay>
@@ -186,7 +186,7 @@ BENCHMARK(Launches<Way::kThreadVariable>)->Name("unarmed_launch")->Iterations(1'
 BENCHMARK(Launches<Way::kForward>)->Name("attributed_forward")->Iterations(1'000'000);
 BENCHMARK(Launches<Way::kBackward>)->Name("attributed_backward")->Iterations(1'000'000);
 
-// The last site of each way must be what it stands for, or the numbers above mean nothing.
+// The last site of each way must be the right one, or the numbers above mean nothing.
 bool AttributionWorks() {
   BindAttribution();
   std::vector<std::shared_ptr<Node>> nodes;

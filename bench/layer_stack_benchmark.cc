@@ -1,5 +1,5 @@
-// What a module call pays for knowing its layer. The sequence functions cost what torch's cost: a call into another
-// function that reads a thread-local variable.
+// Measures what a module call pays for knowing its layer. The sequence functions cost what torch's cost: a call into
+// another function that reads a thread-local variable.
 #include <benchmark/benchmark.h>
 
 #include "injector/layer_stack.h"

@@ -1,6 +1,6 @@
-// Traces of the ranks of one job, for bench/fold: what TRACE says, once for each rank, with a process id, a rank, a
-// trace id and times of its own. All ranks have the first KEYS launch keys of TRACE; their statistics are one record
-// each. Beside the traces lie the same rows for other programs: a CSV a rank, a line a launch key.
+// Makes the traces of the ranks of one job, for bench/fold: the content of TRACE once for each rank, with a process
+// id, a rank, a trace id and times of its own. All ranks have the first KEYS launch keys of TRACE; their statistics
+// are one record each. Beside the traces lie the same rows for other programs: a CSV a rank, a line a launch key.
 //
 //   make_ranks TRACE KEYS RANKS FOLDER         FOLDER/traces/00000.rfx … and FOLDER/rows/00000.csv …
 //   make_ranks --long TRACE KEYS CHUNKS FILE   one process's trace of so many chunks, each with all keys and 16 steps

@@ -1,6 +1,6 @@
-// What a launch in no layer pays for its native stack: once a launch key, and afterwards; and what an operator of a
-// C++ program pays for its layer. All below 40 frames of this program's own. `calls` is the price in calls of a
-// function that does nothing, so that machines can be compared.
+// Measures what a launch in no layer pays for its native stack, the first time for a launch key and afterwards; and
+// what an operator of a C++ program pays for its layer. All of it runs below 40 frames of this program's own. `calls`
+// is the price in calls of a function that does nothing, so that machines can be compared.
 //   build/release/tools/native_stack_benchmark
 #include <benchmark/benchmark.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-// What recording costs the thread that is measured, and what a launch costs the writer thread.
+// Measures what recording costs the thread that is measured, and what a launch costs the writer thread.
 //   ninja -C build/release recorder_benchmark && build/release/tools/recorder_benchmark
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@ LaunchRecord MakeRecord(uint32_t kernel) {
   return record;
 }
 
-// The whole hot call, into an active recorder whose writer thread keeps up or drops, as in a real process. A pause
-// after each batch, not timed, stands for the program's own work; "drops" says how much the writer missed.
+// The whole hot call, into an active recorder whose writer thread keeps up or falls behind, as in a real process. A
+// pause after each batch, not timed, stands for the program's own work; "drops" says how much the writer missed.
 void BM_Record(benchmark::State& state) {
   Recorder& recorder = Recorder::Get();
   recorder.Activate();

@@ -181,7 +181,7 @@ SimulatedResult Simulate(const SimulatedRun& options) {
   StepSums sums;
   std::vector<double> true_ns(keys.size()), true_bytes(keys.size());
   double true_steps = 0;
-  // Of a mean over many launches.
+  // The noise of a mean over many launches.
   const auto mean_noise = [&](double spread) {
     double mean = 1 + spread / std::sqrt(m) * normal(random);
     if (options.noise == Noise::kSlowLaunches) {

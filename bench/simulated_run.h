@@ -1,8 +1,8 @@
 // File: simulated_run.h
 //
-// A training run that never was, for the exams of the intervals and of diff: kernels with noise, measured in the
-// steps that the arming policy chooses, written by the trace's encoders and read back by the command's reader. Only
-// the GPU is made up; policy, trace, reader and report are those that are shipped.
+// Makes up a training run, for the exams of the intervals and of diff: kernels with noise, measured in the steps that
+// the arming policy chooses, written by the trace's encoders and read back by the command's reader. Only the GPU is
+// made up; policy, trace, reader and report are those that are shipped.
 #ifndef RFINJECT_BENCH_SIMULATED_RUN_H_
 #define RFINJECT_BENCH_SIMULATED_RUN_H_
 
@@ -28,6 +28,7 @@ enum class Noise : uint8_t {
 inline constexpr Noise kAllNoises[] = {Noise::kWhite,       Noise::kClockHalf,    Noise::kClockTwo,
                                        Noise::kShortMemory, Noise::kLongMemory,   Noise::kTwoStates,
                                        Noise::kSlowSteps,   Noise::kSlowLaunches, Noise::kDrift};
+// The names of both, as tables and --only have them.
 std::string NoiseName(Noise noise);
 bool IsRealistic(Noise noise);  // a clock's, short memory, outliers: what a GPU that is well does
 
@@ -59,6 +60,8 @@ struct SimulatedResult {
   uint64_t steps = 0, armed = 0;             // with counters
 };
 
+// Simulates one run, from drawn launch times to the intervals that a report of its trace would print. The same
+// options give the same result.
 SimulatedResult Simulate(const SimulatedRun& options);
 
 }  // namespace rfinject::bench

@@ -31,7 +31,8 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
 #if defined(__GLIBC__)
-  // What one trace needed, the next one needs: giving it back in between takes a tenth of the time of reading many.
+  // The next trace needs as much memory as the last one; giving it back in between takes a tenth of the time of
+  // reading many traces.
   ::mallopt(M_TRIM_THRESHOLD, 64 << 20);
 #endif
   int code = 1;

@@ -2,8 +2,9 @@
 #
 #   rfinject_cache_folder(NAME RESULT)
 #
-# sets RESULT to the folder that a script filled by the recipe third_party_notes/NAME.txt (with underscores for dashes):
-# .../rfinject/NAME-<hash of the recipe>. A changed recipe configures again. Whether the folder is there, the caller sees.
+# sets RESULT to the folder that a script filled by the recipe third_party_notes/NAME.txt (with underscores for
+# dashes): .../rfinject/NAME-<hash of the recipe>. A changed recipe configures again. The caller checks whether the
+# folder exists.
 if(DEFINED ENV{XDG_CACHE_HOME})
   set(cache $ENV{XDG_CACHE_HOME})
 else()

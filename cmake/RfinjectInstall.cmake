@@ -1,4 +1,4 @@
-# What is handed out: `cmake --install`, the packages of CPack, and the wheel (scripts/wheel) take it from here.
+# Declares what is shipped: `cmake --install`, the packages of CPack, and the wheel (scripts/wheel) take it from here.
 #
 #   component runtime   the command, the library and what it opens, manual page, completions, licences
 #   component debian    what a Debian package has in another place
@@ -37,7 +37,7 @@ endfunction()
 rfinject_ship(rfinject bin rfinject)
 rfinject_ship(rfinject_library lib/rfinject librfinject.so)
 if(TARGET rfinject_virtual_gpu)
-  # librfinject.so looks for them below its own folder.
+  # librfinject.so looks for these libraries below its own folder.
   set(virtual_gpu lib/rfinject/virtual_gpu)
   rfinject_ship(rfinject_virtual_gpu ${virtual_gpu} librfinject_virtual_gpu.so)
   rfinject_ship(rfinject_virtual_driver ${virtual_gpu} libcuda.so.1)
@@ -54,11 +54,11 @@ rfinject_ship_output(rfinject.1 share/man/man1 runtime help --format man)
 rfinject_ship_output(rfinject share/bash-completion/completions runtime completion bash)
 rfinject_ship_output(rfinject.fish share/fish/vendor_completions.d runtime completion fish)
 rfinject_ship_output(_rfinject share/zsh/site-functions runtime completion zsh)
-# Debian's zsh looks there for what packages bring.
+# Debian's zsh looks there for the completions of packages.
 install(FILES ${shipped}/share/zsh/site-functions/_rfinject DESTINATION share/zsh/vendor-completions
         COMPONENT debian EXCLUDE_FROM_ALL)
 
-# Licences of all that is linked in: Debian says them beside each package.
+# The licences of everything that is linked in: on Debian these lie beside each package.
 set(copyright ${shipped}/share/doc/rfinject/copyright)
 set(notices ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/third_party_notes/NOTICES.md)
 set(packages libprotobuf-dev libabsl-dev libsqlite3-dev zlib1g-dev libtomlplusplus-dev libstdc++-12-dev libc6-dev)
@@ -83,7 +83,7 @@ file(MAKE_DIRECTORY ${shipped}/share/doc/rfinject)
 set_property(GLOBAL APPEND PROPERTY rfinject_shipped ${copyright})
 install(FILES ${copyright} DESTINATION share/doc/rfinject COMPONENT runtime)
 
-# All that `cmake --install` copies.
+# Everything that `cmake --install` copies.
 get_property(files GLOBAL PROPERTY rfinject_shipped)
 add_custom_target(shipped ALL DEPENDS ${files})
 

@@ -4,7 +4,7 @@
 include(RfinjectCacheFolder)
 rfinject_cache_folder(libunwind libunwind_cache)
 
-# Not kept in CMake's cache: a build that found none must find one that was made since.
+# The result is not kept in CMake's cache: a build that found no libunwind must find one that was made since.
 unset(RFINJECT_LIBUNWIND_FOUND CACHE)
 find_path(RFINJECT_LIBUNWIND_FOUND lib/libunwind.a
   PATHS ENV RFINJECT_LIBUNWIND_DIR ${libunwind_cache}

@@ -17,23 +17,23 @@ if(RFINJECT_SANITIZE)
 endif()
 
 if(RFINJECT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
-  # Functions of libtorch are called with types of ours that have the same layout: what clang's "function" would refuse is
-  # the purpose of injector/torch/abi.h.
+  # Functions of libtorch are called with types of ours that have the same layout: injector/torch/abi.h does on
+  # purpose what clang's check "function" would refuse.
   target_compile_options(rfinject_options INTERFACE -fno-sanitize=function)
 endif()
 
-# Clang builds what its sanitizers judge; which warnings are errors is GCC's to say.
+# Clang only builds for its sanitizers; GCC decides which warnings are errors.
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   target_compile_options(rfinject_options INTERFACE -Wno-error)
 endif()
 
 # Reading headers is a third of what a file of ours costs to compile and most of what a test costs, so each group of
-# targets that is compiled in the same way shares one precompiled header. A file still includes all that it uses: clang-tidy
-# reads it without.
+# targets that is compiled in the same way shares one precompiled header. A file must still include all that it uses:
+# clang-tidy reads it without the precompiled header.
 function(rfinject_precompile target)
   # ccache takes a compilation with a precompiled header only when these are set, and CCACHE_SLOPPINESS (scripts/build).
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    # GCC 12 takes the standard library's own copies for overruns when they come out of a precompiled header.
+    # GCC 12 takes copies in the standard library for overruns when they come out of a precompiled header.
     target_compile_options(${target} PRIVATE -fpch-preprocess -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
   else()
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
@@ -46,13 +46,14 @@ if(RFINJECT_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
 
-  # What a test needs beside the code that it tests. Tests are compiled for the compiler's speed: what they judge was
-  # compiled as it is shipped.
+  # What a test needs beside the code that it tests. Tests are compiled without optimization, which is fast; the code
+  # that they test is compiled as it is shipped.
   add_library(rfinject_test_options INTERFACE)
   target_compile_options(rfinject_test_options INTERFACE -O0 -g1)
   target_link_libraries(rfinject_test_options INTERFACE rfinject_options GTest::gmock GTest::gtest)
   file(CONFIGURE OUTPUT cmake/test_headers.cc CONTENT "int main() {}\n" @ONLY)
-  # An executable's code is position-independent in another way than a library's, and the header must be compiled alike.
+  # An executable's code is position-independent in another way than a library's, and the precompiled header must be
+  # compiled in the same way.
   add_executable(rfinject_test_headers EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/cmake/test_headers.cc)
   target_link_libraries(rfinject_test_headers PRIVATE rfinject_test_options GTest::gtest_main)
   rfinject_precompile(rfinject_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <fstream> <map> <set>
@@ -63,7 +64,7 @@ endif()
 # the target PART_tests builds all of a part (cli_tests). One process runs all of its tests.
 #   ISOLATED       one process a test: for tests that leave something behind in their process (an environment variable, a
 #                  library that is loaded, a thread) or end it
-#   SINGLE_THREAD  there is one thread in it, of which the thread sanitizer can say nothing: it is not built there
+#   SINGLE_THREAD  it has one thread, about which the thread sanitizer can say nothing, so it is not built there
 function(rfinject_test name)
   cmake_parse_arguments(arg "ISOLATED;SINGLE_THREAD" "" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT RFINJECT_TESTS OR (arg_SINGLE_THREAD AND RFINJECT_SANITIZE STREQUAL thread))
@@ -81,7 +82,7 @@ function(rfinject_test name)
   endif()
 endfunction()
 
-# Adds TARGET to what PART_tests builds, PART being the first folder of the path.
+# Adds TARGET to PART_tests, where PART is the first folder of the path.
 function(rfinject_test_target target)
   file(RELATIVE_PATH part ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   string(REGEX REPLACE "/.*" "" part ${part})

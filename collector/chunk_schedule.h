@@ -1,8 +1,8 @@
 // File: chunk_schedule.h
 //
-// When a trace's next chunk is written. A chunk has every launch key that ran since the last one, so what a long run
-// writes depends on how often it writes, and what a program that is killed loses, too: one second of a young run, and
-// of an old one a hundredth, at most a minute. A day of a job that repeats itself is 2,170 chunks.
+// Decides when a trace's next chunk is written. A chunk has every launch key that ran since the last one, so the
+// distance decides how much a long run writes, and also how much a program loses that is killed: one second of a
+// young run, a hundredth of an old one, but at most a minute. A day of a job that repeats itself is 2,170 chunks.
 #ifndef RFINJECT_COLLECTOR_CHUNK_SCHEDULE_H_
 #define RFINJECT_COLLECTOR_CHUNK_SCHEDULE_H_
 
@@ -10,9 +10,10 @@
 
 namespace rfinject {
 
-// What is never cut off is written more seldom: from half of `max_bytes` on the distance grows as the room shrinks.
-// `age_ns` is since the trace began, `file_bytes` what is in it, `chunk_bytes` what the last chunk took; a max_bytes
-// of 0 is no limit. Returns nanoseconds from one chunk to the next. Pure.
+// Returns the nanoseconds from one chunk to the next. A trace that nears its limit is not cut off but written more
+// seldom: from half of `max_bytes` on the distance grows as the room shrinks. `age_ns` is the time since the trace
+// began, `file_bytes` the size of what is in it, `chunk_bytes` the size of the last chunk; a `max_bytes` of 0 is no
+// limit.
 int64_t ChunkDistance(int64_t age_ns, uint64_t file_bytes, uint64_t chunk_bytes, uint64_t max_bytes) noexcept;
 
 // Whether max_bytes makes the distance longer than the age alone would.

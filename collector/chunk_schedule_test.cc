@@ -14,7 +14,7 @@ struct Written {
   int64_t longest = 0;
 };
 
-// A job that writes the same in each chunk, for so long.
+// Simulates a job that writes the same in each chunk, for `duration_ns`.
 Written Simulate(int64_t duration_ns, uint64_t chunk_bytes, uint64_t max_bytes) {
   Written run;
   for (int64_t age = 0; age < duration_ns;) {

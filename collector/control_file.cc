@@ -24,7 +24,7 @@ ControlFile::Request ControlFile::Take() noexcept {
   if (size < 0) return Request::kNone;
   const std::string_view word(text, static_cast<size_t>(size));
   const Request request = word == "start\n" ? Request::kStart : word == "stop\n" ? Request::kStop : Request::kNone;
-  // What cannot be taken away would be asked for again every second; it is the same each time.
+  // A file that cannot be removed is read again every second. That does no harm, since the request stays the same.
   if (request != Request::kNone) unlink(path_.c_str());
   return request;
 }

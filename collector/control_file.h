@@ -4,7 +4,8 @@
 // command makes it, the process takes it away when it has read it. There is no port and no signal, and nothing in the
 // file is a path.
 //
-// Only a plain file counts that belongs to this process's user and that nobody else may write to.
+// Only a plain file counts, and only if it belongs to this process's user and nobody else may write to it. The thread
+// that writes the trace looks for it, between two steps.
 #ifndef RFINJECT_COLLECTOR_CONTROL_FILE_H_
 #define RFINJECT_COLLECTOR_CONTROL_FILE_H_
 
@@ -18,9 +19,9 @@ class ControlFile {
  public:
   enum class Request : uint8_t { kNone, kStart, kStop };
 
-  // Of the trace at this path; before the first Take. May throw std::bad_alloc.
+  // Watches for the file of the trace at this path. Must come before the first Take. May throw std::bad_alloc.
   void Watch(const std::string& trace);
-  // What was asked for since the last call. One open(2) where nothing was.
+  // Returns what was asked for since the last call, and removes the file. Costs one open(2) where nothing was.
   Request Take() noexcept;
 
  private:

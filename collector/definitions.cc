@@ -7,7 +7,7 @@
 namespace rfinject {
 
 Definitions::Definitions() {
-  // In the order of WellKnownMetric.
+  // The metrics are in the order of WellKnownMetric.
   metrics.push_back({std::string(kMetricTime), "ns", 1});
   metrics.push_back({std::string(kMetricModelFlop), "FLOP", 1});
   metrics.push_back({std::string(kMetricDramBytes), "byte", 1});

@@ -1,8 +1,8 @@
 // File: definitions.h
 //
-// What ids stand for, the facts of the run, and the diagnostics: everything of a recorder that a forked child keeps.
-// All but FindName is called with the recorder's lock held. May throw std::bad_alloc where not noexcept, and is then
-// as it was.
+// Definitions holds what ids stand for, the facts of the run, and the diagnostics: everything of a recorder that a
+// forked child keeps. All functions but FindName are called with the recorder's lock held. Those that are not
+// noexcept may throw std::bad_alloc, and the object is then as it was.
 #ifndef RFINJECT_COLLECTOR_DEFINITIONS_H_
 #define RFINJECT_COLLECTOR_DEFINITIONS_H_
 
@@ -77,7 +77,7 @@ class Definitions {
   static constexpr size_t kMaxStacks = 1 << 14;
   static constexpr size_t kMaxLines = 1 << 16;
 
-  // The metrics of WellKnownMetric, with their ids.
+  // Holds the metrics of WellKnownMetric, with their ids, from the beginning.
   Definitions();
 
   NameTable names;
@@ -87,29 +87,31 @@ class Definitions {
   std::deque<NativeModule> modules;      // the injector's number - 1
   std::deque<NativeStack> stacks;        // id - 1
   std::deque<SourceLine> lines;          // id - 1
-  // Of the keys that have one. Kept by a forked child, too, which does not ask again for keys that are known.
+  // The native stack of each key that has one. A forked child keeps them, too, since it does not ask again for keys
+  // that are known.
   std::unordered_map<LaunchIdentity, uint32_t, IdentityHash> key_lines;
   std::deque<Diagnostic> diagnostics;
   RunFacts facts;
 
-  // The first definition of a name stands.
+  // Returns the id of a metric. The first definition of a name stands.
   uint32_t DefineMetric(std::string_view name, std::string_view unit, double scale);
-  // A new id each time: two models of one class are two models.
+  // Returns a new id each time: two models of one class are two models.
   uint32_t DefineModel(const ModelDefinition& model);
-  // One id for a path in a model; the first definition stands. 0 if there is no such model, or no such parent in it.
+  // Returns the one id of a path in a model; the first definition stands. Returns 0 if there is no such model, or no
+  // such parent in it.
   uint32_t DefineLayer(const LayerDefinition& layer);
   // Whether every id in it is one that was given out: a reader refuses a trace that refers to anything else.
   bool Knows(const LaunchRecord& record) const noexcept;
-  // True if the layer had no such shape yet.
+  // Returns true if the layer had no such shape yet.
   bool SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output);
   // The id of the stack of these frames; 0 if there are too many, or none in it.
   uint32_t DefineStack(std::span<const NativeFrame> frames);
   // The id of this line; 0 if there are too many.
   uint32_t DefineLine(uint32_t file, uint32_t line, uint32_t function);
   void DescribeModule(uint32_t module, std::string_view path, std::string_view build_id);
-  // In every stack that has the frame.
+  // Sets the function's name in every stack that has the frame.
   void NameFrame(const NativeFrame& frame, uint32_t function);
-  // Null if `id` was reported before, or if there are too many.
+  // Returns null if `id` was reported before, or if there are too many.
   Diagnostic* AddDiagnostic(Severity severity, std::string_view id, std::string_view text, std::string_view remedy,
                             int64_t unix_ns);
 

@@ -1,6 +1,6 @@
 // File: hash.h
 //
-// Hashes for the collector's own tables. Not against adversaries; the order of nothing depends on them.
+// Hashes for the collector's own tables. They do not withstand adversaries, and no order depends on them.
 #ifndef RFINJECT_COLLECTOR_HASH_H_
 #define RFINJECT_COLLECTOR_HASH_H_
 
@@ -10,13 +10,14 @@
 
 namespace rfinject {
 
-// One step of a multiply-and-fold hash: the two halves of the 128-bit product, xored, depend on all bits of both.
-// The constant is 2^64 / golden ratio, odd.
+// One step of a multiply-and-fold hash: the two halves of the 128-bit product, xored, depend on all bits of both
+// operands. The constant is 2^64 divided by the golden ratio, made odd.
 inline uint64_t HashMix(uint64_t hash, uint64_t value) noexcept {
   const unsigned __int128 product = static_cast<unsigned __int128>(hash ^ value) * 0x9E3779B97F4A7C15u;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
+// Returns a hash of the text, whose bytes are taken eight at a time in the machine's order.
 inline uint32_t HashBytes(std::string_view text) noexcept {
   uint64_t hash = HashMix(0x243F6A8885A308D3u, text.size());
   while (!text.empty()) {

@@ -1,8 +1,8 @@
 // File: kernel_name.h
 //
-// The name of a kernel as a programmer reads it. CUPTI and the driver tell the one that the compiler made of it. It
-// is made readable here and not where traces are read: a few letters of a name can stand for gigabytes, and a trace
-// may come from anybody, while these are the program's own kernels.
+// Makes the name of a kernel readable: CUPTI gives the one that the compiler has mangled. This is done here and not
+// where traces are read, because a few letters of a mangled name can stand for gigabytes: a trace may come from
+// anybody, while these are the program's own kernels.
 #ifndef RFINJECT_COLLECTOR_KERNEL_NAME_H_
 #define RFINJECT_COLLECTOR_KERNEL_NAME_H_
 

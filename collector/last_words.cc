@@ -20,7 +20,7 @@ bool SomebodyListens(const Settings& settings) noexcept {
 
 bool IsLaunched(const Settings& settings) noexcept { return settings.launched == static_cast<uint64_t>(getpid()); }
 
-// As a user in the working folder would write it.
+// Returns the path as a user in the working folder would write it.
 std::string Relative(const std::string& path) {
   char here[4096];
   if (getcwd(here, sizeof here) == nullptr) return path;
@@ -59,7 +59,7 @@ void ExplainNoTrace() noexcept try {
   if (g_trace_begun.load(std::memory_order_relaxed) || std::getenv("RFINJECT_LAUNCHED") == nullptr) return;
   const Settings& settings = GetSettings();
   if (settings.disabled || !IsLaunched(settings) || !SomebodyListens(settings)) return;
-  // Other processes of the program may have trained; of a pattern nobody knows where.
+  // Other processes of the program may have trained; where a pattern put their traces is not known.
   if (!settings.output.ends_with('/') || settings.output.find('%') != std::string::npos || HasFiles(settings.output))
     return;
   WriteLogLine(

@@ -12,14 +12,14 @@
 namespace rfinject {
 namespace {
 
-// Hashes of the identities that were seen, insert only; the lowest bits say what is known of them. As many as a trace
-// has keys (LaunchTable::kMaxKeys): beyond what fits nothing is found out.
+// The hashes of the identities that were seen; the lowest bits say what is known of them. Nothing is ever removed.
+// There is room for as many as a trace has keys (LaunchTable::kMaxKeys); for keys beyond that nothing is found out.
 constexpr size_t kSlots = size_t{1} << 17;
 constexpr size_t kProbes = 8;
 constexpr uint64_t kStackKnown = 1, kLineKnown = 2, kAllKnown = kStackKnown | kLineKnown;
 std::array<std::atomic<uint64_t>, kSlots> g_seen;
 
-// The slot of `hash`: its own, or the free one that it can have; null when there is no room.
+// The slot of `hash`: its own, or a free one; null when there is no room.
 std::atomic<uint64_t>* SlotOf(uint64_t hash) noexcept {
   for (size_t probe = 0; probe < kProbes; ++probe) {
     std::atomic<uint64_t>& slot = g_seen[((hash >> 2) + probe) % kSlots];
@@ -29,11 +29,11 @@ std::atomic<uint64_t>* SlotOf(uint64_t hash) noexcept {
   return nullptr;
 }
 
-// False: it is to be asked again.
+// Takes and notes the stack. Returns false when it must be asked for again.
 bool NoteStack(NativeStackFunction take, const LaunchIdentity& identity, Recorder& recorder) noexcept {
   std::array<NativeFrame, kMaxNativeFrames> frames;
   const size_t count = take(frames);
-  if (count == 0) return false;  // another thread was at it
+  if (count == 0) return false;  // the stack cannot be taken now
   recorder.NoteStack(identity, std::span(frames).first(count));
   return true;
 }

@@ -50,7 +50,7 @@ class LaunchOriginTest : public ::testing::Test {
     g_asked = 0;
     g_can_tell = true;
     g_line = 7;
-    // Another key in each test: what was taken stays taken for the life of the process.
+    // Each test uses another key, because what was found out of a key stays for the life of the process.
     static uint32_t next = 1;
     key_.kernel = next++;
   }

@@ -11,7 +11,7 @@ LaunchRing* LaunchRing::Create() noexcept {
   // itself be under test, or be a profiler's) does not see us.
   void* memory =
       mmap(nullptr, sizeof(LaunchRing), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  // Default-initialised: units_ stays untouched.
+  // Default initialisation leaves units_ untouched.
   return memory == MAP_FAILED ? nullptr : new (memory) LaunchRing;
 }
 

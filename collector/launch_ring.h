@@ -1,8 +1,8 @@
 // File: launch_ring.h
 //
-// The way from a recording thread to the writer: a ring with one producer and one consumer, where a record takes as
-// many 16-byte units as it has samples, and four more. A thread that ends leaves its ring to the next one that
-// begins.
+// LaunchRing is the way from a recording thread to the writer: a ring with one producer and one consumer. A record
+// takes as many 16-byte units as it has samples, and four more. A thread that ends leaves its ring to the next thread
+// that begins.
 #ifndef RFINJECT_COLLECTOR_LAUNCH_RING_H_
 #define RFINJECT_COLLECTOR_LAUNCH_RING_H_
 
@@ -42,37 +42,38 @@ class LaunchRing {
   struct alignas(16) Unit {
     unsigned char bytes[16];
   };
-  // 2 MiB: about 18 000 launches with three samples. That is what fits before Activate; afterwards the producer wakes
-  // the writer when half is taken. The memory is mapped, not touched, until it is used.
+  // The ring has 2 MiB, which is about 18 000 launches with three samples. So much fits before Activate; afterwards
+  // the producer wakes the writer when half is taken. The memory is mapped, not touched, until it is used.
   static constexpr uint64_t kUnits = uint64_t{1} << 17;
 
-  // Null when memory ran out. Never freed.
+  // Returns null when memory ran out. A ring is never freed.
   static LaunchRing* Create() noexcept;
 
-  // --- Whoever wants to be the producer.
+  // --- For a thread that wants to become the producer.
   bool TryAcquire() noexcept {
     bool expected = false;
-    // Acquire pairs with Release's release: the former producer's fields are ours.
+    // Acquire pairs with Release's release, so that this thread sees the former producer's fields.
     return !owned_.load(std::memory_order_relaxed) &&
            owned_.compare_exchange_strong(expected, true, std::memory_order_acquire, std::memory_order_relaxed);
   }
   void Release() noexcept { owned_.store(false, std::memory_order_release); }
 
-  // --- The producer.
+  // --- For the producer.
   enum class PushResult : uint8_t {
     kOk,
-    kHalfFull,  // pushed, and this one passed a quarter mark with half or more of the ring taken: wake the consumer
+    kHalfFull,  // pushed; half or more of the ring is taken and a quarter mark was passed: the caller wakes the
+                // consumer
     kDropped,   // no room, or called from a signal handler that interrupted a push
   };
-  // What is pushed from here on was launched at `position`. A mark goes into the ring where the position is a new
-  // one; false where that found no room.
+  // Tells that what is pushed from now on was launched at `position`. A new position puts a mark into the ring;
+  // returns false when there was no room for that.
   bool MoveTo(const RingPosition& position) noexcept {
     if (position == position_) [[likely]] {
       return true;
     }
     return PushMark(position);
   }
-  // Counts in drops() what it drops.
+  // Pushes a launch; what it drops is counted in drops().
   PushResult Push(const LaunchRecord& record) noexcept {
     if (record.sample_count > kMaxSamplesPerRecord) [[unlikely]] {
       LaunchRecord clamped = record;
@@ -83,18 +84,18 @@ class LaunchRing {
     if (result == PushResult::kDropped) CountDrop();
     return result;
   }
-  // A step that finds no room is for the caller to keep elsewhere.
+  // Pushes a step; if it finds no room, the caller must keep it elsewhere.
   PushResult Push(const StepRecord& step) noexcept;
 
-  // A launch that found no room for its mark.
+  // Counts a launch that found no room for its mark.
   void CountDrop() noexcept {
-    // One writer, so no read-modify-write instruction is needed.
+    // There is one writer, so no read-modify-write instruction is needed.
     drops_.store(drops_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
 
-  // --- The consumer. Calls on_launch(const LaunchRecord&, const RingPosition&) and on_step(const StepRecord&) for
-  // what is there, up to about `max_units` and to a mark of a position that may_enter(const RingPosition&) denies;
-  // true if something is left that may be had now.
+  // --- For the consumer. Calls on_launch(const LaunchRecord&, const RingPosition&) and on_step(const StepRecord&)
+  // for what is there, up to about `max_units` and to a mark of a position for which may_enter(const RingPosition&)
+  // returns false. Returns true if something is left that may be had now.
   template <typename OnLaunch, typename OnStep, typename MayEnter>
   bool Drain(uint64_t max_units, OnLaunch on_launch, OnStep on_step, MayEnter may_enter) noexcept {
     const uint64_t head = head_.load(std::memory_order_acquire);

@@ -1,7 +1,7 @@
 // File: launch_table.h
 //
-// Statistics per launch key, as increments since they were last taken: an open-addressing table that only the writer
-// side touches (the recorder's lock is held around every call).
+// LaunchTable holds statistics for each launch key, as increments since they were last taken. It is an
+// open-addressing table, and is not thread-safe: the recorder's lock is held around every call.
 #ifndef RFINJECT_COLLECTOR_LAUNCH_TABLE_H_
 #define RFINJECT_COLLECTOR_LAUNCH_TABLE_H_
 
@@ -14,7 +14,7 @@ namespace rfinject {
 
 using Uint128 = unsigned __int128;
 
-// Exact sums over the samples of one metric. Saturate at the largest value rather than wrap.
+// Exact sums over the samples of one metric. They saturate at the largest value rather than wrap.
 struct MetricSum {
   uint32_t metric = 0;
   uint32_t next = 0;  // index + 1 of the key's next metric; 0: none
@@ -46,8 +46,8 @@ struct MetricSum {
 
 class LaunchTable {
  public:
-  // A program that makes new shapes in every step would make new keys without end. From here on what is new is kept
-  // under its layer, phase and operator only (no signature, no grid); from twice that on it is dropped.
+  // A program that makes new shapes in every step would make new keys without end. From this number on a new key is
+  // kept under its layer, phase and operator only (no signature, no grid); from twice this number on it is dropped.
   static constexpr uint32_t kMaxKeys = 100'000;
 
   struct Key {
@@ -59,10 +59,10 @@ class LaunchTable {
   };
 
   enum class AddResult : uint8_t { kOk, kCoarsened, kOutOfMemory, kTooMany };
-  // `*id`: that the file knows the key by, from 1; 0 when it was not added.
+  // Adds a launch. `*id` receives the number by which the file knows the key, from 1; 0 when it was not added.
   AddResult Add(const LaunchRecord& record, uint32_t* id = nullptr) noexcept;
 
-  // Adds all increments of `other`, which has none afterwards. kOk, or what became of some of them.
+  // Adds all increments of `other`, which has none afterwards. Returns kOk, or what happened to some of them.
   AddResult TakeAllOf(LaunchTable* other) noexcept;
 
   uint32_t size() const noexcept { return keys_.size; }
@@ -76,9 +76,9 @@ class LaunchTable {
     }
   }
 
-  // Takes one key with increments: visit(uint32_t id, Key& key, metrics) and then its increments are zero again.
-  // `metrics` is called with a function(const MetricSum&) and calls it for every metric that has samples.
-  // False when there is none.
+  // Takes one key with increments: calls visit(uint32_t id, Key& key, metrics), and then sets the increments to zero.
+  // `metrics` takes a function(const MetricSum&) and calls it for every metric that has samples. Returns false when
+  // no key has increments.
   template <typename Visit>
   bool TakeOne(Visit visit) noexcept {
     if (changed_ == kLast) return false;

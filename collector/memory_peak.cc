@@ -5,7 +5,7 @@
 namespace rfinject {
 namespace {
 
-// A thread that allocates waits no longer than that for another one's few look-ups.
+// A thread that allocates waits no longer than this for the few look-ups of another.
 constexpr int64_t kLockWaitNs = 1'000'000'000;
 
 }  // namespace
@@ -37,7 +37,7 @@ void MemoryWatch::OnMemory(uint32_t index, uint64_t address, int64_t bytes, uint
     Device& device = devices_[index];
     const auto known = device.pieces.find(address);
     if (known != device.pieces.end()) {
-      // Taken back; or given out again by somebody who did not say that it came back.
+      // The piece was taken back, or is given out again although nobody said that it came back.
       KeepIfPeak(index, &device);
       device.bytes[known->second.place] -= known->second.bytes;
       device.allocated -= known->second.bytes;

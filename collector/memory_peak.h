@@ -1,7 +1,7 @@
 // File: memory_peak.h
 //
-// What lay in a device's memory when most did, by the layer and phase that it was allocated in. Whoever watches the
-// program's allocator tells a MemoryWatch of each piece that is given out and taken back.
+// MemoryWatch knows what lay in a device's memory when the most was allocated, by the layer and phase of the
+// allocation. Whoever watches the program's allocator tells it of each piece that is given out and taken back.
 #ifndef RFINJECT_COLLECTOR_MEMORY_PEAK_H_
 #define RFINJECT_COLLECTOR_MEMORY_PEAK_H_
 
@@ -23,7 +23,7 @@ struct MemoryPart {
   uint64_t bytes = 0;
 };
 
-// A piece that was asked for and that the device did not have; 0 bytes: it has had all so far.
+// A piece of memory that was asked for and refused; 0 bytes: nothing was refused so far.
 struct MemoryRefusal {
   uint64_t bytes = 0;
   uint32_t layer = 0;
@@ -42,18 +42,19 @@ struct MemoryPeak {
 class MemoryWatch {
  public:
   // A piece at `address` was given out at `site`, or taken back (negative bytes; the site says nothing then).
-  // `reserved` is what the allocator holds of the device now. The allocating thread.
+  // `reserved` is what the allocator holds of the device now. Called on the allocating thread.
   void OnMemory(uint32_t device, uint64_t address, int64_t bytes, uint64_t reserved, const Site& site,
                 uint64_t step) noexcept;
 
-  // `bytes` more were asked for at `site` in vain. Any thread.
+  // `bytes` more were asked for at `site` in vain. Any thread may call this.
   void OnRefused(uint32_t device, uint64_t bytes, const Site& site) noexcept;
 
-  // The bytes from `address` to the end of the piece that it lies in; 0 when it lies in none. Any thread.
+  // The bytes from `address` to the end of the piece that it lies in; 0 when it lies in none. Any thread may call
+  // this.
   uint64_t BytesAt(uint32_t device, uint64_t address) noexcept;
 
-  // The highest peak of all devices, or that of the device that was refused most, if it says more than the one that
-  // was taken last. May allocate.
+  // Takes the highest peak of all devices, or that of the device that was refused most. Returns false when it is no
+  // higher than the one that was taken last. May allocate.
   bool TakePeak(MemoryPeak* peak) noexcept;
 
  private:
@@ -70,8 +71,8 @@ class MemoryWatch {
     MemoryRefusal refused;
   };
 
-  // Keeps what there is if it is the most so far. Called before memory is taken back, not at each piece on the way
-  // up.
+  // Keeps what is allocated now if it is the most so far. This is called before memory is taken back, so that nothing
+  // is copied at each allocation on the way up.
   static void KeepIfPeak(uint32_t index, Device* device);
 
   Mutex lock_;

@@ -19,7 +19,7 @@ const NameTable::Entry* NameTable::Lookup(const Index* index, std::string_view t
   if (index == nullptr) return nullptr;
   const uint32_t mask = index->capacity - 1;
   for (uint32_t i = hash & mask;; i = (i + 1) & mask) {
-    // Acquire pairs with the release in Add: the entry's bytes are visible with its pointer.
+    // Acquire pairs with the release in Add, so that the entry's bytes are visible with its pointer.
     const Entry* entry = index->slots[i].load(std::memory_order_acquire);
     if (entry == nullptr) return nullptr;
     if (entry->hash == hash && entry->text() == text) return entry;

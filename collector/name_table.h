@@ -1,7 +1,7 @@
 // File: name_table.h
 //
-// Texts and their ids. Looking up a text that is known takes no lock, so that a source can intern a kernel's name on
-// every launch; adding one is for a caller that excludes other adders.
+// NameTable gives texts ids. Looking up a known text takes no lock, so that a source can intern a kernel's name on
+// every launch; the caller of Add must exclude other adders.
 //
 // Nothing is ever removed, and tables that were outgrown are leaked (together they are smaller than the last one): a
 // reader may be in them, and a forked child may inherit a reader that no longer exists.
@@ -19,7 +19,8 @@ class NameTable {
  public:
   // Longer texts are cut at a UTF-8 boundary: a kernel's mangled template name can be absurd.
   static constexpr size_t kMaxLength = 16 << 10;
-  // All texts together; a program with new shapes in every step must not eat the machine. Beyond it Add returns 0.
+  // The bytes of all texts together, beyond which Add returns 0: a program with new shapes in every step must not use
+  // up the machine's memory.
   static constexpr size_t kMaxBytes = 64 << 20;
 
   // The id of `text`, 0 if it has none. Any thread, at any time.
@@ -27,7 +28,7 @@ class NameTable {
   // The id of `text`, a new one if it had none; 0 when memory ran out or kMaxBytes is reached.
   uint32_t Add(std::string_view text) noexcept;
 
-  // Number of texts; ids are 1 to size(). size and text are for the adders' side of the lock.
+  // The number of texts; ids are 1 to size(). size and text may be called only under the lock that excludes adders.
   uint32_t size() const noexcept { return size_; }
   std::string_view text(uint32_t id) const noexcept { return ids_[id - 1]->text(); }
 

@@ -22,9 +22,9 @@ struct NativeFrame {
 // Frames that are kept of a stack, innermost first.
 inline constexpr size_t kMaxNativeFrames = 64;
 
-// Fills `frames` with the callers of the calling thread that are not this library's own; returns how many. 0 when
-// there is no telling now. Waits for no other thread, never faults, calls nothing of CUDA: it runs inside the launch
-// callback.
+// Fills `frames` with the callers of the calling thread that are not this library's own; returns how many, 0 when the
+// stack cannot be taken now. It waits for no other thread, never faults and calls nothing of CUDA, because it runs
+// inside the launch callback.
 using NativeStackFunction = size_t (*)(std::span<NativeFrame> frames) noexcept;
 
 // Null where stacks cannot be walked.

@@ -75,18 +75,18 @@ enum class OpKind : uint8_t {
 };
 OpKind ClassifyOp(std::string_view name) noexcept;
 
-// Whether the operator copies one tensor into another ("aten::copy_"): between two devices, that is a transfer.
-// Others that are given tensors of two devices take a number from the host.
+// Whether the operator copies one tensor into another ("aten::copy_"): between two devices, that is a transfer. Any
+// other operator that is given tensors of two devices takes a number from the host.
 bool IsCopy(std::string_view name) noexcept;
 
-// Forward-mode differentiation multiplies by tangents inside the operator that it differentiates: of the atomic
-// operator `name`, the product that does so ("aten::mm" of "aten::addmm"). No implementation of a product has one of
-// these inside otherwise. Empty where there is none.
+// Returns the product by which forward-mode differentiation multiplies by tangents inside the atomic operator `name`
+// ("aten::mm" for "aten::addmm"); empty where there is none. An implementation of a product has no such product
+// inside otherwise.
 std::string_view TangentProductOf(std::string_view name) noexcept;
 
-// Operators that are one call of a library on a GPU and many operators on the CPU, whose backward then is many
-// autograd nodes (nn.LSTM): the name of the operator that does the same backward on a GPU, from the forward's
-// operands and results. Empty for all others.
+// Some operators are one call of a library on a GPU and many operators on the CPU, where their backward is many
+// autograd nodes (nn.LSTM). For these, returns the name of the operator that does the same backward on a GPU, from
+// the forward's operands and results; empty for all others.
 std::string_view FusedBackwardOf(std::string_view name) noexcept;
 
 }  // namespace rfinject

@@ -17,11 +17,11 @@ namespace rfinject {
 namespace {
 
 constexpr int kMaxLinks = 40;       // as the kernel's MAXSYMLINKS
-constexpr int kMaxSuffix = 10'000;  // so many runs into one fixed name, and then something is wrong
+constexpr int kMaxSuffix = 10'000;  // more files of one fixed name mean that something is wrong
 constexpr std::string_view kExtension = ".rfx";
 constexpr const char* kLatest = "latest";
 
-// The fstatat wrapper is a symbol of glibc 2.33 or, before, no symbol at all.
+// fstatat is a symbol of glibc from 2.33 on only; before, the header defined it.
 bool StatAt(int folder, const char* name, int flags, struct stat* out) noexcept {
   return syscall(SYS_newfstatat, folder, name, out, flags) == 0;
 }
@@ -65,8 +65,8 @@ bool FollowLink(int folder, const std::string& name, std::string* target) {
   return true;
 }
 
-// Opens the folder `path` (as O_PATH), making what is missing. Walks component by component, since only so it can be
-// seen who made each link. -1 and errno.
+// Opens the folder `path` (as O_PATH), and makes what is missing. It walks component by component, since only so it
+// can see who made each link. Returns -1 and sets errno on failure.
 int OpenFolder(std::string path) {
   Descriptor folder(open(!path.empty() && path[0] == '/' ? "/" : ".", kFolderFlags));
   int links = 0;
@@ -198,7 +198,7 @@ int CreateOutputFile(std::string* path, std::string* error) {
   for (int suffix = 0; suffix <= kMaxSuffix; ++suffix) {
     std::string tried = name;
     if (suffix > 0) tried = stem + "-" + std::to_string(suffix) + (has_extension ? std::string(kExtension) : "");
-    // O_EXCL: a name that is there in any form, a dangling link included, is not used.
+    // With O_EXCL a name that is there in any form, a dangling link included, is not used.
     const int fd =
         openat(folder.get(), tried.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
     if (fd >= 0) {
@@ -220,7 +220,7 @@ bool LinkLatest(const std::string& file) {
   const Descriptor folder(OpenFolder(file.substr(0, begin + 1)));
   struct stat in {};
   if (folder.get() < 0 || !StatAt(folder.get(), "", AT_EMPTY_PATH, &in)) return false;
-  // Whoever may write there may put another link in the place of ours.
+  // Anybody who may write there may put another link in the place of ours.
   if (in.st_uid != geteuid() || (in.st_mode & (S_IWGRP | S_IWOTH)) != 0) return false;
   struct stat old {};
   if (StatAt(folder.get(), kLatest, AT_SYMLINK_NOFOLLOW, &old) && !S_ISLNK(old.st_mode)) return false;

@@ -1,6 +1,6 @@
 // File: output_path.h
 //
-// From what the user gave as output to a new, empty file that is ours alone.
+// Makes a new, empty file that is ours alone, from what the user gave as output.
 #ifndef RFINJECT_COLLECTOR_OUTPUT_PATH_H_
 #define RFINJECT_COLLECTOR_OUTPUT_PATH_H_
 
@@ -9,21 +9,22 @@
 
 namespace rfinject {
 
-// What stands for the placeholders.
+// The values of the placeholders.
 struct OutputNames {
   std::string host;
   std::string pid;
   std::string rank;  // empty: not a distributed job
 };
-// From uname, getpid and the environment (RANK and its kin, process_facts.h).
+// Takes them from uname, getpid and the environment (RANK and the like, process_facts.h).
 OutputNames CurrentOutputNames();
 
-// `pattern` with %h host, %p pid, %r rank ("0" if there is none), %q{ENV} the variable's value (empty if unset) and
-// %% replaced; anything else after a % stays as it is. A pattern that ends in '/' (or is empty, or names an existing
-// folder) gets "%h.%p.rfx" appended, or "%h.%p.r%r.rfx" where a rank is known. May throw std::bad_alloc.
+// Returns `pattern` with its placeholders replaced: %h host, %p pid, %r rank ("0" if there is none), %q{ENV} the
+// variable's value (empty if unset), %% a percent sign; anything else after a % stays as it is. A pattern that ends
+// in '/' (or is empty, or names an existing folder) gets "%h.%p.rfx" appended, or "%h.%p.r%r.rfx" where a rank is
+// known. May throw std::bad_alloc.
 std::string ExpandOutput(std::string_view pattern, const OutputNames& names);
 
-// `text` such that ExpandOutput gives it back.
+// Returns `text` written such that ExpandOutput gives it back.
 std::string EscapeOutput(std::string_view text);
 
 // Creates the file (0600), and the folders above it that do not exist (0700). Where the file exists already, in
@@ -34,9 +35,9 @@ std::string EscapeOutput(std::string_view text);
 int CreateOutputFile(std::string* path, std::string* error);
 
 // Lets the link `latest` beside the folder of `file` name that folder: "rfinject-out/latest" ->
-// "20260102-030405-train" for "/x/rfinject-out/20260102-030405-train/host.7.rfx". Replaced in one step, never
-// followed; what is no link, and a folder that somebody else owns or may write to, is left alone. False when there is
-// no such link afterwards. May throw std::bad_alloc.
+// "20260102-030405-train" for "/x/rfinject-out/20260102-030405-train/host.7.rfx". The link is replaced in one step,
+// and never followed. What is no link, and a folder that somebody else owns or may write to, is left alone. Returns
+// false when there is no such link afterwards. May throw std::bad_alloc.
 bool LinkLatest(const std::string& file);
 
 }  // namespace rfinject

@@ -21,7 +21,7 @@ bool FoldPmSamples(const std::vector<PmSample>& samples, bool has_tensor, PmWind
   if (good.empty()) return false;
   const uint64_t begin = good.front()->start_ns, end = good.back()->end_ns;
   const uint64_t span = end > begin ? end - begin : 1;
-  // No more bins than samples: a bin without a sample would read as an idle GPU.
+  // There are no more bins than samples: a bin without a sample would read as an idle GPU.
   const size_t bins = std::min(kMaxPmBins, good.size());
   window->bin_ns = (span + bins - 1) / bins;
   std::vector<double> bytes(bins), tensor_ns(bins), covered_ns(bins);

@@ -15,7 +15,7 @@ namespace rfinject {
 // Points of a window's time axis; neighbouring samples are added up until they fit.
 inline constexpr size_t kMaxPmBins = 64;
 
-// `run` is the writer's business. bin_tensor_permille is empty without has_tensor.
+// The writer sets `run`. bin_tensor_permille is empty without has_tensor.
 using PmWindow = trace::PmWindow;
 
 // One sample as the hardware gives it.
@@ -25,8 +25,8 @@ struct PmSample {
   double tensor_percent = 0;
 };
 
-// The samples as a window. Those whose numbers are not finite or whose times run backwards are left out; false when
-// nothing is left.
+// Makes a window of the samples. Those whose numbers are not finite or whose times run backwards are left out;
+// returns false when nothing is left.
 bool FoldPmSamples(const std::vector<PmSample>& samples, bool has_tensor, PmWindow* window);
 
 }  // namespace rfinject

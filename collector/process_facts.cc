@@ -115,11 +115,11 @@ bool RankMeasures(std::string_view ranks) noexcept {
 
 std::string NewTraceId() {
   std::array<uint8_t, 16> bits{};
-  // The kernel's own, so that no state of the program's generators moves. Not through libc, whose function is newer
-  // than the oldest libc that we run on.
+  // The kernel's random numbers are taken, so that no state of the program's generators moves; by a system call,
+  // because libc's function is newer than the oldest libc that we run on.
   constexpr unsigned kDoNotWait = 1;  // GRND_NONBLOCK
   if (syscall(SYS_getrandom, bits.data(), bits.size(), kDoNotWait) != static_cast<long>(bits.size())) {
-    // An old kernel, or one that has just started: what no other process has at this time.
+    // The kernel is old or has just started, and gives none. Take what no other process has at this time.
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
     const uint64_t parts[2] = {static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec),
@@ -142,21 +142,21 @@ std::string JobFromEnvironment(std::string_view host) {
   // torchrun says "none" where the user gave no --rdzv-id.
   std::string torchrun = text("TORCHELASTIC_RUN_ID");
   if (torchrun == "none") torchrun.clear();
-  // Of a job on several nodes each has a command of ours of its own, and only torchrun's id is the same on all.
+  // Each node of a job has a `rfinject` command of its own, and only torchrun's id is the same on all nodes.
   uint32_t groups = 0;
   if (!torchrun.empty() && NumberFrom("GROUP_WORLD_SIZE", &groups) && groups > 1) return torchrun;
   if (std::string ours = text("RFINJECT_JOB"); !ours.empty()) return ours;
   if (!torchrun.empty()) return torchrun;
   if (std::string slurm = text("SLURM_JOB_ID"); !slurm.empty()) {
     // An allocation can hold several jobs, one after the other: srun numbers them. What a batch script starts without
-    // srun has no number, and is told apart by nobody.
+    // srun has no number, so such jobs cannot be told apart.
     const std::string step = text("SLURM_STEP_ID");
     uint32_t tasks = 0;
     if (SlurmTasks(&tasks) && !step.empty()) return slurm + "." + step;
     return slurm;
   }
   if (std::string mpi = text("PMIX_NAMESPACE"); !mpi.empty()) return mpi;
-  // torchrun without an id, all of whose workers are here: they and their restarts have one parent.
+  // torchrun has no id, but all of its workers are on this machine: they and their restarts have one parent.
   uint32_t world = 0, local = 0;
   if (!text("TORCHELASTIC_RUN_ID").empty() && NumberFrom("WORLD_SIZE", &world) &&
       NumberFrom("LOCAL_WORLD_SIZE", &local) && world == local) {
@@ -188,7 +188,7 @@ RunFacts ReadProcessFacts() {
   struct sysinfo memory {};
   if (sysinfo(&memory) == 0) facts.memory_bytes = uint64_t{memory.totalram} * memory.mem_unit;
 
-  // A command line is data of the user; what is beyond 64 KiB of it identifies nothing any more.
+  // What is beyond the first 64 KiB of a command line identifies nothing any more.
   const std::string command = ReadSome("/proc/self/cmdline", 64 << 10);
   for (size_t begin = 0; begin < command.size();) {
     const size_t end = std::min(command.find('\0', begin), command.size());

@@ -12,11 +12,11 @@
 
 namespace rfinject {
 
-// 128 random bits in hexadecimal digits: another one at each call, also in a forked child.
+// Returns 128 random bits as hexadecimal digits; others at each call, also in a forked child.
 std::string NewTraceId();
 
-// Process, but for what Python and torch know, and the rank if there is one. Reads /proc, uname and the environment;
-// some hundred microseconds. May throw std::bad_alloc.
+// Returns the facts of the process, but for what Python and torch know, and the rank if there is one. It reads /proc,
+// uname and the environment, which takes some hundred microseconds. May throw std::bad_alloc.
 RunFacts ReadProcessFacts();
 
 // How many threads this process has; 0 where /proc does not say. Allocates nothing.
@@ -27,12 +27,13 @@ int ThreadsOfProcess() noexcept;
 // sbatch sets it to 0 in every batch script.
 bool RankFromEnvironment(uint32_t* rank) noexcept;
 
-// Whether this process measures, by Settings::ranks. One whose rank nobody knows does: it may be no job of several.
+// Whether Settings::ranks lets this process measure. A process whose rank is not known measures: it may be in no job
+// of several.
 bool RankMeasures(std::string_view ranks) noexcept;
 
-// What the processes of one job have in common and those of another do not, so that only they are added up:
-// torchrun's id, RFINJECT_JOB (which `rfinject` sets for what it starts), Slurm's or Open MPI's number. Empty where
-// nothing tells, and then the process is a run of its own. May throw std::bad_alloc.
+// Returns what the processes of one job have in common and those of another do not, so that only these are added up:
+// torchrun's id, RFINJECT_JOB (which `rfinject` sets for what it starts), Slurm's or Open MPI's number. It is empty
+// where nothing tells, and then the process is a run of its own. May throw std::bad_alloc.
 std::string JobFromEnvironment(std::string_view host);
 
 }  // namespace rfinject

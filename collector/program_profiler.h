@@ -15,6 +15,7 @@ using ProgramProfilesFunction = bool (*)() noexcept;
 // Null until the injector has bound to a libtorch that can tell.
 inline std::atomic<ProgramProfilesFunction> g_program_profiles{nullptr};
 
+// Whether the program has a profiler of its own running.
 inline bool ProgramProfiles() noexcept {
   ProgramProfilesFunction function = g_program_profiles.load(std::memory_order_acquire);
   return function != nullptr && function();

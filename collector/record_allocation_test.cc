@@ -10,7 +10,7 @@
 
 namespace {
 
-// Counts of the calling thread: the writer thread may allocate.
+// Allocations are counted for the calling thread only, since the writer thread may allocate.
 thread_local uint64_t t_allocations = 0;
 void CountAllocation(const volatile void*, size_t) { ++t_allocations; }
 

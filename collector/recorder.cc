@@ -8,8 +8,8 @@
 namespace rfinject {
 
 Recorder& Recorder::Get() noexcept {
-  // In static storage and never destroyed: threads and exit handlers of the program record until the very end, and an
-  // allocation could fail.
+  // The recorder is in static storage and never destroyed: threads and exit handlers of the program record until the
+  // very end, and an allocation could fail.
   alignas(TraceRecorder) static unsigned char storage[sizeof(TraceRecorder)];
   static TraceRecorder* const recorder = new (storage) TraceRecorder(GetSettings());
   return *recorder;

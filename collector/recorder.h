@@ -1,17 +1,18 @@
 // File: recorder.h
 //
-// The one place that everything measured goes to: it interns names, keeps statistics per launch key, and appends
-// them to the trace about once a second, from a thread of its own where the program has threads, too.
+// The Recorder is the one place that everything measured goes to. It interns names, keeps statistics for each launch
+// key, and appends them to the trace about once a second, and more seldom as a run ages. It does that from a thread
+// of its own where the program has threads, too.
 //
 // Hot calls (Record) write into a ring of the calling thread and return: they take no lock, allocate nothing after a
 // thread's first call, and count a drop when the ring is full. Cold calls (Define…, Intern, Add, Report…) take one
 // lock, on whichever thread they come.
 //
-// Life: a process has one Recorder at a time, Recorder::Get(). It is idle at first: rings fill, definitions are kept,
-// no thread runs, no file exists. Activate() makes it a trace; the injector calls it when the process turns out to be
-// a training process. After fork() the child gets a fresh idle one (definitions kept, statistics and file dropped:
-// they are the parent's); the parent's objects are leaked there on purpose, since other threads may have held them.
-// References stay good: it is the same object, made anew.
+// A process has one Recorder at a time, Recorder::Get(). It is idle at first: rings fill, definitions are kept, no
+// thread of ours runs, and no file exists. Activate() begins the trace; the injector calls it when the process turns
+// out to be a training process. After fork() the child has a fresh idle one, which keeps the definitions and drops
+// statistics and file, since these are the parent's. The parent's objects are leaked there on purpose, since other
+// threads may have held them. References to the Recorder stay good: it is the same object, made anew.
 #ifndef RFINJECT_COLLECTOR_RECORDER_H_
 #define RFINJECT_COLLECTOR_RECORDER_H_
 
@@ -30,7 +31,7 @@
 
 namespace rfinject {
 
-// Ids of metrics every recorder knows from the start; others come from DefineMetric.
+// The ids of the metrics that every recorder knows from the start; other metrics get theirs from DefineMetric.
 enum WellKnownMetric : uint32_t {
   kTime = 1,
   kModelFlop = 2,
@@ -58,7 +59,7 @@ struct LaunchIdentity {
   friend bool operator==(const LaunchIdentity&, const LaunchIdentity&) = default;
 };
 
-// Of all that makes two identities equal.
+// A hash of everything that makes two identities equal.
 uint64_t HashOf(const LaunchIdentity& identity) noexcept;
 
 inline constexpr size_t kMaxSamplesPerRecord = 6;
@@ -68,8 +69,8 @@ struct LaunchRecord {
   uint32_t launches = 1;  // 0: samples for launches that were recorded already
   uint32_t sample_count = 0;
   std::array<Sample, kMaxSamplesPerRecord> samples{};
-  // Recorder::Add only: the samples are shares of one sum over a range of launches (MetricStats.shared_sums). 1 in
-  // the first record of a key and sum, 0 in the others of it.
+  // Recorder::Add only: the samples are shares of one sum over a range of launches (MetricStats.shared_sums). It is 1
+  // in the first record of a key for such a sum, 0 in the key's other records for it.
   uint32_t shared_sums = 0;
 };
 
@@ -108,28 +109,31 @@ class Recorder {
   virtual uint32_t DefineLayer(const LayerDefinition& layer) noexcept = 0;
   // Shapes seen at the layer's first call ("f32[8,3,224,224]"); later calls for the same layer are ignored.
   virtual void SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output) noexcept = 0;
-  // A layer's path, or its class where it is the root; empty where there is none of that number. May throw
-  // std::bad_alloc. Cold.
+  // A layer's path, or its class where it is the root; empty where no layer has that number. May throw
+  // std::bad_alloc. A cold call.
   virtual std::string LayerName(uint32_t layer) {
     (void)layer;
     return {};
   }
-  // Facts are merged field by field; set ones win over unset ones, later over earlier.
+  // Merges facts field by field: set fields win over unset ones, later ones over earlier.
   virtual void UpdateFacts(const RunFacts& facts) noexcept = 0;
 
-  // --- Launches, hot. Ignored outside the window of --skip and --steps.
+  // --- Launches. Record is a hot call, for the thread that launches. It ignores launches outside of the window of
+  // --skip and --steps.
   virtual void Record(const LaunchRecord& record) noexcept = 0;
-  // The same, cold, from any thread: for counters that are decoded after the fact. Not bound to the window, which may
-  // have closed by then: whether the launch was in it (InWindow) the caller has noted when it was launched.
+  // A cold call that does the same from any thread, for counters that are decoded after the step. It does not look at
+  // the window, which may have closed by then: the caller must note at the launch whether it was in the window
+  // (InWindow).
   virtual void Add(const LaunchRecord& record) noexcept = 0;
 
-  // The calling thread is in no signal handler: where the recorder has no thread of its own it writes here what is
-  // due, about once a second. Costs one load otherwise. Sources whose launches are recorded by the program's own
-  // thread call it after Record.
+  // Lets a recorder that has no thread of its own write what is due, about once a second; otherwise costs one load.
+  // The calling thread must not be in a signal handler. Sources whose launches are recorded by the program's own
+  // thread call this after Record.
   virtual void MayWrite() noexcept {}
 
-  // --- Lines of the program, cold. One id for the same line; `file` as the trace is to have it. The line of the
-  // launches that are recorded under `identity`; the first one stands.
+  // --- Lines of the program; cold calls. DefineSourceLine returns one id for the same line; `file` is written as the
+  // trace shall have it. NoteSourceLine gives the line of the launches that are recorded under `identity`; the first
+  // one stands.
   virtual uint32_t DefineSourceLine(std::string_view file, uint32_t line, std::string_view function) noexcept {
     (void)file;
     (void)line;
@@ -141,12 +145,13 @@ class Recorder {
     (void)line;
   }
 
-  // --- Native stacks, cold. The stack of the launches that are recorded under `identity`; the first one stands.
+  // --- Native stacks; cold calls. NoteStack gives the stack of the launches that are recorded under `identity`; the
+  // first one stands.
   virtual void NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept {
     (void)identity;
     (void)frames;
   }
-  // What the module numbered `module` in frames is, and what a frame's function is called, once that is known.
+  // Tell what the module is that frames number `module`, and what a frame's function is called, once that is known.
   virtual void DescribeModule(uint32_t module, std::string_view path, std::string_view build_id) noexcept {
     (void)module;
     (void)path;
@@ -160,38 +165,41 @@ class Recorder {
   // --- Steps. EndStep closes the current step: all that was recorded by any thread before the call belongs to it.
   virtual void EndStep(uint64_t samples_in_step) noexcept = 0;
   virtual uint64_t CurrentStep() const noexcept = 0;
-  // The current step ran with counters: `group` from 1. Called before its EndStep.
+  // Tells that the current step ran with counters; `group` counts from 1. Called before its EndStep.
   virtual void MarkArmed(uint32_t group) noexcept { (void)group; }
-  // Device memory at the end of the current step, and the most during it; bytes in use by all processes. Before
-  // EndStep.
+  // Tells the device memory in use at the end of the current step, and the most during it, in bytes, by all
+  // processes. Called before its EndStep.
   virtual void NoteMemory(uint64_t in_use, uint64_t peak) noexcept {
     (void)in_use;
     (void)peak;
   }
-  // For how long something ran on the GPU in the current step. Before EndStep.
+  // Tells for how long something ran on the GPU in the current step. Called before its EndStep.
   virtual void NoteBusy(uint64_t ns) noexcept { (void)ns; }
-  // What lay in the device's memory when most did; the highest so far, which takes the place of the last one. Cold.
+  // Tells what lay in the device's memory when the most was allocated; it takes the place of the last peak. A cold
+  // call.
   virtual void NoteMemoryPeak(const MemoryPeak& peak) noexcept { (void)peak; }
-  // What the current step is made of: calls of root modules, and a number that tells it from other steps of an
-  // iteration (Step.kind); `optimizer`: Step.optimizer. Before EndStep.
+  // Tells what the current step is made of: how many calls of root modules, a number that tells it from other steps
+  // of an iteration (Step.kind), and Step.optimizer. Called before its EndStep.
   virtual void NoteCalls(uint32_t calls, uint32_t kind, uint32_t optimizer) noexcept {
     (void)calls;
     (void)kind;
     (void)optimizer;
   }
-  // A batch is validated, which is part of no step.
+  // Tells that a batch is validated, which is part of no step.
   virtual void NoteEvaluation(uint64_t samples) noexcept { (void)samples; }
-  // The step that runs was not seen from its beginning, so that it is no measured one. Before its EndStep.
+  // Leaves out the step that runs, because it was not seen from its beginning. Called before its EndStep.
   virtual void LeaveStepOut() noexcept {}
-  // The current step begins now and not when the last one ended.
+  // Lets the current step begin now, and not when the last one ended.
   virtual void RestartStep() noexcept {}
-  // What PM sampling saw of a measured step. Cold.
+  // Adds what PM sampling saw of a measured step. A cold call.
   virtual void AddPmWindow(const PmWindow& window) noexcept { (void)window; }
-  // False before --skip steps have passed and after --steps more have, and while measuring is stopped.
+  // Whether the current step is measured: false before --skip steps have passed, after --steps more have, and while
+  // measuring is stopped.
   virtual bool InWindow() const noexcept = 0;
-  // The steps that begin from now on are wanted measured, or not. The one that runs stays as it is. Any thread.
+  // Asks for the steps that begin from now on to be measured, or not. The step that runs stays as it is. Any thread
+  // may call this.
   virtual void RequestMeasuring(bool measuring) noexcept { (void)measuring; }
-  // What InWindow will say in the step that comes after the current one, as things stand.
+  // What InWindow will return in the step after the current one, if nobody asks for something else.
   virtual bool NextStepIsMeasured() const noexcept { return true; }
 
   // --- What went wrong. One Diagnostic per id; the first also goes to stderr, in one line, unless quiet. An idle

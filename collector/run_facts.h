@@ -19,7 +19,7 @@ using PolicyFacts = trace::Policy;
 using SourceKind = trace::Source;
 using Tier = trace::Tier;
 
-// Values of the switches in PolicyFacts.
+// The values of the switches in PolicyFacts.
 struct Tristate {
   enum Value : uint32_t { kUnknown = 0, kOff = 1, kOn = 2 };
 };

@@ -53,7 +53,7 @@ int WriteAll(int fd, const void* data, size_t size, size_t* written) noexcept {
     const ssize_t n = write(fd, bytes + *written, size - *written);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno;
-    if (n == 0) return EIO;  // a file that takes nothing would make us loop
+    if (n == 0) return EIO;  // a file that takes nothing would make this loop endless
     *written += static_cast<size_t>(n);
   }
   return 0;

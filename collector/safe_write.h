@@ -12,7 +12,7 @@
 namespace rfinject {
 
 // Blocks all signals of the calling thread while it lives. A SIGXFSZ or SIGPIPE that our own writing raised meanwhile
-// is taken away before they are unblocked: either would kill a program that never wrote to that file.
+// is taken away before signals are unblocked: either would kill a program that never wrote to that file.
 class SignalShield {
  public:
   SignalShield() noexcept;
@@ -30,7 +30,8 @@ class SignalShield {
 // out in either case. Call it under a SignalShield.
 int WriteAll(int fd, const void* data, size_t size, size_t* written) noexcept;
 
-// "rfinject: <line>\n" to stderr in one write; control characters become spaces. Shielded, ignores errors.
+// Writes "rfinject: <line>\n" to stderr in one write; control characters become spaces. It is shielded, and ignores
+// errors.
 void WriteLogLine(std::string_view line) noexcept;
 
 }  // namespace rfinject

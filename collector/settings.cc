@@ -33,7 +33,7 @@ void Complain(std::string* errors, std::string_view name, std::string_view value
   *errors += wanted;
 }
 
-// Decimal digits only: strtoull alone would take "-1" and " 1".
+// Takes decimal digits only: strtoull alone would take "-1" and " 1".
 bool ParseCount(const std::string& text, uint64_t* value) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return false;
   errno = 0;
@@ -43,7 +43,7 @@ bool ParseCount(const std::string& text, uint64_t* value) {
   return true;
 }
 
-// "all", or numbers with commas between.
+// Takes "all", or numbers with commas between them.
 bool ParseRanks(const std::string& text, std::string* value) {
   uint64_t rank = 0;
   for (size_t begin = 0; text != "all" && begin <= text.size();) {
@@ -61,7 +61,7 @@ bool ParseFlag(const std::string& text, bool* value) {
   return true;
 }
 
-// Digits and a point; strtod would follow the program's locale.
+// Takes digits and a point; strtod would follow the program's locale.
 bool ParsePercent(const std::string& text, double* value) {
   double number = 0;
   double digit = 0;
@@ -108,7 +108,8 @@ bool ParseLog(const std::string& text, int* value) {
   return text.empty();
 }
 
-// A path is meant from where the program was started; it may be somewhere else when the trace begins.
+// Makes a path absolute: the user means it from the folder where the program was started, and the program may be in
+// another one when the trace begins.
 std::string Absolute(const std::string& path) {
   if (!path.empty() && path[0] == '/') return path;
   char here[4096];
@@ -191,7 +192,8 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
     } else if (word == "JOB") {
       settings.job = value;
     } else if (word == "LIBRARY" || word == "COMMAND" || word == "CONFIG") {
-      // The command's own and the Python package's: where the library, the command and a file with defaults lie.
+      // These variables are for the command and the Python package: they say where the library, the command and a
+      // file with defaults lie.
     } else if (word == "DISABLE") {
       check(ParseFlag(value, &settings.disabled), "0 or 1 is wanted");
     } else {

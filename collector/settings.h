@@ -1,7 +1,7 @@
 // File: settings.h
 //
-// What the user asked for, read once from RFINJECT_* in the environment. The command sets these variables; a launcher
-// that is not ours can set them too (`rfinject env` prints them).
+// The settings are what the user asked for, read once from RFINJECT_* in the environment. The command sets these
+// variables; another launcher can set them, too (`rfinject env` prints them).
 #ifndef RFINJECT_COLLECTOR_SETTINGS_H_
 #define RFINJECT_COLLECTOR_SETTINGS_H_
 
@@ -35,8 +35,8 @@ struct Settings {
   std::string job;  // RFINJECT_JOB: what ties the processes of one run together (process_facts.h)
 };
 
-// Parsed at the first call, the same object afterwards. Bad values keep the default and are kept in `SettingsErrors`,
-// one line each, for the trace; unknown RFINJECT_* names likewise.
+// Parses the environment at the first call, and returns the same object afterwards. Bad values keep the default and
+// are kept in `SettingsErrors`, one line each, for the trace; unknown RFINJECT_* names likewise.
 const Settings& GetSettings() noexcept;
 const std::string& SettingsErrors() noexcept;
 

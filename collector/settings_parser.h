@@ -1,6 +1,6 @@
 // File: settings_parser.h
 //
-// What stands behind GetSettings, for tests: it can be called more than once.
+// The function behind GetSettings. Tests call it, because it can be called more than once.
 #ifndef RFINJECT_COLLECTOR_SETTINGS_PARSER_H_
 #define RFINJECT_COLLECTOR_SETTINGS_PARSER_H_
 

@@ -21,13 +21,14 @@ struct Site {
   friend bool operator==(const Site&, const Site&) = default;
 };
 
-// The calling thread's site at this instant. Takes no lock, allocates nothing, never throws, takes no GIL and calls
-// nothing of CUDA: it runs inside the launch callback.
+// Returns the calling thread's site at this instant. It takes no lock, allocates nothing, never throws, takes no GIL
+// and calls nothing of CUDA, because it runs inside the launch callback.
 using SiteFunction = Site (*)() noexcept;
 
 // Null until the injector has bound to something; then callers get Site{}.
 inline std::atomic<SiteFunction> g_site_function{nullptr};
 
+// Returns where the calling thread is in the program. Any thread may call this.
 inline Site CurrentSite() noexcept {
   SiteFunction function = g_site_function.load(std::memory_order_acquire);
   return function != nullptr ? function() : Site{};

@@ -24,34 +24,36 @@ class Source {
   // Whether OnOp should be called. The injector then observes every ATen operator with its operands, which costs
   // the host about a microsecond an operator.
   virtual bool wants_ops() const noexcept { return false; }
-  // Whether it should also be called outside of the window of --skip and --steps at this moment: what is captured
-  // into a CUDA graph now may be launched in the window. Asked there before each operator that is in no other.
+  // Whether OnOp should also be called outside of the window of --skip and --steps at this moment: what is captured
+  // into a CUDA graph now may be launched in the window. Outside of the window it is asked before each operator that
+  // runs inside no other.
   virtual bool wants_ops_outside_window() const noexcept { return false; }
-  // One finished ATen operator, on the thread that ran it. Site is where it ran.
+  // Takes one finished ATen operator, on the thread that ran it. `site` is where it ran.
   virtual void OnOp(const OpCall& call, const Site& site) noexcept {
     (void)call;
     (void)site;
   }
 
-  // Torch's precision policy and device facts, whenever they were read anew (at first and after each step).
+  // Takes torch's precision policy and device facts, whenever they were read anew (at first and after each step).
   virtual void OnPolicy(const PolicyFacts& policy) noexcept { (void)policy; }
 
-  // An optimizer has stepped. False: only into a CUDA graph, which does so when it is launched, and the source says
-  // so then (step_end.h); until then the step goes on.
+  // Asks whether a call of an optimizer's step has really stepped. It has not where it was captured into a CUDA
+  // graph: the step goes on until the graph is launched, and the source then ends it (step_end.h).
   virtual bool HasStepped() noexcept { return true; }
 
-  // A step has ended (called before Recorder::EndStep) on the thread that ran the optimizer.
+  // Tells that a step has ended, on the thread that ran the optimizer, before Recorder::EndStep.
   virtual void OnStepEnd(uint64_t step) noexcept { (void)step; }
 
-  // The process ends or the source is switched off. Nothing is recorded afterwards.
+  // Called when the process ends or the source is switched off. Nothing is recorded afterwards.
   virtual void Stop() noexcept {}
 };
 
-// The source for these settings, or nullptr where nothing can be measured; why goes to recorder.ReportDiagnostic.
-// Owned by the process, never destroyed.
+// Makes the source for these settings. Returns nullptr where nothing can be measured, and gives the reason to
+// recorder.ReportDiagnostic. The process owns the source and never destroys it.
 Source* MakeSource(const Settings& settings, Recorder& recorder) noexcept;
 
-// The estimator for settings.estimate; nullptr where there is no such GPU, with a diagnostic. Defined in estimate/.
+// Makes the estimator for settings.estimate. Returns nullptr, with a diagnostic, where there is no such GPU. It is
+// defined in estimate/.
 Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept;
 
 }  // namespace rfinject

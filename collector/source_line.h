@@ -15,9 +15,9 @@ namespace rfinject {
 class Recorder;
 
 // Sets `*line` to the number that Recorder::DefineSourceLine gave to the line that the calling thread's launch at
-// `site` comes from; 0 where there is none. False: it cannot be told now, the next launch may ask again. Waits for no
-// other thread, takes no GIL, runs no code of the program's and calls nothing of CUDA: it runs inside the launch
-// callback.
+// `site` comes from; 0 where there is none. Returns false when it cannot be told now: the next launch may ask again.
+// It waits for no other thread, takes no GIL, runs no code of the program's and calls nothing of CUDA, because it
+// runs inside the launch callback.
 using SourceLineFunction = bool (*)(const Site& site, Recorder& recorder, uint32_t* line) noexcept;
 
 // Null where lines cannot be told.

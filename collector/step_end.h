@@ -1,8 +1,8 @@
 // File: step_end.h
 //
-// Ends the training step that runs. The injector does that when an optimizer has stepped; a source that sees an
-// optimizer's step of which the program's Python knows nothing (one that was captured into a CUDA graph) asks it to
-// through one function pointer.
+// Ends the training step that runs. The injector does that when an optimizer has stepped. A source that sees an
+// optimizer's step of which the program's Python knows nothing (one that was captured into a CUDA graph) asks the
+// injector to do it, through one function pointer.
 #ifndef RFINJECT_COLLECTOR_STEP_END_H_
 #define RFINJECT_COLLECTOR_STEP_END_H_
 
@@ -10,12 +10,14 @@
 
 namespace rfinject {
 
-// On the thread that launches the optimizer's step. Takes no GIL and calls nothing of CUDA; calls Source::OnStepEnd.
+// Called on the thread that launches the optimizer's step. It takes no GIL and calls nothing of CUDA; it calls
+// Source::OnStepEnd.
 using EndStepFunction = void (*)() noexcept;
 
 // Null until the injector watches steps.
 inline std::atomic<EndStepFunction> g_end_step{nullptr};
 
+// Ends the step that runs, if the injector watches steps.
 inline void EndStepOfProgram() noexcept {
   if (EndStepFunction function = g_end_step.load(std::memory_order_acquire); function != nullptr) function();
 }

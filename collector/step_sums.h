@@ -1,8 +1,8 @@
 // File: step_sums.h
 //
-// What the samples of a step add up to, by launch key: the series that intervals are made of (docs/INTERVALS.md).
-// Only what is sampled step by step comes here, kernel times and DRAM bytes of armed steps; a launch itself never
-// does, so the launch path pays nothing for it. Used under the recorder's lock.
+// StepSums holds what the samples of a step add up to, by launch key: the series that intervals are made of
+// (docs/INTERVALS.md). Only what is sampled step by step comes here, which is kernel times and DRAM bytes of armed
+// steps. A launch itself never does, so the launch path pays nothing for it. It is used under the recorder's lock.
 #ifndef RFINJECT_COLLECTOR_STEP_SUMS_H_
 #define RFINJECT_COLLECTOR_STEP_SUMS_H_
 
@@ -20,7 +20,7 @@ namespace rfinject {
 struct SampledStep {
   uint64_t step = 0;
   uint32_t metric = 0;
-  std::vector<uint32_t> keys;     // each less the one before; empty: as in the metric's last one
+  std::vector<uint32_t> keys;     // differences of neighbours; empty: as in the metric's last step
   std::vector<uint32_t> changes;  // of the sums' codes, folded
 };
 
@@ -30,12 +30,13 @@ class StepSums {
   // never settle.
   static constexpr uint32_t kMaxSteps = 256;
 
-  // A sample of launch key `key` (from 1) in `step`. The sums of another step are complete with it.
+  // Adds a sample of launch key `key` (from 1) in `step`. The first sample of another step completes the sums of this
+  // one.
   void Add(uint64_t step, uint32_t key, const Sample& sample);
-  // The sums of steps before `step` are complete.
+  // Completes the sums of the steps before `step`.
   void CompleteBefore(uint64_t step);
 
-  // Complete steps, oldest first; who has written one takes it off.
+  // Complete steps, oldest first; the caller removes those that it has written.
   std::deque<SampledStep>& complete() noexcept { return complete_; }
 
  private:

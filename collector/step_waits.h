@@ -1,10 +1,10 @@
 // File: step_waits.h
 //
-// What a thread of the program waits for while a step runs: for a batch of its data loader, or for the GPU. Who sees
-// the wait begin and end (injector/torch/scopes, the hardware source) says so here, on the waiting thread; the
-// Recorder takes it when that thread ends the step. Other threads' waits are nobody's: they hold up no step.
+// Adds up what a thread of the program waits for while a step runs: a batch of its data loader, or the GPU. Whoever
+// sees the wait begin and end (injector/torch/scopes, the hardware source) calls this on the waiting thread; the
+// Recorder takes the sums when that thread ends the step. Waits of other threads are not taken: they hold up no step.
 //
-// Two reads of the clock a wait; nothing is allocated, locked or called.
+// A wait costs two reads of the clock; nothing is allocated, locked or called.
 #ifndef RFINJECT_COLLECTOR_STEP_WAITS_H_
 #define RFINJECT_COLLECTOR_STEP_WAITS_H_
 
@@ -16,20 +16,21 @@ namespace rfinject {
 // Bits of Step.watched.
 enum Watched : uint32_t { kDataWaits = 1, kGpuWaits = 2, kGpuBusy = 4, kOurOwn = 8 };
 
-// From now on waits of this kind are seen, so that none means none; or they are not seen any more.
+// Tells that waits of this kind are seen from now on, so that no wait means that nothing was waited for; or, with
+// `seen` false, that they are not seen any more.
 void WatchWaits(Watched kind, bool seen = true) noexcept;
 uint32_t WatchedWaits() noexcept;
 
-// --- The calling thread. A wait inside another one is part of that; an end without a beginning is none. kOurOwn:
-// what we wait for ourselves, which is nothing that the program waits for.
+// --- For the calling thread. A wait inside another one is part of that one; an end without a beginning is ignored.
+// kOurOwn stands for what this library waits for, which the program does not wait for.
 void BeginWait(Watched kind) noexcept;
 void EndWait(Watched kind) noexcept;
 
 struct StepWaits {
   uint64_t data_ns = 0, gpu_ns = 0;
 };
-// The calling thread's since the last call. No step ends in the middle of a wait: one whose end nobody saw is
-// forgotten.
+// Takes the calling thread's waits since the last call. No step ends in the middle of a wait, so one whose end nobody
+// saw is forgotten.
 StepWaits TakeWaits() noexcept;
 
 // A GPU with a clock of its own, which jumps where a real GPU would have the host wait (docs/VIRTUAL_GPU.md).

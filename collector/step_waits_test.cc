@@ -10,7 +10,7 @@
 namespace rfinject {
 namespace {
 
-// Until the clock has gone on by so much.
+// Waits until the clock has gone on by `ns`.
 void Pass(int64_t ns) {
   const int64_t end = MonotonicNs() + ns;
   while (MonotonicNs() < end) {

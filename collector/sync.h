@@ -5,8 +5,8 @@
 // threads left, and no symbol that moved between libpthread and libc (glibc 2.34).
 //
 // Every wait has a bound, because a thread that holds a lock may not exist any more (a raw clone) or may be the one
-// that waits (a signal handler). So taking a lock is a question, and who gets a "no" does without. The way to write
-// it, which clang's -Wthread-safety can follow (thread_annotations.h):
+// that waits (a signal handler). So taking a lock may fail, and the caller must then do without. It is written in
+// this way, which clang's -Wthread-safety can follow (thread_annotations.h):
 //
 //   if (!lock_.LockFor(kStateWaitNs)) return;
 //   const HeldLock held(lock_);  // given back at the end of the block
@@ -26,6 +26,7 @@
 
 namespace rfinject {
 
+// The time of a clock, in ns. MonotonicNs never goes back; UnixNs counts from 1970 and may be set.
 inline int64_t ClockNs(clockid_t clock) noexcept {
   timespec now{};
   clock_gettime(clock, &now);
@@ -45,7 +46,7 @@ inline void FutexWake(std::atomic<uint32_t>* word, int count) noexcept {
 }
 }  // namespace internal
 
-// Not recursive. (The three-state mutex of U. Drepper, "Futexes Are Tricky", section 7.)
+// A mutex that is not recursive: the three-state mutex of U. Drepper, "Futexes Are Tricky", section 7.
 class RFINJECT_CAPABILITY("mutex") Mutex {
  public:
   bool TryLock() noexcept RFINJECT_TRY_ACQUIRE(true) {
@@ -66,7 +67,7 @@ class RFINJECT_CAPABILITY("mutex") Mutex {
   void Unlock() noexcept RFINJECT_RELEASE() {
     if (state_.exchange(kFree, std::memory_order_release) == kContended) internal::FutexWake(&state_, 1);
   }
-  // Does nothing. Tells clang's analysis that the lock is held where it cannot see that: in a lambda, which is a
+  // Does nothing but tell clang's analysis that the lock is held where it cannot see that: in a lambda, which is a
   // function of its own to it.
   void AssertHeld() const noexcept RFINJECT_ASSERT_CAPABILITY(this) {}
   // For a forked child, where the thread that held it does not exist.
@@ -89,12 +90,12 @@ class RFINJECT_SCOPED_CAPABILITY HeldLock {
   Mutex& mutex_;
 };
 
-// Counts signals; a waiter that knows the last count it saw misses none.
+// An event counts its signals, so a waiter that remembers the last count that it saw misses none.
 class Event {
  public:
   uint32_t count() const noexcept { return count_.load(std::memory_order_acquire); }
-  // One atomic addition and, since nobody can know whether the waiter sleeps without a second shared word, one system
-  // call: for rare use.
+  // Costs one atomic addition and one system call, since only a second shared word could tell whether a waiter
+  // sleeps. It is for rare use.
   void Signal() noexcept {
     count_.fetch_add(1, std::memory_order_release);
     internal::FutexWake(&count_, INT_MAX);

@@ -23,7 +23,7 @@
 #define RFINJECT_CAPABILITY(name) RFINJECT_THREAD_ATTRIBUTE(capability(name))
 #define RFINJECT_SCOPED_CAPABILITY RFINJECT_THREAD_ATTRIBUTE(scoped_lockable)
 
-// A field that may be touched, or a pointer whose target may be, only by who holds the lock.
+// A field that may be touched, or a pointer whose target may be, only by a thread that holds the lock.
 #define RFINJECT_GUARDED_BY(lock) RFINJECT_THREAD_ATTRIBUTE(guarded_by(lock))
 #define RFINJECT_PT_GUARDED_BY(lock) RFINJECT_THREAD_ATTRIBUTE(pt_guarded_by(lock))
 
@@ -36,7 +36,7 @@
 #define RFINJECT_RELEASE(...) RFINJECT_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
 #define RFINJECT_TRY_ACQUIRE(success, ...) RFINJECT_THREAD_ATTRIBUTE(try_acquire_capability(success, ##__VA_ARGS__))
 
-// From here on the lock counts as held: what the analysis cannot see holds it.
+// From here on the lock counts as held; it is held in a way that the analysis cannot see.
 #define RFINJECT_ASSERT_CAPABILITY(...) RFINJECT_THREAD_ATTRIBUTE(assert_capability(__VA_ARGS__))
 
 // A function that the analysis cannot follow. A comment says why it is right all the same.

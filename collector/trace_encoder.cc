@@ -61,7 +61,7 @@ void EncodeMetric(uint32_t id, const MetricDefinition& definition, wire::Encoder
   metric.set_id(id);
   metric.set_name(definition.name);
   metric.set_unit(definition.unit);
-  // 0 reads as 1.
+  // A scale of 1 is not written, because 0 reads as 1.
   metric.set_scale(definition.scale == 1 ? 0 : definition.scale);
 }
 

@@ -1,8 +1,8 @@
 // File: trace_encoder.h
 //
-// One function for each message of proto/rfinject/v1/trace.proto that the library writes: it takes what the recorder
-// keeps and appends a record to the Chunk that is being encoded. Fields' numbers and types come from the schema
-// through the writers of trace.schema.h.
+// There is one function for each message of proto/rfinject/v1/trace.proto that the library writes. It takes what the
+// recorder keeps and appends a record to the Chunk that is being encoded. Fields' numbers and types come from the
+// schema through the writers of trace.schema.h.
 #ifndef RFINJECT_COLLECTOR_TRACE_ENCODER_H_
 #define RFINJECT_COLLECTOR_TRACE_ENCODER_H_
 
@@ -24,7 +24,7 @@
 
 namespace rfinject {
 
-// Durations, by where they lie (Spread of the schema).
+// Durations, counted by the range that they lie in (Spread of the schema).
 struct SpreadSum {
   unsigned __int128 sum = 0;
   std::map<uint32_t, uint64_t> counts;  // by code
@@ -46,11 +46,11 @@ struct SummedSteps {
   void Add(const StepRecord& step);
 };
 
-// The only Run of a process's trace.
+// A process's trace has one Run, with this id.
 inline constexpr uint32_t kRunId = 1;
 
-// The facts in which `now` differs from `before`; false, and nothing, if there are none. Where a device differs
-// all are written.
+// Writes the facts in which `now` differs from `before`; returns false, and writes nothing, if there are none. Where
+// one device differs, all devices are written.
 bool EncodeFactChanges(const RunFacts& before, const RunFacts& now, wire::Encoder* out) noexcept;
 
 void EncodeTraceId(std::string_view id, wire::Encoder* out) noexcept;
@@ -61,17 +61,17 @@ void EncodeMetric(uint32_t id, const MetricDefinition& metric, wire::Encoder* ou
 void EncodeModule(uint32_t id, const NativeModule& module, wire::Encoder* out) noexcept;
 void EncodeStack(uint32_t id, const NativeStack& stack, wire::Encoder* out) noexcept;
 void EncodeSourceLine(uint32_t id, const SourceLine& line, wire::Encoder* out) noexcept;
-// `stack`, `line`: 0 for a key without one.
+// `stack` and `line` are 0 for a key without one.
 void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack, uint32_t line,
                      wire::Encoder* out) noexcept;
-// `metrics` as LaunchTable::TakeOne hands it over.
+// `metrics` is what LaunchTable::TakeOne hands over.
 template <typename Metrics>
 void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept;
 void EncodeSampledStep(const SampledStep& sampled, wire::Encoder* out) noexcept;
 void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept;
 // May throw std::bad_alloc.
 void EncodeSummedSteps(const SummedSteps& steps, wire::Encoder* out);
-// Batches that were validated, and their samples, since the last time.
+// Writes how many batches were validated, and their samples, since the last time.
 void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) noexcept;
 // Parts of layers beyond the first `layers` count for no layer.
 void EncodeMemoryPeak(const MemoryPeak& peak, size_t layers, wire::Encoder* out) noexcept;

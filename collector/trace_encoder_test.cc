@@ -8,7 +8,8 @@
 
 #include "proto/rfinject/v1/trace.pb.h"
 
-// Every field that the library writes, held against the same field set by name through the schema's generated code.
+// The tests hold every field that the library writes against the same field set by name through protoc's generated
+// code.
 
 namespace rfinject {
 namespace {
@@ -294,8 +295,8 @@ void Fill(google::protobuf::Message* message, const google::protobuf::FieldDescr
   }
 }
 
-// Every field of Run and of the messages in it, alone in a Run of its own, and then all together in the last. Merged
-// is what the command writes.
+// Every field of Run and of the messages in it, alone in a Run of its own, and then all together in the last.
+// Run.merged is left out, because only the command writes it.
 std::vector<v1::Run> EachFact(uint32_t seed) {
   std::vector<v1::Run> runs;
   v1::Run all;

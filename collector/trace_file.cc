@@ -19,7 +19,7 @@
 namespace rfinject {
 namespace {
 
-// Out of the way of programs that expect to get, or to print, small descriptor numbers.
+// High enough to be out of the way of programs that expect to get, or to print, small descriptor numbers.
 constexpr int kLowestDescriptor = 250;
 
 // Whether the file is on a disk of this machine, or in its memory, as far as the file system tells (linux/magic.h).
@@ -124,7 +124,7 @@ bool TraceFile::Write(const void* data, size_t size, std::string* error) {
     if (reopened) close(fd);
     return true;
   }
-  // Half a frame at the end would be read as damage. Where cutting fails too, that is what it is.
+  // The file is cut because half a frame at the end would be read as damage. Where cutting also fails, it is damage.
   if (written > 0 && ftruncate(fd, static_cast<off_t>(size_)) != 0) errno = number;
   if (reopened) close(fd);
   Close();
@@ -148,7 +148,8 @@ void TraceFile::Close() noexcept {
   if (IsStillOurs(fd)) close(fd);
 }
 
-// The raw call: a race detector's wrapper would hold the thread that wrote here in the parent against us.
+// This is the raw system call: a race detector's wrapper would report the parent's thread that wrote to this
+// descriptor.
 void TraceFile::CloseInForkedChild() const noexcept {
   const int fd = fd_.load(std::memory_order_acquire);
   if (IsStillOurs(fd)) syscall(SYS_close, fd);

@@ -1,9 +1,11 @@
 // File: trace_file.h
 //
-// The sink: one file that whole frames are appended to, each by one write(2). The first failure closes it for good.
+// TraceFile is one file that whole frames are appended to, each by one write(2). The first failure closes it for
+// good.
 //
 // Its descriptor is kept far above those that programs get. Where the program may not have that many (RLIMIT_NOFILE),
-// none is kept: the file is opened for each frame, about once a second, so that the program has all of its few.
+// none is kept: the file is opened for each frame, about once a second, so that the program can use all of its few
+// descriptors.
 #ifndef RFINJECT_COLLECTOR_TRACE_FILE_H_
 #define RFINJECT_COLLECTOR_TRACE_FILE_H_
 
@@ -22,9 +24,10 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  // Makes the file (output_path.h) that `pattern` names and writes the file header. False, and why in `*error`.
+  // Makes the file (output_path.h) that `pattern` names and writes the file header. On failure returns false, with
+  // the reason in `*error`.
   bool Open(const std::string& pattern, std::string* error);
-  // Takes over a descriptor, for tests: what is at the end of it need not be a file.
+  // Takes over a descriptor, which need not be a file's. For tests.
   bool Adopt(int fd, std::string* error);
 
   bool is_open() const noexcept { return open_.load(std::memory_order_acquire); }
@@ -41,8 +44,8 @@ class TraceFile {
 
   void Close() noexcept;
 
-  // In a forked child, whose copy of the object may have been in use by a thread that does not exist there: closes
-  // the descriptor and touches nothing else.
+  // For a forked child: closes the descriptor and touches nothing else, because the object may have been in use by a
+  // thread that does not exist in the child.
   void CloseInForkedChild() const noexcept;
 
  private:

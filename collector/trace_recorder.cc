@@ -21,20 +21,22 @@ namespace rfinject {
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
-// Slices of waiting for a lock; after each, whether it can still be had at all is looked at.
+// A lock is waited for in slices of this length; after each the waiter looks whether the lock can still be had at
+// all.
 constexpr int64_t kLockSlice = 100 * kMillisecond;
 constexpr int kLockSlices = 50;
 constexpr int64_t kLockWait = kLockSlices * kLockSlice;
-// Callers cease to write after so many turns in a row that took longer: the disk is slow. One may be chance.
+// Callers cease to write after a few turns in a row that took longer than this, because the disk is slow. A single
+// one may be chance.
 constexpr int64_t kLongTurn = 20 * kMillisecond;
 constexpr int kLongTurns = 2;
 // What Finish, whose caller wants to exit, waits at most for the writer, and the writer for the lock.
 constexpr int64_t kStopWait = 3000 * kMillisecond;
 constexpr int64_t kWriterWait = 2000 * kMillisecond;
-// What fork() may be held up for at most.
+// For how long fork() may be held up, at most.
 constexpr int64_t kForkWait = 1000 * kMillisecond;
 
-// How seldom the control file is looked at: one open(2) of a file that is not there.
+// How often the control file is looked for, which costs one open(2) where there is none.
 constexpr int64_t kLookInterval = 1000 * kMillisecond;
 
 constexpr size_t kFrameSoftLimit = 256 << 10;
@@ -118,7 +120,7 @@ struct RecorderProcessHooks {
     while (!first.compare_exchange_weak(recorder->next_, recorder, std::memory_order_release)) {
     }
     static const int registered = pthread_atfork(&BeforeFork, &AfterForkInParent, &AfterForkInChild);
-    // Without handlers a fork is like a raw clone: the child records into nothing. Still harmless.
+    // If the handlers cannot be had, a fork is like a raw clone: the child records into nothing, which is harmless.
     (void)registered;
   }
   template <typename Do>
@@ -132,7 +134,7 @@ struct RecorderProcessHooks {
     ForEach([](TraceRecorder* r) { r->AfterForkInParent(); });
   }
   static void AfterForkInChild() noexcept {
-    // The ring is the parent's thread's, which goes on in the parent.
+    // The ring belongs to the parent's thread, which goes on using it in the parent.
     t_ring = {nullptr, nullptr, t_ring.exited};
     ForEach([](TraceRecorder* r) { r->AfterForkInChild(); });
   }
@@ -371,8 +373,9 @@ void TraceRecorder::AddToTable(const LaunchRecord& record) {
   if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
   uint32_t key = 0;
   const LaunchTable::AddResult added = trace_->table.Add(record, &key);
-  // Samples of launches that were recorded when they happened are those of a step that was armed: this one, which
-  // the caller is about to end. What comes with its launch is no sample of the step but all of it.
+  // Samples of launches that were recorded when they happened are those of a step that was armed: this one, which the
+  // caller is about to end. A value that comes with its launch, as an estimate does, is no sample of the step but all
+  // of it.
   if (key != 0 && record.launches == 0) {
     for (uint32_t s = 0; s < record.sample_count && s < kMaxSamplesPerRecord; ++s) {
       trace_->step_sums.Add(CurrentStep(), key, record.samples[s]);
@@ -388,7 +391,7 @@ void TraceRecorder::AddAt(const RingPosition& position, const LaunchRecord& reco
     trace_->running_batch_number = position.batch;
     return SayWhatBecameOf(trace_->running_batch.Add(record));
   }
-  // Before a step has ended there is nothing to divide by, and what ran is better than nothing.
+  // Before a step has ended there is no number of steps to divide by; what ran is kept all the same.
   if (trace_->steps_seen == 0 || position.step < trace_->steps_seen) return AddToTable(record);
   trace_->running_step_index = position.step;
   SayWhatBecameOf(trace_->running_step.Add(record));
@@ -433,7 +436,7 @@ void TraceRecorder::StartClock() noexcept {
   }
 }
 
-// What the GPU's own clock says since the last call; nothing where there is none, and known then is 0.
+// Returns what the GPU's own clock says since the last call; `known` is 0 where there is no such clock.
 TraceRecorder::GpuTimes TraceRecorder::TakeGpuClock() noexcept {
   GpuClock now;
   const GpuClockFunction read = g_gpu_clock.load(std::memory_order_relaxed);
@@ -488,11 +491,11 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
   AddWaits(&step);
   LaunchRing* ring = t_ring.owner == this ? t_ring.ring : AcquireRing();
   if (ring == nullptr || ring->Push(step) == LaunchRing::PushResult::kDropped) {
-    // A step must not be lost where launches may be: reports divide by their number.
+    // Launches may be lost, but a step must not: reports divide by the number of steps.
     Guard guard(this);
     if (guard) trace_->AddStep(step);
   }
-  // Whoever reads this number finds the step's record, and all of its launches, in the rings.
+  // A thread that reads this number finds the step's record, and all of its launches, in the rings.
   finished_steps_.fetch_add(1, std::memory_order_release);
   if (step.index + 1 == window_end && active()) {
     flush_now_.store(true, std::memory_order_relaxed);
@@ -515,15 +518,15 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept try {
 } catch (...) {
 }
 
-// On the thread that ends the step, so that the step that ends and the one that begins are each measured whole or not
-// at all.
+// This runs on the thread that ends the step, so that the step that ends and the one that begins are each measured
+// whole or not at all.
 void TraceRecorder::FollowRequest(uint64_t next) noexcept try {
   const bool wanted = wanted_.load(std::memory_order_relaxed);
   if (wanted != Stopped(next)) return;  // it is so already
   if (wanted) {
     stop_end_.store(next, std::memory_order_release);
   } else {
-    // What lies in between belongs to no stop at any moment.
+    // The order keeps the steps in between from belonging to any stop, at any moment.
     stop_begin_.store(next, std::memory_order_release);
     stop_end_.store(UINT64_MAX, std::memory_order_release);
   }
@@ -574,7 +577,7 @@ void TraceRecorder::Print(const Diagnostic& diagnostic) noexcept try {
 } catch (...) {
 }
 
-// What was reported while nobody was to hear it, or where printing would have been under a lock.
+// Prints what was reported while nobody was to hear it, or while a lock was held.
 void TraceRecorder::PrintHeld() noexcept try {
   std::deque<Diagnostic> held;
   {
@@ -615,7 +618,7 @@ void TraceRecorder::TakeWhatEnded(bool last) {
   trace.samples += eval_samples_.exchange(0, std::memory_order_relaxed);
   uint64_t ended = trace_->batches_seen - std::min<uint64_t>(trace_->batches_seen, 1);
   if (last) {
-    // The program has come to its end, and so has what it validated last.
+    // The program has come to its end, and so has the batch that it validated last.
     ended = trace_->batches_seen++;
     trace.samples += eval_last_samples_.exchange(0, std::memory_order_relaxed);
   }
@@ -625,8 +628,9 @@ void TraceRecorder::TakeWhatEnded(bool last) {
   if (trace.running_batch_number < trace_->batches_seen) SayWhatBecameOf(trace.table.TakeAllOf(&trace.running_batch));
 }
 
-// What a loop does after its optimizer's step (an average of the weights, a metric) is in the sums of the step that
-// follows; after the last one it is in none, and counts with it. A forward, however, began a step that has not ended.
+// What a loop does after its optimizer's step (an average of the weights, a metric) is in the sums of the next step.
+// What it does after its last step is in no other, and counts with that one. A forward, however, has begun a step
+// that has not ended, and is left out.
 void TraceRecorder::SettleWhatRan() {
   Trace& trace = *trace_;
   SayWhatBecameOf(trace.table.TakeAllOf(&trace.running_batch));
@@ -676,14 +680,14 @@ bool TraceRecorder::DrainRings(Wanted wanted, bool last) noexcept {
         } catch (...) {
         }
       };
-      // Of what runs there is one step and one batch at a time; what began meanwhile is read the next time.
+      // The table holds one running step and one running batch at a time; what began meanwhile is read the next time.
       const auto may_enter = [this, last](const RingPosition& position) {
         lock_.AssertHeld();
         return last || (position.step <= trace_->steps_seen && position.batch <= trace_->batches_seen);
       };
       const bool more = ring->Drain(kDrainUnits, on_launch, on_step, may_enter);
       const uint64_t drops = ring->drops();
-      // The ring is full of what is forgotten here: what it dropped is no loss to any step.
+      // The ring is full of what is forgotten here, so what it dropped is no loss to any step.
       if (wanted == Wanted::kOfAModelOrPhase) ring->drops_reported = drops;
       if (drops != ring->drops_reported) {
         try {
@@ -771,7 +775,7 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     })) {
     }
     if (full()) return true;
-    // Their keys are in the file by now. The step that runs may have more to come.
+    // The keys of the complete steps are in the file by now. The step that runs may get more samples.
     trace.step_sums.CompleteBefore(active() ? CurrentStep() : UINT64_MAX);
     std::deque<SampledStep>& sampled = trace.step_sums.complete();
     for (; !sampled.empty() && !full(); sampled.pop_front()) EncodeSampledStep(sampled.front(), out);
@@ -780,7 +784,7 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     trace.summed_steps = {};
     if (trace.batches != 0) EncodeEvaluation(trace.batches, trace.samples, out);
     trace.batches = trace.samples = 0;
-    // Layers were written above: the peak can only be of those.
+    // The peak may refer only to layers that were written above.
     if (trace.memory_peak) EncodeMemoryPeak(*trace.memory_peak, definitions.layers.size(), out);
     trace.memory_peak.reset();
     for (; !trace.pm_windows.empty() && !full(); trace.pm_windows.pop_front()) {
@@ -925,7 +929,8 @@ void TraceRecorder::WriteIfDue() noexcept {
     return;
   }
   if (!IsOurProcess()) return;
-  // A handler of the program that came between could exit, and wait in Finish for us who wait for it.
+  // A signal handler of the program that ran here could exit, and wait in Finish for this writer, which waits for the
+  // handler.
   SignalShield shield;
   if (!turn_lock_.TryLock()) return;
   const HeldLock held(turn_lock_);
@@ -968,8 +973,8 @@ bool TraceRecorder::StartWriter(bool callers_may_write) noexcept {
   return true;
 }
 
-// Whether the counters of a GPU are read. Its driver has threads, and a launch is to wait for no disk. Not knowing
-// (tests tell no source) is a yes.
+// Whether the counters of a GPU are read. A GPU's driver has threads, and a launch must not wait for a disk. Where no
+// source is named, as in tests, the answer is yes.
 bool TraceRecorder::MeasuresAGpu() noexcept {
   Guard guard(this);
   if (!guard) return true;
@@ -1055,7 +1060,7 @@ void TraceRecorder::Disable(std::string_view reason) noexcept try {
 
 void TraceRecorder::Stop(Mode mode, std::string_view reason) noexcept {
   if (!IsOurProcess()) return;
-  // No handler of the program may run between here and the end: it could exit, and come here again.
+  // No signal handler of the program may run between here and the end: it could exit, and come here again.
   SignalShield shield;
   if (!stop_requested_.exchange(true, std::memory_order_acq_rel)) {
     reason = reason.substr(0, sizeof stop_reason_text_);
@@ -1067,7 +1072,7 @@ void TraceRecorder::Stop(Mode mode, std::string_view reason) noexcept {
   Output* output = output_.load(std::memory_order_acquire);
   if (output == nullptr) return;
   WriteLastIfCaller(output);
-  // A second caller waits, too, so that neither exits before the file is whole.
+  // A second caller also waits, so that neither exits before the file is whole.
   const int64_t deadline = MonotonicNs() + kStopWait;
   while (output->stopped.count() == 0 && MonotonicNs() < deadline) {
     output->stopped.WaitFor(0, deadline - MonotonicNs());

@@ -1,7 +1,7 @@
 // File: trace_recorder.h
 //
-// The Recorder: rings from the recording threads, a table of statistics, and a writer that writes what is new about
-// once a second, and more seldom as a run ages (chunk_schedule.h).
+// TraceRecorder implements Recorder: with rings from the recording threads, a table of statistics, and a writer that
+// writes what is new about once a second, and more seldom as a run ages (chunk_schedule.h).
 //
 // After Activate only the writer touches the file, the frame buffer and the consumer's side of the rings, the last
 // writing at the program's end included. The writer is a thread of ours: Finish asks it for the last writing and
@@ -9,18 +9,19 @@
 //
 // A program of one thread has no such thread. A second thread would cost it what glibc leaves out for the first alone
 // (atomics in malloc and in every lock: 5 % of a step of tiny layers), and Python 3.12 warns of each fork in a
-// process of several. There the thread that records is the writer as well, in EndStep and MayWrite, while turn_lock_
-// is held. It ceases to be when the program has threads of its own, or when one turn took so long that it would be
-// felt; and it never is where a GPU is measured or where the file lies on a disk that may hang (TraceFile::MayHang).
+// process of several. There the thread that records is also the writer, in EndStep and MayWrite, while turn_lock_ is
+// held. It ceases to be the writer when the program has threads of its own, or when several turns in a row took so
+// long that the program would feel it. It never is the writer where a GPU is measured or where the file lies on a
+// disk that may hang (TraceFile::MayHang).
 //
 // lock_ guards definitions and statistics. It is held for microseconds, never while writing, so that every cold call
 // may wait for it. No wait is without bound: a thread that held it may not exist any more (a raw clone), or be the
 // one that waits (a signal handler).
 //
-// Fork. The handlers below hold lock_ across fork(), so that the child's copy is whole; in the child everything that
-// belongs to the parent's trace is let go of, and leaked, since threads that do not exist there may have been in it.
-// The object stays the same, so references to it remain good. A vfork child shares our memory, and a raw clone runs
-// no handlers: for both, what would touch the file first asks whether this is still the process that it was.
+// The handlers below hold lock_ across fork(), so that the child's copy is whole. The child lets go of everything
+// that belongs to the parent's trace, and leaks it, since threads that do not exist in the child may have been using
+// it. The object stays the same, so references to it remain good. A vfork child shares our memory, and a raw clone
+// runs no handlers: for both, what would touch the file first asks whether this is still the process that it was.
 #ifndef RFINJECT_COLLECTOR_TRACE_RECORDER_H_
 #define RFINJECT_COLLECTOR_TRACE_RECORDER_H_
 
@@ -110,11 +111,11 @@ class TraceRecorder final : public Recorder {
   void Finish(std::string_view reason) noexcept override;
   void Disable(std::string_view reason) noexcept override;
 
-  // As Activate, into a descriptor instead of the settings' output; for tests.
+  // Does what Activate does, with a descriptor instead of the settings' output. For tests.
   void ActivateInto(int fd) noexcept;
 
  private:
-  // Tells a thread that ends, and forking, about all recorders (one per process, but for tests).
+  // Knows all recorders, for the end of a thread and for fork() (a process has one, except in tests).
   friend struct RecorderProcessHooks;
 
   enum class Mode : uint8_t { kIdle, kActive, kFinished, kDisabled };
@@ -125,24 +126,25 @@ class TraceRecorder final : public Recorder {
   // What belongs to one trace, and is let go of by a forked child.
   struct Trace {
     LaunchTable table;
-    // What was launched in the step that runs, and in the batch that is being validated: reports divide by what is
-    // complete, so it waits here for the end of either.
+    // What was launched in the step that runs, and in the batch that is being validated. Reports divide by what is
+    // complete, so this waits here for the end of the step or the batch.
     LaunchTable running_step, running_batch;
     uint64_t running_step_index = 0, running_batch_number = 0;
     uint64_t steps_seen = 0, batches_seen = 0;  // finished_steps_ and eval_batches_ when the rings were last drained
-    uint64_t batches_taken = 0;                 // complete ones that were in the file, or waited for it
-    uint64_t batches = 0, samples = 0;          // complete ones that wait for it
+    uint64_t batches_taken = 0;                 // complete batches that are in the file, or wait to be written
+    uint64_t batches = 0, samples = 0;          // of complete batches that wait to be written
     StepSums step_sums;
     std::map<std::string, uint64_t, std::less<>> drops;
-    // Steps that wait for the file: the first ones one by one, later ones, or those of a file that is nearly as large
-    // as it may be, as sums. That file is seldom written, so what waits for it must not grow by the step.
+    // Steps that wait to be written. The first ones are kept one by one; later ones, and those of a file that is
+    // nearly as large as it may be, as sums. Such a file is seldom written, so what waits for it must not grow with
+    // each step.
     std::deque<StepRecord> steps;
     uint64_t single_steps = 0;  // in the file, or in `steps`
     bool near_limit = false;
     SummedSteps summed_steps;
     void AddStep(const StepRecord& step);
     std::deque<PmWindow> pm_windows;
-    std::optional<MemoryPeak> memory_peak;  // that waits for the file
+    std::optional<MemoryPeak> memory_peak;  // waits to be written
     // Stacks (Definitions::stacks) of the keys that have one.
     std::unordered_map<LaunchIdentity, uint32_t, IdentityHash> key_stacks;
     // How much of the definitions is in the file already.
@@ -158,7 +160,7 @@ class TraceRecorder final : public Recorder {
     size_t lines_written = 0;
   };
 
-  // What the writer owns, and a forked child lets go of unseen.
+  // What the writer owns. A forked child lets go of it without looking at it.
   struct Output {
     Output() noexcept;
     TraceFile file;
@@ -171,20 +173,20 @@ class TraceRecorder final : public Recorder {
     Event stopped;                         // signalled once, when the file is closed
   };
 
-  // Holds lock_; false if it could not be had, or if there is nothing that it could guard. (Clang's analysis takes it
-  // for always held: that the answer is looked at is up to who writes it.)
+  // Holds lock_; false if it could not be had, or if there is nothing that it could guard. (Clang's analysis takes
+  // the lock for always held: the author must see to it that the answer is looked at.)
   class Guard;
 
   bool InSettingsWindow(uint64_t step) const noexcept {
     return step >= window_begin_ && step < window_end_.load(std::memory_order_relaxed);
   }
-  // Whether the user has stopped the measuring, of a step that is not long past: of earlier ones it is forgotten.
+  // Whether the user had stopped the measuring in `step`. Only the last stop is known.
   bool Stopped(uint64_t step) const noexcept {
-    // In this order: who sees the end of a new stop also sees its begin (FollowRequest).
+    // The order matters: a thread that sees the end of a new stop also sees its beginning (FollowRequest).
     return step < stop_end_.load(std::memory_order_acquire) && step >= stop_begin_.load(std::memory_order_relaxed);
   }
   bool Measured(uint64_t step) const noexcept { return InSettingsWindow(step) && !Stopped(step); }
-  // The step `next` is about to begin: what the user wants of it.
+  // Called when the step `next` is about to begin, to do what the user asked for.
   void FollowRequest(uint64_t next) noexcept;
   // Whether somebody has asked for something by the control file (control_file.h), about once a second.
   void LookForRequest(Output* output) noexcept;
@@ -200,19 +202,19 @@ class TraceRecorder final : public Recorder {
     uint64_t skipped_ns = 0, busy_ns = 0;
   };
   GpuTimes TakeGpuClock() noexcept;
-  // What the step that ends waited for, as far as anybody watched.
+  // Adds what the step that ends waited for, as far as anybody watched.
   void AddWaits(StepRecord* step) noexcept;
   void Print(const Diagnostic& diagnostic) noexcept;
   void PrintHeld() noexcept;
   void WakeWriter() noexcept;
 
   void AddToTable(const LaunchRecord& record) RFINJECT_REQUIRES(lock_);
-  // To the table, or to what waits for the end of its step or batch.
+  // Adds a record to the table, or to what waits for the end of its step or batch.
   void AddAt(const RingPosition& position, const LaunchRecord& record) RFINJECT_REQUIRES(lock_);
   void SayWhatBecameOf(LaunchTable::AddResult added) RFINJECT_REQUIRES(lock_);
-  // What has ended since the last call comes into the table. `last`: nothing more will end.
+  // Moves what has ended since the last call into the table. `last` says that nothing more will end.
   void TakeWhatEnded(bool last) RFINJECT_REQUIRES(lock_);
-  // The recording is over: what becomes of a step that did not end.
+  // Called when the recording is over, to decide what becomes of a step that did not end.
   void SettleWhatRan() RFINJECT_REQUIRES(lock_);
   void AddDrop(std::string_view what, uint64_t count) RFINJECT_REQUIRES(lock_);
   // Fills the frame buffer up to its soft limit; true if more is waiting.
@@ -226,15 +228,15 @@ class TraceRecorder final : public Recorder {
   void WriteIfDue() noexcept;
   void WriteLastIfCaller(Output* output) noexcept;
 
-  // Moves launches into the table. The writer; before there is one, under activation_lock_.
+  // Moves launches into the table. Called by the writer or, before there is one, under activation_lock_.
   enum class Wanted : uint8_t { kAll, kOfAModelOrPhase };
   bool DrainRings(Wanted wanted = Wanted::kAll, bool last = false) noexcept;
   bool WriteFrame(Output* output) noexcept;
-  // Everything that is waiting; `last`: even if recording is over.
+  // Writes everything that is waiting; with `last`, even if recording is over.
   bool Flush(Output* output, bool last) noexcept;
-  // One round of the writer's work, and the last one. The writer.
+  // Do one round of the writer's work, and the last one. Called by the writer.
   void WriteTurn(Output* output) noexcept;
-  // When the chunk after one of so many bytes is due; says so when the trace comes near its limit.
+  // Returns when the chunk after one of `chunk_bytes` bytes is due; says so when the trace comes near its limit.
   int64_t NextChunkNs(Output* output, uint64_t chunk_bytes) noexcept;
   void WriteLast(Output* output) noexcept;
   static void* WriterMain(void* self) noexcept;
@@ -262,7 +264,7 @@ class TraceRecorder final : public Recorder {
   std::atomic<uint64_t> busy_{kBusyUnknown};                       // likewise
   std::atomic<uint64_t> gpu_skipped_ns_{0}, gpu_busy_seen_ns_{0};  // of the GPU's own clock, when the step began
   std::atomic<uint64_t> measured_steps_{0};
-  std::atomic<bool> last_words_{false};  // have been said, or need not be
+  std::atomic<bool> last_words_{false};  // the last line was printed, or need not be
   std::atomic<bool> step_left_out_{false};
   std::atomic<uint32_t> kind_{0};
   std::atomic<uint32_t> optimizer_{0};
@@ -286,10 +288,10 @@ class TraceRecorder final : public Recorder {
 
   Mutex activation_lock_;  // held by the one thread that opens the trace
   std::atomic<Output*> output_{nullptr};
-  Mutex turn_lock_;  // held by a caller who does the writer's work, and by who makes or changes the writer
-  int long_turns_ RFINJECT_GUARDED_BY(turn_lock_) = 0;  // in a row, of callers
+  Mutex turn_lock_;  // held by a caller that does the writer's work, and by whoever makes or changes the writer
+  int long_turns_ RFINJECT_GUARDED_BY(turn_lock_) = 0;  // turns of callers, in a row, that took too long
   std::atomic<Writer> writer_{Writer::kNone};
-  std::atomic<bool> turn_due_{false};  // for a caller that writes, what wake_ is for the thread
+  std::atomic<bool> turn_due_{false};  // is to a caller that writes what wake_ is to the thread
   Event wake_;
   std::atomic<bool> flush_now_{false};
   std::atomic<bool> stop_requested_{false};

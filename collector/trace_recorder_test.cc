@@ -383,7 +383,7 @@ TEST_F(TraceRecorderTest, WhatCameBeforeActivateIsKept) {
   EXPECT_THAT(t.steps, SizeIs(1));
 }
 
-// A program that makes its weights, more of them than a ring holds, and loads its first batch.
+// A program makes its weights with more launches than a ring holds, and loads its first batch.
 TEST_F(TraceRecorderTest, WhatIsOfNoModelBeforeTheFirstStepIsOfNoStep) {
   Recorder& r = recorder();
   LaunchRecord preprocessing = MakeRecord(r.Intern("normalize"), 5);
@@ -569,8 +569,8 @@ TEST_F(TraceRecorderTest, WithoutStepsTheWindowStaysOpen) {
   }
 }
 
-// The edge while other threads are recording: each launch of a thread that saw the step before it counts, and none
-// of one that knew of the step's end does.
+// At the window's edge, while other threads are recording, each launch of a thread that saw the step before the edge
+// counts, and no launch of a thread that knew of the step's end does.
 TEST_F(TraceRecorderTest, TheWindowsEdgeHoldsUnderConcurrency) {
   settings().steps = 1;
   Recorder& r = recorder();
@@ -688,7 +688,7 @@ LaunchRecord MakeRecordOf(Phase phase, uint32_t kernel) {
   return record;
 }
 
-// Who reads the trace of a running process divides by the steps that have ended.
+// A reader of a running process's trace divides by the steps that have ended.
 TEST_F(TraceRecorderTest, AStepThatRunsIsNotInTheFile) {
   Recorder& r = recorder();
   r.Activate();
@@ -718,7 +718,7 @@ TEST_F(TraceRecorderTest, AStepThatRunsIsNotInTheFile) {
   EXPECT_THAT(t.FindDiagnostic("step-not-ended")->text(), HasSubstr("2 launches"));
 }
 
-// An average of the weights after the optimizer's step: of the last step as of the others.
+// An average of the weights after the optimizer's step belongs to the last step as it does to the others.
 TEST_F(TraceRecorderTest, WhatFollowsTheLastStepCounts) {
   Recorder& r = recorder();
   r.Activate();

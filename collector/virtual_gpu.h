@@ -1,7 +1,7 @@
 // File: virtual_gpu.h
 //
-// Whether the program gets a virtual GPU to run on (docs/VIRTUAL_GPU.md), and putting it into the process. Only under
-// --estimate: the estimator costs what the program's operators do there.
+// Whether the program gets a virtual GPU to run on (docs/VIRTUAL_GPU.md), and putting it into the process. This
+// happens only under --estimate: the estimator costs what the program's operators do there.
 #ifndef RFINJECT_COLLECTOR_VIRTUAL_GPU_H_
 #define RFINJECT_COLLECTOR_VIRTUAL_GPU_H_
 
@@ -23,25 +23,27 @@ void OfferVirtualGpu(const Settings& settings, const std::string& torch_librarie
 // Whether this process has one.
 bool HasVirtualGpu() noexcept;
 
-// Whether this process has launched a kernel on one: a program may have it, and run on the CPU all the same.
+// Whether this process has launched a kernel on one: a program that has a virtual GPU may run on the CPU all the
+// same.
 bool UsesVirtualGpu() noexcept;
 
 // The folder with its driver, libcuda.so. May throw std::bad_alloc.
 std::string VirtualGpuFolder();
 
-// What the kernels that this thread launched since the last call take together, in nanoseconds: moves the virtual
-// GPU's clock. Nothing where there is none.
+// Tells how long the kernels take together that this thread launched since the last call, in nanoseconds; this moves
+// the virtual GPU's clock. Does nothing where there is none.
 void TellVirtualGpu(uint64_t nanoseconds) noexcept;
 
 // Whether something is being captured into a CUDA graph at this moment.
 bool VirtualGpuCaptures() noexcept;
-// Whether this thread has captured work into a graph since it last told something: what an operator inside a capture
-// is made of runs when the graph is launched.
+// Whether this thread has captured work into a graph since its last TellVirtualGpu or TellVirtualGpuCaptured: the
+// work of an operator inside a capture runs when the graph is launched.
 bool VirtualGpuCaptured() noexcept;
-// As TellVirtualGpu, of that work; `what`, which is not 0, names it to the observer of replays.
+// Tells the same of captured work; `what`, which is not 0, names it to the observer of replays.
 void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept;
 
-// Calls `observer` on the launching thread when a graph is launched, with the `what` of all in it, and 0 at its end.
+// Calls `observer` on the launching thread when a graph is launched, with the `what` of each piece of work in it, and
+// with 0 at its end.
 using ReplayObserver = void (*)(uint64_t what) noexcept;
 void ObserveVirtualReplays(ReplayObserver observer) noexcept;
 
@@ -70,8 +72,8 @@ using CollectiveObserver = void (*)(const Collective& collective) noexcept;
 void ObserveVirtualCollectives(CollectiveObserver observer) noexcept;
 
 // Calls `observer` for each piece of memory that PyTorch's allocator gives out on a virtual GPU or takes back
-// (negative bytes), or cannot give out (`refused`), on the allocating thread. `reserved`: what it holds of the device
-// then. Nothing where there is none.
+// (negative bytes), or cannot give out (`refused`), on the allocating thread. `reserved` is what the allocator holds
+// of the device then. Does nothing where there is no virtual GPU.
 struct MemoryEvent {
   uint32_t device = 0;
   uint64_t address = 0;

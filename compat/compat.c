@@ -1,10 +1,10 @@
-// Binds a library to old versions of glibc's symbols, so that what is built here loads where the program runs: the
-// static C++ runtime and our own code, compiled against a new glibc, would otherwise ask for versions of its time.
+// Binds a library to old versions of glibc's symbols, so that it loads wherever the program runs: the static C++
+// runtime and our own code, which are compiled against a newer glibc, would otherwise need that glibc's versions.
 // integration_tests/check_exports.py holds the result against the limit.
 //
 // A function defined here, hidden, takes the place of glibc's of the same name in everything that is linked into the
-// library; it calls glibc's oldest version of it. Before glibc 2.34 these lived in libpthread and libdl, which is why
-// the library must name both as needed although they are empty today.
+// library; it calls glibc's oldest version of it. Before glibc 2.34 these functions were in libpthread and libdl, so
+// the library must name both as needed, although they are empty today.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -22,7 +22,7 @@
 #error "the oldest glibc version of this architecture is needed here"
 #endif
 
-// glibc declares pthread_setspecific's value as read; it is a pointer that is only kept.
+// glibc declares that pthread_setspecific reads what its value points to; it only keeps the pointer.
 #ifndef __clang__  // which does not know the warning
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
@@ -64,7 +64,7 @@ FORWARD(int, dladdr, (const void* address, Dl_info* info), (address, info))
 OLD(int, __fxstat, (int version, int file, struct stat* status));
 HIDDEN int fstat(int file, struct stat* status) { return old___fxstat(STAT_VERSION, file, status); }
 
-// dlsym looks at where it was called from (RTLD_NEXT, RTLD_DEFAULT): this library, either way.
+// dlsym looks at where it was called from (RTLD_NEXT, RTLD_DEFAULT), which is this library in either case.
 FORWARD(void*, dlsym, (void* restrict handle, const char* restrict name), (handle, name))
 
 // libstdc++ asks whether threads exist by the address of this weak symbol.
@@ -72,13 +72,13 @@ HIDDEN int __pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) {
   return old_pthread_key_create(key, destructor);
 }
 
-// glibc 2.32: while true, libstdc++ counts references without atomics. False is always right.
+// glibc has this since 2.32. While it is true, libstdc++ counts references without atomics, so false is always right.
 HIDDEN char __libc_single_threaded = 0;
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
-// glibc 2.35: how libgcc's unwinder finds the unwind table of an address. It has no other way compiled in, so this is
-// a whole implementation, over the older dl_iterate_phdr. Slower by microseconds, for exceptions in this library
-// only.
+// glibc has this since 2.35; libgcc's unwinder finds the unwind table of an address by it, and has no other way
+// compiled in. So this is a whole implementation over the older dl_iterate_phdr. It is slower by microseconds, for
+// exceptions in this library only.
 struct search {
   uintptr_t address;
   struct dl_find_object* result;

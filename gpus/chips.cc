@@ -22,7 +22,7 @@ struct Formula {
   constexpr std::span<const FlopTerm> span() const { return {terms.data(), size}; }
 };
 
-// Scalar terms, then dense ones of the tensor path, then sparse ones.
+// Concatenates the scalar terms, the dense terms of the tensor path, and the sparse ones.
 template <size_t kScalar, size_t kTensor>
 consteval auto MakeFormula(const std::array<FlopTerm, kScalar>& scalar, const TensorCounter (&tensor)[kTensor]) {
   Formula<kScalar + 2 * kTensor> formula;
@@ -42,7 +42,7 @@ constexpr TensorCounter kGv100Tensor[] = {
 };
 constexpr auto kGv100 = MakeFormula(kScalarFlop, kGv100Tensor);
 
-// One name for three types; Turing's tensor cores run only FP16 of them.
+// The counter's name has three types; Turing's tensor cores run only FP16 of these.
 constexpr TensorCounter kTu10xTensor[] = {
     {"sm__ops_path_tensor_src_fp16_bf16_tf32_dst_fp32.sum", {}, Precision::kFp16Tensor},
     {"sm__ops_path_tensor_src_fp16_dst_fp16.sum", {}, Precision::kFp16Tensor},
@@ -132,7 +132,7 @@ constexpr Rates kGa10xRates = {4, 256, 256, 512, 1024, 1024, 0, 0};
 constexpr Rates kAd10xRates = {4, 256, 256, 512, 1024, 1024, 2048, 0};
 constexpr Rates kGh100Rates = {128, 256, 512, 2048, 4096, 4096, 8192, 256};
 
-// PM sampling: not on Volta; on Turing and GA100 it has the trigger by cycles only (cupti_pmsampling.h).
+// Volta has no PM sampling; Turing and GA100 have its trigger by cycles only (cupti_pmsampling.h).
 constexpr Chip kChips[] = {
     {.name = "GP100",
      .compute_capability = "6.0",
@@ -168,7 +168,7 @@ constexpr Chip kChips[] = {
      .tensor_clock = true,
      .paths = {"mma", "wgmma"},
      .legacy_share = 2.0 / 3.0},
-    // 2048 of 8192.
+    // The legacy path reaches 2048 of 8192 FLOP per SM and cycle.
     {.name = "GB100",
      .compute_capability = "10.0",
      .flop = kGb100.span(),

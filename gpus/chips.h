@@ -7,8 +7,8 @@
 //   for (const FlopTerm& term : FlopFormula("GA100"))
 //     flop[size_t(term.precision)] += term.flop_per_count * sum_of(term.metric);
 //
-// Pure: no CUPTI, no input, no output. That CUPTI knows every counter named here is what collector/cupti's tests ask
-// its host library.
+// It is pure: no CUPTI, no input, no output. The tests of collector/cupti ask CUPTI's host library whether it knows
+// every counter that is named here.
 #ifndef RFINJECT_GPUS_CHIPS_H_
 #define RFINJECT_GPUS_CHIPS_H_
 
@@ -23,9 +23,8 @@
 
 namespace rfinject {
 
-// What the two tensor paths of a chip are called: the legacy one, and the one that the tensor peaks of gpus.csv are
-// of
-// ("mma", "wgmma"). Both empty for a chip with one path.
+// The names of a chip's two tensor paths: the legacy one, and the one to which the tensor peaks of gpus.csv belong
+// ("mma", "wgmma"). Both are empty for a chip with one path.
 struct TensorPaths {
   std::string_view legacy, own;
 };
@@ -47,7 +46,7 @@ struct Chip {
   double flop_per_tensor_instruction = 0;  // 0: instructions of several sizes share a counter
 };
 
-// Every chip. Of those with one compute capability the first is what a file that names only the capability means.
+// Every chip. Where several have one compute capability, a file that names only the capability means the first.
 std::span<const Chip> AllChips() noexcept;
 
 // The chip of that name; nullptr when there is none.
@@ -56,18 +55,18 @@ const Chip* FindChip(std::string_view name) noexcept;
 // The first chip of "8.6" whose counters are known; nullptr when there is none.
 const Chip* ChipOfComputeCapability(std::string_view capability) noexcept;
 
-// Every counter that carries FLOP on `chip` ("GV100", "TU104", "GA100", …), scalar and tensor. Alternatives that
-// count the same work twice never stand in one formula: the dense `_sparsity_off` metrics are used where the chip has
-// them. Empty for a chip that is not in the table.
+// Every counter that carries FLOP on `chip` ("GV100", "TU104", "GA100", …), scalar and tensor. A formula never has
+// two counters of the same work: the dense `_sparsity_off` metrics are used where the chip has them. Empty for a chip
+// that is not in the table.
 std::span<const FlopTerm> FlopFormula(std::string_view chip) noexcept;
 
-// The counters of other spellings, which other tools collect, that mean a term of FlopFormula: ncu's `derived__…_x2`
-// forms and the metrics that hold dense and sparse work together. nullopt when `metric` is none of them, or is a term
-// of the formula itself. The factor replaces the term's; a caller uses one spelling a precision, the formula's own
-// where both are there.
+// Returns what a counter of another spelling, as other tools collect it, means in terms of FlopFormula: ncu's
+// `derived__…_x2` forms and the metrics that hold dense and sparse work together. nullopt when `metric` is none of
+// them, or is a term of the formula itself. The factor replaces the term's. A caller uses one spelling for each
+// precision: the formula's own where it has both.
 std::optional<FlopTerm> AlternativeTerm(std::string_view chip, std::string_view metric) noexcept;
 
-// The counter that an alternative spelling takes the place of: "…op_hfma_pred_on.sum" for ncu's
+// Returns the counter that an alternative spelling replaces: "…op_hfma_pred_on.sum" for ncu's
 // "derived__…op_hfma_pred_on_x4.sum". Empty for every other metric.
 std::string_view PlainSpelling(std::string_view metric) noexcept;
 
@@ -79,6 +78,7 @@ double FlopPerTensorInstruction(std::string_view chip) noexcept;
 // cannot pass this share of the tensor roof. 1 for chips with one path.
 double LegacyTensorPathShare(std::string_view chip) noexcept;
 
+// Returns empty names for a chip with one path, and for one that is not known.
 TensorPaths TensorPathNames(std::string_view chip) noexcept;
 
 // Whether the legacy path takes operands of this precision: GH100 and GB100 have it for TF32, FP16 and BF16.

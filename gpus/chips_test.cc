@@ -48,7 +48,7 @@ TEST(Chips, NothingStandsTwice) {
   }
 }
 
-// A sparse counter without its dense one, or the total beside the dense one, would be a slip of the pen.
+// A sparse counter without its dense one, or the total beside the dense one, would be a mistake in the table.
 TEST(Chips, SparseCountersHaveADenseOneAndNoTotalBesideThem) {
   for (const Chip& chip : AllChips()) {
     for (const FlopTerm& term : chip.flop) {
@@ -75,7 +75,7 @@ TEST(Chips, PackedFp32OfBlackwellCounts) {
   EXPECT_EQ(ffma2->flop_per_count, 4);
 }
 
-// R011 asks whether sparse operands ran; a chip whose formula has no sparse terms could never be asked.
+// Alarm R011 looks whether sparse operands ran, which it cannot on a chip whose formula has no sparse terms.
 TEST(Chips, SparseTermsOnEveryChipWithSparseTensorCores) {
   for (const Chip& chip : AllChips()) {
     const bool has_tensor_cores_for_them = std::stod(std::string(chip.compute_capability)) >= 8;

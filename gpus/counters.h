@@ -32,13 +32,13 @@ namespace rfinject {
 
 inline constexpr std::string_view kDramReadMetric = "dram__bytes_read.sum";
 inline constexpr std::string_view kDramWriteMetric = "dram__bytes_write.sum";
-// GB202 and its sisters call the same two so.
+// The names of the same two counters on GB202 and its relatives.
 inline constexpr std::string_view kDramOpReadMetric = "dram__bytes_op_read.sum";
 inline constexpr std::string_view kDramOpWriteMetric = "dram__bytes_op_write.sum";
 inline constexpr std::string_view kDramTotalMetric = "dram__bytes.sum";
 inline constexpr std::string_view kDramRateMetric = "dram__bytes.sum.per_second";
 inline constexpr std::string_view kGpuTimeMetric = "gpu__time_duration.sum";
-// One kernel has one duration: its other roll-ups (.max, .avg, .min) and ncu's other word for it say the same.
+// One kernel has one duration: its other roll-ups (.max, .avg, .min) and ncu's other name for it have the same value.
 inline constexpr std::string_view kGpuTimePrefix = "gpu__time_duration.";
 inline constexpr std::string_view kGpuTimeUserMetric = "gpu__time_duration_measure_user.sum";
 inline constexpr std::string_view kGpuCyclesMetric = "gpc__cycles_elapsed.max";
@@ -46,24 +46,24 @@ inline constexpr std::string_view kL2BytesMetric = "lts__t_bytes.sum";
 inline constexpr std::string_view kL1BytesMetric = "l1tex__t_bytes.sum";
 inline constexpr std::string_view kSmClockMetric = "sm__cycles_elapsed.avg.per_second";
 inline constexpr std::string_view kDramClockMetric = "dram__cycles_elapsed.avg.per_second";
-// What the names of all counters of operations on the tensor path begin with.
+// The names of all counters of operations on the tensor path begin with this.
 inline constexpr std::string_view kTensorOpsPrefix = "sm__ops_path_tensor_";
-// Instructions on the tensor pipe: what CUPTI before 12.2 update 2 has instead of operations.
+// The counter of instructions on the tensor pipe, which CUPTI before 12.2 update 2 has instead of operations.
 inline constexpr std::string_view kTensorInstructionsMetric = "sm__inst_executed_pipe_tensor.sum";
 // "_realtime" can be read while kernels run; other counters count for whole kernels only.
 inline constexpr std::string_view kTensorActiveMetric =
     "sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed";
 
-// The counters of DRAM's reads and writes in each spelling; a chip has one. Where both of a spelling were counted
-// their sum is the traffic, and kDramTotalMetric says the same once more.
+// The counters of DRAM's reads and writes in each spelling; a chip has one. Where both of one spelling were counted
+// their sum is the traffic, which kDramTotalMetric also counts.
 struct DramCounters {
   std::string_view read, write;
 };
 inline constexpr std::array<DramCounters, 2> kDramCounters = {
     {{kDramReadMetric, kDramWriteMetric}, {kDramOpReadMetric, kDramOpWriteMetric}}};
 
-// What every hardware group of the collector carries, in falling order of importance; of those that count the same
-// quantity the first that the chip has.
+// What every hardware group of the collector counts, in falling order of importance. Where several counters count the
+// same quantity, the first that the chip has is taken.
 enum class BaseQuantity : uint8_t { kDramRead, kDramWrite, kTime, kCycles, kL2Bytes, kL1Bytes };
 struct BaseMetric {
   std::string_view name;
@@ -81,7 +81,7 @@ inline constexpr std::array<BaseMetric, 8> kBaseMetrics = {{
     {kL1BytesMetric, BaseQuantity::kL1Bytes, "byte"},
 }};
 
-// Clocks, which the collector takes along where they cost nothing.
+// Clocks, which the collector counts where they cost nothing.
 inline constexpr std::array<std::string_view, 2> kClockMetrics = {kSmClockMetric, kDramClockMetric};
 
 // One counter's part in the executed FLOP of a kernel.
@@ -89,8 +89,8 @@ struct FlopTerm {
   std::string_view metric;  // as CUPTI names it, with ".sum"
   Precision precision;
   double flop_per_count;
-  // A term of the metric set that stands for FLOP on 2:4 sparse operands. Not executed arithmetic in the dense sense;
-  // R011 asks for it to be 0.
+  // A term of the metric set that stands for FLOP on 2:4 sparse operands. It is no executed arithmetic in the dense
+  // sense; alarm R011 expects it to be 0.
   bool sparse = false;
   // Counted over the legacy mma.sync path of a chip that has a faster one (chips.h, LegacyTensorPathShare).
   bool legacy_path = false;
@@ -115,22 +115,22 @@ inline constexpr std::array<FlopTerm, 3> kPackedFp32Flop = {{
     {"smsp__sass_thread_inst_executed_op_ffma2_pred_on.sum", Precision::kFp32, 4},
 }};
 
-// Other tools' counters that say what a chip's own say.
+// Other tools' counters that count what a chip's own counters do.
 struct AlternativeCounter {
   FlopTerm term;
-  // The counter whose place it takes. Empty: that of all of the chip's own counters of its precision, because it
+  // The counter that it replaces. Empty: it replaces all of the chip's own counters of its precision, because it
   // holds dense and sparse work of all instruction families together.
   std::string_view stands_for;
 };
 // ncu's spellings with the lanes of packed instructions and the two FLOP of a multiply-add multiplied in, from the
-// sections of Nsight Compute (SpeedOfLight_HierarchicalSingleRooflineChart.section and its like), and the totals.
+// sections of Nsight Compute (SpeedOfLight_HierarchicalSingleRooflineChart.section and the like), and the totals.
 inline constexpr std::array<AlternativeCounter, 12> kAlternativeCounters = {{
     {{"derived__smsp__sass_thread_inst_executed_op_hadd_pred_on_x2.sum", Precision::kFp16, 1}, kScalarFlop[3].metric},
     {{"derived__smsp__sass_thread_inst_executed_op_hmul_pred_on_x2.sum", Precision::kFp16, 1}, kScalarFlop[4].metric},
     {{"derived__smsp__sass_thread_inst_executed_op_hfma_pred_on_x4.sum", Precision::kFp16, 1}, kScalarFlop[5].metric},
     {{"derived__smsp__sass_thread_inst_executed_op_ffma_pred_on_x2.sum", Precision::kFp32, 1}, kScalarFlop[2].metric},
     {{"derived__smsp__sass_thread_inst_executed_op_dfma_pred_on_x2.sum", Precision::kFp64, 1}, kScalarFlop[8].metric},
-    // The older form of hfma doubles once where the hardware doubles twice.
+    // The older form of hfma has a factor of 2 where the hardware does 4 FLOP.
     {{"derived__smsp__sass_thread_inst_executed_op_hfma_pred_on_x2.sum", Precision::kFp16, 2}, kScalarFlop[5].metric},
     {{"sm__ops_path_tensor_src_bf16_dst_fp32.sum", Precision::kBf16Tensor, 1}, {}},
     {{"sm__ops_path_tensor_src_fp16.sum", Precision::kFp16Tensor, 1}, {}},
@@ -140,8 +140,8 @@ inline constexpr std::array<AlternativeCounter, 12> kAlternativeCounters = {{
     {{"sm__ops_path_tensor_src_fp8.sum", Precision::kFp8Tensor, 1}, {}},
 }};
 
-// Counters that say nothing that a formula needs, but are kept from other tools' files: they tell that tensor cores
-// ran where nobody counted their operations.
+// Counters that no formula needs, but that are kept from other tools' files: they tell that tensor cores ran where
+// nobody counted their operations.
 inline constexpr std::array<std::string_view, 3> kTensorInstructionMetrics = {
     kTensorInstructionsMetric, "sm__inst_executed_pipe_tensor_op_hmma.sum",
     "sm__inst_executed_pipe_tensor_op_gmma.sum"};

@@ -1,7 +1,7 @@
 // File: gpus.h
 //
-// The table of GPUs and their datasheet roofs, gpus.csv, compiled in. Dense (no 2:4 sparsity) peaks. Keyed by SKU,
-// not by chip: the same chip is sold with different clocks, memories and firmware limits.
+// The table of GPUs and their datasheet roofs, gpus.csv, compiled in. Peaks are dense (without 2:4 sparsity). Rows
+// are by SKU and not by chip: the same chip is sold with different clocks, memories and firmware limits.
 //
 //   const Gpu* gpu = FindGpu("A100-SXM4-40GB");
 //   gpu->peak[size_t(Precision::kTf32Tensor)]   // 156e12 FLOP/s
@@ -48,13 +48,13 @@ std::span<const Gpu> AllGpus() noexcept;
 // The row of that name, without regard to case; nullptr when there is none.
 const Gpu* FindGpu(std::string_view name) noexcept;
 
-// The board that `name` means: the row of that name, or the first of those whose name begins with it, up to a '-'
-// ("a100", "H100-PCIe"): the table has the commonest board of each kind first. nullptr when there is none.
+// Returns the board that `name` means: the row of that name, or the first row whose name begins with it, up to a '-'
+// ("a100", "H100-PCIe"); the table has the commonest board of each kind first. Returns nullptr when there is none.
 const Gpu* FindBoard(std::string_view name) noexcept;
 
 // The row names nearest to `name` by edit distance without regard to case, nearest first, as many as `out` holds, for
-// the message about an unknown name. Rows that `name` is a part of count as nearest; what differs in more than half
-// of the longer one's letters is not near.
+// the message about an unknown name. Rows that `name` is a part of count as nearest; a row that differs in more than
+// half of the longer name's letters is not near.
 std::span<const Gpu* const> NearestGpus(std::string_view name, std::span<const Gpu*> out) noexcept;
 
 }  // namespace rfinject

@@ -30,9 +30,10 @@
 namespace rfinject {
 namespace {
 
-// A class that is patched too late for reasons unknown is found by a full walk at every so many requests.
+// All classes are walked once in so many requests, which finds a class that was not patched in time for whatever
+// reason.
 constexpr uint32_t kRequestsPerWalk = 64;
-// A program that catches SystemExit this often does not want to be ended.
+// A program that catches SystemExit this often does not want to end.
 constexpr int kMaxExits = 3;
 
 constinit std::atomic<pid_t> g_pid{0};  // of the process that attached; 0: none did
@@ -80,14 +81,14 @@ void Append(std::string& reason, const std::string& more) {
   reason += more;
 }
 
-// Which tier the modules and the binding make together, and why it is not a better one.
+// Reports which tier the modules and the binding make together, and why it is not a better one.
 void ReportTier(Tier tier, bool backward, const std::string& reason) {
   RunFacts facts;
   facts.tier = tier;
   facts.process.tier_reason = reason;
   Recorder& recorder = Recorder::Get();
   recorder.UpdateFacts(facts);
-  // Tier B knows as much as A, only at a higher price; whatever lies below knows less.
+  // Tier B knows as much as A, but costs more; the tiers below know less.
   if (tier >= Tier::kCCallSlots || !backward) {
     recorder.ReportDiagnostic(
         Severity::kWarning, "tier",
@@ -190,8 +191,8 @@ void ActivateWithoutPython() noexcept {
 }
 
 void FinishProcess(std::string_view reason) noexcept {
-  // A vfork child shares our memory: what it does on its way out is not our end.
-  // Most processes never attached, and must not pay a system call for that.
+  // A vfork child shares our memory, and its end is not ours. Most processes never attached, and must not pay a
+  // system call for this check.
   const pid_t attached = g_pid.load();
   if (attached == 0 || attached != getpid()) return;
   EndLastInferenceStep();

@@ -1,7 +1,7 @@
 // File: attach.h
 //
-// Joins the parts once there is something to join them to: settings, source, libtorch's binding, and the modules of a
-// Python process. Decides the tier (docs/ARCHITECTURE.md, "Attribution").
+// Connects settings, source, libtorch's binding and the modules of a Python process, once there is a torch to connect
+// to. Decides the tier (docs/ARCHITECTURE.md, "Attribution").
 #ifndef RFINJECT_INJECTOR_ATTACH_H_
 #define RFINJECT_INJECTOR_ATTACH_H_
 
@@ -11,18 +11,19 @@ namespace rfinject {
 
 struct PythonApi;
 
-// After `import torch`, GIL held, once. Never throws, never leaves an exception set; what fails lowers the tier.
+// Called once, after `import torch`, with the GIL held. It never throws and never leaves an exception set; what fails
+// lowers the tier.
 void AttachPython(const PythonApi& python);
 
-// In a process without Python that has libtorch loaded and initialised.
+// Called in a process without Python that has libtorch loaded and initialised.
 void AttachLibtorch() noexcept;
 
-// The process ends in a way that still runs code: lets the source stop and closes the trace. Nothing happens in a
-// process that never attached, or in a vfork child. Bounded in time; may be called more than once.
+// Called when the process ends in a way that still runs code: stops the source and closes the trace. Nothing happens
+// in a process that never attached, or in a vfork child. Bounded in time; may be called more than once.
 void FinishProcess(std::string_view reason) noexcept;
 
-// A root module was called. If the program was asked to end and goes on, it is asked again, a few times: a bare
-// `except:` may have caught the first one.
+// Called when a root module is called. A program that was asked to end (SystemExit) and goes on is asked again, a few
+// times: a bare `except:` may have caught the first exception.
 void InsistOnPoliteExit() noexcept;
 
 }  // namespace rfinject

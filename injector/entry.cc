@@ -1,5 +1,5 @@
-// The library's outermost functions: what the loader, the CUDA driver and libc call. They must be next to free in a
-// process that is not ours, and harmless in every process.
+// The library's outermost functions: what the loader, the CUDA driver and libc call. They must cost next to nothing
+// in a process that does not train, and be harmless in every process.
 
 #include <dlfcn.h>
 #include <link.h>
@@ -19,7 +19,7 @@
 namespace {
 
 using ExitFunction = void (*)(int);
-// Plain data: the constructor must not depend on the order of initialisers, and there should be none.
+// This is plain data: the constructor must not depend on the order of initialisers, so there should be none.
 constinit ExitFunction g_next_exit = nullptr;
 constinit ExitFunction g_next_Exit = nullptr;
 constinit bool g_inert = false;
@@ -65,13 +65,15 @@ bool IsSecondCopy() noexcept {
   // Every Python since 3.8 exports it, in static and shared builds; nothing else does.
   if (void* add_audit_hook = dlsym(RTLD_DEFAULT, "PySys_AddAuditHook"); add_audit_hook != nullptr) {
     g_inert = Disabled() || IsSecondCopy();
-    // Opened by a running interpreter (or by the CUDA driver inside it): the late door is the driver's to open.
+    // The library was opened by a running interpreter, or by the CUDA driver inside it, which then opens the late
+    // door.
     auto is_initialized = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
     g_watching = true;
     if (!g_inert && is_initialized != nullptr && is_initialized() == 0) rfinject::OpenEarlyDoor(add_audit_hook);
     return;
   }
-  // A program that is linked with libtorch; its initialisers have run, since a preloaded library's run last.
+  // The program is linked with libtorch. Libtorch's initialisers have run, since those of a preloaded library run
+  // last.
   if (dlsym(RTLD_DEFAULT, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE") != nullptr) {
     g_inert = Disabled() || IsSecondCopy();
     g_watching = true;
@@ -79,7 +81,7 @@ bool IsSecondCopy() noexcept {
   }
 }
 
-// What a process has loaded that we would have measured, had it been there when we were loaded.
+// What a process has loaded that we would have measured, if it had been there when this library was loaded.
 struct Unseen {
   bool python = false;
   bool torch = false;
@@ -95,7 +97,7 @@ int LookForTorch(dl_phdr_info* info, size_t, void* data) noexcept {
 }
 
 // A program that opens libpython itself (dlopen, plug-ins of other programs) brings it after our constructor has
-// looked, and nothing tells us of it but the CUDA driver. Whoever waits for a trace of it hears why there is none.
+// looked, and nothing tells us of it but the CUDA driver. The user who waits for its trace is told why there is none.
 void ExplainUnseenTorch() noexcept {
   if (g_inert || g_watching || !rfinject::DoorIsClosed() || Disabled()) return;
   Unseen unseen;

@@ -13,9 +13,9 @@
 namespace rfinject {
 namespace {
 
-// What bounds the memory of threads that have ended. Their rings must outlive them, because a backward pass may still
-// hold their nodes (DataParallel starts new threads for every forward); the oldest is given to a new thread only when
-// the ended ones together pass one of these.
+// These bound the memory that threads leave behind when they end. Their rings must outlive them, because a backward
+// pass may still hold their nodes (DataParallel starts new threads for every forward); the oldest is given to a new
+// thread only when the ended ones together pass one of these.
 constexpr size_t kMaxEndedRings = 1024;
 constexpr size_t kMaxEndedBytes = size_t{64} << 20;
 
@@ -156,7 +156,8 @@ __attribute__((noinline)) void CreateRing(ThreadState* state) {
     const HeldLock held(g_pool_lock);
     if (g_ended_count >= kMaxEndedRings || g_ended_bytes >= kMaxEndedBytes) {
       ring = PopEnded();
-      // A reader of the old life sees the id change before it sees a new entry, and drops what it found.
+      // A reader that looked for the former owner sees the id change before it sees a new entry, and drops what it
+      // found.
       if (ring->thread_id.load(std::memory_order_relaxed) != 0) g_any_evicted.store(true, std::memory_order_relaxed);
       ring->thread_id.store(0, std::memory_order_relaxed);
       ring->head.store(0, std::memory_order_release);
@@ -261,7 +262,7 @@ uint32_t OwnerOf(uint64_t thread_id, uint64_t sequence, bool* forgotten) noexcep
     return 0;
   }
   const uint64_t head = ring->head.load(std::memory_order_acquire);
-  // The oldest slot may be under the writer's pen: it is written before the head moves.
+  // The writer may be writing into the oldest slot: it does that before it moves the head.
   const uint64_t first = head < kRingEntries ? 0 : head - kRingEntries + 1;
   uint64_t low = first;  // first entry above `sequence` lies in [low, high]
   uint64_t high = head;
@@ -306,7 +307,7 @@ bool NextNodeOfThread(NextNode* next) noexcept {
 }
 
 void ResetLayerStackAfterFork() noexcept {
-  // Only the calling thread exists here; another one may have held the lock.
+  // Only the calling thread exists in a forked child; another one may have held the lock in the parent.
   g_pool_lock.ResetInForkedChild();
   if (!g_pool_lock.TryLock()) return;
   const HeldLock held(g_pool_lock);

@@ -1,6 +1,6 @@
 // File: layer_stack.h
 //
-// Which layer each thread is in, and which layer an autograd node was born in.
+// Knows which layer each thread is in, and in which layer an autograd node was born.
 //
 // A thread's stack holds the layers whose module call is running on it. Each Enter and Leave also appends
 // (next autograd sequence number, innermost layer) to a ring of the thread that other threads may read: an autograd
@@ -38,11 +38,12 @@ struct LayerTop {
   uint64_t entered = 0;  // how many Enters this thread had seen when the innermost layer was entered
   uint64_t node = 0;     // SequenceFunctions::running_node at that moment
 };
+// Returns the innermost layer of the calling thread.
 LayerTop CurrentLayer() noexcept;
 // How many Enters the calling thread has seen.
 uint64_t EnterCount() noexcept;
 
-// Entries that a thread's ring holds: 400 forward passes of ResNet-18.
+// How many entries a thread's ring holds; this is 400 forward passes of ResNet-18.
 inline constexpr size_t kRingEntries = size_t{1} << 16;
 
 // The layer that was innermost on torch thread `thread_id` when its autograd sequence number was `sequence`; 0 when
@@ -58,14 +59,14 @@ void MarkNodeInterval(uint32_t layer, uint64_t from = kFromNow) noexcept;
 // The layer that a node born now on the calling thread would belong to.
 uint32_t LayerOfNextNode() noexcept;
 
-// The number that the next autograd node born on the calling thread gets, and torch's number of the thread; false
-// where nobody knows.
+// The number that the next autograd node born on the calling thread gets, and torch's number of the thread.
+// NextNodeOfThread returns false where these are not known.
 struct NextNode {
   uint64_t thread = 0, sequence = 0;
 };
 bool NextNodeOfThread(NextNode* next) noexcept;
 
-// In a forked child: forgets the rings of threads that do not exist here.
+// Called in a forked child: forgets the rings of threads that do not exist there.
 void ResetLayerStackAfterFork() noexcept;
 
 }  // namespace rfinject

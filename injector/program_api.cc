@@ -1,5 +1,6 @@
-// What a program can tell us: the functions behind rfinject.range, rfinject.start and rfinject.stop of the Python
-// package, which finds them by name in the process. A program that is not profiled does not have them.
+// The functions by which a program can tell us something. They are behind rfinject.range, rfinject.start and
+// rfinject.stop of the Python package, which finds them by name in the process. A program that is not profiled does
+// not have them.
 //
 // A range is a layer for what runs outside of modules, and for the autograd nodes that are born there: it enters the
 // thread's stack of layers as a module does. Inside of a module, or of an autograd node, it does nothing, so that
@@ -25,7 +26,8 @@ namespace rfinject {
 namespace {
 
 constexpr size_t kMaxOpen = 16;  // ranges that nest on a thread
-// Names with their places, in a process. A program that puts numbers into names must not fill the memory.
+// How many ranges a process may have, by name and enclosing range. A program that puts numbers into names must not
+// fill the memory.
 constexpr size_t kMaxRanges = 1024;
 constexpr size_t kMaxNameBytes = 200;
 // Python calls with the GIL held, so that nobody else holds it but by accident.
@@ -35,7 +37,7 @@ struct Known {
   uint32_t model, layer;
   std::string path;
 };
-// By the range around it (0: none) and the name.
+// Ranges by the range around them (0: none) and their name.
 using Ranges = std::map<std::pair<uint32_t, std::string>, Known, std::less<>>;
 constinit Mutex g_lock;
 Ranges* g_ranges RFINJECT_GUARDED_BY(g_lock) = nullptr;  // never destroyed
@@ -59,7 +61,7 @@ ThreadBlock<OpenRanges> g_open_ranges;
 [[gnu::tls_model("initial-exec")]] constinit thread_local OpenRanges* t_open_ranges = nullptr;
 constinit std::atomic<uint64_t> g_last_token{0};
 
-// 0 where memory ran out or there are too many.
+// Returns the layer of a range; 0 where memory ran out or there are too many ranges.
 uint32_t LayerOf(uint32_t around, std::string_view name) {
   if (!g_lock.LockFor(kLockWaitNs)) return 0;
   const HeldLock held(g_lock);
@@ -96,7 +98,7 @@ uint32_t LayerOf(uint32_t around, std::string_view name) {
   return g_ranges->emplace(std::move(key), std::move(known)).first->second.layer;
 }
 
-// Leaves the ranges whose end was told, as far as they are innermost.
+// Leaves the innermost ranges whose end was told.
 void LeaveEnded(OpenRanges& ranges) {
   while (ranges.count != 0 && ranges.open[ranges.count - 1].ended && ranges.InnermostIsTop(CurrentLayer())) {
     LeaveLayer();
@@ -140,7 +142,7 @@ extern "C" [[gnu::visibility("default")]] void rfinject_range_end(uint64_t token
   LeaveEnded(*ranges);
 }
 
-// The steps that begin from now on are measured, or not.
+// Asks for the steps that begin from now on to be measured, or not.
 extern "C" [[gnu::visibility("default")]] void rfinject_measure(int measuring) noexcept {
   rfinject::Recorder::Get().RequestMeasuring(measuring != 0);
 }

@@ -21,8 +21,8 @@ struct Launch {
   uint32_t layer = 0, op = 0, line = 0;
 };
 
-// The newest; a step of ResNet-152 has 2000 keys. Tried, never waited for: a launch may be a signal handler's, and a
-// forked child may inherit it locked.
+// How many launches are kept, which are the newest; a step of ResNet-152 has 2000 keys. The lock is tried and never
+// waited for: a launch may come from a signal handler, and a forked child may inherit the lock locked.
 constexpr size_t kLaunches = 16384;
 constinit Mutex g_lock;
 std::array<Launch, kLaunches> g_launches RFINJECT_GUARDED_BY(g_lock);
@@ -33,11 +33,11 @@ bool LineOfNode(uint32_t layer, uint32_t* line) noexcept {
   if (node.sequence == UINT64_MAX) return true;
   if (!g_lock.TryLock()) return false;
   const HeldLock held(g_lock);
-  const uint64_t after = node.sequence + 1;  // what was the next number when it had been born
+  const uint64_t after = node.sequence + 1;  // the thread's next number after the node's birth
   uint64_t least = UINT64_MAX;
   const uint64_t kept = g_count < kLaunches ? g_count : kLaunches;
-  // From the newest back: of several launches that a node was born with, the first is the operator's own; of two
-  // others that are as near, a view is rather made for the later.
+  // The search goes from the newest back. Of several launches that a node was born with, the first is the operator's
+  // own. Of two others that are equally near, a view is more likely made for the later.
   for (uint64_t i = 1; i <= kept; ++i) {
     const Launch& launch = g_launches[(g_count - i) % kLaunches];
     if (launch.thread != node.thread || launch.layer != layer) continue;
@@ -49,9 +49,9 @@ bool LineOfNode(uint32_t layer, uint32_t* line) noexcept {
   return true;
 }
 
-// Of a checkpointed part that is run again inside the backward. The innermost line of the program may be in that
-// part, and then it also ran its forward. Or it says backward(): then the line is that of the forward's same
-// operator.
+// The line of a checkpointed part that is run again inside the backward. The innermost line of the program may be in
+// that part, and then that line also ran its forward. Or it is the call of backward(): then the line is that of the
+// same operator in the forward.
 bool LineOfRecompute(const Site& site, uint32_t here, uint32_t* line) noexcept {
   if (!g_lock.TryLock()) return false;
   const HeldLock held(g_lock);

@@ -1,4 +1,4 @@
-"""What librfinject.so shows to the process that it is loaded into.
+"""Checks what librfinject.so shows to the process that it is loaded into.
 
     check_exports.py LIBRARY EXPORTS_MAP
 
@@ -14,7 +14,8 @@ import sys
 MAX_GLIBC = (2, 28)
 ALLOWED_NEEDED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2",
                   "ld-linux-aarch64.so.1"}
-# frame_dummy and Load(); libstdc++'s memory for exceptions and its error categories. Anything else is an accident.
+# These are frame_dummy and Load(), libstdc++'s memory for exceptions, and its error categories. Any other is a
+# mistake.
 MAX_INITIALISERS = 4
 
 
@@ -30,7 +31,7 @@ def wanted_exports(path):
 
 
 def glibc_needs(symbols):
-    """What of these (kind, name@version) asks for a newer glibc or for a C++ runtime of the program's."""
+    """The symbols of these (kind, name@version) that need a newer glibc, or a C++ runtime of the program's."""
     found = []
     for _, name in symbols:
         version = re.search(r"@+GLIBC_(\d+)\.(\d+)", name)
@@ -48,13 +49,13 @@ def dynamic_symbols(library):
 
 
 def paths_in(dynamic):
-    """The entries with paths, but for those below the library's own folder."""
+    """The entries with paths, without those below the library's own folder."""
     return ["has a %s, %s" % entry for entry in re.findall(r"\((RPATH|RUNPATH)\)[^\[]*\[([^\]]*)\]", dynamic)
             if entry[1] != "$ORIGIN"]
 
 
 def foreign_needs(library):
-    """What a library of ours that is no part of librfinject.so needs of the machine and must not, one line each."""
+    """What a library of ours beside librfinject.so needs of the machine and must not need, one line each."""
     found = glibc_needs(dynamic_symbols(library)) + paths_in(run("readelf", "-dW", str(library)))
     return ["%s: %s" % (library, problem) for problem in found]
 

@@ -14,21 +14,21 @@ import sys
 GENERATED = "proto/rfinject/v1/trace.pb.h"       # protoc's C++: needs libprotobuf
 SCHEMA = "proto/rfinject/v1/trace.schema.h"     # made by proto/plugin: needs nothing, and counts as proto/wire
 
-# folder: folders (or single headers) that may be included besides its own and its subfolders'. A subfolder that has a
-# rule of its own must be named to be included from outside. None: all.
+# For each folder: the folders (or single headers) that may be included besides its own and its subfolders'. A
+# subfolder that has a rule of its own must be named to be included from outside. None stands for all.
 RULES = {
     "proto": [],
     "gpus": ["proto/wire"],
     "collector": ["proto/wire"],
-    # Of the virtual GPU others know the door only, which is C without CUDA.
+    # Others may include one header of the virtual GPU only, its interface, which is C without CUDA.
     "virtual_gpu": [],
     "compat": [],
     "collector/arming": [],
     "collector/cupti": ["collector", "collector/arming", "proto/wire", "gpus"],
     "collector/estimate": ["collector", "proto/wire", "gpus", "virtual_gpu/virtual_gpu.h"],
     "injector": ["collector"],
-    # The two know each other at these doors: who binds to libtorch asks CPython's table and tells of samples and
-    # steps; who watches the modules says when scopes begin and end.
+    # The two folders know each other by these headers only: the one that binds to libtorch uses CPython's table and
+    # tells of samples and steps; the one that watches the modules says when scopes begin and end.
     "injector/python": ["injector", "injector/torch/binding.h", "injector/torch/scopes.h", "injector/torch/safe_read.h",
                         "collector"],
     "injector/torch": ["injector", "injector/python/modules.h", "injector/python/python_api.h", "collector"],
@@ -36,7 +36,7 @@ RULES = {
     # Outputs write what a report holds; of the formulas they need the names of a chip's tensor paths.
     "cli/emit": ["cli/report", "gpus/chips.h", "proto/wire"],
     "cli/model": ["proto/wire", "gpus"],
-    # A picture is made of a report and of nothing else of the outputs but what escapes text.
+    # A picture is made of a report; of the other outputs it needs only what escapes text.
     "cli/emit/picture": ["cli/report", "cli/emit/code_points.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
                          "cli/emit/opening.h",
                          "cli/emit/testing", "cli/testing", "proto/wire"],
@@ -60,7 +60,7 @@ CUDA = re.compile(r"(cuda|cupti|nvperf|nvml|generated_cuda|generated_nv|nvtx|dri
 # Where protoc's C++ may appear outside tests.
 SCHEMA_FOLDERS = ["cli/trace", "bench", "integration_tests"]
 
-# The library runs inside programs that we know nothing about. These headers bring locales and start-up code, need
+# The library runs inside programs that we know nothing about. The headers below bring locales and start-up code, need
 # newer glibc symbols (random_device: getentropy, thread: pthread_create@2.34), or both.
 INJECTED = ["collector", "injector", "virtual_gpu"]
 INJECTED_FORBIDDEN = {"iostream", "fstream", "sstream", "ostream", "istream", "iomanip", "locale", "filesystem",

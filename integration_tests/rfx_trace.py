@@ -32,7 +32,8 @@ def _python_folder():
 
 
 def _schema():
-    """The module that protoc made. The runtime is found for its import only: what is tested sees no other path."""
+    """The module that protoc made. The path of the runtime is set for its import only, so that the tested code sees
+    no other path."""
     folder = _python_folder()
     sys.path.insert(0, folder)
     try:
@@ -155,7 +156,7 @@ def _merge_facts(old, new):
 
 
 class Trace:
-    """What the chunks of one file say, added up."""
+    """The content of the chunks of one file, added up."""
 
     def __init__(self, path):
         self.path = path

@@ -3,8 +3,8 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# What is costly to make and does not depend on the tree's state lives outside the tree, keyed by a hash of its recipe:
-# a fresh clone finds it, a changed recipe does not.
+# What is costly to make and does not depend on the tree's state lives outside of the tree, under a hash of its
+# recipe: a fresh clone finds it, a changed recipe makes another one.
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rfinject
 
 say() { printf '%s\n' "$*" >&2; }

@@ -1,7 +1,7 @@
 // File: virtual_gpu.h
 //
-// The door of the virtual GPU: what librfinject.so, the runtime and the stand-ins ask of the driver beside CUDA's
-// public functions. All of it is C, because the callers find it by dlsym in a library that they do not link.
+// The interface of the virtual GPU: what librfinject.so, the runtime and the stand-ins ask of the driver beside
+// CUDA's public functions. All of it is C, because the callers find it by dlsym in a library that they do not link.
 //
 //   rfinject_virtual_board board = {"NVIDIA A100-SXM4-40GB", ...};
 //   auto start = (decltype(&rfinject_virtual_gpu_start))dlsym(driver, "rfinject_virtual_gpu_start");
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-// What a program can ask of the board that is pretended, all devices alike.
+// What a program can ask about the board that the virtual GPU pretends to be. All devices are alike.
 struct rfinject_virtual_board {
   const char* name;  // as cuDeviceGetName says it
   int devices;
@@ -30,7 +30,7 @@ struct rfinject_virtual_board {
   int quiet;  // 1: no line about what is missing
 };
 
-// Before any other call, once. The strings are copied.
+// Starts the virtual GPU. Must be called once, before any other function. The strings are copied.
 void rfinject_virtual_gpu_start(const struct rfinject_virtual_board* board);
 
 // One kernel that was launched; graph nodes count when the graph is launched. `name` lives as long as the process.
@@ -39,18 +39,18 @@ struct rfinject_virtual_launch {
   unsigned grid[3], block[3], shared_bytes;
   int device;
   uint64_t stream;  // CUDA's id of it
-  // What the stand-in that launched it says that it stands for; 0: nobody knows.
+  // The work that the kernel stands for, as the stand-in that launched it says; 0: not known.
   double flop, bytes;
 };
 
-// Calls `observer` on the launching thread for every kernel from now on; null: no longer. It may not call CUDA.
+// Calls `observer` on the launching thread for every kernel from now on; null ends that. It may not call CUDA.
 void rfinject_virtual_gpu_observe(void (*observer)(const struct rfinject_virtual_launch*));
 
-// As rfinject_virtual_gpu_observe, beside it, with the name alone: for who counts what an operator launches.
+// Does the same beside it with the name alone, for who counts what an operator launches.
 void rfinject_virtual_gpu_observe_names(void (*observer)(const char* name));
 
-// What the next kernel that this thread launches stands for: floating-point operations, and bytes that it has to read
-// and write at least.
+// Tells the work that the next kernel which this thread launches stands for: floating-point operations, and the bytes
+// that it has to read and write at least.
 void rfinject_virtual_gpu_describe(double flop, double bytes);
 
 // One call of a driver's function that launches, copies, fills, allocates, frees or captures.
@@ -61,39 +61,38 @@ struct rfinject_virtual_call {
   void* context;           // the current CUcontext
 };
 
-// Who is told of each such call, on the calling thread, before it is done and afterwards, with the CUresult: what
-// CUPTI's callback API tells of a real driver's. Kernels are observed in between.
+// A tool is told of each such call, on the calling thread, before it is done and afterwards, with the CUresult. This
+// is what CUPTI's callback API tells of a real driver. Kernels are observed in between.
 struct rfinject_virtual_tool {
   void (*enter)(const struct rfinject_virtual_call* call);
   void (*exit)(const struct rfinject_virtual_call* call, int result);
 };
 
-// While it is not 0, no tool is told of what this thread calls: a library does there what NCCL's kernels do.
+// While `hidden` is not 0, no tool is told of what this thread calls: the calls then do what NCCL's kernels would do.
 void rfinject_virtual_gpu_hide(int hidden);
 
-// From now on `tool` is told, which must live as long as the process; null: nobody any more.
+// From now on `tool` is told of calls; it must live as long as the process. Null: no tool is told any more.
 void rfinject_virtual_gpu_trace(const struct rfinject_virtual_tool* tool);
 
-// Kernels that this process has launched.
+// Returns how many kernels this process has launched.
 uint64_t rfinject_virtual_gpu_launches(void);
 
-// The kernels that this thread launched since the last call take `nanoseconds` together: who knows what an operator
-// costs tells it here. The last stream that this thread launched to is busy for what is missing.
+// The kernels that this thread launched since the last call take `nanoseconds` together, as the estimator says. The
+// last stream that this thread launched to becomes busy for what is missing to that.
 void rfinject_virtual_gpu_tell(uint64_t nanoseconds);
 
 // Whether any stream of the process is being captured into a graph.
 int rfinject_virtual_gpu_capturing(void);
 
-// What is captured into a graph is told of so, too: 1 when this thread has captured something and told nothing of it
-// since.
+// Whether this thread has captured something into a graph whose time was not told yet: 1 or 0.
 int rfinject_virtual_gpu_captured(void);
 
-// As rfinject_virtual_gpu_tell, of what this thread has captured last: it takes so long whenever the graph is
-// launched, and the observer of replays is told `what` then.
+// Tells the time of what this thread has captured last, as rfinject_virtual_gpu_tell does: it takes so long whenever
+// the graph is launched, and the observer of replays is then told `what`.
 void rfinject_virtual_gpu_tell_captured(uint64_t nanoseconds, uint64_t what);
 
-// Calls `observer` on the launching thread whenever a graph is launched: with the `what` of all that was told of it,
-// in the order of the capture, and with 0 at the end. Null: no longer. It may not call CUDA.
+// Calls `observer` on the launching thread whenever a graph is launched: with each `what` that was told, in the order
+// of the capture, and with 0 at the end. Null ends that. It may not call CUDA.
 void rfinject_virtual_gpu_observe_replays(void (*observer)(uint64_t what));
 
 // A launch of a kernel that was compiled while the program runs and that the program loaded itself (Triton's),
@@ -106,7 +105,7 @@ struct rfinject_virtual_loaded_launch {
   size_t word_count;
 };
 
-// Calls `observer` on the launching thread for each of these from now on; null: no longer. It may not call CUDA.
+// Calls `observer` on the launching thread for each of these from now on; null ends that. It may not call CUDA.
 void rfinject_virtual_gpu_observe_loaded(void (*observer)(const struct rfinject_virtual_loaded_launch*));
 
 // A collective of NCCL's, or a send or receive, after the kernel that stands for it was launched or captured.
@@ -125,13 +124,14 @@ void rfinject_virtual_gpu_observe_collectives(void (*observer)(const struct rfin
 void rfinject_virtual_gpu_tell_collective(const struct rfinject_virtual_collective* collective);
 
 // How far the board's clock is ahead of the host's, because it jumps where a program would have waited for the board;
-// and how long all its streams were given to do, one added to the other. Since the process began.
+// and how much work all its streams together were given. Both are in nanoseconds, since the process began.
 struct rfinject_virtual_clock {
   uint64_t skipped_ns, occupied_ns;
 };
 void rfinject_virtual_gpu_clock(struct rfinject_virtual_clock* clock);
 
-// A CUfunction that stands for a library's kernel of that name: it exists nowhere, and launches as any other.
+// Returns a CUfunction that stands for a library's kernel of that name. There is no code behind it; it is launched
+// like any other.
 void* rfinject_virtual_gpu_named_kernel(const char* name);
 
 // The lock that guards the driver's state, for what the libraries beside it keep. It is recursive, and a child of
@@ -142,34 +142,34 @@ void rfinject_virtual_gpu_unlock(void);
 // Whether the program uses the GPU, and has not only asked whether there is one: 1 from the first context on.
 int rfinject_virtual_gpu_in_use(void);
 
-// The next part of a device's memory, within `bytes` from `address` on, that the host may have written to: all other
-// bytes there are zeros. Returns its address and sets `length`; 0 when there is no more.
+// Finds the next part of a device's memory, within `bytes` from `address` on, that the host may have written to; all
+// other bytes there are zeros. Returns its address and sets `length`; returns 0 when there is no more.
 uint64_t rfinject_virtual_gpu_written(uint64_t address, size_t bytes, size_t* length);
 
 // Makes `bytes` of a device's memory zeros, which costs no memory.
 void rfinject_virtual_gpu_clear(uint64_t address, size_t bytes);
 
 // What PyTorch's caching allocator has done: given out `bytes` at `address`, or taken them back (negative), or asked
-// for as many in vain. Its own totals of the device after that, in bytes.
+// for as many in vain. The totals are the allocator's own for the device after that, in bytes.
 struct rfinject_virtual_memory {
   uint64_t address;
   int64_t bytes;
   uint64_t allocated, reserved;
   int device;
-  int refused;  // 1: the device has not so much, and the program is told so; there is no address
+  int refused;  // 1: the device does not have that much, and the program is told so; there is no address
 };
 
-// Calls `observer` on the allocating thread for each of these from now on; null: no longer. It may not call CUDA, nor
+// Calls `observer` on the allocating thread for each of these from now on; null ends that. It may not call CUDA, nor
 // allocate device memory.
 void rfinject_virtual_gpu_observe_memory(void (*observer)(const struct rfinject_virtual_memory*));
 
-// For who sees PyTorch's allocator: tells the observer.
+// Tells the observer of it. Called by the code that sees PyTorch's allocator.
 void rfinject_virtual_gpu_tell_memory(const struct rfinject_virtual_memory* memory);
 
 // Says once that `name` was called and is not there. Always returns `status`.
 int rfinject_virtual_gpu_missing(const char* name, int status);
 
-// A line on standard error, once for each text, unless the user wants none.
+// Writes a line on standard error, once for each text, unless the user wants none.
 void rfinject_virtual_gpu_say(const char* text);
 
 #ifdef __cplusplus

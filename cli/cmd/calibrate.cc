@@ -63,7 +63,7 @@ constexpr std::string_view kHead =
     "; rfinject calibrate writes it anew for the GPU that it measures.\n"
     "gpu,family,parameter,value,unit,rows,provenance\n";
 
-// What the Python program said.
+// What the Python program has reported.
 struct Times {
   std::string device, torch, clocks;
   uint64_t memory_bytes = 0;
@@ -93,7 +93,7 @@ std::string LastLine(std::string_view text) {
   return std::string(text.substr(text.rfind('\n') + 1));
 }
 
-// The program is ours, the torch that it runs in is not: what it says is checked like any other input.
+// The program is ours, but the torch that it runs in is not: what it prints is checked like any other input.
 absl::StatusOr<Times> ReadTimes(std::string_view output, size_t probes) {
   Times times;
   times.seconds.resize(probes);
@@ -142,7 +142,7 @@ absl::StatusOr<Times> Measure(const std::string& python, const std::vector<Probe
   return times;
 }
 
-// A text as a field of the file: no comma, no quote, no control character.
+// Makes a field of the file of a text: no comma, no quote, no control character.
 std::string Field(std::string text) {
   for (char& c : text) {
     if (c == ',' || c == '"' || static_cast<unsigned char>(c) < ' ') c = ';';
@@ -153,7 +153,7 @@ std::string Field(std::string text) {
 std::string ProvenanceOf(const Times& times, const Gpu& gpu) {
   const std::string day = absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone());
   std::string text = "rfinject calibrate; " + day + "; ";
-  // Whoever reads a report of it must not take it for a measurement.
+  // Nobody who reads a report must take this for a measurement.
   if (times.is_virtual) text += "a VIRTUAL GPU with the clock of the data sheet; nothing was measured; ";
   text += (times.device == gpu.name ? "" : times.device + "; ") + "torch " + times.torch;
   text += times.clocks.empty() ? "; clocks unknown" : "; " + times.clocks;
@@ -233,7 +233,7 @@ int CalibrateMain(Arguments arguments) {
                                        ? "-o wants a file"
                                        : "there is no ~/.config here, or RFINJECT_CONFIG is set: -o FILE says where");
   }
-  // What is there already is looked at first, so that a minute's work is not thrown away.
+  // The file that exists already is read first, so that a minute's work is not thrown away.
   std::string others, error;
   const absl::StatusOr<std::string> old = ReadCalibration(path, named ? WhoseFile::kAnybodys : WhoseFile::kOwn);
   const bool ours = old.ok() && std::string_view(*old).starts_with(kBegin);
@@ -275,7 +275,8 @@ int CalibrateMain(Arguments arguments) {
   const std::string own = OwnLines(*gpu, fitted, ProvenanceOf(times, *gpu));
   Calibration after = Calibration::Shipped();
   if (!after.AddOwn(own, error)) {
-    // What is written must be readable: a time no GPU of this kind can have.
+    // A file that we write must be one that we read; a time that is refused here is one that no GPU of this kind can
+    // have.
     Complain(std::string(gpu->name) + ": the times fit no such GPU: " + error +
              "; was something else running on it?");
     return 1;

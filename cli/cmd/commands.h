@@ -1,7 +1,8 @@
 // File: commands.h
 //
 // The verbs. Each takes the arguments after its own name and returns the exit code: 0; 1 bad input; 2 usage; 3 alarms
-// under --strict; for `run`, the program's own, 126 or 127. One file a verb, no logic beyond options -> library call.
+// under --strict; for `run`, the program's own, 126 or 127. Each verb has a file, which has no logic beyond reading
+// options and calling a library.
 #ifndef RFINJECT_CLI_CMD_COMMANDS_H_
 #define RFINJECT_CLI_CMD_COMMANDS_H_
 
@@ -22,7 +23,7 @@ struct Command {
   VerbHelp (*describe)();
 };
 
-// In the order of the help.
+// All verbs, in the order of the help.
 std::span<const Command> AllCommands();
 
 // What `rfinject -h` prints.

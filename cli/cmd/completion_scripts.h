@@ -1,7 +1,7 @@
 // File: completion_scripts.h
 //
-// What shells complete after `rfinject`, made of what the verbs say of themselves. Each script works sourced and as
-// the file that the shell loads by itself, and needs nothing but the shell.
+// Makes the scripts by which shells complete words after `rfinject`, from the verbs' tables of options. Each script
+// can be sourced, or be the file that the shell loads by itself; it needs nothing but the shell.
 #ifndef RFINJECT_CLI_CMD_COMPLETION_SCRIPTS_H_
 #define RFINJECT_CLI_CMD_COMPLETION_SCRIPTS_H_
 

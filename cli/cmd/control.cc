@@ -74,7 +74,7 @@ pid_t ParentOf(pid_t pid) {
   return ParseNumber(rest.substr(0, rest.find(' ')), &parent) ? static_cast<pid_t>(parent) : 0;
 }
 
-// `root` and all that it started.
+// Returns `root` and all processes that it started.
 std::vector<pid_t> ProcessesOf(pid_t root) {
   std::multimap<pid_t, pid_t> children;
   for (const pid_t pid : NumbersIn("/proc")) children.emplace(ParentOf(pid), pid);
@@ -108,7 +108,7 @@ void AddTraces(pid_t pid, std::vector<Job>* jobs) {
 
 std::string ControlPath(const Job& job) { return job.path + ".control"; }
 
-// The word as a file that appears whole, of the job's user and for that user alone.
+// Writes the word as a file that appears whole, that belongs to the job's user, and that only this user may read.
 absl::Status Ask(const Job& job, std::string_view action) {
   const auto failed = [&job] {
     return absl::Status(absl::ErrnoToStatusCode(errno),
@@ -119,7 +119,7 @@ absl::Status Ask(const Job& job, std::string_view action) {
   const int fd = ::mkostemp(part.data(), O_CLOEXEC);  // 0600
   if (fd < 0) return failed();
   absl::Status status;
-  // An administrator asks in the name of the job's user; the job takes no orders from files of others.
+  // An administrator asks in the name of the job's user, because the job ignores files of others.
   if (::geteuid() != job.owner && ::fchown(fd, job.owner, static_cast<gid_t>(-1)) != 0) status = failed();
   if (status.ok() && ::write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) status = failed();
   ::close(fd);

@@ -1,7 +1,7 @@
 // File: defaults.h
 //
-// What the user wants options to be where a command line does not say: files in TOML with a table for each verb,
-// whose keys are the long names of its options.
+// Defaults are the values that the user wants options to have where a command line gives none: files in TOML with a
+// table for each verb, whose keys are the long names of its options.
 //
 //   [run]
 //   overhead = 0.5
@@ -9,7 +9,7 @@
 //   by = "op"
 //
 // Read are ./.rfinject.toml, then $XDG_CONFIG_HOME/rfinject.toml (~/.config/rfinject.toml); RFINJECT_CONFIG names one
-// file in their place, or none where it is empty. What stands in an earlier one counts.
+// file in their place, or none where it is empty. A value in an earlier file wins.
 //
 // A file is used only if it is the user's (or root's) and nobody else may write to it. The one in the working folder
 // may have come with a program that somebody else wrote: options that name files or programs, or that replace files,
@@ -40,15 +40,15 @@ struct DefaultsFile {
 // The files that are there, in the order in which they count. An error names file, line and reason.
 absl::StatusOr<std::vector<DefaultsFile>> ReadDefaultsFiles();
 
-// One file's; `of_folder`: what is said above of the one in the working folder holds for it. For ReadDefaultsFiles
-// and tests.
+// Reads the text of one file. `of_folder` says that it is the one in the working folder, which may not set every
+// option. For ReadDefaultsFiles and tests.
 absl::StatusOr<std::vector<Default>> ParseDefaults(std::string_view text, const std::string& path, bool of_folder);
 
-// Gives the options of `verb` that were not given the values that files say. Of `run` and `env` a variable RFINJECT_*
-// that is set goes before.
+// Gives those options of `verb` that the command line does not have the values of the files. For `run` and `env` a
+// variable RFINJECT_* that is set comes before the files.
 absl::Status ApplyDefaults(std::string_view verb, const VerbHelp& help, ParsedOptions* parsed);
 
-// "RFINJECT_MAX_SIZE", by which the environment says what --max-size does.
+// Returns the variable that does what an option does: "RFINJECT_MAX_SIZE" for --max-size.
 std::string VariableOf(std::string_view option);
 
 }  // namespace rfinject::cli

@@ -37,7 +37,7 @@ constexpr std::string_view kUsage =
     "and\n"
     "'<'. What cannot be judged (few steps, drifting, two speeds) is said, and fails nothing.";
 
-// In the order of By.
+// The words of --by, in the order of By.
 constexpr std::array<std::string_view, 5> kBys = {"model", "phase", "layer", "op", "kernel"};
 constexpr std::array<std::string_view, 3> kCorrections = {"fdr", "family", "none"};  // in the order of Correction
 

@@ -170,7 +170,7 @@ void ExamineSharing(const MachineView& machine, std::vector<GpuFinding>* finding
   }
   const std::string monitor = RunningProcess(machine, {"nv-hostengine", "dcgm-exporter"});
   if (monitor.empty()) return;
-  // From Hopper on DCGM reads a unit of its own (NVIDIA/DCGM, issue 62).
+  // On Hopper and later GPUs, DCGM reads a unit of its own (NVIDIA/DCGM, issue 62).
   const std::vector<std::string> models = Models(machine);
   if (!models.empty() && std::all_of(models.begin(), models.end(), [](const std::string& model) {
         const Gpu* gpu = MatchGpu(model);

@@ -1,7 +1,7 @@
 // File: doctor_gpu.h
 //
-// What stands in the way of measuring on this machine's GPUs, as far as it can be told from outside a CUDA process.
-// The sentences and the lines that mend them are those of proto/wire/conditions.h, which the library writes into
+// Finds what keeps us from measuring on this machine's GPUs, as far as that can be told from outside a CUDA process.
+// The sentences, and the lines that mend it, are those of proto/wire/conditions.h, which the library writes into
 // traces.
 #ifndef RFINJECT_CLI_CMD_DOCTOR_GPU_H_
 #define RFINJECT_CLI_CMD_DOCTOR_GPU_H_
@@ -32,8 +32,8 @@ struct GpuFinding {
   std::optional<ConditionId> condition;  // none: it is good, or it is no condition of measuring
 };
 
-// Driver, GPUs, and every condition that shows in files, processes or nvidia-smi. When there is no driver, one
-// finding.
+// Examines the driver, the GPUs, and every condition that shows in files, processes or nvidia-smi. When there is no
+// driver, there is one finding.
 std::vector<GpuFinding> ExamineGpus(const MachineView& machine);
 
 // The libcupti that a program of this machine would get: the first that exists of `candidates` (absolute paths); the

@@ -26,7 +26,8 @@ constexpr std::string_view kUsage =
     "is\n"
     "right, also where `report` would refuse what is in it.";
 
-// False at damage, which has been said, and when standard output takes nothing more.
+// Prints the records of a trace. Returns false at damage, which it has reported, and when standard output takes
+// nothing more.
 bool Dump(const std::string& path) {
   FileSource source;
   if (const absl::Status status = source.Open(path); !status.ok()) {

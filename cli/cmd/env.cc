@@ -27,7 +27,7 @@ std::vector<Option> Options() {
   return options;
 }
 
-// In single quotes where a shell would see more than a word.
+// Puts a text into single quotes where a shell would see more than one word.
 std::string Quoted(const std::string& text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:%@,{}";
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos && text.find('{') == std::string::npos) {

@@ -89,7 +89,8 @@ absl::Status ExportTrace(const std::string& path, const std::string& job, const 
   return absl::OkStatus();
 }
 
-// What the Python beside the command is given to run; isolated (-I), so that no file of the working folder is.
+// The program for the Python beside the command. That runs isolated (-I), so that it imports no file of the working
+// folder.
 constexpr const char* kParquetProgram =
     "import sys\n"
     "try:\n"
@@ -129,7 +130,7 @@ struct MeantTrace {
   std::string path, job;
 };
 
-// The traces that are meant, each once.
+// Returns the traces that are meant, each once.
 std::vector<MeantTrace> MeantTraces(const std::vector<std::string>& paths, bool all, LoadedRuns* unreadable) {
   std::vector<std::string> files;
   std::map<std::string, std::string> job_of;
@@ -199,7 +200,7 @@ int ExportMain(Arguments arguments) {
   absl::Status status;
   std::set<std::string> ids;
   const auto add = [&](const MeantTrace& trace, Profile profile) {
-    // A copy, or a merged trace beside its parts: their sums would count twice.
+    // The file is a copy, or a merged trace beside its parts, whose sums would count twice.
     bool known = false;
     for (const std::string& id : profile.trace_ids) known = !ids.insert(id).second || known;
     if (known) {

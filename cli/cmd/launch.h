@@ -15,18 +15,18 @@
 
 namespace rfinject::cli {
 
-// The options that become variables: --output, --estimate and what belongs to it, --steps, --skip, --kill,
+// The options that become variables: --output, --estimate and the options that go with it, --steps, --skip, --kill,
 // --overhead, -q, -v.
 std::span<const Option> LaunchOptions();
 
-// librfinject.so: RFINJECT_LIBRARY, else ../lib/librfinject.so or ../lib/rfinject/librfinject.so from the executable.
-// Empty when it is at none of these; `*tried` then says where it was looked for.
+// Returns the path of librfinject.so: RFINJECT_LIBRARY, else ../lib/librfinject.so or ../lib/rfinject/librfinject.so
+// from the executable. It is empty when the file is at none of these; `*tried` then says where it was looked for.
 std::string FindLibrary(std::string* tried);
 
 struct LaunchVariables {
   std::string library;
   std::vector<std::pair<std::string, std::string>> settings;  // RFINJECT_*
-  std::string note;  // how an option was understood that leaves a choice; empty if none did
+  std::string note;  // how an ambiguous option was understood; empty if there was none
 };
 
 // Checks the options and turns them into variables, all but the library. A failure says what is wrong with which
@@ -36,13 +36,15 @@ absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options);
 // Finds the library. A failure says why it cannot be used.
 absl::Status AddLibrary(LaunchVariables* variables);
 
-// `library` in front of what the variable LD_PRELOAD holds already; the same again is not added twice.
+// Puts `library` in front of what the variable LD_PRELOAD holds already; it is not added a second time.
 std::string PrependPreload(const std::string& library, const char* existing);
 
-// Absolute form of an output pattern; the working folder's own percent signs are doubled, as patterns want it.
+// Returns the absolute form of an output pattern. Percent signs in the working folder's name are doubled, because
+// patterns have placeholders.
 std::string AbsolutePattern(const std::string& pattern);
 
-// The part of a pattern that is a folder in any case: all up to the last '/' before the first placeholder.
+// Returns the part of a pattern that is a folder in any case: everything up to the last '/' before the first
+// placeholder.
 std::string PatternFolder(const std::string& pattern);
 
 // Creates the folder (0700, with those above it) and checks that files can be made in it. A failure names the

@@ -66,7 +66,7 @@ std::string RunTitle(const RunFiles& run) {
                       PrintableText(CommandText(run.argv)));
 }
 
-// The runs of what one word names. What belongs to no run that is known is put into `*loaded`.
+// Returns the runs of what one word names. What belongs to no known run is put into `*loaded`.
 std::vector<RunFiles> RunsOf(const std::vector<std::string>& files, TraceBeginnings* beginnings, LoadedRuns* loaded) {
   std::vector<std::string> unknown;
   std::vector<RunFiles> runs = GroupByRun(files, beginnings, &unknown);
@@ -136,7 +136,7 @@ LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder) {
     }
     named.insert(named.end(), newest.files.begin(), newest.files.end());
   }
-  // Runs stay in the order in which they are named; what is named twice is said where it is read.
+  // Runs stay in the order in which they are named. A file that is named twice is reported where it is read.
   std::map<std::string, size_t> place;
   std::vector<std::string> different;
   for (const std::string& file : named) {

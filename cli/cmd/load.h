@@ -1,6 +1,6 @@
 // File: load.h
 //
-// Traces named on a command line -> one Profile, with progress and messages on stderr.
+// Reads the traces that a command line names into one Profile, with progress and messages on stderr.
 #ifndef RFINJECT_CLI_CMD_LOAD_H_
 #define RFINJECT_CLI_CMD_LOAD_H_
 
@@ -15,7 +15,7 @@
 
 namespace rfinject::cli {
 
-// Adds up all that files and folders hold, whatever it is of (`merge`), as SumTraces does.
+// Adds up everything in files and folders, of whatever runs (for `merge`), as SumTraces does.
 Loaded LoadTraces(const std::vector<std::string>& paths);
 
 // A run: one job's ranks and restarts, added up.
@@ -30,24 +30,26 @@ struct LoadedRuns {
   bool empty = false;
 };
 
-// What a folder stands for that holds several runs. Files that are named are always all meant.
+// Which runs are meant by a folder that holds several. Files that are named are always all meant.
 enum class FolderMeans : uint8_t { kNewestRun, kEveryRun };
 
-// The runs that are meant; only what is of one run is added up. Where a folder's older runs are left out, a line says
-// which run it is and how to see the others.
+// Reads the runs that are meant; only what belongs to one run is added up. Where a folder's older runs are left out,
+// a line says which run it is and how to see the others.
 LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder);
 
-// The runs of all `paths`, oldest first, read only as far as telling them apart needs. Complaints go to `*loaded`.
+// Returns the runs of all `paths`, oldest first. Files are read only as far as is needed to tell runs apart.
+// Complaints go to `*loaded`.
 std::vector<RunFiles> FindRuns(const std::vector<std::string>& paths, LoadedRuns* loaded);
 
 // The order in which files are read, so that of two that share a trace (a copy that was taken while the process ran,
 // a merged trace beside its parts) the one comes first that holds more.
 std::vector<std::string> FullestFirst(std::vector<std::string> files);
 
-// What is meant where no path was given: the latest run below the working folder, said in a line; empty, after a
-// complaint, where there is none.
+// Returns what is meant where no path was given: the latest run below the working folder, and says so in a line. It
+// is empty, after a complaint, where there is none.
 std::string NewestRunHere(std::string_view verb);
 
+// The words of a command line as paths.
 std::vector<std::string> PathsOf(const std::vector<char*>& words);
 
 }  // namespace rfinject::cli

@@ -1,6 +1,6 @@
 // File: manual.h
 //
-// The manual page, rfinject(1), made of what the verbs say of themselves.
+// Makes the manual page, rfinject(1), from the verbs' tables of options.
 #ifndef RFINJECT_CLI_CMD_MANUAL_H_
 #define RFINJECT_CLI_CMD_MANUAL_H_
 
@@ -9,7 +9,7 @@
 
 namespace rfinject::cli {
 
-// In troff with the macros of man(7), which man and mandoc read.
+// Returns the page in troff with the macros of man(7), which man and mandoc read.
 std::string ManualPage(std::string_view version);
 
 }  // namespace rfinject::cli

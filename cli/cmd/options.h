@@ -1,8 +1,8 @@
 // File: options.h
 //
 // Options of the verbs, as people know them: -o X, -oX, --output X, --output=X, flags, `--` before words that begin
-// with a dash. Small and our own, because the launcher must stop at the first word that is not an option and leave
-// all that follows untouched, which no library at hand does.
+// with a dash. This is our own and small, because the launcher must stop at the first word that is not an option and
+// leave everything after it untouched, which no library at hand does.
 //
 //   VerbHelp ReportHelp() {
 //     return {kUsage, {{"output", 'o', "FILE", "write there", kFiles}, {"strict", 0, "", "alarms are errors"}},
@@ -32,7 +32,7 @@ struct Option {
   char letter;             // 0: none
   std::string_view value;  // what the help calls the value; empty: a flag; in brackets: only after "=", or none
   std::string_view help;
-  // What a shell may offer as the value: words with spaces between, kFiles, or nothing to offer.
+  // What a shell may offer as the value: words with spaces between them, kFiles, or nothing.
   std::string_view choices = {};
 };
 
@@ -41,7 +41,7 @@ inline constexpr std::string_view kFiles = "*files*";
 inline constexpr std::string_view kPrograms = "*programs*";
 inline constexpr std::string_view kGpus = "*gpus*";  // of the table
 
-// `words` as Option::choices has them. The text is kept for ever, once.
+// Returns `words` as Option::choices has them. The text is made once and kept for ever.
 std::string_view ChoicesOf(std::span<const std::string_view> words);
 
 // What a verb understands, from which come its -h, the manual page and what shells complete.
@@ -73,8 +73,8 @@ inline constexpr Option kHelpOption = {"help", 'h', "", "this text"};
 // A flag, or an option whose value is only there after "=".
 inline bool TakesNoWord(const Option& option) { return option.value.empty() || option.value.front() == '['; }
 
-// Nothing when the verb should go on. Otherwise its exit code: 0 after -h or --help (help is on stdout), 2 after a
-// mistake (one line on stderr that says what was meant).
+// Returns nothing when the verb should go on, otherwise its exit code: 0 after -h or --help (help is on stdout), 2
+// after a mistake (one line on stderr says which option was probably meant).
 std::optional<int> ParseOptions(std::string_view verb, const VerbHelp& help, Arguments arguments, WordPolicy policy,
                                 ParsedOptions* parsed);
 

@@ -46,7 +46,7 @@ std::string Folder(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Never one of the standard streams', which may be closed: messages would go into the file.
+// Returns a descriptor above those of the standard streams, which may be closed: messages would go into the file.
 int AboveStandardStreams(int fd) {
   if (fd < 0 || fd > STDERR_FILENO) return fd;
   const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);

@@ -1,6 +1,6 @@
 // File: output_file.h
 //
-// The file that -o names: complete or not there at all, and never somebody's work.
+// OutputFile is the file that -o names. It is complete or does not exist, and never replaces somebody's work.
 #ifndef RFINJECT_CLI_CMD_OUTPUT_FILE_H_
 #define RFINJECT_CLI_CMD_OUTPUT_FILE_H_
 
@@ -29,7 +29,8 @@ struct Replace {
   bool named = false;
 };
 
-// Replace for a verb with kForceOption that reads what `inputs` name: files, folders and the traces in them.
+// Returns the Replace for a verb with kForceOption that reads what `inputs` name: files, folders and the traces in
+// them.
 Replace ReplaceOf(const ParsedOptions& parsed, std::span<const std::string> inputs);
 
 // Writes a file that has no name until it is complete (O_TMPFILE), or, where a file system cannot do that, one beside
@@ -48,11 +49,12 @@ class OutputFile {
 
   // Where one of these fails, its message is a line for the user: "out.html: cannot be written: is a folder".
   absl::Status Open(const std::string& path, const Replace& replace);
-  // Whether the file is an input (Replace::merged_inputs): then nothing of it may have been lost in reading.
+  // Whether the file is an input (Replace::merged_inputs). It may then be replaced only if nothing of it was lost in
+  // reading.
   bool is_input() const { return is_input_; }
   absl::Status Write(const void* data, size_t size);
-  // Puts the file in its place once its bytes are on the disk; not where `made`, which says how making its content
-  // went, is a failure. That is then the one that is returned.
+  // Puts the file in its place once its bytes are on the disk. Where `made`, the status of making the content, is a
+  // failure, it does nothing and returns that failure.
   absl::Status Commit(const absl::Status& made = absl::OkStatus());
 
  private:

@@ -14,7 +14,7 @@
 namespace rfinject::cli {
 namespace {
 
-// Of a table: less than that holds no name beside a number, and nobody's terminal has more.
+// The limits of a table's width: a narrower one has no room for a name beside a number, and no terminal is wider.
 constexpr uint64_t kLeastColumns = 40, kMostColumns = 10'000;
 
 }  // namespace

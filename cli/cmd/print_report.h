@@ -23,8 +23,8 @@ TableOptions TableOptionsFor(int fd);
 bool ChooseWord(std::string_view verb, std::string_view option, const std::string& word,
                 std::span<const std::string_view> words, size_t* index, int* code);
 
-// Of --`name`, microseconds of a launch, from 0 to a second; `us` stays as it is where the option is not there. False
-// after a complaint; *code is the exit code then.
+// Reads --`name`, the microseconds of a launch, from 0 to a second; `us` stays as it is where the option was not
+// given. Returns false after a complaint; *code is the exit code then.
 bool ChooseMicroseconds(std::string_view verb, const std::string& name, const ParsedOptions& parsed, double* us,
                         int* code);
 
@@ -34,7 +34,7 @@ std::vector<std::string_view> FormatsOf(std::string_view verb);
 // code then.
 const Format* ChooseFormat(std::string_view verb, const ParsedOptions& parsed, int* code);
 
-// Whose the sequences in a text of this format are that set colours.
+// Returns whether the sequences that set colours in a text of this format are ours.
 inline Colors ColorsOf(const Format& format) { return format.name == "table" ? Colors::kOurs : Colors::kNone; }
 
 // --raw, for CSV only. False after a complaint; *code is the exit code then.
@@ -52,8 +52,8 @@ inline constexpr Option kLimitOption = {"limit", 0, "WHAT=N",
 // *code is the exit code then. Called before the traces are read with nullptr, which only looks at the option.
 bool ApplyLimits(std::string_view verb, const ParsedOptions& parsed, Profile* profile, int* code);
 
-// How wide tables are: --width, else --wide (every column), else what TableOptionsFor() says of standard output, and
-// 80 columns without colours in the file that -o names. False after a complaint; *code is the exit code then.
+// Chooses how wide tables are: --width, else --wide (every column), else what TableOptionsFor() says of standard
+// output; in the file that -o names 80 columns without colours. False after a complaint; *code is the exit code then.
 bool ChooseTableWidth(std::string_view verb, const ParsedOptions& parsed, TableOptions* options, int* code);
 inline constexpr Option kWidthOption = {
     "width", 0, "N",
@@ -61,13 +61,14 @@ inline constexpr Option kWidthOption = {
     "the terminal, else 80"};
 inline constexpr Option kWideOption = {"wide", 0, "", "every column of a table, however wide that makes it"};
 
-// Where a verb's text goes: the file that -o names, complete or not at all, else standard output.
+// TextOutput is where a verb's text goes: the file that -o names, complete or not at all, else standard output.
 class TextOutput {
  public:
   // Opens the file before the work, so that a mistyped folder is known early. False after a complaint.
   bool Open(const std::string& output, const Replace& replace);
   bool to_file() const { return to_file_; }
-  // False after a complaint. `colors` says whether the sequences in `text` that set colours are ours (tables).
+  // Returns false after a complaint. `colors` says whether the sequences in `text` that set colours are ours
+  // (tables).
   bool Write(const std::string& text, Colors colors);
 
  private:

@@ -1,6 +1,6 @@
 // File: progress.h
 //
-// How far we are, for what takes longer than a second.
+// Says how far the command is, where it takes longer than a second.
 #ifndef RFINJECT_CLI_CMD_PROGRESS_H_
 #define RFINJECT_CLI_CMD_PROGRESS_H_
 

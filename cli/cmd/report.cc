@@ -34,7 +34,7 @@ constexpr std::string_view kUsage =
     "that are named are reported one after the other, `rfinject merge` adds them. A damaged trace is used up to the\n"
     "damage, and the exit code is then 1.";
 
-// In the order of By, and what is not a By.
+// The words of --by, in the order of By; after them those that are not a By.
 constexpr std::array<std::string_view, 12> kBys = {"model", "phase", "layer", "op",     "kernel", "source",
                                                    "class", "run",   "stack", "memory", "wait",   "rank"};
 constexpr size_t kByRun = 7;

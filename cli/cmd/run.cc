@@ -51,8 +51,8 @@ std::vector<Option> Options() {
 constexpr int kCannotRun = 126;
 constexpr int kNotFound = 127;
 
-// What execvp would take, found beforehand so that nothing is created for a program that does not exist. 0 with the
-// file in `*found`, or the exit code with the reason in `*why`.
+// Finds the file that execvp would take, beforehand, so that nothing is created for a program that does not exist.
+// Returns 0 with the file in `*found`, or the exit code with the reason in `*why`.
 int FindProgram(const std::string& name, std::string* found, std::string* why) {
   const auto check = [](const std::string& path) {
     struct stat status;
@@ -117,8 +117,8 @@ void SetVariables(const LaunchVariables& variables, bool quiet) {
 }
 
 // AddressSanitizer's run time as a shared library ends a program in which another library was loaded before it, as
-// ours is. It need not be first for us: we define nothing that it replaces but _exit, and ours calls the next one.
-// What the user says of that check stays in force.
+// ours is. It need not come before ours: we define nothing that it replaces but _exit, and ours calls the next one.
+// If the user sets that check, the setting stays.
 void LetAddressSanitizerStart(const std::string& program) {
   constexpr std::string_view kCheck = "verify_asan_link_order";
   const std::vector<std::string> needed = NeededLibraries(program);
@@ -264,8 +264,8 @@ int RunProgram(Arguments arguments) {
     if (name == "RFINJECT_OUTPUT") pattern = value;
   }
   std::string folder = PatternFolder(pattern);
-  // Without a word of the user's about it a run has a folder of its own, so that no other is added to it. The program
-  // makes it when it trains; one that does not leaves none.
+  // Unless the user names an output, a run has a folder of its own, so that no other run is added to it. The program
+  // makes the folder when it trains; a program that does not train leaves none.
   const bool own_folder = pattern.empty();
   if (own_folder) folder = PatternFolder(AbsolutePattern(std::string(kRunsFolder) + "/"));
   if (const absl::Status prepared = PrepareFolder(folder); !prepared.ok()) {
@@ -291,7 +291,8 @@ int RunProgram(Arguments arguments) {
     if (parsed.Has("verbose")) {
       Complain("traces go to " + pattern + "; then: rfinject report " + folder);
     }
-    // We become the program, and are gone when it ends: the library says then what there is (collector/last_words.h).
+    // This process becomes the program, so nothing of it is left when the program ends; the library then says what
+    // was measured (collector/last_words.h).
     ::setenv("RFINJECT_LAUNCHED", std::to_string(::getpid()).c_str(), 1);
     ::execvp(words[0], words.data());
     const int error = errno;

@@ -1,6 +1,6 @@
 // File: run_folder.h
 //
-// The folder of its own that a run gets when the user names none, and what ties its processes together.
+// Names the folder that a run gets when the user names none, and makes the id that its processes share.
 #ifndef RFINJECT_CLI_CMD_RUN_FOLDER_H_
 #define RFINJECT_CLI_CMD_RUN_FOLDER_H_
 
@@ -11,12 +11,13 @@
 
 namespace rfinject::cli {
 
-// What the program is called: "train" for `python -u train.py -a`, "pkg.train" for `python -m pkg.train`, "torchrun"
-// where no script is named. Letters, digits, '.', '_' and '-' only.
+// Returns the name of the program: "train" for `python -u train.py -a`, "pkg.train" for `python -m pkg.train`,
+// "torchrun" where no script is named. It has letters, digits, '.', '_' and '-' only.
 std::string ScriptName(std::span<const std::string> words);
 
 // "20260102-030405-train" (local time), followed by -2, -3, ... where `folder` has that already. In a rank that a
-// launcher started the launcher's number stands for the time, so that all ranks get one name: "job77.0-train".
+// launcher started, the launcher's number takes the place of the time, so that all ranks get one name:
+// "job77.0-train".
 std::string RunFolderName(const std::string& folder, std::span<const std::string> words, absl::Time now);
 
 // A new id for RFINJECT_JOB: "HOST.PID.TIME". Empty in a rank that a launcher started, whose id counts, and where the

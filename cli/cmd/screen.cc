@@ -137,7 +137,7 @@ Screen::Input Screen::Wait(absl::Duration at_most) {
   }
 }
 
-// What is there, without waiting.
+// Returns the input that is there, without waiting.
 Screen::Input Screen::Take() {
   if (const Input input = TakeSignal(); input.what != What::kNothing) return input;
   pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};

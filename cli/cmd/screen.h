@@ -1,7 +1,7 @@
 // File: screen.h
 //
-// The terminal as a screen that is drawn anew, with keys. While one is open the terminal's own contents are aside and
-// typed keys are not echoed; all of that is put back when it ends, also by Ctrl-C, SIGTERM and SIGHUP, and while the
+// Screen draws on the whole terminal and reads keys. While it is open the terminal's own contents are kept aside and
+// typed keys are not echoed. All of that is put back when it ends, also by Ctrl-C, SIGTERM and SIGHUP, and while the
 // process is stopped (Ctrl-Z).
 //
 //   absl::StatusOr<std::unique_ptr<Screen>> screen = Screen::Open();
@@ -33,7 +33,8 @@ class Screen {
  public:
   // Whether standard input and output are a terminal that understands sequences.
   static bool IsPossible();
-  // One at a time, from a process of one thread: signals are blocked for it and for threads that it starts.
+  // Only one may be open, in a process of one thread: signals are blocked for this thread and for those that it
+  // starts.
   static absl::StatusOr<std::unique_ptr<Screen>> Open();
   ~Screen();
   Screen(const Screen&) = delete;

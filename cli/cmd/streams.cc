@@ -12,7 +12,7 @@
 namespace rfinject::cli {
 namespace {
 
-// Of the first write to standard output that failed; 0: none did.
+// The error of the first write to standard output that failed; 0: none did.
 int g_output_error = 0;
 
 void Check(bool written) {

@@ -1,8 +1,8 @@
 // File: streams.h
 //
-// All that the command itself writes to standard output and standard error. Names in it come from programs and files
-// that we do not know, and none of them may steer a terminal; and a caller must be able to trust that exit code 0
-// means that everything was written.
+// Everything that the command itself writes to standard output and standard error goes through here. Names in it come
+// from programs and files that we do not know, and none of them may steer a terminal. And a caller must be able to
+// trust that exit code 0 means that everything was written.
 //
 //   Print("chunk 1\n");
 //   ...
@@ -23,17 +23,17 @@ enum class Colors : uint8_t {
 };
 
 // Appends `text` to standard output, as it is where that is a file or a pipe, cleaned (PrintableLines) where it is a
-// terminal. False when this or an earlier write failed: there is no use in going on. Nothing is said yet.
+// terminal. Returns false when this or an earlier write failed, so that going on is useless; FinishOutput reports it.
 bool Print(std::string_view text, Colors colors = Colors::kNone);
 // The same to standard error, always cleaned.
 void PrintError(std::string_view text, Colors colors = Colors::kNone);
-// "rfinject: TEXT" on standard error, one line whatever is in it.
+// Writes "rfinject: TEXT" on standard error, as one line whatever the text holds.
 void Complain(std::string_view text);
-// Whether `status` is no failure; complains of one.
+// Whether `status` is no failure. Complains of a failure.
 bool Succeeded(const absl::Status& status);
 
-// Writes what is still in memory, and says it when anything of standard output could not be written. Returns `code`,
-// or 1 for a 0 that would then be a lie. Further calls say nothing.
+// Writes what is still in memory, and complains when anything of standard output could not be written. Returns
+// `code`, or 1 instead of 0 after such a failure. Further calls do not complain again.
 int FinishOutput(int code);
 
 }  // namespace rfinject::cli

@@ -27,7 +27,7 @@
 namespace rfinject::cli {
 namespace {
 
-// What becomes of a trace that is damaged after `chunks` good chunks.
+// Returns the clause that says what is used of a trace that is damaged after `chunks` good chunks.
 std::string UsedInSpite(uint64_t chunks) {
   if (chunks == 0) return "; nothing before it can be used";
   if (chunks == 1) return "; the chunk before it is used";
@@ -133,8 +133,8 @@ class Summing {
   }
 
  private:
-  // Decisions are made in the order of the files, by whoever has read the next one. A worker that would get far ahead
-  // of a long file waits: what was read and not added lies in memory.
+  // Files are decided on in their order, by the worker that has read the next one. A worker that would get far ahead
+  // of a long file waits, because what was read and not added yet is kept in memory.
   static constexpr size_t kMostAhead = 32;
 
   void ReadAndAdd(size_t i, size_t worker) {

@@ -1,7 +1,7 @@
 // File: sum_traces.h
 //
-// Trace files -> sums, read by all processors at once. What is said of the files, and what is added, does not depend
-// on how many there are: files are decided on in their order, and adding is exact.
+// Adds up trace files, read by all processors at once. Neither messages nor sums depend on the number of processors:
+// files are decided on in their order, and adding is exact.
 #ifndef RFINJECT_CLI_CMD_SUM_TRACES_H_
 #define RFINJECT_CLI_CMD_SUM_TRACES_H_
 
@@ -15,9 +15,9 @@ namespace rfinject::cli {
 
 struct Loaded {
   Profile profile;
-  size_t files = 0;      // that something could be used of
+  size_t files = 0;      // files of which something could be used
   bool damaged = false;  // something was not as it should be; it has been said on stderr
-  bool empty = false;    // some trace was whole and had nothing in it; likewise
+  bool empty = false;    // some trace was whole but empty, which was also said
 };
 
 struct FileToAdd {

@@ -104,7 +104,7 @@ class Top {
         profile_, writers, absl::ToUnixNanos(absl::Now()), MachineFor,
         {.by = by_, .sort = std::string(kSorts[sort_].column), .before = before_, .calibration = &calibration_});
     shown_sort_ = sort_;
-    // What could be won is not known of a GPU without roofs.
+    // On a GPU without roofs it is not known what could be won.
     if (sort_ == kByGain && live_.report.machine.name.empty()) {
       shown_sort_ = kByTime;
       SortRows(*FindColumn(kSorts[kByTime].column), &live_.report);
@@ -252,7 +252,7 @@ int TopMain(Arguments arguments) {
     ending = Show(&top, screen->get());
   }
   if (!Succeeded(ending.status)) return 1;
-  // Whoever started us sees by which signal it ended.
+  // The caller sees by which signal the command ended.
   if (ending.signal != 0) ::raise(ending.signal);
   return 0;
 }

@@ -21,15 +21,16 @@ inline constexpr Option kCalibrationOption = {
     "none: only what the command brings",
     kFiles};
 
-// Where it is; empty where RFINJECT_CONFIG says which settings count, or the environment names no folder.
+// Returns its path; empty where RFINJECT_CONFIG is set, which replaces the user's settings, or where the environment
+// names no folder.
 std::string UserCalibrationPath();
 
 // Its text; an error's message names the file and why it may not be used. NotFound: there is none.
 absl::StatusOr<std::string> ReadCalibration(const std::string& path, WhoseFile whose);
 
-// What reports are made with: the table that the command brings, and above it the file that --calibration names, or
-// the user's own. False after a complaint about the option; *code is the exit code then. A file of the user's that
-// cannot be used is said and left out.
+// Chooses the calibration of reports: the table that the command brings and, over it, the file that --calibration
+// names, or else the user's own. Returns false after a complaint about the option; *code is the exit code then. A
+// user's own file that cannot be used is named in a message and left out.
 bool ChooseCalibration(const ParsedOptions& parsed, Calibration* calibration, int* code);
 
 }  // namespace rfinject::cli

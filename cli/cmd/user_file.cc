@@ -12,7 +12,7 @@
 namespace rfinject::cli {
 namespace {
 
-// What there is up to `most` bytes; false, with errno, where reading fails.
+// Reads up to `most` bytes, or as many as there are. Returns false, with errno, where reading fails.
 bool ReadUpTo(int fd, size_t most, std::string* text) {
   char part[8192];
   while (text->size() < most) {

@@ -1,6 +1,6 @@
 // File: user_file.h
 //
-// Files in which a user keeps settings: where they are, and when they may be used.
+// Reads the files in which a user keeps settings: says where they are, and when they may be used.
 #ifndef RFINJECT_CLI_CMD_USER_FILE_H_
 #define RFINJECT_CLI_CMD_USER_FILE_H_
 

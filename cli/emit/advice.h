@@ -1,6 +1,6 @@
 // File: advice.h
 //
-// Advice as text, JSON and Markdown. One function a format, as emit.h has them for reports.
+// Writes advice as text, JSON and Markdown. Each format has a function, as in emit.h for reports.
 #ifndef RFINJECT_CLI_EMIT_ADVICE_H_
 #define RFINJECT_CLI_EMIT_ADVICE_H_
 
@@ -14,7 +14,7 @@ namespace rfinject::cli {
 
 struct AdviceOptions {
   int width = 80;
-  bool all = false;  // with rules that nobody has shown to be right, and those that lack a fact or are silent
+  bool all = false;  // also show unproven rules, and those that lack a fact or do not hold
 };
 
 void EmitAdviceText(std::span<const Report> reports, const AdviceOptions& options, std::ostream& out);
@@ -22,7 +22,7 @@ void EmitAdviceMarkdown(std::span<const Report> reports, const AdviceOptions& op
 void EmitAdviceJson(std::span<const Report> reports,
                     std::ostream& out);  // schema rfinject.advice/1; always all rules
 
-// A member "advice" of the object that is open: the rules that hold.
+// Writes a member "advice" of the object that is open, with the rules that hold.
 void WriteAdviceMember(JsonWriter& json, const Report& report);
 
 }  // namespace rfinject::cli

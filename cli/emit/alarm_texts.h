@@ -21,10 +21,10 @@ struct AlarmExplanation {
   std::string_view mend;     // what to do
 };
 
-// By id.
+// All alarms, by id.
 std::span<const AlarmExplanation> AlarmExplanations();
 
-// "R001,R004" as ids, in any case; nothing is no id. False where one is none of ours.
+// Reads "R001,R004" as ids, in upper or lower case; an empty text has no ids. Returns false where one is unknown.
 bool ParseAlarmIds(std::string_view text, std::vector<std::string>* ids);
 
 }  // namespace rfinject::cli

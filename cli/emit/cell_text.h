@@ -12,10 +12,11 @@
 
 namespace rfinject::cli {
 
-// `value` in decimals that read back as the same number, integers without an exponent; empty when it is not finite.
+// Returns `value` in decimals that read back as the same number, integers without an exponent; empty when it is not
+// finite.
 std::string NumberText(double value);
 
-// The cell as a table shows it: "1.2 ms", "45 %", "-" for nothing.
+// Returns the cell as a table shows it: "1.2 ms", "45 %", "-" for nothing.
 std::string TableText(const ColumnInfo& column, const TableLook& look, const Cell& cell);
 
 // The columns that a table shows, left to right; `view` is one of the looks of ColumnInfo.

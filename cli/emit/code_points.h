@@ -22,9 +22,9 @@ uint32_t TakeCodePoint(std::string_view* text);
 // direction and of width zero, non-characters.
 bool IsInvisible(uint32_t code_point);
 
-// Names come from programs and files that we do not know. One with an escape sequence in it must not reach a
-// terminal, nor one that turns the direction of what follows: what is invisible or broken becomes "?". The result is
-// one line.
+// Returns `text` as one line in which everything invisible or broken is "?". Names come from programs and files that
+// we do not know, and an escape sequence, or a mark that turns the direction of what follows, must not reach a
+// terminal.
 std::string PrintableText(std::string_view text);
 
 // The same for an output of several lines: line feeds stay and, where `colors` says that they are ours, the sequences

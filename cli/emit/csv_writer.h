@@ -25,8 +25,8 @@ enum class CsvTexts : uint8_t {
 // Whether a spreadsheet could take a cell with `text` for a formula.
 bool LooksLikeFormula(std::string_view text);
 
-// One table: the head has the columns of all sets, each where it comes up first, and a line has nothing in those that
-// its set lacks.
+// Writes one table. Its head has the columns of all sets, each where it first occurs; a line is empty in the columns
+// that its set lacks.
 void WriteCsv(std::span<const RowSet> sets, CsvTexts texts, std::ostream& out);
 
 }  // namespace rfinject::cli

@@ -25,7 +25,7 @@ std::string Margin(const Change& change) {
   return change.half_width > 0 ? Duration(change.half_width) : "exact";
 }
 
-// What says which row it is.
+// Whether the column is one of those that say which row it is.
 bool IsKey(std::string_view column) {
   return column == "model" || column == "layer" || column == "phase" || column == "op";
 }

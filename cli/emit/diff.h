@@ -1,6 +1,6 @@
 // File: diff.h
 //
-// The outputs of `diff`: one function a format, as in emit.h.
+// The outputs of `diff`. Each format has a function, as in emit.h.
 #ifndef RFINJECT_CLI_EMIT_DIFF_H_
 #define RFINJECT_CLI_EMIT_DIFF_H_
 
@@ -23,7 +23,7 @@ void EmitDiffHtml(const Diff& diff, std::ostream& out);  // the pictures and the
 void EmitDiffMarkdown(const Diff& diff, const TableOptions& options, std::ostream& out);  // for a comment on a change
 void EmitDiffJunit(const Diff& diff, std::ostream& out);  // a test case a gate, for what shows tests
 
-// How chance was kept out of many comparisons: one sentence or two; empty where nothing has an interval.
+// Says in one or two sentences how chance was kept out of many comparisons; empty where nothing has an interval.
 std::string CorrectionText(const RunDiff& pair);
 // "batch 8 against 16", "these are different networks", …
 std::string CaveatText(const Caveat& caveat);

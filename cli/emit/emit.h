@@ -1,7 +1,7 @@
 // File: emit.h
 //
-// One function a format: Reports in, the text of the output out. They compute nothing; every number comes from the
-// Report. Several reports (runs) make one document.
+// Each format has a function that takes Reports and writes the text of the output. It computes nothing: every number
+// comes from the Report. Several reports (runs) make one document.
 #ifndef RFINJECT_CLI_EMIT_EMIT_H_
 #define RFINJECT_CLI_EMIT_EMIT_H_
 

@@ -1,6 +1,6 @@
 // File: formats.h
 //
-// The formats of outputs, one registry: `report`, `diff` and `report --by run` take them from here. A new format is a
+// The one registry of output formats: `report`, `diff` and `report --by run` take them from here. A new format is a
 // file with its functions and an entry of formats.cc.
 #ifndef RFINJECT_CLI_EMIT_FORMATS_H_
 #define RFINJECT_CLI_EMIT_FORMATS_H_
@@ -44,7 +44,8 @@ const Format* FindFormat(std::string_view name);
 // none.
 std::string_view FormatOfName(std::string_view output);
 
-// "table, json, csv, html" and " or " or " and " before "svg"; those of a diff alone as well if `of_diff`.
+// Returns "table, json, csv, html or svg", with `last` before the last name; with `of_diff` it includes the formats
+// that only a diff has.
 std::string FormatNames(std::string_view last, bool of_diff = false);
 
 }  // namespace rfinject::cli

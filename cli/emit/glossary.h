@@ -1,7 +1,7 @@
 // File: glossary.h
 //
-// The words of reports, for somebody who sees one for the first time: `rfinject explain WORD`, and the end of the
-// page.
+// The words of reports, for a person who sees a report for the first time: `rfinject explain WORD`, and the end of
+// the page.
 #ifndef RFINJECT_CLI_EMIT_GLOSSARY_H_
 #define RFINJECT_CLI_EMIT_GLOSSARY_H_
 
@@ -17,10 +17,10 @@ struct GlossaryEntry {
   std::string_view meaning;
 };
 
-// By word.
+// All entries, by word.
 std::span<const GlossaryEntry> Glossary();
 
-// In any case, by the word or another spelling; nullptr where there is none.
+// Finds an entry by its word or another spelling, in upper or lower case; nullptr where there is none.
 const GlossaryEntry* FindWord(std::string_view word);
 
 // "attainable, bound, ...".

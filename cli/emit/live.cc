@@ -20,7 +20,7 @@ namespace {
 
 // A table of fewer rows says nothing: then it is cut off at the end of the screen.
 constexpr size_t kLeastRows = 3;
-// Of the table: its heads, what was left out, the total.
+// How many lines a table has around its rows: its heads, what was left out, the total.
 constexpr size_t kAroundRows = 3;
 
 // Whole seconds: "42 s", "3 min 5 s", "2 h 7 min".
@@ -72,7 +72,7 @@ std::string CountersText(const LiveRun& live) {
   return "Counters were armed in " + of + " and cover " + Percent(live.report.counters_share) + " of GPU time.";
 }
 
-// Who wrote nothing for long, of several ranks by its number.
+// Says which ranks have written nothing for long; by number where there are several.
 std::string QuietText(const LiveRun& live) {
   const size_t quiet = Count(live, WriterState::kQuiet);
   if (quiet == 0) return {};

@@ -1,6 +1,6 @@
 // File: live.h
 //
-// A job that runs, as lines for a terminal (`rfinject top`).
+// Writes the state of a running job as lines for a terminal (`rfinject top`).
 #ifndef RFINJECT_CLI_EMIT_LIVE_H_
 #define RFINJECT_CLI_EMIT_LIVE_H_
 
@@ -23,8 +23,8 @@ struct LiveLook {
   bool paused = false;
 };
 
-// Colours are those of `look.table`; everything else in the lines is printable. With `look.lines`, not more than
-// that: the table gets what is left of them, and what is below the last line is left out.
+// Colours are those of `look.table`; everything else in the lines is printable. With `look.lines` there are no more
+// lines than that: the table gets those that are left, and what is below the last line is left out.
 std::vector<std::string> LiveLines(const LiveRun& live, const LiveLook& look);
 
 }  // namespace rfinject::cli

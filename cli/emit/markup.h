@@ -49,7 +49,7 @@ class Digits {
 // A coordinate: one digit behind the point, none where it is zero, without regard to the locale.
 Digits Coordinate(double value);
 
-// `value` with so many digits, as short as that is said; "null" when it is not finite.
+// Returns `value` rounded to `digits` digits, in its shortest form; "null" when it is not finite.
 Digits RoundedJsonNumber(double value, int digits);
 
 // The shortest text that reads back as `value`; "null" when it is not finite (JSON has no other word for that).
@@ -61,7 +61,8 @@ enum class Language : uint8_t { kMarkup, kJson, kCss };
 template <Language language>
 class Fragment {
  public:
-  // What a fragment is put together of. It looks at its source, so it lives no longer than the call that it is for.
+  // One piece of which a fragment is made. It refers to its source, so it must not live longer than the call that it
+  // is for.
   class Part {
    public:
     template <size_t size>

@@ -1,6 +1,6 @@
 // File: memory.h
 //
-// `report --by memory`: what lay in the device's memory when most did.
+// The outputs of `report --by memory`: what was in the device's memory when it was fullest.
 #ifndef RFINJECT_CLI_EMIT_MEMORY_H_
 #define RFINJECT_CLI_EMIT_MEMORY_H_
 

@@ -1,7 +1,7 @@
 // File: opening.h
 //
-// What every report begins with, five lines: what a step costs, what holds it back, and the three changes that would
-// win most, with what to do. What there is no telling of is left out.
+// The five lines that every report begins with: what a step costs, what holds it back, and the three changes that
+// would win most, with what to do. What is not known is left out.
 #ifndef RFINJECT_CLI_EMIT_OPENING_H_
 #define RFINJECT_CLI_EMIT_OPENING_H_
 
@@ -12,17 +12,18 @@
 
 namespace rfinject::cli {
 
+// Returns the lines; none where the report's rows are runs.
 std::vector<std::string> OpeningText(const Report& report);
 
-// The first two of them: what a step costs, and what holds it back, which is empty where there is no telling.
+// The first two lines: what a step costs, and what holds it back, which is empty where that is not known.
 std::string CostText(const Report& report);
 std::string LimitText(const Report& report);
 
-// The first of the gains alone, for where there is room for a line: "Largest gain: 3.42 ms a step (33 %): ..."; empty
-// where there is none.
+// The largest gain alone, for a place with room for one line: "Largest gain: 3.42 ms a step (33 %): ..."; empty where
+// there is none.
 std::string LargestGainText(const Report& report);
 
-// "-3.42 ms (33 %)": the gain, and its share of the step; "-3.42 ms (33 %) by the clock" of a rule whose gain is no
+// "-3.42 ms (33 %)": the gain, and its share of the step; "-3.42 ms (33 %) by the clock" for a rule whose gain is no
 // GPU time.
 std::string GainText(const Report& report, const Advice& advice);
 std::string GainText(double gain_ns, double step_ns);

@@ -11,7 +11,7 @@ struct Mark {
   std::string_view holds;  // further on in what is looked at; empty: anything
 };
 
-// Not one word but two, far apart, where the first is a word of everyday English.
+// Where the first word is one of everyday English, a mark is two words far apart.
 constexpr Mark kMarks[] = {
     {"{\n  \"schema\": \"rfinject.", ""},
     {"record,", ""},

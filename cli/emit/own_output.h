@@ -1,6 +1,6 @@
 // File: own_output.h
 //
-// Whether a file that exists is an output of ours, which may be written anew, or somebody's work.
+// Tells whether a file that exists is an output of ours, which may be written anew, or somebody's work.
 #ifndef RFINJECT_CLI_EMIT_OWN_OUTPUT_H_
 #define RFINJECT_CLI_EMIT_OWN_OUTPUT_H_
 

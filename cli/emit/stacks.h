@@ -1,6 +1,6 @@
 // File: stacks.h
 //
-// `report --by stack`: what is in no layer, with the native call stack that it came from.
+// The outputs of `report --by stack`: the launches in no layer, with the native call stacks that they came from.
 #ifndef RFINJECT_CLI_EMIT_STACKS_H_
 #define RFINJECT_CLI_EMIT_STACKS_H_
 

@@ -1,6 +1,6 @@
 // File: table.h
 //
-// A part of a report's table, for what shows more beside it.
+// Writes a part of a report's table, for outputs that show more beside it.
 #ifndef RFINJECT_CLI_EMIT_TABLE_H_
 #define RFINJECT_CLI_EMIT_TABLE_H_
 

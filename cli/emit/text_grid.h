@@ -1,6 +1,7 @@
 // File: text_grid.h
 //
-// Tables for terminals, of any content: columns that fit a width, the least important left out first.
+// Writes tables for terminals, of any content, in columns that fit a width; the least important column is left out
+// first.
 #ifndef RFINJECT_CLI_EMIT_TEXT_GRID_H_
 #define RFINJECT_CLI_EMIT_TEXT_GRID_H_
 
@@ -27,7 +28,8 @@ struct Letters {
   const char* plain = "";
 };
 
-// Columns that `text` takes, as good as it is without a table of wide characters: one a code point.
+// How many terminal columns `text` takes. Each code point counts as one, since there is no table of wide characters
+// here.
 size_t DisplayWidth(std::string_view text);
 // The first or the last `width` characters of printable `text`, with ".." for the rest.
 std::string Shortened(const std::string& text, size_t width, bool keep_end);
@@ -59,8 +61,8 @@ struct TextGrid {
   int whole_cells_above = INT_MAX;
 };
 
-// Writes the head and the lines in at most `width` columns, as far as what must stay allows it. Returns the titles of
-// the columns that were left out.
+// Writes the head and the lines in at most `width` columns, as far as the columns that must stay allow it. Returns
+// the titles of the columns that were left out.
 std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, std::ostream& out);
 inline constexpr int kAnyWidth = INT_MAX;
 

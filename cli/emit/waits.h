@@ -1,6 +1,6 @@
 // File: waits.h
 //
-// `report --by wait`: what a step waits for; `report --by rank`: the same of each rank.
+// The outputs of `report --by wait`, what a step waits for, and of `report --by rank`, the same for each rank.
 #ifndef RFINJECT_CLI_EMIT_WAITS_H_
 #define RFINJECT_CLI_EMIT_WAITS_H_
 
@@ -25,7 +25,7 @@ void EmitWaitCsv(std::span<const WaitTable> tables, std::ostream& out, CsvTexts 
 
 // What a reader is told first, a sentence each: how long a step takes, whose clock that is, and how ranks differ.
 std::vector<std::string> WaitTexts(const WaitTable& table);
-// The first of them, and those of ranks, of which a single one has none. Some step has a time.
+// The first of these sentences, and those about ranks, of which a single rank has none. Some step must have a time.
 std::string StepText(const WaitTable& table);
 std::vector<std::string> RankTexts(const WaitTable& table);
 

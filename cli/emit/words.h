@@ -1,7 +1,7 @@
 // File: words.h
 //
-// The sentences of outputs: what the codes and numbers of a Report read like. Every format takes them from here, so
-// that a run is described in the same words everywhere.
+// The sentences of outputs: they put the codes and numbers of a Report into words. Every format takes them from here,
+// so that a run is described in the same words everywhere.
 #ifndef RFINJECT_CLI_EMIT_WORDS_H_
 #define RFINJECT_CLI_EMIT_WORDS_H_
 
@@ -13,10 +13,10 @@
 
 namespace rfinject::cli {
 
-// What stands below the opening (opening.h), in this order, each left out when nothing is known of it: measured or
-// estimated, on what; the precisions that the FLOP ran in; the shares attributed and counted; what is outside of the
-// models; backward against forward; DRAM bytes by PM sampling against those of the kernels; counters that are shares;
-// where theory comes from.
+// The sentences below the opening (opening.h). They are in this order, and each is left out when nothing is known of
+// it: measured or estimated, on what; the precisions that the FLOP ran in; the shares attributed and counted; what is
+// outside of the models; backward against forward; DRAM bytes by PM sampling against those of the kernels; counters
+// that are shares; where theory comes from.
 std::vector<std::string> FactsText(const Report& report);
 // The opening, then the facts.
 std::vector<std::string> HeadlineText(const Report& report);
@@ -45,9 +45,8 @@ std::string TierText(int tier);
 // "10 steps", "5 iterations of 2 optimizer steps", "20 calls", "5 batches of validation".
 std::string StepsText(const Report& report);
 
-// How well the GPU time is known, or why nobody can say (docs/INTERVALS.md); also that what was sampled is an
-// optimizer's step where what is shown is an iteration of several. Empty where all of it is exact, or nothing was
-// sampled.
+// Says how well the GPU time is known, or why that cannot be said (docs/INTERVALS.md); also that the samples are of
+// optimizer steps where an iteration of several is shown. Empty where all of it is exact, or nothing was sampled.
 std::string IntervalText(const Report& report);
 
 // "model", "phase", "layer", "op", "kernel", as --by has them.

@@ -1,7 +1,7 @@
 // File: export.h
 //
-// Traces as files of other tools. An exporter is fed with one run after the other, as traces are read, and never
-// holds more of them than its format makes it hold.
+// Writes traces as files of other tools. An exporter is given one run after the other, as traces are read, and never
+// holds more of them than its format requires.
 //
 //   const std::unique_ptr<Exporter> exporter = FindExport("sqlite")->make(write);
 //   exporter->Add({path, job, run, reports...});
@@ -39,7 +39,8 @@ struct ExportedRun {
 // The process that an exported run is named for: the first of the run's; empty facts where no process says any.
 ProcessInfo ProcessOf(const ExportedRun& run);
 
-// Wall time of a mean step, ns; 0 where it is not known. An estimate's is that of another machine.
+// Wall time of a mean step, in ns; 0 where it is not known, as in an estimate, whose clock is that of another
+// machine.
 double StepWallNs(const ExportedRun& run);
 
 // "rank 3: resnet18, training, A100-SXM4-40GB".
@@ -63,6 +64,7 @@ struct ExportKind {
   std::unique_ptr<Exporter> (*make)(WriteBytes write);  // null: the Python package writes it, into a folder
 };
 
+// All formats of `rfinject export`.
 std::span<const ExportKind> AllExports();
 // nullptr when there is none of this name.
 const ExportKind* FindExport(std::string_view name);

@@ -49,8 +49,8 @@ class OpenMetricsExporter : public Exporter {
     AddLabel("host", process.host, &labels);
     AddLabel("rank", run.run.processes == 1 ? std::to_string(process.rank) : "", &labels);
     AddLabel("batch_size", report.run.batch_size > 0 ? std::to_string(report.run.batch_size) : "", &labels);
-    // What tells two runs apart that are alike in all of this. Not when they began: the next run of a job goes on
-    // with the same series.
+    // This tells two runs apart that are alike in all other labels. The time when they began is no label, so that the
+    // next run of a job continues the same series.
     AddLabel("run", std::to_string(++runs_), &labels);
     Put("started_unix_ns", "When the process began, ns since 1970", labels,
         KnownCount(static_cast<uint64_t>(std::max<int64_t>(process.start_unix_ns, 0))));

@@ -1,5 +1,6 @@
-// pprof's profile: what launches cost, by a stack that leads from the model over phase, layers, operator and the
-// program's own native frames to the kernel. Values are sums over all measured steps, of all runs that were added.
+// Writes pprof's profile: what launches cost, by a stack that leads from the model over phase, layers, operator and
+// the program's own native frames to the kernel. Values are sums over all measured steps, of all runs that were
+// added.
 #include <zlib.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ constexpr Value kValues[] = {{"time_ns", "nanoseconds"},
                              {"slack_ns", "nanoseconds"},
                              {"launches", "count"}};
 
-// Read by whoever looks for what made the file; own_output.cc does.
+// Marks the profile as made by rfinject; own_output.cc looks for it.
 constexpr char kComment[] = "rfinject export --to pprof";
 
 int64_t Rounded(double value) {
@@ -101,7 +102,8 @@ class PprofExporter : public Exporter {
       if (row.model.empty()) {
         stack.push_back(Frame("in no layer", "layer"));
       } else {
-        // From the root's class down, each with its whole path: layers of one name in two places are two.
+        // The frames go from the root's class down. Each has its whole path, since two layers may have one name in
+        // different places.
         stack.push_back(Frame(row.model, "layer"));
         for (size_t dot = row.layer.find('.'); !row.layer.empty(); dot = row.layer.find('.', dot + 1)) {
           stack.push_back(Frame(row.layer.substr(0, dot), "layer"));

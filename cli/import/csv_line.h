@@ -1,6 +1,6 @@
 // File: csv_line.h
 //
-// One line of CSV, RFC 4180 but for line breaks inside fields, which ncu never writes.
+// Splits one line of CSV by RFC 4180, but for line breaks inside fields, which ncu never writes.
 #ifndef RFINJECT_CLI_IMPORT_CSV_LINE_H_
 #define RFINJECT_CLI_IMPORT_CSV_LINE_H_
 
@@ -13,7 +13,8 @@ namespace rfinject::cli {
 // A line's fields; the views are of the line and of the object itself, and hold until the next Split.
 class CsvLine {
  public:
-  // False when the quotes do not balance or something follows a closing quote: then the line is a program's output.
+  // Returns false when the quotes do not balance or something follows a closing quote: then the line is a program's
+  // output.
   bool Split(std::string_view line);
 
   const std::vector<std::string_view>& fields() const { return fields_; }

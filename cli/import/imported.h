@@ -1,6 +1,6 @@
 // File: imported.h
 //
-// What every import takes and gives.
+// What every import takes and returns.
 #ifndef RFINJECT_CLI_IMPORT_IMPORTED_H_
 #define RFINJECT_CLI_IMPORT_IMPORTED_H_
 

@@ -1,6 +1,6 @@
 // File: join_times.h
 //
-// One profiler's times in the place of another's.
+// Puts one profiler's times in the place of another's.
 #ifndef RFINJECT_CLI_IMPORT_JOIN_TIMES_H_
 #define RFINJECT_CLI_IMPORT_JOIN_TIMES_H_
 

@@ -1,6 +1,6 @@
 // File: line_reader.h
 //
-// Lines of a file of any size in bounded memory: one block and the longest line, whichever is larger.
+// Reads lines of a file of any size in bounded memory: one block or the longest line, whichever is larger.
 #ifndef RFINJECT_CLI_IMPORT_LINE_READER_H_
 #define RFINJECT_CLI_IMPORT_LINE_READER_H_
 
@@ -17,12 +17,12 @@ namespace rfinject::cli {
 
 class LineReader {
  public:
-  // A longer line is not a table's: it is cut, and the rest of it skipped.
+  // A longer line cannot be part of a table: it is cut, and the rest of it skipped.
   static constexpr size_t kMaxLine = 1u << 20;
 
-  // Of the file `path`; a failure names it.
+  // Reads the file `path`; a failure names it.
   static absl::StatusOr<std::unique_ptr<LineReader>> Open(const std::string& path);
-  // Of `bytes`, which must outlive the reader; `name` stands for the file in messages.
+  // Reads `bytes`, which must outlive the reader; `name` stands for the file in messages.
   LineReader(std::string name, std::string_view bytes);
   ~LineReader();
   LineReader(const LineReader&) = delete;
@@ -31,13 +31,14 @@ class LineReader {
   // The next line without its line end (LF or CRLF), valid until the next call; false at the end or on an error.
   bool Next(std::string_view* line) { return Next({}, line, nullptr); }
   // The same for a reader who expects the line to begin with `prefix`, which holds no line end: `*begins` says that
-  // it does, and then that part was read once instead of twice. It may stay false for a line across two blocks.
+  // it does, and that part was then read once instead of twice. `*begins` may be false for a line across two blocks
+  // although the line has the prefix.
   bool Next(std::string_view prefix, std::string_view* line, bool* begins);
-  // To the beginning of the file.
+  // Goes back to the beginning of the file.
   void Rewind();
 
   const std::string& name() const { return name_; }
-  // Not ok once reading has failed: the file, the line behind which it did, and the reason.
+  // Not ok once reading has failed; the message has the file, the last line that was read, and the reason.
   const absl::Status& status() const { return status_; }
   uint64_t line_number() const { return line_number_; }  // of the line that Next gave, from 1
   uint64_t offset() const { return offset_; }            // in bytes, of the end of that line

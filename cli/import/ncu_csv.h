@@ -1,12 +1,12 @@
 // File: ncu_csv.h
 //
-// Nsight Compute's CSV as people have it, into a Profile:
+// Reads Nsight Compute's CSV, as people have it, into a Profile:
 //   ncu --csv --page details   long: one line a kernel and metric; human metric names in sections, or raw ones
 //   ncu --csv --page raw       wide: one line a kernel, a second header line with the units
 // in any locale and with any unit, with the program's own output between the lines, with NVTX columns (their
 // innermost ranges become layers), UTF-8 with or without a byte order mark.
 //
-// Typed values are read, never text: a value in a unit that is not known is not added to anything, and is reported.
+// A value in an unknown unit is added to nothing, and is reported.
 #ifndef RFINJECT_CLI_IMPORT_NCU_CSV_H_
 #define RFINJECT_CLI_IMPORT_NCU_CSV_H_
 
@@ -22,7 +22,7 @@ namespace rfinject::cli {
 // by the number of distinct launch keys. Fails with the file and the reason when it cannot be read or holds no table.
 absl::StatusOr<Imported> ImportNcuCsv(const std::string& path, const ImportOptions& options);
 
-// The same of what `lines` reads.
+// Does the same with what `lines` reads.
 absl::StatusOr<Imported> ImportNcuCsv(LineReader& lines, const ImportOptions& options);
 
 }  // namespace rfinject::cli

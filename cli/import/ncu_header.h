@@ -1,6 +1,6 @@
 // File: ncu_header.h
 //
-// What the columns of a table of Nsight Compute are, from its header line.
+// Finds the columns of a table of Nsight Compute in its header line.
 #ifndef RFINJECT_CLI_IMPORT_NCU_HEADER_H_
 #define RFINJECT_CLI_IMPORT_NCU_HEADER_H_
 
@@ -16,7 +16,7 @@ struct NcuColumns {
   size_t count = 0;  // of the line's fields; 0: no table has begun
   size_t id = kNone, process_id = kNone, process_name = kNone, kernel = kNone, block = kNone, grid = kNone,
          device = kNone, cc = kNone, push_pop = kNone, start_stop = kNone;
-  // Of the long form only.
+  // Only the long form has these columns.
   size_t section = kNone, metric = kNone, unit = kNone, value = kNone;
 
   // One line a kernel, a column a metric; else one line a kernel and metric.

@@ -9,7 +9,7 @@
 namespace rfinject::cli {
 namespace {
 
-// Of process names and compute capabilities. More of them say no more than that there are several.
+// How many process names and compute capabilities are kept; more would only say again that there are several.
 constexpr size_t kMostNames = 64;
 
 }  // namespace

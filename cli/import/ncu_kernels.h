@@ -42,13 +42,13 @@ class NcuKernels {
  public:
   explicit NcuKernels(const NcuMetrics& metrics) : metrics_(metrics) {}
 
-  // Where launches like `kernel` are summed up; stays where it is.
+  // Returns the sum of launches like `kernel`. The reference stays valid.
   NcuKernelSum& SumOf(const NcuKernel& kernel);
   // Adds a launch with these values to `sum`.
   void AddLaunch(std::vector<std::pair<int, uint64_t>>& values, NcuKernelSum& sum);
 
   uint64_t launches() const { return launches_; }
-  // Traffic was made of a rate and a time, because the bytes were not counted.
+  // Whether traffic was computed from a rate and a time, because the bytes were not counted.
   bool derived_traffic() const { return derived_traffic_; }
   bool several_gpus() const { return compute_capabilities_.size() > 1; }
 

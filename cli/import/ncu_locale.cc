@@ -7,7 +7,7 @@
 namespace rfinject::cli {
 namespace {
 
-// How far a file is read for it. A file that shows no mark in so many bytes has hardly a number with one.
+// How far a file is read to find the mark. A file that shows no mark in so many bytes has hardly a number with one.
 constexpr uint64_t kEnoughBytes = 64u << 20;
 
 DecimalMark EvidenceOfValue(std::string_view text) {

@@ -1,6 +1,6 @@
 // File: ncu_locale.h
 //
-// The decimal mark of a file of Nsight Compute, which writes numbers as the locale that it ran in wants them.
+// Finds the decimal mark of a file of Nsight Compute, which writes numbers in the form of the locale that it ran in.
 #ifndef RFINJECT_CLI_IMPORT_NCU_LOCALE_H_
 #define RFINJECT_CLI_IMPORT_NCU_LOCALE_H_
 
@@ -10,8 +10,8 @@
 
 namespace rfinject::cli {
 
-// Looks for the first value that proves the mark, and rewinds; kUnknown when none does. Fails for UTF-16, of which
-// nothing else can be read either, and where reading does.
+// Looks for the first value that proves the mark, and rewinds; returns kUnknown when none does. It fails for UTF-16,
+// which the import cannot read at all, and where reading fails.
 absl::StatusOr<DecimalMark> DetectDecimalMark(LineReader& reader);
 
 }  // namespace rfinject::cli

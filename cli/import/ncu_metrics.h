@@ -1,7 +1,8 @@
 // File: ncu_metrics.h
 //
-// Which of Nsight Compute's metrics are kept, and as what. The names are those of gpus/counters.h and gpus/chips.h,
-// so a counter that the collector can ask for is kept from ncu's files as well; here are ncu's other words for them.
+// Says which of Nsight Compute's metrics are kept, and as what. The names are those of gpus/counters.h and
+// gpus/chips.h, so a counter that the collector can ask for is also kept from ncu's files; here are ncu's other names
+// for them.
 #ifndef RFINJECT_CLI_IMPORT_NCU_METRICS_H_
 #define RFINJECT_CLI_IMPORT_NCU_METRICS_H_
 

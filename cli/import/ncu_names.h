@@ -1,6 +1,6 @@
 // File: ncu_names.h
 //
-// The texts in which Nsight Compute names a launch's size and the NVTX ranges around it.
+// Reads the texts in which Nsight Compute writes a launch's size and the NVTX ranges around it.
 #ifndef RFINJECT_CLI_IMPORT_NCU_NAMES_H_
 #define RFINJECT_CLI_IMPORT_NCU_NAMES_H_
 
@@ -14,7 +14,7 @@ namespace rfinject::cli {
 // "(64, 1, 1)", "64 1 1" or "64,1,1"; what is missing is 0.
 std::array<uint32_t, 3> ParseTriple(std::string_view text);
 
-// Where a launch stands, as NVTX ranges tell it.
+// The place of a launch, as NVTX ranges tell it.
 struct NvtxSite {
   std::string layer;  // names of the ranges, outermost first, joined by '/'
   std::string op;     // the innermost range of torch's emit_nvtx

@@ -7,11 +7,12 @@
 namespace rfinject::cli {
 namespace {
 
-// How many launches are remembered, and how long the text of one may be: memory does not grow with the file.
+// How many launches are remembered, and how long the text of one may be. The limits keep memory from growing with the
+// file.
 constexpr size_t kLaunches = 4096;
 constexpr size_t kLongestIdentity = 4096;  // bytes
 
-// Eight bytes at a time. A collision costs time, not a result.
+// Hashes eight bytes at a time. A collision costs time, but no wrong result.
 size_t SlotOf(std::string_view text) {
   uint64_t hash = text.size();
   for (; text.size() >= 8; text.remove_prefix(8)) {

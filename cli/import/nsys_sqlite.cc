@@ -66,7 +66,8 @@ class Importer {
                                        SQLITE_OPEN_READONLY | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX, nullptr);
     database_.reset(raw);
     if (opened != SQLITE_OK) return Fail(raw != nullptr ? sqlite3_errmsg(raw) : "out of memory");
-    // The file is untrusted: no functions or virtual tables that its schema names, no writes behind our back.
+    // The file is untrusted, so functions and virtual tables that its schema names are not used, and nothing is
+    // written.
     sqlite3_db_config(raw, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, 16 << 20);
@@ -111,8 +112,8 @@ class Importer {
     return absl::InvalidArgumentError(absl::StrCat(path_, ": ", why));
   }
 
-  // --- NVTX. A launch is in the ranges that were open on its thread when it was called: its correlation number leads
-  // to the call of CUDA's runtime, and that one's thread and time to the ranges.
+  // --- NVTX. A launch is in the ranges that were open on its thread when it was called. Its correlation number leads
+  // to the call of CUDA's runtime, and the call's thread and time lead to the ranges.
 
   bool HasCaller(const std::string& table) const {
     return has_ranges_ && ColumnsOf(database_.get(), table).contains("correlationId");
@@ -175,8 +176,9 @@ class Importer {
     }
   }
 
-  // --- What the steps of that thread took by the clock, and what went into it. As in our own traces a step goes from
-  // the end of the one before to its own end, so that loading its batch is part of it; the first one is its range.
+  // --- How long the steps of that thread took by the clock, and what took the time. As in our own traces a step goes
+  // from the end of the one before to its own end, so that loading its batch is part of it; the first one is its
+  // range.
 
   struct Interval {
     int64_t start = 0, end = 0;
@@ -186,7 +188,7 @@ class Importer {
     uint64_t data_ns = 0, gpu_wait_ns = 0, busy_ns = 0;
     uint64_t busy_or_data_ns = 0;
   };
-  // A file that says more is no run of steps; 56 MB.
+  // A file with more steps than this is no training run. So many take 56 MB.
   static constexpr size_t kMostTimedSteps = 1 << 20;
 
   // Adds to `into` of each step what of the intervals lies in it. The intervals come by their start; where two
@@ -309,7 +311,7 @@ class Importer {
     }
   }
 
-  // Of the time between each GPU's first kernel or copy and its last, the share in which none ran.
+  // Measures, in the time between each GPU's first kernel or copy and its last, the share in which none ran.
   void MeasureIdle() {
     double all = 0, busy = 0;
     const auto length = [](const Interval& one) {

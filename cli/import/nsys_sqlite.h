@@ -1,7 +1,7 @@
 // File: nsys_sqlite.h
 //
-// Nsight Systems' SQLite export (`nsys export --type sqlite`) into a Profile: kernels, copies and memory sets with
-// their times. nsys has no counters, so such a Profile holds no FLOP and no bytes of DRAM.
+// Reads Nsight Systems' SQLite export (`nsys export --type sqlite`) into a Profile: kernels, copies and memory sets
+// with their times. nsys has no counters, so such a Profile holds no FLOP and no bytes of DRAM.
 #ifndef RFINJECT_CLI_IMPORT_NSYS_SQLITE_H_
 #define RFINJECT_CLI_IMPORT_NSYS_SQLITE_H_
 

@@ -74,8 +74,9 @@ DecimalMark EvidenceOf(std::string_view text) {
 
 namespace {
 
-// What nearly every value of a file is: digits, groups in the file's own manner, then perhaps a fraction. nullopt for
-// all else, and for what proves another mark than `mark`: the long way decides then. Same result, to the last bit.
+// Reads a number as nearly every value of a file is: digits, in groups as the file has them, then perhaps a fraction.
+// Returns nullopt for anything else, and for a number that proves another mark than `mark`: the general parser then
+// decides. Both give the same result, to the last bit.
 std::optional<double> ParsePlainNumber(std::string_view text, DecimalMark mark) {
   const char decimal = mark == DecimalMark::kComma ? ',' : '.';
   const char group = mark == DecimalMark::kComma ? '.' : ',';
@@ -103,7 +104,7 @@ std::optional<double> ParsePlainNumber(std::string_view text, DecimalMark mark) 
   const size_t digits = text.size() - marks;
   if (digits == 0) return std::nullopt;
   if (groups > 0 && decimal_at == last_group) return std::nullopt;  // "1,.5"
-  // One mark only, and it is not where one between groups must be: it is the decimal one, of another locale.
+  // There is only one mark, and not where a mark between groups must be, so it is the decimal mark of another locale.
   if (groups == 1 && decimal_at == kNowhere && (digits - last_group != 3 || last_group > 3 || text[0] == '0')) {
     return std::nullopt;
   }

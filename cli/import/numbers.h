@@ -1,6 +1,6 @@
 // File: numbers.h
 //
-// Numbers and units as other tools print them for people: in the reader's locale, scaled to a handy unit.
+// Reads numbers and units as other tools print them for people: in the reader's locale, scaled to a handy unit.
 //   "1,215,000,000.00" "27.595.520" "1 234,5"     "Mbyte" "usecond" "Gbyte/second"
 #ifndef RFINJECT_CLI_IMPORT_NUMBERS_H_
 #define RFINJECT_CLI_IMPORT_NUMBERS_H_
@@ -13,7 +13,7 @@ namespace rfinject::cli {
 // What stands for the decimal point.
 enum class DecimalMark : unsigned char { kUnknown, kPoint, kComma };
 
-// What `text` proves about the file's locale. "1.234" proves nothing: it may be 1.234 or 1234.
+// Returns what `text` proves about the file's locale. "1.234" proves nothing: it may be 1.234 or 1234.
 DecimalMark EvidenceOf(std::string_view text);
 
 // The value of `text`, digit groups allowed; where the text is ambiguous `mark` decides, and kUnknown means kPoint.

@@ -71,7 +71,7 @@ NvtxPlace NvtxStack::At(int64_t thread, int64_t time) {
   for (const NvtxRange& range : open_) {
     if (!place.in_step && IsStepName(range.name)) {
       place.in_step = true;
-      place.path.clear();  // what is around a step ("epoch 2") is no part of the network
+      place.path.clear();  // a range around a step ("epoch 2") is no part of the network
       continue;
     }
     const std::string_view name = std::string_view(range.name).substr(0, range.name.find(','));

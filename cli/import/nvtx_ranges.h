@@ -1,7 +1,8 @@
 // File: nvtx_ranges.h
 //
-// The ranges that a program marks with NVTX (torch.cuda.nvtx.range_push, emit_nvtx), as the places that its launches
-// come from: what a step is, and the nested names of the rest as a layer's path. Pure; nsys_sqlite.cc reads the file.
+// Makes places of launches from the ranges that a program marks with NVTX (torch.cuda.nvtx.range_push, emit_nvtx): it
+// tells which ranges are steps, and the nested names of the others are a layer's path. It is pure; nsys_sqlite.cc
+// reads the file.
 #ifndef RFINJECT_CLI_IMPORT_NVTX_RANGES_H_
 #define RFINJECT_CLI_IMPORT_NVTX_RANGES_H_
 
@@ -35,7 +36,7 @@ struct NvtxPlace {
   friend bool operator==(const NvtxPlace&, const NvtxPlace&) = default;
 };
 
-// Follows the ranges of one thread after the other, with memory for those that are open at one time.
+// Follows the ranges of one thread after the other, and keeps only those that are open at one time.
 class NvtxStack {
  public:
   // `next` gives the ranges by thread, then by start, the outer one first of those with one start; false: no more.

@@ -64,7 +64,7 @@ bool ForEachLine(std::string_view csv, std::string& error, const Use& use) {
   return true;
 }
 
-// What the parameters of a user's own file may be. Nothing: the file may not say this one.
+// The bounds of a parameter in a user's own file; nothing where such a file may not set the parameter.
 struct Bounds {
   double least, most;
 };

@@ -1,7 +1,7 @@
 // File: calibration.h
 //
-// The parameters of the model of expected.h, by GPU and family of operators: those of gpus/calibration.csv, and above
-// them those that `rfinject calibrate` measured on a user's own GPUs.
+// The parameters of the model of expected.h, by GPU and family of operators: those of gpus/calibration.csv and,
+// overriding them, those that `rfinject calibrate` measured on a user's own GPUs.
 //
 //   const Calibration& calibration = Calibration::Shipped();
 //   calibration.Get("T4", "conv_fp32", "winograd")   // the T4's own value, or that of "*", or nothing
@@ -23,21 +23,21 @@ class Calibration {
   // The table that the command was built with.
   static const Calibration& Shipped();
 
-  // Lines "gpu,family,parameter,value,…"; lines that begin with '#', the header and empty lines are passed over.
-  // Nothing where a line has fewer fields or a value that is no finite number; `error` then names the line.
+  // Reads lines "gpu,family,parameter,value,…" and skips the header, empty lines and lines that begin with '#'.
+  // Returns nothing where a line has fewer fields or a value that is no finite number; `error` then names the line.
   static std::optional<Calibration> Parse(std::string_view csv, std::string& error);
 
-  // Puts a user's own file above what is there. Such a file is not trusted: each line is of a GPU of gpus.csv and of
-  // a parameter that `rfinject calibrate` writes, within its bounds. False, and nothing is changed, where one is not;
-  // `error` then says which line and why.
+  // Adds a user's own file, whose values override what is there. Such a file is not trusted: each line must be of a
+  // GPU of gpus.csv and of a parameter that `rfinject calibrate` writes, within its bounds. Where one is not, returns
+  // false and changes nothing; `error` then says which line and why.
   bool AddOwn(std::string_view csv, std::string& error);
 
   // Where the GPU's values of a user's own file come from, as the file has it (column provenance); empty: there are
   // none.
   std::string_view OwnSource(std::string_view gpu) const;
 
-  // The GPU's own value, else that of the GPU "*", which stands for a GPU without measurements; nothing if neither
-  // is.
+  // The GPU's own value, else that of the GPU "*", which stands for a GPU without measurements; nothing if there is
+  // neither.
   std::optional<double> Get(std::string_view gpu, std::string_view family, std::string_view parameter) const;
 
   // The GPU's own value only.

@@ -1,7 +1,7 @@
 // File: estimated_kernel.h
 //
-// What a trace says of an estimated kernel (the operator's name, the types and shapes of its operands, FLOP and
-// bytes) as the operators whose expected time is asked for. Pure maths.
+// Turns what a trace says of an estimated kernel (the operator's name, the types and shapes of its operands, FLOP and
+// bytes) into the operators whose expected time is computed. It is pure maths.
 //
 //   EstimatedKernel kernel{.op = "aten::mm", .signature = "f32[8,512] f32[512,1000]", .flop = flop, .bytes = bytes};
 //   ExpectedTime time = ExpectedTimeOf(kernel, model);
@@ -33,7 +33,8 @@ struct OperatorList {
 };
 OperatorList OperatorsOf(const EstimatedKernel& kernel);
 
-// The sum over OperatorsOf; the interval's ends add up too, as if one model's error were that of all.
+// Returns the sum over OperatorsOf. The interval's ends are also summed, as if the model's error were the same for
+// all.
 ExpectedTime ExpectedTimeOf(const EstimatedKernel& kernel, const ExpectedTimes& model);
 
 }  // namespace rfinject::cli

@@ -1,8 +1,8 @@
 // File: expected.h
 //
-// What a stopwatch would show for one operator on a GPU: a model of few parameters, which calibration.h holds and
-// calibration/fit makes from times that others measured. Pure maths. docs/ESTIMATOR.md has the formulas and the
-// errors.
+// Computes what a stopwatch would show for one operator on a GPU, by a model of few parameters, which calibration.h
+// holds and calibration/fit makes from times that others measured. It is pure maths. docs/ESTIMATOR.md has the
+// formulas and the errors.
 //
 //   const ExpectedTimes v100(*FindGpu("V100-PCIe"), Calibration::Shipped());
 //   v100.Of({.kind = OperatorKind::kProduct, .precision = Precision::kFp32, .m = 4096, .k = 4096, .n = 4096})
@@ -21,7 +21,7 @@ namespace rfinject::cli {
 
 enum class OperatorKind : uint8_t {
   kElementwise,  // reads and writes
-  kOther,        // whatever has no better description: FLOP and bytes
+  kOther,        // everything that has no better description than FLOP and bytes
   kProduct,      // batch products of m x k by k x n; `shared_right`: the right operand is one matrix (a linear layer)
   kConvolution,
   kSoftmax,
@@ -62,7 +62,7 @@ struct ExpectedTime {
   Calibrated calibrated = Calibrated::kFamily;
 };
 
-// What shares parameters: a kind of operator on a kind of unit, and for convolutions the pass.
+// Operators that share parameters: a kind of operator on a kind of unit and, for convolutions, the pass.
 enum class Family : uint8_t {
   kElementwise,
   kOther,
@@ -97,7 +97,7 @@ class ExpectedTimes {
   // `gpu` must outlive the object.
   ExpectedTimes(const Gpu& gpu, const Calibration& calibration);
 
-  // Zero times where the GPU lacks the unit.
+  // Returns the time that an operator is expected to take; all times are 0 where the GPU lacks the unit.
   ExpectedTime Of(const Operator& op) const;
 
   const Gpu& gpu() const { return gpu_; }
@@ -114,7 +114,7 @@ class ExpectedTimes {
     double burst_s = 0;       // how long the power limit lets a burst last
     double stride_slope = 0;  // slowdown for each 32 KiB of row length beyond the first: address translation
   };
-  // How a product is cut into tiles.
+  // How a product is cut into tiles, and what that costs.
   struct Tiles {
     double edge = 0;     // elements: a tile of a x b computes at ab / (ab + edge (a+b)/2) of the rate
     double k_setup = 0;  // steps of the inner dimension that a tile's prologue and epilogue cost

@@ -1,8 +1,8 @@
 // File: probes.h
 //
-// What `rfinject calibrate` times on the user's own GPU, and what it makes of the times: the parameters of
-// calibration.h that tell one GPU from another. What shapes do (tiles, waves, caches) stays as calibration/fit found
-// it on thousands of times; two dozen cannot say more.
+// Says what `rfinject calibrate` times on the user's own GPU, and makes from the times the parameters of
+// calibration.h that tell one GPU from another. The parameters of shapes (tiles, waves, caches) stay as
+// calibration/fit found them from thousands of times; two dozen cannot say more.
 //
 //   const std::vector<Probe> probes = CalibrationProbes();
 //   ... seconds[i]: what probes[i] took
@@ -42,9 +42,9 @@ struct FittedParameter {
   size_t times = 0;  // that it was fitted to
 };
 
-// The GPU's own values. The stages of the fit go from what everything depends on (bandwidth) to single families; in
-// each, the values of `base` are multiplied by the one number for which the expected times of the stage's probes have
-// the measured times' geometric mean. `seconds` are those of `probes`, all above 0.
+// Returns the GPU's own values. The stages of the fit go from the bandwidth, on which everything depends, to single
+// families; in each, the values of `base` are multiplied by the one number for which the expected times of the
+// stage's probes have the measured times' geometric mean. `seconds` are those of `probes`, all above 0.
 std::vector<FittedParameter> FitToProbes(const Gpu& gpu, const Calibration& base, std::span<const Probe> probes,
                                          std::span<const double> seconds);
 

@@ -70,7 +70,7 @@ double Student95(double degrees) {
 
 namespace {
 
-// Of the regularized incomplete beta function, by Lentz's evaluation of the continued fraction.
+// The continued fraction of the regularized incomplete beta function, by Lentz's evaluation.
 double BetaFraction(double a, double b, double x) {
   constexpr double kTiny = 1e-300;
   const auto away = [](double value) { return std::fabs(value) < kTiny ? kTiny : value; };

@@ -37,17 +37,17 @@ double StudentTail(double t, double degrees);
 // The t that StudentTail() has the probability `tail` for, between 0 and 1.
 double StudentQuantile(double tail, double degrees);
 
-// How uncertain a sum of means is. Independent parts are added with Add().
+// How uncertain a sum of means is. Add() adds an independent part.
 struct Uncertainty {
   double variance = 0;
   double satterthwaite = 0;  // sum over parts of variance^2 / (n - 1)
   bool known = true;         // false: some part has one sample only
 
   void Add(const Uncertainty& other);
-  // Of a part that may err together with the others: the standard deviations are added, which is the most that it
-  // can be (Cauchy and Schwarz).
+  // Adds a part that may err together with the others: the standard deviations are added, which is an upper bound
+  // (Cauchy and Schwarz).
   void AddDependent(const Uncertainty& other);
-  // Of `scale` times the value.
+  // Returns the uncertainty of `scale` times the value.
   Uncertainty Times(double scale) const;
 };
 
@@ -55,7 +55,7 @@ struct Uncertainty {
 // it is unknown. For the difference of two independent values, Add() one's uncertainty to the other's: that is
 // Welch's interval.
 double HalfWidth95(const Uncertainty& uncertainty);
-// Infinite where nothing limits them.
+// The degrees of freedom; infinite where nothing limits them.
 double DegreesOf(const Uncertainty& uncertainty);
 
 // How the many tests of a comparison are kept from finding something where nothing is.
@@ -67,8 +67,8 @@ enum class Correction : uint8_t {
 // "false discovery rate", "family-wise error", "none".
 std::string_view CorrectionName(Correction correction);
 
-// The largest p-value that counts as real among `p` at a level of 5 %; where none does, what the smallest one would
-// have had to be.
+// Returns the largest p-value among `p` that counts as real at a level of 5 %; where none does, the value that the
+// smallest one would have had to be below.
 double Threshold(Correction correction, std::vector<double> p);
 
 }  // namespace rfinject::cli

@@ -66,7 +66,7 @@ std::string_view TrustName(Trust trust) {
 
 namespace {
 
-// Of the mean of all samples, as the report has it, so that a batch weighs what it holds.
+// The uncertainty of the mean of all samples, as the report has it, so that a batch weighs what it holds.
 Uncertainty UncertaintyOf(std::span<const Batch> batches, double mean) {
   double n = 0, squares = 0, variance = 0;
   for (const Batch& batch : batches) {
@@ -98,8 +98,8 @@ StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double>
     std::sort(sorted.begin(), sorted.end());
     result.p95 = sorted[static_cast<size_t>(std::ceil(0.95 * n)) - 1];
   }
-  // Steps drawn from all of the run's are as good as independent, whatever neighbours have in common. Those that lie
-  // much closer together than such a draw would put them are one observation.
+  // Steps that are drawn from all steps of the run are as good as independent, whatever neighbours have in common.
+  // Steps that lie much closer together than such a draw would put them count as one observation.
   const double closest = run_steps / (4 * n);
   const uint64_t length = closest < static_cast<double>(kBatchSteps) ? static_cast<uint64_t>(closest) : kBatchSteps;
   const std::vector<Batch> batches = BatchesOf(steps, values, std::max<uint64_t>(length, 1));
@@ -107,10 +107,10 @@ StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double>
   result.trust = batches.size() >= kLeastBatches ? Trust::kByStep : Trust::kFewSteps;
   result.uncertainty.known = false;
   if (result.trust == Trust::kFewSteps) return result;
-  // Of this run's own steps, those that were sampled are known.
+  // The steps of this run that were sampled are known exactly.
   const double rest = run_steps > n ? 1 - n / run_steps : 0;
   result.half_width = HalfWidth95(UncertaintyOf(batches, result.mean).Times(std::sqrt(rest)));
-  // Another run has other steps, and there what neighbours have in common counts.
+  // For another run, which has other steps, it matters what neighbours have in common.
   const std::vector<Batch> apart = BatchesOf(steps, values, kBatchSteps);
   if (apart.size() >= kLeastBatches) result.uncertainty = UncertaintyOf(apart, result.mean);
   return result;
@@ -146,8 +146,8 @@ bool HaveATrend(std::span<const uint64_t> steps, std::span<const double> values)
 bool SamplesDrift(std::span<const uint64_t> steps, std::span<const double> values) {
   if (values.size() < kLeastForDrift) return false;
   const std::vector<Batch> batches = BatchesOf(steps, values, kBatchSteps);
-  // A short window has no eight batches. Its steps are drawn so that what neighbours have in common does not matter
-  // (collector/arming/policy.h); a trend does.
+  // A short window does not have eight batches. Its steps are drawn so that what neighbours have in common does not
+  // matter (collector/arming/policy.h); a trend does.
   if (batches.size() < kLeastForDrift) return HaveATrend(steps, values);
   double mean = 0;
   for (const Batch& batch : batches) mean += batch.mean();

@@ -1,7 +1,7 @@
 // File: step_interval.h
 //
-// How well the mean of a run's steps is known from a few that were sampled: docs/INTERVALS.md has the formulas, what
-// they assume and when nothing is said. Pure.
+// Says how well the mean of a run's steps is known from a few that were sampled. docs/INTERVALS.md has the formulas,
+// what they assume, and when no interval is given. It is pure.
 //
 // Sources: batch means for correlated samples, Law and Kelton, "Simulation Modeling and Analysis", 9.5.3; degrees of
 // freedom of a weighted mean's variance, Satterthwaite, Biometrics Bulletin 2, 1946; finite population, Cochran,
@@ -33,16 +33,16 @@ std::string_view TrustName(Trust trust);
 constexpr bool HasInterval(Trust trust) { return trust == Trust::kByStep || trust == Trust::kByLaunch; }
 
 // Steps closer than this count as one observation, where they were not drawn from all of the run's: a GPU's clock, a
-// batch's shape and a cache's content outlast a step or two. What outlasts more is found in all steps' durations, and
-// named.
+// batch's shape and a cache's content outlast a step or two. What lasts longer shows in the durations of all
+// steps, and is reported.
 inline constexpr uint64_t kBatchSteps = 8;
-// With fewer observations Student's factor is above 3, and there is no telling whether the steps drift.
+// With fewer observations Student's factor is above 3, and one cannot tell whether the steps drift.
 inline constexpr size_t kLeastBatches = 4;
 
 struct StepInterval {
   Trust trust = Trust::kNone;
   double mean = 0;
-  // Of the mean as that of all steps that such a run would have: for comparisons with another run.
+  // The uncertainty of the mean of all steps that such a run could have, for comparisons with another run.
   Uncertainty uncertainty;
   double half_width = 0;  // of the 95 % interval of the mean of this run's own steps; 0 where none is printed
   double spread = 0;      // robust standard deviation of a step: 1.4826 times the median distance from the median
@@ -54,12 +54,12 @@ struct StepInterval {
 // together.
 StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double> values, double run_steps);
 
-// Whether the sampled values themselves drift: neighbours resemble each other more than chance would have it. Asked
-// of the run's total, which has the least noise; says false for fewer than 8 values.
+// Whether the sampled values themselves drift: neighbours resemble each other more than chance would have it. It is
+// called for the run's total, which has the least noise; returns false for fewer than 8 values.
 bool SamplesDrift(std::span<const uint64_t> steps, std::span<const double> values);
 
-// Which of the values are far above the others, and few: slow steps, which no small sample can average over. One
-// entry a value.
+// Returns which of the values are far above the others, if these are few: slow steps, over which no small sample can
+// average. The result has one entry for each value.
 std::vector<bool> SlowSteps(std::span<const double> values);
 
 }  // namespace rfinject::cli

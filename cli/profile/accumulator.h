@@ -1,14 +1,14 @@
 // File: accumulator.h
 //
-// Accumulator: a Profile that is being added up from many traces. Ranks of a job say the same names, layers and
-// launch keys again and again; here a text is looked up once a trace and is a number from then on, so that adding a
-// trace costs a look-up for each of its keys, and no copy of what is known already.
+// An Accumulator is a Profile that is being added up from many traces. Ranks of a job repeat the same names, layers
+// and launch keys. Here a text is looked up once for each trace and is a number from then on, so that adding a trace
+// costs a look-up for each of its keys, and no copy of what is known already.
 //
 //   Accumulator sum;
 //   for (each trace) std::move(applier).AddTo(&sum);       (cli/trace/apply.h)
 //   Profile profile = std::move(sum).Take();
 //
-// What comes out is what Profile::Merge makes of a Profile for each trace, in any order.
+// The result is what Profile::Merge makes of a Profile for each trace, in any order.
 #ifndef RFINJECT_CLI_PROFILE_ACCUMULATOR_H_
 #define RFINJECT_CLI_PROFILE_ACCUMULATOR_H_
 

@@ -1,7 +1,8 @@
 // File: iterations.h
 //
-// What one iteration of a training loop is, where it has several steps: a GAN steps its discriminator's optimizer and
-// its generator's. The sequence of kinds of step repeats with the loop, and its period is the iteration.
+// Finds what one iteration of a training loop is, where it has several steps: a GAN steps its discriminator's
+// optimizer and its generator's. The sequence of kinds of step repeats with the loop, and its period is the
+// iteration.
 #ifndef RFINJECT_CLI_PROFILE_ITERATIONS_H_
 #define RFINJECT_CLI_PROFILE_ITERATIONS_H_
 
@@ -11,7 +12,7 @@
 
 namespace rfinject::cli {
 
-// A loop is recognised long before, and its thousandth repetition says nothing new.
+// A loop is recognised long before so many steps, and its thousandth repetition adds nothing.
 inline constexpr size_t kMostStepsLookedAt = 4096;
 
 // What tells a step from others of its iteration.
@@ -20,10 +21,10 @@ struct StepKind {
   uint32_t optimizer = 0;  // Step.optimizer: which one of that class; 0 unknown
 };
 
-// The steps of an iteration: the shortest period that nine of ten steps keep to and that was seen twice (the last
-// steps of an epoch, or a loss scale that was too large, may break it). Of calls and optimizers; of calls alone where
-// these two have none, since a program may make a new optimizer for every iteration. 1 where there is none, or where
-// calls are unknown.
+// Returns how many steps an iteration has: the shortest period that nine of ten steps keep to and that was seen twice
+// (the last steps of an epoch, or a loss scale that was too large, may break it). The period is that of calls and
+// optimizers together or, where these have none, of calls alone, since a program may make a new optimizer for every
+// iteration. It is 1 where there is no period, or where calls are unknown.
 size_t StepsOfIteration(std::span<const StepKind> kinds);
 
 }  // namespace rfinject::cli

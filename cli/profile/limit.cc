@@ -149,8 +149,8 @@ Uint128 Scaled(Uint128 value, uint64_t times, uint64_t by) {
 }
 
 // The statistics of a key as if every launch had been sampled with the mean of those that were. Keys of which
-// different shares were sampled can then be added up, and the sum is what their estimates add up to. How many samples
-// there are stays known by shared_sums, which also says that nobody can tell the keys apart any more.
+// different shares were sampled can then be added up, and the result is the sum of their estimates. shared_sums keeps
+// the number of samples, and also says that the keys cannot be told apart any more.
 LaunchStats ForAllLaunches(const LaunchStats& stats) {
   LaunchStats all = stats;
   for (auto& [name, stat] : all.metrics) {

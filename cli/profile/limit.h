@@ -1,6 +1,6 @@
 // File: limit.h
 //
-// What a report may hold at most. A trace of a few megabytes can name a hundred thousand kinds of run, or a kernel by
+// Bounds what a report may hold. A trace of a few megabytes can name a hundred thousand kinds of run, or a kernel by
 // a text of megabytes, and each of them would be drawn, listed and repeated: outputs are bounded here, before they
 // are made, and say what was left out.
 #ifndef RFINJECT_CLI_PROFILE_LIMIT_H_

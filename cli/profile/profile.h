@@ -1,8 +1,8 @@
 // File: profile.h
 //
-// Profile: what one or many traces say, in memory, with ids resolved. The reader and the importers make Profiles;
-// merging two is adding them; reports, diffs and merged traces are made from them. Only sums are kept, as exact
-// integers, so that merging is associative and commutative.
+// A Profile is the content of one or many traces, in memory, with ids resolved. The reader and the importers make
+// Profiles; merging two is adding them; reports, diffs and merged traces are made from them. Only sums are kept, as
+// exact integers, so that merging is associative and commutative.
 #ifndef RFINJECT_CLI_PROFILE_PROFILE_H_
 #define RFINJECT_CLI_PROFILE_PROFILE_H_
 
@@ -56,7 +56,7 @@ struct StepSum {
   friend auto operator<=>(const StepSum&, const StepSum&) = default;
 };
 
-// What comes after step `last`; `sums` ascend.
+// Drops what comes after step `last`; `sums` ascend.
 void DropStepsAfter(uint64_t last, std::vector<StepSum>* sums);
 
 struct MetricInfo {
@@ -82,7 +82,7 @@ struct ProcessOrder {
   bool operator()(const ProcessInfo& a, const ProcessInfo& b) const;
 };
 
-// That two metrics of one name are not the same, so that their sums cannot be added.
+// Returns the error that two metrics of one name are not the same, so that their sums cannot be added.
 absl::Status MetricsDisagree(const MetricInfo& there, const MetricInfo& here);
 
 // What must be equal before sums may be added. Everything else about the processes is kept beside the sums.
@@ -151,7 +151,7 @@ struct SourceLineInfo {
 
 struct LaunchStats {
   uint64_t launches = 0;
-  // The stack of a launch of this key, the smallest of those that were taken; null when none was. Shared by keys.
+  // The stack of a launch of this key, the smallest of those that were taken; null when none was. Keys share stacks.
   std::shared_ptr<const NativeStackInfo> stack;
   // Likewise the line of the program that launches of this key come from.
   std::shared_ptr<const SourceLineInfo> line;
@@ -173,7 +173,8 @@ struct LaunchStats {
 struct StepSums {
   uint64_t steps = 0;    // measured ones
   uint64_t samples = 0;  // images, over those steps
-  // Of the training loop, complete ones (iterations.h); calls of root modules in the steps. 0 where nobody knows.
+  // Complete iterations of the training loop (iterations.h), and calls of root modules in the steps; 0 where not
+  // known.
   uint64_t iterations = 0, calls = 0;
   uint64_t armed = 0;
   uint64_t memory_peak_bytes = 0;
@@ -181,7 +182,7 @@ struct StepSums {
   // Windows of PM sampling, one sample each: device-wide, never FLOP.
   Stat pm_dram_bytes, pm_duration_ns;
   Stat pm_tensor_active_ns;  // of the windows that have it
-  // What each process's durations of steps said by themselves (step_durations.h), added up.
+  // What the durations of each process's steps showed (step_durations.h), added up over processes.
   uint64_t drifting = 0, two_speeds = 0;  // processes
   uint64_t slow = 0,
            slow_extra_ns = 0;  // steps that were not armed, and how much longer than ordinary ones they took
@@ -195,8 +196,8 @@ struct DiagnosticInfo {
   friend auto operator<=>(const DiagnosticInfo&, const DiagnosticInfo&) = default;
 };
 
-// Ten thousand ranks must not need ten thousand times the memory: of what every process says differently, the
-// smallest few are kept. (The smallest, not the first: merging stays commutative.)
+// Ten thousand ranks must not need ten thousand times the memory, so only a few of what each process says differently
+// are kept. These are the smallest and not the first, so that merging stays commutative.
 inline constexpr size_t kMaxProcessesKept = 64;
 inline constexpr size_t kMaxDevicesKept = 64;
 inline constexpr size_t kMaxPmWindowsKept = 64;
@@ -204,7 +205,7 @@ inline constexpr size_t kMaxCollectorVersionsKept = 64;
 inline constexpr size_t kMaxDiagnosticsKept = 256;
 inline constexpr size_t kMaxSampledStepsKept = 1024;  // of each metric, the first by number
 
-// What lay in a device's memory when most did (MemoryPeak of the schema).
+// What was in a device's memory when it was fullest (MemoryPeak of the schema).
 struct MemoryPlace {
   LayerKey layer;
   Phase phase = Phase::kOther;
@@ -248,8 +249,8 @@ struct Run {
 };
 
 struct Profile {
-  // The traces whose sums are in it (Chunk.trace_id). Adding what shares one would count it twice; whoever reads
-  // several files looks first.
+  // The traces whose sums are in it (Chunk.trace_id). Adding a Profile that shares one would count it twice, so
+  // readers of several files check this first.
   std::set<std::string> trace_ids;
   std::map<std::string, MetricInfo> metrics;  // by name
   std::map<RunKey, Run> runs;

@@ -26,7 +26,7 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Two clusters, by the means of what is below and above their middle (Lloyd's iteration in one dimension).
+// Looks for two clusters, by the means of what is below and above their middle (Lloyd's iteration in one dimension).
 // `seldom`: whether the run goes from one to the other less than half as often as independent steps would.
 bool AreTwo(std::span<const double> values, bool* seldom) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
@@ -55,8 +55,8 @@ bool AreTwo(std::span<const double> values, bool* seldom) {
   return apart > kApart && fewer >= 2;
 }
 
-// Whether the first or the last step alone is unlike the others: it may be an accident or the one step that is seen
-// of another speed, and nobody can tell. In a long run it does not matter which.
+// Whether the first or the last step alone is unlike the others: it may be an accident or the only step that is seen
+// at another speed, and one cannot tell which. In a long run it does not matter.
 bool MayChangeAtAnEnd(std::span<const double> values, double median, double unlike) {
   const double harmless = kHarmlessBias * median * static_cast<double>(values.size());
   const auto changes = [&](double value) {

@@ -1,8 +1,8 @@
 // File: step_durations.h
 //
-// What the durations of all steps of a process say about the few that are sampled. A sample in a hundred steps cannot
-// tell whether the steps remember one another (a clock that sinks as the GPU gets warm, two clock states), because it
-// is made of too few; but every step's duration is in the trace. Pure.
+// Finds out what the durations of all steps of a process say about the few that are sampled. A sample in a hundred
+// steps cannot tell whether the steps remember one another (a clock that sinks as the GPU gets warm, two clock
+// states), because it is made of too few; but every step's duration is in the trace. It is pure.
 #ifndef RFINJECT_CLI_PROFILE_STEP_DURATIONS_H_
 #define RFINJECT_CLI_PROFILE_STEP_DURATIONS_H_
 
@@ -21,8 +21,8 @@ struct StepDuration {
 };
 
 struct DurationFindings {
-  // Steps that are as far apart as the sampled ones still resemble each other, so their number is no measure of how
-  // much is known.
+  // Whether steps that are as far apart as the sampled ones still resemble each other, so that their number does not
+  // say how much is known.
   bool drifting = false;
   bool two_speeds = false;     // that is so because there are two durations that change seldom
   uint64_t slow = 0;           // steps far above the ordinary ones, and not in a row
@@ -30,8 +30,8 @@ struct DurationFindings {
 };
 
 // `durations` of the steps that no profiling made longer, ascending by step. Those before `first` are left out: a
-// program's first steps make plans and allocate. `distance`: of sampled steps from one another, in steps; 0: there
-// are none, and nothing is said of drift.
+// program's first steps make plans and allocate. `distance` is the number of steps from one sampled step to the next;
+// 0: there are none, and drift is not looked for.
 DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint64_t first, uint64_t distance);
 
 }  // namespace rfinject::cli

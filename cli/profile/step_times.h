@@ -1,7 +1,7 @@
 // File: step_times.h
 //
-// What the steps of a rank took by the clock, and what went into that: waiting for data, waiting for the GPU, the GPU
-// at work. Kept so that sums stay exact and quantiles of many processes can be told. Pure.
+// How long the steps of a rank took by the clock, and what took the time: waiting for data, waiting for the GPU, the
+// GPU at work. It is kept so that sums stay exact and quantiles over many processes can be computed. It is pure.
 #ifndef RFINJECT_CLI_PROFILE_STEP_TIMES_H_
 #define RFINJECT_CLI_PROFILE_STEP_TIMES_H_
 
@@ -12,7 +12,7 @@
 
 namespace rfinject::cli {
 
-// Durations: their exact sum, and how many lie where (Spread of the schema).
+// Durations: their exact sum, and how many lie in which range (Spread of the schema).
 class Spread {
  public:
   void Add(uint64_t ns);
@@ -38,7 +38,7 @@ class Spread {
   std::map<uint32_t, uint64_t> counts_;
 };
 
-// Steps that were not armed. What nobody watched has no durations.
+// The times of steps that were not armed. What nobody watched has no durations.
 struct StepTimes {
   Spread wall_ns;
   Spread data_wait_ns, gpu_wait_ns;  // of the thread that ended the step
@@ -60,7 +60,7 @@ struct StepTimes {
   friend bool operator==(const StepTimes&, const StepTimes&) = default;
 };
 
-// Ranks that are kept one by one; those from here on are kept as one, by this number.
+// So many ranks are kept one by one; all further ones are kept as one, under this number.
 inline constexpr uint32_t kMaxRanksKept = 1024;
 
 }  // namespace rfinject::cli

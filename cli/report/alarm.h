@@ -1,6 +1,6 @@
 // File: alarm.h
 //
-// What a check of invariants.h found wrong, as numbers. The sentences are made where they are printed
+// What the checks of invariants.h have found wrong, as numbers. The sentences are made where they are printed
 // (cli/emit/words.h).
 #ifndef RFINJECT_CLI_REPORT_ALARM_H_
 #define RFINJECT_CLI_REPORT_ALARM_H_
@@ -89,7 +89,7 @@ struct HugeValue {
 struct NoBytes {
   double launch_ns = 0;
 };
-// Of any kind: this many more, with less time.
+// This many more findings of one kind, with less time.
 struct MoreOfThisKind {
   size_t count = 0;
 };

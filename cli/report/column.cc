@@ -15,9 +15,9 @@ namespace {
 
 // A ratio whose divisor is 0 has no value.
 Cell Ratio(double value, double divisor) { return divisor > 0 ? Cell{value} : Cell{}; }
-// What follows from the roofs has no value where none are known.
+// What follows from the roofs has no value where the machine's roofs are not known.
 Cell OfRoofs(const ReportRow& at, Cell value) { return at.report.machine.name.empty() ? Cell{} : value; }
-// Over all, where the steps are not known.
+// The amount of a step; where the number of steps is not known, that of the whole run.
 double PerStep(const ReportRow& at, double value) {
   return at.report.steps > 0 ? value / static_cast<double>(at.report.steps) : value;
 }

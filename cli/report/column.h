@@ -21,9 +21,9 @@ struct ReportRow {
 };
 using ReportColumn = ColumnOf<ReportRow>;
 
-// What says which row it is (model, phase, layer, op, kernel, signature, and what is known of the layer; a row that
-// is in no layer has neither model nor layer there), then its sums over all measured steps, then what follows from
-// them, then what is a step's.
+// The columns of a report. First come those that say which row it is (model, phase, layer, op, kernel, signature, and
+// what is known of the layer; a row that is in no layer has neither model nor layer there), then its sums over all
+// measured steps, then what follows from them, then what is a step's.
 std::span<const ReportColumn> ReportColumns();
 
 // Whether rows of this grouping have the column at all; the others would be nothing in every row.
@@ -38,10 +38,10 @@ RowSet RowsOf(const Report& report, std::span<const Row* const> rows);
 // The report's roofs, with the columns that JSON and CSV call "peak_flop_per_s" and so on.
 RowSet RoofsOf(const Report& report);
 
-// The GPUs of the run, as the driver describes them. What the trace does not say is nothing.
+// The GPUs of the run, as the driver describes them. Facts that the trace does not have are empty cells.
 RowSet DevicesOf(const Report& report);
 
-// The whole run as a row: what stands in the last line of tables.
+// The whole run as a row: the last line of tables.
 Row TotalRow(const Report& report);
 
 // What a table has room for.

@@ -85,7 +85,7 @@ struct Side {
     from_steps(Sampled::kTime, sums.time_ns(), &time, &time_trust);
     from_steps(Sampled::kBytes, sums.dram_bytes(), &bytes, &bytes_trust);
   }
-  // Of one step.
+  // Divides the sums, so that they are one step's.
   void Divide(double steps) {
     sums = sums.OfOneStep(steps);
     for (Uncertainty* one : {&time, &flop, &bytes}) *one = one->Times(1 / steps);
@@ -97,7 +97,7 @@ struct Estimate {
   Uncertainty uncertainty;
 };
 
-// Of a product of powers to first order: the relative variances add up.
+// The relative variances of a product of powers add up, to first order.
 Estimate OiOf(const Side& side) {
   const double flop = side.sums.total_flop(), bytes = side.sums.dram_bytes();
   if (!(flop > 0) || !(bytes > 0)) return {};
@@ -111,7 +111,7 @@ Estimate ShareOf(const Side& side) {
   if (!(sums.time_ns() > 0) || !(sums.least_ns() > 0)) return {};
   const double share = sums.least_ns() / sums.time_ns();
   Estimate estimate{share, side.time.Times(share / sums.time_ns())};
-  // What the least time follows from is as uncertain as the traffic, or as the arithmetic.
+  // The least time is as uncertain as what it follows from: the traffic, or the arithmetic.
   if (sums.least_memory_ns() >= sums.least_compute_ns()) {
     if (sums.dram_bytes() > 0) estimate.uncertainty.Add(side.bytes.Times(share / sums.dram_bytes()));
   } else if (sums.total_flop() > 0) {
@@ -206,7 +206,8 @@ void CompareAll(const Side& before, const Side& after, const SampledRun* before_
   };
 }
 
-// Which changes are real among so many. All of a pair are one family: whoever reads the list reads all of it.
+// Decides which changes are real among so many tests. All changes of a pair of runs are one family, since a reader of
+// the list reads all of it.
 void Correct(RunDiff* diff) {
   std::vector<Change*> tested;
   const auto collect = [&](DiffRow& row) {
@@ -355,7 +356,7 @@ int Likeness(const Run& a, const Run& b) {
          (a.key.policy == b.key.policy ? 2 : 0) + (a.key.source == b.key.source ? 1 : 0);
 }
 
-// Of a quantity that is compared, by its place in DiffRow::changes.
+// A column of a quantity that is compared, by its place in DiffRow::changes.
 template <size_t kQuantity>
 Cell Before(const DiffRow& row) {
   return row.in_before ? Cell{row.changes[kQuantity].before} : Cell{};

@@ -1,7 +1,7 @@
 // File: diff.h
 //
-// Two runs side by side, layer for layer: what changed, by how much, and whether the change is more than chance.
-// Pure; made from Profiles, because whether a change is real needs the sums of squares.
+// Two runs side by side, layer for layer: what changed, by how much, and whether the change is more than chance. It
+// is pure, and made from Profiles, because the sums of squares are needed to tell whether a change is real.
 //
 //   Diff diff = MakeDiff(before, after, MachineFor, {.by = By::kLayer});
 #ifndef RFINJECT_CLI_REPORT_DIFF_H_
@@ -36,8 +36,8 @@ std::string_view VerdictName(Verdict verdict);
 
 struct Change {
   double before = 0, after = 0;
-  // Of the 95 % confidence interval of after - before, of this change alone; infinite: unknown. By Welch, or from the
-  // differences of the steps that both runs sampled.
+  // Half the width of the 95 % confidence interval of after - before, for this change alone; infinite: unknown. It is
+  // Welch's, or from the differences of the steps that both runs sampled.
   double half_width = 0;
   Verdict verdict = Verdict::kSame;
   double p = 1;         // that chance alone would show as large a difference; 1 where there is no interval
@@ -58,7 +58,7 @@ struct DiffRow {
   std::optional<Phase> phase;
   uint64_t order = 0;
   bool in_before = false, in_after = false;
-  // A step's where both runs know their steps, all of the runs' otherwise.
+  // The sums of one step where both runs know their steps, else those of the whole runs.
   Sums before, after;
   std::array<Change, kComparedCount> changes;  // ns, FLOP, bytes, FLOP per byte, share of attainable
   const Change& operator[](Compared quantity) const { return changes[static_cast<size_t>(quantity)]; }
@@ -141,8 +141,8 @@ DiffExcerpt ExcerptOf(const RunDiff& diff, size_t most);
 // `rows` with the columns of CSV and JSON.
 RowSet RowsOf(std::span<const DiffRow> rows);
 
-// Runs are paired by network and mode, then by what else they have in common: batch, GPU, source, policy. One run on
-// either side is one pair whatever they are.
+// Runs are paired by network and mode, then by what else they have in common: batch, GPU, source, policy. If there is
+// one run on either side, they are a pair whatever they are.
 Diff MakeDiff(const Profile& before, const Profile& after, const std::function<Machine(const Run&)>& machine_for,
               const DiffOptions& options);
 

@@ -1,7 +1,7 @@
 // File: expect.h
 //
-// The second estimate of an estimated run: beside what the datasheet allows (the recorded time, "ideal") what a
-// stopwatch would show ("expected"), by the calibrated model of cli/model/expected.h.
+// Makes the second estimate of an estimated run. The recorded time is what the datasheet allows ("ideal"); this adds
+// what a stopwatch would show ("expected"), by the calibrated model of cli/model/expected.h.
 #ifndef RFINJECT_CLI_REPORT_EXPECT_H_
 #define RFINJECT_CLI_REPORT_EXPECT_H_
 

@@ -61,7 +61,7 @@ struct RowKey {
   }
 };
 
-// What stands for the layer of a launch in rows: its path as far as they keep it, and its group.
+// The names that rows have for the layer of a launch: its path, as far as the rows keep it, and its group.
 struct LayerNames {
   std::string_view path, group;
 };
@@ -179,7 +179,7 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   if (key.line > 0) row.line = absl::StrCat(key.file, ":", key.line);
   row.function = key.function;
   if (!folded.caller_ns.empty() && key.line == 0) {
-    // Of equal ones the first by name.
+    // Of equally long ones the first by name is taken.
     const auto longest = std::max_element(folded.caller_ns.begin(), folded.caller_ns.end(),
                                           [](const auto& a, const auto& b) { return a.second < b.second; });
     row.caller = longest->first;
@@ -191,8 +191,8 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   return row;
 }
 
-// Of one quantity of a row: `by_launch` is the half-width that independent launches would have, `lacks` the share of
-// the row whose spread nobody knows.
+// Makes the interval of one quantity of a row. `by_launch` is the half-width that independent launches would have,
+// `lacks` the share of the row whose spread is not known.
 Knowledge MakeInterval(const SampledRun& sampled, Sampled what, const SampledRun::Series& series, double value,
                        double by_launch, double lacks) {
   Knowledge interval;
@@ -217,7 +217,7 @@ Knowledge MakeInterval(const SampledRun& sampled, Sampled what, const SampledRun
 }
 
 void AddIntervals(const SampledRun& sampled, const Folded& folded, Row* row) {
-  // What has no time at all is taken to last as long as the others' launches.
+  // Launches without any time are taken to last as long as the others.
   const double timed = folded.launches - folded.untimed_launches;
   const double untimed_ns = timed > 0 ? folded.ns * folded.untimed_launches / timed : 0;
   const double all_ns = folded.ns + untimed_ns;
@@ -332,13 +332,13 @@ struct Folding {
   Folded whole;  // for the total's intervals; its series is the run's own
   std::map<RowKey, Folded> rows, phases, layers, layer_phases, group_phases;
   double shortest_launch_ns = 0;  // 0: unknown
-  // Of forward and backward launches: all, and those that have a layer.
+  // The time of forward and backward launches: of all, and of those that have a layer.
   double attributable_ns = 0, attributed_ns = 0;
   uint64_t unattributed_launches = 0;
   absl::flat_hash_map<std::string, double> outside_ns;  // of no model and no phase, by operator
 };
 
-// What work of no model is for, where its operator says so; else the operator's own name.
+// Returns what an operator outside of all models is for, where its name tells; else the name.
 std::string UseOf(const std::string& op) {
   const auto has = [&op](std::string_view part) { return op.find(part) != std::string::npos; };
   const auto is = [&op](std::string_view name) {

@@ -30,15 +30,18 @@ struct FoldOptions {
   const Calibration* calibration = nullptr;
 };
 
-// One run on one machine. Rows of By::kLayer come as the program runs the layers, those of By::kPhase in the order of
-// a training step, all others by time, longest first. What is in no layer comes last, one row a phase.
+// Folds one run, on one machine. Rows of By::kLayer are in the order in which the program runs the layers, those of
+// By::kPhase in the order of a training step, all others by time, longest first. What is in no layer comes last, with
+// one row for each phase.
 Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, const FoldOptions& options);
 
-// A Report a run, each on the machine that `machine_for` has for it (machine.h's MachineFor, or a user's own roofs).
+// Makes a Report for each run, on the machine that `machine_for` has for it (machine.h's MachineFor, or a user's own
+// roofs).
 std::vector<Report> FoldProfile(const Profile& profile, const std::function<Machine(const Run&)>& machine_for,
                                 const FoldOptions& options);
 
-// What sums are divided by. Optimizer steps, where a trace does not know what is asked for (one of an older version).
+// Returns by how many steps sums are divided; optimizer steps where the trace, one of an older version, does not have
+// what is asked for.
 uint64_t StepCount(const StepSums& steps, StepBy step_by);
 
 // The chip whose formulas the run's counters follow ("GA100"); empty when the trace does not say.
@@ -48,8 +51,8 @@ std::string ChipOf(const Run& run);
 // machine lacks cannot be held against a roof of it: they are left out, and R003 names them.
 void AddLeastTimes(const Machine& machine, Sums& sums);
 
-// Says of one launch key's time, whose least times are set, what holds it back: launching where both least times are
-// below `launch_floor_ns` a launch and a launch takes little longer than that, else bytes or arithmetic.
+// Says what holds back one launch key, whose least times must be set: launching where both least times are below
+// `launch_floor_ns` a launch and a launch takes little longer than that, else bytes or arithmetic.
 void AddBoundTime(double launch_floor_ns, Sums& sums);
 
 }  // namespace rfinject::cli

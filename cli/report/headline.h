@@ -1,6 +1,6 @@
 // File: headline.h
 //
-// What a reader must know of a run before looking at any row, as numbers. The sentences are made where they are
+// What a reader should know of a run before looking at any row, as numbers. The sentences are made where they are
 // printed (cli/emit/words.h).
 #ifndef RFINJECT_CLI_REPORT_HEADLINE_H_
 #define RFINJECT_CLI_REPORT_HEADLINE_H_
@@ -56,7 +56,7 @@ struct Headline {
   bool shared_counters = false;      // some row has an equal share of its layer's counters
 };
 
-// `report` is complete but for this. `layers` are the By::kLayer rows of the same run.
+// `report` must be complete but for its headline. `layers` are the By::kLayer rows of the same run.
 Headline MakeHeadline(const Report& report, std::span<const Row> layers);
 
 }  // namespace rfinject::cli

@@ -71,7 +71,7 @@ void CheckKernel(const Machine& machine, std::string_view chip, const LaunchKey&
   const Sums& sums = quantities.sums;
   const double seconds = sums.time_ns() * 1e-9;
   const AlarmPlace where = PlaceOf(key);
-  // Shares of a layer's sum against one kernel's time say nothing.
+  // Where quantities are shares of a layer's sum, a comparison with one kernel's time would prove nothing.
   if (!machine.name.empty() && seconds > 0 && !quantities.shared) {
     Work work{.flop = sums.flop(), .dram_bytes = sums.dram_bytes(), .legacy_flop = sums.legacy_flop()};
     for (size_t i = 0; i < kPrecisionCount; ++i) {

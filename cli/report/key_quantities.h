@@ -1,6 +1,6 @@
 // File: key_quantities.h
 //
-// From the metrics of a launch key to its quantities (quantity.h). Every quantity is a linear sum of metrics; a
+// Computes the quantities (quantity.h) of a launch key from its metrics. Every quantity is a linear sum of metrics; a
 // metric that the table does not name is kept in the trace and shown by `dump` only.
 #ifndef RFINJECT_CLI_REPORT_KEY_QUANTITIES_H_
 #define RFINJECT_CLI_REPORT_KEY_QUANTITIES_H_
@@ -29,14 +29,14 @@ struct KeyQuantities {
   bool has_bytes = false;
   // FLOP or bytes were counted for the key's layer and phase as a whole; the key has an equal share a launch.
   bool shared = false;
-  // By launch, for traces that have no sums by step (sampled_run.h has the others).
-  // Squared 95 % confidence half-widths of time_ns and dram_bytes; 0 when every launch was sampled. Bytes read and
-  // bytes written, where they are two metrics, err together.
-  // Those of shares (shared) are fully dependent within a layer and phase.
+  // Errors by launch, for traces that have no sums by step (sampled_run.h has the others). Squared 95 % confidence
+  // half-widths of time_ns and dram_bytes; 0 when every launch was sampled. Bytes read and bytes written, where they
+  // are two metrics, err together. Those of shares (shared) are fully dependent within a layer and phase.
   double time_error_squared = 0;
   double bytes_error_squared = 0;
-  // How much time_ns, FLOP and dram_bytes would differ in another run of the same: unlike the two above not 0 where
-  // every launch was sampled, because the launches of two runs are samples of what they have in common.
+  // How much time_ns, FLOP and dram_bytes would differ in another run of the same program. Unlike the two above these
+  // are not 0 where every launch was sampled, because the launches of two runs are samples of what the runs have in
+  // common.
   Uncertainty time_uncertainty, flop_uncertainty, bytes_uncertainty;
   // False: there is no sample, or one alone, which says nothing of how far it may be off.
   bool time_spread_known = false, bytes_spread_known = false;
@@ -56,7 +56,8 @@ class KeyReader {
     Quantity quantity{};
     double weight = 1;  // quantity += weight * metric
     bool legacy_path = false;
-    // When every metric of one of these lists was sampled, this term does not count: they say the same thing better.
+    // When every metric of one of these lists was sampled, this term does not count: they are better counts of the
+    // same thing.
     std::vector<std::vector<std::string>> better;
   };
   static bool Counts(const Term& term, const LaunchStats& stats);

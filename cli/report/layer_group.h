@@ -1,7 +1,7 @@
 // File: layer_group.h
 //
-// Which layers of a model are alike. A network of hundreds of layers has a dozen kinds of them, and what is said of a
-// kind says more than the same line fifty times.
+// Says which layers of a model are alike. A network of hundreds of layers has a dozen kinds of them, and one line for
+// a kind says more than the same line fifty times.
 #ifndef RFINJECT_CLI_REPORT_LAYER_GROUP_H_
 #define RFINJECT_CLI_REPORT_LAYER_GROUP_H_
 

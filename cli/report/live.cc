@@ -42,7 +42,7 @@ void AddRanks(const std::vector<TraceWriter>& writers, const std::vector<RankWai
   for (const TraceWriter& writer : writers) {
     auto& [latest, count] = last[RankName(writer)];
     ++count;
-    // Of restarts the last one counts.
+    // The last of several restarts counts.
     if (latest == nullptr || std::pair(writer.start_unix_ns, writer.changed_unix_ns) >
                                  std::pair(latest->start_unix_ns, latest->changed_unix_ns)) {
       latest = &writer;

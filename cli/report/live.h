@@ -1,7 +1,7 @@
 // File: live.h
 //
-// What a job that runs looks like by now: its report, its steps by the clock, and which of its processes still write.
-// Pure: what time it is comes from whoever asks.
+// The state of a running job: its report, its steps by the clock, and which of its processes still write. It is pure:
+// the caller says what time it is.
 #ifndef RFINJECT_CLI_REPORT_LIVE_H_
 #define RFINJECT_CLI_REPORT_LIVE_H_
 
@@ -31,7 +31,7 @@ struct TraceWriter {
 };
 
 enum class WriterState : uint8_t {
-  kQuiet,    // has written nothing for so long that it is worth a word; from the traces nobody knows why
+  kQuiet,    // has written nothing for so long that it is worth mentioning; the traces do not say why
   kDamaged,  // the trace cannot be read to its end
   kWrites,
   kEnded,
@@ -69,7 +69,7 @@ struct LiveRun {
   // The steps that came since an earlier look.
   uint64_t new_steps = 0;
   double new_step_ns = 0;  // mean; 0: none
-  // Those that wrote nothing for longest first, then by the median step, the longest first.
+  // The ranks: first those that have written nothing for longest, then by the median step, the longest first.
   std::vector<LiveRank> ranks;
   std::array<size_t, kWriterStates> ranks_in{};  // by state
   bool ended() const { return !ranks.empty() && ranks_in[static_cast<size_t>(WriterState::kEnded)] == ranks.size(); }

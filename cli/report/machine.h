@@ -1,6 +1,6 @@
 // File: machine.h
 //
-// From what a trace says about its GPU to the roofs of that GPU.
+// Finds the roofs of a GPU from what a trace says about it.
 #ifndef RFINJECT_CLI_REPORT_MACHINE_H_
 #define RFINJECT_CLI_REPORT_MACHINE_H_
 

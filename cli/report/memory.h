@@ -1,6 +1,6 @@
 // File: memory.h
 //
-// What lay in the device's memory when most did, by the layer and phase that allocated it.
+// What was in the device's memory when it was fullest, by the layer and phase that allocated it.
 #ifndef RFINJECT_CLI_REPORT_MEMORY_H_
 #define RFINJECT_CLI_REPORT_MEMORY_H_
 
@@ -36,6 +36,7 @@ struct MemoryTable {
   std::vector<MemoryRow> rows;    // likewise, by layer and phase
 };
 
+// Makes the table of a run; `known` is false where the trace does not tell what the memory held.
 MemoryTable FoldMemory(const Run& run);
 
 // "parameters, buffers, inputs": what is usually allocated in this phase and still there. Empty where nothing is

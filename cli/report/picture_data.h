@@ -1,7 +1,8 @@
 // File: picture_data.h
 //
-// The numbers of a report that the pictures and the HTML page show and that no field of Report holds. They stand here
-// and not where they are drawn, so that a picture computes places only and a number is the same wherever it appears.
+// The numbers of a report that the pictures and the HTML page show and that no field of Report holds. They are
+// computed here and not where they are drawn, so that a picture computes places only and a number is the same
+// wherever it appears.
 #ifndef RFINJECT_CLI_REPORT_PICTURE_DATA_H_
 #define RFINJECT_CLI_REPORT_PICTURE_DATA_H_
 

@@ -39,13 +39,13 @@ enum class Quantity : uint8_t {
   kLeastLink,  // over PCIe or NVLink
   kLeast,
   kTimeWithCounters,
-  // Of kTime, by what keeps each launch key from being faster (report.h, Bound).
+  // The parts of kTime by what keeps each launch key from being faster (report.h, Bound).
   kLaunchBoundTime,
   kMemoryBoundTime,
   kComputeBoundTime,
   kPcieBoundTime,
   kNvlinkBoundTime,
-  // Of estimated runs, whose kTime is the expected one (expect.h); 0 where no expected time is known.
+  // Times of estimated runs, whose kTime is the expected one (expect.h); 0 where no expected time is known.
   kIdealTime,  // what the datasheet's roofline allows
   kTimeLow,    // the ends of the 80 % interval of kTime
   kTimeHigh,
@@ -59,7 +59,7 @@ inline constexpr size_t kQuantityCount = static_cast<size_t>(Quantity::kEnd);
 constexpr Quantity FlopIn(Precision precision) {
   return static_cast<Quantity>(static_cast<size_t>(Quantity::kFlop) + static_cast<size_t>(precision));
 }
-// Of them, those over the legacy tensor path (GH100's mma.sync beside wgmma).
+// Those of them that ran over the legacy tensor path (GH100's mma.sync beside wgmma).
 constexpr Quantity LegacyFlopIn(Precision precision) {
   return static_cast<Quantity>(static_cast<size_t>(Quantity::kLegacyFlop) + static_cast<size_t>(precision));
 }
@@ -67,7 +67,8 @@ constexpr Quantity LegacyFlopIn(Precision precision) {
 // A metric of a trace that counts towards a quantity: quantity += value of the metric.
 struct MetricName {
   std::string_view name;
-  // Pairs of metrics that say the same thing better. When both of a pair were sampled, this one does not count.
+  // Pairs of metrics that are a better count of the same thing. When both of a pair were sampled, this one does not
+  // count.
   std::array<std::array<std::string_view, 2>, 2> better = {};
 };
 
@@ -95,7 +96,7 @@ namespace quantity_table {
 inline constexpr auto kTimeMetrics =
     std::to_array<MetricName>({{kMetricTime}, {kGpuTimeMetric, {{{kMetricTime, kMetricTime}}}}});
 inline constexpr auto kModelFlopMetrics = std::to_array<MetricName>({{kMetricModelFlop}});
-// GB202 and its sisters say "op_read".
+// GB202 and its relatives say "op_read".
 inline constexpr auto kDramMetrics = std::to_array<MetricName>(
     {{kMetricDramBytes},
      {kDramReadMetric},
@@ -232,7 +233,7 @@ class Sums {
   double least_compute_ns() const { return (*this)[Quantity::kLeastCompute]; }  // sum over kernels of FLOP time
   double least_memory_ns() const { return (*this)[Quantity::kLeastMemory]; }    // sum over kernels of byte time
   double least_ns() const { return (*this)[Quantity::kLeast]; }  // sum over kernels of the longer of the two
-  // Of time_ns, the part whose kernels have FLOP and bytes.
+  // The part of time_ns whose kernels have FLOP and bytes.
   double time_with_counters_ns() const { return (*this)[Quantity::kTimeWithCounters]; }
 
   double ideal_ns() const { return (*this)[Quantity::kIdealTime]; }
@@ -243,7 +244,7 @@ class Sums {
   double total_legacy_flop() const;
 
   void Add(const Sums& other);
-  // Of one of `steps` equal steps; launches are rounded.
+  // Returns the sums of one of `steps` equal steps; launches are rounded.
   Sums OfOneStep(double steps) const;
 
  private:

@@ -1,7 +1,7 @@
 // File: report.h
 //
-// Report: a Profile folded for reading: rows by model, phase, layer, operator and kernel, a summary, the roofs, the
-// alarms. It holds numbers and codes; words, units and rounding are the outputs'. Every output (table, JSON, CSV,
+// A Report is a Profile folded for reading: rows by model, phase, layer, operator and kernel, a summary, the roofs,
+// the alarms. It holds numbers and codes; outputs add words, units and rounding. Every output (table, JSON, CSV,
 // HTML, SVG) is made from this struct and computes nothing itself, so a number is the same wherever it appears. One
 // Report is about one Run; a profile with several runs gives several.
 #ifndef RFINJECT_CLI_REPORT_REPORT_H_
@@ -26,14 +26,14 @@
 
 namespace rfinject::cli {
 
-// The name of a phase, which outputs show; empty where there is none.
+// The name of a phase as outputs show it; empty where there is none.
 inline std::string_view PhaseName(std::optional<Phase> phase) {
   return phase ? kPhaseNames[static_cast<size_t>(*phase)] : std::string_view();
 }
 
 enum class By : uint8_t { kModel, kPhase, kLayer, kOp, kKernel, kSource, kClass };
 
-// What a step is: what the training loop does over and over, what ends with an optimizer's step, or a call of a root.
+// What counts as a step: what the training loop repeats, what ends with an optimizer's step, or a call of a root.
 enum class StepBy : uint8_t { kIteration, kOptimizer, kForward };
 
 // What keeps something from being faster: too little work a launch, bytes, arithmetic, or the links to the host and
@@ -41,8 +41,8 @@ enum class StepBy : uint8_t { kIteration, kOptimizer, kForward };
 enum class Bound : uint8_t { kUnknown, kLaunch, kMemory, kCompute, kPcie, kNvlink };
 std::string_view BoundName(Bound bound);  // "launch"; empty where it is not known
 
-// What a launch takes whatever its kernel does, unless the user says otherwise: kernels that do nothing follow one
-// another at this interval (collector/estimate/launch_floor.h has the sources).
+// The time that a launch takes whatever its kernel does, unless the user gives another: kernels that do nothing
+// follow one another at this interval (collector/estimate/launch_floor.h has the sources).
 inline constexpr double kLaunchFloorNs = 3000;
 
 struct Derived {  // from Sums alone; 0 where undefined
@@ -52,7 +52,7 @@ struct Derived {  // from Sums alone; 0 where undefined
   double attainable_flop_per_s = 0;
   double attainable_share = 0;  // least_ns / time_ns
   double slack_ns = 0;          // time_ns - least_ns
-  // What most of the time goes to; where nobody looked at single launch keys, the larger of the least times.
+  // What most of the time is bound by; where single launch keys were not looked at, the larger of the least times.
   Bound bound = Bound::kUnknown;
   double executed_over_model = 0;
   double oi_l2_flop_per_byte = 0, oi_l1_flop_per_byte = 0;
@@ -64,16 +64,18 @@ Derived Derive(const Sums& sums);
 struct Knowledge {
   Trust trust = Trust::kNone;  // and why there is none
   double relative = 0;         // half the 95 % interval over the amount; 0: exact, or none
-  // The share of the row (of its GPU time) that no known spread is in: the interval is then the least that it can be.
+  // The share of the row's GPU time whose spread is not known. The true interval is then at least as wide as this
+  // one.
   double lacks = 0;
   double spread = 0;  // of one step, robust, over the amount; 0: unknown
   double p95 = 0;     // of one step, ns or bytes; 0: fewer than 20 were sampled
 };
 
 struct Row {
-  // Those that the chosen `By` does not keep are empty. By::kLayer keeps model, layer; kPhase: model, phase;
-  // kOp: model, phase, op. kKernel: everything. What is in no layer (model empty) is a row a phase, and says which.
-  // kSource: line and function alone; what has no line is a row a phase. kClass: model and group.
+  // Texts that the chosen `By` does not keep are empty. By::kLayer keeps model, layer; kPhase: model, phase; kOp:
+  // model, phase, op. kKernel: everything. What is in no layer (model empty) has a row for each phase, which it
+  // names. kSource keeps line and function alone; what has no line has a row for each phase. kClass keeps model and
+  // group.
   std::string model, layer, op, kernel, signature;
   std::string line, function;  // of the program: "model.py:41", "Block.forward"
   std::optional<Phase> phase;
@@ -83,7 +85,7 @@ struct Row {
   std::string class_name;  // of the layer
   std::string group;       // the layer and those that are like it (layer_group.h)
   uint64_t layers = 0;     // that the row adds up; 0: it is not of a group
-  // In PictureRows, of a layer: the row of its group, where that is there as well (GroupedForPage); -1: none.
+  // For a layer in PictureRows: the row of its group, where the group is there as well (GroupedForPage); -1: none.
   int64_t member_of = -1;
   // Of an estimate on a virtual GPU, what PyTorch launched below the row's operators: kernels by their short names
   // (kernel_name.h), most launches first. Nothing for what is in a CUDA graph.
@@ -100,8 +102,8 @@ struct Row {
   Derived derived;
   double time_share = 0;  // of all GPU time of the run
   Knowledge time, bytes;
-  // By::kOp and kKernel: FLOP and bytes (of some launches) were counted for their layer and phase as a whole, and
-  // here is an equal share a launch. The row's time is its own.
+  // By::kOp and kKernel: FLOP and bytes (of some launches) were counted for their layer and phase as a whole, and the
+  // row has an equal share for each launch. The row's time is its own.
   bool counters_shared = false;
 };
 
@@ -160,8 +162,9 @@ struct Report {
   bool validation = false;  // of a model that also trains: its steps are batches
   double step_wall_ns = 0;  // mean
   double step_gpu_ns = 0;   // mean of summed kernel time
-  // Of an estimate for which the host's time to launch a kernel was given: what a step's launches take it, and what a
-  // step takes, the longer of both, since eager PyTorch launches ahead of the GPU. 0: not known.
+  // For an estimate with a given host's time to launch a kernel: how long a step's launches take the host, and how
+  // long a step takes, which is the longer of host and GPU, since eager PyTorch launches ahead of the GPU. 0: not
+  // known.
   double step_host_ns = 0, step_ns = 0;
   StepWaits waits;             // what an optimizer's step waits for, by the clock
   double step_launches = 0;    // with the two above
@@ -198,7 +201,7 @@ struct Report {
   uint64_t unattributed_launches = 0;  // forward or backward without a layer
   // Backward over forward; 0: undefined. About 2 for FLOP (invariants.h, R005).
   double backward_over_forward_model_flop = 0, backward_over_forward_flop = 0, backward_over_forward_time = 0;
-  // Of the launches of no model and no phase the longest three operators, or what these are for ("loss").
+  // Of the launches in no model and no phase, the three operators that take longest, or what these are for ("loss").
   std::vector<std::string> outside_ops;
   TheoryUse theory;
   Headline headline;

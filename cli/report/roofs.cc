@@ -59,7 +59,7 @@ void AddPeak(const Machine& machine, Precision precision, bool legacy, RoofKind 
   if (!(peak > 0)) return;
   RoofLine roof;
   roof.precision = precision;
-  // What a benchmark reached is of the path that it took, and no table says which.
+  // A benchmark's rate belongs to the path that the benchmark took, and no table says which that was.
   if (HasLegacyPath(machine.chip, precision) && kind != RoofKind::kEmpirical) {
     const TensorPaths paths = TensorPathNames(machine.chip);
     roof.path = legacy ? paths.legacy : paths.own;

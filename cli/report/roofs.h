@@ -1,6 +1,7 @@
 // File: roofs.h
 //
-// Which roofs a report draws, and from where. Three kinds, kept apart everywhere (RoofLine::kind):
+// Chooses which roofs a report draws, and where these come from. There are three kinds, which are kept apart
+// everywhere (RoofLine::kind):
 //   datasheet        the vendor's peaks, of the SKU; what attainable and R001 are held against
 //   measured clock   the datasheet's peaks times the SM clock that the run's counters saw over the datasheet's clock
 //   empirical        what a benchmark reached: published figures of gpus.csv, or what the user measured and says
@@ -36,8 +37,8 @@ struct RoofOptions {
   Rates user;  // empirical ones; they replace the published ones of the same name
 };
 
-// "datasheet", "clock", "empirical" or "all", with commas between; else InvalidArgument with the word that is none
-// and what there is.
+// Reads "datasheet", "clock", "empirical" or "all", with commas between. Returns InvalidArgument for any other word;
+// the message names it and the words that there are.
 absl::Status ParseRoofKinds(std::string_view text, RoofOptions* options);
 
 // NAME=VALUE with commas between: NAME is a precision (kPrecisionNames) in FLOP/s, or dram, l2 or l1 in bytes/s;
@@ -45,16 +46,17 @@ absl::Status ParseRoofKinds(std::string_view text, RoofOptions* options);
 // the word that is not such a pair.
 absl::Status ParseUserRoofs(std::string_view text, RoofOptions* options);
 
-// The mean SM clock of the launches that tell it, weighted by their time, in Hz: cycles over time, or the clock's own
-// metric; 0 where the trace has neither. Both come from counter passes, whose clock is the run's if nothing locks it.
+// Returns the mean SM clock in Hz over the launches that have it, weighted by their time: cycles over time, or the
+// clock's own metric; 0 where the trace has neither. Both come from counter passes, whose clock is the run's if
+// nothing locks it.
 double MeasuredSmClock(const Run& run, const std::map<std::string, MetricInfo>& metrics);
 
 // Whether FLOP of `sums` ran against this roof: in its precision and, where the chip has two paths, over its path. A
 // bandwidth is always in use.
 bool UsesRoof(const Sums& sums, const RoofLine& roof);
 
-// The roofs of `machine` that `options` ask for: by kind, then by precision; of L2 and L1 only where the run has
-// their bytes. A chip with two tensor paths has a roof for each. `total` says which of them the run uses.
+// Makes the roofs of `machine` that `options` ask for, by kind, then by precision; those of L2 and L1 only where the
+// run has their bytes. A chip with two tensor paths has a roof for each. `total` says which of them the run uses.
 std::vector<RoofLine> MakeRoofs(const Machine& machine, const Sums& total, double sm_hz, const RoofOptions& options);
 
 }  // namespace rfinject::cli

@@ -1,7 +1,7 @@
 // File: row_set.h
 //
-// Row sets: what every output is made of. A row set has columns; a column is declared once, with its name, what its
-// values are, how tables show it and the function that gives a row's value. The rows of reports (column.h), of sweeps
+// Every output is made of row sets. A row set has columns; a column is declared once, with its name, what its values
+// are, how tables show it and the function that gives a row's value. The rows of reports (column.h), of sweeps
 // (sweep.h), of diffs (diff.h) and the list of GPUs are row sets; a format is written once for all of them.
 #ifndef RFINJECT_CLI_REPORT_ROW_SET_H_
 #define RFINJECT_CLI_REPORT_ROW_SET_H_
@@ -50,7 +50,8 @@ struct ColumnInfo {
   bool additive = false;       // the sum over rows means something
   int page = 0;                // place on the page; 0: behind those that have one
   bool data = true;            // in CSV and JSON; false: on the page and in tables only
-  // From FLOP and bytes, which may be a share of a layer's (Row::counters_shared); 0 is what was not counted.
+  // The value comes from FLOP and bytes, which may be a share of a layer's (Row::counters_shared); 0 means not
+  // counted.
   bool of_counters = false;
   bool of_roofs = false;        // no table shows it where no roofs are known
   TableLook table = {};         // of reports: the roofline; of sweeps: the runs

@@ -1,6 +1,7 @@
 // File: run_list.h
 //
-// The list of runs: what was run when, on what, and how long a step took. One line a run and kind of run in it.
+// The list of runs: what was run when, on what, and how long a step took. There is one line for each run and each
+// kind of run in it.
 #ifndef RFINJECT_CLI_REPORT_RUN_LIST_H_
 #define RFINJECT_CLI_REPORT_RUN_LIST_H_
 
@@ -22,25 +23,26 @@ struct RunLine {
   SourceKind source{};
   uint64_t processes = 0;
   uint64_t ranks = 0;  // different ones; 1 where no process is one of several
-  // Of one rank; its restarts are added up.
+  // The steps of one rank; its restarts are added up.
   uint64_t steps = 0;
   double gpu_ns = 0;   // a step; 0 unknown
   double wall_ns = 0;  // a step, of what was measured; 0 unknown
 };
 
-// What the report of a run says of it; `ranks` as the trace has them.
+// Makes the line of a run from its report; `ranks` is the number that the trace has.
 RunLine MakeRunLine(const Report& report, uint64_t ranks);
 
 // "2026-01-02 03:04:05", in the time zone of this machine; empty for 0.
 std::string StartText(int64_t start_unix_ns);
-// The words of a command as one could type them again: those with blanks in them are quoted.
+// Returns the words of a command as one could type them again: those with blanks in them are quoted.
 std::string CommandText(std::span<const std::string> argv);
 
 // The process that began first; null of none.
 const ProcessInfo* FirstProcess(std::span<const ProcessInfo> processes);
 
-// The commands of processes that were added up, as far as they differ: empty where all were started alike. What a
-// launcher tells each rank, and the workers that a process starts by itself, are no difference.
+// Returns the commands of processes that were added up, if they differ; nothing where all were started alike. The
+// arguments that a launcher gives each rank, and the workers that a process starts by itself, do not count as a
+// difference.
 std::vector<std::string> DifferentCommands(std::span<const ProcessInfo> processes);
 
 // A view of `lines`.

@@ -1,6 +1,6 @@
 // File: run_name.h
 //
-// What a run is called beside others.
+// Makes the name that tells a run from others.
 #ifndef RFINJECT_CLI_REPORT_RUN_NAME_H_
 #define RFINJECT_CLI_REPORT_RUN_NAME_H_
 

@@ -1,7 +1,7 @@
 // File: sampled_run.h
 //
-// The sampled steps of a run, and what they say of how well its rows are known: a row's values by step are the sums
-// of its launch keys' values by step, so whatever launches and keys have in common within a step is in them. The
+// The sampled steps of a run, from which follows how well its rows are known. A row's values by step are the sums of
+// its launch keys' values by step, so they include whatever launches and keys have in common within a step. The
 // formulas are cli/model/step_interval.h's; docs/INTERVALS.md explains them.
 //
 //   SampledRun sampled(profile, run);
@@ -43,14 +43,13 @@ class SampledRun {
   // How many sampled steps were slow, and set aside.
   size_t slow(Sampled what) const { return Of(what).slow; }
 
-  // What a key's mean of all samples is to be multiplied with, so that it is that of ordinary steps: 1 where no
-  // sampled step was slow.
+  // The factor that makes a key's mean over all samples that of the ordinary steps; 1 where no sampled step was slow.
   double Ordinary(Sampled what, const LaunchStats& stats) const;
 
   // Adds a key's values.
   void Add(const LaunchStats& stats, Series* series) const;
 
-  // Of a row, or of all (`total`).
+  // The interval of a row, or of all rows (`total`).
   StepInterval IntervalOf(Sampled what, const Series& series) const;
   const Series& total() const { return total_; }
 

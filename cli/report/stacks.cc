@@ -20,7 +20,7 @@ namespace {
 
 std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// What every launch passes through, and what starts every program.
+// Whether the frame is one that every launch passes through, or one that starts every program.
 bool IsPlumbing(const NativeFrameInfo& frame) {
   const std::string_view name = BaseName(frame.module);
   for (const std::string_view prefix :
@@ -110,7 +110,7 @@ std::vector<StackRow> FoldStacks(const Run& run) {
     row.stack = stats.stack;
     row.phase = key.phase;
     row.launches += stats.launches;
-    // Where not every launch has a time, as for its mean.
+    // Where not every launch has a time, the mean stands for the others.
     const auto time = stats.metrics.find(std::string(kMetricTime));
     if (time != stats.metrics.end()) row.time_ns += time->second.mean() * static_cast<double>(stats.launches);
     kernels.insert(key.kernel);

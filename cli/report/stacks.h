@@ -1,6 +1,6 @@
 // File: stacks.h
 //
-// Native call stacks of launches that are in no layer: which code of the program they come from.
+// Native call stacks of launches that are in no layer, which tell the code of the program that they come from.
 #ifndef RFINJECT_CLI_REPORT_STACKS_H_
 #define RFINJECT_CLI_REPORT_STACKS_H_
 
@@ -28,12 +28,12 @@ struct StackRow {
 // The time of one of `steps` equal steps, ns; of all where the steps are not known (0).
 double StepTimeOf(const StackRow& row, uint64_t steps);
 
-// The innermost frame of the program's own, or of a library that is none of torch's, CUDA's or Python's:
+// The innermost frame that is the program's own, or of a library that is not torch's, CUDA's or Python's:
 // "Net::project", without its arguments, or "libfoo.so+0x1f3" where its function is not known. Where all frames are
 // of those libraries, the outermost of them.
 std::string CallerOf(const NativeStackInfo& stack);
 
-// Whether only torch, the interpreter, the driver and what starts programs are on it, so that its caller tells
+// Whether only torch, the interpreter, the driver and what starts programs are on the stack, so that its caller tells
 // nothing.
 bool IsPlumbingOnly(const NativeStackInfo& stack);
 
@@ -44,7 +44,7 @@ std::string FrameText(const NativeFrameInfo& frame);
 // semicolon inside a name becomes a comma.
 std::string FoldedStack(const StackRow& row);
 
-// What of `run` is in no layer, by phase and stack, those with most time first.
+// Returns the launches of `run` in no layer, by phase and stack, those with most time first.
 std::vector<StackRow> FoldStacks(const Run& run);
 
 // Such rows with the columns of CSV and JSON; times and launches are sums over all measured steps.

@@ -1,7 +1,7 @@
 // File: sweep.h
 //
-// A set of runs (models, GPUs, batch sizes, training or inference) side by side: one row a run, its forward against
-// the whole step, and how the columns go together. Pure; everything comes from the Reports.
+// A set of runs (models, GPUs, batch sizes, training or inference) side by side: with one row for each run, its
+// forward beside the whole step, and how the columns correlate. It is pure; everything comes from the Reports.
 #ifndef RFINJECT_CLI_REPORT_SWEEP_H_
 #define RFINJECT_CLI_REPORT_SWEEP_H_
 
@@ -31,7 +31,7 @@ struct SweepRun {
   Sums whole, forward, backward, optimizer;
   Derived whole_derived, forward_derived;
   double wall_ns = 0;  // all measured steps; 0: unknown
-  // Of a step of an estimate: the host's time for its launches, and the longer of GPU and host; 0: unknown.
+  // For a step of an estimate: the host's time for its launches, and the longer of GPU and host; 0: unknown.
   double step_host_ns = 0, step_ns = 0;
   bool launch_bound = false;
   // Samples over GPU time for estimates and imports, whose wall time is another machine's or unknown (over step_ns
@@ -58,7 +58,7 @@ struct SweepCorrelation {
   size_t runs = 0;            // with both values
 };
 
-// The runs of one GPU and source: only within one do ranks say something about the models.
+// The runs of one GPU and source: only within one such group does the order of runs say something about the models.
 struct SweepGroup {
   std::string gpu;
   SourceKind source{};
@@ -67,11 +67,12 @@ struct SweepGroup {
 };
 
 struct Sweep {
-  std::vector<SweepRun> runs;  // by GPU, then model FLOP of a sample, then batch size
+  std::vector<SweepRun> runs;  // by GPU, then the model's parameters, then batch size
   std::vector<SweepGroup> groups;
   bool several_batches = false, several_modes = false;
 };
 
+// Makes a sweep with one SweepRun for each report.
 Sweep MakeSweep(std::span<const Report> reports);
 
 // "resnet18", and what else must be said to tell it from its neighbours: "resnet18 b8 inference".

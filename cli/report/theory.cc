@@ -127,7 +127,7 @@ const Run* FindTheory(const Profile& theory, const Report& report, const std::ve
   for (const auto& [key, run] : theory.runs) {
     if (key.source != SourceKind::kEstimated) continue;
     const bool same = SameNetwork(key, run.process_list, report.run, processes);
-    // With one run there is nothing to choose; what is compared is the user's word.
+    // With one run there is nothing to choose: the user has named it, and knows what it is compared with.
     if (!same && theory.runs.size() > 1) continue;
     if (report.run.source != SourceKind::kImported && report.run.training != key.training) continue;
     const double distance =

@@ -9,7 +9,7 @@ namespace {
 
 // Medians that are closer than this are alike: quantiles are known to 1/120.
 constexpr double kAlike = 0.05;
-// A difference of waiting that is worth a word, as a part of a step.
+// A difference of waiting that is worth mentioning, as a part of a step.
 constexpr double kWorthAWord = 0.1;
 
 StepPart PartOf(const Spread& spread) {
@@ -39,7 +39,7 @@ double Middle(std::vector<double> values) {
   return *middle;
 }
 
-// Who is slow, and who keeps the others waiting.
+// Finds the slow rank, and the one that keeps the others waiting.
 void CompareRanks(WaitTable* table) {
   std::vector<double> medians, data;
   for (const RankWaits& one : table->ranks) {

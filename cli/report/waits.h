@@ -1,7 +1,7 @@
 // File: waits.h
 //
-// What a step waits for: how long it takes by the clock, how long of that the GPU is busy, and for what the thread
-// that ends the steps waits meanwhile; of a run, and of each of its ranks. A step here is one of an optimizer.
+// What a step waits for: how long it takes by the clock, how long the GPU is busy in that time, and what the thread
+// that ends the steps waits for; for a run, and for each of its ranks. A step here is an optimizer's step.
 #ifndef RFINJECT_CLI_REPORT_WAITS_H_
 #define RFINJECT_CLI_REPORT_WAITS_H_
 
@@ -35,16 +35,16 @@ struct StepWaits {
   StepPart launch_gaps;
   // What a step takes: by the clock, or as long as the GPU is busy, where a virtual GPU lags behind its host.
   double step_ns() const;
-  // Of that, nothing where the part is not known.
+  // The share of a part in that; nothing where the part is not known.
   std::optional<double> Share(const StepPart& part) const;
-  // In which nothing runs on the GPU.
+  // The time in which nothing runs on the GPU.
   std::optional<double> idle_ns() const;
   // By how much a step would be shorter without these waits, at most: where the GPU has work meanwhile, the work
   // would remain.
   std::optional<double> GainWithout(const StepPart& wait) const;
 };
 
-// Of all ranks together.
+// The waits of all ranks together.
 StepWaits WaitsOf(const Run& run);
 
 struct RankWaits {
@@ -59,14 +59,15 @@ struct WaitTable {
   bool virtual_gpu = false;
   StepWaits all;
   std::vector<RankWaits> ranks;  // ascending
-  // Of several ranks, by the median step; nothing where they are alike (within 5 %).
+  // The slowest of several ranks, by the median step; nothing where they are alike (within 5 %).
   std::optional<size_t> slowest;
   double spread = 0;  // of the medians: the longest less the shortest, over the middle one
-  // Of several ranks the one that waits for data a tenth of a step longer than the middle one.
+  // The one of several ranks that waits for data a tenth of a step longer than the middle one.
   std::optional<size_t> waits_most;
   double middle_data_wait_ns = 0;
 };
 
+// Adds up a run's steps by rank, and finds the ranks that differ from the others.
 WaitTable FoldWaits(const Run& run);
 
 // A row for the whole run (rank: nothing), then one a rank where there are several, with the columns of CSV and JSON.

@@ -1,6 +1,7 @@
 // File: message_mutator.h
 //
-// Changes a protobuf message at random, but so that it stays one: what a fuzzer needs that is to get past the parser.
+// Changes a protobuf message at random, such that it stays a valid message: a fuzzer needs that to get past the
+// parser.
 #ifndef RFINJECT_CLI_TESTING_MESSAGE_MUTATOR_H_
 #define RFINJECT_CLI_TESTING_MESSAGE_MUTATOR_H_
 

@@ -17,7 +17,7 @@ class PeakMemory {
   // Gives free memory back to the system and begins.
   PeakMemory();
 
-  // Of the process from the constructor on: the most that was resident, less what was so at the beginning. 0 where
+  // The most memory of the process that was resident since the constructor, less what was resident then. 0 where
   // /proc does not say, and under sanitizers, whose own memory it would be.
   uint64_t Bytes() const;
 

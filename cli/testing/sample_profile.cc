@@ -409,7 +409,8 @@ Profile RandomProfile(uint64_t seed) {
       key.device = static_cast<uint32_t>(pick(2));
       LaunchStats stats;
       stats.launches = number();
-      // From numbers that are there, not from new ones: a seed goes on giving the traces that tests know.
+      // The line is made from numbers that are there. Drawing new ones would change the traces that tests know by
+      // their seed.
       if (stats.launches % 2 == 0) {
         stats.line = std::make_shared<const SourceLineInfo>(
             SourceLineInfo{.file = "a.py", .function = "f", .line = static_cast<uint32_t>(stats.launches % 3)});

@@ -81,14 +81,14 @@ size_t IdIndex::FindFar(uint32_t id) const {
   return found == far_.end() ? kNone : found->second;
 }
 
-// Counts what is about to be kept. The figures are rough on purpose: their job is a bound.
+// Counts what is about to be kept. The figures are rough on purpose, because they only serve as a bound.
 absl::Status Applier::Charge(uint64_t bytes, uint64_t offset) {
   if (bytes > budget_) return DamageAt(offset, "holds more distinct launch keys than fit in memory");
   budget_ -= bytes;
   return absl::OkStatus();
 }
 
-// Run 1 needs no definition: a process that knows nothing about itself yet has one all the same.
+// Run 1 needs no definition, because a process has it even when it knows nothing about itself yet.
 absl::Status Applier::FindRun(uint64_t offset, uint32_t id, RunState** run) {
   if (id == 0) id = 1;
   const auto it = id == 1 ? runs_.try_emplace(1).first : runs_.find(id);
@@ -153,7 +153,7 @@ absl::Status Applier::Apply(const Record& record) {
 absl::Status Applier::ApplyRun(const v1::Run& message, const Record& record) {
   if (message.id() == 0) return NoId(record.offset, "run");
   const auto [it, inserted] = runs_.try_emplace(message.id());
-  // What is kept of a record is about as large as itself, and a struct for each message and element in it.
+  // A record takes about its own size in memory, and a struct for each message and element in it.
   const v1::Merged& merged = message.merged();
   const uint64_t processes = 1 + static_cast<uint64_t>(merged.process_size());
   const uint64_t devices = static_cast<uint64_t>(message.device_size()) + static_cast<uint64_t>(merged.device_size());
@@ -345,7 +345,7 @@ absl::Status Applier::ApplyNativeStack(const v1::NativeStack& message, const Rec
     if (name == IdIndex::kNone) return Undefined(record.offset, "name", id);
     text += names_[name].size();
   }
-  // What Finish makes of it is larger than what is kept now.
+  // Finish makes something larger of the stack than what is kept now.
   RFINJECT_TRY(Charge(
       sizeof(StackState) + 128 + text + static_cast<uint64_t>(message.module_size()) * (sizeof(NativeFrameInfo) + 16),
       record.offset));
@@ -430,7 +430,7 @@ absl::Status Applier::ApplyKey(const v1::LaunchKey& message, const Record& recor
 }
 
 absl::Status Applier::ApplyStats(const Record& record) {
-  // Which key they are of may come behind them.
+  // The id of the key may stand behind the first metrics.
   MetricRecord one;
   KeyStatsReader first(record.bytes);
   bool any = first.Next(&one);
@@ -896,7 +896,7 @@ Run Applier::ValidationOf(const RunState& state) {
   run.key.training = false;
   run.steps = state.eval;
   run.steps.iterations = run.steps.steps;
-  // What was sampled, was sampled of training steps.
+  // Only training steps were sampled.
   run.sampled_steps.clear();
   run.pm_windows.clear();
   run.memory_peak = {};

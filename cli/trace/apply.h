@@ -1,7 +1,7 @@
 // File: apply.h
 //
-// Records -> Profile: what the records of one trace say, added up with the file's ids, and resolved at the end. A
-// record that contradicts itself or what came before (an id that was never defined, an id defined twice) is damage.
+// Makes a Profile of records: they are added up under the file's ids, which are resolved at the end. A record that
+// contradicts itself or what came before (an id that was never defined, an id defined twice) is damage.
 //
 //   Applier applier(max_bytes);
 //   for (each record) applier.Apply(record);
@@ -31,7 +31,7 @@
 
 namespace rfinject::cli {
 
-// Where what has an id lies. Writers count ids from 1, so that most are found by one look into an array.
+// Finds the place of what has an id. Writers count ids from 1, so that most are found by one look into an array.
 class IdIndex {
  public:
   static constexpr size_t kNone = SIZE_MAX;
@@ -41,7 +41,7 @@ class IdIndex {
     return far_.empty() ? kNone : FindFar(id);
   }
   bool Has(uint32_t id) const { return Find(id) != kNone; }
-  // Where it lies, and whether that is `place` because the id is new.
+  // Returns where the id's element lies, and whether that is `place` because the id is new.
   std::pair<size_t, bool> TryEmplace(uint32_t id, size_t place) {
     const size_t known = Find(id);
     if (known != kNone) return {known, false};
@@ -67,11 +67,11 @@ class Applier {
   // `max_bytes` bounds what is kept, roughly.
   explicit Applier(uint64_t max_bytes) : budget_(max_bytes) {}
 
-  // After a failure (DamageAt), which may have come in the middle of a record, the state is good for nothing.
+  // After a failure (DamageAt), which may have come in the middle of a record, the state must not be used any more.
   absl::Status Apply(const Record& record);
   bool finished() const { return finished_; }  // there was an End record
 
-  // Says what the records come to. After the last of them, before what follows here.
+  // Resolves the ids. Must be called after the last record, and before the functions below.
   void Resolve();
   std::set<std::string>& trace_ids() { return trace_ids_; }
   const std::vector<MetricInfo>& metrics() const { return metrics_; }
@@ -81,7 +81,7 @@ class Applier {
 
   // Metrics must agree with those that are in `sum` (Profile::Merge).
   void AddTo(Accumulator* sum) &&;
-  // Of one trace alone.
+  // Returns the Profile of this one trace.
   Profile Finish() &&;
 
  private:
@@ -136,14 +136,14 @@ class Applier {
     std::map<uint32_t, DeviceInfo> devices;  // by index
     std::string collector_version;
     std::vector<StepKind> step_kinds;  // of the first steps, measured or not
-    // Of a process that trains: what it validated, which becomes a run of its own.
+    // For a process that trains: what it validated, which becomes a run of its own.
     bool validates = false;
     StepSums eval;
     bool merged = false;
     std::map<uint32_t, SeriesState> series;    // by metric
     std::map<uint32_t, StepTimes> step_times;  // by rank, where the trace is merged
     std::vector<StepDuration> durations;       // of measured steps that were not armed
-    // Of run.memory_peak, whose places have no names yet.
+    // A part of run.memory_peak, whose place has no name yet.
     struct MemoryPart {
       uint32_t layer = 0;
       Phase phase = Phase::kOther;
@@ -202,7 +202,7 @@ class Applier {
 
   uint64_t budget_;
   bool finished_ = false;
-  // What has an index by id lies in the file's order.
+  // Elements that have an index by id lie in the file's order.
   std::vector<std::string> names_{std::string()};  // the first one is that of id 0
   IdIndex name_index_;
   std::vector<ModelState> models_;

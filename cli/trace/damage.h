@@ -1,7 +1,7 @@
 // File: damage.h
 //
-// What is wrong with a trace, as the absl::Status that every function of this folder fails with: the reason in one
-// line, "byte 123: a frame is damaged (checksum)", and the offset for those who want it as a number.
+// The absl::Status with which every function of this folder fails when a trace is damaged: the reason in one line,
+// "byte 123: a frame is damaged (checksum)", and the offset for those who want it as a number.
 #ifndef RFINJECT_CLI_TRACE_DAMAGE_H_
 #define RFINJECT_CLI_TRACE_DAMAGE_H_
 
@@ -12,10 +12,11 @@
 
 namespace rfinject::cli {
 
-// kDataLoss: from byte `offset` of the file on it is not as it should be. `reason` is one line.
+// Returns kDataLoss: the file is damaged from byte `offset` on. `reason` is one line.
 absl::Status DamageAt(uint64_t offset, std::string_view reason);
 
-// The same of a file that ends at or after byte `offset`, where more should come: its writer was killed, or is at it.
+// Returns the same for a file that ends at or after byte `offset`, where more should come: its writer was killed, or
+// is still writing.
 absl::Status CutAt(uint64_t offset, std::string_view reason);
 // Whether CutAt made the status.
 bool IsCut(const absl::Status& status);

@@ -18,7 +18,7 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// What is shorter cannot grow beyond some hundred kilobytes, whatever it holds.
+// Up to this size a record cannot take more than some hundred kilobytes when parsed, whatever it holds.
 constexpr size_t kSmallRecord = 4096;
 
 constexpr int kMaxNumber = 64;
@@ -162,7 +162,7 @@ absl::Status Decoder::Decode(std::span<const uint8_t> payload, uint64_t offset, 
     cursor.Next(&field);
     index = static_cast<int>(field.number) == number ? index + 1 : 0;
     number = static_cast<int>(field.number);
-    // Of a field that is no repeated one protobuf makes one message of all.
+    // For a field that is not a repeated one protobuf merges all records into one message.
     if (index > 0 && (number == v1::Chunk::kStepStatsFieldNumber || number == v1::Chunk::kEndFieldNumber)) continue;
     const size_t size = static_cast<size_t>(field.bytes_offset - field.offset) + field.bytes.size();
     if (absl::Status status = use({number, field.offset, size, whole, index, field}); !status.ok()) return status;

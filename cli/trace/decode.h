@@ -1,8 +1,9 @@
 // File: decode.h
 //
-// A chunk as records, each a field of a Chunk, parsed by protoc's C++, its texts made valid UTF-8, so that a wrong
-// byte in a text refuses nothing. A chunk of ordinary length is parsed at once, on an arena. Of a longer one, and of
-// one that does not parse, it is one record at a time: so memory is bounded, and what is wrong has its offset.
+// Decodes a chunk into records, each of which is a field of a Chunk. protoc's C++ parses them, and their texts are
+// made valid UTF-8, so that a wrong byte in a text does not refuse the chunk. A chunk of ordinary length is parsed at
+// once, on an arena. A longer chunk, and one that does not parse, is parsed one record at a time: so memory is
+// bounded, and damage has its offset.
 #ifndef RFINJECT_CLI_TRACE_DECODE_H_
 #define RFINJECT_CLI_TRACE_DECODE_H_
 
@@ -46,11 +47,12 @@ struct Record {
   size_t size = 0;                   // in the file, in bytes
   const v1::Chunk* chunk = nullptr;  // that it lies in,
   int index = 0;                     // and its place among those of this field, if that is a repeated one
-  // Of statistics, which are most of a trace, in place of the above: as they lie in the file (key_stats.h).
+  // For statistics, which are most of a trace, the record as it lies in the file (key_stats.h), in place of the
+  // above.
   Field bytes;
 };
 
-// One can be used for many files, one after the other.
+// A Decoder can be used for many files, one after the other.
 class Decoder {
  public:
   using Use = std::function<absl::Status(const Record&)>;

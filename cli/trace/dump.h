@@ -1,7 +1,7 @@
 // File: dump.h
 //
-// One record of a trace as one line of text, in the manner of protobuf's short text format: `name { id: 7 text: "x"
-// }`.
+// Prints one record of a trace as one line of text, in the manner of protobuf's short text format: `name { id: 7
+// text: "x" }`.
 #ifndef RFINJECT_CLI_TRACE_DUMP_H_
 #define RFINJECT_CLI_TRACE_DUMP_H_
 

@@ -160,7 +160,7 @@ class Writer {
       models_.emplace(name, next_model_++);
       Written();
     }
-    // Which run the models are of comes before the models' layers.
+    // The record that says to which run the models belong comes before the models' layers.
     MergedRecord(id, [&](v1::Merged& merged) {
       for (const auto& [name, model] : run.models) merged.add_model(models_.at(name));
     });
@@ -338,7 +338,7 @@ class Writer {
     for (const auto& [name, steps] : run.sampled_steps) {
       const auto metric = metrics_.find(name);
       if (metric == metrics_.end()) continue;
-      // Where each key's series has got to.
+      // How far the series of one key has been written.
       struct Cursor {
         uint32_t key;
         const std::vector<StepSum>* sums;

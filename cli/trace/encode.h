@@ -1,6 +1,6 @@
 // File: encode.h
 //
-// Profile -> trace file. Reading it back gives the same Profile, and equal Profiles give equal bytes.
+// Writes a Profile as a trace file. Reading it back gives the same Profile, and equal Profiles give equal bytes.
 #ifndef RFINJECT_CLI_TRACE_ENCODE_H_
 #define RFINJECT_CLI_TRACE_ENCODE_H_
 

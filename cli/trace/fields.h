@@ -59,6 +59,7 @@ inline const uint8_t* ParseLongVarint(const uint8_t* at, const uint8_t* end, uin
   }
   return nullptr;
 }
+// Reads a number at `at` and returns the place behind it; null where the bytes before `end` hold none.
 inline const uint8_t* ParseVarint(const uint8_t* at, const uint8_t* end, uint64_t* value) {
   if (at == end || *at >= 0x80) return ParseLongVarint(at, end, value);
   *value = *at;

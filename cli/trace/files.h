@@ -1,6 +1,6 @@
 // File: files.h
 //
-// From what the user names to the trace files that are meant.
+// Finds the trace files that the user means.
 #ifndef RFINJECT_CLI_TRACE_FILES_H_
 #define RFINJECT_CLI_TRACE_FILES_H_
 
@@ -11,8 +11,8 @@
 
 namespace rfinject::cli {
 
-// A file that is named, whatever it is called; of a folder all *.rfx in it and below, sorted. Links are followed
-// where the user names them and not within folders.
+// Returns a file that is named, whatever its ending is, and of a folder all *.rfx in it and below, sorted. Links are
+// followed where the user names them and not within folders.
 absl::StatusOr<std::vector<std::string>> FindTraces(const std::string& path);
 
 // Whether the file begins as a trace does, whatever it is called. Never waits, as opening a FIFO would.

@@ -17,13 +17,14 @@
 namespace rfinject::cli {
 namespace {
 
-// Whoever owns a file sets its time as they like; up to this one it is a number of nanoseconds.
+// The latest time of a file, in seconds, that still fits into a number of nanoseconds. The owner of a file may set
+// its time to anything.
 constexpr int64_t kLastSecond = 9'000'000'000;
 
 // Adds up the traces of a run as they are.
 class Sum {
  public:
-  // What the file says goes into the sum, once for each trace (SumTraces), and what it is into `*trace`.
+  // Adds what the file says to the sum, once for each trace (SumTraces), and describes the file in `*trace`.
   void Add(Decoder* decoder, FollowedTrace* trace) {
     FileSource source;
     trace->damage = source.Open(trace->path);
@@ -95,7 +96,7 @@ absl::StatusOr<bool> RunFollower::Look(const std::function<bool()>& keep_on) {
     const auto [inode, bytes, changed] = extents.at(file);
     run.traces.push_back({.path = file, .bytes = bytes, .changed_unix_ns = changed});
   }
-  // Of two that share a trace the one that holds more counts.
+  // Of two traces that share an id, the one that holds more counts.
   std::vector<FollowedTrace*> longest_first;
   for (FollowedTrace& trace : run.traces) longest_first.push_back(&trace);
   std::stable_sort(longest_first.begin(), longest_first.end(),

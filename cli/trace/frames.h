@@ -1,6 +1,6 @@
 // File: frames.h
 //
-// A trace file as a sequence of frames (proto/wire/framing.h), one in memory at a time.
+// Reads a trace file as a sequence of frames (proto/wire/framing.h), with one in memory at a time.
 //
 //   FrameReader frames(source);
 //   while (frames.Next()) Use(frames.payload(), frames.payload_offset());
@@ -21,7 +21,7 @@
 
 namespace rfinject::cli {
 
-// Bytes by their place.
+// Bytes that can be read from any place.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -67,7 +67,7 @@ class FrameReader {
   // False when not even the file's header could be used: it is no trace, or from a newer format.
   bool header_ok() const { return header_ok_; }
   uint64_t frames() const { return frames_; }  // how many Next has given
-  // Of the current frame; valid until the next call of Next.
+  // The current frame's bytes, valid until the next call of Next.
   std::span<const uint8_t> payload() const { return payload_; }
   uint64_t payload_offset() const { return payload_offset_; }
 

@@ -1,7 +1,7 @@
 // File: identity.h
 //
-// Which trace a file is, from its beginning: two files can hold the same sums, and adding them up would count them
-// twice.
+// Tells which trace a file is, from its beginning: two files can hold the same sums, and adding up both would count
+// them twice.
 #ifndef RFINJECT_CLI_TRACE_IDENTITY_H_
 #define RFINJECT_CLI_TRACE_IDENTITY_H_
 
@@ -20,8 +20,8 @@ struct TraceIdentity {
   uint64_t size = 0;             // of the file, in bytes
 };
 
-// Reads no further than it must. What cannot be read has no ids; whoever reads the file whole says why. Into `*runs`,
-// where there is one, goes what the first chunk says of its runs: what ran and where.
+// Reads no further than it must. A file that cannot be read has no ids; the function that reads it whole says why. If
+// `runs` is not null, it receives what the first chunk says of its runs: what ran, and where.
 TraceIdentity IdentityOf(FileSource& source, Profile* runs);
 
 // Whether the file is a trace that the command wrote and could write again.

@@ -1,7 +1,7 @@
 // File: key_stats.h
 //
-// KeyStats records of a trace, read where they lie: they are most of a trace, and a message of protobuf for each of
-// their metrics would be most of the time that reading takes.
+// Reads the KeyStats records of a trace where they lie. They are most of a trace, and making a message of protobuf
+// for each of their metrics would take most of the time of reading.
 //
 //   KeyStatsReader reader(record.bytes);
 //   for (MetricRecord metric; reader.Next(&metric);) …

@@ -1,7 +1,7 @@
 // File: read.h
 //
-// One trace file -> Profile. Memory is bounded: one frame of at most 16 MiB, one record (decode.h), and what the
-// launch keys that were found take, up to kMaxDecodedBytes. Nothing in a file is trusted.
+// Reads one trace file into a Profile. Memory is bounded: one frame of at most 16 MiB, one record (decode.h), and
+// what the launch keys that were found take, up to kMaxDecodedBytes. Nothing in a file is trusted.
 //
 // A damaged trace is used up to the damage: every whole chunk before it counts, nothing after it does. A chunk whose
 // checksum is right but whose records are refused (apply.h) is damage like any other; then not even a part of that
@@ -19,7 +19,7 @@
 
 namespace rfinject::cli {
 
-// Of one file. 100,000 launch keys with 10 metrics each take about 200 MiB.
+// The limit for one file. 100,000 launch keys with 10 metrics each take about 200 MiB.
 inline constexpr uint64_t kMaxDecodedBytes = uint64_t{2} << 30;
 
 struct TraceContents {
@@ -29,9 +29,11 @@ struct TraceContents {
   bool finished = false;  // there was an End record
   absl::Status status;    // what stopped the reading (damage.h), if anything did
 };
+// Reads a trace up to its end or to the first damage. At most `max_decoded_bytes` are taken for what the trace holds;
+// a trace that needs more counts as damaged.
 TraceContents ReadTrace(ByteSource& source, uint64_t max_decoded_bytes = kMaxDecodedBytes);
 
-// The same before it is a Profile: what is read of many files, with one Decoder, is added to one Accumulator.
+// The content before it is a Profile: many files are read with one Decoder and added to one Accumulator.
 struct TraceRecords {
   Applier applier{kMaxDecodedBytes};  // resolved
   bool usable = false;

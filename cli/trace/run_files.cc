@@ -20,7 +20,7 @@ int64_t ChangedUnixNs(const std::string& path) {
   return static_cast<int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
-// False where the trace says nothing.
+// Returns false where the trace does not tell.
 bool ReadOrigin(const std::string& path, const Profile& profile, RunFiles* run) {
   if (profile.runs.empty()) return false;
   const ProcessInfo* first = nullptr;

@@ -1,8 +1,8 @@
 // File: run_files.h
 //
-// Which trace files are of one run, and which run is the newest. A run is what one command started: the ranks of a
-// job and their restarts say the same Process.job_id. A trace that says none is a run of its own, and so is a merged
-// one.
+// Finds which trace files are of one run, and which run is the newest. A run is what one command started: the ranks
+// of a job and their restarts have the same Process.job_id. A trace without one is a run of its own, and so is a
+// merged one.
 //
 //   TraceBeginnings beginnings;
 //   for (const RunFiles& run : GroupByRun(files, &beginnings, &unknown)) Read(run.files);
@@ -26,8 +26,8 @@ struct RunFiles {
   std::vector<std::string> argv;   // of the first process
 };
 
-// What the beginnings of files say: which traces they are, and of which run. Of a folder with a thousand traces this
-// is asked more than once, and each file is opened for it once.
+// Remembers what the beginnings of files say: which traces they are, and of which run. For a folder with a thousand
+// traces this is asked more than once, but each file is opened only once.
 class TraceBeginnings {
  public:
   struct One {
@@ -45,7 +45,7 @@ class TraceBeginnings {
 };
 
 // Oldest first; of runs that began at one moment the first by name of file. Of each file only the beginning is read.
-// What does not say what it is of (damaged, empty, no trace) is put into `*unknown`.
+// Files that do not say which run they are of (damaged, empty, no trace) are put into `*unknown`.
 std::vector<RunFiles> GroupByRun(const std::vector<std::string>& files, TraceBeginnings* beginnings,
                                  std::vector<std::string>* unknown);
 

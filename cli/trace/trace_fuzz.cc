@@ -1,5 +1,5 @@
-// Feeds bytes to the reader as a trace and to all that stands behind it. Whatever they are, it must end soon, within
-// bounded memory, and what was read must be a profile that can be merged, written and read again.
+// Feeds bytes to the reader as a trace, and to everything that comes after it. Whatever they are, it must end soon,
+// within bounded memory, and what was read must be a profile that can be merged, written and read again.
 //
 // The first byte chooses what the rest is: an even one, a file as it lies on disk; an odd one, payloads (a 16-bit
 // length before each) that are put into frames with right checksums, for no fuzzer finds its way through a checksum.

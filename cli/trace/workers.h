@@ -1,6 +1,6 @@
 // File: workers.h
 //
-// As many threads as this process may use processors, for work on many files.
+// Runs work on many files in as many threads as this process may use processors.
 //
 //   ForEach(files.size(), WorkersFor(files.size()), [&](size_t file, size_t worker) { … });
 #ifndef RFINJECT_CLI_TRACE_WORKERS_H_
@@ -11,8 +11,8 @@
 
 namespace rfinject::cli {
 
-// At least one, and at most `count`: the processors that this process may run on (a job's share of a machine), as
-// sched_getaffinity(2) has them.
+// Returns the number of processors that this process may run on (a job's share of a machine), as sched_getaffinity(2)
+// gives them; at least one, and at most `count`.
 size_t WorkersFor(size_t count);
 
 // Calls `work(i, worker)` for each i below `count`, from several threads at once, each of which has a number below

@@ -1,7 +1,7 @@
 // File: backoff.h
 //
-// Backoff: when to try again what somebody else holds. Counted in steps, not in seconds, so that all ranks of a job
-// try at the same ones. Pure.
+// Backoff says in which step to try again to get what another process holds. It counts steps and not seconds, so that
+// all ranks of a job try in the same ones. It is pure: it reads no clock.
 #ifndef RFINJECT_COLLECTOR_ARMING_BACKOFF_H_
 #define RFINJECT_COLLECTOR_ARMING_BACKOFF_H_
 
@@ -16,7 +16,7 @@ class Backoff {
 
   // Whether something may be tried in `step`.
   bool Due(uint64_t step) const noexcept { return failures_ == 0 || (!given_up() && step >= next_); }
-  // It was tried in `step`, in vain.
+  // Tells that the attempt in `step` has failed.
   void Failed(uint64_t step) noexcept {
     next_ = step + (kFirstGap << (failures_ < kMaxFailures ? failures_ : kMaxFailures));
     ++failures_;
@@ -25,7 +25,7 @@ class Backoff {
 
   bool waiting() const noexcept { return failures_ != 0 && !given_up(); }
   bool given_up() const noexcept { return failures_ >= kMaxFailures; }
-  // The step of the next attempt, while waiting.
+  // The step of the next attempt; meaningful only while waiting.
   uint64_t next() const noexcept { return next_; }
 
  private:

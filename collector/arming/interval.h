@@ -1,7 +1,8 @@
 // File: interval.h
 //
-// Mean, variance and Student's interval of samples that come one at a time. Welford's recurrence (Technometrics 4(3),
-// 1962): no sum of squares, so nothing cancels when the spread is small beside the mean.
+// Mean, variance and Student's interval of samples that come one at a time. They follow Welford's recurrence
+// (Technometrics 4(3), 1962), which keeps no sum of squares, so that nothing cancels when the spread is small beside
+// the mean.
 #ifndef RFINJECT_COLLECTOR_ARMING_INTERVAL_H_
 #define RFINJECT_COLLECTOR_ARMING_INTERVAL_H_
 
@@ -18,8 +19,8 @@ struct Moments {
   double variance() const noexcept { return n < 2 ? 0 : m2 / (n - 1); }
 };
 
-// Student's t for a two-sided interval with `degrees` of freedom, at least 1. Exact to three decimals up to 30
-// degrees (tables), by the expansion of Fisher and Cornish beyond.
+// Student's t for a two-sided interval with `degrees` of freedom, at least 1. It is exact to three decimals: up to 30
+// degrees from a table, beyond by the expansion of Fisher and Cornish.
 double StudentT95(uint32_t degrees) noexcept;
 double StudentT99(uint32_t degrees) noexcept;
 

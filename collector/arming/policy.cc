@@ -13,11 +13,12 @@
 namespace rfinject::arming {
 namespace {
 
-// Sample sizes at which a key may be found good enough. Fewer looks, less bias.
+// The sample sizes at which a key may be found good enough. Each look may end the sampling by chance, so there are
+// few.
 constexpr uint32_t kLooks[] = {8, 12, 18, 25};
 
 constexpr uint32_t kMaxLevel = 20;
-// A key that was launched but never met a timed step in this many is taken to be gone (an evaluation, a last batch).
+// A key that was launched, but in none of this many timed steps, is taken to be gone (an evaluation, a last batch).
 constexpr uint16_t kMaxMissedTimes = 3;
 
 }  // namespace
@@ -32,7 +33,8 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
   }
   std::vector<uint32_t> groups = rotation_;
   if (options.window_steps != 0) {
-    // As many hardware groups, which all sample the bytes, as give an interval.
+    // Every hardware group samples the bytes, so they are repeated until there are as many samples as an interval
+    // needs.
     const auto hardware = static_cast<uint32_t>(std::count(roles.begin(), roles.end(), GroupRole::kHardware));
     for (uint32_t samples = hardware; hardware > 0 && samples < options.min_samples; samples += hardware) {
       for (uint32_t i = 0; i < roles.size(); ++i) {
@@ -40,8 +42,8 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
       }
     }
   }
-  // Slots that survive thinning are those whose number is a multiple of a power of two; with an odd rotation they
-  // still walk through all of it. The group that is repeated is the first: the likeliest precisions.
+  // Thinning leaves the slots whose number is a multiple of a power of two; where the length of the rotation is odd,
+  // they still reach every group. The group that is repeated is the first, which counts the likeliest precisions.
   if (rotation_.size() % 2 == 0 && !rotation_.empty()) rotation_.push_back(0);
 
   std::vector<Decision> wanted;
@@ -60,7 +62,8 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
   }
   burst_span_ = 2 * burst_.size();
   if (options.window_steps > burst_begin_) {
-    // No longer than the budget would take for as many: a longer window has its regular slots behind.
+    // The draw spans no more steps than the budget would need for as many armed ones; the regular slots follow behind
+    // it in a longer window.
     const uint64_t earned = std::max<uint64_t>(burst_armed_, 1) * spacing_;
     Draw(std::max(burst_span_, std::min(options.window_steps - burst_begin_, earned)));
   }
@@ -69,15 +72,15 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
 
 namespace {
 
-// Draws that are looked at, and the error of their coverage (window_coverage.h) with which one is good enough. A draw
-// is judged in a fraction of a millisecond, once in a process.
+// How many draws are looked at, at most, and the error of its coverage (window_coverage.h) with which a draw is good
+// enough. Judging one takes a fraction of a millisecond, and all are judged once in a process.
 constexpr uint64_t kDraws = 1024;
 constexpr double kGoodEnough = 0.005;
 
 }  // namespace
 
-// Puts the burst into as many of the next `span` steps: of a few draws by that one of which the textbook's interval
-// is nearest to right, for the steps with times and for those with counters.
+// Spreads the burst over the next `span` steps. Of some random draws it takes the one for which the textbook's
+// interval is nearest to right, both for the steps with times and for those with counters.
 void Schedule::Draw(uint64_t span) {
   burst_span_ = span;
   const WindowCoverage coverage(span);
@@ -89,11 +92,12 @@ void Schedule::Draw(uint64_t span) {
     for (const Action action : {Action::kTimes, Action::kCounters}) {
       std::vector<uint64_t> steps;
       for (const Slot& slot : slots) {
-        // Groups that count once or guard sample no bytes.
+        // Groups that are armed once, or as a guard, sample no bytes.
         const bool samples = action == Action::kTimes || samples_bytes_[slot.decision.group];
         if (slot.decision.action == action && samples) steps.push_back(slot.offset);
       }
-      // Of fewer than four no interval is printed; of all steps of the window nothing is to be known.
+      // No interval is printed of fewer than four samples, and where all steps of the window are sampled nothing is
+      // uncertain.
       if (steps.size() < 4 || steps.size() == span || (!best.empty() && worst >= least)) continue;
       worst = std::max(worst, coverage.WorstError(steps, best.empty() ? 1 : least));
     }
@@ -105,16 +109,16 @@ void Schedule::Draw(uint64_t span) {
   burst_ = std::move(best);
 }
 
-// Each set of steps is as likely as any other.
+// Draws steps so that each set of them is as likely as any other.
 std::vector<Schedule::Slot> Schedule::DrawOnce(uint64_t seed, uint64_t span) const {
   const auto random = [&seed] { return SplitMix64(&seed); };
-  // Floyd's sample without replacement.
+  // This is Floyd's sample without replacement.
   std::vector<uint64_t> steps;
   for (uint64_t last = span - burst_.size(); last < span; ++last) {
     const uint64_t step = random() % (last + 1);
     steps.push_back(std::find(steps.begin(), steps.end(), step) == steps.end() ? step : last);
   }
-  // Which of them have times is drawn as well; the groups keep their order.
+  // Which of the steps have times is drawn as well; the groups keep their order.
   std::vector<Decision> order;
   for (const Slot& slot : burst_) order.push_back(slot.decision);
   std::vector<Decision> counters;
@@ -122,7 +126,8 @@ std::vector<Schedule::Slot> Schedule::DrawOnce(uint64_t seed, uint64_t span) con
                [](const Decision& decision) { return decision.action == Action::kCounters; });
   for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
   std::sort(steps.begin(), steps.end());
-  // Where several lie in a row, times come first: counting makes kernels wait, which may show in the step after it.
+  // Where several armed steps lie in a row, times come first: counting makes kernels wait, which may show in the next
+  // step.
   for (size_t begin = 0; begin < steps.size();) {
     size_t end = begin + 1;
     while (end < steps.size() && steps[end] == steps[end - 1] + 1) ++end;
@@ -147,7 +152,7 @@ Decision Schedule::At(uint64_t step, uint32_t level) const noexcept {
     return slot != burst_.end() && burst_begin_ + slot->offset == step ? slot->decision : Decision{};
   }
   uint64_t slot = step / spacing_;
-  // The first rotation's armed steps are worth as many slots.
+  // The first rotation has used up as many slots as it had armed steps.
   if (slot <= burst_armed_ || slot % (uint64_t{1} << level) != 0) return {};
   uint64_t offset = step % spacing_;
   if (offset == 0 && !rotation_.empty()) return {Action::kCounters, rotation_[slot % rotation_.size()]};
@@ -218,7 +223,7 @@ Decision Policy::Begin(uint64_t step) noexcept {
   Decision decision = schedule_.At(step, level_);
   if (decision.action == Action::kNone) return {};
   bool burst = step < schedule_.burst_end();
-  // Time that was not measured yet cannot be overspent: the first rotation is taken on credit.
+  // A cost that was not measured yet cannot be overspent: the first rotation is taken on credit.
   double expected = decision.action == Action::kTimes ? times_cost_.mean : counters_cost_.mean;
   if (!burst && extra_ns_ + expected > options_.overhead * elapsed_ns_) return {};
   if (decision.action == Action::kTimes) {

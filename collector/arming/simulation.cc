@@ -7,7 +7,7 @@
 namespace rfinject::arming {
 namespace {
 
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): the same numbers on every machine.
+// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) gives the same numbers on every machine.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -86,7 +86,7 @@ JobResult SimulateJob(const Options& options, const std::vector<GroupRole>& role
     extra += cost;
     policy.End(step, decision, static_cast<uint64_t>(unarmed + cost), true);
     if (result.converged_at == 0 && policy.converged()) result.converged_at = step;
-    // From here on the first rotation is paid for.
+    // From here on the budget has paid for the first rotation.
     double earned = (job.counters_cost + job.times_cost) * static_cast<double>(roles.size()) / options.overhead;
     if (static_cast<double>(step) > earned + 200) {
       result.max_overhead_later = std::max(result.max_overhead_later, extra / time);

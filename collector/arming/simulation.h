@@ -1,8 +1,7 @@
 // File: simulation.h
 //
-// A job of many steps and kernels with noise, run through the policy: for the test that holds the coverage of the
-// intervals and the share of armed steps, and for bench/arming_simulation, which prints them. Not part of the
-// library.
+// Runs a simulated job of many noisy steps and kernels through the policy. A test uses it to hold the coverage of the
+// intervals and the share of armed steps, bench/arming_simulation to print them. It is no part of the library.
 #ifndef RFINJECT_COLLECTOR_ARMING_SIMULATION_H_
 #define RFINJECT_COLLECTOR_ARMING_SIMULATION_H_
 
@@ -36,6 +35,7 @@ struct JobResult {
   double max_overhead_later = 0;  // largest overhead so far at any step beyond the first rotation's worth
 };
 
+// Runs the policy over a simulated job. The same options give the same result.
 JobResult SimulateJob(const Options& options, const std::vector<GroupRole>& roles, const JobOptions& job);
 
 }  // namespace rfinject::arming

@@ -8,17 +8,17 @@
 namespace rfinject::arming {
 namespace {
 
-// What a step keeps of the one before it: memories of three hundred steps, to which most draws are wrong, of fourteen
-// and of three.
+// How much of its deviation a step passes on to the next: processes with a memory of three hundred steps, for which
+// most draws are wrong, of fourteen and of three.
 constexpr float kKeeps[] = {0.997F, 0.93F, 0.7F};
-// Simulated windows: as many as take a millisecond or two to make.
+// How many steps are simulated; this takes a millisecond or two.
 constexpr uint64_t kStepsSimulated = 1 << 17;
 constexpr uint64_t kFewestWindows = 256, kMostWindows = 2048;
-// A few windows tell a choice that is far off: three standard errors of a coverage of 0.95.
+// A choice that is far off shows in a few windows already. The limit is three standard errors of a coverage of 0.95.
 constexpr size_t kFirstLook = 128;
 constexpr double kFirstLookError = 0.058;
 
-// Nearly normal, of variance 1: the sum of eight uniform numbers.
+// Returns a nearly normal number of variance 1: the sum of eight uniform ones.
 float NextNormal(uint64_t* state) {
   uint64_t sum = 0;
   for (int word = 0; word < 2; ++word) {
@@ -29,7 +29,7 @@ float NextNormal(uint64_t* state) {
   return (static_cast<float>(sum) - kMean) / kDeviation;
 }
 
-// Student's two-sided 95 % quantile squared (Abramowitz and Stegun 26.7.5).
+// Returns the square of Student's two-sided 95 % quantile (Abramowitz and Stegun 26.7.5).
 double SquaredStudent95(double degrees) {
   constexpr double kNormal = 1.959964;
   constexpr double k3 = kNormal * kNormal * kNormal, k5 = k3 * kNormal * kNormal, k7 = k5 * kNormal * kNormal;
@@ -67,7 +67,8 @@ WindowCoverage::WindowCoverage(uint64_t span)
 double WindowCoverage::WorstError(const std::vector<uint64_t>& steps, double enough) const {
   const auto n = static_cast<float>(steps.size());
   const float rest = 1 - n / static_cast<float>(span_);
-  // The interval's half-width squared is this times the samples' sum of squared distances from their mean.
+  // The square of the interval's half-width is this factor times the samples' sum of squared distances from their
+  // mean.
   const float width = static_cast<float>(SquaredStudent95(n - 1)) * rest / (n * (n - 1));
   double worst = 0;
   for (const Windows& windows : windows_) {

@@ -1,9 +1,9 @@
 // File: window_coverage.h
 //
-// How good a choice of steps of a window is: how often the textbook's interval of their mean (Student's, with the
-// finite population of Cochran, Sampling Techniques, 2.6) holds the mean of all steps of the window, where a step has
-// something in common with those before it. By simulation with fixed random numbers and in sums and products only, so
-// that all ranks and all runs of one build find the same.
+// WindowCoverage says how good a choice of steps of a window is: how often the textbook's interval of their mean
+// (Student's, with the correction for a finite population of Cochran, Sampling Techniques, 2.6) holds the mean of all
+// steps of the window, where a step has something in common with those before it. It simulates that with fixed random
+// numbers and with sums and products only, so that all ranks and all runs of one build find the same.
 //
 //   const WindowCoverage coverage(50);
 //   if (coverage.WorstError({3, 9, 21, 40}) < 0.02) ...
@@ -19,12 +19,13 @@ namespace rfinject::arming {
 
 class WindowCoverage {
  public:
-  // Of windows of `span` steps. Takes some milliseconds and, until it is destroyed, some MB.
+  // Simulates windows of `span` steps. This takes some milliseconds and, until the object is destroyed, some MB.
   explicit WindowCoverage(uint64_t span);
 
-  // The largest distance from 0.95 of the coverage of `steps` (below the span, at least 2) over memories of three,
-  // fourteen and three hundred steps; a longer one is seen in the durations and named (docs/INTERVALS.md). Known to
-  // about 0.01. Where it is `enough` or more the rest is not looked at.
+  // Returns by how much the coverage of `steps` (at least two numbers below the span) differs from 0.95 in the worst
+  // case of processes with a memory of three, fourteen and three hundred steps; reports see a longer memory in the
+  // durations and name it (docs/INTERVALS.md). The result is good to about 0.01. As soon as the difference is
+  // `enough` or more the remaining cases are not looked at.
   double WorstError(const std::vector<uint64_t>& steps, double enough = 1) const;
 
  private:

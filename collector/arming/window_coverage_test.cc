@@ -16,7 +16,7 @@ TEST(WindowCoverage, OfNeighboursKnowsThatTheyAreWorthLittle) {
 
 TEST(WindowCoverage, OfAnEvenSpreadKnowsThatTheIntervalIsTooWide) {
   const WindowCoverage coverage(100);
-  // Its mean errs less than that of a random sample, and the interval knows nothing of it.
+  // The mean of evenly spaced steps errs less than that of a random sample, and the interval knows nothing of that.
   EXPECT_NEAR(coverage.WorstError({6, 18, 31, 43, 56, 68, 81, 93}), 0.05, 0.01);
 }
 

@@ -107,8 +107,8 @@ int CuptiMajor(std::string_view path) {
   return major >= 11 && major < 100 ? major : 0;
 }
 
-// The file that `symbol` of `handle` lies in; empty when there is no such symbol. (dlinfo would ask for the handle's
-// own path, but is a symbol of glibc 2.34 to whoever is linked with that.)
+// The path of the file that `symbol` of `handle` lies in; empty when there is no such symbol. (dlinfo would give the
+// path of the handle itself, but a library linked with glibc 2.34 or later would need that version for it.)
 std::string PathOf(void* handle, const char* symbol) {
   Dl_info info{};
   void* address = dlsym(handle, symbol);
@@ -126,7 +126,7 @@ void* FindResidentCupti(const std::vector<std::string>& objects, int cudart_majo
       if (void* handle = OpenResident(soname.c_str())) return handle;
     }
   }
-  // Under a SONAME that we do not know, or none.
+  // It may be loaded under a SONAME that we do not know, or without one.
   for (const std::string& path : objects) {
     if (CuptiMajor(path) >= 0) {
       if (void* handle = OpenResident(path.c_str())) return handle;
@@ -150,7 +150,7 @@ std::vector<std::string> SearchFolders(const std::vector<std::string>& objects, 
     size_t site = path.rfind(kSitePackages);
     if (site != std::string::npos) {
       std::string packages = path.substr(0, site + kSitePackages.size());
-      // The wheels of CUDA 13 share one folder; those of 11 and 12 have one each.
+      // The wheels of CUDA 13 share one folder; each wheel of CUDA 11 and 12 has its own.
       add(packages + "nvidia/cu" + std::to_string(major) + "/lib");
       add(packages + "nvidia/cuda_cupti/lib");
       add(packages + "torch/lib");
@@ -195,11 +195,11 @@ void OpenPerfworks(const std::string& cupti_path, Api* api) {
     }
     handle = dlopen(host.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) continue;
-    // Not needed for planning; that one is missing shows when a session starts.
+    // Planning does not need this library; if it is missing, that shows when a session starts.
     dlopen((folder + "/libnvperf_target.so").c_str(), RTLD_NOW | RTLD_LOCAL);
     break;
   }
-  // Nothing beside libcupti: the loader's own paths may still have it, and libcupti would look there next.
+  // There is none beside libcupti. The loader's own paths may still have one, and libcupti would look there next.
   if (handle == nullptr) handle = dlopen("libnvperf_host.so", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return;
   api->perfworks_path = PathOf(handle, "NVPW_InitializeHost");
@@ -209,7 +209,7 @@ void OpenPerfworks(const std::string& cupti_path, Api* api) {
 #undef RFINJECT_LOOK_UP
 }
 
-// `#name` of an expanded name: one more level, so that cuda.h's renaming takes place first.
+// Makes a string of an expanded name. The extra level lets cuda.h's renaming take place first.
 #define RFINJECT_TEXT(name) #name
 #define RFINJECT_EXPANDED_TEXT(name) RFINJECT_TEXT(name)
 
@@ -230,7 +230,7 @@ void LookUpCupti(void* handle, Api* api) {
 #undef RFINJECT_LOOK_UP
 }
 
-// A group of functions counts only when all of it is there.
+// A feature counts only when all of its functions are there.
 template <typename... Functions>
 bool All(Functions... functions) {
   return ((functions != nullptr) && ...);
@@ -351,7 +351,7 @@ LoadResult LoadApi(const LoadOptions& options) {
         api.cuDriverGetVersion(&driver_version) == CUDA_SUCCESS) {
       wanted = driver_version / 1000;
     }
-    // With a major to match, no other is taken. Without one there is nothing to disagree with.
+    // Where a major version must be matched, no other is taken. Otherwise there is nothing to disagree with.
     std::vector<int> majors =
         wanted != 0 ? std::vector<int>{wanted} : std::vector<int>(std::begin(kMajors), std::end(kMajors));
     std::string last_error;

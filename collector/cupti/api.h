@@ -152,7 +152,7 @@
 
 namespace rfinject::cupti {
 
-// What the loaded CUPTI can do, judged by the functions that it exports. Bits of Api::features.
+// What the loaded CUPTI can do, judged by the functions that it exports. The values are bits of Api::features.
 enum Feature : uint32_t {
   kCallbacks = 1u << 0,       // launch callbacks
   kSubscribeV2 = 1u << 1,     // a refused subscription names who holds it (13.0)
@@ -173,9 +173,9 @@ struct Api {
   RFINJECT_PERFWORKS_FUNCTIONS(RFINJECT_DECLARE)
 #undef RFINJECT_DECLARE
 
-  uint32_t features = 0;         // Feature bits
-  uint32_t version = 0;          // cuptiGetVersion: 18 is 11.8, 24 is 12.6, from 13.0 on xxyyzz; 0 not asked
-  std::string path;              // of libcupti
+  uint32_t features = 0;  // Feature bits
+  uint32_t version = 0;   // as cuptiGetVersion says it: 18 is 11.8, 24 is 12.6, from 13.0 on xxyyzz; 0: not asked
+  std::string path;       // of libcupti
   std::string perfworks_path;    // of the libnvperf_host.so that a bare name finds; empty: none
   std::string driver_path;       // of libcuda; empty: there is none in the process
   bool virtual_driver = false;   // libcuda is rfinject's virtual GPU: whatever CUPTI says then is made up
@@ -189,13 +189,14 @@ struct Api {
 std::string VersionName(uint32_t version);
 
 struct LoadOptions {
-  // Look further when no libcupti is in the process. Leave false where the program may still load its own.
+  // Whether one is looked for and loaded when no libcupti is in the process. It must be false where the program may
+  // still load its own.
   bool may_load = false;
   // Major version that a libcupti we load ourselves must have; 0: that of the libcudart in the process, else the
   // driver's.
   int cuda_major = 0;
-  // cuInit has succeeded or is calling us. Otherwise no function of CUPTI is called at all, not even cuptiGetVersion:
-  // 13.2 recurses until the stack ends when it cannot reach a driver (docs/HARDWARE_SOURCE.md).
+  // Whether cuInit has succeeded, or is calling us. Otherwise no function of CUPTI is called at all, not even
+  // cuptiGetVersion: 13.2 recurses until the stack ends when it cannot reach a driver (docs/HARDWARE_SOURCE.md).
   bool driver_ready = false;
   // Folders searched before all others.
   std::vector<std::string> folders;
@@ -214,8 +215,8 @@ struct LoadResult {
   std::string error;  // one line, empty when kOk
 };
 
-// Fills the table. Takes the loader's lock (dlopen), allocates; not for callbacks. Calls no function of CUDA but
-// cuptiGetVersion and cuDriverGetVersion, and those only when the driver is ready.
+// Fills the table. It takes the loader's lock (dlopen) and allocates, so it is not for callbacks. It calls no
+// function of CUDA but cuptiGetVersion and cuDriverGetVersion, and those only when the driver is ready.
 LoadResult LoadApi(const LoadOptions& options);
 
 // The members of the kernel records of CUPTI 11 to 13 that lie at the same place in each of them: api.cc checks the
@@ -247,7 +248,7 @@ struct KernelRecordPrefix {
   uint8_t unused4[4];
   uint32_t graph_id;  // 0: not launched by a graph
 };
-// The same of copies and memory sets, whose records agree in these.
+// The same for copies and memory sets, whose records agree in these members.
 struct TransferRecordPrefix {
   uint32_t kind;
   uint8_t unused1[12];

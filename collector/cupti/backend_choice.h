@@ -1,6 +1,6 @@
 // File: backend_choice.h
 //
-// Which of CUPTI's profilers counts: decided here, once for a process, since they may not be mixed in one.
+// Decides which of CUPTI's profilers counts: once for a process, since one process may not mix them.
 #ifndef RFINJECT_COLLECTOR_CUPTI_BACKEND_CHOICE_H_
 #define RFINJECT_COLLECTOR_CUPTI_BACKEND_CHOICE_H_
 
@@ -32,7 +32,8 @@ struct BackendChoice {
 //              later, and the legacy profiler for Volta; the legacy profiler for the rest
 BackendChoice ChooseBackend(uint32_t features, int cc_major, int cc_minor, std::string_view mode);
 
-// `context` is the CUcontext to profile. nullptr on failure, with its CUptiResult.
+// Makes the profiler that was chosen. `context` is the CUcontext to profile. Returns nullptr on failure, with the
+// CUptiResult in `*result`.
 std::unique_ptr<CounterBackend> MakeBackend(BackendKind kind, const Api& api, void* context, int device,
                                             const std::vector<std::string>& user_metrics, std::string* chip,
                                             int* result);
@@ -40,8 +41,9 @@ std::unique_ptr<CounterBackend> MakeLegacyProfiler(const Api& api, void* context
                                                    const std::vector<std::string>& user_metrics, std::string* chip,
                                                    int* result);
 
-// What each of them asks first: the device's chip ("GV100") and the counters that it gives. Initialises CUPTI's
-// profiling; this is also the first call that shows a lack of permission. Not while a session runs. A CUptiResult.
+// Asks what each profiler needs first: the device's chip ("GV100") and the counters that it gives. It initialises
+// CUPTI's profiling, and is the first call that shows a lack of permission. It must not be called while a session
+// runs. Returns a CUptiResult.
 int OpenDevice(const Api& api, void* context, int device, std::string* chip, std::vector<uint8_t>* availability);
 
 }  // namespace rfinject::cupti

@@ -15,7 +15,7 @@ bool Contexts::AddFirst(CUcontext context, uint32_t device) noexcept {
   return true;
 }
 
-// In a launch callback. The caller has looked at the first `seen` entries.
+// Called in a launch callback. The caller has looked at the first `seen` entries.
 CountedContext* Contexts::Add(CUcontext context, uint32_t seen) noexcept {
   if (context == nullptr || seen >= kMaxContexts) return nullptr;
   if (!adding_.LockFor(kLaunchLockWaitNs)) return nullptr;
@@ -25,7 +25,7 @@ CountedContext* Contexts::Add(CUcontext context, uint32_t seen) noexcept {
     if (at(i).context() == context) return &at(i);
   }
   if (count >= kMaxContexts) return nullptr;
-  // CUPTI is asked, which a callback may do; it may not ask the driver.
+  // A callback may ask CUPTI, as is done here, but not the driver.
   uint32_t device = 0;
   if (api_.cuptiGetDeviceId == nullptr || api_.cuptiGetDeviceId(context, &device) != CUPTI_SUCCESS) {
     device = first() != nullptr ? first()->device() : 0;

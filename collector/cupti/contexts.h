@@ -23,18 +23,18 @@ namespace rfinject::cupti {
 
 class Contexts {
  public:
-  // Launches are told apart by at most so many contexts; what is launched in a further one has no counters.
+  // At most so many contexts are told apart; what is launched in a further one has no counters.
   static constexpr size_t kMaxContexts = 16;
 
-  // All three must outlive the object. `api` may be filled later, but before AddFirst.
+  // The arguments must outlive the object. `api` may be filled later, but before AddFirst.
   Contexts(const Api& api, Recorder& recorder, LaunchKeys& keys) noexcept
       : api_(api), recorder_(recorder), keys_(keys) {}
 
-  // The context that the measured steps are ended in. False when memory ran out.
+  // Adds the context that the measured steps are ended in. Returns false when memory ran out.
   bool AddFirst(CUcontext context, uint32_t device) noexcept;
 
-  // What is known of `context`; a context's first launch makes it known. nullptr when there is no room for it. Hot:
-  // one comparison in a process with one GPU.
+  // Returns what is known of `context`, which its first launch makes known; nullptr when there is no room for it.
+  // This is on the path of every launch: one comparison in a process with one GPU.
   CountedContext* Find(CUcontext context) noexcept {
     const uint32_t count = size();
     for (uint32_t i = 0; i < count; ++i) {
@@ -44,9 +44,9 @@ class Contexts {
     return Add(context, count);
   }
 
-  // How many there are; grows.
+  // The number of contexts; it only grows.
   uint32_t size() const noexcept { return count_.load(std::memory_order_acquire); }
-  // The entry `index`, below size(). The first is AddFirst's.
+  // The entry `index`, which must be below size(). The first is AddFirst's.
   CountedContext& at(uint32_t index) const noexcept { return *contexts_[index].load(std::memory_order_acquire); }
   // The first context's; nullptr before AddFirst.
   CountedContext* first() const noexcept { return contexts_[0].load(std::memory_order_acquire); }
@@ -57,7 +57,8 @@ class Contexts {
     for (uint32_t i = 0; i < count; ++i) function(at(i));
   }
 
-  // In a forked child, before it has threads: the lock and the logs' locks may have been held in the parent.
+  // To be called in a forked child before it has threads: the lock and the logs' locks may have been held in the
+  // parent.
   void ResetLocksInForkedChild() noexcept;
 
  private:

@@ -28,7 +28,7 @@ void CountedContext::Lose() noexcept {
 
 int CountedContext::Start(CounterMode mode, size_t group) {
   const bool layers = mode == CounterMode::kLayers;
-  // There are never more ranges than launches.
+  // There are never more ranges than launches, so that many are enough.
   const size_t expected = layers && last_ranges_ != 0 ? last_ranges_ : last_launches_;
   const size_t max_ranges = std::clamp<size_t>(expected + expected / 4, kMinRanges, kMaxRanges);
   mode_ = mode;
@@ -84,7 +84,7 @@ CountedContext::Outcome CountedContext::Stop(bool usable) {
   const size_t wanted = layers ? log_.ranges() : entries.size();
   if (!whole || dropped != 0 || ranges != wanted) {
     recorder_.CountDrop("armed steps whose ranges did not match their launches");
-    // Too few ranges are mended by the next step's size.
+    // That some ranges found no room is no mismatch worth a message: the next step has more room.
     if (dropped == 0) {
       outcome.mismatch = std::to_string(ranges) + " ranges, " + std::to_string(wanted) + " expected";
     }
@@ -118,8 +118,8 @@ void CountedContext::ReadKernels(const std::vector<LaunchLog::Entry>& entries, c
   for (const auto& [key, sum] : sums) outcome->counts.push_back({key, sum.dram / sum.launches});
 }
 
-// All ranges of one layer and phase are added up first: how often the threads of the program took turns differs from
-// step to step, what a layer does in a step does not.
+// All ranges of one layer and phase are added up first: how often the program's threads took turns differs from step
+// to step, while what a layer does in a step does not.
 void CountedContext::ReadLayers(const std::vector<LaunchLog::Entry>& entries, const std::vector<double>& values,
                                 Outcome* outcome) {
   const size_t width = backend_->groups()[group_].metrics.size();

@@ -22,7 +22,8 @@
 
 namespace rfinject::cupti {
 
-// Whose range a launch belongs to when counting layer by layer. A graph has one of its own: all of it is one launch.
+// Returns who owns the range that a launch belongs to when counting layer by layer: its layer and phase. A graph has
+// a range of its own, since all of it is one launch.
 uint64_t OwnerOf(const LaunchIdentity& identity, bool graph);
 inline bool OwnerIsGraph(uint64_t owner) { return (owner & 1) != 0; }
 
@@ -37,13 +38,14 @@ class CountedContext {
   void ForgetContext() noexcept { context_.store(nullptr, std::memory_order_release); }
   LaunchLog& log() { return log_; }
 
-  // What counts, or null. `Lose` leaks it: a launch that is stuck in the driver on another thread may be in it.
+  // What counts, or null. `Lose` leaks it, because a launch that is stuck in the driver on another thread may be in
+  // it.
   CounterBackend* backend() const { return backend_.get(); }
   void SetBackend(std::unique_ptr<CounterBackend> backend);
   void Lose() noexcept;
 
-  // All of the following are called between steps, with the context current.
-  // Counts the launches of the step that begins. A CUptiResult.
+  // All of the following functions are called between steps, with the context current. This one begins to count the
+  // launches of the step that begins. Returns a CUptiResult.
   int Start(CounterMode mode, size_t group);
   bool started() const { return started_; }
 
@@ -60,12 +62,12 @@ class CountedContext {
     bool has_bytes = false;        // the group counts DRAM bytes
     std::vector<KeyCount> counts;  // a key each
   };
-  // Ends it. `usable` false: whatever was counted is thrown away.
+  // Ends counting. If `usable` is false, whatever was counted is thrown away.
   Outcome Stop(bool usable);
-  // Ends it without reading.
+  // Ends counting without reading the counts.
   void Abandon();
 
-  // Launches of a step with times, as a measure of how much room a log needs.
+  // Tells how many launches a step with times had, from which follows how much room a log needs.
   void NoteLaunches(size_t launches) { last_launches_ = launches > last_launches_ ? launches : last_launches_; }
   size_t expected_launches() const { return last_launches_ + last_launches_ / 4; }
 

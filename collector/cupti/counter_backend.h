@@ -1,8 +1,8 @@
 // File: counter_backend.h
 //
-// What can count the kernels of a step, one range a launch or in ranges of the caller's: the Range Profiler
-// (CUPTI 12.6 update 2 and later) or, in time, the legacy profiler. All calls but PushRange and PopRange come from
-// the thread that ends the steps.
+// CounterBackend counts the kernels of a step, in one range for each launch or in ranges of the caller's. The Range
+// Profiler (CUPTI 12.6 update 2 and later) and the legacy profiler implement it. All calls but PushRange and PopRange
+// come from the thread that ends the steps.
 #ifndef RFINJECT_COLLECTOR_CUPTI_COUNTER_BACKEND_H_
 #define RFINJECT_COLLECTOR_CUPTI_COUNTER_BACKEND_H_
 
@@ -27,19 +27,19 @@ class CounterBackend {
   virtual const Plan& plan() const = 0;
   virtual const ChipMetrics& metrics() const = 0;
 
-  // Counts every kernel that the context launches from now on, at most `max_ranges`. A CUptiResult.
+  // Counts every kernel that the context launches from now on, at most `max_ranges`. Returns a CUptiResult.
   virtual int Start(size_t group, size_t max_ranges) = 0;
 
-  // Ranges that the caller opens and closes around launches, which stay asynchronous (counter_mode.h). Whether there
-  // are such, and Start with them: then only what is launched in a range is counted.
+  // Whether the caller may open and close ranges around launches, which then stay asynchronous (counter_mode.h), and
+  // the Start for that: only what is launched in a range is counted.
   virtual bool has_user_ranges() const { return false; }
   virtual int StartUserRanges(size_t group, size_t max_ranges) {
     (void)group;
     (void)max_ranges;
     return 27;  // CUPTI_ERROR_NOT_SUPPORTED
   }
-  // Opens range `ordinal` (0, 1, 2, …) and closes the one that is open; from launch callbacks, one at a time, in the
-  // context that is counted. A CUptiResult.
+  // Opens range `ordinal` (0, 1, 2, …) and closes the one that is open. Called from launch callbacks, one at a time,
+  // in the context that is counted. Returns a CUptiResult.
   virtual int PushRange(size_t ordinal) {
     (void)ordinal;
     return 27;
@@ -47,15 +47,16 @@ class CounterBackend {
   // Closes the range that is open, if there is one.
   virtual int PopRange() { return 0; }
 
-  // Ends counting and waits for the context. `values` receives one row a range, in launch order (of the caller's
-  // ranges: by ordinal), with one column a metric of the group; `dropped` how many ranges found no room.
+  // Ends counting and waits for the context. `values` receives one row for each range, in launch order (the caller's
+  // ranges by ordinal), with one column for each metric of the group; `dropped` receives how many ranges found no
+  // room.
   virtual int Stop(std::vector<double>* values, size_t* ranges, size_t* dropped) = 0;
 
-  // Ends counting and gives the device back without decoding: after a failure, or when the context goes away.
+  // Ends counting and gives the device back without decoding. Called after a failure, or when the context goes away.
   virtual void Abandon() = 0;
 };
 
-// `context` is the CUcontext to profile. nullptr on failure, with its CUptiResult.
+// `context` is the CUcontext to profile. Returns nullptr on failure, with the CUptiResult in `*result`.
 std::unique_ptr<CounterBackend> MakeRangeProfiler(const Api& api, void* context, int device,
                                                   const std::vector<std::string>& user_metrics, std::string* chip,
                                                   int* result);

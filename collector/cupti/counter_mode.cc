@@ -9,7 +9,7 @@ ModeChoice ChooseCounterMode(const ModeFacts& facts) {
   if (facts.forced == "user" && facts.layer_ranges) {
     return {.mode = CounterMode::kLayers, .why = "RFINJECT_MODE=user"};
   }
-  // Under MPS the counters hold the other clients' work.
+  // Under MPS the counters also hold the other clients' work.
   if (facts.mps) return {.why = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE is set", .condition = ConditionId::kMps};
 
   const bool several = facts.ranks > 1 || facts.communication;

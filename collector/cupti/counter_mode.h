@@ -1,6 +1,6 @@
 // File: counter_mode.h
 //
-// How counters are taken, and why: the one place that decides it. Pure.
+// Decides how counters are taken, and says why. It is pure.
 //
 //   kernel by kernel   the profiler opens a range for each launch and waits for the context after it. Exact for each
 //                      kernel, but kernels run one after another, and a launch returns when its kernel has ended: one
@@ -42,6 +42,7 @@ struct ModeChoice {
   bool wished = false;                            // kNone because the user said so
 };
 
+// Returns the mode, and in one line why. The user's word counts first, then what would make the program hang.
 ModeChoice ChooseCounterMode(const ModeFacts& facts);
 
 // "kernel by kernel", "layer by layer", "not at all".

@@ -35,7 +35,7 @@ TEST(CounterMode, WithoutRangesOfOurOwnThereAreTimesAndTheReason) {
   choice = ChooseCounterMode({.graphs = true, .layer_ranges = false});
   EXPECT_EQ(choice.mode, CounterMode::kNone);
   EXPECT_EQ(choice.condition, ConditionId::kGraphs);
-  // What cannot be had is not insisted on where the other way is harmless.
+  // A mode that cannot be had is not insisted on where the other one is harmless.
   EXPECT_EQ(ChooseCounterMode({.forced = "user", .layer_ranges = false}).mode, CounterMode::kKernels);
   EXPECT_EQ(ChooseCounterMode({.forced = "user", .ranks = 2, .layer_ranges = false}).mode, CounterMode::kNone);
 }

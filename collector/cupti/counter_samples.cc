@@ -11,7 +11,7 @@
 namespace rfinject::cupti {
 namespace {
 
-// A value that a metric of 64 bits can hold.
+// Returns a value that a metric of 64 bits can hold.
 uint64_t ToInteger(double value) {
   return !(value > 0)    ? 0
          : value >= 9e18 ? uint64_t{9'000'000'000'000'000'000u}
@@ -84,8 +84,8 @@ void CounterSamples::Read(size_t group, const double* row, std::vector<double>* 
     }
   }
   if (has_dram) add(kDramBytes, dram, true);
-  // A precision's FLOP may be counted by metrics of several groups. They do not vary between launches of a key, so
-  // the others' last values stand; until all are known the precision has no sample.
+  // A precision's FLOP may be counted by metrics of several groups. These do not vary between launches of a key, so
+  // the last values of the other groups' metrics are used; until all are known the precision has no sample.
   for (uint32_t precision = 0; precision < kPrecisionCount; ++precision) {
     if ((touched >> precision & 1) == 0) continue;
     double sum = 0;
@@ -108,7 +108,7 @@ void CounterSamples::AddRange(size_t group, const std::vector<uint32_t>& keys, c
   if (keys.empty()) return;
   uint64_t mix = keys.size();
   for (uint32_t key : keys) mix = HashMix(mix, key);
-  // Programs whose shapes change in every step make new mixes without end.
+  // Programs whose shapes change in every step launch ever new mixes of keys.
   if (last_mix_flop_.size() >= kMaxMixes) last_mix_flop_.clear();
   struct Sum {
     uint32_t metric;
@@ -121,7 +121,7 @@ void CounterSamples::AddRange(size_t group, const std::vector<uint32_t>& keys, c
   });
   const uint64_t launches = keys.size();
   const bool one_key = keys.front() == keys.back();
-  // One sample, and not as many equal ones as there are launches: it says as much as one.
+  // The range is one sample and not as many equal ones as it has launches: it says no more than one.
   if (one_key) {
     for (const Sum& sum : sums) {
       if (sum.value % launches == 0) AddSample(keys[0], sum.metric, sum.value / launches);

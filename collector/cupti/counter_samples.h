@@ -1,7 +1,7 @@
 // File: counter_samples.h
 //
-// From a row of counter values to samples of launch keys: bytes and FLOP by what they mean, everything else under
-// CUPTI's name.
+// CounterSamples turns rows of counter values into samples of launch keys: bytes and FLOP by what they mean,
+// everything else under CUPTI's name. It is used by the thread that ends the steps.
 #ifndef RFINJECT_COLLECTOR_CUPTI_COUNTER_SAMPLES_H_
 #define RFINJECT_COLLECTOR_CUPTI_COUNTER_SAMPLES_H_
 
@@ -23,17 +23,19 @@ class CounterSamples {
   // Learns what the columns of the backend's groups mean, and defines their metrics. Forgets what it knew before.
   void Describe(const CounterBackend& backend);
 
-  // One launch's values in `group`, one a metric.
+  // Adds one launch's values in `group`, one for each metric.
   void AddLaunch(size_t group, uint32_t key, const double* row);
-  // The values of a range: what the launches of `keys`, sorted, did together. Each launch gets an equal share of each
-  // sum, the remainder too, so that the shares add up to the sum, and the samples are marked as such; launches of one
-  // key get the key's mean. What is no sum (a maximum, a rate) is left out unless it is of one launch.
+  // Adds the values of a range: what the launches of `keys`, which are sorted, did together. Each launch gets an
+  // equal share of each sum, the remainder too, so that the shares add up to the sum, and the samples are marked as
+  // such; launches of one key get the key's mean. What is no sum (a maximum, a rate) is left out unless the range has
+  // one launch.
   void AddRange(size_t group, const std::vector<uint32_t>& keys, const double* row);
   void AddTime(uint32_t key, uint64_t ns);
-  // Hands on what is held back.
+  // Records the samples that are held back.
   void Flush();
 
-  // What a row says: DRAM bytes, read and written, where the group counts them; whether sparse tensor work ran.
+  // What a row says: whether the group counts DRAM bytes, how many were read and written, whether sparse tensor
+  // instructions ran.
   bool HasDramBytes(size_t group) const;
   double DramBytes(size_t group, const double* row) const;
   bool IsSparse(size_t group, const double* row) const;
@@ -53,7 +55,7 @@ class CounterSamples {
 
   static constexpr size_t kMaxMixes = 4096;
 
-  // What a row says, as calls of `add(metric id, value, is a sum)`. `last`: by flop metric, what was last seen of it.
+  // Calls `add(metric id, value, is a sum)` for what a row says. `last` holds the last value of each flop metric.
   template <typename Add>
   void Read(size_t group, const double* row, std::vector<double>* last, Add add);
   void AddSample(uint32_t key, uint32_t metric, uint64_t value);
@@ -62,8 +64,8 @@ class CounterSamples {
   LaunchKeys& keys_;
   std::vector<std::vector<Column>> columns_;  // by group
   std::vector<FlopMetricState> flop_metrics_;
-  std::vector<std::vector<int>> flop_metrics_of_;                    // by precision
-  std::unordered_map<uint32_t, std::vector<double>> last_flop_;      // by key, by flop metric; negative: not known
+  std::vector<std::vector<int>> flop_metrics_of_;                // by precision
+  std::unordered_map<uint32_t, std::vector<double>> last_flop_;  // by key, then by flop metric; negative: not known
   std::unordered_map<uint64_t, std::vector<double>> last_mix_flop_;  // the same, by the keys of a range
   LaunchRecord pending_;
 };

@@ -54,7 +54,7 @@ CounterSteps::Result CounterSteps::Open(uint64_t step) {
     ranks_ = static_cast<uint32_t>(atoi(world));
   }
   mps_ = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") != nullptr;
-  // What no profiler could help is known before one is opened.
+  // A mode that no profiler could offer is known before one is opened.
   mode_ = ChooseMode(/*layer_ranges=*/true);
   if (mode_.mode == CounterMode::kNone) {
     if (!mode_.wished) ReportCondition(recorder_, mode_.condition, mode_.why);
@@ -100,12 +100,13 @@ CounterSteps::Result CounterSteps::Open(uint64_t step) {
 CounterSteps::Result CounterSteps::Retry(uint64_t step) {
   const uint64_t before = backoff_.next();
   const Result result = Open(step);
-  // Another reason than before was reported, and does not go away.
+  // Open has failed for another reason than before and has reported that one, which does not go away.
   if (backend() == nullptr && backoff_.next() == before) backoff_ = {};
   return result;
 }
 
-// DCGM or another profiler has the counters, and may let go of them. Tried again later, and said once.
+// Another profiler, such as DCGM, has the counters and may let go of them. Opening is tried again later, and this is
+// said once.
 CounterSteps::Result CounterSteps::Busy(const std::string& call, uint64_t step) {
   const Condition& condition = GetCondition(ConditionId::kBusy);
   backoff_.Failed(step);
@@ -167,7 +168,7 @@ bool CounterSteps::AdoptContexts() {
 
 // --- How it is counted.
 
-// Layer by layer is said, because reports by kernel look different then.
+// That counting is layer by layer is said, because reports by kernel look different then.
 void CounterSteps::ReportMode() {
   if (mode_.mode != CounterMode::kLayers) return;
   recorder_.ReportDiagnostic(Severity::kInfo, "counters-by-layer",
@@ -175,7 +176,8 @@ void CounterSteps::ReportMode() {
                              settings_.mode == "user" ? "" : "RFINJECT_MODE=range counts kernel by kernel");
 }
 
-// Before a step with counters: what was launched meanwhile may ask for another mode. False when none is left.
+// Called before a step with counters: what was launched meanwhile may ask for another mode. Returns false when none
+// is left.
 bool CounterSteps::FollowMode() {
   ModeChoice choice = ChooseMode(backend()->has_user_ranges());
   if (choice.mode == mode_.mode) return true;
@@ -236,9 +238,9 @@ CounterSteps::Reading CounterSteps::Read(bool stalled) {
     reading.lost = true;
     return reading;
   }
-  // Kernel by kernel, a graph's kernels were not told apart; the next step goes layer by layer.
+  // Kernel by kernel, a graph's kernels could not be told apart, so the next step counts layer by layer.
   const bool graphs = mode_.mode == CounterMode::kKernels && tap_.graphs_seen();
-  // All of them are ended, whatever happens: a session that is not ended would stay.
+  // All sessions are ended, whatever happens: one that is not ended would stay.
   contexts_.ForEach([&](CountedContext& one) {
     if (!one.started()) return;
     const ContextScope scope(api_, one.context());

@@ -1,7 +1,7 @@
 // File: counter_steps.h
 //
-// CounterSteps counts the kernels of a step: which of CUPTI's profilers does it, on which devices, kernel by kernel
-// or layer by layer, and what becomes of it when somebody else holds the counters.
+// CounterSteps counts the kernels of a step. It decides which of CUPTI's profilers does it, on which devices, kernel
+// by kernel or layer by layer, and what happens when another process holds the counters.
 //
 // Everything here is called by the thread that ends the steps, between two steps, and may call CUDA. Launch callbacks
 // meet it only through the contexts' logs.
@@ -31,7 +31,7 @@ namespace rfinject::cupti {
 
 class CounterSteps {
  public:
-  // All must outlive the object. `api` may be filled and the first context added later, but before Open.
+  // The arguments must outlive the object. `api` may be filled and the first context added later, but before Open.
   CounterSteps(const Settings& settings, const Api& api, Contexts& contexts, const LaunchTap& tap,
                Recorder& recorder) noexcept
       : settings_(settings), api_(api), contexts_(contexts), tap_(tap), recorder_(recorder) {}
@@ -43,7 +43,8 @@ class CounterSteps {
   }
   // The roles of its groups, for the policy; empty when nothing counts.
   std::vector<arming::GroupRole> Roles() const;
-  // Nothing counts, or the Range Profiler does: PM sampling, which is of its family, may run in this process.
+  // Whether PM sampling may run in this process: only if nothing counts, or the Range Profiler does, which is of its
+  // family.
   bool LeavesRoomForSampling() const noexcept;
 
   // Every failure below has been reported when the call returns.
@@ -55,19 +56,20 @@ class CounterSteps {
 
   // Opens the counters of the first context, as the settings and the process ask for; `step` is the step that comes.
   Result Open(uint64_t step);
-  // Somebody else holds the counters, and they are worth another try at some later step, or in `step`.
+  // Whether another process holds the counters and opening them is worth another try at some later step, or in
+  // `step`.
   bool waiting() const noexcept { return backoff_.waiting(); }
   bool RetryIsDue(uint64_t step) const noexcept {
     return backend() == nullptr && backoff_.waiting() && backoff_.Due(step);
   }
-  // The same as Open, another time. Further contexts must be adopted anew.
+  // Tries Open again. Further contexts must be adopted anew.
   Result Retry(uint64_t step);
 
-  // Contexts that launches have made known since the last call: each device gets a profiler of its own. True when
-  // there is a device among them that was not known.
+  // Takes in the contexts that launches have made known since the last call; each device gets a profiler of its own.
+  // Returns whether there is a device among them that was not known.
   bool AdoptContexts();
 
-  // Counts `group` in the step that begins, in all contexts.
+  // Counts `group` in all contexts in the step that begins.
   Result Arm(uint64_t step, size_t group);
 
   struct Reading {
@@ -75,17 +77,17 @@ class CounterSteps {
     bool valid = false;  // the counts may be used
     std::vector<CountedContext::Outcome> outcomes;
   };
-  // Ends what Arm began. `stalled`: the step made no progress; its counts are thrown away, and counting ends for
-  // good.
+  // Ends what Arm began. `stalled` says that the step made no progress: its counts are thrown away, and counting ends
+  // for good.
   Reading Read(bool stalled);
-  // Ends it without reading, where it still can be ended in order, and lets go of what cannot.
+  // Ends what Arm began without reading it, where it still can be ended in order, and lets go of what cannot.
   void Abandon();
-  // Nothing is counted any more; what counted is let go of, since a launch may still be in it.
+  // Stops counting. What counted is let go of and not destroyed, since a launch may still be in it.
   void Lose() noexcept;
-  // The same, and no other try is made.
+  // Does the same for good: Open is not tried again.
   void GiveUp() noexcept;
 
-  // What the trace says the process is measured with: the collector, the modes of counting, the devices.
+  // Adds what the process is measured with: the collector, the modes of counting, the devices.
   void AddFacts(RunFacts* facts) const;
 
  private:

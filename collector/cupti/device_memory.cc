@@ -35,7 +35,7 @@ std::span<const uint32_t> DeviceMemory::Calls() noexcept { return kCalls; }
 void DeviceMemory::OnCall(CUpti_CallbackId cbid, const CUpti_CallbackData& data) noexcept {
   if (data.context != context_ || data.functionParams == nullptr) return;
   if (data.callbackSite == CUPTI_API_ENTER) {
-    // Before the memory is free: afterwards another thread may be given the same address first.
+    // This must be noted before the memory is free: afterwards another thread may be given the same address first.
     if (cbid == CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2) {
       Freed(static_cast<const cuMemFree_v2_params*>(data.functionParams)->dptr);
     } else if (cbid == CUPTI_DRIVER_TRACE_CBID_cuMemRelease) {
@@ -79,7 +79,7 @@ void DeviceMemory::Allocated(uint64_t address, uint64_t bytes) noexcept {
       most_ = std::max(most_, live_);
     }
   } catch (...) {
-    // Without memory for its size this allocation shows in the driver's answers only.
+    // There was no memory to note its size, so this allocation shows in the driver's answers only.
   }
 }
 
@@ -87,7 +87,7 @@ void DeviceMemory::Freed(uint64_t address) noexcept {
   if (!lock_.LockFor(kAllocationLockWaitNs)) return;
   const HeldLock held(lock_);
   ++calls_;
-  // What was allocated before we came has no size; the driver's next answer has it.
+  // The size of what was allocated before we came is not known; the driver's next answer includes it.
   if (auto at = sizes_.find(address); at != sizes_.end()) {
     live_ -= static_cast<int64_t>(at->second);
     sizes_.erase(at);
@@ -110,7 +110,7 @@ bool DeviceMemory::OnStepEnd(int64_t now_ns, Reading* reading) noexcept {
   const int64_t since = now_ns - read_ns_;
   const bool due = read_ns_ == 0 || since >= kRefreshNs || calls != calls_read_;
   if (due && (read_ns_ == 0 || since >= kShareOfTime * cost_ns_)) {
-    // Another device's turn on this thread: its memory is not what we count.
+    // Another device is current on this thread, whose memory is not what we count.
     CUcontext current = nullptr;
     if (api_.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != context_) return false;
     size_t free = 0, total = 0;
@@ -125,7 +125,7 @@ bool DeviceMemory::OnStepEnd(int64_t now_ns, Reading* reading) noexcept {
     live_read_ = live;
     calls_read_ = calls;
   }
-  // Since the driver was asked, only what this process did is known.
+  // The driver told the memory of all processes at the last reading; since then only this process's calls are known.
   const int64_t in_use = static_cast<int64_t>(in_use_read_) + live - live_read_;
   reading->in_use = static_cast<uint64_t>(std::max<int64_t>(in_use, 0));
   reading->peak = std::max({reading->in_use, last_in_use_, reading->in_use + static_cast<uint64_t>(most - live)});

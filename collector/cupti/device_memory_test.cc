@@ -8,7 +8,7 @@
 namespace rfinject::cupti {
 namespace {
 
-// The driver's side: what it says, and how often it was asked.
+// The driver's side: what it answers, and how often it was asked.
 size_t g_free = 0;
 int g_asked = 0;
 CUresult g_result = CUDA_SUCCESS;
@@ -58,7 +58,7 @@ class DeviceMemoryTest : public ::testing::Test {
     Call(CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2, &params);
     g_free += bytes;
   }
-  // In use and peak; 0, 0 when nothing is known.
+  // Ends a step. Returns what is in use and the peak; 0, 0 when nothing is known.
   std::pair<uint64_t, uint64_t> Step(int64_t after_ns = 100'000'000) {
     now_ += after_ns;
     DeviceMemory::Reading reading;

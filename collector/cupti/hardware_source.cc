@@ -89,7 +89,7 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
 
   // Set by Load, before the tap is opened, and read by all threads afterwards.
   cupti::Api api_;
-  CUcontext context_ = nullptr;  // that steps are ended in
+  CUcontext context_ = nullptr;  // the context that is current where steps end
 
   // Shared by all threads; each says who may call what.
   cupti::StepMachine machine_;
@@ -99,9 +99,10 @@ class HardwareSource final : public Source, private cupti::LaunchTap::Listener {
   cupti::StepPolicy policy_;
   cupti::Watchdog watchdog_{machine_, policy_, recorder_};
   std::atomic<bool> context_gone_{false};
-  std::atomic<bool> step_captured_{false};  // has been said
+  std::atomic<bool> step_captured_{false};  // the diagnostic about it has been written
 
-  // A step is ended by one thread at a time. The others do not wait for it: their step belongs to the one that runs.
+  // A step is ended by one thread at a time. The others do not wait for it: what they launched belongs to the step
+  // that is already running.
   Mutex boundary_;
   CounterSteps counters_ RFINJECT_GUARDED_BY(boundary_){settings_, api_, contexts_, tap_, recorder_};
   TimeWindow times_ RFINJECT_GUARDED_BY(boundary_){api_, contexts_, tap_, keys_, recorder_};
@@ -121,7 +122,8 @@ void HardwareSource::OnStepEnd(uint64_t step) noexcept {
 }
 
 void HardwareSource::EndStepThatRan(uint64_t step) noexcept try {
-  // Waiting for the GPU would spoil the capture, and fail the program. The step goes on until one ends outside.
+  // Waiting for the GPU would spoil the capture, and the program would fail. The step goes on until one ends outside
+  // of a capture.
   if (tap_.capturing()) {
     if (machine_.state() != StepState::kWaiting && !step_captured_.exchange(true, std::memory_order_relaxed)) {
       recorder_.ReportDiagnostic(
@@ -159,7 +161,7 @@ void HardwareSource::EndStepThatRan(uint64_t step) noexcept try {
   AdoptContexts();
   BeginStep(step + 1, may_arm);
 } catch (...) {
-  // Only memory can run out here.
+  // The only exception that can be thrown here is that memory ran out.
   recorder_.CountDrop("hardware source: out of memory");
   TurnOff();
 }
@@ -181,7 +183,7 @@ void HardwareSource::FinishStep(uint64_t step, bool profiles) {
               duration_ns, valid, keys_.size());
 }
 
-// False when what was collected cannot be used.
+// Reads what was collected. Returns false when it cannot be used.
 bool HardwareSource::Collect(uint64_t step, StepState ran, bool profiles) {
   if (ran == StepState::kTimes) {
     const TimeWindow::Reading reading = times_.Read(step, profiles);
@@ -233,7 +235,7 @@ void HardwareSource::BeginStep(uint64_t step, bool may_arm) {
 
 // Sets up what was decided for `step`, and says which state that is; kPlain when the step stays unarmed.
 StepState HardwareSource::Arm(uint64_t step) {
-  if (!OursIsCurrent()) return StepState::kPlain;  // another device's turn
+  if (!OursIsCurrent()) return StepState::kPlain;  // another device is current
   if (plan_.decision.action == Action::kTimes) {
     if (!times_.available()) return StepState::kPlain;
     if (times_.Arm()) return StepState::kTimes;
@@ -252,7 +254,7 @@ StepState HardwareSource::Arm(uint64_t step) {
   return StepState::kPlain;
 }
 
-// PM sampling has the steps in which nothing else is collected.
+// PM sampling runs in the steps in which nothing else is collected.
 void HardwareSource::Sample(uint64_t step, uint64_t step_ns) {
   if (pm_ == nullptr || !OursIsCurrent()) return;
   pm_->BeforeStep(step, step_ns);
@@ -282,16 +284,16 @@ void HardwareSource::RetryCounters(uint64_t step) {
 // --- Start, at the end of the first step that finds a context.
 
 void HardwareSource::Start(uint64_t step) {
-  // Programs that never touch the GPU stay here; a look costs a microsecond.
+  // Programs that never touch the GPU come no further than this; each look costs a microsecond.
   if (!Load()) return;
   if (!tap_.Subscribe(context_, contexts_.first()->device())) {
     TurnOff();
     return;
   }
   counters_.Open(step);
-  // The view that serialises nothing: beside the counters, or instead of them. It is not opened where one mode was
-  // asked for, nor beside the legacy profiler, since a process must not mix the two families of functions (CUPTI user
-  // guide, 2.16).
+  // PM sampling serialises nothing, and runs beside the counters or instead of them. It is not opened where the user
+  // asked for one mode, nor beside the legacy profiler, since a process must not mix the two families of functions
+  // (CUPTI user guide, 2.16).
   const bool all_modes = settings_.mode.empty() || settings_.mode == "auto" || settings_.mode == "pm";
   if (all_modes && counters_.LeavesRoomForSampling()) {
     pm_ = cupti::PmCrossCheck::Open(api_, static_cast<int>(contexts_.first()->device()),
@@ -302,13 +304,14 @@ void HardwareSource::Start(uint64_t step) {
   ReportFacts();
   if (counters_.backend() != nullptr) watchdog_.Start();
   machine_.Enter(StepState::kPlain);
-  // Nobody saw what was launched in it: a report that divided by it, too, would print too little.
+  // The launches of this step were not seen, so a report that also divided by it would print too little.
   recorder_.LeaveStepOut();
 }
 
-// Finds the driver, the context and CUPTI. False when one is missing; a CUPTI that will not come is reported, once.
+// Finds the driver, the context and CUPTI. False when one is missing; a CUPTI that cannot be loaded is reported,
+// once.
 bool HardwareSource::Load() {
-  // The driver and a context first: before cuInit nothing of CUPTI may be called.
+  // The driver and a context come first: before cuInit nothing of CUPTI may be called.
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (driver == nullptr) return false;
   auto get_current = reinterpret_cast<decltype(&::cuCtxGetCurrent)>(dlsym(driver, "cuCtxGetCurrent"));
@@ -316,7 +319,7 @@ bool HardwareSource::Load() {
 
   cupti::LoadOptions options;
   options.driver_ready = true;
-  // A program that has torch has its CUPTI too; in any other nobody else will bring one.
+  // A program that has torch has torch's CUPTI too; in any other program nobody else will load one.
   options.may_load = true;
   cupti::LoadResult result = cupti::LoadApi(options);
   if (result.status != cupti::LoadStatus::kOk) {
@@ -341,14 +344,14 @@ bool HardwareSource::Load() {
   return contexts_.AddFirst(context_, static_cast<uint32_t>(device));
 }
 
-// For what there is to collect now. A policy that waits for what will never come would keep arming steps.
+// Makes a policy for what can be collected now. One that waited for what will never come would keep arming steps.
 void HardwareSource::NewPolicy() {
   arming::Options options;
   options.overhead = settings_.overhead_percent / 100;
   options.has_times = times_.available();
   options.window_steps = settings_.steps;
   options.stall_ns = g_stall_ns.load(std::memory_order_relaxed);
-  if (settings_.skip > 0) options.warm_up_steps = 2;  // the skipped steps were the others
+  if (settings_.skip > 0) options.warm_up_steps = 2;  // the steps that were skipped have warmed up already
   policy_.Renew(options, counters_.Roles());
 }
 
@@ -362,7 +365,7 @@ void HardwareSource::ReportFacts() {
   recorder_.UpdateFacts(facts);
 }
 
-// A program that has ended before everything was collected once has rows without times or without counters.
+// Says why rows lack times or counters, where the program ended before everything was collected once.
 void HardwareSource::ExplainShortProgram() {
   const uint64_t needed = settings_.skip + policy_.FirstRotationSteps();
   if (steps_ended_ >= needed) return;
@@ -394,7 +397,7 @@ void HardwareSource::TurnOff() noexcept {
   tap_.Close();
 }
 
-// On the thread that destroys the context, inside the driver's call.
+// Called on the thread that destroys the context, inside the driver's call.
 void HardwareSource::OnContextDestroyed(CUcontext context) noexcept {
   const bool first = context == context_;
   if (first) context_gone_.store(true, std::memory_order_release);
@@ -403,8 +406,8 @@ void HardwareSource::OnContextDestroyed(CUcontext context) noexcept {
   if (!known) return;
   std::vector<cupti::LaunchLog::Entry> entries;
   if (first) tap_.times_log().Close(&entries);
-  // Only here, and only if no step is being ended at this moment, may its session still be closed in order. Sessions
-  // of other contexts are ended with the step.
+  // The context's session can be closed in order only here, and only if no step is being ended at this moment.
+  // Sessions of other contexts are ended with the step.
   if (machine_.state() != StepState::kPlain && boundary_.TryLock()) {
     const HeldLock held(boundary_);
     if (first && machine_.EndSampling()) pm_->Abandon();
@@ -420,7 +423,7 @@ void HardwareSource::OnContextDestroyed(CUcontext context) noexcept {
   });
 }
 
-// The process ends, or measuring was switched off. Any thread.
+// Called by any thread when the process ends, or when measuring was switched off.
 void HardwareSource::Stop() noexcept {
   const StepState state = machine_.state();
   if (state != StepState::kWaiting && state != StepState::kOff && boundary_.TryLock()) {

@@ -31,8 +31,9 @@ void CUPTIAPI OnComplete(CUcontext, uint32_t, uint8_t* buffer, size_t size, size
 KernelTimes::KernelTimes(const Api& api) : api_(api) { pool_.reserve(kMaxBuffers); }
 
 int KernelTimes::Register() {
-  // All three are hints: an older CUPTI that does not know one refuses it and works on. Zeroed buffers save CUPTI a
-  // memset on the application's thread; per-thread buffers would need one buffer a thread for a window of one step.
+  // All three attributes are hints: an older CUPTI that does not know one refuses it and works on. Zeroed buffers
+  // save CUPTI a memset on the application's thread; per-thread buffers would need one buffer a thread for a window
+  // of one step.
   uint8_t on = 1, off = 0;
   size_t size = sizeof on;
   api_.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &on);
@@ -42,11 +43,11 @@ int KernelTimes::Register() {
   return api_.cuptiActivityRegisterCallbacks(&OnRequest, &OnComplete);
 }
 
-// Kernels first: without them a window is worth nothing.
+// Kernels come first: without them a window is worth nothing.
 constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                                          CUPTI_ACTIVITY_KIND_MEMSET};
 
-// Tries each kind, twice; the last failure, if any.
+// Disables each kind, and tries twice. Returns the last failure, or success.
 int KernelTimes::DisableAll() {
   CUptiResult failure = CUPTI_SUCCESS;
   for (CUpti_ActivityKind kind : kKinds) {
@@ -78,7 +79,8 @@ int KernelTimes::Begin() {
 
 int KernelTimes::End(bool launched, std::vector<Record>* records, uint64_t* invalid, uint64_t* dropped) {
   if (!open_) return CUPTI_ERROR_INVALID_OPERATION;
-  // Forced: without it only full buffers come. Nothing is running any more, so no record is cut short.
+  // The flush is forced: otherwise only full buffers come back. Nothing is running any more, so no record is cut
+  // short.
   const CUptiResult flushed = api_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   bool others = false;
   if (lock_.LockFor(kStepLockWaitNs)) {

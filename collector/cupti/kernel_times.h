@@ -26,11 +26,11 @@ class KernelTimes {
     uint64_t start_ns = 0;  // by CUPTI's clock
   };
 
-  // There is one object a process, and it is never destroyed: CUPTI's buffer callbacks carry no pointer, and may come
-  // at any time.
+  // A process has one object, which is never destroyed: CUPTI's buffer callbacks carry no pointer, and may come at
+  // any time.
   explicit KernelTimes(const Api& api);
 
-  // --- For the thread that ends the steps. An int is a CUptiResult.
+  // --- For the thread that ends the steps. An int that they return is a CUptiResult.
 
   // Gives CUPTI the callbacks that bring and take its buffers. Must succeed before anything else is called.
   int Register();
@@ -46,8 +46,8 @@ class KernelTimes {
   // more.
   bool still_open() const { return open_; }
 
-  // Whether CUPTI never asked us for a buffer in the window that ends. If something was launched in it, somebody
-  // else's callbacks are registered, and the kinds that are enabled may be theirs too.
+  // Whether CUPTI never asked us for a buffer in the window that ends. If something was launched in it, another
+  // tool's callbacks are registered, and the kinds that are enabled may be that tool's too.
   bool OthersHaveIt() noexcept;
   // Ends a window without a call: whoever has the callbacks now wants the kinds enabled.
   void Leave() noexcept;
@@ -79,7 +79,7 @@ class KernelTimes {
   uint64_t requests_ RFINJECT_GUARDED_BY(lock_) = 0;  // of buffers since Begin
   uint64_t in_cupti_ RFINJECT_GUARDED_BY(lock_) = 0;  // buffers that CUPTI has
 
-  // The step thread's alone.
+  // Used only by the thread that ends the steps.
   bool open_ = false;
   bool left_ = false;
 };

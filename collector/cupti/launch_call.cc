@@ -15,7 +15,8 @@ constexpr CUpti_CallbackId kLaunchCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
 };
 
-// Copies and memory sets, by what torch and the runtime call. They are no ranges and have no counters, only times.
+// The functions by which torch and the runtime copy and set memory. These are no ranges and have no counters, only
+// times.
 constexpr CUpti_CallbackId kTransferCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2,
     CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,

@@ -25,21 +25,22 @@ enum class CallKind : uint8_t {
 std::span<const CUpti_CallbackId> LaunchCbids();
 std::span<const CUpti_CallbackId> TransferCbids();
 
-// Those that begin or end the capture of a stream into a graph.
+// The driver's functions that begin or end the capture of a stream into a graph.
 inline constexpr CUpti_CallbackId kCaptureCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture,        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz,
     CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2,     CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz,
     CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz,
     CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture,          CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz,
 };
-// Inline: asked at every launch.
+// Inline, because every launch asks.
 inline bool IsCaptureCall(CUpti_CallbackId cbid) noexcept {
   return std::find(std::begin(kCaptureCbids), std::end(kCaptureCbids), cbid) != std::end(kCaptureCbids);
 }
-// By how many the captures in progress change with a call of them that has returned `result`; 0 for any other call.
+// Returns by how many the captures in progress change with a call of one of these functions that has returned
+// `result`; 0 for any other function.
 int CaptureChange(CUpti_CallbackId cbid, CUresult result) noexcept;
 
-// Those that return when the GPU has done its work.
+// The driver's functions that return when the GPU has done its work.
 inline constexpr CUpti_CallbackId kWaitCbids[] = {
     CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize,
     CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize_ptsz,
@@ -49,8 +50,8 @@ inline constexpr CUpti_CallbackId kWaitCbids[] = {
 inline bool IsWaitCall(CUpti_CallbackId cbid) noexcept {
   return std::find(std::begin(kWaitCbids), std::end(kWaitCbids), cbid) != std::end(kWaitCbids);
 }
-// Copies to the host, which wait for what is before them where the host's memory is not pinned. Asked at every
-// launch.
+// Whether the function copies to the host; such a copy waits for the work before it where the host's memory is not
+// pinned. Every launch asks.
 inline bool IsCopyToHost(CUpti_CallbackId cbid) noexcept {
   switch (cbid) {
     case CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2:
@@ -64,8 +65,8 @@ inline bool IsCopyToHost(CUpti_CallbackId cbid) noexcept {
 }
 
 // Fills function, grid, block and dynamic shared memory of `call` from the entry of a watched function; device and
-// site are the caller's. `name` is the kernel's, valid during the callback. False when the call has no parameters to
-// read: it will fail.
+// site are the caller's. `name` is the kernel's, valid during the callback. Returns false when the call has no
+// parameters to read; the driver will refuse it.
 bool DecodeLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data, LaunchCall* call, CallKind* kind,
                   const char** name) noexcept;
 

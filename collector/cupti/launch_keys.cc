@@ -33,7 +33,7 @@ bool Same(const LaunchCall& a, const LaunchCall& b) noexcept {
          a.device == b.device && a.site == b.site;
 }
 
-// NCCL's kernels, whose names CUPTI tells as the compiler has mangled them:
+// Whether a kernel is NCCL's. CUPTI gives their names as the compiler has mangled them:
 // _Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL…, and plainly where an older NCCL declared them extern "C". Those of
 // the virtual GPU's NCCL say what they stand in for.
 bool IsCommunication(const char* name) noexcept {
@@ -65,7 +65,7 @@ uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& re
   Entry* cache = ThreadCache();
   if (cache == nullptr) return kNoKey;
   const uint64_t hash = HashOf(call);
-  // Two places a call may be in: neighbours share a cache line's fetch.
+  // A call may be in one of two neighbouring slots, which are fetched together.
   Entry* slot = nullptr;
   for (size_t probe = 0; probe < 2; ++probe) {
     Entry& entry = cache[(hash + probe) & (kCacheSize - 1)];
@@ -86,7 +86,7 @@ uint32_t LaunchKeys::Find(const LaunchCall& call, const char* name, Recorder& re
 uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char* name, Recorder& recorder,
                               Entry* slot) noexcept try {
   const uint32_t kernel = KernelId(name, recorder);
-  // Never waits for long in a program's launch: a key that could not be had is a launch that is not attributed.
+  // A program's launch must not wait for long. A launch whose key could not be had is not attributed.
   if (!lock_.LockFor(kLaunchLockWaitNs)) return kNoKey;
   const HeldLock held(lock_);
   auto [at, end] = table_.equal_range(hash);
@@ -104,7 +104,8 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   entry.key = static_cast<uint32_t>(identities_.size());
   entry.identity.kernel = kernel;
   entry.identity.site = call.site;
-  // NCCL's kernels, whichever layer they are launched from (DistributedDataParallel's from the backward's).
+  // NCCL's kernels are communication, whichever layer they are launched from (DistributedDataParallel launches them
+  // in the backward).
   if (name != nullptr && IsCommunication(name)) entry.identity.site.phase = Phase::kCommunication;
   for (int i = 0; i < 3; ++i) {
     entry.identity.grid[i] = call.grid[i];
@@ -121,14 +122,15 @@ uint32_t LaunchKeys::FindSlow(const LaunchCall& call, uint64_t hash, const char*
   return kNoKey;
 }
 
-// A launch that the thread's cache has lost comes here again, and must not pay for its kernel's name every time.
+// A launch that the thread's cache has lost comes here again, and must not pay for making its kernel's name readable
+// every time.
 uint32_t LaunchKeys::KernelId(const char* name, Recorder& recorder) {
   if (name == nullptr) return recorder.Intern("(unnamed kernel)");
   if (lock_.LockFor(kLaunchLockWaitNs)) {
     const HeldLock held(lock_);
     if (const auto at = kernels_.find(std::string_view(name)); at != kernels_.end()) return at->second;
   }
-  // Interned outside the lock: the recorder has one of its own.
+  // The name is interned outside of the lock, because the recorder has one of its own.
   const uint32_t id = recorder.Intern(ReadableKernelName(name));
   if (lock_.LockFor(kLaunchLockWaitNs)) {
     const HeldLock held(lock_);

@@ -34,11 +34,11 @@ class LaunchKeys {
  public:
   static constexpr uint32_t kNoKey = UINT32_MAX;
 
-  // The identity and the number of `call`; `name` is the kernel's, read only when the call is new. kNoKey when memory
-  // ran out. Hot.
+  // Returns the number of `call`, and its identity in `*identity`. `name` is the kernel's, and is read only when the
+  // call is new. Returns kNoKey when memory ran out. This is on the path of every launch.
   uint32_t Find(const LaunchCall& call, const char* name, Recorder& recorder, LaunchIdentity* identity) noexcept;
 
-  // Keys so far; grows.
+  // The number of keys so far; it only grows.
   uint32_t size() const noexcept { return size_.load(std::memory_order_acquire); }
   LaunchIdentity Identity(uint32_t key) noexcept;
 
@@ -62,7 +62,7 @@ class LaunchKeys {
 
   Mutex lock_;
   std::unordered_multimap<uint64_t, Entry> table_ RFINJECT_GUARDED_BY(lock_);
-  // By the name that CUPTI tells.
+  // The kernels' ids, by the name that CUPTI gives.
   std::map<std::string, uint32_t, std::less<>> kernels_ RFINJECT_GUARDED_BY(lock_);
   std::vector<LaunchIdentity> identities_ RFINJECT_GUARDED_BY(lock_);
   std::atomic<uint32_t> size_{0};

@@ -6,7 +6,7 @@
 namespace rfinject::cupti {
 namespace {
 
-// The log whose lock the calling thread holds, of the launch that it is in.
+// The log whose lock the calling thread holds, for the launch that it is in.
 __thread LaunchLog* t_holds = nullptr;
 __thread bool t_logged = false;
 
@@ -76,7 +76,7 @@ bool LaunchLog::AddEntry(uint32_t key, uint32_t correlation_id, uint64_t owner) 
 void LaunchLog::Exit(bool failed) noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS {
   LaunchLog* log = t_holds;
   if (log == nullptr) {
-    // Timing: an entry without a record does no harm.
+    // In a step with times, an entry without a record does no harm.
     t_logged = false;
     return;
   }

@@ -28,8 +28,8 @@ class LaunchLog {
     uint64_t owner;
   };
   enum class Mode : uint32_t { kOff, kCounting, kTiming, kRanges };
-  // Opens a range and closes the one before it; false when that failed. Enter calls it with the log's lock held, on a
-  // thread that is about to launch.
+  // Opens a range and closes the one before it; returns false when that failed. Enter calls it with the log's lock
+  // held, on a thread that is about to launch.
   using NextRange = bool (*)(void* user, size_t ordinal) noexcept;
 
   Mode mode() const noexcept { return mode_.load(std::memory_order_acquire); }
@@ -37,11 +37,12 @@ class LaunchLog {
   // Launches logged since the process began, in any log: what the watchdog watches.
   static uint64_t progress() noexcept { return progress_.load(std::memory_order_relaxed); }
 
-  // Opens the log for launches in `context` (null: in any, the caller sees to it); room for `expected` entries is
-  // reserved. `next_range` is for kRanges.
+  // Opens the log for launches in `context` and reserves room for `expected` entries. If `context` is null, the log
+  // takes any launch, and the caller chooses which. `next_range` is for kRanges.
   void Open(Mode mode, const void* context, size_t expected, NextRange next_range = nullptr,
             void* user = nullptr) noexcept;
-  // Closes it. False when something happened that the entries do not show: `entries` are then worth nothing.
+  // Closes the log. Returns false when something happened that the entries do not show: `entries` are then worth
+  // nothing.
   bool Close(std::vector<Entry>* entries) noexcept;
 
   // A launch begins and ends on the calling thread. Enter may wait, for a bounded time, for a launch on another
@@ -53,7 +54,7 @@ class LaunchLog {
   // Ranges begun since Open. For the thread that ends the steps, after Close.
   size_t ranges() const noexcept { return ranges_.load(std::memory_order_acquire); }
 
-  // Something was launched that cannot be logged as one entry.
+  // Tells that something was launched that cannot be logged as one entry.
   void Spoil() noexcept { spoiled_.store(true, std::memory_order_relaxed); }
 
   void ResetLockInForkedChild() noexcept {
@@ -66,7 +67,7 @@ class LaunchLog {
   std::atomic<const void*> context_{nullptr};
   std::atomic<bool> spoiled_{false};
   static inline std::atomic<uint64_t> progress_{0};
-  // Logs a launch. True when the lock is to be kept until its exit.
+  // Logs a launch. Returns true when the lock is to be kept until its exit.
   bool AddEntry(uint32_t key, uint32_t correlation_id, uint64_t owner) noexcept RFINJECT_REQUIRES(lock_);
 
   Mutex lock_;

@@ -10,8 +10,8 @@
 namespace rfinject::cupti {
 namespace {
 
-// What the callback and the fork handler reach; null while there is nothing to tap. CUPTI's callback has a pointer of
-// its own for that, but it cannot be taken back while a callback runs.
+// The object that the callback and the fork handler use; null while nothing is tapped. CUPTI could give its callback
+// a pointer, but that could not be taken back while a callback runs.
 constinit std::atomic<LaunchTap*> g_tap{nullptr};
 
 }  // namespace
@@ -48,8 +48,8 @@ void LaunchTap::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) 
     LaunchLog::Exit(result != nullptr && *result != CUDA_SUCCESS);
     return;
   }
-  // What is captured does not run now; the launch of the graph is what runs it. In a program that captures on one
-  // thread and launches on another meanwhile, the other's launches are missed.
+  // What is captured does not run now; the launch of the graph is what runs it. If a program launches on another
+  // thread meanwhile, those launches are missed.
   if (capturing()) return;
   LaunchCall call;
   CallKind kind;
@@ -59,7 +59,7 @@ void LaunchTap::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) 
   CountedContext* const context = contexts_.Find(data.context);
   call.device = context != nullptr ? context->device() : device_;
   call.site = CurrentSite();
-  // A copy inside a layer is the layer's; one outside belongs to the data's way to and from the device.
+  // A copy inside a layer belongs to the layer; one outside belongs to the phase `data`.
   if (transfer && call.site.phase == Phase::kOther) call.site.phase = Phase::kData;
   LaunchRecord record;
   const uint32_t key = keys_.Find(call, name, recorder_, &record.identity);
@@ -139,7 +139,8 @@ bool LaunchTap::Subscribe(CUcontext context, uint32_t device) {
   return Enable();
 }
 
-// Names the calls that we want to hear of. False, reported, when one that is needed cannot be had.
+// Asks CUPTI to call us for the functions that we watch. Returns false, and has reported it, when one that is needed
+// cannot be had.
 bool LaunchTap::Enable() {
   const auto enable = [this](CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
     return api_.cuptiEnableCallback(1, subscriber_, domain, cbid);
@@ -152,19 +153,19 @@ bool LaunchTap::Enable() {
       return false;
     }
   }
-  // Without one of these there are fewer rows.
+  // Without one of these calls there are fewer rows.
   for (CUpti_CallbackId cbid : TransferCbids()) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
-  // An older CUPTI lacks the newest of these.
+  // An older CUPTI lacks the newest of these calls.
   for (CUpti_CallbackId cbid : kCaptureCbids) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
-  // Without one of these peaks may be missed.
+  // Without one of these calls peaks may be missed.
   for (CUpti_CallbackId cbid : DeviceMemory::Calls()) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
-  // Without one of these nobody knows what the host waits for.
+  // Without one of these calls nobody knows what the host waits for.
   bool waits = true;
   for (CUpti_CallbackId cbid : kWaitCbids) waits &= enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid) == CUPTI_SUCCESS;
   WatchWaits(kGpuWaits, waits);
   const CUptiResult result = enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
   if (result == CUPTI_SUCCESS) return true;
-  // Without it a context could go away under a running session.
+  // Without this call a context could go away under a running session.
   ReportResult(recorder_, "cuptiEnableCallback", result);
   return false;
 }

@@ -25,30 +25,31 @@ namespace rfinject::cupti {
 
 class LaunchTap {
  public:
-  // What happens rarely, and is more than a launch's business.
+  // Events that are rare, and concern more than a launch.
   class Listener {
    public:
-    // On the thread that destroys it, before it is gone.
+    // Called on the thread that destroys the context, before it is gone.
     virtual void OnContextDestroyed(CUcontext context) noexcept = 0;
-    // In a forked child, before it has other threads. The tap is closed already; CUDA does not work there.
+    // Called in a forked child, before it has other threads. The tap is closed already, since CUDA does not work
+    // there.
     virtual void OnForkedChild() noexcept = 0;
 
    protected:
     ~Listener() = default;
   };
 
-  // All must outlive the object, which is never destroyed: CUPTI may call for as long as the process lives. `api` may
-  // be filled later, but before Subscribe.
+  // The arguments must outlive the object, which is never destroyed: CUPTI may call for as long as the process lives.
+  // `api` may be filled later, but before Subscribe.
   LaunchTap(const Api& api, Contexts& contexts, LaunchKeys& keys, Recorder& recorder, Listener& listener) noexcept
       : api_(api), contexts_(contexts), keys_(keys), recorder_(recorder), listener_(listener) {}
 
   // --- For the thread that ends the steps.
 
-  // From now on CUPTI calls us; `context` and its device are those that steps are ended in. False when that failed,
-  // which has then been reported: the tap must be closed.
+  // Asks CUPTI to call us from now on. `context` and its device are those in which steps are ended. Returns false
+  // when that failed and was reported: the tap must then be closed.
   bool Subscribe(CUcontext context, uint32_t device);
-  // The callback does nothing any more. The subscription stays: giving it up would let another tool finalise CUPTI
-  // under the program. Any thread.
+  // Makes the callback do nothing any more. The subscription stays: giving it up would let another tool finalise
+  // CUPTI under the program. Any thread may call this.
   void Close() noexcept;
 
   // From now on launches are written into whichever log is open, or into none.
@@ -56,12 +57,12 @@ class LaunchTap {
   // The log of a step with times, for launches in whatever context. (A step with counters has one a context.)
   LaunchLog& times_log() noexcept { return times_log_; }
 
-  // A stream is captured into a graph at this moment: waiting for the GPU would spoil the capture.
+  // Whether a stream is captured into a graph at this moment: waiting for the GPU would spoil the capture.
   bool capturing() const noexcept { return captures_.load(std::memory_order_acquire) > 0; }
-  // A CUDA graph, a kernel of NCCL has been launched.
+  // Whether a CUDA graph, or a kernel of NCCL, has been launched.
   bool graphs_seen() const noexcept { return graphs_seen_.load(std::memory_order_relaxed); }
   bool communication_seen() const noexcept { return communication_seen_.load(std::memory_order_relaxed); }
-  // After Subscribe. See DeviceMemory::OnStepEnd.
+  // May be called after Subscribe. See DeviceMemory::OnStepEnd.
   DeviceMemory& memory() noexcept { return *memory_; }
 
  private:

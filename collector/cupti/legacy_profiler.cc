@@ -23,8 +23,8 @@ namespace {
 
 // Ranges are named by their number, automatic ones by CUPTI, others by us (range_profiler.cc says why).
 constexpr uint32_t kRangeNameLength = 16;
-// Of user ranges, which hold several launches each, while only the number of ranges is known before the step. A step
-// with more launches is not counted.
+// The most launches in a step with user ranges, which hold several launches each, while only the number of ranges is
+// known before the step. A step with more launches is not counted.
 constexpr size_t kMaxLaunches = 65536;
 
 class LegacyProfiler : public CounterBackend {

@@ -1,7 +1,7 @@
 // File: loader_probe.cc
 //
-// What a process sees that has one folder with CUPTI in it and no loader cache: run by api_test.cc as
-// `ld.so --inhibit-cache loader_probe bare|ours PATH_OF_LIBCUPTI`. Prints the result of CUPTI's first host function.
+// Shows what a process sees that has one folder with CUPTI in it and no loader cache. api_test.cc runs it as `ld.so
+// --inhibit-cache loader_probe bare|ours PATH_OF_LIBCUPTI`. Prints the result of CUPTI's first host function.
 #include <dlfcn.h>
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 // File: metric_host.h
 //
-// What knows a chip's metrics and can schedule them: CUPTI's profiler host library (12.6 and later), Perfworks'
-// before that, or a test's. Needs no GPU. One object serves one thread.
+// MetricHost knows a chip's metrics and can schedule them. CUPTI's profiler host library (12.6 and later), Perfworks'
+// library before that, and tests implement it. It needs no GPU. One object serves one thread.
 #ifndef RFINJECT_COLLECTOR_CUPTI_METRIC_HOST_H_
 #define RFINJECT_COLLECTOR_CUPTI_METRIC_HOST_H_
 
@@ -27,7 +27,7 @@ class MetricHost {
   // cannot be scheduled.
   virtual size_t Passes(std::span<const std::string> metrics) = 0;
 
-  // The image that programs the GPU for them; empty on failure.
+  // The image that programs the GPU for `metrics`; empty on failure.
   virtual std::vector<uint8_t> ConfigImage(std::span<const std::string> metrics) = 0;
 
   // The values of `metrics` in range `range` of a decoded counter data image, one each; false on failure.
@@ -37,8 +37,9 @@ class MetricHost {
 
 enum class HostKind : uint8_t { kRangeProfiler, kPmSampling };
 
-// CUPTI's own host library for `chip` ("GA100"). `availability` is what the device said (empty: plan for the chip as
-// such). nullptr when CUPTI refuses; `*result` then holds its CUptiResult. `api` must outlive the object.
+// Makes a host of CUPTI's own library for `chip` ("GA100"). `availability` is what the device said (empty: plan for
+// the chip as such). Returns nullptr when CUPTI refuses; `*result` then holds its CUptiResult. `api` must outlive the
+// object.
 std::unique_ptr<MetricHost> MakeProfilerHost(const Api& api, const std::string& chip, HostKind kind,
                                              std::span<const uint8_t> availability, int* result);
 

@@ -55,20 +55,20 @@ bool ParseTensorName(std::string_view name, TensorName* parts, Sparsity* sparsit
   return true;
 }
 
-// The precision that a source type counts as; none: a path that the vocabulary has no word for.
+// Returns the precision that a source type counts as; nothing for a path for which Precision has no value.
 std::optional<Precision> PrecisionOf(std::string_view src) {
   if (src == "tf32") return Precision::kTf32Tensor;
   if (src == "fp16") return Precision::kFp16Tensor;
   if (src == "fp16_bf16_tf32") return Precision::kFp16Tensor;  // Turing: one name, but it only has fp16
   if (src == "bf16") return Precision::kBf16Tensor;
   if (src == "fp64") return Precision::kFp64Tensor;
-  // Blackwell's f8f6f4 instructions run all three formats at one rate and have one counter.
+  // Blackwell's f8f6f4 instructions run all three formats at one rate, and one counter counts them.
   if (src == "fp8" || src == "fp4_fp6_fp8") return Precision::kFp8Tensor;
   return std::nullopt;
 }
 
-// Position in the order in which training uses the paths, so that the first group answers most jobs alone: PyTorch's
-// default is TF32 convolutions, fp16 accumulating in fp32 is classic AMP, bf16 is what newer jobs use.
+// The position in the order in which training uses the paths, so that the first group alone answers most jobs:
+// PyTorch's default is TF32 convolutions, fp16 accumulating in fp32 is classic AMP, bf16 is what newer jobs use.
 int Likelihood(const FlopMetric& metric) {
   switch (metric.precision) {
     case Precision::kTf32Tensor:
@@ -88,7 +88,8 @@ struct Variants {
   bool total = false, off = false, on = false;
 };
 
-// One source type's metrics: by instruction family ("" is: over all families), then by destination type.
+// The metrics of one source type, by instruction family ("" stands for all families together), then by destination
+// type.
 using Family = std::map<std::string, std::map<std::string, Variants>>;
 
 void SelectTensorByName(const std::map<std::string, Family>& sources, ChipMetrics* metrics) {
@@ -97,8 +98,8 @@ void SelectTensorByName(const std::map<std::string, Family>& sources, ChipMetric
     auto has_off = [](const auto& destinations) {
       return std::any_of(destinations.begin(), destinations.end(), [](const auto& d) { return d.second.off; });
     };
-    // The sums over all families are the fewest metrics, if they come with the dense half; else the families are
-    // taken one by one if those do; else there is only the total.
+    // The sums over all families are the fewest metrics, and are taken if they come with the dense half; else the
+    // single families are taken, if those come with it; else there is only the total.
     auto whole = family.find("");
     bool by_family = false;
     if (whole == family.end()) {
@@ -127,7 +128,8 @@ void SelectTensorByName(const std::map<std::string, Family>& sources, ChipMetric
   }
 }
 
-// The tensor terms of the chip's formula in place of those chosen by name, if this CUPTI has all of the dense ones.
+// Takes the tensor terms of the chip's formula in place of those chosen by name, if this CUPTI has all of the dense
+// ones.
 void SelectTensorByFormula(std::string_view chip, const std::unordered_set<std::string_view>& known,
                            ChipMetrics* metrics) {
   std::vector<FlopMetric> tensor, sparse;

@@ -1,10 +1,10 @@
 // File: metrics.h
 //
-// Which hardware metrics answer our questions on a chip, with the CUPTI at hand. What each counter counts and which
-// of them make the FLOP of a chip is told by gpus/counters.h and gpus/chips.h; here it is matched against the names
+// Chooses the hardware metrics that answer our questions on a chip, with the CUPTI at hand. gpus/counters.h says what
+// each counter counts, gpus/chips.h which of them make the FLOP of a chip; here this is matched against the names
 // that the CUPTI at hand gives. Where that CUPTI does not have the tensor counters that the chip's formula names (an
-// older one spells them differently), or the chip is in no table, they are chosen by the parts of their names. Pure:
-// no CUPTI, no I/O.
+// older one spells them differently), or the chip is in no table, they are chosen by the parts of their names. It is
+// pure: no CUPTI, no I/O.
 #ifndef RFINJECT_COLLECTOR_CUPTI_METRICS_H_
 #define RFINJECT_COLLECTOR_CUPTI_METRICS_H_
 
@@ -28,12 +28,13 @@ struct FlopMetric {
 };
 
 struct ChipMetrics {
-  std::vector<std::string> base;       // in falling order of importance
-  std::vector<FlopMetric> scalar;      // SASS metrics: CUDA cores, by patching the kernel
-  std::vector<FlopMetric> tensor;      // hardware counters, the dense path, likeliest in training first
-  std::vector<FlopMetric> sparse;      // the sparse path of the same: any count but 0 means that `tensor` is short
+  std::vector<std::string> base;   // in falling order of importance
+  std::vector<FlopMetric> scalar;  // SASS metrics: CUDA cores, by patching the kernel
+  std::vector<FlopMetric> tensor;  // hardware counters of the dense path, the likeliest in training first
+  std::vector<FlopMetric>
+      sparse;  // hardware counters of the sparse path: any count but 0 means that `tensor` misses FLOP
   std::vector<std::string> uncounted;  // paths that no Precision stands for (int8, fp4): not measured
-  std::vector<std::string> clocks;     // riders: taken along where they cost nothing
+  std::vector<std::string> clocks;     // counted only where they cost nothing
 };
 
 // Chooses from the base metric names (without roll-up) that CUPTI gives for `chip` ("GV100"; empty or unknown: by the

@@ -13,8 +13,8 @@
 namespace rfinject::cupti {
 namespace {
 
-// Counters are collected kernel by kernel with the GPU's other work waiting: Perfworks' "isolated". Their values are
-// kept by instance, as NVIDIA's samples do, since roll-ups other than the sum need the instances.
+// Counters are collected kernel by kernel while the GPU's other work waits, which Perfworks calls isolated. Their
+// values are kept by instance, as in NVIDIA's samples, since roll-ups other than the sum need the instances.
 constexpr NVPA_Bool kIsolated = 1;
 constexpr NVPA_Bool kKeepInstances = 1;
 
@@ -70,7 +70,7 @@ class Perfworks : public PerfworksHost {
     WithConfig(metrics, [&](NVPA_RawMetricsConfig* config) {
       NVPW_RawMetricsConfig_GetNumPasses_Params params = {NVPW_RawMetricsConfig_GetNumPasses_Params_STRUCT_SIZE};
       params.pRawMetricsConfig = config;
-      // One nesting level: there are no ranges within ranges.
+      // There is one nesting level: no ranges within ranges.
       if (api_.NVPW_RawMetricsConfig_GetNumPasses(&params) == NVPA_STATUS_SUCCESS) {
         passes = params.numPipelinedPasses + params.numIsolatedPasses;
       }
@@ -170,8 +170,8 @@ class Perfworks : public PerfworksHost {
 
   const uint8_t* availability() const { return availability_.empty() ? nullptr : availability_.data(); }
 
-  // nullptr: the chip has no such metric. The planner asks for the same few again and again, so answers are kept; a
-  // failure is not, since it may have been one of this call only.
+  // Returns nullptr if the chip has no such metric. The planner asks for the same few again and again, so answers are
+  // kept; a failure is not kept, since it may be one of this call only.
   const Known* Find(const std::string& metric) {
     if (auto at = known_.find(metric); at != known_.end()) return &at->second;
     Known known;
@@ -234,7 +234,7 @@ class Perfworks : public PerfworksHost {
 
   NVPA_Status Generate(NVPA_RawMetricsConfig* config, const std::vector<NVPA_RawMetricRequest>& requests) {
     if (!availability_.empty()) {
-      // Counters that the device does not give must not be scheduled.
+      // Counters that the device does not offer must not be scheduled.
       NVPW_RawMetricsConfig_SetCounterAvailability_Params available = {
           NVPW_RawMetricsConfig_SetCounterAvailability_Params_STRUCT_SIZE};
       available.pRawMetricsConfig = config;

@@ -1,7 +1,7 @@
 // File: perfworks_host.h
 //
-// Perfworks' host library (libnvperf_host.so, NVPW_*) as a MetricHost: what planned and evaluated counters before
-// CUPTI had a host library of its own (12.6), and still does for the legacy profiler. Needs no GPU.
+// Perfworks' host library (libnvperf_host.so, NVPW_*) as a MetricHost. It planned and evaluated counters before CUPTI
+// had a host library of its own (12.6), and still does for the legacy profiler. It needs no GPU.
 #ifndef RFINJECT_COLLECTOR_CUPTI_PERFWORKS_HOST_H_
 #define RFINJECT_COLLECTOR_CUPTI_PERFWORKS_HOST_H_
 
@@ -26,18 +26,18 @@ class PerfworksHost : public MetricHost {
   // The name of one of them, the innermost where ranges nest; false on failure.
   virtual bool RangeName(std::span<const uint8_t> counter_data, size_t range, std::string* name) = 0;
 
-  // Tells the evaluator the device that `counter_data` comes from. Once for each image, before Evaluate; false on
-  // failure.
+  // Tells the evaluator the device that `counter_data` comes from. Must be called once for each image, before
+  // Evaluate; returns false on failure.
   virtual bool SetDevice(std::span<const uint8_t> counter_data) = 0;
 };
 
-// For `chip` ("GV100"). `availability` is what the device said (empty: plan for the chip as such). nullptr when
-// Perfworks refuses; `*result` then holds the CUptiResult that is nearest to its NVPA_Status. `api` must outlive the
-// object.
+// Makes a host for `chip` ("GV100"). `availability` is what the device said (empty: plan for the chip as such).
+// Returns nullptr when Perfworks refuses; `*result` then holds the CUptiResult that is nearest to its NVPA_Status.
+// `api` must outlive the object.
 std::unique_ptr<PerfworksHost> MakePerfworksHost(const Api& api, const std::string& chip,
                                                  std::span<const uint8_t> availability, int* result);
 
-// The CUptiResult nearest to an NVPA_Status, so that both are reported from one table.
+// Returns the CUptiResult that is nearest to an NVPA_Status, so that one table of conditions serves both.
 int CuptiResultOf(int nvpa_status);
 
 }  // namespace rfinject::cupti

@@ -1,7 +1,7 @@
 // File: perfworks_host_test.cc
 //
-// Against the real libnvperf_host.so, which needs no GPU: what the legacy profiler plans must be what the Range
-// Profiler would, in one pass a group.
+// Tests against the real libnvperf_host.so, which needs no GPU: the legacy profiler must plan what the Range Profiler
+// would, in one pass a group.
 #include "collector/cupti/perfworks_host.h"
 
 #include <glob.h>
@@ -165,7 +165,7 @@ TEST(ChooseBackend, TakesTheRangeProfilerWhereItIsDocumented) {
   EXPECT_EQ(kind(kRangeProfiler | kProfilerHost, 7, 0, "auto"), BackendKind::kRangeProfiler);
   EXPECT_EQ(kind(kRangeProfiler | kProfilerHost, 8, 0, "legacy"), BackendKind::kNone);
   EXPECT_EQ(kind(0, 8, 0, "auto"), BackendKind::kNone);
-  // Whoever does not get the usual one is told why.
+  // A reason is given where the choice is not the usual one.
   EXPECT_STREQ(ChooseBackend(kBoth, 8, 0, "auto").reason, "");
   EXPECT_STRNE(ChooseBackend(kBoth, 7, 0, "auto").reason, "");
   EXPECT_STRNE(ChooseBackend(0, 8, 0, "auto").reason, "");

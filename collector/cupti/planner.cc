@@ -15,7 +15,8 @@ class Planner {
  public:
   Planner(MetricHost& host, size_t max_questions) : host_(host), max_questions_(max_questions) {}
 
-  // Whether `metrics` fit in one pass. The order of the names does not matter, so answers are kept by sorted list.
+  // Whether `metrics` fit in one pass. The order of the names does not matter, so answers are kept for the sorted
+  // list.
   bool Fits(const Names& metrics) {
     Names key = metrics;
     std::sort(key.begin(), key.end());
@@ -36,7 +37,8 @@ class Planner {
   bool exhausted() const { return questions_ >= max_questions_; }
   size_t questions() const { return questions_; }
 
-  // Each item into the first bin where it fits beside `fixed`; a new bin when there is none. All items fit alone.
+  // Puts each item into the first bin where it fits beside `fixed`, or into a new bin when there is none. All items
+  // fit alone.
   std::vector<Names> FirstFit(const Names& fixed, const Names& items) {
     std::vector<Names> bins;
     for (const std::string& item : items) {
@@ -54,8 +56,8 @@ class Planner {
     return bins;
   }
 
-  // The fewest bins. First fit is an upper bound; then one bin less is tried by depth-first search until it fails or
-  // the questions run out. What a pass can hold shrinks when metrics are added, which is what makes pruning right.
+  // Returns the fewest bins. First fit is an upper bound; then one bin less is tried by depth-first search until that
+  // fails or the questions run out. Pruning is right because adding metrics never makes a pass hold more.
   std::vector<Names> Pack(const Names& fixed, const Names& items) {
     std::vector<Names> best = FirstFit(fixed, items);
     while (best.size() > 1 && !exhausted()) {
@@ -124,8 +126,8 @@ Plan MakePlan(MetricHost& host, const PlanRequest& request) {
   Plan plan;
   Planner planner(host, request.max_questions);
   auto reject = [&](const std::string& name, const char* reason) { plan.rejected.emplace_back(name, reason); };
-  // `metrics` in the fewest bins, each beside as much of `base` as fits: all of it, or, for a metric that leaves no
-  // room, the longest part from its front that does.
+  // Packs `metrics` into the fewest bins, each beside as much of `base` as fits: all of it or, for a metric that
+  // leaves no room for all, the longest beginning of it that fits.
   auto pack = [&](const std::vector<FlopMetric>& metrics, const Names& base) {
     std::map<size_t, Names, std::greater<>> by_base;
     for (const FlopMetric& metric : metrics) {
@@ -143,8 +145,8 @@ Plan MakePlan(MetricHost& host, const PlanRequest& request) {
       for (Names& bin : planner.Pack(front(size), names)) bins.push_back({front(size), std::move(bin)});
     }
     if (by_base.size() < 2) return bins;
-    // Some left no room for the whole base. All of them beside the least base may take fewer groups; what was left
-    // out of the base then goes back wherever it fits.
+    // Some metrics left no room for the whole base. Packing all beside the smallest base may take fewer groups; what
+    // was left out of the base then goes back wherever it fits.
     size_t least = by_base.rbegin()->first;
     Names all;
     for (const auto& [size, names] : by_base) all.insert(all.end(), names.begin(), names.end());
@@ -159,7 +161,8 @@ Plan MakePlan(MetricHost& host, const PlanRequest& request) {
     return bins;
   };
 
-  // The base, less what this CUPTI cannot put into one pass with the rest; the least important goes first.
+  // The base, without what this CUPTI cannot put into one pass with the rest; the least important metric is left out
+  // first.
   Names base = request.metrics.base;
   while (!base.empty() && !planner.Fits(base)) {
     reject(base.back(), "does not fit in one pass with the bytes and the time");
@@ -171,8 +174,8 @@ Plan MakePlan(MetricHost& host, const PlanRequest& request) {
   std::vector<Bin> sass = pack(request.metrics.scalar, {});
   std::vector<Bin> guard = pack(request.metrics.sparse, base);
 
-  // The user's own, into what is there if they fit, so that they cost no steps; hardware ones that need a group of
-  // their own take the base along, or as much of it as fits.
+  // The user's own metrics go into the groups that are there if they fit, so that they cost no steps. Hardware
+  // metrics that need a group of their own take the base along, or as much of it as fits.
   for (std::string name : request.user_metrics) {
     if (name.find('.') == std::string::npos) name += ".sum";
     std::vector<Bin>& bins = IsSassMetric(name) ? sass : hardware;
@@ -205,7 +208,7 @@ Plan MakePlan(MetricHost& host, const PlanRequest& request) {
   };
   for (size_t i = 0; i < hardware.size(); ++i) {
     add(GroupKind::kHardware, HardwareLabel(i), hardware[i]);
-    // Clocks are taken along only where they cost nothing.
+    // Clocks are counted only where they cost no group.
     Names& metrics = plan.groups.back().metrics;
     for (const std::string& clock : request.metrics.clocks) {
       if (planner.Fits(metrics, {clock})) metrics.push_back(clock);

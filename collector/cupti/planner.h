@@ -1,7 +1,8 @@
 // File: planner.h
 //
-// Planner: the metrics wanted, split into the fewest groups that each take ONE pass. A pass is one run of the kernel;
-// with one pass nothing is ever replayed, so a group costs what the counters cost and changes nothing in the program.
+// The planner splits the metrics that are wanted into the fewest groups that each take ONE pass. A pass is one run of
+// the kernel; with one pass nothing is ever replayed, so a group costs what the counters cost and changes nothing in
+// the program.
 //
 //   hardware group   the base (DRAM bytes, time, cycles, L2 and L1 bytes) and tensor metrics. A group carries the
 //                    whole base, so each armed step adds a sample of the bytes, whichever group it had. Only metrics
@@ -9,7 +10,7 @@
 //   SASS group       instruction counts by patched code; no base fits beside it, and no time may be taken from it
 //   sparsity guard   the sparse tensor path, armed once: dense counters miss sparse FLOP, so any means a warning
 //
-// Pure but for the MetricHost. Deterministic; bounded by PlanRequest::max_questions.
+// It is pure but for the MetricHost, deterministic, and bounded by PlanRequest::max_questions.
 #ifndef RFINJECT_COLLECTOR_CUPTI_PLANNER_H_
 #define RFINJECT_COLLECTOR_CUPTI_PLANNER_H_
 
@@ -37,7 +38,8 @@ struct CounterGroup {
 struct PlanRequest {
   ChipMetrics metrics;
   std::vector<std::string> user_metrics;  // --metrics; a name without roll-up gets ".sum"
-  // Host questions (about 1 ms each) before the search for fewer groups stops with the best found so far.
+  // How many questions (about 1 ms each) the host is asked before the search for fewer groups stops with the best
+  // found so far.
   size_t max_questions = 160;
 };
 
@@ -48,6 +50,7 @@ struct Plan {
   size_t questions = 0;  // host questions asked
 };
 
+// Plans the groups for one chip. `host` is asked which metrics fit into one pass together.
 Plan MakePlan(MetricHost& host, const PlanRequest& request);
 
 // "NAME,NAME.avg, NAME" as a list; empty parts are skipped.

@@ -1,6 +1,6 @@
 // File: planner_test.cc
 //
-// Two halves: the packing against a host whose rules are plain to see, and the plans of real chips against the real
+// Two things are tested: the packing, against a host with simple rules, and the plans of real chips, against the real
 // CUPTI host library, which needs no GPU.
 #include "collector/cupti/planner.h"
 
@@ -65,8 +65,7 @@ PlanRequest Request(std::vector<std::string> base, std::vector<std::string> tens
 }
 
 TEST(MakePlan, FindsFewerGroupsThanFirstFit) {
-  // First fit in this order needs three bins of 10: {4 6}, {4 3 3}, {6 4} is two less obvious than {4 4}, {6 3}, {6 3
-  // …}.
+  // First fit in this order needs three groups; the search finds two, which put a with b and e with the c.
   FakeHost host(11);
   Plan plan = MakePlan(host, Request({"base:1"}, {"a:4", "b:4", "c:3", "d:6", "e:3"}));
   ASSERT_THAT(plan.groups, SizeIs(2));
@@ -180,7 +179,7 @@ TEST_P(RealPlan, TakesTheFewestSinglePassGroups) {
   for (const FlopMetric& metric : request_.metrics.tensor) EXPECT_THAT(covered, Contains(metric.name));
   for (const FlopMetric& metric : request_.metrics.scalar) EXPECT_THAT(covered, Contains(metric.name));
   EXPECT_GE(request_.metrics.scalar.size(), 9u);
-  // A process waits for this once, at start.
+  // A process waits for these questions once, at its start.
   EXPECT_LE(plan.questions, request_.max_questions + 100);
 }
 

@@ -13,19 +13,19 @@
 namespace rfinject::cupti {
 namespace {
 
-// Samples in one step: enough for the time axis, few enough to evaluate between two steps.
+// How many samples are taken in one step: enough for the time axis, few enough to evaluate between two steps.
 constexpr uint64_t kSamplesPerStep = 200;
-// Shorter than this overflows (NVIDIA's own example); longer tells nothing of a step.
+// A shorter interval overflows the buffer (NVIDIA's own example); a longer one tells nothing of a step.
 constexpr uint64_t kMinIntervalNs = 100'000, kMaxIntervalNs = 10'000'000;
 constexpr uint32_t kSamplesPerDecode = 256;
 constexpr size_t kHardwareBuffer = size_t{64} << 20;
 // A step that lasts far longer than expected must not keep us decoding.
 constexpr int kMaxDecodes = 16;
 
-// The first rotation through the counters should have gone by; see arming::Options.
+// By this step the first rotation through the counters should be over; see arming::Options.
 constexpr uint64_t kFirstStep = 16;
 constexpr uint32_t kMaxWindows = 12;
-// Of what all profiling may cost.
+// The share of what all profiling may cost that PM sampling may use.
 constexpr double kShareOfOverhead = 0.1;
 
 void SleepNs(uint64_t ns) {
@@ -120,7 +120,7 @@ int PmSampling::Configure() {
   config.samplingInterval = interval_ns_;
   config.triggerMode = by_time_ ? CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL
                                 : CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL;
-  // The oldest, so that a full buffer is an overflow that is seen and not a gap that is not.
+  // The oldest samples are kept, so that a full buffer is seen as an overflow and not missed as a gap.
   config.hwBufferAppendMode = CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
   CUptiResult result = api_.cuptiPmSamplingSetConfig(&config);
   if (result != CUPTI_SUCCESS) return result;
@@ -167,7 +167,7 @@ int PmSampling::Decode(std::vector<PmSample>* samples, bool* overflow) {
     decode.counterDataImageSize = counter_data_.size();
     result = api_.cuptiPmSamplingDecodeData(&decode);
     if (decode.overflow != 0 || result == CUPTI_ERROR_OUT_OF_MEMORY) {
-      // A full buffer is told in either way.
+      // A full buffer shows in either of these.
       *overflow = true;
       return CUPTI_SUCCESS;
     }
@@ -192,7 +192,8 @@ int PmSampling::Decode(std::vector<PmSample>* samples, bool* overflow) {
       }
       samples->push_back({at.startTimestamp, at.endTimestamp, values[0], values[1], values[2]});
     }
-    // Not full: that was all. (END_OF_RECORDS says so too; a decoder that says neither must not keep us here.)
+    // The image did not get full, so that was all. (END_OF_RECORDS also says so; a decoder that says neither must not
+    // keep us here.)
     if (decode.decodeStopReason != CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL) return CUPTI_SUCCESS;
   }
   *overflow = true;
@@ -242,7 +243,7 @@ void PmCrossCheck::BeforeStep(uint64_t step, uint64_t step_ns) {
                           kShareOfOverhead * overhead_ * static_cast<double>(now - opened_ns_)) {
     return;
   }
-  // Further and further apart: a job of any length is seen early and late.
+  // Windows come further and further apart, so that a job of any length is seen early and late.
   next_step_ = step + step / 2 + 8;
   // Only this step's kernels shall be in the window; what was launched before must be over.
   if (api_.cuCtxSynchronize != nullptr) api_.cuCtxSynchronize();
@@ -251,7 +252,7 @@ void PmCrossCheck::BeforeStep(uint64_t step, uint64_t step_ns) {
     GiveUp("starting it", result);
     return;
   }
-  // The first sample is left out: it must be over before the step begins.
+  // The first sample, which is left out, must be over before the step begins.
   SleepNs(sampling_->settle_ns());
   cost_ns_ += MonotonicNs() - now;
 }

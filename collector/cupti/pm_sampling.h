@@ -23,17 +23,19 @@
 namespace rfinject::cupti {
 
 // The metrics to sample on a chip: DRAM read, DRAM write and, where one pass has room for it, tensor activity in
-// percent. Each set is proven to take one pass. Empty: this chip's DRAM cannot be sampled.
+// percent. Each set is proven to take one pass. The result is empty where this chip's DRAM cannot be sampled.
 std::vector<std::string> SelectPmMetrics(MetricHost& host);
 
 class PmSampling {
  public:
-  // Plans for the device; nullptr and its CUptiResult on failure. No session may be active. `api` must outlive it.
+  // Plans for the device. Returns nullptr on failure, with the CUptiResult in `*result`. No session may be active.
+  // `api` must outlive the object.
   static std::unique_ptr<PmSampling> Open(const Api& api, int device, int* result);
 
-  // Samples about every `interval_ns` from now on. A CUptiResult.
+  // Samples about every `interval_ns` from now on. Returns a CUptiResult.
   int Begin(uint64_t interval_ns);
-  // Ends that; `samples` in order of time, the first, which is often wrong, left out. `*overflow`: some were lost.
+  // Ends sampling. `samples` receives the samples in order of time, without the first, which is often wrong;
+  // `*overflow` says whether some were lost.
   int End(std::vector<PmSample>* samples, bool* overflow);
   // Gives the device back without decoding.
   void Abandon();
@@ -64,14 +66,14 @@ class PmSampling {
 
 class PmCrossCheck {
  public:
-  // nullptr when the device cannot be sampled; why goes into the trace as a remark. `overhead`: the share of time
-  // that all profiling may cost.
+  // Returns nullptr when the device cannot be sampled; the reason goes into the trace as a remark. `overhead` is the
+  // share of time that all profiling may cost.
   static std::unique_ptr<PmCrossCheck> Open(const Api& api, int device, double overhead, Recorder& recorder);
 
-  // Before a step in which nothing else is collected, with the device's context current. `step_ns`: how long a step
-  // takes.
+  // Must be called before a step in which nothing else is collected, with the device's context current. `step_ns` is
+  // how long a step takes.
   void BeforeStep(uint64_t step, uint64_t step_ns);
-  // After each step, before anything else is collected.
+  // Must be called after each step, before anything else is collected.
   void AfterStep(uint64_t step);
   void Abandon() { sampling_->Abandon(); }
   bool running() const { return sampling_->running(); }

@@ -1,7 +1,7 @@
 // File: pm_sampling_test.cc
 //
-// Which metrics are sampled on which chip, by the real CUPTI host library, which needs no GPU. The rest is tested on
-// the simulated GPU (integration_tests/simulated_gpu).
+// Tests which metrics are sampled on which chip, with the real CUPTI host library, which needs no GPU. The rest is
+// tested on the simulated GPU (integration_tests/simulated_gpu).
 #include "collector/cupti/pm_sampling.h"
 
 #include <gmock/gmock.h>

@@ -2,8 +2,8 @@
 //
 // The Range Profiler. In automatic ranges CUPTI opens one for each kernel of the context, in launch order, and waits
 // for the context after each launch; in user ranges we open and close them, and nothing waits. Kernels are never
-// replayed: every configuration is planned to take one pass. UserReplay is asked for, since with one pass no mode
-// replays anything, and it is the one that could not if it wanted.
+// replayed: every configuration is planned to take one pass. With one pass no mode replays anything; UserReplay is
+// asked for, because in it CUPTI could not replay by itself.
 //
 // A user range's name is its ordinal. Ranges of one name would be one node of CUPTI's tree of ranges, and what comes
 // of two passes through a node is not documented. Decoded ranges are put in order by their names, never by their
@@ -78,8 +78,8 @@ class RangeProfiler : public CounterBackend {
 
   int StartIn(CUpti_ProfilerRange ranges, size_t group, size_t max_ranges) {
     if (object_ != nullptr) return CUPTI_ERROR_INVALID_OPERATION;
-    // Enabled anew for each armed step. Whether a configuration with other metrics may be set without is not
-    // documented, and peers have seen it decode wrongly.
+    // The profiler is enabled anew for each armed step. Whether a configuration with other metrics may be set without
+    // that is not documented, and others have seen it decode wrongly.
     CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
     enable.ctx = context_;
     CUptiResult result = api_.cuptiRangeProfilerEnable(&enable);

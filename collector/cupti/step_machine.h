@@ -53,7 +53,7 @@ class StepMachine {
     return now == StepState::kCounters || now == StepState::kTimes;
   }
 
-  // Moves to `to`. False, and nothing has changed, when no arrow leads there.
+  // Moves to `to`. Returns false, and changes nothing, when no arrow leads there.
   bool Enter(StepState to) noexcept {
     StepState from = state();
     while (MayMove(from, to)) {
@@ -62,7 +62,7 @@ class StepMachine {
     return false;
   }
 
-  // The step is over: what it was, and kPlain from now on. In kWaiting and kOff nothing changes.
+  // Ends the step: returns the state that it was in and moves to kPlain. In kWaiting and kOff nothing changes.
   StepState EndStep() noexcept {
     StepState ran = state();
     while (ran != StepState::kWaiting && MayMove(ran, StepState::kPlain)) {
@@ -74,7 +74,7 @@ class StepMachine {
     return ran;
   }
 
-  // Ends kSampling if that is what runs; true for the one caller that ended it.
+  // Ends kSampling if that is the state; returns true for the one caller that ended it.
   bool EndSampling() noexcept {
     StepState sampling = StepState::kSampling;
     return state_.compare_exchange_strong(sampling, StepState::kPlain, std::memory_order_acq_rel,

@@ -41,7 +41,7 @@ void StepPolicy::End(bool in_window, uint64_t step, const Plan& plan, uint64_t d
   if (policy_ == nullptr) return;
   for (auto key = static_cast<uint32_t>(policy_->key_count()); key < keys; ++key) policy_->OnNewKey(key);
   if (!in_window) return;
-  // A new policy did not decide what the old one has.
+  // A policy that was made meanwhile did not make this decision.
   const arming::Decision decision = plan.generation == generation_ ? plan.decision : arming::Decision{};
   policy_->End(step, decision, duration_ns, valid);
 }

@@ -29,18 +29,18 @@ class StepPolicy {
   // Starts with a policy that knows nothing yet: what was decided before does not count for it.
   void Renew(const arming::Options& options, std::vector<arming::GroupRole> roles);
 
-  // Steps, from the window's first, until everything was collected once; 0 where nobody knows.
+  // How many steps it takes, from the window's first, until everything was collected once; 0 where that is not known.
   uint64_t FirstRotationSteps() noexcept;
 
-  // For the thread that ends the steps, with steps counted from the window's first. What cannot have the lock does
-  // nothing, and a decision is then "nothing".
+  // The following are for the thread that ends the steps; steps are counted from the window's first. A call that
+  // cannot have the lock does nothing, and the decision is then to collect nothing.
   Plan Begin(uint64_t step) noexcept;
-  // What Begin said could not be done.
+  // Tells that what Begin decided could not be done.
   void Cancel(const Plan& plan) noexcept;
-  // The step is over. `keys` is how many launch keys there are by now. A step that was before the window
+  // Tells that the step is over. `keys` is how many launch keys there are by now. A step that was before the window
   // (`in_window` false) only makes its keys known.
   void End(bool in_window, uint64_t step, const Plan& plan, uint64_t duration_ns, bool valid, uint32_t keys) noexcept;
-  // What the step measured, before its End. False when it could not be noted.
+  // Takes what the step measured, before its End. Returns false when it could not be noted.
   bool AddCounts(uint32_t group, std::span<const CountedContext::Outcome> outcomes) noexcept;
   bool AddTimes(std::span<const TimeJoin::Key> keys) noexcept;
 

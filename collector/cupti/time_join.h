@@ -1,7 +1,7 @@
 // File: time_join.h
 //
-// Which launch each of CUPTI's times belongs to. Pure: it joins what was logged of a step with the records that came
-// of it, by the correlation id that both carry, and calls nothing of CUPTI.
+// Finds the launch that each of CUPTI's times belongs to. It joins the log of a step with the step's records by the
+// correlation id that both carry. It is pure, and calls nothing of CUPTI.
 #ifndef RFINJECT_COLLECTOR_CUPTI_TIME_JOIN_H_
 #define RFINJECT_COLLECTOR_CUPTI_TIME_JOIN_H_
 

@@ -9,10 +9,10 @@
 namespace rfinject::cupti {
 namespace {
 
-// How long, in steps, whoever had CUPTI's activity records is given to come back: torch.profiler prepares some steps
-// ahead of those that it records, and its next cycle may follow at once.
+// For how many steps another owner of CUPTI's activity records is given time to come back: torch.profiler prepares
+// some steps ahead of those that it records, and its next cycle may follow at once.
 constexpr uint64_t kQuietSteps = 64;
-// After so many windows in a row that somebody else got, kernel times are given up.
+// After so many windows in a row whose records somebody else got, kernel times are given up.
 constexpr uint32_t kMaxTakenWindows = 3;
 
 }  // namespace
@@ -89,7 +89,7 @@ TimeWindow::Reading TimeWindow::Read(uint64_t step, bool profiles) {
   if (invalid != 0) recorder_.CountDrop("kernel records without a time", invalid);
   if (dropped != 0) recorder_.CountDrop("kernel records that CUPTI dropped", dropped);
   if (!entries.empty() && records.empty()) {
-    // Somebody came into the window and got our buffers; once can be an accident.
+    // Another tool came into the window and got our buffers. Once can be an accident.
     ++taken_windows_;
     quiet_until_ = step + kQuietSteps;
     return reading;

@@ -4,8 +4,8 @@
 // afterwards joins them with the log of what was launched in it (time_join.h).
 //
 // CUPTI's activity records have one owner a process. When the program's own profiler wants them, or somebody has
-// taken them, it has the right of way: TimeWindow counts out how long nothing of ours is armed, takes the records
-// back when it has been quiet, and gives up when they are taken from us again and again.
+// taken them, they are given way to: TimeWindow arms nothing for a number of steps, takes the records back when
+// nobody has used them for so long, and gives up when they are taken from us again and again.
 //
 // Everything here is called by the thread that ends the steps, between two steps, and may call CUDA. CUPTI's own
 // threads meet it only inside KernelTimes.
@@ -28,7 +28,7 @@ namespace rfinject::cupti {
 
 class TimeWindow {
  public:
-  // All must outlive the object. `api` may be filled later, but before Open.
+  // The arguments must outlive the object. `api` may be filled later, but before Open.
   TimeWindow(const Api& api, Contexts& contexts, LaunchTap& tap, LaunchKeys& keys, Recorder& recorder)
       : api_(api), contexts_(contexts), tap_(tap), recorder_(recorder), samples_(recorder, keys) {}
 
@@ -45,7 +45,7 @@ class TimeWindow {
   };
   Turn TurnIn(uint64_t step, bool profiles);
 
-  // Times the step that begins. False, reported, when times are over.
+  // Times the step that begins. Returns false, and has reported it, when times are over.
   bool Arm();
 
   struct Reading {
@@ -56,8 +56,8 @@ class TimeWindow {
   // Ends `step`, which Arm began, waits for its kernels and hands their times to the recorder. `profiles` as above.
   Reading Read(uint64_t step, bool profiles);
 
-  // No times any more. True when CUPTI refused to end the last window: its kernels stay instrumented, and no counters
-  // may be armed in this process either.
+  // Ends the taking of times. Returns true when CUPTI refused to end the last window: its kernels stay instrumented,
+  // and no counters may be armed in this process either.
   bool Lose() noexcept;
 
  private:

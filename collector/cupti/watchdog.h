@@ -16,15 +16,15 @@ namespace rfinject::cupti {
 
 class Watchdog {
  public:
-  // All must live as long as the process, and so must the object: its thread is never joined.
+  // The arguments must live as long as the process, and so must the object: its thread is never joined.
   Watchdog(const StepMachine& machine, StepPolicy& policy, Recorder& recorder) noexcept
       : machine_(machine), policy_(policy), recorder_(recorder) {}
 
-  // Starts the thread, once; it ends when the machine is off. On the thread that ends the steps. A thread that cannot
-  // be had is done without.
+  // Starts the thread, once; it ends when the machine is off. Called by the thread that ends the steps. If no thread
+  // can be had, nobody watches.
   void Start() noexcept;
 
-  // A step with counters made no progress. Any thread.
+  // Whether a step with counters has made no progress. Any thread may ask.
   bool stalled() const noexcept { return stalled_.load(); }
 
  private:

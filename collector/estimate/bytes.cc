@@ -20,7 +20,8 @@ uint64_t Bytes(std::span<const TensorView> tensors) {
   return sum;
 }
 
-// The same memory, not merely the same storage; as far as is known, where the offsets are not.
+// Whether two tensors are the same memory and not merely in the same storage, as far as is known where an offset is
+// not.
 bool SameMemory(const TensorView& a, const TensorView& b) {
   return a.storage != 0 && a.storage == b.storage && a.offset == b.offset && a.dtype == b.dtype &&
          a.numel == b.numel && DistinctElements(a) == DistinctElements(b);
@@ -28,14 +29,14 @@ bool SameMemory(const TensorView& a, const TensorView& b) {
 
 bool IsInPlace(const OpCall& call) { return call.name.ends_with('_') && !call.name.ends_with("__"); }
 
-// An out variant carries its functional form's name, and its `out` argument stands behind the operands and comes
-// back as the result.
+// An out variant has the name of its functional form; its `out` argument stands behind the operands and comes back as
+// the result.
 bool IsOutArgument(const OpCall& call, size_t index) {
   if (IsInPlace(call) || index == 0) return false;
   const TensorView* argument = InputTensor(call, index);
   if (argument == nullptr) return false;
   for (size_t i = index + 1; i < call.inputs.size(); ++i) {
-    // Several results have several out arguments at the end.
+    // An operator with several results has several out arguments at the end.
     if (!TensorsOf(call, call.inputs[i]).empty() && !IsOutArgument(call, i)) return false;
   }
   for (const Argument& output : call.outputs) {
@@ -46,8 +47,8 @@ bool IsOutArgument(const OpCall& call, size_t index) {
   return false;
 }
 
-// Without an offset, the parts of one storage look alike, and are counted each: query, key and value of one
-// projection are common, the same tensor given twice is rare.
+// Where the offset is not known, the parts of one storage look alike, and each is counted: query, key and value of
+// one projection are common, the same tensor given twice is rare.
 bool ReadBefore(const OpCall& call, size_t index, const TensorView& tensor) {
   if (tensor.offset < 0) return false;
   for (size_t i = 0; i < index; ++i) {
@@ -115,7 +116,8 @@ Traffic Gather(const OpRule& rule, const OpCall& call, uint64_t picked) {
   return traffic;
 }
 
-// What is addressed is as large as the largest of the other tensors, which hold the indices and the new values.
+// Only part of the target is written. That part is as large as the largest of the other tensors, which hold the
+// indices and the new values.
 Traffic Scatter(const OpRule& rule, const OpCall& call) {
   const size_t target = FirstTensorArgument(call);
   const auto tensors = FirstTensors(call, call.inputs);
@@ -165,7 +167,7 @@ Traffic BatchNorm(const OpCall& call) {
   return traffic;
 }
 
-// _fused_adam_(parameters, gradients, moments…, steps) and its like: every list is updated, but for the gradients.
+// _fused_adam_(parameters, gradients, moments…, steps) and the like: every list but the gradients is updated.
 Traffic FusedOptimizer(const OpCall& call) {
   Traffic traffic{ReadAll(call, 0), 0};
   size_t list = 0;

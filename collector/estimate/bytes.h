@@ -1,6 +1,6 @@
 // File: bytes.h
 //
-// Compulsory traffic of one operator: what it would move if every operand were read once and every result written
+// The compulsory traffic of one operator: what it would move if every operand were read once and every result written
 // once, with nothing left in a cache before or after.
 #ifndef RFINJECT_COLLECTOR_ESTIMATE_BYTES_H_
 #define RFINJECT_COLLECTOR_ESTIMATE_BYTES_H_
@@ -18,7 +18,8 @@ struct Traffic {
 };
 
 // Bytes of `call` under `rule`; saturates at UINT64_MAX.
-//  * An operand counts with the elements that lie in memory: a broadcast one (a stride of 0) with its distinct ones.
+//  * An operand counts with the elements that lie in memory; elements that a broadcast (a stride of 0) repeats count
+//  once.
 //  * The same tensor given twice (x*x) is read once. Different parts of one storage (q, k and v of one projection)
 //    are different tensors.
 //  * In-place: read once, written once. An `out` argument is written only.

@@ -48,7 +48,7 @@ Cost EstimateCost(const OpCall& call, const Gpu& gpu, PrecisionPolicy policy) no
   const Traffic traffic = CountBytes(rule, call);
   cost.compulsory_bytes = SaturatingAdd(traffic.read, traffic.write);
   cost.dram_bytes = cost.compulsory_bytes;
-  // Nothing read and nothing written: an operator on empty tensors launches nothing.
+  // An operator that reads and writes nothing has empty tensors, and launches nothing.
   if (cost.compulsory_bytes == 0) return cost;
   cost.kernel = true;
   if (rule.bytes == BytesRule::kCopy && call.crosses_devices) {

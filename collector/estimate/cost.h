@@ -1,6 +1,6 @@
 // File: cost.h
 //
-// The cost model: from one operator's operands to what a GPU would do for it. Pure; no state, no I/O.
+// The cost model says what a GPU would do for one operator, from its operands. It is pure: no state, no I/O.
 //
 //   const Cost cost = EstimateCost(call, *FindGpu("V100-SXM2-16GB"), PrecisionPolicy{});
 //   if (cost.kernel) …
@@ -33,10 +33,10 @@ struct Cost {
   uint64_t model_flop = 0;  // 2 per multiply-add
   std::array<uint64_t, kPrecisionCount> executed_flop{};  // at most two are not 0
   uint64_t compulsory_bytes = 0;                          // each operand read once, each result written once
-  uint64_t dram_bytes = 0;                                // the same: there is no model of the caches
-  uint64_t pcie_bytes = 0;                                // of a copy between the host and the GPU
-  uint64_t time_ns = 0;  // never less than the roofs allow, nor than the launch floor
-  // Beside all of the above, in which they are not: the time steps of a recurrent layer.
+  uint64_t dram_bytes = 0;  // equal to compulsory_bytes: there is no model of the caches
+  uint64_t pcie_bytes = 0;  // of a copy between the host and the GPU
+  uint64_t time_ns = 0;     // never less than the roofs allow, nor than the launch floor
+  // The time steps of a recurrent layer, which are not part of the sums above.
   std::array<RepeatedCost, 2> repeated;
 };
 

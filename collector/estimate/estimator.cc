@@ -166,8 +166,8 @@ class Estimator final : public Source {
     ++launched.counts[at];
   }
 
-  // See ObserveVirtualLoadedLaunches. What its arguments point to it reads or writes, once each; what it computes
-  // nobody knows. An operator that launches such kernels is costed by its operands.
+  // See ObserveVirtualLoadedLaunches. The kernel is taken to read or write once what its arguments point to; what it
+  // computes nobody knows. An operator that launches such kernels is costed by its operands.
   void OnLoadedLaunch(const LoadedLaunch& launch) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
     const Site site = CurrentSite();
@@ -349,7 +349,7 @@ class Estimator final : public Source {
     LaunchRecord record;
     uint64_t times = 0;
   };
-  // What one operator does: itself, and what it repeats.
+  // The launches of one operator: those of itself, and those that it repeats.
   using CapturedWork = std::array<Launches, 3>;
 
   static bool IsOptimizer(std::span<const Launches> work) {
@@ -358,7 +358,8 @@ class Estimator final : public Source {
 
   static constexpr int64_t kLockWaitNs = 1'000'000'000;
 
-  // `work` is done, or is captured and will be whenever the graph is launched; it takes `ns` of the GPU's time.
+  // Records `work`, which takes `ns` of the GPU's time; what is captured is kept and recorded whenever the graph is
+  // launched.
   void Happen(std::span<const Launches> work, uint64_t ns) noexcept {
     if (VirtualGpuCaptured()) {
       Keep(work, ns);
@@ -389,7 +390,7 @@ class Estimator final : public Source {
     {
       if (!captured_lock_.LockFor(kLockWaitNs)) return recorder_.CountDrop("operators in a CUDA graph");
       const HeldLock held(captured_lock_);
-      // A program that captures again and again does not fill our memory.
+      // The limit keeps a program that captures again and again from filling our memory.
       if (captured_.size() >= kMaxCaptured) return recorder_.CountDrop("operators in CUDA graphs beyond the first");
       captured_.push_back(kept);
       what = captured_.size();
@@ -435,7 +436,7 @@ class Estimator final : public Source {
     if (peak.refused.bytes != 0) ReportRefusal(std::move(peak));
   }
 
-  // What stands beside torch's own message: it does not know whose the memory is.
+  // Reports what torch's own message does not know: which layers have the memory.
   void ReportRefusal(MemoryPeak peak) noexcept try {
     const auto place = [&](uint32_t layer, Phase phase) {
       const std::string name = recorder_.LayerName(layer);
@@ -480,7 +481,7 @@ class Estimator final : public Source {
     recorder_.CountDrop("operators without a FLOP rule: names");
   }
 
-  // One line for all that a step brought, not one for each: a model of somebody's own operators has many.
+  // There is one line for all unknown operators of a step: a model with operators of its own has many.
   void ReportUnknown() noexcept try {
     if (!unreported_.load(std::memory_order_relaxed)) return;
     if (!unknown_lock_.TryLock()) return;
@@ -513,7 +514,7 @@ class Estimator final : public Source {
   std::atomic<bool> loaded_reported_{false};
   std::atomic<uint32_t> pcie_metric_{0}, nvlink_metric_{0};  // 0: not defined yet
 
-  std::atomic<bool> optimizer_captured_{false};  // and it has not run since
+  std::atomic<bool> optimizer_captured_{false};  // an optimizer's step was captured and no graph was launched since
   Mutex captured_lock_;
   std::deque<CapturedWork> captured_ RFINJECT_GUARDED_BY(captured_lock_);
 

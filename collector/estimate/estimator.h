@@ -11,9 +11,9 @@
 
 namespace rfinject {
 
-// The estimator for settings.estimate, a row of gpus.csv without regard to case, having told the recorder what is
-// estimated (source, GPU, device facts). nullptr when the table has no such row, with an error diagnostic that names
-// the nearest ones, or when memory ran out. Owned by the process, never destroyed.
+// Makes the estimator for settings.estimate, a row of gpus.csv without regard to case, and tells the recorder what is
+// estimated (source, GPU, device facts). Returns nullptr when the table has no such row, with an error diagnostic
+// that names the nearest ones, or when memory ran out. The process owns it, and never destroys it.
 Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept;
 
 }  // namespace rfinject

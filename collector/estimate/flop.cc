@@ -11,8 +11,8 @@ uint64_t Product(uint64_t a, uint64_t b, uint64_t c = 1, uint64_t d = 1) {
   return SaturatingMultiply(SaturatingMultiply(a, b), SaturatingMultiply(c, d));
 }
 
-// Weight elements that each output element of a convolution (each input element of a transposed one) meets: the
-// weight is [out, in/groups, kernel...], a transposed one's [in, out/groups, kernel...].
+// How many elements of the weight each output element of a convolution (each input element of a transposed one) is
+// multiplied with: the weight is [out, in/groups, kernel...], a transposed one's [in, out/groups, kernel...].
 uint64_t WeightPerElement(const TensorView& weight) {
   const uint64_t first = Size(weight, 0);
   return first == 0 ? 0 : weight.numel / first;
@@ -85,7 +85,7 @@ uint64_t MatVec(const OpCall& call) {
   return matrix == nullptr ? 0 : Product(2, matrix->numel);
 }
 
-// query [b, h, sq, d], key [b, h, sk, d], value [b, h, sk, dv]; `first` is the argument that is the query.
+// query [b, h, sq, d], key [b, h, sk, d], value [b, h, sk, dv]; `first` is the index of the query.
 //   forward:  q k^T and p v, 2 b h sq sk (d + dv); the scores' scaling and softmax, 4 each
 //   backward: dv, dp, dq, dk: twice the forward's products; the scores' gradient, 5 each. The fused kernels do not
 //             keep the scores: they compute q k^T again, 2.5 times the forward when d = dv (Dao et al., arXiv
@@ -135,9 +135,9 @@ std::span<const TensorView> RnnWeights(const OpCall& call) {
   return {};
 }
 
-// Sequences come as [tokens, batch, features], the other way round where the layer says so (its first boolean in
-// cuDNN's operators, its fourth in lstm(…, has_biases, …, train, bidirectional, batch_first)), as [tokens, features],
-// or packed: then the second argument has the sizes of the batches, one a time step.
+// Sequences come as [tokens, batch, features], as [batch, tokens, features] where the layer says so (its first
+// boolean in cuDNN's operators, its fourth in lstm(…, has_biases, …, train, bidirectional, batch_first)), as [tokens,
+// features], or packed: then the second argument has the sizes of the batches, one a time step.
 uint64_t RnnTimeSteps(const OpCall& call) {
   const TensorView* input = InputTensor(call, 0);
   if (input == nullptr) return 0;
@@ -153,9 +153,9 @@ uint64_t RnnTimeSteps(const OpCall& call) {
   return Size(*input, 0);
 }
 
-// A recurrent layer: every matrix of weights meets every token, 2 per multiply-add; the gates' arithmetic, 3 per
-// gate element (see the cells in op_table.cc), belongs to the recurrent matrices, every second one. The input is
-// [tokens, batch, features] or [batch, tokens, features].
+// In a recurrent layer every matrix of weights is multiplied with every token, 2 FLOP per multiply-add; the gates'
+// arithmetic, 3 per gate element (see the cells in op_table.cc), belongs to the recurrent matrices, which are every
+// second one. The input is [tokens, batch, features] or [batch, tokens, features].
 FlopCount Rnn(const OpCall& call, bool backward) {
   const TensorView* input = InputTensor(call, 0);
   if (input == nullptr || Size(*input, -1) == 0) return {};
@@ -168,7 +168,7 @@ FlopCount Rnn(const OpCall& call, bool backward) {
     if (recurrent) count.vector = SaturatingAdd(count.vector, Product(3, tokens, Size(weight, 0)));
     recurrent = !recurrent;
   };
-  // mkldnn_rnn_layer(input, w_input, w_hidden, biases…, hx, …) has no list, but the two matrices in turn.
+  // mkldnn_rnn_layer(input, w_input, w_hidden, biases…, hx, …) has no list, but the two matrices one after the other.
   if (const auto weights = RnnWeights(call); !weights.empty()) {
     for (const TensorView& weight : weights) add(weight);
   } else {

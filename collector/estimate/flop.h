@@ -1,6 +1,6 @@
 // File: flop.h
 //
-// FLOP of one operator, from the shapes of its operands.
+// Counts the FLOP of one operator, from the shapes of its operands.
 //
 // Model FLOP are what the mathematics asks for; executed FLOP are what a GPU's kernel for this operator does. They
 // differ where the kernel is known to compute something twice: the backward of fused attention.
@@ -20,10 +20,10 @@ struct FlopCount {
   uint64_t vector = 0;  // executed by the CUDA cores
 };
 
-// What a recurrent layer does time step by time step, because each needs the one before: with each a product by the
-// recurrent matrix and a kernel for the gates. So cuDNN's standard algorithm goes; its persistent kernels, which
-// PyTorch chooses for some shapes in half precision, do the same in fewer launches. Of the layer's FLOP and traffic
-// this is part of the former and beside the latter.
+// What a recurrent layer does time step by time step, because each needs the one before: a product with the recurrent
+// matrix and a kernel for the gates. This is cuDNN's standard algorithm; its persistent kernels, which PyTorch
+// chooses for some shapes in half precision, do the same in fewer launches. These FLOP are part of the layer's FLOP;
+// this traffic is not part of the layer's traffic.
 struct Recurrence {
   uint64_t launches =
       0;  // of either kernel: layers, directions and time steps; 0: the operator is no recurrent layer

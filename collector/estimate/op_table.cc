@@ -10,8 +10,9 @@ namespace {
 // A view or bookkeeping: launches nothing, and neither does what runs inside it.
 constexpr OpRule Free(std::string_view name) { return {name, OpKind::kFree}; }
 
-// Decomposes into operators that are observed themselves. Where it ran none of them, it was a view of its operand
-// (reshape, to and contiguous often are) or did the work itself, which is then operands in, results out.
+// Decomposes into operators that are observed themselves. Where none of them ran, the operator was a view of its
+// operand (reshape, to and contiguous often are) or did the work itself; it is then taken to read its operands and to
+// write its results.
 constexpr OpRule Through(std::string_view name, FlopRule flop = FlopRule::kNone, uint8_t per = 0,
                          BytesRule bytes = BytesRule::kOperands, Unit unit = Unit::kVector) {
   return {name, OpKind::kLeafIfChildless, flop, per, bytes, unit};
@@ -135,9 +136,8 @@ constexpr OpRule kOps[] = {
     Free("new_empty_strided"),
     Free("_efficientzerotensor"),
     Free("scalar_tensor"),
-    // A copy of one scalar to the host. Not a kernel, and in the training loops that we saw the operand is on the
-    // host
-    // already (the optimizers' step counters) or it is the loss, once a step.
+    // A copy of one scalar to the host. It is no kernel. In the training loops that we saw the operand is on the host
+    // already (the optimizers' step counters), or it is the loss, once a step.
     Free("item"),
     Free("_local_scalar_dense"),
     Free("is_nonzero"),
@@ -209,7 +209,7 @@ constexpr OpRule kOps[] = {
     Through("chain_matmul"),
     Through("linalg_multi_dot"),
     Through("kron"),
-    // Usually t and addmm; where the CPU's library does it in one call, a leaf.
+    // Usually runs t and addmm; where the CPU's library does it in one call, it is a leaf.
     Through("linear", kLinear, 0, BytesRule::kOperands, Unit::kMatmul),
 
     // --- Attention. The fused operators; the `math` one and the front end decompose.
@@ -240,9 +240,8 @@ constexpr OpRule kOps[] = {
     Matrix("_cudnn_rnn_backward", kRnnBackward, Unit::kConvolution),
     Matrix("miopen_rnn_backward", kRnnBackward, Unit::kConvolution),
     Matrix("mkldnn_rnn_layer_backward", kRnnBackward, Unit::kConvolution),
-    // Cell state: the gates' sums and sigmoids (3 for each of 4 or 3 gates) and the state's update. Per element of
-    // the
-    // gates; the backward does about twice as much.
+    // The gates' sums and sigmoids (3 for each of 4 or 3 gates) and the update of the cell's state. The numbers are
+    // per element of the gates; the backward does about twice as much.
     Kernel("_thnn_fused_lstm_cell", kPerOperand, 3),
     Kernel("_thnn_fused_gru_cell", kPerOperand, 3),
     Kernel("_thnn_fused_lstm_cell_backward_impl", kPerResult, 6),
@@ -250,8 +249,8 @@ constexpr OpRule kOps[] = {
     Through("_thnn_fused_lstm_cell_backward"),
     Through("_thnn_differentiable_lstm_cell_backward"),
     Through("_thnn_differentiable_gru_cell_backward"),
-    // What nn.LSTM and its like call. CUDA's version is one of the above; the CPU's is an operator for each gate and
-    // token. The backward's names are ours (FusedBackwardOf).
+    // The operators that nn.LSTM and the like call. CUDA's version is one of the above; the CPU's is an operator for
+    // each gate and token. The backward's names are ours (FusedBackwardOf).
     Matrix("lstm", kRnn, Unit::kConvolution),
     Matrix("gru", kRnn, Unit::kConvolution),
     Matrix("rnn_tanh", kRnn, Unit::kConvolution),
@@ -688,7 +687,7 @@ constexpr OpRule kOps[] = {
     Through("less"),
     Through("not_equal"),
     Kernel("signbit"),
-    // Functions of the special function units: the arithmetic around them only.
+    // Functions of the special function units: only the arithmetic around them counts.
     Kernel("exp"),
     Kernel("exp2"),
     Each("expm1", 1),
@@ -853,8 +852,8 @@ const OpRule* FindExactly(std::string_view name) {
 constexpr std::string_view kAten = "aten::";
 constexpr std::string_view kForeach = "_foreach_";
 
-// Not operators of the GPU. Collectives are bound by the interconnect, which the table of GPUs knows nothing about:
-// no estimate is better than a wrong one.
+// The operators of these namespaces are not the GPU's. Collectives are bound by the interconnect, of which the table
+// of GPUs knows nothing: no estimate is better than a wrong one.
 constexpr std::array<std::string_view, 4> kFreeNamespaces = {"c10d::", "_c10d_functional::", "profiler::", "prim::"};
 
 }  // namespace
@@ -875,7 +874,8 @@ std::optional<OpRule> FindOp(std::string_view name) noexcept {
   }
   if (rule == nullptr) return std::nullopt;
   OpRule found = *rule;
-  // The list's elements are operators on the CPU; on CUDA the whole list is a few launches, here one.
+  // On the CPU each element of the list is an operator; on CUDA the whole list takes a few launches, and is counted
+  // as one.
   if (foreach) found.kind = OpKind::kAtomic;
   return found;
 }
@@ -887,7 +887,7 @@ std::span<const OpRule> AllOps() noexcept { return kOps; }
 namespace rfinject {
 
 std::string_view TangentProductOf(std::string_view name) noexcept {
-  // Their formulas in torch's derivatives.yaml multiply by the tangents with these.
+  // The products by which the formulas of these operators in torch's derivatives.yaml multiply by tangents.
   constexpr std::array<std::array<std::string_view, 2>, 6> kProducts = {{{"aten::mm", "aten::mm"},
                                                                          {"aten::addmm", "aten::mm"},
                                                                          {"aten::bmm", "aten::bmm"},

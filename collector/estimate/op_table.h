@@ -1,8 +1,8 @@
 // File: op_table.h
 //
-// What the cost model knows about each ATen operator: whether it is a kernel, which rule counts its FLOP, which rule
-// counts its bytes, and which unit of the GPU does its arithmetic. The rules themselves are in flop.h, bytes.h and
-// precision.h; this table says which one applies, and why.
+// The table of what the cost model knows about each ATen operator: whether it is a kernel, which rule counts its
+// FLOP, which rule counts its bytes, and which unit of the GPU does its arithmetic. The rules themselves are in
+// flop.h, bytes.h and precision.h; this table says which one applies, and why.
 #ifndef RFINJECT_COLLECTOR_ESTIMATE_OP_TABLE_H_
 #define RFINJECT_COLLECTOR_ESTIMATE_OP_TABLE_H_
 
@@ -69,8 +69,8 @@ struct OpRule {
   uint8_t unread = 0;  // bit i: argument i gives only its shape, or is not needed at all
 };
 
-// The rule for an operator ("aten::add_"), or nothing for one that the table does not know. An in-place form and a
-// _foreach_ form have the functional form's rule unless they are listed themselves.
+// Returns the rule for an operator ("aten::add_"), or nothing for one that the table does not know. An in-place form
+// and a _foreach_ form have the functional form's rule unless they are listed themselves.
 std::optional<OpRule> FindOp(std::string_view name) noexcept;
 
 // All rows, for tests.

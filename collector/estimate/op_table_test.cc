@@ -31,7 +31,7 @@ TEST(OpTableTest, InPlaceFormsShareTheFunctionalRow) {
   EXPECT_EQ(FindOp("aten::mul_")->per, FindOp("aten::mul")->per);
   EXPECT_EQ(ClassifyOp("aten::mul_"), OpKind::kAtomic);
   EXPECT_EQ(ClassifyOp("aten::squeeze_"), OpKind::kFree);
-  // Listed itself: dropout_ is not a kernel that dropout is not, but fill_ and fill differ.
+  // fill_ is listed itself, so that it may differ from fill.
   EXPECT_EQ(ClassifyOp("aten::fill"), OpKind::kLeafIfChildless);
   EXPECT_EQ(ClassifyOp("aten::fill_"), OpKind::kAtomic);
 }

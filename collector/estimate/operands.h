@@ -12,6 +12,7 @@
 
 namespace rfinject::estimate {
 
+// Sums and products are UINT64_MAX where they would be larger.
 inline uint64_t SaturatingAdd(uint64_t a, uint64_t b) {
   uint64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
@@ -55,6 +56,7 @@ inline std::span<const TensorView> ResultTensors(const OpCall& call) {
   return results.empty() ? FirstTensors(call, call.inputs) : results;
 }
 
+// How many elements all of the tensors have.
 inline uint64_t Elements(std::span<const TensorView> tensors) {
   uint64_t sum = 0;
   for (const TensorView& tensor : tensors) sum = SaturatingAdd(sum, tensor.numel);
@@ -70,6 +72,7 @@ inline uint64_t Size(const TensorView& tensor, int index) {
   return size < 0 ? 0 : static_cast<uint64_t>(size);
 }
 
+// The numbers of the argument at `index`; empty where that is no list of integers.
 inline std::span<const int64_t> IntsOf(const OpCall& call, size_t index) {
   if (index >= call.inputs.size() || call.inputs[index].kind != Argument::Kind::kIntList) return {};
   const Argument& argument = call.inputs[index];

@@ -1,7 +1,7 @@
 // File: precision.h
 //
-// Which of the GPU's units does an operator's arithmetic: by the kind of operator, the type of its operands, what the
-// chip has, and what torch allows.
+// Says which of the GPU's units does an operator's arithmetic. It follows from the kind of operator, the type of its
+// operands, what the chip has, and what torch allows.
 #ifndef RFINJECT_COLLECTOR_ESTIMATE_PRECISION_H_
 #define RFINJECT_COLLECTOR_ESTIMATE_PRECISION_H_
 

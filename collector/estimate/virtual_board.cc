@@ -12,9 +12,10 @@ struct BoardFacts {
 };
 
 // The memory is what PyTorch's OutOfMemoryError calls the total capacity: less than the box says, because error
-// correction and the driver take their part. (i): read in issues of public repositories: A100-SXM4-40GB
+// correction and the driver take their part. Sources: (i) means read in issues of public repositories: A100-SXM4-40GB
 // TianheWu/CoSeR#10, A100-SXM4-80GB HiDream-ai/VAREdit#6, H100-SXM5-80GB vllm-project/vllm#27508, H100-NVL-94GB
-// ali-vilab/VACE#56, V100-SXM2-32GB haotian-liu/LLaVA#812, A10 zai-org/CogVLM#236. (u): from memory, not verified.
+// ali-vilab/VACE#56, V100-SXM2-32GB haotian-liu/LLaVA#812, A10 zai-org/CogVLM#236. (u) means from memory, not
+// verified.
 constexpr BoardFacts kBoards[] = {
     {"P100-SXM2-16GB", "Tesla P100-SXM2-16GB", 15.90},    // u
     {"P100-PCIe-16GB", "Tesla P100-PCIE-16GB", 15.90},    // u
@@ -51,7 +52,7 @@ std::optional<rfinject_virtual_board> VirtualBoardOf(const Gpu& gpu) noexcept {
     board.cc_major = gpu.cc_major;
     board.cc_minor = gpu.cc_minor;
     board.sm_count = gpu.sm_count;
-    // Whole pages of 2 MiB, as a device has them.
+    // A device has whole pages of 2 MiB.
     board.memory_bytes = static_cast<uint64_t>(facts.memory_gib * 512) * (2u << 20);
     board.l2_bytes = static_cast<uint64_t>(gpu.l2_bytes);
     board.sm_hz = gpu.boost_hz;

@@ -1,7 +1,7 @@
 // File: virtual_board.h
 //
-// What a program can ask of the boards of gpus.csv beside their roofs: the name that the driver gives, and how much
-// memory is there.
+// What a program can ask a board of gpus.csv beside its roofs: the name that the driver gives, and how much memory is
+// there.
 #ifndef RFINJECT_COLLECTOR_ESTIMATE_VIRTUAL_BOARD_H_
 #define RFINJECT_COLLECTOR_ESTIMATE_VIRTUAL_BOARD_H_
 
@@ -12,7 +12,7 @@
 
 namespace rfinject::estimate {
 
-// nullopt for a board whose memory is not known. `devices` is left 1.
+// Returns nullopt for a board whose memory is not known. `devices` is 1 in the result; the caller sets it.
 std::optional<rfinject_virtual_board> VirtualBoardOf(const Gpu& gpu) noexcept;
 
 }  // namespace rfinject::estimate

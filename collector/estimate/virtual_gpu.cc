@@ -112,8 +112,8 @@ bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 // cannot fork workers that use it.
 bool HasDriver() { return Exists("/dev/nvidiactl") || Exists("/dev/dxg"); }
 
-// How many of `devices` the program may see: CUDA_VISIBLE_DEVICES as CUDA reads it, up to the first entry that is
-// none.
+// How many of `devices` the program may see. CUDA_VISIBLE_DEVICES is read as CUDA does it, up to the first entry that
+// names no device.
 int VisibleDevices(int devices) {
   const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
   if (list == nullptr) return devices;
@@ -130,7 +130,7 @@ int VisibleDevices(int devices) {
   return visible;
 }
 
-// As many as the user asked for, else one for each process that torchrun started here.
+// Returns as many devices as the user asked for, else one for each process that torchrun started on this machine.
 int Devices(const Settings& settings) {
   if (settings.virtual_gpus != 0) return static_cast<int>(settings.virtual_gpus);
   const char* processes = std::getenv("LOCAL_WORLD_SIZE");
@@ -146,7 +146,7 @@ std::string OwnFolder() {
   return path.substr(0, path.rfind('/') + 1);
 }
 
-// Null, or why there is none.
+// Starts the virtual GPU. Returns null, or why there is none.
 const char* Start(const Settings& settings, const std::string& torch_libraries, int devices) {
   const Gpu* gpu = FindGpu(settings.estimate);
   if (gpu == nullptr) return "there is no such GPU in the table";
@@ -197,7 +197,7 @@ void OfferVirtualGpu(const Settings& settings, const std::string& torch_librarie
   if (why == nullptr || settings.verbosity < 0) return;
   WriteLogLine("no virtual GPU: " + std::string(why) + "; operators are run on the CPU");
 } catch (const std::exception&) {
-  // No memory for a few paths: the program is about to say so itself.
+  // There was no memory for a few paths; the program is about to fail by itself.
 }
 
 std::string VirtualGpuFolder() { return OwnFolder() + "virtual_gpu"; }

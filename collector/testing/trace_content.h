@@ -1,7 +1,7 @@
 // File: trace_content.h
 //
-// Reads a trace for the collector's own tests: frames by proto/wire/framing.h, chunks by libprotobuf. Small and
-// strict where the command's reader is forgiving: whatever breaks a rule of FORMAT.md is an error text.
+// Reads a trace for the collector's own tests: frames by proto/wire/framing.h, chunks by libprotobuf. It is small and
+// strict where the command's reader is forgiving: whatever breaks a rule of FORMAT.md becomes an error text.
 #ifndef RFINJECT_COLLECTOR_TESTING_TRACE_CONTENT_H_
 #define RFINJECT_COLLECTOR_TESTING_TRACE_CONTENT_H_
 

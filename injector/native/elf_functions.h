@@ -1,6 +1,7 @@
 // File: elf_functions.h
 //
-// The functions that an ELF file names. Bounded, whatever the file says; for cold places, since it reads a file.
+// Lists the functions that an ELF file names. Time and memory are bounded, whatever the file says. It reads a file,
+// so it is not for the launch path.
 #ifndef RFINJECT_INJECTOR_NATIVE_ELF_FUNCTIONS_H_
 #define RFINJECT_INJECTOR_NATIVE_ELF_FUNCTIONS_H_
 
@@ -12,8 +13,8 @@ namespace rfinject {
 using VisitFunction = void (*)(void* data, uint64_t begin, uint64_t end, const char* name);
 
 // Calls `visit` for every defined function of `path`: those of .symtab, or of .dynsym in a stripped file, in the
-// file's order. False when the file cannot be read or is not what it should be; some may have been visited then.
-// `visit` may throw, and so may this.
+// file's order. Returns false when the file cannot be read or is damaged; some functions may have been visited then.
+// `visit` may throw, and so may this function.
 bool VisitElfFunctions(const char* path, VisitFunction visit, void* data);
 
 }  // namespace rfinject

@@ -12,7 +12,7 @@ namespace {
 // Longer names are not demangled: the text can be many times as long.
 constexpr size_t kMaxMangled = 4096;
 
-// Where `what` is in `text` outside of <…> and (…), the last or the first; npos if nowhere.
+// Finds the first or the last place of `what` in `text` that is outside of <…> and (…); npos if there is none.
 enum class Which : uint8_t { kFirst, kLast };
 size_t FindOutside(std::string_view text, std::string_view what, Which which) {
   int depth = 0;
@@ -28,7 +28,7 @@ size_t FindOutside(std::string_view text, std::string_view what, Which which) {
   return found;
 }
 
-// "a::B<c, d>" is "a::B"; the arguments come apart.
+// "a::B<c, d>" is "a::B"; the template's arguments go into `*arguments`.
 std::string_view WithoutArguments(std::string_view name, std::vector<std::string_view>* arguments) {
   if (!name.ends_with('>')) return name;
   const size_t open = FindOutside(name, "<", Which::kFirst);
@@ -112,7 +112,8 @@ FrameRole RoleOfFunction(std::string_view full) {
     role.kind = FrameRole::Kind::kModule;
     role.of_torch = plain.starts_with("torch::");
     role.class_name = ModuleName(type);
-    // torch::nn::BatchNormImplBase<2ul, torch::nn::BatchNorm2dImpl>: a base that knows what it is the base of.
+    // torch::nn::BatchNormImplBase<2ul, torch::nn::BatchNorm2dImpl>: a base class whose template argument is the
+    // derived class.
     if (!parameters.empty() && IsImpl(parameters.back())) role.class_name = ModuleName(parameters.back());
   }
   return role;

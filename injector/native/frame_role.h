@@ -1,6 +1,6 @@
 // File: frame_role.h
 //
-// What a function on the stack of a C++ program on libtorch says about the layer, by its name alone.
+// Says what a function on the stack of a C++ program on libtorch tells about the layer, by its name alone.
 #ifndef RFINJECT_INJECTOR_NATIVE_FRAME_ROLE_H_
 #define RFINJECT_INJECTOR_NATIVE_FRAME_ROLE_H_
 
@@ -24,13 +24,13 @@ struct FrameRole {
   bool of_torch = false;   // kModule: the class is torch's own
 };
 
-// Cheap: whether a mangled name may have a role at all.
+// Whether a mangled name may have a role at all. This is a cheap test before demangling.
 bool MayHaveRole(std::string_view mangled) noexcept;
 
-// Of a demangled name: "torch::nn::Conv2dImpl::forward(at::Tensor const&)".
+// Returns the role of the function with this demangled name: "torch::nn::Conv2dImpl::forward(at::Tensor const&)".
 FrameRole RoleOfFunction(std::string_view name);
 
-// `mangled` demangled; as it is when it is no mangled name or an absurdly long one.
+// Returns `mangled` demangled, or as it is when it is no mangled name or an absurdly long one.
 std::string Demangle(const char* mangled);
 
 }  // namespace rfinject

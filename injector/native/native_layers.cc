@@ -26,12 +26,13 @@ namespace {
 
 // --- What a thread remembers
 
-// Powers of two. A step of ResNet-50 has some 300 chains of 40 frames, which share most of their frames.
+// The sizes are powers of two. A step of ResNet-50 has some 300 chains of 40 frames, which share most of their
+// frames.
 constexpr size_t kSteps = 8192;
 constexpr size_t kChains = 2048;
 constexpr size_t kProbes = 8;
 
-// From a return address at a place on the stack to the next one out.
+// Where the next return address lies, seen from one return address at one place on the stack.
 struct Step {
   uintptr_t slot = 0;  // 0: empty
   uintptr_t ip = 0;
@@ -136,7 +137,7 @@ constexpr int64_t kLockWait = 100'000'000;  // ns; what one operator may be held
 struct Knowledge {
   std::vector<ObjectRoles> objects;
   std::vector<NativeLayer> layers;  // 0: the program itself
-  // (layer, place of the call, class) is a layer; (layer, class): how many such layers there are.
+  // The layers by (enclosing layer, place of the call, class), and how many there are by (enclosing layer, class).
   std::map<std::tuple<uint32_t, uintptr_t, std::string>, uint32_t> calls;
   std::map<std::pair<uint32_t, std::string>, uint32_t> counts;
 };
@@ -204,7 +205,8 @@ uint32_t DefineRoot(const std::string& class_name) {
   return id != 0 ? Define(id, 0, "", class_name) : 0;
 }
 
-// The program, for modules that no visible forward of the program's own encloses. Always number kProgram.
+// Makes the layer of the program itself, for modules that no visible forward of the program encloses. Its number is
+// kProgram.
 void EnsureProgram() {
   if (!g_knowledge->layers.empty()) return;
   if (DefineRoot(program_invocation_short_name) == kProgram && !g_knowledge->layers.empty()) return;
@@ -227,7 +229,7 @@ uint32_t ChildOf(uint32_t parent, bool has_parent, uintptr_t call, const FrameRo
   return child;
 }
 
-// Outermost first: each forward is called from a place in the one before.
+// Goes from the outermost frame inwards: each forward is called from a place in the one before.
 NativePlace Interpret(const StackFrame* frames, size_t count) {
   using Kind = FrameRole::Kind;
   struct Module {
@@ -252,7 +254,7 @@ NativePlace Interpret(const StackFrame* frames, size_t count) {
         place.phase = Phase::kData;
         return place;
       case Kind::kHolder:
-        // It says what X::forward, just inside of it, has said already.
+        // A holder says what X::forward, just inside of it, has said already.
         if (!modules.empty() && modules.back().role->class_name == role->class_name) {
           modules.back().outer = i + 1 < count ? frames[i + 1].ip : 0;
           continue;
@@ -280,7 +282,7 @@ NativePlace Interpret(const StackFrame* frames, size_t count) {
   return place;
 }
 
-// `anchor`: the slot of the innermost return address that is the caller's business.
+// `anchor` is the slot of the innermost return address that counts; what lies further in is this library's own.
 [[gnu::noinline]] NativePlace Learn(Known* known, uintptr_t anchor) noexcept try {
   StackFrame frames[kMaxStackFrames];
   const size_t all = Unwind(frames);

@@ -1,15 +1,15 @@
 // File: native_layers.h
 //
-// Layers of a C++ program on libtorch, which has no Module.__call__ to watch: an operator is in the layer whose
-// X::forward functions are on the native stack above it (frame_role.h). The path is their chain,
+// Finds the layers of a C++ program on libtorch, which has no Module.__call__ to watch: an operator is in the layer
+// whose X::forward functions are on the native stack above it (frame_role.h). The path is their chain,
 // "Sequential#2.BasicBlock.Conv2d": which of several modules of one class it is, is told by the place in the
 // enclosing forward that calls it; the second such place is #2. The outermost class of the program's own is the
 // model; where the compiler has left none on the stack (forward inlined into main), the program is.
 //
-// An unwind costs about a hundred microseconds, so a thread remembers: a return address at a place on its stack tells
-// where the next one out lies (where frames have a fixed size, which is what makes it true again), and a chain of
-// return addresses is a layer. So a chain is read out again without any unwinding, and only one that has not been
-// seen before, or not in these places, is unwound.
+// An unwind costs about a hundred microseconds, so each thread remembers two things: where, seen from a return
+// address at a place on its stack, the next one lies (this stays true as long as frames have a fixed size), and which
+// layer a chain of return addresses is. So a known chain is read without unwinding. Only a chain that is new, or that
+// lies at new places, is unwound.
 #ifndef RFINJECT_INJECTOR_NATIVE_NATIVE_LAYERS_H_
 #define RFINJECT_INJECTOR_NATIVE_NATIVE_LAYERS_H_
 
@@ -27,16 +27,18 @@ struct NativePlace {
   bool optimizer_step = false;  // inside torch::optim::X::step
 };
 
-// Once, where locks may be taken. False when the library was built without an unwinder.
+// Must be called once, where locks may be taken. Returns false when the library was built without an unwinder.
 bool InitNativeLayers(Recorder& recorder) noexcept;
 
-// Where on the native stack the caller is. A stack that the thread knows costs tens of nanoseconds; a new one an
-// unwind, a new function names (once an object its symbols, read from its file). Not for callbacks of CUPTI.
+// Returns where on the native stack the caller is. A stack that the thread knows costs tens of nanoseconds, a new one
+// an unwind. A new function costs looking up its name, and the first one of an object the reading of the object's
+// symbols from its file. So this is not for callbacks of CUPTI.
 NativePlace PlaceOfThread() noexcept;
 
 // How often the calling thread had to unwind; for tests and benchmarks.
 uint64_t UnwindsOfThread() noexcept;
 
+// Called in a forked child, before any thread exists.
 void ResetNativeLayersAfterFork() noexcept;
 
 }  // namespace rfinject

@@ -16,8 +16,8 @@
 namespace rfinject {
 namespace {
 
-// What is noted in a launch callback, so without allocation: which objects there are on stacks, and which places of
-// theirs. What does not fit has no name.
+// A launch callback notes here, without allocating, which objects there are on stacks and which places in them. What
+// does not fit gets no name.
 constexpr size_t kMaxObjects = 512;
 constexpr size_t kMaxPlaces = 1 << 16;
 
@@ -71,7 +71,7 @@ struct Naming {
   const Place* end;
 };
 
-// A place is a return address: the call before it is what lies in the function.
+// A place is a return address; it is the call just before it that lies in the function.
 void NamePlaces(void* data, uint64_t begin, uint64_t end, const char* name) {
   const auto* naming = static_cast<const Naming*>(data);
   const Place* place = std::upper_bound(naming->begin, naming->end, begin,
@@ -93,10 +93,11 @@ void OfferNativeStacks() noexcept try {
 } catch (...) {
 }
 
-// No more stacks from here on: the mutex is kept, which the analysis of locks would take for a mistake.
+// No stacks are taken from here on: the mutex stays locked, which the analysis of locks would take for a mistake.
 void NameNativeStacks(Recorder& recorder) noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS try {
   if (g_noted == nullptr) return;
-  // An unwind of another thread takes some 70 us; whoever is stopped inside one must not stop the end of the process.
+  // An unwind of another thread takes some 70 us. A thread that was stopped inside an unwind must not hold up the end
+  // of the process.
   constexpr int64_t kUnwindWaitNs = 100'000'000;
   if (!g_mutex.LockFor(kUnwindWaitNs)) return;
   auto* const begin = g_noted->places.data();

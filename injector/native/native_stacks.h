@@ -8,14 +8,16 @@
 
 namespace rfinject {
 
-// Publishes the function that takes stacks, if the library was built with an unwinder. Where locks may be taken.
+// Publishes the function that takes stacks, if the library was built with an unwinder. Called where locks may be
+// taken.
 void OfferNativeStacks() noexcept;
 
-// Tells the recorder which files the objects on the stacks are, and the functions' names from their symbol tables. At
-// the end of the process, before the recorder's: reads files, and takes milliseconds for an object of libtorch's
-// size.
+// Tells the recorder which files the objects on the stacks are, and the functions' names from their symbol tables.
+// Called at the end of the process, before the recorder finishes. It reads files, and takes milliseconds for an
+// object of libtorch's size.
 void NameNativeStacks(Recorder& recorder) noexcept;
 
+// Called in a forked child, before any thread exists.
 void ResetNativeStacksAfterFork() noexcept;
 
 }  // namespace rfinject

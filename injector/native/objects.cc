@@ -81,7 +81,7 @@ struct ObjectList {
 std::atomic<const ObjectList*> g_list{nullptr};
 std::atomic<size_t> g_lists{0};
 
-// Runs with the loader's lock held, so the object is there.
+// This runs with the loader's lock held, so the object is still loaded.
 int ListObject(dl_phdr_info* info, size_t size, void* data) noexcept {
   auto* list = static_cast<ObjectList*>(data);
   if (size >= offsetof(dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {

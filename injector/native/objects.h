@@ -1,11 +1,11 @@
 // File: objects.h
 //
-// Which ELF object of this process an address lies in, asked from places where the loader's lock must not be taken:
-// a thread that holds it may wait for what our caller holds.
+// Finds the ELF object of this process that an address lies in. It is asked from places where the loader's lock must
+// not be taken: a thread that holds that lock may wait for what our caller holds.
 //
-// glibc 2.35 and later tell without a lock (_dl_find_object). Before, a list is kept that RefreshObjects makes at
-// safe places, and what it says is compared with memory before it is believed, since an object may have made room for
-// another.
+// glibc 2.35 and later answer without a lock (_dl_find_object). For an older glibc RefreshObjects makes a list at
+// safe places. An entry of it is compared with memory before it is believed, since another object may have taken the
+// place of the one that was listed.
 #ifndef RFINJECT_INJECTOR_NATIVE_OBJECTS_H_
 #define RFINJECT_INJECTOR_NATIVE_OBJECTS_H_
 
@@ -39,18 +39,18 @@ struct LoadedObject {
   }
 };
 
-// False for an address in no object, or in one that cannot be unwound. Takes no lock, allocates nothing, never
-// faults; the caller must have a frame of its own in the object (a return address on its stack), which keeps it
-// loaded.
+// Returns false for an address in no object, or in one that cannot be unwound. It takes no lock, allocates nothing
+// and never faults; the caller must have a frame of its own in the object (a return address on its stack), which
+// keeps it loaded.
 bool FindObject(uintptr_t address, LoadedObject* object) noexcept;
 
-// Where locks may be taken: at the beginning, and between steps. Does nothing where FindObject needs no list.
+// Called where locks may be taken: at the beginning, and between steps. Does nothing where FindObject needs no list.
 void RefreshObjects() noexcept;
 
-// For tests: as if glibc were older than 2.35.
+// For tests: makes FindObject work as if glibc were older than 2.35.
 void UseObjectList() noexcept;
 
-// Which file the object is. Takes the loader's lock and allocates: for threads of our own and for cold places.
+// Which file the object is. FileOfObject takes the loader's lock and allocates, so it is not for the launch path.
 struct ObjectFile {
   std::string path;
   std::string build_id;  // hexadecimal; empty if it has none

@@ -19,14 +19,14 @@ struct Stack {
 };
 __attribute__((tls_model("initial-exec"))) constinit thread_local Stack t_stack{};
 
-// The loader's note of where the main thread's stack ends; asking pthread would read /proc/self/maps.
+// Where the main thread's stack ends, as the loader has noted it; pthread would read /proc/self/maps to find out.
 std::atomic<uintptr_t> g_main_end{0};
-// Of the main thread's stack, which grows, no more than this is believed to be stack: the kernel leaves a gap of at
-// least 128 MiB below it.
+// No more than this is believed to be the main thread's stack, which grows: the kernel leaves a gap of at least 128
+// MiB below it.
 constexpr uintptr_t kMostOfMain = uintptr_t{64} << 20;
 std::atomic<uintptr_t> g_main_size{kMostOfMain};
 
-// What an unwind may use of the stack itself (it takes about 16 KiB).
+// How much of the stack an unwind itself may use (it takes about 16 KiB).
 constexpr uintptr_t kRoom = 48 << 10;
 
 [[gnu::noinline]] void AskForStack() noexcept {

@@ -1,7 +1,7 @@
 // File: unwinder.h
 //
-// The native call stack of the calling thread. Which implementation is behind it is chosen when the library is built:
-// unwinder_libunwind.cc, or unwinder_none.cc where there is no libunwind.
+// The native call stack of the calling thread. The build chooses the implementation: unwinder_libunwind.cc, or
+// unwinder_none.cc where there is no libunwind.
 //
 // What an unwind may do, since it runs inside of callbacks of torch and of CUPTI: it reads the thread's own stack
 // between its stack pointer and the stack's end, and the unwind tables of the objects that have a frame on it. It
@@ -24,18 +24,18 @@ struct StackFrame {
 // No stack is followed further than this; torch's C++ stacks have 30 to 90 frames.
 inline constexpr size_t kMaxStackFrames = 160;
 
-// Where locks may be taken, before anything below does its work. Cheap when repeated. False when the library was
-// built without an unwinder.
+// Must be called where locks may be taken, before the functions below work. It costs little when repeated. Returns
+// false when the library was built without an unwinder.
 bool PrepareUnwinder() noexcept;
 
-// The callers of the function that calls this, innermost first: the first frame is where that function returns to.
-// Returns how many were stored; 0 when there is no telling (no unwinder, another thread is at it, a stack that is not
-// the thread's own).
+// Stores the callers of the function that calls this, innermost first: the first frame is where that function returns
+// to. Returns how many were stored; 0 when the stack cannot be taken (there is no unwinder, another thread unwinds,
+// or the stack is not the thread's own).
 size_t Unwind(std::span<StackFrame> frames) noexcept;
 
 // The end of the calling thread's stack; 0 when the caller does not run on it, when there is too little left of it to
-// unwind on, or nobody knows. From the caller's own
-// frame to there everything can be read. A thread's first call may make a system call and allocate.
+// unwind on, or when it is not known. All memory from the caller's own frame to there can be read. A thread's first
+// call may make a system call and allocate.
 uintptr_t StackEnd() noexcept;
 // Part of PrepareUnwinder.
 void PrepareStackEnd() noexcept;

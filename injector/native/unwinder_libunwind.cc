@@ -1,7 +1,7 @@
 // The unwinder over libunwind. libunwind is told that it looks at another process, whose memory and tables we hand to
-// it: so nothing of it reads memory, maps files or takes the loader's lock but through the functions below. What is
-// left of its own are the memory pools of its parser (64 KiB of its own, then mmap), behind mutexes that nobody else
-// holds, because g_busy lets in one thread at a time.
+// it. So it reads no memory, maps no file and takes no loader's lock but through the functions below. It still uses
+// the memory pools of its parser (64 KiB of its own, then mmap). Nobody else holds their mutexes, because g_busy lets
+// in one thread at a time.
 
 #include <libunwind.h>
 
@@ -120,7 +120,7 @@ int FindProcedure(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t* result
   return status;
 }
 
-// What FindProcedure's result holds comes from libunwind's own pool, and libunwind gives it back.
+// FindProcedure's result holds memory of libunwind's own pool, which libunwind gives back itself.
 void PutProcedure(unw_addr_space_t, unw_proc_info_t*, void*) {}
 
 unw_accessors_t g_accessors = {
@@ -159,7 +159,7 @@ bool PrepareUnwinder() noexcept {
   walk.object_count = 0;
   walk.lost = false;
   std::memset(walk.registers, 0, sizeof walk.registers);
-  // Everything that a caller expects to be kept, at one instruction.
+  // Takes, at one instruction, every register that a caller expects to be kept.
   asm volatile(
       "movq %%rbx, %[rbx]\n\t"
       "movq %%rbp, %[rbp]\n\t"

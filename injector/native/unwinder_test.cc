@@ -157,7 +157,7 @@ TEST_F(UnwinderTest, StopsAtCodeWithoutADescription) {
   munmap(code, 4096);
 }
 
-// One thread at a time; whoever comes second waits for nobody.
+// One thread unwinds at a time; a second one does not wait.
 TEST_F(UnwinderTest, ThreadsDoNotWaitForEachOther) {
   constexpr int kThreads = 4;
   pthread_t threads[kThreads];

@@ -1,7 +1,7 @@
 // File: call_frame.h
 //
-// A module's call, as the interpreter hands it over: what it was called with, and which modules are being called
-// around it. Everything here is borrowed for as long as the call lasts. The GIL is held.
+// A module's call, as the interpreter hands it over: its arguments, and the modules that are being called around it.
+// All references here are borrowed for as long as the call lasts. The GIL is held.
 #ifndef RFINJECT_INJECTOR_PYTHON_CALL_FRAME_H_
 #define RFINJECT_INJECTOR_PYTHON_CALL_FRAME_H_
 
@@ -19,7 +19,7 @@ struct CallArguments {
   Py_ssize_t count;  // of the array
 };
 
-// All values of `arguments`, those by name last. Borrowed.
+// All values of `arguments`, those by name last. The references are borrowed.
 inline std::vector<PyObject*> Values(const PythonApi& python, const CallArguments& arguments) {
   std::vector<PyObject*> values(arguments.array, arguments.array + arguments.count);
   for (Py_ssize_t i = 0; arguments.tuple != nullptr && i < python.PyTuple_Size(arguments.tuple); ++i) {
@@ -34,8 +34,8 @@ inline std::vector<PyObject*> Values(const PythonApi& python, const CallArgument
 }
 
 // The modules that are being called on a thread, innermost first. The frames lie on the C stack. A program that
-// copies stacks about (greenlet) may leave an enclosing frame's place to something else, so that a frame is believed
-// only while it points to itself.
+// copies stacks (greenlet) may put something else into an enclosing frame's place, so a frame is believed only while
+// it points to itself.
 struct ModuleFrame {
   ModuleFrame(const ModuleFrame* outer, PyObject* called) : enclosing(outer), module(called), self(this) {}
   const ModuleFrame* enclosing;
@@ -43,7 +43,7 @@ struct ModuleFrame {
   const ModuleFrame* self;
 };
 
-// `frame`, or null when it is not to be believed.
+// Returns `frame`, or null when it is not to be believed.
 inline const ModuleFrame* Believed(const ModuleFrame* frame) {
   return frame != nullptr && frame->self == frame ? frame : nullptr;
 }

@@ -31,15 +31,16 @@ enum class State : int {
 constinit std::atomic<State> g_state{State::kClosed};
 constinit std::atomic<bool> g_look_pending{false};
 
-// The watcher looks this often, and gives up after so many looks (an import that takes longer than ten minutes).
+// The watcher looks once in this interval, and gives up after this many looks (an import that takes longer than ten
+// minutes).
 constexpr long kLookIntervalNs = 5'000'000;
 constexpr int kMaxLooks = 120'000;
 
 // --- The hook's memory.
 //
-// Before Python starts, PySys_AddAuditHook takes memory from the allocator of that time. PYTHONMALLOC=debug and -X
-// dev then install another one, with which the interpreter frees the hook at its end, and aborts. So we note where
-// the hook lies, and at the end, if the allocators differ, keep that one block from being freed.
+// Before Python starts, PySys_AddAuditHook takes memory from the allocator that is then in use. PYTHONMALLOC=debug
+// and -X dev install another one afterwards, with which the interpreter frees the hook at its end, and aborts. So we
+// note where the hook lies, and at the end, if the allocators differ, keep that one block from being freed.
 
 struct Allocator {  // PyMemAllocatorEx
   void* context;
@@ -82,7 +83,7 @@ void AddHookAndNoteItsMemory(void* add_audit_hook, PyAuditHook hook) noexcept {
   if (can_note) memory.set(kRawDomain, &memory.early);
 }
 
-// The interpreter is about to free its audit hooks, which is among the last things that it does.
+// Called when the interpreter is about to free its audit hooks, which is among the last things that it does.
 void OnClearHooks() noexcept {
   HookMemory& memory = g_hook_memory;
   if (memory.block == nullptr || memory.late.free != nullptr) return;
@@ -90,13 +91,13 @@ void OnClearHooks() noexcept {
   if (memory.late.free == memory.early.free) return;
   Allocator keeping = memory.late;
   keeping.free = &KeepBlock;
-  // malloc and the others get the context that they had: only free looks at its own.
+  // malloc and the others keep their context; only our free looks at its own.
   memory.set(kRawDomain, &keeping);
 }
 
 // --- Torch's import.
 
-// GIL held. Attaches if torch's import is complete.
+// Called with the GIL held. Attaches if torch's import is complete.
 bool AttachIfImported(const PythonApi& python) {
   Ref torch = ImportedModule(python, "torch");
   if (!torch || torch.IsNone()) return false;
@@ -138,7 +139,7 @@ void StartWatching() noexcept {
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
-// The folders in which the import that an event tells of will look: sys.path, or null.
+// Returns the folders in which the import will look that an event tells of: sys.path, or null.
 PyObject* SearchPath(const PythonApi& python, PyObject* arguments) {
   constexpr Py_ssize_t kPath = 2;  // module, filename, sys.path, …
   PyObject* path = python.PyTuple_Size(arguments) > kPath ? python.PyTuple_GetItem(arguments, kPath) : nullptr;
@@ -156,8 +157,8 @@ void TellTriton(const PythonApi& python) {
   DropError(python);
 }
 
-// A virtual GPU must be in the process before torch's libraries are. The torch that will be imported is the first
-// that lies in a folder of sys.path, as far as it comes from a folder.
+// A virtual GPU must be in the process before torch's libraries are. The torch that will be imported is the first in
+// a folder of sys.path, unless it comes from something else than a folder.
 void OfferVirtualGpuFor(const PythonApi& python, PyObject* search_path) {
   if (search_path == nullptr || GetSettings().estimate.empty()) return;
   const Py_ssize_t count = python.PyList_Size(search_path);
@@ -178,13 +179,13 @@ void OfferVirtualGpuFor(const PythonApi& python, PyObject* search_path) {
   }
 }
 
-// An import of torch or of something below it is about to begin. Returns what the hook is to return: -1 with the
-// exception of a failed import, which is then the import statement's own.
+// Called when an import of torch or of something below it is about to begin. Returns what the hook is to return: -1
+// with the exception of a failed import, which the import statement then raises.
 int OnTorchImport(const PythonApi& python, PyObject* search_path) {
   PyObject* modules = python.PyImport_GetModuleDict();
   PyObject* torch = modules != nullptr ? python.PyDict_GetItemString(modules, "torch") : nullptr;
   if (torch != nullptr) {
-    // Its import has begun without an event, or had before we came.
+    // Torch's import has begun without an event, or before we came.
     if (!AttachIfImported(python) && g_state.load() == State::kWaiting) StartWatching();
     return 0;
   }
@@ -227,7 +228,7 @@ int OnAudit(const char* event, PyObject* arguments, void*) {
   return is_torch ? OnTorchImport(*python, SearchPath(*python, arguments)) : 0;
 }
 
-// On the main thread, GIL held.
+// Called on the main thread, with the GIL held.
 int LookLate(void*) {
   const PythonApi* python = GetPython();
   if (python == nullptr) return 0;

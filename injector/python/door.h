@@ -11,14 +11,15 @@
 
 namespace rfinject {
 
-// From the library's constructor, before Py_Initialize; `add_audit_hook` is PySys_AddAuditHook.
+// Called by the library's constructor, before Py_Initialize; `add_audit_hook` is PySys_AddAuditHook.
 void OpenEarlyDoor(void* add_audit_hook) noexcept;
 
-// From any thread, at any time, without the GIL, if OpenEarlyDoor was not called: looks, when the interpreter gets to
-// it, whether torch is there, and waits for it otherwise. Does nothing where there is no Python.
+// May be called by any thread, at any time, without the GIL, if OpenEarlyDoor was not called. As soon as the
+// interpreter runs a pending call, it looks whether torch is there, and waits for it otherwise. Does nothing where
+// there is no Python.
 void OpenLateDoor() noexcept;
 
-// True where neither of the two was called, or the second one found no Python.
+// True where neither of the two was called, or where OpenLateDoor found no Python.
 bool DoorIsClosed() noexcept;
 
 }  // namespace rfinject

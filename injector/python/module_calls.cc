@@ -17,8 +17,8 @@ const PythonApi* g_python = nullptr;
 // are opened at run time, for a read without a call.
 [[gnu::tls_model("initial-exec")]] constinit thread_local const ModuleFrame* t_frame = nullptr;
 
-// Has no try, no destructor and no noexcept on purpose: a daemon thread that the interpreter ends (pthread_exit) is
-// unwound through this frame by the program's unwinder, which must find nothing here that needs running.
+// This has no try, no destructor and no noexcept on purpose: a daemon thread that the interpreter ends (pthread_exit)
+// is unwound through this frame by the program's unwinder, which must find nothing here that needs running.
 template <typename Original>
 [[gnu::always_inline]] inline PyObject* CallInLayer(PyObject* self, const CallArguments& arguments,
                                                     Original original) {
@@ -73,7 +73,7 @@ Vectorcall g_generic_vectorcall = nullptr;
 
 PyObject* CallByFunction(PyObject* callable, PyObject* const* arguments, size_t flagged_count, PyObject* names) {
   Py_ssize_t count = VectorcallCount(flagged_count);
-  // Without a self it fails; and what a class's own `__call__` passes on has been entered by its slot.
+  // A call without a self fails; and a call that a class's own `__call__` passes on was entered by the class's slot.
   if (count == 0 || (t_frame != nullptr && t_frame->module == arguments[0])) {
     return g_generic_vectorcall(callable, arguments, flagged_count, names);
   }
@@ -97,7 +97,7 @@ ModuleCalls WatchModuleCalls(const PythonApi& python, bool with_function) {
     calls.why_no_slots = calls.why_no_function = "torch.nn.Module is not there";
     return calls;
   }
-  // Both are tried before either sees a module, which would have the trial's module for a model.
+  // Both ways are tried before either is in use; otherwise the trial's module would be taken for a model.
   const char* reason = "";
   Ref function = module_class.Attribute("__call__");
   if (!with_function) {

@@ -7,7 +7,7 @@ namespace {
 
 std::string NameOf(const Ref& type) { return type.OfClass("__name__").Text(); }
 
-// By descriptors of torch's own: a parameter may be of a class of the user's.
+// Reads parameters by descriptors of torch's own, because a parameter may be of a class of the user's.
 struct ParameterReader {
   explicit ParameterReader(const PythonApi& python)
       : tensor_class(ImportedModule(python, "torch").Attribute("Tensor")),
@@ -119,8 +119,9 @@ void ModuleReader::CountOwnParameters(PyObject* module, ModuleReader::Seen& seen
     for (const Ref& parameter : parameters) CountParameter(reader, parameter, seen, count);
     return;
   }
-  // TorchScript: its children are never called from Python, so that all parameters count as the outermost's own. Its
-  // modules are of torch's classes; any other that keeps its parameters somewhere else is not asked for them.
+  // The children of a TorchScript module are never called from Python, so all parameters count as the outermost
+  // module's own. Its modules are of torch's classes; any other module that keeps its parameters somewhere else is
+  // not asked for them.
   const Ref script = ImportedModule(python_, "torch.jit").Attribute("ScriptModule");
   if (!script || !Ref::Borrow(python_, module).IsInstance(script.get())) return;
   Ref generator = Ref::Borrow(python_, module).Attribute("parameters").Call();

@@ -30,17 +30,17 @@ class ModuleReader {
 
   explicit ModuleReader(const PythonApi& python) noexcept : python_(python) {}
 
-  // What stands in the object's own __dict__ under `name`, or empty. (getattr could run code of the user's.)
+  // What is in the object's own __dict__ under `name`, or empty. (getattr could run code of the user's.)
   Ref Own(PyObject* module, const char* name) const;
-  // The same, or empty if it is not a dict: TorchScript's modules have look-alikes.
+  // The same if it is a dict, else empty: TorchScript's modules have something there that only looks like a dict.
   Ref DictAttribute(PyObject* module, const char* name) const;
 
   // Name and object of each child that is not None, in the order of registration. The objects are owned, since what
   // is done with the children may run Python code.
   std::vector<std::pair<std::string, Ref>> Children(PyObject* module) const;
 
-  // The class as the user wrote it: torch swaps the class of a module for a generated subclass where it parametrizes
-  // (ParametrizedConv2d) or shards (FSDPResNet) it.
+  // The class as the user wrote it: where torch parametrizes or shards a module it replaces the class by a generated
+  // subclass (ParametrizedConv2d, FSDPResNet).
   std::string ClassName(PyObject* module) const;
 
   // The module that `module` only wraps (DataParallel, torch.compile, checkpoint_wrapper, FSDP, …), or empty.

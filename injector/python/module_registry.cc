@@ -85,8 +85,8 @@ uint32_t ModuleRegistry::DefineLayer(uint32_t model, const std::string& path, Py
   return layer;
 }
 
-// Gives `module` and everything below it layers. What has one keeps it, unless it was called as a root before and
-// turns out to be part of a larger model.
+// Gives `module` and everything below it layers. A module that has a layer keeps it, unless it was called as a root
+// before and turns out to be part of a larger model.
 void ModuleRegistry::NameTree(Walk& walk, PyObject* module, const std::string& path, uint32_t parent) {
   if (!walk.modules.insert(module).second) return;
   uint32_t layer = 0;
@@ -140,8 +140,8 @@ uint32_t ModuleRegistry::NewRoot(PyObject* module) {
     ModuleReader::Seen modules, parameters;
     reader_.CountTree(inner.get(), modules, parameters, count);
   }
-  // A loss or a transform that is made anew for each call, and a model made again in place of one that is gone, are
-  // the model of before.
+  // A loss or a transform that is made anew for each call counts as the same model, and so does a model that is made
+  // again in place of one that is gone.
   uint32_t model = kNoModel;
   for (uint32_t i = 0; i < models_.size() && model == kNoModel; ++i) {
     const ModelInfo& candidate = models_[i];
@@ -185,8 +185,9 @@ bool ModuleRegistry::IsBelow(PyObject* module, PyObject* owner, ModuleReader::Se
   });
 }
 
-// The outermost module that `module` is a part of and that the thread runs a method of, which is its `self`; or
-// empty. One that is being made is none: it has not all of its parts yet, and may become a part itself.
+// Returns the outermost module that `module` is a part of and one of whose methods the thread runs (it is the
+// method's `self`); or empty. A module whose constructor runs does not count: it does not have all of its parts yet,
+// and may become a part itself.
 Ref ModuleRegistry::OwnerInFrames(PyObject* module) const {
   constexpr size_t kMostCalls = 64;
   std::vector<PythonCall> calls = CallsOfThread(python_, kMostCalls);
@@ -194,7 +195,7 @@ Ref ModuleRegistry::OwnerInFrames(PyObject* module) const {
   for (const PythonCall& call : calls) {
     if (call.first && call.code.Attribute("co_name").Text() == "__init__") in_the_making.push_back(call.first.get());
   }
-  PyObject* checked = nullptr;  // several methods of one object run one inside of the other
+  PyObject* checked = nullptr;  // several methods of one object may run inside of each other
   Ref owner;
   for (PythonCall& call : calls) {
     PyObject* self = call.first.get();
@@ -209,8 +210,8 @@ Ref ModuleRegistry::OwnerInFrames(PyObject* module) const {
   return owner;
 }
 
-// A module that no other one calls, but a method of one that it is part of: a LightningModule's training_step calls
-// self.encoder, and nobody calls the LightningModule.
+// Handles a module that is called by a method of the module that it is part of, while that module itself is not
+// called: a LightningModule's training_step calls self.encoder, and nobody calls the LightningModule.
 uint32_t ModuleRegistry::OwnedLayer(PyObject* module) {
   const Ref owner = OwnerInFrames(module);
   if (!owner) return 0;
@@ -237,7 +238,7 @@ uint32_t ModuleRegistry::ReplicaLayer(PyObject* module) {
   return entry != nullptr ? entry->layer : 0;
 }
 
-// A module that was registered in a known model after the model was walked.
+// Handles a module that was registered in a known model after the model was walked.
 uint32_t ModuleRegistry::LateLayer(PyObject* module, const ModuleFrame* enclosing) {
   QuietTorch quiet;
   for (const ModuleFrame* frame = Believed(enclosing); frame != nullptr; frame = Believed(frame->enclosing)) {
@@ -251,7 +252,7 @@ uint32_t ModuleRegistry::LateLayer(PyObject* module, const ModuleFrame* enclosin
   return 0;
 }
 
-// A module that is in no `_modules` of the running model: "?Linear" under the module that calls it.
+// Handles a module that is in no `_modules` of the running model: "?Linear" under the module that calls it.
 uint32_t ModuleRegistry::UnregisteredLayer(PyObject* module, const ModuleFrame* enclosing) {
   const uint32_t parent = CurrentLayer().layer;
   auto found = layers_.find(parent);
@@ -261,7 +262,7 @@ uint32_t ModuleRegistry::UnregisteredLayer(PyObject* module, const ModuleFrame* 
   const std::string name = "?" + reader_.ClassName(inner.get());
   const std::string path = info.path.empty() ? name : info.path + "." + name;
   if (models_[info.model].layers.count(path) == 0) {
-    // The first of its kind here: perhaps it was only added late.
+    // It is the first of its kind here, and may only have been added late.
     if (const uint32_t late = LateLayer(module, enclosing); late != 0) return late;
   }
   QuietTorch quiet;
@@ -271,7 +272,7 @@ uint32_t ModuleRegistry::UnregisteredLayer(PyObject* module, const ModuleFrame* 
   return entry != nullptr ? entry->layer : parent;
 }
 
-// A child that stands in `_modules` of a module being called, found by identity.
+// Handles a child that is in `_modules` of a module being called, found by identity.
 uint32_t ModuleRegistry::ChildLayer(PyObject* module, const ModuleFrame* enclosing) {
   const ModuleFrame* frame = Believed(enclosing);
   if (frame == nullptr) return 0;
@@ -300,8 +301,8 @@ const ModuleRegistry::Entry* ModuleRegistry::Adopt(PyObject* module, const Modul
   return entry;
 }
 
-// torch.fx traces what calls the module: it computes nothing, and the modules around it are not called themselves, so
-// that what is called would pass for a model.
+// torch.fx traces what calls the module: such a call computes nothing, and the modules around it are not called, so
+// the called one would be taken for a model.
 bool ModuleRegistry::IsTracedByFx(const CallArguments& arguments) const {
   Ref proxy = ImportedModule(python_, "torch.fx.proxy").Attribute("Proxy");
   if (!proxy) return false;
@@ -333,7 +334,7 @@ bool ModuleRegistry::HasParameters(uint32_t layer, PyObject* module) {
     ParameterCount count;
     ModuleReader::Seen modules, parameters;
     reader_.CountTree(module, modules, parameters, count);
-    // What was read may have run code that came back in.
+    // Reading may have run Python code that called this registry again, so the entry is looked up anew.
     layers_[layer].has_parameters = count.any;
     return count.any;
   }

@@ -4,8 +4,8 @@
 // weak reference tells when it ends. A root (a module that is called while no other runs on the thread) is walked at
 // its first call, as named_modules() would; what is added later is found at its own first call.
 //
-// Everything here is called with the GIL held, which is the registry's lock. What may run Python code says so, since
-// Python code may come back in: no entry is held across such a call.
+// Everything here is called with the GIL held, which is the registry's lock. A function that may run Python code says
+// so, because that code may call the registry again: no entry is held across such a call.
 #ifndef RFINJECT_INJECTOR_PYTHON_MODULE_REGISTRY_H_
 #define RFINJECT_INJECTOR_PYTHON_MODULE_REGISTRY_H_
 
@@ -35,7 +35,8 @@ class ModuleRegistry {
   // `on_death` is what Python calls with the weak reference of a module that is gone; it must hand that to
   // OnDeath. The object is never destroyed, since Python may call for as long as the process lives.
   ModuleRegistry(const PythonApi& python, Recorder& recorder, PyCFunction on_death);
-  // False when the constructor could not make what Python is to call; nothing else may be called then.
+  // False when the constructor could not make the function that Python is to call; no other function may be called
+  // then.
   bool ready() const noexcept { return static_cast<bool>(weakref_callback_); }
 
   // The module's entry, or null. Allocates nothing and runs no Python code.
@@ -45,11 +46,11 @@ class ModuleRegistry {
   // called around it. Runs Python code.
   uint32_t FindLayer(PyObject* module, const CallArguments& arguments, const ModuleFrame* enclosing);
 
-  // A module that was once called alone (Entry::lone_root) is called by another one: perhaps it is a part of that
-  // one's model. Its entry now. Runs Python code.
+  // Called when a module that was once called alone (Entry::lone_root) is called by another one, and may be a part of
+  // that one's model. Returns its entry as it is then. Runs Python code.
   const Entry* Adopt(PyObject* module, const ModuleFrame* enclosing);
 
-  // Whether `module`, whose layer that is, or what is below it has parameters.
+  // Whether `module`, which is layer `layer`, or a module below it has parameters. Runs Python code.
   bool HasParameters(uint32_t layer, PyObject* module);
   // The layer of the root of the model that `layer` belongs to; 0 when it has none.
   uint32_t RootOf(uint32_t layer) const;
@@ -59,27 +60,30 @@ class ModuleRegistry {
     return !own || own.IsTrue();
   }
 
-  // The shapes of a layer are looked for a few times. True when this is to be one of them.
+  // The shapes of a layer are looked for a few times. Returns whether this call shall be one of these.
   bool TakeShapeAttempt(uint32_t layer);
-  // They were found.
+  // Tells that the shapes were found.
   void ShapesAreKnown(uint32_t layer);
-  // A call of `module`, whose layer that is, is over: when no attempt is left, its calls are not asked any more.
+  // Tells that a call of `module`, which is layer `layer`, is over: when no attempt is left, its calls are not looked
+  // at any more.
   void StopAskingForShapes(PyObject* module, uint32_t layer);
 
-  // From `on_death`. Allocates nothing.
+  // Called by `on_death`. Allocates nothing.
   void OnDeath(const PyObject* weakref) noexcept;
 
  private:
-  // A first call whose tensors cannot be read (symbolic shapes, tensors inside objects) is tried again this often.
+  // How often the shapes are looked for, where a call's tensors cannot be read (symbolic shapes, tensors inside
+  // objects).
   static constexpr uint8_t kShapeAttempts = 3;
-  // A program that makes models without end shares the last one's name: the trace must stay small.
+  // Models beyond so many share the last one's name, so that the trace of a program that makes models without end
+  // stays small.
   static constexpr size_t kMaxModels = 1024;
   static constexpr uint32_t kNoModel = ~uint32_t{0};
 
   struct LayerInfo {
     uint32_t model = 0;  // index into models_
     std::string path;
-    uint8_t shape_attempts = kShapeAttempts;  // left
+    uint8_t shape_attempts = kShapeAttempts;  // attempts that are left
     std::optional<bool> has_parameters;       // it or what is below it, once somebody asked
   };
   struct ModelInfo {
@@ -90,7 +94,7 @@ class ModuleRegistry {
     const PyObject* root = nullptr;                    // the address only; null once the module is gone
     std::unordered_map<std::string, uint32_t> layers;  // path to Recorder::DefineLayer's id
   };
-  // Of a module in the table; needed when it dies or is replicated.
+  // What is kept of a module in the table for the time when it dies or is replicated.
   struct Life {
     PyObject* weakref = nullptr;  // owned
     const PyObject* hooks = nullptr;

@@ -35,8 +35,8 @@ bool ModuleSteps::EnsureActive(bool first_call) {
   return true;
 }
 
-// The end of a step may wait for the GPU, and what it waits for may need the GIL. The caller holds no Python object
-// and no place in our tables meanwhile.
+// The end of a step may wait for the GPU, and the work there may need the GIL, so it is released. The caller must
+// hold no Python object and no place in our tables meanwhile.
 void ModuleSteps::EndInferenceStep() {
   void* thread = python_.PyEval_SaveThread();
   if (source_ != nullptr) source_->OnStepEnd(recorder_.CurrentStep());
@@ -50,8 +50,8 @@ void ModuleSteps::EndInferenceStep() {
   }
 }
 
-// A training loop with an optimizer may call the root several times a step (gradient accumulation): while gradients
-// are recorded and an optimizer exists, its step is waited for.
+// A training loop with an optimizer may call the root several times in a step (gradient accumulation). So while
+// gradients are recorded and an optimizer exists, the optimizer's step is waited for.
 bool ModuleSteps::OptimizerIsComing() {
   if (optimizer_seen_.load(std::memory_order_relaxed)) return true;
   if (!GradEnabled()) return false;
@@ -59,10 +59,10 @@ bool ModuleSteps::OptimizerIsComing() {
   return optimizer_exists_;
 }
 
-// What is called to be validated has trained before, or its forward is what the program is for: a program that only
-// evaluates, the teacher of a distillation, an average of weights. Without gradients and in training mode a model is
-// validated by a program that forgot to say eval(), but a generator makes samples for its discriminator: with several
-// models that train, mode decides.
+// Only a model that has trained before is validated; otherwise its forward is what the program is for (a program that
+// only evaluates, the teacher of a distillation, an average of weights). A call without gradients in training mode is
+// a validation in a program that forgot to say eval(); but it may also be a generator that makes samples for its
+// discriminator. So where several models train, the mode decides.
 bool ModuleSteps::IsValidation(uint32_t layer, bool training) {
   const bool trains = std::find(trained_roots_.begin(), trained_roots_.end(), layer) != trained_roots_.end();
   const bool gradients = GradEnabled();
@@ -86,7 +86,7 @@ bool ModuleSteps::EntersModel(uint32_t layer, uint32_t root, bool validation) {
 }
 
 void ModuleSteps::NoteCallsOfStep(std::string_view optimizer, uint32_t number) noexcept {
-  // FNV-1a. The number stays apart: a program may make a new optimizer for each iteration.
+  // FNV-1a. The optimizer's number is not part of the hash: a program may make a new optimizer for each iteration.
   uint32_t hash = calls_hash_.exchange(0, std::memory_order_relaxed) ^ 2166136261u;
   for (const char c : optimizer) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
   recorder_.NoteCalls(calls_.exchange(0, std::memory_order_relaxed), hash != 0 ? hash : 1, number);
@@ -102,11 +102,12 @@ void ModuleSteps::OnRootCall(uint32_t layer, uint32_t root, bool training, const
   if (validation) {
     validated_in_step_ = true;
   } else {
-    // What validating took is not part of the step that follows.
+    // The time that validating took is not part of the next step.
     if (validated_in_step_ && calls_hash_.load(std::memory_order_relaxed) == 0) recorder_.RestartStep();
     validated_in_step_ = false;
     if (enters) calls_.fetch_add(1, std::memory_order_relaxed);
-    // Which root, and whether gradients were wanted: a discriminator's step makes its samples without.
+    // The hash tells which root was called and whether gradients were wanted: a discriminator's step makes its
+    // samples without.
     const uint32_t call = 2 * layer + (GradEnabled() ? 1 : 0);
     calls_hash_.store((calls_hash_.load(std::memory_order_relaxed) ^ call) * 16777619u, std::memory_order_relaxed);
   }
@@ -140,7 +141,7 @@ bool ModuleSteps::EndsByModules() const noexcept {
 
 void ModuleSteps::EndLastInferenceStep() noexcept {
   if (!EndsByModules()) return;
-  if (CurrentLayer().depth != 0) return;  // it is cut short
+  if (CurrentLayer().depth != 0) return;  // the inference step is cut short
   NoteCallsOfStep({}, 0);
   recorder_.EndStep(TakeSamples());
 }

@@ -33,29 +33,30 @@ class ModuleSteps {
               ActivationFunction activation) noexcept
       : python_(python), recorder_(recorder), source_(source), tensors_(tensors), activation_(activation) {}
 
-  // A module with parameters is about to be called, by no other one. `root`: the layer of its model's root, which
-  // `layer` itself may be; `training`: its mode. May wait for the GPU and lets the GIL go meanwhile, so that the
-  // caller holds no Python object and no entry of a table.
+  // Called when a module with parameters is about to be called, by no other one. `root` is the layer of its model's
+  // root, which `layer` itself may be; `training` is its mode. It may wait for the GPU and releases the GIL
+  // meanwhile, so the caller must hold no Python object and no entry of a table.
   void OnRootCall(uint32_t layer, uint32_t root, bool training, const CallArguments& arguments);
 
-  // Makes this a training process, unless it is a worker of a DataLoader. `first_call`: a root is about to be called;
-  // otherwise an optimizer's step is the first that is seen of the training, and what led to it is part of it.
+  // Makes this a training process, unless it is a worker of a DataLoader. `first_call` says that a root is about to
+  // be called. Otherwise an optimizer's step is the first thing that is seen of the training, and what led to it is
+  // part of that step.
   bool EnsureActive(bool first_call);
   // Tells the trace and the source how torch computes now (precision policy), if that has changed.
   void UpdatePolicy();
 
-  // --- Any thread, no GIL.
+  // --- For any thread, without the GIL.
 
   // Samples since the last call.
   uint64_t TakeSamples() noexcept { return samples_.exchange(0, std::memory_order_relaxed); }
-  // What the step that ends now was made of goes to the recorder. `optimizer`: the scope's name; empty: a root's call
-  // ends the step. `number`: the optimizer's own (optimizers.h), or 0.
+  // Tells the recorder what the step that ends now was made of. `optimizer` is the scope's name, or empty where a
+  // root's call ends the step; `number` is the optimizer's own (optimizers.h), or 0.
   void NoteCallsOfStep(std::string_view optimizer, uint32_t number) noexcept;
-  // An optimizer's step was seen. True when it is the first.
+  // Tells that an optimizer's step was seen. Returns true when it is the first.
   bool NoteOptimizerStep() noexcept { return !optimizer_seen_.exchange(true, std::memory_order_relaxed); }
-  // The process ends. Without an optimizer the model's last call was the last step.
+  // Called when the process ends. Without an optimizer the model's last call was the last step.
   void EndLastInferenceStep() noexcept;
-  // In a forked child, before it has other threads.
+  // Called in a forked child, before it has other threads.
   void ResetAfterFork() noexcept;
 
  private:
@@ -77,19 +78,20 @@ class ModuleSteps {
   std::atomic<bool> optimizer_seen_{false};
   std::atomic<uint32_t> primary_root_{0};  // of the model whose calls end the steps while no optimizer does
 
-  // How a model is called whose root never is: the first of its layers that was called to train, and to validate.
+  // The layers that stand for a model whose root is never called: the first that was called to train, and the first
+  // to validate.
   struct Entrance {
     bool by_root = false;
     uint32_t training = 0, validation = 0;
   };
 
-  // With the GIL held.
+  // Used with the GIL held.
   bool active_ = false;            // the recorder was activated by this process
   bool activity_decided_ = false;  // false again after a fork
   bool batch_known_ = false;
   std::vector<uint32_t> trained_roots_;               // that were called to train
   std::unordered_map<uint32_t, Entrance> entrances_;  // by the root's layer
-  bool validated_in_step_ = false;                    // since the last call that was none
+  bool validated_in_step_ = false;                    // since the last call that was no validation
   bool optimizer_exists_ = false;
   bool policy_known_ = false;
   PolicyFacts policy_;  // as last read

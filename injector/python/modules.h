@@ -25,16 +25,19 @@ namespace rfinject {
 
 // --- For injector/torch, which sees the steps end.
 
-// Samples (leading dimension of the first tensor input, summed over the calls of root modules with parameters) since
-// the previous call of this function. Any thread, no GIL. Meant for Recorder::EndStep.
+// Returns the samples (leading dimension of the first tensor input, summed over the calls of root modules with
+// parameters) since the previous call of this function, for Recorder::EndStep. Any thread may call this, without the
+// GIL.
 uint64_t TakeSamplesOfStep() noexcept;
 
-// Tells the recorder what the step that ends now was made of (Recorder::NoteCalls). `optimizer`: torch's name for the
-// scope; `number`: the optimizer's own, or 0. Any thread, no GIL. Meant for right before Recorder::EndStep.
+// Tells the recorder what the step that ends now was made of (Recorder::NoteCalls). `optimizer` is torch's name for
+// the scope, `number` the optimizer's own, or 0. Any thread may call this, without the GIL, right before
+// Recorder::EndStep.
 void NoteCallsOfStep(std::string_view optimizer, uint32_t number) noexcept;
 
-// An optimizer's step runs or ran: from now on the optimizer ends the steps, not the root module's next call; and the
-// process is a training process, even if it has no modules. Any thread, no GIL; cheap after the first time.
+// Tells that an optimizer's step runs or ran: from now on the optimizer ends the steps, and not the root module's
+// next call; and the process is a training process, even if it has no modules. Any thread may call this, without the
+// GIL; it costs little after the first time.
 void NoteOptimizerStep() noexcept;
 
 // --- For module_calls.
@@ -45,26 +48,27 @@ struct ModuleCall {
   bool wants_shapes = false;  // RecordShapes is to be called when the call has returned
 };
 
-// O(1) and without allocation for a module that is known and not called as a root. May run Python code otherwise, but
-// never leaves an exception set. `enclosing` lists the modules being called on this thread, innermost first.
+// Enters a module. For a module that is known and not called as a root this takes constant time and no allocation. It
+// may run Python code otherwise, but never leaves an exception set. `enclosing` lists the modules being called on
+// this thread, innermost first.
 ModuleCall EnterModule(PyObject* module, const CallArguments& arguments, const ModuleFrame* enclosing);
 
-// A call for which EnterModule said wants_shapes has returned `result`.
+// Called when a call for which EnterModule set wants_shapes has returned `result`.
 void RecordShapes(const ModuleCall& call, PyObject* module, const CallArguments& arguments, PyObject* result);
 
 // --- For attach.
 
-// The process ends: without an optimizer the model's last call is the last step, which no other call ends any more.
-// Any thread, no GIL.
+// Called when the process ends: without an optimizer the model's last call is the last step, which no other call ends
+// any more. Any thread may call this, without the GIL.
 void EndLastInferenceStep() noexcept;
 
-// Once, after `import torch`. `source` may be null. `activation` is called when the process turns out to be a
-// training process: what would be noise in one that never trains is kept until then. False, with one line in `*why`,
-// when this torch lacks what is needed; then EnterModule and RecordShapes may not be called.
+// Must be called once, after `import torch`. `source` may be null. `activation` is called when the process turns out
+// to be a training process: what would be noise in one that never trains is kept until then. Returns false, with one
+// line in `*why`, when this torch lacks what is needed; then EnterModule and RecordShapes may not be called.
 bool InitModules(const PythonApi& python, Recorder& recorder, Source* source, ActivationFunction activation,
                  const char** why);
 
-// In a forked child, before any thread exists.
+// Called in a forked child, before any thread exists.
 void ResetModulesAfterFork() noexcept;
 
 }  // namespace rfinject

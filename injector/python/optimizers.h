@@ -3,7 +3,8 @@
 // Tells the program's optimizer objects apart, by numbers from 1 in the order of their first steps. A number is an
 // object's for as long as it lives (a weak reference tells when it ends) and is not given again.
 //
-// GIL held throughout. Nothing here runs code of the program's, keeps an optimizer alive or shows in Python.
+// The GIL is held throughout. Nothing here runs code of the program's, keeps an optimizer alive or can be seen in
+// Python.
 #ifndef RFINJECT_INJECTOR_PYTHON_OPTIMIZERS_H_
 #define RFINJECT_INJECTOR_PYTHON_OPTIMIZERS_H_
 
@@ -13,12 +14,13 @@
 
 namespace rfinject {
 
-// Once, when torch has been imported. Without it, or where torch has no such class, all numbers are 0.
+// Must be called once, when torch has been imported. Without that, or where torch has no such class, all numbers are
+// 0.
 void InitOptimizers(const PythonApi& python);
 
-// The number of the optimizer whose step opens a scope: what the calling thread's innermost function of Python's,
-// torch's wrapper around `step`, was called with. 0 where that is none, or cannot be told. Leaves no exception
-// behind.
+// The number of the optimizer whose step opens a scope: the first argument of the calling thread's innermost Python
+// function, which is torch's wrapper around `step`. Returns 0 where that is no optimizer, or cannot be told. Leaves
+// no exception behind.
 uint32_t SteppingOptimizer();
 
 }  // namespace rfinject

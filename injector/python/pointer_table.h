@@ -64,7 +64,8 @@ class PointerTable {
   };
 
   size_t Home(const void* key) const noexcept {
-    // Objects are 16-byte aligned: the low bits say nothing. Fibonacci hashing takes the high bits of the product.
+    // Objects are 16-byte aligned, so the low bits carry no information. Fibonacci hashing takes the high bits of the
+    // product.
     return static_cast<size_t>(((reinterpret_cast<uintptr_t>(key) >> 4) * 0x9E3779B97F4A7C15ull) >> 32) & mask_;
   }
 

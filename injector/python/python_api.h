@@ -31,7 +31,8 @@ struct PyMethodDef {  // CPython's layout, unchanged since 2.x
 inline constexpr int kMethNoArgs = 0x0004;
 inline constexpr int kMethO = 0x0008;
 
-// name, return type, arguments. Required ones first; a process that lacks one of those is not (our) Python.
+// name, return type, arguments. The required ones come first; a process that lacks one of these has no Python that we
+// can use.
 #define RFINJECT_PYTHON_REQUIRED(X)                                                             \
   X(PySys_AddAuditHook, int, (PyAuditHook, void*))                                              \
   X(Py_IsInitialized, int, ())                                                                  \
@@ -126,8 +127,8 @@ struct PythonApi {
 #undef RFINJECT_DECLARE
 };
 
-// The process's interpreter, or nullptr when there is none (looked up again until found; cheap). Add to the lists
-// above what you need; the table is filled by python_api.cc.
+// The process's interpreter, or nullptr when there is none (looked up again until found; cheap). To use another
+// function, add it to the lists above; python_api.cc fills the table.
 const PythonApi* GetPython() noexcept;
 
 // Runs `source` (statements) in a fresh namespace whose `__builtins__` is the real one, with the names of `names`

@@ -17,24 +17,25 @@
 namespace rfinject {
 namespace {
 
-// Where a thread's state has its innermost frame, and what a frame holds where; offsets in bytes on 64-bit builds
-// with a GIL.
+// Where a thread's state has its innermost frame, and where a frame has its members; offsets in bytes on 64-bit
+// builds with a GIL.
 struct FrameLayout {
-  int minor;            // of Python 3
-  size_t in_thread;     // of the frame, or of what points to it
-  int in_indirect;      // from 3.11 to 3.12 the thread points to a _PyCFrame, which has it there; -1: no such thing
+  int minor;         // of Python 3.minor
+  size_t in_thread;  // of the frame, or of what points to it
+  int in_indirect;   // in 3.11 and 3.12 the thread points to a _PyCFrame, which has the frame at this offset; -1: it
+                     // has none
   size_t code, outer;   // pointers
   size_t instruction;   // of the one that runs
-  int bytes_of_number;  // it is a number in units of so many bytes; 0: a pointer into the code
+  int bytes_of_number;  // the instruction is a number in units of so many bytes; 0: it is a pointer into the code
   size_t locals;        // an array of pointers, the arguments first
 };
-// Include/cpython/pystate.h, frameobject.h and internal/pycore_frame.h of each version.
+// The numbers are those of Include/cpython/pystate.h, frameobject.h and internal/pycore_frame.h of each version.
 constexpr FrameLayout kLayouts[] = {
     {8, 24, -1, 32, 24, 104, 1, 360}, {9, 24, -1, 32, 24, 104, 1, 360}, {10, 24, -1, 32, 24, 96, 2, 352},
     {11, 56, 8, 32, 48, 56, 0, 72},   {12, 56, 0, 0, 8, 56, 0, 72},     {13, 72, -1, 0, 8, 56, 0, 72},
     {14, 72, -1, 0, 8, 56, 0, 80},
 };
-// From 3.14 on references have marks in the lowest bits.
+// From Python 3.14 on the lowest bits of a reference hold marks.
 constexpr uintptr_t kPointerMarks = 7;
 constexpr size_t kObjectType = 8;  // of PyObject: its type
 
@@ -43,7 +44,7 @@ constexpr size_t kMostSteps = 1024;  // frames, and what the interpreter puts be
 
 struct Interpreter {
   FrameLayout layout{};
-  // Where code objects have the names, and, where instructions are told by a pointer, their instructions.
+  // Where code objects have the names and, where an instruction is a pointer, their instructions.
   size_t file = 0, function = 0, instructions = 0;
   // Addresses of types.
   uintptr_t code_type = 0, text_type = 0;
@@ -76,7 +77,7 @@ struct RawFrame {
   int line() const { return g.line_of(code, instruction); }
 };
 
-// The same of memory that may not be there; 0 then. A microsecond.
+// Reads memory that may not be there, and returns 0 then. Takes a microsecond.
 template <typename T>
 T SafeAt(uintptr_t object, size_t offset) {
   T value{};
@@ -86,7 +87,7 @@ T SafeAt(uintptr_t object, size_t offset) {
 enum class Read : uint8_t { kDirectly, kSafely };
 
 // Calls visit(RawFrame) for each frame of Python code of the calling thread, innermost first, until it returns false.
-// kSafely: the layout may be a wrong one.
+// kSafely is for a layout that may be wrong.
 template <Read kRead, typename Visit>
 void ForEachFrame(Visit visit) {
   const auto word = [](uintptr_t object, size_t offset) {
@@ -112,7 +113,7 @@ void ForEachFrame(Visit visit) {
   }
 }
 
-// Of a text of Python's, which does not change: no GIL is needed for these two functions of the interpreter's.
+// Copies a text of Python's, which does not change: the two functions of the interpreter that are called need no GIL.
 void ReadText(PyObject* code, size_t offset, ShortText* text) {
   text->clear();
   const auto address = At<uintptr_t>(reinterpret_cast<uintptr_t>(code), offset);
@@ -123,7 +124,7 @@ void ReadText(PyObject* code, size_t offset, ShortText* text) {
   for (Py_ssize_t i = std::max<Py_ssize_t>(0, length - kMost); i < length; ++i) text->Append(g.character(object, i));
 }
 
-// What the function was called with first. Of frames that are known to be right, GIL held.
+// Returns the function's first argument. The frames must be known to be right, and the GIL held.
 Ref FirstArgument(const PythonApi& python, const RawFrame& frame) {
   constexpr long long kVarArgs = 0x04;  // of co_flags: def f(*arguments)
   const Ref code = Ref::Borrow(python, frame.code);
@@ -139,7 +140,7 @@ Ref FirstArgument(const PythonApi& python, const RawFrame& frame) {
 
 // --- At the beginning, with the GIL held.
 
-// The only place in `code` that holds `value`; 0 where there is none, or more than one.
+// Returns the only place in `code` that holds `value`; 0 where there is none, or more than one.
 size_t PlaceIn(PyObject* code, size_t size, PyObject* value) {
   size_t found = 0;
   for (size_t offset = 2 * sizeof(void*); offset + sizeof(void*) <= size; offset += sizeof(void*)) {
@@ -188,7 +189,7 @@ const char* Compare(const PythonApi& python, PyObject* first) {
   int compared = 0;
   ForEachFrame<Read::kSafely>([&](const RawFrame& raw) {
     if (!frame || frame.IsNone()) return false;
-    // What the interpreter has of its own has code from no file, and Python code is not told of it.
+    // Frames of the interpreter's own have code from no file, and are hidden from Python code.
     if (frame.Attribute("f_code").get() != raw.code) return true;
     alike = frame.Attribute("f_lineno").Integer(-1) == raw.line();
     if (compared == 0 && !IsFirstArgument(python, raw, first)) g_arguments = false;
@@ -211,8 +212,8 @@ PyObject* OnTrial(PyObject*, PyObject* first) {
   return none;
 }
 
-// A call, one that comes back through C, a generator's, and one in the middle of an expression of several lines; an
-// argument that another function uses, and one of several without names.
+// The trial has a plain call, a call that comes back through C, a generator's call, and one in the middle of an
+// expression of several lines; also an argument that an inner function uses, and a first one of `*arguments`.
 constexpr const char* kTrialSource = R"(
 def outer():
     def inner(first):
@@ -264,7 +265,7 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? std::string() : path.substr(0, slash);
 }
 
-// Of what a module was loaded from; empty where it has no file.
+// Returns the folder that a module was loaded from; empty where it has no file.
 std::string FolderOfModule(const PythonApi& python, const char* name) {
   Ref file = ImportedModule(python, name).Dict();
   if (!file) return {};
@@ -280,7 +281,7 @@ void FindFolders(const PythonApi& python) {
   PyObject* file = main ? python.PyDict_GetItemString(main.get(), "__file__") : nullptr;
   if (file != nullptr) folders->main = FolderOf(Ref::Borrow(python, file).Text());
   if (folders->main.empty() || folders->main.front() != '/') {
-    // Before Python 3.9 it is what was typed; without a script the program stands where it was started.
+    // Before Python 3.9 __file__ is what was typed; without a script the program's folder is where it was started.
     char here[PATH_MAX];
     if (getcwd(here, sizeof(here)) != nullptr) {
       folders->main = folders->main.empty() ? std::string(here) : std::string(here) + "/" + folders->main;
@@ -321,7 +322,8 @@ void ShortText::Append(uint32_t c) {
 FileOwner OwnerOfFile(std::string_view path, const ProgramFolders& folders) noexcept {
   if (path.empty()) return FileOwner::kMachinery;
   if (path.front() == '<') {
-    // Code from no file. These are typed by people; "<frozen importlib>", "<eval_with_key>.1" and so on are not.
+    // These names stand for code that people typed and that is in no file; "<frozen importlib>", "<eval_with_key>.1"
+    // and so on do not.
     for (const std::string_view typed : {"<stdin>", "<string>", "<ipython-input-", "<python-input-"}) {
       if (path.starts_with(typed)) return FileOwner::kProgram;
     }
@@ -329,7 +331,7 @@ FileOwner OwnerOfFile(std::string_view path, const ProgramFolders& folders) noex
   }
   if (IsBelow(path, folders.torch) || Has(path, "/torchinductor_")) return FileOwner::kMachinery;
   if (Has(path, "/site-packages/") || Has(path, "/dist-packages/")) {
-    // Torch brings these along.
+    // Torch brings these packages along.
     for (const std::string_view own : {"-packages/torch/", "-packages/functorch/", "-packages/triton/"}) {
       if (Has(path, own)) return FileOwner::kMachinery;
     }

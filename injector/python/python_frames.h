@@ -1,12 +1,13 @@
 // File: python_frames.h
 //
-// Which line of the program the calling thread's Python code is at, read without the GIL; and which objects its
-// methods are called on.
+// Reads, without the GIL, the line of the program that the calling thread's Python code is at; and, with the GIL, the
+// objects that its methods are called on.
 //
 // Torch gives the GIL back before it runs an operator, and a launch may not take it. But a thread that is inside of a
 // C function changes none of its frames, nobody else does, and the frames keep their code objects alive. So we read
-// the thread's own chain of frames where the interpreter has it. Where that is differs by version (python_frames.cc);
-// it is compared with what Python code is told (f_back, f_code, f_lineno) before it is believed.
+// the thread's own chain of frames where the interpreter has it. The place differs by version (python_frames.cc);
+// what is read there is compared with what Python says of its frames (f_back, f_code, f_lineno) before it is
+// believed.
 #ifndef RFINJECT_INJECTOR_PYTHON_PYTHON_FRAMES_H_
 #define RFINJECT_INJECTOR_PYTHON_PYTHON_FRAMES_H_
 
@@ -22,7 +23,7 @@
 
 namespace rfinject {
 
-// A text of bounded length, in UTF-8. Of a longer one the end is kept.
+// A text of bounded length, in UTF-8. A text that is too long loses its beginning.
 class ShortText {
  public:
   std::string_view view() const { return {text_.data(), size_}; }
@@ -44,28 +45,28 @@ struct ProgramLine {
   uint32_t line = 0;   // from 1
 };
 
-// Once, when torch has been imported. GIL held. Runs Python code of ours to compare with. False, with the reason in
-// `*why` (a literal), where lines cannot be read.
+// Must be called once, when torch has been imported, with the GIL held. It runs Python code of ours to compare with.
+// Returns false, with the reason in `*why` (a literal), where lines cannot be read.
 bool InitPythonFrames(const PythonApi& python, const char** why);
 
-// The line of the innermost frame of the calling thread that is the program's own. That is code in a file that is
-// neither torch's, nor the standard library's, nor in a folder site-packages or dist-packages, nor made at run time
-// (torch.compile's, torch.fx's). Where no frame is such, the innermost that is in site-packages but not torch's: a
-// program that is an installed package. False where there is none, or no Python on this thread. Any thread, no GIL;
-// takes no lock and allocates nothing.
+// Reads the line of the calling thread's innermost frame of the program's own code: code in a file that is neither
+// torch's, nor the standard library's, nor in a folder site-packages or dist-packages, nor made at run time
+// (torch.compile's, torch.fx's). Where there is no such frame, it takes the innermost in site-packages that is not
+// torch's: the program is then an installed package. Returns false where there is neither, or no Python on this
+// thread. Any thread may call this, without the GIL; it takes no lock and allocates nothing.
 bool ReadProgramLine(ProgramLine* line) noexcept;
 
-// A function that the calling thread is inside of, and what it was called with first: of a method its object, of a
-// function with `*arguments` alone the first of them. Empty where there is no such argument, or where it cannot be
-// told: before Python 3.11 that of a function in which another one uses it.
+// A function that the calling thread is inside of, and its first argument: the object of a method, or the first of
+// `*arguments`. The argument is empty where there is none, or where it cannot be told: before Python 3.11 where an
+// inner function uses it.
 struct PythonCall {
   Ref code;
   Ref first;
 };
-// The functions of the calling thread, innermost first, `most` at most. Empty where frames cannot be read. GIL held.
-// Runs no Python code of the program's.
+// Returns the functions of the calling thread, innermost first, `most` at most; nothing where frames cannot be read.
+// The GIL must be held. Runs no Python code of the program's.
 std::vector<PythonCall> CallsOfThread(const PythonApi& python, size_t most);
-// Whether they can be told: frames can be read, and arguments are where this version should have them.
+// Whether CallsOfThread can tell: frames can be read, and arguments are where this version should have them.
 bool CallsAreKnown() noexcept;
 
 // --- For tests.
@@ -78,8 +79,8 @@ struct ProgramFolders {
 };
 FileOwner OwnerOfFile(std::string_view path, const ProgramFolders& folders) noexcept;
 
-// Below the main script's folder the path from there on; else the last two parts of it. So a trace does not tell of
-// home folders, and the same program says the same everywhere.
+// Returns the path as the trace has it: below the main script's folder the part from there on, else its last two
+// parts. So a trace tells nothing of home folders, and the same program has the same paths everywhere.
 std::string_view ShownPath(std::string_view path, const ProgramFolders& folders) noexcept;
 
 }  // namespace rfinject

@@ -51,8 +51,7 @@ class Ref {
     return Ref(*python_, value);
   }
 
-  // The dict of an object, whatever its class has for __getattribute__, __getattr__ or a metaclass: nothing of the
-  // user's is asked.
+  // The dict of an object. No __getattribute__, __getattr__ or metaclass of the user's is called.
   Ref Dict() const {
     if (object_ == nullptr) return {};
     PyObject* dict = python_->PyObject_GenericGetDict(object_, nullptr);
@@ -60,8 +59,8 @@ class Ref {
     return Ref(*python_, dict);
   }
 
-  // Of a class: what `type` itself has under this name ("__name__", "__mro__", "__subclasses__"), bound to the class.
-  // A metaclass of the user's is not asked.
+  // For a class: what `type` itself has under this name ("__name__", "__mro__", "__subclasses__"), bound to the
+  // class. A metaclass of the user's is not called.
   Ref OfClass(const char* name) const {
     if (object_ == nullptr) return {};
     return Borrow(*python_, static_cast<PyObject*>(python_->PyType_Type))
@@ -70,14 +69,14 @@ class Ref {
         .Call({object_});
   }
 
-  // Of a class: what stands under this name in its own dict, unbound.
+  // For a class: what is under this name in its own dict, unbound.
   Ref Entry(const char* name) const {
     if (object_ == nullptr) return {};
     Ref dict = object_ == python_->PyType_Type ? Attribute("__dict__") : OfClass("__dict__");
     return dict.Attribute("get").Call({Ref(*python_, python_->PyUnicode_FromString(name)).get()});
   }
 
-  // Of a class: the same of it or of the first of its bases, in the order of resolution, that has something there.
+  // For a class: the entry of it or of the first of its bases, in the order of resolution, that has one.
   Ref InClass(const char* name) const {
     Ref mro = OfClass("__mro__");
     for (Py_ssize_t i = 0; mro && i < python_->PyTuple_Size(mro.get()); ++i) {
@@ -87,8 +86,8 @@ class Ref {
     return {};
   }
 
-  // What a descriptor of C's ("shape" of torch.Tensor) gives for an object of that class or of one below it, whatever
-  // that one has in its place.
+  // What this descriptor written in C ("shape" of torch.Tensor) gives for an object of its class or of a subclass,
+  // even one that overrides it.
   Ref Get(PyObject* object) const { return Attribute("__get__").Call({object}); }
 
   // object(*arguments)
@@ -118,7 +117,7 @@ class Ref {
     return truth > 0;
   }
 
-  // The number, or `fallback` if this is not exactly an int (a torch.SymInt must not be asked: it would be guarded).
+  // The number, or `fallback` if this is not exactly an int (asking a torch.SymInt would make torch guard it).
   long long Integer(long long fallback) const {
     if (object_ == nullptr || Type().get() != python_->PyLong_Type) return fallback;
     const long long value = python_->PyLong_AsLongLong(object_);
@@ -144,7 +143,7 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
-// sys.modules[name], or empty: never imports.
+// Returns sys.modules[name], or empty. It never imports.
 inline Ref ImportedModule(const PythonApi& python, const char* name) {
   PyObject* modules = python.PyImport_GetModuleDict();
   PyObject* module = modules != nullptr ? python.PyDict_GetItemString(modules, name) : nullptr;

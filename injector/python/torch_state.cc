@@ -32,8 +32,8 @@ uint32_t FromBool(const Ref& value) {
   return value.IsTrue() ? Tristate::kOn : Tristate::kOff;
 }
 
-// torch 2.9+: a precision per backend and operation. "none" defers to the backend's and then to the generic one; the
-// last word is torch's default, which is full precision except for convolutions.
+// torch 2.9+: a precision per backend and operation. "none" defers to the backend's and then to the generic one; if
+// that is "none", too, torch's default holds, which is full precision except for convolutions.
 uint32_t Fp32Precision(const char* operation, bool tf32_by_default) {
   const std::pair<const char*, const char*> levels[] = {{"cuda", operation}, {"cuda", "all"}, {"generic", "all"}};
   for (const auto& [backend, name] : levels) {
@@ -112,7 +112,7 @@ PolicyFacts ReadPolicy() {
   }
   policy.cudnn_benchmark = FromBool(f.cudnn_benchmark.Call());
   policy.cudnn_deterministic = FromBool(f.cudnn_deterministic.Call());
-  // The estimator speaks of a GPU, while the program may run on the CPU under its autocast.
+  // The estimator stands for a GPU, while the program may run on the CPU, under the CPU's autocast.
   for (const char* device : {"cuda", "cpu"}) {
     Ref enabled, dtype;
     if (f.autocast_takes_device) {
@@ -153,10 +153,10 @@ bool OptimizerExists() {
   Ref base = ImportedModule(*g_python, "torch.optim.optimizer").Attribute("Optimizer");
   Ref classes = base.Attribute("__subclasses__").Call();
   if (!classes) return false;
-  // Breadth first; a class is in the list once per base that it has there, which does no harm.
+  // The walk is breadth first. A class is in the list once for each base that it has there, which does no harm.
   for (Py_ssize_t i = 0; i < g_python->PyList_Size(classes.get()) && i < 1000; ++i) {
     Ref type = Ref::Borrow(*g_python, g_python->PyList_GetItem(classes.get(), i));
-    // In a class that is no optimizer of torch's anything may stand there.
+    // A class that is no optimizer of torch's may have anything there.
     Ref step = type.InClass("step");
     if (step.IsInstance(g_python->PyFunction_Type) && step.Attribute("hooked").IsTrue()) return true;
     Ref more = type.OfClass("__subclasses__").Call();

@@ -11,24 +11,25 @@
 
 namespace rfinject {
 
-// Once, after `import torch`.
+// Must be called once, after `import torch`.
 void InitTorchState(const PythonApi& python);
 
-// Python's, torch's, CUDA's and cuDNN's versions; torchvision's if the program has imported it.
+// Returns Python's, torch's, CUDA's and cuDNN's versions, and torchvision's if the program has imported it.
 RunFacts ReadVersions();
 
-// The precision policy now. autocast_dtype holds every type that any call has seen in force, joined by '+'. About a
-// microsecond.
+// Returns the precision policy as it is now. autocast_dtype holds every type that any call has seen in force, joined
+// by '+'. Takes about a microsecond.
 PolicyFacts ReadPolicy();
 
+// Whether torch records operators for a backward pass on this thread (torch.is_grad_enabled).
 bool GradEnabled();
-// The autograd engine is running on this thread (torch 2.0+; false before).
+// Whether the autograd engine is running on this thread (torch 2.0+; false before).
 bool InBackward();
-// torch.jit is recording what this thread does.
+// Whether torch.jit is recording what this thread does.
 bool Tracing();
-// A torch.utils.data worker process.
+// Whether this is a torch.utils.data worker process.
 bool InDataLoaderWorker();
-// Some torch.optim.Optimizer has been constructed in this process.
+// Whether some torch.optim.Optimizer has been constructed in this process.
 bool OptimizerExists();
 
 // While it lives, reading a tensor's attributes on this thread is not recorded by torch.jit's tracer and does not

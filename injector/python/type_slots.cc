@@ -28,7 +28,7 @@ void* Address(Function function) {
 
 int InitType(PyObject* self, PyObject* args, PyObject* kwargs);
 
-// One class and the metaclass that will make its subclasses. Returns whether something was changed.
+// Patches one class and the metaclass that will make its subclasses. Returns whether something was changed.
 bool Patch(PyTypeObject* type) {
   PyTypeObject* metaclass =
       reinterpret_cast<PyTypeObject*>(g_python->PyObject_Type(reinterpret_cast<PyObject*>(type)));
@@ -91,10 +91,10 @@ int InitType(PyObject* self, PyObject* args, PyObject* kwargs) {
   return result;
 }
 
-// The metaclass hook is an addition: without it new classes are found later, by RepairTypeSlots.
+// This slot may be missing: without it new classes are found later, by RepairTypeSlots.
 void InstallInitSlot() {
   if (g_type_init != nullptr) return;  // it stays ours when the call slots are put back
-  // A heap type that inherits type's own __init__, since PyType_GetSlot refuses static types before 3.10.
+  // This needs a heap type that inherits type's own __init__, since PyType_GetSlot refuses static types before 3.10.
   Ref abc = ImportedModule(*g_python, "abc");
   Ref meta = abc.Attribute("ABCMeta");
   auto* type = static_cast<PyTypeObject*>(g_python->PyType_Type);

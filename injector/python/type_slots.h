@@ -20,7 +20,7 @@ namespace rfinject {
 
 using CallFunction = PyObject* (*)(PyObject* self, PyObject* args, PyObject* kwargs);
 
-// A build without a GIL: types lie elsewhere, and our tables would need locks.
+// Whether this is a build without a GIL: there types lie elsewhere, and our tables would need locks.
 bool IsFreeThreaded(const PythonApi& python);
 
 // A function pointer in PyTypeObject.
@@ -38,8 +38,8 @@ void* LoadTypeSlot(const PyTypeObject* type, TypeSlot slot) noexcept;
 void StoreTypeSlot(PyTypeObject* type, TypeSlot slot, void* value) noexcept;
 
 // Patches `module_class` and its subclasses, but for those whose `__call__` is `seen_function` (may be null; kept).
-// `call` receives every call and must pass it on to g_generic_call. False, with one line in `*why`, when the layout
-// of types could not be verified; nothing is changed then.
+// `call` receives every call and must pass it on to g_generic_call. Returns false, with one line in `*why`, when the
+// layout of types could not be verified; nothing is changed then.
 bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, PyObject* seen_function, CallFunction call,
                       const char** why);
 
@@ -49,10 +49,10 @@ void RemoveTypeSlots();
 // What the slot held before.
 extern CallFunction g_generic_call;
 
-// True if the base class was patched and is no more. Any thread, no GIL.
+// True if the base class was patched and is not any more. Any thread may call this, without the GIL.
 bool TypeSlotsLost() noexcept;
 
-// Patches every class that is to be and is not; returns how many.
+// Patches every class that should be patched and is not; returns how many these were.
 size_t RepairTypeSlots();
 
 }  // namespace rfinject

@@ -17,7 +17,7 @@ using FinalizeFunction = void (*)(PyObject* self);
 // What to verify the slots' places with: a class that has all.
 constexpr const char kProbe[] = "class Probe:\n def __init__(self): pass\n def __del__(self): pass\n";
 
-// As torch's optimizers make a scope, often enough for the interpreter to have specialised the call.
+// The trial makes scopes as torch's optimizers do, often enough for the interpreter to specialise the call.
 constexpr int kTrials = 64;
 constexpr const char kTrial[] = "def make():\n return record_function('rfinject')\nfor _ in range(trials): make()\n";
 
@@ -41,7 +41,7 @@ void* Address(Function function) {
   return reinterpret_cast<void*>(function);
 }
 
-// One slot at a time: what is ours already must not become what we call.
+// Each slot is looked at by itself: a function that is ours already must not become the one that we call.
 void Patch() {
   if (void* init = LoadTypeSlot(g_class, kTypeInit); init != Address(&InitRecord)) {
     g_init = reinterpret_cast<InitFunction>(init);
@@ -65,7 +65,7 @@ int InitRecord(PyObject* self, PyObject* args, PyObject* kwargs) {
     ++g_trial_begins;
     return result;
   }
-  // Torch passes the name by position. Somebody else's scope may come otherwise, and is none of ours.
+  // Torch passes the name by position. A scope that somebody else opens may have it elsewhere, and is not looked at.
   if (args == nullptr || g_python->PyTuple_Size(args) < 1) return result;
   const char* name = g_python->PyUnicode_AsUTF8(g_python->PyTuple_GetItem(args, 0));
   if (name == nullptr) {
@@ -118,7 +118,7 @@ bool Verified(const PythonApi& python, std::string* why) {
   return true;
 }
 
-// Scopes that nobody enters.
+// A trial that makes scopes which nobody enters.
 bool Trial(std::string* why) {
   Ref trials(*g_python, g_python->PyLong_FromLong(kTrials));
   const char* const names[] = {"record_function", "trials"};

@@ -3,7 +3,7 @@
 // Tells injector/torch/scopes of the scopes that torch's Python code opens, by the type slots of the class that opens
 // them, torch.autograd.profiler.record_function: tp_init (its constructor has run, with the scope's name) and
 // tp_finalize (it is about to go away, right after its __exit__: torch's own are temporaries of a `with` statement).
-// Nothing that Python code can notice, no cost for anything else.
+// Python code cannot notice this, and nothing else pays for it.
 #ifndef RFINJECT_INJECTOR_PYTHON_USER_SCOPES_H_
 #define RFINJECT_INJECTOR_PYTHON_USER_SCOPES_H_
 
@@ -13,11 +13,12 @@
 
 namespace rfinject {
 
-// GIL held, once, after InitScopes(). False, with one line in `*why`, when the layout of types could not be verified
-// or a trial failed; nothing is changed then.
+// Must be called once, after InitScopes(), with the GIL held. Returns false, with one line in `*why`, when the layout
+// of types could not be verified or a trial failed; nothing is changed then.
 bool WatchUserScopes(const PythonApi& python, std::string* why);
 
-// Watches again if somebody has assigned an `__init__` or a `__del__` to the class. GIL held; two comparisons.
+// Watches again if somebody has assigned an `__init__` or a `__del__` to the class. The GIL must be held. It costs
+// two comparisons.
 void RepairUserScopes() noexcept;
 
 }  // namespace rfinject

@@ -55,7 +55,7 @@ inline RecordFunctionCallback MakeCallback(RecordScope scope, StartCallback star
 }
 
 // What torch::autograd::get_current_node returns: std::shared_ptr<Node> (two words) up to about torch 2.12,
-// c10::intrusive_ptr<Node> (one word) later, under the same mangled name. Both come through a hidden pointer.
+// c10::intrusive_ptr<Node> (one word) later, under the same mangled name. Both are returned through a hidden pointer.
 struct NodeReturn {
   void* node;
   void* second;

@@ -15,7 +15,7 @@
 namespace rfinject {
 namespace {
 
-constexpr size_t kMaxScopes = 4;  // deeper ones are not kept: their work has the phase of the last that was
+constexpr size_t kMaxScopes = 4;  // deeper ones are not kept: their work has the phase of the last one that was kept
 constexpr size_t kMaxNodes = 8;   // BACKWARD scopes nest where a node runs a backward pass of its own
 constexpr uint64_t kNoSequence = UINT64_MAX;
 
@@ -39,7 +39,7 @@ struct NodeScope {
   Running running;
 };
 
-// Kept small: the library's thread-local memory comes out of the loader's static reserve.
+// This is kept small: the library's thread-local memory comes out of the loader's static reserve.
 struct Thread {
   // The node that was last asked about, and the layer that bore it.
   uint64_t owner_sequence = kUnknownSequence;
@@ -83,7 +83,8 @@ std::atomic<bool> g_node_checked{false};  // a node that really ran has been loo
 std::atomic<uint64_t> g_forgotten{0};
 std::atomic<bool> g_evaluating{false};  // of the root that was called last, whatever the thread
 
-// Class names of nodes by virtual table, insert only. A slot is taken by its key; the name follows.
+// Class names of nodes, by virtual table. Nothing is removed. A thread takes a slot by writing the key; the name
+// follows.
 struct ClassName {
   std::atomic<uintptr_t> table{0};
   std::atomic<uint32_t> name{0};
@@ -100,7 +101,7 @@ uint32_t NameOf(uintptr_t node) {
     ClassName& entry = g_class_names[slot % kClassNames];
     uintptr_t key = entry.table.load(std::memory_order_acquire);
     if (key == 0 && !entry.table.compare_exchange_strong(key, table, std::memory_order_acq_rel)) {
-      // Lost the slot; `key` is now the winner's.
+      // Another thread took the slot; `key` is now that thread's.
     } else if (key == 0) {
       key = table;
     }
@@ -162,8 +163,8 @@ Running ToldNode() {
   if (scopes == nullptr) return {};
   const NodeScope* open =
       scopes->depth != 0 ? &scopes->open[std::min<size_t>(scopes->depth, kMaxNodes) - 1] : nullptr;
-  // Sums of gradients that meet at a node run after the node that brought the last of them has returned, still in
-  // the loop of the engine's same task. That loop may itself run inside of another task's node.
+  // Gradients that meet at a node are summed after the node that brought the last of them has returned, still in the
+  // loop of the engine's same task. That loop may itself run inside of another task's node.
   const void* task = g.engine_task != nullptr ? g.engine_task() : nullptr;
   if (task != nullptr && task == scopes->last.task && (open == nullptr || open->task != task)) {
     return scopes->last.running;
@@ -197,9 +198,9 @@ uint32_t OwnerOfNode(Thread& thread, const Running& node) {
   return thread.owner;
 }
 
-// Double backward: nodes born while a node runs (create_graph=True) belong to that node's layer. We are asked at
-// launches and operators only, so an interval begins where the thread's counter stood when we were asked last: an
-// operator's node is born before its kernel is launched.
+// Double backward: nodes born while a node runs (create_graph=True) belong to that node's layer. This runs at
+// launches and operators only, so an interval begins where the thread's counter stood at the last time: an operator's
+// node is born before its kernel is launched.
 void FollowIntervals(Thread& thread, const Running& node, uint32_t owner, const LayerTop& top, bool top_is_inside) {
   if (node.id != 0 && !top_is_inside) {
     if (g.grad_enabled == nullptr || !g.grad_enabled()) {
@@ -291,7 +292,7 @@ Site SiteOfThread() noexcept {
     site.phase = Phase::kBackward;
     site.layer = owner;
   } else if (top.depth == 0) {
-    // Nothing of Python's is open. In a C++ program the native stack knows more; elsewhere it says nothing.
+    // No frame of Python's is open. In a C++ program the native stack knows more; elsewhere it tells nothing.
     const NativePlace place = CurrentNativePlace();
     site.phase = place.phase;
     site.layer = place.layer;
@@ -308,7 +309,8 @@ void BeginNode(const void* record, uint64_t sequence, uint64_t forward_thread, u
       .task = g.engine_task != nullptr ? g.engine_task() : nullptr,
       .running = {
           .id = reinterpret_cast<uint64_t>(record), .sequence = sequence, .thread = forward_thread, .name = name}};
-  // Also when nothing asks while it runs: the AccumulateGrad after it needs its layer, and its nodes an owner.
+  // This is called even if nothing asks for the site while the node runs: the AccumulateGrad after it needs its
+  // layer, and the nodes born in it need an owner.
   SiteOfThread();
 }
 
@@ -341,7 +343,7 @@ bool BeginScope(const void* record, UserScope scope) noexcept {
 
 UserScope EndScope(const void* record) noexcept {
   Thread& thread = t_thread;
-  // A scope may be ended by another thread than the one that began it; then it is not here.
+  // A scope may be ended by another thread than the one that began it; then it is not found on this thread.
   size_t depth = thread.scope_depth;
   while (depth != 0 && thread.scopes[depth - 1].record != record) --depth;
   if (depth == 0) return UserScope::kOther;

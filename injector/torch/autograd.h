@@ -1,7 +1,7 @@
 // File: autograd.h
 //
-// Where the calling thread is: in a module's forward, in an autograd node, in an optimizer's step. Three kinds of
-// frames can be open on a thread at once, and the innermost decides:
+// Knows where the calling thread is: in a module's forward, in an autograd node, in an optimizer's step. Three kinds
+// of frames can be open on a thread at once, and the innermost decides:
 //
 //   a node that was not yet running when the module or scope began     backward, the layer that bore the node
 //   a module                                                           forward; recompute if a node runs around it
@@ -10,8 +10,8 @@
 // Which is innermost follows from what each frame noted at its beginning: modules and scopes note the running node,
 // scopes note how many modules the thread had entered.
 //
-// The node is asked for (current_node.h) or told (RecordFunction's BACKWARD scope).
-// A node with no layer (born outside of every module: a functional loss) gives phase backward, layer 0.
+// Either torch is asked for the running node (current_node.h), or RecordFunction's BACKWARD scope tells it. A node
+// with no layer (born outside of every module: a functional loss) gives phase backward, layer 0.
 #ifndef RFINJECT_INJECTOR_TORCH_AUTOGRAD_H_
 #define RFINJECT_INJECTOR_TORCH_AUTOGRAD_H_
 
@@ -31,19 +31,19 @@ enum class NodeMeans : uint8_t {
   kScope,    // BeginNode and EndNode are called by a BACKWARD callback
 };
 
-// Once, before the site function is published and before any callback runs. `names`: node classes may be read from
-// virtual tables.
+// Must be called once, before the site function is published and before any callback runs. `names` says that the
+// names of node classes may be read from virtual tables.
 void InitAutograd(const TorchSymbols& symbols, const NodeLayout& layout, NodeMeans means, bool names,
                   Recorder& recorder) noexcept;
 
 // The SiteFunction (collector/site.h).
 Site SiteOfThread() noexcept;
 
-// For SequenceFunctions::running_node.
+// The function for SequenceFunctions::running_node.
 uint64_t RunningNode() noexcept;
 
-// A BACKWARD scope begins or ends on this thread. `record` identifies it. `sequence`: UINT64_MAX where the node has
-// none (AccumulateGrad); kUnknownSequence when only the name is known. `name`: Intern()ed.
+// Tell that a BACKWARD scope begins or ends on this thread. `record` identifies it. `sequence` is UINT64_MAX where
+// the node has none (AccumulateGrad), and kUnknownSequence when only the name is known. `name` is Intern()ed.
 inline constexpr uint64_t kUnknownSequence = UINT64_MAX - 1;
 void BeginNode(const void* record, uint64_t sequence, uint64_t forward_thread, uint32_t name) noexcept;
 void EndNode(const void* record) noexcept;
@@ -51,11 +51,11 @@ void EndNode(const void* record) noexcept;
 // Scopes that torch's own Python code opens around its work.
 enum class UserScope : uint8_t { kOther, kOptimizerStep, kZeroGrad, kLoader };
 
-// Such a scope, not kOther, begins on this thread; `record` identifies it until it ends. False if a scope of its
-// phase is open around it, or if it was told of before.
+// Tells that such a scope, not kOther, begins on this thread; `record` identifies it until it ends. Returns false if
+// a scope of its phase is open around it, or if it was told of before.
 bool BeginScope(const void* record, UserScope scope) noexcept;
-// The scope that ends, if no scope of its phase is open around it on this thread; else kOther, also for a `record`
-// that is not open here. Those inside it that have not ended end with it.
+// Tells that a scope ends, and returns which, if no scope of its phase is open around it on this thread; else kOther,
+// also for a `record` that is not open here. Those inside it that have not ended end with it.
 UserScope EndScope(const void* record) noexcept;
 
 // The number of the autograd node that ran on this thread when SiteOfThread was called last, and the thread that it
@@ -66,18 +66,19 @@ struct NodeNumber {
 };
 NodeNumber NodeOfThread() noexcept;
 
-// The same of the node that backward work counts for: an AccumulateGrad has no number, and its work is that of the
+// The same for the node that backward work counts for: an AccumulateGrad has no number, and its work counts for the
 // node before it.
 NodeNumber OwnerNodeOfThread() noexcept;
 
-// The operator that runs on this thread, as Intern()ed name; returns the one before. For the operator observer.
+// Sets the operator that runs on this thread, an Intern()ed name, and returns the one before. For the operator
+// observer.
 uint32_t ExchangeOperator(uint32_t op) noexcept;
 
-// An operator has ended: the autograd node that it made belongs to where it ran. For the operator observer; launches
-// come after the birth of their operator's node and need no such call.
+// Tells that an operator has ended: the autograd node that it made belongs to the layer in which it ran. For the
+// operator observer; launches come after the birth of their operator's node and need no such call.
 void NoteOperatorEnd() noexcept;
 
-// Autograd nodes so old that the ring of their thread had forgotten them, since the last call.
+// Returns how many autograd nodes, since the last call, were so old that the ring of their thread had forgotten them.
 uint64_t TakeForgottenNodes() noexcept;
 
 }  // namespace rfinject

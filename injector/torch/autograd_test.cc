@@ -209,7 +209,7 @@ class AutogradTest : public testing::Test {
 
 NamesOnlyRecorder AutogradTest::recorder_;
 
-// Case 19, both sides: same mangled name, two return types.
+// get_current_node has one mangled name and two return types; this is the older one.
 TEST_F(AutogradTest, SharedNodesAreReleased) {
   InitShared();
   auto node = std::make_shared<ConvolutionBackward0>(NodeIn(7), ThreadId());

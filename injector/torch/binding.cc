@@ -77,7 +77,7 @@ TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source*
     Lack(&capabilities.missing, "RFINJECT_TIER=" + GetSettings().tier);
   }
   const TorchLayouts& layouts = calibration.layouts;
-  // What layers rest on: the sequence number, seen to be what a node and a RecordFunction hold.
+  // Layers rest on the sequence number, which was seen to be the one that a node and a RecordFunction hold.
   capabilities.sequence = layouts.node.valid || layouts.record.sequence_valid;
   // Tier C differs from A in the modules alone.
   capabilities.current_node =
@@ -96,7 +96,8 @@ TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source*
   }
   AddScopeCallbacks(symbols, layouts.record, {.user = !user_scopes_told, .backward = means == NodeMeans::kScope});
   if (python != nullptr && !user_scopes_told) WatchWaits(kDataWaits);
-  // Before the operators themselves are observed: an operator's layer is known when it is.
+  // This comes before the operators themselves are observed, so that an operator's layer is known when it is
+  // observed.
   if (python == nullptr && capabilities.sequence) {
     capabilities.native_layers = InitNativeLayers(recorder);
     if (capabilities.native_layers) {

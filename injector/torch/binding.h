@@ -25,26 +25,27 @@ struct TorchCapabilities {
   std::string missing;           // one line: what is missing and why; empty when nothing is
 };
 
-// Called once per process, GIL held (python != nullptr) or no Python at all (python == nullptr: C++ libtorch), when
-// libtorch is loaded and initialised. Runs the calibration, installs the callbacks that the capabilities allow, and
-// sets g_site_function. `source` may be null. `user_scopes_told`: Begin- and EndUserScope() are called by somebody
-// else, so that no callback is needed for them. Nothing that it runs may be visible to the program: default
+// Must be called once per process, when libtorch is loaded and initialised: with the GIL held, or with a null
+// `python` in a C++ program on libtorch. Runs the calibration, installs the callbacks that the capabilities allow,
+// and sets g_site_function. `source` may be null. `user_scopes_told` says that somebody else calls BeginUserScope and
+// EndUserScope, so that no callback is needed for them. Nothing that it runs may be visible to the program: default
 // generators, grad mode, autocast, warnings and the autograd sequence are left as they were, as far as torch allows.
-// Not noexcept: a daemon thread whose interpreter ends is unwound out of the Python code that this runs, and memory
-// may run out.
+// It is not noexcept: a daemon thread whose interpreter ends is unwound out of the Python code that this runs, and
+// memory may run out.
 TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source* source, bool user_scopes_told);
 
-// Implemented by injector/python: called at the start of a backward and at each user scope (DataLoader, optimizer),
-// without the GIL, on any thread; arranges for reset type slots to be repaired and new classes to be found.
+// Arranges for type slots that were reset to be repaired, and for new classes to be found. It is called at the start
+// of a backward and at each user scope (DataLoader, optimizer), on any thread, without the GIL. injector/python
+// implements it.
 void RequestSlotRepair() noexcept;
 
-// Implemented by attach: a C++ program turns out to train, or to run modules. Any thread; once.
+// Called once, by any thread, when a C++ program turns out to train or to run modules. attach.cc implements it.
 void ActivateWithoutPython() noexcept;
 
-// Implemented by injector/python: called after the last step of the window when Settings::kill is set. Any thread.
+// Called by any thread after the last step of the window when Settings::kill is set. injector/python implements it.
 void RequestPoliteExit() noexcept;
 
-// Whether the root module that is about to be called is called to be validated: its forward is then Phase::kEval.
+// Tells whether the root module that is about to be called is being validated: its forward is then Phase::kEval.
 void SetEvaluating(bool evaluating) noexcept;
 
 }  // namespace rfinject

@@ -7,8 +7,8 @@
 namespace rfinject {
 namespace {
 
-// Tells what it does before it does it, in lines of words, through tell(); peek() is the next sequence number.
-// torch is taken from sys.modules: an import statement would wait for torch's own import, which is running.
+// The script tells what it does before it does it, in lines of words, through tell(); peek() is the next sequence
+// number. torch is taken from sys.modules: an import statement would wait for torch's own import, which is running.
 constexpr char kScript[] = R"python(
 import sys
 torch = sys.modules['torch']
@@ -95,8 +95,8 @@ run()
 Calibrator* g_calibrator = nullptr;
 const PythonApi* g_python = nullptr;
 
-// The interpreter's frames lie between the script and us: no exception may pass through them. The script ends then,
-// and with it the calibration.
+// The interpreter's frames lie between the script and us, and no exception may pass through them. Instead the script
+// ends, and with it the calibration.
 template <typename Function>
 PyObject* Guarded(Function function) {
   try {
@@ -132,7 +132,7 @@ PyObject* PythonPeek(PyObject*, PyObject*) {
   return Guarded([](const PythonApi& python) { return python.PyLong_FromUnsignedLongLong(g_calibrator->Peek()); });
 }
 
-// Alive as long as the interpreter: function objects point to them.
+// These live as long as the interpreter, because function objects point to them.
 PyMethodDef g_tell_method = {"tell", PythonTell, kMethO, nullptr};
 PyMethodDef g_peek_method = {"peek", PythonPeek, kMethNoArgs, nullptr};
 
@@ -167,7 +167,7 @@ CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols
 
   calibrator.Finish(operands, &result);
   if (scope == nullptr || !calibrator.done()) {
-    // What was learned before the script failed was learned from too few objects.
+    // The layouts that were learned before the script failed rest on too few objects.
     result.layouts = {};
     result.node_names = false;
     result.missing = std::string("calibration did not run to its end: ") + error;

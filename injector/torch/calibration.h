@@ -26,12 +26,12 @@ struct CalibrationResult {
   std::string missing;        // what was not found, comma separated
 };
 
-// GIL held, torch imported. `operands`: whether to learn TensorImpl and IValue as well (1 ms more).
-// May be unwound like any Python code on a daemon thread; then nothing of it stays behind.
+// Must be called with the GIL held, when torch is imported. `operands` says whether to learn TensorImpl and IValue,
+// too (1 ms more). On a daemon thread it may be unwound like any Python code; then nothing of it stays behind.
 CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols, bool operands);
 
-// The same in a C++ program without Python; finds nothing of BACKWARD scopes. Threads that run operators meanwhile
-// are left alone.
+// Does the same in a C++ program without Python; it finds nothing about BACKWARD scopes. Threads that run operators
+// meanwhile are left alone.
 CalibrationResult CalibrateNative(const TorchSymbols& symbols, bool operands);
 
 }  // namespace rfinject

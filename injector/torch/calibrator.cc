@@ -16,8 +16,8 @@ using abi::RecordScope;
 
 Calibrator* g_calibrator = nullptr;  // set while callbacks of one thread are installed
 
-// Torch's frames lie between the script and us, with a libstdc++ of their own: no exception may pass through them.
-// What was not looked at leaves the calibration without enough to go by, and it says so.
+// Torch's frames lie between the script and us, with a libstdc++ of their own: no exception may pass through them. A
+// calibration that could not look at something has too little to go by, and says so.
 template <RecordScope kScope>
 NoContext StartOf(const RecordFunction& record) {
   if (g_calibrator == nullptr) return {};
@@ -276,7 +276,7 @@ void Calibrator::Finish(bool operands, CalibrationResult* result) {
   } else {
     Lack(result, "RecordFunction's sequence number not found");
   }
-  // Behind the number lie the inputs (16 bytes), since torch 2.0 keyword inputs (56), and the outputs (24).
+  // Behind the number lie the inputs (16 bytes), since torch 2.0 the keyword inputs (56), and then the outputs (24).
   const size_t thread = record.sequence_valid
                             ? record_thread_.Place({record.sequence + size_t{48}, record.sequence + size_t{104}})
                             : FieldSearch::kNowhere;

@@ -1,7 +1,7 @@
 // File: calibrator.h
 //
-// Finds fields in torch's objects by elimination: a driver tells what it is about to do, in lines of words, does it,
-// and RecordFunction callbacks look at what torch then has in memory. There are two drivers: a Python script
+// Finds fields in torch's objects by elimination. A driver tells what it is about to do, in lines of words, and does
+// it; RecordFunction callbacks look at what torch then has in memory. There are two drivers: a Python script
 // (calibration.cc) and calls of libtorch's C++ functions (native_calibration.cc).
 //
 //   expect-sequence, expect-no-sequence    the next operator has the thread's next sequence number, or none
@@ -32,7 +32,7 @@ struct CalibrationExpectation {
   std::vector<KnownValue> outputs;
 };
 
-// What the driver tells, and what the callbacks see of it. One at a time in a process.
+// Takes what the driver tells, and what the callbacks see of it. A process has one Calibrator at a time.
 class Calibrator {
  public:
   explicit Calibrator(const TorchSymbols& symbols) : symbols_(symbols) {}
@@ -43,7 +43,7 @@ class Calibrator {
   void Finish(bool operands, CalibrationResult* result);
 
   uint64_t Peek() const { return symbols_.peek(); }
-  // Something could not be looked at, for lack of memory: nothing that was learned is used.
+  // Tells that something could not be looked at, for lack of memory: nothing that was learned is used.
   void Fail() { failed_ = true; }
   bool done() const { return done_ && !failed_; }
 

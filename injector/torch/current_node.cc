@@ -8,7 +8,7 @@ namespace {
 constexpr uintptr_t kSentinel = 0x5ca1ab1e;
 
 // What torch::autograd::AnomalyMetadata is to its callers: an object with virtual functions. assign_parent is the
-// last of five; whichever is called, it is this one.
+// last of five; all five are this one, so that it does not matter which is called.
 struct Metadata;
 // `parent` is a reference to a std::shared_ptr<Node>: its first word is the node.
 using AssignParent = void (*)(Metadata* self, const uintptr_t* parent);
@@ -22,7 +22,8 @@ struct Metadata {
 };
 constinit Metadata g_metadata;
 
-// A torch::autograd::Node whose every word points to our metadata: wherever it looks for its own, it has them.
+// Stands for a torch::autograd::Node. Every word of it points to our metadata, so that assign_parent finds them
+// wherever it looks.
 struct Node {
   Metadata* words[64];
 };
@@ -33,15 +34,15 @@ constexpr Node MakeNode() {
 }
 constinit Node g_node = MakeNode();
 
-// A shared pointer is two null words while no node runs, an intrusive one a null word, and the second word keeps what
-// was there.
+// While no node runs, a shared pointer is two null words; an intrusive one is one null word, and the second word
+// keeps what was there.
 NodeLayout::Reference KindOfCurrentNode(abi::NodeReturn (*current_node)()) {
   alignas(abi::NodeReturn) uintptr_t words[2] = {kSentinel, kSentinel};
-  // The compiler may not know that the call leaves a word as it was.
+  // This keeps the compiler from assuming what the call writes.
   asm volatile("" : : "r"(words) : "memory");
   new (words) abi::NodeReturn(current_node());
   asm volatile("" : : "r"(words) : "memory");
-  if (words[0] != 0) return NodeLayout::Reference::kNone;  // a node runs: not a moment to find out
+  if (words[0] != 0) return NodeLayout::Reference::kNone;  // a node runs, so this cannot be found out now
   if (words[1] == 0) return NodeLayout::Reference::kShared;
   return words[1] == kSentinel ? NodeLayout::Reference::kIntrusive : NodeLayout::Reference::kNone;
 }

@@ -1,6 +1,6 @@
 // File: current_node.h
 //
-// Which autograd node runs on the calling thread, asked of torch. There are three ways to be told:
+// Asks torch which autograd node runs on the calling thread. There are three ways:
 //
 //   kShared, kIntrusive   torch::autograd::get_current_node (torch 2.0+) returns a counted reference of either kind
 //   kBorrowed             before it, torch::autograd::Node::assign_parent hands the running node to a new one's
@@ -27,11 +27,11 @@ struct NodeAccess {
   void (*assign_parent)(void* node) = nullptr;
 };
 
-// How this torch tells, found by asking while no node runs; kNone when it has neither function, or what came is not
-// understood.
+// Finds out how this torch answers, by asking while no node runs. Returns kNone when it has neither function, or when
+// the answer is not understood.
 NodeLayout::Reference FindNodeReference(const TorchSymbols& symbols) noexcept;
 
-// The node that torch would give as parent to one made now on this thread; 0: none runs.
+// Returns the node that torch would give as parent to one that is made now on this thread; 0: none runs.
 uintptr_t AskParent(void (*assign_parent)(void* node)) noexcept;
 
 // The running node, and a reference to it where torch gives one. The engine holds at least two while the node runs

@@ -8,9 +8,11 @@
 namespace rfinject {
 namespace {
 
-// Calls between a forward and its backward: layers times what a loop accumulates before it goes back.
+// How many calls are kept between a forward and its backward: the number of layers, times the forwards that a loop
+// runs before it goes backward.
 constexpr size_t kMostCalls = 512;
-// Held for the look-up alone. A forked child may inherit it locked, and then goes on without.
+// How long the lock is waited for, which is held for a look-up only. A forked child may inherit it locked, and then
+// goes on without.
 constexpr int64_t kLockWaitNs = 10'000'000;
 
 struct Kept {

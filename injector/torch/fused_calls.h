@@ -1,8 +1,8 @@
 // File: fused_calls.h
 //
-// Calls of operators that a GPU does in one (FusedBackwardOf, op_call.h) and the CPU in many. Autograd has a node for
-// each of those many, born on one thread with numbers that follow one another: what such nodes run stands for one
-// operator, which is told when the first of them runs in a backward pass.
+// Remembers calls of operators that are one operator on a GPU and many on the CPU (FusedBackwardOf, op_call.h).
+// Autograd has a node for each of the many, born on one thread with consecutive numbers. What these nodes run stands
+// for one operator, which is told to the source when the first of them runs in a backward pass.
 #ifndef RFINJECT_INJECTOR_TORCH_FUSED_CALLS_H_
 #define RFINJECT_INJECTOR_TORCH_FUSED_CALLS_H_
 
@@ -24,17 +24,18 @@ struct FusedCall {
   Operands operands;          // of the forward
 };
 
-// Keeps a call for its backward. The oldest is forgotten where there are very many; its backward is then told as what
-// the CPU runs. Throws std::bad_alloc.
+// Keeps a call for its backward. Where there are very many, the oldest is forgotten; its backward is then told as the
+// operators that the CPU runs. Throws std::bad_alloc.
 void RememberFusedCall(const FusedCall& call);
 
-// Whether any was kept: without that nobody has to ask.
+// Whether any call was kept; if not, nobody has to ask further.
 bool HasFusedCalls() noexcept;
 
 enum class FusedNode : uint8_t { kNone, kInside, kFirst };
-// Whether `node` is of such a call; kFirst: it is the first of it that runs in this backward pass, and `*call` is a
-// copy. The engine runs the nodes of one thread by descending numbers, so a higher number than the one before begins
-// another pass where passes cannot be told apart otherwise. Throws std::bad_alloc.
+// Returns whether `node` belongs to such a call; kFirst means that it is the call's first node that runs in this
+// backward pass, and `*call` is then a copy of the call. The engine runs the nodes of one thread by descending
+// numbers, so a higher number than the one before begins another pass where passes cannot be told apart otherwise.
+// Throws std::bad_alloc.
 FusedNode FindFusedCall(const NodeNumber& node, FusedCall* call);
 
 }  // namespace rfinject

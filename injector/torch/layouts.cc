@@ -80,7 +80,7 @@ bool TensorSearch::Finish(TensorLayout* layout, const char** why) const {
   layout->device = static_cast<uint16_t>(device_.First());
   layout->meta_device = meta_device_;
   layout->storage = static_cast<uint16_t>(storage_.First());
-  // The CPU allocator's context is the data pointer again: the first is the data.
+  // The CPU allocator's context is the data pointer again, so the first of the two places is the data.
   layout->storage_data = static_cast<uint16_t>(data_._Find_first());
   layout->valid = true;
   return true;

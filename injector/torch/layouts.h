@@ -112,7 +112,8 @@ class FieldSearch {
 
   static constexpr size_t kNowhere = SIZE_MAX;
   // Where the field is: at the one of `usual` (where releases so far have it) that is a candidate, else at the only
-  // candidate; kNowhere when that leaves a choice. Another word may hold small numbers such as a thread's by chance.
+  // candidate; kNowhere when there is more than one. Other words may hold small numbers, such as a thread's, by
+  // chance.
   size_t Place(std::initializer_list<size_t> usual) const {
     size_t place = kNowhere;
     for (size_t offset : usual) {
@@ -148,7 +149,7 @@ struct KnownTensor {
 class TensorSearch {
  public:
   void Observe(const KnownTensor& tensor);
-  // Whether every field was found; `why` then stays, else it says which was not (a literal).
+  // Whether every field was found. If not, `*why` says which was not (a literal).
   bool Finish(TensorLayout* layout, const char** why) const;
 
  private:

@@ -235,7 +235,7 @@ TEST_F(ValueTest, WhatWasSeenOnceIsNotBelieved) {
   EXPECT_FALSE(search_.Finish(&layout, &why));
 }
 
-// Case 18: one version of torch, two layouts.
+// One version of torch has two layouts, by the C++ library's ABI.
 TEST(RecordTest, BothStringAbisAreFoundBySearch) {
   using NewFunction = void* (*)(int64_t, uint64_t, const Value*, size_t);
   const struct {

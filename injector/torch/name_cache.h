@@ -1,7 +1,7 @@
 // File: name_cache.h
 //
-// From a C string that torch hands us again and again to what we made of it at the first time, without a lock: insert
-// only, for names that a program has a few hundred of.
+// NameCache finds, without a lock, what was made of a C string that torch hands us again and again. Nothing is
+// removed from it; it is for names of which a program has a few hundred.
 #ifndef RFINJECT_INJECTOR_TORCH_NAME_CACHE_H_
 #define RFINJECT_INJECTOR_TORCH_NAME_CACHE_H_
 
@@ -17,8 +17,8 @@ namespace rfinject {
 template <typename Value>
 class NameCache {
  public:
-  // By the text alone. `make(name, &value)` gives the value for a text not seen before, and false when it is not to
-  // be kept; two threads may both make it, one wins. When the cache is full the value is made anew each time.
+  // Looks up by the text alone. `make(name, &value)` gives the value for a text not seen before, and false when it is
+  // not to be kept; two threads may both make it, one wins. When the cache is full the value is made anew each time.
   template <typename Make>
   Value FindByText(const char* name, Make make) {
     const size_t length = std::strlen(name);
@@ -27,8 +27,8 @@ class NameCache {
     return Find(hash, name, length, make);
   }
 
-  // By the pointer, for names that live as long as the process does (operators' schemas); the text is still compared,
-  // because another name may have come to lie at the same place.
+  // Looks up by the pointer, for names that live as long as the process does (operators' schemas); the text is still
+  // compared, because another name may have come to lie at the same place.
   template <typename Make>
   Value FindByPointer(const char* name, Make make) {
     return Find(reinterpret_cast<uintptr_t>(name) * 0x9e3779b97f4a7c15u, name, std::strlen(name), make);

@@ -94,7 +94,7 @@ class Driver {
     if (cumsum_ == nullptr && missing_ == nullptr) missing_ = "at::cumsum";
   }
 
-  // What this libtorch lacks, or null.
+  // What this libtorch lacks, or null when it has everything.
   const char* missing() const { return missing_; }
 
   void Run(bool operands) {

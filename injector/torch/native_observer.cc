@@ -24,14 +24,15 @@ __attribute__((tls_model("initial-exec"))) constinit thread_local Thread t_threa
 Recorder* g_recorder = nullptr;
 void (*g_on_training)() = nullptr;
 std::atomic<bool> g_training{false};
-std::atomic<bool> g_step_open{false};  // something was seen since the last step ended
+std::atomic<bool> g_step_open{false};  // something ran since the last step ended
 bool (*g_grad_enabled)() = nullptr;    // c10::GradMode::is_enabled: a value of the thread's own; null: not known
 
-// What trains, and what is validated. Models run on one thread; where they do not, counts of batches may be off.
+// What trains, and what is validated. This takes models to run on one thread; where they do not, counts of batches
+// may be off.
 std::atomic<bool> g_stepped{false};         // an optimizer has
 std::atomic<bool> g_program_trains{false};  // modules that no class of the program's own encloses
 std::atomic<uint32_t> g_trained_model{0};   // the first model that ran with gradients
-std::atomic<bool> g_several_train{false};   // it is not the only one
+std::atomic<bool> g_several_train{false};   // another model trained, too
 std::atomic<bool> g_validating{false};      // since the last operator that trained
 std::atomic<uint64_t> g_first_call{0};      // of a batch that is validated: NativePlace::call of its first operator
 
@@ -41,7 +42,7 @@ void BeginTraining() noexcept {
 }
 
 void NoteTrained(const NativePlace& place) noexcept {
-  // What validating took is not part of the step that follows.
+  // The time that validating took is not part of the next step.
   if (g_validating.exchange(false, std::memory_order_relaxed) && !g_step_open.load(std::memory_order_relaxed)) {
     g_recorder->RestartStep();
   }
@@ -56,7 +57,7 @@ bool IsValidation(const NativePlace& place) noexcept {
   if (!g_stepped.load(std::memory_order_relaxed) || g_several_train.load(std::memory_order_relaxed)) return false;
   const uint32_t model = g_trained_model.load(std::memory_order_relaxed);
   if (place.model != 0) return place.model == model;
-  // A loss outside of the model goes with it.
+  // A loss outside of the model belongs to the model's batch.
   return model != 0 ? g_validating.load(std::memory_order_relaxed) : g_program_trains.load(std::memory_order_relaxed);
 }
 
@@ -85,7 +86,7 @@ bool NoteOperator(const NativePlace& place) noexcept {
 NoContext OnStart(const RecordFunction&) {
   Thread& thread = t_thread;
   if (thread.depth++ != 0) return {};
-  // The backward: the node that runs says the layer.
+  // In the backward the node that runs tells the layer.
   if (RunningNode() != 0) return {};
   thread.place = PlaceOfThread();
   const NativePlace& place = thread.place;

@@ -36,16 +36,16 @@ struct Frame {
   uint32_t outer_op = 0;  // the thread's operator before this one
   uint32_t children = 0;
   bool children_counted = false;
-  uint64_t first_node = 0;  // that is born from its start on
+  uint64_t first_node = 0;  // the first autograd node that is born after its start
   bool hides = false;       // what runs inside it is its implementation
-  uint32_t resume = 0;      // Ops::hidden before it, where what is around it began outside of the window
+  uint32_t resume = 0;      // Ops::hidden before it, where the operator around it began outside of the window
   Operands inputs;
 };
 
 struct Ops {
   uint32_t depth = 0;
-  // Operators inside an atomic or free one, or inside one that was not observed: only counted. RecordFunctions of one
-  // thread are strictly nested, and each one that began also ends, by an exception if need be.
+  // How many operators run inside an atomic or free one, or inside one that was not observed; these are only counted.
+  // RecordFunctions of one thread are strictly nested, and each one that began also ends, by an exception if need be.
   uint32_t hidden = 0;
   // They are hidden because the outermost of them began outside of the window; a capture may have begun since.
   bool outside = false;
@@ -111,8 +111,8 @@ OpCall CallOf(std::string_view name, const Operands& operands, size_t inputs) {
   return call;
 }
 
-// What a node runs that stands for a part of a fused operator is no kernel; with the first of its nodes the source is
-// told of the whole.
+// What a node runs that stands for a part of a fused operator is no kernel; with the first of the nodes the source is
+// told of the whole operator.
 bool IsOfFusedCall(Site site) {
   const NodeNumber node = NodeOfThread();
   if (node.sequence == UINT64_MAX) return false;
@@ -172,7 +172,8 @@ NoContext OnStart(const RecordFunction& record) {
   const OpInfo info = g_infos.FindByPointer(g.name(&record), MakeInfo);
   if (ops->depth != 0 && info.name != 0) ++ops->frames[ops->depth - 1].children;
   if (info.kind == OpKind::kFree) {
-    // Asked even so: an AccumulateGrad that follows belongs to the node that ran last, whatever that one did.
+    // The site is asked for even so: an AccumulateGrad that follows belongs to the node that ran last, whatever that
+    // one did.
     SiteOfThread();
     ops->hidden = resume + 1;
     ops->outside = resume != 0;
@@ -192,7 +193,7 @@ NoContext OnStart(const RecordFunction& record) {
     frame.outer_op = ExchangeOperator(0);
     return {};
   }
-  // The boxed path passes the interpreter's whole stack: the arguments are the last of it.
+  // The boxed path passes the interpreter's whole stack, of which the arguments are the last part.
   const auto values = Load<uintptr_t>(record, g.layout.inputs);
   const auto count = Load<size_t>(record, g.layout.inputs + 8);
   const size_t wanted = g.input_count(&record);
@@ -240,7 +241,8 @@ void OnEnd(const RecordFunction& record, void*) {
   }
   Frame* outer = ops->depth != 0 ? &ops->frames[ops->depth - 1] : nullptr;
   if (outer != nullptr && outer->hides) {
-    // A product by a tangent: its operator is a kernel beside it, and goes on hiding what it runs.
+    // This is a product by a tangent: the operator around it is a kernel of its own, and goes on hiding what else
+    // runs inside it.
     ops->hidden = 1;
     outer = nullptr;
   }

@@ -4,9 +4,9 @@
 // kernel to the source, with the site where they began. ClassifyOp says what an operator is; a composite one (conv2d)
 // is transparent, so that Site::op is the operator that would launch (aten::convolution).
 //
-// Not seen: what a compiler generated (torch.compile with inductor runs its own code, not operators). Not counted:
-// operators on "meta" tensors, which trace shapes and compute nothing. Operators on tensors that wrap others (vmap,
-// tensor subclasses) are transparent: what they run on the tensors inside is seen instead.
+// It does not see what a compiler generated (torch.compile with inductor runs its own code, not operators). It does
+// not count operators on "meta" tensors, which trace shapes and compute nothing. Operators on tensors that wrap
+// others (vmap, tensor subclasses) are transparent: what they run on the tensors inside is seen instead.
 #ifndef RFINJECT_INJECTOR_TORCH_OP_OBSERVER_H_
 #define RFINJECT_INJECTOR_TORCH_OP_OBSERVER_H_
 

@@ -13,7 +13,8 @@
 
 namespace rfinject {
 
-// Arguments, and the tensors and integers that they refer to. Kept and cleared, so that its memory is reused.
+// Arguments, and the tensors and integers that they refer to. An object is cleared and used again, so that its memory
+// is reused.
 struct Operands {
   std::vector<Argument> arguments;
   std::vector<TensorView> tensors;
@@ -22,7 +23,7 @@ struct Operands {
   bool has_wrapper = false;      // a tensor whose data lies in other tensors (vmap, subclasses, sparse)
   bool crosses_devices = false;  // tensors on devices of two types, such as host and GPU
 
-  // Of what was read, all lies in the host's memory (c10::DeviceType::CPU, which is 0).
+  // Whether all that was read lies in the host's memory (c10::DeviceType::CPU, which is 0).
   bool on_host() const { return first_device_ == 0 && !crosses_devices; }
 
   void Clear() {

@@ -12,9 +12,9 @@
 namespace rfinject {
 namespace {
 
-// Whether a seccomp filter is in force, of which nobody can know whether it answers an unknown call with an error or
-// with death. The kernel tells in /proc/self/status (proc(5), "Seccomp: 2"); where that cannot be read, there may be
-// one.
+// Whether a seccomp filter is in force. It may answer an unknown call by ending the process, and cannot be asked
+// about that. The kernel says so in /proc/self/status (proc(5), "Seccomp: 2"); where that cannot be read, there may
+// be a filter.
 bool UnderSeccompFilter() noexcept {
   const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   if (file < 0) return true;
@@ -33,7 +33,8 @@ bool UnderSeccompFilter() noexcept {
   return at == std::string_view::npos || status[at] != '0';
 }
 
-// Asked once: the first read comes with torch's import, and sandboxes set their filter before they start the program.
+// This is asked once: the first read comes with torch's import, and sandboxes set their filter before they start the
+// program.
 bool MayCallProcessVmReadv() noexcept {
   enum : int { kUnknown, kYes, kNo };
   static std::atomic<int> answer{kUnknown};
@@ -45,7 +46,7 @@ bool MayCallProcessVmReadv() noexcept {
   return now == kYes;
 }
 
-// Where process_vm_readv may not be called, or is refused, write() into a pipe checks an address as well.
+// Reads where process_vm_readv may not be called, or is refused: write() into a pipe also checks an address.
 size_t ReadThroughPipe(uintptr_t address, void* to, size_t size) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return 0;

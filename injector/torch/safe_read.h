@@ -12,9 +12,10 @@
 namespace rfinject {
 
 // Copies up to `size` bytes from `address`; returns how many could be read (whole pages are lost at an unmapped one).
-// Never faults. About a microsecond.
+// It never faults, and takes about a microsecond.
 size_t SafeRead(uintptr_t address, void* to, size_t size) noexcept;
 
+// Copies the value at `address`; returns false, with `*value` undefined, where not all of it could be read.
 template <typename T>
 bool SafeReadValue(uintptr_t address, T* value) noexcept {
   return SafeRead(address, value, sizeof(T)) == sizeof(T);

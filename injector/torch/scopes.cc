@@ -26,7 +26,7 @@ Globals g;
 Recorder* g_recorder = nullptr;
 Source* g_source = nullptr;
 std::atomic<bool> g_exit_requested{false};
-// Of the last optimizer's step: a hash of the name of its scope, and the optimizer's number.
+// A hash of the scope's name of the last optimizer's step, and the optimizer's number.
 std::atomic<uint32_t> g_optimizer_class{0};
 std::atomic<uint32_t> g_optimizer{0};
 NameCache<uint32_t> g_node_names;
@@ -46,7 +46,7 @@ uint64_t FieldOf(const RecordFunction& record, size_t offset) {
   return value;
 }
 
-// "torch::autograd::AccumulateGrad" is AccumulateGrad, as the virtual table says it.
+// Makes AccumulateGrad of "torch::autograd::AccumulateGrad", as the virtual table has it.
 bool InternNodeName(const char* name, uint32_t* id) {
   std::string_view text = name;
   if (const size_t colon = text.rfind("::"); colon != std::string_view::npos) text.remove_prefix(colon + 2);
@@ -85,7 +85,7 @@ void BeginUserScope(const void* record, std::string_view name, uint32_t optimize
   const UserScope scope = ClassifyScope(name);
   if (scope == UserScope::kOther) return;
   RequestSlotRepair();
-  // In a hook of an autograd node ("optimizer in backward"), there is a call for each parameter: not a step.
+  // In a hook of an autograd node ("optimizer in backward") there is a call for each parameter, which is no step.
   if (scope == UserScope::kOptimizerStep && RunningNode() == 0) {
     NoteOptimizerStep();
     uint32_t hash = 0;

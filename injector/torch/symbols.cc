@@ -14,7 +14,7 @@ struct Wanted {
   char path[PATH_MAX];
 };
 
-// Runs with the loader's lock held: only copies.
+// This runs with the loader's lock held, so it only copies.
 int CopyPathOf(dl_phdr_info* info, size_t, void* data) {
   auto* wanted = static_cast<Wanted*>(data);
   if (info->dlpi_name == nullptr) return 0;
@@ -26,7 +26,7 @@ int CopyPathOf(dl_phdr_info* info, size_t, void* data) {
   return 1;
 }
 
-// The handle stays open: the library cannot go away while our callbacks are in it.
+// The handle stays open, so that the library cannot go away while our callbacks are in it.
 void* OpenLoaded(const char* prefix, std::string* path) {
   Wanted wanted{.prefix = prefix, .path = {}};
   if (dl_iterate_phdr(CopyPathOf, &wanted) == 0) return nullptr;
@@ -70,8 +70,9 @@ bool FindTorchSymbols(TorchSymbols* symbols) noexcept {
            &symbols->record_output_count);
   cpu.Bind("_ZN2at15sequence_number4peekEv", "at::sequence_number::peek", &symbols->peek);
   cpu.Bind("_ZN2at14RecordFunction15currentThreadIdEv", "at::RecordFunction::currentThreadId", &symbols->thread_id);
-  // Torch 1.13 has assign_parent alone, and lacking get_current_node is no lack there. get_current_graph_task_id came
-  // later, too: a torch that has given up the one still has the other, and is not asked in a way unknown to be right.
+  // Torch 1.13 has assign_parent alone, and does not count as lacking get_current_node. get_current_graph_task_id
+  // also came with torch 2: a release that has given up get_current_node but has this one is not asked by
+  // assign_parent, which may do something else there.
   const bool old = dlsym(torch, "_ZN5torch8autograd16get_current_nodeEv") == nullptr &&
                    dlsym(torch, "_ZN5torch8autograd25get_current_graph_task_idEv") == nullptr;
   if (old) {

@@ -33,12 +33,12 @@ struct TorchSymbols {
   const void* (*engine_task)() = nullptr;
   // c10::GradMode::is_enabled.
   bool (*grad_enabled)() = nullptr;
-  // torch::profiler::impl::profilerEnabled, of the calling thread. May be null without anything being missing.
+  // torch::profiler::impl::profilerEnabled, of the calling thread. It may be null; then nothing counts as missing.
   bool (*profiler_enabled)() = nullptr;
   // c10::UndefinedTensorImpl::_singleton.
   const void* undefined_tensor = nullptr;
 
-  // Handles of the libraries, for what else is looked up.
+  // Handles of the libraries, for other look-ups.
   void* torch = nullptr;
   void* c10 = nullptr;
 

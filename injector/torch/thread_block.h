@@ -12,7 +12,7 @@
 
 namespace rfinject {
 
-// One static object per T.
+// T has one static object of this class.
 template <typename T>
 class ThreadBlock {
  public:

@@ -29,8 +29,9 @@ DOCUMENT = HERE.parents[1] / "docs/ADVICE.md"
 TOLERANCE = 0.25
 TIMEOUT_S = 240
 
-# Program: its rule; whether the fault or its mending needs CUDA's own operators (for optimizers from torch 2 on, which
-# choose by device); how much less of the mended program's step the same samples take.
+# For each program: its rule; whether the fault or its mending needs CUDA's own operators (as optimizers do from torch
+# 2 on, which choose by device); and how many steps of the faulty program have as many samples as one step of the
+# mended program.
 PAIRS = {
     "optimizer-fused": ("optimizer-fused", True, 1),
     "optimizer-foreach": ("optimizer-foreach", "from torch 2", 1),
@@ -47,7 +48,7 @@ PAIRS = {
     "slow-loader": ("slow-loader", True, 1),
     "host-waits": ("host-waits", True, 1),
 }
-# What they win is no GPU time, but time by the clock of the virtual GPU.
+# The programs whose mending wins no GPU time, but time by the clock of the virtual GPU.
 BY_THE_CLOCK = {"slow-loader", "host-waits"}
 
 
@@ -99,7 +100,7 @@ def advise(trace):
 
 
 class Pair:
-    """What both programs of a pair were told. Times are in ms a step."""
+    """What `rfinject advise` said of both programs of a pair. Times are in ms a step."""
 
     def __init__(self, program, traces):
         self.program = program

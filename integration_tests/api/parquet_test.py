@@ -116,14 +116,14 @@ class Parquet(unittest.TestCase):
             return sorted(repr([float(f"{value:.9g}") if isinstance(value, (int, float)) else value for value in row]) for row in rows)
 
         for query in queries:
-            # The one function that the two spell differently.
+            # The one function that DuckDB and SQLite spell differently.
             query = query.replace("LIMIT 20", "")  # times that are equal but for rounding change places
             mine = re.sub(r"strftime\('%Y-%W', started_unix_ns / 1000000000, 'unixepoch'\)", said, query)
             answer = duck.execute(mine).fetchall()
             self.assertEqual(rounded(answer), rounded(lite.execute(query).fetchall()), query)
 
     def test_the_command(self):
-        # As installed: the command beside the python that has the package.
+        # This is how it is installed: the command beside the python that has the package.
         place = self.folder / "venv"
         venv.create(place, symlinks=True)
         shutil.copy2(OPTIONS.rfinject, place / "bin/rfinject")

@@ -86,7 +86,7 @@ class Range(ProgramTest):
         for phase in ("forward", "backward"):
             self.assertEqual(layers["Linear", "", phase], wanted["Linear", "", phase])
         self.assertEqual(profile.reports[0]["steps"], 3)
-        # Filling what a loss needs is no FLOP, and what runs before the first model is of none, or of the range.
+        # Filling tensors for a loss takes no FLOP. What runs before the first model is in no model, or in the range.
         self.assertEqual(profile.summary["flop"], plain.summary["flop"])
 
     def test_inside_of_a_module_and_of_the_backward_it_does_nothing(self):
@@ -196,7 +196,8 @@ class Control(ProgramTest):
         return result.returncode, result.stdout + result.stderr
 
     def test_a_running_job(self):
-        # A thread of the program's own, so that the library has one, too, and looks while no step ends.
+        # The program has a thread of its own, so that the library also has one, and looks for the file while no step
+        # ends.
         program = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n" + \
             textwrap.dedent(self.STEPS_ON_DEMAND)
         with subprocess.Popen(self.command(program, "-q"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -211,7 +212,7 @@ class Control(ProgramTest):
             step(5)  # the first of them was begun before
             self.assertEqual(self.control(job.pid, "start"), (0, f"process {job.pid}: measures from its next step on\n"))
             step(3)  # likewise
-            # What it says is what the trace says, which is written a moment later.
+            # The command says what the trace says, which is written a moment later.
             said = ""
             deadline = time.monotonic() + 30
             while "6 steps measured, 5 left out" not in said and time.monotonic() < deadline:
@@ -244,8 +245,8 @@ class Control(ProgramTest):
                 step()
             job.stdin.close()
             self.assertEqual(job.wait(60), 0)
-        # The step that was begun when it looked is the last. A torch that has threads of its own is looked after by ours,
-        # which may look in the middle of a step.
+        # The step that runs when the library looks for the file is the last. Where torch has threads of its own, a
+        # thread of the library looks, which may be in the middle of a step.
         self.assertIn(self.load().reports[0]["steps"], (1 + stepped, 1 + stepped + 1))
 
     def test_what_is_no_job(self):

@@ -18,7 +18,7 @@ TOOLS = "RFX_API_TOOLS"
 
 
 def main():
-    """Runs the tests of the calling script, in the interpreter of scripts/tools_venv where that is to be had."""
+    """Runs the tests of the calling script, in the interpreter of scripts/tools_venv where that can be had."""
     if TOOLS not in os.environ:
         found = subprocess.run([ROOT / "scripts/tools_venv", "api"], capture_output=True, text=True)
         interpreter = found.stdout.strip() if found.returncode == 0 else sys.executable
@@ -37,5 +37,5 @@ def main():
 
 
 def needs_tools(test):
-    """Skips a test, or a class of them, where the packages are not to be had."""
+    """Skips a test, or a class of them, where the packages cannot be had."""
     return unittest.skipIf(os.environ.get(TOOLS) != "0", "note: pandas, pyarrow, IPython and DuckDB are not to be had here")(test)

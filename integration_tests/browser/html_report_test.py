@@ -79,7 +79,7 @@ class HtmlReport(unittest.TestCase):
         self.assertEqual(page.console, [], kind)
         self.assertEqual(page.requests, [self.path(kind).resolve().as_uri()], "the page asked for something")
 
-    # What the page shows, read from what is on the screen.
+    # --- What the page shows, read from the screen.
 
     def marks(self, page, picture="roofline0"):
         """[row, centre x, centre y] of every visible mark, in client coordinates."""
@@ -111,20 +111,20 @@ class HtmlReport(unittest.TestCase):
             value = number(shown[key]) * (1e9 if key == "time_ns" else 1)
             self.assertAlmostEqual(value / row[key], 1, delta=6e-3, msg=f"{key}: {shown[key]} for {row[key]}")
 
-    # The tests.
+    # --- The tests.
 
     def test_hovering_shows_the_numbers_of_the_point(self):
         for kind in ("small", "measured"):
             page, rows = self.open(kind), self.rows(kind)
             seen = set()
-            # What stands above the picture may push its lower marks off the screen.
+            # The text above the picture may push its lower marks off the screen.
             page.evaluate("document.getElementById('roofline0').scrollIntoView()")
             page.settle()
             for index, x, y in self.marks(page):
                 page.move_mouse(x, y)
                 tip = self.tooltip(page)
                 self.assertIsNotNone(tip, rows[index])
-                # Where marks lie on one another it is the smallest that answers; its title says which that is.
+                # Where marks lie on one another, the smallest answers; its title says which one that is.
                 row = next(r for r in rows if f"{r['layer'] or r['model'] or '(no layer)'}, {r['phase']}" == tip[0]
                            or (not name_of(r) and tip[0].endswith(", " + r["phase"])))
                 title = (name_of(row) or "(no layer)") + ", " + row["phase"]
@@ -527,7 +527,7 @@ class HtmlReport(unittest.TestCase):
         page.click_on(f"#rows tr[data-i='{group}'] td")
         page.settle()
         self.assertEqual(len(self.marks(page)), closed)
-        # Who looks for a layer finds it, and the box ungroups them all.
+        # A search for a layer finds it, and the box ungroups all layers.
         page.click_on("#search")
         page.type("deep.7.conv1")
         page.settle()

@@ -24,7 +24,7 @@ RFINJECT = os.environ["RFINJECT"]
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 LIBRARIES = pathlib.Path(RFINJECT).resolve().parent.parent / "lib" / "virtual_gpu"
 
-# Plays calibrate.py on a GPU where operators take `seconds`, in turn.
+# Takes the place of calibrate.py, as on a GPU where the operators take `seconds`, one after the other.
 PLAYED = """#!{python}
 import sys
 said = {said!r}
@@ -128,7 +128,7 @@ class Calibrate(unittest.TestCase):
         self.run_command("calibrate", "--python", self.played_gpu(seconds=("0.004",)))
         second = self.values(self.own)
         self.assertEqual(first.keys(), second.keys())
-        # The GPU's old values are gone, not only hidden by later ones.
+        # The GPU's old values were removed, and not only hidden by later ones.
         self.assertEqual(len(self.own.read_text().splitlines()), len(second) + 2)
         for key, row in first.items():
             if key[0] == "T4":
@@ -138,7 +138,7 @@ class Calibrate(unittest.TestCase):
 
     def test_doctor_says_of_which_gpus_there_are_own_times(self):
         self.run_command("calibrate", "--python", self.played_gpu())
-        # Its exit code is about profiling, which is not asked here.
+        # The exit code tells about profiling, which is not tested here.
         variables = {**os.environ, "XDG_CONFIG_HOME": str(self.config)}
         variables.pop("RFINJECT_CONFIG", None)
 
@@ -250,12 +250,13 @@ class Calibrate(unittest.TestCase):
         for gpu in ("V100-SXM2-16GB", "T4"):
             with self.subTest(gpu):
                 result = self.run_command("--estimate", gpu, RFINJECT, "calibrate", "--python", PYTHON, "-o", own)
-                # Its clock is the larger of FLOP over peak and bytes over bandwidth, for every operator.
+                # By the virtual GPU's clock every operator takes the larger of FLOP over peak and bytes over
+                # bandwidth.
                 value = {key[1:]: float(row["value"]) for key, row in self.values(own).items() if key[0] == gpu}
                 for family, parameter in (("gpu", "memory_share"), ("softmax", "share_persistent"),
                                           ("layer_norm", "share")):
                     self.assertAlmostEqual(value[family, parameter], 1, delta=0.05, msg=family)
-                # The model has its second reading of the input, the clock has not.
+                # The model has a second reading of the input, the clock does not.
                 self.assertAlmostEqual(value["batch_norm", "share"], 1.5, delta=0.05)
                 times = [re.fullmatch(r"(\S.*?) +([0-9.]+) +([0-9.]+) +([0-9.]+)", line)
                          for line in result.stdout.splitlines()[1:]]
@@ -266,7 +267,7 @@ class Calibrate(unittest.TestCase):
                     # 1x1, the 3x3 and the strided 3x3 lies between them.
                     near = 0.3 if "conv" in time[1] and "FP32" in time[1] else 0.15 if "conv" in time[1] else 0.05
                     self.assertAlmostEqual(now / measured, 1, delta=near, msg=time[1])
-                # So the expected time of a program is what this GPU's clock would show.
+                # So the expected time of a program is the time that this GPU's clock would show.
                 report = self.report(self.estimate(gpu, on="virtual-gpu", rows=8192), "--calibration", own)
                 ideal = sum(row["ideal_time_ns"] for row in report["rows"])
                 self.assertAlmostEqual(self.step_ns(report) / ideal, 1, delta=0.1)

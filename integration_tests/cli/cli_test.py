@@ -69,7 +69,7 @@ class RunTest(CliTest):
                 self.assertEqual(result.returncode, -getattr(signal, "SIG" + name), (name, options))
 
     def test_becomes_the_program(self):
-        # No process of ours stays around: the program has the process id that was started.
+        # No process of ours remains: the program has the process id that was started.
         process = subprocess.Popen([OPTIONS.rfinject, "sh", "-c", "echo $$"], cwd=self.folder, env=self.environment,
                                    stdout=subprocess.PIPE, text=True)
         output, _ = process.communicate(timeout=60)
@@ -200,7 +200,7 @@ class RunTest(CliTest):
         self.assert_complains(self.run_cli("-o", "/proc/x/", "true"), 2, "output cannot be written: /proc/x")
 
     def test_what_an_older_trace_does_not_know(self):
-        # Traces from before there were lines, and from where nobody watched an allocator.
+        # These traces are from before there were lines, or from a program whose allocator nobody watched.
         path = self.trace("measured")
         lines = self.run_cli("report", path, "--by", "source", "--format", "json")
         self.assertEqual(lines.returncode, 0)
@@ -247,7 +247,7 @@ class RunTest(CliTest):
         self.assertEqual(result.stdout, "hi\n")  # the table is on stderr
         self.assertIn("ESTIMATED on A100-SXM4-40GB", result.stderr)
         self.assertIn("rfinject report", result.stderr.splitlines()[-1])
-        # What was there before is no part of it.
+        # A trace of an earlier run in the folder is no part of the report.
         result = self.run_cli("--report", "-o", "out/", "true")
         self.assertIn("no trace was written", result.stderr)
 
@@ -305,7 +305,7 @@ class TopTest(CliTest):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertRegex(result.stdout, r"^train.py: running for \d+ s\n")
         self.assertIn("\nRanks: 2, 2 writes\n", result.stdout)
-        # A frame that is half there is no damage, and one that is wrong is.
+        # Half a frame at the end is no damage; a wrong frame is.
         other.write_bytes(other.read_bytes()[:-5])
         result = self.run_cli("top", "--once", "run")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
@@ -705,7 +705,8 @@ class ReportTest(CliTest):
         with open(path, newline="", encoding="utf-8") as file:
             return list(csv.reader(file))
 
-    # ESC, CSI of C1 both as UTF-8 and as the bare byte, OSC, backspace, right-to-left override and its kind, zero width.
+    # These are ESC, CSI of C1 both as UTF-8 and as the bare byte, OSC, backspace, right-to-left override and the
+    # like, and a character of zero width.
     STEERING = "a\033[2Jb\033]0;t\007c\x08d\u009b31me\u202ef\u2066g\u200bh\U000e0041i"
     STEERS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e0fff]")
 
@@ -731,7 +732,7 @@ class ReportTest(CliTest):
     def test_no_output_steers_the_terminal(self):
         path = self.trace("hostile")
         for form in ("table", "csv", "json"):
-            # Exact for pipes, where nothing can be steered.
+            # In a pipe, which no sequence can steer, names stay exact.
             result = self.run_cli("report", path, "--by", "kernel", "--format", form)
             if form == "csv":
                 self.assertIn("\033[2Jcleared", result.stdout)
@@ -778,7 +779,8 @@ class MergeTest(CliTest):
         self.assertEqual(stat.S_IMODE((self.folder / "all.rfx").stat().st_mode), 0o600)
 
     def test_as_many_processors_as_there_are_give_the_same_bytes_and_messages(self):
-        # Ranks, a copy, a merged trace beside its parts, a cut one, one that is none, and one in other units.
+        # There are ranks, a copy, a merged trace beside its parts, a trace that was cut, a file that is no trace, and
+        # a trace in other units.
         for i in range(1, 41):
             self.trace(f"process:{i}", f"in/{i:02}.rfx")
         shutil.copy(self.folder / "in/07.rfx", self.folder / "in/again-07.rfx")
@@ -862,7 +864,7 @@ class MergeTest(CliTest):
         result = self.run_cli("merge", "ab.rfx", "bc.rfx", "-o", "abc.rfx")
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, "not added: 1 of its 2 traces are in ")
-        # With its parts beside it, everything is there.
+        # When the missing part is given beside it, everything is there.
         self.assertEqual(self.run_cli("merge", "c.rfx", "in", "-o", "abc.rfx").returncode, 0)
         self.assertEqual(len(self.processes("abc.rfx")), 3)
 
@@ -915,7 +917,7 @@ class OverwritingTest(CliTest):
         self.trace("process:2", "in/b.rfx")
         self.assertEqual(self.run_cli("merge", "in", "-o", "in/all.rfx").returncode, 0)
         self.assertEqual(len(json.loads(self.run_cli("report", "in/all.rfx", "--format", "json").stdout)["processes"]), 2)
-        # Not when a part of it could not be read.
+        # It is not replaced when a part of it could not be read.
         data = bytearray((self.folder / "in/all.rfx").read_bytes())
         data[-20] ^= 1
         (self.folder / "in/all.rfx").write_bytes(data)

@@ -18,8 +18,8 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
 def run(script, *arguments, launcher=(), expect=0):
     """stdout of a run; fails when the exit code is not `expect`."""
-    # One thread: sums are then in one order, on any machine.
-    # Gloo would ask which address the host's name has; a machine without an answer must pass, too.
+    # With one thread, sums are in one order on any machine. Gloo would ask for the address of the host's name; the
+    # test must also pass on a machine that has none.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"}
     result = subprocess.run([PYTHON, *map(str, launcher), str(EXAMPLES / script), *map(str, arguments)], env=environment,
                             capture_output=True, text=True, timeout=300)
@@ -54,7 +54,8 @@ class ImageNet(unittest.TestCase):
         self.assertNotEqual(run("imagenet/main.py", *arguments), run("imagenet/main.py", *other))
 
     def test_models_of_every_shape(self):
-        # Two outputs beside the main one; one output beside it; a patch embedding; no batch norm; grouped convolutions.
+        # These have two outputs beside the main one, one output beside it, a patch embedding, no batch norm, and
+        # grouped convolutions.
         for arch, size in [("googlenet", 64), ("inception_v3", 299), ("vit_b_32", 64), ("squeezenet1_0", 64),
                            ("mobilenet_v3_small", 64)]:
             with self.subTest(arch=arch):
@@ -70,9 +71,10 @@ class ImageNet(unittest.TestCase):
 
     def test_two_processes(self):
         with tempfile.TemporaryDirectory() as folder:
-            # Redirected and teed: without, torchrun 1.13 does not start under Python 3.11 (its enum of "no
-            # redirection" is not iterated there any more, nor "all"). An address and a port: --standalone takes the
-            # host's full name, which may lead nowhere, and always the same port.
+            # Output is redirected and teed, because torchrun 1.13 does not start under Python 3.11 otherwise (that
+            # Python does not iterate over its enum of "no redirection", nor over "all"). An address and a port are
+            # given, because --standalone takes the host's full name, which may lead nowhere, and always the same
+            # port.
             text = run("imagenet/main.py", *small("resnet18"),
                        launcher=["-m", "torch.distributed.run", "--master_addr", "127.0.0.1",
                                  "--master_port", unused_port(), "--nproc_per_node", "2",

@@ -122,7 +122,7 @@ class Perfetto(ExportsTest):
         self.assertEqual({process["process"]["process_name"].split(":")[0] for process in processes}, {"rank 0", "rank 1"})
         self.assertEqual(len({process["process"]["pid"] for process in processes}), len(processes))
         self.assertIn("mean of 10 steps, estimated (rfinject export)", {track.get("name") for track in tracks.values()})
-        # Everything that is not Perfetto's would be an unknown field.
+        # A field that is not Perfetto's would be an unknown one.
         self.assertTrue(all(set(packet) <= {"timestamp", "trusted_packet_sequence_id", "track_event", "track_descriptor",
                                             "sequence_flags"} for packet in packets))
         clocks = {uuid for uuid, track in tracks.items() if "by the clock" in track.get("name", "")}
@@ -149,7 +149,7 @@ class Perfetto(ExportsTest):
         self.assertTrue(all(values for values in counters.values()))
         self.assertEqual(set(counters), {"Performance", "DRAM bandwidth", "Of roof"})
         for span in spans:
-            # Slices say what they last, to the rounding of both ends.
+            # A slice says how long it lasts, to the rounding of both ends.
             self.assertAlmostEqual(span["end"] - span["begin"], span["said"]["time_per_step_ns"], delta=1.01)
             if span["parent"] is not None:
                 self.assertGreaterEqual(span["begin"], span["parent"]["begin"])
@@ -383,7 +383,7 @@ class Command(ExportsTest):
         result = self.run_cli("export", "--to", "sqlite", "merged.rfx", *self.ranks, "-o", path)
         self.assertEqual(result.stderr.count("not exported"), 2)
         self.assertEqual(len(self.database(path).execute("SELECT processes FROM runs WHERE processes = 2").fetchall()), 1)
-        # A copy that was taken while the process ran is left out, whatever its name.
+        # A copy that was taken while the process ran is left out, whatever it is called.
         whole = self.ranks[0].read_bytes()
         (self.folder / "both").mkdir()
         (self.folder / "both/a.rfx").write_bytes(whole[:-40])

@@ -1,4 +1,5 @@
-"""scripts/gpu_probe: without a GPU it says so; on the simulated one every probe that can answer does; nothing that
+"""Tests Tests scripts/gpu_probe: without a GPU it says so; on the simulated one every probe that can answer does;
+nothing that
 fails keeps it from writing the other answers."""
 
 import glob
@@ -76,7 +77,7 @@ class GpuProbe(unittest.TestCase):
         self.assertEqual(rows[8]["verdict"], "no")
 
     def test_no_process_is_left_behind(self):
-        # The time is up while something watches the clocks.
+        # The time ends while a probe watches the clocks.
         run("--simulated", "--minutes", "0", "--only", "4,5,10", "--out", str(self.folder / "out"))
         left = []
         for command in pathlib.Path("/proc").glob("[0-9]*/cmdline"):

@@ -1,7 +1,7 @@
 // File: session_probe.cc
 //
-// One kernel under the range profiler, called by hand: whether one session may be given another configuration without
-// being enabled anew, and which call says so when counters are not for us. For scripts/gpu_probe.
+// Runs one kernel under the range profiler, called by hand, for scripts/gpu_probe. It shows whether one session may
+// be given another configuration without being enabled anew, and which call fails when we may not use the counters.
 //
 //   gpu_session_probe LIBCUDA LIBCUPTI
 //
@@ -87,7 +87,7 @@ class Probe {
     Check("cuptiProfilerInitialize", api_.cuptiProfilerInitialize(&initialize));
     CUpti_Device_GetChipName_Params name = {CUpti_Device_GetChipName_Params_STRUCT_SIZE};
     Check("cuptiDeviceGetChipName", api_.cuptiDeviceGetChipName(&name));
-    // Not fetched before: whether sessions can start without it shows which call refuses first.
+    // This was not fetched before, so that the first call that refuses shows.
     CUpti_Profiler_GetCounterAvailability_Params availability = {
         CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE};
     availability.ctx = context_;
@@ -143,7 +143,7 @@ class Probe {
     Check("cuptiRangeProfilerDisable", api_.cuptiRangeProfilerDisable(&disable));
   }
 
-  // One launch counted by group `group` in the session that is enabled.
+  // Counts one launch by group `group` in the session that is enabled.
   double Count(size_t group) {
     const std::vector<std::string>& metrics = groups_[group];
     std::vector<const char*> names;

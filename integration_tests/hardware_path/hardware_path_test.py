@@ -26,8 +26,8 @@ RFINJECT = os.environ["RFINJECT"]
 ALL = "--all" in sys.argv or os.environ.get("RFX_HARDWARE_PATH") == "all"
 NETWORKS = ["resnet18", "gpt_amp", "gpt_checkpointed"]
 MORE_NETWORKS = ["resnet50", "vgg13", "vit", "unet", "lstm"]
-# Of an image of 64 x 64, 10 classes: 2 per multiply-add of ResNet-18's convolutions and its linear layer; the
-# backward lacks the gradient of the images.
+# The FLOP for an image of 64 x 64 and 10 classes: 2 per multiply-add of ResNet-18's convolutions and its linear
+# layer; the backward does not make the gradient of the images.
 RESNET18_FORWARD, RESNET18_BACKWARD = 296_101_888, 572_936_192
 
 table = []  # what is printed at the end: a line a program
@@ -41,7 +41,7 @@ def unavailable():
     return why
 
 
-# What stands under which torch: (CUPTI, board, what counts).
+# What lies below each torch: (CUPTI, board, the profiler that counts).
 CUPTI13 = ("cupti13/libcupti.so.13", gpu.A100, "range-profiler")
 CUPTI12 = ("cupti12/libcupti.so.12", gpu.A100, "range-profiler")
 CUPTI124 = ("cupti124/libcupti.so.12", gpu.V100, "legacy-profiler")
@@ -85,7 +85,7 @@ class Measured(unittest.TestCase):
         cupti, board, collector = under or usual()
         folder = tempfile.TemporaryDirectory(prefix="rfinject-hardware-path-")
         self.addCleanup(folder.cleanup)
-        # Programs are so short here that a hundredth of their steps would be none.
+        # Programs are so short here that a hundredth of their steps would be less than one.
         variables = gpu.environment(board, cupti, devices, RFINJECT_OVERHEAD=50, RFX_SIM_NOISE=noise, **more)
         result = gpu.run([RFINJECT, "-o", folder.name + "/", PYTHON, *launcher, gpu.PROGRAMS / program, *arguments],
                          variables, traces=folder.name)
@@ -160,7 +160,8 @@ class Values(Measured):
                 self.check_resnet18(under)
 
     def test_the_same_seed_gives_the_same_values(self):
-        # Which step is armed follows from how long the others took, so each value is held against all that the seed has.
+        # Which step is armed follows from how long the others took, so each value is compared with all values that
+        # the seed gives.
         def times(seed):
             _, (trace,), _ = self.measure("train.py", "lstm", 30, noise=0.1, RFX_SIM_SEED=seed)
             number = next(number for number, metric in trace.metrics.items() if metric["name"] == "rf.time")
@@ -209,8 +210,8 @@ class Graphs(Measured):
     def test_a_step_in_a_graph_is_said_to_have_no_times(self):
         folder, (trace,), _ = self.measure("graph.py", 30, "whole")
         self.assertIn("step-in-graph", trace.diagnostic_ids())
-        # The three steps before the capture, less the first: the capture itself launches nothing. PyTorch 2.6 fills in
-        # the state of random numbers before each replay, which is of no phase.
+        # These are the three steps before the capture, without the first: the capture itself launches nothing.
+        # PyTorch 2.6 fills in the state of random numbers before each replay, which is of no phase.
         before = self.oracle("graph.py", 0, "whole")
         steps = [{key: n for key, n in counted.items() if key[2] != "other"} for counted in (of_traces(folder), before)]
         self.assertEqual(*steps)

@@ -73,7 +73,7 @@ def own(value, owner):
         if node is None or node in owned:
             continue
         owned.add(node)
-        # It has the weights of all replicas for its results, and is the wrapper's own.
+        # This node's results are the weights of all replicas, and it belongs to the wrapper.
         if type(node).__name__ == "BroadcastBackward":
             owner = wrapped
         node.register_prehook(lambda gradients, owner=owner: setattr(here, "node", owner))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""C++ programs on libtorch under the finished library: which layer, phase and step their operators are in.
+"""Tests Tests C++ programs on libtorch under the finished library: which layer, phase and step their operators are in.
 
     RFINJECT_LIBRARY=build/release/lib/librfinject.so LIBTORCH_BUILD=/tmp/libtorch python3 libtorch_test.py
 
@@ -107,7 +107,7 @@ class LibtorchTest(unittest.TestCase):
                    ["Conv2d", "BatchNorm2d", "Linear", "Sequential.BasicBlock", "Sequential.BasicBlock.Conv2d",
                     "Sequential.BasicBlock.Conv2d#2", "Sequential#2.BasicBlock.Sequential.Conv2d",
                     "Sequential#3.BasicBlock#2.BatchNorm2d#2"])
-        # Every layer's launches of the steps, no more and no less: 16 convolutions forward and back.
+        # There are exactly the launches of the steps in every layer: 16 convolutions, forward and backward.
         convolutions = [row for row in trace.rows() if row["kernel"] == "aten::convolution"]
         self.assertEqual(sum(row["launches"] for row in convolutions), 15 * STEPS)
         self.assertEqual(len({row["layer"] for row in convolutions}), 15)

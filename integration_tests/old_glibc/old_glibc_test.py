@@ -81,7 +81,7 @@ class OldGlibc(unittest.TestCase):
                         "os.execv('/bin/cat', ['cat'])")
 
     def test_the_virtual_gpus_libraries(self):
-        """They must load where the wheel says that it runs, which has no libstdc++ of ours either."""
+        """They must load wherever the wheel says that it runs, where our libstdc++ is not there either."""
         folder = pathlib.Path(LIBRARY).parent / "virtual_gpu"
         libraries = sorted(path.name for path in folder.glob("*.so*") if path.read_bytes()[:4] == b"\x7fELF")
         if not libraries:

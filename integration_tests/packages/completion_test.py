@@ -46,7 +46,7 @@ class ManualPage(unittest.TestCase):
     def show(self):
         if shutil.which("man") is None:
             self.skipTest("note: there is no man here")
-        # Overstruck letters of bold text are not looked at.
+        # Without this bold text would have overstruck letters.
         environment = {**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "100", "MAN_KEEP_FORMATTING": "", "MANPAGER": "cat"}
         result = subprocess.run(["man", "--warnings", "-l", self.page.name], capture_output=True, text=True,
                                 env=environment, timeout=60)
@@ -160,7 +160,7 @@ def typed(command, before, line, until):
                 break
 
     try:
-        # The word is put together by the shell, so that the echo of what is typed is not taken for it.
+        # The shell puts the word together, so that the echo of what is typed is not taken for it.
         os.write(terminal, before.encode() + b"\nprintf '%s%s\\n' rea dy\n")
         read_until(b"ready\r\n")
         shown = b""
@@ -197,7 +197,7 @@ class Terminals(unittest.TestCase):
     def test_zsh_knows_every_option(self):
         if shutil.which("zsh") is None:
             self.skipTest("note: there is no zsh here")
-        # As a file that zsh loads by itself; the specifications are taken where _arguments would take them.
+        # The script is a file that zsh loads by itself. The specifications are read in the place of _arguments.
         path = pathlib.Path(self.folder.name) / "_rfinject"
         path.write_text(rfinject("completion", "zsh").stdout)
         script = ("compdef() { :; }\nsource %s\n_arguments() { print -l -- \"$@\"; }\n_rfinject_verb $1\n" % path)

@@ -96,7 +96,7 @@ class Wheel(unittest.TestCase):
                          ROOT / "examples/tiny_layers.py", "--layers", "20", "--steps", "4")
         report, reporting = run(venv / "bin/rfinject", "report", "--format", "json")
         self.assertEqual(json.loads(report)["estimated_gpu"], "A100-SXM4-40GB")
-        # The package finds the command that came with it, and needs nothing else.
+        # The package finds the command that came with it, and needs no other package.
         said, _ = run(venv / "bin/python", "-c", "import rfinject\n"
                       "print(rfinject.load().summary['launches'], rfinject._command.find(), rfinject.is_injected())")
         self.assertEqual(said.split(), [str(json.loads(report)["summary"]["launches"]), str(venv / "bin/rfinject"), "False"])

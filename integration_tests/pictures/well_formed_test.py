@@ -23,7 +23,7 @@ TRACES = ("v100", "a100", "measured", "tiny", "hostile", "random:1", "random:2",
 ORDERS = ("model", "phase", "layer", "op", "kernel")
 
 VOID = {"meta", "br", "input"}
-# Elements whose end tag HTML lets out: the next of them, or the end of what holds them, ends them.
+# Elements whose end tag HTML lets one omit: the next such element, or the end of what holds them, ends them.
 OPTIONAL_END = {"th"}
 TAGS = VOID | {"html", "head", "title", "style", "body", "header", "h1", "h2", "button", "div", "ul", "li", "section", "b",
                "code", "noscript", "p", "span", "label", "output", "main", "figure", "table", "thead", "tbody", "tfoot", "tr",

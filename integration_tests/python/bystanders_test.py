@@ -1,4 +1,4 @@
-"""Processes that do not train write nothing, print nothing and behave as ever: case 22 and the rules for every process.
+"""Tests that processes which do not train write nothing, print nothing and behave as ever.
 Needs no torch."""
 
 import os

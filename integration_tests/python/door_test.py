@@ -1,4 +1,4 @@
-"""The way into a Python process: case 15 of the list in docs/ARCHITECTURE.md. Needs no torch: a stand-in serves, so that
+"""Tests the way into a Python process. Needs no torch: a stand-in serves, so that
 every interpreter that RFINJECT_OTHER_PYTHONS names is tried."""
 
 import os
@@ -91,7 +91,7 @@ class Door(support.TestCase):
                           "import threading\nt = threading.Thread(target=lambda: __import__('torch'))\n"
                           "t.start(); t.join()\nimport torch",
                           "import importlib\ntorch = importlib.import_module('torch')\nimport json, decimal, email",
-                          # Nothing that we hear of happens after the import here; a pending call comes by itself.
+                          # No event comes after the import here; a pending call comes by itself.
                           "import importlib, time\ntorch = importlib.import_module('torch')\n"
                           "end = time.time() + 2\nwhile time.time() < end: time.sleep(0.01)"):
             for python in PYTHONS:
@@ -172,7 +172,7 @@ print(Net.answer, type("Other", (Net,), {})().answer, type(3), type.__call__(int
             self.assert_seen(result)
 
     def test_late_door(self):
-        # As the CUDA driver does it: the library is opened and called by the process, before or after torch.
+        # The library is opened and called by the process, before or after torch, as the CUDA driver does it.
         call = "import ctypes\nctypes.CDLL(%r).InitializeInjection()\n" % support.LIBRARY
         for python in PYTHONS:
             for where in ("class Net", "import torch", "net = Net()"):
@@ -228,7 +228,8 @@ for arguments in ((), (net,)):
                     self.assertEqual(shapes["Passing"], "f32[2,3]")
 
     def test_every_step_is_seen(self):
-        # From 3.13 on the interpreter makes the objects of a class past its tp_init where it has made some.
+        # From Python 3.13 on, a place in the program that has made some objects of a class makes further ones without
+        # tp_init.
         program = MODEL + """
 def step():
     with torch.autograd.profiler.record_function("Optimizer.step#SGD.step"):

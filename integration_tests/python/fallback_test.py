@@ -69,7 +69,7 @@ class Fallback(support.TestCase):
         self.assertEqual(len(trace.steps), 3)
 
     def test_no_function(self):
-        # Somebody has put something else in place of the function before the library was loaded.
+        # The program has put something else in place of the function before the library was loaded.
         trace = self.program("""
 import ctypes
 from torch import nn

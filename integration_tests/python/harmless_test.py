@@ -1,5 +1,4 @@
-"""What the program computes, prints and compiles is what it would without us: cases 2, 3 and 4 as far as they concern
-modules, on real torch."""
+"""Tests, on real torch, that what the program computes, prints and compiles is what it would without the library."""
 
 import platform
 import unittest
@@ -104,8 +103,8 @@ print(torch._C._get_tracing_state(), torch.get_rng_state().sum())
 
 class Harmless(support.ForkedTestCase):
     def test_no_code_of_the_program_runs_because_of_us(self):
-        # Every way in which reading a module, its class, a parameter or an argument can come to the program's own code
-        # says how often it was taken.
+        # The program counts how often reading a module, its class, a parameter or an argument comes to its own code,
+        # in every way in which that could happen.
         result = self.both(NET + """
 from collections import Counter
 taken = Counter()

@@ -1,4 +1,5 @@
-"""Which line of the program a launch comes from: forward where it is called, backward where its node was made."""
+"""Tests which line of the program a launch comes from: in the forward the line that calls, in the backward the line
+that made the node."""
 
 import os
 import re
@@ -99,7 +100,7 @@ class Lines(support.TestCase):
                          at("scores") | at("mix"))
         # An operator that makes a view launches nothing: its node has the line of the nearest launch in its layer.
         self.assertEqual(self.lines(rows, "backward", layer="", node="ExpandBackward0"), at("expand"))
-        # Which line of a call of several lines is said differs by Python's version.
+        # Which line a call of several lines has differs by Python's version.
         tail = int(line_of(model, "tail ends").split(":")[1])
         for phase in ("forward", "backward"):
             self.assertLessEqual(self.lines(rows, phase, layer="tail.0"),
@@ -117,7 +118,7 @@ class Lines(support.TestCase):
         self.assertEqual([row for row in rows if not row["line"]], [])
         name = "Attention.forward" if sys.version_info >= (3, 11) else "forward"
         self.assertIn(" " + name, next(row["line"] for row in rows if row["layer"] == "attention"))
-        # Nothing of where the program lies, and nothing of its text.
+        # The trace has nothing of where the program lies, and nothing of its text.
         with open(result.files[0], "rb") as file:
             content = file.read()
         self.assertNotIn(b"# mix", content)

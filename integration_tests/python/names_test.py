@@ -1,8 +1,9 @@
-"""Which layer a module is: cases 4 to 8 and 10 to 12 of the list in docs/ARCHITECTURE.md, on real torch."""
+"""Tests which layer a module is, on real torch: the program traces, makes classes late, shares and aliases modules,
+raises exceptions, checkpoints, replicates models, has several roots, and validates between epochs."""
 
 import support
 
-# A model with a container, a module used twice and a tail outside of every child.
+# A model with a container, a module that is used twice, and work of its own outside of every child.
 NET = """
 import torch
 from torch import nn
@@ -75,7 +76,7 @@ class Names(support.ForkedTestCase):
         self.assertEqual(forward[("Net", "layer1.1")], {"aten::add": 1})
         self.assertEqual(forward[("Net", "")], {"aten::mean": 1})
 
-    # 4
+    # torch.fx gives classes a `__call__` of their own, and traces with proxies.
     def test_fx_trace_before_training(self):
         trace = self.net("""
 import torch.fx
@@ -99,7 +100,7 @@ train(torch.fx.symbolic_trace(Net()))
                                              "layer1.1.conv2"})
 
     def test_first_step_of_a_graph_module(self):
-        # Its class is given a __call__ after it was made, which takes a patched call slot away.
+        # The class is given a __call__ after it was made, which takes a patched call slot away.
         trace = self.net("""
 import torch.fx
 train(torch.fx.symbolic_trace(Net()))
@@ -108,7 +109,8 @@ train(torch.fx.symbolic_trace(Net()))
         self.assertEqual(self.ops(trace, "forward")[("Net", "stem")], {"aten::convolution": 2})
 
     def test_assignment_to_call(self):
-        # Puts the generic slot back into every class; nothing that we are told of happens before the backward.
+        # This puts the generic slot back into every class; nothing that the library is told of happens before the
+        # backward.
         trace = self.net("""
 original = nn.Module.__call__
 model = Net()
@@ -120,7 +122,7 @@ train(model, steps=3)
         self.assertEqual(trace.paths("Net"), NET_PATHS)
         self.assertGreaterEqual(self.ops(trace, "forward")[("Net", "stem")]["aten::convolution"], 3)
 
-    # 5
+    # Classes are made after torch was attached to, in every way that Python has.
     def test_classes_made_late(self):
         trace = self.program("""
 import abc
@@ -187,7 +189,7 @@ train(model, steps=1)
                          ["layer1.late", "layer1.late.conv1", "layer1.late.conv2", "layer1.late.relu"])
         self.assertEqual([model["class_name"] for model in trace.models.values()], ["Net", "CrossEntropyLoss"])
 
-    # 6
+    # One module has several names, and two modules share a parameter.
     def test_tied_and_aliased(self):
         trace = self.program("""
 import torch
@@ -239,7 +241,7 @@ for _ in range(3):
         self.assertEqual(trace.layer("?Linear")["parent"], trace.layer("", "Hidden")["id"])
         self.assert_all_attributed(trace)
 
-    # 7
+    # A module's call ends by an exception.
     def test_exceptions(self):
         result = self.both(NET + """
 class Moody(nn.Module):
@@ -281,7 +283,7 @@ torch.ones(3).neg()  # in no module
         self.assertEqual(forward[("Careful", "good")], {"aten::add": 2})
         self.assertEqual(self.ops(result.trace, "other")[("", None)]["aten::neg"], 1)
 
-    # 8
+    # A checkpointed part has the same names when it runs again.
     def test_checkpoint_keeps_names(self):
         for reentrant in ("True", "False"):
             trace = self.net("""
@@ -323,7 +325,7 @@ train(model, steps=2)
         self.assertEqual(trace.paths("Net"), NET_PATHS)
         self.assertEqual(self.ops(trace, "forward")[("Net", "layer1.0.conv1")], {"aten::convolution": 2})
 
-    # 10
+    # DataParallel makes new module objects for each call.
     def test_data_parallel_replicas(self):
         # What nn.DataParallel does for two devices, on one: new objects and new threads in each step.
         trace = self.net("""
@@ -386,7 +388,7 @@ Holder()(torch.ones(2, 3))
 """)
         self.assertEqual(trace.paths("Holder"), ["", "module"])
 
-    # 11
+    # A program has two models.
     def test_two_roots(self):
         trace = self.program("""
 import torch
@@ -434,7 +436,7 @@ for _ in range(50):
         self.assertEqual([model["class_name"] for model in trace.models.values()], ["Net", "CrossEntropyLoss", "MSELoss"])
         self.assertEqual(self.ops(trace, "forward")[("Net", "stem")], {"aten::convolution": 5})
 
-    # 12
+    # A model is validated between two epochs of training.
     def test_validation_between_epochs(self):
         trace = self.net("""
 model = Net()
@@ -458,7 +460,8 @@ with torch.no_grad():
     for _ in range(4):
         model(torch.ones(3, 3, 8, 8))
 """)
-        # The last call, too, although no other ends it: sums over four passes must not be divided by three.
+        # The last call counts, too, although no other call ends it: sums over four passes must not be divided by
+        # three.
         self.assertEqual([step["samples"] for step in trace.steps], [3, 3, 3, 3])
         self.assertEqual(self.ops(trace, "forward")[("Net", "stem")], {"aten::convolution": 4})
 
@@ -486,7 +489,8 @@ train(model, steps=1)
         self.assertEqual(outside["aten::uniform_"], 2)  # of the layer that was made between two steps
 
     def test_steps_are_seen_however_record_function_is_treated(self):
-        # The class whose type slots tell of optimizer steps: patched by the program, subclassed, left by exceptions.
+        # The class whose type slots tell of optimizer steps is patched by the program, subclassed, and left by
+        # exceptions.
         trace = self.net("""
 from torch.autograd import profiler
 model = Net()
@@ -536,7 +540,7 @@ train(model, steps=2)
                          set())
 
     def test_steps_beside_a_busy_python_thread(self):
-        # The end of a step gives the GIL away and takes it back, in training and in inference.
+        # The end of a step releases the GIL and takes it back, in training and in inference.
         beside = """
 import threading
 stop = threading.Event()
@@ -596,7 +600,7 @@ with torch.autocast("cuda" if torch.cuda.is_available() else "cpu", dtype=torch.
 
 
 class NamesByCallSlots(Names):
-    """Tier C."""
+    """The same tests in tier C."""
     test_first_step_of_a_graph_module = None  # lost there: the slot is mended at the first backward
 
     def injected(self, output, **variables):

@@ -1,5 +1,4 @@
-"""Children, ends and threads of a training process: cases 15, 16 and 22 of the list in docs/ARCHITECTURE.md, on real
-torch."""
+"""Tests children, ends and threads of a training process, on real torch."""
 
 import os
 import signal
@@ -175,7 +174,7 @@ train(2)
                 process = subprocess.Popen([support.PYTHON, path], env=self.injected(output), stdout=subprocess.PIPE)
                 try:
                     self.assertEqual(process.stdout.readline(), b"ready\n")
-                    # A whole frame is in the file within a second or two; there is nothing to be told it by.
+                    # A whole frame is in the file within a second or two; nothing tells the test when, so it looks.
                     for _ in range(600):
                         traces = support.rfx_trace.read_traces(output, strict=False)
                         if traces and traces[0].steps:
@@ -280,9 +279,9 @@ for thread in threads: thread.join()
         self.assertEqual(self.ops(result.trace, "forward")[("Sequential", "1")], {"aten::tanh": 200})
         self.assert_all_attributed(result.trace)
 
-    # 16
+    # A second thread of Python's keeps the GIL busy.
     def test_busy_python_thread(self):
-        # Whoever took the GIL per operator would wait 5 ms each time while another thread is busy.
+        # A library that took the GIL for each operator would wait 5 ms each time while another thread is busy.
         program = self.write("program.py", TRAIN + """
 import threading
 done = False

@@ -70,7 +70,8 @@ class TestCase(unittest.TestCase):
         return env
 
     def injected(self, output, **variables):
-        # On the CPU: with a virtual GPU (integration_tests/virtual_gpu) these programs would be other programs.
+        # The programs run on the CPU: with a virtual GPU (integration_tests/virtual_gpu) they would be other
+        # programs.
         settings = {"LD_PRELOAD": LIBRARY, "RFINJECT_OUTPUT": output + "/", "RFINJECT_ESTIMATE": GPU,
                     "RFINJECT_ESTIMATE_ON": "cpu"}
         settings.update(variables)

@@ -22,7 +22,7 @@ def violations(text):
 
 
 def main(arguments):
-    # A check that sees nothing anywhere would be none.
+    # A check that never finds anything would prove nothing.
     assert list(violations('f("dram__bytes.sum");  // "lts__t_bytes.sum"\n')) == [(1, '"dram__bytes.sum"')]
     root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).resolve().parents[2])
     bad = False

@@ -49,7 +49,7 @@ TEST_PROGRAM = {
 
 
 def missing(wanted, names):
-    """What of `wanted` is in none of the names, one line each."""
+    """The entries of `wanted` that are in none of the names, one line each."""
     return ["%s: there is no %s: %s" % (package, part, use) for package, parts in wanted.items()
             for part, use in parts if not any(re.search(part, name) for name in names)]
 
@@ -85,7 +85,7 @@ def main(arguments):
     lines = ["%s: %s" % (path, line) for line in notices(path)]
     of_command = symbols(command)
     lines += ["%s: %s" % (command, line) for line in missing(COMMAND, of_command)]
-    # A check that finds everything everywhere would be none.
+    # A check that finds everything everywhere would prove nothing.
     if len(missing(COMMAND, [name for name in of_command if not re.search("4absl|protobuf|v15Chunk", name)])) != sum(
             len(parts) for parts in COMMAND.values()):
         lines.append("the packages are found where they are not")

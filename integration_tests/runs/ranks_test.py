@@ -25,8 +25,9 @@ print(f"rank {rank}: {float(sum(p.sum() for p in model.parameters())):.6f}")
 dist.destroy_process_group()
 """
 
-# Without a process group: gloo's connections after a restart sometimes find the addresses of the ranks before it, and
-# the job ends, with rfinject or without. Rank 1 fails once, in the midst of the training; rank 0 sees that and ends.
+# There is no process group: after a restart gloo's connections sometimes find the addresses of the former ranks, and
+# the job ends, with rfinject or without it. Rank 1 fails once, in the midst of the training; rank 0 sees that and
+# ends.
 RESTARTED = """
 import os, signal, sys, time, torch
 rank, first = os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
@@ -60,7 +61,7 @@ def unused_port():
 
 class Ranks(programs.TestCase):
     def torchrun(self, processes, *options, launcher=(), program=TRAIN, arguments=()):
-        # Redirected and teed, and with an address: integration_tests/examples says why.
+        # integration_tests/examples says why output is redirected and teed, and an address given.
         (self.folder / "log").mkdir(exist_ok=True)
         return self.cli("--estimate", programs.GPU, *options, programs.PYTHON, "-m", "torch.distributed.run",
                         "--master_addr", "127.0.0.1", "--master_port", unused_port(), "--nproc_per_node", processes,
@@ -79,7 +80,7 @@ class Ranks(programs.TestCase):
                 self.assertEqual(len(list((self.folder / f"out-{count}").glob("*.rfx"))), count)
                 report = self.report(f"out-{count}")
                 self.assertEqual((report["process_count"], report["steps"]), (count, 3 * count))
-        # What the program says is the same, whoever measures.
+        # The program says the same, whichever rank measures.
         self.assertEqual(len(said["all"]), 3)
         self.assertEqual(said["0,2"], said["all"])
 

@@ -20,7 +20,7 @@ for _ in range(3):
     model(torch.ones(int(sys.argv[1]) if len(sys.argv) > 1 else 4, 64)).sum().backward()
     optimizer.step()
 """
-# Goes on until what it did is in the file.
+# Runs until what it did is in the file, and is then killed.
 KILL = """
 import glob, os
 sizes = set()
@@ -61,7 +61,7 @@ class Runs(programs.TestCase):
         self.assertIn("other.py 4096", rows[1]["command"])
         sweep = json.loads(self.cli("report", "--by", "run", "--format", "json").stdout)["runs"]
         self.assertEqual([row["steps"] for row in sweep], [3, 3])
-        # Each can be named, and the folder of all is its newest, which is said.
+        # Each run can be named. The folder of all stands for its newest, and the command says so.
         self.assertEqual(self.report(rows[0]["path"])["summary"]["time_ns"], first["summary"]["time_ns"])
         result = self.cli("report", "rfinject-out/", "--format", "json")
         self.assertEqual(json.loads(result.stdout), second)

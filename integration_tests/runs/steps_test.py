@@ -68,7 +68,7 @@ class Steps(programs.ForkedTestCase):
         self.assertEqual(row["steps"], 5)
         # Samples that a generator makes for its discriminator are training, not validation.
         self.assertEqual({phase["phase"] for phase in report["phases"]} & {"eval"}, set())
-        # Merging keeps it.
+        # Merging keeps this.
         self.cli("merge", "-o", "all.rfx")
         self.assertEqual(self.report("all.rfx")["steps"], 5)
 

@@ -56,7 +56,7 @@ class Top(programs.TestCase):
         os.makedirs(self.folder / "out")
         ranks = [self.start(rank) for rank in range(2)]
         text = self.await_top(r"train\.py:\s+running for ", r"^Ranks: 2, 2 writes$", r"^ +0 +writes ", r"^ +1 +writes ")
-        # It goes on while it is read.
+        # The run goes on while it is read.
         before = self.steps(text, 0)
         end = time.monotonic() + PATIENCE_S
         while self.steps(text, 0) <= before:

@@ -35,7 +35,7 @@ def train(batches, net=net):
         net(batch).sum().backward()
         sgd.step()
 """
-# Four samples a batch: 40 ms.
+# A batch has four samples, which take 40 ms.
 SLOW = BEGIN + "train(DataLoader(Slow(0.01, 24), 4))\n"
 NONE = BEGIN + "train([torch.ones(4, 16)] * 6)\n"
 VALIDATING = BEGIN + """
@@ -128,7 +128,7 @@ class Waits(programs.TestCase):
                 if how == "alone":
                     self.assertEqual(run["slowest_rank"], "1")
                     self.assertIn("Rank 1 is the slowest", text)
-                # The same after merging.
+                # It is the same after merging.
                 self.cli("merge", "rfinject-out/", "-o", f"{how}.rfx")
                 self.assertEqual(self.waits(f"{how}.rfx"), run)
 

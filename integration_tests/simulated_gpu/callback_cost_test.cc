@@ -1,6 +1,6 @@
 // File: callback_cost_test.cc
 //
-// What the callback of a launch costs a step that is not armed: it allocates nothing.
+// Tests what the callback of a launch costs a step that is not armed: it must allocate nothing.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@
 #define RFINJECT_COUNT_ALLOCATIONS 1
 thread_local bool t_counting = false;
 thread_local uint64_t t_allocations = 0;
-// glibc's own names for what these replace.
+// The names under which glibc has the functions that these replace.
 extern "C" void* __libc_malloc(size_t size);
 extern "C" void* __libc_calloc(size_t count, size_t size);
 extern "C" void* malloc(size_t size) {
@@ -30,7 +30,7 @@ namespace rfinject {
 namespace {
 
 #ifdef RFINJECT_COUNT_ALLOCATIONS
-// A recorder that costs nothing, so that what is counted is the callback's.
+// A recorder that allocates nothing, so that every allocation that is counted is the callback's.
 class SilentRecorder : public FakeRecorder {
  public:
   void Record(const LaunchRecord&) noexcept override { ++records; }
@@ -65,7 +65,7 @@ TEST_F(SimulatedGpu, TheUnarmedCallbackAllocatesNothing) {
   t_counting = false;
   EXPECT_EQ(t_allocations, 0u);
   EXPECT_EQ(silent.records, 10100u);
-  // That the counter counts: a launch that is new to the thread does allocate.
+  // This shows that the counter counts: a launch that is new to the thread does allocate.
   t_counting = true;
   launch(101);
   t_counting = false;

@@ -20,7 +20,7 @@ using ::testing::Contains;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// The same of the legacy profiler, whose session has more to close: context, ranges, fork and exit.
+// The same for the legacy profiler, whose session has more to close: context, ranges, fork and exit.
 TEST_F(SimulatedV100, ADestroyedContextClosesTheLegacySession) {
   while (driver_.sim_calls_("cuptiProfilerBeginSession") == driver_.sim_calls_("cuptiProfilerEndSession")) Step();
   Launch(kernels_[0], 1, Phase::kForward);
@@ -33,7 +33,7 @@ TEST_F(SimulatedV100, ADestroyedContextClosesTheLegacySession) {
 }
 
 TEST_F(SimulatedGpu, ADestroyedContextEndsItWithoutACall) {
-  // In a step with counters: the session must be closed before the context goes.
+  // This happens in a step with counters: the session must be closed before the context is destroyed.
   while (driver_.sim_calls_("cuptiRangeProfilerStart") == driver_.sim_calls_("cuptiRangeProfilerStop")) Step();
   Launch(kernels_[0], 1, Phase::kForward);
   EXPECT_EQ(driver_.destroy(driver_.context), CUDA_SUCCESS);

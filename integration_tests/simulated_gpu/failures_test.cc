@@ -1,6 +1,7 @@
 // File: failures_test.cc
 //
-// Every function fails with every code that it may fail with, once and for ever. The program must not notice.
+// Makes every function fail with every code that it may fail with, either once or always. The program must not
+// notice.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ constexpr int kCodes[] = {1, 35, 999};  // a forked process costs much more here
 constexpr int kCodes[] = {1, 7, 8, 9, 14, 15, 26, 27, 33, 35, 36, 38, 39, 40, 41, 43, 45, 46, 999};
 #endif
 
-// Perfworks has numbers of its own: of NVPA_Status all that its header does not call unused.
+// Perfworks has numbers of its own: all values of NVPA_Status that its header does not call unused.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kPerfworksCodes[] = {1, 17};
 #else
@@ -72,8 +73,8 @@ class FailingLegacy : public Failing {
 TEST_P(FailingLegacy, TheProgramDoesNotNotice) { FailEachWay(); }
 
 void Failing::FailEachWay() {
-  // What plans is opened once, before the forks, and not in each child; where the simulated CUPTI is older it has a
-  // Perfworks of its own, and the source would take the newer one for it.
+  // The libraries that plan are opened once, before the forks, and not in each child. A simulated CUPTI that is older
+  // has a Perfworks of its own, for which the source would take the newer one.
   for (const char* library : {"/libnvperf_host.so", "/libcupti.so.13"}) {
     if (!newest_cupti()) break;
     ASSERT_NE(dlopen((std::string(SIM_REAL_CUPTI_FOLDER) + library).c_str(), RTLD_NOW | RTLD_LOCAL), nullptr)
@@ -82,9 +83,9 @@ void Failing::FailEachWay() {
   const bool perfworks = std::string(GetParam()).rfind("NVPW_", 0) == 0;
   for (int code : perfworks ? std::span<const int>(kPerfworksCodes) : std::span<const int>(kCodes)) {
     for (int every : {0, 1}) {
-      // For ever is as good as once for most codes, and costs as much.
+      // For most codes, failing always shows no more than failing once, and costs as much.
       if (every != 0 && code != 1 && code != (perfworks ? 17 : 35)) continue;
-      // A process each: the source lives as long as its process.
+      // Each case has a process, because the source lives as long as its process.
       const pid_t child = fork();
       ASSERT_GE(child, 0);
       if (child == 0) {
@@ -160,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
         "NVPW_CounterDataBuilder_GetCounterDataPrefix"),
     [](const auto& info) { return std::string(info.param); });
 
-// The list above must be complete: what a good run calls is on it.
+// The list above must be complete: every function that a good run calls must be on it.
 void ExpectAllAreMadeToFail(const Driver& driver) {
   std::vector<std::string> known;
   for (size_t i = 0; driver.sim_function_(i) != nullptr; ++i) known.push_back(driver.sim_function_(i));

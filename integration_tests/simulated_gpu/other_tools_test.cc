@@ -1,6 +1,7 @@
 // File: other_tools_test.cc
 //
-// Others that want the same of CUPTI: a subscriber, who keeps the counters busy, the program's own profiler.
+// Other tools that want the same of CUPTI: another subscriber, one that keeps the counters busy, the program's own
+// profiler.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -147,12 +148,13 @@ TEST_F(OtherTool, ThatComesIntoEveryWindowHasTheRecordsToItselfInTheEnd) {
 
 class Profiled : public OtherTool, public ::testing::WithParamInterface<bool> {};
 
-// With `GetParam()` the injector tells that it runs, without we must see it ourselves.
+// If `GetParam()` is true, the injector tells that it runs; otherwise the source must see that itself.
 TEST_P(Profiled, TheProgramsProfilerGetsEveryRecordAndOursGoOnAfterwards) {
   settings_.overhead_percent = 10;
   if (GetParam()) g_program_profiles = +[]() noexcept { return g_profiles.load(); };
   Find();
-  // Told of or not, it may come in the middle of one of our windows. Untold, the first comes before one.
+  // In either case it may come in the middle of one of our windows. Where the injector does not tell, the first comes
+  // before a window.
   for (int round = 0; round < (GetParam() ? 3 : 2); ++round) {
     const bool before = !GetParam() && round == 0;
     before ? Run(7) : RunIntoWindow();

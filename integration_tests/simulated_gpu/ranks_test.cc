@@ -47,7 +47,7 @@ TEST_F(SimulatedGpu, SeveralRanksAreCountedLayerByLayer) {
   EXPECT_EQ(CheckShares(), 3u * 8u);
   auto counts = CheckSamples();
   EXPECT_GE((counts[{"conv", 1, Phase::kForward}][kTime]), 3u);
-  // Alone in its layer and phase: its own value, as good as kernel by kernel.
+  // A kernel that is alone in its layer and phase has its own value, as exact as kernel by kernel.
   for (const auto& key : {Key{"gemm", 2, Phase::kForward}, Key{"relu", 0, Phase::kOptimizer}}) {
     EXPECT_GE(counts[key][kDramBytes], 2u);
     EXPECT_GE(counts[key][kFlopFirst + static_cast<uint32_t>(Precision::kFp16Tensor)], 1u);

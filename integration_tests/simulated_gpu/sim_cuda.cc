@@ -208,7 +208,7 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
   return Launch(launch, "cuMemFree_v2");
 }
 
-// As the driver: while a stream is captured, waiting for the context fails and spoils the capture.
+// As in the driver, waiting for the context while a stream is captured fails and spoils the capture.
 CUresult CUDAAPI cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
   cuStreamBeginCapture_v2_params params = {stream, mode};
   SimLaunch launch = {};

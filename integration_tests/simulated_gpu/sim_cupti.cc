@@ -32,7 +32,7 @@
 #define SIM_CUPTI_API_VERSION 130001
 #endif
 
-// Leaked: counter data images point at them.
+// These are leaked, because counter data images point at them.
 struct SimRange {
   std::string name;
   std::vector<const SimKernel*> kernels;
@@ -166,7 +166,7 @@ void Record(const SimLaunch* launch, const SimKernel* kernel) {
     W().buffer_used = 0;
   }
   if (copy) {
-    // All records take the room of the longest here; the reader must go by cuptiActivityGetNextRecord anyway.
+    // All records take the room of the longest; a reader must use cuptiActivityGetNextRecord anyway.
     CUpti_ActivityMemcpy6 record = {};
     record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
     record.start = sim_clock();
@@ -579,7 +579,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_P
 }
 CUptiResult CUPTIAPI cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Params* params) {
   if (params != nullptr && params->pRangeProfilerObject != nullptr) {
-    // Also when it complains: there is no other way to close it.
+    // This is done even when it returns an error: there is no other way to close it.
     std::lock_guard lock(W().mutex);
     auto* session = params->pRangeProfilerObject;
     SIM_CHECK("PopRange", session->running && session->open != nullptr, CUPTI_ERROR_INVALID_OPERATION);
@@ -604,7 +604,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData
   memcpy(&header, session->image, sizeof header);
   header.filled = session->ranges.size();
   memcpy(session->image, &header, sizeof header);
-  // A tree of names has an order of its own: the reader must go by them.
+  // A tree of names has an order of its own, so a reader must look at the names.
   std::vector<SimRange*> order = session->ranges;
   if (session->mode == CUPTI_UserRange) {
     std::sort(order.begin(), order.end(), [](const SimRange* a, const SimRange* b) { return a->name < b->name; });

@@ -17,7 +17,7 @@ namespace sim {
 
 constexpr uint64_t kLegacyImageMagic = 0x53494D5F4C454741u;
 
-// Leaked: counter data images point at them.
+// These are leaked, because counter data images point at them.
 struct LegacyRange {
   std::string name;
   std::vector<const SimKernel*> kernels;
@@ -30,12 +30,12 @@ struct LegacyImage {
   uint64_t ranges;
 };
 
-// Of sim_cupti_legacy.cc: a kernel has been put on its stream; whether `context` has a session; whether any counts.
+// From sim_cupti_legacy.cc: a kernel has been put on its stream; whether `context` has a session; whether any counts.
 void LegacyRun(const SimLaunch* launch);
 bool LegacySession(CUcontext context);
 bool LegacyEnabled();
 
-// Of sim_cupti.cc: whether cuptiProfilerInitialize was called, and whether kernel records are on.
+// From sim_cupti.cc: whether cuptiProfilerInitialize was called, and whether kernel records are on.
 bool ProfilerInitialised();
 bool KernelRecordsOn();
 

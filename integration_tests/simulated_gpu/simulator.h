@@ -48,7 +48,7 @@ struct SimLaunch {
   uint32_t dynamic_shared_bytes;
 };
 
-// What a profiler hooks into. All on the launching thread.
+// The calls that a profiler hooks into; all are made on the launching thread.
 struct SimHooks {
   void (*enter)(const SimLaunch* launch, uint64_t* correlation_data);
   void (*run)(const SimLaunch* launch);  // the kernel has been put on its stream
@@ -77,7 +77,7 @@ int sim_compute_capability(void);  // 80 for 8.0
 
 // The next call of `function` (and, with `every`, all later ones) returns `code`. Works for the driver's and CUPTI's.
 void sim_fail(const char* function, int code, int every);
-// What `function` shall return now: 0, or the code that sim_fail set. Counts the call.
+// Counts a call of `function`, and says what it must return now: 0, or the code that sim_fail set.
 int sim_take_failure(const char* function);
 // How often `function` was called.
 uint64_t sim_calls(const char* function);

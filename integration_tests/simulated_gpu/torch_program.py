@@ -12,7 +12,7 @@ import threading
 
 folder, chip = sys.argv[1:3]
 cuda = ctypes.CDLL(os.path.join(folder, "driver", "libcuda.so.1"))
-# As torch brings one. Those whose CUDA still knows a V100 bring a CUPTI of 12.x.
+# A CUPTI as torch brings one. Builds of torch whose CUDA still knows a V100 bring CUPTI 12.x.
 CUPTI = {"GV100": "cupti124/libcupti.so.12"}
 ctypes.CDLL(os.path.join(folder, CUPTI.get(chip, "cupti13/libcupti.so.13")))
 cuda.sim_violations.restype = ctypes.c_char_p
@@ -34,7 +34,7 @@ def kernel(name, ns, **values):
     return Kernel(name.encode(), ns, metrics, len(values))
 
 
-# What counts the work on tensor cores: V100's know fp16 only.
+# The metrics that count work on tensor cores, by chip; V100's know fp16 only.
 TENSOR, MAJOR = {
     "GV100": ("sm__ops_path_tensor_src_fp16_dst_fp32__SUM", 7),
     "GA100": ("sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_off__SUM", 8),

@@ -1,9 +1,10 @@
 // File: virtual_driver.cc
 //
-// The virtual GPU's driver (virtual_gpu/) as the simulated CUPTI's: it tells of the calls that it gets, and this
-// library hands them on, so that the simulated CUPTI counts and times what PyTorch launches. What a kernel takes and
-// counts is made up, the same in every run with the same seed: the FLOP and the least bytes that a stand-in for
-// cuBLAS or cuDNN says that it stands for; of other kernels, whose work nobody knows, a little for each thread.
+// Makes the virtual GPU's driver (virtual_gpu/) the one below the simulated CUPTI. The driver tells of the calls that
+// it gets, and this library hands them on, so that the simulated CUPTI counts and times what PyTorch launches. What a
+// kernel takes and counts is made up, the same in every run with the same seed: for a stand-in for cuBLAS or cuDNN,
+// the FLOP and the least bytes that it says it stands for; for other kernels, whose work nobody knows, a little for
+// each thread.
 //
 //   sim_attach_virtual_gpu(seed, noise)      null, or why not
 #include <cupti.h>
@@ -70,10 +71,10 @@ constexpr uint64_t kTransferNs = 1500;
 
 // --- What kernels do.
 
-// Round figures, so that times are neither all alike nor absurd; no board's.
+// Round figures that are no real board's, so that times are neither all alike nor absurd.
 constexpr double kDramBytesPerSecond = 1.5e12, kFlopPerSecond = 1.5e13, kTensorFlopPerSecond = 1.2e14;
 constexpr uint64_t kEmptyKernelNs = 2000;
-// Of a kernel that nobody describes: four floats in and out, one addition.
+// For a kernel that nobody describes: four floats in and out, one addition.
 constexpr double kBytesPerThread = 32, kFlopPerThread = 1;
 
 struct Recipe {
@@ -82,7 +83,7 @@ struct Recipe {
   double flop_per_second;
 };
 
-// By the type in a stand-in's name, what counts its FLOP on the chip.
+// Finds the counter of a stand-in's FLOP on the chip, by the type in its name.
 Recipe RecipeOf(std::string_view name, bool described) {
   const bool has_tensor_f32 = sim_compute_capability() >= 80;
   const bool convolution = name.find("cudnn") != name.npos;

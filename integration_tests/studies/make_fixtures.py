@@ -43,7 +43,7 @@ CONVOLUTIONS = {
         ("volta_scudnn_128x64_stridedB_splitK_interior_nn_v1", (392, 2, 2), (128, 1, 1), 3, .27, .14, .22),
         ("volta_scudnn_128x128_stridedB_interior_nn_v1", (784, 2, 1), (256, 1, 1), 3, .20, .13, .16),
     ],
-    # TF32: what the CUDA cores' counters see of these is the epilogue.
+    # These run in TF32, so the CUDA cores' counters see only their epilogue.
     A100: [
         ("cutlass_tensorop_s1688fprop_optimized_tf32_128x64_16x5_nhwc_align4", (784, 2, 1), (128, 1, 1), 4,
          .004, .15, .22),
@@ -128,7 +128,7 @@ def launches_of(study, model, gpu):
         result += [(name, grid, block, one_flop, read, write, one_time)] * count
         left = [left[0] - count * one_flop, left[1] - count * (read + write), left[2] - count * one_time]
     assert min(left) > 0, (study, model, gpu, left)
-    # Two launches, so that the odd bytes and nanoseconds are printed in the base unit and the rest is not.
+    # The rest is two launches, so that only the odd bytes and nanoseconds are printed in the base unit.
     odd_size, odd_time = left[1] % 1000 + 1000, left[2] % 1000 + 2000
     result.append((LEFT_OVER, (98, 1, 1), (128, 1, 1), left[0], left[1] - odd_size, 0, left[2] - odd_time))
     result.append((LEFT_OVER, (1, 1, 1), (128, 1, 1), 0, odd_size - 640, 640, odd_time))

@@ -223,7 +223,7 @@ class CsvTest(Command):
                 lines = self.csv(trace, "--by", by)
                 names = list(lines[0])
                 numeric = names[names.index("launches"):names.index("roof_precision")]
-                # A column that is neither checked here nor a sum must not come in unseen.
+                # A column that is neither checked here nor a sum must not be added unnoticed.
                 self.assertEqual(set(numeric) - SUMS - SPREADS - set(RATIOS),
                                  {"time_share", "bound", "flop_reason", "counters_of", "kernels"})
                 total = {}
@@ -246,7 +246,7 @@ class CsvTest(Command):
                         self.assertTrue(math.isclose(n["time_share"], share, rel_tol=1e-9, abs_tol=1e-15), n)
                         if n["least_time_ns"] > 0:
                             bounds = {bound: n[bound + "_bound_time_ns"] for bound in ("memory", "compute", "launch")}
-                            # What has no counters is bound by nothing that is known.
+                            # It is not known what binds a kernel without counters.
                             self.assertLessEqual(sum(bounds.values()), n["time_ns"] * (1 + 1e-9), n)
                             self.assertEqual(line["bound"], max(bounds, key=bounds.get))
                         for name, ratio in RATIOS.items():

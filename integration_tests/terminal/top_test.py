@@ -47,7 +47,7 @@ class GrowingTrace:
         self.size = size
 
     def is_old(self, seconds):
-        """As if it had been written so long ago."""
+        """Gives the file the time at which it would have been written `seconds` ago."""
         os.utime(self.path, (time.time() - seconds,) * 2)
 
 
@@ -159,7 +159,7 @@ class Top(unittest.TestCase):
         ranks[1].grow(4)
         self.terminal.await_screen(r"^ *1 +writes +\d s +3 +1\d\.\d ms")
         self.terminal.await_screen(r"^The last \d steps? took ")
-        # Rank 1 is killed: there is no end, and nothing more comes.
+        # Rank 1 is killed: its trace gets no end, and nothing more.
         ranks[0].grow(6)
         ranks[1].is_old(60)
         self.terminal.await_screen(r"^Rank 1 has written nothing for \d+ (s|min \d+ s) and has not said that it ended")
@@ -167,7 +167,7 @@ class Top(unittest.TestCase):
         ranks[0].grow(GrowingTrace.WHOLE)
         self.terminal.await_screen(r"^Ranks: 2, 1 ended, 1 quiet$")
         self.terminal.await_screen(r"train.py: nothing is written any more$")
-        # It was only held up.
+        # The rank was only held up.
         ranks[1].grow(GrowingTrace.WHOLE)
         self.terminal.await_screen(r"^Ranks: 2, 2 ended$")
         screen = self.terminal.await_screen(r"train.py: ended; it began at ")

@@ -1,6 +1,6 @@
 // The torch binding in a library that a Python test loads with ctypes, with a recorder and a source that keep what
-// they are told. So a test can ask, node by node and operator by operator, without a trace in between; modules are
-// entered by the test's own hooks.
+// they are told. So a test can look at each node and operator without a trace in between; the test's own hooks enter
+// modules.
 #include <dlfcn.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What remains when something better is missing or forbidden: each tier in a process of its own."""
+"""Tests each tier, in a process of its own: what remains when something better is missing or forbidden."""
 
 import importlib.util
 import os
@@ -94,7 +94,7 @@ class TierTest(unittest.TestCase):
         self.assertEqual(counts, [0, 0, 0])
 
     def test_window_and_polite_exit(self):
-        # Operators outside of the window are not looked at; the end of the window asks once for the end.
+        # Operators outside of the window are not looked at; the end of the window asks the program once to end.
         *_, all_steps = self.run_tier(ops=True, steps=5)
         *_, counts = self.run_tier(ops=True, steps=5, RFINJECT_SKIP='1', RFINJECT_STEPS='2', RFINJECT_KILL='1')
         self.assertEqual(counts[1:], [5, 1])

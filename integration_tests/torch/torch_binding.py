@@ -66,7 +66,7 @@ def name_modules(**roots):
 
 
 def watch_modules():
-    """Stands for the injector's call slot: these tests are about what happens below the modules."""
+    """Takes the place of the injector's call slot: these tests are about what happens below the modules."""
     import torch
     call = torch.nn.Module.__call__
 

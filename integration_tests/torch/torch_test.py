@@ -68,7 +68,7 @@ class BindingTest(TorchTest):
         self.assertTrue(setUpModule.unchanged)
 
     def test_symbols_are_not_global(self):
-        # Case 17: what we bound to is not to be had by dlsym(RTLD_DEFAULT).
+        # The functions that the library has bound to cannot be found by dlsym(RTLD_DEFAULT).
         import ctypes
         with self.assertRaises(AttributeError):
             ctypes.CDLL(None)._ZN2at15sequence_number4peekEv
@@ -116,7 +116,7 @@ class OperandTest(TorchTest):
         self.assertEqual(self.lines('aten::sum'), [('bf16[4,4];{0,1};True;None;', 'bf16[1,1];')])
 
     def test_depthwise_convolution_backward(self):
-        # Case 20: the operands say all that the theory needs: groups, and which gradients are wanted.
+        # The operands have all that the theory needs: groups, and which gradients are wanted.
         x, w = torch.zeros(2, 8, 6, 6), torch.zeros(8, 1, 3, 3, requires_grad=True)
         nn.functional.conv2d(x, w, None, 1, 1, 1, 8).sum().backward()
         ops = binding.take()
@@ -209,7 +209,7 @@ class AttributionTest(TorchTest):
         return binding.take()
 
     def test_every_operator_has_its_layer(self):
-        # Case 1 (in-place ReLU is what full backward hooks break) and 6 (relu is used twice).
+        # Full backward hooks would break on an in-place ReLU; and the relu is used twice.
         ops = self.train(Block(), torch.randn(3, 4, requires_grad=True))
         self.assertEqual(orphans(ops), [])
         self.assertEqual(phases(ops, 'aten::addmm'), {('forward', 'model.a'): 1, ('forward', 'model.b'): 1})
@@ -245,7 +245,7 @@ class AttributionTest(TorchTest):
         self.assertEqual(phases(ops, 'aten::mm'), {('backward', 'model.a'): 1, ('backward', 'model.b'): 2})
 
     def test_several_backwards_and_accumulation(self):
-        # Case 13.
+        # Several losses of one model have a backward each, and gradients accumulate.
         model, criterion = Block(), nn.MSELoss()
         binding.name_modules(model=model, loss=criterion)
         losses = [criterion(model(torch.randn(3, 4)), torch.zeros(3, 4)) for _ in range(3)]
@@ -272,7 +272,7 @@ class AttributionTest(TorchTest):
                                                              'aten::zeros', 'aten::zero_', 'aten::fill_'}, set())
 
     def test_no_grad_is_forward(self):
-        # Case 12.
+        # A forward without gradients makes no nodes.
         model = Block()
         binding.name_modules(model=model)
         binding.take()
@@ -281,7 +281,7 @@ class AttributionTest(TorchTest):
         self.assertEqual(phases(binding.take(), 'aten::addmm'), {('forward', 'model.a'): 1, ('forward', 'model.b'): 1})
 
     def test_three_threads_with_equal_sequence_numbers(self):
-        # Case 9: the forwards run in threads whose counters agree; the backward runs here.
+        # The forwards run in threads whose counters agree; the backward runs here.
         models = [nn.Linear(4, 4) for _ in range(3)]
         binding.name_modules(**{'m%d' % i: m for i, m in enumerate(models)})
         outputs = [None] * 3
@@ -322,7 +322,7 @@ class AttributionTest(TorchTest):
         self.assertEqual(phases(ops, 'aten::addmm'), {('forward', 'model.a'): 2})
 
     def check_checkpoint(self, reentrant):
-        # Case 8, the backward half: recomputed forwards are a phase of their own, and their nodes have owners.
+        # Recomputed forwards are a phase of their own, and their nodes have owners.
         model = Block()
         criterion = nn.MSELoss()
         binding.name_modules(model=model, loss=criterion)
@@ -345,7 +345,7 @@ class AttributionTest(TorchTest):
         self.check_checkpoint(False)
 
     def test_double_backward(self):
-        # Case 14: nodes born in the backward belong to the layer whose node bore them.
+        # Nodes born in the backward belong to the layer whose node bore them.
         model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
         binding.name_modules(model=model)
         x = torch.randn(3, 4, requires_grad=True)
@@ -518,7 +518,7 @@ class ScopeTest(TorchTest):
 class CoexistenceTest(TorchTest):
 
     def test_the_users_profiler(self):
-        # Case 21: both see everything, and the user's shapes and stacks are unchanged.
+        # torch.profiler and the library both see everything, and the user's shapes and stacks are unchanged.
         model = Block()
         binding.name_modules(model=model)
         binding.take()
@@ -556,7 +556,7 @@ class CoexistenceTest(TorchTest):
         self.assertTrue(any(op.name in ('aten::addmm', 'aten::linear') for op in ops), ops)
 
     def test_compile_is_not_disturbed(self):
-        # Cases 2 and 3: nothing that we install is visible to dynamo.
+        # Nothing that the library installs is visible to dynamo.
         if VERSION < (2, 0):
             self.skipTest('torch.compile came with 2.0')
         frames = []

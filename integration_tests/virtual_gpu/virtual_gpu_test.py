@@ -86,7 +86,7 @@ class VirtualGpu(unittest.TestCase):
         return run
 
     def assert_every_launch_of_a_layer_has_it(self, run, outside=()):
-        """Without a module are only the operators named `outside`, and what is neither forward nor backward."""
+        """Only the operators named `outside` are without a module, and what is neither forward nor backward."""
         rows = [row for report in run.reports("op") for row in report["rows"]]
         unknown = {row["op"] for row in rows
                    if row["phase"] in ("forward", "backward", "recompute", "eval") and row["model"] is None}
@@ -194,7 +194,8 @@ class VirtualGpu(unittest.TestCase):
                 self.assertEqual(run.report("model")["collector"], "virtual-gpu")
 
     def test_no_library_of_nvidias_is_called(self):
-        # None is even loaded, but for the two that torch/__init__.py opens by their paths and nobody calls.
+        # No library of NVIDIA's is even loaded, but for the two that torch/__init__.py opens by their paths and that
+        # nobody calls.
         run = self.run_program("train.py", "resnet18", 2)
         loaded = [line.split()[1] for line in run.out.splitlines() if line.startswith("library ")]
         others = [path for path in loaded if "libcufile" not in path and "libcublasLt" not in path]
@@ -206,7 +207,7 @@ class VirtualGpu(unittest.TestCase):
         too_large = self.run_program("train.py", "vgg19", 256, gpu="V100-SXM2-16GB", code=1)
         self.assertIn("OutOfMemoryError", too_large.err)
         self.assertIn("total capacity of 15.77 GiB", too_large.err)
-        # Where it was asked for in vain, and what lay there then.
+        # The report has where memory was asked for in vain, and what was allocated then.
         memory = too_large.memory()
         asked = float(re.search(r"Tried to allocate ([\d.]+) MiB", too_large.err).group(1)) * 2**20
         allocated = float(re.search(r"([\d.]+) GiB is allocated by PyTorch", too_large.err).group(1))
@@ -231,7 +232,7 @@ class VirtualGpu(unittest.TestCase):
         run = self.run_program("peak.py")
         torchs = int(re.search(r"^peak (\d+)$", run.out, re.MULTILINE).group(1))
         peak = run.memory()
-        # What torch itself says, and it adds up.
+        # The peak is what torch itself says, and its parts add up to it.
         self.assertEqual(peak["allocated_bytes"], torchs)
         self.assertEqual(sum(row["bytes"] for row in peak["rows"]), torchs)
         self.assertGreaterEqual(peak["reserved_bytes"], torchs)
@@ -261,7 +262,8 @@ class VirtualGpu(unittest.TestCase):
     def test_steps_in_a_cuda_graph(self):
         run = self.run_program("captured_step.py")
         report = run.report("kernel")
-        # Three as they come; what captures the fourth does not make it, and each launch of the graph does.
+        # There are three ordinary steps. The capture of the fourth does not make that step; each launch of the graph
+        # does.
         self.assertEqual(report["steps"], 43)
         rows = [row for row in report["rows"] if row["layer"] == "layer1.0.conv1"]
         self.assertEqual({row["phase"]: row["launches"] for row in rows}, {"forward": 43, "backward": 43})
@@ -331,7 +333,8 @@ class VirtualGpu(unittest.TestCase):
                 self.assertEqual({row["model"] for row in kernels}, {"Net"})
                 self.assertEqual({row["phase"] for row in kernels}, {"forward", "backward"})
                 self.assertEqual({row["flop"] for row in kernels}, {0})
-                # One a step: of 4096 times 2048 numbers it reads the product, and writes what the next one reads.
+                # It runs once a step: it reads the product, of 4096 times 2048 numbers, and writes what the next one
+                # reads.
                 activation, = (row for row in kernels if row["phase"] == "forward")
                 self.assertEqual(activation["launches"], 3)
                 numbers = 4096 * 2048
@@ -343,7 +346,7 @@ class VirtualGpu(unittest.TestCase):
                 self.assertEqual(run.err.count("kernels that were compiled"), 1)
 
     def test_a_triton_without_its_assembler(self):
-        # Triton as it is, of links, but for ptxas.
+        # Triton as it is installed, made of links, but without ptxas.
         source = pathlib.Path(importlib.util.find_spec("triton").origin).parent
         with tempfile.TemporaryDirectory(prefix="rfinject-triton-") as folder:
             def link(path, to):

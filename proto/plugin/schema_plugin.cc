@@ -9,8 +9,8 @@
 //     and with FromMessage and ToMessage for code that has protoc's class as well;
 //   * CleanTexts, which makes every text of protoc's class valid UTF-8.
 //
-// A field whose type is a message without a struct has no member. What the schema does not use (maps, oneofs, floats,
-// fixed and signed types) is an error here, with the field's name.
+// A field whose type is a message without a struct has no member. The plugin refuses what the schema does not use
+// (maps, oneofs, floats, fixed and signed types), with the field's name.
 #include <google/protobuf/compiler/code_generator.h>
 #include <google/protobuf/compiler/plugin.h>
 #include <google/protobuf/descriptor.h>
@@ -37,10 +37,10 @@ using Variables = std::map<std::string, std::string>;
 
 // How a field is written: the encoder's functions for one value, and the type that callers pass.
 struct Kind {
-  std::string type;    // of a parameter
-  std::string member;  // of a struct; empty where the same
-  std::string single;  // Encoder's function that leaves out the default
-  std::string cast;    // around the value
+  std::string type;    // of a setter's parameter
+  std::string member;  // of a struct's member; empty where it is the same
+  std::string single;  // Encoder's function for one value; it leaves out the default
+  std::string cast;    // a cast that the value needs
 };
 
 bool IsText(const FieldDescriptor& field) {
@@ -89,7 +89,7 @@ std::string Upper(const std::string& text) {
   return upper;
 }
 
-// TIER_A_CURRENT_NODE of Tier: kACurrentNode.
+// Returns the name of a constant: kACurrentNode for TIER_A_CURRENT_NODE of Tier.
 std::string ConstantName(const EnumDescriptor& type, const std::string& value) {
   const std::string prefix = Upper(type.name()) + "_";
   std::string name = "k";
@@ -111,7 +111,7 @@ class Generator {
   Generator(const FileDescriptor& file, std::set<std::string> structs, Printer* out)
       : file_(file), structs_(std::move(structs)), out_(*out) {}
 
-  // Empty on success, otherwise what in the schema is not understood.
+  // Makes the header. Returns an empty text on success, otherwise what in the schema is not understood.
   std::string Generate() {
     if (std::string error = Sort(); !error.empty()) return error;
     Begin();
@@ -128,7 +128,7 @@ class Generator {
  private:
   using Fields = std::vector<const FieldDescriptor*>;
 
-  // Nested messages come before those that hold them, since a writer returns theirs by value.
+  // Sorts messages such that nested ones come before those that hold them, since a writer returns theirs by value.
   std::string Sort() {
     for (const std::string& name : structs_) {
       if (file_.FindMessageTypeByName(name) == nullptr) return "structs=" + name + ": there is no such message";
@@ -184,7 +184,7 @@ class Generator {
   void Writer(const Descriptor& message) {
     Variables v = {{"name", message.name()}};
     out_.Print(v, "\nclass $name$Writer {\n public:\n");
-    // What is nowhere nested is the whole of an encoder's content.
+    // A message that is nested nowhere is the whole content of an encoder.
     if (nested_.count(&message) == 0) {
       out_.Print(v, "  explicit $name$Writer(wire::Encoder* out) noexcept : out_(out) {}\n");
     } else {
@@ -324,7 +324,7 @@ class Generator {
     out_.Print("}\n");
   }
 
-  // The way from and to protoc's class, as templates, so that this header does not need it.
+  // Writes the conversion from and to protoc's class, as templates, so that the header does not need that class.
   void Messages(const Descriptor& message, const Fields& members) {
     out_.Print("\ntemplate <typename Message>\nvoid FromMessage(const Message& from, $name$* into) {\n", "name",
                message.name());

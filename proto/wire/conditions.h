@@ -1,8 +1,8 @@
 // File: conditions.h
 //
-// What can stand in the way of measuring on a GPU: one table of condition, message and remedy. The hardware source
-// writes a row into the trace as a diagnostic (and to stderr, once); `rfinject doctor` prints the same rows for what
-// shows without a CUDA process (cli/cmd/doctor_gpu.h). No other place has these sentences.
+// The conditions that can keep us from measuring on a GPU: one table of condition, message and remedy. The hardware
+// source writes a row into the trace as a diagnostic (and to stderr, once); `rfinject doctor` prints the same rows
+// for what shows without a CUDA process (cli/cmd/doctor_gpu.h). No other place has these sentences.
 #ifndef RFINJECT_PROTO_WIRE_CONDITIONS_H_
 #define RFINJECT_PROTO_WIRE_CONDITIONS_H_
 
@@ -19,7 +19,7 @@ enum class Loss : uint8_t {
   kAll,       // neither
 };
 
-// The end of the sentence that says so.
+// The end of the sentence that says what is lost.
 constexpr std::string_view LossText(Loss loss) {
   return loss == Loss::kCounters ? "; FLOP and bytes are not measured"
          : loss == Loss::kTimes  ? "; kernel times are not measured"

@@ -1,8 +1,8 @@
 // File: crc32c.h
 //
-// CRC-32C (Castagnoli, RFC 3720 appendix B.4), the checksum of a trace's frames. By the processor's own instruction
-// where it has one (SSE 4.2), else table driven, eight bytes a step ("slicing by 8"): reading a long trace is bound
-// by it.
+// CRC-32C (Castagnoli, RFC 3720 appendix B.4), the checksum of a trace's frames. It is computed by the processor's
+// own instruction where there is one (SSE 4.2), else by tables, eight bytes at a time ("slicing by 8"), since it
+// takes much of the time of reading a long trace.
 #ifndef RFINJECT_PROTO_WIRE_CRC32C_H_
 #define RFINJECT_PROTO_WIRE_CRC32C_H_
 
@@ -73,7 +73,7 @@ inline bool HasCrc32cInstruction() noexcept {
 // The CRC-32C of `size` bytes at `data`, continuing from `crc` (0 to begin).
 inline uint32_t Crc32c(const void* data, size_t size, uint32_t crc = 0) noexcept {
 #if defined(__x86_64__)
-  // Asking the processor takes as long as a kilobyte does, and is asked once.
+  // Asking the processor takes as long as the checksum of a kilobyte, so it is done once.
   static const bool by_instruction = internal::HasCrc32cInstruction();
   if (by_instruction) return internal::Crc32cByInstruction(data, size, crc);
 #endif

@@ -40,9 +40,9 @@ class Encoder {
     if (Reserve(front)) size_ = front;
   }
 
-  // False once something did not fit; the content is then a part of a message and good for nothing.
+  // False once something did not fit; the content is then only part of a message and must not be used.
   bool ok() const noexcept { return ok_; }
-  // For a caller that could not write all that belongs together.
+  // Sets the flag, for a caller that could not write everything that belongs together.
   void Fail() noexcept { ok_ = false; }
   uint8_t* data() noexcept { return data_; }
   const uint8_t* data() const noexcept { return data_; }
@@ -54,7 +54,7 @@ class Encoder {
   }
   // int32 and int64 fields: negative numbers take ten bytes.
   void Int(uint32_t field, int64_t value) noexcept { Uint(field, static_cast<uint64_t>(value)); }
-  // sint32 and sint64 fields.
+  // Writes a sint32 or sint64 field.
   void Sint(uint32_t field, int64_t value) noexcept {
     Uint(field, (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
   }
@@ -82,7 +82,7 @@ class Encoder {
   void Text(uint32_t field, std::string_view value) noexcept {
     if (!value.empty()) ForceText(field, value);
   }
-  // The same where a default value must be seen: elements of repeated fields, and oneof members.
+  // Do the same where a default value must be written: for elements of repeated fields, and oneof members.
   void ForceUint(uint32_t field, uint64_t value) noexcept {
     if (!Reserve(2 * kMaxVarint)) return;
     PutVarint(Tag(field, kWireVarint));
@@ -109,7 +109,7 @@ class Encoder {
     }
     End(mark);
   }
-  // repeated uint32, packed as proto3 does it.
+  // Writes a repeated uint32, packed as in proto3.
   void PackedUint(uint32_t field, std::span<const uint32_t> values) noexcept { Packed(field, values); }
   void PackedUint(uint32_t field, std::span<const uint64_t> values) noexcept { Packed(field, values); }
 
@@ -154,7 +154,7 @@ class Encoder {
     return size;
   }
 
-  // Room for `more` bytes; the callers above reserve before they put, so that no Put can fail half-way.
+  // Makes room for `more` bytes; the callers above reserve before they put, so that no Put can fail half-way.
   bool Reserve(size_t more) noexcept {
     if (!ok_) return false;
     if (more > limit_ - size_) return ok_ = false;

@@ -28,8 +28,8 @@ inline constexpr uint32_t kFrameMagic = 0x43584652;  // "RFXC"
 // A reader refuses a file whose major number is larger than its own; minor numbers only tell what wrote it.
 inline constexpr uint16_t kFormatMajor = 2;
 inline constexpr uint16_t kFormatMinor = 0;
-// A longer frame is damage, not data: it bounds what a reader allocates for one frame. Writers close a frame
-// long before.
+// A longer frame is taken for damage: the limit bounds what a reader allocates for one frame. Writers close a frame
+// long before that.
 inline constexpr uint32_t kMaxPayloadSize = 16u << 20;
 
 namespace internal {
@@ -56,6 +56,7 @@ enum class FrameStatus : uint8_t {
   kDamagedPayload,  // checksum
 };
 
+// Writes the header of a file in this version of the format.
 inline void EncodeFileHeader(uint8_t (&out)[kFileHeaderSize]) noexcept {
   std::memcpy(out, kFileMagic, sizeof kFileMagic);
   internal::PutU16(out + 8, kFormatMajor);
@@ -77,6 +78,7 @@ struct FrameHeader {
   uint32_t checksum = 0;
 };
 
+// Writes the header of a frame with `length` bytes of payload; the checksum covers length, sequence and payload.
 inline void EncodeFrameHeader(const void* payload, uint32_t length, uint32_t sequence,
                               uint8_t (&out)[kFrameHeaderSize]) noexcept {
   internal::PutU32(out, kFrameMagic);
@@ -97,6 +99,7 @@ inline FrameStatus DecodeFrameHeader(const uint8_t (&in)[kFrameHeaderSize], uint
   return FrameStatus::kOk;
 }
 
+// Compares the payload, of header.length bytes, with the checksum: kOk or kDamagedPayload.
 inline FrameStatus CheckPayload(const FrameHeader& header, const void* payload) noexcept {
   uint8_t fields[8];
   internal::PutU32(fields, header.length);

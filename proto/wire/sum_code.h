@@ -13,17 +13,17 @@
 
 namespace rfinject::wire {
 
-// 11 bits behind the leading one: what is lost is far below the spread of anything that is measured.
+// Codes keep 11 bits after the leading one; what is lost is far below the spread of anything that is measured.
 inline constexpr int kSumCodeBits = 11;
 
-// Grows with `sum`; at most 110,591.
+// Returns the code of `sum`, which grows with it and is at most 110,591.
 constexpr uint32_t SumCode(uint64_t sum) noexcept {
   const int shift = static_cast<int>(std::bit_width(sum)) - kSumCodeBits - 1;
   if (shift <= 0) return static_cast<uint32_t>(sum);
   return (static_cast<uint32_t>(shift) << kSumCodeBits) + static_cast<uint32_t>(sum >> shift);
 }
 
-// The middle of the sums that have this code; codes that no sum has give the largest.
+// Returns the middle of the sums that have this code; the largest sum for codes that no sum has.
 constexpr uint64_t SumOfCode(uint32_t code) noexcept {
   constexpr uint32_t kOne = 1u << kSumCodeBits;
   if (code < 2 * kOne) return code;
@@ -32,7 +32,7 @@ constexpr uint64_t SumOfCode(uint32_t code) noexcept {
   return (uint64_t{(code & (kOne - 1)) + kOne} << shift) + (uint64_t{1} << (shift - 1));
 }
 
-// Signed differences of codes as unsigned numbers, small ones small (protobuf's sint32).
+// Folds a signed difference of codes to an unsigned number, such that small ones stay small (protobuf's sint32).
 constexpr uint32_t FoldSign(int32_t value) noexcept {
   return (static_cast<uint32_t>(value) << 1) ^ static_cast<uint32_t>(value >> 31);
 }

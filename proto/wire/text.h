@@ -1,6 +1,6 @@
 // File: text.h
 //
-// What counts as UTF-8 in a trace, and what becomes of bytes that do not: U+FFFD for each wrong byte.
+// Decides what is UTF-8 in a trace. Each byte that is not becomes U+FFFD.
 #ifndef RFINJECT_PROTO_WIRE_TEXT_H_
 #define RFINJECT_PROTO_WIRE_TEXT_H_
 
@@ -15,7 +15,7 @@ namespace rfinject::wire {
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
 
 // The length in bytes of the UTF-8 sequence at the front of `text` (not empty), 0 if it is not one: overlong forms,
-// surrogates and numbers above U+10FFFF are none (RFC 3629, section 4).
+// surrogates and numbers above U+10FFFF are no sequences (RFC 3629, section 4).
 inline size_t Utf8SequenceLength(std::string_view text) noexcept {
   auto byte = [text](size_t i) { return static_cast<uint8_t>(text[i]); };
   auto continues = [&](size_t i, uint8_t low = 0x80, uint8_t high = 0xBF) {
@@ -39,7 +39,7 @@ inline size_t Utf8SequenceLength(std::string_view text) noexcept {
 inline size_t ValidUtf8Prefix(std::string_view text) noexcept {
   size_t good = 0;
   while (good < text.size()) {
-    // Nearly all text is ASCII: eight bytes at once.
+    // Nearly all text is ASCII, so eight bytes are looked at together.
     uint64_t eight;
     if (text.size() - good >= sizeof eight) {
       std::memcpy(&eight, text.data() + good, sizeof eight);
@@ -57,6 +57,7 @@ inline size_t ValidUtf8Prefix(std::string_view text) noexcept {
 
 inline bool IsUtf8(std::string_view text) noexcept { return ValidUtf8Prefix(text) == text.size(); }
 
+// Returns the text with U+FFFD for each byte that is part of no character.
 inline std::string CleanUtf8(std::string_view text) {
   std::string clean;
   while (!text.empty()) {

@@ -31,17 +31,17 @@ enum class Precision : uint8_t {
   kFp64Tensor = 7,
 };
 inline constexpr size_t kPrecisionCount = 8;
-// As they appear in the names of columns and metrics ("flop_tf32_tc", "rf.flop.tf32_tc").
+// The precisions as they are written in the names of columns and metrics ("flop_tf32_tc", "rf.flop.tf32_tc").
 inline constexpr std::array<std::string_view, kPrecisionCount> kPrecisionNames = {
     "fp64", "fp32", "fp16", "tf32_tc", "fp16_tc", "bf16_tc", "fp8_tc", "fp64_tc"};
-// As they appear in sentences.
+// The precisions as they are written in sentences.
 inline constexpr std::array<std::string_view, kPrecisionCount> kPrecisionTitles = {
     "FP64", "FP32", "FP16", "TF32 tensor", "FP16 tensor", "BF16 tensor", "FP8 tensor", "FP64 tensor"};
 
 // Run.collector of the estimator where the program ran on a virtual GPU.
 inline constexpr std::string_view kVirtualGpuCollector = "virtual-gpu";
 
-// What the name of a device begins with whose counters and times rfinject's own tests made up.
+// The name of a device begins with this where rfinject's own tests made up its counters and times.
 inline constexpr std::string_view kSimulatedDevice = "Simulated ";
 
 // Names of Metric messages that are not a hardware metric's own name.

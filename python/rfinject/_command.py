@@ -39,7 +39,7 @@ def find() -> str:
 
 
 def environment() -> Dict[str, str]:
-    """Of a command that reads traces: without the library, should this process be profiled itself."""
+    """The environment of a command that reads traces: without the library, in case this process is profiled itself."""
     keep = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "CUDA_INJECTION64_PATH")}
     keep["RFINJECT_CONFIG"] = ""  # what is read here must not depend on the user's defaults
     preload = [path for path in os.environ.get("LD_PRELOAD", "").split(":") if not path.endswith("librfinject.so")]

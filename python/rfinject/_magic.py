@@ -50,9 +50,10 @@ def _run_cell(line: str, cell: str) -> Optional[Profile]:
 
 
 def _run(command: "list[str]") -> int:
-    """Runs it, with its output where the notebook's is; an interrupt of the kernel interrupts it. Its return code."""
+    """Runs the command, with its output in the notebook; an interrupt of the kernel interrupts it. Returns its exit
+    code."""
     environment = {**os.environ, "LD_PRELOAD": _command.environment().get("LD_PRELOAD", "")}
-    # As if the cell lay in the notebook's folder.
+    # The cell's program finds modules as if it lay in the notebook's folder.
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [os.getcwd(), environment.get("PYTHONPATH")]))
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           env=environment, encoding="utf-8", errors="replace", start_new_session=True) as process:

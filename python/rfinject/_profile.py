@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 Path = Union[str, "os.PathLike[str]"]
 Row = Dict[str, Any]
 
-# Of what rows are; each is a --by of `rfinject report`.
+# What a row can be; each is a --by of `rfinject report`.
 GROUPINGS = ("model", "phase", "layer", "op", "kernel", "source", "run")
-# What says which report a row is of, in front of the columns of `rfinject report --format csv`.
+# The columns that say which report a row is of, in front of the columns of `rfinject report --format csv`.
 OF_REPORT = ("run", "device", "steps")
 OPENING_LINES = 5
 
@@ -132,7 +132,7 @@ class Profile:
                 if _is_number(value):
                     scalars[f"{place}/{name}"] = value
             for row in report["rows"]:
-                # A row in no model is a phase's work outside of modules.
+                # A row in no model is the work of a phase outside of modules.
                 of_row = "/".join(word for word in (place, row["phase"], row["model"]) if word)
                 for name in ("time_ns", "flop", "dram_bytes", "attainable_share"):
                     if _is_number(row.get(name)):

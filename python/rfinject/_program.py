@@ -1,4 +1,4 @@
-"""What a program can tell rfinject while it is profiled. All of it does nothing in a program that is not."""
+"""What a program can tell rfinject while it is profiled. In a program that is not profiled, all of it does nothing."""
 import contextlib
 import ctypes
 from types import TracebackType
@@ -13,7 +13,7 @@ class _Library:
         self.end: Any = None
         self.measure: Any = None
         try:
-            # The GIL is held meanwhile: each call takes about a microsecond.
+            # PyDLL keeps the GIL during the calls, each of which takes about a microsecond.
             process = ctypes.PyDLL(None)
             begin, end, measure = process.rfinject_range_begin, process.rfinject_range_end, process.rfinject_measure
         except (AttributeError, OSError):
@@ -33,7 +33,7 @@ def is_injected() -> bool:
 
 
 def start() -> None:
-    """Measures from the next step on, after stop() or where the program was started with --start-stopped."""
+    """Measures again from the next step on, after stop() or in a program that was started with --start-stopped."""
     if _library.measure is not None:
         _library.measure(1)
 
@@ -45,7 +45,8 @@ def stop() -> None:
 
 
 class range(contextlib.ContextDecorator):  # pylint: disable=redefined-builtin,invalid-name
-    """Names what runs outside of modules, and its backward, in reports: `with rfinject.range("loss"):`, `@rfinject.range(...)`.
+    """Names what runs outside of modules, and its backward, in reports: `with rfinject.range("loss"):`,
+    `@rfinject.range(...)`.
 
     It is shown as a layer, beside models. Ranges nest; modules that are called inside keep their own names; inside of a
     module a range does nothing. It ends on the thread that began it.

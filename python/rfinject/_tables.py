@@ -52,7 +52,7 @@ def _integer(value: Union[int, float]) -> int:
 
 @contextlib.contextmanager
 def export(paths: Sequence[str], every_run: bool) -> Iterator[Tables]:
-    """The tables of the traces in `paths`; `every_run`: of a folder all runs, not its newest."""
+    """The tables of the traces in `paths`. With `every_run` a folder stands for all of its runs, and not for the newest."""
     with tempfile.TemporaryDirectory(prefix="rfinject-") as folder:
         file = os.path.join(folder, "tables.sqlite")
         options = ["--all"] if every_run else []

@@ -18,9 +18,9 @@ from urllib.parse import quote
 
 from rfinject import _command, _tables
 
-# As Hive, pyarrow, DuckDB and Spark call a partition without a value.
+# The name that Hive, pyarrow, DuckDB and Spark give a partition without a value.
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-# Of a name of a folder; file systems allow 255 bytes.
+# The longest name of a folder, in bytes; file systems allow 255.
 MAX_NAME = 200
 Partition = Tuple[Optional[str], Optional[str]]
 
@@ -46,7 +46,7 @@ def write(paths: Sequence[str], folder: str, every_run: bool = False, force: boo
             known = _known(_place(folder, "runs", partition))
             new = [run for run in runs if ids[run] not in known]
             if new:
-                # `runs` last: what it does not name is not there yet, should this end half way.
+                # `runs` is written last: a run that it does not name does not exist yet, if this ends half way.
                 for table in (*_tables.NAMES[1:], _tables.NAMES[0]):
                     _write_part(tables, table, partition, new, ids, folder)
             added += len(new)
@@ -68,7 +68,8 @@ def _runs(tables: _tables.Tables) -> List[Dict[str, Any]]:
 
 
 def _identity(run: Dict[str, Any], taken: Set[str]) -> str:
-    """The same whenever the trace is exported, and however long it has grown: its id, and which of its runs it is."""
+    """A name for a run that is the same whenever the trace is exported, and however long it has grown: the trace's
+    id, and which of its runs this is."""
     # Traces of older versions, and imports that nobody merged, have no id.
     base = hashlib.sha256((run["trace_id"] or run["path"]).encode()).hexdigest()[:16]
     number = 1
@@ -94,7 +95,7 @@ def _place(folder: str, table: str, partition: Partition) -> str:
 
 
 def _known(place: str) -> Set[str]:
-    """The runs of a partition."""
+    """The ids of the runs in a partition."""
     pyarrow = _pyarrow()
     known: Set[str] = set()
     if os.path.isdir(place):
@@ -127,7 +128,7 @@ def _write_part(tables: _tables.Tables, table: str, partition: Partition, runs: 
     os.makedirs(place, mode=0o700, exist_ok=True)
     name = hashlib.sha256("\n".join(ids[run] for run in runs).encode()).hexdigest()[:16]
     path = os.path.join(place, f"{name}.parquet")
-    # As a whole or not at all, for the user alone.
+    # The file appears as a whole or not at all, and only the user may read it.
     beside = f"{path}.part"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(beside)

@@ -21,10 +21,10 @@ from rfinject import _command, _tables
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# What an executor has on its disk at once, before it adds up.
+# How many files an executor has on its disk at one time, before it adds them up.
 MAX_FILES = 500
 MAX_BYTES = 256 << 20
-# Traces that one task, or the driver, adds up.
+# How many traces one task, or the driver, adds up.
 FAN_IN = 64
 
 
@@ -74,7 +74,8 @@ def _send(context: Any, folder: str) -> str:
 
 
 def _named_by_content(path: str, folder: str, before: str, after: str) -> str:
-    """A copy. Spark refuses a second file of the same name with other contents, in the life of a session."""
+    """A copy whose name depends on its content, because in one session Spark refuses a second file of the same name
+    with other content."""
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()[:16]
     copy = os.path.join(folder, before + digest + after)
@@ -83,7 +84,7 @@ def _named_by_content(path: str, folder: str, before: str, after: str) -> str:
 
 
 def _add_up(traces: Iterable[bytes], name: str, complaints: Any) -> Iterator[bytes]:
-    """On an executor: one trace of the sums of all `traces`, none where there is none."""
+    """Runs on an executor: yields one trace with the sums of all `traces`, or nothing where there are none."""
     from pyspark import SparkFiles
     command = SparkFiles.get(name)
     said: List[str] = []

@@ -36,7 +36,7 @@ def step(model, optimizer, x):
 
 
 def environment(folder=None, **more):
-    """That of a program: under the library if `folder` is where its traces go."""
+    """The environment of a program: under the library if `folder` is given, where its traces then go."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("RFINJECT_", "LD_PRELOAD", "CUDA_INJECTION"))}
     if folder is not None:
         env.update(LD_PRELOAD=LIBRARY, RFINJECT_OUTPUT=f"{folder}/", RFINJECT_ESTIMATE="A100-SXM4-40GB",

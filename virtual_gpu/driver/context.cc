@@ -1,4 +1,4 @@
-// Contexts: one primary context a device, and a stack of current ones a thread.
+// Contexts: each device has one primary context, and each thread a stack of current ones.
 #include <cudaProfiler.h>
 
 #include <atomic>
@@ -10,8 +10,8 @@ using namespace rfinject::virtual_gpu;
 
 namespace {
 
-// The contexts that a thread has pushed. Plain memory: exit handlers call the driver when the thread's own objects
-// are gone.
+// The contexts that a thread has pushed. This is plain memory, because exit handlers call the driver when the
+// thread's own objects are gone.
 class Stack {
  public:
   bool empty() const { return depth_ == 0; }

@@ -10,13 +10,13 @@ namespace {
 
 bool IsDevice(CUdevice device) { return device >= 0 && device < TheBoard().devices; }
 
-// A bus number for each device, as a machine with several has them.
+// Each device has a bus number of its own, as in a machine with several.
 constexpr int kFirstBus = 4;
 
 CUresult WriteUuid(CUuuid* uuid, CUdevice device) {
   if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
-  // Not a UUID of any real board: its text says what it is.
+  // This is no real board's UUID; its bytes are a text that says so.
   memcpy(uuid->bytes, "rfinject virtual", sizeof uuid->bytes);
   uuid->bytes[sizeof uuid->bytes - 1] = static_cast<char>('0' + device);
   return CUDA_SUCCESS;
@@ -120,7 +120,7 @@ int Attribute(CUdevice_attribute attribute, CUdevice device) {
 
 RFINJECT_CUDA cuInit(unsigned) { return TheBoard().devices > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE; }
 
-// The version of the headers that this was compiled with: their functions are the ones that are known here.
+// The version is that of the headers that this was compiled with, since these are the functions that are known here.
 RFINJECT_CUDA cuDriverGetVersion(int* version) {
   *version = CUDA_VERSION;
   return CUDA_SUCCESS;

@@ -37,7 +37,7 @@ constexpr uint16_t kKindElf = 2;
 constexpr uint64_t kFlagLz4 = 0x2000;
 constexpr uint64_t kFlagZstd = 0x8000;
 
-// An LZ4 block (github.com/lz4/lz4, doc/lz4_Block_format.md). Empty when it is damaged.
+// Unpacks an LZ4 block (github.com/lz4/lz4, doc/lz4_Block_format.md). Returns an empty text when it is damaged.
 std::string UnpackLz4(const uint8_t* at, size_t bytes, size_t unpacked_bytes) {
   std::string out;
   out.reserve(unpacked_bytes);
@@ -198,7 +198,7 @@ void ReadFat(const uint8_t* data, int device_sm, Image* image) {
       best = at;
       best_suits = suits;
     }
-    // What no device of this chip could run is still the best guess at what a build for it would launch.
+    // An image that this chip could not run is still the best guess at what a build for it would launch.
     if (entry.kind == kKindElf && (nearest == nullptr || entry.sm < nearest_sm)) {
       nearest = at;
       nearest_sm = entry.sm;
@@ -251,7 +251,7 @@ bool ReadImage(const void* data, int sm, Image* image) {
     image->parsed = ElfFile(elf).Read(image);
     return true;
   }
-  // PTX is text: a comment, a directive or an empty line.
+  // PTX is text, which begins with a comment, a directive or an empty line.
   image->sm = sm;
   return bytes[0] == '/' || bytes[0] == '.' || bytes[0] == '\n';
 }

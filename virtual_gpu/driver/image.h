@@ -1,9 +1,10 @@
 // File: image.h
 //
-// Which image of a fat binary a device takes, and what it says of the program's own kernels: registers, shared memory
-// and the limits on a block, from which occupancy and with it some grids follow. Nothing of a kernel's code is read.
-// The container's layout (fatbinary_section.h) and the notes of its ELF files are those that the compiler of the
-// program wrote; only images that the program itself registers or loads come here, none of NVIDIA's libraries.
+// Chooses the image of a fat binary that a device takes, and reads what it says of the program's own kernels:
+// registers, shared memory and the limits on a block. From these follow occupancy, and some grids. Nothing of a
+// kernel's code is read. The container's layout (fatbinary_section.h) and the notes of its ELF files are those that
+// the compiler of the program wrote; only images that the program itself registers or loads come here, none of
+// NVIDIA's libraries.
 #ifndef RFINJECT_VIRTUAL_GPU_DRIVER_IMAGE_H_
 #define RFINJECT_VIRTUAL_GPU_DRIVER_IMAGE_H_
 
@@ -33,7 +34,7 @@ struct Image {
 };
 
 // Reads what cuModuleLoadData and cuLibraryLoadData are given: a fat binary with or without its wrapper, an ELF file,
-// or PTX text. `sm` is the device's, 80 for 8.0. False when it is none of these.
+// or PTX text. `sm` is the device's, 80 for 8.0. Returns false when it is none of these.
 bool ReadImage(const void* data, int sm, Image* image);
 
 }  // namespace rfinject::virtual_gpu

@@ -18,7 +18,7 @@ namespace {
 
 enum class Kind : uint8_t { kDevice, kHost, kManaged, kRegistered };
 
-// Which parts of a device's memory the host wrote is known by pieces of this size.
+// Which parts of a device's memory the host has written is known in pieces of this size.
 constexpr size_t kPiece = 64 << 10;
 constexpr size_t kPage = 4096;
 // What the driver gives out begins here at multiples of this; torch relies on 512.
@@ -45,7 +45,7 @@ std::map<int, uint64_t>& Used() {
   return *used;
 }
 
-// What a context takes for itself, so that mem_get_info begins below the total as it does on a board.
+// What a context takes for itself, so that mem_get_info begins below the total, as it does on a real board.
 constexpr uint64_t kContextBytes = 512ull << 20;
 
 uint64_t FreeBytes(int device) {
@@ -130,7 +130,7 @@ size_t ForPieces(uintptr_t address, size_t bytes, const Visit& visit) {
   return length;
 }
 
-// The host wrote there.
+// Notes that the host wrote there.
 void MarkWritten(uintptr_t address, size_t bytes) {
   while (bytes > 0) {
     const auto at = Find(address);
@@ -145,7 +145,7 @@ void MarkWritten(uintptr_t address, size_t bytes) {
   }
 }
 
-// Pieces that lie in this part of one block as a whole are zeros.
+// Notes that the pieces which lie wholly in this part of one block are zeros.
 void Forget(uintptr_t address, size_t bytes) {
   const auto at = Find(address);
   Block& block = at->second;
@@ -176,10 +176,10 @@ void Clear(uintptr_t address, size_t bytes) {
   }
 }
 
-// Between two places of devices.
+// Copies between two places in the memory of devices.
 void CopyWithin(uintptr_t to, uintptr_t from, size_t bytes) {
   if (to < from + bytes &&
-      from < to + bytes) {  // they overlap, which cudaMemcpy does not allow: do what memmove does
+      from < to + bytes) {  // the ranges overlap, which cudaMemcpy does not allow: do what memmove does
     memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
     MarkWritten(to, bytes);
     return;
@@ -202,7 +202,7 @@ void CopyWithin(uintptr_t to, uintptr_t from, size_t bytes) {
   }
 }
 
-// Whether a kernel, of all that write to a device's memory, could have written there: the host did not.
+// Whether only a kernel could have written there, because the host did not.
 bool HoldsResults(uintptr_t address, size_t bytes) {
   const Lock lock(StateLock());
   if (!OnDevice(address)) return false;
@@ -329,7 +329,7 @@ bool PointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr ad
   return known;
 }
 
-// Physical memory of the virtual memory management, which torch's expandable segments use.
+// Physical memory of CUDA's virtual memory management, which torch's expandable segments use.
 struct Physical {
   size_t bytes;
   int device;
@@ -337,7 +337,7 @@ struct Physical {
 
 }  // namespace
 
-// Pools are the device's memory under another name: nothing is kept back.
+// Pools are the device's memory under another name; they keep nothing back.
 struct CUmemPoolHandle_st {
   int device = 0;
   std::map<int, uint64_t> attributes;
@@ -353,7 +353,7 @@ CUmemoryPool DefaultPool(int device) {
   return pool;
 }
 
-// What lies between RESERVED_MEM_CURRENT and the last one are 64-bit counts, what comes before are flags.
+// The attributes from RESERVED_MEM_CURRENT on are 64-bit counts, those before are flags.
 bool IsFlag(CUmemPool_attribute attribute) { return attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES; }
 
 }  // namespace
@@ -591,7 +591,7 @@ RFINJECT_CUDA cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocation
   return CUDA_SUCCESS;
 }
 RFINJECT_CUDA cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
-  // Aligned to the granularity: what lies before and behind is given back.
+  // The range is aligned to the granularity; what lies before and behind it is given back.
   void* at = mmap(nullptr, bytes + kGranularity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto begin = reinterpret_cast<uintptr_t>(at);

@@ -56,7 +56,8 @@ CUresult GetFunction(CUlib_st* library, const char* name, CUfunction* function) 
   return CUDA_SUCCESS;
 }
 
-// A variable of an image that could not be read has a size that nobody knows; this is the whole constant memory.
+// The size taken for a variable of an image that could not be read, which is not known; it is that of the whole
+// constant memory.
 constexpr size_t kUnknownVariableBytes = 64 << 10;
 
 CUresult GetVariable(CUlib_st* library, const char* name, CUdeviceptr* address, size_t* bytes) {
@@ -315,7 +316,7 @@ RFINJECT_CUDA cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, un
                 [&] { return Launch(function, grid, block, shared, stream, arguments); });
 }
 
-// What a tensor map says of its tensor only a kernel would read.
+// Only a kernel would read what a tensor map says of its tensor.
 RFINJECT_CUDA cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
                                      const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
                                      CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {

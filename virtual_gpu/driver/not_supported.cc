@@ -1,5 +1,5 @@
-// Functions that PyTorch wants to find before it uses any (c10/cuda/driver_api.h), and that need more than one
-// process, more than one board's memory in one, or parts of a board: they are there, say their name, and fail.
+// Functions that PyTorch wants to find before it uses any (c10/cuda/driver_api.h), and that need several processes,
+// the memory of several boards as one, or parts of a board. They exist, report their name, and fail.
 #include "virtual_gpu/driver/state.h"
 #include "virtual_gpu/virtual_gpu.h"
 

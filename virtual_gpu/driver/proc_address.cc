@@ -1,4 +1,4 @@
-// cuGetProcAddress: from a function's name and the CUDA version that the caller was written for to a function.
+// cuGetProcAddress finds a function by its name and the CUDA version that the caller was written for.
 //
 // A name without a suffix stands for several functions, one for each time that its arguments changed. Which version
 // means which is in cudaTypedefs.h (PFN_cuMemAlloc_v3020 and so on); the ones that are here are listed with the
@@ -60,7 +60,7 @@ constexpr Version kVersions[] = {
     {"cuStreamWriteValue32", 11070, "cuStreamWriteValue32_v2"},
 };
 
-// Asked of this library alone: a function of the same name elsewhere in the process is not the driver's.
+// Looks in this library alone: a function of the same name elsewhere in the process is not the driver's.
 void* Own(const char* symbol) {
   static void* const self = [] {
     Dl_info info{};

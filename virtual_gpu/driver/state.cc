@@ -40,8 +40,8 @@ thread_local uint64_t t_untold_ns = 0;  // that this thread's launches and copie
 thread_local constinit NodeCost* t_captured = nullptr;  // of the last node of which nothing was told
 
 // The parent forks while no other thread holds the lock, so that the child's copy of the state is whole. The child
-// makes the lock anew: it belongs to the parent's thread of another number, and glibc lets nobody else unlock a
-// recursive one.
+// makes the lock anew: the old one belongs to the parent's thread, which has another number, and glibc lets no other
+// thread unlock a recursive lock.
 void LockForFork() { StateLock().lock(); }
 void UnlockInParent() { StateLock().unlock(); }
 void RenewInChild() { new (&StateLock()) std::recursive_mutex; }

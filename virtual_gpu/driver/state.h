@@ -3,9 +3,9 @@
 // The objects behind CUDA's handles, the one lock that guards them, and the board. CUDA's handles are pointers to
 // structs that its headers leave undefined; here they are defined.
 //
-// One lock for all: nothing here is computed, so no call holds it for longer than a copy of the user's bytes takes,
-// and the order in which two locks are taken cannot be wrong. It is recursive, because host functions and observers
-// may be called under it.
+// There is one lock for everything: nothing here is computed, so no call holds it for longer than a copy of the
+// user's bytes takes, and two locks cannot be taken in the wrong order. It is recursive, because host functions and
+// observers may be called under it.
 #ifndef RFINJECT_VIRTUAL_GPU_DRIVER_STATE_H_
 #define RFINJECT_VIRTUAL_GPU_DRIVER_STATE_H_
 
@@ -35,6 +35,7 @@ struct Board {
   bool quiet = false;
   int sm() const { return cc_major * 10 + cc_minor; }
 };
+// The board of all virtual devices.
 Board& TheBoard();
 
 // What CUDA's programming guide says of a compute capability ("Technical Specifications per Compute Capability").
@@ -46,6 +47,7 @@ struct ChipLimits {
 const ChipLimits& LimitsOf(int cc);
 
 using Lock = std::lock_guard<std::recursive_mutex>;
+// The lock of everything that the virtual driver keeps.
 std::recursive_mutex& StateLock();
 
 // A number that no other object of this process has.
@@ -56,10 +58,10 @@ CUcontext Current();
 // The stream behind a handle: the legacy and per-thread default streams (0, 1, 2) are those of the current context.
 CUstream RealStream(CUstream stream);
 
-// The device's own memory, for variables of modules. As cuMemAlloc, for a device.
+// Allocates memory of a device, for variables of modules, as cuMemAlloc does for the current one.
 CUresult AllocateOn(int device, size_t bytes, CUdeviceptr* address);
 
-// Copies as a device would: `to` is written, and committed, only where `from` is something that the host wrote once.
+// Copies as a device would. `to` is written, and committed, only where the host once wrote what `from` holds.
 void CopyBytes(void* to, const void* from, size_t bytes);
 void FillBytes(void* to, unsigned value, size_t value_bytes, size_t count);
 // What such a copy takes the device, by the rate of its memory, or of PCIe where the host's memory is one of both;
@@ -67,7 +69,7 @@ void FillBytes(void* to, unsigned value, size_t value_bytes, size_t count);
 uint64_t TransferNs(const void* to, const void* from, size_t bytes);
 uint64_t FillNs(size_t bytes);
 
-// Makes `stream` busy for `ns` after what it has to do already.
+// Makes `stream` busy for `ns` more, after what it already has to do.
 void Occupy(CUstream stream, uint64_t ns);
 // The same for what this thread has submitted: rfinject_virtual_gpu_tell adds what is missing. Nothing while the
 // thread's calls are hidden, because the kernel that a library launches stands for them.
@@ -77,48 +79,50 @@ void OccupyUntold(CUstream stream, uint64_t ns);
 uint64_t ClockNow();
 void WaitUntil(uint64_t ns);
 
-// What somebody said of captured work. Never freed: whoever says it comes after the capture, and the graph may be
+// The time that was told for captured work. It is never freed: it is told after the capture, when the graph may be
 // gone.
 struct NodeCost {
   uint64_t ns = 0;  // 0: nobody said anything
   uint64_t what = 0;
 };
 
-// A capture has begun (1) or ended (-1).
+// Counts that a capture has begun (1) or ended (-1).
 void CountCaptures(int change);
 
-// What a captured stream was told to do.
+// Notes in the graph what a captured stream was told to do.
 CUgraphNode Capture(CUstream stream, CUgraphNodeType type);
-// For a node that this thread captures: rfinject_virtual_gpu_tell_captured writes to the last one.
+// Makes the cost of a node that this thread captures: rfinject_virtual_gpu_tell_captured writes to the last one.
 NodeCost* NewNodeCost();
-// All that this thread has captured so far has been told of.
+// Called when everything that this thread has captured so far has been told of.
 void ForgetCaptured();
-// All of a graph has been launched on this thread.
+// Called when all nodes of a graph have been launched on this thread.
 void NoteReplay();
-// Of one of its nodes, which has run.
+// Called for each node of a launched graph, after the time that its kind takes anyway.
 void NoteReplayed(const NodeCost& cost, CUstream stream);
 
-// Marks every capture that a synchronising call spoils. Whether there was one.
+// Marks every capture that a synchronising call spoils. Returns whether there was one.
 bool SpoilCaptures();
 
 // What a launch does beyond its grid, as far as the stand-in that asked for it has said.
 struct Work {
   double flop = 0, bytes = 0;
 };
-// What was described on this thread since its last launch (rfinject_virtual_gpu_describe).
+// Takes what was described on this thread since its last launch (rfinject_virtual_gpu_describe).
 Work TakeWork();
 
-// Tells whoever wants to know of such launches (rfinject_virtual_gpu_observe_loaded).
+// Tells the observer of such launches (rfinject_virtual_gpu_observe_loaded).
 void NoteLoadedLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared,
                       void* const* arguments, CUstream stream);
 
+// Puts a launch on the stream, where it takes the time of an empty kernel, and tells the observer of it and of its
+// work (rfinject_virtual_gpu_observe).
 void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, const Work& work,
                 CUstream stream);
 
-// Who hears of calls, or null (rfinject_virtual_gpu_trace).
+// The tool that is told of calls, or null (rfinject_virtual_gpu_trace).
 const rfinject_virtual_tool* Tool();
 
-// Does `body`, which is the call of `function`, and tells whoever hears of calls.
+// Does `body`, which is the call of `function`, and tells the tool of it.
 template <typename Parameters, typename Body>
 CUresult Traced(const char* function, const Parameters& parameters, const char* kernel, Body body) {
   const rfinject_virtual_tool* const tool = Tool();
@@ -135,7 +139,7 @@ CUresult Traced(const char* function, const Parameters& parameters, const char* 
 constexpr uint64_t kLaunchNs = 2000;
 constexpr uint64_t kCopyStartNs = 1000;  // before the first byte moves
 
-// A line on standard error, once for each text, unless the user wants none.
+// Writes a line on standard error, once for each text, unless the user wants none.
 void SayOnce(const std::string& text);
 
 }  // namespace rfinject::virtual_gpu

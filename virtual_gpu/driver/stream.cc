@@ -1,7 +1,7 @@
 // Streams, events and what a stream records instead of doing it (capture).
 //
-// Work is done when it is submitted, and finished when the board's clock says so: a query before that says "not
-// ready", and whoever waits moves the clock instead of losing time.
+// Work is done when it is submitted, but counts as finished only when the board's clock says so: a query before that
+// answers "not ready", and a call that waits moves the clock forward instead of losing time.
 #include <cupti.h>
 
 #include <algorithm>
@@ -32,8 +32,7 @@ CUresult NewStream(CUstream* stream, unsigned flags, int priority) {
   return CUDA_SUCCESS;
 }
 
-// A captured stream cannot be asked whether it is done: the capture is spoilt, as CUDA's documentation of stream
-// capture says.
+// Asking a captured stream whether it is done spoils the capture, as CUDA's documentation of stream capture says.
 bool Spoil(CUstream stream) {
   if (stream->recording == nullptr) return false;
   stream->recording->spoilt = true;
@@ -249,7 +248,7 @@ RFINJECT_CUDA cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status
   *status = Status(RealStream(stream));
   return CUDA_SUCCESS;
 }
-// Two generations of the same question; the runtime of CUDA 12 asks the first, that of CUDA 13 the second.
+// These are two generations of one function; the runtime of CUDA 12 calls the first, that of CUDA 13 the second.
 #undef cuStreamGetCaptureInfo
 #undef cuStreamUpdateCaptureDependencies
 RFINJECT_CUDA cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,

@@ -12,8 +12,8 @@ using namespace rfinject::virtual_gpu;
 
 namespace {
 
-// PyTorch refuses a library with a smaller minor version than that of the headers which it was compiled with. The
-// stand-in has what the program calls, whichever that is.
+// PyTorch refuses a library with a smaller minor version than that of the headers which it was compiled with. So the
+// stand-in says a high one, and has what the program calls, whichever version that is of.
 constexpr int kMinor = 99;
 constexpr size_t kVersion = CUDNN_MAJOR * 10000 + kMinor * 100;
 
@@ -132,7 +132,7 @@ RFINJECT_STANDIN cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescr
   return CUDNN_STATUS_SUCCESS;
 }
 
-// --- Batch normalization: one kernel a call, a block a channel in training.
+// --- Batch normalization: each call launches one kernel, in training with a block for each channel.
 RFINJECT_STANDIN cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
     cudnnHandle_t, cudnnBatchNormMode_t, cudnnBatchNormOps_t, const cudnnTensorDescriptor_t,
     const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t,

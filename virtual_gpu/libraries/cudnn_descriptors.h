@@ -11,7 +11,7 @@
 
 namespace rfinject::virtual_gpu {
 
-// Of a tensor's type, in bytes; of one that nobody trains with those of FP32.
+// The size in bytes of an element of a tensor's type; for types that nobody trains with that of FP32.
 inline int64_t ElementBytes(int64_t type) {
   switch (type) {
     case CUDNN_DATA_HALF:
@@ -43,6 +43,7 @@ struct CudnnDescriptor {
   }
 };
 
+// Returns the descriptor behind one of the library's opaque handles.
 template <typename Handle>
 CudnnDescriptor* Of(Handle handle) {
   return reinterpret_cast<CudnnDescriptor*>(handle);

@@ -69,10 +69,10 @@ size_t BytesOf(cudnnBackendAttributeType_t type) {
   }
 }
 
-// The order in which heuristics list engines is the order in which benchmark mode tries them.
+// How many engines heuristics list; benchmark mode tries them in this order.
 constexpr int64_t kEngines = 3;
 
-// The engine configurations that a heuristic found, into the descriptors that the caller made for them.
+// Writes the engine configurations that a heuristic found into the descriptors that the caller made for them.
 void FillEngines(const Descriptor& heuristic, int64_t wanted, int64_t* count, void* values) {
   if (values == nullptr || wanted == 0) {
     *count = kEngines;
@@ -133,12 +133,12 @@ const char* TypeWord(int64_t type) {
   }
 }
 
-// What a graph of several operations is called after: the one that has most to do.
+// A graph of several operations gets the name of the one that has most to do.
 struct Operation {
   cudnnBackendDescriptorType_t kind;
   const char* word;
   int result;  // the attribute that holds it
-  // Of convolutions: what corresponds to the images, the filters and their result; 0 elsewhere.
+  // For convolutions: what corresponds to the images, the filters and their result; 0 elsewhere.
   int images = 0, filters = 0, convolved = 0;
 };
 constexpr Operation kOperations[] = {
@@ -246,7 +246,7 @@ RFINJECT_STANDIN cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
 #if CUDNN_VERSION >= 90200
-    // Attention's engines are passed over when they do not say what they need.
+    // Callers skip attention's engines when these do not say how much workspace they need.
     case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:
 #endif
       return answer(int64_t{0});

@@ -1,7 +1,8 @@
 // cuDNN's recurrent networks: where the weights lie in their one buffer, and the kernels of a pass.
 //
 // The order of the weights is the stand-in's own; a caller asks for each by cudnnGetRNNWeightParams. A pass launches
-// one product for all inputs of a layer and one kernel a time step, which is how cuDNN's standard algorithm works.
+// one product for all inputs of a layer and one kernel for each time step, which is how cuDNN's standard algorithm
+// works.
 #include <cudnn.h>
 
 #include <algorithm>
@@ -57,7 +58,7 @@ int64_t MatrixElements(const CudnnDescriptor& network, int64_t pseudo_layer, int
   return elements;
 }
 
-// Elements before the matrices (`biases` false) or the biases of a pseudo-layer.
+// How many elements lie before the matrices (`biases` false) or the biases of a pseudo-layer.
 int64_t LayerOffset(const CudnnDescriptor& network, int64_t pseudo_layer) {
   int64_t elements = 0;
   for (int64_t i = 0; i < pseudo_layer; ++i) {
@@ -151,7 +152,7 @@ RFINJECT_STANDIN cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t, cudnnRNN
   const CudnnDescriptor& network = *Of(descriptor);
   const int64_t step = Of(data)->batch * network.hidden * ElementBytes(network.type);
   const int64_t all = step * Of(data)->longest * network.layers * network.directions * (Gates(network) + 1);
-  // In the backward pass the reserve is there already, and not asked for.
+  // In the backward pass the reserve exists already, and the caller does not ask for its size.
   if (workspace_bytes != nullptr) *workspace_bytes = static_cast<size_t>(step * Gates(network));
   if (reserve_bytes != nullptr) *reserve_bytes = mode == CUDNN_FWD_MODE_TRAINING ? static_cast<size_t>(all) : 0;
   return CUDNN_STATUS_SUCCESS;

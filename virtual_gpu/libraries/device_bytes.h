@@ -1,6 +1,6 @@
 // File: device_bytes.h
 //
-// What a device's memory holds, in as few bytes as it takes: only what the host wrote can be anything but zeros.
+// Packs what a device's memory holds into few bytes: only what the host wrote can be anything but zeros.
 #ifndef RFINJECT_VIRTUAL_GPU_LIBRARIES_DEVICE_BYTES_H_
 #define RFINJECT_VIRTUAL_GPU_LIBRARIES_DEVICE_BYTES_H_
 
@@ -11,15 +11,15 @@
 
 namespace rfinject::virtual_gpu {
 
-// The most that is carried of one buffer. Programs compare sizes, seeds and flags; a model's weights and gradients
-// would be as meaningless on the other side as they are here, and would take their time.
+// The most bytes that are carried of one buffer. Programs compare sizes, seeds and flags; a model's weights and
+// gradients would be as meaningless on the other side as they are here, and would take long.
 constexpr size_t kMostBytesCarried = 4 << 20;
 
-// A text that UnpackDeviceBytes makes the same bytes of. Of a buffer with more than kMostBytesCarried of what the
-// host wrote, nothing is carried: it arrives as zeros.
+// Returns a text of which UnpackDeviceBytes makes the same bytes. If the host wrote more than kMostBytesCarried of a
+// buffer, nothing of it is carried: it arrives as zeros.
 std::string PackDeviceBytes(const void* device, size_t bytes);
 
-// Writes what was packed to `bytes` of a device's memory, and zeros where nothing was. False for a damaged text.
+// Writes what was packed to `bytes` of a device's memory, and zeros elsewhere. Returns false for a damaged text.
 bool UnpackDeviceBytes(std::string_view packed, void* device, size_t bytes);
 
 // The same for memory of the host, which holds zeros already.

@@ -8,8 +8,8 @@ namespace rfinject::virtual_gpu {
 
 namespace {
 
-// NVIDIA's libraries stand on the runtime, which gives a thread that has no context its device's, and that is device
-// 0 where the thread has chosen none.
+// NVIDIA's libraries use the runtime, which makes the context of the thread's device current where none is; that is
+// device 0 where the thread has chosen none.
 void UseSomeContext() {
   CUcontext context = nullptr;
   if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || context != nullptr) return;

@@ -18,7 +18,7 @@ namespace rfinject::virtual_gpu {
 struct Shape {
   int64_t blocks = 1, y = 1, z = 1;
   unsigned threads = 256;
-  // What the kernel stands for, where that is plain from the call; 0: it is not said.
+  // The work that the kernel stands for, where that is plain from the call; 0: not known.
   double flop = 0, bytes = 0;
 };
 

@@ -3,8 +3,8 @@
 // kernels are zeros on every rank. Every collective launches one kernel.
 //
 // A call carries its values when it is made, and returns when all ranks have made it: ranks wait for each other on
-// the host, where NCCL's would on the GPU. The calls of a group go together, at its end. A call that is captured
-// carries nothing.
+// the host, where NCCL's kernels would do so on the GPU. The calls of a group are made together, at its end. A call
+// that is captured carries nothing.
 #include <fcntl.h>
 #include <nccl.h>
 #include <stdio.h>
@@ -73,9 +73,9 @@ struct Call {
   bool ReceivesFrom(int peer) const {
     return kind == Kind::kReceive ? peer == root : kind != Kind::kSend && Carries(peer, rank());
   }
-  // What a rank has for itself needs no message; but one that sends to itself calls twice.
+  // What a rank has for itself needs no message, except in a send and a receive to itself, which are two calls.
   bool StaysHere(int peer) const { return peer == rank() && !pair(); }
-  // Where in this rank's buffers that begins.
+  // Where in this rank's buffers the elements for the rank `to` begin.
   size_t SendOffset(int to) const {
     const bool parts = kind == Kind::kReduceScatter || kind == Kind::kAllToAll || kind == Kind::kScatter;
     return parts ? static_cast<size_t>(to) * bytes() : 0;
@@ -96,7 +96,7 @@ struct Call {
 const char* At(const void* base, size_t offset) { return static_cast<const char*>(base) + offset; }
 char* At(void* base, size_t offset) { return static_cast<char*>(base) + offset; }
 
-// What went wrong last on this thread: plain memory, as exit handlers may call when the thread's own objects are
+// The last error on this thread. It is plain memory, because exit handlers may call when the thread's own objects are
 // gone.
 thread_local constinit char t_error[256] = {};
 
@@ -119,7 +119,7 @@ void CopyOwn(const Call& call, int peer) {
                     call.stream);
 }
 
-// Of a reduction: `parts` of all ranks become one.
+// Reduces the `parts` of all ranks to one.
 bool WriteReduced(const Call& call, const std::vector<std::string>& parts) {
   bool zeros = true;
   for (const std::string& part : parts) zeros = zeros && IsZeros(part);
@@ -233,7 +233,7 @@ ncclResult_t Run(const std::vector<Call>& calls) {
     rfinject_virtual_gpu_hide(0);
     const char* name = kNames[static_cast<size_t>(call.kind)];
     if (!whole) return Fail(name, "the ranks do not call the same function", ncclInvalidUsage);
-    // NCCL's kernels have a block a channel, of which there are a few dozen at most.
+    // NCCL's kernels have one block for each channel, of which there are a few dozen at most.
     LaunchStandin(std::string("standin_ncclDevKernel_") + name, {.blocks = 24, .threads = 512}, call.stream);
     TellCollective(call, sends);
   }
@@ -252,7 +252,7 @@ ncclResult_t Submit(const Call& call) {
   return ncclSuccess;
 }
 
-// 128 random bits as text.
+// Makes a text of 128 random bits.
 bool NewId(char (&text)[33]) {
   unsigned char bytes[16] = {};
   const int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
@@ -278,7 +278,7 @@ ncclResult_t NewComm(ncclComm_t* comm, const std::string& id, int ranks, int ran
 
 std::string Text(const ncclUniqueId& id) { return {id.internal, strnlen(id.internal, 64)}; }
 
-// A text that every rank makes of the same parts and that fits into an address.
+// Makes a text that is the same on every rank that has the same parts, and that fits into an address.
 std::string Derived(const std::string& parent, uint32_t number, int color) {
   const std::string whole = parent + "/" + std::to_string(number) + "/" + std::to_string(color);
   uint64_t hash[2] = {0xcbf29ce484222325, 0x84222325cbf29ce4};  // FNV-1a, from two beginnings
@@ -366,7 +366,7 @@ RFINJECT_STANDIN ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   delete comm;
   return ncclSuccess;
 }
-// A watchdog calls this while another thread may wait for a rank that never comes: the communicator stays, and the
+// A watchdog calls this while another thread may wait for a rank that never comes. The communicator is kept, and the
 // wait ends.
 RFINJECT_STANDIN ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->peers->Stop();

@@ -106,7 +106,7 @@ RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* text,
   UuidText(Device(device), own);
   return Write(text, bytes, own);
 }
-// Of this process: other processes' virtual GPUs are other ones.
+// This is the memory of this process's virtual GPU; other processes have their own.
 RFINJECT_STANDIN nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) {
   CUcontext context = nullptr;
   if (cuDevicePrimaryCtxRetain(&context, Device(device)) != CUDA_SUCCESS) return kInvalidArgument;

@@ -1,5 +1,5 @@
-// NVRTC: a program is taken as it is; what comes out names no kernel and fits every one (driver/image.cc takes any
-// name in an image that it cannot read). PyTorch compiles a few special functions with it, and fused kernels of
+// NVRTC: any program compiles; the resulting image names no kernel and fits every one (driver/image.cc takes any name
+// in an image that it cannot read). PyTorch compiles a few special functions with it, and fused kernels of
 // TorchScript.
 #include <nvrtc.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct _nvrtcProgram {
 
 namespace {
 
-// The beginning of a PTX file, which is what the driver recognises it by.
+// The beginning of a PTX file, by which the driver recognises it.
 constexpr char kImage[] = "// virtual GPU: a program that was not compiled\n";
 
 nvrtcResult Copy(char* to) {

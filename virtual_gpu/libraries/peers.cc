@@ -15,9 +15,10 @@
 namespace rfinject::virtual_gpu {
 namespace {
 
-// Longer than a job waits for its slowest rank: PyTorch itself gives up after ten minutes.
+// This is longer than a job waits for its slowest rank: PyTorch itself gives up after ten minutes.
 constexpr int64_t kPatienceMs = 30 * 60 * 1000;
-// How often a rank that is not there yet is tried again, and whether the communicator was stopped is looked at.
+// In this interval a rank that is not there yet is tried again, and the communicator is looked at, whether it was
+// stopped.
 constexpr int kLookMs = 5;
 
 int64_t NowMs() {
@@ -49,7 +50,7 @@ void AppendNumber(std::string* to, Number number) {
   to->append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-// Removes and returns the first message of what came: its length in eight bytes, then itself.
+// Removes the first message from what came (its length in eight bytes, then the message) and returns it.
 bool TakeMessage(std::string* half, std::string* message) {
   uint64_t length = 0;
   if (half->size() < sizeof length) return false;
@@ -195,7 +196,7 @@ class ExchangeRun {
     }
   }
 
-  // Takes in who has connected, and finds out which ranks they are.
+  // Accepts the ranks that have connected, and finds out which they are.
   static void Accept(Peers* own) {
     for (int fd = -1; (fd = accept4(own->listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
       if (IsOurs(fd)) {

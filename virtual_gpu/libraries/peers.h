@@ -1,8 +1,8 @@
 // File: peers.h
 //
-// Peers: the ranks of one communicator, in one process or in several of one machine, and messages between them. Each
-// rank listens at an abstract Unix address (which leaves no file behind) made of the communicator's id; whoever has
-// something for it connects.
+// Peers are the ranks of one communicator, in one process or in several of one machine, with messages between them.
+// Each rank listens at an abstract Unix address (which leaves no file behind) made of the communicator's id; whoever
+// has something for it connects.
 //
 //   Peers own("1f…", /*rank=*/0, /*ranks=*/2);
 //   if (const std::string why = own.Listen(); !why.empty()) …
@@ -32,10 +32,10 @@ class Peers {
   int ranks() const { return static_cast<int>(to_.size()); }
   const std::string& id() const { return id_; }
 
-  // From here on others can connect. Empty, or why they cannot.
+  // Lets others connect from now on. Returns an empty text, or why they cannot.
   std::string Listen();
 
-  // From any thread: an Exchange that waits for these peers ends with an error.
+  // Ends an Exchange that waits for these peers with an error. Any thread may call this.
   void Stop() { stopped_.store(true, std::memory_order_release); }
 
  private:

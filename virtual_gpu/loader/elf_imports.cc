@@ -12,7 +12,7 @@
 namespace rfinject::virtual_gpu {
 namespace {
 
-// The file as memory: only the pages that are looked at are read, of a library that may have gigabytes.
+// Maps the file into memory: of a library that may have gigabytes, only the pages that are looked at are read.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path) {
@@ -31,7 +31,7 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  // `count` objects from `offset` on; null where the file ends before that.
+  // Returns `count` objects from `offset` on; null where the file ends before that.
   template <typename T>
   const T* At(uint64_t offset, uint64_t count = 1) const {
     if (offset > bytes_.size() || count > (bytes_.size() - offset) / sizeof(T) || offset % alignof(T) != 0)

@@ -46,7 +46,7 @@ bool IsNvidia(std::string_view soname) {
 const Family* FamilyOf(std::string_view function) {
   for (const Family& family : kFamilies) {
     if (!function.starts_with(family.prefix)) continue;
-    // The driver's functions go on with a capital: cuInit, not cuckoo.
+    // The name of a driver's function continues with a capital: cuInit, but not cublasCreate.
     if (family.prefix == "cu" &&
         (function.size() < 3 || std::isupper(static_cast<unsigned char>(function[2])) == 0)) {
       return nullptr;
@@ -86,7 +86,7 @@ bool ReadTorch(const std::string& folder, Imports* imports) {
 
 class Libraries {
  public:
-  // Null when it is loaded, or dlerror's text.
+  // Loads a library. Returns null, or dlerror's text.
   const char* Load(const std::string& path) {
     void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_GLOBAL | RTLD_NODELETE);
     if (library == nullptr) return dlerror();

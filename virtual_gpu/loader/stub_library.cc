@@ -14,7 +14,7 @@
 namespace rfinject::virtual_gpu {
 namespace {
 
-// Above what a program has open when it imports torch, and below the usual limit of 1024.
+// This number is above what a program has open when it imports torch, and below the usual limit of 1024.
 constexpr int kFirstNumber = 400;
 constexpr uint64_t kPage = 4096;
 constexpr size_t kHeaders = 4;  // code, data, dynamic, stack
@@ -152,8 +152,8 @@ std::string LoadLibraryBytes(const std::string& bytes, const std::string& name) 
     }
     done += static_cast<size_t>(wrote);
   }
-  // The loader knows libraries by their paths: each gets a number of its own, which a closed file's must not be
-  // again.
+  // The loader knows libraries by their paths. So each gets a number of its own, which must not be that of a closed
+  // file.
   static std::atomic<int> next{kFirstNumber};
   const int numbered = fcntl(fd, F_DUPFD_CLOEXEC, next.load());
   close(fd);

@@ -16,11 +16,12 @@ struct Stub {
   int status;  // what it returns
 };
 
-// The bytes of an x86-64 ELF library of that soname. Each stub calls `report(name, status)` and returns what that
-// does; `report` is an address in this process, which is the only one that the bytes are good for.
+// Returns the bytes of an x86-64 ELF library of that soname. Each stub calls `report(name, status)` and returns what
+// that does; `report` is an address in this process, which is the only one that the bytes are good for.
 std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stubs, int (*report)(const char*, int));
 
-// Loads the bytes for the whole process (RTLD_GLOBAL), for ever. Empty on success, otherwise why not.
+// Loads the bytes for the whole process (RTLD_GLOBAL), for ever. Returns an empty text on success, otherwise the
+// reason.
 std::string LoadLibraryBytes(const std::string& bytes, const std::string& name);
 
 }  // namespace rfinject::virtual_gpu

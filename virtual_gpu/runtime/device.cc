@@ -88,8 +88,8 @@ RFINJECT_CUDART cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
   RFINJECT_FORWARD(cuCtxGetLimit(value, static_cast<CUlimit>(limit)));
 }
 
-// The header gives the name of the second generation of this struct to the function in CUDA 12, and takes it back
-// in 13.
+// The header of CUDA 12 renames this function after the second generation of its struct; that of CUDA 13 does not any
+// more.
 RFINJECT_CUDART cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = cudaDeviceProp{};
   cudaDeviceProp& p = *properties;

@@ -52,8 +52,9 @@ struct Configuration {
   size_t shared;
   void* stream;
 };
-// What <<<…>>> pushes before it calls the kernel's host function, which pops it: nested only where an argument
-// launches. Plain memory, as exit handlers may launch when the thread's own objects are gone.
+// The configuration that <<<…>>> pushes before it calls the kernel's host function, which pops it. They nest only
+// where the evaluation of an argument launches. This is plain memory, because exit handlers may launch when the
+// thread's own objects are gone.
 struct Configurations {
   static constexpr int kMost = 16;
   Configuration items[kMost];
@@ -145,7 +146,7 @@ RFINJECT_CUDART __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shar
   *static_cast<void**>(stream) = top.stream;
   return cudaSuccess;
 }
-// What the compiler of CUDA 13 calls in the place of cudaLaunchKernel.
+// The compiler of CUDA 13 calls this before a launch.
 RFINJECT_CUDART __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
   CUfunction function = nullptr;
   const cudaError_t error = FindKernel(host_function, &function);

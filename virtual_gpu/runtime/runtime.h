@@ -17,10 +17,10 @@ namespace rfinject::virtual_gpu {
 cudaError_t Return(CUresult result);
 cudaError_t Return(cudaError_t error);
 
-// Makes the thread's device current, as the runtime does before its first call. False without a device.
+// Makes the thread's device current, as the runtime does before its first call. Returns false without a device.
 bool UseDevice();
 
-// The driver's kernel behind a host function that the program registered.
+// Finds the driver's kernel behind a host function that the program registered.
 cudaError_t FindKernel(const void* host_function, CUfunction* function);
 
 inline CUdeviceptr Address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }

@@ -1,16 +1,16 @@
-// Places where PyTorch has to know that the GPU is virtual. The functions here have the names of PyTorch's own
-// and are found before them; each ends in PyTorch's. A torch that has others calls its own, as if this file were not
-// here.
+// The places where PyTorch has to know that the GPU is virtual. The functions here have the names of PyTorch's own
+// and are found before them; each ends by calling PyTorch's. A torch whose functions have other names calls its own,
+// as if this file did not exist.
 //
 // The autograd engine (torch/csrc/autograd/engine.h) starts a thread for every GPU that it sees
 // (c10/cuda/CUDAFunctions.h), at the first backward pass, also when that pass is the CPU's; and once it has, backward
-// passes in children of fork are refused. A program that never uses its virtual GPU must not lose that: without us
-// there is no GPU. So the engine is told that there is none until the program uses it, and starts its threads before
-// the first backward pass that comes after that.
+// passes in children of fork are refused. A program that never uses its virtual GPU must not lose these: without us
+// it would have no GPU. So the engine is told that there is none until the program uses it, and starts its threads
+// before the first backward pass that comes after that.
 //
 // The caching allocator gives out memory again that the program had copied to. Every allocation is reported to
-// profilers (c10/core/Allocator.h); from then on it holds zeros, as results of kernels that nobody runs do. So is
-// what the device has not.
+// profilers (c10/core/Allocator.h); from then on it holds zeros, as results of kernels that nobody runs do. Memory
+// that the device does not have is reported in the same way.
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,8 +25,8 @@
 namespace {
 
 // A function of torch's own, by its library and its name. It is looked up at the first call, when the library is in
-// the process; two threads may both do so. There is no lock: a thread that waited for the loader's with another one
-// in its hands could meet a library's constructor that waits for that.
+// the process; two threads may both do so. There is no lock: a thread that held one and waited for the loader's could
+// meet a library's constructor that holds the loader's and waits for ours.
 template <typename Function>
 class Own {
  public:
@@ -58,7 +58,8 @@ constinit Own<void(int64_t, size_t, size_t, uint16_t)> g_report_full(
 constexpr uint16_t kCuda = 1;  // c10::DeviceType
 
 thread_local constinit bool t_engine_asks = false;
-// The engine that was told of no GPU; a child of fork makes another one in the same place, and starts it again.
+// The engine that was told that there is no GPU. A child of fork makes another one in the same place, and starts it
+// again.
 constinit std::atomic<void*> g_without_gpu{nullptr};
 
 }  // namespace
@@ -80,7 +81,7 @@ RFINJECT_TORCH void _ZN5torch8autograd6Engine30initialize_device_threads_poolEv(
   if (own == nullptr) return;
   own(engine);
   if (g_without_gpu.load(std::memory_order_acquire) != engine || rfinject_virtual_gpu_in_use() == 0) return;
-  // A second backward pass on another thread must not go on before the threads are there.
+  // A second backward pass on another thread must not go on before the device threads exist.
   const rfinject::virtual_gpu::SharedLock lock;
   if (g_without_gpu.load(std::memory_order_relaxed) != engine) return;
   g_start.Get()(engine);

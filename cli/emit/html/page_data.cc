@@ -103,7 +103,7 @@ ScriptJson ValueText(const Cell& cell, Kind kind) {
   return kind == Kind::kText ? ScriptJson{"\"\""} : ScriptJson{"null"};
 }
 
-// With one digit more than the page shows.
+// Numbers have one digit more than the page shows.
 ScriptJson RoundedText(const Cell& cell, Kind kind) {
   const auto* number = std::get_if<double>(&cell);
   return number != nullptr ? ScriptJson{RoundedJsonNumber(*number, 5)} : ValueText(cell, kind);

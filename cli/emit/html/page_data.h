@@ -1,6 +1,7 @@
 // File: page_data.h
 //
-// The data that the page's script works on: every row of every report, column by column, and where the marks are.
+// Makes the data that the page's script works on: every row of every report, column by column, and the places of the
+// marks.
 #ifndef RFINJECT_CLI_EMIT_HTML_PAGE_DATA_H_
 #define RFINJECT_CLI_EMIT_HTML_PAGE_DATA_H_
 

@@ -55,7 +55,7 @@ Markup PhaseBars(std::span<const Row> phases) {
   return out;
 }
 
-// Of columns of texts, then of numbers.
+// The heads of columns of texts, then of numbers.
 Markup Heads(std::initializer_list<Literal> texts, std::initializer_list<Literal> numbers) {
   Markup out;
   for (const Literal& title : texts) out.Add({"<th scope=col>", title, "</th>"});

@@ -1,7 +1,6 @@
 // File: sections.h
 //
-// The parts of the HTML page that stand around the pictures and the table. Each is empty where the report has nothing
-// to say there.
+// The parts of the HTML page around the pictures and the table. A part is empty where the report has nothing for it.
 #ifndef RFINJECT_CLI_EMIT_HTML_SECTIONS_H_
 #define RFINJECT_CLI_EMIT_HTML_SECTIONS_H_
 
@@ -32,14 +31,14 @@ Markup GlossarySection();
 enum class CellKind : uint8_t { kText, kNumber };
 Markup TableCell(std::string_view text, CellKind kind = CellKind::kText);
 
-// Of a picture that is laid out for a phone: one that shrinks to it has no text that can be read.
+// The size of a picture that is laid out for a phone; a larger one that is shrunk to it has no text that can be read.
 inline constexpr Size kPhone = {420, 560};
 
 // The document up to its body: what it may load (its own script and style, nothing else), and the style of pages and
 // pictures.
 Markup PageHead(const std::string& title);
 
-// Turns light and dark over; kThemeJs is its script.
+// The button that switches between light and dark; kThemeJs is its script.
 inline constexpr Literal kThemeButton = "<button id=theme type=button aria-label=\"Light or dark\">Dark</button>";
 
 }  // namespace rfinject::cli

@@ -22,7 +22,7 @@ struct DiffPicture {
 };
 
 // The pictures of a pair, left to right: one with arrows, and before it the first side's own where the GPUs differ.
-// Without a row that can be compared they still show both sides. Without a size they have that of a desk.
+// Where no row can be compared they still show both sides. Without a size they have that of a desktop screen.
 std::vector<DiffPicture> LayOutDiff(const RunDiff& pair, const Frames& frames, std::optional<Size> size = {});
 
 }  // namespace rfinject::cli

@@ -25,7 +25,7 @@ bool ClampTo(const Box& box, Point* at) {
   return std::fabs(at->x - before.x) > 0.5 || std::fabs(at->y - before.y) > 0.5;
 }
 
-// By the slab method.
+// This is the slab method.
 bool Crosses(Point from, Point to, const Box& box) {
   double enter = 0, leave = 1;
   const auto slab = [&](double start, double delta, double low, double high) {

@@ -16,7 +16,7 @@ struct Size {
   double width = 820, height = 640;
 };
 
-// Of a picture for a phone, where the room beside the plot is scarce.
+// Whether a picture is for a phone, where there is little room beside the plot.
 inline bool IsNarrow(Size size) { return size.width < 560; }
 
 struct Box {
@@ -30,6 +30,7 @@ inline double Distance(Point a, Point b) { return std::hypot(a.x - b.x, a.y - b.
 // Whether the boxes share more than an edge.
 bool Overlap(const Box& a, const Box& b);
 
+// Whether all of `inner` lies in `outer`; edges may touch.
 bool Inside(const Box& inner, const Box& outer);
 
 // The point of `box` that is nearest to `to`.

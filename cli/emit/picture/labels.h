@@ -1,7 +1,7 @@
 // File: labels.h
 //
-// Where the labels of a picture go. They are placed one after the other, the most important first, and what was
-// placed before is never covered. Who places says in which places a label may stand, the best first.
+// Decides where the labels of a picture go. They are placed one after the other, the most important first, and what
+// was placed before is never covered. The caller says in which places a label may be, the best first.
 //
 //   Labels labels(plot);
 //   labels.Block(legend_box);                                 // no label ever stands here
@@ -27,7 +27,7 @@ class Labels {
   // What a place must be free of. Texts and what was blocked are never covered.
   enum class Avoid : uint8_t { kTexts, kTextsAndMarks, kAll };
 
-  // No label stands out of `bounds`.
+  // No label goes beyond `bounds`.
   explicit Labels(Box bounds) : bounds_(bounds) {}
 
   void Block(const Box& box) { blocked_.push_back(box); }

@@ -1,6 +1,6 @@
 // File: marks.h
 //
-// What the marks of both pictures have in common: order, size, and which of them are named.
+// The marks of both pictures: their order, their size, and which of them are named.
 #ifndef RFINJECT_CLI_EMIT_PICTURE_MARKS_H_
 #define RFINJECT_CLI_EMIT_PICTURE_MARKS_H_
 
@@ -16,7 +16,7 @@ namespace rfinject::cli {
 // The Phase of a row, -1 where it is of no single one.
 int PhaseOf(const Row& row);
 
-// Of a mark whose area is `share` of GPU time.
+// Returns the radius of a mark whose area is `share` of GPU time.
 double RadiusOf(double share);
 
 // What the radii of a picture of this size are multiplied by.
@@ -26,7 +26,7 @@ inline double MarkScale(Size size) { return IsNarrow(size) ? 0.7 : 1; }
 Mark MakeMark(const Report& report, size_t index);
 
 // Puts the mark where the row is. Where that is outside `frame`, it is drawn at the frame's edge, whole inside it, so
-// that it covers neither axis nor legend. One inside stays, because its place says something.
+// that it covers neither axis nor legend. A mark inside is not moved, because its place has a meaning.
 void PlaceMark(const Box& frame, Point at, Mark* mark);
 
 // The indices of PictureRows(report) that took time, the longest first.

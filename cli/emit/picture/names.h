@@ -12,8 +12,8 @@
 
 namespace rfinject::cli {
 
-// What a row is called on a label: its layer, operator, kernel or phase, whichever the report's `by` makes it differ
-// in; with its model before it where the run has several. Long paths lose their beginning.
+// Returns the name of a row on a label: its layer, operator, kernel or phase, depending on the report's `by`; with
+// its model before it where the run has several. Long paths lose their beginning.
 std::string RowName(const Row& row, const Report& report);
 
 // The same with the phase behind it: "layer1.0.conv1 fwd".

@@ -1,15 +1,15 @@
 // File: picture.h
 //
-// A picture of a report as geometry: lines, marks, symbols and texts, in pixels. Laying out is pure, Report in,
-// Picture out (roofline.h, time_view.h, diff_picture.h); writing is a plain walk over it (svg.h). The stand-alone SVG
-// and the HTML page use the same pictures.
+// A picture of a report as geometry: lines, marks, symbols and texts, in pixels. Laying out makes a Picture of a
+// Report and is pure (roofline.h, time_view.h, diff_picture.h); writing walks over the Picture (svg.h). The
+// stand-alone SVG and the HTML page use the same pictures.
 //
 //   const Frames frames = FramesFor(reports);            // one for all reports: small multiples on identical axes
 //   Picture picture = LayOutRoofline(reports[0], frames, {820, 620});
 //   Markup svg = PictureSvg(picture, reports[0], {});
 //
-// A picture computes where things stand, and nothing else: each number that it shows is a field of the Report or a
-// function of cli/report.
+// A picture computes places, and nothing else: each number that it shows is a field of the Report or a function of
+// cli/report.
 #ifndef RFINJECT_CLI_EMIT_PICTURE_PICTURE_H_
 #define RFINJECT_CLI_EMIT_PICTURE_PICTURE_H_
 

@@ -43,7 +43,7 @@ std::vector<RoofLabel> RoofLabels(std::span<const RoofLine> roofs) {
              other.roof->peak_flop_per_s == roof.peak_flop_per_s && other.roof->kind == roof.kind;
     });
     if (drawn_before) continue;
-    // What is measured stands behind the datasheet's number: "TF32 tensor, 156 TFLOP/s, 125 T empirical".
+    // A measured rate stands behind the datasheet's: "TF32 tensor, 156 TFLOP/s, 125 T empirical".
     const auto datasheet = std::find_if(labels.begin(), labels.end(), [&](const RoofLabel& other) {
       return other.roof->precision == roof.precision && (other.roof->path == roof.path || roof.path.empty()) &&
              other.roof->kind == RoofKind::kDatasheet && roof.kind != RoofKind::kDatasheet;
@@ -139,7 +139,7 @@ void LabelPeaks(const Report& report, const LogLog& axes, bool used, Labels* lab
     const Text left_of_ridge = MakeText(css, text, {ridge_x - 10, y + 4}, Anchor::kEnd, kText);
     std::vector<Text> candidates;
     if (beside_used) candidates.push_back(left_of_ridge);
-    // Above and left of a ridge is nothing that a label could cover.
+    // There is nothing above and left of a ridge that a label could cover.
     for (double right = plot.right() - 6; right > ridge_x - 8; right -= 24) {
       candidates.push_back(MakeText(css, text, {right, y - 5}, Anchor::kEnd, kText));
       if (right - width > ridge_x + 8) {
@@ -154,7 +154,8 @@ void LabelPeaks(const Report& report, const LogLog& axes, bool used, Labels* lab
       if (Inside({on_line.x, on_line.y, 0, 0}, plot)) aside.push_back({css, text, on_line});
     }
   }
-  // Only when all others have their places: one that stands elsewhere must not take the place of another roof's.
+  // This comes after all others have their places: a label away from its roof must not take the place of another
+  // roof's.
   for (const Aside& label : aside) {
     if (const auto placed = PlaceWithLeader(label.css, label.text, label.on_line, kText, labels, out)) {
       out->texts.push_back(*placed);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kLineThickness = 3;  // pixels that labels leave to a roof
 
-// From the left edge over the knee, where it is inside the frame, to the right edge.
+// Returns the points of a roof from the left edge over the knee, where it is inside the frame, to the right edge.
 std::vector<Point> PointsOf(const RoofLine& roof, const LogLog& axes) {
   const double least_oi = std::pow(10.0, axes.horizontal.low), most_oi = std::pow(10.0, axes.horizontal.high);
   const double ridge = RidgeOf(roof);

@@ -18,8 +18,8 @@ namespace rfinject::cli {
 // Whether the run uses the precision of this roof, over whichever path.
 bool PrecisionUsed(std::span<const RoofLine> roofs, const RoofLine& of);
 
-// Whether a roof with a peak is drawn. The lower path of a precision that the run does not use is of no interest, and
-// there is little room for it.
+// Whether a roof with a peak is drawn. The lower path of a precision that the run does not use is not drawn, because
+// there is little room.
 bool Drawn(std::span<const RoofLine> roofs, const RoofLine& of);
 
 // The roofs with a peak that are drawn; unused ones come first, so that the others lie on top.

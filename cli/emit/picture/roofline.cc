@@ -24,7 +24,7 @@ namespace {
 constexpr double kTop = 72;       // of the plot, below title and subtitle
 constexpr double kRight = 14;     // margin
 constexpr double kAxisRoom = 66;  // at the left: ticks and title of the performance axis
-// At the left: the strip for what has no FLOP, and the room of the performance axis behind it.
+// The strip at the left for rows without FLOP, and the room of the performance axis behind it.
 struct Strip {
   double x, width, axis_room;
 };
@@ -70,7 +70,7 @@ void AddAxes(const LogLog& axes, Picture* out) {
   out->texts.push_back(y_title);
 }
 
-// Of a row without FLOP.
+// Places the mark of a row without FLOP.
 void PlaceInGutter(const Report& report, const Row& row, const std::vector<int>& lanes, const Box& gutter,
                    Mark* mark) {
   const BandwidthScale scale(gutter);

@@ -27,6 +27,7 @@ struct Text {
   Box box;            // its estimated extent when not rotated
 };
 
+// Returns a text that is not rotated, with its box.
 Text MakeText(std::string css, std::string text, Point at, Anchor anchor, double size);
 
 // The width of `text` in units of the font size, for sans-serif fonts. It is an upper estimate (the widths of DejaVu

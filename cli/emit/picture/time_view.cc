@@ -91,7 +91,7 @@ void AddShortestLaunch(const Report& report, const LogLog& axes, Labels* labels,
   out->texts.push_back(text);
 }
 
-// At the row's least times; its target is the time that it took, on the ray through both.
+// Places the mark at the row's least times. The mark's target is the time that the row took, on the ray through both.
 void PlaceByTimes(const Report& report, const Row& row, const std::vector<int>& lanes, const LogLog& axes,
                   const Box& gutter, Mark* mark) {
   const Box& plot = axes.box;

@@ -44,8 +44,8 @@ void AddTitle(const Report& report, std::string_view view, Picture* out) {
     out->texts.push_back(MakeText("mu", FitTo(lines[i], width - 24, kText), {12, 42 + 15 * static_cast<double>(i)},
                                   Anchor::kStart, kText));
   }
-  // In the lower right corner, where work of high intensity that runs slowly would be: usually empty, and inside the
-  // frame, so that it stays when somebody cuts the picture out.
+  // The badge is in the lower right corner, where work of high intensity that runs slowly would be. That is usually
+  // empty, and it is inside the frame, so that the badge stays when somebody crops the picture.
   const std::string tone = report.run.source == SourceKind::kMeasured && !report.simulated() ? " ms" : "";
   const size_t space = source.find(' ');
   const double right = out->plot.right() - 10, bottom = out->plot.bottom();

@@ -1,7 +1,7 @@
 // File: synthetic_report.h
 //
-// Reports that real runs seldom give: thousands of launch keys, names that try to break out of the markup, and a run
-// without anything.
+// Makes reports that real runs seldom give: thousands of launch keys, names that try to break out of the markup, and
+// a run without anything.
 #ifndef RFINJECT_CLI_EMIT_TESTING_SYNTHETIC_REPORT_H_
 #define RFINJECT_CLI_EMIT_TESTING_SYNTHETIC_REPORT_H_
 

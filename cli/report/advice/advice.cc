@@ -42,7 +42,7 @@ AdviceList Advise(std::span<const Rule> rules, const FactValues& facts) {
   });
   std::set<std::string_view> groups;
   for (Advice& advice : list.advice) {
-    // What nobody has shown to be right takes no other's place.
+    // An unproven rule takes no other rule's place.
     if (!holds(advice) || advice.rule->group.empty() || !advice.rule->unproven.empty()) continue;
     advice.instead = !groups.insert(advice.rule->group).second;
   }

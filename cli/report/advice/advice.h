@@ -1,7 +1,8 @@
 // File: advice.h
 //
-// What to change in a program, and what each change would win: the rules that hold for a run (rules.h), from its own
-// numbers (facts.h). Numbers and codes; the sentences are made where they are printed (cli/emit/advice_words.h).
+// Decides what to change in a program, and what each change would win: the rules (rules.h) that hold for a run by its
+// own numbers (facts.h). It makes numbers and codes; the sentences are made where they are printed
+// (cli/emit/advice_words.h).
 #ifndef RFINJECT_CLI_REPORT_ADVICE_ADVICE_H_
 #define RFINJECT_CLI_REPORT_ADVICE_ADVICE_H_
 
@@ -17,13 +18,13 @@ namespace rfinject::cli {
 struct Advice {
   enum class State : uint8_t {
     kHolds,
-    kSilent,   // its condition is false, or what it would win is not worth a word
-    kUnknown,  // nobody knows: `missing` has the facts that the run lacks
+    kSilent,   // its condition is false, or what it would win is not worth mentioning
+    kUnknown,  // cannot be decided: `missing` has the facts that the run lacks
   };
   const Rule* rule = nullptr;
   State state = State::kSilent;
   double gain_ns = 0;  // a step; kHolds only
-  // Another rule wins the same time, and more: one does one of them.
+  // Another rule wins the same time, and more, so that only one of the two is done.
   bool instead = false;
   std::vector<Fact> missing;
 };
@@ -33,7 +34,7 @@ struct AdviceList {
   FactValues facts;
 };
 
-// A gain below this share of the step's time is not worth a word.
+// A gain below this share of the step's time is not worth mentioning.
 inline constexpr double kLeastGainShare = 0.01;
 
 // What each rule says of a run that has these facts.

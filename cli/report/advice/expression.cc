@@ -13,12 +13,12 @@
 namespace rfinject::cli {
 namespace {
 
-// Deeper nesting is no rule that anybody wrote; it bounds the recursion.
+// Nobody writes rules with deeper nesting; the limit bounds the recursion.
 constexpr int kMostDepth = 40;
 
 }  // namespace
 
-// Recursive descent, a function a level of binding.
+// A parser by recursive descent, with a function for each level of binding.
 class ExpressionParser {
  public:
   ExpressionParser(std::string_view text, const Expression::IndexOf& index_of) : rest_(text), index_of_(index_of) {}

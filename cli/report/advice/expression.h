@@ -9,7 +9,7 @@
 //
 //   or  and  not  < <= > >= == !=  + -  * /  min(a, b)  max(a, b)  ( )      from the loosest to the tightest
 //
-// What is true is 1, what is false 0. What is divided by 0 is 0: a share of nothing is nothing.
+// True is 1, false is 0. A division by 0 gives 0: a share of nothing is nothing.
 #ifndef RFINJECT_CLI_REPORT_ADVICE_EXPRESSION_H_
 #define RFINJECT_CLI_REPORT_ADVICE_EXPRESSION_H_
 
@@ -33,7 +33,7 @@ class Expression {
   // The error says what was expected and before which text.
   static absl::StatusOr<Expression> Parse(std::string_view text, const IndexOf& index_of);
 
-  // Nothing where the result depends on a value that is not known; the places of those are then added to `*missing`.
+  // Returns nothing where the result depends on values that are not known; their places are then added to `*missing`.
   // `false and x` is false and `true or x` is true whatever x is.
   std::optional<double> Evaluate(std::span<const std::optional<double>> values, std::vector<size_t>* missing) const;
 

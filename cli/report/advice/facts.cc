@@ -107,13 +107,14 @@ bool IsMatrix(std::string_view op) {
 }
 bool IsBackward(std::string_view op) { return Contains(op, "backward"); }
 
-// What autocast leaves in the type of its operands, so that it follows the products before it.
+// Whether autocast leaves the operator in the type of its operands, so that it follows the products before it.
 bool FollowsItsOperands(std::string_view op) {
   return HasAny(op, {"batch_norm", "relu", "threshold", "gelu", "silu", "hardtanh", "hardswish", "hardsigmoid",
                      "sigmoid", "tanh", "elu", "pool", "dropout", "cat"}) ||
          IsAny(op, {"mul", "div", "mul_", "div_", "sum", "clone", "copy_"});
 }
-// What autocast computes in FP32: its operands are converted, and so is what products read of its results.
+// Whether autocast computes the operator in FP32: its operands are converted, and products that read its results
+// convert those.
 bool StaysInFp32(std::string_view op) { return HasAny(op, {"layer_norm", "softmax", "group_norm"}); }
 
 // A number of Python's is an FP64 tensor without dimensions, and turns nothing into FP64.
@@ -414,7 +415,7 @@ FactValues FactCollector::Values(const Report& report) const {
   }
   set(Fact::kOptimizerSingleLaunches, single / steps);
   set(Fact::kOptimizerTensors, tensors / steps);
-  // An optimizer of which nobody knows what a fused one would read and write is as it should be.
+  // Where it is not known what a fused optimizer would read and write, the optimizer is taken to be as it should be.
   const double optimizer_ns = sums_[static_cast<size_t>(Fact::kOptimizer)] / steps;
   set(Fact::kOptimizerFused, is_adam_ && !fused_optimizer_ ? OptimizerFusedNs() : optimizer_ns);
   // Optimizers choose by device, and from torch 2.0 on lists of tensors on a GPU.
@@ -429,7 +430,7 @@ FactValues FactCollector::Values(const Report& report) const {
 
   double now = sums_[static_cast<size_t>(Fact::kFullPrecision)] / steps;
   double then = sums_[static_cast<size_t>(Fact::kInHalf)] / steps + WeightCastsNs();
-  // The sum of something in FP32 and of something in half precision is in FP32.
+  // The sum of an operand in FP32 and one in half precision is in FP32.
   if (!layer_norm_) now += residual_ns_ / steps, then += residual_half_ns_ / steps;
   const bool autocast = !run_.key.policy.autocast_dtype.empty();
   set(Fact::kFullPrecision, autocast ? 0 : now);

@@ -1,7 +1,8 @@
 // File: facts.h
 //
-// The quantities of a run that rules of advice are written in: one table of names, and what finds their values while
-// a profile is folded. What a run does not say has no value, and a rule that needs it says which it was.
+// The quantities of a run over which rules of advice are written: one table of names, and a collector that finds
+// their values while a profile is folded. A quantity that a run does not tell has no value, and a rule that needs it
+// names it.
 #ifndef RFINJECT_CLI_REPORT_ADVICE_FACTS_H_
 #define RFINJECT_CLI_REPORT_ADVICE_FACTS_H_
 
@@ -75,6 +76,7 @@ struct FactInfo {
   std::string_view meaning;
   std::string_view lacking;  // where it is not known: why, or what would tell
 };
+// All facts, and the one that rules call `name`; nothing where there is none.
 std::span<const FactInfo, kFactCount> AllFacts();
 std::optional<Fact> FactNamed(std::string_view name);
 

@@ -146,7 +146,7 @@ absl::StatusOr<std::vector<Rule>> ParseRules(std::string_view text) {
 std::span<const Rule> ShippedRules() {
   static const std::vector<Rule>* const kRules = [] {
     absl::StatusOr<std::vector<Rule>> rules = ParseRules(kText);
-    // A test reads them too: nobody ships a command that comes here.
+    // A test also reads the rules, so no command that is shipped comes here.
     if (!rules.ok()) {
       std::fprintf(stderr, "rfinject: rules.txt: %s\n", std::string(rules.status().message()).c_str());
       std::abort();

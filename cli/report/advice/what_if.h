@@ -1,8 +1,8 @@
 // File: what_if.h
 //
-// What a launch key's work would take if it were done otherwise: in another precision, with other channels, fused. Of
-// an estimate the model of expected times is asked again; of what was measured the time changes as the least time
-// does, so that the kernel keeps its share of the roof.
+// Computes how long a launch key's work would take if it were done otherwise: in another precision, with other
+// channels, fused. For an estimate the model of expected times is asked again; a measured time changes as the least
+// time does, so that the kernel keeps its share of the roof.
 #ifndef RFINJECT_CLI_REPORT_ADVICE_WHAT_IF_H_
 #define RFINJECT_CLI_REPORT_ADVICE_WHAT_IF_H_
 
@@ -25,13 +25,15 @@ class WhatIf {
   bool has_roofs() const { return !machine_.name.empty(); }
   bool has_model() const { return model_ != nullptr; }
 
-  // All times are in ns, and of all launches of the key; but for WithBatch never longer than the key took.
+  // All times are in ns, for all launches of the key together; except for WithBatch they are never longer than the
+  // key took.
 
-  // The FLOP of FP32, TF32 and FP64 done in `to` instead, with elements `bytes_ratio` times as large.
+  // The FLOP of FP32, TF32 and FP64 are done in `to` instead, with elements `bytes_ratio` times as large.
   double InPrecision(const LaunchKey& key, const Sums& sums, Precision to, double bytes_ratio) const;
 
-  // The convolution with its channels rounded up to what tensor cores' kernels take; nothing where they are such
-  // already, it does not run on tensor cores, it reads an image (fewer than 8 channels), or nobody knows its shape.
+  // The convolution has its channels rounded up to what tensor cores' kernels take. Returns nothing where they are
+  // that already, it does not run on tensor cores, it reads an image (fewer than 8 channels), or its shape is not
+  // known.
   std::optional<double> WithAlignedChannels(const LaunchKey& key, const Sums& sums) const;
 
   // With a batch `times` as large: convolutions and products have more rows, all else more bytes. Nothing without

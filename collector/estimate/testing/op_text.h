@@ -51,8 +51,8 @@ struct OpNode {
 // Lines "DEPTH CALL", parents first; empty lines and lines that start with '#' are skipped.
 std::vector<OpNode> ReadOps(std::istream& input);
 
-// Calls `on_op` as the injector's observer does: an atomic operator by itself, any other after its children and only
-// if it was called for none of them.
+// Calls `on_op` as the injector's observer does: for an atomic operator without looking inside, for any other after
+// its children, and only if `on_op` was called for none of them.
 void Replay(const std::vector<OpNode>& ops, const std::function<void(const OpCall&)>& on_op);
 
 }  // namespace rfinject::testing

@@ -1,4 +1,4 @@
-"""Questions that one GPU or one version of CUPTI alone can answer."""
+"""Questions that only one GPU, or one version of CUPTI, can answer."""
 import re
 
 from probe.question import NO, YES, Answer, NotAnswered, probe

@@ -28,7 +28,7 @@ def layer_ranges(p):
         if not one or not other:
             return Answer(NO, "no %s kernel by kernel (%d) or layer by layer (%d); %s" % (
                 prefix, len(one), len(other), "; ".join(bad_diagnostics(layers))))
-        # Only what both have: a launch more or less at the end of a step is not the question.
+        # Only launches that both have are compared: one more or less at the end of a step does not matter here.
         worst = max((abs(one[at] - other[at]) / max(one[at], other[at], 1), at) for at in one.keys() & other.keys())
         sums = sum(one.values()), sum(other.values())
         seen.append("%s: %.6g kernel by kernel, %.6g layer by layer, most different %s by %.2g %%" % (

@@ -1,4 +1,4 @@
-"""Questions about who else wants the counters: permission, DCGM, torch.profiler."""
+"""Questions about others that want the counters: permission, DCGM, torch.profiler."""
 import os
 import re
 import subprocess

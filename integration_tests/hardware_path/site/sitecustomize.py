@@ -31,7 +31,8 @@ def enter():
     cupti = os.environ["RFX_SIM_CUPTI"]
     folder = os.environ["RFX_SIM_FOLDER"]
     if cupti:
-        # Before the virtual GPU puts an empty library in this name's place; everybody is to see it, as torch links it.
+        # This comes before the virtual GPU puts an empty library in the place of this name. All libraries must see
+        # it, as torch is linked with it.
         ctypes.CDLL(os.path.join(folder, cupti), ctypes.RTLD_GLOBAL)
     gpu = ctypes.CDLL(os.path.join(libraries, "librfinject_virtual_gpu.so"))
     gpu.rfinject_virtual_gpu_enter.restype = ctypes.c_char_p

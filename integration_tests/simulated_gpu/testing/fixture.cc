@@ -11,8 +11,8 @@
 #include "proto/wire/conditions.h"
 
 #ifdef __SANITIZE_ADDRESS__
-// The source, its buffers and the simulator's contexts live as long as the process, on purpose: whoever still calls
-// them must find them.
+// The source, its buffers and the simulator's contexts live as long as the process on purpose, because something may
+// still call them.
 extern "C" int __lsan_is_turned_off() { return 1; }
 #endif
 

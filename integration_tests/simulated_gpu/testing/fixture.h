@@ -108,7 +108,8 @@ class SimulatedGpu : public ::testing::Test {
     return metric == kDramBytes || (metric >= kFlopFirst && metric < kFlopFirst + kPrecisionCount);
   }
 
-  // Of samples that are shares of sums over a layer: their total is what the layer does in as many steps.
+  // Checks the samples that are shares of sums over a layer: their total must be what the layer does in as many
+  // steps. Returns how many there were.
   size_t CheckShares();
 
   // Every sample must be what the kernel is known to do. Returns how many samples each key has of each metric.
