@@ -424,7 +424,7 @@ TEST(Fold, WhatLeavesTheGpuIsBoundByItsLink) {
     made.launches = 2;
     for (int i = 0; i < 2; ++i) {
       made.metrics["rf.time"].Add(ns);
-      made.metrics["rf.dram_bytes"].Add(bytes);
+      made.metrics["rf.dram_bytes"].Add(bytes / 100);
       made.metrics[std::string(metric)].Add(bytes);
     }
     return made;
