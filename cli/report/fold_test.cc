@@ -424,7 +424,7 @@ TEST(Fold, WhatLeavesTheGpuIsBoundByItsLink) {
     made.launches = 2;
     for (int i = 0; i < 2; ++i) {
       made.metrics["rf.time"].Add(ns);
-      made.metrics["rf.dram_bytes"].Add(bytes);
+      made.metrics["rf.dram_bytes"].Add(bytes / 100);
       made.metrics[std::string(metric)].Add(bytes);
     }
     return made;
@@ -462,7 +462,7 @@ TEST(Fold, KernelsBelowAnOperatorAreCountedByTheirShortNames) {
       .Add(3);
   stats.metrics["rf.kernel:standin_gemm"].Add(1);
   stats.metrics["rf.kernem"].Add(100);
-  Profile profile = OneKey({.op = "aten::mm", .phase = Phase::kForward, .kernel = "aten::mm"}, stats);
+  Profile profile = OneKey({.phase = Phase::kForward, .op = "aten::mm", .kernel = "aten::mm"}, stats);
   for (const By by : {By::kOp, By::kKernel, By::kPhase}) {
     const Report report = Fold(profile, testing::SampleA100(), by);
     ASSERT_EQ(report.rows.size(), 1u);

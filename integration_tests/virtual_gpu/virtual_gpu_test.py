@@ -283,9 +283,9 @@ class VirtualGpu(unittest.TestCase):
                             "captured_to_device": over_pcie, "captured_fill": in_memory}
                 self.assertEqual(set(taken), set(expected))
                 for name, seconds in expected.items():
-                    # Once, and a few microseconds before the first byte.
+                    # Once, and a few microseconds before the first byte. PyTorch 2.6 fills two numbers before a graph.
                     self.assertGreaterEqual(taken[name], 0.999 * seconds, name)
-                    self.assertLess(taken[name], seconds + 4e-6, name)
+                    self.assertLess(taken[name], seconds + (10e-6 if name.startswith("captured") else 4e-6), name)
                 # The batch's copies are rows of their own: what the roof of PCIe allows, and what a stopwatch would show.
                 rows = [row for row in run.report("kernel")["rows"]
                         if row["phase"] == "data" and row["signature"].startswith("f32[1024,1024]")]
