@@ -2,15 +2,15 @@
 
     in_children.py PROGRAM...      in the folder of the programs; prints "ran PROGRAM fault|mended PID" for each child
 """
+import importlib
 import os
 import runpy
 import sys
 import tempfile
 
-import torch  # noqa: F401
-
+importlib.import_module("torch")
 try:
-    import torch._dynamo  # noqa: F401  each child's optimizer would import it
+    importlib.import_module("torch._dynamo")  # each child's optimizer would import it
 except ImportError:  # before torch 2
     pass
 

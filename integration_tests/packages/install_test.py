@@ -83,7 +83,7 @@ class Install(unittest.TestCase):
         folders = {str(pathlib.Path(__file__).resolve().parents[2]).encode(), str(OPTIONS.build).encode()}
         for file in files:
             for folder in folders:
-                self.assertNotIn(folder, file.read_bytes(), file.name)
+                self.assertFalse(folder in file.read_bytes(), f"{file.name} names {folder}")
 
     def test_licences_of_what_is_linked_in(self):
         text = (self.prefix / "share/doc/rfinject/copyright").read_text(encoding="utf-8")
