@@ -58,8 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (contents.status.ok() || contents.chunks != 0 || !contents.profile.runs.empty()) Fail("used what is no trace");
     return 0;
   }
-  MemorySource again(trace);
-  if (ReadStepSpans(again).size() > kMostStepSpans) Fail("more steps than there may be");
+  MemorySource steps(trace);
+  if (ReadStepSpans(steps).size() > kMostStepSpans) Fail("more steps than there may be");
   // What `dump` does with the same bytes.
   FrameReader frames(source);
   while (frames.Next()) {

@@ -21,8 +21,18 @@ TEST(FileHeader, HasThePromisedBytes) {
   uint8_t header[kFileHeaderSize];
   EncodeFileHeader(header);
   EXPECT_EQ(std::string(header, header + 8), "RFINJECT");
-  EXPECT_EQ(header[8] | header[9] << 8, 1);
+  EXPECT_EQ(header[8] | header[9] << 8, 2);
   EXPECT_EQ(header[10] | header[11] << 8, 0);
+}
+
+TEST(FileHeader, AnOlderMajorIsRead) {
+  uint8_t header[kFileHeaderSize];
+  EncodeFileHeader(header);
+  internal::PutU16(header + 8, 1);
+  internal::PutU32(header + 12, Crc32c(header, 12));
+  uint16_t major = 0;
+  EXPECT_EQ(DecodeFileHeader(header, &major), FrameStatus::kOk);
+  EXPECT_EQ(major, 1);
 }
 
 TEST(FileHeader, ANewerMajorIsRefusedAndNamed) {

@@ -7,6 +7,7 @@ Each executor runs the command, which is sent to it, on its share of the files a
 sums are made until one trace is left. Sums are exact and their order does not matter, so that a task that failed and ran
 again, or ran twice, changes nothing. Needs PySpark (pip install rfinject[spark]) without Spark Connect.
 """
+import atexit
 import hashlib
 import os
 import shutil
@@ -37,7 +38,7 @@ def fold(spark: "SparkSession", paths: Union[str, List[str]]) -> "Dict[str, Data
     """
     context = spark.sparkContext
     with tempfile.TemporaryDirectory(prefix="rfinject-spark-") as folder:
-        command = _send(context, folder)
+        command = _send(context)
         files = (spark.read.format("binaryFile").option("pathGlobFilter", "*.rfx").option("recursiveFileLookup", "true")
                  .load(paths).select("content"))
         complaints = context.accumulator([], _Complaints())
@@ -59,16 +60,29 @@ def fold(spark: "SparkSession", paths: Union[str, List[str]]) -> "Dict[str, Data
             return {name: _data_frame(spark, tables, name) for name in _tables.NAMES}
 
 
-def _send(context: Any, folder: str) -> str:
+# By the id of an application.
+_sent: Dict[str, str] = {}
+
+
+def _folder_of(context: Any) -> str:
+    """Where what is sent lies. Spark reads it there whenever an executor starts, also one that takes a lost one's place."""
+    if context.applicationId not in _sent:
+        _sent[context.applicationId] = tempfile.mkdtemp(prefix="rfinject-spark-")
+        atexit.register(shutil.rmtree, _sent[context.applicationId], ignore_errors=True)
+    return _sent[context.applicationId]
+
+
+def _send(context: Any) -> str:
     """The command and this package go to the executors, which need nothing installed. Returns the command's name there."""
     here = os.path.dirname(os.path.abspath(__file__))
-    package = os.path.join(folder, "package.zip")
-    with zipfile.ZipFile(package, "w") as archive:
-        for name in sorted(os.listdir(here)):
-            if name.endswith(".py"):
-                archive.write(os.path.join(here, name), f"rfinject/{name}")
-    context.addPyFile(_named_by_content(package, folder, "rfinject-package-", ".zip"))
-    command = _named_by_content(_command.find(), folder, "rfinject-", "")
+    with tempfile.TemporaryDirectory(prefix="rfinject-package-") as folder:
+        package = os.path.join(folder, "package.zip")
+        with zipfile.ZipFile(package, "w") as archive:
+            for name in sorted(os.listdir(here)):
+                if name.endswith(".py"):
+                    archive.write(os.path.join(here, name), f"rfinject/{name}")
+        context.addPyFile(_named_by_content(package, _folder_of(context), "rfinject-package-", ".zip"))
+    command = _named_by_content(_command.find(), _folder_of(context), "rfinject-", "")
     context.addFile(command)
     return os.path.basename(command)
 
@@ -79,7 +93,8 @@ def _named_by_content(path: str, folder: str, before: str, after: str) -> str:
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()[:16]
     copy = os.path.join(folder, before + digest + after)
-    shutil.copy(path, copy)
+    if not os.path.exists(copy):
+        shutil.copy(path, copy)
     return copy
 
 
