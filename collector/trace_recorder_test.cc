@@ -168,15 +168,20 @@ TEST_F(TraceRecorderTest, OfManyStepsTheLaterOnesAreSums) {
   settings().skip = 1;
   Recorder& r = recorder();
   r.Activate();
+  WatchWaits(kDataWaits);
+  WatchWaits(kGpuWaits);
   for (uint64_t step = 0; step < kSingle + kLater; ++step) {
     r.NoteCalls(2, 7, 1);
+    r.NoteBusy(1);
     if (step % 10 == 0) r.MarkArmed(1);
     r.EndStep(3);
   }
+  WatchWaits(kDataWaits, false);
+  WatchWaits(kGpuWaits, false);
   const TraceContent t = FinishedTrace();
   EXPECT_EQ(t.steps.size(), kSingle);
   v1::RunSteps later;
-  uint64_t durations = 0;
+  uint64_t durations = 0, wall_ns = 0, own_ns = 0, gap_ns = 0, gaps = 0;
   for (const v1::Chunk& chunk : t.chunks) {
     for (const v1::RunSteps& one : chunk.step_stats().run()) {
       later.set_steps(later.steps() + one.steps());
@@ -186,12 +191,22 @@ TEST_F(TraceRecorderTest, OfManyStepsTheLaterOnesAreSums) {
       durations += one.duration_ns().n();
       EXPECT_LE(one.duration_ns().min(), one.duration_ns().max());
     }
+    for (const v1::RankSteps& one : chunk.step_stats().rank()) {
+      wall_ns += one.wall_ns().sum();
+      own_ns += one.own_ns().sum();
+      gap_ns += one.launch_gap_ns().sum();
+      for (const uint64_t count : one.launch_gap_ns().count()) gaps += count;
+    }
   }
   EXPECT_EQ(later.steps(), kLater);
   EXPECT_EQ(later.samples(), 3 * kLater);
   EXPECT_EQ(later.calls(), 2 * kLater);
   EXPECT_GT(later.armed(), 0u);
   EXPECT_EQ(durations, kLater - later.armed()) << "an armed step's time holds what profiling cost";
+  // Nobody waited, and the GPU worked for a nanosecond of each step.
+  EXPECT_EQ(own_ns, wall_ns);
+  EXPECT_EQ(gaps, durations);
+  EXPECT_EQ(gap_ns, wall_ns - gaps);
 }
 
 TEST_F(TraceRecorderTest, NearItsLimitATraceHasNoMoreSingleSteps) {
