@@ -34,10 +34,10 @@ const Run* FindTheory(const Profile& theory, const Report& report, const std::ve
 // network, or of another version of it.
 void FindDifferingLayers(const Run& theory, const Run& run, TheoryUse* use);
 
-// Fills model_flop and compulsory_bytes of all rows, which have none, of the phases, of layer_phases and of the total.
-// `theory` is the folding of the estimated run by the same By. Rows are matched by model, layer, phase and operator;
-// what the theory has and the run has not becomes a row without launches, so that sums stay sums: work that was not
-// counted. The run's work is taken from its samples, else from its steps, else it is taken as one step of the
+// Fills model_flop and compulsory_bytes of all rows, which have none, of the phases, of layer_phases and of the
+// total. `theory` is the folding of the estimated run by the same By. Rows are matched by model, layer, phase and
+// operator; what the theory has and the run has not becomes a row without launches, so that sums stay sums: work that
+// was not counted. The run's work is taken from its samples, else from its steps, else it is taken as one step of the
 // theory's batch. Compulsory bytes are filled in only where the batch is the theory's: weights do not grow with the
 // batch, and the run has none of its own. Returns what was done; nothing where the run has model FLOP of its own.
 TheoryUse ApplyTheory(const Report& theory, Report& report);
