@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/emit/markup.h"
 #include "cli/emit/opening.h"
 #include "cli/emit/text_grid.h"
 #include "cli/report/units.h"
@@ -93,26 +94,22 @@ void EmitAdviceText(std::span<const Report> reports, const AdviceOptions& option
 }
 
 void EmitAdviceMarkdown(std::span<const Report> reports, const AdviceOptions& options, std::ostream& out) {
-  // A row of a table is a line, and a bar would end its cell.
-  const auto cell = [](std::string text) {
-    for (size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2)) text.insert(at, "\\");
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    return text;
-  };
   for (const Report& report : reports) {
     if (&report != reports.data()) out << '\n';
     const std::vector<std::string> opening = OpeningText(report);
-    for (size_t i = 0; i < std::min<size_t>(opening.size(), 2); ++i) out << "* " << opening[i] << '\n';
+    for (size_t i = 0; i < std::min<size_t>(opening.size(), 2); ++i) {
+      out << "* " << MarkdownText(opening[i]) << '\n';
+    }
     const std::vector<const Advice*> shown = Shown(report, options.all);
     if (shown.empty()) {
-      out << "* " << Nothing(report) << '\n';
+      out << "* " << MarkdownText(Nothing(report)) << '\n';
       continue;
     }
     out << "\n| gain a step | what | why | what to do |\n|---|---|---|---|\n";
     for (const Advice* advice : shown) {
-      out << "| " << GainText(report, *advice) << " | " << cell(advice->rule->title) << " | "
-          << cell(AdviceWhy(*advice, report.advice.facts)) << " | " << cell(advice->rule->action) << " ([more]("
-          << advice->rule->link << ")) |\n";
+      out << "| " << GainText(report, *advice) << " | " << MarkdownText(advice->rule->title) << " | "
+          << MarkdownText(AdviceWhy(*advice, report.advice.facts)) << " | " << MarkdownText(advice->rule->action)
+          << " ([more](" << advice->rule->link << ")) |\n";
     }
   }
 }

@@ -13,17 +13,6 @@
 namespace rfinject::cli {
 namespace {
 
-// A cell of a Markdown table: what is a layer's or an operator's name may hold anything. It is shown where a terminal
-// shows it, too (the log of a job).
-std::string MarkdownCell(std::string_view text) {
-  std::string cell;
-  for (const char c : PrintableText(text)) {
-    if (c == '|' || c == '\\' || c == '`' || c == '*' || c == '_' || c == '<' || c == '[') cell += '\\';
-    cell += c;
-  }
-  return cell;
-}
-
 std::string Xml(std::string_view text) { return Escaped(text).text(); }
 
 std::string SignedPercent(double share) { return (share < 0 ? "-" : "+") + Percent(std::fabs(share)); }
@@ -84,17 +73,17 @@ std::string GateText(const Gate& gate) {
 
 void EmitDiffMarkdown(const Diff& diff, const TableOptions& options, std::ostream& out) {
   for (const Gate& gate : diff.gates) {
-    out << (gate.outcome == Gate::Outcome::kFails ? "**FAILS** " : "") << MarkdownCell(GateText(gate)) << "\n\n";
+    out << (gate.outcome == Gate::Outcome::kFails ? "**FAILS** " : "") << MarkdownText(GateText(gate)) << "\n\n";
   }
   for (const RunDiff& pair : diff.pairs) {
-    out << "### " << MarkdownCell(pair.before_title) << " → " << MarkdownCell(pair.after_title) << "\n\n";
-    for (const Caveat& caveat : pair.caveats) out << "- " << MarkdownCell(CaveatText(caveat)) << "\n";
+    out << "### " << MarkdownText(pair.before_title) << " → " << MarkdownText(pair.after_title) << "\n\n";
+    for (const Caveat& caveat : pair.caveats) out << "- " << MarkdownText(CaveatText(caveat)) << "\n";
     if (!pair.caveats.empty()) out << '\n';
     const DiffExcerpt excerpt = ExcerptOf(pair, options.max_rows);
     out << "| | phase | before | after | change | |\n|---|---|--:|--:|--:|---|\n";
     const auto line = [&](const DiffRow& row, const std::string& name) {
       const Change& time = row[Compared::kTime];
-      out << "| " << MarkdownCell(name) << " | " << ShortPhase(row.phase) << " | "
+      out << "| " << MarkdownText(name) << " | " << ShortPhase(row.phase) << " | "
           << (row.in_before ? Duration(time.before) : "") << " | " << (row.in_after ? Duration(time.after) : "")
           << " | " << SignedDuration(time.difference()) << Margin(time) << " | " << VerdictText(time) << " |\n";
     };
@@ -105,8 +94,8 @@ void EmitDiffMarkdown(const Diff& diff, const TableOptions& options, std::ostrea
     if (!correction.empty()) out << "\n" << correction << "\n";
     out << '\n';
   }
-  for (const std::string& title : diff.only_before) out << "Only in A: " << MarkdownCell(title) << "\n\n";
-  for (const std::string& title : diff.only_after) out << "Only in B: " << MarkdownCell(title) << "\n\n";
+  for (const std::string& title : diff.only_before) out << "Only in A: " << MarkdownText(title) << "\n\n";
+  for (const std::string& title : diff.only_after) out << "Only in B: " << MarkdownText(title) << "\n\n";
 }
 
 void EmitDiffJunit(const Diff& diff, std::ostream& out) {

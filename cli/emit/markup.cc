@@ -75,6 +75,15 @@ std::string JsonText(std::string_view text) {
 
 ScriptJson JsonString(std::string_view text) { return {ScriptJson::Safe{}, JsonText(text)}; }
 
+std::string MarkdownText(std::string_view text) {
+  std::string escaped;
+  for (const char c : PrintableText(text)) {
+    if (c == '|' || c == '\\' || c == '`' || c == '*' || c == '_' || c == '<' || c == '[') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
 Markup InScript(const ScriptJson& json) { return {Markup::Safe{}, json.text()}; }
 
 Markup InStyle(const Css& css) { return {Markup::Safe{}, css.text()}; }

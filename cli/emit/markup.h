@@ -114,6 +114,10 @@ ScriptJson JsonString(std::string_view text);
 // The same as plain text, for documents that are JSON and nothing else.
 std::string JsonText(std::string_view text);
 
+// A text in a line or a table's cell of Markdown, as it is read: nothing in it is a mark, and it is shown where a
+// terminal shows it, too (the log of a job), so that it is printable.
+std::string MarkdownText(std::string_view text);
+
 // The content of a script element that holds data, and of a style element: no character of them ends the element.
 Markup InScript(const ScriptJson& json);
 Markup InStyle(const Css& css);

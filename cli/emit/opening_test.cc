@@ -127,6 +127,15 @@ TEST(Advice, SaysWhatARunLacks) {
   EXPECT_THAT(text({.all = true}), HasSubstr("b: the program ran on the CPU"));
 }
 
+TEST(Advice, ANameIsNoMarkOfMarkdown) {
+  Report report = WithAdvice({});
+  report.run.source = SourceKind::kMeasured;
+  report.device_name = "A100\n\x1b]0;title\x07<script>[a](b)|";
+  std::ostringstream out;
+  EmitAdviceMarkdown(std::span(&report, 1), {}, out);
+  EXPECT_THAT(out.str(), HasSubstr("A100??]0;title?\\<script>\\[a](b)\\|"));
+}
+
 TEST(Advice, ABarDoesNotEndACellOfMarkdown) {
   Rule rule = MadeRule("a");
   rule.action = "this | that";
