@@ -18,11 +18,13 @@ struct Key {
   friend auto operator<=>(const Key&, const Key&) = default;
 };
 
+constexpr const char* kOnlyNetwork = "the network";
+
 // A network has another class name in an import, which knows a file's name only; with one network there is nothing to
 // confuse.
 Key KeyOf(const Row& row, const RunKey& run) {
   const bool only = run.models.size() == 1 && row.model == run.models.front();
-  return {only ? "the network" : row.model, std::string(PhaseName(row.phase)), row.layers > 0 ? row.group : row.layer,
+  return {only ? kOnlyNetwork : row.model, std::string(PhaseName(row.phase)), row.layers > 0 ? row.group : row.layer,
           row.op};
 }
 
@@ -60,7 +62,7 @@ void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const R
     const double compulsory = bytes ? sums.compulsory_bytes() * scale : 0;
     if (sums.model_flop() <= 0 && compulsory <= 0) continue;
     Row row = *examples.at(key);
-    row.model = key.model == "the network" ? run.models.front() : key.model;
+    if (key.model == kOnlyNetwork && run.models.size() == 1) row.model = run.models.front();
     row.kernel.clear();
     row.signature.clear();
     row.sums = {};

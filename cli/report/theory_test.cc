@@ -152,6 +152,17 @@ TEST(TheoryTest, KeepsBytesOfARunWithoutModelFlop) {
   }
 }
 
+TEST(TheoryTest, ARunThatNamesNoNetworkGetsTheTheorysRows) {
+  Profile measured = Measurement();
+  for (auto& [key, run] : measured.runs) run.key.models.clear();
+  const Profile theory = testing::SampleResNet18(testing::SampleA100(), kTheorySteps);
+  const Report report = WithTheory(By::kLayer, measured, theory);
+  const auto added =
+      std::find_if(report.rows.begin(), report.rows.end(), [](const Row& row) { return row.sums.model_flop() > 0; });
+  ASSERT_NE(added, report.rows.end());
+  EXPECT_EQ(added->model, theory.runs.begin()->second.key.models.front());
+}
+
 TEST(TheoryTest, UncountedTensorCoresAreFound) {
   Profile measured = Measurement();
   for (auto& [key, run] : measured.runs) {
