@@ -48,7 +48,8 @@ bool Says(const std::string& html, const std::string& text) {
 // A list that is written in base 64 (page_data.cc), as the script reads it.
 nlohmann::json Unpacked(const nlohmann::json& list) {
   if (!list.is_object()) return list;
-  const auto& [type, text] = *list.items().begin();
+  const std::string type = list.begin().key();
+  const nlohmann::json& text = *list.begin();
   if (type == "json") return nlohmann::json::parse(text.get<std::string>());
   std::string raw;
   EXPECT_TRUE(absl::Base64Unescape(text.get<std::string>(), &raw));
