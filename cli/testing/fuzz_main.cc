@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
     running = nullptr;
     if ((i + 1) % 1'000'000 == 0) {
-      std::fprintf(stderr, "%llu mutations\n", static_cast<unsigned long long>(i + 1));
+      std::fprintf(stderr, "%llu mutations\n", static_cast<unsigned long long>(i) + 1);
     }
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

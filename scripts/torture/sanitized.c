@@ -1,4 +1,5 @@
-// Built with a sanitizer by neighbours: allocates, runs two threads that take turns, and ends with an exit code of its own.
+// Built with a sanitizer by neighbours: allocates, runs two threads that take turns, and ends with an exit code of
+// its own.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
