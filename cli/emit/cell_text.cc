@@ -31,7 +31,7 @@ std::string TableText(const ColumnInfo& column, const TableLook& look, const Cel
     case Kind::kShare:
       return Percent(value);
     case Kind::kCount:
-      return value >= 0 && value == std::floor(value) ? Grouped(static_cast<uint64_t>(value)) : Plain(value);
+      return Count(value);
     case Kind::kUnit:
       return column.unit == "ns" ? Duration(value) : WithPrefix(value, std::string(look.unit).c_str());
     case Kind::kText:

@@ -239,8 +239,7 @@ std::string AdviceWhy(const Advice& advice, const FactValues& facts) {
     } else if (name.ends_with("_bytes")) {
       text += WithPrefix(*value, "B");
     } else {
-      const double whole = std::round(*value);
-      text += whole == *value && whole >= 0 ? Grouped(static_cast<uint64_t>(whole)) : Plain(*value);
+      text += Count(*value);
     }
   }
   return text;

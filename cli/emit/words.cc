@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -117,7 +118,7 @@ std::string StepLine(const Report& report) {
   if (report.step_ns <= 0) return {};
   std::string line = "A step takes " + Duration(report.step_ns) + ", the longer of GPU time, " +
                      Duration(report.step_gpu_ns) + ", and host time, " + Duration(report.step_host_ns) + " for " +
-                     Grouped(static_cast<uint64_t>(report.step_launches)) + " launches";
+                     Count(std::floor(report.step_launches)) + " launches";
   if (report.launch_bound()) {
     line += ": it is bound by launching, and the GPU waits " + Percent(report.gpu_waits_share) + " of the time";
   }

@@ -87,4 +87,10 @@ std::string Grouped(uint64_t value) {
   return text;
 }
 
+std::string Count(double value) {
+  constexpr double kFirstTooLarge = 18446744073709551616.0;  // 2^64
+  const bool whole = value >= 0 && value < kFirstTooLarge && value == std::floor(value);
+  return whole ? Grouped(static_cast<uint64_t>(value)) : Plain(value);
+}
+
 }  // namespace rfinject::cli

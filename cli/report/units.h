@@ -21,6 +21,8 @@ std::string Plain(double value);
 std::string Percent(double share);
 // 1234567 as "1,234,567".
 std::string Grouped(uint64_t value);
+// A count that is a mean or a sum of doubles: Grouped where it is a whole number that uint64_t holds, else Plain.
+std::string Count(double value);
 
 }  // namespace rfinject::cli
 

@@ -58,5 +58,16 @@ TEST(Units, Groups) {
   EXPECT_EQ(Grouped(11689512), "11,689,512");
 }
 
+TEST(Units, CountsOfAnySize) {
+  EXPECT_EQ(Count(0), "0");
+  EXPECT_EQ(Count(1234567), "1,234,567");
+  EXPECT_EQ(Count(1.5), "1.50");
+  EXPECT_EQ(Count(-3), "-3.00");
+  EXPECT_EQ(Count(18446744073709549568.0), "18,446,744,073,709,549,568");  // the last double below 2^64
+  EXPECT_EQ(Count(18446744073709551616.0), "1.84e+19");
+  EXPECT_EQ(Count(std::numeric_limits<double>::infinity()), "-");
+  EXPECT_EQ(Count(std::numeric_limits<double>::quiet_NaN()), "-");
+}
+
 }  // namespace
 }  // namespace rfinject::cli
