@@ -356,37 +356,61 @@ int Likeness(const Run& a, const Run& b) {
          (a.key.policy == b.key.policy ? 2 : 0) + (a.key.source == b.key.source ? 1 : 0);
 }
 
-// A column of a quantity that is compared, by its place in DiffRow::changes.
-template <size_t kQuantity>
+// Cells of a quantity that is compared.
+template <Compared kQuantity>
 Cell Before(const DiffRow& row) {
-  return row.in_before ? Cell{row.changes[kQuantity].before} : Cell{};
+  return row.in_before ? Cell{row[kQuantity].before} : Cell{};
 }
-template <size_t kQuantity>
+template <Compared kQuantity>
 Cell After(const DiffRow& row) {
-  return row.in_after ? Cell{row.changes[kQuantity].after} : Cell{};
+  return row.in_after ? Cell{row[kQuantity].after} : Cell{};
 }
 // Of an estimate whose times are expected ones, beside them.
 Cell IdealBefore(const DiffRow& row) { return KnownCell(row.in_before ? row.before.ideal_ns() : 0); }
 Cell IdealAfter(const DiffRow& row) { return KnownCell(row.in_after ? row.after.ideal_ns() : 0); }
-template <size_t kQuantity>
+template <Compared kQuantity>
 Cell HalfWidth(const DiffRow& row) {
-  return row.changes[kQuantity].half_width;
+  return row[kQuantity].half_width;
 }
-template <size_t kQuantity>
+template <Compared kQuantity>
 Cell Visible(const DiffRow& row) {
-  return KnownCell(row.changes[kQuantity].visible);
+  return KnownCell(row[kQuantity].visible);
 }
-template <size_t kQuantity>
+template <Compared kQuantity>
 Cell POf(const DiffRow& row) {
-  return row.changes[kQuantity].standard > 0 ? Cell{row.changes[kQuantity].p} : Cell{};
+  return row[kQuantity].standard > 0 ? Cell{row[kQuantity].p} : Cell{};
 }
-template <size_t kQuantity>
+template <Compared kQuantity>
 Cell IntervalCell(const DiffRow& row) {
-  return row.in_before && row.in_after ? TextCell(TrustName(row.changes[kQuantity].trust)) : Cell{};
+  return row.in_before && row.in_after ? TextCell(TrustName(row[kQuantity].trust)) : Cell{};
 }
-template <size_t kQuantity>
+template <Compared kQuantity>
 Cell VerdictOf(const DiffRow& row) {
-  return std::string(VerdictName(row.changes[kQuantity].verdict));
+  return std::string(VerdictName(row[kQuantity].verdict));
+}
+
+// Columns that several of the quantities have.
+constexpr ColumnInfo HalfWidthColumn(std::string_view name, Kind kind, std::string_view unit = {}) {
+  return {.name = name,
+          .help = "Half the 95 % interval of the change, of this change alone; 0: exact.",
+          .kind = kind,
+          .unit = unit};
+}
+constexpr ColumnInfo VerdictColumn(std::string_view name) {
+  return {
+      .name = name, .help = "What the change is: real, noise, same, unknown or one side only.", .kind = Kind::kText};
+}
+constexpr ColumnInfo VisibleColumn(std::string_view name, std::string_view unit) {
+  return {.name = name,
+          .help = "The smallest change that would have been called real in four of five such pairs.",
+          .kind = Kind::kUnit,
+          .unit = unit};
+}
+constexpr ColumnInfo PColumn(std::string_view name) {
+  return {.name = name, .help = "Probability that chance alone shows as large a change."};
+}
+constexpr ColumnInfo IntervalColumn(std::string_view name) {
+  return {.name = name, .help = "How the interval was made, or why there is none.", .kind = Kind::kText};
 }
 
 // With the unit that the values have: "time_before_ns".
@@ -405,97 +429,57 @@ constexpr auto kColumns = std::to_array<ColumnOf<DiffRow>>({
       .help = "GPU time in A, a step where both runs know their steps; of an estimate the expected one.",
       .kind = Kind::kUnit,
       .unit = "ns"},
-     Before<0>},
-    {{.name = "time_after_ns", .help = "GPU time in B, likewise.", .kind = Kind::kUnit, .unit = "ns"}, After<0>},
-    {{.name = "time_ci95_ns",
-      .help = "Half the 95 % interval of the change, of this change alone; 0: exact.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     HalfWidth<0>},
-    {{.name = "time_change",
-      .help = "What the change is: real, noise, same, unknown or one side only.",
-      .kind = Kind::kText},
-     VerdictOf<0>},
+     Before<Compared::kTime>},
+    {{.name = "time_after_ns", .help = "GPU time in B, likewise.", .kind = Kind::kUnit, .unit = "ns"},
+     After<Compared::kTime>},
+    {HalfWidthColumn("time_ci95_ns", Kind::kUnit, "ns"), HalfWidth<Compared::kTime>},
+    {VerdictColumn("time_change"), VerdictOf<Compared::kTime>},
     {{.name = "flop_before",
       .help = "Executed FLOP in A; empty where A has no such row.",
       .kind = Kind::kUnit,
       .unit = "FLOP"},
-     Before<1>},
+     Before<Compared::kFlop>},
     {{.name = "flop_after",
       .help = "Executed FLOP in B; empty where B has no such row.",
       .kind = Kind::kUnit,
       .unit = "FLOP"},
-     After<1>},
-    {{.name = "flop_ci95",
-      .help = "Half the 95 % interval of the change, of this change alone; 0: exact.",
-      .kind = Kind::kUnit,
-      .unit = "FLOP"},
-     HalfWidth<1>},
-    {{.name = "flop_change",
-      .help = "What the change is: real, noise, same, unknown or one side only.",
-      .kind = Kind::kText},
-     VerdictOf<1>},
+     After<Compared::kFlop>},
+    {HalfWidthColumn("flop_ci95", Kind::kUnit, "FLOP"), HalfWidth<Compared::kFlop>},
+    {VerdictColumn("flop_change"), VerdictOf<Compared::kFlop>},
     {{.name = "dram_bytes_before",
       .help = "DRAM bytes in A; empty where A has no such row.",
       .kind = Kind::kUnit,
       .unit = "B"},
-     Before<2>},
+     Before<Compared::kBytes>},
     {{.name = "dram_bytes_after",
       .help = "DRAM bytes in B; empty where B has no such row.",
       .kind = Kind::kUnit,
       .unit = "B"},
-     After<2>},
-    {{.name = "dram_bytes_ci95",
-      .help = "Half the 95 % interval of the change, of this change alone; 0: exact.",
-      .kind = Kind::kUnit,
-      .unit = "B"},
-     HalfWidth<2>},
-    {{.name = "dram_bytes_change",
-      .help = "What the change is: real, noise, same, unknown or one side only.",
-      .kind = Kind::kText},
-     VerdictOf<2>},
-    {{.name = "oi_before_flop_per_byte", .help = "FLOP over DRAM bytes in A.", .unit = "FLOP/B"}, Before<3>},
-    {{.name = "oi_after_flop_per_byte", .help = "FLOP over DRAM bytes in B.", .unit = "FLOP/B"}, After<3>},
-    {{.name = "oi_ci95_flop_per_byte",
-      .help = "Half the 95 % interval of the change, of this change alone; 0: exact.",
-      .unit = "FLOP/B"},
-     HalfWidth<3>},
-    {{.name = "oi_change",
-      .help = "What the change is: real, noise, same, unknown or one side only.",
-      .kind = Kind::kText},
-     VerdictOf<3>},
+     After<Compared::kBytes>},
+    {HalfWidthColumn("dram_bytes_ci95", Kind::kUnit, "B"), HalfWidth<Compared::kBytes>},
+    {VerdictColumn("dram_bytes_change"), VerdictOf<Compared::kBytes>},
+    {{.name = "oi_before_flop_per_byte", .help = "FLOP over DRAM bytes in A.", .unit = "FLOP/B"},
+     Before<Compared::kOi>},
+    {{.name = "oi_after_flop_per_byte", .help = "FLOP over DRAM bytes in B.", .unit = "FLOP/B"},
+     After<Compared::kOi>},
+    {HalfWidthColumn("oi_ci95_flop_per_byte", Kind::kPlain, "FLOP/B"), HalfWidth<Compared::kOi>},
+    {VerdictColumn("oi_change"), VerdictOf<Compared::kOi>},
     {{.name = "attainable_share_before",
       .help = "Least time over GPU time in A; empty where A has no such row.",
       .kind = Kind::kShare},
-     Before<4>},
+     Before<Compared::kShare>},
     {{.name = "attainable_share_after",
       .help = "Least time over GPU time in B; empty where B has no such row.",
       .kind = Kind::kShare},
-     After<4>},
-    {{.name = "attainable_share_ci95",
-      .help = "Half the 95 % interval of the change, of this change alone; 0: exact.",
-      .kind = Kind::kShare},
-     HalfWidth<4>},
-    {{.name = "attainable_share_change",
-      .help = "What the change is: real, noise, same, unknown or one side only.",
-      .kind = Kind::kText},
-     VerdictOf<4>},
-    {{.name = "time_visible_ns",
-      .help = "The smallest change that would have been called real in four of five such pairs.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     Visible<0>},
-    {{.name = "time_p", .help = "Probability that chance alone shows as large a change."}, POf<0>},
-    {{.name = "time_interval", .help = "How the interval was made, or why there is none.", .kind = Kind::kText},
-     IntervalCell<0>},
-    {{.name = "dram_bytes_visible",
-      .help = "The smallest change that would have been called real in four of five such pairs.",
-      .kind = Kind::kUnit,
-      .unit = "B"},
-     Visible<2>},
-    {{.name = "dram_bytes_p", .help = "Probability that chance alone shows as large a change."}, POf<2>},
-    {{.name = "dram_bytes_interval", .help = "How the interval was made, or why there is none.", .kind = Kind::kText},
-     IntervalCell<2>},
+     After<Compared::kShare>},
+    {HalfWidthColumn("attainable_share_ci95", Kind::kShare), HalfWidth<Compared::kShare>},
+    {VerdictColumn("attainable_share_change"), VerdictOf<Compared::kShare>},
+    {VisibleColumn("time_visible_ns", "ns"), Visible<Compared::kTime>},
+    {PColumn("time_p"), POf<Compared::kTime>},
+    {IntervalColumn("time_interval"), IntervalCell<Compared::kTime>},
+    {VisibleColumn("dram_bytes_visible", "B"), Visible<Compared::kBytes>},
+    {PColumn("dram_bytes_p"), POf<Compared::kBytes>},
+    {IntervalColumn("dram_bytes_interval"), IntervalCell<Compared::kBytes>},
     {{.name = "ideal_time_before_ns",
       .help = "Of an estimate: what the datasheet allows, in A.",
       .kind = Kind::kUnit,

@@ -20,6 +20,12 @@ std::span<const uint8_t> Bytes(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
+Field RecordOf(const std::string& bytes) {
+  Field record;
+  record.bytes = Bytes(bytes);
+  return record;
+}
+
 const auto kIgnore = [](const Record&) { return absl::OkStatus(); };
 
 TEST(Decoder, KnowsEveryRecordOfTheSchema) {
@@ -150,9 +156,7 @@ TEST(KeyStatsReader, ReadsWhatProtobufReads) {
   stats.set_key(7);
   stats.set_launches(UINT64_MAX);
   const std::string bytes = stats.SerializeAsString();
-  Field record;
-  record.bytes = Bytes(bytes);
-  KeyStatsReader reader(record);
+  KeyStatsReader reader(RecordOf(bytes));
   MetricRecord metric;
   for (const v1::MetricStats& one : stats.metric()) {
     ASSERT_TRUE(reader.Next(&metric));
@@ -195,9 +199,7 @@ TEST(KeyStatsReader, ReadsOrdinaryMetrics) {
     one->set_max(uint64_t{1} << bits);
   }
   const std::string bytes = stats.SerializeAsString();
-  Field record;
-  record.bytes = Bytes(bytes);
-  KeyStatsReader reader(record);
+  KeyStatsReader reader(RecordOf(bytes));
   MetricRecord metric;
   for (const v1::MetricStats& one : stats.metric()) {
     ASSERT_TRUE(reader.Next(&metric));
