@@ -11,10 +11,17 @@
 #include <atomic>
 #include <cstdint>
 
+#include "proto/wire/step_parts.h"
+
 namespace rfinject {
 
-// Bits of Step.watched.
-enum Watched : uint32_t { kDataWaits = 1, kGpuWaits = 2, kGpuBusy = 4, kOurOwn = 8 };
+// Bits of Step.watched, and one that no step says.
+enum Watched : uint32_t {
+  kDataWaits = wire::kWatchedDataWaits,
+  kGpuWaits = wire::kWatchedGpuWaits,
+  kGpuBusy = wire::kWatchedGpuBusy,
+  kOurOwn = 8
+};
 
 // Tells that waits of this kind are seen from now on, so that no wait means that nothing was waited for; or, with
 // `seen` false, that they are not seen any more.

@@ -11,6 +11,7 @@
 #include "cli/profile/iterations.h"
 #include "cli/trace/damage.h"
 #include "cli/trace/key_stats.h"
+#include "cli/trace/step_spans.h"
 #include "proto/wire/sum_code.h"
 
 namespace rfinject::cli {
@@ -543,15 +544,12 @@ absl::Status Applier::ApplyStep(const v1::Step& message, const Record& record) {
 constexpr uint64_t kBytesOfAPlace = 64;
 
 absl::Status Applier::AddStepTimes(const v1::Step& message, const Record& record, StepTimes* times) {
-  constexpr uint32_t kData = 1, kGpuWait = 2, kBusy = 4;  // of Step.watched
-  const auto watched = [&message](uint32_t bit, uint64_t ns) {
-    return (message.watched() & bit) != 0 ? std::optional(ns) : std::nullopt;
-  };
+  const StepSpan span = SpanOf(message);
   const size_t before = times->places();
-  times->Add({.wall_ns = message.duration_ns(),
-              .data_wait_ns = watched(kData, message.data_wait_ns()),
-              .gpu_wait_ns = watched(kGpuWait, message.gpu_wait_ns()),
-              .gpu_busy_ns = watched(kBusy, message.gpu_busy_ns()),
+  times->Add({.wall_ns = span.duration_ns,
+              .data_wait_ns = span.data_wait_ns,
+              .gpu_wait_ns = span.gpu_wait_ns,
+              .gpu_busy_ns = span.busy_ns,
               .launch_gap_ns = {}});
   return Charge(kBytesOfAPlace * (times->places() - before), record.offset);
 }

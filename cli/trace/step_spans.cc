@@ -2,18 +2,27 @@
 
 #include "cli/trace/fields.h"
 #include "proto/rfinject/v1/trace.pb.h"
+#include "proto/wire/step_parts.h"
 
 namespace rfinject::cli {
 namespace {
-
-// Bits of Step.watched.
-constexpr uint32_t kData = 1, kGpu = 2, kBusy = 4;
 
 std::optional<uint64_t> Watched(const v1::Step& step, uint32_t bit, uint64_t value) {
   return (step.watched() & bit) != 0 ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace
+
+StepSpan SpanOf(const v1::Step& step) {
+  return {.index = step.index(),
+          .start_unix_ns = step.start_unix_ns(),
+          .duration_ns = step.duration_ns(),
+          .samples = step.samples(),
+          .armed = step.armed_group() != 0,
+          .data_wait_ns = Watched(step, wire::kWatchedDataWaits, step.data_wait_ns()),
+          .gpu_wait_ns = Watched(step, wire::kWatchedGpuWaits, step.gpu_wait_ns()),
+          .busy_ns = Watched(step, wire::kWatchedGpuBusy, step.gpu_busy_ns())};
+}
 
 std::vector<StepSpan> ReadStepSpans(ByteSource& source) {
   std::vector<StepSpan> spans;
@@ -26,14 +35,7 @@ std::vector<StepSpan> ReadStepSpans(ByteSource& source) {
       if (!step.ParseFromArray(field.bytes.data(), static_cast<int>(field.bytes.size()))) return spans;
       if (!step.measured() || step.start_unix_ns() <= 0) continue;
       if (spans.size() >= kMostStepSpans) return spans;
-      spans.push_back({.index = step.index(),
-                       .start_unix_ns = step.start_unix_ns(),
-                       .duration_ns = step.duration_ns(),
-                       .samples = step.samples(),
-                       .armed = step.armed_group() != 0,
-                       .data_wait_ns = Watched(step, kData, step.data_wait_ns()),
-                       .gpu_wait_ns = Watched(step, kGpu, step.gpu_wait_ns()),
-                       .busy_ns = Watched(step, kBusy, step.gpu_busy_ns())});
+      spans.push_back(SpanOf(step));
     }
     if (!cursor.ok()) return spans;
   }

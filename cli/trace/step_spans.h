@@ -10,10 +10,16 @@
 #include "cli/profile/step_span.h"
 #include "cli/trace/frames.h"
 
+namespace rfinject::v1 {
+class Step;
+}  // namespace rfinject::v1
+
 namespace rfinject::cli {
 
 // As many as a process writes one by one (proto/FORMAT.md); more are in no trace of ours.
 inline constexpr size_t kMostStepSpans = size_t{1} << 16;
+
+StepSpan SpanOf(const v1::Step& step);
 
 // The measured steps that the trace says one by one, in their order; up to what is damaged. None of a merged or an
 // imported trace, which have sums.

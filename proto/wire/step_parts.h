@@ -9,6 +9,9 @@
 
 namespace rfinject::wire {
 
+// Bits of Step.watched: which of the parts somebody saw.
+inline constexpr uint32_t kWatchedDataWaits = 1, kWatchedGpuWaits = 2, kWatchedGpuBusy = 4;
+
 // What is left of a step, in ns, when the thread that ends it waits neither for data nor for the GPU.
 inline uint64_t OwnNs(uint64_t wall_ns, uint64_t data_wait_ns, uint64_t gpu_wait_ns) {
   const uint64_t rest = wall_ns > data_wait_ns ? wall_ns - data_wait_ns : 0;
