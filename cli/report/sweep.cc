@@ -279,7 +279,7 @@ constexpr auto kColumns = std::to_array<SweepColumn>({
                                               : "gpu_time");
       }}},
     {{{.name = "bound",
-       .help = "What keeps most of the time from being shorter: launch, memory or compute.",
+       .help = "What keeps most of the time from being shorter: launch, memory, compute, PCIe or NVLink.",
        .kind = Kind::kText,
        .table = {.place = 110, .title = "bound", .priority = 1}},
       [](const SweepRun& r) { return TextCell(r.whole.least_ns() <= 0 ? "" : BoundName(r.whole_derived.bound)); }}},
