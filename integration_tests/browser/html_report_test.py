@@ -139,7 +139,7 @@ class HtmlReport(unittest.TestCase):
         conv = next(i for i, row in enumerate(rows) if row["layer"] == "features.conv")
         _, x, y = next(mark for mark in self.marks(page) if mark[0] == conv)
         page.move_mouse(x, y)
-        line = page.evaluate("""(() => { const r = document.querySelector('#roofline0 line.focus').getBoundingClientRect();
+        line = page.evaluate("""(() => { const r = document.querySelector('.over[data-kind=roofline] line.focus').getBoundingClientRect();
                                          return [r.width, r.height, r.bottom]; })()""")
         self.assertLess(line[0], 2)  # straight up
         self.assertGreater(line[1], 3)
@@ -161,7 +161,7 @@ class HtmlReport(unittest.TestCase):
         page.settle()
         wanted = self.table(page)[3]
         page.click_on(f"#rows tr[data-i='{wanted}'] td")
-        ring = page.evaluate("""(() => { const r = document.querySelector('#roofline0 .chosen').getBoundingClientRect();
+        ring = page.evaluate("""(() => { const r = document.querySelector('.over[data-kind=roofline] .chosen').getBoundingClientRect();
                                          return [r.x + r.width / 2, r.y + r.height / 2]; })()""")
         _, x, y = next(mark for mark in self.marks(page) if mark[0] == wanted)
         self.assertAlmostEqual(ring[0], x, delta=1.5)

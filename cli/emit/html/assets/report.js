@@ -133,15 +133,19 @@ const pictures = data.pictures.map((p) => {
   }
   const elements = new Array(count);
   for (const e of svg.querySelectorAll('.m')) elements[e.dataset.i] = e;
-  const self = {svg, group: svg.querySelector('.marks'), elements, kind: p.kind, narrow: p.narrow};
+  const self = {svg, marks, group: svg.querySelector('.marks'), elements, kind: p.kind, narrow: p.narrow};
   lazily(self, 'rows', () => marks.rows);
   lazily(self, 'at', () => {  // of a row: the place of its mark in the lists, or -1
     const at = new Int32Array(count).fill(-1);
     marks.rows.forEach((row, k) => { at[row] = k; });
     return at;
   });
-  const layer = document.createElementNS('http://www.w3.org/2000/svg', 'g');
-  svg.append(layer);
+  // Rings are in a picture of their own over this one, or all marks would be painted again with each of them.
+  const layer = svg.cloneNode(false);
+  for (const name of ['id', 'role', 'aria-labelledby']) layer.removeAttribute(name);
+  layer.classList.add('over');
+  layer.ariaHidden = 'true';
+  svg.after(layer);
   svg.tabIndex = 0;
   svg.setAttribute('aria-label', svg.querySelector('title').textContent + '. Arrow keys go through the points.');
   svg.querySelector('title').remove();  // a browser would show it as a tooltip over ours
@@ -452,12 +456,13 @@ const choose = (i, scroll) => {
 const nearest = (p, event) => {
   const matrix = p.svg.getScreenCTM();
   const x = (event.clientX - matrix.e) / matrix.a, y = (event.clientY - matrix.f) / matrix.d;
+  const {rows, marks} = p, {x: xs, y: ys, r: radii} = marks, last = radii.at(-1);
   let best = -1, least = 9 / matrix.a;
-  for (const i of p.rows) {
+  for (let k = 0; k < rows.length; ++k) {  // no object a mark, of which there can be 50,000
+    const i = rows[k];
     if (!marked[i]) continue;
-    const m = p.place(i);
-    const d = Math.hypot(m.x - x, m.y - y) - m.r;
-    const score = d <= 0 ? -1e6 + m.r * 100 + d : d;
+    const r = (radii[k] ?? last) / 10, d = Math.hypot(xs[k] / 10 - x, ys[k] / 10 - y) - r;
+    const score = d <= 0 ? -1e6 + r * 100 + d : d;
     if (score < least) {
       least = score;
       best = i;
