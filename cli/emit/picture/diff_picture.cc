@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/emit/code_points.h"
 #include "cli/emit/picture/roofline.h"
@@ -53,27 +54,32 @@ void AddArrow(Point from, Point to, Picture* picture) {
 // size, so a position means the same in both.
 Picture WithArrows(const RunDiff& pair, const Frames& frames, Size size) {
   const Picture before = LayOutRoofline(pair.before, frames, size);
-  Picture after = LayOutRoofline(pair.after, frames, size);
+  const Picture unmoved = LayOutRoofline(pair.after, frames, size);
   const std::span<const Row> before_rows = PictureRows(pair.before), after_rows = PictureRows(pair.after);
   const bool one_model = pair.before.run.models.size() == 1 && pair.after.run.models.size() == 1;
-  size_t arrows = 0;
+  std::vector<std::pair<Point, Point>> arrows;
+  std::vector<Symbol> hollow;
   for (const DiffRow& row : pair.rows) {
-    if (arrows >= kMostArrows) break;
+    if (arrows.size() >= kMostArrows) break;
     if (!row.in_before || !row.in_after || !row.Changed()) continue;
     const Mark* from = MarkOf(before, Find(before_rows, row, one_model));
-    const Mark* to = MarkOf(after, Find(after_rows, row, one_model));
+    const Mark* to = MarkOf(unmoved, Find(after_rows, row, one_model));
     if (from == nullptr || to == nullptr) continue;
     if (Distance(from->pin, to->pin) < kShortestArrow) continue;
-    after.symbols.push_back({"sy sy0", from->phase, from->pin, kHollowRadius});
-    AddArrow(from->pin, to->pin, &after);
-    ++arrows;
+    hollow.push_back({"sy sy0", from->phase, from->pin, kHollowRadius});
+    arrows.push_back({from->pin, to->pin});
   }
+  Picture after = LayOutRoofline(pair.after, frames, size, arrows);
+  after.symbols.insert(after.symbols.end(), hollow.begin(), hollow.end());
+  for (const auto& [from, to] : arrows) AddArrow(from, to, &after);
   for (Text& text : after.texts) {
     if (text.css != "mu") continue;  // the first is the subtitle
     const std::string origin =
-        arrows == 0 ? "no row moved from where it was in " + pair.before_title
-                    : "arrows: from where a row was in " + pair.before_title + " (hollow)" +
-                          (arrows == kMostArrows ? ", of the " + std::to_string(arrows) + " largest changes" : "");
+        arrows.empty()
+            ? "no row moved from where it was in " + pair.before_title
+            : "arrows: from where a row was in " + pair.before_title + " (hollow)" +
+                  (arrows.size() == kMostArrows ? ", of the " + std::to_string(arrows.size()) + " largest changes"
+                                                : "");
     text.text = ElideMiddle(origin, static_cast<size_t>((size.width - 24) / (0.55 * text.size)));
     break;
   }

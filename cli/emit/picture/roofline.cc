@@ -33,7 +33,8 @@ constexpr double kBelow = 46;  // ticks and title of the axis of intensity
 constexpr double kLegendLine = 17;
 constexpr double kLegendTop = 52;  // baseline of the first line below the plot
 constexpr size_t kMarksWithLevels = 8;
-constexpr double kLeastRate = 1e-3;  // FLOP/s; stands for 0, which has no logarithm
+constexpr double kSparedThickness = 5;  // of lines that others draw, with the heads of arrows
+constexpr double kLeastRate = 1e-3;     // FLOP/s; stands for 0, which has no logarithm
 
 std::vector<LegendItem> Legend(const Frames& frames, Size size) {
   const bool narrow = IsNarrow(size);
@@ -131,7 +132,8 @@ void AddLevels(const Report& report, const LogLog& axes, Picture* out) {
 
 }  // namespace
 
-Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
+Picture LayOutRoofline(const Report& report, const Frames& frames, Size size,
+                       std::span<const std::pair<Point, Point>> spared) {
   const std::span<const Row> rows = PictureRows(report);
   Picture out;
   out.kind = "roofline";
@@ -170,6 +172,7 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
   SortAndBlock(&labels, &out);
   // Every roof must be named, a mark need not be.
   BlockDropLines(report, out, Labels::May::kCover, &labels);
+  for (const auto& [from, to] : spared) labels.BlockLine(from, to, kSparedThickness);
   AddLevels(report, axes, &out);
 
   std::vector<const RoofLine*> roofs = DrawnRoofs(report.roofs);
@@ -181,6 +184,7 @@ Picture LayOutRoofline(const Report& report, const Frames& frames, Size size) {
   if (unused) LabelPeaks(report, axes, false, &labels, &out);
   LabelRidges(roofs, axes, true, &labels, &out);
   BlockDropLines(report, out, Labels::May::kNotCover, &labels);
+  for (const auto& [from, to] : spared) labels.BlockLine(from, to, kSparedThickness, Labels::May::kNotCover);
   LabelMarks(report, MarkNote::kShareOfAttainable, &labels, &out);
   LabelRidges(roofs, axes, false, &labels, &out);
   if (frames.gutter) AddBandwidthGutter(report, &out);

@@ -5,13 +5,19 @@
 #ifndef RFINJECT_CLI_EMIT_PICTURE_ROOFLINE_H_
 #define RFINJECT_CLI_EMIT_PICTURE_ROOFLINE_H_
 
+#include <span>
+#include <utility>
+
 #include "cli/emit/picture/frames.h"
 #include "cli/emit/picture/picture.h"
 #include "cli/report/report.h"
 
 namespace rfinject::cli {
 
-Picture LayOutRoofline(const Report& report, const Frames& frames, Size size);
+// No mark's label stands on a line of `spared`, which the caller draws over the picture. Marks stand where they do
+// whatever is spared.
+Picture LayOutRoofline(const Report& report, const Frames& frames, Size size,
+                       std::span<const std::pair<Point, Point>> spared = {});
 
 }  // namespace rfinject::cli
 
