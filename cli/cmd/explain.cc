@@ -93,7 +93,7 @@ void WriteColumns(const std::vector<ColumnTable>& tables, bool markdown, int wid
   for (const ColumnTable& table : tables) {
     if (markdown) {
       out << "\n## " << table.title << ": `" << table.of << "`\n\n";
-      WriteWrapped(out, std::string(table.text), kMarkdownWidth, "", "");
+      WriteWrapped(out, table.text, kMarkdownWidth, "", "");
       out << "\n| column | unit | what it is |\n|---|---|---|\n";
       for (const ColumnInfo& info : table.columns) {
         out << "| `" << info.name << "` | " << UnitOf(info) << " | " << info.help << " |\n";

@@ -64,7 +64,7 @@ std::string TensorReader::Describe(const Ref& tensor) const {
   }
   std::string text = dtype + "[";
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (i > 0) text += ",";
+    if (i > 0) text += ',';
     text += std::to_string(shape[i]);
   }
   return text + "]";

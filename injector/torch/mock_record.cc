@@ -54,7 +54,7 @@ RecordFacts RFINJECT_FACTS() {
   };
   return {.size = sizeof(Record),
           .sequence = offset(&record.sequence),
-          .inputs = offset(&record.inputs),
+          .inputs = offset(static_cast<const void*>(&record.inputs)),
           .outputs = offset(&record.outputs),
           .forward_thread = offset(&record.forward_thread)};
 }

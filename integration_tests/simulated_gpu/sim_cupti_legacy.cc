@@ -333,7 +333,8 @@ CUptiResult CUPTIAPI cuptiProfilerFlushCounterData(CUpti_Profiler_FlushCounterDa
   header.ranges = session.ranges.size();
   memcpy(session.image, &header, sizeof header);
   if (!session.ranges.empty()) {
-    memcpy(session.image + sizeof header, session.ranges.data(), session.ranges.size() * sizeof(sim::LegacyRange*));
+    memcpy(session.image + sizeof header, static_cast<const void*>(session.ranges.data()),
+           session.ranges.size() * sizeof(sim::LegacyRange*));
   }
   params->numRangesDropped = session.dropped;
   params->numTraceBytesDropped = 0;

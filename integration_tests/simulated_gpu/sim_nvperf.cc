@@ -55,7 +55,7 @@ NVPA_Status Forward(const char* name, Params* params) {
 
 const sim::LegacyRange* RangeOf(const uint8_t* image, size_t index) {
   const sim::LegacyRange* range = nullptr;
-  memcpy(&range, image + sizeof(sim::LegacyImage) + index * sizeof range, sizeof range);
+  memcpy(static_cast<void*>(&range), image + sizeof(sim::LegacyImage) + index * sizeof range, sizeof range);
   return range;
 }
 
