@@ -32,16 +32,13 @@ uint32_t FromBool(const Ref& value) {
   return value.IsTrue() ? Tristate::kOn : Tristate::kOff;
 }
 
-// torch 2.9+: a precision per backend and operation. "none" defers to the backend's and then to the generic one; if
-// that is "none", too, torch's default holds, which is full precision except for convolutions.
-uint32_t Fp32Precision(const char* operation, bool tf32_by_default) {
-  const std::pair<const char*, const char*> levels[] = {{"cuda", operation}, {"cuda", "all"}, {"generic", "all"}};
-  for (const auto& [backend, name] : levels) {
-    const std::string precision = g_functions->fp32_precision.Call({Text(backend).get(), Text(name).get()}).Text();
-    if (precision.empty()) return Tristate::kUnknown;
-    if (precision != "none") return precision == "tf32" ? Tristate::kOn : Tristate::kOff;
-  }
-  return tf32_by_default ? Tristate::kOn : Tristate::kOff;
+// torch 2.9+: a precision per backend and operation. The getter itself asks the backend's and then the generic one where
+// the operation's is "none", so "none" is full precision: also for convolutions, whose default is "tf32" and whose older
+// flag says "none" where the program turns it off.
+uint32_t Fp32Precision(const char* operation) {
+  const std::string precision = g_functions->fp32_precision.Call({Text("cuda").get(), Text(operation).get()}).Text();
+  if (precision.empty()) return Tristate::kUnknown;
+  return precision == "tf32" ? Tristate::kOn : Tristate::kOff;
 }
 
 std::string StripTorchPrefix(std::string name) {
@@ -104,8 +101,8 @@ PolicyFacts ReadPolicy() {
   const Functions& f = *g_functions;
   PolicyFacts policy;
   if (f.fp32_precision) {
-    policy.matmul_tf32 = Fp32Precision("matmul", false);
-    policy.cudnn_tf32 = Fp32Precision("conv", true);
+    policy.matmul_tf32 = Fp32Precision("matmul");
+    policy.cudnn_tf32 = Fp32Precision("conv");
   } else {
     policy.matmul_tf32 = FromBool(f.cublas_tf32.Call());
     policy.cudnn_tf32 = FromBool(f.cudnn_tf32.Call());

@@ -598,6 +598,23 @@ with torch.autocast("cuda" if torch.cuda.is_available() else "cpu", dtype=torch.
         self.assertEqual((policy["matmul_tf32"], policy["cudnn_tf32"], policy["cudnn_benchmark"],
                           policy["cudnn_deterministic"]), (2, 2, 2, 1))
 
+    def test_tf32_that_the_program_turns_off(self):
+        trace = self.net("""
+torch.backends.cudnn.allow_tf32 = False
+train(Net(), steps=2)
+""")
+        self.assertEqual((trace.run["policy"]["matmul_tf32"], trace.run["policy"]["cudnn_tf32"]), (1, 1))
+
+    def test_tf32_that_changes_between_steps(self):
+        trace = self.net("""
+model = Net()
+train(model, steps=1)
+torch.backends.cudnn.allow_tf32 = False
+torch.backends.cuda.matmul.allow_tf32 = True
+train(model, steps=1)
+""")
+        self.assertEqual((trace.run["policy"]["matmul_tf32"], trace.run["policy"]["cudnn_tf32"]), (2, 1))
+
 
 class NamesByCallSlots(Names):
     """The same tests in tier C."""
