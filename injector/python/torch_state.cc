@@ -32,9 +32,9 @@ uint32_t FromBool(const Ref& value) {
   return value.IsTrue() ? Tristate::kOn : Tristate::kOff;
 }
 
-// torch 2.9+: a precision per backend and operation. The getter itself asks the backend's and then the generic one where
-// the operation's is "none", so "none" is full precision: also for convolutions, whose default is "tf32" and whose older
-// flag says "none" where the program turns it off.
+// torch 2.9+: a precision per backend and operation. The getter itself asks the backend's and then the generic one
+// where the operation's is "none", so "none" is full precision: also for convolutions, whose default is "tf32" and
+// whose older flag says "none" where the program turns it off.
 uint32_t Fp32Precision(const char* operation) {
   const std::string precision = g_functions->fp32_precision.Call({Text("cuda").get(), Text(operation).get()}).Text();
   if (precision.empty()) return Tristate::kUnknown;
