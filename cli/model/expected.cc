@@ -29,6 +29,8 @@ constexpr double kLeastSplitK = 64;                // a part of a split product 
 constexpr double kStrideUnit = 32768;              // bytes
 constexpr double kStrideMost = 8;                  // units; each row lies on pages of its own by then
 constexpr double kTensorAlignment = 8;             // channels: tensor cores' convolution kernels want multiples of it
+constexpr double kSingleFilters = 64;              // of a block, for one channel of halves; fewer take as long
+constexpr double kSingleTaps = 8;                  // of a block of its weight's gradient
 constexpr double kOverlap = 4;                     // exponent: how sharply a kernel is either compute or memory bound
 constexpr double kBlockK = 8, kBlockKTensor = 32;  // steps of the inner dimension that a kernel takes at once
 // Winograd: an output tile of 2x2 takes 16 multiplications instead of 36, one of 4x4 takes 36 instead of 144
@@ -236,9 +238,15 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p
   const Family family = FamilyOf(op);
   const bool tensor = OnTensorCores(op);
   const Unit unit = UnitOf(tensor || !IsTensor(op.precision) ? op.precision : Precision::kFp32);
-  // Little reuse, and kernels without tiles.
+  // Little reuse, and kernels without tiles; those for one channel have one size of block and compute all of it.
   if (family == Family::kConvDepthwise || family == Family::kConvSingle || family == Family::kConvSingleWgrad) {
-    return Overlapped(Flop(op) / (unit.peak * p.rate), Bytes(op) / (bandwidth_ * p.memory));
+    Operator computed = op;
+    if (family == Family::kConvSingle) computed.c_out = CeilTo(op.c_out, kSingleFilters);
+    if (family == Family::kConvSingleWgrad) {
+      computed.kernel_h = 1;
+      computed.kernel_w = CeilTo(op.kernel_h * op.kernel_w, kSingleTaps);
+    }
+    return Overlapped(Flop(computed) / (unit.peak * p.rate), Bytes(op) / (bandwidth_ * p.memory));
   }
 
   // The pass as a convolution from `in` channels on pixels of the input to `out` channels on those of the output.

@@ -119,6 +119,29 @@ Operator Conv(double images, double channels, double side, double kernel) {
           .out_w = side};
 }
 
+// Kernels that halves of one channel run on have one size of block.
+TEST(ExpectedTime, OneChannelOfHalvesPaysForAWholeBlock) {
+  const Gpu gpu = Machine();
+  const Calibration calibration = Table(
+      "*,conv_single,rate,0.5\n*,conv_single,launch_us,0\n*,conv_single_wgrad,rate,0.5\n"
+      "*,conv_single_wgrad,launch_us,0\n*,conv_single,memory,1000\n*,conv_single_wgrad,memory,1000\n");
+  const ExpectedTimes model(gpu, calibration);
+  Operator op = Conv(8, 1, 512, 3);
+  op.precision = Precision::kFp16Tensor;
+  op.element_bytes = 2;
+  const auto seconds = [&](Pass pass, double filters) {
+    Operator one = op;
+    one.pass = pass, one.c_out = filters;
+    return model.Of(one).expected_s;
+  };
+  const double filter_s = 2.0 * 8 * 512 * 512 * 9 / 0.5e12;
+  EXPECT_NEAR(seconds(Pass::kForward, 16), 64 * filter_s, 1e-3 * filter_s);
+  EXPECT_NEAR(seconds(Pass::kForward, 64), 64 * filter_s, 1e-3 * filter_s);
+  EXPECT_NEAR(seconds(Pass::kForward, 65), 128 * filter_s, 1e-3 * filter_s);
+  // The weight's gradient takes the 9 taps for 16, and the filters as they are.
+  EXPECT_NEAR(seconds(Pass::kWgrad, 16), 16 * filter_s * 16 / 9, 1e-3 * filter_s);
+}
+
 TEST(ExpectedTime, AThreeByThreeConvolutionMayBeFasterThanItsRoofline) {
   const Gpu* v100 = FindGpu("V100-PCIe");
   ASSERT_NE(v100, nullptr);
