@@ -118,7 +118,8 @@ class Estimator final : public Source {
     if (!cost.known && estimate::IsFloating(estimate::ResultType(call))) NoteUnknown(call.name);
 
     const NameCache::Ids names = Names(call);
-    LaunchRecord record;
+    Launches launches{.record = {}, .times = 1};
+    LaunchRecord& record = launches.record;
     record.identity.kernel = names.kernel;
     record.identity.signature = names.signature;
     record.identity.site = site;
@@ -138,13 +139,12 @@ class Estimator final : public Source {
     }
     const bool captured = VirtualGpuCaptured();
     if (!captured) AddKernels(&record);
-    std::array<Launches, 1 + std::tuple_size_v<decltype(cost.repeated)>> work = {Launches{record, 1}};
-    uint64_t ns = cost.time_ns;
-    for (size_t i = 0; i < cost.repeated.size(); ++i) {
-      work[1 + i] = RepeatedLaunches(call.name, cost.repeated[i], record);
-      ns += work[1 + i].times * cost.repeated[i].time_ns;
+    // Records are large: only what repeats launches has an array of them.
+    if (std::ranges::all_of(cost.repeated, [](const auto& repeated) { return repeated.launches == 0; })) {
+      Happen(std::span(&launches, 1), cost.time_ns);
+    } else {
+      HappenRepeatedly(call.name, cost, launches);
     }
-    Happen(work, ns);
     if (!captured) RecordOtherKernels(record.identity);
   }
 
@@ -399,6 +399,17 @@ class Estimator final : public Source {
     TellVirtualGpuCaptured(ns, what);
   } catch (const std::exception&) {
     recorder_.CountDrop("operators in a CUDA graph");
+  }
+
+  // Of an operator that is itself `first` and repeats other launches.
+  void HappenRepeatedly(std::string_view op, const Cost& cost, const Launches& first) noexcept {
+    std::array<Launches, 1 + std::tuple_size_v<decltype(cost.repeated)>> work = {first};
+    uint64_t ns = cost.time_ns;
+    for (size_t i = 0; i < cost.repeated.size(); ++i) {
+      work[1 + i] = RepeatedLaunches(op, cost.repeated[i], first.record);
+      ns += work[1 + i].times * cost.repeated[i].time_ns;
+    }
+    Happen(work, ns);
   }
 
   // `record` is the operator's first launch.
