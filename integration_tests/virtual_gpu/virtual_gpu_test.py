@@ -77,6 +77,16 @@ class Run:
     def report(self, by):
         return self.reports(by)[0]
 
+    def processes(self):
+        """The collector and the steps of each process that left a trace, by its id."""
+        found = {}
+        for path in pathlib.Path(self._folder.name).glob("*.rfx"):
+            text = subprocess.run([RFINJECT, "report", path, "--format", "json"], check=True, capture_output=True,
+                                  text=True).stdout
+            report = json.loads(text)
+            found[int(path.name.split(".")[-2])] = (report["collector"], report["steps"])
+        return found
+
 
 class VirtualGpu(unittest.TestCase):
     def run_program(self, *arguments, code=0, **more):
@@ -438,7 +448,28 @@ class VirtualGpu(unittest.TestCase):
         self.assertIn("cuda False", run.out)
         hidden = self.run_program("where.py", environment={"CUDA_VISIBLE_DEVICES": ""})
         self.assertIn("cuda False", hidden.out)
-        self.assertIn("cuda True", self.run_program("where.py").out)
+        for name in ("", "torch", "torch.nn"):
+            with self.subTest(imported=name):
+                self.assertIn("cuda True", self.run_program("where.py", *filter(None, [name])).out)
+
+    def test_processes_of_all_kinds(self):
+        # A child of fork cannot use a GPU that its parent uses; PyTorch itself refuses.
+        ways = {"fork": "trained", "fork twice": "trained", "loader": "trained", "fork after": "Cannot re-initialize CUDA",
+                "spawn": "trained", "forkserver": "trained"}
+        for device, options, collector in (("cpu", ("--estimate-on", "cpu"), "estimator"), ("cuda", (), "virtual-gpu")):
+            run = self.run_program("processes.py", device, options=options, code=7)
+            said = {way: (int(pid), outcome) for way, pid, outcome in
+                    re.findall(r"^([a-z ]+) (\d+) (.*)$", run.out, re.MULTILINE)}
+            self.assertEqual(said.keys(), ways.keys(), run.err)
+            traces = run.processes()
+            for way, expected in ways.items():
+                with self.subTest(device=device, way=way):
+                    pid, outcome = said[way]
+                    trained = device == "cpu" or expected == "trained"
+                    self.assertRegex(outcome, "trained" if trained else expected)
+                    # Who trained has a trace of its own steps.
+                    self.assertEqual(traces.pop(pid, None), (collector, 3) if trained else None)
+            self.assertEqual(traces, {}, "nobody else has one")
 
     def test_workers_are_forked_and_processes_spawned(self):
         self.assertIn("workers ok", self.run_program("workers.py").out)
