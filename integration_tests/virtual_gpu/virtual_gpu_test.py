@@ -2,8 +2,10 @@
 
     virtual_gpu_test.py [unittest arguments]
 RFINJECT names the command, RFINJECT_PYTHON the interpreter (default: the one that runs this file). Without a torch that is
-a CUDA build, or where NVIDIA's driver is, all is skipped. RFINJECT_REFERENCE_PROGRAMS names a folder with clones of
-pytorch/vision and pytorch/examples, as vision and examples: their training programs run, too.
+a CUDA build, or where NVIDIA's driver is, all is skipped. torchvision's training program is fetched
+(scripts/reference_programs); RFINJECT_REFERENCE_PROGRAMS names a folder with clones of pytorch/vision and pytorch/examples,
+as vision and examples, whose programs run in its place. With RFX_HARDWARE_PATH=all, as scripts/test --all sets it, they run on
+every board, else each on one.
 """
 import collections
 import importlib.util
@@ -28,7 +30,7 @@ RFINJECT = os.environ["RFINJECT"]
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 LIBRARIES = pathlib.Path(RFINJECT).resolve().parent.parent / "lib" / "virtual_gpu"
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
-REFERENCE_PROGRAMS = os.environ.get("RFINJECT_REFERENCE_PROGRAMS")
+ALL = os.environ.get("RFX_HARDWARE_PATH") == "all"
 BOARDS = ("V100-SXM2-16GB", "A100-SXM4-80GB", "H100-SXM5-80GB")
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
@@ -169,8 +171,14 @@ class VirtualGpu(unittest.TestCase):
                 # The scaler multiplies the loss, and so does its backward.
                 self.assert_every_launch_of_a_layer_has_it(run, {"aten::mul"})
 
-    @unittest.skipUnless(REFERENCE_PROGRAMS, "RFINJECT_REFERENCE_PROGRAMS names no folder")
     def test_the_reference_programs(self):
+        programs = os.environ.get("RFINJECT_REFERENCE_PROGRAMS")
+        if not programs:
+            fetched = subprocess.run([EXAMPLES.parent / "scripts" / "reference_programs"], capture_output=True, text=True)
+            if fetched.returncode != 0:
+                print("note: the reference programs are left out: they could not be fetched")
+                self.skipTest(fetched.stderr)
+            programs = fetched.stdout.strip()
         folder = pathlib.Path(tempfile.mkdtemp(prefix="rfinject-images-"))
         self.addCleanup(shutil.rmtree, folder)
         for split, images in (("train", 4), ("val", 2)):
@@ -179,8 +187,8 @@ class VirtualGpu(unittest.TestCase):
                 for i in range(images):
                     # An image of 64 pixels' side: a header, and bytes.
                     (folder / split / name / f"{i}.ppm").write_bytes(b"P6 64 64 255\n" + os.urandom(3 * 64 * 64))
-        train = pathlib.Path(REFERENCE_PROGRAMS) / "vision" / "references" / "classification" / "train.py"
-        main = pathlib.Path(REFERENCE_PROGRAMS) / "examples" / "imagenet" / "main.py"
+        train = pathlib.Path(programs) / "vision" / "references" / "classification" / "train.py"
+        main = pathlib.Path(programs) / "examples" / "imagenet" / "main.py"
         shared = ("-b", 8, "-j", 1, "--epochs", 1)
         train_words = (train, "--data-path", folder, "--model", "resnet18", *shared)
         main_words = (main, "-a", "resnet18", *shared)
@@ -189,8 +197,8 @@ class VirtualGpu(unittest.TestCase):
                   folder / "out"),
                  (*train_words, "--opt", "adamw", "--norm-weight-decay", 0),
                  (*main_words, folder), (*main_words, "--gpu", 0, folder)]
-        for gpu in BOARDS:
-            for words in cases:
+        for i, words in enumerate(case for case in cases if case[0].exists()):
+            for gpu in BOARDS if ALL else [BOARDS[i % len(BOARDS)]]:
                 with self.subTest(gpu=gpu, words=words):
                     # main.py leaves its checkpoint where it is started.
                     run = self.run_program(*words, gpu=gpu, cwd=folder)
@@ -355,6 +363,25 @@ class VirtualGpu(unittest.TestCase):
                               if row["phase"] == "forward" and row["op"] in ("aten::addmm", "aten::mm"))
                 self.assertEqual(product, 3 * 2 * 2 * 4096 * 2048 * 512)
                 self.assertEqual(run.err.count("kernels that were compiled"), 1)
+
+    def test_compiled_kernels_have_the_layer_that_was_compiled(self):
+        with tempfile.TemporaryDirectory(prefix="rfinject-inductor-") as cache:
+            run = self.run_program("compiled.py", "default", "blocks", options=("--skip", "3"),
+                                   environment={"TORCHINDUCTOR_CACHE_DIR": cache})
+        kernels = collections.defaultdict(set)
+        for row in run.report("kernel")["rows"]:
+            if row["kernel"] in ("aten::addmm", "aten::mm"):
+                self.assertIn(row["layer"], ("blocks.0", "blocks.1"))
+            if row["kernel"].startswith("triton_"):
+                self.assertEqual((row["model"], row["launches"], row["flop"]), ("Deep", 3, 0))
+                self.assertGreater(row["dram_bytes"], 0)
+                kernels[row["phase"], row["layer"]].add(row["kernel"])
+        self.assertEqual(kernels.keys(), {(phase, layer) for phase in ("forward", "backward")
+                                          for layer in ("blocks.0", "blocks.1")})
+        for phase in ("forward", "backward"):
+            # Both blocks are the same, and so are their kernels.
+            self.assertEqual(kernels[phase, "blocks.0"], kernels[phase, "blocks.1"])
+            self.assertTrue(all("_fused_" in name for name in kernels[phase, "blocks.0"]))
 
     def test_a_triton_without_its_assembler(self):
         # Triton as it is installed, made of links, but without ptxas.
