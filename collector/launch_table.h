@@ -76,9 +76,21 @@ class LaunchTable {
     }
   }
 
-  // Takes one key with increments: calls visit(uint32_t id, Key& key, metrics), and then sets the increments to zero.
-  // `metrics` takes a function(const MetricSum&) and calls it for every metric that has samples. Returns false when
-  // no key has increments.
+  // Calls define(uint32_t id, const LaunchIdentity&) for every key that has increments and is not defined, until that
+  // returns false; keys for which it returned true are defined. Returns whether all are.
+  template <typename Define>
+  bool DefineChanged(Define define) noexcept {
+    for (uint32_t at = changed_; at != kLast; at = keys_[at - 1].next_changed) {
+      Key& key = keys_[at - 1];
+      if (!key.defined) key.defined = define(at, static_cast<const LaunchIdentity&>(key.identity));
+      if (!key.defined) return false;
+    }
+    return true;
+  }
+
+  // Takes one key with increments: calls visit(uint32_t id, Key& key, metrics), and then sets the increments to
+  // zero. `metrics` takes a function(const MetricSum&) and calls it for every metric that has samples. Returns false
+  // when no key has increments.
   template <typename Visit>
   bool TakeOne(Visit visit) noexcept {
     if (changed_ == kLast) return false;

@@ -39,8 +39,11 @@ constexpr int64_t kForkWait = 1000 * kMillisecond;
 // How often the control file is looked for, which costs one open(2) where there is none.
 constexpr int64_t kLookInterval = 1000 * kMillisecond;
 
-constexpr size_t kFrameSoftLimit = 256 << 10;
-constexpr size_t kFrameLimit = 8 << 20;  // one definition may be large
+// Definitions go into the next frame from here on. What whole steps add up to is not divided: a program that is
+// killed between two frames would leave a part of it. 100,000 keys of six metrics take some 7 MB.
+constexpr size_t kDefinitionsSoftLimit = 256 << 10;
+constexpr size_t kFrameSoftLimit = 10 << 20;
+constexpr size_t kFrameLimit = 12 << 20;  // one definition may be large
 static_assert(kFrameLimit < wire::kMaxPayloadSize);
 // About a thousand launches, so that a thread that defines a layer meanwhile waits for some 100 us at most.
 constexpr uint64_t kDrainUnits = 8192;
@@ -615,6 +618,9 @@ void TraceRecorder::TakeWhatEnded(bool last) {
   Trace& trace = *trace_;
   trace_->steps_seen = finished_steps_.load(std::memory_order_acquire);
   trace_->batches_seen = eval_batches_.load(std::memory_order_acquire);
+  for (std::deque<StepRecord> early = std::exchange(trace.early_steps, {}); !early.empty(); early.pop_front()) {
+    trace.AddStep(early.front());
+  }
   trace.samples += eval_samples_.exchange(0, std::memory_order_relaxed);
   uint64_t ended = trace_->batches_seen - std::min<uint64_t>(trace_->batches_seen, 1);
   if (last) {
@@ -703,6 +709,11 @@ bool TraceRecorder::DrainRings(Wanted wanted, bool last) noexcept {
 }
 
 void TraceRecorder::Trace::AddStep(const StepRecord& step) {
+  if (step.index < steps_seen) return KeepStep(step);
+  early_steps.push_back(step);
+}
+
+void TraceRecorder::Trace::KeepStep(const StepRecord& step) {
   if (single_steps < kSingleSteps && !near_limit) {
     steps.push_back(step);
     ++single_steps;
@@ -714,7 +725,8 @@ void TraceRecorder::Trace::AddStep(const StepRecord& step) {
 bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
   Trace& trace = *trace_;
   Definitions& definitions = *definitions_;
-  const auto full = [out] { return out->size() >= kFrameSoftLimit || !out->ok(); };
+  const auto full = [out] { return out->size() >= kDefinitionsSoftLimit || !out->ok(); };
+  const auto too_long = [out] { return out->size() >= kFrameSoftLimit || !out->ok(); };
   try {
     // Definitions come before everything that may refer to them, in this frame or an earlier one.
     if (!trace.process_written) {
@@ -758,28 +770,30 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     for (; trace.metrics_written < definitions.metrics.size() && !full(); ++trace.metrics_written) {
       EncodeMetric(static_cast<uint32_t>(trace.metrics_written + 1), definitions.metrics[trace.metrics_written], out);
     }
-    if (full()) return true;
-
     // A pointer, because the analysis of locks does not know that the function below is called under ours.
     const auto* const stacks = &trace.key_stacks;
     const auto* const lines = &definitions.key_lines;
-    while (!full() && trace.table.TakeOne([out, stacks, lines](uint32_t id, LaunchTable::Key& key, auto metrics) {
-      if (!key.defined) {
-        const auto stack = stacks->find(key.identity);
-        const auto line = lines->find(key.identity);
-        EncodeLaunchKey(id, key.identity, stack != stacks->end() ? stack->second : 0,
-                        line != lines->end() ? line->second : 0, out);
-      }
-      key.defined = true;
+    const bool all_defined =
+        trace.table.DefineChanged([&, stacks, lines](uint32_t id, const LaunchIdentity& identity) {
+          if (full()) return false;
+          const auto stack = stacks->find(identity);
+          const auto line = lines->find(identity);
+          EncodeLaunchKey(id, identity, stack != stacks->end() ? stack->second : 0,
+                          line != lines->end() ? line->second : 0, out);
+          return true;
+        });
+    if (!all_defined || full()) return true;
+
+    while (!too_long() && trace.table.TakeOne([out](uint32_t id, const LaunchTable::Key& key, auto metrics) {
       EncodeKeyStats(id, key.launches, metrics, out);
     })) {
     }
-    if (full()) return true;
+    if (too_long()) return true;
     // The keys of the complete steps are in the file by now. The step that runs may get more samples.
     trace.step_sums.CompleteBefore(active() ? CurrentStep() : UINT64_MAX);
     std::deque<SampledStep>& sampled = trace.step_sums.complete();
-    for (; !sampled.empty() && !full(); sampled.pop_front()) EncodeSampledStep(sampled.front(), out);
-    for (; !trace.steps.empty() && !full(); trace.steps.pop_front()) EncodeStep(trace.steps.front(), out);
+    for (; !sampled.empty() && !too_long(); sampled.pop_front()) EncodeSampledStep(sampled.front(), out);
+    for (; !trace.steps.empty() && !too_long(); trace.steps.pop_front()) EncodeStep(trace.steps.front(), out);
     if (trace.summed_steps.steps != 0) EncodeSummedSteps(trace.summed_steps, out);
     trace.summed_steps = {};
     if (trace.batches != 0) EncodeEvaluation(trace.batches, trace.samples, out);
@@ -787,20 +801,20 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     // The peak may refer only to layers that were written above.
     if (trace.memory_peak) EncodeMemoryPeak(*trace.memory_peak, definitions.layers.size(), out);
     trace.memory_peak.reset();
-    for (; !trace.pm_windows.empty() && !full(); trace.pm_windows.pop_front()) {
+    for (; !trace.pm_windows.empty() && !too_long(); trace.pm_windows.pop_front()) {
       EncodePmWindow(trace.pm_windows.front(), out);
     }
-    for (; trace.diagnostics_written < definitions.diagnostics.size() && !full(); ++trace.diagnostics_written) {
+    for (; trace.diagnostics_written < definitions.diagnostics.size() && !too_long(); ++trace.diagnostics_written) {
       EncodeDiagnostic(definitions.diagnostics[trace.diagnostics_written], out);
     }
-    for (auto it = trace.drops.begin(); it != trace.drops.end() && !full(); it = trace.drops.erase(it)) {
+    for (auto it = trace.drops.begin(); it != trace.drops.end() && !too_long(); it = trace.drops.erase(it)) {
       EncodeDrop(it->first, it->second, out);
     }
   } catch (...) {
     out->Fail();
     return false;
   }
-  return full();
+  return too_long();
 }
 
 bool TraceRecorder::WriteFrame(Output* output) noexcept try {

@@ -142,7 +142,11 @@ class TraceRecorder final : public Recorder {
     uint64_t single_steps = 0;  // in the file, or in `steps`
     bool near_limit = false;
     SummedSteps summed_steps;
+    // Steps whose launches may still lie in a ring, because they ended after steps_seen was read. They wait for the
+    // next look: the file has a step and its launches at once.
+    std::deque<StepRecord> early_steps;
     void AddStep(const StepRecord& step);
+    void KeepStep(const StepRecord& step);
     std::deque<PmWindow> pm_windows;
     std::optional<MemoryPeak> memory_peak;  // waits to be written
     // Stacks (Definitions::stacks) of the keys that have one.

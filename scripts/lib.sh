@@ -60,3 +60,29 @@ find_cuda_headers() {
 # Where the libunwind is that scripts/setup built (cmake/RfinjectLibunwind.cmake looks in the same place).
 libunwind_recipe=$root/third_party_notes/libunwind.txt
 libunwind_cache() { printf '%s/libunwind-%s\n' "$cache" "$(hash_of "$libunwind_recipe")"; }
+
+# fetch_debian_source PACKAGE=VERSION FILE SHA256 FOLDER: puts a file of Debian's source package into FOLDER. Needs no
+# root: apt fetches it with lists of its own, which it keeps in FOLDER/apt.
+fetch_debian_source() {
+  local package=$1 file=$2 sum=$3 folder=$4 apt=$4/apt list uri
+  have apt-get || { note "no apt-get here to fetch the source package $package with"; return 1; }
+  mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/sources.d"
+  # The machine's own sources, for source packages.
+  for list in /etc/apt/sources.list.d/*.sources; do
+    if [[ -e $list ]]; then
+      sed 's/^Types:.*/Types: deb-src/' "$list" >"$apt/sources.d/$(basename "$list")"
+    fi
+  done
+  cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
+    sed -nE 's/^deb(-src)? /deb-src /p' | sort -u >"$apt/sources.list" || true
+  local options=(-o "Dir::Etc::SourceList=$apt/sources.list" -o "Dir::Etc::SourceParts=$apt/sources.d"
+    -o "Dir::State::Lists=$apt/lists" -o "Dir::Cache=$apt" -o APT::Sandbox::User= -o Acquire::Languages=none)
+  apt-get -qq "${options[@]}" update >&2 || note "apt-get update failed for source packages; trying with what came"
+  # The other files of the package are not needed.
+  uri=$(apt-get -qq "${options[@]}" source --print-uris "$package" | awk -v file="$file" '$2 == file { print $1 }') || true
+  uri=${uri//\'/}
+  if [[ -z $uri ]] || ! /usr/lib/apt/apt-helper "${options[@]}" download-file "$uri" "$folder/$file" "SHA256:$sum" >&2; then
+    note "$file of the source package $package could not be fetched"
+    return 1
+  fi
+}

@@ -112,6 +112,13 @@ bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 // cannot fork workers that use it.
 bool HasDriver() { return Exists("/dev/nvidiactl") || Exists("/dev/dxg"); }
 
+// Whether torch has loaded CUDA's libraries, which then are NVIDIA's: torch/__init__.py opens this one for them.
+bool HasTorch() {
+  void* library = dlopen("libtorch_global_deps.so", RTLD_LAZY | RTLD_NOLOAD);
+  if (library != nullptr) dlclose(library);
+  return library != nullptr;
+}
+
 // How many of `devices` the program may see. CUDA_VISIBLE_DEVICES is read as CUDA does it, up to the first entry that
 // names no device.
 int VisibleDevices(int devices) {
@@ -193,7 +200,7 @@ void OfferVirtualGpu(const Settings& settings, const std::string& torch_librarie
   }
   const int devices = VisibleDevices(Devices(settings));
   if (devices == 0) return;  // the program's user wants it to see none
-  const char* why = Start(settings, torch_libraries, devices);
+  const char* why = HasTorch() ? "torch's libraries were loaded before" : Start(settings, torch_libraries, devices);
   if (why == nullptr || settings.verbosity < 0) return;
   WriteLogLine("no virtual GPU: " + std::string(why) + "; operators are run on the CPU");
 } catch (const std::exception&) {

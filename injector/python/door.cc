@@ -157,8 +157,14 @@ void TellTriton(const PythonApi& python) {
   DropError(python);
 }
 
-// A virtual GPU must be in the process before torch's libraries are. The torch that will be imported is the first in
-// a folder of sys.path, unless it comes from something else than a folder.
+// A virtual GPU must be in the process before torch's libraries are. `package` is torch's folder.
+void OfferVirtualGpuOf(const PythonApi& python, const std::string& package) {
+  OfferVirtualGpu(GetSettings(), package + "/lib");
+  if (HasVirtualGpu()) TellTriton(python);
+}
+
+// The torch that will be imported is the first in a folder of sys.path, unless it comes from something else than a
+// folder.
 void OfferVirtualGpuFor(const PythonApi& python, PyObject* search_path) {
   if (search_path == nullptr || GetSettings().estimate.empty()) return;
   const Py_ssize_t count = python.PyList_Size(search_path);
@@ -171,11 +177,23 @@ void OfferVirtualGpuFor(const PythonApi& python, PyObject* search_path) {
     try {
       const std::string package = (*folder != '\0' ? std::string(folder) : ".") + "/torch";
       if (access((package + "/__init__.py").c_str(), F_OK) != 0) continue;
-      OfferVirtualGpu(GetSettings(), package + "/lib");
-      if (HasVirtualGpu()) TellTriton(python);
+      OfferVirtualGpuOf(python, package);
     } catch (const std::bad_alloc&) {
     }
     return;
+  }
+}
+
+// The same for a torch whose own code already runs: its first statements import Python modules of its package, and
+// only then its libraries.
+void OfferVirtualGpuFor(const PythonApi& python, const Ref& torch) {
+  if (GetSettings().estimate.empty()) return;
+  Ref path = torch.Attribute("__path__");
+  if (!path.IsInstance(python.PyList_Type) || python.PyList_Size(path.get()) == 0) return;
+  try {
+    const std::string package = Ref::Borrow(python, python.PyList_GetItem(path.get(), 0)).Text();
+    if (!package.empty()) OfferVirtualGpuOf(python, package);
+  } catch (const std::bad_alloc&) {
   }
 }
 
@@ -186,7 +204,10 @@ int OnTorchImport(const PythonApi& python, PyObject* search_path) {
   PyObject* torch = modules != nullptr ? python.PyDict_GetItemString(modules, "torch") : nullptr;
   if (torch != nullptr) {
     // Torch's import has begun without an event, or before we came.
-    if (!AttachIfImported(python) && g_state.load() == State::kWaiting) StartWatching();
+    if (!AttachIfImported(python) && g_state.load() == State::kWaiting) {
+      OfferVirtualGpuFor(python, Ref::Borrow(python, torch));
+      StartWatching();
+    }
     return 0;
   }
   State expected = State::kWaiting;

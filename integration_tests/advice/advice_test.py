@@ -29,12 +29,14 @@ class Pairs(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="rfinject-advice-test-")
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.traces = pair_runs.run_all(
+            [program for program in pair_runs.PAIRS if pair_runs.can_run(program)], pair_runs.GPU, cls.folder)
 
     def check(self, program):
         if not pair_runs.can_run(program):
             print(f"note: {program} is left out: it needs a torch for CUDA")
             self.skipTest("needs a torch for CUDA")
-        pair = pair_runs.Pair(program, pair_runs.GPU, self.folder)
+        pair = pair_runs.Pair(program, self.traces)
         self.assertEqual(pair.of_fault["state"], "holds", pair.of_fault)
         self.assertNotEqual(pair.of_mended["state"], "holds", pair.of_mended)
         self.assertLessEqual(abs(pair.error), pair_runs.TOLERANCE,

@@ -20,8 +20,6 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-import torch_exit  # noqa: E402
 
 RFINJECT = os.environ.get("RFINJECT") or str(HERE.parents[1] / "build/release/bin/rfinject")
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
@@ -74,21 +72,29 @@ def has_virtual_gpu():
     return bool(said.strip()) and (pathlib.Path(RFINJECT).parents[1] / "lib/virtual_gpu" / runtime).exists()
 
 
-def advise(program, which, gpu, folder):
-    """What `rfinject advise` says of one program of a pair."""
+def run_all(programs, gpu, folder):
+    """Runs both of each pair, in one process that has imported torch and its children; the traces by program and which."""
     environment = {key: value for key, value in os.environ.items()
                    if key == "RFINJECT_LIBRARY" or not key.startswith(("RFINJECT", "LD_PRELOAD", "CUDA_"))}
     # A command built with AddressSanitizer refuses to start after a preloaded library otherwise.
     environment |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
                     "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
-    out = pathlib.Path(folder) / f"{program}-{which}"
-    run = torch_exit.run([RFINJECT, "--estimate", gpu, "--skip", "1", "--estimate-on",
-                          "virtual-gpu" if has_virtual_gpu() else "cpu", "-o", f"{out}/", PYTHON, f"{program}.py", which],
-                         out, cwd=HERE / "pairs", env=environment, timeout=TIMEOUT_S)
+    out = pathlib.Path(folder) / "traces"
+    run = subprocess.run([RFINJECT, "--estimate", gpu, "--skip", "1", "--estimate-on",
+                          "virtual-gpu" if has_virtual_gpu() else "cpu", "-o", f"{out}/", PYTHON, HERE / "in_children.py",
+                          *programs], cwd=HERE / "pairs", env=environment, capture_output=True, text=True,
+                         timeout=TIMEOUT_S * len(programs))
     if run.returncode != 0:
-        raise RuntimeError(f"{program} {which}: exit code {run.returncode}\n{run.stderr}")
-    said = subprocess.run([RFINJECT, "advise", f"{out}/", "--format", "json"], env=environment, capture_output=True,
-                          text=True, timeout=TIMEOUT_S, check=True)
+        raise RuntimeError(f"exit code {run.returncode}\n{run.stdout}\n{run.stderr}")
+    traces = {path.name.split(".")[-2]: path for path in out.glob("*.rfx")}
+    ran = (line.split()[1:] for line in run.stdout.splitlines() if line.startswith("ran "))
+    return {(program, which): traces[pid] for program, which, pid in ran}
+
+
+def advise(trace):
+    """What `rfinject advise` says of one program of a pair."""
+    said = subprocess.run([RFINJECT, "advise", trace, "--format", "json"], capture_output=True, text=True,
+                          env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}, timeout=TIMEOUT_S, check=True)
     (only,) = json.loads(said.stdout)["runs"]
     return only
 
@@ -96,10 +102,10 @@ def advise(program, which, gpu, folder):
 class Pair:
     """What `rfinject advise` said of both programs of a pair. Times are in ms a step."""
 
-    def __init__(self, program, gpu, folder):
-        self.program, self.gpu = program, gpu
+    def __init__(self, program, traces):
+        self.program = program
         self.rule, _, batches = PAIRS[program]
-        fault, mended = (advise(program, which, gpu, folder) for which in ("fault", "mended"))
+        fault, mended = (advise(traces[program, which]) for which in ("fault", "mended"))
         self.of_fault, self.of_mended = (next(rule for rule in of["rules"] if rule["rule"] == self.rule)
                                          for of in (fault, mended))
         time = "clock_time_per_step_ns" if program in BY_THE_CLOCK else "gpu_time_per_step_ns"
@@ -158,12 +164,14 @@ def main():
     try:
         say("| program | GPU | with the fault, ms | mended, ms | won, ms | predicted, ms | off | of the mended one |")
         say("|---|---|---|---|---|---|---|---|")
-        for gpu in gpus:
-            for program in PAIRS:
-                if not can_run(program):
-                    print(f"note: {program} needs a torch for CUDA and the virtual GPU", file=sys.stderr)
-                    continue
-                pair = Pair(program, gpu, folder)
+        for program in PAIRS:
+            if not can_run(program):
+                print(f"note: {program} needs a torch for CUDA and the virtual GPU", file=sys.stderr)
+        for number, gpu in enumerate(gpus):
+            programs = [program for program in PAIRS if can_run(program)]
+            traces = run_all(programs, gpu, f"{folder}/{number}")
+            for program in programs:
+                pair = Pair(program, traces)
                 failed += not pair.holds
                 said = "holds" if pair.of_mended["state"] == "holds" else "silent"
                 say(f"| {program} | {gpu} | {pair.fault_ms:.3f} | {pair.mended_ms:.3f} | {pair.gain_ms:.3f} | "

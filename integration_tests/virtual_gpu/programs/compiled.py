@@ -1,4 +1,4 @@
-"""Six steps of a compiled model: compiled.py [MODE of torch.compile]."""
+"""Six steps of a compiled model: compiled.py [MODE of torch.compile] [blocks], which are then compiled one by one."""
 import sys
 
 import torch
@@ -7,7 +7,7 @@ from torch import nn
 ROWS, NARROW, WIDE = 4096, 512, 2048
 
 
-class Net(nn.Module):
+class Block(nn.Module):
     def __init__(self):
         super().__init__()
         self.a, self.b = nn.Linear(NARROW, WIDE), nn.Linear(WIDE, NARROW)
@@ -16,8 +16,29 @@ class Net(nn.Module):
         return self.b(torch.relu(self.a(x)) * 2 + 1)
 
 
-model = Net().cuda()
-compiled = torch.compile(model, mode=sys.argv[1] if len(sys.argv) > 1 else "default")
+class Net(Block):
+    pass
+
+
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(), Block()])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+mode = sys.argv[1] if len(sys.argv) > 1 else "default"
+if "blocks" in sys.argv:
+    model = compiled = Deep().cuda()
+    for block in model.blocks:
+        block.compile(mode=mode)
+else:
+    model = Net().cuda()
+    compiled = torch.compile(model, mode=mode)
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
 x = torch.zeros(ROWS, NARROW).cuda()
 for _ in range(6):
