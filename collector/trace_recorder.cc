@@ -717,12 +717,16 @@ void TraceRecorder::Trace::KeepStep(const StepRecord& step) {
   if (single_steps < kSingleSteps && !near_limit) {
     steps.push_back(step);
     ++single_steps;
-  } else if (step.measured) {
-    summed_steps.Add(step);
+  } else {
+    SumStep(step);
   }
 }
 
-bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
+void TraceRecorder::Trace::SumStep(const StepRecord& step) {
+  if (step.measured) summed_steps.Add(step);
+}
+
+bool TraceRecorder::EncodePending(uint64_t file_bytes, wire::Encoder* out) noexcept {
   Trace& trace = *trace_;
   Definitions& definitions = *definitions_;
   const auto full = [out] { return out->size() >= kDefinitionsSoftLimit || !out->ok(); };
@@ -793,7 +797,15 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     trace.step_sums.CompleteBefore(active() ? CurrentStep() : UINT64_MAX);
     std::deque<SampledStep>& sampled = trace.step_sums.complete();
     for (; !sampled.empty() && !too_long(); sampled.pop_front()) EncodeSampledStep(sampled.front(), out);
-    for (; !trace.steps.empty() && !too_long(); trace.steps.pop_front()) EncodeStep(trace.steps.front(), out);
+    for (; !trace.steps.empty() && !too_long(); trace.steps.pop_front()) {
+      // A writer that gets no time finds more steps than the file may have.
+      trace.near_limit = trace.near_limit || IsNearLimit(file_bytes + out->size(), MaxBytes());
+      if (trace.near_limit) {
+        trace.SumStep(trace.steps.front());
+      } else {
+        EncodeStep(trace.steps.front(), out);
+      }
+    }
     if (trace.summed_steps.steps != 0) EncodeSummedSteps(trace.summed_steps, out);
     trace.summed_steps = {};
     if (trace.batches != 0) EncodeEvaluation(trace.batches, trace.samples, out);
@@ -858,7 +870,7 @@ bool TraceRecorder::Flush(Output* output, bool last) noexcept {
         } catch (...) {
         }
       }
-      more = EncodePending(&output->frame);
+      more = EncodePending(output->file.size(), &output->frame);
     }
     if (!WriteFrame(output)) return false;
   }
@@ -892,19 +904,17 @@ void TraceRecorder::WriteTurn(Output* output) noexcept {
 
 int64_t TraceRecorder::NextChunkNs(Output* output, uint64_t chunk_bytes) noexcept {
   const int64_t now = MonotonicNs();
-  const uint64_t max_bytes = std::min(settings_.max_size_mb, UINT64_MAX / 1'000'000) * 1'000'000;
-  bool first_time = false;
-  if (IsNearLimit(output->file.size(), max_bytes)) {
-    Guard guard(this, kWriterWait);
-    first_time = guard && !std::exchange(trace_->near_limit, true);
-  }
-  if (first_time) {
+  if (IsNearLimit(output->file.size(), MaxBytes()) && !std::exchange(output->limit_said, true)) {
+    {
+      Guard guard(this, kWriterWait);
+      if (guard) trace_->near_limit = true;
+    }
     ReportDiagnostic(Severity::kInfo, "trace-size",
                      "the trace has half of the bytes that it may have; from here on its steps are summed and it is "
                      "written more seldom, so that what a killed program loses is longer",
                      "--max-size MB allows more, --steps N measures less");
   }
-  return now + ChunkDistance(now - output->begun_ns, output->file.size(), chunk_bytes, max_bytes);
+  return now + ChunkDistance(now - output->begun_ns, output->file.size(), chunk_bytes, MaxBytes());
 }
 
 void TraceRecorder::WriteLast(Output* output) noexcept {

@@ -27,6 +27,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -147,6 +148,7 @@ class TraceRecorder final : public Recorder {
     std::deque<StepRecord> early_steps;
     void AddStep(const StepRecord& step);
     void KeepStep(const StepRecord& step);
+    void SumStep(const StepRecord& step);
     std::deque<PmWindow> pm_windows;
     std::optional<MemoryPeak> memory_peak;  // waits to be written
     // Stacks (Definitions::stacks) of the keys that have one.
@@ -173,8 +175,9 @@ class TraceRecorder final : public Recorder {
     std::atomic<int64_t> next_chunk_ns{0};  // monotonic; read by callers who ask whether they are to write
     ControlFile control;
     std::atomic<int64_t> next_look_ns{0};  // monotonic, when `control` is looked at next
-    std::atomic<bool> whole{false};        // the file has its End
-    Event stopped;                         // signalled once, when the file is closed
+    bool limit_said = false;
+    std::atomic<bool> whole{false};  // the file has its End
+    Event stopped;                   // signalled once, when the file is closed
   };
 
   // Holds lock_; false if it could not be had, or if there is nothing that it could guard. (Clang's analysis takes
@@ -221,8 +224,8 @@ class TraceRecorder final : public Recorder {
   // Called when the recording is over, to decide what becomes of a step that did not end.
   void SettleWhatRan() RFINJECT_REQUIRES(lock_);
   void AddDrop(std::string_view what, uint64_t count) RFINJECT_REQUIRES(lock_);
-  // Fills the frame buffer up to its soft limit; true if more is waiting.
-  bool EncodePending(wire::Encoder* out) noexcept RFINJECT_REQUIRES(lock_);
+  // Fills the frame buffer up to its soft limit; true if more is waiting. `file_bytes` is what the file has so far.
+  bool EncodePending(uint64_t file_bytes, wire::Encoder* out) noexcept RFINJECT_REQUIRES(lock_);
 
   void Open(int fd) noexcept RFINJECT_REQUIRES(activation_lock_);
   bool MeasuresAGpu() noexcept;
@@ -240,6 +243,7 @@ class TraceRecorder final : public Recorder {
   bool Flush(Output* output, bool last) noexcept;
   // Do one round of the writer's work, and the last one. Called by the writer.
   void WriteTurn(Output* output) noexcept;
+  uint64_t MaxBytes() const noexcept { return std::min(settings_.max_size_mb, UINT64_MAX / 1'000'000) * 1'000'000; }
   // Returns when the chunk after one of `chunk_bytes` bytes is due; says so when the trace comes near its limit.
   int64_t NextChunkNs(Output* output, uint64_t chunk_bytes) noexcept;
   void WriteLast(Output* output) noexcept;

@@ -213,26 +213,21 @@ TEST_F(TraceRecorderTest, OfManyStepsTheLaterOnesAreSums) {
   EXPECT_EQ(gap_ns, wall_ns - gaps);
 }
 
-TEST_F(TraceRecorderTest, NearItsLimitATraceHasNoMoreSingleSteps) {
-  // More than half of a megabyte, then more than the rest.
-  constexpr uint64_t kSingle = 24000, kLater = 40000;
+TEST_F(TraceRecorderTest, StepsThatWaitForTheWriterDoNotBreakTheLimit) {
+  // Fewer than are written one by one, and one by one more than a megabyte. They end faster than the writer looks.
+  constexpr uint64_t kSteps = 60000;
   settings().max_size_mb = 1;
   Recorder& r = recorder();
   r.Activate();
-  for (uint64_t step = 0; step < kSingle; ++step) r.EndStep(3);
-  const std::string path = folder_.path() + "/t.rfx";
-  const LaunchRecord launch = MakeRecord(r.Intern("kernel"), 1000);
-  while (!std::filesystem::exists(path) || std::filesystem::file_size(path) < 500'000) r.Record(launch);
-  for (uint64_t step = 0; step < kLater; ++step) r.EndStep(3);
+  for (uint64_t step = 0; step < kSteps; ++step) r.EndStep(3);
   const TraceContent t = FinishedTrace();
   uint64_t summed = 0;
   for (const v1::Chunk& chunk : t.chunks) {
     for (const v1::RunSteps& one : chunk.step_stats().run()) summed += one.steps();
   }
-  // A thread that writes may know of the limit a moment later.
-  EXPECT_GT(summed, kLater / 2);
-  EXPECT_EQ(t.steps.size() + summed, kSingle + kLater);
-  EXPECT_LE(std::filesystem::file_size(path), 1'000'000u);
+  EXPECT_GT(summed, 0u);
+  EXPECT_EQ(t.steps.size() + summed, kSteps);
+  EXPECT_LE(std::filesystem::file_size(folder_.path() + "/t.rfx"), 600'000u) << "single steps fill half of it";
 }
 
 TEST_F(TraceRecorderTest, StepsAfterAStopAreInNoSum) {

@@ -179,6 +179,13 @@ TEST_F(NcuCsv, DetailsPageGivesTimeAndTraffic) {
   EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("Memory Throughput times Duration")));
 }
 
+TEST_F(NcuCsv, TrafficThatNoNumberHoldsIsTheLargest) {
+  const Imported result =
+      Import(kLongHeader + LongLine(0, "a", "Duration", "nsecond", "1e19", "GPU Speed Of Light Throughput") +
+             LongLine(0, "a", "Memory Throughput", "byte/second", "1e19", "Memory Workload Analysis"));
+  EXPECT_EQ(Sum(Kernel(OnlyRun(result), "a"), "dram__bytes.sum"), UINT64_MAX);
+}
+
 // GB202 and its sisters call the reads and writes of DRAM otherwise; Blackwell's B200 has packed FP32 instructions.
 TEST_F(NcuCsv, CountersOfBlackwell) {
   const std::string header = "\"ID\",\"Kernel Name\",\"CC\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n";

@@ -1,9 +1,9 @@
 #include "cli/import/ncu_kernels.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 
+#include "cli/profile/nearest.h"
 #include "gpus/chips.h"
 
 namespace rfinject::cli {
@@ -63,7 +63,7 @@ void NcuKernels::DeriveTraffic(std::vector<std::pair<int, uint64_t>>& values) {
   }
   if (bytes_per_s < 0 || ns < 0) return;
   derived_traffic_ = true;
-  values.emplace_back(metrics_.dram_total(), static_cast<uint64_t>(std::llround(bytes_per_s * ns * 1e-9)));
+  values.emplace_back(metrics_.dram_total(), Nearest(bytes_per_s * ns * 1e-9));
 }
 
 Profile NcuKernels::MakeProfile(const ImportOptions& options) const {

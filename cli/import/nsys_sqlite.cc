@@ -205,7 +205,7 @@ class Importer {
       for (size_t i = first; i < steps->size() && (*steps)[i].at.start < one.end; ++i) {
         TimedStep& step = (*steps)[i];
         const int64_t from = std::max(one.start, step.at.start), to = std::min(one.end, step.at.end);
-        if (to > from) step.*into += static_cast<uint64_t>(to - from);
+        if (to > from) step.*into += static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
       }
     }
   }
@@ -301,7 +301,8 @@ class Importer {
     }
     StepTimes& times = run_.step_times[0];
     for (const TimedStep& step : steps) {
-      const auto ns = static_cast<uint64_t>(std::max<int64_t>(step.at.end - step.at.start, 0));
+      const uint64_t ns =
+          step.at.end > step.at.start ? static_cast<uint64_t>(step.at.end) - static_cast<uint64_t>(step.at.start) : 0;
       const auto where = [](bool known, uint64_t value) { return known ? std::optional(value) : std::nullopt; };
       times.Add({.wall_ns = ns,
                  .data_wait_ns = where(has_data, step.data_ns),

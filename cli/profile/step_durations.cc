@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "cli/profile/nearest.h"
+
 namespace rfinject::cli {
 namespace {
 
@@ -94,7 +96,7 @@ DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint6
   const bool seldom = 10 * slow < values.size() && 2 * in_a_row <= slow;
   if (seldom) {
     found.slow = slow;
-    found.slow_extra_ns = static_cast<uint64_t>(extra);
+    found.slow_extra_ns = Nearest(std::floor(extra));
   }
   if (distance == 0) return found;
   const bool at_an_end = MayChangeAtAnEnd(values, median, limit - median);

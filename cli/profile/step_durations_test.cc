@@ -73,6 +73,14 @@ TEST(StepDurations, CountSlowStepsAndForgetTheFirstOnes) {
   EXPECT_FALSE(found.drifting);
 }
 
+TEST(StepDurations, SlowStepsMayBeLongerThanAnyNumber) {
+  std::vector<StepDuration> run = Steps(1, [](uint64_t) { return 1.0; });
+  run[500].ns = run[1000].ns = UINT64_MAX;
+  const DurationFindings found = ExamineDurations(run, 10, 100);
+  EXPECT_EQ(found.slow, 2u);
+  EXPECT_EQ(found.slow_extra_ns, UINT64_MAX);
+}
+
 TEST(StepDurations, SayNothingOfAHandful) {
   const DurationFindings found =
       ExamineDurations(Steps(

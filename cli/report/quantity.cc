@@ -1,7 +1,8 @@
 #include "cli/report/quantity.h"
 
-#include <cmath>
 #include <numeric>
+
+#include "cli/profile/nearest.h"
 
 namespace rfinject::cli {
 
@@ -28,7 +29,7 @@ void Sums::Add(const Sums& other) {
 
 Sums Sums::OfOneStep(double steps) const {
   Sums step;
-  step.launches = static_cast<uint64_t>(std::llround(static_cast<double>(launches) / steps));
+  step.launches = Nearest(static_cast<double>(launches) / steps);
   for (size_t i = 0; i < values_.size(); ++i) step.values_[i] = values_[i] / steps;
   return step;
 }

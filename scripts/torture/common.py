@@ -68,14 +68,16 @@ def traces(folder):
     return found
 
 
-def parse(description, **numbers):
-    """--short, --seed and one option a number: its value, and (value, short value)."""
+def parse(description, flags=None, **numbers):
+    """--short, --seed, one option a number: its value, and (value, short value); `flags`: {name: help}."""
     import argparse
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="few cases, with a fixed seed")
     parser.add_argument("--seed", type=int, default=1)
     for name, (value, short) in numbers.items():
         parser.add_argument("--" + name.replace("_", "-"), type=int, help=f"default {value}, short {short}")
+    for name, text in (flags or {}).items():
+        parser.add_argument("--" + name, action="store_true", help=text)
     options = parser.parse_args()
     for name, (value, short) in numbers.items():
         if getattr(options, name) is None:

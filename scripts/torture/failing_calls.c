@@ -54,7 +54,8 @@ static int Look(struct dl_phdr_info* info, size_t size, void* data) {
   return 1;
 }
 
-__attribute__((constructor)) static void Start(void) {
+// Counts from here on, by what the variables are now.
+void torture_begin(void) {
   const char* text = getenv("TORTURE_FAIL");
   if (text != NULL) fail_at = atol(text);
   text = getenv("TORTURE_ERRNO");
@@ -63,6 +64,11 @@ __attribute__((constructor)) static void Start(void) {
   memory = text != NULL && strcmp(text, "memory") == 0;
   text = getenv("TORTURE_LIST");
   if (text != NULL) list = (int)Raw(SYS_openat, AT_FDCWD, (long)text, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  __atomic_store_n(&counted, 0, __ATOMIC_RELAXED);
+}
+
+__attribute__((constructor)) static void Start(void) {
+  torture_begin();
   dl_iterate_phdr(Look, NULL);
   __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
 }

@@ -16,14 +16,14 @@ std::string RateTick(int exponent) {
 
 std::string PlainTick(int exponent) {
   if (exponent < 0) return "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + "1";
-  return Grouped(static_cast<uint64_t>(std::llround(std::pow(10.0, exponent))));
+  return Count(std::pow(10.0, exponent));
 }
 
 std::string TimeTick(int exponent) {
   if (exponent < 0) return PlainTick(exponent) + " ns";
   constexpr const char* kUnits[] = {" ns", " us", " ms", " s"};
   const int step = std::min(exponent / 3, 3);
-  return Grouped(static_cast<uint64_t>(std::llround(std::pow(10.0, exponent - 3 * step)))) + kUnits[step];
+  return Count(std::pow(10.0, exponent - 3 * step)) + kUnits[step];
 }
 
 void AddTickText(const std::string& text, Point at, Picture* out) {
