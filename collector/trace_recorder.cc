@@ -763,7 +763,9 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
     // A pointer, because the analysis of locks does not know that the function below is called under ours.
     const auto* const stacks = &trace.key_stacks;
     const auto* const lines = &definitions.key_lines;
-    while (!full() && trace.table.TakeOne([out, stacks, lines](uint32_t id, LaunchTable::Key& key, auto metrics) {
+    // What repeats itself takes next to no room in a frame; the time under the lock ends the loop then.
+    RepeatedKeys* const repeated = &trace.repeated_keys;
+    const auto take = [out, stacks, lines, repeated](uint32_t id, LaunchTable::Key& key, auto metrics) {
       if (!key.defined) {
         const auto stack = stacks->find(key.identity);
         const auto line = lines->find(key.identity);
@@ -771,10 +773,12 @@ bool TraceRecorder::EncodePending(wire::Encoder* out) noexcept {
                         line != lines->end() ? line->second : 0, out);
       }
       key.defined = true;
-      EncodeKeyStats(id, key.launches, metrics, out);
-    })) {
+      if (!key.repeats || !repeated->Add(id, key.launches)) EncodeKeyStats(id, key.launches, metrics, out);
+    };
+    while (!full() && !repeated->full() && trace.table.TakeOne(take)) {
     }
-    if (full()) return true;
+    repeated->Encode(out);
+    if (full() || trace.table.HasChanges()) return true;
     // The keys of the complete steps are in the file by now. The step that runs may get more samples.
     trace.step_sums.CompleteBefore(active() ? CurrentStep() : UINT64_MAX);
     std::deque<SampledStep>& sampled = trace.step_sums.complete();
