@@ -91,12 +91,12 @@ absl::Status ApplyVariables(std::string_view verb, const VerbHelp& help, ParsedO
     const std::string variable = VariableOf(verb, option.name);
     const char* value = std::getenv(variable.c_str());
     if (value == nullptr || *value == '\0' || parsed->Has(option.name)) continue;
-    if (!option.value.empty()) {
-      parsed->values[std::string(option.name)] = value;
-    } else if (std::string_view(value) == "1") {
+    if (TakesNoWord(option) && std::string_view(value) == "1") {
       parsed->values[std::string(option.name)] = "";
-    } else if (std::string_view(value) == "0") {
+    } else if (TakesNoWord(option) && std::string_view(value) == "0") {
       turned_off->insert(std::string(option.name));
+    } else if (!option.value.empty()) {
+      parsed->values[std::string(option.name)] = value;
     } else {
       return absl::InvalidArgumentError(
           absl::StrCat(variable, "=", value, ": --", std::string(option.name), " is turned on by 1 and off by 0"));

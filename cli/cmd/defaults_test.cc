@@ -121,9 +121,11 @@ TEST_F(Files, VariablesGoBeforeFilesForEveryVerb) {
   setenv("RFINJECT_CONFIG", "", 1);
   EXPECT_TRUE(report({}).values.empty());
   unsetenv("RFINJECT_CONFIG");
-  setenv("RFINJECT_REPORT_STRICT", "maybe", 1);
+  setenv("RFINJECT_REPORT_RAW", "maybe", 1);
   report({}, 2);
-  for (const char* name : {"RFINJECT_REPORT_BY", "RFINJECT_REPORT_STRICT", "RFINJECT_BY"}) unsetenv(name);
+  for (const char* name : {"RFINJECT_REPORT_BY", "RFINJECT_REPORT_STRICT", "RFINJECT_REPORT_RAW", "RFINJECT_BY"}) {
+    unsetenv(name);
+  }
   EXPECT_EQ(UnknownVariables({"RFINJECT_REPORT_BYE", "RFINJECT_REPORT_BY", "RFINJECT_OVERHEAD", "RFINJECT_DIFF_BY"}),
             std::vector<std::string>{"RFINJECT_REPORT_BYE"});
 }
