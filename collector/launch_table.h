@@ -24,6 +24,9 @@ struct MetricSum {
   Uint128 sum_squares = 0;
   uint64_t min = UINT64_MAX;
   uint64_t max = 0;
+  // The one value that all samples had that were taken from the table before.
+  static constexpr uint64_t kNoneTaken = UINT64_MAX, kSeveral = UINT64_MAX - 1;
+  uint64_t taken_value = kNoneTaken;
 
   void Add(uint64_t value) noexcept {
     ++n;
@@ -56,6 +59,9 @@ class LaunchTable {
     uint32_t first_metric = 0;  // index + 1
     uint32_t next_changed = 0;  // index + 1; kLast ends the list; 0: unchanged
     bool defined = false;       // its LaunchKey message was written
+    // What is taken repeats what was taken before: each launch has one sample of every metric, of the one value that
+    // all had before. Set by TakeOne.
+    bool repeats = false;
   };
 
   enum class AddResult : uint8_t { kOk, kCoarsened, kOutOfMemory, kTooMany };
@@ -88,8 +94,8 @@ class LaunchTable {
     return true;
   }
 
-  // Takes one key with increments: calls visit(uint32_t id, Key& key, metrics), and then sets the increments to
-  // zero. `metrics` takes a function(const MetricSum&) and calls it for every metric that has samples. Returns false
+  // Takes one key with increments: calls visit(uint32_t id, const Key& key, metrics), and then sets the increments
+  // to zero. `metrics` takes a function(const MetricSum&) and calls it for every metric that has samples. Returns false
   // when no key has increments.
   template <typename Visit>
   bool TakeOne(Visit visit) noexcept {
@@ -98,14 +104,16 @@ class LaunchTable {
     Key& key = keys_[index];
     changed_ = key.next_changed;
     key.next_changed = 0;
-    visit(index + 1, key, [this, &key](auto&& each) {
+    key.repeats = Repeats(key);
+    visit(index + 1, static_cast<const Key&>(key), [this, &key](auto&& each) {
       for (uint32_t m = key.first_metric; m != 0; m = sums_[m - 1].next) {
         if (sums_[m - 1].n != 0) each(static_cast<const MetricSum&>(sums_[m - 1]));
       }
     });
     key.launches = 0;
     for (uint32_t m = key.first_metric; m != 0; m = sums_[m - 1].next) {
-      sums_[m - 1] = MetricSum{.metric = sums_[m - 1].metric, .next = sums_[m - 1].next};
+      const MetricSum& sum = sums_[m - 1];
+      sums_[m - 1] = MetricSum{.metric = sum.metric, .next = sum.next, .taken_value = TakenValue(sum)};
     }
     return true;
   }
@@ -124,6 +132,23 @@ class LaunchTable {
     // A new element at the end; null when memory ran out.
     T* Append() noexcept;
   };
+
+  bool Repeats(const Key& key) noexcept {
+    for (uint32_t m = key.first_metric; m != 0; m = sums_[m - 1].next) {
+      const MetricSum& sum = sums_[m - 1];
+      if (sum.n != key.launches || sum.min != sum.max || sum.min != sum.taken_value ||
+          sum.taken_value >= MetricSum::kSeveral || sum.shared_sums != 0) {
+        return false;
+      }
+    }
+    return key.first_metric != 0;
+  }
+  static uint64_t TakenValue(const MetricSum& sum) noexcept {
+    if (sum.n == 0) return sum.taken_value;
+    const bool same = sum.min == sum.max && sum.shared_sums == 0 &&
+                      (sum.taken_value == MetricSum::kNoneTaken || sum.taken_value == sum.min);
+    return same && sum.min < MetricSum::kSeveral ? sum.min : MetricSum::kSeveral;
+  }
 
   bool GrowSlots() noexcept;
   // The key that increments of `identity` count for, coarsened where there are too many; null with the reason in

@@ -133,6 +133,41 @@ TEST(LaunchTable, AgreesWithAMapOnRandomRecords) {
   EXPECT_EQ(seen, expected.size());
 }
 
+TEST(LaunchTable, WhatRepeatsWhatWasTakenBefore) {
+  LaunchTable& table = NewTable();
+  const auto repeats = [&](std::initializer_list<LaunchRecord> records) {
+    for (const LaunchRecord& record : records) table.Add(record);
+    bool all = true;
+    while (table.TakeOne([&](uint32_t, LaunchTable::Key& key, auto) { all = all && key.repeats; })) {
+    }
+    return all;
+  };
+  const LaunchRecord both = Record(1, {{kTime, 10}, {kModelFlop, 5}});
+  EXPECT_FALSE(repeats({both, both}));  // nothing was taken before
+  EXPECT_TRUE(repeats({both}));
+  EXPECT_TRUE(repeats({both, both, both}));
+  EXPECT_FALSE(repeats({both, Record(1, {{kTime, 10}})}));  // a launch without a sample
+  EXPECT_FALSE(repeats({Record(1, {{kTime, 10}})}));
+  EXPECT_TRUE(repeats({both}));
+  EXPECT_FALSE(repeats({Record(1, {{kTime, 10}, {kModelFlop, 6}})}));
+  EXPECT_FALSE(repeats({both}));  // several values have been taken
+  // A metric that comes later.
+  EXPECT_FALSE(repeats({Record(2, {{kTime, 10}})}));
+  EXPECT_FALSE(repeats({Record(2, {{kTime, 10}, {kModelFlop, 5}})}));
+  EXPECT_TRUE(repeats({Record(2, {{kTime, 10}, {kModelFlop, 5}})}));
+  // Shares of a sum, and values that are marks in the table.
+  LaunchRecord shared = Record(3, {{kTime, 10}});
+  shared.shared_sums = 1;
+  EXPECT_FALSE(repeats({shared}));
+  EXPECT_FALSE(repeats({Record(3, {{kTime, 10}})}));
+  for (const uint64_t mark : {MetricSum::kNoneTaken, MetricSum::kSeveral}) {
+    EXPECT_FALSE(repeats({Record(4, {{kTime, mark}})}));
+    EXPECT_FALSE(repeats({Record(4, {{kTime, mark}})}));
+  }
+  EXPECT_FALSE(repeats({Record(5, {})}));  // no metric
+  EXPECT_FALSE(repeats({Record(5, {})}));
+}
+
 TEST(MetricSum, SaturatesInsteadOfWrapping) {
   MetricSum sum;
   sum.sum = ~Uint128{0} - 5;

@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "proto/wire/repeated_launches.h"
 #include "proto/wire/step_parts.h"
 
 namespace rfinject {
@@ -128,6 +129,39 @@ void internal::EncodeMetricStats(const MetricSum& sum, trace::MetricStatsWriter 
   stats.set_min(sum.min);
   if (!same) stats.set_max(sum.max);
   stats.set_shared_sums(sum.shared_sums);
+}
+
+bool RepeatedKeys::Add(uint32_t id, uint64_t launches) noexcept {
+  if (full()) return false;
+  added_[size_++] = {id, launches};
+  return true;
+}
+
+void RepeatedKeys::Encode(wire::Encoder* out) noexcept {
+  if (empty()) return;
+  std::sort(added_.begin(), added_.begin() + static_cast<std::ptrdiff_t>(size_),
+            [](const Key& a, const Key& b) { return a.id < b.id; });
+  size_t ranges = 0;
+  uint32_t next = 1;  // the id behind the last range
+  for (size_t i = 0; i < size_; ++i) {
+    const Key& key = added_[i];
+    const bool goes_on = ranges > 0 && key.id == next && key.launches == launches_[ranges - 1] &&
+                         keys_[ranges - 1] < wire::kMostKeysInARange;
+    if (goes_on) {
+      ++keys_[ranges - 1];
+    } else {
+      gap_[ranges] = key.id - next;
+      keys_[ranges] = 1;
+      launches_[ranges] = key.launches;
+      ++ranges;
+    }
+    next = key.id + 1;
+  }
+  trace::RepeatedLaunchesWriter repeated = trace::ChunkWriter(out).begin_repeated_launches();
+  repeated.set_gap(std::span(gap_).first(ranges));
+  repeated.set_keys(std::span(keys_).first(ranges));
+  repeated.set_launches(std::span(launches_).first(ranges));
+  size_ = 0;
 }
 
 void EncodeSampledStep(const SampledStep& sampled, wire::Encoder* out) noexcept {

@@ -6,6 +6,8 @@
 #ifndef RFINJECT_COLLECTOR_TRACE_ENCODER_H_
 #define RFINJECT_COLLECTOR_TRACE_ENCODER_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string_view>
@@ -67,6 +69,29 @@ void EncodeLaunchKey(uint32_t id, const LaunchIdentity& identity, uint32_t stack
 // `metrics` is what LaunchTable::TakeOne hands over.
 template <typename Metrics>
 void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept;
+// Keys whose launches repeat what was written before (LaunchTable::Key::repeats), until Encode writes all of them as
+// one message.
+class RepeatedKeys {
+ public:
+  // False where there is no room: it wants Encode first.
+  bool Add(uint32_t id, uint64_t launches) noexcept;
+  bool empty() const noexcept { return size_ == 0; }
+  bool full() const noexcept { return size_ == kMost; }
+  // Leaves it empty. Keys with ids that follow one another and the same number of launches are one range.
+  void Encode(wire::Encoder* out) noexcept;
+
+ private:
+  static constexpr size_t kMost = 2048;  // 64 KB
+  struct Key {
+    uint32_t id;
+    uint64_t launches;
+  };
+  size_t size_ = 0;
+  std::array<Key, kMost> added_;  // NOLINT(cppcoreguidelines-pro-type-member-init): what is used is set
+  std::array<uint32_t, kMost> gap_, keys_;
+  std::array<uint64_t, kMost> launches_;
+};
+
 void EncodeSampledStep(const SampledStep& sampled, wire::Encoder* out) noexcept;
 void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept;
 // May throw std::bad_alloc.

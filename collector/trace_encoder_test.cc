@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "proto/rfinject/v1/trace.pb.h"
+#include "proto/wire/repeated_launches.h"
 
 // The tests hold every field that the library writes against the same field set by name through protoc's generated
 // code.
@@ -198,6 +199,34 @@ TEST_F(TraceEncoderTest, Statistics) {
   wanted_.mutable_end()->set_reason("exit");
   wanted_.mutable_end()->set_unix_ns(7);
   ExpectWritten();
+}
+
+TEST_F(TraceEncoderTest, RepeatedKeysAreRanges) {
+  RepeatedKeys keys;
+  keys.Encode(&out_);
+  EXPECT_EQ(out_.size(), 0u);
+  for (const uint32_t id : {9, 4, 3, 5, 7, 6}) EXPECT_TRUE(keys.Add(id, id == 6 ? 2 : 1));
+  keys.Encode(&out_);
+  EXPECT_TRUE(keys.empty());
+  auto* repeated = wanted_.add_repeated_launches();
+  for (const uint32_t gap : {2, 0, 0, 1}) repeated->add_gap(gap);
+  for (const uint32_t count : {3, 1, 1, 1}) repeated->add_keys(count);
+  for (const uint64_t launches : {1, 2, 1, 1}) repeated->add_launches(launches);
+  // A long range is several.
+  for (uint32_t id = 2 * wire::kMostKeysInARange + 1; id > 1; --id) EXPECT_TRUE(keys.Add(id, 300));
+  keys.Encode(&out_);
+  repeated = wanted_.add_repeated_launches();
+  for (const uint32_t gap : {1, 0}) {
+    repeated->add_gap(gap);
+    repeated->add_keys(wire::kMostKeysInARange);
+    repeated->add_launches(300);
+  }
+  ExpectWritten();
+  uint32_t id = 0;
+  while (keys.Add(++id, 1)) {
+  }
+  EXPECT_TRUE(keys.full());
+  EXPECT_GT(id, 1000u);
 }
 
 // What bench/trace_growth measures of the real thing: a day of an estimated ResNet-18 stays below 50 MB.

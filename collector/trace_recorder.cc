@@ -788,11 +788,15 @@ bool TraceRecorder::EncodePending(uint64_t file_bytes, wire::Encoder* out) noexc
         });
     if (!all_defined || full()) return true;
 
-    while (!too_long() && trace.table.TakeOne([out](uint32_t id, const LaunchTable::Key& key, auto metrics) {
-      EncodeKeyStats(id, key.launches, metrics, out);
-    })) {
+    RepeatedKeys* const repeated = &trace.repeated_keys;
+    const auto take = [out, repeated](uint32_t id, const LaunchTable::Key& key, auto metrics) {
+      if (key.repeats && repeated->full()) repeated->Encode(out);
+      if (!key.repeats || !repeated->Add(id, key.launches)) EncodeKeyStats(id, key.launches, metrics, out);
+    };
+    while (!too_long() && trace.table.TakeOne(take)) {
     }
-    if (too_long()) return true;
+    repeated->Encode(out);
+    if (too_long() || trace.table.HasChanges()) return true;
     // The keys of the complete steps are in the file by now. The step that runs may get more samples.
     trace.step_sums.CompleteBefore(active() ? CurrentStep() : UINT64_MAX);
     std::deque<SampledStep>& sampled = trace.step_sums.complete();

@@ -135,6 +135,7 @@ class TraceRecorder final : public Recorder {
     uint64_t batches_taken = 0;                 // complete batches that are in the file, or wait to be written
     uint64_t batches = 0, samples = 0;          // of complete batches that wait to be written
     StepSums step_sums;
+    RepeatedKeys repeated_keys;
     std::map<std::string, uint64_t, std::less<>> drops;
     // Steps that wait to be written. The first ones are kept one by one; later ones, and those of a file that is
     // nearly as large as it may be, as sums. Such a file is seldom written, so what waits for it must not grow with

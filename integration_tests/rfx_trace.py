@@ -51,7 +51,7 @@ trace_pb2, DecodeError = _schema()
 
 FILE_MAGIC = b"RFINJECT"
 FRAME_MAGIC = 0x43584652
-FORMAT_MAJOR = 2
+FORMAT_MAJOR = 3
 PHASES = ["other", "forward", "backward", "optimizer", "data", "communication", "recompute", "eval"]
 SOURCES = ["unspecified", "measured", "estimated", "imported", "none"]
 TIERS = ["?", "A", "B", "C", "D", "E", "F"]
@@ -206,6 +206,12 @@ class Trace:
                 total["sum"] += added
                 total["min"] = low if total["min"] is None else min(total["min"], low)
                 total["max"] = max(total["max"], high)
+        for repeated in chunk.get("repeated_launches", []):
+            key = 1
+            for gap, keys, launches in zip(repeated["gap"], repeated["keys"], repeated["launches"]):
+                for key in range(key + gap, key + gap + keys):
+                    self.repeat(key, launches)
+                key += 1
         self.steps += chunk.get("step", [])
         self.eval_batches += sum(run.get("eval_batches", 0) for run in chunk.get("step_stats", {}).get("run", []))
         self.diagnostics += chunk.get("diagnostic", [])
@@ -214,6 +220,15 @@ class Trace:
             self.drops[drop["what"]] = self.drops.get(drop["what"], 0) + drop.get("count", 0)
         if "end" in chunk:
             self.end = chunk["end"]
+
+    def repeat(self, key, launches):
+        """Adds launches whose samples are those before."""
+        self.launches[key] += launches
+        for metric in self.metrics:
+            total = self.sums.get((key, metric))
+            if total is not None:
+                total["n"] += launches
+                total["sum"] += launches * total["min"]
 
     @property
     def tier(self):

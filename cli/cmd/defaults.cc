@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <functional>
 #include <optional>
+#include <set>
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
@@ -70,6 +72,39 @@ absl::Status AddDefault(const std::string& path, const Command& command, std::st
   return absl::OkStatus();
 }
 
+// Their options are settings of the injected library.
+bool Launches(std::string_view verb) { return verb == "run" || verb == "env"; }
+
+std::string InCapitals(std::string_view name) {
+  std::string capitals;
+  for (const char c : name) {
+    capitals += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return capitals;
+}
+
+absl::Status ApplyVariables(std::string_view verb, const VerbHelp& help, ParsedOptions* parsed,
+                            std::set<std::string, std::less<>>* turned_off) {
+  const char* config = std::getenv("RFINJECT_CONFIG");
+  if (config != nullptr && *config == '\0') return absl::OkStatus();
+  for (const Option& option : help.options) {
+    const std::string variable = VariableOf(verb, option.name);
+    const char* value = std::getenv(variable.c_str());
+    if (value == nullptr || *value == '\0' || parsed->Has(option.name)) continue;
+    if (TakesNoWord(option) && std::string_view(value) == "1") {
+      parsed->values[std::string(option.name)] = "";
+    } else if (TakesNoWord(option) && std::string_view(value) == "0") {
+      turned_off->insert(std::string(option.name));
+    } else if (!option.value.empty()) {
+      parsed->values[std::string(option.name)] = value;
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat(variable, "=", value, ": --", std::string(option.name), " is turned on by 1 and off by 0"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::string UserConfig() {
   const std::string folder = UserConfigFolder();
   return folder.empty() ? folder : folder + "/rfinject.toml";
@@ -123,27 +158,45 @@ absl::StatusOr<std::vector<DefaultsFile>> ReadDefaultsFiles() {
   return files;
 }
 
-std::string VariableOf(std::string_view option) {
+std::string VariableOf(std::string_view verb, std::string_view option) {
   std::string name = "RFINJECT_";
-  for (const char c : option) name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  if (!Launches(verb)) name += InCapitals(verb) + "_";
+  name += InCapitals(option);
   // Two options are one setting.
   return name == "RFINJECT_QUIET" || name == "RFINJECT_VERBOSE" ? "RFINJECT_LOG" : name;
 }
 
+std::vector<std::string> UnknownVariables(const std::vector<std::string>& names) {
+  std::vector<std::string> unknown;
+  for (const std::string& name : names) {
+    for (const Command& command : AllCommands()) {
+      if (Launches(command.name) || !name.starts_with(VariableOf(command.name, ""))) continue;
+      const VerbHelp help = command.describe();
+      const bool known = std::any_of(help.options.begin(), help.options.end(),
+                                     [&](const Option& one) { return VariableOf(command.name, one.name) == name; });
+      if (!known) unknown.push_back(name);
+    }
+  }
+  return unknown;
+}
+
 absl::Status ApplyDefaults(std::string_view verb, const VerbHelp& help, ParsedOptions* parsed) {
   if (help.options.empty()) return absl::OkStatus();
+  std::set<std::string, std::less<>> turned_off;  // by a variable
+  if (!Launches(verb)) {
+    if (absl::Status status = ApplyVariables(verb, help, parsed, &turned_off); !status.ok()) return status;
+  }
   const absl::StatusOr<std::vector<DefaultsFile>> files = ReadDefaultsFiles();
   if (!files.ok()) return files.status();
-  const bool launches = verb == "run" || verb == "env";
   // -v on the command line goes before quiet in a file.
   const bool volume = parsed->Has("quiet") || parsed->Has("verbose");
   for (const DefaultsFile& file : *files) {
     if (!file.ignored.empty()) Complain(file.path + " is not used: " + file.ignored);
     for (const Default& one : file.defaults) {
-      if (one.verb != verb || parsed->Has(one.option)) continue;
+      if (one.verb != verb || parsed->Has(one.option) || turned_off.contains(one.option)) continue;
       const bool of_volume = one.option == "quiet" || one.option == "verbose";
       if (of_volume && volume) continue;
-      const char* variable = launches ? std::getenv(VariableOf(one.option).c_str()) : nullptr;
+      const char* variable = Launches(verb) ? std::getenv(VariableOf(verb, one.option).c_str()) : nullptr;
       if (variable != nullptr && *variable != '\0') continue;
       parsed->values[one.option] = one.value;
     }

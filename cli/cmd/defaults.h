@@ -9,7 +9,12 @@
 //   by = "op"
 //
 // Read are ./.rfinject.toml, then $XDG_CONFIG_HOME/rfinject.toml (~/.config/rfinject.toml); RFINJECT_CONFIG names one
-// file in their place, or none where it is empty. A value in an earlier file wins.
+// file in their place. A value in an earlier file wins.
+//
+// A variable of the environment goes before the files. The options of `run` and `env` are RFINJECT_OVERHEAD and so
+// on, which the injected library reads; those of the other verbs have the verb's name in them, RFINJECT_REPORT_BY=op.
+// A flag is turned on by 1 and off by 0. An empty RFINJECT_CONFIG turns off the files and the variables of other
+// verbs.
 //
 // A file is used only if it is the user's (or root's) and nobody else may write to it. The one in the working folder
 // may have come with a program that somebody else wrote: options that name files or programs, or that replace files,
@@ -44,12 +49,16 @@ absl::StatusOr<std::vector<DefaultsFile>> ReadDefaultsFiles();
 // option. For ReadDefaultsFiles and tests.
 absl::StatusOr<std::vector<Default>> ParseDefaults(std::string_view text, const std::string& path, bool of_folder);
 
-// Gives those options of `verb` that the command line does not have the values of the files. For `run` and `env` a
-// variable RFINJECT_* that is set comes before the files.
+// Gives those options of `verb` that the command line does not have the values of the variables and the files. Those
+// of `run` and `env` that a variable gives are left as they are: the variable reaches the library by itself.
 absl::Status ApplyDefaults(std::string_view verb, const VerbHelp& help, ParsedOptions* parsed);
 
-// Returns the variable that does what an option does: "RFINJECT_MAX_SIZE" for --max-size.
-std::string VariableOf(std::string_view option);
+// Returns the variable that does what an option does: "RFINJECT_MAX_SIZE" for run --max-size, "RFINJECT_REPORT_BY"
+// for report --by.
+std::string VariableOf(std::string_view verb, std::string_view option);
+
+// Returns the variables among `names` that begin as one of a verb's options would, and are none's.
+std::vector<std::string> UnknownVariables(const std::vector<std::string>& names);
 
 }  // namespace rfinject::cli
 

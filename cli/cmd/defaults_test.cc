@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 
 #include "cli/cmd/commands.h"
@@ -95,6 +96,52 @@ TEST_F(Files, TheNearerCounts) {
   EXPECT_FALSE(parsed.Has("quiet"));
   setenv("RFINJECT_SKIP", "5", 1);  // MakeVariables leaves it alone
   EXPECT_FALSE(Run({"true"}).Has("skip"));
+}
+
+TEST_F(Files, VariablesGoBeforeFilesForEveryVerb) {
+  Write(".rfinject.toml", "[report]\nby = \"phase\"\nstrict = true\nformat = \"json\"\n");
+  const auto report = [](std::vector<std::string> words, int code = 0) {
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    ParsedOptions parsed;
+    EXPECT_EQ(ParseOptions("report", ReportHelp(), arguments, WordPolicy::kAnywhere, &parsed).value_or(0), code);
+    parsed.words.clear();
+    return parsed;
+  };
+  setenv("RFINJECT_REPORT_BY", "op", 1);
+  setenv("RFINJECT_REPORT_STRICT", "0", 1);
+  setenv("RFINJECT_BY", "kernel", 1);  // nobody's
+  ParsedOptions parsed = report({});
+  EXPECT_EQ(parsed.Value("by"), "op");
+  EXPECT_FALSE(parsed.Has("strict"));
+  EXPECT_EQ(parsed.Value("format"), "json");
+  EXPECT_EQ(report({"--by", "layer"}).Value("by"), "layer");
+  setenv("RFINJECT_REPORT_STRICT", "1", 1);
+  EXPECT_TRUE(report({}).Has("strict"));
+  setenv("RFINJECT_CONFIG", "", 1);
+  EXPECT_TRUE(report({}).values.empty());
+  unsetenv("RFINJECT_CONFIG");
+  setenv("RFINJECT_REPORT_RAW", "maybe", 1);
+  report({}, 2);
+  for (const char* name : {"RFINJECT_REPORT_BY", "RFINJECT_REPORT_STRICT", "RFINJECT_REPORT_RAW", "RFINJECT_BY"}) {
+    unsetenv(name);
+  }
+  EXPECT_EQ(UnknownVariables({"RFINJECT_REPORT_BYE", "RFINJECT_REPORT_BY", "RFINJECT_OVERHEAD", "RFINJECT_DIFF_BY"}),
+            std::vector<std::string>{"RFINJECT_REPORT_BYE"});
+}
+
+// A verb has options whose variables are not read as another verb's.
+TEST_F(Files, NoVariableIsTwoOptions) {
+  std::map<std::string, std::string> seen;
+  for (const Command& command : AllCommands()) {
+    if (command.name == "env") continue;  // has run's
+    for (const Option& option : command.describe().options) {
+      const std::string variable = VariableOf(command.name, option.name);
+      const auto [known, is_new] = seen.emplace(variable, std::string(command.name));
+      EXPECT_TRUE(is_new || variable == "RFINJECT_LOG")
+          << variable << " of " << command.name << " and " << known->second;
+    }
+  }
 }
 
 TEST_F(Files, WhatOthersMayWriteIsNotUsed) {

@@ -291,10 +291,17 @@ void SayDefaults(Findings& findings) {
     findings.Add(Verdict::kGood, "defaults", text);
   }
   std::string variables;
+  std::vector<std::string> names;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (std::string_view(*variable).starts_with("RFINJECT_")) variables += std::string(" ") + *variable;
+    const std::string_view text = *variable;
+    if (!text.starts_with("RFINJECT_")) continue;
+    variables += " " + std::string(text);
+    names.emplace_back(text.substr(0, text.find('=')));
   }
   if (!variables.empty()) findings.Add(Verdict::kNote, "variables", "set here:" + variables);
+  for (const std::string& name : UnknownVariables(names)) {
+    findings.Add(Verdict::kNote, "variables", name + " is no option's", "`rfinject VERB -h` has the options");
+  }
 }
 
 }  // namespace

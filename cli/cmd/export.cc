@@ -82,7 +82,8 @@ absl::Status ExportTrace(const std::string& path, const std::string& job, const 
                          .kernels = kernels[i],
                          .trace_id = profile.trace_ids.empty() ? "" : *profile.trace_ids.begin()};
     if (to.lines) exported.lines = &lines[i];
-    if (!kernels[i].validation) exported.steps = steps;
+    const std::vector<StepSpan>& imported = run->second.step_spans;
+    if (!kernels[i].validation) exported.steps = imported.empty() ? steps : imported;
     const absl::Status status = exporter->Add(exported);
     if (!status.ok()) return status;
   }

@@ -1,7 +1,8 @@
 // Perfetto's trace of tracks and slices. What is kept of a run are sums, so a process has one step, the mean one: its
 // phases in the order of a training step, in them the layers as the program runs them (backward the other way round),
 // then operators, then kernels, each as long as it takes on the GPU and one behind the other. Where the trace says
-// single steps, a second track has them by the clock, from the first one of the process on.
+// single steps, a second track has them by the clock, from the first one of the process on, and where windows of them
+// were sampled over time, counters have these.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -32,8 +33,11 @@ constexpr std::string_view kCounters[] = {"performance_flop_per_s", "bandwidth_b
 // What the packets of one file share: a file has one writer.
 constexpr uint32_t kSequence = 1;
 constexpr uint32_t kCleared = 1;
-// Numbers of tracks: those of one process follow one another.
+// Numbers of tracks: those of one process follow one another, in the order in which they are shown.
 constexpr uint64_t kTracksOfAProcess = 16;
+constexpr uint64_t kMeanStep = 1, kFirstCounter = 2, kSteps = 8, kDramOverTime = 9, kTensorOverTime = 10;
+// Times that are smaller are those of a file that does not know the time of day: September 2001.
+constexpr int64_t kOldestUnixNs = 1'000'000'000'000'000'000;
 
 constexpr const char* kLevels[] = {"phase", "layer", "op", "kernel"};
 
@@ -75,13 +79,7 @@ class PerfettoExporter : public Exporter {
     std::vector<const Column*> counters;
     for (const std::string_view name : kCounters) counters.push_back(columns.Find(name));
     for (size_t i = 0; i < counters.size(); ++i) {
-      perfetto::TracePacket packet;
-      auto* track = packet.mutable_track_descriptor();
-      track->set_uuid(process + 2 + i);
-      track->set_parent_uuid(process);
-      track->set_name(std::string(counters[i]->info.title));
-      track->mutable_counter()->set_unit_name(std::string(counters[i]->info.unit));
-      Put(&packet);
+      PutTrack(process, kFirstCounter + i, std::string(counters[i]->info.title), counters[i]->info.unit);
     }
     // Where a slice begins, unrounded: the ends of children and parents fall together.
     double at_ns = 0;
@@ -90,27 +88,28 @@ class PerfettoExporter : public Exporter {
       const Slice& slice = slices[index];
       TrackEvent begin;
       begin.set_type(TrackEvent::SLICE_BEGIN);
-      begin.set_track_uuid(process + 1);
+      begin.set_track_uuid(process + kMeanStep);
       begin.add_categories(kLevels[slice.level]);
       begin.set_name(PrintableText(slice.name));
       for (const Column* column : annotations) Annotate(*column, index, &begin);
       PutEvent(at_ns, &begin);
       if (slice.children.empty()) {
         for (size_t i = 0; i < counters.size(); ++i)
-          PutCounter(process + 2 + i, at_ns, NumberIn(counters[i]->value(index)));
+          PutCounter(process + kFirstCounter + i, at_ns, NumberIn(counters[i]->value(index)));
         at_ns += slice.row.sums.time_ns() / steps;
       }
       for (const size_t child : slice.children) self(self, child);
       TrackEvent end;
       end.set_type(TrackEvent::SLICE_END);
-      end.set_track_uuid(process + 1);
+      end.set_track_uuid(process + kMeanStep);
       PutEvent(at_ns, &end);
     };
     for (size_t i = 0; i < slices.size(); ++i) {
       if (slices[i].level == 0) put(put, i);
     }
-    for (size_t i = 0; i < counters.size(); ++i) PutCounter(process + 2 + i, at_ns, 0);
+    for (size_t i = 0; i < counters.size(); ++i) PutCounter(process + kFirstCounter + i, at_ns, 0);
     PutSteps(run, process);
+    PutWindows(run, process);
     return absl::OkStatus();
   }
 
@@ -166,35 +165,58 @@ class PerfettoExporter : public Exporter {
     if (processes_ == 1) packet.set_sequence_flags(kCleared);
     auto* track = packet.mutable_track_descriptor();
     track->set_uuid(process);
+    track->set_child_ordering(perfetto::TrackDescriptor::EXPLICIT);
     // Process ids of several hosts may be the same; here each is a process of its own.
     track->mutable_process()->set_pid(static_cast<int32_t>(processes_));
     track->mutable_process()->set_process_name(PrintableText(TitleOf(run)));
     for (const std::string& word : info.argv) track->mutable_process()->add_cmdline(PrintableText(word));
     Put(&packet);
-    perfetto::TracePacket step;
-    track = step.mutable_track_descriptor();
-    track->set_uuid(process + 1);
-    track->set_parent_uuid(process);
     const uint64_t steps = run.kernels.steps;
     const std::string what = run.kernels.run.source == SourceKind::kEstimated ? ", estimated" : "";
-    track->set_name(steps == 0 ? "all launches" + what + " (rfinject export)"
-                               : "mean of " + std::to_string(steps) + (steps == 1 ? " step" : " steps") + what +
-                                     " (rfinject export)");
-    Put(&step);
+    // The description is also what rfinject knows its own file by (cli/emit/own_output.cc).
+    PutTrack(process, kMeanStep, (steps == 0 ? "all launches" : "mean of " + CountOf(steps)) + what, std::nullopt,
+             "Slices lie one behind the other, each as long as it takes on the GPU (rfinject export)");
+  }
+
+  static std::string CountOf(uint64_t steps) { return std::to_string(steps) + (steps == 1 ? " step" : " steps"); }
+
+  // A track of slices or, with a unit, of a counter.
+  void PutTrack(uint64_t process, uint64_t number, const std::string& name, std::optional<std::string_view> unit,
+                std::string_view description = {}) {
+    perfetto::TracePacket packet;
+    auto* track = packet.mutable_track_descriptor();
+    track->set_uuid(process + number);
+    track->set_parent_uuid(process);
+    track->set_name(name);
+    track->set_sibling_order_rank(static_cast<int32_t>(number));
+    if (!description.empty()) track->set_description(std::string(description));
+    if (unit) track->mutable_counter()->set_unit_name(std::string(*unit));
+    Put(&packet);
+  }
+
+  // When the first step or window began, which is the beginning of all that is by the clock.
+  static int64_t BeginOf(const ExportedRun& run) {
+    int64_t begin_ns = INT64_MAX;
+    if (!run.steps.empty()) begin_ns = run.steps.front().start_unix_ns;
+    for (const PmWindowInfo& window : run.run.pm_windows) begin_ns = std::min(begin_ns, window.start_unix_ns);
+    return begin_ns;
+  }
+
+  // Times are a file's, and may be any numbers.
+  static double NsBetween(int64_t from, int64_t to) {
+    int64_t ns = 0;
+    return static_cast<double>(__builtin_sub_overflow(to, from, &ns) ? INT64_MAX : ns);
   }
 
   void PutSteps(const ExportedRun& run, uint64_t process) {
     if (run.steps.empty()) return;
-    const uint64_t track = process + kTracksOfAProcess - 1;
-    perfetto::TracePacket packet;
-    packet.mutable_track_descriptor()->set_uuid(track);
-    packet.mutable_track_descriptor()->set_parent_uuid(process);
-    packet.mutable_track_descriptor()->set_name(
-        std::to_string(run.steps.size()) + (run.steps.size() == 1 ? " step" : " steps") + " by the clock" +
-        (run.kernels.run.source == SourceKind::kEstimated ? " of the program that was estimated" : "") +
-        " (rfinject export)");
-    Put(&packet);
-    const int64_t zero_ns = run.steps.front().start_unix_ns;
+    const uint64_t track = process + kSteps;
+    // Of an estimate it is the clock of the machine that ran the program.
+    PutTrack(process, kSteps,
+             CountOf(run.steps.size()) +
+                 (run.kernels.run.source == SourceKind::kEstimated ? " by the host's clock" : " by the clock"),
+             std::nullopt);
+    const int64_t zero_ns = BeginOf(run);
     double end_ns = 0;  // of the step before: slices of a track do not overlap, though a clock may have been set back
     for (const StepSpan& step : run.steps) {
       TrackEvent begin;
@@ -202,20 +224,51 @@ class PerfettoExporter : public Exporter {
       begin.set_track_uuid(track);
       begin.add_categories("step");
       begin.set_name("step " + std::to_string(step.index) + (step.armed ? ", counters on" : ""));
-      Annotate("start_unix_ns", static_cast<uint64_t>(step.start_unix_ns), &begin);
+      if (step.start_unix_ns >= kOldestUnixNs) {
+        Annotate("start_unix_ns", static_cast<uint64_t>(step.start_unix_ns), &begin);
+      }
       Annotate("duration_ns", step.duration_ns, &begin);
       if (step.samples > 0) Annotate("samples", step.samples, &begin);
       if (step.data_wait_ns) Annotate("data_wait_ns", *step.data_wait_ns, &begin);
       if (step.gpu_wait_ns) Annotate("gpu_wait_ns", *step.gpu_wait_ns, &begin);
       if (step.busy_ns) Annotate("gpu_busy_ns", *step.busy_ns, &begin);
-      const double begin_ns = std::max(end_ns, static_cast<double>(step.start_unix_ns - zero_ns));
+      const double start_ns = NsBetween(zero_ns, step.start_unix_ns);
+      const double begin_ns = std::max(end_ns, start_ns);
       PutEvent(begin_ns, &begin);
       TrackEvent end;
       end.set_type(TrackEvent::SLICE_END);
       end.set_track_uuid(track);
-      end_ns = std::max(begin_ns,
-                        static_cast<double>(step.start_unix_ns - zero_ns) + static_cast<double>(step.duration_ns));
+      end_ns = std::max(begin_ns, start_ns + static_cast<double>(step.duration_ns));
       PutEvent(end_ns, &end);
+    }
+  }
+
+  // What PM sampling saw in the windows of one process, from the first step on.
+  void PutWindows(const ExportedRun& run, uint64_t process) {
+    const std::vector<PmWindowInfo>& windows = run.run.pm_windows;
+    if (windows.empty() || run.run.processes > 1 || run.kernels.validation) return;
+    const int64_t zero_ns = BeginOf(run);
+    const bool has_tensor =
+        std::any_of(windows.begin(), windows.end(), [](const auto& one) { return one.has_tensor; });
+    PutTrack(process, kDramOverTime, "DRAM bandwidth by the clock", "B/s");
+    if (has_tensor) PutTrack(process, kTensorOverTime, "Tensor pipes active by the clock", "share");
+    for (const PmWindowInfo& window : windows) {
+      const double begin_ns = NsBetween(zero_ns, window.start_unix_ns);
+      const auto bin_ns = static_cast<double>(window.bin_ns);
+      if (!(bin_ns > 0)) continue;
+      constexpr double kNsPerSecond = 1e9, kPermille = 1000;
+      const auto end_of = [&](const auto& bins) { return begin_ns + static_cast<double>(bins.size()) * bin_ns; };
+      for (size_t i = 0; i < window.bin_dram_bytes.size(); ++i) {
+        PutCounter(process + kDramOverTime, begin_ns + static_cast<double>(i) * bin_ns,
+                   static_cast<double>(window.bin_dram_bytes[i]) / bin_ns * kNsPerSecond);
+      }
+      PutCounter(process + kDramOverTime, end_of(window.bin_dram_bytes), 0);
+      if (!window.has_tensor) continue;
+      for (size_t i = 0; i < window.bin_tensor_permille.size(); ++i) {
+        PutCounter(process + kTensorOverTime, begin_ns + static_cast<double>(i) * bin_ns,
+                   window.bin_tensor_permille[i] / kPermille);
+      }
+      PutCounter(process + kTensorOverTime, end_of(window.bin_tensor_permille), 0);
     }
   }
 

@@ -257,6 +257,13 @@ class Importer {
     };
   }
 
+  // When the file's clock was 0; 0 where the export does not say it.
+  int64_t SessionStartUnixNs() const {
+    const Statement start =
+        Prepare(database_.get(), "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME ORDER BY 1 LIMIT 1");
+    return start && sqlite3_step(start.get()) == SQLITE_ROW ? sqlite3_column_int64(start.get(), 0) : 0;
+  }
+
   void TimeSteps() {
     if (steps_ == 0) return;
     std::vector<TimedStep> steps;
@@ -300,6 +307,7 @@ class Importer {
           &TimedStep::gpu_wait_ns, &steps);
     }
     StepTimes& times = run_.step_times[0];
+    const int64_t began_unix_ns = SessionStartUnixNs();
     for (const TimedStep& step : steps) {
       const uint64_t ns =
           step.at.end > step.at.start ? static_cast<uint64_t>(step.at.end) - static_cast<uint64_t>(step.at.start) : 0;
@@ -309,6 +317,17 @@ class Importer {
                  .gpu_wait_ns = where(has_calls, step.gpu_wait_ns),
                  .gpu_busy_ns = step.busy_ns,
                  .launch_gap_ns = ns > step.busy_or_data_ns ? ns - step.busy_or_data_ns : 0});
+      int64_t start_unix_ns = 0;
+      if (run_.step_spans.size() >= kMostStepSpans ||
+          __builtin_add_overflow(began_unix_ns, step.at.start, &start_unix_ns)) {
+        continue;
+      }
+      run_.step_spans.push_back({.index = run_.step_spans.size(),
+                                 .start_unix_ns = start_unix_ns,
+                                 .duration_ns = ns,
+                                 .data_wait_ns = where(has_data, step.data_ns),
+                                 .gpu_wait_ns = where(has_calls, step.gpu_wait_ns),
+                                 .busy_ns = step.busy_ns});
     }
   }
 

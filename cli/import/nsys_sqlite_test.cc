@@ -244,6 +244,25 @@ TEST_F(NsysSqlite, StepsHaveWhatTheyWaitedFor) {
   // The loader's 30 us lie in the 60 in which the GPU has nothing to do; 10 before the kernels and 20 after remain.
   EXPECT_EQ(static_cast<uint64_t>(times.launch_gap_ns.sum()), 10'000u + 2 * 30'000u);
   EXPECT_EQ(static_cast<uint64_t>(times.own_ns.sum()), 50'000u - 8'000 + 2 * (100'000u - 30'000 - 8'000));
+  // By the file's own clock, since no table says the time of day.
+  ASSERT_THAT(run.step_spans, SizeIs(3));
+  EXPECT_EQ(run.step_spans[0], (StepSpan{.index = 0,
+                                         .start_unix_ns = 0,
+                                         .duration_ns = 50'000,
+                                         .data_wait_ns = 0,
+                                         .gpu_wait_ns = 8'000,
+                                         .busy_ns = 40'000}));
+  EXPECT_EQ(run.step_spans[2].start_unix_ns, 150'000);
+  EXPECT_EQ(run.step_spans[2].duration_ns, 100'000u);
+  EXPECT_EQ(run.step_spans[2].data_wait_ns, 30'000u);
+  // Of several processes nothing says whose steps they are.
+  cli::Run both = run;
+  both.Merge(run);
+  EXPECT_THAT(both.step_spans, SizeIs(0));
+  Write(
+      "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);"
+      "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000);");
+  EXPECT_EQ(OnlyRun(Import()).step_spans[2].start_unix_ns, 1'700'000'000'000'150'000);
 }
 
 TEST_F(NsysSqlite, WhatAStepIsCalled) {

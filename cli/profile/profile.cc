@@ -227,6 +227,7 @@ void Run::Merge(Run other) {
   }
   KeepFirstSampledSteps(*this);
   MergeSmallest(pm_windows, std::move(other.pm_windows), kMaxPmWindowsKept, /*unique=*/false);
+  step_spans.clear();  // nothing says whose they would be
   collector_versions.merge(other.collector_versions);
   while (collector_versions.size() > kMaxCollectorVersionsKept) {
     collector_versions.erase(std::prev(collector_versions.end()));

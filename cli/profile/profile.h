@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "cli/profile/step_span.h"
 #include "cli/profile/step_times.h"
 #include "proto/rfinject/v1/trace.schema.h"
 #include "proto/wire/vocabulary.h"
@@ -239,6 +240,9 @@ struct Run {
   // Windows of PM sampling with their bins over time: the first kMaxPmWindowsKept by step. `steps` has the sums of
   // all.
   std::vector<PmWindowInfo> pm_windows;
+  // When the steps of an import ran, at most kMostStepSpans, which `steps` has in its sums. None of several
+  // processes.
+  std::vector<StepSpan> step_spans;
   std::set<std::string> collector_versions;        // at most kMaxCollectorVersionsKept, the smallest
   std::map<DiagnosticInfo, uint64_t> diagnostics;  // and how many processes said so
   std::map<std::string, uint64_t> drops;

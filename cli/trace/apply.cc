@@ -12,6 +12,7 @@
 #include "cli/trace/damage.h"
 #include "cli/trace/key_stats.h"
 #include "cli/trace/step_spans.h"
+#include "proto/wire/repeated_launches.h"
 #include "proto/wire/sum_code.h"
 
 namespace rfinject::cli {
@@ -125,6 +126,8 @@ absl::Status Applier::Apply(const Record& record) {
       return ApplySourceLine(chunk.source_line(record.index), record);
     case v1::Chunk::kKeyFieldNumber:
       return ApplyKey(chunk.key(record.index), record);
+    case v1::Chunk::kRepeatedLaunchesFieldNumber:
+      return ApplyRepeatedLaunches(chunk.repeated_launches(record.index), record);
     case v1::Chunk::kSampledStepFieldNumber:
       return ApplySampledStep(chunk.sampled_step(record.index), record);
     case v1::Chunk::kStepFieldNumber:
@@ -203,6 +206,11 @@ absl::Status Applier::ApplyMerged(const v1::Merged& message, const Record& recor
   for (const v1::PmWindow& one : message.pm_window()) {
     RFINJECT_TRY(Charge(sizeof(PmWindowInfo), record.offset));
     KeepPmWindow(Facts<PmWindowInfo>(one), &run);
+  }
+  for (const v1::StepSpan& one : message.step_span()) {
+    if (run.step_spans.size() >= kMostStepSpans) break;
+    RFINJECT_TRY(Charge(sizeof(StepSpan), record.offset));
+    run.step_spans.push_back(SpanOf(one));
   }
   run.collector_versions.insert(message.collector_version().begin(), message.collector_version().end());
   Set(run.unfinished, message.unfinished());
@@ -466,6 +474,31 @@ absl::Status Applier::ApplyStats(const Record& record) {
   }
   if (!first.ok()) return DamageAt(first.error_offset(), first.error());
   SaturatingAdd(keys_[found].launches, first.launches());
+  return absl::OkStatus();
+}
+
+absl::Status Applier::ApplyRepeatedLaunches(const v1::RepeatedLaunches& message, const Record& record) {
+  if (message.keys_size() != message.gap_size() || message.launches_size() != message.gap_size()) {
+    return DamageAt(record.offset, "repeated launches have ranges without a number");
+  }
+  uint64_t id = 1;
+  for (int range = 0; range < message.gap_size(); ++range) {
+    id += message.gap(range);
+    const uint64_t launches = message.launches(range);
+    if (message.keys(range) > wire::kMostKeysInARange) {
+      return DamageAt(record.offset, "a range of repeated launches is longer than any should be");
+    }
+    for (const uint64_t end = id + message.keys(range); id < end; ++id) {
+      const size_t found = id > UINT32_MAX ? IdIndex::kNone : key_index_.Find(static_cast<uint32_t>(id));
+      if (found == IdIndex::kNone) return Undefined(record.offset, "launch key", id);
+      KeyState& key = keys_[found];
+      for (auto& [metric, stat] : key.metrics) {
+        if (stat.min != stat.max) return DamageAt(record.offset, "samples are said to repeat others, which differ");
+        if (launches != 0) stat.Merge(Stat::Same(stat.min, launches));
+      }
+      SaturatingAdd(key.launches, launches);
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -897,6 +930,7 @@ Run Applier::ValidationOf(const RunState& state) {
   // Only training steps were sampled.
   run.sampled_steps.clear();
   run.pm_windows.clear();
+  run.step_spans.clear();
   run.memory_peak = {};
   run.step_times.clear();
   run.diagnostics.clear();

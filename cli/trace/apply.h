@@ -173,6 +173,7 @@ class Applier {
   absl::Status ApplySourceLine(const v1::SourceLine& message, const Record& record);
   absl::Status ApplyKey(const v1::LaunchKey& message, const Record& record);
   absl::Status ApplyStats(const Record& record);
+  absl::Status ApplyRepeatedLaunches(const v1::RepeatedLaunches& message, const Record& record);
   absl::Status ApplySampledStep(const v1::SampledStep& message, const Record& record);
   absl::Status ApplyStep(const v1::Step& message, const Record& record);
   absl::Status ApplyMemoryPeak(const v1::MemoryPeak& message, const Record& record);

@@ -35,10 +35,10 @@ inline constexpr int kRecordOrder[] = {
     v1::Chunk::kTraceIdFieldNumber,      v1::Chunk::kRunFieldNumber,         v1::Chunk::kNameFieldNumber,
     v1::Chunk::kModelFieldNumber,        v1::Chunk::kLayerFieldNumber,       v1::Chunk::kMetricFieldNumber,
     v1::Chunk::kNativeModuleFieldNumber, v1::Chunk::kNativeStackFieldNumber, v1::Chunk::kSourceLineFieldNumber,
-    v1::Chunk::kKeyFieldNumber,          v1::Chunk::kStatsFieldNumber,       v1::Chunk::kSampledStepFieldNumber,
-    v1::Chunk::kStepFieldNumber,         v1::Chunk::kMemoryPeakFieldNumber,  v1::Chunk::kPmWindowFieldNumber,
-    v1::Chunk::kDiagnosticFieldNumber,   v1::Chunk::kDropFieldNumber,        v1::Chunk::kStepStatsFieldNumber,
-    v1::Chunk::kEndFieldNumber,
+    v1::Chunk::kKeyFieldNumber,          v1::Chunk::kStatsFieldNumber,       v1::Chunk::kRepeatedLaunchesFieldNumber,
+    v1::Chunk::kSampledStepFieldNumber,  v1::Chunk::kStepFieldNumber,        v1::Chunk::kMemoryPeakFieldNumber,
+    v1::Chunk::kPmWindowFieldNumber,     v1::Chunk::kDiagnosticFieldNumber,  v1::Chunk::kDropFieldNumber,
+    v1::Chunk::kStepStatsFieldNumber,    v1::Chunk::kEndFieldNumber,
 };
 
 struct Record {

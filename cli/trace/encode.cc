@@ -12,6 +12,7 @@
 #include "cli/trace/decode.h"
 #include "proto/rfinject/v1/trace.pb.h"
 #include "proto/wire/framing.h"
+#include "proto/wire/step_parts.h"
 
 namespace rfinject::cli {
 namespace {
@@ -145,6 +146,14 @@ class Writer {
     for (const PmWindowInfo& window : run.pm_windows) {
       MergedRecord(id, [&](v1::Merged& merged) { trace::ToMessage(window, merged.add_pm_window()); });
     }
+    constexpr size_t kSpansPerRecord = 1024;  // 60 KB
+    for (auto span = run.step_spans.begin(); span != run.step_spans.end();) {
+      MergedRecord(id, [&](v1::Merged& merged) {
+        for (size_t i = 0; i < kSpansPerRecord && span != run.step_spans.end(); ++i) {
+          FillSpan(*span++, merged.add_step_span());
+        }
+      });
+    }
   }
 
   void WriteModels(const Run& run, uint32_t id) {
@@ -214,6 +223,18 @@ class Writer {
     message->set_min(stat.min);
     message->set_max(stat.max);
     message->set_shared_sums(stat.shared_sums);
+  }
+
+  static void FillSpan(const StepSpan& span, v1::StepSpan* message) {
+    message->set_index(span.index);
+    message->set_start_unix_ns(span.start_unix_ns);
+    message->set_duration_ns(span.duration_ns);
+    message->set_data_wait_ns(span.data_wait_ns.value_or(0));
+    message->set_gpu_wait_ns(span.gpu_wait_ns.value_or(0));
+    message->set_gpu_busy_ns(span.busy_ns.value_or(0));
+    message->set_watched((span.data_wait_ns ? wire::kWatchedDataWaits : 0) |
+                         (span.gpu_wait_ns ? wire::kWatchedGpuWaits : 0) |
+                         (span.busy_ns ? wire::kWatchedGpuBusy : 0));
   }
 
   static void FillSpread(const Spread& spread, v1::Spread* message) {

@@ -85,7 +85,7 @@ TEST(ReadMemoryTest, RecordsWithIdsOfTheirOwn) {
         content = std::to_string(id);
       } else {
         const FieldDescriptor* first = field->message_type()->FindFieldByNumber(1);
-        if (first == nullptr || first->cpp_type() != FieldDescriptor::CPPTYPE_UINT32) return;
+        if (first == nullptr || first->is_repeated() || first->cpp_type() != FieldDescriptor::CPPTYPE_UINT32) return;
         std::unique_ptr<Message> message(
             google::protobuf::MessageFactory::generated_factory()->GetPrototype(field->message_type())->New());
         message->GetReflection()->SetUInt32(message.get(), first, id);

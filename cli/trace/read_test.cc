@@ -501,6 +501,44 @@ TEST(TraceReader, SamplesThatAreAllTheSame) {
   EXPECT_EQ(Stat::Same(0, 3), (Stat{.n = 3, .min = 0}));
 }
 
+TEST(TraceReader, LaunchesThatRepeatThoseBefore) {
+  const auto same = [](v1::Chunk& chunk) {
+    v1::KeyStats* stats = chunk.add_stats();
+    stats->set_key(1);
+    stats->set_launches(2);
+    v1::MetricStats* metric = stats->add_metric();
+    metric->set_metric(1);
+    metric->set_n(2);
+    metric->set_min(1000);
+  };
+  const auto again = [](v1::Chunk& chunk) {
+    v1::RepeatedLaunches* repeated = chunk.add_repeated_launches();
+    repeated->add_gap(0);
+    repeated->add_keys(1);
+    repeated->add_launches(5);
+  };
+  const TraceContents contents = Read(Trace({Definitions, same, again, again}));
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
+  const LaunchStats& launches = contents.profile.runs.begin()->second.launches.begin()->second;
+  EXPECT_EQ(launches.launches, 12u);
+  EXPECT_EQ(launches.metrics.at("rf.time"), Stat::Same(1000, 12));
+  ExpectRefused(again, "which differ");
+  const auto changed = [&](auto change) {
+    return [&again, change](v1::Chunk& chunk) {
+      again(chunk);
+      change(*chunk.mutable_repeated_launches(0));
+    };
+  };
+  ExpectRefused(changed([](v1::RepeatedLaunches& one) { one.add_gap(1); }), "without a number");
+  const auto reason = [&](auto change) {
+    return std::string(DamageReason(Read(Trace({Definitions, same, changed(change)})).status));
+  };
+  EXPECT_EQ(reason([](v1::RepeatedLaunches& one) { one.set_gap(0, UINT32_MAX); }),
+            "launch key 4294967296 is used and was never defined");
+  EXPECT_EQ(reason([](v1::RepeatedLaunches& one) { one.set_keys(0, 65); }),
+            "a range of repeated launches is longer than any should be");
+}
+
 TEST(TraceReader, RefusesWhatContradictsItself) {
   ExpectRefused([](v1::Chunk& chunk) { chunk.add_name()->set_text("no id"); }, "without an id");
   ExpectRefused(

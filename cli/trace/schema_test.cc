@@ -52,6 +52,7 @@ v1::Chunk Example(bool merged) {
     facts.add_process()->set_host("node");
     facts.add_device()->set_name("GPU");
     facts.add_pm_window()->set_step(3);
+    facts.add_step_span()->set_watched(7);
   }
   for (uint32_t id = 1; id <= 4; ++id) {
     v1::Name& name = *chunk.add_name();
@@ -106,6 +107,21 @@ v1::Chunk Example(bool merged) {
     return sums;
   };
   fill(stats.add_metric())->set_metric(1);
+  v1::LaunchKey& constant = *chunk.add_key();
+  constant.set_id(2);
+  constant.set_kernel(2);
+  constant.set_run(run_id);
+  v1::KeyStats& same = *chunk.add_stats();
+  same.set_key(2);
+  same.set_launches(1);
+  v1::MetricStats& value = *same.add_metric();
+  value.set_metric(1);
+  value.set_n(1);
+  value.set_min(40);
+  v1::RepeatedLaunches& repeated = *chunk.add_repeated_launches();
+  repeated.add_gap(1);
+  repeated.add_keys(1);
+  repeated.add_launches(3);
   for (uint64_t number = 7; number <= 8; ++number) {
     v1::SampledStep& sampled = *chunk.add_sampled_step();
     sampled.set_run(run_id);

@@ -7,22 +7,29 @@
 namespace rfinject::cli {
 namespace {
 
-std::optional<uint64_t> Watched(const v1::Step& step, uint32_t bit, uint64_t value) {
-  return (step.watched() & bit) != 0 ? std::optional(value) : std::nullopt;
+template <typename Message>
+StepSpan TimesOf(const Message& step) {
+  const auto watched = [&step](uint32_t bit, uint64_t ns) {
+    return (step.watched() & bit) != 0 ? std::optional(ns) : std::nullopt;
+  };
+  return {.index = step.index(),
+          .start_unix_ns = step.start_unix_ns(),
+          .duration_ns = step.duration_ns(),
+          .data_wait_ns = watched(wire::kWatchedDataWaits, step.data_wait_ns()),
+          .gpu_wait_ns = watched(wire::kWatchedGpuWaits, step.gpu_wait_ns()),
+          .busy_ns = watched(wire::kWatchedGpuBusy, step.gpu_busy_ns())};
 }
 
 }  // namespace
 
 StepSpan SpanOf(const v1::Step& step) {
-  return {.index = step.index(),
-          .start_unix_ns = step.start_unix_ns(),
-          .duration_ns = step.duration_ns(),
-          .samples = step.samples(),
-          .armed = step.armed_group() != 0,
-          .data_wait_ns = Watched(step, wire::kWatchedDataWaits, step.data_wait_ns()),
-          .gpu_wait_ns = Watched(step, wire::kWatchedGpuWaits, step.gpu_wait_ns()),
-          .busy_ns = Watched(step, wire::kWatchedGpuBusy, step.gpu_busy_ns())};
+  StepSpan span = TimesOf(step);
+  span.samples = step.samples();
+  span.armed = step.armed_group() != 0;
+  return span;
 }
+
+StepSpan SpanOf(const v1::StepSpan& span) { return TimesOf(span); }
 
 std::vector<StepSpan> ReadStepSpans(ByteSource& source) {
   std::vector<StepSpan> spans;

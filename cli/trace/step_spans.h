@@ -4,7 +4,6 @@
 #ifndef RFINJECT_CLI_TRACE_STEP_SPANS_H_
 #define RFINJECT_CLI_TRACE_STEP_SPANS_H_
 
-#include <cstddef>
 #include <vector>
 
 #include "cli/profile/step_span.h"
@@ -12,18 +11,18 @@
 
 namespace rfinject::v1 {
 class Step;
+class StepSpan;
 }  // namespace rfinject::v1
 
 namespace rfinject::cli {
 
-// As many as a process writes one by one (proto/FORMAT.md); more are in no trace of ours.
-inline constexpr size_t kMostStepSpans = size_t{1} << 16;
-
-StepSpan SpanOf(const v1::Step& step);
-
-// The measured steps that the trace says one by one, in their order; up to what is damaged. None of a merged or an
-// imported trace, which have sums.
+// The measured steps that the trace says one by one, in their order; up to what is damaged. None of a merged trace,
+// which has sums, nor of an imported one, whose Runs have them.
 std::vector<StepSpan> ReadStepSpans(ByteSource& source);
+
+// What one message says. StepSpan has the fields of Step that tell when it ran.
+StepSpan SpanOf(const v1::Step& step);
+StepSpan SpanOf(const v1::StepSpan& span);
 
 }  // namespace rfinject::cli
 

@@ -50,6 +50,7 @@ class Adder {
     }
     for (const auto& key : chunk.key()) AddKey(key);
     for (const auto& stats : chunk.stats()) AddStats(stats);
+    for (const auto& repeated : chunk.repeated_launches()) AddRepeated(repeated);
     for (const auto& step : chunk.step()) out_->steps.push_back(step);
     for (const auto& diagnostic : chunk.diagnostic()) {
       Check(out_->FindDiagnostic(diagnostic.id()) == nullptr, "a diagnostic twice");
@@ -100,6 +101,24 @@ class Adder {
         continue;
       }
       AddTo(into, m.n(), Join(m.sum_high(), m.sum()), Join(m.sum_squares_high(), m.sum_squares()), m.min(), m.max());
+    }
+  }
+  void AddRepeated(const v1::RepeatedLaunches& repeated) {
+    Check(repeated.keys_size() == repeated.gap_size() && repeated.launches_size() == repeated.gap_size(),
+          "ranges without a number");
+    uint32_t id = 1;
+    for (int range = 0; range < repeated.keys_size(); ++range) {
+      id += repeated.gap(range);
+      const uint64_t launches = repeated.launches(range);
+      for (const uint32_t end = id + repeated.keys(range); id < end; ++id) {
+        Check(out_->keys.contains(id), "repeated launches before their key");
+        out_->keys[id].launches += launches;
+        for (auto& [name, known] : out_->keys[id].metrics) {
+          Check(known.n > 0 && known.min == known.max, "samples are said to repeat others, which differ");
+          const unsigned __int128 sum = static_cast<unsigned __int128>(launches) * known.min;
+          AddTo(&known, launches, sum, sum * known.min, known.min, known.max);
+        }
+      }
     }
   }
 

@@ -1,7 +1,7 @@
 """A headless Chromium driven over its DevTools protocol, with Python's standard library alone.
 
     with Browser() as browser:
-        page = browser.open(path)            # a file; waits until it has loaded
+        page = browser.open(path)            # a file or an http:// address; waits until it has loaded
         page.move_mouse(100, 200)
         page.evaluate("document.title")
         page.console, page.requests          # what the page said and what it asked for
@@ -37,7 +37,7 @@ class ProtocolError(RuntimeError):
 
 
 class Browser:
-    def __init__(self, timeout=60):
+    def __init__(self, timeout=60, flags=()):
         binary = find_browser()
         if binary is None:
             raise FileNotFoundError("no Chromium found; set $CHROMIUM to its path")
@@ -56,7 +56,7 @@ class Browser:
             [binary, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--disable-sync", "--mute-audio",
              "--hide-scrollbars", "--force-color-profile=srgb", "--remote-debugging-pipe",
-             "--user-data-dir=" + self.profile, "about:blank"],
+             "--user-data-dir=" + self.profile, *flags, "about:blank"],
             preexec_fn=wire_pipes, close_fds=False, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
             start_new_session=True)
         os.close(to_browser)
@@ -174,7 +174,10 @@ class Page:
 
     def go(self, path):
         self.loaded = False
-        self.call("Page.navigate", {"url": pathlib.Path(path).resolve().as_uri()})
+        address = str(path)
+        if not address.startswith("http://"):
+            address = pathlib.Path(path).resolve().as_uri()
+        self.call("Page.navigate", {"url": address})
         self.browser.wait_for(lambda: self.loaded, "the page to load")
 
     def evaluate(self, expression):

@@ -1101,7 +1101,7 @@ class OtherVerbsTest(CliTest):
         self.assertIn("BAD   library   librfinject.so is not at /no/lib.so", result.stdout)
 
     def test_help_and_version(self):
-        self.assertRegex(self.run_cli("--version").stdout, r"^rfinject \d+\.\d+\.\d+, trace format 2\.0\n$")
+        self.assertRegex(self.run_cli("--version").stdout, r"^rfinject \d+\.\d+\.\d+, trace format 3\.0\n$")
         text = self.run_cli("-h").stdout
         for verb in ("run", "report", "runs", "merge", "diff", "import", "dump", "advise", "explain", "gpus", "env", "doctor"):
             self.assertIn("  " + verb, text)

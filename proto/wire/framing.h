@@ -26,7 +26,7 @@ inline constexpr size_t kFrameHeaderSize = 16;
 inline constexpr char kFileMagic[8] = {'R', 'F', 'I', 'N', 'J', 'E', 'C', 'T'};
 inline constexpr uint32_t kFrameMagic = 0x43584652;  // "RFXC"
 // A reader refuses a file whose major number is larger than its own; minor numbers only tell what wrote it.
-inline constexpr uint16_t kFormatMajor = 2;
+inline constexpr uint16_t kFormatMajor = 3;
 inline constexpr uint16_t kFormatMinor = 0;
 // A longer frame is taken for damage: the limit bounds what a reader allocates for one frame. Writers close a frame
 // long before that.

@@ -21,7 +21,7 @@ TEST(FileHeader, HasThePromisedBytes) {
   uint8_t header[kFileHeaderSize];
   EncodeFileHeader(header);
   EXPECT_EQ(std::string(header, header + 8), "RFINJECT");
-  EXPECT_EQ(header[8] | header[9] << 8, 2);
+  EXPECT_EQ(header[8] | header[9] << 8, 3);
   EXPECT_EQ(header[10] | header[11] << 8, 0);
 }
 
