@@ -95,8 +95,8 @@ class LaunchTable {
   }
 
   // Takes one key with increments: calls visit(uint32_t id, const Key& key, metrics), and then sets the increments
-  // to zero. `metrics` takes a function(const MetricSum&) and calls it for every metric that has samples. Returns false
-  // when no key has increments.
+  // to zero. `metrics` takes a function(const MetricSum&) and calls it for every metric that has samples. Returns
+  // false when no key has increments.
   template <typename Visit>
   bool TakeOne(Visit visit) noexcept {
     if (changed_ == kLast) return false;
