@@ -262,7 +262,7 @@ SimulatedResult Simulate(const SimulatedRun& options) {
     records.push_back(record);
     result.armed += decision.action == Action::kCounters;
   }
-  while (table.TakeOne([&](uint32_t id, LaunchTable::Key& key, auto metrics) {
+  while (table.TakeOne([&](uint32_t id, const LaunchTable::Key& key, auto metrics) {
     EncodeLaunchKey(id, key.identity, 0, 0, &chunk);
     EncodeKeyStats(id, key.launches, metrics, &chunk);
   })) {

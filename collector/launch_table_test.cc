@@ -32,7 +32,7 @@ struct Total {
 // Takes all increments, by key id.
 std::map<uint32_t, Total> TakeAll(LaunchTable* table) {
   std::map<uint32_t, Total> all;
-  while (table->TakeOne([&](uint32_t id, LaunchTable::Key& key, auto metrics) {
+  while (table->TakeOne([&](uint32_t id, const LaunchTable::Key& key, auto metrics) {
     EXPECT_EQ(all.count(id), 0u) << "a key is taken once";
     all[id].launches = key.launches;
     metrics([&](const MetricSum& sum) { all[id].metrics[sum.metric] = sum; });
@@ -115,9 +115,9 @@ TEST(LaunchTable, AgreesWithAMapOnRandomRecords) {
     table.Add(record);
   }
   EXPECT_EQ(table.size(), expected.size());
-  table.TakeOne([&](uint32_t, LaunchTable::Key&, auto) {});  // taking one leaves the others
+  table.TakeOne([&](uint32_t, const LaunchTable::Key&, auto) {});  // taking one leaves the others
   size_t seen = 1;
-  while (table.TakeOne([&](uint32_t, LaunchTable::Key& key, auto metrics) {
+  while (table.TakeOne([&](uint32_t, const LaunchTable::Key& key, auto metrics) {
     ++seen;
     const auto& sums = expected.at({key.identity.kernel, key.identity.site.layer, key.identity.grid[0]});
     size_t count = 0;
@@ -138,7 +138,7 @@ TEST(LaunchTable, WhatRepeatsWhatWasTakenBefore) {
   const auto repeats = [&](std::initializer_list<LaunchRecord> records) {
     for (const LaunchRecord& record : records) table.Add(record);
     bool all = true;
-    while (table.TakeOne([&](uint32_t, LaunchTable::Key& key, auto) { all = all && key.repeats; })) {
+    while (table.TakeOne([&](uint32_t, const LaunchTable::Key& key, auto) { all = all && key.repeats; })) {
     }
     return all;
   };

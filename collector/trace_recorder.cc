@@ -812,8 +812,11 @@ bool TraceRecorder::EncodePending(uint64_t file_bytes, wire::Encoder* out) noexc
     }
     if (trace.summed_steps.steps != 0) EncodeSummedSteps(trace.summed_steps, out);
     trace.summed_steps = {};
-    if (trace.batches != 0) EncodeEvaluation(trace.batches, trace.samples, out);
-    trace.batches = trace.samples = 0;
+    // Samples may be read a moment before the batch whose end they are of; they wait for it.
+    if (trace.batches != 0) {
+      EncodeEvaluation(trace.batches, trace.samples, out);
+      trace.batches = trace.samples = 0;
+    }
     // The peak may refer only to layers that were written above.
     if (trace.memory_peak) EncodeMemoryPeak(*trace.memory_peak, definitions.layers.size(), out);
     trace.memory_peak.reset();
