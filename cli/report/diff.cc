@@ -273,7 +273,7 @@ std::vector<Caveat> Caveats(const Run& before, const Run& after) {
 void AddRun(const Profile& profile, const Run& run, const SampledRun& sampled, const Machine& machine,
             const std::optional<ExpectedTimes>& expected, By by, const std::string& model, bool per_step,
             std::map<Key, Side>& sides, Side& total) {
-  const KeyReader reader(profile.metrics, ChipOf(run));
+  const KeyReader reader(profile.metrics, ChipOf(run), run.key.source);
   const bool exact = run.key.source == SourceKind::kEstimated;
   for (const auto& [launch, stats] : run.launches) {
     KeyQuantities quantities = ReadSampled(reader, sampled, stats);

@@ -358,7 +358,7 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
   const By by = options.by;
   const bool by_layer = by == By::kLayer || by == By::kClass;
   absl::flat_hash_map<const LayerInfo*, std::string> groups;  // that were made already
-  const KeyReader reader(profile.metrics, chip);
+  const KeyReader reader(profile.metrics, chip, run.key.source);
   for (const auto& [key, stats] : run.launches) {
     KeyQuantities quantities = ReadSampled(reader, sampled, stats);
     AddLeastTimes(machine, quantities.sums);

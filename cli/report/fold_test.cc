@@ -193,6 +193,25 @@ TEST(Fold, AnEstimateForAGpuThatIsInNoTableKeepsItsRecordedTimes) {
   EXPECT_GT(report.total.time_ns(), 0);
 }
 
+// A program that turns TF32 on in the middle: of ten launches four have FLOP in FP32 and six in TF32.
+TEST(Fold, WhatAnEstimateDoesNotSayOfALaunchItDidNotDo) {
+  LaunchStats stats{.launches = 10, .metrics = {}};
+  for (int i = 0; i < 10; ++i) {
+    stats.metrics["rf.time"].Add(100);
+    stats.metrics[i < 4 ? "rf.flop.fp32" : "rf.flop.tf32_tc"].Add(1000);
+  }
+  Profile profile = OneKey({.phase = Phase::kForward, .op = "aten::mm"}, stats);
+  profile.metrics["rf.flop.tf32_tc"] = {.name = "rf.flop.tf32_tc", .unit = "flop", .scale = 1};
+  const Report sampled = Fold(profile, {});
+  EXPECT_EQ(sampled.total.total_flop(), 20'000);
+  auto run = profile.runs.extract(profile.runs.begin());
+  run.key().source = run.mapped().key.source = SourceKind::kEstimated;
+  profile.runs.insert(std::move(run));
+  const Report estimated = Fold(profile, {});
+  EXPECT_EQ(estimated.total[FlopIn(Precision::kFp32)], 4'000);
+  EXPECT_EQ(estimated.total[FlopIn(Precision::kTf32Tensor)], 6'000);
+}
+
 TEST(Fold, ResNet18HasItsExactModelFlop) {
   for (const By by : kAll) {
     const Report report = Estimated(by);

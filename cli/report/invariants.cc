@@ -253,7 +253,7 @@ std::vector<Alarm> CheckInvariants(const Profile& profile, const Run& run, std::
                                    const Report& report) {
   Alarms alarms;
   const bool measured = run.key.source == SourceKind::kMeasured || run.key.source == SourceKind::kImported;
-  const KeyReader reader(profile.metrics, chip);
+  const KeyReader reader(profile.metrics, chip, run.key.source);
   for (const auto& [key, stats] : run.launches) {
     CheckKernel(report.machine, chip, key, stats, reader.Read(stats), measured, alarms);
   }

@@ -67,7 +67,8 @@ Uncertainty SpreadOf(const Stat& stat, uint64_t launches) {
   return {.variance = variance, .satterthwaite = variance * variance / (n - 1)};
 }
 
-KeyReader::KeyReader(const std::map<std::string, MetricInfo>& metrics, std::string_view chip) {
+KeyReader::KeyReader(const std::map<std::string, MetricInfo>& metrics, std::string_view chip, SourceKind source)
+    : samples_(source != SourceKind::kEstimated) {
   const auto add = [&](std::string_view metric, Term term) {
     const auto info = metrics.find(std::string(metric));
     if (info != metrics.end()) term.weight *= info->second.scale;
@@ -147,21 +148,21 @@ KeyQuantities KeyReader::Read(const LaunchStats& stats) const {
     if (found == terms_.end() || !Counts(found->second, stats)) continue;
     const Term& term = found->second;
     const double weight = term.weight;
-    const double value = weight * Scaled(stat, stats.launches);
+    const uint64_t launches = samples_ ? stats.launches : stat.n;
+    const double value = weight * Scaled(stat, launches);
     sums[term.quantity] += value;
     if (term.quantity == Quantity::kTime) {
       result.least_launch_ns = weight * static_cast<double>(stat.min);
-      result.time_uncertainty.Add(SpreadOf(stat, stats.launches).Times(weight));
-      result.time_error_squared += weight * weight * ErrorSquared(stat, stats.launches);
-      result.time_spread_known = stat.independent() > 1 || stat.n >= stats.launches;
+      result.time_uncertainty.Add(SpreadOf(stat, launches).Times(weight));
+      result.time_error_squared += weight * weight * ErrorSquared(stat, launches);
+      result.time_spread_known = stat.independent() > 1 || stat.n >= launches;
     } else if (term.quantity == Quantity::kDramBytes) {
       result.has_bytes = true;
       result.shared = result.shared || stat.shared_sums > 0;
-      result.bytes_uncertainty.AddDependent(SpreadOf(stat, stats.launches).Times(weight));
-      const double error =
-          std::sqrt(result.bytes_error_squared) + weight * std::sqrt(ErrorSquared(stat, stats.launches));
+      result.bytes_uncertainty.AddDependent(SpreadOf(stat, launches).Times(weight));
+      const double error = std::sqrt(result.bytes_error_squared) + weight * std::sqrt(ErrorSquared(stat, launches));
       result.bytes_error_squared = error * error;
-      const bool known = stat.independent() > 1 || stat.n >= stats.launches;
+      const bool known = stat.independent() > 1 || stat.n >= launches;
       result.bytes_spread_known = known && (result.bytes_spread_known || first_bytes);
       first_bytes = false;
     } else if (IsFlop(term.quantity)) {
@@ -169,7 +170,7 @@ KeyQuantities KeyReader::Read(const LaunchStats& stats) const {
       if (term.legacy_path) sums[LegacyFlopIn(precision)] += value;
       result.has_flop = true;
       result.shared = result.shared || stat.shared_sums > 0;
-      result.flop_uncertainty.Add(SpreadOf(stat, stats.launches).Times(weight));
+      result.flop_uncertainty.Add(SpreadOf(stat, launches).Times(weight));
       (IsTensor(precision) ? result.has_tensor_flop : result.has_scalar_flop) = true;
     }
   }

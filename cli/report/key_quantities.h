@@ -42,12 +42,14 @@ struct KeyQuantities {
   bool time_spread_known = false, bytes_spread_known = false;
 };
 
-// Reads the launch keys of one profile and chip.
+// Reads the launch keys of one profile, chip and source.
 class KeyReader {
  public:
   // `metrics` are Profile::metrics. `chip` ("GA100") selects the formulas over hardware counters
-  // (gpus/chips.h); empty: only those of rfinject's own metrics are known.
-  KeyReader(const std::map<std::string, MetricInfo>& metrics, std::string_view chip);
+  // (gpus/chips.h); empty: only those of rfinject's own metrics are known. An estimate says all of every launch: one
+  // without a metric had none of it, as where a program turns TF32 on between two steps. Counters sample launches,
+  // and the others are like those.
+  KeyReader(const std::map<std::string, MetricInfo>& metrics, std::string_view chip, SourceKind source);
 
   KeyQuantities Read(const LaunchStats& stats) const;
 
@@ -63,6 +65,7 @@ class KeyReader {
   static bool Counts(const Term& term, const LaunchStats& stats);
 
   absl::flat_hash_map<std::string, Term> terms_;  // by metric
+  bool samples_;                                  // launches without a metric are like those that have it
 };
 
 // As Read, with time and bytes those of the run's ordinary steps, and with spreads known where steps were sampled.
