@@ -5,8 +5,8 @@
 // returns. Nothing of this can be seen from Python: no finder on sys.meta_path, no loader, no variable.
 //
 // What the hook cannot catch (importlib.import_module("torch") raises no audit event for torch itself; a process that
-// we entered late) is caught by pending calls. A virtual GPU, which must be there before torch's libraries are, is then
-// offered when torch/__init__.py imports the first module of its own, which does raise an event.
+// we entered late) is caught by pending calls. A virtual GPU, which must be there before torch's libraries are, is
+// then offered when torch/__init__.py imports the first module of its own, which does raise an event.
 #ifndef RFINJECT_INJECTOR_PYTHON_DOOR_H_
 #define RFINJECT_INJECTOR_PYTHON_DOOR_H_
 
