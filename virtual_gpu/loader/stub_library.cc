@@ -70,7 +70,7 @@ std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stub
   std::string image(sizeof(Elf64_Ehdr) + kHeaders * sizeof(Elf64_Phdr), '\0');
   Align(&image, 16);
   const uint64_t report_at = image.size();
-  Append(&image, &report, sizeof report);
+  Append(&image, static_cast<const void*>(&report), sizeof report);
   const uint64_t strings_at = image.size();
   image += strings;
   Align(&image, 16);

@@ -75,8 +75,7 @@ RFINJECT_CUDART cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t
 }
 RFINJECT_CUDART cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                                   size_t height, cudaMemcpyKind, cudaStream_t stream) {
-  CUDA_MEMCPY2D copy = {};
-  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .dstMemoryType = CU_MEMORYTYPE_UNIFIED};
   copy.srcDevice = Address(from);
   copy.dstDevice = Address(to);
   copy.srcPitch = from_pitch;
