@@ -618,8 +618,10 @@ void TraceRecorder::TakeWhatEnded(bool last) {
   Trace& trace = *trace_;
   trace_->steps_seen = finished_steps_.load(std::memory_order_acquire);
   trace_->batches_seen = eval_batches_.load(std::memory_order_acquire);
-  for (std::deque<StepRecord> early = std::exchange(trace.early_steps, {}); !early.empty(); early.pop_front()) {
-    trace.AddStep(early.front());
+  for (size_t early = trace.early_steps.size(); early > 0; --early) {
+    const StepRecord step = trace.early_steps.front();
+    trace.early_steps.pop_front();
+    trace.AddStep(step);
   }
   trace.samples += eval_samples_.exchange(0, std::memory_order_relaxed);
   uint64_t ended = trace_->batches_seen - std::min<uint64_t>(trace_->batches_seen, 1);

@@ -205,7 +205,8 @@ class PerfettoExporter : public Exporter {
   // Times are a file's, and may be any numbers.
   static double NsBetween(int64_t from, int64_t to) {
     int64_t ns = 0;
-    return static_cast<double>(__builtin_sub_overflow(to, from, &ns) ? INT64_MAX : ns);
+    if (__builtin_sub_overflow(to, from, &ns)) ns = to < from ? INT64_MIN : INT64_MAX;
+    return static_cast<double>(ns);
   }
 
   void PutSteps(const ExportedRun& run, uint64_t process) {
@@ -256,19 +257,16 @@ class PerfettoExporter : public Exporter {
       const double begin_ns = NsBetween(zero_ns, window.start_unix_ns);
       const auto bin_ns = static_cast<double>(window.bin_ns);
       if (!(bin_ns > 0)) continue;
+      const auto put = [&](uint64_t track, const auto& bins, double scale) {
+        double at_ns = begin_ns;
+        for (size_t i = 0; i < bins.size(); ++i, at_ns = begin_ns + static_cast<double>(i) * bin_ns) {
+          PutCounter(process + track, at_ns, static_cast<double>(bins[i]) * scale);
+        }
+        PutCounter(process + track, at_ns, 0);
+      };
       constexpr double kNsPerSecond = 1e9, kPermille = 1000;
-      const auto end_of = [&](const auto& bins) { return begin_ns + static_cast<double>(bins.size()) * bin_ns; };
-      for (size_t i = 0; i < window.bin_dram_bytes.size(); ++i) {
-        PutCounter(process + kDramOverTime, begin_ns + static_cast<double>(i) * bin_ns,
-                   static_cast<double>(window.bin_dram_bytes[i]) / bin_ns * kNsPerSecond);
-      }
-      PutCounter(process + kDramOverTime, end_of(window.bin_dram_bytes), 0);
-      if (!window.has_tensor) continue;
-      for (size_t i = 0; i < window.bin_tensor_permille.size(); ++i) {
-        PutCounter(process + kTensorOverTime, begin_ns + static_cast<double>(i) * bin_ns,
-                   window.bin_tensor_permille[i] / kPermille);
-      }
-      PutCounter(process + kTensorOverTime, end_of(window.bin_tensor_permille), 0);
+      put(kDramOverTime, window.bin_dram_bytes, kNsPerSecond / bin_ns);
+      if (window.has_tensor) put(kTensorOverTime, window.bin_tensor_permille, 1 / kPermille);
     }
   }
 

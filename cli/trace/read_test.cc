@@ -83,13 +83,18 @@ void Definitions(v1::Chunk& chunk) {
   key->set_layer(2);
   key->set_phase(v1::PHASE_BACKWARD);
 }
-void Statistics(v1::Chunk& chunk) {
+// Two launches of the key above, both with rf.time, whose values the caller adds.
+v1::MetricStats* AddTwoLaunches(v1::Chunk& chunk) {
   v1::KeyStats* stats = chunk.add_stats();
   stats->set_key(1);
   stats->set_launches(2);
   v1::MetricStats* metric = stats->add_metric();
   metric->set_metric(1);
   metric->set_n(2);
+  return metric;
+}
+void Statistics(v1::Chunk& chunk) {
+  v1::MetricStats* metric = AddTwoLaunches(chunk);
   metric->set_sum(30);
   metric->set_sum_squares(500);
   metric->set_min(10);
@@ -502,15 +507,7 @@ TEST(TraceReader, SamplesThatAreAllTheSame) {
 }
 
 TEST(TraceReader, LaunchesThatRepeatThoseBefore) {
-  const auto same = [](v1::Chunk& chunk) {
-    v1::KeyStats* stats = chunk.add_stats();
-    stats->set_key(1);
-    stats->set_launches(2);
-    v1::MetricStats* metric = stats->add_metric();
-    metric->set_metric(1);
-    metric->set_n(2);
-    metric->set_min(1000);
-  };
+  const auto same = [](v1::Chunk& chunk) { AddTwoLaunches(chunk)->set_min(1000); };
   const auto again = [](v1::Chunk& chunk) {
     v1::RepeatedLaunches* repeated = chunk.add_repeated_launches();
     repeated->add_gap(0);
