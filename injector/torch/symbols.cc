@@ -54,7 +54,7 @@ class Binder {
 
 }  // namespace
 
-bool FindTorchSymbols(TorchSymbols* symbols) noexcept {
+bool FindTorchSymbols(TorchSymbols* symbols) {
   *symbols = {};
   void* torch = OpenLoaded("libtorch_cpu.so", &symbols->path);
   if (torch == nullptr) return false;

@@ -53,7 +53,7 @@ struct TorchSymbols {
 
 // False when no libtorch_cpu is loaded. libtorch is loaded with RTLD_LOCAL, so that RTLD_DEFAULT would find nothing:
 // the library is looked for by name among those that the process has mapped.
-bool FindTorchSymbols(TorchSymbols* symbols) noexcept;
+bool FindTorchSymbols(TorchSymbols* symbols);
 
 }  // namespace rfinject
 
