@@ -1,8 +1,8 @@
 #include "cli/import/ncu_repeats.h"
 
-#include <cstdint>
-#include <cstring>
 #include <utility>
+
+#include "absl/hash/hash.h"
 
 namespace rfinject::cli {
 namespace {
@@ -12,18 +12,8 @@ namespace {
 constexpr size_t kLaunches = 4096;
 constexpr size_t kLongestIdentity = 4096;  // bytes
 
-// Hashes eight bytes at a time. A collision costs time, but no wrong result.
-size_t SlotOf(std::string_view text) {
-  uint64_t hash = text.size();
-  for (; text.size() >= 8; text.remove_prefix(8)) {
-    uint64_t word;
-    std::memcpy(&word, text.data(), sizeof word);
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 32;
-  }
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x9E3779B97F4A7C15u;
-  return (hash >> 40) % kLaunches;
-}
+// A collision costs time, but no wrong result.
+size_t SlotOf(std::string_view text) { return absl::HashOf(text) % kLaunches; }
 
 }  // namespace
 
