@@ -23,7 +23,8 @@ absl::StatusOr<std::vector<std::string>> FindTraces(const std::string& path) {
   fs::recursive_directory_iterator it(path, error);
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
     std::error_code entry_error;
-    if (it->path().extension() == ".rfx" && it->symlink_status(entry_error).type() == fs::file_type::regular) {
+    // The folder's own listing knows this of each entry mostly, where symlink_status would ask for it.
+    if (it->path().extension() == ".rfx" && !it->is_symlink(entry_error) && it->is_regular_file(entry_error)) {
       found.push_back(it->path().string());
     }
   }
