@@ -55,7 +55,7 @@ class Top(programs.TestCase):
     def test_a_rank_is_killed_and_the_other_ends(self):
         os.makedirs(self.folder / "out")
         ranks = [self.start(rank) for rank in range(2)]
-        text = self.await_top(r"train\.py:\s+running for ", r"^Ranks: 2, 2 writes$", r"^ +0 +writes ", r"^ +1 +writes ")
+        text = self.await_top(r"train\.py:\s+running\s+for ", r"^Ranks: 2, 2 writes$", r"^ +0 +writes ", r"^ +1 +writes ")
         # The run goes on while it is read.
         before = self.steps(text, 0)
         end = time.monotonic() + PATIENCE_S
