@@ -6,11 +6,13 @@ RFINJECT_PYTHON names the interpreter (default: the one that runs this file).
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from torchrun import torchrun  # noqa: E402
 
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
@@ -26,12 +28,6 @@ def run(script, *arguments, launcher=(), expect=0):
     if result.returncode != expect:
         raise AssertionError(f"{script} {arguments}: exit code {result.returncode}\n{result.stdout}\n{result.stderr}")
     return result.stdout
-
-
-def unused_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def small(arch, *more, image_size=64, images=4):
@@ -71,14 +67,7 @@ class ImageNet(unittest.TestCase):
 
     def test_two_processes(self):
         with tempfile.TemporaryDirectory() as folder:
-            # Output is redirected and teed, because torchrun 1.13 does not start under Python 3.11 otherwise (that
-            # Python does not iterate over its enum of "no redirection", nor over "all"). An address and a port are
-            # given, because --standalone takes the host's full name, which may lead nowhere, and always the same
-            # port.
-            text = run("imagenet/main.py", *small("resnet18"),
-                       launcher=["-m", "torch.distributed.run", "--master_addr", "127.0.0.1",
-                                 "--master_port", unused_port(), "--nproc_per_node", "2",
-                                 "--log_dir", folder, "-r", "1", "-t", "1"])
+            text = run("imagenet/main.py", *small("resnet18"), launcher=torchrun(2, folder))
         self.assertIn("2 processes", text)
         self.assertEqual(text.count("Test  Loss"), 1)  # only rank 0 speaks
 

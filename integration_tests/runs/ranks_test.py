@@ -4,10 +4,10 @@
     ranks_test.py [unittest arguments]     see programs.py for the environment
 """
 import json
-import socket
 import unittest
 
 import programs
+from torchrun import torchrun
 
 TRAIN = """
 import torch
@@ -53,19 +53,11 @@ for step in range(3):
 """
 
 
-def unused_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Ranks(programs.TestCase):
     def torchrun(self, processes, *options, launcher=(), program=TRAIN, arguments=()):
-        # integration_tests/examples says why output is redirected and teed, and an address given.
-        (self.folder / "log").mkdir(exist_ok=True)
-        return self.cli("--estimate", programs.GPU, *options, programs.PYTHON, "-m", "torch.distributed.run",
-                        "--master_addr", "127.0.0.1", "--master_port", unused_port(), "--nproc_per_node", processes,
-                        "--log_dir", self.folder / "log", "-r", "1", "-t", "1", *launcher,
+        log = self.folder / "log"
+        log.mkdir(exist_ok=True)
+        return self.cli("--estimate", programs.GPU, *options, programs.PYTHON, *torchrun(processes, log, *launcher),
                         self.write("train.py", program), *arguments)
 
     def runs(self):

@@ -7,10 +7,10 @@ Loaders sleep, so that what they take is a lower bound whatever else the machine
 """
 import json
 import shutil
-import socket
 import unittest
 
 import programs
+from torchrun import torchrun
 
 BEGIN = """
 import sys, threading, time, torch
@@ -77,12 +77,7 @@ class Waits(programs.TestCase):
     def run_ranks(self, source, argument, ranks):
         """One run of a program's text under torchrun."""
         shutil.rmtree(self.folder / "rfinject-out", ignore_errors=True)
-        with socket.socket() as unused:
-            unused.bind(("127.0.0.1", 0))
-            port = unused.getsockname()[1]
-        # Redirected and teed: without, torchrun 1.13 does not start under Python 3.11.
-        self.cli("--estimate", programs.GPU, programs.PYTHON, "-m", "torch.distributed.run", "--master_addr", "127.0.0.1",
-                 "--master_port", port, "--nproc_per_node", ranks, "--log_dir", self.folder / "log", "-r", "1", "-t", "1",
+        self.cli("--estimate", programs.GPU, programs.PYTHON, *torchrun(ranks, self.folder / "log"),
                  self.write("train.py", source), argument)
 
     def test_a_slow_loader_is_what_the_steps_wait_for(self):
