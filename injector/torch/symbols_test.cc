@@ -11,7 +11,11 @@ thread_local int t_fail_in = 0;  // the allocation of this thread that fails, co
 }  // namespace
 
 [[gnu::noinline]] void* operator new(size_t size) {
-  if (t_fail_in > 0 && --t_fail_in == 0) throw std::bad_alloc();
+  if (t_fail_in == 1) {
+    t_fail_in = 0;
+    throw std::bad_alloc();
+  }
+  if (t_fail_in > 1) --t_fail_in;
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
