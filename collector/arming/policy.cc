@@ -163,15 +163,16 @@ Decision Schedule::At(uint64_t step, uint32_t level) const noexcept {
 Policy::Policy(const Options& options, std::vector<GroupRole> roles)
     : options_(options), roles_(std::move(roles)), schedule_(options_, roles_), guarded_(roles_.size(), false) {}
 
-Policy::KeyState* Policy::Find(uint32_t key) noexcept {
+Policy::KeyState* Policy::Find(uint32_t key) {
   if (key >= keys_.size()) OnNewKey(key);
   return &keys_[key];
 }
 
-void Policy::OnNewKey(uint32_t key) noexcept {
+void Policy::OnNewKey(uint32_t key) {
   while (keys_.size() <= key) {
-    keys_.emplace_back();
-    keys_.back().counted.resize(roles_.size(), 0);
+    KeyState state;
+    state.counted.resize(roles_.size(), 0);
+    keys_.push_back(std::move(state));
   }
   converged_ = false;
 }
@@ -180,20 +181,20 @@ bool Policy::Done(const Moments& moments) const noexcept {
   return HalfWidth99(moments) <= options_.target * std::abs(moments.mean);
 }
 
-void Policy::OnBytes(uint32_t key, double bytes) noexcept {
+void Policy::OnBytes(uint32_t key, double bytes) {
   KeyState* state = Find(key);
   state->seen_in_step = true;
   state->bytes.Add(bytes);
 }
 
-void Policy::OnTime(uint32_t key, double ns, uint32_t launches) noexcept {
+void Policy::OnTime(uint32_t key, double ns, uint32_t launches) {
   KeyState* state = Find(key);
   state->seen_in_step = true;
   state->time.Add(ns);
   state->time_total += ns * launches;
 }
 
-void Policy::OnCounted(uint32_t key, uint32_t group) noexcept {
+void Policy::OnCounted(uint32_t key, uint32_t group) {
   KeyState* state = Find(key);
   state->seen_in_step = true;
   if (group < state->counted.size() && state->counted[group] < UINT16_MAX) ++state->counted[group];
@@ -251,7 +252,7 @@ uint64_t Policy::MedianUnarmed() const noexcept {
   return sorted[count / 2];
 }
 
-void Policy::End(uint64_t step, const Decision& decision, uint64_t duration_ns, bool valid) noexcept {
+void Policy::End(uint64_t step, const Decision& decision, uint64_t duration_ns, bool valid) {
   step_is_armed_ = false;
   // Warm-up steps are no measure of what a step costs.
   if (step < schedule_.burst_begin() / 2) return;
@@ -295,7 +296,7 @@ void Policy::UpdateLevel() noexcept {
 }
 
 // Which keys are heavy, which are done, and whether anything is left to do.
-void Policy::Review() noexcept {
+void Policy::Review() {
   double total = 0;
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < keys_.size(); ++i) {

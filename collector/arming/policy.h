@@ -116,16 +116,16 @@ class Policy {
   void Cancel() noexcept { step_is_armed_ = false; }
 
   // `step` ran under `decision` and took `duration_ns` of wall time. `valid` says that its samples could be used;
-  // OnBytes and OnTime must have been called with them before.
-  void End(uint64_t step, const Decision& decision, uint64_t duration_ns, bool valid) noexcept;
+  // OnBytes and OnTime must have been called with them before. Throws std::bad_alloc, as the next four do.
+  void End(uint64_t step, const Decision& decision, uint64_t duration_ns, bool valid);
 
   // Tells that a launch key was seen for the first time. Keys are small numbers, given out in order.
-  void OnNewKey(uint32_t key) noexcept;
+  void OnNewKey(uint32_t key);
   // Tell what the current step measured for a key, as the mean over its launches in the step: launches of one step
   // are not independent, steps are.
-  void OnBytes(uint32_t key, double bytes) noexcept;
-  void OnTime(uint32_t key, double ns, uint32_t launches) noexcept;
-  void OnCounted(uint32_t key, uint32_t group) noexcept;
+  void OnBytes(uint32_t key, double bytes);
+  void OnTime(uint32_t key, double ns, uint32_t launches);
+  void OnCounted(uint32_t key, uint32_t group);
 
   // `progress` is any count that grows while the program launches work. Returns whether the armed step is stuck: the
   // caller then disarms it, and nothing is armed any more in this process.
@@ -156,11 +156,11 @@ class Policy {
   size_t key_count() const noexcept { return keys_.size(); }
 
  private:
-  KeyState* Find(uint32_t key) noexcept;
+  KeyState* Find(uint32_t key);
   bool Done(const Moments& moments) const noexcept;
   bool NeedsTimes() const noexcept;
   bool Needs(uint32_t group) const noexcept;
-  void Review() noexcept;
+  void Review();
   void UpdateLevel() noexcept;
   uint64_t MedianUnarmed() const noexcept;
 

@@ -11,6 +11,7 @@
 
 #include "collector/arming/backoff.h"
 #include "collector/arming/simulation.h"
+#include "collector/testing/failing_memory.h"
 
 namespace rfinject::arming {
 namespace {
@@ -37,6 +38,22 @@ TEST(StudentT, GoesOverIntoItsExpansion) {
   EXPECT_NEAR(StudentT95(31), 2.0395, 1e-3);
   EXPECT_NEAR(StudentT95(120), 1.9799, 1e-3);
   EXPECT_NEAR(StudentT99(60), 2.6603, 1e-3);
+}
+
+// The caller then measures no more; the program goes on.
+TEST(Policy, SaysThatMemoryRanOutAndCanGoOn) {
+  Options options;
+  options.warm_up_steps = 0;
+  Policy policy(options, kGa100);
+  const int failed = rfinject::testing::FailEachAllocation([&] {
+    policy.OnNewKey(2);
+    policy.OnTime(0, 1000, 1);
+    policy.OnCounted(2, 1);
+    policy.End(options.warm_up_steps + 100, {.action = Action::kTimes}, 1'000'000, true);
+  });
+  EXPECT_GE(failed, 3);  // the keys, what is counted of each, and the order of the heavy ones
+  EXPECT_EQ(policy.key_count(), 3u);
+  for (uint32_t key = 0; key < 3; ++key) EXPECT_EQ(policy.key(key).counted.size(), kGa100.size());
 }
 
 TEST(Schedule, NothingDuringWarmUpThenEveryGroupOnceWithUnarmedStepsBetween) {

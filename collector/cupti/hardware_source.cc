@@ -431,7 +431,11 @@ void HardwareSource::Stop() noexcept {
     std::vector<cupti::LaunchLog::Entry> entries;
     tap_.times_log().Close(&entries);
     contexts_.ForEach([&](cupti::CountedContext& one) { one.log().Close(&entries); });
-    ExplainShortProgram();
+    try {
+      ExplainShortProgram();
+    } catch (...) {
+      recorder_.CountDrop("why the program was too short: out of memory");
+    }
     // A running session is left alone: at this point of a process's life the driver may be gone.
   }
   TurnOff();

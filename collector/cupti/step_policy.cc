@@ -35,7 +35,7 @@ void StepPolicy::Cancel(const Plan& plan) noexcept {
 }
 
 void StepPolicy::End(bool in_window, uint64_t step, const Plan& plan, uint64_t duration_ns, bool valid,
-                     uint32_t keys) noexcept {
+                     uint32_t keys) {
   if (!lock_.LockFor(kStepLockWaitNs)) return;
   const HeldLock held(lock_);
   if (policy_ == nullptr) return;
@@ -46,7 +46,7 @@ void StepPolicy::End(bool in_window, uint64_t step, const Plan& plan, uint64_t d
   policy_->End(step, decision, duration_ns, valid);
 }
 
-bool StepPolicy::AddCounts(uint32_t group, std::span<const CountedContext::Outcome> outcomes) noexcept {
+bool StepPolicy::AddCounts(uint32_t group, std::span<const CountedContext::Outcome> outcomes) {
   if (!lock_.LockFor(kStepLockWaitNs)) return false;
   const HeldLock held(lock_);
   if (policy_ == nullptr) return false;
@@ -59,7 +59,7 @@ bool StepPolicy::AddCounts(uint32_t group, std::span<const CountedContext::Outco
   return true;
 }
 
-bool StepPolicy::AddTimes(std::span<const TimeJoin::Key> keys) noexcept {
+bool StepPolicy::AddTimes(std::span<const TimeJoin::Key> keys) {
   if (!lock_.LockFor(kStepLockWaitNs)) return false;
   const HeldLock held(lock_);
   if (policy_ == nullptr) return false;

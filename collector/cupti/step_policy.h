@@ -39,10 +39,10 @@ class StepPolicy {
   void Cancel(const Plan& plan) noexcept;
   // Tells that the step is over. `keys` is how many launch keys there are by now. A step that was before the window
   // (`in_window` false) only makes its keys known.
-  void End(bool in_window, uint64_t step, const Plan& plan, uint64_t duration_ns, bool valid, uint32_t keys) noexcept;
+  void End(bool in_window, uint64_t step, const Plan& plan, uint64_t duration_ns, bool valid, uint32_t keys);
   // Takes what the step measured, before its End. Returns false when it could not be noted.
-  bool AddCounts(uint32_t group, std::span<const CountedContext::Outcome> outcomes) noexcept;
-  bool AddTimes(std::span<const TimeJoin::Key> keys) noexcept;
+  bool AddCounts(uint32_t group, std::span<const CountedContext::Outcome> outcomes);
+  bool AddTimes(std::span<const TimeJoin::Key> keys);
 
   // For the watchdog. See arming::Policy::CheckStall; false as well while another thread has the lock.
   bool CheckStall(uint64_t now_ns, uint64_t progress) noexcept;
