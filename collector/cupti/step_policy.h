@@ -38,7 +38,7 @@ class StepPolicy {
   // Tells that what Begin decided could not be done.
   void Cancel(const Plan& plan) noexcept;
   // Tells that the step is over. `keys` is how many launch keys there are by now. A step that was before the window
-  // (`in_window` false) only makes its keys known.
+  // (`in_window` false) only makes its keys known. Throws std::bad_alloc, as the next two do.
   void End(bool in_window, uint64_t step, const Plan& plan, uint64_t duration_ns, bool valid, uint32_t keys);
   // Takes what the step measured, before its End. Returns false when it could not be noted.
   bool AddCounts(uint32_t group, std::span<const CountedContext::Outcome> outcomes);

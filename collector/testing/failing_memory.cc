@@ -31,6 +31,7 @@ bool StopFailing() {
 
 }  // namespace rfinject::testing
 
+#ifndef __SANITIZE_THREAD__  // whose run time has its own and lets nobody else
 [[gnu::noinline]] void* operator new(size_t size) {
   void* const memory = Allocate(size);
   if (memory == nullptr) throw std::bad_alloc();
@@ -39,3 +40,4 @@ bool StopFailing() {
 [[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept { return Allocate(size); }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#endif

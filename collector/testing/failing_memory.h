@@ -1,7 +1,7 @@
 // File: failing_memory.h
 //
-// An operator new that fails when a test wants it to, for all of a program that links it. The thread sanitizer has
-// its own and lets nobody else: such a test is SINGLE_THREAD.
+// An operator new that fails when a test wants it to, for all of a program that links it. Under the thread sanitizer,
+// which has its own and lets nobody else, none ever fails: a test that wants failures is SINGLE_THREAD.
 #ifndef RFINJECT_COLLECTOR_TESTING_FAILING_MEMORY_H_
 #define RFINJECT_COLLECTOR_TESTING_FAILING_MEMORY_H_
 

@@ -8,10 +8,10 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <set>
 #include <vector>
 
+#include "collector/testing/failing_memory.h"
 #include "injector/native/objects.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -28,8 +28,6 @@ constexpr bool kBuiltWithLibunwind = true;
 #else
 constexpr bool kBuiltWithLibunwind = false;
 #endif
-
-size_t g_allocations = 0;
 
 struct Taken {
   StackFrame frames[kMaxStackFrames];
@@ -56,7 +54,7 @@ struct Taken {
   asm volatile("" ::: "memory");
 }
 
-class UnwinderTest : public testing::Test {
+class UnwinderTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!kBuiltWithLibunwind) GTEST_SKIP() << "note: built without libunwind";
@@ -191,9 +189,10 @@ TEST_F(UnwinderTest, ThreadsDoNotWaitForEachOther) {
 TEST_F(UnwinderTest, AllocatesNothingOnceItRan) {
   Taken taken;
   Descend(8, &taken);
-  g_allocations = 0;
-  for (int i = 0; i < 100; ++i) Descend(8, &taken);
-  EXPECT_EQ(g_allocations, 0u);
+  EXPECT_EQ(testing::FailEachAllocation([&] {
+              for (int i = 0; i < 100; ++i) Descend(8, &taken);
+            }),
+            0);
   EXPECT_GT(taken.count, 8u);
 }
 
@@ -248,13 +247,3 @@ TEST(ZObjectListTest, AnOlderGlibcUnwindsByTheList) {
 
 }  // namespace
 }  // namespace rfinject
-
-#ifndef __SANITIZE_THREAD__  // whose run time has its own and lets nobody else
-[[gnu::noinline]] void* operator new(size_t size) {
-  ++rfinject::g_allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-#endif
