@@ -12,19 +12,28 @@
 namespace rfinject {
 namespace {
 
-// The hashes of the identities that were seen; the lowest bits say what is known of them. Nothing is ever removed.
-// There is room for as many as a trace has keys (LaunchTable::kMaxKeys); for keys beyond that nothing is found out.
-constexpr size_t kSlots = size_t{1} << 17;
-constexpr size_t kProbes = 8;
+// The hashes of the identities that were seen; the lowest bits say what is known of them. Nothing is ever removed. A
+// look-up comes with every launch, amid the program's own work, which leaves little of ours in the caches: so a
+// bucket is a cache line, and one table is filled after the other, because the few keys that most programs have shall
+// lie close together. There is room for as many keys as a trace has (LaunchTable::kMaxKeys); for keys beyond that
+// nothing is found out.
+struct alignas(64) Bucket {
+  std::array<std::atomic<uint64_t>, 8> slots;
+};
+constexpr std::array<size_t, 3> kTableBuckets = {size_t{1} << 9, size_t{1} << 12, size_t{1} << 14};
+constexpr size_t kBuckets = kTableBuckets[0] + kTableBuckets[1] + kTableBuckets[2];
 constexpr uint64_t kStackKnown = 1, kLineKnown = 2, kAllKnown = kStackKnown | kLineKnown;
-std::array<std::atomic<uint64_t>, kSlots> g_seen;
+constinit std::array<Bucket, kBuckets> g_seen{};
 
 // The slot of `hash`: its own, or a free one; null when there is no room.
 std::atomic<uint64_t>* SlotOf(uint64_t hash) noexcept {
-  for (size_t probe = 0; probe < kProbes; ++probe) {
-    std::atomic<uint64_t>& slot = g_seen[((hash >> 2) + probe) % kSlots];
-    const uint64_t now = slot.load(std::memory_order_relaxed);
-    if ((now & ~kAllKnown) == hash || now == 0) return &slot;
+  size_t begin = 0;
+  for (const size_t buckets : kTableBuckets) {
+    for (std::atomic<uint64_t>& slot : g_seen[begin + (hash >> 2) % buckets].slots) {
+      const uint64_t now = slot.load(std::memory_order_relaxed);
+      if ((now & ~kAllKnown) == hash || now == 0) return &slot;
+    }
+    begin += buckets;
   }
   return nullptr;
 }

@@ -16,18 +16,17 @@ LaunchRing* LaunchRing::Create() noexcept {
 }
 
 LaunchRing::PushResult LaunchRing::Push(const StepRecord& step) noexcept {
-  static_assert(sizeof(LaunchRecord) >= (kHeaderUnits + kStepUnits) * sizeof(Unit));
   LaunchRecord record;
   record.sample_count = kStepMark;
   std::memcpy(static_cast<void*>(record.samples.data()), &step, sizeof step);
-  return PushUnits(&record, kHeaderUnits + kStepUnits);
+  return PushUnits(record, kHeaderUnits + kStepUnits);
 }
 
 bool LaunchRing::PushMark(const RingPosition& position) noexcept {
   LaunchRecord record;
   record.sample_count = kPositionMark;
   std::memcpy(static_cast<void*>(record.samples.data()), &position, sizeof position);
-  if (PushUnits(&record, kHeaderUnits + kPositionUnits) == PushResult::kDropped) return false;
+  if (PushUnits(record, kHeaderUnits + kPositionUnits) == PushResult::kDropped) return false;
   position_ = position;
   return true;
 }

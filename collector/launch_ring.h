@@ -80,7 +80,7 @@ class LaunchRing {
       clamped.sample_count = kMaxSamplesPerRecord;
       return Push(clamped);
     }
-    const PushResult result = PushUnits(&record, kHeaderUnits + record.sample_count);
+    const PushResult result = PushUnits(record, kHeaderUnits + record.sample_count);
     if (result == PushResult::kDropped) CountDrop();
     return result;
   }
@@ -94,8 +94,9 @@ class LaunchRing {
   }
 
   // --- For the consumer. Calls on_launch(const LaunchRecord&, const RingPosition&) and on_step(const StepRecord&)
-  // for what is there, up to about `max_units` and to a mark of a position for which may_enter(const RingPosition&)
-  // returns false. Returns true if something is left that may be had now.
+  // for what is there, up to about `max_units` and to a mark of a position for which may_enter(const RingPosition&,
+  // bool half_full) returns false; `half_full` says that half of the ring or more is taken by that position and what
+  // follows. Returns true if something is left that may be had now.
   template <typename OnLaunch, typename OnStep, typename MayEnter>
   bool Drain(uint64_t max_units, OnLaunch on_launch, OnStep on_step, MayEnter may_enter) noexcept {
     const uint64_t head = head_.load(std::memory_order_acquire);
@@ -114,7 +115,7 @@ class LaunchRing {
       if (record.sample_count == kPositionMark) {
         RingPosition position;
         CopyOut(tail + kHeaderUnits, &position, kPositionUnits);
-        if (!may_enter(position)) {
+        if (!may_enter(position, head - tail >= kUnits / 2)) {
           tail_.store(tail, std::memory_order_release);
           return false;
         }
@@ -139,26 +140,29 @@ class LaunchRing {
   static constexpr size_t kHeaderUnits = 4;
   static constexpr size_t kStepUnits = 6;
   static constexpr size_t kPositionUnits = 1;
+  static constexpr size_t kMaxUnits = kHeaderUnits + kMaxSamplesPerRecord;
   static constexpr uint32_t kStepMark = UINT32_MAX;
   static constexpr uint32_t kPositionMark = UINT32_MAX - 1;
   static_assert(sizeof(Unit) == sizeof(Sample));
   static_assert(offsetof(LaunchRecord, samples) == kHeaderUnits * sizeof(Unit));
+  static_assert(sizeof(LaunchRecord) >= kMaxUnits * sizeof(Unit) && kHeaderUnits + kStepUnits <= kMaxUnits);
   static_assert(sizeof(StepRecord) == kStepUnits * sizeof(Unit));
   static_assert(sizeof(RingPosition) == kPositionUnits * sizeof(Unit));
 
   bool PushMark(const RingPosition& position) noexcept;
-  PushResult PushUnits(const void* data, size_t count) noexcept {
+  // Pushes the first `count` units of `record`, at most kMaxUnits.
+  PushResult PushUnits(const LaunchRecord& record, size_t count) noexcept {
     if (pushing_) return PushResult::kDropped;
     pushing_ = true;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const uint64_t head = head_.load(std::memory_order_relaxed);
     PushResult result = PushResult::kOk;
-    if (head + count - cached_tail_ > kUnits) {
+    if (head + kMaxUnits - cached_tail_ > kUnits) {
       cached_tail_ = tail_.load(std::memory_order_acquire);
       if (head + count - cached_tail_ > kUnits) result = PushResult::kDropped;
     }
     if (result == PushResult::kOk) {
-      CopyIn(head, data, count);
+      CopyIn(head, record, count);
       head_.store(head + count, std::memory_order_release);
       if (((head ^ (head + count)) & ~(kUnits / 4 - 1)) != 0) {
         cached_tail_ = tail_.load(std::memory_order_acquire);
@@ -169,9 +173,16 @@ class LaunchRing {
     pushing_ = false;
     return result;
   }
-  void CopyIn(uint64_t at, const void* data, size_t count) noexcept {
+  void CopyIn(uint64_t at, const LaunchRecord& record, size_t count) noexcept {
+    const void* const data = &record;
     const uint64_t first = at & (kUnits - 1);
     const uint64_t until_end = kUnits - first;
+    // A copy of a fixed size is a few instructions, and one of a variable size a call. What is copied beyond `count`
+    // lies where nobody reads yet.
+    if (kMaxUnits <= until_end && at + kMaxUnits - cached_tail_ <= kUnits) [[likely]] {
+      std::memcpy(&units_[first], data, kMaxUnits * sizeof(Unit));
+      return;
+    }
     if (count <= until_end) {
       std::memcpy(&units_[first], data, count * sizeof(Unit));
       return;

@@ -28,7 +28,7 @@ void ExpectNumbered(const LaunchRecord& record, uint64_t number, uint32_t sample
   }
 }
 
-bool AnyPosition(const RingPosition&) { return true; }
+bool AnyPosition(const RingPosition&, bool) { return true; }
 void NoStep(const StepRecord&) { FAIL() << "a step where there was none"; }
 
 // Records of all sizes, over the ring's end many times.
@@ -76,6 +76,20 @@ TEST(LaunchRing, DropsWhenFullAndGoesOnWhenThereIsRoom) {
   EXPECT_EQ(ring->drops(), 2u);
 }
 
+// Small records up to the last unit, wherever in the memory the ring begins: none touches one that is not read yet.
+TEST(LaunchRing, AFullRingIsWhole) {
+  LaunchRing* ring = LaunchRing::Create();
+  uint64_t in = 0, out = 0;
+  const auto on_launch = [&](const LaunchRecord& record, const RingPosition&) { ExpectNumbered(record, out++, 0); };
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 777; ++i) ring->Push(Numbered(in++, 0));
+    ring->Drain(LaunchRing::kUnits, on_launch, NoStep, AnyPosition);
+    while (ring->Push(Numbered(in, 0)) != PushResult::kDropped) ++in;
+    ring->Drain(LaunchRing::kUnits, on_launch, NoStep, AnyPosition);
+    ASSERT_EQ(out, in);
+  }
+}
+
 TEST(LaunchRing, CarriesStepsInOrder) {
   LaunchRing* ring = LaunchRing::Create();
   ring->Push(Numbered(1, 6));
@@ -112,7 +126,7 @@ TEST(LaunchRing, SaysWhereEachRecordWasLaunched) {
     seen.push_back(position);
   };
   const auto until = [](uint64_t step) {
-    return [step](const RingPosition& position) { return position.step <= step; };
+    return [step](const RingPosition& position, bool) { return position.step <= step; };
   };
   EXPECT_FALSE(ring->Drain(1'000'000, on_launch, NoStep, until(1)));
   EXPECT_EQ(seen.size(), 4u);
@@ -120,6 +134,29 @@ TEST(LaunchRing, SaysWhereEachRecordWasLaunched) {
   EXPECT_EQ(seen.size(), 4u);
   EXPECT_FALSE(ring->Drain(1'000'000, on_launch, NoStep, until(2)));
   EXPECT_EQ(seen, positions);
+}
+
+// So that a reader who would rather wait for the end of a step knows when it may not.
+TEST(LaunchRing, SaysWhenAPositionTakesHalfOfTheRing) {
+  LaunchRing* ring = LaunchRing::Create();
+  ASSERT_TRUE(ring->MoveTo({0, 0}));
+  ring->Push(Numbered(0, 0));
+  ASSERT_TRUE(ring->MoveTo({1, 0}));
+  bool asked = false, half_full = false;
+  const auto wait = [&](const RingPosition&, bool half) {
+    asked = true;
+    half_full = half;
+    return false;
+  };
+  const auto on_launch = [](const LaunchRecord&, const RingPosition&) {};
+  uint64_t units = 5;  // of the mark
+  for (; units + 4 < LaunchRing::kUnits / 2; units += 4) ring->Push(Numbered(0, 0));
+  EXPECT_FALSE(ring->Drain(1'000'000, on_launch, NoStep, wait));
+  EXPECT_TRUE(asked);
+  EXPECT_FALSE(half_full);
+  ring->Push(Numbered(0, 0));
+  EXPECT_FALSE(ring->Drain(1'000'000, on_launch, NoStep, wait));
+  EXPECT_TRUE(half_full);
 }
 
 // A caller's mistake must not be taken for a step, or read past the record.

@@ -1,5 +1,6 @@
 #include "collector/launch_table.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -111,14 +112,42 @@ LaunchTable::AddResult LaunchTable::Add(const LaunchRecord& record, uint32_t* id
   Key* key = ChangedKey(record.identity, &index, &result);
   if (key == nullptr) return result;
   key->launches += record.launches;
-  for (uint32_t s = 0; s < record.sample_count && s < kMaxSamplesPerRecord; ++s) {
+  if (id != nullptr) *id = index + 1;
+  if (IsLikeLast(record, *key)) {
+    ++key->alike;
+    return result;
+  }
+  AddAlike(key);
+  key->last_count = 0;
+  const uint32_t count = std::min<uint32_t>(record.sample_count, kMaxSamplesPerRecord);
+  for (uint32_t s = 0; s < count; ++s) {
     MetricSum* sum = SumOf(key, record.samples[s].metric);
-    if (sum == nullptr) return AddResult::kOutOfMemory;
+    if (sum == nullptr) {
+      if (id != nullptr) *id = 0;
+      return AddResult::kOutOfMemory;
+    }
     sum->Add(record.samples[s].value);
     sum->shared_sums += record.shared_sums;
+    key->last[s] = record.samples[s];
   }
-  if (id != nullptr) *id = index + 1;
+  key->last_count = static_cast<uint8_t>(count);
   return result;
+}
+
+bool LaunchTable::IsLikeLast(const LaunchRecord& record, const Key& key) noexcept {
+  if (record.sample_count != key.last_count || record.shared_sums != 0) return false;
+  for (uint32_t s = 0; s < key.last_count; ++s) {
+    if (record.samples[s].metric != key.last[s].metric || record.samples[s].value != key.last[s].value) return false;
+  }
+  return true;
+}
+
+void LaunchTable::AddAlike(Key* key) noexcept {
+  if (key->alike == 0) return;
+  for (uint32_t s = 0; s < key->last_count; ++s) {
+    SumOf(key, key->last[s].metric)->Add(key->last[s].value, key->alike);
+  }
+  key->alike = 0;
 }
 
 LaunchTable::AddResult LaunchTable::TakeAllOf(LaunchTable* other) noexcept {

@@ -5,6 +5,7 @@
 #ifndef RFINJECT_COLLECTOR_LAUNCH_TABLE_H_
 #define RFINJECT_COLLECTOR_LAUNCH_TABLE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,11 +29,13 @@ struct MetricSum {
   static constexpr uint64_t kNoneTaken = UINT64_MAX, kSeveral = UINT64_MAX - 1;
   uint64_t taken_value = kNoneTaken;
 
-  void Add(uint64_t value) noexcept {
-    ++n;
-    const Uint128 square = Uint128{value} * value;
-    if (__builtin_add_overflow(sum, Uint128{value}, &sum)) sum = ~Uint128{0};
-    if (__builtin_add_overflow(sum_squares, square, &sum_squares)) sum_squares = ~Uint128{0};
+  // `times` samples, at least one, of the same value.
+  void Add(uint64_t value, uint64_t times = 1) noexcept {
+    n += times;
+    Uint128 squares = Uint128{value} * value;
+    if (__builtin_mul_overflow(squares, Uint128{times}, &squares)) squares = ~Uint128{0};
+    if (__builtin_add_overflow(sum, Uint128{value} * times, &sum)) sum = ~Uint128{0};
+    if (__builtin_add_overflow(sum_squares, squares, &sum_squares)) sum_squares = ~Uint128{0};
     if (value < min) min = value;
     if (value > max) max = value;
   }
@@ -55,13 +58,18 @@ class LaunchTable {
 
   struct Key {
     LaunchIdentity identity;
-    uint64_t launches = 0;      // since the last Take
+    uint64_t launches = 0;  // since the last Take
+    // Records with the samples of `last` and no others, which are in no MetricSum yet. A key's launches are mostly
+    // alike, as an estimate's always are, and to count one costs less than to add its samples up.
+    uint64_t alike = 0;
     uint32_t first_metric = 0;  // index + 1
     uint32_t next_changed = 0;  // index + 1; kLast ends the list; 0: unchanged
     bool defined = false;       // its LaunchKey message was written
     // What is taken repeats what was taken before: each launch has one sample of every metric, of the one value that
     // all had before. Set by TakeOne.
     bool repeats = false;
+    uint8_t last_count = 0;
+    std::array<Sample, kMaxSamplesPerRecord> last;  // of the key's last record; their metrics have sums
   };
 
   enum class AddResult : uint8_t { kOk, kCoarsened, kOutOfMemory, kTooMany };
@@ -104,6 +112,7 @@ class LaunchTable {
     Key& key = keys_[index];
     changed_ = key.next_changed;
     key.next_changed = 0;
+    AddAlike(&key);
     key.repeats = Repeats(key);
     visit(index + 1, static_cast<const Key&>(key), [this, &key](auto&& each) {
       for (uint32_t m = key.first_metric; m != 0; m = sums_[m - 1].next) {
@@ -150,6 +159,9 @@ class LaunchTable {
     return same && sum.min < MetricSum::kSeveral ? sum.min : MetricSum::kSeveral;
   }
 
+  static bool IsLikeLast(const LaunchRecord& record, const Key& key) noexcept;
+  // Adds the samples of the records that were only counted.
+  void AddAlike(Key* key) noexcept;
   bool GrowSlots() noexcept;
   // The key that increments of `identity` count for, coarsened where there are too many; null with the reason in
   // *why.

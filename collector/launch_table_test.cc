@@ -101,18 +101,20 @@ TEST(LaunchTable, AgreesWithAMapOnRandomRecords) {
   LaunchTable& table = NewTable();
   std::mt19937_64 random(7);
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::map<uint32_t, MetricSum>> expected;
-  for (int i = 0; i < 200'000; ++i) {
+  for (int i = 0; i < 100'000; ++i) {
     LaunchRecord record;
     record.identity.kernel = static_cast<uint32_t>(random() % 40);
     record.identity.site.layer = static_cast<uint32_t>(random() % 30);
     record.identity.grid[0] = static_cast<uint32_t>(random() % 10);
     record.sample_count = static_cast<uint32_t>(random() % (kMaxSamplesPerRecord + 1));
-    auto& sums = expected[{record.identity.kernel, record.identity.site.layer, record.identity.grid[0]}];
     for (uint32_t s = 0; s < record.sample_count; ++s) {
       record.samples[s] = {static_cast<uint32_t>(1 + random() % 9), random() >> (random() % 64)};
-      sums[record.samples[s].metric].Add(record.samples[s].value);
     }
-    table.Add(record);
+    auto& sums = expected[{record.identity.kernel, record.identity.site.layer, record.identity.grid[0]}];
+    for (uint64_t alike = 1 + random() % 4; alike > 0; --alike) {
+      for (uint32_t s = 0; s < record.sample_count; ++s) sums[record.samples[s].metric].Add(record.samples[s].value);
+      table.Add(record);
+    }
   }
   EXPECT_EQ(table.size(), expected.size());
   table.TakeOne([&](uint32_t, const LaunchTable::Key&, auto) {});  // taking one leaves the others
@@ -177,6 +179,19 @@ TEST(MetricSum, SaturatesInsteadOfWrapping) {
   EXPECT_TRUE(sum.sum == ~Uint128{0});
   sum.Add(UINT64_MAX);
   EXPECT_TRUE(sum.sum == ~Uint128{0});
+}
+
+TEST(MetricSum, ManyAreAsManyTimesOne) {
+  for (const uint64_t value : {uint64_t{0}, uint64_t{3}, uint64_t{1} << 40, UINT64_MAX}) {
+    MetricSum at_once, one_by_one;
+    at_once.Add(value, 5);
+    for (int i = 0; i < 5; ++i) one_by_one.Add(value);
+    EXPECT_TRUE(at_once.n == 5 && at_once.min == value && at_once.max == value);
+    EXPECT_TRUE(at_once.sum == one_by_one.sum && at_once.sum_squares == one_by_one.sum_squares) << value;
+  }
+  MetricSum endless;
+  endless.Add(UINT64_MAX, UINT64_MAX);
+  EXPECT_TRUE(endless.sum == Uint128{UINT64_MAX} * UINT64_MAX && endless.sum_squares == ~Uint128{0});
 }
 
 // Beyond the limits, layer, phase and operator are kept as long as there is room at all.

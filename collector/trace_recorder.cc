@@ -658,6 +658,14 @@ void TraceRecorder::SettleWhatRan() {
                               {}, UnixNs());
 }
 
+bool TraceRecorder::MayLeaveRing(const RingPosition& position, bool half_full) const {
+  const uint64_t steps = trace_->steps_seen, batches = trace_->batches_seen;
+  // The tables hold one running step and one running batch at a time; what began meanwhile is read the next time.
+  if (position.step > steps || position.batch > batches) return false;
+  const bool runs = steps != 0 && position.step == steps && position.batch == batches;
+  return !runs || half_full;
+}
+
 bool TraceRecorder::DrainRings(Wanted wanted, bool last) noexcept {
   {
     Guard guard(this, kWriterWait);
@@ -688,10 +696,9 @@ bool TraceRecorder::DrainRings(Wanted wanted, bool last) noexcept {
         } catch (...) {
         }
       };
-      // The table holds one running step and one running batch at a time; what began meanwhile is read the next time.
-      const auto may_enter = [this, last](const RingPosition& position) {
+      const auto may_enter = [this, last](const RingPosition& position, bool half_full) {
         lock_.AssertHeld();
-        return last || (position.step <= trace_->steps_seen && position.batch <= trace_->batches_seen);
+        return last || MayLeaveRing(position, half_full);
       };
       const bool more = ring->Drain(kDrainUnits, on_launch, on_step, may_enter);
       const uint64_t drops = ring->drops();

@@ -222,6 +222,9 @@ class TraceRecorder final : public Recorder {
   void SayWhatBecameOf(LaunchTable::AddResult added) RFINJECT_REQUIRES(lock_);
   // Moves what has ended since the last call into the table. `last` says that nothing more will end.
   void TakeWhatEnded(bool last) RFINJECT_REQUIRES(lock_);
+  // Whether the writer may read launches of `position`. Those of a step that runs wait for its end in the ring, where
+  // there is room for them: from there they come into the table without a second one in between.
+  bool MayLeaveRing(const RingPosition& position, bool half_full) const RFINJECT_REQUIRES(lock_);
   // Called when the recording is over, to decide what becomes of a step that did not end.
   void SettleWhatRan() RFINJECT_REQUIRES(lock_);
   void AddDrop(std::string_view what, uint64_t count) RFINJECT_REQUIRES(lock_);

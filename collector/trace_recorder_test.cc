@@ -1214,6 +1214,30 @@ TEST_F(CallerWritesTest, AHalfFullRingIsDrained) {
   EXPECT_THAT(t.drops, IsEmpty());
 }
 
+// Launches of a step that runs wait in the ring for its end, unless they would fill it.
+TEST_F(CallerWritesTest, StepsThatDoNotFitIntoTheRingAreWhole) {
+  constexpr uint64_t kSteps = 4, kLaunches = LaunchRing::kUnits / 4;  // of five units
+  const ChildResult child = InChild([&] {
+    TraceRecorder& r = Estimating();
+    r.Activate();
+    const uint32_t kernel = r.Intern("k");
+    const auto alone = [] { return ThreadsOfProcess() == 1; };  // a thread could be outrun
+    for (uint64_t step = 0; step <= kSteps && alone(); ++step) {
+      uint64_t recorded = 0;
+      for (; recorded < kLaunches && (recorded % 1024 != 0 || alone()); ++recorded) {
+        r.Record(MakeRecordOf(Phase::kForward, kernel));
+        r.MayWrite();
+      }
+      if (step < kSteps && recorded == kLaunches) r.EndStep(1);
+    }
+    r.Finish("exit");
+  });
+  EXPECT_TRUE(child.exited(0)) << child.err;
+  const TraceContent t = Trace();
+  EXPECT_THAT(t.drops, IsEmpty());
+  EXPECT_EQ(t.Launches(), t.MeasuredSteps() * kLaunches);
+}
+
 TEST_F(CallerWritesTest, AThreadTakesOverWhenTheProgramHasThreads) {
   const ChildResult child = InChild([&] {
     TraceRecorder& r = Estimating();

@@ -140,6 +140,24 @@ TEST(CostTest, TimeIsInfiniteWithoutTheUnit) {
   EXPECT_EQ(EstimateTimeNs(flop, 0, V100()), UINT64_MAX);
 }
 
+// Also where the time is a bit below the floor or above it, which is decided without a division.
+TEST(CostTest, TheTimeIsTheFloorOrTheLeastThatTheRateAllows) {
+  for (const char* name : {"V100-SXM2-16GB", "A100-SXM4-80GB", "H200-SXM-141GB"}) {
+    const Gpu& gpu = *FindGpu(name);
+    const double rate = gpu.dram_bytes_per_s;
+    const auto takes_less = [rate](uint64_t bytes, uint64_t ns) {
+      return static_cast<long double>(bytes) * 1e9L <= static_cast<long double>(ns) * static_cast<long double>(rate);
+    };
+    const auto at_floor = static_cast<uint64_t>(rate * static_cast<double>(kLaunchFloorNs) / 1e9);
+    for (uint64_t bytes = at_floor - 50'000; bytes <= at_floor + 50'000; bytes += 7) {
+      const uint64_t ns = EstimateTimeNs({}, bytes, gpu);
+      ASSERT_GE(ns, kLaunchFloorNs);
+      ASSERT_TRUE(takes_less(bytes, ns)) << name << " " << bytes;
+      ASSERT_TRUE(ns == kLaunchFloorNs || !takes_less(bytes, ns - 1)) << name << " " << bytes;
+    }
+  }
+}
+
 // Work over attainable time, by the reference formula: the slowest unit or the memory.
 double LeastSeconds(const Cost& cost, const Gpu& gpu) {
   double seconds = static_cast<double>(cost.dram_bytes) / gpu.dram_bytes_per_s;
