@@ -125,7 +125,7 @@ std::optional<Operator> OperatorOf(const Columns& columns, const std::vector<std
     op.pass = Pass::kDgrad;
   } else if (name == "conv" && pass == "wgrad") {
     op.pass = Pass::kWgrad;
-  } else if (pass != "forward" && !pass.empty()) {
+  } else if (pass != "forward" && !pass.empty() && !(name == "batch_norm" && pass == "backward")) {
     return std::nullopt;
   }
   if (name == "linear" || name == "bmm") {
@@ -133,6 +133,15 @@ std::optional<Operator> OperatorOf(const Columns& columns, const std::vector<std
     op.shared_right = name == "linear";
     op.batch = number("b", 1), op.m = number("m"), op.k = number("k"), op.n = number("n");
     if (!(op.batch > 0 && op.m > 0 && op.k > 0 && op.n > 0)) return std::nullopt;
+    return op;
+  }
+  if (name == "batch_norm") {  // in training, channels first
+    const double elements = number("b", 1) * number("c_in") * number("h") * number("w");
+    if (!(elements > 0)) return std::nullopt;
+    op.kind = OperatorKind::kBatchNorm;
+    op.rows = dtype == "fp32" ? number("c_in") : 0;
+    const double operand = elements * op.element_bytes;
+    op.bytes = (pass == "backward" ? 3 : 2) * operand, op.reread_bytes = (pass == "backward" ? 2 : 1) * operand;
     return op;
   }
   if (name == "conv") {
@@ -166,7 +175,8 @@ std::optional<Operator> OperatorOf(const Columns& columns, const std::vector<std
 // Sources whose times are those of the kernels alone, or averages over launches that follow one another. The others
 // time single calls.
 bool TimesKernels(const std::string& source) {
-  return source.find("vidur") != std::string::npos || source.find("DeepBench") != std::string::npos;
+  constexpr std::array kSources = {"vidur", "DeepBench", "HolisticTraceAnalysis"};
+  return std::ranges::any_of(kSources, [&](const char* name) { return source.find(name) != std::string::npos; });
 }
 
 double ExpectedMs(const Row& row, const Calibration& calibration, double seconds) {

@@ -163,7 +163,10 @@ OperatorList OperatorsOf(const EstimatedKernel& kernel) {
     // the statistics: 2 FLOP an element instead of 6 or more.
     const double elements = first.elements();
     const bool gradient = name.find("backward") != std::string_view::npos;
-    if (gradient || flop > 4 * elements) op.bytes += (gradient ? 2 : 1) * elements * first.element_bytes;
+    const bool statistics = gradient || flop > 4 * elements;
+    if (statistics) op.reread_bytes = (gradient ? 2 : 1) * elements * first.element_bytes;
+    // cuDNN's kernels for channels first; halves are taken for channels last, as their convolutions are.
+    op.rows = statistics && first.rank > 2 && first.element_bytes == 4 ? first.size[1] : 0;
   } else if (name.find("softmax") != std::string_view::npos) {
     op.kind = OperatorKind::kSoftmax;
   } else if (name.find("layer_norm") != std::string_view::npos || name.find("group_norm") != std::string_view::npos) {

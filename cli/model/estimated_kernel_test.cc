@@ -90,18 +90,30 @@ TEST(EstimatedKernel, ReadsAnyTextWithoutHarm) {
   }
 }
 
-TEST(EstimatedKernel, BatchNormsSecondReadingIsTraffic) {
+TEST(EstimatedKernel, ABatchNormReadsTwiceByABlockAChannel) {
   const double elements = 8 * 64 * 56 * 56;
   EstimatedKernel kernel{.op = "aten::native_batch_norm",
                          .signature = "f32[8,64,56,56] f32[64] f32[64]",
                          .flop = Flop(Precision::kFp32, 8 * elements),
                          .bytes = 8 * elements};
-  EXPECT_EQ(OperatorsOf(kernel).operators[0].bytes, 12 * elements);
+  const auto only = [&kernel] { return OperatorsOf(kernel).operators[0]; };
+  EXPECT_EQ(only().bytes, 8 * elements);
+  EXPECT_EQ(only().reread_bytes, 4 * elements);
+  EXPECT_EQ(only().rows, 64);
   kernel.flop = Flop(Precision::kFp32, 2 * elements);  // evaluation
-  EXPECT_EQ(OperatorsOf(kernel).operators[0].bytes, 8 * elements);
+  EXPECT_EQ(only().bytes, 8 * elements);
+  EXPECT_EQ(only().reread_bytes, 0);
+  EXPECT_EQ(only().rows, 0);
   kernel.op = "aten::native_batch_norm_backward";
   kernel.bytes = 12 * elements;
-  EXPECT_EQ(OperatorsOf(kernel).operators[0].bytes, 20 * elements);
+  EXPECT_EQ(only().bytes, 12 * elements);
+  EXPECT_EQ(only().reread_bytes, 8 * elements);
+  EXPECT_EQ(only().rows, 64);
+  kernel.signature = "f16[8,64,56,56] f16[8,64,56,56]";  // taken for channels last
+  EXPECT_EQ(only().reread_bytes, 4 * elements);
+  EXPECT_EQ(only().rows, 0);
+  kernel.signature = "f32[8,64] f32[8,64]";  // no pixels: another kernel
+  EXPECT_EQ(only().rows, 0);
 }
 
 }  // namespace

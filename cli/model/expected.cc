@@ -29,6 +29,7 @@ constexpr double kLeastSplitK = 64;                // a part of a split product 
 constexpr double kStrideUnit = 32768;              // bytes
 constexpr double kStrideMost = 8;                  // units; each row lies on pages of its own by then
 constexpr double kTensorAlignment = 8;             // channels: tensor cores' convolution kernels want multiples of it
+constexpr double kRowAlignment = 16;               // bytes
 constexpr double kSingleFilters = 64;              // of a block, for one channel of halves; fewer take as long
 constexpr double kSingleTaps = 8;                  // of a block of its weight's gradient
 constexpr double kOverlap = 4;                     // exponent: how sharply a kernel is either compute or memory bound
@@ -86,6 +87,13 @@ bool OnTensorCores(const Operator& op) {
   return std::fmod(op.c_in / op.groups, kTensorAlignment) == 0 && std::fmod(op.c_out, kTensorAlignment) == 0;
 }
 
+// With channels first a convolution of 1x1 is, for each image, a product of the filters and the planes of its
+// channels. cuBLAS's kernels for tensor cores take rows that begin at multiples of 16 bytes.
+bool IsProductAsItLies(const Operator& op) {
+  return op.kernel_h == 1 && op.kernel_w == 1 && op.groups == 1 && op.out_h == op.h && op.out_w == op.w &&
+         std::fmod(op.h * op.w * op.element_bytes, kRowAlignment) == 0;
+}
+
 bool IsWinogradShape(const Operator& op) {
   return op.kernel_h == 3 && op.kernel_w == 3 && op.groups == 1 && std::abs(op.out_h - op.h) <= 2 &&
          std::abs(op.out_w - op.w) <= 2;
@@ -123,7 +131,12 @@ Family FamilyOf(const Operator& op) {
       break;
   }
   if (op.groups > 1 && op.groups == op.c_in) return Family::kConvDepthwise;
-  const bool single = op.c_in == 1 && IsTensor(op.precision);
+  const bool tf32 = op.precision == Precision::kTf32Tensor;
+  const bool single = op.c_in == 1 && IsTensor(op.precision) && !tf32;
+  if (tensor && tf32) {
+    constexpr std::array kPasses = {Family::kConvTf32, Family::kConvTf32Dgrad, Family::kConvTf32Wgrad};
+    return kPasses[static_cast<size_t>(op.pass)];
+  }
   switch (op.pass) {
     case Pass::kForward:
       return single ? Family::kConvSingle : tensor ? Family::kConvTensor : Family::kConvFp32;
@@ -161,12 +174,12 @@ ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, st
   p.share_persistent = get("share_persistent", p.share_persistent);
   p.reread = get("reread", p.reread);
   p.rows_per_sm = get("rows_per_sm", p.rows_per_sm);
+  p.block_bytes_per_s = get("block_GBps", 0) * 1e9;
   p.tiles = {get("tile_edge", 0), get("k_setup", 0), get("wave", 0), get("least_tile_rows", 0),
              get("least_tile_cols", 0)};
   p.rate = get("rate", p.rate);
   p.memory = get("memory", p.memory);
   p.strided_gradient = get("strided_gradient", p.strided_gradient);
-  p.transposed = get("transposed", p.transposed);
   p.implicit_gemm_input = get("implicit_gemm_input", p.implicit_gemm_input);
   p.fused_rate = get("winograd_fused", p.fused_rate);
   p.fused_wave = get("winograd_fused_wave", p.fused_wave);
@@ -276,10 +289,11 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p
       Sustained(ProductAtPeak(op.groups, m, k, n, op.element_bytes, dense, p.tiles, choice), dense, p.rate);
   if (tensor) {
     const double kernel = Overlapped(gemm, Bytes(op) / (bandwidth_ * p.memory));
-    // Tensor cores' kernels want channels last, and PyTorch's default is not: both operands of pixels are read and
-    // written once more. The times of halves are of that layout, and their parameters hold it.
-    return op.precision == Precision::kTf32Tensor ? kernel + p.transposed * 2 * (in_bytes + out_bytes) / bandwidth_
-                                                  : kernel;
+    // Tensor cores' kernels want channels last, and PyTorch's default is not: three more kernels read and write
+    // input, filters and output once more. What is a product as it lies needs none. The times of halves are of
+    // channels last.
+    if (op.precision != Precision::kTf32Tensor || IsProductAsItLies(op)) return kernel;
+    return kernel + 3 * kLaunchIntervalS + 2 * Bytes(op) / bandwidth_;
   }
   double best = gemm + (p.implicit_gemm_input * in_bytes + filter_bytes + out_bytes) / bandwidth_;
   if (!IsWinogradShape(op)) return best;
@@ -311,10 +325,19 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p
   return best;
 }
 
+double ExpectedTimes::Missed(double resident_bytes) const {
+  return std::clamp(resident_bytes / gpu_.l2_bytes - 1, 0.0, 1.0);
+}
+
 // Rows are read once, and again where a row's second pass finds it neither in registers nor in the L2 cache.
 double ExpectedTimes::RowSeconds(const Operator& op, const Parameters& p) const {
-  if (op.kind == OperatorKind::kElementwise || op.kind == OperatorKind::kBatchNorm) {
-    return op.bytes / (bandwidth_ * p.share);
+  if (op.kind == OperatorKind::kElementwise) return op.bytes / (bandwidth_ * p.share);
+  if (op.kind == OperatorKind::kBatchNorm) {
+    const double bytes = op.bytes + op.reread_bytes * Missed(2 * op.reread_bytes);  // read and written
+    const double traffic = bytes / (bandwidth_ * p.share);
+    // Few channels are few blocks, and what a block has under way at a time is limited.
+    if (op.rows == 0 || p.block_bytes_per_s == 0) return traffic;
+    return Overlapped(traffic, bytes / (op.rows * p.block_bytes_per_s));
   }
   if (op.kind == OperatorKind::kOther) {
     const Unit unit = UnitOf(op.precision);
@@ -325,8 +348,7 @@ double ExpectedTimes::RowSeconds(const Operator& op, const Parameters& p) const 
   }
   const double row_bytes = op.cols * op.element_bytes;
   const double resident = gpu_.sm_count * p.rows_per_sm * 2 * row_bytes;  // read and written
-  const double missed = std::clamp(resident / gpu_.l2_bytes - 1, 0.0, 1.0);
-  return (op.bytes + op.rows * row_bytes * p.reread * missed) / (bandwidth_ * p.share);
+  return (op.bytes + op.rows * row_bytes * p.reread * Missed(resident)) / (bandwidth_ * p.share);
 }
 
 ExpectedTime ExpectedTimes::Of(const Operator& op) const {

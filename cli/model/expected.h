@@ -42,10 +42,12 @@ struct Operator {
   bool shared_right = true;
   // Convolutions, by the forward's sizes whatever the pass.
   double images = 0, c_in = 0, c_out = 0, kernel_h = 1, kernel_w = 1, h = 0, w = 0, out_h = 0, out_w = 0, groups = 1;
-  // Operators over rows x cols; the norms and softmax run along cols.
+  // Operators over rows x cols; the norms and softmax run along cols. A batch norm's rows are its channels where a
+  // block of a kernel reduces each of them, otherwise 0.
   double rows = 0, cols = 0;
-  // Compulsory traffic of what is neither product nor convolution, bytes read and written; and FLOP of kOther.
-  double bytes = 0, flop = 0;
+  // Compulsory traffic of what is neither product nor convolution, bytes read and written; what of it a batch norm
+  // reads a second time; and FLOP of kOther.
+  double bytes = 0, reread_bytes = 0, flop = 0;
 };
 
 // Where the parameters and the uncertainty of an estimate come from.
@@ -80,16 +82,19 @@ enum class Family : uint8_t {
   kConvTensor,
   kConvTensorDgrad,
   kConvTensorWgrad,
+  kConvTf32,  // on tensor cores, too, from PyTorch's default layout
+  kConvTf32Dgrad,
+  kConvTf32Wgrad,
   kConvDepthwise,  // as many groups as channels
   kConvSingle,     // one channel of halves: there are no tensor cores' kernels for it
   kConvSingleWgrad,
 };
 // As in the column family of calibration.csv.
-inline constexpr std::array<std::string_view, 19> kFamilyNames = {
-    "elementwise",       "other",           "softmax",         "layer_norm",       "rms_norm",
-    "batch_norm",        "linear_fp32",     "linear_tensor",   "bmm_fp32",         "bmm_tensor",
-    "conv_fp32",         "conv_fp32_dgrad", "conv_fp32_wgrad", "conv_tensor",      "conv_tensor_dgrad",
-    "conv_tensor_wgrad", "conv_depthwise",  "conv_single",     "conv_single_wgrad"};
+inline constexpr std::array<std::string_view, 22> kFamilyNames = {
+    "elementwise",     "other",          "softmax",           "layer_norm",        "rms_norm",  "batch_norm",
+    "linear_fp32",     "linear_tensor",  "bmm_fp32",          "bmm_tensor",        "conv_fp32", "conv_fp32_dgrad",
+    "conv_fp32_wgrad", "conv_tensor",    "conv_tensor_dgrad", "conv_tensor_wgrad", "conv_tf32", "conv_tf32_dgrad",
+    "conv_tf32_wgrad", "conv_depthwise", "conv_single",       "conv_single_wgrad"};
 Family FamilyOf(const Operator& op);
 
 class ExpectedTimes {
@@ -128,6 +133,7 @@ class ExpectedTimes {
     // Operators over rows: the share of the sustained bandwidth; softmax of rows that stay in registers; how much of
     // a second reading misses the caches; rows that an SM works on at once.
     double share = 1, share_persistent = 1, reread = 0, rows_per_sm = 0;
+    double block_bytes_per_s = 0;  // batch norm; 0: no limit
     // Products.
     Tiles tiles;
     double rate = 1;    // over that of a linear layer's product on the same unit
@@ -135,7 +141,6 @@ class ExpectedTimes {
     // Convolutions. The exponent is of output pixels over input pixels: 1: a strided dgrad leaves out all zeros
     // between the elements of its gradient, 0: none.
     double strided_gradient = 1;
-    double transposed = 0;  // share of the pixels that are transposed for tensor cores; TF32
     // Convolutions on CUDA cores.
     double implicit_gemm_input = 1;                      // times that implicit GEMM pays for the input's bytes
     double fused_rate = 1, fused_wave = 0;               // Winograd in one kernel, F(2x2,3x3)
@@ -159,6 +164,8 @@ class ExpectedTimes {
                        const Tiles& tiles, Choice choice) const;
   double ProductSeconds(const Operator& op, const Parameters& p) const;
   double ConvolutionSeconds(const Operator& op, const Parameters& p, bool& winograd) const;
+  // The share of a second reading that the L2 cache has no more, when so much was read and written since the first.
+  double Missed(double resident_bytes) const;
   double RowSeconds(const Operator& op, const Parameters& p) const;
 
   const Gpu& gpu_;

@@ -199,6 +199,52 @@ TEST(ExpectedTime, ASecondReadingOfLongRowsComesFromDram) {
   EXPECT_NEAR(seconds(4000), (32e6 + 16e6) / 100e9, 1e-12);
 }
 
+// The machine has 1 MB of L2: 0.4 MB that are read and written are still there for the second reading, 4 MB are not.
+TEST(ExpectedTime, ABatchNormReadsTwiceWhereTheL2IsTooSmall) {
+  const Gpu gpu = Machine();
+  const Calibration calibration = Table("*,batch_norm,launch_us,0\n");
+  const ExpectedTimes model(gpu, calibration);
+  const auto seconds = [&](double operand) {
+    return model.Of({.kind = OperatorKind::kBatchNorm, .bytes = 2 * operand, .reread_bytes = operand}).expected_s;
+  };
+  EXPECT_NEAR(seconds(0.4e6), 0.8e6 / 100e9, 1e-9);
+  EXPECT_NEAR(seconds(0.75e6), (1.5e6 + 0.5 * 0.75e6) / 100e9, 1e-9);
+  EXPECT_NEAR(seconds(4e6), 12e6 / 100e9, 1e-9);
+}
+
+TEST(ExpectedTime, ABatchNormOfFewChannelsHasFewBlocks) {
+  const Gpu gpu = Machine();
+  const Calibration calibration = Table("*,batch_norm,launch_us,0\n*,batch_norm,block_GBps,1\n");
+  const ExpectedTimes model(gpu, calibration);
+  const auto seconds = [&](double channels) {
+    return model.Of({.kind = OperatorKind::kBatchNorm, .rows = channels, .bytes = 80e6}).expected_s;
+  };
+  EXPECT_NEAR(seconds(8), 80e6 / 8e9, 1e-6);         // 8 blocks of 1 GB/s
+  EXPECT_NEAR(seconds(10'000), 80e6 / 100e9, 1e-6);  // the bandwidth
+  EXPECT_NEAR(seconds(0), 80e6 / 100e9, 1e-9);       // not so reduced
+}
+
+// Without compute and the kernel's own traffic, what is left is the launch, and transposing.
+TEST(ExpectedTime, ConvolutionsInTf32AreTransposedUnlessTheyAreAProductAsTheyLie) {
+  Gpu gpu = Machine();
+  gpu.peak[static_cast<size_t>(Precision::kTf32Tensor)] = 1e18;
+  const Calibration calibration = Table("*,conv_tf32,memory,1e9\n");
+  const ExpectedTimes model(gpu, calibration);
+  const auto seconds = [&](double side, double out, double kernel) {
+    Operator op = Conv(8, 64, side, kernel);
+    op.precision = Precision::kTf32Tensor;
+    op.out_h = op.out_w = out;
+    return model.Of(op).expected_s;
+  };
+  const auto transposing = [](double side, double out, double kernel) {
+    return 2 * 4 * (8 * 64 * (side * side + out * out) + 64 * 64 * kernel * kernel) / 100e9;
+  };
+  EXPECT_NEAR(seconds(56, 56, 1), 3e-6, 1e-8);
+  EXPECT_NEAR(seconds(57, 57, 1), 12e-6 + transposing(57, 57, 1), 1e-8);  // planes begin anywhere
+  EXPECT_NEAR(seconds(56, 28, 1), 12e-6 + transposing(56, 28, 1), 1e-8);  // strided
+  EXPECT_NEAR(seconds(56, 56, 3), 12e-6 + transposing(56, 56, 3), 1e-8);
+}
+
 TEST(ExpectedTime, TheIntervalIsTheFamilysAndWiderForAGpuWithoutTimes) {
   const Calibration calibration = Table(
       "*,softmax,low_short,0.5\n*,softmax,high_short,2\n"

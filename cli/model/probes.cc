@@ -94,7 +94,10 @@ Probe BatchNorm(double images, double channels, double size) {
       .op = {},
       .stage = kBatchNorm};
   probe.title = "batch_norm of " + Text(images) + " x " + Text(channels) + " x " + Text(size) + " x " + Text(size);
-  probe.op = {.kind = OperatorKind::kBatchNorm, .bytes = 3 * 4 * images * channels * size * size};
+  probe.op = {.kind = OperatorKind::kBatchNorm,
+              .rows = channels,
+              .bytes = 2 * 4 * images * channels * size * size,
+              .reread_bytes = 4 * images * channels * size * size};
   return probe;
 }
 
