@@ -13,7 +13,9 @@ import textwrap
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import torch_exit  # noqa: E402
 from prefork import Prefork  # noqa: E402
+from torchrun import torchrun  # noqa: E402
 
 RFINJECT = os.environ["RFINJECT"]
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
@@ -49,6 +51,23 @@ class TestCase(unittest.TestCase):
     def run_program(self, source, *options, name="train.py", arguments=()):
         """Runs a program's text; what the command itself said."""
         return self.cli("--estimate", GPU, *options, PYTHON, self.write(name, source), *arguments)
+
+    def run_job(self, ranks, source, *options, launcher=(), arguments=()):
+        """Runs a program's text under torchrun; what the command itself said."""
+        log = self.folder / "log"
+
+        def run():
+            log.mkdir(exist_ok=True)
+            return self.cli("--estimate", GPU, *options, PYTHON, *torchrun(ranks, log, *launcher),
+                            self.write("train.py", source), *arguments, expect=None)
+
+        def forget():
+            shutil.rmtree(self.folder)
+            self.folder.mkdir()
+
+        result = torch_exit.repeated(run, forget)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
 
     def report(self, *words, **kwargs):
         return json.loads(self.cli("report", *words, "--format", "json", **kwargs).stdout)

@@ -7,7 +7,6 @@ import json
 import unittest
 
 import programs
-from torchrun import torchrun
 
 TRAIN = """
 import torch
@@ -54,12 +53,6 @@ for step in range(3):
 
 
 class Ranks(programs.TestCase):
-    def torchrun(self, processes, *options, launcher=(), program=TRAIN, arguments=()):
-        log = self.folder / "log"
-        log.mkdir(exist_ok=True)
-        return self.cli("--estimate", programs.GPU, *options, programs.PYTHON, *torchrun(processes, log, *launcher),
-                        self.write("train.py", program), *arguments)
-
     def runs(self):
         return json.loads(self.cli("runs", "--format", "json").stdout)["runs"]
 
@@ -67,7 +60,7 @@ class Ranks(programs.TestCase):
         said = {}
         for ranks, count in (("all", 3), ("0,2", 2)):
             with self.subTest(ranks=ranks):
-                text = self.torchrun(3, "--ranks", ranks, "-o", f"out-{count}/").stdout
+                text = self.run_job(3, TRAIN, "--ranks", ranks, "-o", f"out-{count}/").stdout
                 said[ranks] = sorted(line for line in text.splitlines() if "rank" in line)
                 self.assertEqual(len(list((self.folder / f"out-{count}").glob("*.rfx"))), count)
                 report = self.report(f"out-{count}")
@@ -77,8 +70,8 @@ class Ranks(programs.TestCase):
         self.assertEqual(said["0,2"], said["all"])
 
     def test_a_restart_is_of_the_same_run(self):
-        self.torchrun(2, launcher=["--max_restarts", "1"], program=RESTARTED,
-                      arguments=[self.folder / "ready", self.folder / "failed"])
+        self.run_job(2, RESTARTED, launcher=["--max_restarts", "1"],
+                     arguments=[self.folder / "ready", self.folder / "failed"])
         self.assertTrue((self.folder / "failed").exists())
         self.assertEqual(len(self.runs()), 1)
         traces = list((self.folder / "rfinject-out/latest/").glob("*.rfx"))

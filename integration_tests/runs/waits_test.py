@@ -10,7 +10,6 @@ import shutil
 import unittest
 
 import programs
-from torchrun import torchrun
 
 BEGIN = """
 import sys, threading, time, torch
@@ -75,10 +74,8 @@ class Waits(programs.TestCase):
         return run
 
     def run_ranks(self, source, argument, ranks):
-        """One run of a program's text under torchrun."""
         shutil.rmtree(self.folder / "rfinject-out", ignore_errors=True)
-        self.cli("--estimate", programs.GPU, programs.PYTHON, *torchrun(ranks, self.folder / "log"),
-                 self.write("train.py", source), argument)
+        self.run_job(ranks, source, arguments=[argument])
 
     def test_a_slow_loader_is_what_the_steps_wait_for(self):
         self.profile(SLOW)
