@@ -91,7 +91,7 @@ bool OnTensorCores(const Operator& op) {
 // channels. cuBLAS's kernels for tensor cores take rows that begin at multiples of 16 bytes.
 bool IsProductAsItLies(const Operator& op) {
   return op.kernel_h == 1 && op.kernel_w == 1 && op.groups == 1 && op.out_h == op.h && op.out_w == op.w &&
-         std::fmod(op.h * op.w * op.element_bytes, kRowAlignment) == 0;
+         (!IsTensor(op.precision) || std::fmod(op.h * op.w * op.element_bytes, kRowAlignment) == 0);
 }
 
 bool IsWinogradShape(const Operator& op) {
@@ -295,6 +295,9 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p
     if (op.precision != Precision::kTf32Tensor || IsProductAsItLies(op)) return kernel;
     return kernel + 3 * kLaunchIntervalS + 2 * Bytes(op) / bandwidth_;
   }
+  // Nothing is gathered for a product as it lies, and its traffic goes on beside its arithmetic. (Times of wgrad,
+  // which adds up over images as well, do not look so.)
+  if (!wgrad && IsProductAsItLies(op)) return Overlapped(gemm, Bytes(op) / (bandwidth_ * p.memory));
   double best = gemm + (p.implicit_gemm_input * in_bytes + filter_bytes + out_bytes) / bandwidth_;
   if (!IsWinogradShape(op)) return best;
 

@@ -245,6 +245,27 @@ TEST(ExpectedTime, ConvolutionsInTf32AreTransposedUnlessTheyAreAProductAsTheyLie
   EXPECT_NEAR(seconds(56, 56, 3), 12e-6 + transposing(56, 56, 3), 1e-8);
 }
 
+TEST(ExpectedTime, AProductAsItLiesGathersNothing) {
+  Gpu gpu = Machine();
+  gpu.peak[static_cast<size_t>(Precision::kFp32)] = 1e18;
+  const Calibration calibration = Table(
+      "*,conv_fp32,launch_us,0\n*,conv_fp32,implicit_gemm_input,2\n*,conv_fp32_dgrad,launch_us,0\n"
+      "*,conv_fp32_dgrad,implicit_gemm_input,2\n*,conv_fp32_wgrad,launch_us,0\n"
+      "*,conv_fp32_wgrad,implicit_gemm_input,2\n");
+  const ExpectedTimes model(gpu, calibration);
+  const auto seconds = [&](Pass pass, double out) {
+    Operator op = Conv(8, 64, 56, 1);
+    op.pass = pass;
+    op.out_h = op.out_w = out;
+    return model.Of(op).expected_s;
+  };
+  const double whole = 4.0 * 8 * 64 * 56 * 56, quarter = whole / 4, filter = 4.0 * 64 * 64, bandwidth = 100e9;
+  EXPECT_NEAR(seconds(Pass::kForward, 56), (2 * whole + filter) / bandwidth, 1e-8);
+  EXPECT_NEAR(seconds(Pass::kDgrad, 56), (2 * whole + filter) / bandwidth, 1e-8);
+  EXPECT_NEAR(seconds(Pass::kWgrad, 56), (3 * whole + filter) / bandwidth, 1e-8);
+  EXPECT_NEAR(seconds(Pass::kForward, 28), (2 * whole + quarter + filter) / bandwidth, 1e-8);  // strided
+}
+
 TEST(ExpectedTime, TheIntervalIsTheFamilysAndWiderForAGpuWithoutTimes) {
   const Calibration calibration = Table(
       "*,softmax,low_short,0.5\n*,softmax,high_short,2\n"

@@ -87,7 +87,7 @@ TEST(FitToProbes, TakesTheMeanOfAllConvolutionsWhereNoneIsWinograds) {
       if (probes[i].op.kind != OperatorKind::kConvolution || probes[i].op.precision != Precision::kFp32) continue;
       const ExpectedTime time = ExpectedTimes(gpu, own).Of(probes[i].op);
       EXPECT_FALSE(time.winograd) << probes[i].title;
-      EXPECT_NEAR(time.expected_s / seconds[i], 1, 0.3) << probes[i].title;
+      EXPECT_NEAR(time.expected_s / seconds[i], 1, 0.35) << probes[i].title;
       error[probes[i].op.pass] += std::log(time.expected_s / seconds[i]);
     }
     ASSERT_EQ(error.size(), 3U);
