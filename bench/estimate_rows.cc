@@ -145,6 +145,7 @@ std::optional<Operator> OperatorOf(const Columns& columns, const std::vector<std
     return op;
   }
   if (name == "conv") {
+    op.channels_last = op.element_bytes == 2;  // as DeepBench times halves, and all else channels first
     op.kind = OperatorKind::kConvolution;
     op.images = number("b", 1), op.c_in = number("c_in"), op.c_out = number("c_out");
     op.kernel_h = number("kh"), op.kernel_w = number("kw"), op.h = number("h"), op.w = number("w");

@@ -33,9 +33,14 @@ enum class DType : int8_t {
 
 inline constexpr size_t kMaxRank = 8;  // of ranks above, the trailing dimensions are folded into the last one
 
+// How four dimensions lie in memory: PyTorch's default, or torch.channels_last. Unknown where there are not four, or
+// where it makes no difference: one channel, or one pixel.
+enum class MemoryFormat : uint8_t { kUnknown, kChannelsFirst, kChannelsLast };
+
 struct TensorView {
   DType dtype = DType::kOther;
   uint8_t rank = 0;
+  MemoryFormat format = MemoryFormat::kUnknown;
   std::array<int64_t, kMaxRank> shape{};
   uint64_t numel = 0;
   uint64_t element_size = 0;  // bytes

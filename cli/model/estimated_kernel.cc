@@ -13,6 +13,7 @@ constexpr double kMostElements = 1e15;  // along one dimension; more is no tenso
 
 struct Shape {
   double element_bytes = 4;
+  bool channels_last = false;
   size_t rank = 0;
   std::array<double, kMaxDimensions> size{};
   double elements() const {
@@ -35,6 +36,12 @@ double ElementBytes(std::string_view type) {
   return bits > 0 ? bits / 8.0 : 1;  // "bool"
 }
 
+// As collector/estimate/signature.h says it: where no format stands, halves are channels last and all else is not.
+bool IsChannelsLast(std::string_view type) {
+  const bool half = type.starts_with("f16") || type.starts_with("bf16");
+  return type.ends_with(":nhwc") || (half && !type.ends_with(":nchw"));
+}
+
 // The operands that the signature names, as far as they are single tensors of at most five dimensions.
 Shapes Parse(std::string_view signature) {
   Shapes shapes;
@@ -45,7 +52,9 @@ Shapes Parse(std::string_view signature) {
     const size_t open = token.find('[');
     if (open == std::string_view::npos || !token.ends_with(']')) return shapes;  // a list, or cut off
     Shape shape;
-    shape.element_bytes = ElementBytes(token.substr(0, open));
+    const std::string_view type = token.substr(0, open);
+    shape.element_bytes = ElementBytes(type);
+    shape.channels_last = IsChannelsLast(type);
     const char* at = token.data() + open + 1;
     const char* last = token.data() + token.size() - 1;
     while (at < last) {
@@ -95,6 +104,7 @@ bool FillConvolution(const Shape& input, const Shape& weight, Operator& op) {
   if (input.rank != 4 || weight.rank != 4) return false;
   op.kind = OperatorKind::kConvolution;
   op.element_bytes = input.element_bytes;
+  op.channels_last = input.channels_last;
   op.images = input.size[0], op.c_in = input.size[1], op.h = input.size[2], op.w = input.size[3];
   op.c_out = weight.size[0], op.kernel_h = weight.size[2], op.kernel_w = weight.size[3];
   op.groups = op.c_in / weight.size[1];
@@ -122,6 +132,7 @@ bool FillBackward(const Shapes& shapes, double flop, OperatorList& list) {
   const Shape& gradient = shapes.operand[0];
   if (!FillConvolution(shapes.operand[1], shapes.operand[2], op) || gradient.rank != 4) return false;
   op.out_h = gradient.size[2], op.out_w = gradient.size[3];
+  op.channels_last = gradient.channels_last;  // the operand whose format is said
   const double once = FlopPerPixel(op) * op.out_h * op.out_w;
   list.count = Agrees(flop, 2 * once) ? 2 : 1;
   if (list.count == 1 && !Agrees(flop, once)) return false;
@@ -165,8 +176,7 @@ OperatorList OperatorsOf(const EstimatedKernel& kernel) {
     const bool gradient = name.find("backward") != std::string_view::npos;
     const bool statistics = gradient || flop > 4 * elements;
     if (statistics) op.reread_bytes = (gradient ? 2 : 1) * elements * first.element_bytes;
-    // cuDNN's kernels for channels first; halves are taken for channels last, as their convolutions are.
-    op.rows = statistics && first.rank > 2 && first.element_bytes == 4 ? first.size[1] : 0;
+    op.rows = statistics && first.rank > 2 && !first.channels_last ? first.size[1] : 0;
   } else if (name.find("softmax") != std::string_view::npos) {
     op.kind = OperatorKind::kSoftmax;
   } else if (name.find("layer_norm") != std::string_view::npos || name.find("group_norm") != std::string_view::npos) {

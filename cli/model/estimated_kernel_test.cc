@@ -90,6 +90,28 @@ TEST(EstimatedKernel, ReadsAnyTextWithoutHarm) {
   }
 }
 
+TEST(EstimatedKernel, AConvolutionsMemoryFormatIsItsFirstOperands) {
+  const double once = 2.0 * 2 * 64 * 112 * 112 * 8 * 49;
+  const auto channels_last = [&](std::string_view type) {
+    const std::string first = std::string(type) + "[2,8,224,224]", gradient = std::string(type) + "[2,64,112,112]";
+    const std::string forward = first + " f32[64,8,7,7]", backward = gradient + " f32[2,8,224,224] f32[64,8,7,7]";
+    const auto of = [&](std::string_view op, std::string_view signature, double flop) {
+      const OperatorList list =
+          OperatorsOf({.op = op, .signature = signature, .flop = Flop(Precision::kTf32Tensor, flop)});
+      EXPECT_EQ(list.operators[0].kind, OperatorKind::kConvolution) << signature;
+      return list.operators[list.count - 1].channels_last;
+    };
+    const bool forwards = of("aten::convolution", forward, once);
+    EXPECT_EQ(of("aten::convolution_backward", backward, 2 * once), forwards) << type;
+    return forwards;
+  };
+  EXPECT_FALSE(channels_last("f32"));
+  EXPECT_TRUE(channels_last("f32:nhwc"));
+  EXPECT_TRUE(channels_last("f16"));
+  EXPECT_TRUE(channels_last("bf16"));
+  EXPECT_FALSE(channels_last("bf16:nchw"));
+}
+
 TEST(EstimatedKernel, ABatchNormReadsTwiceByABlockAChannel) {
   const double elements = 8 * 64 * 56 * 56;
   EstimatedKernel kernel{.op = "aten::native_batch_norm",
@@ -112,6 +134,11 @@ TEST(EstimatedKernel, ABatchNormReadsTwiceByABlockAChannel) {
   kernel.signature = "f16[8,64,56,56] f16[8,64,56,56]";  // taken for channels last
   EXPECT_EQ(only().reread_bytes, 4 * elements);
   EXPECT_EQ(only().rows, 0);
+  kernel.signature = "f16:nchw[8,64,56,56] f16[8,64,56,56]";
+  EXPECT_EQ(only().rows, 64);
+  kernel.signature = "f32:nhwc[8,64,56,56] f32[8,64,56,56]";
+  EXPECT_EQ(only().rows, 0);
+  EXPECT_EQ(only().reread_bytes, 8 * elements);
   kernel.signature = "f32[8,64] f32[8,64]";  // no pixels: another kernel
   EXPECT_EQ(only().rows, 0);
 }

@@ -290,9 +290,8 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p
   if (tensor) {
     const double kernel = Overlapped(gemm, Bytes(op) / (bandwidth_ * p.memory));
     // Tensor cores' kernels want channels last, and PyTorch's default is not: three more kernels read and write
-    // input, filters and output once more. What is a product as it lies needs none. The times of halves are of
-    // channels last.
-    if (op.precision != Precision::kTf32Tensor || IsProductAsItLies(op)) return kernel;
+    // input, filters and output once more. What is a product as it lies needs none.
+    if (op.channels_last || op.precision == Precision::kFp64Tensor || IsProductAsItLies(op)) return kernel;
     return kernel + 3 * kLaunchIntervalS + 2 * Bytes(op) / bandwidth_;
   }
   // Nothing is gathered for a product as it lies, and its traffic goes on beside its arithmetic. (Times of wgrad,

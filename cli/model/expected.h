@@ -41,6 +41,7 @@ struct Operator {
   double batch = 1, m = 0, k = 0, n = 0;
   bool shared_right = true;
   // Convolutions, by the forward's sizes whatever the pass.
+  bool channels_last = false;
   double images = 0, c_in = 0, c_out = 0, kernel_h = 1, kernel_w = 1, h = 0, w = 0, out_h = 0, out_w = 0, groups = 1;
   // Operators over rows x cols; the norms and softmax run along cols. A batch norm's rows are its channels where a
   // block of a kernel reduces each of them, otherwise 0.

@@ -245,6 +245,18 @@ TEST(ExpectedTime, ConvolutionsInTf32AreTransposedUnlessTheyAreAProductAsTheyLie
   EXPECT_NEAR(seconds(56, 56, 3), 12e-6 + transposing(56, 56, 3), 1e-8);
 }
 
+TEST(ExpectedTime, ConvolutionsOfChannelsLastAreNotTransposed) {
+  Gpu gpu = Machine();
+  gpu.peak[static_cast<size_t>(Precision::kFp16Tensor)] = 1e18;
+  const Calibration calibration = Table("*,conv_tensor,memory,1e9\n*,conv_tensor,launch_us,0\n");
+  const ExpectedTimes model(gpu, calibration);
+  Operator op = Conv(8, 64, 56, 3);
+  op.precision = Precision::kFp16Tensor, op.element_bytes = 2;
+  EXPECT_NEAR(model.Of(op).expected_s, 9e-6 + 2 * 2.0 * (2 * 8 * 64 * 56 * 56 + 64 * 64 * 9) / 100e9, 1e-8);
+  op.channels_last = true;
+  EXPECT_NEAR(model.Of(op).expected_s, 0, 1e-8);
+}
+
 TEST(ExpectedTime, AProductAsItLiesGathersNothing) {
   Gpu gpu = Machine();
   gpu.peak[static_cast<size_t>(Precision::kFp32)] = 1e18;

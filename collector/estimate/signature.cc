@@ -44,8 +44,35 @@ class Writer {
 
 size_t Rank(const TensorView& tensor) { return std::min<size_t>(tensor.rank, kMaxRank); }
 
-void WriteTensor(Writer& out, const TensorView& tensor) {
+// Halves are mostly trained in channels last, because that is what they are fast in. So traces have it that know
+// nothing of formats, too.
+MemoryFormat FormatAssumed(DType dtype) {
+  const bool half = dtype == DType::kHalf || dtype == DType::kBFloat16;
+  return half ? MemoryFormat::kChannelsLast : MemoryFormat::kChannelsFirst;
+}
+
+// The memory format that the operator's kernels run in: channels last where an operand is, as torch chooses for cuDNN
+// (aten/src/ATen/native/ConvUtils.h, cudnn_conv_suggest_memory_format). Unknown for operators that do not care.
+MemoryFormat FormatOf(const OpCall& call) {
+  constexpr size_t kOperands = 3;  // of a backward: gradient, input, weight
+  auto format = MemoryFormat::kUnknown;
+  const bool cares = call.name.find("convolution") != std::string_view::npos ||
+                     call.name.find("batch_norm") != std::string_view::npos;
+  for (size_t i = 0; cares && i < std::min(kOperands, call.inputs.size()); ++i) {
+    for (const TensorView& tensor : TensorsOf(call, call.inputs[i])) format = std::max(format, tensor.format);
+  }
+  return format;
+}
+
+// What stands behind the first type; empty where nothing has to.
+std::string_view FormatMark(MemoryFormat format, DType dtype) {
+  if (format == MemoryFormat::kUnknown || format == FormatAssumed(dtype)) return {};
+  return format == MemoryFormat::kChannelsLast ? ":nhwc" : ":nchw";
+}
+
+void WriteTensor(Writer& out, const TensorView& tensor, std::string_view mark) {
   out.Text(ShortName(tensor.dtype));
+  out.Text(mark);
   out.Text("[");
   for (size_t i = 0; i < Rank(tensor); ++i) {
     if (i != 0) out.Text(",");
@@ -127,9 +154,10 @@ std::string_view FormatSignature(const OpCall& call, std::span<char, kMaxSignatu
     const bool list = argument.kind == Argument::Kind::kTensorList;
     if (tensors.empty()) continue;
     if (!first) out.Text(" ");
+    const MemoryFormat format = first ? FormatOf(call) : MemoryFormat::kUnknown;
     first = false;
     if (!list) {
-      WriteTensor(out, tensors[0]);
+      WriteTensor(out, tensors[0], FormatMark(format, tensors[0].dtype));
       continue;
     }
     out.Number(tensors.size());
@@ -154,7 +182,8 @@ uint64_t HashSignature(const OpCall& call) noexcept {
       hash.Word(Elements(tensors));
       continue;
     }
-    hash.Word(static_cast<uint64_t>(tensors[0].dtype) << 8 | Rank(tensors[0]));
+    hash.Word(static_cast<uint64_t>(tensors[0].format) << 16 | static_cast<uint64_t>(tensors[0].dtype) << 8 |
+              Rank(tensors[0]));
     for (size_t i = 0; i < Rank(tensors[0]); ++i) hash.Word(Size(tensors[0], static_cast<int>(i)));
   }
   return hash.Finish();

@@ -28,6 +28,20 @@ TEST(SignatureTest, TypesAndShapes) {
   EXPECT_EQ(Format("aten::x ( i3 ) -> ( f32[2] )"), "");
 }
 
+TEST(SignatureTest, AMemoryFormatThatIsNotTheUsualOneIsSaid) {
+  EXPECT_EQ(Format("aten::convolution ( f32:nchw[8,3,9,9] f32:nchw[4,3,7,7] ) -> ( )"), "f32[8,3,9,9] f32[4,3,7,7]");
+  EXPECT_EQ(Format("aten::convolution ( f32:nchw[8,3,9,9] f32:nhwc[4,3,7,7] ) -> ( )"),
+            "f32:nhwc[8,3,9,9] f32[4,3,7,7]");
+  EXPECT_EQ(Format("aten::convolution ( f32:nhwc[8,3,9,9] f32:nhwc[4,3,7,7] ) -> ( )"),
+            "f32:nhwc[8,3,9,9] f32[4,3,7,7]");
+  EXPECT_EQ(Format("aten::native_batch_norm ( f16:nchw[8,3,9,9] f16[3] ) -> ( )"), "f16:nchw[8,3,9,9] f16[3]");
+  EXPECT_EQ(Format("aten::convolution_backward ( bf16:nchw[8,3,9,9] bf16:nhwc[8,3,9,9] bf16[3,3,1,1] ) -> ( )"),
+            "bf16[8,3,9,9] bf16[8,3,9,9] bf16[3,3,1,1]");
+  EXPECT_EQ(Format("aten::relu ( f32:nhwc[8,3,9,9] ) -> ( )"), "f32[8,3,9,9]");
+  EXPECT_NE(HashOf("aten::convolution ( f32:nhwc[8,3,9,9] ) -> ( )"),
+            HashOf("aten::convolution ( f32:nchw[8,3,9,9] ) -> ( )"));
+}
+
 TEST(SignatureTest, ListsAreSummed) {
   EXPECT_EQ(Format("aten::_foreach_add_ ( { f32[10,10] f32[5] } { f32[105] } i1 ) -> ( )"), "2*f32{105} 1*f32{105}");
 }

@@ -83,6 +83,10 @@ TensorView OperandReader::ReadTensor(uintptr_t tensor, Operands* to) const {
       view.distinct *= static_cast<uint64_t>(size);
     }
   }
+  const bool has_format = rank == 4 && view.shape[1] > 1 && view.shape[2] * view.shape[3] > 1;
+  if (has_format) {
+    view.format = Load<int64_t>(strides + 8) == 1 ? MemoryFormat::kChannelsLast : MemoryFormat::kChannelsFirst;
+  }
   return view;
 }
 

@@ -39,6 +39,26 @@ for _ in range(2):
         counters = [row for row in report["rows"] if row["op"] == "aten::add_" and "i64" in row["signature"]]
         self.assertEqual([(row["launches"], row["dram_bytes"]) for row in counters], [(2, 2 * 16)])
 
+    def test_channels_last_is_where_one_operand_is(self):
+        """As torch chooses for cuDNN: a converted model runs so on images that are not."""
+        program = """
+net = nn.Sequential(nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8), nn.Conv2d(8, 8, 3)){}
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(2, 4, 16, 16)
+for _ in range(2):
+    net(x).square().sum().backward()
+    sgd.step()
+"""
+        for convert, usual in (("", True), (".to(memory_format=torch.channels_last)", False)):
+            with self.subTest(convert=convert):
+                report = self.profile(BEGIN + program.format(convert), "--by", "kernel")
+                signatures = [row["signature"] for row in report["rows"]
+                              if "convolution" in row["op"] or "batch_norm" in row["op"]]
+                self.assertEqual(len(signatures), 6)
+                for signature in signatures:
+                    self.assertEqual(signature.startswith("f32["), usual, signature)
+                    self.assertEqual(signature.startswith("f32:nhwc["), not usual, signature)
+
     def check_recurrent(self, module, gates, call="net(x)[0]"):
         """A recurrent layer costs what cuDNN runs, forward and backward, on whatever the CPU runs."""
         tokens, steps, layers, hidden = 5 * 4, 5, 2, 16

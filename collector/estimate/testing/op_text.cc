@@ -33,9 +33,14 @@ void OpText::ParseTensor(const std::string& token) {
   const size_t open = token.find('[');
   const size_t close = token.find(']');
   if (open == std::string::npos || close == std::string::npos) Fail(token);
-  const auto type = Types().find(token.substr(0, open));
+  const size_t colon = std::min(token.find(':'), open);
+  const auto type = Types().find(token.substr(0, colon));
   if (type == Types().end()) Fail(token);
   TensorView tensor;
+  if (const std::string format = token.substr(colon, open - colon); !format.empty()) {
+    if (format != ":nhwc" && format != ":nchw") Fail(token);
+    tensor.format = format == ":nhwc" ? MemoryFormat::kChannelsLast : MemoryFormat::kChannelsFirst;
+  }
   tensor.dtype = type->second.first;
   tensor.element_size = type->second.second;
   tensor.numel = 1;

@@ -6,7 +6,8 @@
 //   aten::addmm ( f32[1000]@3 f32[8,512]@4 f32[512,1000]@5 i1 i1 ) -> ( f32[8,1000]@6 )
 //
 // A token is one argument: a tensor TYPE[SHAPE] with optionally @STORAGE, +OFFSET (elements; +? unknown) and
-// /DISTINCT (elements in memory, of a broadcast tensor); { and } around the tensors of a list; i5 an integer, d0.5 a
+// /DISTINCT (elements in memory, of a broadcast tensor), the type with its memory format where that is to be known
+// (f32:nhwc, f32:nchw); { and } around the tensors of a list; i5 an integer, d0.5 a
 // double, b1 a boolean, I3,3 a list of integers (I alone: empty), _ an undefined tensor or None, ? anything else.
 // Tensors without a storage get one of their own each.
 #ifndef RFINJECT_COLLECTOR_ESTIMATE_TESTING_OP_TEXT_H_
