@@ -175,7 +175,7 @@ std::vector<Probe> CalibrationProbes() {
       OverRows("softmax", OperatorKind::kSoftmax, kElements / 1024, 1024, kSoftmaxInRegisters),
       OverRows("softmax", OperatorKind::kSoftmax, kElements / 4096, 4096, kSoftmax),
       OverRows("layer_norm", OperatorKind::kLayerNorm, kElements / 1024, 1024, kLayerNorm),
-      BatchNorm(256, 64, 56),
+      BatchNorm(64, 256, 56),
       Product(kFp32Unit, 1, 4096, 4096, 4096, kFp32),
       Product(kFp32Unit, 1, 16384, 1024, 4096, kFp32),
       Product(kFp32Unit, 256, 512, 512, 512, kFp32Batched),

@@ -63,7 +63,8 @@ constexpr auto kIdentity = std::to_array<ReportColumn>({
     {{.name = "kernel", .help = "The GPU function's name.", .title = "Kernel", .kind = Kind::kText, .page = 130},
      [](const ReportRow& at) { return TextCell(at.row.kernel); }},
     {{.name = "signature",
-      .help = "Types and shapes of an estimated kernel's operands; :nhwc or :nchw where a convolution or batch norm is not in the usual memory format (channels last for halves, channels first for all else).",
+      .help = "Types and shapes of an estimated kernel's operands; :nhwc or :nchw where a convolution or batch norm "
+              "is not in the usual memory format (channels last for halves, channels first for all else).",
       .title = "Signature",
       .kind = Kind::kText,
       .page = 520},

@@ -16,7 +16,7 @@ class Writer {
   explicit Writer(std::span<char, kMaxSignature> buffer) : buffer_(buffer) {}
 
   void Text(std::string_view text) {
-    if (cut_) return;
+    if (cut_ || text.empty()) return;
     if (text.size() > kMaxSignature - kEllipsis.size() - size_) {
       cut_ = true;
       std::memcpy(buffer_.data() + size_, kEllipsis.data(), kEllipsis.size());

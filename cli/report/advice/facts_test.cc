@@ -64,6 +64,25 @@ class Facts : public ::testing::Test {
   LaunchKey key_;
 };
 
+TEST_F(Facts, InHalfPrecisionTheMemoryFormatIsTheSame) {
+  constexpr uint64_t kPixels = 32 * 256 * 56 * 56, kFlop = 2 * kPixels * 256 * 9;
+  const auto in_half = [&](const std::string& type) {
+    run_->launches.clear();
+    Add(Phase::kForward, "conv", "aten::convolution", type + "[32,256,56,56] f32[256,256,3,3]", 2 * 4 * kPixels,
+        kFlop, kSteps, Precision::kTf32Tensor);
+    return Of(Fact::kInHalf);
+  };
+  EXPECT_GT(in_half("f32"), in_half("f32:nhwc") + 100e3) << "transposing 206 MB takes more than 0.1 ms";
+}
+
+TEST_F(Facts, ALargerBatchHasNoMoreChannels) {
+  // Of so few channels that their blocks are what holds it back, with each batch alike.
+  constexpr uint64_t kBytes = 2 * 4 * 64 * 8 * 224 * 224;
+  Add(Phase::kForward, "bn", "aten::native_batch_norm", "f32[64,8,224,224] f32[8]", kBytes, 8 * kBytes / 8);
+  const double now = Of(Fact::kStep), larger = Of(Fact::kLargerBatch);
+  EXPECT_GT(larger, 3.5 * now);
+}
+
 TEST_F(Facts, ProductsInFp32AreFasterInTf32) {
   constexpr uint64_t kN = 4096;
   Add(Phase::kForward, "fc", "aten::mm", "f32[4096,4096] f32[4096,4096]", 3 * 4 * kN * kN, 2 * kN * kN * kN);

@@ -24,14 +24,23 @@ FlopByPrecision Moved(FlopByPrecision flop, Precision to) {
   return flop;
 }
 
+// The same with the memory format as it was: of halves the other one is said (collector/estimate/signature.h).
+std::string WithFormatOf(std::string_view full, std::string signature) {
+  if (!full.starts_with("f32") && !full.starts_with("f64")) return signature;
+  constexpr std::string_view kLast = ":nhwc", kFirst = ":nchw";
+  if (const size_t at = signature.find(kLast); at != std::string::npos) return signature.erase(at, kLast.size());
+  if (const size_t at = signature.find('['); at != std::string::npos) signature.insert(at, kFirst);
+  return signature;
+}
+
 // The signature of the same operands in the type that `to` has in memory.
 std::string Retyped(const std::string& signature, Precision to) {
   switch (to) {
     case Precision::kFp16Tensor:
     case Precision::kFp16:
-      return absl::StrReplaceAll(signature, {{"f32", "f16"}, {"f64", "f16"}});
+      return WithFormatOf(signature, absl::StrReplaceAll(signature, {{"f32", "f16"}, {"f64", "f16"}}));
     case Precision::kBf16Tensor:
-      return absl::StrReplaceAll(signature, {{"f32", "bf16"}, {"f64", "bf16"}});
+      return WithFormatOf(signature, absl::StrReplaceAll(signature, {{"f32", "bf16"}, {"f64", "bf16"}}));
     default:
       return absl::StrReplaceAll(signature, {{"f64", "f32"}});
   }
@@ -99,7 +108,8 @@ std::optional<double> WhatIf::WithBatch(const LaunchKey& key, const Sums& sums, 
       // Of a gradient of weights it is the inner dimension that grows; the work is the same.
       (op.shared_right ? op.m : op.batch) *= times;
     } else {
-      op.bytes *= times, op.flop *= times, op.rows *= times;
+      op.bytes *= times, op.reread_bytes *= times, op.flop *= times;
+      if (op.kind != OperatorKind::kBatchNorm) op.rows *= times;  // its rows are channels
     }
     seconds += model_->Of(op).expected_s;
   }
