@@ -83,7 +83,7 @@ enum class Family : uint8_t {
   kConvTensor,
   kConvTensorDgrad,
   kConvTensorWgrad,
-  kConvTf32,  // on tensor cores, too, from PyTorch's default layout
+  kConvTf32,  // on tensor cores, too, at another rate than halves
   kConvTf32Dgrad,
   kConvTf32Wgrad,
   kConvDepthwise,  // as many groups as channels

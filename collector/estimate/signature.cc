@@ -44,8 +44,8 @@ class Writer {
 
 size_t Rank(const TensorView& tensor) { return std::min<size_t>(tensor.rank, kMaxRank); }
 
-// Halves are mostly trained in channels last, because that is what they are fast in. So traces have it that know
-// nothing of formats, too.
+// The formats in which the times were measured that estimates come from (docs/ESTIMATOR.md). Traces of older
+// libraries bear no marks, and are read so.
 MemoryFormat FormatAssumed(DType dtype) {
   const bool half = dtype == DType::kHalf || dtype == DType::kBFloat16;
   return half ? MemoryFormat::kChannelsLast : MemoryFormat::kChannelsFirst;
