@@ -5,7 +5,7 @@
 // A thread's stack holds the layers whose module call is running on it. Each Enter and Leave also appends
 // (next autograd sequence number, innermost layer) to a ring of the thread that other threads may read: an autograd
 // node belongs to the last entry whose number is not above the node's own, on the thread that the node names.
-// (Rule and proof: docs/ARCHITECTURE.md, "Attribution".)
+// (Rule and proof: docs/method/ATTRIBUTION.md.)
 //
 // Enter, Leave, Current and OwnerOf take no lock and allocate nothing after a thread's first Enter.
 #ifndef RFINJECT_INJECTOR_LAYER_STACK_H_

@@ -26,7 +26,7 @@ constexpr std::string_view kUsage =
     "Without a\n"
     "name it is the latest run in rfinject-out/. Each rule was held against a pair of programs, one with the fault "
     "and\n"
-    "one without (docs/ADVICE.md). Gains of several rules do not add up: they may win the same time.";
+    "one without (docs/reference/ADVICE.md). Gains of several rules do not add up: they may win the same time.";
 
 constexpr std::array<std::string_view, 3> kFormats = {"text", "markdown", "json"};
 

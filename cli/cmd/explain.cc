@@ -30,7 +30,8 @@ constexpr std::string_view kUsage =
     "alarms and words.";
 
 constexpr Option kOptions[] = {
-    {"format", 0, "FORMAT", "table (default), or markdown, which is docs/ALARMS.md, and of columns docs/COLUMNS.md",
+    {"format", 0, "FORMAT",
+     "table (default), or markdown, which is docs/reference/ALARMS.md, and of columns docs/reference/COLUMNS.md",
      "table markdown"}};
 
 std::string_view UnitOf(const ColumnInfo& column) {

@@ -34,7 +34,7 @@ constexpr auto kAlarms = std::to_array<AlarmExplanation>({
      "Only the counters of CUDA cores (smsp__sass_...) were asked for; the counter of another source type is missing "
      "(TF32, FP16 and BF16 have one each).",
      "Kernels of estimates, which have no such names; kernels that were not counted at all.",
-     "Add sm__ops_path_tensor_src_... to the metrics; docs/CASE_STUDIES.md shows what a roofline looks like "
+     "Add sm__ops_path_tensor_src_... to the metrics; docs/method/CASE_STUDIES.md shows what a roofline looks like "
      "without."},
     {"R005", "Backward FLOP that the layers do not explain",
      "Of an estimate, layer by layer, the products of matrices and convolutions: the backward of a layer may need up "

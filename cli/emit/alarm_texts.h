@@ -1,7 +1,7 @@
 // File: alarm_texts.h
 //
-// What each alarm (R001 to R012) checks, when it is right and what to do: `rfinject explain`, and docs/ALARMS.md,
-// which is what `rfinject explain --format markdown` prints.
+// What each alarm (R001 to R012) checks, when it is right and what to do: `rfinject explain`, and
+// docs/reference/ALARMS.md, which is what `rfinject explain --format markdown` prints.
 #ifndef RFINJECT_CLI_EMIT_ALARM_TEXTS_H_
 #define RFINJECT_CLI_EMIT_ALARM_TEXTS_H_
 

@@ -38,7 +38,8 @@ constexpr auto kGlossary = std::to_array<GlossaryEntry>({
     {"ideal", "",
      "Of an estimate: the least time that the datasheet allows, the roofline's. No kernel reaches it always."},
     {"interval", "+-95",
-     "How far a measured number may be off: 95 of 100 such runs hold it. docs/INTERVALS.md has how it is made, and "
+     "How far a measured number may be off: 95 of 100 such runs hold it. docs/method/INTERVALS.md has how it is "
+     "made, and "
      "why "
      "there sometimes is none."},
     {"launch", "launches kernel",
@@ -84,7 +85,7 @@ constexpr auto kGlossary = std::to_array<GlossaryEntry>({
      "What the thread that ends the steps waits for: a batch of its DataLoader, or the GPU, in calls that return "
      "when that has "
      "done its work (.item(), .cpu(), synchronize). The rest of the clock is the host's own: Python, launching. "
-     "docs/WAITS.md has more."},
+     "docs/use/JOBS.md has more."},
 });
 
 // Lower case, with a dash for what stands between words.

@@ -45,8 +45,9 @@ std::string TierText(int tier);
 // "10 steps", "5 iterations of 2 optimizer steps", "20 calls", "5 batches of validation".
 std::string StepsText(const Report& report);
 
-// Says how well the GPU time is known, or why that cannot be said (docs/INTERVALS.md); also that the samples are of
-// optimizer steps where an iteration of several is shown. Empty where all of it is exact, or nothing was sampled.
+// Says how well the GPU time is known, or why that cannot be said (docs/method/INTERVALS.md); also that the samples
+// are of optimizer steps where an iteration of several is shown. Empty where all of it is exact, or nothing was
+// sampled.
 std::string IntervalText(const Report& report);
 
 // "model", "phase", "layer", "op", "kernel", as --by has them.

@@ -1,5 +1,6 @@
-// Writes an SQLite database. Its tables are row sets with the columns of reports, their names and units; docs/SQL.md
-// shows what can be asked. It is made in memory and written as a whole, so that a failure leaves no half of one.
+// Writes an SQLite database. Its tables are row sets with the columns of reports, their names and units;
+// docs/use/IMPORT_AND_EXPORT.md shows what can be asked. It is made in memory and written as a whole, so that a
+// failure leaves no half of one.
 #include <sqlite3.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // File: column_tables.h
 //
 // All columns that CSV and JSON have, by what prints them, with what each says: `rfinject explain` and
-// docs/COLUMNS.md.
+// docs/reference/COLUMNS.md.
 #ifndef RFINJECT_CLI_REPORT_COLUMN_TABLES_H_
 #define RFINJECT_CLI_REPORT_COLUMN_TABLES_H_
 

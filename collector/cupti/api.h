@@ -196,7 +196,8 @@ struct LoadOptions {
   // driver's.
   int cuda_major = 0;
   // Whether cuInit has succeeded, or is calling us. Otherwise no function of CUPTI is called at all, not even
-  // cuptiGetVersion: 13.2 recurses until the stack ends when it cannot reach a driver (docs/HARDWARE_SOURCE.md).
+  // cuptiGetVersion: 13.2 recurses until the stack ends when it cannot reach a driver
+  // (docs/inside/HARDWARE_SOURCE.md).
   bool driver_ready = false;
   // Folders searched before all others.
   std::vector<std::string> folders;

@@ -1054,12 +1054,12 @@ class OtherVerbsTest(CliTest):
         self.assertRegex(self.run_cli("explain", "operational intensity", "R001").stdout, r"(?s)\AR001 .*\noi: ")
         for word in ("slack", "tier", "phase", "roof", "step", "launch"):
             self.assertIn(f"{word}: ", self.run_cli("explain", word).stdout)
-        documents = pathlib.Path(__file__).resolve().parents[2] / "docs"
+        documents = pathlib.Path(__file__).resolve().parents[2] / "docs/reference"
         self.assertEqual(self.run_cli("explain", "--format", "markdown").stdout, (documents / "ALARMS.md").read_text())
 
     def test_explain_columns(self):
-        """docs/COLUMNS.md is what the table of columns says, and every column says something."""
-        documents = pathlib.Path(__file__).resolve().parents[2] / "docs"
+        """docs/reference/COLUMNS.md is what the table of columns says, and every column says something."""
+        documents = pathlib.Path(__file__).resolve().parents[2] / "docs/reference"
         text = self.run_cli("explain", "columns", "--format", "markdown").stdout
         self.assertEqual(text, (documents / "COLUMNS.md").read_text())
         described = re.findall(r"(?m)^\| `(\w+)` \| [^|]+ \| (.*) \|$", text)

@@ -2,8 +2,9 @@
 
     python3 -m rfinject.parquet [--all] [--force] -o FOLDER TRACE|FOLDER...
 
-FOLDER/runs/job=JOB/day=YYYY-MM-DD/*.parquet, and the same for each other table of docs/SQL.md: the tables, names and
-units of `--to sqlite` (docs/SQL.md), with pyarrow. Only `run_id` differs: it tells runs of all exports into a folder apart.
+FOLDER/runs/job=JOB/day=YYYY-MM-DD/*.parquet, and the same for each other table: the tables, names and units are those of
+`--to sqlite` (docs/use/IMPORT_AND_EXPORT.md), written with pyarrow. Only `run_id` differs: it tells the runs of all exports
+into a folder apart.
 """
 import argparse
 import contextlib
