@@ -31,7 +31,7 @@ constexpr std::string_view kUsage =
 
 constexpr Option kOptions[] = {
     {"format", 0, "FORMAT",
-     "table (default), or markdown, which is docs/reference/ALARMS.md, and of columns docs/reference/COLUMNS.md",
+     "table (default), or markdown: docs/reference/ALARMS.md, and of columns COLUMNS.md beside it",
      "table markdown"}};
 
 std::string_view UnitOf(const ColumnInfo& column) {

@@ -32,11 +32,9 @@ namespace {
 constexpr std::string_view kUsage =
     "rfinject export --to KIND [options] [TRACE|FOLDER...] -o FILE\n\n"
     "Traces as a file of another tool: a step for Perfetto, a profile for pprof, a database, gauges for Prometheus\n"
-    "(docs/use/IMPORT_AND_EXPORT.md). Each trace is a process of its own, ranks are not added up; `rfinject merge` "
-    "does that. "
-    "Without "
-    "a\n"
-    "name it is the latest run in rfinject-out/; a folder is its newest run, with --all every run in it.";
+    "(docs/use/IMPORT_AND_EXPORT.md). Each trace is a process of its own, ranks are not added up; `rfinject merge`\n"
+    "does that. Without a name it is the latest run in rfinject-out/; a folder is its newest run, with --all every\n"
+    "run in it.";
 
 std::vector<std::string_view> Kinds() {
   std::vector<std::string_view> names;
