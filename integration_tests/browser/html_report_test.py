@@ -71,6 +71,7 @@ class HtmlReport(unittest.TestCase):
 
     def open(self, kind, **options):
         page = self.browser.open(self.path(kind), **options)
+        page.wait_until("'ready' in document.documentElement.dataset")  # the script has read a long table
         page.settle()
         self.addCleanup(self.check_quiet, page, kind)
         return page
@@ -97,7 +98,7 @@ class HtmlReport(unittest.TestCase):
         })()""")
 
     def table(self, page):
-        return page.evaluate("""[...document.querySelectorAll('#rows tbody tr[data-i]')].map(r => +r.dataset.i)""")
+        return page.evaluate("""[...document.querySelectorAll('#layers .rows tbody tr[data-i]')].map(r => +r.dataset.i)""")
 
     def check_tooltip(self, tip, row):
         self.assertIsNotNone(tip)
@@ -118,7 +119,7 @@ class HtmlReport(unittest.TestCase):
             page, rows = self.open(kind), self.rows(kind)
             seen = set()
             # The text above the picture may push its lower marks off the screen.
-            page.evaluate("document.getElementById('roofline0').scrollIntoView()")
+            page.evaluate("document.getElementById('pictures').scrollIntoView()")
             page.settle()
             for index, x, y in self.marks(page):
                 page.move_mouse(x, y)
@@ -151,16 +152,16 @@ class HtmlReport(unittest.TestCase):
         self.assertNotIn(shortest[0], self.table(page)[:20])  # far down in the table
         page.click(shortest[1], shortest[2])
         page.settle()
-        row = page.evaluate("""(() => { const r = document.querySelector('#rows tr.selected'); if (!r) return null;
-            const box = r.getBoundingClientRect(), view = document.getElementById('scroller').getBoundingClientRect();
+        row = page.evaluate("""(() => { const r = document.querySelector('#layers .rows tr.selected'); if (!r) return null;
+            const box = r.getBoundingClientRect(), view = document.querySelector('#layers .scroller').getBoundingClientRect();
             return [+r.dataset.i, box.top > view.top && box.bottom < view.bottom]; })()""")
         self.assertIsNotNone(row)
         self.assertTrue(row[1], "the row was not scrolled into view")
         # A row's click rings its point.
-        page.evaluate("document.getElementById('scroller').scrollTop = 0")
+        page.evaluate("document.querySelector('#layers .scroller').scrollTop = 0")
         page.settle()
         wanted = self.table(page)[3]
-        page.click_on(f"#rows tr[data-i='{wanted}'] td")
+        page.click_on(f"#layers .rows tr[data-i='{wanted}'] td")
         ring = page.evaluate("""(() => { const r = document.querySelector('.over[data-kind=roofline] .chosen').getBoundingClientRect();
                                          return [r.x + r.width / 2, r.y + r.height / 2]; })()""")
         _, x, y = next(mark for mark in self.marks(page) if mark[0] == wanted)
@@ -180,18 +181,18 @@ class HtmlReport(unittest.TestCase):
         page, rows = self.open("resnet"), self.rows("resnet")
         drawn = {i for i, row in enumerate(rows) if row["time_ns"] > 0}
         self.assertEqual({m[0] for m in self.marks(page)}, drawn)
-        page.evaluate("document.getElementById('share').focus()")
+        page.evaluate("document.querySelector('.share').focus()")
         page.key("Home", 36)  # 50 %
         page.settle()
         top = self.expected(rows, 0.5)
         self.assertLess(len(top), len(drawn) / 2)
         self.assertEqual({m[0] for m in self.marks(page)}, top)
-        self.assertEqual(page.evaluate("document.getElementById('share-text').textContent"), "50 %")
-        text = page.evaluate("document.getElementById('shown').textContent")
+        self.assertEqual(page.evaluate("document.querySelector('.share-text').textContent"), "50 %")
+        text = page.evaluate("document.querySelector('.shown').textContent")
         self.assertTrue(text.startswith(f"{len(top)} of {len(rows)} rows, "), text)
         share = 100 * sum(rows[i]["time_share"] for i in top)
         self.assertAlmostEqual(float(text.split(", ")[1].split()[0]), share, delta=0.06)
-        foot = page.evaluate("[...document.querySelectorAll('#rows tfoot tr')].map(r => r.cells[0].textContent)")
+        foot = page.evaluate("[...document.querySelectorAll('#layers .rows tfoot tr')].map(r => r.cells[0].textContent)")
         self.assertEqual(foot, [f"Shown: {len(top)} rows", "All"])
         page.key("End", 35)
         page.settle()
@@ -199,11 +200,11 @@ class HtmlReport(unittest.TestCase):
 
     def test_phases_and_search_filter_picture_and_table(self):
         page, rows = self.open("resnet"), self.rows("resnet")
-        page.click_on("#phases label:nth-child(2) input")
+        page.click_on(".facets label:nth-child(2) input")
         page.settle()
         left = {i for i, row in enumerate(rows) if row["phase"] != "backward" and row["time_ns"] > 0}
         self.assertEqual({m[0] for m in self.marks(page)}, left)
-        page.click_on("#search")
+        page.click_on(".search")
         page.type("LAYER3")
         page.settle()
         left = {i for i in left if rows[i]["layer"].startswith("layer3")}
@@ -216,7 +217,7 @@ class HtmlReport(unittest.TestCase):
     def test_clicking_a_head_sorts(self):
         page, rows = self.open("resnet"), self.rows("resnet")
         head = "th:nth-child({}) button"
-        titles = page.evaluate("[...document.querySelectorAll('#rows thead th')].map(t => t.firstChild.firstChild.data)")
+        titles = page.evaluate("[...document.querySelectorAll('#layers .rows thead th')].map(t => t.firstChild.firstChild.data)")
         for title, key in (("OI", "oi_flop_per_byte"), ("Performance", "performance_flop_per_s")):
             button = head.format(titles.index(title) + 1)
             page.click_on(button)
@@ -235,16 +236,16 @@ class HtmlReport(unittest.TestCase):
         def in_view():
             """[row, column's title, text] of the cells of one row that are wholly in view."""
             return page.evaluate("""(() => {
-                const view = document.getElementById('scroller').getBoundingClientRect();
-                const titles = [...document.querySelectorAll('#rows thead th')].map(t => t.firstChild.firstChild.data);
-                const row = document.querySelector('#rows tbody tr[data-i]');
+                const view = document.querySelector('#layers .scroller').getBoundingClientRect();
+                const titles = [...document.querySelectorAll('#layers .rows thead th')].map(t => t.firstChild.firstChild.data);
+                const row = document.querySelector('#layers .rows tbody tr[data-i]');
                 return [...row.cells].map((c, k) => [+row.dataset.i, titles[k], c.textContent, c.getBoundingClientRect()])
                     .filter(([, , , r]) => r.left >= view.left && r.right <= view.right).map(c => c.slice(0, 3));
             })()""")
 
         seen = set()
         for left in (0, 400, 800, 1200, 1600, 100000, 300):
-            page.evaluate(f"document.getElementById('scroller').scrollLeft = {left}")
+            page.evaluate(f"document.querySelector('#layers .scroller').scrollLeft = {left}")
             page.settle()
             for index, title, text in in_view():
                 seen.add(title)
@@ -254,9 +255,9 @@ class HtmlReport(unittest.TestCase):
                         self.assertTrue(text, f"{title} is empty at {left}")
         self.assertTrue({"OI", "DRAM bytes", "Launches, all steps"} <= seen, seen)
         # Cells out of view cost nothing.
-        page.evaluate("document.getElementById('scroller').scrollLeft = 0")
+        page.evaluate("document.querySelector('#layers .scroller').scrollLeft = 0")
         page.settle()
-        row = page.evaluate("[...document.querySelector('#rows tbody tr[data-i]').cells].map(c => c.textContent)")
+        row = page.evaluate("[...document.querySelector('#layers .rows tbody tr[data-i]').cells].map(c => c.textContent)")
         self.assertEqual(set(row[-3:]), {""})
 
     def test_keyboard_reaches_every_point(self):
@@ -269,10 +270,10 @@ class HtmlReport(unittest.TestCase):
             self.assertAlmostEqual(number(tip[1]["time_ns"]) * 1e9 / expected, 1, delta=6e-3)
         self.assertTrue(page.evaluate("document.getElementById('live').textContent"))
         page.key("Enter", 13)
-        self.assertEqual(page.evaluate("document.querySelectorAll('#rows tr.selected').length"), 1)
+        self.assertEqual(page.evaluate("document.querySelectorAll('#layers .rows tr.selected').length"), 1)
         page.key("Escape", 27)
         self.assertIsNone(self.tooltip(page))
-        self.assertEqual(page.evaluate("document.querySelectorAll('#rows tr.selected').length"), 0)
+        self.assertEqual(page.evaluate("document.querySelectorAll('#layers .rows tr.selected').length"), 0)
 
     def test_dark_and_light_by_preference_and_by_button(self):
         def ground(page):
@@ -297,8 +298,8 @@ class HtmlReport(unittest.TestCase):
         page, rows = self.open("hostile"), self.rows("hostile")
         self.browser.call("Browser.setDownloadBehavior",
                           {"behavior": "allow", "downloadPath": self.folder.name})
-        page.click_on("#csv")
-        path = pathlib.Path(self.folder.name, "rfinject.csv")
+        page.click_on("#layers .csv")
+        path = pathlib.Path(self.folder.name, "rfinject-layers.csv")
         deadline = time.monotonic() + 60
         while not path.exists() and time.monotonic() < deadline:
             page.settle()
@@ -316,7 +317,7 @@ class HtmlReport(unittest.TestCase):
         self.assertTrue(page.evaluate("document.title").startswith("rfinject: Evil</script><script>"))
         self.assertEqual(page.evaluate("document.querySelectorAll('script').length"), 2)
         self.assertEqual(page.evaluate("document.querySelectorAll('img, b b, body > svg, group').length"), 0)
-        shown = page.evaluate("""[...document.querySelectorAll('#rows tbody td:first-child')]
+        shown = page.evaluate("""[...document.querySelectorAll('#layers .rows tbody td:first-child')]
                                      .map(c => c.title || c.textContent)""")
         self.assertIn("</script><script>document.title='owned'</script>", shown)
         self.assertIn("right<U+202E>tfel", shown)
@@ -326,7 +327,7 @@ class HtmlReport(unittest.TestCase):
     def test_every_page_and_picture_is_well_formed_and_silent(self):
         for kind in KINDS:
             page = self.open(kind)
-            self.assertTrue(page.evaluate("document.getElementById('shown').textContent").endswith("% of GPU time"))
+            self.assertTrue(page.evaluate("document.querySelector('.shown').textContent").endswith("% of GPU time"))
             tree = xml.etree.ElementTree.parse(self.path(kind, "svg"))
             self.assertTrue(tree.getroot().tag.endswith("}svg"))
             svg = self.browser.open(self.path(kind, "svg"))
@@ -379,8 +380,8 @@ class HtmlReport(unittest.TestCase):
     def columns_in_view(self, page):
         """The titles of the columns that are wholly in view where the table stands when the page opens."""
         return page.evaluate("""(() => {
-            const view = document.getElementById('scroller').getBoundingClientRect();
-            return [...document.querySelectorAll('#rows thead th')].filter(t => {
+            const view = document.querySelector('#layers .scroller').getBoundingClientRect();
+            return [...document.querySelectorAll('#layers .rows thead th')].filter(t => {
                 const r = t.getBoundingClientRect();
                 return r.left >= view.left - 1 && r.right <= view.right + 1;
             }).map(t => t.firstChild.firstChild.data);
@@ -506,42 +507,42 @@ class HtmlReport(unittest.TestCase):
 
     def test_layers_that_are_alike_are_one_row_and_open_on_a_click(self):
         page = self.open("deep:60")
-        names = "[...document.querySelectorAll('#rows tbody tr[data-i]')].map(r => r.cells[0].textContent)"
+        names = "[...document.querySelectorAll('#layers .rows tbody tr[data-i]')].map(r => r.cells[0].textContent)"
         self.assertIn("Conv2d 3x3 64->64 x124", page.evaluate(names))
         closed = len(self.marks(page))
         self.assertLess(closed, 100)
-        total = page.evaluate("[...document.querySelectorAll('#rows tfoot tr')].map(r => r.cells[2].textContent)")
+        total = page.evaluate("[...document.querySelectorAll('#layers .rows tfoot tr')].map(r => r.cells[2].textContent)")
         self.assertEqual(total[0], total[1])
         group = page.evaluate("""(() => {
-            const row = [...document.querySelectorAll('#rows tbody tr.group')].find(r => r.cells[0].textContent.startsWith('Conv2d 3x3 64'));
+            const row = [...document.querySelectorAll('#layers .rows tbody tr.group')].find(r => r.cells[0].textContent.startsWith('Conv2d 3x3 64'));
             row.scrollIntoView({block: 'center'});
             return +row.dataset.i; })()""")
-        page.click_on(f"#rows tr[data-i='{group}'] td")
+        page.click_on(f"#layers .rows tr[data-i='{group}'] td")
         page.settle()
-        self.assertEqual(page.evaluate(f"document.querySelector('#rows tr[data-i=\"{group}\"]').ariaExpanded"), "true")
+        self.assertEqual(page.evaluate(f"document.querySelector('#layers .rows tr[data-i=\"{group}\"]').ariaExpanded"), "true")
         self.assertTrue(any(name.startswith("deep.") for name in page.evaluate(names)))
         marks = {m[0] for m in self.marks(page)}
         self.assertNotIn(group, marks)  # its members are there instead, and nothing counts twice
         self.assertEqual(len(marks), closed - 1 + 124)
-        self.assertEqual(page.evaluate("[...document.querySelectorAll('#rows tfoot tr')].map(r => r.cells[2].textContent)"), total)
-        page.click_on(f"#rows tr[data-i='{group}'] td")
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('#layers .rows tfoot tr')].map(r => r.cells[2].textContent)"), total)
+        page.click_on(f"#layers .rows tr[data-i='{group}'] td")
         page.settle()
         self.assertEqual(len(self.marks(page)), closed)
         # A search for a layer finds it, and the box ungroups all layers.
-        page.click_on("#search")
+        page.click_on(".search")
         page.type("deep.7.conv1")
         page.settle()
         self.assertEqual(set(page.evaluate(names)), {"deep.7.conv1"})
-        page.evaluate("document.getElementById('search').value = ''; document.getElementById('search').oninput()")
-        page.click_on("#grouped")
+        page.evaluate("document.querySelector('.search').value = ''; document.querySelector('.search').oninput()")
+        page.click_on(".grouped")
         page.settle()
-        self.assertEqual(page.evaluate("document.querySelectorAll('#rows tr.group').length"), 0)
+        self.assertEqual(page.evaluate("document.querySelectorAll('#layers .rows tr.group').length"), 0)
         self.assertGreater(len(self.marks(page)), 300)
 
     def test_tables_can_be_heard(self):
         page = self.open("both")
         self.assertEqual(page.evaluate("[...document.querySelectorAll('th')].filter(t => !t.scope).length"), 0)
-        sorts = page.evaluate("[...document.querySelectorAll('#rows thead th')].map(t => t.ariaSort)")
+        sorts = page.evaluate("[...document.querySelectorAll('#layers .rows thead th')].map(t => t.ariaSort)")
         self.assertEqual(sorted(set(sorts)), ["descending", "none"])
         self.assertEqual(sorts.count("descending"), 1)
 
@@ -588,10 +589,10 @@ class HtmlReport(unittest.TestCase):
         self.assertLess(self.path("large:50000").stat().st_size, 10e6)
         # What is shown of a packed column is the row's, here and behind the edge.
         for left in (0, 900):
-            page.evaluate(f"document.getElementById('scroller').scrollLeft = {left}")
+            page.evaluate(f"document.querySelector('#layers .scroller').scrollLeft = {left}")
             page.settle()
         index, x, y = max(self.marks(page), key=lambda mark: mark[0])
-        page.evaluate("document.getElementById('scroller').scrollLeft = 0")
+        page.evaluate("document.querySelector('#layers .scroller').scrollLeft = 0")
         page.evaluate(f"document.querySelector('#roofline0 .m[data-i=\"{index}\"]').scrollIntoView({{block: 'center'}})")
         page.settle()
         _, x, y = next(mark for mark in self.marks(page) if mark[0] == index)
@@ -602,11 +603,11 @@ class HtmlReport(unittest.TestCase):
         page.move_mouse(2, 2)
         self.assertLess(page.evaluate("document.querySelectorAll('*').length"), 8000)
         rows = self.rows("large:50000")
-        page.evaluate("document.getElementById('share').focus()")
+        page.evaluate("document.querySelector('.share').focus()")
         page.key("End", 35)
         page.settle()
         self.assertEqual(len(self.marks(page)), len(rows))
-        page.click_on("#search")
+        page.click_on(".search")
         last = rows[-1]["layer"]
         page.type(last)
         page.settle()
@@ -616,20 +617,20 @@ class HtmlReport(unittest.TestCase):
         page, rows = self.open("large:5000"), self.rows("large:5000")
         # The page opens with the longest rows that make up 99 % and holds only those table rows that are in view.
         self.assertEqual({m[0] for m in self.marks(page)}, self.expected(rows, 0.99))
-        self.assertLess(page.evaluate("document.querySelectorAll('#rows tbody tr').length"), 120)
-        page.evaluate("document.getElementById('share').focus()")
+        self.assertLess(page.evaluate("document.querySelectorAll('#layers .rows tbody tr').length"), 120)
+        page.evaluate("document.querySelector('.share').focus()")
         page.key("End", 35)
         page.settle()
         self.assertEqual(len(self.marks(page)), len(rows))
-        page.evaluate("document.getElementById('scroller').scrollTop = 1e9")
+        page.evaluate("document.querySelector('#layers .scroller').scrollTop = 1e9")
         page.settle()
         order = sorted(range(len(rows)), key=lambda i: (-rows[i]["time_share"], i))
         self.assertEqual(self.table(page)[-1], order[-1])
-        self.assertLess(page.evaluate("document.querySelectorAll('#rows tbody tr').length"), 120)
+        self.assertLess(page.evaluate("document.querySelectorAll('#layers .rows tbody tr').length"), 120)
         index, x, y = self.marks(page)[0]  # the largest is drawn first
         page.move_mouse(x, y)
         self.assertIsNotNone(self.tooltip(page), index)
-        page.click_on("#search")
+        page.click_on(".search")
         page.type("blocks.7.part3")
         page.settle()
         wanted = {i for i, row in enumerate(rows) if "blocks.7.part3" in row["layer"]}

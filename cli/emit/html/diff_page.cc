@@ -179,8 +179,8 @@ Markup PairSvg(const DiffPicture& laid, size_t id) {
 
 void EmitDiffHtml(const Diff& diff, std::ostream& out) {
   const Frames frames = FramesFor(diff);
-  Markup page = {PageHead("rfinject diff"), "<body class=many>\n<header><h1>What changed</h1>", kThemeButton,
-                 "</header>\n", GateSection(diff)};
+  Markup page = {PageHead("rfinject diff"), "<body>\n<header><h1>What changed</h1>", kThemeButton, "</header>\n",
+                 GateSection(diff)};
   size_t id = 0;
   for (const RunDiff& pair : diff.pairs) {
     page.Add({Heading(pair), "<div class=pictures>"});
@@ -193,7 +193,7 @@ void EmitDiffHtml(const Diff& diff, std::ostream& out) {
   }
   for (const std::string& title : diff.only_before) page.Add({"<p>Only in A: ", Escaped(title), "</p>\n"});
   for (const std::string& title : diff.only_after) page.Add({"<p>Only in B: ", Escaped(title), "</p>\n"});
-  page.Add({GlossarySection(), "<script>\n", kThemeJs, "</script>\n</body>\n</html>\n"});
+  page.Add({GlossarySection(), "<script>\n", kPageJs, "</script>\n</body>\n</html>\n"});
   out << page.text();
 }
 

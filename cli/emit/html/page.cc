@@ -64,25 +64,12 @@ Markup Header(std::span<const Report> reports) {
   return {"<header><h1>", title, "</h1>", badge, kThemeButton, "</header>\n"};
 }
 
-Markup Controls(double opening_share) {
-  return {
-      "<noscript><p class=card>Without JavaScript the pictures and the summaries are here; the table, the filters "
-      "and the tooltips are not. <code>rfinject report --format csv</code> gives every number.</p></noscript>\n"
-      "<div class=controls role=toolbar aria-label=Filters>"
-      "<span class=segmented role=group aria-label=Picture><button type=button data-view=roofline "
-      "aria-pressed=true>Roofline</button><button type=button data-view=time aria-pressed=false>Time "
-      "view</button></span>"
-      "<label class=slider>Rows that make up the top <input id=share type=range min=50 max=100 step=0.5 value=",
-      JsonNumber(opening_share),
-      "> <output id=share-text for=share></output> of time</label>"
-      "<span id=phases class=phases role=group aria-label=Phases></span>"
-      "<label id=grouping hidden><input id=grouped type=checkbox checked> Layers that are alike as one</label>"
-      "<label>Find <input id=search type=search placeholder=\"layer, operator, …\" spellcheck=false></label>"
-      "<span id=shown role=status></span></div>\n"};
-}
+constexpr Literal kNoScript =
+    "<noscript><p class=card>Without JavaScript the pictures and the summaries are here; the tables, the filters and "
+    "the tooltips are not. <code>rfinject report --format csv</code> gives every number.</p></noscript>\n";
 
 Markup Figures(std::span<const Report> reports, std::span<const std::vector<Picture>> pictures) {
-  Markup out = {"<div class=pictures>\n"};
+  Markup out = {"<section class=pictures id=pictures data-title=Pictures>\n"};
   size_t first_row = 0;
   for (size_t r = 0; r < reports.size(); ++r) {
     out.Add({"<figure>"});
@@ -99,14 +86,8 @@ Markup Figures(std::span<const Report> reports, std::span<const std::vector<Pict
     out.Add({"</figure>\n"});
     first_row += PictureRows(reports[r]).size();
   }
-  return out.Add({"</div>\n"});
+  return out.Add({"</section>\n"});
 }
-
-// The script fills it.
-constexpr Literal kTable =
-    "<div class=tablebox><div class=tablehead><span class=muted>Click a head to sort, a row to find its point."
-    "</span><button id=csv type=button>Download CSV</button></div><div id=scroller tabindex=0 role=region "
-    "aria-label=\"Table of rows\"><table id=rows><thead></thead><tbody></tbody><tfoot></tfoot></table></div></div>";
 
 }  // namespace
 
@@ -122,21 +103,23 @@ void EmitHtml(std::span<const Report> given, std::ostream& out) {
                         LayOutRoofline(report, frames, kPhone), LayOutTimeView(report, frames, kPhone)});
   }
   Markup page = PageHead(DocumentTitle("rfinject", reports));
-  page.Add({many ? Literal("<body class=\"many\">\n") : Literal("<body class=\"one\">\n"), Header(reports)});
-  page.Add({"<div class=heads>"});
+  page.Add({"<body>\n", Header(reports), "<div class=heads>"});
   for (const Report& report : reports) page.Add({HeadlineSection(report, many)});
   page.Add({"</div>\n"});
-  for (const Report& report : reports) page.Add({AlarmSection(report, many)});
-  page.Add({Controls(OpeningShare(reports)), "<main>", Figures(reports, pictures), kTable, "</main>\n"});
+  Markup alarms;
+  for (const Report& report : reports) alarms.Add({AlarmSection(report, many)});
+  if (!alarms.empty()) page.Add({"<section id=alarms data-title=Alarms>", alarms, "</section>\n"});
+  page.Add({kNoScript, many ? Literal("<main class=linked>\n") : Literal("<main class=\"linked abreast\">\n"),
+            Figures(reports, pictures), "<section id=layers data-title=Layers>",
+            TableElement(LayersData(reports, pictures, OpeningShare(reports))),
+            "</section></main>\n<section id=run data-title=\"The run\">\n"});
   for (const Report& report : reports) {
     page.Add({"<div class=about>"});
     if (many) page.Add({"<h2>", Escaped(ReportTitle(report)), "</h2>"});
     page.Add({PhaseSection(report), DiagnosticSection(report), RoofSection(report), FactSection(report), "</div>\n"});
   }
-  page.Add({GlossarySection()});
-  page.Add({"<div id=tip role=tooltip hidden></div>\n<div id=live class=hidden aria-live=polite></div>\n",
-            "<script type=application/json id=data>", InScript(PageData(reports, pictures)), "</script>\n<script>\n",
-            kThemeJs, kReportJs, "</script>\n</body>\n</html>\n"});
+  page.Add({"</section>\n<section id=words data-title=Words>", GlossarySection(), "</section>\n<script>\n", kPageJs,
+            "</script>\n</body>\n</html>\n"});
   out << page.text();
 }
 

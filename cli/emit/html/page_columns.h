@@ -4,6 +4,7 @@
 #ifndef RFINJECT_CLI_EMIT_HTML_PAGE_COLUMNS_H_
 #define RFINJECT_CLI_EMIT_HTML_PAGE_COLUMNS_H_
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -11,9 +12,10 @@
 
 namespace rfinject::cli {
 
-// The page's table, from the left. With several models the model stands beside the layer, whose name is not unique
-// then.
-std::vector<ColumnInfo> PageColumns(bool several_models);
+// The columns of the table of `runs`, from the left. First comes what names a row. With several models the model
+// stands beside the layer, whose name is not unique then; with one it is the same in every row. With several runs the
+// GPU stands there, too.
+std::vector<ColumnInfo> PageColumns(std::span<const RowSet> runs, bool several_models);
 
 // The unit that the page writes a column's values in, and what to multiply them with.
 struct PageUnit {

@@ -1,14 +1,12 @@
 #include "cli/emit/html/page_data.h"
 
+#include <zlib.h>
+
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <set>
-#include <string>
 #include <utility>
 #include <variant>
 
@@ -20,22 +18,22 @@
 #include "cli/emit/picture/svg.h"
 #include "cli/report/column.h"
 #include "cli/report/picture_data.h"
-#include "cli/report/row_set.h"
 
 namespace rfinject::cli {
 namespace {
 
 constexpr double kIconRadius = 5;
-// Above this many rows lists of numbers are written as 32-bit floats and small integers in base 64, which a browser
-// reads when it first shows them: all digits of 50,000 rows are 20 MB of text, all of which it would read before it
-// showed anything. The other formats round nothing.
+// Above this many rows numbers have seven digits instead of all, three more than the page shows: half the size. The
+// other formats round nothing.
 constexpr size_t kExactUpTo = 10'000;
-// Of a packed column the script needs to know how wide its texts are before it reads it.
-constexpr size_t kSampled = 100;
-// For a mark's place that there is not.
-constexpr uint64_t kNoPlace = 0xffff;
-constexpr size_t kMarksOfPhone = 2000;  // the largest, where there are more rows than that; more are one blot
+constexpr int kDigits = 7;
+constexpr size_t kMarksOfPhone = 2000;  // the largest, where there are more rows than kExactUpTo; more are one blot
+// Longer data are compressed. 50,000 rows are 14 MB of JSON and 6.7 MB compressed.
+constexpr size_t kPlainUpTo = 1'000'000;
 constexpr Literal kTrue = "true", kFalse = "false";
+// In the order of a step, which is the order of the check boxes.
+constexpr Phase kPhases[] = {Phase::kForward,       Phase::kRecompute, Phase::kBackward, Phase::kOptimizer,
+                             Phase::kCommunication, Phase::kData,      Phase::kEval,     Phase::kOther};
 
 ScriptJson KindName(Kind kind) {
   switch (kind) {
@@ -53,339 +51,237 @@ ScriptJson KindName(Kind kind) {
   return {"\"plain\""};
 }
 
-void AddList(const std::vector<ScriptJson>& items, ScriptJson* out) {
-  out->Add({"["});
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) out->Add({","});
-    out->Add({items[i]});
+// A list of `to_json(item)`.
+template <typename Items, typename ToJson>
+ScriptJson ListOf(const Items& items, const ToJson& to_json) {
+  ScriptJson out = {"["};
+  bool first = true;
+  for (const auto& item : items) {
+    if (!std::exchange(first, false)) out.Add({","});
+    out.Add({to_json(item)});
   }
-  out->Add({"]"});
+  return out.Add({"]"});
 }
-
-void AddReports(std::span<const Report> reports, ScriptJson* out) {
-  std::vector<ScriptJson> list;
-  std::set<std::string> models;
-  for (const Report& report : reports) {
-    models.insert(report.run.models.begin(), report.run.models.end());
-    list.push_back({"{\"title\":", JsonString(ReportTitle(report)),
-                    ",\"gpu\":", JsonString(report.device_name.empty() ? report.run.gpu : report.device_name),
-                    ",\"source\":", JsonString(SourceTitle(report)), ",\"steps\":", Digits(report.steps), "}"});
-  }
-  out->Add({"\"reports\":"});
-  AddList(list, out);
-  list.clear();
-  for (const std::string& model : models) list.push_back(JsonString(model));
-  out->Add({",\"models\":"});
-  AddList(list, out);
-}
-
-void AddIcons(ScriptJson* out) {
-  out->Add({"\"icon_radius\":", JsonNumber(kIconRadius),
-            ",\"icons\":{\"\":", JsonString(MarkPath(-1, {0, 0}, kIconRadius))});
-  for (size_t phase = 0; phase < kPhaseNames.size(); ++phase) {
-    out->Add({",", JsonString(kPhaseNames[phase]), ":",
-              JsonString(MarkPath(static_cast<int>(phase), {0, 0}, kIconRadius))});
-  }
-  out->Add({"}"});
+ScriptJson ListOf(const std::vector<ScriptJson>& items) {
+  return ListOf(items, [](const ScriptJson& item) { return item; });
 }
 
 bool IsSomething(const Cell& cell) {
   if (const auto* text = std::get_if<std::string>(&cell)) return !text->empty();
-  if (const auto* count = std::get_if<uint64_t>(&cell)) return *count != 0;
-  const auto* number = std::get_if<double>(&cell);
-  return number != nullptr && *number != 0;
+  if (const auto* yes = std::get_if<bool>(&cell)) return *yes;
+  return NumberIn(cell) != 0;
 }
 
-ScriptJson ValueText(const Cell& cell, Kind kind) {
+ScriptJson ValueText(const Cell& cell, Kind kind, bool rounded = false) {
   if (const auto* text = std::get_if<std::string>(&cell)) return JsonString(*text);
   if (const auto* count = std::get_if<uint64_t>(&cell)) return {Digits(*count)};
-  if (const auto* number = std::get_if<double>(&cell)) return {JsonNumber(*number)};
-  return kind == Kind::kText ? ScriptJson{"\"\""} : ScriptJson{"null"};
-}
-
-// Numbers have one digit more than the page shows.
-ScriptJson RoundedText(const Cell& cell, Kind kind) {
+  if (const auto* yes = std::get_if<bool>(&cell)) return *yes ? ScriptJson(kTrue) : ScriptJson(kFalse);
   const auto* number = std::get_if<double>(&cell);
-  return number != nullptr ? ScriptJson{RoundedJsonNumber(*number, 5)} : ValueText(cell, kind);
+  if (number == nullptr) return kind == Kind::kText ? ScriptJson{"\"\""} : ScriptJson{"null"};
+  return rounded ? ScriptJson{RoundedJsonNumber(*number, kDigits)} : ScriptJson{JsonNumber(*number)};
 }
 
-// {"u2":"base 64"}: the values, each in the lowest bytes of an integer of `bytes` bytes, little-endian.
-ScriptJson Packed(Literal type, size_t bytes, std::span<const uint64_t> values) {
-  std::string raw;
-  raw.reserve(values.size() * bytes);
-  for (const uint64_t value : values) {
-    for (size_t i = 0; i < bytes; ++i) raw += static_cast<char>(value >> (8 * i));
-  }
-  return {"{\"", type, "\":", JsonString(absl::Base64Escape(absl::string_view(raw.data(), raw.size()))), "}"};
-}
-
-// In as few bytes as the largest needs.
-ScriptJson PackedCounts(std::span<const uint64_t> values) {
-  const uint64_t most = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
-  if (most <= 0xff) return Packed("u1", 1, values);
-  if (most <= 0xffff) return Packed("u2", 2, values);
-  return Packed("u4", 4, values);
-}
-
-// Of numbers; what is none of them is not a number there either.
-ScriptJson PackedNumbers(std::span<const Cell> cells) {
-  std::vector<uint64_t> values;
-  values.reserve(cells.size());
+// Different texts are written once, and in each row their place among them.
+void AddValues(const ColumnInfo& column, std::span<const Cell> cells, bool rounded, ScriptJson* out) {
+  std::vector<ScriptJson> words, values;
+  absl::flat_hash_map<std::string, size_t> index;
   for (const Cell& cell : cells) {
-    const bool none = std::holds_alternative<std::monostate>(cell);
-    const float value = none ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(NumberIn(cell));
-    values.push_back(std::bit_cast<uint32_t>(value));
+    ScriptJson text = ValueText(cell, column.kind, rounded);
+    if (column.kind == Kind::kText) {
+      const auto [at, fresh] = index.try_emplace(text.text(), words.size());
+      if (fresh) words.push_back(std::move(text));
+      text = {Digits(at->second)};
+    }
+    values.push_back(std::move(text));
   }
-  return Packed("f4", 4, values);
+  if (column.kind == Kind::kText) out->Add({",\"words\":", ListOf(words)});
+  out->Add({",\"values\":", ListOf(values)});
 }
 
-// Writes the columns of the page. `rows` and `totals` are row sets of the reports, one each.
-class ColumnWriter {
- public:
-  ColumnWriter(std::span<const RowSet> rows, std::span<const RowSet> totals) : rows_(rows), totals_(totals) {
-    for (const RowSet& set : rows) count_ += set.size;
+// The column, or nothing where it is left out.
+ScriptJson ColumnData(const PageTable& table, const ColumnInfo& column, bool first, bool rounded) {
+  std::vector<Cell> cells;
+  for (const RowSet& run : table.runs) {
+    const Column& of = *run.Find(column.name);
+    for (size_t i = 0; i < run.size; ++i) cells.push_back(of.value ? of.value(i) : Cell{});
   }
-
-  // The column, or nothing where no row has a value.
-  ScriptJson Write(const ColumnInfo& column) {
-    const bool is_text = column.kind == Kind::kText;
-    std::map<std::string, size_t> index;
-    std::vector<ScriptJson> words, values, sums;
-    std::vector<uint64_t> places;  // of texts, in words
-    std::vector<Cell> cells;       // of a packed column
-    const bool packed = count_ > kExactUpTo;
-    bool any = false;
-    for (const RowSet& set : rows_) {
-      const Column& of = *set.Find(column.name);
-      for (size_t i = 0; i < set.size; ++i) {
-        Cell cell = of.value(i);
-        any |= IsSomething(cell);
-        if (is_text) {
-          ScriptJson text = ValueText(cell, column.kind);
-          const auto [at, fresh] = index.try_emplace(text.text(), index.size());
-          if (fresh) words.push_back(std::move(text));
-          places.push_back(at->second);
-        } else if (packed) {
-          cells.push_back(std::move(cell));
-        } else {
-          values.push_back(ValueText(cell, column.kind));
-        }
-      }
-    }
-    if (!any) return {};
-    if (!packed) {
-      for (const uint64_t place : places) values.push_back({Digits(place)});
-    }
-    for (const RowSet& set : totals_) sums.push_back(ValueText(set.Find(column.name)->value(0), column.kind));
-    const PageUnit unit = PageUnitOf(column);
-    ScriptJson out = {"{\"key\":",      JsonString(column.name),
-                      ",\"title\":",    JsonString(column.title.empty() ? column.name : column.title),
-                      ",\"kind\":",     KindName(column.kind),
-                      ",\"unit\":",     JsonString(unit.unit),
-                      ",\"scale\":",    JsonNumber(unit.scale),
-                      ",\"additive\":", column.additive ? kTrue : kFalse};
-    if (is_text) {
-      out.Add({",\"words\":"});
-      AddList(words, &out);
-    }
-    if (packed && is_text) {
-      AddValues(column.name, words.size() == 1, {"0"}, PackedCounts(places), &out);
-    } else if (packed) {
-      AddSample(cells, column.kind, &out);
-      const bool same =
-          std::all_of(cells.begin(), cells.end(), [&](const Cell& one) { return one == cells.front(); });
-      AddValues(column.name, same, ValueText(cells.front(), column.kind), NumbersText(cells, column.kind), &out);
-    } else {
-      const auto is_first = [&](const ScriptJson& one) { return one.text() == values.front().text(); };
-      ScriptJson list;
-      AddList(values, &list);
-      AddValues(column.name, std::all_of(values.begin(), values.end(), is_first), values.front(), std::move(list),
-                &out);
-    }
-    out.Add({",\"totals\":"});
-    AddList(sums, &out);
-    return out.Add({"}"});
-  }
-
- private:
-  // The largest amount, and texts from everywhere.
-  static void AddSample(std::span<const Cell> cells, Kind kind, ScriptJson* out) {
-    double most = 0;
-    std::vector<ScriptJson> sample;
-    for (size_t i = 0; i < cells.size(); ++i) {
-      most = std::max(most, std::fabs(NumberIn(cells[i])));
-      if (i % (cells.size() / kSampled) == 0) sample.push_back(RoundedText(cells[i], kind));
-    }
-    out->Add({",\"most\":", JsonNumber(most), ",\"sample\":"});
-    AddList(sample, out);
-  }
-
-  // Packed, or as the text of a list where that is shorter, because most are 0, or where counts would lose digits.
-  static ScriptJson NumbersText(std::span<const Cell> cells, Kind kind) {
-    std::vector<ScriptJson> values;
-    values.reserve(cells.size());
-    for (const Cell& cell : cells) values.push_back(RoundedText(cell, kind));
-    ScriptJson list;
-    AddList(values, &list);
-    ScriptJson packed = kind == Kind::kCount ? ScriptJson{} : PackedNumbers(cells);
-    if (!packed.empty() && packed.text().size() < list.text().size()) return packed;
-    return {"{\"json\":", JsonString(list.text()), "}"};
-  }
-
-  // What is the same in every row is written once, a column that equals one before it names that one, and a step's
-  // amount names the column that it is a part of.
-  void AddValues(std::string_view name, bool same, const ScriptJson& first, ScriptJson list, ScriptJson* out) {
-    if (same) {
-      out->Add({",\"every\":", first});
-      return;
-    }
-    constexpr std::string_view kPerStep = "_per_step";
-    if (const size_t at = name.find(kPerStep); at != std::string_view::npos) {
-      const std::string all_steps = std::string(name.substr(0, at)) + std::string(name.substr(at + kPerStep.size()));
-      if (!rows_.empty() && rows_.front().Find(all_steps) != nullptr) {
-        out->Add({",\"per_step_of\":", JsonString(all_steps)});
-        return;
-      }
-    }
-    const auto [at, fresh] = written_.try_emplace(list.text(), name);
-    if (fresh) {
-      out->Add({",\"values\":", list});
-    } else {
-      out->Add({",\"like\":", JsonString(at->second)});
-    }
-  }
-
-  std::span<const RowSet> rows_, totals_;
-  size_t count_ = 0;
-  absl::flat_hash_map<std::string, std::string> written_;  // the values of a column, to its name
-};
+  if (!first && std::none_of(cells.begin(), cells.end(), IsSomething)) return {};
+  const PageUnit unit = PageUnitOf(column);
+  ScriptJson out = {"\n{\"name\":",   JsonString(column.name),
+                    ",\"title\":",    JsonString(column.title.empty() ? column.name : column.title),
+                    ",\"help\":",     JsonString(column.help),
+                    ",\"kind\":",     KindName(column.kind),
+                    ",\"unit\":",     JsonString(unit.unit),
+                    ",\"scale\":",    JsonNumber(unit.scale),
+                    ",\"additive\":", column.additive ? kTrue : kFalse};
+  AddValues(column, cells, rounded, &out);
+  const auto total = [&](const RowSet& set) { return ValueText(set.Find(column.name)->value(0), column.kind); };
+  return out.Add({",\"totals\":", ListOf(table.totals, total), "}"});
+}
 
 // The marks, largest first, for finding the one nearest to the pointer and for drawing those that the SVG leaves out:
-// a list a property, in tenths of a pixel, because thousands of objects would be most of the page. A mark without a
-// target has kNoPlace there.
-// A list that an earlier picture has as well is the id of that picture.
-using WrittenLists = absl::flat_hash_map<std::string, std::string>;
-ScriptJson MarksData(const Picture& picture, const std::string& id, size_t first_row, size_t most, bool packed,
-                     WrittenLists* written) {
-  std::vector<uint64_t> rows, x, y, radius, target_x, target_y, css;
+// a list for each property, in tenths of a pixel, because thousands of objects would be most of the page. What has no
+// target is null there.
+ScriptJson MarksData(const Picture& picture, size_t first_row, size_t most) {
+  std::vector<ScriptJson> rows, x, y, radius, target_x, target_y, css, names;
   std::map<std::string, size_t> index;
-  const auto tenths = [](double pixels) {
-    return static_cast<uint64_t>(std::clamp(std::llround(10 * pixels), 0LL, static_cast<long long>(kNoPlace) - 1));
-  };
+  const auto tenths = [](double pixels) { return ScriptJson{Digits(std::max(0LL, std::llround(10 * pixels)))}; };
   bool any_target = false, any_aside = false;
   for (size_t i = 0; i < std::min(picture.marks.size(), most); ++i) {
     const Mark& mark = picture.marks[i];
-    rows.push_back(first_row + mark.row);
+    rows.push_back({Digits(first_row + mark.row)});
     x.push_back(tenths(mark.at.x));
     y.push_back(tenths(mark.at.y));
     radius.push_back(tenths(mark.radius));
-    target_x.push_back(mark.has_target ? tenths(mark.target.x) : kNoPlace);
-    target_y.push_back(mark.has_target ? tenths(mark.target.y) : kNoPlace);
-    css.push_back(index.try_emplace(MarkCss(mark), index.size()).first->second);
+    target_x.push_back(mark.has_target ? tenths(mark.target.x) : ScriptJson{"null"});
+    target_y.push_back(mark.has_target ? tenths(mark.target.y) : ScriptJson{"null"});
+    const auto [at, fresh] = index.try_emplace(MarkCss(mark), index.size());
+    if (fresh) names.push_back(JsonString(at->first));
+    css.push_back({Digits(at->second)});
     any_target |= mark.has_target;
     any_aside |= mark.has_target && mark.target.x != mark.at.x;
   }
   // The smallest are many and as large as one another: the last radius goes for all that follow.
-  while (radius.size() > 1 && radius.back() == radius[radius.size() - 2]) radius.pop_back();
-  std::vector<ScriptJson> names(index.size());
-  for (const auto& [name, at] : index) names[at] = JsonString(name);
-  ScriptJson out = {"{"};
-  const auto add_text = [&](Literal name, ScriptJson text) {
-    const auto [at, fresh] = written->try_emplace(std::string(name.text()) + text.text(), id);
-    out.Add({out.text() == "{" ? Literal("\"") : Literal(",\""), name, "\":", fresh ? text : JsonString(at->second)});
-  };
-  const auto add = [&](Literal name, const std::vector<uint64_t>& list) {
-    if (packed) return add_text(name, PackedCounts(list));
-    std::vector<ScriptJson> texts;
-    for (const uint64_t value : list) texts.push_back({Digits(value)});
-    ScriptJson text;
-    AddList(texts, &text);
-    add_text(name, std::move(text));
-  };
-  add("rows", rows);
-  add("x", x);
-  add("y", y);
-  add("r", radius);
-  if (any_aside) add("tx", target_x);  // else right above the mark
-  if (any_target) add("ty", target_y);
-  add("css", css);
-  ScriptJson name_list;
-  AddList(names, &name_list);
-  add_text("names", std::move(name_list));
-  return out.Add({"}"});
+  while (radius.size() > 1 && radius.back().text() == radius[radius.size() - 2].text()) radius.pop_back();
+  ScriptJson out = {"{\"rows\":", ListOf(rows), ",\"x\":", ListOf(x),
+                    ",\"y\":",    ListOf(y),    ",\"r\":", ListOf(radius)};
+  if (any_aside) out.Add({",\"tx\":", ListOf(target_x)});  // else right above or below the mark
+  if (any_target) out.Add({",\"ty\":", ListOf(target_y)});
+  return out.Add({",\"css\":", ListOf(css), ",\"names\":", ListOf(names), "}"});
+}
+
+ScriptJson PicturesData(std::span<const Report> reports, std::span<const std::vector<Picture>> pictures,
+                        size_t row_count) {
+  std::vector<ScriptJson> list;
+  size_t first_row = 0;
+  for (size_t r = 0; r < pictures.size(); ++r) {
+    for (const Picture& picture : pictures[r]) {
+      const bool narrow = IsNarrow(picture.size);
+      const size_t most = narrow && row_count > kExactUpTo ? kMarksOfPhone : SIZE_MAX;
+      list.push_back({"\n{\"id\":", JsonString(PictureId(picture, r)), ",\"kind\":", JsonString(picture.kind),
+                      ",\"narrow\":", narrow ? kTrue : kFalse, ",\"marks\":", MarksData(picture, first_row, most),
+                      "}"});
+    }
+    first_row += PictureRows(reports[r]).size();
+  }
+  return ListOf(list);
+}
+
+// The shape of each phase's marks.
+ScriptJson FacetData() {
+  ScriptJson out = {"{\"column\":\"phase\",\"radius\":", JsonNumber(kIconRadius), ",\"icons\":{"};
+  for (const Phase phase : kPhases) {
+    out.Add(
+        {JsonString(PhaseName(phase)), ":", JsonString(MarkPath(static_cast<int>(phase), {0, 0}, kIconRadius)), ","});
+  }
+  return out.Add({"\"\":", JsonString(MarkPath(-1, {0, 0}, kIconRadius)), "}}"});
+}
+
+// For each row the row of the group that it is in, or -1; nothing where there are no groups.
+ScriptJson GroupsData(std::span<const Report> reports) {
+  std::vector<ScriptJson> members;
+  bool any = false;
+  for (const Report& report : reports) {
+    const auto first = static_cast<int64_t>(members.size());
+    for (const Row& row : PictureRows(report)) {
+      any |= row.member_of >= 0;
+      members.push_back({Digits(row.member_of >= 0 ? first + row.member_of : -1)});
+    }
+  }
+  if (!any) return {};
+  return {",\n\"groups\":{\"name\":\"layer_group\",\"size\":\"layers\",\"title\":\"Layers that are alike as one\",",
+          "\"of\":", ListOf(members), "}"};
+}
+
+std::string GpuName(const Report& report) { return report.device_name.empty() ? report.run.gpu : report.device_name; }
+
+// {"runs":["A100","V100"],"run_of":[0,0,1]}, without the braces.
+ScriptJson RunsData(std::span<const Report> reports) {
+  std::vector<ScriptJson> owners;
+  for (size_t r = 0; r < reports.size(); ++r) {
+    owners.insert(owners.end(), PictureRows(reports[r]).size(), ScriptJson{Digits(r)});
+  }
+  return {"\"runs\":", ListOf(reports, [](const Report& report) { return JsonString(GpuName(report)); }),
+          ",\"run_of\":", ListOf(owners)};
 }
 
 }  // namespace
+
+ScriptJson TableData(const PageTable& table, const ScriptJson& more) {
+  size_t count = 0;
+  for (const RowSet& run : table.runs) count += run.size;
+  std::vector<ScriptJson> columns;
+  for (const ColumnInfo& column : table.columns) {
+    ScriptJson data = ColumnData(table, column, columns.empty(), count > kExactUpTo);
+    if (!data.empty()) columns.push_back(std::move(data));
+  }
+  return {"{\"schema\":\"rfinject.table/1\",\"id\":",
+          JsonString(table.id),
+          ",\"heading\":",
+          JsonString(table.heading),
+          ",\"rows\":",
+          Digits(count),
+          more,
+          ",\n\"columns\":",
+          ListOf(columns),
+          "}"};
+}
+
+Markup TableElement(const ScriptJson& data) {
+  const std::string& text = data.text();
+  if (text.size() <= kPlainUpTo) {
+    return {"<div class=table><script type=application/json>", InScript(data), "</script></div>\n"};
+  }
+  uLongf size = compressBound(text.size());
+  std::string packed(size, '\0');
+  compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(text.data()), text.size());
+  packed.resize(size);
+  return {"<div class=table><script type=application/json data-encoding=deflate>",
+          Escaped(absl::Base64Escape(packed)), "</script></div>\n"};
+}
 
 std::string PictureId(const Picture& picture, size_t report) {
   return picture.kind + std::to_string(report) + (IsNarrow(picture.size) ? "-narrow" : "");
 }
 
-ScriptJson PageData(std::span<const Report> reports, std::span<const std::vector<Picture>> pictures) {
+ScriptJson LayersData(std::span<const Report> reports, std::span<const std::vector<Picture>> pictures,
+                      double opening_share) {
   std::vector<RowSet> rows, totals;
-  std::vector<uint64_t> owners;
-  std::vector<ScriptJson> members;
-  bool any_member = false;
   std::vector<std::vector<Row>> total_rows;  // a row set is a view
+  std::set<std::string> models;
   bool several_models = false;
+  size_t row_count = 0;
   for (const Report& report : reports) {
     total_rows.push_back({TotalRow(report)});
+    models.insert(report.run.models.begin(), report.run.models.end());
     several_models |= report.run.models.size() > 1;
   }
   for (size_t r = 0; r < reports.size(); ++r) {
     rows.push_back(RowsOf(reports[r], PictureRows(reports[r])));
     totals.push_back(RowsOf(reports[r], total_rows[r]));
-    const int64_t first = static_cast<int64_t>(owners.size());
-    for (const Row& row : PictureRows(reports[r])) {
-      any_member |= row.member_of >= 0;
-      members.push_back({Digits(row.member_of >= 0 ? first + row.member_of : -1)});
+    row_count += rows.back().size;
+    const ColumnInfo gpu = {.name = "gpu", .title = "GPU", .kind = Kind::kText};
+    for (RowSet* set : {&rows.back(), &totals.back()}) {
+      set->columns.push_back({gpu, [name = GpuName(reports[r])](size_t) { return Cell{name}; }});
     }
-    owners.insert(owners.end(), rows.back().size, r);
   }
-
-  ScriptJson out = {"{\"schema\":\"rfinject.html/1\","};
-  AddReports(reports, &out);
-  out.Add({","});
-  AddIcons(&out);
-  out.Add({",\"report_of\":"});
-  if (owners.size() > kExactUpTo) {
-    out.Add({PackedCounts(owners)});
-  } else {
-    std::vector<ScriptJson> list;
-    for (const uint64_t owner : owners) list.push_back({Digits(owner)});
-    AddList(list, &out);
-  }
-  if (any_member) {
-    out.Add({",\n\"member_of\":"});
-    AddList(members, &out);
-  }
-  out.Add({",\n\"columns\":["});
-  bool first = true;
-  ColumnWriter writer(rows, totals);
-  for (const ColumnInfo& column : PageColumns(several_models)) {
-    const ScriptJson data = writer.Write(column);
-    if (data.empty()) continue;
-    if (!first) out.Add({","});
-    out.Add({"\n", data});
-    first = false;
-  }
-  out.Add({"],\n\"pictures\":["});
-  WrittenLists written;
-  first = true;
-  size_t first_row = 0;
-  for (size_t r = 0; r < pictures.size(); ++r) {
-    for (const Picture& picture : pictures[r]) {
-      if (!first) out.Add({","});
-      const bool packed = owners.size() > kExactUpTo;
-      const size_t most = IsNarrow(picture.size) && packed ? kMarksOfPhone : SIZE_MAX;
-      out.Add({"\n{\"id\":", JsonString(PictureId(picture, r)), ",\"kind\":", JsonString(picture.kind),
-               ",\"narrow\":", IsNarrow(picture.size) ? kTrue : kFalse,
-               ",\"marks\":", MarksData(picture, PictureId(picture, r), first_row, most, packed, &written), "}"});
-      first = false;
-    }
-    first_row += PictureRows(reports[r]).size();
-  }
-  return out.Add({"]}"});
+  const std::vector<ColumnInfo> columns = PageColumns(rows, several_models);
+  ScriptJson more = {",\"names\":[",
+                     JsonString(columns.front().name),
+                     ",\"layer\",\"model\",\"op\",\"kernel\",\"line\"],\"nameless\":\"(no layer)\",",
+                     "\"find\":\"layer, operator, …\",\"in_view\":\"bound\",\"spare\":\"oi_flop_per_byte\",",
+                     "\"path\":\"layer\",",
+                     models.size() > 1 ? Literal("\"prefix\":\"model\",") : Literal("\"hidden\":\"model\","),
+                     "\"share\":{\"column\":\"time_share\",\"of\":\"GPU time\",\"opening\":",
+                     JsonNumber(opening_share),
+                     "},\n\"facet\":",
+                     FacetData(),
+                     ",\n",
+                     RunsData(reports),
+                     GroupsData(reports),
+                     ",\n\"pictures\":",
+                     PicturesData(reports, pictures, row_count)};
+  return TableData({.id = "layers", .heading = "Layers", .columns = columns, .runs = rows, .totals = totals}, more);
 }
 
 }  // namespace rfinject::cli

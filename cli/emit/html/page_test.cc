@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -45,61 +45,27 @@ bool Says(const std::string& html, const std::string& text) {
   return html.find(text) != std::string::npos || html.find(Escaped(text).text()) != std::string::npos;
 }
 
-// A list that is written in base 64 (page_data.cc), as the script reads it.
-nlohmann::json Unpacked(const nlohmann::json& list) {
-  if (!list.is_object()) return list;
-  const std::string type = list.begin().key();
-  const nlohmann::json& text = *list.begin();
-  if (type == "json") return nlohmann::json::parse(text.get<std::string>());
-  std::string raw;
-  EXPECT_TRUE(absl::Base64Unescape(text.get<std::string>(), &raw));
-  const size_t bytes = static_cast<size_t>(type[1] - '0');
-  nlohmann::json values = nlohmann::json::array();
-  for (size_t at = 0; at + bytes <= raw.size(); at += bytes) {
-    uint32_t value = 0;
-    for (size_t i = 0; i < bytes; ++i) value |= static_cast<uint32_t>(static_cast<uint8_t>(raw[at + i])) << (8 * i);
-    if (type == "f4") {
-      values.push_back(std::bit_cast<float>(value));
-    } else {
-      values.push_back(value);
-    }
-  }
-  return values;
-}
-
-// The document in <script id=data>.
+// What `<script type=application/json ENCODING>` of the table holds.
 nlohmann::json Data(const std::string& html) {
-  const std::string start = "<script type=application/json id=data>";
-  const size_t from = html.find(start) + start.size();
-  auto data = nlohmann::json::parse(html.substr(from, html.find("</script>", from) - from));
-  // As the script does: what is the same in every row, or in another column, is written once.
-  data["report_of"] = Unpacked(data.at("report_of"));
-  for (auto& column : data.at("columns")) {
-    if (column.contains("values")) column["values"] = Unpacked(column.at("values"));
+  const std::string start = "<script type=application/json";
+  const size_t tag = html.find(start), from = html.find('>', tag) + 1;
+  std::string text = html.substr(from, html.find("</script>", from) - from);
+  if (html.compare(tag + start.size(), 22, " data-encoding=deflate") == 0) {
+    std::string packed;
+    EXPECT_TRUE(absl::Base64Unescape(text, &packed));
+    uLongf size = 64 * packed.size();  // more than any of our tables grows by
+    text.resize(size);
+    EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(text.data()), &size, reinterpret_cast<const Bytef*>(packed.data()),
+                         packed.size()),
+              Z_OK);
+    text.resize(size);
   }
-  for (auto& column : data.at("columns")) {
-    if (column.contains("every")) column["values"] = nlohmann::json(data.at("report_of").size(), column.at("every"));
-    for (const auto& other : data.at("columns")) {
-      if (column.contains("like") && other.at("key") == column.at("like")) column["values"] = other.at("values");
-    }
-  }
-  for (auto& column : data.at("columns")) {
-    if (!column.contains("per_step_of")) continue;
-    for (const auto& other : data.at("columns")) {
-      if (other.at("key") != column.at("per_step_of")) continue;
-      for (size_t i = 0; i < other.at("values").size(); ++i) {
-        const auto& all = other.at("values").at(i);
-        const double steps = data.at("reports").at(data.at("report_of").at(i).get<size_t>()).at("steps");
-        column["values"].push_back(all.is_null() ? all : nlohmann::json(all.get<double>() / std::max(steps, 1.0)));
-      }
-    }
-  }
-  return data;
+  return nlohmann::json::parse(text);
 }
 
 const nlohmann::json* FindColumn(const nlohmann::json& data, const std::string& key) {
   for (const auto& column : data.at("columns")) {
-    if (column.at("key") == key) return &column;
+    if (column.at("name") == key) return &column;
   }
   return nullptr;
 }
@@ -179,15 +145,15 @@ TEST(EmitHtml, DrawsEveryMarkThatItKnowsThePlaceOf) {
   EXPECT_EQ(data.at("pictures").size(), 8u);  // two views of two runs, each for a desk and for a phone
   EXPECT_EQ(Count(html, "<path class=\"m "), marks);
   // Rows of the second report follow those of the first.
-  EXPECT_EQ(data.at("report_of").size(), PictureRows(reports[0]).size() + PictureRows(reports[1]).size());
-  EXPECT_EQ(data.at("report_of").back(), 1);
+  EXPECT_EQ(data.at("run_of").size(), PictureRows(reports[0]).size() + PictureRows(reports[1]).size());
+  EXPECT_EQ(data.at("run_of").back(), 1);
 }
 
 TEST(EmitHtml, GroupsTheLayersOfADeepModel) {
   const Report report = testing::DeepReport(60);
   const auto data = Data(Html({report}));
   const size_t layers = report.layer_phases.size();
-  const auto& member_of = data.at("member_of");
+  const nlohmann::json member_of = data.at("groups").at("of");
   ASSERT_GT(member_of.size(), layers);
   const nlohmann::json *share = FindColumn(data, "time_share"), *count = FindColumn(data, "layers");
   std::map<int64_t, std::pair<double, uint64_t>> groups;  // the members' share and number
@@ -209,7 +175,7 @@ TEST(EmitHtml, GroupsTheLayersOfADeepModel) {
     EXPECT_EQ(count->at("values").at(static_cast<size_t>(group)), members.second);
   }
   // Of few layers each is a row.
-  EXPECT_FALSE(Data(Html({testing::DeepReport(1)})).contains("member_of"));
+  EXPECT_FALSE(Data(Html({testing::DeepReport(1)})).contains("groups"));
 }
 
 TEST(EmitHtml, FiftyThousandRowsTakeTenMegabytes) {
@@ -218,9 +184,9 @@ TEST(EmitHtml, FiftyThousandRowsTakeTenMegabytes) {
   EXPECT_LT(html.size(), 10'000'000u);
   EXPECT_LT(Count(html, "<path class=\"m "), 3000u);  // the others are drawn when they are first shown
   const auto data = Data(html);
-  EXPECT_EQ(data.at("report_of").size(), 50'000u);
-  EXPECT_EQ(Unpacked(data.at("pictures").at(0).at("marks").at("y")).size(), 50'000u);
-  // Packed numbers are those of the report, to the seven digits that a float has.
+  EXPECT_EQ(data.at("run_of").size(), 50'000u);
+  EXPECT_EQ(data.at("pictures").at(0).at("marks").at("y").size(), 50'000u);
+  // Numbers are those of the report, to seven digits.
   const std::span<const Row> rows = PictureRows(report);
   const nlohmann::json *time = FindColumn(data, "time_ns"), *layer = FindColumn(data, "layer");
   for (size_t i = 0; i < rows.size(); i += 997) {
