@@ -13,6 +13,7 @@
 
 #include "absl/strings/escaping.h"
 #include "cli/emit/emit.h"
+#include "cli/emit/html/page_data.h"
 #include "cli/emit/markup.h"
 #include "cli/emit/testing/synthetic_report.h"
 #include "cli/emit/words.h"
@@ -126,6 +127,40 @@ TEST(EmitHtml, HasTheColumnsOfTheCsvUnderTheirNames) {
     if (!column.info.data) continue;
     EXPECT_NE(FindColumn(data, std::string(column.info.name)), nullptr) << column.info.name;
   }
+}
+
+TEST(TableData, HoldsAnyRowSet) {
+  const std::vector<std::string> names = {"item()", "</script>", "item()"};
+  RowSet rows = {.size = 3, .columns = {}};
+  rows.columns.push_back(
+      {{.name = "what", .title = "What", .kind = Kind::kText}, [&](size_t row) { return TextCell(names[row]); }});
+  rows.columns.push_back(
+      {{.name = "time_ns", .help = "How long.", .kind = Kind::kUnit, .unit = "ns", .additive = true},
+       [](size_t row) { return row == 1 ? Cell{} : Cell{0.1 * static_cast<double>(row)}; }});
+  rows.columns.push_back({{.name = "blocks"}, [](size_t row) { return Cell{row == 0}; }});
+  rows.columns.push_back({{.name = "nothing"}, nullptr});
+  std::vector<ColumnInfo> columns;
+  for (const Column& column : rows.columns) columns.push_back(column.info);
+  const PageTable table = {.id = "waits", .heading = "Waits", .columns = columns, .runs = {&rows, 1}, .totals = {}};
+  const std::string html = TableElement(TableData(table)).text();
+  EXPECT_EQ(Count(html, "</script>"), 1u);
+  const auto data = Data(html);
+  EXPECT_EQ(data.at("id"), "waits");
+  EXPECT_EQ(data.at("rows"), 3);
+  ASSERT_EQ(data.at("columns").size(), 3u);
+  EXPECT_EQ(data.at("columns").at(0).at("words"), nlohmann::json({"item()", "</script>"}));
+  EXPECT_EQ(data.at("columns").at(0).at("values"), nlohmann::json({0, 1, 0}));
+  EXPECT_EQ(data.at("columns").at(1).at("values"), nlohmann::json({0.0, nullptr, 0.2}));
+  EXPECT_EQ(data.at("columns").at(1).at("unit"), "s");
+  EXPECT_EQ(data.at("columns").at(1).at("help"), "How long.");
+  EXPECT_EQ(data.at("columns").at(2).at("values"), nlohmann::json({true, false, false}));
+}
+
+TEST(TableData, KeepsItsFirstColumnWithoutRows) {
+  const ColumnInfo what = {.name = "what", .kind = Kind::kText};
+  const auto data = Data(TableElement(TableData({.id = "none", .columns = {&what, 1}})).text());
+  EXPECT_EQ(data.at("columns").size(), 1u);
+  EXPECT_EQ(data.at("columns").at(0).at("values").size(), 0u);
 }
 
 TEST(EmitHtml, LeavesOutColumnsOfNothing) {

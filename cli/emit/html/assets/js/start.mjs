@@ -28,6 +28,7 @@ const createFrame = (box, table) => {
 const FIRST_ROWS = 12;
 const addMore = (frame, table, draw) => {
   frame.classList.add('short');
+  frame.style.setProperty('--head', frame.querySelector('thead').offsetHeight + 'px');
   if (table.count <= FIRST_ROWS) return;
   const more = add(frame, 'button', {type: 'button', className: 'more', ariaExpanded: 'false'});
   const name = () => { more.textContent = frame.classList.contains('all') ? 'Fewer rows' : 'More rows'; };

@@ -39,6 +39,7 @@ export const columnWidth = (table, column, narrow) => {
   const want = lengths.reduce((most, length) => Math.max(most, length), Math.max(...heads));
   const most = !text ? MOST_NUMBER : first ? (narrow ? MOST_NAME_NARROW : MOST_NAME) : MOST_TEXT;
   const air = narrow || text && !first ? 0 : 1;
+  if (narrow && first) return {want, width: Math.min(want + 1, most)};
   return {want: want + air, width: Math.min(want, most) + air};
 };
 
