@@ -8,7 +8,8 @@ const FEW = 8;  // rows that are found without a search
 
 // How many rows are shown, in words.
 export const countText = (table, {shown, all, share}) =>
-  grouped(shown) + ' of ' + grouped(all) + ' rows' + (table.shareOf ? ', ' + digits(100 * share, 3) + ' % of ' + table.shareOf : '');
+  grouped(shown) + ' of ' + grouped(all) + ' rows' +
+  (table.shareOf ? ', ' + digits(100 * share, 3) + ' % of ' + table.shareOf : '');
 
 // The values of the facet in the order of their icons, which is the order of a step; others come last.
 export const facetOrder = (table) => {
@@ -52,9 +53,9 @@ const addFacets = (bar, table, state, changed) => {
 };
 
 const download = (name, text) => {
-  const link = element('a', {href: URL.createObjectURL(new Blob([text], {type: 'text/csv'})), download: name});
+  const address = URL.createObjectURL(new Blob([text], {type: 'text/csv'})), link = element('a', {href: address, download: name});
   link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
 };
 
 // Fills `bar` with the filters, and `head` with what stands right above the table. `changed` is called after each
@@ -74,16 +75,16 @@ export const createControls = (table, filter, pictures, bar, head, changed, rows
     };
   }
   if (table.count > FEW || table.share) {
-    const search = add(add(bar, 'label', {}, 'Find '), 'input', {type: 'search', className: 'search', placeholder: table.find, spellcheck: false});
+    const label = add(bar, 'label', {}, 'Find ');
+    const search = add(label, 'input', {type: 'search', className: 'search', placeholder: table.find, spellcheck: false});
     search.oninput = () => {
       state.search = search.value;
       changed();
     };
   }
   const shown = add(bar, 'span', {className: 'shown', role: 'status'});
-  if (head !== bar) {
-    add(head, 'span', {className: 'muted'}, 'Click a head to sort' + (pictures.kinds.length ? ', a row to find its point.' : '.'));
-  }
-  add(head, 'button', {type: 'button', className: 'csv', onclick: () => download('rfinject-' + table.id + '.csv', csvText(table, rows()))}, 'Download CSV');
+  if (head !== bar) add(head, 'span', {className: 'muted'}, 'Click a head to sort, a row to find its point.');
+  const save = () => download('rfinject-' + table.id + '.csv', csvText(table, rows()));
+  add(head, 'button', {type: 'button', className: 'csv', onclick: save}, 'Download CSV');
   return {show: (arranged) => { shown.textContent = countText(table, arranged); }};
 };

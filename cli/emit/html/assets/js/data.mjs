@@ -54,8 +54,9 @@ export const facetOf = (table, i) => table.facet ? table.value(table.facet, i) :
 
 // What a tooltip calls row i.
 export const titleOf = (table, i) => {
-  const prefix = table.prefix && table.naming[0] !== table.prefix && table.value(table.naming[0], i) ? table.value(table.prefix, i) : '';
-  const facet = table.facet !== table.naming[0] ? facetOf(table, i) : '';
+  const [first] = table.naming, prefixed = table.prefix && first !== table.prefix && table.value(first, i);
+  const prefix = prefixed ? table.value(table.prefix, i) : '';
+  const facet = table.facet !== first ? facetOf(table, i) : '';
   return (prefix ? prefix + ' ' : '') + table.name(i) + (facet ? ', ' + facet : '');
 };
 

@@ -21,7 +21,8 @@ export const sortedRows = (table, column, down) => {
   let rank = column.values;
   if (column.words) {  // words are compared once, not once a row
     const place = [];
-    column.words.map((word, at) => [word, at]).sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0).forEach(([, at], k) => { place[at] = k; });
+    const words = column.words.map((word, at) => [word, at]).sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0);
+    words.forEach(([, at], k) => { place[at] = k; });
     rank = column.values.map((at) => place[at]);
   }
   const of = (i) => rank[i] === null ? -Infinity : rank[i], sign = down ? -1 : 1;

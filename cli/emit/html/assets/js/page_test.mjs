@@ -30,7 +30,7 @@ test('no name is taken twice, so that the modules can stand in one script', () =
   const names = new Map();
   for (const file of readdirSync(new URL('.', import.meta.url))) {
     if (!file.endsWith('.mjs') || file.endsWith('_test.mjs') || file === 'sample.mjs') continue;
-    for (const [, name] of readFileSync(new URL(file, import.meta.url), 'utf8').matchAll(/^(?:export )?const (\w+)/gm)) {
+    for (const [, name] of readFileSync(new URL(file, import.meta.url), 'utf8').matchAll(/^(?:export )?(?:const|class) (\w+)/gm)) {
       assert.ok(!names.has(name), `${name} is in ${file} and ${names.get(name)}`);
       names.set(name, file);
     }

@@ -92,7 +92,8 @@ const createPicture = (table, given) => {
     // The row of the mark under the pointer, or -1.
     find(event, marked) {
       const matrix = svg.getScreenCTM();
-      return nearestRow(marks, marked, (event.clientX - matrix.e) / matrix.a, (event.clientY - matrix.f) / matrix.d, REACH / matrix.a);
+      const x = (event.clientX - matrix.e) / matrix.a, y = (event.clientY - matrix.f) / matrix.d;
+      return nearestRow(marks, marked, x, y, REACH / matrix.a);
     },
     onScreen(i) {
       const matrix = svg.getScreenCTM(), {x, y} = markPlace(marks, at[i]);
@@ -104,7 +105,7 @@ const createPicture = (table, given) => {
 // act.hovered() the row under the pointer, act.point(row, x, y) shows its numbers, act.hide() hides them, act.find(row)
 // chooses it and brings it into view in the table, act.leave() chooses nothing.
 export const createPictures = (table, narrow, act) => {
-  const pictures = table.pictures.filter((given) => document.getElementById(given.id)).map((given) => createPicture(table, given));
+  const pictures = table.pictures.map((given) => createPicture(table, given));
   // By keyboard: the arrows go through the shown points from the longest to the shortest.
   const step = (picture, by) => {
     const rows = picture.rows.filter((i) => act.marked()[i]);

@@ -6,7 +6,7 @@ import {add, element} from './dom.mjs';
 import {createFilter} from './filter.mjs';
 import {createPictures} from './picture.mjs';
 import {startSections} from './sections.mjs';
-import {createTable, shownText} from './table.mjs';
+import {TableView, shownText} from './table.mjs';
 import {startTheme} from './theme.mjs';
 import {createTooltip} from './tooltip.mjs';
 
@@ -40,111 +40,126 @@ const addMore = (frame, table, draw) => {
   name();
 };
 
-const startTable = (box, table, tooltip) => {
-  const narrow = matchMedia('(max-width:700px)'), filter = createFilter(table), {state} = filter;
-  const {frame, head, scroller, bar} = createFrame(box, table);
-  let arranged = filter.arrange(), hovered = -1, chosen = -1, pending = false;
-
-  const draw = (always, view) => rows.draw({arranged, sum: filter.sum, state, chosen}, always, view);
-  const hover = (i) => {
-    if (hovered === i) return;
-    hovered = i;
-    pictures.ring(hovered, chosen);
-  };
-  const hide = () => {
-    tooltip.hide();
-    hover(-1);
-  };
-  const apply = () => {
-    const view = rows.look();
-    arranged = filter.arrange();
-    pictures.show(arranged.marked);
-    if (hovered >= 0 && !arranged.marked[hovered]) hide();
-    draw(true, view);
-    draw();  // a table that stands alone is as high as its rows
-    controls.show(arranged);
-  };
-  const later = () => {  // at most one pass a frame, however fast the slider moves
-    if (pending) return;
-    pending = true;
-    requestAnimationFrame(() => {
-      pending = false;
-      apply();
+// A table with its filters and pictures: what is done to one of them changes the others.
+class Part {
+  constructor(box, table, tooltip) {
+    const narrow = matchMedia('(max-width:700px)'), {frame, head, scroller, bar} = createFrame(box, table);
+    Object.assign(this, {table, tooltip, scroller, filter: createFilter(table), hovered: -1, chosen: -1, pending: false});
+    this.arranged = this.filter.arrange();
+    this.pictures = createPictures(table, narrow, {
+      marked: () => this.arranged.marked, hovered: () => this.hovered, hide: () => this.hide(),
+      point: (i, x, y, aloud) => this.point(i, x, y, aloud), find: (i) => this.find(i), leave: () => this.leave()});
+    this.view = new TableView(table, scroller, narrow.matches, {
+      choose: (i) => this.choose(i), toggle: (i) => this.toggle(i), sort: (column) => this.sort(column),
+      hover: (i) => this.point(i)});
+    this.controls = createControls(table, this.filter, this.pictures, bar, head, () => this.later(),
+      () => this.filter.leaves(this.arranged));
+    if (bar === head) addMore(frame, table, () => this.draw());
+    scroller.addEventListener('scroll', () => this.draw(), {passive: true});
+    scroller.addEventListener('keydown', (event) => this.onKey(event));
+    addEventListener('resize', () => this.resized());
+    addEventListener('viewchange', () => {
+      this.hide();
+      this.pictures.show(this.arranged.marked);
     });
-  };
-  const toggle = (group) => {
-    if (!state.open.delete(group)) state.open.add(group);
-    hide();
-    apply();
-  };
-  const choose = (i) => {
-    chosen = chosen === i ? -1 : i;
-    pictures.ring(hovered, chosen);
-    draw(true);
-  };
-  // The arrows go through the rows; Enter opens a group or finds the row's point.
-  const onKey = (event) => {
-    const by = {ArrowDown: 1, ArrowUp: -1}[event.key], now = arranged.order.indexOf(chosen);
-    if (event.target !== scroller) return;
-    if (by && arranged.order.length) {
-      const place = now < 0 ? 0 : Math.max(0, Math.min(arranged.order.length - 1, now + by));
-      if (place !== now) choose(arranged.order[place]);
-      rows.scrollTo(place, false);
-      tooltip.say(table.columns.map((column) => shownText(table, column, chosen)).join(', '));
-    } else if (event.key === 'Enter' && table.members.has(chosen)) {
-      toggle(chosen);
-    } else if (event.key === 'Escape' && chosen >= 0) {
-      choose(chosen);
-    } else {
-      return;
-    }
-    event.preventDefault();
-  };
+    this.apply();
+  }
 
-  const pictures = createPictures(table, narrow, {
-    marked: () => arranged.marked, hovered: () => hovered, hide,
-    point(i, x, y, aloud) {
-      hover(i);
-      tooltip.show(table, i, x, y, aloud);
-    },
-    find(i) {
-      if (table.members.has(i)) return toggle(i);
-      choose(i);
-      const place = arranged.order.indexOf(chosen);
-      if (place >= 0) rows.scrollTo(place, true);
-    },
-    leave() {
-      hide();
-      if (chosen >= 0) choose(chosen);
-    }});
-  const rows = createTable(table, scroller, narrow.matches, {
-    choose, toggle,
-    sort(column) {
-      state.down = state.sort === column ? !state.down : column.kind !== 'text';
-      state.sort = column;
-      scroller.scrollTop = 0;
-      apply();
-    },
-    hover(i) {
-      tooltip.hide();
-      hover(i);
-    }});
-  const controls = createControls(table, filter, pictures, bar, head, later, () => filter.leaves(arranged));
-  if (bar === head) addMore(frame, table, draw);
-  scroller.addEventListener('scroll', () => draw(), {passive: true});
-  scroller.addEventListener('keydown', onKey);
-  const resized = () => {
-    rows.forgetWidths();
-    pictures.show(arranged.marked);
-    draw(true);
-  };
-  addEventListener('resize', resized);
-  addEventListener('viewchange', () => {
-    hide();
-    pictures.show(arranged.marked);
-  });
-  apply();
-};
+  draw(always, view) {
+    const {arranged, chosen, filter: {sum, state}} = this;
+    this.view.draw({arranged, sum, state, chosen}, always, view);
+  }
+
+  // Shows what the filter leaves.
+  apply() {
+    const view = this.view.look();
+    this.arranged = this.filter.arrange();
+    this.pictures.show(this.arranged.marked);
+    if (this.hovered >= 0 && !this.arranged.marked[this.hovered]) this.hide();
+    this.draw(true, view);
+    this.draw();  // a table that stands alone is as high as its rows
+    this.controls.show(this.arranged);
+  }
+
+  later() {  // at most one pass a frame, however fast the slider moves
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => {
+      this.pending = false;
+      this.apply();
+    });
+  }
+
+  sort(column) {
+    const {state} = this.filter;
+    state.down = state.sort === column ? !state.down : column.kind !== 'text';
+    state.sort = column;
+    this.scroller.scrollTop = 0;
+    this.apply();
+  }
+
+  // Rings row i (-1: none). Its numbers are shown at (x, y), where that is given.
+  point(i, x, y, aloud) {
+    if (x === undefined) this.tooltip.hide(); else this.tooltip.show(this.table, i, x, y, aloud);
+    if (this.hovered === i) return;
+    this.hovered = i;
+    this.pictures.ring(i, this.chosen);
+  }
+
+  hide() { this.point(-1); }
+
+  toggle(group) {
+    const {open} = this.filter.state;
+    if (!open.delete(group)) open.add(group);
+    this.hide();
+    this.apply();
+  }
+
+  choose(i) {
+    this.chosen = this.chosen === i ? -1 : i;
+    this.pictures.ring(this.hovered, this.chosen);
+    this.draw(true);
+  }
+
+  // From a mark to its row.
+  find(i) {
+    if (this.table.members.has(i)) return this.toggle(i);
+    this.choose(i);
+    const place = this.arranged.order.indexOf(this.chosen);
+    if (place >= 0) this.view.scrollTo(place, true);
+  }
+
+  leave() {
+    this.hide();
+    if (this.chosen >= 0) this.choose(this.chosen);
+  }
+
+  // The arrows go through the rows, Enter opens a group.
+  onKey(event) {
+    const by = {ArrowDown: 1, ArrowUp: -1}[event.key];
+    if (event.target !== this.scroller) return;
+    if (by) this.step(by);
+    else if (event.key === 'Enter' && this.table.members.has(this.chosen)) this.toggle(this.chosen);
+    else if (event.key === 'Escape' && this.chosen >= 0) this.leave();
+    else return;
+    event.preventDefault();
+  }
+
+  step(by) {
+    const {order} = this.arranged, now = order.indexOf(this.chosen);
+    const place = now < 0 ? 0 : Math.max(0, Math.min(order.length - 1, now + by));
+    if (place === now || order.length === 0) return;
+    this.choose(order[place]);
+    this.view.scrollTo(place, false);
+    this.tooltip.say(this.table.columns.map((column) => shownText(this.table, column, this.chosen)).join(', '));
+  }
+
+  resized() {
+    this.view.resized();
+    this.pictures.show(this.arranged.marked);
+    this.draw(true);
+  }
+}
 
 // Buttons with a data-view, wherever they are on the page, choose the pictures of that kind.
 const startViews = () => {
@@ -168,7 +183,7 @@ export const start = async () => {
     const script = box.querySelector('script');
     try {
       const text = script.dataset.encoding === 'deflate' ? await inflate(script.textContent) : script.textContent;
-      startTable(box, readTable(JSON.parse(text)), tooltip);
+      new Part(box, readTable(JSON.parse(text)), tooltip);
     } catch (error) {
       box.append('This browser cannot show the table: ' + error);
       console.error(error);

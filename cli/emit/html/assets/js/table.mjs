@@ -11,7 +11,8 @@ const MOST_NUMBER = 40, MOST_NAME = 24, MOST_TEXT = 34;  // widths in characters
 const MOST_NAME_NARROW = 12, LEAST_NAME = 12, LEAST_NAME_COLUMN = 16;
 const PADS = 1.8;  // the padding of a cell on both sides, in characters, rounded up
 
-// The columns from left to right, without the hidden one, unless that names the rows. On a phone the spare one waits behind the last one that must be in view.
+// The columns from left to right, without the hidden one, unless that names the rows. On a phone the spare one waits
+// behind the last one that must be in view.
 export const columnOrder = (table, narrow) => {
   const columns = table.columns.filter((column, k) => k === 0 || column !== table.hidden);
   const from = columns.indexOf(table.spare), to = columns.indexOf(table.inView);
@@ -21,7 +22,7 @@ export const columnOrder = (table, narrow) => {
 
 // What the table shows in a cell.
 export const shownText = (table, column, i, narrow) =>
-  column === table.naming[0] ? visible(table.name(i)) || table.nameless : cellText(column, table.value(column, i), narrow);
+  column === table.naming[0] ? visible(table.name(i)) : cellText(column, table.value(column, i), narrow);
 
 // The width of a column in characters: `want` is what its values need, `width` what it gets. It is settled once, from a
 // sample of the values, so that the table does not twitch while rows come and go.
@@ -89,102 +90,120 @@ const fitColumns = (table, columns, html, room, narrow) => {
   return sizes.map(({width}) => width);
 };
 
-// Builds the table in `scroller`. `act` says what to do: act.sort(column), act.choose(row), act.toggle(row),
+// The table in `scroller`. `act` says what to do: act.sort(column), act.choose(row), act.toggle(row),
 // act.hover(row or -1).
-export const createTable = (table, scroller, narrow, act) => {
-  const columns = columnOrder(table, narrow), {members, memberOf} = table;
-  const html = element('table', {className: 'rows'});
-  const headRow = html.createTHead().insertRow(), body = html.createTBody(), foot = html.createTFoot();
-  headRow.append(...columns.map((column) => headOf(column, act.sort)));
-  scroller.append(html);
-  const widths = fitColumns(table, columns, html, scroller.clientWidth, narrow);
+export class TableView {
+  constructor(table, scroller, narrow, act) {
+    Object.assign(this, {table, scroller, narrow, columns: columnOrder(table, narrow), heads: null, drawn: ''});
+    const html = this.html = add(scroller, 'table', {className: 'rows'});
+    this.headRow = html.createTHead().insertRow();
+    this.headRow.append(...this.columns.map((column) => headOf(column, act.sort)));
+    const body = html.createTBody();
+    const gap = () => add(body, 'tr', {className: 'gap', ariaHidden: 'true'}, element('td', {colSpan: this.columns.length}));
+    this.gaps = [gap(), gap()];
+    this.feet = this.makeFeet(html.createTFoot());
+    this.widths = fitColumns(table, this.columns, html, scroller.clientWidth, narrow);
+    this.fillTotals();
+    const rowAt = (event) => +(event.target.closest('tr[data-i]')?.dataset.i ?? -1);
+    body.addEventListener('click', (event) => {
+      const i = rowAt(event);
+      if (i >= 0) (table.members.has(i) ? act.toggle : act.choose)(i);
+    });
+    body.addEventListener('pointerover', (event) => act.hover(rowAt(event)));
+    body.addEventListener('pointerleave', () => act.hover(-1));
+  }
 
-  const newRow = () => {
-    const tr = document.createElement('tr');
-    for (const column of columns) tr.append(element('td', {className: column.kind === 'text' ? '' : 'num'}, ''));
-    return tr;
-  };
+  newRow() {
+    const cell = (column) => element('td', {className: column.kind === 'text' ? '' : 'num'}, '');
+    return element('tr', {}, ...this.columns.map(cell));
+  }
+
+  // The sums of what is shown, and below them the totals of each run.
+  makeFeet(foot) {
+    const {table, columns} = this, totals = columns.some((column) => column.totals && column.totals.length);
+    const sums = table.runs.length > 1 || table.count > 1 && columns.some((column) => column.additive);
+    const feet = sums || totals ? ['', ...totals ? table.runs : []].map(() => foot.appendChild(this.newRow())) : [];
+    feet.forEach((tr, k) => tr.style.setProperty('--below', feet.length - 1 - k));
+    return feet;
+  }
+
+  fillTotals() {
+    const {runs} = this.table;
+    this.feet.slice(1).forEach((tr, k) => this.fillRow(tr, (column) => column === this.columns[0]
+      ? 'All' + (runs.length > 1 ? ' of ' + visible(runs[k]) : '') : cellText(column, column.totals[k], this.narrow)));
+  }
+
+  fillSums(arranged, sum, inView) {
+    if (this.feet.length === 0) return;
+    const {table, columns, narrow} = this, {length} = arranged.order;
+    this.fillRow(this.feet[0], (column) => {
+      if (column === columns[0]) return (narrow ? '' : 'Shown: ') + grouped(length) + (length === 1 ? ' row' : ' rows');
+      if (!column.additive || table.runs.length > 1 && column.kind === 'share') return '';
+      return cellText(column, sum(column, arranged), narrow);
+    }, inView);
+  }
+
   // Only texts that differ are written. Of a path the end says more, of another text the beginning.
-  const fillRow = (tr, text, inView) => columns.forEach((column, k) => {
-    const td = tr.cells[k], full = !inView || inView[k] ? text(column) : '';
-    if (td.full === full) return;
-    td.full = full;
-    const path = column === table.path && !tr.classList.contains('group') && full.length > widths[k];
-    td.firstChild.data = path ? '…' + full.slice(1 - widths[k]) : full;
-    if (column.kind === 'text') td.title = full.length > widths[k] - 4 ? full : '';
-  });
-  const gaps = [0, 1].map(() => {
-    const tr = add(body, 'tr', {className: 'gap', ariaHidden: 'true'});
-    tr.insertCell().colSpan = columns.length;
-    return tr;
-  });
+  fillRow(tr, text, inView) {
+    this.columns.forEach((column, k) => {
+      const td = tr.cells[k], full = !inView || inView[k] ? text(column) : '', width = this.widths[k];
+      if (td.full === full) return;
+      td.full = full;
+      const path = column === this.table.path && !tr.classList.contains('group') && full.length > width;
+      td.firstChild.data = path ? '…' + full.slice(1 - width) : full;
+      if (column.kind === 'text') td.title = full.length > width - 4 ? full : '';
+    });
+  }
 
-  const sums = table.count > 1 && columns.some((column) => column.additive) || table.runs.length > 1;
-  const totalRows = columns.some((column) => column.totals && column.totals.length) ? table.runs : [];
-  const feet = sums || totalRows.length ? ['', ...totalRows].map(() => foot.appendChild(newRow())) : [];
-  feet.forEach((tr, k) => tr.style.setProperty('--below', feet.length - 1 - k));
-  totalRows.forEach((run, k) => fillRow(feet[k + 1], (column) => column === columns[0]
-    ? 'All' + (table.runs.length > 1 ? ' of ' + visible(run) : '') : cellText(column, column.totals[k], narrow)));
-  const fillSums = (arranged, sum, inView) => feet.length && fillRow(feet[0], (column) => {
-    const {length} = arranged.order;
-    if (column === columns[0]) return (narrow ? '' : 'Shown: ') + grouped(length) + (length === 1 ? ' row' : ' rows');
-    if (!column.additive || table.runs.length > 1 && column.kind === 'share') return '';
-    return cellText(column, sum(column, arranged), narrow);
-  }, inView);
-
-  let heads = null, drawn = '';
   // What part of the table is in view. Asked before anything is changed, or the browser has to lay out twice.
-  const look = () => {
-    if (!heads) heads = [...headRow.cells].map((th) => th.offsetWidth);
+  look() {
+    const {scroller} = this;
+    if (!this.heads) this.heads = [...this.headRow.cells].map((th) => th.offsetWidth);
     const left = scroller.scrollLeft - MARGIN, right = scroller.scrollLeft + scroller.clientWidth + MARGIN;
     let edge = 0;
-    const inView = heads.map((width, k) => (edge += width) > left && edge - width < right || k === 0);
+    const inView = this.heads.map((width, k) => (edge += width) > left && edge - width < right || k === 0);
     return {top: scroller.scrollTop, height: scroller.clientHeight, inView};
-  };
+  }
+
   // Rows are reused. `shown` is {arranged, sum, state, chosen}; without `always` nothing happens while the same part of
   // the same rows is in view.
-  const draw = ({arranged, sum, state, chosen}, always, view = look()) => {
-    const {order} = arranged, [from, to] = rowsInView(view.top, view.height, order.length);
+  draw(shown, always, view = this.look()) {
+    const {order} = shown.arranged, {gaps} = this, [from, to] = rowsInView(view.top, view.height, order.length);
     const across = view.inView.map(Number).join(''), place = from + ' ' + to + ' ' + across;
-    if (!always && drawn === place) return;
-    const again = always || !drawn.endsWith(' ' + across);
-    drawn = place;
-    while (body.rows.length - gaps.length < to - from) gaps[1].before(newRow());
+    if (!always && this.drawn === place) return;
+    const again = always || !this.drawn.endsWith(' ' + across);
+    this.drawn = place;
+    const body = this.html.tBodies[0];
+    while (body.rows.length - gaps.length < to - from) gaps[1].before(this.newRow());
     while (body.rows.length - gaps.length > to - from) gaps[1].previousSibling.remove();
     gaps[0].cells[0].style.height = from * ROW + 'px';
     gaps[1].cells[0].style.height = (order.length - to) * ROW + 'px';
-    for (let k = from, tr = gaps[0].nextSibling; k < to; k++, tr = tr.nextSibling) {
-      const i = order[k], group = members.has(i);
-      tr.dataset.i = i;
-      tr.ariaRowIndex = k + 2;
-      tr.className = (i === chosen ? 'selected' : '') + (group ? ' group' : '') + (arranged.grouped && memberOf[i] >= 0 ? ' member' : '');
-      tr.ariaSelected = String(i === chosen);
-      tr.ariaExpanded = group ? String(state.open.has(i)) : null;
-      fillRow(tr, (column) => shownText(table, column, i, narrow), view.inView);
-    }
-    if (again) fillSums(arranged, sum, view.inView);
-    html.ariaRowCount = order.length + 1;
-    columns.forEach((column, k) => {
-      headRow.cells[k].ariaSort = column === state.sort ? (state.down ? 'descending' : 'ascending') : 'none';
+    for (let k = from, tr = gaps[0].nextSibling; k < to; k++, tr = tr.nextSibling) this.drawRow(tr, k, shown, view.inView);
+    if (again) this.fillSums(shown.arranged, shown.sum, view.inView);
+    this.html.ariaRowCount = order.length + 1;
+    this.columns.forEach((column, k) => {
+      this.headRow.cells[k].ariaSort = column !== shown.state.sort ? 'none' : shown.state.down ? 'descending' : 'ascending';
     });
-  };
+  }
+
+  drawRow(tr, place, {arranged, state, chosen}, inView) {
+    const {table, narrow} = this, i = arranged.order[place], group = table.members.has(i);
+    tr.dataset.i = i;
+    tr.ariaRowIndex = place + 2;
+    tr.className = (i === chosen ? 'selected' : '') + (group ? ' group' : '') +
+      (arranged.grouped && table.memberOf[i] >= 0 ? ' member' : '');
+    tr.ariaSelected = String(i === chosen);
+    tr.ariaExpanded = group ? String(state.open.has(i)) : null;
+    this.fillRow(tr, (column) => shownText(table, column, i, narrow), inView);
+  }
+
   // Scrolls to the row at this place of the order, if it is not in view or `middle` wants it in the middle.
-  const scrollTo = (place, middle) => {
-    const head = headRow.offsetHeight, height = scroller.clientHeight - head - feet.length * ROW, top = place * ROW;
+  scrollTo(place, middle) {
+    const {scroller} = this, top = place * ROW;
+    const height = scroller.clientHeight - this.headRow.offsetHeight - this.feet.length * ROW;
     if (!middle && top >= scroller.scrollTop && top + ROW <= scroller.scrollTop + height) return;
     scroller.scrollTop = middle ? top - height / 2 : top < scroller.scrollTop ? top : top + ROW - height;
-  };
+  }
 
-  const rowAt = (event) => {
-    const tr = event.target.closest('tr[data-i]');
-    return tr ? +tr.dataset.i : -1;
-  };
-  body.addEventListener('click', (event) => {
-    const i = rowAt(event);
-    if (i >= 0 && members.has(i)) act.toggle(i);
-    else if (i >= 0) act.choose(i);
-  });
-  body.addEventListener('pointerover', (event) => act.hover(rowAt(event)));
-  body.addEventListener('pointerleave', () => act.hover(-1));
-  return {look, draw, scrollTo, forgetWidths: () => { heads = null; }};
-};
+  resized() { this.heads = null; }
+}
