@@ -70,7 +70,7 @@ class Page(html.parser.HTMLParser):
 
     def handle_data(self, data):
         where = self.open[-1] if self.open else ""
-        if where == "script" and self.scripts[-1].get("id") == "data":
+        if where == "script" and self.scripts[-1].get("type") == "application/json":
             self.script_text = (self.script_text or "") + data
         elif where not in ("script", "style") and ("<" in data or "&" in data):
             self.problem(f"bare text {data[:60]!r}")
@@ -113,6 +113,7 @@ class WellFormed(unittest.TestCase):
         self.assertEqual(page.problems, [])
         self.assertEqual(len(page.scripts), scripts)
         if with_data:
+            self.assertEqual([script for script in page.scripts if "data-encoding" in script], [])
             json.loads(page.script_text)
         for part in text.split("<svg ")[1:]:  # each picture is XML by itself, too
             self.check_svg("<svg " + part.split("</svg>")[0] + "</svg>")

@@ -266,10 +266,10 @@ ScriptJson LayersData(std::span<const Report> reports, std::span<const std::vect
     }
   }
   const std::vector<ColumnInfo> columns = PageColumns(rows, several_models);
-  ScriptJson more = {",\"names\":[",
-                     JsonString(columns.front().name),
-                     ",\"layer\",\"model\",\"op\",\"kernel\",\"line\"],\"nameless\":\"(no layer)\",",
-                     "\"find\":\"layer, operator, …\",\"in_view\":\"bound\",\"spare\":\"oi_flop_per_byte\",",
+  // The root of a model has an empty path; what is in no layer has no model either.
+  const bool layers = columns.front().name == "layer";
+  ScriptJson more = {layers ? Literal(",\"names\":[\"layer\",\"model\"],\"nameless\":\"(no layer)\"") : Literal(""),
+                     ",\"find\":\"layer, operator, …\",\"in_view\":\"bound\",\"spare\":\"oi_flop_per_byte\",",
                      "\"path\":\"layer\",",
                      models.size() > 1 ? Literal("\"prefix\":\"model\",") : Literal("\"hidden\":\"model\","),
                      "\"share\":{\"column\":\"time_share\",\"of\":\"GPU time\",\"opening\":",

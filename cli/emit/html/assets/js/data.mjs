@@ -57,7 +57,7 @@ export const titleOf = (table, i) => {
   const [first] = table.naming, prefixed = table.prefix && first !== table.prefix && table.value(first, i);
   const prefix = prefixed ? table.value(table.prefix, i) : '';
   const facet = table.facet !== first ? facetOf(table, i) : '';
-  return (prefix ? prefix + ' ' : '') + table.name(i) + (facet ? ', ' + facet : '');
+  return [[prefix, table.name(i)].filter(Boolean).join(' '), facet].filter(Boolean).join(', ');
 };
 
 // `rows` of the table as CSV (RFC 4180), with every digit that the page has.
