@@ -11,9 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/emit/code_points.h"
-#include "cli/emit/opening.h"
-#include "cli/emit/words.h"
 #include "cli/export/export.h"
 #include "cli/report/column.h"
 #include "cli/report/memory.h"
@@ -21,6 +18,9 @@
 #include "cli/report/run_name.h"
 #include "cli/report/stacks.h"
 #include "cli/report/waits.h"
+#include "cli/text/code_points.h"
+#include "cli/words/opening.h"
+#include "cli/words/words.h"
 
 namespace rfinject::cli {
 namespace {

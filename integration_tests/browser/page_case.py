@@ -1,6 +1,6 @@
 """What the tests of pages in a browser share: pages of known reports, and what they show, read from the screen.
 
-EMIT_SAMPLE_PAGE (cli/emit/testing), the first argument of each test, writes pages of known Reports and, apart from that,
+EMIT_SAMPLE_PAGE (cli/format/testing), the first argument of each test, writes pages of known Reports and, apart from that,
 their rows as JSON; what the page shows is compared with those rows. The tests exit with 77 (skipped) where there is no
 browser.
 """

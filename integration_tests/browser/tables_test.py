@@ -14,7 +14,7 @@ from page_case import PHONE, PageTest, main, name_of
 
 # What a run's page has beside the pictures and the layers: id, title, and how many rows its table has (0: none).
 SECTIONS = (("waits", "Waits", 40), ("memory", "Memory", 3), ("stacks", "Stacks", 5000), ("ranks", "Ranks", 8),
-            ("advice", "Advice", 0))
+            ("plans", "Plans", 0))
 
 
 def table_element(name, rows):
@@ -41,7 +41,7 @@ class Tables(PageTest):
                        (table_element(name, rows) if rows else "<p>" + "Do this. " * 40 + "</p>") + "</section>\n"
                        for name, title, rows in SECTIONS)
         made = path.with_name("sections-" + path.name)
-        made.write_text(path.read_text().replace("<section id=run ", more + "<section id=run "))
+        made.write_text(path.read_text().replace('<section class=card id="phase"', more + '<section class=card id="phase"'))
         return made
 
     def test_slider_keeps_the_rows_that_make_up_most_of_the_time(self):
@@ -275,8 +275,8 @@ class Tables(PageTest):
         for width, dark in ((1400, False), (1400, True), (800, False), (800, True), (PHONE, False)):
             page = self.open("resnet+sections", width=width, height=900, dark=dark)
             titles = page.evaluate("[...document.querySelectorAll('.sections a')].map(a => a.textContent)")
-            self.assertEqual(titles, ["Pictures", "Layers", *(title for _, title, _ in SECTIONS), "The run", "Words"])
-            self.assertEqual(self.current(page), ["Pictures"])
+            self.assertEqual(titles, ["Summary", "Pictures", "Layers", *(title for _, title, _ in SECTIONS), "Phases", "Advice", "About"])
+            self.assertEqual(self.current(page), ["Summary"])
             self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
             for k, (name, title, _) in enumerate(SECTIONS):
                 page.click_on(f".sections a[href='#{name}']")
@@ -296,7 +296,7 @@ class Tables(PageTest):
             self.assertGreaterEqual(top, bar)
             page.evaluate("scrollTo(0, 0)")
             page.settle()
-            self.assertEqual(self.current(page), ["Pictures"])  # what is read, wherever it was scrolled from
+            self.assertEqual(self.current(page), ["Summary"])  # what is read, wherever it was scrolled from
 
     def test_sections_are_reached_by_keyboard(self):
         page = self.open("resnet+sections")
@@ -305,9 +305,9 @@ class Tables(PageTest):
             page.key("Tab", 9)
         page.key("Enter", 13, "\r")
         page.settle()
-        self.assertEqual(self.current(page), ["Memory"])
+        self.assertEqual(self.current(page), ["Waits"])
         page.key("Tab", 9)  # goes on in the section
-        self.assertEqual(page.evaluate("document.activeElement.closest('section').id"), "memory")
+        self.assertEqual(page.evaluate("document.activeElement.closest('section').id"), "waits")
 
     def test_a_page_of_one_section_has_no_bar(self):
         page = self.open_text("<!DOCTYPE html><title>one</title><section id=a data-title=A>text</section>")

@@ -63,7 +63,7 @@ CASES = [
     ("injector/a.cc", "#include <cuda_runtime_api.h>", "CUDA's headers"),
     ("cli/report/a.cc", '#include "nvperf_host.h"', "CUDA's headers"),
     ("collector/a.cc", '#include "proto/rfinject/v1/trace.pb.h"', "protoc's C++"),
-    ("cli/emit/a.cc", '#include "proto/rfinject/v1/trace.pb.h"', "protoc's C++"),
+    ("cli/view/a.cc", '#include "proto/rfinject/v1/trace.pb.h"', "protoc's C++"),
     ("cli/profile/a.cc", '#include "proto/rfinject/v1/trace.pb.h"', "protoc's C++"),
     ("proto/wire/a.h", "#include <google/protobuf/message.h>", "only for cli/trace/"),
     ("collector/a.cc", '#include "absl/strings/str_cat.h"', "only for cli/"),
