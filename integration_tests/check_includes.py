@@ -26,12 +26,11 @@ RULES = {
     "collector/arming": [],
     "collector/cupti": ["collector", "collector/arming", "proto/wire", "gpus"],
     "collector/estimate": ["collector", "proto/wire", "gpus", "virtual_gpu/virtual_gpu.h"],
-    "injector": ["collector"],
-    # The two folders know each other by these headers only: the one that binds to libtorch uses CPython's table and
-    # tells of samples and steps; the one that watches the modules says when scopes begin and end.
-    "injector/python": ["injector", "injector/torch/binding.h", "injector/torch/scopes.h", "injector/torch/safe_read.h",
-                        "collector"],
-    "injector/torch": ["injector", "injector/python/modules.h", "injector/python/python_api.h", "collector"],
+    "injector": ["injector/python", "injector/torch", "injector/native", "collector"],
+    # What these folders ask of one another is declared in injector/training.h; the files of injector/ wire them.
+    "injector/python": ["injector", "collector"],
+    "injector/torch": ["injector", "injector/native", "collector"],
+    "injector/native": ["injector", "collector"],
     "cli": ["proto", "gpus"],
     # The folders of the command, each over those before it. Text is how numbers, names and tables are written.
     "cli/text": ["proto/wire"],

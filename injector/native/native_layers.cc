@@ -19,7 +19,7 @@
 #include "injector/native/frame_role.h"
 #include "injector/native/objects.h"
 #include "injector/native/unwinder.h"
-#include "injector/torch/thread_block.h"
+#include "injector/thread_block.h"
 
 namespace rfinject {
 namespace {

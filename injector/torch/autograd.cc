@@ -6,11 +6,11 @@
 #include <string_view>
 
 #include "injector/layer_stack.h"
-#include "injector/torch/binding.h"
+#include "injector/safe_read.h"
+#include "injector/thread_block.h"
 #include "injector/torch/current_node.h"
 #include "injector/torch/native_observer.h"
-#include "injector/torch/safe_read.h"
-#include "injector/torch/thread_block.h"
+#include "injector/training.h"
 
 namespace rfinject {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Finds fields in torch's objects by elimination. A driver tells what it is about to do, in lines of words, and does
 // it; RecordFunction callbacks look at what torch then has in memory. There are two drivers: a Python script
-// (calibration.cc) and calls of libtorch's C++ functions (native_calibration.cc).
+// (python_calibration.cc) and calls of libtorch's C++ functions (native_calibration.cc).
 //
 //   expect-sequence, expect-no-sequence    the next operator has the thread's next sequence number, or none
 //   node OBJECT SEQUENCE CLASS             the Python object OBJECT wraps a node that was born with that number

@@ -277,8 +277,7 @@ class Driver {
 
 CalibrationResult CalibrateNative(const TorchSymbols& symbols, bool operands) {
   CalibrationResult result;
-  if (!symbols.has_record_function() || symbols.peek == nullptr || symbols.thread_id == nullptr ||
-      symbols.record_input_count == nullptr || symbols.record_output_count == nullptr) {
+  if (!symbols.can_calibrate()) {
     result.missing = "functions of libtorch not found: " + symbols.missing;
     return result;
   }

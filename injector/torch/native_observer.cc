@@ -6,7 +6,7 @@
 #include "injector/native/objects.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
-#include "injector/torch/scopes.h"
+#include "injector/training.h"
 
 namespace rfinject {
 namespace {

@@ -5,12 +5,12 @@
 #include <cstring>
 
 #include "collector/op_call.h"
+#include "injector/thread_block.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
 #include "injector/torch/fused_calls.h"
 #include "injector/torch/name_cache.h"
 #include "injector/torch/operands.h"
-#include "injector/torch/thread_block.h"
 
 namespace rfinject {
 namespace {
@@ -193,7 +193,7 @@ NoContext OnStart(const RecordFunction& record) {
     frame.outer_op = ExchangeOperator(0);
     return {};
   }
-  // The boxed path passes the interpreter's whole stack, of which the arguments are the last part.
+  // The boxed path passes the interpreter's whole stack. The arguments lie at its end.
   const auto values = Load<uintptr_t>(record, g.layout.inputs);
   const auto count = Load<size_t>(record, g.layout.inputs + 8);
   const size_t wanted = g.input_count(&record);

@@ -5,11 +5,10 @@
 
 #include "collector/settings.h"
 #include "collector/step_waits.h"
-#include "injector/python/modules.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
-#include "injector/torch/binding.h"
 #include "injector/torch/name_cache.h"
+#include "injector/training.h"
 
 namespace rfinject {
 namespace {

@@ -1,8 +1,8 @@
 // File: safe_read.h
 //
 // Reads memory of this process that may not be there: calibration follows words that only look like pointers.
-#ifndef RFINJECT_INJECTOR_TORCH_SAFE_READ_H_
-#define RFINJECT_INJECTOR_TORCH_SAFE_READ_H_
+#ifndef RFINJECT_INJECTOR_SAFE_READ_H_
+#define RFINJECT_INJECTOR_SAFE_READ_H_
 
 #include <array>
 #include <cstddef>
@@ -46,4 +46,4 @@ bool UnqualifiedName(const char* mangled, char* name, size_t size) noexcept;
 
 }  // namespace rfinject
 
-#endif  // RFINJECT_INJECTOR_TORCH_SAFE_READ_H_
+#endif  // RFINJECT_INJECTOR_SAFE_READ_H_

@@ -1,4 +1,4 @@
-#include "injector/torch/safe_read.h"
+#include "injector/safe_read.h"
 
 #include <gtest/gtest.h>
 #include <linux/audit.h>

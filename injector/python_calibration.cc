@@ -1,7 +1,8 @@
-#include "injector/torch/calibration.h"
+#include "injector/python_calibration.h"
 
 #include <cxxabi.h>
 
+#include "injector/python/python_api.h"
 #include "injector/torch/calibrator.h"
 
 namespace rfinject {
@@ -138,10 +139,10 @@ PyMethodDef g_peek_method = {"peek", PythonPeek, kMethNoArgs, nullptr};
 
 }  // namespace
 
-CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols, bool operands) {
+CalibrationResult CalibrateByPython(const TorchSymbols& symbols, bool operands) {
+  const PythonApi& python = *GetPython();
   CalibrationResult result;
-  if (!symbols.has_record_function() || symbols.peek == nullptr || symbols.thread_id == nullptr ||
-      symbols.record_input_count == nullptr || symbols.record_output_count == nullptr) {
+  if (!symbols.can_calibrate()) {
     result.missing = "functions of libtorch not found: " + symbols.missing;
     return result;
   }
