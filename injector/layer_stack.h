@@ -46,8 +46,8 @@ uint64_t EnterCount() noexcept;
 // How many entries a thread's ring holds; this is 400 forward passes of ResNet-18.
 inline constexpr size_t kRingEntries = size_t{1} << 16;
 
-// The layer that was innermost on torch thread `thread_id` when its autograd sequence number was `sequence`; 0 when
-// it was in none, or when it is so long ago that the ring has forgotten (`*forgotten` is then set).
+// Returns the layer that was innermost on torch thread `thread_id` when its autograd sequence number was `sequence`.
+// Returns 0 when the thread was in none, or when the ring has overwritten the entry (`*forgotten` is then set).
 uint32_t OwnerOf(uint64_t thread_id, uint64_t sequence, bool* forgotten) noexcept;
 
 // Like EnterLayer and LeaveLayer, for nodes born while a backward node of `layer` runs (double backward): appends to

@@ -178,7 +178,7 @@ struct Api {
   std::string path;       // of libcupti
   std::string perfworks_path;    // of the libnvperf_host.so that a bare name finds; empty: none
   std::string driver_path;       // of libcuda; empty: there is none in the process
-  bool virtual_driver = false;   // libcuda is rfinject's virtual GPU: whatever CUPTI says then is made up
+  bool virtual_driver = false;   // libcuda is rfinject's virtual GPU: what CUPTI says of it is invented
   bool was_resident = false;     // libcupti was there before we came
   std::string perfworks_remark;  // empty, or what is odd about perfworks_path, one line
 
@@ -249,7 +249,8 @@ struct KernelRecordPrefix {
   uint8_t unused4[4];
   uint32_t graph_id;  // 0: not launched by a graph
 };
-// The same for copies and memory sets, whose records agree in these members.
+// The members that the records of copies and of memory sets, which agree in these, have at the same place in each
+// version.
 struct TransferRecordPrefix {
   uint32_t kind;
   uint8_t unused1[12];

@@ -3,7 +3,7 @@
 // Knows where the calling thread is: in a module's forward, in an autograd node, in an optimizer's step. Three kinds
 // of frames can be open on a thread at once, and the innermost decides:
 //
-//   a node that was not yet running when the module or scope began     backward, the layer that bore the node
+//   a node that was not yet running when the module or scope began     backward, the layer that created the node
 //   a module                                                           forward; recompute if a node runs around it
 //   a user scope (optimizer, data loader)                              its phase, and the module's layer if in one
 //
@@ -11,7 +11,7 @@
 // scopes note how many modules the thread had entered.
 //
 // Either torch is asked for the running node (current_node.h), or RecordFunction's BACKWARD scope tells it. A node
-// with no layer (born outside of every module: a functional loss) gives phase backward, layer 0.
+// with no layer (created outside of every module, as by a functional loss) gives phase backward, layer 0.
 #ifndef RFINJECT_INJECTOR_TORCH_AUTOGRAD_H_
 #define RFINJECT_INJECTOR_TORCH_AUTOGRAD_H_
 

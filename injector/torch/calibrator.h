@@ -6,7 +6,7 @@
 //
 //   expect-sequence, expect-no-sequence    the next operator has the thread's next sequence number, or none
 //   node OBJECT SEQUENCE CLASS             the Python object OBJECT wraps a node that was born with that number
-//   native-node NODE SEQUENCE CLASS        the same, of the node's own address
+//   native-node NODE SEQUENCE CLASS        NODE is the address of a node that was born with that number
 //   backward SEQUENCE                      the next BACKWARD scope is that of the node with that number
 //   tensor IMPL DTYPE META DATA NUMEL RANK SIZE… STRIDE…
 //   expect OPERATOR INPUT… [> OUTPUT…]     its arguments: T123, I-3, D2.5, B1, N, L0,2 (integers), M123,456 (tensors)

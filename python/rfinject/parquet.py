@@ -71,7 +71,7 @@ def _runs(tables: _tables.Tables) -> List[Dict[str, Any]]:
 def _identity(run: Dict[str, Any], taken: Set[str]) -> str:
     """A name for a run that is the same whenever the trace is exported, and however long it has grown: the trace's
     id, and which of its runs this is."""
-    # Traces of older versions, and imports that nobody merged, have no id.
+    # Traces of older versions, and imports that were never merged, have no id.
     base = hashlib.sha256((run["trace_id"] or run["path"]).encode()).hexdigest()[:16]
     number = 1
     while f"{base}-{number}" in taken:
