@@ -166,13 +166,8 @@ CalibrationResult CalibrateByPython(const TorchSymbols& symbols, bool operands) 
     }
   }
 
-  calibrator.Finish(operands, &result);
-  if (scope == nullptr || !calibrator.done()) {
-    // The layouts that were learned before the script failed rest on too few objects.
-    result.layouts = {};
-    result.node_names = false;
-    result.missing = std::string("calibration did not run to its end: ") + error;
-  }
+  if (scope == nullptr) calibrator.Fail();
+  calibrator.Finish(operands, error, &result);
   if (scope != nullptr) {
     if (PyObject* version = python.PyDict_GetItemString(scope, "version")) {
       if (PyObject* bytes = python.PyUnicode_AsUTF8String(version)) {
