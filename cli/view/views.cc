@@ -94,24 +94,29 @@ StackTable StacksOfRun(const Run& run) {
   return {run.key.gpu.empty() ? "a GPU without a name" : run.key.gpu, run.steps.steps, FoldStacks(run)};
 }
 
-constexpr auto kViews = std::to_array<View>({
-    {.name = "run", .help = "runs side by side", .make = MakeSideBySide, .every_run = true},
-    {.name = "model", .help = "models", .make = MakeRows<By::kModel>, .sorts = true},
-    {.name = "phase", .help = "phases of a step", .make = MakeRows<By::kPhase>, .sorts = true},
-    {.name = "layer", .help = "layers", .make = MakeRows<By::kLayer>, .folds_layers = true, .sorts = true},
-    {.name = "class",
-     .help = "layers that are alike as one",
-     .make = MakeRows<By::kClass>,
-     .folds_layers = true,
-     .sorts = true},
-    {.name = "op", .help = "operators", .make = MakeRows<By::kOp>, .sorts = true},
-    {.name = "kernel", .help = "kernels", .make = MakeRows<By::kKernel>, .folds_layers = true, .sorts = true},
-    {.name = "source", .help = "lines of the program", .make = MakeRows<By::kSource>, .sorts = true},
-    {.name = "stack", .help = "what is in no layer, by native stack", .make = MakeOfRuns<StacksOfRun, StackDocument>},
-    {.name = "memory", .help = "what lay in memory at the peak", .make = MakeOfRuns<FoldMemory, MemoryDocument>},
-    {.name = "wait", .help = "what a step waits for, by the clock", .make = MakeOfRuns<FoldWaits, WaitDocument>},
-    {.name = "rank", .help = "the same of each rank", .make = MakeOfRuns<FoldWaits, RankDocument>},
-});
+// In the order in which help lists them.
+std::vector<View> MakeViews() {
+  return {
+      {.name = "run", .help = "runs side by side", .make = MakeSideBySide, .every_run = true},
+      {.name = "model", .help = "models", .make = MakeRows<By::kModel>, .sorts = true},
+      {.name = "phase", .help = "phases of a step", .make = MakeRows<By::kPhase>, .sorts = true},
+      {.name = "layer", .help = "layers", .make = MakeRows<By::kLayer>, .folds_layers = true, .sorts = true},
+      {.name = "class",
+       .help = "layers that are alike as one",
+       .make = MakeRows<By::kClass>,
+       .folds_layers = true,
+       .sorts = true},
+      {.name = "op", .help = "operators", .make = MakeRows<By::kOp>, .sorts = true},
+      {.name = "kernel", .help = "kernels", .make = MakeRows<By::kKernel>, .folds_layers = true, .sorts = true},
+      {.name = "source", .help = "lines of the program", .make = MakeRows<By::kSource>, .sorts = true},
+      {.name = "stack",
+       .help = "what is in no layer, by native stack",
+       .make = MakeOfRuns<StacksOfRun, StackDocument>},
+      {.name = "memory", .help = "what lay in memory at the peak", .make = MakeOfRuns<FoldMemory, MemoryDocument>},
+      {.name = "wait", .help = "what a step waits for, by the clock", .make = MakeOfRuns<FoldWaits, WaitDocument>},
+      {.name = "rank", .help = "the same of each rank", .make = MakeOfRuns<FoldWaits, RankDocument>},
+  };
+}
 
 std::vector<ColumnInfo> InfosOf(const RowSet& rows) {
   std::vector<ColumnInfo> infos;
@@ -131,11 +136,15 @@ std::vector<ColumnInfo> OfReports() {
 
 }  // namespace
 
-std::span<const View> AllViews() { return kViews; }
+std::span<const View> AllViews() {
+  static const auto* const kViews = new std::vector<View>(MakeViews());
+  return *kViews;
+}
 
 const View* FindView(std::string_view name) {
-  const auto found = std::find_if(kViews.begin(), kViews.end(), [&](const View& view) { return view.name == name; });
-  return found == kViews.end() ? nullptr : &*found;
+  const std::span<const View> all = AllViews();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const View& view) { return view.name == name; });
+  return found == all.end() ? nullptr : &*found;
 }
 
 std::vector<ColumnTable> AllColumnTables() {
