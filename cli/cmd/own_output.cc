@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "cli/format/format.h"
+#include "cli/view/views.h"
 
 namespace rfinject::cli {
 namespace {
@@ -24,7 +25,12 @@ bool IsOwnOutput(std::string_view beginning) {
     return beginning.starts_with(mark.begins) && beginning.find(mark.holds) != std::string_view::npos;
   };
   const std::span<const Format> formats = AllFormats();
-  return std::any_of(std::begin(kOthers), std::end(kOthers), fits) ||
+  const std::span<const View> views = AllViews();
+  return std::any_of(views.begin(), views.end(),
+                     [&](const View& view) {
+                       return !view.mark.empty() && beginning.find(view.mark) != std::string_view::npos;
+                     }) ||
+         std::any_of(std::begin(kOthers), std::end(kOthers), fits) ||
          std::any_of(formats.begin(), formats.end(), [&](const Format& format) {
            return std::any_of(format.marks.begin(), format.marks.end(), fits);
          });

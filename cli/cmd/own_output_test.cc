@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "cli/format/testing/written.h"
+#include "cli/testing/sample_profile.h"
 #include "cli/testing/sample_report.h"
 #include "cli/view/compare_views.h"
 #include "cli/view/page.h"
 #include "cli/view/report_view.h"
+#include "cli/view/views.h"
 
 namespace rfinject::cli {
 namespace {
@@ -34,6 +36,15 @@ TEST(OwnOutput, EveryFormatKnowsItsOwn) {
           EXPECT_TRUE(IsOwnOutput(page.substr(0, kOwnOutputBytes))) << format.name;
         }
       }
+    }
+  }
+  const Profile profile = testing::SampleResNet18(testing::SampleA100(), 2);
+  const ViewInput input{.profiles = {&profile}, .machine_for = [](const cli::Run&) { return testing::SampleA100(); }};
+  for (const View& view : AllViews()) {
+    for (const Format& format : AllFormats()) {
+      const std::string text = Written(view.make(input), format.name);
+      if (text.starts_with("refused: ")) continue;
+      EXPECT_TRUE(IsOwnOutput(text.substr(0, kOwnOutputBytes))) << view.name << " " << format.name << text;
     }
   }
   EXPECT_TRUE(IsOwnOutput("# Made by rfinject calibrate; rfinject calibrate writes it anew"));

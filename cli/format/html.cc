@@ -239,7 +239,8 @@ absl::Status Write(const Document& document, const WriteOptions&, std::ostream& 
     const bool many = section.drawn.size() > 1;
     std::vector<std::vector<Picture>> pictures;
     const Markup figures = DrawnFigures(section, &pictures);
-    body.Add({kNoScript, kViewLinks, many ? Literal("<main class=linked>\n") : Literal("<main class=\"linked abreast\">\n"), figures,
+    body.Add({kNoScript, kViewLinks,
+              many ? Literal("<main class=linked>\n") : Literal("<main class=\"linked abreast\">\n"), figures,
               "<section id=\"", Escaped(section.id), "\" data-title=\"", Escaped(section.tab), "\">",
               TableElement(LayersData(section.drawn, pictures, OpeningShare(section.drawn))), "</section></main>\n"});
   }

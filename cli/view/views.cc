@@ -16,6 +16,7 @@
 #include "cli/view/run_views.h"
 
 namespace rfinject::cli {
+
 namespace {
 
 std::vector<Report> Fold(const ViewInput& input, By by) {
@@ -97,7 +98,11 @@ StackTable StacksOfRun(const Run& run) {
 // In the order in which help lists them.
 std::vector<View> MakeViews() {
   return {
-      {.name = "run", .help = "runs side by side", .make = MakeSideBySide, .every_run = true},
+      {.name = "run",
+       .help = "runs side by side",
+       .make = MakeSideBySide,
+       .mark = ", numbers are a step's\n",
+       .every_run = true},
       {.name = "model", .help = "models", .make = MakeRows<By::kModel>, .sorts = true},
       {.name = "phase", .help = "phases of a step", .make = MakeRows<By::kPhase>, .sorts = true},
       {.name = "layer", .help = "layers", .make = MakeRows<By::kLayer>, .folds_layers = true, .sorts = true},
@@ -111,10 +116,20 @@ std::vector<View> MakeViews() {
       {.name = "source", .help = "lines of the program", .make = MakeRows<By::kSource>, .sorts = true},
       {.name = "stack",
        .help = "what is in no layer, by native stack",
-       .make = MakeOfRuns<StacksOfRun, StackDocument>},
-      {.name = "memory", .help = "what lay in memory at the peak", .make = MakeOfRuns<FoldMemory, MemoryDocument>},
-      {.name = "wait", .help = "what a step waits for, by the clock", .make = MakeOfRuns<FoldWaits, WaitDocument>},
-      {.name = "rank", .help = "the same of each rank", .make = MakeOfRuns<FoldWaits, RankDocument>},
+       .make = MakeOfRuns<StacksOfRun, StackDocument>,
+       .mark = ": in no layer, by native stack, a step\n"},
+      {.name = "memory",
+       .help = "what lay in memory at the peak",
+       .make = MakeOfRuns<FoldMemory, MemoryDocument>,
+       .mark = ": memory at the peak, by where it was allocated\n"},
+      {.name = "wait",
+       .help = "what a step waits for, by the clock",
+       .make = MakeOfRuns<FoldWaits, WaitDocument>,
+       .mark = ": what a step waits for, by the clock\n"},
+      {.name = "rank",
+       .help = "the same of each rank",
+       .make = MakeOfRuns<FoldWaits, RankDocument>,
+       .mark = ": steps by rank, by the clock\n"},
   };
 }
 

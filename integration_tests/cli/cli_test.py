@@ -487,7 +487,7 @@ class ReportTest(CliTest):
         text = self.run_cli("runs").stdout
         self.assertIn("rfinject-out/one/", text)
         self.assertRegex(text.splitlines()[0], "GPU .*ranks +steps +GPU a step +command +traces")
-        self.assert_complains(self.run_cli("runs", "--format", "xml"), 2, "there are csv, html, json, junit, markdown, svg and table")
+        self.assert_complains(self.run_cli("runs", "--format", "xml"), 2, "there are csv, html, json, junit, latex, markdown, svg and table")
 
     def test_bad_input(self):
         (self.folder / "empty-folder").mkdir()
@@ -553,7 +553,7 @@ class ReportTest(CliTest):
         path = self.trace("tiny")
         for arguments, pattern in [
             ([path, "--by", "color"], "--by color: there are run, model, phase, layer, class, op, kernel, source, stack, memory, wait and rank"),
-            ([path, "--format", "pdf"], "--format pdf: there are csv, html, json, junit, markdown, svg and table"),
+            ([path, "--format", "pdf"], "--format pdf: there are csv, html, json, junit, latex, markdown, svg and table"),
             ([path, "--rows", "many"], "--rows wants a number, not 'many'"),
             ([path, "--fromat", "csv"], "did you mean --format"),
             ([path, "--roofs", "clocks"], "--roofs 'clocks': there are datasheet, clock, empirical and all"),
