@@ -17,6 +17,11 @@
 
 namespace rfinject::cli {
 
+// Views that nothing else needs.
+namespace views {
+View precision();
+}  // namespace views
+
 namespace {
 
 std::vector<Report> Fold(const ViewInput& input, By by) {
@@ -113,6 +118,7 @@ std::vector<View> MakeViews() {
        .sorts = true},
       {.name = "op", .help = "operators", .make = MakeRows<By::kOp>, .sorts = true},
       {.name = "kernel", .help = "kernels", .make = MakeRows<By::kKernel>, .folds_layers = true, .sorts = true},
+      views::precision(),
       {.name = "source", .help = "lines of the program", .make = MakeRows<By::kSource>, .sorts = true},
       {.name = "stack",
        .help = "what is in no layer, by native stack",

@@ -1,0 +1,143 @@
+// The precisions that the FLOP of a run ran in, and what each could do: whether autocast and TF32 are at work.
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/picture/names.h"
+#include "cli/report/fold.h"
+#include "cli/report/picture_data.h"
+#include "cli/view/views.h"
+
+namespace rfinject::cli {
+namespace {
+
+// FLOP of one precision in a run.
+struct PrecisionRow {
+  Precision precision{};
+  double flop = 0;  // of all measured steps
+  double flop_per_step = 0;
+  double share = 0;            // of the run's FLOP
+  double peak_flop_per_s = 0;  // the datasheet's; 0: not known
+};
+
+constexpr auto kColumns = std::to_array<ColumnOf<PrecisionRow>>({
+    {{.name = "precision", .help = "Number type, and _tc on tensor cores.", .kind = Kind::kText},
+     [](const PrecisionRow& row) { return TextCell(kPrecisionNames[static_cast<size_t>(row.precision)]); }},
+    {{.name = "flop",
+      .help = "Executed FLOP over all measured steps.",
+      .kind = Kind::kUnit,
+      .unit = "FLOP",
+      .additive = true},
+     [](const PrecisionRow& row) { return Cell{row.flop}; }},
+    {{.name = "flop_per_step", .help = "The same of a step.", .kind = Kind::kUnit, .unit = "FLOP", .additive = true},
+     [](const PrecisionRow& row) { return Cell{row.flop_per_step}; }},
+    {{.name = "flop_share", .help = "Of the run's FLOP.", .kind = Kind::kShare, .additive = true},
+     [](const PrecisionRow& row) { return Cell{row.share}; }},
+    {{.name = "peak_flop_per_s", .help = "What the datasheet allows.", .kind = Kind::kUnit, .unit = "FLOP/s"},
+     [](const PrecisionRow& row) { return KnownCell(row.peak_flop_per_s); }},
+    {{.name = "least_time_per_step_ns",
+      .help = "FLOP of a step over that peak.",
+      .kind = Kind::kUnit,
+      .unit = "ns",
+      .additive = true},
+     [](const PrecisionRow& row) {
+       return row.peak_flop_per_s > 0 ? Cell{1e9 * row.flop_per_step / row.peak_flop_per_s} : Cell{};
+     }},
+});
+
+constexpr auto kLooks = std::to_array<TableLook>({
+    {.column = "name", .title = "precision", .left = true},
+    {.column = "flop_per_step", .title = "FLOP a step"},
+    {.column = "flop_share", .title = "share"},
+    {.column = "peak_flop_per_s", .title = "peak FLOP/s"},
+    {.column = "least_time_per_step_ns", .title = "least time", .priority = 1},
+});
+
+struct Owned {
+  std::vector<Report> reports;
+  std::vector<std::vector<PrecisionRow>> rows;  // of each report, most FLOP first
+};
+
+std::vector<PrecisionRow> RowsOf(const Report& report) {
+  std::vector<PrecisionRow> rows;
+  const FlopByPrecision flop = report.total.flop();
+  for (const Headline::PrecisionShare& one : report.headline.precisions) {
+    const auto index = static_cast<size_t>(one.precision);
+    rows.push_back({.precision = one.precision,
+                    .flop = flop[index],
+                    .flop_per_step = PerStep(report, flop[index]),
+                    .share = one.share,
+                    .peak_flop_per_s = report.machine.peak[index]});
+  }
+  return rows;
+}
+
+RowSet SetOf(const std::vector<PrecisionRow>& rows) {
+  RowSet set;
+  set.size = rows.size();
+  Append(
+      std::span<const ColumnOf<PrecisionRow>>(kColumns), [&rows](size_t i) -> const PrecisionRow& { return rows[i]; },
+      &set);
+  return set;
+}
+
+Section SectionOf(const Report& report, const std::vector<PrecisionRow>& rows) {
+  Section section{.id = "precisions"};
+  section.heading = ReportTitle(report) + ": FLOP by precision" + (report.steps > 0 ? ", a step" : ", over all");
+  if (rows.empty()) {
+    section.lead.push_back({.text = "No FLOP are known."});
+    return section;
+  }
+  Table table{.rows = SetOf(rows), .looks = {kLooks.begin(), kLooks.end()}};
+  AddText(
+      "name", [&rows](size_t i) { return std::string(kPrecisionTitles[static_cast<size_t>(rows[i].precision)]); },
+      &table.rows);
+  table.estimated = report.run.source == SourceKind::kEstimated;
+  section.table = std::move(table);
+  return section;
+}
+
+Document Make(const ViewInput& input) {
+  const auto owner = std::make_shared<Owned>();
+  FoldOptions fold = input.fold;
+  fold.by = By::kModel;
+  for (const Profile* profile : input.profiles) {
+    for (Report& report : FoldProfile(*profile, input.machine_for, fold)) owner->reports.push_back(std::move(report));
+  }
+  for (const Report& report : owner->reports) owner->rows.push_back(RowsOf(report));
+  Document document{.title = DocumentTitle("rfinject report", owner->reports), .owner = owner};
+  Data runs = Data::List();
+  for (size_t i = 0; i < owner->reports.size(); ++i) {
+    const Report& report = owner->reports[i];
+    document.sections.push_back(SectionOf(report, owner->rows[i]));
+    const RowSet rows = SetOf(owner->rows[i]);
+    Data run = Data::Object();
+    run.Add("device", report.device_name)
+        .Add("source", SourceName(report.run.source))
+        .Add("steps", Cell{report.steps})
+        .Add("rows", rows);
+    runs.Append(std::move(run));
+    document.lines.push_back(WithConstants({{"run", uint64_t{i + 1}},
+                                            {"device", report.device_name},
+                                            {"source", std::string(SourceName(report.run.source))},
+                                            {"steps", report.steps}},
+                                           rows));
+  }
+  document.data.Add("schema", "rfinject.precisions/1").Add("runs", std::move(runs));
+  return document;
+}
+
+}  // namespace
+
+namespace views {
+View precision() {
+  return {.name = "precision",
+          .help = "FLOP in FP32, TF32, BF16 and so on",
+          .make = Make,
+          .mark = ": FLOP by precision, "};
+}
+}  // namespace views
+
+}  // namespace rfinject::cli
