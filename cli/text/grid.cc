@@ -40,6 +40,37 @@ std::string Padded(const std::string& text, size_t width, bool right) {
   return right ? space + text : text + space;
 }
 
+namespace {
+
+void WriteLines(const TextGrid& grid, const std::vector<GridLine>& lines, const std::vector<size_t>& shown,
+                const std::vector<size_t>& widths, std::ostream& out) {
+  const std::vector<GridColumn>& columns = grid.columns;
+  const auto gap = [&](size_t i) { return std::string(i == 0 ? 0 : columns[shown[i]].gap, ' '); };
+  for (const GridLine& line : lines) {
+    std::string text = grid.mark;
+    for (size_t i = 0; i < shown.size();) {
+      const GridColumn& column = columns[shown[i]];
+      const std::string& cell = line.cells[shown[i]];
+      size_t cell_width = widths[shown[i]];
+      text += gap(i);
+      size_t next = i + 1;
+      if (i == 0) {
+        for (; next < shown.size() && shown[next] < line.span; ++next) {
+          cell_width += columns[shown[next]].gap + widths[shown[next]];
+        }
+      }
+      const bool label = i == 0 && line.span > 0;
+      text += Padded(column.width > 0 ? cell : Shortened(cell, cell_width, column.keep_end && !label), cell_width,
+                     column.right);
+      i = next;
+    }
+    out << Trimmed(text) << '\n';
+    for (const std::string& below : line.below) out << "    " << PrintableText(below) << '\n';
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, std::ostream& out) {
   const std::vector<GridColumn>& columns = grid.columns;
   std::vector<GridLine> lines;
@@ -99,27 +130,7 @@ std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, 
     const Letters letters(color);
     out << letters.bold << Trimmed(head) << letters.plain << '\n';
   }
-  for (const GridLine& line : lines) {
-    std::string text = grid.mark;
-    for (size_t i = 0; i < shown.size();) {
-      const GridColumn& column = columns[shown[i]];
-      const std::string& cell = line.cells[shown[i]];
-      size_t cell_width = widths[shown[i]];
-      text += gap(i);
-      size_t next = i + 1;
-      if (i == 0) {
-        for (; next < shown.size() && shown[next] < line.span; ++next) {
-          cell_width += columns[shown[next]].gap + widths[shown[next]];
-        }
-      }
-      const bool label = i == 0 && line.span > 0;
-      text += Padded(column.width > 0 ? cell : Shortened(cell, cell_width, column.keep_end && !label), cell_width,
-                     column.right);
-      i = next;
-    }
-    out << Trimmed(text) << '\n';
-    for (const std::string& below : line.below) out << "    " << PrintableText(below) << '\n';
-  }
+  WriteLines(grid, lines, shown, widths, out);
   return left_out;
 }
 

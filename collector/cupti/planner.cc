@@ -122,108 +122,143 @@ std::vector<std::string> SplitMetrics(std::string_view list) {
   return names;
 }
 
-Plan MakePlan(MetricHost& host, const PlanRequest& request) {
-  Plan plan;
-  Planner planner(host, request.max_questions);
-  auto reject = [&](const std::string& name, const char* reason) { plan.rejected.emplace_back(name, reason); };
+namespace {
+
+Names Front(const Names& base, size_t size) {
+  return Names(base.begin(), base.begin() + static_cast<ptrdiff_t>(size));
+}
+
+// Makes one plan.
+class PlanMaker {
+ public:
+  PlanMaker(MetricHost& host, const PlanRequest& request)
+      : request_(request), planner_(host, request.max_questions) {}
+
+  Plan Make() {
+    const Names base = Base();
+    std::vector<Bin> hardware = Pack(request_.metrics.tensor, base);
+    if (hardware.empty() && !base.empty()) hardware.push_back({base, {}});
+    std::vector<Bin> sass = Pack(request_.metrics.scalar, {});
+    const std::vector<Bin> guard = Pack(request_.metrics.sparse, base);
+    // The user's own metrics go into the groups that are there if they fit, so that they cost no steps.
+    for (std::string name : request_.user_metrics) {
+      if (name.find('.') == std::string::npos) name += ".sum";
+      const bool is_sass = IsSassMetric(name);
+      AddUserMetric(name, is_sass ? Names{} : base, is_sass ? &sass : &hardware);
+    }
+    AddHardware(hardware, base);
+    for (size_t i = 0; i < sass.size(); ++i) AddGroup(GroupKind::kSass, Label("S", i), sass[i]);
+    for (size_t i = 0; i < guard.size(); ++i) AddGroup(GroupKind::kSparsityGuard, Label("G", i), guard[i]);
+    plan_.questions = planner_.questions();
+    return std::move(plan_);
+  }
+
+ private:
+  void Reject(const std::string& name, const char* reason) { plan_.rejected.emplace_back(name, reason); }
+
+  // The base, without what this CUPTI cannot put into one pass with the rest; the least important metric is left out
+  // first.
+  Names Base() {
+    Names base = request_.metrics.base;
+    while (!base.empty() && !planner_.Fits(base)) {
+      Reject(base.back(), "does not fit in one pass with the bytes and the time");
+      base.pop_back();
+    }
+    return base;
+  }
+
+  // The longest beginning of `base` that fits beside `name`; empty where none does.
+  Names BaseBeside(const std::string& name, Names base) {
+    while (!base.empty() && !planner_.Fits(base, {name})) base.pop_back();
+    return base;
+  }
+
   // Packs `metrics` into the fewest bins, each beside as much of `base` as fits: all of it or, for a metric that
   // leaves no room for all, the longest beginning of it that fits.
-  auto pack = [&](const std::vector<FlopMetric>& metrics, const Names& base) {
+  std::vector<Bin> Pack(const std::vector<FlopMetric>& metrics, const Names& base) {
     std::map<size_t, Names, std::greater<>> by_base;
     for (const FlopMetric& metric : metrics) {
-      Names own = base;
-      while (!own.empty() && !planner.Fits(own, {metric.name})) own.pop_back();
-      if (own.empty() && !planner.Fits({metric.name})) {
-        reject(metric.name, "needs several passes, which would mean replaying kernels");
+      const Names own = BaseBeside(metric.name, base);
+      if (own.empty() && !planner_.Fits({metric.name})) {
+        Reject(metric.name, "needs several passes, which would mean replaying kernels");
       } else {
         by_base[own.size()].push_back(metric.name);
       }
     }
-    auto front = [&](size_t size) { return Names(base.begin(), base.begin() + static_cast<ptrdiff_t>(size)); };
     std::vector<Bin> bins;
     for (const auto& [size, names] : by_base) {
-      for (Names& bin : planner.Pack(front(size), names)) bins.push_back({front(size), std::move(bin)});
+      for (Names& bin : planner_.Pack(Front(base, size), names)) bins.push_back({Front(base, size), std::move(bin)});
     }
     if (by_base.size() < 2) return bins;
     // Some metrics left no room for the whole base. Packing all beside the smallest base may take fewer groups; what
     // was left out of the base then goes back wherever it fits.
-    size_t least = by_base.rbegin()->first;
+    const size_t least = by_base.rbegin()->first;
     Names all;
     for (const auto& [size, names] : by_base) all.insert(all.end(), names.begin(), names.end());
-    std::vector<Names> together = planner.Pack(front(least), all);
+    std::vector<Names> together = planner_.Pack(Front(base, least), all);
     if (together.size() >= bins.size()) return bins;
     bins.clear();
     for (Names& bin : together) {
       size_t size = base.size();
-      while (size > least && !planner.Fits(front(size), bin)) --size;
-      bins.push_back({front(size), std::move(bin)});
+      while (size > least && !planner_.Fits(Front(base, size), bin)) --size;
+      bins.push_back({Front(base, size), std::move(bin)});
     }
     return bins;
-  };
-
-  // The base, without what this CUPTI cannot put into one pass with the rest; the least important metric is left out
-  // first.
-  Names base = request.metrics.base;
-  while (!base.empty() && !planner.Fits(base)) {
-    reject(base.back(), "does not fit in one pass with the bytes and the time");
-    base.pop_back();
   }
 
-  std::vector<Bin> hardware = pack(request.metrics.tensor, base);
-  if (hardware.empty() && !base.empty()) hardware.push_back({base, {}});
-  std::vector<Bin> sass = pack(request.metrics.scalar, {});
-  std::vector<Bin> guard = pack(request.metrics.sparse, base);
-
-  // The user's own metrics go into the groups that are there if they fit, so that they cost no steps. Hardware
-  // metrics that need a group of their own take the base along, or as much of it as fits.
-  for (std::string name : request.user_metrics) {
-    if (name.find('.') == std::string::npos) name += ".sum";
-    std::vector<Bin>& bins = IsSassMetric(name) ? sass : hardware;
-    auto contains = [&](const Names& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
-    bool present = std::any_of(bins.begin(), bins.end(),
-                               [&](const Bin& bin) { return contains(bin.base) || contains(bin.metrics); });
-    if (present) continue;
-    if (!planner.Fits({name})) {
-      reject(name, "unknown on this chip, or needs several passes, which would mean replaying kernels");
-      continue;
+  // Hardware metrics that need a group of their own take the base along, or as much of it as fits.
+  void AddUserMetric(const std::string& name, const Names& base, std::vector<Bin>* bins) {
+    const auto contains = [&](const Names& names) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    const bool present = std::any_of(bins->begin(), bins->end(),
+                                     [&](const Bin& bin) { return contains(bin.base) || contains(bin.metrics); });
+    if (present) return;
+    if (!planner_.Fits({name})) {
+      return Reject(name, "unknown on this chip, or needs several passes, which would mean replaying kernels");
     }
-    auto roomy = std::find_if(bins.begin(), bins.end(), [&](const Bin& bin) {
+    const auto roomy = std::find_if(bins->begin(), bins->end(), [&](const Bin& bin) {
       Names with = bin.metrics;
       with.push_back(name);
-      return planner.Fits(bin.base, with);
+      return planner_.Fits(bin.base, with);
     });
-    if (roomy != bins.end()) {
+    if (roomy != bins->end()) {
       roomy->metrics.push_back(name);
-      continue;
+    } else {
+      bins->push_back({BaseBeside(name, base), {name}});
     }
-    Names own = IsSassMetric(name) ? Names{} : base;
-    while (!own.empty() && !planner.Fits(own, {name})) own.pop_back();
-    bins.push_back({own, {name}});
   }
 
-  auto add = [&](GroupKind kind, std::string label, const Bin& bin) {
+  void AddGroup(GroupKind kind, std::string label, const Bin& bin) {
     CounterGroup group{std::move(label), kind, bin.base, bin.base.size()};
     group.metrics.insert(group.metrics.end(), bin.metrics.begin(), bin.metrics.end());
-    plan.groups.push_back(std::move(group));
-  };
-  for (size_t i = 0; i < hardware.size(); ++i) {
-    add(GroupKind::kHardware, HardwareLabel(i), hardware[i]);
-    // Clocks are counted only where they cost no group.
-    Names& metrics = plan.groups.back().metrics;
-    for (const std::string& clock : request.metrics.clocks) {
-      if (planner.Fits(metrics, {clock})) metrics.push_back(clock);
+    plan_.groups.push_back(std::move(group));
+  }
+
+  void AddHardware(const std::vector<Bin>& bins, const Names& base) {
+    for (size_t i = 0; i < bins.size(); ++i) {
+      AddGroup(GroupKind::kHardware, HardwareLabel(i), bins[i]);
+      // Clocks are counted only where they cost no group.
+      Names& metrics = plan_.groups.back().metrics;
+      for (const std::string& clock : request_.metrics.clocks) {
+        if (planner_.Fits(metrics, {clock})) metrics.push_back(clock);
+      }
+    }
+    for (const std::string& metric : base) {
+      const bool carried = std::any_of(plan_.groups.begin(), plan_.groups.end(), [&](const CounterGroup& group) {
+        return std::find(group.metrics.begin(), group.metrics.end(), metric) != group.metrics.end();
+      });
+      if (!carried) Reject(metric, "left out, since without it the tensor metrics need fewer groups");
     }
   }
-  for (const std::string& metric : base) {
-    bool carried = std::any_of(plan.groups.begin(), plan.groups.end(), [&](const CounterGroup& group) {
-      return std::find(group.metrics.begin(), group.metrics.end(), metric) != group.metrics.end();
-    });
-    if (!carried) reject(metric, "left out, since without it the tensor metrics need fewer groups");
-  }
-  for (size_t i = 0; i < sass.size(); ++i) add(GroupKind::kSass, Label("S", i), sass[i]);
-  for (size_t i = 0; i < guard.size(); ++i) add(GroupKind::kSparsityGuard, Label("G", i), guard[i]);
-  plan.questions = planner.questions();
-  return plan;
-}
+
+  const PlanRequest& request_;
+  Planner planner_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Plan MakePlan(MetricHost& host, const PlanRequest& request) { return PlanMaker(host, request).Make(); }
 
 }  // namespace rfinject::cupti
