@@ -22,7 +22,7 @@ COMMAND = {
     ],
     "Abseil": [
         ("4absl.*Status", "failures with file, offset and reason (cli/trace/damage.cc)"),
-        ("4absl.*raw_hash_set", "hash maps by id (cli/trace/apply.cc)"),
+        ("4absl.*raw_hash_set", "hash maps by id (cli/trace/apply/id_index.h)"),
         ("4absl.*str_format_internal", "printing (cli/cmd/dump.cc)"),
         ("4absl.*StrCat", "messages (cli/trace/damage.cc)"),
         ("4absl.*FormatTime", "times of day (cli/report/run_list.cc)"),
