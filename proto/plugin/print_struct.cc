@@ -3,20 +3,11 @@
 #include <map>
 #include <string>
 
-#include "proto/plugin/header.h"
+#include "proto/plugin/schema.h"
 
 namespace rfinject::plugin {
 namespace {
 
-using Variables = std::map<std::string, std::string>;
-
-Variables Of(const Field& field) {
-  return {{"field", field.name},
-          {"type", field.type},
-          {"up_to", field.up_to},
-          {"message", field.message == nullptr ? "" : field.message->name},
-          {"key", field.message == nullptr ? "" : field.message->fields.front().name}};
-}
 bool IsList(const Field& field) { return field.repeated && field.up_to.empty(); }
 bool IsByHand(const Field& field) { return field.message != nullptr && !field.message->by_hand.empty(); }
 
@@ -110,36 +101,25 @@ void PrintUpdate(const Message& message, Printer* out) {
 }
 
 void PrintMerge(const Message& message, Printer* out) {
+  static const std::map<Rule, const char*> kAdd = {
+      {Rule::kSum, "  wire::SaturatingAdd(&into->$field$, from.$field$);\n"},
+      {Rule::kMax, "  if (into->$field$ < from.$field$) into->$field$ = from.$field$;\n"},
+      {Rule::kMin, "  if (from.$field$ < into->$field$) into->$field$ = from.$field$;\n"},
+      {Rule::kAny, "  into->$field$ = into->$field$ || from.$field$;\n"},
+      {Rule::kLeast,
+       "  if (into->$field$.empty() || (!from.$field$.empty() && from.$field$ < into->$field$)) {\n"
+       "    into->$field$ = from.$field$;\n  }\n"}};
   if (!message.adds_up()) return;
   out->Print(
       "\n// Adds what another process says, as the schema has it. The order does not matter.\n"
       "inline void Merge(const $name$& from, $name$* into) {\n",
       "name", message.name);
   for (const Field& field : message.fields) {
-    switch (field.rule) {
-      case Rule::kSum:
-        out->Print(Of(field), IsByHand(field)            ? "  into->$field$.Merge(from.$field$);\n"
-                              : field.message != nullptr ? "  Merge(from.$field$, &into->$field$);\n"
-                                                         : "  wire::SaturatingAdd(&into->$field$, from.$field$);\n");
-        break;
-      case Rule::kMax:
-        out->Print(Of(field), "  if (into->$field$ < from.$field$) into->$field$ = from.$field$;\n");
-        break;
-      case Rule::kMin:
-        out->Print(Of(field), "  if (from.$field$ < into->$field$) into->$field$ = from.$field$;\n");
-        break;
-      case Rule::kAny:
-        out->Print(Of(field), "  into->$field$ = into->$field$ || from.$field$;\n");
-        break;
-      case Rule::kLeast:
-        out->Print(Of(field),
-                   "  if (into->$field$.empty() || (!from.$field$.empty() && from.$field$ < into->$field$)) {\n"
-                   "    into->$field$ = from.$field$;\n  }\n");
-        break;
-      case Rule::kId:
-      case Rule::kReplace:
-        break;
-    }
+    const auto found = kAdd.find(field.rule);
+    if (found == kAdd.end()) continue;
+    out->Print(Of(field), IsByHand(field)            ? "  into->$field$.Merge(from.$field$);\n"
+                          : field.message != nullptr ? "  Merge(from.$field$, &into->$field$);\n"
+                                                     : found->second);
   }
   out->Print("}\n");
 }

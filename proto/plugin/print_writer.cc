@@ -1,24 +1,20 @@
 // Enums and writers, and what is made for protoc's classes alone.
-#include <map>
 #include <string>
 
-#include "proto/plugin/header.h"
+#include "proto/plugin/schema.h"
 
 namespace rfinject::plugin {
-namespace {
-
-using Variables = std::map<std::string, std::string>;
-
 Variables Of(const Field& field) {
   return {{"field", field.name},
           {"number", std::to_string(field.number)},
-          {"type", field.parameter},
+          {"type", field.type},
+          {"parameter", field.parameter},
           {"function", field.function},
+          {"up_to", field.up_to},
           {"message", field.message == nullptr ? "" : field.message->name},
+          {"key", field.message == nullptr ? "" : field.message->fields.front().name},
           {"value", field.enumeration ? "static_cast<uint64_t>(value)" : "value"}};
 }
-
-}  // namespace
 
 void PrintEnum(const Enum& type, Printer* out) {
   Variables v = {{"name", type.name}, {"unknown", type.unknown}, {"count", std::to_string(type.constants.size())}};
@@ -52,13 +48,15 @@ void PrintWriter(const Message& message, Printer* out) {
       out->Print(Of(field),
                  "  $message$Writer begin_$field$() noexcept { return $message$Writer(out_, $number$); }\n");
     } else if (!field.repeated) {
-      out->Print(Of(field), "  void set_$field$($type$ value) noexcept { out_->$function$($number$, $value$); }\n");
-    } else if (field.text) {
-      out->Print(Of(field), "  void add_$field$($type$ value) noexcept { out_->ForceText($number$, value); }\n");
-    } else {
       out->Print(Of(field),
-                 "  void set_$field$(std::span<const $type$> values) noexcept { out_->PackedUint($number$, values); "
-                 "}\n");
+                 "  void set_$field$($parameter$ value) noexcept { out_->$function$($number$, $value$); }\n");
+    } else if (field.text) {
+      out->Print(Of(field), "  void add_$field$($parameter$ value) noexcept { out_->ForceText($number$, value); }\n");
+    } else {
+      out->Print(
+          Of(field),
+          "  void set_$field$(std::span<const $parameter$> values) noexcept { out_->PackedUint($number$, values); "
+          "}\n");
     }
   }
   out->Print("\n private:\n  wire::Encoder* const out_;\n");

@@ -89,36 +89,22 @@ std::string ReadEnum(const EnumDescriptor& type, Enum* made) {
   return {};
 }
 
-// Fills the C++ types of `made`, which is no message.
+// Fills the C++ types of `made`, which is no message. Returns false for a type that the schema does not use.
 bool ReadType(const FieldDescriptor& field, Field* made) {
-  switch (field.type()) {
-    case FieldDescriptor::TYPE_UINT32:
-      made->type = "uint32_t", made->function = "Uint";
-      return true;
-    case FieldDescriptor::TYPE_UINT64:
-      made->type = "uint64_t", made->function = "Uint";
-      return true;
-    case FieldDescriptor::TYPE_INT64:
-      made->type = "int64_t", made->function = "Int";
-      return !field.is_repeated();
-    case FieldDescriptor::TYPE_BOOL:
-      made->type = "bool", made->function = "Bool";
-      return !field.is_repeated();
-    case FieldDescriptor::TYPE_DOUBLE:
-      made->type = "double", made->function = "Double";
-      return !field.is_repeated();
-    case FieldDescriptor::TYPE_BYTES:
-    case FieldDescriptor::TYPE_STRING:
-      made->type = "std::string", made->parameter = "std::string_view", made->function = "Text";
-      made->text = true;
-      return true;
-    case FieldDescriptor::TYPE_ENUM:
-      made->type = field.enum_type()->name(), made->function = "Uint";
-      made->enumeration = true;
-      return !field.is_repeated();
-    default:
-      return false;
-  }
+  static const std::map<FieldDescriptor::Type, std::pair<const char*, const char*>> kTypes = {
+      {FieldDescriptor::TYPE_UINT32, {"uint32_t", "Uint"}},    {FieldDescriptor::TYPE_UINT64, {"uint64_t", "Uint"}},
+      {FieldDescriptor::TYPE_INT64, {"int64_t", "Int"}},       {FieldDescriptor::TYPE_BOOL, {"bool", "Bool"}},
+      {FieldDescriptor::TYPE_DOUBLE, {"double", "Double"}},    {FieldDescriptor::TYPE_BYTES, {"std::string", "Text"}},
+      {FieldDescriptor::TYPE_STRING, {"std::string", "Text"}}, {FieldDescriptor::TYPE_ENUM, {"", "Uint"}}};
+  const auto known = kTypes.find(field.type());
+  if (known == kTypes.end()) return false;
+  made->type = known->second.first;
+  made->function = known->second.second;
+  made->text = made->function == "Text";
+  made->enumeration = field.type() == FieldDescriptor::TYPE_ENUM;
+  if (made->enumeration) made->type = field.enum_type()->name();
+  if (made->text) made->parameter = "std::string_view";
+  return !made->repeated || made->text || (made->function == "Uint" && !made->enumeration);
 }
 
 class Reader {

@@ -22,7 +22,9 @@
 #define RFINJECT_PROTO_PLUGIN_SCHEMA_H_
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/printer.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -79,6 +81,23 @@ struct Schema {
 // Fills `schema`. Returns an empty text, or what in the file is not understood: the schema does not use maps, oneofs,
 // floats, and fixed and signed types, nor any other note.
 std::string ReadSchema(const google::protobuf::FileDescriptor& file, Schema* schema);
+
+// --- Printing the parts of NAME.schema.h (schema_plugin.cc says what they are for).
+
+using google::protobuf::io::Printer;
+using Variables = std::map<std::string, std::string>;
+
+// What a field is called in what is printed for it.
+Variables Of(const Field& field);
+void PrintEnum(const Enum& type, Printer* out);
+void PrintWriter(const Message& message, Printer* out);
+// The struct, and the functions that take it.
+void PrintStruct(const Message& message, Printer* out);
+// Of a message with @numbers.
+void PrintNumbers(const Message& message, Printer* out);
+// Of the message with @records: in which order its fields are applied, and how one of them is found.
+void PrintRecords(const Message& message, Printer* out);
+void PrintClean(const Message& message, Printer* out);
 
 }  // namespace rfinject::plugin
 

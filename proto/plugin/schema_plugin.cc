@@ -19,7 +19,7 @@
 #include <memory>
 #include <string>
 
-#include "proto/plugin/header.h"
+#include "proto/plugin/schema.h"
 
 namespace rfinject::plugin {
 namespace {
