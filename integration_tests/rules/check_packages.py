@@ -16,7 +16,6 @@ import sys
 COMMAND = {
     "protobuf": [
         ("_ZN8rfinject2v15Chunk14_InternalParse", "parsing a record (cli/trace/decode.cc)"),
-        ("_ZNK8rfinject2v15Chunk18_InternalSerialize", "writing a chunk (cli/trace/encode.cc)"),
         ("_ZNK6google8protobuf10Descriptor17FindFieldByNumber", "`dump` by descriptors (cli/trace/dump.cc)"),
         ("_ZN6google8protobuf2io16CodedInputStream", "walking over records (cli/trace/fields.h)"),
     ],
