@@ -1,7 +1,7 @@
 // File: diff_false_positives.cc
 //
 // The exam of diff: how often it calls something real where nothing changed, and how often it finds what did
-// (docs/INTERVALS.md has its table).
+// (docs/method/INTERVALS.md has its table).
 //
 //   diff_false_positives [--pairs N] [--seed S]     a line is N pairs of runs, default 400
 //

@@ -1,7 +1,7 @@
 // File: interval_coverage.cc
 //
 // The exam of the intervals: how often the interval that `report` prints holds the mean of the run's own steps, by
-// noise, schedule, launches a step, level and quantity (docs/INTERVALS.md has its table).
+// noise, schedule, launches a step, level and quantity (docs/method/INTERVALS.md has its table).
 //
 //   interval_coverage [--runs N] [--seed S] [--noise NAME] [--schedule NAME]
 //

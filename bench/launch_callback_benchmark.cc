@@ -32,11 +32,9 @@
 #include "collector/settings.h"
 #include "collector/site.h"
 #include "injector/layer_stack.h"
-#include "injector/python/modules.h"
 #include "injector/torch/autograd.h"
-#include "injector/torch/binding.h"
-#include "injector/torch/calibration.h"
 #include "injector/torch/scopes.h"
+#include "injector/training.h"
 #include "integration_tests/simulated_gpu/simulator.h"
 
 namespace rfinject {
@@ -211,9 +209,6 @@ void RequestPoliteExit() noexcept {}
 void NoteOptimizerStep() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }
 void NoteCallsOfStep(std::string_view, uint32_t) noexcept {}
-PyObject* RunPython(const PythonApi&, const char*, const char* const*, PyObject* const*, size_t, char*, size_t) {
-  return nullptr;
-}
 
 }  // namespace rfinject
 

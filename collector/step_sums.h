@@ -1,8 +1,9 @@
 // File: step_sums.h
 //
 // StepSums holds what the samples of a step add up to, by launch key: the series that intervals are made of
-// (docs/INTERVALS.md). Only what is sampled step by step comes here, which is kernel times and DRAM bytes of armed
-// steps. A launch itself never does, so the launch path pays nothing for it. It is used under the recorder's lock.
+// (docs/method/INTERVALS.md). Only what is sampled step by step comes here, which is kernel times and DRAM bytes of
+// armed steps. A launch itself never does, so the launch path pays nothing for it. It is used under the recorder's
+// lock.
 #ifndef RFINJECT_COLLECTOR_STEP_SUMS_H_
 #define RFINJECT_COLLECTOR_STEP_SUMS_H_
 

@@ -40,7 +40,7 @@ struct StepWaits {
 // saw is forgotten.
 StepWaits TakeWaits() noexcept;
 
-// A GPU with a clock of its own, which jumps where a real GPU would have the host wait (docs/VIRTUAL_GPU.md).
+// A GPU with a clock of its own, which jumps where a real GPU would have the host wait (docs/use/VIRTUAL_GPU.md).
 struct GpuClock {
   uint64_t skipped_ns = 0;  // that it has jumped since its beginning
   uint64_t busy_ns = 0;     // that its streams were given to do

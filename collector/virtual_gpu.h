@@ -1,6 +1,6 @@
 // File: virtual_gpu.h
 //
-// Whether the program gets a virtual GPU to run on (docs/VIRTUAL_GPU.md), and putting it into the process. This
+// Whether the program gets a virtual GPU to run on (docs/use/VIRTUAL_GPU.md), and putting it into the process. This
 // happens only under --estimate: the estimator costs what the program's operators do there.
 #ifndef RFINJECT_COLLECTOR_VIRTUAL_GPU_H_
 #define RFINJECT_COLLECTOR_VIRTUAL_GPU_H_

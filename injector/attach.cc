@@ -22,16 +22,17 @@
 #include "injector/python/torch_state.h"
 #include "injector/python/type_slots.h"
 #include "injector/python/user_scopes.h"
+#include "injector/python_calibration.h"
 #include "injector/source_lines.h"
 #include "injector/torch/binding.h"
 #include "injector/torch/native_observer.h"
 #include "injector/torch/scopes.h"
+#include "injector/training.h"
 
 namespace rfinject {
 namespace {
 
-// All classes are walked once in so many requests, which finds a class that was not patched in time for whatever
-// reason.
+// One request in this many walks all classes, which finds any class that was not patched in time.
 constexpr uint32_t kRequestsPerWalk = 64;
 // A program that catches SystemExit this often does not want to end.
 constexpr int kMaxExits = 3;
@@ -110,7 +111,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
   std::string why_no_scope_slots;
   const bool scope_slots = modules && !Forced('D') && WatchUserScopes(python, &why_no_scope_slots);
   if (scope_slots) WatchWaits(kDataWaits);
-  const TorchCapabilities torch = BindTorch(&python, recorder, source, scope_slots);
+  const TorchCapabilities torch = BindTorch(&CalibrateByPython, recorder, source, scope_slots);
 
   std::string reason;
   Tier tier = Tier::kDNamesOnly;

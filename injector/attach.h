@@ -1,7 +1,7 @@
 // File: attach.h
 //
 // Connects settings, source, libtorch's binding and the modules of a Python process, once there is a torch to connect
-// to. Decides the tier (docs/ARCHITECTURE.md, "Attribution").
+// to. Decides the tier (docs/method/ATTRIBUTION.md).
 #ifndef RFINJECT_INJECTOR_ATTACH_H_
 #define RFINJECT_INJECTOR_ATTACH_H_
 

@@ -65,8 +65,8 @@ bool IsSecondCopy() noexcept {
   // Every Python since 3.8 exports it, in static and shared builds; nothing else does.
   if (void* add_audit_hook = dlsym(RTLD_DEFAULT, "PySys_AddAuditHook"); add_audit_hook != nullptr) {
     g_inert = Disabled() || IsSecondCopy();
-    // The library was opened by a running interpreter, or by the CUDA driver inside it, which then opens the late
-    // door.
+    // The library was opened by a running interpreter, or by the CUDA driver inside it, which calls
+    // InitializeInjection next.
     auto is_initialized = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
     g_watching = true;
     if (!g_inert && is_initialized != nullptr && is_initialized() == 0) rfinject::OpenEarlyDoor(add_audit_hook);

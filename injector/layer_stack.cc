@@ -36,7 +36,7 @@ constexpr size_t kRingBytes = kRingEntries * sizeof(Entry);
 // part that they looked at has changed: every store of an entry is a release after the store of the previous head, so
 // whoever sees a newer entry also sees the newer head.
 struct Ring {
-  std::atomic<uint64_t> thread_id{0};  // torch's; 0: nobody's
+  std::atomic<uint64_t> thread_id{0};  // torch's number of the owner; 0: the ring has none
   std::atomic<uint64_t> head{0};       // entries ever appended; the last is head - 1
   Entry* entries = nullptr;            // kRingEntries of them, set before the ring is published
   Ring* next = nullptr;                // in g_rings; never changes after publication
@@ -186,8 +186,8 @@ void Append(ThreadState* state, uint64_t sequence, uint32_t layer) {
   const uint64_t head = ring->head.load(std::memory_order_relaxed);
   state->last_layer = layer;
   if (head != 0 && state->last_sequence == sequence) {
-    // No node was born since the last entry, so nobody can ask for it yet: the later layer replaces it. A forward
-    // under no_grad, which bears no nodes at all, leaves no trace in the ring.
+    // No node was created since the last entry, so no reader can need that entry: the later layer replaces it. A
+    // forward under no_grad, which creates no nodes, adds no entry to the ring.
     ring->entries[(head - 1) % kRingEntries].layer.store(layer, std::memory_order_release);
     return;
   }

@@ -5,7 +5,7 @@
 // A thread's stack holds the layers whose module call is running on it. Each Enter and Leave also appends
 // (next autograd sequence number, innermost layer) to a ring of the thread that other threads may read: an autograd
 // node belongs to the last entry whose number is not above the node's own, on the thread that the node names.
-// (Rule and proof: docs/ARCHITECTURE.md, "Attribution".)
+// (Rule and proof: docs/method/ATTRIBUTION.md.)
 //
 // Enter, Leave, Current and OwnerOf take no lock and allocate nothing after a thread's first Enter.
 #ifndef RFINJECT_INJECTOR_LAYER_STACK_H_
@@ -46,8 +46,8 @@ uint64_t EnterCount() noexcept;
 // How many entries a thread's ring holds; this is 400 forward passes of ResNet-18.
 inline constexpr size_t kRingEntries = size_t{1} << 16;
 
-// The layer that was innermost on torch thread `thread_id` when its autograd sequence number was `sequence`; 0 when
-// it was in none, or when it is so long ago that the ring has forgotten (`*forgotten` is then set).
+// Returns the layer that was innermost on torch thread `thread_id` when its autograd sequence number was `sequence`.
+// Returns 0 when the thread was in none, or when the ring has overwritten the entry (`*forgotten` is then set).
 uint32_t OwnerOf(uint64_t thread_id, uint64_t sequence, bool* forgotten) noexcept;
 
 // Like EnterLayer and LeaveLayer, for nodes born while a backward node of `layer` runs (double backward): appends to

@@ -2,9 +2,9 @@
 // rfinject.stop of the Python package, which finds them by name in the process. A program that is not profiled does
 // not have them.
 //
-// A range is a layer for what runs outside of modules, and for the autograd nodes that are born there: it enters the
-// thread's stack of layers as a module does. Inside of a module, or of an autograd node, it does nothing, so that
-// modules' frames always lie above ranges' and each leaves what it entered.
+// A range is a layer for what runs outside of modules, and for the autograd nodes that are created there: it enters
+// the thread's stack of layers as a module does. Inside a module or an autograd node it does nothing. So the frames
+// of modules always lie above those of ranges, and each leaves the layer that it entered.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -19,8 +19,8 @@
 #include "collector/recorder.h"
 #include "collector/sync.h"
 #include "injector/layer_stack.h"
+#include "injector/thread_block.h"
 #include "injector/torch/autograd.h"
-#include "injector/torch/thread_block.h"
 
 namespace rfinject {
 namespace {
@@ -30,7 +30,8 @@ constexpr size_t kMaxOpen = 16;  // ranges that nest on a thread
 // fill the memory.
 constexpr size_t kMaxRanges = 1024;
 constexpr size_t kMaxNameBytes = 200;
-// Python calls with the GIL held, so that nobody else holds it but by accident.
+// How long a range's begin waits for g_lock, ns. Python calls with the GIL held, so the lock is free unless a C++
+// thread of the program calls at the same time.
 constexpr int64_t kLockWaitNs = 1'000'000;
 
 struct Known {
@@ -109,7 +110,8 @@ void LeaveEnded(OpenRanges& ranges) {
 }  // namespace
 }  // namespace rfinject
 
-// Begins a range on the calling thread and returns what identifies it; 0 where it does nothing. `name`: UTF-8.
+// Begins a range called `name` (UTF-8) on the calling thread. Returns the token that ends it, or 0 where no range
+// began.
 extern "C" [[gnu::visibility("default")]] uint64_t rfinject_range_begin(const char* name) noexcept try {
   using namespace rfinject;
   if (name == nullptr || *name == '\0') return 0;
@@ -131,7 +133,7 @@ extern "C" [[gnu::visibility("default")]] uint64_t rfinject_range_begin(const ch
   return 0;
 }
 
-// Ends the range that `token` identifies, and nothing where it is not one of the calling thread's.
+// Ends the range that `token` identifies. A token of another thread, or of a range that has ended, has no effect.
 extern "C" [[gnu::visibility("default")]] void rfinject_range_end(uint64_t token) noexcept {
   using namespace rfinject;
   OpenRanges* ranges = t_open_ranges;
@@ -142,7 +144,7 @@ extern "C" [[gnu::visibility("default")]] void rfinject_range_end(uint64_t token
   LeaveEnded(*ranges);
 }
 
-// Asks for the steps that begin from now on to be measured, or not.
+// Says whether the steps that begin from now on shall be measured (1) or not (0).
 extern "C" [[gnu::visibility("default")]] void rfinject_measure(int measuring) noexcept {
   rfinject::Recorder::Get().RequestMeasuring(measuring != 0);
 }

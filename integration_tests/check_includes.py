@@ -26,26 +26,23 @@ RULES = {
     "collector/arming": [],
     "collector/cupti": ["collector", "collector/arming", "proto/wire", "gpus"],
     "collector/estimate": ["collector", "proto/wire", "gpus", "virtual_gpu/virtual_gpu.h"],
-    "injector": ["collector"],
-    # The two folders know each other by these headers only: the one that binds to libtorch uses CPython's table and
-    # tells of samples and steps; the one that watches the modules says when scopes begin and end.
-    "injector/python": ["injector", "injector/torch/binding.h", "injector/torch/scopes.h", "injector/torch/safe_read.h",
-                        "collector"],
-    "injector/torch": ["injector", "injector/python/modules.h", "injector/python/python_api.h", "collector"],
+    "injector": ["injector/python", "injector/torch", "injector/native", "collector"],
+    # What these folders ask of one another is declared in injector/training.h; the files of injector/ wire them.
+    "injector/python": ["injector", "collector"],
+    "injector/torch": ["injector", "injector/native", "collector"],
+    "injector/native": ["injector", "collector"],
     "cli": ["proto", "gpus"],
-    # Outputs write what a report holds; of the formulas they need the names of a chip's tensor paths.
-    "cli/emit": ["cli/report", "gpus/chips.h", "proto/wire"],
+    # The folders of the command, each over those before it. Text is how numbers, names and tables are written.
+    "cli/text": ["proto/wire"],
     "cli/model": ["proto/wire", "gpus"],
-    # A picture is made of a report; of the other outputs it needs only what escapes text.
-    "cli/emit/picture": ["cli/report", "cli/emit/code_points.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
-                         "cli/emit/opening.h",
-                         "cli/emit/testing", "cli/testing", "proto/wire"],
-    # A page is made of a report, of its words and of pictures.
-    "cli/emit/html": ["cli/report", "cli/emit/glossary.h", "cli/emit/opening.h", "cli/emit/words.h", "cli/emit/markup.h", "cli/emit/emit.h", "cli/emit/diff.h",
-                      "cli/emit/picture", "cli/emit/testing", "cli/testing", "proto/wire"],
-    # Other tools' files are made of reports, as outputs are, and of what a trace says of its process.
-    "cli/export": ["cli/report", "cli/profile", "cli/emit/cell_text.h", "cli/emit/code_points.h", "cli/emit/opening.h", "cli/emit/words.h", "proto/wire"],
-    "cli/report": ["cli/model", "cli/profile", "gpus", "proto/wire"],
+    "cli/report": ["cli/model", "cli/profile", "cli/text", "gpus", "proto/wire"],
+    # Sentences name the tensor paths of a chip.
+    "cli/words": ["cli/report", "cli/text", "gpus/chips.h", "proto/wire"],
+    "cli/picture": ["cli/report", "cli/text", "cli/words", "proto/wire"],
+    # A view makes a Document, and a format writes it.
+    "cli/view": ["cli/picture", "cli/words", "cli/report", "cli/profile", "cli/text", "gpus", "proto/wire"],
+    "cli/format": ["cli/view", "cli/picture", "cli/report", "cli/text", "proto/wire"],
+    "cli/export": ["cli/report", "cli/profile", "cli/text", "cli/words", "proto/wire"],
     "integration_tests": None,
     "bench": None,
 }

@@ -1,7 +1,3 @@
-#include <unistd.h>
-
-#include <array>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,12 +6,13 @@
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
-#include "cli/cmd/print_report.h"
+#include "cli/cmd/shared_options.h"
 #include "cli/cmd/streams.h"
+#include "cli/cmd/text_output.h"
 #include "cli/cmd/user_calibration.h"
-#include "cli/emit/advice.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
+#include "cli/view/advice_view.h"
 
 namespace rfinject::cli {
 namespace {
@@ -26,15 +23,17 @@ constexpr std::string_view kUsage =
     "Without a\n"
     "name it is the latest run in rfinject-out/. Each rule was held against a pair of programs, one with the fault "
     "and\n"
-    "one without (docs/ADVICE.md). Gains of several rules do not add up: they may win the same time.";
-
-constexpr std::array<std::string_view, 3> kFormats = {"text", "markdown", "json"};
+    "one without (docs/reference/ADVICE.md). Gains of several rules do not add up: they may win the same time.";
 
 }  // namespace
 
 VerbHelp AdviseHelp() {
   return {kUsage,
-          {{"format", 0, "FORMAT", "text (default), markdown or json", ChoicesOf(kFormats)},
+          {FormatOption(),
+           {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
+           kForceOption,
+           kRawOption,
+           kWidthOption,
            {"all", 0, "", "with rules that no pair of programs has shown to be right, and those that are silent"},
            {"host-us", 0, "N", "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60)"},
            kCalibrationOption},
@@ -44,23 +43,24 @@ VerbHelp AdviseHelp() {
 int AdviseMain(Arguments arguments) {
   ParsedOptions parsed;
   if (const auto code = ParseOptions("advise", AdviseHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
-  int code = 0;
-  size_t format = 0;
-  if (!ChooseWord("advise", "format", parsed.Value("format", "text"), kFormats, &format, &code)) return code;
-  double host_us = 0;
-  if (!ChooseMicroseconds("advise", "host-us", parsed, &host_us, &code)) return code;
-  Calibration calibration;
-  if (!ChooseCalibration(parsed, &calibration, &code)) return code;
+  OptionReader reader(parsed);
+  const Format* const format = reader.FormatOption();
+  const WriteOptions writing = reader.Writing(format);
+  const double host_ns = reader.MicrosecondsAsNs("host-us", 0);
+  const Calibration calibration = reader.CalibrationOption();
+  if (!reader.ok()) return Refused("advise", reader.status());
   std::vector<std::string> paths = PathsOf(parsed.words);
   if (paths.empty()) {
     paths = {NewestRunHere("advise")};
     if (paths.front().empty()) return 2;
   }
+  TextOutput destination;
+  if (!Succeeded(destination.Open(parsed.Value("output"), ReplaceOf(parsed, paths)))) return 1;
   const LoadedRuns loaded = LoadRuns(paths, FolderMeans::kNewestRun);
   std::vector<Report> reports;
   for (const LoadedRun& run : loaded.runs) {
     for (Report& report :
-         FoldProfile(run.profile, MachineFor, {.host_ns_per_launch = 1000 * host_us, .calibration = &calibration})) {
+         FoldProfile(run.profile, MachineFor, {.host_ns_per_launch = host_ns, .calibration = &calibration})) {
       reports.push_back(std::move(report));
     }
   }
@@ -68,16 +68,9 @@ int AdviseMain(Arguments arguments) {
     if (!loaded.damaged && !loaded.empty) Complain("there is nothing to advise on");
     return 1;
   }
-  std::ostringstream text;
-  const AdviceOptions options = {.width = TableOptionsFor(STDOUT_FILENO).width, .all = parsed.Has("all")};
-  if (kFormats[format] == "json") {
-    EmitAdviceJson(reports, text);
-  } else if (kFormats[format] == "markdown") {
-    EmitAdviceMarkdown(reports, options, text);
-  } else {
-    EmitAdviceText(reports, options, text);
-  }
-  Print(std::move(text).str());
+  const absl::Status written =
+      destination.Write(AdviceDocument(std::move(reports), parsed.Has("all")), *format, writing);
+  if (!written.ok()) return Refused("advise", written);
   return loaded.damaged ? 1 : 0;
 }
 

@@ -28,10 +28,10 @@
 #include "cli/cmd/streams.h"
 #include "cli/cmd/subprocess.h"
 #include "cli/cmd/user_calibration.h"
-#include "cli/emit/text_grid.h"
 #include "cli/model/probes.h"
 #include "cli/report/machine.h"
-#include "cli/report/units.h"
+#include "cli/text/grid.h"
+#include "cli/text/units.h"
 
 namespace rfinject::cli {
 namespace {

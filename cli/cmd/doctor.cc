@@ -19,14 +19,14 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/subprocess.h"
 #include "cli/cmd/user_calibration.h"
-#include "cli/emit/code_points.h"
-#include "cli/emit/text_grid.h"
-#include "cli/emit/words.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
-#include "cli/report/units.h"
+#include "cli/text/code_points.h"
+#include "cli/text/grid.h"
+#include "cli/text/units.h"
 #include "cli/trace/files.h"
 #include "cli/trace/read.h"
+#include "cli/words/words.h"
 #include "gpus/gpus.h"
 
 namespace rfinject::cli {

@@ -11,7 +11,7 @@
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
-#include "cli/emit/code_points.h"
+#include "cli/text/code_points.h"
 #include "cli/trace/damage.h"
 #include "cli/trace/fields.h"
 #include "cli/trace/files.h"

@@ -3,7 +3,7 @@
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
 #include "cli/cmd/options.h"
-#include "cli/emit/markup.h"
+#include "cli/text/markup.h"
 
 namespace rfinject::cli {
 namespace {

@@ -11,13 +11,13 @@
 #include "absl/strings/str_format.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/options.h"
-#include "cli/cmd/print_report.h"
+#include "cli/cmd/shared_options.h"
 #include "cli/cmd/streams.h"
-#include "cli/emit/alarm_texts.h"
-#include "cli/emit/glossary.h"
-#include "cli/emit/text_grid.h"
-#include "cli/report/column.h"
-#include "cli/report/column_tables.h"
+#include "cli/text/grid.h"
+#include "cli/view/report_view.h"
+#include "cli/view/views.h"
+#include "cli/words/alarm_texts.h"
+#include "cli/words/glossary.h"
 
 namespace rfinject::cli {
 namespace {
@@ -30,7 +30,8 @@ constexpr std::string_view kUsage =
     "alarms and words.";
 
 constexpr Option kOptions[] = {
-    {"format", 0, "FORMAT", "table (default), or markdown, which is docs/ALARMS.md, and of columns docs/COLUMNS.md",
+    {"format", 0, "FORMAT",
+     "table (default), or markdown: docs/reference/ALARMS.md, and of columns COLUMNS.md beside it",
      "table markdown"}};
 
 std::string_view UnitOf(const ColumnInfo& column) {
@@ -58,7 +59,7 @@ std::string ColumnText(const ColumnInfo& column, const ColumnTable& table, bool 
                          of_reports ? std::string() : std::string(table.of), column.help);
 }
 
-// Of columns that say the same in several tables the first.
+// Where columns of several tables say the same, the first is enough.
 std::vector<FoundColumn> FindColumns(const std::vector<ColumnTable>& tables, std::string_view word) {
   std::vector<FoundColumn> found;
   for (const ColumnTable& table : tables) {
@@ -70,7 +71,7 @@ std::vector<FoundColumn> FindColumns(const std::vector<ColumnTable>& tables, std
   }
   if (!found.empty()) return found;
   // By the head that a terminal's table has.
-  const ReportColumn* const column = FindColumn(word);
+  const ReportColumn* const column = FindColumnOrHead(word);
   if (column == nullptr || !column->info.data) return found;
   for (const ColumnInfo& one : tables.front().columns) {
     if (one.name == column->info.name) found.push_back({&tables.front(), &one});
@@ -151,7 +152,7 @@ int ExplainMain(Arguments arguments) {
     return UsageError("explain", "--format " + format + ": there are table and markdown");
   }
   const bool markdown = format == "markdown";
-  const int width = TableOptionsFor(STDOUT_FILENO).width;
+  const int width = WriteOptionsFor(STDOUT_FILENO).width;
   const std::vector<ColumnTable> tables = AllColumnTables();
   if (parsed.words.size() == 1 && std::string_view(parsed.words.front()) == "columns") {
     std::ostringstream text;
@@ -171,10 +172,8 @@ int ExplainMain(Arguments arguments) {
     } else if (const std::vector<FoundColumn> found = FindColumns(tables, word); !found.empty()) {
       columns.insert(columns.end(), found.begin(), found.end());
     } else {
-      return UsageError(
-          "explain", "'" + std::string(word) +
-                         "' is neither an alarm (R001 to R012) nor a column (rfinject explain columns) nor one of: " +
-                         GlossaryWords());
+      return UsageError("explain", "'" + std::string(word) + "' is neither an alarm (" + AlarmRange() +
+                                       ") nor a column (rfinject explain columns) nor one of: " + GlossaryWords());
     }
   }
   const bool all = parsed.words.empty();

@@ -18,8 +18,8 @@
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
-#include "cli/cmd/print_report.h"
 #include "cli/cmd/progress.h"
+#include "cli/cmd/shared_options.h"
 #include "cli/cmd/user_calibration.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
@@ -32,10 +32,9 @@ namespace {
 constexpr std::string_view kUsage =
     "rfinject export --to KIND [options] [TRACE|FOLDER...] -o FILE\n\n"
     "Traces as a file of another tool: a step for Perfetto, a profile for pprof, a database, gauges for Prometheus\n"
-    "(docs/EXPORTS.md). Each trace is a process of its own, ranks are not added up; `rfinject merge` does that. "
-    "Without "
-    "a\n"
-    "name it is the latest run in rfinject-out/; a folder is its newest run, with --all every run in it.";
+    "(docs/use/IMPORT_AND_EXPORT.md). Each trace is a process of its own, ranks are not added up; `rfinject merge`\n"
+    "does that. Without a name it is the latest run in rfinject-out/; a folder is its newest run, with --all every\n"
+    "run in it.";
 
 std::vector<std::string_view> Kinds() {
   std::vector<std::string_view> names;
@@ -164,18 +163,16 @@ int ExportMain(Arguments arguments) {
   ParsedOptions parsed;
   if (const auto code = ParseOptions("export", ExportHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   const std::vector<std::string_view> kinds = Kinds();
-  size_t kind = 0;
-  int code = 0;
   if (!parsed.Has("to")) return UsageError("export", "say what to export to: --to " + std::string(ChoicesOf(kinds)));
-  if (!ChooseWord("export", "to", parsed.Value("to"), kinds, &kind, &code)) return code;
-  const ExportKind& to = AllExports()[kind];
+  OptionReader reader(parsed);
+  const ExportKind& to = AllExports()[reader.Word("to", kinds, kinds.front())];
   const std::string output = parsed.Value("output");
   if ((output.empty() || output == "-") && !to.text) {
-    return UsageError("export", "-o FILE is missing: " + std::string(to.name) + " is no text for a terminal");
+    reader.Refuse("-o FILE is missing: " + std::string(to.name) + " is no text for a terminal");
   }
-  if (!ApplyLimits("export", parsed, nullptr, &code)) return code;
-  Calibration calibration;
-  if (!ChooseCalibration(parsed, &calibration, &code)) return code;
+  const Limits limits = reader.Limit();
+  const Calibration calibration = reader.CalibrationOption();
+  if (!reader.ok()) return Refused("export", reader.status());
   std::vector<std::string> paths = PathsOf(parsed.words);
   if (paths.empty()) {
     paths = {NewestRunHere("export")};
@@ -208,7 +205,7 @@ int ExportMain(Arguments arguments) {
       Complain(trace.path + ": not exported: what is in it is in a trace before it");
       return;
     }
-    ApplyLimits("export", parsed, &profile, &code);
+    ApplyLimits(limits, &profile);
     any = any || !profile.runs.empty();
     if (status.ok()) status = ExportTrace(trace.path, trace.job, profile, calibration, to, exporter.get());
   };

@@ -26,7 +26,7 @@ constexpr Option kOptions[] = {
     {"estimate", 0, "GPU", "needs no GPU: cost every operator on the roofs of this one (rfinject gpus)", kGpus},
     {"estimate-on", 0, "WHAT",
      "where the program runs meanwhile: virtual-gpu (no arithmetic is done,\n"
-     "docs/VIRTUAL_GPU.md), cpu, or auto, the default: a virtual GPU if torch is a CUDA\n"
+     "docs/use/VIRTUAL_GPU.md), cpu, or auto, the default: a virtual GPU if torch is a CUDA\n"
      "build and no driver is here",
      "auto cpu virtual-gpu"},
     {"virtual-gpus", 0, "N", "how many virtual GPUs the program sees; default 1, under torchrun one a process"},

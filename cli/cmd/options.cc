@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "cli/cmd/defaults.h"
-#include "cli/emit/code_points.h"
+#include "cli/text/code_points.h"
 
 namespace rfinject::cli {
 namespace {

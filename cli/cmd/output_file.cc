@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
-#include "cli/emit/own_output.h"
+#include "cli/cmd/own_output.h"
 #include "cli/trace/files.h"
 #include "cli/trace/identity.h"
 

@@ -1,25 +1,21 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/output_file.h"
-#include "cli/cmd/print_report.h"
+#include "cli/cmd/shared_options.h"
+#include "cli/cmd/text_output.h"
 #include "cli/cmd/user_calibration.h"
-#include "cli/emit/alarm_texts.h"
-#include "cli/emit/formats.h"
-#include "cli/report/column.h"
-#include "cli/report/fold.h"
 #include "cli/report/machine.h"
-#include "cli/report/sweep.h"
+#include "cli/view/views.h"
+#include "cli/words/alarm_texts.h"
 
 namespace rfinject::cli {
 namespace {
@@ -27,40 +23,53 @@ namespace {
 constexpr std::string_view kUsage =
     "rfinject report [options] [TRACE|FOLDER...]\n\n"
     "How far each layer is from what the GPU could do. Without a name it is the latest run in rfinject-out/; a "
-    "folder "
-    "is\n"
+    "folder is\n"
     "its newest run (--by run: all of them). The ranks and restarts of one run are added up, and nothing else is: "
     "traces\n"
     "that are named are reported one after the other, `rfinject merge` adds them. A damaged trace is used up to the\n"
     "damage, and the exit code is then 1.";
 
-// The words of --by, in the order of By; after them those that are not a By.
-constexpr std::array<std::string_view, 12> kBys = {"model", "phase", "layer", "op",     "kernel", "source",
-                                                   "class", "run",   "stack", "memory", "wait",   "rank"};
-constexpr size_t kByRun = 7;
-constexpr size_t kByStack = 8;
-constexpr size_t kByMemory = 9;
-constexpr size_t kByWait = 10;
-constexpr size_t kByRank = 11;
 constexpr std::array<std::string_view, 3> kStepBys = {"iteration", "optimizer", "forward"};  // of StepBy
 constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};                 // of TableColumns
+constexpr std::string_view kDefaultView = "layer";
+
+std::vector<std::string_view> ViewNames() {
+  std::vector<std::string_view> names;
+  for (const View& view : AllViews()) names.push_back(view.name);
+  return names;
+}
+
+// What --by says of itself: each view with what its rows are.
+std::string ViewsHelp() {
+  std::string text, line;
+  for (const View& view : AllViews()) {
+    const std::string one =
+        std::string(view.name) + (view.name == kDefaultView ? " (default): " : ": ") + std::string(view.help);
+    constexpr size_t kMostLine = 90;
+    if (!line.empty() && line.size() + one.size() > kMostLine) {
+      text += line + ";\n";
+      line = one;
+    } else {
+      line += (line.empty() ? "" : "; ") + one;
+    }
+  }
+  return text + line;
+}
 
 std::vector<Option> Options() {
-  static const auto* const kFormatHelp =
-      new std::string(FormatNames(" or ") + "; default: by the ending of -o, else table");
+  static const auto* const kViews = new std::vector<std::string_view>(ViewNames());
+  static const auto* const kViewsHelp = new std::string(ViewsHelp());
+  static const auto* const kAlarms = new std::string(
+      "exit with 3 when an alarm is raised, or one of these (rfinject "
+      "explain R005)");
   return {
-      {"by", 0, "WHAT",
-       "run (a row each), model, phase, layer (default; of imports without\n"
-       "layers kernel), class (layers that are alike as one), op,\n"
-       "kernel, source (lines of the program), stack (what is in no layer), memory (what lay there\n"
-       "at the peak), wait (what a step waits for, by the clock) or rank (the same of each rank)",
-       ChoicesOf(kBys)},
-      {"format", 0, "FORMAT", *kFormatHelp, ChoicesOf(FormatsOf("report"))},
+      {"by", 0, "WHAT", *kViewsHelp, ChoicesOf(*kViews)},
+      FormatOption(),
       {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
       kForceOption,
       kLimitOption,
       kRawOption,
-      {"rows", 0, "N", "rows of a table, those with most time; 0: all. Default 40"},
+      kRowsOption,
       {"sort", 0, "COLUMN", "rows by this column, the largest first: a head of the table, or a column of the CSV"},
       {"depth", 0, "N", "layers folded to the first N parts of their names: 2 makes h.0 of h.0.attn.proj"},
       kWidthOption,
@@ -81,8 +90,77 @@ std::vector<Option> Options() {
       {"launch-floor", 0, "US",
        "microseconds that a launch takes whatever its kernel does (default 3); launches with\n"
        "less work are bound by launching"},
-      {"strict", 0, "[=R001,R004]", "exit with 3 when an alarm is raised, or one of these (rfinject explain R005)"},
+      {"strict", 0, "[=R001,R004]", *kAlarms},
   };
+}
+
+struct ReportArguments {
+  const View* view = nullptr;
+  const Format* format = nullptr;
+  WriteOptions writing;
+  ViewInput input;  // but for the profiles
+  Calibration calibration;
+  Limits limits;
+  bool strict = false;
+  std::vector<std::string> strict_alarms;  // none: all
+  std::string output, theory;
+};
+
+// Which rows are meant, and how they are folded.
+void ReadRows(const ParsedOptions& parsed, OptionReader* reader, ReportArguments* given) {
+  const std::vector<std::string_view> names = ViewNames();
+  given->view = &AllViews()[reader->Word("by", names, kDefaultView)];
+  const View& view = *given->view;
+  FoldOptions& fold = given->input.fold;
+  fold.depth = reader->Number("depth", 0, /*least=*/1);
+  if (fold.depth > 0 && !view.folds_layers) {
+    reader->Refuse("--depth folds layers; it goes with --by layer, class or kernel");
+  }
+  if (parsed.Has("sort")) {
+    const std::string column = parsed.Value("sort");
+    given->input.look.sort = FindColumnOrHead(column);
+    if (!view.sorts) {
+      reader->Refuse("--sort goes with rows of one run, not with --by " + std::string(view.name));
+    } else if (given->input.look.sort == nullptr) {
+      reader->Refuse("--sort " + column + ": no column has that name; `rfinject explain columns` lists them");
+    }
+  }
+  const std::string_view columns = parsed.Has("theory") ? "theory" : "roofline";
+  given->input.look.columns = static_cast<TableColumns>(reader->Word("columns", kColumns, columns));
+  fold.step_by = static_cast<StepBy>(reader->Word("step-by", kStepBys, kStepBys.front()));
+}
+
+absl::StatusOr<ReportArguments> Read(const ParsedOptions& parsed) {
+  OptionReader reader(parsed);
+  ReportArguments given;
+  given.output = parsed.Value("output");
+  given.theory = parsed.Value("theory");
+  ReadRows(parsed, &reader, &given);
+  given.format = reader.FormatOption();
+  given.writing = reader.Writing(given.format);
+  given.limits = reader.Limit();
+  FoldOptions& fold = given.input.fold;
+  if (parsed.Has("roofs")) {
+    if (const absl::Status status = ParseRoofKinds(parsed.Value("roofs"), &fold.roofs); !status.ok()) {
+      reader.Refuse("--roofs " + std::string(status.message()));
+    }
+  }
+  if (parsed.Has("roof")) {
+    if (const absl::Status status = ParseUserRoofs(parsed.Value("roof"), &fold.roofs); !status.ok()) {
+      reader.Refuse("--roof " + std::string(status.message()));
+    }
+  }
+  fold.host_ns_per_launch = reader.MicrosecondsAsNs("host-us", 0);
+  fold.launch_floor_ns = reader.MicrosecondsAsNs("launch-floor", kLaunchFloorNs);
+  given.strict = parsed.Has("strict");
+  if (given.strict && !ParseAlarmIds(parsed.Value("strict"), &given.strict_alarms)) {
+    reader.Refuse("--strict=" + parsed.Value("strict") + ": there are " + AlarmRange() + ", commas between");
+  }
+  given.calibration = reader.CalibrationOption();
+  given.input.machine_for = [](const Run& run) { return MachineFor(run); };
+  given.input.whole_run = given.format->whole_run;
+  if (!reader.ok()) return reader.status();
+  return given;
 }
 
 // Whether it was imported from files that name no layers: all that they tell apart is kernels.
@@ -95,6 +173,28 @@ bool OfOtherTools(const LoadedRun& one) {
   });
 }
 
+// What was loaded, as a document. Without layers to tell apart, the rows are kernels, unless the user chose others.
+Document MakeDocument(const ReportArguments& given, const ParsedOptions& parsed, const LoadedRuns& loaded,
+                      const Profile* theory) {
+  ViewInput input = given.input;
+  for (const LoadedRun& one : loaded.runs) input.profiles.push_back(&one.profile);
+  input.fold.theory = theory;
+  input.fold.calibration = &given.calibration;
+  const bool chosen = parsed.Has("by") || parsed.Has("depth") || parsed.Has("theory");
+  const bool kernels = !chosen && std::all_of(loaded.runs.begin(), loaded.runs.end(), OfOtherTools);
+  return (kernels ? *FindView("kernel") : *given.view).make(input);
+}
+
+// Whether --strict has a reason to fail.
+bool IsAlarming(const ReportArguments& given, const Document& document) {
+  const auto counts = [&](const Check& check) {
+    const std::vector<std::string>& ids = given.strict_alarms;
+    return check.outcome == Check::Outcome::kFails &&
+           (ids.empty() || std::find(ids.begin(), ids.end(), check.name) != ids.end());
+  };
+  return given.strict && std::any_of(document.checks.begin(), document.checks.end(), counts);
+}
+
 }  // namespace
 
 VerbHelp ReportHelp() { return {kUsage, Options(), kFiles}; }
@@ -102,194 +202,39 @@ VerbHelp ReportHelp() { return {kUsage, Options(), kFiles}; }
 int ReportMain(Arguments arguments) {
   ParsedOptions parsed;
   if (const auto code = ParseOptions("report", ReportHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
-  int code = 0;
-  size_t by = 0;
-  if (!ChooseWord("report", "by", parsed.Value("by", "layer"), kBys, &by, &code)) return code;
-  const std::string output = parsed.Value("output");
-  const Format* const format = ChooseFormat("report", parsed, &code);
-  if (format == nullptr) return code;
-  CsvTexts csv_texts{};
-  if (!ChooseCsvTexts("report", parsed, *format, &csv_texts, &code)) return code;
-  if (!ApplyLimits("report", parsed, nullptr, &code)) return code;
-  uint64_t rows = TableOptions{}.max_rows;
-  if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
-    return UsageError("report", "--rows wants a number, not '" + parsed.Value("rows") + "'");
-  }
-  uint64_t depth = 0;
-  if (parsed.Has("depth") && (!ParseNumber(parsed.Value("depth"), &depth) || depth == 0)) {
-    return UsageError("report", "--depth wants a number from 1 on, not '" + parsed.Value("depth") + "'");
-  }
-  if (parsed.Has("depth") && by != static_cast<size_t>(By::kLayer) && by != static_cast<size_t>(By::kKernel) &&
-      by != static_cast<size_t>(By::kClass)) {
-    return UsageError("report", "--depth folds layers; it goes with --by layer, class or kernel");
-  }
-  const ReportColumn* sort = nullptr;
-  if (parsed.Has("sort")) {
-    if (by >= kByRun)
-      return UsageError("report", "--sort goes with rows of one run, not with --by " + std::string(kBys[by]));
-    sort = FindColumn(parsed.Value("sort"));
-    if (sort == nullptr) {
-      return UsageError("report", "--sort " + parsed.Value("sort") +
-                                      ": no column has that name; `rfinject explain columns` lists them");
-    }
-  }
-  TableOptions options;
-  if (!ChooseTableWidth("report", parsed, &options, &code)) return code;
-  options.max_rows = rows;
-  options.csv_texts = csv_texts;
-  options.sorted = sort != nullptr;
-  size_t columns = 0;
-  if (!ChooseWord("report", "columns", parsed.Value("columns", parsed.Has("theory") ? "theory" : "roofline"),
-                  kColumns, &columns, &code)) {
-    return code;
-  }
-  size_t step_by = 0;
-  if (!ChooseWord("report", "step-by", parsed.Value("step-by", "iteration"), kStepBys, &step_by, &code)) return code;
-  RoofOptions roofs;
-  if (parsed.Has("roofs")) {
-    if (const absl::Status status = ParseRoofKinds(parsed.Value("roofs"), &roofs); !status.ok()) {
-      return UsageError("report", "--roofs " + std::string(status.message()));
-    }
-  }
-  if (parsed.Has("roof")) {
-    if (const absl::Status status = ParseUserRoofs(parsed.Value("roof"), &roofs); !status.ok()) {
-      return UsageError("report", "--roof " + std::string(status.message()));
-    }
-  }
-  Calibration calibration;
-  if (!ChooseCalibration(parsed, &calibration, &code)) return code;
-  double host_us = 0, launch_floor_us = kLaunchFloorNs / 1000;
-  if (!ChooseMicroseconds("report", "host-us", parsed, &host_us, &code)) return code;
-  if (!ChooseMicroseconds("report", "launch-floor", parsed, &launch_floor_us, &code)) return code;
-  std::vector<std::string> strict;
-  if (parsed.Has("strict") && !ParseAlarmIds(parsed.Value("strict"), &strict)) {
-    return UsageError("report", "--strict=" + parsed.Value("strict") + ": there are R001 to R012, commas between");
-  }
-  const bool by_run = by == kByRun;
+  const absl::StatusOr<ReportArguments> given = Read(parsed);
+  if (!given.ok()) return Refused("report", given.status());
+  const bool every_run = given->view->every_run;
   std::vector<std::string> paths = PathsOf(parsed.words);
   if (paths.empty()) {
-    paths = {by_run ? std::string(kRunsFolder) + "/" : NewestRunHere("report")};
+    paths = {every_run ? std::string(kRunsFolder) + "/" : NewestRunHere("report")};
     if (paths.front().empty()) return 2;
   }
   std::vector<std::string> inputs = paths;
-  if (parsed.Has("theory")) inputs.push_back(parsed.Value("theory"));
-  const Replace replace = ReplaceOf(parsed, inputs);
+  if (!given->theory.empty()) inputs.push_back(given->theory);
   TextOutput destination;
-  if (!destination.Open(output, replace)) return 1;
-  LoadedRuns loaded = LoadRuns(paths, by_run ? FolderMeans::kEveryRun : FolderMeans::kNewestRun);
+  if (!Succeeded(destination.Open(given->output, ReplaceOf(parsed, inputs)))) return 1;
+  LoadedRuns loaded = LoadRuns(paths, every_run ? FolderMeans::kEveryRun : FolderMeans::kNewestRun);
   if (loaded.runs.empty()) {
     if (!loaded.damaged && !loaded.empty) Complain("there is nothing to report");
     return 1;
   }
-  for (LoadedRun& one : loaded.runs) ApplyLimits("report", parsed, &one.profile, &code);
+  for (LoadedRun& one : loaded.runs) ApplyLimits(given->limits, &one.profile);
   Loaded theory;
-  if (parsed.Has("theory")) {
-    const std::string path = parsed.Value("theory");
-    theory = LoadTraces({path});
+  if (!given->theory.empty()) {
+    theory = LoadTraces({given->theory});
     if (theory.profile.runs.empty()) {
-      if (!theory.damaged) Complain(path + ": there is no run in it");
+      if (!theory.damaged) Complain(given->theory + ": there is no run in it");
       return 1;
     }
   }
-  if (by == kByStack) {
-    if (format->stacks == nullptr) {
-      return UsageError("report", "--by stack is written as table, json or csv, not as " + std::string(format->name));
-    }
-    std::vector<StackTable> tables;
-    for (const LoadedRun& one : loaded.runs) {
-      for (const auto& [key, run] : one.profile.runs) {
-        tables.push_back({key.gpu.empty() ? "a GPU without a name" : key.gpu, run.steps.steps, FoldStacks(run)});
-      }
-    }
-    std::ostringstream text;
-    format->stacks(tables, options, text);
-    if (!destination.Write(std::move(text).str(), ColorsOf(*format))) return 1;
-    return loaded.damaged ? 1 : 0;
+  const Document document = MakeDocument(*given, parsed, loaded, given->theory.empty() ? nullptr : &theory.profile);
+  if (const absl::Status status = destination.Write(document, *given->format, given->writing); !status.ok()) {
+    return Refused("report", status);
   }
-  if (by == kByMemory) {
-    if (format->memory == nullptr) {
-      return UsageError("report",
-                        "--by memory is written as table, json or csv, not as " + std::string(format->name));
-    }
-    std::vector<MemoryTable> tables;
-    for (const LoadedRun& one : loaded.runs) {
-      for (const auto& [key, run] : one.profile.runs) tables.push_back(FoldMemory(run));
-    }
-    std::ostringstream text;
-    format->memory(tables, options, text);
-    if (!destination.Write(std::move(text).str(), ColorsOf(*format))) return 1;
-    return loaded.damaged ? 1 : 0;
-  }
-  if (by == kByWait || by == kByRank) {
-    if (format->waits == nullptr) {
-      return UsageError("report", "--by " + std::string(kBys[by]) + " is written as table, json or csv, not as " +
-                                      std::string(format->name));
-    }
-    std::vector<WaitTable> tables;
-    for (const LoadedRun& one : loaded.runs) {
-      for (const auto& [key, run] : one.profile.runs) tables.push_back(FoldWaits(run));
-    }
-    std::ostringstream text;
-    format->waits(tables, by == kByRank ? WaitRows::kRanks : WaitRows::kParts, options, text);
-    if (!destination.Write(std::move(text).str(), ColorsOf(*format))) return 1;
-    return loaded.damaged ? 1 : 0;
-  }
-  const bool chosen = parsed.Has("by") || parsed.Has("depth") || parsed.Has("theory");
-  if (!chosen && std::all_of(loaded.runs.begin(), loaded.runs.end(), OfOtherTools))
-    by = static_cast<size_t>(By::kKernel);
-  std::vector<Report> reports;
-  for (const LoadedRun& one : loaded.runs) {
-    for (Report& report : FoldProfile(one.profile, MachineFor,
-                                      {.by = by_run ? By::kModel : static_cast<By>(by),
-                                      .depth = depth,
-                                      .step_by = static_cast<StepBy>(step_by),
-                                      .theory = parsed.Has("theory") ? &theory.profile : nullptr,
-                                      .roofs = roofs,
-                                      .host_ns_per_launch = 1000 * host_us,
-                                      .launch_floor_ns = 1000 * launch_floor_us,
-                                      .calibration = &calibration})) {
-      if (sort != nullptr) SortRows(*sort, &report);
-      reports.push_back(std::move(report));
-    }
-  }
-  if (host_us > 0 && std::none_of(reports.begin(), reports.end(), [](const Report& r) { return r.step_ns > 0; })) {
-    Complain("--host-us: no run here is an estimate with steps, so nothing takes it");
-  }
-  for (const Report& report : reports) {
-    const auto has_line = [](const Row& row) { return !row.line.empty(); };
-    if (report.by == By::kSource && !report.rows.empty() &&
-        std::none_of(report.rows.begin(), report.rows.end(), has_line)) {
-      Complain(
-          "--by source: the trace names no line of the program: an older rfinject wrote it, the program is not in "
-          "Python, or another tool measured it");
-    }
-    const std::string name = report.device_name.empty() ? "a GPU without a name" : report.device_name;
-    if (roofs.clock && report.sm_hz <= 0) {
-      Complain("--roofs clock: the trace of " + name + " holds no SM clock (cycles and times of counter passes)");
-    }
-    const auto is_empirical = [](const RoofLine& roof) { return roof.kind == RoofKind::kEmpirical; };
-    if (roofs.empirical && std::none_of(report.roofs.begin(), report.roofs.end(), is_empirical)) {
-      Complain("--roofs empirical: none are known for " + name + "; --roof says what you measured");
-    }
-  }
-
-  std::ostringstream text;
-  options.columns = static_cast<TableColumns>(columns);
-  if (by_run) {
-    format->sweep(MakeSweep(reports), reports, options, text);
-  } else {
-    format->reports(reports, options, text);
-  }
-  if (!destination.Write(std::move(text).str(), ColorsOf(*format))) return 1;
   if (loaded.damaged) return 1;
-  if (parsed.Has("strict")) {
-    for (const Report& report : reports) {
-      for (const Alarm& alarm : report.alarms) {
-        if (strict.empty() || std::find(strict.begin(), strict.end(), alarm.id) != strict.end()) return 3;
-      }
-    }
-  }
-  return 0;
+  constexpr int kAlarm = 3;
+  return IsAlarming(*given, document) ? kAlarm : 0;
 }
 
 }  // namespace rfinject::cli

@@ -22,13 +22,14 @@
 #include "cli/cmd/load.h"
 #include "cli/cmd/needed_libraries.h"
 #include "cli/cmd/options.h"
-#include "cli/cmd/print_report.h"
 #include "cli/cmd/run_folder.h"
+#include "cli/cmd/shared_options.h"
 #include "cli/cmd/user_calibration.h"
 #include "cli/import/file_name.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/trace/files.h"
+#include "cli/view/report_view.h"
 
 namespace rfinject::cli {
 namespace {
@@ -227,7 +228,8 @@ void PrintReport(const std::string& folder, const Files& before, const Calibrati
   }
   // Standard output is the program's.
   std::ostringstream table;
-  EmitTable(reports, TableOptionsFor(STDERR_FILENO), table);
+  const Format* const format = FindFormat(kDefaultFormat);
+  (void)format->write(ReportDocument(std::move(reports)), WriteOptionsFor(STDERR_FILENO), table);
   PrintError(std::move(table).str(), Colors::kOurs);
   if (quiet) return;
   std::string next = "rfinject report";
@@ -247,8 +249,11 @@ int RunProgram(Arguments arguments) {
   const bool quiet = parsed.Has("quiet");
 
   Calibration calibration;  // of the summary
-  int wrong = 0;
-  if (parsed.Has("report") && !ChooseCalibration(parsed, &calibration, &wrong)) return wrong;
+  if (parsed.Has("report")) {
+    absl::StatusOr<Calibration> chosen = ChosenCalibration(parsed);
+    if (!chosen.ok()) return Refused("run", chosen.status());
+    calibration = *std::move(chosen);
+  }
   absl::StatusOr<LaunchVariables> made = MakeVariables(parsed);
   if (!made.ok()) return UsageError("run", std::string(made.status().message()));
   LaunchVariables& variables = *made;

@@ -1,26 +1,20 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
-#include "cli/cmd/print_report.h"
-#include "cli/cmd/streams.h"
+#include "cli/cmd/shared_options.h"
+#include "cli/cmd/text_output.h"
 #include "cli/cmd/user_calibration.h"
-#include "cli/emit/cell_text.h"
-#include "cli/emit/code_points.h"
-#include "cli/emit/csv_writer.h"
-#include "cli/emit/json_writer.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
-#include "cli/report/run_list.h"
+#include "cli/view/compare_views.h"
 
 namespace rfinject::cli {
 namespace {
@@ -31,8 +25,12 @@ constexpr std::string_view kUsage =
     "the\n"
     "traces are. Without a name those in rfinject-out/. Ranks and restarts of one job are one run.";
 
-constexpr Option kOptions[] = {
-    {"format", 0, "FORMAT", "table (default), json or csv", "table json csv"}, kRawOption, kCalibrationOption};
+std::vector<Option> Options() {
+  return {FormatOption(),    {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
+          kForceOption,      kRawOption,
+          kWidthOption,      kWideOption,
+          kCalibrationOption};
+}
 
 // For each folder above a trace how many runs have traces in it, in whatever depth.
 std::map<std::string, size_t> RunsAbove(const std::vector<LoadedRun>& runs) {
@@ -63,44 +61,8 @@ std::string PathOf(const RunFiles& run, const std::map<std::string, size_t>& run
   return run.files.size() == 1 ? first : first + " and " + std::to_string(run.files.size() - 1) + " more";
 }
 
-void PrintTable(const RowSet& runs, const TableOptions& options, std::ostream& out) {
-  TextGrid grid;
-  grid.mark = "";
-  const std::vector<const Column*> columns = ShownIn(runs, &ColumnInfo::table);
-  for (const Column* column : columns) {
-    grid.columns.push_back(GridColumnOf(column->info.table, column->info.name == "command" ? 12 : 0));
-    if (column->info.kind == Kind::kText) grid.columns.back().gap = 2;
-  }
-  for (size_t i = 0; i < runs.size; ++i) {
-    GridLine& line = grid.lines.emplace_back();
-    for (const Column* column : columns) {
-      line.cells.push_back(PrintableText(TableText(column->info, column->info.table, column->value(i))));
-    }
-  }
-  WriteGrid(grid, options.width, options.color, out);
-}
-
-}  // namespace
-
-VerbHelp RunsHelp() { return {kUsage, {std::begin(kOptions), std::end(kOptions)}, kFiles}; }
-
-int RunsMain(Arguments arguments) {
-  ParsedOptions parsed;
-  if (const auto code = ParseOptions("runs", RunsHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
-  const std::string format = parsed.Value("format", "table");
-  if (format != "table" && format != "csv" && format != "json") {
-    return UsageError("runs", "--format " + format + ": there are table, json and csv");
-  }
-  const bool raw = parsed.Has(kRawOption.name);
-  if (raw && format != "csv")
-    return UsageError("runs", "--raw goes with --format csv; the other formats never change a text");
-  const CsvTexts csv_texts = raw ? CsvTexts::kExact : CsvTexts::kForSpreadsheets;
-  int code = 0;
-  Calibration calibration;
-  if (!ChooseCalibration(parsed, &calibration, &code)) return code;
-  std::vector<std::string> paths = PathsOf(parsed.words);
-  if (paths.empty()) paths = {std::string(kRunsFolder)};
-  const LoadedRuns loaded = LoadRuns(paths, FolderMeans::kEveryRun);
+// A line a run and kind of run, oldest first.
+std::vector<RunLine> LinesOf(const LoadedRuns& loaded, const Calibration& calibration) {
   std::vector<RunLine> lines;
   const std::map<std::string, size_t> runs_above = RunsAbove(loaded.runs);
   for (const LoadedRun& run : loaded.runs) {
@@ -114,23 +76,33 @@ int RunsMain(Arguments arguments) {
       lines.push_back(std::move(line));
     }
   }
-  if (lines.empty()) return 1;
   std::stable_sort(lines.begin(), lines.end(),
                    [](const RunLine& a, const RunLine& b) { return a.start_unix_ns < b.start_unix_ns; });
-  RowSet rows = RunRows(lines);
-  std::ostringstream text;
-  if (format == "table") {
-    PrintTable(rows, TableOptionsFor(STDOUT_FILENO), text);
-  } else if (format == "csv") {
-    WriteCsv(std::vector<RowSet>{rows}, csv_texts, text);
-  } else {
-    JsonWriter json(text);
-    json.BeginObject();
-    json.Member("schema", "rfinject.runs/1");
-    json.Rows("runs", rows);
-    json.EndObject();
-  }
-  Print(std::move(text).str(), format == "table" ? Colors::kOurs : Colors::kNone);
+  return lines;
+}
+
+}  // namespace
+
+VerbHelp RunsHelp() { return {kUsage, Options(), kFiles}; }
+
+int RunsMain(Arguments arguments) {
+  ParsedOptions parsed;
+  if (const auto code = ParseOptions("runs", RunsHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
+  OptionReader reader(parsed);
+  const Format* const format = reader.FormatOption();
+  WriteOptions writing = reader.Writing(format);
+  writing.most_rows = 0;
+  const Calibration calibration = reader.CalibrationOption();
+  if (!reader.ok()) return Refused("runs", reader.status());
+  std::vector<std::string> paths = PathsOf(parsed.words);
+  if (paths.empty()) paths = {std::string(kRunsFolder)};
+  TextOutput destination;
+  if (!Succeeded(destination.Open(parsed.Value("output"), ReplaceOf(parsed, paths)))) return 1;
+  const LoadedRuns loaded = LoadRuns(paths, FolderMeans::kEveryRun);
+  std::vector<RunLine> lines = LinesOf(loaded, calibration);
+  if (lines.empty()) return 1;
+  const absl::Status written = destination.Write(RunListDocument(std::move(lines)), *format, writing);
+  if (!written.ok()) return Refused("runs", written);
   return loaded.damaged ? 1 : 0;
 }
 

@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "cli/emit/code_points.h"
+#include "cli/text/code_points.h"
 
 namespace rfinject::cli {
 namespace {

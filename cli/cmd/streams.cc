@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "cli/emit/code_points.h"
+#include "cli/text/code_points.h"
 
 namespace rfinject::cli {
 namespace {

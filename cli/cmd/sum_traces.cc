@@ -17,7 +17,7 @@
 #include "cli/cmd/progress.h"
 #include "cli/cmd/streams.h"
 #include "cli/profile/accumulator.h"
-#include "cli/report/units.h"
+#include "cli/text/units.h"
 #include "cli/trace/apply/apply.h"
 #include "cli/trace/decode.h"
 #include "cli/trace/frames.h"

@@ -13,23 +13,23 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
-#include "cli/cmd/print_report.h"
 #include "cli/cmd/screen.h"
+#include "cli/cmd/shared_options.h"
 #include "cli/cmd/streams.h"
 #include "cli/cmd/user_calibration.h"
-#include "cli/emit/live.h"
 #include "cli/profile/limit.h"
 #include "cli/report/column.h"
 #include "cli/report/live.h"
 #include "cli/report/machine.h"
 #include "cli/report/run_list.h"
 #include "cli/trace/follow.h"
+#include "cli/view/live_view.h"
 
 namespace rfinject::cli {
 namespace {
@@ -111,11 +111,13 @@ class Top {
     }
   }
 
-  std::vector<std::string> Lines(LiveLook look) const {
+  std::string Text(LiveLook look, const WriteOptions& writing) const {
     look.command = CommandText(follower_.run().of.argv);
     look.sort_column = kSorts[shown_sort_].column;
     look.sorted_by = kSorts[shown_sort_].words;
-    return LiveLines(live_, look);
+    std::ostringstream text;
+    (void)FindFormat(kDefaultFormat)->write(LiveDocument(live_, look), writing, text);
+    return std::move(text).str();
   }
 
   void SortNext() {
@@ -142,14 +144,10 @@ class Top {
   LiveRun live_;
 };
 
-int PrintOnce(Top* top, const TableOptions& table) {
+int PrintOnce(Top* top, const WriteOptions& writing) {
   const absl::StatusOr<bool> news = top->Look([] { return true; });
   if (!Succeeded(news.status())) return 1;
-  std::string text;
-  for (const std::string& line : top->Lines({.table = table, .most_ranks = table.max_rows})) {
-    absl::StrAppend(&text, line, "\n");
-  }
-  Print(text, Colors::kOurs);
+  Print(top->Text({.most_ranks = writing.most_rows}, writing), Colors::kOurs);
   return FinishOutput(top->damaged() ? 1 : 0);
 }
 
@@ -172,16 +170,16 @@ Ending Show(Top* top, Screen* screen) {
       next_look = end + std::max(kLeastPause, kShareOfTime * (end - start));
     }
     const Screen::Size size = screen->size();
-    LiveLook look{.table = TableOptionsFor(STDOUT_FILENO), .paused = paused};
-    look.table.width = size.columns;
-    look.lines = static_cast<size_t>(std::max(size.lines - 1, 1));
+    WriteOptions writing = WriteOptionsFor(STDOUT_FILENO);
+    writing.width = size.columns;
+    writing.height = static_cast<size_t>(std::max(size.lines - 1, 1));
     std::vector<std::string> lines;
     if (help) {
       lines.assign(kHelp.begin(), kHelp.end());
     } else {
-      lines = top->Lines(look);
+      lines = absl::StrSplit(top->Text({.paused = paused}, writing), '\n');
     }
-    lines.resize(look.lines);
+    lines.resize(writing.height);
     lines.emplace_back("q quit  s sort  b layer, op, kernel  p pause  h help");
     if (absl::Status drawn = screen->Draw(lines); !drawn.ok()) return {.status = std::move(drawn)};
     const Screen::Input input = screen->Wait(paused ? absl::Hours(1) : next_look - absl::Now());
@@ -226,22 +224,19 @@ int TopMain(Arguments arguments) {
   if (const auto code = ParseOptions("top", TopHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   if (parsed.words.size() > 1)
     return UsageError("top", "one folder or trace is wanted: jobs are shown one at a time");
-  int code = 0;
-  size_t by = 0;
-  if (!ChooseWord("top", "by", parsed.Value("by", kBys.front()), kBys, &by, &code)) return code;
-  uint64_t rows = 10;
-  if (parsed.Has("rows") && !ParseNumber(parsed.Value("rows"), &rows)) {
-    return UsageError("top", "--rows wants a number, not '" + parsed.Value("rows") + "'");
-  }
-  Calibration calibration;
-  if (!ChooseCalibration(parsed, &calibration, &code)) return code;
+  constexpr uint64_t kRows = 10;
+  OptionReader reader(parsed);
+  const size_t by = reader.Word("by", kBys, kBys.front());
+  const uint64_t rows = reader.Number("rows", kRows);
+  Calibration calibration = reader.CalibrationOption();
+  if (!reader.ok()) return Refused("top", reader.status());
   const std::string path = parsed.words.empty() ? NewestRunHere("top") : std::string(parsed.words.front());
   if (path.empty()) return 2;
   Top top(path, kByOf[by], std::move(calibration));
   if (parsed.Has("once") || !Screen::IsPossible()) {
-    TableOptions table = TableOptionsFor(STDOUT_FILENO);
-    table.max_rows = rows;
-    return PrintOnce(&top, table);
+    WriteOptions writing = WriteOptionsFor(STDOUT_FILENO);
+    writing.most_rows = rows;
+    return PrintOnce(&top, writing);
   }
   Ending ending;
   {

@@ -24,23 +24,20 @@ absl::StatusOr<std::string> ReadCalibration(const std::string& path, WhoseFile w
   return std::move(file.text);
 }
 
-bool ChooseCalibration(const ParsedOptions& parsed, Calibration* calibration, int* code) {
-  *calibration = Calibration::Shipped();
+absl::StatusOr<Calibration> ChosenCalibration(const ParsedOptions& parsed) {
+  Calibration calibration = Calibration::Shipped();
   const bool named = parsed.Has(kCalibrationOption.name);
   const std::string path = named ? parsed.Value(kCalibrationOption.name) : UserCalibrationPath();
-  if (path == "none" || (path.empty() && !named)) return true;
+  if (path == "none" || (path.empty() && !named)) return calibration;
   const absl::StatusOr<std::string> text = ReadCalibration(path, named ? WhoseFile::kAnybodys : WhoseFile::kOwn);
-  if (!named && absl::IsNotFound(text.status())) return true;
+  if (!named && absl::IsNotFound(text.status())) return calibration;
   std::string error;
-  if (!text.ok()) {
-    Succeeded(text.status());
-  } else if (!calibration->AddOwn(*text, error)) {
-    Complain(absl::StrCat(path, " is not used: ", error));
-  } else {
-    return true;
-  }
-  *code = 1;
-  return !named;
+  if (text.ok() && calibration.AddOwn(*text, error)) return calibration;
+  absl::Status status =
+      text.ok() ? absl::FailedPreconditionError(absl::StrCat(path, " is not used: ", error)) : text.status();
+  if (named) return status;
+  Succeeded(status);
+  return Calibration::Shipped();
 }
 
 }  // namespace rfinject::cli

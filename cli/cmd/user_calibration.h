@@ -28,10 +28,10 @@ std::string UserCalibrationPath();
 // Its text; an error's message names the file and why it may not be used. NotFound: there is none.
 absl::StatusOr<std::string> ReadCalibration(const std::string& path, WhoseFile whose);
 
-// Chooses the calibration of reports: the table that the command brings and, over it, the file that --calibration
-// names, or else the user's own. Returns false after a complaint about the option; *code is the exit code then. A
-// user's own file that cannot be used is named in a message and left out.
-bool ChooseCalibration(const ParsedOptions& parsed, Calibration* calibration, int* code);
+// The calibration of reports: the table that the command brings and, over it, the file that --calibration names, or
+// else the user's own. A failure is that of the file that was named; a user's own file that cannot be used is named
+// in a message and left out.
+absl::StatusOr<Calibration> ChosenCalibration(const ParsedOptions& parsed);
 
 }  // namespace rfinject::cli
 

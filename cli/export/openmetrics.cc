@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/emit/cell_text.h"
-#include "cli/emit/code_points.h"
 #include "cli/export/export.h"
 #include "cli/report/column.h"
 #include "cli/report/run_name.h"
+#include "cli/text/cell_text.h"
+#include "cli/text/code_points.h"
 
 namespace rfinject::cli {
 namespace {

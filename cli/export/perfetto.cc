@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/emit/code_points.h"
 #include "cli/export/export.h"
 #include "cli/export/perfetto.pb.h"
 #include "cli/report/column.h"
 #include "cli/report/run_list.h"
+#include "cli/text/code_points.h"
 
 namespace rfinject::cli {
 namespace {
@@ -173,7 +173,7 @@ class PerfettoExporter : public Exporter {
     Put(&packet);
     const uint64_t steps = run.kernels.steps;
     const std::string what = run.kernels.run.source == SourceKind::kEstimated ? ", estimated" : "";
-    // The description is also what rfinject knows its own file by (cli/emit/own_output.cc).
+    // The description is also what rfinject knows its own file by (cli/cmd/own_output.cc).
     PutTrack(process, kMeanStep, (steps == 0 ? "all launches" : "mean of " + CountOf(steps)) + what, std::nullopt,
              "Slices lie one behind the other, each as long as it takes on the GPU (rfinject export)");
   }

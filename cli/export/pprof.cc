@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "cli/emit/code_points.h"
 #include "cli/export/export.h"
 #include "cli/export/pprof.pb.h"
 #include "cli/report/column.h"
 #include "cli/report/run_name.h"
 #include "cli/report/stacks.h"
+#include "cli/text/code_points.h"
 
 namespace rfinject::cli {
 namespace {

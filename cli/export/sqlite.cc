@@ -1,5 +1,6 @@
-// Writes an SQLite database. Its tables are row sets with the columns of reports, their names and units; docs/SQL.md
-// shows what can be asked. It is made in memory and written as a whole, so that a failure leaves no half of one.
+// Writes an SQLite database. Its tables are row sets with the columns of reports, their names and units;
+// docs/use/IMPORT_AND_EXPORT.md shows what can be asked. It is made in memory and written as a whole, so that a
+// failure leaves no half of one.
 #include <sqlite3.h>
 
 #include <algorithm>
@@ -10,9 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/emit/code_points.h"
-#include "cli/emit/opening.h"
-#include "cli/emit/words.h"
 #include "cli/export/export.h"
 #include "cli/report/column.h"
 #include "cli/report/memory.h"
@@ -20,6 +18,9 @@
 #include "cli/report/run_name.h"
 #include "cli/report/stacks.h"
 #include "cli/report/waits.h"
+#include "cli/text/code_points.h"
+#include "cli/words/opening.h"
+#include "cli/words/words.h"
 
 namespace rfinject::cli {
 namespace {

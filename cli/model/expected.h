@@ -1,7 +1,7 @@
 // File: expected.h
 //
 // Computes what a stopwatch would show for one operator on a GPU, by a model of few parameters, which calibration.h
-// holds and calibration/fit makes from times that others measured. It is pure maths. docs/ESTIMATOR.md has the
+// holds and calibration/fit makes from times that others measured. It is pure maths. docs/method/ESTIMATOR.md has the
 // formulas and the errors.
 //
 //   const ExpectedTimes v100(*FindGpu("V100-PCIe"), Calibration::Shipped());

@@ -1,7 +1,7 @@
 // File: step_interval.h
 //
-// Says how well the mean of a run's steps is known from a few that were sampled. docs/INTERVALS.md has the formulas,
-// what they assume, and when no interval is given. It is pure.
+// Says how well the mean of a run's steps is known from a few that were sampled. docs/method/INTERVALS.md has the
+// formulas, what they assume, and when no interval is given. It is pure.
 //
 // Sources: batch means for correlated samples, Law and Kelton, "Simulation Modeling and Analysis", 9.5.3; degrees of
 // freedom of a weighted mean's variance, Satterthwaite, Biometrics Bulletin 2, 1946; finite population, Cochran,

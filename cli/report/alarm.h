@@ -1,7 +1,7 @@
 // File: alarm.h
 //
 // What the checks of invariants.h have found wrong, as numbers. The sentences are made where they are printed
-// (cli/emit/words.h).
+// (cli/words/words.h).
 #ifndef RFINJECT_CLI_REPORT_ALARM_H_
 #define RFINJECT_CLI_REPORT_ALARM_H_
 

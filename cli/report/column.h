@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/report/report.h"
-#include "cli/report/row_set.h"
+#include "cli/text/row_set.h"
 
 namespace rfinject::cli {
 
@@ -44,18 +44,7 @@ RowSet DevicesOf(const Report& report);
 // The whole run as a row: the last line of tables.
 Row TotalRow(const Report& report);
 
-// What a table has room for.
-struct Excerpt {
-  std::vector<const Row*> rows;  // in their order
-  size_t left_out = 0;
-  Row rest;  // the sum of those
-  Row total;
-};
-enum class Keep : uint8_t { kLongest, kMostFlop, kFirst };
-// `most` of the rows, those that `keep` says; 0: all.
-Excerpt ExcerptOf(const Report& report, std::span<const Row> rows, size_t most, Keep keep);
-
-// The column that has `name` in CSV and JSON, or in tables as their head, in any case; nullptr where there is none.
+// The column that has `name` in CSV and JSON, in any case; nullptr where there is none.
 const ReportColumn* FindColumn(std::string_view name);
 
 // Puts the rows of the report into the order of a column: numbers from the largest on, texts from A on, rows without

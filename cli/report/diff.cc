@@ -14,7 +14,7 @@
 #include "cli/report/key_quantities.h"
 #include "cli/report/run_name.h"
 #include "cli/report/sampled_run.h"
-#include "cli/report/units.h"
+#include "cli/text/units.h"
 
 namespace rfinject::cli {
 namespace {

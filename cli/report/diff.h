@@ -20,7 +20,7 @@
 #include "cli/model/step_interval.h"
 #include "cli/profile/profile.h"
 #include "cli/report/report.h"
-#include "cli/report/row_set.h"
+#include "cli/text/row_set.h"
 
 namespace rfinject::cli {
 

@@ -7,9 +7,10 @@
 #include <random>
 #include <sstream>
 
-#include "cli/emit/diff.h"
+#include "cli/format/testing/written.h"
 #include "cli/report/fold.h"
 #include "cli/testing/sample_profile.h"
+#include "cli/view/compare_views.h"
 
 namespace rfinject::cli {
 namespace {
@@ -74,9 +75,8 @@ TEST(DiffTest, OfAnythingWithItselfIsEmpty) {
       for (const DiffRow& row : diff.pairs[0].rows)
         EXPECT_FALSE(row.Changed()) << row.layer << " " << PhaseName(row.phase);
       EXPECT_FALSE(diff.pairs[0].total.Changed());
-      std::ostringstream text;
-      EmitDiffTable(diff, {}, text);
-      EXPECT_NE(text.str().find("No difference"), std::string::npos) << text.str();
+      const std::string text = testing::Written(DiffDocument(diff), "table");
+      EXPECT_NE(text.find("No difference"), std::string::npos) << text;
     }
   }
   for (uint64_t seed = 0; seed < 200; ++seed) {
@@ -113,10 +113,9 @@ TEST(DiffTest, EstimatesAreComparedByTheirExpectedTimes) {
   EXPECT_DOUBLE_EQ(time(diff).before, step(a, testing::SampleV100()));
   EXPECT_DOUBLE_EQ(time(diff).after, step(b, testing::SampleA100()));
   EXPECT_LT(diff.pairs[0].total.before.ideal_ns(), time(diff).before);
-  std::ostringstream text;
-  EmitDiffTable(diff, {}, text);
-  EXPECT_NE(text.str().find("GPU time a step, expected: "), std::string::npos) << text.str();
-  EXPECT_NE(text.str().find("ideal, by"), std::string::npos) << text.str();
+  std::string text = testing::Written(DiffDocument(diff), "table");
+  EXPECT_NE(text.find("GPU time a step, expected: "), std::string::npos) << text;
+  EXPECT_NE(text.find("ideal, by"), std::string::npos) << text;
 
   // Nobody knows what to expect of the other side's GPU: an ideal time beside an expected one would look like a gain.
   rfinject::cli::Run unknown = b.runs.begin()->second;
@@ -127,9 +126,8 @@ TEST(DiffTest, EstimatesAreComparedByTheirExpectedTimes) {
   const Diff ideal = MakeDiff(a, b, OwnMachine, {});
   EXPECT_FALSE(ideal.pairs[0].expected);
   EXPECT_DOUBLE_EQ(time(ideal).before, diff.pairs[0].total.before.ideal_ns());
-  text.str("");
-  EmitDiffTable(ideal, {}, text);
-  EXPECT_NE(text.str().find("GPU time a step, ideal: "), std::string::npos) << text.str();
+  text = testing::Written(DiffDocument(ideal), "table");
+  EXPECT_NE(text.find("GPU time a step, ideal: "), std::string::npos) << text;
 }
 
 // Numbers are a step's, so runs of different length compare.
@@ -268,10 +266,9 @@ TEST(DiffTest, WhatIsOnOneSideOnlyIsListed) {
     EXPECT_EQ(row.in_before, row.layer == "old");
     EXPECT_EQ(row.in_after, row.layer == "new");
   }
-  std::ostringstream text;
-  EmitDiffTable(diff, {}, text);
-  EXPECT_NE(text.str().find("only A"), std::string::npos);
-  EXPECT_NE(text.str().find("only B"), std::string::npos);
+  const std::string text = testing::Written(DiffDocument(diff), "table");
+  EXPECT_NE(text.find("only A"), std::string::npos);
+  EXPECT_NE(text.find("only B"), std::string::npos);
 }
 
 TEST(DiffTest, RunsArePairedByWhatTheyHaveInCommon) {
@@ -301,9 +298,7 @@ TEST(DiffEmitTest, TablesFitEightyColumns) {
        {std::pair(testing::SampleResNet18(testing::SampleV100(), 2),
                   testing::SampleResNet18(testing::SampleA100(), 2)),
         std::pair(testing::SampleMeasured(testing::SampleV100()), testing::SampleMeasured(testing::SampleA100()))}) {
-    std::ostringstream out;
-    EmitDiffTable(MakeDiff(a, b, OwnMachine, {}), {}, out);
-    std::istringstream lines(out.str());
+    std::istringstream lines(testing::Written(DiffDocument(MakeDiff(a, b, OwnMachine, {})), "table"));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   }
 }
@@ -312,9 +307,7 @@ TEST(DiffEmitTest, ArrowsOnOneFrame) {
   const Profile a = testing::SampleResNet18(testing::SampleV100(), 2),
                 b = testing::SampleResNet18(testing::SampleA100(), 2);
   const auto pictures = [](const Diff& diff) {
-    std::ostringstream out;
-    EmitDiffSvg(diff, out);
-    const std::string svg = out.str();
+    const std::string svg = testing::Written(DiffDocument(diff), "svg");
     size_t count = 0;
     for (size_t at = svg.find("data-kind="); at != std::string::npos; at = svg.find("data-kind=", at + 1)) ++count;
     return count;
@@ -324,11 +317,10 @@ TEST(DiffEmitTest, ArrowsOnOneFrame) {
 }
 
 TEST(DiffEmitTest, EveryCsvLineHasAllColumns) {
-  std::ostringstream out;
-  EmitDiffCsv(MakeDiff(testing::SampleResNet18(testing::SampleV100(), 2),
-                       testing::SampleMeasured(testing::SampleA100()), OwnMachine, {}),
-              out);
-  std::istringstream lines(out.str());
+  std::istringstream lines(
+      testing::Written(DiffDocument(MakeDiff(testing::SampleResNet18(testing::SampleV100(), 2),
+                                             testing::SampleMeasured(testing::SampleA100()), OwnMachine, {})),
+                       "csv"));
   std::string head;
   std::getline(lines, head);
   const auto fields = [](const std::string& line) {

@@ -1,7 +1,7 @@
 // File: headline.h
 //
 // What a reader should know of a run before looking at any row, as numbers. The sentences are made where they are
-// printed (cli/emit/words.h).
+// printed (cli/words/words.h).
 #ifndef RFINJECT_CLI_REPORT_HEADLINE_H_
 #define RFINJECT_CLI_REPORT_HEADLINE_H_
 

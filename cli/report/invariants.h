@@ -1,6 +1,6 @@
 // File: invariants.h
 //
-// R001 to R012: what must be true of every roofline. Published rooflines broke each of them; a report checks all of
+// What must be true of every roofline. Published rooflines broke each of them; a report checks all of
 // them every time, names the likely causes, and `report --strict` turns them into exit code 3.
 //
 //   R001 a kernel or layer above its effective roof             R007 FLOP that differ between launches of one key

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "cli/emit/live.h"
+#include "cli/format/testing/written.h"
 #include "cli/report/machine.h"
 #include "cli/testing/sample_profile.h"
+#include "cli/view/live_view.h"
 
 namespace rfinject::cli {
 namespace {
@@ -58,7 +59,11 @@ LiveRun Fold(const Profile& profile, const std::vector<TraceWriter>& writers, in
   return FoldLive(profile, writers, kStart + now_s * kSecond, MachineFor, options);
 }
 
-std::string Text(const LiveRun& live, LiveLook look = {}) { return absl::StrJoin(LiveLines(live, look), "\n"); }
+std::string Text(const LiveRun& live, const LiveLook& look = {}, const WriteOptions& writing = {}) {
+  return testing::Written(LiveDocument(live, look), "table", writing);
+}
+
+size_t LineCount(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
 
 TEST(Live, ARankThatWritesNothingAnyMoreIsNamedAndComesFirst) {
   const Profile job = JobOf({10, 12, 10, 10});
@@ -141,19 +146,18 @@ TEST(Live, RowsAreInTheOrderThatIsAskedForAndItsColumnIsShown) {
   ASSERT_GT(live.report.rows.size(), 2u);
   EXPECT_GE(live.report.rows[0].derived.slack_ns, live.report.rows[1].derived.slack_ns);
   for (const int width : {40, 60, 80, 120}) {
-    LiveLook look{.sort_column = "to_win_per_step_ns", .sorted_by = "what could be won"};
-    look.table.width = width;
-    EXPECT_THAT(Text(live, look), HasSubstr("to win")) << width;
+    const LiveLook look{.sort_column = "to_win_per_step_ns", .sorted_by = "what could be won"};
+    EXPECT_THAT(Text(live, look, {.width = width}), HasSubstr("to win")) << width;
   }
 }
 
 TEST(Live, NoMoreLinesThanTheScreenHas) {
   const LiveRun live = Fold(JobOf({10, 10, 10}), {Rank(0, 1), Rank(1, 1), Rank(2, 1)}, 1);
   for (const size_t lines : {1, 5, 20, 24, 60, 200}) {
-    EXPECT_LE(LiveLines(live, {.lines = lines}).size(), lines);
+    EXPECT_LE(LineCount(Text(live, {}, {.height = lines})), lines);
   }
   // What is left of the screen is the table's.
-  EXPECT_EQ(LiveLines(live, {.lines = 60}).size(), 60u);
+  EXPECT_EQ(LineCount(Text(live, {}, {.height = 60})), 60u);
 }
 
 TEST(Live, NothingYet) {

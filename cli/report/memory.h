@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/profile/profile.h"
-#include "cli/report/row_set.h"
+#include "cli/text/row_set.h"
 
 namespace rfinject::cli {
 

@@ -85,7 +85,6 @@ struct QuantityInfo {
   std::string_view title;  // of the column on the page
   std::string_view help;   // what it is: ColumnInfo::help
   std::string_view unit;   // "ns", "FLOP", "B"
-  int page = 0;            // the column's place on the page (row_set.h)
   Zero zero = Zero::kValue;
   std::span<const MetricName> metrics = {};  // besides FlopFormula(chip), which names those of FLOP by chip
 };
@@ -119,65 +118,63 @@ inline constexpr std::array<MetricName, kPrecisionCount> kFlopMetrics = [] {
 
 struct FlopColumn {
   std::string_view name, title;
-  int page;
 };
-inline constexpr auto kFlopColumns = std::to_array<FlopColumn>({{"flop_fp64", "FLOP in FP64", 280},
-                                                                {"flop_fp32", "FLOP in FP32", 290},
-                                                                {"flop_fp16", "FLOP in FP16", 300},
-                                                                {"flop_tf32_tc", "FLOP in TF32 tensor", 310},
-                                                                {"flop_fp16_tc", "FLOP in FP16 tensor", 320},
-                                                                {"flop_bf16_tc", "FLOP in BF16 tensor", 330},
-                                                                {"flop_fp8_tc", "FLOP in FP8 tensor", 340},
-                                                                {"flop_fp64_tc", "FLOP in FP64 tensor", 350}});
+inline constexpr auto kFlopColumns = std::to_array<FlopColumn>({{"flop_fp64", "FLOP in FP64"},
+                                                                {"flop_fp32", "FLOP in FP32"},
+                                                                {"flop_fp16", "FLOP in FP16"},
+                                                                {"flop_tf32_tc", "FLOP in TF32 tensor"},
+                                                                {"flop_fp16_tc", "FLOP in FP16 tensor"},
+                                                                {"flop_bf16_tc", "FLOP in BF16 tensor"},
+                                                                {"flop_fp8_tc", "FLOP in FP8 tensor"},
+                                                                {"flop_fp64_tc", "FLOP in FP64 tensor"}});
 static_assert(kFlopColumns.size() == kPrecisionCount);
 
 // The FLOP come from FlopFormula as well, by chip.
 inline constexpr auto kOthers = std::to_array<QuantityInfo>({
     {Quantity::kTime, "time_ns", "GPU time, all steps", "GPU time: kernels, summed over all measured steps.", "ns",
-     150, Zero::kValue, kTimeMetrics},
-    {Quantity::kModelFlop, "model_flop", "Model FLOP", "FLOP that the layer's mathematics asks for.", "FLOP", 170,
+     Zero::kValue, kTimeMetrics},
+    {Quantity::kModelFlop, "model_flop", "Model FLOP", "FLOP that the layer's mathematics asks for.", "FLOP",
      Zero::kValue, kModelFlopMetrics},
-    {Quantity::kDramBytes, "dram_bytes", "DRAM bytes", "Bytes read from and written to the GPU's memory.", "B", 210,
+    {Quantity::kDramBytes, "dram_bytes", "DRAM bytes", "Bytes read from and written to the GPU's memory.", "B",
      Zero::kValue, kDramMetrics},
     {Quantity::kCompulsoryBytes, "compulsory_bytes", "Compulsory bytes",
-     "Bytes of operands and results, each moved once.", "B", 220, Zero::kValue, kCompulsoryMetrics},
-    {Quantity::kL2Bytes, "l2_bytes", "L2 bytes", "Bytes through L2.", "B", 240, Zero::kUnknown, kL2Metrics},
-    {Quantity::kL1Bytes, "l1_bytes", "L1 bytes", "Bytes through L1.", "B", 250, Zero::kUnknown, kL1Metrics},
+     "Bytes of operands and results, each moved once.", "B", Zero::kValue, kCompulsoryMetrics},
+    {Quantity::kL2Bytes, "l2_bytes", "L2 bytes", "Bytes through L2.", "B", Zero::kUnknown, kL2Metrics},
+    {Quantity::kL1Bytes, "l1_bytes", "L1 bytes", "Bytes through L1.", "B", Zero::kUnknown, kL1Metrics},
     {Quantity::kPcieBytes, "pcie_bytes", "PCIe bytes",
      "Of an estimate: bytes over PCIe, of copies to and from the host, and of collectives where there is no NVLink.",
-     "B", 253, Zero::kUnknown, kPcieMetrics},
+     "B", Zero::kUnknown, kPcieMetrics},
     {Quantity::kNvlinkBytes, "nvlink_bytes", "NVLink bytes",
-     "Of an estimate: bytes that collectives send over NVLink, nccl-tests' bus bandwidth times the time.", "B", 254,
+     "Of an estimate: bytes that collectives send over NVLink, nccl-tests' bus bandwidth times the time.", "B",
      Zero::kUnknown, kNvlinkMetrics},
-    {Quantity::kGpuCycles, "gpu_cycles", "GPU cycles", "Cycles of the graphics clock.", "cycle", 252, Zero::kUnknown,
+    {Quantity::kGpuCycles, "gpu_cycles", "GPU cycles", "Cycles of the graphics clock.", "cycle", Zero::kUnknown,
      kGpuCycleMetrics},
     {Quantity::kLeastCompute, "least_compute_time_ns", "Least compute time",
-     "Time that the FLOP need at the peaks of their pipes.", "ns", 370, Zero::kUnknownRoofs},
+     "Time that the FLOP need at the peaks of their pipes.", "ns", Zero::kUnknownRoofs},
     {Quantity::kLeastMemory, "least_memory_time_ns", "Least memory time",
-     "Time that the DRAM bytes need at full bandwidth.", "ns", 380, Zero::kUnknownRoofs},
+     "Time that the DRAM bytes need at full bandwidth.", "ns", Zero::kUnknownRoofs},
     {Quantity::kLeastLink, "least_link_time_ns", "Least time of links",
-     "Time that bytes over PCIe or NVLink need at the link's rate.", "ns", 385, Zero::kUnknown},
-    {Quantity::kLeast, "least_time_ns", "Least time", "Kernel by kernel the longest of these, summed.", "ns", 390,
+     "Time that bytes over PCIe or NVLink need at the link's rate.", "ns", Zero::kUnknown},
+    {Quantity::kLeast, "least_time_ns", "Least time", "Kernel by kernel the longest of these, summed.", "ns",
      Zero::kUnknownRoofs},
     {Quantity::kTimeWithCounters, "time_with_counters_ns", "GPU time with counters",
-     "Of the GPU time, that of kernels whose FLOP and bytes are known.", "ns", 410},
+     "Of the GPU time, that of kernels whose FLOP and bytes are known.", "ns"},
     {Quantity::kLaunchBoundTime, "launch_bound_time_ns", "Launch-bound time",
-     "Of the GPU time, that of kernels with too little work for a launch.", "ns", 412, Zero::kUnknownRoofs},
+     "Of the GPU time, that of kernels with too little work for a launch.", "ns", Zero::kUnknownRoofs},
     {Quantity::kMemoryBoundTime, "memory_bound_time_ns", "Memory-bound time",
-     "Of the GPU time, that of kernels whose bytes take longest.", "ns", 414, Zero::kUnknownRoofs},
+     "Of the GPU time, that of kernels whose bytes take longest.", "ns", Zero::kUnknownRoofs},
     {Quantity::kComputeBoundTime, "compute_bound_time_ns", "Compute-bound time",
-     "Of the GPU time, that of kernels whose FLOP take longest.", "ns", 416, Zero::kUnknownRoofs},
+     "Of the GPU time, that of kernels whose FLOP take longest.", "ns", Zero::kUnknownRoofs},
     {Quantity::kPcieBoundTime, "pcie_bound_time_ns", "PCIe-bound time",
-     "Of the GPU time, that of copies and collectives whose bytes over PCIe take longest.", "ns", 417,
-     Zero::kUnknown},
+     "Of the GPU time, that of copies and collectives whose bytes over PCIe take longest.", "ns", Zero::kUnknown},
     {Quantity::kNvlinkBoundTime, "nvlink_bound_time_ns", "NVLink-bound time",
-     "Of the GPU time, that of collectives whose bytes over NVLink take longest.", "ns", 418, Zero::kUnknown},
+     "Of the GPU time, that of collectives whose bytes over NVLink take longest.", "ns", Zero::kUnknown},
     {Quantity::kIdealTime, "ideal_time_ns", "Ideal time, all steps", "Of an estimate: what the datasheet allows.",
-     "ns", 152, Zero::kUnknown},
+     "ns", Zero::kUnknown},
     {Quantity::kTimeLow, "time_low_ns", "Time, 80 % from",
-     "Of an estimate: lower end of the 80 % interval of the time.", "ns", 154, Zero::kUnknown},
+     "Of an estimate: lower end of the 80 % interval of the time.", "ns", Zero::kUnknown},
     {Quantity::kTimeHigh, "time_high_ns", "Time, 80 % to",
-     "Of an estimate: upper end of the 80 % interval of the time.", "ns", 156, Zero::kUnknown},
+     "Of an estimate: upper end of the 80 % interval of the time.", "ns", Zero::kUnknown},
     {Quantity::kWinogradTime, "", "", "", "ns"},
     {Quantity::kForeignTime, "", "", "", "ns"},
 });
@@ -193,7 +190,6 @@ inline constexpr std::array<QuantityInfo, kQuantityCount> kTable = [] {
                                         .title = kFlopColumns[i].title,
                                         .help = "Of the FLOP, those in this precision; _tc: on tensor cores.",
                                         .unit = "FLOP",
-                                        .page = kFlopColumns[i].page,
                                         .metrics = std::span(&kFlopMetrics[i], 1)};
     // Outputs have their sum over all precisions only.
     table[static_cast<size_t>(legacy)] = {.id = legacy, .name = {}, .title = {}, .help = {}, .unit = "FLOP"};

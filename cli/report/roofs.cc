@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
-#include "cli/report/units.h"
+#include "cli/text/units.h"
 #include "gpus/chips.h"
 
 namespace rfinject::cli {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/emit/words.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
+#include "cli/words/words.h"
 
 namespace rfinject::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/report/report.h"
-#include "cli/report/row_set.h"
+#include "cli/text/row_set.h"
 
 namespace rfinject::cli {
 

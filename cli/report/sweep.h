@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cli/report/report.h"
-#include "cli/report/row_set.h"
+#include "cli/text/row_set.h"
 
 namespace rfinject::cli {
 
@@ -79,7 +79,7 @@ Sweep MakeSweep(std::span<const Report> reports);
 std::string SweepRunTitle(const Sweep& sweep, const SweepRun& run);
 
 // The runs `which` of the sweep with all columns.
-RowSet RunsOf(const Sweep& sweep, std::span<const size_t> which);
+RowSet RunsOf(const Sweep& sweep, const std::vector<size_t>& which);
 
 // One Report a group, its rows the runs: what the pictures of reports draw as points on shared axes.
 std::vector<Report> SweepPictures(const Sweep& sweep, std::span<const Report> reports);

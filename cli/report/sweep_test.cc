@@ -6,12 +6,13 @@
 #include <cmath>
 #include <sstream>
 
-#include "cli/emit/sweep.h"
+#include "cli/format/testing/written.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/report/roofs.h"
 #include "cli/report/run_name.h"
 #include "cli/testing/sample_profile.h"
+#include "cli/view/compare_views.h"
 
 namespace rfinject::cli {
 namespace {
@@ -68,16 +69,13 @@ TEST(SweepTest, TellsWhichAlarmsARunHas) {
       std::find_if(sweep.runs.begin(), sweep.runs.end(), [](const SweepRun& run) { return run.alarms > 0; });
   ASSERT_NE(with, sweep.runs.end());
   EXPECT_EQ(with->alarm_ids, (std::vector<std::string>{"R004", "R009"}));
-  std::ostringstream table, csv, json;
-  EmitSweepTable(sweep, {.width = 140}, table);
-  EmitSweepCsv(sweep, csv);
-  EmitSweepJson(sweep, json);
-  EXPECT_NE(table.str().find("R004 R009\n"), std::string::npos) << table.str();
-  EXPECT_NE(csv.str().find("R004 R009\n"), std::string::npos);
-  EXPECT_NE(json.str().find(R"("alarm_ids": ["R004", "R009"])"), std::string::npos);
-  std::ostringstream silent;
-  EmitSweepTable(MakeSweep(ThreeRuns()), {.width = 140}, silent);
-  EXPECT_EQ(silent.str().find("alarm"), std::string::npos);
+  const Document document = SweepDocument(reports);
+  const std::string table = testing::Written(document, "table", {.width = 140});
+  EXPECT_NE(table.find("R004 R009\n"), std::string::npos) << table;
+  EXPECT_NE(testing::Written(document, "csv").find("R004 R009\n"), std::string::npos);
+  EXPECT_NE(testing::Written(document, "json").find(R"("alarm_ids": ["R004", "R009"])"), std::string::npos);
+  const std::string silent = testing::Written(SweepDocument(ThreeRuns()), "table", {.width = 140});
+  EXPECT_EQ(silent.find("alarm"), std::string::npos);
 }
 
 TEST(SweepTest, OneRowARunGroupedByGpu) {
@@ -139,11 +137,11 @@ TEST(SweepTest, AStepOfAnEstimateTakesTheLongerOfGpuAndHost) {
     const Sweep sweep = MakeSweep(std::span(&report, 1));
     EXPECT_NEAR(sweep.runs.front().samples_per_s,
                 static_cast<double>(report.samples) / static_cast<double>(report.steps) / report.step_ns * 1e9, 1e-6);
-    std::ostringstream csv, table;
-    EmitSweepCsv(sweep, csv);
-    EXPECT_EQ(csv.str().find(",launch,") != std::string::npos, host > 1) << csv.str();
-    EmitSweepTable(sweep, {.width = 200}, table);
-    EXPECT_NE(table.str().find("step's bound"), std::string::npos) << table.str();
+    const Document document = SweepDocument({report});
+    const std::string csv = testing::Written(document, "csv");
+    EXPECT_EQ(csv.find(",launch,") != std::string::npos, host > 1) << csv;
+    const std::string table = testing::Written(document, "table", {.width = 200});
+    EXPECT_NE(table.find("step's bound"), std::string::npos) << table;
   }
   // What was measured has a wall time.
   const Profile measured = testing::SampleMeasured(machine);
@@ -241,19 +239,16 @@ TEST(SweepTest, PicturesHaveOneStepOfEveryRun) {
 }
 
 TEST(SweepEmitTest, TheTableFitsEightyColumns) {
-  std::ostringstream out;
-  EmitSweepTable(MakeSweep(ThreeRuns()), {}, out);
-  std::istringstream lines(out.str());
+  const std::string text = testing::Written(SweepDocument(ThreeRuns()), "table");
+  std::istringstream lines(text);
   size_t count = 0;
   for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 80u) << line;
   EXPECT_GT(count, 6u);
-  EXPECT_NE(out.str().find("resnet50"), std::string::npos);
+  EXPECT_NE(text.find("resnet50"), std::string::npos);
 }
 
 TEST(SweepEmitTest, EveryCsvLineHasAllColumns) {
-  std::ostringstream out;
-  EmitSweepCsv(MakeSweep(ThreeRuns()), out);
-  std::istringstream lines(out.str());
+  std::istringstream lines(testing::Written(SweepDocument(ThreeRuns()), "csv"));
   std::string head;
   std::getline(lines, head);
   const auto commas = [](const std::string& line) { return std::count(line.begin(), line.end(), ','); };

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "cli/emit/words.h"
 #include "cli/report/fold.h"
 #include "cli/testing/sample_profile.h"
+#include "cli/words/words.h"
 
 namespace rfinject::cli {
 namespace {

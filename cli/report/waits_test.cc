@@ -6,7 +6,8 @@
 #include <sstream>
 
 #include "absl/strings/str_join.h"
-#include "cli/emit/waits.h"
+#include "cli/format/testing/written.h"
+#include "cli/view/run_views.h"
 
 namespace rfinject::cli {
 namespace {
@@ -42,6 +43,9 @@ cli::Run RunOf(const std::vector<Ms>& ranks) {
   return run;
 }
 
+// On one line, wherever a terminal would break it.
+std::string Text(const WaitTable& table) { return testing::Written(WaitDocument({table}), "table", {.width = 1000}); }
+
 TEST(Waits, PartsOfAStepAndTheRest) {
   const StepWaits waits = WaitsOf(RunOf({{.wall = 100, .busy = 31, .data = 55, .gpu = 20}}));
   EXPECT_EQ(waits.steps, 20u);
@@ -72,8 +76,8 @@ TEST(Waits, WhatNobodyWatchedIsUnknownAndNotNone) {
   EXPECT_FALSE(waits.data_wait.mean_ns.has_value());
   EXPECT_FALSE(waits.idle_ns().has_value());
   EXPECT_FALSE(waits.own.mean_ns.has_value());
-  EXPECT_THAT(absl::StrJoin(WaitTexts(FoldWaits(run)), "\n"), HasSubstr("is not known"));
-  EXPECT_THAT(absl::StrJoin(WaitTexts(FoldWaits(cli::Run{})), "\n"), HasSubstr("No step has a time"));
+  EXPECT_THAT(Text(FoldWaits(run)), HasSubstr("is not known"));
+  EXPECT_THAT(Text(FoldWaits(cli::Run{})), HasSubstr("No step has a time"));
 }
 
 // The quantile of what is left of each step, and not what is left of the quantiles.
@@ -104,14 +108,14 @@ TEST(Waits, TheSlowestRankIsNamed) {
   EXPECT_EQ(table.ranks[*table.slowest].rank, "1");
   EXPECT_NEAR(table.spread, 0.4, 0.02);
   EXPECT_FALSE(table.waits_most.has_value());
-  EXPECT_THAT(absl::StrJoin(WaitTexts(table), "\n"), HasSubstr("Rank 1 is the slowest"));
+  EXPECT_THAT(Text(table), HasSubstr("Rank 1 is the slowest"));
 }
 
 TEST(Waits, OfRanksThatWaitForEachOtherTheOneThatWaitsForDataIsNamed) {
   const WaitTable table = FoldWaits(RunOf({{100, 50, 2, 0}, {100, 50, 2, 0}, {101, 50, 60, 0}, {100, 50, 3, 0}}));
   EXPECT_FALSE(table.slowest.has_value());
   ASSERT_TRUE(table.waits_most.has_value());
-  const std::string text = absl::StrJoin(WaitTexts(table), "\n");
+  const std::string text = Text(table);
   EXPECT_THAT(text, HasSubstr("Rank 2 waits longest for data: 60.0 ms a step, where others wait 2.00 ms"));
   EXPECT_THAT(text, Not(HasSubstr("slowest")));
 }
@@ -124,24 +128,20 @@ TEST(Waits, OneRankIsComparedWithNone) {
 }
 
 TEST(Waits, AGpuThatLagsBehindItsHostIsSaid) {
-  EXPECT_THAT(WaitTexts(FoldWaits(RunOf({{.wall = 50, .busy = 90, .data = 0, .gpu = 0}})))[0],
+  EXPECT_THAT(Text(FoldWaits(RunOf({{.wall = 50, .busy = 90, .data = 0, .gpu = 0}}))),
               HasSubstr("takes the 90.0 ms that the GPU is busy"));
-  EXPECT_THAT(WaitTexts(FoldWaits(RunOf({{.wall = 100, .busy = 31, .data = 0, .gpu = 0}})))[0],
+  EXPECT_THAT(Text(FoldWaits(RunOf({{.wall = 100, .busy = 31, .data = 0, .gpu = 0}}))),
               HasSubstr("the GPU is busy for 31 % of it"));
 }
 
 TEST(Waits, TablesFitATerminal) {
   std::vector<Ms> ranks(50, Ms{100, 50, 2, 0});
-  const WaitTable tables[] = {FoldWaits(RunOf(ranks))};
-  for (const WaitRows rows : {WaitRows::kParts, WaitRows::kRanks}) {
-    std::ostringstream out;
-    EmitWaitTable(tables, rows, {.width = 80, .max_rows = 40}, out);
-    std::istringstream lines(out.str());
-    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
-    if (rows == WaitRows::kRanks) {
-      EXPECT_THAT(out.str(), HasSubstr("(10 more: --rows 0)"));
-    }
-  }
+  const WaitTable table = FoldWaits(RunOf(ranks));
+  const std::string parts = testing::Written(WaitDocument({table}), "table");
+  const std::string by_rank = testing::Written(RankDocument({table}), "table");
+  std::istringstream lines(parts + by_rank);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_THAT(by_rank, HasSubstr("(10 more: --rows 0)"));
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ struct Options {
   // in steps drawn from those.
   uint64_t window_steps = 0;
   double target = 0.03;  // half the interval over the mean
-  // How many samples a report needs to print an interval (docs/INTERVALS.md), even if fewer lie close together.
+  // How many samples a report needs to print an interval (docs/method/INTERVALS.md), even if fewer lie close
+  // together.
   uint32_t min_samples = 8;
   uint32_t max_samples = 30;
   double time_share = 0.99;

@@ -24,7 +24,7 @@ class WindowCoverage {
 
   // Returns by how much the coverage of `steps` (at least two numbers below the span) differs from 0.95 in the worst
   // case of processes with a memory of three, fourteen and three hundred steps; reports see a longer memory in the
-  // durations and name it (docs/INTERVALS.md). The result is good to about 0.01. As soon as the difference is
+  // durations and name it (docs/method/INTERVALS.md). The result is good to about 0.01. As soon as the difference is
   // `enough` or more the remaining cases are not looked at.
   double WorstError(const std::vector<uint64_t>& steps, double enough = 1) const;
 

@@ -178,7 +178,7 @@ struct Api {
   std::string path;       // of libcupti
   std::string perfworks_path;    // of the libnvperf_host.so that a bare name finds; empty: none
   std::string driver_path;       // of libcuda; empty: there is none in the process
-  bool virtual_driver = false;   // libcuda is rfinject's virtual GPU: whatever CUPTI says then is made up
+  bool virtual_driver = false;   // libcuda is rfinject's virtual GPU: what CUPTI says of it is invented
   bool was_resident = false;     // libcupti was there before we came
   std::string perfworks_remark;  // empty, or what is odd about perfworks_path, one line
 
@@ -196,7 +196,8 @@ struct LoadOptions {
   // driver's.
   int cuda_major = 0;
   // Whether cuInit has succeeded, or is calling us. Otherwise no function of CUPTI is called at all, not even
-  // cuptiGetVersion: 13.2 recurses until the stack ends when it cannot reach a driver (docs/HARDWARE_SOURCE.md).
+  // cuptiGetVersion: 13.2 recurses until the stack ends when it cannot reach a driver
+  // (docs/inside/HARDWARE_SOURCE.md).
   bool driver_ready = false;
   // Folders searched before all others.
   std::vector<std::string> folders;
@@ -248,7 +249,8 @@ struct KernelRecordPrefix {
   uint8_t unused4[4];
   uint32_t graph_id;  // 0: not launched by a graph
 };
-// The same for copies and memory sets, whose records agree in these members.
+// The members that the records of copies and of memory sets, which agree in these, have at the same place in each
+// version.
 struct TransferRecordPrefix {
   uint32_t kind;
   uint8_t unused1[12];

@@ -28,7 +28,7 @@ struct BackendChoice {
 //
 //   "legacy"   the legacy profiler, or none
 //   "range"    the Range Profiler where CUPTI has it, on every chip; else as any other
-//   any other  the Range Profiler where CUPTI has it, but for Volta (7.0, 7.2): CUPTI documents it for Turing and
+//   any other  the Range Profiler where CUPTI has it, except on Volta (7.0, 7.2): CUPTI documents it for Turing and
 //              later, and the legacy profiler for Volta; the legacy profiler for the rest
 BackendChoice ChooseBackend(uint32_t features, int cc_major, int cc_minor, std::string_view mode);
 

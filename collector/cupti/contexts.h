@@ -23,7 +23,7 @@ namespace rfinject::cupti {
 
 class Contexts {
  public:
-  // At most so many contexts are told apart; what is launched in a further one has no counters.
+  // The most contexts that are told apart; what is launched in a further one has no counters.
   static constexpr size_t kMaxContexts = 16;
 
   // The arguments must outlive the object. `api` may be filled later, but before AddFirst.

@@ -133,7 +133,7 @@ void CountedContext::ReadLayers(const std::vector<LaunchLog::Entry>& entries, co
   for (const LaunchLog::Entry& entry : entries) {
     owners[entry.range] = entry.owner;
     Layer& layer = layers[entry.owner];
-    if (entry.key == LaunchKeys::kNoKey) layer.whole = false;  // a launch that nobody can have a share for
+    if (entry.key == LaunchKeys::kNoKey) layer.whole = false;  // a launch without a key can be given no share
     layer.keys.push_back(entry.key);
   }
   for (size_t range = 0; range < owners.size(); ++range) {

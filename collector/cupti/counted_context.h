@@ -2,7 +2,7 @@
 //
 // CountedContext: one CUDA context that launches, with what counts its kernels, the log of its launches in a step
 // with counters, and what is known of its size. A process that trains on several GPUs has several, each with a
-// profiler of its own, so that no launch of one device is ever held against the counters of another.
+// profiler of its own, so that launches on one device are never matched with the counters of another.
 #ifndef RFINJECT_COLLECTOR_CUPTI_COUNTED_CONTEXT_H_
 #define RFINJECT_COLLECTOR_CUPTI_COUNTED_CONTEXT_H_
 
@@ -62,7 +62,7 @@ class CountedContext {
     bool has_bytes = false;        // the group counts DRAM bytes
     std::vector<KeyCount> counts;  // a key each
   };
-  // Ends counting. If `usable` is false, whatever was counted is thrown away.
+  // Ends counting. If `usable` is false, the counts are thrown away.
   Outcome Stop(bool usable);
   // Ends counting without reading the counts.
   void Abandon();

@@ -240,7 +240,7 @@ CounterSteps::Reading CounterSteps::Read(bool stalled) {
   }
   // Kernel by kernel, a graph's kernels could not be told apart, so the next step counts layer by layer.
   const bool graphs = mode_.mode == CounterMode::kKernels && tap_.graphs_seen();
-  // All sessions are ended, whatever happens: one that is not ended would stay.
+  // All sessions are ended even if one fails: a session that is not ended would stay.
   contexts_.ForEach([&](CountedContext& one) {
     if (!one.started()) return;
     const ContextScope scope(api_, one.context());

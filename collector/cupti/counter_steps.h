@@ -51,7 +51,7 @@ class CounterSteps {
   enum class Result : uint8_t {
     kDone,
     kNot,   // not this time
-    kLost,  // nothing will be counted any more; what counted has been let go of
+    kLost,  // nothing will be counted any more; the profilers have been abandoned
   };
 
   // Opens the counters of the first context, as the settings and the process ask for; `step` is the step that comes.
@@ -82,9 +82,9 @@ class CounterSteps {
   Reading Read(bool stalled);
   // Ends what Arm began without reading it, where it still can be ended in order, and lets go of what cannot.
   void Abandon();
-  // Stops counting. What counted is let go of and not destroyed, since a launch may still be in it.
+  // Stops counting. The profilers are abandoned and not destroyed, since a launch may still be inside one.
   void Lose() noexcept;
-  // Does the same for good: Open is not tried again.
+  // Stops counting as Lose does, and for good: Open is not tried again.
   void GiveUp() noexcept;
 
   // Adds what the process is measured with: the collector, the modes of counting, the devices.
@@ -109,7 +109,7 @@ class CounterSteps {
   std::string collector_ = "activity";  // what the trace says it was measured with
   BackendKind backend_kind_{};
   std::vector<std::string> chips_;  // of the contexts that were adopted, by their order; empty: not known
-  arming::Backoff backoff_;         // from counters that somebody else holds
+  arming::Backoff backoff_;         // from counters that another process holds
   bool busy_reported_ = false;
 };
 

@@ -129,8 +129,7 @@ void HardwareSource::EndStepThatRan(uint64_t step) noexcept try {
       recorder_.ReportDiagnostic(
           Severity::kWarning, "step-in-graph",
           "the optimizer's step was captured into a CUDA graph: launches of the graph end no step, so that no times "
-          "or "
-          "counters are taken of them",
+          "or counters are taken of them",
           "capture the forward and the backward, and call the optimizer's step outside of the graph");
     }
     return;
@@ -319,7 +318,7 @@ bool HardwareSource::Load() {
 
   cupti::LoadOptions options;
   options.driver_ready = true;
-  // A program that has torch has torch's CUPTI too; in any other program nobody else will load one.
+  // A program that has torch has torch's CUPTI too; in any other program we are the only ones who load one.
   options.may_load = true;
   cupti::LoadResult result = cupti::LoadApi(options);
   if (result.status != cupti::LoadStatus::kOk) {

@@ -38,8 +38,8 @@ class KernelTimes {
   int Begin();
   // Closes the window. Its kernels must have finished: the caller has synchronised. `records` receives the times,
   // `invalid` the number of records without one, `dropped` the number of those that CUPTI had no room for. When
-  // nothing has come although something was `launched`, somebody else's callbacks got it; the window is then left as
-  // Leave() does, and `records` is empty.
+  // no record has come although something was `launched`, another tool's callbacks got the records; the window is
+  // then left as by Leave(), and `records` is empty.
   int End(bool launched, std::vector<Record>* records, uint64_t* invalid, uint64_t* dropped);
 
   // Whether CUPTI has refused to end the window: kernels stay instrumented then, and no counters may be armed any
@@ -49,9 +49,9 @@ class KernelTimes {
   // Whether CUPTI never asked us for a buffer in the window that ends. If something was launched in it, another
   // tool's callbacks are registered, and the kinds that are enabled may be that tool's too.
   bool OthersHaveIt() noexcept;
-  // Ends a window without a call: whoever has the callbacks now wants the kinds enabled.
+  // Ends a window without calling CUPTI: the tool that has the callbacks now wants the kinds enabled.
   void Leave() noexcept;
-  // To be called when nobody else uses activity records any more: disables the kinds that Leave left enabled, and
+  // Must be called when no other tool uses activity records any more: disables the kinds that Leave left enabled, and
   // makes the callbacks ours again.
   int TakeBack();
 

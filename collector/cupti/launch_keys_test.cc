@@ -26,7 +26,7 @@ class StackRecorder : public rfinject::testing::FakeRecorder {
   std::vector<LaunchIdentity> noted;
 };
 
-// What the launch callback asks for every launch: a kernel that somebody launches without a module or an operator (a
+// What the launch callback asks for every launch: a kernel that is launched outside modules and operators (by a
 // CUDA extension, a C++ library) gets its native stack at the first launch of each key.
 TEST(LaunchKeysTest, AKeyInNoLayerGetsItsNativeStackOnce) {
   g_native_stack.store(TakeStack);

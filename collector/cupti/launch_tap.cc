@@ -159,7 +159,7 @@ bool LaunchTap::Enable() {
   for (CUpti_CallbackId cbid : kCaptureCbids) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
   // Without one of these calls peaks may be missed.
   for (CUpti_CallbackId cbid : DeviceMemory::Calls()) enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
-  // Without one of these calls nobody knows what the host waits for.
+  // Without one of these calls it is not known what the host waits for.
   bool waits = true;
   for (CUpti_CallbackId cbid : kWaitCbids) waits &= enable(CUPTI_CB_DOMAIN_DRIVER_API, cbid) == CUPTI_SUCCESS;
   WatchWaits(kGpuWaits, waits);

@@ -54,7 +54,7 @@ class LaunchTap {
 
   // From now on launches are written into whichever log is open, or into none.
   void Log(bool on) noexcept { logging_.store(on, std::memory_order_relaxed); }
-  // The log of a step with times, for launches in whatever context. (A step with counters has one a context.)
+  // The log of a step with times, for launches in any context. (A step with counters has one a context.)
   LaunchLog& times_log() noexcept { return times_log_; }
 
   // Whether a stream is captured into a graph at this moment: waiting for the GPU would spoil the capture.

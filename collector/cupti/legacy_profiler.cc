@@ -239,7 +239,7 @@ class LegacyProfiler : public CounterBackend {
     return first;
   }
 
-  // The same for the session, whose pass has ended.
+  // Ends the session, whose pass has ended. Returns the first failure.
   CUptiResult EndSession() {
     CUptiResult first = CUPTI_SUCCESS;
     if (state_ == State::kConfig) {

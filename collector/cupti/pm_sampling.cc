@@ -15,7 +15,7 @@ namespace {
 
 // How many samples are taken in one step: enough for the time axis, few enough to evaluate between two steps.
 constexpr uint64_t kSamplesPerStep = 200;
-// A shorter interval overflows the buffer (NVIDIA's own example); a longer one tells nothing of a step.
+// A shorter interval overflows the buffer (NVIDIA's own example); a longer one has too few samples in a step.
 constexpr uint64_t kMinIntervalNs = 100'000, kMaxIntervalNs = 10'000'000;
 constexpr uint32_t kSamplesPerDecode = 256;
 constexpr size_t kHardwareBuffer = size_t{64} << 20;

@@ -1,7 +1,7 @@
 // File: real_cupti.h
 //
 // The toolkit's CUPTI, for tests: its host functions need neither a GPU nor a driver. CUPTI 13.2's do need one (see
-// docs/HARDWARE_SOURCE.md), so the test takes a version that is known to answer without.
+// docs/inside/HARDWARE_SOURCE.md), so the test takes a version that is known to answer without.
 #ifndef RFINJECT_COLLECTOR_CUPTI_REAL_CUPTI_H_
 #define RFINJECT_COLLECTOR_CUPTI_REAL_CUPTI_H_
 

@@ -12,7 +12,7 @@ namespace {
 // For how many steps another owner of CUPTI's activity records is given time to come back: torch.profiler prepares
 // some steps ahead of those that it records, and its next cycle may follow at once.
 constexpr uint64_t kQuietSteps = 64;
-// After so many windows in a row whose records somebody else got, kernel times are given up.
+// After this many windows in a row whose records another tool got, kernel times are given up.
 constexpr uint32_t kMaxTakenWindows = 3;
 
 }  // namespace

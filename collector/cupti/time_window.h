@@ -3,9 +3,9 @@
 // TimeWindow times the kernels, copies and memory sets of a step: it opens CUPTI's activity records for the step, and
 // afterwards joins them with the log of what was launched in it (time_join.h).
 //
-// CUPTI's activity records have one owner a process. When the program's own profiler wants them, or somebody has
-// taken them, they are given way to: TimeWindow arms nothing for a number of steps, takes the records back when
-// nobody has used them for so long, and gives up when they are taken from us again and again.
+// In a process, CUPTI's activity records have one owner. When the program's own profiler wants them, or another tool
+// has taken them, TimeWindow gives way: it arms nothing for a number of steps, takes the records back when they
+// stayed unused for that long, and gives up when it loses them repeatedly.
 //
 // Everything here is called by the thread that ends the steps, between two steps, and may call CUDA. CUPTI's own
 // threads meet it only inside KernelTimes.
@@ -34,22 +34,22 @@ class TimeWindow {
 
   // Makes times possible, if this CUPTI has them; a failure is reported.
   void Open();
-  // Times can be had.
+  // Whether times can be taken.
   bool available() const noexcept { return times_ != nullptr; }
 
   // Whether anything of ours, counters included, may be armed in `step`. `profiles`: the program's own profiler runs.
   enum class Turn : uint8_t {
     kOurs,
     kTheirs,
-    kLost,  // ours, but times are over, which has been reported: Lose() is to be called
+    kLost,  // ours, but no more times can be taken, which has been reported: the caller must call Lose()
   };
   Turn TurnIn(uint64_t step, bool profiles);
 
-  // Times the step that begins. Returns false, and has reported it, when times are over.
+  // Times the step that begins. Returns false, after a report, when no more times can be taken.
   bool Arm();
 
   struct Reading {
-    bool lost = false;   // times are over, which has been reported: Lose() is to be called
+    bool lost = false;   // no more times can be taken, which has been reported: the caller must call Lose()
     bool valid = false;  // the times may be used
     std::vector<TimeJoin::Key> keys;
   };
@@ -68,8 +68,8 @@ class TimeWindow {
   CounterSamples samples_;
 
   KernelTimes* times_ = nullptr;  // null: no times. Never destroyed, since CUPTI's buffers may come at any time.
-  uint32_t taken_windows_ = 0;    // windows in a row that somebody else got
-  uint64_t quiet_until_ = 0;      // the step until which nothing of ours is armed; 0: nobody is in the way
+  uint32_t taken_windows_ = 0;    // windows in a row whose records another tool got
+  uint64_t quiet_until_ = 0;      // nothing of ours is armed before this step; 0: no other tool is in the way
   bool profiler_reported_ = false;
 };
 

@@ -1,8 +1,8 @@
 // File: watchdog.h
 //
-// Watchdog looks once a second, from a thread of its own, whether a step with counters has come to a stand, and says
-// so at once: if the step never ends, nobody will say it later. It stops nothing itself. The thread that ends the
-// step, if it gets there, asks stalled() and gives the counters up.
+// Watchdog checks once a second, on a thread of its own, whether a step with counters has stopped making progress,
+// and reports that at once: if the step never ends, no other code will report it. It stops nothing itself. The thread
+// that ends the step, if it gets there, asks stalled() and gives the counters up.
 #ifndef RFINJECT_COLLECTOR_CUPTI_WATCHDOG_H_
 #define RFINJECT_COLLECTOR_CUPTI_WATCHDOG_H_
 
@@ -21,7 +21,7 @@ class Watchdog {
       : machine_(machine), policy_(policy), recorder_(recorder) {}
 
   // Starts the thread, once; it ends when the machine is off. Called by the thread that ends the steps. If no thread
-  // can be had, nobody watches.
+  // can be created, stalls go unnoticed.
   void Start() noexcept;
 
   // Whether a step with counters has made no progress. Any thread may ask.

@@ -1,7 +1,7 @@
 // File: estimator.h
 //
 // The Source that needs no GPU: every ATen operator that runs becomes one estimated kernel of the GPU that
-// RFINJECT_ESTIMATE names. docs/ESTIMATOR.md has the rules.
+// RFINJECT_ESTIMATE names. docs/method/ESTIMATOR.md has the rules.
 #ifndef RFINJECT_COLLECTOR_ESTIMATE_ESTIMATOR_H_
 #define RFINJECT_COLLECTOR_ESTIMATE_ESTIMATOR_H_
 

@@ -44,7 +44,7 @@ class Writer {
 
 size_t Rank(const TensorView& tensor) { return std::min<size_t>(tensor.rank, kMaxRank); }
 
-// The formats in which the times were measured that estimates come from (docs/ESTIMATOR.md). Traces of older
+// The formats in which the times were measured that estimates come from (docs/method/ESTIMATOR.md). Traces of older
 // libraries bear no marks, and are read so.
 MemoryFormat FormatAssumed(DType dtype) {
   const bool half = dtype == DType::kHalf || dtype == DType::kBFloat16;

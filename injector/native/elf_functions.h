@@ -1,7 +1,7 @@
 // File: elf_functions.h
 //
-// Lists the functions that an ELF file names. Time and memory are bounded, whatever the file says. It reads a file,
-// so it is not for the launch path.
+// Lists the functions that an ELF file names. Time and memory are bounded for any contents of the file. It reads a
+// file, so it is not for the launch path.
 #ifndef RFINJECT_INJECTOR_NATIVE_ELF_FUNCTIONS_H_
 #define RFINJECT_INJECTOR_NATIVE_ELF_FUNCTIONS_H_
 

@@ -19,7 +19,7 @@
 #include "injector/native/frame_role.h"
 #include "injector/native/objects.h"
 #include "injector/native/unwinder.h"
-#include "injector/torch/thread_block.h"
+#include "injector/thread_block.h"
 
 namespace rfinject {
 namespace {
@@ -271,7 +271,7 @@ NativePlace Interpret(const StackFrame* frames, size_t count) {
   EnsureProgram();
   uint32_t layer = kProgram;
   for (size_t i = modules.size(); i-- > 0;) {
-    // The place of the call is the return address in the enclosing forward, whatever lies between.
+    // The place of the call is the return address in the enclosing forward, even with frames between.
     const bool nested = i + 1 < modules.size();
     layer = ChildOf(layer, nested, nested ? modules[i + 1].ip : modules[i].outer, *modules[i].role);
   }

@@ -2,14 +2,14 @@
 //
 // Finds the layers of a C++ program on libtorch, which has no Module.__call__ to watch: an operator is in the layer
 // whose X::forward functions are on the native stack above it (frame_role.h). The path is their chain,
-// "Sequential#2.BasicBlock.Conv2d": which of several modules of one class it is, is told by the place in the
-// enclosing forward that calls it; the second such place is #2. The outermost class of the program's own is the
-// model; where the compiler has left none on the stack (forward inlined into main), the program is.
+// "Sequential#2.BasicBlock.Conv2d". Several modules of one class differ by the place in the enclosing forward that
+// calls them; the second such place is #2. The outermost class that the program defines is the model. If the compiler
+// has left no such class on the stack (forward inlined into main), the program itself is the model.
 //
-// An unwind costs about a hundred microseconds, so each thread remembers two things: where, seen from a return
-// address at a place on its stack, the next one lies (this stays true as long as frames have a fixed size), and which
-// layer a chain of return addresses is. So a known chain is read without unwinding. Only a chain that is new, or that
-// lies at new places, is unwound.
+// An unwind costs about a hundred microseconds, so each thread remembers two things: where the return address that
+// follows a given one lies on the stack (which stays true while frames have a fixed size), and which layer a chain of
+// return addresses stands for. A known chain is then read without unwinding. A chain is unwound only when it is new
+// or lies at new places.
 #ifndef RFINJECT_INJECTOR_NATIVE_NATIVE_LAYERS_H_
 #define RFINJECT_INJECTOR_NATIVE_NATIVE_LAYERS_H_
 

@@ -71,7 +71,7 @@ struct Naming {
   const Place* end;
 };
 
-// A place is a return address; it is the call just before it that lies in the function.
+// A place is a return address. The call just before it lies in the function; the address itself may lie beyond.
 void NamePlaces(void* data, uint64_t begin, uint64_t end, const char* name) {
   const auto* naming = static_cast<const Naming*>(data);
   const Place* place = std::upper_bound(naming->begin, naming->end, begin,
@@ -93,7 +93,7 @@ void OfferNativeStacks() noexcept try {
 } catch (...) {
 }
 
-// No stacks are taken from here on: the mutex stays locked, which the analysis of locks would take for a mistake.
+// No stacks are taken from here on: the mutex stays locked on purpose, which the analysis of locks would report.
 void NameNativeStacks(Recorder& recorder) noexcept RFINJECT_NO_THREAD_SAFETY_ANALYSIS try {
   if (g_noted == nullptr) return;
   // An unwind of another thread takes some 70 us. A thread that was stopped inside an unwind must not hold up the end

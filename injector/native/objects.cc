@@ -11,7 +11,7 @@
 #include <cstring>
 #include <new>
 
-#include "injector/torch/safe_read.h"
+#include "injector/safe_read.h"
 
 namespace rfinject {
 namespace {

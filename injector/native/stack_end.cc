@@ -19,7 +19,7 @@ struct Stack {
 };
 __attribute__((tls_model("initial-exec"))) constinit thread_local Stack t_stack{};
 
-// Where the main thread's stack ends, as the loader has noted it; pthread would read /proc/self/maps to find out.
+// Where the main thread's stack ends, as the loader has noted it. pthread_getattr_np would read /proc/self/maps.
 std::atomic<uintptr_t> g_main_end{0};
 // No more than this is believed to be the main thread's stack, which grows: the kernel leaves a gap of at least 128
 // MiB below it.

@@ -1,6 +1,6 @@
 // The unwinder over libunwind. libunwind is told that it looks at another process, whose memory and tables we hand to
-// it. So it reads no memory, maps no file and takes no loader's lock but through the functions below. It still uses
-// the memory pools of its parser (64 KiB of its own, then mmap). Nobody else holds their mutexes, because g_busy lets
+// it. So it reads memory, maps files and takes the loader's lock only through the functions below. It still uses the
+// memory pools of its parser (64 KiB of its own, then mmap). Their mutexes are never contended, because g_busy lets
 // in one thread at a time.
 
 #include <libunwind.h>

@@ -140,7 +140,7 @@ TEST_F(UnwinderTest, TakesNoStackOfACoroutine) {
   EXPECT_EQ(taken.count, 0u);
 }
 
-// Code that nobody describes, as a JIT makes it: the walk ends there and does not guess.
+// A JIT makes code without unwind tables. The walk ends there and does not guess.
 TEST_F(UnwinderTest, StopsAtCodeWithoutADescription) {
   // push rbx; mov rbx, rdi; mov rdi, rsi; call rbx; pop rbx; ret
   constexpr unsigned char kCode[] = {0x53, 0x48, 0x89, 0xfb, 0x48, 0x89, 0xf7, 0xff, 0xd3, 0x5b, 0xc3};

@@ -139,7 +139,7 @@ void StartWatching() noexcept {
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
-// Returns the folders in which the import will look that an event tells of: sys.path, or null.
+// Returns the folders that the import of an audit event will search: sys.path, or null.
 PyObject* SearchPath(const PythonApi& python, PyObject* arguments) {
   constexpr Py_ssize_t kPath = 2;  // module, filename, sys.path, …
   PyObject* path = python.PyTuple_Size(arguments) > kPath ? python.PyTuple_GetItem(arguments, kPath) : nullptr;
@@ -163,8 +163,7 @@ void OfferVirtualGpuOf(const PythonApi& python, const std::string& package) {
   if (HasVirtualGpu()) TellTriton(python);
 }
 
-// The torch that will be imported is the first in a folder of sys.path, unless it comes from something else than a
-// folder.
+// The torch that will be imported is the first one in the folders of sys.path, unless an importer finds it elsewhere.
 void OfferVirtualGpuFor(const PythonApi& python, PyObject* search_path) {
   if (search_path == nullptr || GetSettings().estimate.empty()) return;
   const Py_ssize_t count = python.PyList_Size(search_path);
@@ -184,8 +183,8 @@ void OfferVirtualGpuFor(const PythonApi& python, PyObject* search_path) {
   }
 }
 
-// The same for a torch whose own code already runs: its first statements import Python modules of its package, and
-// only then its libraries.
+// Offers the virtual GPU to a torch whose own code already runs: its first statements import Python modules of its
+// package, and only then its libraries.
 void OfferVirtualGpuFor(const PythonApi& python, const Ref& torch) {
   if (GetSettings().estimate.empty()) return;
   Ref path = torch.Attribute("__path__");
@@ -226,7 +225,7 @@ int OnTorchImport(const PythonApi& python, PyObject* search_path) {
 
 int OnAudit(const char* event, PyObject* arguments, void*) {
   if (event[0] == 'c' && std::strcmp(event, "cpython._PySys_ClearAuditHooks") == 0) {
-    // After a Ctrl-C that nobody caught, Python kills itself with SIGINT next: no exit handler will run.
+    // After a Ctrl-C that the program did not catch, Python kills itself with SIGINT next: no exit handler will run.
     FinishProcess("exit");
     OnClearHooks();
   }

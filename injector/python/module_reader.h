@@ -1,8 +1,8 @@
 // File: module_reader.h
 //
 // ModuleReader reads nn.Module objects: children, class, wrappers, parameters. It keeps nothing and changes nothing.
-// The GIL is held. What it reads may run Python code of torch's (a parameter's `numel`), never a `__getattr__` or a
-// property of the user's module; no exception is left set.
+// The GIL must be held. Reading may run Python code of torch's (a parameter's `numel`), but never a `__getattr__` or
+// a property of the user's module, and it leaves no exception set.
 #ifndef RFINJECT_INJECTOR_PYTHON_MODULE_READER_H_
 #define RFINJECT_INJECTOR_PYTHON_MODULE_READER_H_
 
@@ -30,9 +30,9 @@ class ModuleReader {
 
   explicit ModuleReader(const PythonApi& python) noexcept : python_(python) {}
 
-  // What is in the object's own __dict__ under `name`, or empty. (getattr could run code of the user's.)
+  // Returns what the object's own __dict__ has under `name`, or empty. (getattr could run the user's code.)
   Ref Own(PyObject* module, const char* name) const;
-  // The same if it is a dict, else empty: TorchScript's modules have something there that only looks like a dict.
+  // Returns Own() if that is a dict, else empty: TorchScript's modules have an object there that only resembles one.
   Ref DictAttribute(PyObject* module, const char* name) const;
 
   // Name and object of each child that is not None, in the order of registration. The objects are owned, since what
@@ -45,12 +45,12 @@ class ModuleReader {
 
   // The module that `module` only wraps (DataParallel, torch.compile, checkpoint_wrapper, FSDP, …), or empty.
   Ref Wrapped(PyObject* module) const;
-  // What the innermost of the wrappers wraps; `module` itself when it is none.
+  // Returns what the innermost wrapper wraps; `module` itself when it is no wrapper.
   Ref Innermost(PyObject* module) const;
 
   // Adds the module's own parameters to `count`, each once per `seen`.
   void CountOwnParameters(PyObject* module, Seen& seen, ParameterCount& count) const;
-  // The same for the module and everything below it.
+  // Adds the parameters of the module and of everything below it.
   void CountTree(PyObject* module, Seen& modules, Seen& parameters, ParameterCount& count) const;
 
  private:

@@ -211,7 +211,7 @@ Ref ModuleRegistry::OwnerInFrames(PyObject* module) const {
 }
 
 // Handles a module that is called by a method of the module that it is part of, while that module itself is not
-// called: a LightningModule's training_step calls self.encoder, and nobody calls the LightningModule.
+// called: a LightningModule's training_step calls self.encoder, and the LightningModule itself is never called.
 uint32_t ModuleRegistry::OwnedLayer(PyObject* module) {
   const Ref owner = OwnerInFrames(module);
   if (!owner) return 0;

@@ -75,8 +75,8 @@ class ModuleRegistry {
   // How often the shapes are looked for, where a call's tensors cannot be read (symbolic shapes, tensors inside
   // objects).
   static constexpr uint8_t kShapeAttempts = 3;
-  // Models beyond so many share the last one's name, so that the trace of a program that makes models without end
-  // stays small.
+  // The most models that are told apart. Further ones share the last one's name, so that the trace of a program that
+  // keeps making models stays small.
   static constexpr size_t kMaxModels = 1024;
   static constexpr uint32_t kNoModel = ~uint32_t{0};
 
@@ -84,7 +84,7 @@ class ModuleRegistry {
     uint32_t model = 0;  // index into models_
     std::string path;
     uint8_t shape_attempts = kShapeAttempts;  // attempts that are left
-    std::optional<bool> has_parameters;       // it or what is below it, once somebody asked
+    std::optional<bool> has_parameters;       // the layer or one below it; empty until it is asked for
   };
   struct ModelInfo {
     uint32_t id = 0;  // Recorder::DefineModel

@@ -8,7 +8,7 @@
 #include "injector/layer_stack.h"
 #include "injector/python/torch_state.h"
 #include "injector/python/user_scopes.h"
-#include "injector/torch/binding.h"
+#include "injector/training.h"
 
 namespace rfinject {
 

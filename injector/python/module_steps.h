@@ -73,10 +73,10 @@ class ModuleSteps {
   const ActivationFunction activation_;
 
   std::atomic<uint64_t> samples_{0};
-  std::atomic<uint32_t> calls_{0};       // of roots in the step that runs, but for validation
-  std::atomic<uint32_t> calls_hash_{0};  // of which roots these were, one after the other, and in which mode
+  std::atomic<uint32_t> calls_{0};       // how many roots the running step called, validation excepted
+  std::atomic<uint32_t> calls_hash_{0};  // a hash of these roots, in order, and their modes
   std::atomic<bool> optimizer_seen_{false};
-  std::atomic<uint32_t> primary_root_{0};  // of the model whose calls end the steps while no optimizer does
+  std::atomic<uint32_t> primary_root_{0};  // the model whose calls end the steps while no optimizer does
 
   // The layers that stand for a model whose root is never called: the first that was called to train, and the first
   // to validate.

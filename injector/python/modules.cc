@@ -10,6 +10,7 @@
 #include "injector/python/ref.h"
 #include "injector/python/tensor_reader.h"
 #include "injector/python/torch_state.h"
+#include "injector/training.h"
 
 namespace rfinject {
 namespace {

@@ -1,19 +1,20 @@
 // File: modules.h
 //
 // The calls of nn.Modules: which layer each is, with which shapes, and what happens when a root module (one that is
-// called while no other module runs on the thread) is entered. This is the door to the parts that do it:
+// called while no other module runs on the thread) is entered. It is the interface of the parts that do it:
 //
 //   module_reader.h    reads module objects: children, class, wrappers, parameters
 //   module_registry.h  which layer a module is, and the names of models and layers
 //   tensor_reader.h    the shapes that a module is called with
 //   module_steps.h     what a root's call means: activation, samples, steps, precision policy
 //
+// It also defines what training.h asks of this folder.
+//
 // The interpreter calls this on the program's threads, with the GIL held, unless a function says otherwise.
 #ifndef RFINJECT_INJECTOR_PYTHON_MODULES_H_
 #define RFINJECT_INJECTOR_PYTHON_MODULES_H_
 
 #include <cstdint>
-#include <string_view>
 
 #include "collector/recorder.h"
 #include "collector/source.h"
@@ -22,23 +23,6 @@
 #include "injector/python/python_api.h"
 
 namespace rfinject {
-
-// --- For injector/torch, which sees the steps end.
-
-// Returns the samples (leading dimension of the first tensor input, summed over the calls of root modules with
-// parameters) since the previous call of this function, for Recorder::EndStep. Any thread may call this, without the
-// GIL.
-uint64_t TakeSamplesOfStep() noexcept;
-
-// Tells the recorder what the step that ends now was made of (Recorder::NoteCalls). `optimizer` is torch's name for
-// the scope, `number` the optimizer's own, or 0. Any thread may call this, without the GIL, right before
-// Recorder::EndStep.
-void NoteCallsOfStep(std::string_view optimizer, uint32_t number) noexcept;
-
-// Tells that an optimizer's step runs or ran: from now on the optimizer ends the steps, and not the root module's
-// next call; and the process is a training process, even if it has no modules. Any thread may call this, without the
-// GIL; it costs little after the first time.
-void NoteOptimizerStep() noexcept;
 
 // --- For module_calls.
 

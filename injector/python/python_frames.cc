@@ -12,7 +12,7 @@
 
 #include "injector/python/ref.h"
 #include "injector/python/type_slots.h"
-#include "injector/torch/safe_read.h"
+#include "injector/safe_read.h"
 
 namespace rfinject {
 namespace {
@@ -26,7 +26,7 @@ struct FrameLayout {
                      // has none
   size_t code, outer;   // pointers
   size_t instruction;   // of the one that runs
-  int bytes_of_number;  // the instruction is a number in units of so many bytes; 0: it is a pointer into the code
+  int bytes_of_number;  // the instruction is an index in units of this many bytes; 0: it is a pointer into the code
   size_t locals;        // an array of pointers, the arguments first
 };
 // The numbers are those of Include/cpython/pystate.h, frameobject.h and internal/pycore_frame.h of each version.

@@ -3,11 +3,11 @@
 // Reads, without the GIL, the line of the program that the calling thread's Python code is at; and, with the GIL, the
 // objects that its methods are called on.
 //
-// Torch gives the GIL back before it runs an operator, and a launch may not take it. But a thread that is inside of a
-// C function changes none of its frames, nobody else does, and the frames keep their code objects alive. So we read
-// the thread's own chain of frames where the interpreter has it. The place differs by version (python_frames.cc);
-// what is read there is compared with what Python says of its frames (f_back, f_code, f_lineno) before it is
-// believed.
+// Torch releases the GIL before it runs an operator, and a launch may not take it. But a thread that is inside a C
+// function does not change its frames, no other thread changes them, and the frames keep their code objects alive. So
+// we read the thread's own chain of frames in the interpreter's memory. Its place differs by version
+// (python_frames.cc). Before it is trusted, what is read there is compared with what Python says of its frames
+// (f_back, f_code, f_lineno).
 #ifndef RFINJECT_INJECTOR_PYTHON_PYTHON_FRAMES_H_
 #define RFINJECT_INJECTOR_PYTHON_PYTHON_FRAMES_H_
 

@@ -37,7 +37,7 @@ inline constexpr TypeSlot kTypeFinalize = {392, 80};
 void* LoadTypeSlot(const PyTypeObject* type, TypeSlot slot) noexcept;
 void StoreTypeSlot(PyTypeObject* type, TypeSlot slot, void* value) noexcept;
 
-// Patches `module_class` and its subclasses, but for those whose `__call__` is `seen_function` (may be null; kept).
+// Patches `module_class` and its subclasses, except those whose `__call__` is `seen_function` (may be null; kept).
 // `call` receives every call and must pass it on to g_generic_call. Returns false, with one line in `*why`, when the
 // layout of types could not be verified; nothing is changed then.
 bool InstallTypeSlots(const PythonApi& python, PyTypeObject* module_class, PyObject* seen_function, CallFunction call,

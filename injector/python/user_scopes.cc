@@ -6,7 +6,7 @@
 #include "injector/python/optimizers.h"
 #include "injector/python/ref.h"
 #include "injector/python/type_slots.h"
-#include "injector/torch/scopes.h"
+#include "injector/training.h"
 
 namespace rfinject {
 namespace {
@@ -65,7 +65,7 @@ int InitRecord(PyObject* self, PyObject* args, PyObject* kwargs) {
     ++g_trial_begins;
     return result;
   }
-  // Torch passes the name by position. A scope that somebody else opens may have it elsewhere, and is not looked at.
+  // Torch passes the name by position. The program's own scopes may pass it by keyword; they are not looked at.
   if (args == nullptr || g_python->PyTuple_Size(args) < 1) return result;
   const char* name = g_python->PyUnicode_AsUTF8(g_python->PyTuple_GetItem(args, 0));
   if (name == nullptr) {
@@ -118,7 +118,7 @@ bool Verified(const PythonApi& python, std::string* why) {
   return true;
 }
 
-// A trial that makes scopes which nobody enters.
+// Makes scopes that are never entered, and checks that both slots were called for each.
 bool Trial(std::string* why) {
   Ref trials(*g_python, g_python->PyLong_FromLong(kTrials));
   const char* const names[] = {"record_function", "trials"};

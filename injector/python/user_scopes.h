@@ -17,7 +17,7 @@ namespace rfinject {
 // of types could not be verified or a trial failed; nothing is changed then.
 bool WatchUserScopes(const PythonApi& python, std::string* why);
 
-// Watches again if somebody has assigned an `__init__` or a `__del__` to the class. The GIL must be held. It costs
+// Watches again if the program has assigned an `__init__` or a `__del__` to the class. The GIL must be held. It costs
 // two comparisons.
 void RepairUserScopes() noexcept;
 

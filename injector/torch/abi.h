@@ -1,7 +1,7 @@
 // File: abi.h
 //
 // The few types of torch that cross a call of ours, as the Itanium C++ ABI passes them. None of torch's headers is
-// compiled in; each of these was the same in every release from 1.13 to 2.15, and calibration.cc exercises them all
+// compiled in; each of these was the same in every release from 1.13 to 2.15, and calibration exercises them all
 // before anything relies on them.
 #ifndef RFINJECT_INJECTOR_TORCH_ABI_H_
 #define RFINJECT_INJECTOR_TORCH_ABI_H_

@@ -6,11 +6,11 @@
 #include <string_view>
 
 #include "injector/layer_stack.h"
-#include "injector/torch/binding.h"
+#include "injector/safe_read.h"
+#include "injector/thread_block.h"
 #include "injector/torch/current_node.h"
 #include "injector/torch/native_observer.h"
-#include "injector/torch/safe_read.h"
-#include "injector/torch/thread_block.h"
+#include "injector/training.h"
 
 namespace rfinject {
 namespace {
@@ -41,7 +41,7 @@ struct NodeScope {
 
 // This is kept small: the library's thread-local memory comes out of the loader's static reserve.
 struct Thread {
-  // The node that was last asked about, and the layer that bore it.
+  // The node that was last asked about, and the layer that it was created in.
   uint64_t owner_sequence = kUnknownSequence;
   uint64_t owner_thread = 0;
   uint32_t owner = 0;
@@ -81,7 +81,7 @@ Globals g;
 std::atomic<NodeMeans> g_means{NodeMeans::kNone};
 std::atomic<bool> g_node_checked{false};  // a node that really ran has been looked at
 std::atomic<uint64_t> g_forgotten{0};
-std::atomic<bool> g_evaluating{false};  // of the root that was called last, whatever the thread
+std::atomic<bool> g_evaluating{false};  // whether the root that was called last, on any thread, is being validated
 
 // Class names of nodes, by virtual table. Nothing is removed. A thread takes a slot by writing the key; the name
 // follows.
@@ -124,7 +124,8 @@ uint64_t FieldOf(uintptr_t object, size_t offset) {
   return value;
 }
 
-// The layout was learned from nodes that did not run. The first one that does is checked before it is believed.
+// The layout was learned from nodes that did not run. The first node that runs is checked before the layout is
+// trusted.
 bool PlausibleNode(uintptr_t node) {
   const Snapshot object = TakeSnapshot(node, 128);
   if (object.size < static_cast<size_t>(g.layout.thread) + 8) return false;
@@ -198,9 +199,9 @@ uint32_t OwnerOfNode(Thread& thread, const Running& node) {
   return thread.owner;
 }
 
-// Double backward: nodes born while a node runs (create_graph=True) belong to that node's layer. This runs at
-// launches and operators only, so an interval begins where the thread's counter stood at the last time: an operator's
-// node is born before its kernel is launched.
+// Double backward: nodes created while a node runs (create_graph=True) belong to that node's layer. This runs only at
+// launches and operators, so an interval begins at the value that the thread's counter had at the previous call: an
+// operator's node is created before its kernel is launched.
 void FollowIntervals(Thread& thread, const Running& node, uint32_t owner, const LayerTop& top, bool top_is_inside) {
   if (node.id != 0 && !top_is_inside) {
     if (g.grad_enabled == nullptr || !g.grad_enabled()) {
@@ -292,7 +293,7 @@ Site SiteOfThread() noexcept {
     site.phase = Phase::kBackward;
     site.layer = owner;
   } else if (top.depth == 0) {
-    // No frame of Python's is open. In a C++ program the native stack knows more; elsewhere it tells nothing.
+    // No frame of Python's is open. A C++ program has its layers on the native stack; other programs have none there.
     const NativePlace place = CurrentNativePlace();
     site.phase = place.phase;
     site.layer = place.layer;

@@ -3,7 +3,7 @@
 // Knows where the calling thread is: in a module's forward, in an autograd node, in an optimizer's step. Three kinds
 // of frames can be open on a thread at once, and the innermost decides:
 //
-//   a node that was not yet running when the module or scope began     backward, the layer that bore the node
+//   a node that was not yet running when the module or scope began     backward, the layer that created the node
 //   a module                                                           forward; recompute if a node runs around it
 //   a user scope (optimizer, data loader)                              its phase, and the module's layer if in one
 //
@@ -11,7 +11,7 @@
 // scopes note how many modules the thread had entered.
 //
 // Either torch is asked for the running node (current_node.h), or RecordFunction's BACKWARD scope tells it. A node
-// with no layer (born outside of every module: a functional loss) gives phase backward, layer 0.
+// with no layer (created outside of every module, as by a functional loss) gives phase backward, layer 0.
 #ifndef RFINJECT_INJECTOR_TORCH_AUTOGRAD_H_
 #define RFINJECT_INJECTOR_TORCH_AUTOGRAD_H_
 
@@ -22,6 +22,7 @@
 #include "collector/site.h"
 #include "injector/torch/layouts.h"
 #include "injector/torch/symbols.h"
+#include "injector/training.h"
 
 namespace rfinject {
 
@@ -48,14 +49,11 @@ inline constexpr uint64_t kUnknownSequence = UINT64_MAX - 1;
 void BeginNode(const void* record, uint64_t sequence, uint64_t forward_thread, uint32_t name) noexcept;
 void EndNode(const void* record) noexcept;
 
-// Scopes that torch's own Python code opens around its work.
-enum class UserScope : uint8_t { kOther, kOptimizerStep, kZeroGrad, kLoader };
-
-// Tells that such a scope, not kOther, begins on this thread; `record` identifies it until it ends. Returns false if
+// Tells that a scope, not kOther, begins on this thread; `record` identifies it until it ends. Returns false if
 // a scope of its phase is open around it, or if it was told of before.
 bool BeginScope(const void* record, UserScope scope) noexcept;
-// Tells that a scope ends, and returns which, if no scope of its phase is open around it on this thread; else kOther,
-// also for a `record` that is not open here. Those inside it that have not ended end with it.
+// Tells that a scope ends, and ends the scopes inside it that are still open. Returns the scope if none of its phase
+// is open around it on this thread, and kOther otherwise or when `record` is not open here.
 UserScope EndScope(const void* record) noexcept;
 
 // The number of the autograd node that ran on this thread when SiteOfThread was called last, and the thread that it
@@ -66,8 +64,8 @@ struct NodeNumber {
 };
 NodeNumber NodeOfThread() noexcept;
 
-// The same for the node that backward work counts for: an AccumulateGrad has no number, and its work counts for the
-// node before it.
+// Returns the node that the backward work of this thread is attributed to. It differs from NodeOfThread in an
+// AccumulateGrad, which has no number: its work is attributed to the node that ran before it.
 NodeNumber OwnerNodeOfThread() noexcept;
 
 // Sets the operator that runs on this thread, an Intern()ed name, and returns the one before. For the operator

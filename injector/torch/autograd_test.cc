@@ -12,11 +12,10 @@
 #include "collector/settings.h"
 #include "collector/step_waits.h"
 #include "injector/layer_stack.h"
-#include "injector/python/modules.h"
-#include "injector/torch/binding.h"
 #include "injector/torch/current_node.h"
 #include "injector/torch/name_cache.h"
 #include "injector/torch/scopes.h"
+#include "injector/training.h"
 
 namespace rfinject {
 
@@ -482,7 +481,7 @@ TEST_F(AutogradTest, AnImplausibleNodeSwitchesBackwardLayersOff) {
 }  // namespace
 }  // namespace rfinject
 
-// What scopes.cc asks of injector/python.
+// What scopes.cc asks of injector/python and of attach.cc.
 namespace rfinject {
 void BeginWait(Watched) noexcept { ++g_waits_begun; }
 void EndWait(Watched) noexcept { ++g_waits_ended; }
@@ -496,9 +495,6 @@ void NoteCallsOfStep(std::string_view, uint32_t) noexcept {}
 const Settings& GetSettings() noexcept {
   static const Settings settings;
   return settings;
-}
-PyObject* RunPython(const PythonApi&, const char*, const char* const*, PyObject* const*, size_t, char*, size_t) {
-  return nullptr;
 }
 OpKind ClassifyOp(std::string_view) noexcept { return OpKind::kAtomic; }
 std::string_view TangentProductOf(std::string_view) noexcept { return {}; }

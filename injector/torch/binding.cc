@@ -8,13 +8,13 @@
 #include "collector/step_end.h"
 #include "collector/step_waits.h"
 #include "injector/layer_stack.h"
-#include "injector/python/python_api.h"
 #include "injector/torch/autograd.h"
 #include "injector/torch/calibration.h"
 #include "injector/torch/native_observer.h"
 #include "injector/torch/op_observer.h"
 #include "injector/torch/scopes.h"
 #include "injector/torch/symbols.h"
+#include "injector/training.h"
 
 namespace rfinject {
 namespace {
@@ -41,7 +41,7 @@ void EndStep() noexcept try { EndTrainingStep(); } catch (...) {
 
 }  // namespace
 
-TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source* source, bool user_scopes_told) {
+TorchCapabilities BindTorch(CalibrateFunction by_python, Recorder& recorder, Source* source, bool user_scopes_told) {
   static std::atomic<bool> bound{false};
   TorchCapabilities capabilities;
   if (bound.exchange(true)) {
@@ -67,11 +67,11 @@ TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source*
 
   const bool wants_ops = source != nullptr && source->wants_ops();
   CalibrationResult calibration;
-  if (python == nullptr) {
+  if (by_python == nullptr) {
     calibration = CalibrateNative(symbols, wants_ops);
     Lack(&capabilities.missing, calibration.missing);
   } else if (tier < 'D') {
-    calibration = Calibrate(*python, symbols, wants_ops);
+    calibration = by_python(symbols, wants_ops);
     Lack(&capabilities.missing, calibration.missing);
   } else {
     Lack(&capabilities.missing, "RFINJECT_TIER=" + GetSettings().tier);
@@ -95,10 +95,10 @@ TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source*
     SetSequenceFunctions({.running_node = RunningNode});
   }
   AddScopeCallbacks(symbols, layouts.record, {.user = !user_scopes_told, .backward = means == NodeMeans::kScope});
-  if (python != nullptr && !user_scopes_told) WatchWaits(kDataWaits);
+  if (by_python != nullptr && !user_scopes_told) WatchWaits(kDataWaits);
   // This comes before the operators themselves are observed, so that an operator's layer is known when it is
   // observed.
-  if (python == nullptr && capabilities.sequence) {
+  if (by_python == nullptr && capabilities.sequence) {
     capabilities.native_layers = InitNativeLayers(recorder);
     if (capabilities.native_layers) {
       ObserveNativeLayers(symbols, recorder, ActivateWithoutPython);

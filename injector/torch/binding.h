@@ -10,10 +10,9 @@
 
 #include "collector/recorder.h"
 #include "collector/source.h"
+#include "injector/torch/calibration.h"
 
 namespace rfinject {
-
-struct PythonApi;
 
 struct TorchCapabilities {
   bool record_function = false;  // RecordFunction callbacks can be added: scopes of user code, steps, phases
@@ -25,28 +24,14 @@ struct TorchCapabilities {
   std::string missing;           // one line: what is missing and why; empty when nothing is
 };
 
-// Must be called once per process, when libtorch is loaded and initialised: with the GIL held, or with a null
-// `python` in a C++ program on libtorch. Runs the calibration, installs the callbacks that the capabilities allow,
-// and sets g_site_function. `source` may be null. `user_scopes_told` says that somebody else calls BeginUserScope and
-// EndUserScope, so that no callback is needed for them. Nothing that it runs may be visible to the program: default
-// generators, grad mode, autocast, warnings and the autograd sequence are left as they were, as far as torch allows.
-// It is not noexcept: a daemon thread whose interpreter ends is unwound out of the Python code that this runs, and
-// memory may run out.
-TorchCapabilities BindTorch(const PythonApi* python, Recorder& recorder, Source* source, bool user_scopes_told);
-
-// Arranges for type slots that were reset to be repaired, and for new classes to be found. It is called at the start
-// of a backward and at each user scope (DataLoader, optimizer), on any thread, without the GIL. injector/python
-// implements it.
-void RequestSlotRepair() noexcept;
-
-// Called once, by any thread, when a C++ program turns out to train or to run modules. attach.cc implements it.
-void ActivateWithoutPython() noexcept;
-
-// Called by any thread after the last step of the window when Settings::kill is set. injector/python implements it.
-void RequestPoliteExit() noexcept;
-
-// Tells whether the root module that is about to be called is being validated: its forward is then Phase::kEval.
-void SetEvaluating(bool evaluating) noexcept;
+// Must be called once per process, when libtorch is loaded and initialised: in a Python program with the GIL held and
+// with the function that calibrates by Python, in a C++ program on libtorch with null. Runs the calibration, installs
+// the callbacks that the capabilities allow, and sets g_site_function. `source` may be null. `user_scopes_told` says
+// that type slots of Python already call BeginUserScope and EndUserScope, so that no callback is needed for them.
+// Nothing that it runs may be visible to the program: default generators, grad mode, autocast, warnings and the
+// autograd sequence are left as they were, as far as torch allows. It is not noexcept: a daemon thread whose
+// interpreter ends is unwound out of the Python code that this runs, and memory may run out.
+TorchCapabilities BindTorch(CalibrateFunction by_python, Recorder& recorder, Source* source, bool user_scopes_told);
 
 }  // namespace rfinject
 

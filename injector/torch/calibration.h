@@ -13,7 +13,6 @@
 
 #include <string>
 
-#include "injector/python/python_api.h"
 #include "injector/torch/layouts.h"
 #include "injector/torch/symbols.h"
 
@@ -26,11 +25,10 @@ struct CalibrationResult {
   std::string missing;        // what was not found, comma separated
 };
 
-// Must be called with the GIL held, when torch is imported. `operands` says whether to learn TensorImpl and IValue,
-// too (1 ms more). On a daemon thread it may be unwound like any Python code; then nothing of it stays behind.
-CalibrationResult Calibrate(const PythonApi& python, const TorchSymbols& symbols, bool operands);
+// A function that calibrates. `operands` says whether to learn TensorImpl and IValue, too (1 ms more).
+using CalibrateFunction = CalibrationResult (*)(const TorchSymbols& symbols, bool operands);
 
-// Does the same in a C++ program without Python; it finds nothing about BACKWARD scopes. Threads that run operators
+// Calibrates in a C++ program without Python; it finds nothing about BACKWARD scopes. Threads that run operators
 // meanwhile are left alone.
 CalibrationResult CalibrateNative(const TorchSymbols& symbols, bool operands);
 

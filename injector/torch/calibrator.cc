@@ -246,7 +246,15 @@ void Calibrator::OnEnd(const RecordFunction& record) {
   }
 }
 
-void Calibrator::Finish(bool operands, CalibrationResult* result) {
+void Calibrator::Finish(bool operands, const char* error, CalibrationResult* result) const {
+  if (done_ && !failed_) {
+    FindLayouts(operands, result);
+  } else {
+    result->missing = std::string("calibration did not run to its end: ") + error;
+  }
+}
+
+void Calibrator::FindLayouts(bool operands, CalibrationResult* result) const {
   TorchLayouts& layouts = result->layouts;
 
   NodeLayout& node = layouts.node;

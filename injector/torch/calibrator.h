@@ -2,11 +2,11 @@
 //
 // Finds fields in torch's objects by elimination. A driver tells what it is about to do, in lines of words, and does
 // it; RecordFunction callbacks look at what torch then has in memory. There are two drivers: a Python script
-// (calibration.cc) and calls of libtorch's C++ functions (native_calibration.cc).
+// (python_calibration.cc) and calls of libtorch's C++ functions (native_calibration.cc).
 //
 //   expect-sequence, expect-no-sequence    the next operator has the thread's next sequence number, or none
 //   node OBJECT SEQUENCE CLASS             the Python object OBJECT wraps a node that was born with that number
-//   native-node NODE SEQUENCE CLASS        the same, of the node's own address
+//   native-node NODE SEQUENCE CLASS        NODE is the address of a node that was born with that number
 //   backward SEQUENCE                      the next BACKWARD scope is that of the node with that number
 //   tensor IMPL DTYPE META DATA NUMEL RANK SIZE… STRIDE…
 //   expect OPERATOR INPUT… [> OUTPUT…]     its arguments: T123, I-3, D2.5, B1, N, L0,2 (integers), M123,456 (tensors)
@@ -40,17 +40,19 @@ class Calibrator {
   void Tell(const char* line);
   void OnStart(const abi::RecordFunction& record, abi::RecordScope scope);
   void OnEnd(const abi::RecordFunction& record);
-  void Finish(bool operands, CalibrationResult* result);
+  // Writes what was found to `*result`. After a calibration that did not run to its end nothing is found, since what
+  // was learned rests on too few objects; `error` (it may be empty) then says why.
+  void Finish(bool operands, const char* error, CalibrationResult* result) const;
 
   uint64_t Peek() const { return symbols_.peek(); }
-  // Tells that something could not be looked at, for lack of memory: nothing that was learned is used.
+  // Tells that the driver failed, or that something could not be looked at: nothing that was learned is used.
   void Fail() { failed_ = true; }
-  bool done() const { return done_ && !failed_; }
 
  private:
   // Whether the object at `node` is a node of that class; then it is looked at.
   bool ObserveNode(uintptr_t node, uint64_t sequence, const char* class_name);
   void ObserveWrappedNode(uintptr_t object, uint64_t sequence, const char* class_name);
+  void FindLayouts(bool operands, CalibrationResult* result) const;
 
   const TorchSymbols& symbols_;
   bool done_ = false;

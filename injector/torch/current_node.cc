@@ -7,8 +7,8 @@ namespace {
 
 constexpr uintptr_t kSentinel = 0x5ca1ab1e;
 
-// What torch::autograd::AnomalyMetadata is to its callers: an object with virtual functions. assign_parent is the
-// last of five; all five are this one, so that it does not matter which is called.
+// Stands for a torch::autograd::AnomalyMetadata, an object with virtual functions. assign_parent is the last of its
+// five. All five entries hold this function, so that it does not matter which entry is called.
 struct Metadata;
 // `parent` is a reference to a std::shared_ptr<Node>: its first word is the node.
 using AssignParent = void (*)(Metadata* self, const uintptr_t* parent);

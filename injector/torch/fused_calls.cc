@@ -11,8 +11,8 @@ namespace {
 // How many calls are kept between a forward and its backward: the number of layers, times the forwards that a loop
 // runs before it goes backward.
 constexpr size_t kMostCalls = 512;
-// How long the lock is waited for, which is held for a look-up only. A forked child may inherit it locked, and then
-// goes on without.
+// How long a caller waits for the lock, ns. The lock is held for a look-up only. A forked child may inherit it
+// locked; its callers then go on without the kept calls.
 constexpr int64_t kLockWaitNs = 10'000'000;
 
 struct Kept {

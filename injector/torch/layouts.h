@@ -1,6 +1,6 @@
 // File: layouts.h
 //
-// Where the fields that we read lie in torch's objects, as calibration.cc found them in this process, and how a
+// Where the fields that we read lie in torch's objects, as calibration found them in this process, and how a
 // field is found: by elimination over objects whose contents are known.
 #ifndef RFINJECT_INJECTOR_TORCH_LAYOUTS_H_
 #define RFINJECT_INJECTOR_TORCH_LAYOUTS_H_
@@ -12,7 +12,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "injector/torch/safe_read.h"
+#include "injector/safe_read.h"
 
 namespace rfinject {
 

@@ -1,7 +1,7 @@
 // File: name_cache.h
 //
-// NameCache finds, without a lock, what was made of a C string that torch hands us again and again. Nothing is
-// removed from it; it is for names of which a program has a few hundred.
+// NameCache maps the C strings that torch passes to us repeatedly to what was computed from them. Look-ups take no
+// lock. Nothing is removed from it, so it suits names that a program has a few hundred of.
 #ifndef RFINJECT_INJECTOR_TORCH_NAME_CACHE_H_
 #define RFINJECT_INJECTOR_TORCH_NAME_CACHE_H_
 

@@ -1,5 +1,5 @@
 // Calibration without Python: a dozen calls of libtorch's own C++ functions, found by their mangled names and made as
-// the Itanium C++ ABI passes their arguments. What crosses those calls, and since when it has been so:
+// the Itanium C++ ABI passes their arguments. These types cross the calls, in these releases:
 //
 //   at::Tensor                a pointer to its TensorImpl; returned through a hidden pointer; always
 //   c10::ArrayRef             pointer and count, by value; always
@@ -8,7 +8,7 @@
 //                             library's: the value, then the byte. Its mangled name tells which one.
 //   at::TensorBase::grad_fn   a reference to the node's smart pointer, whose first word is the node
 //
-// A torch for which one of these does not hold does not show what is expected of it, and is then not believed.
+// If one of these does not hold for a torch, the expected contents are not found, and the calibration fails.
 
 #include <dlfcn.h>
 
@@ -24,8 +24,8 @@
 namespace rfinject {
 namespace {
 
-// The tensors made here are never given back, which would take more of torch's ABI: some 30 of at most 576 bytes.
-// They stay in sight of leak checkers.
+// The tensors made here, some 30 of at most 576 bytes, are never freed, because that would take more of torch's ABI.
+// They stay reachable, so that leak checkers do not report them.
 constexpr size_t kMaxTensors = 64;
 void* g_tensors[kMaxTensors];
 
@@ -277,8 +277,7 @@ class Driver {
 
 CalibrationResult CalibrateNative(const TorchSymbols& symbols, bool operands) {
   CalibrationResult result;
-  if (!symbols.has_record_function() || symbols.peek == nullptr || symbols.thread_id == nullptr ||
-      symbols.record_input_count == nullptr || symbols.record_output_count == nullptr) {
+  if (!symbols.can_calibrate()) {
     result.missing = "functions of libtorch not found: " + symbols.missing;
     return result;
   }
@@ -297,12 +296,7 @@ CalibrationResult CalibrateNative(const TorchSymbols& symbols, bool operands) {
       error = "torch has thrown";
     }
   }
-  calibrator.Finish(operands, &result);
-  if (!calibrator.done()) {
-    result.layouts = {};
-    result.node_names = false;
-    result.missing = std::string("calibration did not run to its end: ") + error;
-  }
+  calibrator.Finish(operands, error, &result);
   return result;
 }
 

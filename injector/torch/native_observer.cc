@@ -6,7 +6,7 @@
 #include "injector/native/objects.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
-#include "injector/torch/scopes.h"
+#include "injector/training.h"
 
 namespace rfinject {
 namespace {
@@ -27,8 +27,8 @@ std::atomic<bool> g_training{false};
 std::atomic<bool> g_step_open{false};  // something ran since the last step ended
 bool (*g_grad_enabled)() = nullptr;    // c10::GradMode::is_enabled: a value of the thread's own; null: not known
 
-// What trains, and what is validated. This takes models to run on one thread; where they do not, counts of batches
-// may be off.
+// Counts the batches that train and those that are validated. It assumes that models run on one thread; where they do
+// not, the counts may be off.
 std::atomic<bool> g_stepped{false};         // an optimizer has
 std::atomic<bool> g_program_trains{false};  // modules that no class of the program's own encloses
 std::atomic<uint32_t> g_trained_model{0};   // the first model that ran with gradients
@@ -42,7 +42,7 @@ void BeginTraining() noexcept {
 }
 
 void NoteTrained(const NativePlace& place) noexcept {
-  // The time that validating took is not part of the next step.
+  // The time of the validation is not part of the next step.
   if (g_validating.exchange(false, std::memory_order_relaxed) && !g_step_open.load(std::memory_order_relaxed)) {
     g_recorder->RestartStep();
   }
@@ -61,8 +61,8 @@ bool IsValidation(const NativePlace& place) noexcept {
   return model != 0 ? g_validating.load(std::memory_order_relaxed) : g_program_trains.load(std::memory_order_relaxed);
 }
 
-// A batch begins with the operator that the first one began with, at its place in the program: a loop over batches
-// comes back there once a batch.
+// A batch begins where the first batch began: at the same operator and the same place in the program, which a loop
+// over batches reaches once a batch.
 void NoteValidated(const NativePlace& place) noexcept {
   if (!g_validating.exchange(true, std::memory_order_relaxed)) {
     g_first_call.store(place.call, std::memory_order_relaxed);

@@ -5,12 +5,12 @@
 #include <cstring>
 
 #include "collector/op_call.h"
+#include "injector/thread_block.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
 #include "injector/torch/fused_calls.h"
 #include "injector/torch/name_cache.h"
 #include "injector/torch/operands.h"
-#include "injector/torch/thread_block.h"
 
 namespace rfinject {
 namespace {
@@ -76,7 +76,7 @@ T Load(const RecordFunction& record, size_t offset) {
 }
 
 // "aten::add", but not "autograd::engine::evaluate_function: AddBackward0" or "PythonDispatchMode", which are ranges
-// in the same scope. Those have made-up names in memory that comes and goes, and are not kept.
+// in the same scope. Their names are built in memory that is freed, so they are not kept.
 bool MakeInfo(const char* name, OpInfo* info) {
   const std::string_view text = name;
   const size_t colons = text.find("::");
@@ -111,8 +111,8 @@ OpCall CallOf(std::string_view name, const Operands& operands, size_t inputs) {
   return call;
 }
 
-// What a node runs that stands for a part of a fused operator is no kernel; with the first of the nodes the source is
-// told of the whole operator.
+// A node that is a part of a fused operator runs no kernel of its own on a GPU. The whole operator is reported to the
+// source when the first of its nodes runs.
 bool IsOfFusedCall(Site site) {
   const NodeNumber node = NodeOfThread();
   if (node.sequence == UINT64_MAX) return false;
@@ -172,8 +172,8 @@ NoContext OnStart(const RecordFunction& record) {
   const OpInfo info = g_infos.FindByPointer(g.name(&record), MakeInfo);
   if (ops->depth != 0 && info.name != 0) ++ops->frames[ops->depth - 1].children;
   if (info.kind == OpKind::kFree) {
-    // The site is asked for even so: an AccumulateGrad that follows belongs to the node that ran last, whatever that
-    // one did.
+    // The site is asked for here too: an AccumulateGrad that follows is attributed to the node that ran last, even if
+    // that node had nothing to report.
     SiteOfThread();
     ops->hidden = resume + 1;
     ops->outside = resume != 0;
@@ -193,7 +193,7 @@ NoContext OnStart(const RecordFunction& record) {
     frame.outer_op = ExchangeOperator(0);
     return {};
   }
-  // The boxed path passes the interpreter's whole stack, of which the arguments are the last part.
+  // The boxed path passes the interpreter's whole stack. The arguments lie at its end.
   const auto values = Load<uintptr_t>(record, g.layout.inputs);
   const auto count = Load<size_t>(record, g.layout.inputs + 8);
   const size_t wanted = g.input_count(&record);

@@ -26,7 +26,7 @@ DType DTypeOf(uint16_t number) {
 
 uint64_t ElementSize(uint16_t dtype) {
   // c10/core/ScalarType.h, in its order: u8 i8 i16 i32 i64 f16 f32 f64 c32 c64 c128 bool qint8 quint8 qint32 bf16.
-  // The numbers above are 1-byte types (sub-byte ones take a byte, float8) but for uint16, uint32 and uint64.
+  // The numbers above are 1-byte types (sub-byte ones take a byte, float8) except uint16, uint32 and uint64.
   static constexpr std::array<uint8_t, 16> kSizes = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4, 2};
   if (dtype < kSizes.size()) return kSizes[dtype];
   switch (dtype) {

@@ -5,11 +5,10 @@
 
 #include "collector/settings.h"
 #include "collector/step_waits.h"
-#include "injector/python/modules.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
-#include "injector/torch/binding.h"
 #include "injector/torch/name_cache.h"
+#include "injector/training.h"
 
 namespace rfinject {
 namespace {
@@ -26,7 +25,7 @@ Globals g;
 Recorder* g_recorder = nullptr;
 Source* g_source = nullptr;
 std::atomic<bool> g_exit_requested{false};
-// A hash of the scope's name of the last optimizer's step, and the optimizer's number.
+// A hash of the name of the scope that the last optimizer's step ran in, and the optimizer's number.
 std::atomic<uint32_t> g_optimizer_class{0};
 std::atomic<uint32_t> g_optimizer{0};
 NameCache<uint32_t> g_node_names;
@@ -46,7 +45,7 @@ uint64_t FieldOf(const RecordFunction& record, size_t offset) {
   return value;
 }
 
-// Makes AccumulateGrad of "torch::autograd::AccumulateGrad", as the virtual table has it.
+// Shortens "torch::autograd::AccumulateGrad" to AccumulateGrad, as the class name in the virtual table reads.
 bool InternNodeName(const char* name, uint32_t* id) {
   std::string_view text = name;
   if (const size_t colon = text.rfind("::"); colon != std::string_view::npos) text.remove_prefix(colon + 2);

@@ -70,9 +70,9 @@ bool FindTorchSymbols(TorchSymbols* symbols) {
            &symbols->record_output_count);
   cpu.Bind("_ZN2at15sequence_number4peekEv", "at::sequence_number::peek", &symbols->peek);
   cpu.Bind("_ZN2at14RecordFunction15currentThreadIdEv", "at::RecordFunction::currentThreadId", &symbols->thread_id);
-  // Torch 1.13 has assign_parent alone, and does not count as lacking get_current_node. get_current_graph_task_id
-  // also came with torch 2: a release that has given up get_current_node but has this one is not asked by
-  // assign_parent, which may do something else there.
+  // Torch 1.13 has only assign_parent, and get_current_node does not count as missing there.
+  // get_current_graph_task_id also came with torch 2. A later release that has it but no get_current_node is not
+  // asked by assign_parent, which may do something else there.
   const bool old = dlsym(torch, "_ZN5torch8autograd16get_current_nodeEv") == nullptr &&
                    dlsym(torch, "_ZN5torch8autograd25get_current_graph_task_idEv") == nullptr;
   if (old) {

@@ -49,6 +49,11 @@ struct TorchSymbols {
     return add_global_callback != nullptr && add_thread_local_callback != nullptr && remove_callback != nullptr &&
            record_name != nullptr;
   }
+  // Whether calibration has all functions that it calls.
+  bool can_calibrate() const {
+    return has_record_function() && peek != nullptr && thread_id != nullptr && record_input_count != nullptr &&
+           record_output_count != nullptr;
+  }
 };
 
 // False when no libtorch_cpu is loaded. libtorch is loaded with RTLD_LOCAL, so that RTLD_DEFAULT would find nothing:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The pairs of programs that the rules of advice are held against, and the table of them in docs/ADVICE.md.
+"""The pairs of programs that the rules of advice are held against, and the table of them in docs/reference/ADVICE.md.
 
     pair_runs.py [--gpu NAME]...            runs every pair and prints the table, in Markdown
-    pair_runs.py [--gpu NAME]... --update   and writes it, and the list of the rules without a pair, into docs/ADVICE.md
+    pair_runs.py [--gpu NAME]... --update   writes it, and the list of the rules without a pair, into that page, too
 
 A pair is a program in pairs/ that is run twice: with the fault, and with the fault mended. The rule must hold for the first
 and be silent for the second, and what it says it would win must be within 25 % of what the second takes less.
@@ -25,7 +25,7 @@ RFINJECT = os.environ.get("RFINJECT") or str(HERE.parents[1] / "build/release/bi
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 GPU = "A100-SXM4-40GB"
 RULES = HERE.parents[1] / "cli/report/advice/rules.txt"
-DOCUMENT = HERE.parents[1] / "docs/ADVICE.md"
+DOCUMENT = HERE.parents[1] / "docs/reference/ADVICE.md"
 TOLERANCE = 0.25
 TIMEOUT_S = 240
 
@@ -141,7 +141,7 @@ def unproven():
 
 
 def update(what, lines):
-    """Replaces what docs/ADVICE.md has between its marks."""
+    """Replaces what docs/reference/ADVICE.md has between its marks."""
     begin, end = f"<!-- made by pair_runs.py --update: {what} -->\n", "<!-- end -->"
     head, rest = DOCUMENT.read_text().split(begin, 1)
     DOCUMENT.write_text(head + begin + "".join(line + "\n" for line in lines) + end + rest.split(end, 1)[1])
@@ -150,7 +150,7 @@ def update(what, lines):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpu", action="append", help=f"of the table of GPUs; default {GPU}")
-    parser.add_argument("--update", action="store_true", help="write docs/ADVICE.md, too")
+    parser.add_argument("--update", action="store_true", help="write docs/reference/ADVICE.md, too")
     options = parser.parse_args()
     gpus = options.gpu or [GPU]
     lines = []

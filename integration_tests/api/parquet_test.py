@@ -105,7 +105,7 @@ class Parquet(unittest.TestCase):
                          [("job=__HIVE_DEFAULT_PARTITION__", "day=2026-11-22")])
 
     def test_the_documents_questions(self):
-        text = (ROOT / "docs/SQL.md").read_text(encoding="utf-8")
+        text = (ROOT / "docs/use/IMPORT_AND_EXPORT.md").read_text(encoding="utf-8")
         queries = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
         said, = re.findall(r"in DuckDB:? `([^`]*)`", text)
         traces = TRACES[:4]

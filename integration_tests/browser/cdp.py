@@ -192,6 +192,11 @@ class Page:
         """Waits until what was asked for has been painted: two animation frames."""
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
 
+    def wait_until(self, condition):
+        """Waits until a JavaScript condition holds, asking once a frame."""
+        self.evaluate("new Promise(done => { const look = () => " + condition +
+                      " ? done(0) : requestAnimationFrame(look); look(); })")
+
     def resize(self, width, height):
         self.call("Emulation.setDeviceMetricsOverride",
                   {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})

@@ -25,6 +25,7 @@ import perfetto_ui
 OPTIONS = argparse.Namespace()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "integration_tests/golden/traces"
+DOCUMENT = ROOT / "docs/use/IMPORT_AND_EXPORT.md"  # its SQL blocks are for SQLite, but for one for Perfetto
 TOOLS = subprocess.run([ROOT / "scripts/test_tools"], capture_output=True, text=True).stdout.strip()
 
 
@@ -293,7 +294,7 @@ class TraceProcessor(ExportsTest):
                 (f"{number(row['oi_flop_per_byte']):.6g}", f"{number(row['attainable_share']):.6g}", row["bound"])
                 for row in rows))
         # The document's query.
-        query, = re.findall(r"```sql\n(.*?)```", (ROOT / "docs/EXPORTS.md").read_text(encoding="utf-8"), re.DOTALL)
+        query, = re.findall(r"```sql perfetto\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
         longest = ui.query(query)
         self.assertEqual([row["dur"] for row in longest],
                          sorted((row["dur"] for row in of_step.values() if row["depth"] == 1), reverse=True)[:10])
@@ -453,7 +454,7 @@ class Sqlite(ExportsTest):
         self.assertEqual(len({row["job"] for row in rows}), 1)
 
     def test_the_documents_questions(self):
-        text = (ROOT / "docs/SQL.md").read_text(encoding="utf-8")
+        text = DOCUMENT.read_text(encoding="utf-8")
         queries = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
         database = self.connect(*self.traces, self.on_virtual_gpu, GOLDEN / "random2.rfx")
         answers = [database.execute(query).fetchall() for query in queries]

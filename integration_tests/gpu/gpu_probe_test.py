@@ -98,7 +98,7 @@ class GpuProbe(unittest.TestCase):
         self.assertEqual(run("--only", "x").returncode, 2)
 
     def test_the_document_names_the_probe_of_each_question(self):
-        text = (ROOT / "docs" / "GPU_OPEN_QUESTIONS.md").read_text(encoding="utf-8")
+        text = (ROOT / "integration_tests/gpu/QUESTIONS.md").read_text(encoding="utf-8")
         for line in run("--list").stdout.splitlines():
             number = line.split()[0]
             row = re.search(r"^\| %s \|.*$" % number, text, re.M).group(0)

@@ -2,7 +2,8 @@
 
     hardware_path_test.py [--all] [unittest arguments]
 Every launch must be where the oracle (oracle.py) says, every counter what the stand-ins say that they stand for. By
-default a few networks run; --all, or RFX_HARDWARE_PATH=all, runs them all and prints the table of docs/HARDWARE_SOURCE.md.
+default a few networks run; --all, or RFX_HARDWARE_PATH=all, runs them all and prints the table that stands in
+docs/inside/HARDWARE_SOURCE.md.
 Needs a torch that is a CUDA build; CUPTI 13 stands under one for CUDA 13, CUPTI 12.8 and 12.4 under one for CUDA 12.
 """
 import collections

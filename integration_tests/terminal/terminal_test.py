@@ -23,7 +23,7 @@ RESNET = str(TRACES / "est-resnet18.rfx")
 # ResNet-18 of batch 8, three steps, as scripts/demo runs it, and the same with a PyTorch for CUDA on the virtual GPU.
 OWN = pathlib.Path(__file__).resolve().parent / "traces"
 DEMO, VIRTUAL = str(OWN / "demo-v100.rfx"), str(OWN / "virtual-v100.rfx")
-DOCUMENTS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs/use/READING_A_REPORT.md"
 
 
 class Terminal:
@@ -165,13 +165,15 @@ class InATerminal(unittest.TestCase):
         self.assertTrue(self.rfinject("explain", "attainable_share")[0].startswith("attainable_share (share of 1): "))
         self.assertTrue(self.terminal.run(f"{RFINJECT} explain columns | head -n 5")[1].startswith("  model (text): "))
 
-    def test_a_report_begins_with_five_lines(self):
+    def test_the_first_table_comes_soon_and_then_what_to_change(self):
         screen = self.rfinject("report", RESNET)
+        self.assertRegex(screen[0], "^ESTIMATED on .* a step takes ")
+        head = next(i for i, line in enumerate(screen) if re.match(" *layer +", line))
+        self.assertLessEqual(head, 6)
         # A line goes on where it is indented.
-        lines = [line for line in screen if not line.startswith(" ")][:5]
-        self.assertRegex(lines[0], "^ESTIMATED on .* a step takes ")
-        self.assertTrue(lines[1].startswith("Held back by "))
-        for number, line in enumerate(lines[2:], 1):
+        after = [line for line in screen[screen.index("What to change") + 1:] if not line.startswith(" ")]
+        self.assertTrue(after[0].startswith("Held back by "))
+        for number, line in enumerate(after[1:4], 1):
             self.assertRegex(line, rf"^{number}\. (at most )?-[0-9.]+ [num]?s \(")
 
     def test_advice(self):
@@ -268,12 +270,12 @@ class InATerminal(unittest.TestCase):
         self.assertLessEqual(max(map(len, self.rfinject("report", "rank0.rfx", "--by", "wait", "--width", "60"))), 60)
 
     def test_the_document_explains_the_lines_that_stand_there(self):
-        """Each line that READING_A_REPORT.md shows is one of the demo's report, but for how wide its columns are."""
+        """Each indented line of the document is one of the demo's report, but for how wide its columns are."""
         def words(line):
             return " ".join(line.split())
         self.terminal.resize(80)
         screen = {words(line) for line in self.rfinject("report", DEMO)}
-        shown = [words(line) for line in (DOCUMENTS / "READING_A_REPORT.md").read_text().splitlines() if line.startswith("    ")]
+        shown = [words(line) for line in DOCUMENT.read_text().splitlines() if line.startswith("    ")]
         self.assertGreater(len(shown), 30)
         for line in shown:
             if line.endswith("..."):
@@ -282,14 +284,14 @@ class InATerminal(unittest.TestCase):
                 self.assertIn(line, screen)
 
     def test_ten_questions_have_a_command_each(self):
-        """Those of QUESTIONS.md, typed as they stand there, and the words of their answers."""
+        """Those of the document, typed as they stand there, and the words of their answers."""
         self.terminal.resize(80)
         self.terminal.run("rm -rf q; mkdir -p q/rfinject-out/demo q/rfinject-out/virtual q/before q/after")
         folder = pathlib.Path(self.folder.name, "q")
         # Of two runs the one on the virtual GPU is the newest: it alone knows of memory and the clock.
         for trace, into in ((VIRTUAL, "rfinject-out/virtual"), (TRACES / "v100.rfx", "before"), (TRACES / "a100.rfx", "after")):
             shutil.copy(trace, folder / into)
-        table = re.findall(r"(?m)^\| (\d+)\. [^|]+ \| `([^`]+)`", (DOCUMENTS / "QUESTIONS.md").read_text())
+        table = re.findall(r"(?m)^\| (\d+)\. [^|]+ \| `([^`]+)`", DOCUMENT.read_text())
         self.assertEqual([int(number) for number, _ in table], list(range(1, 11)))
         answers = [r"-\d\S* [mu]s \(", r"At the peak .* were allocated", "host waits for data +[0-9]", r"main\.py:\d+ train_epoch",
                    r"expected: \S+ ms to \S+ ms, -", "By layer, a step", None, "By phase, a step", None, "gpu +"]

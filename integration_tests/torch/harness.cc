@@ -23,9 +23,10 @@
 #include "collector/source.h"
 #include "collector/step_waits.h"
 #include "injector/layer_stack.h"
-#include "injector/python/modules.h"
 #include "injector/python/python_api.h"
+#include "injector/python_calibration.h"
 #include "injector/torch/binding.h"
+#include "injector/training.h"
 
 namespace rfinject {
 namespace {
@@ -239,7 +240,7 @@ using namespace rfinject;
 // Returns the capabilities, one word each, and what is missing after a colon.
 RFINJECT_TEST_EXPORT const char* test_bind(int wants_ops, int with_python) {
   const TorchCapabilities c =
-      BindTorch(with_python ? GetPython() : nullptr, TheRecorder(), wants_ops ? &TheSource() : nullptr, false);
+      BindTorch(with_python ? &CalibrateByPython : nullptr, TheRecorder(), wants_ops ? &TheSource() : nullptr, false);
   std::string text;
   if (c.record_function) text += "record_function ";
   if (c.sequence) text += "sequence ";

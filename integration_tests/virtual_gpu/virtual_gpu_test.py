@@ -421,7 +421,7 @@ class VirtualGpu(unittest.TestCase):
         self.assertIn("Cannot find ptxas", run.err)
 
     def test_several_devices(self):
-        # Not its exit code: see "Not done yet" of docs/VIRTUAL_GPU.md.
+        # Not its exit code: see "Not done yet" of docs/use/VIRTUAL_GPU.md.
         both = Run("data_parallel.py", options=("--virtual-gpus", "2"))
         self.addCleanup(both.close)
         self.assertIn("devices 2", both.out, both.err)

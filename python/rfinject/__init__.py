@@ -6,8 +6,8 @@
     with rfinject.range("loss"):                    # in a program that is profiled; does nothing in any other
         loss = ((output - target) ** 2).mean()
 
-Everything here is made of what the command `rfinject` prints; docs/PYTHON.md says more. Nothing but the standard library
-is needed to import it: pandas, pyarrow, IPython and PySpark are asked for where they are used.
+Everything here is made of what the command `rfinject` prints; docs/use/PYTHON.md says more. Nothing but the standard
+library is needed to import it: pandas, pyarrow, IPython and PySpark are asked for where they are used.
 """
 from rfinject._command import RfinjectError, RfinjectWarning
 from rfinject._profile import Profile, load

@@ -58,6 +58,6 @@ def export(paths: Sequence[str], every_run: bool) -> Iterator[Tables]:
         options = ["--all"] if every_run else []
         _command.run(["export", "--to", "sqlite", *options, "-o", file, "--", *paths], makes=file)
         with contextlib.closing(sqlite3.connect(file)) as database:
-            for table in NAMES:  # which are asked for by run, of which a cluster has thousands
+            for table in NAMES:  # a cluster has thousands of runs, and tables are read run by run
                 database.execute(f"CREATE INDEX {table}_of_run ON {table}(run_id)")
             yield Tables(database)

@@ -2,8 +2,9 @@
 
     python3 -m rfinject.parquet [--all] [--force] -o FOLDER TRACE|FOLDER...
 
-FOLDER/runs/job=JOB/day=YYYY-MM-DD/*.parquet, and the same for each other table of docs/SQL.md: the tables, names and
-units of `--to sqlite` (docs/SQL.md), with pyarrow. Only `run_id` differs: it tells runs of all exports into a folder apart.
+FOLDER/runs/job=JOB/day=YYYY-MM-DD/*.parquet, and the same for each other table: the tables, names and units are those of
+`--to sqlite` (docs/use/IMPORT_AND_EXPORT.md), written with pyarrow. Only `run_id` differs: it tells the runs of all exports
+into a folder apart.
 """
 import argparse
 import contextlib
@@ -70,7 +71,7 @@ def _runs(tables: _tables.Tables) -> List[Dict[str, Any]]:
 def _identity(run: Dict[str, Any], taken: Set[str]) -> str:
     """A name for a run that is the same whenever the trace is exported, and however long it has grown: the trace's
     id, and which of its runs this is."""
-    # Traces of older versions, and imports that nobody merged, have no id.
+    # Traces of older versions, and imports that were never merged, have no id.
     base = hashlib.sha256((run["trace_id"] or run["path"]).encode()).hexdigest()[:16]
     number = 1
     while f"{base}-{number}" in taken:

@@ -30,8 +30,9 @@ FAN_IN = 64
 
 
 def fold(spark: "SparkSession", paths: Union[str, List[str]]) -> "Dict[str, DataFrame]":
-    """DataFrames runs, layers, kernels, lines, waits and the other tables of docs/SQL.md, of all .rfx files below `paths`, in any file system of Hadoop's.
+    """DataFrames of all .rfx files below `paths`, which may be in any file system of Hadoop's.
 
+    They are runs, layers, kernels, lines, waits and the other tables of docs/use/IMPORT_AND_EXPORT.md.
     Their columns are those of `rfinject export --to sqlite`; a field's metadata has its unit. All processes that ran the
     same on the same GPU are one run, as `rfinject merge` makes it, with sums over all of their steps.
     Raises RfinjectError where nothing can be read. A trace that is left out, or used in part, is a RfinjectWarning.

@@ -225,7 +225,7 @@ CUresult Copy(void* to, const void* from, size_t bytes, CUstream stream) {
   if (!OnDevice(reinterpret_cast<uintptr_t>(to)) && HoldsResults(reinterpret_cast<uintptr_t>(from), bytes)) {
     SayOnce(
         "the program reads results from the virtual GPU: they are zeros, as nothing is computed "
-        "(docs/VIRTUAL_GPU.md; --estimate-on cpu computes)");
+        "(docs/use/VIRTUAL_GPU.md; --estimate-on cpu computes)");
   }
   OccupyUntold(real, TransferNs(to, from, bytes));
   CopyBytes(to, from, bytes);

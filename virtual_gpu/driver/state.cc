@@ -263,7 +263,7 @@ RFINJECT_DOOR void rfinject_virtual_gpu_unlock() { StateLock().unlock(); }
 
 RFINJECT_DOOR int rfinject_virtual_gpu_missing(const char* name, int status) {
   SayOnce(std::string("the virtual GPU has no ") + name +
-          ": the call fails (docs/VIRTUAL_GPU.md; --estimate-on cpu runs the program without it)");
+          ": the call fails (docs/use/VIRTUAL_GPU.md; --estimate-on cpu runs the program without it)");
   return status;
 }
 

@@ -2,7 +2,7 @@
 //
 // Decides what to change in a program, and what each change would win: the rules (rules.h) that hold for a run by its
 // own numbers (facts.h). It makes numbers and codes; the sentences are made where they are printed
-// (cli/emit/advice_words.h).
+// (cli/view/advice_view.h).
 #ifndef RFINJECT_CLI_REPORT_ADVICE_ADVICE_H_
 #define RFINJECT_CLI_REPORT_ADVICE_ADVICE_H_
 

@@ -52,7 +52,7 @@ def main(description):
         p.commands = []
         try:
             if number not in PROBES:
-                raise NotAnswered("no unattended probe for this one: see the command in docs/GPU_OPEN_QUESTIONS.md")
+                raise NotAnswered("no unattended probe: see the command in integration_tests/gpu/QUESTIONS.md")
             answer = PROBES[number](p)
         except NotAnswered as why:
             answer = Answer(OPEN, str(why))

@@ -3,7 +3,7 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-QUESTIONS = ROOT / "docs" / "GPU_OPEN_QUESTIONS.md"
+QUESTIONS = pathlib.Path(__file__).resolve().parents[1] / "QUESTIONS.md"
 YES, NO, PARTLY, OPEN, SEEN = "yes", "no", "partly", "not answered", "seen"
 PROBES = {}  # number: function(Probe) -> Answer
 

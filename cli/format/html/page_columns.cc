@@ -1,0 +1,80 @@
+#include "cli/format/html/page_columns.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "cli/report/column.h"
+
+namespace rfinject::cli {
+namespace {
+
+// What a reader looks for first, from left to right. All else follows: sums and what follows from them in the order of
+// CSV, then what is known of the layer.
+constexpr std::string_view kFirst[] = {"layer",
+                                       "line",
+                                       "function",
+                                       "phase",
+                                       "op",
+                                       "time_share",
+                                       "time_per_step_ns",
+                                       "oi_flop_per_byte",
+                                       "attainable_share",
+                                       "bound",
+                                       "slack_per_step_ns",
+                                       "performance_flop_per_s",
+                                       "attainable_flop_per_s",
+                                       "bandwidth_bytes_per_s",
+                                       "kernel",
+                                       "kernels",
+                                       "launches_per_step"};
+
+}  // namespace
+
+std::vector<ColumnInfo> PageColumns(std::span<const RowSet> runs, bool several_models) {
+  std::vector<ColumnInfo> columns;
+  const auto is_first = [](std::string_view name) {
+    return std::find(std::begin(kFirst), std::end(kFirst), name) != std::end(kFirst);
+  };
+  for (const std::string_view name : kFirst) columns.push_back(FindColumn(name)->info);
+  for (const bool identity : {false, true}) {
+    for (const ReportColumn& column : ReportColumns()) {
+      const std::string_view name = column.info.name;
+      if (column.info.data && IsIdentity(name) == identity && !is_first(name)) columns.push_back(column.info);
+    }
+  }
+  const auto move_to = [&](std::string_view name, size_t to) {
+    const auto at = std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.name == name; });
+    const auto place = columns.begin() + static_cast<ptrdiff_t>(to);
+    if (at != columns.end() && at > place) std::rotate(place, at, at + 1);
+  };
+  const auto has_texts = [&](std::string_view name) {
+    return std::any_of(runs.begin(), runs.end(), [&](const RowSet& run) {
+      const Column& column = *run.Find(name);
+      for (size_t i = 0; i < run.size; ++i) {
+        const Cell cell = column.value(i);
+        if (const auto* text = std::get_if<std::string>(&cell); text != nullptr && !text->empty()) return true;
+      }
+      return false;
+    });
+  };
+  for (const std::string_view name : {"layer", "kernel", "op", "line", "phase", "model"}) {
+    if (!has_texts(name)) continue;
+    move_to(name, 0);
+    break;
+  }
+  if (several_models) move_to("model", 1);
+  if (runs.size() > 1) columns.insert(columns.begin() + 1, {.name = "gpu", .title = "GPU", .kind = Kind::kText});
+  return columns;
+}
+
+PageUnit PageUnitOf(const ColumnInfo& column) {
+  if (column.kind == Kind::kShare) return {"%", 100};
+  if (column.unit == "ns") return {"s", 1e-9};
+  return {column.unit, 1};
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,106 @@
+// JSON: the data of a document. Members of the outer objects have lines of their own, those of rows share one: a
+// report is read by people and by line-based tools too.
+#include <array>
+#include <ostream>
+#include <string>
+#include <type_traits>
+#include <variant>
+
+#include "cli/format/format.h"
+#include "cli/text/cell_text.h"
+#include "cli/text/markup.h"
+
+namespace rfinject::cli {
+namespace {
+
+class Writer {
+ public:
+  explicit Writer(std::ostream& out) : out_(out) {}
+
+  void Write(const Data& data, size_t depth, bool one_line) {
+    std::visit(
+        [&](const auto& value) {
+          using Value = std::decay_t<decltype(value)>;
+          if constexpr (std::is_same_v<Value, Cell>) {
+            WriteCell(value);
+          } else if constexpr (std::is_same_v<Value, RowSet>) {
+            WriteRows(value, depth, one_line);
+          } else if constexpr (std::is_same_v<Value, Data::Members>) {
+            WriteObject(value, depth, one_line || value.one_line);
+          } else {
+            List('[', ']', value.list.size(), depth, one_line,
+                 [&](size_t i) { Write(value.list[i], depth + 1, one_line); });
+          }
+        },
+        data.value());
+  }
+
+ private:
+  // `item(i)` writes the i-th of `size` items between the brackets.
+  template <typename Item>
+  void List(char open, char close, size_t size, size_t depth, bool one_line, const Item& item) {
+    out_ << open;
+    for (size_t i = 0; i < size; ++i) {
+      if (i > 0) out_ << (one_line ? ", " : ",");
+      if (!one_line) NewLine(depth + 1);
+      item(i);
+    }
+    if (!one_line && size > 0) NewLine(depth);
+    out_ << close;
+  }
+
+  void WriteObject(const Data::Members& members, size_t depth, bool one_line) {
+    List('{', '}', members.list.size(), depth, one_line, [&](size_t i) {
+      out_ << JsonText(members.list[i].name) << ": ";
+      Write(members.list[i].value, depth + 1, one_line);
+    });
+  }
+
+  void WriteRows(const RowSet& rows, size_t depth, bool one_line) {
+    List('[', ']', rows.size, depth, one_line, [&](size_t row) {
+      List('{', '}', rows.columns.size(), depth + 1, /*one_line=*/true, [&](size_t i) {
+        const Column& column = rows.columns[i];
+        out_ << JsonText(column.info.name) << ": ";
+        WriteCell(column.value ? column.value(row) : Cell{});
+      });
+    });
+  }
+
+  void WriteCell(const Cell& cell) {
+    if (const auto* text = std::get_if<std::string>(&cell)) {
+      out_ << JsonText(*text);
+    } else if (const auto* count = std::get_if<uint64_t>(&cell)) {
+      out_ << *count;
+    } else if (const auto* number = std::get_if<double>(&cell)) {
+      const std::string digits = NumberText(*number);
+      out_ << (digits.empty() ? "null" : digits);
+    } else if (const auto* yes = std::get_if<bool>(&cell)) {
+      out_ << (*yes ? "true" : "false");
+    } else {
+      out_ << "null";
+    }
+  }
+
+  void NewLine(size_t depth) {
+    out_ << '\n';
+    for (size_t i = 0; i < depth; ++i) out_ << "  ";
+  }
+
+  std::ostream& out_;
+};
+
+absl::Status Write(const Document& document, const WriteOptions&, std::ostream& out) {
+  Writer(out).Write(document.data, 0, /*one_line=*/false);
+  out << '\n';
+  return absl::OkStatus();
+}
+
+constexpr auto kMarks = std::to_array<OwnMark>({{"{\n  \"schema\": \"rfinject."}});
+
+}  // namespace
+
+namespace formats {
+Format json() { return {.name = "json", .write = Write, .marks = kMarks}; }
+}  // namespace formats
+
+}  // namespace rfinject::cli

@@ -1,0 +1,54 @@
+// JUnit's XML: a test case for each condition of a document, for what shows tests.
+#include <algorithm>
+#include <array>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "cli/format/format.h"
+#include "cli/text/markup.h"
+
+namespace rfinject::cli {
+namespace {
+
+std::string Xml(std::string_view text) { return Escaped(text).text(); }
+
+absl::Status Write(const Document& document, const WriteOptions&, std::ostream& out) {
+  const auto count = [&](Check::Outcome outcome) {
+    return std::count_if(document.checks.begin(), document.checks.end(),
+                         [outcome](const Check& check) { return check.outcome == outcome; });
+  };
+  const std::string name = document.title.substr(0, document.title.find(':'));
+  out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"" << Xml(name) << "\" tests=\""
+      << document.checks.size() << "\" failures=\"" << count(Check::Outcome::kFails) << "\" skipped=\""
+      << count(Check::Outcome::kUnknown) << "\">\n";
+  for (const Check& check : document.checks) {
+    out << "  <testcase classname=\"rfinject\" name=\"" << Xml(check.name) << "\"";
+    if (check.outcome == Check::Outcome::kHolds) {
+      out << "/>\n";
+      continue;
+    }
+    const char* const element = check.outcome == Check::Outcome::kFails ? "failure" : "skipped";
+    out << ">\n    <" << element << " message=\"" << Xml(check.text) << "\"/>\n  </testcase>\n";
+  }
+  out << "  <system-out>";
+  // Line by line, because Xml shows a line break by its number.
+  for (size_t begin = 0; begin < document.log.size();) {
+    const size_t end = std::min(document.log.find('\n', begin), document.log.size());
+    out << Xml(std::string_view(document.log).substr(begin, end - begin)) << '\n';
+    begin = end + 1;
+  }
+  out << "</system-out>\n</testsuite>\n";
+  return absl::OkStatus();
+}
+
+constexpr auto kMarks =
+    std::to_array<OwnMark>({{"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rfinject "}});
+
+}  // namespace
+
+namespace formats {
+Format junit() { return {.name = "junit", .write = Write, .marks = kMarks}; }
+}  // namespace formats
+
+}  // namespace rfinject::cli

@@ -1,0 +1,128 @@
+// File: document.h
+//
+// A Document is what a view makes of profiles, before any format. It holds what people read (sections), what machines
+// read (data and lines), and what a program can fail by (checks). A format (cli/format) writes any Document and
+// computes nothing, so a number is the same wherever it appears.
+#ifndef RFINJECT_CLI_VIEW_DOCUMENT_H_
+#define RFINJECT_CLI_VIEW_DOCUMENT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/picture/picture.h"
+#include "cli/report/report.h"
+#include "cli/text/cell_text.h"
+#include "cli/text/row_set.h"
+#include "cli/view/data.h"
+
+namespace rfinject::cli {
+
+// What a sentence is, which decides how it stands out.
+enum class Tone : uint8_t { kPlain, kStrong, kAlarm };
+
+struct Sentence {
+  std::string text;
+  std::string label = {};  // in front of it, with the space behind: "R003 ", "note: "
+  Tone tone = Tone::kPlain;
+  // Below it, one indented further: label and text.
+  std::vector<std::pair<std::string, std::string>> details = {};
+};
+
+// A table: rows, which of their columns people see, and what stands for the rows that a table has no room for.
+struct Table {
+  RowSet rows;
+  // What people see, from left to right. A column that `rows` does not have is not shown.
+  std::vector<TableLook> looks;
+  // The first so many of `looks` say which row it is; the label of a line that sums up rows spans them.
+  size_t names = 1;
+  // A last line, of size 1, with the columns of `rows`; empty: none. `total_label` stands for its names.
+  RowSet total = {};
+  std::string total_label = "total";
+  // Which rows stay where there is no room for all: those with the largest value. Null: the first.
+  std::function<double(size_t row)> weight = {};
+  // The rows that were left out as one row, with the columns of `rows`; null: the sums of those that are additive.
+  std::function<RowSet(std::span<const size_t> left_out)> rest = {};
+  // Whether a cell is an equal share of what was counted for several rows together: it gets a "~" in front.
+  std::function<bool(const ColumnInfo& column, size_t row)> shared = {};
+  // Lines below a row; null: none.
+  std::function<std::vector<std::string>(size_t row)> below = {};
+  bool estimated = false;  // each line begins with "~ "
+  size_t most_rows = 0;    // that a text format shows; 0: as its options say
+};
+
+// Where a picture is shown, which decides how large it is.
+enum class Medium : uint8_t { kFile, kPage, kPhone };
+
+struct Drawn {
+  Picture picture;
+  const Report* report = nullptr;  // that it shows
+};
+
+inline constexpr Size kPhoneSize = {420, 560};
+
+struct Figure {
+  std::string id;  // unique in the document
+  std::function<Drawn(Medium medium)> lay_out;
+};
+
+// Parts of one whole, side by side: the phases' shares of GPU time.
+struct Bar {
+  std::string title;
+  std::vector<std::pair<std::string, double>> parts;  // name, and share of 1
+};
+
+struct Section {
+  std::string id = {};              // "layers", "memory"; empty: it goes on with the one before
+  std::string_view tab = {};        // what the navigation of a page calls it; empty: not in it
+  std::string heading = {};         // empty: none
+  std::vector<Sentence> lead = {};  // before the table
+  std::optional<Table> table = {};
+  std::vector<Sentence> notes = {};  // behind it
+  std::vector<Bar> bars = {};        // for pages
+  // Rows of pictures side by side. Text formats do not show them.
+  std::vector<std::vector<Figure>> figures = {};
+  // The reports whose rows the figures show and a page lists in its table of rows; none: `table` is all there is.
+  std::span<const Report> drawn = {};
+  bool folded = false;  // a page opens it when it is asked for
+};
+
+// A condition that a program can fail by: an alarm of a report, a gate of a comparison.
+struct Check {
+  enum class Outcome : uint8_t { kHolds, kFails, kUnknown };
+  std::string name;  // "R001", "step_time>+5%"
+  Outcome outcome = Outcome::kHolds;
+  std::string text = {};
+};
+
+struct Document {
+  std::string title;                    // of files and pages: "rfinject report: ResNet on A100"
+  std::vector<Sentence> headline = {};  // what people read first
+  std::vector<Section> sections = {};
+  Data data = Data::Object();      // an object; its first member is `schema`
+  std::vector<RowSet> lines = {};  // of CSV: the columns are those of all sets together
+  std::vector<Check> checks = {};
+  std::string log = {};                    // what an XML report of the checks says besides
+  std::vector<std::string> warnings = {};  // for standard error
+  std::shared_ptr<const void> owner = {};  // holds what rows and figures show
+};
+
+// Adds `columns` before those of `rows`, each with one value in all rows: "run", "device".
+RowSet WithConstants(std::vector<std::pair<std::string_view, Cell>> columns, RowSet rows);
+
+// One row with the sums of `which` rows in the additive columns, and nothing in the others.
+RowSet SumOf(const RowSet& rows, std::span<const size_t> which);
+
+// Adds a column for people: what a row is called, or a value that is a text already.
+void AddText(std::string_view name, std::function<std::string(size_t row)> text, RowSet* rows);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_VIEW_DOCUMENT_H_

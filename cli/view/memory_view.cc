@@ -1,0 +1,141 @@
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cli/report/report.h"
+#include "cli/text/units.h"
+#include "cli/view/run_views.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr auto kPhases = std::to_array<TableLook>({
+    {.column = "phase", .title = "allocated in", .left = true},
+    {.column = "usually", .title = "usually", .priority = 1, .left = true},
+    {.column = "bytes", .title = "bytes", .width = 8, .unit = "B"},
+    {.column = "share", .title = "share", .width = 6},
+});
+constexpr auto kLayers = std::to_array<TableLook>({
+    {.column = "name", .title = "layer", .left = true, .least_width = 16, .keep_end = true},
+    {.column = "class", .title = "class", .priority = 1, .left = true},
+    {.column = "phase", .title = "allocated in", .left = true},
+    {.column = "bytes", .title = "bytes", .width = 8, .unit = "B"},
+    {.column = "share", .title = "share", .width = 6},
+});
+
+std::string Bytes(uint64_t bytes) { return WithPrefix(static_cast<double>(bytes), "B"); }
+
+// Boards are sold by powers of 1024.
+std::string InBoth(uint64_t bytes) {
+  return absl::StrFormat("%s (%.2f GiB)", Bytes(bytes), static_cast<double>(bytes) / (1 << 30));
+}
+
+std::string LayerText(const MemoryRow& row) {
+  return row.model.empty() ? "(no layer)" : row.layer.empty() ? row.model : row.layer;
+}
+
+// Whether the program fits; empty where it does.
+std::string RefusedText(const MemoryTable& table) {
+  const MemoryRow& refused = table.refused;
+  if (refused.bytes == 0) return {};
+  std::string text = "It does not fit: " + InBoth(refused.bytes) + " more were asked for in " +
+                     std::string(PhaseName(refused.phase));
+  if (!refused.model.empty()) {
+    text += " of " + LayerText(refused);
+    if (!refused.class_name.empty()) text += " (" + refused.class_name + ")";
+  }
+  text += ", and the program was told that the memory is full";
+  if (table.memory_bytes > 0) text += "; the device has " + InBoth(table.memory_bytes);
+  return text + ".";
+}
+
+std::string PeakText(const MemoryTable& table) {
+  if (!table.known) {
+    std::string text =
+        "Which layer's memory lies on the device is not known: it is where the program runs on a virtual GPU "
+        "(rfinject --estimate "
+        "GPU, with a PyTorch that is built for CUDA)";
+    if (table.in_use_bytes > 0) {
+      text += "; all processes together used at most " + InBoth(table.in_use_bytes) + " of the device";
+    }
+    return text + ".";
+  }
+  return "At the peak " + InBoth(table.allocated_bytes) + " were allocated, in step " + std::to_string(table.step) +
+         (table.device > 0 ? " on device " + std::to_string(table.device) : "") + "; PyTorch's allocator held " +
+         InBoth(table.reserved_bytes) + " for it, and that must fit. The parameters of all models are " +
+         Bytes(table.parameter_bytes) + ".";
+}
+
+Data RefusedData(const MemoryRow& refused) {
+  if (refused.bytes == 0) return Cell{};
+  const bool in_layer = !refused.model.empty();
+  Data data = Data::Object();
+  data.Add("model", TextCell(refused.model))
+      .Add("layer", in_layer ? Cell{refused.layer} : Cell{})
+      .Add("phase", PhaseName(refused.phase))
+      .Add("bytes", Cell{refused.bytes});
+  return data;
+}
+
+Data RunData(const MemoryTable& table) {
+  const auto known = [&](uint64_t value) { return table.known ? Cell{value} : Cell{}; };
+  Data data = Data::Object();
+  data.Add("device", table.title)
+      .Add("allocated_bytes", known(table.allocated_bytes))
+      .Add("reserved_bytes", known(table.reserved_bytes))
+      .Add("step", known(table.step))
+      .Add("device_index", known(table.device))
+      .Add("parameter_bytes", Cell{table.parameter_bytes})
+      .Add("in_use_bytes", KnownCount(table.in_use_bytes))
+      .Add("memory_bytes", KnownCount(table.memory_bytes))
+      .Add("refused", RefusedData(table.refused))
+      .Add("phases", MemoryOf(table.phases))
+      .Add("rows", MemoryOf(table.rows));
+  return data;
+}
+
+}  // namespace
+
+std::vector<Section> MemorySections(const MemoryTable& table) {
+  Section phases{.id = "memory", .heading = table.title + ": memory at the peak, by where it was allocated"};
+  if (std::string refused = RefusedText(table); !refused.empty()) phases.lead.push_back({.text = std::move(refused)});
+  phases.lead.push_back({.text = PeakText(table)});
+  std::vector<Section> sections;
+  if (!table.known) {
+    sections.push_back(std::move(phases));
+    return sections;
+  }
+  phases.table = Table{.rows = MemoryOf(table.phases), .looks = {kPhases.begin(), kPhases.end()}};
+  AddText(
+      "usually", [&table](size_t row) { return std::string(UsuallyOf(table.phases[row].phase)); },
+      &phases.table->rows);
+  Section layers;
+  layers.table = Table{.rows = MemoryOf(table.rows), .looks = {kLayers.begin(), kLayers.end()}, .names = 3};
+  AddText(
+      "name", [&table](size_t row) { return LayerText(table.rows[row]); }, &layers.table->rows);
+  sections.push_back(std::move(phases));
+  sections.push_back(std::move(layers));
+  return sections;
+}
+
+Document MemoryDocument(std::vector<MemoryTable> tables) {
+  const auto owner = std::make_shared<const std::vector<MemoryTable>>(std::move(tables));
+  Document document{.title = "rfinject report: memory", .owner = owner};
+  Data list = Data::List();
+  for (const MemoryTable& table : *owner) {
+    for (Section& section : MemorySections(table)) document.sections.push_back(std::move(section));
+    list.Append(RunData(table));
+    document.lines.push_back(WithConstants({{"run", uint64_t{document.lines.size() + 1}},
+                                            {"device", table.title},
+                                            {"allocated_bytes", KnownCount(table.allocated_bytes)},
+                                            {"reserved_bytes", KnownCount(table.reserved_bytes)}},
+                                           MemoryOf(table.rows)));
+  }
+  document.data.Add("schema", "rfinject.memory/1").Add("runs", std::move(list));
+  return document;
+}
+
+}  // namespace rfinject::cli

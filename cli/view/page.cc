@@ -1,0 +1,239 @@
+#include "cli/view/page.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cli/picture/names.h"
+#include "cli/report/picture_data.h"
+#include "cli/report/roofs.h"
+#include "cli/text/units.h"
+#include "cli/view/advice_view.h"
+#include "cli/words/glossary.h"
+#include "cli/words/opening.h"
+#include "cli/words/words.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr auto kRoofs = std::to_array<TableLook>({
+    {.column = "label", .title = "Roof", .left = true},
+    {.column = "level", .title = "Level", .left = true},
+    {.column = "kind", .title = "Kind", .left = true},
+    {.column = "peak_flop_per_s", .title = "Peak", .unit = "FLOP/s"},
+    {.column = "bytes_per_s", .title = "Bandwidth", .unit = "B/s"},
+    {.column = "ridge_flop_per_byte", .title = "Ridge, FLOP/B"},
+    {.column = "used", .title = "Used", .left = true},
+});
+
+std::string ProcessText(const ProcessInfo& process) {
+  std::string text = "rank " + std::to_string(process.rank) + ", pid " + std::to_string(process.pid);
+  const auto part = [&](const char* name, const std::string& value) {
+    if (!value.empty()) text += std::string(", ") + name + value;
+  };
+  part("on ", process.host);
+  part("torch ", process.torch_version);
+  part("torchvision ", process.torchvision_version);
+  part("Python ", process.python_version);
+  part("CUDA ", process.cuda_version);
+  part("cuDNN ", process.cudnn_version);
+  part("driver ", process.driver_version);
+  part("rfinject ", process.rfinject_version);
+  part("job ", process.job_id);
+  std::string command;
+  for (const std::string& word : process.argv) command += (command.empty() ? "" : " ") + word;
+  part("", command);
+  return text;
+}
+
+std::string PolicyText(const PolicyInfo& policy) {
+  constexpr const char* kState[] = {"unknown", "off", "on"};
+  const auto state = [&](uint32_t value) { return std::string(kState[std::min<uint32_t>(value, 2)]); };
+  return "TF32 in matmul " + state(policy.matmul_tf32) + ", in cuDNN " + state(policy.cudnn_tf32) + ", autocast " +
+         (policy.autocast_dtype.empty() ? "off" : policy.autocast_dtype) + ", cudnn.benchmark " +
+         state(policy.cudnn_benchmark) + ", cudnn.deterministic " + state(policy.cudnn_deterministic);
+}
+
+struct Owned {
+  std::vector<Report> reports;  // layers that are alike are grouped
+  std::vector<WaitTable> waits;
+  std::vector<MemoryTable> memory;
+  std::vector<std::vector<StackRow>> stacks;
+};
+
+Section OpeningSection(const Report& report) {
+  Section section{.id = "run"};
+  for (const std::string& line : OpeningText(report)) section.lead.push_back({.text = line});
+  return section;
+}
+
+Section PhaseSection(const Report& report) {
+  Section section = RowSection(report, By::kPhase, report.phases, {});
+  section.tab = "Phases";
+  const std::vector<Row> phases = PhaseTotals(report);
+  const auto add = [&](std::string title, auto of) {
+    std::vector<double> values;
+    for (const Row& row : phases) values.push_back(of(row.sums));
+    const std::vector<double> shares = Shares(values);
+    if (shares.empty()) return;
+    Bar& bar = section.bars.emplace_back(Bar{.title = std::move(title)});
+    for (size_t i = 0; i < phases.size(); ++i) bar.parts.emplace_back(PhaseName(phases[i].phase), shares[i]);
+  };
+  add("GPU time", [](const Sums& sums) { return sums.time_ns(); });
+  add("FLOP", [](const Sums& sums) { return sums.total_flop(); });
+  add("DRAM bytes", [](const Sums& sums) { return sums.dram_bytes(); });
+  return section;
+}
+
+Section RoofSection(const Report& report) {
+  Section section{.id = "roofs", .heading = "Roofs", .folded = true};
+  section.table = Table{.rows = RoofsOf(report), .looks = {kRoofs.begin(), kRoofs.end()}};
+  return section;
+}
+
+// What is known of the run, a name and a value each.
+Section RunSection(const Report& report) {
+  Section section{.id = "about", .heading = "The run", .folded = true};
+  const auto fact = [&](std::string name, std::string value) {
+    if (!value.empty()) section.lead.push_back({.text = std::move(value), .label = std::move(name) + ": "});
+  };
+  fact("Source", SourceTitle(report));
+  fact("GPU", report.device_name);
+  fact("Roofs of", report.machine.name);
+  fact("SM clock, mean while counters ran", report.sm_hz > 0 ? WithPrefix(report.sm_hz, "Hz") : "");
+  fact("Collector", report.run.collector);
+  fact("Attribution", report.rows_are_runs ? "" : TierText(report.tier));
+  fact("Steps", report.steps > 0 ? Grouped(report.steps) : "");
+  fact("Samples", report.samples > 0 ? Grouped(report.samples) : "");
+  fact("Batch", report.run.batch_size > 0 ? Grouped(report.run.batch_size) : "");
+  fact("Wall time a step", report.step_wall_ns > 0 ? Duration(report.step_wall_ns) : "");
+  fact("GPU time a step", report.step_gpu_ns > 0 ? Duration(report.step_gpu_ns) : "");
+  fact("GPU memory in use, peak (all processes)",
+       report.memory_peak_bytes > 0 ? WithPrefix(static_cast<double>(report.memory_peak_bytes), "B") : "");
+  fact("Attributed", Percent(report.attributed_share) + " of forward and backward GPU time, " +
+                         Grouped(report.unattributed_launches) + " launches without a layer");
+  fact("With counters", Percent(report.counters_share) + " of GPU time");
+  fact("Precision policy", PolicyText(report.run.policy));
+  for (const ModelInfo& model : report.models) {
+    fact("Model " + model.class_name,
+         Grouped(model.parameters) + " parameters, " + WithPrefix(static_cast<double>(model.parameter_bytes), "B"));
+  }
+  fact("Processes", Grouped(report.process_count));
+  for (const ProcessInfo& process : report.processes) fact("Process", ProcessText(process));
+  for (const auto& [what, count] : report.drops) fact("Dropped", what + ": " + Grouped(count));
+  return section;
+}
+
+Section GlossarySection() {
+  Section section{.id = "words", .heading = "Words", .folded = true};
+  for (const GlossaryEntry& entry : Glossary()) {
+    section.lead.push_back({.text = std::string(entry.meaning), .label = std::string(entry.word) + ": "});
+  }
+  return section;
+}
+
+// Adds sections of one topic, run by run. Where there are several runs, the headings say which it is.
+class Page {
+ public:
+  Page(const Owned& owned, Document* document) : owned_(owned), document_(*document) {}
+
+  // `sections_of(i)` makes the topic's sections of the i-th report.
+  template <typename SectionsOf>
+  void Topic(std::string_view tab, std::string_view heading, const SectionsOf& sections_of) {
+    bool first = true;
+    for (size_t i = 0; i < owned_.reports.size(); ++i) {
+      std::vector<Section> sections = sections_of(i);
+      for (size_t s = 0; s < sections.size(); ++s) {
+        Section& section = sections[s];
+        if (s == 0) {
+          if (!heading.empty()) section.heading = heading;
+          if (owned_.reports.size() > 1 && !section.heading.empty()) {
+            section.heading += ": " + ReportTitle(owned_.reports[i]);
+          }
+          section.tab = first ? tab : std::string_view();
+        }
+        section.id += i > 0 && !section.id.empty() ? "-" + std::to_string(i + 1) : "";
+        document_.sections.push_back(std::move(section));
+      }
+      first = first && sections.empty();
+    }
+  }
+
+ private:
+  const Owned& owned_;
+  Document& document_;
+};
+
+void AddTopics(const Owned& owned, Document* document) {
+  using Sections = std::vector<Section>;
+  const std::vector<Report>& reports = owned.reports;
+  const auto one_if = [](bool there, auto make) {
+    Sections sections;
+    if (there) sections.push_back(make());
+    return sections;
+  };
+  Page page(owned, document);
+  page.Topic("Summary", "", [&](size_t i) { return Sections{OpeningSection(reports[i])}; });
+  page.Topic("", "Alarms and notes", [&](size_t i) {
+    std::vector<Sentence> problems = ProblemsOf(reports[i]);
+    return one_if(!problems.empty(), [&] { return Section{.id = "problems", .lead = std::move(problems)}; });
+  });
+  document->sections.push_back(
+      {.id = "layers", .tab = "Layers", .figures = ReportFigures(reports), .drawn = reports});
+  page.Topic("Phases", "Where a step goes",
+             [&](size_t i) { return one_if(!reports[i].phases.empty(), [&] { return PhaseSection(reports[i]); }); });
+  page.Topic("Advice", "What to change, and why",
+             [&](size_t i) { return Sections{AdviceSection(reports[i], /*all=*/false)}; });
+  if (!owned.waits.empty()) {
+    page.Topic("Waits", "What a step waits for, by the clock", [&](size_t i) {
+      return one_if(owned.waits[i].all.steps > 0, [&] { return WaitSection(owned.waits[i]); });
+    });
+    page.Topic("Ranks", "Steps by rank, by the clock", [&](size_t i) {
+      return one_if(owned.waits[i].ranks.size() > 1, [&] { return RankSection(owned.waits[i]); });
+    });
+    page.Topic("Memory", "Memory at the peak, by where it was allocated",
+               [&](size_t i) { return MemorySections(owned.memory[i]); });
+    page.Topic("Stacks", "What is in no layer, by native stack", [&](size_t i) {
+      const bool any = std::any_of(owned.stacks[i].begin(), owned.stacks[i].end(),
+                                   [](const StackRow& row) { return row.stack != nullptr; });
+      return one_if(any, [&] { return StackSection(owned.stacks[i], reports[i].steps); });
+    });
+  }
+  page.Topic("About", "What these numbers rest on",
+             [&](size_t i) { return Sections{{.id = "facts", .lead = FactsOf(reports[i]), .folded = true}}; });
+  page.Topic("", "Roofs",
+             [&](size_t i) { return one_if(!reports[i].roofs.empty(), [&] { return RoofSection(reports[i]); }); });
+  page.Topic("", "The run", [&](size_t i) { return Sections{RunSection(reports[i])}; });
+  document->sections.push_back(GlossarySection());
+}
+
+}  // namespace
+
+Document PageDocument(std::vector<Report> reports, const ReportLook& look, const std::vector<const Run*>& runs) {
+  const auto owner = std::make_shared<Owned>();
+  for (Report& report : reports) {
+    if (look.sort != nullptr) SortRows(*look.sort, &report);
+    std::optional<Report> grouped = GroupedForPage(report);
+    owner->reports.push_back(grouped ? std::move(*grouped) : std::move(report));
+  }
+  if (runs.size() == owner->reports.size()) {
+    for (const Run* run : runs) {
+      owner->waits.push_back(FoldWaits(*run));
+      owner->memory.push_back(FoldMemory(*run));
+      owner->stacks.push_back(FoldStacks(*run));
+    }
+  }
+  Document document{.title = DocumentTitle("rfinject report", owner->reports), .owner = owner};
+  for (const Report& report : owner->reports) {
+    for (Check& check : ChecksOf(report)) document.checks.push_back(std::move(check));
+  }
+  AddTopics(*owner, &document);
+  return document;
+}
+
+}  // namespace rfinject::cli

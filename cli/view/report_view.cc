@@ -1,0 +1,430 @@
+// The rows of reports as tables, and the sentences around them.
+#include "cli/view/report_view.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "cli/picture/frames.h"
+#include "cli/picture/names.h"
+#include "cli/picture/roofline.h"
+#include "cli/picture/time_view.h"
+#include "cli/report/kernel_name.h"
+#include "cli/text/units.h"
+#include "cli/words/alarm_texts.h"
+#include "cli/words/opening.h"
+#include "cli/words/words.h"
+
+namespace rfinject::cli {
+namespace {
+
+// The columns of tables behind the rows' names, from left to right.
+constexpr auto kRoofline = std::to_array<TableLook>({
+    {.column = "class", .title = "class", .width = 14, .priority = 10, .left = true, .row_only = true},
+    {.column = "launches_per_step", .title = "launches", .width = 8, .priority = 9},
+    {.column = "time_per_step_ns", .title = "time", .width = 8},
+    {.column = "time_ci95_relative", .title = "+-95 %", .width = 6, .priority = 8},
+    {.column = "time_interval", .title = "interval", .width = 10, .priority = 9, .left = true},
+    {.column = "time_share", .title = "share", .width = 6},
+    {.column = "ideal_time_per_step_ns", .title = "ideal", .width = 8, .priority = 4},
+    {.column = "flop_per_step", .title = "FLOP", .width = 7, .priority = 6},
+    {.column = "dram_bytes_per_step", .title = "bytes", .width = 7, .priority = 8, .unit = "B"},
+    {.column = "oi_flop_per_byte", .title = "FLOP/B", .width = 6, .priority = 3},
+    {.column = "performance_flop_per_s", .title = "FLOP/s", .width = 7, .priority = 4},
+    {.column = "bandwidth_bytes_per_s", .title = "DRAM/s", .width = 7, .priority = 7, .unit = "B"},
+    {.column = "attained_share", .title = "of roof", .width = 7, .priority = 2},
+    {.column = "bound", .title = "bound", .width = 7, .priority = 5},
+    {.column = "to_win_per_step_ns", .title = "to win", .width = 8, .priority = 6},
+});
+constexpr auto kTheory = std::to_array<TableLook>({
+    {.column = "class", .title = "class", .width = 14, .priority = 10, .left = true, .row_only = true},
+    {.column = "model_flop_per_step", .title = "model", .width = 7, .priority = 2},
+    {.column = "flop_per_step", .title = "FLOP", .width = 7},
+    {.column = "executed_flop_per_model_flop", .title = "ratio", .width = 6},
+    {.column = "compulsory_bytes_per_step", .title = "must", .width = 7, .priority = 4, .unit = "B"},
+    {.column = "dram_bytes_per_step", .title = "bytes", .width = 7, .priority = 3, .unit = "B"},
+    {.column = "dram_bytes_per_compulsory_byte", .title = "ratio", .width = 6, .priority = 4},
+    {.column = "flop_reason", .title = "reason", .width = 13, .priority = 5, .row_only = true},
+});
+
+constexpr size_t kMostName = 60;  // a kernel's can be a page long
+
+// What a row is called, which depends on what the rows are.
+struct NameColumn {
+  const char* title;
+  std::function<std::string(const Row&)> text;
+  size_t least_width;
+  bool keep_end;  // when shortened
+};
+
+// What is in no layer: "(backward, no layer: Net::project and 2 more)".
+std::string OutsideLabel(const Row& row) {
+  std::string label = row.phase ? absl::StrFormat("(%s, no layer", PhaseName(row.phase)) : "(no layer";
+  if (!row.caller.empty()) label += ": " + row.caller;
+  if (row.other_callers > 0) label += " and " + Grouped(row.other_callers) + " more";
+  return label + ")";
+}
+
+std::string LayerLabel(const Report& report, const Row& row) {
+  if (row.model.empty()) return OutsideLabel(row);
+  const bool several = report.run.models.size() > 1;
+  if (row.layer.empty()) return row.model;
+  return several ? row.model + "/" + row.layer : row.layer;
+}
+
+std::vector<NameColumn> NameColumns(const Report& report, By by) {
+  const auto model = [](const Row& row) { return row.model.empty() ? OutsideLabel(row) : row.model; };
+  const auto model_or_none = [](const Row& row) { return row.model.empty() ? std::string("(no layer)") : row.model; };
+  const auto phase = [](const Row& row) { return std::string(PhaseName(row.phase)); };
+  const auto layer = [&report](const Row& row) { return LayerLabel(report, row); };
+  switch (by) {
+    case By::kModel:
+      return {{"model", model, 16, false}};
+    case By::kPhase:
+      return {{"phase", phase, 9, false}, {"model", model_or_none, 10, false}};
+    case By::kLayer:
+      return {{"layer", layer, 16, true}};
+    case By::kOp:
+      return {{"phase", phase, 9, false}, {"op", [](const Row& row) { return row.op; }, 14, true}};
+    case By::kKernel:
+      return {{"kernel", [](const Row& row) { return ShortKernelName(row.kernel); }, 18, false},
+              {"layer",
+               [](const Row& row) {
+                 return row.model.empty()   ? (row.caller.empty() ? "-" : row.caller)
+                        : row.layer.empty() ? row.model
+                                            : row.layer;
+               },
+               12, true},
+              {"phase", phase, 9, false}};
+    case By::kClass:
+      return {{"layers",
+               [several = report.run.models.size() > 1](const Row& row) {
+                 if (row.model.empty()) return OutsideLabel(row);
+                 return (several ? row.model + "/" : "") + (row.group.empty() ? "(no class)" : row.group) +
+                        (row.layers > 1 ? " x" + Grouped(row.layers) : "");
+               },
+               16, false}};
+    case By::kSource:
+      return {{"line",
+               [](const Row& row) {
+                 return row.line.empty() ? absl::StrFormat("(%s, no line)", PhaseName(row.phase)) : row.line;
+               },
+               16, true},
+              {"function", [](const Row& row) { return row.function; }, 12, true}};
+  }
+  return {};
+}
+
+template <typename Holds>
+bool AnyRow(const std::vector<Row>& rows, Holds holds) {
+  return std::any_of(rows.begin(), rows.end(), holds);
+}
+
+// One row that no Report holds, with all columns. `report` must outlive it.
+RowSet SingleRow(const Report& report, Row row) {
+  RowSet set;
+  set.size = 1;
+  Append(
+      ReportColumns(),
+      [&report, owned = std::make_shared<const Row>(std::move(row))](size_t) {
+        return ReportRow{report, *owned};
+      },
+      &set);
+  return set;
+}
+
+RowSet SumOf(const Report& report, const std::vector<Row>& rows, std::span<const size_t> which) {
+  Row sum;
+  for (const size_t i : which) {
+    sum.sums.Add(rows[i].sums);
+    sum.time_share += rows[i].time_share;
+  }
+  sum.derived = Derive(sum.sums);
+  return SingleRow(report, std::move(sum));
+}
+
+// Whether a table of these rows says something by this column.
+bool Says(const Report& report, By by, const std::vector<Row>& rows, const ColumnInfo& column) {
+  if (!Keeps(by, column.name) || (column.of_roofs && report.machine.name.empty())) return false;
+  if (column.name == "ideal_time_per_step_ns") return report.total.ideal_ns() > 0;
+  if (column.name == "time_ci95_relative") {
+    return AnyRow(rows, [](const Row& row) { return HasInterval(row.time.trust); });
+  }
+  // That an interval is by step need not be said on every line; why there is none, or not as good a one, must.
+  if (column.name == "time_interval") {
+    return AnyRow(rows,
+                  [](const Row& row) { return row.time.trust != Trust::kNone && row.time.trust != Trust::kByStep; });
+  }
+  return true;
+}
+
+const char* ByTitle(By by) {
+  switch (by) {
+    case By::kModel:
+      return "By model";
+    case By::kPhase:
+      return "By phase";
+    case By::kLayer:
+      return "By layer";
+    case By::kOp:
+      return "By operator";
+    case By::kKernel:
+      return "By kernel";
+    case By::kClass:
+      return "By class of layers";
+    case By::kSource:
+      return "By line of the program";
+  }
+  return "";
+}
+
+std::string RunLine(const Report& report) {
+  std::string line;
+  const auto add = [&](const std::string& text) { line += (line.empty() ? "" : ", ") + text; };
+  for (const ModelInfo& model : report.models) {
+    if (model.parameters > 0) add(model.class_name + " (" + Grouped(model.parameters) + " parameters)");
+  }
+  if (report.run.batch_size > 0) add("batch " + std::to_string(report.run.batch_size));
+  add(StepsText(report));
+  if (report.step_gpu_ns > 0) {
+    add(Duration(report.step_gpu_ns) + " of GPU time a step");
+    // An estimate's wall time is the time of another machine.
+    if (report.run.source == SourceKind::kMeasured && report.step_wall_ns > 0) {
+      add(Duration(report.step_wall_ns) + " of wall time");
+    }
+  }
+  // All processes' of the device, and what a caching allocator keeps: what must fit, not what the tensors need.
+  if (report.memory_peak_bytes > 0) {
+    add("at most " + WithPrefix(static_cast<double>(report.memory_peak_bytes), "B") + " of device memory in use");
+  }
+  if (report.process_count > 1) add(Grouped(report.process_count) + " processes");
+  if (!report.processes.empty() && !report.processes.front().torch_version.empty()) {
+    add("torch " + report.processes.front().torch_version);
+  }
+  return line;
+}
+
+}  // namespace
+
+Section RowSection(const Report& report, By by, const std::vector<Row>& rows, const ReportLook& look) {
+  static constexpr std::array<std::string_view, 3> kNames = {"name", "name_2", "name_3"};
+  const bool theory = look.columns == TableColumns::kTheory;
+  Table table;
+  table.rows = RowsOf(report, rows);
+  table.estimated = report.run.source == SourceKind::kEstimated;
+  const std::vector<NameColumn> names = NameColumns(report, by);
+  table.names = names.size();
+  for (size_t i = 0; i < names.size(); ++i) {
+    AddText(
+        kNames[i], [&rows, text = names[i].text](size_t row) { return text(rows[row]); }, &table.rows);
+    table.looks.push_back({.column = kNames[i],
+                           .title = names[i].title,
+                           .left = true,
+                           .least_width = names[i].least_width,
+                           .keep_end = names[i].keep_end,
+                           .most_width = kMostName});
+  }
+  for (const TableLook& one : theory ? std::span<const TableLook>(kTheory) : std::span<const TableLook>(kRoofline)) {
+    if (!Says(report, by, rows, table.rows.Find(one.column)->info)) continue;
+    table.looks.push_back(one);
+    if (look.sort != nullptr && look.sort->info.name == one.column) table.looks.back().priority = 0;
+  }
+  if (theory) {
+    table.weight = [&rows](size_t i) { return std::max(rows[i].sums.model_flop(), rows[i].sums.total_flop()); };
+  } else if (look.sort == nullptr || by != report.by) {
+    table.weight = [&rows](size_t i) { return rows[i].sums.time_ns(); };
+  }
+  table.rest = [&report, &rows](std::span<const size_t> which) { return SumOf(report, rows, which); };
+  table.total = SingleRow(report, TotalRow(report));
+  if (!theory) {
+    table.shared = [&rows](const ColumnInfo& column, size_t row) {
+      return column.of_counters && rows[row].counters_shared;
+    };
+  }
+  Section section{.id = std::string(ByName(by))};
+  section.heading = std::string(ByTitle(by)) + (report.steps > 0 ? ", a step" : ", over all") +
+                    (table.estimated ? "   (~ estimated)" : "");
+  section.table = std::move(table);
+  return section;
+}
+
+std::vector<std::vector<Figure>> ReportFigures(std::span<const Report> reports) {
+  constexpr Size kAlone = {900, 660}, kOneOfMany = {700, 580};  // of files
+  constexpr Size kAloneOnPage = {780, 700}, kOneOfManyOnPage = {660, 580};
+  const bool many = reports.size() > 1;
+  const auto size_of = [many](Medium medium) {
+    if (medium == Medium::kPhone) return kPhoneSize;
+    if (medium == Medium::kPage) return many ? kOneOfManyOnPage : kAloneOnPage;
+    return many ? kOneOfMany : kAlone;
+  };
+  const auto frames = std::make_shared<const Frames>(FramesFor(reports));
+  const size_t columns = many ? 2 : 1;
+  std::vector<std::vector<Figure>> figures;
+  for (const bool time_view : {false, true}) {
+    for (size_t i = 0; i < reports.size(); ++i) {
+      if (i % columns == 0) figures.emplace_back();
+      figures.back().push_back({(time_view ? "time" : "roofline") + std::to_string(i),
+                                [&report = reports[i], frames, time_view, size_of](Medium medium) {
+                                  const Size size = size_of(medium);
+                                  return Drawn{time_view ? LayOutTimeView(report, *frames, size)
+                                                         : LayOutRoofline(report, *frames, size),
+                                               &report};
+                                }});
+    }
+  }
+  return figures;
+}
+
+const ReportColumn* FindColumnOrHead(std::string_view name) {
+  if (const ReportColumn* const column = FindColumn(name)) return column;
+  for (const auto& looks : {std::span<const TableLook>(kRoofline), std::span<const TableLook>(kTheory)}) {
+    for (const TableLook& look : looks) {
+      if (absl::EqualsIgnoreCase(absl::string_view(look.title.data(), look.title.size()),
+                                 absl::string_view(name.data(), name.size()))) {
+        return FindColumn(look.column);
+      }
+    }
+  }
+  return nullptr;
+}
+
+std::vector<Sentence> ProblemsOf(const Report& report) {
+  std::vector<Sentence> sentences;
+  for (const Alarm& alarm : report.alarms) {
+    const std::string where = AlarmWhere(alarm), causes(AlarmCauses(alarm));
+    Sentence& sentence = sentences.emplace_back(Sentence{.text = AlarmText(alarm), .label = alarm.id + " "});
+    sentence.tone = Tone::kAlarm;
+    if (!where.empty()) sentence.text += " [" + where + "]";
+    if (!causes.empty()) sentence.details.emplace_back("likely: ", causes);
+  }
+  static constexpr const char* kSeverities[] = {"note: ", "warning: ", "error: "};
+  for (const DiagnosticInfo& diagnostic : DiagnosticsText(report)) {
+    Sentence& sentence = sentences.emplace_back(
+        Sentence{.text = diagnostic.text, .label = kSeverities[std::clamp(diagnostic.severity, 0, 2)]});
+    if (!diagnostic.remedy.empty()) sentence.details.emplace_back("mend it: ", diagnostic.remedy);
+  }
+  for (const auto& [what, count] : report.drops) {
+    sentences.push_back({.text = Grouped(count) + " lost: " + what, .label = "warning: "});
+  }
+  return sentences;
+}
+
+std::vector<Sentence> FactsOf(const Report& report) {
+  std::vector<Sentence> sentences;
+  for (const std::string& line : FactsText(report)) sentences.push_back({.text = line});
+  if (std::string run = RunLine(report); !run.empty()) sentences.push_back({.text = std::move(run)});
+  if (std::string known = IntervalText(report); !known.empty()) sentences.push_back({.text = std::move(known)});
+  sentences.push_back({.text = "Attribution tier " + TierText(report.tier)});
+  return sentences;
+}
+
+namespace {
+
+void AddSections(const Report& report, const ReportLook& look, Document* document) {
+  std::vector<std::string> opening = OpeningText(report);
+  document->sections.push_back(
+      {.id = "run", .heading = opening.empty() ? ReportTitle(report) : std::move(opening.front())});
+  document->sections.push_back(RowSection(report, report.by, report.rows, look));
+  if (report.by != By::kPhase) {
+    document->sections.push_back(RowSection(report, By::kPhase, report.phases, {.columns = look.columns}));
+  }
+  Section advice{.id = "advice", .heading = "What to change"};
+  for (size_t i = 1; i < opening.size(); ++i) advice.lead.push_back({.text = std::move(opening[i])});
+  if (!advice.lead.empty()) document->sections.push_back(std::move(advice));
+  document->sections.push_back({.id = "facts", .heading = "What these numbers rest on", .lead = FactsOf(report)});
+  if (std::vector<Sentence> problems = ProblemsOf(report); !problems.empty()) {
+    document->sections.push_back({.id = "problems", .lead = std::move(problems)});
+  }
+}
+
+// The lines of CSV: "row" (one of the chosen --by), "layer_phase" (the rows again, split by phase, with --by layer),
+// "group_phase" or "roof". Sum over one kind of line only.
+RowSet LinesOf(std::string_view record, size_t index, const Report& report, RowSet rows) {
+  return WithConstants({{"record", std::string(record)},
+                        {"source", std::string(SourceName(report.run.source))},
+                        {"run", uint64_t{index}},
+                        {"device", report.device_name},
+                        {"roofs_of", report.machine.name},
+                        {"batch_size", KnownCount(report.run.batch_size)},
+                        {"steps", report.steps},
+                        {"samples", report.samples}},
+                       std::move(rows));
+}
+
+RowSet DataColumns(RowSet rows) {
+  std::erase_if(rows.columns, [](const Column& column) { return !column.info.data; });
+  return rows;
+}
+
+RowSet RoofLines(const Report& report) {
+  const RowSet roofs = RoofsOf(report);
+  RowSet set;
+  set.size = roofs.size;
+  for (const auto& [name, of_roof] : std::initializer_list<std::pair<std::string_view, std::string_view>>{
+           {"roof_precision", "precision"},
+           {"roof_level", "level"},
+           {"roof_kind", "kind"},
+           {"roof_peak_flop_per_s", "peak_flop_per_s"},
+           {"roof_bytes_per_s", "bytes_per_s"},
+           {"ridge_flop_per_byte", "ridge_flop_per_byte"},
+           {"roof_path", "path"}}) {
+    set.columns.push_back(*roofs.Find(of_roof));
+    set.columns.back().info.name = name;
+  }
+  return set;
+}
+
+void AddLines(size_t index, const Report& report, Document* document) {
+  const auto add = [&](std::string_view record, RowSet rows) {
+    document->lines.push_back(LinesOf(record, index, report, std::move(rows)));
+  };
+  add("row", DataColumns(RowsOf(report, report.rows)));
+  add("layer_phase", DataColumns(RowsOf(report, report.layer_phases)));
+  if (report.by == By::kClass) add("group_phase", DataColumns(RowsOf(report, report.group_phases)));
+  add("roof", RoofLines(report));
+}
+
+}  // namespace
+
+std::vector<Check> ChecksOf(const Report& report) {
+  std::vector<Check> checks;
+  for (const AlarmExplanation& explanation : AlarmExplanations()) {
+    Check& check = checks.emplace_back(Check{.name = std::string(explanation.id)});
+    for (const Alarm& alarm : report.alarms) {
+      if (alarm.id != explanation.id) continue;
+      check.outcome = Check::Outcome::kFails;
+      check.text += (check.text.empty() ? "" : "; ") + AlarmText(alarm);
+    }
+  }
+  return checks;
+}
+
+Document ReportDocument(std::vector<Report> given, const ReportLook& look) {
+  const auto owner = std::make_shared<std::vector<Report>>(std::move(given));
+  std::vector<Report>& reports = *owner;
+  Document document;
+  document.owner = owner;
+  document.title = DocumentTitle("rfinject report", reports);
+  for (size_t i = 0; i < reports.size(); ++i) {
+    if (look.sort != nullptr) SortRows(*look.sort, &reports[i]);
+    AddSections(reports[i], look, &document);
+    AddLines(i + 1, reports[i], &document);
+    for (Check& check : ChecksOf(reports[i])) document.checks.push_back(std::move(check));
+  }
+  document.sections.push_back({.id = "pictures", .figures = ReportFigures(reports)});
+  if (reports.size() == 1) {
+    document.data = ReportData(reports.front());
+    return document;
+  }
+  Data list = Data::List();
+  for (const Report& report : reports) list.Append(ReportData(report));
+  document.data.Add("schema", "rfinject.reports/1").Add("reports", std::move(list));
+  return document;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,55 @@
+#include "cli/view/report_view.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/testing/sample_report.h"
+#include "cli/view/table_lines.h"
+#include "cli/view/views.h"
+
+namespace rfinject::cli {
+namespace {
+
+TEST(FindColumnOrHead, TakesTheHeadOfATableInAnyCase) {
+  EXPECT_EQ(FindColumnOrHead("flop/b"), FindColumn("oi_flop_per_byte"));
+  EXPECT_EQ(FindColumnOrHead("To Win"), FindColumn("to_win_per_step_ns"));
+  EXPECT_EQ(FindColumnOrHead("time_ns"), FindColumn("time_ns"));
+  EXPECT_EQ(FindColumnOrHead("nothing"), nullptr);
+  EXPECT_EQ(FindColumnOrHead(""), nullptr);
+}
+
+TEST(LinesOf, TheLineOfWhatIsLeftOutAndTheShownRowsAddUpToTheTotal) {
+  const Report report = testing::SampleReports()[1];
+  const Section section = RowSection(report, report.by, report.rows, {});
+  const Table& table = *section.table;
+  const TableLines few = LinesOf(table, 5, "");
+  ASSERT_EQ(few.lines.size(), 7u);
+  EXPECT_FALSE(few.lines[4].sums);
+  EXPECT_TRUE(few.lines[5].sums);
+  EXPECT_EQ(few.lines[5].cells[0], "(" + std::to_string(report.rows.size() - 5) + " more)");
+  EXPECT_EQ(few.lines[6].cells[0], "total");
+  std::vector<size_t> all(report.rows.size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+  const RowSet rest = table.rest(all);
+  const double time_ns = NumberIn(rest.Find("time_ns")->value(0));
+  EXPECT_NEAR(time_ns / NumberIn(table.total.Find("time_ns")->value(0)), 1, 1e-12);
+}
+
+TEST(SumOf, AddsWhatIsAdditiveAndNothingElse) {
+  RowSet rows;
+  rows.size = 3;
+  rows.columns.push_back({{.name = "bytes", .additive = true}, [](size_t row) { return Cell{uint64_t{row + 1}}; }});
+  rows.columns.push_back({{.name = "share"}, [](size_t row) { return Cell{uint64_t{row}}; }});
+  const size_t which[] = {0, 2};
+  const RowSet sum = SumOf(rows, which);
+  ASSERT_EQ(sum.size, 1u);
+  EXPECT_EQ(NumberIn(sum.Find("bytes")->value(0)), 4);
+  EXPECT_FALSE(sum.Find("share")->value);
+}
+
+TEST(Views, NamesAreUnique) {
+  for (const View& view : AllViews()) EXPECT_EQ(FindView(view.name), &view) << view.name;
+  EXPECT_EQ(FindView("nothing"), nullptr);
+}
+
+}  // namespace
+}  // namespace rfinject::cli

@@ -1,0 +1,165 @@
+#include "cli/view/views.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "cli/report/column.h"
+#include "cli/report/diff.h"
+#include "cli/report/memory.h"
+#include "cli/report/run_list.h"
+#include "cli/report/sweep.h"
+#include "cli/report/waits.h"
+#include "cli/text/units.h"
+#include "cli/view/compare_views.h"
+#include "cli/view/page.h"
+#include "cli/view/run_views.h"
+
+namespace rfinject::cli {
+namespace {
+
+std::vector<Report> Fold(const ViewInput& input, By by) {
+  FoldOptions options = input.fold;
+  options.by = by;
+  std::vector<Report> reports;
+  for (const Profile* profile : input.profiles) {
+    for (Report& report : FoldProfile(*profile, input.machine_for, options)) reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+std::vector<const Run*> RunsIn(const ViewInput& input) {
+  std::vector<const Run*> runs;
+  for (const Profile* profile : input.profiles) {
+    for (const auto& [key, run] : profile->runs) runs.push_back(&run);
+  }
+  return runs;
+}
+
+// What the options asked for and the runs do not have.
+std::vector<std::string> WarningsOf(const FoldOptions& fold, std::span<const Report> reports) {
+  std::vector<std::string> warnings;
+  if (fold.host_ns_per_launch > 0 &&
+      std::none_of(reports.begin(), reports.end(), [](const Report& report) { return report.step_ns > 0; })) {
+    warnings.emplace_back("--host-us: no run here is an estimate with steps, so nothing takes it");
+  }
+  for (const Report& report : reports) {
+    const auto has_line = [](const Row& row) { return !row.line.empty(); };
+    if (report.by == By::kSource && !report.rows.empty() &&
+        std::none_of(report.rows.begin(), report.rows.end(), has_line)) {
+      warnings.emplace_back(
+          "--by source: the trace names no line of the program: an older rfinject wrote it, the program is not in "
+          "Python, or another tool measured it");
+    }
+    const std::string name = report.device_name.empty() ? "a GPU without a name" : report.device_name;
+    if (fold.roofs.clock && report.sm_hz <= 0) {
+      warnings.push_back("--roofs clock: the trace of " + name +
+                         " holds no SM clock (cycles and times of counter passes)");
+    }
+    const auto is_empirical = [](const RoofLine& roof) { return roof.kind == RoofKind::kEmpirical; };
+    if (fold.roofs.empirical && std::none_of(report.roofs.begin(), report.roofs.end(), is_empirical)) {
+      warnings.push_back("--roofs empirical: none are known for " + name + "; --roof says what you measured");
+    }
+  }
+  return warnings;
+}
+
+template <By kBy>
+Document MakeRows(const ViewInput& input) {
+  std::vector<Report> reports = Fold(input, kBy);
+  std::vector<std::string> warnings = WarningsOf(input.fold, reports);
+  Document document = input.whole_run ? PageDocument(std::move(reports), input.look, RunsIn(input))
+                                      : ReportDocument(std::move(reports), input.look);
+  document.warnings = std::move(warnings);
+  return document;
+}
+
+Document MakeSideBySide(const ViewInput& input) {
+  std::vector<Report> reports = Fold(input, By::kModel);
+  std::vector<std::string> warnings = WarningsOf(input.fold, reports);
+  Document document = SweepDocument(std::move(reports));
+  document.warnings = std::move(warnings);
+  return document;
+}
+
+// The document that `kMake` makes of what `kFold` makes of each run.
+template <auto kFold, auto kMake>
+Document MakeOfRuns(const ViewInput& input) {
+  std::vector<decltype(kFold(Run()))> folded;
+  for (const Run* run : RunsIn(input)) folded.push_back(kFold(*run));
+  return kMake(std::move(folded));
+}
+
+StackTable StacksOfRun(const Run& run) {
+  return {run.key.gpu.empty() ? "a GPU without a name" : run.key.gpu, run.steps.steps, FoldStacks(run)};
+}
+
+constexpr auto kViews = std::to_array<View>({
+    {.name = "run", .help = "runs side by side", .make = MakeSideBySide, .every_run = true},
+    {.name = "model", .help = "models", .make = MakeRows<By::kModel>, .sorts = true},
+    {.name = "phase", .help = "phases of a step", .make = MakeRows<By::kPhase>, .sorts = true},
+    {.name = "layer", .help = "layers", .make = MakeRows<By::kLayer>, .folds_layers = true, .sorts = true},
+    {.name = "class",
+     .help = "layers that are alike as one",
+     .make = MakeRows<By::kClass>,
+     .folds_layers = true,
+     .sorts = true},
+    {.name = "op", .help = "operators", .make = MakeRows<By::kOp>, .sorts = true},
+    {.name = "kernel", .help = "kernels", .make = MakeRows<By::kKernel>, .folds_layers = true, .sorts = true},
+    {.name = "source", .help = "lines of the program", .make = MakeRows<By::kSource>, .sorts = true},
+    {.name = "stack", .help = "what is in no layer, by native stack", .make = MakeOfRuns<StacksOfRun, StackDocument>},
+    {.name = "memory", .help = "what lay in memory at the peak", .make = MakeOfRuns<FoldMemory, MemoryDocument>},
+    {.name = "wait", .help = "what a step waits for, by the clock", .make = MakeOfRuns<FoldWaits, WaitDocument>},
+    {.name = "rank", .help = "the same of each rank", .make = MakeOfRuns<FoldWaits, RankDocument>},
+});
+
+std::vector<ColumnInfo> InfosOf(const RowSet& rows) {
+  std::vector<ColumnInfo> infos;
+  for (const Column& column : rows.columns) {
+    if (column.info.data) infos.push_back(column.info);
+  }
+  return infos;
+}
+
+std::vector<ColumnInfo> OfReports() {
+  std::vector<ColumnInfo> infos;
+  for (const ReportColumn& column : ReportColumns()) {
+    if (column.info.data) infos.push_back(column.info);
+  }
+  return infos;
+}
+
+}  // namespace
+
+std::span<const View> AllViews() { return kViews; }
+
+const View* FindView(std::string_view name) {
+  const auto found = std::find_if(kViews.begin(), kViews.end(), [&](const View& view) { return view.name == name; });
+  return found == kViews.end() ? nullptr : &*found;
+}
+
+std::vector<ColumnTable> AllColumnTables() {
+  return {
+      {"Reports", "rfinject report",
+       "Sums run over all measured steps; `steps` says how many. `--by` decides which columns say what a row is. In "
+       "CSV each line begins with `record` (row, layer_phase, group_phase or roof: add up one kind only), `source`, "
+       "`run`, `device`, `roofs_of`, `batch_size`, `steps` and `samples`, and lines of roofs have columns of their "
+       "own, behind the others.",
+       OfReports()},
+      {"Runs side by side", "rfinject report --by run",
+       "A row a run; numbers are a step's where their names say so. In CSV `record` is run or correlation; lines of "
+       "the latter have `column_a`, `column_b`, `spearman_rho` and `correlated_runs`.",
+       InfosOf(RunsOf(Sweep{}, {}))},
+      {"Comparisons", "rfinject diff",
+       "A is before, B is after. In CSV each line begins with `record` (row or total), `pair`, `before`, `after` and "
+       "`per_step`.",
+       InfosOf(RowsOf(std::span<const DiffRow>()))},
+      {"What a step waits for", "rfinject report --by wait, rfinject report --by rank",
+       "In CSV each line begins with `run`, `device` and `source`.", InfosOf(RowsOf(WaitTable{}))},
+      {"Memory", "rfinject report --by memory", "What was allocated when most was.",
+       InfosOf(MemoryOf(std::span<const MemoryRow>()))},
+      {"Runs", "rfinject runs", "A row a run.", InfosOf(RunRows({}))},
+  };
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,209 @@
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/report/report.h"
+#include "cli/text/units.h"
+#include "cli/view/run_views.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr auto kParts = std::to_array<TableLook>({
+    {.column = "part", .title = "of a step", .left = true},
+    {.column = "mean", .title = "mean", .width = 8},
+    {.column = "share", .title = "share", .width = 6},
+    {.column = "p50", .title = "p50", .width = 8, .priority = 1},
+    {.column = "p95", .title = "p95", .width = 8, .priority = 1},
+});
+constexpr auto kRanks = std::to_array<TableLook>({
+    {.column = "rank", .title = "rank", .left = true},
+    {.column = "steps", .title = "steps", .width = 6, .priority = 2},
+    {.column = "wall_time_p50_ns", .title = "p50", .width = 8},
+    {.column = "wall_time_p95_ns", .title = "p95", .width = 8},
+    {.column = "gpu_busy_share", .title = "GPU busy", .width = 8},
+    {.column = "data_wait_mean_ns", .title = "for data", .width = 8},
+    {.column = "gpu_wait_mean_ns", .title = "for GPU", .width = 8},
+    {.column = "launch_gap_mean_ns", .title = "gaps", .width = 8, .priority = 1},
+});
+
+std::string DurationOrUnknown(const std::optional<double>& ns) { return ns ? Duration(*ns) : "-"; }
+
+std::string ClockText(const WaitTable& table) {
+  if (table.on_cpu) {
+    return "The program ran on the CPU, so the clock is that of the CPU's arithmetic: how long a GPU would be busy, "
+           "or "
+           "waited for, is not known. Beside a GPU a step leaves less time in which to load the next batch.";
+  }
+  if (table.virtual_gpu) {
+    return "The clock is the virtual GPU's: this host's, with its data and its launching, and where the host waits "
+           "for the "
+           "GPU as long as the ideal times of the kernels. Nothing waits in earnest, so workers of a data loader "
+           "have "
+           "less time than beside a GPU.";
+  }
+  if (!table.all.data_wait.mean_ns) {
+    return "What the host waits for is not known: an older rfinject wrote the trace, or no loop in Python was seen.";
+  }
+  return {};
+}
+
+// The parts of a step that are known, a row each.
+RowSet PartsOf(const StepWaits& all) {
+  struct NamedPart {
+    std::string_view name;
+    const StepPart* part;
+  };
+  std::vector<NamedPart> parts;
+  for (const NamedPart& one :
+       {NamedPart{"by the clock", &all.wall}, NamedPart{"GPU busy", &all.gpu_busy},
+        NamedPart{"GPU idle in launch gaps, at least", &all.launch_gaps},
+        NamedPart{"host waits for data", &all.data_wait}, NamedPart{"host waits for the GPU", &all.gpu_wait},
+        NamedPart{"host does its own: Python, launching", &all.own}}) {
+    if (one.part->mean_ns) parts.push_back(one);
+  }
+  RowSet rows;
+  rows.size = parts.size();
+  const auto add = [&](std::string_view name, Kind kind, std::function<Cell(const StepPart&)> value) {
+    rows.columns.push_back({{.name = name, .kind = kind, .unit = "ns"},
+                            [parts, value = std::move(value)](size_t row) { return value(*parts[row].part); }});
+  };
+  AddText(
+      "part", [parts](size_t row) { return std::string(parts[row].name); }, &rows);
+  add("mean", Kind::kUnit, [](const StepPart& part) { return KnownCell(part.mean_ns); });
+  add("share", Kind::kShare, [&all](const StepPart& part) { return KnownCell(all.Share(part)); });
+  add("p50", Kind::kUnit, [](const StepPart& part) { return KnownCell(part.p50_ns); });
+  add("p95", Kind::kUnit, [](const StepPart& part) { return KnownCell(part.p95_ns); });
+  return rows;
+}
+
+// The sentences around a table: what a step takes, whose clock that is, and how ranks differ.
+Section SectionOf(const WaitTable& table) {
+  Section section;
+  if (table.all.steps == 0) {
+    section.lead.push_back({.text = "No step has a time by the clock."});
+    return section;
+  }
+  section.lead.push_back({.text = StepText(table)});
+  if (std::string clock = ClockText(table); !clock.empty()) section.notes.push_back({.text = std::move(clock)});
+  for (std::string& text : RankTexts(table)) section.notes.push_back({.text = std::move(text)});
+  return section;
+}
+
+Data RunData(const WaitTable& table) {
+  const auto rank = [&](const std::optional<size_t>& which) {
+    return which ? Cell{table.ranks[*which].rank} : Cell{};
+  };
+  Data data = Data::Object();
+  data.Add("device", table.title)
+      .Add("source", SourceName(table.source))
+      .Add("slowest_rank", rank(table.slowest))
+      .Add("spread_of_medians", Cell{table.spread})
+      .Add("longest_data_wait_rank", rank(table.waits_most))
+      .Add("rows", RowsOf(table));
+  return data;
+}
+
+Document DocumentOf(std::vector<WaitTable> tables, std::string_view what, Section (*section_of)(const WaitTable&)) {
+  const auto owner = std::make_shared<const std::vector<WaitTable>>(std::move(tables));
+  Document document{.title = "rfinject report: waits", .owner = owner};
+  Data list = Data::List();
+  for (const WaitTable& table : *owner) {
+    Section section = section_of(table);
+    section.heading = table.title + ": " + std::string(what) + ", by the clock";
+    document.sections.push_back(std::move(section));
+    list.Append(RunData(table));
+    document.lines.push_back(WithConstants({{"run", uint64_t{document.lines.size() + 1}},
+                                            {"device", table.title},
+                                            {"source", std::string(SourceName(table.source))}},
+                                           RowsOf(table)));
+  }
+  document.data.Add("schema", "rfinject.waits/1").Add("runs", std::move(list));
+  return document;
+}
+
+}  // namespace
+
+std::string StepText(const WaitTable& table) {
+  const StepWaits& all = table.all;
+  const double wall = all.wall.mean_ns.value_or(0);
+  const std::string clock = Duration(wall) + " by the clock (p50 " + DurationOrUnknown(all.wall.p50_ns) + ", p95 " +
+                            DurationOrUnknown(all.wall.p95_ns) + ")";
+  if (all.step_ns() > wall) {
+    return "A step takes the " + Duration(all.step_ns()) +
+           " that the GPU is busy: the program does not wait for it, and runs "
+           "ahead, with " +
+           clock + ".";
+  }
+  const std::optional<double> busy = all.Share(all.gpu_busy);
+  return "A step takes " + clock + (busy ? "; the GPU is busy for " + Percent(*busy) + " of it." : ".");
+}
+
+std::vector<std::string> RankTexts(const WaitTable& table) {
+  if (table.ranks.size() < 2) return {};
+  std::vector<std::string> texts;
+  const auto& ranks = table.ranks;
+  if (table.slowest) {
+    const RankWaits& slow = ranks[*table.slowest];
+    texts.push_back("Rank " + slow.rank + " is the slowest, with " + DurationOrUnknown(slow.waits.wall.p50_ns) +
+                    " for its median step; the medians of the " + Grouped(ranks.size()) + " ranks are " +
+                    Percent(table.spread) + " apart.");
+  } else {
+    texts.push_back("The median steps of the " + Grouped(ranks.size()) + " ranks are within " +
+                    Percent(table.spread) + " of one another, as ranks are that wait for each other.");
+  }
+  if (table.waits_most) {
+    const RankWaits& most = ranks[*table.waits_most];
+    texts.push_back("Rank " + most.rank +
+                    " waits longest for data: " + DurationOrUnknown(most.waits.data_wait.mean_ns) +
+                    " a step, where others wait " + Duration(table.middle_data_wait_ns) + ".");
+  }
+  return texts;
+}
+
+Section WaitSection(const WaitTable& table) {
+  Section section = SectionOf(table);
+  section.id = "waits";
+  if (table.all.steps > 0) section.table = Table{.rows = PartsOf(table.all), .looks = {kParts.begin(), kParts.end()}};
+  return section;
+}
+
+Section RankSection(const WaitTable& table) {
+  Section section = SectionOf(table);
+  section.id = "ranks";
+  if (table.all.steps == 0) return section;
+  // The rows of machines begin with the whole run; people read the ranks first.
+  const bool several = table.ranks.size() > 1;
+  RowSet rows = RowsOf(table), total;
+  if (several) {
+    total = rows;
+    total.size = 1;
+    rows.size -= 1;
+    for (Column& column : rows.columns) {
+      column.value = [value = std::move(column.value)](size_t row) { return value(row + 1); };
+    }
+  }
+  section.table = Table{.rows = std::move(rows),
+                        .looks = {kRanks.begin(), kRanks.end()},
+                        .total = std::move(total),
+                        .total_label = "all"};
+  if (!several) {
+    std::erase_if(section.table->rows.columns, [](const Column& column) { return column.info.name == "rank"; });
+    AddText(
+        "rank", [&table](size_t) { return table.ranks.empty() ? std::string() : table.ranks.front().rank; },
+        &section.table->rows);
+  }
+  return section;
+}
+
+Document WaitDocument(std::vector<WaitTable> tables) {
+  return DocumentOf(std::move(tables), "what a step waits for", WaitSection);
+}
+Document RankDocument(std::vector<WaitTable> tables) {
+  return DocumentOf(std::move(tables), "steps by rank", RankSection);
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,261 @@
+#include "cli/words/opening.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "cli/report/picture_data.h"
+#include "cli/text/units.h"
+
+namespace rfinject::cli {
+namespace {
+
+// What a newcomer is told of first; more is in `rfinject advise`.
+constexpr size_t kGains = 3;
+constexpr double kWorthAWord = 0.005, kWorthASentence = 0.1;
+
+double StepNs(const Report& report) { return PerStep(report, report.total.time_ns()); }
+
+// "backward 52 %, forward 26 %, optimizer 22 %", the longest first.
+std::string PhaseShares(const Report& report) {
+  std::vector<Row> phases = PhaseTotals(report);
+  std::stable_sort(phases.begin(), phases.end(),
+                   [](const Row& a, const Row& b) { return a.time_share > b.time_share; });
+  constexpr size_t kMost = 4;
+  std::string text;
+  for (size_t i = 0; i < std::min(phases.size(), kMost); ++i) {
+    if (phases[i].time_share < kWorthAWord) break;
+    text +=
+        (text.empty() ? "" : ", ") + std::string(PhaseName(phases[i].phase)) + " " + Percent(phases[i].time_share);
+  }
+  return text;
+}
+
+// The words that each begins with are those that tell our own tables from other files (own_output.cc).
+std::string Begin(const Report& report) {
+  switch (report.run.source) {
+    case SourceKind::kEstimated:
+      return "ESTIMATED on " + report.run.estimated_gpu;
+    case SourceKind::kMeasured:
+      return "Measured on " + (report.device_name.empty() ? "an unnamed GPU" : report.device_name);
+    case SourceKind::kImported:
+      return "Imported from " + (report.run.collector.empty() ? "another tool" : report.run.collector);
+    case SourceKind::kNone:
+    case SourceKind::kUnspecified:
+      break;
+  }
+  return "Nothing was measured: no counters";
+}
+
+}  // namespace
+
+std::string CostText(const Report& report) {
+  std::string line = Begin(report) + ": ";
+  if (report.total.time_ns() <= 0) return line + "no kernel has a time";
+  const std::string_view what = report.steps == 0   ? "all that was recorded"
+                                : report.validation ? "a batch of validation"
+                                                    : "a step";
+  line += std::string(what) + " takes ";
+  if (report.step_ns > 0) {
+    line += Duration(report.step_ns) + ", ";
+  } else if (report.run.source == SourceKind::kMeasured && report.step_wall_ns > 0) {
+    line += Duration(report.step_wall_ns) + " by the clock, ";
+  }
+  line += Duration(StepNs(report)) + " of GPU time";
+  if (const auto& expected = report.headline.expected; expected && expected->high_ns > 0) {
+    line += " (80 % interval " + Duration(expected->low_ns) + " to " + Duration(expected->high_ns) + ")";
+  }
+  const std::string phases = PhaseShares(report);
+  return phases.empty() ? line : line + ": " + phases;
+}
+
+namespace {
+
+// Whether a step would be shorter by a tenth without this wait.
+bool Matters(const StepWaits& waits, const StepPart& wait) {
+  const std::optional<double> gain = waits.GainWithout(wait);
+  return gain && *gain >= kWorthASentence * waits.step_ns() && *gain > 0;
+}
+
+// "by the clock the GPU is busy for 31 % of a step, and the host waits 55 % for data; launch gaps are 14 % of it":
+// where one of them is worth a change of the program; else empty.
+std::string WaitShareText(const Report& report) {
+  const StepWaits& waits = report.waits;
+  const std::optional<double> busy = waits.Share(waits.gpu_busy);
+  const bool data = Matters(waits, waits.data_wait), gpu = Matters(waits, waits.gpu_wait);
+  // On a virtual GPU launching takes what it takes on this host, with what observing it costs.
+  const bool gaps =
+      report.run.source != SourceKind::kEstimated && waits.Share(waits.launch_gaps).value_or(0) >= kWorthASentence;
+  if (!busy || (!data && !gpu && !gaps)) return {};
+  std::string text = "by the clock the GPU is busy for " + Percent(*busy) + " of a step";
+  if (data || gpu) text += ", and the host waits ";
+  if (data) text += Percent(*waits.Share(waits.data_wait)) + " for data";
+  if (gpu) text += (data ? ", " : "") + Percent(*waits.Share(waits.gpu_wait)) + " for the GPU";
+  if (gaps) text += "; launch gaps are at least " + Percent(*waits.Share(waits.launch_gaps)) + " of it";
+  return text;
+}
+
+}  // namespace
+
+std::string LimitText(const Report& report) {
+  const Headline& headline = report.headline;
+  const Derived& derived = report.total_derived;
+  struct Part {
+    double share;
+    std::string_view name;
+  };
+  std::array<Part, 5> parts = {{{headline.launch_share, "launching"},
+                                {headline.memory_share, "memory bandwidth"},
+                                {headline.compute_share, "arithmetic"},
+                                {headline.pcie_share, "PCIe"},
+                                {headline.nvlink_share, "NVLink"}}};
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.share > b.share; });
+  std::string line;
+  for (const Part& part : parts) {
+    if (part.share < kWorthAWord) continue;
+    line += (line.empty() ? "Held back by " : ", ") + std::string(part.name) + " " + Percent(part.share);
+  }
+  if (line.empty()) {
+    if (report.total.time_ns() <= 0 || !report.machine.name.empty()) return {};
+    return "What holds it back cannot be told: the roofs of this GPU are not known (rfinject gpus lists those that "
+           "are)";
+  }
+  line += " of GPU time; ";
+  if (report.total.total_flop() > 0) line += WithPrefix(derived.performance_flop_per_s, "FLOP/s") + ", ";
+  line += Percent(derived.attainable_share) + " of attainable";
+  if (const std::string waits = WaitShareText(report); !waits.empty()) {
+    line += "; " + waits;
+  } else if (headline.idle_share >= kWorthASentence) {
+    line += "; the GPU is idle for " + Percent(headline.idle_share) + " of a step";
+  }
+  return line;
+}
+
+namespace {
+
+std::string_view RemedyOf(Bound bound) {
+  switch (bound) {
+    case Bound::kLaunch:
+      return "bound by launching: fewer and larger launches (a larger batch, CUDA graphs, torch.compile)";
+    case Bound::kMemory:
+      return "bound by memory: fuse operators (torch.compile), or halve the bytes (autocast)";
+    case Bound::kCompute:
+      return "bound by arithmetic: sizes that fill the GPU (a larger batch, multiples of 8), or a lower precision";
+    case Bound::kPcie:
+      return "bound by PCIe: copy less (keep it on the GPU, smaller types), or copy while the GPU computes "
+             "(pin_memory, non_blocking)";
+    case Bound::kNvlink:
+      return "bound by NVLink: communicate less (gradients in half precision), or while the GPU computes";
+    case Bound::kUnknown:
+      break;
+  }
+  return "nobody knows what it is bound by";
+}
+
+std::string PlaceText(const Report& report, const Headline::Slack& slack) {
+  if (slack.phase) return std::string(PhaseName(slack.phase)) + " (in no layer)";
+  // In a run of several networks a path alone names nothing.
+  std::string layer = slack.layer.empty()            ? slack.model
+                      : report.run.models.size() > 1 ? slack.model + "/" + slack.layer
+                                                     : slack.layer;
+  if (slack.layers == 1) return layer;
+  return Grouped(slack.layers) + " layers " + slack.class_name + ", most in " + layer;
+}
+
+// Whether advice is given already for what this place takes.
+bool IsAdvised(const Report& report, const Headline::Slack& slack) {
+  if (slack.phase != Phase::kOptimizer) return false;
+  return std::any_of(report.advice.advice.begin(), report.advice.advice.end(), [](const Advice& one) {
+    return one.state == Advice::State::kHolds && one.rule->unproven.empty() && one.rule->group == "optimizer";
+  });
+}
+
+}  // namespace
+
+std::string GainText(const Report& report, const Advice& advice) {
+  const std::optional<Fact> of = FactNamed(advice.rule->of);
+  const std::optional<double> step_ns = of ? report.advice.facts[static_cast<size_t>(*of)] : std::nullopt;
+  return GainText(advice.gain_ns, step_ns.value_or(StepNs(report))) + (of ? " by the clock" : "");
+}
+
+std::string GainText(double gain_ns, double step_ns) {
+  return "-" + Duration(gain_ns) + (step_ns > 0 ? " (" + Percent(gain_ns / step_ns) + ")" : "");
+}
+
+std::vector<std::string> OpeningText(const Report& report) {
+  if (report.rows_are_runs) return {};
+  std::vector<std::string> lines = {CostText(report)};
+  if (const std::string limit = LimitText(report); !limit.empty()) lines.push_back(limit);
+  size_t gains = 0;
+  for (const Advice& advice : report.advice.advice) {
+    if (gains == kGains || advice.state != Advice::State::kHolds) break;
+    if (advice.instead || !advice.rule->unproven.empty()) continue;
+    lines.push_back(Grouped(++gains) + ". " + GainText(report, advice) + ": " + advice.rule->title +
+                    ". Do: " + advice.rule->action);
+  }
+  for (const Headline::Slack& slack : report.headline.most_to_win) {
+    if (gains == kGains) break;
+    if (slack.ns < kLeastGainShare * StepNs(report) || IsAdvised(report, slack)) continue;
+    lines.push_back(Grouped(++gains) + ". at most " + GainText(slack.ns, StepNs(report)) + ": " +
+                    PlaceText(report, slack) + ", " + std::string(RemedyOf(slack.bound)));
+  }
+  return lines;
+}
+
+std::string LargestGainText(const Report& report) {
+  if (report.rows_are_runs) return {};
+  const std::string begin = "Largest gain: ";
+  for (const Advice& advice : report.advice.advice) {
+    if (advice.state != Advice::State::kHolds) break;
+    if (advice.rule->unproven.empty()) return begin + GainText(report, advice) + ": " + advice.rule->title;
+  }
+  for (const Headline::Slack& slack : report.headline.most_to_win) {
+    if (slack.ns < kLeastGainShare * StepNs(report)) break;
+    return begin + "at most " + GainText(slack.ns, StepNs(report)) + ": " + PlaceText(report, slack);
+  }
+  return {};
+}
+
+std::string AdviceWhy(const Advice& advice, const FactValues& facts) {
+  std::string text;
+  std::string_view rest = advice.rule->why;
+  while (!rest.empty()) {
+    const size_t open = std::min(rest.find('{'), rest.size());
+    text.append(rest.substr(0, open));
+    rest.remove_prefix(open);
+    if (rest.empty()) break;
+    const size_t close = std::min(rest.find('}'), rest.size());
+    const std::string_view name = rest.substr(1, close - 1);
+    rest.remove_prefix(std::min(close + 1, rest.size()));
+    const std::optional<Fact> fact = FactNamed(name);
+    const std::optional<double> value = fact ? facts[static_cast<size_t>(*fact)] : std::nullopt;
+    if (!value) {
+      text += "an unknown amount";
+    } else if (name.ends_with("_ns")) {
+      text += Duration(*value);
+    } else if (name.ends_with("_bytes")) {
+      text += WithPrefix(*value, "B");
+    } else {
+      text += Count(*value);
+    }
+  }
+  return text;
+}
+
+std::string AdviceLacks(const Advice& advice) {
+  // Several facts often lack for one reason.
+  std::vector<std::string> reasons;
+  for (const Fact fact : advice.missing) {
+    const FactInfo& info = AllFacts()[static_cast<size_t>(fact)];
+    std::string reason(info.lacking.empty() ? info.meaning : info.lacking);
+    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) reasons.push_back(std::move(reason));
+  }
+  std::string text;
+  for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
+  return text;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,39 @@
+// File: opening.h
+//
+// The five lines that every report begins with: what a step costs, what holds it back, and the three changes that
+// would win most, with what to do. What is not known is left out.
+#ifndef RFINJECT_CLI_WORDS_OPENING_H_
+#define RFINJECT_CLI_WORDS_OPENING_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+// Returns the lines; none where the report's rows are runs.
+std::vector<std::string> OpeningText(const Report& report);
+
+// The first two lines: what a step costs, and what holds it back, which is empty where that is not known.
+std::string CostText(const Report& report);
+std::string LimitText(const Report& report);
+
+// The largest gain alone, for a place with room for one line: "Largest gain: 3.42 ms a step (33 %): ..."; empty where
+// there is none.
+std::string LargestGainText(const Report& report);
+
+// "-3.42 ms (33 %)": the gain, and its share of the step; "-3.42 ms (33 %) by the clock" for a rule whose gain is no
+// GPU time.
+std::string GainText(const Report& report, const Advice& advice);
+std::string GainText(double gain_ns, double step_ns);
+
+// The rule's reason with the run's numbers in it.
+std::string AdviceWhy(const Advice& advice, const FactValues& facts);
+
+// "it needs idle_ns (...): an estimate has no wall time".
+std::string AdviceLacks(const Advice& advice);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_WORDS_OPENING_H_

@@ -1,0 +1,464 @@
+#include "cli/words/words.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/report/kernel_name.h"
+#include "cli/text/units.h"
+#include "cli/words/opening.h"
+#include "gpus/chips.h"
+
+namespace rfinject::cli {
+namespace {
+
+std::string SourceLine(const Report& report) {
+  switch (report.run.source) {
+    case SourceKind::kEstimated:
+      return "ESTIMATED on " + report.run.estimated_gpu +
+             ": from tensor shapes and a cost model, nothing was measured on a GPU" +
+             (report.run.collector == kVirtualGpuCollector
+                  ? "; the program ran on a virtual GPU, which computes nothing"
+                  : "");
+    case SourceKind::kMeasured:
+      if (report.simulated()) {
+        return "SIMULATED, not measured: the counters and times of " + report.device_name +
+               " are made up by a test of rfinject's";
+      }
+      return "Measured on " + (report.device_name.empty() ? "an unnamed GPU" : report.device_name) +
+             (report.machine.name.empty()
+                  ? ": no roofs are known for it (rfinject gpus lists those that are), so none are drawn"
+                  : ", held against the datasheet of " + report.machine.name);
+    case SourceKind::kImported:
+      return "Imported from " + (report.run.collector.empty() ? "another tool" : report.run.collector) +
+             (report.device_name.empty() ? "" : ", measured on " + report.device_name);
+    case SourceKind::kNone:
+    case SourceKind::kUnspecified:
+      break;
+  }
+  return "Nothing was measured: layers and steps only";
+}
+
+// The two estimates, which are never mixed: times, shares and advice are of the expected one.
+std::string ExpectedLine(const Report& report) {
+  if (!report.headline.expected) return {};
+  const Headline::Expected& expected = *report.headline.expected;
+  std::string line = "Expected " + Duration(expected.ns) + (report.steps > 0 ? " a step" : "") + " (80 % interval " +
+                     Duration(expected.low_ns) + " to " + Duration(expected.high_ns) + "), ideal " +
+                     Duration(expected.ideal_ns) + ": times are expected ones, from a model calibrated on ";
+  line += report.own_calibration.empty() ? "measurements of others"
+                                         : "your own measurements (" + report.own_calibration + ")";
+  constexpr double kAll = 0.995;
+  if (expected.foreign_share >= kAll) return line + ", none of them of this GPU";
+  if (expected.foreign_share > 0) line += "; for " + Percent(expected.foreign_share) + " of the time, of other GPUs";
+  return line;
+}
+
+std::string WinogradLine(const Report& report) {
+  if (!report.headline.expected || report.headline.expected->winograd_share <= 0) return {};
+  return Percent(report.headline.expected->winograd_share) +
+         " of GPU time is in 3x3 convolutions for which cuDNN has Winograd kernels: they execute 2.25 to 4 times "
+         "fewer "
+         "FLOP than are counted here, so such a layer can be above its roof";
+}
+
+std::string PrecisionLine(const Report& report) {
+  std::string line;
+  for (const Headline::PrecisionShare& one : report.headline.precisions) {
+    line += (line.empty() ? "" : ", ") + Percent(one.share) + (line.empty() ? " of FLOP in " : " in ") +
+            std::string(kPrecisionTitles[static_cast<size_t>(one.precision)]);
+    if (one.legacy_share > 0) {
+      const TensorPaths paths = TensorPathNames(report.machine.chip);
+      line += " (" + Percent(one.legacy_share) + " of it over the " +
+              std::string(paths.legacy.empty() ? "mma" : paths.legacy) + " path, whose peak is lower)";
+    }
+  }
+  return line;
+}
+
+std::string ShareLine(const Report& report) {
+  if (report.total.launches == 0) return "No launch was recorded in the measured steps";
+  std::string line =
+      report.headline.has_forward_or_backward
+          ? Percent(report.attributed_share) + " of forward and backward GPU time is attributed to layers"
+          : "No launch is known to be of the forward or backward";
+  if (report.unattributed_launches > 0) {
+    line += " (" + Grouped(report.unattributed_launches) + " launches are not)";
+  }
+  // An estimate has counters by construction; saying so would suggest that something was counted.
+  if (report.run.source != SourceKind::kEstimated) {
+    line += "; " + Percent(report.counters_share) + " of GPU time has counters";
+  }
+  return line;
+}
+
+std::string OutsideLine(const Report& report) {
+  if (report.headline.outside_share <= 0) return {};
+  return Percent(report.headline.outside_share) + " of GPU time is of no model: " +
+         absl::StrJoin(report.outside_ops, ", ",
+                       [](std::string* out, const std::string& name) { out->append(ShortKernelName(name)); }) +
+         (report.headline.outside_initialises
+              ? "; if that is the program making its weights before the first step, --skip 1 leaves it out"
+              : "");
+}
+
+std::string LaunchFloorLine(const Report& report) {
+  constexpr double kWorthAWord = 0.005;
+  if (report.headline.launch_share < kWorthAWord) return {};
+  return "Bound by launching is what has less work than that: a launch takes " + Duration(report.launch_floor_ns) +
+         " whatever it does (--launch-floor)";
+}
+
+std::string StepLine(const Report& report) {
+  if (report.step_ns <= 0) return {};
+  std::string line = "A step takes " + Duration(report.step_ns) + ", the longer of GPU time, " +
+                     Duration(report.step_gpu_ns) + ", and host time, " + Duration(report.step_host_ns) + " for " +
+                     Count(std::floor(report.step_launches)) + " launches";
+  if (report.launch_bound()) {
+    line += ": it is bound by launching, and the GPU waits " + Percent(report.gpu_waits_share) + " of the time";
+  }
+  return line;
+}
+
+std::string RatioLine(const Report& report) {
+  const bool model = report.backward_over_forward_model_flop > 0;
+  const double flop = model ? report.backward_over_forward_model_flop : report.backward_over_forward_flop;
+  if (report.backward_over_forward_time <= 0) return {};
+  return "Backward over forward: " +
+         (flop > 0 ? Plain(flop) + (model ? " times the model FLOP, " : " times the FLOP, ") : std::string()) +
+         Plain(report.backward_over_forward_time) + " times the GPU time";
+}
+
+// Two ways to the same number: what the whole device moved during a few steps, and the sum over the kernels.
+std::string PmLine(const Report& report) {
+  if (report.pm_windows == 0) return {};
+  std::string line = "DRAM bytes a step by PM sampling " + WithPrefix(report.pm_dram_bytes, "B") + " (" +
+                     (report.pm_windows == 1 ? "1 step" : Grouped(report.pm_windows) + " steps") + ")";
+  if (report.kernel_dram_bytes_per_step > 0) {
+    line += ", by kernels " + WithPrefix(report.kernel_dram_bytes_per_step, "B");
+  }
+  if (report.pm_tensor_share >= 0) {
+    line += "; tensor pipes active " + Percent(report.pm_tensor_share) + " of the time";
+  }
+  return line;
+}
+
+std::string SharedLine(const Report& report) {
+  if (!report.headline.shared_counters) return {};
+  return std::string("FLOP and bytes marked with ~ were counted layer by layer and are not split between ") +
+         (report.by == By::kOp ? "operators" : "kernels") +
+         ": each launch has an equal share of its layer's. --by layer has the sums themselves";
+}
+
+std::string DifferingLayersText(const TheoryUse& theory) {
+  return Grouped(theory.missing_layers) + " of " + Grouped(theory.layers) + " layers of this run (" +
+         theory.missing_layer +
+         ", for one) are not in the estimate given as theory: it is of another network, and the model FLOP beside "
+         "these layers are not theirs";
+}
+
+std::string PrecisionTitle(Precision precision) {
+  return std::string(kPrecisionTitles[static_cast<size_t>(precision)]);
+}
+
+// What is said of one finding.
+struct Sentence {
+  std::string text;
+  std::string_view causes;
+};
+
+Sentence Say(const AboveRoof& it) {
+  return {absl::StrFormat("%.3g times faster than its roof allows (%s FLOP and %s took %s; at least %s are needed)",
+                          it.ratio, WithPrefix(it.flop, ""), WithPrefix(it.bytes, "B"),
+                          WithPrefix(it.taken_ns * 1e-9, "s"), WithPrefix(it.least_ns * 1e-9, "s")),
+          "FLOP held against the wrong precision's roof; time without the work; clocks above the datasheet's"};
+}
+Sentence Say(const AboveBandwidth& it) {
+  return {absl::StrFormat("%s to and from DRAM, %.0f %% of the %s that %s has", WithPrefix(it.bytes_per_s, "B/s"),
+                          100 * it.ratio, WithPrefix(it.limit_bytes_per_s, "B/s"), it.machine),
+          "bytes of one run over times of another; bytes of several passes added up; wrong GPU named"};
+}
+Sentence Say(const MissingUnit& it) {
+  return {absl::StrFormat("%.3g FLOP counted as %s, which %s does not have", it.flop, PrecisionTitle(it.precision),
+                          it.machine),
+          "another GPU than the file says; a metric of another chip"};
+}
+Sentence Say(const AbovePeak& it) {
+  const std::string rate = WithPrefix(it.flop_per_s, "FLOP/s"), peak = WithPrefix(it.peak_flop_per_s, "FLOP/s");
+  if (it.path.empty()) {
+    return {
+        absl::StrFormat("%s at %s, %.0f %% of its peak %s", PrecisionTitle(it.precision), rate, 100 * it.ratio, peak),
+        "time of another run or clock; FLOP counted twice; 2:4 sparsity; wrong GPU named"};
+  }
+  return {absl::StrFormat("%s over the %s path at %s, %.0f %% of that path's peak %s", PrecisionTitle(it.precision),
+                          it.path, rate, 100 * it.ratio, peak),
+          "time of another run or clock; FLOP counted twice; wrong GPU named"};
+}
+Sentence Say(const NoTensorFlop& it) {
+  if (it.counted) {
+    return {"named as a tensor-core kernel, but its tensor counters are 0",
+            "the counter of another source type is missing (TF32, FP16, BF16 have one each)"};
+  }
+  return {"named as a tensor-core kernel, but no tensor counter was collected",
+          "only CUDA-core counters (smsp__sass_...) were asked for; add sm__ops_path_tensor_src_..."};
+}
+Sentence Say(const BackwardWithoutLayer& it) {
+  return {absl::StrFormat("%.0f %% of the backward's model FLOP are in no layer", 100 * it.share),
+          "backward not attributed; work on tensors outside of any module"};
+}
+Sentence Say(const OddBackward& it) {
+  if (it.most > 0) {
+    return {
+        absl::StrFormat("backward model FLOP are %.3g times the forward's; a layer of this kind needs at most %.3g "
+                        "times",
+                        it.ratio, it.most),
+        "forward not attributed; several backwards a forward; recomputation counted as backward"};
+  }
+  return {absl::StrFormat("backward model FLOP are %.3f times the forward's; a whole training step gives 1.8 to 2.05",
+                          it.ratio),
+          it.low
+              ? "frozen layers; forwards without a backward (validation, a second network); backward not attributed"
+              : "forward not attributed; several backwards a forward; recomputation counted as backward"};
+}
+Sentence Say(const RowsDoNotAddUp& it) {
+  return {absl::StrFormat("%s of the rows is %.17g, of the whole run %.17g", it.what, it.rows, it.total),
+          "a mistake in rfinject; please report it"};
+}
+Sentence Say(const VaryingCount& it) {
+  return {absl::StrFormat("%s is between %d and %d for launches of one key", it.metric, it.least, it.most),
+          "the key is too coarse: shapes or algorithms differ within it; data-dependent work"};
+}
+Sentence Say(const LongerThanTheStep& it) {
+  return {absl::StrFormat("kernels take %s a step, the step takes %s", WithPrefix(it.gpu_ns * 1e-9, "s"),
+                          WithPrefix(it.wall_ns * 1e-9, "s")),
+          "kernels that overlap on several streams; times taken while profiling slowed them; steps miscounted"};
+}
+Sentence Say(const OddFlop& it) {
+  if (it.low) {
+    return {absl::StrFormat("executed FLOP are %.3f of the model's; no known algorithm needs so few", it.ratio),
+            "FLOP on a path that was not counted (tensor cores); rows lost in a conversion; fewer images than said"};
+  }
+  return {absl::StrFormat("executed FLOP are %.3f times the model's", it.ratio),
+          "recomputation; more than one step or batch in the counts; padding to tiles of tiny layers"};
+}
+Sentence Say(const ClockDrift& it) {
+  return {absl::StrFormat("SM clock varied by %.0f %% between samples", 100 * (it.ratio - 1)),
+          "power or thermal limits; clocks locked in one run and not in the other"};
+}
+Sentence Say(const SparseFlop& it) {
+  return {it.metric + " is not 0", "2:4 sparse tensor work: dense peaks do not bound it"};
+}
+Sentence Say(const HugeValue& it) {
+  return {absl::StrFormat("%s has a value of %.3g", it.metric, it.value),
+          "a counter that went backwards (negative difference), or an overflow"};
+}
+Sentence Say(const NoBytes& it) {
+  return {"no DRAM bytes in " + WithPrefix(it.launch_ns * 1e-9, "s") + " a launch",
+          "the DRAM counters did not run; values lost in a conversion of units"};
+}
+Sentence Say(const MoreOfThisKind& it) {
+  return {absl::StrFormat("and %d more of this kind, with less time", it.count), ""};
+}
+
+Sentence SentenceOf(const Alarm& alarm) {
+  return std::visit([](const auto& finding) { return Say(finding); }, alarm.finding);
+}
+
+}  // namespace
+
+std::vector<std::string> FactsText(const Report& report) {
+  if (report.rows_are_runs) return {};  // the runs have headlines of their own
+  std::vector<std::string> lines = {SourceLine(report),    ExpectedLine(report),    StepLine(report),
+                                    PrecisionLine(report), WinogradLine(report),    ShareLine(report),
+                                    OutsideLine(report),   LaunchFloorLine(report), RatioLine(report),
+                                    PmLine(report),        SharedLine(report),      TheoryText(report)};
+  std::erase_if(lines, [](const std::string& line) { return line.empty(); });
+  return lines;
+}
+
+std::vector<std::string> HeadlineText(const Report& report) {
+  std::vector<std::string> lines = OpeningText(report);
+  for (std::string& fact : FactsText(report)) lines.push_back(std::move(fact));
+  return lines;
+}
+
+std::string TheoryText(const Report& report) {
+  const TheoryUse& theory = report.theory;
+  if (theory.state == TheoryUse::State::kNone) return {};
+  if (theory.state == TheoryUse::State::kMissing) {
+    return "Theory: no estimated run of this network and mode was given";
+  }
+  const std::string batch = "batch " + Grouped(theory.batch_size);
+  const std::string extent = theory.samples > 0 ? Grouped(theory.samples) + " samples"
+                             : theory.steps > 0
+                                 ? Grouped(theory.steps) + (theory.steps == 1 ? " step" : " steps")
+                                 : "one step of " + batch + ", because the run does not say how many it holds";
+  std::string line = "Theory: model FLOP of " + extent + " from an estimated run of " + theory.model + ", " + batch;
+  if (report.total.total_flop() > 0) {
+    line += "; executed / model FLOP is " + Plain(report.total_derived.executed_over_model);
+  }
+  if (!theory.bytes) line += "; compulsory bytes left out, the batches differ";
+  return theory.missing_layers > 0 ? "WARNING: " + DifferingLayersText(theory) + ". " + line : line;
+}
+
+std::string AlarmText(const Alarm& alarm) { return SentenceOf(alarm).text; }
+
+std::string_view AlarmCauses(const Alarm& alarm) { return SentenceOf(alarm).causes; }
+
+std::string AlarmWhere(const Alarm& alarm) {
+  if (!alarm.where) return {};
+  constexpr size_t kMostKernel = 80;
+  const AlarmPlace& place = *alarm.where;
+  std::string where = place.model;
+  if (!place.layer.empty()) where += (where.empty() ? "" : " ") + place.layer;
+  where += (where.empty() ? "" : ", ") + std::string(kPhaseNames[static_cast<size_t>(place.phase)]);
+  if (place.kernel.empty()) return where;
+  return where + ", " +
+         (place.kernel.size() > kMostKernel ? place.kernel.substr(0, kMostKernel - 3) + "..." : place.kernel);
+}
+
+std::vector<DiagnosticInfo> DiagnosticsText(const Report& report) {
+  std::vector<DiagnosticInfo> diagnostics = report.diagnostics;
+  if (report.unfinished > 0) {
+    diagnostics.push_back({.severity = 0,
+                           .id = "unfinished",
+                           .text = Grouped(report.unfinished) + " of " + Grouped(report.process_count) +
+                                   " processes left no end of their trace: killed, or still running",
+                           .remedy = {}});
+  }
+  uint64_t stopped_steps = 0;
+  for (const ProcessInfo& process : report.processes) stopped_steps += process.stopped_steps;
+  if (stopped_steps > 0) {
+    diagnostics.push_back(
+        {.severity = 0,
+         .id = "stopped-steps",
+         .text = Grouped(stopped_steps) + (stopped_steps == 1 ? " step is" : " steps are") +
+                 " in no sum: measuring was stopped (rfinject.stop, rfinject control, --start-stopped)",
+         .remedy = {}});
+  }
+  if (report.step_by == StepBy::kIteration && report.steps > 0 && report.optimizer_steps > report.steps) {
+    const uint64_t left = report.optimizer_steps % report.steps;
+    if (left > 0 && left < report.optimizer_steps / report.steps) {
+      diagnostics.push_back({.severity = 0,
+                             .id = "incomplete-iteration",
+                             .text = Grouped(left) + (left == 1 ? " optimizer step is" : " optimizer steps are") +
+                                     " of an iteration that is not complete: what was done in it is in the sums",
+                             .remedy = {}});
+    }
+  }
+  if (!report.different_commands.empty()) {
+    const std::vector<std::string>& commands = report.different_commands;
+    std::string text = "what is added up here was started by " + Grouped(commands.size()) +
+                       " different commands: " + commands[0] + "; " + commands[1];
+    if (commands.size() > 2) text += "; ...";
+    diagnostics.push_back({.severity = 1, .id = "different-commands", .text = text, .remedy = {}});
+  }
+  if (report.theory.missing_layers > 0) {
+    diagnostics.push_back(
+        {.severity = 1,
+         .id = "theory-of-another-network",
+         .text = DifferingLayersText(report.theory),
+         .remedy = "give --theory an estimate of the same program: rfinject --estimate GPU PROGRAM"});
+  }
+  return diagnostics;
+}
+
+TierWords TierOf(int tier) {
+  switch (tier) {
+    case 1:
+      return {"A", "layers from the calls of Module.__call__, backward from autograd's current node"};
+    case 2:
+      return {"B", "layers from the calls of Module.__call__, backward from RecordFunction scopes"};
+    case 3:
+      return {"C", "layers from the call slots of the module classes"};
+    case 4:
+      return {"D", "operator and autograd node names only, no layers"};
+    case 5:
+      return {"E",
+              "libtorch without Python, layers from the functions on the native stack; validation is what runs "
+              "without gradients"};
+    case 6:
+      return {"F", "no torch found, kernels only"};
+    default:
+      return {"unknown", ""};
+  }
+}
+
+std::string TierText(int tier) {
+  const TierWords words = TierOf(tier);
+  return std::string(words.letter) + (words.meaning.empty() ? "" : ": " + std::string(words.meaning));
+}
+
+std::string StepsText(const Report& report) {
+  const auto several = [](uint64_t n, std::string_view one, std::string_view many) {
+    return Grouped(n) + " " + std::string(n == 1 ? one : many);
+  };
+  if (report.validation) return several(report.steps, "batch", "batches") + " of validation";
+  if (report.step_by == StepBy::kForward) return several(report.steps, "call", "calls");
+  if (report.step_by == StepBy::kOptimizer || report.steps == 0 || report.optimizer_steps < 2 * report.steps) {
+    return several(report.steps, "step", "steps");
+  }
+  return several(report.steps, "iteration", "iterations") + " of " +
+         several(report.optimizer_steps / report.steps, "optimizer step", "optimizer steps");
+}
+
+std::string IntervalText(const Report& report) {
+  const Knowledge& time = report.total_time;
+  std::string line;
+  switch (time.trust) {
+    case Trust::kNone:
+      return {};
+    case Trust::kByStep:
+    case Trust::kByLaunch:
+      if (time.relative <= 0) return {};
+      line = "GPU time is known to +-" + Percent(time.relative) + " (95 %), ";
+      line += time.trust == Trust::kByLaunch
+                  ? "if launches are independent of one another: the trace has no sums by step"
+                  : "from " + Grouped(report.sampled_steps) + " sampled steps";
+      break;
+    case Trust::kFewSteps:
+      line = "Few steps: too few were sampled, or too close together, for an interval of the GPU time";
+      break;
+    case Trust::kDrifting:
+      line =
+          "Drifting: GPU time has no interval, because steps resemble one another for longer than sampled ones are "
+          "apart";
+      break;
+    case Trust::kTwoSpeeds:
+      line = "Two speeds: GPU time has no interval, because steps have two durations and change between them seldom";
+      break;
+  }
+  const bool by_step = report.sampled_steps > 0 && time.trust != Trust::kByLaunch;
+  if (by_step && report.step_by == StepBy::kIteration && report.steps > 0 &&
+      report.optimizer_steps >= 2 * report.steps) {
+    line += "; sampled are single steps of an optimizer, which a shown iteration has several of";
+  }
+  return line;
+}
+
+std::string_view ByName(By by) {
+  switch (by) {
+    case By::kModel:
+      return "model";
+    case By::kPhase:
+      return "phase";
+    case By::kLayer:
+      return "layer";
+    case By::kOp:
+      return "op";
+    case By::kSource:
+      return "source";
+    case By::kClass:
+      return "class";
+    case By::kKernel:
+      break;
+  }
+  return "kernel";
+}
+
+}  // namespace rfinject::cli

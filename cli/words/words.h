@@ -1,0 +1,58 @@
+// File: words.h
+//
+// The sentences of outputs: they put the codes and numbers of a Report into words. Every format takes them from here,
+// so that a run is described in the same words everywhere.
+#ifndef RFINJECT_CLI_WORDS_WORDS_H_
+#define RFINJECT_CLI_WORDS_WORDS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/report/report.h"
+
+namespace rfinject::cli {
+
+// The sentences below the opening (opening.h). They are in this order, and each is left out when nothing is known of
+// it: measured or estimated, on what; the precisions that the FLOP ran in; the shares attributed and counted; what is
+// outside of the models; backward against forward; DRAM bytes by PM sampling against those of the kernels; counters
+// that are shares; where theory comes from.
+std::vector<std::string> FactsText(const Report& report);
+// The opening, then the facts.
+std::vector<std::string> HeadlineText(const Report& report);
+
+// Where model FLOP of another run come from; empty when there are none.
+std::string TheoryText(const Report& report);
+
+// What is wrong, with the numbers.
+std::string AlarmText(const Alarm& alarm);
+// The likely causes, in one line; empty for none.
+std::string_view AlarmCauses(const Alarm& alarm);
+// "ResNet layer1.0.conv1, forward, KERNEL"; empty for the whole run.
+std::string AlarmWhere(const Alarm& alarm);
+
+// Those of the trace, and what the folding has to say about it.
+std::vector<DiagnosticInfo> DiagnosticsText(const Report& report);
+
+// "A", and what it means: "layers from the calls of Module.__call__, ...".
+struct TierWords {
+  std::string_view letter, meaning;
+};
+TierWords TierOf(int tier);
+// "A: layers from ..."; "unknown".
+std::string TierText(int tier);
+
+// "10 steps", "5 iterations of 2 optimizer steps", "20 calls", "5 batches of validation".
+std::string StepsText(const Report& report);
+
+// Says how well the GPU time is known, or why that cannot be said (docs/method/INTERVALS.md); also that the samples
+// are of optimizer steps where an iteration of several is shown. Empty where all of it is exact, or nothing was
+// sampled.
+std::string IntervalText(const Report& report);
+
+// "model", "phase", "layer", "op", "kernel", as --by has them.
+std::string_view ByName(By by);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_WORDS_WORDS_H_
