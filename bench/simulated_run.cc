@@ -169,7 +169,7 @@ SimulatedResult Simulate(const SimulatedRun& options) {
   for (uint32_t id = 1; id < 2 + options.layers; ++id) {
     LayerDefinition layer{.model = 1, .parent = id == 1 ? 0u : 1u};
     if (id > 1) layer.path = "layer" + std::to_string(id - 1);
-    EncodeLayer(id, Layer{.definition = layer, .input_shape = {}, .output_shape = {}}, &chunk);
+    EncodeLayer(id, Layer{.definition = layer}, &chunk);
   }
   EncodeMetric(kTime, {.name = std::string(kMetricTime), .unit = "ns"}, &chunk);
   EncodeMetric(kDramBytes, {.name = std::string(kMetricDramBytes), .unit = "byte"}, &chunk);

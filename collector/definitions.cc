@@ -8,11 +8,11 @@ namespace rfinject {
 
 Definitions::Definitions() {
   // The metrics are in the order of WellKnownMetric.
-  metrics.push_back({std::string(kMetricTime), "ns", 1});
-  metrics.push_back({std::string(kMetricModelFlop), "FLOP", 1});
-  metrics.push_back({std::string(kMetricDramBytes), "byte", 1});
-  metrics.push_back({std::string(kMetricCompulsoryBytes), "byte", 1});
-  for (std::string_view name : kMetricFlop) metrics.push_back({std::string(name), "FLOP", 1});
+  DefineMetric(kMetricTime, "ns", 1);
+  DefineMetric(kMetricModelFlop, "FLOP", 1);
+  DefineMetric(kMetricDramBytes, "byte", 1);
+  DefineMetric(kMetricCompulsoryBytes, "byte", 1);
+  for (std::string_view name : kMetricFlop) DefineMetric(name, "FLOP", 1);
   static_assert(kTime == 1 && kModelFlop == 2 && kDramBytes == 3 && kCompulsoryBytes == 4 && kFlopFirst == 5);
 }
 
@@ -20,7 +20,8 @@ uint32_t Definitions::DefineMetric(std::string_view name, std::string_view unit,
   for (size_t i = 0; i < metrics.size(); ++i) {
     if (metrics[i].name == name) return static_cast<uint32_t>(i + 1);
   }
-  metrics.push_back({std::string(name), std::string(unit), scale});
+  // A scale of 1 is not written, because 0 reads as 1.
+  metrics.push_back({.name = std::string(name), .unit = std::string(unit), .scale = scale == 1 ? 0 : scale});
   return static_cast<uint32_t>(metrics.size());
 }
 
@@ -36,7 +37,7 @@ uint32_t Definitions::DefineLayer(const LayerDefinition& layer) {
   const auto [it, is_new] = layer_ids_.try_emplace({layer.model, layer.path}, 0);
   if (!is_new) return it->second;
   try {
-    layers.push_back({layer, {}, {}, 1});
+    layers.push_back({layer});
   } catch (...) {
     layer_ids_.erase(it);
     throw;
@@ -57,13 +58,13 @@ bool Definitions::Knows(const LaunchRecord& record) const noexcept {
 
 bool Definitions::SetLayerShapes(uint32_t id, std::string_view input, std::string_view output) {
   if (id == 0 || id > layers.size()) return false;
-  Layer& layer = layers[id - 1];
+  LayerDefinition& layer = layers[id - 1].definition;
   if (!layer.input_shape.empty() || !layer.output_shape.empty() || (input.empty() && output.empty())) return false;
   std::string in(input);
   std::string out(output);
   layer.input_shape.swap(in);
   layer.output_shape.swap(out);
-  ++layer.version;
+  ++layers[id - 1].version;
   return true;
 }
 
@@ -95,7 +96,7 @@ uint32_t Definitions::DefineLine(uint32_t file, uint32_t line, uint32_t function
   const auto [it, is_new] = line_ids_.try_emplace({file, line, function}, 0);
   if (!is_new) return it->second;
   try {
-    lines.push_back({file, line, function});
+    lines.push_back({.file = file, .line = line, .function = function});
   } catch (...) {
     line_ids_.erase(it);
     throw;
@@ -105,7 +106,8 @@ uint32_t Definitions::DefineLine(uint32_t file, uint32_t line, uint32_t function
 
 void Definitions::DescribeModule(uint32_t number, std::string_view path, std::string_view build_id) {
   if (number == 0 || number > modules.size()) return;
-  NativeModule module{std::string(path), std::string(build_id), modules[number - 1].version + 1};
+  NativeModule module{{.path = std::string(path), .build_id = std::string(build_id)},
+                      modules[number - 1].version + 1};
   modules[number - 1] = std::move(module);
 }
 
@@ -126,8 +128,11 @@ Diagnostic* Definitions::AddDiagnostic(Severity severity, std::string_view id, s
   for (const Diagnostic& known : diagnostics) {
     if (known.id == id) return nullptr;
   }
-  return &diagnostics.emplace_back(
-      Diagnostic{severity, std::string(id), std::string(text), std::string(remedy), unix_ns, false});
+  return &diagnostics.emplace_back(Diagnostic{{.severity = severity,
+                                               .id = std::string(id),
+                                               .text = std::string(text),
+                                               .remedy = std::string(remedy),
+                                               .unix_ns = unix_ns}});
 }
 
 namespace {
@@ -154,7 +159,7 @@ std::string UniteTypes(std::string_view a, std::string_view b) {
 
 void MergeFacts(const RunFacts& from, RunFacts* into) {
   std::string types = UniteTypes(into->policy.autocast_dtype, from.policy.autocast_dtype);
-  trace::Merge(from, into);
+  trace::Update(from, into);
   into->policy.autocast_dtype.swap(types);
 }
 

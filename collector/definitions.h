@@ -23,47 +23,31 @@
 
 namespace rfinject {
 
-struct MetricDefinition {
-  std::string name;
-  std::string unit;
-  double scale = 1;
-};
+// Of all records that are defined the id is their place, and not in the struct.
+using MetricDefinition = trace::Metric;
 
 struct Layer {
   LayerDefinition definition;
-  std::string input_shape;
-  std::string output_shape;
   uint32_t version = 1;  // grows when a shape becomes known, so that the layer is written again
 };
 
-// An ELF object on some stack. `version` as for layers.
-struct NativeModule {
-  std::string path;
-  std::string build_id;
-  uint32_t version = 1;
+// An ELF object on some stack.
+struct NativeModule : trace::NativeModule {
+  uint32_t version = 1;  // grows when it is described, so that it is written again
 };
 
 struct NativeStack {
   std::vector<NativeFrame> frames;
   std::vector<uint32_t> functions;  // Intern()ed, 0: not known (yet); as many as frames
-  uint32_t version = 1;
+  uint32_t version = 1;             // grows when a function becomes known, so that the stack is written again
 };
 
-struct Diagnostic {
-  Severity severity = Severity::kInfo;
-  std::string id;
-  std::string text;
-  std::string remedy;
-  int64_t unix_ns = 0;
+struct Diagnostic : trace::Diagnostic {
   bool printed = false;
 };
 
 // A line of the program. Names are Intern()ed.
-struct SourceLine {
-  uint32_t file = 0;
-  uint32_t line = 0;
-  uint32_t function = 0;
-};
+using SourceLine = trace::SourceLine;
 
 struct IdentityHash {
   size_t operator()(const LaunchIdentity& identity) const noexcept { return HashOf(identity); }

@@ -164,7 +164,7 @@ LaunchTable::AddResult LaunchTable::TakeAllOf(LaunchTable* other) noexcept {
       if (sum == nullptr) {
         result = AddResult::kOutOfMemory;
       } else {
-        sum->Add(samples);
+        sum->Merge(samples);
       }
     });
   })) {

@@ -10,44 +10,19 @@
 #include <cstdint>
 
 #include "collector/recorder.h"
+#include "proto/wire/stat.h"
 
 namespace rfinject {
 
-using Uint128 = unsigned __int128;
+using wire::Uint128;
 
-// Exact sums over the samples of one metric. They saturate at the largest value rather than wrap.
-struct MetricSum {
+// Exact sums over the samples of one metric of a key.
+struct MetricSum : wire::Stat {
   uint32_t metric = 0;
   uint32_t next = 0;  // index + 1 of the key's next metric; 0: none
-  uint64_t n = 0;
-  uint64_t shared_sums = 0;  // MetricStats.shared_sums
-  Uint128 sum = 0;
-  Uint128 sum_squares = 0;
-  uint64_t min = UINT64_MAX;
-  uint64_t max = 0;
   // The one value that all samples had that were taken from the table before.
   static constexpr uint64_t kNoneTaken = UINT64_MAX, kSeveral = UINT64_MAX - 1;
   uint64_t taken_value = kNoneTaken;
-
-  // `times` samples, at least one, of the same value.
-  void Add(uint64_t value, uint64_t times = 1) noexcept {
-    n += times;
-    Uint128 squares = Uint128{value} * value;
-    if (__builtin_mul_overflow(squares, Uint128{times}, &squares)) squares = ~Uint128{0};
-    if (__builtin_add_overflow(sum, Uint128{value} * times, &sum)) sum = ~Uint128{0};
-    if (__builtin_add_overflow(sum_squares, squares, &sum_squares)) sum_squares = ~Uint128{0};
-    if (value < min) min = value;
-    if (value > max) max = value;
-  }
-  // All samples of `other`, which is of the same metric.
-  void Add(const MetricSum& other) noexcept {
-    n += other.n;
-    shared_sums += other.shared_sums;
-    if (__builtin_add_overflow(sum, other.sum, &sum)) sum = ~Uint128{0};
-    if (__builtin_add_overflow(sum_squares, other.sum_squares, &sum_squares)) sum_squares = ~Uint128{0};
-    if (other.min < min) min = other.min;
-    if (other.max > max) max = other.max;
-  }
 };
 
 class LaunchTable {
@@ -122,7 +97,7 @@ class LaunchTable {
     key.launches = 0;
     for (uint32_t m = key.first_metric; m != 0; m = sums_[m - 1].next) {
       const MetricSum& sum = sums_[m - 1];
-      sums_[m - 1] = MetricSum{.metric = sum.metric, .next = sum.next, .taken_value = TakenValue(sum)};
+      sums_[m - 1] = MetricSum{{}, sum.metric, sum.next, TakenValue(sum)};
     }
     return true;
   }

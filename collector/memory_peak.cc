@@ -11,13 +11,12 @@ constexpr int64_t kLockWaitNs = 1'000'000'000;
 }  // namespace
 
 void MemoryWatch::KeepIfPeak(uint32_t index, Device* device) {
-  if (device->allocated <= device->peak.allocated) return;
-  MemoryPeak peak{.device = index,
-                  .step = device->step,
-                  .allocated = device->allocated,
-                  .reserved = device->reserved,
-                  .parts = {},
-                  .refused = {}};
+  if (device->allocated <= device->peak.allocated_bytes) return;
+  MemoryPeak peak;
+  peak.device = index;
+  peak.step = device->step;
+  peak.allocated_bytes = device->allocated;
+  peak.reserved_bytes = device->reserved;
   for (const auto& [place, number] : device->place_of) {
     if (device->bytes[number] != 0) peak.parts.push_back({place.first, place.second, device->bytes[number]});
   }
@@ -37,7 +36,7 @@ void MemoryWatch::OnMemory(uint32_t index, uint64_t address, int64_t bytes, uint
     Device& device = devices_[index];
     const auto known = device.pieces.find(address);
     if (known != device.pieces.end()) {
-      // The piece was taken back, or is given out again although nobody said that it came back.
+      // The piece was taken back, or is given out again although its return was not told.
       KeepIfPeak(index, &device);
       device.bytes[known->second.place] -= known->second.bytes;
       device.allocated -= known->second.bytes;
@@ -62,8 +61,8 @@ void MemoryWatch::OnRefused(uint32_t index, uint64_t bytes, const Site& site) no
   const HeldLock held(lock_);
   const auto device = devices_.find(index);
   if (device == devices_.end()) return;  // nothing was ever given out there
-  MemoryRefusal& refused = device->second.refused;
-  if (bytes > refused.bytes) refused = {.bytes = bytes, .layer = site.layer, .phase = site.phase};
+  MemoryPart& refused = device->second.refused;
+  if (bytes > refused.bytes) refused = {.layer = site.layer, .phase = site.phase, .bytes = bytes};
 }
 
 uint64_t MemoryWatch::BytesAt(uint32_t index, uint64_t address) noexcept {
@@ -81,7 +80,9 @@ uint64_t MemoryWatch::BytesAt(uint32_t index, uint64_t address) noexcept {
 bool MemoryWatch::TakePeak(MemoryPeak* peak) noexcept try {
   if (missed_.load(std::memory_order_relaxed) || !lock_.LockFor(kLockWaitNs)) return false;
   const HeldLock held(lock_);
-  const auto order = [](const Device& device) { return std::pair(device.refused.bytes, device.peak.allocated); };
+  const auto order = [](const Device& device) {
+    return std::pair(device.refused.bytes, device.peak.allocated_bytes);
+  };
   const Device* highest = nullptr;
   for (auto& [index, device] : devices_) {
     KeepIfPeak(index, &device);
@@ -89,7 +90,9 @@ bool MemoryWatch::TakePeak(MemoryPeak* peak) noexcept try {
   }
   if (highest == nullptr || order(*highest) <= taken_) return false;
   *peak = highest->peak;
-  peak->refused = highest->refused;
+  peak->refused_bytes = highest->refused.bytes;
+  peak->refused_layer = highest->refused.layer;
+  peak->refused_phase = highest->refused.phase;
   taken_ = order(*highest);
   return true;
 } catch (const std::exception&) {

@@ -1,7 +1,7 @@
 // File: memory_peak.h
 //
 // MemoryWatch knows what lay in a device's memory when the most was allocated, by the layer and phase of the
-// allocation. Whoever watches the program's allocator tells it of each piece that is given out and taken back.
+// allocation. What watches the program's allocator tells it of each piece that is given out and taken back.
 #ifndef RFINJECT_COLLECTOR_MEMORY_PEAK_H_
 #define RFINJECT_COLLECTOR_MEMORY_PEAK_H_
 
@@ -14,29 +14,14 @@
 
 #include "collector/site.h"
 #include "collector/sync.h"
+#include "proto/rfinject/v1/trace.schema.h"
 
 namespace rfinject {
 
-struct MemoryPart {
-  uint32_t layer = 0;  // 0: in none
-  Phase phase = Phase::kOther;
-  uint64_t bytes = 0;
-};
+using MemoryPart = trace::MemoryPart;
 
-// A piece of memory that was asked for and refused; 0 bytes: nothing was refused so far.
-struct MemoryRefusal {
-  uint64_t bytes = 0;
-  uint32_t layer = 0;
-  Phase phase = Phase::kOther;
-};
-
-struct MemoryPeak {
-  uint32_t device = 0;
-  uint64_t step = 0;
-  uint64_t allocated = 0;  // bytes; what the parts add up to
-  uint64_t reserved = 0;   // of the device, by the allocator, in use or not
-  std::vector<MemoryPart> parts;
-  MemoryRefusal refused;  // the largest
+struct MemoryPeak : trace::MemoryPeak {
+  std::vector<MemoryPart> parts;  // in place of the message's own
 };
 
 class MemoryWatch {
@@ -67,8 +52,8 @@ class MemoryWatch {
     std::map<std::pair<uint32_t, Phase>, size_t> place_of;  // layer and phase
     std::vector<uint64_t> bytes;                            // by place
     uint64_t allocated = 0, reserved = 0, step = 0;         // when it grew last
-    MemoryPeak peak;
-    MemoryRefusal refused;
+    MemoryPeak peak;                                        // what was refused is not in it yet
+    MemoryPart refused;                                     // the largest piece; 0 bytes: nothing was refused so far
   };
 
   // Keeps what is allocated now if it is the most so far. This is called before memory is taken back, so that nothing
@@ -80,7 +65,7 @@ class MemoryWatch {
   // The bytes that were refused, and those that were allocated, of the peak that was taken last.
   std::pair<uint64_t, uint64_t> taken_ RFINJECT_GUARDED_BY(lock_);
   bool lost_ RFINJECT_GUARDED_BY(lock_) = false;  // something was not noted: no number is right any more
-  std::atomic<bool> missed_{false};               // likewise, by a thread that did not get the lock
+  std::atomic<bool> missed_{false};               // a thread did not get the lock, and noted nothing
 };
 
 }  // namespace rfinject

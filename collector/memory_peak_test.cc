@@ -25,8 +25,8 @@ TEST(MemoryWatch, ThePeakIsWhatLayThereWhenMostDid) {
   watch.OnMemory(0, 400, 400, 9000, kBackward, 1);  // in all 2100, less than before
   MemoryPeak peak;
   ASSERT_TRUE(watch.TakePeak(&peak));
-  EXPECT_EQ(peak.allocated, 2200u);
-  EXPECT_EQ(peak.reserved, 8192u);
+  EXPECT_EQ(peak.allocated_bytes, 2200u);
+  EXPECT_EQ(peak.reserved_bytes, 8192u);
   EXPECT_EQ(peak.step, 1u);
   EXPECT_EQ(BytesOf(peak, kWeights), 1000u);
   EXPECT_EQ(BytesOf(peak, kForward), 1200u);
@@ -35,7 +35,7 @@ TEST(MemoryWatch, ThePeakIsWhatLayThereWhenMostDid) {
   EXPECT_FALSE(watch.TakePeak(&peak));
   watch.OnMemory(0, 500, 101, 9000, kBackward, 2);
   ASSERT_TRUE(watch.TakePeak(&peak));
-  EXPECT_EQ(peak.allocated, 2201u);
+  EXPECT_EQ(peak.allocated_bytes, 2201u);
   EXPECT_EQ(BytesOf(peak, kForward), 700u);
   EXPECT_EQ(BytesOf(peak, kBackward), 501u);
 }
@@ -48,7 +48,7 @@ TEST(MemoryWatch, EachDeviceHasItsOwnAndTheHighestCounts) {
   MemoryPeak peak;
   ASSERT_TRUE(watch.TakePeak(&peak));
   EXPECT_EQ(peak.device, 1u);
-  EXPECT_EQ(peak.allocated, 1500u);
+  EXPECT_EQ(peak.allocated_bytes, 1500u);
 }
 
 TEST(MemoryWatch, WhatItDidNotSeeGivenOutIsNotTakenBack) {
@@ -59,7 +59,7 @@ TEST(MemoryWatch, WhatItDidNotSeeGivenOutIsNotTakenBack) {
   watch.OnMemory(0, 200, 10, 0, kForward, 0);
   watch.OnMemory(0, 200, 20, 0, kForward, 0);  // again, without having come back
   ASSERT_TRUE(watch.TakePeak(&peak));
-  EXPECT_EQ(peak.allocated, 20u);
+  EXPECT_EQ(peak.allocated_bytes, 20u);
 }
 
 TEST(MemoryWatch, AnAddressWithinAPieceHasTheRestOfIt) {
@@ -85,14 +85,14 @@ TEST(MemoryWatch, WhatTheDeviceRefusedIsSaidOnceMore) {
   MemoryPeak peak;
   ASSERT_TRUE(watch.TakePeak(&peak));
   EXPECT_EQ(peak.device, 1u);
-  EXPECT_EQ(peak.refused.bytes, 0u);
+  EXPECT_EQ(peak.refused_bytes, 0u);
   watch.OnRefused(0, 700, site);
   watch.OnRefused(0, 600, {});
   ASSERT_TRUE(watch.TakePeak(&peak));
   EXPECT_EQ(peak.device, 0u);
-  EXPECT_EQ(peak.allocated, 1000u);
-  EXPECT_EQ(peak.refused.bytes, 700u);
-  EXPECT_EQ(peak.refused.layer, 3u);
+  EXPECT_EQ(peak.allocated_bytes, 1000u);
+  EXPECT_EQ(peak.refused_bytes, 700u);
+  EXPECT_EQ(peak.refused_layer, 3u);
   EXPECT_FALSE(watch.TakePeak(&peak));
 }
 

@@ -74,22 +74,10 @@ struct LaunchRecord {
   uint32_t shared_sums = 0;
 };
 
-struct LayerDefinition {
-  uint32_t model = 0;
-  uint32_t parent = 0;
-  std::string path;  // "" for the root
-  std::string class_name;
-  uint64_t parameters = 0;
-  uint64_t parameter_bytes = 0;
-  bool training = false;
-};
-
-struct ModelDefinition {
-  std::string class_name;
-  uint64_t parameters = 0;
-  uint64_t parameter_bytes = 0;
-  uint64_t trainable_parameters = 0;
-};
+// What the trace says of a layer and of a model. The recorder gives them their ids, and SetLayerShapes a layer's
+// shapes.
+using LayerDefinition = trace::Layer;
+using ModelDefinition = trace::Model;
 
 using Severity = trace::Severity;
 
@@ -199,7 +187,7 @@ class Recorder {
   // Asks for the steps that begin from now on to be measured, or not. The step that runs stays as it is. Any thread
   // may call this.
   virtual void RequestMeasuring(bool measuring) noexcept { (void)measuring; }
-  // What InWindow will return in the step after the current one, if nobody asks for something else.
+  // What InWindow will return in the step after the current one, if nothing else is asked for.
   virtual bool NextStepIsMeasured() const noexcept { return true; }
 
   // --- What went wrong. One Diagnostic per id; the first also goes to stderr, in one line, unless quiet. An idle

@@ -44,13 +44,13 @@ void StepSums::Complete(Series* series) {
   if (series->keys != series->last_keys) {
     uint32_t before = 0;
     for (const uint32_t key : series->keys) {
-      done.keys.push_back(key - before);
+      done.key.push_back(key - before);
       before = key;
     }
   }
   for (const uint32_t key : series->keys) {
     const uint32_t code = wire::SumCode(series->sums[key]);
-    done.changes.push_back(wire::FoldSign(static_cast<int32_t>(code) - static_cast<int32_t>(series->codes[key])));
+    done.change.push_back(wire::FoldSign(static_cast<int32_t>(code) - static_cast<int32_t>(series->codes[key])));
     series->codes[key] = code;
     series->has[key] = false;
   }

@@ -17,13 +17,8 @@
 
 namespace rfinject {
 
-// One metric's sums of one step, as the trace has them (SampledStep of the schema).
-struct SampledStep {
-  uint64_t step = 0;
-  uint32_t metric = 0;
-  std::vector<uint32_t> keys;     // differences of neighbours; empty: as in the metric's last step
-  std::vector<uint32_t> changes;  // of the sums' codes, folded
-};
+// One metric's sums of one step, as the trace has them; without the run.
+using SampledStep = trace::SampledStep;
 
 class StepSums {
  public:
@@ -46,7 +41,7 @@ class StepSums {
     uint32_t steps = 0;           // completed so far
     std::vector<uint64_t> sums;   // of the open step, by key
     std::vector<uint32_t> keys;   // that have a sample in it
-    std::vector<bool> has;        // likewise, by key
+    std::vector<bool> has;        // whether a key has one
     std::vector<uint32_t> codes;  // of the last step that a key had, by key
     std::vector<uint32_t> last_keys;
   };

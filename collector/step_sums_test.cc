@@ -47,9 +47,9 @@ TEST(StepSums, AddsUpTheSamplesOfAStepByKeyAndMetric) {
   const SampledStep& time = sums.complete()[0];
   EXPECT_EQ(time.step, 7u);
   EXPECT_EQ(time.metric, kTime);
-  EXPECT_THAT(time.keys, ElementsAre(1, 2));
-  EXPECT_THAT(time.changes, ElementsAre(wire::FoldSign(10), wire::FoldSign(300)));
-  EXPECT_THAT(sums.complete()[1].keys, ElementsAre(3));
+  EXPECT_THAT(time.key, ElementsAre(1, 2));
+  EXPECT_THAT(time.change, ElementsAre(wire::FoldSign(10), wire::FoldSign(300)));
+  EXPECT_THAT(sums.complete()[1].key, ElementsAre(3));
 }
 
 TEST(StepSums, SaysWhatChangedAndTheKeysOnlyWhereTheyAreOthers) {
@@ -61,10 +61,10 @@ TEST(StepSums, SaysWhatChangedAndTheKeysOnlyWhereTheyAreOthers) {
   sums.Add(11, 2, {kTime, 25});
   sums.CompleteBefore(UINT64_MAX);
   ASSERT_EQ(sums.complete().size(), 3u);
-  EXPECT_THAT(sums.complete()[1].keys, IsEmpty());
-  EXPECT_THAT(sums.complete()[1].changes, ElementsAre(wire::FoldSign(-3), wire::FoldSign(5)));
-  EXPECT_THAT(sums.complete()[2].keys, ElementsAre(2));
-  EXPECT_THAT(sums.complete()[2].changes, ElementsAre(0));
+  EXPECT_THAT(sums.complete()[1].key, IsEmpty());
+  EXPECT_THAT(sums.complete()[1].change, ElementsAre(wire::FoldSign(-3), wire::FoldSign(5)));
+  EXPECT_THAT(sums.complete()[2].key, ElementsAre(2));
+  EXPECT_THAT(sums.complete()[2].change, ElementsAre(0));
 }
 
 TEST(StepSums, StopsAtItsBound) {

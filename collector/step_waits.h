@@ -1,6 +1,6 @@
 // File: step_waits.h
 //
-// Adds up what a thread of the program waits for while a step runs: a batch of its data loader, or the GPU. Whoever
+// Adds up what a thread of the program waits for while a step runs: a batch of its data loader, or the GPU. What
 // sees the wait begin and end (injector/torch/scopes, the hardware source) calls this on the waiting thread; the
 // Recorder takes the sums when that thread ends the step. Waits of other threads are not taken: they hold up no step.
 //
@@ -11,7 +11,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "proto/wire/step_parts.h"
+#include "proto/wire/step_times.h"
 
 namespace rfinject {
 

@@ -9,7 +9,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string_view>
 
 #include "collector/definitions.h"
@@ -19,31 +18,14 @@
 #include "collector/pm_window.h"
 #include "collector/run_facts.h"
 #include "collector/step_sums.h"
-#include "collector/step_waits.h"
 #include "proto/rfinject/v1/trace.schema.h"
 #include "proto/wire/encoder.h"
-#include "proto/wire/spread_code.h"
 
 namespace rfinject {
 
-// Durations, counted by the range that they lie in (Spread of the schema).
-struct SpreadSum {
-  unsigned __int128 sum = 0;
-  std::map<uint32_t, uint64_t> counts;  // by code
-  void Add(uint64_t ns) {
-    sum += ns;
-    ++counts[wire::SpreadCode(ns)];
-  }
-};
-
 // Steps of a long run that are in the trace as sums only.
-struct SummedSteps {
-  uint64_t steps = 0;
-  uint64_t samples = 0, calls = 0, armed = 0;
-  uint64_t memory_peak_bytes = 0;                             // the most of any
-  MetricSum duration_ns;                                      // of those that were not armed
-  SpreadSum wall_ns, data_wait_ns, gpu_wait_ns, gpu_busy_ns;  // likewise, where they were watched
-  SpreadSum own_ns, launch_gap_ns;                            // wire/step_parts.h
+struct SummedSteps : trace::RunSteps {
+  trace::RankSteps rank;  // of those that were not armed
   // Adds a measured step. May throw std::bad_alloc.
   void Add(const StepRecord& step);
 };
@@ -105,16 +87,16 @@ void EncodeDiagnostic(const Diagnostic& diagnostic, wire::Encoder* out) noexcept
 void EncodeDrop(std::string_view what, uint64_t count, wire::Encoder* out) noexcept;
 void EncodeEnd(std::string_view reason, int64_t unix_ns, wire::Encoder* out) noexcept;
 
-namespace internal {
-void EncodeMetricStats(const MetricSum& sum, trace::MetricStatsWriter stats) noexcept;
-}  // namespace internal
-
 template <typename Metrics>
 void EncodeKeyStats(uint32_t id, uint64_t launches, Metrics metrics, wire::Encoder* out) noexcept {
   trace::KeyStatsWriter stats = trace::ChunkWriter(out).begin_stats();
   stats.set_key(id);
   stats.set_launches(launches);
-  metrics([&stats](const MetricSum& sum) { internal::EncodeMetricStats(sum, stats.begin_metric()); });
+  metrics([&stats](const MetricSum& sum) {
+    trace::MetricStatsWriter metric = stats.begin_metric();
+    metric.set_metric(sum.metric);
+    sum.Write(&metric);
+  });
 }
 
 }  // namespace rfinject

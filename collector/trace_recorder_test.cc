@@ -284,9 +284,18 @@ TEST_F(TraceRecorderTest, WritesDefinitionsAndStatistics) {
   Recorder& r = recorder();
   r.Activate();
   ASSERT_TRUE(r.active());
-  const uint32_t model = r.DefineModel({"ResNet", 11'689'512, 46'758'048, 11'689'512});
-  const uint32_t root = r.DefineLayer({model, 0, "", "ResNet", 0, 0, true});
-  const uint32_t layer = r.DefineLayer({model, root, "layer1.0.conv2", "Conv2d", 36864, 147456, true});
+  const uint32_t model = r.DefineModel({.class_name = "ResNet",
+                                        .parameters = 11'689'512,
+                                        .parameter_bytes = 46'758'048,
+                                        .trainable_parameters = 11'689'512});
+  const uint32_t root = r.DefineLayer({.model = model, .class_name = "ResNet", .training = true});
+  const uint32_t layer = r.DefineLayer({.model = model,
+                                        .path = "layer1.0.conv2",
+                                        .class_name = "Conv2d",
+                                        .parameters = 36864,
+                                        .parameter_bytes = 147456,
+                                        .parent = root,
+                                        .training = true});
   r.SetLayerShapes(layer, "f32[8,64,56,56]", "f32[8,64,56,56]");
   r.SetLayerShapes(layer, "f32[1]", "f32[1]");  // only the first call's are kept
   LaunchRecord record = MakeRecord(r.Intern("cudnn_kernel"), 1000, 77);
@@ -376,10 +385,10 @@ TEST_F(TraceRecorderTest, TheSameTextGivesTheSameId) {
   const uint32_t metric = r.DefineMetric("dram__bytes_read.sum", "byte", 1);
   EXPECT_EQ(metric, static_cast<uint32_t>(kFirstFreeMetric));
   EXPECT_EQ(r.DefineMetric("dram__bytes_read.sum", "byte", 1), metric);
-  const uint32_t model = r.DefineModel({"M", 0, 0, 0});
-  EXPECT_NE(r.DefineModel({"M", 0, 0, 0}), model);
-  const uint32_t layer = r.DefineLayer({model, 0, "fc", "Linear", 0, 0, true});
-  EXPECT_EQ(r.DefineLayer({model, 0, "fc", "Linear", 0, 0, true}), layer);
+  const uint32_t model = r.DefineModel({.class_name = "M"});
+  EXPECT_NE(r.DefineModel({.class_name = "M"}), model);
+  const uint32_t layer = r.DefineLayer({.model = model, .path = "fc", .class_name = "Linear", .training = true});
+  EXPECT_EQ(r.DefineLayer({.model = model, .path = "fc", .class_name = "Linear", .training = true}), layer);
 }
 
 // Before Activate there is no file and no thread, but nothing is forgotten either.
@@ -402,7 +411,7 @@ TEST_F(TraceRecorderTest, WhatIsOfNoModelBeforeTheFirstStepIsOfNoStep) {
   Recorder& r = recorder();
   LaunchRecord preprocessing = MakeRecord(r.Intern("normalize"), 5);
   preprocessing.identity.site.layer =
-      r.DefineLayer({r.DefineModel({"Normalize", 0, 0, 0}), 0, "", "Normalize", 0, 0, false});
+      r.DefineLayer({.model = r.DefineModel({.class_name = "Normalize"}), .class_name = "Normalize"});
   preprocessing.identity.site.phase = Phase::kForward;
   r.Record(preprocessing);
   LaunchRecord batch = MakeRecord(r.Intern("copy"), 5);
@@ -889,13 +898,14 @@ TEST_F(TraceRecorderTest, UnknownIdsAreDropped) {
   Recorder& r = recorder();
   r.Activate();
   const uint32_t kernel = r.Intern("k");
-  const uint32_t model = r.DefineModel({"M", 0, 0, 0});
-  const uint32_t other = r.DefineModel({"N", 0, 0, 0});
-  const uint32_t layer = r.DefineLayer({model, 0, "", "M", 0, 0, true});
-  EXPECT_EQ(r.DefineLayer({0, 0, "x", "X", 0, 0, true}), 0u);
-  EXPECT_EQ(r.DefineLayer({other + 1, 0, "x", "X", 0, 0, true}), 0u);
-  EXPECT_EQ(r.DefineLayer({model, layer + 1, "x", "X", 0, 0, true}), 0u);
-  EXPECT_EQ(r.DefineLayer({other, layer, "x", "X", 0, 0, true}), 0u);
+  const uint32_t model = r.DefineModel({.class_name = "M"});
+  const uint32_t other = r.DefineModel({.class_name = "N"});
+  const uint32_t layer = r.DefineLayer({.model = model, .class_name = "M", .training = true});
+  EXPECT_EQ(r.DefineLayer({.model = 0, .path = "x", .class_name = "X", .training = true}), 0u);
+  EXPECT_EQ(r.DefineLayer({.model = other + 1, .path = "x", .class_name = "X", .training = true}), 0u);
+  EXPECT_EQ(r.DefineLayer({.model = model, .path = "x", .class_name = "X", .parent = layer + 1, .training = true}),
+            0u);
+  EXPECT_EQ(r.DefineLayer({.model = other, .path = "x", .class_name = "X", .parent = layer, .training = true}), 0u);
   std::vector<LaunchRecord> bad(8, MakeRecord(kernel, 1));
   bad[0].identity.kernel = kernel + 1;
   bad[1].identity.signature = kernel + 1;
@@ -1363,8 +1373,14 @@ TEST_F(TraceRecorderTest, AForkedChildCanBecomeATraceOfItsOwn) {
   const ChildResult parent = InChild([&] {
     Recorder& r = recorder();
     const uint32_t kernel = r.Intern("inherited");
-    const uint32_t model = r.DefineModel({"M", 1, 4, 1});
-    const uint32_t layer = r.DefineLayer({model, 0, "fc", "Linear", 1, 4, true});
+    const uint32_t model =
+        r.DefineModel({.class_name = "M", .parameters = 1, .parameter_bytes = 4, .trainable_parameters = 1});
+    const uint32_t layer = r.DefineLayer({.model = model,
+                                          .path = "fc",
+                                          .class_name = "Linear",
+                                          .parameters = 1,
+                                          .parameter_bytes = 4,
+                                          .training = true});
     r.ReportDiagnostic(Severity::kInfo, "known", "still true in the child");
     r.Activate();
     for (int i = 0; i < 10; ++i) r.Record(MakeRecord(kernel, 1));

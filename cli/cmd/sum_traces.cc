@@ -18,7 +18,7 @@
 #include "cli/cmd/streams.h"
 #include "cli/profile/accumulator.h"
 #include "cli/text/units.h"
-#include "cli/trace/apply.h"
+#include "cli/trace/apply/apply.h"
 #include "cli/trace/decode.h"
 #include "cli/trace/frames.h"
 #include "cli/trace/read.h"

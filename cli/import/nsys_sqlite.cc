@@ -489,7 +489,8 @@ class Importer {
     run_.key.gpu = device.name;
     run_.devices = {device};
     for (const auto& [key, stats] : run_.launches) {
-      if (!key.layer.model.empty()) run_.layers.try_emplace(key.layer, LayerInfo{.order = run_.layers.size() + 1});
+      if (!key.layer.model.empty())
+        run_.layers.try_emplace(key.layer, LayerInfo{{.order = run_.layers.size() + 1}, ""});
     }
     result_.profile.metrics[std::string(kMetricTime)] = MetricInfo{std::string(kMetricTime), "ns", 1};
     result_.warnings.push_back(

@@ -5,7 +5,7 @@
 // costs a look-up for each of its keys, and no copy of what is known already.
 //
 //   Accumulator sum;
-//   for (each trace) std::move(applier).AddTo(&sum);       (cli/trace/apply.h)
+//   for (each trace) std::move(applier).AddTo(&sum);       (cli/trace/apply/apply.h)
 //   Profile profile = std::move(sum).Take();
 //
 // The result is what Profile::Merge makes of a Profile for each trace, in any order.

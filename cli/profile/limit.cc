@@ -72,28 +72,17 @@ void CutRunKey(Cutter* cutter, RunKey* key) {
 
 void CutNames(Cutter* cutter, Run* run) {
   CutRunKey(cutter, &run->key);
-  for (DeviceInfo& device : run->devices) {
-    for (std::string* text : {&device.name, &device.chip, &device.uuid}) cutter->Cut(text);
-  }
-  for (ProcessInfo& process : run->process_list) {
-    for (std::string& argument : process.argv) cutter->Cut(&argument);
-    for (std::string* text :
-         {&process.rfinject_version, &process.host, &process.python_version, &process.python_executable,
-          &process.torch_version, &process.torchvision_version, &process.cuda_version, &process.cudnn_version,
-          &process.driver_version, &process.cupti_version, &process.cupti_path, &process.job_id, &process.os,
-          &process.cpu, &process.tier_reason}) {
-      cutter->Cut(text);
-    }
-  }
+  const auto cut = [cutter](std::string* text) { cutter->Cut(text); };
+  for (DeviceInfo& device : run->devices) trace::ForEachText(&device, cut);
+  for (ProcessInfo& process : run->process_list) trace::ForEachText(&process, cut);
   Rebuild(&run->models, [&](std::string* name, ModelInfo* model) {
     cutter->Cut(name);
     cutter->Cut(&model->class_name);
   });
   Rebuild(&run->layers, [&](LayerKey* key, LayerInfo* layer) {
     cutter->Cut(key);
-    for (std::string* text : {&layer->class_name, &layer->input_shape, &layer->output_shape, &layer->parent}) {
-      cutter->Cut(text);
-    }
+    trace::ForEachText(layer, cut);
+    cut(&layer->parent_path);
   });
   Rebuild(&run->launches, [&](LaunchKey* key, LaunchStats* stats) {
     cutter->Cut(&key->layer);

@@ -7,28 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "proto/wire/saturating_add.h"
 
 namespace rfinject::cli {
 namespace {
 
-// Sums that stop at the largest value stay associative and commutative; sums that wrap would too, but lie.
-template <typename Integer>
-Integer SaturatingAdd(Integer a, Integer b) {
-  const Integer sum = a + b;
-  return sum < a ? static_cast<Integer>(-1) : sum;
-}
-
-// Processes of one kind of run should agree on what a layer is. Where they do not (the first batch of one rank was
-// shorter), the choice must not depend on the order of merging: the smallest text that is not empty.
-void MergeText(std::string& into, const std::string& other) {
-  if (into.empty() || (!other.empty() && other < into)) into = other;
-}
-
-void MergeModel(ModelInfo& into, const ModelInfo& other) {
-  into.parameters = std::max(into.parameters, other.parameters);
-  into.parameter_bytes = std::max(into.parameter_bytes, other.parameter_bytes);
-  into.trainable_parameters = std::max(into.trainable_parameters, other.trainable_parameters);
-}
+using wire::SaturatingAdd;
 
 // The smallest `kept` of the union of two lists that ascend. What is among the smallest of the whole is among the
 // smallest of every part that holds it, so the order of merging does not matter. Of a job's thousand ranks most come
@@ -70,7 +54,7 @@ void MergeSorted(Map& into, Map& other, Add add) {
 
 template <typename Key>
 void MergeCounts(std::map<Key, uint64_t>& into, const std::map<Key, uint64_t>& other, size_t kept) {
-  for (const auto& [key, count] : other) into[key] = SaturatingAdd(into[key], count);
+  for (const auto& [key, count] : other) SaturatingAdd(&into[key], count);
   while (into.size() > kept) into.erase(std::prev(into.end()));
 }
 
@@ -82,7 +66,7 @@ void MergeStepSums(std::vector<StepSum>& into, const std::vector<StepSum>& other
   for (const StepSum& b : other) {
     for (; a != into.end() && a->step < b.step; ++a) both.push_back(*a);
     both.push_back(b);
-    if (a != into.end() && a->step == b.step) both.back().sum = SaturatingAdd(both.back().sum, (a++)->sum);
+    if (a != into.end() && a->step == b.step) SaturatingAdd(&both.back().sum, (a++)->sum);
   }
   both.insert(both.end(), a, into.end());
   into = std::move(both);
@@ -117,23 +101,6 @@ std::string_view SourceName(SourceKind source) {
   return "none";
 }
 
-void Stat::Add(uint64_t value) {
-  n = SaturatingAdd(n, uint64_t{1});
-  sum = SaturatingAdd(sum, Uint128{value});
-  sum_squares = SaturatingAdd(sum_squares, Uint128{value} * value);
-  min = std::min(min, value);
-  max = std::max(max, value);
-}
-
-void Stat::Merge(const Stat& other) {
-  n = SaturatingAdd(n, other.n);
-  sum = SaturatingAdd(sum, other.sum);
-  sum_squares = SaturatingAdd(sum_squares, other.sum_squares);
-  min = std::min(min, other.min);
-  max = std::max(max, other.max);
-  shared_sums = SaturatingAdd(shared_sums, other.shared_sums);
-}
-
 void LaunchStats::MergeStack(const std::shared_ptr<const NativeStackInfo>& other) {
   if (other && (!stack || *other < *stack)) stack = other;
 }
@@ -145,7 +112,7 @@ void LaunchStats::MergeLine(const std::shared_ptr<const SourceLineInfo>& other) 
 void LaunchStats::Merge(const LaunchStats& other) {
   MergeStack(other.stack);
   MergeLine(other.line);
-  launches = SaturatingAdd(launches, other.launches);
+  SaturatingAdd(&launches, other.launches);
   auto at = metrics.begin();
   for (const auto& [name, stat] : other.metrics) {
     while (at != metrics.end() && at->first < name) ++at;
@@ -155,23 +122,6 @@ void LaunchStats::Merge(const LaunchStats& other) {
   for (const auto& [name, sums] : other.step_sums) MergeStepSums(step_sums[name], sums);
 }
 
-void StepSums::Merge(const StepSums& other) {
-  steps = SaturatingAdd(steps, other.steps);
-  samples = SaturatingAdd(samples, other.samples);
-  iterations = SaturatingAdd(iterations, other.iterations);
-  calls = SaturatingAdd(calls, other.calls);
-  armed = SaturatingAdd(armed, other.armed);
-  memory_peak_bytes = std::max(memory_peak_bytes, other.memory_peak_bytes);
-  duration_ns.Merge(other.duration_ns);
-  pm_dram_bytes.Merge(other.pm_dram_bytes);
-  pm_duration_ns.Merge(other.pm_duration_ns);
-  pm_tensor_active_ns.Merge(other.pm_tensor_active_ns);
-  drifting = SaturatingAdd(drifting, other.drifting);
-  two_speeds = SaturatingAdd(two_speeds, other.two_speeds);
-  slow = SaturatingAdd(slow, other.slow);
-  slow_extra_ns = SaturatingAdd(slow_extra_ns, other.slow_extra_ns);
-}
-
 void DropStepsAfter(uint64_t last, std::vector<StepSum>* sums) {
   const auto end = std::upper_bound(sums->begin(), sums->end(), last,
                                     [](uint64_t step, const StepSum& sum) { return step < sum.step; });
@@ -179,14 +129,10 @@ void DropStepsAfter(uint64_t last, std::vector<StepSum>* sums) {
 }
 
 void LayerInfo::Merge(const LayerInfo& other) {
-  MergeText(class_name, other.class_name);
-  MergeText(input_shape, other.input_shape);
-  MergeText(output_shape, other.output_shape);
-  MergeText(parent, other.parent);
-  parameters = std::max(parameters, other.parameters);
-  parameter_bytes = std::max(parameter_bytes, other.parameter_bytes);
-  order = std::min(order, other.order);
-  training = training || other.training;
+  trace::Merge(other, this);
+  if (parent_path.empty() || (!other.parent_path.empty() && other.parent_path < parent_path)) {
+    parent_path = other.parent_path;
+  }
 }
 
 namespace {
@@ -211,19 +157,19 @@ void KeepFirstSampledSteps(Run& run) {
 void Run::Merge(Run other) {
   MergeSmallest(devices, std::move(other.devices), kMaxDevicesKept, /*unique=*/true);
   MergeSmallest(process_list, std::move(other.process_list), kMaxProcessesKept, /*unique=*/false, ProcessOrder());
-  processes = SaturatingAdd(processes, other.processes);
+  SaturatingAdd(&processes, other.processes);
   ranks.merge(other.ranks);
   tier = std::max(tier, other.tier);
-  MergeSorted(models, other.models, MergeModel);
+  MergeSorted(models, other.models, [](ModelInfo& a, const ModelInfo& b) { trace::Merge(b, &a); });
   MergeSorted(layers, other.layers, [](LayerInfo& a, const LayerInfo& b) { a.Merge(b); });
   MergeSorted(launches, other.launches, [](LaunchStats& a, LaunchStats& b) { a.Merge(b); });
-  steps.Merge(other.steps);
+  trace::Merge(other.steps, &steps);
   for (const auto& [rank, times] : other.step_times) step_times[rank].Merge(times);
   // Ordered by bytes first, refused and allocated: the highest stands.
   memory_peak = std::max(memory_peak, other.memory_peak);
   for (auto& [metric, steps] : other.sampled_steps) {
     std::map<uint64_t, uint64_t>& known = sampled_steps[metric];
-    for (const auto& [step, processes] : steps) known[step] = SaturatingAdd(known[step], processes);
+    for (const auto& [step, processes] : steps) SaturatingAdd(&known[step], processes);
   }
   KeepFirstSampledSteps(*this);
   MergeSmallest(pm_windows, std::move(other.pm_windows), kMaxPmWindowsKept, /*unique=*/false);
@@ -234,7 +180,7 @@ void Run::Merge(Run other) {
   }
   MergeCounts(diagnostics, other.diagnostics, kMaxDiagnosticsKept);
   MergeCounts(drops, other.drops, kMaxDiagnosticsKept);
-  unfinished = SaturatingAdd(unfinished, other.unfinished);
+  SaturatingAdd(&unfinished, other.unfinished);
 }
 
 absl::Status MetricsDisagree(const MetricInfo& there, const MetricInfo& here) {

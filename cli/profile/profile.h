@@ -14,41 +14,20 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "cli/profile/step_span.h"
 #include "cli/profile/step_times.h"
 #include "proto/rfinject/v1/trace.schema.h"
+#include "proto/wire/stat.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
 
-using Uint128 = unsigned __int128;
-
-// Sums over the samples of one metric. Saturate at the largest value rather than wrap.
-struct Stat {
-  uint64_t n = 0;
-  Uint128 sum = 0;
-  Uint128 sum_squares = 0;
-  uint64_t min = UINT64_MAX;
-  uint64_t max = 0;
-  // > 0: the samples are equal shares of this many sums over launches of several keys (MetricStats.shared_sums).
-  uint64_t shared_sums = 0;
-
-  // n samples of one value.
-  static Stat Same(uint64_t value, uint64_t n) {
-    Stat stat{.n = n, .sum = Uint128{n} * value, .min = value, .max = value};
-    if (__builtin_mul_overflow(stat.sum, Uint128{value}, &stat.sum_squares)) stat.sum_squares = ~Uint128{0};
-    return stat;
-  }
-  void Add(uint64_t value);
-  // Independent samples.
-  uint64_t independent() const { return shared_sums > 0 ? shared_sums : n; }
-  void Merge(const Stat& other);
-  double mean() const { return n == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(n); }
-  friend bool operator==(const Stat&, const Stat&) = default;
-};
+using wire::Stat;
+using wire::Uint128;
 
 // What a metric's samples of one step add up to, over processes that sampled it.
 struct StepSum {
@@ -102,11 +81,8 @@ struct RunKey {
   friend auto operator<=>(const RunKey&, const RunKey&) = default;
 };
 
-struct ModelInfo {
-  std::string class_name;
-  uint64_t parameters = 0, parameter_bytes = 0, trainable_parameters = 0;
-  friend auto operator<=>(const ModelInfo&, const ModelInfo&) = default;
-};
+// A model without its id, which is the file's.
+using ModelInfo = trace::Model;
 
 // Identity of a layer across processes: the model it is in, and its path ("" for the root).
 struct LayerKey {
@@ -115,11 +91,9 @@ struct LayerKey {
   friend auto operator<=>(const LayerKey&, const LayerKey&) = default;
 };
 
-struct LayerInfo {
-  std::string class_name, input_shape, output_shape, parent;
-  uint64_t parameters = 0, parameter_bytes = 0;
-  uint64_t order = 0;  // order of first call, for listing layers as the program runs them
-  bool training = false;
+// What a layer is, without what identifies it in a file.
+struct LayerInfo : trace::Layer {
+  std::string parent_path;  // in the same model; empty for the root, and below it
   void Merge(const LayerInfo& other);
   friend bool operator==(const LayerInfo&, const LayerInfo&) = default;
 };
@@ -137,7 +111,7 @@ struct LaunchKey {
 // A native call stack, innermost first.
 struct NativeFrameInfo {
   std::string module, build_id;  // path of the ELF object; build id in hexadecimal
-  std::string function;          // demangled; empty where nobody knows
+  std::string function;          // demangled; empty where it is not known
   uint64_t offset = 0;           // of the return address, as the file has addresses
   friend auto operator<=>(const NativeFrameInfo&, const NativeFrameInfo&) = default;
 };
@@ -154,7 +128,7 @@ struct LaunchStats {
   uint64_t launches = 0;
   // The stack of a launch of this key, the smallest of those that were taken; null when none was. Keys share stacks.
   std::shared_ptr<const NativeStackInfo> stack;
-  // Likewise the line of the program that launches of this key come from.
+  // The line of the program that launches of this key come from; the smallest, too, and null when none is known.
   std::shared_ptr<const SourceLineInfo> line;
   std::map<std::string, Stat> metrics;  // by metric name
   // By metric name, ascending by step: of the steps that Run::sampled_steps names, those in which the key was
@@ -171,25 +145,8 @@ struct LaunchStats {
   }
 };
 
-struct StepSums {
-  uint64_t steps = 0;    // measured ones
-  uint64_t samples = 0;  // images, over those steps
-  // Complete iterations of the training loop (iterations.h), and calls of root modules in the steps; 0 where not
-  // known.
-  uint64_t iterations = 0, calls = 0;
-  uint64_t armed = 0;
-  uint64_t memory_peak_bytes = 0;
-  Stat duration_ns;
-  // Windows of PM sampling, one sample each: device-wide, never FLOP.
-  Stat pm_dram_bytes, pm_duration_ns;
-  Stat pm_tensor_active_ns;  // of the windows that have it
-  // What the durations of each process's steps showed (step_durations.h), added up over processes.
-  uint64_t drifting = 0, two_speeds = 0;  // processes
-  uint64_t slow = 0,
-           slow_extra_ns = 0;  // steps that were not armed, and how much longer than ordinary ones they took
-  void Merge(const StepSums& other);
-  friend bool operator==(const StepSums&, const StepSums&) = default;
-};
+// What adds up over the steps of a run, or over the batches of a validation.
+using StepSums = trace::RunSteps;
 
 struct DiagnosticInfo {
   int severity = 0;  // 0 info, 1 warning, 2 error
@@ -212,14 +169,18 @@ struct MemoryPlace {
   Phase phase = Phase::kOther;
   friend auto operator<=>(const MemoryPlace&, const MemoryPlace&) = default;
 };
-struct MemoryPeakInfo {
-  uint64_t refused_bytes = 0;  // first, because what did not fit stands before what did
-  uint64_t allocated_bytes = 0, reserved_bytes = 0;
-  uint64_t step = 0;
-  uint32_t device = 0;
-  std::map<MemoryPlace, uint64_t> parts;  // bytes
+struct MemoryPeakInfo : trace::MemoryPeak {  // without its run, and with places by name instead of those by id
+  std::map<MemoryPlace, uint64_t> parts;     // bytes
   MemoryPlace refused_in;
-  friend auto operator<=>(const MemoryPeakInfo&, const MemoryPeakInfo&) = default;
+  // What did not fit stands before what did.
+  friend std::strong_ordering operator<=>(const MemoryPeakInfo& a, const MemoryPeakInfo& b) {
+    const auto rank = [](const MemoryPeakInfo& peak) {
+      return std::tie(peak.refused_bytes, peak.allocated_bytes, peak.reserved_bytes, peak.step, peak.device,
+                      static_cast<const trace::MemoryPeak&>(peak), peak.parts, peak.refused_in);
+    };
+    return rank(a) <=> rank(b);
+  }
+  friend bool operator==(const MemoryPeakInfo&, const MemoryPeakInfo&) = default;
 };
 
 struct Run {
@@ -234,7 +195,7 @@ struct Run {
   std::map<LaunchKey, LaunchStats> launches;
   StepSums steps;
   std::map<uint32_t, StepTimes> step_times;  // by rank; 0 for a program of one process
-  MemoryPeakInfo memory_peak;                // of the process that was refused or had most; no parts: nobody knows
+  MemoryPeakInfo memory_peak;                // of the process that was refused or had most; no parts: not known
   // By metric name: the steps that were sampled, and by how many processes. At most kMaxSampledStepsKept each.
   std::map<std::string, std::map<uint64_t, uint64_t>> sampled_steps;
   // Windows of PM sampling with their bins over time: the first kMaxPmWindowsKept by step. `steps` has the sums of

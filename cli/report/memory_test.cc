@@ -8,7 +8,7 @@ namespace {
 cli::Run WithPeak() {
   cli::Run run;
   run.layers[{"Net", "a"}].class_name = "Conv2d";
-  run.memory_peak = {.allocated_bytes = 1000, .reserved_bytes = 1200, .step = 3};
+  run.memory_peak = {{.step = 3, .allocated_bytes = 1000, .reserved_bytes = 1200, .part = {}}, {}, {}};
   run.memory_peak.parts = {{{.layer = {"Net", "a"}, .phase = Phase::kForward}, 300},
                            {{.layer = {"Net", "a"}, .phase = Phase::kBackward}, 100},
                            {{.layer = {"Net", "b"}, .phase = Phase::kForward}, 350},

@@ -78,14 +78,14 @@ class Builder {
   void Layer(const std::string& path, const std::string& class_name, const std::string& input,
              const std::string& output, uint64_t parameters = 0, const std::string& model = "ResNet") {
     const size_t dot = path.rfind('.');
-    run_.layers[{model, path}] = {.class_name = class_name,
-                                  .input_shape = input,
-                                  .output_shape = output,
-                                  .parent = dot == std::string::npos ? "" : path.substr(0, dot),
-                                  .parameters = parameters,
-                                  .parameter_bytes = parameters * 4,
-                                  .order = order_++,
-                                  .training = true};
+    run_.layers[{model, path}] = {{.class_name = class_name,
+                                   .parameters = parameters,
+                                   .parameter_bytes = parameters * 4,
+                                   .input_shape = input,
+                                   .output_shape = output,
+                                   .training = true,
+                                   .order = order_++},
+                                  dot == std::string::npos ? "" : path.substr(0, dot)};
   }
 
   // `launches` kernels a step, each with `flop` on `precision` and `bytes`.
@@ -385,14 +385,14 @@ Profile RandomProfile(uint64_t seed) {
     run.models["Net"] = {.class_name = "Net", .parameters = 100 + pick(2), .parameter_bytes = 400};
     if (pick(2) != 0) run.models["Loss"] = {.class_name = "Loss"};
     for (auto& [name, model] : run.models) {
-      run.layers[{name, ""}] = {.class_name = name, .order = 1 + pick(100)};
+      run.layers[{name, ""}] = {{.class_name = name, .order = 1 + pick(100)}, ""};
       for (uint64_t i = pick(4); i > 0; --i) {
-        run.layers[{name, text("layer", 5)}] = {.class_name = text("Class", 3),
-                                                .input_shape = pick(2) != 0 ? text("f32[", 3) + "]" : "",
-                                                .parent = "",
-                                                .parameters = pick(10),
-                                                .order = 1 + pick(100),
-                                                .training = pick(2) != 0};
+        run.layers[{name, text("layer", 5)}] = {{.class_name = text("Class", 3),
+                                                 .parameters = pick(10),
+                                                 .input_shape = pick(2) != 0 ? text("f32[", 3) + "]" : "",
+                                                 .training = pick(2) != 0,
+                                                 .order = 1 + pick(100)},
+                                                ""};
       }
     }
     for (uint64_t i = pick(8); i > 0; --i) {
@@ -427,7 +427,8 @@ Profile RandomProfile(uint64_t seed) {
     run.steps.armed = number();
     run.steps.memory_peak_bytes = number();
     if (const uint64_t some = run.steps.memory_peak_bytes; some % 2 == 0) {
-      run.memory_peak = {.refused_bytes = some % 7, .allocated_bytes = some % 3, .reserved_bytes = some};
+      run.memory_peak = {
+          {.allocated_bytes = some % 3, .reserved_bytes = some, .part = {}, .refused_bytes = some % 7}, {}, {}};
       for (uint64_t i = some % 5; i > 0; --i) {
         run.memory_peak.parts[{.layer = run.layers.empty() ? LayerKey{} : run.layers.begin()->first,
                                .phase = static_cast<Phase>((some + i) % kPhaseNames.size())}] = some / i;

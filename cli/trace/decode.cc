@@ -17,6 +17,7 @@ namespace {
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
+using trace::kRecordOrder;
 
 // Up to this size a record cannot take more than some hundred kilobytes when parsed, whatever it holds.
 constexpr size_t kSmallRecord = 4096;

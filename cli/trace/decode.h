@@ -29,18 +29,6 @@ inline constexpr uint64_t kMaxParsedBytes = 24u << 20;
 // A payload of this length stays below that, whatever is in it.
 inline constexpr size_t kMaxWholeChunk = 128u << 10;
 
-// The records of a chunk in the order in which they are applied, by their field's number: definitions before their
-// uses, whatever their order in the file.
-inline constexpr int kRecordOrder[] = {
-    v1::Chunk::kTraceIdFieldNumber,      v1::Chunk::kRunFieldNumber,         v1::Chunk::kNameFieldNumber,
-    v1::Chunk::kModelFieldNumber,        v1::Chunk::kLayerFieldNumber,       v1::Chunk::kMetricFieldNumber,
-    v1::Chunk::kNativeModuleFieldNumber, v1::Chunk::kNativeStackFieldNumber, v1::Chunk::kSourceLineFieldNumber,
-    v1::Chunk::kKeyFieldNumber,          v1::Chunk::kStatsFieldNumber,       v1::Chunk::kRepeatedLaunchesFieldNumber,
-    v1::Chunk::kSampledStepFieldNumber,  v1::Chunk::kStepFieldNumber,        v1::Chunk::kMemoryPeakFieldNumber,
-    v1::Chunk::kPmWindowFieldNumber,     v1::Chunk::kDiagnosticFieldNumber,  v1::Chunk::kDropFieldNumber,
-    v1::Chunk::kStepStatsFieldNumber,    v1::Chunk::kEndFieldNumber,
-};
-
 struct Record {
   int number = 0;                    // of the field of Chunk
   uint64_t offset = 0;               // in the file
@@ -56,8 +44,8 @@ struct Record {
 class Decoder {
  public:
   using Use = std::function<absl::Status(const Record&)>;
-  // Calls `use` for each record of a chunk that the schema knows, in kRecordOrder; stops at the first that fails.
-  // `offset` is where in the file the payload begins. Damage is as DamageAt says it.
+  // Calls `use` for each record of a chunk that the schema knows, in the order of the schema (trace::kRecordOrder);
+  // stops at the first that fails. `offset` is where in the file the payload begins. Damage is as DamageAt says it.
   absl::Status Decode(std::span<const uint8_t> payload, uint64_t offset, const Use& use);
   // The same of one field's records; what the others hold is not looked at.
   absl::Status DecodeOnly(int number, std::span<const uint8_t> payload, uint64_t offset, const Use& use);
@@ -73,8 +61,8 @@ class Decoder {
   std::unique_ptr<char[]> first_block_;
   std::unique_ptr<google::protobuf::Arena> arena_;  // made when it is needed
   v1::Chunk reused_;
-  // Where in the payload the records begin, in the order of kRecordOrder. Four bytes each: a chunk of 16 MiB can hold
-  // eight million empty records.
+  // Where in the payload the records begin, in the order in which they are used. Four bytes each: a chunk of 16 MiB
+  // can hold eight million empty records.
   std::vector<uint32_t> begins_;
   // Of a chunk of ordinary length: what lies before, between and behind its statistics.
   struct Piece {

@@ -31,7 +31,8 @@ const auto kIgnore = [](const Record&) { return absl::OkStatus(); };
 TEST(Decoder, KnowsEveryRecordOfTheSchema) {
   const auto* chunk = v1::Chunk::descriptor();
   for (int i = 0; i < chunk->field_count(); ++i) {
-    EXPECT_EQ(std::count(std::begin(kRecordOrder), std::end(kRecordOrder), chunk->field(i)->number()), 1)
+    EXPECT_EQ(std::count(std::begin(trace::kRecordOrder), std::end(trace::kRecordOrder), chunk->field(i)->number()),
+              1)
         << chunk->field(i)->name() << " is not in kRecordOrder";
   }
 }

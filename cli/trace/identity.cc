@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cli/trace/apply.h"
+#include "cli/trace/apply/apply.h"
 #include "cli/trace/decode.h"
 #include "cli/trace/fields.h"
 #include "cli/trace/read.h"

@@ -18,24 +18,12 @@
 
 #include "cli/trace/fields.h"
 #include "proto/rfinject/v1/trace.pb.h"
+#include "proto/rfinject/v1/trace.schema.h"
 
 namespace rfinject::cli {
 
-// MetricStats of the schema.
-struct MetricRecord {
-  // By the number of the field. KeyStatsReader fills it: to be cleared before that costs a tenth of reading.
-  std::array<uint64_t, 10> value;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-
-  uint32_t metric() const { return static_cast<uint32_t>(value[v1::MetricStats::kMetricFieldNumber]); }
-  uint64_t n() const { return value[v1::MetricStats::kNFieldNumber]; }
-  uint64_t sum() const { return value[v1::MetricStats::kSumFieldNumber]; }
-  uint64_t sum_high() const { return value[v1::MetricStats::kSumHighFieldNumber]; }
-  uint64_t sum_squares() const { return value[v1::MetricStats::kSumSquaresFieldNumber]; }
-  uint64_t sum_squares_high() const { return value[v1::MetricStats::kSumSquaresHighFieldNumber]; }
-  uint64_t min() const { return value[v1::MetricStats::kMinFieldNumber]; }
-  uint64_t max() const { return value[v1::MetricStats::kMaxFieldNumber]; }
-  uint64_t shared_sums() const { return value[v1::MetricStats::kSharedSumsFieldNumber]; }
-};
+// KeyStatsReader fills it: to be cleared before that costs a tenth of reading.
+using MetricRecord = trace::MetricStatsNumbers;
 
 class KeyStatsReader {
  public:

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "cli/profile/profile.h"
-#include "cli/trace/apply.h"
+#include "cli/trace/apply/apply.h"
 #include "cli/trace/decode.h"
 #include "cli/trace/frames.h"
 

@@ -1,6 +1,6 @@
 // File: step_spans.h
 //
-// When the steps of one process began and ended. Profiles hold sums of steps; who shows single ones reads them here.
+// When the steps of one process began and ended. Profiles hold sums of steps; single ones are read here.
 #ifndef RFINJECT_CLI_TRACE_STEP_SPANS_H_
 #define RFINJECT_CLI_TRACE_STEP_SPANS_H_
 
@@ -8,11 +8,7 @@
 
 #include "cli/profile/step_span.h"
 #include "cli/trace/frames.h"
-
-namespace rfinject::v1 {
-class Step;
-class StepSpan;
-}  // namespace rfinject::v1
+#include "proto/rfinject/v1/trace.schema.h"
 
 namespace rfinject::cli {
 
@@ -20,9 +16,10 @@ namespace rfinject::cli {
 // which has sums, nor of an imported one, whose Runs have them.
 std::vector<StepSpan> ReadStepSpans(ByteSource& source);
 
-// What one message says. StepSpan has the fields of Step that tell when it ran.
-StepSpan SpanOf(const v1::Step& step);
-StepSpan SpanOf(const v1::StepSpan& span);
+// What one message says, and the message that says it. StepSpan has the fields of Step that tell when it ran.
+StepSpan SpanOf(const trace::Step& step);
+StepSpan SpanOf(const trace::StepSpan& span);
+trace::StepSpan MessageOf(const StepSpan& span);
 
 }  // namespace rfinject::cli
 

@@ -444,7 +444,7 @@ class Estimator final : public Source {
     MemoryPeak peak;
     if (!memory_.TakePeak(&peak)) return;
     recorder_.NoteMemoryPeak(peak);
-    if (peak.refused.bytes != 0) ReportRefusal(std::move(peak));
+    if (peak.refused_bytes != 0) ReportRefusal(std::move(peak));
   }
 
   // Reports what torch's own message does not know: which layers have the memory.
@@ -463,9 +463,9 @@ class Estimator final : public Source {
               megabytes(peak.parts[i].bytes) + ")";
     }
     recorder_.ReportDiagnostic(Severity::kWarning, "out-of-memory",
-                               "the GPU's memory is full: " + megabytes(peak.refused.bytes) +
-                                   " more were asked for in " + place(peak.refused.layer, peak.refused.phase) +
-                                   ". At the peak " + megabytes(peak.allocated) + " were allocated" + most,
+                               "the GPU's memory is full: " + megabytes(peak.refused_bytes) +
+                                   " more were asked for in " + place(peak.refused_layer, peak.refused_phase) +
+                                   ". At the peak " + megabytes(peak.allocated_bytes) + " were allocated" + most,
                                "'rfinject report --by memory' has all of it");
   } catch (const std::exception&) {
     recorder_.CountDrop("where the memory was when it was full");

@@ -16,13 +16,12 @@ import sys
 COMMAND = {
     "protobuf": [
         ("_ZN8rfinject2v15Chunk14_InternalParse", "parsing a record (cli/trace/decode.cc)"),
-        ("_ZNK8rfinject2v15Chunk18_InternalSerialize", "writing a chunk (cli/trace/encode.cc)"),
         ("_ZNK6google8protobuf10Descriptor17FindFieldByNumber", "`dump` by descriptors (cli/trace/dump.cc)"),
         ("_ZN6google8protobuf2io16CodedInputStream", "walking over records (cli/trace/fields.h)"),
     ],
     "Abseil": [
         ("4absl.*Status", "failures with file, offset and reason (cli/trace/damage.cc)"),
-        ("4absl.*raw_hash_set", "hash maps by id (cli/trace/apply.cc)"),
+        ("4absl.*raw_hash_set", "hash maps by id (cli/trace/apply/id_index.h)"),
         ("4absl.*str_format_internal", "printing (cli/cmd/dump.cc)"),
         ("4absl.*StrCat", "messages (cli/trace/damage.cc)"),
         ("4absl.*FormatTime", "times of day (cli/report/run_list.cc)"),

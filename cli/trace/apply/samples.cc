@@ -1,0 +1,135 @@
+// What was sampled step by step, and what the durations of the steps between show.
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/trace/apply/errors.h"
+#include "cli/trace/apply/records.h"
+#include "proto/wire/saturating_add.h"
+#include "proto/wire/sum_code.h"
+
+namespace rfinject::cli {
+namespace {
+
+using SampledSteps = std::map<std::string, std::map<uint64_t, uint64_t>>;  // Run::sampled_steps
+
+// Reads the keys of a step, which are written as differences of neighbours.
+absl::Status ReadKeys(const v1::SampledStep& message, const Record& record, const State& state,
+                      std::vector<uint32_t>* keys) {
+  keys->clear();
+  uint64_t id = 0;
+  for (const uint32_t more : message.key()) {
+    id += more;
+    if (more == 0) return DamageAt(record.offset, "the keys of a sampled step do not ascend");
+    const size_t place = id > UINT32_MAX ? IdIndex::kNone : state.key_index.Find(static_cast<uint32_t>(id));
+    if (place == IdIndex::kNone) return Undefined(record, "launch key", id);
+    if (state.keys[place].key.run != State::RunId(message.run())) {
+      return DamageAt(record.offset, absl::StrCat("launch key ", id, " is sampled in another run's step"));
+    }
+    keys->push_back(static_cast<uint32_t>(id));
+  }
+  return absl::OkStatus();
+}
+
+// How many steps lie between two sampled ones, usually: the median of the distances, of the metric that is sampled
+// most often. 0 where none is sampled twice.
+uint64_t DistanceOf(const SampledSteps& sampled_steps) {
+  const std::map<uint64_t, uint64_t>* most = nullptr;
+  for (const auto& [metric, steps] : sampled_steps) {
+    if (most == nullptr || steps.size() > most->size()) most = &steps;
+  }
+  if (most == nullptr || most->size() < 2) return 0;
+  std::vector<uint64_t> distances;
+  for (auto at = std::next(most->begin()); at != most->end(); ++at) {
+    distances.push_back(at->first - std::prev(at)->first);
+  }
+  const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
+  std::nth_element(distances.begin(), middle, distances.end());
+  return *middle;
+}
+
+// The durations of the steps in which nothing was sampled: those with kernel times hold what timing costs, and a run
+// of which a fifth is timed would seem to have two speeds, or hide them. Where (nearly) every step is sampled, all
+// cost alike, and all count.
+std::vector<StepDuration> Undisturbed(std::span<const StepDuration> durations, const SampledSteps& sampled_steps) {
+  std::vector<StepDuration> undisturbed;
+  for (const StepDuration& one : durations) {
+    const bool sampled = std::any_of(sampled_steps.begin(), sampled_steps.end(),
+                                     [&](const auto& metric) { return metric.second.contains(one.step); });
+    if (!sampled) undisturbed.push_back(one);
+  }
+  if (2 * undisturbed.size() < durations.size()) undisturbed.assign(durations.begin(), durations.end());
+  return undisturbed;
+}
+
+void FinishSeries(const std::string& metric, SeriesState* series, State* state, Run* run) {
+  if (series->steps.size() > kMaxSampledStepsKept) {
+    series->steps.erase(std::next(series->steps.begin(), kMaxSampledStepsKept), series->steps.end());
+  }
+  if (series->steps.empty()) return;
+  const uint64_t last = series->steps.rbegin()->first;
+  for (auto& [key, known] : series->keys) {
+    DropStepsAfter(last, &known.sums);
+    if (!known.sums.empty()) state->key_sums[key].emplace(metric, std::move(known.sums));
+  }
+  run->sampled_steps.emplace(metric, std::move(series->steps));
+}
+
+}  // namespace
+
+absl::Status Apply(const v1::SampledStep& message, const Record& record, State* state) {
+  RunState* run = nullptr;
+  RFINJECT_TRY(state->FindRun(message.run(), record, &run));
+  if (!state->metric_index.Has(message.metric())) return Undefined(record, "metric", message.metric());
+  SeriesState& series = run->series[message.metric()];
+  if (!series.steps.empty() && message.step() <= series.steps.rbegin()->first) {
+    return DamageAt(record.offset, "sampled steps do not ascend");
+  }
+  if (message.key_size() > 0) RFINJECT_TRY(ReadKeys(message, record, *state, &series.last_keys));
+  const bool exact = message.sum_size() > 0;
+  const auto size = static_cast<size_t>(exact ? message.sum_size() : message.change_size());
+  const bool none = size == 0 && message.key_size() == 0;  // no key was sampled in it
+  if ((!none && size != series.last_keys.size()) || (exact && message.change_size() > 0)) {
+    return DamageAt(record.offset, "a sampled step has not one sum a key");
+  }
+  RFINJECT_TRY(state->Charge(64 + size * sizeof(StepSum) + series.last_keys.size() * 8, record));
+  series.steps.emplace(message.step(), std::max<uint64_t>(message.processes(), 1));
+  for (size_t i = 0; i < size; ++i) {
+    const auto [key, inserted] = series.keys.try_emplace(series.last_keys[i]);
+    if (inserted) RFINJECT_TRY(state->Charge(sizeof(SeriesState::Key) + 160, record));
+    uint64_t sum = 0;
+    if (exact) {
+      sum = message.sum(static_cast<int>(i));
+    } else {
+      int64_t& code = key->second.code;
+      code += wire::UnfoldSign(message.change(static_cast<int>(i)));
+      if (code < 0 || code > UINT32_MAX) return DamageAt(record.offset, "a sampled step's sum is impossible");
+      sum = wire::SumOfCode(static_cast<uint32_t>(code));
+    }
+    key->second.sums.push_back({message.step(), sum});
+  }
+  return absl::OkStatus();
+}
+
+void FinishSamples(State* state) {
+  for (auto& [id, of] : state->runs) {
+    for (auto& [metric, series] : of.series) {
+      FinishSeries(state->metrics[state->metric_index.Find(metric)].name, &series, state, &of.run);
+    }
+    const SampledSteps& sampled = of.run.sampled_steps;
+    uint64_t first = sampled.empty() ? 0 : UINT64_MAX;
+    for (const auto& [metric, steps] : sampled) first = std::min(first, steps.begin()->first);
+    const DurationFindings found = ExamineDurations(Undisturbed(of.durations, sampled), first, DistanceOf(sampled));
+    StepSums& steps = of.run.steps;
+    wire::SaturatingAdd(&steps.drifting, found.drifting ? 1 : 0);
+    wire::SaturatingAdd(&steps.two_speeds, found.two_speeds ? 1 : 0);
+    wire::SaturatingAdd(&steps.slow, found.slow);
+    wire::SaturatingAdd(&steps.slow_extra_ns, found.slow_extra_ns);
+  }
+}
+
+}  // namespace rfinject::cli
