@@ -4,7 +4,7 @@ namespace rfinject {
 
 std::string_view CalibrationCsv() noexcept {
   static constexpr std::string_view kCsv =
-#include "gpus/calibration.inc"
+#include "gpus/calibration.csv.inc"
       ;
   return kCsv;
 }

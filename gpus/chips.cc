@@ -2,184 +2,136 @@
 
 #include <algorithm>
 
+#include "gpus/csv.h"
+
 namespace rfinject {
 namespace {
 
-// A tensor counter of a chip. Where dense and sparse work have a counter each, a formula takes the dense one.
-struct TensorCounter {
-  std::string_view dense;
-  std::string_view sparse;  // empty: the tensor path of this type takes no sparse operands
-  Precision precision;
-  bool legacy_path = false;
-};
-#define DENSE_AND_SPARSE(stem) stem "_sparsity_off.sum", stem "_sparsity_on.sum"
+constexpr std::string_view kChipsCsv =
+#include "gpus/chips.csv.inc"
+    ;
+constexpr std::string_view kChipsHeader =
+    "chip,cc,counters,packed_fp32,pm_trigger,fp64,fp32,fp16_scalar,tf32_tc,fp16_tc,bf16_tc,fp8_tc,fp64_tc,"
+    "tensor_clock,legacy_path,own_path,legacy_share,flop_per_tensor_instruction,shared_KiB_sm,shared_KiB_block,"
+    "threads_sm,blocks_sm,process,process_energy,lanes";
+constexpr std::string_view kCountersCsv =
+#include "gpus/chip_counters.csv.inc"
+    ;
+constexpr std::string_view kCountersHeader = "set,precision,path,dense,sparse";
 
-template <size_t kSize>
-struct Formula {
-  std::array<FlopTerm, kSize> terms{};
-  size_t size = 0;
-  constexpr void Add(const FlopTerm& term) { terms[size++] = term; }
-  constexpr std::span<const FlopTerm> span() const { return {terms.data(), size}; }
-};
+using csv::TakeField;
 
-// Concatenates the scalar terms, the dense terms of the tensor path, and the sparse ones.
-template <size_t kScalar, size_t kTensor>
-consteval auto MakeFormula(const std::array<FlopTerm, kScalar>& scalar, const TensorCounter (&tensor)[kTensor]) {
-  Formula<kScalar + 2 * kTensor> formula;
-  for (const FlopTerm& term : scalar) formula.Add(term);
-  for (const TensorCounter& counter : tensor) {
-    formula.Add({counter.dense, counter.precision, 1, false, counter.legacy_path});
-  }
-  for (const TensorCounter& counter : tensor) {
-    if (!counter.sparse.empty()) formula.Add({counter.sparse, counter.precision, 1, true, counter.legacy_path});
-  }
-  return formula;
+constexpr Precision PrecisionOf(std::string_view name) {
+  const auto at = std::ranges::find(kPrecisionNames, name);
+  if (at == kPrecisionNames.end()) csv::MalformedCsv();
+  return static_cast<Precision>(at - kPrecisionNames.begin());
 }
 
-constexpr TensorCounter kGv100Tensor[] = {
-    {"sm__ops_path_tensor_src_fp16_dst_fp16.sum", {}, Precision::kFp16Tensor},
-    {"sm__ops_path_tensor_src_fp16_dst_fp32.sum", {}, Precision::kFp16Tensor},
-};
-constexpr auto kGv100 = MakeFormula(kScalarFlop, kGv100Tensor);
+constexpr PmTrigger TriggerOf(std::string_view name) {
+  if (name == "none") return PmTrigger::kNone;
+  if (name == "cycles") return PmTrigger::kCycles;
+  if (name != "time") csv::MalformedCsv();
+  return PmTrigger::kTime;
+}
 
-// The counter's name has three types; Turing's tensor cores run only FP16 of these.
-constexpr TensorCounter kTu10xTensor[] = {
-    {"sm__ops_path_tensor_src_fp16_bf16_tf32_dst_fp32.sum", {}, Precision::kFp16Tensor},
-    {"sm__ops_path_tensor_src_fp16_dst_fp16.sum", {}, Precision::kFp16Tensor},
-};
-constexpr auto kTu10x = MakeFormula(kScalarFlop, kTu10xTensor);
+// "2/3"; empty: 1.
+constexpr double Share(std::string_view text) {
+  if (text.empty()) return 1;
+  const size_t slash = text.find('/');
+  if (slash == std::string_view::npos) csv::MalformedCsv();
+  return csv::Decimal(text.substr(0, slash)) / csv::Decimal(text.substr(slash + 1));
+}
 
-#define AMPERE_TENSOR                                                                        \
-  {DENSE_AND_SPARSE("sm__ops_path_tensor_src_bf16_dst_fp32"), Precision::kBf16Tensor},       \
-      {DENSE_AND_SPARSE("sm__ops_path_tensor_src_fp16_dst_fp16"), Precision::kFp16Tensor},   \
-      {DENSE_AND_SPARSE("sm__ops_path_tensor_src_fp16_dst_fp32"), Precision::kFp16Tensor},   \
-      {DENSE_AND_SPARSE("sm__ops_path_tensor_src_tf32_dst_fp32"), Precision::kTf32Tensor}, { \
-    "sm__ops_path_tensor_src_fp64.sum", {}, Precision::kFp64Tensor                           \
+// A row of chips.csv. Chips of one set of counters share a formula: `counters` finds it.
+struct Row {
+  Chip chip;
+  std::string_view counters;
+  bool packed_fp32 = false;
+};
+
+constexpr Row ParseRow(std::string_view line) {
+  Row row;
+  Chip& chip = row.chip;
+  chip.name = TakeField(line);
+  chip.compute_capability = TakeField(line);
+  row.counters = TakeField(line);
+  row.packed_fp32 = csv::Flag(TakeField(line));
+  chip.pm_trigger = TriggerOf(TakeField(line));
+  for (double& rate : chip.flop_per_sm_and_cycle) rate = csv::Decimal(TakeField(line));  // in Precision's order
+  chip.tensor_clock = csv::Flag(TakeField(line));
+  chip.paths.legacy = TakeField(line);
+  chip.paths.own = TakeField(line);
+  chip.legacy_share = Share(TakeField(line));
+  chip.flop_per_tensor_instruction = csv::Decimal(TakeField(line));
+  chip.shared_bytes_per_sm = csv::Integer(TakeField(line)) << 10;
+  chip.shared_bytes_per_block = csv::Integer(TakeField(line)) << 10;
+  chip.threads_per_sm = csv::Integer(TakeField(line));
+  chip.blocks_per_sm = csv::Integer(TakeField(line));
+  if (chip.name.empty() || chip.compute_capability.empty() || chip.shared_bytes_per_block == 0 ||
+      chip.threads_per_sm == 0 || chip.blocks_per_sm == 0) {
+    csv::MalformedCsv();
   }
-constexpr TensorCounter kGa10xTensor[] = {AMPERE_TENSOR};
-constexpr auto kGa10x = MakeFormula(kScalarFlop, kGa10xTensor);
+  return row;
+}
 
-constexpr TensorCounter kAd10xTensor[] = {
-    AMPERE_TENSOR,
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_src_fp8"), Precision::kFp8Tensor},
-};
-constexpr auto kAd10x = MakeFormula(kScalarFlop, kAd10xTensor);
-
-// The instructions of mma.sync, on chips that have a faster path beside them.
-#define LEGACY_TENSOR                                                                                      \
-  {DENSE_AND_SPARSE("sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32"), Precision::kBf16Tensor, true},       \
-      {DENSE_AND_SPARSE("sm__ops_path_tensor_op_hmma_src_fp16_dst_fp16"), Precision::kFp16Tensor, true},   \
-      {DENSE_AND_SPARSE("sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32"), Precision::kFp16Tensor, true}, { \
-    DENSE_AND_SPARSE("sm__ops_path_tensor_op_hmma_src_tf32_dst_fp32"), Precision::kTf32Tensor, true        \
-  }
-
-// wgmma (op_hgmma) and mma.sync (op_hmma) are counted apart and have different peaks.
-constexpr TensorCounter kGh100Tensor[] = {
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32"), Precision::kBf16Tensor},
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_op_hgmma_src_fp16"), Precision::kFp16Tensor},
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_op_hgmma_src_tf32_dst_fp32"), Precision::kTf32Tensor},
-    LEGACY_TENSOR,
-    {"sm__ops_path_tensor_src_fp64.sum", {}, Precision::kFp64Tensor},
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_src_fp8"), Precision::kFp8Tensor},
-};
-constexpr auto kGh100 = MakeFormula(kScalarFlop, kGh100Tensor);
-
-// tcgen05 is op_utchmma; FP8, FP6 and FP4 share one pipe and one counter.
-constexpr TensorCounter kGb100Tensor[] = {
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_op_utchmma_src_bf16_dst_fp32"), Precision::kBf16Tensor},
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_op_utchmma_src_fp16_dst_fp16"), Precision::kFp16Tensor},
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_op_utchmma_src_fp16_dst_fp32"), Precision::kFp16Tensor},
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_op_utchmma_src_tf32_dst_fp32"), Precision::kTf32Tensor},
-    LEGACY_TENSOR,
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_op_utcqmma_src_fp4_fp6_fp8_dst_fp16"), Precision::kFp8Tensor},
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_op_utcqmma_src_fp4_fp6_fp8_dst_fp32"), Precision::kFp8Tensor},
-    {"sm__ops_path_tensor_src_fp64.sum", {}, Precision::kFp64Tensor},
-};
-constexpr std::array<FlopTerm, kScalarFlop.size() + kPackedFp32Flop.size()> kGb100Scalar = [] {
-  std::array<FlopTerm, kScalarFlop.size() + kPackedFp32Flop.size()> terms{};
-  std::ranges::copy(kPackedFp32Flop, std::ranges::copy(kScalarFlop, terms.begin()).out);
-  return terms;
+constexpr size_t kChipCount = csv::CountRows(kChipsCsv, kChipsHeader);
+constexpr auto kRows = [] {
+  std::array<Row, kChipCount> rows{};
+  size_t count = 0;
+  csv::ForRows(kChipsCsv, kChipsHeader, [&](std::string_view line) { rows[count++] = ParseRow(line); });
+  return rows;
 }();
-constexpr auto kGb100 = MakeFormula(kGb100Scalar, kGb100Tensor);
 
-// GeForce's Blackwell has no path but mma.sync.
-constexpr TensorCounter kGb20xTensor[] = {
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32"), Precision::kBf16Tensor},
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_op_hmma_src_fp16_dst_fp16"), Precision::kFp16Tensor},
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32"), Precision::kFp16Tensor},
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_op_hmma_src_tf32_dst_fp32"), Precision::kTf32Tensor},
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_src_fp8_dst_fp16"), Precision::kFp8Tensor},
-    {DENSE_AND_SPARSE("sm__ops_path_tensor_src_fp8_dst_fp32"), Precision::kFp8Tensor},
-    {"sm__ops_path_tensor_src_fp64.sum", {}, Precision::kFp64Tensor},
+// Every formula, one after the other: of a chip the scalar terms, the dense terms of the tensor path, and its sparse
+// ones.
+struct Formulas {
+  std::array<FlopTerm, 512> terms{};
+  size_t size = 0;
+  std::array<size_t, kChipCount> begin{}, end{};
 };
-constexpr auto kGb20x = MakeFormula(kScalarFlop, kGb20xTensor);
 
-#undef LEGACY_TENSOR
-#undef AMPERE_TENSOR
-#undef DENSE_AND_SPARSE
+constexpr void AddTensorTerms(std::string_view set, bool sparse, Formulas* formulas) {
+  csv::ForRows(kCountersCsv, kCountersHeader, [&](std::string_view line) {
+    if (TakeField(line) != set) return;
+    const Precision precision = PrecisionOf(TakeField(line));
+    const std::string_view path = TakeField(line);
+    if (!path.empty() && path != "legacy") csv::MalformedCsv();
+    const std::string_view dense = TakeField(line);
+    const std::string_view metric = sparse ? line : dense;
+    if (!metric.empty()) formulas->terms[formulas->size++] = {metric, precision, 1, sparse, !path.empty()};
+  });
+}
 
-// FLOP per SM and cycle, in Precision's order, from CUPTI 13's host library: `.avg.peak_sustained` of the chip's
-// metrics (sm__ops_path_tensor_* for the tensor cores; for the CUDA cores the peaks of
-// smsp__sass_thread_inst_executed_op_* times 2 for a multiply-add, times 4 for the packed HFMA2). FP64 of the chips
-// without a full FP64 unit is 1/64 of FP32 (GA102 and Ada whitepapers), 1/32 on Turing. CUPTI does not know GP100;
-// its rates are those of the CUDA programming guide's table of arithmetic throughput.
-using Rates = std::array<double, kPrecisionCount>;
-constexpr Rates kGp100Rates = {64, 128, 256};
-constexpr Rates kGv100Rates = {64, 128, 256, 0, 1024, 0, 0, 0};
-constexpr Rates kTu10xRates = {4, 128, 256, 0, 1024, 0, 0, 0};
-constexpr Rates kGa100Rates = {64, 128, 512, 1024, 2048, 2048, 0, 128};
-constexpr Rates kGa10xRates = {4, 256, 256, 512, 1024, 1024, 0, 0};
-constexpr Rates kAd10xRates = {4, 256, 256, 512, 1024, 1024, 2048, 0};
-constexpr Rates kGh100Rates = {128, 256, 512, 2048, 4096, 4096, 8192, 256};
+constexpr Formulas kFormulas = [] {
+  Formulas formulas;
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    if (kRows[i].counters.empty()) continue;
+    size_t same = 0;
+    while (kRows[same].counters != kRows[i].counters || kRows[same].packed_fp32 != kRows[i].packed_fp32) ++same;
+    formulas.begin[i] = same < i ? formulas.begin[same] : formulas.size;
+    if (same == i) {
+      for (const FlopTerm& term : kScalarFlop) formulas.terms[formulas.size++] = term;
+      if (kRows[i].packed_fp32) {
+        for (const FlopTerm& term : kPackedFp32Flop) formulas.terms[formulas.size++] = term;
+      }
+      const size_t scalar_end = formulas.size;
+      AddTensorTerms(kRows[i].counters, false, &formulas);
+      AddTensorTerms(kRows[i].counters, true, &formulas);
+      if ((formulas.size == scalar_end) != (kRows[i].counters == "scalar")) csv::MalformedCsv();  // no such set
+    }
+    formulas.end[i] = same < i ? formulas.end[same] : formulas.size;
+  }
+  return formulas;
+}();
 
-// Volta has no PM sampling; Turing and GA100 have its trigger by cycles only (cupti_pmsampling.h).
-constexpr Chip kChips[] = {
-    {.name = "GP100",
-     .compute_capability = "6.0",
-     .pm_trigger = PmTrigger::kNone,
-     .flop_per_sm_and_cycle = kGp100Rates},
-    {.name = "GV100",
-     .compute_capability = "7.0",
-     .flop = kGv100.span(),
-     .pm_trigger = PmTrigger::kNone,
-     .flop_per_sm_and_cycle = kGv100Rates,
-     .flop_per_tensor_instruction = 512},
-    {"TU104", "7.5", kTu10x.span(), PmTrigger::kCycles, kTu10xRates},
-    {"TU102", "7.5", kTu10x.span(), PmTrigger::kCycles, kTu10xRates},
-    {"TU106", "7.5", kTu10x.span(), PmTrigger::kCycles, kTu10xRates},
-    {"TU116", "7.5", kScalarFlop, PmTrigger::kCycles},  // without tensor cores
-    {"TU117", "7.5", kScalarFlop, PmTrigger::kCycles},
-    {"GA100", "8.0", kGa10x.span(), PmTrigger::kCycles, kGa100Rates},
-    {"GA102", "8.6", kGa10x.span(), PmTrigger::kTime, kGa10xRates},
-    {"GA103", "8.6", kGa10x.span(), PmTrigger::kTime, kGa10xRates},
-    {"GA104", "8.6", kGa10x.span(), PmTrigger::kTime, kGa10xRates},
-    {"GA106", "8.6", kGa10x.span(), PmTrigger::kTime, kGa10xRates},
-    {"GA107", "8.6", kGa10x.span(), PmTrigger::kTime, kGa10xRates},
-    {"AD102", "8.9", kAd10x.span(), PmTrigger::kTime, kAd10xRates},
-    {"AD103", "8.9", kAd10x.span(), PmTrigger::kTime, kAd10xRates},
-    {"AD104", "8.9", kAd10x.span(), PmTrigger::kTime, kAd10xRates},
-    {"AD106", "8.9", kAd10x.span(), PmTrigger::kTime, kAd10xRates},
-    {"AD107", "8.9", kAd10x.span(), PmTrigger::kTime, kAd10xRates},
-    // mma.sync reaches 2730.67 of wgmma's 4096 FLOP per SM and cycle.
-    {.name = "GH100",
-     .compute_capability = "9.0",
-     .flop = kGh100.span(),
-     .flop_per_sm_and_cycle = kGh100Rates,
-     .tensor_clock = true,
-     .paths = {"mma", "wgmma"},
-     .legacy_share = 2.0 / 3.0},
-    // The legacy path reaches 2048 of 8192 FLOP per SM and cycle.
-    {.name = "GB100",
-     .compute_capability = "10.0",
-     .flop = kGb100.span(),
-     .paths = {"mma", "tcgen05"},
-     .legacy_share = 1.0 / 4.0},
-    {"GB202", "12.0", kGb20x.span()},
-    {"GB203", "12.0", kGb20x.span()},
-    {"GB205", "12.0", kGb20x.span()},
-    {"GB206", "12.0", kGb20x.span()},
-    {"GB207", "12.0", kGb20x.span()},
-};
+constexpr auto kChips = [] {
+  std::array<Chip, kChipCount> chips{};
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    chips[i] = kRows[i].chip;
+    chips[i].flop = {kFormulas.terms.data() + kFormulas.begin[i], kFormulas.end[i] - kFormulas.begin[i]};
+  }
+  return chips;
+}();
 
 }  // namespace
 

@@ -1,8 +1,9 @@
 // File: chips.h
 //
-// The chips under CUPTI's names, and what differs between them: which counters make executed FLOP, what the two
-// tensor paths are called, the rates that check the data sheets' peaks, how PM sampling is triggered. A board, which
-// is a chip with clocks and a memory of its own, is a row of gpus.csv (gpus.h).
+// The chips of chips.csv and chip_counters.csv, compiled in, under CUPTI's names: which counters make executed FLOP,
+// what the two tensor paths are called, the rates that check the data sheets' peaks, how PM sampling is triggered,
+// the limits of a launch. A board, which is a chip with clocks and a memory of its own, is a row of gpus.csv
+// (gpus.h).
 //
 //   for (const FlopTerm& term : FlopFormula("GA100"))
 //     flop[size_t(term.precision)] += term.flop_per_count * sum_of(term.metric);
@@ -33,9 +34,9 @@ struct TensorPaths {
 enum class PmTrigger : uint8_t { kNone, kCycles, kTime };
 
 struct Chip {
-  std::string_view name;                // as cuptiDeviceGetChipName says it: "GA100"
-  std::string_view compute_capability;  // "8.0"
-  std::span<const FlopTerm> flop = {};  // empty: its counters are not known
+  std::string_view name = {};                // as cuptiDeviceGetChipName says it: "GA100"
+  std::string_view compute_capability = {};  // "8.0"
+  std::span<const FlopTerm> flop = {};       // empty: its counters are not known
   PmTrigger pm_trigger = PmTrigger::kTime;
   // FLOP per SM and cycle by Precision, a multiply-add as two; all 0: not verified.
   std::array<double, kPrecisionCount> flop_per_sm_and_cycle = {};
@@ -44,6 +45,10 @@ struct Chip {
   TensorPaths paths = {};
   double legacy_share = 1;                 // the legacy path's peak relative to its own
   double flop_per_tensor_instruction = 0;  // 0: instructions of several sizes share a counter
+  // Limits of a launch: shared memory of an SM and the most that a block may ask for, in bytes; resident threads and
+  // blocks of an SM.
+  int shared_bytes_per_sm = 0, shared_bytes_per_block = 0;
+  int threads_per_sm = 0, blocks_per_sm = 0;
 };
 
 // Every chip. Where several have one compute capability, a file that names only the capability means the first.

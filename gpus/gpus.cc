@@ -2,80 +2,32 @@
 
 #include <algorithm>
 
+#include "gpus/csv.h"
+
 namespace rfinject {
 namespace {
 
 constexpr std::string_view kCsv =
-#include "gpus/table.inc"
+#include "gpus/gpus.csv.inc"
     ;
 
 constexpr std::string_view kHeader =
     "gpu,chip,cc,sm,boost_MHz,fp64,fp32,fp16_scalar,tf32_tc,fp16_tc,bf16_tc,fp8_tc,fp64_tc,dram_GBps,l2_MB,l1_Bpclk,"
     "pcie,nvlink_GBps,link_source,emp_fp32,emp_bf16_tc,emp_fp8_tc,emp_dram_GBps,emp_l2_GBps,emp_l1_GBps,emp_source,"
-    "chk,source,note";
+    "driver_name,memory_MiB,memory_source,board_W,dram_pJ_per_bit,chk,source,note";
 
-// Called only where a row is wrong. Not constexpr, so that reaching it while compiling is an error that names it.
-void MalformedGpusCsv() {}
-
-constexpr std::string_view TakeLine(std::string_view& text) {
-  const size_t end = text.find('\n');
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  return line;
-}
-
-constexpr std::string_view TakeField(std::string_view& line) {
-  const size_t end = line.find(',');
-  if (end == std::string_view::npos) MalformedGpusCsv();
-  const std::string_view field = line.substr(0, end);
-  line.remove_prefix(end + 1);
-  return field;
-}
-
-// A decimal number times 10^exponent. Exact where the product is an integer below 2^53, as all of the table's are;
-// an empty field is 0.
-constexpr double Decimal(std::string_view text, int exponent) {
-  uint64_t mantissa = 0;
-  bool fraction = false;
-  for (char c : text) {
-    if (c == '.') {
-      if (fraction) MalformedGpusCsv();
-      fraction = true;
-      continue;
-    }
-    if (c < '0' || c > '9' || mantissa > UINT64_MAX / 100) MalformedGpusCsv();
-    mantissa = mantissa * 10 + static_cast<uint64_t>(c - '0');
-    if (fraction) --exponent;
-  }
-  if (exponent < 0) MalformedGpusCsv();  // more digits after the point than the unit has
-  double value = static_cast<double>(mantissa);
-  for (int i = 0; i < exponent; ++i) value *= 10;
-  return value;
-}
+using csv::Decimal;
+using csv::TakeField;
 
 // "4x16": 16 lanes of PCI Express 4.0. Bytes a second in one direction: a lane of generation 3 signals at 8 GT/s,
 // each one after it twice as fast, and 128 of 130 bits are data (PCI Express Base Specification, 4.2.2).
 constexpr double PcieBytesPerSecond(std::string_view text) {
   const size_t cross = text.find('x');
-  if (cross != 1 || text[0] < '3' || text[0] > '5') MalformedGpusCsv();
+  if (cross != 1 || text[0] < '3' || text[0] > '5') csv::MalformedCsv();
   const double lanes = Decimal(text.substr(cross + 1), 0);
   double transfers_per_s = 8e9;
   for (char generation = '3'; generation < text[0]; ++generation) transfers_per_s *= 2;
   return lanes * transfers_per_s / 8 * 128 / 130;
-}
-
-constexpr bool IsRow(std::string_view line) { return !line.empty() && line[0] != '#' && line != kHeader; }
-
-constexpr size_t CountRows() {
-  size_t rows = 0;
-  bool header = false;
-  for (std::string_view text = kCsv; !text.empty();) {
-    const std::string_view line = TakeLine(text);
-    header = header || line == kHeader;
-    if (IsRow(line)) ++rows;
-  }
-  if (!header) MalformedGpusCsv();  // the columns are not the ones that ParseRow knows
-  return rows;
 }
 
 constexpr Gpu ParseRow(std::string_view line) {
@@ -103,24 +55,27 @@ constexpr Gpu ParseRow(std::string_view line) {
   gpu.empirical_l2_bytes_per_s = Decimal(TakeField(line), 9);
   gpu.empirical_l1_bytes_per_s = Decimal(TakeField(line), 9);
   gpu.empirical_source = TakeField(line);
+  gpu.driver_name = TakeField(line);
+  gpu.memory_bytes = static_cast<uint64_t>(Decimal(TakeField(line))) << 20;
+  gpu.memory_source = TakeField(line);
+  TakeField(line);  // board_W and dram_pJ_per_bit, which calibration/fit reads
+  TakeField(line);
   gpu.check = TakeField(line);
   gpu.source = TakeField(line);
   gpu.note = line;
   if (gpu.name.empty() || gpu.chip.empty() || gpu.sm_count == 0 || gpu.boost_hz == 0 || gpu.dram_bytes_per_s == 0 ||
       gpu.peak[static_cast<size_t>(Precision::kFp32)] == 0 || gpu.peak[static_cast<size_t>(Precision::kFp64)] == 0 ||
-      gpu.link_source.empty() || gpu.check.empty() || gpu.source.empty()) {
-    MalformedGpusCsv();
+      gpu.link_source.empty() || gpu.driver_name.empty() || gpu.memory_source.empty() != (gpu.memory_bytes == 0) ||
+      gpu.check.empty() || gpu.source.empty()) {
+    csv::MalformedCsv();
   }
   return gpu;
 }
 
 constexpr auto ParseTable() {
-  std::array<Gpu, CountRows()> table{};
+  std::array<Gpu, csv::CountRows(kCsv, kHeader)> table{};
   size_t row = 0;
-  for (std::string_view text = kCsv; !text.empty();) {
-    const std::string_view line = TakeLine(text);
-    if (IsRow(line)) table[row++] = ParseRow(line);
-  }
+  csv::ForRows(kCsv, kHeader, [&](std::string_view line) { table[row++] = ParseRow(line); });
   return table;
 }
 

@@ -37,8 +37,11 @@ struct Gpu {
   std::array<double, kPrecisionCount> empirical_peak;
   double empirical_dram_bytes_per_s, empirical_l2_bytes_per_s, empirical_l1_bytes_per_s;
   std::string_view empirical_source;
-  std::string_view check;   // gpus.csv, column chk
-  std::string_view source;  // gpus.csv, column source
+  std::string_view driver_name;    // as cuDeviceGetName says it
+  uint64_t memory_bytes;           // cudaDeviceProp::totalGlobalMem; 0: not known, because no source was found
+  std::string_view memory_source;  // gpus.csv, column memory_source
+  std::string_view check;          // gpus.csv, column chk
+  std::string_view source;         // gpus.csv, column source
   std::string_view note;
 };
 

@@ -151,8 +151,10 @@ def check_file(root, path):
                 continue
             yield number, f"{rule}/ must not include {header}"
             continue
-        # A file "name.in" is what configure_file makes "name" of, "name.proto" what protoc makes "name.pb.h" of.
-        if any((root / source).is_file() for source in (header, header + ".in", re.sub(r"\.pb\.h$", ".proto", header))):
+        # A file "name.in" is what configure_file makes "name" of, "name.csv" what it makes "name.csv.inc" of, "name.proto"
+        # what protoc makes "name.pb.h" of.
+        if any((root / source).is_file() for source in (header, header + ".in", re.sub(r"\.pb\.h$", ".proto", header),
+                                                     header.removesuffix(".inc"))):
             if not quoted:
                 yield number, f"<{header}> is ours: use quotes"
             if rule is None or RULES[rule] is None:

@@ -23,7 +23,6 @@
 #include "collector/estimate/flop.h"
 #include "collector/estimate/operands.h"
 #include "collector/estimate/signature.h"
-#include "collector/estimate/virtual_board.h"
 #include "collector/kernel_name.h"
 #include "collector/launch_origin.h"
 #include "collector/memory_peak.h"
@@ -563,7 +562,7 @@ void TellFacts(const Gpu& gpu, Recorder& recorder) {
   device.sm_count = static_cast<uint32_t>(gpu.sm_count);
   device.sm_clock_khz = static_cast<uint64_t>(gpu.boost_hz / 1000);
   device.l2_bytes = static_cast<uint64_t>(gpu.l2_bytes);
-  if (const auto board = estimate::VirtualBoardOf(gpu)) device.memory_bytes = board->memory_bytes;
+  device.memory_bytes = gpu.memory_bytes;  // 0 where it is not known
   facts.device.push_back(device);
   recorder.UpdateFacts(facts);
 }

@@ -12,7 +12,8 @@
 
 namespace rfinject::estimate {
 
-// Returns nullopt for a board whose memory is not known. `devices` is 1 in the result; the caller sets it.
+// Returns nullopt for a board whose memory is not known. The name in the result is valid until the next call.
+// `devices` is 1 in the result; the caller sets it.
 std::optional<rfinject_virtual_board> VirtualBoardOf(const Gpu& gpu) noexcept;
 
 }  // namespace rfinject::estimate

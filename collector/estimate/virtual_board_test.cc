@@ -18,10 +18,17 @@ TEST(VirtualBoard, EveryGpuOfTheTableHasOne) {
   }
 }
 
-TEST(VirtualBoard, AnUnknownOneHasNone) {
+TEST(VirtualBoard, ABoardWhoseMemoryIsNotKnownHasNone) {
   Gpu gpu = AllGpus()[0];
-  gpu.name = "Z9000";
+  gpu.memory_bytes = 0;
   EXPECT_FALSE(VirtualBoardOf(gpu).has_value());
+}
+
+TEST(VirtualBoard, HasTheDriversNameAndMemory) {
+  const auto board = VirtualBoardOf(*FindGpu("H100-PCIe-80GB"));
+  ASSERT_TRUE(board.has_value());
+  EXPECT_STREQ(board->name, "NVIDIA H100 PCIe");
+  EXPECT_EQ(board->memory_bytes, uint64_t{81008} << 20);
 }
 
 }  // namespace

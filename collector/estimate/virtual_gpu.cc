@@ -158,7 +158,7 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
   const Gpu* gpu = FindGpu(settings.estimate);
   if (gpu == nullptr) return "there is no such GPU in the table";
   std::optional<rfinject_virtual_board> board = estimate::VirtualBoardOf(*gpu);
-  if (!board) return "it is not known how much memory this GPU has";
+  if (!board) return "it is not known how much memory this GPU has, so whether a program fits cannot be said";
   board->devices = devices;
   board->quiet = settings.verbosity < 0 ? 1 : 0;
 

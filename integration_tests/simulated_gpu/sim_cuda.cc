@@ -2,6 +2,11 @@
 //
 // libcuda.so.1 of the simulated GPU: enough of the driver to create contexts and launch kernels whose work is known.
 // Like the real one, cuInit loads the library that CUDA_INJECTION64_PATH names and calls its InitializeInjection.
+//
+// The virtual GPU's driver cannot carry these tests. They run under the sanitizers, for which it is not built; they
+// make single calls of the driver fail (sim_fail), which a driver that is shipped has no place for; they create and
+// destroy contexts, where the virtual GPU has primary ones only; and they launch kernels whose counters each test
+// sets, by the address of a SimKernel in the place of a CUfunction.
 #include <cupti.h>
 #include <dlfcn.h>
 

@@ -14,12 +14,9 @@
 namespace rfinject::virtual_gpu {
 namespace {
 
-// CUDA programming guide 13.0, "Technical Specifications per Compute Capability".
+// Made from gpus/chips.csv, whose rows are in the order of their compute capabilities.
 constexpr ChipLimits kLimits[] = {
-    {60, 64 << 10, 48 << 10, 2048, 32},   {61, 96 << 10, 48 << 10, 2048, 32},   {70, 96 << 10, 96 << 10, 2048, 32},
-    {75, 64 << 10, 64 << 10, 1024, 16},   {80, 164 << 10, 163 << 10, 2048, 32}, {86, 100 << 10, 99 << 10, 1536, 16},
-    {89, 100 << 10, 99 << 10, 1536, 24},  {90, 228 << 10, 227 << 10, 2048, 32}, {100, 228 << 10, 227 << 10, 2048, 32},
-    {120, 100 << 10, 99 << 10, 1536, 24},
+#include "virtual_gpu/driver/chip_limits.inc"
 };
 
 std::atomic<void (*)(const rfinject_virtual_launch*)> g_observer{nullptr};
