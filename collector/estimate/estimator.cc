@@ -34,6 +34,7 @@
 #include "collector/virtual_gpu.h"
 #include "gpus/gpus.h"
 #include "proto/wire/metric_names.h"
+#include "virtual_gpu/virtual_gpu.h"
 
 namespace rfinject {
 namespace {
@@ -148,7 +149,7 @@ class Estimator final : public Source {
     if (!captured) RecordOtherKernels(record.identity);
   }
 
-  // See ObserveVirtualKernelNames. What is launched outside of operators has a row of its own, or nobody's.
+  // What is launched outside of operators has a row of its own, or none.
   void OnKernelName(const char* name) noexcept {
     if (stopped_.load(std::memory_order_relaxed) || CurrentSite().op == 0 || !recorder_.InWindow()) return;
     LaunchedKernels& launched = t_launched;
@@ -166,24 +167,25 @@ class Estimator final : public Source {
     ++launched.counts[at];
   }
 
-  // See ObserveVirtualLoadedLaunches. The kernel is taken to read or write once what its arguments point to; what it
-  // computes nobody knows. An operator that launches such kernels is costed by its operands.
-  void OnLoadedLaunch(const LoadedLaunch& launch) noexcept {
+  // The kernel is taken to read or write once what its arguments point to; what it
+  // computes is not known. An operator that launches such kernels is costed by its operands.
+  void OnLoadedLaunch(const rfinject_virtual_loaded_launch& launch) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
     const Site site = CurrentSite();
     if (site.op != 0) return;
     uint64_t bytes = 0;
-    for (size_t i = 0; i < launch.words.size(); ++i) {
-      const auto before = launch.words.first(i);
-      if (std::ranges::find(before, launch.words[i]) != before.end()) continue;
-      bytes = estimate::SaturatingAdd(bytes, memory_.BytesAt(launch.device, launch.words[i]));
+    const std::span words(launch.words, launch.word_count);
+    for (size_t i = 0; i < words.size(); ++i) {
+      const auto before = words.first(i);
+      if (std::ranges::find(before, words[i]) != before.end()) continue;
+      bytes = estimate::SaturatingAdd(bytes, memory_.BytesAt(static_cast<uint32_t>(launch.device), words[i]));
     }
     LaunchRecord record;
-    record.identity.kernel = recorder_.Intern(launch.kernel);
+    record.identity.kernel = recorder_.Intern(launch.name);
     record.identity.site = site;
     record.identity.site.op = record.identity.kernel;
-    record.identity.grid = launch.grid;
-    record.identity.block = launch.block;
+    std::ranges::copy(launch.grid, record.identity.grid.begin());
+    std::ranges::copy(launch.block, record.identity.block.begin());
     record.identity.dynamic_shared_bytes = launch.shared_bytes;
     const uint64_t ns = estimate::EstimateTimeNs({}, bytes, gpu_);
     for (const Sample& sample :
@@ -199,11 +201,12 @@ class Estimator final : public Source {
     Happen({{Launches{record, 1}}}, ns);
   }
 
-  // See ObserveVirtualCollectives. GPUs reach one another over NVLink where the board has it, and else over PCIe.
-  void OnCollective(const Collective& collective) noexcept {
+  // GPUs reach one another over NVLink where the board has it, and else over PCIe.
+  void OnCollective(const rfinject_virtual_collective& collective) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
+    const uint64_t ranks = collective.ranks > 0 ? static_cast<uint64_t>(collective.ranks) : 0;
     const bool nvlink = gpu_.nvlink_bytes_per_s > 0;
-    const uint64_t over_link = estimate::BusBytes(collective.kind, collective.bytes, collective.ranks);
+    const uint64_t over_link = estimate::BusBytes(collective.kind, collective.bytes, ranks);
     const uint64_t in_memory = estimate::SaturatingAdd(collective.send_bytes, collective.receive_bytes);
     const uint64_t ns =
         std::max(estimate::EstimateTransferNs(over_link, nvlink ? gpu_.nvlink_bytes_per_s : gpu_.pcie_bytes_per_s),
@@ -215,11 +218,10 @@ class Estimator final : public Source {
       return std::string_view(text.data(), std::min(text.size() - 1, static_cast<size_t>(std::max(length, 0))));
     };
     LaunchRecord record;
-    record.identity.kernel =
-        recorder_.Intern(format("nccl:%.*s", static_cast<int>(collective.kind.size()), collective.kind.data()));
+    record.identity.kernel = recorder_.Intern(format("nccl:%s", collective.kind));
     record.identity.signature =
         recorder_.Intern(format("%llu B, %llu ranks", static_cast<unsigned long long>(collective.bytes),
-                                static_cast<unsigned long long>(collective.ranks)));
+                                static_cast<unsigned long long>(ranks)));
     record.identity.site = CurrentSite();
     record.identity.site.phase = Phase::kCommunication;
     record.identity.site.op = record.identity.kernel;
@@ -233,7 +235,6 @@ class Estimator final : public Source {
     Happen({{Launches{record, 1}}}, ns);
   }
 
-  // See ObserveVirtualReplays.
   void OnReplay(uint64_t what) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
     if (what == 0) {
@@ -267,15 +268,15 @@ class Estimator final : public Source {
     ReportVirtualGpu();
   }
 
-  // See ObserveVirtualMemory.
-  void OnMemory(const MemoryEvent& event) noexcept {
+  void OnMemory(const rfinject_virtual_memory& event) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
     const Site site = event.bytes > 0 ? CurrentSite() : Site{};
-    if (event.refused) {
-      memory_.OnRefused(event.device, static_cast<uint64_t>(event.bytes), site);
+    const auto device = static_cast<uint32_t>(event.device);
+    if (event.refused != 0) {
+      memory_.OnRefused(device, static_cast<uint64_t>(event.bytes), site);
       ReportMemory();
     } else {
-      memory_.OnMemory(event.device, event.address, event.bytes, event.reserved, site, recorder_.CurrentStep());
+      memory_.OnMemory(device, event.address, event.bytes, event.reserved, site, recorder_.CurrentStep());
     }
   }
 
@@ -536,7 +537,27 @@ class Estimator final : public Source {
   int reports_ RFINJECT_GUARDED_BY(unknown_lock_) = 0;
 };
 
+// The estimator that is told of the virtual GPU's events. MakeEstimator releases it, the threads that launch acquire
+// it.
 constinit std::atomic<Estimator*> g_watching{nullptr};
+
+// Calls a member function of that estimator with the event, by reference where the driver gives a pointer.
+template <auto on_event, typename Event>
+void Tell(Event event) {
+  Estimator* const watching = g_watching.load(std::memory_order_acquire);
+  if (watching == nullptr) return;
+  if constexpr (requires { (watching->*on_event)(*event); }) {
+    (watching->*on_event)(*event);
+  } else {
+    (watching->*on_event)(event);
+  }
+}
+
+constexpr rfinject_virtual_observer kObserver = {.kernel = &Tell<&Estimator::OnKernelName>,
+                                                 .replay = &Tell<&Estimator::OnReplay>,
+                                                 .loaded_launch = &Tell<&Estimator::OnLoadedLaunch>,
+                                                 .collective = &Tell<&Estimator::OnCollective>,
+                                                 .memory = &Tell<&Estimator::OnMemory>};
 
 void ReportUnknownGpu(const std::string& name, Recorder& recorder) {
   std::array<const Gpu*, 4> buffer;
@@ -579,31 +600,7 @@ Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept try
   auto* estimator = new Estimator(*gpu, recorder);  // leaked on purpose: threads may call it until the very end
   TellFacts(*gpu, recorder);
   g_watching.store(estimator, std::memory_order_release);
-  ObserveVirtualMemory([](const MemoryEvent& event) noexcept {
-    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
-      watching->OnMemory(event);
-    }
-  });
-  ObserveVirtualReplays([](uint64_t what) noexcept {
-    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
-      watching->OnReplay(what);
-    }
-  });
-  ObserveVirtualKernelNames([](const char* name) noexcept {
-    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
-      watching->OnKernelName(name);
-    }
-  });
-  ObserveVirtualCollectives([](const Collective& collective) noexcept {
-    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
-      watching->OnCollective(collective);
-    }
-  });
-  ObserveVirtualLoadedLaunches([](const LoadedLaunch& launch) noexcept {
-    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
-      watching->OnLoadedLaunch(launch);
-    }
-  });
+  ObserveVirtualGpu(&kObserver);
   return estimator;
 } catch (const std::exception&) {
   recorder.ReportDiagnostic(Severity::kError, "estimate-no-memory", "no memory for the estimator");
