@@ -27,8 +27,9 @@ struct ThreadRing {
 
 class Rings {
  public:
-  // --- For recording threads. Returns the ring that Acquire gave to this thread, or null.
-  LaunchRing* OfThread() const noexcept { return t_ring.owner == this ? t_ring.ring : nullptr; }
+  // --- For recording threads. Whether Acquire has given a ring to this thread, and that ring.
+  bool HasThread() const noexcept { return t_ring.owner == this; }
+  static LaunchRing* RingOfThread() noexcept { return t_ring.ring; }
   // Gives a ring to this thread. Returns null if memory ran out or the thread has ended (ThreadEnded).
   LaunchRing* Acquire() noexcept;
   // Whether the calling thread runs its last destructors, and has given its ring back.

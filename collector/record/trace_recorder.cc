@@ -96,17 +96,7 @@ void TraceRecorder::NameFrame(const NativeFrame& frame, std::string_view functio
 
 // --- Launches
 
-// Whether a launch counts is decided by one load of the step. That makes the window's edges exact: a Record that
-// happens before EndStep cannot see the step that it begins, and one that happens after it cannot see the old one
-// (read-write and write-read coherence, C++ [intro.races]).
-void TraceRecorder::Record(const LaunchRecord& record) noexcept {
-  const RingPosition position = state_.progress.Position();
-  if (!state_.window.Measured(position.step)) return;
-  LaunchRing* ring = rings_.OfThread();
-  if (ring == nullptr) [[unlikely]] {
-    ring = AcquireRing();
-    if (ring == nullptr) return RecordWithoutRing(record);
-  }
+inline void TraceRecorder::Push(LaunchRing* ring, const LaunchRecord& record, const RingPosition& position) noexcept {
   if (!ring->MoveTo(position)) [[unlikely]] {
     return ring->CountDrop();
   }
@@ -115,12 +105,25 @@ void TraceRecorder::Record(const LaunchRecord& record) noexcept {
   }
 }
 
+// Whether a launch counts is decided by one load of the step. That makes the window's edges exact: a Record that
+// happens before EndStep cannot see the step that it begins, and one that happens after it cannot see the old one
+// (read-write and write-read coherence, C++ [intro.races]).
+void TraceRecorder::Record(const LaunchRecord& record) noexcept {
+  const RingPosition position = state_.progress.Position();
+  if (!state_.window.Measured(position.step)) return;
+  if (!rings_.HasThread()) [[unlikely]] {
+    return RecordFirst(record, position);
+  }
+  Push(Rings::RingOfThread(), record, position);
+}
+
 LaunchRing* TraceRecorder::AcquireRing() noexcept {
   clock_.Start();
   return rings_.Acquire();
 }
 
-void TraceRecorder::RecordWithoutRing(const LaunchRecord& record) noexcept {
+void TraceRecorder::RecordFirst(const LaunchRecord& record, const RingPosition& position) noexcept {
+  if (LaunchRing* ring = AcquireRing(); ring != nullptr) return Push(ring, record, position);
   if (Rings::ThreadEnded()) return Add(record);
   rings_.CountRingless();
 }
@@ -161,8 +164,7 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept {
   if (step.measured) measured_steps_.fetch_add(1, std::memory_order_relaxed);
   notes_.TakeInto(&step);
   clock_.AddWaits(&step);
-  LaunchRing* ring = rings_.OfThread();
-  if (ring == nullptr) ring = AcquireRing();
+  LaunchRing* ring = rings_.HasThread() ? Rings::RingOfThread() : AcquireRing();
   if (ring == nullptr || ring->Push(step) == LaunchRing::PushResult::kDropped) {
     // Launches may be lost, but a step must not: reports divide by the number of steps.
     Locked([&](Definitions&, Pending& pending) { pending.AddStep(step); });

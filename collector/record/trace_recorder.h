@@ -95,8 +95,10 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   // where the lock or memory cannot be had.
   template <typename Do>
   auto Locked(Do what) noexcept -> decltype(what(std::declval<Definitions&>(), std::declval<Pending&>()));
-  // Counts a launch of a thread that has no ring, or keeps it if the thread has had one.
-  void RecordWithoutRing(const LaunchRecord& record) noexcept;
+  void Push(LaunchRing* ring, const LaunchRecord& record, const RingPosition& position) noexcept;
+  // Records the first launch of a thread, or one of a thread that gets no ring: it is kept where the thread has had
+  // one, and counted as dropped else.
+  [[gnu::noinline, gnu::cold]] void RecordFirst(const LaunchRecord& record, const RingPosition& position) noexcept;
   LaunchRing* AcquireRing() noexcept;
   // Starts or stops the measuring with the step `next`, if the user has asked for that.
   void FollowRequest(uint64_t next) noexcept;
