@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/launch_ring.h"
-#include "collector/launch_table.h"
+#include "collector/record/launch_ring.h"
+#include "collector/record/launch_table.h"
 #include "collector/recorder.h"
 
 namespace rfinject {

@@ -10,8 +10,8 @@
 #include "cli/trace/frames.h"
 #include "cli/trace/read.h"
 #include "collector/arming/policy.h"
-#include "collector/launch_table.h"
-#include "collector/step_sums.h"
+#include "collector/record/launch_table.h"
+#include "collector/record/step_sums.h"
 #include "collector/trace_encoder.h"
 #include "proto/wire/framing.h"
 

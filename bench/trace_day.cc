@@ -1,4 +1,4 @@
-// Computes how long a trace is after a day: its chunks come at the distances of collector/chunk_schedule.h, under the
+// Computes how long a trace is after a day: its chunks come at the distances of collector/record/chunk_schedule.h, under the
 // usual limit. Prints bytes and the number of chunks. bench/trace_growth drives it.
 //
 //   trace_day BYTES_OF_A_CHUNK BYTES_OF_ALL_STEPS
@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "collector/chunk_schedule.h"
+#include "collector/record/chunk_schedule.h"
 #include "collector/settings.h"
 
 int main(int argc, char** argv) {

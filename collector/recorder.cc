@@ -3,7 +3,7 @@
 #include <new>
 
 #include "collector/settings.h"
-#include "collector/trace_recorder.h"
+#include "collector/record/trace_recorder.h"
 
 namespace rfinject {
 

@@ -12,12 +12,12 @@
 #include <string_view>
 
 #include "collector/definitions.h"
-#include "collector/launch_ring.h"
-#include "collector/launch_table.h"
 #include "collector/memory_peak.h"
 #include "collector/pm_window.h"
+#include "collector/record/launch_ring.h"
+#include "collector/record/launch_table.h"
+#include "collector/record/step_sums.h"
 #include "collector/run_facts.h"
-#include "collector/step_sums.h"
 #include "proto/rfinject/v1/trace.schema.h"
 #include "proto/wire/encoder.h"
 

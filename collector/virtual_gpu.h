@@ -5,13 +5,12 @@
 #ifndef RFINJECT_COLLECTOR_VIRTUAL_GPU_H_
 #define RFINJECT_COLLECTOR_VIRTUAL_GPU_H_
 
-#include <array>
 #include <cstdint>
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "collector/settings.h"
+
+struct rfinject_virtual_observer;  // virtual_gpu/virtual_gpu.h
 
 namespace rfinject {
 
@@ -39,50 +38,12 @@ bool VirtualGpuCaptures() noexcept;
 // Whether this thread has captured work into a graph since its last TellVirtualGpu or TellVirtualGpuCaptured: the
 // work of an operator inside a capture runs when the graph is launched.
 bool VirtualGpuCaptured() noexcept;
-// Tells the same of captured work; `what`, which is not 0, names it to the observer of replays.
+// Tells the same of captured work; `what`, which is not 0, names it to the observer's `replay`.
 void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept;
 
-// Calls `observer` on the launching thread when a graph is launched, with the `what` of each piece of work in it, and
-// with 0 at its end.
-using ReplayObserver = void (*)(uint64_t what) noexcept;
-void ObserveVirtualReplays(ReplayObserver observer) noexcept;
-
-// A launch of a kernel that was compiled in the process and is no operator of torch's, Triton's for one.
-struct LoadedLaunch {
-  std::string_view kernel;
-  std::array<uint32_t, 3> grid{}, block{};
-  uint32_t shared_bytes = 0, device = 0;
-  std::span<const uint64_t> words;  // what its parameters of eight bytes hold: addresses among them
-};
-using LoadedLaunchObserver = void (*)(const LoadedLaunch& launch) noexcept;
-void ObserveVirtualLoadedLaunches(LoadedLaunchObserver observer) noexcept;
-
-// Calls `observer` for each kernel that is launched, but not for those of a capture, on the launching thread. The
-// name is as the ELF file spells it and lives as long as the process.
-using KernelNameObserver = void (*)(const char* name) noexcept;
-void ObserveVirtualKernelNames(KernelNameObserver observer) noexcept;
-
-// A collective of NCCL's; rfinject_virtual_collective has what the numbers are.
-struct Collective {
-  std::string_view kind;
-  uint64_t ranks = 0;
-  uint64_t bytes = 0, send_bytes = 0, receive_bytes = 0;
-};
-using CollectiveObserver = void (*)(const Collective& collective) noexcept;
-void ObserveVirtualCollectives(CollectiveObserver observer) noexcept;
-
-// Calls `observer` for each piece of memory that PyTorch's allocator gives out on a virtual GPU or takes back
-// (negative bytes), or cannot give out (`refused`), on the allocating thread. `reserved` is what the allocator holds
-// of the device then. Does nothing where there is no virtual GPU.
-struct MemoryEvent {
-  uint32_t device = 0;
-  uint64_t address = 0;
-  int64_t bytes = 0;
-  uint64_t reserved = 0;
-  bool refused = false;
-};
-using MemoryObserver = void (*)(const MemoryEvent& event) noexcept;
-void ObserveVirtualMemory(MemoryObserver observer) noexcept;
+// Has `observer`, which must live as long as the process, told of what the program does on a virtual GPU. Does
+// nothing where there is none.
+void ObserveVirtualGpu(const rfinject_virtual_observer* observer) noexcept;
 
 }  // namespace rfinject
 

@@ -19,7 +19,9 @@ SCHEMA = "proto/rfinject/v1/trace.schema.h"     # made by proto/plugin: needs no
 RULES = {
     "proto": [],
     "gpus": ["proto/wire"],
-    "collector": ["proto/wire"],
+    "collector": ["collector/record", "proto/wire"],
+    # The trace's recorder: the sources and the injector see the interface that it implements, collector/recorder.h.
+    "collector/record": ["collector", "proto/wire"],
     # Others may include one header of the virtual GPU only, its interface, which is C without CUDA.
     "virtual_gpu": [],
     "compat": [],

@@ -46,9 +46,6 @@ struct rfinject_virtual_launch {
 // Calls `observer` on the launching thread for every kernel from now on; null ends that. It may not call CUDA.
 void rfinject_virtual_gpu_observe(void (*observer)(const struct rfinject_virtual_launch*));
 
-// Does the same beside it with the name alone, for who counts what an operator launches.
-void rfinject_virtual_gpu_observe_names(void (*observer)(const char* name));
-
 // Tells the work that the next kernel which this thread launches stands for: floating-point operations, and the bytes
 // that it has to read and write at least.
 void rfinject_virtual_gpu_describe(double flop, double bytes);
@@ -88,12 +85,8 @@ int rfinject_virtual_gpu_capturing(void);
 int rfinject_virtual_gpu_captured(void);
 
 // Tells the time of what this thread has captured last, as rfinject_virtual_gpu_tell does: it takes so long whenever
-// the graph is launched, and the observer of replays is then told `what`.
+// the graph is launched, and the observer's `replay` is then told `what`.
 void rfinject_virtual_gpu_tell_captured(uint64_t nanoseconds, uint64_t what);
-
-// Calls `observer` on the launching thread whenever a graph is launched: with each `what` that was told, in the order
-// of the capture, and with 0 at the end. Null ends that. It may not call CUDA.
-void rfinject_virtual_gpu_observe_replays(void (*observer)(uint64_t what));
 
 // A launch of a kernel that was compiled while the program runs and that the program loaded itself (Triton's),
 // launched or captured. `name` lives as long as the process.
@@ -105,9 +98,6 @@ struct rfinject_virtual_loaded_launch {
   size_t word_count;
 };
 
-// Calls `observer` on the launching thread for each of these from now on; null ends that. It may not call CUDA.
-void rfinject_virtual_gpu_observe_loaded(void (*observer)(const struct rfinject_virtual_loaded_launch*));
-
 // A collective of NCCL's, or a send or receive, after the kernel that stands for it was launched or captured.
 struct rfinject_virtual_collective {
   const char* kind;  // "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", …
@@ -117,11 +107,34 @@ struct rfinject_virtual_collective {
   uint64_t send_bytes, receive_bytes;  // of this rank's buffers
 };
 
-// Calls `observer` on the calling thread for each of these from now on; null: no longer. It may not call CUDA.
-void rfinject_virtual_gpu_observe_collectives(void (*observer)(const struct rfinject_virtual_collective*));
+// What PyTorch's caching allocator has done: given out `bytes` at `address`, or taken them back (negative), or asked
+// for as many in vain. The totals are the allocator's own for the device after that, in bytes.
+struct rfinject_virtual_memory {
+  uint64_t address;
+  int64_t bytes;
+  uint64_t allocated, reserved;
+  int device;
+  int refused;  // 1: the device does not have that much, and the program is told so; there is no address
+};
 
-// For who launches one: tells the observer.
-void rfinject_virtual_gpu_tell_collective(const struct rfinject_virtual_collective* collective);
+// What an estimator is told of, on the thread that does it. A null member is not wanted. None of them may call CUDA
+// or allocate device memory. A new event is a member here, a call where it happens, and a member of the estimator's.
+struct rfinject_virtual_observer {
+  // A kernel was launched, and not captured. `name` is as the ELF file spells it and lives as long as the process.
+  void (*kernel)(const char* name);
+  // A graph was launched: called with each `what` that rfinject_virtual_gpu_tell_captured was told, in the order of
+  // the capture, and with 0 at the end.
+  void (*replay)(uint64_t what);
+  void (*loaded_launch)(const struct rfinject_virtual_loaded_launch* launch);
+  void (*collective)(const struct rfinject_virtual_collective* collective);
+  void (*memory)(const struct rfinject_virtual_memory* memory);
+};
+
+// From now on `observer` is told; it must live as long as the process.
+void rfinject_virtual_gpu_observe_all(const struct rfinject_virtual_observer* observer);
+
+// Returns the observer, never null, for the code beside the driver that sees such an event.
+const struct rfinject_virtual_observer* rfinject_virtual_gpu_observer(void);
 
 // How far the board's clock is ahead of the host's, because it jumps where a program would have waited for the board;
 // and how much work all its streams together were given. Both are in nanoseconds, since the process began.
@@ -148,23 +161,6 @@ uint64_t rfinject_virtual_gpu_written(uint64_t address, size_t bytes, size_t* le
 
 // Makes `bytes` of a device's memory zeros, which costs no memory.
 void rfinject_virtual_gpu_clear(uint64_t address, size_t bytes);
-
-// What PyTorch's caching allocator has done: given out `bytes` at `address`, or taken them back (negative), or asked
-// for as many in vain. The totals are the allocator's own for the device after that, in bytes.
-struct rfinject_virtual_memory {
-  uint64_t address;
-  int64_t bytes;
-  uint64_t allocated, reserved;
-  int device;
-  int refused;  // 1: the device does not have that much, and the program is told so; there is no address
-};
-
-// Calls `observer` on the allocating thread for each of these from now on; null ends that. It may not call CUDA, nor
-// allocate device memory.
-void rfinject_virtual_gpu_observe_memory(void (*observer)(const struct rfinject_virtual_memory*));
-
-// Tells the observer of it. Called by the code that sees PyTorch's allocator.
-void rfinject_virtual_gpu_tell_memory(const struct rfinject_virtual_memory* memory);
 
 // Says once that `name` was called and is not there. Always returns `status`.
 int rfinject_virtual_gpu_missing(const char* name, int status);

@@ -1,5 +1,5 @@
 // `rfinject control`: starts and stops the measuring of a job that runs, by a file beside each of its traces
-// (collector/control_file.h has the other side).
+// (collector/record/control_file.h has the other side).
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -158,7 +158,7 @@ Bytes WithNames(std::initializer_list<const char*> names) {
   Profile profile = SampleResNet18(SampleA100(), 1);
   Run& run = profile.runs.begin()->second;
   for (const char* name : names) {
-    run.layers[{"ResNet", name}] = {.class_name = name, .order = 1};
+    run.layers[{"ResNet", name}] = {{.class_name = name, .order = 1}};
     LaunchKey key{.layer = {"ResNet", name}, .phase = rfinject::Phase::kForward, .op = name, .kernel = name};
     LaunchStats& stats = run.launches[key];
     stats.launches = 1;

@@ -7,72 +7,37 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <deque>
 #include <exception>
-#include <functional>
 #include <new>
 #include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "collector/estimate/collective.h"
 #include "collector/estimate/cost.h"
 #include "collector/estimate/flop.h"
+#include "collector/estimate/launched_kernels.h"
+#include "collector/estimate/memory_report.h"
+#include "collector/estimate/name_cache.h"
 #include "collector/estimate/operands.h"
 #include "collector/estimate/signature.h"
-#include "collector/kernel_name.h"
+#include "collector/estimate/unknown_operators.h"
+#include "collector/estimate/work.h"
 #include "collector/launch_origin.h"
 #include "collector/memory_peak.h"
 #include "collector/op_call.h"
 #include "collector/run_facts.h"
-#include "collector/step_end.h"
-#include "collector/sync.h"
 #include "collector/virtual_gpu.h"
 #include "gpus/gpus.h"
 #include "proto/wire/metric_names.h"
+#include "virtual_gpu/virtual_gpu.h"
 
 namespace rfinject {
 namespace {
 
 using estimate::Cost;
-
-// Interned names by the hash of (operator, signature), shared by all threads without a lock. An entry is two words,
-// written and read one at a time; the first is the hash XORed with the second, so an entry of which two threads wrote
-// one word each does not match any hash and reads as a miss (Hyatt's transposition table).
-class NameCache {
- public:
-  struct Ids {
-    uint32_t kernel = 0;
-    uint32_t signature = 0;
-  };
-
-  bool Find(uint64_t hash, Ids& ids) const {
-    const Entry& entry = entries_[hash % kEntries];
-    const uint64_t packed = entry.ids.load(std::memory_order_relaxed);
-    if (packed == 0 || (entry.check.load(std::memory_order_relaxed) ^ packed) != hash) return false;
-    ids = {static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)};
-    return true;
-  }
-
-  void Store(uint64_t hash, Ids ids) {
-    const uint64_t packed = static_cast<uint64_t>(ids.kernel) << 32 | ids.signature;
-    Entry& entry = entries_[hash % kEntries];
-    entry.ids.store(packed, std::memory_order_relaxed);
-    entry.check.store(hash ^ packed, std::memory_order_relaxed);
-  }
-
- private:
-  // A training step of the larger torchvision models has some hundred different signatures.
-  static constexpr size_t kEntries = 8192;
-  struct Entry {
-    std::atomic<uint64_t> ids{0};
-    std::atomic<uint64_t> check{0};
-  };
-  std::array<Entry, kEntries> entries_;
-};
 
 // The optimizers keep their step counters in 0-dim tensors on the host (torch/optim, unless capturable=True), and
 // there is nothing else 0-dim in an optimizer's step: no kernel runs for those on a GPU.
@@ -84,20 +49,6 @@ bool IsStepCounter(const OpCall& call, const Site& site) {
 // A data loader collates its batches on the host, in the main process where it has no workers. Without a virtual GPU
 // the copies to the device, which are of the same phase on a GPU, do not exist.
 bool IsCollation(const Site& site) { return site.phase == Phase::kData && site.layer == 0; }
-
-// Kernels that this thread has launched in operators since the last one that was recorded: they are that one's next.
-struct LaunchedKernels {
-  // Most operators launch one kind of kernel or two, sorting ten; a thread's memory in a library that is loaded late
-  // is dear. What is more than these has no name.
-  static constexpr uint32_t kNamed = 8;
-  std::array<const char*, kNamed> names{};  // live as long as the process
-  std::array<uint32_t, kNamed> counts{};
-  uint32_t size = 0, others = 0;
-};
-[[gnu::tls_model("initial-exec")]] constinit thread_local LaunchedKernels t_launched;
-
-// The graph that this thread launches has held an optimizer's step so far.
-[[gnu::tls_model("initial-exec")]] constinit thread_local bool t_optimizer_stepped = false;
 
 class Estimator final : public Source {
  public:
@@ -114,10 +65,10 @@ class Estimator final : public Source {
     if (IsStepCounter(call, site)) return;
     const Cost cost = estimate::EstimateCost(call, gpu_, policy());
     if (!cost.kernel) return;
-    if (!cost.known && estimate::IsFloating(estimate::ResultType(call))) NoteUnknown(call.name);
+    if (!cost.known && estimate::IsFloating(estimate::ResultType(call))) unknown_.Note(call.name);
 
-    const NameCache::Ids names = Names(call);
-    Launches launches{.record = {}, .times = 1};
+    const estimate::NameCache::Ids names = Names(call);
+    estimate::Launches launches{.record = {}, .times = 1};
     LaunchRecord& record = launches.record;
     record.identity.kernel = names.kernel;
     record.identity.signature = names.signature;
@@ -137,52 +88,35 @@ class Estimator final : public Source {
       }
     }
     const bool captured = VirtualGpuCaptured();
-    if (!captured) AddKernels(&record);
+    if (!captured) kernels_.AddTo(&record);
     // Records are large: only what repeats launches has an array of them.
     if (std::ranges::all_of(cost.repeated, [](const auto& repeated) { return repeated.launches == 0; })) {
-      Happen(std::span(&launches, 1), cost.time_ns);
+      work_.Happen(std::span(&launches, 1), cost.time_ns);
     } else {
       HappenRepeatedly(call.name, cost, launches);
     }
-    if (!captured) RecordOtherKernels(record.identity);
+    if (!captured) kernels_.RecordRest(record.identity);
   }
 
-  // See ObserveVirtualKernelNames. What is launched outside of operators has a row of its own, or nobody's.
-  void OnKernelName(const char* name) noexcept {
-    if (stopped_.load(std::memory_order_relaxed) || CurrentSite().op == 0 || !recorder_.InWindow()) return;
-    LaunchedKernels& launched = t_launched;
-    uint32_t at = 0;
-    while (at < launched.size && launched.names[at] != name) ++at;
-    if (at == LaunchedKernels::kNamed) {
-      ++launched.others;
-      return;
-    }
-    if (at == launched.size) {
-      launched.names[at] = name;
-      launched.counts[at] = 0;
-      ++launched.size;
-    }
-    ++launched.counts[at];
-  }
-
-  // See ObserveVirtualLoadedLaunches. The kernel is taken to read or write once what its arguments point to; what it
-  // computes nobody knows. An operator that launches such kernels is costed by its operands.
-  void OnLoadedLaunch(const LoadedLaunch& launch) noexcept {
+  // The kernel is taken to read or write once what its arguments point to; what it
+  // computes is not known. An operator that launches such kernels is costed by its operands.
+  void OnLoadedLaunch(const rfinject_virtual_loaded_launch& launch) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
     const Site site = CurrentSite();
     if (site.op != 0) return;
     uint64_t bytes = 0;
-    for (size_t i = 0; i < launch.words.size(); ++i) {
-      const auto before = launch.words.first(i);
-      if (std::ranges::find(before, launch.words[i]) != before.end()) continue;
-      bytes = estimate::SaturatingAdd(bytes, memory_.BytesAt(launch.device, launch.words[i]));
+    const std::span words(launch.words, launch.word_count);
+    for (size_t i = 0; i < words.size(); ++i) {
+      const auto before = words.first(i);
+      if (std::ranges::find(before, words[i]) != before.end()) continue;
+      bytes = estimate::SaturatingAdd(bytes, memory_.BytesAt(static_cast<uint32_t>(launch.device), words[i]));
     }
     LaunchRecord record;
-    record.identity.kernel = recorder_.Intern(launch.kernel);
+    record.identity.kernel = recorder_.Intern(launch.name);
     record.identity.site = site;
     record.identity.site.op = record.identity.kernel;
-    record.identity.grid = launch.grid;
-    record.identity.block = launch.block;
+    std::ranges::copy(launch.grid, record.identity.grid.begin());
+    std::ranges::copy(launch.block, record.identity.block.begin());
     record.identity.dynamic_shared_bytes = launch.shared_bytes;
     const uint64_t ns = estimate::EstimateTimeNs({}, bytes, gpu_);
     for (const Sample& sample :
@@ -195,14 +129,15 @@ class Estimator final : public Source {
           "kernels that were compiled while the program ran (Triton's) are costed by the bytes "
           "that their arguments' memory holds, each once; their FLOP count as 0");
     }
-    Happen({{Launches{record, 1}}}, ns);
+    work_.Happen({{estimate::Launches{record, 1}}}, ns);
   }
 
-  // See ObserveVirtualCollectives. GPUs reach one another over NVLink where the board has it, and else over PCIe.
-  void OnCollective(const Collective& collective) noexcept {
+  // GPUs reach one another over NVLink where the board has it, and else over PCIe.
+  void OnCollective(const rfinject_virtual_collective& collective) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
+    const uint64_t ranks = collective.ranks > 0 ? static_cast<uint64_t>(collective.ranks) : 0;
     const bool nvlink = gpu_.nvlink_bytes_per_s > 0;
-    const uint64_t over_link = estimate::BusBytes(collective.kind, collective.bytes, collective.ranks);
+    const uint64_t over_link = estimate::BusBytes(collective.kind, collective.bytes, ranks);
     const uint64_t in_memory = estimate::SaturatingAdd(collective.send_bytes, collective.receive_bytes);
     const uint64_t ns =
         std::max(estimate::EstimateTransferNs(over_link, nvlink ? gpu_.nvlink_bytes_per_s : gpu_.pcie_bytes_per_s),
@@ -214,11 +149,10 @@ class Estimator final : public Source {
       return std::string_view(text.data(), std::min(text.size() - 1, static_cast<size_t>(std::max(length, 0))));
     };
     LaunchRecord record;
-    record.identity.kernel =
-        recorder_.Intern(format("nccl:%.*s", static_cast<int>(collective.kind.size()), collective.kind.data()));
+    record.identity.kernel = recorder_.Intern(format("nccl:%s", collective.kind));
     record.identity.signature =
         recorder_.Intern(format("%llu B, %llu ranks", static_cast<unsigned long long>(collective.bytes),
-                                static_cast<unsigned long long>(collective.ranks)));
+                                static_cast<unsigned long long>(ranks)));
     record.identity.site = CurrentSite();
     record.identity.site.phase = Phase::kCommunication;
     record.identity.site.op = record.identity.kernel;
@@ -229,26 +163,15 @@ class Estimator final : public Source {
     if (over_link != 0) {
       record.samples[record.sample_count++] = {LinkMetric(nvlink ? kMetricNvlinkBytes : kMetricPcieBytes), over_link};
     }
-    Happen({{Launches{record, 1}}}, ns);
+    work_.Happen({{estimate::Launches{record, 1}}}, ns);
   }
 
-  // See ObserveVirtualReplays.
+  void OnKernelName(const char* name) noexcept {
+    if (!stopped_.load(std::memory_order_relaxed)) kernels_.Note(name);
+  }
+
   void OnReplay(uint64_t what) noexcept {
-    if (stopped_.load(std::memory_order_relaxed)) return;
-    if (what == 0) {
-      if (std::exchange(t_optimizer_stepped, false)) EndStepOfProgram();
-      return;
-    }
-    CapturedWork work;
-    {
-      if (!captured_lock_.LockFor(kLockWaitNs)) return recorder_.CountDrop("launches of CUDA graphs");
-      const HeldLock held(captured_lock_);
-      if (what > captured_.size()) return;
-      work = captured_[what - 1];
-    }
-    t_optimizer_stepped |= IsOptimizer(work);
-    for (const Launches& launches : work) Record(launches);
-    recorder_.MayWrite();
+    if (!stopped_.load(std::memory_order_relaxed)) work_.OnReplay(what);
   }
 
   void OnPolicy(const PolicyFacts& facts) noexcept override {
@@ -258,81 +181,36 @@ class Estimator final : public Source {
     ReportVirtualGpu();
   }
 
-  bool HasStepped() noexcept override { return !optimizer_captured_.exchange(false, std::memory_order_relaxed); }
+  bool HasStepped() noexcept override { return !work_.TakeOptimizerCaptured(); }
 
   void OnStepEnd(uint64_t) noexcept override {
-    ReportUnknown();
-    ReportMemory();
+    unknown_.Report();
+    estimate::ReportMemory(&memory_, recorder_);
     ReportVirtualGpu();
   }
 
-  // See ObserveVirtualMemory.
-  void OnMemory(const MemoryEvent& event) noexcept {
+  void OnMemory(const rfinject_virtual_memory& event) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
     const Site site = event.bytes > 0 ? CurrentSite() : Site{};
-    if (event.refused) {
-      memory_.OnRefused(event.device, static_cast<uint64_t>(event.bytes), site);
-      ReportMemory();
+    const auto device = static_cast<uint32_t>(event.device);
+    if (event.refused != 0) {
+      memory_.OnRefused(device, static_cast<uint64_t>(event.bytes), site);
+      estimate::ReportMemory(&memory_, recorder_);
     } else {
-      memory_.OnMemory(event.device, event.address, event.bytes, event.reserved, site, recorder_.CurrentStep());
+      memory_.OnMemory(device, event.address, event.bytes, event.reserved, site, recorder_.CurrentStep());
     }
   }
 
   void Stop() noexcept override {
-    ReportUnknown();
-    ReportMemory();
+    unknown_.Report();
+    estimate::ReportMemory(&memory_, recorder_);
     ReportVirtualGpu();
     stopped_.store(true, std::memory_order_relaxed);
   }
 
  private:
-  static constexpr size_t kMaxUnknown = 256;
-  static constexpr int kMaxReports = 8;
-  static constexpr uint32_t kMaxKernelMetrics = 4096;  // a trace of twice as many metrics is taken for a damaged one
-  static constexpr size_t kMaxCaptured = 1 << 17;      // operators, about 70 MB
-
   estimate::PrecisionPolicy policy() const {
     return {convolution_tf32_.load(std::memory_order_relaxed), matmul_tf32_.load(std::memory_order_relaxed)};
-  }
-
-  // What was launched below the operator, as far as its record has room for more samples, which is all of it mostly.
-  void AddKernels(LaunchRecord* record) noexcept {
-    LaunchedKernels& launched = t_launched;
-    while (launched.size + launched.others != 0 && record->sample_count < kMaxSamplesPerRecord) {
-      const bool named = launched.size != 0;
-      uint32_t& count = named ? launched.counts[launched.size - 1] : launched.others;
-      const uint32_t metric = KernelMetric(named ? launched.names[launched.size - 1] : "(other kernels)");
-      if (metric != 0) record->samples[record->sample_count++] = {metric, count};
-      count = 0;
-      if (named) --launched.size;
-    }
-  }
-
-  // What is left, for the operator that was recorded as `identity`.
-  void RecordOtherKernels(const LaunchIdentity& identity) noexcept {
-    while (t_launched.size + t_launched.others != 0) {
-      LaunchRecord record;
-      record.identity = identity;
-      record.launches = 0;  // they are counted already, as one
-      AddKernels(&record);
-      if (record.sample_count != 0) recorder_.Record(record);
-    }
-  }
-
-  // By the name's address; 0 where memory ran out.
-  uint32_t KernelMetric(const char* name) noexcept try {
-    const auto hash = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(name)) * 0x9e3779b97f4a7c15u;
-    NameCache::Ids ids;
-    if (kernel_metrics_.Find(hash, ids)) return ids.kernel;
-    if (kernel_metric_count_.fetch_add(1, std::memory_order_relaxed) >= kMaxKernelMetrics) {
-      recorder_.CountDrop("names of kernels below operators");
-      return 0;
-    }
-    ids.kernel = recorder_.DefineMetric(std::string(kMetricKernelPrefix) + ReadableKernelName(name), "launch", 1);
-    if (ids.kernel != 0) kernel_metrics_.Store(hash, ids);
-    return ids.kernel;
-  } catch (const std::exception&) {
-    return 0;
   }
 
   // Defined where something goes over the link: most runs have no such bytes.
@@ -343,77 +221,20 @@ class Estimator final : public Source {
     return known;
   }
 
-  // `times` launches that are alike.
-  struct Launches {
-    LaunchRecord record;
-    uint64_t times = 0;
-  };
-  // The launches of one operator: those of itself, and those that it repeats.
-  using CapturedWork = std::array<Launches, 3>;
-
-  static bool IsOptimizer(std::span<const Launches> work) {
-    return work[0].record.identity.site.phase == Phase::kOptimizer;
-  }
-
-  static constexpr int64_t kLockWaitNs = 1'000'000'000;
-
-  // Records `work`, which takes `ns` of the GPU's time; what is captured is kept and recorded whenever the graph is
-  // launched.
-  void Happen(std::span<const Launches> work, uint64_t ns) noexcept {
-    if (VirtualGpuCaptured()) {
-      Keep(work, ns);
-      return;
-    }
-    if (IsOptimizer(work)) optimizer_captured_.store(false, std::memory_order_relaxed);
-    TellVirtualGpu(ns);
-    for (const Launches& launches : work) Record(launches);
-    recorder_.MayWrite();
-  }
-
-  void Record(const Launches& launches) noexcept {
-    if (launches.times == 0) return;
-    NoteOriginOnce(launches.record.identity, recorder_);
-    // A long sequence makes more launches than a ring holds.
-    constexpr uint64_t kBetweenTurns = 1024;
-    for (uint64_t i = 0; i < launches.times; ++i) {
-      recorder_.Record(launches.record);
-      if (i % kBetweenTurns == kBetweenTurns - 1) recorder_.MayWrite();
-    }
-  }
-
-  void Keep(std::span<const Launches> work, uint64_t ns) noexcept try {
-    if (IsOptimizer(work)) optimizer_captured_.store(true, std::memory_order_relaxed);
-    CapturedWork kept;
-    std::ranges::copy(work, kept.begin());
-    uint64_t what = 0;
-    {
-      if (!captured_lock_.LockFor(kLockWaitNs)) return recorder_.CountDrop("operators in a CUDA graph");
-      const HeldLock held(captured_lock_);
-      // The limit keeps a program that captures again and again from filling our memory.
-      if (captured_.size() >= kMaxCaptured) return recorder_.CountDrop("operators in CUDA graphs beyond the first");
-      captured_.push_back(kept);
-      what = captured_.size();
-    }
-    for (const Launches& launches : work) NoteOriginOnce(launches.record.identity, recorder_);
-    TellVirtualGpuCaptured(ns, what);
-  } catch (const std::exception&) {
-    recorder_.CountDrop("operators in a CUDA graph");
-  }
-
   // Of an operator that is itself `first` and repeats other launches.
-  void HappenRepeatedly(std::string_view op, const Cost& cost, const Launches& first) noexcept {
-    std::array<Launches, 1 + std::tuple_size_v<decltype(cost.repeated)>> work = {first};
+  void HappenRepeatedly(std::string_view op, const Cost& cost, const estimate::Launches& first) noexcept {
+    std::array<estimate::Launches, 1 + std::tuple_size_v<decltype(cost.repeated)>> work = {first};
     uint64_t ns = cost.time_ns;
     for (size_t i = 0; i < cost.repeated.size(); ++i) {
       work[1 + i] = RepeatedLaunches(op, cost.repeated[i], first.record);
       ns += work[1 + i].times * cost.repeated[i].time_ns;
     }
-    Happen(work, ns);
+    work_.Happen(work, ns);
   }
 
   // `record` is the operator's first launch.
-  Launches RepeatedLaunches(std::string_view op, const estimate::RepeatedCost& repeated,
-                            LaunchRecord record) noexcept {
+  estimate::Launches RepeatedLaunches(std::string_view op, const estimate::RepeatedCost& repeated,
+                                      LaunchRecord record) noexcept {
     std::array<char, 128> name;
     if (repeated.launches == 0 || op.size() + repeated.kernel.size() > name.size()) return {};
     std::memcpy(name.data(), op.data(), op.size());
@@ -428,46 +249,15 @@ class Estimator final : public Source {
     return {record, repeated.launches};
   }
 
-  NameCache::Ids Names(const OpCall& call) noexcept {
+  estimate::NameCache::Ids Names(const OpCall& call) noexcept {
     const uint64_t hash = estimate::HashSignature(call);
-    NameCache::Ids ids;
+    estimate::NameCache::Ids ids;
     if (names_.Find(hash, ids)) return ids;
     std::array<char, estimate::kMaxSignature> buffer;
     ids.kernel = recorder_.Intern(call.name);
     ids.signature = recorder_.Intern(estimate::FormatSignature(call, buffer));
     if (ids.kernel != 0 && ids.signature != 0) names_.Store(hash, ids);
     return ids;
-  }
-
-  void ReportMemory() noexcept {
-    MemoryPeak peak;
-    if (!memory_.TakePeak(&peak)) return;
-    recorder_.NoteMemoryPeak(peak);
-    if (peak.refused_bytes != 0) ReportRefusal(std::move(peak));
-  }
-
-  // Reports what torch's own message does not know: which layers have the memory.
-  void ReportRefusal(MemoryPeak peak) noexcept try {
-    const auto place = [&](uint32_t layer, Phase phase) {
-      const std::string name = recorder_.LayerName(layer);
-      const std::string_view phase_name = kPhaseNames[static_cast<size_t>(phase)];
-      return (name.empty() ? "no layer" : name) + ", " + std::string(phase_name);
-    };
-    const auto megabytes = [](uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
-    constexpr size_t kNamed = 3;
-    std::ranges::stable_sort(peak.parts, std::ranges::greater{}, &MemoryPart::bytes);
-    std::string most;
-    for (size_t i = 0; i < std::min(kNamed, peak.parts.size()); ++i) {
-      most += (i == 0 ? ", most in " : "; ") + place(peak.parts[i].layer, peak.parts[i].phase) + " (" +
-              megabytes(peak.parts[i].bytes) + ")";
-    }
-    recorder_.ReportDiagnostic(Severity::kWarning, "out-of-memory",
-                               "the GPU's memory is full: " + megabytes(peak.refused_bytes) +
-                                   " more were asked for in " + place(peak.refused_layer, peak.refused_phase) +
-                                   ". At the peak " + megabytes(peak.allocated_bytes) + " were allocated" + most,
-                               "'rfinject report --by memory' has all of it");
-  } catch (const std::exception&) {
-    recorder_.CountDrop("where the memory was when it was full");
   }
 
   // Whether the program uses a virtual GPU is known when it has launched something.
@@ -480,62 +270,46 @@ class Estimator final : public Source {
     recorder_.CountDrop("the virtual GPU's name");
   }
 
-  // Remembers an operator that the table does not know, to be reported with its step.
-  void NoteUnknown(std::string_view name) noexcept try {
-    if (!unknown_lock_.TryLock()) return;  // the next one of its name will be noted
-    const HeldLock held(unknown_lock_);
-    if (unknown_.size() >= kMaxUnknown || std::ranges::find(unknown_, name) != unknown_.end()) return;
-    unknown_.emplace_back(name);
-    unreported_.store(true, std::memory_order_relaxed);
-  } catch (const std::exception&) {
-    recorder_.CountDrop("operators without a FLOP rule: names");
-  }
-
-  // There is one line for all unknown operators of a step: a model with operators of its own has many.
-  void ReportUnknown() noexcept try {
-    if (!unreported_.load(std::memory_order_relaxed)) return;
-    if (!unknown_lock_.TryLock()) return;
-    const HeldLock held(unknown_lock_);
-    std::string names;
-    for (; reported_ < unknown_.size(); ++reported_) {
-      if (!names.empty()) names += ", ";
-      names += unknown_[reported_];
-    }
-    unreported_.store(false, std::memory_order_relaxed);
-    if (names.empty() || reports_ >= kMaxReports) return;
-    std::string id = "op-without-rule";
-    if (reports_++ != 0) id += "-" + std::to_string(reports_);  // diagnostics are kept once per id
-    recorder_.ReportDiagnostic(Severity::kInfo, id,
-                               "no FLOP rule for " + names + ": bytes and time are estimated, FLOP count as 0");
-  } catch (const std::exception&) {
-    recorder_.CountDrop("operators without a FLOP rule: names");
-  }
-
   const Gpu& gpu_;
   Recorder& recorder_;
+  // Threads of the program read these for each operator; the thread that stops the source, or that sees the program's
+  // policy, writes them. Relaxed: each is a value by itself, and one that is late counts for the next operator.
   std::atomic<bool> stopped_{false};
   std::atomic<bool> convolution_tf32_{estimate::PrecisionPolicy{}.convolution_tf32};
   std::atomic<bool> matmul_tf32_{estimate::PrecisionPolicy{}.matmul_tf32};
-  NameCache names_;
-  NameCache kernel_metrics_;
-  std::atomic<uint32_t> kernel_metric_count_{0};
-  std::atomic<bool> virtual_gpu_reported_{false};
+  estimate::NameCache names_;
   MemoryWatch memory_;
-  std::atomic<bool> loaded_reported_{false};
-  std::atomic<uint32_t> pcie_metric_{0}, nvlink_metric_{0};  // 0: not defined yet
-
-  std::atomic<bool> optimizer_captured_{false};  // an optimizer's step was captured and no graph was launched since
-  Mutex captured_lock_;
-  std::deque<CapturedWork> captured_ RFINJECT_GUARDED_BY(captured_lock_);
-
-  std::atomic<bool> unreported_{false};
-  Mutex unknown_lock_;  // tried, never waited for: a forked child may inherit it locked
-  std::vector<std::string> unknown_ RFINJECT_GUARDED_BY(unknown_lock_);
-  size_t reported_ RFINJECT_GUARDED_BY(unknown_lock_) = 0;
-  int reports_ RFINJECT_GUARDED_BY(unknown_lock_) = 0;
+  estimate::LaunchedKernels kernels_{recorder_};
+  estimate::Work work_{recorder_};
+  estimate::UnknownOperators unknown_{recorder_};
+  // What was said once already. Any thread exchanges it, so that one of them says it.
+  std::atomic<bool> virtual_gpu_reported_{false}, loaded_reported_{false};
+  // The ids of metrics that most runs do not need; 0: not defined yet. Any thread writes and reads them. Relaxed: the
+  // recorder gives the same id for the same name, so two threads write the same.
+  std::atomic<uint32_t> pcie_metric_{0}, nvlink_metric_{0};
 };
 
+// The estimator that is told of the virtual GPU's events. MakeEstimator releases it, the threads that launch acquire
+// it.
 constinit std::atomic<Estimator*> g_watching{nullptr};
+
+// Calls a member function of that estimator with the event, by reference where the driver gives a pointer.
+template <auto on_event, typename Event>
+void Tell(Event event) {
+  Estimator* const watching = g_watching.load(std::memory_order_acquire);
+  if (watching == nullptr) return;
+  if constexpr (requires { (watching->*on_event)(*event); }) {
+    (watching->*on_event)(*event);
+  } else {
+    (watching->*on_event)(event);
+  }
+}
+
+constexpr rfinject_virtual_observer kObserver = {.kernel = &Tell<&Estimator::OnKernelName>,
+                                                 .replay = &Tell<&Estimator::OnReplay>,
+                                                 .loaded_launch = &Tell<&Estimator::OnLoadedLaunch>,
+                                                 .collective = &Tell<&Estimator::OnCollective>,
+                                                 .memory = &Tell<&Estimator::OnMemory>};
 
 void ReportUnknownGpu(const std::string& name, Recorder& recorder) {
   std::array<const Gpu*, 4> buffer;
@@ -578,31 +352,7 @@ Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept try
   auto* estimator = new Estimator(*gpu, recorder);  // leaked on purpose: threads may call it until the very end
   TellFacts(*gpu, recorder);
   g_watching.store(estimator, std::memory_order_release);
-  ObserveVirtualMemory([](const MemoryEvent& event) noexcept {
-    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
-      watching->OnMemory(event);
-    }
-  });
-  ObserveVirtualReplays([](uint64_t what) noexcept {
-    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
-      watching->OnReplay(what);
-    }
-  });
-  ObserveVirtualKernelNames([](const char* name) noexcept {
-    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
-      watching->OnKernelName(name);
-    }
-  });
-  ObserveVirtualCollectives([](const Collective& collective) noexcept {
-    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
-      watching->OnCollective(collective);
-    }
-  });
-  ObserveVirtualLoadedLaunches([](const LoadedLaunch& launch) noexcept {
-    if (Estimator* const watching = g_watching.load(std::memory_order_acquire); watching != nullptr) {
-      watching->OnLoadedLaunch(launch);
-    }
-  });
+  ObserveVirtualGpu(&kObserver);
   return estimator;
 } catch (const std::exception&) {
   recorder.ReportDiagnostic(Severity::kError, "estimate-no-memory", "no memory for the estimator");

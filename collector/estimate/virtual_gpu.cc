@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <exception>
 #include <string_view>
+#include <type_traits>
 
 #include "collector/estimate/virtual_board.h"
 #include "collector/safe_write.h"
@@ -16,92 +17,41 @@
 namespace rfinject {
 namespace {
 
-using Tell = decltype(&rfinject_virtual_gpu_tell);
-constinit std::atomic<Tell> g_tell{nullptr};
-using Launches = decltype(&rfinject_virtual_gpu_launches);
-constinit std::atomic<Launches> g_launches{nullptr};
-
-using Clock = decltype(&rfinject_virtual_gpu_clock);
-constinit std::atomic<Clock> g_clock{nullptr};
-using ObserveMemory = decltype(&rfinject_virtual_gpu_observe_memory);
-constinit std::atomic<ObserveMemory> g_observe_memory{nullptr};
-constinit std::atomic<MemoryObserver> g_memory_observer{nullptr};
-
-// A function of the driver, by its name; null until there is one.
+// A function of the driver, null until there is one. Start writes it when the driver is loaded, before the program
+// has threads that use the GPU; any thread reads it. Relaxed: the driver's own state has its own lock.
 template <typename Function>
 class Door {
  public:
   constexpr explicit Door(const char* name) : name_(name) {}
   void Open(void* driver) { function_.store(reinterpret_cast<Function>(dlsym(driver, name_))); }
   Function Get() const { return function_.load(std::memory_order_relaxed); }
+  // Calls the function; returns what it returns, or a value of nothing where there is none.
+  template <typename... Arguments>
+  auto operator()(Arguments... arguments) const {
+    using Result = std::invoke_result_t<Function, Arguments...>;
+    const Function function = Get();
+    return function != nullptr ? function(arguments...) : Result();
+  }
 
  private:
   const char* name_;
   std::atomic<Function> function_{nullptr};
 };
-constinit Door<decltype(&rfinject_virtual_gpu_capturing)> g_capturing("rfinject_virtual_gpu_capturing");
-constinit Door<decltype(&rfinject_virtual_gpu_captured)> g_captured("rfinject_virtual_gpu_captured");
-constinit Door<decltype(&rfinject_virtual_gpu_tell_captured)> g_tell_captured("rfinject_virtual_gpu_tell_captured");
-constinit Door<decltype(&rfinject_virtual_gpu_observe_replays)> g_observe_replays(
-    "rfinject_virtual_gpu_observe_replays");
-constinit Door<decltype(&rfinject_virtual_gpu_observe_loaded)> g_observe_loaded(
-    "rfinject_virtual_gpu_observe_loaded");
-constinit Door<decltype(&rfinject_virtual_gpu_observe_collectives)> g_observe_collectives(
-    "rfinject_virtual_gpu_observe_collectives");
-constinit Door<decltype(&rfinject_virtual_gpu_observe_names)> g_observe_names("rfinject_virtual_gpu_observe_names");
-constinit std::atomic<KernelNameObserver> g_name_observer{nullptr};
-constinit std::atomic<CollectiveObserver> g_collective_observer{nullptr};
-constinit std::atomic<ReplayObserver> g_replay_observer{nullptr};
-constinit std::atomic<LoadedLaunchObserver> g_loaded_observer{nullptr};
-
-void OnReplay(uint64_t what) noexcept {
-  if (const ReplayObserver observer = g_replay_observer.load(std::memory_order_acquire); observer != nullptr) {
-    observer(what);
-  }
-}
-
-void OnLoadedLaunch(const rfinject_virtual_loaded_launch* launch) noexcept {
-  const LoadedLaunchObserver observer = g_loaded_observer.load(std::memory_order_acquire);
-  if (observer == nullptr) return;
-  observer({.kernel = launch->name,
-            .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
-            .block = {launch->block[0], launch->block[1], launch->block[2]},
-            .shared_bytes = launch->shared_bytes,
-            .device = static_cast<uint32_t>(launch->device),
-            .words = {launch->words, launch->word_count}});
-}
-
-void OnKernelName(const char* name) noexcept {
-  if (const KernelNameObserver observer = g_name_observer.load(std::memory_order_acquire); observer != nullptr) {
-    observer(name);
-  }
-}
-
-void OnCollective(const rfinject_virtual_collective* collective) noexcept {
-  const CollectiveObserver observer = g_collective_observer.load(std::memory_order_acquire);
-  if (observer == nullptr) return;
-  observer({.kind = collective->kind,
-            .ranks = collective->ranks > 0 ? static_cast<uint64_t>(collective->ranks) : 0,
-            .bytes = collective->bytes,
-            .send_bytes = collective->send_bytes,
-            .receive_bytes = collective->receive_bytes});
-}
-
-void OnMemory(const rfinject_virtual_memory* memory) noexcept {
-  const MemoryObserver observer = g_memory_observer.load(std::memory_order_acquire);
-  if (observer == nullptr) return;
-  observer({.device = static_cast<uint32_t>(memory->device),
-            .address = memory->address,
-            .bytes = memory->bytes,
-            .reserved = memory->reserved,
-            .refused = memory->refused != 0});
-}
+#define RFINJECT_VIRTUAL_DOOR(name) \
+  constinit Door<decltype(&rfinject_virtual_gpu_##name)> g_##name("rfinject_virtual_gpu_" #name)
+RFINJECT_VIRTUAL_DOOR(tell);
+RFINJECT_VIRTUAL_DOOR(launches);
+RFINJECT_VIRTUAL_DOOR(clock);
+RFINJECT_VIRTUAL_DOOR(capturing);
+RFINJECT_VIRTUAL_DOOR(captured);
+RFINJECT_VIRTUAL_DOOR(tell_captured);
+RFINJECT_VIRTUAL_DOOR(observe_all);
+#undef RFINJECT_VIRTUAL_DOOR
 
 bool ReadClock(GpuClock* clock) noexcept {
-  const Clock read = g_clock.load(std::memory_order_relaxed);
-  if (read == nullptr || !UsesVirtualGpu()) return false;
+  if (g_clock.Get() == nullptr || !UsesVirtualGpu()) return false;
   rfinject_virtual_clock now{};
-  read(&now);
+  g_clock(&now);
   *clock = {.skipped_ns = now.skipped_ns, .busy_ns = now.occupied_ns};
   return true;
 }
@@ -171,21 +121,16 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
   if (enter == nullptr) return "its library is of another version";
   if (const char* why = enter(torch_libraries.c_str(), &*board); why != nullptr) return why;
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  if (driver != nullptr) {
-    g_launches.store(reinterpret_cast<Launches>(dlsym(driver, "rfinject_virtual_gpu_launches")));
-    g_capturing.Open(driver);
-    g_captured.Open(driver);
-    g_tell_captured.Open(driver);
-    g_observe_replays.Open(driver);
-    g_observe_loaded.Open(driver);
-    g_observe_collectives.Open(driver);
-    g_observe_names.Open(driver);
-    g_clock.store(reinterpret_cast<Clock>(dlsym(driver, "rfinject_virtual_gpu_clock")));
-    g_gpu_clock.store(&ReadClock);
-    g_observe_memory.store(reinterpret_cast<ObserveMemory>(dlsym(driver, "rfinject_virtual_gpu_observe_memory")));
-  }
-  g_tell.store(driver != nullptr ? reinterpret_cast<Tell>(dlsym(driver, "rfinject_virtual_gpu_tell")) : nullptr);
-  return g_tell.load() != nullptr ? nullptr : "its driver is of another version";
+  if (driver == nullptr) return "its driver is of another version";
+  g_launches.Open(driver);
+  g_capturing.Open(driver);
+  g_captured.Open(driver);
+  g_tell_captured.Open(driver);
+  g_observe_all.Open(driver);
+  g_clock.Open(driver);
+  g_gpu_clock.store(&ReadClock);
+  g_tell.Open(driver);
+  return HasVirtualGpu() ? nullptr : "its driver is of another version";
 }
 
 }  // namespace
@@ -209,54 +154,18 @@ void OfferVirtualGpu(const Settings& settings, const std::string& torch_librarie
 
 std::string VirtualGpuFolder() { return OwnFolder() + "virtual_gpu"; }
 
-bool HasVirtualGpu() noexcept { return g_tell.load(std::memory_order_relaxed) != nullptr; }
+bool HasVirtualGpu() noexcept { return g_tell.Get() != nullptr; }
 
-bool UsesVirtualGpu() noexcept {
-  const Launches launches = g_launches.load(std::memory_order_relaxed);
-  return launches != nullptr && launches() != 0;
-}
+bool UsesVirtualGpu() noexcept { return g_launches() != 0; }
 
-void ObserveVirtualMemory(MemoryObserver observer) noexcept {
-  g_memory_observer.store(observer, std::memory_order_release);
-  if (const ObserveMemory observe = g_observe_memory.load(); observe != nullptr) observe(&OnMemory);
-}
+bool VirtualGpuCaptures() noexcept { return g_capturing() != 0; }
 
-bool VirtualGpuCaptures() noexcept {
-  const auto capturing = g_capturing.Get();
-  return capturing != nullptr && capturing() != 0;
-}
+bool VirtualGpuCaptured() noexcept { return g_captured() != 0; }
 
-bool VirtualGpuCaptured() noexcept {
-  const auto captured = g_captured.Get();
-  return captured != nullptr && captured() != 0;
-}
+void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept { g_tell_captured(nanoseconds, what); }
 
-void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept {
-  if (const auto tell = g_tell_captured.Get(); tell != nullptr) tell(nanoseconds, what);
-}
+void ObserveVirtualGpu(const rfinject_virtual_observer* observer) noexcept { g_observe_all(observer); }
 
-void ObserveVirtualReplays(ReplayObserver observer) noexcept {
-  g_replay_observer.store(observer, std::memory_order_release);
-  if (const auto observe = g_observe_replays.Get(); observe != nullptr) observe(&OnReplay);
-}
-
-void ObserveVirtualLoadedLaunches(LoadedLaunchObserver observer) noexcept {
-  g_loaded_observer.store(observer, std::memory_order_release);
-  if (const auto observe = g_observe_loaded.Get(); observe != nullptr) observe(&OnLoadedLaunch);
-}
-
-void ObserveVirtualKernelNames(KernelNameObserver observer) noexcept {
-  g_name_observer.store(observer, std::memory_order_release);
-  if (const auto observe = g_observe_names.Get(); observe != nullptr) observe(&OnKernelName);
-}
-
-void ObserveVirtualCollectives(CollectiveObserver observer) noexcept {
-  g_collective_observer.store(observer, std::memory_order_release);
-  if (const auto observe = g_observe_collectives.Get(); observe != nullptr) observe(&OnCollective);
-}
-
-void TellVirtualGpu(uint64_t nanoseconds) noexcept {
-  if (const Tell tell = g_tell.load(std::memory_order_relaxed); tell != nullptr) tell(nanoseconds);
-}
+void TellVirtualGpu(uint64_t nanoseconds) noexcept { g_tell(nanoseconds); }
 
 }  // namespace rfinject

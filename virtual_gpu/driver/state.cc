@@ -20,12 +20,9 @@ constexpr ChipLimits kLimits[] = {
 };
 
 std::atomic<void (*)(const rfinject_virtual_launch*)> g_observer{nullptr};
-std::atomic<void (*)(const char*)> g_name_observer{nullptr};
-std::atomic<void (*)(const rfinject_virtual_memory*)> g_memory_observer{nullptr};
+constexpr rfinject_virtual_observer kNoObserver = {};
+std::atomic<const rfinject_virtual_observer*> g_event_observer{&kNoObserver};
 std::atomic<const rfinject_virtual_tool*> g_tool{nullptr};
-std::atomic<void (*)(uint64_t)> g_replay_observer{nullptr};
-std::atomic<void (*)(const rfinject_virtual_loaded_launch*)> g_loaded_observer{nullptr};
-std::atomic<void (*)(const rfinject_virtual_collective*)> g_collective_observer{nullptr};
 std::atomic<uint64_t> g_launches{0};
 std::atomic<int> g_captures{0};
 std::atomic<uint64_t> g_skipped_ns{0};
@@ -95,6 +92,8 @@ void OccupyUntold(CUstream stream, uint64_t ns) {
   t_untold_ns += ns;
 }
 
+const rfinject_virtual_observer& Observer() { return *g_event_observer.load(std::memory_order_acquire); }
+
 const rfinject_virtual_tool* Tool() { return t_hidden ? nullptr : g_tool.load(std::memory_order_acquire); }
 
 Work TakeWork() { return std::exchange(t_work, Work{}); }
@@ -105,8 +104,7 @@ void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block
   OccupyUntold(real, kLaunchNs);
   t_captured = nullptr;
   g_launches.fetch_add(1, std::memory_order_relaxed);
-  if (const auto count = g_name_observer.load(std::memory_order_acquire); count != nullptr)
-    count(function->name.c_str());
+  if (const auto kernel = Observer().kernel; kernel != nullptr) kernel(function->name.c_str());
   const auto observer = g_observer.load(std::memory_order_acquire);
   if (observer == nullptr) return;
   rfinject_virtual_launch launch = {};
@@ -130,19 +128,18 @@ void NoteReplayed(const NodeCost& cost, CUstream stream) {
   if (cost.what == 0) return;  // an operator's last node is told of all of them
   if (cost.ns > t_untold_ns) Occupy(stream, cost.ns - t_untold_ns);
   t_untold_ns = 0;
-  if (const auto observer = g_replay_observer.load(std::memory_order_acquire); observer != nullptr)
-    observer(cost.what);
+  if (const auto replay = Observer().replay; replay != nullptr) replay(cost.what);
 }
 
 void NoteReplay() {
   t_untold_ns = 0;
-  if (const auto observer = g_replay_observer.load(std::memory_order_acquire); observer != nullptr) observer(0);
+  if (const auto replay = Observer().replay; replay != nullptr) replay(0);
 }
 
 void NoteLoadedLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared,
                       void* const* arguments, CUstream stream) {
-  const auto observer = g_loaded_observer.load(std::memory_order_acquire);
-  if (observer == nullptr) return;
+  const auto tell = Observer().loaded_launch;
+  if (tell == nullptr) return;
   std::vector<uint64_t> words;
   const auto& parameters = function->info.parameters;
   for (size_t i = 0; arguments != nullptr && i < parameters.size(); ++i) {
@@ -157,7 +154,7 @@ void NoteLoadedLaunch(CUfunction function, const unsigned* grid, const unsigned*
   launch.device = stream->context != nullptr ? stream->context->device : 0;
   launch.words = words.data();
   launch.word_count = words.size();
-  observer(&launch);
+  tell(&launch);
 }
 
 void SayOnce(const std::string& text) {
@@ -197,17 +194,11 @@ RFINJECT_DOOR void rfinject_virtual_gpu_observe(void (*observer)(const rfinject_
   g_observer.store(observer, std::memory_order_release);
 }
 
-RFINJECT_DOOR void rfinject_virtual_gpu_observe_names(void (*observer)(const char*)) {
-  g_name_observer.store(observer, std::memory_order_release);
+RFINJECT_DOOR void rfinject_virtual_gpu_observe_all(const rfinject_virtual_observer* observer) {
+  g_event_observer.store(observer, std::memory_order_release);
 }
 
-RFINJECT_DOOR void rfinject_virtual_gpu_observe_memory(void (*observer)(const rfinject_virtual_memory*)) {
-  g_memory_observer.store(observer, std::memory_order_release);
-}
-
-RFINJECT_DOOR void rfinject_virtual_gpu_tell_memory(const rfinject_virtual_memory* memory) {
-  if (const auto observer = g_memory_observer.load(std::memory_order_acquire); observer != nullptr) observer(memory);
-}
+RFINJECT_DOOR const rfinject_virtual_observer* rfinject_virtual_gpu_observer() { return &Observer(); }
 
 RFINJECT_DOOR void rfinject_virtual_gpu_describe(double flop, double bytes) { t_work = {flop, bytes}; }
 
@@ -231,23 +222,6 @@ RFINJECT_DOOR int rfinject_virtual_gpu_captured() { return t_captured != nullptr
 RFINJECT_DOOR void rfinject_virtual_gpu_tell_captured(uint64_t nanoseconds, uint64_t what) {
   if (t_captured != nullptr) *t_captured = {nanoseconds, what};
   t_captured = nullptr;
-}
-
-RFINJECT_DOOR void rfinject_virtual_gpu_observe_replays(void (*observer)(uint64_t)) {
-  g_replay_observer.store(observer, std::memory_order_release);
-}
-
-RFINJECT_DOOR void rfinject_virtual_gpu_observe_loaded(void (*observer)(const rfinject_virtual_loaded_launch*)) {
-  g_loaded_observer.store(observer, std::memory_order_release);
-}
-
-RFINJECT_DOOR void rfinject_virtual_gpu_observe_collectives(void (*observer)(const rfinject_virtual_collective*)) {
-  g_collective_observer.store(observer, std::memory_order_release);
-}
-
-RFINJECT_DOOR void rfinject_virtual_gpu_tell_collective(const rfinject_virtual_collective* collective) {
-  const auto observer = g_collective_observer.load(std::memory_order_acquire);
-  if (observer != nullptr) observer(collective);
 }
 
 RFINJECT_DOOR void rfinject_virtual_gpu_clock(struct rfinject_virtual_clock* clock) {

@@ -110,7 +110,7 @@ struct Work {
 // Takes what was described on this thread since its last launch (rfinject_virtual_gpu_describe).
 Work TakeWork();
 
-// Tells the observer of such launches (rfinject_virtual_gpu_observe_loaded).
+// Tells the observer of such launches (rfinject_virtual_observer).
 void NoteLoadedLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared,
                       void* const* arguments, CUstream stream);
 
@@ -118,6 +118,9 @@ void NoteLoadedLaunch(CUfunction function, const unsigned* grid, const unsigned*
 // work (rfinject_virtual_gpu_observe).
 void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared, const Work& work,
                 CUstream stream);
+
+// Who is told of events (rfinject_virtual_gpu_observe_all).
+const rfinject_virtual_observer& Observer();
 
 // The tool that is told of calls, or null (rfinject_virtual_gpu_trace).
 const rfinject_virtual_tool* Tool();

@@ -181,7 +181,7 @@ void TellCollective(const Call& call, bool beside_sends) {
   collective.bytes = by_root ? call.bytes() * all : send > receive ? send : receive;
   const bool stays = call.pair() && call.root == call.rank();
   if (stays || (beside_sends && call.kind == Kind::kReceive)) collective.bytes = 0;
-  rfinject_virtual_gpu_tell_collective(&collective);
+  if (const auto tell = rfinject_virtual_gpu_observer()->collective; tell != nullptr) tell(&collective);
 }
 
 // The values of all calls, and then their kernels.

@@ -1,0 +1,131 @@
+#include "collector/record/pending.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "collector/sync.h"
+
+namespace rfinject {
+namespace {
+
+// Steps that a trace has one by one: as many as the reader looks at singly, 1.7 MB. Later ones are summed.
+constexpr uint64_t kSingleSteps = 1 << 16;
+
+constexpr std::string_view kDropNoMemory = "launches: out of memory";
+constexpr std::string_view kDropUnknown = "launches: unknown ids";
+constexpr std::string_view kDropTooMany = "launches: too many launch keys";
+
+}  // namespace
+
+void PendingSteps::Keep(const StepRecord& step) {
+  if (singles >= kSingleSteps || near_limit) return Sum(step);
+  single.push_back(step);
+  ++singles;
+}
+
+void PendingSteps::Sum(const StepRecord& step) {
+  if (step.measured) summed.Add(step);
+}
+
+void Pending::Add(const LaunchRecord& record, uint64_t current_step) {
+  if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
+  uint32_t key = 0;
+  const LaunchTable::AddResult added = table.Add(record, &key);
+  // Samples of launches that were recorded when they happened are those of a step that was armed: this one, which the
+  // caller is about to end. A value that comes with its launch, as an estimate does, is no sample of the step but all
+  // of it.
+  if (key != 0 && record.launches == 0) {
+    for (uint32_t s = 0; s < record.sample_count && s < kMaxSamplesPerRecord; ++s) {
+      step_sums.Add(current_step, key, record.samples[s]);
+    }
+  }
+  SayWhatBecameOf(added);
+}
+
+void Pending::AddAt(const RingPosition& position, const LaunchRecord& record, uint64_t current_step) {
+  if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
+  if (record.identity.site.phase == Phase::kEval) {
+    if (position.batch < batches_seen_) return Add(record, current_step);
+    running_batch_number_ = position.batch;
+    return SayWhatBecameOf(running_batch_.Add(record));
+  }
+  // Before a step has ended there is no number of steps to divide by; what ran is kept all the same.
+  if (steps_seen_ == 0 || position.step < steps_seen_) return Add(record, current_step);
+  running_step_index_ = position.step;
+  SayWhatBecameOf(running_step_.Add(record));
+}
+
+void Pending::SayWhatBecameOf(LaunchTable::AddResult added) {
+  switch (added) {
+    case LaunchTable::AddResult::kOk:
+      return;
+    case LaunchTable::AddResult::kCoarsened:
+      definitions_->AddDiagnostic(Severity::kWarning, "too-many-keys",
+                                  "more than " + std::to_string(LaunchTable::kMaxKeys) +
+                                      " launch keys; new ones are kept without their shapes and grids",
+                                  "measure fewer steps (--steps) where shapes change in every step", UnixNs());
+      return;
+    case LaunchTable::AddResult::kOutOfMemory:
+      return AddDrop(kDropNoMemory, 1);
+    case LaunchTable::AddResult::kTooMany:
+      return AddDrop(kDropTooMany, 1);
+  }
+}
+
+void Pending::AddDrop(std::string_view what, uint64_t count) {
+  auto it = drops.find(what);
+  if (it == drops.end()) it = drops.emplace(what, 0).first;
+  it->second += count;
+}
+
+void Pending::AddStep(const StepRecord& step) {
+  if (step.index < steps_seen_) return steps.Keep(step);
+  early_steps_.push_back(step);
+}
+
+void Pending::TakeWhatEnded(Progress* progress, bool last) {
+  steps_seen_ = progress->finished_steps();
+  batches_seen_ = progress->batches();
+  for (size_t early = early_steps_.size(); early > 0; --early) {
+    const StepRecord step = early_steps_.front();
+    early_steps_.pop_front();
+    AddStep(step);
+  }
+  // At its end the program has come to the end of the batch that it validated last, too.
+  samples += progress->TakeSamples(last);
+  const uint64_t ended = last ? batches_seen_++ : batches_seen_ - std::min<uint64_t>(batches_seen_, 1);
+  batches += ended - std::min(ended, batches_taken_);
+  batches_taken_ = std::max(batches_taken_, ended);
+  if (running_step_index_ < steps_seen_) SayWhatBecameOf(table.TakeAllOf(&running_step_));
+  if (running_batch_number_ < batches_seen_) SayWhatBecameOf(table.TakeAllOf(&running_batch_));
+}
+
+// What a loop does after its optimizer's step (an average of the weights, a metric) is in the sums of the next step.
+// What it does after its last step is in no other, and counts with that one. A forward, however, has begun a step
+// that has not ended, and is left out.
+void Pending::SettleWhatRan() {
+  SayWhatBecameOf(table.TakeAllOf(&running_batch_));
+  bool began = false;
+  uint64_t launches = 0;
+  running_step_.ForEachChanged([&](const LaunchTable::Key& key) {
+    const Phase phase = key.identity.site.phase;
+    began = began || phase == Phase::kForward || phase == Phase::kBackward || phase == Phase::kRecompute;
+    launches += key.launches;
+  });
+  if (!began) return SayWhatBecameOf(table.TakeAllOf(&running_step_));
+  while (running_step_.TakeOne([](auto&&...) {})) {
+  }
+  definitions_->AddDiagnostic(Severity::kInfo, "step-not-ended",
+                              "the last step did not end before the program did: what ran in it, " +
+                                  std::to_string(launches) + " launches, is in no sum",
+                              {}, UnixNs());
+}
+
+bool Pending::MayLeaveRing(const RingPosition& position, bool half_full) const {
+  // The tables hold one running step and one running batch at a time; what began meanwhile is read the next time.
+  if (position.step > steps_seen_ || position.batch > batches_seen_) return false;
+  const bool runs = steps_seen_ != 0 && position.step == steps_seen_ && position.batch == batches_seen_;
+  return !runs || half_full;
+}
+
+}  // namespace rfinject

@@ -1,0 +1,86 @@
+// File: pending.h
+//
+// Pending holds what was recorded and is not in the file yet: what waits for the end of its step or batch, and what
+// waits for the next frame. The recorder's lock (state.h) guards it. All of it may throw std::bad_alloc.
+#ifndef RFINJECT_COLLECTOR_RECORD_PENDING_H_
+#define RFINJECT_COLLECTOR_RECORD_PENDING_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "collector/definitions.h"
+#include "collector/memory_peak.h"
+#include "collector/pm_window.h"
+#include "collector/record/launch_ring.h"
+#include "collector/record/launch_table.h"
+#include "collector/record/progress.h"
+#include "collector/record/step_sums.h"
+#include "collector/trace_encoder.h"
+
+namespace rfinject {
+
+// Steps that wait to be written. The first ones are kept one by one; later ones, and those of a file that is nearly
+// as large as it may be, as sums. Such a file is seldom written, so what waits for it must not grow with each step.
+struct PendingSteps {
+  std::deque<StepRecord> single;
+  uint64_t singles = 0;  // in the file, or in `single`
+  bool near_limit = false;
+  SummedSteps summed;
+
+  void Keep(const StepRecord& step);
+  void Sum(const StepRecord& step);
+};
+
+class Pending {
+ public:
+  explicit Pending(Definitions* definitions) : definitions_(definitions) {}
+
+  // Adds a launch, or samples of it, to the table. `current_step` is the step that runs.
+  void Add(const LaunchRecord& record, uint64_t current_step);
+  // Does the same with a launch from a ring, which may have to wait for the end of its step or batch.
+  void AddAt(const RingPosition& position, const LaunchRecord& record, uint64_t current_step);
+  void AddStep(const StepRecord& step);
+  void AddDrop(std::string_view what, uint64_t count);
+
+  // Moves what has ended since the last call into the table. `last` says that nothing more will end.
+  void TakeWhatEnded(Progress* progress, bool last);
+  // Whether the writer may read launches of `position`. Those of a step that runs wait for its end in the ring, where
+  // there is room for them: from there they come into the table without a second one in between.
+  bool MayLeaveRing(const RingPosition& position, bool half_full) const;
+  // Decides what becomes of a step that did not end. Called when the recording is over.
+  void SettleWhatRan();
+
+  // What the next frames are made of (FrameBuilder).
+  LaunchTable table;
+  StepSums step_sums;
+  PendingSteps steps;
+  uint64_t batches = 0, samples = 0;  // of complete batches that wait to be written
+  std::deque<PmWindow> pm_windows;
+  std::optional<MemoryPeak> memory_peak;
+  // Stacks (Definitions::stacks) of the keys that have one.
+  std::unordered_map<LaunchIdentity, uint32_t, IdentityHash> key_stacks;
+  std::map<std::string, uint64_t, std::less<>> drops;
+
+ private:
+  void SayWhatBecameOf(LaunchTable::AddResult added);
+
+  Definitions* const definitions_;
+  // What was launched in the step that runs, and in the batch that is being validated. Reports divide by what is
+  // complete, so this waits here for the end of the step or the batch.
+  LaunchTable running_step_, running_batch_;
+  uint64_t running_step_index_ = 0, running_batch_number_ = 0;
+  uint64_t steps_seen_ = 0, batches_seen_ = 0;  // of Progress, when the rings were last drained
+  uint64_t batches_taken_ = 0;                  // complete batches that are in the file, or in `batches`
+  // Steps whose launches may still lie in a ring, because they ended after steps_seen_ was read. They wait for the
+  // next look: the file gets a step and its launches at once.
+  std::deque<StepRecord> early_steps_;
+};
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_RECORD_PENDING_H_

@@ -1,0 +1,234 @@
+#include "collector/record/trace_recorder.h"
+
+#include "collector/last_words.h"
+#include "collector/safe_write.h"
+
+namespace rfinject {
+
+TraceRecorder::TraceRecorder(const Settings& settings) noexcept : state_(settings) { RegisterForFork(); }
+
+void TraceRecorder::AfterForkInChild() noexcept {
+  writer_.ResetInForkedChild();
+  rings_.ResetInForkedChild();
+  clock_.ResetInForkedChild();
+  measured_steps_.store(0, std::memory_order_relaxed);
+  last_words_.store(false, std::memory_order_relaxed);
+  activation_lock_.ResetInForkedChild();
+  state_.ResetInForkedChild();
+}
+
+template <typename Do>
+auto TraceRecorder::Locked(Do what) noexcept
+    -> decltype(what(std::declval<Definitions&>(), std::declval<Pending&>())) {
+  try {
+    StateGuard guard(&state_);
+    if (guard) return what(*state_.definitions, state_.trace->pending);
+  } catch (...) {
+  }
+  return decltype(what(std::declval<Definitions&>(), std::declval<Pending&>()))();
+}
+
+// --- Definitions
+
+uint32_t TraceRecorder::Intern(std::string_view text) noexcept {
+  Definitions* definitions = state_.definitions;
+  if (definitions == nullptr) return 0;
+  if (const uint32_t id = definitions->names.Find(text)) return id;
+  StateGuard guard(&state_);
+  return guard ? definitions->names.Add(text) : 0;
+}
+
+uint32_t TraceRecorder::DefineMetric(std::string_view name, std::string_view unit, double scale) noexcept {
+  return Locked([&](Definitions& known, Pending&) { return known.DefineMetric(name, unit, scale); });
+}
+
+uint32_t TraceRecorder::DefineModel(const ModelDefinition& model) noexcept {
+  return Locked([&](Definitions& known, Pending&) { return known.DefineModel(model); });
+}
+
+uint32_t TraceRecorder::DefineLayer(const LayerDefinition& layer) noexcept {
+  const uint32_t id = Locked([&](Definitions& known, Pending&) { return known.DefineLayer(layer); });
+  MayWrite();
+  return id;
+}
+
+void TraceRecorder::SetLayerShapes(uint32_t layer, std::string_view input, std::string_view output) noexcept {
+  Locked([&](Definitions& known, Pending&) { known.SetLayerShapes(layer, input, output); });
+}
+
+std::string TraceRecorder::LayerName(uint32_t layer) {
+  return Locked([&](Definitions& known, Pending&) {
+    if (layer == 0 || layer > known.layers.size()) return std::string();
+    const LayerDefinition& definition = known.layers[layer - 1].definition;
+    return definition.path.empty() ? definition.class_name : definition.path;
+  });
+}
+
+void TraceRecorder::UpdateFacts(const RunFacts& facts) noexcept {
+  Locked([&](Definitions& known, Pending&) { MergeFacts(facts, &known.facts); });
+}
+
+uint32_t TraceRecorder::DefineSourceLine(std::string_view file, uint32_t line, std::string_view function) noexcept {
+  const uint32_t file_name = Intern(file), function_name = Intern(function);
+  return Locked([&](Definitions& known, Pending&) { return known.DefineLine(file_name, line, function_name); });
+}
+
+void TraceRecorder::NoteSourceLine(const LaunchIdentity& identity, uint32_t line) noexcept {
+  Locked([&](Definitions& known, Pending&) {
+    if (line != 0 && line <= known.lines.size()) known.key_lines.try_emplace(identity, line);
+  });
+}
+
+void TraceRecorder::NoteStack(const LaunchIdentity& identity, std::span<const NativeFrame> frames) noexcept {
+  Locked([&](Definitions& known, Pending& pending) {
+    if (const uint32_t stack = known.DefineStack(frames)) pending.key_stacks.try_emplace(identity, stack);
+  });
+}
+
+void TraceRecorder::DescribeModule(uint32_t module, std::string_view path, std::string_view build_id) noexcept {
+  Locked([&](Definitions& known, Pending&) { known.DescribeModule(module, path, build_id); });
+}
+
+void TraceRecorder::NameFrame(const NativeFrame& frame, std::string_view function) noexcept {
+  const uint32_t name = Intern(function);
+  Locked([&](Definitions& known, Pending&) { known.NameFrame(frame, name); });
+}
+
+// --- Launches
+
+inline void TraceRecorder::Push(LaunchRing* ring, const LaunchRecord& record, const RingPosition& position) noexcept {
+  if (!ring->MoveTo(position)) [[unlikely]] {
+    return ring->CountDrop();
+  }
+  if (ring->Push(record) == LaunchRing::PushResult::kHalfFull) [[unlikely]] {
+    if (active()) writer_.Wake();
+  }
+}
+
+// Whether a launch counts is decided by one load of the step. That makes the window's edges exact: a Record that
+// happens before EndStep cannot see the step that it begins, and one that happens after it cannot see the old one
+// (read-write and write-read coherence, C++ [intro.races]).
+void TraceRecorder::Record(const LaunchRecord& record) noexcept {
+  const RingPosition position = state_.progress.Position();
+  if (!state_.window.Measured(position.step)) return;
+  if (!rings_.HasThread()) [[unlikely]] {
+    return RecordFirst(record, position);
+  }
+  Push(Rings::RingOfThread(), record, position);
+}
+
+LaunchRing* TraceRecorder::AcquireRing() noexcept {
+  clock_.Start();
+  return rings_.Acquire();
+}
+
+void TraceRecorder::RecordFirst(const LaunchRecord& record, const RingPosition& position) noexcept {
+  if (LaunchRing* ring = AcquireRing(); ring != nullptr) return Push(ring, record, position);
+  if (Rings::ThreadEnded()) return Add(record);
+  rings_.CountRingless();
+}
+
+void TraceRecorder::Add(const LaunchRecord& record) noexcept {
+  if (state_.window.end() == 0) return;
+  Locked([&](Definitions&, Pending& pending) { pending.Add(record, CurrentStep()); });
+}
+
+void TraceRecorder::CountDrop(std::string_view what, uint64_t count) noexcept {
+  if (count == 0) return;
+  Locked([&](Definitions&, Pending& pending) { pending.AddDrop(CutText(what), count); });
+}
+
+// --- Steps
+
+void TraceRecorder::BeginFirstStep() noexcept {
+  if (!state_.IsOurProcess() || !activation_lock_.LockFor(kLockWaitNs)) return;
+  const HeldLock held(activation_lock_);
+  if (state_.Is(RecorderState::Mode::kIdle) && CurrentStep() == 0) {
+    rings_.DrainModelOnly(&state_);
+    RestartStep();
+  }
+}
+
+void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept {
+  const uint64_t window_end = state_.window.end();
+  if (window_end == 0) return;
+  StepRecord step;
+  const int64_t now = clock_.EndStep(&step);
+  const uint64_t current = CurrentStep();
+  const bool stopped = state_.window.Stopped(current) && state_.window.InSettings(current);
+  FollowRequest(current + 1);
+  step.index = state_.progress.NextStep();
+  step.samples = samples_in_step;
+  const bool left_out = notes_.TakeLeftOut();
+  step.measured = state_.window.InSettings(step.index) && !stopped && !left_out;
+  if (step.measured) measured_steps_.fetch_add(1, std::memory_order_relaxed);
+  notes_.TakeInto(&step);
+  clock_.AddWaits(&step);
+  LaunchRing* ring = rings_.HasThread() ? Rings::RingOfThread() : AcquireRing();
+  if (ring == nullptr || ring->Push(step) == LaunchRing::PushResult::kDropped) {
+    // Launches may be lost, but a step must not: reports divide by the number of steps.
+    Locked([&](Definitions&, Pending& pending) { pending.AddStep(step); });
+  }
+  state_.progress.StepIsInRing();
+  if (step.index + 1 == window_end && active()) writer_.FlushSoon();
+  if (stopped) Locked([](Definitions& known, Pending&) { ++known.facts.process.stopped_steps; });
+  MayWrite();
+  writer_.MayLookForRequest(now);
+}
+
+void TraceRecorder::FollowRequest(uint64_t next) noexcept {
+  if (!state_.window.Follow(next)) return;
+  const uint32_t measuring = state_.window.Stopped(next) ? 1 : 2;
+  Locked([&](Definitions& known, Pending&) { known.facts.process.measuring = measuring; });
+  writer_.FlushSoon();
+}
+
+void TraceRecorder::NoteMemoryPeak(const MemoryPeak& peak) noexcept {
+  Locked([&](Definitions&, Pending& pending) { pending.memory_peak = peak; });
+}
+
+void TraceRecorder::AddPmWindow(const PmWindow& window) noexcept {
+  if (!state_.window.Measured(window.step)) return;
+  Locked([&](Definitions&, Pending& pending) { pending.pm_windows.push_back(window); });
+}
+
+// --- Life
+
+void TraceRecorder::ActivateInto(int fd) noexcept {
+  if (!state_.Is(RecorderState::Mode::kIdle) || !state_.IsOurProcess()) return;
+  {
+    if (!activation_lock_.LockFor(kLockWaitNs)) return;
+    const HeldLock held(activation_lock_);
+    if (state_.Is(RecorderState::Mode::kIdle)) {
+      clock_.Start();
+      writer_.Open(fd);
+    }
+  }
+  if (!active()) return;
+  if (!SettingsErrors().empty()) {
+    ReportDiagnostic(Severity::kWarning, "settings", SettingsErrors(), "`rfinject env` prints what is understood");
+  }
+  log_.PrintHeld();
+}
+
+void TraceRecorder::Finish(std::string_view reason) noexcept {
+  writer_.Stop(RecorderState::Mode::kFinished, reason);
+  if (!state_.IsOurProcess()) return;
+  const std::string* trace = writer_.WholeTrace();
+  if (trace == nullptr) return;
+  try {
+    if (last_words_.exchange(true) || !MaySpeakLast(state_.settings)) return;
+    WriteLogLine(TraceWords(state_.settings, measured_steps_.load(std::memory_order_relaxed), *trace));
+  } catch (...) {
+  }
+}
+
+void TraceRecorder::Disable(std::string_view reason) noexcept try {
+  if (!state_.IsOurProcess() || state_.Is(RecorderState::Mode::kDisabled)) return;
+  ReportDiagnostic(Severity::kError, "disabled", reason, {});
+  writer_.Stop(RecorderState::Mode::kDisabled, "disabled: " + std::string(CutText(reason)));
+} catch (...) {
+  state_.Mute(RecorderState::Mode::kDisabled);
+}
+
+}  // namespace rfinject

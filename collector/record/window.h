@@ -1,0 +1,80 @@
+// File: window.h
+//
+// Window knows which steps are measured: those from --skip on, --steps of them, without those in which the user had
+// stopped the measuring. Record asks it for every launch, so it is three relaxed loads and no lock.
+#ifndef RFINJECT_COLLECTOR_RECORD_WINDOW_H_
+#define RFINJECT_COLLECTOR_RECORD_WINDOW_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "collector/settings.h"
+
+namespace rfinject {
+
+class Window {
+ public:
+  explicit Window(const Settings& settings) noexcept
+      : begin_(settings.skip),
+        settings_end_(settings.steps == 0 || settings.steps > UINT64_MAX - settings.skip
+                          ? UINT64_MAX
+                          : settings.skip + settings.steps),
+        end_(settings_end_),
+        stop_begin_(settings.start_stopped ? 0 : UINT64_MAX),
+        wanted_(!settings.start_stopped) {}
+
+  // Whether --skip and --steps let `step` be measured.
+  bool InSettings(uint64_t step) const noexcept { return step >= begin_ && step < end(); }
+  // Whether the user had stopped the measuring in `step`. Only the last stop is known.
+  bool Stopped(uint64_t step) const noexcept {
+    return step < stop_end_.load(std::memory_order_acquire) && step >= stop_begin_.load(std::memory_order_relaxed);
+  }
+  bool Measured(uint64_t step) const noexcept { return InSettings(step) && !Stopped(step); }
+
+  // The first step after the window; 0 once nothing is recorded any more.
+  uint64_t end() const noexcept { return end_.load(std::memory_order_relaxed); }
+  // Ends the recording at once.
+  void Close() noexcept { end_.store(0, std::memory_order_relaxed); }
+
+  // Asks for the steps that begin from now on to be measured, or not. Any thread may call this.
+  void Request(bool measuring) noexcept { wanted_.store(measuring, std::memory_order_relaxed); }
+  bool wanted() const noexcept { return wanted_.load(std::memory_order_relaxed); }
+  // Does what was asked for when the step `next` is about to begin, so that the step that ends and the one that
+  // begins are each measured whole or not at all. Called by the thread that ends the step. Returns whether anything
+  // changed.
+  bool Follow(uint64_t next) noexcept {
+    if (wanted() != Stopped(next)) return false;  // it is so already
+    if (wanted()) {
+      stop_end_.store(next, std::memory_order_release);
+    } else {
+      // In this order the steps in between belong to no stop at any moment.
+      stop_begin_.store(next, std::memory_order_release);
+      stop_end_.store(UINT64_MAX, std::memory_order_release);
+    }
+    return true;
+  }
+
+  // A forked child begins at step 0 again, stopped if its parent was asked to stop.
+  void ResetInForkedChild() noexcept {
+    stop_begin_.store(wanted() ? UINT64_MAX : 0, std::memory_order_relaxed);
+    stop_end_.store(UINT64_MAX, std::memory_order_relaxed);
+    end_.store(settings_end_, std::memory_order_relaxed);
+  }
+
+ private:
+  const uint64_t begin_, settings_end_;
+  // Close writes it, on whichever thread ends the recording; every recording thread reads it. Relaxed: a launch that
+  // is recorded a moment late lies in a ring that is not read any more.
+  std::atomic<uint64_t> end_;
+  // The first step of the last stop, and the first after it. The thread that ends a step writes them, every recording
+  // thread reads them. stop_end_ is released after stop_begin_ and acquired before it, so a thread that sees the end
+  // of a new stop also sees its beginning.
+  std::atomic<uint64_t> stop_begin_, stop_end_{UINT64_MAX};
+  // What the user wants from the next step on. Any thread writes it, the one that ends a step reads it. Relaxed:
+  // nothing else is handed over with it.
+  std::atomic<bool> wanted_;
+};
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_COLLECTOR_RECORD_WINDOW_H_
