@@ -7,6 +7,14 @@ Data::Data(Cell cell) : value_(std::move(cell)) {}
 Data::Data(RowSet rows) : value_(std::move(rows)) {}
 Data::Data(std::string_view text) : value_(Cell{std::string(text)}) {}
 
+Data::Data(const std::string& text) : Data(std::string_view(text)) {}
+Data::Data(const char* text) : Data(std::string_view(text)) {}
+Data::Data(const Data& other) = default;
+Data::Data(Data&& other) noexcept = default;
+Data& Data::operator=(const Data& other) = default;
+Data& Data::operator=(Data&& other) noexcept = default;
+Data::~Data() = default;
+
 Data Data::Object(bool one_line) { return Data(Value(Members{{}, one_line})); }
 Data Data::List() { return Data(Value(Items{})); }
 

@@ -30,12 +30,18 @@ class Data {
   // A row set is a list of objects, a line each.
   using Value = std::variant<Cell, RowSet, Members, Items>;
 
-  Data(Cell cell);               // NOLINT(google-explicit-constructor): values are given as they are
-  Data(RowSet rows);             // NOLINT(google-explicit-constructor)
-  Data(std::string_view text);   // NOLINT(google-explicit-constructor)
-  Data(const std::string& text)  // NOLINT(google-explicit-constructor)
-      : Data(std::string_view(text)) {}
-  Data(const char* text) : Data(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
+  // Values are given as they are.
+  Data(Cell cell);                // NOLINT(google-explicit-constructor)
+  Data(RowSet rows);              // NOLINT(google-explicit-constructor)
+  Data(std::string_view text);    // NOLINT(google-explicit-constructor)
+  Data(const std::string& text);  // NOLINT(google-explicit-constructor)
+  Data(const char* text);         // NOLINT(google-explicit-constructor)
+  // Not in the header, where Member is not complete yet.
+  Data(const Data& other);
+  Data(Data&& other) noexcept;
+  Data& operator=(const Data& other);
+  Data& operator=(Data&& other) noexcept;
+  ~Data();
 
   static Data Object(bool one_line = false);
   static Data List();

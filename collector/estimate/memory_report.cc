@@ -28,9 +28,9 @@ void ReportRefusal(MemoryPeak peak, Recorder& recorder) noexcept try {
             megabytes(peak.parts[i].bytes) + ")";
   }
   recorder.ReportDiagnostic(Severity::kWarning, "out-of-memory",
-                            "the GPU's memory is full: " + megabytes(peak.refused.bytes) +
-                                " more were asked for in " + place(peak.refused.layer, peak.refused.phase) +
-                                ". At the peak " + megabytes(peak.allocated) + " were allocated" + most,
+                            "the GPU's memory is full: " + megabytes(peak.refused_bytes) +
+                                " more were asked for in " + place(peak.refused_layer, peak.refused_phase) +
+                                ". At the peak " + megabytes(peak.allocated_bytes) + " were allocated" + most,
                             "'rfinject report --by memory' has all of it");
 } catch (const std::exception&) {
   recorder.CountDrop("where the memory was when it was full");
@@ -42,7 +42,7 @@ void ReportMemory(MemoryWatch* memory, Recorder& recorder) noexcept {
   MemoryPeak peak;
   if (!memory->TakePeak(&peak)) return;
   recorder.NoteMemoryPeak(peak);
-  if (peak.refused.bytes != 0) ReportRefusal(std::move(peak), recorder);
+  if (peak.refused_bytes != 0) ReportRefusal(std::move(peak), recorder);
 }
 
 }  // namespace rfinject::estimate
