@@ -27,7 +27,7 @@ constexpr auto kAlarms = std::to_array<AlarmExplanation>({
      "FLOP counted in a precision over time are more than 3 % above its peak, over all paths or over one of them "
      "(mma, wgmma); or FLOP were counted in a precision for which the GPU has no unit.",
      "FLOP counted twice; time of another run or clock; 2:4 sparsity; a metric of another chip; wrong GPU named.", "",
-     "Check the metric's name against the chip (gpus/chips.cc), and the GPU that the file names."},
+     "Check the metric's name against the chip (gpus/chips.csv, gpus/chip_counters.csv), and the GPU that the file names."},
     {"R004", "A tensor-core kernel without tensor FLOP",
      "A kernel whose name says tensor cores (hmma, s1688, tensorop and the like) was counted, and no tensor FLOP "
      "were.",

@@ -115,7 +115,7 @@ TEST(SelectMetrics, TheFormulaOnlyWhereThisCuptiHasIt) {
   EXPECT_EQ(SelectMetrics(names, "GA100").tensor.size(), 5u);
 }
 
-// What gpus/chips.cc claims of a chip, asked of CUPTI's host library, which needs no GPU.
+// What gpus/chips.csv claims of a chip, asked of CUPTI's host library, which needs no GPU.
 class RealChip : public ::testing::TestWithParam<Chip> {};
 
 TEST_P(RealChip, HasEveryCounterThatTheTableClaims) {
