@@ -184,7 +184,11 @@ Markup BarOf(const Bar& bar) {
 Markup TableOf(const Table& table) {
   const TableLines text = LinesOf(table, kMostRows, "");
   const auto is_text = [&](size_t column) { return text.looks[column].left || text.kinds[column] == Kind::kText; };
-  Markup out = {"<div class=scroll><table class=small><thead><tr>"};
+  // A long table scrolls in a box of its own, so that what follows is not far.
+  constexpr size_t kLongTable = 16;
+  const bool is_long = text.lines.size() > kLongTable;
+  Markup out = {is_long ? Literal("<div class=\"scroll long\" tabindex=0>") : Literal("<div class=scroll>"),
+                "<table class=small><thead><tr>"};
   for (size_t i = 0; i < text.looks.size(); ++i) {
     out.Add({is_text(i) ? Literal("<th scope=col>") : Literal("<th scope=col class=num>"),
              Escaped(text.looks[i].title), "</th>"});
