@@ -1,5 +1,5 @@
-// Computes how long a trace is after a day: its chunks come at the distances of collector/record/chunk_schedule.h, under the
-// usual limit. Prints bytes and the number of chunks. bench/trace_growth drives it.
+// Computes how long a trace is after a day: its chunks come at the distances of collector/record/chunk_schedule.h,
+// under the usual limit. Prints bytes and the number of chunks. bench/trace_growth drives it.
 //
 //   trace_day BYTES_OF_A_CHUNK BYTES_OF_ALL_STEPS
 #include <cinttypes>

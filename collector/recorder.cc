@@ -2,8 +2,8 @@
 
 #include <new>
 
-#include "collector/settings.h"
 #include "collector/record/trace_recorder.h"
+#include "collector/settings.h"
 
 namespace rfinject {
 

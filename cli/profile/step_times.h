@@ -16,8 +16,8 @@ namespace rfinject::cli {
 
 using wire::Spread;
 
-// The times of steps that were not armed. What was not watched has no durations. Older traces, where steps are left as
-// sums only, have no own_ns and no launch_gap_ns.
+// The times of steps that were not armed. What was not watched has no durations. Older traces, where steps are left
+// as sums only, have no own_ns and no launch_gap_ns.
 struct StepTimes : trace::RankSteps {
   using Step = wire::StepTime;
   void Add(const Step& step) { wire::AddStepTime(step, this); }

@@ -12,8 +12,8 @@
 namespace rfinject::cli {
 namespace {
 
-// What a reader looks for first, from left to right. All else follows: sums and what follows from them in the order of
-// CSV, then what is known of the layer.
+// What a reader looks for first, from left to right. All else follows: sums and what follows from them in the order
+// of CSV, then what is known of the layer.
 constexpr std::string_view kFirst[] = {"layer",
                                        "line",
                                        "function",

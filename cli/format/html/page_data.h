@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/text/markup.h"
 #include "cli/picture/picture.h"
 #include "cli/report/report.h"
+#include "cli/text/markup.h"
 #include "cli/text/row_set.h"
 
 namespace rfinject::cli {

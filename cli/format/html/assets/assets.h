@@ -1,7 +1,7 @@
 // File: assets.h
 //
-// The style sheet and the script of pages, compiled in from the files beside this one. The script is the modules in js/,
-// one behind the other. Both are literals, so they may stand in a page as they are.
+// The style sheet and the script of pages, compiled in from the files beside this one. The script is the modules in
+// js/, one behind the other. Both are literals, so they may stand in a page as they are.
 #ifndef RFINJECT_CLI_FORMAT_HTML_ASSETS_ASSETS_H_
 #define RFINJECT_CLI_FORMAT_HTML_ASSETS_ASSETS_H_
 
