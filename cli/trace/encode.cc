@@ -81,14 +81,15 @@ class ProfileWriter {
   uint32_t Name(const std::string& text) {
     if (text.empty()) return 0;
     const auto [it, inserted] = names_.try_emplace(text, static_cast<uint32_t>(names_.size() + 1));
+    const uint32_t id = it->second;  // a lambda cannot capture a structured binding in C++20 of Clang 14
     if (inserted) {
       AddRecord([&](trace::ChunkWriter& chunk) {
         trace::NameWriter name = chunk.begin_name();
-        name.set_id(it->second);
+        name.set_id(id);
         name.set_text(text);
       });
     }
-    return it->second;
+    return id;
   }
 
   // Adds one Run record with what `fill` puts into it. Facts of one Run come in several records, since 64 processes
@@ -264,7 +265,7 @@ class ProfileWriter {
       key.device = launch.device;
       key.run = run_id;
       AddRecord([&](trace::ChunkWriter& chunk) { Put(key, chunk.begin_key()); });
-      AddRecord([&](trace::ChunkWriter& chunk) {
+      AddRecord([&, &sums = sums](trace::ChunkWriter& chunk) {
         trace::KeyStatsWriter stats = chunk.begin_stats();
         stats.set_key(key.id);
         stats.set_launches(sums.launches);

@@ -24,7 +24,11 @@ void PrintMembers(const Message& message, Printer* out) {
     }
   }
   out->Print("  friend bool operator==(const $name$&, const $name$&) = default;\n", "name", message.name);
-  if (!message.adds_up()) {
+  // What adds up has no order, and so has none what lists it.
+  const bool lists = std::any_of(message.fields.begin(), message.fields.end(), [](const Field& field) {
+    return IsList(field) && field.message != nullptr && field.message->adds_up();
+  });
+  if (!message.adds_up() && !lists) {
     out->Print("  friend auto operator<=>(const $name$&, const $name$&) = default;\n", "name", message.name);
   }
   out->Print("};\n");
