@@ -254,8 +254,8 @@ Section RowSection(const Report& report, By by, const std::vector<Row>& rows, co
 }
 
 std::vector<std::vector<Figure>> ReportFigures(std::span<const Report> reports) {
-  constexpr Size kAlone = {900, 660}, kOneOfMany = {700, 580};  // of files
-  constexpr Size kAloneOnPage = {780, 700}, kOneOfManyOnPage = {660, 580};
+  static constexpr Size kAlone = {900, 660}, kOneOfMany = {700, 580};  // of files
+  static constexpr Size kAloneOnPage = {780, 700}, kOneOfManyOnPage = {660, 580};
   const bool many = reports.size() > 1;
   const auto size_of = [many](Medium medium) {
     if (medium == Medium::kPhone) return kPhoneSize;
