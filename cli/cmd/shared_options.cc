@@ -86,9 +86,10 @@ double OptionReader::MicrosecondsAsNs(std::string_view name, double otherwise_ns
 }
 
 const Format* OptionReader::FormatOption() {
-  const std::vector<std::string_view> names = FormatNames();
   const std::string_view by_name = FormatOfName(parsed_.Value("output"));
-  return FindFormat(names[Word("format", names, by_name)]);
+  if (const Format* const format = FindFormat(parsed_.Value("format", by_name))) return format;
+  const std::vector<std::string_view> names = FormatNames();
+  return FindFormat(names[Word("format", names, by_name)]);  // says which there are
 }
 
 WriteOptions OptionReader::Writing(const Format* format) {

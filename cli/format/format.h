@@ -46,8 +46,9 @@ struct Format {
   // that this format shows.
   absl::Status (*write)(const Document& document, const WriteOptions& options, std::ostream& out);
   std::span<const OwnMark> marks;
-  bool colors = false;     // the sequences that set colours in its texts are ours
-  bool whole_run = false;  // it has room for all views of a run (view/page.h)
+  std::string_view also = {};  // an older name, which --format still takes
+  bool colors = false;         // the sequences that set colours in its texts are ours
+  bool whole_run = false;      // it has room for all views of a run (view/page.h)
 };
 
 // In the order of their names.
@@ -56,7 +57,7 @@ std::span<const Format> AllFormats();
 // The one that is written where nothing asks for another.
 inline constexpr std::string_view kDefaultFormat = "table";
 
-// The format of this name; nullptr when there is none.
+// The format of this name, or older name; nullptr when there is none.
 const Format* FindFormat(std::string_view name);
 
 // The name of the format that a file's name asks for: "svg" for "picture.svg", the default where it asks for none.

@@ -23,7 +23,9 @@ std::span<const Format> AllFormats() {
 
 const Format* FindFormat(std::string_view name) {
   const std::span<const Format> all = AllFormats();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Format& format) { return format.name == name; });
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Format& format) {
+    return format.name == name || (!name.empty() && format.also == name);
+  });
   return found == all.end() ? nullptr : &*found;
 }
 

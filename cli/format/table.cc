@@ -124,7 +124,7 @@ constexpr auto kMarks = std::to_array<OwnMark>({
 }  // namespace
 
 namespace formats {
-Format table() { return {.name = "table", .write = WriteDocument, .marks = kMarks, .colors = true}; }
+Format table() { return {.name = "table", .write = WriteDocument, .marks = kMarks, .also = "text", .colors = true}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli
