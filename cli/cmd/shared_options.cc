@@ -33,7 +33,7 @@ std::string Listed(std::span<const std::string_view> words) {
 Option FormatOption() {
   static const auto* const kNames = new std::vector<std::string_view>(FormatNames());
   static const auto* const kHelp =
-      new std::string(Listed(*kNames) + "; default: by the ending of -o, else " + std::string(kDefaultFormat));
+      new std::string(Listed(*kNames) + ";\ndefault: by the ending of -o, else " + std::string(kDefaultFormat));
   return {"format", 0, "FORMAT", *kHelp, ChoicesOf(*kNames)};
 }
 
