@@ -29,7 +29,7 @@ constexpr std::string_view kUsage =
 
 VerbHelp AdviseHelp() {
   return {kUsage,
-          {FormatOption(),
+          {FormatOption(/*pictures=*/false),
            {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
            kForceOption,
            kRawOption,
@@ -44,7 +44,7 @@ int AdviseMain(Arguments arguments) {
   ParsedOptions parsed;
   if (const auto code = ParseOptions("advise", AdviseHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   OptionReader reader(parsed);
-  const Format* const format = reader.FormatOption();
+  const Format* const format = reader.FormatOption(/*pictures=*/false);
   const WriteOptions writing = reader.Writing(format);
   const double host_ns = reader.MicrosecondsAsNs("host-us", 0);
   const Calibration calibration = reader.CalibrationOption();

@@ -32,7 +32,7 @@ std::string UnknownGpu(std::string_view name) {
 
 VerbHelp GpusHelp() {
   return {kUsage,
-          {FormatOption(),
+          {FormatOption(/*pictures=*/false),
            {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
            kForceOption,
            kRawOption,
@@ -44,7 +44,7 @@ int GpusMain(Arguments arguments) {
   ParsedOptions parsed;
   if (const auto code = ParseOptions("gpus", GpusHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   OptionReader reader(parsed);
-  const Format* const format = reader.FormatOption();
+  const Format* const format = reader.FormatOption(/*pictures=*/false);
   WriteOptions writing = reader.Writing(format);
   writing.most_rows = 0;
   writing.wide = !parsed.Has(kWidthOption.name);

@@ -26,7 +26,7 @@ constexpr std::string_view kUsage =
     "traces are. Without a name those in rfinject-out/. Ranks and restarts of one job are one run.";
 
 std::vector<Option> Options() {
-  return {FormatOption(),    {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
+  return {FormatOption(/*pictures=*/false),    {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
           kForceOption,      kRawOption,
           kWidthOption,      kWideOption,
           kCalibrationOption};
@@ -89,7 +89,7 @@ int RunsMain(Arguments arguments) {
   ParsedOptions parsed;
   if (const auto code = ParseOptions("runs", RunsHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   OptionReader reader(parsed);
-  const Format* const format = reader.FormatOption();
+  const Format* const format = reader.FormatOption(/*pictures=*/false);
   WriteOptions writing = reader.Writing(format);
   writing.most_rows = 0;
   const Calibration calibration = reader.CalibrationOption();

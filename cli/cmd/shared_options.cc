@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -30,11 +31,18 @@ std::string Listed(std::span<const std::string_view> words) {
 
 }  // namespace
 
-Option FormatOption() {
-  static const auto* const kNames = new std::vector<std::string_view>(FormatNames());
-  static const auto* const kHelp =
-      new std::string(Listed(*kNames) + ";\ndefault: by the ending of -o, else " + std::string(kDefaultFormat));
-  return {"format", 0, "FORMAT", *kHelp, ChoicesOf(*kNames)};
+Option FormatOption(bool pictures) {
+  struct Texts {
+    std::vector<std::string_view> names;
+    std::string help;
+  };
+  static const auto texts_of = [](bool with_pictures) {
+    const std::vector<std::string_view> names = FormatNames(with_pictures);
+    return new Texts{names, Listed(names) + ";\ndefault: by the ending of -o, else " + std::string(kDefaultFormat)};
+  };
+  static const std::array<const Texts*, 2> kTexts = {texts_of(false), texts_of(true)};
+  const Texts& texts = *kTexts[pictures ? 1 : 0];
+  return {"format", 0, "FORMAT", texts.help, ChoicesOf(texts.names)};
 }
 
 WriteOptions WriteOptionsFor(int fd) {
@@ -85,11 +93,12 @@ double OptionReader::MicrosecondsAsNs(std::string_view name, double otherwise_ns
   return otherwise_ns;
 }
 
-const Format* OptionReader::FormatOption() {
+const Format* OptionReader::FormatOption(bool pictures) {
   const std::string_view by_name = FormatOfName(parsed_.Value("output"));
-  if (const Format* const format = FindFormat(parsed_.Value("format", by_name))) return format;
-  const std::vector<std::string_view> names = FormatNames();
-  return FindFormat(names[Word("format", names, by_name)]);  // says which there are
+  const Format* const format = FindFormat(parsed_.Value("format", by_name));
+  if (format != nullptr && (pictures || !format->pictures_only)) return format;
+  Refuse("--format " + parsed_.Value("format", by_name) + ": there are " + Listed(FormatNames(pictures)));
+  return FindFormat(kDefaultFormat);
 }
 
 WriteOptions OptionReader::Writing(const Format* format) {

@@ -38,8 +38,8 @@ inline constexpr Option kWidthOption = {
 inline constexpr Option kWideOption = {"wide", 0, "", "every column of a table, however wide that makes it"};
 inline constexpr Option kRowsOption = {"rows", 0, "N", "rows of a table, those that matter most; 0: all. Default 40"};
 
-// --format, which takes any format.
-Option FormatOption();
+// --format, which takes any format, or any but pictures.
+Option FormatOption(bool pictures = true);
 
 // The width and colour that the terminal behind `fd` has; 80 columns without colour where it is none.
 WriteOptions WriteOptionsFor(int fd);
@@ -63,7 +63,7 @@ class OptionReader {
   // Microseconds from 0 to a second, as ns.
   double MicrosecondsAsNs(std::string_view name, double otherwise_ns);
   // What --format names, or else the name of the output file.
-  const Format* FormatOption();
+  const Format* FormatOption(bool pictures = true);
   // --width, --wide, --rows and --raw, for text that goes to what -o names.
   WriteOptions Writing(const Format* format);
   // --limit.

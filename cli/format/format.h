@@ -48,6 +48,7 @@ struct Format {
   std::span<const OwnMark> marks;
   std::string_view also = {};  // an older name, which --format still takes
   bool colors = false;         // the sequences that set colours in its texts are ours
+  bool pictures_only = false;  // of no use to a command whose documents hold no picture
   bool whole_run = false;      // it has room for all views of a run (view/page.h)
 };
 
@@ -63,8 +64,8 @@ const Format* FindFormat(std::string_view name);
 // The name of the format that a file's name asks for: "svg" for "picture.svg", the default where it asks for none.
 std::string_view FormatOfName(std::string_view output);
 
-// The names of all formats, for --format and its help.
-std::vector<std::string_view> FormatNames();
+// The names of all formats, for --format and its help; without those that show only pictures where `pictures` is false.
+std::vector<std::string_view> FormatNames(bool pictures = true);
 
 // Whether a spreadsheet could take a cell with `text` for a formula.
 bool LooksLikeFormula(std::string_view text);

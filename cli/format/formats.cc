@@ -35,9 +35,11 @@ std::string_view FormatOfName(std::string_view output) {
   return named != nullptr ? named->name : kDefaultFormat;
 }
 
-std::vector<std::string_view> FormatNames() {
+std::vector<std::string_view> FormatNames(bool pictures) {
   std::vector<std::string_view> names;
-  for (const Format& format : AllFormats()) names.push_back(format.name);
+  for (const Format& format : AllFormats()) {
+    if (pictures || !format.pictures_only) names.push_back(format.name);
+  }
   return names;
 }
 

@@ -42,7 +42,7 @@ constexpr auto kMarks =
 }  // namespace
 
 namespace formats {
-Format svg() { return {.name = "svg", .write = Write, .marks = kMarks}; }
+Format svg() { return {.name = "svg", .write = Write, .marks = kMarks, .pictures_only = true}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

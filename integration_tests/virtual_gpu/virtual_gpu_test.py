@@ -242,7 +242,7 @@ class VirtualGpu(unittest.TestCase):
         self.assertIn("NVIDIA A100-SXM4-80GB", fits.out)
         too_large = self.run_program("train.py", "vgg19", 256, gpu="V100-SXM2-16GB", code=1)
         self.assertIn("OutOfMemoryError", too_large.err)
-        self.assertIn("total capacity of 15.77 GiB", too_large.err)
+        self.assertIn("total capacity of 15.78 GiB", too_large.err)
         # The report has where memory was asked for in vain, and what was allocated then.
         memory = too_large.memory()
         asked = float(re.search(r"Tried to allocate ([\d.]+) MiB", too_large.err).group(1)) * 2**20
