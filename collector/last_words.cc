@@ -48,8 +48,11 @@ bool MaySpeakLast(const Settings& settings) noexcept {
 
 std::string TraceWords(const Settings& settings, uint64_t steps, const std::string& path) {
   const std::string shown = Relative(path);
-  std::string line =
-      std::to_string(steps) + (steps == 1 ? " step" : " steps") + ", trace in " + shown + "; next: rfinject report";
+  const std::string measured = std::to_string(steps) + (steps == 1 ? " step" : " steps");
+  if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
+    return measured + ", but nothing is left of them: " + shown + " was removed while the program ran";
+  }
+  std::string line = measured + ", trace in " + shown + "; next: rfinject report";
   // Without a name the command takes the newest run below the working folder.
   if (!settings.link_latest || shown.starts_with('/')) line += " " + shown;
   return line;

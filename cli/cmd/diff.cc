@@ -80,11 +80,15 @@ absl::StatusOr<DiffArguments> Read(const ParsedOptions& parsed) {
   given.compare.correction = static_cast<Correction>(reader.Word("correction", kCorrections, "fdr"));
   given.calibration = reader.CalibrationOption();
   const std::string conditions = parsed.Value("fail-if");
+  // A script whose variable is not set must not pass for ever.
+  if (parsed.Has("fail-if") && conditions.empty()) {
+    reader.Refuse("--fail-if is empty; it wants a condition such as 'step_time>+5%'");
+  }
   for (size_t begin = 0; begin < conditions.size();) {
     const size_t end = std::min(conditions.find(',', begin), conditions.size());
     const std::string one = conditions.substr(begin, end - begin);
     if (!ParseGate(one, &given.compare.gates.emplace_back())) {
-      reader.Refuse("--fail-if wants a condition such as 'step_time>+5%', not '" + one + "'");
+      reader.Refuse("--fail-if wants a condition such as 'step_time>+5%', of " + GateNames() + ", not '" + one + "'");
     }
     begin = end + 1;
   }

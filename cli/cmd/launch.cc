@@ -225,6 +225,25 @@ std::string PatternFolder(const std::string& pattern) {
   return folder;
 }
 
+absl::Status CheckOutputFile(const std::string& pattern) {
+  struct stat status;
+  if (pattern.empty() || pattern.find('%') != std::string::npos || ::lstat(pattern.c_str(), &status) != 0) {
+    return absl::OkStatus();
+  }
+  const auto refused = [&](const char* what) {
+    return absl::FailedPreconditionError(pattern + ": is " + what + "; name a new file, or a folder");
+  };
+  if (S_ISLNK(status.st_mode)) {
+    // One to a folder is the folder.
+    const bool folder = ::stat(pattern.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+    return folder ? absl::OkStatus() : refused("a link, and traces are not written through links");
+  }
+  if (S_ISFIFO(status.st_mode)) return refused("a pipe");
+  if (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode)) return refused("a device");
+  if (S_ISSOCK(status.st_mode)) return refused("a socket");
+  return absl::OkStatus();
+}
+
 absl::Status PrepareFolder(const std::string& folder) {
   const auto failed = [](const std::string& of, int error) {
     return absl::Status(absl::ErrnoToStatusCode(error), of + ": " + std::strerror(error));

@@ -47,6 +47,10 @@ std::string AbsolutePattern(const std::string& pattern);
 // placeholder.
 std::string PatternFolder(const std::string& pattern);
 
+// Refuses an output that is there and neither a file nor a folder: the library writes through no link, and into no
+// pipe or device, so the trace would get a name beside it that nobody expects.
+absl::Status CheckOutputFile(const std::string& pattern);
+
 // Creates the folder (0700, with those above it) and checks that files can be made in it. A failure names the
 // folder that it is about.
 absl::Status PrepareFolder(const std::string& folder);

@@ -211,14 +211,22 @@ int EndAs(int status) {
   return 128 + signal;
 }
 
-void PrintReport(const std::string& folder, const Files& before, const Calibration& calibration, bool quiet) {
+// `prepared` is the part of `folder` that was there when the program started.
+void PrintReport(const std::string& folder, const std::string& prepared, const Files& before,
+                 const Calibration& calibration, bool quiet) {
   std::vector<std::string> written;
   for (const auto& [path, state] : TracesBelow(folder)) {
     const auto old = before.find(path);
     if (old == before.end() || old->second != state) written.push_back(path);
   }
   if (written.empty()) {
-    Complain("no trace was written: no training process was seen (rfinject doctor tells what works here)");
+    struct stat status;
+    if (::stat(prepared.c_str(), &status) != 0 && errno == ENOENT) {
+      Complain("no trace is left: " + folder + " was removed while the program ran");
+    } else {
+      Complain("no trace was written below " + folder +
+               ": if the program trained, 'rfinject doctor' tells what works here");
+    }
     return;
   }
   std::vector<Report> reports;
@@ -273,12 +281,15 @@ int RunProgram(Arguments arguments) {
   // makes the folder when it trains; a program that does not train leaves none.
   const bool own_folder = pattern.empty();
   if (own_folder) folder = PatternFolder(AbsolutePattern(std::string(kRunsFolder) + "/"));
-  if (const absl::Status prepared = PrepareFolder(folder); !prepared.ok()) {
-    Complain("the output cannot be written: " + std::string(prepared.message()));
+  absl::Status writable = PrepareFolder(folder);
+  if (writable.ok()) writable = CheckOutputFile(pattern);
+  if (!writable.ok()) {
+    Complain("the output cannot be written: " + std::string(writable.message()));
     return 2;
   }
+  const std::string prepared = folder;
   if (own_folder) {
-    const std::string run = RunFolderName(folder, PathsOf(parsed.words), absl::Now()) + "/";
+    const std::string run = RunFolderName(folder, PathsOf(parsed.words), absl::Now(), ::getpid()) + "/";
     folder += run;
     pattern = AbsolutePattern(std::string(kRunsFolder) + "/" + run);
     variables.settings.emplace_back("RFINJECT_OUTPUT", pattern);
@@ -307,7 +318,7 @@ int RunProgram(Arguments arguments) {
   const Files before = TracesBelow(folder);
   const int status = RunChild(words.data());
   if (status == -1) return ProgramFailed(words[0], kCannotRun, std::strerror(errno));
-  PrintReport(folder, before, calibration, quiet);
+  PrintReport(folder, prepared, before, calibration, quiet);
   return EndAs(status);
 }
 

@@ -61,10 +61,12 @@ std::string ScriptName(std::span<const std::string> words) {
   return words.empty() ? "run" : Plain(FileName(words[0]));
 }
 
-std::string RunFolderName(const std::string& folder, std::span<const std::string> words, absl::Time now) {
+std::string RunFolderName(const std::string& folder, std::span<const std::string> words, absl::Time now,
+                          int process) {
   const std::string script = ScriptName(words);
   if (const std::string job = LaunchersJob(); !job.empty()) return "job" + Plain(job) + "-" + script;
-  const std::string name = absl::FormatTime("%Y%m%d-%H%M%S", now, absl::LocalTimeZone()) + "-" + script;
+  const std::string time = absl::FormatTime("%Y%m%d-%H%M%S", now, absl::LocalTimeZone());
+  const std::string name = time + "-" + script + "-" + std::to_string(process);
   std::string tried = name;
   struct stat status;
   for (int i = 2; ::lstat((folder + "/" + tried).c_str(), &status) == 0; ++i) tried = name + "-" + std::to_string(i);

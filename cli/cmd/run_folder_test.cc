@@ -39,11 +39,13 @@ TEST_F(RunFolder, IsNamedAfterTheScript) {
 
 TEST_F(RunFolder, NoTwoRunsHaveOne) {
   const std::vector<std::string> words = {"python", "train.py"};
-  EXPECT_EQ(RunFolderName(root_, words, kSomeTime), "20260102-030405-train");
-  std::filesystem::create_directory(root_ + "/20260102-030405-train");
-  EXPECT_EQ(RunFolderName(root_, words, kSomeTime), "20260102-030405-train-2");
-  std::filesystem::create_symlink("nowhere", root_ + "/20260102-030405-train-2");
-  EXPECT_EQ(RunFolderName(root_, words, kSomeTime), "20260102-030405-train-3");
+  EXPECT_EQ(RunFolderName(root_, words, kSomeTime, 4711), "20260102-030405-train-4711");
+  std::filesystem::create_directory(root_ + "/20260102-030405-train-4711");
+  EXPECT_EQ(RunFolderName(root_, words, kSomeTime, 4711), "20260102-030405-train-4711-2");
+  std::filesystem::create_symlink("nowhere", root_ + "/20260102-030405-train-4711-2");
+  EXPECT_EQ(RunFolderName(root_, words, kSomeTime, 4711), "20260102-030405-train-4711-3");
+  // Two commands that start in one second: neither has made its folder yet.
+  EXPECT_NE(RunFolderName(root_, words, kSomeTime, 1), RunFolderName(root_, words, kSomeTime, 2));
 }
 
 // Ranks start at different moments, each under a command of ours, and are one run.
@@ -56,9 +58,9 @@ TEST_F(RunFolder, RanksOfALauncherShareOne) {
   ::setenv("SLURM_STEP_ID", "0", 1);
   ::setenv("SLURM_PROCID", "3", 1);
   EXPECT_EQ(NewJobId(), "");
-  EXPECT_EQ(RunFolderName(root_, words, kSomeTime), "job77.0-train");
+  EXPECT_EQ(RunFolderName(root_, words, kSomeTime, 4711), "job77.0-train");
   std::filesystem::create_directory(root_ + "/job77.0-train");
-  EXPECT_EQ(RunFolderName(root_, words, kSomeTime + absl::Seconds(5)), "job77.0-train");
+  EXPECT_EQ(RunFolderName(root_, words, kSomeTime + absl::Seconds(5), 4712), "job77.0-train");
 }
 
 TEST_F(RunFolder, AnIdThatIsThereCounts) {

@@ -26,9 +26,12 @@ constexpr std::string_view kUsage =
     "traces are. Without a name those in rfinject-out/. Ranks and restarts of one job are one run.";
 
 std::vector<Option> Options() {
-  return {FormatOption(/*pictures=*/false),    {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
-          kForceOption,      kRawOption,
-          kWidthOption,      kWideOption,
+  return {FormatOption(/*pictures=*/false),
+          {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
+          kForceOption,
+          kRawOption,
+          kWidthOption,
+          kWideOption,
           kCalibrationOption};
 }
 

@@ -64,7 +64,8 @@ const Format* FindFormat(std::string_view name);
 // The name of the format that a file's name asks for: "svg" for "picture.svg", the default where it asks for none.
 std::string_view FormatOfName(std::string_view output);
 
-// The names of all formats, for --format and its help; without those that show only pictures where `pictures` is false.
+// The names of all formats, for --format and its help; without those that show only pictures where `pictures` is
+// false.
 std::vector<std::string_view> FormatNames(bool pictures = true);
 
 // Whether a spreadsheet could take a cell with `text` for a formula.

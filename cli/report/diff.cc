@@ -237,39 +237,6 @@ std::string RunTitle(const Run& run) {
   return title + ", " + std::string(SourceName(run.key.source));
 }
 
-std::vector<Caveat> Caveats(const Run& before, const Run& after) {
-  std::vector<Caveat> caveats;
-  const RunKey &a = before.key, &b = after.key;
-  if (!SameNetwork(a, before.process_list, b, after.process_list)) caveats.push_back({Caveat::Of::kNetwork});
-  // An import does not know its batch, its mode and its policy.
-  const bool imported = a.source == SourceKind::kImported || b.source == SourceKind::kImported;
-  if (a.source != b.source) {
-    caveats.push_back({Caveat::Of::kSource, static_cast<uint64_t>(a.source), static_cast<uint64_t>(b.source)});
-  }
-  // 0 is not known.
-  const auto known = [&](Caveat::Of of, uint64_t was, uint64_t is) {
-    if (was != is && was != 0 && is != 0) caveats.push_back({of, was, is});
-  };
-  known(Caveat::Of::kBatch, a.batch_size, b.batch_size);
-  if (a.training != b.training && !imported) {
-    caveats.push_back({Caveat::Of::kMode, uint64_t{a.training}, uint64_t{b.training}});
-  }
-  known(Caveat::Of::kTf32InConvolutions, a.policy.cudnn_tf32, b.policy.cudnn_tf32);
-  known(Caveat::Of::kTf32InProducts, a.policy.matmul_tf32, b.policy.matmul_tf32);
-  known(Caveat::Of::kCudnnBenchmark, a.policy.cudnn_benchmark, b.policy.cudnn_benchmark);
-  known(Caveat::Of::kCudnnDeterministic, a.policy.cudnn_deterministic, b.policy.cudnn_deterministic);
-  if (a.policy.autocast_dtype != b.policy.autocast_dtype && !imported) {
-    caveats.push_back({Caveat::Of::kAutocast, 0, 0, a.policy.autocast_dtype, b.policy.autocast_dtype});
-  }
-  const auto version = [](const Run& run) {
-    return run.process_list.empty() ? std::string() : run.process_list.front().torch_version;
-  };
-  if (version(before) != version(after) && !version(before).empty() && !version(after).empty()) {
-    caveats.push_back({Caveat::Of::kTorchVersion, 0, 0, version(before), version(after)});
-  }
-  return caveats;
-}
-
 void AddRun(const Profile& profile, const Run& run, const SampledRun& sampled, const Machine& machine,
             const std::optional<ExpectedTimes>& expected, By by, const std::string& model, bool per_step,
             std::map<Key, Side>& sides, Side& total) {
@@ -305,7 +272,7 @@ RunDiff DiffRuns(const Profile& before_profile, const Run& before, const Profile
   diff.after = FoldRun(after_profile, after, after_machine, {.by = By::kLayer, .calibration = options.calibration});
   diff.exact = before.key.source == SourceKind::kEstimated && after.key.source == SourceKind::kEstimated;
   diff.per_step = before.steps.steps > 0 && after.steps.steps > 0;
-  diff.caveats = Caveats(before, after);
+  diff.caveats = CaveatsOf(before, before_machine.name, after, after_machine.name);
 
   // A network may have another class name on the other side: an import knows the name of a file.
   const std::string model =
@@ -537,6 +504,15 @@ bool ParseGate(std::string_view text, Gate* gate) {
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), gate->limit);
   gate->limit /= 100;
   return error == std::errc() && end == number.data() + number.size() && std::isfinite(gate->limit);
+}
+
+std::string GateNames() {
+  std::string text;
+  for (size_t i = 0; i < kGateNames.size(); ++i) {
+    if (i > 0) text += i + 1 == kGateNames.size() ? " and " : ", ";
+    text += kGateNames[i].name;
+  }
+  return text;
 }
 
 RowSet RowsOf(std::span<const DiffRow> rows) {

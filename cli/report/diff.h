@@ -19,6 +19,7 @@
 #include "cli/model/statistics.h"
 #include "cli/model/step_interval.h"
 #include "cli/profile/profile.h"
+#include "cli/report/caveats.h"
 #include "cli/report/report.h"
 #include "cli/text/row_set.h"
 
@@ -65,25 +66,6 @@ struct DiffRow {
   bool Changed() const;  // some verdict is not kSame
 };
 
-// What else differs between the runs and explains changes; the words are the outputs' (CaveatText).
-struct Caveat {
-  enum class Of : uint8_t {
-    kNetwork,  // of which nothing more is said
-    kSource,   // SourceKind
-    kBatch,
-    kMode,  // 1: training
-    // Of the policy: 1: off, 2: on.
-    kTf32InConvolutions,
-    kTf32InProducts,
-    kCudnnBenchmark,
-    kCudnnDeterministic,
-    kAutocast,      // a text: the type; empty: none
-    kTorchVersion,  // a text
-  } of{};
-  uint64_t before = 0, after = 0;
-  std::string before_text = {}, after_text = {};
-};
-
 struct RunDiff {
   std::string before_title, after_title;  // "resnet18 on V100-SXM2-16GB, batch 8, estimated"
   Report before, after;                   // by layer, for the pictures
@@ -127,6 +109,8 @@ struct DiffOptions {
 
 // "step_time>+5%": step_time, step_flop, step_bytes or oi; > or <; a signed percentage. False: `text` is none.
 bool ParseGate(std::string_view text, Gate* gate);
+// "step_time, step_flop, step_bytes and oi": what a condition can be of.
+std::string GateNames();
 
 // The rows that changed, as many as a table has room for, and the sum of the others' times.
 struct DiffExcerpt {

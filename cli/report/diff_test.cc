@@ -228,6 +228,7 @@ TEST(DiffTest, GatesFailForRealChangesBeyondTheirLimit) {
   EXPECT_FALSE(ParseGate("step_time", &gate));
   EXPECT_FALSE(ParseGate("step_time>5", &gate));
   EXPECT_FALSE(ParseGate("speed>+5%", &gate));
+  EXPECT_EQ(GateNames(), "step_time, step_flop, step_bytes and oi");
   ASSERT_TRUE(ParseGate("step_time>+5%", &gate));
   EXPECT_DOUBLE_EQ(gate.limit, 0.05);
   const auto outcome = [&](const Profile& after) {

@@ -29,6 +29,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 extern "C" [[gnu::weak]] size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
                                                         unsigned int seed);
 
+// A target that knows its input's schema brings inputs that break it; then every second input is one of them.
+[[gnu::weak]] std::vector<uint8_t> HostileInput(std::mt19937_64& random);
+
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -148,7 +151,7 @@ int main(int argc, char** argv) {
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, KeepInput);
   std::mt19937_64 random(seed);
   for (uint64_t i = 0; i < mutations; ++i) {
-    const Bytes bytes = Mutate(corpus, random);
+    const Bytes bytes = HostileInput != nullptr && i % 2 == 1 ? HostileInput(random) : Mutate(corpus, random);
     std::snprintf(crash_file, sizeof crash_file, "crash-%llu-%llu", static_cast<unsigned long long>(seed),
                   static_cast<unsigned long long>(i));
     running = &bytes;

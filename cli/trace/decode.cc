@@ -83,8 +83,20 @@ absl::Status WhyNot(const Field& record, const Descriptor* type) {
   return cursor.ok() ? absl::OkStatus() : DamageAt(cursor.error_offset(), cursor.error());
 }
 
-const Descriptor* TypeOf(uint32_t number) {
-  return v1::Chunk::descriptor()->FindFieldByNumber(static_cast<int>(number))->message_type();
+// The type of a record; null for one that is no message but bytes, as a trace's id is.
+const Descriptor* TypeOf(const Field& record) {
+  return v1::Chunk::descriptor()->FindFieldByNumber(static_cast<int>(record.number))->message_type();
+}
+
+uint64_t ParsedRecordSize(const Field& record) {
+  const Descriptor* const type = TypeOf(record);
+  return type == nullptr ? record.bytes.size() : ParsedSize(record, type, kMaxParsedBytes);
+}
+
+absl::Status WhyNotARecord(const Field& record) {
+  const Descriptor* const type = TypeOf(record);
+  const absl::Status why = type == nullptr ? absl::OkStatus() : WhyNot(record, type);
+  return why.ok() ? DamageAt(record.offset, "a record does not parse") : why;
 }
 
 }  // namespace
@@ -201,14 +213,11 @@ absl::Status Decoder::DecodeEach(std::span<const uint8_t> payload, uint64_t offs
     v1::Chunk* chunk = &reused_;
     if (size > kSmallRecord) {
       chunk = &own.emplace();
-      if (ParsedSize(field, TypeOf(field.number), kMaxParsedBytes) > kMaxParsedBytes) {
+      if (ParsedRecordSize(field) > kMaxParsedBytes) {
         return DamageAt(field.offset, "a record would take more memory than any should");
       }
     }
-    if (!chunk->ParseFromArray(payload.data() + begin, static_cast<int>(size))) {
-      absl::Status why = WhyNot(field, TypeOf(field.number));
-      return why.ok() ? DamageAt(field.offset, "a record does not parse") : why;
-    }
+    if (!chunk->ParseFromArray(payload.data() + begin, static_cast<int>(size))) return WhyNotARecord(field);
     trace::CleanChunk(chunk);
     absl::Status status = use({static_cast<int>(field.number), field.offset, size, chunk, 0, field});
     if (!status.ok()) return status;

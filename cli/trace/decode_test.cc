@@ -237,6 +237,22 @@ TEST(KeyStatsReader, ANumberEndsWithItsMetric) {
   EXPECT_EQ(without.error_offset(), 106u);
 }
 
+// What does not parse as a whole is decoded record by record, and a trace's id is a record that is no message.
+TEST(Decoder, ALongIdBesideDamageIsNoCrash) {
+  v1::Chunk chunk;
+  chunk.add_trace_id(std::string(5000, 'x'));
+  const std::string payload = chunk.SerializeAsString() + std::string("\x7A\x02\x0B\x0B", 4);  // a stack that is none
+  Decoder decoder;
+  size_t ids = 0;
+  const absl::Status status = decoder.Decode(Bytes(payload), 0, [&](const Record& record) {
+    if (record.number == v1::Chunk::kTraceIdFieldNumber) ++ids;
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(ids, 1);
+  EXPECT_FALSE(status.ok());
+  EXPECT_GT(DamageOffset(status), 5000u);
+}
+
 TEST(Decoder, ALongTextIsNoReasonToRefuse) {
   v1::Chunk chunk;
   chunk.add_name()->set_text(std::string(3 << 20, 'x'));

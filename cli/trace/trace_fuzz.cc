@@ -7,18 +7,22 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include "cli/profile/profile.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
+#include "cli/testing/hostile_message.h"
 #include "cli/testing/trace_bytes.h"
 #include "cli/trace/damage.h"
 #include "cli/trace/dump.h"
 #include "cli/trace/fields.h"
 #include "cli/trace/read.h"
 #include "cli/trace/step_spans.h"
+#include "proto/rfinject/v1/trace.pb.h"
 
 namespace {
 
@@ -45,6 +49,18 @@ std::vector<uint8_t> AsTrace(const uint8_t* data, size_t size) {
 }
 
 }  // namespace
+
+// For fuzz_main.cc: one to three payloads that break the schema in places of their own.
+std::vector<uint8_t> HostileInput(std::mt19937_64& random) {
+  std::vector<uint8_t> input = {1};
+  for (uint64_t n = 1 + random() % 3; n > 0; --n) {
+    const std::string payload = testing::HostileMessage(*rfinject::v1::Chunk::descriptor(), 0xFFFF, random);
+    input.push_back(static_cast<uint8_t>(payload.size()));
+    input.push_back(static_cast<uint8_t>(payload.size() >> 8));
+    input.insert(input.end(), payload.begin(), payload.end());
+  }
+  return input;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<uint8_t> trace = AsTrace(data, size);

@@ -52,6 +52,8 @@ std::string CaveatText(const Caveat& caveat) {
       const auto word = [](const std::string& dtype) { return dtype.empty() ? std::string("none") : dtype; };
       return against("autocast", word(caveat.before_text), word(caveat.after_text));
     }
+    case Caveat::Of::kGpu:
+      return against("two GPUs are compared:", caveat.before_text, caveat.after_text);
     case Caveat::Of::kTorchVersion:
       break;
   }
@@ -128,7 +130,7 @@ std::string GateText(const Gate& gate) {
     case Gate::Outcome::kHolds:
       break;
   }
-  return gate.text + ": holds, " + SignedPercent(gate.change) +
+  return gate.text + ": passes, the change is " + SignedPercent(gate.change) +
          (gate.visible > 0 ? "; a change from " + Percent(gate.visible) + " on would have been seen" : "");
 }
 

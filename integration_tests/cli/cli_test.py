@@ -120,7 +120,7 @@ class RunTest(CliTest):
 
     def test_default_output(self):
         result = self.run_cli("sh", "-c", 'echo "$RFINJECT_OUTPUT"')
-        self.assertRegex(result.stdout.strip(), rf"^{self.folder}/rfinject-out/\d{{8}}-\d{{6}}-sh/$")
+        self.assertRegex(result.stdout.strip(), rf"^{self.folder}/rfinject-out/\d{{8}}-\d{{6}}-sh-\d+/$")
         self.assertEqual(list((self.folder / "rfinject-out").iterdir()), [])  # one that does not train leaves nothing
         self.assertEqual(stat.S_IMODE((self.folder / "rfinject-out").stat().st_mode), 0o700)
         result = self.run_cli("sh", "-c", 'echo "$RFINJECT_OUTPUT|$RFINJECT_LATEST"', environment={"RFINJECT_OUTPUT": "mine/"})
@@ -198,6 +198,16 @@ class RunTest(CliTest):
         (self.folder / "file").write_text("")
         self.assert_complains(self.run_cli("-o", "file/x/", "true"), 2, "output cannot be written", "file")
         self.assert_complains(self.run_cli("-o", "/proc/x/", "true"), 2, "output cannot be written: /proc/x")
+        # The trace would lie beside these, where nobody looks for it.
+        os.mkfifo(self.folder / "pipe")
+        (self.folder / "link.rfx").symlink_to("nowhere")
+        (self.folder / "folder").mkdir()
+        (self.folder / "link").symlink_to("folder")
+        self.assert_complains(self.run_cli("-o", "./pipe", "true"), 2, "pipe: is a pipe")
+        self.assert_complains(self.run_cli("-o", "link.rfx", "true"), 2, "link.rfx: is a link")
+        self.assert_complains(self.run_cli("-o", "/dev/null", "true"), 2, "/dev/null: is a device")
+        self.assertEqual(self.run_cli("-o", "./link", "true").returncode, 0)
+        self.assertEqual(list((self.folder / "folder").iterdir()), [])
 
     def test_what_an_older_trace_does_not_know(self):
         # These traces are from before there were lines, or from a program whose allocator nobody watched.
@@ -249,7 +259,10 @@ class RunTest(CliTest):
         self.assertIn("rfinject report", result.stderr.splitlines()[-1])
         # A trace of an earlier run in the folder is no part of the report.
         result = self.run_cli("--report", "-o", "out/", "true")
-        self.assertIn("no trace was written", result.stderr)
+        self.assertIn("no trace was written below", result.stderr)
+        # What is gone was not absent from the beginning.
+        result = self.run_cli("--report", "-o", "out/", "sh", "-c", "rm -r out")
+        self.assertRegex(result.stderr, "no trace is left: .*/out/ was removed while the program ran")
 
     def test_report_forwards_signals(self):
         script = "trap 'echo got; exit 5' USR1; echo ready; while :; do sleep 0.05; done"
@@ -487,7 +500,7 @@ class ReportTest(CliTest):
         text = self.run_cli("runs").stdout
         self.assertIn("rfinject-out/one/", text)
         self.assertRegex(text.splitlines()[0], "GPU .*ranks +steps +GPU a step +command +traces")
-        self.assert_complains(self.run_cli("runs", "--format", "xml"), 2, "there are csv, html, json, junit, latex, markdown, svg and table")
+        self.assert_complains(self.run_cli("runs", "--format", "xml"), 2, "there are csv, html, json, junit, latex, markdown and table")
 
     def test_bad_input(self):
         (self.folder / "empty-folder").mkdir()
@@ -764,6 +777,22 @@ class ReportTest(CliTest):
                                     env=self.environment, stderr=subprocess.PIPE, text=True, timeout=60)
             self.assertEqual(closed.returncode, 1, words)
             self.assertIn("standard output: Bad file descriptor", closed.stderr, words)
+
+
+class DiffTest(CliTest):
+    def test_conditions(self):
+        path = self.trace("measured")
+        diff = ["diff", "--baseline", path, path]
+        # A script whose variable is not set gates nothing.
+        self.assert_complains(self.run_cli(*diff, "--fail-if", ""), 2, "--fail-if is empty")
+        self.assert_complains(self.run_cli(*diff, "--fail-if", "speed>+5%"), 2, "step_time, step_flop, step_bytes and oi")
+        passed = self.run_cli(*diff, "--fail-if", "step_flop>+5%")
+        self.assertEqual(passed.returncode, 0)
+        self.assertIn("step_flop>+5%: passes, the change is", passed.stdout)
+
+    def test_two_gpus(self):
+        result = self.run_cli("diff", self.trace("v100"), self.trace("a100"))
+        self.assertIn("two GPUs are compared: V100-SXM2-16GB against", result.stdout)
 
 
 class MergeTest(CliTest):

@@ -55,6 +55,11 @@ class LastWords(programs.TestCase):
         self.assertEqual(said, "rfinject: 1 step, trace in mine/t.rfx; next: rfinject report mine/t.rfx\n")
         self.cli(*said.split("next: rfinject ")[1].split())
 
+    def test_a_trace_that_was_removed(self):
+        _, _, said = self.run_here(TRAINS.replace("print(", "import shutil; shutil.rmtree('rfinject-out')\nprint("))
+        self.assertRegex(said, r"\Arfinject: 3 steps, but nothing is left of them: rfinject-out/.*\.rfx was removed "
+                               r"while the program ran\n\Z")
+
     def test_why_there_is_no_trace(self):
         for source in (IMPORTS, "print('result')"):
             code, out, said = self.run_here(source)

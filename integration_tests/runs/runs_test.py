@@ -76,7 +76,7 @@ class Runs(programs.TestCase):
         out = self.folder / "rfinject-out"
         link = out / "latest"
         self.assertTrue(link.is_symlink())
-        self.assertRegex(os.readlink(link), r"^\d{8}-\d{6}-train$")
+        self.assertRegex(os.readlink(link), r"^\d{8}-\d{6}-train-\d+$")
         self.assertEqual([stat.S_IMODE(path.stat().st_mode) for path in (out, link, *link.iterdir())],
                          [0o700, 0o700, 0o600])
         self.assertEqual(sorted(path.name for path in out.iterdir()), sorted([os.readlink(link), "latest"]))
