@@ -132,7 +132,7 @@ class Runs(programs.TestCase):
         self.run_program(TRAIN)
         self.cli("--estimate", programs.GPU, programs.PYTHON, self.write("killed.py", TRAIN + KILL),
                  expect=-signal.SIGKILL)
-        self.assertRegex(os.readlink(self.folder / "rfinject-out/latest"), "-killed$")
+        self.assertRegex(os.readlink(self.folder / "rfinject-out/latest"), r"-killed-\d+$")
         self.assertGreater(self.report()["steps"], 0)
 
 
