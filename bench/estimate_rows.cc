@@ -99,7 +99,7 @@ double Operands(const std::string& op) {
   return 0;
 }
 
-// The unit that a product of the type runs on, as collector/estimate/precision.h has it; nothing for unknown types.
+// The unit that a product of the type runs on, as operators/precision.h has it; nothing for unknown types.
 std::optional<Precision> UnitFor(const std::string& dtype, const rfinject::Gpu& gpu) {
   const auto or_fp32 = [&](Precision unit) {
     return gpu.peak[static_cast<size_t>(unit)] > 0 ? unit : Precision::kFp32;

@@ -27,7 +27,6 @@
 
 #include "collector/cupti/api.h"
 #include "collector/cupti/hardware_source.h"
-#include "collector/op_call.h"
 #include "collector/recorder.h"
 #include "collector/settings.h"
 #include "collector/site.h"
@@ -36,6 +35,7 @@
 #include "injector/torch/scopes.h"
 #include "injector/training.h"
 #include "integration_tests/simulated_gpu/simulator.h"
+#include "operators/op_call.h"
 
 namespace rfinject {
 namespace {

@@ -19,7 +19,9 @@ SCHEMA = "proto/rfinject/v1/trace.schema.h"     # made by proto/plugin: needs no
 RULES = {
     "proto": [],
     "gpus": ["proto/wire"],
-    "collector": ["collector/record", "proto/wire"],
+    # What an operator costs; the injected library and the command share it.
+    "operators": ["gpus", "proto/wire"],
+    "collector": ["collector/record", "operators/op_call.h", "proto/wire"],
     # The trace's recorder: the sources and the injector see the interface that it implements, collector/recorder.h.
     "collector/record": ["collector", "proto/wire"],
     # Others may include one header of the virtual GPU only, its interface, which is C without CUDA.
@@ -27,13 +29,14 @@ RULES = {
     "compat": [],
     "collector/arming": [],
     "collector/cupti": ["collector", "collector/arming", "proto/wire", "gpus"],
-    "collector/estimate": ["collector", "proto/wire", "gpus", "virtual_gpu/virtual_gpu.h"],
+    "collector/estimate": ["collector", "operators", "proto/wire", "gpus", "virtual_gpu/virtual_gpu.h"],
     "injector": ["injector/python", "injector/torch", "injector/native", "collector"],
     # What these folders ask of one another is declared in injector/training.h; the files of injector/ wire them.
     "injector/python": ["injector", "collector"],
-    "injector/torch": ["injector", "injector/native", "collector"],
+    "injector/torch": ["injector", "injector/native", "collector", "operators/op_call.h"],
     "injector/native": ["injector", "collector"],
     "cli": ["proto", "gpus"],
+    "cli/import": ["cli/profile", "cli/model", "gpus", "operators", "proto/wire"],
     # The folders of the command, each over those before it. Text is how numbers, names and tables are written.
     "cli/text": ["proto/wire"],
     "cli/model": ["proto/wire", "gpus"],
@@ -61,13 +64,13 @@ SCHEMA_FOLDERS = ["cli/trace", "bench", "integration_tests"]
 
 # The library runs inside programs that we know nothing about. The headers below bring locales and start-up code, need
 # newer glibc symbols (random_device: getentropy, thread: pthread_create@2.34), or both.
-INJECTED = ["collector", "injector", "virtual_gpu"]
+INJECTED = ["collector", "injector", "operators", "virtual_gpu"]
 INJECTED_FORBIDDEN = {"iostream", "fstream", "sstream", "ostream", "istream", "iomanip", "locale", "filesystem",
                       "random", "regex", "thread", "future", "syncstream", "stop_token", "semaphore", "barrier"}
 INJECTED_WORDS = re.compile(r"std::(call_once|once_flag|thread|jthread|async)\b")
 
 # Pure maths: reads nothing, writes nothing.
-PURE = ["cli/model", "gpus"]
+PURE = ["cli/model", "gpus", "operators"]
 PURE_FORBIDDEN = {"iostream", "fstream", "cstdio", "stdio.h", "filesystem", "unistd.h", "fcntl.h", "sys/stat.h"}
 
 # Third-party headers by how they begin, and the folders that may use them.

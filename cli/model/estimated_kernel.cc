@@ -36,7 +36,7 @@ double ElementBytes(std::string_view type) {
   return bits > 0 ? bits / 8.0 : 1;  // "bool"
 }
 
-// As collector/estimate/signature.h says it: where no format stands, halves are channels last and all else is not.
+// As operators/signature.h says it: where no format stands, halves are channels last and all else is not.
 bool IsChannelsLast(std::string_view type) {
   const bool half = type.starts_with("f16") || type.starts_with("bf16");
   return type.ends_with(":nhwc") || (half && !type.ends_with(":nchw"));

@@ -19,7 +19,7 @@ namespace rfinject::cli {
 
 struct EstimatedKernel {
   std::string_view op;         // "aten::convolution_backward"; without the namespace too
-  std::string_view signature;  // "f32[8,64,56,56] bf16[64,64,3,3]", as collector/estimate/signature.h writes it
+  std::string_view signature;  // "f32[8,64,56,56] bf16[64,64,3,3]", as operators/signature.h writes it
   FlopByPrecision flop{};      // executed FLOP of the cost model
   double bytes = 0;            // compulsory traffic
 };

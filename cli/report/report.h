@@ -42,7 +42,7 @@ enum class Bound : uint8_t { kUnknown, kLaunch, kMemory, kCompute, kPcie, kNvlin
 std::string_view BoundName(Bound bound);  // "launch"; empty where it is not known
 
 // The time that a launch takes whatever its kernel does, unless the user gives another: kernels that do nothing
-// follow one another at this interval (collector/estimate/launch_floor.h has the sources).
+// follow one another at this interval (operators/launch_floor.h has the sources).
 inline constexpr double kLaunchFloorNs = 3000;
 
 struct Derived {  // from Sums alone; 0 where undefined

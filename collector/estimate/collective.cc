@@ -1,6 +1,6 @@
 #include "collector/estimate/collective.h"
 
-#include "collector/estimate/operands.h"
+#include "operators/operands.h"
 
 namespace rfinject::estimate {
 

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "collector/estimate/cost.h"
-#include "collector/estimate/testing/op_text.h"
 #include "collector/testing/fake_recorder.h"
+#include "operators/cost.h"
+#include "operators/testing/op_text.h"
 
 namespace rfinject {
 namespace {
@@ -196,7 +196,7 @@ TEST(EstimatorTest, ThreadsShareTheNames) {
 
 // A recorded training step of ResNet-18 (SGD, batch 2), through the same gate as the injector's observer.
 TEST(EstimatorTest, RecordedTrainingStep) {
-  std::ifstream file(RFINJECT_ESTIMATE_TESTDATA "/resnet18_step.ops");
+  std::ifstream file(RFINJECT_OPERATORS_TESTDATA "/resnet18_step.ops");
   ASSERT_TRUE(file);
   const auto ops = testing::ReadOps(file);
   ASSERT_GT(ops.size(), 100u);

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/op_call.h"
 #include "collector/settings.h"
 #include "collector/step_waits.h"
 #include "injector/layer_stack.h"
@@ -16,6 +15,7 @@
 #include "injector/torch/name_cache.h"
 #include "injector/torch/scopes.h"
 #include "injector/training.h"
+#include "operators/op_call.h"
 
 namespace rfinject {
 

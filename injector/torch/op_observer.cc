@@ -4,13 +4,13 @@
 #include <atomic>
 #include <cstring>
 
-#include "collector/op_call.h"
 #include "injector/thread_block.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
 #include "injector/torch/fused_calls.h"
 #include "injector/torch/name_cache.h"
 #include "injector/torch/operands.h"
+#include "operators/op_call.h"
 
 namespace rfinject {
 namespace {

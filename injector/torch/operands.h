@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "collector/op_call.h"
 #include "injector/torch/layouts.h"
+#include "operators/op_call.h"
 
 namespace rfinject {
 

@@ -9,7 +9,7 @@ import check_includes  # noqa: E402
 
 HEADERS = {
     "collector/recorder.h": "", "collector/cupti/api.h": "", "injector/layer_stack.h": "", "gpus/gpus.h": "", "gpus/table.inc.in": "",
-    "collector/cupti/hardware_source.h": "", "collector/estimate/cost.h": "", "collector/arming/policy.h": "",
+    "collector/cupti/hardware_source.h": "", "operators/cost.h": "", "collector/arming/policy.h": "",
     "injector/python/python_api.h": "", "injector/python/ref.h": "", "injector/torch/binding.h": "", "injector/torch/abi.h": "",
     "injector/native/objects.h": "",
     "proto/wire/framing.h": "", "cli/report/report.h": "", "cli/model/roofline.h": "",
@@ -42,7 +42,7 @@ CASES = [
     ("collector/a.cc", '#include "cli/model/roofline.h"', "collector/ must not include"),
     ("collector/a.cc", '#include "gpus/gpus.h"', "collector/ must not include gpus/"),
     ("collector/arming/a.cc", '#include "collector/recorder.h"', "collector/arming/ must not include"),
-    ("collector/cupti/a.cc", '#include "collector/estimate/cost.h"', "collector/cupti/ must not include"),
+    ("collector/cupti/a.cc", '#include "operators/cost.h"', "collector/cupti/ must not include"),
     ("collector/estimate/a.cc", '#include "collector/cupti/hardware_source.h"', "collector/estimate/ must not include"),
     ("injector/a.cc", '#include "collector/cupti/hardware_source.h"', "injector/ must not include"),
     ("injector/torch/a.cc", '#include "injector/python/ref.h"', "injector/torch/ must not include"),

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "collector/op_call.h"
+#include "operators/op_call.h"
 
 namespace rfinject {
 

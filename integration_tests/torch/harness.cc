@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "collector/op_call.h"
 #include "collector/program_profiler.h"
 #include "collector/recorder.h"
 #include "collector/settings.h"
@@ -27,6 +26,7 @@
 #include "injector/python_calibration.h"
 #include "injector/torch/binding.h"
 #include "injector/training.h"
+#include "operators/op_call.h"
 
 namespace rfinject {
 namespace {

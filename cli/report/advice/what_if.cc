@@ -24,7 +24,7 @@ FlopByPrecision Moved(FlopByPrecision flop, Precision to) {
   return flop;
 }
 
-// The same with the memory format as it was: of halves the other one is said (collector/estimate/signature.h).
+// The same with the memory format as it was: of halves the other one is said (operators/signature.h).
 std::string WithFormatOf(std::string_view full, std::string signature) {
   if (!full.starts_with("f32") && !full.starts_with("f64")) return signature;
   constexpr std::string_view kLast = ":nhwc", kFirst = ":nchw";

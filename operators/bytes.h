@@ -2,13 +2,13 @@
 //
 // The compulsory traffic of one operator: what it would move if every operand were read once and every result written
 // once, with nothing left in a cache before or after.
-#ifndef RFINJECT_COLLECTOR_ESTIMATE_BYTES_H_
-#define RFINJECT_COLLECTOR_ESTIMATE_BYTES_H_
+#ifndef RFINJECT_OPERATORS_BYTES_H_
+#define RFINJECT_OPERATORS_BYTES_H_
 
 #include <cstdint>
 
-#include "collector/estimate/op_table.h"
-#include "collector/op_call.h"
+#include "operators/op_call.h"
+#include "operators/op_table.h"
 
 namespace rfinject::estimate {
 
@@ -32,4 +32,4 @@ bool IsViewOrQuery(const OpCall& call) noexcept;
 
 }  // namespace rfinject::estimate
 
-#endif  // RFINJECT_COLLECTOR_ESTIMATE_BYTES_H_
+#endif  // RFINJECT_OPERATORS_BYTES_H_

@@ -10,10 +10,10 @@
 #include <string>
 #include <string_view>
 
-#include "collector/estimate/cost.h"
-#include "collector/estimate/op_table.h"
-#include "collector/estimate/signature.h"
-#include "collector/estimate/testing/op_text.h"
+#include "operators/cost.h"
+#include "operators/op_table.h"
+#include "operators/signature.h"
+#include "operators/testing/op_text.h"
 
 using rfinject::OpCall;
 using rfinject::estimate::Cost;

@@ -4,13 +4,13 @@
 //
 // Model FLOP are what the mathematics asks for; executed FLOP are what a GPU's kernel for this operator does. They
 // differ where the kernel is known to compute something twice: the backward of fused attention.
-#ifndef RFINJECT_COLLECTOR_ESTIMATE_FLOP_H_
-#define RFINJECT_COLLECTOR_ESTIMATE_FLOP_H_
+#ifndef RFINJECT_OPERATORS_FLOP_H_
+#define RFINJECT_OPERATORS_FLOP_H_
 
 #include <cstdint>
 
-#include "collector/estimate/op_table.h"
-#include "collector/op_call.h"
+#include "operators/op_call.h"
+#include "operators/op_table.h"
 
 namespace rfinject::estimate {
 
@@ -47,4 +47,4 @@ DType ResultType(const OpCall& call) noexcept;
 
 }  // namespace rfinject::estimate
 
-#endif  // RFINJECT_COLLECTOR_ESTIMATE_FLOP_H_
+#endif  // RFINJECT_OPERATORS_FLOP_H_

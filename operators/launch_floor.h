@@ -1,8 +1,8 @@
 // File: launch_floor.h
 //
 // The least time that an estimated kernel takes.
-#ifndef RFINJECT_COLLECTOR_ESTIMATE_LAUNCH_FLOOR_H_
-#define RFINJECT_COLLECTOR_ESTIMATE_LAUNCH_FLOOR_H_
+#ifndef RFINJECT_OPERATORS_LAUNCH_FLOOR_H_
+#define RFINJECT_OPERATORS_LAUNCH_FLOOR_H_
 
 #include <cstdint>
 
@@ -19,4 +19,4 @@ inline constexpr uint64_t kLaunchFloorNs = 3000;
 
 }  // namespace rfinject::estimate
 
-#endif  // RFINJECT_COLLECTOR_ESTIMATE_LAUNCH_FLOOR_H_
+#endif  // RFINJECT_OPERATORS_LAUNCH_FLOOR_H_

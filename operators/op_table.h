@@ -3,15 +3,15 @@
 // The table of what the cost model knows about each ATen operator: whether it is a kernel, which rule counts its
 // FLOP, which rule counts its bytes, and which unit of the GPU does its arithmetic. The rules themselves are in
 // flop.h, bytes.h and precision.h; this table says which one applies, and why.
-#ifndef RFINJECT_COLLECTOR_ESTIMATE_OP_TABLE_H_
-#define RFINJECT_COLLECTOR_ESTIMATE_OP_TABLE_H_
+#ifndef RFINJECT_OPERATORS_OP_TABLE_H_
+#define RFINJECT_OPERATORS_OP_TABLE_H_
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
 
-#include "collector/op_call.h"
+#include "operators/op_call.h"
 
 namespace rfinject::estimate {
 
@@ -78,4 +78,4 @@ std::span<const OpRule> AllOps() noexcept;
 
 }  // namespace rfinject::estimate
 
-#endif  // RFINJECT_COLLECTOR_ESTIMATE_OP_TABLE_H_
+#endif  // RFINJECT_OPERATORS_OP_TABLE_H_

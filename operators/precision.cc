@@ -1,4 +1,4 @@
-#include "collector/estimate/precision.h"
+#include "operators/precision.h"
 
 namespace rfinject::estimate {
 namespace {
@@ -25,13 +25,6 @@ Precision MatrixUnit(DType dtype, const Gpu& gpu, bool tf32) {
 }
 
 }  // namespace
-
-PrecisionPolicy PolicyFrom(const PolicyFacts& facts) noexcept {
-  PrecisionPolicy policy;
-  if (facts.cudnn_tf32 != Tristate::kUnknown) policy.convolution_tf32 = facts.cudnn_tf32 == Tristate::kOn;
-  if (facts.matmul_tf32 != Tristate::kUnknown) policy.matmul_tf32 = facts.matmul_tf32 == Tristate::kOn;
-  return policy;
-}
 
 Precision UnitFor(Unit unit, DType dtype, const Gpu& gpu, PrecisionPolicy policy) noexcept {
   switch (unit) {

@@ -1,12 +1,12 @@
-#include "collector/estimate/flop.h"
+#include "operators/flop.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "collector/estimate/op_table.h"
-#include "collector/estimate/testing/op_text.h"
+#include "operators/op_table.h"
+#include "operators/testing/op_text.h"
 
 namespace rfinject::estimate {
 namespace {

@@ -10,8 +10,8 @@
 // (f32:nhwc, f32:nchw); { and } around the tensors of a list; i5 an integer, d0.5 a
 // double, b1 a boolean, I3,3 a list of integers (I alone: empty), _ an undefined tensor or None, ? anything else.
 // Tensors without a storage get one of their own each.
-#ifndef RFINJECT_COLLECTOR_ESTIMATE_TESTING_OP_TEXT_H_
-#define RFINJECT_COLLECTOR_ESTIMATE_TESTING_OP_TEXT_H_
+#ifndef RFINJECT_OPERATORS_TESTING_OP_TEXT_H_
+#define RFINJECT_OPERATORS_TESTING_OP_TEXT_H_
 
 #include <cstdint>
 #include <functional>
@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/op_call.h"
+#include "operators/op_call.h"
 
 namespace rfinject::testing {
 
@@ -58,4 +58,4 @@ void Replay(const std::vector<OpNode>& ops, const std::function<void(const OpCal
 
 }  // namespace rfinject::testing
 
-#endif  // RFINJECT_COLLECTOR_ESTIMATE_TESTING_OP_TEXT_H_
+#endif  // RFINJECT_OPERATORS_TESTING_OP_TEXT_H_

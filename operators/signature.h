@@ -1,15 +1,15 @@
 // File: signature.h
 //
 // The text that stands for grid and block in an estimated kernel's key: "f32[8,3,224,224] f32[64,3,7,7]".
-#ifndef RFINJECT_COLLECTOR_ESTIMATE_SIGNATURE_H_
-#define RFINJECT_COLLECTOR_ESTIMATE_SIGNATURE_H_
+#ifndef RFINJECT_OPERATORS_SIGNATURE_H_
+#define RFINJECT_OPERATORS_SIGNATURE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "collector/op_call.h"
+#include "operators/op_call.h"
 
 namespace rfinject::estimate {
 
@@ -31,4 +31,4 @@ std::string_view ShortName(DType dtype) noexcept;
 
 }  // namespace rfinject::estimate
 
-#endif  // RFINJECT_COLLECTOR_ESTIMATE_SIGNATURE_H_
+#endif  // RFINJECT_OPERATORS_SIGNATURE_H_

@@ -1,4 +1,4 @@
-#include "collector/estimate/op_table.h"
+#include "operators/op_table.h"
 
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ TEST(OpTableTest, RowsAreConsistent) {
 // testdata/operators_seen.txt: every ATen operator that ran in one training step of the networks and optimizers that
 // it names. Each has a row: none was classified by accident.
 TEST(OpTableTest, KnowsEveryOperatorThatWasSeen) {
-  std::ifstream file(RFINJECT_ESTIMATE_TESTDATA "/operators_seen.txt");
+  std::ifstream file(RFINJECT_OPERATORS_TESTDATA "/operators_seen.txt");
   ASSERT_TRUE(file);
   size_t seen = 0;
   for (std::string name; std::getline(file, name);) {

@@ -1,11 +1,11 @@
-#include "collector/estimate/bytes.h"
+#include "operators/bytes.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "collector/estimate/op_table.h"
-#include "collector/estimate/testing/op_text.h"
+#include "operators/op_table.h"
+#include "operators/testing/op_text.h"
 
 namespace rfinject::estimate {
 

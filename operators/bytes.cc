@@ -1,9 +1,9 @@
-#include "collector/estimate/bytes.h"
+#include "operators/bytes.h"
 
 #include <algorithm>
 #include <cstddef>
 
-#include "collector/estimate/operands.h"
+#include "operators/operands.h"
 
 namespace rfinject::estimate {
 namespace {

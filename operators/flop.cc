@@ -1,8 +1,8 @@
-#include "collector/estimate/flop.h"
+#include "operators/flop.h"
 
 #include <algorithm>
 
-#include "collector/estimate/operands.h"
+#include "operators/operands.h"
 
 namespace rfinject::estimate {
 namespace {

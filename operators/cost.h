@@ -4,16 +4,16 @@
 //
 //   const Cost cost = EstimateCost(call, *FindGpu("V100-SXM2-16GB"), PrecisionPolicy{});
 //   if (cost.kernel) …
-#ifndef RFINJECT_COLLECTOR_ESTIMATE_COST_H_
-#define RFINJECT_COLLECTOR_ESTIMATE_COST_H_
+#ifndef RFINJECT_OPERATORS_COST_H_
+#define RFINJECT_OPERATORS_COST_H_
 
 #include <array>
 #include <cstdint>
 #include <string_view>
 
-#include "collector/estimate/precision.h"
-#include "collector/op_call.h"
 #include "gpus/gpus.h"
+#include "operators/op_call.h"
+#include "operators/precision.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::estimate {
@@ -54,4 +54,4 @@ uint64_t EstimateTransferNs(uint64_t bytes, double bytes_per_s) noexcept;
 
 }  // namespace rfinject::estimate
 
-#endif  // RFINJECT_COLLECTOR_ESTIMATE_COST_H_
+#endif  // RFINJECT_OPERATORS_COST_H_

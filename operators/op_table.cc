@@ -1,4 +1,4 @@
-#include "collector/estimate/op_table.h"
+#include "operators/op_table.h"
 
 #include <algorithm>
 #include <array>

@@ -1,14 +1,14 @@
 // File: operands.h
 //
 // Small questions about an OpCall's arguments that the FLOP and byte rules share.
-#ifndef RFINJECT_COLLECTOR_ESTIMATE_OPERANDS_H_
-#define RFINJECT_COLLECTOR_ESTIMATE_OPERANDS_H_
+#ifndef RFINJECT_OPERATORS_OPERANDS_H_
+#define RFINJECT_OPERATORS_OPERANDS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "collector/op_call.h"
+#include "operators/op_call.h"
 
 namespace rfinject::estimate {
 
@@ -82,4 +82,4 @@ inline std::span<const int64_t> IntsOf(const OpCall& call, size_t index) {
 
 }  // namespace rfinject::estimate
 
-#endif  // RFINJECT_COLLECTOR_ESTIMATE_OPERANDS_H_
+#endif  // RFINJECT_OPERATORS_OPERANDS_H_

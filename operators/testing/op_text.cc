@@ -1,4 +1,4 @@
-#include "collector/estimate/testing/op_text.h"
+#include "operators/testing/op_text.h"
 
 #include <map>
 #include <sstream>

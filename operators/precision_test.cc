@@ -1,4 +1,4 @@
-#include "collector/estimate/precision.h"
+#include "operators/precision.h"
 
 #include <gtest/gtest.h>
 
@@ -85,15 +85,6 @@ TEST(PrecisionTest, NeverAUnitThatTheGpuLacks) {
       }
     }
   }
-}
-
-TEST(PrecisionTest, PolicyDefaultsAreTorchs) {
-  const PrecisionPolicy unknown = PolicyFrom({});
-  EXPECT_TRUE(unknown.convolution_tf32);
-  EXPECT_FALSE(unknown.matmul_tf32);
-  const PrecisionPolicy known = PolicyFrom({.matmul_tf32 = Tristate::kOn, .cudnn_tf32 = Tristate::kOff});
-  EXPECT_FALSE(known.convolution_tf32);
-  EXPECT_TRUE(known.matmul_tf32);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "collector/estimate/cost.h"
+#include "operators/cost.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/estimate/launch_floor.h"
-#include "collector/estimate/testing/op_text.h"
+#include "operators/launch_floor.h"
+#include "operators/testing/op_text.h"
 
 namespace rfinject::estimate {
 namespace {

@@ -1,10 +1,10 @@
-#include "collector/estimate/signature.h"
+#include "operators/signature.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 
-#include "collector/estimate/operands.h"
+#include "operators/operands.h"
 
 namespace rfinject::estimate {
 namespace {

@@ -2,13 +2,12 @@
 //
 // Says which of the GPU's units does an operator's arithmetic. It follows from the kind of operator, the type of its
 // operands, what the chip has, and what torch allows.
-#ifndef RFINJECT_COLLECTOR_ESTIMATE_PRECISION_H_
-#define RFINJECT_COLLECTOR_ESTIMATE_PRECISION_H_
+#ifndef RFINJECT_OPERATORS_PRECISION_H_
+#define RFINJECT_OPERATORS_PRECISION_H_
 
-#include "collector/estimate/op_table.h"
-#include "collector/op_call.h"
-#include "collector/run_facts.h"
 #include "gpus/gpus.h"
+#include "operators/op_call.h"
+#include "operators/op_table.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::estimate {
@@ -17,9 +16,6 @@ struct PrecisionPolicy {
   bool convolution_tf32 = true;  // torch.backends.cudnn.allow_tf32: on since torch 1.7
   bool matmul_tf32 = false;      // torch.backends.cuda.matmul.allow_tf32: off since torch 1.12
 };
-
-// What torch's flags say; torch's defaults where they are not known.
-PrecisionPolicy PolicyFrom(const PolicyFacts& facts) noexcept;
 
 // The unit for arithmetic of `unit`'s kind on `dtype`.
 //
@@ -37,4 +33,4 @@ Precision UnitFor(Unit unit, DType dtype, const Gpu& gpu, PrecisionPolicy policy
 
 }  // namespace rfinject::estimate
 
-#endif  // RFINJECT_COLLECTOR_ESTIMATE_PRECISION_H_
+#endif  // RFINJECT_OPERATORS_PRECISION_H_

@@ -1,11 +1,11 @@
-#include "collector/estimate/signature.h"
+#include "operators/signature.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <string>
 
-#include "collector/estimate/testing/op_text.h"
+#include "operators/testing/op_text.h"
 
 namespace rfinject::estimate {
 namespace {

@@ -1,12 +1,12 @@
-#include "collector/estimate/cost.h"
+#include "operators/cost.h"
 
 #include <algorithm>
 
-#include "collector/estimate/bytes.h"
-#include "collector/estimate/flop.h"
-#include "collector/estimate/launch_floor.h"
-#include "collector/estimate/op_table.h"
-#include "collector/estimate/operands.h"
+#include "operators/bytes.h"
+#include "operators/flop.h"
+#include "operators/launch_floor.h"
+#include "operators/op_table.h"
+#include "operators/operands.h"
 
 namespace rfinject::estimate {
 namespace {

@@ -2,8 +2,8 @@
 //
 // One executed ATen operator as plain data: what the estimator's cost model sees. Nothing of torch's types is here;
 // the injector fills it from memory layouts that it calibrated.
-#ifndef RFINJECT_COLLECTOR_OP_CALL_H_
-#define RFINJECT_COLLECTOR_OP_CALL_H_
+#ifndef RFINJECT_OPERATORS_OP_CALL_H_
+#define RFINJECT_OPERATORS_OP_CALL_H_
 
 #include <array>
 #include <cstddef>
@@ -96,4 +96,4 @@ std::string_view FusedBackwardOf(std::string_view name) noexcept;
 
 }  // namespace rfinject
 
-#endif  // RFINJECT_COLLECTOR_OP_CALL_H_
+#endif  // RFINJECT_OPERATORS_OP_CALL_H_
