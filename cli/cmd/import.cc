@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/launch.h"
 #include "cli/cmd/load.h"
@@ -18,8 +17,8 @@
 #include "cli/cmd/output_file.h"
 #include "cli/cmd/progress.h"
 #include "cli/import/file_name.h"
+#include "cli/import/formats.h"
 #include "cli/import/join_times.h"
-#include "cli/import/ncu_csv.h"
 #include "cli/import/nsys_sqlite.h"
 #include "cli/trace/encode.h"
 #include "gpus/gpus.h"
@@ -27,13 +26,22 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
-    "rfinject import ncu|nsys [options] FILE|FOLDER... -o TRACE\n\n"
-    "Makes a trace of what other profilers wrote, one run a file: the CSV of Nsight Compute (ncu --csv, pages raw "
-    "and\n"
-    "details) or the SQLite export of Nsight Systems (times only). The model and the GPU are taken from a file's "
-    "name,\n"
-    "resnet18_v100.csv, unless options say them.";
+// What each file may be comes from the table of formats.
+const std::string& Usage() {
+  static const std::string& usage = *new std::string([] {
+    std::string text =
+        "rfinject import FORMAT [options] FILE|FOLDER... -o TRACE\n\n"
+        "Makes a trace of what other profilers wrote, one run a file. FORMAT is one of\n";
+    for (const ImportFormat& format : ImportFormats()) {
+      absl::StrAppend(&text, "  ", std::string(format.name), std::string(6 - format.name.size(), ' '),
+                      std::string(format.what), "\n");
+    }
+    return text +
+           "The model, and the GPU where a file does not tell, are taken from its name, resnet18_v100.csv, "
+           "unless options\nsay them. Every command that takes traces takes such files, too, as they are.";
+  }());
+  return usage;
+}
 
 constexpr Option kOptions[] = {
     {"output", 'o', "TRACE", "the trace to write; created 0600", kFiles},
@@ -44,9 +52,9 @@ constexpr Option kOptions[] = {
     {"decimal", 0, "MARK", "point or comma, for files that do not tell which they use", "point comma"},
 };
 
-// The files of `words`, folders replaced by what is in them with that ending, sorted. Fails with the folder that
-// cannot be listed or has none.
-absl::StatusOr<std::vector<std::string>> FindFiles(const std::vector<char*>& words, std::string_view ending) {
+// The files of `words`, folders replaced by what is in them with the format's endings, sorted. Fails with the folder
+// that cannot be listed or has none.
+absl::StatusOr<std::vector<std::string>> FindFiles(const std::vector<char*>& words, const ImportFormat& format) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
   for (const char* word : words) {
@@ -60,11 +68,14 @@ absl::StatusOr<std::vector<std::string>> FindFiles(const std::vector<char*>& wor
     }
     std::vector<std::string> found;
     for (fs::directory_iterator entry(word, error), end; !error && entry != end; entry.increment(error)) {
-      if (entry->path().extension() == ending && entry->is_regular_file(error)) found.push_back(entry->path());
+      const std::string name = entry->path().filename();
+      const bool ends = std::any_of(format.endings.begin(), format.endings.end(),
+                                    [&name](std::string_view ending) { return name.ends_with(ending); });
+      if (ends && entry->is_regular_file(error)) found.push_back(entry->path());
     }
     if (error) return absl::UnavailableError(absl::StrCat(word, ": ", error.message()));
     if (found.empty())
-      return absl::NotFoundError(absl::StrCat(word, ": no *", std::string(ending), " in this folder"));
+      return absl::NotFoundError(absl::StrCat(word, ": no *", std::string(format.endings[0]), " in this folder"));
     std::sort(found.begin(), found.end());
     files.insert(files.end(), found.begin(), found.end());
   }
@@ -73,13 +84,14 @@ absl::StatusOr<std::vector<std::string>> FindFiles(const std::vector<char*>& wor
 
 }  // namespace
 
-VerbHelp ImportHelp() { return {kUsage, {std::begin(kOptions), std::end(kOptions)}, kFiles}; }
+VerbHelp ImportHelp() { return {Usage(), {std::begin(kOptions), std::end(kOptions)}, kFiles}; }
 
 int ImportMain(Arguments arguments) {
   ParsedOptions parsed;
   if (const auto code = ParseOptions("import", ImportHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
-  const std::string_view tool = parsed.words.empty() ? "" : parsed.words[0];
-  if (tool != "ncu" && tool != "nsys") return UsageError("import", "say what to import: ncu or nsys");
+  const ImportFormat* format = parsed.words.empty() ? nullptr : FindImportFormat(parsed.words[0]);
+  if (format == nullptr) return UsageError("import", "say what to import: " + ImportFormatNames());
+  const bool of_ncu = format->name == "ncu";
   parsed.words.erase(parsed.words.begin());
   if (parsed.words.empty()) return UsageError("import", "no file is named");
   const std::string output = parsed.Value("output");
@@ -98,9 +110,9 @@ int ImportMain(Arguments arguments) {
   }
   if (!decimal.empty()) options.decimal = decimal == "comma" ? DecimalMark::kComma : DecimalMark::kPoint;
   const std::string times = parsed.Value("times");
-  if (!times.empty() && tool == "nsys") return UsageError("import", "--times goes with ncu");
+  if (!times.empty() && !of_ncu) return UsageError("import", "--times goes with ncu");
 
-  const absl::StatusOr<std::vector<std::string>> files = FindFiles(parsed.words, tool == "ncu" ? ".csv" : ".sqlite");
+  const absl::StatusOr<std::vector<std::string>> files = FindFiles(parsed.words, *format);
   if (!files.ok()) {
     Complain(std::string(files.status().message()));
     return 1;
@@ -116,19 +128,11 @@ int ImportMain(Arguments arguments) {
   for (size_t i = 0; i < files->size(); ++i) {
     const std::string& path = (*files)[i];
     progress.Show(i, files->size());
-    ImportOptions named = options;
-    const NamedRun name = RunOfFileName(path);
-    if (named.model.empty()) named.model = name.model;
-    if (named.gpu.empty()) named.gpu = name.gpu;
-    absl::StatusOr<Imported> imported = tool == "ncu" ? ImportNcuCsv(path, named) : ImportNsysSqlite(path, named);
-    if (!times.empty()) imported = JoinTimes(std::move(imported), ImportNsysSqlite(times, named));
+    absl::StatusOr<Imported> imported = ImportFile(*format, path, options);
+    if (!times.empty()) imported = JoinTimes(std::move(imported), ImportNsysSqlite(times, options));
     if (!imported.ok()) {
       Complain(std::string(imported.status().message()));
       return 1;
-    }
-    if (options.gpu.empty() && !name.other_gpus.empty()) {
-      Complain(absl::StrCat(path, ": taken as ", name.gpu, "; --gpu says it if it was ",
-                            absl::StrJoin(name.other_gpus, " or ")));
     }
     for (const std::string& warning : imported->warnings) Complain(warning);
     if (const absl::Status status = profile.Merge(std::move(imported->profile)); !status.ok()) {

@@ -163,17 +163,29 @@ absl::StatusOr<ReportArguments> Read(const ParsedOptions& parsed) {
   return given;
 }
 
-// Whether it was imported from files that name no layers: all that they tell apart is kernels.
-bool OfOtherTools(const LoadedRun& one) {
-  return std::all_of(one.profile.runs.begin(), one.profile.runs.end(), [](const auto& keyed) {
+// Whether it was imported, and no launch has what `has` asks for.
+template <typename Has>
+bool IsImportWithout(const LoadedRun& one, const Has& has) {
+  return std::all_of(one.profile.runs.begin(), one.profile.runs.end(), [&](const auto& keyed) {
     const Run& run = keyed.second;
     return run.key.source == SourceKind::kImported &&
-           std::all_of(run.launches.begin(), run.launches.end(),
-                       [](const auto& launch) { return launch.first.layer.path.empty(); });
+           std::none_of(run.launches.begin(), run.launches.end(),
+                        [&](const auto& launch) { return has(launch.first); });
   });
 }
 
-// What was loaded, as a document. Without layers to tell apart, the rows are kernels, unless the user chose others.
+// The view of imports that name no layers: by operator, or where none is named either, by kernel. Null for all else.
+const View* ViewOfImports(const std::vector<LoadedRun>& runs) {
+  const auto all_without = [&runs](const auto& has) {
+    return std::all_of(runs.begin(), runs.end(), [&](const LoadedRun& one) { return IsImportWithout(one, has); });
+  };
+  if (!all_without([](const LaunchKey& key) { return !key.layer.path.empty(); })) return nullptr;
+  const bool operators = !all_without([](const LaunchKey& key) { return !key.op.empty(); });
+  return FindView(operators ? "op" : "kernel");
+}
+
+// What was loaded, as a document. Without layers to tell apart, the rows are operators or kernels, unless the user
+// chose others.
 Document MakeDocument(const ReportArguments& given, const ParsedOptions& parsed, const LoadedRuns& loaded,
                       const Profile* theory) {
   ViewInput input = given.input;
@@ -181,8 +193,8 @@ Document MakeDocument(const ReportArguments& given, const ParsedOptions& parsed,
   input.fold.theory = theory;
   input.fold.calibration = &given.calibration;
   const bool chosen = parsed.Has("by") || parsed.Has("depth") || parsed.Has("theory");
-  const bool kernels = !chosen && std::all_of(loaded.runs.begin(), loaded.runs.end(), OfOtherTools);
-  return (kernels ? *FindView("kernel") : *given.view).make(input);
+  const View* of_imports = chosen ? nullptr : ViewOfImports(loaded.runs);
+  return (of_imports != nullptr ? *of_imports : *given.view).make(input);
 }
 
 // Whether --strict has a reason to fail.

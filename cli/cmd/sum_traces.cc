@@ -16,10 +16,13 @@
 #include "absl/strings/str_format.h"
 #include "cli/cmd/progress.h"
 #include "cli/cmd/streams.h"
+#include "cli/import/formats.h"
 #include "cli/profile/accumulator.h"
 #include "cli/text/units.h"
 #include "cli/trace/apply/apply.h"
 #include "cli/trace/decode.h"
+#include "cli/trace/encode.h"
+#include "cli/trace/files.h"
 #include "cli/trace/frames.h"
 #include "cli/trace/read.h"
 #include "cli/trace/workers.h"
@@ -48,25 +51,58 @@ std::string ContentId(ByteSource& source) {
 // A file that has been read and not yet decided on.
 struct ReadFile {
   absl::Status opened;
+  std::vector<std::string> warnings;  // what is to be said of a file that another tool wrote
   uint64_t size = 0;
   TraceRecords records;
   std::vector<std::pair<RunKey, std::vector<std::string_view>>> operators;
 };
 
-std::unique_ptr<ReadFile> Read(const std::string& path, Decoder* decoder) {
-  auto file = std::make_unique<ReadFile>();
-  FileSource source;
-  file->opened = source.Open(path);
-  if (!file->opened.ok()) return file;
-  file->size = source.size();
+// The file as a trace, where another tool wrote it: from here on it is one. Empty where it is a trace, or nothing
+// that is known.
+std::string AsTrace(const std::string& path, ReadFile* file) {
+  std::string trace;
+  const ImportFormat* format = IsTraceFile(path) ? nullptr : RecogniseImport(path);
+  if (format == nullptr) return trace;
+  absl::StatusOr<Imported> imported = ImportFile(*format, path, {});
+  file->opened = imported.status();
+  if (!imported.ok()) return trace;
+  file->warnings = std::move(imported->warnings);
+  file->opened = WriteTrace(imported->profile, [&trace](const void* data, size_t size) {
+    trace.append(static_cast<const char*>(data), size);
+    return absl::OkStatus();
+  });
+  return trace;
+}
+
+void ReadTrace(ByteSource& source, ReadFile* file, Decoder* decoder) {
   file->records = ReadRecords(source, decoder);
-  if (!file->records.usable) return file;
+  if (!file->records.usable) return;
   std::set<std::string>& ids = file->records.applier.trace_ids();
   if (ids.empty()) {
     std::string id = ContentId(source);
     if (!id.empty()) ids.insert(std::move(id));
   }
   file->operators = file->records.applier.Operators();
+}
+
+std::unique_ptr<ReadFile> Read(const std::string& path, Decoder* decoder) {
+  auto file = std::make_unique<ReadFile>();
+  if (const std::string trace = AsTrace(path, file.get()); !trace.empty() || !file->opened.ok()) {
+    if (!file->opened.ok()) return file;
+    MemorySource source({reinterpret_cast<const uint8_t*>(trace.data()), trace.size()});
+    file->size = trace.size();
+    ReadTrace(source, file.get(), decoder);
+    return file;
+  }
+  FileSource source;
+  file->opened = source.Open(path);
+  if (!file->opened.ok()) {
+    file->opened =
+        absl::Status(file->opened.code(), absl::StrCat(path, ": cannot be read: ", file->opened.message()));
+    return file;
+  }
+  file->size = source.size();
+  ReadTrace(source, file.get(), decoder);
   return file;
 }
 
@@ -171,7 +207,12 @@ class Summing {
       Complain(absl::StrCat(path, ": ", what...));
       return false;
     };
-    if (!file->opened.ok()) return refuse("cannot be read: ", file->opened.message());
+    for (const std::string& warning : file->warnings) Complain(warning);
+    if (!file->opened.ok()) {
+      target.loaded.damaged = true;
+      Complain(std::string(file->opened.message()));
+      return false;
+    }
     const TraceRecords& records = file->records;
     if (!records.status.ok()) {
       refuse(records.status.message(), records.usable ? UsedInSpite(records.chunks) : std::string());

@@ -43,7 +43,8 @@ std::string OtherProfileRemedy(std::string_view path) {
 
 NamedRun RunOfFileName(std::string_view path) {
   std::string_view base = path.substr(path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/') + 1);
-  for (std::string_view ending : {".csv", ".sqlite", ".ncu", ".nsys", ".txt"}) {
+  for (std::string_view ending :
+       {".csv", ".sqlite", ".ncu", ".nsys", ".txt", ".gz", ".zip", ".json", ".trace", ".pt"}) {
     if (base.size() > ending.size() && base.ends_with(ending)) base.remove_suffix(ending.size());
   }
   const std::string name = Lower(base);

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/import/nvtx_ranges.h"
+#include "cli/import/timed_steps.h"
 
 namespace rfinject::cli {
 namespace {
@@ -180,38 +181,8 @@ class Importer {
   // from the end of the one before to its own end, so that loading its batch is part of it; the first one is its
   // range.
 
-  struct Interval {
-    int64_t start = 0, end = 0;
-  };
-  struct TimedStep {
-    Interval at;
-    uint64_t data_ns = 0, gpu_wait_ns = 0, busy_ns = 0;
-    uint64_t busy_or_data_ns = 0;
-  };
-  // A file with more steps than this is no training run. So many take 56 MB.
-  static constexpr size_t kMostTimedSteps = 1 << 20;
-
-  // Adds to `into` of each step what of the intervals lies in it. The intervals come by their start; where two
-  // overlap, what they share counts once.
-  static void AddOverlap(const std::function<bool(Interval*)>& next, uint64_t TimedStep::*into,
-                         std::vector<TimedStep>* steps) {
-    size_t first = 0;  // the steps before it have ended
-    int64_t counted = INT64_MIN;
-    for (Interval one; next(&one);) {
-      one.start = std::max(one.start, counted);
-      if (one.end <= one.start) continue;
-      counted = one.end;
-      while (first < steps->size() && (*steps)[first].at.end <= one.start) ++first;
-      for (size_t i = first; i < steps->size() && (*steps)[i].at.start < one.end; ++i) {
-        TimedStep& step = (*steps)[i];
-        const int64_t from = std::max(one.start, step.at.start), to = std::min(one.end, step.at.end);
-        if (to > from) step.*into += static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
-      }
-    }
-  }
-
   // The rows of a query whose first two columns are a start and an end.
-  std::function<bool(Interval*)> Intervals(const std::string& sql) const {
+  cli::Intervals IntervalsOfQuery(const std::string& sql) const {
     const auto statement = std::make_shared<Statement>(Prepare(database_.get(), sql));
     return [statement](Interval* one) {
       if (!*statement || sqlite3_step(statement->get()) != SQLITE_ROW) return false;
@@ -285,7 +256,7 @@ class Importer {
       }
     }
     sql += " ORDER BY 1, 2";
-    AddOverlap(Intervals(sql), &TimedStep::busy_ns, &steps);
+    AddOverlap(IntervalsOfQuery(sql), &TimedStep::busy_ns, &steps);
     // torch.autograd.profiler.emit_nvtx makes a range of each scope that torch opens.
     bool has_data = false;
     const auto is_data = [&has_data](const std::string& name) {
@@ -294,41 +265,19 @@ class Importer {
       return data;
     };
     AddOverlap(RangesOfSteps(is_data), &TimedStep::data_ns, &steps);
-    AddOverlap(Merged(Intervals(sql), RangesOfSteps(is_data)), &TimedStep::busy_or_data_ns, &steps);
+    AddOverlap(Merged(IntervalsOfQuery(sql), RangesOfSteps(is_data)), &TimedStep::busy_or_data_ns, &steps);
     const std::set<std::string> calls = ColumnsOf(database_.get(), "CUPTI_ACTIVITY_KIND_RUNTIME");
     const bool has_calls = calls.contains("end") && calls.contains("nameId");
     if (has_calls) {
-      AddOverlap(
-          Intervals(absl::StrCat("SELECT r.start, r.end FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON "
-                                 "s.id = r.nameId WHERE r.globalTid = ",
-                                 step_thread_,
-                                 " AND (s.value GLOB 'cu*Synchronize*' OR s.value GLOB 'cudaMemcpy_v*' OR "
-                                 "s.value GLOB 'cuMemcpyDtoH_v*') ORDER BY 1, 2")),
-          &TimedStep::gpu_wait_ns, &steps);
+      AddOverlap(IntervalsOfQuery(
+                     absl::StrCat("SELECT r.start, r.end FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON "
+                                  "s.id = r.nameId WHERE r.globalTid = ",
+                                  step_thread_,
+                                  " AND (s.value GLOB 'cu*Synchronize*' OR s.value GLOB 'cudaMemcpy_v*' OR "
+                                  "s.value GLOB 'cuMemcpyDtoH_v*') ORDER BY 1, 2")),
+                 &TimedStep::gpu_wait_ns, &steps);
     }
-    StepTimes& times = run_.step_times[0];
-    const int64_t began_unix_ns = SessionStartUnixNs();
-    for (const TimedStep& step : steps) {
-      const uint64_t ns =
-          step.at.end > step.at.start ? static_cast<uint64_t>(step.at.end) - static_cast<uint64_t>(step.at.start) : 0;
-      const auto where = [](bool known, uint64_t value) { return known ? std::optional(value) : std::nullopt; };
-      times.Add({.wall_ns = ns,
-                 .data_wait_ns = where(has_data, step.data_ns),
-                 .gpu_wait_ns = where(has_calls, step.gpu_wait_ns),
-                 .gpu_busy_ns = step.busy_ns,
-                 .launch_gap_ns = ns > step.busy_or_data_ns ? ns - step.busy_or_data_ns : 0});
-      int64_t start_unix_ns = 0;
-      if (run_.step_spans.size() >= kMostStepSpans ||
-          __builtin_add_overflow(began_unix_ns, step.at.start, &start_unix_ns)) {
-        continue;
-      }
-      run_.step_spans.push_back({.index = run_.step_spans.size(),
-                                 .start_unix_ns = start_unix_ns,
-                                 .duration_ns = ns,
-                                 .data_wait_ns = where(has_data, step.data_ns),
-                                 .gpu_wait_ns = where(has_calls, step.gpu_wait_ns),
-                                 .busy_ns = step.busy_ns});
-    }
+    AddStepTimes(steps, has_data, has_calls, SessionStartUnixNs(), 0, &run_);
   }
 
   // Measures, in the time between each GPU's first kernel or copy and its last, the share in which none ran.

@@ -44,6 +44,8 @@ Phase PhaseNamed(const std::vector<std::string>& words) {
 
 }  // namespace
 
+Phase PhaseOfRange(std::string_view name) { return PhaseNamed(WordsOf(name)); }
+
 bool IsLoaderName(std::string_view name) { return name.starts_with("enumerate(DataLoader)#"); }
 
 bool IsStepName(std::string_view name) {
@@ -75,7 +77,7 @@ NvtxPlace NvtxStack::At(int64_t thread, int64_t time) {
       continue;
     }
     const std::string_view name = std::string_view(range.name).substr(0, range.name.find(','));
-    if (const Phase phase = PhaseNamed(WordsOf(name)); phase != Phase::kOther) {
+    if (const Phase phase = PhaseOfRange(name); phase != Phase::kOther) {
       place.phase = phase;
       continue;
     }

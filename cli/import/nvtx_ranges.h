@@ -27,6 +27,9 @@ bool IsLoaderName(std::string_view name);
 // "batch"; not "optimizer.step", which is a part of one.
 bool IsStepName(std::string_view name);
 
+// The phase that a range of this name marks ("forward", "validation"); kOther for every other name.
+Phase PhaseOfRange(std::string_view name);
+
 // Where a launch was made.
 struct NvtxPlace {
   bool in_step = false;

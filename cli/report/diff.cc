@@ -139,6 +139,8 @@ Change Compare(const Estimate& before, const Estimate& after, bool both, Trust t
     change.verdict = Verdict::kSame;
   } else if (std::isinf(change.half_width)) {
     change.verdict = Verdict::kUnknown;
+    // Steps so close together say nothing of the steps of another run.
+    if (change.trust == Trust::kByStep) change.trust = Trust::kFewSteps;
   } else if (!(uncertainty.variance > 0)) {
     change.verdict = Verdict::kReal;
   } else {

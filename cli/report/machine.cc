@@ -40,6 +40,8 @@ Parts Split(std::string_view name) {
       parts.slice = true;
     } else if (word.rfind("SXM", 0) == 0 && (word.size() == 3 || IsNumber(word.substr(3)))) {
       parts.form = "SXM";
+    } else if (word == "DGXS") {
+      parts.form = "SXM";  // the modules of a DGX Station have an SXM module's chip, clocks and memory
     } else if (word == "PCIE" || word == "NVL") {
       parts.form = word;
     } else if (word == "HBM3" || word == "HBM3E") {

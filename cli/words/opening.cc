@@ -42,7 +42,8 @@ std::string Begin(const Report& report) {
     case SourceKind::kMeasured:
       return "Measured on " + (report.device_name.empty() ? "an unnamed GPU" : report.device_name);
     case SourceKind::kImported:
-      return "Imported from " + (report.run.collector.empty() ? "another tool" : report.run.collector);
+      return "Imported from " + (report.run.collector.empty() ? "another tool" : report.run.collector) +
+             (report.device_name.empty() ? "" : ", measured on " + report.device_name);
     case SourceKind::kNone:
     case SourceKind::kUnspecified:
       break;

@@ -92,7 +92,8 @@ std::string ShareLine(const Report& report) {
   }
   // An estimate has counters by construction; saying so would suggest that something was counted.
   if (report.run.source != SourceKind::kEstimated) {
-    line += "; " + Percent(report.counters_share) + " of GPU time has counters";
+    const bool of_shapes = report.run.source == SourceKind::kImported && report.total.compulsory_bytes() > 0;
+    line += "; " + Percent(report.counters_share) + " of GPU time has " + (of_shapes ? "FLOP and bytes" : "counters");
   }
   return line;
 }

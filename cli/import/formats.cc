@@ -1,0 +1,101 @@
+#include "cli/import/formats.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/import/file_name.h"
+#include "cli/import/ncu_csv.h"
+#include "cli/import/nsys_sqlite.h"
+#include "cli/import/torch/byte_stream.h"
+#include "cli/import/torch/recording.h"
+#include "cli/import/torch_profiler.h"
+
+namespace rfinject::cli {
+namespace {
+
+// A program's own output may stand before ncu's table.
+constexpr size_t kBeginning = 64u << 10;
+
+constexpr std::string_view kCsv[] = {".csv"};
+constexpr std::string_view kSqlite[] = {".sqlite"};
+constexpr std::string_view kTorch[] = {".json.gz", ".json", ".json.zip"};
+
+bool IsNcuCsv(std::string_view bytes, std::string_view /*unpacked*/) {
+  return bytes.find("\"Kernel Name\"") != std::string_view::npos;
+}
+bool IsSqlite(std::string_view bytes, std::string_view /*unpacked*/) { return bytes.starts_with("SQLite format 3"); }
+bool IsTorchRecording(std::string_view /*bytes*/, std::string_view unpacked) {
+  return LooksLikeTorchRecording(unpacked);
+}
+
+constexpr ImportFormat kFormats[] = {
+    {"ncu", "the CSV of Nsight Compute (ncu --csv, pages raw and details)", kCsv, false, IsNcuCsv, ImportNcuCsv},
+    {"nsys", "the SQLite export of Nsight Systems (times only)", kSqlite, false, IsSqlite, ImportNsysSqlite},
+    {"torch", "a recording of torch.profiler (JSON, .gz or .zip)", kTorch, true, IsTorchRecording,
+     ImportTorchProfiler},
+};
+
+std::string Beginning(ByteStream& stream) {
+  std::string bytes(kBeginning, '\0');
+  size_t size = 0;
+  while (size < bytes.size()) {
+    const size_t got = stream.Read(bytes.data() + size, bytes.size() - size);
+    if (got == 0) break;
+    size += got;
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
+}  // namespace
+
+std::span<const ImportFormat> ImportFormats() { return kFormats; }
+
+const ImportFormat* FindImportFormat(std::string_view name) {
+  const auto found = std::find_if(std::begin(kFormats), std::end(kFormats),
+                                  [name](const ImportFormat& format) { return format.name == name; });
+  return found == std::end(kFormats) ? nullptr : found;
+}
+
+std::string ImportFormatNames() {
+  std::string names;
+  for (size_t i = 0; i < std::size(kFormats); ++i) {
+    const char* between = i == 0 ? "" : i + 1 == std::size(kFormats) ? " or " : ", ";
+    absl::StrAppend(&names, between, std::string(kFormats[i].name));
+  }
+  return names;
+}
+
+const ImportFormat* RecogniseImport(const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<ByteStream>> plain = ByteStream::Open(path, ByteStream::AsItIs());
+  if (!plain.ok()) return nullptr;
+  const std::string bytes = Beginning(**plain);
+  const absl::StatusOr<std::unique_ptr<ByteStream>> stream = ByteStream::OfBytes(bytes);
+  const std::string unpacked = stream.ok() ? Beginning(**stream) : std::string();
+  const auto found = std::find_if(std::begin(kFormats), std::end(kFormats),
+                                  [&](const ImportFormat& format) { return format.recognises(bytes, unpacked); });
+  return found == std::end(kFormats) ? nullptr : found;
+}
+
+absl::StatusOr<Imported> ImportFile(const ImportFormat& format, const std::string& path, ImportOptions options) {
+  const NamedRun name = RunOfFileName(path);
+  const bool guesses = options.gpu.empty() && !format.names_gpu;
+  if (options.model.empty() && !format.names_gpu) options.model = name.model;
+  options.likely_model = name.model;
+  options.likely_gpu = name.gpu;
+  if (guesses) options.gpu = name.gpu;
+  absl::StatusOr<Imported> imported = format.import(path, options);
+  if (imported.ok() && guesses && !name.other_gpus.empty()) {
+    imported->warnings.insert(imported->warnings.begin(),
+                              absl::StrCat(path, ": taken as ", name.gpu, "; --gpu says it if it was ",
+                                           absl::StrJoin(name.other_gpus, " or ")));
+  }
+  return imported;
+}
+
+}  // namespace rfinject::cli

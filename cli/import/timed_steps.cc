@@ -1,0 +1,58 @@
+#include "cli/import/timed_steps.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace rfinject::cli {
+
+Intervals IntervalsOf(const std::vector<Interval>& list) {
+  return [&list, next = size_t{0}](Interval* one) mutable {
+    if (next == list.size()) return false;
+    *one = list[next++];
+    return true;
+  };
+}
+
+void AddOverlap(const Intervals& next, uint64_t TimedStep::*into, std::vector<TimedStep>* steps) {
+  size_t first = 0;  // the steps before it have ended
+  int64_t counted = INT64_MIN;
+  for (Interval one; next(&one);) {
+    one.start = std::max(one.start, counted);
+    if (one.end <= one.start) continue;
+    counted = one.end;
+    while (first < steps->size() && (*steps)[first].at.end <= one.start) ++first;
+    for (size_t i = first; i < steps->size() && (*steps)[i].at.start < one.end; ++i) {
+      TimedStep& step = (*steps)[i];
+      const int64_t from = std::max(one.start, step.at.start), to = std::min(one.end, step.at.end);
+      if (to > from) step.*into += static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
+    }
+  }
+}
+
+void AddStepTimes(const std::vector<TimedStep>& steps, bool has_data, bool has_calls, int64_t began_unix_ns,
+                  uint32_t rank, Run* run) {
+  StepTimes& times = run->step_times[rank];
+  for (const TimedStep& step : steps) {
+    const uint64_t ns =
+        step.at.end > step.at.start ? static_cast<uint64_t>(step.at.end) - static_cast<uint64_t>(step.at.start) : 0;
+    const auto where = [](bool known, uint64_t value) { return known ? std::optional(value) : std::nullopt; };
+    times.Add({.wall_ns = ns,
+               .data_wait_ns = where(has_data, step.data_ns),
+               .gpu_wait_ns = where(has_calls, step.gpu_wait_ns),
+               .gpu_busy_ns = step.busy_ns,
+               .launch_gap_ns = ns > step.busy_or_data_ns ? ns - step.busy_or_data_ns : 0});
+    int64_t start_unix_ns = 0;
+    if (run->step_spans.size() >= kMostStepSpans ||
+        __builtin_add_overflow(began_unix_ns, step.at.start, &start_unix_ns)) {
+      continue;
+    }
+    run->step_spans.push_back({.index = run->step_spans.size(),
+                               .start_unix_ns = start_unix_ns,
+                               .duration_ns = ns,
+                               .data_wait_ns = where(has_data, step.data_ns),
+                               .gpu_wait_ns = where(has_calls, step.gpu_wait_ns),
+                               .busy_ns = step.busy_ns});
+  }
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,475 @@
+#include "cli/import/torch/recording.h"
+
+#include <rapidjson/reader.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cli/import/torch/device_properties.h"
+#include "cli/import/torch/event.h"
+#include "cli/import/torch/words.h"
+
+namespace rfinject::cli {
+
+uint32_t TextTable::NumberOf(std::string_view text) {
+  const auto found = numbers_.find(text);
+  if (found != numbers_.end()) return found->second;
+  texts_.emplace_back(text);
+  const auto number = static_cast<uint32_t>(texts_.size() - 1);
+  numbers_.emplace(texts_.back(), number);
+  return number;
+}
+
+namespace {
+
+// One text or number longer than this is no profiler's.
+constexpr uint64_t kLongestToken = 16u << 20;
+// What is kept of one event's operands or of the list of GPUs; a list of a thousand tensors takes 20 KB.
+constexpr size_t kLongestCapture = 1u << 20;
+// "shapes" of one operator that are longer are left out.
+constexpr size_t kLongestOperands = 64u << 10;
+
+// RapidJSON's input: bytes from the recording, with what JSON forbids in texts, and profilers write, made a blank.
+// Ends early at a token that is too long, so that memory is bounded.
+class CleanStream {
+ public:
+  using Ch = char;
+  explicit CleanStream(ByteStream& bytes) : bytes_(bytes), buffer_(new char[kBuffer]) { Fill(); }
+
+  Ch Peek() const { return at_ < end_ ? buffer_[at_] : '\0'; }
+  Ch Take() {
+    if (at_ == end_) return '\0';
+    const char c = buffer_[at_++];
+    if (at_ == end_) Fill();
+    return c;
+  }
+  size_t Tell() const { return static_cast<size_t>(offset_) + at_; }
+  // RapidJSON asks for these of streams that are parsed in place, which this is not.
+  Ch* PutBegin() { return nullptr; }
+  void Put(Ch /*c*/) {}
+  void Flush() {}
+  size_t PutEnd(Ch* /*begin*/) { return 0; }
+
+  void EndOfToken() { token_ = Tell(); }
+  bool token_too_long() const { return too_long_; }
+  bool at_end() const { return at_ == end_; }
+
+ private:
+  static constexpr size_t kBuffer = 256u << 10;
+  void Fill() {
+    offset_ += end_;
+    at_ = end_ = 0;
+    if (offset_ - std::min(offset_, token_) > kLongestToken) {
+      too_long_ = true;
+      return;
+    }
+    end_ = bytes_.Read(buffer_.get(), kBuffer);
+    constexpr unsigned char kFirstPrintable = 0x20;
+    for (size_t i = 0; i < end_; ++i) {
+      if (static_cast<unsigned char>(buffer_[i]) < kFirstPrintable) buffer_[i] = ' ';
+    }
+  }
+
+  ByteStream& bytes_;
+  std::unique_ptr<char[]> buffer_;
+  size_t at_ = 0, end_ = 0;
+  uint64_t offset_ = 0, token_ = 0;
+  bool too_long_ = false;
+};
+
+// "[3136,1,1]"
+std::array<uint32_t, 3> Dimensions(std::string_view text) {
+  std::array<uint32_t, 3> sizes{};
+  ConsumePrefix(&text, "[");
+  for (uint32_t& size : sizes) {
+    const size_t end = text.find_first_of(",]");
+    size = Unsigned32(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return sizes;
+}
+
+// What the 2021 dialect has among its operators and later ones as annotations.
+bool IsAnnotationName(std::string_view name) {
+  return name.starts_with("ProfilerStep#") || name.starts_with("Optimizer.") ||
+         name.starts_with("enumerate(DataLoader)");
+}
+
+constexpr std::string_view kModulePrefix = "nn.Module: ";
+
+// Puts events into the tables.
+class Builder {
+ public:
+  explicit Builder(TorchRecording* recording) : recording_(*recording) {}
+
+  void Add(const TorchEvent& event) {
+    ++recording_.events;
+    const std::string& category = event.category;
+    if (event.phase == "i") {
+      // A GPU has another type than 0, which is the host.
+      if (event.name == "[memory]" && event.device_type != 0) {
+        recording_.memory_peak_bytes = std::max(recording_.memory_peak_bytes, event.allocated);
+      }
+      return;
+    }
+    if (event.phase != "X") return;
+    if (category == "cpu_op" || category == "Operator") {
+      AddSpan(event, IsAnnotationName(event.name) ? TorchSpan::Kind::kAnnotation : TorchSpan::Kind::kOperator);
+    } else if (category == "user_annotation") {
+      AddSpan(event, TorchSpan::Kind::kAnnotation);
+    } else if (category == "python_function") {
+      if (event.name.starts_with(kModulePrefix)) AddSpan(event, TorchSpan::Kind::kModule);
+    } else if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime") {
+      AddCall(event);
+    } else if (category == "kernel" || category == "Kernel") {
+      AddActivity(event, TorchActivity::Kind::kKernel);
+    } else if (category == "gpu_memcpy" || category == "Memcpy") {
+      AddActivity(event, TorchActivity::Kind::kCopy);
+    } else if (category == "gpu_memset" || category == "Memset") {
+      AddActivity(event, TorchActivity::Kind::kSet);
+    } else if (category == "cuda_profiler_range") {
+      recording_.counters.push_back({recording_.texts.NumberOf(event.name), event.metrics});
+    } else if (category.ends_with("_ccp_events") || category == "privateuse1_runtime") {
+      ++recording_.other_gpus[category];
+    }
+  }
+
+ private:
+  static bool EndOf(const TorchEvent& event, int64_t* end) {
+    return event.has_time && event.has_duration && event.duration >= 0 &&
+           !__builtin_add_overflow(event.start, event.duration, end);
+  }
+  uint32_t Thread(const TorchEvent& event) {
+    return recording_.threads.NumberOf(absl::StrCat(event.process, "/", event.thread));
+  }
+
+  void AddSpan(const TorchEvent& event, TorchSpan::Kind kind) {
+    TorchSpan span;
+    if (!EndOf(event, &span.end)) return;
+    span.start = event.start;
+    span.sequence = event.sequence;
+    span.external_id = event.external_id;
+    span.thread = Thread(event);
+    const std::string_view name = event.name;
+    span.name =
+        recording_.texts.NumberOf(kind == TorchSpan::Kind::kModule ? name.substr(kModulePrefix.size()) : name);
+    if (!event.dims.empty() || !event.types.empty()) {
+      // Blanks that JSON does not need are gone, and so a line break separates.
+      const std::string operands =
+          absl::StrCat(event.dims, "\n", event.types, "\n", event.strides, "\n", event.values);
+      if (operands.size() <= kLongestOperands) span.operands = recording_.operands.NumberOf(operands);
+    }
+    span.kind = kind;
+    recording_.spans.push_back(span);
+  }
+
+  void AddCall(const TorchEvent& event) {
+    TorchCall call;
+    if (!EndOf(event, &call.end)) return;
+    call.start = event.start;
+    call.correlation = event.correlation;
+    call.thread = Thread(event);
+    call.name = recording_.texts.NumberOf(event.name);
+    recording_.calls.push_back(call);
+  }
+
+  void AddActivity(const TorchEvent& event, TorchActivity::Kind kind) {
+    int64_t end = 0;
+    if (!EndOf(event, &end)) {
+      ++recording_.without_time;
+      return;
+    }
+    TorchLaunch launch;
+    launch.name = recording_.texts.NumberOf(event.name);
+    launch.device = event.device;
+    launch.shared_bytes = event.shared_bytes;
+    launch.grid = Dimensions(event.grid);
+    launch.block = Dimensions(event.block);
+    const auto [known, is_new] = launches_.try_emplace(launch, static_cast<uint32_t>(recording_.launches.size()));
+    if (is_new) recording_.launches.push_back(launch);
+    recording_.activities.push_back({.start = event.start,
+                                     .duration = event.duration,
+                                     .correlation = event.correlation,
+                                     .external_id = event.external_id,
+                                     .launch = known->second,
+                                     .stream = event.stream,
+                                     .kind = kind});
+  }
+
+  TorchRecording& recording_;
+  absl::flat_hash_map<TorchLaunch, uint32_t> launches_;
+};
+
+// RapidJSON's events. Depth 1 is the file's object, 2 its list of events, 3 an event, 4 its arguments; a file that is
+// only the list begins at depth 2.
+class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> {
+ public:
+  Handler(CleanStream* stream, TorchRecording* recording)
+      : stream_(*stream), recording_(*recording), builder_(recording) {}
+
+  bool found_events() const { return found_events_; }
+
+  bool Null() { return Scalar("", false); }
+  bool Bool(bool value) { return Scalar(value ? "true" : "false", false); }
+  bool RawNumber(const char* text, rapidjson::SizeType size, bool /*copy*/) { return Scalar({text, size}, false); }
+  bool String(const char* text, rapidjson::SizeType size, bool /*copy*/) { return Scalar({text, size}, true); }
+  bool Key(const char* text, rapidjson::SizeType size, bool /*copy*/) {
+    stream_.EndOfToken();
+    const std::string_view key(text, size);
+    if (capture_ != nullptr) {
+      Separate();
+      AppendText(key);
+      Append(":");
+      fresh_ = true;
+    } else if (depth_ == 1) {
+      member_.assign(key);
+    } else if (depth_ == 3 && in_events_) {
+      field_ = EventField(key);
+    } else if (depth_ == 4 && in_arguments_) {
+      field_ = ArgumentField(key);
+      if (field_ == Field::kOther && event_.category == "cuda_profiler_range") metric_.assign(key);
+    }
+    return true;
+  }
+  bool StartObject() { return Start('{'); }
+  bool StartArray() { return Start('['); }
+  bool EndObject(rapidjson::SizeType /*count*/) { return End('}'); }
+  bool EndArray(rapidjson::SizeType /*count*/) { return End(']'); }
+
+ private:
+  bool Start(char bracket) {
+    stream_.EndOfToken();
+    if (depth_ == 0 && bracket == '[') {
+      depth_ = 1;  // as if it were the member of an object
+      member_ = "traceEvents";
+    }
+    ++depth_;
+    if (capture_ == nullptr) {
+      if (depth_ == 2 && member_ == "traceEvents" && bracket == '[') {
+        in_events_ = found_events_ = true;
+      } else if (depth_ == 2 && member_ == "deviceProperties") {
+        Capture(&devices_);
+      } else if (depth_ == 2 && member_ == "distributedInfo") {
+        Capture(&distributed_);
+      } else if (in_events_ && depth_ == 3 && bracket == '{') {
+        event_.Clear();
+        field_ = Field::kOther;
+      } else if (in_events_ && depth_ == 4 && field_ == Field::kArguments && bracket == '{') {
+        in_arguments_ = true;
+        field_ = Field::kOther;
+      } else if (in_arguments_ && depth_ == 5) {
+        Capture(ListOf(field_));
+      }
+    }
+    if (capture_ != nullptr) {
+      Separate();
+      Append({&bracket, 1});
+      fresh_ = true;
+    }
+    return true;
+  }
+
+  bool End(char bracket) {
+    stream_.EndOfToken();
+    if (capture_ != nullptr) {
+      Append({&bracket, 1});
+      fresh_ = false;
+      if (depth_ == capture_depth_) {
+        if (capture_ == &devices_) ReadDeviceProperties(devices_, &recording_.devices);
+        if (capture_ == &distributed_) ReadDistributedInfo(distributed_, &recording_.rank, &recording_.world_size);
+        capture_ = nullptr;
+      }
+    } else if (in_arguments_ && depth_ == 4) {
+      in_arguments_ = false;
+      field_ = Field::kOther;
+    } else if (in_events_ && depth_ == 3) {
+      builder_.Add(event_);
+    } else if (in_events_ && depth_ == 2) {
+      in_events_ = false;
+    }
+    --depth_;
+    return true;
+  }
+
+  bool Scalar(std::string_view text, bool quoted) {
+    stream_.EndOfToken();
+    if (capture_ != nullptr) {
+      Separate();
+      if (quoted) {
+        AppendText(text);
+      } else {
+        Append(text.empty() ? "null" : text);
+      }
+      return true;
+    }
+    if (depth_ == 1 && member_ == "baseTimeNanoseconds") {
+      recording_.base_unix_ns = static_cast<int64_t>(std::min<uint64_t>(Unsigned(text), INT64_MAX));
+    }
+    if (!in_events_) return true;
+    if (depth_ == 3) TakeOfEvent(text);
+    if (depth_ == 4 && in_arguments_) TakeOfArguments(text, quoted);
+    return true;
+  }
+
+  void TakeOfEvent(std::string_view text) {
+    switch (field_) {
+      case Field::kPhase:
+        event_.phase.assign(text);
+        break;
+      case Field::kCategory:
+        event_.category.assign(text);
+        break;
+      case Field::kName:
+        event_.name.assign(text.substr(0, kLongestOperands));
+        break;
+      case Field::kProcess:
+        event_.process.assign(text.substr(0, kLongestId));
+        break;
+      case Field::kThread:
+        event_.thread.assign(text.substr(0, kLongestId));
+        break;
+      case Field::kTime:
+        event_.has_time = ParseMicroseconds(text, &event_.start);
+        break;
+      case Field::kDuration:
+        event_.has_duration = ParseMicroseconds(text, &event_.duration);
+        break;
+      default:
+        break;
+    }
+  }
+
+  void TakeOfArguments(std::string_view text, bool quoted) {
+    switch (field_) {
+      case Field::kExternalId:
+        event_.external_id = Unsigned(text);
+        break;
+      case Field::kCorrelation:
+        event_.correlation = Unsigned(text);
+        break;
+      case Field::kSequence:
+        event_.sequence = static_cast<int64_t>(std::min<uint64_t>(Unsigned(text), INT64_MAX));
+        break;
+      case Field::kDevice:
+        event_.device = Unsigned32(text);
+        break;
+      case Field::kStream:
+        event_.stream = Unsigned32(text);
+        break;
+      case Field::kShared:
+        event_.shared_bytes = Unsigned32(text);
+        break;
+      case Field::kAllocated:
+        event_.allocated = Unsigned(text);
+        break;
+      case Field::kDeviceType:
+        event_.device_type = Unsigned32(text);
+        break;
+      case Field::kOther:
+        if (!quoted && !metric_.empty()) {
+          double value = 0;
+          if (ParseNumber(text, &value)) event_.metrics.emplace_back(recording_.texts.NumberOf(metric_), value);
+        }
+        break;
+      default:
+        break;
+    }
+    metric_.clear();
+  }
+
+  std::string* ListOf(Field field) {
+    switch (field) {
+      case Field::kDims:
+        return &event_.dims;
+      case Field::kTypes:
+        return &event_.types;
+      case Field::kStrides:
+        return &event_.strides;
+      case Field::kValues:
+        return &event_.values;
+      case Field::kGrid:
+        return &event_.grid;
+      case Field::kBlock:
+        return &event_.block;
+      default:
+        return nullptr;
+    }
+  }
+
+  void Capture(std::string* into) {
+    capture_ = into;
+    if (into == nullptr) return;
+    into->clear();
+    capture_depth_ = depth_;
+    fresh_ = true;
+  }
+  void Separate() {
+    if (!fresh_) Append(",");
+    fresh_ = false;
+  }
+  void Append(std::string_view text) {
+    if (capture_->size() + text.size() <= kLongestCapture) capture_->append(text);
+  }
+  // Quotes and backslashes of a text have no meaning where it goes.
+  void AppendText(std::string_view text) {
+    std::string clean(text);
+    std::replace_if(
+        clean.begin(), clean.end(), [](char c) { return c == '"' || c == '\\' || c == '\n'; }, '_');
+    Append(absl::StrCat("\"", clean, "\""));
+  }
+
+  static constexpr size_t kLongestId = 256;
+  CleanStream& stream_;
+  TorchRecording& recording_;
+  Builder builder_;
+  TorchEvent event_;
+  std::string member_, metric_, devices_, distributed_;
+  std::string* capture_ = nullptr;
+  uint64_t depth_ = 0, capture_depth_ = 0;
+  Field field_ = Field::kOther;
+  bool in_events_ = false, in_arguments_ = false, found_events_ = false, fresh_ = true;
+};
+
+}  // namespace
+
+bool LooksLikeTorchRecording(std::string_view beginning) {
+  const size_t first = beginning.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  if (first == std::string_view::npos) return false;
+  if (beginning[first] != '{' && beginning[first] != '[') return false;
+  for (const std::string_view key : {"\"schemaVersion\"", "\"traceEvents\"", "\"deviceProperties\"", "\"ph\"",
+                                     "\"distributedInfo\"", "\"traceName\""}) {
+    if (beginning.find(key) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<TorchRecording> ReadTorchRecording(ByteStream& bytes) {
+  TorchRecording recording;
+  CleanStream stream(bytes);
+  Handler handler(&stream, &recording);
+  rapidjson::Reader reader;
+  constexpr unsigned kFlags =
+      rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseNanAndInfFlag;
+  const bool whole = static_cast<bool>(reader.Parse<kFlags>(stream, handler));
+  const std::string at = absl::StrCat("byte ", reader.GetErrorOffset());
+  if (stream.token_too_long()) {
+    return absl::InvalidArgumentError(absl::StrCat(at, ": a text is longer than 16 MiB"));
+  }
+  if (!bytes.status().ok() && !bytes.cut()) {
+    return absl::Status(bytes.status().code(), absl::StrCat("byte ", stream.Tell(), ": ", bytes.status().message()));
+  }
+  if (!whole) {
+    if (!stream.at_end()) return absl::InvalidArgumentError(absl::StrCat(at, ": this is not JSON"));
+    if (recording.events == 0)
+      return absl::InvalidArgumentError(absl::StrCat(at, ": the file ends before any event"));
+    recording.cut = absl::StrCat("byte ", stream.Tell(), ": the file ends inside of the list of events");
+  }
+  if (!handler.found_events())
+    return absl::InvalidArgumentError("JSON without traceEvents: no recording of torch.profiler");
+  return recording;
+}
+
+}  // namespace rfinject::cli

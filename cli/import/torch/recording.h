@@ -1,0 +1,119 @@
+// File: recording.h
+//
+// What torch.profiler recorded, as plain tables: spans of the host's threads (operators, annotations, calls of
+// modules), calls of CUDA, and what the GPU did. One entry an event, with texts kept once: an event of 500 bytes
+// takes about 50 here.
+#ifndef RFINJECT_CLI_IMPORT_TORCH_RECORDING_H_
+#define RFINJECT_CLI_IMPORT_TORCH_RECORDING_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "cli/import/torch/byte_stream.h"
+
+namespace rfinject::cli {
+
+// Texts by number; 0 is the empty one.
+class TextTable {
+ public:
+  uint32_t NumberOf(std::string_view text);
+  const std::string& operator[](uint32_t number) const { return texts_[number]; }
+  size_t size() const { return texts_.size(); }
+
+ private:
+  std::deque<std::string> texts_{std::string()};
+  absl::flat_hash_map<std::string_view, uint32_t> numbers_{{{}, 0}};  // the views are of texts_
+};
+
+// Something that a thread of the host did, in ns of the file's clock.
+struct TorchSpan {
+  enum class Kind : uint8_t { kOperator, kAnnotation, kModule };
+  static constexpr int64_t kNone = -1;
+  int64_t start = 0, end = 0;
+  int64_t sequence = kNone;  // of the autograd node that was or will be born in it
+  uint64_t external_id = 0;  // 0: none
+  uint32_t thread = 0;       // in TorchRecording::threads
+  uint32_t name = 0;         // in TorchRecording::texts
+  uint32_t operands = 0;     // in TorchRecording::operands; 0: not recorded
+  Kind kind = Kind::kOperator;
+};
+
+// A call of CUDA's runtime or driver (or of HIP's).
+struct TorchCall {
+  int64_t start = 0, end = 0;
+  uint64_t correlation = 0;
+  uint32_t thread = 0, name = 0;
+};
+
+// What makes launches alike.
+struct TorchLaunch {
+  uint32_t name = 0;
+  uint32_t device = 0, shared_bytes = 0;
+  std::array<uint32_t, 3> grid{}, block{};
+  friend bool operator==(const TorchLaunch&, const TorchLaunch&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const TorchLaunch& key) {
+    return H::combine(std::move(h), key.name, key.device, key.shared_bytes, key.grid, key.block);
+  }
+};
+
+// A kernel, a copy or a memory set.
+struct TorchActivity {
+  enum class Kind : uint8_t { kKernel, kCopy, kSet };
+  int64_t start = 0, duration = 0;
+  uint64_t correlation = 0, external_id = 0;  // 0: none
+  uint32_t launch = 0;                        // in TorchRecording::launches
+  uint32_t stream = 0;
+  Kind kind = Kind::kKernel;
+};
+
+struct TorchDevice {
+  std::string name;
+  uint64_t memory_bytes = 0;
+  uint32_t sm_count = 0;
+  uint32_t cc_major = 0, cc_minor = 0;
+};
+
+// Counters of one kernel, where the profiler was asked for them (cuda_profiler_range).
+struct TorchCounters {
+  uint32_t name = 0;                                // the kernel's
+  std::vector<std::pair<uint32_t, double>> values;  // metric's name, and its value
+};
+
+struct TorchRecording {
+  TextTable texts;
+  TextTable operands;  // compact JSON of dims, types, strides and values, in this order
+  TextTable threads;   // "PID/TID"
+  std::vector<TorchSpan> spans;
+  std::vector<TorchCall> calls;
+  std::vector<TorchActivity> activities;
+  std::vector<TorchLaunch> launches;
+  std::vector<TorchCounters> counters;
+  std::map<uint32_t, TorchDevice> devices;  // by their number
+  uint32_t rank = 0, world_size = 0;        // 0 of world_size: not said
+  int64_t base_unix_ns = 0;                 // what the file's clock counts from
+  uint64_t memory_peak_bytes = 0;           // that was allocated on one GPU
+  uint64_t events = 0;
+  uint64_t without_time = 0;                   // events of the GPU without a time that can be used
+  std::map<std::string, uint64_t> other_gpus;  // events of an accelerator that is not understood, by category
+  std::string cut;                             // where and why the file ends too early; empty: it does not
+};
+
+// Whether a file that begins like this (1 KiB is enough) may be a recording of torch.profiler: JSON that is an object
+// with its keys, or a list of its events.
+bool LooksLikeTorchRecording(std::string_view beginning);
+
+// Reads a recording of torch.profiler, of any dialect since 2021. Fails with one line that has the offset (in bytes
+// that are not packed) where it is not JSON, or no recording. Of a file that is cut, what came before is there.
+absl::StatusOr<TorchRecording> ReadTorchRecording(ByteStream& bytes);
+
+}  // namespace rfinject::cli
+
+#endif  // RFINJECT_CLI_IMPORT_TORCH_RECORDING_H_

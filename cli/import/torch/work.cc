@@ -1,0 +1,165 @@
+#include "cli/import/torch/work.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "cli/import/torch/results.h"
+#include "cli/import/torch/words.h"
+#include "operators/bytes.h"
+#include "operators/op_table.h"
+#include "operators/signature.h"
+
+namespace rfinject::cli {
+namespace {
+
+constexpr std::string_view kNoShapes = "its shapes were not recorded";
+constexpr std::string_view kNoRule = "there is no rule for it";
+constexpr std::string_view kNoResult = "the file does not show what it returned";
+
+// Until torch 1.10 a convolution's backward was an operator around two: cudnn_convolution_backward(input,
+// grad_output, weight, …).
+constexpr std::string_view kOldBackward = "convolution_backward";
+std::optional<size_t> OldGradientOf(std::string_view name) {
+  if (!Contains(name, kOldBackward)) return std::nullopt;
+  if (name.ends_with("_backward_input")) return 0;
+  if (name.ends_with("_backward_weight")) return 1;
+  return std::nullopt;
+}
+
+// The type that most tensors have: a list of tensors has none in a recording.
+DType CommonType(const TorchRecording& recording) {
+  std::map<std::string_view, uint64_t> counts;
+  for (uint32_t i = 1; i < recording.operands.size(); ++i) {
+    for (const std::string_view name : {"\"float\"", "\"c10::Half\"", "\"c10::BFloat16\"", "\"double\""}) {
+      if (Contains(recording.operands[i], name)) ++counts[name.substr(1, name.size() - 2)];
+    }
+  }
+  const auto most = std::max_element(counts.begin(), counts.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  uint64_t bytes = 0;
+  return most == counts.end() ? DType::kFloat : DTypeOfName(most->first, &bytes);
+}
+
+}  // namespace
+
+WorkTable::WorkTable(const TorchRecording& recording, const CallTree& tree)
+    : recording_(recording), tree_(tree), list_type_(CommonType(recording)), position_(tree.order.size()) {
+  for (uint32_t i = 0; i < tree.order.size(); ++i) position_[tree.order[i]] = i;
+  for (uint32_t i = 0; i < recording.spans.size(); ++i) {
+    const TorchSpan& span = recording.spans[i];
+    if (tree.spans[i].backward == kNoSpan || span.operands == 0 || span.sequence == TorchSpan::kNone) continue;
+    if (recording.texts[span.name].starts_with("aten::")) continue;
+    gradients_.emplace_back(span.sequence, span.start, i);
+  }
+  std::sort(gradients_.begin(), gradients_.end());
+}
+
+std::vector<int64_t> WorkTable::FirstShape(uint32_t span) const {
+  const RecordedCall call = CallOf(span);
+  const TensorView* tensor = call.Tensor(0);
+  if (tensor == nullptr) return {};
+  return {tensor->shape.begin(), tensor->shape.begin() + tensor->rank};
+}
+
+RecordedCall WorkTable::CallOf(uint32_t span) const {
+  const TorchSpan& at = recording_.spans[span];
+  return {recording_.texts[at.name], recording_.operands[at.operands], list_type_};
+}
+
+// What flowed back into the operator's result: the first operand of the node with its number.
+std::vector<int64_t> WorkTable::ShapeOfGradient(uint32_t span) const {
+  const TorchSpan& at = recording_.spans[span];
+  if (at.sequence == TorchSpan::kNone) return {};
+  const auto found = std::lower_bound(gradients_.begin(), gradients_.end(), std::tuple(at.sequence, at.end, 0u));
+  if (found == gradients_.end() || std::get<0>(*found) != at.sequence) return {};
+  return FirstShape(std::get<2>(*found));
+}
+
+// What the next operator of the thread took first.
+std::vector<int64_t> WorkTable::ShapeBehind(uint32_t span) const {
+  const TorchSpan& at = recording_.spans[span];
+  constexpr uint32_t kFar = 64;
+  uint32_t looked_at = 0;
+  for (uint32_t i = position_[span] + 1; i < tree_.order.size() && looked_at < kFar; ++i, ++looked_at) {
+    const TorchSpan& next = recording_.spans[tree_.order[i]];
+    if (next.thread != at.thread) break;
+    if (next.start < at.end || next.operands == 0) continue;
+    if (std::vector<int64_t> shape = FirstShape(tree_.order[i]); !shape.empty()) return shape;
+  }
+  return {};
+}
+
+const OperatorWork& WorkTable::Of(uint32_t span) {
+  const TorchSpan& at = recording_.spans[span];
+  const uint32_t parent = tree_.spans[span].parent;
+  const bool old = OldGradientOf(recording_.texts[at.name]).has_value();
+  const Key key{at.name, at.operands, old && parent != kNoSpan ? recording_.spans[parent].operands : 0};
+  const auto [needs, is_new] = needs_seen_.try_emplace(key, false);
+  if (is_new && at.operands != 0 && !old) needs->second = NeedsSeenShape(CallOf(span));
+  std::vector<int64_t> gradient, next;
+  if (needs->second) {
+    gradient = ShapeOfGradient(span);
+    next = ShapeBehind(span);
+  }
+  const auto found = works_.find({key, gradient, next});
+  if (found != works_.end()) return found->second;
+  OperatorWork work = Make(span, gradient, next);
+  return works_.emplace(std::tuple(key, gradient, next), std::move(work)).first->second;
+}
+
+OperatorWork WorkTable::Make(uint32_t span, const std::vector<int64_t>& gradient,
+                             const std::vector<int64_t>& next) const {
+  OperatorWork work;
+  work.op = recording_.texts[recording_.spans[span].name];
+  std::optional<RecordedCall> call;
+  bool complete = false;
+  const uint32_t parent = tree_.spans[span].parent;
+  if (const auto which = OldGradientOf(work.op); which && parent != kNoSpan) {
+    const RecordedCall around = CallOf(parent);
+    const TensorView *input = around.Tensor(0), *upper = around.Tensor(1), *weight = around.Tensor(2);
+    work.op = "aten::convolution_backward";
+    if (input == nullptr || upper == nullptr || weight == nullptr) {
+      work.lacks = kNoShapes;
+      return work;
+    }
+    call.emplace(work.op, std::vector<TensorView>{*upper, *input, *weight});
+    if (*which == 1) call->AddNoResult();
+    call->AddResult(*which == 0 ? TensorView(*input) : TensorView(*weight));
+    complete = true;
+  } else {
+    if (!estimate::FindOp(work.op)) {
+      work.lacks = kNoRule;
+      return work;
+    }
+    if (recording_.spans[span].operands == 0) {
+      work.lacks = kNoShapes;
+      return work;
+    }
+    for (const std::vector<int64_t>& seen : {gradient, next}) {
+      call.emplace(CallOf(span));
+      // (input, weight, bias, mean, variance, training, …): older dialects do not say the flag.
+      if (Contains(work.op, "batch_norm")) call->AssumeBool(5, tree_.trains);
+      complete = AddResults(seen, &*call);
+      if (complete) break;
+    }
+  }
+  const OpCall view = call->call();
+  std::array<char, estimate::kMaxSignature> buffer;
+  work.signature = estimate::FormatSignature(view, buffer);
+  const estimate::OpRule rule = *estimate::FindOp(work.op);
+  if (rule.kind == OpKind::kFree) return work;
+  if (!complete) {
+    work.lacks = kNoResult;
+    return work;
+  }
+  work.flop = estimate::CountFlop(rule, view);
+  work.unit = rule.unit;
+  work.type = estimate::ResultType(view);
+  const estimate::Traffic traffic = estimate::CountBytes(rule, view);
+  if (__builtin_add_overflow(traffic.read, traffic.write, &work.bytes)) work.bytes = UINT64_MAX;
+  return work;
+}
+
+}  // namespace rfinject::cli

@@ -1,0 +1,445 @@
+#include "cli/import/torch_profiler.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/import/nvtx_ranges.h"
+#include "cli/import/timed_steps.h"
+#include "cli/import/torch/byte_stream.h"
+#include "cli/import/torch/call_tree.h"
+#include "cli/import/torch/kernel_precision.h"
+#include "cli/import/torch/recording.h"
+#include "cli/import/torch/words.h"
+#include "cli/import/torch/work.h"
+#include "gpus/chips.h"
+#include "gpus/gpus.h"
+#include "operators/precision.h"
+
+namespace rfinject::cli {
+namespace {
+
+std::string Milliseconds(uint64_t ns) { return absl::StrFormat("%.3g ms", static_cast<double>(ns) / 1e6); }
+
+// What is left of a file's name without what differs from one recording of a program to the next: the time, and the
+// rank. "resnet50_1623143089861" is resnet50, "dlrm_rank3" is dlrm.
+std::string ProgramOf(std::string_view name) {
+  constexpr size_t kDigitsOfATime = 8;
+  std::string program;
+  while (!name.empty()) {
+    const size_t end = std::min(name.find_first_of("_-. "), name.size());
+    std::string_view word = name.substr(0, end);
+    name.remove_prefix(std::min(name.size(), end + 1));
+    const size_t digits = word.size() - (word.find_last_not_of("0123456789") + 1);
+    const std::string_view letters = word.substr(0, word.size() - digits);
+    const bool counts = digits > 0 && (letters == "rank" || letters == "worker" || letters.empty());
+    if (counts && (!letters.empty() || digits >= kDigitsOfATime)) continue;
+    absl::StrAppend(&program, program.empty() ? "" : "_", std::string(word));
+  }
+  return program.empty() ? "program" : program;
+}
+
+class Importer {
+ public:
+  Importer(std::string path, const ImportOptions& options, TorchRecording recording)
+      : path_(std::move(path)),
+        options_(options),
+        recording_(std::move(recording)),
+        tree_(MakeCallTree(recording_)),
+        works_(recording_, tree_) {}
+
+  absl::StatusOr<Imported> Run() {
+    if (recording_.activities.empty() && recording_.counters.empty()) return Fail(WhyNothing());
+    result_.rows = recording_.events;
+    FindDevices();
+    FindModel();
+    FindMainKernels();
+    for (size_t i = 0; i < recording_.activities.size(); ++i) AddActivity(i);
+    AddCounters();
+    TimeSteps();
+    Finish();
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status Fail(const std::string& why) const {
+    return absl::InvalidArgumentError(absl::StrCat(path_, ": ", why));
+  }
+
+  std::string WhyNothing() const {
+    for (const auto& [category, count] : recording_.other_gpus) {
+      return absl::StrCat("the recording has ", count, " events of another accelerator (", category,
+                          "), and none of a GPU");
+    }
+    return "the recording has no kernels: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] records them";
+  }
+
+  // --- What it ran on.
+  void FindDevices() {
+    std::map<uint32_t, uint64_t> used;
+    for (const TorchActivity& activity : recording_.activities) ++used[recording_.launches[activity.launch].device];
+    if (used.empty() && !recording_.devices.empty()) used[recording_.devices.begin()->first] = 0;
+    for (const auto& [number, count] : used) {
+      DeviceInfo device;
+      device.index = number;
+      const auto known = recording_.devices.find(number);
+      if (known != recording_.devices.end()) {
+        device.name = known->second.name;
+        device.memory_bytes = known->second.memory_bytes;
+        device.sm_count = known->second.sm_count;
+        device.cc_major = known->second.cc_major;
+        device.cc_minor = known->second.cc_minor;
+      }
+      if (device.name.empty()) device.name = options_.likely_gpu;
+      if (!options_.gpu.empty()) device.name = options_.gpu;
+      if (!device.name.starts_with("AMD")) {
+        const Chip* chip = ChipOfComputeCapability(absl::StrCat(device.cc_major, ".", device.cc_minor));
+        if (chip != nullptr) device.chip = chip->name;
+      }
+      if (const Gpu* board = FindGpu(device.name)) device.chip = board->chip;
+      run_.devices.push_back(std::move(device));
+    }
+    std::sort(run_.devices.begin(), run_.devices.end());
+    const auto of_chip = [this](const Gpu& gpu) { return !run_.devices.empty() && gpu.chip == run_.devices[0].chip; };
+    const auto boards = AllGpus();
+    const auto found = std::find_if(boards.begin(), boards.end(), of_chip);
+    if (found != boards.end()) gpu_ = &*found;
+    if (!run_.devices.empty()) run_.key.gpu = run_.devices[0].name;
+  }
+
+  // Where the file shows modules, layers are theirs; else all of it is one program.
+  void FindModel() {
+    has_modules_ = tree_.layers.size() > 1;
+    model_ = options_.model.empty() ? ProgramOf(options_.likely_model) : options_.model;
+    if (!has_modules_) {
+      run_.key.models = {model_};
+      run_.models[model_] = ModelInfo{.class_name = model_};
+      run_.layers[{model_, ""}].order = 1;
+      return;
+    }
+    for (uint32_t i = 1; i < tree_.layers.size(); ++i) {
+      const RecordedLayer& layer = tree_.layers[i];
+      if (run_.models.try_emplace(layer.model, ModelInfo{.class_name = layer.model}).second) {
+        run_.key.models.push_back(layer.model);
+      }
+      LayerInfo& info = run_.layers[{layer.model, layer.path}];
+      info.class_name = layer.class_name;
+      info.order = i;
+      if (layer.parent != 0) info.parent_path = tree_.layers[layer.parent].path;
+    }
+  }
+
+  // An operator's work is its longest kernel's: the others prepare it, or reduce what it left.
+  void FindMainKernels() {
+    main_.assign(recording_.spans.size(), kNoActivity);
+    for (size_t i = 0; i < recording_.activities.size(); ++i) {
+      const uint32_t op = OperatorOf(i);
+      if (op == kNoSpan || recording_.activities[i].kind != TorchActivity::Kind::kKernel) continue;
+      uint32_t& main = main_[op];
+      if (main == kNoActivity || recording_.activities[i].duration > recording_.activities[main].duration) {
+        main = static_cast<uint32_t>(i);
+      }
+    }
+  }
+
+  uint32_t OperatorOf(size_t activity) const {
+    const uint32_t span = tree_.places[activity].span;
+    return span == kNoSpan ? kNoSpan : tree_.spans[span].cost;
+  }
+
+  Phase PhaseOf(size_t index) const {
+    const TorchActivity& activity = recording_.activities[index];
+    const std::string& kernel = recording_.texts[recording_.launches[activity.launch].name];
+    if (activity.kind == TorchActivity::Kind::kKernel && IsCommunicationKernel(kernel)) return Phase::kCommunication;
+    // Between host and GPU data is moved, whoever asked for it.
+    if (activity.kind == TorchActivity::Kind::kCopy && (Contains(kernel, "HtoD") || Contains(kernel, "DtoH"))) {
+      return Phase::kData;
+    }
+    const uint32_t span = tree_.places[index].span;
+    return span == kNoSpan ? Phase::kOther : tree_.spans[span].phase;
+  }
+
+  void AddActivity(size_t index) {
+    const TorchActivity& activity = recording_.activities[index];
+    const TorchLaunch& launched = recording_.launches[activity.launch];
+    const uint32_t op = OperatorOf(index);
+    LaunchKey key;
+    key.kernel = recording_.texts[launched.name];
+    if (key.kernel.empty()) key.kernel = "(no name)";
+    key.grid = launched.grid;
+    key.block = launched.block;
+    key.dynamic_shared_bytes = launched.shared_bytes;
+    key.device = launched.device;
+    key.phase = PhaseOf(index);
+    const uint32_t span = tree_.places[index].span;
+    if (has_modules_) {
+      const RecordedLayer& layer = tree_.layers[span == kNoSpan ? 0 : tree_.spans[span].layer];
+      key.layer = {layer.model, layer.path};
+    } else {
+      key.layer = {model_, ""};
+    }
+    const OperatorWork* work = nullptr;
+    if (op != kNoSpan) {
+      work = &works_.Of(op);
+      key.op = work->op;
+      key.signature = work->signature;
+    } else if (tree_.places[index].call != kNoSpan && key.phase == Phase::kOther) {
+      key.op = recording_.texts[recording_.calls[tree_.places[index].call].name];  // "cudaGraphLaunch"
+    }
+    const auto ns = static_cast<uint64_t>(activity.duration);
+    LaunchStats& stats = run_.launches[key];
+    ++stats.launches;
+    stats.metrics[std::string(kMetricTime)].Add(ns);
+    const size_t step = tree_.StepAt(tree_.places[index].launched);
+    if (step == tree_.steps.size()) {
+      outside_ns_ += tree_.steps.empty() ? 0 : ns;
+    } else if (tree_.steps.size() > 1) {
+      AddToStep(step, ns, &stats.step_sums[std::string(kMetricTime)]);
+    }
+    total_ns_ += ns;
+    ++result_.kernels;
+    const bool kernel = activity.kind == TorchActivity::Kind::kKernel;
+    if (work == nullptr || !kernel || key.phase == Phase::kCommunication) return;
+    if (!work->lacks.empty()) {
+      lacking_[{work->op, work->lacks}] += ns;
+      return;
+    }
+    AddWork(*work, main_[op] == index, key.kernel, &stats);
+  }
+
+  static void AddToStep(size_t step, uint64_t ns, std::vector<StepSum>* sums) {
+    const auto at = std::lower_bound(sums->begin(), sums->end(), step,
+                                     [](const StepSum& sum, uint64_t wanted) { return sum.step < wanted; });
+    if (at != sums->end() && at->step == step) {
+      at->sum += ns;
+    } else if (sums->size() < kMaxSampledStepsKept) {
+      sums->insert(at, {step, ns});
+    }
+  }
+
+  // Every launch has a sample, so that its mean is that of its launches.
+  void AddWork(const OperatorWork& work, bool main, const std::string& kernel, LaunchStats* stats) {
+    const auto add = [&](std::string_view metric, uint64_t value) {
+      stats->metrics[std::string(metric)].Add(main ? value : 0);
+    };
+    add(kMetricModelFlop, work.flop.model);
+    add(kMetricCompulsoryBytes, work.bytes);
+    add(kMetricDramBytes, work.bytes);
+    std::map<Precision, uint64_t> executed;
+    const auto unit = [&](estimate::Unit of) {
+      return gpu_ != nullptr               ? estimate::UnitFor(of, work.type, *gpu_, {.convolution_tf32 = false})
+             : work.type == DType::kDouble ? Precision::kFp64
+                                           : Precision::kFp32;
+    };
+    if (work.flop.matrix != 0) {
+      executed[PrecisionOfKernel(kernel).value_or(unit(work.unit))] += work.flop.matrix;
+    }
+    if (work.flop.vector != 0) executed[unit(estimate::Unit::kVector)] += work.flop.vector;
+    for (const auto& [precision, flop] : executed) add(kMetricFlop[static_cast<size_t>(precision)], flop);
+    if (executed.empty()) add(kMetricFlop[static_cast<size_t>(Precision::kFp32)], 0);
+  }
+
+  // Counters are of kernels that the profiler ran one by one, whose times are not those of the program.
+  void AddCounters() {
+    for (const TorchCounters& one : recording_.counters) {
+      LaunchKey key;
+      key.kernel = recording_.texts[one.name];
+      key.layer = has_modules_ ? LayerKey{} : LayerKey{model_, ""};
+      LaunchStats& stats = run_.launches[key];
+      ++stats.launches;
+      ++result_.kernels;
+      for (const auto& [metric, value] : one.values) {
+        const std::string& name = recording_.texts[metric];
+        if (!(value >= 0) || value > 1e18) continue;
+        stats.metrics[name].Add(static_cast<uint64_t>(value));
+        result_.profile.metrics[name] = MetricInfo{name, "", 1};
+      }
+    }
+  }
+
+  // --- The clock.
+  void TimeSteps() {
+    if (tree_.steps.empty()) return;
+    std::vector<TimedStep> steps;
+    for (const StepRange& range : tree_.steps) {
+      if (steps.size() == kMostTimedSteps) break;
+      TimedStep step;
+      step.at = {steps.empty() ? std::max(range.start, FirstTime()) : steps.back().at.end, range.end};
+      steps.push_back(step);
+    }
+    std::vector<Interval> busy, data, waits;
+    for (const TorchActivity& activity : recording_.activities) {
+      busy.push_back({activity.start, activity.start + activity.duration});
+    }
+    for (const TorchSpan& span : recording_.spans) {
+      if (span.kind != TorchSpan::Kind::kAnnotation || span.thread != tree_.step_thread) continue;
+      if (IsLoaderName(recording_.texts[span.name])) data.push_back({span.start, span.end});
+    }
+    for (const TorchCall& call : recording_.calls) {
+      if (call.thread != tree_.step_thread) continue;
+      const std::string& name = recording_.texts[call.name];
+      if (Contains(name, "Synchronize") || name == "cudaMemcpy") waits.push_back({call.start, call.end});
+    }
+    std::vector<Interval> both = busy;
+    both.insert(both.end(), data.begin(), data.end());
+    for (std::vector<Interval>* list : {&busy, &data, &waits, &both}) {
+      std::sort(list->begin(), list->end(), [](const Interval& a, const Interval& b) { return a.start < b.start; });
+    }
+    AddOverlap(IntervalsOf(busy), &TimedStep::busy_ns, &steps);
+    AddOverlap(IntervalsOf(data), &TimedStep::data_ns, &steps);
+    AddOverlap(IntervalsOf(both), &TimedStep::busy_or_data_ns, &steps);
+    AddOverlap(IntervalsOf(waits), &TimedStep::gpu_wait_ns, &steps);
+    AddStepTimes(steps, !data.empty(), !recording_.calls.empty(), recording_.base_unix_ns, recording_.rank, &run_);
+  }
+
+  int64_t FirstTime() const {
+    int64_t first = INT64_MAX;
+    for (const TorchSpan& span : recording_.spans) first = std::min(first, span.start);
+    return first == INT64_MAX ? 0 : first;
+  }
+
+  // --- What is said of it.
+  void Finish() {
+    run_.key.source = SourceKind::kImported;
+    run_.key.collector = "torch.profiler";
+    run_.key.training = tree_.trains;
+    run_.processes = 1;
+    run_.tier = has_modules_ ? kLayersKnown : kNamesOnly;
+    run_.steps.steps = std::max<uint64_t>(tree_.steps.size(), 1);
+    run_.steps.memory_peak_bytes = recording_.memory_peak_bytes;
+    if (recording_.world_size > 0) {
+      run_.ranks = {recording_.rank};
+      ProcessInfo process;
+      process.rank = recording_.rank;
+      process.world_size = recording_.world_size;
+      run_.process_list = {process};
+    }
+    for (size_t step = 0; tree_.steps.size() > 1 && step < std::min(tree_.steps.size(), kMaxSampledStepsKept);
+         ++step) {
+      run_.sampled_steps[std::string(kMetricTime)][step] = 1;
+    }
+    auto& metrics = result_.profile.metrics;
+    const auto define = [&metrics](std::string_view name, const char* unit) {
+      metrics[std::string(name)] = MetricInfo{std::string(name), unit, 1};
+    };
+    define(kMetricTime, "ns");
+    define(kMetricModelFlop, "FLOP");
+    define(kMetricCompulsoryBytes, "byte");
+    define(kMetricDramBytes, "byte");
+    for (const std::string_view name : kMetricFlop) define(name, "FLOP");
+    Explain();
+    result_.profile.runs[run_.key] = std::move(run_);
+  }
+
+  // Adds a line to the report, and one on stderr where it is a warning.
+  void Say(int severity, const char* id, const std::string& text, const std::string& remedy = "") {
+    ++run_.diagnostics[DiagnosticInfo{.severity = severity, .id = id, .text = text, .remedy = remedy}];
+    if (severity > 0) result_.warnings.push_back(absl::StrCat(path_, ": ", text));
+  }
+
+  std::string Share(uint64_t ns) const {
+    return absl::StrFormat("%.2g %%",
+                           total_ns_ == 0 ? 0 : 100 * static_cast<double>(ns) / static_cast<double>(total_ns_));
+  }
+
+  void Explain() {
+    Say(0, "flop-from-shapes",
+        "times are those of the recording; FLOP and bytes are computed from the shapes in it, with each operand moved "
+        "once: they are what the model asks for, not what the GPU counted");
+    if (!recording_.cut.empty()) {
+      Say(1, "recording-cut", absl::StrCat(recording_.cut, "; what came before is here"));
+    }
+    std::vector<std::pair<uint64_t, std::string>> reasons;
+    uint64_t lacking = 0;
+    for (const auto& [what, ns] : lacking_) {
+      lacking += ns;
+      reasons.emplace_back(ns, absl::StrCat(what.first, ": ", std::string(what.second)));
+    }
+    std::sort(reasons.rbegin(), reasons.rend());
+    constexpr size_t kNamed = 3;
+    std::vector<std::string> named;
+    for (size_t i = 0; i < std::min(kNamed, reasons.size()); ++i) {
+      named.push_back(absl::StrCat(reasons[i].second, " (", Share(reasons[i].first), ")"));
+    }
+    if (lacking > 0) {
+      const bool no_shapes = recording_.operands.size() <= 1;
+      Say(no_shapes ? 1 : 0, "work-not-known",
+          absl::StrCat("no FLOP and no bytes for ", Share(lacking), " of the GPU's time. ",
+                       absl::StrJoin(named, "; "), reasons.size() > kNamed ? "; …" : ""),
+          no_shapes ? "torch.profiler.profile(record_shapes=True)" : "");
+    }
+    if (tree_.without_launch > 0) {
+      Say(0, "launch-not-recorded",
+          absl::StrCat("of ", tree_.without_launch, " of ", recording_.activities.size(),
+                       " kernels and copies the launch is not in the file"));
+    }
+    if (tree_.disagree > 0) {
+      Say(0, "joins-disagree",
+          absl::StrCat("of ", tree_.disagree,
+                       " launches the profiler's number of the operator names another one than "
+                       "the call that launched them; the call counts"));
+    }
+    if (tree_.of_graphs > 0) {
+      Say(0, "cuda-graphs", absl::StrCat(tree_.of_graphs, " kernels ran from CUDA graphs, and have no operator"));
+    }
+    if (outside_ns_ > 0) {
+      Say(0, "outside-steps",
+          absl::StrCat(Milliseconds(outside_ns_), " of the GPU's time was launched outside of the ",
+                       tree_.steps.size(), " steps, and is part of the sums"));
+    }
+    if (tree_.steps.empty()) {
+      Say(1, "no-steps", "nothing says what a step is (the profiler's step()): all of it is taken for one");
+    }
+    if (recording_.without_time > 0) {
+      Say(1, "no-times", absl::StrCat(recording_.without_time, " events of the GPU have no usable time"));
+    }
+  }
+
+  static constexpr uint32_t kNoActivity = UINT32_MAX;
+  static constexpr int kLayersKnown = 1, kNamesOnly = 4;  // rfinject.v1.Tier: A and D
+  const std::string path_;
+  const ImportOptions& options_;
+  const TorchRecording recording_;
+  const CallTree tree_;
+  WorkTable works_;
+  const Gpu* gpu_ = nullptr;  // one with the chip that it ran on
+  bool has_modules_ = false;
+  std::string model_;
+  std::vector<uint32_t> main_;  // by span: the activity that is its operator's main kernel
+  std::map<std::pair<std::string, std::string_view>, uint64_t> lacking_;  // ns by operator and reason
+  uint64_t total_ns_ = 0, outside_ns_ = 0;
+  cli::Run run_;
+  Imported result_;
+};
+
+absl::StatusOr<Imported> Import(absl::StatusOr<std::unique_ptr<ByteStream>> bytes, const std::string& name,
+                                const ImportOptions& options) {
+  const auto failed = [&name](const absl::Status& status) {
+    return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+  };
+  if (!bytes.ok()) return failed(bytes.status());
+  absl::StatusOr<TorchRecording> recording = ReadTorchRecording(**bytes);
+  if (!recording.ok()) return failed(recording.status());
+  return Importer(name, options, *std::move(recording)).Run();
+}
+
+}  // namespace
+
+absl::StatusOr<Imported> ImportTorchProfiler(const std::string& path, const ImportOptions& options) {
+  return Import(ByteStream::Open(path), path, options);
+}
+
+absl::StatusOr<Imported> ImportTorchProfilerBytes(std::string_view bytes, const std::string& name,
+                                                  const ImportOptions& options) {
+  return Import(ByteStream::OfBytes(bytes), name, options);
+}
+
+}  // namespace rfinject::cli
