@@ -191,8 +191,9 @@ class Importer {
       work = &works_.Of(op);
       key.op = work->op;
       key.signature = work->signature;
-    } else if (tree_.places[index].call != kNoSpan && key.phase == Phase::kOther) {
-      key.op = recording_.texts[recording_.calls[tree_.places[index].call].name];  // "cudaGraphLaunch"
+    } else if (tree_.places[index].call != kNoSpan) {
+      const std::string& call = recording_.texts[recording_.calls[tree_.places[index].call].name];
+      if (IsGraphLaunch(call)) key.op = call;
     }
     const auto ns = static_cast<uint64_t>(activity.duration);
     LaunchStats& stats = run_.launches[key];

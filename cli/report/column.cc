@@ -308,6 +308,19 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
       .unit = "ns",
       .data = false},
      [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums.ideal_ns())); }},
+    {{.name = "usual_time_per_step_ns",
+      .help = "Of a recording: the time that a step's operators are expected to take on this GPU.",
+      .kind = Kind::kUnit,
+      .unit = "ns",
+      .data = false},
+     [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums[Quantity::kUsualTime])); }},
+    {{.name = "time_per_usual_time",
+      .help = "Of a recording: the time of its operators over what they usually take on this GPU.",
+      .data = false},
+     [](const ReportRow& at) {
+       const double usual = at.row.sums[Quantity::kUsualTime];
+       return Ratio(at.row.sums[Quantity::kTimeWithUsual] / usual, usual);
+     }},
     {{.name = "flop_per_step",
       .help = "Executed FLOP of a step.",
       .kind = Kind::kUnit,

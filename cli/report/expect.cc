@@ -36,4 +36,30 @@ void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantiti
   if (quantities.least_launch_ns > 0) quantities.least_launch_ns = time.expected_s * 1e9;
 }
 
+std::optional<ExpectedTimes> UsualModelOf(const Run& run, std::string_view machine, const Calibration& calibration) {
+  if (run.key.source != SourceKind::kImported) return std::nullopt;
+  const Gpu* gpu = FindGpu(machine);
+  if (gpu == nullptr) return std::nullopt;
+  return ExpectedTimes(*gpu, calibration);
+}
+
+void AddUsual(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& model, Sums* sums) {
+  const auto bytes = stats.metrics.find(std::string(kMetricCompulsoryBytes));
+  if (bytes == stats.metrics.end() || bytes->second.n == 0) return;
+  double usual_ns = 0;
+  if (bytes->second.max > 0) {
+    // All operators of a key have the same operands, so that the largest is each main kernel's.
+    EstimatedKernel kernel{.op = key.op, .signature = key.signature, .bytes = static_cast<double>(bytes->second.max)};
+    for (size_t i = 0; i < kPrecisionCount; ++i) {
+      const auto flop = stats.metrics.find(std::string(kMetricFlop[i]));
+      if (flop != stats.metrics.end() && flop->second.n > 0) kernel.flop[i] = static_cast<double>(flop->second.max);
+    }
+    const double calls = static_cast<double>(bytes->second.sum) / kernel.bytes;
+    usual_ns = ExpectedTimeOf(kernel, model).expected_s * 1e9 * calls;
+    if (!(usual_ns > 0)) return;
+  }
+  (*sums)[Quantity::kUsualTime] += usual_ns;
+  (*sums)[Quantity::kTimeWithUsual] += sums->time_ns();
+}
+
 }  // namespace rfinject::cli

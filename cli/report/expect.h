@@ -6,6 +6,7 @@
 #define RFINJECT_CLI_REPORT_EXPECT_H_
 
 #include <optional>
+#include <string_view>
 
 #include "cli/model/expected.h"
 #include "cli/profile/profile.h"
@@ -20,6 +21,14 @@ std::optional<ExpectedTimes> ModelOf(const Run& run, const Calibration& calibrat
 // Makes the key's recorded time kIdealTime, and puts its expected one with its interval into kTime, kTimeLow and
 // kTimeHigh. All launches of an estimated key are alike.
 void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantities& quantities);
+
+// The model of the GPU that a recording was made on, by its row in the table of GPUs; nothing for a run of another
+// kind, and for a GPU that is in no table.
+std::optional<ExpectedTimes> UsualModelOf(const Run& run, std::string_view machine, const Calibration& calibration);
+
+// Adds to `sums` what the key's operators usually take, where their work is known by shapes. An operator's work
+// stands at its main kernel; its other kernels have none, and their time belongs to it.
+void AddUsual(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& model, Sums* sums);
 
 }  // namespace rfinject::cli
 

@@ -352,8 +352,9 @@ std::string UseOf(const std::string& op) {
 }
 
 Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& sampled,
-                     const std::optional<ExpectedTimes>& expected, const Machine& machine, const FoldOptions& options,
-                     std::string_view chip, FactCollector* facts) {
+                     const std::optional<ExpectedTimes>& expected, const std::optional<ExpectedTimes>& usual,
+                     const Machine& machine, const FoldOptions& options, std::string_view chip,
+                     FactCollector* facts) {
   Folding folding;
   const By by = options.by;
   const bool by_layer = by == By::kLayer || by == By::kClass;
@@ -363,6 +364,7 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
     KeyQuantities quantities = ReadSampled(reader, sampled, stats);
     AddLeastTimes(machine, quantities.sums);
     if (expected) ApplyExpected(key, *expected, quantities);
+    if (usual) AddUsual(key, stats, *usual, &quantities.sums);
     AddBoundTime(options.launch_floor_ns, quantities.sums);
     // An estimate leaves out what is zero; hardware that counted nothing must say so.
     const bool counted = quantities.has_bytes && (quantities.has_flop || run.key.source == SourceKind::kEstimated);
@@ -548,9 +550,10 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
   const SampledRun sampled(profile, run);
   const Calibration& calibration = options.calibration != nullptr ? *options.calibration : Calibration::Shipped();
   const std::optional<ExpectedTimes> expected = ModelOf(run, calibration);
+  const std::optional<ExpectedTimes> usual = UsualModelOf(run, machine.name, calibration);
   if (expected) report.own_calibration = calibration.OwnSource(run.key.estimated_gpu);
   FactCollector facts(run, machine, expected ? &*expected : nullptr);
-  const Folding folding = FoldLaunches(profile, run, sampled, expected, machine, options, chip, &facts);
+  const Folding folding = FoldLaunches(profile, run, sampled, expected, usual, machine, options, chip, &facts);
   report.launch_floor_ns = options.launch_floor_ns;
   AddTotals(folding, report);
   report.validation = std::any_of(run.launches.begin(), run.launches.end(),

@@ -51,6 +51,9 @@ enum class Quantity : uint8_t {
   kTimeHigh,
   kWinogradTime,  // of kTime, convolutions that execute fewer FLOP than are counted
   kForeignTime,   // of kTime, operators whose parameters come from other GPUs
+  // Of recordings whose work is known by its shapes (expect.h).
+  kUsualTime,      // what such operators usually take on that GPU
+  kTimeWithUsual,  // the part of kTime for which that is known
   kEnd,
 };
 inline constexpr size_t kQuantityCount = static_cast<size_t>(Quantity::kEnd);
@@ -177,6 +180,11 @@ inline constexpr auto kOthers = std::to_array<QuantityInfo>({
      "Of an estimate: upper end of the 80 % interval of the time.", "ns", Zero::kUnknown},
     {Quantity::kWinogradTime, "", "", "", "ns"},
     {Quantity::kForeignTime, "", "", "", "ns"},
+    {Quantity::kUsualTime, "usual_time_ns", "Usual time, all steps",
+     "Of a recording: the time that the same operators are expected to take on this GPU, as an estimate has it.",
+     "ns", Zero::kUnknown},
+    {Quantity::kTimeWithUsual, "time_with_usual_ns", "GPU time with a usual time",
+     "Of the GPU time, that of operators whose usual time is known.", "ns", Zero::kUnknown},
 });
 
 inline constexpr std::array<QuantityInfo, kQuantityCount> kTable = [] {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "absl/strings/str_join.h"
 #include "cli/report/picture_data.h"
 #include "cli/text/units.h"
 
@@ -186,10 +187,55 @@ std::string GainText(double gain_ns, double step_ns) {
   return "-" + Duration(gain_ns) + (step_ns > 0 ? " (" + Percent(gain_ns / step_ns) + ")" : "");
 }
 
+namespace {
+
+std::string RowName(const Row& row) {
+  std::string name;
+  const auto add = [&name](std::string_view part) {
+    if (!part.empty()) name += (name.empty() ? "" : " ") + std::string(part);
+  };
+  if (row.phase) add(PhaseName(*row.phase));
+  add(row.layer.empty() && row.op.empty() ? row.model : row.layer);
+  add(row.op);
+  return name;
+}
+
+}  // namespace
+
+std::string UnusualText(const Report& report) {
+  const double all = report.total[Quantity::kUsualTime];
+  if (!(all > 0) || !(report.total.time_ns() > 0)) return {};
+  // An estimate is off by 10 to 20 % often (ESTIMATOR.md), and more of small operators.
+  constexpr double kUnusual = 1.25, kWorthNaming = 0.01;
+  constexpr size_t kNamed = 3;
+  const auto beyond = [](const Row& row) {
+    return row.sums[Quantity::kTimeWithUsual] - row.sums[Quantity::kUsualTime];
+  };
+  std::vector<const Row*> rows;
+  for (const Row& row : report.rows) {
+    const double usual = row.sums[Quantity::kUsualTime];
+    if (usual > 0 && row.sums[Quantity::kTimeWithUsual] > kUnusual * usual &&
+        beyond(row) > kWorthNaming * report.total.time_ns()) {
+      rows.push_back(&row);
+    }
+  }
+  if (rows.empty()) return {};
+  std::stable_sort(rows.begin(), rows.end(), [&](const Row* a, const Row* b) { return beyond(*a) > beyond(*b); });
+  if (rows.size() > kNamed) rows.resize(kNamed);
+  const double steps = report.steps > 0 ? static_cast<double>(report.steps) : 1;
+  std::vector<std::string> named;
+  for (const Row* row : rows) {
+    const double ratio = row->sums[Quantity::kTimeWithUsual] / row->sums[Quantity::kUsualTime];
+    named.push_back(RowName(*row) + " " + Duration(beyond(*row) / steps) + " (x" + Plain(ratio) + ")");
+  }
+  return "Slower than such work usually is on " + report.machine.name + ": " + absl::StrJoin(named, ", ");
+}
+
 std::vector<std::string> OpeningText(const Report& report) {
   if (report.rows_are_runs) return {};
   std::vector<std::string> lines = {CostText(report)};
   if (const std::string limit = LimitText(report); !limit.empty()) lines.push_back(limit);
+  if (const std::string unusual = UnusualText(report); !unusual.empty()) lines.push_back(unusual);
   size_t gains = 0;
   for (const Advice& advice : report.advice.advice) {
     if (gains == kGains || advice.state != Advice::State::kHolds) break;

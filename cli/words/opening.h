@@ -19,6 +19,10 @@ std::vector<std::string> OpeningText(const Report& report);
 std::string CostText(const Report& report);
 std::string LimitText(const Report& report);
 
+// Returns the sentence on a recording's rows that take longer than such work usually does on that GPU, the three with
+// most time beyond it; empty where none does, and where it is not known.
+std::string UnusualText(const Report& report);
+
 // The largest gain alone, for a place with room for one line: "Largest gain: 3.42 ms a step (33 %): ..."; empty where
 // there is none.
 std::string LargestGainText(const Report& report);

@@ -32,11 +32,6 @@ std::string_view ClassOf(std::string_view instance) {
   return end == std::string_view::npos ? instance : instance.substr(0, end);
 }
 
-bool IsGraphLaunch(std::string_view name) {
-  return name.starts_with("cudaGraphLaunch") || name.starts_with("cuGraphLaunch") ||
-         name.starts_with("hipGraphLaunch");
-}
-
 class Maker {
  public:
   explicit Maker(const TorchRecording& recording) : recording_(recording) {}
@@ -329,6 +324,11 @@ size_t CallTree::StepAt(int64_t time) const {
                                        [](int64_t at, const StepRange& step) { return at < step.start; });
   if (behind == steps.begin() || time >= std::prev(behind)->end) return steps.size();
   return static_cast<size_t>(std::prev(behind) - steps.begin());
+}
+
+bool IsGraphLaunch(std::string_view name) {
+  return name.starts_with("cudaGraphLaunch") || name.starts_with("cuGraphLaunch") ||
+         name.starts_with("hipGraphLaunch");
 }
 
 CallTree MakeCallTree(const TorchRecording& recording) { return Maker(recording).Make(); }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/import/torch/recording.h"
@@ -60,6 +61,9 @@ struct CallTree {
   // The step in which something was launched; steps.size() where it was in none.
   size_t StepAt(int64_t time) const;
 };
+
+// Whether a call of this name launches a CUDA graph (or HIP's).
+bool IsGraphLaunch(std::string_view name);
 
 CallTree MakeCallTree(const TorchRecording& recording);
 

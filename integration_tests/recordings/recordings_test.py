@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Every command takes a recording of torch.profiler as it is, and says of a real GPU what the file holds.
+
+    recordings_test.py --rfinject BIN [unittest arguments]
+"""
+import argparse
+import gzip
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+OPTIONS = argparse.Namespace()
+DATA = pathlib.Path(__file__).resolve().parents[2] / "cli" / "import" / "testdata"
+RESNET = DATA / "v100_resnet50_step.json.gz"
+GPU = ("Kernel", "Memcpy", "Memset", "kernel", "gpu_memcpy", "gpu_memset")
+
+
+def events_of(path):
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return json.load(file)["traceEvents"]
+
+
+class Recordings(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="rfinject-recordings-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def cli(self, *arguments, expect=0):
+        result = subprocess.run([OPTIONS.rfinject, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
+                                check=False)
+        self.assertEqual(result.returncode, expect, result.stderr)
+        return result
+
+    def rows(self, *arguments):
+        return json.loads(self.cli("report", *arguments, "--format", "json").stdout)["rows"]
+
+    def test_a_recording_is_reported_as_it_is(self):
+        result = self.cli("report", RESNET)
+        self.assertIn("Imported from torch.profiler, measured on Tesla V100-DGXS-32GB: a step takes 101\n", result.stdout)
+        self.assertIn("By operator", result.stdout)
+        self.assertEqual(result.stderr, "")
+        self.assertIn("By layer", self.cli("report", DATA / "h100_bert_small.json.gz").stdout)
+
+    def test_all_time_of_the_file_is_in_every_view(self):
+        for path in sorted(DATA.glob("*.json.gz")):
+            ns = sum(round(event["dur"] * 1000) for event in events_of(path) if event.get("cat") in GPU)
+            for by in ("phase", "layer", "op", "kernel"):
+                self.assertEqual(round(sum(row["time_ns"] for row in self.rows(path, "--by", by))), ns, (path.name, by))
+
+    def test_an_imported_trace_says_the_same_as_the_file(self):
+        self.cli("import", "torch", RESNET, "-o", "trace.rfx")
+        for by in ("phase", "kernel"):
+            self.assertEqual(self.rows("trace.rfx", "--by", by), self.rows(RESNET, "--by", by))
+        self.cli("merge", RESNET, "-o", "merged.rfx")
+        self.assertEqual(self.rows("merged.rfx", "--by", "op"), self.rows(RESNET, "--by", "op"))
+
+    def test_measured_stands_beside_expected(self):
+        # The model of expected times was never shown this file.
+        rows = {(row["phase"], row["op"]): row for row in self.rows(RESNET, "--by", "op")}
+        for which in (("forward", "aten::convolution"), ("backward", "aten::convolution_backward"),
+                      ("backward", "aten::cudnn_batch_norm_backward"), ("forward", "aten::cudnn_batch_norm")):
+            ratio = rows[which]["time_with_usual_ns"] / rows[which]["usual_time_ns"]
+            self.assertGreater(ratio, 0.8, which)
+            self.assertLess(ratio, 1.25, which)
+        self.assertIsNone(rows["data", "aten::copy_"]["usual_time_ns"])
+        self.assertNotIn("Slower than such work", self.cli("report", RESNET).stdout)
+        self.assertIn("Slower than such work usually is on H100-SXM5-80GB: forward aten::addmm",
+                      self.cli("report", DATA / "h100_bert_small.json.gz", "--by", "op").stdout.replace("\n  ", " "))
+
+    def test_what_the_step_waits_for(self):
+        self.assertIn("host waits for data", self.cli("report", RESNET, "--by", "wait").stdout)
+        self.assertIn("waits for its data loader", self.cli("advise", RESNET).stdout)
+
+    def test_ranks_of_a_folder_add_up(self):
+        rank = DATA / "v100_dlrm_rank0.json.gz"
+        (self.folder / "job").mkdir()
+        shutil.copy(rank, self.folder / "job" / "dlrm_rank0.json.gz")
+        with gzip.open(rank, "rt", encoding="utf-8") as file:
+            other = json.load(file)
+        other["distributedInfo"]["rank"] = 1
+        with gzip.open(self.folder / "job" / "dlrm_rank1.json.gz", "wt", encoding="utf-8") as file:
+            json.dump(other, file)
+        self.cli("import", "torch", "job", "-o", "job.rfx")
+        report = json.loads(self.cli("report", "job.rfx", "--format", "json").stdout)
+        self.assertEqual((report["process_count"], report["steps"]), (2, 2))
+        self.assertEqual([row["rank"] for row in self.rank_rows("job.rfx")], ["0", "1"])
+
+    def rank_rows(self, path):
+        run = json.loads(self.cli("report", path, "--by", "rank", "--format", "json").stdout)["runs"][0]
+        return [row for row in run["rows"] if row["rank"] is not None]
+
+    def test_mistakes_have_a_line(self):
+        (self.folder / "cut.json.gz").write_bytes(RESNET.read_bytes()[:-2000])
+        self.assertIn("the file ends inside of the list of events", self.cli("report", "cut.json.gz").stderr)
+        (self.folder / "odd.json").write_text('{"schemaVersion": 1, "traceEvents": [{"ph" "X"}]}')
+        self.assertIn("odd.json: byte 43: this is not JSON", self.cli("report", "odd.json", expect=1).stderr)
+        (self.folder / "cpu.json").write_text('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1}]}')
+        self.assertIn("the recording has no kernels", self.cli("report", "cpu.json", expect=1).stderr)
+        self.assertIn("say what to import: ncu, nsys or torch", self.cli("import", "vtune", "x", expect=2).stderr)
+        os.mkfifo(self.folder / "pipe")
+        self.assertIn("no regular file", self.cli("import", "torch", "pipe", "-o", "x.rfx", expect=1).stderr)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rfinject", required=True)
+    OPTIONS, rest = parser.parse_known_args()
+    unittest.main(argv=sys.argv[:1] + rest)
