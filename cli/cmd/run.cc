@@ -234,10 +234,12 @@ void PrintReport(const std::string& folder, const std::string& prepared, const F
     for (Report& report : FoldProfile(run.profile, MachineFor, {.calibration = &calibration}))
       reports.push_back(std::move(report));
   }
+  const Document document = ReportDocument(std::move(reports));
+  if (!document.nothing.empty()) return Complain(document.nothing);
   // Standard output is the program's.
   std::ostringstream table;
   const Format* const format = FindFormat(kDefaultFormat);
-  (void)format->write(ReportDocument(std::move(reports)), WriteOptionsFor(STDERR_FILENO), table);
+  (void)format->write(document, WriteOptionsFor(STDERR_FILENO), table);
   PrintError(std::move(table).str(), Colors::kOurs);
   if (quiet) return;
   std::string next = "rfinject report";

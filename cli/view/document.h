@@ -111,6 +111,8 @@ struct Document {
   std::vector<Check> checks = {};
   std::string log = {};                    // what an XML report of the checks says besides
   std::vector<std::string> warnings = {};  // for standard error
+  // Why there is nothing in it, and what to do; empty where something is. A command says it instead of empty tables.
+  std::string nothing = {};
   std::shared_ptr<const void> owner = {};  // holds what rows and figures show
 };
 

@@ -326,6 +326,11 @@ std::vector<Sentence> FactsOf(const Report& report) {
 namespace {
 
 void AddSections(const Report& report, const ReportLook& look, Document* document) {
+  if (std::string nothing = NothingText(report); !nothing.empty()) {
+    nothing.front() = 'N';  // a heading; a table of ours is known by how it begins
+    document->sections.push_back({.id = "run", .heading = std::move(nothing)});
+    return;
+  }
   std::vector<std::string> opening = OpeningText(report);
   document->sections.push_back(
       {.id = "run", .heading = opening.empty() ? ReportTitle(report) : std::move(opening.front())});
@@ -410,6 +415,7 @@ Document ReportDocument(std::vector<Report> given, const ReportLook& look) {
   Document document;
   document.owner = owner;
   document.title = DocumentTitle("rfinject report", reports);
+  document.nothing = NothingText(reports);
   for (size_t i = 0; i < reports.size(); ++i) {
     if (look.sort != nullptr) SortRows(*look.sort, &reports[i]);
     AddSections(reports[i], look, &document);

@@ -5,6 +5,7 @@
 #ifndef RFINJECT_CLI_WORDS_OPENING_H_
 #define RFINJECT_CLI_WORDS_OPENING_H_
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@ std::vector<std::string> OpeningText(const Report& report);
 // The first two lines: what a step costs, and what holds it back, which is empty where that is not known.
 std::string CostText(const Report& report);
 std::string LimitText(const Report& report);
+
+// Why there is nothing to report, and what to do, where no launch was recorded; empty where there is something:
+// "nothing was measured: no NVIDIA driver in this process and no --estimate (rfinject --estimate ...)".
+std::string NothingText(const Report& report);
+// The same of several: the first one's reason, and empty where there is something in any.
+std::string NothingText(std::span<const Report> reports);
 
 // The largest gain alone, for a place with room for one line: "Largest gain: 3.42 ms a step (33 %): ..."; empty where
 // there is none.
