@@ -957,6 +957,18 @@ class MergeTest(CliTest):
         self.assertEqual((self.folder / "z.rfx").read_bytes(), (self.folder / "zz.rfx").read_bytes())
 
 
+class CopiesTest(CliTest):
+    def test_many_copies_are_one_line(self):
+        first = self.trace("process:1", "in/a.rfx")
+        for number in range(40):
+            shutil.copy(first, self.folder / f"in/copy{number:02}.rfx")
+        for words in (["runs", "in"], ["merge", "in", "-o", "all.rfx"]):
+            result = self.run_cli(*words)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stderr, "rfinject: 40 files are not counted again, because what is in them is in others: "
+                             "in/copy00.rfx is the first, and what is in it is in in/a.rfx\n")
+
+
 class OverwritingTest(CliTest):
     FORMATS = ("table", "json", "csv", "html", "svg")
 

@@ -207,6 +207,12 @@ class InATerminal(unittest.TestCase):
         self.terminal.resize(80)
         self.assertIn("rfinject diff", self.rfinject("explain", "time_visible_ns")[0])
 
+    def test_columns_of_runs_that_have_no_room_are_named(self):
+        hidden = [line for line in self.rfinject("runs", RESNET) if "hidden" in line]
+        self.assertEqual(len(hidden), 1, hidden)
+        self.assertIn("started", hidden[0])
+        self.assertIn("--wide", hidden[0])
+
     def test_what_a_newcomer_types(self):
         write = self.terminal.run
         write("mkdir -p empty; : > run.nsys-rep; : > train.py; chmod -x train.py")
