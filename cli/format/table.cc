@@ -75,6 +75,22 @@ class Writer {
   bool told_of_wide_ = false;
 };
 
+// The sections, with the answer of each report behind its others.
+std::vector<const Section*> InOrderOfText(const Document& document) {
+  std::vector<const Section*> order;
+  const Section* answer = nullptr;
+  for (const Section& section : document.sections) {
+    if (section.first && answer != nullptr) order.push_back(std::exchange(answer, nullptr));
+    if (section.answer) {
+      answer = &section;
+    } else {
+      order.push_back(&section);
+    }
+  }
+  if (answer != nullptr) order.push_back(answer);
+  return order;
+}
+
 // Whether a small screen can do without a sentence of the headline: it must say what it shows, and what is wrong.
 bool MayLack(const Document& document, const Sentence& sentence) {
   return &sentence != document.headline.data() && sentence.tone != Tone::kAlarm;
@@ -97,7 +113,8 @@ void WriteText(const Document& document, const WriteOptions& options, size_t row
   for (const Sentence& sentence : document.headline) {
     if (!lacking(sentence) || left-- > omitted.sentences) writer.Write(sentence);
   }
-  for (const Section& section : document.sections) {
+  for (const Section* const one : InOrderOfText(document)) {
+    const Section& section = *one;
     if (omitted.other_sections && &section != last) continue;
     const size_t own = section.table ? section.table->most_rows : 0;
     writer.Write(section, &section == last ? rows_of_last : own > 0 ? own : options.most_rows);

@@ -374,7 +374,7 @@ class ReportTest(CliTest):
 
     def test_every_line_of_an_estimate_says_so(self):
         text = self.run_cli("report", self.trace("v100"), "--rows", "0").stdout
-        rows = [line for line in text[text.index("By layer"):text.index("What to change")].splitlines()
+        rows = [line for line in text[text.index("By layer"):text.index("What these numbers rest on")].splitlines()
                 if re.search(r"\d %\s", line)]
         self.assertGreater(len(rows), 60)
         for line in rows:
