@@ -13,6 +13,7 @@
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
 #include "cli/view/advice_view.h"
+#include "cli/words/opening.h"
 
 namespace rfinject::cli {
 namespace {
@@ -68,10 +69,15 @@ int AdviseMain(Arguments arguments) {
     if (!loaded.damaged && !loaded.empty) Complain("there is nothing to advise on");
     return 1;
   }
+  const std::string nothing = NothingText(reports);
+  if (!nothing.empty()) {
+    if (!loaded.damaged) Complain(nothing);
+    if (format->name == kDefaultFormat) return 1;
+  }
   const absl::Status written =
       destination.Write(AdviceDocument(std::move(reports), parsed.Has("all")), *format, writing);
   if (!written.ok()) return Refused("advise", written);
-  return loaded.damaged ? 1 : 0;
+  return loaded.damaged || !nothing.empty() ? 1 : 0;
 }
 
 }  // namespace rfinject::cli

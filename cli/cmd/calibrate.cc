@@ -142,6 +142,23 @@ absl::StatusOr<Times> Measure(const std::string& python, const std::vector<Probe
   return times;
 }
 
+// Looks, in seconds, whether there is a GPU that can be calibrated. Returns which it is, or why there is none.
+absl::StatusOr<const Gpu*> GpuToTime(const std::string& python, bool may_be_virtual) {
+  const absl::StatusOr<Times> found = Measure(python, {});
+  if (!found.ok()) return found.status();
+  const Gpu* const gpu = MatchGpu(found->device, found->memory_bytes);
+  if (gpu == nullptr) {
+    return absl::NotFoundError(
+        found->device +
+        ": its roofs are in no table (rfinject gpus lists those that are), so there is nothing to calibrate");
+  }
+  if (found->is_virtual && !may_be_virtual) {
+    return absl::FailedPreconditionError(
+        "this is a virtual GPU, whose times are those of the data sheet; -o FILE writes them all the same");
+  }
+  return gpu;
+}
+
 // Makes a field of the file of a text: no comma, no quote, no control character.
 std::string Field(std::string text) {
   for (char& c : text) {
@@ -249,20 +266,14 @@ int CalibrateMain(Arguments arguments) {
 
   std::vector<Probe> probes = CalibrationProbes();
   const std::string python = parsed.Value("python", "python3");
-  Complain(absl::StrCat("timing ", probes.size(), " operators with ", python, ", which takes up to a minute"));
+  const absl::StatusOr<const Gpu*> found = GpuToTime(python, /*may_be_virtual=*/named);
+  if (!Succeeded(found.status())) return 1;
+  const Gpu* const gpu = *found;
+  Complain(absl::StrCat("timing ", probes.size(), " operators on ", std::string(gpu->name), " with ", python,
+                        ", which takes up to a minute"));
   absl::StatusOr<Times> measured = Measure(python, probes);
   if (!Succeeded(measured.status())) return 1;
   Times& times = *measured;
-  const Gpu* const gpu = MatchGpu(times.device, times.memory_bytes);
-  if (gpu == nullptr) {
-    Complain(times.device +
-             ": its roofs are in no table (rfinject gpus lists those that are), so there is nothing to calibrate");
-    return 1;
-  }
-  if (times.is_virtual && !named) {
-    Complain("this is a virtual GPU, whose times are those of the data sheet; -o FILE writes them all the same");
-    return 1;
-  }
   for (size_t i = probes.size(); i-- > 0;) {
     if (HasUnitFor(*gpu, probes[i])) continue;
     const auto at = static_cast<std::ptrdiff_t>(i);

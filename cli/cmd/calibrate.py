@@ -1,8 +1,9 @@
 """Times operators on the GPU, for `rfinject calibrate`, which holds this text and gives it to the user's Python.
 
 Each argument is an operator (cli/model/probes.h); standard output has a line each: its number, the median time of a call in
-seconds, and how far the times lie apart. Lines before say what they were measured on. What keeps us from measuring is one
-line that begins with "error".
+seconds, and how far the times lie apart. Lines before say what they were measured on; without an argument there are only
+these, so that what cannot be measured is known before the minute that measuring takes. What keeps us from it is one line
+that begins with "error".
 """
 import subprocess
 import sys
@@ -143,6 +144,9 @@ def main(probes):
     say("torch", torch.__version__)
     if is_virtual():
         say("virtual")
+    if not probes:
+        say("end")
+        return
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     words = "the warm-up"

@@ -199,6 +199,7 @@ absl::Status ApplyDefaults(std::string_view verb, const VerbHelp& help, ParsedOp
       const char* variable = Launches(verb) ? std::getenv(VariableOf(verb, one.option).c_str()) : nullptr;
       if (variable != nullptr && *variable != '\0') continue;
       parsed->values[one.option] = one.value;
+      parsed->defaults.insert(one.option);
     }
   }
   return absl::OkStatus();

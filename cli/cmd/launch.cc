@@ -98,6 +98,26 @@ std::string FindLibrary(std::string* tried) {
   return {};
 }
 
+namespace {
+
+absl::StatusOr<uint64_t> VirtualGpus(const ParsedOptions& options) {
+  constexpr uint64_t kMost = 64;
+  uint64_t number = 0;
+  if (!ParseNumber(options.Value("virtual-gpus"), &number) || number == 0 || number > kMost) {
+    return absl::InvalidArgumentError("--virtual-gpus wants a number from 1 to 64, not '" +
+                                      options.Value("virtual-gpus") + "'");
+  }
+  const char* const variable = std::getenv("RFINJECT_ESTIMATE");
+  const bool estimates = options.Has("estimate") || (variable != nullptr && *variable != '\0');
+  // A default of the user's is for those runs that it fits.
+  if (!estimates && !options.defaults.contains("virtual-gpus")) {
+    return absl::InvalidArgumentError("--virtual-gpus goes with --estimate GPU, which says of which kind they are");
+  }
+  return number;
+}
+
+}  // namespace
+
 absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options) {
   LaunchVariables variables;
   const auto set = [&](const char* name, const std::string& value) { variables.settings.emplace_back(name, value); };
@@ -123,13 +143,9 @@ absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options) {
     set("RFINJECT_ESTIMATE_ON", where);
   }
   if (options.Has("virtual-gpus")) {
-    constexpr uint64_t kMost = 64;
-    uint64_t number = 0;
-    if (!ParseNumber(options.Value("virtual-gpus"), &number) || number == 0 || number > kMost) {
-      return absl::InvalidArgumentError("--virtual-gpus wants a number from 1 to 64, not '" +
-                                        options.Value("virtual-gpus") + "'");
-    }
-    set("RFINJECT_VIRTUAL_GPUS", std::to_string(number));
+    const absl::StatusOr<uint64_t> number = VirtualGpus(options);
+    if (!number.ok()) return number.status();
+    set("RFINJECT_VIRTUAL_GPUS", std::to_string(*number));
   }
   for (const char* name : {"steps", "skip"}) {
     if (!options.Has(name)) continue;

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -59,6 +60,7 @@ enum class WordPolicy : uint8_t {
 struct ParsedOptions {
   std::map<std::string, std::string, std::less<>> values;  // by name; "" for flags; the last one given counts
   std::vector<char*> words;
+  std::set<std::string, std::less<>> defaults;  // those of `values` that no command line gave, but a file of defaults
 
   bool Has(std::string_view name) const { return values.find(name) != values.end(); }
   std::string Value(std::string_view name, std::string_view otherwise = {}) const;

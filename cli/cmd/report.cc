@@ -1,5 +1,8 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +30,7 @@ constexpr std::string_view kUsage =
     "its newest run (--by run: all of them). The ranks and restarts of one run are added up, and nothing else is: "
     "traces\n"
     "that are named are reported one after the other, `rfinject merge` adds them. A damaged trace is used up to the\n"
-    "damage, and the exit code is then 1.";
+    "damage, and the exit code is then 1, as it is where nothing was measured.";
 
 constexpr std::array<std::string_view, 3> kStepBys = {"iteration", "optimizer", "forward"};  // of StepBy
 constexpr std::array<std::string_view, 2> kColumns = {"roofline", "theory"};                 // of TableColumns
@@ -223,7 +226,14 @@ int ReportMain(Arguments arguments) {
     if (paths.front().empty()) return 2;
   }
   std::vector<std::string> inputs = paths;
-  if (!given->theory.empty()) inputs.push_back(given->theory);
+  if (!given->theory.empty()) {
+    if (::access(given->theory.c_str(), F_OK) != 0 && errno == ENOENT) {
+      Complain("--theory " + given->theory + ": there is no such file or folder; `rfinject --estimate GPU -o " +
+               given->theory + " PROGRAM` makes it, with an estimate of the same program");
+      return 1;
+    }
+    inputs.push_back(given->theory);
+  }
   TextOutput destination;
   if (!Succeeded(destination.Open(given->output, ReplaceOf(parsed, inputs)))) return 1;
   LoadedRuns loaded = LoadRuns(paths, every_run ? FolderMeans::kEveryRun : FolderMeans::kNewestRun);
@@ -241,10 +251,15 @@ int ReportMain(Arguments arguments) {
     }
   }
   const Document document = MakeDocument(*given, parsed, loaded, given->theory.empty() ? nullptr : &theory.profile);
+  // A table of nothing has nothing to say; what programs read stays what it is.
+  if (!document.nothing.empty()) {
+    if (!loaded.damaged) Complain(document.nothing);  // damage is said already, and explains it
+    if (given->format->name == kDefaultFormat) return 1;
+  }
   if (const absl::Status status = destination.Write(document, *given->format, given->writing); !status.ok()) {
     return Refused("report", status);
   }
-  if (loaded.damaged) return 1;
+  if (loaded.damaged || !document.nothing.empty()) return 1;
   constexpr int kAlarm = 3;
   return IsAlarming(*given, document) ? kAlarm : 0;
 }

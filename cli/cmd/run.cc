@@ -234,15 +234,23 @@ void PrintReport(const std::string& folder, const std::string& prepared, const F
     for (Report& report : FoldProfile(run.profile, MachineFor, {.calibration = &calibration}))
       reports.push_back(std::move(report));
   }
+  const Document document = ReportDocument(std::move(reports));
+  if (!document.nothing.empty()) return Complain(document.nothing);
   // Standard output is the program's.
   std::ostringstream table;
   const Format* const format = FindFormat(kDefaultFormat);
-  (void)format->write(ReportDocument(std::move(reports)), WriteOptionsFor(STDERR_FILENO), table);
+  (void)format->write(document, WriteOptionsFor(STDERR_FILENO), table);
   PrintError(std::move(table).str(), Colors::kOurs);
   if (quiet) return;
+  // Without a path it would be the latest run here.
+  std::error_code error;
+  const bool latest = std::filesystem::equivalent(folder, LatestRun(std::string(kRunsFolder)), error);
   std::string next = "rfinject report";
-  for (const std::string& path : written) next += " " + (written.size() > 3 ? folder : path);
-  if (written.size() > 3) next = "rfinject report " + folder;
+  if (!latest && written.size() > 3) {
+    next += " " + folder;
+  } else if (!latest) {
+    for (const std::string& path : written) next += " " + path;
+  }
   Complain("more: " + next + " --by kernel, or --format html -o report.html");
 }
 

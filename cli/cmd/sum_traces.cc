@@ -156,6 +156,7 @@ class Summing {
 
   std::vector<Loaded> Sum() {
     ForEach(files_.size(), workers_, [this](size_t i, size_t worker) { ReadAndAdd(i, worker); });
+    SayCopies();
     std::vector<Loaded> sums;
     for (Target& target : targets_) {
       for (std::unique_ptr<Accumulator>& share : target.shares) {
@@ -235,7 +236,7 @@ class Summing {
       if (shared++ == 0) shared_with = known->second;
     }
     if (shared > 0 && shared == ids.size()) {
-      Complain(absl::StrCat(path, ": not counted again: what is in it is in ", shared_with));
+      copies_.emplace_back(path, shared_with);
       return false;
     }
     if (shared > 0) {
@@ -258,6 +259,21 @@ class Summing {
     return true;
   }
 
+  // A folder of copies is said in a line, a few are named one by one.
+  void SayCopies() const {
+    constexpr size_t kFew = 3;
+    if (copies_.size() <= kFew) {
+      for (const auto& [path, origin] : copies_) {
+        Complain(absl::StrCat(path, ": not counted again: what is in it is in ", origin));
+      }
+      return;
+    }
+    const auto& [path, origin] = copies_.front();
+    Complain(absl::StrCat(Grouped(copies_.size()),
+                          " files are not counted again, because what is in them is in others: ", path,
+                          " is the first, and what is in it is in ", origin));
+  }
+
   const std::vector<FileToAdd>& files_;
   const size_t workers_;
   std::vector<Decoder> decoders_;  // by worker
@@ -267,6 +283,7 @@ class Summing {
   size_t decided_ = 0;                                   // so many files
   std::map<size_t, std::unique_ptr<ReadFile>> waiting_;  // read, and behind one that is not
   std::map<std::string, std::string> origins_;           // which file each trace that was added came from, by its id
+  std::vector<std::pair<std::string, std::string>> copies_;  // files that hold nothing else, and where it was read
   Progress progress_{"reading trace"};
 };
 

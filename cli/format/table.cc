@@ -75,13 +75,47 @@ class Writer {
   bool told_of_wide_ = false;
 };
 
+// The sections, with the answer of each report behind its others.
+std::vector<const Section*> InOrderOfText(const Document& document) {
+  std::vector<const Section*> order;
+  const Section* answer = nullptr;
+  for (const Section& section : document.sections) {
+    if (section.first && answer != nullptr) order.push_back(std::exchange(answer, nullptr));
+    if (section.answer) {
+      answer = &section;
+    } else {
+      order.push_back(&section);
+    }
+  }
+  if (answer != nullptr) order.push_back(answer);
+  return order;
+}
+
+// Whether a small screen can do without a sentence of the headline: it must say what it shows, and what is wrong.
+bool MayLack(const Document& document, const Sentence& sentence) {
+  return &sentence != document.headline.data() && sentence.tone != Tone::kAlarm;
+}
+
+// What is left out where there is no room.
+struct Omitted {
+  size_t sentences = 0;         // of the headline that may be lacking, the last ones
+  bool other_sections = false;  // all but that of the last table
+};
+
 // `rows_of_last` is of the last table of the document.
-void WriteText(const Document& document, const WriteOptions& options, size_t rows_of_last, std::ostream& out) {
+void WriteText(const Document& document, const WriteOptions& options, size_t rows_of_last, const Omitted& omitted,
+               std::ostream& out) {
   const Section* last = nullptr;
   for (const Section& section : document.sections) last = section.table ? &section : last;
   Writer writer(options, out);
-  for (const Sentence& sentence : document.headline) writer.Write(sentence);
-  for (const Section& section : document.sections) {
+  const auto lacking = [&](const Sentence& sentence) { return MayLack(document, sentence); };
+  auto left = static_cast<size_t>(std::count_if(document.headline.begin(), document.headline.end(), lacking));
+  for (const Sentence& sentence : document.headline) {
+    if (!lacking(sentence) || left-- > omitted.sentences) writer.Write(sentence);
+  }
+  for (const Section* const one : InOrderOfText(document)) {
+    const Section& section = *one;
+    if (omitted.other_sections && &section != last) continue;
     const size_t own = section.table ? section.table->most_rows : 0;
     writer.Write(section, &section == last ? rows_of_last : own > 0 ? own : options.most_rows);
   }
@@ -89,16 +123,23 @@ void WriteText(const Document& document, const WriteOptions& options, size_t row
 
 absl::Status WriteDocument(const Document& document, const WriteOptions& options, std::ostream& out) {
   if (options.height == 0) {
-    WriteText(document, options, options.most_rows, out);
+    WriteText(document, options, options.most_rows, {}, out);
     return absl::OkStatus();
   }
+  Omitted omitted;
   const auto text_with = [&](size_t rows) {
     std::ostringstream text;
-    WriteText(document, options, rows, text);
+    WriteText(document, options, rows, omitted, text);
     return std::move(text).str();
   };
-  const std::string shortest = text_with(1);
-  const auto taken = static_cast<size_t>(std::count(shortest.begin(), shortest.end(), '\n'));
+  const auto lines_with = [&](size_t rows) {
+    const std::string text = text_with(rows);
+    return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  };
+  // A screen of twenty lines has room for rows or for all that is said above them.
+  while (lines_with(kLeastRows) > options.height && omitted.sentences < document.headline.size()) ++omitted.sentences;
+  omitted.other_sections = lines_with(kLeastRows) > options.height;
+  const size_t taken = lines_with(1);
   const size_t room = options.height - std::min(options.height, taken);
   std::istringstream lines(text_with(std::max(kLeastRows, 1 + room)));
   std::string line;

@@ -73,7 +73,12 @@ MemoryTable FoldMemory(const Run& run) {
   MemoryTable table;
   table.title = run.key.gpu.empty() ? "a GPU without a name" : run.key.gpu;
   table.in_use_bytes = run.steps.memory_peak_bytes;
-  for (const auto& [name, model] : run.models) table.parameter_bytes += model.parameter_bytes;
+  for (const auto& [name, model] : run.models) {
+    table.parameter_bytes += model.parameter_bytes;
+    if (model.parameters == 0) continue;
+    const double trained = static_cast<double>(model.trainable_parameters) / static_cast<double>(model.parameters);
+    table.gradient_bytes += static_cast<uint64_t>(trained * static_cast<double>(model.parameter_bytes));
+  }
   const MemoryPeakInfo& peak = run.memory_peak;
   table.known = !peak.parts.empty();
   table.allocated_bytes = peak.allocated_bytes;

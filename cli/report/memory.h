@@ -29,6 +29,7 @@ struct MemoryTable {
   uint64_t step = 0;
   uint32_t device = 0;
   uint64_t parameter_bytes = 0;   // of all models of the run, wherever they lie
+  uint64_t gradient_bytes = 0;    // of those parameters that are trained: as much as these take
   uint64_t in_use_bytes = 0;      // of the device, by all processes, at most; 0: unknown
   uint64_t memory_bytes = 0;      // that the device has; 0: unknown
   MemoryRow refused;              // what was asked for in vain, the largest of it; 0 bytes: the program got all

@@ -38,8 +38,11 @@ TEST(FoldMemory, WhatNobodyWatchedIsNotKnown) {
   cli::Run run = WithPeak();
   run.memory_peak = {};
   run.steps.memory_peak_bytes = 77;
+  run.models["Net"] = {.class_name = "Net", .parameters = 100, .parameter_bytes = 400, .trainable_parameters = 25};
   const MemoryTable table = FoldMemory(run);
   EXPECT_FALSE(table.known);
+  EXPECT_EQ(table.parameter_bytes, 400u);
+  EXPECT_EQ(table.gradient_bytes, 100u);
   EXPECT_TRUE(table.rows.empty());
   EXPECT_EQ(table.in_use_bytes, 77u);
 }

@@ -1,7 +1,7 @@
 // Writes traces for tests.
 //
 //   make_trace KIND FILE      KIND: v100 | a100 | measured | random:SEED | rank:RANK | waits:RANK | tiny | newer |
-//   garbage | hostile
+//   nothing | garbage | hostile
 //   make_trace corpus FOLDER  the seeds of trace_fuzz, as checked in under
 //   integration_tests/corpus/trace_fuzz
 #include <cstdio>
@@ -153,6 +153,21 @@ Bytes RankTrace(uint32_t rank, bool waits = false) {
   return trace;
 }
 
+// A program on the CPU, without an estimate: steps and no launch.
+Bytes WithoutLaunches() {
+  Profile profile = SampleMeasured(SampleA100());
+  Run run = std::move(profile.runs.begin()->second);
+  profile.runs.clear();
+  run.key = {.source = SourceKind::kNone};
+  run.devices.clear();
+  run.launches.clear();
+  run.steps.memory_peak_bytes = 0;
+  run.diagnostics = {
+      {{.severity = 0, .id = "no-source", .text = "no driver is here", .remedy = "rfinject --estimate GPU"}, 1}};
+  profile.runs.emplace(run.key, std::move(run));
+  return WrittenTrace(profile);
+}
+
 // A network with a layer, an operator and a kernel of each of these names.
 Bytes WithNames(std::initializer_list<const char*> names) {
   Profile profile = SampleResNet18(SampleA100(), 1);
@@ -172,6 +187,7 @@ std::optional<Bytes> Make(const std::string& kind) {
   if (kind == "a100") return WrittenTrace(SampleResNet18(SampleA100()));
   if (kind == "measured") return WrittenTrace(SampleMeasured(SampleA100()));
   if (kind == "tiny") return ProcessTrace();
+  if (kind == "nothing") return WithoutLaunches();
   if (kind.rfind("runs:", 0) == 0) {  // so many kinds of run, one launch each
     Profile profile = SampleMeasured(SampleA100());
     Run one = std::move(profile.runs.begin()->second);

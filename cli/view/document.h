@@ -92,6 +92,9 @@ struct Section {
   // The reports whose rows the figures show and a page lists in its table of rows; none: `table` is all there is.
   std::span<const Report> drawn = {};
   bool folded = false;  // a page opens it when it is asked for
+  // Of the sections of one report. A terminal shows the end of what is longer than it is, so the text for terminals
+  // has the answer behind all others of its report, up to the next one that is the first of one.
+  bool first = false, answer = false;
 };
 
 // A condition that a program can fail by: an alarm of a report, a gate of a comparison.
@@ -111,6 +114,8 @@ struct Document {
   std::vector<Check> checks = {};
   std::string log = {};                    // what an XML report of the checks says besides
   std::vector<std::string> warnings = {};  // for standard error
+  // Why there is nothing in it, and what to do; empty where something is. A command says it instead of empty tables.
+  std::string nothing = {};
   std::shared_ptr<const void> owner = {};  // holds what rows and figures show
 };
 

@@ -52,12 +52,27 @@ std::string RefusedText(const MemoryTable& table) {
   return text + ".";
 }
 
+// What follows from the models alone, where nobody watched what was allocated. Momentum and the two moments of Adam
+// have the type and the shape of their parameters: torch/optim/sgd.py and adam.py make them with clone and
+// zeros_like.
+std::string LeastText(const MemoryTable& table) {
+  if (table.parameter_bytes == 0) return {};
+  constexpr uint64_t kWorthGiB = 10'000'000;
+  const bool large = table.parameter_bytes >= kWorthGiB;
+  std::string text = "At least " + (large ? InBoth(table.parameter_bytes) : Bytes(table.parameter_bytes)) +
+                     " of parameters must fit";
+  if (table.gradient_bytes == 0) return text + "; what a batch needs comes on top. ";
+  return text + ", and in training " + Bytes(table.gradient_bytes) +
+         " of gradients and what the optimizer keeps: nothing for SGD, " + Bytes(table.gradient_bytes) +
+         " with momentum, " + Bytes(2 * table.gradient_bytes) +
+         " for Adam. Activations come on top and grow with the batch. ";
+}
+
 std::string PeakText(const MemoryTable& table) {
   if (!table.known) {
-    std::string text =
-        "Which layer's memory lies on the device is not known: it is where the program runs on a virtual GPU "
-        "(rfinject --estimate "
-        "GPU, with a PyTorch that is built for CUDA)";
+    std::string text = "What lay in the memory is not known. " + LeastText(table) +
+                       "All of it, by layer, is known where the program runs on a virtual GPU: `rfinject --estimate "
+                       "GPU PROGRAM`, with a PyTorch that is built for CUDA";
     if (table.in_use_bytes > 0) {
       text += "; all processes together used at most " + InBoth(table.in_use_bytes) + " of the device";
     }

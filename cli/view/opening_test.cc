@@ -87,7 +87,7 @@ TEST(Opening, WithoutAdviceItNamesThePlacesThatHaveMost) {
   EXPECT_THAT(lines[3], AllOf(HasSubstr("20 layers Conv2d, most in layer1.0.conv1"), HasSubstr("bound by memory")));
 }
 
-TEST(Opening, StandsAboveTheFactsInEveryFormat) {
+TEST(Opening, StandsAboveTheFactsAndIsTheEndOnATerminal) {
   const Rule a = MadeRule("a");
   const Report report = WithAdvice({Holds(a, 4e6)});
   const auto place = [&](std::string_view format, std::string_view text) {
@@ -97,10 +97,21 @@ TEST(Opening, StandsAboveTheFactsInEveryFormat) {
     EXPECT_NE(at, std::string::npos) << text;
     return at;
   };
-  EXPECT_LT(place("table", "1. -4.00 ms"), place("table", "Attribution tier"));
+  EXPECT_GT(place("table", "1. -4.00 ms"), place("table", "Attribution tier"));
+  EXPECT_LT(place("markdown", "4.00 ms"), place("markdown", "Attribution tier"));
   EXPECT_LT(place("html", "1. -4.00 ms"), place("html", "of forward and backward GPU time"));
   EXPECT_LT(place("json", "1. -4.00 ms"), place("json", "of forward and backward GPU time"));
   EXPECT_GT(place("json", "\"gain_ns_per_step\": 4000000"), 0u);
+}
+
+TEST(Opening, OfSeveralReportsIsTheEndOfEach) {
+  const Rule a = MadeRule("a"), b = MadeRule("b");
+  const Document document = ReportDocument({WithAdvice({Holds(a, 4e6)}), WithAdvice({Holds(b, 2e6)})});
+  const std::string text = testing::Written(document, "table", {.width = 200});
+  const size_t first = text.find("1. -4.00 ms"), second = text.find("1. -2.00 ms");
+  EXPECT_LT(text.find("Attribution tier"), first);
+  EXPECT_LT(first, text.rfind("Attribution tier"));
+  EXPECT_LT(text.rfind("Attribution tier"), second);
 }
 
 TEST(Advice, SaysWhyWithTheRunsNumbers) {

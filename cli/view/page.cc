@@ -232,6 +232,7 @@ Document PageDocument(std::vector<Report> reports, const ReportLook& look, const
   for (const Report& report : owner->reports) {
     for (Check& check : ChecksOf(report)) document.checks.push_back(std::move(check));
   }
+  document.nothing = NothingText(owner->reports);
   AddTopics(*owner, &document);
   return document;
 }

@@ -15,6 +15,7 @@
 #include "cli/picture/roofline.h"
 #include "cli/picture/time_view.h"
 #include "cli/report/kernel_name.h"
+#include "cli/report/picture_data.h"
 #include "cli/text/units.h"
 #include "cli/words/alarm_texts.h"
 #include "cli/words/opening.h"
@@ -330,15 +331,28 @@ std::vector<Sentence> FactsOf(const Report& report) {
 
 namespace {
 
+// "What to change in 3.81 ms of GPU time a step   (~ estimated)"
+std::string AdviceHeading(const Report& report) {
+  const double step_ns = report.steps > 0 ? PerStep(report, report.total.time_ns()) : 0;
+  std::string heading = "What to change";
+  if (step_ns > 0) heading += " in " + Duration(step_ns) + " of GPU time a step";
+  return heading + (report.run.source == SourceKind::kEstimated ? "   (~ estimated)" : "");
+}
+
 void AddSections(const Report& report, const ReportLook& look, Document* document) {
+  if (std::string nothing = NothingText(report); !nothing.empty()) {
+    nothing.front() = 'N';  // a heading; a table of ours is known by how it begins
+    document->sections.push_back({.id = "run", .heading = std::move(nothing), .first = true});
+    return;
+  }
   std::vector<std::string> opening = OpeningText(report);
   document->sections.push_back(
-      {.id = "run", .heading = opening.empty() ? ReportTitle(report) : std::move(opening.front())});
+      {.id = "run", .heading = opening.empty() ? ReportTitle(report) : std::move(opening.front()), .first = true});
   document->sections.push_back(RowSection(report, report.by, report.rows, look));
   if (report.by != By::kPhase) {
     document->sections.push_back(RowSection(report, By::kPhase, report.phases, {.columns = look.columns}));
   }
-  Section advice{.id = "advice", .heading = "What to change"};
+  Section advice{.id = "advice", .heading = AdviceHeading(report), .answer = true};
   for (size_t i = 1; i < opening.size(); ++i) advice.lead.push_back({.text = std::move(opening[i])});
   if (!advice.lead.empty()) document->sections.push_back(std::move(advice));
   document->sections.push_back({.id = "facts", .heading = "What these numbers rest on", .lead = FactsOf(report)});
@@ -415,6 +429,7 @@ Document ReportDocument(std::vector<Report> given, const ReportLook& look) {
   Document document;
   document.owner = owner;
   document.title = DocumentTitle("rfinject report", reports);
+  document.nothing = NothingText(reports);
   for (size_t i = 0; i < reports.size(); ++i) {
     if (look.sort != nullptr) SortRows(*look.sort, &reports[i]);
     AddSections(reports[i], look, &document);

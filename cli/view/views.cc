@@ -76,7 +76,8 @@ Document MakeRows(const ViewInput& input) {
   std::vector<std::string> warnings = WarningsOf(input.fold, reports);
   Document document = input.whole_run ? PageDocument(std::move(reports), input.look, RunsIn(input))
                                       : ReportDocument(std::move(reports), input.look);
-  document.warnings = std::move(warnings);
+  // One line says that there is nothing; no other is of use then.
+  if (document.nothing.empty()) document.warnings = std::move(warnings);
   return document;
 }
 

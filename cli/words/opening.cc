@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "cli/report/picture_data.h"
@@ -101,6 +103,40 @@ std::string WaitShareText(const Report& report) {
 }
 
 }  // namespace
+
+std::string NothingText(const Report& report) {
+  if (report.rows_are_runs || report.total.launches > 0) return {};
+  const std::string begin = "nothing was measured: ";
+  // What the library said of it; the gravest, if it said several things.
+  const DiagnosticInfo* gravest = nullptr;
+  for (const DiagnosticInfo& diagnostic : report.diagnostics) {
+    if (diagnostic.remedy.empty() && diagnostic.severity == 0) continue;
+    if (gravest == nullptr || diagnostic.severity > gravest->severity) gravest = &diagnostic;
+  }
+  if (gravest != nullptr) {
+    return begin + gravest->text + (gravest->remedy.empty() ? "" : " (" + gravest->remedy + ")");
+  }
+  const std::string remedy = " (rfinject doctor says what works on this machine)";
+  if (!report.drops.empty()) {
+    const auto& [what, count] = report.drops.front();
+    return begin + Grouped(count) + " lost: " + what + remedy;
+  }
+  if (report.steps == 0) {
+    return begin + (report.unfinished > 0 ? "no step has ended yet, or the program was killed before one did"
+                                          : "no step ended" + remedy);
+  }
+  return begin + "no kernel ran in " + Grouped(report.steps) + (report.steps == 1 ? " step" : " steps") + remedy;
+}
+
+std::string NothingText(std::span<const Report> reports) {
+  std::string nothing;
+  for (const Report& report : reports) {
+    std::string text = NothingText(report);
+    if (text.empty()) return {};
+    if (nothing.empty()) nothing = std::move(text);
+  }
+  return nothing;
+}
 
 std::string LimitText(const Report& report) {
   const Headline& headline = report.headline;

@@ -5,6 +5,7 @@
 #ifndef RFINJECT_CLI_WORDS_OPENING_H_
 #define RFINJECT_CLI_WORDS_OPENING_H_
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ std::string LimitText(const Report& report);
 // Returns the sentence on a recording's rows that take longer than such work usually does on that GPU, the three with
 // most time beyond it; empty where none does, and where it is not known.
 std::string UnusualText(const Report& report);
+
+// Why there is nothing to report, and what to do, where no launch was recorded; empty where there is something:
+// "nothing was measured: no NVIDIA driver in this process and no --estimate (rfinject --estimate ...)".
+std::string NothingText(const Report& report);
+// The same of several: the first one's reason, and empty where there is something in any.
+std::string NothingText(std::span<const Report> reports);
 
 // The largest gain alone, for a place with room for one line: "Largest gain: 3.42 ms a step (33 %): ..."; empty where
 // there is none.

@@ -39,24 +39,39 @@ TEST_F(ControlFileTest, ARequestIsTakenOnce) {
   EXPECT_EQ(control_.Take(), Request::kStart);
 }
 
-TEST_F(ControlFileTest, OtherWordsAreNone) {
-  for (const char* text :
-       {"", "stop", "stop\nstart\n", "STOP\n", "stop\nand a line that is longer than any request\n"}) {
+TEST_F(ControlFileTest, OtherWordsAreRefusedAndTakenAway) {
+  for (const std::string& text :
+       {std::string("stop\nstart\n"), std::string("STOP\n"), std::string("stop\n\0", 6),
+        std::string("stop\nand a line that is longer than any request\n"), std::string(100'000, 's')}) {
     Write(text);
-    EXPECT_EQ(control_.Take(), Request::kNone) << text;
+    EXPECT_EQ(control_.Take(), Request::kRefused) << text.substr(0, 80);
+    EXPECT_FALSE(std::filesystem::exists(path()));
+    EXPECT_EQ(control_.Take(), Request::kNone);
   }
 }
 
-TEST_F(ControlFileTest, AFileThatOthersMayWriteIsNone) {
+TEST_F(ControlFileTest, AWordThatIsBeingWrittenWaits) {
+  for (const char* text : {"", "st", "stop", "start"}) {
+    Write(text);
+    EXPECT_EQ(control_.Take(), Request::kNone) << text;
+    EXPECT_TRUE(std::filesystem::exists(path()));
+  }
+  Write("start\n");
+  EXPECT_EQ(control_.Take(), Request::kStart);
+}
+
+TEST_F(ControlFileTest, AFileThatOthersMayWriteIsRefusedAndTakenAway) {
   for (const mode_t mode : {0620, 0602, 0666}) {
     Write("stop\n", mode);
-    EXPECT_EQ(control_.Take(), Request::kNone) << std::oct << mode;
+    EXPECT_EQ(control_.Take(), Request::kRefused) << std::oct << mode;
+    EXPECT_FALSE(std::filesystem::exists(path()));
   }
 }
 
 TEST_F(ControlFileTest, WhatIsNoPlainFileIsNoneAndHoldsNobodyUp) {
   ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
   EXPECT_EQ(control_.Take(), Request::kNone);
+  EXPECT_TRUE(std::filesystem::is_fifo(path()));
   ASSERT_EQ(unlink(path().c_str()), 0);
   ASSERT_EQ(mkdir(path().c_str(), 0700), 0);
   EXPECT_EQ(control_.Take(), Request::kNone);
@@ -66,7 +81,16 @@ TEST_F(ControlFileTest, WhatIsNoPlainFileIsNoneAndHoldsNobodyUp) {
   ASSERT_EQ(chmod(elsewhere.c_str(), 0600), 0);
   ASSERT_EQ(symlink(elsewhere.c_str(), path().c_str()), 0);
   EXPECT_EQ(control_.Take(), Request::kNone);
+  EXPECT_TRUE(std::filesystem::is_symlink(path()));
   EXPECT_TRUE(std::filesystem::exists(elsewhere));
+}
+
+TEST_F(ControlFileTest, AnotherUsersFileStays) {
+  if (geteuid() != 0) GTEST_SKIP() << "note: only root can give a file to another user";
+  Write("STOP\n");
+  ASSERT_EQ(chown(path().c_str(), 65534, 65534), 0);
+  EXPECT_EQ(control_.Take(), Request::kNone);
+  EXPECT_TRUE(std::filesystem::exists(path()));
 }
 
 TEST_F(ControlFileTest, WithoutATraceThereIsNothing) { EXPECT_EQ(ControlFile().Take(), Request::kNone); }

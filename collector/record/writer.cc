@@ -120,7 +120,17 @@ void TraceWriter::WriteLast(Output* output) noexcept {
 void TraceWriter::LookForRequest(Output* output) noexcept {
   output->next_look_ns.store(MonotonicNs() + kLookIntervalNs, std::memory_order_relaxed);
   const ControlFile::Request request = output->control.Take();
-  if (request != ControlFile::Request::kNone) state_->window.Request(request == ControlFile::Request::kStart);
+  if (request == ControlFile::Request::kNone) return;
+  if (request != ControlFile::Request::kRefused) {
+    state_->window.Request(request == ControlFile::Request::kStart);
+    return;
+  }
+  // Said once, also where the file cannot be removed and is refused each second.
+  log_->Report(
+      Severity::kWarning, "control",
+      "the file .control beside the trace is not followed and is removed: it holds neither start nor stop, or "
+      "others may write to it",
+      "rfinject control PID start|stop writes it");
 }
 
 // --- A thread as the writer

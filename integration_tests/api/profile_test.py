@@ -3,6 +3,7 @@
 import base64
 import csv
 import io
+import os
 import re
 import subprocess
 import sys
@@ -40,6 +41,30 @@ class Rows(unittest.TestCase):
                         self.assertEqual(value, float(line[name]), name)
                     else:
                         self.assertEqual(value or "", line[name], name)
+
+    def test_every_view_of_the_command_has_rows(self):
+        # The command lists its views where it refuses one.
+        listed = report(GOLDEN / "measured.rfx", "--by", "colour").stderr.split("there are ")[1].split(" (")[0]
+        views = re.split(", | and ", listed)
+        self.assertLessEqual({"memory", "wait", "rank", "stack", "precision", "class"}, set(views))
+        profile = load("measured.rfx", "est-resnet18.rfx")
+        for by in views:
+            text = report(GOLDEN / "measured.rfx", GOLDEN / "est-resnet18.rfx", "--by", by, "--format", "csv", "--raw").stdout
+            lines = [line for line in csv.DictReader(io.StringIO(text)) if line.get("record", "row") in ("row", "run")]
+            rows = profile.rows(by)
+            self.assertEqual(len(rows), len(lines), by)
+            for row, line in zip(rows, lines):
+                for name in set(row) & set(line):
+                    value, wanted = row[name], line[name]
+                    if isinstance(value, (int, float)) and not isinstance(value, bool):
+                        self.assertEqual(value, float(wanted), (by, name))
+                    elif isinstance(value, str):
+                        self.assertEqual(value, wanted, (by, name))
+                    elif value is None:
+                        self.assertEqual(wanted, "", (by, name))
+        waits = profile.rows("wait")
+        self.assertEqual([(row["run"], row["device"], row["steps"]) for row in waits],
+                         [(1, "NVIDIA A100-SXM4-40GB", 0), (2, "A100-SXM4-40GB", 2)])
 
     def test_by_run(self):
         rows = load("a100.rfx", "v100.rfx").rows("run")
@@ -82,8 +107,27 @@ class Failures(unittest.TestCase):
             rfinject.load("/nonexistent/x.rfx")
         self.assertEqual(str(caught.exception), "/nonexistent/x.rfx: no such file or folder")
         self.assertEqual(caught.exception.code, 1)
-        with self.assertRaisesRegex(ValueError, "rows are by model, phase"):
+        with self.assertRaisesRegex(ValueError, "--by colour: there are run, model, phase"):
             load("measured.rfx").rows("colour")
+
+    def test_an_empty_path_is_not_the_working_folder(self):
+        import rfinject
+        for path in ("", [""], [str(GOLDEN / "measured.rfx"), ""]):
+            with self.assertRaisesRegex(rfinject.RfinjectError, "is empty"):
+                rfinject.load(path)
+
+    def test_in_a_removed_working_folder(self):
+        import rfinject
+        here = os.getcwd()
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                os.chdir(folder)
+            for path in (None, "x.rfx"):
+                with self.assertRaisesRegex(rfinject.RfinjectError, "the working folder was removed"):
+                    rfinject.load(path)
+            self.assertGreater(len(load("measured.rfx").rows()), 0)
+        finally:
+            os.chdir(here)
 
     def test_a_damaged_trace_is_used_up_to_the_damage(self):
         import rfinject

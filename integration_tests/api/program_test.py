@@ -249,6 +249,30 @@ class Control(ProgramTest):
         # thread of the library looks, which may be in the middle of a step.
         self.assertIn(self.load().reports[0]["steps"], (1 + stepped, 1 + stepped + 1))
 
+    def test_a_file_that_is_no_request_is_taken_away(self):
+        program = "torch.set_num_threads(1)\n" + textwrap.dedent(self.STEPS_ON_DEMAND)
+        with subprocess.Popen(self.command(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, bufsize=1, env={**os.environ, "OMP_NUM_THREADS": "1"}) as job:
+            def step():
+                job.stdin.write("\n")
+                self.assertEqual(job.stdout.readline(), "stepped\n")
+
+            step()
+            path, = (self.folder / "out").glob("*.rfx")
+            request = path.with_name(path.name + ".control")
+            for text, mode in (("s" * 100_000, 0o600), ("stop\n", 0o666)):
+                request.write_text(text)
+                request.chmod(mode)
+                deadline = time.monotonic() + 30
+                while request.exists() and time.monotonic() < deadline:
+                    step()
+                self.assertFalse(request.exists(), oct(mode))
+            step()
+            job.stdin.close()
+            said = job.stderr.read()
+            self.assertEqual(job.wait(60), 0)
+        self.assertEqual(said.count(".control"), 1, said)
+
     def test_what_is_no_job(self):
         self.assertEqual(self.control(os.getpid(), "stop"), (1, f"rfinject: process {os.getpid()} and what it started write no trace, or none yet\n"))
         for words, wanted in ((("x", "stop"), "'x' is no number of a process"), ((1, "pause"), "'pause': there are start, stop and status"),

@@ -220,7 +220,11 @@ class RunTest(CliTest):
         self.assertEqual(len({row["phase"] for row in rows}), len(rows))
         memory = self.run_cli("report", path, "--by", "memory")
         self.assertEqual((memory.returncode, memory.stderr), (0, ""))
-        self.assertIn("is not known", memory.stdout)
+        text = " ".join(memory.stdout.split())
+        self.assertIn("is not known", text)
+        self.assertIn("46.8 MB (0.04 GiB) of parameters must fit, and in training 46.8 MB of gradients", text)
+        self.assertIn("93.5 MB for Adam", text)
+        self.assertIn("rfinject --estimate GPU PROGRAM", text)
         self.assertEqual(self.run_cli("report", path, "--by", "memory", "-o", "out").returncode, 0)
         again = self.run_cli("report", path, "--by", "memory", "-o", "out")
         self.assertEqual((again.returncode, again.stderr), (0, ""), "what rfinject wrote it may replace")
@@ -240,11 +244,20 @@ class RunTest(CliTest):
             (["--kill", "true"], "--kill ends the program after --steps"),
             (["-q", "-v", "true"], "exclude each other"),
             (["--kill=1", "true"], "--kill takes no value"),
+            (["--virtual-gpus", "2", "true"], "--virtual-gpus goes with --estimate GPU"),
             (["-o"], "-o wants a value: PATH"),
             (["-z", "true"], "no option -z"),
             (["run"], "no program is named"),
         ]:
             self.assert_complains(self.run_cli(*arguments), 2, re.escape(pattern) if "(" not in pattern else pattern)
+
+    def test_virtual_gpus_with_an_estimate_or_by_default(self):
+        for words, variables in ((["--estimate", "V100-SXM2-16GB", "--virtual-gpus", "2", "true"], {}),
+                                 (["--virtual-gpus", "2", "true"], {"RFINJECT_ESTIMATE": "V100-SXM2-16GB"})):
+            self.assertEqual(self.run_cli(*words, environment=variables).returncode, 0)
+        defaults = self.folder / "defaults.toml"
+        defaults.write_text('[run]\nvirtual-gpus = 2\n')
+        self.assertEqual(self.run_cli("true", environment={"RFINJECT_CONFIG": str(defaults)}).returncode, 0)
 
     def test_library_that_is_not_there(self):
         self.assert_complains(self.run_cli("true", environment={"RFINJECT_LIBRARY": "/no/lib.so"}), 2,
@@ -361,7 +374,7 @@ class ReportTest(CliTest):
 
     def test_every_line_of_an_estimate_says_so(self):
         text = self.run_cli("report", self.trace("v100"), "--rows", "0").stdout
-        rows = [line for line in text[text.index("By layer"):text.index("What to change")].splitlines()
+        rows = [line for line in text[text.index("By layer"):text.index("What these numbers rest on")].splitlines()
                 if re.search(r"\d %\s", line)]
         self.assertGreater(len(rows), 60)
         for line in rows:
@@ -390,6 +403,30 @@ class ReportTest(CliTest):
         self.assertAlmostEqual(row["oi_flop_per_byte"], row["flop"] / row["dram_bytes"])
         self.assertAlmostEqual(row["performance_flop_per_s"] / (row["flop"] / row["time_ns"] * 1e9), 1)
         self.assertAlmostEqual(row["attainable_flop_per_s"] / (row["flop"] / row["least_time_ns"] * 1e9), 1)
+
+    def test_a_run_that_measured_nothing(self):
+        trace = self.trace("nothing")
+        why = "nothing was measured: no driver is here (rfinject --estimate GPU)"
+        for by in ("layer", "phase", "kernel", "model"):
+            self.assert_complains(self.run_cli("report", trace, "--by", by), 1, re.escape(why))
+        self.assert_complains(self.run_cli("advise", trace), 1, re.escape(why))
+        # What programs read is as it was.
+        result = self.run_cli("report", trace, "--format", "json")
+        self.assertEqual((result.returncode, result.stderr), (1, f"rfinject: {why}\n"))
+        self.assertEqual(json.loads(result.stdout)["summary"]["launches"], 0)
+        # Beside a run that has something it is a line.
+        both = self.run_cli("report", trace, self.trace("v100"))
+        self.assertEqual((both.returncode, both.stderr), (0, ""))
+        self.assertEqual(" ".join(both.stdout.split("ESTIMATED")[0].split()), "N" + why[1:])
+        # By the clock something is known, and of memory what the models say.
+        for by in ("wait", "memory"):
+            self.assertEqual(self.run_cli("report", trace, "--by", by).returncode, 0)
+        result = self.run_cli("--report", "-o", "out/", "sh", "-c", f'cp {trace} "$RFINJECT_OUTPUT/"')
+        self.assertEqual((result.returncode, result.stderr), (0, f"rfinject: {why}\n"))
+
+    def test_theory_that_is_not_there(self):
+        result = self.run_cli("report", self.trace("measured"), "--theory", "estimate/")
+        self.assert_complains(result, 1, "--theory estimate/: there is no such file or folder; `rfinject --estimate GPU -o estimate/")
 
     def test_json_of_several_runs(self):
         report = json.loads(self.run_cli("report", self.trace("v100"), self.trace("a100"), "--format=json").stdout)
@@ -547,10 +584,10 @@ class ReportTest(CliTest):
             path.write_bytes(whole[:size])
             result = self.run_cli("report", path, "--format", "csv")
             self.assertIn(result.returncode, (0, 1), size)
-            if result.returncode == 1:
-                self.assertRegex(result.stderr, r"^rfinject: .*cut\.rfx: byte \d+: .+\n$", size)
-            else:
+            if result.returncode == 0 or "no step has ended yet" in result.stderr:
                 complete += 1  # cut between two frames
+            else:
+                self.assertRegex(result.stderr, r"^rfinject: .*cut\.rfx: byte \d+: [^\n]+\n$", size)
         if not OPTIONS.sanitized:
             self.assertEqual(complete, 2)
 
@@ -918,6 +955,18 @@ class MergeTest(CliTest):
         result = self.run_cli("merge", "x.rfx", "z.rfx", "-o", "zz.rfx")
         self.assertIn("not counted again", result.stderr)
         self.assertEqual((self.folder / "z.rfx").read_bytes(), (self.folder / "zz.rfx").read_bytes())
+
+
+class CopiesTest(CliTest):
+    def test_many_copies_are_one_line(self):
+        first = self.trace("process:1", "in/a.rfx")
+        for number in range(40):
+            shutil.copy(first, self.folder / f"in/copy{number:02}.rfx")
+        for words in (["runs", "in"], ["merge", "in", "-o", "all.rfx"]):
+            result = self.run_cli(*words)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stderr, "rfinject: 40 files are not counted again, because what is in them is in others: "
+                             "in/copy00.rfx is the first, and what is in it is in in/a.rfx\n")
 
 
 class OverwritingTest(CliTest):

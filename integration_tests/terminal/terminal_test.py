@@ -165,13 +165,16 @@ class InATerminal(unittest.TestCase):
         self.assertTrue(self.rfinject("explain", "attainable_share")[0].startswith("attainable_share (share of 1): "))
         self.assertTrue(self.terminal.run(f"{RFINJECT} explain columns | head -n 5")[1].startswith("  model (text): "))
 
-    def test_the_first_table_comes_soon_and_then_what_to_change(self):
+    def test_the_first_table_comes_soon_and_what_to_change_is_last(self):
         screen = self.rfinject("report", RESNET)
         self.assertRegex(screen[0], "^ESTIMATED on .* a step takes ")
         head = next(i for i, line in enumerate(screen) if re.match(" *layer +", line))
         self.assertLessEqual(head, 6)
         # A line goes on where it is indented.
-        after = [line for line in screen[screen.index("What to change") + 1:] if not line.startswith(" ")]
+        begin = next(i for i, line in enumerate(screen) if line.startswith("What to change in 3.81 ms of GPU time a step"))
+        self.assertLessEqual(len(screen) - begin, 23)  # all of it is seen on a terminal of 24 lines
+        after = [line for line in screen[begin + 1:] if not line.startswith(" ")]
+        self.assertEqual(len(after), 4, after)
         self.assertTrue(after[0].startswith("Held back by "))
         for number, line in enumerate(after[1:4], 1):
             self.assertRegex(line, rf"^{number}\. (at most )?-[0-9.]+ [num]?s \(")
@@ -206,6 +209,12 @@ class InATerminal(unittest.TestCase):
                     self.assertIn(f" {column} (", text, words)
         self.terminal.resize(80)
         self.assertIn("rfinject diff", self.rfinject("explain", "time_visible_ns")[0])
+
+    def test_columns_of_runs_that_have_no_room_are_named(self):
+        hidden = [line for line in self.rfinject("runs", RESNET) if "hidden" in line]
+        self.assertEqual(len(hidden), 1, hidden)
+        self.assertIn("started", hidden[0])
+        self.assertIn("--wide", hidden[0])
 
     def test_what_a_newcomer_types(self):
         write = self.terminal.run

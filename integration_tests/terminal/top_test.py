@@ -122,6 +122,25 @@ class Top(unittest.TestCase):
         self.terminal.keys("q")
         self.assert_restored(0)
 
+    def test_a_small_screen_has_rows(self):
+        self.start(RESNET)
+        for width, height in ((40, 20), (80, 24)):
+            with self.subTest(width=width, height=height):
+                self.terminal.call("resize-window", "-t", "test", "-x", str(width), "-y", str(height))
+                self.terminal.await_screen(f"^{KEYS[:width].rstrip()}")
+                end = time.monotonic() + 30
+                screen = []
+                while time.monotonic() < end and not (len(screen) == height and any(
+                        line.startswith("~ total ") for line in screen)):
+                    screen = self.terminal.screen()
+                heads = [number for number, line in enumerate(screen) if line.startswith("  layer ")]
+                self.assertEqual(len(heads), 1, "\n".join(screen))
+                self.assertRegex(screen[heads[0] + 1], r"^~ \S*\w", "\n".join(screen))
+                self.assertNotIn("total", screen[heads[0] + 1])
+                self.assertIn("main.py", screen[0])  # what it shows is said in any case
+        self.terminal.keys("q")
+        self.assert_restored(0)
+
     def test_signals_restore_the_terminal(self):
         for name in ("INT", "TERM", "HUP"):
             with self.subTest(name):

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import sysconfig
 import warnings
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence, Union
 
 
 class RfinjectError(RuntimeError):
@@ -46,6 +46,19 @@ def environment() -> Dict[str, str]:
     if any(preload):
         keep["LD_PRELOAD"] = ":".join(preload)
     return keep
+
+
+def absolute(path: Union[str, "os.PathLike[str]"]) -> str:
+    """`path` from the root. Raises RfinjectError for an empty one, which would mean the whole working folder where a
+    variable was not set, and for a relative one in a working folder that was removed."""
+    named = os.fspath(path)
+    if not named:
+        raise RfinjectError("the path of the trace is empty; '.' means the working folder")
+    try:
+        return os.path.abspath(named)
+    except FileNotFoundError as error:
+        raise RfinjectError(f"{named}: the working folder was removed; change to another one, or name the trace from the "
+                            "root") from error
 
 
 def complaint(stderr: str) -> str:

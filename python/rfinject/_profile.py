@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 Path = Union[str, "os.PathLike[str]"]
 Row = Dict[str, Any]
 
-# What a row can be; each is a --by of `rfinject report`.
-GROUPINGS = ("model", "phase", "layer", "op", "kernel", "source", "run")
+# How the command ends when an option has a value that it does not know.
+MISUSED = 2
 # The columns that say which report a row is of, in front of the columns of `rfinject report --format csv`.
 OF_REPORT = ("run", "device", "steps")
 OPENING_LINES = 5
@@ -26,14 +26,14 @@ def load(path: Union[None, Path, List[Path]] = None) -> "Profile":
     """The profile of a trace, of the newest run in a folder, or of several of them.
 
     Without a path it is the latest run below the working folder, `rfinject-out/latest`. Raises RfinjectError with the
-    command's own line when there is nothing that can be read.
+    command's own line when there is nothing that can be read, and for a path that is empty.
     """
     if path is None:
         path = "rfinject-out/latest"
     paths = path if isinstance(path, list) else [path]
     if not paths:
         raise ValueError("no trace is named")
-    return Profile([os.path.abspath(os.fspath(one)) for one in paths])
+    return Profile([_command.absolute(one) for one in paths])
 
 
 class Profile:
@@ -49,9 +49,18 @@ class Profile:
         self.document()
 
     def document(self, by: str = "layer") -> Dict[str, Any]:
-        """The JSON of `rfinject report --by BY`, any of its groupings. Asked for once; an interface that only grows."""
+        """The JSON of `rfinject report --by BY`, any of its views. Asked for once; an interface that only grows.
+
+        Raises ValueError, with the command's list of its views, where it has none of that name.
+        """
         if by not in self._documents:
-            text = _command.run(["report", "--format", "json", "--by", by, "--", *self.paths])
+            try:
+                text = _command.run(["report", "--format", "json", "--by", by, "--", *self.paths])
+            except _command.RfinjectError as error:
+                # Of all that the command is given, only BY can be wrong in form: paths stand behind the "--".
+                if error.code == MISUSED:
+                    raise ValueError(str(error)) from error
+                raise
             self._documents[by] = json.loads(text)
         return self._documents[by]
 
@@ -80,16 +89,21 @@ class Profile:
         return [line for report in self.reports for line in report["summary"]["headline"][:OPENING_LINES]]
 
     def rows(self, by: str = "layer") -> List[Row]:
-        """The rows of `rfinject report --by BY`, BY one of model, phase, layer, op, kernel, source and run.
+        """The rows of `rfinject report --by BY`, BY any view that the command has; `rfinject report -h` lists them.
 
-        Names and units are those of its CSV, sums run over all measured steps, and what has no value is None. `run`
-        counts the reports from 1.
+        Names and units are those of its CSV, and what has no value is None. Sums run over all measured steps, where a
+        name does not say otherwise. `run` counts the reports from 1.
         """
-        if by not in GROUPINGS:
-            raise ValueError(f"rows are by {', '.join(GROUPINGS)}, not by {by!r}")
+        document = self.document(by)
         if by == "run":
-            return [dict(row) for row in self.document(by)["runs"]]
+            return [dict(row) for row in document["runs"]]
         rows: List[Row] = []
+        if "runs" in document:
+            for number, run in enumerate(document["runs"], 1):
+                # What a run says of itself stands beside its rows. A name that both have means the row's.
+                of_run = {name: value for name, value in run.items() if not isinstance(value, (list, dict))}
+                rows += [{"run": number, **of_run, **row} for row in run.get("rows", run.get("stacks"))]
+            return rows
         for number, report in enumerate(self._reports(by), 1):
             of_report = dict(zip(OF_REPORT, (number, report["device"]["name"], report["steps"])))
             rows += [{**of_report, **row} for row in report["rows"]]

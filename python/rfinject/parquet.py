@@ -33,7 +33,7 @@ def write(paths: Sequence[str], folder: str, every_run: bool = False, force: boo
     takes what else was in them. Raises ImportError without pyarrow, RfinjectError with the command's line, and OSError.
     """
     _pyarrow()
-    with _tables.export([os.path.abspath(path) for path in paths], every_run) as tables:
+    with _tables.export([_command.absolute(path) for path in paths], every_run) as tables:
         ids: Dict[int, str] = {}
         partitions: Dict[Partition, List[int]] = {}
         for run in _runs(tables):
