@@ -95,7 +95,7 @@ TEST(Memory, TableJsonAndCsv) {
   EXPECT_THAT(text, HasSubstr("  optimizer    the optimizer's state  1.00 GB   33 %\n"));
   EXPECT_THAT(text, HasSubstr("  a.conv     Conv2d forward       2.00 GB   67 %\n"));
   EXPECT_THAT(text, HasSubstr("What lay in the memory is not known. All of it, by layer, is known where the"));
-  EXPECT_THAT(text, HasSubstr("used at most 5.00 GB (4.66 GiB)"));
+  EXPECT_THAT(text, HasSubstr("used at most 5.00 GB\n  (4.66 GiB) of the device"));
   for (const std::string& line : Lines(text)) EXPECT_LE(CodePoints(line), 80u) << line;
   EXPECT_EQ(Written(document, "csv"),
             "run,device,allocated_bytes,reserved_bytes,model,layer,class,phase,bytes,share\n"

@@ -314,7 +314,7 @@ constexpr auto kFollowing = std::to_array<ReportColumn>({
       .unit = "ns",
       .data = false},
      [](const ReportRow& at) { return KnownCell(PerStep(at, at.row.sums[Quantity::kUsualTime])); }},
-    {{.name = "time_per_usual_time",
+    {{.name = "measured_over_usual",
       .help = "Of a recording: the time of its operators over what they usually take on this GPU.",
       .data = false},
      [](const ReportRow& at) {

@@ -34,7 +34,7 @@ constexpr auto kRoofline = std::to_array<TableLook>({
     {.column = "time_share", .title = "share", .width = 6},
     {.column = "ideal_time_per_step_ns", .title = "ideal", .width = 8, .priority = 4},
     {.column = "usual_time_per_step_ns", .title = "usual", .width = 8, .priority = 7},
-    {.column = "time_per_usual_time", .title = "x usual", .width = 7, .priority = 2},
+    {.column = "measured_over_usual", .title = "x usual", .width = 7, .priority = 2},
     {.column = "flop_per_step", .title = "FLOP", .width = 7, .priority = 6},
     {.column = "dram_bytes_per_step", .title = "bytes", .width = 7, .priority = 8, .unit = "B"},
     {.column = "oi_flop_per_byte", .title = "FLOP/B", .width = 6, .priority = 3},
@@ -155,7 +155,7 @@ RowSet SumOf(const Report& report, const std::vector<Row>& rows, std::span<const
 bool Says(const Report& report, By by, const std::vector<Row>& rows, const ColumnInfo& column) {
   if (!Keeps(by, column.name) || (column.of_roofs && report.machine.name.empty())) return false;
   if (column.name == "ideal_time_per_step_ns") return report.total.ideal_ns() > 0;
-  if (column.name == "usual_time_per_step_ns" || column.name == "time_per_usual_time") {
+  if (column.name == "usual_time_per_step_ns" || column.name == "measured_over_usual") {
     return report.total[Quantity::kUsualTime] > 0;
   }
   if (column.name == "time_ci95_relative") {
