@@ -2,9 +2,11 @@
 #include "collector/arming/policy.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "collector/arming/split_mix.h"
@@ -18,6 +20,10 @@ namespace {
 constexpr uint32_t kLooks[] = {8, 12, 18, 25};
 
 constexpr uint32_t kMaxLevel = 20;
+
+// What is drawn, each from numbers of its own.
+constexpr uint64_t kSeed = 20211102;
+constexpr uint64_t kOfCounters = 1, kOfTimes = 2, kOfSlots = 1000, kOfGroups = 2000;
 // A key that was launched, but in none of this many timed steps, is taken to be gone (an evaluation, a last batch).
 constexpr uint16_t kMaxMissedTimes = 3;
 
@@ -27,11 +33,12 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
   double overhead = std::clamp(options.overhead, 1e-6, 0.5);
   spacing_ = static_cast<uint64_t>(std::ceil(1 / overhead));
   burst_begin_ = options.warm_up_steps;
-  for (uint32_t i = 0; i < roles.size(); ++i) {
-    rotation_.push_back(i);
+  groups_ = static_cast<uint32_t>(roles.size());
+  std::vector<uint32_t> groups;
+  for (uint32_t i = 0; i < groups_; ++i) {
+    groups.push_back(i);
     samples_bytes_.push_back(roles[i] == GroupRole::kHardware);
   }
-  std::vector<uint32_t> groups = rotation_;
   if (options.window_steps != 0) {
     // Every hardware group samples the bytes, so they are repeated until there are as many samples as an interval
     // needs.
@@ -42,10 +49,6 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
       }
     }
   }
-  // Thinning leaves the slots whose number is a multiple of a power of two; where the length of the rotation is odd,
-  // they still reach every group. The group that is repeated is the first, which counts the likeliest precisions.
-  if (rotation_.size() % 2 == 0 && !rotation_.empty()) rotation_.push_back(0);
-
   std::vector<Decision> wanted;
   for (uint32_t group : groups) {
     if (options.has_times) wanted.push_back({Action::kTimes, 0});
@@ -60,12 +63,15 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
     burst_armed_ += decision.action == Action::kCounters;
     burst_.push_back({2 * burst_.size(), decision});
   }
+  // Half of the steps of the first rotation are armed.
   burst_span_ = 2 * burst_.size();
   if (options.window_steps > burst_begin_) {
     // The draw spans no more steps than the budget would need for as many armed ones; the regular slots follow behind
     // it in a longer window.
     const uint64_t earned = std::max<uint64_t>(burst_armed_, 1) * spacing_;
     Draw(std::max(burst_span_, std::min(options.window_steps - burst_begin_, earned)));
+  } else if (!burst_.empty()) {
+    burst_ = DrawOnce(kSeed, burst_span_);
   }
   has_times_ = options.has_times;
 }
@@ -151,13 +157,45 @@ Decision Schedule::At(uint64_t step, uint32_t level) const noexcept {
                                        [](const Slot& one, uint64_t offset) { return one.offset < offset; });
     return slot != burst_.end() && burst_begin_ + slot->offset == step ? slot->decision : Decision{};
   }
-  uint64_t slot = step / spacing_;
+  const uint64_t slot = step / spacing_;
   // The first rotation has used up as many slots as it had armed steps.
-  if (slot <= burst_armed_ || slot % (uint64_t{1} << level) != 0) return {};
-  uint64_t offset = step % spacing_;
-  if (offset == 0 && !rotation_.empty()) return {Action::kCounters, rotation_[slot % rotation_.size()]};
-  if (offset == spacing_ / 2 && has_times_) return {Action::kTimes, 0};
+  if (slot <= burst_armed_ || !IsLeft(slot, level)) return {};
+  const uint64_t offset = step % spacing_;
+  const Offsets armed = OffsetsIn(slot);
+  if (offset == armed.counters && groups_ > 0) return {Action::kCounters, GroupOf(slot)};
+  if (offset == armed.times && has_times_) return {Action::kTimes, 0};
   return {};
+}
+
+Schedule::Offsets Schedule::OffsetsIn(uint64_t slot) const noexcept {
+  const uint64_t counters = RandomAt(kSeed, slot, kOfCounters) % spacing_;
+  // Counting makes kernels wait, which may show in the next step: times are taken in neither of the two.
+  constexpr uint64_t kLeastSpacing = 3;
+  if (spacing_ < kLeastSpacing) return {counters, (counters + 1) % spacing_};
+  uint64_t times = RandomAt(kSeed, slot, kOfTimes) % (spacing_ - 2);
+  if (times >= counters) times += 2;
+  return {counters, times};
+}
+
+// Of each two slots that are left at a level, one is left at the next: which of them is drawn.
+bool Schedule::IsLeft(uint64_t slot, uint32_t level) noexcept {
+  for (uint32_t i = 0; i < level; ++i, slot >>= 1) {
+    if ((slot & 1) != (RandomAt(kSeed, slot >> 1, kOfSlots + i) & 1)) return false;
+  }
+  return true;
+}
+
+// Each rotation has the groups in an order of its own. Thinning is drawn, too, so that every level meets every group.
+uint32_t Schedule::GroupOf(uint64_t slot) const noexcept {
+  constexpr uint32_t kMost = 64;  // no chip's plan has as many
+  if (groups_ > kMost) return static_cast<uint32_t>(slot % groups_);
+  std::array<uint8_t, kMost> order{};
+  std::iota(order.begin(), order.begin() + groups_, uint8_t{0});
+  const uint64_t rotation = slot / groups_;
+  for (uint32_t i = groups_; i > 1; --i) {
+    std::swap(order[i - 1], order[RandomAt(kSeed, rotation, kOfGroups + i) % i]);
+  }
+  return order[slot % groups_];
 }
 
 Policy::Policy(const Options& options, std::vector<GroupRole> roles)

@@ -70,8 +70,11 @@ struct Decision {
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 
-// Schedule says which steps may be armed. It is pure, and equal on all ranks. After the first rotation `level` thins
-// the slots: there are 2^level times fewer.
+// Schedule says which steps may be armed. It is pure, and equal on all ranks. Where in a slot a step is armed, which
+// slots are left when they are thinned, and the order of the groups in a rotation are drawn, so that no rhythm of the
+// program (two optimizers in turn, every sixteenth step longer) meets the armed steps at one place only. The draw has
+// a fixed seed: ranks arm the same steps, and two runs of a program can be compared step by step. After the first
+// rotation `level` thins the slots: there are 2^level times fewer.
 class Schedule {
  public:
   Schedule(const Options& options, const std::vector<GroupRole>& roles);
@@ -94,13 +97,22 @@ class Schedule {
     uint64_t offset = 0;  // from burst_begin_
     Decision decision;
   };
+  struct Offsets {
+    uint64_t counters = 0, times = 0;
+  };
+  // Where in the slot its two armed steps lie.
+  Offsets OffsetsIn(uint64_t slot) const noexcept;
+  // Whether the slot is one of those that are left at that level.
+  static bool IsLeft(uint64_t slot, uint32_t level) noexcept;
+  // The group of a slot, whatever the level: all ranks have it there.
+  uint32_t GroupOf(uint64_t slot) const noexcept;
   void Draw(uint64_t span);
   std::vector<Slot> DrawOnce(uint64_t seed, uint64_t span) const;
 
   std::vector<Slot> burst_;          // ascending
   std::vector<bool> samples_bytes_;  // by group
   uint64_t burst_span_ = 0;
-  std::vector<uint32_t> rotation_;  // an odd number, so that every level visits every group
+  uint32_t groups_ = 0;
 };
 
 class Policy {

@@ -56,19 +56,73 @@ TEST(Policy, SaysThatMemoryRanOutAndCanGoOn) {
   for (uint32_t key = 0; key < 3; ++key) EXPECT_EQ(policy.key(key).counted.size(), kGa100.size());
 }
 
-TEST(Schedule, NothingDuringWarmUpThenEveryGroupOnceWithUnarmedStepsBetween) {
+TEST(Schedule, NothingDuringWarmUpThenEveryGroupOnceInHalfOfTheSteps) {
   Options options;
   Schedule schedule(options, kGa100);
   for (uint64_t step = 0; step < options.warm_up_steps; ++step) EXPECT_EQ(schedule.At(step, 0), Decision{});
   std::vector<uint32_t> groups;
+  uint64_t times = 0;
   for (uint64_t step = options.warm_up_steps; step < schedule.burst_end(); ++step) {
-    Decision decision = schedule.At(step, 0);
-    if ((step - options.warm_up_steps) % 2 == 1) {
-      EXPECT_EQ(decision, Decision{}) << step;
-    }
+    const Decision decision = schedule.At(step, 0);
+    times += decision.action == Action::kTimes;
     if (decision.action == Action::kCounters) groups.push_back(decision.group);
   }
   EXPECT_THAT(groups, ::testing::ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(times, kGa100.size());
+  EXPECT_EQ(schedule.burst_end() - schedule.burst_begin(), 4 * kGa100.size());
+}
+
+// Two optimizers in turn, every sixteenth step longer, an evaluation every hundred steps: whatever a program repeats,
+// armed steps meet all of it alike, at every level, and so does each group alone.
+TEST(Schedule, NoRhythmOfTheProgramMeetsTheArmedStepsAtOnePlaceOnly) {
+  const Schedule schedule({}, kGa100);
+  constexpr size_t kNumbers = 1 + 5;  // of times, and of each group
+  for (const uint64_t period : {2, 4, 5, 10, 16, 20, 25, 50, 100}) {
+    for (const uint32_t level : {0u, 1u, 4u}) {
+      std::vector<std::vector<double>> met(kNumbers, std::vector<double>(period));
+      std::vector<double> all(kNumbers);
+      for (uint64_t step = schedule.burst_end(); step < 2'000'000; ++step) {
+        const Decision decision = schedule.At(step, level);
+        if (decision.action == Action::kNone) continue;
+        const size_t which = decision.action == Action::kTimes ? 0 : 1 + decision.group;
+        ++met[which][step % period];
+        ++all[which];
+      }
+      for (size_t which = 0; which < kNumbers; ++which) {
+        // Pearson's chi-squared: period - 1 degrees of freedom, and six standard deviations above their mean.
+        const double expected = all[which] / static_cast<double>(period);
+        double squares = 0;
+        for (const double count : met[which]) squares += (count - expected) * (count - expected) / expected;
+        const auto degrees = static_cast<double>(period - 1);
+        EXPECT_LT(squares, degrees + 6 * std::sqrt(2 * degrees))
+            << "period " << period << ", level " << level << ", of " << which;
+        EXPECT_GT(all[which], 100) << "level " << level << ", of " << which;
+      }
+    }
+  }
+}
+
+TEST(Schedule, ASlotHasOneStepOfEachAndTimesDoNotFollowCounters) {
+  for (const double overhead : {0.5, 0.1, 0.01}) {
+    Options options;
+    options.overhead = overhead;
+    const Schedule schedule(options, kGa100);
+    for (uint64_t slot = schedule.burst_end(); slot < schedule.burst_end() + 2000; ++slot) {
+      int times = 0, counters = 0;
+      Action before = Action::kNone;
+      for (uint64_t i = 0; i < schedule.spacing(); ++i) {
+        const Action action = schedule.At(slot * schedule.spacing() + i, 0).action;
+        times += action == Action::kTimes;
+        counters += action == Action::kCounters;
+        if (schedule.spacing() > 2) {
+          ASSERT_FALSE(before == Action::kCounters && action == Action::kTimes) << slot;
+        }
+        before = action;
+      }
+      ASSERT_EQ(times, 1);
+      ASSERT_EQ(counters, 1);
+    }
+  }
 }
 
 TEST(Schedule, NeverMoreThanTheBudgetsShareOnceTheFirstRotationIsPaid) {

@@ -16,6 +16,13 @@ inline uint64_t SplitMix64(uint64_t* state) noexcept {
   return z ^ (z >> 31);
 }
 
+// Random bits that depend on the seed and on two numbers alone: the same wherever they are asked for.
+inline uint64_t RandomAt(uint64_t seed, uint64_t a, uint64_t b) noexcept {
+  uint64_t state = seed + a * 0xD1342543DE82EF95u;
+  state = SplitMix64(&state) + b;
+  return SplitMix64(&state);
+}
+
 }  // namespace rfinject::arming
 
 #endif  // RFINJECT_COLLECTOR_ARMING_SPLIT_MIX_H_
