@@ -24,6 +24,8 @@ using arming::GroupRole;
 constexpr uint64_t kLongRun = 3000;
 // What a step with counters and one with times cost, in steps; the noise that the host adds to a step's duration.
 constexpr double kCountersCost = 1, kTimesCost = 0.05, kHostSpread = 0.01;
+constexpr double kOddStep = 1.2, kLongStep = 1.5;
+constexpr uint64_t kRare = 10;
 constexpr double kSlowShare = 0.02, kSlowFactor = 1.25, kSlowLaunch = 1.1;
 
 struct Key {
@@ -44,6 +46,15 @@ class Path {
         state = memory * state + std::sqrt(1 - memory * memory) * normal(random);
       }
     };
+    if (const uint64_t period = PeriodOf(noise); period > 0) {
+      const uint64_t first = random() % period;
+      for (size_t i = 0; i < factors_.size(); ++i) {
+        if (i % period == first) factors_[i] = period == 2 ? kOddStep : kLongStep;
+        // The report sets steps aside that are far above the others, and rare.
+        slow_[i] = i % period == first && period >= kRare;
+      }
+      return;
+    }
     switch (noise) {
       case Noise::kClockHalf:
         remember(0, 0.005);
@@ -76,8 +87,7 @@ class Path {
           factors_[i] = 1 + 0.05 * static_cast<double>(i) / static_cast<double>(factors_.size());
         }
         return;
-      case Noise::kWhite:
-      case Noise::kSlowLaunches:
+      default:
         return;
     }
   }
@@ -102,7 +112,13 @@ uint64_t Whole(double value) { return value > 0 ? static_cast<uint64_t>(std::llr
 std::string NoiseName(Noise noise) {
   static constexpr const char* kNames[] = {"white",      "clock 0.5 %", "clock 2 %",     "AR(1) short", "AR(1) long",
                                            "two states", "slow steps",  "slow launches", "drift"};
+  if (const uint64_t period = PeriodOf(noise); period > 0) return "every " + std::to_string(period);
   return kNames[static_cast<size_t>(noise)];
+}
+
+uint64_t PeriodOf(Noise noise) {
+  static constexpr uint64_t kPeriods[] = {2, 4, 5, 10, 16, 20, 25, 50, 100};
+  return noise < Noise::kEvery2 ? 0 : kPeriods[static_cast<size_t>(noise) - static_cast<size_t>(Noise::kEvery2)];
 }
 
 bool IsRealistic(Noise noise) {
@@ -156,6 +172,7 @@ SimulatedResult Simulate(const SimulatedRun& options) {
     steps = arming.window_steps = 50;
     arming.warm_up_steps = 2;
   }
+  arming.seed = options.seed;
   arming::Policy policy(arming, roles);
   for (uint32_t i = 0; i < keys.size(); ++i) policy.OnNewKey(i);
 

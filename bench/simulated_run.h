@@ -24,10 +24,25 @@ enum class Noise : uint8_t {
   kSlowSteps,     // one step in 50 takes a quarter longer
   kSlowLaunches,  // one launch in 50 takes a tenth longer
   kDrift,         // 5 % over the run
+  // The program's own rhythm: even and odd steps of 1 and 1.2, or every so many steps one that takes half as long
+  // again.
+  kEvery2,
+  kEvery4,
+  kEvery5,
+  kEvery10,
+  kEvery16,
+  kEvery20,
+  kEvery25,
+  kEvery50,
+  kEvery100,
 };
-inline constexpr Noise kAllNoises[] = {Noise::kWhite,       Noise::kClockHalf,    Noise::kClockTwo,
-                                       Noise::kShortMemory, Noise::kLongMemory,   Noise::kTwoStates,
-                                       Noise::kSlowSteps,   Noise::kSlowLaunches, Noise::kDrift};
+inline constexpr Noise kAllNoises[] = {Noise::kWhite,      Noise::kClockHalf, Noise::kClockTwo,  Noise::kShortMemory,
+                                       Noise::kLongMemory, Noise::kTwoStates, Noise::kSlowSteps, Noise::kSlowLaunches,
+                                       Noise::kDrift,      Noise::kEvery2,    Noise::kEvery4,    Noise::kEvery5,
+                                       Noise::kEvery10,    Noise::kEvery16,   Noise::kEvery20,   Noise::kEvery25,
+                                       Noise::kEvery50,    Noise::kEvery100};
+// After how many steps the program repeats; 0: it has no rhythm.
+uint64_t PeriodOf(Noise noise);
 // The names of both, as tables and --only have them.
 std::string NoiseName(Noise noise);
 bool IsRealistic(Noise noise);  // a clock's, short memory, outliers: what a GPU that is well does

@@ -22,14 +22,13 @@ constexpr uint32_t kLooks[] = {8, 12, 18, 25};
 constexpr uint32_t kMaxLevel = 20;
 
 // What is drawn, each from numbers of its own.
-constexpr uint64_t kSeed = 20211102;
 constexpr uint64_t kOfCounters = 1, kOfTimes = 2, kOfSlots = 1000, kOfGroups = 2000;
 // A key that was launched, but in none of this many timed steps, is taken to be gone (an evaluation, a last batch).
 constexpr uint16_t kMaxMissedTimes = 3;
 
 }  // namespace
 
-Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) {
+Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) : seed_(options.seed) {
   double overhead = std::clamp(options.overhead, 1e-6, 0.5);
   spacing_ = static_cast<uint64_t>(std::ceil(1 / overhead));
   burst_begin_ = options.warm_up_steps;
@@ -71,7 +70,7 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
     const uint64_t earned = std::max<uint64_t>(burst_armed_, 1) * spacing_;
     Draw(std::max(burst_span_, std::min(options.window_steps - burst_begin_, earned)));
   } else if (!burst_.empty()) {
-    burst_ = DrawOnce(kSeed, burst_span_);
+    burst_ = DrawOnce(seed_, burst_span_);
   }
   has_times_ = options.has_times;
 }
@@ -168,19 +167,19 @@ Decision Schedule::At(uint64_t step, uint32_t level) const noexcept {
 }
 
 Schedule::Offsets Schedule::OffsetsIn(uint64_t slot) const noexcept {
-  const uint64_t counters = RandomAt(kSeed, slot, kOfCounters) % spacing_;
+  const uint64_t counters = RandomAt(seed_, slot, kOfCounters) % spacing_;
   // Counting makes kernels wait, which may show in the next step: times are taken in neither of the two.
   constexpr uint64_t kLeastSpacing = 3;
   if (spacing_ < kLeastSpacing) return {counters, (counters + 1) % spacing_};
-  uint64_t times = RandomAt(kSeed, slot, kOfTimes) % (spacing_ - 2);
+  uint64_t times = RandomAt(seed_, slot, kOfTimes) % (spacing_ - 2);
   if (times >= counters) times += 2;
   return {counters, times};
 }
 
 // Of each two slots that are left at a level, one is left at the next: which of them is drawn.
-bool Schedule::IsLeft(uint64_t slot, uint32_t level) noexcept {
+bool Schedule::IsLeft(uint64_t slot, uint32_t level) const noexcept {
   for (uint32_t i = 0; i < level; ++i, slot >>= 1) {
-    if ((slot & 1) != (RandomAt(kSeed, slot >> 1, kOfSlots + i) & 1)) return false;
+    if ((slot & 1) != (RandomAt(seed_, slot >> 1, kOfSlots + i) & 1)) return false;
   }
   return true;
 }
@@ -193,7 +192,7 @@ uint32_t Schedule::GroupOf(uint64_t slot) const noexcept {
   std::iota(order.begin(), order.begin() + groups_, uint8_t{0});
   const uint64_t rotation = slot / groups_;
   for (uint32_t i = groups_; i > 1; --i) {
-    std::swap(order[i - 1], order[RandomAt(kSeed, rotation, kOfGroups + i) % i]);
+    std::swap(order[i - 1], order[RandomAt(seed_, rotation, kOfGroups + i) % i]);
   }
   return order[slot % groups_];
 }

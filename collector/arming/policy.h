@@ -59,6 +59,7 @@ struct Options {
   uint32_t max_samples = 30;
   double time_share = 0.99;
   bool has_times = true;               // false: kernel times cannot be had, so every key counts as heavy
+  uint64_t seed = 20211102;            // of what is drawn; the same on all ranks
   uint64_t stall_ns = 10'000'000'000;  // an armed step that launches nothing for this long is stuck
 };
 
@@ -89,6 +90,7 @@ class Schedule {
   uint64_t burst_armed() const noexcept { return burst_armed_; }
 
  private:
+  uint64_t seed_;
   uint64_t spacing_;
   uint64_t burst_begin_;
   uint64_t burst_armed_ = 0;
@@ -103,7 +105,7 @@ class Schedule {
   // Where in the slot its two armed steps lie.
   Offsets OffsetsIn(uint64_t slot) const noexcept;
   // Whether the slot is one of those that are left at that level.
-  static bool IsLeft(uint64_t slot, uint32_t level) noexcept;
+  bool IsLeft(uint64_t slot, uint32_t level) const noexcept;
   // The group of a slot, whatever the level: all ranks have it there.
   uint32_t GroupOf(uint64_t slot) const noexcept;
   void Draw(uint64_t span);
