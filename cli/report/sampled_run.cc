@@ -13,6 +13,9 @@ constexpr std::array<std::string_view, kSampledCount> kMetrics = {kMetricTime, k
 // Of a merged run's processes, this share may drift before all that was measured counts as drifting.
 constexpr double kFewProcesses = 0.05;
 
+// Fewer durations of steps say nothing of how rare a slow one is.
+constexpr double kDurationsThatTell = 200;
+
 const std::vector<StepSum>* SumsOf(const LaunchStats& stats, size_t metric) {
   if (stats.step_sums.empty()) return nullptr;
   const auto found = stats.step_sums.find(std::string(kMetrics[metric]));
@@ -38,11 +41,15 @@ SampledRun::SampledRun(const Profile& profile, const Run& run) {
     }
   }
   for (const auto& [key, stats] : run.launches) Add(stats, &total_);
-  // Slow steps are found in the total, which has the least noise of its own, and set aside in every row.
+  // Slow steps are found in the total, which has the least noise of its own, and set aside in every row. A few
+  // samples cannot tell exceptions from a rhythm, in which every fifth step is longer; the durations of all steps
+  // can.
+  const bool durations_tell = static_cast<double>(run.steps.duration_ns.n) >= kDurationsThatTell * processes;
+  const bool exceptions = !durations_tell || run.steps.slow > 0;
   for (size_t i = 0; i < kSampledCount; ++i) {
     Metric& metric = metrics_[i];
     std::vector<double>& values = total_.values[i];
-    const std::vector<bool> slow = SlowSteps(values);
+    const std::vector<bool> slow = exceptions ? SlowSteps(values) : std::vector<bool>(values.size(), false);
     for (size_t s = values.size(); s-- > 0;) {
       if (!slow[s]) continue;
       ++metric.slow;
