@@ -26,6 +26,7 @@ constexpr uint64_t kLongRun = 3000;
 constexpr double kCountersCost = 1, kTimesCost = 0.05, kHostSpread = 0.01;
 constexpr double kOddStep = 1.2, kLongStep = 1.5;
 constexpr uint64_t kRare = 10;
+constexpr double kHostBound = 1.5;  // what the host takes for a step, over what the GPU does
 constexpr double kSlowShare = 0.02, kSlowFactor = 1.25, kSlowLaunch = 1.1;
 
 struct Key {
@@ -68,7 +69,8 @@ class Path {
       case Noise::kLongMemory:
         remember(std::exp(-1.0 / 300), 0.01);
         return;
-      case Noise::kTwoStates: {
+      case Noise::kTwoStates:
+      case Noise::kHiddenStates: {
         bool high = uniform(random) < 0.5;
         for (double& factor : factors_) {
           factor = high ? 1.1 : 1;
@@ -85,6 +87,11 @@ class Path {
       case Noise::kDrift:
         for (size_t i = 0; i < factors_.size(); ++i) {
           factors_[i] = 1 + 0.05 * static_cast<double>(i) / static_cast<double>(factors_.size());
+        }
+        return;
+      case Noise::kHiddenWarmUp:
+        for (size_t i = 0; i < factors_.size(); ++i) {
+          factors_[i] = 1 + 0.1 * std::min(1.0, 3 * static_cast<double>(i) / static_cast<double>(factors_.size()));
         }
         return;
       default:
@@ -123,6 +130,8 @@ std::string NoiseName(Noise noise) {
   if (const uint64_t period = PeriodOf(noise); period > 0) return "every " + std::to_string(period);
   if (noise == Noise::kInTurn) return "in turn";
   if (noise == Noise::kRareThird) return "rare third";
+  if (noise == Noise::kHiddenStates) return "hidden states";
+  if (noise == Noise::kHiddenWarmUp) return "hidden warm-up";
   return kNames[static_cast<size_t>(noise)];
 }
 
@@ -285,9 +294,11 @@ SimulatedResult Simulate(const SimulatedRun& options) {
     const double cost = decision.action == Action::kCounters ? kCountersCost
                         : decision.action == Action::kTimes  ? kTimesCost
                                                              : 0;
+    const bool hidden = options.noise == Noise::kHiddenStates || options.noise == Noise::kHiddenWarmUp;
+    const double by_the_clock = hidden ? kHostBound : factor;
     double own_ns = 0;
     for (uint32_t i = 0; i < keys.size(); ++i) own_ns += Runs(options.noise, i, step, rhythm) ? m * keys[i].ns : 0;
-    const uint64_t duration = Whole(own_ns * (factor * (1 + kHostSpread * normal(random)) + cost));
+    const uint64_t duration = Whole(own_ns * (by_the_clock * (1 + kHostSpread * normal(random)) + cost));
     policy.End(step, decision, duration, true);
     StepRecord record;
     record.index = step;

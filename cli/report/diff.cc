@@ -65,12 +65,13 @@ struct Side {
     there = true;
     sums.Add(quantities.sums);
     if (exact) return;
-    time.Add(quantities.time_uncertainty);
+    // Kernels of one step have its clock in common. Where no step is known, the bound for that is taken.
+    time.AddDependent(quantities.time_uncertainty);
     Uncertainty of_flop = quantities.flop_uncertainty;
     // What a kernel executes does not vary between its launches (arming::GroupRole::kOnce), and is counted once.
     if (sampled.has(Sampled::kBytes)) of_flop.known = true;
     flop.Add(of_flop);
-    bytes.Add(quantities.bytes_uncertainty);
+    bytes.AddDependent(quantities.bytes_uncertainty);
     sampled.Add(stats, &series);
   }
   // Intervals from steps, where the trace has them.
