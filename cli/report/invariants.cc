@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_format.h"
+#include "cli/report/findings.h"
 #include "cli/report/key_quantities.h"
 #include "gpus/chips.h"
 
@@ -16,26 +18,32 @@ namespace {
 
 AlarmPlace PlaceOf(const LaunchKey& key) { return {key.layer.model, key.layer.path, key.phase, key.kernel}; }
 
-// Gathers alarms of one kind, each with the time behind it, so that a million kernels give a readable list.
+// Gathers alarms, each with the time behind it, so that a million kernels give a readable list.
 class Alarms {
  public:
-  using Finding = decltype(Alarm::finding);
-
-  void Add(const char* id, double time_ns, Finding finding, std::optional<AlarmPlace> where = {}) {
-    Kind& kind = kinds_[id];
+  // The sentence is made of those findings only that are among the largest of their kind so far.
+  template <typename Finding>
+  void Add(double time_ns, const Finding& finding, std::optional<AlarmPlace> where = {}) {
+    Kind& kind = kinds_[Finding::kKind.id];
     ++kind.count;
-    kind.kept.push_back({time_ns, Alarm{id, std::move(finding), std::move(where)}});
+    if (kind.kept.size() == kMaxAlarmsOfOneKind) {
+      if (time_ns <= kind.kept.back().first) return;
+      kind.kept.pop_back();
+    }
+    kind.kept.emplace_back(time_ns, AlarmOf(finding, std::move(where)));
     std::stable_sort(kind.kept.begin(), kind.kept.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
-    if (kind.kept.size() > kMaxAlarmsOfOneKind) kind.kept.pop_back();
   }
 
   std::vector<Alarm> Take() {
     std::vector<Alarm> alarms;
     for (auto& [id, kind] : kinds_) {
       for (auto& [time_ns, alarm] : kind.kept) alarms.push_back(std::move(alarm));
-      if (kind.count > kind.kept.size()) {
-        alarms.push_back({id, MoreOfThisKind{kind.count - kind.kept.size()}, {}});
+      if (const size_t left = kind.count - kind.kept.size(); left > 0) {
+        alarms.push_back({.id = std::string(id),
+                          .text = absl::StrFormat("and %d more of this kind, with less time", left),
+                          .causes = {},
+                          .where = {}});
       }
     }
     return alarms;
@@ -44,9 +52,9 @@ class Alarms {
  private:
   struct Kind {
     size_t count = 0;
-    std::vector<std::pair<double, Alarm>> kept;
+    std::vector<std::pair<double, Alarm>> kept;  // the longest first
   };
-  std::map<std::string, Kind> kinds_;
+  std::map<std::string_view, Kind> kinds_;
 };
 
 // Names under which libraries ship kernels that run on tensor cores: cuDNN, cuBLAS and CUTLASS put the instruction,
@@ -83,15 +91,14 @@ void CheckKernel(const Machine& machine, std::string_view chip, const LaunchKey&
       const auto precision = static_cast<Precision>(i);
       const double rate = work.flop[i] / seconds;
       if (machine.peak[i] <= 0) {
-        alarms.Add("R003", sums.time_ns(), MissingUnit{precision, work.flop[i], machine.name}, where);
+        alarms.Add(sums.time_ns(), MissingUnit{precision, work.flop[i], machine.name}, where);
         work.flop[i] = 0;
       } else if (rate > machine.peak[i] * kRoofTolerance) {
-        alarms.Add("R003", sums.time_ns(), AbovePeak{precision, rate, machine.peak[i], rate / machine.peak[i], {}},
-                   where);
+        alarms.Add(sums.time_ns(), AbovePeak{precision, rate, machine.peak[i], rate / machine.peak[i], {}}, where);
       } else if (const double legacy = work.legacy_flop[i] / seconds, peak = machine.peak[i] * machine.legacy_share;
                  legacy > peak * kRoofTolerance) {
         alarms.Add(
-            "R003", sums.time_ns(),
+            sums.time_ns(),
             AbovePeak{precision, legacy, peak, legacy / peak, std::string(TensorPathNames(machine.chip).legacy)},
             where);
       }
@@ -99,13 +106,13 @@ void CheckKernel(const Machine& machine, std::string_view chip, const LaunchKey&
     const double bandwidth = sums.dram_bytes() / seconds;
     if (machine.dram_bytes_per_s > 0 && bandwidth > machine.dram_bytes_per_s * kRoofTolerance) {
       alarms.Add(
-          "R002", sums.time_ns(),
+          sums.time_ns(),
           AboveBandwidth{bandwidth, machine.dram_bytes_per_s, bandwidth / machine.dram_bytes_per_s, machine.name},
           where);
     }
     const double least_ns = LeastTime(machine, work).total_s() * 1e9;
     if (least_ns > sums.time_ns() * kRoofTolerance) {
-      alarms.Add("R001", sums.time_ns(),
+      alarms.Add(sums.time_ns(),
                  AboveRoof{TotalFlop(work), sums.dram_bytes(), sums.time_ns(), least_ns, least_ns / sums.time_ns()},
                  where);
     }
@@ -116,7 +123,7 @@ void CheckKernel(const Machine& machine, std::string_view chip, const LaunchKey&
       tensor_flop += sums.flop()[i];
     const bool counted_something = quantities.has_scalar_flop || quantities.has_tensor_flop;
     if (!of_shapes && counted_something && tensor_flop <= 0) {
-      alarms.Add("R004", sums.time_ns(), NoTensorFlop{quantities.has_tensor_flop}, where);
+      alarms.Add(sums.time_ns(), NoTensorFlop{quantities.has_tensor_flop}, where);
     }
   }
   if (measured) {
@@ -125,30 +132,30 @@ void CheckKernel(const Machine& machine, std::string_view chip, const LaunchKey&
       if (found == stats.metrics.end() || found->second.n == 0) continue;
       const Stat& stat = found->second;
       if (term.sparse && stat.sum > 0) {
-        alarms.Add("R011", sums.time_ns(), SparseFlop{std::string(term.metric)}, where);
+        alarms.Add(sums.time_ns(), SparseFlop{std::string(term.metric)}, where);
       }
       if (!term.sparse && stat.min != stat.max && stat.shared_sums == 0) {
-        alarms.Add("R007", sums.time_ns(), VaryingCount{std::string(term.metric), stat.min, stat.max}, where);
+        alarms.Add(sums.time_ns(), VaryingCount{std::string(term.metric), stat.min, stat.max}, where);
       }
     }
     const auto clock = stats.metrics.find(std::string(kSmClockMetric));
     if (clock != stats.metrics.end() && clock->second.n > 1 && clock->second.min > 0) {
       const double drift = static_cast<double>(clock->second.max) / static_cast<double>(clock->second.min);
       if (drift > kClockDrift) {
-        alarms.Add("R010", sums.time_ns(), ClockDrift{drift}, where);
+        alarms.Add(sums.time_ns(), ClockDrift{drift}, where);
       }
     }
   }
   for (const auto& [name, stat] : stats.metrics) {
     if (stat.n > 0 && stat.max >= uint64_t{1} << 62) {
-      alarms.Add("R012", sums.time_ns(), HugeValue{name, static_cast<double>(stat.max)}, where);
+      alarms.Add(sums.time_ns(), HugeValue{name, static_cast<double>(stat.max)}, where);
     }
   }
   // A kernel that lives in L2 can move nothing at all; one that takes a millisecond cannot.
   constexpr double kLongEnoughNs = 1e6;
   if (measured && quantities.has_bytes && sums.dram_bytes() <= 0 && stats.launches > 0 &&
       sums.time_ns() / static_cast<double>(stats.launches) > kLongEnoughNs) {
-    alarms.Add("R012", sums.time_ns(), NoBytes{sums.time_ns() / static_cast<double>(stats.launches)}, where);
+    alarms.Add(sums.time_ns(), NoBytes{sums.time_ns() / static_cast<double>(stats.launches)}, where);
   }
 }
 
@@ -158,7 +165,7 @@ void CheckRowsAddUp(const std::vector<Row>& rows, const Sums& total, Alarms& ala
   // The two sums add the same doubles in different orders, hence the tolerance of some roundings a row.
   const auto check = [&](std::string_view what, double a, double b) {
     if (std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b))) return;
-    alarms.Add("R006", 0, RowsDoNotAddUp{std::string(what), a, b});
+    alarms.Add(0, RowsDoNotAddUp{std::string(what), a, b});
   };
   check("launches", static_cast<double>(sum.launches), static_cast<double>(total.launches));
   for (const QuantityInfo& quantity : AllQuantities()) {
@@ -207,14 +214,14 @@ bool CheckBackwardOfLayers(const Run& run, Alarms& alarms) {
   }
   if (!known) return false;
   if (backward > 0 && without_layer > kBackwardUnexplained * backward) {
-    alarms.Add("R005", 0, BackwardWithoutLayer{without_layer / backward});
+    alarms.Add(0, BackwardWithoutLayer{without_layer / backward});
   }
   for (const auto& [key, layer] : layers) {
     if (key.model.empty() || layer.forward <= 0 || layer.nodes.size() > 1) continue;
     const double most = layer.attention ? kAttentionBackwardOverForward : kBackwardOverForwardHigh;
     // A layer of some elements has a bias that is as much work as its product.
     if (layer.backward - most * layer.forward <= kBackwardUnexplained * backward) continue;
-    alarms.Add("R005", layer.backward, OddBackward{layer.backward / layer.forward, false, most},
+    alarms.Add(layer.backward, OddBackward{layer.backward / layer.forward, false, most},
                AlarmPlace{key.model, key.path, Phase::kBackward, ""});
   }
   return true;
@@ -232,7 +239,7 @@ void CheckForwardAndBackward(const Run& run, const Report& report, Alarms& alarm
   if (report.steps == 0) return;
   const double ratio = backward / forward;
   if (ratio >= kBackwardOverForwardLow && ratio <= kBackwardOverForwardHigh) return;
-  alarms.Add("R005", 0, OddBackward{ratio, ratio < kBackwardOverForwardLow});
+  alarms.Add(0, OddBackward{ratio, ratio < kBackwardOverForwardLow});
 }
 
 void CheckModelFlop(const Report& report, Alarms& alarms) {
@@ -240,7 +247,7 @@ void CheckModelFlop(const Report& report, Alarms& alarms) {
   if (model <= 0 || executed <= 0) return;
   const double ratio = executed / model;
   if (ratio < kExecutedOverModelLow || ratio > kExecutedOverModelHigh) {
-    alarms.Add("R009", report.total.time_ns(), OddFlop{ratio, ratio < kExecutedOverModelLow});
+    alarms.Add(report.total.time_ns(), OddFlop{ratio, ratio < kExecutedOverModelLow});
   }
 }
 
@@ -248,7 +255,7 @@ void CheckWallTime(const Run& run, const Report& report, Alarms& alarms) {
   // A step's wall time bounds its kernels' time on one stream; several devices and streams overlap.
   const double wall = report.step_wall_ns * static_cast<double>(std::max<size_t>(1, run.devices.size()));
   if (run.key.source != SourceKind::kMeasured || wall <= 0 || report.step_gpu_ns <= wall * kRoofTolerance) return;
-  alarms.Add("R008", report.total.time_ns(), LongerThanTheStep{report.step_gpu_ns, report.step_wall_ns});
+  alarms.Add(report.total.time_ns(), LongerThanTheStep{report.step_gpu_ns, report.step_wall_ns});
 }
 
 }  // namespace
