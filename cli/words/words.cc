@@ -61,8 +61,7 @@ std::string WinogradLine(const Report& report) {
   if (!report.headline.expected || report.headline.expected->winograd_share <= 0) return {};
   return Percent(report.headline.expected->winograd_share) +
          " of GPU time is in 3x3 convolutions for which cuDNN has Winograd kernels: they execute 2.25 to 4 times "
-         "fewer "
-         "FLOP than are counted here, so such a layer can be above its roof";
+         "fewer FLOP than are counted here, so such a layer can be above its roof";
 }
 
 std::string PrecisionLine(const Report& report) {
