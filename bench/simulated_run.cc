@@ -99,6 +99,14 @@ class Path {
   std::vector<bool> slow_;
 };
 
+// Whether key number `key` runs in `step`; `first` is where the rhythm begins.
+bool Runs(Noise noise, size_t key, uint64_t step, uint64_t first) {
+  constexpr uint64_t kRareEvery = 16;
+  if (noise == Noise::kInTurn) return key % 2 == (step + first) % 2;
+  if (noise == Noise::kRareThird) return key % 3 != 0 || (step + first) % kRareEvery == 0;
+  return true;
+}
+
 LaunchTable& Table() {
   // One for all runs: it is made for a process that never ends, and frees nothing.
   static auto* const table = new LaunchTable;
@@ -113,12 +121,16 @@ std::string NoiseName(Noise noise) {
   static constexpr const char* kNames[] = {"white",      "clock 0.5 %", "clock 2 %",     "AR(1) short", "AR(1) long",
                                            "two states", "slow steps",  "slow launches", "drift"};
   if (const uint64_t period = PeriodOf(noise); period > 0) return "every " + std::to_string(period);
+  if (noise == Noise::kInTurn) return "in turn";
+  if (noise == Noise::kRareThird) return "rare third";
   return kNames[static_cast<size_t>(noise)];
 }
 
 uint64_t PeriodOf(Noise noise) {
   static constexpr uint64_t kPeriods[] = {2, 4, 5, 10, 16, 20, 25, 50, 100};
-  return noise < Noise::kEvery2 ? 0 : kPeriods[static_cast<size_t>(noise) - static_cast<size_t>(Noise::kEvery2)];
+  return noise < Noise::kEvery2 || noise > Noise::kEvery100
+             ? 0
+             : kPeriods[static_cast<size_t>(noise) - static_cast<size_t>(Noise::kEvery2)];
 }
 
 bool IsRealistic(Noise noise) {
@@ -153,10 +165,15 @@ class Simulation {
     for (uint32_t i = 0; i < keys_.size(); ++i) policy_.OnNewKey(i);
     WriteDefinitions();
     const Path path(options_.noise, steps_, random_);
-    for (const Key& key : keys_) {
+    rhythm_ = random_();
+    for (size_t i = 0; i < keys_.size(); ++i) {
       LaunchRecord all;
-      all.identity = key.identity;
-      all.launches = static_cast<uint32_t>(steps_ * options_.launches);
+      all.identity = keys_[i].identity;
+      all.launches = 0;
+      for (uint64_t step = 0; step < steps_; ++step) {
+        if (Runs(options_.noise, i, step, rhythm_)) all.launches += options_.launches;
+      }
+      launched_.push_back(all.launches);
       table_.Add(all);
     }
     for (uint64_t step = 0; step < steps_; ++step) DoStep(step, path);
@@ -169,7 +186,7 @@ class Simulation {
                               .kernel = "kernel " + std::to_string(i + 1),
                               .ns = true_ns_[i] / true_steps_,
                               .bytes = true_bytes_[i] / true_steps_,
-                              .flop = m_ * static_cast<double>(key.flop)});
+                              .flop = static_cast<double>(key.flop * launched_[i]) / static_cast<double>(steps_)});
     }
     result_.steps = steps_;
     return std::move(result_);
@@ -206,7 +223,6 @@ class Simulation {
     }
     add_key(0, Phase::kOptimizer);
     add_key(0, Phase::kOptimizer);
-    for (const Key& key : keys_) step_ns_ += m_ * key.ns;
     true_ns_.resize(keys_.size());
     true_bytes_.resize(keys_.size());
   }
@@ -289,7 +305,10 @@ class Simulation {
     const double factor = path.at(step);
     const bool counted = !path.slow(step);
     true_steps_ += counted;
+    double own_ns = 0;  // without noise
     for (uint32_t i = 0; i < keys_.size(); ++i) {
+      if (!Runs(options_.noise, i, step, rhythm_)) continue;
+      own_ns += m_ * keys_[i].ns;
       double ns = keys_[i].ns * m_ * factor, bytes = keys_[i].bytes * m_ * factor;
       if (decision.action == Action::kNone) {
         DoUnsampled(&ns, &bytes);
@@ -301,7 +320,7 @@ class Simulation {
     const double cost = decision.action == Action::kCounters ? kCountersCost
                         : decision.action == Action::kTimes  ? kTimesCost
                                                              : 0;
-    const uint64_t duration = Whole(step_ns_ * (factor * (1 + kHostSpread * normal_(random_)) + cost));
+    const uint64_t duration = Whole(own_ns * (factor * (1 + kHostSpread * normal_(random_)) + cost));
     policy_.End(step, decision, duration, true);
     StepRecord record;
     record.index = step;
@@ -358,7 +377,8 @@ class Simulation {
   StepSums sums_;
   std::vector<Key> keys_;
   std::vector<StepRecord> records_;
-  double step_ns_ = 0;  // without noise
+  uint64_t rhythm_ = 0;             // where it begins
+  std::vector<uint64_t> launched_;  // of each key, in all steps
   // What really was done, in the steps that count.
   std::vector<double> true_ns_, true_bytes_;
   double true_steps_ = 0;
