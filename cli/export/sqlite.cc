@@ -91,7 +91,7 @@ constexpr auto kRunColumns = std::to_array<ColumnOf<RunFacts>>({
 constexpr auto kAlarmColumns = std::to_array<ColumnOf<Alarm>>({
     {{.name = "alarm", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(alarm.id); }},
     {{.name = "place", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(AlarmWhere(alarm)); }},
-    {{.name = "text", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(AlarmText(alarm)); }},
+    {{.name = "text", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(alarm.text); }},
 });
 
 // A rule that holds; `report` is that of the run.

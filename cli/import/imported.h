@@ -16,7 +16,7 @@ namespace rfinject::cli {
 struct ImportOptions {
   std::string gpu;                              // row of gpus.csv; empty: unknown, the file tells what it can
   std::string likely_gpu;                       // what the file's name says, for a file that does not tell
-  std::string likely_model;                     // likewise
+  std::string likely_model;                     // what its name says of the model
   std::string model;                            // name for what the file holds; empty: the file's own word for it
   DecimalMark decimal = DecimalMark::kUnknown;  // kUnknown: the file tells
 };

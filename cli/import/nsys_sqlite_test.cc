@@ -229,7 +229,7 @@ TEST_F(NsysSqlite, StepsHaveWhatTheyWaitedFor) {
     call(at + 1'000, at + 2'000, 4);
     call(at + 40'000, at + 48'000, 3);
     call(at + 10'000, at + 40'000, 3, 8);                                                   // another thread's
-    range(at + 20'000, at + 40'000, loader, 8);                                             // likewise
+    range(at + 20'000, at + 40'000, loader, 8);                                             // that thread's
     sql += Launch(at + 5'000, at + 45'000, 8, 1) + Launch(at + 20'000, at + 30'000, 8, 2);  // at the same time
   }
   Write(sql);

@@ -57,7 +57,7 @@ std::vector<std::string> Diagnostics(const cli::Run& run) {
 
 // One step of ResNet-50 on a V100 in the dialect of 2021: no strides, no values, no modules. The FLOP of its
 // convolutions and of its linear layer are those of the closed form: 4,087,136,256 multiply-adds an image in the
-// convolutions, of which 118,013,952 are conv1's, whose input needs no gradient; batch 32.
+// convolutions; 118,013,952 of them are conv1's, whose input needs no gradient; batch 32.
 TEST(TorchProfilerTest, ResNet50HasTheFlopOfItsClosedForm) {
   const Imported imported = ImportData("v100_resnet50_step.json.gz");
   const cli::Run& run = OnlyRun(imported);

@@ -117,7 +117,7 @@ TEST(DiffTest, EstimatesAreComparedByTheirExpectedTimes) {
   EXPECT_NE(text.find("GPU time a step, expected: "), std::string::npos) << text;
   EXPECT_NE(text.find("ideal, by"), std::string::npos) << text;
 
-  // Nobody knows what to expect of the other side's GPU: an ideal time beside an expected one would look like a gain.
+  // What to expect of the other side's GPU is not known: an ideal time beside an expected one would look like a gain.
   rfinject::cli::Run unknown = b.runs.begin()->second;
   b.runs.clear();
   unknown.key.estimated_gpu = "T1000000";

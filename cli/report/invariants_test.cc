@@ -65,8 +65,8 @@ constexpr char kTf32Sparse[] = "sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_o
 constexpr char kTensorKernel[] = "cutlass_tensorop_s1688fprop_optimized_tf32_128x128_nhwc";
 
 auto Id(const char* id) { return Field(&Alarm::id, id); }
-MATCHER_P(Causes, text, "") { return AlarmCauses(arg).find(text) != std::string_view::npos; }
-MATCHER_P(Says, text, "") { return AlarmText(arg).find(text) != std::string::npos; }
+MATCHER_P(Causes, text, "") { return arg.causes.find(text) != std::string_view::npos; }
+MATCHER_P(Says, text, "") { return arg.text.find(text) != std::string::npos; }
 
 TEST_F(Invariants, ASoundRunRaisesNothing) {
   // 10 TFLOP/s of TF32 and 500 GB/s on an A100.

@@ -35,15 +35,12 @@ std::string DurationOrUnknown(const std::optional<double>& ns) { return ns ? Dur
 std::string ClockText(const WaitTable& table) {
   if (table.on_cpu) {
     return "The program ran on the CPU, so the clock is that of the CPU's arithmetic: how long a GPU would be busy, "
-           "or "
-           "waited for, is not known. Beside a GPU a step leaves less time in which to load the next batch.";
+           "or waited for, is not known. Beside a GPU a step leaves less time in which to load the next batch.";
   }
   if (table.virtual_gpu) {
-    return "The clock is the virtual GPU's: this host's, with its data and its launching, and where the host waits "
-           "for the "
-           "GPU as long as the ideal times of the kernels. Nothing waits in earnest, so workers of a data loader "
-           "have "
-           "less time than beside a GPU.";
+    return "The clock is the virtual GPU's: this host's, with its data and its launching, and where the host waits for "
+           "the GPU as long as the ideal times of the kernels. Nothing waits in earnest, so workers of a data loader "
+           "have less time than beside a GPU.";
   }
   if (!table.all.data_wait.mean_ns) {
     return "What the host waits for is not known: an older rfinject wrote the trace, or no loop in Python was seen.";

@@ -150,7 +150,6 @@ class Policy {
   // `progress` is any count that grows while the program launches work. Returns whether the armed step is stuck: the
   // caller then disarms it, and nothing is armed any more in this process.
   bool CheckStall(uint64_t now_ns, uint64_t progress) noexcept;
-  void DisarmForGood() noexcept { disarmed_ = true; }
 
   bool converged() const noexcept { return converged_; }
   uint64_t armed_steps() const noexcept { return armed_steps_; }

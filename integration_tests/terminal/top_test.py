@@ -24,7 +24,7 @@ KEYS = "q quit  s sort  b layer, op, kernel  p pause  h help"
 
 
 class GrowingTrace:
-    """A rank's trace, of which so many frames are there: what it is, nine steps, the end."""
+    """A rank's trace that grows frame by frame: what it is, nine steps, the end."""
 
     STEPS, WHOLE = 9, 11
 

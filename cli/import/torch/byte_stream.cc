@@ -24,7 +24,7 @@ uint32_t Little(const unsigned char* bytes, size_t count) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ByteStream>> ByteStream::OpenFile(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO that nobody writes would wait for ever.
+  // O_NONBLOCK: opening a FIFO without a writer would wait for ever.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return absl::Status(absl::ErrnoToStatusCode(errno), std::strerror(errno));
   std::unique_ptr<ByteStream> stream(new ByteStream);

@@ -14,14 +14,12 @@ constexpr std::string_view kNeedsEstimate =
     "a measured trace has no shapes; an estimate of the same program has (rfinject --estimate GPU PROGRAM)";
 
 constexpr std::string_view kNeedsClock =
-    "the program ran on the CPU, whose clock says nothing of a GPU (a torch for CUDA runs on the virtual GPU), or "
-    "the "
+    "the program ran on the CPU, whose clock says nothing of a GPU (a torch for CUDA runs on the virtual GPU), or the "
     "trace does not say what its steps waited for";
 
 constexpr std::string_view kNeedsGpuOptimizer =
     "the program ran on the CPU, where torch 2 updates tensors one by one and on a GPU does not; a torch for CUDA "
-    "runs on "
-    "the virtual GPU";
+    "runs on the virtual GPU";
 
 constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kStep, "step_ns", "GPU time of a step", "nothing was timed"},
@@ -117,7 +115,7 @@ bool FollowsItsOperands(std::string_view op) {
 // convert those.
 bool StaysInFp32(std::string_view op) { return HasAny(op, {"layer_norm", "softmax", "group_norm"}); }
 
-// A number of Python's is an FP64 tensor without dimensions, and turns nothing into FP64.
+// A plain number in Python reaches torch as an FP64 tensor without dimensions; no result becomes FP64 by it.
 bool HasFp64Tensor(std::string_view signature) {
   for (size_t at = signature.find("f64"); at != std::string_view::npos; at = signature.find("f64", at + 1)) {
     if (!signature.substr(at).starts_with("f64[]")) return true;

@@ -19,7 +19,7 @@ namespace rfinject::cli {
 struct Rule {
   std::string name;
   std::string title;  // what is not as it could be
-  std::string group;  // of rules that win the same time, of which a reader does one; empty: alone
+  std::string group;  // of rules that win the same time, so that a reader follows one; empty: alone
   std::string of;     // the quantity that the gain is shown as a part of; empty: a step's GPU time
   std::string when_text, gain_text;
   Expression when;
