@@ -99,8 +99,7 @@ absl::Status ByteStream::SkipZipHeader() {
 bool ByteStream::Fill() {
   begin_ = end_ = 0;
   if (fd_ < 0) {
-    end_ = std::min(memory_.size(), kBuffer);
-    std::memcpy(buffer_.get(), memory_.data(), end_);
+    end_ = memory_.copy(buffer_.get(), kBuffer);
     memory_.remove_prefix(end_);
     return end_ > 0;
   }
