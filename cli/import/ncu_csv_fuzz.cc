@@ -113,7 +113,6 @@ class Maker {
                                                "Duration",
                                                "Memory Throughput",
                                                "SM Frequency",
-                                               "derived__x",
                                                "no such metric",
                                                ""};
     return Any(kMetrics);
