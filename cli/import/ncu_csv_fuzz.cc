@@ -16,10 +16,12 @@
 #include "absl/status/statusor.h"
 #include "cli/import/line_reader.h"
 #include "cli/import/ncu_csv.h"
+#include "gpus/counters.h"
 
 namespace {
 
-using namespace rfinject::cli;  // NOLINT: the harness is all there is here
+using namespace rfinject;       // NOLINT: the harness is all there is here
+using namespace rfinject::cli;  // NOLINT
 
 constexpr char kName[] = "fuzz";
 
@@ -101,21 +103,16 @@ class Maker {
     return Any(kUnits);
   }
   std::string Metric() {
-    static constexpr const char* kMetrics[] = {"dram__bytes_read.sum",
-                                               "dram__bytes_write.sum",
-                                               "dram__bytes.sum",
-                                               "dram__bytes.sum.per_second",
-                                               "gpu__time_duration.sum",
-                                               "gpu__time_duration.max",
-                                               "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
-                                               "sm__inst_executed_pipe_tensor.sum",
-                                               "lts__t_bytes.sum",
-                                               "Duration",
-                                               "Memory Throughput",
-                                               "SM Frequency",
-                                               "no such metric",
-                                               ""};
-    return Any(kMetrics);
+    static const std::vector<std::string>* const metrics = new std::vector<std::string>([] {
+      std::vector<std::string> names = {"Duration", "Memory Throughput", "SM Frequency", "no such metric", ""};
+      for (const BaseMetric& metric : kBaseMetrics) names.emplace_back(metric.name);
+      for (const std::string_view name : {kDramTotalMetric, kDramRateMetric, kGpuTimeMetric, kSmClockMetric}) {
+        names.emplace_back(name);
+      }
+      names.push_back(std::string(kGpuTimePrefix) + "max");
+      return names;
+    }());
+    return (*metrics)[random_() % metrics->size()];
   }
   std::string Section() {
     static constexpr const char* kSections[] = {"Command line profiler metrics", "GPU Speed Of Light Throughput",
