@@ -61,8 +61,13 @@ struct ReadFile {
 // that is known.
 std::string AsTrace(const std::string& path, ReadFile* file) {
   std::string trace;
-  const ImportFormat* format = IsTraceFile(path) ? nullptr : RecogniseImport(path);
-  if (format == nullptr) return trace;
+  if (IsTraceFile(path)) return trace;
+  const ImportFormat* format = RecogniseImport(path);
+  if (format == nullptr) {
+    const std::string why = WhyPackedIsNothing(path);
+    if (!why.empty()) file->opened = absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
+    return trace;
+  }
   absl::StatusOr<Imported> imported = ImportFile(*format, path, {});
   file->opened = imported.status();
   if (!imported.ok()) return trace;

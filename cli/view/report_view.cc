@@ -30,7 +30,7 @@ constexpr auto kRoofline = std::to_array<TableLook>({
     {.column = "time_per_step_ns", .title = "time", .width = 8},
     {.column = "time_ci95_relative", .title = "+-95 %", .width = 6, .priority = 8},
     {.column = "time_interval", .title = "interval", .width = 10, .priority = 9, .left = true},
-    {.column = "time_share", .title = "share", .width = 6},
+    {.column = "time_share", .title = "share", .width = 6, .priority = 1},
     {.column = "ideal_time_per_step_ns", .title = "ideal", .width = 8, .priority = 4},
     {.column = "usual_time_per_step_ns", .title = "usual", .width = 8, .priority = 7},
     {.column = "measured_over_usual", .title = "x usual", .width = 7, .priority = 2},

@@ -260,6 +260,9 @@ class ReportTest(CliTest):
             ([path, "--fromat", "csv"], "did you mean --format"),
             ([path, "--roofs", "clocks"], "--roofs 'clocks': there are datasheet, clock, empirical and all"),
             ([path, "--roof", "dram=fast"], "--roof 'dram=fast': wanted is a number with an SI prefix"),
+            ([path, "-o", ""], "--output is empty; it wants FILE"),
+            ([path, "--theory="], "--theory is empty; it wants TRACE"),
+            ([""], "an argument is empty"),
         ]:
             self.assert_complains(self.run_cli("report", *arguments), 2, re.escape(pattern))
 

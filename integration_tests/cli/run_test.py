@@ -136,6 +136,7 @@ class RunTest(CliTest):
     def test_what_somebody_may_type_first(self):
         (self.folder / "train.py").write_text("")
         self.assert_complains(self.run_cli("train.py"), 127, "did you mean 'rfinject python train.py'")
+        self.assert_complains(self.run_cli(""), 127, "the program's name is empty")
         self.assertEqual(self.run_cli("help").stdout, self.run_cli("-h").stdout)
         self.assertEqual(self.run_cli("help", "report").stdout, self.run_cli("report", "-h").stdout)
         self.assert_complains(self.run_cli("help", "reprot"), 2, "did you mean 'report'")
@@ -162,6 +163,16 @@ class RunTest(CliTest):
         self.assert_complains(self.run_cli("-o", "/dev/null", "true"), 2, "/dev/null: is a device")
         self.assertEqual(self.run_cli("-o", "./link", "true").returncode, 0)
         self.assertEqual(list((self.folder / "folder").iterdir()), [])
+        (self.folder / "lost").symlink_to("nowhere")
+        self.assert_complains(self.run_cli("-o", "lost", "true"), 2, "lost: is a link")
+        self.assert_complains(self.run_cli("env", "-o", "lost"), 2, "lost: is a link")
+        self.assertFalse((self.folder / "nowhere").exists())
+
+    def test_an_output_that_is_there_stays_and_that_is_said(self):
+        (self.folder / "t.rfx").write_text("of an earlier run")
+        self.assert_complains(self.run_cli("-o", "t.rfx", "true"), 0, "t.rfx is there and stays", "a number beside it")
+        self.assertEqual(self.run_cli("-q", "-o", "t.rfx", "true").stderr, "")
+        self.assertEqual(self.run_cli("-o", "new.rfx", "true").stderr, "")
 
     def test_what_an_older_trace_does_not_know(self):
         # These traces are from before there were lines, or from a program whose allocator nobody watched.
@@ -194,7 +205,8 @@ class RunTest(CliTest):
             (["--overhead", "150", "true"], "--overhead wants a percentage"),
             (["--max-size", "64M", "true"], "--max-size wants a number of MB, not '64M'"),
             (["--ranks", "0,x", "true"], "--ranks wants all, or ranks like 0,3, not '0,x'"),
-            (["--ranks", "", "true"], "--ranks wants all, or ranks like 0,3, not ''"),
+            (["--ranks", "", "true"], "--ranks is empty; it wants WHICH"),
+            (["-o", "", "true"], "--output is empty; it wants PATH"),
             (["--kill", "true"], "--kill ends the program after --steps"),
             (["-q", "-v", "true"], "exclude each other"),
             (["--kill=1", "true"], "--kill takes no value"),
