@@ -132,7 +132,7 @@ struct Folded {
     const double time_ns = quantities.sums.time_ns(), count = static_cast<double>(quantities.sums.launches);
     ns += time_ns;
     launches += count;
-    if (!(time_ns > 0)) untimed_launches += count;
+    if (!quantities.has_time) untimed_launches += count;
     if (!quantities.time_spread_known) unsure_ns += time_ns;
     if (!quantities.bytes_spread_known) unsure_bytes_ns += time_ns;
     // A copy between host and GPU is no kernel, and has no counters.
@@ -371,7 +371,7 @@ struct Folding {
   // How much of the work has a layer, and what the rest is.
   void AddAttribution(const LaunchKey& key, const LaunchStats& stats, const KeyQuantities& quantities) {
     const double time_ns = quantities.sums.time_ns();
-    if (!(time_ns > 0)) untimed_launches += stats.launches, ++untimed_keys;
+    if (!quantities.has_time) untimed_launches += stats.launches, ++untimed_keys;
     const double least_ns = quantities.least_launch_ns;
     if (least_ns > 0 && (shortest_launch_ns == 0 || least_ns < shortest_launch_ns)) shortest_launch_ns = least_ns;
     const bool outside = key.layer.model.empty();
