@@ -210,7 +210,7 @@ Sentence Say(const NoTensorFlop& it) {
 }
 Sentence Say(const BackwardWithoutLayer& it) {
   return {absl::StrFormat("%.0f %% of the backward's model FLOP are in no layer", 100 * it.share),
-          "backward not attributed; work on tensors outside of any module"};
+          "backward not attributed"};
 }
 Sentence Say(const OddBackward& it) {
   if (it.most > 0) {
@@ -218,7 +218,7 @@ Sentence Say(const OddBackward& it) {
         absl::StrFormat("backward model FLOP are %.3g times the forward's; a layer of this kind needs at most %.3g "
                         "times",
                         it.ratio, it.most),
-        "forward not attributed; several backwards a forward; recomputation counted as backward"};
+        "forward not attributed; products counted twice; recomputation counted as backward"};
   }
   return {absl::StrFormat("backward model FLOP are %.3f times the forward's; a whole training step gives 1.8 to 2.05",
                           it.ratio),
