@@ -6,7 +6,7 @@ import copy
 
 import torch
 import torch.nn.functional as F
-from healthy_programs import Block, Gpt, cnn, images, mlp, run_all, sgd
+from healthy_programs import Block, cnn, images, mlp, run_all, sgd
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 

@@ -198,6 +198,19 @@ def make(x, number):
     made.plain = x.detach()
     return made
 """,
+    # A subclass without memory of its own, as distributed and quantised tensors are.
+    "subclass_wrapper": """
+class Wrapped(torch.Tensor):
+    __torch_function__ = torch._C._disabled_torch_function_impl
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return func(*tree_map(plain, args), **tree_map(plain, kwargs or {}))
+plain = lambda x: x.plain if isinstance(x, Wrapped) else x
+def make(x, number):
+    made = torch.Tensor._make_wrapper_subclass(Wrapped, x.size(), strides=x.stride(), dtype=x.dtype)
+    made.plain = x.detach()
+    return made
+""",
     "mode": """
 class Passing(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -228,7 +241,8 @@ call = lambda case, *operands: torch.vmap(case)(*operands)
 
 # Wrappers below which the same runs as below another one, and where torch's counter does not count it: it takes the
 # operators of inference mode before they are decomposed, and a result of a subclass cannot be made under it.
-AS = {"inference_mode": "no_grad", "subclass": "nothing", "subclass_dispatch": "nothing"}
+AS = {"inference_mode": "no_grad", "subclass": "nothing", "subclass_dispatch": "nothing",
+      "subclass_wrapper": "nothing"}
 
 # In forward mode only products are counted (docs/method/ESTIMATOR.md).
 PRODUCTS = {"dot", "mm", "addmm", "bmm", "baddbmm", "mv", "convolution"}
