@@ -40,9 +40,8 @@ std::vector<const Advice*> InState(const Report& report, State state, bool all) 
 
 Sentence SentenceOf(const Report& report, const Advice& advice) {
   Sentence sentence{.text = GainText(report, advice) + "  " + advice.rule->title + " [" + advice.rule->name + "]"};
-  sentence.details = {{"why: ", AdviceWhy(advice, report.advice.facts)},
-                      {"do:  ", advice.action()},
-                      {"see: ", advice.rule->link}};
+  sentence.details = {
+      {"why: ", AdviceWhy(advice, report.advice.facts)}, {"do:  ", advice.action()}, {"see: ", advice.rule->link}};
   if (advice.instead) {
     sentence.details.emplace_back("or:  ", "it wins the same time as an advice above; do one of them");
   }
