@@ -44,12 +44,17 @@ namespace rfinject {
 
 std::string_view TangentProductOf(std::string_view name) noexcept {
   // The products by which the formulas of these operators in torch's derivatives.yaml multiply by tangents.
-  constexpr std::array<std::array<std::string_view, 2>, 6> kProducts = {{{"aten::mm", "aten::mm"},
-                                                                         {"aten::addmm", "aten::mm"},
-                                                                         {"aten::bmm", "aten::bmm"},
-                                                                         {"aten::baddbmm", "aten::bmm"},
-                                                                         {"aten::mv", "aten::mv"},
-                                                                         {"aten::convolution", "aten::convolution"}}};
+  constexpr std::array<std::array<std::string_view, 2>, 10> kProducts = {
+      {{"aten::mm", "aten::mm"},
+       {"aten::addmm", "aten::mm"},
+       {"aten::bmm", "aten::bmm"},
+       {"aten::baddbmm", "aten::bmm"},
+       {"aten::addbmm", "aten::bmm"},
+       {"aten::mv", "aten::mv"},
+       {"aten::addmv", "aten::mv"},
+       {"aten::dot", "aten::dot"},
+       {"aten::vdot", "aten::vdot"},
+       {"aten::convolution", "aten::convolution"}}};
   for (const auto& [product, inside] : kProducts) {
     if (name == product) return inside;
   }

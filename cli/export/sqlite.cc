@@ -110,7 +110,7 @@ constexpr auto kAdviceColumns = std::to_array<ColumnOf<Advised>>({
     {{.name = "title", .kind = Kind::kText}, [](const Advised& at) { return OfText(at.advice.rule->title); }},
     {{.name = "why", .kind = Kind::kText},
      [](const Advised& at) { return OfText(AdviceWhy(at.advice, at.report.advice.facts)); }},
-    {{.name = "action", .kind = Kind::kText}, [](const Advised& at) { return OfText(at.advice.rule->action); }},
+    {{.name = "action", .kind = Kind::kText}, [](const Advised& at) { return OfText(at.advice.action()); }},
 });
 
 RowSet AdviceOf(const std::vector<Advised>& advised) {

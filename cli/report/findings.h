@@ -152,14 +152,16 @@ struct OddBackward {
       "R005",
       "Backward FLOP that the layers do not explain",
       "Of an estimate, layer by layer, the products of matrices and convolutions: the backward of a layer may need up "
-      "to twice the model FLOP of its forward (2.6 times where it is attention, which is computed again); what goes "
-      "beyond, and what is in no layer, may be one in twenty of the whole backward's FLOP. Where model FLOP come from "
-      "--theory, the whole backward is held against the whole forward: 1.8 to 2.05.",
-      "Forwards that were not attributed; several backwards a forward (retain_graph); recomputation counted as "
-      "backward; backward without a layer.",
+      "to twice the model FLOP of its forward (2.6 times where it is attention, which is computed again), and operators "
+      "of the forward do not run in it. What goes beyond, and what is in no layer although layers lack it, may be one "
+      "in twenty of the whole backward's FLOP. Where model FLOP come from --theory, the whole backward is held against "
+      "the whole forward: 1.8 to 2.05.",
+      "Forwards that were not attributed; recomputation counted as backward; products counted twice; backward without "
+      "a layer.",
       "A first layer, which needs no gradient of its input; frozen layers; a teacher; validation, which is a run of "
       "its own; a generator under no_grad; recomputation, which has a phase of its own; a gradient penalty, whose "
-      "second derivatives are known by their nodes.",
+      "second derivatives are known by their nodes; functions and losses outside of modules, with their backward; "
+      "several backwards of one forward (retain_graph), in which other derivatives ran several times, too.",
       "report --by layer shows the FLOP of each phase; backward without a layer: --by stack, and the attribution tier "
       "in the head of the report."};
 
@@ -172,7 +174,7 @@ struct OddBackward {
       return {absl::StrFormat("backward model FLOP are %.3g times the forward's; a layer of this kind needs at most "
                               "%.3g times",
                               ratio, most),
-              "forward not attributed; several backwards a forward; recomputation counted as backward"};
+              "forward not attributed; products counted twice; recomputation counted as backward"};
     }
     return {absl::StrFormat(
                 "backward model FLOP are %.3f times the forward's; a whole training step gives 1.8 to 2.05", ratio),
@@ -189,7 +191,7 @@ struct BackwardWithoutLayer {
 
   FindingText Say() const {
     return {absl::StrFormat("%.0f %% of the backward's model FLOP are in no layer", 100 * share),
-            "backward not attributed; work on tensors outside of any module"};
+            "backward not attributed"};
   }
 };
 

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "cli/report/backward_flop.h"
 #include "cli/report/findings.h"
 #include "cli/report/key_quantities.h"
 #include "gpus/chips.h"
@@ -24,13 +24,17 @@ class Alarms {
   // The sentence is made of those findings only that are among the largest of their kind so far.
   template <typename Finding>
   void Add(double time_ns, const Finding& finding, std::optional<AlarmPlace> where = {}) {
-    Kind& kind = kinds_[Finding::kKind.id];
+    Keep(time_ns, AlarmOf(finding, std::move(where)));
+  }
+
+  void Keep(double time_ns, Alarm alarm) {
+    Kind& kind = kinds_[alarm.id];
     ++kind.count;
     if (kind.kept.size() == kMaxAlarmsOfOneKind) {
       if (time_ns <= kind.kept.back().first) return;
       kind.kept.pop_back();
     }
-    kind.kept.emplace_back(time_ns, AlarmOf(finding, std::move(where)));
+    kind.kept.emplace_back(time_ns, std::move(alarm));
     std::stable_sort(kind.kept.begin(), kind.kept.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
   }
@@ -196,62 +200,14 @@ void CheckRowsAddUp(const std::vector<Row>& rows, const Sums& total, Alarms& ala
   }
 }
 
-bool IsAttention(std::string_view op) { return op.find("attention") != op.npos; }
-
-// Products of matrices and convolutions, for which the chain rule says how many more of them the backward has. What
-// it needs for sums, norms and tables has no such rule. An operator without a name may be one.
-bool IsProduct(std::string_view op) {
-  if (op.empty() || IsAttention(op)) return true;
-  for (const std::string_view part : {"mm", "conv", "linear", "matmul"}) {
-    if (op.find(part) != op.npos) return true;
-  }
-  return false;
-}
-
-// Where each layer's own model FLOP are known (an estimate) they say what its backward may need. True when they are.
-bool CheckBackwardOfLayers(const Run& run, Alarms& alarms) {
-  struct Layer {
-    double forward = 0, backward = 0;
-    bool attention = false;
-    // A gradient penalty has a backward of the backward, whose nodes are of another kind (MmBackward0 beside
-    // AddmmBackward0, ConvolutionBackwardBackward0): how much that needs the forward does not say.
-    std::set<std::string> nodes;
-  };
-  std::map<LayerKey, Layer> layers;
-  double backward = 0, without_layer = 0;
-  bool known = false;
-  for (const auto& [key, stats] : run.launches) {
-    const auto flop = stats.metrics.find(std::string(kMetricModelFlop));
-    if (flop == stats.metrics.end()) continue;
-    known = true;
-    if (!IsProduct(key.op)) continue;
-    const double sum = static_cast<double>(flop->second.sum);
-    Layer& layer = layers[key.layer];
-    layer.attention |= IsAttention(key.op);
-    if (key.phase == Phase::kForward) layer.forward += sum;
-    if (key.phase != Phase::kBackward) continue;
-    layer.nodes.insert(key.node);
-    layer.backward += sum;
-    backward += sum;
-    if (key.layer.model.empty()) without_layer += sum;
-  }
-  if (!known) return false;
-  if (backward > 0 && without_layer > kBackwardUnexplained * backward) {
-    alarms.Add(0, BackwardWithoutLayer{without_layer / backward});
-  }
-  for (const auto& [key, layer] : layers) {
-    if (key.model.empty() || layer.forward <= 0 || layer.nodes.size() > 1) continue;
-    const double most = layer.attention ? kAttentionBackwardOverForward : kBackwardOverForwardHigh;
-    // A layer of some elements has a bias that is as much work as its product.
-    if (layer.backward - most * layer.forward <= kBackwardUnexplained * backward) continue;
-    alarms.Add(layer.backward, OddBackward{layer.backward / layer.forward, false, most},
-               AlarmPlace{key.model, key.path, Phase::kBackward, ""});
-  }
-  return true;
-}
-
 void CheckForwardAndBackward(const Run& run, const Report& report, Alarms& alarms) {
-  if (CheckBackwardOfLayers(run, alarms)) return;
+  // Where each layer's own model FLOP are known (an estimate) they say what its backward may need.
+  if (BackwardFlop layers = CheckBackwardFlop(run); layers.known) {
+    for (auto& [flop, alarm] : layers.findings) {
+      alarms.Keep(flop, std::move(alarm));
+    }
+    return;
+  }
   double forward = 0, backward = 0;
   for (const Row& row : report.phases) {
     if (row.phase == Phase::kForward) forward += row.sums.model_flop();

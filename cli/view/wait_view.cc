@@ -130,10 +130,14 @@ std::string StepText(const WaitTable& table) {
   const std::string clock = Duration(wall) + " by the clock (p50 " + DurationOrUnknown(all.wall.p50_ns) + ", p95 " +
                             DurationOrUnknown(all.wall.p95_ns) + ")";
   if (all.step_ns() > wall) {
-    return "A step takes the " + Duration(all.step_ns()) +
-           " that the GPU is busy: the program does not wait for it, and runs "
-           "ahead, with " +
-           clock + ".";
+    const std::string busy = "A step takes the " + Duration(all.step_ns()) + " that the GPU is busy";
+    // In the first step there is nothing to wait for yet, and after the last one nobody sees the wait.
+    constexpr double kWaits = 0.05;
+    if (all.gpu_wait.mean_ns.value_or(0) > kWaits * wall) {
+      return busy + ", with " + clock +
+             ": what the GPU has still to do at the end of a step is waited for in the next.";
+    }
+    return busy + ": the program does not wait for it, and runs ahead, with " + clock + ".";
   }
   const std::optional<double> busy = all.Share(all.gpu_busy);
   return "A step takes " + clock + (busy ? "; the GPU is busy for " + Percent(*busy) + " of it." : ".");

@@ -46,6 +46,7 @@ constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kMatrixInTf32, "fp32_matrix_in_tf32_ns", "the same in TF32 on tensor cores", kNeedsRoofs},
     {Fact::kFullPrecision, "autocast_now_ns", "what autocast would compute in half precision, as it is", kNeedsRoofs},
     {Fact::kInHalf, "autocast_then_ns", "the same in half precision, with the conversions", kNeedsRoofs},
+    {Fact::kBf16, "bf16_tensor_cores", "1: the GPU's tensor cores have BF16, 0: they do not", kNeedsRoofs},
     {Fact::kFp64, "fp64_ns", "operators on FP64", ""},
     {Fact::kFp64AsFp32, "fp64_as_fp32_ns", "the same on FP32", kNeedsRoofs},
     {Fact::kAttention, "attention_ns", "attention spelled out: products, softmax and what is done to the scores",
@@ -208,6 +209,12 @@ void FactCollector::AddPrecisions(const LaunchKey& key, std::string_view op, con
   }
   const double fp32 = FlopIn(sums, {Precision::kFp32}), tf32 = FlopIn(sums, {Precision::kTf32Tensor});
   const bool matrix = IsMatrix(op) && fp32 + tf32 > 0;
+  if (IsMatrix(op)) {
+    const double half =
+        FlopIn(sums, {Precision::kFp16, Precision::kFp16Tensor, Precision::kBf16Tensor, Precision::kFp8Tensor});
+    half_products_flop_ += half;
+    products_flop_ += fp32 + tf32 + half;
+  }
   if (matrix && fp32 > 0) {
     add(Fact::kFullPrecisionMatrix, ns);
     add(Fact::kMatrixInTf32, what_if_.InPrecision(key, sums, Precision::kTf32Tensor, 1));
@@ -430,9 +437,12 @@ FactValues FactCollector::Values(const Report& report) const {
   double then = sums_[static_cast<size_t>(Fact::kInHalf)] / steps + WeightCastsNs();
   // The sum of an operand in FP32 and one in half precision is in FP32.
   if (!layer_norm_) now += residual_ns_ / steps, then += residual_half_ns_ / steps;
-  const bool autocast = !run_.key.policy.autocast_dtype.empty();
+  // A model that was converted computes in half precision without autocast; what it keeps in FP32 it keeps on
+  // purpose.
+  const bool autocast = !run_.key.policy.autocast_dtype.empty() || half_products_flop_ > 0.5 * products_flop_;
   set(Fact::kFullPrecision, autocast ? 0 : now);
   set(Fact::kInHalf, autocast ? 0 : what_if_.Has(half_) ? then : now);
+  set(Fact::kBf16, half_ == Precision::kBf16Tensor ? 1 : 0);
 
   const Attention attention = FindAttention();
   set(Fact::kAttention, attention.ns / steps);
@@ -453,7 +463,7 @@ FactValues FactCollector::Values(const Report& report) const {
   if (!what_if_.has_roofs()) {
     for (const Fact fact :
          {Fact::kLaunchBoundLaunches, Fact::kLaunchBound, Fact::kFullPrecisionMatrix, Fact::kMatrixInTf32,
-          Fact::kFullPrecision, Fact::kInHalf, Fact::kFp64AsFp32, Fact::kConvolutionSlack}) {
+          Fact::kFullPrecision, Fact::kInHalf, Fact::kBf16, Fact::kFp64AsFp32, Fact::kConvolutionSlack}) {
       forget(fact);
     }
   }
