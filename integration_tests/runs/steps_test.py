@@ -4,6 +4,7 @@
     steps_test.py [unittest arguments]     see programs.py for the environment
 """
 import json
+import signal
 import unittest
 
 import programs
@@ -222,6 +223,28 @@ for _ in range(4):
 """)
         self.assertEqual(report["steps"], 4)
         self.assertNotIn("eval", {phase["phase"] for phase in report["phases"]})
+
+
+ENDS_BY_ABORT = TRAINING_ALONE + """
+import atexit, os, threading
+%s
+atexit.register(os.abort)
+"""
+
+
+class End(programs.TestCase):
+    def check(self, before):
+        # What is written by the clock is written about once a second: these steps are over before the first time.
+        program = self.write("train.py", ENDS_BY_ABORT % before)
+        result = self.cli("--estimate", programs.GPU, programs.PYTHON, program, expect=None)
+        self.assertEqual(result.returncode, -signal.SIGABRT, result.stderr)
+        self.assertEqual(self.report()["steps"], 6)
+
+    def test_by_a_signal_in_an_exit_handler(self):
+        self.check("")
+
+    def test_where_a_thread_writes(self):
+        self.check("threading.Thread(target=threading.Event().wait, daemon=True).start()")
 
 
 if __name__ == "__main__":
