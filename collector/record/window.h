@@ -37,13 +37,10 @@ class Window {
   bool IsOver(uint64_t step) const noexcept { return step >= settings_end_.load(std::memory_order_relaxed); }
   // Lets --skip and --steps count from `step` on. Called by the thread that ends the steps.
   void BeginAt(uint64_t step) noexcept {
-    const uint64_t last = settings_end_.load(std::memory_order_relaxed);
-    const uint64_t moved = last > UINT64_MAX - 1 - step ? UINT64_MAX : last + step;
-    // In this order no step is measured that neither window has.
-    settings_end_.store(moved, std::memory_order_relaxed);
-    uint64_t open = last;
-    end_.compare_exchange_strong(open, moved, std::memory_order_relaxed);
-    begin_.store(begin() + step, std::memory_order_relaxed);
+    const uint64_t last = skip_and_steps_ > UINT64_MAX - 1 - step ? UINT64_MAX : skip_and_steps_ + step;
+    begin_.store(skip_ > UINT64_MAX - step ? UINT64_MAX : skip_ + step, std::memory_order_relaxed);
+    uint64_t open = settings_end_.exchange(last, std::memory_order_relaxed);
+    end_.compare_exchange_strong(open, last, std::memory_order_relaxed);
   }
   // Whether the user had stopped the measuring in `step`. Only the last stop is known.
   bool Stopped(uint64_t step) const noexcept {
@@ -89,7 +86,7 @@ class Window {
   uint64_t begin() const noexcept { return begin_.load(std::memory_order_relaxed); }
 
   const uint64_t skip_, skip_and_steps_;
-  // The thread that ends the steps writes them, once at most (BeginAt), and every recording thread reads them. Relaxed:
+  // The thread that ends the steps writes them (BeginAt), and every recording thread reads them. Relaxed:
   // the launches that come after are of that same thread, or follow it by what it hands to theirs.
   std::atomic<uint64_t> begin_, settings_end_;
   // Close writes it, on whichever thread ends the recording; every recording thread reads it. Relaxed: a launch that

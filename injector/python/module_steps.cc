@@ -66,21 +66,22 @@ ModuleSteps::Calls& ModuleSteps::CallsOfStep() {
 // Ends what was run before the first training call, which is of `layer`, if that was no training. What this step has
 // called so far may also be a part of it: a teacher, or a generator that makes samples.
 void ModuleSteps::BeginTraining(uint32_t layer) {
-  if (training_began_ || optimizer_seen_.load(std::memory_order_relaxed)) return;
-  training_began_ = true;
   const Calls& calls = CallsOfStep();
+  if (began_training_ == calls.step || optimizer_seen_.load(std::memory_order_relaxed)) return;
   const uint32_t hash = calls_hash_.load(std::memory_order_relaxed);
   const bool of_its_own =
       calls.without_gradients(layer) || calls.before_optimizer || (hash != 0 && hash == last_hash_);
   if (of_its_own) EndInferenceStep();
+  began_training_ = CallsOfStep().step;
   recorder_.BeginTraining();
 }
 
 // A training loop with an optimizer may call the root several times in a step (gradient accumulation). So while
-// gradients are recorded and an optimizer exists, the optimizer's step is waited for.
-bool ModuleSteps::OptimizerIsComing(bool gradients) {
+// gradients are recorded and an optimizer exists, the optimizer's step is waited for; and after such a call also while
+// the model is in training mode.
+bool ModuleSteps::OptimizerIsComing(const RootCall& call) {
   if (optimizer_seen_.load(std::memory_order_relaxed)) return true;
-  if (!gradients) return false;
+  if (!call.gradients) return call.training && CallsOfStep().training;
   if (!optimizer_exists_) optimizer_exists_ = OptimizerExists();
   return optimizer_exists_;
 }
@@ -115,6 +116,7 @@ void ModuleSteps::CountSamples(uint32_t root, uint64_t samples) {
 void ModuleSteps::NoteCall(const RootCall& call, bool optimizer_is_coming) {
   Calls& calls = CallsOfStep();
   calls.before_optimizer = calls.before_optimizer || (call.gradients && !optimizer_is_coming);
+  calls.training = calls.training || (call.gradients && optimizer_is_coming);
   const uint32_t mark = 2 * call.layer + (call.gradients ? 1 : 0);
   if (!calls.marks.insert(mark).second) return;
   const auto hash = static_cast<uint32_t>(HashMix(0x243F6A8885A308D3u, mark));
@@ -142,7 +144,7 @@ void ModuleSteps::OnRootCall(const RootModule& module, bool trained_in_eval, con
                       .gradients = GradEnabled(),
                       .owned = module.owned,
                       .trained_in_eval = trained_in_eval};
-  const bool coming = OptimizerIsComing(call.gradients);
+  const bool coming = OptimizerIsComing(call);
   if (coming) {
     BeginTraining(module.layer);
   } else if (primary_root_ != module.root && last_hash_ != 0 &&
@@ -200,7 +202,7 @@ void ModuleSteps::ResetAfterFork() noexcept {
   activity_decided_ = false;
   primary_root_ = 0;
   running_ = Calls();
-  training_began_ = false;
+  began_training_ = UINT64_MAX;
   last_hash_ = 0;
   policy_known_ = false;
 }

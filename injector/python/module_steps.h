@@ -76,17 +76,18 @@ class ModuleSteps {
  private:
   // What the step that runs has called so far, validation excepted.
   struct Calls {
-    uint64_t step = 0;               // by `ended_`
-    std::unordered_set<uint32_t> marks;  // which layers, with and without gradients
+    uint64_t step = 0;                               // by `ended_`
+    std::unordered_set<uint32_t> marks;              // which layers, with and without gradients
     std::unordered_map<uint32_t, uint64_t> samples;  // by the root's layer
     bool without_gradients(uint32_t layer) const { return marks.count(2 * layer) != 0; }
-    bool before_optimizer = false;   // one with gradients, when there was no optimizer yet
+    bool before_optimizer = false;  // one with gradients, when there was no optimizer yet
+    bool training = false;          // one with gradients, when there was one
   };
   Calls& CallsOfStep();
   void NoteCall(const RootCall& call, bool optimizer_is_coming);
   void BeginTraining(uint32_t layer);
   void EndInferenceStep();
-  bool OptimizerIsComing(bool gradients);
+  bool OptimizerIsComing(const RootCall& call);
   bool EndsByModules() const noexcept;
   bool EntersModel(uint32_t layer, uint32_t root, bool validation);
   uint64_t SamplesOf(const RootModule& module, const CallArguments& arguments);
@@ -118,8 +119,10 @@ class ModuleSteps {
   bool activity_decided_ = false;  // false again after a fork
   RootRoles roles_;
   Calls running_;
-  bool training_began_ = false;  // a call with gradients came while there was an optimizer
-  uint32_t last_hash_ = 0;       // calls_hash_ of the last step that a root's call has ended
+  // `ended_` when the first call with gradients came, while there was an optimizer; again, if steps that no optimizer
+  // ends followed it.
+  uint64_t began_training_ = UINT64_MAX;
+  uint32_t last_hash_ = 0;  // calls_hash_ of the last step that a root's call has ended
   std::unordered_map<uint32_t, Entrance> entrances_;  // by the root's layer
   bool validated_in_step_ = false;                    // since the last call that was no validation
   bool optimizer_exists_ = false;

@@ -479,9 +479,10 @@ def two_views_and_their_target():
     target = copy.deepcopy(online).requires_grad_(False)
     optimizer = sgd(online)
     for _ in range(6):
+        views = online(data(4)), online(data(4))
         with no_grad():
             one, other = target(data(4)), target(data(4))
-        update(optimizer, (online(data(4)) * other + online(data(4)) * one).sum())
+        update(optimizer, (views[0] * other + views[1] * one).sum())
 
 
 @loop([Step(trained(4, *A) + forward(4, *A), 4)] * 6)
