@@ -210,8 +210,8 @@ class Recorder {
   // line on stderr.
   virtual void Activate() noexcept = 0;
   virtual bool active() const noexcept = 0;
-  // Writes the steps that have ended, and goes on recording. Waits for that, but not longer than a second. The calling
-  // thread must not be in a signal handler.
+  // Writes the steps that have ended, and goes on recording. Waits for that, but not longer than a second. The
+  // calling thread must not be in a signal handler.
   virtual void WriteNow() noexcept {}
   // Writes what there is, then an End chunk, and closes. Safe to call twice and from any thread; bounded in time.
   virtual void Finish(std::string_view reason) noexcept = 0;

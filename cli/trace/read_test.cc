@@ -260,27 +260,26 @@ v1::Step* AddStep(v1::Chunk& chunk, uint64_t index, uint32_t kind, uint64_t samp
 // A trainer's check of its validation: the first steps were batches, and their launch keys have the first ids.
 TEST(TraceReader, WhatRanBeforeTheTrainingIsValidation) {
   v1::LaunchKey forward;
-  const TraceContents contents =
-      Read(Trace({[&](v1::Chunk& chunk) {
-                    Definitions(chunk);
-                    chunk.mutable_key(0)->set_phase(v1::PHASE_FORWARD);
-                    forward = chunk.key(0);
-                    AddTwoLaunches(chunk)->set_min(1000);
-                    AddStep(chunk, 0, 7, 10);
-                  },
-                  [&](v1::Chunk& chunk) {
-                    chunk.add_run()->set_id(1);
-                    chunk.mutable_run(0)->set_untrained_steps(2);
-                    chunk.mutable_run(0)->set_untrained_keys(1);
-                    AddStep(chunk, 1, 7, 10);
-                    v1::LaunchKey* key = chunk.add_key();
-                    *key = forward;
-                    key->set_id(2);
-                    v1::KeyStats* stats = chunk.add_stats();
-                    stats->set_key(2);
-                    stats->set_launches(5);
-                    for (uint64_t i = 2; i < 6; ++i) AddStep(chunk, i, 3, i == 5 ? 2 : 4);
-                  }}));
+  const TraceContents contents = Read(Trace({[&](v1::Chunk& chunk) {
+                                               Definitions(chunk);
+                                               chunk.mutable_key(0)->set_phase(v1::PHASE_FORWARD);
+                                               forward = chunk.key(0);
+                                               AddTwoLaunches(chunk)->set_min(1000);
+                                               AddStep(chunk, 0, 7, 10);
+                                             },
+                                             [&](v1::Chunk& chunk) {
+                                               chunk.add_run()->set_id(1);
+                                               chunk.mutable_run(0)->set_untrained_steps(2);
+                                               chunk.mutable_run(0)->set_untrained_keys(1);
+                                               AddStep(chunk, 1, 7, 10);
+                                               v1::LaunchKey* key = chunk.add_key();
+                                               *key = forward;
+                                               key->set_id(2);
+                                               v1::KeyStats* stats = chunk.add_stats();
+                                               stats->set_key(2);
+                                               stats->set_launches(5);
+                                               for (uint64_t i = 2; i < 6; ++i) AddStep(chunk, i, 3, i == 5 ? 2 : 4);
+                                             }}));
   ASSERT_TRUE(contents.status.ok()) << contents.status;
   ASSERT_EQ(contents.profile.runs.size(), 2u);
   for (const auto& [key, run] : contents.profile.runs) {

@@ -35,9 +35,10 @@ void Pending::NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, ui
 
 void Pending::TakeRunningStep() {
   const bool near_end = window_->IsNearEnd(running_step_index_);
-  SayWhatBecameOf(table.TakeAllOf(&running_step_, [&](uint32_t id, const LaunchIdentity& identity, uint64_t launches) {
-    if (near_end) NoteStepLaunches(running_step_index_, identity, id, launches);
-  }));
+  SayWhatBecameOf(
+      table.TakeAllOf(&running_step_, [&](uint32_t id, const LaunchIdentity& identity, uint64_t launches) {
+        if (near_end) NoteStepLaunches(running_step_index_, identity, id, launches);
+      }));
 }
 
 void Pending::TakeRunningBatch() {

@@ -254,7 +254,8 @@ TEST_F(TraceRecorderTest, ABatchThatIsValidatedNowIsNotInTheFile) {
   EXPECT_EQ(batches(t), 324u);
 }
 
-// What ran before the training keeps its launch keys, and the training gets others, although they are the same launches.
+// What ran before the training keeps its launch keys, and the training gets others, although they are the same
+// launches.
 TEST_F(TraceRecorderTest, WhatRanBeforeTheTrainingHasKeysOfItsOwn) {
   settings().skip = 1;
   settings().steps = 2;

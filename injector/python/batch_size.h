@@ -1,7 +1,7 @@
 // File: batch_size.h
 //
-// How many samples a call of a model has: which is known from a DataLoader that the program asked, or from an input of
-// which only one dimension can be the batch. It is pure.
+// How many samples a call of a model has: which is known from a DataLoader that the program asked, or from an input
+// of which only one dimension can be the batch. It is pure.
 #ifndef RFINJECT_INJECTOR_PYTHON_BATCH_SIZE_H_
 #define RFINJECT_INJECTOR_PYTHON_BATCH_SIZE_H_
 

@@ -52,13 +52,13 @@ class ModuleRegistry {
 
   // Whether `module`, which is layer `layer`, or a module below it has parameters. Runs Python code.
   bool HasParameters(uint32_t layer, PyObject* module);
-  // Whether an optimizer that has stepped has a parameter of `module`, which is layer `layer`, or of a module below it.
-  // Runs Python code.
+  // Whether an optimizer that has stepped has a parameter of `module`, which is layer `layer`, or of a module below
+  // it. Runs Python code.
   bool IsOwned(uint32_t layer, PyObject* module);
   // Whether the root of the model that `layer` belongs to is in eval mode; false where it is gone.
   bool RootIsInEvalMode(uint32_t layer) const;
-  // Whether the model that `layer` belongs to has a layer of torch's whose inputs begin with the sequence and not with
-  // the batch.
+  // Whether the model that `layer` belongs to has a layer of torch's whose inputs begin with the sequence and not
+  // with the batch.
   bool IsSequenceFirst(uint32_t layer) const;
   // The layer of the root of the model that `layer` belongs to; 0 when it has none.
   uint32_t RootOf(uint32_t layer) const;
@@ -101,7 +101,7 @@ class ModuleRegistry {
     std::string class_name;
     uint64_t parameters = 0;
     bool has_parameters = false;
-    bool sequence_first = false;  // IsSequenceFirst
+    bool sequence_first = false;                       // IsSequenceFirst
     PyObject* root = nullptr;                          // not owned; null once the module is gone
     std::unordered_map<std::string, uint32_t> layers;  // path to Recorder::DefineLayer's id
   };

@@ -77,8 +77,8 @@ void ModuleSteps::BeginTraining(uint32_t layer) {
 }
 
 // A training loop with an optimizer may call the root several times in a step (gradient accumulation). So while
-// gradients are recorded and an optimizer exists, the optimizer's step is waited for; and after such a call also while
-// the model is in training mode.
+// gradients are recorded and an optimizer exists, the optimizer's step is waited for; and after such a call also
+// while the model is in training mode.
 bool ModuleSteps::OptimizerIsComing(const RootCall& call) {
   if (optimizer_seen_.load(std::memory_order_relaxed)) return true;
   if (!call.gradients) return call.training && CallsOfStep().training;
@@ -111,8 +111,8 @@ void ModuleSteps::CountSamples(uint32_t root, uint64_t samples) {
   if (all > samples_.load(std::memory_order_relaxed)) samples_.store(all, std::memory_order_relaxed);
 }
 
-// The hash tells which roots were called and whether gradients were recorded: a discriminator's step makes its samples
-// without. It does not tell how often: the last accumulation of an epoch may have fewer calls.
+// The hash tells which roots were called and whether gradients were recorded: a discriminator's step makes its
+// samples without. It does not tell how often: the last accumulation of an epoch may have fewer calls.
 void ModuleSteps::NoteCall(const RootCall& call, bool optimizer_is_coming) {
   Calls& calls = CallsOfStep();
   calls.before_optimizer = calls.before_optimizer || (call.gradients && !optimizer_is_coming);

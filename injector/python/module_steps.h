@@ -48,6 +48,8 @@ class ModuleSteps {
   // RootCall::trained_in_eval. It may wait for the GPU and releases the GIL meanwhile, so the caller must hold no
   // Python object and no entry of a table.
   void OnRootCall(const RootModule& module, bool trained_in_eval, const CallArguments& arguments);
+  // RootRoles::IsKnownToTrain.
+  bool IsKnownToTrain(uint32_t layer) const { return roles_.IsKnownToTrain(layer); }
   // RootRoles::last_trained.
   uint32_t last_trained() const { return roles_.last_trained(); }
 
@@ -102,8 +104,8 @@ class ModuleSteps {
   std::atomic<uint64_t> samples_{0};
   std::atomic<uint64_t> ended_{0};            // steps that have ended
   std::atomic<uint64_t> optimizer_steps_{0};  // those of an optimizer
-  std::atomic<uint32_t> calls_{0};       // how many roots the running step called, validation excepted
-  std::atomic<uint32_t> calls_hash_{0};  // a hash of these roots and of whether gradients were recorded
+  std::atomic<uint32_t> calls_{0};            // how many roots the running step called, validation excepted
+  std::atomic<uint32_t> calls_hash_{0};       // a hash of these roots and of whether gradients were recorded
   std::atomic<bool> optimizer_seen_{false};
   std::atomic<uint32_t> primary_root_{0};  // the model whose calls end the steps while no optimizer does
 
@@ -122,7 +124,7 @@ class ModuleSteps {
   // `ended_` when the first call with gradients came, while there was an optimizer; again, if steps that no optimizer
   // ends followed it.
   uint64_t began_training_ = UINT64_MAX;
-  uint32_t last_hash_ = 0;  // calls_hash_ of the last step that a root's call has ended
+  uint32_t last_hash_ = 0;                            // calls_hash_ of the last step that a root's call has ended
   std::unordered_map<uint32_t, Entrance> entrances_;  // by the root's layer
   bool validated_in_step_ = false;                    // since the last call that was no validation
   bool optimizer_exists_ = false;

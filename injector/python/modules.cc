@@ -79,11 +79,12 @@ int ActivateWithoutModules(void*) {
     }
     if (entry != nullptr) call.wants_shapes = entry->wants_shapes;
     if (enclosing == nullptr && !replica && registry.HasParameters(call.layer, module)) {
-      const RootModule root{.layer = call.layer,
-                            .root = registry.RootOf(call.layer),
-                            .training = registry.IsTraining(module),
-                            .owned = registry.IsOwned(call.layer, module),
-                            .sequence_first = registry.IsSequenceFirst(call.layer)};
+      const RootModule root{
+          .layer = call.layer,
+          .root = registry.RootOf(call.layer),
+          .training = registry.IsTraining(module),
+          .owned = !modules.steps.IsKnownToTrain(call.layer) && registry.IsOwned(call.layer, module),
+          .sequence_first = registry.IsSequenceFirst(call.layer)};
       const uint32_t trained = modules.steps.last_trained();
       modules.steps.OnRootCall(root, trained != 0 && registry.RootIsInEvalMode(trained), arguments);
     }

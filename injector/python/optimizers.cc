@@ -70,7 +70,8 @@ void Optimizers::ForgetParameters(const PyObject* optimizer) {
   life->second.parameters.clear();
 }
 
-// A program may give an optimizer more parameters later (a backbone that is no longer frozen), in a group of their own.
+// A program may give an optimizer more parameters later (a backbone that is no longer frozen), in a group of their
+// own.
 void Optimizers::NoteParameters(PyObject* optimizer) {
   const Ref dict = Ref::Borrow(python, optimizer).Dict();
   if (!dict.IsInstance(python.PyDict_Type)) return;

@@ -27,13 +27,13 @@ void RootRoles::EndStep() {
   training_calls_ = 0;
 }
 
+bool RootRoles::IsKnownToTrain(uint32_t layer) const { return Has(trained_, layer); }
+
 bool RootRoles::Trains(const RootCall& call) const { return call.owned || Has(trained_, call.layer); }
 
 // In eval mode also with gradients: it may be a network whose weights are fixed and through which gradients flow, as
 // that of a perceptual loss, or an average of the weights in a program that forgot no_grad().
-bool RootRoles::IsQuiet(const RootCall& call) const {
-  return !Trains(call) && !(call.training && call.gradients);
-}
+bool RootRoles::IsQuiet(const RootCall& call) const { return !Trains(call) && !(call.training && call.gradients); }
 
 bool RootRoles::Begin(const RootCall& call, uint64_t steps) {
   if (steps != steps_) {

@@ -40,6 +40,8 @@ class RootRoles {
 
   // Whether the module was called to train, or belongs to an optimizer that was seen.
   bool Trains(const RootCall& call) const;
+  // Whether the module was called to train, so that it does not matter whose its parameters are.
+  bool IsKnownToTrain(uint32_t layer) const;
   // The module that was called last to train in training mode; 0: none was, or it trains in eval mode.
   uint32_t last_trained() const { return last_trained_; }
 

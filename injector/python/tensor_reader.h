@@ -35,7 +35,9 @@ class TensorReader {
   bool ReadShape(const Ref& tensor, std::vector<long long>& shape) const;
 
   // Whether the tensor is of a floating-point type.
-  bool IsFloating(const Ref& tensor) const { return dtype_.Get(tensor.get()).Attribute("is_floating_point").IsTrue(); }
+  bool IsFloating(const Ref& tensor) const {
+    return dtype_.Get(tensor.get()).Attribute("is_floating_point").IsTrue();
+  }
 
   // "f32[8,3,224,224]", or "" when it cannot be told.
   std::string Describe(const Ref& tensor) const;

@@ -417,6 +417,18 @@ def wgan_of_five():
         update(og, d(g(data(4))).sum())
 
 
+@loop([Step(2 * generator_step(4), 4), Step(2 * critic_step(4), 8)] * 5, period=2)
+def cycle_gan():
+    g = named("ToB", *Z), named("ToA", *Z)
+    d = named("JudgeB", *X), named("JudgeA", *X)
+    og, od = sgd(*g, kind="Adam"), sgd(*d, kind="Adam")
+    for _ in range(5):
+        update(og, d[0](g[0](data(4))).sum() + d[1](g[1](data(4))).sum())
+        with no_grad():
+            fakes = [one(data(4)) for one in g]
+        update(od, sum(one(data(4, 16)).sum() - one(fake).sum() for one, fake in zip(d, fakes)))
+
+
 # --- Teachers, targets, backbones.
 
 @loop([Step(trained(4, *A) + forward(4, 8, 32, 4), 4)] * 6)
@@ -591,6 +603,28 @@ def perceptual_loss():
         update(optimizer, (judge(net(data(4))) * wanted).sum())
 
 
+@loop([STEP] * 6, [Batch(after, forward(5, 16, 4), 5) for after in (3, 6) for _ in range(2)])
+def a_judge_of_another_class_now_and_then():
+    net, judge = linear(*A), named("Judge", 16, 4).eval()
+    optimizer = sgd(net)
+    for _ in range(2):
+        fit(net, optimizer, 3)
+        with no_grad():
+            for _ in range(2):
+                judge(data(5, 16))
+
+
+@loop([Step(2 * trained(4, *A) + forward(4, *A), 12)] * 6)
+def labels_of_its_own():
+    net = linear(*A)
+    optimizer = sgd(net)
+    for _ in range(6):
+        known = net(data(4)).sum()
+        with no_grad():
+            label = net(data(4)).argmax(1, keepdim=True)
+        update(optimizer, known + net(data(4)).gather(1, label).sum())
+
+
 # --- Several models, tasks and phases.
 
 @loop([Step(trained(4, 8, 3) + forward(4, 3, 8) + backward(4, 3, 8, into_input=True), 4)] * 6,
@@ -654,6 +688,49 @@ def pretraining_and_fine_tuning():
     validate(net, 2)
 
 
+@loop([STEP, Step(0, 0)] * 5, period=2)
+def two_optimizers_after_one_backward():
+    net = linear(*A)
+    one, other = sgd(net[0]), sgd(net[1], kind="Adam")
+    for _ in range(5):
+        net.zero_grad()
+        net(data(4)).sum().backward()
+        one.step()
+        other.step()
+
+
+@loop([STEP] * 4)
+def lbfgs():
+    import torch
+    net = linear(*A)
+    optimizer = torch.optim.LBFGS(net.parameters(), lr=1e-4, max_iter=1)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = net(data(4)).sum()
+        loss.backward()
+        return loss
+    for _ in range(4):
+        optimizer.step(closure)
+
+
+@loop([STEP] * 6, batches(3, 2) + batches(6, 2))
+def loaders_for_both():
+    import torch
+    net = linear(*A)
+    optimizer = sgd(net)
+    training = torch.utils.data.DataLoader(torch.ones(12, 8), batch_size=4)
+    testing = torch.utils.data.DataLoader(torch.ones(20, 8), batch_size=10)
+    for _ in range(2):
+        net.train()
+        for x in training:
+            update(optimizer, net(x).sum())
+        net.eval()
+        with no_grad():
+            for x in testing:
+                net(x)
+
+
 # --- Policies.
 
 @loop([Step(trained(6, *A), 6)] * 9,
@@ -698,6 +775,34 @@ def actor_and_critic():
     optimizer = sgd(actor, critic)
     for _ in range(6):
         update(optimizer, (actor(data(4)) * critic(data(4))).sum())
+
+
+ACTOR, CRITIC = (8, 16, 8), (8, 16, 1)
+CRITIC_STEP = Step(forward(4, *ACTOR) + forward(4, *CRITIC) + trained(4, *CRITIC), 4)
+ACTOR_STEP = Step(trained(4, *ACTOR) + forward(4, *CRITIC) + backward(4, *CRITIC, into_input=True), 4)
+
+
+def actor_critic(iterations, delay, target_of_actor):
+    actor, critic = named("Actor", *ACTOR), named("Critic", *CRITIC)
+    oa, oc = sgd(actor, kind="Adam"), sgd(critic, kind="Adam")
+    target = copy.deepcopy(critic)
+    acting = copy.deepcopy(actor) if target_of_actor else actor
+    for _ in range(iterations):
+        for _ in range(delay):
+            with no_grad():
+                value = target(acting(data(4)))
+            update(oc, (critic(data(4)) - value).pow(2).sum())
+        update(oa, critic(actor(data(4))).sum())
+
+
+@loop([CRITIC_STEP, ACTOR_STEP] * 5, period=2)
+def soft_actor_critic():
+    actor_critic(5, 1, False)
+
+
+@loop([CRITIC_STEP, CRITIC_STEP, ACTOR_STEP] * 4, period=3)
+def td3():
+    actor_critic(4, 2, True)
 
 
 # --- Gradients of gradients, and models that live for an iteration.

@@ -1,5 +1,5 @@
-// What one iteration of the training is, and which steps are in complete ones. A window of --steps may end inside of an
-// iteration: a mean over the steps of one and a half GAN iterations is that of no iteration.
+// What one iteration of the training is, and which steps are in complete ones. A window of --steps may end inside of
+// an iteration: a mean over the steps of one and a half GAN iterations is that of no iteration.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -14,8 +14,8 @@
 namespace rfinject::cli {
 namespace {
 
-// The share that `left` of `all` samples have in a sum. Where all samples are alike, and so are those of a key that is
-// estimated, it is exact.
+// The share that `left` of `all` samples have in a sum. Where all samples are alike, and so are those of a key that
+// is estimated, it is exact.
 Uint128 ShareOf(Uint128 sum, uint64_t left, uint64_t all) { return sum / all * left + sum % all * left / all; }
 
 // Takes launches out of a key's sums. Where each launch was sampled, as in an estimate, their samples go with them;

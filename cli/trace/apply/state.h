@@ -37,7 +37,7 @@ struct LayerState {
 struct KeyState {
   trace::LaunchKey key;
   uint64_t launches = 0;
-  bool left_out = false;  // all of its launches are in no complete iteration
+  bool left_out = false;                           // all of its launches are in no complete iteration
   std::vector<std::pair<uint32_t, Stat>> metrics;  // ascending by the metric's place in State::metrics
 };
 
@@ -62,7 +62,7 @@ struct RunState {
   ProcessInfo process;
   std::map<uint32_t, DeviceInfo> devices;  // by index
   std::string collector_version;
-  std::vector<StepKind> step_kinds;  // of the first steps, measured or not
+  std::vector<StepKind> step_kinds;           // of the first steps, measured or not
   std::map<uint64_t, uint64_t> step_samples;  // how many measured steps had so many samples
   // For a process that trains: what it validated, which becomes a run of its own.
   bool validates = false;
