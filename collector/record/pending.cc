@@ -52,6 +52,10 @@ void Pending::Add(const LaunchRecord& record, uint64_t current_step) {
     running_step_index_ = current_step;
     return SayWhatBecameOf(running_step_.Add(record));
   }
+  AddToTable(record, current_step);
+}
+
+void Pending::AddToTable(const LaunchRecord& record, uint64_t current_step) {
   uint32_t key = 0;
   const LaunchTable::AddResult added = table.Add(record, &key);
   // Samples of launches that were recorded when they happened are those of a step that was armed: this one, which the
@@ -68,13 +72,13 @@ void Pending::Add(const LaunchRecord& record, uint64_t current_step) {
 void Pending::AddAt(const RingPosition& position, const LaunchRecord& record, uint64_t current_step) {
   if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
   if (record.identity.site.phase == Phase::kEval) {
-    if (position.batch < batches_seen_) return Add(record, current_step);
+    if (position.batch < batches_seen_) return AddToTable(record, current_step);
     running_batch_number_ = position.batch;
     return SayWhatBecameOf(running_batch_.Add(record));
   }
   // Before a step has ended there is no number of steps to divide by; what ran is kept all the same.
   if (steps_seen_ == 0 || position.step < steps_seen_) {
-    if (!window_->IsNearEnd(position.step)) return Add(record, current_step);
+    if (!window_->IsNearEnd(position.step)) return AddToTable(record, current_step);
     uint32_t key = 0;
     SayWhatBecameOf(table.Add(record, &key));
     return NoteStepLaunches(position.step, record.identity, key, record.launches);

@@ -82,6 +82,7 @@ class Pending {
 
  private:
   void SayWhatBecameOf(LaunchTable::AddResult added);
+  void AddToTable(const LaunchRecord& record, uint64_t current_step);
   // Notes launches of key `id` in `step`, where that is near the window's end.
   void NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, uint32_t id, uint64_t launches);
   void TakeRunningStep();

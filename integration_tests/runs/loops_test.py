@@ -67,12 +67,15 @@ class Loops(programs.TestCase):
 
     def measured(self, trace):
         reports = self.report(trace, "--by", "op")
-        found = {}
+        flop = {}
         for report in reports.get("reports", [reports]):
-            flop = sum(row["model_flop"] for row in report["rows"] if row["op"] in PRODUCTS)
-            kind = "eval" if any(phase["phase"] == "eval" for phase in report["phases"]) else "training"
-            found[kind] = (report["steps"], report["samples"], flop, report["batch_size"] or 0)
-        return found.get("training"), found.get("eval")
+            validation = any(phase["phase"] == "eval" for phase in report["phases"])
+            flop[validation] = sum(row["model_flop"] for row in report["rows"] if row["op"] in PRODUCTS)
+        found = {}
+        for run in self.report(trace, "--by", "run")["runs"]:
+            validation = run["mode"] == "inference"
+            found[validation] = (run["steps"], run["samples"], flop[validation], run["batch_size"] or 0)
+        return found.get(False), found.get(True)
 
 
 for number in WINDOWS:

@@ -89,6 +89,7 @@ void FinishProcess(const std::set<uint32_t>& devices_used, bool finished, RunSta
 
 // The steps before the training were batches of validation.
 void LeaveUntrainedOut(RunState* state) {
+  for (const trace::Step& step : state->last_steps) AddMeasuredStep(step, state);
   StepSums& steps = state->run.steps;
   wire::SaturatingAdd(&state->eval.steps, steps.steps);
   wire::SaturatingAdd(&state->eval.samples, steps.samples);
