@@ -29,11 +29,11 @@ void RootRoles::EndStep() {
 
 bool RootRoles::IsKnownToTrain(uint32_t layer) const { return Has(trained_, layer); }
 
-bool RootRoles::Trains(const RootCall& call) const { return call.owned || Has(trained_, call.layer); }
-
 // In eval mode also with gradients: it may be a network whose weights are fixed and through which gradients flow, as
 // that of a perceptual loss, or an average of the weights in a program that forgot no_grad().
-bool RootRoles::IsQuiet(const RootCall& call) const { return !Trains(call) && !(call.training && call.gradients); }
+bool RootRoles::IsQuiet(const RootCall& call) const {
+  return !(call.training && call.gradients) && !Has(trained_, call.layer) && !Has(trained_in_eval_, call.layer);
+}
 
 bool RootRoles::Begin(const RootCall& call, uint64_t steps) {
   if (steps != steps_) {
@@ -47,6 +47,7 @@ bool RootRoles::Begin(const RootCall& call, uint64_t steps) {
     batch_.clear();
     return false;
   }
+  if (call.gradients && call.owned && !Has(trained_in_eval_, call.layer)) trained_in_eval_.push_back(call.layer);
   if (IsQuiet(call)) {
     const auto [known, is_new] = quiet_.try_emplace(KindOf(call));
     Quiet& quiet = known->second;

@@ -7,7 +7,8 @@
 //   roles.Begin({.layer = 1, .training = true, .gradients = true}, steps);   // false: it trains
 //   roles.Begin({.layer = 1, .training = false, .gradients = false}, steps)  // true, once an optimizer has stepped
 //
-// A module trains if an optimizer has its parameters or if it was called to train. What it runs without gradients is
+// A module trains if it was called with gradients, in training mode or with an optimizer that has its parameters. (An
+// optimizer may also have those of a teacher that is a part of the same module.) What it runs without gradients is
 // validation. A module that nothing trains may be a teacher, a target network or a frozen backbone, which are part of
 // every step; or an average of the weights, which is validated now and then. Its calls tell: those are part of the
 // steps that are made in half of the steps or more, and not more often than what trains (kOftenerThanTraining).
@@ -38,8 +39,6 @@ class RootRoles {
   // (a frozen backbone and its head, an encoder and its decoder) are called in turns.
   bool BeginsBatch(const RootCall& call);
 
-  // Whether the module was called to train, or belongs to an optimizer that was seen.
-  bool Trains(const RootCall& call) const;
   // Whether the module was called to train, so that it does not matter whose its parameters are.
   bool IsKnownToTrain(uint32_t layer) const;
   // The module that was called last to train in training mode; 0: none was, or it trains in eval mode.
@@ -67,7 +66,8 @@ class RootRoles {
   void EndStep();
   bool IsQuiet(const RootCall& call) const;
 
-  std::vector<uint32_t> trained_;  // layers that were called to train
+  std::vector<uint32_t> trained_;          // layers that were called to train, in training mode
+  std::vector<uint32_t> trained_in_eval_;  // those that were called with gradients in eval mode and have an optimizer
   uint32_t last_trained_ = 0;
   uint64_t steps_ = 0;
   uint32_t training_calls_ = 0;  // in the step that runs

@@ -14,6 +14,7 @@ namespace {
 //   M, N   called in training mode, with gradients     m, n   without gradients
 //   E, F   the same modules in eval mode, without      e, f   in eval mode, with gradients
 //   C, R   a copy and a backbone, which nothing trains, in eval mode and without gradients; L with them
+//   T      a teacher whose parameters the optimizer has, too
 //   H      as E, where the module that trained last is in eval mode already; Q as R then
 std::string RolesOf(std::string_view program) {
   RootRoles roles;
@@ -30,9 +31,11 @@ std::string RolesOf(std::string_view program) {
     call.layer = std::string_view("MmEeH").find(letter) != std::string_view::npos  ? 1
                  : std::string_view("NnFf").find(letter) != std::string_view::npos ? 2
                  : letter == 'C'                                                   ? 3
+                 : letter == 'T'                                                   ? 5
                                                                                    : 4;
     call.training = std::string_view("MmNn").find(letter) != std::string_view::npos;
     call.gradients = std::string_view("MNefL").find(letter) != std::string_view::npos;
+    call.owned = letter == 'T' || letter == 'e';
     call.trained_in_eval = letter == 'H' || letter == 'Q';
     const bool validation = roles.Begin(call, steps);
     became += !validation ? 's' : roles.BeginsBatch(call) ? 'V' : 'v';
@@ -63,6 +66,7 @@ TEST(RootRoles, AnAverageOfTheWeightsIsValidated) {
 TEST(RootRoles, WhatEveryStepCallsIsPartOfIt) {
   EXPECT_EQ(RolesOf("CM|CM|CM|"), "ss|ss|ss|") << "a target network, a teacher";
   EXPECT_EQ(RolesOf("MC|MC|MC|"), "ss|ss|ss|");
+  EXPECT_EQ(RolesOf("TM|TM|EE TM|"), "ss|ss|VVss|");
   EXPECT_EQ(RolesOf("CCMM|CCMM|"), "ssss|ssss|") << "two views";
   EXPECT_EQ(RolesOf("RLM|RLM|"), "sss|sss|") << "a perceptual loss";
   EXPECT_EQ(RolesOf("m CM|m CM|"), "sss|Vss|") << "a policy that acts";

@@ -169,7 +169,7 @@ for _ in range(4):
 class Validation(programs.ForkedTestCase):
     def check(self, mode):
         alone = self.profile(TRAINING_ALONE)
-        train, validation = self.profile(VALIDATION % mode)["reports"][::-1]
+        train, validation = self.training_and_validation(VALIDATION % mode)
         self.assertEqual((train["steps"], validation["steps"]), (6, 10))
         self.assertEqual([phase["phase"] for phase in validation["phases"]], ["eval"])
         self.assertNotIn("eval", {phase["phase"] for phase in train["phases"]})
