@@ -66,7 +66,7 @@ void ExplainNoTrace() noexcept try {
   if (!settings.output.ends_with('/') || settings.output.find('%') != std::string::npos || HasFiles(settings.output))
     return;
   WriteLogLine(
-      "no trace: nothing in the program called a model or stepped an optimizer of PyTorch (rfinject doctor tells "
+      "no trace: nothing in the program called a model with parameters or stepped an optimizer of PyTorch (rfinject doctor tells "
       "what works here)");
 } catch (const std::exception&) {
 }

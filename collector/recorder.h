@@ -177,6 +177,9 @@ class Recorder {
   virtual void NoteEvaluation(uint64_t samples) noexcept { (void)samples; }
   // Leaves out the step that runs, because it was not seen from its beginning. Called before its EndStep.
   virtual void LeaveStepOut() noexcept {}
+  // Tells that the program begins to train with the current step, which nothing was launched in. What it has run
+  // before was no training: its steps were batches of validation, and --skip and --steps count from here.
+  virtual void BeginTraining() noexcept {}
   // Lets the current step begin now, and not when the last one ended.
   virtual void RestartStep() noexcept {}
   // Adds what PM sampling saw of a measured step. A cold call.
@@ -184,6 +187,8 @@ class Recorder {
   // Whether the current step is measured: false before --skip steps have passed, after --steps more have, and while
   // measuring is stopped.
   virtual bool InWindow() const noexcept = 0;
+  // Whether --skip and --steps have passed.
+  virtual bool WindowIsOver() const noexcept { return false; }
   // Asks for the steps that begin from now on to be measured, or not. The step that runs stays as it is. Any thread
   // may call this.
   virtual void RequestMeasuring(bool measuring) noexcept { (void)measuring; }
@@ -205,6 +210,9 @@ class Recorder {
   // line on stderr.
   virtual void Activate() noexcept = 0;
   virtual bool active() const noexcept = 0;
+  // Writes the steps that have ended, and goes on recording. Waits for that, but not longer than a second. The
+  // calling thread must not be in a signal handler.
+  virtual void WriteNow() noexcept {}
   // Writes what there is, then an End chunk, and closes. Safe to call twice and from any thread; bounded in time.
   virtual void Finish(std::string_view reason) noexcept = 0;
   // Stops everything for good and keeps the reason in the trace.

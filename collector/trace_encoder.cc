@@ -94,8 +94,7 @@ bool RepeatedKeys::Add(uint32_t id, uint64_t launches) noexcept {
   return true;
 }
 
-void RepeatedKeys::Encode(wire::Encoder* out) noexcept {
-  if (empty()) return;
+size_t RepeatedKeys::MakeRanges() noexcept {
   std::sort(added_.begin(), added_.begin() + static_cast<std::ptrdiff_t>(size_),
             [](const Key& a, const Key& b) { return a.id < b.id; });
   size_t ranges = 0;
@@ -114,11 +113,28 @@ void RepeatedKeys::Encode(wire::Encoder* out) noexcept {
     }
     next = key.id + 1;
   }
+  size_ = 0;
+  return ranges;
+}
+
+void RepeatedKeys::Encode(wire::Encoder* out) noexcept {
+  if (empty()) return;
+  const size_t ranges = MakeRanges();
   trace::RepeatedLaunchesWriter repeated = trace::ChunkWriter(out).begin_repeated_launches();
   repeated.set_gap(std::span(gap_).first(ranges));
   repeated.set_keys(std::span(keys_).first(ranges));
   repeated.set_launches(std::span(launches_).first(ranges));
-  size_ = 0;
+}
+
+void RepeatedKeys::EncodeOfStep(uint64_t step, wire::Encoder* out) noexcept {
+  if (empty()) return;
+  const size_t ranges = MakeRanges();
+  trace::StepLaunchesWriter launches = trace::ChunkWriter(out).begin_step_launches();
+  launches.set_run(kRunId);
+  launches.set_step(step);
+  launches.set_gap(std::span(gap_).first(ranges));
+  launches.set_keys(std::span(keys_).first(ranges));
+  launches.set_launches(std::span(launches_).first(ranges));
 }
 
 void EncodeSampledStep(const SampledStep& sampled, wire::Encoder* out) noexcept {
@@ -163,12 +179,13 @@ void EncodeSummedSteps(const SummedSteps& summed, wire::Encoder* out) {
   trace::Write(summed.rank, &rank);
 }
 
-void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) noexcept {
+void EncodeEvaluation(uint64_t batches, uint64_t samples, uint64_t most, wire::Encoder* out) noexcept {
   trace::StepStatsWriter stats = trace::ChunkWriter(out).begin_step_stats();
   trace::RunStepsWriter run = stats.begin_run();
   run.set_run(kRunId);
   run.set_eval_batches(batches);
   run.set_eval_samples(samples);
+  run.set_eval_batch_samples(most);
 }
 
 void EncodeMemoryPeak(const MemoryPeak& known, size_t layers, wire::Encoder* out) noexcept {

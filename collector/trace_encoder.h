@@ -61,8 +61,13 @@ class RepeatedKeys {
   bool full() const noexcept { return size_ == kMost; }
   // Leaves it empty. Keys with ids that follow one another and the same number of launches are one range.
   void Encode(wire::Encoder* out) noexcept;
+  // Does the same, as launches of one step.
+  void EncodeOfStep(uint64_t step, wire::Encoder* out) noexcept;
 
  private:
+  // Makes ranges of what was added, and returns how many.
+  size_t MakeRanges() noexcept;
+
   static constexpr size_t kMost = 2048;  // 64 KB
   struct Key {
     uint32_t id;
@@ -79,7 +84,7 @@ void EncodeStep(const StepRecord& step, wire::Encoder* out) noexcept;
 // May throw std::bad_alloc.
 void EncodeSummedSteps(const SummedSteps& steps, wire::Encoder* out);
 // Writes how many batches were validated, and their samples, since the last time.
-void EncodeEvaluation(uint64_t batches, uint64_t samples, wire::Encoder* out) noexcept;
+void EncodeEvaluation(uint64_t batches, uint64_t samples, uint64_t most, wire::Encoder* out) noexcept;
 // Parts of layers beyond the first `layers` count for no layer.
 void EncodeMemoryPeak(const MemoryPeak& peak, size_t layers, wire::Encoder* out) noexcept;
 void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept;

@@ -98,6 +98,19 @@ void ReportTier(Tier tier, bool backward, const std::string& reason) {
   }
 }
 
+PyObject* OnPythonEnds(PyObject*, PyObject*);
+
+// Python 3.9 and later have calls before all exit handlers; before, ours is called after those that the program
+// registers later.
+void AskForPythonsEnd(const PythonApi& python) {
+  static PyMethodDef method{"rfinject_write", &OnPythonEnds, kMethNoArgs, nullptr};
+  Ref function(python, python.PyCFunction_NewEx(&method, nullptr, nullptr));
+  Ref ask = ImportedModule(python, "threading").Attribute("_register_atexit");
+  if (!ask) ask = ImportedModule(python, "atexit").Attribute("register");
+  ask.Call({function.get()});
+  DropError(python);
+}
+
 void AttachPythonUnguarded(const PythonApi& python) {
   Recorder& recorder = Recorder::Get();
   Source* source = Begin();
@@ -134,6 +147,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
   if (!why_no_scope_slots.empty()) Append(reason, "optimizer steps by callbacks: " + why_no_scope_slots);
   if (tier == Tier::kDNamesOnly && !torch.record_function) tier = Tier::kFNoTorch;
   g_without_modules.store(tier >= Tier::kDNamesOnly);
+  AskForPythonsEnd(python);
   OfferSourceLines(python, recorder);
   ReportTier(tier, backward, reason);
   DropError(python);
@@ -151,6 +165,18 @@ int Repair(void*) {
     Recorder::Get().Disable("out of memory while classes were looked for");
   }
   return 0;
+}
+
+// Called by Python before it ends: before its exit handlers, and before it takes down what other threads still use.
+// A program that one of these ends by a signal keeps the steps that it has finished.
+PyObject* OnPythonEnds(PyObject*, PyObject*) {
+  const PythonApi& python = *g_python.load();
+  void* thread = python.PyEval_SaveThread();
+  Recorder::Get().WriteNow();
+  python.PyEval_RestoreThread(thread);
+  auto* none = static_cast<PyObject*>(python._Py_NoneStruct);
+  python.Py_IncRef(none);
+  return none;
 }
 
 int RaiseSystemExit(void*) {

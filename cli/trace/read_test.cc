@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <set>
 #include <string>
@@ -162,6 +163,88 @@ TEST(TraceReader, StepsThatAreSumsCountWithTheOthers) {
   EXPECT_EQ(steps.iterations, 50u);
   EXPECT_EQ(steps.duration_ns.n, 99u);
   EXPECT_EQ(steps.duration_ns.max, 200u);
+}
+
+v1::Step* AddStep(v1::Chunk& chunk, uint64_t index, uint32_t kind, uint64_t samples, bool measured = true) {
+  v1::Step* step = chunk.add_step();
+  step->set_index(index);
+  step->set_measured(measured);
+  step->set_duration_ns(100);
+  step->set_samples(samples);
+  step->set_calls(1);
+  step->set_kind(kind);
+  return step;
+}
+
+// A trainer's check of its validation: the first steps were batches, and their launch keys have the first ids.
+TEST(TraceReader, WhatRanBeforeTheTrainingIsValidation) {
+  v1::LaunchKey forward;
+  const TraceContents contents = Read(Trace({[&](v1::Chunk& chunk) {
+                                               Definitions(chunk);
+                                               chunk.mutable_key(0)->set_phase(v1::PHASE_FORWARD);
+                                               forward = chunk.key(0);
+                                               AddTwoLaunches(chunk)->set_min(1000);
+                                               AddStep(chunk, 0, 7, 10);
+                                             },
+                                             [&](v1::Chunk& chunk) {
+                                               chunk.add_run()->set_id(1);
+                                               chunk.mutable_run(0)->set_untrained_steps(2);
+                                               chunk.mutable_run(0)->set_untrained_keys(1);
+                                               AddStep(chunk, 1, 7, 10);
+                                               v1::LaunchKey* key = chunk.add_key();
+                                               *key = forward;
+                                               key->set_id(2);
+                                               v1::KeyStats* stats = chunk.add_stats();
+                                               stats->set_key(2);
+                                               stats->set_launches(5);
+                                               for (uint64_t i = 2; i < 6; ++i) AddStep(chunk, i, 3, i == 5 ? 2 : 4);
+                                             }}));
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
+  ASSERT_EQ(contents.profile.runs.size(), 2u);
+  for (const auto& [key, run] : contents.profile.runs) {
+    const bool validation = run.launches.begin()->first.phase == Phase::kEval;
+    EXPECT_EQ(run.steps.steps, validation ? 2u : 4u);
+    EXPECT_EQ(run.steps.samples, validation ? 20u : 14u);
+    EXPECT_EQ(key.batch_size, validation ? 10u : 4u);
+    ASSERT_EQ(run.launches.size(), 1u);
+    EXPECT_EQ(run.launches.begin()->second.launches, validation ? 2u : 5u);
+  }
+}
+
+// Two optimizers in turns, and a window of three steps: the third is in no complete iteration.
+TEST(TraceReader, AWindowThatCutsAnIterationLosesThePart) {
+  const auto window = [](uint64_t steps) {
+    return Read(Trace({Definitions, [steps](v1::Chunk& chunk) {
+                         v1::KeyStats* stats = chunk.add_stats();
+                         stats->set_key(1);
+                         stats->set_launches(10 * steps);
+                         v1::MetricStats* time = stats->add_metric();
+                         time->set_metric(1);
+                         time->set_n(10 * steps);
+                         time->set_min(1000);
+                         for (uint64_t i = 0; i < steps; ++i) {
+                           v1::StepLaunches* launches = chunk.add_step_launches();
+                           launches->set_step(i);
+                           launches->add_gap(0);
+                           launches->add_keys(1);
+                           launches->add_launches(10);
+                         }
+                         for (uint64_t i = 0; i < 8; ++i) AddStep(chunk, i, 1 + i % 2, 4, i < steps);
+                       }}));
+  };
+  for (const auto [steps, left, iterations] :
+       {std::array<uint64_t, 3>{1, 1, 0}, {2, 2, 1}, {3, 2, 1}, {4, 4, 2}, {7, 6, 3}}) {
+    const TraceContents contents = window(steps);
+    ASSERT_TRUE(contents.status.ok()) << contents.status;
+    const auto& run = contents.profile.runs.begin()->second;
+    EXPECT_EQ(run.steps.steps, left) << steps;
+    EXPECT_EQ(run.steps.samples, 4 * left);
+    EXPECT_EQ(run.steps.iterations, iterations);
+    const LaunchStats& launches = run.launches.begin()->second;
+    EXPECT_EQ(launches.launches, 10 * left);
+    EXPECT_EQ(launches.metrics.at("rf.time"), Stat::Same(1000, 10 * left));
+    EXPECT_EQ(run.diagnostics.size(), steps == left && steps > 1 ? 0u : 1u) << steps;
+  }
 }
 
 // A window of 48 steps. Every third has kernel times, which makes it longer, and the last dozen are a

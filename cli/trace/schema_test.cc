@@ -25,7 +25,6 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 const std::map<std::string, std::string> kNotRead = {
-    {"rfinject.v1.Step.index", "steps are kept as sums only"},
     {"rfinject.v1.Step.start_unix_ns", "steps are kept as sums only"},
     {"rfinject.v1.Diagnostic.unix_ns", "diagnostics of many processes are counted, not listed by time"},
     {"rfinject.v1.End.reason", "only whether there is an end is kept; `dump` shows why"},
@@ -49,6 +48,9 @@ void AddRun(bool merged, uint32_t run_id, v1::Chunk& chunk) {
     facts.add_device()->set_name("GPU");
     facts.add_pm_window()->set_step(3);
     facts.add_step_span()->set_watched(7);
+  } else {  // the first step, and the constant key below
+    run.set_untrained_steps(1);
+    run.set_untrained_keys(1);
   }
 }
 
@@ -89,7 +91,7 @@ void AddDefinitions(uint32_t run_id, v1::Chunk& chunk) {
   v1::LaunchKey& key = *chunk.add_key();
   key.set_line(1);
   key.set_stack(1);
-  key.set_id(1);
+  key.set_id(2);
   key.set_kernel(1);
   key.set_node(4);
   key.set_layer(2);
@@ -107,22 +109,22 @@ v1::MetricStats* Fill(v1::MetricStats* sums) {
 
 void AddStatistics(bool merged, uint32_t run_id, v1::Chunk& chunk) {
   v1::KeyStats& stats = *chunk.add_stats();
-  stats.set_key(1);
-  stats.set_launches(1);
+  stats.set_key(2);
+  stats.set_launches(5);
   Fill(stats.add_metric())->set_metric(1);
   v1::LaunchKey& constant = *chunk.add_key();
-  constant.set_id(2);
+  constant.set_id(1);
   constant.set_kernel(2);
   constant.set_run(run_id);
   v1::KeyStats& same = *chunk.add_stats();
-  same.set_key(2);
+  same.set_key(1);
   same.set_launches(1);
   v1::MetricStats& value = *same.add_metric();
   value.set_metric(1);
   value.set_n(1);
   value.set_min(40);
   v1::RepeatedLaunches& repeated = *chunk.add_repeated_launches();
-  repeated.add_gap(1);
+  repeated.add_gap(0);
   repeated.add_keys(1);
   repeated.add_launches(3);
   for (uint64_t number = 7; number <= 8; ++number) {
@@ -131,14 +133,21 @@ void AddStatistics(bool merged, uint32_t run_id, v1::Chunk& chunk) {
     sampled.set_step(number);
     sampled.set_metric(1);
     sampled.set_processes(2);
-    if (number == 7) sampled.add_key(1);
+    if (number == 7) sampled.add_key(2);
     merged ? sampled.add_sum(5) : sampled.add_change(6);
   }
+  v1::StepLaunches& launches = *chunk.add_step_launches();
+  launches.set_run(run_id);
+  launches.set_step(5);
+  launches.add_gap(1);
+  launches.add_keys(1);
+  launches.add_launches(1);
 }
 
 void AddEvents(uint32_t run_id, v1::Chunk& chunk) {
-  for (uint32_t i = 0; i < 4; ++i) {  // two iterations of two optimizers
+  for (uint32_t i = 0; i < 6; ++i) {  // two iterations of two optimizers, and a step
     v1::Step& step = *chunk.add_step();
+    step.set_index(i);
     step.set_run(run_id);
     step.set_duration_ns(5);
     step.set_measured(true);

@@ -86,6 +86,18 @@ bool FrameBuilder::EncodeStatistics(wire::Encoder* out) {
   return !IsTooLong(out) && !pending_->table.HasChanges();
 }
 
+void FrameBuilder::EncodeStepLaunches(wire::Encoder* out) {
+  const auto complete = [this](const auto& one) { return one.first < pending_->steps_seen(); };
+  auto& waiting = pending_->step_launches;
+  for (auto step = waiting.begin(); step != waiting.end() && complete(*step); step = waiting.erase(step)) {
+    for (const auto& [id, launches] : step->second) {
+      if (repeated_keys_.full()) repeated_keys_.EncodeOfStep(step->first, out);
+      repeated_keys_.Add(id, launches);
+    }
+    repeated_keys_.EncodeOfStep(step->first, out);
+  }
+}
+
 void FrameBuilder::EncodeSteps(uint64_t file_bytes, uint64_t max_bytes, wire::Encoder* out) {
   PendingSteps& steps = pending_->steps;
   for (; !steps.single.empty() && !IsTooLong(out); steps.single.pop_front()) {
@@ -105,7 +117,7 @@ void FrameBuilder::EncodeRest(wire::Encoder* out) {
   Pending& pending = *pending_;
   // Samples may be read a moment before the end of their batch is seen; they wait for it.
   if (pending.batches != 0) {
-    EncodeEvaluation(pending.batches, pending.samples, out);
+    EncodeEvaluation(pending.batches, pending.samples, pending.most_samples, out);
     pending.batches = pending.samples = 0;
   }
   // The peak may refer only to layers that were written before it.
@@ -132,6 +144,7 @@ bool FrameBuilder::Build(uint64_t file_bytes, uint64_t max_bytes, uint64_t compl
   pending_->step_sums.CompleteBefore(complete_before);
   std::deque<SampledStep>& sampled = pending_->step_sums.complete();
   for (; !sampled.empty() && !IsTooLong(out); sampled.pop_front()) EncodeSampledStep(sampled.front(), out);
+  EncodeStepLaunches(out);
   EncodeSteps(file_bytes, max_bytes, out);
   EncodeRest(out);
   return IsTooLong(out);

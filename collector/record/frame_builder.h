@@ -34,6 +34,7 @@ class FrameBuilder {
   void EncodeDefinitions(wire::Encoder* out);
   bool EncodeKeys(wire::Encoder* out);
   bool EncodeStatistics(wire::Encoder* out);
+  void EncodeStepLaunches(wire::Encoder* out);
   void EncodeSteps(uint64_t file_bytes, uint64_t max_bytes, wire::Encoder* out);
   void EncodeRest(wire::Encoder* out);
 

@@ -39,7 +39,7 @@ bool LaunchTable::GrowSlots() noexcept {
   const uint32_t count = slot_count_ == 0 ? 1024 : slot_count_ * 2;
   auto* slots = static_cast<uint32_t*>(std::calloc(count, sizeof(uint32_t)));
   if (slots == nullptr) return false;
-  for (uint32_t k = 0; k < keys_.size; ++k) {
+  for (uint32_t k = first_; k < keys_.size; ++k) {
     uint64_t i = HashOf(keys_[k].identity) & (count - 1);
     while (slots[i] != 0) i = (i + 1) & (count - 1);
     slots[i] = k + 1;
@@ -150,26 +150,11 @@ void LaunchTable::AddAlike(Key* key) noexcept {
   key->alike = 0;
 }
 
-LaunchTable::AddResult LaunchTable::TakeAllOf(LaunchTable* other) noexcept {
-  AddResult result = AddResult::kOk;
-  while (other->TakeOne([this, &result](uint32_t, const Key& from, auto metrics) {
-    uint32_t index = 0;
-    AddResult added = AddResult::kOk;
-    Key* key = ChangedKey(from.identity, &index, &added);
-    if (added != AddResult::kOk) result = added;
-    if (key == nullptr) return;
-    key->launches += from.launches;
-    metrics([&](const MetricSum& samples) {
-      MetricSum* sum = SumOf(key, samples.metric);
-      if (sum == nullptr) {
-        result = AddResult::kOutOfMemory;
-      } else {
-        sum->Merge(samples);
-      }
-    });
-  })) {
-  }
-  return result;
+void LaunchTable::BeginAnew() noexcept {
+  std::free(slots_);
+  slots_ = nullptr;
+  slot_count_ = 0;
+  first_ = keys_.size;
 }
 
 }  // namespace rfinject

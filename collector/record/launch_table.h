@@ -51,9 +51,16 @@ class LaunchTable {
   // Adds a launch. `*id` receives the number by which the file knows the key, from 1; 0 when it was not added.
   AddResult Add(const LaunchRecord& record, uint32_t* id = nullptr) noexcept;
 
-  // Adds all increments of `other`, which has none afterwards. Returns kOk, or what happened to some of them.
-  AddResult TakeAllOf(LaunchTable* other) noexcept;
+  // Adds all increments of `other`, which has none afterwards. Returns kOk, or what happened to some of them. Calls
+  // each(uint32_t id, const LaunchIdentity&, uint64_t launches) for every key that was added to.
+  template <typename Each>
+  AddResult TakeAllOf(LaunchTable* other, Each each);
 
+  // Gives new numbers to all keys that come from now on, also to those that are known. What the others have waits to
+  // be taken, as before.
+  void BeginAnew() noexcept;
+
+  // How many numbers were given.
   uint32_t size() const noexcept { return keys_.size; }
   bool HasChanges() const noexcept { return changed_ != kLast; }
 
@@ -81,7 +88,7 @@ class LaunchTable {
   // to zero. `metrics` takes a function(const MetricSum&) and calls it for every metric that has samples. Returns
   // false when no key has increments.
   template <typename Visit>
-  bool TakeOne(Visit visit) noexcept {
+  bool TakeOne(Visit visit) {
     if (changed_ == kLast) return false;
     const uint32_t index = changed_ - 1;
     Key& key = keys_[index];
@@ -148,10 +155,35 @@ class LaunchTable {
 
   uint32_t* slots_ = nullptr;  // index + 1 into keys_; 0: free
   uint32_t slot_count_ = 0;    // a power of two
+  uint32_t first_ = 0;         // index of the first key that is in a slot
   Blocks<Key> keys_;
   Blocks<MetricSum> sums_;
   uint32_t changed_ = kLast;  // head of the list of changed keys, index + 1
 };
+
+template <typename Each>
+LaunchTable::AddResult LaunchTable::TakeAllOf(LaunchTable* other, Each each) {
+  AddResult result = AddResult::kOk;
+  while (other->TakeOne([this, &result, &each](uint32_t, const Key& from, auto metrics) {
+    uint32_t index = 0;
+    AddResult added = AddResult::kOk;
+    Key* key = ChangedKey(from.identity, &index, &added);
+    if (added != AddResult::kOk) result = added;
+    if (key == nullptr) return;
+    key->launches += from.launches;
+    metrics([&](const MetricSum& samples) {
+      MetricSum* sum = SumOf(key, samples.metric);
+      if (sum == nullptr) {
+        result = AddResult::kOutOfMemory;
+      } else {
+        sum->Merge(samples);
+      }
+    });
+    each(index + 1, from.identity, from.launches);
+  })) {
+  }
+  return result;
+}
 
 }  // namespace rfinject
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "collector/sync.h"
 
@@ -27,8 +28,34 @@ void PendingSteps::Sum(const StepRecord& step) {
   if (step.measured) summed.Add(step);
 }
 
+void Pending::NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, uint32_t id, uint64_t launches) {
+  if (id == 0 || launches == 0 || identity.site.phase == Phase::kEval || !window_->IsNearEnd(step)) return;
+  step_launches[step][id] += launches;
+}
+
+void Pending::TakeRunningStep() {
+  const bool near_end = window_->IsNearEnd(running_step_index_);
+  SayWhatBecameOf(
+      table.TakeAllOf(&running_step_, [&](uint32_t id, const LaunchIdentity& identity, uint64_t launches) {
+        if (near_end) NoteStepLaunches(running_step_index_, identity, id, launches);
+      }));
+}
+
+void Pending::TakeRunningBatch() {
+  SayWhatBecameOf(table.TakeAllOf(&running_batch_, [](uint32_t, const LaunchIdentity&, uint64_t) {}));
+}
+
 void Pending::Add(const LaunchRecord& record, uint64_t current_step) {
   if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
+  if (training_from_ != 0 && current_step >= training_from_) {
+    // The keys of the training have no numbers yet.
+    running_step_index_ = current_step;
+    return SayWhatBecameOf(running_step_.Add(record));
+  }
+  AddToTable(record, current_step);
+}
+
+void Pending::AddToTable(const LaunchRecord& record, uint64_t current_step) {
   uint32_t key = 0;
   const LaunchTable::AddResult added = table.Add(record, &key);
   // Samples of launches that were recorded when they happened are those of a step that was armed: this one, which the
@@ -45,12 +72,17 @@ void Pending::Add(const LaunchRecord& record, uint64_t current_step) {
 void Pending::AddAt(const RingPosition& position, const LaunchRecord& record, uint64_t current_step) {
   if (!definitions_->Knows(record)) return AddDrop(kDropUnknown, 1);
   if (record.identity.site.phase == Phase::kEval) {
-    if (position.batch < batches_seen_) return Add(record, current_step);
+    if (position.batch < batches_seen_) return AddToTable(record, current_step);
     running_batch_number_ = position.batch;
     return SayWhatBecameOf(running_batch_.Add(record));
   }
   // Before a step has ended there is no number of steps to divide by; what ran is kept all the same.
-  if (steps_seen_ == 0 || position.step < steps_seen_) return Add(record, current_step);
+  if (steps_seen_ == 0 || position.step < steps_seen_) {
+    if (!window_->IsNearEnd(position.step)) return AddToTable(record, current_step);
+    uint32_t key = 0;
+    SayWhatBecameOf(table.Add(record, &key));
+    return NoteStepLaunches(position.step, record.identity, key, record.launches);
+  }
   running_step_index_ = position.step;
   SayWhatBecameOf(running_step_.Add(record));
 }
@@ -83,8 +115,32 @@ void Pending::AddStep(const StepRecord& step) {
   early_steps_.push_back(step);
 }
 
+void Pending::BeginTraining(uint64_t step) {
+  training_from_ = step;
+  drained_ = false;
+}
+
+void Pending::TurnToTraining() {
+  TakeRunningBatch();
+  batches += std::exchange(steps.summed.steps, 0);
+  samples += std::exchange(steps.summed.samples, 0);
+  steps.summed = {};
+  step_launches.clear();
+  definitions_->facts.untrained_steps = training_from_;
+  definitions_->facts.untrained_keys = table.size();
+  table.BeginAnew();
+  training_from_ = 0;
+}
+
 void Pending::TakeWhatEnded(Progress* progress, bool last) {
-  steps_seen_ = progress->finished_steps();
+  const uint64_t finished = progress->finished_steps();
+  // First all launches of the steps before the training leave the rings.
+  if (training_from_ != 0 && steps_seen_ >= training_from_ && drained_) TurnToTraining();
+  const uint64_t before = steps_seen_;
+  steps_seen_ = training_from_ != 0 ? std::min(finished, training_from_) : finished;
+  holds_back_ = training_from_ != 0;
+  if (steps_seen_ != before) drained_ = false;
+  last = last && !holds_back_;
   batches_seen_ = progress->batches();
   for (size_t early = early_steps_.size(); early > 0; --early) {
     const StepRecord step = early_steps_.front();
@@ -93,18 +149,19 @@ void Pending::TakeWhatEnded(Progress* progress, bool last) {
   }
   // At its end the program has come to the end of the batch that it validated last, too.
   samples += progress->TakeSamples(last);
+  most_samples = progress->most_samples();
   const uint64_t ended = last ? batches_seen_++ : batches_seen_ - std::min<uint64_t>(batches_seen_, 1);
   batches += ended - std::min(ended, batches_taken_);
   batches_taken_ = std::max(batches_taken_, ended);
-  if (running_step_index_ < steps_seen_) SayWhatBecameOf(table.TakeAllOf(&running_step_));
-  if (running_batch_number_ < batches_seen_) SayWhatBecameOf(table.TakeAllOf(&running_batch_));
+  if (running_step_index_ < steps_seen_) TakeRunningStep();
+  if (running_batch_number_ < batches_seen_) TakeRunningBatch();
 }
 
 // What a loop does after its optimizer's step (an average of the weights, a metric) is in the sums of the next step.
 // What it does after its last step is in no other, and counts with that one. A forward, however, has begun a step
 // that has not ended, and is left out.
 void Pending::SettleWhatRan() {
-  SayWhatBecameOf(table.TakeAllOf(&running_batch_));
+  TakeRunningBatch();
   bool began = false;
   uint64_t launches = 0;
   running_step_.ForEachChanged([&](const LaunchTable::Key& key) {
@@ -112,7 +169,7 @@ void Pending::SettleWhatRan() {
     began = began || phase == Phase::kForward || phase == Phase::kBackward || phase == Phase::kRecompute;
     launches += key.launches;
   });
-  if (!began) return SayWhatBecameOf(table.TakeAllOf(&running_step_));
+  if (!began) return TakeRunningStep();
   while (running_step_.TakeOne([](auto&&...) {})) {
   }
   definitions_->AddDiagnostic(Severity::kInfo, "step-not-ended",

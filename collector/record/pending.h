@@ -20,6 +20,7 @@
 #include "collector/record/launch_table.h"
 #include "collector/record/progress.h"
 #include "collector/record/step_sums.h"
+#include "collector/record/window.h"
 #include "collector/trace_encoder.h"
 
 namespace rfinject {
@@ -38,7 +39,7 @@ struct PendingSteps {
 
 class Pending {
  public:
-  explicit Pending(Definitions* definitions) : definitions_(definitions) {}
+  Pending(Definitions* definitions, const Window* window) : definitions_(definitions), window_(window) {}
 
   // Adds a launch, or samples of it, to the table. `current_step` is the step that runs.
   void Add(const LaunchRecord& record, uint64_t current_step);
@@ -49,6 +50,16 @@ class Pending {
 
   // Moves what has ended since the last call into the table. `last` says that nothing more will end.
   void TakeWhatEnded(Progress* progress, bool last);
+  // Tells that the rings were read as far as MayLeaveRing allows.
+  void NoteDrained() { drained_ = true; }
+  // Whether more has ended than TakeWhatEnded has taken, so that it is to be called again.
+  bool HoldsBack() const { return holds_back_; }
+  // How many steps TakeWhatEnded has taken.
+  uint64_t steps_seen() const { return steps_seen_; }
+
+  // Tells that the program begins to train with `step`, and that the steps before were no training. What was launched
+  // in these keeps launch keys of its own (Run.untrained_keys).
+  void BeginTraining(uint64_t step);
   // Whether the writer may read launches of `position`. Those of a step that runs wait for its end in the ring, where
   // there is room for them: from there they come into the table without a second one in between.
   bool MayLeaveRing(const RingPosition& position, bool half_full) const;
@@ -58,8 +69,11 @@ class Pending {
   // What the next frames are made of (FrameBuilder).
   LaunchTable table;
   StepSums step_sums;
+  // By step, and by launch key: what was launched in the last steps of the window (StepLaunches).
+  std::map<uint64_t, std::map<uint32_t, uint64_t>> step_launches;
   PendingSteps steps;
   uint64_t batches = 0, samples = 0;  // of complete batches that wait to be written
+  uint64_t most_samples = 0;          // of one batch so far
   std::deque<PmWindow> pm_windows;
   std::optional<MemoryPeak> memory_peak;
   // Stacks (Definitions::stacks) of the keys that have one.
@@ -68,14 +82,25 @@ class Pending {
 
  private:
   void SayWhatBecameOf(LaunchTable::AddResult added);
+  void AddToTable(const LaunchRecord& record, uint64_t current_step);
+  // Notes launches of key `id` in `step`, where that is near the window's end.
+  void NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, uint32_t id, uint64_t launches);
+  void TakeRunningStep();
+  void TakeRunningBatch();
+  // What comes from now on is of the training.
+  void TurnToTraining();
 
   Definitions* const definitions_;
+  const Window* const window_;
   // What was launched in the step that runs, and in the batch that is being validated. Reports divide by what is
   // complete, so this waits here for the end of the step or the batch.
   LaunchTable running_step_, running_batch_;
   uint64_t running_step_index_ = 0, running_batch_number_ = 0;
   uint64_t steps_seen_ = 0, batches_seen_ = 0;  // of Progress, when the rings were last drained
   uint64_t batches_taken_ = 0;                  // complete batches that are in the file, or in `batches`
+  // The first step of the training, while launches of steps before it may still lie in rings; then 0.
+  uint64_t training_from_ = 0;
+  bool drained_ = false, holds_back_ = false;
   // Steps whose launches may still lie in a ring, because they ended after steps_seen_ was read. They wait for the
   // next look: the file gets a step and its launches at once.
   std::deque<StepRecord> early_steps_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -252,6 +253,61 @@ TEST_F(TraceRecorderTest, ABatchThatIsValidatedNowIsNotInTheFile) {
   const TraceContent t = FinishedTrace();
   EXPECT_EQ(t.Launches(), 1u + 15u);
   EXPECT_EQ(batches(t), 324u);
+}
+
+// What ran before the training keeps its launch keys, and the training gets others, although they are the same
+// launches.
+TEST_F(TraceRecorderTest, WhatRanBeforeTheTrainingHasKeysOfItsOwn) {
+  settings().skip = 1;
+  settings().steps = 2;
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  const auto step = [&](int launches) {
+    for (int i = 0; i < launches; ++i) r.Record(MakeRecordOf(Phase::kForward, kernel));
+    r.EndStep(7);
+  };
+  for (int i = 0; i < 3; ++i) step(1);
+  EXPECT_TRUE(r.WindowIsOver());
+  r.BeginTraining();
+  EXPECT_FALSE(r.WindowIsOver());
+  for (int i = 0; i < 4; ++i) step(10);
+  EXPECT_TRUE(r.WindowIsOver());
+  const TraceContent t = FinishedTrace();
+  EXPECT_EQ(t.run.untrained_steps(), 3u);
+  EXPECT_EQ(t.run.untrained_keys(), 1u);
+  std::vector<bool> measured;
+  for (const v1::Step& one : t.steps) measured.push_back(one.measured());
+  EXPECT_THAT(measured, ElementsAre(false, true, true, false, true, true, false));
+  ASSERT_THAT(t.keys, SizeIs(2));
+  EXPECT_EQ(t.keys.at(1).launches, 2u);
+  EXPECT_EQ(t.keys.at(2).launches, 20u);
+}
+
+TEST_F(TraceRecorderTest, TheLastStepsOfAWindowHaveTheirLaunches) {
+  settings().steps = 70;
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t one = r.Intern("one"), other = r.Intern("other");
+  for (uint64_t step = 0; step < 80; ++step) {
+    for (uint64_t i = 0; i <= step; ++i) r.Record(MakeRecordOf(Phase::kForward, one));
+    if (step % 2 == 1) r.Record(MakeRecordOf(Phase::kBackward, other));
+    r.Record(MakeRecordOf(Phase::kEval, one));
+    r.EndStep(1);
+  }
+  const TraceContent t = FinishedTrace();
+  std::map<uint64_t, std::vector<uint64_t>> launches;  // by step: in ranges of keys
+  for (const v1::Chunk& chunk : t.chunks) {
+    for (const v1::StepLaunches& said : chunk.step_launches()) {
+      for (int i = 0; i < said.keys_size(); ++i) {
+        launches[said.step()].insert(launches[said.step()].end(), said.keys(i), said.launches(i));
+      }
+    }
+  }
+  ASSERT_THAT(launches, SizeIs(63)) << "as many as an iteration may have, less one";
+  EXPECT_EQ(launches.begin()->first, 7u);
+  EXPECT_THAT(launches.at(68), ElementsAre(69u));
+  EXPECT_THAT(launches.at(69), ElementsAre(70u, 1u));
 }
 
 // A step that makes more launches than a ring holds.

@@ -24,12 +24,15 @@ class Progress {
   // Begins a batch of validation, which ends the one before it.
   void BeginBatch(uint64_t samples) noexcept {
     ended_samples_.fetch_add(last_samples_.exchange(samples, std::memory_order_relaxed), std::memory_order_relaxed);
+    if (samples > most_samples()) most_samples_.store(samples, std::memory_order_relaxed);
     batches_.fetch_add(1, std::memory_order_release);
   }
 
   // --- For the writer.
   uint64_t finished_steps() const noexcept { return finished_steps_.load(std::memory_order_acquire); }
   uint64_t batches() const noexcept { return batches_.load(std::memory_order_acquire); }
+  // The most samples that a batch had so far.
+  uint64_t most_samples() const noexcept { return most_samples_.load(std::memory_order_relaxed); }
   // Takes the samples of the batches that have ended since the last call; with `last`, also those of the batch that
   // was begun last.
   uint64_t TakeSamples(bool last) noexcept {
@@ -43,6 +46,7 @@ class Progress {
     batches_.store(0, std::memory_order_relaxed);
     ended_samples_.store(0, std::memory_order_relaxed);
     last_samples_.store(0, std::memory_order_relaxed);
+    most_samples_.store(0, std::memory_order_relaxed);
   }
 
  private:
@@ -58,6 +62,8 @@ class Progress {
   // The samples of ended batches that the writer has not taken yet, and those of the last batch. The thread that
   // validates and the writer exchange them. Relaxed: each sample is counted once, in whichever frame.
   std::atomic<uint64_t> ended_samples_{0}, last_samples_{0};
+  // The thread that validates writes it, the writer reads it. Relaxed: it is one number.
+  std::atomic<uint64_t> most_samples_{0};
 };
 
 }  // namespace rfinject

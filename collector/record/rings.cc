@@ -59,6 +59,9 @@ bool Rings::Drain(RecorderState* state, Wanted wanted, bool last) noexcept {
       if (!DrainSome(state, ring, wanted, last)) break;
     }
   }
+  StateGuard guard(state, kWriterWaitNs);
+  if (!guard) return false;
+  state->trace->pending.NoteDrained();
   return true;
 }
 
@@ -82,7 +85,7 @@ bool Rings::DrainSome(RecorderState* state, LaunchRing* ring, Wanted wanted, boo
     }
   };
   const auto may_enter = [pending, last](const RingPosition& position, bool half_full) {
-    return last || pending->MayLeaveRing(position, half_full);
+    return (last && !pending->HoldsBack()) || pending->MayLeaveRing(position, half_full);
   };
   const bool more = ring->Drain(kDrainUnits, on_launch, on_step, may_enter);
   const uint64_t drops = ring->drops();

@@ -33,7 +33,7 @@ StateGuard::StateGuard(RecorderState* state, int64_t wait_ns) noexcept : state_(
   }
   if (!held_ || state->trace != nullptr || state->definitions == nullptr) return;
   try {
-    state->trace = new PendingTrace(state->definitions, state->created_unix_ns);
+    state->trace = new PendingTrace(state->definitions, &state->window, state->created_unix_ns);
   } catch (...) {
   }
 }

@@ -31,8 +31,8 @@ inline constexpr int64_t kWriterWaitNs = 2'000'000'000;  // of the writer for th
 
 // What belongs to one trace. A forked child lets go of its parent's and leaks it.
 struct PendingTrace {
-  PendingTrace(Definitions* definitions, int64_t created_unix_ns)
-      : pending(definitions), frames(definitions, &pending, created_unix_ns) {}
+  PendingTrace(Definitions* definitions, const Window* window, int64_t created_unix_ns)
+      : pending(definitions, window), frames(definitions, &pending, created_unix_ns) {}
   Pending pending;
   FrameBuilder frames;
 };

@@ -149,6 +149,15 @@ void TraceRecorder::BeginFirstStep() noexcept {
   }
 }
 
+void TraceRecorder::BeginTraining() noexcept {
+  const uint64_t step = CurrentStep();
+  if (step == 0 || state_.window.end() == 0) return;
+  Locked([step](Definitions&, Pending& pending) { pending.BeginTraining(step); });
+  state_.window.BeginAt(step);
+  measured_steps_.store(0, std::memory_order_relaxed);
+  writer_.FlushSoon();
+}
+
 void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept {
   const uint64_t window_end = state_.window.end();
   if (window_end == 0) return;

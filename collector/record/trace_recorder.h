@@ -57,6 +57,7 @@ class TraceRecorder final : public Recorder, private ForkHandler {
 
   void BeginFirstStep() noexcept override;
   void EndStep(uint64_t samples_in_step) noexcept override;
+  void BeginTraining() noexcept override;
   void RestartStep() noexcept override { clock_.Restart(); }
   uint64_t CurrentStep() const noexcept override { return state_.progress.step(); }
   void MarkArmed(uint32_t group) noexcept override { notes_.MarkArmed(group); }
@@ -73,6 +74,7 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   void AddPmWindow(const PmWindow& window) noexcept override;
 
   bool InWindow() const noexcept override { return state_.window.Measured(CurrentStep()); }
+  bool WindowIsOver() const noexcept override { return state_.window.IsOver(CurrentStep()); }
   void RequestMeasuring(bool measuring) noexcept override { state_.window.Request(measuring); }
   bool NextStepIsMeasured() const noexcept override {
     return state_.window.wanted() && state_.window.InSettings(CurrentStep() + 1);
@@ -84,6 +86,7 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   }
   void Activate() noexcept override { ActivateInto(-1); }
   bool active() const noexcept override { return state_.active(); }
+  void WriteNow() noexcept override { writer_.WriteNow(); }
   void Finish(std::string_view reason) noexcept override;
   void Disable(std::string_view reason) noexcept override;
 

@@ -1,7 +1,7 @@
 // File: window.h
 //
 // Window knows which steps are measured: those from --skip on, --steps of them, without those in which the user had
-// stopped the measuring. Record asks it for every launch, so it is three relaxed loads and no lock.
+// stopped the measuring. Record asks it for every launch, so it is four relaxed loads and no lock.
 #ifndef RFINJECT_COLLECTOR_RECORD_WINDOW_H_
 #define RFINJECT_COLLECTOR_RECORD_WINDOW_H_
 
@@ -15,16 +15,33 @@ namespace rfinject {
 class Window {
  public:
   explicit Window(const Settings& settings) noexcept
-      : begin_(settings.skip),
-        settings_end_(settings.steps == 0 || settings.steps > UINT64_MAX - settings.skip
-                          ? UINT64_MAX
-                          : settings.skip + settings.steps),
-        end_(settings_end_),
+      : skip_(settings.skip),
+        skip_and_steps_(settings.steps == 0 || settings.steps > UINT64_MAX - settings.skip
+                            ? UINT64_MAX
+                            : settings.skip + settings.steps),
+        begin_(skip_),
+        settings_end_(skip_and_steps_),
+        end_(skip_and_steps_),
         stop_begin_(settings.start_stopped ? 0 : UINT64_MAX),
         wanted_(!settings.start_stopped) {}
 
   // Whether --skip and --steps let `step` be measured.
-  bool InSettings(uint64_t step) const noexcept { return step >= begin_ && step < end(); }
+  bool InSettings(uint64_t step) const noexcept { return step >= begin() && step < end(); }
+  // Whether `step` is one of the last of the window that --steps ends. An iteration may be cut within these, as none
+  // has more steps (kMostStepsOfIteration of proto/wire/iterations.h).
+  bool IsNearEnd(uint64_t step) const noexcept {
+    const uint64_t last = settings_end_.load(std::memory_order_relaxed);
+    return last != UINT64_MAX && step < last && last - step < kStepsNearEnd && step >= begin();
+  }
+  // Whether --steps have passed when `step` begins.
+  bool IsOver(uint64_t step) const noexcept { return step >= settings_end_.load(std::memory_order_relaxed); }
+  // Lets --skip and --steps count from `step` on. Called by the thread that ends the steps.
+  void BeginAt(uint64_t step) noexcept {
+    const uint64_t last = skip_and_steps_ > UINT64_MAX - 1 - step ? UINT64_MAX : skip_and_steps_ + step;
+    begin_.store(skip_ > UINT64_MAX - step ? UINT64_MAX : skip_ + step, std::memory_order_relaxed);
+    uint64_t open = settings_end_.exchange(last, std::memory_order_relaxed);
+    end_.compare_exchange_strong(open, last, std::memory_order_relaxed);
+  }
   // Whether the user had stopped the measuring in `step`. Only the last stop is known.
   bool Stopped(uint64_t step) const noexcept {
     return step < stop_end_.load(std::memory_order_acquire) && step >= stop_begin_.load(std::memory_order_relaxed);
@@ -58,11 +75,20 @@ class Window {
   void ResetInForkedChild() noexcept {
     stop_begin_.store(wanted() ? UINT64_MAX : 0, std::memory_order_relaxed);
     stop_end_.store(UINT64_MAX, std::memory_order_relaxed);
-    end_.store(settings_end_, std::memory_order_relaxed);
+    begin_.store(skip_, std::memory_order_relaxed);
+    settings_end_.store(skip_and_steps_, std::memory_order_relaxed);
+    end_.store(skip_and_steps_, std::memory_order_relaxed);
   }
 
  private:
-  const uint64_t begin_, settings_end_;
+  static constexpr uint64_t kStepsNearEnd = 64;
+
+  uint64_t begin() const noexcept { return begin_.load(std::memory_order_relaxed); }
+
+  const uint64_t skip_, skip_and_steps_;
+  // The thread that ends the steps writes them (BeginAt), and every recording thread reads them. Relaxed:
+  // the launches that come after are of that same thread, or follow it by what it hands to theirs.
+  std::atomic<uint64_t> begin_, settings_end_;
   // Close writes it, on whichever thread ends the recording; every recording thread reads it. Relaxed: a launch that
   // is recorded a moment late lies in a ring that is not read any more.
   std::atomic<uint64_t> end_;

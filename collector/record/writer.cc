@@ -60,11 +60,12 @@ bool TraceWriter::BuildFrame(Output* output, bool last, bool* more) noexcept {
   } catch (...) {
   }
   try {
-    if (last) trace.pending.SettleWhatRan();
+    if (last && !trace.pending.HoldsBack()) trace.pending.SettleWhatRan();
   } catch (...) {
   }
   *more = trace.frames.Build(output->file.size(), state_->MaxBytes(),
                              state_->active() ? state_->progress.step() : UINT64_MAX, &output->frame);
+  *more = *more || trace.pending.HoldsBack();
   return true;
 }
 
@@ -83,6 +84,7 @@ void TraceWriter::WriteTurn(Output* output) noexcept {
       MonotonicNs() >= output->next_chunk_ns.load(std::memory_order_relaxed)) {
     const uint64_t before = output->file.size();
     Flush(output, false);
+    written_.Signal();
     output->next_chunk_ns.store(NextChunkNs(output, output->file.size() - before), std::memory_order_relaxed);
   } else {
     rings_->Drain(state_, false);
@@ -174,6 +176,22 @@ bool TraceWriter::StartThread() noexcept {
   pthread_attr_destroy(&attributes);
   if (!started) kind_.store(before, std::memory_order_relaxed);
   return started;
+}
+
+void TraceWriter::WriteNow() noexcept {
+  constexpr int64_t kWaitNs = 1'000'000'000;
+  if (!state_->active() || !state_->IsOurProcess()) return;
+  const uint32_t seen = written_.count();
+  FlushSoon();
+  MayWrite();
+  // A turn that had begun before may have left out what was asked for; then the next one comes at once.
+  if (kind_.load(std::memory_order_relaxed) != Kind::kThread) return;
+  const int64_t end = MonotonicNs() + kWaitNs;
+  while (flush_now_.load(std::memory_order_relaxed) || written_.count() == seen) {
+    const int64_t left = end - MonotonicNs();
+    if (left <= 0 || !state_->active()) return;
+    written_.WaitFor(written_.count() == seen ? seen : written_.count(), left);
+  }
 }
 
 // --- A caller as the writer

@@ -52,6 +52,8 @@ class TraceWriter {
     flush_now_.store(true, std::memory_order_relaxed);
     if (state_->active()) Wake();
   }
+  // Has everything written, and waits until it is, for a bounded time.
+  void WriteNow() noexcept;
   // Ends the recording in `mode`, and waits, for a bounded time, until the file is whole. The first `reason` counts,
   // cut to 240 bytes.
   void Stop(RecorderState::Mode mode, std::string_view reason) noexcept;
@@ -116,7 +118,8 @@ class TraceWriter {
   // A caller that writes is to take its turn. Any thread sets it, also in a signal handler; the caller that writes
   // takes it back. Relaxed: what is late is done at the next call.
   std::atomic<bool> turn_due_{false};
-  Event wake_;  // wakes the thread that writes
+  Event wake_;     // wakes the thread that writes
+  Event written_;  // signalled when a turn has written a chunk
   // The next turn writes a chunk. The thread that ends a step sets it, the writer takes it back. Relaxed, as above.
   std::atomic<bool> flush_now_{false};
   // Whether the recording was ended. Threads that end it exchange it (acq_rel), so that one of them sets the reason.

@@ -138,6 +138,8 @@ void ModuleReader::CountOwnParameters(PyObject* module, ModuleReader::Seen& seen
 void ModuleReader::CountTree(PyObject* module, Seen& modules, Seen& parameters, ParameterCount& count) const {
   if (!modules.insert(module).second) return;
   CountOwnParameters(module, parameters, count);
+  const Ref batch_first = Own(module, "batch_first");
+  if (batch_first.IsInstance(python_.PyLong_Type) && !batch_first.IsTrue()) count.sequence_first = true;
   for (const auto& [name, child] : Children(module)) CountTree(child.get(), modules, parameters, count);
 }
 

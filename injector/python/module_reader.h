@@ -22,6 +22,9 @@ struct ParameterCount {
   uint64_t bytes = 0;
   uint64_t trainable = 0;  // elements
   bool any = false;        // also those whose size is not known yet (lazy modules)
+  // Some module takes sequences first and not batches: torch's recurrent and attention layers, unless told otherwise
+  // (CountTree only).
+  bool sequence_first = false;
 };
 
 class ModuleReader {

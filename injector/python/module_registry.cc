@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "injector/layer_stack.h"
+#include "injector/python/optimizers.h"
 #include "injector/python/python_frames.h"
 #include "injector/python/torch_state.h"
 #include "injector/python/type_slots.h"
@@ -81,7 +82,7 @@ uint32_t ModuleRegistry::DefineLayer(uint32_t model, const std::string& path, Py
   const uint32_t layer = recorder_.DefineLayer(definition);
   if (layer == 0) return 0;
   models_[model].layers.emplace(path, layer);
-  layers_[layer] = LayerInfo{model, path, kShapeAttempts, std::nullopt};
+  layers_[layer] = LayerInfo{.model = model, .path = path};
   return layer;
 }
 
@@ -164,6 +165,7 @@ uint32_t ModuleRegistry::NewRoot(PyObject* module) {
     info.class_name = class_name;
     info.parameters = count.elements;
     info.has_parameters = count.any;
+    info.sequence_first = count.sequence_first;
     model = static_cast<uint32_t>(models_.size());
     models_.push_back(std::move(info));
   }
@@ -339,6 +341,34 @@ bool ModuleRegistry::HasParameters(uint32_t layer, PyObject* module) {
     return count.any;
   }
   return *found->second.has_parameters;
+}
+
+bool ModuleRegistry::IsOwned(uint32_t layer, PyObject* module) {
+  const uint32_t known = OptimizersKnown();
+  const auto found = layers_.find(layer);
+  if (found == layers_.end() || found->second.optimizers_known == known) {
+    return found != layers_.end() && found->second.owned;
+  }
+  ParameterCount count;
+  ModuleReader::Seen modules, parameters;
+  reader_.CountTree(module, modules, parameters, count);
+  // Reading may have run Python code that called this registry again, so the entry is looked up anew.
+  LayerInfo& info = layers_[layer];
+  info.optimizers_known = known;
+  info.owned = std::any_of(parameters.begin(), parameters.end(), OptimizerOwns);
+  return info.owned;
+}
+
+bool ModuleRegistry::RootIsInEvalMode(uint32_t layer) const {
+  const auto found = layers_.find(layer);
+  if (found == layers_.end()) return false;
+  PyObject* root = models_[found->second.model].root;
+  return root != nullptr && !IsTraining(root);
+}
+
+bool ModuleRegistry::IsSequenceFirst(uint32_t layer) const {
+  const auto found = layers_.find(layer);
+  return found != layers_.end() && models_[found->second.model].sequence_first;
 }
 
 uint32_t ModuleRegistry::RootOf(uint32_t layer) const {

@@ -52,6 +52,14 @@ class ModuleRegistry {
 
   // Whether `module`, which is layer `layer`, or a module below it has parameters. Runs Python code.
   bool HasParameters(uint32_t layer, PyObject* module);
+  // Whether an optimizer that has stepped has a parameter of `module`, which is layer `layer`, or of a module below
+  // it. Runs Python code.
+  bool IsOwned(uint32_t layer, PyObject* module);
+  // Whether the root of the model that `layer` belongs to is in eval mode; false where it is gone.
+  bool RootIsInEvalMode(uint32_t layer) const;
+  // Whether the model that `layer` belongs to has a layer of torch's whose inputs begin with the sequence and not
+  // with the batch.
+  bool IsSequenceFirst(uint32_t layer) const;
   // The layer of the root of the model that `layer` belongs to; 0 when it has none.
   uint32_t RootOf(uint32_t layer) const;
   // module.training; true where it cannot be read without running code of the program's (TorchScript).
@@ -85,13 +93,16 @@ class ModuleRegistry {
     std::string path;
     uint8_t shape_attempts = kShapeAttempts;  // attempts that are left
     std::optional<bool> has_parameters;       // the layer or one below it; empty until it is asked for
+    bool owned = false;                       // an optimizer has a parameter of it
+    uint32_t optimizers_known = 0;            // OptimizersKnown() when that was looked at
   };
   struct ModelInfo {
     uint32_t id = 0;  // Recorder::DefineModel
     std::string class_name;
     uint64_t parameters = 0;
     bool has_parameters = false;
-    const PyObject* root = nullptr;                    // the address only; null once the module is gone
+    bool sequence_first = false;                       // IsSequenceFirst
+    PyObject* root = nullptr;                          // not owned; null once the module is gone
     std::unordered_map<std::string, uint32_t> layers;  // path to Recorder::DefineLayer's id
   };
   // What is kept of a module in the table for the time when it dies or is replicated.

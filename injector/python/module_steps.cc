@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "collector/hash.h"
 #include "collector/settings.h"
 #include "injector/attach.h"
 #include "injector/layer_stack.h"
+#include "injector/python/batch_size.h"
+#include "injector/python/loaders.h"
 #include "injector/python/torch_state.h"
 #include "injector/python/user_scopes.h"
 #include "injector/training.h"
@@ -40,41 +43,50 @@ bool ModuleSteps::EnsureActive(bool first_call) {
 void ModuleSteps::EndInferenceStep() {
   void* thread = python_.PyEval_SaveThread();
   if (source_ != nullptr) source_->OnStepEnd(recorder_.CurrentStep());
+  last_hash_ = calls_hash_.load(std::memory_order_relaxed);
   NoteCallsOfStep({}, 0);
   recorder_.EndStep(TakeSamples());
   python_.PyEval_RestoreThread(thread);
-  const Settings& settings = GetSettings();
-  if (settings.kill && settings.steps > 0 && !recorder_.InWindow() &&
-      recorder_.CurrentStep() >= settings.skip + settings.steps) {
-    RequestPoliteExit();
+  roles_.Clear();
+  // A trainer may try its validation before it trains, and the steps that the user asked for are still to come.
+  constexpr uint64_t kMostBatchesTried = 16;
+  const bool may_train = OptimizerExists() && recorder_.CurrentStep() <= kMostBatchesTried;
+  if (GetSettings().kill && recorder_.WindowIsOver() && !may_train) RequestPoliteExit();
+}
+
+ModuleSteps::Calls& ModuleSteps::CallsOfStep() {
+  const uint64_t step = ended_.load(std::memory_order_relaxed);
+  if (running_.step != step) {
+    running_ = Calls();
+    running_.step = step;
   }
+  return running_;
+}
+
+// Ends what was run before the first training call, which is of `layer`, if that was no training. What this step has
+// called so far may also be a part of it: a teacher, or a generator that makes samples.
+void ModuleSteps::BeginTraining(uint32_t layer) {
+  const Calls& calls = CallsOfStep();
+  if (began_training_ == calls.step || optimizer_seen_.load(std::memory_order_relaxed)) return;
+  const uint32_t hash = calls_hash_.load(std::memory_order_relaxed);
+  const bool of_its_own =
+      calls.without_gradients(layer) || calls.before_optimizer || (hash != 0 && hash == last_hash_);
+  if (of_its_own) EndInferenceStep();
+  began_training_ = CallsOfStep().step;
+  recorder_.BeginTraining();
 }
 
 // A training loop with an optimizer may call the root several times in a step (gradient accumulation). So while
-// gradients are recorded and an optimizer exists, the optimizer's step is waited for.
-bool ModuleSteps::OptimizerIsComing() {
+// gradients are recorded and an optimizer exists, the optimizer's step is waited for; and after such a call also
+// while the model is in training mode.
+bool ModuleSteps::OptimizerIsComing(const RootCall& call) {
   if (optimizer_seen_.load(std::memory_order_relaxed)) return true;
-  if (!GradEnabled()) return false;
+  if (!call.gradients) return call.training && CallsOfStep().training;
   if (!optimizer_exists_) optimizer_exists_ = OptimizerExists();
   return optimizer_exists_;
 }
 
-// Only a model that has trained before is validated; otherwise its forward is what the program is for (a program that
-// only evaluates, the teacher of a distillation, an average of weights). A call without gradients in training mode is
-// a validation in a program that forgot to say eval(); but it may also be a generator that makes samples for its
-// discriminator. So where several models train, the mode decides.
-bool ModuleSteps::IsValidation(uint32_t layer, bool training) {
-  const bool trains = std::find(trained_roots_.begin(), trained_roots_.end(), layer) != trained_roots_.end();
-  const bool gradients = GradEnabled();
-  if (training && gradients) {
-    if (!trains) trained_roots_.push_back(layer);
-    return false;
-  }
-  return trains && optimizer_seen_.load(std::memory_order_relaxed) &&
-         (training ? trained_roots_.size() == 1 : !gradients || trained_roots_.size() == 1);
-}
-
-// Whether a batch begins with this call: every call of the model's root is one. Where the root is never called (a
+// Whether the model is entered with this call: every call of its root does that. Where the root is never called (a
 // LightningModule's training_step calls its parts) the first part that was called stands for it.
 bool ModuleSteps::EntersModel(uint32_t layer, uint32_t root, bool validation) {
   Entrance& entrance = entrances_[root];
@@ -88,17 +100,66 @@ bool ModuleSteps::EntersModel(uint32_t layer, uint32_t root, bool validation) {
 void ModuleSteps::NoteCallsOfStep(std::string_view optimizer, uint32_t number) noexcept {
   // FNV-1a. The optimizer's number is not part of the hash: a program may make a new optimizer for each iteration.
   uint32_t hash = calls_hash_.exchange(0, std::memory_order_relaxed) ^ 2166136261u;
+  ended_.fetch_add(1, std::memory_order_relaxed);
+  if (!optimizer.empty()) optimizer_steps_.fetch_add(1, std::memory_order_relaxed);
   for (const char c : optimizer) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
   recorder_.NoteCalls(calls_.exchange(0, std::memory_order_relaxed), hash != 0 ? hash : 1, number);
 }
 
-void ModuleSteps::OnRootCall(uint32_t layer, uint32_t root, bool training, const CallArguments& arguments) {
+void ModuleSteps::CountSamples(uint32_t root, uint64_t samples) {
+  const uint64_t all = CallsOfStep().samples[root] += samples;
+  if (all > samples_.load(std::memory_order_relaxed)) samples_.store(all, std::memory_order_relaxed);
+}
+
+// The hash tells which roots were called and whether gradients were recorded: a discriminator's step makes its
+// samples without. It does not tell how often: the last accumulation of an epoch may have fewer calls.
+void ModuleSteps::NoteCall(const RootCall& call, bool optimizer_is_coming) {
+  Calls& calls = CallsOfStep();
+  calls.before_optimizer = calls.before_optimizer || (call.gradients && !optimizer_is_coming);
+  calls.training = calls.training || (call.gradients && optimizer_is_coming);
+  const uint32_t mark = 2 * call.layer + (call.gradients ? 1 : 0);
+  if (!calls.marks.insert(mark).second) return;
+  const auto hash = static_cast<uint32_t>(HashMix(0x243F6A8885A308D3u, mark));
+  calls_hash_.store(calls_hash_.load(std::memory_order_relaxed) + hash, std::memory_order_relaxed);
+}
+
+// Counts the samples of a call by which a model is entered.
+uint64_t ModuleSteps::SamplesOf(const RootModule& module, const CallArguments& arguments) {
+  QuietTorch quiet;
+  FirstInput input;
+  const Ref tensor = tensors_.FirstArgument(arguments, &input.direct);
+  std::vector<long long> shape;
+  if (!tensor || !tensors_.ReadShape(tensor, shape)) return 0;
+  input.shape = shape;
+  input.floating = tensors_.IsFloating(tensor);
+  return SamplesOfCall(input, LoaderBatch(), module.sequence_first);
+}
+
+void ModuleSteps::OnRootCall(const RootModule& module, bool trained_in_eval, const CallArguments& arguments) {
   if (!EnsureActive(true) || InBackward()) return;
   InsistOnPoliteExit();
   RepairUserScopes();
-  const bool validation = IsValidation(layer, training);
+  const RootCall call{.layer = module.layer,
+                      .training = module.training,
+                      .gradients = GradEnabled(),
+                      .owned = module.owned,
+                      .trained_in_eval = trained_in_eval};
+  const bool coming = OptimizerIsComing(call);
+  if (coming) {
+    BeginTraining(module.layer);
+  } else if (primary_root_ != module.root && last_hash_ != 0 &&
+             calls_hash_.load(std::memory_order_relaxed) == last_hash_) {
+    // The step that runs is as long as the one before, and this is another model than theirs.
+    EndInferenceStep();
+    primary_root_ = module.root;
+  } else if (primary_root_ == module.root && EntersModel(module.layer, module.root, false) &&
+             calls_.load(std::memory_order_relaxed) != 0) {
+    EndInferenceStep();
+  }
+  const bool validation = roles_.Begin(call, optimizer_steps_.load(std::memory_order_relaxed));
   SetEvaluating(validation);
-  const bool enters = EntersModel(layer, root, validation);
+  const bool enters = EntersModel(module.layer, module.root, validation);
+  if (enters && primary_root_ == 0) primary_root_ = module.root;
   if (validation) {
     validated_in_step_ = true;
   } else {
@@ -106,33 +167,13 @@ void ModuleSteps::OnRootCall(uint32_t layer, uint32_t root, bool training, const
     if (validated_in_step_ && calls_hash_.load(std::memory_order_relaxed) == 0) recorder_.RestartStep();
     validated_in_step_ = false;
     if (enters) calls_.fetch_add(1, std::memory_order_relaxed);
-    // The hash tells which root was called and whether gradients were wanted: a discriminator's step makes its
-    // samples without.
-    const uint32_t call = 2 * layer + (GradEnabled() ? 1 : 0);
-    calls_hash_.store((calls_hash_.load(std::memory_order_relaxed) ^ call) * 16777619u, std::memory_order_relaxed);
-  }
-  if (enters) {
-    if (primary_root_ == 0) {
-      primary_root_ = root;
-    } else if (primary_root_ == root && !OptimizerIsComing()) {
-      EndInferenceStep();
-    }
+    NoteCall(call, coming);
   }
   UpdatePolicy();
   if (!enters || Tracing()) return;
-  QuietTorch quiet;
-  Ref tensor = tensors_.FirstArgument(arguments);
-  std::vector<long long> shape;
-  const bool known = tensor && tensors_.ReadShape(tensor, shape) && !shape.empty();
-  if (validation) return recorder_.NoteEvaluation(known ? static_cast<uint64_t>(shape[0]) : 0);
-  if (!known) return;
-  samples_.fetch_add(static_cast<uint64_t>(shape[0]), std::memory_order_relaxed);
-  if (!batch_known_ && root == primary_root_) {
-    batch_known_ = true;
-    RunFacts facts;
-    facts.batch_size = static_cast<uint64_t>(shape[0]);
-    recorder_.UpdateFacts(facts);
-  }
+  const uint64_t samples = SamplesOf(module, arguments);
+  if (!validation) return CountSamples(module.root, samples);
+  if (roles_.BeginsBatch(call)) recorder_.NoteEvaluation(samples);
 }
 
 bool ModuleSteps::EndsByModules() const noexcept {
@@ -150,7 +191,9 @@ void ModuleSteps::ResetAfterFork() noexcept {
   samples_.store(0, std::memory_order_relaxed);
   calls_.store(0, std::memory_order_relaxed);
   calls_hash_.store(0, std::memory_order_relaxed);
-  trained_roots_.clear();
+  roles_.Clear();
+  ended_.store(0, std::memory_order_relaxed);
+  optimizer_steps_.store(0, std::memory_order_relaxed);
   entrances_.clear();
   validated_in_step_ = false;
   SetEvaluating(false);
@@ -158,7 +201,9 @@ void ModuleSteps::ResetAfterFork() noexcept {
   active_ = false;
   activity_decided_ = false;
   primary_root_ = 0;
-  batch_known_ = false;
+  running_ = Calls();
+  began_training_ = UINT64_MAX;
+  last_hash_ = 0;
   policy_known_ = false;
 }
 

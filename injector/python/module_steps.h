@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "collector/recorder.h"
@@ -19,12 +20,22 @@
 #include "collector/source.h"
 #include "injector/python/call_frame.h"
 #include "injector/python/python_api.h"
+#include "injector/python/root_roles.h"
 #include "injector/python/tensor_reader.h"
 
 namespace rfinject {
 
 // Called once, when the process turns out to be a training process.
 using ActivationFunction = void (*)();
+
+// A module with parameters that is about to be called, by no other one.
+struct RootModule {
+  uint32_t layer = 0;
+  uint32_t root = 0;            // the layer of its model's root, which `layer` itself may be
+  bool training = false;        // its mode
+  bool owned = false;           // RootCall::owned
+  bool sequence_first = false;  // of its model: SamplesOfCall
+};
 
 class ModuleSteps {
  public:
@@ -33,10 +44,14 @@ class ModuleSteps {
               ActivationFunction activation) noexcept
       : python_(python), recorder_(recorder), source_(source), tensors_(tensors), activation_(activation) {}
 
-  // Called when a module with parameters is about to be called, by no other one. `root` is the layer of its model's
-  // root, which `layer` itself may be; `training` is its mode. It may wait for the GPU and releases the GIL
-  // meanwhile, so the caller must hold no Python object and no entry of a table.
-  void OnRootCall(uint32_t layer, uint32_t root, bool training, const CallArguments& arguments);
+  // Called when a module with parameters is about to be called, by no other one. `trained_in_eval` is
+  // RootCall::trained_in_eval. It may wait for the GPU and releases the GIL meanwhile, so the caller must hold no
+  // Python object and no entry of a table.
+  void OnRootCall(const RootModule& module, bool trained_in_eval, const CallArguments& arguments);
+  // RootRoles::IsKnownToTrain.
+  bool IsKnownToTrain(uint32_t layer) const { return roles_.IsKnownToTrain(layer); }
+  // RootRoles::last_trained.
+  uint32_t last_trained() const { return roles_.last_trained(); }
 
   // Makes this a training process, unless it is a worker of a DataLoader. `first_call` says that a root is about to
   // be called. Otherwise an optimizer's step is the first thing that is seen of the training, and what led to it is
@@ -47,7 +62,8 @@ class ModuleSteps {
 
   // --- For any thread, without the GIL.
 
-  // Samples since the last call.
+  // Samples since the last call: those of the model that had most. A student, its teacher and its target network see
+  // the same ones.
   uint64_t TakeSamples() noexcept { return samples_.exchange(0, std::memory_order_relaxed); }
   // Tells the recorder what the step that ends now was made of. `optimizer` is the scope's name, or empty where a
   // root's call ends the step; `number` is the optimizer's own (optimizers.h), or 0.
@@ -60,11 +76,24 @@ class ModuleSteps {
   void ResetAfterFork() noexcept;
 
  private:
+  // What the step that runs has called so far, validation excepted.
+  struct Calls {
+    uint64_t step = 0;                               // by `ended_`
+    std::unordered_set<uint32_t> marks;              // which layers, with and without gradients
+    std::unordered_map<uint32_t, uint64_t> samples;  // by the root's layer
+    bool without_gradients(uint32_t layer) const { return marks.count(2 * layer) != 0; }
+    bool before_optimizer = false;  // one with gradients, when there was no optimizer yet
+    bool training = false;          // one with gradients, when there was one
+  };
+  Calls& CallsOfStep();
+  void NoteCall(const RootCall& call, bool optimizer_is_coming);
+  void BeginTraining(uint32_t layer);
   void EndInferenceStep();
-  bool OptimizerIsComing();
+  bool OptimizerIsComing(const RootCall& call);
   bool EndsByModules() const noexcept;
-  bool IsValidation(uint32_t layer, bool training);
   bool EntersModel(uint32_t layer, uint32_t root, bool validation);
+  uint64_t SamplesOf(const RootModule& module, const CallArguments& arguments);
+  void CountSamples(uint32_t root, uint64_t samples);
 
   const PythonApi& python_;
   Recorder& recorder_;
@@ -73,8 +102,10 @@ class ModuleSteps {
   const ActivationFunction activation_;
 
   std::atomic<uint64_t> samples_{0};
-  std::atomic<uint32_t> calls_{0};       // how many roots the running step called, validation excepted
-  std::atomic<uint32_t> calls_hash_{0};  // a hash of these roots, in order, and their modes
+  std::atomic<uint64_t> ended_{0};            // steps that have ended
+  std::atomic<uint64_t> optimizer_steps_{0};  // those of an optimizer
+  std::atomic<uint32_t> calls_{0};            // how many roots the running step called, validation excepted
+  std::atomic<uint32_t> calls_hash_{0};       // a hash of these roots and of whether gradients were recorded
   std::atomic<bool> optimizer_seen_{false};
   std::atomic<uint32_t> primary_root_{0};  // the model whose calls end the steps while no optimizer does
 
@@ -88,8 +119,12 @@ class ModuleSteps {
   // Used with the GIL held.
   bool active_ = false;            // the recorder was activated by this process
   bool activity_decided_ = false;  // false again after a fork
-  bool batch_known_ = false;
-  std::vector<uint32_t> trained_roots_;               // that were called to train
+  RootRoles roles_;
+  Calls running_;
+  // `ended_` when the first call with gradients came, while there was an optimizer; again, if steps that no optimizer
+  // ends followed it.
+  uint64_t began_training_ = UINT64_MAX;
+  uint32_t last_hash_ = 0;                            // calls_hash_ of the last step that a root's call has ended
   std::unordered_map<uint32_t, Entrance> entrances_;  // by the root's layer
   bool validated_in_step_ = false;                    // since the last call that was no validation
   bool optimizer_exists_ = false;

@@ -79,7 +79,14 @@ int ActivateWithoutModules(void*) {
     }
     if (entry != nullptr) call.wants_shapes = entry->wants_shapes;
     if (enclosing == nullptr && !replica && registry.HasParameters(call.layer, module)) {
-      modules.steps.OnRootCall(call.layer, registry.RootOf(call.layer), registry.IsTraining(module), arguments);
+      const RootModule root{
+          .layer = call.layer,
+          .root = registry.RootOf(call.layer),
+          .training = registry.IsTraining(module),
+          .owned = !modules.steps.IsKnownToTrain(call.layer) && registry.IsOwned(call.layer, module),
+          .sequence_first = registry.IsSequenceFirst(call.layer)};
+      const uint32_t trained = modules.steps.last_trained();
+      modules.steps.OnRootCall(root, trained != 0 && registry.RootIsInEvalMode(trained), arguments);
     }
   } catch (abi::__forced_unwind&) {
     throw;  // pthread_exit, where the interpreter ends while a daemon thread runs

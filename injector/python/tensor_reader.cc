@@ -27,9 +27,12 @@ Ref TensorReader::FirstTensor(PyObject* object, int depth) const {
   return {};
 }
 
-Ref TensorReader::FirstArgument(const CallArguments& arguments) const {
+Ref TensorReader::FirstArgument(const CallArguments& arguments, bool* direct) const {
   for (PyObject* value : Values(python_, arguments)) {
-    if (Ref found = FirstTensor(value, 1)) return found;
+    Ref found = FirstTensor(value, 1);
+    if (!found) continue;
+    if (direct != nullptr) *direct = found.get() == value;
+    return found;
   }
   return {};
 }

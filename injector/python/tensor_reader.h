@@ -26,12 +26,18 @@ class TensorReader {
 
   // The first tensor in `object`, which is a tensor or a tuple, a list or a dict of such, `depth` levels deep.
   Ref FirstTensor(PyObject* object, int depth) const;
-  // The first tensor among the arguments of a call, or one level below them.
-  Ref FirstArgument(const CallArguments& arguments) const;
+  // The first tensor among the arguments of a call, or one level below them. `direct`, where it is not null, receives
+  // whether it is an argument itself.
+  Ref FirstArgument(const CallArguments& arguments, bool* direct = nullptr) const;
 
   // Appends the sizes of a tensor to `shape`. False when one is not a plain number (a symbolic shape), or there is no
   // shape to be had.
   bool ReadShape(const Ref& tensor, std::vector<long long>& shape) const;
+
+  // Whether the tensor is of a floating-point type.
+  bool IsFloating(const Ref& tensor) const {
+    return dtype_.Get(tensor.get()).Attribute("is_floating_point").IsTrue();
+  }
 
   // "f32[8,3,224,224]", or "" when it cannot be told.
   std::string Describe(const Ref& tensor) const;

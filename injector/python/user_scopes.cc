@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "injector/python/loaders.h"
 #include "injector/python/optimizers.h"
 #include "injector/python/ref.h"
 #include "injector/python/type_slots.h"
@@ -73,8 +74,9 @@ int InitRecord(PyObject* self, PyObject* args, PyObject* kwargs) {
     return result;
   }
   Patch();  // a scope that begins must be seen to end, also when a `__del__` was just assigned
-  const bool steps = ClassifyScope(name) == UserScope::kOptimizerStep;
-  BeginUserScope(self, name, steps ? SteppingOptimizer() : 0);
+  const UserScope scope = ClassifyScope(name);
+  if (scope == UserScope::kLoader) NoteLoader();
+  BeginUserScope(self, name, scope == UserScope::kOptimizerStep ? SteppingOptimizer() : 0);
   return result;
 }
 
@@ -143,6 +145,7 @@ bool WatchUserScopes(const PythonApi& python, std::string* why) {
     return false;
   }
   InitOptimizers(python);
+  InitLoaders(python);
   g_python = &python;
   g_class = record.as_type();
   Patch();

@@ -297,6 +297,11 @@ Site SiteOfThread() noexcept {
     const NativePlace place = CurrentNativePlace();
     site.phase = place.phase;
     site.layer = place.layer;
+    // Beside the model that is validated: its loss by a function, a metric.
+    if (site.phase == Phase::kOther && g_evaluating.load(std::memory_order_relaxed) && g.grad_enabled != nullptr &&
+        !g.grad_enabled()) {
+      site.phase = Phase::kEval;
+    }
   }
   return site;
 }

@@ -112,9 +112,7 @@ void EndTrainingStep() {
   if (const uint64_t forgotten = TakeForgottenNodes(); forgotten != 0) {
     recorder.CountDrop("autograd nodes whose layer was forgotten", forgotten);
   }
-  const Settings& settings = GetSettings();
-  const bool closed = settings.steps != 0 && recorder.CurrentStep() >= settings.skip + settings.steps;
-  if (closed && settings.kill && !g_exit_requested.exchange(true)) RequestPoliteExit();
+  if (GetSettings().kill && recorder.WindowIsOver() && !g_exit_requested.exchange(true)) RequestPoliteExit();
 }
 
 void AddScopeCallbacks(const TorchSymbols& symbols, const RecordLayout& layout, ScopeCallbacks which) noexcept {

@@ -79,6 +79,13 @@ class TestCase(unittest.TestCase):
         return self.report(*report_options)
 
 
+    def training_and_validation(self, source):
+        """Both reports of one run of a program's text."""
+        reports = self.profile(source)["reports"]
+        self.assertEqual(len(reports), 2)
+        return sorted(reports, key=lambda report: any(phase["phase"] == "eval" for phase in report["phases"]))
+
+
 class ForkedTestCase(TestCase):
     """Programs run in children of one process that the command has started, which lives as long as the class."""
 

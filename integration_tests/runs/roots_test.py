@@ -73,7 +73,7 @@ class Roots(programs.ForkedTestCase):
 
     def test_its_validation_is_no_part_of_a_step(self):
         alone = self.profile(AUTOENCODER % 0)
-        train, validation = self.profile(AUTOENCODER % 4)["reports"][::-1]
+        train, validation = self.training_and_validation(AUTOENCODER % 4)
         self.assertEqual((train["steps"], validation["steps"]), (6, 8))
         self.assertEqual([phase["phase"] for phase in validation["phases"]], ["eval"])
         # Batches are made outside of the model.
@@ -122,7 +122,7 @@ Trainer().fit(Net())
         self.assertEqual(layers_of(report), {("Net", "first"), ("Net", "second")})
 
     def test_a_teacher_in_the_same_owner(self):
-        train, validation = self.profile(BEGIN + """
+        train, validation = self.training_and_validation(BEGIN + """
 class Distillation(nn.Module):
     def __init__(self):
         super().__init__()
@@ -138,13 +138,13 @@ class Distillation(nn.Module):
         return self.student(x).argmax(1)
 
 Trainer().fit(Distillation(), validate=2)
-""")["reports"][::-1]
+""")
         self.assertEqual((train["steps"], validation["steps"]), (6, 4))
         self.assertEqual(layers_of(train), {("Distillation", "teacher"), ("Distillation", "student")})
         self.assertNotIn("eval", {phase["phase"] for phase in train["phases"]})
 
     def test_a_model_that_tries_a_part_while_it_is_made(self):
-        report = self.profile(BEGIN + """
+        report, dry_run = self.training_and_validation(BEGIN + """
 class Backbone(nn.Module):
     def __init__(self):
         super().__init__()
@@ -173,6 +173,7 @@ Trainer().fit(Net())
 """)
         self.assertLessEqual({("Net", "backbone.body"), ("Net", "head")}, layers_of(report))
         self.assertNotIn("Backbone", {model for model, _ in layers_of(report)})
+        self.assertEqual((report["steps"], dry_run["steps"]), (6, 1))
 
     def test_roots_of_functions_stay_roots(self):
         report = self.profile(BEGIN + """

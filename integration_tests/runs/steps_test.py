@@ -4,6 +4,7 @@
     steps_test.py [unittest arguments]     see programs.py for the environment
 """
 import json
+import signal
 import unittest
 
 import programs
@@ -168,7 +169,7 @@ for _ in range(4):
 class Validation(programs.ForkedTestCase):
     def check(self, mode):
         alone = self.profile(TRAINING_ALONE)
-        train, validation = self.profile(VALIDATION % mode)["reports"][::-1]
+        train, validation = self.training_and_validation(VALIDATION % mode)
         self.assertEqual((train["steps"], validation["steps"]), (6, 10))
         self.assertEqual([phase["phase"] for phase in validation["phases"]], ["eval"])
         self.assertNotIn("eval", {phase["phase"] for phase in train["phases"]})
@@ -222,6 +223,28 @@ for _ in range(4):
 """)
         self.assertEqual(report["steps"], 4)
         self.assertNotIn("eval", {phase["phase"] for phase in report["phases"]})
+
+
+ENDS_BY_ABORT = TRAINING_ALONE + """
+import atexit, os, threading
+%s
+atexit.register(os.abort)
+"""
+
+
+class End(programs.TestCase):
+    def check(self, before):
+        # What is written by the clock is written about once a second: these steps are over before the first time.
+        program = self.write("train.py", ENDS_BY_ABORT % before)
+        result = self.cli("--estimate", programs.GPU, programs.PYTHON, program, expect=None)
+        self.assertEqual(result.returncode, -signal.SIGABRT, result.stderr)
+        self.assertEqual(self.report()["steps"], 6)
+
+    def test_by_a_signal_in_an_exit_handler(self):
+        self.check("")
+
+    def test_where_a_thread_writes(self):
+        self.check("threading.Thread(target=threading.Event().wait, daemon=True).start()")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,11 @@ Run ValidationOf(const RunState& state) {
   run.key.training = false;
   run.steps = state.eval;
   run.steps.iterations = run.steps.steps;
+  // Older libraries did not say the largest batch.
+  const uint64_t each = run.steps.steps != 0 ? run.steps.samples / run.steps.steps : 0;
+  const bool all_alike = each * run.steps.steps == run.steps.samples;
+  const uint64_t most = std::exchange(run.steps.eval_batch_samples, 0);
+  run.key.batch_size = most != 0 ? most : all_alike ? each : 0;
   // Only training steps were sampled.
   run.sampled_steps.clear();
   run.pm_windows.clear();
@@ -85,6 +90,7 @@ void AddLaunches(const std::map<uint32_t, Sums>& sums, std::span<const Accumulat
   const auto stacks = StacksOf(*state);
   for (const KeyState& known : state->keys) {
     const trace::LaunchKey& key = known.key;
+    if (known.left_out) continue;
     Accumulator::Launch launch;
     if (key.layer != 0) launch.layer = layers[state->layer_index.Find(key.layer)];
     launch.phase = static_cast<uint32_t>(key.phase);
@@ -97,6 +103,7 @@ void AddLaunches(const std::map<uint32_t, Sums>& sums, std::span<const Accumulat
     launch.dynamic_shared_bytes = key.dynamic_shared_bytes;
     launch.device = key.device;
     const bool validation = state->IsValidation(key);
+    if (validation && key.phase == Phase::kForward) launch.phase = static_cast<uint32_t>(Phase::kEval);
     Accumulator::RunSum& run = validation ? *sums.at(key.run).validation : *sums.at(key.run).run;
     Accumulator::LaunchSum& into = run.Of(launch);
     wire::SaturatingAdd(&into.stats().launches, known.launches);

@@ -87,6 +87,34 @@ void FinishProcess(const std::set<uint32_t>& devices_used, bool finished, RunSta
   run.unfinished = finished ? 0 : 1;
 }
 
+// The steps before the training were batches of validation.
+void LeaveUntrainedOut(RunState* state) {
+  for (const trace::Step& step : state->last_steps) AddMeasuredStep(step, state);
+  StepSums& steps = state->run.steps;
+  wire::SaturatingAdd(&state->eval.steps, steps.steps);
+  wire::SaturatingAdd(&state->eval.samples, steps.samples);
+  for (const auto& [samples, count] : state->step_samples) {
+    state->eval.eval_batch_samples = std::max(state->eval.eval_batch_samples, samples);
+  }
+  steps = {};
+  state->step_kinds.clear();
+  state->step_samples.clear();
+  state->step_times.clear();
+  state->durations.clear();
+  state->step_launches.clear();
+  state->last_steps.clear();
+}
+
+// A batch is what more than half of the steps had: the last one of an epoch may be smaller. Older libraries said what
+// the first call had.
+void NoteBatchSize(RunState* state) {
+  uint64_t steps = 0;
+  for (const auto& [samples, count] : state->step_samples) steps += count;
+  for (const auto& [samples, count] : state->step_samples) {
+    if (samples != 0 && 2 * count > steps) state->run.key.batch_size = samples;
+  }
+}
+
 }  // namespace
 
 absl::Status Apply(const std::string& trace_id, const Record& record, State* state) {
@@ -112,6 +140,12 @@ absl::Status Apply(const v1::Run& message, const Record& record, State* state) {
   Update(said.policy, &key.policy);
   if (said.processes != 0) of.run.processes = said.processes;
   of.run.ranks.insert(said.rank.begin(), said.rank.end());
+  if (said.untrained_steps > of.untrained_steps) {
+    // What steps the file had so far are all among them.
+    of.untrained_steps = said.untrained_steps;
+    of.untrained_keys = said.untrained_keys;
+    LeaveUntrainedOut(&of);
+  }
   if (said.batch_size != 0) key.batch_size = said.batch_size;
   if (!said.estimated_gpu.empty()) key.estimated_gpu = said.estimated_gpu;
   if (!said.collector.empty()) key.collector = said.collector;
@@ -160,9 +194,7 @@ void FinishFacts(State* state) {
   for (auto& [id, of] : state->runs) {
     Run& run = of.run;
     if (run.processes == 0) run.processes = 1;
-    if (!of.step_kinds.empty() && of.step_kinds.front().calls != 0) {
-      run.steps.iterations += run.steps.steps / StepsOfIteration(of.step_kinds);
-    }
+    NoteBatchSize(&of);
     if (of.merged) {
       run.step_times = std::move(of.step_times);
     } else {

@@ -38,12 +38,17 @@ absl::Status Apply(const v1::SampledStep& message, const Record& record, State* 
 // steps.cc
 absl::Status Apply(const v1::Step& message, const Record& record, State* state);
 absl::Status Apply(const v1::StepStats& message, const Record& record, State* state);
+// Adds a measured step to the sums of its run. Returns how many bytes that takes, roughly.
+uint64_t AddMeasuredStep(const trace::Step& step, RunState* run);
 absl::Status Apply(const v1::PmWindow& message, const Record& record, State* state);
+// iterations.cc
+absl::Status Apply(const v1::StepLaunches& message, const Record& record, State* state);
 // memory.cc
 absl::Status Apply(const v1::MemoryPeak& message, const Record& record, State* state);
 
 // --- When the last record was applied, what only the whole file says becomes part of the Runs, in this order.
 void FinishLayers(State* state);   // layers.cc: which model a run is of
+void FinishSteps(State* state);    // iterations.cc: which steps are in complete iterations
 void FinishFacts(State* state);    // facts.cc: what a process is, and which GPU it ran on
 void FinishSamples(State* state);  // samples.cc: which steps were sampled, and what durations of steps show
 void FinishMemory(State* state);   // memory.cc: places by name

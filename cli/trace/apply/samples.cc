@@ -66,6 +66,14 @@ std::vector<StepDuration> Undisturbed(std::span<const StepDuration> durations, c
   return undisturbed;
 }
 
+// What was sampled before the training is not of the training's steps.
+void DropUntrained(uint64_t steps, SeriesState* series) {
+  series->steps.erase(series->steps.begin(), series->steps.lower_bound(steps));
+  for (auto& [key, known] : series->keys) {
+    std::erase_if(known.sums, [steps](const StepSum& sum) { return sum.step < steps; });
+  }
+}
+
 void FinishSeries(const std::string& metric, SeriesState* series, State* state, Run* run) {
   if (series->steps.size() > kMaxSampledStepsKept) {
     series->steps.erase(std::next(series->steps.begin(), kMaxSampledStepsKept), series->steps.end());
@@ -118,6 +126,7 @@ absl::Status Apply(const v1::SampledStep& message, const Record& record, State* 
 void FinishSamples(State* state) {
   for (auto& [id, of] : state->runs) {
     for (auto& [metric, series] : of.series) {
+      if (of.untrained_steps != 0) DropUntrained(of.untrained_steps, &series);
       FinishSeries(state->metrics[state->metric_index.Find(metric)].name, &series, state, &of.run);
     }
     const SampledSteps& sampled = of.run.sampled_steps;

@@ -37,6 +37,7 @@ struct LayerState {
 struct KeyState {
   trace::LaunchKey key;
   uint64_t launches = 0;
+  bool left_out = false;                           // all of its launches are in no complete iteration
   std::vector<std::pair<uint32_t, Stat>> metrics;  // ascending by the metric's place in State::metrics
 };
 
@@ -61,9 +62,17 @@ struct RunState {
   ProcessInfo process;
   std::map<uint32_t, DeviceInfo> devices;  // by index
   std::string collector_version;
-  std::vector<StepKind> step_kinds;  // of the first steps, measured or not
+  std::vector<StepKind> step_kinds;           // of the first steps, measured or not
+  std::map<uint64_t, uint64_t> step_samples;  // how many measured steps had so many samples
   // For a process that trains: what it validated, which becomes a run of its own.
   bool validates = false;
+  // The last measured steps of a window that ends, and by step what was launched in them, by the key's place in
+  // State::keys: some of them may be in no complete iteration.
+  std::vector<trace::Step> last_steps;
+  std::map<uint64_t, std::vector<std::pair<size_t, uint64_t>>> step_launches;
+  // Run.untrained_steps and Run.untrained_keys.
+  uint64_t untrained_steps = 0;
+  uint32_t untrained_keys = 0;
   StepSums eval;
   bool merged = false;
   std::map<uint32_t, SeriesState> series;    // by metric
@@ -110,7 +119,8 @@ struct State {
   const std::string& NameOf(uint32_t id) const { return names[id == 0 ? 0 : name_index.Find(id)]; }
   // Whether launches of this key are of the run that its run's validation is.
   bool IsValidation(const trace::LaunchKey& key) const {
-    return key.phase == Phase::kEval && !runs.at(key.run).merged;
+    const RunState& run = runs.at(key.run);
+    return (key.phase == Phase::kEval && !run.merged) || key.id <= run.untrained_keys;
   }
 };
 

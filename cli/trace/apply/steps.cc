@@ -39,6 +39,7 @@ absl::Status Apply(const v1::RunSteps& message, const Record& record, State* sta
   // What was validated becomes a run of its own.
   wire::SaturatingAdd(&run->eval.steps, std::exchange(sums.eval_batches, 0));
   wire::SaturatingAdd(&run->eval.samples, std::exchange(sums.eval_samples, 0));
+  run->eval.eval_batch_samples = std::max(run->eval.eval_batch_samples, std::exchange(sums.eval_batch_samples, 0));
   Merge(sums, &run->run.steps);
   return absl::OkStatus();
 }
@@ -50,14 +51,36 @@ absl::Status Apply(const v1::Step& message, const Record& record, State* state) 
   RFINJECT_TRY(ReadRecord(message, record, &step));
   RunState* run = nullptr;
   RFINJECT_TRY(state->FindRun(step.run, record, &run));
+  if (step.index < run->untrained_steps) {
+    if (!step.measured) return absl::OkStatus();
+    wire::SaturatingAdd(&run->eval.steps, 1);
+    wire::SaturatingAdd(&run->eval.samples, step.samples);
+    run->eval.eval_batch_samples = std::max(run->eval.eval_batch_samples, step.samples);
+    return absl::OkStatus();
+  }
   if (run->step_kinds.size() < kMostStepsLookedAt) run->step_kinds.push_back({step.kind, step.optimizer});
   if (!step.measured) return absl::OkStatus();
-  if (!wire::AddStep(step, &run->run.steps)) return absl::OkStatus();
+  if (run->step_launches.contains(step.index)) {
+    run->last_steps.push_back(step);
+    return state->Charge(sizeof(trace::Step), record);
+  }
+  return state->Charge(AddMeasuredStep(step, run), record);
+}
+
+uint64_t AddMeasuredStep(const trace::Step& step, RunState* run) {
+  // More different batches than this have no usual one.
+  constexpr size_t kMostBatchSizes = 4096;
+  if (run->step_samples.size() < kMostBatchSizes) ++run->step_samples[step.samples];
+  if (!wire::AddStep(step, &run->run.steps)) return 0;
   StepTimes& times = run->step_times[0];
-  RFINJECT_TRY(AddTimes(record, state, &times, [&] { times.Add(wire::TimeOf(step)); }));
-  if (run->durations.size() >= kMaxStepDurations) return absl::OkStatus();
-  run->durations.push_back({step.index, step.duration_ns});
-  return state->Charge(sizeof(StepDuration), record);
+  const size_t before = times.places();
+  times.Add(wire::TimeOf(step));
+  uint64_t bytes = kBytesOfACode * (times.places() - before);
+  if (run->durations.size() < kMaxStepDurations) {
+    run->durations.push_back({step.index, step.duration_ns});
+    bytes += sizeof(StepDuration);
+  }
+  return bytes;
 }
 
 absl::Status Apply(const v1::StepStats& message, const Record& record, State* state) {
