@@ -43,7 +43,7 @@ void BM_Record(benchmark::State& state) {
 BENCHMARK(BM_Record)->Iterations(2'000'000);
 BENCHMARK(BM_Record)->Iterations(1'000'000)->Threads(2);
 
-// Into a ring that nobody drains: the cost of a drop.
+// Into a ring that is not drained: the cost of a drop.
 void BM_PushIntoFullRing(benchmark::State& state) {
   LaunchRing* ring = LaunchRing::Create();
   const LaunchRecord record = MakeRecord(1);
@@ -94,7 +94,7 @@ BENCHMARK(BM_TableAdd)->Arg(200)->Arg(5000);
 }  // namespace rfinject
 
 int main(int argc, char** argv) {
-  // Before the settings are read: the trace goes where nobody keeps it.
+  // Before the settings are read: the trace goes where it is not kept.
   char folder[] = "/tmp/rfinject-benchmark-XXXXXX";
   if (mkdtemp(folder) == nullptr) return 1;
   setenv("RFINJECT_OUTPUT", (std::string(folder) + "/t.rfx").c_str(), 1);

@@ -26,6 +26,7 @@ constexpr uint64_t kLongRun = 3000;
 constexpr double kCountersCost = 1, kTimesCost = 0.05, kHostSpread = 0.01;
 constexpr double kOddStep = 1.2, kLongStep = 1.5;
 constexpr uint64_t kRare = 10;
+constexpr double kHostBound = 1.5;  // what the host takes for a step, over what the GPU does
 constexpr double kSlowShare = 0.02, kSlowFactor = 1.25, kSlowLaunch = 1.1;
 
 struct Key {
@@ -68,7 +69,8 @@ class Path {
       case Noise::kLongMemory:
         remember(std::exp(-1.0 / 300), 0.01);
         return;
-      case Noise::kTwoStates: {
+      case Noise::kTwoStates:
+      case Noise::kHiddenStates: {
         bool high = uniform(random) < 0.5;
         for (double& factor : factors_) {
           factor = high ? 1.1 : 1;
@@ -85,6 +87,11 @@ class Path {
       case Noise::kDrift:
         for (size_t i = 0; i < factors_.size(); ++i) {
           factors_[i] = 1 + 0.05 * static_cast<double>(i) / static_cast<double>(factors_.size());
+        }
+        return;
+      case Noise::kHiddenWarmUp:
+        for (size_t i = 0; i < factors_.size(); ++i) {
+          factors_[i] = 1 + 0.1 * std::min(1.0, 3 * static_cast<double>(i) / static_cast<double>(factors_.size()));
         }
         return;
       default:
@@ -123,6 +130,8 @@ std::string NoiseName(Noise noise) {
   if (const uint64_t period = PeriodOf(noise); period > 0) return "every " + std::to_string(period);
   if (noise == Noise::kInTurn) return "in turn";
   if (noise == Noise::kRareThird) return "rare third";
+  if (noise == Noise::kHiddenStates) return "hidden states";
+  if (noise == Noise::kHiddenWarmUp) return "hidden warm-up";
   return kNames[static_cast<size_t>(noise)];
 }
 
@@ -143,199 +152,252 @@ std::string ScheduleName(Schedule schedule) {
   return kNames[static_cast<size_t>(schedule)];
 }
 
-SimulatedResult Simulate(const SimulatedRun& options) {
-  std::mt19937_64 random(options.seed);
-  std::normal_distribution<double> normal;
-  std::uniform_real_distribution<double> uniform;
-  SimulatedResult result;
+namespace {
 
-  // --- The program. Its kernels are the same for every seed, so that two runs are of one program.
-  std::vector<Key> keys;
-  std::mt19937_64 program(11);
-  const auto add_key = [&](uint32_t layer, Phase phase) {
-    Key& key = keys.emplace_back();
-    key.identity.kernel = static_cast<uint32_t>(keys.size());
-    key.identity.site.layer = layer;
-    key.identity.site.phase = phase;
-    const double factor = layer == 2 ? options.faster_layer : 1;  // layer 1 is the root
-    key.ns = factor * 1e4 * std::exp(3 * uniform(program));
-    key.bytes = factor * 1e6 * std::exp(3 * uniform(program));
-    key.flop = 1'000'000;
-  };
-  for (uint32_t layer = 2; layer < 2 + options.layers; ++layer) {
-    for (const Phase phase : {Phase::kForward, Phase::kForward, Phase::kBackward, Phase::kBackward}) {
-      add_key(layer, phase);
+// One program, its policy and its trace. What is drawn, and in which order, decides what a seed means.
+class Simulation {
+ public:
+  explicit Simulation(const SimulatedRun& options)
+      : options_(options),
+        random_(options.seed),
+        m_(options.launches),
+        steps_(options.schedule == Schedule::kFiftySteps ? 50 : kLongRun),
+        roles_(options.schedule == Schedule::kOneGroup
+                   ? std::vector<GroupRole>{GroupRole::kHardware}
+                   : std::vector<GroupRole>{GroupRole::kHardware, GroupRole::kHardware, GroupRole::kOnce,
+                                            GroupRole::kGuard}),
+        policy_(ArmingOf(options), roles_),
+        chunk_(wire::kMaxPayloadSize) {}
+
+  SimulatedResult Run() {
+    MakeKeys();
+    for (uint32_t i = 0; i < keys_.size(); ++i) policy_.OnNewKey(i);
+    WriteDefinitions();
+    const Path path(options_.noise, steps_, random_);
+    rhythm_ = random_();
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      LaunchRecord all;
+      all.identity = keys_[i].identity;
+      all.launches = 0;
+      for (uint64_t step = 0; step < steps_; ++step) {
+        if (Runs(options_.noise, i, step, rhythm_)) all.launches += options_.launches;
+      }
+      launched_.push_back(all.launches);
+      table_.Add(all);
     }
+    for (uint64_t step = 0; step < steps_; ++step) DoStep(step, path);
+    WriteStatistics();
+    ReadTrace();
+    for (uint32_t i = 0; i < keys_.size(); ++i) {
+      const Key& key = keys_[i];
+      result_.keys.push_back({.layer = key.identity.site.layer,
+                              .phase = static_cast<int>(key.identity.site.phase),
+                              .kernel = "kernel " + std::to_string(i + 1),
+                              .ns = true_ns_[i] / true_steps_,
+                              .bytes = true_bytes_[i] / true_steps_,
+                              .flop = static_cast<double>(key.flop * launched_[i]) / static_cast<double>(steps_)});
+    }
+    result_.steps = steps_;
+    return std::move(result_);
   }
-  add_key(0, Phase::kOptimizer);
-  add_key(0, Phase::kOptimizer);
-  const double m = options.launches;
 
-  // --- The policy.
-  std::vector<GroupRole> roles = {GroupRole::kHardware};
-  if (options.schedule != Schedule::kOneGroup) {
-    roles = {GroupRole::kHardware, GroupRole::kHardware, GroupRole::kOnce, GroupRole::kGuard};
+ private:
+  static arming::Options ArmingOf(const SimulatedRun& options) {
+    arming::Options arming;
+    if (options.schedule == Schedule::kFiftySteps) {  // as `--skip 10 --steps 50` sets it
+      arming.window_steps = 50;
+      arming.warm_up_steps = 2;
+    }
+    arming.seed = options.seed;
+    return arming;
   }
-  arming::Options arming;
-  uint64_t steps = kLongRun;
-  if (options.schedule == Schedule::kFiftySteps) {  // as `--skip 10 --steps 50` sets it
-    steps = arming.window_steps = 50;
-    arming.warm_up_steps = 2;
-  }
-  arming.seed = options.seed;
-  arming::Policy policy(arming, roles);
-  for (uint32_t i = 0; i < keys.size(); ++i) policy.OnNewKey(i);
 
-  // --- The trace.
-  wire::Encoder chunk(wire::kMaxPayloadSize);
-  RunFacts facts;
-  facts.source = trace::Source::kMeasured;
-  EncodeFactChanges(RunFacts{}, facts, &chunk);
-  for (uint32_t id = 1; id <= keys.size(); ++id) EncodeName(id, "kernel " + std::to_string(id), &chunk);
-  EncodeModel(1, {.class_name = "Net", .parameters = 1000}, &chunk);
-  for (uint32_t id = 1; id < 2 + options.layers; ++id) {
-    LayerDefinition layer{.model = 1, .parent = id == 1 ? 0u : 1u};
-    if (id > 1) layer.path = "layer" + std::to_string(id - 1);
-    EncodeLayer(id, Layer{.definition = layer}, &chunk);
+  // The program's kernels are the same for every seed, so that two runs are of one program.
+  void MakeKeys() {
+    std::mt19937_64 program(11);
+    const auto add_key = [&](uint32_t layer, Phase phase) {
+      Key& key = keys_.emplace_back();
+      key.identity.kernel = static_cast<uint32_t>(keys_.size());
+      key.identity.site.layer = layer;
+      key.identity.site.phase = phase;
+      const double factor = layer == 2 ? options_.faster_layer : 1;  // layer 1 is the root
+      key.ns = factor * 1e4 * std::exp(3 * uniform_(program));
+      key.bytes = factor * 1e6 * std::exp(3 * uniform_(program));
+      key.flop = 1'000'000;
+    };
+    for (uint32_t layer = 2; layer < 2 + options_.layers; ++layer) {
+      for (const Phase phase : {Phase::kForward, Phase::kForward, Phase::kBackward, Phase::kBackward}) {
+        add_key(layer, phase);
+      }
+    }
+    add_key(0, Phase::kOptimizer);
+    add_key(0, Phase::kOptimizer);
+    true_ns_.resize(keys_.size());
+    true_bytes_.resize(keys_.size());
   }
-  EncodeMetric(kTime, {.name = std::string(kMetricTime), .unit = "ns"}, &chunk);
-  EncodeMetric(kDramBytes, {.name = std::string(kMetricDramBytes), .unit = "byte"}, &chunk);
-  EncodeMetric(kFlopFirst + 1, {.name = std::string(kMetricFlop[1]), .unit = "FLOP"}, &chunk);
 
-  // --- The steps.
-  const Path path(options.noise, steps, random);
-  LaunchTable& table = Table();
-  StepSums sums;
-  std::vector<double> true_ns(keys.size()), true_bytes(keys.size());
-  double true_steps = 0;
+  void WriteDefinitions() {
+    RunFacts facts;
+    facts.source = trace::Source::kMeasured;
+    EncodeFactChanges(RunFacts{}, facts, &chunk_);
+    for (uint32_t id = 1; id <= keys_.size(); ++id) EncodeName(id, "kernel " + std::to_string(id), &chunk_);
+    EncodeModel(1, {.class_name = "Net", .parameters = 1000}, &chunk_);
+    for (uint32_t id = 1; id < 2 + options_.layers; ++id) {
+      LayerDefinition layer{.model = 1, .parent = id == 1 ? 0u : 1u};
+      if (id > 1) layer.path = "layer" + std::to_string(id - 1);
+      EncodeLayer(id, Layer{.definition = layer}, &chunk_);
+    }
+    EncodeMetric(kTime, {.name = std::string(kMetricTime), .unit = "ns"}, &chunk_);
+    EncodeMetric(kDramBytes, {.name = std::string(kMetricDramBytes), .unit = "byte"}, &chunk_);
+    EncodeMetric(kFlopFirst + 1, {.name = std::string(kMetricFlop[1]), .unit = "FLOP"}, &chunk_);
+  }
+
   // The noise of a mean over many launches.
-  const auto mean_noise = [&](double spread) {
-    double mean = 1 + spread / std::sqrt(m) * normal(random);
-    if (options.noise == Noise::kSlowLaunches) {
-      std::binomial_distribution<int> slow(static_cast<int>(options.launches), kSlowShare);
-      mean += (kSlowLaunch - 1) * slow(random) / m;
+  double MeanNoise(double spread) {
+    double mean = 1 + spread / std::sqrt(m_) * normal_(random_);
+    if (options_.noise == Noise::kSlowLaunches) {
+      std::binomial_distribution<int> slow(static_cast<int>(options_.launches), kSlowShare);
+      mean += (kSlowLaunch - 1) * slow(random_) / m_;
     }
     return mean;
-  };
-  const auto add = [&](const Key& key, uint64_t step, std::initializer_list<Sample> samples) {
+  }
+
+  void Add(const Key& key, uint64_t step, std::initializer_list<Sample> samples) {
     LaunchRecord record;
     record.identity = key.identity;
     record.launches = 0;
     for (const Sample& sample : samples) record.samples[record.sample_count++] = sample;
     uint32_t id = 0;
-    table.Add(record, &id);
-    for (const Sample& sample : samples) sums.Add(step, id, sample);
-  };
-  const uint64_t rhythm = random();
-  std::vector<uint64_t> launched(keys.size());
-  for (size_t i = 0; i < keys.size(); ++i) {
-    LaunchRecord all;
-    all.identity = keys[i].identity;
-    all.launches = 0;
-    for (uint64_t step = 0; step < steps; ++step) {
-      if (Runs(options.noise, i, step, rhythm)) all.launches += options.launches;
-    }
-    launched[i] = all.launches;
-    table.Add(all);
+    table_.Add(record, &id);
+    for (const Sample& sample : samples) sums_.Add(step, id, sample);
   }
-  std::vector<StepRecord> records;
-  for (uint64_t step = 0; step < steps; ++step) {
-    const arming::Decision decision = policy.Begin(step);
+
+  // What is not sampled need not be drawn launch by launch, and not at all where its noise averages out.
+  void DoUnsampled(double* ns, double* bytes) {
+    if (steps_ <= 500) {
+      *ns *= MeanNoise(options_.launch_spread);
+      *bytes *= MeanNoise(options_.launch_spread / 1.5);
+    } else if (options_.noise == Noise::kSlowLaunches) {
+      *ns *= 1 + kSlowShare * (kSlowLaunch - 1);
+      *bytes *= 1 + kSlowShare * (kSlowLaunch - 1);
+    }
+  }
+
+  void DoSampled(uint32_t i, uint64_t step, double factor, const arming::Decision& decision, double* ns,
+                 double* bytes) {
+    const Key& key = keys_[i];
+    double sum = 0;
+    const bool times = decision.action == Action::kTimes;
+    const double spread = times ? options_.launch_spread : options_.launch_spread / 1.5;
+    for (uint32_t launch = 0; launch < options_.launches; ++launch) {
+      double value = (times ? key.ns : key.bytes) * factor * (1 + spread * normal_(random_));
+      if (options_.noise == Noise::kSlowLaunches && uniform_(random_) < kSlowShare) value *= kSlowLaunch;
+      const uint64_t sample = Whole(value);
+      sum += static_cast<double>(sample);
+      if (times) {
+        Add(key, step, {{kTime, sample}});
+      } else if (roles_[decision.group] == GroupRole::kHardware) {
+        Add(key, step, {{kDramBytes, sample}, {kFlopFirst + 1, key.flop}});
+      }
+    }
+    double& own = times ? *ns : *bytes;
+    double& other = times ? *bytes : *ns;
+    own = sum;
+    if (steps_ <= 500) other *= MeanNoise(times ? options_.launch_spread / 1.5 : options_.launch_spread);
+    if (times) policy_.OnTime(i, sum / m_, options_.launches);
+    if (!times && roles_[decision.group] == GroupRole::kHardware) policy_.OnBytes(i, sum / m_);
+    if (!times) policy_.OnCounted(i, decision.group);
+  }
+
+  void DoStep(uint64_t step, const Path& path) {
+    const arming::Decision decision = policy_.Begin(step);
     const double factor = path.at(step);
     const bool counted = !path.slow(step);
-    true_steps += counted;
-    for (uint32_t i = 0; i < keys.size(); ++i) {
-      const Key& key = keys[i];
-      if (!Runs(options.noise, i, step, rhythm)) continue;
-      double ns = key.ns * m * factor, bytes = key.bytes * m * factor;
+    true_steps_ += counted;
+    double own_ns = 0;  // without noise
+    for (uint32_t i = 0; i < keys_.size(); ++i) {
+      if (!Runs(options_.noise, i, step, rhythm_)) continue;
+      own_ns += m_ * keys_[i].ns;
+      double ns = keys_[i].ns * m_ * factor, bytes = keys_[i].bytes * m_ * factor;
       if (decision.action == Action::kNone) {
-        // What nobody samples need not be drawn launch by launch, and not at all where its noise averages out.
-        if (steps <= 500) {
-          ns *= mean_noise(options.launch_spread);
-          bytes *= mean_noise(options.launch_spread / 1.5);
-        } else if (options.noise == Noise::kSlowLaunches) {
-          ns *= 1 + kSlowShare * (kSlowLaunch - 1);
-          bytes *= 1 + kSlowShare * (kSlowLaunch - 1);
-        }
+        DoUnsampled(&ns, &bytes);
       } else {
-        double sum = 0;
-        const bool times = decision.action == Action::kTimes;
-        const double spread = times ? options.launch_spread : options.launch_spread / 1.5;
-        for (uint32_t launch = 0; launch < options.launches; ++launch) {
-          double value = (times ? key.ns : key.bytes) * factor * (1 + spread * normal(random));
-          if (options.noise == Noise::kSlowLaunches && uniform(random) < kSlowShare) value *= kSlowLaunch;
-          const uint64_t sample = Whole(value);
-          sum += static_cast<double>(sample);
-          if (times) {
-            add(key, step, {{kTime, sample}});
-          } else if (roles[decision.group] == GroupRole::kHardware) {
-            add(key, step, {{kDramBytes, sample}, {kFlopFirst + 1, key.flop}});
-          }
-        }
-        double& own = times ? ns : bytes;
-        double& other = times ? bytes : ns;
-        own = sum;
-        if (steps <= 500) other *= mean_noise(times ? options.launch_spread / 1.5 : options.launch_spread);
-        if (times) policy.OnTime(i, sum / m, options.launches);
-        if (!times && roles[decision.group] == GroupRole::kHardware) policy.OnBytes(i, sum / m);
-        if (!times) policy.OnCounted(i, decision.group);
+        DoSampled(i, step, factor, decision, &ns, &bytes);
       }
-      if (counted) true_ns[i] += ns, true_bytes[i] += bytes;
+      if (counted) true_ns_[i] += ns, true_bytes_[i] += bytes;
     }
     const double cost = decision.action == Action::kCounters ? kCountersCost
                         : decision.action == Action::kTimes  ? kTimesCost
                                                              : 0;
-    double own_ns = 0;
-    for (uint32_t i = 0; i < keys.size(); ++i) own_ns += Runs(options.noise, i, step, rhythm) ? m * keys[i].ns : 0;
-    const uint64_t duration = Whole(own_ns * (factor * (1 + kHostSpread * normal(random)) + cost));
-    policy.End(step, decision, duration, true);
+    const bool hidden = options_.noise == Noise::kHiddenStates || options_.noise == Noise::kHiddenWarmUp;
+    const double by_the_clock = hidden ? kHostBound : factor;
+    const uint64_t duration = Whole(own_ns * (by_the_clock * (1 + kHostSpread * normal_(random_)) + cost));
+    policy_.End(step, decision, duration, true);
     StepRecord record;
     record.index = step;
     record.duration_ns = duration;
     record.samples = 8;
     record.measured = true;
     record.armed_group = decision.action == Action::kCounters ? decision.group + 1 : 0;
-    records.push_back(record);
-    result.armed += decision.action == Action::kCounters;
+    records_.push_back(record);
+    result_.armed += decision.action == Action::kCounters;
   }
-  while (table.TakeOne([&](uint32_t id, const LaunchTable::Key& key, auto metrics) {
-    EncodeLaunchKey(id, key.identity, 0, 0, &chunk);
-    EncodeKeyStats(id, key.launches, metrics, &chunk);
-  })) {
-  }
-  const size_t before = chunk.size();
-  sums.CompleteBefore(UINT64_MAX);
-  for (const SampledStep& sampled : sums.complete()) EncodeSampledStep(sampled, &chunk);
-  result.series_bytes = chunk.size() - before;
-  for (const StepRecord& record : records) EncodeStep(record, &chunk);
-  EncodeEnd("exit", 1, &chunk);
 
-  std::vector<uint8_t> bytes(wire::kFileHeaderSize + wire::kFrameHeaderSize);
-  uint8_t file[wire::kFileHeaderSize], frame[wire::kFrameHeaderSize];
-  wire::EncodeFileHeader(file);
-  wire::EncodeFrameHeader(chunk.data(), static_cast<uint32_t>(chunk.size()), 0, frame);
-  std::memcpy(bytes.data(), file, sizeof file);
-  std::memcpy(bytes.data() + sizeof file, frame, sizeof frame);
-  bytes.insert(bytes.end(), chunk.data(), chunk.data() + chunk.size());
-  result.trace_bytes = bytes.size();
-  cli::MemorySource source(bytes);
-  cli::TraceContents contents = cli::ReadTrace(source);
-  if (!chunk.ok() || !contents.status.ok()) {
-    fprintf(stderr, "the simulated trace cannot be read: %s\n", std::string(contents.status.message()).c_str());
-    exit(2);
+  void WriteStatistics() {
+    while (table_.TakeOne([&](uint32_t id, const LaunchTable::Key& key, auto metrics) {
+      EncodeLaunchKey(id, key.identity, 0, 0, &chunk_);
+      EncodeKeyStats(id, key.launches, metrics, &chunk_);
+    })) {
+    }
+    const size_t before = chunk_.size();
+    sums_.CompleteBefore(UINT64_MAX);
+    for (const SampledStep& sampled : sums_.complete()) EncodeSampledStep(sampled, &chunk_);
+    result_.series_bytes = chunk_.size() - before;
+    for (const StepRecord& record : records_) EncodeStep(record, &chunk_);
+    EncodeEnd("exit", 1, &chunk_);
   }
-  result.profile = std::move(contents.profile);
-  result.steps = steps;
-  for (uint32_t i = 0; i < keys.size(); ++i) {
-    const Key& key = keys[i];
-    result.keys.push_back({.layer = key.identity.site.layer,
-                           .phase = static_cast<int>(key.identity.site.phase),
-                           .kernel = "kernel " + std::to_string(i + 1),
-                           .ns = true_ns[i] / true_steps,
-                           .bytes = true_bytes[i] / true_steps,
-                           .flop = static_cast<double>(key.flop * launched[i]) / static_cast<double>(steps)});
+
+  void ReadTrace() {
+    std::vector<uint8_t> bytes(wire::kFileHeaderSize + wire::kFrameHeaderSize);
+    uint8_t file[wire::kFileHeaderSize], frame[wire::kFrameHeaderSize];
+    wire::EncodeFileHeader(file);
+    wire::EncodeFrameHeader(chunk_.data(), static_cast<uint32_t>(chunk_.size()), 0, frame);
+    std::memcpy(bytes.data(), file, sizeof file);
+    std::memcpy(bytes.data() + sizeof file, frame, sizeof frame);
+    bytes.insert(bytes.end(), chunk_.data(), chunk_.data() + chunk_.size());
+    result_.trace_bytes = bytes.size();
+    cli::MemorySource source(bytes);
+    cli::TraceContents contents = cli::ReadTrace(source);
+    if (!chunk_.ok() || !contents.status.ok()) {
+      fprintf(stderr, "the simulated trace cannot be read: %s\n", std::string(contents.status.message()).c_str());
+      exit(2);
+    }
+    result_.profile = std::move(contents.profile);
   }
-  return result;
-}
+
+  const SimulatedRun& options_;
+  std::mt19937_64 random_;
+  std::normal_distribution<double> normal_;
+  std::uniform_real_distribution<double> uniform_;
+  const double m_;  // launches of a key in a step
+  const uint64_t steps_;
+  const std::vector<GroupRole> roles_;
+  arming::Policy policy_;
+  wire::Encoder chunk_;
+  LaunchTable& table_ = Table();
+  StepSums sums_;
+  std::vector<Key> keys_;
+  std::vector<StepRecord> records_;
+  uint64_t rhythm_ = 0;             // where it begins
+  std::vector<uint64_t> launched_;  // of each key, in all steps
+  // What really was done, in the steps that count.
+  std::vector<double> true_ns_, true_bytes_;
+  double true_steps_ = 0;
+  SimulatedResult result_;
+};
+
+}  // namespace
+
+SimulatedResult Simulate(const SimulatedRun& options) { return Simulation(options).Run(); }
 
 }  // namespace rfinject::bench

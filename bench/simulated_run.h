@@ -37,12 +37,16 @@ enum class Noise : uint8_t {
   kEvery100,
   kInTurn,     // two programs in turn, as the two networks of a GAN: each half of the keys in every second step
   kRareThird,  // a third of the keys runs in every sixteenth step only
+  // The host takes longer than the GPU, so that the steps' durations do not show these.
+  kHiddenStates,  // two clocks, as kTwoStates
+  kHiddenWarmUp,  // the clock sinks by a tenth within the first third of the run
 };
-inline constexpr Noise kAllNoises[] = {Noise::kWhite,      Noise::kClockHalf, Noise::kClockTwo,  Noise::kShortMemory,
-                                       Noise::kLongMemory, Noise::kTwoStates, Noise::kSlowSteps, Noise::kSlowLaunches,
-                                       Noise::kDrift,      Noise::kEvery2,    Noise::kEvery4,    Noise::kEvery5,
-                                       Noise::kEvery10,    Noise::kEvery16,   Noise::kEvery20,   Noise::kEvery25,
-                                       Noise::kEvery50,    Noise::kEvery100,  Noise::kInTurn,    Noise::kRareThird};
+inline constexpr Noise kAllNoises[] = {
+    Noise::kWhite,        Noise::kClockHalf,   Noise::kClockTwo,     Noise::kShortMemory, Noise::kLongMemory,
+    Noise::kTwoStates,    Noise::kSlowSteps,   Noise::kSlowLaunches, Noise::kDrift,       Noise::kEvery2,
+    Noise::kEvery4,       Noise::kEvery5,      Noise::kEvery10,      Noise::kEvery16,     Noise::kEvery20,
+    Noise::kEvery25,      Noise::kEvery50,     Noise::kEvery100,     Noise::kInTurn,      Noise::kRareThird,
+    Noise::kHiddenStates, Noise::kHiddenWarmUp};
 // Every how many steps one is longer; 0: there is no such rhythm.
 uint64_t PeriodOf(Noise noise);
 // The names of both, as tables and --only have them.

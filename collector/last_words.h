@@ -3,7 +3,7 @@
 // What a program that `rfinject` has started says of its trace when it ends, in one line on standard error: how much
 // was measured and which command shows it, or that there is no trace.
 //
-// `rfinject` becomes the program, so nobody of ours is left to say it but the library. It is meant for people:
+// `rfinject` becomes the program, so only the library is left to say it. It is meant for people:
 // nothing is said where standard error is no terminal, so that a program that parses or compares it finds what it
 // would without us (with -v it is said there, too; with -q nowhere). One process of a job speaks: rank 0 or, where
 // there are no ranks, the process that `rfinject` became.

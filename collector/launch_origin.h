@@ -1,7 +1,7 @@
 // File: launch_origin.h
 //
 // Finds out what is asked once for each launch key, when it is first seen: the line of the program that it came from
-// (source_line.h), and, if nobody knows its layer, its native stack (native_stack.h).
+// (source_line.h), and, if its layer is not known, its native stack (native_stack.h).
 #ifndef RFINJECT_COLLECTOR_LAUNCH_ORIGIN_H_
 #define RFINJECT_COLLECTOR_LAUNCH_ORIGIN_H_
 

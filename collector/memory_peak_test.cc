@@ -79,7 +79,7 @@ TEST(MemoryWatch, AnAddressWithinAPieceHasTheRestOfIt) {
 TEST(MemoryWatch, WhatTheDeviceRefusedIsSaidOnceMore) {
   MemoryWatch watch;
   const Site site{.layer = 3, .phase = Phase::kForward};
-  watch.OnRefused(0, 5, site);  // of a device that nobody has seen
+  watch.OnRefused(0, 5, site);  // of a device that was not seen
   watch.OnMemory(0, 0x10, 1000, 2048, {}, 0);
   watch.OnMemory(1, 0x20, 3000, 4096, {}, 0);
   MemoryPeak peak;

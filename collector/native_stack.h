@@ -1,6 +1,6 @@
 // File: native_stack.h
 //
-// The native call stack of a launch whose layer nobody knows, taken once for each launch key. Only the injector can
+// The native call stack of a launch whose layer is not known, taken once for each launch key. Only the injector can
 // walk a stack; the collector asks through one function pointer, as for the site (site.h).
 #ifndef RFINJECT_COLLECTOR_NATIVE_STACK_H_
 #define RFINJECT_COLLECTOR_NATIVE_STACK_H_

@@ -122,7 +122,7 @@ TEST(ProcessFacts, OneJobHasOneId) {
   EXPECT_EQ(
       With({{"RFINJECT_JOB", "host.7.1"}, {"TORCHELASTIC_RUN_ID", "100"}, {"GROUP_WORLD_SIZE", "1"}}).process.job_id,
       "host.7.1");
-  // ... and does join the nodes of a job, of which each has its own.
+  // ... and does join the nodes of a job, although each node has its own.
   EXPECT_EQ(
       With({{"RFINJECT_JOB", "host.7.1"}, {"TORCHELASTIC_RUN_ID", "100"}, {"GROUP_WORLD_SIZE", "2"}}).process.job_id,
       "100");

@@ -36,7 +36,7 @@ struct Settings {
 };
 
 // Parses the environment at the first call, and returns the same object afterwards. Bad values keep the default and
-// are kept in `SettingsErrors`, one line each, for the trace; unknown RFINJECT_* names likewise.
+// are kept in `SettingsErrors`, one line each, for the trace, and so are unknown RFINJECT_* names.
 const Settings& GetSettings() noexcept;
 const std::string& SettingsErrors() noexcept;
 

@@ -1,7 +1,7 @@
 // File: step_end.h
 //
 // Ends the training step that runs. The injector does that when an optimizer has stepped. A source that sees an
-// optimizer's step of which the program's Python knows nothing (one that was captured into a CUDA graph) asks the
+// optimizer's step that the program's Python does not make (one that was captured into a CUDA graph) asks the
 // injector to do it, through one function pointer.
 #ifndef RFINJECT_COLLECTOR_STEP_END_H_
 #define RFINJECT_COLLECTOR_STEP_END_H_

@@ -141,7 +141,10 @@ TEST_F(TraceEncoderTest, Statistics) {
   metric->set_n(3);
   metric->set_min(10);
   metric->set_shared_sums(12);
+  ExpectWritten();
+}
 
+TEST_F(TraceEncoderTest, StepsAndWindows) {
   EncodeStep({.index = 1,
               .start_unix_ns = 2,
               .duration_ns = 3,
@@ -189,7 +192,10 @@ TEST_F(TraceEncoderTest, Statistics) {
   pm->add_bin_dram_bytes(uint64_t{1} << 40);
   pm->add_bin_tensor_permille(11);
   pm->add_bin_tensor_permille(0);
+  ExpectWritten();
+}
 
+TEST_F(TraceEncoderTest, WhatIsSaidAndTheEnd) {
   EncodeDiagnostic(
       {{.severity = Severity::kError, .id = "id", .text = "text", .remedy = "remedy", .unix_ns = 5}, true}, &out_);
   auto* diagnostic = wanted_.add_diagnostic();
@@ -425,7 +431,7 @@ TEST(MergeFacts, SetFieldsWin) {
     EXPECT_EQ(into, twice);
     if (from != RunFacts{} && into == all) unchanged += later.ShortDebugString() + "; ";
   }
-  // A device of which only the index is said, and a switch that is on already, are nothing new.
+  // A device with nothing but its index, and a switch that is on already, are nothing new.
   EXPECT_EQ(unchanged, "device { index: 2001 }; device { mig: true }; ");
 }
 

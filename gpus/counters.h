@@ -141,7 +141,7 @@ inline constexpr std::array<AlternativeCounter, 12> kAlternativeCounters = {{
 }};
 
 // Counters that no formula needs, but that are kept from other tools' files: they tell that tensor cores ran where
-// nobody counted their operations.
+// their operations were not counted.
 inline constexpr std::array<std::string_view, 3> kTensorInstructionMetrics = {
     kTensorInstructionsMetric, "sm__inst_executed_pipe_tensor_op_hmma.sum",
     "sm__inst_executed_pipe_tensor_op_gmma.sum"};

@@ -27,8 +27,9 @@ def words(*values):
 
 def tell_tensor(t):
     meta = t.device.type == 'meta'
-    tell('tensor ' + words(t._cdata, NUMBER[t.dtype], meta, 0 if meta else t.data_ptr(), t.numel(), t.dim(),
-                           *t.size(), *t.stride()))
+    offset = t.storage_offset()
+    data = 0 if meta else t.data_ptr() - offset * t.element_size()
+    tell('tensor ' + words(t._cdata, NUMBER[t.dtype], meta, data, offset, t.numel(), t.dim(), *t.size(), *t.stride()))
 
 def node(make):
     number = peek()
@@ -55,8 +56,11 @@ def operands():
     big = zeros(2, 3, 2, 2, 3, 2)
     for t in (a, b, c, zeros(5, 3, dtype=F64).t(), zeros(11, dtype=torch.int64), zeros(2, 2, dtype=torch.bool),
               zeros(9, 2, dtype=BF16), zeros(3, 1, dtype=F16).expand(3, 4), big, big.permute(5, 4, 3, 2, 1, 0),
-              zeros(3, 5, device='meta'), zeros(7, dtype=F64, device='meta'), zeros(2, 2, 2, 2, 3)):
+              a[1], zeros(19)[13:], zeros(3, 5, device='meta'), zeros(7, dtype=F64, device='meta'), zeros(2, 2, 2, 2, 3)):
         tell_tensor(t)
+    if hasattr(torch, '_efficientzerotensor'):
+        nothing = torch._efficientzerotensor((2, 3), dtype=F32, device='cpu')
+        tell('zeros %d' % nothing._cdata)
     T = lambda t: 'T%d' % t._cdata
     tell('expect aten::add %s %s I3' % (T(a), T(b)))
     torch.add(a, b, alpha=3)

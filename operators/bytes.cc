@@ -47,8 +47,8 @@ bool IsOutArgument(const OpCall& call, size_t index) {
   return false;
 }
 
-// Where the offset is not known, the parts of one storage look alike, and each is counted: query, key and value of
-// one projection are common, the same tensor given twice is rare.
+// Where the offset is not known (some imports), the parts of one storage look alike, and each is counted: query, key
+// and value of one projection are common, the same tensor given twice is rare.
 bool ReadBefore(const OpCall& call, size_t index, const TensorView& tensor) {
   if (tensor.offset < 0) return false;
   for (size_t i = 0; i < index; ++i) {

@@ -73,6 +73,9 @@ struct OpRule {
 // and a _foreach_ form have the functional form's rule unless they are listed themselves.
 std::optional<OpRule> FindOp(std::string_view name) noexcept;
 
+// The row of exactly this name, which has no "aten::" in front; null for one that the table does not know.
+const OpRule* FindRow(std::string_view name) noexcept;
+
 // All rows, for tests.
 std::span<const OpRule> AllOps() noexcept;
 

@@ -16,7 +16,7 @@ std::span<const Command> AllCommands() {
       {"control", "starts and stops the measuring of a running job", ControlMain, ControlHelp},
       {"diff", "what changed between two runs, GPUs or versions", DiffMain, DiffHelp},
       {"merge", "several traces into one", MergeMain, MergeHelp},
-      {"import", "profiles of Nsight Compute and Nsight Systems into a trace", ImportMain, ImportHelp},
+      {"import", "files of Nsight Compute, Nsight Systems or torch.profiler into a trace", ImportMain, ImportHelp},
       {"export", "traces for Perfetto, pprof, SQL or Prometheus", ExportMain, ExportHelp},
       {"dump", "the raw records of a trace as text", DumpMain, DumpHelp},
       {"explain", "what an alarm or a word of a report means (explain R005, explain bound)", ExplainMain,

@@ -79,13 +79,18 @@ int EnvMain(Arguments arguments) {
   if (!variables.note.empty()) Complain(variables.note);
   if (!Succeeded(AddLibrary(&variables))) return 2;
   Pairs pairs = {{"LD_PRELOAD", variables.library}, {"CUDA_INJECTION64_PATH", variables.library}};
-  std::string output;
+  std::string output, pattern;
   for (const auto& [name, value] : variables.settings) {
-    if (name == "RFINJECT_OUTPUT") output = PatternFolder(value);
+    if (name == "RFINJECT_OUTPUT") {
+      pattern = value;
+      output = PatternFolder(value);
+    }
     pairs.emplace_back(name, value);
   }
   if (!output.empty() && form != "json") {
-    if (const absl::Status prepared = PrepareFolder(output); !prepared.ok()) {
+    absl::Status prepared = PrepareFolder(output);
+    if (prepared.ok()) prepared = CheckOutputFile(pattern);
+    if (!prepared.ok()) {
       Complain("the output cannot be written: " + std::string(prepared.message()));
       return 2;
     }

@@ -13,10 +13,10 @@
 #include "cli/cmd/options.h"
 #include "cli/cmd/shared_options.h"
 #include "cli/cmd/streams.h"
+#include "cli/report/alarm.h"
 #include "cli/text/grid.h"
 #include "cli/view/report_view.h"
 #include "cli/view/views.h"
-#include "cli/words/alarm_texts.h"
 #include "cli/words/glossary.h"
 
 namespace rfinject::cli {
@@ -118,7 +118,7 @@ void WriteMarkdown(std::ostream& out) {
       "3 when an alarm is raised, `--strict=R001,R004` when one of these is. This file is what `rfinject explain "
       "--format markdown` prints.",
       kMarkdownWidth, "", "");
-  for (const AlarmExplanation& alarm : AlarmExplanations()) {
+  for (const AlarmKind& alarm : AlarmKinds()) {
     out << "\n## " << alarm.id << ": " << alarm.title << "\n\n";
     const auto part = [&](std::string_view head, std::string_view text) {
       if (!text.empty()) {
@@ -136,7 +136,7 @@ void WriteMarkdown(std::ostream& out) {
 
 VerbHelp ExplainHelp() {
   std::vector<std::string_view> words;
-  for (const AlarmExplanation& alarm : AlarmExplanations()) words.push_back(alarm.id);
+  for (const AlarmKind& alarm : AlarmKinds()) words.push_back(alarm.id);
   for (const GlossaryEntry& entry : Glossary()) words.push_back(entry.word);
   words.emplace_back("columns");
   return {kUsage, {std::begin(kOptions), std::end(kOptions)}, ChoicesOf(words)};
@@ -188,7 +188,7 @@ int ExplainMain(Arguments arguments) {
   }
   std::ostringstream out;
   bool first = true;
-  for (const AlarmExplanation& alarm : AlarmExplanations()) {
+  for (const AlarmKind& alarm : AlarmKinds()) {
     if (!all && std::find(wanted.begin(), wanted.end(), alarm.id) == wanted.end()) continue;
     if (!first) out << '\n';
     first = false;

@@ -68,7 +68,9 @@ bool NamesAFolder(const std::string& pattern) {
   if (pattern.ends_with('/') || pattern.ends_with(".rfx")) return false;
   if (pattern.find('%', pattern.rfind('/') + 1) != std::string::npos) return false;
   struct stat status;
-  return ::stat(pattern.c_str(), &status) != 0 || S_ISDIR(status.st_mode);
+  // A link to nothing is there.
+  if (::stat(pattern.c_str(), &status) != 0) return ::lstat(pattern.c_str(), &status) != 0;
+  return S_ISDIR(status.st_mode);
 }
 
 }  // namespace
@@ -258,6 +260,13 @@ absl::Status CheckOutputFile(const std::string& pattern) {
   if (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode)) return refused("a device");
   if (S_ISSOCK(status.st_mode)) return refused("a socket");
   return absl::OkStatus();
+}
+
+std::string TakenOutputNote(const std::string& pattern) {
+  struct stat status;
+  if (pattern.empty() || pattern.find('%') != std::string::npos) return {};
+  if (::lstat(pattern.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  return pattern + " is there and stays; the trace gets a name with a number beside it";
 }
 
 absl::Status PrepareFolder(const std::string& folder) {

@@ -51,6 +51,10 @@ std::string PatternFolder(const std::string& pattern);
 // pipe or device, so the trace would get a name beside it that nobody expects.
 absl::Status CheckOutputFile(const std::string& pattern);
 
+// What is to be said where the output is a file that is there: traces replace nothing, and get a name beside it.
+// Empty: nothing.
+std::string TakenOutputNote(const std::string& pattern);
+
 // Creates the folder (0700, with those above it) and checks that files can be made in it. A failure names the
 // folder that it is about.
 absl::Status PrepareFolder(const std::string& folder);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "cli/cmd/defaults.h"
 #include "cli/text/code_points.h"
 
@@ -30,6 +31,12 @@ std::string UnknownOption(std::span<const Option> options, std::string_view give
   const std::string_view nearest = Nearest(bare.substr(0, bare.find('=')), names);
   if (!nearest.empty()) text += "; did you mean --" + std::string(nearest) + "?";
   return text;
+}
+
+// What a script with an unset variable gives: to go on as if the option were not there would be silent.
+int EmptyValue(std::string_view verb, const Option& option) {
+  return UsageError(verb,
+                    absl::StrCat("--", std::string(option.name), " is empty; it wants ", std::string(option.value)));
 }
 
 // Insertions, deletions, replacements and swaps of neighbours (which is what typing does), without regard to case.
@@ -130,6 +137,7 @@ std::optional<int> ParseOptions(std::string_view verb, const VerbHelp& help, Arg
       } else {
         return UsageError(verb, std::string(word) + " wants a value: " + std::string(option->value));
       }
+      if (value.empty() && !TakesNoWord(*option)) return EmptyValue(verb, *option);
       parsed->values[std::string(option->name)] = value;
       continue;
     }
@@ -146,11 +154,17 @@ std::optional<int> ParseOptions(std::string_view verb, const VerbHelp& help, Arg
           return UsageError(verb, std::string(word) + " wants a value: " + std::string(option->value));
         }
         letter = word.size();
+        if (value.empty()) return EmptyValue(verb, *option);
       }
       parsed->values[std::string(option->name)] = value;
     }
   }
   for (; i < arguments.size(); ++i) parsed->words.push_back(arguments[i]);
+  // Of a program to run, its arguments are its own.
+  const auto empty = [](const char* word) { return *word == '\0'; };
+  if (policy == WordPolicy::kAnywhere && std::any_of(parsed->words.begin(), parsed->words.end(), empty)) {
+    return UsageError(verb, "an argument is empty");
+  }
   if (const absl::Status status = ApplyDefaults(verb, help, parsed); !status.ok()) {
     Complain(std::string(status.message()));
     return 2;

@@ -43,7 +43,7 @@ TEST(Options, EveryWayToGiveAValue) {
   }
   Parse last({"-o", "x", "-o", "y"}, WordPolicy::kAnywhere);
   EXPECT_EQ(last.parsed.Value("output"), "y");
-  Parse dash({"--output=", "-o", "-"}, WordPolicy::kAnywhere);
+  Parse dash({"--output=x", "-o", "-"}, WordPolicy::kAnywhere);
   EXPECT_EQ(dash.parsed.Value("output"), "-");
 }
 
@@ -66,13 +66,18 @@ TEST(Options, TheFirstWordEndsThem) {
 
 TEST(Options, MistakesAreUsageErrors) {
   for (const Words& words : {Words{"--nothing"}, Words{"-x"}, Words{"-qx"}, Words{"--strict=1"}, Words{"-o"},
-                             Words{"--output"}, Words{"--=x"}, Words{"---"}}) {
+                             Words{"--output"}, Words{"--=x"}, Words{"---"}, Words{"--output="}, Words{"-o", ""},
+                             Words{"-so", ""}, Words{"a", ""}, Words{"--", ""}}) {
     Parse parse(words, WordPolicy::kAnywhere);
     ASSERT_TRUE(parse.code) << words[0];
     EXPECT_EQ(*parse.code, 2);
     EXPECT_NE(parse.errors.find("rfinject verb: "), std::string::npos);
     EXPECT_EQ(parse.out, "");
   }
+  // What a script with an unset variable gives. A program's own arguments may be empty.
+  EXPECT_NE(Parse({"-o", ""}, WordPolicy::kAnywhere).errors.find("--output is empty; it wants FILE"),
+            std::string::npos);
+  EXPECT_FALSE(Parse({"program", ""}, WordPolicy::kEndOptions).code);
   EXPECT_NE(Parse({"--ouptut=x"}, WordPolicy::kAnywhere).errors.find("did you mean --output?"), std::string::npos);
 }
 

@@ -16,9 +16,9 @@
 #include "cli/cmd/shared_options.h"
 #include "cli/cmd/text_output.h"
 #include "cli/cmd/user_calibration.h"
+#include "cli/report/alarm.h"
 #include "cli/report/machine.h"
 #include "cli/view/views.h"
-#include "cli/words/alarm_texts.h"
 
 namespace rfinject::cli {
 namespace {

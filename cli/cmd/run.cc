@@ -55,6 +55,10 @@ constexpr int kNotFound = 127;
 // Finds the file that execvp would take, beforehand, so that nothing is created for a program that does not exist.
 // Returns 0 with the file in `*found`, or the exit code with the reason in `*why`.
 int FindProgram(const std::string& name, std::string* found, std::string* why) {
+  if (name.empty()) {
+    *why = "the program's name is empty";
+    return kNotFound;
+  }
   const auto check = [](const std::string& path) {
     struct stat status;
     if (::stat(path.c_str(), &status) != 0) return errno;
@@ -101,7 +105,7 @@ std::string Suggestion(const std::string& word) {
 }
 
 int ProgramFailed(const std::string& program, int code, const std::string& why) {
-  Complain(program + ": " + why + Suggestion(program));
+  Complain(program.empty() ? why : program + ": " + why + Suggestion(program));
   return code;
 }
 
@@ -295,6 +299,7 @@ int RunProgram(Arguments arguments) {
     Complain("the output cannot be written: " + std::string(writable.message()));
     return 2;
   }
+  if (const std::string note = TakenOutputNote(pattern); !note.empty() && !quiet) Complain(note);
   const std::string prepared = folder;
   if (own_folder) {
     const std::string run = RunFolderName(folder, PathsOf(parsed.words), absl::Now(), ::getpid()) + "/";

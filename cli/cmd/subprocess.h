@@ -14,7 +14,7 @@ struct SubprocessResult {
   int code = -1;  // exit code; 128 + signal; -1: could not be started, or did not end in time
   bool timed_out = false;
   std::string output;  // standard output, at most 64 KiB
-  std::string errors;  // standard error, likewise
+  std::string errors;  // standard error, as much of it
 };
 
 // `environment` is added to ours; an empty value unsets. Killed after `timeout_s` seconds, with all it started; ends

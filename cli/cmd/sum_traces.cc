@@ -37,8 +37,8 @@ std::string UsedInSpite(uint64_t chunks) {
   return absl::StrCat("; the ", Grouped(chunks), " chunks before it are used");
 }
 
-// A digest of the frames (FNV-1a, 64 bits) for traces without an id: versions before ids, and imports, of which the
-// same again is the same to the last byte.
+// A digest of the frames (FNV-1a, 64 bits) for traces without an id: those of versions before ids, and imports, which
+// are equal to the last byte when the same file is imported again.
 std::string ContentId(ByteSource& source) {
   uint64_t hash = 0xcbf29ce484222325;
   FrameReader frames(source);
@@ -61,8 +61,13 @@ struct ReadFile {
 // that is known.
 std::string AsTrace(const std::string& path, ReadFile* file) {
   std::string trace;
-  const ImportFormat* format = IsTraceFile(path) ? nullptr : RecogniseImport(path);
-  if (format == nullptr) return trace;
+  if (IsTraceFile(path)) return trace;
+  const ImportFormat* format = RecogniseImport(path);
+  if (format == nullptr) {
+    const std::string why = WhyPackedIsNothing(path);
+    if (!why.empty()) file->opened = absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
+    return trace;
+  }
   absl::StatusOr<Imported> imported = ImportFile(*format, path, {});
   file->opened = imported.status();
   if (!imported.ok()) return trace;

@@ -15,7 +15,7 @@ namespace rfinject::cli {
 
 struct Loaded {
   Profile profile;
-  size_t files = 0;      // files of which something could be used
+  size_t files = 0;      // files that held something usable
   bool damaged = false;  // something was not as it should be; it has been said on stderr
   bool empty = false;    // some trace was whole but empty, which was also said
 };

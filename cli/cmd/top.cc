@@ -28,6 +28,7 @@
 #include "cli/report/live.h"
 #include "cli/report/machine.h"
 #include "cli/report/run_list.h"
+#include "cli/text/grid.h"
 #include "cli/trace/follow.h"
 #include "cli/view/live_view.h"
 
@@ -175,12 +176,21 @@ Ending Show(Top* top, Screen* screen) {
     writing.height = static_cast<size_t>(std::max(size.lines - 1, 1));
     std::vector<std::string> lines;
     if (help) {
-      lines.assign(kHelp.begin(), kHelp.end());
+      std::ostringstream text;
+      for (const std::string_view line : kHelp) {
+        if (line.size() > static_cast<size_t>(std::max(size.columns, 0))) {
+          WriteWrapped(text, line, size.columns, "", "  ");
+        } else {
+          text << line << '\n';
+        }
+      }
+      lines = absl::StrSplit(text.str(), '\n');
     } else {
       lines = absl::StrSplit(top->Text({.paused = paused}, writing), '\n');
     }
     lines.resize(writing.height);
-    lines.emplace_back("q quit  s sort  b layer, op, kernel  p pause  h help");
+    const std::string_view keys = "q quit  s sort  b layer, op, kernel  p pause  h help";
+    lines.emplace_back(keys.substr(0, static_cast<size_t>(std::max(size.columns, 1))));
     if (absl::Status drawn = screen->Draw(lines); !drawn.ok()) return {.status = std::move(drawn)};
     const Screen::Input input = screen->Wait(paused ? absl::Hours(1) : next_look - absl::Now());
     if (input.what == Screen::What::kEnd) return {.signal = input.signal};

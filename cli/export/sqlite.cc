@@ -91,7 +91,7 @@ constexpr auto kRunColumns = std::to_array<ColumnOf<RunFacts>>({
 constexpr auto kAlarmColumns = std::to_array<ColumnOf<Alarm>>({
     {{.name = "alarm", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(alarm.id); }},
     {{.name = "place", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(AlarmWhere(alarm)); }},
-    {{.name = "text", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(AlarmText(alarm)); }},
+    {{.name = "text", .kind = Kind::kText}, [](const Alarm& alarm) { return OfText(alarm.text); }},
 });
 
 // A rule that holds; `report` is that of the run.
@@ -110,7 +110,7 @@ constexpr auto kAdviceColumns = std::to_array<ColumnOf<Advised>>({
     {{.name = "title", .kind = Kind::kText}, [](const Advised& at) { return OfText(at.advice.rule->title); }},
     {{.name = "why", .kind = Kind::kText},
      [](const Advised& at) { return OfText(AdviceWhy(at.advice, at.report.advice.facts)); }},
-    {{.name = "action", .kind = Kind::kText}, [](const Advised& at) { return OfText(at.advice.rule->action); }},
+    {{.name = "action", .kind = Kind::kText}, [](const Advised& at) { return OfText(at.advice.action()); }},
 });
 
 RowSet AdviceOf(const std::vector<Advised>& advised) {

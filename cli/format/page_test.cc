@@ -247,7 +247,7 @@ TEST(EmitHtml, SaysHeadlineAlarmsDiagnosticsAndDrops) {
   const std::string html = Html({report});
   for (const std::string& line : HeadlineText(report)) EXPECT_TRUE(Says(html, line)) << line;
   EXPECT_TRUE(Says(html, "<b>R002 </b>")) << "<b>R002 </b>";
-  EXPECT_TRUE(Says(html, std::string(AlarmCauses(report.alarms[0])))) << AlarmCauses(report.alarms[0]);
+  EXPECT_TRUE(Says(html, std::string(report.alarms[0].causes))) << report.alarms[0].causes;
   EXPECT_TRUE(Says(html, report.diagnostics[0].text)) << report.diagnostics[0].text;
   EXPECT_TRUE(Says(html, TierText(report.tier))) << TierText(report.tier);
   EXPECT_TRUE(Says(html, report.drops[0].first)) << report.drops[0].first;

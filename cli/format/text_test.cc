@@ -211,7 +211,7 @@ TEST(Table, NamesCannotSteerTheTerminal) {
   report.rows[0].layer =
       "a\033[2J\xC2\x9B"
       "b\xFF\r\n";
-  report.alarms.push_back({"R012", HugeValue{"bad \033]0;title\007", 1e19}, {}});
+  report.alarms.push_back({"R012", "bad \033]0;title\007 has a value of 1e+19", {}, {}});
   report.diagnostics[0].text = "\033c";
   const std::string text = Table({&report, 1}, {.width = 200, .most_rows = 0});
   EXPECT_THAT(text, HasSubstr("a?[2J?b???"));

@@ -82,6 +82,16 @@ const ImportFormat* RecogniseImport(const std::string& path) {
   return found == std::end(kFormats) ? nullptr : found;
 }
 
+std::string WhyPackedIsNothing(const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<ByteStream>> plain = ByteStream::Open(path, ByteStream::AsItIs());
+  if (!plain.ok()) return {};
+  const std::string bytes = Beginning(**plain);
+  if (!bytes.starts_with("\x1f\x8b") && !bytes.starts_with("PK")) return {};
+  const absl::StatusOr<std::unique_ptr<ByteStream>> stream = ByteStream::OfBytes(bytes);
+  if (!stream.ok()) return std::string(stream.status().message());
+  return "a packed file, and the first that is in it is no recording of torch.profiler";
+}
+
 absl::StatusOr<Imported> ImportFile(const ImportFormat& format, const std::string& path, ImportOptions options) {
   const NamedRun name = RunOfFileName(path);
   const bool guesses = options.gpu.empty() && !format.names_gpu;

@@ -36,6 +36,10 @@ std::string ImportFormatNames();
 // waits.
 const ImportFormat* RecogniseImport(const std::string& path);
 
+// Why a packed file that is recognised as nothing cannot be read: "a ZIP archive whose first file is encrypted".
+// Empty for a file that is not packed, or cannot be opened.
+std::string WhyPackedIsNothing(const std::string& path);
+
 // Imports the file, with model and GPU taken from its name (file_name.h) where neither options nor the file say them.
 // A line among the warnings says where the name leaves several GPUs open.
 absl::StatusOr<Imported> ImportFile(const ImportFormat& format, const std::string& path, ImportOptions options);

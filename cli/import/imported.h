@@ -4,6 +4,7 @@
 #ifndef RFINJECT_CLI_IMPORT_IMPORTED_H_
 #define RFINJECT_CLI_IMPORT_IMPORTED_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,7 +17,7 @@ namespace rfinject::cli {
 struct ImportOptions {
   std::string gpu;                              // row of gpus.csv; empty: unknown, the file tells what it can
   std::string likely_gpu;                       // what the file's name says, for a file that does not tell
-  std::string likely_model;                     // likewise
+  std::string likely_model;                     // what its name says of the model
   std::string model;                            // name for what the file holds; empty: the file's own word for it
   DecimalMark decimal = DecimalMark::kUnknown;  // kUnknown: the file tells
 };
@@ -30,6 +31,27 @@ struct Imported {
   uint64_t skipped_lines = 0;         // lines that are no part of the table
   std::vector<std::string> warnings;  // one line each, with the file's name
 };
+
+// Bounds what the launch keys of one file take, as the reader of traces does: a name is kept for each key that has
+// it, so a file of some megabytes can name thousands of them by a text of megabytes.
+class KeyMemory {
+ public:
+  explicit KeyMemory(uint64_t most_bytes = uint64_t{2} << 30) : left_(most_bytes) {}
+
+  // Whether a new key still fits. What `key` takes is counted once for each call.
+  bool Fits(const LaunchKey& key) {
+    constexpr uint64_t kWithoutNames = 512;  // bytes of a key and its statistics
+    const uint64_t bytes = kWithoutNames + key.kernel.size() + key.op.size() + key.signature.size() +
+                           key.layer.model.size() + key.layer.path.size();
+    const bool fits = bytes <= left_;
+    left_ -= fits ? bytes : left_;
+    return fits;
+  }
+
+ private:
+  uint64_t left_;
+};
+inline constexpr char kTooManyKeys[] = "holds more distinct launch keys than fit in memory";
 
 }  // namespace rfinject::cli
 

@@ -157,7 +157,7 @@ class Importer {
 
   // --- The short ways (ncu_repeats.h).
 
-  // Takes the line of the open kernel of which `rest` stands behind repeat_; false, with nothing done: the long way.
+  // Takes a line of the open kernel; `rest` is what stands behind repeat_. False, with nothing done: the long way.
   bool TakeKnownMetric(std::string_view rest) {
     if (place_ + 1 >= metric_lines_.size()) return false;
     const NcuMetricLine& known = metric_lines_[place_ + 1];
@@ -230,8 +230,8 @@ class Importer {
   std::optional<double> Factor(int metric, std::string_view unit, bool assume_base) {
     const std::optional<double> factor = metrics_.Factor(metric, unit, assume_base);
     constexpr size_t kMostBadUnits = 64;
-    if (!factor && bad_units_.size() < kMostBadUnits) {
-      bad_units_.insert(absl::StrCat(metrics_[metric].name, " in \"", std::string(unit), "\""));
+    if (!factor && doubts_.bad_units.size() < kMostBadUnits) {
+      doubts_.bad_units.insert(absl::StrCat(metrics_[metric].name, " in \"", std::string(unit), "\""));
     }
     return factor;
   }
@@ -239,13 +239,13 @@ class Importer {
   void TakeValue(int metric, std::string_view text, double factor) {
     const std::optional<double> number = ParseNumber(text, mark_);
     if (!number) {
-      if (!text.empty()) ++unreadable_;
+      if (!text.empty()) ++doubts_.unreadable;
       return;
     }
-    if (mark_ == DecimalMark::kUnknown && text.find_first_of(".,") != std::string_view::npos) ++ambiguous_;
+    if (mark_ == DecimalMark::kUnknown && text.find_first_of(".,") != std::string_view::npos) ++doubts_.ambiguous;
     const double value = *number * factor;
     if (!(value >= 0) || value > 1.8e19) {
-      ++out_of_range_;
+      ++doubts_.out_of_range;
       return;
     }
     // As std::llround does, which is a call and a tenth of what a value takes.
@@ -297,14 +297,14 @@ class Importer {
     const auto warn = [&](const auto&... parts) {
       result_.warnings.push_back(absl::StrCat(reader_.name(), ": ", parts...));
     };
-    for (const std::string& unit : bad_units_) warn(unit, ": this unit is not known here; the values were left out");
-    if (unreadable_ > 0) warn(unreadable_, " values are not numbers (n/a?) and were left out");
-    if (out_of_range_ > 0) warn(out_of_range_, " values are negative or too large; left out");
-    if (ambiguous_ > 0) {
-      warn(ambiguous_,
+    for (const std::string& unit : doubts_.bad_units)
+      warn(unit, ": this unit is not known here; the values were left out");
+    if (doubts_.unreadable > 0) warn(doubts_.unreadable, " values are not numbers (n/a?) and were left out");
+    if (doubts_.out_of_range > 0) warn(doubts_.out_of_range, " values are negative or too large; left out");
+    if (doubts_.ambiguous > 0) {
+      warn(doubts_.ambiguous,
            " values like \"1.234\" or \"1,234\" and nothing in the file tells which mark is the decimal one: read as "
-           "a "
-           "point; --decimal comma reads them the other way");
+           "a point; --decimal comma reads them the other way");
     }
     if (kernels_.derived_traffic()) {
       warn("no DRAM byte counters; traffic is Memory Throughput times Duration of the details page (rounded by ncu)");
@@ -339,8 +339,11 @@ class Importer {
   std::string identity_;               // where it is to be remembered
   NcuKernelSum* known_sum_ = nullptr;  // where its launch was remembered
 
-  std::set<std::string> bad_units_;
-  uint64_t unreadable_ = 0, out_of_range_ = 0, ambiguous_ = 0;
+  // Values that were left out, or that may have been read wrongly.
+  struct {
+    std::set<std::string> bad_units;
+    uint64_t unreadable = 0, out_of_range = 0, ambiguous = 0;
+  } doubts_;
 };
 
 }  // namespace

@@ -261,7 +261,7 @@ TEST_F(NcuCsv, LongLinesAndMissingLineEnd) {
 }
 
 TEST_F(NcuCsv, TheShortWayGivesWhatTheLongOneGives) {
-  // A column behind the value makes a table that is not ncu's own, of which every line is split into its fields.
+  // A column behind the value makes a table that is not ncu's own: every line of it is split into its fields.
   uint32_t state = 7;
   const auto draw = [&](uint32_t below) { return (state = state * 1664525u + 1013904223u) / 65536u % below; };
   const std::vector<std::pair<std::string, std::vector<std::string>>> metrics = {

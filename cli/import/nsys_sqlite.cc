@@ -19,37 +19,10 @@
 #include "absl/strings/str_format.h"
 #include "cli/import/nvtx_ranges.h"
 #include "cli/import/timed_steps.h"
+#include "cli/import/untrusted_database.h"
 
 namespace rfinject::cli {
 namespace {
-
-struct CloseDatabase {
-  void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
-};
-struct FinalizeStatement {
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
-using Database = std::unique_ptr<sqlite3, CloseDatabase>;
-using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
-
-Statement Prepare(sqlite3* database, const std::string& sql) {
-  sqlite3_stmt* statement = nullptr;
-  sqlite3_prepare_v2(database, sql.c_str(), static_cast<int>(sql.size()), &statement, nullptr);
-  return Statement(statement);
-}
-
-std::string Text(sqlite3_stmt* statement, int column) {
-  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
-  return text == nullptr ? std::string()
-                         : std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement, column)));
-}
-
-std::set<std::string> ColumnsOf(sqlite3* database, const std::string& table) {
-  std::set<std::string> columns;
-  const Statement statement = Prepare(database, absl::StrCat("SELECT name FROM pragma_table_info('", table, "')"));
-  while (statement && sqlite3_step(statement.get()) == SQLITE_ROW) columns.insert(Text(statement.get(), 0));
-  return columns;
-}
 
 uint32_t Unsigned(sqlite3_stmt* statement, int column) {
   const sqlite3_int64 value = sqlite3_column_int64(statement, column);
@@ -61,22 +34,10 @@ class Importer {
   Importer(const std::string& path, const ImportOptions& options) : path_(path), options_(options) {}
 
   absl::StatusOr<Imported> Run() {
-    sqlite3* raw = nullptr;
-    // One thread reads it; a lock around each value of each row would be a tenth of the time.
-    const int opened = sqlite3_open_v2(path_.c_str(), &raw,
-                                       SQLITE_OPEN_READONLY | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX, nullptr);
-    database_.reset(raw);
-    if (opened != SQLITE_OK) return Fail(raw != nullptr ? sqlite3_errmsg(raw) : "out of memory");
-    // The file is untrusted, so functions and virtual tables that its schema names are not used, and nothing is
-    // written.
-    sqlite3_db_config(raw, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-    sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, 16 << 20);
-
-    const std::set<std::string> columns = ColumnsOf(raw, "CUPTI_ACTIVITY_KIND_KERNEL");
+    if (!database_.Open(path_).ok()) return Failure();
+    const std::set<std::string> columns = database_.ColumnsOf("CUPTI_ACTIVITY_KIND_KERNEL");
+    if (!database_.status().ok()) return Failure();
     if (columns.empty()) {
-      const Statement probe = Prepare(raw, "SELECT name FROM sqlite_master LIMIT 1");
-      if (!probe || sqlite3_step(probe.get()) > SQLITE_ROW) return Fail("not a SQLite file, or a damaged one");
       return Fail(
           "no table CUPTI_ACTIVITY_KIND_KERNEL: not an export of nsys, or one without CUDA kernels "
           "(nsys profile --trace cuda; nsys export --type sqlite)");
@@ -86,25 +47,27 @@ class Importer {
     }
     const std::string name = columns.contains("demangledName") ? "demangledName" : "shortName";
     if (!columns.contains(name)) return Fail("CUPTI_ACTIVITY_KIND_KERNEL has no column demangledName or shortName");
-    const auto column = [&columns](const char* name) {
-      return columns.contains(name) ? absl::StrCat("k.", name) : "0";
-    };
-    FindRanges();
-    absl::Status status = Read("CUPTI_ACTIVITY_KIND_KERNEL",
-                               absl::StrCat("k.", name, ", k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ, ",
-                                            column("dynamicSharedMemory"), ", ", column("deviceId")),
-                               "", Phase::kOther);
-    if (!status.ok()) return status;
-    for (const auto& [table, what] :
-         {std::pair{"CUPTI_ACTIVITY_KIND_MEMCPY", "memcpy"}, std::pair{"CUPTI_ACTIVITY_KIND_MEMSET", "memset"}}) {
-      if (ColumnsOf(raw, table).empty()) continue;
-      status = Read(table, "0, 0, 0, 0, 0, 0, 0, 0, 0", what, Phase::kData);
-      if (!status.ok()) return status;
+    if (database_.ColumnsOf("StringIds").empty()) {
+      return database_.status().ok() ? Fail("no table StringIds, which has the names of kernels") : Failure();
     }
+    FindRanges();
+    absl::Status status = ReadTables(columns, name);
+    if (status.ok() && !callers_known_) {
+      run_ = {};
+      result_ = {};
+      places_.clear();
+      place_numbers_.clear();
+      activity_.clear();
+      last_place_ = activities_ = 0;
+      memory_ = KeyMemory();
+      status = ReadTables(columns, name);
+    }
+    if (!status.ok()) return status;
     if (result_.kernels == 0) return Fail("the export has no kernels");
     MeasureIdle();
     TimeSteps();
     Finish();
+    if (!database_.status().ok()) return Failure();
     return std::move(result_);
   }
 
@@ -112,51 +75,66 @@ class Importer {
   absl::Status Fail(const std::string& why) const {
     return absl::InvalidArgumentError(absl::StrCat(path_, ": ", why));
   }
+  absl::Status Failure() const { return Fail(std::string(database_.status().message())); }
+
+  absl::Status ReadTables(const std::set<std::string>& columns, const std::string& name) {
+    const auto column = [&columns](const char* name) {
+      return columns.contains(name) ? absl::StrCat("k.", name) : "0";
+    };
+    absl::Status status = Read("CUPTI_ACTIVITY_KIND_KERNEL",
+                               absl::StrCat("k.", name, ", k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ, ",
+                                            column("dynamicSharedMemory"), ", ", column("deviceId")),
+                               "", Phase::kOther);
+    for (const auto& [table, what] :
+         {std::pair{"CUPTI_ACTIVITY_KIND_MEMCPY", "memcpy"}, std::pair{"CUPTI_ACTIVITY_KIND_MEMSET", "memset"}}) {
+      if (!status.ok() || database_.ColumnsOf(table).empty()) continue;
+      status = Read(table, "0, 0, 0, 0, 0, 0, 0, 0, 0", what, Phase::kData);
+    }
+    return status;
+  }
 
   // --- NVTX. A launch is in the ranges that were open on its thread when it was called. Its correlation number leads
   // to the call of CUDA's runtime, and the call's thread and time lead to the ranges.
 
-  bool HasCaller(const std::string& table) const {
-    return has_ranges_ && ColumnsOf(database_.get(), table).contains("correlationId");
+  bool HasCaller(const std::string& table) {
+    return has_ranges_ && callers_known_ && database_.ColumnsOf(table).contains("correlationId");
   }
-  std::string Caller(const std::string& table) const {
-    return HasCaller(table) ? "r.globalTid, r.start" : "NULL, NULL";
-  }
-  std::string CallerJoin(const std::string& table) const {
+  std::string Caller(const std::string& table) { return HasCaller(table) ? "r.globalTid, r.start" : "NULL, NULL"; }
+  std::string CallerJoin(const std::string& table) {
     if (!HasCaller(table)) return "";
     // Numbers are a process's own; the upper bits of a thread's number are its process's.
-    const bool processes = ColumnsOf(database_.get(), table).contains("globalPid");
+    const bool processes = database_.ColumnsOf(table).contains("globalPid");
     return absl::StrCat("LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = k.correlationId ",
                         processes ? "AND r.globalTid / 16777216 = k.globalPid / 16777216 " : "");
   }
-  std::string CallerOrder(const std::string& table) const {
+  std::string CallerOrder(const std::string& table) {
     return HasCaller(table) ? " ORDER BY r.globalTid, r.start" : "";
   }
 
   // The ranges that have an end, in the order that NvtxStack wants.
-  std::function<bool(NvtxRange*)> Ranges() const {
-    const bool ids = ColumnsOf(database_.get(), "NVTX_EVENTS").contains("textId");
-    const auto statement = std::make_shared<Statement>(Prepare(
-        database_.get(),
-        absl::StrCat("SELECT n.globalTid, n.start, n.end, ", ids ? "COALESCE(n.text, s.value)" : "n.text",
-                     " FROM NVTX_EVENTS n ", ids ? "LEFT JOIN StringIds s ON s.id = n.textId " : "",
+  std::function<bool(NvtxRange*)> Ranges() {
+    const bool ids = database_.ColumnsOf("NVTX_EVENTS").contains("textId");
+    const auto statement = std::make_shared<Statement>(database_.Prepare(
+        // Nobody's range has a longer name. A name is kept for each place that a range is in.
+        absl::StrCat("SELECT n.globalTid, n.start, n.end, substr(", ids ? "COALESCE(n.text, s.value)" : "n.text",
+                     ", 1, 4096) FROM NVTX_EVENTS n ", ids ? "LEFT JOIN StringIds s ON s.id = n.textId " : "",
                      // 59: NvtxPushPopRange, which nest; others begin on one thread and may end on another.
                      "WHERE n.eventType = 59 AND n.end IS NOT NULL ORDER BY n.globalTid, n.start, n.end DESC")));
-    return [statement](NvtxRange* range) {
-      if (!*statement || sqlite3_step(statement->get()) != SQLITE_ROW) return false;
+    return [this, statement](NvtxRange* range) {
+      if (!database_.Row(*statement)) return false;
       sqlite3_stmt* row = statement->get();
       *range = {.thread = sqlite3_column_int64(row, 0),
                 .start = sqlite3_column_int64(row, 1),
                 .end = sqlite3_column_int64(row, 2),
-                .name = Text(row, 3)};
+                .name = ColumnText(*statement, 3)};
       return true;
     };
   }
 
   // Whether launches can be found in ranges, and how many steps these mark: those of the thread that has most.
   void FindRanges() {
-    const std::set<std::string> ranges = ColumnsOf(database_.get(), "NVTX_EVENTS");
-    const std::set<std::string> calls = ColumnsOf(database_.get(), "CUPTI_ACTIVITY_KIND_RUNTIME");
+    const std::set<std::string> ranges = database_.ColumnsOf("NVTX_EVENTS");
+    const std::set<std::string> calls = database_.ColumnsOf("CUPTI_ACTIVITY_KIND_RUNTIME");
     const auto has = [](const std::set<std::string>& columns, std::initializer_list<const char*> names) {
       return std::all_of(names.begin(), names.end(), [&](const char* name) { return columns.contains(name); });
     };
@@ -182,10 +160,10 @@ class Importer {
   // range.
 
   // The rows of a query whose first two columns are a start and an end.
-  cli::Intervals IntervalsOfQuery(const std::string& sql) const {
-    const auto statement = std::make_shared<Statement>(Prepare(database_.get(), sql));
-    return [statement](Interval* one) {
-      if (!*statement || sqlite3_step(statement->get()) != SQLITE_ROW) return false;
+  cli::Intervals IntervalsOfQuery(const std::string& sql) {
+    const auto statement = std::make_shared<Statement>(database_.Prepare(sql));
+    return [this, statement](Interval* one) {
+      if (!database_.Row(*statement)) return false;
       *one = {sqlite3_column_int64(statement->get(), 0), sqlite3_column_int64(statement->get(), 1)};
       return true;
     };
@@ -216,7 +194,7 @@ class Importer {
   }
 
   // The ranges of the steps' thread that `wanted` names, the outer one of two.
-  std::function<bool(Interval*)> RangesOfSteps(const std::function<bool(const std::string&)>& wanted) const {
+  std::function<bool(Interval*)> RangesOfSteps(const std::function<bool(const std::string&)>& wanted) {
     return [this, wanted, next = Ranges(), end = INT64_MIN](Interval* one) mutable {
       for (NvtxRange range; next(&range);) {
         if (range.thread != step_thread_ || range.start < end || !wanted(range.name)) continue;
@@ -229,10 +207,11 @@ class Importer {
   }
 
   // When the file's clock was 0; 0 where the export does not say it.
-  int64_t SessionStartUnixNs() const {
+  int64_t SessionStartUnixNs() {
+    if (!database_.ColumnsOf("TARGET_INFO_SESSION_START_TIME").contains("utcEpochNs")) return 0;
     const Statement start =
-        Prepare(database_.get(), "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME ORDER BY 1 LIMIT 1");
-    return start && sqlite3_step(start.get()) == SQLITE_ROW ? sqlite3_column_int64(start.get(), 0) : 0;
+        database_.Prepare("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME ORDER BY 1 LIMIT 1");
+    return database_.Row(start) ? sqlite3_column_int64(start.get(), 0) : 0;
   }
 
   void TimeSteps() {
@@ -248,7 +227,7 @@ class Importer {
     std::string sql;
     for (const char* table :
          {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
-      const std::set<std::string> columns = ColumnsOf(database_.get(), table);
+      const std::set<std::string> columns = database_.ColumnsOf(table);
       if (!columns.contains("start") || !columns.contains("end")) continue;
       absl::StrAppend(&sql, sql.empty() ? "" : " UNION ALL ", "SELECT start, end FROM ", table);
       if (columns.contains("globalPid")) {
@@ -266,7 +245,7 @@ class Importer {
     };
     AddOverlap(RangesOfSteps(is_data), &TimedStep::data_ns, &steps);
     AddOverlap(Merged(IntervalsOfQuery(sql), RangesOfSteps(is_data)), &TimedStep::busy_or_data_ns, &steps);
-    const std::set<std::string> calls = ColumnsOf(database_.get(), "CUPTI_ACTIVITY_KIND_RUNTIME");
+    const std::set<std::string> calls = database_.ColumnsOf("CUPTI_ACTIVITY_KIND_RUNTIME");
     const bool has_calls = calls.contains("end") && calls.contains("nameId");
     if (has_calls) {
       AddOverlap(IntervalsOfQuery(
@@ -311,14 +290,14 @@ class Importer {
       std::string sql;
       for (const char* table :
            {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
-        const std::set<std::string> columns = ColumnsOf(database_.get(), table);
+        const std::set<std::string> columns = database_.ColumnsOf(table);
         if (!columns.contains("start") || !columns.contains("end")) continue;
         absl::StrAppend(&sql, sql.empty() ? "" : " UNION ALL ", "SELECT ",
                         columns.contains("deviceId") ? "deviceId" : "0", " AS device, start, end FROM ", table,
                         " WHERE end >= start");
       }
-      const Statement statement = Prepare(database_.get(), absl::StrCat(sql, " ORDER BY 1, 2"));
-      while (statement && sqlite3_step(statement.get()) == SQLITE_ROW) {
+      const Statement statement = database_.Prepare(absl::StrCat(sql, " ORDER BY 1, 2"));
+      while (database_.Row(statement)) {
         take(sqlite3_column_int64(statement.get(), 0),
              {sqlite3_column_int64(statement.get(), 1), sqlite3_column_int64(statement.get(), 2)});
       }
@@ -346,12 +325,10 @@ class Importer {
   };
 
   static constexpr int64_t kNoName = -1;  // nsys counts from 0
-  absl::StatusOr<std::string> NameOf(sqlite3_stmt* names, int64_t id) const {
-    sqlite3_reset(names);
-    sqlite3_bind_int64(names, 1, id);
-    const int found = sqlite3_step(names);
-    if (found != SQLITE_ROW && found != SQLITE_DONE) return Fail(sqlite3_errmsg(database_.get()));
-    std::string name = found == SQLITE_ROW ? Text(names, 0) : std::string();
+  std::string NameOf(const Statement& names, int64_t id) {
+    sqlite3_reset(names.get());
+    sqlite3_bind_int64(names.get(), 1, id);
+    const std::string name = database_.Row(names) ? ColumnText(names, 0) : std::string();
     return name.empty() ? "(no name)" : name;
   }
 
@@ -366,19 +343,19 @@ class Importer {
   // Reads a table whose nine columns `key` are a launch's name, grid, block, shared memory and device. `name` stands
   // for the first of them where it is not empty.
   absl::Status Read(const std::string& table, const std::string& key, const std::string& name, Phase phase) {
-    const bool has_device = ColumnsOf(database_.get(), table).contains("deviceId");
-    const Statement statement = Prepare(
-        database_.get(), absl::StrCat("SELECT ", key, ", k.start, k.end, ", has_device ? "k.deviceId" : "0", ", ",
-                                      Caller(table), " FROM ", table, " k ", CallerJoin(table), CallerOrder(table)));
+    const bool has_device = database_.ColumnsOf(table).contains("deviceId");
+    const Statement statement =
+        database_.Prepare(absl::StrCat("SELECT ", key, ", k.start, k.end, ", has_device ? "k.deviceId" : "0", ", ",
+                                       Caller(table), " FROM ", table, " k ", CallerJoin(table), CallerOrder(table)));
     const Statement names =
-        name.empty() ? Prepare(database_.get(), "SELECT value FROM StringIds WHERE id = ?") : Statement();
-    if (!statement || (name.empty() && !names)) return Fail(sqlite3_errmsg(database_.get()));
+        name.empty() ? database_.Prepare("SELECT value FROM StringIds WHERE id = ?") : Statement();
+    if (!database_.status().ok()) return Failure();
     constexpr int kStart = 9, kEnd = 10, kDevice = 11, kThread = 12, kCall = 13;
     std::optional<NvtxStack> ranges;
-    if (has_ranges_) ranges.emplace(Ranges());
+    if (has_ranges_ && callers_known_) ranges.emplace(Ranges());
     absl::flat_hash_map<RawKey, std::pair<LaunchStats*, Stat*>> known;  // nodes of run_.launches, which stay
-    int status;
-    while ((status = sqlite3_step(statement.get())) == SQLITE_ROW) {
+    const uint64_t rows_before = result_.rows;
+    while (database_.Row(statement)) {
       sqlite3_stmt* row = statement.get();
       ++result_.rows;
       const Interval at{sqlite3_column_int64(row, kStart), sqlite3_column_int64(row, kEnd)};
@@ -399,10 +376,8 @@ class Importer {
       }
       auto& [stats, time] = known[raw];
       if (stats == nullptr) {
-        const absl::StatusOr<std::string> kernel = name.empty() ? NameOf(names.get(), raw.name) : name;
-        if (!kernel.ok()) return kernel.status();
         LaunchKey launch;
-        launch.kernel = *kernel;
+        launch.kernel = name.empty() ? NameOf(names, raw.name) : name;
         std::copy_n(raw.numbers.begin(), 3, launch.grid.begin());
         std::copy_n(raw.numbers.begin() + 3, 3, launch.block.begin());
         launch.dynamic_shared_bytes = raw.numbers[6];
@@ -411,6 +386,7 @@ class Importer {
         launch.phase = place.phase != Phase::kOther ? place.phase : phase;
         launch.op = place.op;
         launch.layer = ranges && steps_ > 0 && !place.in_step ? LayerKey{} : LayerKey{model_, place.path};
+        if (!memory_.Fits(launch)) return Fail(kTooManyKeys);
         stats = &run_.launches[launch];
         time = &stats->metrics[std::string(kMetricTime)];
       }
@@ -418,8 +394,16 @@ class Importer {
       time->Add(static_cast<uint64_t>(at.end) - static_cast<uint64_t>(at.start));
       ++result_.kernels;
     }
-    if (status == SQLITE_DONE) return absl::OkStatus();
-    return Fail(absl::StrCat("behind record ", result_.rows, ": ", sqlite3_errmsg(database_.get())));
+    if (!database_.status().ok()) {
+      return Fail(absl::StrCat("behind record ", result_.rows, ": ", std::string(database_.status().message())));
+    }
+    if (!HasCaller(table)) return absl::OkStatus();
+    const Statement all = database_.Prepare(absl::StrCat("SELECT count(*) FROM ", table));
+    if (!database_.Row(all)) return Failure();
+    // Each launch that several calls claim came several times.
+    if (static_cast<uint64_t>(sqlite3_column_int64(all.get(), 0)) != result_.rows - rows_before)
+      callers_known_ = false;
+    return absl::OkStatus();
   }
 
   void Finish() {
@@ -432,8 +416,11 @@ class Importer {
     run_.tier = 6;
     run_.steps.steps = std::max<uint64_t>(steps_, 1);
     DeviceInfo device;
-    const Statement gpu = Prepare(database_.get(), "SELECT name FROM TARGET_INFO_GPU ORDER BY id LIMIT 1");
-    if (gpu && sqlite3_step(gpu.get()) == SQLITE_ROW) device.name = Text(gpu.get(), 0);
+    if (const auto gpu_columns = database_.ColumnsOf("TARGET_INFO_GPU");
+        gpu_columns.contains("name") && gpu_columns.contains("id")) {
+      const Statement gpu = database_.Prepare("SELECT name FROM TARGET_INFO_GPU ORDER BY id LIMIT 1");
+      if (database_.Row(gpu)) device.name = ColumnText(gpu, 0);
+    }
     if (!options_.gpu.empty()) device.name = options_.gpu;
     run_.key.gpu = device.name;
     run_.devices = {device};
@@ -448,6 +435,12 @@ class Importer {
       result_.warnings.push_back(absl::StrCat(
           path_,
           ": no NVTX range says what a step is (torch.cuda.nvtx.range_push(\"step\")): all of it is taken for one"));
+    }
+    if (!callers_known_) {
+      result_.warnings.push_back(absl::StrCat(
+          path_,
+          ": several calls in CUPTI_ACTIVITY_KIND_RUNTIME have one correlationId: which NVTX ranges a launch was in is "
+          "not known, and they are left out"));
     }
     if (!idle_.empty()) {
       result_.warnings.push_back(absl::StrCat(path_, ": ", idle_));
@@ -464,9 +457,10 @@ class Importer {
   const ImportOptions& options_;
   const std::string model_ = options_.model.empty() ? "program" : options_.model;
   bool has_ranges_ = false;
-  uint64_t steps_ = 0;       // that ranges mark
-  int64_t step_thread_ = 0;  // on which they do
-  std::string idle_;         // what is said of the time in which nothing ran; empty: nothing
+  bool callers_known_ = true;  // the calls' numbers lead from a launch to one call
+  uint64_t steps_ = 0;         // that ranges mark
+  int64_t step_thread_ = 0;    // on which they do
+  std::string idle_;           // what is said of the time in which nothing ran; empty: nothing
   std::vector<NvtxPlace> places_;
   std::map<std::tuple<bool, std::string, std::string, Phase>, size_t> place_numbers_;
   size_t last_place_ = 0;
@@ -474,7 +468,8 @@ class Importer {
   static constexpr uint64_t kMostActivitiesKept = 1 << 20;  // 16 MB
   std::map<int64_t, std::vector<Interval>> activity_;
   uint64_t activities_ = 0;
-  Database database_;
+  UntrustedDatabase database_;
+  KeyMemory memory_;
   cli::Run run_;
   Imported result_;
 };

@@ -44,6 +44,18 @@ std::string Launch(int64_t start, int64_t end, int grid, int name) {
          ", 2, 1, 128, 1, 1, 4096, " + std::to_string(name) + ", 0);";
 }
 
+constexpr char kRanges[] =
+    "CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER);";
+constexpr char kCalls[] =
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, "
+    "nameId INTEGER);";
+
+// One row of kRanges, of thread 7.
+std::string Range(int64_t start, int64_t end, const std::string& text) {
+  return "INSERT INTO NVTX_EVENTS VALUES (" + std::to_string(start) + ", " + std::to_string(end) + ", 59, '" + text +
+         "', 7);";
+}
+
 class NsysSqlite : public ::testing::Test {
  protected:
   NsysSqlite() {
@@ -229,7 +241,7 @@ TEST_F(NsysSqlite, StepsHaveWhatTheyWaitedFor) {
     call(at + 1'000, at + 2'000, 4);
     call(at + 40'000, at + 48'000, 3);
     call(at + 10'000, at + 40'000, 3, 8);                                                   // another thread's
-    range(at + 20'000, at + 40'000, loader, 8);                                             // likewise
+    range(at + 20'000, at + 40'000, loader, 8);                                             // that thread's
     sql += Launch(at + 5'000, at + 45'000, 8, 1) + Launch(at + 20'000, at + 30'000, 8, 2);  // at the same time
   }
   Write(sql);
@@ -324,6 +336,75 @@ TEST_F(NsysSqlite, DamagedFileIsAnError) {
   bytes.replace(bytes.size() / 2, bytes.size() - bytes.size() / 2, bytes.size() - bytes.size() / 2, '\xFF');
   std::ofstream(path_, std::ios::binary) << bytes;
   EXPECT_THAT(ErrorOf(TryImport()), StartsWith(path_));
+}
+
+// The launches stay whole, and the table of ranges, which is read by other queries, is the damaged one.
+TEST_F(NsysSqlite, DamageElsewhereIsAnErrorToo) {
+  std::string sql =
+      std::string("PRAGMA page_size=512;") + kStrings + kKernels + kRanges + kCalls + Launch(10, 20, 8, 1);
+  for (int i = 0; i < 200; ++i) sql += Range(i * 10, i * 10 + 5, "step marker " + std::to_string(i));
+  Write(sql);
+  ASSERT_EQ(OnlyRun(Import()).steps.steps, 200u);
+  std::ifstream in(path_, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const size_t page = bytes.find("step marker 150") / 512 * 512;
+  bytes.replace(page, 8, 8, '\xFF');
+  std::ofstream(path_, std::ios::binary) << bytes;
+  EXPECT_THAT(ErrorOf(TryImport()), AllOf(StartsWith(path_), HasSubstr("malformed")));
+}
+
+// --- Files that are made to keep the reader busy for ever.
+
+TEST_F(NsysSqlite, AViewIsNoTable) {
+  Write(
+      std::string(kStrings) +
+      "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+      "SELECT i AS start, i + 1 AS end, i AS gridX, 1 AS gridY, 1 AS gridZ, 1 AS blockX, 1 AS blockY, 1 AS blockZ, 1 "
+      "AS demangledName FROM n;");
+  EXPECT_THAT(ErrorOf(TryImport()), HasSubstr("CUPTI_ACTIVITY_KIND_KERNEL is a view"));
+}
+
+TEST_F(NsysSqlite, ACallThatIsThereTwiceCountsItsLaunchOnce) {
+  Write(std::string(kStrings) + kKernels + kRanges + kCalls + Launch(10, 20, 8, 1) + Launch(30, 40, 8, 1) +
+        "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN correlationId INTEGER;"
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = start;"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (5, 6, 7, 10, 0), (7, 8, 7, 10, 0), (25, 26, 7, 30, 0);" +
+        Range(0, 100, "step 1") + Range(1, 50, "layer1"));
+  const Imported result = Import();
+  EXPECT_EQ(result.kernels, 2u);
+  EXPECT_EQ(Kernel(OnlyRun(result), "void gemm<float>(float*)", 8).launches, 2u);
+  EXPECT_THAT(result.warnings, Contains(HasSubstr("several calls")));
+}
+
+TEST_F(NsysSqlite, RowsThatMultiplyAreAnError) {
+  Write(std::string(kStrings) + kKernels + kRanges + kCalls +
+        "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN correlationId INTEGER;"
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, gridX, correlationId) SELECT i, i, 1, 1 FROM n;"
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT i, i, 7, 1, 0 FROM n;");
+  EXPECT_THAT(ErrorOf(TryImport()), HasSubstr("more work than its size explains"));
+}
+
+TEST_F(NsysSqlite, RangesAreKeptToADepth) {
+  std::string sql = std::string(kStrings) + kKernels + kRanges + kCalls + Launch(900, 910, 8, 1) +
+                    "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN correlationId INTEGER;"
+                    "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = 1;"
+                    "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (500, 501, 7, 1, 0);";
+  for (int i = 0; i < 300; ++i) sql += Range(i, 1000, "r");
+  Write(sql);
+  const cli::Run run = OnlyRun(Import());
+  ASSERT_THAT(run.launches, SizeIs(1));
+  EXPECT_EQ(run.launches.begin()->first.layer.path.size(), 2 * NvtxStack::kMostNested - 1);  // "r.r.r"
+}
+
+TEST_F(NsysSqlite, NamesOfRangesAreKeptToALength) {
+  Write(std::string(kStrings) + kKernels + kRanges + kCalls + Launch(900, 910, 8, 1) +
+        "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN correlationId INTEGER;"
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = 1;"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (500, 501, 7, 1, 0);" +
+        Range(0, 1000, std::string(1'000'000, 'r')));
+  EXPECT_EQ(OnlyRun(Import()).launches.begin()->first.layer.path.size(), 4096u);
 }
 
 // --- JoinTimes.

@@ -66,7 +66,7 @@ NvtxPlace NvtxStack::At(int64_t thread, int64_t time) {
     if (std::tie(ahead_.thread, ahead_.start) > std::tie(thread, time)) break;
     std::erase_if(
         open_, [this](const NvtxRange& range) { return range.thread != ahead_.thread || range.end <= ahead_.start; });
-    open_.push_back(ahead_);
+    if (open_.size() < kMostNested) open_.push_back(ahead_);
   }
   std::erase_if(open_, [&](const NvtxRange& range) { return range.thread != thread || range.end <= time; });
   NvtxPlace place;

@@ -6,6 +6,7 @@
 #ifndef RFINJECT_CLI_IMPORT_NVTX_RANGES_H_
 #define RFINJECT_CLI_IMPORT_NVTX_RANGES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -42,6 +43,10 @@ struct NvtxPlace {
 // Follows the ranges of one thread after the other, and keeps only those that are open at one time.
 class NvtxStack {
  public:
+  // Ranges deeper than this are taken for part of the one around them: no program has such, and a file that is made
+  // to have a million open ones at once would take time and memory by the square.
+  static constexpr size_t kMostNested = 64;
+
   // `next` gives the ranges by thread, then by start, the outer one first of those with one start; false: no more.
   explicit NvtxStack(std::function<bool(NvtxRange*)> next) : next_(std::move(next)) {}
 

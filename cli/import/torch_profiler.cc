@@ -62,8 +62,9 @@ class Importer {
     FindDevices();
     FindModel();
     FindMainKernels();
-    for (size_t i = 0; i < recording_.activities.size(); ++i) AddActivity(i);
+    for (size_t i = 0; i < recording_.activities.size() && fits_; ++i) AddActivity(i);
     AddCounters();
+    if (!fits_) return Fail(kTooManyKeys);
     TimeSteps();
     Finish();
     return std::move(result_);
@@ -197,6 +198,7 @@ class Importer {
     }
     const auto ns = static_cast<uint64_t>(activity.duration);
     LaunchStats& stats = run_.launches[key];
+    if (stats.launches == 0) fits_ = memory_.Fits(key);
     ++stats.launches;
     stats.metrics[std::string(kMetricTime)].Add(ns);
     const size_t step = tree_.StepAt(tree_.places[index].launched);
@@ -255,6 +257,8 @@ class Importer {
       key.kernel = recording_.texts[one.name];
       key.layer = has_modules_ ? LayerKey{} : LayerKey{model_, ""};
       LaunchStats& stats = run_.launches[key];
+      if (stats.launches == 0) fits_ = fits_ && memory_.Fits(key);
+      if (!fits_) return;
       ++stats.launches;
       ++result_.kernels;
       for (const auto& [metric, value] : one.values) {
@@ -417,6 +421,8 @@ class Importer {
   std::vector<uint32_t> main_;  // by span: the activity that is its operator's main kernel
   std::map<std::pair<std::string, std::string_view>, uint64_t> lacking_;  // ns by operator and reason
   uint64_t total_ns_ = 0, outside_ns_ = 0;
+  KeyMemory memory_;
+  bool fits_ = true;
   cli::Run run_;
   Imported result_;
 };

@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/import/formats.h"
+#include "cli/import/torch/byte_stream.h"
+#include "cli/import/torch/recording.h"
 
 namespace rfinject::cli {
 namespace {
@@ -57,7 +61,7 @@ std::vector<std::string> Diagnostics(const cli::Run& run) {
 
 // One step of ResNet-50 on a V100 in the dialect of 2021: no strides, no values, no modules. The FLOP of its
 // convolutions and of its linear layer are those of the closed form: 4,087,136,256 multiply-adds an image in the
-// convolutions, of which 118,013,952 are conv1's, whose input needs no gradient; batch 32.
+// convolutions; 118,013,952 of them are conv1's, whose input needs no gradient; batch 32.
 TEST(TorchProfilerTest, ResNet50HasTheFlopOfItsClosedForm) {
   const Imported imported = ImportData("v100_resnet50_step.json.gz");
   const cli::Run& run = OnlyRun(imported);
@@ -306,6 +310,47 @@ TEST(TorchProfilerTest, OddContentDoesNoHarm) {
   const absl::StatusOr<Imported> imported = ImportText(File(odd, "\"deviceProperties\":{},\"distributedInfo\":[7],"));
   ASSERT_TRUE(imported.ok()) << imported.status();
   EXPECT_THAT(Diagnostics(OnlyRun(*imported)), Contains("no-times"));
+}
+
+// A few megabytes of nested modules would take gigabytes of paths.
+TEST(TorchProfilerTest, ModulesAreKeptToADepth) {
+  std::vector<std::string> events;
+  for (int i = 0; i < 200; ++i) events.push_back(Event("python_function", "nn.Module: L_0", i, 1000 - 2 * i, ""));
+  events.push_back(Event("cuda_runtime", "cudaLaunchKernel", 300, 1, R"("correlation":5)"));
+  events.push_back(Event("kernel", "k", 400, 7, R"("correlation":5)"));
+  const absl::StatusOr<Imported> imported = ImportText(File(events));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const cli::Run& run = OnlyRun(*imported);
+  EXPECT_EQ(Sum(run, kMetricTime), 7'000u);
+  ASSERT_EQ(run.launches.size(), 1u);
+  const std::string& path = run.launches.begin()->first.layer.path;
+  EXPECT_EQ(std::count(path.begin(), path.end(), '.'), 62) << path;  // 64 modules, the first of which is the model
+}
+
+TEST(TorchProfilerTest, EventsBeyondTheLimitAreLeftOutWithALine) {
+  std::vector<std::string> events;
+  for (int i = 0; i < 40; ++i) events.push_back(Event("kernel", "k", i * 10, 2, ""));
+  const std::string text = File(events);
+  absl::StatusOr<std::unique_ptr<ByteStream>> bytes = ByteStream::OfBytes(text);
+  ASSERT_TRUE(bytes.ok());
+  const absl::StatusOr<TorchRecording> recording = ReadTorchRecording(**bytes, 30);
+  ASSERT_TRUE(recording.ok()) << recording.status();
+  EXPECT_EQ(recording->activities.size(), 30u);
+  EXPECT_THAT(recording->cut, HasSubstr("more events than fit in memory"));
+}
+
+TEST(TorchProfilerTest, KeysTakeWhatTheirNamesTake) {
+  LaunchKey key;
+  key.kernel = std::string(10'000, 'k');
+  KeyMemory memory(25'000);
+  EXPECT_TRUE(memory.Fits(key));
+  EXPECT_TRUE(memory.Fits(key));
+  EXPECT_FALSE(memory.Fits(key));
+  EXPECT_FALSE(memory.Fits(LaunchKey())) << "what is full stays full";
+}
+
+TEST(TorchProfilerTest, AByteOrderMarkIsNoPartOfTheJson) {
+  EXPECT_TRUE(ImportText("\xEF\xBB\xBF" + Valid()).ok()) << ImportText("\xEF\xBB\xBF" + Valid()).status();
 }
 
 // --- Packed.

@@ -11,23 +11,6 @@ double TotalFlop(const Work& work) {
   return total;
 }
 
-double OperationalIntensity(const Work& work) {
-  const double flop = TotalFlop(work);
-  if (flop <= 0) return 0;
-  if (work.dram_bytes <= 0) return std::numeric_limits<double>::infinity();
-  return flop / work.dram_bytes;
-}
-
-double RidgePoint(const Machine& machine, Precision precision) {
-  const double peak = machine.peak[static_cast<size_t>(precision)];
-  if (peak <= 0 || machine.dram_bytes_per_s <= 0) return 0;
-  return peak / machine.dram_bytes_per_s;
-}
-
-double Roof(const Machine& machine, Precision precision, double oi) {
-  return std::min(machine.peak[static_cast<size_t>(precision)], machine.dram_bytes_per_s * oi);
-}
-
 MinimalTime LeastTime(const Machine& machine, const Work& work) {
   MinimalTime least;
   for (size_t i = 0; i < kPrecisionCount; ++i) {

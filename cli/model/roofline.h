@@ -35,7 +35,7 @@ struct Machine : Rates {  // the datasheet's
   double legacy_share = 1;
   double pcie_bytes_per_s = 0, nvlink_bytes_per_s = 0;  // of one direction; 0: unknown, or no such link
   FlopByPrecision peak_hz{};                            // the SM clock that each peak is at; 0: unknown
-  Rates empirical;                                      // what benchmarks reached, where somebody published it
+  Rates empirical;                                      // what benchmarks reached, where that is published
   std::string empirical_source;
 };
 
@@ -47,15 +47,6 @@ struct Work {
   FlopByPrecision legacy_flop{};            // of flop, those over the legacy tensor path
 };
 double TotalFlop(const Work& work);
-
-// Operational intensity, FLOP per DRAM byte; 0 without FLOP, infinity with FLOP but no bytes.
-double OperationalIntensity(const Work& work);
-
-// Where the two roofs meet, FLOP per byte; 0 when the machine lacks the path.
-double RidgePoint(const Machine& machine, Precision precision);
-
-// min(peak, bandwidth * oi), FLOP/s: the roof of one precision.
-double Roof(const Machine& machine, Precision precision, double oi);
 
 // The least time that the machine needs for this work: the longest of the slowest pipe's time, the memory's, and that
 // of the links to the host and to other GPUs.
@@ -71,7 +62,6 @@ struct MinimalTime {
     const double on_board = compute_s > memory_s ? compute_s : memory_s;
     return on_board > link_s ? on_board : link_s;
   }
-  bool memory_bound() const { return memory_s >= compute_s; }
 };
 MinimalTime LeastTime(const Machine& machine, const Work& work);
 

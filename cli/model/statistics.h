@@ -19,8 +19,9 @@ namespace rfinject::cli {
 // 1 for the smallest; equal values share the mean of the ranks that they take up.
 std::vector<double> Ranks(std::span<const double> values);
 
-// Spearman's rank correlation of two columns of the same length, from -1 to 1. Pairs of which one value is not finite
-// are left out. nullopt with fewer than three pairs or where one column is constant: there is no order to compare.
+// Spearman's rank correlation of two columns of the same length, from -1 to 1. Pairs with a value that is not
+// finite are left out. nullopt with fewer than three pairs or where one column is constant: there is no order to
+// compare.
 std::optional<double> SpearmanCorrelation(std::span<const double> a, std::span<const double> b);
 
 // Two-sided 95 % quantile of Student's t distribution; `degrees` need not be whole. Infinite below 1: two samples are

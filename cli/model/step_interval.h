@@ -61,8 +61,8 @@ StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double>
 bool SamplesDrift(std::span<const uint64_t> steps, std::span<const double> values);
 
 // Returns which of the values are far above the others, if these are few: slow steps, over which no small sample can
-// average. The result has one entry for each value.
-std::vector<bool> SlowSteps(std::span<const double> values);
+// average. The result has one entry for each value. `least`: how far above the median at least, relative to it.
+std::vector<bool> SlowSteps(std::span<const double> values, double least = 0);
 
 }  // namespace rfinject::cli
 

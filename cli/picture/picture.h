@@ -38,7 +38,7 @@ struct Mark {
   bool in_gutter = false;
   bool clipped = false;     // outside the frame, drawn whole inside it, at its edge
   bool above_roof = false;  // more than 3 % above its effective roof: R001
-  bool member = false;      // of a group that has a mark as well: not shown until somebody opens the group
+  bool member = false;      // of a group that has a mark as well: not shown until the group is opened
   bool has_target = false;
   Point target;  // roofline: the effective roof above it; time view: its measured time on its ray
   double ci_left = 0, ci_right = 0, ci_top = 0, ci_bottom = 0;  // pixels; equal: no error bar

@@ -45,7 +45,7 @@ void AddTitle(const Report& report, std::string_view view, Picture* out) {
                                   Anchor::kStart, kText));
   }
   // The badge is in the lower right corner, where work of high intensity that runs slowly would be. That is usually
-  // empty, and it is inside the frame, so that the badge stays when somebody crops the picture.
+  // empty, and it is inside the frame, so that the badge stays when the picture is cropped.
   const std::string tone = report.run.source == SourceKind::kMeasured && !report.simulated() ? " ms" : "";
   const size_t space = source.find(' ');
   const double right = out->plot.right() - 10, bottom = out->plot.bottom();

@@ -137,8 +137,8 @@ Uint128 Scaled(Uint128 value, uint64_t times, uint64_t by) {
   return times == 0 || value <= most / times ? value * times / by : value / by * times;
 }
 
-// The statistics of a key as if every launch had been sampled with the mean of those that were. Keys of which
-// different shares were sampled can then be added up, and the result is the sum of their estimates. shared_sums keeps
+// The statistics of a key as if every launch had been sampled with the mean of those that were. Keys that were
+// sampled in different shares can then be added up, and the result is the sum of their estimates. shared_sums keeps
 // the number of samples, and also says that the keys cannot be told apart any more.
 LaunchStats ForAllLaunches(const LaunchStats& stats) {
   LaunchStats all = stats;

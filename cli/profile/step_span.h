@@ -20,7 +20,7 @@ struct StepSpan {
   uint64_t duration_ns = 0;
   uint64_t samples = 0;                                        // 0: unknown
   bool armed = false;                                          // counters were on, which makes it longer
-  std::optional<uint64_t> data_wait_ns, gpu_wait_ns, busy_ns;  // where somebody watched
+  std::optional<uint64_t> data_wait_ns, gpu_wait_ns, busy_ns;  // where they were watched
   friend bool operator==(const StepSpan&, const StepSpan&) = default;
 };
 

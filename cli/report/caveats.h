@@ -17,7 +17,7 @@ namespace rfinject::cli {
 // One difference; the words are the outputs' (CaveatText).
 struct Caveat {
   enum class Of : uint8_t {
-    kNetwork,  // of which nothing more is said
+    kNetwork,  // has no details
     kSource,   // SourceKind
     kBatch,
     kMode,  // 1: training

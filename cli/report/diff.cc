@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
-#include <system_error>
 #include <tuple>
 
 #include "cli/model/statistics.h"
+#include "cli/report/bounds.h"
 #include "cli/report/expect.h"
 #include "cli/report/fold.h"
 #include "cli/report/key_quantities.h"
@@ -65,12 +64,13 @@ struct Side {
     there = true;
     sums.Add(quantities.sums);
     if (exact) return;
-    time.Add(quantities.time_uncertainty);
+    // Kernels of one step have its clock in common. Where no step is known, the bound for that is taken.
+    time.AddDependent(quantities.time_uncertainty);
     Uncertainty of_flop = quantities.flop_uncertainty;
     // What a kernel executes does not vary between its launches (arming::GroupRole::kOnce), and is counted once.
     if (sampled.has(Sampled::kBytes)) of_flop.known = true;
     flop.Add(of_flop);
-    bytes.Add(quantities.bytes_uncertainty);
+    bytes.AddDependent(quantities.bytes_uncertainty);
     sampled.Add(stats, &series);
   }
   // Intervals from steps, where the trace has them.
@@ -325,221 +325,7 @@ int Likeness(const Run& a, const Run& b) {
          (a.key.policy == b.key.policy ? 2 : 0) + (a.key.source == b.key.source ? 1 : 0);
 }
 
-// Cells of a quantity that is compared.
-template <Compared kQuantity>
-Cell Before(const DiffRow& row) {
-  return row.in_before ? Cell{row[kQuantity].before} : Cell{};
-}
-template <Compared kQuantity>
-Cell After(const DiffRow& row) {
-  return row.in_after ? Cell{row[kQuantity].after} : Cell{};
-}
-// Of an estimate whose times are expected ones, beside them.
-Cell IdealBefore(const DiffRow& row) { return KnownCell(row.in_before ? row.before.ideal_ns() : 0); }
-Cell IdealAfter(const DiffRow& row) { return KnownCell(row.in_after ? row.after.ideal_ns() : 0); }
-template <Compared kQuantity>
-Cell HalfWidth(const DiffRow& row) {
-  return row[kQuantity].half_width;
-}
-template <Compared kQuantity>
-Cell Visible(const DiffRow& row) {
-  return KnownCell(row[kQuantity].visible);
-}
-template <Compared kQuantity>
-Cell POf(const DiffRow& row) {
-  return row[kQuantity].standard > 0 ? Cell{row[kQuantity].p} : Cell{};
-}
-template <Compared kQuantity>
-Cell IntervalCell(const DiffRow& row) {
-  return row.in_before && row.in_after ? TextCell(TrustName(row[kQuantity].trust)) : Cell{};
-}
-template <Compared kQuantity>
-Cell VerdictOf(const DiffRow& row) {
-  return std::string(VerdictName(row[kQuantity].verdict));
-}
-
-// Columns that several of the quantities have.
-constexpr ColumnInfo HalfWidthColumn(std::string_view name, Kind kind, std::string_view unit = {}) {
-  return {.name = name,
-          .help = "Half the 95 % interval of the change, of this change alone; 0: exact.",
-          .kind = kind,
-          .unit = unit};
-}
-constexpr ColumnInfo VerdictColumn(std::string_view name) {
-  return {
-      .name = name, .help = "What the change is: real, noise, same, unknown or one side only.", .kind = Kind::kText};
-}
-constexpr ColumnInfo VisibleColumn(std::string_view name, std::string_view unit) {
-  return {.name = name,
-          .help = "The smallest change that would have been called real in four of five such pairs.",
-          .kind = Kind::kUnit,
-          .unit = unit};
-}
-constexpr ColumnInfo PColumn(std::string_view name) {
-  return {.name = name, .help = "Probability that chance alone shows as large a change."};
-}
-constexpr ColumnInfo IntervalColumn(std::string_view name) {
-  return {.name = name, .help = "How the interval was made, or why there is none.", .kind = Kind::kText};
-}
-
-// With the unit that the values have: "time_before_ns".
-constexpr auto kColumns = std::to_array<ColumnOf<DiffRow>>({
-    {{.name = "model", .help = "Class name of the root module; empty for what ran in no layer.", .kind = Kind::kText},
-     [](const DiffRow& row) { return TextCell(row.model); }},
-    {{.name = "layer", .help = "Qualified name of the module; the root's is empty.", .kind = Kind::kText},
-     [](const DiffRow& row) { return row.model.empty() ? TextCell(row.layer) : Cell{row.layer}; }},
-    {{.name = "phase",
-      .help = "forward, backward, recompute, optimizer, eval, data, communication or other.",
-      .kind = Kind::kText},
-     [](const DiffRow& row) { return TextCell(PhaseName(row.phase)); }},
-    {{.name = "op", .help = "The ATen operator's name; with --by op and kernel.", .kind = Kind::kText},
-     [](const DiffRow& row) { return TextCell(row.op); }},
-    {{.name = "time_before_ns",
-      .help = "GPU time in A, a step where both runs know their steps; of an estimate the expected one.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     Before<Compared::kTime>},
-    {{.name = "time_after_ns", .help = "GPU time in B, likewise.", .kind = Kind::kUnit, .unit = "ns"},
-     After<Compared::kTime>},
-    {HalfWidthColumn("time_ci95_ns", Kind::kUnit, "ns"), HalfWidth<Compared::kTime>},
-    {VerdictColumn("time_change"), VerdictOf<Compared::kTime>},
-    {{.name = "flop_before",
-      .help = "Executed FLOP in A; empty where A has no such row.",
-      .kind = Kind::kUnit,
-      .unit = "FLOP"},
-     Before<Compared::kFlop>},
-    {{.name = "flop_after",
-      .help = "Executed FLOP in B; empty where B has no such row.",
-      .kind = Kind::kUnit,
-      .unit = "FLOP"},
-     After<Compared::kFlop>},
-    {HalfWidthColumn("flop_ci95", Kind::kUnit, "FLOP"), HalfWidth<Compared::kFlop>},
-    {VerdictColumn("flop_change"), VerdictOf<Compared::kFlop>},
-    {{.name = "dram_bytes_before",
-      .help = "DRAM bytes in A; empty where A has no such row.",
-      .kind = Kind::kUnit,
-      .unit = "B"},
-     Before<Compared::kBytes>},
-    {{.name = "dram_bytes_after",
-      .help = "DRAM bytes in B; empty where B has no such row.",
-      .kind = Kind::kUnit,
-      .unit = "B"},
-     After<Compared::kBytes>},
-    {HalfWidthColumn("dram_bytes_ci95", Kind::kUnit, "B"), HalfWidth<Compared::kBytes>},
-    {VerdictColumn("dram_bytes_change"), VerdictOf<Compared::kBytes>},
-    {{.name = "oi_before_flop_per_byte", .help = "FLOP over DRAM bytes in A.", .unit = "FLOP/B"},
-     Before<Compared::kOi>},
-    {{.name = "oi_after_flop_per_byte", .help = "FLOP over DRAM bytes in B.", .unit = "FLOP/B"},
-     After<Compared::kOi>},
-    {HalfWidthColumn("oi_ci95_flop_per_byte", Kind::kPlain, "FLOP/B"), HalfWidth<Compared::kOi>},
-    {VerdictColumn("oi_change"), VerdictOf<Compared::kOi>},
-    {{.name = "attainable_share_before",
-      .help = "Least time over GPU time in A; empty where A has no such row.",
-      .kind = Kind::kShare},
-     Before<Compared::kShare>},
-    {{.name = "attainable_share_after",
-      .help = "Least time over GPU time in B; empty where B has no such row.",
-      .kind = Kind::kShare},
-     After<Compared::kShare>},
-    {HalfWidthColumn("attainable_share_ci95", Kind::kShare), HalfWidth<Compared::kShare>},
-    {VerdictColumn("attainable_share_change"), VerdictOf<Compared::kShare>},
-    {VisibleColumn("time_visible_ns", "ns"), Visible<Compared::kTime>},
-    {PColumn("time_p"), POf<Compared::kTime>},
-    {IntervalColumn("time_interval"), IntervalCell<Compared::kTime>},
-    {VisibleColumn("dram_bytes_visible", "B"), Visible<Compared::kBytes>},
-    {PColumn("dram_bytes_p"), POf<Compared::kBytes>},
-    {IntervalColumn("dram_bytes_interval"), IntervalCell<Compared::kBytes>},
-    {{.name = "ideal_time_before_ns",
-      .help = "Of an estimate: what the datasheet allows, in A.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     IdealBefore},
-    {{.name = "ideal_time_after_ns",
-      .help = "Of an estimate: what the datasheet allows, in B.",
-      .kind = Kind::kUnit,
-      .unit = "ns"},
-     IdealAfter},
-});
-
-struct GateName {
-  std::string_view name;
-  Compared quantity;
-};
-constexpr auto kGateNames = std::to_array<GateName>({{"step_time", Compared::kTime},
-                                                     {"step_flop", Compared::kFlop},
-                                                     {"step_bytes", Compared::kBytes},
-                                                     {"oi", Compared::kOi}});
-
-// A gate fails for a change that is real and beyond its limit. What cannot be judged is said, and fails nothing: a
-// job must not be stopped by a measurement that came to nothing.
-void Judge(std::span<const RunDiff> pairs, Gate* gate) {
-  for (const RunDiff& pair : pairs) {
-    const Change& change = pair.total[gate->quantity];
-    if (change.ratio <= 0 || change.verdict == Verdict::kUnknown) {
-      if (gate->outcome == Gate::Outcome::kHolds) gate->outcome = Gate::Outcome::kUnknown;
-      continue;
-    }
-    const double relative = change.ratio - 1;
-    const bool beyond = gate->above ? relative > gate->limit : relative < gate->limit;
-    const bool fails = beyond && change.verdict == Verdict::kReal;
-    if (gate->outcome != Gate::Outcome::kFails || fails) {
-      gate->change = relative;
-      gate->visible = change.visible / change.before;
-    }
-    if (fails) gate->outcome = Gate::Outcome::kFails;
-  }
-}
-
 }  // namespace
-
-bool ParseGate(std::string_view text, Gate* gate) {
-  *gate = Gate{.text = std::string(text)};
-  const size_t sign = text.find_first_of("<>");
-  if (sign == std::string_view::npos || text.size() < sign + 3 || text.back() != '%') return false;
-  const auto name = std::find_if(kGateNames.begin(), kGateNames.end(),
-                                 [&](const GateName& one) { return one.name == text.substr(0, sign); });
-  if (name == kGateNames.end()) return false;
-  gate->quantity = name->quantity;
-  gate->above = text[sign] == '>';
-  std::string_view number = text.substr(sign + 1, text.size() - sign - 2);
-  if (number.starts_with('+')) number.remove_prefix(1);
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), gate->limit);
-  gate->limit /= 100;
-  return error == std::errc() && end == number.data() + number.size() && std::isfinite(gate->limit);
-}
-
-std::string GateNames() {
-  std::string text;
-  for (size_t i = 0; i < kGateNames.size(); ++i) {
-    if (i > 0) text += i + 1 == kGateNames.size() ? " and " : ", ";
-    text += kGateNames[i].name;
-  }
-  return text;
-}
-
-RowSet RowsOf(std::span<const DiffRow> rows) {
-  RowSet set;
-  set.size = rows.size();
-  Append(
-      std::span<const ColumnOf<DiffRow>>(kColumns), [rows](size_t i) -> const DiffRow& { return rows[i]; }, &set);
-  return set;
-}
-
-DiffExcerpt ExcerptOf(const RunDiff& diff, size_t most) {
-  DiffExcerpt excerpt;
-  for (const DiffRow& row : diff.rows) {
-    if (!row.Changed()) {
-      ++excerpt.same;
-    } else if (most > 0 && excerpt.rows.size() >= most) {
-      ++excerpt.left_out;
-      excerpt.rest_time.before += row.before.time_ns();
-      excerpt.rest_time.after += row.after.time_ns();
-    } else {
-      excerpt.rows.push_back(&row);
-    }
-  }
-  return excerpt;
-}
 
 std::string_view VerdictName(Verdict verdict) {
   switch (verdict) {

@@ -90,7 +90,7 @@ struct Gate {
   double limit = 0;   // relative change: 0.05
   enum class Outcome : uint8_t { kHolds, kFails, kUnknown } outcome = Outcome::kHolds;
   double change = 0;   // relative, of the pair that fails, or of the last one
-  double visible = 0;  // likewise, relative
+  double visible = 0;  // as Change::visible, relative
 };
 
 struct Diff {
@@ -111,16 +111,9 @@ struct DiffOptions {
 bool ParseGate(std::string_view text, Gate* gate);
 // "step_time, step_flop, step_bytes and oi": what a condition can be of.
 std::string GateNames();
-
-// The rows that changed, as many as a table has room for, and the sum of the others' times.
-struct DiffExcerpt {
-  std::vector<const DiffRow*> rows;
-  size_t same = 0;  // rows that did not change
-  size_t left_out = 0;
-  Change rest_time;
-};
-// The first `most` of the rows that changed, which have the largest change of time; 0: all.
-DiffExcerpt ExcerptOf(const RunDiff& diff, size_t most);
+// Sets what the gate says of `pairs`. It fails for a change that is real and beyond its limit. What cannot be judged
+// is said, and fails nothing: a job must not be stopped by a measurement that came to nothing.
+void Judge(std::span<const RunDiff> pairs, Gate* gate);
 
 // `rows` with the columns of CSV and JSON.
 RowSet RowsOf(std::span<const DiffRow> rows);

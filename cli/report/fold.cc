@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/report/advice/advice.h"
 #include "cli/report/advice/facts.h"
+#include "cli/report/bounds.h"
 #include "cli/report/expect.h"
 #include "cli/report/headline.h"
 #include "cli/report/invariants.h"
@@ -131,7 +132,7 @@ struct Folded {
     const double time_ns = quantities.sums.time_ns(), count = static_cast<double>(quantities.sums.launches);
     ns += time_ns;
     launches += count;
-    if (!(time_ns > 0)) untimed_launches += count;
+    if (!quantities.has_time) untimed_launches += count;
     if (!quantities.time_spread_known) unsure_ns += time_ns;
     if (!quantities.bytes_spread_known) unsure_bytes_ns += time_ns;
     // A copy between host and GPU is no kernel, and has no counters.
@@ -158,7 +159,7 @@ void AddKernels(const LaunchStats& stats, Folded* into) {
   }
 }
 
-// Kernels of which short names are the same are one.
+// Kernels that have the same short name count as one.
 void NameKernels(const Folded& folded, Row* row) {
   std::map<std::string, uint64_t> named;
   for (const auto& [metric, launches] : folded.kernels) {
@@ -195,7 +196,7 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   return row;
 }
 
-// How much of a row nobody knows: the share of its time whose spread is not known, and of that the share of launches
+// How much of a row is not known: the share of its time whose spread is not known, and of that the share of launches
 // that were never sampled at all, which are taken to last as long as the others.
 struct NotKnown {
   double spread = 0, value = 0;
@@ -342,19 +343,6 @@ Report DescribeRun(const Run& run, const Machine& machine, By by, StepBy step_by
   return report;
 }
 
-// The launch keys of a run, added up by what each kind of row keeps of them.
-struct Folding {
-  Sums total;
-  Folded whole;  // for the total's intervals; its series is the run's own
-  std::map<RowKey, Folded> rows, phases, layers, layer_phases, group_phases;
-  double shortest_launch_ns = 0;  // 0: unknown
-  // The time of forward and backward launches: of all, and of those that have a layer.
-  double attributable_ns = 0, attributed_ns = 0;
-  uint64_t unattributed_launches = 0;
-  uint64_t untimed_launches = 0, untimed_keys = 0;
-  absl::flat_hash_map<std::string, double> outside_ns;  // of no model and no phase, by operator
-};
-
 // Returns what an operator outside of all models is for, where its name tells; else the name.
 std::string UseOf(const std::string& op) {
   const auto has = [&op](std::string_view part) { return op.find(part) != std::string::npos; };
@@ -367,6 +355,36 @@ std::string UseOf(const std::string& op) {
   if (is("zero_") || is("_foreach_zero_")) return "zero_grad";
   return op;
 }
+
+// The launch keys of a run, added up by what each kind of row keeps of them.
+struct Folding {
+  Sums total;
+  Folded whole;  // for the total's intervals; its series is the run's own
+  std::map<RowKey, Folded> rows, phases, layers, layer_phases, group_phases;
+  double shortest_launch_ns = 0;  // 0: unknown
+  // The time of forward and backward launches: of all, and of those that have a layer.
+  double attributable_ns = 0, attributed_ns = 0;
+  uint64_t unattributed_launches = 0;
+  uint64_t untimed_launches = 0, untimed_keys = 0;
+  absl::flat_hash_map<std::string, double> outside_ns;  // of no model and no phase, by operator
+
+  // How much of the work has a layer, and what the rest is.
+  void AddAttribution(const LaunchKey& key, const LaunchStats& stats, const KeyQuantities& quantities) {
+    const double time_ns = quantities.sums.time_ns();
+    if (!quantities.has_time) untimed_launches += stats.launches, ++untimed_keys;
+    const double least_ns = quantities.least_launch_ns;
+    if (least_ns > 0 && (shortest_launch_ns == 0 || least_ns < shortest_launch_ns)) shortest_launch_ns = least_ns;
+    const bool outside = key.layer.model.empty();
+    if (outside && key.phase == Phase::kOther) outside_ns[UseOf(key.op.empty() ? key.kernel : key.op)] += time_ns;
+    if (!NeedsLayer(key.phase)) return;
+    attributable_ns += time_ns;
+    if (outside) {
+      unattributed_launches += stats.launches;
+    } else {
+      attributed_ns += time_ns;
+    }
+  }
+};
 
 Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& sampled,
                      const std::optional<ExpectedTimes>& expected, const std::optional<ExpectedTimes>& usual,
@@ -429,21 +447,7 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
       if (!key.layer.model.empty()) of_group.layers.insert(names.path);
     }
     folding.whole.Add(quantities);
-    if (!(time_ns > 0)) folding.untimed_launches += stats.launches, ++folding.untimed_keys;
-    if (quantities.least_launch_ns > 0 &&
-        (folding.shortest_launch_ns == 0 || quantities.least_launch_ns < folding.shortest_launch_ns)) {
-      folding.shortest_launch_ns = quantities.least_launch_ns;
-    }
-    if (key.phase == Phase::kOther && key.layer.model.empty()) {
-      folding.outside_ns[UseOf(key.op.empty() ? key.kernel : key.op)] += time_ns;
-    }
-    if (!NeedsLayer(key.phase)) continue;
-    folding.attributable_ns += time_ns;
-    if (key.layer.model.empty()) {
-      folding.unattributed_launches += stats.launches;
-    } else {
-      folding.attributed_ns += time_ns;
-    }
+    folding.AddAttribution(key, stats, quantities);
   }
   return folding;
 }
@@ -512,23 +516,6 @@ void AddRatios(Report& report) {
 
 }  // namespace
 
-void AddLeastTimes(const Machine& machine, Sums& sums) {
-  if (machine.name.empty()) return;
-  Work work{.flop = sums.flop(),
-            .dram_bytes = sums.dram_bytes(),
-            .pcie_bytes = sums[Quantity::kPcieBytes],
-            .nvlink_bytes = sums[Quantity::kNvlinkBytes],
-            .legacy_flop = sums.legacy_flop()};
-  for (size_t i = 0; i < kPrecisionCount; ++i) {
-    if (machine.peak[i] <= 0) work.flop[i] = 0;
-  }
-  const MinimalTime least = LeastTime(machine, work);
-  sums[Quantity::kLeastCompute] = least.compute_s * 1e9;
-  sums[Quantity::kLeastMemory] = least.memory_s * 1e9;
-  sums[Quantity::kLeastLink] = least.link_s * 1e9;
-  sums[Quantity::kLeast] = least.total_s() * 1e9;
-}
-
 uint64_t StepCount(const StepSums& steps, StepBy step_by) {
   switch (step_by) {
     case StepBy::kIteration:
@@ -549,21 +536,6 @@ std::string ChipOf(const Run& run) {
   }
   const Gpu* gpu = FindGpu(run.key.estimated_gpu.empty() ? run.key.gpu : run.key.estimated_gpu);
   return gpu != nullptr ? std::string(gpu->chip) : std::string();
-}
-
-void AddBoundTime(double launch_floor_ns, Sums& sums) {
-  // A kernel of a few blocks takes some times the floor for latencies of its own; beyond, it is slow work.
-  constexpr double kLittleLonger = 3;
-  if (sums.least_ns() <= 0 || sums.time_ns() <= 0) return;
-  const double floor_ns = launch_floor_ns * static_cast<double>(sums.launches);
-  const bool launch = sums.least_ns() < floor_ns && sums.time_ns() < kLittleLonger * floor_ns;
-  const double link_ns = sums[Quantity::kLeastLink];
-  const bool link = link_ns > std::max(sums.least_memory_ns(), sums.least_compute_ns());
-  sums[launch                                              ? Quantity::kLaunchBoundTime
-       : link && sums[Quantity::kNvlinkBytes] > 0          ? Quantity::kNvlinkBoundTime
-       : link                                              ? Quantity::kPcieBoundTime
-       : sums.least_memory_ns() >= sums.least_compute_ns() ? Quantity::kMemoryBoundTime
-                                                           : Quantity::kComputeBoundTime] = sums.time_ns();
 }
 
 Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, const FoldOptions& options) {

@@ -47,14 +47,6 @@ uint64_t StepCount(const StepSums& steps, StepBy step_by);
 // The chip whose formulas the run's counters follow ("GA100"); empty when the trace does not say.
 std::string ChipOf(const Run& run);
 
-// Sets the least times of one launch key's sums, or of anything that runs as one kernel. FLOP on a path that the
-// machine lacks cannot be held against a roof of it: they are left out, and R003 names them.
-void AddLeastTimes(const Machine& machine, Sums& sums);
-
-// Says what holds back one launch key, whose least times must be set: launching where both least times are below
-// `launch_floor_ns` a launch and a launch takes little longer than that, else bytes or arithmetic.
-void AddBoundTime(double launch_floor_ns, Sums& sums);
-
 }  // namespace rfinject::cli
 
 #endif  // RFINJECT_CLI_REPORT_FOLD_H_

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_format.h"
+#include "cli/report/backward_flop.h"
+#include "cli/report/findings.h"
 #include "cli/report/key_quantities.h"
 #include "gpus/chips.h"
 
@@ -16,26 +18,36 @@ namespace {
 
 AlarmPlace PlaceOf(const LaunchKey& key) { return {key.layer.model, key.layer.path, key.phase, key.kernel}; }
 
-// Gathers alarms of one kind, each with the time behind it, so that a million kernels give a readable list.
+// Gathers alarms, each with the time behind it, so that a million kernels give a readable list.
 class Alarms {
  public:
-  using Finding = decltype(Alarm::finding);
+  // The sentence is made of those findings only that are among the largest of their kind so far.
+  template <typename Finding>
+  void Add(double time_ns, const Finding& finding, std::optional<AlarmPlace> where = {}) {
+    Keep(time_ns, AlarmOf(finding, std::move(where)));
+  }
 
-  void Add(const char* id, double time_ns, Finding finding, std::optional<AlarmPlace> where = {}) {
-    Kind& kind = kinds_[id];
+  void Keep(double time_ns, Alarm alarm) {
+    Kind& kind = kinds_[alarm.id];
     ++kind.count;
-    kind.kept.push_back({time_ns, Alarm{id, std::move(finding), std::move(where)}});
+    if (kind.kept.size() == kMaxAlarmsOfOneKind) {
+      if (time_ns <= kind.kept.back().first) return;
+      kind.kept.pop_back();
+    }
+    kind.kept.emplace_back(time_ns, std::move(alarm));
     std::stable_sort(kind.kept.begin(), kind.kept.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
-    if (kind.kept.size() > kMaxAlarmsOfOneKind) kind.kept.pop_back();
   }
 
   std::vector<Alarm> Take() {
     std::vector<Alarm> alarms;
     for (auto& [id, kind] : kinds_) {
       for (auto& [time_ns, alarm] : kind.kept) alarms.push_back(std::move(alarm));
-      if (kind.count > kind.kept.size()) {
-        alarms.push_back({id, MoreOfThisKind{kind.count - kind.kept.size()}, {}});
+      if (const size_t left = kind.count - kind.kept.size(); left > 0) {
+        alarms.push_back({.id = std::string(id),
+                          .text = absl::StrFormat("and %d more of this kind, with less time", left),
+                          .causes = {},
+                          .where = {}});
       }
     }
     return alarms;
@@ -44,9 +56,9 @@ class Alarms {
  private:
   struct Kind {
     size_t count = 0;
-    std::vector<std::pair<double, Alarm>> kept;
+    std::vector<std::pair<double, Alarm>> kept;  // the longest first
   };
-  std::map<std::string, Kind> kinds_;
+  std::map<std::string_view, Kind> kinds_;
 };
 
 // Names under which libraries ship kernels that run on tensor cores: cuDNN, cuBLAS and CUTLASS put the instruction,
@@ -66,90 +78,112 @@ bool NamesCudaCores(std::string_view kernel) {
          kernel.find("f32f32_f32f32") != std::string_view::npos;
 }
 
-void CheckKernel(const Machine& machine, std::string_view chip, const LaunchKey& key, const LaunchStats& stats,
-                 const KeyQuantities& quantities, SourceKind source, Alarms& alarms) {
-  const bool measured = source == SourceKind::kMeasured || source == SourceKind::kImported;
-  const Sums& sums = quantities.sums;
-  const double seconds = sums.time_ns() * 1e-9;
-  const AlarmPlace where = PlaceOf(key);
-  // Where quantities are shares of a layer's sum, a comparison with one kernel's time would prove nothing. Nor where
-  // another tool's times stand beside work that follows from shapes: Winograd multiplies less, and what lies in a
+// One launch key, and what is known of it.
+struct KeyToCheck {
+  const LaunchKey& key;
+  const LaunchStats& stats;
+  const KeyQuantities& quantities;
+  SourceKind source;
+  std::string_view chip;
+
+  double time_ns() const { return quantities.sums.time_ns(); }
+  bool measured() const { return source == SourceKind::kMeasured || source == SourceKind::kImported; }
+  // Another tool's times stand beside work that follows from shapes: Winograd multiplies less, and what lies in a
   // cache is not moved.
-  const bool of_shapes = source == SourceKind::kImported && sums.compulsory_bytes() > 0;
-  if (!machine.name.empty() && seconds > 0 && !quantities.shared && !of_shapes) {
-    Work work{.flop = sums.flop(), .dram_bytes = sums.dram_bytes(), .legacy_flop = sums.legacy_flop()};
-    for (size_t i = 0; i < kPrecisionCount; ++i) {
-      if (work.flop[i] <= 0) continue;
-      const auto precision = static_cast<Precision>(i);
-      const double rate = work.flop[i] / seconds;
-      if (machine.peak[i] <= 0) {
-        alarms.Add("R003", sums.time_ns(), MissingUnit{precision, work.flop[i], machine.name}, where);
-        work.flop[i] = 0;
-      } else if (rate > machine.peak[i] * kRoofTolerance) {
-        alarms.Add("R003", sums.time_ns(), AbovePeak{precision, rate, machine.peak[i], rate / machine.peak[i], {}},
-                   where);
-      } else if (const double legacy = work.legacy_flop[i] / seconds, peak = machine.peak[i] * machine.legacy_share;
-                 legacy > peak * kRoofTolerance) {
-        alarms.Add(
-            "R003", sums.time_ns(),
-            AbovePeak{precision, legacy, peak, legacy / peak, std::string(TensorPathNames(machine.chip).legacy)},
-            where);
-      }
-    }
-    const double bandwidth = sums.dram_bytes() / seconds;
-    if (machine.dram_bytes_per_s > 0 && bandwidth > machine.dram_bytes_per_s * kRoofTolerance) {
-      alarms.Add(
-          "R002", sums.time_ns(),
-          AboveBandwidth{bandwidth, machine.dram_bytes_per_s, bandwidth / machine.dram_bytes_per_s, machine.name},
-          where);
-    }
-    const double least_ns = LeastTime(machine, work).total_s() * 1e9;
-    if (least_ns > sums.time_ns() * kRoofTolerance) {
-      alarms.Add("R001", sums.time_ns(),
-                 AboveRoof{TotalFlop(work), sums.dram_bytes(), sums.time_ns(), least_ns, least_ns / sums.time_ns()},
-                 where);
+  bool of_shapes() const { return source == SourceKind::kImported && quantities.sums.compulsory_bytes() > 0; }
+};
+
+// Holds each precision's FLOP against the machine's peak. FLOP without a unit are taken out of `work`.
+void CheckPeaks(const Machine& machine, const KeyToCheck& it, Work* work, Alarms& alarms) {
+  const double seconds = it.time_ns() * 1e-9;
+  for (size_t i = 0; i < kPrecisionCount; ++i) {
+    if (work->flop[i] <= 0) continue;
+    const auto precision = static_cast<Precision>(i);
+    const double rate = work->flop[i] / seconds;
+    const double legacy = work->legacy_flop[i] / seconds, legacy_peak = machine.peak[i] * machine.legacy_share;
+    if (machine.peak[i] <= 0) {
+      alarms.Add(it.time_ns(), MissingUnit{precision, work->flop[i], machine.name}, PlaceOf(it.key));
+      work->flop[i] = 0;
+    } else if (rate > machine.peak[i] * kRoofTolerance) {
+      alarms.Add(it.time_ns(), AbovePeak{precision, rate, machine.peak[i], rate / machine.peak[i], {}},
+                 PlaceOf(it.key));
+    } else if (legacy > legacy_peak * kRoofTolerance) {
+      alarms.Add(it.time_ns(),
+                 AbovePeak{precision, legacy, legacy_peak, legacy / legacy_peak,
+                           std::string(TensorPathNames(machine.chip).legacy)},
+                 PlaceOf(it.key));
     }
   }
-  if (measured && NamesTensorCores(key.kernel) && !NamesCudaCores(key.kernel)) {
-    double tensor_flop = 0;
-    for (size_t i = static_cast<size_t>(Precision::kTf32Tensor); i < kPrecisionCount; ++i)
-      tensor_flop += sums.flop()[i];
-    const bool counted_something = quantities.has_scalar_flop || quantities.has_tensor_flop;
-    if (!of_shapes && counted_something && tensor_flop <= 0) {
-      alarms.Add("R004", sums.time_ns(), NoTensorFlop{quantities.has_tensor_flop}, where);
-    }
+}
+
+void CheckRoofs(const Machine& machine, const KeyToCheck& it, Alarms& alarms) {
+  const Sums& sums = it.quantities.sums;
+  // Where quantities are shares of a layer's sum, a comparison with one kernel's time would prove nothing.
+  if (machine.name.empty() || it.time_ns() <= 0 || it.quantities.shared || it.of_shapes()) return;
+  Work work{.flop = sums.flop(), .dram_bytes = sums.dram_bytes(), .legacy_flop = sums.legacy_flop()};
+  CheckPeaks(machine, it, &work, alarms);
+  const double bandwidth = sums.dram_bytes() / (it.time_ns() * 1e-9);
+  if (machine.dram_bytes_per_s > 0 && bandwidth > machine.dram_bytes_per_s * kRoofTolerance) {
+    alarms.Add(
+        it.time_ns(),
+        AboveBandwidth{bandwidth, machine.dram_bytes_per_s, bandwidth / machine.dram_bytes_per_s, machine.name},
+        PlaceOf(it.key));
   }
-  if (measured) {
-    for (const FlopTerm& term : FlopFormula(chip)) {
-      const auto found = stats.metrics.find(std::string(term.metric));
-      if (found == stats.metrics.end() || found->second.n == 0) continue;
+  const double least_ns = LeastTime(machine, work).total_s() * 1e9;
+  if (least_ns > it.time_ns() * kRoofTolerance) {
+    alarms.Add(it.time_ns(),
+               AboveRoof{TotalFlop(work), sums.dram_bytes(), it.time_ns(), least_ns, least_ns / it.time_ns()},
+               PlaceOf(it.key));
+  }
+}
+
+void CheckTensorKernel(const KeyToCheck& it, Alarms& alarms) {
+  if (!it.measured() || !NamesTensorCores(it.key.kernel) || NamesCudaCores(it.key.kernel)) return;
+  const KeyQuantities& quantities = it.quantities;
+  double tensor_flop = 0;
+  for (size_t i = static_cast<size_t>(Precision::kTf32Tensor); i < kPrecisionCount; ++i) {
+    tensor_flop += quantities.sums.flop()[i];
+  }
+  const bool counted_something = quantities.has_scalar_flop || quantities.has_tensor_flop;
+  if (!it.of_shapes() && counted_something && tensor_flop <= 0) {
+    alarms.Add(it.time_ns(), NoTensorFlop{quantities.has_tensor_flop}, PlaceOf(it.key));
+  }
+}
+
+void CheckCounters(const KeyToCheck& it, Alarms& alarms) {
+  const auto& metrics = it.stats.metrics;
+  if (it.measured()) {
+    for (const FlopTerm& term : FlopFormula(it.chip)) {
+      const auto found = metrics.find(std::string(term.metric));
+      if (found == metrics.end() || found->second.n == 0) continue;
       const Stat& stat = found->second;
       if (term.sparse && stat.sum > 0) {
-        alarms.Add("R011", sums.time_ns(), SparseFlop{std::string(term.metric)}, where);
+        alarms.Add(it.time_ns(), SparseFlop{std::string(term.metric)}, PlaceOf(it.key));
       }
       if (!term.sparse && stat.min != stat.max && stat.shared_sums == 0) {
-        alarms.Add("R007", sums.time_ns(), VaryingCount{std::string(term.metric), stat.min, stat.max}, where);
+        alarms.Add(it.time_ns(), VaryingCount{std::string(term.metric), stat.min, stat.max}, PlaceOf(it.key));
       }
     }
-    const auto clock = stats.metrics.find(std::string(kSmClockMetric));
-    if (clock != stats.metrics.end() && clock->second.n > 1 && clock->second.min > 0) {
+    const auto clock = metrics.find(std::string(kSmClockMetric));
+    if (clock != metrics.end() && clock->second.n > 1 && clock->second.min > 0) {
       const double drift = static_cast<double>(clock->second.max) / static_cast<double>(clock->second.min);
-      if (drift > kClockDrift) {
-        alarms.Add("R010", sums.time_ns(), ClockDrift{drift}, where);
-      }
+      if (drift > kClockDrift) alarms.Add(it.time_ns(), ClockDrift{drift}, PlaceOf(it.key));
     }
   }
-  for (const auto& [name, stat] : stats.metrics) {
+  for (const auto& [name, stat] : metrics) {
     if (stat.n > 0 && stat.max >= uint64_t{1} << 62) {
-      alarms.Add("R012", sums.time_ns(), HugeValue{name, static_cast<double>(stat.max)}, where);
+      alarms.Add(it.time_ns(), HugeValue{name, static_cast<double>(stat.max)}, PlaceOf(it.key));
     }
   }
+}
+
+void CheckBytes(const KeyToCheck& it, Alarms& alarms) {
   // A kernel that lives in L2 can move nothing at all; one that takes a millisecond cannot.
   constexpr double kLongEnoughNs = 1e6;
-  if (measured && quantities.has_bytes && sums.dram_bytes() <= 0 && stats.launches > 0 &&
-      sums.time_ns() / static_cast<double>(stats.launches) > kLongEnoughNs) {
-    alarms.Add("R012", sums.time_ns(), NoBytes{sums.time_ns() / static_cast<double>(stats.launches)}, where);
-  }
+  if (!it.measured() || !it.quantities.has_bytes || it.quantities.sums.dram_bytes() > 0 || it.stats.launches == 0)
+    return;
+  const double launch_ns = it.time_ns() / static_cast<double>(it.stats.launches);
+  if (launch_ns > kLongEnoughNs) alarms.Add(it.time_ns(), NoBytes{launch_ns}, PlaceOf(it.key));
 }
 
 void CheckRowsAddUp(const std::vector<Row>& rows, const Sums& total, Alarms& alarms) {
@@ -158,7 +192,7 @@ void CheckRowsAddUp(const std::vector<Row>& rows, const Sums& total, Alarms& ala
   // The two sums add the same doubles in different orders, hence the tolerance of some roundings a row.
   const auto check = [&](std::string_view what, double a, double b) {
     if (std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b))) return;
-    alarms.Add("R006", 0, RowsDoNotAddUp{std::string(what), a, b});
+    alarms.Add(0, RowsDoNotAddUp{std::string(what), a, b});
   };
   check("launches", static_cast<double>(sum.launches), static_cast<double>(total.launches));
   for (const QuantityInfo& quantity : AllQuantities()) {
@@ -166,62 +200,14 @@ void CheckRowsAddUp(const std::vector<Row>& rows, const Sums& total, Alarms& ala
   }
 }
 
-bool IsAttention(std::string_view op) { return op.find("attention") != op.npos; }
-
-// Products of matrices and convolutions, for which the chain rule says how many more of them the backward has. What
-// it needs for sums, norms and tables has no such rule. An operator without a name may be one.
-bool IsProduct(std::string_view op) {
-  if (op.empty() || IsAttention(op)) return true;
-  for (const std::string_view part : {"mm", "conv", "linear", "matmul"}) {
-    if (op.find(part) != op.npos) return true;
-  }
-  return false;
-}
-
-// Where each layer's own model FLOP are known (an estimate) they say what its backward may need. True when they are.
-bool CheckBackwardOfLayers(const Run& run, Alarms& alarms) {
-  struct Layer {
-    double forward = 0, backward = 0;
-    bool attention = false;
-    // A gradient penalty has a backward of the backward, whose nodes are of another kind (MmBackward0 beside
-    // AddmmBackward0, ConvolutionBackwardBackward0): how much that needs the forward does not say.
-    std::set<std::string> nodes;
-  };
-  std::map<LayerKey, Layer> layers;
-  double backward = 0, without_layer = 0;
-  bool known = false;
-  for (const auto& [key, stats] : run.launches) {
-    const auto flop = stats.metrics.find(std::string(kMetricModelFlop));
-    if (flop == stats.metrics.end()) continue;
-    known = true;
-    if (!IsProduct(key.op)) continue;
-    const double sum = static_cast<double>(flop->second.sum);
-    Layer& layer = layers[key.layer];
-    layer.attention |= IsAttention(key.op);
-    if (key.phase == Phase::kForward) layer.forward += sum;
-    if (key.phase != Phase::kBackward) continue;
-    layer.nodes.insert(key.node);
-    layer.backward += sum;
-    backward += sum;
-    if (key.layer.model.empty()) without_layer += sum;
-  }
-  if (!known) return false;
-  if (backward > 0 && without_layer > kBackwardUnexplained * backward) {
-    alarms.Add("R005", 0, BackwardWithoutLayer{without_layer / backward});
-  }
-  for (const auto& [key, layer] : layers) {
-    if (key.model.empty() || layer.forward <= 0 || layer.nodes.size() > 1) continue;
-    const double most = layer.attention ? kAttentionBackwardOverForward : kBackwardOverForwardHigh;
-    // A layer of some elements has a bias that is as much work as its product.
-    if (layer.backward - most * layer.forward <= kBackwardUnexplained * backward) continue;
-    alarms.Add("R005", layer.backward, OddBackward{layer.backward / layer.forward, false, most},
-               AlarmPlace{key.model, key.path, Phase::kBackward, ""});
-  }
-  return true;
-}
-
 void CheckForwardAndBackward(const Run& run, const Report& report, Alarms& alarms) {
-  if (CheckBackwardOfLayers(run, alarms)) return;
+  // Where each layer's own model FLOP are known (an estimate) they say what its backward may need.
+  if (BackwardFlop layers = CheckBackwardFlop(run); layers.known) {
+    for (auto& [flop, alarm] : layers.findings) {
+      alarms.Keep(flop, std::move(alarm));
+    }
+    return;
+  }
   double forward = 0, backward = 0;
   for (const Row& row : report.phases) {
     if (row.phase == Phase::kForward) forward += row.sums.model_flop();
@@ -232,7 +218,7 @@ void CheckForwardAndBackward(const Run& run, const Report& report, Alarms& alarm
   if (report.steps == 0) return;
   const double ratio = backward / forward;
   if (ratio >= kBackwardOverForwardLow && ratio <= kBackwardOverForwardHigh) return;
-  alarms.Add("R005", 0, OddBackward{ratio, ratio < kBackwardOverForwardLow});
+  alarms.Add(0, OddBackward{ratio, ratio < kBackwardOverForwardLow});
 }
 
 void CheckModelFlop(const Report& report, Alarms& alarms) {
@@ -240,7 +226,7 @@ void CheckModelFlop(const Report& report, Alarms& alarms) {
   if (model <= 0 || executed <= 0) return;
   const double ratio = executed / model;
   if (ratio < kExecutedOverModelLow || ratio > kExecutedOverModelHigh) {
-    alarms.Add("R009", report.total.time_ns(), OddFlop{ratio, ratio < kExecutedOverModelLow});
+    alarms.Add(report.total.time_ns(), OddFlop{ratio, ratio < kExecutedOverModelLow});
   }
 }
 
@@ -248,7 +234,7 @@ void CheckWallTime(const Run& run, const Report& report, Alarms& alarms) {
   // A step's wall time bounds its kernels' time on one stream; several devices and streams overlap.
   const double wall = report.step_wall_ns * static_cast<double>(std::max<size_t>(1, run.devices.size()));
   if (run.key.source != SourceKind::kMeasured || wall <= 0 || report.step_gpu_ns <= wall * kRoofTolerance) return;
-  alarms.Add("R008", report.total.time_ns(), LongerThanTheStep{report.step_gpu_ns, report.step_wall_ns});
+  alarms.Add(report.total.time_ns(), LongerThanTheStep{report.step_gpu_ns, report.step_wall_ns});
 }
 
 }  // namespace
@@ -258,7 +244,12 @@ std::vector<Alarm> CheckInvariants(const Profile& profile, const Run& run, std::
   Alarms alarms;
   const KeyReader reader(profile.metrics, chip, run.key.source);
   for (const auto& [key, stats] : run.launches) {
-    CheckKernel(report.machine, chip, key, stats, reader.Read(stats), run.key.source, alarms);
+    const KeyQuantities quantities = reader.Read(stats);
+    const KeyToCheck it{key, stats, quantities, run.key.source, chip};
+    CheckRoofs(report.machine, it, alarms);
+    CheckTensorKernel(it, alarms);
+    CheckCounters(it, alarms);
+    CheckBytes(it, alarms);
   }
   CheckForwardAndBackward(run, report, alarms);
   CheckRowsAddUp(report.rows, report.total, alarms);

@@ -1,14 +1,8 @@
 // File: invariants.h
 //
 // What must be true of every roofline. Published rooflines broke each of them; a report checks all of
-// them every time, names the likely causes, and `report --strict` turns them into exit code 3.
-//
-//   R001 a kernel or layer above its effective roof             R007 FLOP that differ between launches of one key
-//   R002 traffic above the DRAM bandwidth                       R008 more kernel time than wall time
-//   R003 a unit above its peak, or one that the GPU lacks       R009 executed FLOP far from the model's
-//   R004 a tensor-core kernel without tensor FLOP               R010 clocks that drifted between samples
-//   R005 backward FLOP that the layers do not explain           R011 sparse tensor FLOP
-//   R006 rows that do not add up to the total                   R012 no bytes, or impossible counts
+// them every time, names the likely causes, and `report --strict` turns them into exit code 3. What can be found is
+// declared in findings.h.
 #ifndef RFINJECT_CLI_REPORT_INVARIANTS_H_
 #define RFINJECT_CLI_REPORT_INVARIANTS_H_
 

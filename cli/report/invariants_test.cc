@@ -65,8 +65,8 @@ constexpr char kTf32Sparse[] = "sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_o
 constexpr char kTensorKernel[] = "cutlass_tensorop_s1688fprop_optimized_tf32_128x128_nhwc";
 
 auto Id(const char* id) { return Field(&Alarm::id, id); }
-MATCHER_P(Causes, text, "") { return AlarmCauses(arg).find(text) != std::string_view::npos; }
-MATCHER_P(Says, text, "") { return AlarmText(arg).find(text) != std::string::npos; }
+MATCHER_P(Causes, text, "") { return arg.causes.find(text) != std::string_view::npos; }
+MATCHER_P(Says, text, "") { return arg.text.find(text) != std::string::npos; }
 
 TEST_F(Invariants, ASoundRunRaisesNothing) {
   // 10 TFLOP/s of TF32 and 500 GB/s on an A100.
@@ -168,6 +168,71 @@ TEST_F(Invariants, R005HealthyBackwardsOfMoreThanTwiceTheForward) {
       }
     }
   }
+}
+
+class BackwardFlopOfLayers : public Invariants {
+ protected:
+  void Add(const char* layer, Phase phase, const char* op, uint64_t flop, uint64_t launches = 1,
+           const char* node = "", const char* signature = "") {
+    LaunchKey key{.layer = {layer[0] == 0 ? "" : "Net", layer}, .phase = phase, .op = op, .node = node};
+    key.signature = signature;
+    LaunchStats& stats = run_.launches[key];
+    stats.launches += launches;
+    stats.metrics["rf.model_flop"].Add(flop);
+  }
+};
+
+// A loss in the training loop, functions without modules: what they ask for is in no layer, as they are.
+TEST_F(BackwardFlopOfLayers, R005FunctionsOutsideOfModules) {
+  Add("layer", Phase::kForward, "aten::mm", 1'000);
+  Add("layer", Phase::kBackward, "aten::mm", 1'000);  // a first layer
+  Add("", Phase::kOther, "aten::mm", 5'000);
+  Add("", Phase::kBackward, "aten::mm", 10'000);
+  EXPECT_THAT(Check(), Each(Not(Id("R005"))));
+  // Differentiated twice (MAML), and no layer lacks anything.
+  Add("layer", Phase::kBackward, "aten::mm", 1'000);
+  Add("", Phase::kBackward, "aten::mm", 20'000);
+  EXPECT_THAT(Check(), Each(Not(Id("R005"))));
+}
+
+TEST_F(BackwardFlopOfLayers, R005BackwardThatLostItsLayerBesideFunctions) {
+  Add("layer", Phase::kForward, "aten::mm", 1'000);
+  Add("", Phase::kOther, "aten::mm", 1'000);
+  Add("", Phase::kBackward, "aten::mm", 4'000);
+  EXPECT_THAT(Check(), Contains(AllOf(Id("R005"), Says("in no layer"))));
+}
+
+TEST_F(BackwardFlopOfLayers, R005ForwardThatLostItsLayer) {
+  Add("layer", Phase::kForward, "aten::mm", 500);
+  Add("", Phase::kOther, "aten::mm", 500);
+  Add("layer", Phase::kBackward, "aten::mm", 2'000);
+  EXPECT_THAT(Check(), Contains(Id("R005")));
+}
+
+// Two heads, each with a backward of its own through the trunk.
+TEST_F(BackwardFlopOfLayers, R005SeveralBackwardsOfOneForward) {
+  Add("layer", Phase::kForward, "aten::addmm", 1'000, 3);
+  Add("layer", Phase::kBackward, "aten::mm", 4'000, 12);
+  Add("relu", Phase::kForward, "aten::relu_", 0, 3);
+  Add("relu", Phase::kBackward, "aten::threshold_backward", 0, 6, "ReluBackward0");
+  EXPECT_THAT(Check(), Each(Not(Id("R005"))));
+}
+
+TEST_F(BackwardFlopOfLayers, R005ProductsThatCountTwice) {
+  Add("layer", Phase::kForward, "aten::addmm", 1'000, 3);
+  Add("layer", Phase::kBackward, "aten::mm", 4'000, 12);
+  Add("relu", Phase::kForward, "aten::relu_", 0, 3);
+  Add("relu", Phase::kBackward, "aten::threshold_backward", 0, 3, "ReluBackward0");
+  EXPECT_THAT(Check(), Contains(Id("R005")));
+}
+
+TEST_F(BackwardFlopOfLayers, R005RecomputationThatCountsAsBackward) {
+  Add("layer", Phase::kForward, "aten::addmm", 1'000, 3, "", "f32[4] f32[8,8] f32[8,4]");
+  Add("layer", Phase::kBackward, "aten::addmm", 1'000, 3, "", "f32[4] f32[8,8] f32[8,4]");
+  Add("layer", Phase::kBackward, "aten::mm", 2'000, 6);
+  Add("relu", Phase::kForward, "aten::gelu", 0, 3);
+  Add("relu", Phase::kBackward, "aten::gelu_backward", 0, 6, "GeluBackward0");
+  EXPECT_THAT(Check(), Contains(Id("R005")));
 }
 
 TEST_F(Invariants, R006RowsAddUp) {

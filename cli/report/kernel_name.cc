@@ -23,7 +23,7 @@ size_t EndOfName(std::string_view kernel) {
   return kernel.size();
 }
 
-// What is between the template's brackets, the first of which is at `begin`.
+// What is between the template's brackets; the opening one is at `begin`.
 std::string_view TemplateArguments(std::string_view kernel, size_t begin) {
   size_t depth = 0;
   for (size_t i = begin; i < kernel.size(); ++i) {

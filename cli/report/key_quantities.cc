@@ -152,6 +152,7 @@ KeyQuantities KeyReader::Read(const LaunchStats& stats) const {
     const double value = weight * Scaled(stat, launches);
     sums[term.quantity] += value;
     if (term.quantity == Quantity::kTime) {
+      result.has_time = true;
       result.least_launch_ns = weight * static_cast<double>(stat.min);
       result.time_uncertainty.Add(SpreadOf(stat, launches).Times(weight));
       result.time_error_squared += weight * weight * ErrorSquared(stat, launches);

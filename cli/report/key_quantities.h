@@ -23,6 +23,7 @@ namespace rfinject::cli {
 struct KeyQuantities {
   Sums sums;
   double least_launch_ns = 0;    // the shortest launch; 0: unknown
+  bool has_time = false;         // some launch's time was sampled, even if it was 0
   bool has_flop = false;         // some counter of FLOP was sampled
   bool has_tensor_flop = false;  // some counter of tensor FLOP was sampled, even if it counted 0
   bool has_scalar_flop = false;

@@ -34,7 +34,7 @@ struct MemoryTable {
   uint64_t memory_bytes = 0;      // that the device has; 0: unknown
   MemoryRow refused;              // what was asked for in vain, the largest of it; 0 bytes: the program got all
   std::vector<MemoryRow> phases;  // most bytes first
-  std::vector<MemoryRow> rows;    // likewise, by layer and phase
+  std::vector<MemoryRow> rows;    // by layer and phase, in the same order
 };
 
 // Makes the table of a run; `known` is false where the trace does not tell what the memory held.

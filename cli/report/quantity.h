@@ -25,7 +25,7 @@ namespace rfinject::cli {
 enum class Quantity : uint8_t {
   kTime,
   kFlop,                                  // the first of kPrecisionCount: FlopIn(precision)
-  kLegacyFlop = kFlop + kPrecisionCount,  // likewise: LegacyFlopIn(precision)
+  kLegacyFlop = kFlop + kPrecisionCount,  // the first of as many: LegacyFlopIn(precision)
   kModelFlop = kLegacyFlop + kPrecisionCount,
   kDramBytes,
   kCompulsoryBytes,

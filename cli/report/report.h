@@ -71,20 +71,30 @@ struct Knowledge {
   double p95 = 0;     // of one step, ns or bytes; 0: fewer than 20 were sampled
 };
 
-struct Row {
-  // Texts that the chosen `By` does not keep are empty. By::kLayer keeps model, layer; kPhase: model, phase; kOp:
-  // model, phase, op. kKernel: everything. What is in no layer (model empty) has a row for each phase, which it
-  // names. kSource keeps line and function alone; what has no line has a row for each phase. kClass keeps model and
-  // group.
+// What a row is of. Texts that the chosen `By` does not keep are empty. By::kLayer keeps model, layer; kPhase: model,
+// phase; kOp: model, phase, op. kKernel: everything. What is in no layer (model empty) has a row for each phase,
+// which it names. kSource keeps line and function alone; what has no line has a row for each phase. kClass keeps
+// model and group.
+struct RowNames {
   std::string model, layer, op, kernel, signature;
   std::string line, function;  // of the program: "model.py:41", "Block.forward"
   std::optional<Phase> phase;
   // In no layer: what launched it (stacks.h), of several the one with most time; empty where no stack was taken.
   std::string caller;
   size_t other_callers = 0;
-  std::string class_name;  // of the layer
-  std::string group;       // the layer and those that are like it (layer_group.h)
-  uint64_t layers = 0;     // that the row adds up; 0: it is not of a group
+  std::string group;  // the layer and those that are like it (layer_group.h)
+};
+
+// What a row's layer, or group of layers, is like.
+struct RowLayer {
+  std::string class_name;
+  uint64_t layers = 0;  // that the row adds up; 0: it is not of a group
+  uint64_t parameters = 0, parameter_bytes = 0;
+  std::string input_shape, output_shape;  // "f32[8,3,224,224]"
+  uint64_t order = 0;                     // rows of By::kLayer are listed as the program runs them
+};
+
+struct Row : RowNames, RowLayer {
   // For a layer in PictureRows: the row of its group, where the group is there as well (GroupedForPage); -1: none.
   int64_t member_of = -1;
   // Of an estimate on a virtual GPU, what PyTorch launched below the row's operators: kernels by their short names
@@ -95,9 +105,6 @@ struct Row {
   };
   std::vector<LaunchedKernel> kernels;
   uint64_t kernel_launches = 0;  // of all of them
-  uint64_t parameters = 0, parameter_bytes = 0;
-  std::string input_shape, output_shape;  // "f32[8,3,224,224]"
-  uint64_t order = 0;                     // rows of By::kLayer are listed as the program runs them
   Sums sums;
   Derived derived;
   double time_share = 0;  // of all GPU time of the run
@@ -140,7 +147,8 @@ struct RoofLine {
   bool legacy_path = false;  // of a chip with two paths, the slower one
 };
 
-struct Report {
+// Which run it was, on what, and what the trace says of itself.
+struct ReportedRun {
   RunKey run;
   std::vector<ProcessInfo> processes;
   uint64_t process_count = 0;
@@ -153,46 +161,41 @@ struct Report {
   // Where the parameters of the expected times come from, if the user's own GPU was measured
   // (Calibration::OwnSource).
   std::string own_calibration;
-  std::vector<RoofLine> roofs;
   double sm_hz = 0;  // mean SM clock while the counters ran; 0: unknown
   int tier = 0;
+  uint64_t memory_peak_bytes = 0;  // of the device, in use by all processes; 0: unknown
+  std::vector<ModelInfo> models;
+  std::vector<DiagnosticInfo> diagnostics;
+  uint64_t unfinished = 0;  // processes whose trace has no end
+  std::vector<std::pair<std::string, uint64_t>> drops;
+};
+
+// How many steps there were, and how long they took.
+struct ReportedSteps {
   uint64_t steps = 0, samples = 0;
   uint64_t optimizer_steps = 0;  // that `steps` are made of, and what did not make a whole one
   StepBy step_by = StepBy::kIteration;
   bool validation = false;  // of a model that also trains: its steps are batches
   double step_wall_ns = 0;  // mean
   double step_gpu_ns = 0;   // mean of summed kernel time
-  // For an estimate with a given host's time to launch a kernel: how long a step's launches take the host, and how
-  // long a step takes, which is the longer of host and GPU, since eager PyTorch launches ahead of the GPU. 0: not
-  // known.
-  double step_host_ns = 0, step_ns = 0;
-  StepWaits waits;             // what an optimizer's step waits for, by the clock
-  double step_launches = 0;    // with the two above
+  // For an estimate with a given host's time to launch a kernel: how long a step's launches take the host, how many
+  // there are, and how long a step takes, which is the longer of host and GPU, since eager PyTorch launches ahead of
+  // the GPU. 0: not known.
+  double step_host_ns = 0, step_launches = 0, step_ns = 0;
   double gpu_waits_share = 0;  // of such a step, in which the GPU has nothing to do; 0 unless launch_bound()
   bool launch_bound() const { return step_host_ns > 0 && step_host_ns > step_gpu_ns; }
-  uint64_t memory_peak_bytes = 0;  // of the device, in use by all processes; 0: unknown
-  // PM sampling: device-wide means over a few steps that it saw whole; a cross-check of total.dram_bytes().
-  uint64_t pm_windows = 0;
-  double pm_dram_bytes = 0;               // a step
-  double pm_tensor_share = -1;            // of the time; negative: unknown
-  double kernel_dram_bytes_per_step = 0;  // what pm_dram_bytes is held against; 0: unknown
-  By by = By::kLayer;
-  Sums total;
-  Derived total_derived;
-  Knowledge total_time, total_bytes;
+  StepWaits waits;                                     // what an optimizer's step waits for, by the clock
   uint64_t sampled_steps = 0, slow_sampled_steps = 0;  // of times: those that count, and those that were set aside
   // Of all steps that were not armed, timed_steps: those that were slow, and how much longer they took together.
   uint64_t slow_steps = 0, timed_steps = 0;
   double slow_extra_ns = 0;
-  std::vector<Row> rows;  // of the chosen By
-  // The rows are whole runs (sweep.h): their times are not parts of one whole, so marks do not show them by area.
-  bool rows_are_runs = false;
-  std::vector<Row> phases;  // always there: the By::kPhase rows
-  // By::kLayer only: `rows` split by phase (model, layer, phase), in the same order. The pictures show these, because
-  // a layer's forward and backward are different points.
-  std::vector<Row> layer_phases;
-  // By::kLayer and kClass: the groups of layers that are alike, split by phase.
-  std::vector<Row> group_phases;
+};
+
+// The sum of all launches, how well it is known, and what it is made of.
+struct ReportedWork {
+  Sums total;
+  Derived total_derived;
+  Knowledge total_time, total_bytes;
   double shortest_launch_ns = 0;            // the shortest launch seen; 0: unknown
   double launch_floor_ns = kLaunchFloorNs;  // as the bounds were told apart with
   // Shares of GPU time.
@@ -202,18 +205,33 @@ struct Report {
   // they are of.
   uint64_t untimed_launches = 0, untimed_keys = 0;
   uint64_t unattributed_launches = 0;  // forward or backward without a layer
-  // Backward over forward; 0: undefined. About 2 for FLOP (invariants.h, R005).
+  // Backward over forward; 0: undefined. About 2 for FLOP (invariants.h).
   double backward_over_forward_model_flop = 0, backward_over_forward_flop = 0, backward_over_forward_time = 0;
   // Of the launches in no model and no phase, the three operators that take longest, or what these are for ("loss").
   std::vector<std::string> outside_ops;
+  // PM sampling: device-wide means over a few steps that it saw whole; a cross-check of total.dram_bytes().
+  uint64_t pm_windows = 0;
+  double pm_dram_bytes = 0;               // a step
+  double pm_tensor_share = -1;            // of the time; negative: unknown
+  double kernel_dram_bytes_per_step = 0;  // what pm_dram_bytes is held against; 0: unknown
+};
+
+struct Report : ReportedRun, ReportedSteps, ReportedWork {
+  By by = By::kLayer;
+  std::vector<Row> rows;  // of the chosen By
+  // The rows are whole runs (sweep.h): their times are not parts of one whole, so marks do not show them by area.
+  bool rows_are_runs = false;
+  std::vector<Row> phases;  // always there: the By::kPhase rows
+  // By::kLayer only: `rows` split by phase (model, layer, phase), in the same order. The pictures show these, because
+  // a layer's forward and backward are different points.
+  std::vector<Row> layer_phases;
+  // By::kLayer and kClass: the groups of layers that are alike, split by phase.
+  std::vector<Row> group_phases;
+  std::vector<RoofLine> roofs;
   TheoryUse theory;
   Headline headline;
   AdviceList advice;  // what to change, of the rules that are compiled in
   std::vector<Alarm> alarms;
-  std::vector<DiagnosticInfo> diagnostics;
-  uint64_t unfinished = 0;  // processes whose trace has no end
-  std::vector<std::pair<std::string, uint64_t>> drops;
-  std::vector<ModelInfo> models;
 };
 
 }  // namespace rfinject::cli

@@ -96,7 +96,7 @@ TEST(Roofs, AboveTheLegacyPeakIsAnAlarmThoughBelowTheOther) {
       "H100-SXM5-80GB",
       {{kHmma, 800'000'000'000}, {"gpu__time_duration.sum", 1'000'000}, {"dram__bytes_read.sum", 1'000'000'000}});
   EXPECT_THAT(Ids(report), ::testing::ElementsAre("R001", "R003"));
-  EXPECT_THAT(AlarmText(report.alarms[1]), HasSubstr("over the mma path at 800 TFLOP/s, 121 % of that path's peak"));
+  EXPECT_THAT(report.alarms[1].text, HasSubstr("over the mma path at 800 TFLOP/s, 121 % of that path's peak"));
 }
 
 TEST(Roofs, ChipsWithOnePathHaveOneRoofAPrecision) {

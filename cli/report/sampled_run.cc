@@ -16,7 +16,9 @@ constexpr std::array<std::string_view, kSampledCount> kMetrics = {kMetricTime, k
 constexpr double kFewProcesses = 0.05;
 
 // Fewer durations of steps say nothing of how rare a slow one is.
-constexpr double kDurationsThatTell = 200;
+constexpr double kDurationsThatTell = 200, kDurationsOfADeviation = 16;
+// Deviations of the steps' durations. One step in ten that is longer is as far above the others; one in five is not.
+constexpr double kExceptional = 3;
 
 const std::vector<StepSum>* SumsOf(const LaunchStats& stats, size_t metric) {
   if (stats.step_sums.empty()) return nullptr;
@@ -59,15 +61,22 @@ SampledRun::SampledRun(const Profile& profile, const Run& run) {
 }
 
 // Slow steps are found in the total, which has the least noise of its own, and set aside in every row. A few samples
-// cannot tell exceptions from a rhythm, in which every fifth step is longer; the durations of all steps can. Returns
-// whether there are any.
+// cannot tell exceptions from a rhythm, in which every fifth step is longer; the durations of all steps can, by how
+// many were slow, or, where there are not many, by their deviation. Returns whether there are any.
 bool SampledRun::SetSlowStepsAside(const Run& run) {
-  const bool durations_tell = static_cast<double>(run.steps.duration_ns.n) >= kDurationsThatTell * processes_;
+  const Stat& durations = run.steps.duration_ns;
+  const double n = static_cast<double>(durations.n);
+  const bool durations_tell = n >= kDurationsThatTell * processes_;
   if (durations_tell && run.steps.slow == 0) return false;
+  double least = 0;  // that a slow step is above the median, relative
+  if (!durations_tell && n >= kDurationsOfADeviation && durations.mean() > 0) {
+    const double variance = static_cast<double>(durations.sum_squares) / n - durations.mean() * durations.mean();
+    least = kExceptional * std::sqrt(std::max(0.0, variance)) / durations.mean();
+  }
   bool any = false;
   for (size_t i = 0; i < kSampledCount; ++i) {
     Metric& metric = metrics_[i];
-    const std::vector<bool> slow = SlowSteps(total_.values[i]);
+    const std::vector<bool> slow = SlowSteps(total_.values[i], least);
     for (size_t s = slow.size(); s-- > 0;) {
       if (!slow[s]) continue;
       any = true;

@@ -21,7 +21,7 @@ struct StackRow {
   Phase phase{};
   std::string caller;                // caller: CallerOf(*stack); empty without a stack
   uint64_t launches = 0;             // of all measured steps
-  double time_ns = 0;                // likewise
+  double time_ns = 0;                // of all measured steps
   std::vector<std::string> kernels;  // of the launches, ascending, no two alike
 };
 

@@ -16,7 +16,8 @@
 
 namespace rfinject::cli {
 
-struct SweepRun {
+// What tells one run of a set from the others.
+struct SweepName {
   std::string model;  // run_name.h's ModelName
   std::string gpu;
   SourceKind source{};
@@ -25,6 +26,9 @@ struct SweepRun {
   std::string started, command;  // of its first process
   bool has_twin = false;         // another run is called the same: only when it started tells them apart
   bool training = false;
+};
+
+struct SweepRun : SweepName {
   uint64_t parameters = 0, parameter_bytes = 0;
   uint64_t steps = 0, samples = 0;
   // Sums over all measured steps; divide by steps (step_count() where that is 0) for a step.

@@ -37,7 +37,7 @@ void Fill(const std::vector<Row>& theory_rows, const RunKey& theory_run, const R
     theory[key].Add(row.sums);
     examples.try_emplace(key, &row);
   }
-  // Kernels of one operator share its work; which of them does which part nobody knows. It stands at the longest.
+  // Kernels of one operator share its work; which of them does which part is not known. It stands at the longest.
   std::map<Key, Row*> longest;
   for (Row& row : rows) {
     Row*& best = longest[KeyOf(row, run)];

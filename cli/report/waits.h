@@ -17,7 +17,7 @@
 
 namespace rfinject::cli {
 
-// A part of a step, in ns; nothing where nobody watched.
+// A part of a step, in ns; nothing where it was not watched.
 struct StepPart {
   std::optional<double> mean_ns, p50_ns, p95_ns;
 };

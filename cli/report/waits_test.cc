@@ -96,7 +96,7 @@ TEST(Waits, QuantilesAreOfSteps) {
   EXPECT_NEAR(*waits.own.p95_ns, 90 * kMs, kMs);
   EXPECT_NEAR(*waits.launch_gaps.p50_ns, 10 * kMs, kMs);
   EXPECT_NEAR(*waits.launch_gaps.p95_ns, 80 * kMs, kMs);
-  // The later steps of an older trace, of which nobody added up what was left.
+  // The later steps of an older trace, which has no sums of what was left.
   run.step_times[0].wall_ns.Add(100 * kMs);
   EXPECT_FALSE(WaitsOf(run).own.p50_ns.has_value());
   EXPECT_TRUE(WaitsOf(run).own.mean_ns.has_value());

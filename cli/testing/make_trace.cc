@@ -26,9 +26,8 @@ using namespace rfinject::cli::testing;  // NOLINT
 using Bytes = std::vector<uint8_t>;
 namespace v1 = rfinject::v1;
 
-// As a process writes it, in three chunks: definitions, statistics, end. Every kind of record is in it.
 // `id` > 0: the trace has this one, and tells another process from those with other ids.
-std::vector<std::string> ProcessChunks(uint32_t id) {
+v1::Chunk DefinitionsOf(uint32_t id) {
   v1::Chunk first;
   if (id > 0) first.add_trace_id("trace-" + std::to_string(id));
   v1::Run* run = first.add_run();
@@ -84,6 +83,10 @@ std::vector<std::string> ProcessChunks(uint32_t id) {
     key->add_grid(i);
     key->add_block(2 * i);
   }
+  return first;
+}
+
+v1::Chunk SomeStatistics() {
   v1::Chunk second;
   v1::KeyStats* stats = second.add_stats();
   stats->set_key(1);
@@ -108,9 +111,14 @@ std::vector<std::string> ProcessChunks(uint32_t id) {
   v1::Drop* drop = second.add_drop();
   drop->set_what("launches");
   drop->set_count(3);
-  v1::Chunk third;
-  third.mutable_end()->set_reason("exit");
-  return {first.SerializeAsString(), second.SerializeAsString(), third.SerializeAsString()};
+  return second;
+}
+
+// As a process writes it, in three chunks: definitions, statistics, end. Every kind of record is in it.
+std::vector<std::string> ProcessChunks(uint32_t id) {
+  v1::Chunk end;
+  end.mutable_end()->set_reason("exit");
+  return {DefinitionsOf(id).SerializeAsString(), SomeStatistics().SerializeAsString(), end.SerializeAsString()};
 }
 
 Bytes ProcessTrace(uint32_t id = 0) {

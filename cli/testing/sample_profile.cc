@@ -326,10 +326,15 @@ Profile SampleMeasured(const Machine& machine, uint64_t steps) {
   return std::move(builder).Finish();
 }
 
-Profile RandomProfile(uint64_t seed) {
-  std::mt19937_64 random(seed);
-  const auto pick = [&](uint64_t n) { return random() % n; };
-  const auto number = [&]() -> uint64_t {
+namespace {
+
+// Draws what a trace may hold. Tests know the traces by their seeds: what is drawn, and in which order, must stay.
+class Draw {
+ public:
+  explicit Draw(uint64_t seed) : random_(seed) {}
+
+  uint64_t pick(uint64_t n) { return random_() % n; }
+  uint64_t number() {
     switch (pick(4)) {
       case 0:
         return pick(10);
@@ -338,112 +343,134 @@ Profile RandomProfile(uint64_t seed) {
       case 2:
         return UINT64_MAX - pick(10);
       default:
-        return random();
+        return random_();
     }
-  };
-  const auto stat = [&] {
+  }
+  Stat stat() {
     Stat result;
     for (uint64_t i = pick(4); i > 0; --i) result.Add(number());
     if (pick(8) == 0 && result.n > 0) result.sum_squares = ~Uint128{0} - pick(1000);
     if (pick(8) == 0 && result.n > 0) result.n = UINT64_MAX - pick(3);
     return result;
-  };
-  const auto text = [&](const char* prefix, uint64_t n) { return std::string(prefix) + std::to_string(pick(n)); };
+  }
+  std::string text(const char* prefix, uint64_t n) { return std::string(prefix) + std::to_string(pick(n)); }
 
+ private:
+  std::mt19937_64 random_;
+};
+
+void DrawProcesses(Draw& draw, Run* run) {
+  run->key.source = static_cast<SourceKind>(1 + draw.pick(4));
+  run->key.gpu = draw.text("GPU ", 2);
+  run->key.batch_size = 8 * draw.pick(2);
+  run->key.policy.cudnn_tf32 = static_cast<uint32_t>(draw.pick(3));
+  run->key.models = {"Net"};
+  run->key.parameters = 100 + draw.pick(2);
+  run->key.training = draw.pick(2) != 0;
+  for (uint64_t i = draw.pick(3); i > 0; --i) {
+    // The key names the device that a reader would take it from.
+    run->devices.push_back({.index = static_cast<uint32_t>(i), .name = run->key.gpu, .uuid = draw.text("GPU-", 4)});
+  }
+  std::sort(run->devices.begin(), run->devices.end());
+  run->devices.erase(std::unique(run->devices.begin(), run->devices.end()), run->devices.end());
+  run->processes = 1 + draw.pick(3);
+  for (uint64_t i = 0; i < run->processes; ++i) {
+    ProcessInfo& process = run->process_list.emplace_back();
+    process.host = draw.text("node", 3);
+    process.argv = {"python3", draw.text("arg", 2)};
+    process.pid = static_cast<uint32_t>(draw.pick(100000));
+    process.rank = static_cast<uint32_t>(draw.pick(8));
+    run->ranks.insert(run->process_list.back().rank);
+  }
+  std::sort(run->process_list.begin(), run->process_list.end(), ProcessOrder());
+}
+
+void DrawLayers(Draw& draw, Run* run) {
+  run->tier = static_cast<int>(1 + draw.pick(6));
+  run->models["Net"] = {.class_name = "Net", .parameters = 100 + draw.pick(2), .parameter_bytes = 400};
+  if (draw.pick(2) != 0) run->models["Loss"] = {.class_name = "Loss"};
+  for (auto& [name, model] : run->models) {
+    run->layers[{name, ""}] = {{.class_name = name, .order = 1 + draw.pick(100)}, ""};
+    for (uint64_t i = draw.pick(4); i > 0; --i) {
+      run->layers[{name, draw.text("layer", 5)}] = {
+          {.class_name = draw.text("Class", 3),
+           .parameters = draw.pick(10),
+           .input_shape = draw.pick(2) != 0 ? draw.text("f32[", 3) + "]" : "",
+           .training = draw.pick(2) != 0,
+           .order = 1 + draw.pick(100)},
+          ""};
+    }
+  }
+}
+
+void DrawLaunches(Draw& draw, const std::vector<std::string>& metrics, Run* run) {
+  for (uint64_t i = draw.pick(8); i > 0; --i) {
+    LaunchKey key;
+    if (draw.pick(4) != 0) {
+      auto layer = run->layers.begin();
+      std::advance(layer, static_cast<std::ptrdiff_t>(draw.pick(run->layers.size())));
+      key.layer = layer->first;
+    }
+    key.phase = static_cast<Phase>(draw.pick(kPhaseNames.size()));
+    key.op = draw.text("aten::op", 3);
+    key.kernel = draw.text("kernel", 3);
+    key.grid = {static_cast<uint32_t>(draw.pick(2)), 1, 1};
+    key.device = static_cast<uint32_t>(draw.pick(2));
+    LaunchStats stats;
+    stats.launches = draw.number();
+    // The line is made from numbers that are there.
+    if (stats.launches % 2 == 0) {
+      stats.line = std::make_shared<const SourceLineInfo>(
+          SourceLineInfo{.file = "a.py", .function = "f", .line = static_cast<uint32_t>(stats.launches % 3)});
+    }
+    for (const std::string& name : metrics) {
+      if (draw.pick(2) == 0) continue;
+      const Stat one = draw.stat();
+      if (one.n > 0) stats.metrics[name] = one;
+    }
+    run->launches[key].Merge(stats);
+  }
+}
+
+void DrawSteps(Draw& draw, Run* run) {
+  run->steps.steps = draw.number();
+  run->steps.samples = draw.number();
+  run->steps.armed = draw.number();
+  run->steps.memory_peak_bytes = draw.number();
+  if (const uint64_t some = run->steps.memory_peak_bytes; some % 2 == 0) {
+    run->memory_peak = {
+        {.allocated_bytes = some % 3, .reserved_bytes = some, .part = {}, .refused_bytes = some % 7}, {}, {}};
+    for (uint64_t i = some % 5; i > 0; --i) {
+      run->memory_peak.parts[{.layer = run->layers.empty() ? LayerKey{} : run->layers.begin()->first,
+                              .phase = static_cast<Phase>((some + i) % kPhaseNames.size())}] = some / i;
+    }
+  }
+  run->steps.pm_dram_bytes.Add(draw.number());
+  run->steps.pm_duration_ns.Add(draw.number());
+  run->steps.pm_tensor_active_ns.Add(draw.number());
+  run->steps.duration_ns = draw.stat();
+  for (uint64_t i = draw.pick(3); i > 0; --i) {
+    run->diagnostics[{
+        .severity = static_cast<int>(draw.pick(3)), .id = draw.text("id-", 3), .text = draw.text("text", 2)}] =
+        1 + draw.number() / 2;
+  }
+  for (uint64_t i = draw.pick(3); i > 0; --i) run->drops[draw.text("what", 3)] = 1 + draw.number() / 2;
+  run->unfinished = draw.pick(run->processes + 1);
+}
+
+}  // namespace
+
+Profile RandomProfile(uint64_t seed) {
+  Draw draw(seed);
   Profile profile;
   const std::vector<std::string> metrics = {std::string(kMetricTime), "dram__bytes_read.sum", "rf.flop.fp32"};
   for (const std::string& name : metrics) profile.metrics[name] = Metric(name, "unit of " + name);
-  for (uint64_t runs = 1 + pick(3); runs > 0; --runs) {
+  for (uint64_t runs = 1 + draw.pick(3); runs > 0; --runs) {
     Run run;
-    run.key.source = static_cast<SourceKind>(1 + pick(4));
-    run.key.gpu = text("GPU ", 2);
-    run.key.batch_size = 8 * pick(2);
-    run.key.policy.cudnn_tf32 = static_cast<uint32_t>(pick(3));
-    run.key.models = {"Net"};
-    run.key.parameters = 100 + pick(2);
-    run.key.training = pick(2) != 0;
-    for (uint64_t i = pick(3); i > 0; --i) {
-      run.devices.push_back({.index = static_cast<uint32_t>(i), .name = run.key.gpu, .uuid = text("GPU-", 4)});
-    }
-    std::sort(run.devices.begin(), run.devices.end());
-    run.devices.erase(std::unique(run.devices.begin(), run.devices.end()), run.devices.end());
-    if (!run.devices.empty()) {
-      // The key names the device that a reader would take it from.
-      for (DeviceInfo& device : run.devices) device.name = run.key.gpu;
-    }
-    run.processes = 1 + pick(3);
-    for (uint64_t i = 0; i < run.processes; ++i) {
-      ProcessInfo& process = run.process_list.emplace_back();
-      process.host = text("node", 3);
-      process.argv = {"python3", text("arg", 2)};
-      process.pid = static_cast<uint32_t>(pick(100000));
-      process.rank = static_cast<uint32_t>(pick(8));
-      run.ranks.insert(run.process_list.back().rank);
-    }
-    std::sort(run.process_list.begin(), run.process_list.end(), ProcessOrder());
-    run.tier = static_cast<int>(1 + pick(6));
-    run.models["Net"] = {.class_name = "Net", .parameters = 100 + pick(2), .parameter_bytes = 400};
-    if (pick(2) != 0) run.models["Loss"] = {.class_name = "Loss"};
-    for (auto& [name, model] : run.models) {
-      run.layers[{name, ""}] = {{.class_name = name, .order = 1 + pick(100)}, ""};
-      for (uint64_t i = pick(4); i > 0; --i) {
-        run.layers[{name, text("layer", 5)}] = {{.class_name = text("Class", 3),
-                                                 .parameters = pick(10),
-                                                 .input_shape = pick(2) != 0 ? text("f32[", 3) + "]" : "",
-                                                 .training = pick(2) != 0,
-                                                 .order = 1 + pick(100)},
-                                                ""};
-      }
-    }
-    for (uint64_t i = pick(8); i > 0; --i) {
-      LaunchKey key;
-      if (pick(4) != 0) {
-        auto layer = run.layers.begin();
-        std::advance(layer, static_cast<std::ptrdiff_t>(pick(run.layers.size())));
-        key.layer = layer->first;
-      }
-      key.phase = static_cast<Phase>(pick(kPhaseNames.size()));
-      key.op = text("aten::op", 3);
-      key.kernel = text("kernel", 3);
-      key.grid = {static_cast<uint32_t>(pick(2)), 1, 1};
-      key.device = static_cast<uint32_t>(pick(2));
-      LaunchStats stats;
-      stats.launches = number();
-      // The line is made from numbers that are there. Drawing new ones would change the traces that tests know by
-      // their seed.
-      if (stats.launches % 2 == 0) {
-        stats.line = std::make_shared<const SourceLineInfo>(
-            SourceLineInfo{.file = "a.py", .function = "f", .line = static_cast<uint32_t>(stats.launches % 3)});
-      }
-      for (const std::string& name : metrics) {
-        if (pick(2) == 0) continue;
-        const Stat one = stat();
-        if (one.n > 0) stats.metrics[name] = one;
-      }
-      run.launches[key].Merge(stats);
-    }
-    run.steps.steps = number();
-    run.steps.samples = number();
-    run.steps.armed = number();
-    run.steps.memory_peak_bytes = number();
-    if (const uint64_t some = run.steps.memory_peak_bytes; some % 2 == 0) {
-      run.memory_peak = {
-          {.allocated_bytes = some % 3, .reserved_bytes = some, .part = {}, .refused_bytes = some % 7}, {}, {}};
-      for (uint64_t i = some % 5; i > 0; --i) {
-        run.memory_peak.parts[{.layer = run.layers.empty() ? LayerKey{} : run.layers.begin()->first,
-                               .phase = static_cast<Phase>((some + i) % kPhaseNames.size())}] = some / i;
-      }
-    }
-    run.steps.pm_dram_bytes.Add(number());
-    run.steps.pm_duration_ns.Add(number());
-    run.steps.pm_tensor_active_ns.Add(number());
-    run.steps.duration_ns = stat();
-    for (uint64_t i = pick(3); i > 0; --i) {
-      run.diagnostics[{.severity = static_cast<int>(pick(3)), .id = text("id-", 3), .text = text("text", 2)}] =
-          1 + number() / 2;
-    }
-    for (uint64_t i = pick(3); i > 0; --i) run.drops[text("what", 3)] = 1 + number() / 2;
-    run.unfinished = pick(run.processes + 1);
+    DrawProcesses(draw, &run);
+    DrawLayers(draw, &run);
+    DrawLaunches(draw, metrics, &run);
+    DrawSteps(draw, &run);
     const RunKey key = run.key;
     Profile one{.metrics = profile.metrics, .runs = {}};
     one.runs.emplace(key, std::move(run));

@@ -1,5 +1,6 @@
 #include "cli/testing/sample_report.h"
 
+#include "cli/report/findings.h"
 #include "cli/report/fold.h"
 #include "cli/testing/sample_profile.h"
 
@@ -19,8 +20,8 @@ Report SampleMeasuredReport(By by) {
   const Profile profile = SampleMeasured(machine);
   Report report = FoldRun(profile, profile.runs.begin()->second, machine, {.by = by});
   report.alarms.push_back(
-      {"R002", AboveBandwidth{1.71e12, 1.56e12, 1.71 / 1.56, machine.name},
-       AlarmPlace{"ResNet", "layer1.0.bn1", Phase::kForward, "cudnn::bn_fw_tr_1C11_kernel_NCHW"}});
+      AlarmOf(AboveBandwidth{1.71e12, 1.56e12, 1.71 / 1.56, machine.name},
+              AlarmPlace{"ResNet", "layer1.0.bn1", Phase::kForward, "cudnn::bn_fw_tr_1C11_kernel_NCHW"}));
   return report;
 }
 

@@ -90,8 +90,12 @@ std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, 
   }
   for (size_t c = 0; c < columns.size(); ++c) widths[c] = std::min(widths[c], columns[c].most_width);
   const auto room = static_cast<size_t>(std::max(width, 40));
+  // On the smallest of screens a name may be shorter than it should be: a number must not be cut.
+  constexpr size_t kTightest = 8;
+  bool tight = false;
   const auto least = [&](size_t c) {
-    return columns[c].least_width == 0 ? widths[c] : std::min(widths[c], columns[c].least_width);
+    const size_t wanted = columns[c].least_width;
+    return wanted == 0 ? widths[c] : std::min(widths[c], tight ? std::min(wanted, kTightest) : wanted);
   };
   const auto needed = [&](const auto& width_of) {
     size_t sum = DisplayWidth(grid.mark);
@@ -114,6 +118,7 @@ std::vector<std::string> WriteGrid(const TextGrid& grid, int width, bool color, 
   }
   while (least_needed() > room && leave_out(0)) {
   }
+  tight = least_needed() > room;
   size_t spare = room - std::min(room, least_needed());
   for (const size_t c : shown) {
     const size_t more = std::min(spare, widths[c] - least(c));

@@ -3,7 +3,7 @@
 // The one way in which text gets into SVG, HTML, style sheets and the JSON inside HTML. Names come from programs that
 // we do not know, so each of these languages is a type, and a value of it can be made in three ways only: from a
 // literal of this program's source, from other values of the type, and from text by the function that escapes it. A
-// std::string has no other way in; text that nobody escaped does not compile.
+// std::string has no other way in; text that was not escaped does not compile.
 //
 //   Markup page;
 //   page.Add({"<td title=\"", Escaped(row.layer), "\">", Escaped(Percent(row.time_share)), "</td>"});
@@ -61,7 +61,7 @@ enum class Language : uint8_t { kMarkup, kJson, kCss };
 template <Language language>
 class Fragment {
  public:
-  // One piece of which a fragment is made. It refers to its source, so it must not live longer than the call that it
+  // One piece of a fragment. It refers to its source, so it must not live longer than the call that it
   // is for.
   class Part {
    public:

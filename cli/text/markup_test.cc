@@ -75,7 +75,7 @@ TEST(Fragment, IsPutTogetherOfLiteralsDigitsAndItsOwnLanguage) {
   EXPECT_EQ(InScript(json).text(), "{\"k\":\"\\u003c/script\\u003e\"}");
 }
 
-// Text that nobody escaped is no part of any language, and no language is part of another.
+// Text that was not escaped is no part of any language, and no language is part of another.
 template <typename Fragment, typename... Other>
 constexpr bool kTakesNone = !(std::is_convertible_v<Other, typename Fragment::Part> || ...) &&
                             !(std::is_constructible_v<typename Fragment::Part, Other> || ...) &&

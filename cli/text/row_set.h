@@ -88,7 +88,7 @@ inline void AppendConstant(std::string_view name, Cell value, RowSet* rows) {
 
 // An unknown text is nothing.
 inline Cell TextCell(std::string_view text) { return text.empty() ? Cell{} : Cell{std::string(text)}; }
-// An amount of which 0 means that it is not known.
+// An amount; 0 means that it is not known.
 inline Cell KnownCell(double value) { return value > 0 ? Cell{value} : Cell{}; }
 inline Cell KnownCell(const std::optional<double>& value) { return value ? Cell{*value} : Cell{}; }
 inline Cell KnownCount(uint64_t value) { return value > 0 ? Cell{value} : Cell{}; }

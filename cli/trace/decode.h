@@ -1,6 +1,6 @@
 // File: decode.h
 //
-// Decodes a chunk into records, each of which is a field of a Chunk. protoc's C++ parses them, and their texts are
+// Decodes a chunk into records: a record is a field of a Chunk. protoc's C++ parses them, and their texts are
 // made valid UTF-8, so that a wrong byte in a text does not refuse the chunk. A chunk of ordinary length is parsed at
 // once, on an arena. A longer chunk, and one that does not parse, is parsed one record at a time: so memory is
 // bounded, and damage has its offset.

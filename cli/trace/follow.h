@@ -43,7 +43,7 @@ struct FollowedRun {
 
 class RunFollower {
  public:
-  // A folder, of which its newest run is meant whenever it is looked at, or a trace.
+  // A trace, or a folder: then its newest run is followed, whichever that is at the time.
   explicit RunFollower(std::string path) : path_(std::move(path)) {}
 
   // Looks which files there are and how long they are, and where that has changed reads the run anew, on this thread

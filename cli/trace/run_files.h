@@ -26,8 +26,8 @@ struct RunFiles {
   std::vector<std::string> argv;   // of the first process
 };
 
-// Remembers what the beginnings of files say: which traces they are, and of which run. For a folder with a thousand
-// traces this is asked more than once, but each file is opened only once.
+// Remembers what the beginnings of files say: which traces they are, and to which run they belong. For a folder with
+// a thousand traces this is asked more than once, but each file is opened only once.
 class TraceBeginnings {
  public:
   struct One {

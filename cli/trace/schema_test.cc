@@ -31,11 +31,7 @@ const std::map<std::string, std::string> kNotRead = {
     {"rfinject.v1.End.unix_ns", "only whether there is an end is kept; `dump` shows when"},
 };
 
-// As a process writes it; `merged`: as `rfinject merge` does.
-v1::Chunk Example(bool merged) {
-  v1::Chunk chunk;
-  chunk.add_trace_id("0123456789abcdef");
-  const uint32_t run_id = merged ? 2 : 1;
+void AddRun(bool merged, uint32_t run_id, v1::Chunk& chunk) {
   v1::Run& run = *chunk.add_run();
   run.set_id(run_id);
   run.set_source(v1::SOURCE_MEASURED);
@@ -56,6 +52,9 @@ v1::Chunk Example(bool merged) {
     run.set_untrained_steps(1);
     run.set_untrained_keys(1);
   }
+}
+
+void AddDefinitions(uint32_t run_id, v1::Chunk& chunk) {
   for (uint32_t id = 1; id <= 4; ++id) {
     v1::Name& name = *chunk.add_name();
     name.set_id(id);
@@ -97,18 +96,22 @@ v1::Chunk Example(bool merged) {
   key.set_node(4);
   key.set_layer(2);
   key.set_run(run_id);
+}
+
+v1::MetricStats* Fill(v1::MetricStats* sums) {
+  sums->set_n(2);
+  sums->set_sum(30);
+  sums->set_sum_squares(500);
+  sums->set_min(10);
+  sums->set_max(UINT64_MAX);
+  return sums;
+}
+
+void AddStatistics(bool merged, uint32_t run_id, v1::Chunk& chunk) {
   v1::KeyStats& stats = *chunk.add_stats();
   stats.set_key(2);
   stats.set_launches(5);
-  const auto fill = [](v1::MetricStats* sums) {
-    sums->set_n(2);
-    sums->set_sum(30);
-    sums->set_sum_squares(500);
-    sums->set_min(10);
-    sums->set_max(UINT64_MAX);
-    return sums;
-  };
-  fill(stats.add_metric())->set_metric(1);
+  Fill(stats.add_metric())->set_metric(1);
   v1::LaunchKey& constant = *chunk.add_key();
   constant.set_id(1);
   constant.set_kernel(2);
@@ -139,6 +142,9 @@ v1::Chunk Example(bool merged) {
   launches.add_gap(1);
   launches.add_keys(1);
   launches.add_launches(1);
+}
+
+void AddEvents(uint32_t run_id, v1::Chunk& chunk) {
   for (uint32_t i = 0; i < 6; ++i) {  // two iterations of two optimizers, and a step
     v1::Step& step = *chunk.add_step();
     step.set_index(i);
@@ -171,12 +177,15 @@ v1::Chunk Example(bool merged) {
   window.set_run(run_id);
   window.set_has_tensor(true);
   window.add_bin_dram_bytes(1);
+}
+
+void AddStepStatistics(uint32_t run_id, v1::Chunk& chunk) {
   v1::RunSteps& steps = *chunk.mutable_step_stats()->add_run();
   steps.set_run(run_id);
-  fill(steps.mutable_duration_ns());
-  fill(steps.mutable_pm_dram_bytes());
-  fill(steps.mutable_pm_duration_ns());
-  fill(steps.mutable_pm_tensor_active_ns());
+  Fill(steps.mutable_duration_ns());
+  Fill(steps.mutable_pm_dram_bytes());
+  Fill(steps.mutable_pm_duration_ns());
+  Fill(steps.mutable_pm_tensor_active_ns());
   v1::RankSteps& rank = *chunk.mutable_step_stats()->add_rank();
   rank.set_run(run_id);
   for (v1::Spread* spread : {rank.mutable_wall_ns(), rank.mutable_data_wait_ns(), rank.mutable_gpu_wait_ns(),
@@ -185,6 +194,18 @@ v1::Chunk Example(bool merged) {
     spread->add_code(4);
     spread->add_count(2);
   }
+}
+
+// As a process writes it; `merged`: as `rfinject merge` does.
+v1::Chunk Example(bool merged) {
+  v1::Chunk chunk;
+  chunk.add_trace_id("0123456789abcdef");
+  const uint32_t run_id = merged ? 2 : 1;
+  AddRun(merged, run_id, chunk);
+  AddDefinitions(run_id, chunk);
+  AddStatistics(merged, run_id, chunk);
+  AddEvents(run_id, chunk);
+  AddStepStatistics(run_id, chunk);
   if (!merged) chunk.mutable_end()->set_reason("exit");
   return chunk;
 }

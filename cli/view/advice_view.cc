@@ -40,9 +40,8 @@ std::vector<const Advice*> InState(const Report& report, State state, bool all) 
 
 Sentence SentenceOf(const Report& report, const Advice& advice) {
   Sentence sentence{.text = GainText(report, advice) + "  " + advice.rule->title + " [" + advice.rule->name + "]"};
-  sentence.details = {{"why: ", AdviceWhy(advice, report.advice.facts)},
-                      {"do:  ", advice.rule->action},
-                      {"see: ", advice.rule->link}};
+  sentence.details = {
+      {"why: ", AdviceWhy(advice, report.advice.facts)}, {"do:  ", advice.action()}, {"see: ", advice.rule->link}};
   if (advice.instead) {
     sentence.details.emplace_back("or:  ", "it wins the same time as an advice above; do one of them");
   }
@@ -70,7 +69,7 @@ Data RunData(const Report& report) {
         .Add("title", advice.rule->title)
         .Add("why", TextCell(holds ? AdviceWhy(advice, report.advice.facts) : ""))
         .Add("lacks", TextCell(AdviceLacks(advice)))
-        .Add("do", advice.rule->action)
+        .Add("do", advice.action())
         .Add("link", advice.rule->link);
     rules.Append(std::move(rule));
   }
@@ -101,7 +100,7 @@ RowSet RuleLines(const Report& report, size_t index) {
     return TextCell(advice.state == State::kHolds ? AdviceWhy(advice, report.advice.facts) : "");
   });
   add("lacks", [](const Report&, const Advice& advice) { return TextCell(AdviceLacks(advice)); });
-  add("do", [](const Report&, const Advice& advice) { return Cell{advice.rule->action}; });
+  add("do", [](const Report&, const Advice& advice) { return Cell{advice.action()}; });
   return WithConstants({{"run", uint64_t{index}}, {"device", report.device_name}}, std::move(rows));
 }
 
@@ -115,7 +114,7 @@ Data ShownAdviceData(const Report& report) {
         .Add("gain_ns_per_step", Cell{advice->gain_ns})
         .Add("instead_of_another", Cell{advice->instead})
         .Add("title", advice->rule->title)
-        .Add("do", advice->rule->action)
+        .Add("do", advice->action())
         .Add("link", advice->rule->link);
     list.Append(std::move(one));
   }

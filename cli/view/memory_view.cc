@@ -52,7 +52,7 @@ std::string RefusedText(const MemoryTable& table) {
   return text + ".";
 }
 
-// What follows from the models alone, where nobody watched what was allocated. Momentum and the two moments of Adam
+// What follows from the models alone, where allocations were not watched. Momentum and the two moments of Adam
 // have the type and the shape of their parameters: torch/optim/sgd.py and adam.py make them with clone and
 // zeros_like.
 std::string LeastText(const MemoryTable& table) {

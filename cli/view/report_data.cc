@@ -123,8 +123,8 @@ Data AlarmsData(const Report& report) {
   for (const Alarm& alarm : report.alarms) {
     Data one = Data::Object(/*one_line=*/true);
     one.Add("id", alarm.id)
-        .Add("text", AlarmText(alarm))
-        .Add("causes", TextCell(AlarmCauses(alarm)))
+        .Add("text", alarm.text)
+        .Add("causes", TextCell(alarm.causes))
         .Add("where", TextCell(AlarmWhere(alarm)));
     list.Append(std::move(one));
   }

@@ -17,7 +17,6 @@
 #include "cli/report/kernel_name.h"
 #include "cli/report/picture_data.h"
 #include "cli/text/units.h"
-#include "cli/words/alarm_texts.h"
 #include "cli/words/opening.h"
 #include "cli/words/words.h"
 
@@ -31,7 +30,7 @@ constexpr auto kRoofline = std::to_array<TableLook>({
     {.column = "time_per_step_ns", .title = "time", .width = 8},
     {.column = "time_ci95_relative", .title = "+-95 %", .width = 6, .priority = 8},
     {.column = "time_interval", .title = "interval", .width = 10, .priority = 9, .left = true},
-    {.column = "time_share", .title = "share", .width = 6},
+    {.column = "time_share", .title = "share", .width = 6, .priority = 1},
     {.column = "ideal_time_per_step_ns", .title = "ideal", .width = 8, .priority = 4},
     {.column = "usual_time_per_step_ns", .title = "usual", .width = 8, .priority = 7},
     {.column = "measured_over_usual", .title = "x usual", .width = 7, .priority = 2},
@@ -302,8 +301,8 @@ const ReportColumn* FindColumnOrHead(std::string_view name) {
 std::vector<Sentence> ProblemsOf(const Report& report) {
   std::vector<Sentence> sentences;
   for (const Alarm& alarm : report.alarms) {
-    const std::string where = AlarmWhere(alarm), causes(AlarmCauses(alarm));
-    Sentence& sentence = sentences.emplace_back(Sentence{.text = AlarmText(alarm), .label = alarm.id + " "});
+    const std::string where = AlarmWhere(alarm), causes(alarm.causes);
+    Sentence& sentence = sentences.emplace_back(Sentence{.text = alarm.text, .label = alarm.id + " "});
     sentence.tone = Tone::kAlarm;
     if (!where.empty()) sentence.text += " [" + where + "]";
     if (!causes.empty()) sentence.details.emplace_back("likely: ", causes);
@@ -412,12 +411,12 @@ void AddLines(size_t index, const Report& report, Document* document) {
 
 std::vector<Check> ChecksOf(const Report& report) {
   std::vector<Check> checks;
-  for (const AlarmExplanation& explanation : AlarmExplanations()) {
-    Check& check = checks.emplace_back(Check{.name = std::string(explanation.id)});
+  for (const AlarmKind& kind : AlarmKinds()) {
+    Check& check = checks.emplace_back(Check{.name = std::string(kind.id)});
     for (const Alarm& alarm : report.alarms) {
-      if (alarm.id != explanation.id) continue;
+      if (alarm.id != kind.id) continue;
       check.outcome = Check::Outcome::kFails;
-      check.text += (check.text.empty() ? "" : "; ") + AlarmText(alarm);
+      check.text += (check.text.empty() ? "" : "; ") + alarm.text;
     }
   }
   return checks;

@@ -35,15 +35,12 @@ std::string DurationOrUnknown(const std::optional<double>& ns) { return ns ? Dur
 std::string ClockText(const WaitTable& table) {
   if (table.on_cpu) {
     return "The program ran on the CPU, so the clock is that of the CPU's arithmetic: how long a GPU would be busy, "
-           "or "
-           "waited for, is not known. Beside a GPU a step leaves less time in which to load the next batch.";
+           "or waited for, is not known. Beside a GPU a step leaves less time in which to load the next batch.";
   }
   if (table.virtual_gpu) {
-    return "The clock is the virtual GPU's: this host's, with its data and its launching, and where the host waits "
-           "for the "
-           "GPU as long as the ideal times of the kernels. Nothing waits in earnest, so workers of a data loader "
-           "have "
-           "less time than beside a GPU.";
+    return "The clock is the virtual GPU's: this host's, with its data and its launching, and where the host waits for "
+           "the GPU as long as the ideal times of the kernels. Nothing waits in earnest, so workers of a data loader "
+           "have less time than beside a GPU.";
   }
   if (!table.all.data_wait.mean_ns) {
     return "What the host waits for is not known: an older rfinject wrote the trace, or no loop in Python was seen.";
@@ -133,10 +130,14 @@ std::string StepText(const WaitTable& table) {
   const std::string clock = Duration(wall) + " by the clock (p50 " + DurationOrUnknown(all.wall.p50_ns) + ", p95 " +
                             DurationOrUnknown(all.wall.p95_ns) + ")";
   if (all.step_ns() > wall) {
-    return "A step takes the " + Duration(all.step_ns()) +
-           " that the GPU is busy: the program does not wait for it, and runs "
-           "ahead, with " +
-           clock + ".";
+    const std::string busy = "A step takes the " + Duration(all.step_ns()) + " that the GPU is busy";
+    // In the first step there is nothing to wait for yet, and after the last one nobody sees the wait.
+    constexpr double kWaits = 0.05;
+    if (all.gpu_wait.mean_ns.value_or(0) > kWaits * wall) {
+      return busy + ", with " + clock +
+             ": what the GPU has still to do at the end of a step is waited for in the next.";
+    }
+    return busy + ": the program does not wait for it, and runs ahead, with " + clock + ".";
   }
   const std::optional<double> busy = all.Share(all.gpu_busy);
   return "A step takes " + clock + (busy ? "; the GPU is busy for " + Percent(*busy) + " of it." : ".");

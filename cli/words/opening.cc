@@ -277,7 +277,7 @@ std::vector<std::string> OpeningText(const Report& report) {
     if (gains == kGains || advice.state != Advice::State::kHolds) break;
     if (advice.instead || !advice.rule->unproven.empty()) continue;
     lines.push_back(Grouped(++gains) + ". " + GainText(report, advice) + ": " + advice.rule->title +
-                    ". Do: " + advice.rule->action);
+                    ". Do: " + advice.action());
   }
   for (const Headline::Slack& slack : report.headline.most_to_win) {
     if (gains == kGains) break;

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -63,8 +61,7 @@ std::string WinogradLine(const Report& report) {
   if (!report.headline.expected || report.headline.expected->winograd_share <= 0) return {};
   return Percent(report.headline.expected->winograd_share) +
          " of GPU time is in 3x3 convolutions for which cuDNN has Winograd kernels: they execute 2.25 to 4 times "
-         "fewer "
-         "FLOP than are counted here, so such a layer can be above its roof";
+         "fewer FLOP than are counted here, so such a layer can be above its roof";
 }
 
 std::string PrecisionLine(const Report& report) {
@@ -168,113 +165,6 @@ std::string DifferingLayersText(const TheoryUse& theory) {
          "these layers are not theirs";
 }
 
-std::string PrecisionTitle(Precision precision) {
-  return std::string(kPrecisionTitles[static_cast<size_t>(precision)]);
-}
-
-// What is said of one finding.
-struct Sentence {
-  std::string text;
-  std::string_view causes;
-};
-
-Sentence Say(const AboveRoof& it) {
-  return {absl::StrFormat("%.3g times faster than its roof allows (%s FLOP and %s took %s; at least %s are needed)",
-                          it.ratio, WithPrefix(it.flop, ""), WithPrefix(it.bytes, "B"),
-                          WithPrefix(it.taken_ns * 1e-9, "s"), WithPrefix(it.least_ns * 1e-9, "s")),
-          "FLOP held against the wrong precision's roof; time without the work; clocks above the datasheet's"};
-}
-Sentence Say(const AboveBandwidth& it) {
-  return {absl::StrFormat("%s to and from DRAM, %.0f %% of the %s that %s has", WithPrefix(it.bytes_per_s, "B/s"),
-                          100 * it.ratio, WithPrefix(it.limit_bytes_per_s, "B/s"), it.machine),
-          "bytes of one run over times of another; bytes of several passes added up; wrong GPU named"};
-}
-Sentence Say(const MissingUnit& it) {
-  return {absl::StrFormat("%.3g FLOP counted as %s, which %s does not have", it.flop, PrecisionTitle(it.precision),
-                          it.machine),
-          "another GPU than the file says; a metric of another chip"};
-}
-Sentence Say(const AbovePeak& it) {
-  const std::string rate = WithPrefix(it.flop_per_s, "FLOP/s"), peak = WithPrefix(it.peak_flop_per_s, "FLOP/s");
-  if (it.path.empty()) {
-    return {
-        absl::StrFormat("%s at %s, %.0f %% of its peak %s", PrecisionTitle(it.precision), rate, 100 * it.ratio, peak),
-        "time of another run or clock; FLOP counted twice; 2:4 sparsity; wrong GPU named"};
-  }
-  return {absl::StrFormat("%s over the %s path at %s, %.0f %% of that path's peak %s", PrecisionTitle(it.precision),
-                          it.path, rate, 100 * it.ratio, peak),
-          "time of another run or clock; FLOP counted twice; wrong GPU named"};
-}
-Sentence Say(const NoTensorFlop& it) {
-  if (it.counted) {
-    return {"named as a tensor-core kernel, but its tensor counters are 0",
-            "the counter of another source type is missing (TF32, FP16, BF16 have one each)"};
-  }
-  return {"named as a tensor-core kernel, but no tensor counter was collected",
-          "only CUDA-core counters (smsp__sass_...) were asked for; add sm__ops_path_tensor_src_..."};
-}
-Sentence Say(const BackwardWithoutLayer& it) {
-  return {absl::StrFormat("%.0f %% of the backward's model FLOP are in no layer", 100 * it.share),
-          "backward not attributed; work on tensors outside of any module"};
-}
-Sentence Say(const OddBackward& it) {
-  if (it.most > 0) {
-    return {
-        absl::StrFormat("backward model FLOP are %.3g times the forward's; a layer of this kind needs at most %.3g "
-                        "times",
-                        it.ratio, it.most),
-        "forward not attributed; several backwards a forward; recomputation counted as backward"};
-  }
-  return {absl::StrFormat("backward model FLOP are %.3f times the forward's; a whole training step gives 1.8 to 2.05",
-                          it.ratio),
-          it.low
-              ? "frozen layers; forwards without a backward (validation, a second network); backward not attributed"
-              : "forward not attributed; several backwards a forward; recomputation counted as backward"};
-}
-Sentence Say(const RowsDoNotAddUp& it) {
-  return {absl::StrFormat("%s of the rows is %.17g, of the whole run %.17g", it.what, it.rows, it.total),
-          "a mistake in rfinject; please report it"};
-}
-Sentence Say(const VaryingCount& it) {
-  return {absl::StrFormat("%s is between %d and %d for launches of one key", it.metric, it.least, it.most),
-          "the key is too coarse: shapes or algorithms differ within it; data-dependent work"};
-}
-Sentence Say(const LongerThanTheStep& it) {
-  return {absl::StrFormat("kernels take %s a step, the step takes %s", WithPrefix(it.gpu_ns * 1e-9, "s"),
-                          WithPrefix(it.wall_ns * 1e-9, "s")),
-          "kernels that overlap on several streams; times taken while profiling slowed them; steps miscounted"};
-}
-Sentence Say(const OddFlop& it) {
-  if (it.low) {
-    return {absl::StrFormat("executed FLOP are %.3f of the model's; no known algorithm needs so few", it.ratio),
-            "FLOP on a path that was not counted (tensor cores); rows lost in a conversion; fewer images than said"};
-  }
-  return {absl::StrFormat("executed FLOP are %.3f times the model's", it.ratio),
-          "recomputation; more than one step or batch in the counts; padding to tiles of tiny layers"};
-}
-Sentence Say(const ClockDrift& it) {
-  return {absl::StrFormat("SM clock varied by %.0f %% between samples", 100 * (it.ratio - 1)),
-          "power or thermal limits; clocks locked in one run and not in the other"};
-}
-Sentence Say(const SparseFlop& it) {
-  return {it.metric + " is not 0", "2:4 sparse tensor work: dense peaks do not bound it"};
-}
-Sentence Say(const HugeValue& it) {
-  return {absl::StrFormat("%s has a value of %.3g", it.metric, it.value),
-          "a counter that went backwards (negative difference), or an overflow"};
-}
-Sentence Say(const NoBytes& it) {
-  return {"no DRAM bytes in " + WithPrefix(it.launch_ns * 1e-9, "s") + " a launch",
-          "the DRAM counters did not run; values lost in a conversion of units"};
-}
-Sentence Say(const MoreOfThisKind& it) {
-  return {absl::StrFormat("and %d more of this kind, with less time", it.count), ""};
-}
-
-Sentence SentenceOf(const Alarm& alarm) {
-  return std::visit([](const auto& finding) { return Say(finding); }, alarm.finding);
-}
-
 }  // namespace
 
 std::vector<std::string> FactsText(const Report& report) {
@@ -311,10 +201,6 @@ std::string TheoryText(const Report& report) {
   if (!theory.bytes) line += "; compulsory bytes left out, the batches differ";
   return theory.missing_layers > 0 ? "WARNING: " + DifferingLayersText(theory) + ". " + line : line;
 }
-
-std::string AlarmText(const Alarm& alarm) { return SentenceOf(alarm).text; }
-
-std::string_view AlarmCauses(const Alarm& alarm) { return SentenceOf(alarm).causes; }
 
 std::string AlarmWhere(const Alarm& alarm) {
   if (!alarm.where) return {};

@@ -24,10 +24,6 @@ std::vector<std::string> HeadlineText(const Report& report);
 // Where model FLOP of another run come from; empty when there are none.
 std::string TheoryText(const Report& report);
 
-// What is wrong, with the numbers.
-std::string AlarmText(const Alarm& alarm);
-// The likely causes, in one line; empty for none.
-std::string_view AlarmCauses(const Alarm& alarm);
 // "ResNet layer1.0.conv1, forward, KERNEL"; empty for the whole run.
 std::string AlarmWhere(const Alarm& alarm);
 

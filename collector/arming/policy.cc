@@ -22,9 +22,10 @@ constexpr uint32_t kLooks[] = {8, 12, 18, 25};
 constexpr uint32_t kMaxLevel = 20;
 
 // What is drawn, each from numbers of its own.
-constexpr uint64_t kOfCounters = 1, kOfTimes = 2, kOfSlots = 1000, kOfGroups = 2000;
-// A key that was launched, but in none of this many timed steps, is taken to be gone (an evaluation, a last batch).
-constexpr uint16_t kMaxMissedTimes = 3;
+constexpr uint64_t kOfCounters = 1, kOfTimes = 2, kOfSlots = 1000, kOfGroups = 2000, kOfWindows = 3000;
+// A step that takes this many times the median tells of a checkpoint or a stalled loader, not of what steps differ
+// by.
+constexpr uint64_t kLongestThatCounts = 2;
 
 }  // namespace
 
@@ -91,8 +92,8 @@ void Schedule::Draw(uint64_t span) {
   const WindowCoverage coverage(span);
   std::vector<Slot> best;
   double least = 0;
-  for (uint64_t seed = 1; seed <= kDraws && (best.empty() || least > kGoodEnough); ++seed) {
-    std::vector<Slot> slots = DrawOnce(seed, span);
+  for (uint64_t draw = 1; draw <= kDraws && (best.empty() || least > kGoodEnough); ++draw) {
+    std::vector<Slot> slots = DrawOnce(RandomAt(seed_, draw, kOfWindows), span);
     double worst = 0;
     for (const Action action : {Action::kTimes, Action::kCounters}) {
       std::vector<uint64_t> steps;
@@ -184,6 +185,14 @@ bool Schedule::IsLeft(uint64_t slot, uint32_t level) const noexcept {
   return true;
 }
 
+bool Schedule::KeepsWatch(uint64_t step) const noexcept {
+  constexpr uint64_t kAllOfTheFirst = 32;
+  const uint64_t slot = step / spacing_;
+  uint32_t level = 0;
+  while ((slot >> level) >= kAllOfTheFirst) ++level;
+  return IsLeft(slot, level);
+}
+
 // Each rotation has the groups in an order of its own. Thinning is drawn, too, so that every level meets every group.
 uint32_t Schedule::GroupOf(uint64_t slot) const noexcept {
   constexpr uint32_t kMost = 64;  // no chip's plan has as many
@@ -214,8 +223,13 @@ void Policy::OnNewKey(uint32_t key) {
   converged_ = false;
 }
 
+// A few samples may all be of one kind of step by chance, and then look sure. The durations of all steps say what
+// steps differ by, so there must be samples enough for that as well.
 bool Policy::Done(const Moments& moments) const noexcept {
-  return HalfWidth99(moments) <= options_.target * std::abs(moments.mean);
+  if (HalfWidth99(moments) > options_.target * std::abs(moments.mean)) return false;
+  const Moments clock{
+      .n = moments.n, .mean = unarmed_.mean, .m2 = unarmed_.variance() * (std::max(moments.n, 1u) - 1)};
+  return HalfWidth99(clock) <= options_.target * clock.mean;
 }
 
 void Policy::OnBytes(uint32_t key, double bytes) {
@@ -237,10 +251,16 @@ void Policy::OnCounted(uint32_t key, uint32_t group) {
   if (group < state->counted.size() && state->counted[group] < UINT16_MAX) ++state->counted[group];
 }
 
+// A key that was launched, but in none of as many timed steps as would be wanted of any, is taken to be gone (an
+// evaluation, a last batch). One that runs in every sixteenth step is met by then.
+bool Policy::IsGone(const KeyState& key) const noexcept {
+  return key.time.n == 0 && key.missed_times >= options_.max_samples;
+}
+
 bool Policy::NeedsTimes() const noexcept {
   if (!options_.has_times) return false;
-  return std::any_of(keys_.begin(), keys_.end(), [](const KeyState& key) {
-    if (key.time.n == 0) return key.missed_times < kMaxMissedTimes;
+  return std::any_of(keys_.begin(), keys_.end(), [this](const KeyState& key) {
+    if (key.time.n == 0) return !IsGone(key);
     return key.heavy && !key.time_done;
   });
 }
@@ -265,7 +285,7 @@ Decision Policy::Begin(uint64_t step) noexcept {
   double expected = decision.action == Action::kTimes ? times_cost_.mean : counters_cost_.mean;
   if (!burst && extra_ns_ + expected > options_.overhead * elapsed_ns_) return {};
   if (decision.action == Action::kTimes) {
-    if (!burst && !NeedsTimes()) return {};
+    if (!burst && !NeedsTimes() && !schedule_.KeepsWatch(step)) return {};
   } else if (!burst && !Needs(decision.group)) {
     // Another hardware group may be short of samples. SASS and guard groups stay in their own slots, where all ranks
     // have them: they cost more.
@@ -296,6 +316,10 @@ void Policy::End(uint64_t step, const Decision& decision, uint64_t duration_ns, 
   elapsed_ns_ += static_cast<double>(duration_ns);
   if (decision.action == Action::kNone) {
     recent_unarmed_[unarmed_steps_++ % kRecent] = duration_ns;
+    if (unarmed_steps_ % kRecent == 0) median_unarmed_ = MedianUnarmed();
+    if (median_unarmed_ > 0) {
+      unarmed_.Add(static_cast<double>(std::min(duration_ns, kLongestThatCounts * median_unarmed_)));
+    }
     return;
   }
   double cost = static_cast<double>(duration_ns) - static_cast<double>(MedianUnarmed());
@@ -360,7 +384,7 @@ void Policy::Review() {
   for (KeyState& key : keys_) {
     look(key.bytes, &key.bytes_until, &key.bytes_done);
     look(key.time, &key.time_until, &key.time_done);
-    if (options_.has_times && key.time.n == 0 && key.missed_times >= kMaxMissedTimes) key.heavy = false;
+    if (options_.has_times && IsGone(key)) key.heavy = false;
   }
   bool needed = NeedsTimes();
   for (uint32_t group = 0; group < roles_.size() && !needed; ++group) needed = Needs(group);

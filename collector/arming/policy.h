@@ -15,8 +15,9 @@
 // one draw, and not only on the average over draws (window_coverage.h).
 //
 // Is a step that may be armed needed? A launch key needs samples until the intervals of its DRAM bytes and of its
-// time are within `target` of the mean. Only keys that together hold `time_share` of GPU time count. When none needs
-// more, no step is armed until a key appears that is new and turns out to be heavy.
+// time are within `target` of the mean, and as many as the spread of the steps' durations asks for. Only keys that
+// together hold `time_share` of GPU time count. When none needs more, no counter is armed until a key appears that is
+// new and turns out to be heavy; times are taken now and then (Schedule::KeepsWatch).
 //
 // Is there budget left for it? What an armed step costs is measured: its duration less the median of unarmed steps.
 // Slots are thinned by powers of two until the average cost is within the budget (so that ranks whose measurements
@@ -81,6 +82,10 @@ class Schedule {
   Schedule(const Options& options, const std::vector<GroupRole>& roles);
 
   Decision At(uint64_t step, uint32_t level) const noexcept;
+  // Whether times are taken in the step's slot though no key needs them: in all of the first 32 slots and in 16 of
+  // each later doubling. A program that waits for its host hides from the steps' durations that the GPU's clock
+  // changes; a few times over all of the run show it.
+  bool KeepsWatch(uint64_t step) const noexcept;
 
   uint64_t spacing() const noexcept { return spacing_; }
   // Steps [first, end) of the first rotation.
@@ -145,7 +150,6 @@ class Policy {
   // `progress` is any count that grows while the program launches work. Returns whether the armed step is stuck: the
   // caller then disarms it, and nothing is armed any more in this process.
   bool CheckStall(uint64_t now_ns, uint64_t progress) noexcept;
-  void DisarmForGood() noexcept { disarmed_ = true; }
 
   bool converged() const noexcept { return converged_; }
   uint64_t armed_steps() const noexcept { return armed_steps_; }
@@ -173,6 +177,7 @@ class Policy {
  private:
   KeyState* Find(uint32_t key);
   bool Done(const Moments& moments) const noexcept;
+  bool IsGone(const KeyState& key) const noexcept;
   bool NeedsTimes() const noexcept;
   bool Needs(uint32_t group) const noexcept;
   void Review();
@@ -194,6 +199,8 @@ class Policy {
   static constexpr size_t kRecent = 64;
   uint64_t recent_unarmed_[kRecent] = {};
   uint64_t unarmed_steps_ = 0;
+  uint64_t median_unarmed_ = 0;  // ns; renewed now and then
+  Moments unarmed_;              // ns a step, without the longest
   double elapsed_ns_ = 0;
   double extra_ns_ = 0;
   Moments counters_cost_, times_cost_;  // ns a step

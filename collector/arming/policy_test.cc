@@ -228,6 +228,7 @@ struct Driver {
   std::vector<GroupRole> roles;
   std::vector<double> times;  // by key; 0: not launched
   uint64_t step_ns = 1'000'000, armed_ns = 2'000'000;
+  uint64_t longer_every = 0;  // one step in so many takes half as long again; 0: none
   uint64_t step = 0;
   std::set<uint64_t> armed;
 
@@ -245,7 +246,8 @@ struct Driver {
       }
     }
     if (decision.action == Action::kCounters) armed.insert(step);
-    policy.End(step++, decision, decision.action == Action::kCounters ? armed_ns : step_ns, valid);
+    const uint64_t own_ns = longer_every > 0 && step % longer_every == 0 ? step_ns * 3 / 2 : step_ns;
+    policy.End(step++, decision, decision.action == Action::kCounters ? armed_ns : own_ns, valid);
     return decision;
   }
   void Run(uint64_t steps) {
@@ -253,16 +255,22 @@ struct Driver {
   }
 };
 
-TEST(Policy, ConvergesAndThenArmsNothing) {
+TEST(Policy, ConvergesAndThenCountsNothing) {
   Driver driver({}, kGa100);
   driver.times = {1000, 500, 1};
   driver.armed_ns = 1'010'000;
   driver.Run(3000);
   EXPECT_TRUE(driver.policy.converged());
-  uint64_t armed = driver.policy.armed_steps(), timed = driver.policy.timed_steps();
-  driver.Run(5000);
+  const uint64_t armed = driver.policy.armed_steps(), timed = driver.policy.timed_steps();
+  driver.Run(50'000);
   EXPECT_EQ(driver.policy.armed_steps(), armed);
-  EXPECT_EQ(driver.policy.timed_steps(), timed);
+  // Times are still taken, so that a clock that changes later is seen, but ever more seldom.
+  const uint64_t later = driver.policy.timed_steps();
+  EXPECT_GT(later, timed);
+  driver.Run(50'000);
+  EXPECT_GT(driver.policy.timed_steps(), later);
+  EXPECT_LE(driver.policy.timed_steps() - later, 20u);
+  EXPECT_LE(driver.policy.timed_steps(), timed + 200);
 }
 
 TEST(Policy, ANewHeavyKeyWakesItUpAndALightOneOnlyIsTimed) {
@@ -289,15 +297,32 @@ TEST(Policy, ANewHeavyKeyWakesItUpAndALightOneOnlyIsTimed) {
   for (uint32_t group = 0; group < 3; ++group) EXPECT_GE(driver.policy.key(3).counted[group], 1) << group;
 }
 
+TEST(Policy, StepsThatDifferMuchAreSampledLongerThanAFewLuckySamplesSay) {
+  Driver driver({}, kGa100);
+  driver.times = {1000};
+  driver.Run(3000);
+  const uint32_t alike = driver.policy.key(0).time.n;
+  // The samples are all alike, by chance; the clock says that every fifth step is half as long again.
+  Driver rhythm({}, kGa100);
+  rhythm.times = {1000};
+  rhythm.longer_every = 5;
+  rhythm.Run(6000);
+  EXPECT_GT(rhythm.policy.key(0).time.n, alike);
+  EXPECT_GE(rhythm.policy.key(0).time.n, Options{}.max_samples);
+}
+
 TEST(Policy, AKeyThatNeverComesBackDoesNotKeepItAwake) {
   Driver driver({}, kGa100);
   driver.times = {1000};
   driver.armed_ns = 1'010'000;
   driver.Run(3000);
   ASSERT_TRUE(driver.policy.converged());
+  const uint64_t armed = driver.policy.armed_steps();
   driver.policy.OnNewKey(1);  // an evaluation's, once
-  driver.Run(1000);
+  // It is looked for in as many timed steps as would be wanted of any key, and no counter is armed for it.
+  driver.Run(3200);
   EXPECT_TRUE(driver.policy.converged());
+  EXPECT_EQ(driver.policy.armed_steps(), armed);
 }
 
 TEST(Policy, KeepsTheBudgetWhateverAnArmedStepCosts) {

@@ -360,6 +360,7 @@ void HardwareSource::ReportFacts() {
   facts.process.cupti_version = cupti::VersionName(api_.version);
   facts.process.cupti_path = api_.path;
   facts.process.driver_version = cupti::DriverVersion(api_);
+  facts.process.sampling_seed = arming::Options{}.seed;
   counters_.AddFacts(&facts);
   recorder_.UpdateFacts(facts);
 }

@@ -1,6 +1,6 @@
 // File: step_policy.h
 //
-// StepPolicy is the policy of which step collects what (arming/policy.h) with a lock around it: the thread that ends
+// StepPolicy decides which step collects what (arming/policy.h), with a lock around it: the thread that ends
 // the steps asks it and feeds it, and the watchdog's thread asks it whether the step that runs is stuck. It is
 // made again when what is to be collected changes.
 #ifndef RFINJECT_COLLECTOR_CUPTI_STEP_POLICY_H_

@@ -12,8 +12,8 @@
 namespace rfinject::estimate {
 
 // Interned names by the hash of (operator, signature), shared by all threads without a lock. An entry is two words,
-// written and read one at a time; the first is the hash XORed with the second, so an entry of which two threads wrote
-// one word each does not match any hash and reads as a miss (Hyatt's transposition table).
+// written and read one at a time; the first is the hash XORed with the second, so an entry whose two words
+// are of two threads does not match any hash and reads as a miss (Hyatt's transposition table).
 class NameCache {
  public:
   struct Ids {

@@ -178,7 +178,7 @@ class LaunchRing {
     const uint64_t first = at & (kUnits - 1);
     const uint64_t until_end = kUnits - first;
     // A copy of a fixed size is a few instructions, and one of a variable size a call. What is copied beyond `count`
-    // lies where nobody reads yet.
+    // lies where the reader is not yet.
     if (kMaxUnits <= until_end && at + kMaxUnits - cached_tail_ <= kUnits) [[likely]] {
       std::memcpy(&units_[first], data, kMaxUnits * sizeof(Unit));
       return;

@@ -227,7 +227,8 @@ TEST_F(TraceRecorderTest, WhatFollowsTheLastStepCounts) {
   EXPECT_EQ(t.FindDiagnostic("step-not-ended"), nullptr);
 }
 
-// Likewise the batch that is validated now, and its images; training that goes on meanwhile waits for its own end.
+// A batch that is being validated is not written either, nor are its images; training that goes on meanwhile waits
+// for its own end.
 TEST_F(TraceRecorderTest, ABatchThatIsValidatedNowIsNotInTheFile) {
   Recorder& r = recorder();
   r.Activate();

@@ -93,7 +93,7 @@ TEST_F(TraceRecorderTest, AHalfFullRingWakesTheWriter) {
 }
 
 TEST_F(TraceRecorderTest, AFullRingDropsAndCounts) {
-  Recorder& r = recorder();  // idle: nobody drains
+  Recorder& r = recorder();  // idle: the writer does not drain
   const uint32_t kernel = r.Intern("k");
   constexpr uint64_t kRecords = 50'000;
   for (uint64_t i = 0; i < kRecords; ++i) r.Record(MakeRecord(kernel, 1));

@@ -27,7 +27,7 @@ TEST_F(TraceRecorderTest, AStepHasWhatItsThreadWaitedForAndTheGpuDid) {
   (void)TakeWaits();
   Recorder& r = recorder();
   r.Activate();
-  r.EndStep(1);  // nobody watches
+  r.EndStep(1);  // not watched
   WatchWaits(kDataWaits);
   BeginWait(kDataWaits);
   EndWait(kDataWaits);

@@ -48,7 +48,7 @@ TEST_F(TraceRecorderTest, AnOutputThatCannotBeMadeIsSaidOnce) {
   EXPECT_EQ(std::count(child.err.begin(), child.err.end(), '\n'), 1);
 }
 
-// Where the trace goes nobody takes anything, and the writer hangs in write(2): the program can exit all the same.
+// What the trace is written to takes nothing, and the writer hangs in write(2): the program can exit all the same.
 TEST_F(TraceRecorderTest, FinishIsBoundedWhenTheDiskHangs) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);

@@ -333,8 +333,6 @@ bool InitNativeLayers(Recorder& recorder) noexcept try {
   return Learn(known, anchor);
 }
 
-uint64_t UnwindsOfThread() noexcept { return t_known != nullptr ? t_known->unwinds : 0; }
-
 void ResetNativeLayersAfterFork() noexcept { g_mutex.ResetInForkedChild(); }
 
 }  // namespace rfinject

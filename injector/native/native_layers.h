@@ -35,9 +35,6 @@ bool InitNativeLayers(Recorder& recorder) noexcept;
 // symbols from its file. So this is not for callbacks of CUPTI.
 NativePlace PlaceOfThread() noexcept;
 
-// How often the calling thread had to unwind; for tests and benchmarks.
-uint64_t UnwindsOfThread() noexcept;
-
 // Called in a forked child, before any thread exists.
 void ResetNativeLayersAfterFork() noexcept;
 

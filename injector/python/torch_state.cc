@@ -8,7 +8,7 @@
 namespace rfinject {
 namespace {
 
-// Functions of torch._C, each of which may be missing (empty Ref).
+// Functions of torch._C; any of them may be missing (empty Ref).
 struct Functions {
   Ref cublas_tf32, cudnn_tf32, cudnn_benchmark, cudnn_deterministic;
   Ref fp32_precision;  // torch 2.9+: reading the older flags there warns, and fails where the program uses this one

@@ -131,6 +131,7 @@ void Calibrator::Tell(const char* line) {
     tensor.dtype = static_cast<uint16_t>(next_number());
     tensor.meta = next_number() != 0;
     tensor.data = static_cast<uintptr_t>(next_number());
+    tensor.offset = static_cast<uint64_t>(next_number());
     tensor.numel = static_cast<uint64_t>(next_number());
     const auto rank = static_cast<size_t>(next_number());
     std::vector<int64_t> numbers;
@@ -138,6 +139,8 @@ void Calibrator::Tell(const char* line) {
     tensor.sizes = std::span<const int64_t>(numbers).first(rank);
     tensor.strides = std::span<const int64_t>(numbers).last(rank);
     tensors_.Observe(tensor);
+  } else if (strcmp(verb, "zeros") == 0) {
+    tensors_.ObserveZeros(static_cast<uintptr_t>(next_number()));
   } else if (strcmp(verb, "expect") == 0) {
     expectation_ = {};
     const char* name = strtok_r(nullptr, " ", &rest);

@@ -8,7 +8,9 @@
 //   node OBJECT SEQUENCE CLASS             the Python object OBJECT wraps a node that was born with that number
 //   native-node NODE SEQUENCE CLASS        NODE is the address of a node that was born with that number
 //   backward SEQUENCE                      the next BACKWARD scope is that of the node with that number
-//   tensor IMPL DTYPE META DATA NUMEL RANK SIZE… STRIDE…
+//   tensor IMPL DTYPE META DATA OFFSET NUMEL RANK SIZE… STRIDE…
+//                                          DATA is the storage's, OFFSET the elements between it and the tensor's
+//   zeros IMPL                             a tensor of zeros that lie nowhere
 //   expect OPERATOR INPUT… [> OUTPUT…]     its arguments: T123, I-3, D2.5, B1, N, L0,2 (integers), M123,456 (tensors)
 //   done
 #ifndef RFINJECT_INJECTOR_TORCH_CALIBRATOR_H_

@@ -1,6 +1,7 @@
 #include "injector/torch/layouts.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace rfinject {
@@ -26,6 +27,7 @@ void TensorSearch::Observe(const KnownTensor& tensor) {
     return SameNumbers(outside, tensor.sizes) && SameNumbers(outside + rank * 8, tensor.strides);
   });
   (rank <= kInlineRank ? small_rank_ : large_rank_) = true;
+  offset_.Require(object, tensor.offset);
   numel_.Require(object, tensor.numel);
   dtype_.Require(object, tensor.dtype);
 
@@ -39,6 +41,11 @@ void TensorSearch::Observe(const KnownTensor& tensor) {
   if (tensor.meta) {
     if (device_.count() == 1) meta_device_ = object.bytes[device_.First()];
     return;
+  }
+
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    if (storages_ == 0) plain_keys_[i] = object.Word(8 * i);
+    if (8 * i + 8 > object.size || object.Word(8 * i) != plain_keys_[i]) keys_.reset(i);
   }
 
   // The storage's offset and that of the data pointer in it are found together: keep the offsets that lead to a
@@ -60,6 +67,16 @@ void TensorSearch::Observe(const KnownTensor& tensor) {
   ++storages_;
 }
 
+void TensorSearch::ObserveZeros(uintptr_t address) {
+  const Snapshot object = TakeSnapshot(address, 256);
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    zeros_keys_[i] = object.Word(8 * i) ^ plain_keys_[i];
+    const bool more = (object.Word(8 * i) & zeros_keys_[i]) != 0;
+    if (8 * i + 8 > object.size || !std::has_single_bit(zeros_keys_[i]) || !more) keys_.reset(i);
+  }
+  zeros_seen_ = true;
+}
+
 bool TensorSearch::Finish(TensorLayout* layout, const char** why) const {
   *why = nullptr;
   if (sizes_.count() != 1 || !small_rank_ || !large_rank_) {
@@ -75,6 +92,15 @@ bool TensorSearch::Finish(TensorLayout* layout, const char** why) const {
   }
   if (*why != nullptr) return false;
   layout->sizes = static_cast<uint16_t>(sizes_.First());
+  if (offset_.count() == 1 && offset_.distinct()) layout->offset = static_cast<uint16_t>(offset_.First());
+  // They lie behind numel, the type, the device and some flags, in two words. What lies behind them may look
+  // alike.
+  const size_t first = numel_.First() / 8 + 1;
+  const std::bitset<32> near = zeros_seen_ ? keys_ & std::bitset<32>(uint64_t{0b11} << first) : std::bitset<32>();
+  if (near.count() == 1) {
+    layout->keys = static_cast<uint16_t>(8 * near._Find_first());
+    layout->zeros_key = zeros_keys_[near._Find_first()];
+  }
   layout->numel = static_cast<uint16_t>(numel_.First());
   layout->dtype = static_cast<uint16_t>(dtype_.First());
   layout->device = static_cast<uint16_t>(device_.First());

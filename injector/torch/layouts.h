@@ -44,10 +44,13 @@ struct TensorLayout {
   // c10::impl::SizesAndStrides: u64 rank, then 5 sizes and 5 strides in place; from rank 6 on a pointer to rank sizes
   // and rank strides.
   uint16_t sizes = 0;
+  uint16_t offset = 0;  // i64, elements between the storage's start and the tensor's; at 0: not found
   uint16_t numel = 0;   // i64
   uint16_t dtype = 0;   // u16, c10::ScalarType
   uint16_t device = 0;  // i8, c10::DeviceType
   uint8_t meta_device = 0;
+  uint16_t keys = 0;       // u64, c10::DispatchKeySet
+  uint64_t zeros_key = 0;  // its bit for a tensor of zeros that lie nowhere; 0: not found
 };
 inline constexpr size_t kInlineRank = 5;
 
@@ -137,8 +140,9 @@ class FieldSearch {
 struct KnownTensor {
   uintptr_t address = 0;
   uint16_t dtype = 0;
-  bool meta = false;  // lives on the device "meta", has no data; otherwise on the CPU
-  uintptr_t data = 0;
+  bool meta = false;   // lives on the device "meta", has no data; otherwise on the CPU
+  uintptr_t data = 0;  // of the storage
+  uint64_t offset = 0;
   uint64_t numel = 0;
   std::span<const int64_t> sizes;
   std::span<const int64_t> strides;
@@ -149,17 +153,26 @@ struct KnownTensor {
 class TensorSearch {
  public:
   void Observe(const KnownTensor& tensor);
-  // Whether every field was found. If not, `*why` says which was not (a literal).
+  // Looks at a tensor of torch._efficientzerotensor on the CPU, after ordinary ones.
+  void ObserveZeros(uintptr_t address);
+  // Whether every field was found. If not, `*why` says which was not (a literal). The offset and the key of zeros may
+  // be missing.
   bool Finish(TensorLayout* layout, const char** why) const;
 
  private:
   FieldSearch sizes_{8, 256};
+  FieldSearch offset_{8, 256};
   FieldSearch numel_{8, 256};
   FieldSearch dtype_{2, 256};
   FieldSearch device_{1, 256};
   FieldSearch storage_{8, 128};
   std::bitset<64> data_;  // offsets in the StorageImpl that still fit, for the storage offset found first
   bool data_started_ = false;
+  // Words that are the same in all tensors of the CPU, and in which zeros have one more bit.
+  std::bitset<32> keys_ = ~std::bitset<32>();
+  std::array<uint64_t, 32> plain_keys_{};
+  std::array<uint64_t, 32> zeros_keys_{};
+  bool zeros_seen_ = false;
   uint8_t meta_device_ = 0;
   bool small_rank_ = false;
   bool large_rank_ = false;

@@ -66,7 +66,8 @@ class Tensors {
  public:
   using Mock = mock::Tensor<kEngagedFirst>;
 
-  const Mock& Add(uint16_t dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides, bool meta = false) {
+  const Mock& Add(uint16_t dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides, bool meta = false,
+                  int64_t offset = 0) {
     storages_.push_back(std::make_unique<mock::Storage>());
     if (!meta) {
       datas_.push_back(std::make_unique<char[]>(16));
@@ -74,12 +75,14 @@ class Tensors {
     }
     tensors_.push_back(
         std::make_unique<Mock>(storages_.back().get(), dtype, sizes, strides, static_cast<int8_t>(meta ? 14 : 0)));
+    tensors_.back()->storage_offset = offset;
     const Mock& tensor = *tensors_.back();
     KnownTensor known;
     known.address = Bits(&tensor);
     known.dtype = dtype;
     known.meta = meta;
     known.data = Bits(storages_.back()->data);
+    known.offset = static_cast<uint64_t>(offset);
     known.numel = tensor.numel;
     known.sizes = sizes;
     known.strides = strides;
@@ -93,6 +96,7 @@ class Tensors {
     Add(4, {11}, {1});
     Add(6, {2, 3, 2, 2, 3, 2}, {72, 24, 12, 6, 2, 1});
     Add(6, {2, 3}, {3, 1}, true);
+    Add(6, {4}, {1}, false, 13);
   }
 
   TensorSearch search;
@@ -114,6 +118,7 @@ void FindsEveryField() {
   EXPECT_EQ(layout.storage, offsetof(Mock, storage));
   EXPECT_EQ(layout.storage_data, offsetof(mock::Storage, data));
   EXPECT_EQ(layout.sizes, offsetof(Mock, rank));
+  EXPECT_EQ(layout.offset, offsetof(Mock, storage_offset));
   EXPECT_EQ(layout.numel, offsetof(Mock, numel));
   EXPECT_EQ(layout.dtype, offsetof(Mock, dtype));
   EXPECT_EQ(layout.device, offsetof(Mock, device) + (kEngagedFirst ? 1 : 0));
@@ -122,6 +127,38 @@ void FindsEveryField() {
 
 TEST(TensorSearchTest, FindsEveryField) { FindsEveryField<false>(); }
 TEST(TensorSearchTest, FindsEveryFieldOfTheOldOptional) { FindsEveryField<true>(); }
+
+TEST(TensorSearchTest, FindsTheKeyOfZerosThatLieNowhere) {
+  Tensors<false> tensors;
+  tensors.AddUsual();
+  mock::Tensor<false> zeros(nullptr, 6, {2, 3}, {3, 1});
+  zeros.keys |= 0x4000;
+  tensors.search.ObserveZeros(Bits(&zeros));
+  TensorLayout layout;
+  const char* why = nullptr;
+  ASSERT_TRUE(tensors.search.Finish(&layout, &why)) << why;
+  EXPECT_EQ(layout.keys, offsetof(mock::Tensor<false>, keys));
+  EXPECT_EQ(layout.zeros_key, 0x4000u);
+  const OperandReader reader(layout, {}, nullptr);
+  Operands operands;
+  EXPECT_EQ(reader.ReadTensor(Bits(&zeros), &operands).distinct, 1u);
+  EXPECT_TRUE(operands.has_zeros);
+  EXPECT_FALSE(operands.has_wrapper);
+}
+
+TEST(TensorSearchTest, AKeyOfZerosThatWasNotSeenIsNotUsed) {
+  Tensors<false> tensors;
+  tensors.AddUsual();
+  TensorLayout layout;
+  const char* why = nullptr;
+  ASSERT_TRUE(tensors.search.Finish(&layout, &why)) << why;
+  EXPECT_EQ(layout.zeros_key, 0u);
+  mock::Tensor<false> zeros(nullptr, 6, {2, 3}, {3, 1});
+  zeros.keys |= 0x6000;  // two bits more: not understood
+  tensors.search.ObserveZeros(Bits(&zeros));
+  ASSERT_TRUE(tensors.search.Finish(&layout, &why)) << why;
+  EXPECT_EQ(layout.zeros_key, 0u);
+}
 
 TEST(TensorSearchTest, SaysWhatIsMissing) {
   Tensors<false> tensors;

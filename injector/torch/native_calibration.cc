@@ -91,6 +91,7 @@ class Driver {
     cumsum_ = reinterpret_cast<Cumsum>(
         dlsym(torch, old_optional_ ? "_ZN2at4_ops6cumsum4callERKNS_6TensorElN3c108optionalINS5_10ScalarTypeEEE"
                                    : "_ZN2at4_ops6cumsum4callERKNS_6TensorElSt8optionalIN3c1010ScalarTypeEE"));
+    diagonal_ = reinterpret_cast<decltype(diagonal_)>(dlsym(torch, "_ZN2at4_ops8diagonal4callERKNS_6TensorElll"));
     if (cumsum_ == nullptr && missing_ == nullptr) missing_ = "at::cumsum";
   }
 
@@ -149,13 +150,14 @@ class Driver {
   }
 
   void TellTensor(Tensor tensor, std::initializer_list<int64_t> sizes, std::initializer_list<int64_t> strides,
-                  DTypeNumber dtype = kF32, bool meta = false) {
+                  DTypeNumber dtype = kF32, bool meta = false, uint64_t offset = 0) {
     uintptr_t data = 0;
     if (!meta) {
       data = reinterpret_cast<uintptr_t>(dtype == kF32   ? float_data_(&tensor)
                                          : dtype == kF64 ? double_data_(&tensor)
                                          : dtype == kI64 ? integer_data_(&tensor)
                                                          : bool_data_(&tensor));
+      if (offset != 0) data -= offset * sizeof(float);
     }
     int64_t numel = 1;
     for (int64_t size : sizes) numel *= size;
@@ -167,8 +169,9 @@ class Driver {
             std::snprintf(numbers + used, sizeof numbers - used, " %lld", static_cast<long long>(number)));
       }
     }
-    Tell("tensor %llu %d %d %llu %lld %zu%s", Number(tensor), dtype, meta ? 1 : 0,
-         static_cast<unsigned long long>(data), static_cast<long long>(numel), sizes.size(), numbers);
+    Tell("tensor %llu %d %d %llu %llu %lld %zu%s", Number(tensor), dtype, meta ? 1 : 0,
+         static_cast<unsigned long long>(data), static_cast<unsigned long long>(offset),
+         static_cast<long long>(numel), sizes.size(), numbers);
   }
 
   static unsigned long long Number(Tensor tensor) { return reinterpret_cast<uintptr_t>(tensor); }
@@ -208,6 +211,10 @@ class Driver {
     TellTensor(Make({3, 5}, kF32, true), {3, 5}, {5, 1}, kF32, true);
     TellTensor(Make({7}, kF64, true), {7}, {1}, kF64, true);
 
+    if (diagonal_ != nullptr) {
+      TellTensor(Keep(diagonal_(&c, 2, 0, 1)), {4}, {7}, kF32, false, 2);
+      TellTensor(Keep(diagonal_(&c, -1, 0, 1)), {3}, {7}, kF32, false, 6);
+    }
     const int64_t order[] = {2, 0, 1};
     Tell("expect aten::permute T%llu L2,0,1", Number(a));
     Tensor turned = Keep(permute_(&a, {order, 3}));
@@ -264,6 +271,7 @@ class Driver {
   Returned (*any_)(const Tensor*, int64_t, bool) = nullptr;
   Returned (*flip_)(const Tensor*, ArrayRef<int64_t>) = nullptr;
   Returned (*permute_)(const Tensor*, ArrayRef<int64_t>) = nullptr;
+  Returned (*diagonal_)(const Tensor*, int64_t offset, int64_t, int64_t) = nullptr;  // may be null
   const uintptr_t* (*grad_fn_)(const Tensor*) = nullptr;
   void* (*float_data_)(const Tensor*) = nullptr;
   void* (*double_data_)(const Tensor*) = nullptr;

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "injector/thread_block.h"
 #include "injector/torch/abi.h"
@@ -38,7 +39,10 @@ struct Frame {
   bool children_counted = false;
   uint64_t first_node = 0;  // the first autograd node that is born after its start
   bool hides = false;       // what runs inside it is its implementation
+  bool forwards = false;    // it only hands its operands on: what runs inside it is all that runs
+  uint8_t autocast = 0;     // AutocastOfThread() when it began
   uint32_t resume = 0;      // Ops::hidden before it, where the operator around it began outside of the window
+  uintptr_t product = 0;    // the storage of the latest product that was counted inside it while it hid the rest
   Operands inputs;
 };
 
@@ -60,6 +64,7 @@ struct Globals {
   size_t (*output_count)(const RecordFunction*) = nullptr;
   uint64_t (*peek)() = nullptr;
   uint64_t (*thread_id)() = nullptr;
+  AutocastFunctions autocast;
   RecordLayout layout;
   OperandReader reader;
   Recorder* recorder = nullptr;
@@ -91,11 +96,48 @@ bool MakeInfo(const char* name, OpInfo* info) {
   return true;
 }
 
-bool IsTangentProduct(const RecordFunction& record, const Ops& ops) {
+// Autocast's wrappers that the thread's next operator may meet, a bit for each kind of device. While one of them
+// runs, its bit is off.
+uint8_t AutocastOfThread() {
+  constexpr int8_t kCpu = 0, kCuda = 1;  // c10::DeviceType
+  if (g.autocast.of_device != nullptr) {
+    return static_cast<uint8_t>((g.autocast.of_device(kCpu) ? 1 : 0) | (g.autocast.of_device(kCuda) ? 2 : 0));
+  }
+  if (g.autocast.cpu == nullptr || g.autocast.cuda == nullptr) return 0;
+  return static_cast<uint8_t>((g.autocast.cpu() ? 1 : 0) | (g.autocast.cuda() ? 2 : 0));
+}
+
+// The ranges that torch 2 marks around a Python function (__torch_dispatch__) that runs in an operator's place.
+bool IsPythonDispatch(const char* name) {
+  return std::strcmp(name, "PythonDispatchMode") == 0 || std::strcmp(name, "PythonSubclass") == 0;
+}
+
+// Whether what begins inside an operator that hides its implementation is none of the implementation: a product by a
+// tangent, or what another function than the implementation runs, which took the operator's place. After the latter
+// the operator hides nothing.
+bool IsShown(const RecordFunction& record, Ops& ops) {
   if (ops.hidden != 1 || ops.depth == 0 || ops.depth == kMaxOps) return false;
-  const Frame& outer = ops.frames[ops.depth - 1];
-  if (!outer.hides || outer.info.tangent == 0) return false;
-  return g_infos.FindByPointer(g.name(&record), MakeInfo).name == outer.info.tangent;
+  Frame& outer = ops.frames[ops.depth - 1];
+  if (!outer.hides) return false;
+  const char* name = g.name(&record);
+  // Autocast casts the operands and calls the operator again.
+  if ((outer.autocast != 0 && (outer.autocast & ~AutocastOfThread()) != 0) || IsPythonDispatch(name)) {
+    outer.forwards = true;
+    outer.hides = false;
+    return true;
+  }
+  return outer.info.tangent != 0 && g_infos.FindByPointer(name, MakeInfo).name == outer.info.tangent;
+}
+
+// Whether a result of `call` is the product that ran inside it. Then the operator has run only there: it was handed
+// on by a function of which torch tells nothing else (torch 1.13's __torch_dispatch__). A product by a tangent has a
+// result of its own.
+bool IsResult(uintptr_t product, const OpCall& call) {
+  if (product == 0) return false;
+  for (const Argument& output : call.outputs) {
+    if (output.kind == Argument::Kind::kTensor && call.tensors[output.first].storage == product) return true;
+  }
+  return false;
 }
 
 OpCall CallOf(std::string_view name, const Operands& operands, size_t inputs) {
@@ -156,7 +198,7 @@ NoContext OnStart(const RecordFunction& record) {
   if (ops->hidden != 0) {
     if (ops->outside && g.source->wants_ops_outside_window()) {
       resume = ops->hidden;
-    } else if (!IsTangentProduct(record, *ops)) {
+    } else if (!IsShown(record, *ops)) {
       ++ops->hidden;
       return {};
     }
@@ -185,8 +227,9 @@ NoContext OnStart(const RecordFunction& record) {
   frame.info = info;
   frame.children = 0;
   frame.children_counted = false;
-  frame.hides = false;
+  frame.hides = frame.forwards = false;
   frame.resume = resume;
+  frame.product = 0;
   frame.inputs.Clear();
   if (info.name == 0) {
     ++ops->depth;
@@ -204,6 +247,9 @@ NoContext OnStart(const RecordFunction& record) {
     frame.inputs.has_wrapper = true;
   }
 
+  // A product by zeros that lie nowhere is one by zeros that torch makes for it. What other operators make of them
+  // shows in what runs inside.
+  if (frame.inputs.has_zeros && info.tangent == 0) frame.inputs.has_wrapper = true;
   frame.outer_op = ExchangeOperator(info.name);
   frame.site = SiteOfThread();
   if (frame.site.phase == Phase::kOther && frame.site.layer == 0 && info.copies && frame.inputs.crosses_devices) {
@@ -219,7 +265,10 @@ NoContext OnStart(const RecordFunction& record) {
   ++ops->depth;
   const bool on_plain_tensors = !frame.inputs.has_meta && !frame.inputs.has_wrapper;
   frame.hides = info.kind == OpKind::kAtomic && on_plain_tensors;
-  if (frame.hides) ops->hidden = 1;
+  if (frame.hides) {
+    ops->hidden = 1;
+    frame.autocast = AutocastOfThread();
+  }
   return {};
 }
 
@@ -240,13 +289,14 @@ void OnEnd(const RecordFunction& record, void*) {
     ops->outside = true;
   }
   Frame* outer = ops->depth != 0 ? &ops->frames[ops->depth - 1] : nullptr;
+  Frame* product_of = nullptr;
   if (outer != nullptr && outer->hides) {
     // This is a product by a tangent: the operator around it is a kernel of its own, and goes on hiding what else
     // runs inside it.
     ops->hidden = 1;
-    outer = nullptr;
+    std::swap(product_of, outer);
   }
-  if (frame.children_counted || frame.info.name == 0) {
+  if (frame.children_counted || frame.forwards || frame.info.name == 0) {
     if (outer != nullptr) outer->children_counted |= frame.children_counted;
     return;
   }
@@ -258,13 +308,14 @@ void OnEnd(const RecordFunction& record, void*) {
   if (count < wanted) return;  // it has thrown
   // The outputs refer to tensors behind those of the inputs: one call, one list of tensors.
   const size_t inputs = frame.inputs.arguments.size();
+  frame.inputs.has_zeros = false;
   try {
     g.reader.Read(end - wanted * kValueSize, wanted, &frame.inputs);
   } catch (...) {
     g.recorder->CountDrop("operators for which there was no memory");
     return;
   }
-  if (frame.inputs.has_meta) return;
+  if (frame.inputs.has_meta || frame.inputs.has_zeros) return;  // nothing was computed
   if (frame.inputs.has_wrapper) {
     if (frame.children == 0) g.recorder->CountDrop("operators on tensors without readable storage");
     return;
@@ -273,6 +324,10 @@ void OnEnd(const RecordFunction& record, void*) {
   call.children = frame.children;
   call.children_counted = false;
   if (outer != nullptr) outer->children_counted = true;
+  if (IsResult(frame.product, call)) return;
+  if (product_of != nullptr && !call.outputs.empty() && call.outputs[0].kind == Argument::Kind::kTensor) {
+    product_of->product = call.tensors[call.outputs[0].first].storage;
+  }
   g.source->OnOp(call, frame.site);
   if (!frame.info.fused_backward.empty()) KeepForBackward(frame, inputs);
 }
@@ -286,6 +341,7 @@ void AddOpCallback(const TorchSymbols& symbols, const TorchLayouts& layouts, Rec
        .output_count = symbols.record_output_count,
        .peek = symbols.peek,
        .thread_id = symbols.thread_id,
+       .autocast = symbols.autocast,
        .layout = layouts.record,
        .reader = OperandReader(layouts.tensor, layouts.value, symbols.undefined_tensor),
        .recorder = &recorder,

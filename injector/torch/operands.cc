@@ -41,6 +41,10 @@ uint64_t ElementSize(uint16_t dtype) {
   }
 }
 
+bool OperandReader::IsZeros(uintptr_t tensor) const {
+  return tensor_.zeros_key != 0 && (Load<uint64_t>(tensor + tensor_.keys) & tensor_.zeros_key) != 0;
+}
+
 TensorView OperandReader::ReadTensor(uintptr_t tensor, Operands* to) const {
   TensorView view;
   const auto dtype = Load<uint16_t>(tensor + tensor_.dtype);
@@ -49,9 +53,14 @@ TensorView OperandReader::ReadTensor(uintptr_t tensor, Operands* to) const {
   view.element_size = ElementSize(dtype);
   view.numel = Load<uint64_t>(tensor + tensor_.numel);
   view.storage = Load<uintptr_t>(tensor + tensor_.storage);
+  if (tensor_.offset != 0) view.offset = Load<int64_t>(tensor + tensor_.offset);
   const uintptr_t data = view.storage != 0 ? Load<uintptr_t>(view.storage + tensor_.storage_data) : 0;
+  bool zeros = false;
   if (device == tensor_.meta_device) {
     to->has_meta = true;
+  } else if (IsZeros(tensor)) {
+    to->has_zeros = true;
+    zeros = true;
   } else if (view.storage == 0 || (data == 0 && view.numel != 0)) {
     to->has_wrapper = true;
   }
@@ -82,6 +91,10 @@ TensorView OperandReader::ReadTensor(uintptr_t tensor, Operands* to) const {
     } else {
       view.distinct *= static_cast<uint64_t>(size);
     }
+  }
+  if (zeros) {  // torch makes one zero of them, as large as need be by strides of 0
+    view.broadcast = true;
+    view.distinct = 1;
   }
   const bool has_format = rank == 4 && view.shape[1] > 1 && view.shape[2] * view.shape[3] > 1;
   if (has_format) {

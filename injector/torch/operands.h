@@ -21,6 +21,7 @@ struct Operands {
   std::vector<int64_t> ints;
   bool has_meta = false;         // a tensor without data: a trace of shapes is made, nothing computes
   bool has_wrapper = false;      // a tensor whose data lies in other tensors (vmap, subclasses, sparse)
+  bool has_zeros = false;        // a tensor of zeros that lie nowhere (torch._efficientzerotensor)
   bool crosses_devices = false;  // tensors on devices of two types, such as host and GPU
 
   // Whether all that was read lies in the host's memory (c10::DeviceType::CPU, which is 0).
@@ -30,7 +31,7 @@ struct Operands {
     arguments.clear();
     tensors.clear();
     ints.clear();
-    has_meta = has_wrapper = crosses_devices = false;
+    has_meta = has_wrapper = has_zeros = crosses_devices = false;
     first_device_ = -1;
   }
 
@@ -52,6 +53,7 @@ class OperandReader {
   TensorView ReadTensor(uintptr_t tensor, Operands* to) const;
 
  private:
+  bool IsZeros(uintptr_t tensor) const;
   void ReadList(uintptr_t list, Argument* argument, Operands* to) const;
 
   TensorLayout tensor_;

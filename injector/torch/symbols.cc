@@ -84,8 +84,13 @@ bool FindTorchSymbols(TorchSymbols* symbols) {
   }
   cpu.Bind("_ZN5torch8autograd32get_current_graph_task_exec_infoEv",
            "torch::autograd::get_current_graph_task_exec_info", &symbols->engine_task);
-  symbols->profiler_enabled =
-      reinterpret_cast<bool (*)()>(dlsym(torch, "_ZN5torch8profiler4impl15profilerEnabledEv"));
+  const auto optional = [torch]<typename T>(const char* name, T** target) {
+    *target = reinterpret_cast<T*>(dlsym(torch, name));
+  };
+  optional("_ZN5torch8profiler4impl15profilerEnabledEv", &symbols->profiler_enabled);
+  optional("_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE", &symbols->autocast.of_device);
+  optional("_ZN2at8autocast14is_cpu_enabledEv", &symbols->autocast.cpu);
+  optional("_ZN2at8autocast10is_enabledEv", &symbols->autocast.cuda);
   // Debian and PyPI put c10 into a library of its own.
   void* c10 = OpenLoaded("libc10.so", nullptr);
   if (c10 == nullptr) c10 = torch;

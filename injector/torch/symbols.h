@@ -12,6 +12,15 @@
 
 namespace rfinject {
 
+// Whether autocast's wrapper would run for the calling thread's next operator; it would not inside such a wrapper.
+// at::autocast::is_autocast_enabled(c10::DeviceType), before torch 2.4 is_cpu_enabled and is_enabled. They may be
+// null; then nothing counts as missing.
+struct AutocastFunctions {
+  bool (*of_device)(int8_t) = nullptr;
+  bool (*cpu)() = nullptr;
+  bool (*cuda)() = nullptr;
+};
+
 struct TorchSymbols {
   // at::RecordFunction. All six are there in every release that we know.
   uint64_t (*add_global_callback)(abi::RecordFunctionCallback) = nullptr;
@@ -35,6 +44,7 @@ struct TorchSymbols {
   bool (*grad_enabled)() = nullptr;
   // torch::profiler::impl::profilerEnabled, of the calling thread. It may be null; then nothing counts as missing.
   bool (*profiler_enabled)() = nullptr;
+  AutocastFunctions autocast;
   // c10::UndefinedTensorImpl::_singleton.
   const void* undefined_tensor = nullptr;
 

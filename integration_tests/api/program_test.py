@@ -211,7 +211,7 @@ class Control(ProgramTest):
             self.assertEqual(self.control(job.pid, "stop"), (0, f"process {job.pid}: measures no further step\n"))
             step(5)  # the first of them was begun before
             self.assertEqual(self.control(job.pid, "start"), (0, f"process {job.pid}: measures from its next step on\n"))
-            step(3)  # likewise
+            step(3)  # the first of these was, too
             # The command says what the trace says, which is written a moment later.
             said = ""
             deadline = time.monotonic() + 30

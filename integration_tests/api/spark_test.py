@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """rfinject.spark on a real Spark, with 1,000 traces and executors that fail: equal to DuckDB. Local[2], where a process of an
-executor is killed, and a cluster of two executors on this machine, of which one is killed whole, its Java too.
+executor is killed, and a cluster of two executors on this machine; one of them is killed whole, its Java too.
 
     spark_test.py --rfinject BIN --duckdb PYTHON
 Runs in the interpreter of `scripts/tools_venv spark` (it needs a Java); PYTHON is that of `scripts/tools_venv api`.

@@ -322,6 +322,19 @@ class Tables(PageTest):
         self.addCleanup(lambda: self.assertEqual(page.console, []))
         return page
 
+    def test_a_table_of_few_rows_ends_behind_them(self):
+        for width in (800, 1400):
+            with self.subTest(width=width):
+                page = self.open("small", width=width, height=1000)
+                page.settle()
+                below = page.evaluate("""(() => {
+                    const box = document.querySelector('.linked .tablebox').getBoundingClientRect();
+                    const rows = document.querySelector('.linked .rows').getBoundingClientRect();
+                    return [box.bottom - rows.bottom, rows.bottom - rows.top];
+                })()""")
+                self.assertLess(below[0], 20, below)
+                self.assertGreaterEqual(below[0], 0, below)  # and all of them are in view
+
     def test_a_table_that_stands_alone_begins_with_a_few_rows(self):
         page = self.open("resnet+sections")
         page.click_on(".sections a[href='#waits']")

@@ -78,7 +78,7 @@ class Install(unittest.TestCase):
     def test_no_folder_of_the_build_is_named(self):
         files = [self.prefix / name for name in self.files]
         if "RFINJECT_REPRODUCIBLE:BOOL=ON" in (pathlib.Path(OPTIONS.build) / "CMakeCache.txt").read_text(encoding="utf-8"):
-            # Nor in the debug information, of which the build ids are made: they are the same wherever it was built.
+            # Nor in the debug information, from which the build ids are made: they are the same wherever it was built.
             debug = pathlib.Path(self.folder.name) / "debug-paths"
             files += [debug / name for name in install(debug, "--component", "debug")]
         folders = {str(pathlib.Path(__file__).resolve().parents[2]).encode(), str(OPTIONS.build).encode()}

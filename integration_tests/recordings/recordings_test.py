@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 OPTIONS = argparse.Namespace()
 DATA = pathlib.Path(__file__).resolve().parents[2] / "cli" / "import" / "testdata"
@@ -103,6 +104,16 @@ class Recordings(unittest.TestCase):
         (self.folder / "cpu.json").write_text('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1}]}')
         self.assertIn("the recording has no kernels", self.cli("report", "cpu.json", expect=1).stderr)
         self.assertIn("say what to import: ncu, nsys or torch", self.cli("import", "vtune", "x", expect=2).stderr)
+        with zipfile.ZipFile(self.folder / "notes.json.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("notes.txt", "no recording")
+        self.assertIn("no recording of torch.profiler", self.cli("report", "notes.json.zip", expect=1).stderr)
+        archive = bytearray((self.folder / "notes.json.zip").read_bytes())
+        archive[6] |= 1
+        (self.folder / "secret.json.zip").write_bytes(archive)
+        self.assertIn("secret.json.zip: a ZIP archive whose first file is encrypted",
+                      self.cli("report", "secret.json.zip", expect=1).stderr)
+        (self.folder / "cut.json.zip").write_bytes(archive[:20])
+        self.assertIn("ends in its first header", self.cli("report", "cut.json.zip", expect=1).stderr)
         os.mkfifo(self.folder / "pipe")
         self.assertIn("no regular file", self.cli("import", "torch", "pipe", "-o", "x.rfx", expect=1).stderr)
 

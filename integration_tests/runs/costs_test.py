@@ -128,6 +128,26 @@ with torch.no_grad(), forward_ad.dual_level():
         products = [row for row in report["rows"] if row["op"] in ("aten::mm", "aten::addmm", "aten::linear")]
         self.assertEqual(sum(row["model_flop"] for row in products), 3 * 2 * 64 * 13 * 4)
 
+    def test_an_operand_given_twice_is_read_once(self):
+        report = self.profile(BEGIN + """
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.x = nn.Parameter(torch.ones(10, 10))
+    def forward(self):
+        x = self.x
+        x * x, x @ x
+        x[:5] * x[5:]  # two parts of one storage
+net = Twice()
+for _ in range(2):
+    net()
+""", "--by", "kernel")
+        sizes = {row["signature"].split()[0]: row["dram_bytes"] / row["launches"] for row in report["rows"]
+                 if row["op"] == "aten::mul"}
+        self.assertEqual(sizes, {"f32[10,10]": 800, "f32[5,10]": 600})
+        self.assertEqual([row["dram_bytes"] / row["launches"] for row in report["rows"] if row["op"] == "aten::mm"],
+                         [800])
+
 
 if __name__ == "__main__":
     unittest.main()

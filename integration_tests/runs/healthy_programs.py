@@ -447,12 +447,12 @@ def functional_layers():
     train(Net(), torch.ones(4, 32))
 
 
-def main():
-    names = sys.argv[1:] or list(PROGRAMS)
-    for name in names:
+def run_all(programs):
+    """Runs those that the arguments name, or all."""
+    for name in sys.argv[1:] or list(programs):
         child = os.fork()
         if child == 0:
-            PROGRAMS[name]()
+            programs[name]()
             sys.exit()
         _, status = os.waitpid(child, 0)
         print(name, child, flush=True)
@@ -461,4 +461,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_all(PROGRAMS)

@@ -10,12 +10,9 @@
 #include <cupti_profiler_target.h>
 #include <cupti_range_profiler.h>
 #include <cupti_target.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -24,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "integration_tests/simulated_gpu/sim_checks.h"
 #include "integration_tests/simulated_gpu/sim_cupti_pm.h"
 #include "integration_tests/simulated_gpu/sim_legacy.h"
 #include "integration_tests/simulated_gpu/simulator.h"
@@ -32,11 +30,7 @@
 #define SIM_CUPTI_API_VERSION 130001
 #endif
 
-// These are leaked, because counter data images point at them.
-struct SimRange {
-  std::string name;
-  std::vector<const SimKernel*> kernels;
-};
+using SimRange = sim::LegacyRange;
 
 struct CUpti_RangeProfiler_Object {
   CUcontext context;
@@ -82,24 +76,9 @@ World& W() {
 
 thread_local bool t_destroying = false;  // inside the callback of a context that goes
 
-std::string Violation(const char* function, const char* what) {
-  std::string text = std::string(function) + ": " + what;
-  sim_violation(text.c_str());
-  return text;
-}
-
-#define SIM_ENTER(name) \
-  if (int code = sim_take_failure(name); code != 0) return static_cast<CUptiResult>(code)
-#define SIM_CHECK(name, condition, code) \
-  if (!(condition)) {                    \
-    Violation(name, #condition);         \
-    return code;                         \
-  }
-#define SIM_PARAMS(name, type)                                                              \
-  SIM_ENTER(name);                                                                          \
-  SIM_CHECK(name, params != nullptr, CUPTI_ERROR_INVALID_PARAMETER);                        \
-  SIM_CHECK(name, params->structSize == type##_STRUCT_SIZE, CUPTI_ERROR_INVALID_PARAMETER); \
-  SIM_CHECK(name, params->pPriv == nullptr, CUPTI_ERROR_INVALID_PARAMETER)
+#define SIM_PARAMS(name, type) \
+  SIM_ENTER(name);             \
+  SIM_CHECK_PARAMS(name, type)
 
 CUpti_RangeProfiler_Object* SessionOf(CUcontext context) {
   for (auto* session : W().sessions) {
@@ -157,7 +136,7 @@ void Record(const SimLaunch* launch, const SimKernel* kernel) {
     if (buffer == nullptr) return;
     for (size_t i = 0; i < size; ++i) {
       if (buffer[i] != 0) {
-        Violation("buffer request", "the buffer is not zeroed although the attribute says so");
+        sim::Violation("buffer request", "the buffer is not zeroed although the attribute says so");
         break;
       }
     }
@@ -230,8 +209,8 @@ void OnContextDestroy(CUcontext context) {
     W().callback(W().user, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &data);
     t_destroying = false;
   }
-  if (SessionOf(context) != nullptr) Violation("cuCtxDestroy", "a range profiler session is still enabled");
-  if (sim::LegacySession(context)) Violation("cuCtxDestroy", "a session of the legacy profiler is still open");
+  if (SessionOf(context) != nullptr) sim::Violation("cuCtxDestroy", "a range profiler session is still enabled");
+  if (sim::LegacySession(context)) sim::Violation("cuCtxDestroy", "a session of the legacy profiler is still open");
 }
 
 const SimHooks kHooks = {&OnEnter, &OnRun, &OnExit, &OnContextDestroy};
@@ -244,22 +223,13 @@ const SimRange* RangeOf(const uint8_t* image, size_t index) {
 }
 
 // The real CUPTI's host functions.
-void* RealCupti() {
-  static void* handle = [] {
-    const char* folder = getenv("SIM_REAL_CUPTI");
-    std::string path = folder != nullptr ? folder : "";
-    dlopen((path + "/libnvperf_host.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-    void* real = dlopen((path + "/libcupti.so.13").c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (real == nullptr) fprintf(stderr, "simulated CUPTI: no real one in SIM_REAL_CUPTI: %s\n", dlerror());
-    return real;
-  }();
-  return handle;
-}
 template <typename Params>
 CUptiResult Forward(const char* name, Params* params) {
-  void* real = RealCupti();
-  auto function = real == nullptr ? nullptr : reinterpret_cast<CUptiResult (*)(Params*)>(dlsym(real, name));
-  return function != nullptr ? function(params) : CUPTI_ERROR_NOT_INITIALIZED;
+  static void* real = [] {
+    sim::RealLibrary("libnvperf_host.so");  // which it needs
+    return sim::RealLibrary("libcupti.so.13");
+  }();
+  return sim::CallReal(real, name, params, CUPTI_ERROR_NOT_INITIALIZED);
 }
 
 #endif
@@ -460,14 +430,7 @@ CUptiResult CUPTIAPI cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_Ev
   SIM_CHECK("Evaluate", params->rangeIndex < header.filled, CUPTI_ERROR_INVALID_PARAMETER);
   const SimRange* range = RangeOf(params->pCounterDataImage, params->rangeIndex);
   for (size_t i = 0; i < params->numMetrics; ++i) {
-    params->pMetricValues[i] = 0;
-    for (const SimKernel* kernel : range->kernels) {
-      for (size_t k = 0; k < kernel->metric_count; ++k) {
-        if (strcmp(kernel->metrics[k].name, params->ppMetricNames[i]) == 0) {
-          params->pMetricValues[i] += kernel->metrics[k].value;
-        }
-      }
-    }
+    params->pMetricValues[i] = sim::ValueOf(range->kernels, params->ppMetricNames[i]);
   }
   return CUPTI_SUCCESS;
 }
@@ -529,7 +492,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_P
   passes.configImageSize = params->configSize;
   passes.pConfigImage = const_cast<uint8_t*>(params->pConfig);
   if (Forward("cuptiProfilerHostGetNumOfPasses", &passes) != CUPTI_SUCCESS || passes.numOfPasses != 1) {
-    Violation("SetConfig", "the configuration needs more than one pass");
+    sim::Violation("SetConfig", "the configuration needs more than one pass");
   }
   session->image = params->pCounterDataImage;
   session->image_size = params->counterDataImageSize;
@@ -552,10 +515,10 @@ CUptiResult CUPTIAPI cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params* p
 CUptiResult CUPTIAPI cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params* params) {
   if (params != nullptr && params->pRangeProfilerObject != nullptr) {
     std::lock_guard lock(W().mutex);
-    if (!params->pRangeProfilerObject->running) Violation("Stop", "nothing was started");
-    if (params->pRangeProfilerObject->open != nullptr) Violation("Stop", "a range is open");
+    if (!params->pRangeProfilerObject->running) sim::Violation("Stop", "nothing was started");
+    if (params->pRangeProfilerObject->open != nullptr) sim::Violation("Stop", "a range is open");
     if (!sim_is_current(params->pRangeProfilerObject->context) && !t_destroying)
-      Violation("Stop", "another context is current");
+      sim::Violation("Stop", "another context is current");
     params->pRangeProfilerObject->running = false;
   }
   SIM_PARAMS("cuptiRangeProfilerStop", CUpti_RangeProfiler_Stop_Params);

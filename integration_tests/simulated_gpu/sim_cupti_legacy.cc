@@ -5,7 +5,6 @@
 // and profiling. The calls that end something have ended it even when they are made to fail, as the real ones have;
 // what the calls that begin something would have begun is then not there.
 #include <cupti_profiler_target.h>
-#include <dlfcn.h>
 #include <nvperf_host.h>
 #include <nvperf_target.h>
 
@@ -16,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "integration_tests/simulated_gpu/sim_checks.h"
 #include "integration_tests/simulated_gpu/sim_legacy.h"
 
 namespace {
@@ -42,23 +42,13 @@ World& W() {
   return *world;
 }
 
-void Violation(const char* function, const char* what) {
-  sim_violation((std::string(function) + ": " + what).c_str());
-}
-
 // As many passes as the real Perfworks says that the configuration takes; 0 when it does not know it.
 size_t Passes(const uint8_t* config) {
-  static auto* function = [] {
-    const char* folder = getenv("SIM_REAL_CUPTI");
-    void* real =
-        dlopen((std::string(folder != nullptr ? folder : "") + "/libnvperf_host.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-    return real == nullptr
-               ? nullptr
-               : reinterpret_cast<decltype(&::NVPW_Config_GetNumPasses)>(dlsym(real, "NVPW_Config_GetNumPasses"));
-  }();
+  static void* real = sim::RealLibrary("libnvperf_host.so");
   NVPW_Config_GetNumPasses_Params params = {NVPW_Config_GetNumPasses_Params_STRUCT_SIZE};
   params.pConfig = config;
-  if (function == nullptr || function(&params) != NVPA_STATUS_SUCCESS) return 0;
+  if (sim::CallReal(real, "NVPW_Config_GetNumPasses", &params, NVPA_STATUS_NOT_LOADED) != NVPA_STATUS_SUCCESS)
+    return 0;
   return params.numPipelinedPasses + params.numIsolatedPasses;
 }
 
@@ -67,7 +57,7 @@ bool Aligned(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) 
 // 0: the options are wrong.
 size_t ImageSize(const char* function, size_t size, const CUpti_Profiler_CounterDataImageOptions* options) {
   auto wrong = [&](const char* what) {
-    Violation(function, what);
+    sim::Violation(function, what);
     return size_t{0};
   };
   if (size != CUpti_Profiler_CounterDataImageOptions_STRUCT_SIZE || options == nullptr) return wrong("options");
@@ -133,17 +123,10 @@ bool LegacyEnabled() {
 
 }  // namespace sim
 
-#define SIM_CHECK(name, condition, code) \
-  if (!(condition)) {                    \
-    Violation(name, #condition);         \
-    return code;                         \
-  }
-#define SIM_PARAMS_ANYWHERE(name, type)                                                     \
-  if (int code = sim_take_failure(name); code != 0) return static_cast<CUptiResult>(code);  \
-  SIM_CHECK(name, sim::ProfilerInitialised(), CUPTI_ERROR_NOT_INITIALIZED);                 \
-  SIM_CHECK(name, params != nullptr, CUPTI_ERROR_INVALID_PARAMETER);                        \
-  SIM_CHECK(name, params->structSize == type##_STRUCT_SIZE, CUPTI_ERROR_INVALID_PARAMETER); \
-  SIM_CHECK(name, params->pPriv == nullptr, CUPTI_ERROR_INVALID_PARAMETER)
+#define SIM_PARAMS_ANYWHERE(name, type)                                     \
+  SIM_ENTER(name);                                                          \
+  SIM_CHECK(name, sim::ProfilerInitialised(), CUPTI_ERROR_NOT_INITIALIZED); \
+  SIM_CHECK_PARAMS(name, type)
 #define SIM_PARAMS(name, type)     \
   SIM_PARAMS_ANYWHERE(name, type); \
   SIM_CHECK(name, sim_inside_launch() == 0, CUPTI_ERROR_INVALID_OPERATION)

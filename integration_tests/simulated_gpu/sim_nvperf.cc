@@ -2,7 +2,6 @@
 //
 // libnvperf_host.so beside a simulated CUPTI. Planning goes to the real library in SIM_REAL_CUPTI, so that groups and
 // passes are the real ones; evaluation answers from the kernels' known metrics. Sizes, NULLs and order are checked.
-#include <dlfcn.h>
 #include <nvperf_cuda_host.h>
 #include <nvperf_host.h>
 #include <nvperf_target.h>
@@ -15,6 +14,7 @@
 #include <string>
 #include <tuple>
 
+#include "integration_tests/simulated_gpu/sim_checks.h"
 #include "integration_tests/simulated_gpu/sim_legacy.h"
 
 namespace {
@@ -35,22 +35,10 @@ World& W() {
   return *world;
 }
 
-void Violation(const char* function, const char* what) {
-  sim_violation((std::string(function) + ": " + what).c_str());
-}
-
 template <typename Params>
 NVPA_Status Forward(const char* name, Params* params) {
-  static void* real = [] {
-    const char* folder = getenv("SIM_REAL_CUPTI");
-    // By its path: the bare name would find this library again.
-    void* handle =
-        dlopen((std::string(folder != nullptr ? folder : "") + "/libnvperf_host.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) fprintf(stderr, "simulated Perfworks: no real one in SIM_REAL_CUPTI: %s\n", dlerror());
-    return handle;
-  }();
-  auto function = real == nullptr ? nullptr : reinterpret_cast<NVPA_Status (*)(Params*)>(dlsym(real, name));
-  return function != nullptr ? function(params) : NVPA_STATUS_NOT_LOADED;
+  static void* real = sim::RealLibrary("libnvperf_host.so");
+  return sim::CallReal(real, name, params, NVPA_STATUS_NOT_LOADED);
 }
 
 const sim::LegacyRange* RangeOf(const uint8_t* image, size_t index) {
@@ -68,7 +56,7 @@ bool Advance(const char* function, const void* config, Stage from, Stage to) {
   std::lock_guard lock(W().mutex);
   auto at = W().configs.find(config);
   if (at == W().configs.end() || at->second != from) {
-    Violation(function, "out of order");
+    sim::Violation(function, "out of order");
     return false;
   }
   at->second = to;
@@ -77,11 +65,6 @@ bool Advance(const char* function, const void* config, Stage from, Stage to) {
 
 }  // namespace
 
-#define SIM_CHECK(name, condition, code) \
-  if (!(condition)) {                    \
-    Violation(name, #condition);         \
-    return code;                         \
-  }
 #define SIM_PARAMS(name)                                                                           \
   if (int code = sim_take_failure(#name); code != 0) return static_cast<NVPA_Status>(code);        \
   SIM_CHECK(#name, params != nullptr, NVPA_STATUS_INVALID_ARGUMENT);                               \
@@ -194,12 +177,7 @@ NVPA_Status NVPW_MetricsEvaluator_EvaluateToGpuValues(NVPW_MetricsEvaluator_Eval
   for (size_t i = 0; i < params->numMetricEvalRequests; ++i) {
     auto name = W().names.find(KeyOf(params->pMetricEvalRequests[i]));
     SIM_CHECK(kName, name != W().names.end(), NVPA_STATUS_INVALID_ARGUMENT);
-    params->pMetricValues[i] = 0;
-    for (const SimKernel* kernel : range->kernels) {
-      for (size_t k = 0; k < kernel->metric_count; ++k) {
-        if (name->second == kernel->metrics[k].name) params->pMetricValues[i] += kernel->metrics[k].value;
-      }
-    }
+    params->pMetricValues[i] = sim::ValueOf(range->kernels, name->second);
   }
   return NVPA_STATUS_SUCCESS;
 }
@@ -221,7 +199,7 @@ NVPA_Status NVPW_RawMetricsConfig_Destroy(NVPW_RawMetricsConfig_Destroy_Params* 
   // Freed even when told to fail: what the test looks for is that it was called.
   if (params != nullptr) {
     std::lock_guard lock(W().mutex);
-    if (W().configs.erase(params->pRawMetricsConfig) == 0) Violation("RawMetricsConfig_Destroy", "not created");
+    if (W().configs.erase(params->pRawMetricsConfig) == 0) sim::Violation("RawMetricsConfig_Destroy", "not created");
   }
   SIM_PARAMS(NVPW_RawMetricsConfig_Destroy);
   return Forward("NVPW_RawMetricsConfig_Destroy", params);

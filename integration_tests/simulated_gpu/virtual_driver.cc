@@ -3,7 +3,7 @@
 // Makes the virtual GPU's driver (virtual_gpu/) the one below the simulated CUPTI. The driver tells of the calls that
 // it gets, and this library hands them on, so that the simulated CUPTI counts and times what PyTorch launches. What a
 // kernel takes and counts is made up, the same in every run with the same seed: for a stand-in for cuBLAS or cuDNN,
-// the FLOP and the least bytes that it says it stands for; for other kernels, whose work nobody knows, a little for
+// the FLOP and the least bytes that it says it stands for; for other kernels, whose work is not known, a little for
 // each thread.
 //
 //   sim_attach_virtual_gpu(seed, noise)      null, or why not
@@ -74,7 +74,7 @@ constexpr uint64_t kTransferNs = 1500;
 // Round figures that are no real board's, so that times are neither all alike nor absurd.
 constexpr double kDramBytesPerSecond = 1.5e12, kFlopPerSecond = 1.5e13, kTensorFlopPerSecond = 1.2e14;
 constexpr uint64_t kEmptyKernelNs = 2000;
-// For a kernel that nobody describes: four floats in and out, one addition.
+// For a kernel that is not described: four floats in and out, one addition.
 constexpr double kBytesPerThread = 32, kFlopPerThread = 1;
 
 struct Recipe {

@@ -24,7 +24,7 @@ KEYS = "q quit  s sort  b layer, op, kernel  p pause  h help"
 
 
 class GrowingTrace:
-    """A rank's trace, of which so many frames are there: what it is, nine steps, the end."""
+    """A rank's trace that grows frame by frame: what it is, nine steps, the end."""
 
     STEPS, WHOLE = 9, 11
 
@@ -138,6 +138,9 @@ class Top(unittest.TestCase):
                 self.assertRegex(screen[heads[0] + 1], r"^~ \S*\w", "\n".join(screen))
                 self.assertNotIn("total", screen[heads[0] + 1])
                 self.assertIn("main.py", screen[0])  # what it shows is said in any case
+                # A number that lost its unit's letters would be another one: "9.44 us" as "9.4s".
+                self.assertTrue(screen[heads[0]].endswith("to win"), screen[heads[0]])
+                self.assertRegex(screen[heads[0] + 1], r" [0-9.]+ [num]?s$")
         self.terminal.keys("q")
         self.assert_restored(0)
 

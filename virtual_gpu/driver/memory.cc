@@ -1,6 +1,6 @@
 // Memory. A device's is address space of this process: reserved without being committed, and committed page by page
-// where the host copies something in. What nobody wrote reads as zeros, because the kernel gives a page of zeros for
-// it; and copies within the device move only what was written, so that a model's activations cost nothing.
+// where the host copies something in. What was not written reads as zeros, because the kernel gives a page of zeros
+// for it; and copies within the device move only what was written, so that a model's activations cost nothing.
 #include <cupti.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -59,7 +59,7 @@ size_t RoundUp(size_t value, size_t unit) { return (value + unit - 1) / unit * u
 void* Map(size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return nullptr;
-  // A page of 2 MiB for each byte that was written would commit what nobody wrote.
+  // A page of 2 MiB for each byte that was written would commit what was not written.
   madvise(at, bytes, MADV_NOHUGEPAGE);
   return at;
 }
@@ -202,74 +202,7 @@ void CopyWithin(uintptr_t to, uintptr_t from, size_t bytes) {
   }
 }
 
-// Whether only a kernel could have written there, because the host did not.
-bool HoldsResults(uintptr_t address, size_t bytes) {
-  const Lock lock(StateLock());
-  if (!OnDevice(address)) return false;
-  bool results = false;
-  ForPieces(address, bytes, [&results](uintptr_t, size_t, bool written) { results = results || !written; });
-  return results;
-}
-
-CUresult Copy(void* to, const void* from, size_t bytes, CUstream stream) {
-  if (bytes == 0) return CUDA_SUCCESS;
-  if (to == nullptr || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUstream real = RealStream(stream);
-  if (real->recording != nullptr) {
-    CUgraphNode node = Capture(real, CU_GRAPH_NODE_TYPE_MEMCPY);
-    node->to = to;
-    node->from = from;
-    node->bytes = bytes;
-    return CUDA_SUCCESS;
-  }
-  if (!OnDevice(reinterpret_cast<uintptr_t>(to)) && HoldsResults(reinterpret_cast<uintptr_t>(from), bytes)) {
-    SayOnce(
-        "the program reads results from the virtual GPU: they are zeros, as nothing is computed "
-        "(docs/use/VIRTUAL_GPU.md; --estimate-on cpu computes)");
-  }
-  OccupyUntold(real, TransferNs(to, from, bytes));
-  CopyBytes(to, from, bytes);
-  return CUDA_SUCCESS;
-}
-
-// The forms without "Async" return when all is done.
-CUresult CopyAndWait(void* to, const void* from, size_t bytes) {
-  if (SpoilCaptures()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  const CUresult result = Copy(to, from, bytes, nullptr);
-  WaitUntil(RealStream(nullptr)->busy_until);
-  return result;
-}
-
-CUresult Fill(CUdeviceptr address, unsigned value, size_t value_bytes, size_t count, CUstream stream) {
-  CUstream real = RealStream(stream);
-  if (real->recording != nullptr) {
-    CUgraphNode node = Capture(real, CU_GRAPH_NODE_TYPE_MEMSET);
-    node->to = reinterpret_cast<void*>(address);
-    node->value = value;
-    node->value_bytes = value_bytes;
-    node->bytes = count;
-    return CUDA_SUCCESS;
-  }
-  OccupyUntold(real, FillNs(count * value_bytes));
-  FillBytes(reinterpret_cast<void*>(address), value, value_bytes, count);
-  return CUDA_SUCCESS;
-}
-
 void* Pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
-
-CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream) {
-  const auto* from =
-      static_cast<const char*>(copy->srcMemoryType == CU_MEMORYTYPE_HOST ? copy->srcHost : Pointer(copy->srcDevice)) +
-      copy->srcY * copy->srcPitch + copy->srcXInBytes;
-  auto* to =
-      static_cast<char*>(copy->dstMemoryType == CU_MEMORYTYPE_HOST ? copy->dstHost : Pointer(copy->dstDevice)) +
-      copy->dstY * copy->dstPitch + copy->dstXInBytes;
-  for (size_t row = 0; row < copy->Height; ++row) {
-    const CUresult result = Copy(to + row * copy->dstPitch, from + row * copy->srcPitch, copy->WidthInBytes, stream);
-    if (result != CUDA_SUCCESS) return result;
-  }
-  return CUDA_SUCCESS;
-}
 
 bool PointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   const Lock lock(StateLock());
@@ -364,6 +297,20 @@ CUresult AllocateOn(int device, size_t bytes, CUdeviceptr* address) {
   return Allocate(device, bytes, Kind::kDevice, 0, address);
 }
 
+bool IsDeviceMemory(const void* address) {
+  const Lock lock(StateLock());
+  return OnDevice(reinterpret_cast<uintptr_t>(address));
+}
+
+bool HoldsResults(const void* address, size_t bytes) {
+  const Lock lock(StateLock());
+  if (!OnDevice(reinterpret_cast<uintptr_t>(address))) return false;
+  bool results = false;
+  ForPieces(reinterpret_cast<uintptr_t>(address), bytes,
+            [&results](uintptr_t, size_t, bool written) { results = results || !written; });
+  return results;
+}
+
 void CopyBytes(void* to, const void* from, size_t bytes) {
   const Lock lock(StateLock());
   const auto target = reinterpret_cast<uintptr_t>(to);
@@ -391,19 +338,6 @@ void FillBytes(void* to, unsigned value, size_t value_bytes, size_t count) {
     std::fill_n(static_cast<uint32_t*>(to), count, value);
   }
   MarkWritten(target, count * value_bytes);
-}
-
-uint64_t TransferNs(const void* to, const void* from, size_t bytes) {
-  const Lock lock(StateLock());
-  const bool both = OnDevice(reinterpret_cast<uintptr_t>(to)) && OnDevice(reinterpret_cast<uintptr_t>(from));
-  const Board& board = TheBoard();
-  const double seconds = both ? 2 * static_cast<double>(bytes) / board.dram_bytes_per_s
-                              : static_cast<double>(bytes) / board.pcie_bytes_per_s;
-  return kCopyStartNs + static_cast<uint64_t>(seconds * 1e9);
-}
-
-uint64_t FillNs(size_t bytes) {
-  return kLaunchNs + static_cast<uint64_t>(static_cast<double>(bytes) / TheBoard().dram_bytes_per_s * 1e9);
 }
 
 }  // namespace rfinject::virtual_gpu
@@ -477,80 +411,6 @@ RFINJECT_CUDA cuPointerGetAttributes(unsigned count, CUpointer_attribute* attrib
   return CUDA_SUCCESS;
 }
 RFINJECT_CUDA cuPointerSetAttribute(const void*, CUpointer_attribute, CUdeviceptr) { return CUDA_SUCCESS; }
-
-RFINJECT_CUDA cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return Traced("cuMemcpy", cuMemcpy_params{to, from, bytes}, nullptr,
-                [&] { return CopyAndWait(Pointer(to), Pointer(from), bytes); });
-}
-RFINJECT_CUDA cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
-  return Traced("cuMemcpyHtoD_v2", cuMemcpyHtoD_v2_params{to, from, bytes}, nullptr,
-                [&] { return CopyAndWait(Pointer(to), from, bytes); });
-}
-RFINJECT_CUDA cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) {
-  return Traced("cuMemcpyDtoH_v2", cuMemcpyDtoH_v2_params{to, from, bytes}, nullptr,
-                [&] { return CopyAndWait(to, Pointer(from), bytes); });
-}
-RFINJECT_CUDA cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return Traced("cuMemcpyDtoD_v2", cuMemcpyDtoD_v2_params{to, from, bytes}, nullptr,
-                [&] { return CopyAndWait(Pointer(to), Pointer(from), bytes); });
-}
-RFINJECT_CUDA cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return Traced("cuMemcpyAsync", cuMemcpyAsync_params{to, from, bytes, stream}, nullptr,
-                [&] { return Copy(Pointer(to), Pointer(from), bytes, stream); });
-}
-RFINJECT_CUDA cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
-  return Traced("cuMemcpyHtoDAsync_v2", cuMemcpyHtoDAsync_v2_params{to, from, bytes, stream}, nullptr,
-                [&] { return Copy(Pointer(to), from, bytes, stream); });
-}
-RFINJECT_CUDA cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return Traced("cuMemcpyDtoHAsync_v2", cuMemcpyDtoHAsync_v2_params{to, from, bytes, stream}, nullptr,
-                [&] { return Copy(to, Pointer(from), bytes, stream); });
-}
-RFINJECT_CUDA cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return Traced("cuMemcpyDtoDAsync_v2", cuMemcpyDtoDAsync_v2_params{to, from, bytes, stream}, nullptr,
-                [&] { return Copy(Pointer(to), Pointer(from), bytes, stream); });
-}
-RFINJECT_CUDA cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                                size_t bytes, CUstream stream) {
-  return Traced("cuMemcpyPeerAsync", cuMemcpyPeerAsync_params{to, to_context, from, from_context, bytes, stream},
-                nullptr, [&] { return Copy(Pointer(to), Pointer(from), bytes, stream); });
-}
-RFINJECT_CUDA cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) {
-  return Traced("cuMemcpy2DAsync_v2", cuMemcpy2DAsync_v2_params{copy, stream}, nullptr,
-                [&] { return Copy2D(copy, stream); });
-}
-RFINJECT_CUDA cuMemcpy2D(const CUDA_MEMCPY2D* copy) {
-  return Traced("cuMemcpy2D_v2", cuMemcpy2D_v2_params{copy}, nullptr, [&] {
-    const CUresult result = Copy2D(copy, nullptr);
-    WaitUntil(RealStream(nullptr)->busy_until);
-    return result;
-  });
-}
-
-RFINJECT_CUDA cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) {
-  return Traced("cuMemsetD8_v2", cuMemsetD8_v2_params{to, value, count}, nullptr,
-                [&] { return Fill(to, value, 1, count, nullptr); });
-}
-RFINJECT_CUDA cuMemsetD16(CUdeviceptr to, unsigned short value, size_t count) {
-  return Traced("cuMemsetD16_v2", cuMemsetD16_v2_params{to, value, count}, nullptr,
-                [&] { return Fill(to, value, 2, count, nullptr); });
-}
-RFINJECT_CUDA cuMemsetD32(CUdeviceptr to, unsigned value, size_t count) {
-  return Traced("cuMemsetD32_v2", cuMemsetD32_v2_params{to, value, count}, nullptr,
-                [&] { return Fill(to, value, 4, count, nullptr); });
-}
-RFINJECT_CUDA cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
-  return Traced("cuMemsetD8Async", cuMemsetD8Async_params{to, value, count, stream}, nullptr,
-                [&] { return Fill(to, value, 1, count, stream); });
-}
-RFINJECT_CUDA cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
-  return Traced("cuMemsetD16Async", cuMemsetD16Async_params{to, value, count, stream}, nullptr,
-                [&] { return Fill(to, value, 2, count, stream); });
-}
-RFINJECT_CUDA cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
-  return Traced("cuMemsetD32Async", cuMemsetD32Async_params{to, value, count, stream}, nullptr,
-                [&] { return Fill(to, value, 4, count, stream); });
-}
 
 RFINJECT_CUDA cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
   *pool = DefaultPool(device);

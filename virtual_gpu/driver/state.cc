@@ -31,7 +31,7 @@ thread_local CUstream t_last_stream = nullptr;
 thread_local constinit bool t_hidden = false;
 thread_local constinit Work t_work;
 thread_local uint64_t t_untold_ns = 0;  // that this thread's launches and copies took, as far as the driver knows
-thread_local constinit NodeCost* t_captured = nullptr;  // of the last node of which nothing was told
+thread_local constinit NodeCost* t_captured = nullptr;  // of the last node, until its cost is told
 
 // The parent forks while no other thread holds the lock, so that the child's copy of the state is whole. The child
 // makes the lock anew: the old one belongs to the parent's thread, which has another number, and glibc lets no other

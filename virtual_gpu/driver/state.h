@@ -61,6 +61,10 @@ CUstream RealStream(CUstream stream);
 // Allocates memory of a device, for variables of modules, as cuMemAlloc does for the current one.
 CUresult AllocateOn(int device, size_t bytes, CUdeviceptr* address);
 
+bool IsDeviceMemory(const void* address);
+// Whether only a kernel could have written what a device has there, because the host did not.
+bool HoldsResults(const void* address, size_t bytes);
+
 // Copies as a device would. `to` is written, and committed, only where the host once wrote what `from` holds.
 void CopyBytes(void* to, const void* from, size_t bytes);
 void FillBytes(void* to, unsigned value, size_t value_bytes, size_t count);
@@ -82,7 +86,7 @@ void WaitUntil(uint64_t ns);
 // The time that was told for captured work. It is never freed: it is told after the capture, when the graph may be
 // gone.
 struct NodeCost {
-  uint64_t ns = 0;  // 0: nobody said anything
+  uint64_t ns = 0;  // 0: it was not told
   uint64_t what = 0;
 };
 

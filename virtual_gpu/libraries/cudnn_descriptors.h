@@ -11,7 +11,7 @@
 
 namespace rfinject::virtual_gpu {
 
-// The size in bytes of an element of a tensor's type; for types that nobody trains with that of FP32.
+// The size in bytes of an element of a tensor's type; for types that training does not use, that of FP32.
 inline int64_t ElementBytes(int64_t type) {
   switch (type) {
     case CUDNN_DATA_HALF:

@@ -15,7 +15,7 @@ namespace rfinject::virtual_gpu {
 // gradients would be as meaningless on the other side as they are here, and would take long.
 constexpr size_t kMostBytesCarried = 4 << 20;
 
-// Returns a text of which UnpackDeviceBytes makes the same bytes. If the host wrote more than kMostBytesCarried of a
+// Returns a text that UnpackDeviceBytes turns into the same bytes. If the host wrote more than kMostBytesCarried of a
 // buffer, nothing of it is carried: it arrives as zeros.
 std::string PackDeviceBytes(const void* device, size_t bytes);
 

@@ -233,7 +233,7 @@ ncclResult_t Run(const std::vector<Call>& calls) {
     rfinject_virtual_gpu_hide(0);
     const char* name = kNames[static_cast<size_t>(call.kind)];
     if (!whole) return Fail(name, "the ranks do not call the same function", ncclInvalidUsage);
-    // NCCL's kernels have one block for each channel, of which there are a few dozen at most.
+    // NCCL's kernels have one block for each channel, and there are a few dozen channels at most.
     LaunchStandin(std::string("standin_ncclDevKernel_") + name, {.blocks = 24, .threads = 512}, call.stream);
     TellCollective(call, sends);
   }

@@ -53,6 +53,21 @@ uint32_t SymbolHash(const char* name) {
   return hash;
 }
 
+// DT_HASH of the symbols: each stub's is one behind its place in the list, since the first symbol is none.
+std::vector<uint32_t> HashTable(const std::vector<Stub>& stubs) {
+  const auto buckets = static_cast<uint32_t>(stubs.size() + 1);
+  const auto symbols = static_cast<uint32_t>(stubs.size() + 1);
+  std::vector<uint32_t> hash(2 + buckets + symbols);
+  hash[0] = buckets;
+  hash[1] = symbols;
+  for (uint32_t i = 1; i < symbols; ++i) {
+    uint32_t& bucket = hash[2 + SymbolHash(stubs[i - 1].name.c_str()) % buckets];
+    hash[2 + buckets + i] = bucket;
+    bucket = i;
+  }
+  return hash;
+}
+
 }  // namespace
 
 // Addresses are offsets in the file: everything but the dynamic section is one segment that can be read and executed,
@@ -89,15 +104,7 @@ std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stub
   const uint64_t symbols_at = image.size();
   Append(&image, symbols.data(), symbols.size() * sizeof(Elf64_Sym));
 
-  const auto buckets = static_cast<uint32_t>(stubs.size() + 1);
-  std::vector<uint32_t> hash(2 + buckets + symbols.size());
-  hash[0] = buckets;
-  hash[1] = static_cast<uint32_t>(symbols.size());
-  for (uint32_t i = 1; i < symbols.size(); ++i) {
-    uint32_t& bucket = hash[2 + SymbolHash(stubs[i - 1].name.c_str()) % buckets];
-    hash[2 + buckets + i] = bucket;
-    bucket = i;
-  }
+  const std::vector<uint32_t> hash = HashTable(stubs);
   const uint64_t hash_at = image.size();
   Append(&image, hash.data(), hash.size() * sizeof(uint32_t));
 

@@ -9,7 +9,7 @@
 // before the first backward pass that comes after that.
 //
 // The caching allocator gives out memory again that the program had copied to. Every allocation is reported to
-// profilers (c10/core/Allocator.h); from then on it holds zeros, as results of kernels that nobody runs do. Memory
+// profilers (c10/core/Allocator.h); from then on it holds zeros, as results of kernels that are not run do. Memory
 // that the device does not have is reported in the same way.
 #include <dlfcn.h>
 #include <stddef.h>

@@ -16,7 +16,7 @@ namespace rfinject::cli::testing {
 // and one measured-clock roof beside those of the datasheet.
 Report SmallReport();
 
-// The same after 9,000 steps, of which a kernel of the first ones has so little that it took less than 1 ns a step.
+// The same after 9,000 steps. One kernel ran in the first steps only, and took less than 1 ns a step.
 Report LongReport();
 
 // By kernel, `rows` of them, with a long tail of times, every phase and precision of an A100. The same for every

@@ -24,7 +24,7 @@ uint32_t Little(const unsigned char* bytes, size_t count) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ByteStream>> ByteStream::OpenFile(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO that nobody writes would wait for ever.
+  // O_NONBLOCK: opening a FIFO without a writer would wait for ever.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return absl::Status(absl::ErrnoToStatusCode(errno), std::strerror(errno));
   std::unique_ptr<ByteStream> stream(new ByteStream);
@@ -99,8 +99,7 @@ absl::Status ByteStream::SkipZipHeader() {
 bool ByteStream::Fill() {
   begin_ = end_ = 0;
   if (fd_ < 0) {
-    end_ = std::min(memory_.size(), kBuffer);
-    std::memcpy(buffer_.get(), memory_.data(), end_);
+    end_ = memory_.copy(buffer_.get(), kBuffer);
     memory_.remove_prefix(end_);
     return end_ > 0;
   }

@@ -148,7 +148,12 @@ class Maker {
     }
   }
 
+  // Deeper modules are taken for part of the one around them: no network has such, and the paths of a file that is
+  // made to nest a million take memory by the square.
+  static constexpr uint32_t kMostNested = 64;
+
   uint32_t LayerIn(uint32_t parent, uint32_t name) {
+    if (depths_[parent] == kMostNested) return parent;
     const auto [known, is_new] = layers_.try_emplace({parent, name}, static_cast<uint32_t>(tree_.layers.size()));
     if (!is_new) return known->second;
     const std::string& instance = recording_.texts[name];
@@ -164,6 +169,7 @@ class Maker {
       layer.path = above.path.empty() ? instance : above.path + "." + instance;
     }
     tree_.layers.push_back(std::move(layer));
+    depths_.push_back(depths_[parent] + 1);
     return known->second;
   }
 
@@ -315,6 +321,7 @@ class Maker {
   std::vector<Phase> phases_;
   std::vector<bool> engine_threads_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> layers_;
+  std::vector<uint32_t> depths_ = {0};  // of tree_.layers
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ uint32_t TextTable::NumberOf(std::string_view text) {
   const auto found = numbers_.find(text);
   if (found != numbers_.end()) return found->second;
   texts_.emplace_back(text);
+  bytes_ += text.size();
   const auto number = static_cast<uint32_t>(texts_.size() - 1);
   numbers_.emplace(texts_.back(), number);
   return number;
@@ -36,7 +37,11 @@ constexpr size_t kLongestOperands = 64u << 10;
 class CleanStream {
  public:
   using Ch = char;
-  explicit CleanStream(ByteStream& bytes) : bytes_(bytes), buffer_(new char[kBuffer]) { Fill(); }
+  explicit CleanStream(ByteStream& bytes) : bytes_(bytes), buffer_(new char[kBuffer]) {
+    Fill();
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (std::string_view(buffer_.get(), end_).starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
+  }
 
   Ch Peek() const { return at_ < end_ ? buffer_[at_] : '\0'; }
   Ch Take() {
@@ -103,7 +108,15 @@ constexpr std::string_view kModulePrefix = "nn.Module: ";
 // Puts events into the tables.
 class Builder {
  public:
-  explicit Builder(TorchRecording* recording) : recording_(*recording) {}
+  Builder(TorchRecording* recording, uint64_t most_events) : recording_(*recording), most_events_(most_events) {}
+
+  // Whether no more may be kept. A packed file of some megabytes can hold a billion events.
+  bool full() const {
+    return recording_.spans.size() + recording_.calls.size() + recording_.activities.size() +
+                   recording_.counters.size() >=
+               most_events_ ||
+           recording_.texts.bytes() + recording_.operands.bytes() + recording_.threads.bytes() > kMostTextBytes;
+  }
 
   void Add(const TorchEvent& event) {
     ++recording_.events;
@@ -132,7 +145,8 @@ class Builder {
       AddActivity(event, TorchActivity::Kind::kSet);
     } else if (category == "cuda_profiler_range") {
       recording_.counters.push_back({recording_.texts.NumberOf(event.name), event.metrics});
-    } else if (category.ends_with("_ccp_events") || category == "privateuse1_runtime") {
+    } else if ((category.ends_with("_ccp_events") || category == "privateuse1_runtime") &&
+               recording_.other_gpus.size() < kMostOtherGpus) {
       ++recording_.other_gpus[category];
     }
   }
@@ -199,7 +213,10 @@ class Builder {
                                      .kind = kind});
   }
 
+  static constexpr uint64_t kMostTextBytes = uint64_t{1} << 30;
+  static constexpr size_t kMostOtherGpus = 64;
   TorchRecording& recording_;
+  const uint64_t most_events_;
   absl::flat_hash_map<TorchLaunch, uint32_t> launches_;
 };
 
@@ -207,10 +224,11 @@ class Builder {
 // only the list begins at depth 2.
 class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> {
  public:
-  Handler(CleanStream* stream, TorchRecording* recording)
-      : stream_(*stream), recording_(*recording), builder_(recording) {}
+  Handler(CleanStream* stream, TorchRecording* recording, uint64_t most_events)
+      : stream_(*stream), recording_(*recording), builder_(recording, most_events) {}
 
   bool found_events() const { return found_events_; }
+  bool full() const { return full_; }
 
   bool Null() { return Scalar("", false); }
   bool Bool(bool value) { return Scalar(value ? "true" : "false", false); }
@@ -286,6 +304,8 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
       in_arguments_ = false;
       field_ = Field::kOther;
     } else if (in_events_ && depth_ == 3) {
+      full_ = builder_.full();
+      if (full_) return false;
       builder_.Add(event_);
     } else if (in_events_ && depth_ == 2) {
       in_events_ = false;
@@ -317,10 +337,10 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   void TakeOfEvent(std::string_view text) {
     switch (field_) {
       case Field::kPhase:
-        event_.phase.assign(text);
+        event_.phase.assign(text.substr(0, kLongestId));
         break;
       case Field::kCategory:
-        event_.category.assign(text);
+        event_.category.assign(text.substr(0, kLongestId));
         break;
       case Field::kName:
         event_.name.assign(text.substr(0, kLongestOperands));
@@ -369,7 +389,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
         event_.device_type = Unsigned32(text);
         break;
       case Field::kOther:
-        if (!quoted && !metric_.empty()) {
+        if (!quoted && !metric_.empty() && event_.metrics.size() < kMostMetrics) {
           double value = 0;
           if (ParseNumber(text, &value)) event_.metrics.emplace_back(recording_.texts.NumberOf(metric_), value);
         }
@@ -421,7 +441,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     Append(absl::StrCat("\"", clean, "\""));
   }
 
-  static constexpr size_t kLongestId = 256;
+  static constexpr size_t kLongestId = 256, kMostMetrics = 1024;
   CleanStream& stream_;
   TorchRecording& recording_;
   Builder builder_;
@@ -430,7 +450,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   std::string* capture_ = nullptr;
   uint64_t depth_ = 0, capture_depth_ = 0;
   Field field_ = Field::kOther;
-  bool in_events_ = false, in_arguments_ = false, found_events_ = false, fresh_ = true;
+  bool in_events_ = false, in_arguments_ = false, found_events_ = false, fresh_ = true, full_ = false;
 };
 
 }  // namespace
@@ -446,10 +466,10 @@ bool LooksLikeTorchRecording(std::string_view beginning) {
   return false;
 }
 
-absl::StatusOr<TorchRecording> ReadTorchRecording(ByteStream& bytes) {
+absl::StatusOr<TorchRecording> ReadTorchRecording(ByteStream& bytes, uint64_t most_events) {
   TorchRecording recording;
   CleanStream stream(bytes);
-  Handler handler(&stream, &recording);
+  Handler handler(&stream, &recording, most_events);
   rapidjson::Reader reader;
   constexpr unsigned kFlags =
       rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseNanAndInfFlag;
@@ -461,7 +481,9 @@ absl::StatusOr<TorchRecording> ReadTorchRecording(ByteStream& bytes) {
   if (!bytes.status().ok() && !bytes.cut()) {
     return absl::Status(bytes.status().code(), absl::StrCat("byte ", stream.Tell(), ": ", bytes.status().message()));
   }
-  if (!whole) {
+  if (handler.full()) {
+    recording.cut = absl::StrCat("byte ", stream.Tell(), ": more events than fit in memory, ", recording.events);
+  } else if (!whole) {
     if (!stream.at_end()) return absl::InvalidArgumentError(absl::StrCat(at, ": this is not JSON"));
     if (recording.events == 0)
       return absl::InvalidArgumentError(absl::StrCat(at, ": the file ends before any event"));

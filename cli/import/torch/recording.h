@@ -26,8 +26,10 @@ class TextTable {
   uint32_t NumberOf(std::string_view text);
   const std::string& operator[](uint32_t number) const { return texts_[number]; }
   size_t size() const { return texts_.size(); }
+  uint64_t bytes() const { return bytes_; }  // of all texts
 
  private:
+  uint64_t bytes_ = 0;
   std::deque<std::string> texts_{std::string()};
   absl::flat_hash_map<std::string_view, uint32_t> numbers_{{{}, 0}};  // the views are of texts_
 };
@@ -103,7 +105,7 @@ struct TorchRecording {
   uint64_t events = 0;
   uint64_t without_time = 0;                   // events of the GPU without a time that can be used
   std::map<std::string, uint64_t> other_gpus;  // events of an accelerator that is not understood, by category
-  std::string cut;                             // where and why the file ends too early; empty: it does not
+  std::string cut;                             // where and why no more was read; empty: all of it was
 };
 
 // Whether a file that begins like this (1 KiB is enough) may be a recording of torch.profiler: JSON that is an object
@@ -111,8 +113,10 @@ struct TorchRecording {
 bool LooksLikeTorchRecording(std::string_view beginning);
 
 // Reads a recording of torch.profiler, of any dialect since 2021. Fails with one line that has the offset (in bytes
-// that are not packed) where it is not JSON, or no recording. Of a file that is cut, what came before is there.
-absl::StatusOr<TorchRecording> ReadTorchRecording(ByteStream& bytes);
+// that are not packed) where it is not JSON, or no recording. Of a file that is cut, what came before is there; so is
+// of one with more than `most_events`, whose tables would take some 2 GB.
+inline constexpr uint64_t kMostTorchEvents = 1 << 24;
+absl::StatusOr<TorchRecording> ReadTorchRecording(ByteStream& bytes, uint64_t most_events = kMostTorchEvents);
 
 }  // namespace rfinject::cli
 

@@ -207,7 +207,7 @@ std::optional<Shape> Lookup(const RecordedCall& call, std::string_view name) {
   if (name == "index" && call.size() > 1 && call[1].kind == Argument::Kind::kTensorList && call[1].count == 1) {
     const OpCall view = call.call();
     const TensorView& only = view.tensors[call[1].first];
-    if (only.dtype == DType::kBool || table->rank == 0) return std::nullopt;  // how many are chosen, nobody knows
+    if (only.dtype == DType::kBool || table->rank == 0) return std::nullopt;  // how many are chosen is not known
     Shape shape = ShapeOf(only), rest = ShapeOf(*table);
     shape.insert(shape.end(), rest.begin() + 1, rest.end());
     return shape;

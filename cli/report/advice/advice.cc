@@ -26,6 +26,7 @@ Advice Judge(const Rule& rule, const FactValues& facts) {
   if (gain && step && *gain > 0 && *gain >= kLeastGainShare * *step) {
     advice.state = Advice::State::kHolds;
     advice.gain_ns = *gain;
+    if (!rule.if_text.empty()) advice.other_action = rule.condition.Evaluate(facts, &missing) == 0.0;
   }
   return advice;
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cli/report/advice/facts.h"
@@ -26,7 +27,10 @@ struct Advice {
   double gain_ns = 0;  // a step; kHolds only
   // Another rule wins the same time, and more, so that only one of the two is done.
   bool instead = false;
+  bool other_action = false;  // the rule's other action is the one for this run
   std::vector<Fact> missing;
+
+  const std::string& action() const { return other_action ? rule->other_action : rule->action; }
 };
 
 struct AdviceList {

@@ -14,14 +14,12 @@ constexpr std::string_view kNeedsEstimate =
     "a measured trace has no shapes; an estimate of the same program has (rfinject --estimate GPU PROGRAM)";
 
 constexpr std::string_view kNeedsClock =
-    "the program ran on the CPU, whose clock says nothing of a GPU (a torch for CUDA runs on the virtual GPU), or "
-    "the "
+    "the program ran on the CPU, whose clock says nothing of a GPU (a torch for CUDA runs on the virtual GPU), or the "
     "trace does not say what its steps waited for";
 
 constexpr std::string_view kNeedsGpuOptimizer =
     "the program ran on the CPU, where torch 2 updates tensors one by one and on a GPU does not; a torch for CUDA "
-    "runs on "
-    "the virtual GPU";
+    "runs on the virtual GPU";
 
 constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kStep, "step_ns", "GPU time of a step", "nothing was timed"},
@@ -48,6 +46,7 @@ constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kMatrixInTf32, "fp32_matrix_in_tf32_ns", "the same in TF32 on tensor cores", kNeedsRoofs},
     {Fact::kFullPrecision, "autocast_now_ns", "what autocast would compute in half precision, as it is", kNeedsRoofs},
     {Fact::kInHalf, "autocast_then_ns", "the same in half precision, with the conversions", kNeedsRoofs},
+    {Fact::kBf16, "bf16_tensor_cores", "1: the GPU's tensor cores have BF16, 0: they do not", kNeedsRoofs},
     {Fact::kFp64, "fp64_ns", "operators on FP64", ""},
     {Fact::kFp64AsFp32, "fp64_as_fp32_ns", "the same on FP32", kNeedsRoofs},
     {Fact::kAttention, "attention_ns", "attention spelled out: products, softmax and what is done to the scores",
@@ -117,7 +116,7 @@ bool FollowsItsOperands(std::string_view op) {
 // convert those.
 bool StaysInFp32(std::string_view op) { return HasAny(op, {"layer_norm", "softmax", "group_norm"}); }
 
-// A number of Python's is an FP64 tensor without dimensions, and turns nothing into FP64.
+// A plain number in Python reaches torch as an FP64 tensor without dimensions; no result becomes FP64 by it.
 bool HasFp64Tensor(std::string_view signature) {
   for (size_t at = signature.find("f64"); at != std::string_view::npos; at = signature.find("f64", at + 1)) {
     if (!signature.substr(at).starts_with("f64[]")) return true;
@@ -210,6 +209,12 @@ void FactCollector::AddPrecisions(const LaunchKey& key, std::string_view op, con
   }
   const double fp32 = FlopIn(sums, {Precision::kFp32}), tf32 = FlopIn(sums, {Precision::kTf32Tensor});
   const bool matrix = IsMatrix(op) && fp32 + tf32 > 0;
+  if (IsMatrix(op)) {
+    const double half =
+        FlopIn(sums, {Precision::kFp16, Precision::kFp16Tensor, Precision::kBf16Tensor, Precision::kFp8Tensor});
+    half_products_flop_ += half;
+    products_flop_ += fp32 + tf32 + half;
+  }
   if (matrix && fp32 > 0) {
     add(Fact::kFullPrecisionMatrix, ns);
     add(Fact::kMatrixInTf32, what_if_.InPrecision(key, sums, Precision::kTf32Tensor, 1));
@@ -432,9 +437,12 @@ FactValues FactCollector::Values(const Report& report) const {
   double then = sums_[static_cast<size_t>(Fact::kInHalf)] / steps + WeightCastsNs();
   // The sum of an operand in FP32 and one in half precision is in FP32.
   if (!layer_norm_) now += residual_ns_ / steps, then += residual_half_ns_ / steps;
-  const bool autocast = !run_.key.policy.autocast_dtype.empty();
+  // A model that was converted computes in half precision without autocast; what it keeps in FP32 it keeps on
+  // purpose.
+  const bool autocast = !run_.key.policy.autocast_dtype.empty() || half_products_flop_ > 0.5 * products_flop_;
   set(Fact::kFullPrecision, autocast ? 0 : now);
   set(Fact::kInHalf, autocast ? 0 : what_if_.Has(half_) ? then : now);
+  set(Fact::kBf16, half_ == Precision::kBf16Tensor ? 1 : 0);
 
   const Attention attention = FindAttention();
   set(Fact::kAttention, attention.ns / steps);
@@ -455,7 +463,7 @@ FactValues FactCollector::Values(const Report& report) const {
   if (!what_if_.has_roofs()) {
     for (const Fact fact :
          {Fact::kLaunchBoundLaunches, Fact::kLaunchBound, Fact::kFullPrecisionMatrix, Fact::kMatrixInTf32,
-          Fact::kFullPrecision, Fact::kInHalf, Fact::kFp64AsFp32, Fact::kConvolutionSlack}) {
+          Fact::kFullPrecision, Fact::kInHalf, Fact::kBf16, Fact::kFp64AsFp32, Fact::kConvolutionSlack}) {
       forget(fact);
     }
   }

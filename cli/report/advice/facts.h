@@ -48,6 +48,7 @@ enum class Fact : uint8_t {
   kMatrixInTf32,
   kFullPrecision,
   kInHalf,
+  kBf16,
   kFp64,
   kFp64AsFp32,
   kAttention,
@@ -119,6 +120,7 @@ class FactCollector {
   std::array<double, kFactCount> sums_{};                        // of all steps
   std::map<std::string, double, std::less<>> optimizer_single_;  // launches by operator
   bool is_adam_ = false, fused_optimizer_ = false;
+  double products_flop_ = 0, half_products_flop_ = 0;  // of products: all, and what is in half precision or less
   bool layer_norm_ = false;
   double residual_ns_ = 0,
          residual_half_ns_ = 0;     // additions, which are in half precision where nothing around is not

@@ -64,6 +64,14 @@ class Facts : public ::testing::Test {
   LaunchKey key_;
 };
 
+TEST_F(Facts, AModelInHalfPrecisionIsNotToldToComputeInIt) {
+  Add(Phase::kForward, "fc", "aten::addmm", "f32[1024] f32[1024,1024] f32[1024,1024]", 12'000'000, 1'000'000);
+  EXPECT_GT(Of(Fact::kFullPrecision), 0);
+  Add(Phase::kForward, "rest", "aten::addmm", "bf16[1024] bf16[1024,1024] bf16[1024,1024]", 6'000'000, 9'000'000,
+      kSteps, Precision::kBf16Tensor);
+  EXPECT_EQ(Of(Fact::kFullPrecision), 0);
+}
+
 TEST_F(Facts, InHalfPrecisionTheMemoryFormatIsTheSame) {
   constexpr uint64_t kPixels = 32 * 256 * 56 * 56, kFlop = 2 * kPixels * 256 * 9;
   const auto in_half = [&](const std::string& type) {

@@ -30,6 +30,8 @@ constexpr auto kKeys = std::to_array<Key>({{"title", &Rule::title, true},
                                            {"gain", &Rule::gain_text, true},
                                            {"why", &Rule::why, true},
                                            {"do", &Rule::action, true},
+                                           {"if", &Rule::if_text, false},
+                                           {"else", &Rule::other_action, false},
                                            {"link", &Rule::link, true},
                                            {"unproven", &Rule::unproven, false}});
 
@@ -70,8 +72,13 @@ absl::StatusOr<Rule> Finish(Draft draft) {
     }
   }
   if (!rule.of.empty() && !FactNamed(rule.of)) return At(draft.LineOf("of"), "there is no quantity " + rule.of);
+  if (rule.if_text.empty() != rule.other_action.empty()) {
+    return At(draft.line, "rule " + rule.name + " has one of 'if' and 'else'");
+  }
   for (const auto& [key, text, parsed] :
-       {std::tuple("when", &rule.when_text, &rule.when), std::tuple("gain", &rule.gain_text, &rule.gain)}) {
+       {std::tuple("when", &rule.when_text, &rule.when), std::tuple("gain", &rule.gain_text, &rule.gain),
+        std::tuple("if", &rule.if_text, &rule.condition)}) {
+    if (text->empty()) continue;
     absl::StatusOr<Expression> expression = Expression::Parse(*text, IndexOfName);
     if (!expression.ok()) return At(draft.LineOf(key), std::string(expression.status().message()));
     *parsed = *std::move(expression);

@@ -19,13 +19,16 @@ namespace rfinject::cli {
 struct Rule {
   std::string name;
   std::string title;  // what is not as it could be
-  std::string group;  // of rules that win the same time, of which a reader does one; empty: alone
+  std::string group;  // of rules that win the same time, so that a reader follows one; empty: alone
   std::string of;     // the quantity that the gain is shown as a part of; empty: a step's GPU time
   std::string when_text, gain_text;
   Expression when;
-  Expression gain;     // ns a step
-  std::string why;     // with {names} of quantities in it
-  std::string action;  // what to change
+  Expression condition;      // of `action`
+  Expression gain;           // ns a step
+  std::string why;           // with {names} of quantities in it
+  std::string action;        // what to change
+  std::string if_text;       // empty: always
+  std::string other_action;  // what to change instead where the condition is false
   std::string link;
   std::string unproven;  // why no pair of programs shows that the gain is right; empty: one does
 };

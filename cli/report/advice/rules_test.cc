@@ -33,6 +33,23 @@ std::string Changed(std::string_view from, std::string_view to) {
   return text.replace(at, from.size(), to);
 }
 
+// What an advice names exists on the GPU at hand: BF16 came with Ampere.
+TEST(Rules, AnActionDependsOnTheRun) {
+  const auto rules =
+      ParseRules(Changed("  do     this\n", "  do     this\n  if     bf16_tensor_cores\n  else   that\n"));
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  FactValues facts;
+  facts[static_cast<size_t>(Fact::kStep)] = 20;
+  for (const double has : {0.0, 1.0}) {
+    facts[static_cast<size_t>(Fact::kBf16)] = has;
+    EXPECT_EQ(Advise(*rules, facts).advice.front().action(), has != 0 ? "this" : "that");
+  }
+  EXPECT_THAT(Error(Changed("  do     this\n", "  do     this\n  else   that\n")),
+              HasSubstr("one of 'if' and 'else'"));
+  EXPECT_THAT(Error(Changed("  do     this\n", "  do     this\n  if     nothing\n  else   that\n")),
+              HasSubstr("nothing"));
+}
+
 TEST(Rules, AreRead) {
   const auto rules = ParseRules(kRule);
   ASSERT_TRUE(rules.ok()) << rules.status();

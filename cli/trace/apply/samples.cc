@@ -53,8 +53,8 @@ uint64_t DistanceOf(const SampledSteps& sampled_steps) {
 }
 
 // The durations of the steps in which nothing was sampled: those with kernel times hold what timing costs, and a run
-// of which a fifth is timed would seem to have two speeds, or hide them. Where (nearly) every step is sampled, all
-// cost alike, and all count.
+// with a fifth of its steps timed would seem to have two speeds, or hide them. Where (nearly) every step is sampled,
+// all cost alike, and all count.
 std::vector<StepDuration> Undisturbed(std::span<const StepDuration> durations, const SampledSteps& sampled_steps) {
   std::vector<StepDuration> undisturbed;
   for (const StepDuration& one : durations) {

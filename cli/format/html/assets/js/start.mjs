@@ -44,7 +44,8 @@ const addMore = (frame, table, draw) => {
 class Part {
   constructor(box, table, tooltip) {
     const narrow = matchMedia('(max-width:700px)'), {frame, head, scroller, bar} = createFrame(box, table);
-    Object.assign(this, {table, tooltip, scroller, filter: createFilter(table), hovered: -1, chosen: -1, pending: false});
+    Object.assign(this, {table, tooltip, frame, head, scroller, filter: createFilter(table), hovered: -1, chosen: -1,
+      pending: false, most: 0});
     this.arranged = this.filter.arrange();
     this.pictures = createPictures(table, narrow, {
       marked: () => this.arranged.marked, hovered: () => this.hovered, hide: () => this.hide(),
@@ -78,7 +79,15 @@ class Part {
     if (this.hovered >= 0 && !this.arranged.marked[this.hovered]) this.hide();
     this.draw(true, view);
     this.draw();  // a table that stands alone is as high as its rows
+    this.fit();
     this.controls.show(this.arranged);
+  }
+
+  // A table of few rows ends behind them. A filter makes it no smaller, which would move what is below it.
+  fit() {
+    const {frame, head, view} = this, border = 2;
+    this.most = Math.max(this.most, this.arranged.order.length);
+    frame.style.setProperty('--whole', head.offsetHeight + view.heightOf(this.most) + border + 'px');
   }
 
   later() {  // at most one pass a frame, however fast the slider moves
@@ -158,6 +167,7 @@ class Part {
     this.view.resized();
     this.pictures.show(this.arranged.marked);
     this.draw(true);
+    this.fit();
   }
 }
 

@@ -205,5 +205,11 @@ export class TableView {
     scroller.scrollTop = middle ? top - height / 2 : top < scroller.scrollTop ? top : top + ROW - height;
   }
 
+  // How many pixels a table of `count` rows takes.
+  heightOf(count) {
+    const {scroller} = this;
+    return this.headRow.offsetHeight + (count + this.feet.length) * ROW + scroller.offsetHeight - scroller.clientHeight;
+  }
+
   resized() { this.heads = null; }
 }

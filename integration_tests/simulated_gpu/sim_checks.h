@@ -1,0 +1,67 @@
+// File: sim_checks.h
+//
+// What the functions of the simulated CUPTI and Perfworks demand of their callers, as NVIDIA's headers do, and how
+// the real libraries are asked.
+#ifndef RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_SIM_CHECKS_H_
+#define RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_SIM_CHECKS_H_
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "integration_tests/simulated_gpu/simulator.h"
+
+namespace sim {
+
+// Notes a breach of the headers' demands, by which a test fails.
+inline void Violation(const char* function, const char* what) {
+  sim_violation((std::string(function) + ": " + what).c_str());
+}
+
+// A library of the real CUPTI, which lies in SIM_REAL_CUPTI; null, and a line that says so, where it does not. It is
+// opened by its path, because the bare name would find a simulated one again.
+inline void* RealLibrary(const char* file) {
+  const char* folder = getenv("SIM_REAL_CUPTI");
+  void* library = dlopen((std::string(folder != nullptr ? folder : "") + "/" + file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) fprintf(stderr, "simulated CUPTI: no real one in SIM_REAL_CUPTI: %s\n", dlerror());
+  return library;
+}
+
+// Calls the real function; `missing` where there is none.
+template <typename Result, typename Params>
+Result CallReal(void* library, const char* name, Params* params, Result missing) {
+  auto function = library == nullptr ? nullptr : reinterpret_cast<Result (*)(Params*)>(dlsym(library, name));
+  return function != nullptr ? function(params) : missing;
+}
+
+// The sum of a metric over kernels.
+inline double ValueOf(const std::vector<const SimKernel*>& kernels, std::string_view metric) {
+  double sum = 0;
+  for (const SimKernel* kernel : kernels) {
+    for (size_t i = 0; i < kernel->metric_count; ++i) {
+      if (metric == kernel->metrics[i].name) sum += kernel->metrics[i].value;
+    }
+  }
+  return sum;
+}
+
+}  // namespace sim
+
+// The failure that a test has asked for.
+#define SIM_ENTER(name) \
+  if (int code = sim_take_failure(name); code != 0) return static_cast<CUptiResult>(code)
+#define SIM_CHECK(name, condition, code) \
+  if (!(condition)) {                    \
+    sim::Violation(name, #condition);    \
+    return code;                         \
+  }
+#define SIM_CHECK_PARAMS(name, type)                                                        \
+  SIM_CHECK(name, params != nullptr, CUPTI_ERROR_INVALID_PARAMETER);                        \
+  SIM_CHECK(name, params->structSize == type##_STRUCT_SIZE, CUPTI_ERROR_INVALID_PARAMETER); \
+  SIM_CHECK(name, params->pPriv == nullptr, CUPTI_ERROR_INVALID_PARAMETER)
+
+#endif  // RFINJECT_INTEGRATION_TESTS_SIMULATED_GPU_SIM_CHECKS_H_
