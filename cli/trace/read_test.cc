@@ -19,6 +19,7 @@
 namespace rfinject::cli {
 namespace {
 
+using testing::AddTwoLaunches;
 using testing::AppendFrame;
 using testing::Definitions;
 using testing::EmptyTrace;
