@@ -171,7 +171,7 @@ class Validation(programs.ForkedTestCase):
         alone = self.profile(TRAINING_ALONE)
         train, validation = self.training_and_validation(VALIDATION % mode)
         self.assertEqual((train["steps"], validation["steps"]), (6, 10))
-        self.assertEqual([phase["phase"] for phase in validation["phases"]], ["eval"])
+        self.assertEqual({phase["phase"] for phase in validation["phases"]}, {"eval"})
         self.assertNotIn("eval", {phase["phase"] for phase in train["phases"]})
         forward = {phase["phase"]: phase for phase in train["phases"]}["forward"]
         expected = {phase["phase"]: phase for phase in alone["phases"]}["forward"]
