@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <string>
@@ -55,29 +54,21 @@ constexpr Option kOptions[] = {
 // The files of `words`, folders replaced by what is in them with the format's endings, sorted. Fails with the folder
 // that cannot be listed or has none.
 absl::StatusOr<std::vector<std::string>> FindFiles(const std::vector<char*>& words, const ImportFormat& format) {
-  namespace fs = std::filesystem;
   std::vector<std::string> files;
   for (const char* word : words) {
     if (const std::string remedy = OtherProfileRemedy(word); !remedy.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(word, ": ", remedy));
     }
     std::error_code error;
-    if (!fs::is_directory(word, error)) {
+    if (!std::filesystem::is_directory(word, error)) {
       files.emplace_back(word);
       continue;
     }
-    std::vector<std::string> found;
-    for (fs::directory_iterator entry(word, error), end; !error && entry != end; entry.increment(error)) {
-      const std::string name = entry->path().filename();
-      const bool ends = std::any_of(format.endings.begin(), format.endings.end(),
-                                    [&name](std::string_view ending) { return name.ends_with(ending); });
-      if (ends && entry->is_regular_file(error)) found.push_back(entry->path());
-    }
-    if (error) return absl::UnavailableError(absl::StrCat(word, ": ", error.message()));
-    if (found.empty())
+    absl::StatusOr<std::vector<std::string>> found = FilesToImport(word, &format);
+    if (!found.ok()) return found.status();
+    if (found->empty())
       return absl::NotFoundError(absl::StrCat(word, ": no *", std::string(format.endings[0]), " in this folder"));
-    std::sort(found.begin(), found.end());
-    files.insert(files.end(), found.begin(), found.end());
+    files.insert(files.end(), found->begin(), found->end());
   }
   return files;
 }

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iterator>
 #include <memory>
+#include <system_error>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/import/file_name.h"
@@ -80,6 +83,26 @@ const ImportFormat* RecogniseImport(const std::string& path) {
   const auto found = std::find_if(std::begin(kFormats), std::end(kFormats),
                                   [&](const ImportFormat& format) { return format.recognises(bytes, unpacked); });
   return found == std::end(kFormats) ? nullptr : found;
+}
+
+absl::StatusOr<std::vector<std::string>> FilesToImport(const std::string& folder, const ImportFormat* format) {
+  namespace fs = std::filesystem;
+  const auto ends = [](const ImportFormat& of, const std::string& name) {
+    return std::any_of(of.endings.begin(), of.endings.end(),
+                       [&name](std::string_view ending) { return name.ends_with(ending); });
+  };
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    const bool wanted = format != nullptr ? ends(*format, name)
+                                          : std::any_of(std::begin(kFormats), std::end(kFormats),
+                                                        [&](const ImportFormat& of) { return ends(of, name); });
+    if (wanted && entry->is_regular_file(error)) found.push_back(entry->path());
+  }
+  if (error) return absl::UnavailableError(absl::StrCat(folder, ": ", error.message()));
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 absl::StatusOr<Imported> ImportFile(const ImportFormat& format, const std::string& path, ImportOptions options) {

@@ -36,6 +36,10 @@ std::string ImportFormatNames();
 // waits.
 const ImportFormat* RecogniseImport(const std::string& path);
 
+// The files right in `folder` whose names end as one of the format's do, sorted; null: of any format. Fails where the
+// folder cannot be listed.
+absl::StatusOr<std::vector<std::string>> FilesToImport(const std::string& folder, const ImportFormat* format);
+
 // Imports the file, with model and GPU taken from its name (file_name.h) where neither options nor the file say them.
 // A line among the warnings says where the name leaves several GPUs open.
 absl::StatusOr<Imported> ImportFile(const ImportFormat& format, const std::string& path, ImportOptions options);
