@@ -1,5 +1,6 @@
 #include <array>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -47,6 +48,7 @@ constexpr Option kOptions[] = {
     kForceOption,
     {"gpu", 0, "NAME", "what it ran on, a row of `rfinject gpus`", kGpus},
     {"model", 0, "NAME", "what ran"},
+    {"names", 0, "TRACE", "with torch: qualified names of layers from a trace of the same program (--estimate)", kFiles},
     {"times", 0, "FILE", "with ncu: times of the same kernels from this nsys export, undisturbed by ncu", kFiles},
     {"decimal", 0, "MARK", "point or comma, for files that do not tell which they use", "point comma"},
 };
@@ -94,6 +96,12 @@ int ImportMain(Arguments arguments) {
     const Gpu* gpu = FindBoard(options.gpu);
     if (gpu == nullptr) return UsageError("import", UnknownGpu(options.gpu));
     options.gpu = gpu->name;
+  }
+  if (const std::string names = parsed.Value("names"); !names.empty()) {
+    if (format->name != "torch") return UsageError("import", "--names goes with torch");
+    Loaded loaded = LoadTraces({names});
+    if (loaded.damaged || loaded.files == 0) return 1;
+    options.names = std::make_shared<const Profile>(std::move(loaded.profile));
   }
   const std::string decimal = parsed.Value("decimal");
   if (!decimal.empty() && decimal != "point" && decimal != "comma") {

@@ -5,6 +5,7 @@
 #define RFINJECT_CLI_IMPORT_IMPORTED_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct ImportOptions {
   std::string likely_gpu;                       // what the file's name says, for a file that does not tell
   std::string likely_model;                     // likewise
   std::string model;                            // name for what the file holds; empty: the file's own word for it
+  std::shared_ptr<const Profile> names;         // of the same program, with its layers; null: none
   DecimalMark decimal = DecimalMark::kUnknown;  // kUnknown: the file tells
 };
 

@@ -53,11 +53,12 @@ class Importer {
       : path_(std::move(path)),
         options_(options),
         recording_(std::move(recording)),
-        tree_(MakeCallTree(recording_)),
+        tree_(MakeCallTree(recording_, options.names.get())),
         works_(recording_, tree_) {}
 
   absl::StatusOr<Imported> Run() {
     if (recording_.activities.empty() && recording_.counters.empty()) return Fail(WhyNothing());
+    if (options_.names != nullptr && tree_.named == nullptr) return Fail("the trace for its names has no layers");
     result_.rows = recording_.events;
     FindDevices();
     FindModel();
@@ -125,12 +126,24 @@ class Importer {
       run_.layers[{model_, ""}].order = 1;
       return;
     }
+    if (tree_.named != nullptr) {
+      run_.key.models = tree_.named->key.models;
+      run_.key.parameters = tree_.named->key.parameters;
+      run_.models = tree_.named->models;
+    }
     for (uint32_t i = 1; i < tree_.layers.size(); ++i) {
       const RecordedLayer& layer = tree_.layers[i];
       if (run_.models.try_emplace(layer.model, ModelInfo{.class_name = layer.model}).second) {
         run_.key.models.push_back(layer.model);
       }
       LayerInfo& info = run_.layers[{layer.model, layer.path}];
+      if (tree_.named != nullptr) {
+        const auto known = tree_.named->layers.find({layer.model, layer.path});
+        if (known != tree_.named->layers.end()) {
+          info = known->second;
+          continue;
+        }
+      }
       info.class_name = layer.class_name;
       info.order = i;
       if (layer.parent != 0) info.parent_path = tree_.layers[layer.parent].path;
@@ -167,6 +180,12 @@ class Importer {
     return span == kNoSpan ? Phase::kOther : tree_.spans[span].phase;
   }
 
+  LayerKey LayerOf(uint32_t span) const {
+    if (!has_modules_) return {model_, ""};
+    const RecordedLayer& layer = tree_.layers[span == kNoSpan ? 0 : tree_.spans[span].layer];
+    return {layer.model, layer.path};
+  }
+
   void AddActivity(size_t index) {
     const TorchActivity& activity = recording_.activities[index];
     const TorchLaunch& launched = recording_.launches[activity.launch];
@@ -179,13 +198,7 @@ class Importer {
     key.dynamic_shared_bytes = launched.shared_bytes;
     key.device = launched.device;
     key.phase = PhaseOf(index);
-    const uint32_t span = tree_.places[index].span;
-    if (has_modules_) {
-      const RecordedLayer& layer = tree_.layers[span == kNoSpan ? 0 : tree_.spans[span].layer];
-      key.layer = {layer.model, layer.path};
-    } else {
-      key.layer = {model_, ""};
-    }
+    key.layer = LayerOf(tree_.places[index].span);
     const OperatorWork* work = nullptr;
     if (op != kNoSpan) {
       work = &works_.Of(op);
@@ -248,12 +261,31 @@ class Importer {
     if (executed.empty()) add(kMetricFlop[static_cast<size_t>(Precision::kFp32)], 0);
   }
 
-  // Counters are of kernels that the profiler ran one by one, whose times are not those of the program.
+  // Counters are of kernels that the profiler ran one by one, whose times are not those of the program. An operator's
+  // work stands at the kernel that did most.
   void AddCounters() {
-    for (const TorchCounters& one : recording_.counters) {
+    std::map<uint32_t, std::pair<double, size_t>> main;  // by operator: the sum of its counters, and which they are
+    for (size_t i = 0; i < tree_.counted.size(); ++i) {
+      double sum = 0;
+      for (const auto& [metric, value] : recording_.counters[i].values) sum += value;
+      const uint32_t op = CountedOperator(i);
+      if (op != kNoSpan) main[op] = std::max(main[op], std::pair(sum, i));
+    }
+    for (size_t i = 0; i < recording_.counters.size(); ++i) {
+      const TorchCounters& one = recording_.counters[i];
+      const uint32_t op = CountedOperator(i);
       LaunchKey key;
       key.kernel = recording_.texts[one.name];
-      key.layer = has_modules_ ? LayerKey{} : LayerKey{model_, ""};
+      const OperatorWork* work = nullptr;
+      if (op == kNoSpan) {
+        key.layer = LayerOf(kNoSpan);
+      } else {
+        work = &works_.Of(op);
+        key.op = work->op;
+        key.signature = work->signature;
+        key.phase = tree_.spans[tree_.counted[i].span].phase;
+        key.layer = LayerOf(tree_.counted[i].span);
+      }
       LaunchStats& stats = run_.launches[key];
       ++stats.launches;
       ++result_.kernels;
@@ -263,7 +295,16 @@ class Importer {
         stats.metrics[name].Add(static_cast<uint64_t>(value));
         result_.profile.metrics[name] = MetricInfo{name, "", 1};
       }
+      if (work == nullptr || !work->lacks.empty()) continue;
+      const bool is_main = main[op].second == i;
+      stats.metrics[std::string(kMetricModelFlop)].Add(is_main ? work->flop.model : 0);
+      stats.metrics[std::string(kMetricCompulsoryBytes)].Add(is_main ? work->bytes : 0);
     }
+  }
+
+  uint32_t CountedOperator(size_t index) const {
+    const uint32_t span = index < tree_.counted.size() ? tree_.counted[index].span : kNoSpan;
+    return span == kNoSpan ? kNoSpan : tree_.spans[span].cost;
   }
 
   // --- The clock.
@@ -391,6 +432,12 @@ class Importer {
     if (tree_.of_graphs > 0) {
       Say(0, "cuda-graphs", absl::StrCat(tree_.of_graphs, " kernels ran from CUDA graphs, and have no operator"));
     }
+    if (!recording_.counters.empty() && tree_.counted.empty()) {
+      Say(0, "counters-not-joined",
+          absl::StrCat("of ", recording_.counters.size(),
+                       " kernels with counters the launches are not all in the file: they have no operator"));
+    }
+    ExplainNames();
     if (outside_ns_ > 0) {
       Say(0, "outside-steps",
           absl::StrCat(Milliseconds(outside_ns_), " of the GPU's time was launched outside of the ",
@@ -402,6 +449,15 @@ class Importer {
     if (recording_.without_time > 0) {
       Say(1, "no-times", absl::StrCat(recording_.without_time, " events of the GPU have no usable time"));
     }
+  }
+
+  void ExplainNames() {
+    if (tree_.named == nullptr) return;
+    const uint64_t named = tree_.named_by_shape + tree_.named_by_order + tree_.named_modules;
+    std::string text = absl::StrCat("names of layers are those of another trace: of ", named + tree_.not_named,
+                                    tree_.named_modules > 0 ? " modules, " : " forward operators ", named, " were found in it");
+    if (tree_.named_by_order > 0) absl::StrAppend(&text, ", ", tree_.named_by_order, " of these by their order alone");
+    Say(named == 0 ? 1 : 0, "names-aligned", text);
   }
 
   static constexpr uint32_t kNoActivity = UINT32_MAX;

@@ -84,6 +84,7 @@ struct TorchDevice {
 // Counters of one kernel, where the profiler was asked for them (cuda_profiler_range).
 struct TorchCounters {
   uint32_t name = 0;                                // the kernel's
+  int64_t start = 0;                                // only their order says something
   std::vector<std::pair<uint32_t, double>> values;  // metric's name, and its value
 };
 
