@@ -48,7 +48,8 @@ constexpr Option kOptions[] = {
     kForceOption,
     {"gpu", 0, "NAME", "what it ran on, a row of `rfinject gpus`", kGpus},
     {"model", 0, "NAME", "what ran"},
-    {"names", 0, "TRACE", "with torch: qualified names of layers from a trace of the same program (--estimate)", kFiles},
+    {"names", 0, "TRACE", "with torch: qualified names of layers from a trace of the same program (--estimate)",
+     kFiles},
     {"times", 0, "FILE", "with ncu: times of the same kernels from this nsys export, undisturbed by ncu", kFiles},
     {"decimal", 0, "MARK", "point or comma, for files that do not tell which they use", "point comma"},
 };

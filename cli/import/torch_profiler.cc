@@ -393,9 +393,14 @@ class Importer {
   }
 
   void Explain() {
-    Say(0, "flop-from-shapes",
-        "times are those of the recording; FLOP and bytes are computed from the shapes in it, with each operand moved "
-        "once: they are what the model asks for, not what the GPU counted");
+    if (recording_.activities.empty()) {
+      Say(0, "counters-only",
+          "counters are those of the profiler, of kernels that ran one by one: there are no times");
+    } else {
+      Say(0, "flop-from-shapes",
+          "times are those of the recording; FLOP and bytes are computed from the shapes in it, with each operand moved "
+          "once: they are what the model asks for, not what the GPU counted");
+    }
     if (!recording_.cut.empty()) {
       Say(1, "recording-cut", absl::StrCat(recording_.cut, "; what came before is here"));
     }
@@ -454,9 +459,11 @@ class Importer {
   void ExplainNames() {
     if (tree_.named == nullptr) return;
     const uint64_t named = tree_.named_by_shape + tree_.named_by_order + tree_.named_modules;
-    std::string text = absl::StrCat("names of layers are those of another trace: of ", named + tree_.not_named,
-                                    tree_.named_modules > 0 ? " modules, " : " forward operators ", named, " were found in it");
-    if (tree_.named_by_order > 0) absl::StrAppend(&text, ", ", tree_.named_by_order, " of these by their order alone");
+    std::string text =
+        absl::StrCat("names of layers are those of another trace: of ", named + tree_.not_named,
+                     tree_.named_modules > 0 ? " modules, " : " forward operators ", named, " were found in it");
+    if (tree_.named_by_order > 0)
+      absl::StrAppend(&text, ", ", tree_.named_by_order, " of these by their order alone");
     Say(named == 0 ? 1 : 0, "names-aligned", text);
   }
 

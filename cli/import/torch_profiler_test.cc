@@ -124,6 +124,31 @@ TEST(TorchProfilerTest, CommunicationIsAPhaseAndRanksAreKnown) {
   ASSERT_TRUE(run.step_times.contains(0));
 }
 
+// AlexNet's forward on an A100 with counters, which say neither when nor from where a kernel was launched: the k-th
+// is the k-th launch. fc6 multiplies [128,9216] by [9216,4096], fc7 by [4096,4096].
+TEST(TorchProfilerTest, CountersFindTheirOperators) {
+  const Imported imported = ImportData("a100_alexnet_counters.json.gz");
+  const cli::Run& run = OnlyRun(imported);
+  const std::string metric = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum";
+  const auto product = [](const LaunchKey& key) {
+    return key.op == "aten::addmm" && key.kernel.starts_with("ampere_sgemm");
+  };
+  Stat products;
+  for (const auto& [key, stats] : run.launches) {
+    EXPECT_EQ(key.phase, Phase::kForward) << key.kernel;
+    if (product(key)) products = stats.metrics.at(metric);
+  }
+  EXPECT_EQ(products.n, 3u);
+  EXPECT_EQ(2 * products.max, 9'663'676'416u);
+  EXPECT_EQ(2 * products.sum, Uint128{9'663'676'416u + 4'294'967'296u + 1'108'606'976u});
+  EXPECT_EQ(Sum(run, kMetricTime), 0u);
+  uint64_t convolutions = 0;
+  for (const auto& [key, stats] : run.launches) {
+    convolutions += key.op == "aten::convolution" ? stats.launches : 0;
+  }
+  EXPECT_EQ(convolutions, 19u);  // with what prepares them, and adds the bias
+}
+
 // --- Made for the purpose.
 
 std::string Event(const std::string& category, const std::string& name, int64_t start, int64_t duration,

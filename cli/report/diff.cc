@@ -209,8 +209,7 @@ void CompareAll(const Side& before, const Side& after, const SampledRun* before_
               bytes = WorseOf(before.bytes_trust, after.bytes_trust);
   row.changes = {
       Compare({before.sums.time_ns(), before.time, before.least_time},
-              {after.sums.time_ns(), after.time, after.least_time}, both, time,
-              paired ? &difference : nullptr),
+              {after.sums.time_ns(), after.time, after.least_time}, both, time, paired ? &difference : nullptr),
       Compare({before.sums.total_flop(), before.flop}, {after.sums.total_flop(), after.flop}, both),
       Compare({before.sums.dram_bytes(), before.bytes}, {after.sums.dram_bytes(), after.bytes}, both, bytes),
       Compare(OiOf(before), OiOf(after), both, bytes),

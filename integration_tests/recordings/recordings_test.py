@@ -90,6 +90,11 @@ class Recordings(unittest.TestCase):
         report = json.loads(self.cli("report", "job.rfx", "--format", "json").stdout)
         self.assertEqual((report["process_count"], report["steps"]), (2, 2))
         self.assertEqual([row["rank"] for row in self.rank_rows("job.rfx")], ["0", "1"])
+        for command in (("report", "job", "--by", "rank"), ("report", "job.rfx", "--by", "rank")):
+            self.assertEqual(self.cli(*command).stdout, self.cli("report", "job.rfx", "--by", "rank").stdout)
+        merged = self.cli("merge", "job", "-o", "merged.rfx")
+        self.assertEqual(merged.stderr, "")
+        self.assertEqual(self.rank_rows("merged.rfx"), self.rank_rows("job"))
 
     def rank_rows(self, path):
         run = json.loads(self.cli("report", path, "--by", "rank", "--format", "json").stdout)["runs"][0]

@@ -284,8 +284,8 @@ class Maker {
     }
   }
 
-  // The profiler counts each kernel that was launched, in that order, and says neither when nor from where: where there
-  // are as many launches, the k-th is the k-th.
+  // The profiler counts each kernel that was launched, in that order, and says neither when nor from where: where
+  // there are as many launches, the k-th is the k-th.
   void JoinCounters() {
     std::vector<uint32_t> launches;
     for (uint32_t i = 0; i < recording_.calls.size(); ++i) {

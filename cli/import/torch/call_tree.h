@@ -47,10 +47,10 @@ struct ActivityPlace {
 };
 
 struct CallTree {
-  std::vector<SpanPlace> spans;              // one each of TorchRecording::spans
-  std::vector<uint32_t> order;               // of spans: by thread, start, and the outer one first
-  std::vector<ActivityPlace> places;         // one each of TorchRecording::activities
-  std::vector<ActivityPlace> counted;        // one each of TorchRecording::counters; empty where they could not be joined
+  std::vector<SpanPlace> spans;        // one each of TorchRecording::spans
+  std::vector<uint32_t> order;         // of spans: by thread, start, and the outer one first
+  std::vector<ActivityPlace> places;   // one each of TorchRecording::activities
+  std::vector<ActivityPlace> counted;  // one each of TorchRecording::counters; empty where they could not be joined
   std::vector<RecordedLayer> layers = {{}};  // 0: none
   std::vector<StepRange> steps;              // in time, none overlapping
   uint32_t step_thread = 0;

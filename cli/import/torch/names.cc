@@ -174,8 +174,8 @@ class Aligner {
   std::map<std::pair<uint32_t, uint32_t>, Call> calls_;  // by name and operands
 };
 
-// Names the modules of a recording: below two that are the same, the k-th that is called of a class is the k-th of that
-// class, where there are equally many.
+// Names the modules of a recording: below two that are the same, the k-th that is called of a class is the k-th of
+// that class, where there are equally many.
 class ModuleAligner {
  public:
   ModuleAligner(const Run& named, CallTree* tree) : named_(named), tree_(*tree) {}
@@ -227,7 +227,7 @@ std::string OperatorFamily(std::string_view name) {
   while (name.ends_with('_')) name.remove_suffix(1);
   if (Contains(name, "backward")) return std::string(name);
   static constexpr std::pair<std::string_view, std::string_view> kParts[] = {
-      {"batch_norm", "batch_norm"}, {"conv", "convolution"},  {"scaled_dot_product", "attention"},
+      {"batch_norm", "batch_norm"}, {"conv", "convolution"},      {"scaled_dot_product", "attention"},
       {"dropout", "dropout"},       {"layer_norm", "layer_norm"}, {"clamp_min", "relu"}};
   for (const auto& [part, family] : kParts) {
     if (Contains(name, part)) return std::string(family);
@@ -243,9 +243,7 @@ const Run* RunWithNames(const Profile& names, bool trains) {
   const Run* best = nullptr;
   for (const auto& [key, run] : names.runs) {
     if (run.layers.size() < 2) continue;
-    const auto rank = [trains](const Run& one) {
-      return std::pair(one.key.training == trains, one.layers.size());
-    };
+    const auto rank = [trains](const Run& one) { return std::pair(one.key.training == trains, one.layers.size()); };
     if (best == nullptr || rank(run) > rank(*best)) best = &run;
   }
   return best;

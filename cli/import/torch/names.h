@@ -16,14 +16,14 @@
 
 namespace rfinject::cli {
 
-// The run of `names` that says most about layers: one that trains where `trains`, if there is one. Null where none has
-// layers.
+// The run of `names` that says most about layers: one that trains where `trains`, if there is one. Null where none
+// has layers.
 const Run* RunWithNames(const Profile& names, bool trains);
 
 // Gives layers of `named` to the forward operators of `tree` whose work is known (CallTree::places), or, where the
-// recording has modules of its own, names those. Both are told by order: the k-th call of a kind of operator in a step
-// is the k-th that the trace has, by shapes where both have them, else by the operator's name. A kind that is called
-// more often, or less, than the trace has it is left alone. CallTree counts what was aligned and what was not.
+// recording has modules of its own, names those. Both are told by order: the k-th call of a kind of operator in a
+// step is the k-th that the trace has, by shapes where both have them, else by the operator's name. A kind that is
+// called more often, or less, than the trace has it is left alone. CallTree counts what was aligned and what was not.
 void AlignNames(const TorchRecording& recording, const Run& named, CallTree* tree);
 
 // "batch_norm" for cudnn_batch_norm and native_batch_norm: what an operator is called whatever library and version of
