@@ -11,10 +11,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/import/execution_trace_estimate.h"
 #include "cli/import/file_name.h"
 #include "cli/import/ncu_csv.h"
 #include "cli/import/nsys_sqlite.h"
 #include "cli/import/torch/byte_stream.h"
+#include "cli/import/torch/execution_trace.h"
 #include "cli/import/torch/recording.h"
 #include "cli/import/torch_profiler.h"
 
@@ -36,11 +38,17 @@ bool IsTorchRecording(std::string_view /*bytes*/, std::string_view unpacked) {
   return LooksLikeTorchRecording(unpacked);
 }
 
+bool IsExecutionTrace(std::string_view /*bytes*/, std::string_view unpacked) {
+  return LooksLikeExecutionTrace(unpacked);
+}
+
 constexpr ImportFormat kFormats[] = {
     {"ncu", "the CSV of Nsight Compute (ncu --csv, pages raw and details)", kCsv, false, IsNcuCsv, ImportNcuCsv},
     {"nsys", "the SQLite export of Nsight Systems (times only)", kSqlite, false, IsSqlite, ImportNsysSqlite},
     {"torch", "a recording of torch.profiler (JSON, .gz or .zip)", kTorch, true, IsTorchRecording,
      ImportTorchProfiler},
+    {"et", "an execution trace of PyTorch (Chakra's JSON), with --estimate GPU", kTorch, true, IsExecutionTrace,
+     ImportExecutionTrace},
 };
 
 std::string Beginning(ByteStream& stream) {

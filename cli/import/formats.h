@@ -29,7 +29,7 @@ struct ImportFormat {
 std::span<const ImportFormat> ImportFormats();
 // The format of that name; null when there is none.
 const ImportFormat* FindImportFormat(std::string_view name);
-// The names, "ncu, nsys or torch".
+// The names, "ncu, nsys, torch or et".
 std::string ImportFormatNames();
 
 // The format of a regular file, by its content; null where it is none of them, and where it cannot be read. Never

@@ -16,6 +16,8 @@
 #include "cli/import/timed_steps.h"
 #include "cli/import/torch/byte_stream.h"
 #include "cli/import/torch/call_tree.h"
+#include "cli/import/torch/execution_trace.h"
+#include "cli/import/torch/join_execution_trace.h"
 #include "cli/import/torch/kernel_precision.h"
 #include "cli/import/torch/recording.h"
 #include "cli/import/torch/words.h"
@@ -49,11 +51,13 @@ std::string ProgramOf(std::string_view name) {
 
 class Importer {
  public:
-  Importer(std::string path, const ImportOptions& options, TorchRecording recording)
+  // `shapes` is the execution trace of the same program, or null.
+  Importer(std::string path, const ImportOptions& options, TorchRecording recording, const ExecutionTrace* shapes)
       : path_(std::move(path)),
         options_(options),
         recording_(std::move(recording)),
         tree_(MakeCallTree(recording_, options.names.get())),
+        joined_(shapes == nullptr ? JoinedCalls() : JoinExecutionTrace(*shapes, tree_, &recording_)),
         works_(recording_, tree_) {}
 
   absl::StatusOr<Imported> Run() {
@@ -84,6 +88,13 @@ class Importer {
   }
 
   // --- What it ran on.
+  static std::string ChipOf(const DeviceInfo& device) {
+    const std::string capability = absl::StrCat(device.cc_major, ".", device.cc_minor);
+    if (device.name.starts_with("AMD")) return capability == "9.0" ? "gfx90a" : capability == "9.4" ? "gfx942" : "";
+    const Chip* chip = ChipOfComputeCapability(capability);
+    return chip == nullptr ? std::string() : std::string(chip->name);
+  }
+
   void FindDevices() {
     std::map<uint32_t, uint64_t> used;
     for (const TorchActivity& activity : recording_.activities) ++used[recording_.launches[activity.launch].device];
@@ -91,7 +102,9 @@ class Importer {
     for (const auto& [number, count] : used) {
       DeviceInfo device;
       device.index = number;
-      const auto known = recording_.devices.find(number);
+      auto known = recording_.devices.find(number);
+      // A process that sees one GPU numbers it 0, and AMD's profiler by its place in the machine.
+      if (known == recording_.devices.end() && recording_.devices.size() == 1) known = recording_.devices.begin();
       if (known != recording_.devices.end()) {
         device.name = known->second.name;
         device.memory_bytes = known->second.memory_bytes;
@@ -101,10 +114,7 @@ class Importer {
       }
       if (device.name.empty()) device.name = options_.likely_gpu;
       if (!options_.gpu.empty()) device.name = options_.gpu;
-      if (!device.name.starts_with("AMD")) {
-        const Chip* chip = ChipOfComputeCapability(absl::StrCat(device.cc_major, ".", device.cc_minor));
-        if (chip != nullptr) device.chip = chip->name;
-      }
+      device.chip = ChipOf(device);
       if (const Gpu* board = FindGpu(device.name)) device.chip = board->chip;
       run_.devices.push_back(std::move(device));
     }
@@ -423,6 +433,24 @@ class Importer {
                        absl::StrJoin(named, "; "), reasons.size() > kNamed ? "; …" : ""),
           no_shapes ? "torch.profiler.profile(record_shapes=True)" : "");
     }
+    ExplainJoins();
+    ExplainNames();
+    ExplainStreams();
+    if (outside_ns_ > 0) {
+      Say(0, "outside-steps",
+          absl::StrCat(Milliseconds(outside_ns_), " of the GPU's time was launched outside of the ",
+                       tree_.steps.size(), " steps, and is part of the sums"));
+    }
+    if (tree_.steps.empty()) {
+      Say(1, "no-steps", "nothing says what a step is (the profiler's step()): all of it is taken for one");
+    }
+    if (recording_.without_time > 0) {
+      Say(1, "no-times", absl::StrCat(recording_.without_time, " events of the GPU have no usable time"));
+    }
+  }
+
+  // What did not find where it belongs, or in two ways.
+  void ExplainJoins() {
     if (tree_.without_launch > 0) {
       Say(0, "launch-not-recorded",
           absl::StrCat("of ", tree_.without_launch, " of ", recording_.activities.size(),
@@ -442,18 +470,37 @@ class Importer {
           absl::StrCat("of ", recording_.counters.size(),
                        " kernels with counters the launches are not all in the file: they have no operator"));
     }
-    ExplainNames();
-    if (outside_ns_ > 0) {
-      Say(0, "outside-steps",
-          absl::StrCat(Milliseconds(outside_ns_), " of the GPU's time was launched outside of the ",
-                       tree_.steps.size(), " steps, and is part of the sums"));
+    if (!options_.execution_trace.empty()) {
+      Say(joined_.joined == 0 ? 1 : 0, "execution-trace-joined",
+          absl::StrCat("of ", joined_.joined + joined_.not_joined, " operators ", joined_.joined,
+                       " have operands and results of an execution trace"));
     }
-    if (tree_.steps.empty()) {
-      Say(1, "no-steps", "nothing says what a step is (the profiler's step()): all of it is taken for one");
+  }
+
+  // Where it ran on several streams: all of the time, by stream.
+  void ExplainStreams() {
+    std::map<std::pair<uint32_t, uint32_t>, uint64_t> ns;  // by device and stream
+    for (const TorchActivity& activity : recording_.activities) {
+      ns[{recording_.launches[activity.launch].device, activity.stream}] += static_cast<uint64_t>(activity.duration);
     }
-    if (recording_.without_time > 0) {
-      Say(1, "no-times", absl::StrCat(recording_.without_time, " events of the GPU have no usable time"));
+    if (ns.size() < 2) return;
+    std::vector<std::pair<uint64_t, std::string>> streams;
+    for (const auto& [stream, time] : ns) {
+      streams.emplace_back(time, absl::StrCat("stream ", stream.second, " of GPU ", stream.first));
     }
+    std::sort(streams.rbegin(), streams.rend());
+    constexpr size_t kNamed = 8;
+    std::vector<std::string> named;
+    uint64_t rest = 0;
+    for (size_t i = 0; i < streams.size(); ++i) {
+      if (i < kNamed) {
+        named.push_back(absl::StrCat(streams[i].first, " ns on ", streams[i].second));
+      } else {
+        rest += streams[i].first;
+      }
+    }
+    if (rest > 0) named.push_back(absl::StrCat(rest, " ns on ", streams.size() - kNamed, " more"));
+    Say(0, "streams", absl::StrCat("the GPU's time is ", absl::StrJoin(named, ", ")));
   }
 
   void ExplainNames() {
@@ -471,8 +518,9 @@ class Importer {
   static constexpr int kLayersKnown = 1, kNamesOnly = 4;  // rfinject.v1.Tier: A and D
   const std::string path_;
   const ImportOptions& options_;
-  const TorchRecording recording_;
+  TorchRecording recording_;
   const CallTree tree_;
+  const JoinedCalls joined_;
   WorkTable works_;
   const Gpu* gpu_ = nullptr;  // one with the chip that it ran on
   bool has_modules_ = false;
@@ -492,7 +540,15 @@ absl::StatusOr<Imported> Import(absl::StatusOr<std::unique_ptr<ByteStream>> byte
   if (!bytes.ok()) return failed(bytes.status());
   absl::StatusOr<TorchRecording> recording = ReadTorchRecording(**bytes);
   if (!recording.ok()) return failed(recording.status());
-  return Importer(name, options, *std::move(recording)).Run();
+  if (options.execution_trace.empty()) return Importer(name, options, *std::move(recording), nullptr).Run();
+  absl::StatusOr<std::unique_ptr<ByteStream>> file = ByteStream::Open(options.execution_trace);
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<ExecutionTrace> shapes = ReadExecutionTrace(**file);
+  if (!shapes.ok()) {
+    return absl::Status(shapes.status().code(),
+                        absl::StrCat(options.execution_trace, ": ", shapes.status().message()));
+  }
+  return Importer(name, options, *std::move(recording), &*shapes).Run();
 }
 
 }  // namespace

@@ -90,8 +90,10 @@ struct TorchCounters {
 
 struct TorchRecording {
   TextTable texts;
-  TextTable operands;  // compact JSON of dims, types, strides and values, in this order
-  TextTable threads;   // "PID/TID"
+  // Compact JSON of dims, types, strides and values, in this order, a line each; where an execution trace gave them,
+  // then of the results' dims and types.
+  TextTable operands;
+  TextTable threads;  // "PID/TID"
   std::vector<TorchSpan> spans;
   std::vector<TorchCall> calls;
   std::vector<TorchActivity> activities;
