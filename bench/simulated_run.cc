@@ -99,6 +99,14 @@ class Path {
   std::vector<bool> slow_;
 };
 
+// Whether key number `key` runs in `step`; `first` is where the rhythm begins.
+bool Runs(Noise noise, size_t key, uint64_t step, uint64_t first) {
+  constexpr uint64_t kRareEvery = 16;
+  if (noise == Noise::kInTurn) return key % 2 == (step + first) % 2;
+  if (noise == Noise::kRareThird) return key % 3 != 0 || (step + first) % kRareEvery == 0;
+  return true;
+}
+
 LaunchTable& Table() {
   // One for all runs: it is made for a process that never ends, and frees nothing.
   static auto* const table = new LaunchTable;
@@ -113,12 +121,16 @@ std::string NoiseName(Noise noise) {
   static constexpr const char* kNames[] = {"white",      "clock 0.5 %", "clock 2 %",     "AR(1) short", "AR(1) long",
                                            "two states", "slow steps",  "slow launches", "drift"};
   if (const uint64_t period = PeriodOf(noise); period > 0) return "every " + std::to_string(period);
+  if (noise == Noise::kInTurn) return "in turn";
+  if (noise == Noise::kRareThird) return "rare third";
   return kNames[static_cast<size_t>(noise)];
 }
 
 uint64_t PeriodOf(Noise noise) {
   static constexpr uint64_t kPeriods[] = {2, 4, 5, 10, 16, 20, 25, 50, 100};
-  return noise < Noise::kEvery2 ? 0 : kPeriods[static_cast<size_t>(noise) - static_cast<size_t>(Noise::kEvery2)];
+  return noise < Noise::kEvery2 || noise > Noise::kEvery100
+             ? 0
+             : kPeriods[static_cast<size_t>(noise) - static_cast<size_t>(Noise::kEvery2)];
 }
 
 bool IsRealistic(Noise noise) {
@@ -158,8 +170,6 @@ SimulatedResult Simulate(const SimulatedRun& options) {
   add_key(0, Phase::kOptimizer);
   add_key(0, Phase::kOptimizer);
   const double m = options.launches;
-  double step_ns = 0;
-  for (const Key& key : keys) step_ns += m * key.ns;
 
   // --- The policy.
   std::vector<GroupRole> roles = {GroupRole::kHardware};
@@ -216,10 +226,16 @@ SimulatedResult Simulate(const SimulatedRun& options) {
     table.Add(record, &id);
     for (const Sample& sample : samples) sums.Add(step, id, sample);
   };
-  for (Key& key : keys) {
+  const uint64_t rhythm = random();
+  std::vector<uint64_t> launched(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
     LaunchRecord all;
-    all.identity = key.identity;
-    all.launches = static_cast<uint32_t>(steps * options.launches);
+    all.identity = keys[i].identity;
+    all.launches = 0;
+    for (uint64_t step = 0; step < steps; ++step) {
+      if (Runs(options.noise, i, step, rhythm)) all.launches += options.launches;
+    }
+    launched[i] = all.launches;
     table.Add(all);
   }
   std::vector<StepRecord> records;
@@ -230,6 +246,7 @@ SimulatedResult Simulate(const SimulatedRun& options) {
     true_steps += counted;
     for (uint32_t i = 0; i < keys.size(); ++i) {
       const Key& key = keys[i];
+      if (!Runs(options.noise, i, step, rhythm)) continue;
       double ns = key.ns * m * factor, bytes = key.bytes * m * factor;
       if (decision.action == Action::kNone) {
         // What nobody samples need not be drawn launch by launch, and not at all where its noise averages out.
@@ -268,7 +285,9 @@ SimulatedResult Simulate(const SimulatedRun& options) {
     const double cost = decision.action == Action::kCounters ? kCountersCost
                         : decision.action == Action::kTimes  ? kTimesCost
                                                              : 0;
-    const uint64_t duration = Whole(step_ns * (factor * (1 + kHostSpread * normal(random)) + cost));
+    double own_ns = 0;
+    for (uint32_t i = 0; i < keys.size(); ++i) own_ns += Runs(options.noise, i, step, rhythm) ? m * keys[i].ns : 0;
+    const uint64_t duration = Whole(own_ns * (factor * (1 + kHostSpread * normal(random)) + cost));
     policy.End(step, decision, duration, true);
     StepRecord record;
     record.index = step;
@@ -314,7 +333,7 @@ SimulatedResult Simulate(const SimulatedRun& options) {
                            .kernel = "kernel " + std::to_string(i + 1),
                            .ns = true_ns[i] / true_steps,
                            .bytes = true_bytes[i] / true_steps,
-                           .flop = m * static_cast<double>(key.flop)});
+                           .flop = static_cast<double>(key.flop * launched[i]) / static_cast<double>(steps)});
   }
   return result;
 }

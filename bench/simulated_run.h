@@ -35,13 +35,15 @@ enum class Noise : uint8_t {
   kEvery25,
   kEvery50,
   kEvery100,
+  kInTurn,     // two programs in turn, as the two networks of a GAN: each half of the keys in every second step
+  kRareThird,  // a third of the keys runs in every sixteenth step only
 };
 inline constexpr Noise kAllNoises[] = {Noise::kWhite,      Noise::kClockHalf, Noise::kClockTwo,  Noise::kShortMemory,
                                        Noise::kLongMemory, Noise::kTwoStates, Noise::kSlowSteps, Noise::kSlowLaunches,
                                        Noise::kDrift,      Noise::kEvery2,    Noise::kEvery4,    Noise::kEvery5,
                                        Noise::kEvery10,    Noise::kEvery16,   Noise::kEvery20,   Noise::kEvery25,
-                                       Noise::kEvery50,    Noise::kEvery100};
-// After how many steps the program repeats; 0: it has no rhythm.
+                                       Noise::kEvery50,    Noise::kEvery100,  Noise::kInTurn,    Noise::kRareThird};
+// Every how many steps one is longer; 0: there is no such rhythm.
 uint64_t PeriodOf(Noise noise);
 // The names of both, as tables and --only have them.
 std::string NoiseName(Noise noise);

@@ -44,6 +44,17 @@ std::vector<Batch> BatchesOf(std::span<const uint64_t> steps, std::span<const do
   return batches;
 }
 
+size_t BatchCount(std::span<const uint64_t> steps, uint64_t length) {
+  size_t count = 0;
+  uint64_t first = 0;
+  for (const uint64_t step : steps) {
+    if (count > 0 && step < first + length) continue;
+    ++count;
+    first = step;
+  }
+  return count;
+}
+
 }  // namespace
 
 std::string_view TrustName(Trust trust) {
@@ -66,8 +77,9 @@ std::string_view TrustName(Trust trust) {
 
 namespace {
 
-// The uncertainty of the mean of all samples, as the report has it, so that a batch weighs what it holds.
-Uncertainty UncertaintyOf(std::span<const Batch> batches, double mean) {
+// The uncertainty of the mean of all samples, as the report has it, so that a batch weighs what it holds. `own`: how
+// many of the batches say how it scatters.
+Uncertainty UncertaintyOf(std::span<const Batch> batches, double mean, size_t own) {
   double n = 0, squares = 0, variance = 0;
   for (const Batch& batch : batches) {
     n += batch.n;
@@ -80,13 +92,14 @@ Uncertainty UncertaintyOf(std::span<const Batch> batches, double mean) {
   // Unbiased for independent samples: the expectation of the sum is (1 - the sum of squared weights) times the mean's
   // variance.
   variance /= 1 - squares / (n * n);
-  const double degrees = std::min(static_cast<double>(batches.size()) - 1, n * n / squares - 1);
+  const double degrees = std::min(static_cast<double>(std::min(own, batches.size())) - 1, n * n / squares - 1);
   return {.variance = variance, .satterthwaite = variance * variance / degrees};
 }
 
 }  // namespace
 
-StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double> values, double run_steps) {
+StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double> values, double run_steps,
+                        std::span<const uint64_t> own) {
   StepInterval result;
   result.steps = values.size();
   if (values.empty()) return result;
@@ -103,18 +116,20 @@ StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double>
   const double closest = run_steps / (4 * n);
   const uint64_t length = closest < static_cast<double>(kBatchSteps) ? static_cast<uint64_t>(closest) : kBatchSteps;
   const std::vector<Batch> batches = BatchesOf(steps, values, std::max<uint64_t>(length, 1));
-  result.batches = batches.size();
-  result.trust = batches.size() >= kLeastBatches ? Trust::kByStep : Trust::kFewSteps;
+  if (own.empty()) own = steps;
+  result.batches = BatchCount(own, std::max<uint64_t>(length, 1));
+  result.trust = result.batches >= kLeastBatches ? Trust::kByStep : Trust::kFewSteps;
   result.uncertainty.known = false;
   constexpr size_t kLeastSteps = 3;
   if (values.size() >= kLeastSteps) result.least = UncertaintyOf(BatchesOf(steps, values, 1), result.mean);
   if (result.trust == Trust::kFewSteps) return result;
   // The steps of this run that were sampled are known exactly.
   const double rest = run_steps > n ? 1 - n / run_steps : 0;
-  result.half_width = HalfWidth95(UncertaintyOf(batches, result.mean).Times(std::sqrt(rest)));
+  result.half_width = HalfWidth95(UncertaintyOf(batches, result.mean, result.batches).Times(std::sqrt(rest)));
   // For another run, which has other steps, it matters what neighbours have in common.
   const std::vector<Batch> apart = BatchesOf(steps, values, kBatchSteps);
-  if (apart.size() >= kLeastBatches) result.uncertainty = UncertaintyOf(apart, result.mean);
+  const size_t own_apart = BatchCount(own, kBatchSteps);
+  if (own_apart >= kLeastBatches) result.uncertainty = UncertaintyOf(apart, result.mean, own_apart);
   return result;
 }
 

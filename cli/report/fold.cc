@@ -122,8 +122,9 @@ struct Folded {
   absl::flat_hash_map<std::string_view, uint64_t> kernels;
   absl::flat_hash_set<std::string_view> layers;  // of a group: the paths, which the run's launch keys hold
   SampledRun::Series series;
-  // Launches and GPU time of all keys, of those whose times have no known spread, of those whose bytes have none.
-  double ns = 0, launches = 0, untimed_launches = 0, unsure_ns = 0, unsure_bytes_ns = 0;
+  // Launches and GPU time of all keys, of those whose times have no known spread, of those whose bytes have none, and
+  // of those whose bytes were never counted.
+  double ns = 0, launches = 0, untimed_launches = 0, unsure_ns = 0, unsure_bytes_ns = 0, uncounted_ns = 0;
 
   void Add(const KeyQuantities& quantities) {
     sums.Add(quantities.sums);
@@ -133,6 +134,9 @@ struct Folded {
     if (!(time_ns > 0)) untimed_launches += count;
     if (!quantities.time_spread_known) unsure_ns += time_ns;
     if (!quantities.bytes_spread_known) unsure_bytes_ns += time_ns;
+    // A copy between host and GPU is no kernel, and has no counters.
+    const bool is_copy = quantities.sums[Quantity::kPcieBytes] > 0;
+    if (!quantities.has_bytes && !is_copy) uncounted_ns += time_ns;
     time_error_squared += quantities.time_error_squared;
     shared = shared || quantities.shared;
     if (quantities.shared) {
@@ -191,13 +195,18 @@ Row MakeRow(const RowKey& key, const Folded& folded, double total_time_ns) {
   return row;
 }
 
-// Makes the interval of one quantity of a row. `by_launch` is the half-width that independent launches would have,
-// `lacks` the share of the row whose spread is not known.
+// How much of a row nobody knows: the share of its time whose spread is not known, and of that the share of launches
+// that were never sampled at all, which are taken to last as long as the others.
+struct NotKnown {
+  double spread = 0, value = 0;
+};
+
+// Makes the interval of one quantity of a row. `by_launch` is the half-width that independent launches would have.
 Knowledge MakeInterval(const SampledRun& sampled, Sampled what, const SampledRun::Series& series, double value,
-                       double by_launch, double lacks) {
+                       double by_launch, NotKnown not_known) {
   Knowledge interval;
+  interval.lacks = std::clamp(not_known.spread, 0.0, 1.0);
   if (!(value > 0)) return interval;
-  interval.lacks = std::clamp(lacks, 0.0, 1.0);
   if (!sampled.has(what)) {
     interval.relative = by_launch / value;
     if (interval.relative > 0) {
@@ -212,21 +221,28 @@ Knowledge MakeInterval(const SampledRun& sampled, Sampled what, const SampledRun
   if (!(steps.mean > 0)) return interval;
   interval.spread = steps.spread / steps.mean;
   interval.p95 = steps.p95;
-  if (HasInterval(steps.trust)) interval.relative = steps.half_width / steps.mean;
+  if (!HasInterval(steps.trust)) return interval;
+  // What was never sampled may well last twice as long as the others; where it is much, nothing is known of the sum.
+  constexpr double kMostUnsampled = 0.01, kMostWithoutSpread = 0.25;
+  if (not_known.value > kMostUnsampled || interval.lacks > kMostWithoutSpread) {
+    interval.trust = Trust::kFewSteps;
+  } else {
+    interval.relative = steps.half_width / steps.mean + 2 * not_known.value;
+  }
   return interval;
 }
 
 void AddIntervals(const SampledRun& sampled, const Folded& folded, Row* row) {
-  // Launches without any time are taken to last as long as the others.
   const double timed = folded.launches - folded.untimed_launches;
   const double untimed_ns = timed > 0 ? folded.ns * folded.untimed_launches / timed : 0;
   const double all_ns = folded.ns + untimed_ns;
-  const auto share = [all_ns](double ns) { return all_ns > 0 ? ns / all_ns : 0; };
+  const double untimed = timed > 0 ? (all_ns > 0 ? untimed_ns / all_ns : 0) : folded.untimed_launches > 0 ? 1 : 0;
+  const auto share = [&](double ns) { return (all_ns > 0 ? ns / all_ns : 0) + untimed; };
   row->time = MakeInterval(sampled, Sampled::kTime, folded.series, folded.sums.time_ns(),
-                           std::sqrt(folded.time_error_squared), share(folded.unsure_ns + untimed_ns));
+                           std::sqrt(folded.time_error_squared), {share(folded.unsure_ns), untimed});
   row->bytes = MakeInterval(sampled, Sampled::kBytes, folded.series, folded.sums.dram_bytes(),
                             std::hypot(std::sqrt(folded.bytes_error_squared), folded.shared_bytes_error),
-                            share(folded.unsure_bytes_ns + untimed_ns));
+                            {share(folded.unsure_bytes_ns), share(folded.uncounted_ns)});
 }
 
 void DescribeLayer(const Run& run, Row& row) {
@@ -335,6 +351,7 @@ struct Folding {
   // The time of forward and backward launches: of all, and of those that have a layer.
   double attributable_ns = 0, attributed_ns = 0;
   uint64_t unattributed_launches = 0;
+  uint64_t untimed_launches = 0, untimed_keys = 0;
   absl::flat_hash_map<std::string, double> outside_ns;  // of no model and no phase, by operator
 };
 
@@ -412,6 +429,7 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
       if (!key.layer.model.empty()) of_group.layers.insert(names.path);
     }
     folding.whole.Add(quantities);
+    if (!(time_ns > 0)) folding.untimed_launches += stats.launches, ++folding.untimed_keys;
     if (quantities.least_launch_ns > 0 &&
         (folding.shortest_launch_ns == 0 || quantities.least_launch_ns < folding.shortest_launch_ns)) {
       folding.shortest_launch_ns = quantities.least_launch_ns;
@@ -451,6 +469,10 @@ void AddTotals(const Folding& folding, Report& report) {
   const double total_ns = report.total.time_ns();
   if (folding.attributable_ns > 0) report.attributed_share = folding.attributed_ns / folding.attributable_ns;
   if (total_ns > 0) report.counters_share = report.total.time_with_counters_ns() / total_ns;
+  if (total_ns > 0 && report.run.source == SourceKind::kMeasured) {
+    report.untimed_launches = folding.untimed_launches;
+    report.untimed_keys = folding.untimed_keys;
+  }
   if (report.steps > 0) {
     const double steps = static_cast<double>(report.steps);
     report.step_gpu_ns = total_ns / steps;

@@ -125,14 +125,14 @@ bool KeyReader::Counts(const Term& term, const LaunchStats& stats) {
 
 KeyQuantities ReadSampled(const KeyReader& reader, const SampledRun& sampled, const LaunchStats& stats) {
   KeyQuantities quantities = reader.Read(stats);
-  // What is known of a step is known of whatever ran in it; whether the steps are enough is asked of the whole row.
+  // Whether the steps are enough is asked of the whole row; but a single step says nothing of how a key scatters.
   if (sampled.has(Sampled::kTime)) {
     quantities.sums[Quantity::kTime] *= sampled.Ordinary(Sampled::kTime, stats);
-    quantities.time_spread_known = quantities.sums.time_ns() > 0;
+    quantities.time_spread_known = sampled.StepsOf(Sampled::kTime, stats) > 1;
   }
   if (sampled.has(Sampled::kBytes)) {
     quantities.sums[Quantity::kDramBytes] *= sampled.Ordinary(Sampled::kBytes, stats);
-    quantities.bytes_spread_known = quantities.has_bytes;
+    quantities.bytes_spread_known = sampled.StepsOf(Sampled::kBytes, stats) > 1;
   }
   return quantities;
 }

@@ -197,7 +197,10 @@ struct Report {
   double launch_floor_ns = kLaunchFloorNs;  // as the bounds were told apart with
   // Shares of GPU time.
   double attributed_share = 0;  // forward and backward launches that have a layer, of all forward and backward ones
-  double counters_share = 0;    // time_with_counters / time
+  double counters_share = 0;    // time_with_counters / time, of the launches whose time is known
+  // Launches of a measured run that were never sampled, so that their time is in no sum, and how many launch keys
+  // they are of.
+  uint64_t untimed_launches = 0, untimed_keys = 0;
   uint64_t unattributed_launches = 0;  // forward or backward without a layer
   // Backward over forward; 0: undefined. About 2 for FLOP (invariants.h, R005).
   double backward_over_forward_model_flop = 0, backward_over_forward_flop = 0, backward_over_forward_time = 0;

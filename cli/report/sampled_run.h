@@ -32,6 +32,7 @@ class SampledRun {
   // A row's values by step: one each of steps(), nothing where the row was not sampled at all.
   struct Series {
     std::array<std::vector<double>, kSampledCount> values;  // ns, bytes; means over the processes
+    std::array<std::vector<bool>, kSampledCount> present;   // in which of the steps a key of the row was sampled
   };
 
   SampledRun(const Profile& profile, const Run& run);
@@ -46,8 +47,11 @@ class SampledRun {
   // The factor that makes a key's mean over all samples that of the ordinary steps; 1 where no sampled step was slow.
   double Ordinary(Sampled what, const LaunchStats& stats) const;
 
-  // Adds a key's values.
+  // Adds a key's values, in a step in which the key did not run, too: what a step is worth as a sample of the mean
+  // step.
   void Add(const LaunchStats& stats, Series* series) const;
+  // In how many of the steps that count the key was sampled.
+  size_t StepsOf(Sampled what, const LaunchStats& stats) const;
 
   // The interval of a row, or of all rows (`total`).
   StepInterval IntervalOf(Sampled what, const Series& series) const;
@@ -62,10 +66,12 @@ class SampledRun {
     double weight = 1;             // value = weight * integer
     Trust trust = Trust::kByStep;  // of any interval: kDrifting, kTwoSpeeds
   };
+  bool SetSlowStepsAside(const Run& run);
   const Metric& Of(Sampled what) const { return metrics_[static_cast<size_t>(what)]; }
 
   std::array<Metric, kSampledCount> metrics_;
   double run_steps_ = 0;  // of one process
+  double processes_ = 1;
   Series total_;
 };
 

@@ -95,6 +95,11 @@ std::string ShareLine(const Report& report) {
     const bool of_shapes = report.run.source == SourceKind::kImported && report.total.compulsory_bytes() > 0;
     line += "; " + Percent(report.counters_share) + " of GPU time has " + (of_shapes ? "FLOP and bytes" : "counters");
   }
+  if (report.untimed_launches > 0) {
+    const double share = static_cast<double>(report.untimed_launches) / static_cast<double>(report.total.launches);
+    line += "; " + Percent(share) + " of the launches were never sampled (" + Grouped(report.untimed_keys) +
+            (report.untimed_keys == 1 ? " kind" : " kinds") + "): their time is not known, and is in no sum";
+  }
   return line;
 }
 
