@@ -51,7 +51,7 @@ class Recordings(unittest.TestCase):
         for path in sorted(DATA.glob("*.json.gz")):
             ns = sum(round(event["dur"] * 1000) for event in events_of(path) if event.get("cat") in GPU)
             for by in ("phase", "layer", "op", "kernel"):
-                self.assertEqual(round(sum(row["time_ns"] for row in self.rows(path, "--by", by))), ns, (path.name, by))
+                self.assertEqual(round(sum(row["time_ns"] or 0 for row in self.rows(path, "--by", by))), ns, (path.name, by))
 
     def test_an_imported_trace_says_the_same_as_the_file(self):
         self.cli("import", "torch", RESNET, "-o", "trace.rfx")
