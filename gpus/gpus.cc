@@ -138,6 +138,8 @@ size_t Distance(const Key& wanted, const Gpu& gpu) {
 
 std::span<const Gpu> AllGpus() noexcept { return kTable; }
 
+bool HasEstimates(const Gpu& gpu) noexcept { return !gpu.chip.starts_with("gfx"); }
+
 const Gpu* FindGpu(std::string_view name) noexcept {
   for (const Gpu& gpu : kTable) {
     if (EqualIgnoringCase(gpu.name, name)) return &gpu;

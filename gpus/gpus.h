@@ -48,6 +48,9 @@ struct Gpu {
 // Every row of the table, in its order.
 std::span<const Gpu> AllGpus() noexcept;
 
+// Whether operators are costed on this board's roofs. AMD's boards are in the table for recordings only.
+bool HasEstimates(const Gpu& gpu) noexcept;
+
 // The row of that name, without regard to case; nullptr when there is none.
 const Gpu* FindGpu(std::string_view name) noexcept;
 

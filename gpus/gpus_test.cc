@@ -45,9 +45,11 @@ TEST(GpusTest, EveryRowIsParsed) {
     const bool has_links =
         gpu.name.find("SXM") != std::string_view::npos || gpu.name.find("NVL") != std::string_view::npos;
     EXPECT_EQ(gpu.nvlink_bytes_per_s > gpu.pcie_bytes_per_s, has_links);
+    EXPECT_EQ(HasEstimates(gpu), gpu.name.find("MI") != 0);
     EXPECT_FALSE(gpu.link_source.empty());
     EXPECT_THAT(std::string(gpu.check), testing::AnyOf("ok", "ok*", "no"));
     EXPECT_FALSE(gpu.source.empty());
+    if (!HasEstimates(gpu)) continue;
     // Tensor cores came with Volta, TF32, BF16 and FP64 ones with Ampere.
     EXPECT_EQ(Peak(gpu, Precision::kFp16Tensor) > 0, gpu.cc_major >= 7);
     EXPECT_EQ(Peak(gpu, Precision::kBf16Tensor) > 0, gpu.cc_major >= 8);
@@ -152,6 +154,24 @@ TEST(GpusTest, NearestTakesAnyInput) {
   EXPECT_LE(Nearest(std::string(100000, 'x'), 3).size(), 3u);
   EXPECT_LE(Nearest("A100", 1000).size(), AllGpus().size());
   EXPECT_TRUE(Nearest("A100", 0).empty());
+}
+
+// FLOP per compute unit and cycle of the matrix cores (gpus.csv): FP16 1024 and 2048, FP64 and FP32 256.
+TEST(GpusTest, PeaksOfAmdFollowFromUnitsAndClock) {
+  size_t checked = 0;
+  for (const Gpu& gpu : AllGpus()) {
+    if (HasEstimates(gpu)) continue;
+    SCOPED_TRACE(std::string(gpu.name));
+    const double units = gpu.sm_count * gpu.boost_hz;
+    EXPECT_NEAR(Peak(gpu, Precision::kFp16Tensor) / units, gpu.chip == "gfx942" ? 2048 : 1024, 3);
+    EXPECT_EQ(Peak(gpu, Precision::kBf16Tensor), Peak(gpu, Precision::kFp16Tensor));
+    EXPECT_NEAR(Peak(gpu, Precision::kFp32) / units, 256, 1);
+    EXPECT_NEAR(Peak(gpu, Precision::kFp64Tensor) / units, 256, 1);
+    EXPECT_NEAR(Peak(gpu, Precision::kFp64) / units, 128, 1);
+    EXPECT_EQ(Peak(gpu, Precision::kFp8Tensor) > 0, gpu.chip == "gfx942");
+    ++checked;
+  }
+  EXPECT_EQ(checked, 5u);
 }
 
 // The boards' peaks follow from the chips' rates (chips.h). A row of a known chip needs nothing here: rows marked

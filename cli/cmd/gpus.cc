@@ -18,7 +18,7 @@ constexpr std::string_view kUsage =
     "rfinject gpus [NAME...]\n\n"
     "The GPUs whose roofs are known: dense datasheet peaks in TFLOP/s, memory bandwidth in GB/s, and where each row "
     "comes\n"
-    "from. The names are those that --estimate takes.";
+    "from. The names are those that --estimate takes; AMD's GPUs (MI…) are there for recordings that are imported.";
 
 }  // namespace
 

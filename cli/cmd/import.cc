@@ -1,6 +1,6 @@
-#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -48,6 +48,11 @@ constexpr Option kOptions[] = {
     kForceOption,
     {"gpu", 0, "NAME", "what it ran on, a row of `rfinject gpus`", kGpus},
     {"model", 0, "NAME", "what ran"},
+    {"names", 0, "TRACE", "with torch: qualified names of layers from a trace of the same program (--estimate)",
+     kFiles},
+    {"shapes", 0, "FILE",
+     "with torch: operands that the recording lacks, from an execution trace of the same program", kFiles},
+    {"estimate", 0, "GPU", "with et: the GPU to estimate the program for", kGpus},
     {"times", 0, "FILE", "with ncu: times of the same kernels from this nsys export, undisturbed by ncu", kFiles},
     {"decimal", 0, "MARK", "point or comma, for files that do not tell which they use", "point comma"},
 };
@@ -55,31 +60,58 @@ constexpr Option kOptions[] = {
 // The files of `words`, folders replaced by what is in them with the format's endings, sorted. Fails with the folder
 // that cannot be listed or has none.
 absl::StatusOr<std::vector<std::string>> FindFiles(const std::vector<char*>& words, const ImportFormat& format) {
-  namespace fs = std::filesystem;
   std::vector<std::string> files;
   for (const char* word : words) {
     if (const std::string remedy = OtherProfileRemedy(word); !remedy.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(word, ": ", remedy));
     }
     std::error_code error;
-    if (!fs::is_directory(word, error)) {
+    if (!std::filesystem::is_directory(word, error)) {
       files.emplace_back(word);
       continue;
     }
-    std::vector<std::string> found;
-    for (fs::directory_iterator entry(word, error), end; !error && entry != end; entry.increment(error)) {
-      const std::string name = entry->path().filename();
-      const bool ends = std::any_of(format.endings.begin(), format.endings.end(),
-                                    [&name](std::string_view ending) { return name.ends_with(ending); });
-      if (ends && entry->is_regular_file(error)) found.push_back(entry->path());
-    }
-    if (error) return absl::UnavailableError(absl::StrCat(word, ": ", error.message()));
-    if (found.empty())
+    absl::StatusOr<std::vector<std::string>> found = FilesToImport(word, &format);
+    if (!found.ok()) return found.status();
+    if (found->empty())
       return absl::NotFoundError(absl::StrCat(word, ": no *", std::string(format.endings[0]), " in this folder"));
-    std::sort(found.begin(), found.end());
-    files.insert(files.end(), found.begin(), found.end());
+    files.insert(files.end(), found->begin(), found->end());
   }
   return files;
+}
+
+// What the options say of the files. Those that another format wants are refused.
+absl::StatusOr<ImportOptions> ReadOptions(const ParsedOptions& parsed, const ImportFormat& format) {
+  const auto refuse = [](const std::string& why) { return absl::InvalidArgumentError(why); };
+  constexpr std::pair<std::string_view, std::string_view> kOfOneFormat[] = {
+      {"times", "ncu"}, {"names", "torch"}, {"shapes", "torch"}, {"estimate", "et"}};
+  for (const auto& [option, of] : kOfOneFormat) {
+    if (parsed.Has(option) && format.name != of) {
+      return refuse("--" + std::string(option) + " goes with " + std::string(of));
+    }
+  }
+  ImportOptions options;
+  options.model = parsed.Value("model");
+  options.gpu = parsed.Value("gpu");
+  options.estimate = parsed.Value("estimate");
+  if (format.name == "et" && options.estimate.empty()) return refuse("et wants --estimate GPU");
+  for (std::string* name : {&options.gpu, &options.estimate}) {
+    if (name->empty()) continue;
+    const Gpu* gpu = FindBoard(*name);
+    if (gpu == nullptr) return refuse(UnknownGpu(*name));
+    *name = gpu->name;
+  }
+  const std::string decimal = parsed.Value("decimal");
+  if (!decimal.empty() && decimal != "point" && decimal != "comma") {
+    return refuse("--decimal " + decimal + ": there are point and comma");
+  }
+  if (!decimal.empty()) options.decimal = decimal == "comma" ? DecimalMark::kComma : DecimalMark::kPoint;
+  options.execution_trace = parsed.Value("shapes");
+  if (const std::string names = parsed.Value("names"); !names.empty()) {
+    Loaded loaded = LoadTraces({names});
+    if (loaded.damaged || loaded.files == 0) return absl::UnavailableError("");
+    options.names = std::make_shared<const Profile>(std::move(loaded.profile));
+  }
+  return options;
 }
 
 }  // namespace
@@ -91,26 +123,15 @@ int ImportMain(Arguments arguments) {
   if (const auto code = ParseOptions("import", ImportHelp(), arguments, WordPolicy::kAnywhere, &parsed)) return *code;
   const ImportFormat* format = parsed.words.empty() ? nullptr : FindImportFormat(parsed.words[0]);
   if (format == nullptr) return UsageError("import", "say what to import: " + ImportFormatNames());
-  const bool of_ncu = format->name == "ncu";
   parsed.words.erase(parsed.words.begin());
   if (parsed.words.empty()) return UsageError("import", "no file is named");
   const std::string output = parsed.Value("output");
   if (output.empty()) return UsageError("import", "-o TRACE is missing");
-  ImportOptions options;
-  options.model = parsed.Value("model");
-  options.gpu = parsed.Value("gpu");
-  if (!options.gpu.empty()) {
-    const Gpu* gpu = FindBoard(options.gpu);
-    if (gpu == nullptr) return UsageError("import", UnknownGpu(options.gpu));
-    options.gpu = gpu->name;
-  }
-  const std::string decimal = parsed.Value("decimal");
-  if (!decimal.empty() && decimal != "point" && decimal != "comma") {
-    return UsageError("import", "--decimal " + decimal + ": there are point and comma");
-  }
-  if (!decimal.empty()) options.decimal = decimal == "comma" ? DecimalMark::kComma : DecimalMark::kPoint;
+  absl::StatusOr<ImportOptions> read = ReadOptions(parsed, *format);
+  if (absl::IsInvalidArgument(read.status())) return UsageError("import", std::string(read.status().message()));
+  if (!read.ok()) return 1;  // it was said
+  const ImportOptions options = *std::move(read);
   const std::string times = parsed.Value("times");
-  if (!times.empty() && !of_ncu) return UsageError("import", "--times goes with ncu");
 
   const absl::StatusOr<std::vector<std::string>> files = FindFiles(parsed.words, *format);
   if (!files.ok()) {
@@ -118,6 +139,8 @@ int ImportMain(Arguments arguments) {
     return 1;
   }
   if (!times.empty() && files->size() > 1) return UsageError("import", "--times goes with one ncu file");
+  if (!options.execution_trace.empty() && files->size() > 1)
+    return UsageError("import", "--shapes goes with one file");
   Replace replace{.any = parsed.Has(kForceOption.name), .inputs = *files};
   if (!times.empty()) replace.inputs.push_back(times);
   OutputFile file;

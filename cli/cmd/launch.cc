@@ -132,6 +132,10 @@ absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options) {
     const std::string name = options.Value("estimate");
     const Gpu* gpu = FindBoard(name);
     if (gpu == nullptr) return absl::InvalidArgumentError("--estimate " + UnknownGpu(name));
+    if (!HasEstimates(*gpu)) {
+      return absl::InvalidArgumentError("--estimate " + name +
+                                        ": nothing is estimated for AMD's GPUs; rfinject reads recordings of them");
+    }
     if (FindGpu(name) == nullptr) {
       variables.note = "--estimate " + name + " is " + std::string(gpu->name) + " (rfinject gpus lists all)";
     }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/cmd/options.h"
 #include "cli/import/file_name.h"
+#include "cli/import/formats.h"
 #include "cli/report/run_list.h"
 #include "cli/text/code_points.h"
 #include "cli/text/grid.h"
@@ -42,6 +43,18 @@ std::vector<std::string> InOrder(std::vector<std::string> files, TraceBeginnings
   return files;
 }
 
+bool IsFolder(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+
+// What other tools wrote into a folder that has no traces.
+std::vector<std::string> RecordingsOf(const std::string& path) {
+  if (!IsFolder(path)) return {};
+  absl::StatusOr<std::vector<std::string>> found = FilesToImport(path, nullptr);
+  return found.ok() ? *std::move(found) : std::vector<std::string>();
+}
+
 std::vector<std::string> FilesOf(const std::string& path, bool* damaged) {
   if (const std::string remedy = OtherProfileRemedy(path); !remedy.empty()) {
     *damaged = true;
@@ -50,20 +63,26 @@ std::vector<std::string> FilesOf(const std::string& path, bool* damaged) {
   }
   absl::StatusOr<std::vector<std::string>> found = FindTraces(path);
   if (found.ok()) return *std::move(found);
+  if (std::vector<std::string> recordings = RecordingsOf(path); !recordings.empty()) return recordings;
   *damaged = true;
   Complain(absl::StrCat(path, ": ", found.status().message()));
   return {};
-}
-
-bool IsFolder(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::is_directory(path, error);
 }
 
 // "2026-01-02 03:04:05: python train.py"
 std::string RunTitle(const RunFiles& run) {
   return absl::StrCat(StartText(run.start_unix_ns), run.argv.empty() ? "" : ": ",
                       PrintableText(CommandText(run.argv)));
+}
+
+// A folder of recordings is read as one: the ranks of a job add up, and what differs is a run of its own within it.
+void AddRecordings(const std::vector<std::string>& files, LoadedRuns* loaded) {
+  std::vector<FileToAdd> all;
+  for (const std::string& file : files) all.push_back({file, 0});
+  Loaded sum = std::move(SumTraces(all, 1).front());
+  loaded->damaged = loaded->damaged || sum.damaged;
+  loaded->empty = loaded->empty || sum.empty;
+  if (sum.files > 0) loaded->runs.push_back({{.job = {}, .files = files}, std::move(sum.profile)});
 }
 
 // Returns the runs of what one word names. What belongs to no known run is put into `*loaded`.
@@ -123,6 +142,10 @@ LoadedRuns LoadRuns(const std::vector<std::string>& paths, FolderMeans folder) {
   std::vector<std::string> named;
   for (const std::string& path : paths) {
     const std::vector<std::string> found = FilesOf(path, &loaded.damaged);
+    if (IsFolder(path) && !found.empty() && found == RecordingsOf(path)) {
+      AddRecordings(found, &loaded);
+      continue;
+    }
     if (folder == FolderMeans::kEveryRun || !IsFolder(path)) {
       named.insert(named.end(), found.begin(), found.end());
       continue;

@@ -16,6 +16,7 @@
 #include "cli/cmd/shared_options.h"
 #include "cli/cmd/text_output.h"
 #include "cli/cmd/user_calibration.h"
+#include "cli/import/execution_trace_estimate.h"
 #include "cli/report/alarm.h"
 #include "cli/report/machine.h"
 #include "cli/view/views.h"
@@ -171,9 +172,9 @@ template <typename Has>
 bool IsImportWithout(const LoadedRun& one, const Has& has) {
   return std::all_of(one.profile.runs.begin(), one.profile.runs.end(), [&](const auto& keyed) {
     const Run& run = keyed.second;
-    return run.key.source == SourceKind::kImported &&
-           std::none_of(run.launches.begin(), run.launches.end(),
-                        [&](const auto& launch) { return has(launch.first); });
+    const bool imported = run.key.source == SourceKind::kImported || run.key.collector == kExecutionTraceCollector;
+    return imported && std::none_of(run.launches.begin(), run.launches.end(),
+                                    [&](const auto& launch) { return has(launch.first); });
   });
 }
 

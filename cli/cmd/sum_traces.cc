@@ -116,7 +116,10 @@ std::unique_ptr<ReadFile> Read(const std::string& path, Decoder* decoder) {
 class Operators {
  public:
   void Note(const std::string& path, const ReadFile& file) {
-    for (const auto& [key, ran] : file.operators) {
+    for (const auto& [key, names] : file.operators) {
+      // Work that found no operator says nothing of which ones ran.
+      std::vector<std::string_view> ran = names;
+      std::erase(ran, std::string_view());
       const auto known = first_.find(key);
       if (known == first_.end()) {
         first_.emplace(key, One{path, {ran.begin(), ran.end()}});

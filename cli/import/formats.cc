@@ -2,16 +2,21 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iterator>
 #include <memory>
+#include <system_error>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/import/execution_trace_estimate.h"
 #include "cli/import/file_name.h"
 #include "cli/import/ncu_csv.h"
 #include "cli/import/nsys_sqlite.h"
 #include "cli/import/torch/byte_stream.h"
+#include "cli/import/torch/execution_trace.h"
 #include "cli/import/torch/recording.h"
 #include "cli/import/torch_profiler.h"
 
@@ -33,11 +38,17 @@ bool IsTorchRecording(std::string_view /*bytes*/, std::string_view unpacked) {
   return LooksLikeTorchRecording(unpacked);
 }
 
+bool IsExecutionTrace(std::string_view /*bytes*/, std::string_view unpacked) {
+  return LooksLikeExecutionTrace(unpacked);
+}
+
 constexpr ImportFormat kFormats[] = {
     {"ncu", "the CSV of Nsight Compute (ncu --csv, pages raw and details)", kCsv, false, IsNcuCsv, ImportNcuCsv},
     {"nsys", "the SQLite export of Nsight Systems (times only)", kSqlite, false, IsSqlite, ImportNsysSqlite},
     {"torch", "a recording of torch.profiler (JSON, .gz or .zip)", kTorch, true, IsTorchRecording,
      ImportTorchProfiler},
+    {"et", "an execution trace of PyTorch (Chakra's JSON), with --estimate GPU", kTorch, true, IsExecutionTrace,
+     ImportExecutionTrace},
 };
 
 std::string Beginning(ByteStream& stream) {
@@ -90,6 +101,26 @@ std::string WhyPackedIsNothing(const std::string& path) {
   const absl::StatusOr<std::unique_ptr<ByteStream>> stream = ByteStream::OfBytes(bytes);
   if (!stream.ok()) return std::string(stream.status().message());
   return "a packed file, and the first that is in it is no recording of torch.profiler";
+}
+
+absl::StatusOr<std::vector<std::string>> FilesToImport(const std::string& folder, const ImportFormat* format) {
+  namespace fs = std::filesystem;
+  const auto ends = [](const ImportFormat& of, const std::string& name) {
+    return std::any_of(of.endings.begin(), of.endings.end(),
+                       [&name](std::string_view ending) { return name.ends_with(ending); });
+  };
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    const bool wanted = format != nullptr ? ends(*format, name)
+                                          : std::any_of(std::begin(kFormats), std::end(kFormats),
+                                                        [&](const ImportFormat& of) { return ends(of, name); });
+    if (wanted && entry->is_regular_file(error)) found.push_back(entry->path());
+  }
+  if (error) return absl::UnavailableError(absl::StrCat(folder, ": ", error.message()));
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 absl::StatusOr<Imported> ImportFile(const ImportFormat& format, const std::string& path, ImportOptions options) {

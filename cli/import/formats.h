@@ -29,7 +29,7 @@ struct ImportFormat {
 std::span<const ImportFormat> ImportFormats();
 // The format of that name; null when there is none.
 const ImportFormat* FindImportFormat(std::string_view name);
-// The names, "ncu, nsys or torch".
+// The names, "ncu, nsys, torch or et".
 std::string ImportFormatNames();
 
 // The format of a regular file, by its content; null where it is none of them, and where it cannot be read. Never
@@ -39,6 +39,10 @@ const ImportFormat* RecogniseImport(const std::string& path);
 // Why a packed file that is recognised as nothing cannot be read: "a ZIP archive whose first file is encrypted".
 // Empty for a file that is not packed, or cannot be opened.
 std::string WhyPackedIsNothing(const std::string& path);
+
+// The files right in `folder` whose names end as one of the format's do, sorted; null: of any format. Fails where the
+// folder cannot be listed.
+absl::StatusOr<std::vector<std::string>> FilesToImport(const std::string& folder, const ImportFormat* format);
 
 // Imports the file, with model and GPU taken from its name (file_name.h) where neither options nor the file say them.
 // A line among the warnings says where the name leaves several GPUs open.

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct ImportOptions {
   std::string likely_gpu;                       // what the file's name says, for a file that does not tell
   std::string likely_model;                     // what its name says of the model
   std::string model;                            // name for what the file holds; empty: the file's own word for it
+  std::string execution_trace;                  // file with the shapes of a recording of torch.profiler; empty: none
+  std::string estimate;                         // row of gpus.csv that an execution trace is costed for
+  std::shared_ptr<const Profile> names;         // of the same program, with its layers; null: none
   DecimalMark decimal = DecimalMark::kUnknown;  // kUnknown: the file tells
 };
 

@@ -16,6 +16,8 @@
 #include "cli/import/timed_steps.h"
 #include "cli/import/torch/byte_stream.h"
 #include "cli/import/torch/call_tree.h"
+#include "cli/import/torch/execution_trace.h"
+#include "cli/import/torch/join_execution_trace.h"
 #include "cli/import/torch/kernel_precision.h"
 #include "cli/import/torch/recording.h"
 #include "cli/import/torch/words.h"
@@ -49,15 +51,18 @@ std::string ProgramOf(std::string_view name) {
 
 class Importer {
  public:
-  Importer(std::string path, const ImportOptions& options, TorchRecording recording)
+  // `shapes` is the execution trace of the same program, or null.
+  Importer(std::string path, const ImportOptions& options, TorchRecording recording, const ExecutionTrace* shapes)
       : path_(std::move(path)),
         options_(options),
         recording_(std::move(recording)),
-        tree_(MakeCallTree(recording_)),
+        tree_(MakeCallTree(recording_, options.names.get())),
+        joined_(shapes == nullptr ? JoinedCalls() : JoinExecutionTrace(*shapes, tree_, &recording_)),
         works_(recording_, tree_) {}
 
   absl::StatusOr<Imported> Run() {
     if (recording_.activities.empty() && recording_.counters.empty()) return Fail(WhyNothing());
+    if (options_.names != nullptr && tree_.named == nullptr) return Fail("the trace for its names has no layers");
     result_.rows = recording_.events;
     FindDevices();
     FindModel();
@@ -84,6 +89,13 @@ class Importer {
   }
 
   // --- What it ran on.
+  static std::string ChipOf(const DeviceInfo& device) {
+    const std::string capability = absl::StrCat(device.cc_major, ".", device.cc_minor);
+    if (device.name.starts_with("AMD")) return capability == "9.0" ? "gfx90a" : capability == "9.4" ? "gfx942" : "";
+    const Chip* chip = ChipOfComputeCapability(capability);
+    return chip == nullptr ? std::string() : std::string(chip->name);
+  }
+
   void FindDevices() {
     std::map<uint32_t, uint64_t> used;
     for (const TorchActivity& activity : recording_.activities) ++used[recording_.launches[activity.launch].device];
@@ -91,7 +103,9 @@ class Importer {
     for (const auto& [number, count] : used) {
       DeviceInfo device;
       device.index = number;
-      const auto known = recording_.devices.find(number);
+      auto known = recording_.devices.find(number);
+      // A process that sees one GPU numbers it 0, and AMD's profiler by its place in the machine.
+      if (known == recording_.devices.end() && recording_.devices.size() == 1) known = recording_.devices.begin();
       if (known != recording_.devices.end()) {
         device.name = known->second.name;
         device.memory_bytes = known->second.memory_bytes;
@@ -101,10 +115,7 @@ class Importer {
       }
       if (device.name.empty()) device.name = options_.likely_gpu;
       if (!options_.gpu.empty()) device.name = options_.gpu;
-      if (!device.name.starts_with("AMD")) {
-        const Chip* chip = ChipOfComputeCapability(absl::StrCat(device.cc_major, ".", device.cc_minor));
-        if (chip != nullptr) device.chip = chip->name;
-      }
+      device.chip = ChipOf(device);
       if (const Gpu* board = FindGpu(device.name)) device.chip = board->chip;
       run_.devices.push_back(std::move(device));
     }
@@ -126,12 +137,24 @@ class Importer {
       run_.layers[{model_, ""}].order = 1;
       return;
     }
+    if (tree_.named != nullptr) {
+      run_.key.models = tree_.named->key.models;
+      run_.key.parameters = tree_.named->key.parameters;
+      run_.models = tree_.named->models;
+    }
     for (uint32_t i = 1; i < tree_.layers.size(); ++i) {
       const RecordedLayer& layer = tree_.layers[i];
       if (run_.models.try_emplace(layer.model, ModelInfo{.class_name = layer.model}).second) {
         run_.key.models.push_back(layer.model);
       }
       LayerInfo& info = run_.layers[{layer.model, layer.path}];
+      if (tree_.named != nullptr) {
+        const auto known = tree_.named->layers.find({layer.model, layer.path});
+        if (known != tree_.named->layers.end()) {
+          info = known->second;
+          continue;
+        }
+      }
       info.class_name = layer.class_name;
       info.order = i;
       if (layer.parent != 0) info.parent_path = tree_.layers[layer.parent].path;
@@ -168,6 +191,12 @@ class Importer {
     return span == kNoSpan ? Phase::kOther : tree_.spans[span].phase;
   }
 
+  LayerKey LayerOf(uint32_t span) const {
+    if (!has_modules_) return {model_, ""};
+    const RecordedLayer& layer = tree_.layers[span == kNoSpan ? 0 : tree_.spans[span].layer];
+    return {layer.model, layer.path};
+  }
+
   void AddActivity(size_t index) {
     const TorchActivity& activity = recording_.activities[index];
     const TorchLaunch& launched = recording_.launches[activity.launch];
@@ -180,13 +209,7 @@ class Importer {
     key.dynamic_shared_bytes = launched.shared_bytes;
     key.device = launched.device;
     key.phase = PhaseOf(index);
-    const uint32_t span = tree_.places[index].span;
-    if (has_modules_) {
-      const RecordedLayer& layer = tree_.layers[span == kNoSpan ? 0 : tree_.spans[span].layer];
-      key.layer = {layer.model, layer.path};
-    } else {
-      key.layer = {model_, ""};
-    }
+    key.layer = LayerOf(tree_.places[index].span);
     const OperatorWork* work = nullptr;
     if (op != kNoSpan) {
       work = &works_.Of(op);
@@ -250,12 +273,31 @@ class Importer {
     if (executed.empty()) add(kMetricFlop[static_cast<size_t>(Precision::kFp32)], 0);
   }
 
-  // Counters are of kernels that the profiler ran one by one, whose times are not those of the program.
+  // Counters are of kernels that the profiler ran one by one, whose times are not those of the program. An operator's
+  // work stands at the kernel that did most.
   void AddCounters() {
-    for (const TorchCounters& one : recording_.counters) {
+    std::map<uint32_t, std::pair<double, size_t>> main;  // by operator: the sum of its counters, and which they are
+    for (size_t i = 0; i < tree_.counted.size(); ++i) {
+      double sum = 0;
+      for (const auto& [metric, value] : recording_.counters[i].values) sum += value;
+      const uint32_t op = CountedOperator(i);
+      if (op != kNoSpan) main[op] = std::max(main[op], std::pair(sum, i));
+    }
+    for (size_t i = 0; i < recording_.counters.size(); ++i) {
+      const TorchCounters& one = recording_.counters[i];
+      const uint32_t op = CountedOperator(i);
       LaunchKey key;
       key.kernel = recording_.texts[one.name];
-      key.layer = has_modules_ ? LayerKey{} : LayerKey{model_, ""};
+      const OperatorWork* work = nullptr;
+      if (op == kNoSpan) {
+        key.layer = LayerOf(kNoSpan);
+      } else {
+        work = &works_.Of(op);
+        key.op = work->op;
+        key.signature = work->signature;
+        key.phase = tree_.spans[tree_.counted[i].span].phase;
+        key.layer = LayerOf(tree_.counted[i].span);
+      }
       LaunchStats& stats = run_.launches[key];
       if (stats.launches == 0) fits_ = fits_ && memory_.Fits(key);
       if (!fits_) return;
@@ -267,7 +309,16 @@ class Importer {
         stats.metrics[name].Add(static_cast<uint64_t>(value));
         result_.profile.metrics[name] = MetricInfo{name, "", 1};
       }
+      if (work == nullptr || !work->lacks.empty()) continue;
+      const bool is_main = main[op].second == i;
+      stats.metrics[std::string(kMetricModelFlop)].Add(is_main ? work->flop.model : 0);
+      stats.metrics[std::string(kMetricCompulsoryBytes)].Add(is_main ? work->bytes : 0);
     }
+  }
+
+  uint32_t CountedOperator(size_t index) const {
+    const uint32_t span = index < tree_.counted.size() ? tree_.counted[index].span : kNoSpan;
+    return span == kNoSpan ? kNoSpan : tree_.spans[span].cost;
   }
 
   // --- The clock.
@@ -356,9 +407,14 @@ class Importer {
   }
 
   void Explain() {
-    Say(0, "flop-from-shapes",
-        "times are those of the recording; FLOP and bytes are computed from the shapes in it, with each operand moved "
-        "once: they are what the model asks for, not what the GPU counted");
+    if (recording_.activities.empty()) {
+      Say(0, "counters-only",
+          "counters are those of the profiler, of kernels that ran one by one: there are no times");
+    } else {
+      Say(0, "flop-from-shapes",
+          "times are those of the recording; FLOP and bytes are computed from the shapes in it, with each operand moved "
+          "once: they are what the model asks for, not what the GPU counted");
+    }
     if (!recording_.cut.empty()) {
       Say(1, "recording-cut", absl::StrCat(recording_.cut, "; what came before is here"));
     }
@@ -381,6 +437,24 @@ class Importer {
                        absl::StrJoin(named, "; "), reasons.size() > kNamed ? "; …" : ""),
           no_shapes ? "torch.profiler.profile(record_shapes=True)" : "");
     }
+    ExplainJoins();
+    ExplainNames();
+    ExplainStreams();
+    if (outside_ns_ > 0) {
+      Say(0, "outside-steps",
+          absl::StrCat(Milliseconds(outside_ns_), " of the GPU's time was launched outside of the ",
+                       tree_.steps.size(), " steps, and is part of the sums"));
+    }
+    if (tree_.steps.empty()) {
+      Say(1, "no-steps", "nothing says what a step is (the profiler's step()): all of it is taken for one");
+    }
+    if (recording_.without_time > 0) {
+      Say(1, "no-times", absl::StrCat(recording_.without_time, " events of the GPU have no usable time"));
+    }
+  }
+
+  // What did not find where it belongs, or in two ways.
+  void ExplainJoins() {
     if (tree_.without_launch > 0) {
       Say(0, "launch-not-recorded",
           absl::StrCat("of ", tree_.without_launch, " of ", recording_.activities.size(),
@@ -395,25 +469,62 @@ class Importer {
     if (tree_.of_graphs > 0) {
       Say(0, "cuda-graphs", absl::StrCat(tree_.of_graphs, " kernels ran from CUDA graphs, and have no operator"));
     }
-    if (outside_ns_ > 0) {
-      Say(0, "outside-steps",
-          absl::StrCat(Milliseconds(outside_ns_), " of the GPU's time was launched outside of the ",
-                       tree_.steps.size(), " steps, and is part of the sums"));
+    if (!recording_.counters.empty() && tree_.counted.empty()) {
+      Say(0, "counters-not-joined",
+          absl::StrCat("of ", recording_.counters.size(),
+                       " kernels with counters the launches are not all in the file: they have no operator"));
     }
-    if (tree_.steps.empty()) {
-      Say(1, "no-steps", "nothing says what a step is (the profiler's step()): all of it is taken for one");
+    if (!options_.execution_trace.empty()) {
+      Say(joined_.joined == 0 ? 1 : 0, "execution-trace-joined",
+          absl::StrCat("of ", joined_.joined + joined_.not_joined, " operators ", joined_.joined,
+                       " have operands and results of an execution trace"));
     }
-    if (recording_.without_time > 0) {
-      Say(1, "no-times", absl::StrCat(recording_.without_time, " events of the GPU have no usable time"));
+  }
+
+  // Where it ran on several streams: all of the time, by stream.
+  void ExplainStreams() {
+    std::map<std::pair<uint32_t, uint32_t>, uint64_t> ns;  // by device and stream
+    for (const TorchActivity& activity : recording_.activities) {
+      ns[{recording_.launches[activity.launch].device, activity.stream}] += static_cast<uint64_t>(activity.duration);
     }
+    if (ns.size() < 2) return;
+    std::vector<std::pair<uint64_t, std::string>> streams;
+    for (const auto& [stream, time] : ns) {
+      streams.emplace_back(time, absl::StrCat("stream ", stream.second, " of GPU ", stream.first));
+    }
+    std::sort(streams.rbegin(), streams.rend());
+    constexpr size_t kNamed = 8;
+    std::vector<std::string> named;
+    uint64_t rest = 0;
+    for (size_t i = 0; i < streams.size(); ++i) {
+      if (i < kNamed) {
+        named.push_back(absl::StrCat(streams[i].first, " ns on ", streams[i].second));
+      } else {
+        rest += streams[i].first;
+      }
+    }
+    if (rest > 0) named.push_back(absl::StrCat(rest, " ns on ", streams.size() - kNamed, " more"));
+    Say(0, "streams", absl::StrCat("the GPU's time is ", absl::StrJoin(named, ", ")));
+  }
+
+  void ExplainNames() {
+    if (tree_.named == nullptr) return;
+    const uint64_t named = tree_.named_by_shape + tree_.named_by_order + tree_.named_modules;
+    std::string text =
+        absl::StrCat("names of layers are those of another trace: of ", named + tree_.not_named,
+                     tree_.named_modules > 0 ? " modules, " : " forward operators ", named, " were found in it");
+    if (tree_.named_by_order > 0)
+      absl::StrAppend(&text, ", ", tree_.named_by_order, " of these by their order alone");
+    Say(named == 0 ? 1 : 0, "names-aligned", text);
   }
 
   static constexpr uint32_t kNoActivity = UINT32_MAX;
   static constexpr int kLayersKnown = 1, kNamesOnly = 4;  // rfinject.v1.Tier: A and D
   const std::string path_;
   const ImportOptions& options_;
-  const TorchRecording recording_;
+  TorchRecording recording_;
   const CallTree tree_;
+  const JoinedCalls joined_;
   WorkTable works_;
   const Gpu* gpu_ = nullptr;  // one with the chip that it ran on
   bool has_modules_ = false;
@@ -435,7 +546,15 @@ absl::StatusOr<Imported> Import(absl::StatusOr<std::unique_ptr<ByteStream>> byte
   if (!bytes.ok()) return failed(bytes.status());
   absl::StatusOr<TorchRecording> recording = ReadTorchRecording(**bytes);
   if (!recording.ok()) return failed(recording.status());
-  return Importer(name, options, *std::move(recording)).Run();
+  if (options.execution_trace.empty()) return Importer(name, options, *std::move(recording), nullptr).Run();
+  absl::StatusOr<std::unique_ptr<ByteStream>> file = ByteStream::Open(options.execution_trace);
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<ExecutionTrace> shapes = ReadExecutionTrace(**file);
+  if (!shapes.ok()) {
+    return absl::Status(shapes.status().code(),
+                        absl::StrCat(options.execution_trace, ": ", shapes.status().message()));
+  }
+  return Importer(name, options, *std::move(recording), &*shapes).Run();
 }
 
 }  // namespace

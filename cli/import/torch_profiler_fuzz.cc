@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -137,6 +139,34 @@ std::string HostileEvent(std::mt19937_64& random) {
   return event + "}}";
 }
 
+ImportOptions Named() {
+  rfinject::cli::Run run;
+  run.key.models = {"Net"};
+  run.models["Net"].class_name = "Net";
+  run.steps.steps = 1;
+  const auto add = [&run](const std::string& path, const std::string& op, const std::string& signature) {
+    LayerInfo& info = run.layers[{"Net", path}];
+    info.class_name = path.empty() ? "Net" : "Linear";
+    info.order = run.layers.size();
+    if (op.empty()) return;
+    LaunchKey key;
+    key.layer = {"Net", path};
+    key.phase = rfinject::Phase::kForward;
+    key.op = op;
+    key.signature = signature;
+    ++run.launches[key].launches;
+  };
+  add("", "", "");
+  add("a", "aten::mm", "f32[2,3] f32[3,4]");
+  add("b", "aten::addmm", "");
+  add("c", "aten::convolution", "f32[32,3,224,224] f32[64,3,7,7]");
+  Profile profile;
+  profile.runs[run.key] = run;
+  ImportOptions options;
+  options.names = std::make_shared<const Profile>(std::move(profile));
+  return options;
+}
+
 }  // namespace
 
 std::vector<uint8_t> HostileInput(std::mt19937_64& random) {
@@ -151,7 +181,10 @@ std::vector<uint8_t> HostileInput(std::mt19937_64& random) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  const absl::StatusOr<Imported> imported = ImportTorchProfilerBytes(bytes, kName, {});
+  // Every other one with the names of a program that has operators and modules of these.
+  static const ImportOptions& named = *new ImportOptions(Named());
+  static const ImportOptions& plain = *new ImportOptions();
+  const absl::StatusOr<Imported> imported = ImportTorchProfilerBytes(bytes, kName, size % 2 == 0 ? plain : named);
   if (!imported.ok()) {
     const std::string message(imported.status().message());
     if (!message.starts_with(std::string(kName) + ": ")) Fail("a failure without the file's name and a reason");

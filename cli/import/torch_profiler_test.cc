@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
@@ -86,10 +87,9 @@ TEST(TorchProfilerTest, ResNet50HasTheFlopOfItsClosedForm) {
 TEST(TorchProfilerTest, EveryNanosecondIsThere) {
   const std::map<std::string, std::pair<uint64_t, uint64_t>> files = {
       // launches and ns, counted by summing "dur" of the events of the GPU
-      {"v100_resnet50_step.json.gz", {1516, 100'606'000}},
-      {"h100_bert_small.json.gz", {61, 309'437}},
-      {"v100_dlrm_rank0.json.gz", {261, 6'851'000}},
-      {"mi250_minitoy.json.gz", {16, 149'042}},
+      {"v100_resnet50_step.json.gz", {1516, 100'606'000}}, {"h100_bert_small.json.gz", {61, 309'437}},
+      {"v100_dlrm_rank0.json.gz", {261, 6'851'000}},       {"mi250_minitoy.json.gz", {16, 149'042}},
+      {"rtx2080ti_linear.json.gz", {522, 19'413'000}},
   };
   for (const auto& [name, expected] : files) {
     const Imported imported = ImportData(name);
@@ -117,6 +117,25 @@ TEST(TorchProfilerTest, ModulesAreLayers) {
   EXPECT_EQ(Sum(run, bf16, products), Sum(run, kMetricModelFlop, products));
 }
 
+// 2 M N K of each product, whatever adds the bias; M, N and K are those of "bf16[N] bf16[M,K] bf16[K,N]".
+TEST(TorchProfilerTest, ProductsHaveTheFlopOfTheirClosedForm) {
+  const Imported imported = ImportData("h100_bert_small.json.gz");
+  size_t products = 0;
+  for (const auto& [key, stats] : OnlyRun(imported).launches) {
+    uint64_t bias = 0, m = 0, k = 0, k2 = 0, n = 0;
+    if (key.op != "aten::addmm" ||
+        std::sscanf(key.signature.c_str(), "bf16[%lu] bf16[%lu,%lu] bf16[%lu,%lu]", &bias, &m, &k, &k2, &n) != 5) {
+      continue;
+    }
+    const Stat& flop = stats.metrics.at(std::string(kMetricModelFlop));
+    if (flop.max == 0) continue;  // a kernel beside the main one
+    EXPECT_EQ(flop.max, 2 * m * n * k) << key.signature;
+    EXPECT_EQ(k, k2);
+    ++products;
+  }
+  EXPECT_GE(products, 4u);
+}
+
 TEST(TorchProfilerTest, CommunicationIsAPhaseAndRanksAreKnown) {
   const Imported imported = ImportData("v100_dlrm_rank0.json.gz");
   const cli::Run& run = OnlyRun(imported);
@@ -125,7 +144,39 @@ TEST(TorchProfilerTest, CommunicationIsAPhaseAndRanksAreKnown) {
   EXPECT_EQ(run.process_list[0].world_size, 8u);
   EXPECT_GT(Sum(run, kMetricTime, [](const LaunchKey& key) { return key.phase == Phase::kCommunication; }),
             Sum(run, kMetricTime) / 2);
+  // By stream, as "dur" of the file adds up.
+  std::string streams;
+  for (const auto& [diagnostic, count] : run.diagnostics)
+    streams += diagnostic.id == "streams" ? diagnostic.text : "";
+  EXPECT_EQ(
+      streams,
+      "the GPU's time is 5798000 ns on stream 84 of GPU 0, 971000 ns on stream 7 of GPU 0, 76000 ns on stream 24 of GPU 0, 6000 ns on stream 22 of GPU 0");
   ASSERT_TRUE(run.step_times.contains(0));
+}
+
+// AlexNet's forward on an A100 with counters, which say neither when nor from where a kernel was launched: the k-th
+// is the k-th launch. fc6 multiplies [128,9216] by [9216,4096], fc7 by [4096,4096].
+TEST(TorchProfilerTest, CountersFindTheirOperators) {
+  const Imported imported = ImportData("a100_alexnet_counters.json.gz");
+  const cli::Run& run = OnlyRun(imported);
+  const std::string metric = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum";
+  const auto product = [](const LaunchKey& key) {
+    return key.op == "aten::addmm" && key.kernel.starts_with("ampere_sgemm");
+  };
+  Stat products;
+  for (const auto& [key, stats] : run.launches) {
+    EXPECT_EQ(key.phase, Phase::kForward) << key.kernel;
+    if (product(key)) products = stats.metrics.at(metric);
+  }
+  EXPECT_EQ(products.n, 3u);
+  EXPECT_EQ(2 * products.max, 9'663'676'416u);
+  EXPECT_EQ(2 * products.sum, Uint128{9'663'676'416u + 4'294'967'296u + 1'108'606'976u});
+  EXPECT_EQ(Sum(run, kMetricTime), 0u);
+  uint64_t convolutions = 0;
+  for (const auto& [key, stats] : run.launches) {
+    convolutions += key.op == "aten::convolution" ? stats.launches : 0;
+  }
+  EXPECT_EQ(convolutions, 19u);  // with what prepares them, and adds the bias
 }
 
 // --- Made for the purpose.
@@ -405,7 +456,7 @@ TEST(ImportFormatsTest, FilesAreKnownByTheirContent) {
   EXPECT_EQ(format->name, "torch");
   EXPECT_EQ(RecogniseImport("/dev/zero"), nullptr);
   EXPECT_EQ(RecogniseImport("/nonexistent"), nullptr);
-  EXPECT_EQ(ImportFormatNames(), "ncu, nsys or torch");
+  EXPECT_EQ(ImportFormatNames(), "ncu, nsys, torch or et");
 }
 
 }  // namespace

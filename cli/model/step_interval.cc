@@ -138,6 +138,9 @@ StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double>
   result.batches = BatchCount(own, std::max<uint64_t>(length, 1));
   result.trust = result.batches >= kLeastBatches ? Trust::kByStep : Trust::kFewSteps;
   result.uncertainty.known = false;
+  constexpr size_t kLeastSteps = 3;
+  const size_t own_steps = BatchCount(own, 1);
+  if (own_steps >= kLeastSteps) result.least = UncertaintyOf(BatchesOf(steps, values, 1), result.mean, own_steps);
   if (result.trust == Trust::kFewSteps) return result;
   // The steps of this run that were sampled are known exactly.
   const double rest = run_steps > n ? 1 - n / run_steps : 0;

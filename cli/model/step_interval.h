@@ -44,6 +44,9 @@ struct StepInterval {
   double mean = 0;
   // The uncertainty of the mean of all steps that such a run could have, for comparisons with another run.
   Uncertainty uncertainty;
+  // The same if the steps had nothing in common, which is the least that it can be: a difference that this allows is
+  // chance, also where the uncertainty is not known. Unknown with fewer than three steps.
+  Uncertainty least{.known = false};
   double half_width = 0;  // of the 95 % interval of the mean of this run's own steps; 0 where none is printed
   double spread = 0;      // robust standard deviation of a step: 1.4826 times the median distance from the median
   double p95 = 0;         // the 95th percentile of the sampled steps; 0 below 20 of them

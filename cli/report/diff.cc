@@ -55,7 +55,8 @@ Key KeyFor(By by, const LaunchKey& launch, const std::string& model) {
 
 struct Side {
   Sums sums;
-  Uncertainty time, flop, bytes;  // by launch, until FinishSide() has those by step
+  Uncertainty time, flop, bytes;           // by launch, until Finish() has those by step
+  Uncertainty least_time{.known = false};  // StepInterval::least
   bool there = false;
   SampledRun::Series series;
   Trust time_trust = Trust::kByLaunch, bytes_trust = Trust::kByLaunch;
@@ -79,6 +80,7 @@ struct Side {
       if (!sampled.has(what) || !(value > 0)) return;
       const StepInterval interval = sampled.IntervalOf(what, series);
       *trust = interval.trust;
+      if (what == Sampled::kTime && interval.mean > 0) least_time = interval.least.Times(value / interval.mean);
       *uncertainty =
           interval.mean > 0 ? interval.uncertainty.Times(value / interval.mean) : Uncertainty{.known = false};
     };
@@ -88,13 +90,14 @@ struct Side {
   // Divides the sums, so that they are one step's.
   void Divide(double steps) {
     sums = sums.OfOneStep(steps);
-    for (Uncertainty* one : {&time, &flop, &bytes}) *one = one->Times(1 / steps);
+    for (Uncertainty* one : {&time, &flop, &bytes, &least_time}) *one = one->Times(1 / steps);
   }
 };
 
 struct Estimate {
   double value = 0;
   Uncertainty uncertainty;
+  Uncertainty least{.known = false};  // StepInterval::least
 };
 
 // The relative variances of a product of powers add up, to first order.
@@ -110,7 +113,8 @@ Estimate ShareOf(const Side& side) {
   const Sums& sums = side.sums;
   if (!(sums.time_ns() > 0) || !(sums.least_ns() > 0)) return {};
   const double share = sums.least_ns() / sums.time_ns();
-  Estimate estimate{share, side.time.Times(share / sums.time_ns())};
+  const double scale = share / sums.time_ns();
+  Estimate estimate{share, side.time.Times(scale), side.least_time.Times(scale)};
   // The least time is as uncertain as what it follows from: the traffic, or the arithmetic.
   if (sums.least_memory_ns() >= sums.least_compute_ns()) {
     if (sums.dram_bytes() > 0) estimate.uncertainty.Add(side.bytes.Times(share / sums.dram_bytes()));
@@ -138,7 +142,12 @@ Change Compare(const Estimate& before, const Estimate& after, bool both, Trust t
   if (difference <= kRounding * std::max(std::fabs(change.before), std::fabs(change.after))) {
     change.verdict = Verdict::kSame;
   } else if (std::isinf(change.half_width)) {
-    change.verdict = Verdict::kUnknown;
+    Uncertainty least = before.least;
+    least.Add(after.least);
+    constexpr double kChance = 0.05;
+    const bool allowed = least.known && least.variance > 0 &&
+                         StudentTail(difference / std::sqrt(least.variance), DegreesOf(least)) > kChance;
+    change.verdict = allowed ? Verdict::kNoise : Verdict::kUnknown;
     // Steps so close together say nothing of the steps of another run.
     if (change.trust == Trust::kByStep) change.trust = Trust::kFewSteps;
   } else if (!(uncertainty.variance > 0)) {
@@ -199,8 +208,8 @@ void CompareAll(const Side& before, const Side& after, const SampledRun* before_
   const Trust time = WorseOf(before.time_trust, after.time_trust),
               bytes = WorseOf(before.bytes_trust, after.bytes_trust);
   row.changes = {
-      Compare({before.sums.time_ns(), before.time}, {after.sums.time_ns(), after.time}, both, time,
-              paired ? &difference : nullptr),
+      Compare({before.sums.time_ns(), before.time, before.least_time},
+              {after.sums.time_ns(), after.time, after.least_time}, both, time, paired ? &difference : nullptr),
       Compare({before.sums.total_flop(), before.flop}, {after.sums.total_flop(), after.flop}, both),
       Compare({before.sums.dram_bytes(), before.bytes}, {after.sums.dram_bytes(), after.bytes}, both, bytes),
       Compare(OiOf(before), OiOf(after), both, bytes),

@@ -245,6 +245,34 @@ TEST(DiffTest, NamesWhatHasNoInterval) {
   EXPECT_EQ(time.trust, Trust::kDrifting);
 }
 
+// Six steps side by side, as a recording has them, say how large a difference chance makes at least.
+TEST(DiffTest, WhatStepsDifferByIsChance) {
+  const auto recorded = [](double factor) {
+    Profile profile = Measured({});
+    cli::Run& run = profile.runs.begin()->second;
+    LaunchStats& stats = run.launches.begin()->second;
+    run.steps.steps = 6;
+    const std::vector<uint64_t> times = {1000, 1030, 990, 1010, 1020, 980};
+    for (uint64_t step = 0; step < times.size(); ++step) {
+      const auto time = static_cast<uint64_t>(factor * static_cast<double>(times[step]));
+      ++stats.launches;
+      stats.metrics[std::string(kMetricTime)].Add(time);
+      stats.step_sums[std::string(kMetricTime)].push_back({step, time});
+      run.sampled_steps[std::string(kMetricTime)][step] = 1;
+    }
+    return profile;
+  };
+  const Change chance = TimeOf(MakeDiff(recorded(1), recorded(1.01), OnA100, {}));
+  EXPECT_EQ(chance.verdict, Verdict::kNoise);
+  EXPECT_TRUE(std::isinf(chance.half_width));
+  EXPECT_EQ(TimeOf(MakeDiff(recorded(1.01), recorded(1), OnA100, {})).verdict, Verdict::kNoise);
+  const Change larger = TimeOf(MakeDiff(recorded(1), recorded(1.2), OnA100, {}));
+  EXPECT_EQ(larger.verdict, Verdict::kUnknown);
+  EXPECT_EQ(larger.trust, Trust::kFewSteps);
+  EXPECT_NE(testing::Written(DiffDocument(MakeDiff(recorded(1), recorded(1.01), OnA100, {})), "table").find("chance"),
+            std::string::npos);
+}
+
 TEST(DiffTest, GatesFailForRealChangesBeyondTheirLimit) {
   Gate gate;
   EXPECT_FALSE(ParseGate("step_time", &gate));

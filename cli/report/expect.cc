@@ -39,7 +39,7 @@ void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantiti
 std::optional<ExpectedTimes> UsualModelOf(const Run& run, std::string_view machine, const Calibration& calibration) {
   if (run.key.source != SourceKind::kImported) return std::nullopt;
   const Gpu* gpu = FindGpu(machine);
-  if (gpu == nullptr) return std::nullopt;
+  if (gpu == nullptr || !HasEstimates(*gpu)) return std::nullopt;
   return ExpectedTimes(*gpu, calibration);
 }
 

@@ -35,13 +35,17 @@ Parts Split(std::string_view name) {
   Parts parts;
   bool hbm3 = false;
   for (const std::string& word : words) {
-    if (word.empty() || word == "NVIDIA" || word == "TESLA" || word == "GEFORCE") continue;
+    if (word.empty() || word == "NVIDIA" || word == "TESLA" || word == "GEFORCE" || word == "AMD" ||
+        word == "INSTINCT" || word == "VF") {
+      continue;  // VF: a virtual function, which is all of the GPU
+    }
     if (word == "MIG") {
       parts.slice = true;
     } else if (word.rfind("SXM", 0) == 0 && (word.size() == 3 || IsNumber(word.substr(3)))) {
       parts.form = "SXM";
-    } else if (word == "DGXS") {
-      parts.form = "SXM";  // the modules of a DGX Station have an SXM module's chip, clocks and memory
+    } else if (word == "DGXS" || word == "OAM") {
+      // The modules of a DGX Station have an SXM module's chip, clocks and memory. AMD's modules are OAM.
+      parts.form = "SXM";
     } else if (word == "PCIE" || word == "NVL") {
       parts.form = word;
     } else if (word == "HBM3" || word == "HBM3E") {

@@ -175,6 +175,7 @@ StepInterval SampledRun::IntervalOf(Sampled what, const Series& series) const {
   interval.trust = metric.trust;
   interval.half_width = 0;
   interval.uncertainty = {.known = false};
+  interval.least = {.known = false};
   return interval;
 }
 

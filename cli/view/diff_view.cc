@@ -166,7 +166,7 @@ std::string TotalText(const RunDiff& pair) {
   if (time.before > 0) text += " (" + Times(time) + ")";
   if (time.half_width > 0 && std::isfinite(time.half_width)) text += " +- " + Duration(time.half_width);
   if (time.verdict == Verdict::kNoise) {
-    text += ", within the noise; from " + Duration(time.visible) + " on it would have been seen";
+    text += ", " + NoiseText(time);
   } else if (time.verdict == Verdict::kUnknown) {
     text += ", " + VerdictText(time);
   }

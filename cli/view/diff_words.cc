@@ -103,6 +103,11 @@ std::string CorrectionText(const RunDiff& pair) {
   return text + (pair.paired ? " Times are compared step by step: both runs sampled the same ones." : "");
 }
 
+std::string NoiseText(const Change& change) {
+  if (change.visible > 0) return "within the noise; from " + Duration(change.visible) + " on it would have been seen";
+  return "chance: the steps of each run differ as much";
+}
+
 std::string VerdictText(const Change& change) {
   switch (change.verdict) {
     case Verdict::kReal:
@@ -110,7 +115,7 @@ std::string VerdictText(const Change& change) {
     case Verdict::kSame:
       return "same";
     case Verdict::kNoise:
-      return "no change seen; from " + Duration(change.visible) + " on it would have been";
+      return NoiseText(change);
     case Verdict::kUnknown:
       return change.trust == Trust::kNone || change.trust == Trust::kByLaunch
                  ? "unknown: sampled once"

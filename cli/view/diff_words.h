@@ -17,7 +17,9 @@ std::string CorrectionText(const RunDiff& pair);
 std::string CaveatText(const Caveat& caveat);
 // Which times of estimates are compared: ", expected", ", ideal"; nothing where both sides are measured.
 std::string DiffTimesText(const RunDiff& pair);
-// "real", "no change seen; from 1.2 us on it would have been", "unknown: drifting", …
+// "within the noise; from 1.2 us on it would have been seen", or why it is chance where no interval is known.
+std::string NoiseText(const Change& change);
+// "real", what NoiseText() says, "unknown: drifting", …
 std::string VerdictText(const Change& change);
 // "step_time>+5%: +7.1 %, and real".
 std::string GateText(const Gate& gate);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kLooks = std::to_array<TableLook>({
     {.column = "gpu", .title = "GPU", .width = 17, .left = true},
-    {.column = "chip", .title = "chip", .width = 5, .left = true},
+    {.column = "chip", .title = "chip", .width = 6, .left = true},
     // Peaks are in TFLOP/s and bandwidth in GB/s, as people say them.
     {.column = "FP64", .title = "FP64", .width = 6},
     {.column = "FP32", .title = "FP32", .width = 6},

@@ -350,6 +350,13 @@ Source* MakeEstimator(const Settings& settings, Recorder& recorder) noexcept try
     ReportUnknownGpu(settings.estimate, recorder);
     return nullptr;
   }
+  if (!HasEstimates(*gpu)) {
+    recorder.ReportDiagnostic(
+        Severity::kError, "estimate-unknown-gpu",
+        "nothing is estimated for \"" + settings.estimate + "\": only recordings of it are read",
+        "'rfinject import' takes recordings of torch.profiler");
+    return nullptr;
+  }
   auto* estimator = new Estimator(*gpu, recorder);  // leaked on purpose: threads may call it until the very end
   TellFacts(*gpu, recorder);
   g_watching.store(estimator, std::memory_order_release);

@@ -107,6 +107,7 @@ std::string OwnFolder() {
 const char* Start(const Settings& settings, const std::string& torch_libraries, int devices) {
   const Gpu* gpu = FindGpu(settings.estimate);
   if (gpu == nullptr) return "there is no such GPU in the table";
+  if (!HasEstimates(*gpu)) return "nothing is estimated for this GPU";
   std::optional<rfinject_virtual_board> board = estimate::VirtualBoardOf(*gpu);
   if (!board) return "it is not known how much memory this GPU has, so whether a program fits cannot be said";
   board->devices = devices;

@@ -52,7 +52,7 @@ class Recordings(unittest.TestCase):
         for path in sorted(DATA.glob("*.json.gz")):
             ns = sum(round(event["dur"] * 1000) for event in events_of(path) if event.get("cat") in GPU)
             for by in ("phase", "layer", "op", "kernel"):
-                self.assertEqual(round(sum(row["time_ns"] for row in self.rows(path, "--by", by))), ns, (path.name, by))
+                self.assertEqual(round(sum(row["time_ns"] or 0 for row in self.rows(path, "--by", by))), ns, (path.name, by))
 
     def test_an_imported_trace_says_the_same_as_the_file(self):
         self.cli("import", "torch", RESNET, "-o", "trace.rfx")
@@ -91,10 +91,44 @@ class Recordings(unittest.TestCase):
         report = json.loads(self.cli("report", "job.rfx", "--format", "json").stdout)
         self.assertEqual((report["process_count"], report["steps"]), (2, 2))
         self.assertEqual([row["rank"] for row in self.rank_rows("job.rfx")], ["0", "1"])
+        for command in (("report", "job", "--by", "rank"), ("report", "job.rfx", "--by", "rank")):
+            self.assertEqual(self.cli(*command).stdout, self.cli("report", "job.rfx", "--by", "rank").stdout)
+        merged = self.cli("merge", "job", "-o", "merged.rfx")
+        self.assertEqual(merged.stderr, "")
+        self.assertEqual(self.rank_rows("merged.rfx"), self.rank_rows("job"))
 
     def rank_rows(self, path):
         run = json.loads(self.cli("report", path, "--by", "rank", "--format", "json").stdout)["runs"][0]
         return [row for row in run["rows"] if row["rank"] is not None]
+
+    def test_names_and_shapes_come_from_other_traces(self):
+        trace = DATA / "execution_trace" / "rtx2080ti_linear.json.gz"
+        recording = DATA / "rtx2080ti_linear.json.gz"
+        self.cli("import", "torch", recording, "--shapes", trace, "-o", "shapes.rfx")
+        product = 2 * 512 * 1024 * 1024
+        flop = {(row["phase"], row["op"]): row["model_flop"] for row in self.rows("shapes.rfx", "--by", "op")}
+        self.assertEqual((flop["forward", "aten::addmm"], flop["backward", "aten::mm"]), (2 * 21 * product, 2 * 41 * product))
+        self.assertEqual(sum(row["model_flop"] or 0 for row in self.rows(recording, "--by", "op")), 0)
+        self.cli("import", "et", trace, "--estimate", "H100", "-o", "estimate.rfx")
+        report = self.cli("report", "estimate.rfx").stdout
+        self.assertIn("ESTIMATED on H100-SXM5-80GB", report)
+        self.assertIn("By operator", report)
+        self.assertIn("rfinject import et FILE --estimate GPU", self.cli("report", trace, expect=1).stderr)
+        for words, why in ((("et", trace), "et wants --estimate GPU"), (("torch", recording, "--estimate", "T4"), "--estimate goes with et"),
+                           (("ncu", "x", "--names", "y"), "--names goes with torch"),
+                           (("nsys", "x", "--shapes", "y"), "--shapes goes with torch")):
+            self.assertIn(why, self.cli("import", *words, "-o", "x.rfx", expect=2).stderr)
+        self.cli("import", "torch", recording, "--names", "shapes.rfx", "-o", "x.rfx", expect=1)
+
+    def test_amd_has_roofs_and_no_estimates(self):
+        self.assertIn("MI300X-OAM-192GB", self.cli("gpus", "MI300X").stdout)
+        report = self.cli("report", DATA / "mi250_minitoy.json.gz", "--format", "json").stdout
+        self.assertIsNone(json.loads(report)["device"]["roofs_of"])  # "AMD Radeon Graphics" says nothing
+        self.cli("import", "torch", DATA / "mi250_minitoy.json.gz", "--gpu", "MI250", "-o", "mi250.rfx")
+        report = json.loads(self.cli("report", "mi250.rfx", "--format", "json").stdout)
+        self.assertEqual(report["device"]["roofs_of"], "MI250-OAM-64GB")
+        self.assertTrue(all(row["usual_time_ns"] is None for row in report["rows"]))
+        self.assertIn("nothing is estimated for AMD's GPUs", self.cli("--estimate", "MI300X", "true", expect=2).stderr)
 
     def test_mistakes_have_a_line(self):
         (self.folder / "cut.json.gz").write_bytes(RESNET.read_bytes()[:-2000])
@@ -103,7 +137,7 @@ class Recordings(unittest.TestCase):
         self.assertIn("odd.json: byte 43: this is not JSON", self.cli("report", "odd.json", expect=1).stderr)
         (self.folder / "cpu.json").write_text('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1}]}')
         self.assertIn("the recording has no kernels", self.cli("report", "cpu.json", expect=1).stderr)
-        self.assertIn("say what to import: ncu, nsys or torch", self.cli("import", "vtune", "x", expect=2).stderr)
+        self.assertIn("say what to import: ncu, nsys, torch or et", self.cli("import", "vtune", "x", expect=2).stderr)
         with zipfile.ZipFile(self.folder / "notes.json.zip", "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("notes.txt", "no recording")
         self.assertIn("no recording of torch.profiler", self.cli("report", "notes.json.zip", expect=1).stderr)

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/import/nvtx_ranges.h"
+#include "cli/import/torch/names.h"
 #include "cli/import/torch/words.h"
 #include "operators/op_table.h"
 
@@ -34,7 +35,7 @@ std::string_view ClassOf(std::string_view instance) {
 
 class Maker {
  public:
-  explicit Maker(const TorchRecording& recording) : recording_(recording) {}
+  Maker(const TorchRecording& recording, const Profile* names) : recording_(recording), names_(names) {}
 
   CallTree Make() {
     tree_.spans.resize(recording_.spans.size());
@@ -44,8 +45,11 @@ class Maker {
     ClassifyNames();
     Nest();
     FindSteps();
-    JoinBackward();
     JoinActivities();
+    JoinCounters();
+    if (names_ != nullptr) tree_.named = RunWithNames(*names_, tree_.trains);
+    if (tree_.named != nullptr) AlignNames(recording_, *tree_.named, &tree_);
+    JoinBackward();
     return std::move(tree_);
   }
 
@@ -286,6 +290,29 @@ class Maker {
     }
   }
 
+  // The profiler counts each kernel that was launched, in that order, and says neither when nor from where: where
+  // there are as many launches, the k-th is the k-th.
+  void JoinCounters() {
+    std::vector<uint32_t> launches;
+    for (uint32_t i = 0; i < recording_.calls.size(); ++i) {
+      if (Contains(recording_.texts[recording_.calls[i].name], "LaunchKernel")) launches.push_back(i);
+    }
+    std::vector<uint32_t> ranges(recording_.counters.size());
+    if (launches.size() != ranges.size() || ranges.empty()) return;
+    std::iota(ranges.begin(), ranges.end(), 0u);
+    std::sort(launches.begin(), launches.end(), [this](uint32_t a, uint32_t b) {
+      return std::pair(recording_.calls[a].start, a) < std::pair(recording_.calls[b].start, b);
+    });
+    std::sort(ranges.begin(), ranges.end(), [this](uint32_t a, uint32_t b) {
+      return std::pair(recording_.counters[a].start, a) < std::pair(recording_.counters[b].start, b);
+    });
+    const std::vector<uint32_t> span_of_call = SpansOfCalls();
+    tree_.counted.resize(ranges.size());
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      tree_.counted[ranges[i]] = {span_of_call[launches[i]], recording_.calls[launches[i]].start, launches[i]};
+    }
+  }
+
   std::vector<uint32_t> SpansOfCalls() const {
     std::vector<uint32_t> result(recording_.calls.size(), kNoSpan), calls(recording_.calls.size());
     std::iota(calls.begin(), calls.end(), 0u);
@@ -316,6 +343,7 @@ class Maker {
 
   static constexpr uint8_t kUnknown = 0xFF;
   const TorchRecording& recording_;
+  const Profile* names_;
   CallTree tree_;
   std::vector<uint8_t> bits_;
   std::vector<Phase> phases_;
@@ -338,6 +366,8 @@ bool IsGraphLaunch(std::string_view name) {
          name.starts_with("hipGraphLaunch");
 }
 
-CallTree MakeCallTree(const TorchRecording& recording) { return Maker(recording).Make(); }
+CallTree MakeCallTree(const TorchRecording& recording, const Profile* names) {
+  return Maker(recording, names).Make();
+}
 
 }  // namespace rfinject::cli

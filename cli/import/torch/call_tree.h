@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/import/torch/recording.h"
+#include "cli/profile/profile.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
@@ -46,9 +47,10 @@ struct ActivityPlace {
 };
 
 struct CallTree {
-  std::vector<SpanPlace> spans;              // one each of TorchRecording::spans
-  std::vector<uint32_t> order;               // of spans: by thread, start, and the outer one first
-  std::vector<ActivityPlace> places;         // one each of TorchRecording::activities
+  std::vector<SpanPlace> spans;        // one each of TorchRecording::spans
+  std::vector<uint32_t> order;         // of spans: by thread, start, and the outer one first
+  std::vector<ActivityPlace> places;   // one each of TorchRecording::activities
+  std::vector<ActivityPlace> counted;  // one each of TorchRecording::counters; empty where they could not be joined
   std::vector<RecordedLayer> layers = {{}};  // 0: none
   std::vector<StepRange> steps;              // in time, none overlapping
   uint32_t step_thread = 0;
@@ -58,6 +60,11 @@ struct CallTree {
   // How the work found its operator, and what did not (launches).
   uint64_t by_call = 0, by_external_id = 0, disagree = 0, without_launch = 0, of_graphs = 0;
 
+  // What a trace of the same program named (names.h): operators by shapes and by their order alone, or modules; and
+  // those that it did not.
+  const Run* named = nullptr;  // of that trace
+  uint64_t named_by_shape = 0, named_by_order = 0, named_modules = 0, not_named = 0;
+
   // The step in which something was launched; steps.size() where it was in none.
   size_t StepAt(int64_t time) const;
 };
@@ -65,7 +72,8 @@ struct CallTree {
 // Whether a call of this name launches a CUDA graph (or HIP's).
 bool IsGraphLaunch(std::string_view name);
 
-CallTree MakeCallTree(const TorchRecording& recording);
+// `names` is a trace of the same program that has its layers, or null.
+CallTree MakeCallTree(const TorchRecording& recording, const Profile* names);
 
 }  // namespace rfinject::cli
 

@@ -103,13 +103,13 @@ TensorView TensorOf(DType type, const std::vector<int64_t>& shape) {
 }
 
 RecordedCall::RecordedCall(std::string name, std::string_view text, DType list_type) : name_(std::move(name)) {
-  std::array<Json, 4> lists;
+  std::array<Json, 6> lists;
   for (Json& list : lists) {
     const size_t end = text.find('\n');
     list = Parsed(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
-  const auto& [dims, types, strides, values] = lists;
+  const Json &dims = lists[0], &types = lists[1], &strides = lists[2], &values = lists[3];
   const rapidjson::SizeType count = std::max(dims.Size(), types.Size());
   const rapidjson::Value none(rapidjson::kArrayType);
   for (rapidjson::SizeType i = 0; i < count; ++i) {
@@ -155,6 +155,23 @@ RecordedCall::RecordedCall(std::string name, std::string_view text, DType list_t
       }
     }
     inputs_.push_back(argument);
+  }
+  const Json &result_dims = lists[4], &result_types = lists[5];
+  knows_results_ = result_types.Size() > 0;
+  for (rapidjson::SizeType i = 0; i < result_types.Size(); ++i) {
+    const std::string_view type = result_types[i].IsString() ? result_types[i].GetString() : "";
+    const rapidjson::Value& shape = i < result_dims.Size() ? result_dims[i] : none;
+    uint64_t bytes = 0;
+    const DType known = DTypeOfName(type, &bytes);
+    if (bytes != 0) {
+      TensorView tensor = TensorOf(known, Numbers(shape));
+      tensor.element_size = bytes;
+      AddResult(tensor);
+    } else if (type == "TensorList" && shape.IsArray()) {
+      for (const rapidjson::Value& one : shape.GetArray()) AddResult(TensorOf(list_type, Numbers(one)));
+    } else {
+      AddNoResult();
+    }
   }
 }
 

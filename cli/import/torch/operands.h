@@ -38,6 +38,9 @@ class RecordedCall {
   // Says of an argument whose value the file has not that it is this.
   void AssumeBool(size_t index, bool value);
 
+  // Whether the text says what was returned, as that of an execution trace does; then the results are there.
+  bool knows_results() const { return knows_results_; }
+
   // Appends a result.
   void AddResult(const TensorView& tensor);
   void AddNoResult();  // one that was not asked for
@@ -50,6 +53,7 @@ class RecordedCall {
   std::vector<Argument> inputs_, outputs_;
   std::vector<TensorView> tensors_;
   std::vector<int64_t> ints_;
+  bool knows_results_ = false;
 };
 
 // A tensor that lies in memory of its own. Of more than kMaxRank dimensions the last ones are folded into one.

@@ -144,7 +144,7 @@ class Builder {
     } else if (category == "gpu_memset" || category == "Memset") {
       AddActivity(event, TorchActivity::Kind::kSet);
     } else if (category == "cuda_profiler_range") {
-      recording_.counters.push_back({recording_.texts.NumberOf(event.name), event.metrics});
+      recording_.counters.push_back({recording_.texts.NumberOf(event.name), event.start, event.metrics});
     } else if ((category.ends_with("_ccp_events") || category == "privateuse1_runtime") &&
                recording_.other_gpus.size() < kMostOtherGpus) {
       ++recording_.other_gpus[category];

@@ -86,13 +86,16 @@ struct TorchDevice {
 // Counters of one kernel, where the profiler was asked for them (cuda_profiler_range).
 struct TorchCounters {
   uint32_t name = 0;                                // the kernel's
+  int64_t start = 0;                                // only their order says something
   std::vector<std::pair<uint32_t, double>> values;  // metric's name, and its value
 };
 
 struct TorchRecording {
   TextTable texts;
-  TextTable operands;  // compact JSON of dims, types, strides and values, in this order
-  TextTable threads;   // "PID/TID"
+  // Compact JSON of dims, types, strides and values, in this order, a line each; where an execution trace gave them,
+  // then of the results' dims and types.
+  TextTable operands;
+  TextTable threads;  // "PID/TID"
   std::vector<TorchSpan> spans;
   std::vector<TorchCall> calls;
   std::vector<TorchActivity> activities;

@@ -97,7 +97,10 @@ const OperatorWork& WorkTable::Of(uint32_t span) {
   const bool old = OldGradientOf(recording_.texts[at.name]).has_value();
   const Key key{at.name, at.operands, old && parent != kNoSpan ? recording_.spans[parent].operands : 0};
   const auto [needs, is_new] = needs_seen_.try_emplace(key, false);
-  if (is_new && at.operands != 0 && !old) needs->second = NeedsSeenShape(CallOf(span));
+  if (is_new && at.operands != 0 && !old) {
+    const RecordedCall call = CallOf(span);
+    needs->second = !call.knows_results() && NeedsSeenShape(call);
+  }
   std::vector<int64_t> gradient, next;
   if (needs->second) {
     gradient = ShapeOfGradient(span);
@@ -139,6 +142,10 @@ OperatorWork WorkTable::Make(uint32_t span, const std::vector<int64_t>& gradient
     }
     for (const std::vector<int64_t>& seen : {gradient, next}) {
       call.emplace(CallOf(span));
+      if (call->knows_results()) {
+        complete = true;
+        break;
+      }
       // (input, weight, bias, mean, variance, training, …): older dialects do not say the flag.
       if (Contains(work.op, "batch_norm")) call->AssumeBool(5, tree_.trains);
       complete = AddResults(seen, &*call);

@@ -70,6 +70,9 @@ constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kAccumulate, "accumulate_ns", "adding gradients to what is there", ""},
     {Fact::kForwards, "forwards", "calls of the model in a step", "the trace does not count the model's calls"},
     {Fact::kCommunication, "communication_ns", "collectives", ""},
+    {Fact::kBeyondUsual, "beyond_usual_ns",
+     "what operators that take 1.25 times what their work usually takes on this GPU, or more, take beyond it",
+     "it is known of recordings, of a GPU that estimates know"},
 }};
 static_assert(
     [] {
@@ -251,6 +254,12 @@ void FactCollector::Add(const LaunchKey& key, const Sums& sums) {
     add(Fact::kLaunchBoundLaunches, launches);
     add(Fact::kLaunchBound, ns);
   }
+  // The usual time stands at an operator's main kernel; its other kernels have none, and their time belongs to it.
+  if (sums[Quantity::kTimeWithUsual] > 0) {
+    Usual& usual = usual_[{key.layer, key.phase, key.op, key.signature}];
+    usual.ns += sums[Quantity::kTimeWithUsual];
+    usual.usual_ns += sums[Quantity::kUsualTime];
+  }
   const bool of_weights =
       key.phase == Phase::kOptimizer || key.phase == Phase::kCommunication || Contains(key.node, "AccumulateGrad");
   const bool of_the_batch = sums[Quantity::kPcieBytes] > 0 && !of_weights;  // a copy from the host
@@ -412,6 +421,14 @@ FactValues FactCollector::Values(const Report& report) const {
   set(Fact::kTraining, report.run.training && !report.validation ? 1 : 0);
   set(Fact::kMeasured, measured ? 1 : 0);
   AddWaits(report, &values);
+
+  constexpr double kBeyond = 1.25;  // expected times are right within that for most operators
+  double beyond = 0;
+  for (const auto& [key, usual] : usual_) {
+    if (usual.usual_ns > 0 && usual.ns > kBeyond * usual.usual_ns) beyond += usual.ns - usual.usual_ns;
+  }
+  set(Fact::kBeyondUsual, beyond / steps);
+  if (usual_.empty()) forget(Fact::kBeyondUsual);
 
   double single = 0, tensors = 0;
   for (const auto& [op, launches] : optimizer_single_) {

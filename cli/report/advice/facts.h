@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "cli/model/expected.h"
@@ -67,6 +68,7 @@ enum class Fact : uint8_t {
   kAccumulate,
   kForwards,
   kCommunication,
+  kBeyondUsual,
   kEnd,
 };
 inline constexpr size_t kFactCount = static_cast<size_t>(Fact::kEnd);
@@ -106,6 +108,12 @@ class FactCollector {
     double ns = 0, fused_ns = 0;
   };
 
+  // What an operator of one layer and shape takes, all of its kernels, and what such work usually takes.
+  struct Usual {
+    double ns = 0, usual_ns = 0;
+  };
+  using UsualKey = std::tuple<LayerKey, Phase, std::string_view, std::string_view>;
+
   void AddOptimizer(std::string_view op, const Sums& sums);
   void AddPrecisions(const LaunchKey& key, std::string_view op, const Sums& sums);
   static void AddWaits(const Report& report, FactValues* values);
@@ -127,6 +135,7 @@ class FactCollector {
   std::set<LayerKey> cast_layers_;  // whose weights autocast would convert
   uint64_t cast_biases_ = 0;
   std::map<LayerKey, std::vector<AttentionPart>> attention_;
+  std::map<UsualKey, Usual> usual_;  // of a recording
 };
 
 }  // namespace rfinject::cli

@@ -182,5 +182,22 @@ TEST_F(Facts, WhatARunDoesNotSayHasNoValue) {
   }
 }
 
+// Of a recording: what is beyond the usual, of operators with all of their kernels, of a step.
+TEST_F(Facts, WhatIsSlowerThanUsual) {
+  Add(Phase::kForward, "a", "aten::mm", "f32[64,64] f32[64,64]", 49152, 524288);
+  run_->key.source = SourceKind::kImported;
+  run_->key.estimated_gpu.clear();
+  EXPECT_EQ(Of(Fact::kBeyondUsual), 0);
+  constexpr uint64_t kLongNs = 1'000'000;
+  LaunchStats slow = run_->launches[key_];
+  slow.metrics[std::string(kMetricTime)] = {};
+  for (uint64_t i = 0; i < kSteps; ++i) slow.metrics[std::string(kMetricTime)].Add(kLongNs);
+  key_.layer.path = "b";
+  run_->launches[key_] = slow;
+  const double beyond = Of(Fact::kBeyondUsual);
+  EXPECT_GT(beyond, 0.9 * kLongNs);
+  EXPECT_LT(beyond, kLongNs);
+}
+
 }  // namespace
 }  // namespace rfinject::cli
