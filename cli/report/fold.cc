@@ -206,7 +206,8 @@ struct NotKnown {
 Knowledge MakeInterval(const SampledRun& sampled, Sampled what, const SampledRun::Series& series, double value,
                        double by_launch, NotKnown not_known) {
   Knowledge interval;
-  interval.lacks = std::clamp(not_known.spread, 0.0, 1.0);
+  // Nothing is known of the bytes of a file that has none; every launch has a time.
+  if (value > 0 || what == Sampled::kTime) interval.lacks = std::clamp(not_known.spread, 0.0, 1.0);
   if (!(value > 0)) return interval;
   if (!sampled.has(what)) {
     interval.relative = by_launch / value;

@@ -63,7 +63,7 @@ class Alarms {
     size_t count = 0;
     std::vector<std::pair<double, Alarm>> kept;  // the longest first
   };
-  std::map<std::string_view, Kind> kinds_;
+  std::map<std::string, Kind> kinds_;
 };
 
 // Names under which libraries ship kernels that run on tensor cores: cuDNN, cuBLAS and CUTLASS put the instruction,
