@@ -21,7 +21,9 @@ constexpr std::string_view kImplied = "run";
 std::string WordsOf(std::string_view choices) {
   if (choices != kGpus) return std::string(choices);
   std::vector<std::string_view> names;
-  for (const Gpu& gpu : AllGpus()) names.push_back(gpu.name);
+  for (const Gpu& gpu : AllGpus()) {
+    if (HasEstimates(gpu)) names.push_back(gpu.name);
+  }
   return std::string(ChoicesOf(names));
 }
 

@@ -6,6 +6,7 @@
 
 RFINJECT_LOOP_STEPS="1 2 3" gives the windows in place of those below; 0 is a run without --steps.
 """
+import importlib
 import os
 import pathlib
 import shutil
@@ -16,13 +17,15 @@ import loops
 import programs
 from prefork import Prefork
 
+importlib.import_module("loops_of_several")  # adds to loops.LOOPS
+
 # Each costs an import of torch, and a program and two reports of each loop: some 20 s of CPU time.
 WINDOWS = [int(n) for n in os.environ.get("RFINJECT_LOOP_STEPS", "0 3").split()]
 PRODUCTS = {"aten::" + name for name in ("mm", "addmm", "matmul", "linear", "bmm")}
 PROGRAM = """
 import sys
 sys.path.insert(0, %r)
-import loops
+import loops, loops_of_several
 loops.LOOPS[%r].run()
 """
 

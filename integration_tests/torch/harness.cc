@@ -47,6 +47,10 @@ class TestRecorder final : public Recorder {
     const Settings& settings = GetSettings();
     return steps_ >= settings.skip && (settings.steps == 0 || steps_ < settings.skip + settings.steps);
   }
+  bool WindowIsOver() const noexcept override {
+    const Settings& settings = GetSettings();
+    return settings.steps != 0 && steps_ >= settings.skip + settings.steps;
+  }
   void ReportDiagnostic(Severity, std::string_view id, std::string_view text, std::string_view) noexcept override {
     std::lock_guard lock(mutex_);
     diagnostics_ += std::string(id) + ": " + std::string(text) + "\n";

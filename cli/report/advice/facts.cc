@@ -403,6 +403,16 @@ void FactCollector::AddWaits(const Report& report, FactValues* values) {
   if (report.step_host_ns > 0) (*values)[static_cast<size_t>(Fact::kHost)] = report.step_host_ns;
 }
 
+void FactCollector::AddBeyondUsual(double steps, FactValues* values) const {
+  constexpr double kBeyond = 1.25;  // expected times are right within that for most operators
+  double beyond = 0;
+  for (const auto& [key, usual] : usual_) {
+    if (usual.usual_ns > 0 && usual.ns > kBeyond * usual.usual_ns) beyond += usual.ns - usual.usual_ns;
+  }
+  (*values)[static_cast<size_t>(Fact::kBeyondUsual)] =
+      usual_.empty() ? std::nullopt : std::optional<double>(beyond / steps);
+}
+
 FactValues FactCollector::Values(const Report& report) const {
   FactValues values;
   const double steps = report.steps > 0 ? static_cast<double>(report.steps) : 1;
@@ -422,13 +432,7 @@ FactValues FactCollector::Values(const Report& report) const {
   set(Fact::kMeasured, measured ? 1 : 0);
   AddWaits(report, &values);
 
-  constexpr double kBeyond = 1.25;  // expected times are right within that for most operators
-  double beyond = 0;
-  for (const auto& [key, usual] : usual_) {
-    if (usual.usual_ns > 0 && usual.ns > kBeyond * usual.usual_ns) beyond += usual.ns - usual.usual_ns;
-  }
-  set(Fact::kBeyondUsual, beyond / steps);
-  if (usual_.empty()) forget(Fact::kBeyondUsual);
+  AddBeyondUsual(steps, &values);
 
   double single = 0, tensors = 0;
   for (const auto& [op, launches] : optimizer_single_) {

@@ -114,6 +114,7 @@ class FactCollector {
   };
   using UsualKey = std::tuple<LayerKey, Phase, std::string_view, std::string_view>;
 
+  void AddBeyondUsual(double steps, FactValues* values) const;
   void AddOptimizer(std::string_view op, const Sums& sums);
   void AddPrecisions(const LaunchKey& key, std::string_view op, const Sums& sums);
   static void AddWaits(const Report& report, FactValues* values);
