@@ -16,19 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// One launch key on an otherwise empty run.
-Profile OneKey(const LaunchKey& key, const LaunchStats& stats) {
-  Profile profile;
-  profile.metrics["rf.time"] = {.name = "rf.time", .unit = "ns", .scale = 1};
-  profile.metrics["rf.dram_bytes"] = {.name = "rf.dram_bytes", .unit = "byte", .scale = 32};
-  profile.metrics["rf.flop.fp32"] = {.name = "rf.flop.fp32", .unit = "flop", .scale = 1};
-  cli::Run run;
-  run.key.source = SourceKind::kMeasured;
-  run.launches[key] = stats;
-  profile.runs.emplace(run.key, run);
-  return profile;
-}
-
 // A network of many small layers: what they do would take no time to speak of, and memory is not what holds them
 // back.
 TEST(Bound, LaunchesOfLittleWorkAreBoundByLaunching) {
@@ -44,7 +31,8 @@ TEST(Bound, LaunchesOfLittleWorkAreBoundByLaunching) {
   };
   const Machine machine = testing::SampleA100();
   const auto sized = [&](double ns) { return static_cast<uint64_t>(ns * 1e-9 * machine.dram_bytes_per_s); };
-  Profile profile = OneKey({.layer = {.model = "Net", .path = "tiny"}, .kernel = "tiny"}, stats(3400, sized(100)));
+  Profile profile =
+      testing::OneKey({.layer = {.model = "Net", .path = "tiny"}, .kernel = "tiny"}, stats(3400, sized(100)));
   cli::Run& run = profile.runs.begin()->second;
   run.launches[{.layer = {.model = "Net", .path = "large"}, .kernel = "large"}] = stats(6000, sized(5000));
   run.launches[{.layer = {.model = "Net", .path = "slow"}, .kernel = "slow"}] = stats(60'000, sized(2000));
@@ -92,7 +80,8 @@ TEST(Bound, WhatLeavesTheGpuIsBoundByItsLink) {
   Machine machine = testing::SampleA100();
   machine.pcie_bytes_per_s = 25e9;
   machine.nvlink_bytes_per_s = 250e9;
-  Profile profile = OneKey({.phase = Phase::kData, .kernel = "copy"}, stats(50'000, "rf.pcie_bytes", 1'000'000));
+  Profile profile =
+      testing::OneKey({.phase = Phase::kData, .kernel = "copy"}, stats(50'000, "rf.pcie_bytes", 1'000'000));
   cli::Run& run = profile.runs.begin()->second;
   run.launches[{.phase = Phase::kCommunication, .kernel = "nvlink"}] = stats(200'000, "rf.nvlink_bytes", 25'000'000);
   run.launches[{.phase = Phase::kCommunication, .kernel = "pcie"}] = stats(1'100'000, "rf.pcie_bytes", 25'000'000);

@@ -44,19 +44,6 @@ const Row& Find(const std::vector<Row>& rows, const std::string& layer, std::opt
   return rows.front();
 }
 
-// One launch key on an otherwise empty run.
-Profile OneKey(const LaunchKey& key, const LaunchStats& stats) {
-  Profile profile;
-  profile.metrics["rf.time"] = {.name = "rf.time", .unit = "ns", .scale = 1};
-  profile.metrics["rf.dram_bytes"] = {.name = "rf.dram_bytes", .unit = "byte", .scale = 32};
-  profile.metrics["rf.flop.fp32"] = {.name = "rf.flop.fp32", .unit = "flop", .scale = 1};
-  cli::Run run;
-  run.key.source = SourceKind::kMeasured;
-  run.launches[key] = stats;
-  profile.runs.emplace(run.key, run);
-  return profile;
-}
-
 TEST(Fold, WhatIsOfNoModelIsNamedInTheHeadline) {
   Profile profile = testing::SampleResNet18(testing::SampleA100(), 2);
   cli::Run& run = profile.runs.begin()->second;
@@ -200,7 +187,7 @@ TEST(Fold, WhatAnEstimateDoesNotSayOfALaunchItDidNotDo) {
     stats.metrics["rf.time"].Add(100);
     stats.metrics[i < 4 ? "rf.flop.fp32" : "rf.flop.tf32_tc"].Add(1000);
   }
-  Profile profile = OneKey({.phase = Phase::kForward, .op = "aten::mm"}, stats);
+  Profile profile = testing::OneKey({.phase = Phase::kForward, .op = "aten::mm"}, stats);
   profile.metrics["rf.flop.tf32_tc"] = {.name = "rf.flop.tf32_tc", .unit = "flop", .scale = 1};
   const Report sampled = Fold(profile, {});
   EXPECT_EQ(sampled.total.total_flop(), 20'000);
@@ -242,7 +229,7 @@ TEST(Fold, SharesOfALayersSumAreExactByLayerAndMarkedByKernel) {
   };
   const auto [first, first_stats] = of("gemm_tensorop", 1);
   const auto [second, second_stats] = of("relu", 2);
-  Profile profile = OneKey(first, first_stats);
+  Profile profile = testing::OneKey(first, first_stats);
   cli::Run run = profile.runs.begin()->second;
   run.launches[second] = second_stats;
   profile.runs.clear();
@@ -341,7 +328,7 @@ TEST(Fold, SamplesStandForAllLaunches) {
   LaunchStats stats{.launches = 10, .metrics = {}};
   for (uint64_t value : {90, 100, 110}) stats.metrics["rf.time"].Add(value);
   stats.metrics["rf.dram_bytes"].Add(7);
-  const Report report = Fold(OneKey({.phase = Phase::kForward, .op = "aten::mm"}, stats), {});
+  const Report report = Fold(testing::OneKey({.phase = Phase::kForward, .op = "aten::mm"}, stats), {});
   EXPECT_DOUBLE_EQ(report.total.time_ns(), 1000);
   EXPECT_DOUBLE_EQ(report.total.dram_bytes(), 10 * 7 * 32);
   ASSERT_EQ(report.rows.size(), 1u);
@@ -355,7 +342,7 @@ TEST(Fold, WhatWasMeasuredEveryTimeIsExact) {
   // Odd, and too large for a division in doubles to come back exactly.
   for (int i = 0; i < 3; ++i) stats.metrics["rf.flop.fp32"].Add(1'000'000'000'000'001);
   for (uint64_t value : {90, 100, 110}) stats.metrics["rf.time"].Add(value);
-  const Report report = Fold(OneKey({.phase = Phase::kForward}, stats), {});
+  const Report report = Fold(testing::OneKey({.phase = Phase::kForward}, stats), {});
   EXPECT_EQ(report.total.total_flop(), 3'000'000'000'000'003);
   EXPECT_EQ(report.rows[0].time.relative, 0);
 }
@@ -398,7 +385,7 @@ TEST(Fold, KernelsBelowAnOperatorAreCountedByTheirShortNames) {
       .Add(3);
   stats.metrics["rf.kernel:standin_gemm"].Add(1);
   stats.metrics["rf.kernem"].Add(100);
-  Profile profile = OneKey({.phase = Phase::kForward, .op = "aten::mm", .kernel = "aten::mm"}, stats);
+  Profile profile = testing::OneKey({.phase = Phase::kForward, .op = "aten::mm", .kernel = "aten::mm"}, stats);
   for (const By by : {By::kOp, By::kKernel, By::kPhase}) {
     const Report report = Fold(profile, testing::SampleA100(), by);
     ASSERT_EQ(report.rows.size(), 1u);

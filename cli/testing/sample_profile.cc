@@ -479,4 +479,16 @@ Profile RandomProfile(uint64_t seed) {
   return profile;
 }
 
+Profile OneKey(const LaunchKey& key, const LaunchStats& stats) {
+  Profile profile;
+  profile.metrics["rf.time"] = {.name = "rf.time", .unit = "ns", .scale = 1};
+  profile.metrics["rf.dram_bytes"] = {.name = "rf.dram_bytes", .unit = "byte", .scale = 32};
+  profile.metrics["rf.flop.fp32"] = {.name = "rf.flop.fp32", .unit = "flop", .scale = 1};
+  cli::Run run;
+  run.key.source = SourceKind::kMeasured;
+  run.launches[key] = stats;
+  profile.runs.emplace(run.key, run);
+  return profile;
+}
+
 }  // namespace rfinject::cli::testing

@@ -23,6 +23,10 @@ Profile SampleResNet18(const Machine& machine, uint64_t steps = 10);
 // kernels without counters, one layer not attributed.
 Profile SampleMeasured(const Machine& machine, uint64_t steps = 10);
 
+// A measured run of one launch key. Its metrics are rf.time in ns, rf.dram_bytes in units of 32 bytes, and
+// rf.flop.fp32.
+Profile OneKey(const LaunchKey& key, const LaunchStats& stats);
+
 // Profiles with few distinct keys, so that merging them finds many in common, and with numbers near every limit.
 Profile RandomProfile(uint64_t seed);
 
