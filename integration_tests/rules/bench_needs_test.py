@@ -46,6 +46,14 @@ class Bench(unittest.TestCase):
         self.run_bench("estimate_accuracy")
         self.assertEqual((self.tree / "ran").read_text().splitlines(), ["setup ", "build release estimate_rows"])
 
+    def test_a_folder_without_recordings_is_no_success(self):
+        tool = self.tree / "build/release/bin/rfinject"
+        tool.parent.mkdir(parents=True)
+        tool.touch()
+        done = self.run_bench("recordings", self.tree / "scripts", "--check")
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+        self.assertIn("scripts: no recording there", done.stderr)
+
     def test_without_torch(self):
         for file in ("bin/rfinject", "lib/librfinject.so", "tools/trace_day", "python/proto/rfinject/v1/trace_pb2.py"):
             path = self.tree / "build/release" / file
