@@ -56,8 +56,7 @@ class Importer {
       : path_(std::move(path)),
         options_(options),
         recording_(std::move(recording)),
-        tree_(MakeCallTree(recording_, options.names.get())),
-        joined_(shapes == nullptr ? JoinedCalls() : JoinExecutionTrace(*shapes, tree_, &recording_)),
+        tree_(MakeTree(shapes)),
         works_(recording_, tree_) {}
 
   absl::StatusOr<Imported> Run() {
@@ -76,6 +75,13 @@ class Importer {
   }
 
  private:
+  CallTree MakeTree(const ExecutionTrace* shapes) {
+    CallTree tree = MakeCallTree(recording_);
+    if (shapes != nullptr) joined_ = JoinExecutionTrace(*shapes, tree, &recording_);
+    PlaceLayers(recording_, options_.names.get(), &tree);
+    return tree;
+  }
+
   absl::Status Fail(const std::string& why) const {
     return absl::InvalidArgumentError(absl::StrCat(path_, ": ", why));
   }
@@ -523,8 +529,8 @@ class Importer {
   const std::string path_;
   const ImportOptions& options_;
   TorchRecording recording_;
+  JoinedCalls joined_;  // with an execution trace
   const CallTree tree_;
-  const JoinedCalls joined_;
   WorkTable works_;
   const Gpu* gpu_ = nullptr;  // one with the chip that it ran on
   bool has_modules_ = false;
