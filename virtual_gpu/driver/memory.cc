@@ -163,7 +163,9 @@ void Clear(uintptr_t address, size_t bytes) {
       if (!written) return;
       const uintptr_t first_page = RoundUp(begin, kPage);
       const uintptr_t last_page = (begin + part) / kPage * kPage;
-      if (first_page >= last_page) {
+      // To give a few pages back, and to get them again, takes longer than to fill them.
+      constexpr uintptr_t kFewBytes = 32 << 10;
+      if (first_page + kFewBytes >= last_page) {
         memset(reinterpret_cast<void*>(begin), 0, part);
         return;
       }
