@@ -110,7 +110,7 @@ TorchCapabilities BindTorch(CalibrateFunction by_python, Recorder& recorder, Sou
   }
   if (wants_ops && capabilities.operands) AddOpCallback(symbols, layouts, recorder, *source);
   if (HasVirtualGpu()) {
-    if (const char* why = ComputeValues(symbols, layouts, GetSettings().estimate_on == "virtual-gpu-values")) {
+    if (const char* why = ComputeValues(symbols, layouts)) {
       recorder.ReportDiagnostic(Severity::kInfo, "no-values",
                                 "no small tensors are computed on the virtual GPU: " + std::string(why));
     }

@@ -80,7 +80,8 @@ class CpuKernels {
     return reinterpret_cast<RawVector*>(list.payload + value_.list_values);
   }
 
-  // Takes part in the ownership of what a value refers to, and gives that up. For IsShared values.
+  // Takes part in the ownership of what a value refers to, and gives that up. For IsShared values, and for
+  // tensors that somebody else than Python owns.
   void Share(const RawValue& value) const;
   bool IsMine(const RawValue& value) const;  // nobody else owns it
   // Makes a list of the same elements.

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <new>
 
 #include "collector/virtual_gpu.h"
@@ -28,12 +27,10 @@ constexpr size_t kMaxTensors = 2048;  // in lists, of the operators that run ins
 
 // How much an operator may compute: elements of its operands, elements of its results, and multiply-adds. A launch
 // takes PyTorch about 10 us of a core; these take about as long.
-struct Limits {
-  uint64_t elements = 16 << 10;
-  uint64_t results = 64 << 10;
-  uint64_t multiply_adds = 64 << 10;
-  uint64_t unknown_elements = 256;  // where an operand is not known
-};
+constexpr uint64_t kElements = 16 << 10;
+constexpr uint64_t kResults = 64 << 10;
+constexpr uint64_t kMultiplyAdds = 64 << 10;
+constexpr uint64_t kUnknownElements = 256;  // where an operand is not known
 
 struct Facts {
   CpuKernel kernel;
@@ -48,8 +45,10 @@ struct Frame {
   uint64_t inner = 0;     // of operators inside it
   size_t count = 0;       // of values that are kept
   bool kept = false;
-  bool answered = false;  // what it reads of its own results was told (AnswerFromVirtualGpu)
-  RawVector found{};      // results that were computed when it began (ValueRule::counts)
+  bool owned = false;         // the tensors that are kept are also ours
+  bool kept_tensors = false;  // those of its operands are, also when the operands are taken
+  bool answered = false;      // what it reads of its own results was told (AnswerFromVirtualGpu)
+  RawVector found{};          // results that were computed when it began (ValueRule::counts)
   std::array<RawValue, kMaxArguments> values;
   size_t first_written = 0;  // its part of the thread's
 };
@@ -61,7 +60,7 @@ struct Thread {
   RawVector stack{};
   std::array<RawValue, kMaxTensors> replaced;  // tensors whose places in lists were taken by aliases
   size_t replaced_count = 0;
-  std::array<uintptr_t, kMaxTensors> written;  // tensors that operators write to and do not return
+  std::array<RawValue, kMaxTensors> written;  // tensors that operators write to and do not return
   size_t written_count = 0;
   std::array<Frame, kMaxOps> frames;
 };
@@ -74,7 +73,6 @@ struct Globals {
   size_t (*output_count)(const RecordFunction*) = nullptr;
   RecordLayout layout;
   CpuKernels kernels;
-  Limits limits;
 };
 Globals g;
 NameCache<Facts> g_facts;
@@ -133,9 +131,9 @@ void Look(const RawValue& value, bool ask_known, Operands* to) {
 }
 
 bool IsSmall(const Operands& operands, const ValueRule& rule) {
-  if (!operands.computable || operands.elements > g.limits.elements) return false;
+  if (!operands.computable || operands.elements > kElements) return false;
   if (!operands.on_device && !rule.makes) return false;
-  return operands.known || operands.elements <= g.limits.unknown_elements;
+  return operands.known || operands.elements <= kUnknownElements;
 }
 
 // --- Results.
@@ -165,18 +163,18 @@ void MakeFinite(const TensorPlace& place) {
   }
 }
 
-void NoteComputed(uintptr_t tensor, bool known) {
+void NoteComputed(const RawValue& tensor, bool known) {
   TensorPlace place;
-  if (!g.kernels.Read({tensor, 1, 0}, &place) || place.device != kCuda) return;
+  if (!g.kernels.Read(tensor, &place) || place.device != kCuda) return;
   if (!known) MakeFinite(place);
   // Between the elements of a view lie others, of which nothing is known here.
   const bool knows = known && (place.dense() || VirtualGpuKnows(place.data, place.span()));
   TellVirtualGpuComputed(place.data, place.span(), knows);
 }
 
-void NoteChanged(uintptr_t tensor) {
+void NoteChanged(const RawValue& tensor) {
   TensorPlace place;
-  if (g.kernels.Read({tensor, 1, 0}, &place) && place.device == kCuda && place.numel != 0)
+  if (g.kernels.Read(tensor, &place) && place.device == kCuda && place.numel != 0)
     TellVirtualGpuChanged(place.data, place.span());
 }
 
@@ -304,7 +302,15 @@ bool Compute(Frame* frame, Thread* thread, bool keep) {
 
 // --- Frames.
 
-void Release(Frame* frame) {
+void Release(Frame* frame, Thread* thread) {
+  if (frame->owned) {
+    for (size_t i = 0; frame->kept_tensors && i < frame->count; ++i) {
+      if (g.kernels.IsTensor(frame->values[i])) g.kernels.Destroy(frame->values[i]);
+    }
+    for (size_t i = frame->first_written; i < thread->written_count; ++i) g.kernels.Destroy(thread->written[i]);
+    frame->owned = false;
+  }
+  thread->written_count = frame->first_written;
   if (frame->kept) {
     for (size_t i = 0; i < frame->count; ++i) {
       if (g.kernels.IsShared(frame->values[i])) g.kernels.Destroy(frame->values[i]);
@@ -340,6 +346,15 @@ void ComputeCount(Frame* frame, Thread* thread) {
   AnswerFromVirtualGpu(&count);
 }
 
+// Whether values lie in the frame of a function that has called us: then they are copies that torch has made for us,
+// of operands that its caller has until the operator ends. Others lie on the interpreter's stack, which drops them
+// before.
+bool AreCopies(uintptr_t values) {
+  constexpr uintptr_t kCallers = 16 << 10;  // more than torch's frames between an operator's call and ours
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  return values > here && values - here < kCallers;
+}
+
 // Keeps the operands of an operator whose kernels may have to be computed.
 void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
   const auto values = Load<uintptr_t>(record, g.layout.inputs);
@@ -349,15 +364,19 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
   // The boxed path passes the interpreter's whole stack. The arguments lie at its end.
   const auto* first = reinterpret_cast<const RawValue*>(values) + (count - wanted);
   Operands operands;
-  for (size_t i = 0; i < wanted && operands.computable && operands.elements <= g.limits.elements; ++i) {
+  for (size_t i = 0; i < wanted && operands.computable && operands.elements <= kElements; ++i) {
     ForTensors(first[i], [&operands](const RawValue& tensor) { Look(tensor, false, &operands); });
   }
+  const bool copies = AreCopies(values);
+  frame->owned = !copies;
   const bool small = frame->facts.kernel.run != nullptr && IsSmall(operands, frame->facts.rule);
   for (size_t i = 0; i < wanted && i < 32; ++i) {
     if ((frame->facts.rule.writes >> i & 1) == 0 || (!operands.on_device && operands.computable)) continue;
     if (!small && i != 0 && frame->facts.rule.writes == 0b11) continue;  // what the gradient scaler has found
-    ForTensors(first[i], [thread](const RawValue& tensor) {
-      if (thread->written_count < kMaxTensors) thread->written[thread->written_count++] = tensor.payload;
+    ForTensors(first[i], [thread, copies](const RawValue& tensor) {
+      if (thread->written_count == kMaxTensors) return;
+      if (!copies) g.kernels.Share(tensor);
+      thread->written[thread->written_count++] = tensor;
     });
   }
   if (!small && frame->facts.rule.compares && operands.on_device) {  // what was not computed counts as equal
@@ -369,9 +388,9 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
   frame->count = wanted;
   std::copy_n(first, wanted, frame->values.begin());
   for (size_t i = 0; i < wanted; ++i) {
-    if (g.kernels.IsShared(first[i])) g.kernels.Share(first[i]);
+    if (g.kernels.IsShared(first[i]) || (!copies && g.kernels.IsTensor(first[i]))) g.kernels.Share(first[i]);
   }
-  frame->kept = true;
+  frame->kept = frame->kept_tensors = true;
   if (frame->facts.rule.counts || frame->facts.rule.compares) ComputeCount(frame, thread);
 }
 
@@ -389,7 +408,7 @@ NoContext OnStart(const RecordFunction& record) {
   frame.inner = 0;
   frame.count = 0;
   frame.first_written = thread->written_count;
-  frame.kept = frame.answered = false;
+  frame.kept = frame.kept_tensors = frame.owned = frame.answered = false;
   frame.found = {};
   if (frame.facts.kernel.run != nullptr || frame.facts.rule.writes != 0) Keep(record, &frame, thread);
   return {};
@@ -430,12 +449,11 @@ bool MayCompute(const Frame& frame, const Outputs& outputs, bool* known) {
   for (size_t i = 0; i < outputs.count; ++i) {
     ForTensors(outputs.begin[i], [&results](const RawValue& tensor) { Look(tensor, false, &results); });
   }
-  if (!IsSmall(operands, frame.facts.rule) || results.elements > g.limits.results || !results.computable)
-    return false;
+  if (!IsSmall(operands, frame.facts.rule) || results.elements > kResults || !results.computable) return false;
   if (frame.facts.rule.product) {
     const double square = static_cast<double>(operands.largest) * static_cast<double>(operands.second) *
                           static_cast<double>(results.elements);
-    if (std::sqrt(square) > static_cast<double>(g.limits.multiply_adds)) return false;
+    if (std::sqrt(square) > static_cast<double>(kMultiplyAdds)) return false;
   }
   *known = operands.known;
   return true;
@@ -454,7 +472,7 @@ bool Finish(Frame* frame, Thread* thread, const Outputs& outputs) {
   }
   if (!good) return false;
   for (size_t i = 0; i < outputs.count; ++i) {
-    ForTensors(outputs.begin[i], [known](const RawValue& tensor) { NoteComputed(tensor.payload, known); });
+    ForTensors(outputs.begin[i], [known](const RawValue& tensor) { NoteComputed(tensor, known); });
   }
   for (size_t i = frame->first_written; i < thread->written_count; ++i) NoteComputed(thread->written[i], known);
   return true;
@@ -467,7 +485,7 @@ void SayAllAreTrue(const Outputs& outputs) {
       TensorPlace place;
       constexpr uint16_t kBool = 11;
       if (!g.kernels.Read(tensor, &place) || place.dtype != kBool || place.device != kCuda || !place.dense() ||
-          place.numel > g.limits.results) {
+          place.numel > kResults) {
         return;
       }
       TellVirtualGpuComputed(place.data, place.span(), false);
@@ -493,19 +511,18 @@ void OnEnd(const RecordFunction& record, void*) {
     Outputs outputs;
     if (ReadOutputs(record, &outputs) && !Finish(&frame, thread, outputs)) {
       for (size_t i = 0; i < outputs.count; ++i) {
-        ForTensors(outputs.begin[i], [](const RawValue& tensor) { NoteChanged(tensor.payload); });
+        ForTensors(outputs.begin[i], [](const RawValue& tensor) { NoteChanged(tensor); });
       }
       for (size_t i = frame.first_written; i < thread->written_count; ++i) NoteChanged(thread->written[i]);
       if (frame.facts.rule.all && !VirtualGpuCaptures()) SayAllAreTrue(outputs);
     }
   }
-  thread->written_count = frame.first_written;
-  Release(&frame);
+  Release(&frame, thread);
 }
 
 }  // namespace
 
-const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layouts, bool all) {
+const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layouts) {
   const char* why = nullptr;
   if (!layouts.record.operands_valid) return "operands cannot be read";
   if (!g.kernels.Init(symbols, layouts, &why)) return why;
@@ -513,10 +530,6 @@ const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layou
   g.input_count = symbols.record_input_count;
   g.output_count = symbols.record_output_count;
   g.layout = layouts.record;
-  if (all) {
-    constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
-    g.limits = {kAny, kAny, kAny, kAny};
-  }
   symbols.add_global_callback(abi::MakeCallback(abi::RecordScope::kFunction, OnStart, OnEnd, true));
   return nullptr;
 }

@@ -17,9 +17,9 @@
 
 namespace rfinject {
 
-// Has the values of small tensors computed from now on. `all`: those of all tensors, at the CPU's speed. Returns
-// null, or why that cannot be done (a literal). Must be called once at most, in a process that has a virtual GPU.
-const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layouts, bool all);
+// Has the values of small tensors computed from now on. Returns null, or why that cannot be done (a literal). Must be
+// called once at most, in a process that has a virtual GPU.
+const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layouts);
 
 }  // namespace rfinject
 
