@@ -462,6 +462,8 @@ class VirtualGpu(unittest.TestCase):
         run = self.run_program("stubs.py")
         called = re.findall(r"^stub (\w+)$", run.out, re.MULTILINE)
         self.assertGreater(len(called), 100)
+        self.assertGreater(int(run.out.split("checked ")[1]), 100, "their types are in the headers beside torch")
+        self.assertIn("cusparseGetErrorString", called)
         said = collections.Counter(re.findall(r"the virtual GPU has no (\w+):", run.err))
         self.assertEqual(said, dict.fromkeys(called, 1))
 
