@@ -135,9 +135,10 @@ std::vector<std::string> RunOptions(const ParsedOptions& parsed) {
     if (name == "quiet" || name == "steps" || name == "skip" || !parsed.Has(name)) continue;
     options.push_back("--" + std::string(name) + "=" + parsed.Value(name));
   }
-  // An estimate is exact from the first step on that is like all others; what is measured is sampled.
+  // An estimate is exact from the first step on that is like all others (torch.compile needs three); what is
+  // measured is sampled.
   const bool estimate = parsed.Has("estimate");
-  options.push_back("--skip=" + parsed.Value("skip", estimate ? "2" : "10"));
+  options.push_back("--skip=" + parsed.Value("skip", estimate ? "3" : "10"));
   if (parsed.Has("whole") && !parsed.Has("steps")) return options;
   options.push_back("--steps=" + parsed.Value("steps", estimate ? "4" : "50"));
   if (!parsed.Has("whole")) options.emplace_back("--kill");

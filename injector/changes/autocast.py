@@ -10,15 +10,16 @@ def leave():
 
 def before(model, arguments):
     device = device_of(model)
-    if open_now or torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled():  # by us: another model, the same loss
-        return None if open_now else change.already("at " + at(place()))
+    if open_now or model.training != torch.is_grad_enabled():  # the latter: no backward pass would end it
+        return None
+    if torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled():
+        return change.already("at " + at(place()))
     if device == "cuda" and not {"bf16", "fp16"} & set(units()):
         return change.nothing("this GPU's tensor cores have no half precision")
-    if device == "cuda" and "bf16" not in units() and not scalers:
-        scalers.append(torch.cuda.amp.GradScaler())
-    where[:] = [place()]
-    open_now.append(torch.autocast(device, torch.float16 if scalers else torch.bfloat16))
-    open_now[-1].__enter__()
+    if device == "cuda" and "bf16" not in units():
+        scalers[:] = scalers or [torch.cuda.amp.GradScaler()]
+    where[:], open_now[:] = [place()], [torch.autocast(device, torch.float16 if scalers else torch.bfloat16)]
+    open_now[0].__enter__()
 
 
 def scale(loss):
@@ -27,7 +28,6 @@ def scale(loss):
         change.made(("float16 at " if scalers else "bfloat16 at ") + at(where[0]), "" if scalers else diff)
     leave()
     return scalers[0].scale(loss) if scalers else loss
-
 
 def begin_model(model, arguments):
     if next(model.parameters(), None) is not None:
