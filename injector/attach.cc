@@ -15,6 +15,7 @@
 #include "collector/step_waits.h"
 #include "injector/layer_stack.h"
 #include "injector/native/native_stacks.h"
+#include "injector/python/change.h"
 #include "injector/python/module_calls.h"
 #include "injector/python/modules.h"
 #include "injector/python/python_api.h"
@@ -150,6 +151,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
   AskForPythonsEnd(python);
   OfferSourceLines(python, recorder);
   ReportTier(tier, backward, reason);
+  RunChange(python);
   DropError(python);
 }
 
