@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "collector/compiled_code.h"
 #include "injector/thread_block.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
@@ -252,6 +253,7 @@ NoContext OnStart(const RecordFunction& record) {
   if (frame.inputs.has_zeros && info.tangent == 0) frame.inputs.has_wrapper = true;
   frame.outer_op = ExchangeOperator(info.name);
   frame.site = SiteOfThread();
+  frame.site.layer = CurrentCompiledPlace(frame.site.layer).layer;
   if (frame.site.phase == Phase::kOther && frame.site.layer == 0 && info.copies && frame.inputs.crosses_devices) {
     frame.site.phase = Phase::kData;
   }
