@@ -379,8 +379,9 @@ class VirtualGpu(unittest.TestCase):
                 activation, = (row for row in kernels if row["phase"] == "forward")
                 self.assertEqual(activation["launches"], 3)
                 numbers = 4096 * 2048
-                self.assertEqual(activation["dram_bytes"] / 3, 2 * 4 * numbers)
-                self.assertEqual(activation["flop"] / 3, 2 * numbers)  # a product and a sum; relu is a comparison
+                # Some versions of Inductor add the bias here, too, and keep which of the numbers were negative.
+                self.assertIn(activation["dram_bytes"] / 3, (8 * numbers, 9 * numbers + 4 * 2048))
+                self.assertIn(activation["flop"] / 3, (2 * numbers, 3 * numbers))  # relu is a comparison
                 product = sum(row["model_flop"] for row in report["rows"]
                               if row["phase"] == "forward" and row["op"] in ("aten::addmm", "aten::mm"))
                 self.assertEqual(product, 3 * 2 * 2 * 4096 * 2048 * 512)
