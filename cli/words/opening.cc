@@ -93,12 +93,16 @@ std::string WaitShareText(const Report& report) {
   // On a virtual GPU launching takes what it takes on this host, with what observing it costs.
   const bool gaps =
       report.run.source != SourceKind::kEstimated && waits.Share(waits.launch_gaps).value_or(0) >= kWorthASentence;
-  if (!busy || (!data && !gpu && !gaps)) return {};
+  const bool communication = waits.Share(waits.exposed_communication).value_or(0) >= kWorthASentence;
+  if (!busy || (!data && !gpu && !gaps && !communication)) return {};
   std::string text = "by the clock the GPU is busy for " + Percent(*busy) + " of a step";
   if (data || gpu) text += ", and the host waits ";
   if (data) text += Percent(*waits.Share(waits.data_wait)) + " for data";
   if (gpu) text += (data ? ", " : "") + Percent(*waits.Share(waits.gpu_wait)) + " for the GPU";
   if (gaps) text += "; launch gaps are at least " + Percent(*waits.Share(waits.launch_gaps)) + " of it";
+  if (communication) {
+    text += "; communication that nothing hides is " + Percent(*waits.Share(waits.exposed_communication)) + " of it";
+  }
   return text;
 }
 
