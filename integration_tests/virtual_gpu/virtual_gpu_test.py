@@ -392,18 +392,18 @@ class VirtualGpu(unittest.TestCase):
                 kernels = [row for row in report["rows"] if row["kernel"].startswith("triton_")]
                 self.assertEqual({row["model"] for row in kernels}, {"Net"})
                 self.assertEqual({row["phase"] for row in kernels}, {"forward", "backward"})
-                self.assertEqual({row["flop"] for row in kernels}, {0})
                 # It runs once a step: it reads the product, of 4096 times 2048 numbers, and writes what the next one
                 # reads.
                 activation, = (row for row in kernels if row["phase"] == "forward")
                 self.assertEqual(activation["launches"], 3)
                 numbers = 4096 * 2048
-                self.assertGreaterEqual(activation["dram_bytes"] / 3, 4 * numbers)
-                self.assertLess(activation["dram_bytes"] / 3, 3 * 4 * numbers)
+                # Some versions of Inductor add the bias here, too, and keep which of the numbers were negative.
+                self.assertIn(activation["dram_bytes"] / 3, (8 * numbers, 9 * numbers + 4 * 2048))
+                self.assertIn(activation["flop"] / 3, (2 * numbers, 3 * numbers))  # relu is a comparison
                 product = sum(row["model_flop"] for row in report["rows"]
                               if row["phase"] == "forward" and row["op"] in ("aten::addmm", "aten::mm"))
                 self.assertEqual(product, 3 * 2 * 2 * 4096 * 2048 * 512)
-                self.assertEqual(run.err.count("kernels that were compiled"), 1)
+                self.assertNotIn("their FLOP count as 0", run.err)
 
     def test_compiled_kernels_have_the_layer_that_was_compiled(self):
         with tempfile.TemporaryDirectory(prefix="rfinject-inductor-") as cache:
@@ -412,11 +412,12 @@ class VirtualGpu(unittest.TestCase):
         kernels = collections.defaultdict(set)
         for row in run.report("kernel")["rows"]:
             if row["kernel"] in ("aten::addmm", "aten::mm"):
-                self.assertIn(row["layer"], ("blocks.0", "blocks.1"))
+                self.assertIn(row["layer"], [f"blocks.{i}.{part}" for i in range(2) for part in "ab"])
             if row["kernel"].startswith("triton_"):
-                self.assertEqual((row["model"], row["launches"], row["flop"]), ("Deep", 3, 0))
+                self.assertEqual(row["model"], "Deep")
                 self.assertGreater(row["dram_bytes"], 0)
-                kernels[row["phase"], row["layer"]].add(row["kernel"])
+                # The gradient of a bias is of its layer.
+                kernels[row["phase"], row["layer"][:len("blocks.0")]].add(row["kernel"])
         self.assertEqual(kernels.keys(), {(phase, layer) for phase in ("forward", "backward")
                                           for layer in ("blocks.0", "blocks.1")})
         for phase in ("forward", "backward"):
