@@ -211,30 +211,6 @@ class Importer {
     };
   }
 
-  // The intervals of both, which each come by their start.
-  static std::function<bool(Interval*)> Merged(std::function<bool(Interval*)> a, std::function<bool(Interval*)> b) {
-    struct Source {
-      std::function<bool(Interval*)> next;
-      std::optional<Interval> head;
-      void Advance() {
-        Interval one;
-        head = next(&one) ? std::optional(one) : std::nullopt;
-      }
-    };
-    const auto sources = std::make_shared<std::array<Source, 2>>();
-    (*sources)[0].next = std::move(a);
-    (*sources)[1].next = std::move(b);
-    for (Source& source : *sources) source.Advance();
-    return [sources](Interval* one) {
-      auto& [first, second] = *sources;
-      if (!first.head && !second.head) return false;
-      Source& source = !second.head || (first.head && first.head->start <= second.head->start) ? first : second;
-      *one = *source.head;
-      source.Advance();
-      return true;
-    };
-  }
-
   // The ranges of the steps' thread that `wanted` names, the outer one of two.
   std::function<bool(Interval*)> RangesOfSteps(const std::function<bool(const std::string&)>& wanted) {
     return [this, wanted, next = Ranges(), end = INT64_MIN](Interval* one) mutable {

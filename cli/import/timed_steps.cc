@@ -1,7 +1,10 @@
 #include "cli/import/timed_steps.h"
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <optional>
+#include <utility>
 
 namespace rfinject::cli {
 
@@ -9,6 +12,29 @@ Intervals IntervalsOf(const std::vector<Interval>& list) {
   return [&list, next = size_t{0}](Interval* one) mutable {
     if (next == list.size()) return false;
     *one = list[next++];
+    return true;
+  };
+}
+
+Intervals Merged(Intervals a, Intervals b) {
+  struct Source {
+    Intervals next;
+    std::optional<Interval> head;
+    void Advance() {
+      Interval one;
+      head = next(&one) ? std::optional(one) : std::nullopt;
+    }
+  };
+  const auto sources = std::make_shared<std::array<Source, 2>>();
+  (*sources)[0].next = std::move(a);
+  (*sources)[1].next = std::move(b);
+  for (Source& source : *sources) source.Advance();
+  return [sources](Interval* one) {
+    auto& [first, second] = *sources;
+    if (!first.head && !second.head) return false;
+    Source& source = !second.head || (first.head && first.head->start <= second.head->start) ? first : second;
+    *one = *source.head;
+    source.Advance();
     return true;
   };
 }

@@ -23,6 +23,9 @@ using Intervals = std::function<bool(Interval*)>;
 // Those of a list, which must be sorted by start and stay where it is.
 Intervals IntervalsOf(const std::vector<Interval>& list);
 
+// Those of both.
+Intervals Merged(Intervals a, Intervals b);
+
 struct TimedStep {
   Interval at;
   uint64_t data_ns = 0, gpu_wait_ns = 0, busy_ns = 0;

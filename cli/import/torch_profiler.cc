@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -307,6 +308,28 @@ class Importer {
   }
 
   // --- The clock.
+  std::vector<uint32_t> ActivitiesByStart() const {
+    std::vector<uint32_t> order(recording_.activities.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::sort(order.begin(), order.end(), [this](uint32_t a, uint32_t b) {
+      return recording_.activities[a].start < recording_.activities[b].start;
+    });
+    return order;
+  }
+
+  bool Communicates(uint32_t index) const { return PhaseOf(index) == Phase::kCommunication; }
+
+  // When something ran on the GPU; without communication, something else.
+  Intervals BusyIntervals(const std::vector<uint32_t>& order, bool with_communication) const {
+    return [this, &order, with_communication, next = size_t{0}](Interval* one) mutable {
+      while (next < order.size() && !with_communication && Communicates(order[next])) ++next;
+      if (next == order.size()) return false;
+      const TorchActivity& activity = recording_.activities[order[next++]];
+      *one = {activity.start, activity.start + activity.duration};
+      return true;
+    };
+  }
+
   void TimeSteps() {
     if (tree_.steps.empty()) return;
     std::vector<TimedStep> steps;
@@ -316,13 +339,7 @@ class Importer {
       step.at = {steps.empty() ? std::max(range.start, FirstTime()) : steps.back().at.end, range.end};
       steps.push_back(step);
     }
-    std::vector<Interval> busy, working, data, waits;
-    for (size_t i = 0; i < recording_.activities.size(); ++i) {
-      const TorchActivity& activity = recording_.activities[i];
-      const Interval at{activity.start, activity.start + activity.duration};
-      busy.push_back(at);
-      if (PhaseOf(i) != Phase::kCommunication) working.push_back(at);
-    }
+    std::vector<Interval> data, waits;
     for (const TorchSpan& span : recording_.spans) {
       if (span.kind != TorchSpan::Kind::kAnnotation || span.thread != tree_.step_thread) continue;
       if (IsLoaderName(recording_.texts[span.name])) data.push_back({span.start, span.end});
@@ -332,18 +349,18 @@ class Importer {
       const std::string& name = recording_.texts[call.name];
       if (Contains(name, "Synchronize") || name == "cudaMemcpy") waits.push_back({call.start, call.end});
     }
-    std::vector<Interval> both = busy;
-    both.insert(both.end(), data.begin(), data.end());
-    for (std::vector<Interval>* list : {&busy, &working, &data, &waits, &both}) {
+    for (std::vector<Interval>* list : {&data, &waits}) {
       std::sort(list->begin(), list->end(), [](const Interval& a, const Interval& b) { return a.start < b.start; });
     }
-    AddOverlap(IntervalsOf(busy), &TimedStep::busy_ns, &steps);
-    AddOverlap(IntervalsOf(working), &TimedStep::working_ns, &steps);
+    const std::vector<uint32_t> order = ActivitiesByStart();
+    const bool communicates = std::any_of(order.begin(), order.end(), [this](uint32_t i) { return Communicates(i); });
+    AddOverlap(BusyIntervals(order, true), &TimedStep::busy_ns, &steps);
+    if (communicates) AddOverlap(BusyIntervals(order, false), &TimedStep::working_ns, &steps);
     AddOverlap(IntervalsOf(data), &TimedStep::data_ns, &steps);
-    AddOverlap(IntervalsOf(both), &TimedStep::busy_or_data_ns, &steps);
+    AddOverlap(Merged(BusyIntervals(order, true), IntervalsOf(data)), &TimedStep::busy_or_data_ns, &steps);
     AddOverlap(IntervalsOf(waits), &TimedStep::gpu_wait_ns, &steps);
     const ShownOfSteps shown{
-        .data = !data.empty(), .calls = !recording_.calls.empty(), .communication = working.size() < busy.size()};
+        .data = !data.empty(), .calls = !recording_.calls.empty(), .communication = communicates};
     AddStepTimes(steps, shown, recording_.base_unix_ns, recording_.rank, &run_);
   }
 
