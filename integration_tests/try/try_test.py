@@ -82,7 +82,7 @@ class TryTest(unittest.TestCase):
 class AsByHand(TryTest):
     """The operators of a program with a change are those of the program that a hand has changed."""
 
-    def check(self, program, change, needs_gpu=False):
+    def check(self, program, change, needs_gpu=False, phases=True):
         if needs_gpu and WHY_NO_GPU:
             print(f"note: {change} of {program} is left out: {WHY_NO_GPU}")
             self.skipTest(WHY_NO_GPU)
@@ -94,9 +94,21 @@ class AsByHand(TryTest):
         self.rfinject(*ESTIMATE, *window[:4], "-o", f"{self.folder}/unchanged/", PYTHON, path)
         (kept,) = self.kept
         tried, by_hand = self.operators(f"{kept}/run2/traces/"), self.operators(f"{self.folder}/by-hand/")
-        self.assertEqual(tried, by_hand)
+        if phases:
+            self.assertEqual(tried, by_hand)
+        else:
+            self.assertEqual(self.launches(tried), self.launches(by_hand))
         self.assertGreater(len(tried), 10)
         return by_hand != self.operators(f"{self.folder}/unchanged/")
+
+    @staticmethod
+    def launches(rows):
+        """How often each operator ran, and on how many bytes, in whatever phase."""
+        sums = {}
+        for row in map(dict, rows):
+            launches, size = sums.get(row["op"], (0, 0))
+            sums[row["op"]] = launches + int(row["launches"]), size + float(row["dram_bytes"] or 0)
+        return sums
 
     def test_tf32_images(self):
         self.assertTrue(self.check("images.py", "tf32"))
@@ -111,7 +123,8 @@ class AsByHand(TryTest):
         self.assertTrue(self.check("words.py", "autocast"))
 
     def test_channels_last_images(self):
-        self.check("images.py", "channels-last")
+        # By hand the images are converted in front of the model, here within its call.
+        self.check("images.py", "channels-last", phases=False)
 
     def test_cudnn_benchmark_images(self):
         self.check("images.py", "cudnn-benchmark")
