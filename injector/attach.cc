@@ -15,6 +15,7 @@
 #include "collector/step_waits.h"
 #include "injector/layer_stack.h"
 #include "injector/native/native_stacks.h"
+#include "injector/python/change.h"
 #include "injector/python/compiled_code.h"
 #include "injector/python/module_calls.h"
 #include "injector/python/modules.h"
@@ -152,6 +153,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
   OfferSourceLines(python, recorder);
   if (source != nullptr) WatchCompiledCode(python, recorder, *source);
   ReportTier(tier, backward, reason);
+  RunChange(python);
   DropError(python);
 }
 

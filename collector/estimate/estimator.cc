@@ -27,6 +27,7 @@
 #include "collector/launch_origin.h"
 #include "collector/memory_peak.h"
 #include "collector/run_facts.h"
+#include "collector/source_line.h"
 #include "collector/virtual_gpu.h"
 #include "gpus/gpus.h"
 #include "operators/cost.h"
@@ -329,11 +330,17 @@ void Tell(Event event) {
   }
 }
 
+int WritePlace(char* text, size_t size) {
+  const ProgramLineFunction line = g_program_line.load(std::memory_order_acquire);
+  return line != nullptr && line(text, size) ? 1 : 0;
+}
+
 constexpr rfinject_virtual_observer kObserver = {.kernel = &Tell<&Estimator::OnKernelName>,
                                                  .replay = &Tell<&Estimator::OnReplay>,
                                                  .loaded_launch = &Tell<&Estimator::OnLoadedLaunch>,
                                                  .collective = &Tell<&Estimator::OnCollective>,
-                                                 .memory = &Tell<&Estimator::OnMemory>};
+                                                 .memory = &Tell<&Estimator::OnMemory>,
+                                                 .place = &WritePlace};
 
 void ReportUnknownGpu(const std::string& name, Recorder& recorder) {
   std::array<const Gpu*, 4> buffer;
