@@ -295,7 +295,9 @@ class Reader {
       if (!ParseNumber(part, &size)) return;
       space = SaturatingMultiply(space, size);
     }
-    for (const auto& [parameter, argument] : pointers) {
+    for (const auto& pointer : pointers) {
+      const Parameter* const parameter = pointer.first;
+      const std::string_view argument = pointer.second;
       const auto elements = ElementsOf(argument);
       if (!elements) return;
       const auto touched = [&](size_t places) {
