@@ -3,7 +3,7 @@
 // The exam of the intervals: how often the interval that `report` prints holds the mean of the run's own steps, by
 // noise, schedule, launches a step, level and quantity (docs/method/INTERVALS.md has its table).
 //
-//   interval_coverage [--runs N] [--seed S] [--noise NAME] [--schedule NAME]
+//   interval_coverage [--runs N] [--seed S] [--noise NAME] [--schedule NAME] [--launches N]
 //
 // A cell is N runs, default 1000. Without names, all of them: the exam is the whole table. A cell in which fewer than
 // one interval in five is printed counts as one that declines.
@@ -26,6 +26,7 @@
 #include "bench/coverage_verdict.h"
 #include "bench/simulated_run.h"
 #include "cli/report/fold.h"
+#include "cli/report/sampled_run.h"
 
 namespace rfinject::bench {
 namespace {
@@ -65,13 +66,21 @@ void Judge(const Knowledge& time, const Knowledge& bytes, double ns, double dram
 
 void JudgeRun(const SimulatedResult& run, Cells<Counts>& cells) {
   const double steps = static_cast<double>(run.steps);
+  const cli::Run& only = run.profile.runs.begin()->second;
+  const Report layers = cli::FoldRun(run.profile, only, cli::Machine{}, {.by = By::kLayer});
+  // What the report says it is of: ordinary steps, or all.
+  const cli::SampledRun sampled(run.profile, only);
+  const bool ordinary = layers.slow_steps > 0 || sampled.slow(cli::Sampled::kTime) > 0;
+  const bool ordinary_bytes = layers.slow_steps > 0 || sampled.slow(cli::Sampled::kBytes) > 0;
   std::array<std::map<std::string, Truth>, 4> truths;
   for (const TrueKey& key : run.keys) {
     const std::string layer = key.layer == 0 ? "" : "layer" + std::to_string(key.layer - 1);
     const std::string names[] = {key.kernel, layer, std::string(kPhaseNames[static_cast<size_t>(key.phase)]), "all"};
     for (size_t level = 0; level < 4; ++level) {
       Truth& truth = truths[level][names[level]];
-      truth.ns += key.ns, truth.bytes += key.bytes, truth.flop += key.flop;
+      truth.ns += ordinary ? key.ns : key.all_ns;
+      truth.bytes += ordinary_bytes ? key.bytes : key.all_bytes;
+      truth.flop += key.flop;
     }
   }
   const auto judge_row = [&](size_t level, const std::string& name, const Row& row) {
@@ -80,10 +89,8 @@ void JudgeRun(const SimulatedResult& run, Cells<Counts>& cells) {
     Judge(row.time, row.bytes, row.sums.time_ns() / steps, row.sums.dram_bytes() / steps,
           row.derived.oi_flop_per_byte, truth->second, cells[level]);
   };
-  const cli::Run& only = run.profile.runs.begin()->second;
   const Report keys = cli::FoldRun(run.profile, only, cli::Machine{}, {.by = By::kKernel});
   for (const Row& row : keys.rows) judge_row(0, row.kernel, row);
-  const Report layers = cli::FoldRun(run.profile, only, cli::Machine{}, {.by = By::kLayer});
   for (const Row& row : layers.rows) judge_row(1, row.layer, row);
   for (const Row& row : layers.phases) judge_row(2, std::string(cli::PhaseName(row.phase)), row);
   Judge(layers.total_time, layers.total_bytes, layers.total.time_ns() / steps, layers.total.dram_bytes() / steps,
@@ -182,7 +189,7 @@ void Decide(const Scenario& scenario, const Cells<Coverage>& cells, double level
 }
 
 int Main(int argc, char** argv) {
-  uint64_t runs = 1000, seed = 1'000'000;
+  uint64_t runs = 1000, seed = 1'000'000, only_launches = 0;
   std::string_view only_noise, only_schedule;
   for (int i = 1; i < argc; i += 2) {
     const std::string_view option = argv[i];
@@ -191,12 +198,15 @@ int Main(int argc, char** argv) {
       runs = strtoull(value, nullptr, 10);
     } else if (value != nullptr && option == "--seed") {
       seed = strtoull(value, nullptr, 10);
+    } else if (value != nullptr && option == "--launches") {
+      only_launches = strtoull(value, nullptr, 10);
     } else if (value != nullptr && option == "--noise") {
       only_noise = value;
     } else if (value != nullptr && option == "--schedule") {
       only_schedule = value;
     } else {
-      fprintf(stderr, "usage: interval_coverage [--runs N] [--seed S] [--noise NAME] [--schedule NAME]\n");
+      fprintf(stderr,
+              "usage: interval_coverage [--runs N] [--seed S] [--noise NAME] [--schedule NAME] [--launches N]\n");
       return 2;
     }
   }
@@ -224,6 +234,7 @@ int Main(int argc, char** argv) {
     for (const Schedule schedule : kSchedules) {
       if (!only_schedule.empty() && ScheduleName(schedule) != only_schedule) continue;
       for (const uint32_t launches : kLaunches) {
+        if (only_launches != 0 && launches != only_launches) continue;
         const Scenario scenario{noise, schedule, launches};
         const Cells<Coverage> cells = SimulateRuns(scenario, runs, seed, totals);
         PrintScenario(scenario, cells, totals);
@@ -233,7 +244,7 @@ int Main(int argc, char** argv) {
       }
     }
   }
-  if (!only_noise.empty() || !only_schedule.empty()) return 0;
+  if (!only_noise.empty() || !only_schedule.empty() || only_launches != 0) return 0;
   const double share = 100.0 * static_cast<double>(totals.realistic_declined) / static_cast<double>(totals.realistic);
   printf("\n%" PRIu64 " of %" PRIu64 " cells that print are outside %g to %g %% at first, %" PRIu64
          " where four times as many runs were made; %.1f %% of the %" PRIu64 " cells of realistic noises decline\n",

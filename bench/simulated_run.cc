@@ -21,12 +21,13 @@ namespace {
 using arming::Action;
 using arming::GroupRole;
 
-constexpr uint64_t kLongRun = 3000;
+constexpr uint64_t kLongRun = 3000, kRecordedSteps = 20;
 // What a step with counters and one with times cost, in steps; the noise that the host adds to a step's duration.
 constexpr double kCountersCost = 1, kTimesCost = 0.05, kHostSpread = 0.01;
 constexpr double kOddStep = 1.2, kLongStep = 1.5;
 constexpr uint64_t kRare = 10;
 constexpr double kHostBound = 1.5;  // what the host takes for a step, over what the GPU does
+constexpr double kTenth = 0.1, kThreeTenthsMore = 1.3, kLogSpread = 0.3;
 constexpr double kSlowShare = 0.02, kSlowFactor = 1.25, kSlowLaunch = 1.1;
 
 struct Key {
@@ -84,6 +85,15 @@ class Path {
           if (slow_[i]) factors_[i] = kSlowFactor;
         }
         return;
+      case Noise::kTenthLonger:
+        for (size_t i = 0; i < factors_.size(); ++i) {
+          slow_[i] = uniform(random) < kTenth;
+          if (slow_[i]) factors_[i] = kThreeTenthsMore;
+        }
+        return;
+      case Noise::kLognormal:
+        for (double& factor : factors_) factor = std::exp(kLogSpread * normal(random));
+        return;
       case Noise::kDrift:
         for (size_t i = 0; i < factors_.size(); ++i) {
           factors_[i] = 1 + 0.05 * static_cast<double>(i) / static_cast<double>(factors_.size());
@@ -130,6 +140,8 @@ std::string NoiseName(Noise noise) {
   if (const uint64_t period = PeriodOf(noise); period > 0) return "every " + std::to_string(period);
   if (noise == Noise::kInTurn) return "in turn";
   if (noise == Noise::kRareThird) return "rare third";
+  if (noise == Noise::kTenthLonger) return "tenth longer";
+  if (noise == Noise::kLognormal) return "lognormal";
   if (noise == Noise::kHiddenStates) return "hidden states";
   if (noise == Noise::kHiddenWarmUp) return "hidden warm-up";
   return kNames[static_cast<size_t>(noise)];
@@ -148,7 +160,7 @@ bool IsRealistic(Noise noise) {
 }
 
 std::string ScheduleName(Schedule schedule) {
-  static constexpr const char* kNames[] = {"one group", "rotation", "--steps 50"};
+  static constexpr const char* kNames[] = {"one group", "rotation", "--steps 50", "recording"};
   return kNames[static_cast<size_t>(schedule)];
 }
 
@@ -161,7 +173,10 @@ class Simulation {
       : options_(options),
         random_(options.seed),
         m_(options.launches),
-        steps_(options.schedule == Schedule::kFiftySteps ? 50 : kLongRun),
+        recording_(options.schedule == Schedule::kRecording),
+        steps_(recording_                                  ? kRecordedSteps
+               : options.schedule == Schedule::kFiftySteps ? 50
+                                                           : kLongRun),
         roles_(options.schedule == Schedule::kOneGroup
                    ? std::vector<GroupRole>{GroupRole::kHardware}
                    : std::vector<GroupRole>{GroupRole::kHardware, GroupRole::kHardware, GroupRole::kOnce,
@@ -195,7 +210,9 @@ class Simulation {
                               .kernel = "kernel " + std::to_string(i + 1),
                               .ns = true_ns_[i] / true_steps_,
                               .bytes = true_bytes_[i] / true_steps_,
-                              .flop = static_cast<double>(key.flop * launched_[i]) / static_cast<double>(steps_)});
+                              .flop = static_cast<double>(key.flop * launched_[i]) / static_cast<double>(steps_),
+                              .all_ns = all_ns_[i] / static_cast<double>(steps_),
+                              .all_bytes = all_bytes_[i] / static_cast<double>(steps_)});
     }
     result_.steps = steps_;
     return std::move(result_);
@@ -234,11 +251,13 @@ class Simulation {
     add_key(0, Phase::kOptimizer);
     true_ns_.resize(keys_.size());
     true_bytes_.resize(keys_.size());
+    all_ns_.resize(keys_.size());
+    all_bytes_.resize(keys_.size());
   }
 
   void WriteDefinitions() {
     RunFacts facts;
-    facts.source = trace::Source::kMeasured;
+    facts.source = recording_ ? trace::Source::kImported : trace::Source::kMeasured;
     EncodeFactChanges(RunFacts{}, facts, &chunk_);
     for (uint32_t id = 1; id <= keys_.size(); ++id) EncodeName(id, "kernel " + std::to_string(id), &chunk_);
     EncodeModel(1, {.class_name = "Net", .parameters = 1000}, &chunk_);
@@ -269,6 +288,7 @@ class Simulation {
     for (const Sample& sample : samples) record.samples[record.sample_count++] = sample;
     uint32_t id = 0;
     table_.Add(record, &id);
+    if (recording_) return;
     for (const Sample& sample : samples) sums_.Add(step, id, sample);
   }
 
@@ -310,7 +330,8 @@ class Simulation {
   }
 
   void DoStep(uint64_t step, const Path& path) {
-    const arming::Decision decision = policy_.Begin(step);
+    const arming::Decision decision =
+        recording_ ? arming::Decision{.action = arming::Action::kTimes} : policy_.Begin(step);
     const double factor = path.at(step);
     const bool counted = !path.slow(step);
     true_steps_ += counted;
@@ -325,6 +346,7 @@ class Simulation {
         DoSampled(i, step, factor, decision, &ns, &bytes);
       }
       if (counted) true_ns_[i] += ns, true_bytes_[i] += bytes;
+      all_ns_[i] += ns, all_bytes_[i] += bytes;
     }
     const double cost = decision.action == Action::kCounters ? kCountersCost
                         : decision.action == Action::kTimes  ? kTimesCost
@@ -332,6 +354,7 @@ class Simulation {
     const bool hidden = options_.noise == Noise::kHiddenStates || options_.noise == Noise::kHiddenWarmUp;
     const double by_the_clock = hidden ? kHostBound : factor;
     const uint64_t duration = Whole(own_ns * (by_the_clock * (1 + kHostSpread * normal_(random_)) + cost));
+    if (recording_) return;
     policy_.End(step, decision, duration, true);
     StepRecord record;
     record.index = step;
@@ -380,6 +403,7 @@ class Simulation {
   std::normal_distribution<double> normal_;
   std::uniform_real_distribution<double> uniform_;
   const double m_;  // launches of a key in a step
+  const bool recording_;
   const uint64_t steps_;
   const std::vector<GroupRole> roles_;
   arming::Policy policy_;
@@ -392,6 +416,7 @@ class Simulation {
   std::vector<uint64_t> launched_;  // of each key, in all steps
   // What really was done, in the steps that count.
   std::vector<double> true_ns_, true_bytes_;
+  std::vector<double> all_ns_, all_bytes_;  // and in all
   double true_steps_ = 0;
   SimulatedResult result_;
 };

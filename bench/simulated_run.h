@@ -35,25 +35,28 @@ enum class Noise : uint8_t {
   kEvery25,
   kEvery50,
   kEvery100,
-  kInTurn,     // two programs in turn, as the two networks of a GAN: each half of the keys in every second step
-  kRareThird,  // a third of the keys runs in every sixteenth step only
+  kInTurn,       // two programs in turn, as the two networks of a GAN: each half of the keys in every second step
+  kRareThird,    // a third of the keys runs in every sixteenth step only
+  kTenthLonger,  // one step in ten, by chance, takes three tenths longer
+  kLognormal,    // a step's length is lognormal, as that of sentences: 0.3 of its logarithm
   // The host takes longer than the GPU, so that the steps' durations do not show these.
   kHiddenStates,  // two clocks, as kTwoStates
   kHiddenWarmUp,  // the clock sinks by a tenth within the first third of the run
 };
 inline constexpr Noise kAllNoises[] = {
-    Noise::kWhite,        Noise::kClockHalf,   Noise::kClockTwo,     Noise::kShortMemory, Noise::kLongMemory,
-    Noise::kTwoStates,    Noise::kSlowSteps,   Noise::kSlowLaunches, Noise::kDrift,       Noise::kEvery2,
-    Noise::kEvery4,       Noise::kEvery5,      Noise::kEvery10,      Noise::kEvery16,     Noise::kEvery20,
-    Noise::kEvery25,      Noise::kEvery50,     Noise::kEvery100,     Noise::kInTurn,      Noise::kRareThird,
-    Noise::kHiddenStates, Noise::kHiddenWarmUp};
+    Noise::kWhite,       Noise::kClockHalf, Noise::kClockTwo,     Noise::kShortMemory, Noise::kLongMemory,
+    Noise::kTwoStates,   Noise::kSlowSteps, Noise::kSlowLaunches, Noise::kDrift,       Noise::kEvery2,
+    Noise::kEvery4,      Noise::kEvery5,    Noise::kEvery10,      Noise::kEvery16,     Noise::kEvery20,
+    Noise::kEvery25,     Noise::kEvery50,   Noise::kEvery100,     Noise::kInTurn,      Noise::kRareThird,
+    Noise::kTenthLonger, Noise::kLognormal, Noise::kHiddenStates, Noise::kHiddenWarmUp};
 // Every how many steps one is longer; 0: there is no such rhythm.
 uint64_t PeriodOf(Noise noise);
 // The names of both, as tables and --only have them.
 std::string NoiseName(Noise noise);
 bool IsRealistic(Noise noise);  // a clock's, short memory, outliers: what a GPU that is well does
 
-enum class Schedule : uint8_t { kOneGroup, kRotation, kFiftySteps };
+// The last is another tool's recording of twenty steps: every launch has its time, and no step is known.
+enum class Schedule : uint8_t { kOneGroup, kRotation, kFiftySteps, kRecording };
 std::string ScheduleName(Schedule schedule);
 
 struct SimulatedRun {
@@ -66,12 +69,14 @@ struct SimulatedRun {
   double faster_layer = 1;  // factor of the first layer's times and bytes
 };
 
-// What the run's mean step took in truth, by launch key, in the order in which a simulated run has them.
+// What the run's mean ordinary step took in truth, by launch key, in the order in which a simulated run has them; and
+// the mean of all steps, where the report sets none aside.
 struct TrueKey {
   uint32_t layer = 0;  // 0: of none
   int phase = 0;       // rfinject.v1.Phase
   std::string kernel;
   double ns = 0, bytes = 0, flop = 0;
+  double all_ns = 0, all_bytes = 0;
 };
 
 struct SimulatedResult {

@@ -103,6 +103,12 @@ class Recorder {
     (void)layer;
     return {};
   }
+  // What was defined as that layer; false where no layer has that number. May throw std::bad_alloc. A cold call.
+  virtual bool FindLayer(uint32_t layer, LayerDefinition* definition) {
+    (void)layer;
+    (void)definition;
+    return false;
+  }
   // Merges facts field by field: set fields win over unset ones, later ones over earlier.
   virtual void UpdateFacts(const RunFacts& facts) noexcept = 0;
 

@@ -189,6 +189,8 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
       check(ParseFlag(value, &settings.link_latest), "0 or 1 is wanted");
     } else if (word == "LAUNCHED") {
       check(value.empty() || ParseCount(value, &settings.launched), "a process id is wanted");
+    } else if (word == "TRY") {
+      settings.change = value;
     } else if (word == "JOB") {
       settings.job = value;
     } else if (word == "LIBRARY" || word == "COMMAND" || word == "CONFIG") {

@@ -32,7 +32,8 @@ struct Settings {
   // RFINJECT_LAUNCHED: the process that `rfinject` became, which ends with a line about what it has measured; 0:
   // another launcher started it.
   uint64_t launched = 0;
-  std::string job;  // RFINJECT_JOB: what ties the processes of one run together (process_facts.h)
+  std::string change;  // RFINJECT_TRY: a file of Python that runs when torch is imported (injector/python/change.h)
+  std::string job;     // RFINJECT_JOB: what ties the processes of one run together (process_facts.h)
 };
 
 // Parses the environment at the first call, and returns the same object afterwards. Bad values keep the default and

@@ -15,7 +15,8 @@
 
 namespace rfinject {
 
-struct OpCall;  // op_call.h
+struct CompiledWork;  // compiled_code.h
+struct OpCall;        // op_call.h
 
 class Source {
  public:
@@ -32,6 +33,15 @@ class Source {
   virtual void OnOp(const OpCall& call, const Site& site) noexcept {
     (void)call;
     (void)site;
+  }
+
+  // Whether compiled code of the program's is to be read (compiled_code.h).
+  virtual bool wants_compiled_code() const noexcept { return false; }
+  // Tells what a call of a compiled kernel does. Returns a number for it, from 1; 0 where it cannot be kept. A cold
+  // call.
+  virtual uint32_t DefineCompiledWork(const CompiledWork& work) noexcept {
+    (void)work;
+    return 0;
   }
 
   // Takes torch's precision policy and device facts, whenever they were read anew (at first and after each step).

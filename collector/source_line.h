@@ -6,6 +6,7 @@
 #define RFINJECT_COLLECTOR_SOURCE_LINE_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "collector/site.h"
@@ -22,6 +23,13 @@ using SourceLineFunction = bool (*)(const Site& site, Recorder& recorder, uint32
 
 // Null where lines cannot be told.
 inline std::atomic<SourceLineFunction> g_source_line{nullptr};
+
+// Writes the line of the program that the calling thread is at, as "train.py:12", with a 0 at its end; a text that is
+// too long is cut. Returns false where there is none. The same holds for it.
+using ProgramLineFunction = bool (*)(char* text, size_t size) noexcept;
+
+// Null where lines cannot be told.
+inline std::atomic<ProgramLineFunction> g_program_line{nullptr};
 
 }  // namespace rfinject
 

@@ -39,6 +39,9 @@ struct StepWaits {
 // Takes the calling thread's waits since the last call. No step ends in the middle of a wait, so one whose end nobody
 // saw is forgotten.
 StepWaits TakeWaits() noexcept;
+// Forgets the calling thread's waits but the last one for a batch, if it ended within the last second: a step that
+// begins now has been given that batch already. Returns when the step begins (monotonic, ns): with that wait, or now.
+int64_t KeepWaitForBatch() noexcept;
 
 // A GPU with a clock of its own, which jumps where a real GPU would have the host wait (docs/use/VIRTUAL_GPU.md).
 struct GpuClock {

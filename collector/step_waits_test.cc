@@ -38,6 +38,35 @@ TEST(StepWaits, AddUpByWhatIsWaitedFor) {
   EXPECT_EQ(TakeWaits().data_ns, 0u);
 }
 
+TEST(StepWaits, AStepThatBeginsNowHasTheWaitForItsBatch) {
+  (void)TakeWaits();
+  BeginWait(kDataWaits);
+  EndWait(kDataWaits);
+  BeginWait(kGpuWaits);  // a validation's
+  Pass(kWait);
+  EndWait(kGpuWaits);
+  const int64_t before = MonotonicNs();
+  BeginWait(kDataWaits);
+  Pass(kWait);
+  EndWait(kDataWaits);
+  const int64_t after = MonotonicNs();
+  const int64_t began = KeepWaitForBatch();
+  EXPECT_GE(began, before);
+  EXPECT_LE(began, after - kWait);
+  const StepWaits waits = TakeWaits();
+  EXPECT_GE(waits.data_ns, 1u * kWait);
+  EXPECT_LE(waits.data_ns, static_cast<uint64_t>(after - before));
+  EXPECT_EQ(waits.gpu_ns, 0u);
+}
+
+TEST(StepWaits, AStepHasNoWaitForABatchWhereNoneWasWaitedFor) {
+  std::thread([] {
+    const int64_t before = MonotonicNs();
+    EXPECT_GE(KeepWaitForBatch(), before);
+    EXPECT_EQ(TakeWaits().data_ns, 0u);
+  }).join();
+}
+
 TEST(StepWaits, AWaitInsideAnotherCountsOnce) {
   (void)TakeWaits();
   BeginWait(kDataWaits);

@@ -15,6 +15,8 @@
 #include "collector/step_waits.h"
 #include "injector/layer_stack.h"
 #include "injector/native/native_stacks.h"
+#include "injector/python/change.h"
+#include "injector/python/compiled_code.h"
 #include "injector/python/module_calls.h"
 #include "injector/python/modules.h"
 #include "injector/python/python_api.h"
@@ -149,7 +151,9 @@ void AttachPythonUnguarded(const PythonApi& python) {
   g_without_modules.store(tier >= Tier::kDNamesOnly);
   AskForPythonsEnd(python);
   OfferSourceLines(python, recorder);
+  if (source != nullptr) WatchCompiledCode(python, recorder, *source);
   ReportTier(tier, backward, reason);
+  RunChange(python);
   DropError(python);
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 #include "collector/site.h"
@@ -82,12 +83,21 @@ bool LineOfLaunch(const Site& site, Recorder& recorder, uint32_t* line) noexcept
   return true;
 }
 
+bool LineOfThread(char* text, size_t size) noexcept {
+  ProgramLine line;
+  if (!ReadProgramLine(&line)) return false;
+  const std::string_view file = line.file.view();
+  std::snprintf(text, size, "%.*s:%u", static_cast<int>(file.size()), file.data(), line.line);
+  return true;
+}
+
 }  // namespace
 
 void OfferSourceLines(const PythonApi& python, Recorder& recorder) {
   const char* why = "";
   if (InitPythonFrames(python, &why)) {
     g_source_line.store(&LineOfLaunch, std::memory_order_release);
+    g_program_line.store(&LineOfThread, std::memory_order_release);
   } else {
     recorder.ReportDiagnostic(Severity::kInfo, "source-lines",
                               "launches have no lines of the program: " + std::string(why));

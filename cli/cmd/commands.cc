@@ -11,6 +11,7 @@ std::span<const Command> AllCommands() {
       {"run", "run a program and write traces (the word can be left out)", RunProgram, RunHelp},
       {"report", "traces as table, JSON, CSV, HTML or SVG", ReportMain, ReportHelp},
       {"advise", "what to change in the program, and what it would win", AdviseMain, AdviseHelp},
+      {"try", "makes a change in the program as it runs, and says what it wins", TryMain, TryHelp},
       {"runs", "the runs that left traces: when, what, on what, how long a step", RunsMain, RunsHelp},
       {"top", "a job as it runs: step time, roof, layers with most to win, ranks", TopMain, TopHelp},
       {"control", "starts and stops the measuring of a running job", ControlMain, ControlHelp},

@@ -30,7 +30,7 @@ bool Drain(int fd, std::string& into) {
 
 SubprocessResult RunSubprocess(const std::vector<std::string>& words,
                                const std::vector<std::pair<std::string, std::string>>& environment, int timeout_s,
-                               const std::string& folder) {
+                               const std::string& folder, const std::function<bool()>& in_child) {
   SubprocessResult result;
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0) return result;
@@ -54,6 +54,7 @@ SubprocessResult RunSubprocess(const std::vector<std::string>& words,
       value.empty() ? ::unsetenv(name.c_str()) : ::setenv(name.c_str(), value.c_str(), 1);
     }
     if (!folder.empty() && ::chdir(folder.c_str()) != 0) ::_exit(127);
+    if (in_child && !in_child()) ::_exit(127);
     ::execvp(arguments[0], arguments.data());
     ::_exit(127);
   }

@@ -1,9 +1,10 @@
 // File: subprocess.h
 //
-// Runs a program to its end and keeps what it wrote, for `doctor`.
+// Runs a program to its end and keeps what it wrote, for `doctor`, `calibrate` and `try`.
 #ifndef RFINJECT_CLI_CMD_SUBPROCESS_H_
 #define RFINJECT_CLI_CMD_SUBPROCESS_H_
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,10 +19,11 @@ struct SubprocessResult {
 };
 
 // `environment` is added to ours; an empty value unsets. Killed after `timeout_s` seconds, with all it started; ends
-// when we do.
+// when we do. `in_child` is called in the new process before the program; where it returns false there is no program,
+// and the exit code is 127.
 SubprocessResult RunSubprocess(const std::vector<std::string>& words,
                                const std::vector<std::pair<std::string, std::string>>& environment, int timeout_s,
-                               const std::string& folder = {});
+                               const std::string& folder = {}, const std::function<bool()>& in_child = nullptr);
 
 }  // namespace rfinject::cli
 

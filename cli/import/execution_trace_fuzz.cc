@@ -122,7 +122,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::StatusOr<ExecutionTrace> trace = ReadExecutionTrace(**stream);
   if (!trace.ok()) return 0;
   TorchRecording recording = Recording();
-  const CallTree tree = MakeCallTree(recording, nullptr);
+  const CallTree tree = MakeCallTree(recording);
   const JoinedCalls joined = JoinExecutionTrace(*trace, tree, &recording);
   if (joined.joined + joined.not_joined != 2) Fail("operators were lost");
   WorkTable works(recording, tree);

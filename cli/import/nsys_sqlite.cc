@@ -17,9 +17,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cli/import/nsys_activity.h"
+#include "cli/import/nvtx_operators.h"
 #include "cli/import/nvtx_ranges.h"
 #include "cli/import/timed_steps.h"
+#include "cli/import/torch/add_work.h"
+#include "cli/import/torch/kernel_precision.h"
 #include "cli/import/untrusted_database.h"
+#include "gpus/gpus.h"
 
 namespace rfinject::cli {
 namespace {
@@ -50,21 +55,25 @@ class Importer {
     if (database_.ColumnsOf("StringIds").empty()) {
       return database_.status().ok() ? Fail("no table StringIds, which has the names of kernels") : Failure();
     }
+    FindDevice();
     FindRanges();
     absl::Status status = ReadTables(columns, name);
     if (status.ok() && !callers_known_) {
       run_ = {};
       result_ = {};
+      operators_.reset();
+      lacking_ = {};
+      total_ns_ = 0;
       places_.clear();
       place_numbers_.clear();
-      activity_.clear();
-      last_place_ = activities_ = 0;
+      activity_ = {};
+      last_place_ = 0;
       memory_ = KeyMemory();
       status = ReadTables(columns, name);
     }
     if (!status.ok()) return status;
     if (result_.kernels == 0) return Fail("the export has no kernels");
-    MeasureIdle();
+    idle_ = activity_.IdleText(&database_);
     TimeSteps();
     Finish();
     if (!database_.status().ok()) return Failure();
@@ -76,6 +85,18 @@ class Importer {
     return absl::InvalidArgumentError(absl::StrCat(path_, ": ", why));
   }
   absl::Status Failure() const { return Fail(std::string(database_.status().message())); }
+
+  void FindDevice() {
+    DeviceInfo device;
+    if (const auto gpu_columns = database_.ColumnsOf("TARGET_INFO_GPU");
+        gpu_columns.contains("name") && gpu_columns.contains("id")) {
+      const Statement gpu = database_.Prepare("SELECT name FROM TARGET_INFO_GPU ORDER BY id LIMIT 1");
+      if (database_.Row(gpu)) device.name = ColumnText(gpu, 0);
+    }
+    if (!options_.gpu.empty()) device.name = options_.gpu;
+    if ((gpu_ = FindGpu(device.name)) != nullptr) device.chip = gpu_->chip;
+    device_ = device;
+  }
 
   absl::Status ReadTables(const std::set<std::string>& columns, const std::string& name) {
     const auto column = [&columns](const char* name) {
@@ -143,8 +164,10 @@ class Importer {
     if (!has_ranges_) return;
     std::map<int64_t, uint64_t> steps;  // by thread
     int64_t thread = 0, end = 0;        // of the step that was last
+    bool has_shapes = false;
     const auto next = Ranges();
     for (NvtxRange range; next(&range);) {
+      has_shapes = has_shapes || !ParseNvtxOperator(range.name).sizes.empty();
       if (!IsStepName(range.name) || (range.thread == thread && range.start < end)) continue;
       thread = range.thread;
       end = range.end;
@@ -153,6 +176,25 @@ class Importer {
         step_thread_ = thread;
       }
     }
+    if (has_shapes) FindOperators();
+  }
+
+  void FindOperators() {
+    operators_.emplace();
+    int64_t thread = 0, end = INT64_MIN;  // of the step
+    const auto next = Ranges();
+    for (NvtxRange range; next(&range) && !operators_->full();) {
+      const bool step = IsStepName(range.name);
+      if (step) {
+        thread = range.thread;
+        end = range.end;
+      }
+      // What is around a step, or a phase, is no part of the network.
+      const bool inside = steps_ == 0 || (range.thread == thread && range.start < end);
+      const std::string_view name = ParseNvtxOperator(range.name).name;
+      operators_->Add(range, inside && !step && PhaseOfRange(name) == Phase::kOther);
+    }
+    operators_->Finish();
   }
 
   // --- How long the steps of that thread took by the clock, and what took the time. As in our own traces a step goes
@@ -214,6 +256,30 @@ class Importer {
     return database_.Row(start) ? sqlite3_column_int64(start.get(), 0) : 0;
   }
 
+  // What asks for the intervals in which something ran on the GPU, of the process that has the steps.
+  std::string ActivityOfSteps(bool with_communication) {
+    // A process's thread has its number in the lower bits.
+    constexpr int64_t kThreads = 16777216;
+    std::string sql;
+    for (const char* table :
+         {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
+      const std::set<std::string> columns = database_.ColumnsOf(table);
+      if (!columns.contains("start") || !columns.contains("end")) continue;
+      absl::StrAppend(&sql, sql.empty() ? "" : " UNION ALL ", "SELECT start, end FROM ", table, " WHERE ");
+      const bool processes = columns.contains("globalPid");
+      absl::StrAppend(&sql, processes ? absl::StrCat("globalPid / ", kThreads, " = ", step_thread_ / kThreads) : "1");
+      for (const char* name : {"demangledName", "shortName"}) {
+        if (with_communication || !columns.contains(name)) continue;
+        // IsCommunicationKernel(), as SQLite says it.
+        absl::StrAppend(&sql, " AND COALESCE(", name,
+                        ", -1) NOT IN (SELECT id FROM StringIds WHERE value GLOB 'nccl*' ",
+                        "OR value GLOB 'rccl*' OR value GLOB '*ncclKernel*' OR value GLOB '*ncclDevKernel*')");
+        break;
+      }
+    }
+    return sql + " ORDER BY 1, 2";
+  }
+
   void TimeSteps() {
     if (steps_ == 0) return;
     std::vector<TimedStep> steps;
@@ -222,20 +288,12 @@ class Importer {
       if (!steps.empty()) one.start = steps.back().at.end;
       steps.push_back({.at = one});
     }
-    // A process's thread has its number in the lower bits.
-    constexpr int64_t kThreads = 16777216;
-    std::string sql;
-    for (const char* table :
-         {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
-      const std::set<std::string> columns = database_.ColumnsOf(table);
-      if (!columns.contains("start") || !columns.contains("end")) continue;
-      absl::StrAppend(&sql, sql.empty() ? "" : " UNION ALL ", "SELECT start, end FROM ", table);
-      if (columns.contains("globalPid")) {
-        absl::StrAppend(&sql, " WHERE globalPid / ", kThreads, " = ", step_thread_ / kThreads);
-      }
-    }
-    sql += " ORDER BY 1, 2";
+    const std::string sql = ActivityOfSteps(true);
     AddOverlap(IntervalsOfQuery(sql), &TimedStep::busy_ns, &steps);
+    const bool communicates = std::any_of(run_.launches.begin(), run_.launches.end(), [](const auto& launch) {
+      return launch.first.phase == Phase::kCommunication;
+    });
+    if (communicates) AddOverlap(IntervalsOfQuery(ActivityOfSteps(false)), &TimedStep::working_ns, &steps);
     // torch.autograd.profiler.emit_nvtx makes a range of each scope that torch opens.
     bool has_data = false;
     const auto is_data = [&has_data](const std::string& name) {
@@ -256,59 +314,8 @@ class Importer {
                                   "s.value GLOB 'cuMemcpyDtoH_v*') ORDER BY 1, 2")),
                  &TimedStep::gpu_wait_ns, &steps);
     }
-    AddStepTimes(steps, has_data, has_calls, SessionStartUnixNs(), 0, &run_);
-  }
-
-  // Measures, in the time between each GPU's first kernel or copy and its last, the share in which none ran.
-  void MeasureIdle() {
-    double all = 0, busy = 0;
-    const auto length = [](const Interval& one) {
-      return static_cast<double>(static_cast<uint64_t>(one.end) - static_cast<uint64_t>(one.start));
-    };
-    std::optional<int64_t> device;
-    Interval ran;  // of the device so far, with what lies between
-    const auto take = [&](int64_t on, Interval one) {
-      if (device != on) {
-        if (device) all += length(ran);
-        device = on;
-        ran = {one.start, one.start};
-      }
-      one = {std::max(one.start, ran.end), std::max(one.end, ran.end)};
-      busy += length(one);
-      ran.end = one.end;
-    };
-    if (activities_ <= kMostActivitiesKept) {
-      for (auto& [on, intervals] : activity_) {
-        const auto starts_before = [](const Interval& a, const Interval& b) { return a.start < b.start; };
-        // They mostly are, and then the look costs a tenth of sorting.
-        if (!std::is_sorted(intervals.begin(), intervals.end(), starts_before)) {
-          std::sort(intervals.begin(), intervals.end(), starts_before);
-        }
-        for (const Interval& one : intervals) take(on, one);
-      }
-    } else {
-      std::string sql;
-      for (const char* table :
-           {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
-        const std::set<std::string> columns = database_.ColumnsOf(table);
-        if (!columns.contains("start") || !columns.contains("end")) continue;
-        absl::StrAppend(&sql, sql.empty() ? "" : " UNION ALL ", "SELECT ",
-                        columns.contains("deviceId") ? "deviceId" : "0", " AS device, start, end FROM ", table,
-                        " WHERE end >= start");
-      }
-      const Statement statement = database_.Prepare(absl::StrCat(sql, " ORDER BY 1, 2"));
-      while (database_.Row(statement)) {
-        take(sqlite3_column_int64(statement.get(), 0),
-             {sqlite3_column_int64(statement.get(), 1), sqlite3_column_int64(statement.get(), 2)});
-      }
-    }
-    if (device) all += length(ran);
-    activity_.clear();
-    constexpr double kWorthALine = 0.1, kNsPerMs = 1e6;
-    if (!(all > 0) || 1 - busy / all < kWorthALine) return;
-    idle_ =
-        absl::StrFormat("the GPU was idle for %.0f %% of the %.3g ms between the file's first kernel and its last",
-                        100 * (1 - busy / all), all / kNsPerMs);
+    AddStepTimes(steps, {.data = has_data, .calls = has_calls, .communication = communicates}, SessionStartUnixNs(),
+                 0, &run_);
   }
 
   // --- Launches. What makes a key is numbers, but for the name and the place, which are looked up once each.
@@ -317,10 +324,11 @@ class Importer {
     int64_t name = 0;  // in StringIds
     std::array<uint32_t, 8> numbers{};
     size_t place = 0;  // in places_
+    const OperatorWork* work = nullptr;
     friend bool operator==(const RawKey&, const RawKey&) = default;
     template <typename H>
     friend H AbslHashValue(H h, const RawKey& key) {
-      return H::combine(std::move(h), key.name, key.numbers, key.place);
+      return H::combine(std::move(h), key.name, key.numbers, key.place, key.work);
     }
   };
 
@@ -340,6 +348,105 @@ class Importer {
     return last_place_ = known->second;
   }
 
+  // A launch that was read, and its operator's, whose work is known when all its kernels are.
+  struct Launch {
+    RawKey key;
+    uint64_t ns = 0;
+  };
+  using Known = absl::flat_hash_map<RawKey, std::pair<LaunchStats*, Stat*>>;  // nodes of run_.launches, which stay
+
+  // What is read of one table.
+  struct Reading {
+    std::string name;  // of all its launches; empty: each has its own
+    Phase phase = Phase::kOther;
+    Statement names;
+    std::optional<NvtxStack> ranges;
+    Known known;
+    std::vector<Launch> of_operator;  // the launches of `op`, which come one behind the other
+    uint32_t op = kNoSpan, worked = kNoSpan;
+  };
+
+  // Adds a launch of its key; nothing where no further key fits.
+  LaunchStats* Add(const Launch& launch, Reading* reading) {
+    auto& [stats, time] = reading->known[launch.key];
+    if (stats == nullptr) {
+      const RawKey& raw = launch.key;
+      LaunchKey key;
+      key.kernel = reading->name.empty() ? NameOf(reading->names, raw.name) : reading->name;
+      std::copy_n(raw.numbers.begin(), 3, key.grid.begin());
+      std::copy_n(raw.numbers.begin() + 3, 3, key.block.begin());
+      key.dynamic_shared_bytes = raw.numbers[6];
+      key.device = raw.numbers[7];
+      const NvtxPlace& place = places_[raw.place];
+      key.phase = IsCommunicationKernel(key.kernel) ? Phase::kCommunication
+                  : place.phase != Phase::kOther    ? place.phase
+                                                    : reading->phase;
+      key.op = raw.work != nullptr ? raw.work->op : place.op;
+      if (raw.work != nullptr) key.signature = raw.work->signature;
+      key.layer = reading->ranges && steps_ > 0 && !place.in_step ? LayerKey{} : LayerKey{model_, place.path};
+      if (!memory_.Fits(key)) return nullptr;
+      stats = &run_.launches[key];
+      time = &stats->metrics[std::string(kMetricTime)];
+    }
+    ++stats->launches;
+    time->Add(launch.ns);
+    total_ns_ += launch.ns;
+    ++result_.kernels;
+    return stats;
+  }
+
+  // Adds the launches of one operator, whose longest kernel has its work and says what type its operands are.
+  bool AddOperator(Reading* reading) {
+    std::vector<Launch>& launches = reading->of_operator;
+    if (launches.empty()) return true;
+    const auto longest = std::max_element(launches.begin(), launches.end(),
+                                          [](const Launch& a, const Launch& b) { return a.ns < b.ns; });
+    const DType type = OperandsOfKernel(NameOf(reading->names, longest->key.name));
+    const OperatorWork& work = operators_->WorkOf(reading->op, type);
+    for (Launch& launch : launches) {
+      launch.key.work = &work;
+      LaunchStats* stats = Add(launch, reading);
+      if (stats == nullptr) return false;
+      const std::string kernel = NameOf(reading->names, launch.key.name);
+      if (IsCommunicationKernel(kernel)) continue;
+      if (!work.lacks.empty()) {
+        lacking_.Add(work, launch.ns);
+        continue;
+      }
+      AddWork(work, &launch == &*longest && reading->worked != reading->op, kernel, gpu_, stats);
+    }
+    reading->worked = reading->op;
+    launches.clear();
+    return true;
+  }
+
+  // Adds a launch that was called on `thread` at `call`, or, where that is not known, anywhere.
+  bool AddCalled(Launch launch, std::optional<std::pair<int64_t, int64_t>> called, Reading* reading) {
+    uint32_t op = kNoSpan;
+    NvtxPlace place;
+    if (reading->ranges && called) {
+      place = reading->ranges->At(called->first, called->second);
+      if (operators_ && reading->name.empty()) op = operators_->At(called->first, called->second);
+    }
+    if (op != kNoSpan) {
+      place.phase = operators_->PhaseOf(op);
+      if (const std::optional<std::string> layer = operators_->LayerOfBackward(op)) {
+        place.path = *layer;
+        place.in_step = true;
+      }
+    }
+    launch.key.place = NumberOf(place);
+    // More kernels than any operator has, of a file that is made to have as many in one.
+    constexpr size_t kMostOfOneOperator = 4096;
+    if (op != reading->op || reading->of_operator.size() >= kMostOfOneOperator) {
+      if (!AddOperator(reading)) return false;
+    }
+    reading->op = op;
+    if (op == kNoSpan) return Add(launch, reading) != nullptr;
+    reading->of_operator.push_back(launch);
+    return true;
+  }
+
   // Reads a table whose nine columns `key` are a launch's name, grid, block, shared memory and device. `name` stands
   // for the first of them where it is not empty.
   absl::Status Read(const std::string& table, const std::string& key, const std::string& name, Phase phase) {
@@ -347,13 +454,14 @@ class Importer {
     const Statement statement =
         database_.Prepare(absl::StrCat("SELECT ", key, ", k.start, k.end, ", has_device ? "k.deviceId" : "0", ", ",
                                        Caller(table), " FROM ", table, " k ", CallerJoin(table), CallerOrder(table)));
-    const Statement names =
-        name.empty() ? database_.Prepare("SELECT value FROM StringIds WHERE id = ?") : Statement();
+    Reading reading;
+    reading.name = name;
+    reading.phase = phase;
+    if (name.empty()) reading.names = database_.Prepare("SELECT value FROM StringIds WHERE id = ?");
     if (!database_.status().ok()) return Failure();
     constexpr int kStart = 9, kEnd = 10, kDevice = 11, kThread = 12, kCall = 13;
-    std::optional<NvtxStack> ranges;
-    if (has_ranges_ && callers_known_) ranges.emplace(Ranges());
-    absl::flat_hash_map<RawKey, std::pair<LaunchStats*, Stat*>> known;  // nodes of run_.launches, which stay
+    if (has_ranges_ && callers_known_) reading.ranges.emplace(Ranges());
+    if (operators_) operators_->Rewind();
     const uint64_t rows_before = result_.rows;
     while (database_.Row(statement)) {
       sqlite3_stmt* row = statement.get();
@@ -364,36 +472,21 @@ class Importer {
         ++result_.skipped_lines;
         continue;
       }
-      if (++activities_ <= kMostActivitiesKept) activity_[sqlite3_column_int64(row, kDevice)].push_back(at);
-      RawKey raw;
-      raw.name = sqlite3_column_type(row, 0) == SQLITE_NULL ? kNoName : sqlite3_column_int64(row, 0);
-      for (size_t i = 0; i < raw.numbers.size(); ++i) raw.numbers[i] = Unsigned(row, 1 + static_cast<int>(i));
+      activity_.Add(sqlite3_column_int64(row, kDevice), at);
+      Launch launch;
+      launch.ns = static_cast<uint64_t>(at.end) - static_cast<uint64_t>(at.start);
+      launch.key.name = sqlite3_column_type(row, 0) == SQLITE_NULL ? kNoName : sqlite3_column_int64(row, 0);
+      for (size_t i = 0; i < launch.key.numbers.size(); ++i) {
+        launch.key.numbers[i] = Unsigned(row, 1 + static_cast<int>(i));
+      }
       // A launch without a call (of a CUDA graph) is in no range.
-      if (ranges && sqlite3_column_type(row, kThread) != SQLITE_NULL) {
-        raw.place = NumberOf(ranges->At(sqlite3_column_int64(row, kThread), sqlite3_column_int64(row, kCall)));
-      } else {
-        raw.place = NumberOf({});
+      std::optional<std::pair<int64_t, int64_t>> called;
+      if (sqlite3_column_type(row, kThread) != SQLITE_NULL) {
+        called = {sqlite3_column_int64(row, kThread), sqlite3_column_int64(row, kCall)};
       }
-      auto& [stats, time] = known[raw];
-      if (stats == nullptr) {
-        LaunchKey launch;
-        launch.kernel = name.empty() ? NameOf(names, raw.name) : name;
-        std::copy_n(raw.numbers.begin(), 3, launch.grid.begin());
-        std::copy_n(raw.numbers.begin() + 3, 3, launch.block.begin());
-        launch.dynamic_shared_bytes = raw.numbers[6];
-        launch.device = raw.numbers[7];
-        const NvtxPlace& place = places_[raw.place];
-        launch.phase = place.phase != Phase::kOther ? place.phase : phase;
-        launch.op = place.op;
-        launch.layer = ranges && steps_ > 0 && !place.in_step ? LayerKey{} : LayerKey{model_, place.path};
-        if (!memory_.Fits(launch)) return Fail(kTooManyKeys);
-        stats = &run_.launches[launch];
-        time = &stats->metrics[std::string(kMetricTime)];
-      }
-      ++stats->launches;
-      time->Add(static_cast<uint64_t>(at.end) - static_cast<uint64_t>(at.start));
-      ++result_.kernels;
+      if (!AddCalled(launch, called, &reading)) return Fail(kTooManyKeys);
     }
+    if (!AddOperator(&reading)) return Fail(kTooManyKeys);
     if (!database_.status().ok()) {
       return Fail(absl::StrCat("behind record ", result_.rows, ": ", std::string(database_.status().message())));
     }
@@ -406,31 +499,48 @@ class Importer {
     return absl::OkStatus();
   }
 
+  void ExplainWork() {
+    DefineWork(&result_.profile.metrics);
+    const auto say = [this](const char* id, const std::string& text) {
+      ++run_.diagnostics[DiagnosticInfo{.severity = 0, .id = id, .text = text, .remedy = {}}];
+    };
+    say("flop-from-shapes",
+        absl::StrCat(
+            std::string(kWorkOfShapes),
+            ". NVTX ranges have no types: an operator's operands have that in the name of its longest kernel"));
+    if (const std::string lacking = lacking_.Text(total_ns_); !lacking.empty()) say("work-not-known", lacking);
+    if (operators_->full()) {
+      result_.warnings.push_back(absl::StrCat(path_,
+                                              ": it has more NVTX ranges than fit in memory, and operators in the "
+                                              "last ones have no FLOP and no bytes"));
+    }
+  }
+
   void Finish() {
     const std::string& model = model_;
     run_.key.source = SourceKind::kImported;
     run_.key.collector = "nsys";
+    run_.key.training = operators_ && operators_->trains();
     run_.key.models = {model};
     run_.models[model] = ModelInfo{.class_name = model};
+    run_.key.gpu = device_.name;
+    run_.devices = {device_};
     run_.processes = 1;
     run_.tier = 6;
     run_.steps.steps = std::max<uint64_t>(steps_, 1);
-    DeviceInfo device;
-    if (const auto gpu_columns = database_.ColumnsOf("TARGET_INFO_GPU");
-        gpu_columns.contains("name") && gpu_columns.contains("id")) {
-      const Statement gpu = database_.Prepare("SELECT name FROM TARGET_INFO_GPU ORDER BY id LIMIT 1");
-      if (database_.Row(gpu)) device.name = ColumnText(gpu, 0);
-    }
-    if (!options_.gpu.empty()) device.name = options_.gpu;
-    run_.key.gpu = device.name;
-    run_.devices = {device};
     for (const auto& [key, stats] : run_.launches) {
       if (!key.layer.model.empty())
         run_.layers.try_emplace(key.layer, LayerInfo{{.order = run_.layers.size() + 1}, ""});
     }
     result_.profile.metrics[std::string(kMetricTime)] = MetricInfo{std::string(kMetricTime), "ns", 1};
-    result_.warnings.push_back(
-        absl::StrCat(path_, ": nsys has no counters; FLOP and bytes are missing, times are there"));
+    if (operators_) {
+      ExplainWork();
+    } else {
+      result_.warnings.push_back(absl::StrCat(
+          path_,
+          ": nsys has no counters, and no range has shapes (nsys profile --pytorch=autograd-shapes-nvtx): FLOP and bytes "
+          "are missing, times are there"));
+    }
     if (steps_ == 0) {
       result_.warnings.push_back(absl::StrCat(
           path_,
@@ -461,13 +571,15 @@ class Importer {
   uint64_t steps_ = 0;         // that ranges mark
   int64_t step_thread_ = 0;    // on which they do
   std::string idle_;           // what is said of the time in which nothing ran; empty: nothing
+  DeviceInfo device_;
+  const Gpu* gpu_ = nullptr;
+  std::optional<NvtxOperators> operators_;  // where ranges have their shapes
+  LackingWork lacking_;
+  uint64_t total_ns_ = 0;
   std::vector<NvtxPlace> places_;
   std::map<std::tuple<bool, std::string, std::string, Phase>, size_t> place_numbers_;
   size_t last_place_ = 0;
-  // When each GPU did something. Of more, SQLite sorts them, in a file of its own and in several times the time.
-  static constexpr uint64_t kMostActivitiesKept = 1 << 20;  // 16 MB
-  std::map<int64_t, std::vector<Interval>> activity_;
-  uint64_t activities_ = 0;
+  NsysActivity activity_;
   UntrustedDatabase database_;
   KeyMemory memory_;
   cli::Run run_;

@@ -29,18 +29,19 @@ void AddOverlap(const Intervals& next, uint64_t TimedStep::*into, std::vector<Ti
   }
 }
 
-void AddStepTimes(const std::vector<TimedStep>& steps, bool has_data, bool has_calls, int64_t began_unix_ns,
-                  uint32_t rank, Run* run) {
+void AddStepTimes(const std::vector<TimedStep>& steps, ShownOfSteps shown, int64_t began_unix_ns, uint32_t rank,
+                  Run* run) {
   StepTimes& times = run->step_times[rank];
   for (const TimedStep& step : steps) {
     const uint64_t ns =
         step.at.end > step.at.start ? static_cast<uint64_t>(step.at.end) - static_cast<uint64_t>(step.at.start) : 0;
     const auto where = [](bool known, uint64_t value) { return known ? std::optional(value) : std::nullopt; };
     times.Add({.wall_ns = ns,
-               .data_wait_ns = where(has_data, step.data_ns),
-               .gpu_wait_ns = where(has_calls, step.gpu_wait_ns),
+               .data_wait_ns = where(shown.data, step.data_ns),
+               .gpu_wait_ns = where(shown.calls, step.gpu_wait_ns),
                .gpu_busy_ns = step.busy_ns,
-               .launch_gap_ns = ns > step.busy_or_data_ns ? ns - step.busy_or_data_ns : 0});
+               .launch_gap_ns = ns > step.busy_or_data_ns ? ns - step.busy_or_data_ns : 0,
+               .exposed_communication_ns = where(shown.communication, step.busy_ns - step.working_ns)});
     int64_t start_unix_ns = 0;
     if (run->step_spans.size() >= kMostStepSpans ||
         __builtin_add_overflow(began_unix_ns, step.at.start, &start_unix_ns)) {
@@ -49,8 +50,8 @@ void AddStepTimes(const std::vector<TimedStep>& steps, bool has_data, bool has_c
     run->step_spans.push_back({.index = run->step_spans.size(),
                                .start_unix_ns = start_unix_ns,
                                .duration_ns = ns,
-                               .data_wait_ns = where(has_data, step.data_ns),
-                               .gpu_wait_ns = where(has_calls, step.gpu_wait_ns),
+                               .data_wait_ns = where(shown.data, step.data_ns),
+                               .gpu_wait_ns = where(shown.calls, step.gpu_wait_ns),
                                .busy_ns = step.busy_ns});
   }
 }

@@ -27,6 +27,11 @@ struct TimedStep {
   Interval at;
   uint64_t data_ns = 0, gpu_wait_ns = 0, busy_ns = 0;
   uint64_t busy_or_data_ns = 0;
+  uint64_t working_ns = 0;  // something runs on the GPU that is no communication
+};
+// What a recording shows at all.
+struct ShownOfSteps {
+  bool data = false, calls = false, communication = false;  // waits for batches and for the GPU; NCCL's kernels
 };
 // A file with more steps than this is no training run. So many take 56 MB.
 inline constexpr size_t kMostTimedSteps = 1 << 20;
@@ -35,10 +40,10 @@ inline constexpr size_t kMostTimedSteps = 1 << 20;
 // once.
 void AddOverlap(const Intervals& next, uint64_t TimedStep::*into, std::vector<TimedStep>* steps);
 
-// Adds the steps to what `run` says of `rank`. `has_data` and `has_calls` say whether the recording shows waiting for
-// batches and for the GPU at all; `began_unix_ns` is when its clock was 0, itself 0 where that is not known.
-void AddStepTimes(const std::vector<TimedStep>& steps, bool has_data, bool has_calls, int64_t began_unix_ns,
-                  uint32_t rank, Run* run);
+// Adds the steps to what `run` says of `rank`. `began_unix_ns` is when the recording's clock was 0, itself 0 where
+// that is not known.
+void AddStepTimes(const std::vector<TimedStep>& steps, ShownOfSteps shown, int64_t began_unix_ns, uint32_t rank,
+                  Run* run);
 
 }  // namespace rfinject::cli
 

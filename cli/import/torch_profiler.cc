@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/import/nvtx_ranges.h"
 #include "cli/import/timed_steps.h"
+#include "cli/import/torch/add_work.h"
 #include "cli/import/torch/byte_stream.h"
 #include "cli/import/torch/call_tree.h"
 #include "cli/import/torch/execution_trace.h"
@@ -56,8 +57,7 @@ class Importer {
       : path_(std::move(path)),
         options_(options),
         recording_(std::move(recording)),
-        tree_(MakeCallTree(recording_, options.names.get())),
-        joined_(shapes == nullptr ? JoinedCalls() : JoinExecutionTrace(*shapes, tree_, &recording_)),
+        tree_(MakeTree(shapes)),
         works_(recording_, tree_) {}
 
   absl::StatusOr<Imported> Run() {
@@ -76,6 +76,13 @@ class Importer {
   }
 
  private:
+  CallTree MakeTree(const ExecutionTrace* shapes) {
+    CallTree tree = MakeCallTree(recording_);
+    if (shapes != nullptr) joined_ = JoinExecutionTrace(*shapes, tree, &recording_);
+    PlaceLayers(recording_, options_.names.get(), &tree);
+    return tree;
+  }
+
   absl::Status Fail(const std::string& why) const {
     return absl::InvalidArgumentError(absl::StrCat(path_, ": ", why));
   }
@@ -235,10 +242,10 @@ class Importer {
     const bool kernel = activity.kind == TorchActivity::Kind::kKernel;
     if (work == nullptr || !kernel || key.phase == Phase::kCommunication) return;
     if (!work->lacks.empty()) {
-      lacking_[{work->op, work->lacks}] += ns;
+      lacking_.Add(*work, ns);
       return;
     }
-    AddWork(*work, main_[op] == index, key.kernel, &stats);
+    AddWork(*work, main_[op] == index, key.kernel, gpu_, &stats);
   }
 
   static void AddToStep(size_t step, uint64_t ns, std::vector<StepSum>* sums) {
@@ -249,28 +256,6 @@ class Importer {
     } else if (sums->size() < kMaxSampledStepsKept) {
       sums->insert(at, {step, ns});
     }
-  }
-
-  // Every launch has a sample, so that its mean is that of its launches.
-  void AddWork(const OperatorWork& work, bool main, const std::string& kernel, LaunchStats* stats) {
-    const auto add = [&](std::string_view metric, uint64_t value) {
-      stats->metrics[std::string(metric)].Add(main ? value : 0);
-    };
-    add(kMetricModelFlop, work.flop.model);
-    add(kMetricCompulsoryBytes, work.bytes);
-    add(kMetricDramBytes, work.bytes);
-    std::map<Precision, uint64_t> executed;
-    const auto unit = [&](estimate::Unit of) {
-      return gpu_ != nullptr               ? estimate::UnitFor(of, work.type, *gpu_, {.convolution_tf32 = false})
-             : work.type == DType::kDouble ? Precision::kFp64
-                                           : Precision::kFp32;
-    };
-    if (work.flop.matrix != 0) {
-      executed[PrecisionOfKernel(kernel).value_or(unit(work.unit))] += work.flop.matrix;
-    }
-    if (work.flop.vector != 0) executed[unit(estimate::Unit::kVector)] += work.flop.vector;
-    for (const auto& [precision, flop] : executed) add(kMetricFlop[static_cast<size_t>(precision)], flop);
-    if (executed.empty()) add(kMetricFlop[static_cast<size_t>(Precision::kFp32)], 0);
   }
 
   // Counters are of kernels that the profiler ran one by one, whose times are not those of the program. An operator's
@@ -331,9 +316,12 @@ class Importer {
       step.at = {steps.empty() ? std::max(range.start, FirstTime()) : steps.back().at.end, range.end};
       steps.push_back(step);
     }
-    std::vector<Interval> busy, data, waits;
-    for (const TorchActivity& activity : recording_.activities) {
-      busy.push_back({activity.start, activity.start + activity.duration});
+    std::vector<Interval> busy, working, data, waits;
+    for (size_t i = 0; i < recording_.activities.size(); ++i) {
+      const TorchActivity& activity = recording_.activities[i];
+      const Interval at{activity.start, activity.start + activity.duration};
+      busy.push_back(at);
+      if (PhaseOf(i) != Phase::kCommunication) working.push_back(at);
     }
     for (const TorchSpan& span : recording_.spans) {
       if (span.kind != TorchSpan::Kind::kAnnotation || span.thread != tree_.step_thread) continue;
@@ -346,14 +334,17 @@ class Importer {
     }
     std::vector<Interval> both = busy;
     both.insert(both.end(), data.begin(), data.end());
-    for (std::vector<Interval>* list : {&busy, &data, &waits, &both}) {
+    for (std::vector<Interval>* list : {&busy, &working, &data, &waits, &both}) {
       std::sort(list->begin(), list->end(), [](const Interval& a, const Interval& b) { return a.start < b.start; });
     }
     AddOverlap(IntervalsOf(busy), &TimedStep::busy_ns, &steps);
+    AddOverlap(IntervalsOf(working), &TimedStep::working_ns, &steps);
     AddOverlap(IntervalsOf(data), &TimedStep::data_ns, &steps);
     AddOverlap(IntervalsOf(both), &TimedStep::busy_or_data_ns, &steps);
     AddOverlap(IntervalsOf(waits), &TimedStep::gpu_wait_ns, &steps);
-    AddStepTimes(steps, !data.empty(), !recording_.calls.empty(), recording_.base_unix_ns, recording_.rank, &run_);
+    const ShownOfSteps shown{
+        .data = !data.empty(), .calls = !recording_.calls.empty(), .communication = working.size() < busy.size()};
+    AddStepTimes(steps, shown, recording_.base_unix_ns, recording_.rank, &run_);
   }
 
   int64_t FirstTime() const {
@@ -382,15 +373,7 @@ class Importer {
          ++step) {
       run_.sampled_steps[std::string(kMetricTime)][step] = 1;
     }
-    auto& metrics = result_.profile.metrics;
-    const auto define = [&metrics](std::string_view name, const char* unit) {
-      metrics[std::string(name)] = MetricInfo{std::string(name), unit, 1};
-    };
-    define(kMetricTime, "ns");
-    define(kMetricModelFlop, "FLOP");
-    define(kMetricCompulsoryBytes, "byte");
-    define(kMetricDramBytes, "byte");
-    for (const std::string_view name : kMetricFlop) define(name, "FLOP");
+    DefineWork(&result_.profile.metrics);
     Explain();
     result_.profile.runs[run_.key] = std::move(run_);
   }
@@ -401,40 +384,19 @@ class Importer {
     if (severity > 0) result_.warnings.push_back(absl::StrCat(path_, ": ", text));
   }
 
-  std::string Share(uint64_t ns) const {
-    return absl::StrFormat("%.2g %%",
-                           total_ns_ == 0 ? 0 : 100 * static_cast<double>(ns) / static_cast<double>(total_ns_));
-  }
-
   void Explain() {
     if (recording_.activities.empty()) {
       Say(0, "counters-only",
           "counters are those of the profiler, of kernels that ran one by one: there are no times");
     } else {
-      Say(0, "flop-from-shapes",
-          "times are those of the recording; FLOP and bytes are computed from the shapes in it, with each operand moved "
-          "once: they are what the model asks for, not what the GPU counted");
+      Say(0, "flop-from-shapes", std::string(kWorkOfShapes));
     }
     if (!recording_.cut.empty()) {
       Say(1, "recording-cut", absl::StrCat(recording_.cut, "; what came before is here"));
     }
-    std::vector<std::pair<uint64_t, std::string>> reasons;
-    uint64_t lacking = 0;
-    for (const auto& [what, ns] : lacking_) {
-      lacking += ns;
-      reasons.emplace_back(ns, absl::StrCat(what.first, ": ", std::string(what.second)));
-    }
-    std::sort(reasons.rbegin(), reasons.rend());
-    constexpr size_t kNamed = 3;
-    std::vector<std::string> named;
-    for (size_t i = 0; i < std::min(kNamed, reasons.size()); ++i) {
-      named.push_back(absl::StrCat(reasons[i].second, " (", Share(reasons[i].first), ")"));
-    }
-    if (lacking > 0) {
+    if (const std::string lacking = lacking_.Text(total_ns_); !lacking.empty()) {
       const bool no_shapes = recording_.operands.size() <= 1;
-      Say(no_shapes ? 1 : 0, "work-not-known",
-          absl::StrCat("no FLOP and no bytes for ", Share(lacking), " of the GPU's time. ",
-                       absl::StrJoin(named, "; "), reasons.size() > kNamed ? "; …" : ""),
+      Say(no_shapes ? 1 : 0, "work-not-known", lacking,
           no_shapes ? "torch.profiler.profile(record_shapes=True)" : "");
     }
     ExplainJoins();
@@ -523,14 +485,14 @@ class Importer {
   const std::string path_;
   const ImportOptions& options_;
   TorchRecording recording_;
+  JoinedCalls joined_;  // with an execution trace
   const CallTree tree_;
-  const JoinedCalls joined_;
   WorkTable works_;
   const Gpu* gpu_ = nullptr;  // one with the chip that it ran on
   bool has_modules_ = false;
   std::string model_;
   std::vector<uint32_t> main_;  // by span: the activity that is its operator's main kernel
-  std::map<std::pair<std::string, std::string_view>, uint64_t> lacking_;  // ns by operator and reason
+  LackingWork lacking_;
   uint64_t total_ns_ = 0, outside_ns_ = 0;
   KeyMemory memory_;
   bool fits_ = true;

@@ -154,6 +154,33 @@ TEST(TorchProfilerTest, CommunicationIsAPhaseAndRanksAreKnown) {
   ASSERT_TRUE(run.step_times.contains(0));
 }
 
+// Of 100 us a step NCCL's kernel takes 40; a product runs beside it for 15 of them, and a copy for 5 more.
+TEST(TorchProfilerTest, CommunicationThatNothingHidesIsAWait) {
+  std::string events;
+  const auto add = [&events](const std::string& category, const std::string& name, int start, int duration,
+                             int thread) {
+    events += std::string(events.empty() ? "" : ",") + R"({"ph":"X","cat":")" + category + R"(","name":")" + name +
+              R"(","pid":1,"tid":)" + std::to_string(thread) + R"(,"ts":)" + std::to_string(start) + R"(,"dur":)" +
+              std::to_string(duration) + R"(,"args":{"device":0,"stream":)" + std::to_string(thread) + "}}";
+  };
+  for (int step = 0; step < 3; ++step) {
+    const int at = 1000 + 100 * step;
+    add("user_annotation", "ProfilerStep#" + std::to_string(step), at, 100, 1);
+    add("kernel", "sgemm", at + 10, 25, 7);
+    add("kernel", "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", at + 20, 40, 8);
+    add("gpu_memcpy", "Memcpy DtoD (Device -> Device)", at + 50, 5, 7);
+  }
+  const absl::StatusOr<Imported> imported = ImportText("{\"traceEvents\":[" + events + "]}");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const StepTimes& times = OnlyRun(*imported).step_times.at(0);
+  EXPECT_EQ(static_cast<uint64_t>(times.gpu_busy_ns.sum()), 3 * 50'000u);
+  EXPECT_EQ(static_cast<uint64_t>(times.exposed_communication_ns.sum()), 3 * 20'000u);
+  EXPECT_EQ(times.exposed_communication_ns.n(), 3u);
+  // Where there is none, none is said to be hidden.
+  const Imported alone = ImportData("v100_resnet50_step.json.gz");
+  EXPECT_EQ(OnlyRun(alone).step_times.at(0).exposed_communication_ns.n(), 0u);
+}
+
 // AlexNet's forward on an A100 with counters, which say neither when nor from where a kernel was launched: the k-th
 // is the k-th launch. fc6 multiplies [128,9216] by [9216,4096], fc7 by [4096,4096].
 TEST(TorchProfilerTest, CountersFindTheirOperators) {

@@ -178,14 +178,38 @@ bool HaveATrend(std::span<const uint64_t> steps, std::span<const double> values)
   return StudentTail(std::sqrt(explained / rest * (n - 2)), n - 2) < 0.01;
 }
 
+// Whether the values are of one level up to some step and of another from there on: a clock that rises, sinks or
+// jumps. Each cut is Student's t test of the two sides, and the best of them is taken; that the cuts are many is made
+// up for (Bonferroni). One in a hundred is a false alarm.
+bool ChangesItsLevel(std::span<const double> values) {
+  const double n = static_cast<double>(values.size());
+  double sum = 0, squares = 0;
+  for (const double value : values) {
+    sum += value - values[0];
+    squares += (value - values[0]) * (value - values[0]);
+  }
+  const double across = squares - sum * sum / n;
+  if (!(across > 0)) return false;
+  double left = 0, explained = 0;
+  for (size_t i = 0; i + 1 < values.size(); ++i) {
+    left += values[i] - values[0];
+    const double k = static_cast<double>(i + 1);
+    const double distance = left / k - (sum - left) / (n - k);
+    explained = std::max(explained, distance * distance * k * (n - k) / n);
+  }
+  const double rest = across - explained;
+  if (!(rest > 0)) return true;
+  return StudentTail(std::sqrt(explained / rest * (n - 2)), n - 2) * (n - 1) < 0.01;
+}
+
 }  // namespace
 
 bool SamplesDrift(std::span<const uint64_t> steps, std::span<const double> values) {
   if (values.size() < kLeastForDrift) return false;
   const std::vector<Batch> batches = BatchesOf(steps, values, kBatchSteps);
   // A short window does not have eight batches. Its steps are drawn so that what neighbours have in common does not
-  // matter (collector/arming/policy.h); a trend does.
-  if (batches.size() < kLeastForDrift) return HaveATrend(steps, values);
+  // matter (collector/arming/policy.h); a trend does, and a level that only few steps have.
+  if (batches.size() < kLeastForDrift) return HaveATrend(steps, values) || ChangesItsLevel(values);
   double mean = 0;
   for (const Batch& batch : batches) mean += batch.mean();
   const double k = static_cast<double>(batches.size());
@@ -202,7 +226,7 @@ bool SamplesDrift(std::span<const uint64_t> steps, std::span<const double> value
   return ratio < 2 - 1.64 * 2 * std::sqrt((k - 2) / (k * k - 1));
 }
 
-std::vector<bool> SlowSteps(std::span<const double> values, double least) {
+std::vector<bool> SlowSteps(std::span<const double> values, double least, double most) {
   std::vector<bool> slow(values.size(), false);
   const double n = static_cast<double>(values.size());
   if (values.size() < 5) return slow;
@@ -216,8 +240,7 @@ std::vector<bool> SlowSteps(std::span<const double> values, double least) {
     slow[i] = values[i] > limit;
     count += slow[i];
   }
-  // More than that are no exceptions.
-  if (5 * count > values.size()) slow.assign(values.size(), false);
+  if (static_cast<double>(count) > most * n) slow.assign(values.size(), false);
   return slow;
 }
 

@@ -65,7 +65,9 @@ bool SamplesDrift(std::span<const uint64_t> steps, std::span<const double> value
 
 // Returns which of the values are far above the others, if these are few: slow steps, over which no small sample can
 // average. The result has one entry for each value. `least`: how far above the median at least, relative to it.
-std::vector<bool> SlowSteps(std::span<const double> values, double least = 0);
+// `most`: the share of the values that may be slow; more are no exceptions.
+inline constexpr double kMostSlow = 0.2;
+std::vector<bool> SlowSteps(std::span<const double> values, double least = 0, double most = kMostSlow);
 
 }  // namespace rfinject::cli
 

@@ -29,8 +29,9 @@ double Median(std::vector<double> values) {
 }
 
 // Looks for two clusters, by the means of what is below and above their middle (Lloyd's iteration in one dimension).
-// `seldom`: whether the run goes from one to the other less than half as often as independent steps would.
-bool AreTwo(std::span<const double> values, bool* seldom) {
+// `seldom`: whether the run goes from one to the other less than half as often as independent steps would. `rarer`:
+// how many are in the smaller one.
+bool AreTwo(std::span<const double> values, bool* seldom, uint64_t* rarer) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   double cut = (*low + *high) / 2;
   double apart = 0, share = 0, fewer = 0;
@@ -54,6 +55,7 @@ bool AreTwo(std::span<const double> values, bool* seldom) {
   size_t changes = 0;
   for (size_t i = 1; i < values.size(); ++i) changes += (values[i] > cut) != (values[i - 1] > cut);
   *seldom = static_cast<double>(changes) < share * (1 - share) * static_cast<double>(values.size() - 1);
+  *rarer = static_cast<uint64_t>(fewer);
   return apart > kApart && fewer >= 2;
 }
 
@@ -114,9 +116,15 @@ DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint6
   variance /= static_cast<double>(values.size());
   if (!(variance > 0)) return found;
   bool stays = false;
-  if ((AreTwo(ordinary, &stays) && stays) || at_an_end) {
+  uint64_t rarer = 0;
+  const bool are_two = AreTwo(ordinary, &stays, &rarer);
+  if ((are_two && stays) || at_an_end) {
     found.drifting = found.two_speeds = true;
     return found;
+  }
+  if (are_two && (slow == 0 || !seldom)) {
+    found.of_kinds = ordinary.size();
+    found.rarer_kind = rarer;
   }
   // The mean over a few neighbouring lags is as good as one lag of a longer run. Half the distance: what is left
   // there is seen earlier, and what is gone there does no harm at the whole distance.

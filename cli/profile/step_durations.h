@@ -24,7 +24,10 @@ struct DurationFindings {
   // Whether steps that are as far apart as the sampled ones still resemble each other, so that their number does not
   // say how much is known.
   bool drifting = false;
-  bool two_speeds = false;     // that is so because there are two durations that change seldom
+  bool two_speeds = false;  // that is so because there are two durations that change seldom
+  // Where there are two durations that come and go: how many steps were looked at, and how many are of the rarer
+  // kind.
+  uint64_t of_kinds = 0, rarer_kind = 0;
   uint64_t slow = 0;           // steps far above the ordinary ones, and not in a row
   uint64_t slow_extra_ns = 0;  // how much longer than the median they took, together
 };

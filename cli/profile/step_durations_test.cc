@@ -47,6 +47,13 @@ TEST(StepDurations, SeeTwoSpeedsThatChangeSeldom) {
   const DurationFindings quick =
       ExamineDurations(Steps(1, [](uint64_t step) { return step * 2654435761u % 7 < 3 ? 1.0 : 1.1; }), 0, 100);
   EXPECT_FALSE(quick.two_speeds);
+  EXPECT_EQ(quick.of_kinds, 2000u);
+  EXPECT_NEAR(static_cast<double>(quick.rarer_kind), 2000 * 3 / 7.0, 20);
+  EXPECT_EQ(found.of_kinds, 0u);
+  // Rare ones are slow steps, and of one duration there are no kinds.
+  const auto rare = [](uint64_t step) { return step % 20 == 3 ? 1.5 : 1.0; };
+  EXPECT_EQ(ExamineDurations(Steps(1, rare), 0, 100).of_kinds, 0u);
+  EXPECT_EQ(ExamineDurations(Steps(1, [](uint64_t) { return 1.0; }), 0, 100).of_kinds, 0u);
 }
 
 TEST(StepDurations, OfAShortWindowAnEndMayBeAnotherSpeed) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <numbers>
 #include <tuple>
 
 #include "cli/model/statistics.h"
@@ -53,6 +55,21 @@ Key KeyFor(By by, const LaunchKey& launch, const std::string& model) {
   return {model, launch.layer.path, launch.phase, launch.op};
 }
 
+// What is known of `launches` launches that ran in `steps` steps, from what would be known if they were independent;
+// 0: it is. At worst all launches of a step err together.
+Uncertainty InSteps(Uncertainty uncertainty, double launches, double steps) {
+  if (!(steps > 0) || launches <= steps || !(uncertainty.variance > 0)) return uncertainty;
+  const double variance = uncertainty.variance * launches / steps;
+  return {.variance = variance, .satterthwaite = variance * variance / (steps - 1), .known = uncertainty.known};
+}
+
+// How many steps a recording has that says nothing of them, which most are longer than. Its launches are not known to
+// be of more: a kernel that was launched a thousand times may be launched 250 times a step, with one clock each time.
+double StepsOfARecording(const SampledRun& sampled, const Run& run) {
+  constexpr double kFewSteps = 4;
+  return run.key.source == SourceKind::kImported && !sampled.has(Sampled::kTime) ? kFewSteps : 0;
+}
+
 struct Side {
   Sums sums;
   Uncertainty time, flop, bytes;           // by launch, until Finish() has those by step
@@ -61,17 +78,21 @@ struct Side {
   SampledRun::Series series;
   Trust time_trust = Trust::kByLaunch, bytes_trust = Trust::kByLaunch;
 
-  void Add(const KeyQuantities& quantities, const LaunchStats& stats, const SampledRun& sampled, bool exact) {
+  // `steps`: in how many the launches ran, where the file says nothing of them; 0: they are independent.
+  void Add(const KeyQuantities& quantities, const LaunchStats& stats, const SampledRun& sampled, bool exact,
+           double steps) {
     there = true;
     sums.Add(quantities.sums);
     if (exact) return;
-    // Kernels of one step have its clock in common. Where no step is known, the bound for that is taken.
-    time.AddDependent(quantities.time_uncertainty);
+    // Kernels of one step have its clock in common, and so have a kernel's launches. Where no step is known, the
+    // bound for that is taken.
+    const auto launches = static_cast<double>(stats.launches);
+    time.AddDependent(InSteps(quantities.time_uncertainty, launches, sampled.has(Sampled::kTime) ? 0 : steps));
     Uncertainty of_flop = quantities.flop_uncertainty;
     // What a kernel executes does not vary between its launches (arming::GroupRole::kOnce), and is counted once.
     if (sampled.has(Sampled::kBytes)) of_flop.known = true;
     flop.Add(of_flop);
-    bytes.AddDependent(quantities.bytes_uncertainty);
+    bytes.AddDependent(InSteps(quantities.bytes_uncertainty, launches, sampled.has(Sampled::kBytes) ? 0 : steps));
     sampled.Add(stats, &series);
   }
   // Intervals from steps, where the trace has them.
@@ -217,6 +238,89 @@ void CompareAll(const Side& before, const Side& after, const SampledRun* before_
   };
 }
 
+// What a row's time is in one run, relative to the steps that it was sampled in: a clock that differs from step to
+// step, which all kernels of a step have in common, is not in it.
+struct WithinSteps {
+  double variance = 0;  // of the mean's logarithm
+  double degrees = 0;
+  bool known = false;
+};
+
+WithinSteps WithinStepsOf(const Side& row, const Side& total) {
+  const auto time = static_cast<size_t>(Sampled::kTime);
+  const std::vector<double>&x = row.series.values[time], &all = total.series.values[time];
+  if (x.empty() || x.size() != all.size()) return {};
+  std::vector<double> logs;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double rest = all[i] - x[i];
+    if (!(x[i] > 0) || !(rest > 0)) return {};
+    logs.push_back(std::log(x[i] / rest));
+  }
+  const double n = static_cast<double>(logs.size());
+  if (logs.size() < kLeastBatches) return {};
+  double mean = 0, squares = 0;
+  for (const double value : logs) mean += value / n;
+  for (const double value : logs) squares += (value - mean) * (value - mean);
+  return {.variance = squares / (n - 1) / n, .degrees = n - 1, .known = true};
+}
+
+// Compares each row's time with the others' of the same run, beside the comparison of times themselves: two runs have
+// the GPU's clock neither in their steps nor in their means in common, and a layer's small change is lost in that.
+// The level of a run's clock is the median of the rows' changes, weighted by time, so that a layer that changed does
+// not move it. A change is as improbable as the less probable of both tests says, twice (Bonferroni).
+void CompareWithinSteps(const Side& before_total, const Side& after_total,
+                        const std::map<Key, std::pair<Side, Side>>& sides, RunDiff* diff) {
+  struct Tested {
+    DiffRow* row;
+    double change, variance, degrees, weight;
+  };
+  std::vector<Tested> tested;
+  for (DiffRow& row : diff->rows) {
+    const Change& time = row[Compared::kTime];
+    if (!(time.standard > 0) && !std::isinf(time.half_width)) continue;
+    if (!(time.ratio > 0)) continue;
+    const auto found = sides.find({.model = row.model, .layer = row.layer, .phase = row.phase, .op = row.op});
+    if (found == sides.end()) continue;
+    const auto& [before, after] = found->second;
+    if (!HasInterval(before.time_trust) && before.time_trust != Trust::kFewSteps) continue;
+    const WithinSteps a = WithinStepsOf(before, before_total), b = WithinStepsOf(after, after_total);
+    if (!a.known || !b.known) continue;
+    const double variance = a.variance + b.variance;
+    if (!(variance > 0)) continue;
+    const double parts = a.variance * a.variance / a.degrees + b.variance * b.variance / b.degrees;
+    tested.push_back({&row, std::log(time.ratio), variance, variance * variance / parts, time.before + time.after});
+  }
+  // Of few rows the median is one of those that changed.
+  constexpr size_t kLeastRows = 8;
+  if (tested.size() < kLeastRows) return;
+  std::vector<const Tested*> order;
+  double weights = 0;
+  for (const Tested& one : tested) order.push_back(&one), weights += one.weight;
+  std::ranges::stable_sort(order, std::less{}, [](const Tested* one) { return one->change; });
+  double level = 0, passed = 0, level_variance = 0;
+  for (const Tested* one : order) {
+    passed += one->weight;
+    level = one->change;
+    if (2 * passed >= weights) break;
+  }
+  // A median's variance is this many times the mean's, of normal distributions.
+  for (const Tested& one : tested) {
+    const double share = one.weight / weights;
+    level_variance += std::numbers::pi / 2 * share * share * one.variance;
+  }
+  for (const Tested& one : tested) {
+    Change& time = one.row->changes[static_cast<size_t>(Compared::kTime)];
+    const double deviation = std::sqrt(one.variance + level_variance);
+    const double p = StudentTail(std::fabs(one.change - level) / deviation, one.degrees);
+    const double standard = deviation * (time.before + time.after) / 2;
+    const bool had_none = !(time.standard > 0);
+    const bool better = had_none || standard < time.standard;
+    time.p = had_none ? p : std::min(1.0, 2 * std::min(time.p, p));
+    if (better) time.standard = standard, time.degrees = one.degrees;
+    diff->within_steps = true;
+  }
+}
+
 // Decides which changes are real among so many tests. All changes of a pair of runs are one family, since a reader of
 // the list reads all of it.
 void Correct(RunDiff* diff) {
@@ -253,14 +357,15 @@ void AddRun(const Profile& profile, const Run& run, const SampledRun& sampled, c
             std::map<Key, Side>& sides, Side& total) {
   const KeyReader reader(profile.metrics, ChipOf(run), run.key.source);
   const bool exact = run.key.source == SourceKind::kEstimated;
+  const double unsaid_steps = StepsOfARecording(sampled, run);
   for (const auto& [launch, stats] : run.launches) {
     KeyQuantities quantities = ReadSampled(reader, sampled, stats);
     if (expected) ApplyExpected(launch, *expected, quantities);
     AddLeastTimes(machine, quantities.sums);
     const std::string& own = launch.layer.model;
     const bool root = !model.empty() && run.key.models.size() == 1 && own == run.key.models.front();
-    sides[KeyFor(by, launch, root ? model : own)].Add(quantities, stats, sampled, exact);
-    total.Add(quantities, stats, sampled, exact);
+    sides[KeyFor(by, launch, root ? model : own)].Add(quantities, stats, sampled, exact, unsaid_steps);
+    total.Add(quantities, stats, sampled, exact, unsaid_steps);
   }
   const double steps = static_cast<double>(StepCount(run.steps, StepBy::kIteration));
   const auto finish = [&](Side& side) {
@@ -319,6 +424,7 @@ RunDiff DiffRuns(const Profile& before_profile, const Run& before, const Profile
     return std::fabs(a[Compared::kTime].difference()) > std::fabs(b[Compared::kTime].difference());
   });
   CompareAll(before_total, after_total, steps_known ? &before_sampled : nullptr, &after_sampled, diff.total);
+  if (steps_known) CompareWithinSteps(before_total, after_total, both, &diff);
   Uncertainty unused;
   diff.paired = steps_known && PairedUncertainty(before_sampled, before_total, after_sampled, after_total, &unused);
   Correct(&diff);

@@ -76,7 +76,8 @@ struct RunDiff {
   // The times of estimates are expected ones, as in their reports (expect.h). Where the GPU of one side is in no
   // table, both are ideal, for the two must not be mixed.
   bool expected = false;
-  bool paired = false;  // times are compared step by step: both runs sampled the same ones
+  bool paired = false;        // times are compared step by step: both runs sampled the same ones
+  bool within_steps = false;  // rows' times are compared with those of their steps, too
   Correction correction = Correction::kFalseDiscovery;
   size_t comparisons = 0;  // that the correction is for: rows and the total, each quantity that has an interval
   std::vector<Caveat> caveats;

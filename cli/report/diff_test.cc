@@ -386,5 +386,86 @@ TEST(DiffEmitTest, EveryCsvLineHasAllColumns) {
   for (std::string line; std::getline(lines, line);) EXPECT_EQ(fields(line), fields(head)) << line;
 }
 
+// A run of ten layers in `steps` sampled steps, each of one launch. `clock` (relative) differs from step to step,
+// launches by a thousandth. The first layer takes `factor` times as long.
+Profile Stepwise(uint64_t seed, double clock, double factor, uint64_t apart) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  Profile profile;
+  const std::string metric(kMetricTime);
+  profile.metrics[metric] = {.name = metric, .unit = "ns"};
+  Run run;
+  run.key.source = SourceKind::kMeasured;
+  run.key.models = {"Net"};
+  run.key.training = true;
+  run.processes = 1;
+  run.steps.steps = 2000;
+  for (uint64_t step = seed % apart; step < apart * 20; step += apart) {
+    run.sampled_steps[metric][step] = 1;
+    const double factor_of_step = 1 + clock * normal(random);
+    for (int layer = 0; layer < 10; ++layer) {
+      const double ns = (layer == 0 ? factor : 1) * 1e6 * (layer + 5) * factor_of_step * (1 + 0.001 * normal(random));
+      LaunchStats& stats =
+          run.launches[{.layer = {"Net", "layer" + std::to_string(layer)}, .phase = Phase::kForward}];
+      stats.launches = run.steps.steps;
+      stats.metrics[metric].Add(static_cast<uint64_t>(ns));
+      stats.step_sums[metric].push_back({step, static_cast<uint64_t>(ns)});
+    }
+  }
+  RunKey key = run.key;
+  profile.runs.emplace(std::move(key), std::move(run));
+  return profile;
+}
+
+TEST(DiffTest, ALayersSmallChangeIsSeenBesideTheStepsClock) {
+  int found = 0, wrong = 0;
+  constexpr int kPairs = 20;
+  for (uint64_t seed = 1; seed <= kPairs; ++seed) {
+    const Diff diff = MakeDiff(Stepwise(2 * seed, 0.02, 1, 50), Stepwise(2 * seed + 1, 0.02, 1.01, 50), OnA100, {});
+    for (const DiffRow& row : diff.pairs.at(0).rows) {
+      const bool real = row[Compared::kTime].verdict == Verdict::kReal;
+      (row.layer == "layer0" ? found : wrong) += real;
+    }
+  }
+  EXPECT_GE(found, kPairs - 4);  // some runs drift by chance
+  EXPECT_LE(wrong, kPairs / 2);
+}
+
+TEST(DiffTest, ALayerIsNoDifferentBecauseTheClockOfOneRunIs) {
+  // One run's clock differs by more from step to step than the other's, and no layer changed.
+  const Diff diff = MakeDiff(Stepwise(2, 0.02, 1, 50), Stepwise(5, 0.05, 1, 50), OnA100, {});
+  for (const DiffRow& row : diff.pairs.at(0).rows) {
+    EXPECT_NE(row[Compared::kTime].verdict, Verdict::kReal) << row.layer;
+  }
+}
+
+TEST(DiffTest, LaunchesOfARecordingWithoutStepsAreNotIndependent) {
+  // Forty launches in four steps, whose clocks differ by 2 %: both runs are of one program.
+  const auto recording = [](uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<double> normal;
+    std::vector<uint64_t> times;
+    for (int step = 0; step < 4; ++step) {
+      const double clock = 1 + 0.02 * normal(random);
+      for (int i = 0; i < 10; ++i) {
+        times.push_back(static_cast<uint64_t>(1e6 * clock * (1 + 0.002 * normal(random))));
+      }
+    }
+    Profile profile = Measured(times);
+    cli::Run run = profile.runs.begin()->second;
+    run.key.source = SourceKind::kImported;
+    run.steps.steps = 0;
+    profile.runs.clear();
+    RunKey key = run.key;
+    profile.runs.emplace(std::move(key), std::move(run));
+    return profile;
+  };
+  int wrong = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    wrong += TimeOf(MakeDiff(recording(2 * seed), recording(2 * seed + 1), OnA100, {})).verdict == Verdict::kReal;
+  }
+  EXPECT_LE(wrong, 10);
+}
+
 }  // namespace
 }  // namespace rfinject::cli

@@ -221,7 +221,8 @@ struct VaryingCount {
       "FLOP that differ between launches of one key",
       "A FLOP counter is not the same in all launches with one kernel, grid, layer, phase and operator.",
       "The key is too coarse: shapes or algorithms differ within it; data-dependent work.",
-      "Bytes and times, which may differ; counters that were shared between the launches of a layer.",
+      "Bytes and times, which may differ; counters that were shared between the launches of a layer; keys of a file that "
+      "says neither grids nor shapes, as a recording of counters.",
       "Means of such a key are means of different work: look at its operator's shapes."};
 
   std::string metric;

@@ -367,6 +367,7 @@ struct Folding {
   double attributable_ns = 0, attributed_ns = 0;
   uint64_t unattributed_launches = 0;
   uint64_t untimed_launches = 0, untimed_keys = 0;
+  bool compiled = false;                                // torch.compile made a kernel
   absl::flat_hash_map<std::string, double> outside_ns;  // of no model and no phase, by operator
 
   // How much of the work has a layer, and what the rest is.
@@ -375,6 +376,8 @@ struct Folding {
     if (!quantities.has_time) untimed_launches += stats.launches, ++untimed_keys;
     const double least_ns = quantities.least_launch_ns;
     if (least_ns > 0 && (shortest_launch_ns == 0 || least_ns < shortest_launch_ns)) shortest_launch_ns = least_ns;
+    // Inductor's names of what it makes: pointwise work, reductions of two kinds, templates, several in one.
+    compiled |= key.kernel.starts_with("triton_") && key.kernel.find("_fused_") != std::string::npos;
     const bool outside = key.layer.model.empty();
     if (outside && key.phase == Phase::kOther) outside_ns[UseOf(key.op.empty() ? key.kernel : key.op)] += time_ns;
     if (!NeedsLayer(key.phase)) return;
@@ -470,6 +473,7 @@ void AddTotals(const Folding& folding, Report& report) {
   report.total_derived = Derive(report.total);
   report.shortest_launch_ns = folding.shortest_launch_ns;
   report.unattributed_launches = folding.unattributed_launches;
+  report.compiled = folding.compiled;
   report.outside_ops = Longest(folding.outside_ns, kOutsideOps);
   const double total_ns = report.total.time_ns();
   if (folding.attributable_ns > 0) report.attributed_share = folding.attributed_ns / folding.attributable_ns;

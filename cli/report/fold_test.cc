@@ -91,6 +91,18 @@ TEST(Fold, WhatALoopDoesOutsideOfItsModelHasNames) {
   EXPECT_THAT(headline(), HasSubstr("of GPU time is of no model: gradient scaling, loss, zero_grad\n"));
 }
 
+TEST(Fold, KernelsOfInductorsSayThatTheProgramIsCompiled) {
+  for (const auto& [kernel, compiled] : std::map<std::string, bool>{
+           {"triton_poi_fused_add_relu_3", true}, {"triton_mine", false}, {"aten::relu", false}}) {
+    Profile profile = testing::SampleMeasured(testing::SampleA100());
+    cli::Run& run = profile.runs.begin()->second;
+    LaunchStats& stats = run.launches[LaunchKey{.phase = Phase::kForward, .kernel = kernel}];
+    stats.launches = 1;
+    stats.metrics["rf.time"].Add(1000);
+    EXPECT_EQ(FoldRun(profile, run, testing::SampleA100(), {}).compiled, compiled) << kernel;
+  }
+}
+
 TEST(Fold, WhatIsInNoLayerNamesWhoLaunchedMostOfIt) {
   Profile profile = testing::SampleMeasured(testing::SampleA100());
   cli::Run& run = profile.runs.begin()->second;

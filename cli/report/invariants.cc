@@ -96,6 +96,8 @@ struct KeyToCheck {
   // Another tool's times stand beside work that follows from shapes: Winograd multiplies less, and what lies in a
   // cache is not moved.
   bool of_shapes() const { return source == SourceKind::kImported && quantities.sums.compulsory_bytes() > 0; }
+  // Whether the key says what makes the work of two launches of one kernel differ. A file may know neither.
+  bool tells_work_apart() const { return key.grid != decltype(key.grid){} || !key.signature.empty(); }
 };
 
 // Holds each precision's FLOP against the machine's peak. FLOP without a unit are taken out of `work`.
@@ -165,7 +167,7 @@ void CheckCounters(const KeyToCheck& it, Alarms& alarms) {
       if (term.sparse && stat.sum > 0) {
         alarms.Add(it.time_ns(), SparseFlop{std::string(term.metric)}, PlaceOf(it.key));
       }
-      if (!term.sparse && stat.min != stat.max && stat.shared_sums == 0) {
+      if (!term.sparse && stat.min != stat.max && stat.shared_sums == 0 && it.tells_work_apart()) {
         alarms.Add(it.time_ns(), VaryingCount{std::string(term.metric), stat.min, stat.max}, PlaceOf(it.key));
       }
     }

@@ -209,6 +209,7 @@ struct ReportedWork {
   double backward_over_forward_model_flop = 0, backward_over_forward_flop = 0, backward_over_forward_time = 0;
   // Of the launches in no model and no phase, the three operators that take longest, or what these are for ("loss").
   std::vector<std::string> outside_ops;
+  bool compiled = false;  // torch.compile made some of the kernels
   // PM sampling: device-wide means over a few steps that it saw whole; a cross-check of total.dram_bytes().
   uint64_t pm_windows = 0;
   double pm_dram_bytes = 0;               // a step

@@ -15,15 +15,38 @@ constexpr std::array<std::string_view, kSampledCount> kMetrics = {kMetricTime, k
 // Of a merged run's processes, this share may drift before all that was measured counts as drifting.
 constexpr double kFewProcesses = 0.05;
 
+// In such a run the sampled steps are a good part of all, and few.
+constexpr double kShortWindow = 200;
 // Fewer durations of steps say nothing of how rare a slow one is.
 constexpr double kDurationsThatTell = 200, kDurationsOfADeviation = 16;
 // Deviations of the steps' durations. One step in ten that is longer is as far above the others; one in five is not.
 constexpr double kExceptional = 3;
+// The share of sampled steps that may be slow.
+constexpr double kMostKnownSlow = 0.4;
 
 const std::vector<StepSum>* SumsOf(const LaunchStats& stats, size_t metric) {
   if (stats.step_sums.empty()) return nullptr;
   const auto found = stats.step_sums.find(std::string(kMetrics[metric]));
   return found == stats.step_sums.end() ? nullptr : &found->second;
+}
+
+// Calls `tell` with the place in `steps` of each sum whose step is there; both ascend.
+template <typename Tell>
+void ForEachSampled(std::span<const uint64_t> steps, std::span<const StepSum> sums, Tell tell) {
+  size_t at = 0;
+  for (const StepSum& one : sums) {
+    while (at < steps.size() && steps[at] < one.step) ++at;
+    if (at == steps.size()) return;
+    if (steps[at] == one.step) tell(at, one);
+  }
+}
+
+double VarianceOf(std::span<const double> values) {
+  double mean = 0, squares = 0;
+  const double n = static_cast<double>(values.size());
+  for (const double value : values) mean += value / n;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return n > 0 ? squares / n : 0;
 }
 
 }  // namespace
@@ -43,19 +66,41 @@ SampledRun::SampledRun(const Profile& profile, const Run& run) {
       metric.processes.push_back(static_cast<double>(count));
     }
   }
-  for (const auto& [key, stats] : run.launches) Add(stats, &total_);
-  if (SetSlowStepsAside(run)) {
-    total_ = {};
-    for (const auto& [key, stats] : run.launches) Add(stats, &total_);
-  }
+  AddTotal(run);
+  if (SetSlowStepsAside(run)) AddTotal(run);
   const auto many = [&](uint64_t of) { return static_cast<double>(of) > kFewProcesses * processes_; };
+  // Times are taken for the whole run, bytes only until they are known: what drifts in the times may have changed
+  // where no bytes were counted. In a short window few samples may have missed it in either.
+  const auto samples_drift = [&](size_t i) {
+    return !total_.values[i].empty() && SamplesDrift(metrics_[i].steps, total_.values[i]);
+  };
+  constexpr size_t kTime = static_cast<size_t>(Sampled::kTime), kBytes = static_cast<size_t>(Sampled::kBytes);
+  const bool bytes_drift = samples_drift(kBytes);
+  const bool times_drift = samples_drift(kTime) || (bytes_drift && run_steps_ < kShortWindow);
   for (size_t i = 0; i < kSampledCount; ++i) {
     Metric& metric = metrics_[i];
-    const std::vector<double>& values = total_.values[i];
+    const bool drifts = times_drift || (i == kBytes && bytes_drift);
     if (many(run.steps.two_speeds)) {
       metric.trust = Trust::kTwoSpeeds;
-    } else if (many(run.steps.drifting) || (!values.empty() && SamplesDrift(metric.steps, values))) {
+    } else if (many(run.steps.drifting) || drifts) {
       metric.trust = Trust::kDrifting;
+    } else if (MissesAKind(run, i)) {
+      metric.trust = Trust::kFewSteps;
+    }
+  }
+}
+
+void SampledRun::AddTotal(const Run& run) {
+  total_ = {};
+  for (size_t i = 0; i < kSampledCount; ++i) raw_total_[i].assign(metrics_[i].steps.size(), 0);
+  for (const auto& [key, stats] : run.launches) {
+    Add(stats, &total_);
+    for (size_t i = 0; i < kSampledCount; ++i) {
+      const std::vector<StepSum>* const sums = SumsOf(stats, i);
+      if (sums == nullptr) continue;
+      ForEachSampled(metrics_[i].steps, *sums, [&](size_t at, const StepSum& one) {
+        raw_total_[i][at] += metrics_[i].weight * static_cast<double>(one.sum) / metrics_[i].processes[at];
+      });
     }
   }
 }
@@ -69,14 +114,17 @@ bool SampledRun::SetSlowStepsAside(const Run& run) {
   const bool durations_tell = n >= kDurationsThatTell * processes_;
   if (durations_tell && run.steps.slow == 0) return false;
   double least = 0;  // that a slow step is above the median, relative
-  if (!durations_tell && n >= kDurationsOfADeviation && durations.mean() > 0) {
+  // Where the durations have slow steps, so that they are rare, more among the samples are chance.
+  const bool known = run.steps.slow > 0;
+  const double most = known ? kMostKnownSlow : kMostSlow;
+  if (!known && !durations_tell && n >= kDurationsOfADeviation && durations.mean() > 0) {
     const double variance = static_cast<double>(durations.sum_squares) / n - durations.mean() * durations.mean();
     least = kExceptional * std::sqrt(std::max(0.0, variance)) / durations.mean();
   }
   bool any = false;
   for (size_t i = 0; i < kSampledCount; ++i) {
     Metric& metric = metrics_[i];
-    const std::vector<bool> slow = SlowSteps(total_.values[i], least);
+    const std::vector<bool> slow = SlowSteps(total_.values[i], least, most);
     for (size_t s = slow.size(); s-- > 0;) {
       if (!slow[s]) continue;
       any = true;
@@ -87,6 +135,23 @@ bool SampledRun::SetSlowStepsAside(const Run& run) {
     }
   }
   return any;
+}
+
+// Where the durations of all steps are of two kinds that come and go, as with every fifth step longer, few samples
+// say little of either kind: they may all be of one. In a short window, which has few steps of either, the interval
+// holds the mean or not as whole steps happen to fall, and is 95 % of nothing. Kinds that differ by the keys that run
+// in them are known by their launches (Add).
+bool SampledRun::MissesAKind(const Run& run, size_t metric) const {
+  constexpr double kLeastOfAKind = 2.5;
+  const double all = static_cast<double>(run.steps.of_kinds);
+  const std::vector<double>& values = total_.values[metric];
+  const double n = static_cast<double>(values.size());
+  if (!(all > 0) || metrics_[metric].slow > 0) return false;
+  const double expected = n * static_cast<double>(run.steps.rarer_kind) / all;
+  if (run_steps_ >= kShortWindow && expected >= kLeastOfAKind) return false;
+  const double left = VarianceOf(values), before = VarianceOf(raw_total_[metric]);
+  constexpr double kExplained = 0.1;
+  return !(left < kExplained * before);
 }
 
 double SampledRun::Ordinary(Sampled what, const LaunchStats& stats) const {
@@ -125,16 +190,12 @@ void SampledRun::Add(const LaunchStats& stats, Series* series) const {
     present.resize(metric.steps.size());
     std::vector<std::pair<size_t, double>> sampled;  // index of the step, value
     double sum = 0;
-    size_t at = 0;
-    for (const StepSum& one : *sums) {
-      while (at < metric.steps.size() && metric.steps[at] < one.step) ++at;
-      if (at == metric.steps.size()) break;
-      if (metric.steps[at] != one.step) continue;
+    ForEachSampled(metric.steps, *sums, [&](size_t at, const StepSum& one) {
       const double value = metric.weight * static_cast<double>(one.sum) / metric.processes[at];
       sampled.emplace_back(at, value);
       sum += value;
       present[at] = true;
-    }
+    });
     if (sampled.size() == values.size() || sampled.empty()) {
       for (const auto& [step, value] : sampled) values[step] += value;
       continue;

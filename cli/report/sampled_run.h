@@ -67,12 +67,15 @@ class SampledRun {
     Trust trust = Trust::kByStep;  // of any interval: kDrifting, kTwoSpeeds
   };
   bool SetSlowStepsAside(const Run& run);
+  void AddTotal(const Run& run);
+  bool MissesAKind(const Run& run, size_t metric) const;
   const Metric& Of(Sampled what) const { return metrics_[static_cast<size_t>(what)]; }
 
   std::array<Metric, kSampledCount> metrics_;
   double run_steps_ = 0;  // of one process
   double processes_ = 1;
   Series total_;
+  std::array<std::vector<double>, kSampledCount> raw_total_;  // what was sampled in each step, as it is
 };
 
 }  // namespace rfinject::cli

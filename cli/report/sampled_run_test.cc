@@ -116,5 +116,28 @@ TEST(SampledRunTest, AFewLaunchesThatWereNeverSampledWidenTheInterval) {
   EXPECT_NEAR(report.total_time.relative, before + 2 * 5 / 1005.0, 1e-6);
 }
 
+TEST(SampledRunTest, FewSamplesOfStepsOfTwoKindsHaveNoInterval) {
+  // The durations say that a fifth of the steps is longer, but no sample is known to be of those.
+  Profile profile = Empty(0);
+  AddKernel(&profile, "always", 2, 10'000);
+  StepSums& steps = profile.runs.begin()->second.steps;
+  EXPECT_EQ(Fold(profile).total_time.trust, Trust::kByStep);
+  steps.of_kinds = 900, steps.rarer_kind = 100;
+  EXPECT_EQ(Fold(profile).total_time.trust, Trust::kFewSteps) << "two of 20 are expected";
+  steps.rarer_kind = 180;
+  EXPECT_EQ(Fold(profile).total_time.trust, Trust::kByStep) << "four are";
+  steps.steps = 60;
+  EXPECT_EQ(Fold(profile).total_time.trust, Trust::kFewSteps) << "the window is short";
+}
+
+TEST(SampledRunTest, KindsOfStepsThatDifferByWhatRunsInThemAreKnown) {
+  Profile profile = Empty(1);
+  AddKernel(&profile, "even", 0, 10'000);
+  AddKernel(&profile, "odd", 1, 90'000);
+  StepSums& steps = profile.runs.begin()->second.steps;
+  steps.of_kinds = 900, steps.rarer_kind = 100;
+  EXPECT_EQ(Fold(profile).total_time.trust, Trust::kByStep);
+}
+
 }  // namespace
 }  // namespace rfinject::cli

@@ -24,6 +24,7 @@ StepWaits WaitsOfTimes(const StepTimes& times) {
   waits.data_wait = PartOf(times.data_wait_ns);
   waits.gpu_wait = PartOf(times.gpu_wait_ns);
   waits.launch_gaps = PartOf(times.launch_gap_ns);
+  waits.exposed_communication = PartOf(times.exposed_communication_ns);
   if (times.own_ns.n() > 0 && times.own_ns.n() == times.wall_ns.n()) {
     waits.own = PartOf(times.own_ns);
   } else if (waits.wall.mean_ns && waits.data_wait.mean_ns && waits.gpu_wait.mean_ns) {
@@ -163,6 +164,23 @@ constexpr auto kColumns = std::to_array<ColumnOf<RankWaits>>({
      [](const RankWaits& r) { return PartCell(r.waits.launch_gaps.p95_ns); }},
     {{.name = "launch_gap_share", .help = "The same over what a step takes.", .kind = Kind::kShare},
      [](const RankWaits& r) { return PartCell(r.waits.Share(r.waits.launch_gaps)); }},
+    {{.name = "exposed_communication_mean_ns",
+      .help = "Of a step: only communication runs on the GPU; mean; of recordings.",
+      .kind = Kind::kUnit,
+      .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.exposed_communication.mean_ns); }},
+    {{.name = "exposed_communication_p50_ns",
+      .help = "Of a step: only communication runs on the GPU; median; of recordings.",
+      .kind = Kind::kUnit,
+      .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.exposed_communication.p50_ns); }},
+    {{.name = "exposed_communication_p95_ns",
+      .help = "Of a step: only communication runs on the GPU; 95 % of the steps stay below; of recordings.",
+      .kind = Kind::kUnit,
+      .unit = "ns"},
+     [](const RankWaits& r) { return PartCell(r.waits.exposed_communication.p95_ns); }},
+    {{.name = "exposed_communication_share", .help = "The same over what a step takes.", .kind = Kind::kShare},
+     [](const RankWaits& r) { return PartCell(r.waits.Share(r.waits.exposed_communication)); }},
 });
 
 }  // namespace

@@ -33,6 +33,8 @@ struct StepWaits {
   // more. At least so long, because the GPU counts as idle in a wait for data as far as it can have been; of imports
   // exact.
   StepPart launch_gaps;
+  // Only communication runs on the GPU. It is a part of gpu_busy; nothing where no communication was seen.
+  StepPart exposed_communication;
   // What a step takes: by the clock, or as long as the GPU is busy, where a virtual GPU lags behind its host.
   double step_ns() const;
   // The share of a part in that; nothing where the part is not known.

@@ -100,6 +100,7 @@ std::string CorrectionText(const RunDiff& pair) {
       text = "Real: one in 20 of " + many + " is called so by chance (no correction).";
       break;
   }
+  if (pair.within_steps) text += " A layer's time is also compared with that of the other layers in the same steps.";
   return text + (pair.paired ? " Times are compared step by step: both runs sampled the same ones." : "");
 }
 

@@ -85,6 +85,9 @@ TEST(Opening, WithoutAdviceItNamesThePlacesThatHaveMost) {
   ASSERT_THAT(lines, SizeIs(4)) << "what is below a hundredth is no line";
   EXPECT_THAT(lines[2], AllOf(StartsWith("1. at most -"), HasSubstr("optimizer"), HasSubstr("bound by launching")));
   EXPECT_THAT(lines[3], AllOf(HasSubstr("20 layers Conv2d, most in layer1.0.conv1"), HasSubstr("bound by memory")));
+  EXPECT_THAT(absl::StrJoin(lines, "\n"), HasSubstr("torch.compile"));
+  report.compiled = true;
+  EXPECT_THAT(absl::StrJoin(OpeningText(report), "\n"), Not(HasSubstr("torch.compile")));
 }
 
 TEST(Opening, StandsAboveTheFactsAndIsTheEndOnATerminal) {

@@ -28,6 +28,7 @@ constexpr auto kRanks = std::to_array<TableLook>({
     {.column = "data_wait_mean_ns", .title = "for data", .width = 8},
     {.column = "gpu_wait_mean_ns", .title = "for GPU", .width = 8},
     {.column = "launch_gap_mean_ns", .title = "gaps", .width = 8, .priority = 1},
+    {.column = "exposed_communication_mean_ns", .title = "comm.", .width = 8},
 });
 
 std::string DurationOrUnknown(const std::optional<double>& ns) { return ns ? Duration(*ns) : "-"; }
@@ -41,6 +42,9 @@ std::string ClockText(const WaitTable& table) {
     return "The clock is the virtual GPU's: this host's, with its data and its launching, and where the host waits for "
            "the GPU as long as the ideal times of the kernels. Nothing waits in earnest, so workers of a data loader "
            "have less time than beside a GPU.";
+  }
+  if (!table.all.data_wait.mean_ns && table.source == SourceKind::kImported) {
+    return "Whether the host waits for data is not known: the recording has no scope of a DataLoader.";
   }
   if (!table.all.data_wait.mean_ns) {
     return "What the host waits for is not known: an older rfinject wrote the trace, or no loop in Python was seen.";
@@ -57,6 +61,7 @@ RowSet PartsOf(const StepWaits& all) {
   std::vector<NamedPart> parts;
   for (const NamedPart& one :
        {NamedPart{"by the clock", &all.wall}, NamedPart{"GPU busy", &all.gpu_busy},
+        NamedPart{"GPU does nothing but communicate", &all.exposed_communication},
         NamedPart{"GPU idle in launch gaps, at least", &all.launch_gaps},
         NamedPart{"host waits for data", &all.data_wait}, NamedPart{"host waits for the GPU", &all.gpu_wait},
         NamedPart{"host does its own: Python, launching", &all.own}}) {

@@ -93,12 +93,16 @@ std::string WaitShareText(const Report& report) {
   // On a virtual GPU launching takes what it takes on this host, with what observing it costs.
   const bool gaps =
       report.run.source != SourceKind::kEstimated && waits.Share(waits.launch_gaps).value_or(0) >= kWorthASentence;
-  if (!busy || (!data && !gpu && !gaps)) return {};
+  const bool communication = waits.Share(waits.exposed_communication).value_or(0) >= kWorthASentence;
+  if (!busy || (!data && !gpu && !gaps && !communication)) return {};
   std::string text = "by the clock the GPU is busy for " + Percent(*busy) + " of a step";
   if (data || gpu) text += ", and the host waits ";
   if (data) text += Percent(*waits.Share(waits.data_wait)) + " for data";
   if (gpu) text += (data ? ", " : "") + Percent(*waits.Share(waits.gpu_wait)) + " for the GPU";
   if (gaps) text += "; launch gaps are at least " + Percent(*waits.Share(waits.launch_gaps)) + " of it";
+  if (communication) {
+    text += "; communication that nothing hides is " + Percent(*waits.Share(waits.exposed_communication)) + " of it";
+  }
   return text;
 }
 
@@ -174,12 +178,15 @@ std::string LimitText(const Report& report) {
 
 namespace {
 
-std::string_view RemedyOf(Bound bound) {
+// `compiled`: the program uses torch.compile already.
+std::string_view RemedyOf(Bound bound, bool compiled) {
   switch (bound) {
     case Bound::kLaunch:
-      return "bound by launching: fewer and larger launches (a larger batch, CUDA graphs, torch.compile)";
+      return compiled ? "bound by launching: fewer and larger launches (a larger batch, CUDA graphs)"
+                      : "bound by launching: fewer and larger launches (a larger batch, CUDA graphs, torch.compile)";
     case Bound::kMemory:
-      return "bound by memory: fuse operators (torch.compile), or halve the bytes (autocast)";
+      return compiled ? "bound by memory: halve the bytes (autocast)"
+                      : "bound by memory: fuse operators (torch.compile), or halve the bytes (autocast)";
     case Bound::kCompute:
       return "bound by arithmetic: sizes that fill the GPU (a larger batch, multiples of 8), or a lower precision";
     case Bound::kPcie:
@@ -283,7 +290,7 @@ std::vector<std::string> OpeningText(const Report& report) {
     if (gains == kGains) break;
     if (slack.ns < kLeastGainShare * StepNs(report) || IsAdvised(report, slack)) continue;
     lines.push_back(Grouped(++gains) + ". at most " + GainText(slack.ns, StepNs(report)) + ": " +
-                    PlaceText(report, slack) + ", " + std::string(RemedyOf(slack.bound)));
+                    PlaceText(report, slack) + ", " + std::string(RemedyOf(slack.bound, report.compiled)));
   }
   return lines;
 }

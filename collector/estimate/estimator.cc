@@ -15,7 +15,9 @@
 #include <tuple>
 #include <utility>
 
+#include "collector/compiled_code.h"
 #include "collector/estimate/collective.h"
+#include "collector/estimate/compiled_work.h"
 #include "collector/estimate/launched_kernels.h"
 #include "collector/estimate/memory_report.h"
 #include "collector/estimate/name_cache.h"
@@ -25,6 +27,7 @@
 #include "collector/launch_origin.h"
 #include "collector/memory_peak.h"
 #include "collector/run_facts.h"
+#include "collector/source_line.h"
 #include "collector/virtual_gpu.h"
 #include "gpus/gpus.h"
 #include "operators/cost.h"
@@ -99,38 +102,47 @@ class Estimator final : public Source {
     if (!captured) kernels_.RecordRest(record.identity);
   }
 
-  // The kernel is taken to read or write once what its arguments point to; what it
-  // computes is not known. An operator that launches such kernels is costed by its operands.
+  bool wants_compiled_code() const noexcept override { return true; }
+
+  uint32_t DefineCompiledWork(const CompiledWork& work) noexcept override {
+    return compiled_.Define(work, gpu_, policy(), unknown_);
+  }
+
+  // What torch.compile made is known by the place that launches it. Any other kernel is taken to read or write once
+  // what its arguments point to; what it computes is not known. An operator that launches such kernels is costed by
+  // its operands.
   void OnLoadedLaunch(const rfinject_virtual_loaded_launch& launch) noexcept {
     if (stopped_.load(std::memory_order_relaxed)) return;
-    const Site site = CurrentSite();
+    Site site = CurrentSite();
     if (site.op != 0) return;
-    uint64_t bytes = 0;
-    const std::span words(launch.words, launch.word_count);
-    for (size_t i = 0; i < words.size(); ++i) {
-      const auto before = words.first(i);
-      if (std::ranges::find(before, words[i]) != before.end()) continue;
-      bytes = estimate::SaturatingAdd(bytes, memory_.BytesAt(static_cast<uint32_t>(launch.device), words[i]));
-    }
+    const CompiledPlace place = CurrentCompiledPlace(site.layer);
+    site.layer = place.layer;
+    const uint32_t kernel = recorder_.Intern(launch.name);
+    estimate::CompiledCost cost = compiled_.Find(place.work, kernel);
+    if (!cost.bytes_known) cost.SetBytes(ArgumentBytes(launch), gpu_);
     LaunchRecord record;
-    record.identity.kernel = recorder_.Intern(launch.name);
+    record.identity.kernel = kernel;
     record.identity.site = site;
-    record.identity.site.op = record.identity.kernel;
+    record.identity.site.op = kernel;
     std::ranges::copy(launch.grid, record.identity.grid.begin());
     std::ranges::copy(launch.block, record.identity.block.begin());
     record.identity.dynamic_shared_bytes = launch.shared_bytes;
-    const uint64_t ns = estimate::EstimateTimeNs({}, bytes, gpu_);
-    for (const Sample& sample :
-         {Sample{kTime, ns}, Sample{kModelFlop, 0}, Sample{kDramBytes, bytes}, Sample{kCompulsoryBytes, bytes}}) {
+    for (const Sample& sample : {Sample{kTime, cost.time_ns}, Sample{kModelFlop, cost.model_flop},
+                                 Sample{kDramBytes, cost.bytes}, Sample{kCompulsoryBytes, cost.bytes}}) {
       record.samples[record.sample_count++] = sample;
     }
-    if (!loaded_reported_.exchange(true)) {
+    for (size_t p = 0; p < kPrecisionCount; ++p) {
+      if (cost.executed_flop[p] != 0 && record.sample_count < kMaxSamplesPerRecord) {
+        record.samples[record.sample_count++] = {kFlopFirst + static_cast<uint32_t>(p), cost.executed_flop[p]};
+      }
+    }
+    if (!cost.flop_known && recorder_.InWindow() && !loaded_reported_.exchange(true)) {
       recorder_.ReportDiagnostic(
           Severity::kInfo, "compiled-kernels",
-          "kernels that were compiled while the program ran (Triton's) are costed by the bytes "
-          "that their arguments' memory holds, each once; their FLOP count as 0");
+          "kernels of Triton's that torch.compile did not make, or whose code does not say what they compute, are "
+          "costed by the bytes that their arguments' memory holds, each once; their FLOP count as 0");
     }
-    work_.Happen({{estimate::Launches{record, 1}}}, ns);
+    work_.Happen({{estimate::Launches{record, 1}}}, cost.time_ns);
   }
 
   // GPUs reach one another over NVLink where the board has it, and else over PCIe.
@@ -214,6 +226,17 @@ class Estimator final : public Source {
     return {convolution_tf32_.load(std::memory_order_relaxed), matmul_tf32_.load(std::memory_order_relaxed)};
   }
 
+  uint64_t ArgumentBytes(const rfinject_virtual_loaded_launch& launch) noexcept {
+    uint64_t bytes = 0;
+    const std::span words(launch.words, launch.word_count);
+    for (size_t i = 0; i < words.size(); ++i) {
+      const auto before = words.first(i);
+      if (std::ranges::find(before, words[i]) != before.end()) continue;
+      bytes = estimate::SaturatingAdd(bytes, memory_.BytesAt(static_cast<uint32_t>(launch.device), words[i]));
+    }
+    return bytes;
+  }
+
   // Defined where something goes over the link: most runs have no such bytes.
   uint32_t LinkMetric(std::string_view name) noexcept {
     std::atomic<uint32_t>& id = name == kMetricPcieBytes ? pcie_metric_ : nvlink_metric_;
@@ -282,6 +305,7 @@ class Estimator final : public Source {
   MemoryWatch memory_;
   estimate::LaunchedKernels kernels_{recorder_};
   estimate::Work work_{recorder_};
+  estimate::CompiledKernels compiled_{recorder_};
   estimate::UnknownOperators unknown_{recorder_};
   // What was said once already. Any thread exchanges it, so that one of them says it.
   std::atomic<bool> virtual_gpu_reported_{false}, loaded_reported_{false};
@@ -306,11 +330,17 @@ void Tell(Event event) {
   }
 }
 
+int WritePlace(char* text, size_t size) {
+  const ProgramLineFunction line = g_program_line.load(std::memory_order_acquire);
+  return line != nullptr && line(text, size) ? 1 : 0;
+}
+
 constexpr rfinject_virtual_observer kObserver = {.kernel = &Tell<&Estimator::OnKernelName>,
                                                  .replay = &Tell<&Estimator::OnReplay>,
                                                  .loaded_launch = &Tell<&Estimator::OnLoadedLaunch>,
                                                  .collective = &Tell<&Estimator::OnCollective>,
-                                                 .memory = &Tell<&Estimator::OnMemory>};
+                                                 .memory = &Tell<&Estimator::OnMemory>,
+                                                 .place = &WritePlace};
 
 void ReportUnknownGpu(const std::string& name, Recorder& recorder) {
   std::array<const Gpu*, 4> buffer;

@@ -46,6 +46,11 @@ RFINJECT_VIRTUAL_DOOR(capturing);
 RFINJECT_VIRTUAL_DOOR(captured);
 RFINJECT_VIRTUAL_DOOR(tell_captured);
 RFINJECT_VIRTUAL_DOOR(observe_all);
+RFINJECT_VIRTUAL_DOOR(thread_launches);
+RFINJECT_VIRTUAL_DOOR(known);
+RFINJECT_VIRTUAL_DOOR(computed);
+RFINJECT_VIRTUAL_DOOR(changed);
+RFINJECT_VIRTUAL_DOOR(answer);
 #undef RFINJECT_VIRTUAL_DOOR
 
 bool ReadClock(GpuClock* clock) noexcept {
@@ -129,6 +134,11 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
   g_tell_captured.Open(driver);
   g_observe_all.Open(driver);
   g_clock.Open(driver);
+  g_thread_launches.Open(driver);
+  g_known.Open(driver);
+  g_computed.Open(driver);
+  g_changed.Open(driver);
+  g_answer.Open(driver);
   g_gpu_clock.store(&ReadClock);
   g_tell.Open(driver);
   return HasVirtualGpu() ? nullptr : "its driver is of another version";
@@ -166,6 +176,18 @@ bool VirtualGpuCaptured() noexcept { return g_captured() != 0; }
 void TellVirtualGpuCaptured(uint64_t nanoseconds, uint64_t what) noexcept { g_tell_captured(nanoseconds, what); }
 
 void ObserveVirtualGpu(const rfinject_virtual_observer* observer) noexcept { g_observe_all(observer); }
+
+uint64_t VirtualGpuLaunchesOfThread() noexcept { return g_thread_launches(); }
+
+bool VirtualGpuKnows(uintptr_t address, size_t bytes) noexcept { return g_known(address, bytes) != 0; }
+
+void TellVirtualGpuComputed(uintptr_t address, size_t bytes, bool known) noexcept {
+  g_computed(address, bytes, known ? 1 : 0);
+}
+
+void TellVirtualGpuChanged(uintptr_t address, size_t bytes) noexcept { g_changed(address, bytes); }
+
+void AnswerFromVirtualGpu(const int64_t* value) noexcept { g_answer(value); }
 
 void TellVirtualGpu(uint64_t nanoseconds) noexcept { g_tell(nanoseconds); }
 

@@ -16,7 +16,7 @@ class StepClock {
  public:
   // Lets the first step begin now, if it has not begun yet.
   void Start() noexcept;
-  // Lets the step that runs begin now; what was waited for so far is in no step.
+  // Lets the step that runs begin now, or with the wait for its batch; what was waited for before is in no step.
   void Restart() noexcept;
   // Ends the step that runs and begins the next one. Sets the step's start and duration, and returns the time, in ns
   // of the monotonic clock.

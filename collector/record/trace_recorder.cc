@@ -64,6 +64,14 @@ std::string TraceRecorder::LayerName(uint32_t layer) {
   });
 }
 
+bool TraceRecorder::FindLayer(uint32_t layer, LayerDefinition* definition) {
+  return Locked([&](Definitions& known, Pending&) {
+    if (layer == 0 || layer > known.layers.size()) return false;
+    *definition = known.layers[layer - 1].definition;
+    return true;
+  });
+}
+
 void TraceRecorder::UpdateFacts(const RunFacts& facts) noexcept {
   Locked([&](Definitions& known, Pending&) { MergeFacts(facts, &known.facts); });
 }

@@ -14,6 +14,7 @@
 #include "collector/settings.h"
 #include "collector/virtual_gpu.h"
 #include "injector/attach.h"
+#include "injector/python/compiled_code.h"
 #include "injector/python/python_api.h"
 #include "injector/python/ref.h"
 
@@ -230,6 +231,11 @@ int OnAudit(const char* event, PyObject* arguments, void*) {
     OnClearHooks();
   }
   const State state = g_state.load(std::memory_order_relaxed);
+  if (state == State::kDone && event[0] == 'c' && std::strcmp(event, "compile") == 0) {
+    const PythonApi* python = GetPython();
+    if (python != nullptr && arguments != nullptr) OnPythonCompiles(*python, arguments);
+    return 0;
+  }
   if (state != State::kWaiting && state != State::kWatching) return 0;
   if (event[0] != 'i' || std::strcmp(event, "import") != 0) return 0;
   const PythonApi* python = GetPython();

@@ -395,6 +395,31 @@ std::vector<PythonCall> CallsOfThread(const PythonApi& python, size_t most) {
   return calls;
 }
 
+bool FileName::Is(std::string_view path) const noexcept {
+  if (path.size() != length_) return false;
+  for (size_t i = length_; i > 0; --i) {
+    if (character_(text_, static_cast<Py_ssize_t>(i - 1)) != static_cast<unsigned char>(path[i - 1])) return false;
+  }
+  return true;
+}
+
+uint32_t LineInFile(size_t most, bool (*is_wanted)(void* context, const FileName& file), void* context) noexcept {
+  if (!g_ready.load(std::memory_order_acquire) || g.finalizing() != 0) return 0;
+  uint32_t line = 0;
+  ForEachFrame<Read::kDirectly>([&](const RawFrame& frame) {
+    const auto address = At<uintptr_t>(reinterpret_cast<uintptr_t>(frame.code), g.file);
+    if (address != 0 && At<uintptr_t>(address, kObjectType) == g.text_type) {
+      auto* text = reinterpret_cast<PyObject*>(address);
+      if (is_wanted(context, FileName(static_cast<size_t>(g.length(text)), g.character, text))) {
+        line = static_cast<uint32_t>(std::max(0, frame.line()));
+        return false;
+      }
+    }
+    return --most > 0;
+  });
+  return line;
+}
+
 bool ReadProgramLine(ProgramLine* line) noexcept {
   // An interpreter that ends frees the states of threads that are still there.
   if (!g_ready.load(std::memory_order_acquire) || g.finalizing() != 0) return false;

@@ -56,6 +56,25 @@ bool InitPythonFrames(const PythonApi& python, const char** why);
 // thread. Any thread may call this, without the GIL; it takes no lock and allocates nothing.
 bool ReadProgramLine(ProgramLine* line) noexcept;
 
+// The name of a frame's file.
+class FileName {
+ public:
+  FileName(size_t length, uint32_t (*character)(PyObject*, Py_ssize_t), PyObject* text)
+      : length_(length), character_(character), text_(text) {}
+  // Whether it is `path`, which must be ASCII. Looks from the end, where names of generated files differ.
+  bool Is(std::string_view path) const noexcept;
+
+ private:
+  size_t length_;
+  uint32_t (*character_)(PyObject*, Py_ssize_t);
+  PyObject* text_;
+};
+
+// Returns the line of the innermost frame of the calling thread for whose file `is_wanted(context, file)` is true,
+// among the innermost `most`; 0 where there is none. Any thread may call this, without the GIL; it takes no lock and
+// allocates nothing.
+uint32_t LineInFile(size_t most, bool (*is_wanted)(void* context, const FileName& file), void* context) noexcept;
+
 // A function that the calling thread is inside of, and its first argument: the object of a method, or the first of
 // `*arguments`. The argument is empty where there is none, or where it cannot be told: before Python 3.11 where an
 // inner function uses it.

@@ -7,6 +7,7 @@
 #include "collector/site.h"
 #include "collector/step_end.h"
 #include "collector/step_waits.h"
+#include "collector/virtual_gpu.h"
 #include "injector/layer_stack.h"
 #include "injector/torch/autograd.h"
 #include "injector/torch/calibration.h"
@@ -14,6 +15,7 @@
 #include "injector/torch/op_observer.h"
 #include "injector/torch/scopes.h"
 #include "injector/torch/symbols.h"
+#include "injector/torch/values.h"
 #include "injector/training.h"
 
 namespace rfinject {
@@ -107,6 +109,12 @@ TorchCapabilities BindTorch(CalibrateFunction by_python, Recorder& recorder, Sou
     }
   }
   if (wants_ops && capabilities.operands) AddOpCallback(symbols, layouts, recorder, *source);
+  if (HasVirtualGpu()) {
+    if (const char* why = ComputeValues(symbols, layouts)) {
+      recorder.ReportDiagnostic(Severity::kInfo, "no-values",
+                                "no small tensors are computed on the virtual GPU: " + std::string(why));
+    }
+  }
   g_site_function.store(SiteOfThread, std::memory_order_release);
   g_end_step.store(EndStep, std::memory_order_release);
   if (symbols.profiler_enabled != nullptr) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "collector/compiled_code.h"
 #include "injector/thread_block.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/autograd.h"
@@ -191,6 +192,23 @@ void KeepForBackward(const Frame& frame, size_t inputs) {
   }
 }
 
+void ReadInputs(const RecordFunction& record, const OpInfo& info, Operands* inputs) {
+  // The boxed path passes the interpreter's whole stack. The arguments lie at its end.
+  const auto values = Load<uintptr_t>(record, g.layout.inputs);
+  const auto count = Load<size_t>(record, g.layout.inputs + 8);
+  const size_t wanted = g.input_count(&record);
+  try {
+    if (count >= wanted) g.reader.Read(values + (count - wanted) * kValueSize, wanted, inputs);
+  } catch (...) {  // no memory: not counted, and what it runs inside is looked at
+    inputs->Clear();
+    inputs->has_wrapper = true;
+  }
+
+  // A product by zeros that lie nowhere is one by zeros that torch makes for it. What other operators make of them
+  // shows in what runs inside.
+  if (inputs->has_zeros && info.tangent == 0) inputs->has_wrapper = true;
+}
+
 NoContext OnStart(const RecordFunction& record) {
   Ops* ops = g_ops.Get(&t_ops);
   if (ops == nullptr) return {};
@@ -236,22 +254,10 @@ NoContext OnStart(const RecordFunction& record) {
     frame.outer_op = ExchangeOperator(0);
     return {};
   }
-  // The boxed path passes the interpreter's whole stack. The arguments lie at its end.
-  const auto values = Load<uintptr_t>(record, g.layout.inputs);
-  const auto count = Load<size_t>(record, g.layout.inputs + 8);
-  const size_t wanted = g.input_count(&record);
-  try {
-    if (count >= wanted) g.reader.Read(values + (count - wanted) * kValueSize, wanted, &frame.inputs);
-  } catch (...) {  // no memory: not counted, and what it runs inside is looked at
-    frame.inputs.Clear();
-    frame.inputs.has_wrapper = true;
-  }
-
-  // A product by zeros that lie nowhere is one by zeros that torch makes for it. What other operators make of them
-  // shows in what runs inside.
-  if (frame.inputs.has_zeros && info.tangent == 0) frame.inputs.has_wrapper = true;
+  ReadInputs(record, info, &frame.inputs);
   frame.outer_op = ExchangeOperator(info.name);
   frame.site = SiteOfThread();
+  frame.site.layer = CurrentCompiledPlace(frame.site.layer).layer;
   if (frame.site.phase == Phase::kOther && frame.site.layer == 0 && info.copies && frame.inputs.crosses_devices) {
     frame.site.phase = Phase::kData;
   }

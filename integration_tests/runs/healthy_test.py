@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No alarm is raised for a program in which nothing is wrong.
+"""No alarm is raised for a program in which nothing is wrong, and one is for each that does unexplained work.
 
     healthy_test.py [unittest arguments]     see programs.py for the environment
 """
@@ -9,7 +9,8 @@ import unittest
 import programs
 
 class Healthy(programs.TestCase):
-    def check(self, file, count):
+    def reports(self, file, count):
+        """Runs the file's programs, at least so many, and yields the strict report of each."""
         program = pathlib.Path(__file__).with_name(file)
         result = self.cli("-o", "traces/", "--estimate", programs.GPU, programs.PYTHON, program)
         names = dict(reversed(line.split()) for line in result.stdout.splitlines())
@@ -18,14 +19,22 @@ class Healthy(programs.TestCase):
         self.assertEqual(set(names) - set(traces), set(), "programs without a trace")
         for pid, name in names.items():
             with self.subTest(program=name):
-                report = self.cli("report", traces[pid], "--strict", expect=None)
-                self.assertEqual((report.returncode, report.stderr), (0, ""), report.stdout)
+                yield self.cli("report", traces[pid], "--strict", expect=None)
+
+    def check(self, file, count):
+        for report in self.reports(file, count):
+            self.assertEqual((report.returncode, report.stderr), (0, ""), report.stdout)
 
     def test_programs(self):
         self.check("healthy_programs.py", 40)
 
     def test_ways_to_train(self):
         self.check("healthy_ways.py", 100)
+
+    def test_programs_in_which_something_is_wrong(self):
+        for report in self.reports("unhealthy_programs.py", 5):
+            self.assertEqual(report.returncode, 3, report.stdout)
+            self.assertIn("R005", report.stdout)
 
 
 if __name__ == "__main__":

@@ -80,10 +80,10 @@ class Waits(programs.TestCase):
     def test_a_slow_loader_is_what_the_steps_wait_for(self):
         self.profile(SLOW)
         (row,) = self.waits()["rows"]
-        # The first batch comes before the first step.
         self.assertEqual(row["steps"], 6)
         self.assertGreaterEqual(row["data_wait_p50_ns"], 39e6)
-        self.assertGreaterEqual(row["data_wait_mean_ns"], 5 / 6 * 40e6)
+        # The first batch is waited for before anything of the first step runs, and is that step's all the same.
+        self.assertGreaterEqual(row["data_wait_mean_ns"], 39e6)
         self.assertLessEqual(row["data_wait_mean_ns"], row["wall_time_mean_ns"])
         self.assertIsNone(row["gpu_busy_mean_ns"])
         self.assertIn("ran on the CPU", " ".join(self.cli("report", "--by", "wait").stdout.split()))

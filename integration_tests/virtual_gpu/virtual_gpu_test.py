@@ -296,6 +296,24 @@ class VirtualGpu(unittest.TestCase):
         run = self.run_program("memory.py")
         self.assertIn("memory ok", run.out)
 
+    def test_small_tensors_have_their_values(self):
+        run = self.run_program("values.py")
+        self.assertNotIn("False", run.out)
+        line, = re.findall(r"LINE (\d+)", run.out)
+        self.assertIn(f"values.py:{line} reads results that the virtual GPU did not compute: they are zeros", run.err)
+        # What asks whether numbers are finite reads what was not computed, too; nothing before that does.
+        self.assertEqual(run.err.count("reads results"), 2, run.err)
+
+    def test_programs_that_branch_on_values(self):
+        """Ten programs run the operators, step by step, that they run on the CPU."""
+        program = PROGRAMS / "branches.py"
+        on_cpu = subprocess.run([PYTHON, program, "cpu"], check=True, capture_output=True, text=True, timeout=600).stdout
+        on_gpu = self.run_program("branches.py", "cuda").out
+        self.assertEqual(len(on_cpu.splitlines()), 30)
+        for expected, got in zip(on_cpu.splitlines(), on_gpu.splitlines(), strict=True):
+            with self.subTest(step=expected.split()[:2]):
+                self.assertEqual(got, expected)
+
     def test_graphs_amp_and_recurrent_layers(self):
         for program in ("graph.py", "amp.py", "lstm.py"):
             with self.subTest(program=program):
@@ -374,18 +392,18 @@ class VirtualGpu(unittest.TestCase):
                 kernels = [row for row in report["rows"] if row["kernel"].startswith("triton_")]
                 self.assertEqual({row["model"] for row in kernels}, {"Net"})
                 self.assertEqual({row["phase"] for row in kernels}, {"forward", "backward"})
-                self.assertEqual({row["flop"] for row in kernels}, {0})
                 # It runs once a step: it reads the product, of 4096 times 2048 numbers, and writes what the next one
                 # reads.
                 activation, = (row for row in kernels if row["phase"] == "forward")
                 self.assertEqual(activation["launches"], 3)
                 numbers = 4096 * 2048
-                self.assertGreaterEqual(activation["dram_bytes"] / 3, 4 * numbers)
-                self.assertLess(activation["dram_bytes"] / 3, 3 * 4 * numbers)
+                # Some versions of Inductor add the bias here, too, and keep which of the numbers were negative.
+                self.assertIn(activation["dram_bytes"] / 3, (8 * numbers, 9 * numbers + 4 * 2048))
+                self.assertIn(activation["flop"] / 3, (2 * numbers, 3 * numbers))  # relu is a comparison
                 product = sum(row["model_flop"] for row in report["rows"]
                               if row["phase"] == "forward" and row["op"] in ("aten::addmm", "aten::mm"))
                 self.assertEqual(product, 3 * 2 * 2 * 4096 * 2048 * 512)
-                self.assertEqual(run.err.count("kernels that were compiled"), 1)
+                self.assertNotIn("their FLOP count as 0", run.err)
 
     def test_compiled_kernels_have_the_layer_that_was_compiled(self):
         with tempfile.TemporaryDirectory(prefix="rfinject-inductor-") as cache:
@@ -394,11 +412,12 @@ class VirtualGpu(unittest.TestCase):
         kernels = collections.defaultdict(set)
         for row in run.report("kernel")["rows"]:
             if row["kernel"] in ("aten::addmm", "aten::mm"):
-                self.assertIn(row["layer"], ("blocks.0", "blocks.1"))
+                self.assertIn(row["layer"], [f"blocks.{i}.{part}" for i in range(2) for part in "ab"])
             if row["kernel"].startswith("triton_"):
-                self.assertEqual((row["model"], row["launches"], row["flop"]), ("Deep", 3, 0))
+                self.assertEqual(row["model"], "Deep")
                 self.assertGreater(row["dram_bytes"], 0)
-                kernels[row["phase"], row["layer"]].add(row["kernel"])
+                # The gradient of a bias is of its layer.
+                kernels[row["phase"], row["layer"][:len("blocks.0")]].add(row["kernel"])
         self.assertEqual(kernels.keys(), {(phase, layer) for phase in ("forward", "backward")
                                           for layer in ("blocks.0", "blocks.1")})
         for phase in ("forward", "backward"):
@@ -444,6 +463,8 @@ class VirtualGpu(unittest.TestCase):
         run = self.run_program("stubs.py")
         called = re.findall(r"^stub (\w+)$", run.out, re.MULTILINE)
         self.assertGreater(len(called), 100)
+        self.assertGreater(int(run.out.split("checked ")[1]), 100, "their types are in the headers beside torch")
+        self.assertIn("cusparseGetErrorString", called)
         said = collections.Counter(re.findall(r"the virtual GPU has no (\w+):", run.err))
         self.assertEqual(said, dict.fromkeys(called, 1))
 
@@ -495,9 +516,8 @@ class VirtualGpu(unittest.TestCase):
         self.assertIn("cuda False", run.out)
         self.assertIn("no virtual GPU: this build of rfinject has no runtime for CUDA", run.err)
 
-    def test_what_is_read_back_is_said_to_be_zeros_once(self):
-        run = self.run_program("train.py", "resnet18", 2, "amp")
-        self.assertEqual(run.err.count("they are zeros"), 1, run.err)
+    def test_what_a_gradient_scaler_reads_is_known(self):
+        self.assertNotIn("they are zeros", self.run_program("train.py", "resnet18", 2, "amp").err)
         self.assertNotIn("they are zeros", self.run_program("where.py").err)
 
     def test_on_the_cpu_if_asked(self):

@@ -36,6 +36,8 @@ struct StepTime {
   std::optional<uint64_t> data_wait_ns, gpu_wait_ns, gpu_busy_ns;
   // Where it is known exactly; nothing: as much as follows from the others.
   std::optional<uint64_t> launch_gap_ns;
+  // Only communication runs on the GPU: nothing hides it.
+  std::optional<uint64_t> exposed_communication_ns = std::nullopt;
 };
 
 // The time of a Step, or of a message that has its fields of this kind; Step.watched says which of them count.
@@ -56,6 +58,7 @@ inline void AddStepTime(const StepTime& step, trace::RankSteps* times) {
   times->wall_ns.Add(step.wall_ns);
   if (step.gpu_wait_ns) times->gpu_wait_ns.Add(*step.gpu_wait_ns);
   if (step.gpu_busy_ns) times->gpu_busy_ns.Add(*step.gpu_busy_ns);
+  if (step.exposed_communication_ns) times->exposed_communication_ns.Add(*step.exposed_communication_ns);
   if (!step.data_wait_ns) return;
   times->data_wait_ns.Add(*step.data_wait_ns);
   if (step.gpu_wait_ns) times->own_ns.Add(OwnNs(step.wall_ns, *step.data_wait_ns, *step.gpu_wait_ns));

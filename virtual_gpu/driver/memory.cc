@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "virtual_gpu/driver/known.h"
 #include "virtual_gpu/driver/state.h"
 #include "virtual_gpu/virtual_gpu.h"
 
@@ -98,6 +99,7 @@ CUresult Free(CUdeviceptr address) {
   if (at == Blocks().end()) return CUDA_ERROR_INVALID_VALUE;
   if (at->second.kind == Kind::kRegistered) return CUDA_ERROR_INVALID_VALUE;
   if (at->second.kind == Kind::kDevice) Used()[at->second.device] -= at->second.mapped;
+  ForgetKnown(address, at->second.bytes);
   munmap(reinterpret_cast<void*>(address), at->second.mapped);
   Blocks().erase(at);
   return CUDA_SUCCESS;
@@ -161,7 +163,9 @@ void Clear(uintptr_t address, size_t bytes) {
       if (!written) return;
       const uintptr_t first_page = RoundUp(begin, kPage);
       const uintptr_t last_page = (begin + part) / kPage * kPage;
-      if (first_page >= last_page) {
+      // To give a few pages back, and to get them again, takes longer than to fill them.
+      constexpr uintptr_t kFewBytes = 32 << 10;
+      if (first_page + kFewBytes >= last_page) {
         memset(reinterpret_cast<void*>(begin), 0, part);
         return;
       }
@@ -304,11 +308,8 @@ bool IsDeviceMemory(const void* address) {
 
 bool HoldsResults(const void* address, size_t bytes) {
   const Lock lock(StateLock());
-  if (!OnDevice(reinterpret_cast<uintptr_t>(address))) return false;
-  bool results = false;
-  ForPieces(reinterpret_cast<uintptr_t>(address), bytes,
-            [&results](uintptr_t, size_t, bool written) { results = results || !written; });
-  return results;
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  return OnDevice(at) && !IsKnown(at, bytes);
 }
 
 void CopyBytes(void* to, const void* from, size_t bytes) {
@@ -317,15 +318,18 @@ void CopyBytes(void* to, const void* from, size_t bytes) {
   const auto source = reinterpret_cast<uintptr_t>(from);
   if (OnDevice(target) && OnDevice(source)) {
     CopyWithin(target, source, bytes);
+    CopyKnown(target, source, bytes);
     return;
   }
   memmove(to, from, bytes);
   MarkWritten(target, bytes);
+  if (OnDevice(target)) NoteKnown(target, bytes);
 }
 
 void FillBytes(void* to, unsigned value, size_t value_bytes, size_t count) {
   const Lock lock(StateLock());
   const auto target = reinterpret_cast<uintptr_t>(to);
+  if (OnDevice(target)) NoteKnown(target, count * value_bytes);
   if (value == 0 && OnDevice(target)) {
     Clear(target, count * value_bytes);
     return;
@@ -495,6 +499,7 @@ RFINJECT_CUDA cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAl
 }
 RFINJECT_CUDA cuMemUnmap(CUdeviceptr address, size_t bytes) {
   const Lock lock(StateLock());
+  ForgetKnown(address, bytes);
   madvise(Pointer(address), bytes, MADV_DONTNEED);
   mprotect(Pointer(address), bytes, PROT_NONE);
   auto& blocks = Blocks();
@@ -524,4 +529,25 @@ extern "C" __attribute__((visibility("default"))) uint64_t rfinject_virtual_gpu_
 extern "C" __attribute__((visibility("default"))) void rfinject_virtual_gpu_clear(uint64_t address, size_t bytes) {
   const Lock lock(StateLock());
   Clear(address, bytes);
+  ForgetKnown(address, bytes);
+}
+
+extern "C" __attribute__((visibility("default"))) int rfinject_virtual_gpu_known(uint64_t address, size_t bytes) {
+  const Lock lock(StateLock());
+  return IsKnown(address, bytes) ? 1 : 0;
+}
+extern "C" __attribute__((visibility("default"))) void rfinject_virtual_gpu_computed(uint64_t address, size_t bytes,
+                                                                                     int known) {
+  const Lock lock(StateLock());
+  if (!OnDevice(address)) return;
+  MarkWritten(address, bytes);
+  if (known != 0) {
+    NoteKnown(address, bytes);
+  } else {
+    ForgetKnown(address, bytes);
+  }
+}
+extern "C" __attribute__((visibility("default"))) void rfinject_virtual_gpu_changed(uint64_t address, size_t bytes) {
+  const Lock lock(StateLock());
+  ForgetKnown(address, bytes);
 }

@@ -156,6 +156,7 @@ CUresult Launch(CUfunction function, const unsigned* grid, const unsigned* block
   CUstream stream = RealStream(handle);
   const Work work = TakeWork();
   if (stream->recording != nullptr) {
+    CountLaunch();
     CUgraphNode node = Capture(stream, CU_GRAPH_NODE_TYPE_KERNEL);
     node->function = function;
     std::copy_n(grid, 3, node->grid);

@@ -29,6 +29,7 @@ std::atomic<uint64_t> g_skipped_ns{0};
 std::atomic<uint64_t> g_occupied_ns{0};
 thread_local CUstream t_last_stream = nullptr;
 thread_local constinit bool t_hidden = false;
+thread_local constinit uint64_t t_launches = 0;
 thread_local constinit Work t_work;
 thread_local uint64_t t_untold_ns = 0;  // that this thread's launches and copies took, as far as the driver knows
 thread_local constinit NodeCost* t_captured = nullptr;  // of the last node, until its cost is told
@@ -92,6 +93,10 @@ void OccupyUntold(CUstream stream, uint64_t ns) {
   t_untold_ns += ns;
 }
 
+bool Hidden() { return t_hidden; }
+
+void CountLaunch() { ++t_launches; }
+
 const rfinject_virtual_observer& Observer() { return *g_event_observer.load(std::memory_order_acquire); }
 
 const rfinject_virtual_tool* Tool() { return t_hidden ? nullptr : g_tool.load(std::memory_order_acquire); }
@@ -104,6 +109,7 @@ void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block
   OccupyUntold(real, kLaunchNs);
   t_captured = nullptr;
   g_launches.fetch_add(1, std::memory_order_relaxed);
+  CountLaunch();
   if (const auto kernel = Observer().kernel; kernel != nullptr) kernel(function->name.c_str());
   const auto observer = g_observer.load(std::memory_order_acquire);
   if (observer == nullptr) return;
@@ -207,6 +213,8 @@ RFINJECT_DOOR void rfinject_virtual_gpu_hide(int hidden) { t_hidden = hidden != 
 RFINJECT_DOOR void rfinject_virtual_gpu_trace(const rfinject_virtual_tool* tool) {
   g_tool.store(tool, std::memory_order_release);
 }
+
+RFINJECT_DOOR uint64_t rfinject_virtual_gpu_thread_launches() { return t_launches; }
 
 RFINJECT_DOOR uint64_t rfinject_virtual_gpu_launches() { return g_launches.load(std::memory_order_relaxed); }
 

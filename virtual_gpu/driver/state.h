@@ -126,6 +126,12 @@ void NoteLaunch(CUfunction function, const unsigned* grid, const unsigned* block
 // Who is told of events (rfinject_virtual_gpu_observe_all).
 const rfinject_virtual_observer& Observer();
 
+// Whether what this thread calls is hidden (rfinject_virtual_gpu_hide).
+bool Hidden();
+
+// Counts a kernel that this thread launches or captures (rfinject_virtual_gpu_thread_launches).
+void CountLaunch();
+
 // The tool that is told of calls, or null (rfinject_virtual_gpu_trace).
 const rfinject_virtual_tool* Tool();
 

@@ -56,6 +56,20 @@ const Family* FamilyOf(std::string_view function) {
   return nullptr;
 }
 
+// Whether a function's type is const char*: those that say what a status means.
+bool IsText(std::string_view function) {
+  if (function == "ncclGetLastError" || function == "pncclGetLastError") return true;
+  const bool text = function.ends_with("ErrorString") || function.ends_with("ErrorName") ||
+                    function.ends_with("StatusString") || function.ends_with("StatusName");
+  return text && FamilyOf(function)->prefix != "cu";  // the driver's return a status, and the text elsewhere
+}
+
+// Whether a function's type is a pointer to memory: null is what says that there is none.
+bool IsPointer(std::string_view function) {
+  return function.starts_with("nvshmem") && (function.ends_with("_malloc") || function.ends_with("_calloc") ||
+                                             function.ends_with("_align") || function.ends_with("_ptr"));
+}
+
 // The major version of CUDA that the program was built for, from the name of its runtime; 0 when it names none.
 int CudaMajor(const Imports& imports) {
   for (const std::string& library : imports.libraries) {
@@ -133,7 +147,7 @@ const char* Enter(const std::string& torch, const rfinject_virtual_board& board)
   for (const std::string& function : imports.functions) {
     const Family* family = FamilyOf(function);
     if (family == nullptr || libraries.Find(function.c_str()) != nullptr) continue;
-    stubs.push_back({function, family->not_supported});
+    stubs.push_back({function, IsPointer(function) ? 0 : family->not_supported, IsText(function)});
   }
   constexpr const char* kStubs = "librfinject_stubs.so";
   if (const std::string error = LoadLibraryBytes(MakeLibrary(kStubs, stubs, report), kStubs); !error.empty()) {

@@ -24,22 +24,34 @@ uint64_t RoundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / un
 void Append(std::string* to, const void* bytes, size_t size) { to->append(static_cast<const char*>(bytes), size); }
 void Align(std::string* to, size_t unit) { to->resize(RoundUp(to->size(), unit)); }
 
-// endbr64; lea rdi, [rip + name]; mov esi, status; jmp [rip + report]
-constexpr size_t kStubBytes = 22;
+constexpr char kText[] = "not supported on rfinject's virtual GPU";
 
-void AppendStub(std::string* image, uint64_t name_at, int status, uint64_t report_at) {
-  const auto relative = [&](uint64_t target, size_t end) {
-    return static_cast<int32_t>(static_cast<int64_t>(target) - static_cast<int64_t>(end));
+// Where the stubs' parts lie in the image.
+struct StubPlaces {
+  uint64_t name, report, text;
+};
+
+// endbr64; lea rdi, [rip + name]; mov esi, status; jmp [rip + report]. One that returns a text has room on the stack
+// for that call and ends with: lea rax, [rip + text]; add rsp, 8; ret.
+void AppendStub(std::string* image, const Stub& stub, const StubPlaces& places) {
+  // Appends the distance from the end of the instruction, which these four bytes end, to the target.
+  const auto append_distance = [image](uint64_t target) {
+    const auto distance =
+        static_cast<int32_t>(static_cast<int64_t>(target) - static_cast<int64_t>(image->size() + 4));
+    Append(image, &distance, sizeof distance);
   };
-  const size_t begin = image->size();
-  Append(image, "\xf3\x0f\x1e\xfa\x48\x8d\x3d", 7);
-  const int32_t name = relative(name_at, begin + 11);
-  Append(image, &name, sizeof name);
+  Append(image, "\xf3\x0f\x1e\xfa", 4);
+  if (stub.text) Append(image, "\x48\x83\xec\x08", 4);  // sub rsp, 8
+  Append(image, "\x48\x8d\x3d", 3);
+  append_distance(places.name);
   image->push_back('\xbe');
-  Append(image, &status, sizeof status);
-  Append(image, "\xff\x25", 2);
-  const int32_t report = relative(report_at, begin + kStubBytes);
-  Append(image, &report, sizeof report);
+  Append(image, &stub.status, sizeof stub.status);
+  Append(image, stub.text ? "\xff\x15" : "\xff\x25", 2);  // call or jmp
+  append_distance(places.report);
+  if (!stub.text) return;
+  Append(image, "\x48\x8d\x05", 3);
+  append_distance(places.text);
+  Append(image, "\x48\x83\xc4\x08\xc3", 5);
 }
 
 // The hash of the System V ABI, which DT_HASH tables use.
@@ -76,6 +88,8 @@ std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stub
   std::string strings(1, '\0');
   const uint64_t soname_at = strings.size();
   strings += soname + '\0';
+  const uint64_t text_at = strings.size();
+  Append(&strings, kText, sizeof kText);
   std::vector<uint64_t> names;  // offsets in `strings`
   for (const Stub& stub : stubs) {
     names.push_back(strings.size());
@@ -97,8 +111,8 @@ std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stub
     symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
     symbol.st_shndx = 1;  // any that is not "undefined"
     symbol.st_value = image.size();
-    symbol.st_size = kStubBytes;
-    AppendStub(&image, strings_at + names[i], stubs[i].status, report_at);
+    AppendStub(&image, stubs[i], {strings_at + names[i], report_at, strings_at + text_at});
+    symbol.st_size = image.size() - symbol.st_value;
   }
   Align(&image, 8);
   const uint64_t symbols_at = image.size();

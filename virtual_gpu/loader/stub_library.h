@@ -13,7 +13,8 @@ namespace rfinject::virtual_gpu {
 
 struct Stub {
   std::string name;
-  int status;  // what it returns
+  int status;         // what it returns
+  bool text = false;  // it returns a text in place of the status: its type is const char*
 };
 
 // Returns the bytes of an x86-64 ELF library of that soname. Each stub calls `report(name, status)` and returns what

@@ -37,6 +37,16 @@ TEST(StubLibrary, EveryStubSaysItsNameAndReturnsItsStatus) {
   EXPECT_EQ(dlsym(library, "stubLibraryTest500"), nullptr);
 }
 
+TEST(StubLibrary, OneWhoseTypeIsATextReturnsAText) {
+  ASSERT_EQ(LoadLibraryBytes(MakeLibrary("libstubtext.so.1", {{"stubLibraryText", 7, true}}, &Report), "text"), "");
+  void* library = dlopen("libstubtext.so.1", RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(library, nullptr);
+  const auto function = reinterpret_cast<const char* (*)()>(dlsym(library, "stubLibraryText"));
+  ASSERT_NE(function, nullptr);
+  EXPECT_STREQ(function(), "not supported on rfinject's virtual GPU");
+  EXPECT_EQ(Calls()["stubLibraryText"], 1);
+}
+
 TEST(StubLibrary, AnEmptyOneStandsForItsName) {
   ASSERT_EQ(dlopen("libstubempty.so.7", RTLD_NOW), nullptr);
   ASSERT_EQ(LoadLibraryBytes(MakeLibrary("libstubempty.so.7", {}, nullptr), "empty"), "");

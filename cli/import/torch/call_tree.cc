@@ -35,7 +35,7 @@ std::string_view ClassOf(std::string_view instance) {
 
 class Maker {
  public:
-  Maker(const TorchRecording& recording, const Profile* names) : recording_(recording), names_(names) {}
+  explicit Maker(const TorchRecording& recording) : recording_(recording) {}
 
   CallTree Make() {
     tree_.spans.resize(recording_.spans.size());
@@ -47,9 +47,6 @@ class Maker {
     FindSteps();
     JoinActivities();
     JoinCounters();
-    if (names_ != nullptr) tree_.named = RunWithNames(*names_, tree_.trains);
-    if (tree_.named != nullptr) AlignNames(recording_, *tree_.named, &tree_);
-    JoinBackward();
     return std::move(tree_);
   }
 
@@ -204,42 +201,6 @@ class Maker {
     }
   }
 
-  // --- Backward: a node has the sequence number of the forward operator that made it.
-  void JoinBackward() {
-    struct Forward {
-      int64_t sequence = 0, start = 0;
-      uint32_t span = 0;
-      bool operator<(const Forward& other) const {
-        return std::tie(sequence, start) < std::tie(other.sequence, other.start);
-      }
-    };
-    std::vector<Forward> forwards;
-    for (const uint32_t index : tree_.order) {
-      const TorchSpan& span = Span(index);
-      const SpanPlace& place = tree_.spans[index];
-      if (span.sequence == TorchSpan::kNone || place.backward != kNoSpan) continue;
-      const bool outer = place.parent == kNoSpan || Span(place.parent).sequence != span.sequence;
-      if (outer) forwards.push_back({span.sequence, span.start, index});
-    }
-    std::sort(forwards.begin(), forwards.end());
-    for (const uint32_t index : tree_.order) {
-      SpanPlace& place = tree_.spans[index];
-      if (place.backward == kNoSpan) continue;
-      if (place.backward != index) {
-        // A module that a recomputation calls has its own name.
-        if (Span(index).kind != TorchSpan::Kind::kModule) place.layer = tree_.spans[place.parent].layer;
-        continue;
-      }
-      const TorchSpan& span = Span(index);
-      place.layer = 0;
-      if (span.sequence == TorchSpan::kNone) continue;
-      // After a recomputation a number repeats: the last one before the node ran is meant.
-      const auto behind = std::upper_bound(forwards.begin(), forwards.end(), Forward{span.sequence, span.start, 0});
-      if (behind == forwards.begin() || std::prev(behind)->sequence != span.sequence) continue;
-      place.layer = tree_.spans[std::prev(behind)->span].layer;
-    }
-  }
-
   // --- The GPU's work. A call of CUDA leads to the innermost span of its thread at its time; where the file has no
   // call for a launch, the profiler's own number of the operator does.
   void JoinActivities() {
@@ -343,7 +304,6 @@ class Maker {
 
   static constexpr uint8_t kUnknown = 0xFF;
   const TorchRecording& recording_;
-  const Profile* names_;
   CallTree tree_;
   std::vector<uint8_t> bits_;
   std::vector<Phase> phases_;
@@ -351,6 +311,42 @@ class Maker {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> layers_;
   std::vector<uint32_t> depths_ = {0};  // of tree_.layers
 };
+
+// A node of the backward has the sequence number of the forward operator that made it, and so its layer.
+void JoinBackward(const TorchRecording& recording, CallTree* tree) {
+  struct Forward {
+    int64_t sequence = 0, start = 0;
+    uint32_t span = 0;
+    bool operator<(const Forward& other) const {
+      return std::tie(sequence, start) < std::tie(other.sequence, other.start);
+    }
+  };
+  std::vector<Forward> forwards;
+  for (const uint32_t index : tree->order) {
+    const TorchSpan& span = recording.spans[index];
+    const SpanPlace& place = tree->spans[index];
+    if (span.sequence == TorchSpan::kNone || place.backward != kNoSpan) continue;
+    const bool outer = place.parent == kNoSpan || recording.spans[place.parent].sequence != span.sequence;
+    if (outer) forwards.push_back({span.sequence, span.start, index});
+  }
+  std::sort(forwards.begin(), forwards.end());
+  for (const uint32_t index : tree->order) {
+    SpanPlace& place = tree->spans[index];
+    if (place.backward == kNoSpan) continue;
+    if (place.backward != index) {
+      // A module that a recomputation calls has its own name.
+      if (recording.spans[index].kind != TorchSpan::Kind::kModule) place.layer = tree->spans[place.parent].layer;
+      continue;
+    }
+    const TorchSpan& span = recording.spans[index];
+    place.layer = 0;
+    if (span.sequence == TorchSpan::kNone) continue;
+    // After a recomputation a number repeats: the last one before the node ran is meant.
+    const auto behind = std::upper_bound(forwards.begin(), forwards.end(), Forward{span.sequence, span.start, 0});
+    if (behind == forwards.begin() || std::prev(behind)->sequence != span.sequence) continue;
+    place.layer = tree->spans[std::prev(behind)->span].layer;
+  }
+}
 
 }  // namespace
 
@@ -366,8 +362,12 @@ bool IsGraphLaunch(std::string_view name) {
          name.starts_with("hipGraphLaunch");
 }
 
-CallTree MakeCallTree(const TorchRecording& recording, const Profile* names) {
-  return Maker(recording, names).Make();
+CallTree MakeCallTree(const TorchRecording& recording) { return Maker(recording).Make(); }
+
+void PlaceLayers(const TorchRecording& recording, const Profile* names, CallTree* tree) {
+  if (names != nullptr) tree->named = RunWithNames(*names, tree->trains);
+  if (tree->named != nullptr) AlignNames(recording, *tree->named, tree);
+  JoinBackward(recording, tree);
 }
 
 }  // namespace rfinject::cli

@@ -72,8 +72,13 @@ struct CallTree {
 // Whether a call of this name launches a CUDA graph (or HIP's).
 bool IsGraphLaunch(std::string_view name);
 
-// `names` is a trace of the same program that has its layers, or null.
-CallTree MakeCallTree(const TorchRecording& recording, const Profile* names);
+// The tree as the recording has it: what runs backward has no layer yet.
+CallTree MakeCallTree(const TorchRecording& recording);
+
+// Gives the layers the names of `names`, a trace of the same program that has them (null: none is known), and then
+// what runs backward its layers. Operands that another file knows must be in the recording by then, for names go by
+// shapes.
+void PlaceLayers(const TorchRecording& recording, const Profile* names, CallTree* tree);
 
 }  // namespace rfinject::cli
 

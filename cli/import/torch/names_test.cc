@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
@@ -260,6 +262,40 @@ TEST(NamesTest, WhatIsCalledAnotherNumberOfTimesIsLeftAlone) {
   ASSERT_TRUE(imported.ok()) << imported.status();
   EXPECT_EQ(LayersByKernel(*imported), (std::map<std::string, std::string>{{"kernel1", ":"}, {"kernel2", "Net:b"}}));
   EXPECT_THAT(Said(*imported, "names-aligned"), testing::HasSubstr("of 2 forward operators 1 were found"));
+}
+
+// The execution trace's node of a product, as PyTorch's observer writes it.
+std::string Product(int id, const std::string& shapes) {
+  const std::string types = R"json(["Tensor(float)","Tensor(float)"])json";
+  return R"({"id":)" + std::to_string(id) + R"(,"name":"aten::mm","ctrl_deps":2,"inputs":{"values":)" +
+         R"([[7,8,0,6,4,"cuda:0"],[9,10,0,12,4,"cuda:0"]],"shapes":)" + shapes + R"(,"types":)" + types +
+         R"json(},"outputs":{"values":[[11,12,0,8,4,"cuda:0"]],"shapes":[[2,4]],"types":["Tensor(float)"]},)json" +
+         R"("attrs":[{"name":"scope","type":"uint64","value":0}]})";
+}
+
+// The recording has no shapes and the order misleads: the program calls first what the trace has last.
+TEST(NamesTest, ShapesOfAnExecutionTraceTellLayersApart) {
+  Program program("Net");
+  program.AddLayer("a", "Linear");
+  program.AddCall("a", "aten::mm", "f32[2,3] f32[3,4]");
+  program.AddLayer("b", "Linear");
+  program.AddCall("b", "aten::mm", "f32[2,4] f32[4,4]");
+  const std::string file = testing::TempDir() + "/names_test_execution_trace.json";
+  std::ofstream(file) << R"({"schema":"1.1.1-chakra.0.0.4","pid":1,"start_ts":1,"nodes":[)"
+                      << Product(4, "[[2,4],[4,4]]") << "," << Product(5, "[[2,3],[3,4]]")
+                      << R"(,{"id":2,"name":"[pytorch|profiler|execution_trace|thread]","ctrl_deps":1,)"
+                      << R"("inputs":{"values":[],"shapes":[],"types":[]},"outputs":{"values":[],"shapes":[],)"
+                      << R"("types":[]},"attrs":[{"name":"scope","type":"uint64","value":7}]}]})";
+  ImportOptions options = program.Options();
+  options.execution_trace = file;
+  const absl::StatusOr<Imported> imported =
+      ImportTorchProfilerBytes(Calls({{"aten::mm", ""}, {"aten::mm", ""}}), "file", options);
+  std::remove(file.c_str());
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  // The two products are alike by their names, so the k-th of a step is the k-th of the execution trace.
+  EXPECT_EQ(LayersByKernel(*imported),
+            (std::map<std::string, std::string>{{"kernel1", "Net:b"}, {"kernel2", "Net:a"}}));
+  EXPECT_EQ(Said(*imported, "names-aligned").find("by their order alone"), std::string::npos);
 }
 
 TEST(NamesTest, ModulesOfARecordingGetTheirNames) {

@@ -315,12 +315,17 @@ bool Fits(const Shape& seen, const RecordedCall& call, const std::optional<estim
   return elements > 0 && elements <= first->numel && first->numel % elements == 0;
 }
 
-// (grad_output, input, weight, bias_sizes, stride, …, output_mask)
-bool AddConvolutionGradients(RecordedCall* call) {
+bool KnowsGradients(const RecordedCall& call) {
+  return call.size() > 0 && call.Integers(call.size() - 1).size() == 3;
+}
+
+// (grad_output, input, weight, bias_sizes, stride, …, output_mask). Where the mask is not known, the input's gradient
+// was asked for if a tensor of its shape was seen; the weight's always is.
+bool AddConvolutionGradients(const Shape& seen, RecordedCall* call) {
   const TensorView *gradient = call->Tensor(0), *input = call->Tensor(1), *weight = call->Tensor(2);
   if (gradient == nullptr || input == nullptr || weight == nullptr) return false;
-  const std::vector<int64_t> mask = call->size() > 0 ? call->Integers(call->size() - 1) : Shape{};
-  if (mask.size() != 3) return false;
+  std::vector<int64_t> mask = {seen == ShapeOf(*input) ? 1 : 0, 1, 0};
+  if (KnowsGradients(*call)) mask = call->Integers(call->size() - 1);
   const TensorView of_input = TensorOf(input->dtype, ShapeOf(*input));
   const TensorView of_weight = TensorOf(weight->dtype, ShapeOf(*weight));
   const TensorView of_bias = TensorOf(weight->dtype, {weight->shape[0]});
@@ -341,10 +346,18 @@ void AddFurtherResults(RecordedCall* call, const Shape& first) {
   if (Contains(name, "batch_norm") && first.size() > 1) {
     for (int i = 0; i < 2; ++i) call->AddResult(TensorOf(DType::kFloat, {first[1]}));
   } else if (name == "native_layer_norm" || name == "native_group_norm") {
-    const std::vector<int64_t> normalised = call->Integers(1);
-    const uint64_t width = std::max<uint64_t>(Elements(normalised), 1);
-    const auto rows = static_cast<int64_t>(Elements(first) / width);
-    for (int i = 0; i < 2; ++i) call->AddResult(TensorOf(DType::kFloat, {rows}));
+    // Of a layer norm one of each row, which is as long as its weight; of a group norm one of each image's groups.
+    Shape statistics;
+    if (name == "native_group_norm") {
+      const std::vector<int64_t> groups = call->Integers(6);
+      if (!groups.empty() && !first.empty()) statistics = {first[0], groups[0]};
+    } else {
+      const std::vector<int64_t> normalised = call->Integers(1);
+      const TensorView* weight = call->Tensor(2);
+      const uint64_t width = !normalised.empty() ? Elements(normalised) : weight != nullptr ? weight->numel : 0;
+      if (width > 0) statistics = {static_cast<int64_t>(Elements(first) / width)};
+    }
+    for (int i = 0; i < 2 && !statistics.empty(); ++i) call->AddResult(TensorOf(DType::kFloat, statistics));
   } else if (name == "native_dropout" || name == "_fused_dropout") {
     call->AddResult(TensorOf(DType::kBool, first));
   } else if (name == "max_pool2d_with_indices" || name == "max_pool3d_with_indices" || name == "topk" ||
@@ -362,14 +375,14 @@ void AddFurtherResults(RecordedCall* call, const Shape& first) {
 
 bool NeedsSeenShape(const RecordedCall& call) {
   const auto rule = estimate::FindOp(call.name());
-  if (rule && rule->flop == FlopRule::kConvolutionBackward) return false;
+  if (rule && rule->flop == FlopRule::kConvolutionBackward) return !KnowsGradients(call);
   return !IsInPlace(BareName(call.name())) && !FirstResult(call, rule);
 }
 
 bool AddResults(const std::vector<int64_t>& seen, RecordedCall* call) {
   const std::string_view name = BareName(call->name());
   const auto rule = estimate::FindOp(call->name());
-  if (rule && rule->flop == FlopRule::kConvolutionBackward) return AddConvolutionGradients(call);
+  if (rule && rule->flop == FlopRule::kConvolutionBackward) return AddConvolutionGradients(seen, call);
   if (IsInPlace(name)) {
     const TensorView* first = call->Tensor(0);
     if (first != nullptr) call->AddResult(TensorView(*first));

@@ -28,6 +28,11 @@ std::optional<size_t> OldGradientOf(std::string_view name) {
   return std::nullopt;
 }
 
+bool IsConvolutionBackward(std::string_view name) {
+  const auto rule = estimate::FindOp(name);
+  return rule && rule->flop == estimate::FlopRule::kConvolutionBackward;
+}
+
 // The type that most tensors have: a list of tensors has none in a recording.
 DType CommonType(const TorchRecording& recording) {
   std::map<std::string_view, uint64_t> counts;
@@ -77,8 +82,9 @@ std::vector<int64_t> WorkTable::ShapeOfGradient(uint32_t span) const {
   return FirstShape(std::get<2>(*found));
 }
 
-// What the next operator of the thread took first.
-std::vector<int64_t> WorkTable::ShapeBehind(uint32_t span) const {
+// What the next operator of the thread took first; of `wanted`, if it is not empty, whether one of the next took
+// that.
+std::vector<int64_t> WorkTable::ShapeBehind(uint32_t span, const std::vector<int64_t>& wanted) const {
   const TorchSpan& at = recording_.spans[span];
   constexpr uint32_t kFar = 64;
   uint32_t looked_at = 0;
@@ -86,7 +92,8 @@ std::vector<int64_t> WorkTable::ShapeBehind(uint32_t span) const {
     const TorchSpan& next = recording_.spans[tree_.order[i]];
     if (next.thread != at.thread) break;
     if (next.start < at.end || next.operands == 0) continue;
-    if (std::vector<int64_t> shape = FirstShape(tree_.order[i]); !shape.empty()) return shape;
+    std::vector<int64_t> shape = FirstShape(tree_.order[i]);
+    if (!shape.empty() && (wanted.empty() || shape == wanted)) return shape;
   }
   return {};
 }
@@ -102,9 +109,15 @@ const OperatorWork& WorkTable::Of(uint32_t span) {
     needs->second = !call.knows_results() && NeedsSeenShape(call);
   }
   std::vector<int64_t> gradient, next;
-  if (needs->second) {
+  if (needs->second && IsConvolutionBackward(recording_.texts[at.name])) {
+    // Whether its input has a gradient, the operators that take one show.
+    if (const RecordedCall call = CallOf(span); call.Tensor(1) != nullptr) {
+      const TensorView& input = *call.Tensor(1);
+      gradient = next = ShapeBehind(span, {input.shape.begin(), input.shape.begin() + input.rank});
+    }
+  } else if (needs->second) {
     gradient = ShapeOfGradient(span);
-    next = ShapeBehind(span);
+    next = ShapeBehind(span, {});
   }
   const auto found = works_.find({key, gradient, next});
   if (found != works_.end()) return found->second;

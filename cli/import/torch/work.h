@@ -40,7 +40,7 @@ class WorkTable {
   OperatorWork Make(uint32_t span, const std::vector<int64_t>& gradient, const std::vector<int64_t>& next) const;
   RecordedCall CallOf(uint32_t span) const;
   std::vector<int64_t> ShapeOfGradient(uint32_t span) const;
-  std::vector<int64_t> ShapeBehind(uint32_t span) const;
+  std::vector<int64_t> ShapeBehind(uint32_t span, const std::vector<int64_t>& wanted) const;
   std::vector<int64_t> FirstShape(uint32_t span) const;
 
   const TorchRecording& recording_;

@@ -32,6 +32,7 @@ constexpr auto kKeys = std::to_array<Key>({{"title", &Rule::title, true},
                                            {"do", &Rule::action, true},
                                            {"if", &Rule::if_text, false},
                                            {"else", &Rule::other_action, false},
+                                           {"try", &Rule::tries, false},
                                            {"link", &Rule::link, true},
                                            {"unproven", &Rule::unproven, false}});
 

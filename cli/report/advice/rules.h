@@ -29,6 +29,7 @@ struct Rule {
   std::string action;        // what to change
   std::string if_text;       // empty: always
   std::string other_action;  // what to change instead where the condition is false
+  std::string tries;  // the change of `rfinject try` that does it, or several with spaces between; empty: none does
   std::string link;
   std::string unproven;  // why no pair of programs shows that the gain is right; empty: one does
 };

@@ -138,6 +138,8 @@ void FinishSamples(State* state) {
     wire::SaturatingAdd(&steps.two_speeds, found.two_speeds ? 1 : 0);
     wire::SaturatingAdd(&steps.slow, found.slow);
     wire::SaturatingAdd(&steps.slow_extra_ns, found.slow_extra_ns);
+    wire::SaturatingAdd(&steps.of_kinds, found.of_kinds);
+    wire::SaturatingAdd(&steps.rarer_kind, found.rarer_kind);
   }
 }
 

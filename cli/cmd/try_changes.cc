@@ -1,0 +1,175 @@
+#include "cli/cmd/try_changes.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace rfinject::cli {
+namespace {
+
+struct SourceFile {
+  std::string_view name, source;
+};
+constexpr SourceFile kSources[] = {
+#include "cli/cmd/try_changes.inc"
+};
+constexpr std::string_view kFrame = "frame";
+
+std::string_view SourceOf(std::string_view name) {
+  for (const SourceFile& file : kSources) {
+    if (file.name == name) return file.source;
+  }
+  return {};
+}
+
+std::vector<std::string_view> PartsOf(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(separator, at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+// The text of the line that begins so, without that.
+std::string LineWith(std::string_view source, std::string_view begin) {
+  for (const std::string_view line : PartsOf(source, '\n')) {
+    if (line.starts_with(begin)) return std::string(line.substr(begin.size()));
+  }
+  return {};
+}
+
+// A Python literal.
+std::string Literal(std::string_view text) {
+  std::string result = "'";
+  for (const char c : text) {
+    constexpr std::string_view kHex = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      result += "\\n";
+    } else if (c == '\'' || c == '\\') {
+      result.append("\\").append(1, c);
+    } else if (byte < ' ') {
+      result.append("\\x").append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
+    } else {
+      result += c;
+    }
+  }
+  return result + "'";
+}
+
+std::string TruthOf(bool value) { return value ? "True" : "False"; }
+
+std::string UnitsOf(const Gpu* gpu) {
+  if (gpu == nullptr) return "None";
+  std::string units;
+  const auto add = [&](Precision precision, std::string_view name) {
+    if (gpu->peak[static_cast<size_t>(precision)] > 0)
+      absl::StrAppend(&units, units.empty() ? "" : ", ", Literal(name));
+  };
+  add(Precision::kTf32Tensor, "tf32");
+  add(Precision::kFp16Tensor, "fp16");
+  add(Precision::kBf16Tensor, "bf16");
+  return "[" + units + "]";
+}
+
+std::string Unescaped(std::string_view text) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      result += text[i];
+      continue;
+    }
+    const char next = text[++i];
+    result += next == 'n' ? '\n' : next == 't' ? '\t' : next == 'r' ? '\r' : next;
+  }
+  return result;
+}
+
+}  // namespace
+
+const std::vector<ShippedChange>& ShippedChanges() {
+  static const auto* const changes = [] {
+    auto* list = new std::vector<ShippedChange>;
+    for (const SourceFile& file : kSources) {
+      if (file.name == kFrame) continue;
+      std::string title = LineWith(file.source, "\"\"\"");
+      title.resize(std::min(title.size(), title.find("\"\"\"")));
+      list->push_back({file.name, std::move(title), LineWith(file.source, "# write: "), file.source});
+    }
+    return list;
+  }();
+  return *changes;
+}
+
+bool NamesAChange(std::string_view word) {
+  if (word.starts_with('@')) return word.size() > 1;
+  const std::string_view name = word.substr(0, word.find('='));
+  const std::vector<ShippedChange>& all = ShippedChanges();
+  return std::any_of(all.begin(), all.end(), [&](const ShippedChange& change) { return change.name == name; });
+}
+
+absl::StatusOr<WantedChange> FindChange(std::string_view word) {
+  WantedChange wanted{.name = std::string(word)};
+  if (word.starts_with('@')) {
+    const std::string path(word.substr(1));
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return absl::NotFoundError(path + ": " + std::strerror(errno));
+    wanted.source.assign(std::istreambuf_iterator<char>(file), {});
+    wanted.write = LineWith(wanted.source, "# write: ");
+    wanted.base = wanted.name;
+    return wanted;
+  }
+  const size_t equals = std::min(word.find('='), word.size());
+  wanted.base = std::string(word.substr(0, equals));
+  if (equals < word.size()) wanted.value = std::string(word.substr(equals + 1));
+  for (const ShippedChange& change : ShippedChanges()) {
+    if (change.name != wanted.base) continue;
+    wanted.source = std::string(change.source);
+    wanted.write = change.write;
+    return wanted;
+  }
+  return absl::NotFoundError("there is no change " + wanted.base);
+}
+
+std::string ChangeFile(const ChangeOptions& options, std::span<const WantedChange> changes) {
+  std::string text =
+      absl::StrCat("OPTIONS = {'report': ", Literal(options.report), ", 'units': ", UnitsOf(options.gpu),
+                   ", 'guard': ", TruthOf(options.guard), ", 'seed': ", options.seed ? "0" : "None",
+                   ", 'losses': ", options.losses, ", 'perturb': ", TruthOf(options.perturb), "}\n",
+                   std::string(SourceOf(kFrame)), "\n");
+  for (const WantedChange& change : changes) {
+    absl::StrAppend(&text, "use(", Literal(change.name), ", ", change.value.empty() ? "None" : Literal(change.value),
+                    ", ", Literal(change.source), ")\n");
+  }
+  return text + "begin()\n";
+}
+
+ChangeReport ReadChangeReport(std::string_view text) {
+  ChangeReport report;
+  std::string losing;  // the process whose losses count
+  for (const std::string_view line : PartsOf(text, '\n')) {
+    const std::vector<std::string_view> words = PartsOf(line, '\t');
+    if (words.size() == 6 && words[1] == "change") {
+      report.lines.push_back({Unescaped(words[2]), Unescaped(words[3]), Unescaped(words[4]), Unescaped(words[5])});
+    } else if (words.size() == 3 && words[1] == "loss") {
+      if (losing.empty()) losing = std::string(words[0]);
+      if (losing == words[0]) report.losses.push_back(std::strtod(std::string(words[2]).c_str(), nullptr));
+    } else if (words.size() == 3 && words[1] == "exception") {
+      report.exception = Unescaped(words[2]);
+    } else if (words.size() == 3 && words[1] == "outside") {
+      report.outside = Unescaped(words[2]);
+    }
+  }
+  return report;
+}
+
+}  // namespace rfinject::cli

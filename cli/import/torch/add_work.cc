@@ -1,0 +1,68 @@
+#include "cli/import/torch/add_work.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/import/torch/kernel_precision.h"
+#include "operators/precision.h"
+
+namespace rfinject::cli {
+
+void AddWork(const OperatorWork& work, bool main, const std::string& kernel, const Gpu* gpu, LaunchStats* stats) {
+  const auto add = [&](std::string_view metric, uint64_t value) {
+    stats->metrics[std::string(metric)].Add(main ? value : 0);
+  };
+  add(kMetricModelFlop, work.flop.model);
+  add(kMetricCompulsoryBytes, work.bytes);
+  add(kMetricDramBytes, work.bytes);
+  std::map<Precision, uint64_t> executed;
+  const auto unit = [&](estimate::Unit of) {
+    return gpu != nullptr                ? estimate::UnitFor(of, work.type, *gpu, {.convolution_tf32 = false})
+           : work.type == DType::kDouble ? Precision::kFp64
+                                         : Precision::kFp32;
+  };
+  if (work.flop.matrix != 0) {
+    executed[PrecisionOfKernel(kernel).value_or(unit(work.unit))] += work.flop.matrix;
+  }
+  if (work.flop.vector != 0) executed[unit(estimate::Unit::kVector)] += work.flop.vector;
+  for (const auto& [precision, flop] : executed) add(kMetricFlop[static_cast<size_t>(precision)], flop);
+  if (executed.empty()) add(kMetricFlop[static_cast<size_t>(Precision::kFp32)], 0);
+}
+
+void DefineWork(std::map<std::string, MetricInfo>* metrics) {
+  const auto define = [metrics](std::string_view name, const char* unit) {
+    (*metrics)[std::string(name)] = MetricInfo{std::string(name), unit, 1};
+  };
+  define(kMetricTime, "ns");
+  define(kMetricModelFlop, "FLOP");
+  define(kMetricCompulsoryBytes, "byte");
+  define(kMetricDramBytes, "byte");
+  for (const std::string_view name : kMetricFlop) define(name, "FLOP");
+}
+
+std::string LackingWork::Text(uint64_t total_ns) const {
+  std::vector<std::pair<uint64_t, std::string>> reasons;
+  uint64_t lacking = 0;
+  for (const auto& [what, ns] : ns_) {
+    lacking += ns;
+    reasons.emplace_back(ns, absl::StrCat(what.first, ": ", std::string(what.second)));
+  }
+  if (lacking == 0) return {};
+  const auto share = [total_ns](uint64_t ns) {
+    return absl::StrFormat("%.2g %%",
+                           total_ns == 0 ? 0 : 100 * static_cast<double>(ns) / static_cast<double>(total_ns));
+  };
+  std::sort(reasons.rbegin(), reasons.rend());
+  constexpr size_t kNamed = 3;
+  std::vector<std::string> named;
+  for (size_t i = 0; i < std::min(kNamed, reasons.size()); ++i) {
+    named.push_back(absl::StrCat(reasons[i].second, " (", share(reasons[i].first), ")"));
+  }
+  return absl::StrCat("no FLOP and no bytes for ", share(lacking), " of the GPU's time. ", absl::StrJoin(named, "; "),
+                      reasons.size() > kNamed ? "; …" : "");
+}
+
+}  // namespace rfinject::cli

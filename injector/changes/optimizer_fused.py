@@ -1,0 +1,15 @@
+"""The optimizer updates all weights with one kernel for many"""
+# write: fused=True, for the optimizer
+
+
+def why_not(optimizer, arguments):
+    lists = [one for one in parameters_of(arguments)]
+    if any(one.device.type != "cuda" or not one.is_floating_point() for one in lists):
+        return "its parameters do not all lie on the GPU"
+    if arguments.get("differentiable"):
+        return "it is differentiable"
+    arguments.pop("foreach", None)  # the two exclude each other
+    return ""
+
+
+option_change("fused", True, optimizers_with("fused"), why_not)

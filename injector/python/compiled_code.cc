@@ -1,0 +1,294 @@
+#include "injector/python/compiled_code.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collector/compiled_code.h"
+#include "injector/python/python_frames.h"
+#include "injector/python/ref.h"
+#include "operators/generated_code.h"
+#include "operators/op_call.h"
+
+namespace rfinject {
+namespace {
+
+// A program that compiles more modules than this has no layers in the later ones.
+constexpr size_t kMostModules = 4096;
+// A call's code lies this many frames above the launch at most: Triton's and Inductor's launchers are in between, and
+// what times a kernel in the first step.
+constexpr size_t kMostFrames = 32;
+// A row of more layers than this names the first of them only.
+constexpr size_t kMostLayers = 4;
+
+struct Call {
+  uint32_t line = 0;
+  uint32_t work = 0;  // Source::DefineCompiledWork; 0: an operator
+  std::vector<GeneratedLayer> layers;
+  // The layer in which the module runs, in the upper half, and that of this call, in the lower one. Threads that
+  // launch fill the slots; two that fill one at a time write the same or another pair, each of which is right.
+  mutable std::array<std::atomic<uint64_t>, 4> resolved{};
+};
+
+struct Module {
+  std::string path;
+  std::vector<uint32_t> lines;  // of calls, ascending
+  std::vector<Call> calls;
+};
+
+// Only the thread that holds the GIL adds modules; any thread reads them. They are never freed: threads may be in
+// them until the very end.
+std::array<std::atomic<const Module*>, kMostModules> g_modules{};
+constinit std::atomic<size_t> g_count{0};
+
+struct Globals {
+  Recorder* recorder = nullptr;
+  Source* source = nullptr;
+  PyObject* describe = nullptr;  // the function of kDescribe
+  bool busy = false;             // our own code is being compiled
+};
+Globals g;
+constinit std::atomic<bool> g_watching{false};
+
+// What operators/generated_code.h takes as `graph`. All that it reads are plain attributes of Inductor's and
+// torch.fx's objects. A size that is no int (a SymInt) is not looked at any further, because torch would guard it.
+constexpr const char* kDescribe = R"(
+def describe():
+    import sys
+    import re
+    virtualized = sys.modules.get('torch._inductor.virtualized')
+    scheduler = getattr(getattr(getattr(virtualized, 'V', None), 'graph', None), 'scheduler', None)
+    short = {'float32': 'f32', 'float16': 'f16', 'bfloat16': 'bf16', 'float64': 'f64', 'bool': 'b8', 'int64': 'i64',
+             'int32': 'i32', 'int16': 'i16', 'int8': 'i8', 'uint8': 'u8', 'complex64': 'c64', 'complex128': 'c128'}
+    lines, places, done = [], {}, set()
+
+    def place(node):
+        if node.graph not in places:
+            places[node.graph] = {other: i for i, other in enumerate(node.graph.nodes)}
+            for other in node.graph.nodes:
+                tell(other)
+        return places[node.graph].get(node, 0)
+
+    def tell(node):
+        value = node.meta.get('val')
+        sizes = tuple(getattr(value, 'shape', ('?',)))
+        type = short.get(str(getattr(value, 'dtype', '')).rpartition('.')[2])
+        text = '%' + node.name
+        if type and all(isinstance(size, int) for size in sizes):
+            text += ' : Tensor "%s%s"' % (type, list(sizes))
+        if node.op == 'call_function' and hasattr(node.target, '_schema'):
+            text += ' = call_function[target=torch.ops.%s](args = %s, kwargs = %s)' % (
+                node.target, form(node.args), form(node.kwargs))
+        lines.append(text.replace('\n', ' ').replace('\t', ' '))
+
+    def form(value):
+        if isinstance(value, (list, tuple)):
+            return '[%s]' % ', '.join(map(form, value)) if isinstance(value, list) else '(%s,)' % ', '.join(map(form, value))
+        if isinstance(value, dict):
+            return '{%s}' % ', '.join('%s: %s' % (key, form(part)) for key, part in value.items())
+        if hasattr(value, 'meta'):
+            return '%' + value.name
+        return str(value) if value is None or type(value) in (bool, int, float) else '?'
+
+    def layer(node):
+        stack = list((node.meta.get('fwd_nn_module_stack') or node.meta.get('nn_module_stack') or {}).values())
+        if not stack or node.name in done:
+            return
+        done.add(node.name)
+        path, kind = stack[-1][:2]
+        first = "L['self']" if path.startswith("L['self']") else stack[0][0]
+        path = path[len(first):] if path.startswith(first) else ''
+        path = re.sub(r"\._modules\['([^']*)'\]|\['([^']*)'\]|\[(\d+)\]", r'.\1\2\3', path).strip('.')
+        name = getattr(kind, '__name__', None) or str(kind).rpartition('.')[2]
+        lines.append('\t'.join(('layer', node.name, path, name)))
+
+    def source(node):
+        origin = node.meta.get('from_node')
+        if origin:
+            return getattr(origin[0], 'name', None) or origin[0][0]
+        return node.name if node.meta.get('partitioner_tag') == 'is_backward' else None
+
+    def origins(parts):
+        nodes = {}
+        for part in parts:
+            for node in getattr(getattr(part, 'node', None), 'origins', ()):
+                if node.op == 'call_function':
+                    nodes[node] = place(node)
+        return sorted(nodes, key=nodes.get)
+
+    def users(parts):
+        found = []
+        for part in parts:
+            for output in part.get_outputs():
+                for use in output.users:
+                    if hasattr(use.node, 'get_nodes'):
+                        found += main(use.node.get_nodes())
+        return found
+
+    def main(parts):
+        only = [getattr(getattr(part, 'node', None), 'origin_node', None) for part in parts]
+        return only if None not in only else origins(parts)
+
+    for kernel in getattr(scheduler, 'nodes', ()):
+        parts = kernel.get_nodes()
+        if 'Nop' in type(kernel).__name__:
+            continue
+        extern = 'Extern' in type(kernel).__name__
+        all_nodes = origins(parts)
+        nodes = main(parts) if extern else all_nodes
+        later = [] if all_nodes else users(parts)
+        for node in nodes + later:
+            place(node)
+            layer(node)
+        names = [name for part in parts for name in part.get_buffer_names()]
+        lines.append('\t'.join((
+            'kernel', 'extern' if extern else 'triton',
+            ','.join(sorted({name for name in map(source, all_nodes) if name})),
+            ','.join(node.name for node in nodes), ','.join(names), ','.join(node.name for node in later))))
+    return '\n'.join(lines)
+)";
+
+// Returns what Inductor's objects say of the graph that it compiles at the moment; empty where it compiles none.
+std::string DescribeGraph(const PythonApi& python) {
+  if (g.describe == nullptr) {
+    char error[256];
+    Ref space(python, RunPython(python, kDescribe, nullptr, nullptr, 0, error, sizeof(error)));
+    if (space) g.describe = Ref::Borrow(python, python.PyDict_GetItemString(space.get(), "describe")).release();
+    if (g.describe == nullptr) return {};
+  }
+  // A call that fails gives an empty Ref: another version of Inductor, whose kernels then have no layers.
+  return Ref::Borrow(python, g.describe).Call().Text();
+}
+
+uint32_t DefineWork(const GeneratedCall& call) {
+  std::vector<OpCall> nodes;
+  nodes.reserve(call.nodes.size());
+  for (const FxCall& node : call.nodes) nodes.push_back(node.call());
+  return g.source->DefineCompiledWork({.kernel = call.kernel,
+                                       .nodes = nodes,
+                                       .bytes_known = call.bytes_known,
+                                       .bytes = call.bytes,
+                                       .why_no_flop = call.why_no_flop});
+}
+
+// "layer1.0.bn1 + layer1.0.relu", below the path of the layer in which the module runs.
+std::string JoinedPath(const std::string& around, const std::vector<GeneratedLayer>& layers) {
+  std::string joined;
+  for (size_t i = 0; i < std::min(layers.size(), kMostLayers); ++i) {
+    std::string path = around;
+    if (!path.empty() && !layers[i].path.empty()) path += '.';
+    path += layers[i].path;
+    // The root's own path is empty; within a list it needs a name.
+    if (path.empty() && layers.size() > 1) path = layers[i].class_name;
+    if (!joined.empty()) joined += " + ";
+    joined += path;
+  }
+  if (layers.size() > kMostLayers) joined += " + " + std::to_string(layers.size() - kMostLayers) + " more";
+  return joined;
+}
+
+// The layer of a call whose module runs in `around`; `around` where that says no more.
+uint32_t Resolve(const Call& call, uint32_t around) {
+  if (around == 0 || call.layers.empty()) return around;
+  const auto pair = static_cast<uint64_t>(around) << 32;
+  for (const auto& slot : call.resolved) {
+    const uint64_t known = slot.load(std::memory_order_relaxed);
+    if (known >> 32 == around) return static_cast<uint32_t>(known);
+  }
+  LayerDefinition definition;
+  if (!g.recorder->FindLayer(around, &definition)) return around;
+  LayerDefinition layer;
+  layer.model = definition.model;
+  layer.path = JoinedPath(definition.path, call.layers);
+  layer.parent = around;
+  layer.training = definition.training;
+  for (size_t i = 0; i < std::min(call.layers.size(), kMostLayers); ++i) {
+    (layer.class_name += i == 0 ? "" : " + ") += call.layers[i].class_name;
+  }
+  uint32_t id = layer.path == definition.path ? around : g.recorder->DefineLayer(layer);
+  if (id == 0) id = around;
+  for (auto& slot : call.resolved) {
+    uint64_t empty = 0;
+    if (slot.compare_exchange_strong(empty, pair | id, std::memory_order_relaxed)) break;
+  }
+  return id;
+}
+
+CompiledPlace PlaceOfThread(uint32_t layer) noexcept try {
+  const Module* found = nullptr;
+  const auto is_generated = [](void* module, const FileName& file) {
+    for (size_t i = g_count.load(std::memory_order_acquire); i > 0; --i) {
+      const Module* const one = g_modules[i - 1].load(std::memory_order_relaxed);
+      if (!file.Is(one->path)) continue;
+      *static_cast<const Module**>(module) = one;
+      return true;
+    }
+    return false;
+  };
+  const uint32_t line = LineInFile(kMostFrames, is_generated, static_cast<void*>(&found));
+  if (line == 0) return {.work = 0, .layer = layer};
+  const auto at = std::ranges::lower_bound(found->lines, line);
+  if (at == found->lines.end() || *at != line) return {.work = 0, .layer = layer};
+  const Call& call = found->calls[static_cast<size_t>(at - found->lines.begin())];
+  return {.work = call.work, .layer = Resolve(call, layer)};
+} catch (const std::exception&) {
+  g.recorder->CountDrop("layers of compiled code");
+  return {.work = 0, .layer = layer};
+}
+
+void Load(const PythonApi& python, std::string_view source, const std::string& path) {
+  const size_t index = g_count.load(std::memory_order_relaxed);
+  if (index == kMostModules) return g.recorder->CountDrop("modules of compiled code");
+  const GeneratedCode code = ReadGeneratedCode(source, DescribeGraph(python));
+  auto* module = new Module;
+  module->path = path;
+  module->calls = std::vector<Call>(code.calls.size());
+  for (size_t i = 0; i < code.calls.size(); ++i) {
+    const GeneratedCall& from = code.calls[i];
+    module->lines.push_back(from.line);
+    Call& call = module->calls[i];
+    call.line = from.line;
+    call.layers = from.layers;
+    if (!from.kernel.empty()) call.work = DefineWork(from);
+  }
+  g_modules[index].store(module, std::memory_order_relaxed);
+  g_count.store(index + 1, std::memory_order_release);
+  g_compiled_place.store(&PlaceOfThread, std::memory_order_release);
+}
+
+}  // namespace
+
+void WatchCompiledCode(const PythonApi&, Recorder& recorder, Source& source) noexcept {
+  g.recorder = &recorder;
+  g.source = &source;
+  g_watching.store(source.wants_compiled_code(), std::memory_order_release);
+}
+
+void OnPythonCompiles(const PythonApi& python, PyObject* arguments) noexcept try {
+  if (!g_watching.load(std::memory_order_acquire) || g.busy || python.PyTuple_Size(arguments) < 2) return;
+  Ref source = Ref::Borrow(python, python.PyTuple_GetItem(arguments, 0));
+  if (source.Type().Attribute("__name__").Text() == "bytes") source = source.Attribute("decode").Call();
+  if (!source.IsInstance(python.PyUnicode_Type)) return;
+  const char* text = python.PyUnicode_AsUTF8(source.get());
+  if (text == nullptr) return DropError(python);
+  if (!IsGeneratedCode(text)) return;
+  Ref path = Ref::Borrow(python, python.PyTuple_GetItem(arguments, 1));
+  if (!path.IsInstance(python.PyUnicode_Type)) return;
+  g.busy = true;
+  try {
+    Load(python, text, path.Text());
+  } catch (const std::exception&) {
+    g.recorder->CountDrop("modules of compiled code");
+  }
+  g.busy = false;
+} catch (const std::exception&) {
+  // There was no memory for a text of the module's.
+}
+
+}  // namespace rfinject

@@ -1,0 +1,27 @@
+// File: compiled_code.h
+//
+// Reads the modules that Inductor (torch.compile) generates, when the program loads them: which kernel is launched on
+// which line, what it does, and for which modules of the program.
+//
+// Python tells its audit hooks of all that is compiled to bytecode, with its source; generated modules are told by
+// their text. While Inductor itself is at work, its own objects say which module each operator came from. We only
+// look at them: nothing of torch's is replaced, so what is generated, its files and the keys of its caches stay as
+// they are.
+#ifndef RFINJECT_INJECTOR_PYTHON_COMPILED_CODE_H_
+#define RFINJECT_INJECTOR_PYTHON_COMPILED_CODE_H_
+
+#include "collector/recorder.h"
+#include "collector/source.h"
+#include "injector/python/python_api.h"
+
+namespace rfinject {
+
+// From now on generated modules are read, for `source`. Called once, with the GIL held.
+void WatchCompiledCode(const PythonApi& python, Recorder& recorder, Source& source) noexcept;
+
+// Takes the arguments of the audit event "compile". The GIL is held. Leaves no exception behind.
+void OnPythonCompiles(const PythonApi& python, PyObject* arguments) noexcept;
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_PYTHON_COMPILED_CODE_H_

@@ -1,0 +1,28 @@
+// File: value_rules.h
+//
+// What must be known of an operator, by its name, before its CPU kernel may compute what its CUDA kernel would have.
+#ifndef RFINJECT_INJECTOR_TORCH_VALUE_RULES_H_
+#define RFINJECT_INJECTOR_TORCH_VALUE_RULES_H_
+
+#include <cstdint>
+#include <string_view>
+
+namespace rfinject {
+
+struct ValueRule {
+  bool never = false;     // it draws from the CPU's generator, or means something else on the CPU
+  bool random = false;    // one of its last arguments is a generator
+  bool product = false;   // it costs more than its operands' size
+  bool counts = false;    // it reads how much its kernels have found, and gives out as much memory: nonzero, unique
+  bool compares = false;  // it reads whether its kernels have found all equal
+  bool makes = false;     // it has no operand on the device; `device` is its last argument but one
+  bool all = false;       // it asks whether all are true
+  uint32_t writes = 0;    // a bit for each argument, from the first on, that it writes to
+};
+
+// `name` is "aten::add_", without the overload's.
+ValueRule ValueRuleOf(std::string_view name);
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_TORCH_VALUE_RULES_H_

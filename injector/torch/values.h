@@ -1,0 +1,26 @@
+// File: values.h
+//
+// Small tensors have their values on the virtual GPU. Its memory is the host's, and no kernel runs there: so when an
+// operator has launched its kernels, its CPU kernel computes the same on that memory, where all operands and results
+// are small. Loops that end on a loss that is not a number, gradient scalers, argument checks and masks then do what
+// they do on a GPU.
+//
+// What comes from a large tensor is not computed: it is zeros, and its memory is noted as not known. Small results of
+// such operands are computed as if those were zeros, are not known either, and are made finite, because a program
+// that looks for numbers that are not must find none. How random numbers are drawn follows the seed and the offset of
+// CUDA's generator, and takes nothing from the CPU's.
+#ifndef RFINJECT_INJECTOR_TORCH_VALUES_H_
+#define RFINJECT_INJECTOR_TORCH_VALUES_H_
+
+#include "injector/torch/layouts.h"
+#include "injector/torch/symbols.h"
+
+namespace rfinject {
+
+// Has the values of small tensors computed from now on. Returns null, or why that cannot be done (a literal). Must be
+// called once at most, in a process that has a virtual GPU.
+const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layouts);
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_INJECTOR_TORCH_VALUES_H_

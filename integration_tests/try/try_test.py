@@ -1,0 +1,355 @@
+#!/usr/bin/env python3
+"""`rfinject try` as a user meets it, on programs as users write them.
+
+Environment: RFINJECT, the command; RFINJECT_PYTHON, the interpreter for programs; RFINJECT_VIRTUAL_GPU, the folder of the
+virtual GPU's libraries.
+"""
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import cuda_torch  # noqa: E402
+
+ROOT = HERE.parents[1]
+RFINJECT = os.environ.get("RFINJECT") or str(ROOT / "build/release/bin/rfinject")
+PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
+WHY_NO_GPU = cuda_torch.why_no_virtual_gpu(os.environ.get("RFINJECT_VIRTUAL_GPU") or ROOT / "build/release/lib/virtual_gpu")
+ON = "cpu" if WHY_NO_GPU else "virtual-gpu"
+GPU = "A100-SXM4-40GB"
+ESTIMATE = ["--estimate", GPU, "--estimate-on", ON]
+TIMEOUT_S = 300
+# What of an operator's row must be the same: where it ran, how often, and on how much.
+SAME = ("phase", "op", "launches", "time_ns", "model_flop", "flop", "dram_bytes", "kernel_launches", "kernels")
+
+
+def has_overlay():
+    with tempfile.TemporaryDirectory() as folder:
+        inner = pathlib.Path(folder) / "lower"
+        for name in ("lower", "upper", "work"):
+            (pathlib.Path(folder) / name).mkdir()
+        command = f"mount -t overlay overlay -o lowerdir={inner},upperdir={folder}/upper,workdir={folder}/work {inner}"
+        return subprocess.run(["unshare", "-Urm", "sh", "-c", command], capture_output=True, check=False).returncode == 0
+
+
+class TryTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="rfinject-try-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.kept = []
+        self.addCleanup(lambda: [shutil.rmtree(path, ignore_errors=True) for path in self.kept])
+        self.here = self.folder / "project"
+        self.here.mkdir()
+        self.place = [] if has_overlay() else ["--in-place"]
+
+    def program(self, name, text=None):
+        path = self.here / name
+        path.write_text(text if text is not None else (HERE / "programs" / name).read_text())
+        return path
+
+    def rfinject(self, *words, code=0, **environment):
+        clean = {key: value for key, value in os.environ.items()
+                 if key == "RFINJECT_LIBRARY" or not key.startswith(("RFINJECT", "LD_PRELOAD", "CUDA_"))}
+        clean |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", **environment}
+        done = subprocess.run([RFINJECT, *map(str, words)], cwd=self.here, env=clean, capture_output=True, text=True,
+                              timeout=TIMEOUT_S, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.kept += re.findall(r"everything is kept in (\S+)", done.stderr)
+        return done
+
+    def trials(self, *words, **options):
+        """By name, what `try` says of each change."""
+        done = self.rfinject("try", *self.place, "--format", "json", *words, **options)
+        return {trial["change"]: trial for trial in json.loads(done.stdout)["trials"]}
+
+    def operators(self, folder):
+        """The rows of operators of the runs in a folder, training and validation, in an order of their own."""
+        text = self.rfinject("report", folder, "--by", "op", "--format", "csv", "--raw").stdout
+        rows = csv.DictReader(io.StringIO(text))
+        return sorted(tuple((name, row.get(name)) for name in SAME) for row in rows if row.get("op"))
+
+
+class AsByHand(TryTest):
+    """The operators of a program with a change are those of the program that a hand has changed."""
+
+    def check(self, program, change, needs_gpu=False):
+        if needs_gpu and WHY_NO_GPU:
+            print(f"note: {change} of {program} is left out: {WHY_NO_GPU}")
+            self.skipTest(WHY_NO_GPU)
+        path = self.program(program)
+        window = ["--skip", "2", "--steps", "12", "--whole"]  # with the validation behind an epoch
+        trial = self.trials(*ESTIMATE, "--keep", *window, change, PYTHON, path)[change]
+        self.assertEqual(trial["state"], "made", trial)
+        self.rfinject(*ESTIMATE, *window[:4], "-o", f"{self.folder}/by-hand/", PYTHON, path, EDITED=change)
+        self.rfinject(*ESTIMATE, *window[:4], "-o", f"{self.folder}/unchanged/", PYTHON, path)
+        (kept,) = self.kept
+        tried, by_hand = self.operators(f"{kept}/run2/traces/"), self.operators(f"{self.folder}/by-hand/")
+        self.assertEqual(tried, by_hand)
+        self.assertGreater(len(tried), 10)
+        return by_hand != self.operators(f"{self.folder}/unchanged/")
+
+    def test_tf32_images(self):
+        self.assertTrue(self.check("images.py", "tf32"))
+
+    def test_tf32_words(self):
+        self.assertTrue(self.check("words.py", "tf32"))
+
+    def test_autocast_images(self):
+        self.assertTrue(self.check("images.py", "autocast"))
+
+    def test_autocast_words(self):
+        self.assertTrue(self.check("words.py", "autocast"))
+
+    def test_channels_last_images(self):
+        self.check("images.py", "channels-last")
+
+    def test_cudnn_benchmark_images(self):
+        self.check("images.py", "cudnn-benchmark")
+
+    def test_set_to_none_images(self):
+        self.assertTrue(self.check("images.py", "set-to-none"))
+
+    def test_set_to_none_words(self):
+        self.assertTrue(self.check("words.py", "set-to-none"))
+
+    def test_checkpoint_images(self):
+        self.assertTrue(self.check("images.py", "checkpoint=layer2"))
+
+    def test_checkpoint_words(self):
+        self.assertTrue(self.check("words.py", "checkpoint=blocks.1"))
+
+    def test_no_grad_images(self):
+        self.check("images.py", "no-grad")
+
+    def test_optimizer_fused_images(self):
+        self.assertTrue(self.check("images.py", "optimizer-fused", needs_gpu=True))
+
+    def test_optimizer_fused_words(self):
+        self.assertTrue(self.check("words.py", "optimizer-fused", needs_gpu=True))
+
+    def test_optimizer_foreach_images(self):
+        if not WHY_NO_GPU:
+            self.skipTest("it is the default on a GPU")
+        self.assertTrue(self.check("images.py", "optimizer-foreach"))
+
+    def test_compile_images(self):
+        if WHY_NO_GPU or os.environ.get("RFINJECT_TRY_COMPILE") != "1":
+            print("note: compile of images.py is left out: it takes minutes; RFINJECT_TRY_COMPILE=1 runs it on a virtual GPU")
+            self.skipTest("takes minutes")
+        self.assertTrue(self.check("images.py", "compile", needs_gpu=True))
+
+
+class States(TryTest):
+    def test_what_the_program_does_already_and_what_has_nothing_to_change(self):
+        path = self.program("images.py")
+        trials = self.trials(*ESTIMATE, "tf32", "set-to-none", "ddp-static-graph", PYTHON, path, EDITED="tf32 set-to-none")
+        self.assertEqual([trials[name]["state"] for name in ("tf32", "set-to-none", "ddp-static-graph")],
+                         ["already made", "already made", "nothing to change"])
+        self.assertFalse(trials["tf32"]["recommended"])
+
+    def test_a_gpu_without_tf32_says_so(self):
+        trial = self.trials("--estimate", "V100-SXM2-16GB", "--estimate-on", ON, "tf32", PYTHON, self.program("words.py"))["tf32"]
+        self.assertEqual((trial["state"], trial["text"]), ("nothing to change", "this GPU has no TF32"))
+
+    def test_an_exception_in_one_variant_and_the_others_go_on(self):
+        change = self.folder / "raises.py"
+        change.write_text('def fail(model, arguments):\n    change.made("here")\n    raise ValueError("not this one")\n\n\n'
+                          "on_root(fail)\n")
+        trials = self.trials(*ESTIMATE, f"@{change}", "tf32", PYTHON, self.program("words.py"))
+        self.assertEqual(trials[f"@{change}"]["state"], "failed")
+        self.assertEqual(trials[f"@{change}"]["text"], "ValueError: not this one")
+        self.assertEqual(trials["tf32"]["state"], "made")
+        self.assertGreater(trials["tf32"]["won_ns"], 0)
+
+    def test_out_of_memory_is_a_result(self):
+        change = self.folder / "large.py"
+        if WHY_NO_GPU:
+            text = 'class OutOfMemoryError(RuntimeError):\n    pass\n\n\ndef fail(model, arguments):\n' \
+                   '    raise OutOfMemoryError("CUDA out of memory.")\n\n\non_root(fail)\n'
+        else:
+            text = 'on_root(lambda model, arguments: torch.empty(2 ** 37, device="cuda") and None)\n'
+        change.write_text(text)
+        trial = self.trials(*ESTIMATE, f"@{change}", PYTHON, self.program("words.py"))[f"@{change}"]
+        self.assertEqual(trial["state"], "out of memory")
+
+    def test_the_best_are_tried_together(self):
+        trials = self.trials(*ESTIMATE, "tf32", "set-to-none", PYTHON, self.program("words.py"))
+        both = trials["tf32 + set-to-none"]
+        self.assertAlmostEqual(both["won_ns"], trials["tf32"]["won_ns"] + trials["set-to-none"]["won_ns"], delta=1)
+
+    def test_a_program_that_fails_by_itself_is_not_compared(self):
+        path = self.program("fails.py", "import torch\nraise KeyError('mine')\n")
+        done = self.rfinject("try", *self.place, *ESTIMATE, "tf32", PYTHON, path, code=1)
+        self.assertIn("the program without any change fails: KeyError: 'mine'", done.stderr)
+
+
+class Loss(TryTest):
+    def losses(self, *changes):
+        return self.trials(*ESTIMATE, "--check-loss", "cpu", *changes, PYTHON, self.program("words.py"))
+
+    def test_right_changes_learn_the_same(self):
+        trials = self.losses("set-to-none", "checkpoint=blocks.0", "autocast")
+        self.assertEqual(trials["set-to-none"]["loss"], "same")
+        self.assertEqual(trials["checkpoint=blocks.0"]["loss"], "same")
+        self.assertEqual(trials["autocast"]["loss"], "within rounding")
+
+    def test_wrong_changes_are_told_apart_and_never_recommended(self):
+        wrong = {
+            "no-steps.py": "around_step(lambda optimizer, step: change.made('no step is taken'))\n",
+            "ten-times.py": "before_backward(lambda loss: (change.made('ten times'), loss * 10)[1])\n"
+                            "def lr(optimizer, arguments):\n    arguments['lr'] = arguments['lr'] * 10\n"
+                            "for cls in optimizers_with('lr'):\n    on_construct(cls, lr)\n",
+            "fewer.py": "on_root(lambda model, arguments: (change.made('half the batch'), around(model, lambda m, a: "
+                        "tuple(x[:1] for x in a)))[0])\n"}
+        for name, text in wrong.items():
+            (self.folder / name).write_text(text)
+        trials = self.losses(*(f"@{self.folder / name}" for name in wrong))
+        for name in wrong:
+            trial = trials[f"@{self.folder / name}"]
+            self.assertEqual((trial["loss"], trial["recommended"]), ("OUTSIDE", False), trial)
+
+    def test_a_virtual_gpus_losses_are_not_checked_and_it_says_so(self):
+        done = self.rfinject("try", *self.place, "--estimate", GPU, "tf32", PYTHON, self.program("words.py"))
+        self.assertIn("no loss was checked", done.stdout)
+
+
+@unittest.skipUnless(has_overlay(), "note: this machine mounts no overlay in a namespace of one's own")
+class Folder(TryTest):
+    def test_checkpoints_and_logs_stay_as_they_were(self):
+        path = self.program("images.py")
+        (self.here / "checkpoint.pt").write_text("precious")
+        trial = self.trials(*ESTIMATE, "--whole", "--steps", "3", "set-to-none", PYTHON, path)["set-to-none"]
+        self.assertEqual(trial["state"], "made")
+        self.assertEqual((self.here / "checkpoint.pt").read_text(), "precious")
+        self.assertEqual(sorted(entry.name for entry in self.here.iterdir()), ["checkpoint.pt", "images.py"])
+
+    def test_in_place_writes(self):
+        path = self.program("images.py")
+        self.rfinject("try", *ESTIMATE, "--in-place", "--whole", "--steps", "3", "set-to-none", PYTHON, path)
+        self.assertTrue((self.here / "weights.pt").exists())
+
+    def test_a_program_that_writes_elsewhere_is_refused_before_it_does(self):
+        # Below the home folder, for folders of temporary files are no user's.
+        home = self.folder / "home"
+        home.mkdir()
+        for line in ("open(elsewhere, 'w')", "torch.save({}, elsewhere)", "os.replace(__file__, elsewhere)",
+                     "os.mkdir(elsewhere)"):
+            path = self.program("elsewhere.py", f"import os, torch\nelsewhere = '{home}/results'\n{line}\n")
+            inside = self.folder / "temporary"
+            inside.mkdir(exist_ok=True)
+            done = self.rfinject("try", *ESTIMATE, "set-to-none", PYTHON, path, code=1, TMPDIR=str(inside))
+            self.assertIn(f"it writes {home}/results, which is outside of its folder; --in-place accepts that", done.stderr)
+            self.assertFalse((home / "results").exists(), line)
+
+
+class Patch(TryTest):
+    def apply(self, *changes, program="words.py"):
+        path = self.program(program)
+        subprocess.run(["git", "init", "-q", "."], cwd=self.here, check=True)
+        patch = self.rfinject("try", *self.place, *ESTIMATE, "--diff", *changes, PYTHON, path).stdout
+        subprocess.run(["git", "apply", "-"], input=patch, text=True, cwd=self.here, check=True)
+        return path.read_text()
+
+    def check(self, change):
+        """The patched program runs the operators that the change made it run."""
+        path = self.program("words.py")
+        trial = self.trials(*ESTIMATE, "--keep", change, PYTHON, path)[change]
+        self.assertTrue(trial["diffs"], trial)
+        self.apply(change)
+        window = ["--skip", "3", "--steps", "4", "--kill"]
+        self.rfinject(*ESTIMATE, *window, "-o", f"{self.folder}/patched/", PYTHON, path)
+        self.assertEqual(self.operators(f"{self.kept[0]}/run2/traces/"), self.operators(f"{self.folder}/patched/"))
+
+    def test_tf32(self):
+        self.check("tf32")
+
+    def test_autocast(self):
+        self.check("autocast")
+
+    def test_set_to_none(self):
+        self.check("set-to-none")
+
+    def test_several_apply_together(self):
+        text = self.apply("tf32", "set-to-none")
+        self.assertIn("torch.backends.cuda.matmul.allow_tf32 = True\n", text)
+        self.assertNotIn("set_to_none=False", text)
+
+
+class Command(TryTest):
+    def test_a_requirement_decides_the_exit_code(self):
+        path = self.program("words.py")
+        self.rfinject("try", *self.place, *ESTIMATE, "--require", "won>=0.1%", "set-to-none", PYTHON, path)
+        done = self.rfinject("try", *self.place, *ESTIMATE, "--require", "won>=99%", "set-to-none", PYTHON, path, code=4)
+        self.assertIn("won>=99% does not hold", done.stderr)
+
+    def test_markdown(self):
+        done = self.rfinject("try", *self.place, *ESTIMATE, "--format", "markdown", "set-to-none", PYTHON, self.program("words.py"))
+        self.assertRegex(done.stdout, r"(?m)^\|.*set-to-none.*\|.*real.*\|$")
+
+    def test_mistakes(self):
+        for words, said in ((["tf23", PYTHON], "did you mean 'tf32'"), (["tf32"], "no program"), (["checkpoint", PYTHON], "checkpoint=LAYER"),
+                            (["--require", "won>10", "tf32", PYTHON], "--require"), (["@nothere.py", PYTHON], "nothere.py"),
+                            (["--estimate", "A100x", "tf32", PYTHON], "no such GPU")):
+            self.assertIn(said, self.rfinject("try", *words, code=2).stderr)
+
+    def test_every_change_is_listed_is_short_and_says_what_to_write(self):
+        said = self.rfinject("try", "--list").stdout
+        files = sorted((ROOT / "injector/changes").glob("*.py"))
+        self.assertGreater(len(files), 12)
+        for path in files:
+            if path.stem != "frame":
+                self.assertLessEqual(len(path.read_text().splitlines()), 40, path.name)
+                self.assertRegex(said, rf"(?m)^{path.stem.replace('_', '-')} +\w.*\n +write: \S")
+
+    def test_rules_name_changes_that_there_are(self):
+        rules = (ROOT / "cli/report/advice/rules.txt").read_text()
+        names = {word.split("=")[0] for line in re.findall(r"(?m)^  try +(.*)$", rules) for word in line.split()}
+        self.assertGreater(len(names), 8)
+        self.assertLessEqual(names, {path.stem.replace("_", "-") for path in (ROOT / "injector/changes").glob("*.py")})
+
+
+class Harmless(TryTest):
+    SPY = """
+import gc, sys, torch
+gc.collect()
+seen = set()
+sys.setprofile(lambda frame, event, argument: seen.add(frame.f_code.co_filename))
+exec(open('words.py').read())
+sys.setprofile(None)
+seen |= {thing.__code__.co_filename for thing in gc.get_objects() if type(thing).__name__ == 'function'}
+print(sorted(name for name in seen if name.startswith('<rfinject')))
+"""
+
+    def test_without_try_no_python_of_ours_runs_or_waits(self):
+        self.program("words.py")
+        path = self.program("spy.py", self.SPY)
+        done = self.rfinject(*ESTIMATE, PYTHON, path)
+        self.assertEqual(done.stdout.strip(), "[]")
+        frame = self.folder / "change.py"
+        frame.write_text("def mine():\n    pass\n\n\nimport sys\nsys.modules['torch'].mine = mine\n")
+        done = self.rfinject(*ESTIMATE, PYTHON, path, RFINJECT_TRY=str(frame))
+        self.assertEqual(done.stdout.strip(), "['<rfinject>']")  # so the spy would have seen it
+
+    def test_a_change_that_cannot_be_made_is_said_and_the_program_goes_on(self):
+        path = self.program("one.py", "import torch\nprint('ran')\n")
+        for text, said in ((None, "No such file"), ("nonsense(", "SyntaxError"), ("1 / 0\n", "ZeroDivisionError")):
+            change = self.folder / "change.py"
+            if text is not None:
+                change.write_text(text)
+            done = self.rfinject(*ESTIMATE, PYTHON, path, RFINJECT_TRY=str(change))
+            self.assertEqual(done.stdout, "ran\n")
+            self.assertIn(said, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,63 @@
+// File: generated_code.h
+//
+// Reads a Python module that Inductor (torch.compile) has generated: which kernels it launches on which line, what
+// they read and write, and which operators of the compiled graph they compute.
+//
+//   const GeneratedCode code = ReadGeneratedCode(source, graph);
+//   for (const GeneratedCall& call : code.calls) … call.line, call.kernel, call.bytes, call.nodes
+//
+// The module says most of it itself: each buffer with its shape, each kernel with its loads and stores, and in
+// comments the nodes of the graph. What the comments do not say is in `graph`, the text that
+// injector/python/compiled_code.cc makes of Inductor's own objects while it compiles; where the module comes out of
+// Inductor's cache there is none.
+#ifndef RFINJECT_OPERATORS_GENERATED_CODE_H_
+#define RFINJECT_OPERATORS_GENERATED_CODE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "operators/fx_nodes.h"
+
+namespace rfinject {
+
+// A module of the program whose work a call does.
+struct GeneratedLayer {
+  std::string path;        // below the module that was compiled: "layer1.0.bn1"; empty: that module itself
+  std::string class_name;  // "BatchNorm2d"
+  friend bool operator==(const GeneratedLayer&, const GeneratedLayer&) = default;
+};
+
+// One line of the module that launches a kernel of Triton's, or calls an operator of PyTorch's or of a library's.
+struct GeneratedCall {
+  uint32_t line = 0;         // from 1
+  std::string kernel;        // of Triton; empty: an operator
+  bool bytes_known = false;  // of a kernel: the sizes of all that it is given are known
+  uint64_t bytes = 0;        // what it reads, once, and what it writes, once
+  // The nodes of the graph that this call is the first to compute. A node counts in one call only: others compute it
+  // again because that takes less time than to read it, or they end a reduction that this one began.
+  std::vector<FxCall> nodes;
+  // What is not known of its operators, as a sentence's part; empty: nothing.
+  std::string why_no_flop;
+  std::vector<GeneratedLayer> layers;  // in the graph's order; empty where that is not known
+};
+
+struct GeneratedCode {
+  std::vector<GeneratedCall> calls;  // by line
+};
+
+// Whether `source` is such a module.
+bool IsGeneratedCode(std::string_view source) noexcept;
+
+// `graph` may be empty. Lines of it, whose fields are separated by tabs:
+//   %…                                      a node (fx_nodes.h)
+//   layer NODE PATH CLASS                   where the node came from
+//   kernel KIND SOURCES NODES BUFFERS USERS in the order in which they are called; lists are separated by commas.
+//                                           KIND: "triton", or "extern" for an operator; SOURCES: sorted; USERS:
+//                                           nodes that what it writes is prepared for, where it computes none
+GeneratedCode ReadGeneratedCode(std::string_view source, std::string_view graph);
+
+}  // namespace rfinject
+
+#endif  // RFINJECT_OPERATORS_GENERATED_CODE_H_

@@ -1,0 +1,152 @@
+#include "operators/generated_code.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace rfinject {
+namespace {
+
+// A module as Inductor writes it, with what matters here: relu(x * 2), a gather, and a product; the first kernel is
+// called twice.
+constexpr const char* kModule = R"(# AOT ID: ['0_inference']
+async_compile = AsyncCompile()
+
+# Topologically Sorted Source Nodes: [mul, relu], Original ATen: [aten.mul, aten.relu]
+# Source node to ATen node mapping:
+#   mul => mul
+# Graph fragment:
+#   %arg0_1 : Tensor "f32[256, 512][512, 1]cuda:0" = PlaceHolder[target=arg0_1]
+#   %mul : Tensor "f32[256, 512][512, 1]cuda:0"[num_users=1] = call_function[target=torch.ops.aten.mul.Tensor](args = (%arg0_1, 2), kwargs = {})
+#   %relu : Tensor "f32[256, 512][512, 1]cuda:0"[num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%mul,), kwargs = {})
+#   return %relu
+triton_poi_fused_mul_relu_0 = async_compile.triton('triton_poi_fused_mul_relu_0', '''
+@triton_heuristics.pointwise(
+    triton_meta={'signature': {'in_ptr0': '*fp32', 'out_ptr0': '*fp32', 'xnumel': 'i32', 'XBLOCK': 'constexpr'}},
+)
+@triton.jit
+def triton_poi_fused_mul_relu_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    tmp0 = tl.load(in_ptr0 + (x0), None)
+    tl.store(out_ptr0 + (x0), tmp2, None)
+''', device_str='cuda')
+
+# Topologically Sorted Source Nodes: [embedding], Original ATen: [aten.embedding]
+triton_poi_fused_embedding_1 = async_compile.triton('triton_poi_fused_embedding_1', '''
+    triton_meta={'signature': {'in_ptr0': '*i64', 'in_ptr1': '*fp16', 'out_ptr0': '*fp16', 'xnumel': 'i32'}},
+def triton_poi_fused_embedding_1(in_ptr0, in_ptr1, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    tmp0 = tl.load(in_ptr0 + (x1), None)
+    tmp6 = tl.load(in_ptr1 + (x0 + 64*tmp4), None)
+    tl.store(out_ptr0 + (x2), tmp6, None)
+''', device_str='cuda')
+
+# Source Nodes: [], Original ATen: []
+their_kernel_2 = async_compile.triton('their_kernel', '''
+@triton_heuristics.user_autotune(
+    triton_meta={'signature': {'x_ptr': '*fp32', 'y_ptr': '*fp32', 'n': 'i32'}},
+def their_kernel(x_ptr, y_ptr, n, BLOCK : tl.constexpr):
+    offsets = x_ptr + tl.arange(0, BLOCK)
+''', device_str='cuda')
+
+def call(args):
+    buf0 = empty_strided_cuda((256, 512), (512, 1), torch.float32)
+    # Topologically Sorted Source Nodes: [mul, relu], Original ATen: [aten.mul, aten.relu]
+    triton_poi_fused_mul_relu_0.run(arg0_1, buf0, 131072, stream=stream0)
+    buf1 = empty_strided_cuda((256, 256), (256, 1), torch.float32)
+    # Topologically Sorted Source Nodes: [mm], Original ATen: [aten.mm]
+    extern_kernels.mm(buf0, reinterpret_tensor(arg1_1, (512, 256), (1, 512), 0), out=buf1)
+    buf2 = buf0; del buf0  # reuse
+    # Topologically Sorted Source Nodes: [mul_1, relu_1], Original ATen: [aten.mul, aten.relu]
+    triton_poi_fused_mul_relu_0.run(arg0_1, buf2, 131072, stream=stream0)
+    buf3 = empty_strided_cuda((8, 64), (64, 1), torch.float16)
+    # Topologically Sorted Source Nodes: [embedding], Original ATen: [aten.embedding]
+    triton_poi_fused_embedding_1.run(arg2_1, arg3_1, buf3, 512, stream=stream0)
+    their_kernel_2.run(buf1, buf2, 65536, grid_0, 1, 1, stream=stream0)
+    triton_poi_fused_mul_relu_0.run(unknown, buf2, 512*s0, stream=stream0)
+
+def benchmark_compiled_module(times=10, repeat=10):
+    arg0_1 = rand_strided((256, 512), (512, 1), device='cuda:0', dtype=torch.float32)
+    arg1_1 = rand_strided((256, 512), (512, 1), device='cuda:0', dtype=torch.float32)
+    arg2_1 = rand_strided((8, ), (1, ), device='cuda:0', dtype=torch.int64)
+    arg3_1 = rand_strided((50257, 64), (64, 1), device='cuda:0', dtype=torch.float16)
+)";
+
+std::vector<std::string> Operators(const GeneratedCall& call) {
+  std::vector<std::string> names;
+  for (const FxCall& node : call.nodes) names.push_back(node.op);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(GeneratedCode, CallsHaveKernelLineAndBytes) {
+  const GeneratedCode code = ReadGeneratedCode(kModule, "");
+  ASSERT_EQ(code.calls.size(), 6u);
+  const std::string text = kModule;
+  const auto first_line = static_cast<uint32_t>(
+      1 + std::count(text.begin(), text.begin() + static_cast<long>(text.find("0.run(")), '\n'));
+  EXPECT_EQ(code.calls[0].line, first_line);
+  EXPECT_EQ(code.calls[0].kernel, "triton_poi_fused_mul_relu_0");
+  EXPECT_TRUE(code.calls[0].bytes_known);
+  EXPECT_EQ(code.calls[0].bytes, 2u * 256 * 512 * 4);
+  EXPECT_EQ(code.calls[1].kernel, "");
+  // A buffer under another name is as large as it was.
+  EXPECT_EQ(code.calls[2].bytes, 2u * 256 * 512 * 4);
+  // Of a table no more is read than the result has elements.
+  EXPECT_EQ(code.calls[3].bytes, 8u * 8 + 2 * (8 * 64 * 2));
+  // Which of its tensors a kernel of the program's reads or writes is not known: each counts once.
+  EXPECT_EQ(code.calls[4].bytes, 4u * (256 * 256 + 256 * 512));
+  EXPECT_EQ(code.calls[4].kernel, "their_kernel");
+  EXPECT_EQ(code.calls[4].why_no_flop, "a kernel of the program's own");
+  EXPECT_FALSE(code.calls[5].bytes_known);
+}
+
+TEST(GeneratedCode, CommentsSayWhatAKernelComputes) {
+  const GeneratedCode code = ReadGeneratedCode(kModule, "");
+  ASSERT_EQ(code.calls.size(), 6u);
+  EXPECT_EQ(Operators(code.calls[0]), (Names{"aten::mul", "aten::relu"}));
+  // The same code, called again, does the same.
+  EXPECT_EQ(Operators(code.calls[2]), (Names{"aten::mul", "aten::relu"}));
+  EXPECT_TRUE(code.calls[0].layers.empty());
+}
+
+TEST(GeneratedCode, InductorsObjectsSayItOfEachCall) {
+  const std::string graph =
+      "%x : Tensor \"f32[256, 512]\"\n"
+      "%mul : Tensor \"f32[256, 512]\" = call_function[target=torch.ops.aten.mul.Tensor](args = (%x, 2,), kwargs = {})\n"
+      "%relu : Tensor \"f32[256, 512]\" = call_function[target=torch.ops.aten.relu.default](args = (%mul,), kwargs = {})\n"
+      "%relu_1 : Tensor \"f32[256, 512]\" = call_function[target=torch.ops.aten.relu.default](args = (%mul,), kwargs = {})\n"
+      "%mm : Tensor \"f32[256, 256]\" = call_function[target=torch.ops.aten.mm.default](args = (%relu, %y), kwargs = {})\n"
+      "layer\tmul\ta.bn\tBatchNorm1d\n"
+      "layer\trelu\ta.act\tReLU\n"
+      "layer\trelu_1\tb.act\tReLU\n"
+      "layer\tmm\tb.fc\tLinear\n"
+      "kernel\ttriton\tmul,relu\tmul,relu\tbuf0\t\n"
+      "kernel\textern\tmm\tmm\tbuf1\t\n"
+      "kernel\ttriton\tmul_1,relu_1\tmul,relu_1\tbuf2\t\n"
+      "kernel\ttriton\tembedding\t\tbuf3\tmm\n";
+  const GeneratedCode code = ReadGeneratedCode(kModule, graph);
+  ASSERT_EQ(code.calls.size(), 6u);
+  EXPECT_EQ(Operators(code.calls[0]), (Names{"aten::mul", "aten::relu"}));
+  EXPECT_EQ(code.calls[0].layers, (std::vector<GeneratedLayer>{{"a.bn", "BatchNorm1d"}, {"a.act", "ReLU"}}));
+  EXPECT_EQ(code.calls[1].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
+  // What was computed before is computed again: it counts once.
+  EXPECT_EQ(Operators(code.calls[2]), (Names{"aten::relu"}));
+  EXPECT_EQ(code.calls[2].layers, (std::vector<GeneratedLayer>{{"b.act", "ReLU"}}));
+  // What computes nothing is of the layer that it is prepared for.
+  EXPECT_EQ(code.calls[3].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
+}
+
+TEST(GeneratedCode, AnyPartOfAModuleIsReadWithoutHarm) {
+  const std::string text = kModule;
+  EXPECT_TRUE(IsGeneratedCode(text));
+  EXPECT_FALSE(IsGeneratedCode("import torch\n"));
+  for (size_t length = 0; length < text.size(); length += 7) {
+    ReadGeneratedCode(text.substr(0, length), text.substr(length));
+    ReadGeneratedCode(text.substr(length), "kernel\nlayer\t\nkernel\ttriton\t\t\t\t\n");
+  }
+}
+
+}  // namespace
+}  // namespace rfinject
