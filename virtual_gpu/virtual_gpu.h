@@ -128,7 +128,8 @@ struct rfinject_virtual_observer {
   void (*loaded_launch)(const struct rfinject_virtual_loaded_launch* launch);
   void (*collective)(const struct rfinject_virtual_collective* collective);
   void (*memory)(const struct rfinject_virtual_memory* memory);
-  // Writes where in the program this thread is, as "train.py:12", with a 0 at its end. Returns 0 where it is not known.
+  // Writes where in the program this thread is, as "train.py:12", with a 0 at its end. Returns 0 where it is not
+  // known.
   int (*place)(char* text, size_t size);
 };
 
@@ -177,8 +178,8 @@ void rfinject_virtual_gpu_computed(uint64_t address, size_t bytes, int known);
 // A kernel that was not computed would have changed these bytes: they are not known any more.
 void rfinject_virtual_gpu_changed(uint64_t address, size_t bytes);
 
-// Until the next call, what this thread copies to the host, in 1, 4 or 8 bytes, from memory that is not known is `*value`:
-// an operator reads there how much its kernels have found. Null: no longer.
+// Until the next call, what this thread copies to the host, in 1, 4 or 8 bytes, from memory that is not known is
+// `*value`: an operator reads there how much its kernels have found. Null: no longer.
 void rfinject_virtual_gpu_answer(const int64_t* value);
 
 // Says once that `name` was called and is not there. Always returns `status`.
