@@ -68,39 +68,6 @@ TEST(EstimatedKernel, ProductsTakeTheirLastTwoOperands) {
   }
 }
 
-TEST(EstimatedKernel, AttentionHasHeadsQueriesAndKeys) {
-  const Operator forward = OperatorsOf({.op = "aten::_scaled_dot_product_flash_attention",
-                                        .signature = "f16:causal[8,12,100,64] f16[8,12,200,64] f16[8,12,200,64]",
-                                        .flop = Flop(Precision::kFp16Tensor, 1e9)})
-                               .operators[0];
-  EXPECT_EQ(forward.kind, OperatorKind::kAttention);
-  EXPECT_TRUE(forward.causal);
-  EXPECT_EQ(forward.batch, 96);
-  EXPECT_EQ(forward.m, 100);
-  EXPECT_EQ(forward.n, 200);
-  EXPECT_EQ(forward.element_bytes, 2);
-  const Operator backward =
-      OperatorsOf({.op = "aten::_scaled_dot_product_flash_attention_backward",
-                   .signature = "f16[8,12,100,64] f16[8,12,100,64] f16[8,12,200,64] f16[8,12,200,64]",
-                   .flop = Flop(Precision::kFp16Tensor, 1e9)})
-          .operators[0];
-  EXPECT_EQ(backward.pass, Pass::kDgrad);
-  EXPECT_EQ(backward.n, 200);
-  EXPECT_FALSE(backward.causal);
-}
-
-TEST(EstimatedKernel, CopiesIntoAnotherOrderConcatenationsAndBroadcastsAreOneByOne) {
-  const auto elements = [](std::string_view op, std::string_view signature) {
-    return OperatorsOf({.op = op, .signature = signature, .bytes = 1e6}).operators[0].single_elements;
-  };
-  EXPECT_EQ(elements("aten::copy_", "f16[4,5,6] f16[4,5,6]"), 120);
-  EXPECT_EQ(elements("aten::copy_", "f16[4,5,6] f32[4,5,6]"), 0);  // a conversion keeps the order
-  EXPECT_EQ(elements("aten::cat", "2*bf16{19268352}"), 19268352);
-  EXPECT_EQ(elements("aten::add", "f16[4,5,6] f16[1,5,6]"), 120);
-  EXPECT_EQ(elements("aten::add", "f16[4,5,6] f16[4,5,6]"), 0);
-  EXPECT_EQ(elements("aten::mul", "f16[4,5,6] f64[]"), 0);
-}
-
 TEST(EstimatedKernel, ShapesThatDoNotGiveTheFlopAreNotBelieved) {
   const OperatorList list = OperatorsOf(
       {.op = "aten::mm", .signature = "f32[8,512] f32[512,1000]", .flop = Flop(Precision::kFp32, 1e9), .bytes = 1e6});

@@ -25,24 +25,19 @@ constexpr std::array<Tile, 11> kTiles = {{{256, 128},
                                           {32, 128}}};
 constexpr size_t kWideTiles = 6;
 constexpr std::array<double, 8> kSplits = {1, 2, 3, 4, 6, 8, 12, 16};
-constexpr double kLeastSplitK = 64;      // a part of a split product has at least so many steps
-constexpr double kStrideUnit = 32768;    // bytes
-constexpr double kStrideMost = 8;        // units; each row lies on pages of its own by then
-constexpr double kTensorAlignment = 8;   // channels: tensor cores' convolution kernels want multiples of it
-constexpr double kRowAlignment = 16;     // bytes
-constexpr double kSingleFilters = 64;    // of a block, for one channel of halves; fewer take as long
-constexpr double kSingleTaps = 8;        // of a block of its weight's gradient
-constexpr double kL2BytesPerCycle = 64;  // of an SM: what the crossbar is built for
-constexpr double kL2Gone = 3;   // times the L2's capacity: so much traffic leaves nothing of the kernel before
-constexpr double kOverlap = 4;  // exponent: how sharply a kernel is either compute or memory bound
+constexpr double kLeastSplitK = 64;                // a part of a split product has at least so many steps
+constexpr double kStrideUnit = 32768;              // bytes
+constexpr double kStrideMost = 8;                  // units; each row lies on pages of its own by then
+constexpr double kTensorAlignment = 8;             // channels: tensor cores' convolution kernels want multiples of it
+constexpr double kRowAlignment = 16;               // bytes
+constexpr double kSingleFilters = 64;              // of a block, for one channel of halves; fewer take as long
+constexpr double kSingleTaps = 8;                  // of a block of its weight's gradient
+constexpr double kOverlap = 4;                     // exponent: how sharply a kernel is either compute or memory bound
 constexpr double kBlockK = 8, kBlockKTensor = 32;  // steps of the inner dimension that a kernel takes at once
 // Winograd: an output tile of 2x2 takes 16 multiplications instead of 36, one of 4x4 takes 36 instead of 144
 // (Lavin, Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016).
 constexpr double kFusedMultiplications = 16, kNonfusedMultiplications = 36, kFilterTaps = 9;
 constexpr double kFusedTiles = 32, kFusedFilters = 32, kFusedSetup = 8;  // of a block: output tiles, filters; steps
-// A fused attention: queries and keys of a block at a time (Dao, "FlashAttention-2"; half of the keys at heads of
-// 128).
-constexpr double kAttentionRows = 128, kAttentionCols = 128;
 constexpr double kPersistentCols = 1024;  // softmax keeps rows up to this length in registers (ATen, SoftMax.cu)
 
 bool IsTensor(Precision precision) {
@@ -65,24 +60,6 @@ double Overlapped(double a, double b) {
   return std::pow(std::pow(a, kOverlap) + std::pow(b, kOverlap), 1 / kOverlap);
 }
 
-// A convolution that cuts its input into patches, from fewer channels than a kernel of tensor cores wants.
-bool IsFewChannelPatches(const Operator& op) {
-  const double in = op.c_in / op.groups;
-  return op.element_bytes == 2 && IsTensor(op.precision) && in > 1 && in < kTensorAlignment && op.kernel_h > 1 &&
-         op.kernel_w > 1 && op.pass == Pass::kForward && std::fmod(op.c_out, kTensorAlignment) == 0 &&
-         op.out_h == std::floor(op.h / op.kernel_h) && op.out_w == std::floor(op.w / op.kernel_w);
-}
-
-// cuBLAS's kernels of tensor cores read and write 16 bytes at a time where every row begins at a multiple of them.
-// Returns the elements of the matrices of a product whose rows do not: those are moved one by one.
-double MisalignedElements(const Operator& op) {
-  if (!IsTensor(op.precision)) return 0;
-  const bool k = std::fmod(op.k * op.element_bytes, kRowAlignment) != 0;
-  const bool n = std::fmod(op.n * op.element_bytes, kRowAlignment) != 0;
-  const double right = op.shared_right ? 1 : op.batch;
-  return (k ? op.batch * op.m * op.k : 0) + (k || n ? right * op.k * op.n : 0) + (n ? op.batch * op.m * op.n : 0);
-}
-
 double ConvolutionBytes(const Operator& op) {
   return op.element_bytes *
          (op.images * op.c_in * op.h * op.w + op.c_out * op.c_in / op.groups * op.kernel_h * op.kernel_w +
@@ -91,7 +68,7 @@ double ConvolutionBytes(const Operator& op) {
 
 double Flop(const Operator& op) {
   if (op.kind == OperatorKind::kProduct) return 2 * op.batch * op.m * op.k * op.n;
-  if (op.kind == OperatorKind::kOther || op.kind == OperatorKind::kAttention) return op.flop;
+  if (op.kind == OperatorKind::kOther) return op.flop;
   if (op.kind != OperatorKind::kConvolution) return 0;
   return 2 * op.images * op.c_out * op.out_h * op.out_w * op.c_in / op.groups * op.kernel_h * op.kernel_w;
 }
@@ -122,11 +99,11 @@ bool IsWinogradShape(const Operator& op) {
          std::abs(op.out_w - op.w) <= 2;
 }
 
-// By the size of the operator, because a short kernel's time is less certain: 0 tiny to 3 long.
-constexpr std::array<std::string_view, 4> kSizeNames = {"tiny", "short", "middle", "long"};
+// By the size of the operator, because a short kernel's time is less certain: 0 short, 1 middle, 2 long.
+constexpr std::array<std::string_view, 3> kSizeNames = {"short", "middle", "long"};
 size_t SizeOf(double seconds) {
-  if (seconds < 0.5e-3) return seconds < 0.05e-3 ? 0 : 1;
-  return seconds < 2e-3 ? 2 : 3;
+  if (seconds < 0.5e-3) return 0;
+  return seconds < 2e-3 ? 1 : 2;
 }
 
 }  // namespace
@@ -147,10 +124,6 @@ Family FamilyOf(const Operator& op) {
       return Family::kRmsNorm;
     case OperatorKind::kBatchNorm:
       return Family::kBatchNorm;
-    case OperatorKind::kReduction:
-      return Family::kReduction;
-    case OperatorKind::kAttention:
-      return op.pass == Pass::kForward ? Family::kAttention : Family::kAttentionBackward;
     case OperatorKind::kProduct:
       if (op.shared_right || op.batch == 1) return tensor ? Family::kLinearTensor : Family::kLinearFp32;
       return tensor ? Family::kBmmTensor : Family::kBmmFp32;
@@ -158,7 +131,6 @@ Family FamilyOf(const Operator& op) {
       break;
   }
   if (op.groups > 1 && op.groups == op.c_in) return Family::kConvDepthwise;
-  if (IsFewChannelPatches(op)) return Family::kConvFew;
   const bool tf32 = op.precision == Precision::kTf32Tensor;
   const bool single = op.c_in == 1 && IsTensor(op.precision) && !tf32;
   if (tensor && tf32) {
@@ -184,9 +156,6 @@ ExpectedTimes::ExpectedTimes(const Gpu& gpu, const Calibration& calibration)
     unit->burst_s = calibration.Get(gpu.name, family, "burst_ms").value_or(0) * 1e-3;
     unit->stride_slope = calibration.Get(gpu.name, family, "stride_slope").value_or(0);
   }
-  l2_bandwidth_ =
-      kL2BytesPerCycle * gpu.sm_count * gpu.boost_hz * calibration.Get(gpu.name, "gpu", "l2_share").value_or(0);
-  kernel_s_ = calibration.Get(gpu.name, "gpu", "kernel_us").value_or(kLaunchIntervalS * 1e6) * 1e-6;
   for (size_t f = 0; f < families_.size(); ++f) families_[f] = Read(calibration, kFamilyNames[f]);
 }
 
@@ -196,7 +165,7 @@ ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, st
     return calibration.Get(gpu_.name, family, name).value_or(missing);
   };
   p.own = calibration.Own(gpu_.name, family, "rows").has_value();
-  p.launch_s = get("launch_us", kernel_s_ * 1e6) * 1e-6;
+  p.launch_s = get("launch_us", kLaunchIntervalS * 1e6) * 1e-6;
   for (size_t size = 0; size < kSizeNames.size(); ++size) {
     p.low[size] = get(std::string("low_").append(kSizeNames[size]), 0.5);
     p.high[size] = get(std::string("high_").append(kSizeNames[size]), 2);
@@ -205,9 +174,6 @@ ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, st
   p.share_persistent = get("share_persistent", p.share_persistent);
   p.reread = get("reread", p.reread);
   p.rows_per_sm = get("rows_per_sm", p.rows_per_sm);
-  p.elements_per_s = get("elements_per_clock", 0) * gpu_.sm_count * gpu_.boost_hz;
-  p.step_s = get("step_ns", 0) * 1e-9;
-  p.misaligned = get("misaligned", 0);
   p.block_bytes_per_s = get("block_GBps", 0) * 1e9;
   p.tiles = {get("tile_edge", 0), get("k_setup", 0), get("wave", 0), get("least_tile_rows", 0),
              get("least_tile_cols", 0)};
@@ -277,38 +243,12 @@ double ExpectedTimes::ProductSeconds(const Operator& op, const Parameters& p) co
   const double m = batched ? op.m : op.m * op.batch;
   const double at_peak = ProductAtPeak(batch, m, op.k, op.n, op.element_bytes, unit, p.tiles,
                                        {.wide_only = batched || IsTensor(op.precision)});
-  const double latency = p.step_s * std::ceil(op.k / kBlockKTensor);
-  const double misaligned = MisalignedElements(op);
-  const double slower = misaligned > 0 ? 1 + p.misaligned : 1;
-  double traffic = Traffic(Bytes(op), p.memory);
-  if (p.elements_per_s > 0) traffic = std::max(traffic, misaligned / p.elements_per_s);
-  // However few blocks there are, each waits for its steps; where there are many, others compute meanwhile.
-  return Overlapped(Overlapped(Sustained(at_peak, unit, p.rate) * slower, latency), traffic);
-}
-
-// Blocks of queries go over the keys that they see.
-double ExpectedTimes::AttentionSeconds(const Operator& op, const Parameters& p) const {
-  const Unit unit = UnitOf(op.precision);
-  const double rows = std::ceil(op.m / kAttentionRows), cols = std::ceil(op.n / kAttentionCols);
-  const double seen = op.causal && op.m == op.n ? (rows + 1) / 2 : cols;
-  const double whole = op.flop * (rows * kAttentionRows / op.m) * (seen * kAttentionCols / op.n);
-  return cols * p.step_s + Overlapped(Sustained(whole / unit.peak, unit, p.rate), Traffic(op.bytes, p.share));
-}
-
-double ExpectedTimes::Traffic(double bytes, double share) const {
-  const double from_dram = bytes / (bandwidth_ * share);
-  if (l2_bandwidth_ <= bandwidth_) return from_dram;
-  const double missed = std::clamp((bytes / gpu_.l2_bytes - 1) / (kL2Gone - 1), 0.0, 1.0);
-  return from_dram * missed + bytes / (l2_bandwidth_ * share) * (1 - missed);
+  return Overlapped(Sustained(at_peak, unit, p.rate), Bytes(op) / (bandwidth_ * p.memory));
 }
 
 double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p, bool& winograd) const {
   winograd = false;
   const Family family = FamilyOf(op);
-  if (family == Family::kConvFew) {  // filled up and transposed on the way
-    const double filled = Flop(op) * kTensorAlignment / (op.c_in / op.groups);
-    return Overlapped(filled / (UnitOf(op.precision).peak * p.rate), Bytes(op) / (bandwidth_ * p.memory));
-  }
   const bool tensor = OnTensorCores(op);
   const Unit unit = UnitOf(tensor || !IsTensor(op.precision) ? op.precision : Precision::kFp32);
   // Little reuse, and kernels without tiles; those for one channel have one size of block and compute all of it.
@@ -348,11 +288,11 @@ double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p
   const double gemm =
       Sustained(ProductAtPeak(op.groups, m, k, n, op.element_bytes, dense, p.tiles, choice), dense, p.rate);
   if (tensor) {
-    const double kernel = Overlapped(gemm, Traffic(Bytes(op), p.memory));
+    const double kernel = Overlapped(gemm, Bytes(op) / (bandwidth_ * p.memory));
     // Tensor cores' kernels want channels last, and PyTorch's default is not: three more kernels read and write
     // input, filters and output once more. What is a product as it lies needs none.
     if (op.channels_last || op.precision == Precision::kFp64Tensor || IsProductAsItLies(op)) return kernel;
-    return kernel + 3 * kernel_s_ + 2 * Bytes(op) / bandwidth_;
+    return kernel + 3 * kLaunchIntervalS + 2 * Bytes(op) / bandwidth_;
   }
   // Nothing is gathered for a product as it lies, and its traffic goes on beside its arithmetic. (Times of wgrad,
   // which adds up over images as well, do not look so.)
@@ -393,33 +333,24 @@ double ExpectedTimes::Missed(double resident_bytes) const {
 
 // Rows are read once, and again where a row's second pass finds it neither in registers nor in the L2 cache.
 double ExpectedTimes::RowSeconds(const Operator& op, const Parameters& p) const {
-  if (op.kind == OperatorKind::kElementwise || op.kind == OperatorKind::kReduction) return Traffic(op.bytes, p.share);
+  if (op.kind == OperatorKind::kElementwise) return op.bytes / (bandwidth_ * p.share);
   if (op.kind == OperatorKind::kBatchNorm) {
     const double bytes = op.bytes + op.reread_bytes * Missed(2 * op.reread_bytes);  // read and written
-    const double traffic = Traffic(bytes, p.share);
+    const double traffic = bytes / (bandwidth_ * p.share);
     // Few channels are few blocks, and what a block has under way at a time is limited.
     if (op.rows == 0 || p.block_bytes_per_s == 0) return traffic;
     return Overlapped(traffic, bytes / (op.rows * p.block_bytes_per_s));
   }
   if (op.kind == OperatorKind::kOther) {
     const Unit unit = UnitOf(op.precision);
-    const double traffic = Traffic(op.bytes, p.share);
-    if (op.single_elements > 0 && p.elements_per_s > 0)
-      return std::max(traffic, op.single_elements / p.elements_per_s);
-    return Overlapped(Sustained(op.flop / unit.peak, unit, 1), traffic);
+    return Overlapped(Sustained(op.flop / unit.peak, unit, 1), op.bytes / (bandwidth_ * p.share));
   }
   if (op.kind == OperatorKind::kSoftmax && op.cols <= kPersistentCols) {
-    return Traffic(op.bytes, p.share_persistent);
+    return op.bytes / (bandwidth_ * p.share_persistent);
   }
   const double row_bytes = op.cols * op.element_bytes;
   const double resident = gpu_.sm_count * p.rows_per_sm * 2 * row_bytes;  // read and written
-  const double traffic = Traffic(op.bytes + op.rows * row_bytes * p.reread * Missed(resident), p.share);
-  // A softmax takes several elements at a time where its rows begin at multiples of what it loads at once; in FP32
-  // the bytes take longer than the elements anyhow.
-  const bool several =
-      op.kind == OperatorKind::kSoftmax && (op.element_bytes > 2 || std::fmod(row_bytes, kRowAlignment) == 0);
-  if (several || p.elements_per_s == 0) return traffic;
-  return Overlapped(traffic, op.rows * op.cols / p.elements_per_s);
+  return (op.bytes + op.rows * row_bytes * p.reread * Missed(resident)) / (bandwidth_ * p.share);
 }
 
 ExpectedTime ExpectedTimes::Of(const Operator& op) const {
@@ -434,9 +365,6 @@ ExpectedTime ExpectedTimes::Of(const Operator& op) const {
   switch (op.kind) {
     case OperatorKind::kProduct:
       seconds = ProductSeconds(op, p);
-      break;
-    case OperatorKind::kAttention:
-      seconds = AttentionSeconds(op, p);
       break;
     case OperatorKind::kConvolution:
       seconds = ConvolutionSeconds(op, p, time.winograd);

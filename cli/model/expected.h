@@ -28,8 +28,6 @@ enum class OperatorKind : uint8_t {
   kLayerNorm,
   kRmsNorm,
   kBatchNorm,
-  kReduction,  // of elements to fewer: sums, means
-  kAttention,  // a fused one: batch heads of m queries and n keys of k elements
 };
 
 enum class Pass : uint8_t { kForward, kDgrad, kWgrad };  // dgrad: the input's gradient; wgrad: the weight's
@@ -42,7 +40,6 @@ struct Operator {
   // Products.
   double batch = 1, m = 0, k = 0, n = 0;
   bool shared_right = true;
-  bool causal = false;  // attention: a query sees the keys before it only
   // Convolutions, by the forward's sizes whatever the pass.
   bool channels_last = false;
   double images = 0, c_in = 0, c_out = 0, kernel_h = 1, kernel_w = 1, h = 0, w = 0, out_h = 0, out_w = 0, groups = 1;
@@ -52,9 +49,6 @@ struct Operator {
   // Compulsory traffic of what is neither product nor convolution, bytes read and written; what of it a batch norm
   // reads a second time; and FLOP of kOther.
   double bytes = 0, reread_bytes = 0, flop = 0;
-  // Elements that threads take one by one because their operands lie differently in memory (copies into another
-  // order, concatenations, broadcasts); 0: several at a time, as ATen's vectorised kernels do.
-  double single_elements = 0;
 };
 
 // Where the parameters and the uncertainty of an estimate come from.
@@ -95,18 +89,13 @@ enum class Family : uint8_t {
   kConvDepthwise,  // as many groups as channels
   kConvSingle,     // one channel of halves: there are no tensor cores' kernels for it
   kConvSingleWgrad,
-  kConvFew,  // halves of fewer channels than tensor cores' kernels want, which are filled up (Ampere and later)
-  kAttention,
-  kAttentionBackward,
-  kReduction,  // sums, means and the like
 };
 // As in the column family of calibration.csv.
-inline constexpr std::array<std::string_view, 26> kFamilyNames = {
-    "elementwise",        "other",          "softmax",           "layer_norm",        "rms_norm",  "batch_norm",
-    "linear_fp32",        "linear_tensor",  "bmm_fp32",          "bmm_tensor",        "conv_fp32", "conv_fp32_dgrad",
-    "conv_fp32_wgrad",    "conv_tensor",    "conv_tensor_dgrad", "conv_tensor_wgrad", "conv_tf32", "conv_tf32_dgrad",
-    "conv_tf32_wgrad",    "conv_depthwise", "conv_single",       "conv_single_wgrad", "conv_few",  "attention",
-    "attention_backward", "reduction"};
+inline constexpr std::array<std::string_view, 22> kFamilyNames = {
+    "elementwise",     "other",          "softmax",           "layer_norm",        "rms_norm",  "batch_norm",
+    "linear_fp32",     "linear_tensor",  "bmm_fp32",          "bmm_tensor",        "conv_fp32", "conv_fp32_dgrad",
+    "conv_fp32_wgrad", "conv_tensor",    "conv_tensor_dgrad", "conv_tensor_wgrad", "conv_tf32", "conv_tf32_dgrad",
+    "conv_tf32_wgrad", "conv_depthwise", "conv_single",       "conv_single_wgrad"};
 Family FamilyOf(const Operator& op);
 
 class ExpectedTimes {
@@ -140,19 +129,16 @@ class ExpectedTimes {
   };
   struct Parameters {
     bool own = false;                     // fitted to times of this GPU
-    double launch_s = 0;                  // GPU time that a kernel takes beside its work
-    std::array<double, 4> low{}, high{};  // ends of the 80 % interval over the expected time; tiny to long
+    double launch_s = 0;                  // what a kernel takes beside its work
+    std::array<double, 3> low{}, high{};  // ends of the 80 % interval over the expected time; short, middle, long
     // Operators over rows: the share of the sustained bandwidth; softmax of rows that stay in registers; how much of
     // a second reading misses the caches; rows that an SM works on at once.
     double share = 1, share_persistent = 1, reread = 0, rows_per_sm = 0;
-    double elements_per_s = 0;     // that all SMs take one by one, or of rows that a block reduces; 0: no limit
     double block_bytes_per_s = 0;  // batch norm; 0: no limit
     // Products.
     Tiles tiles;
-    double rate = 1;        // over that of a linear layer's product on the same unit
-    double step_s = 0;      // latency of a step of the inner dimension, which blocks pay however few they are
-    double misaligned = 0;  // more time of tensor cores' products whose rows do not begin at multiples of 16 bytes
-    double memory = 1;      // share of the sustained bandwidth at which operands arrive; re-reads of tiles are in it
+    double rate = 1;    // over that of a linear layer's product on the same unit
+    double memory = 1;  // share of the sustained bandwidth at which operands arrive; re-reads of tiles are in it
     // Convolutions. The exponent is of output pixels over input pixels: 1: a strided dgrad leaves out all zeros
     // between the elements of its gradient, 0: none.
     double strided_gradient = 1;
@@ -178,20 +164,14 @@ class ExpectedTimes {
   double ProductAtPeak(double batch, double m, double k, double n, double element_bytes, const Unit& unit,
                        const Tiles& tiles, Choice choice) const;
   double ProductSeconds(const Operator& op, const Parameters& p) const;
-  double AttentionSeconds(const Operator& op, const Parameters& p) const;
-  // Seconds that bytes take from memory at a share of the sustained bandwidth, or from the L2 cache where the kernel
-  // before has just left them there.
-  double Traffic(double bytes, double share) const;
   double ConvolutionSeconds(const Operator& op, const Parameters& p, bool& winograd) const;
   // The share of a second reading that the L2 cache has no more, when so much was read and written since the first.
   double Missed(double resident_bytes) const;
   double RowSeconds(const Operator& op, const Parameters& p) const;
 
   const Gpu& gpu_;
-  double bandwidth_;     // sustained, bytes/s
-  double kernel_s_;      // GPU time of a kernel that does nothing
-  double l2_bandwidth_;  // bytes/s of operands that lie in the L2 cache; 0: not known
-  Unit fp32_, tensor_;   // without their peaks, which are a precision's
+  double bandwidth_;    // sustained, bytes/s
+  Unit fp32_, tensor_;  // without their peaks, which are a precision's
   std::array<Parameters, kFamilyNames.size()> families_;
 };
 

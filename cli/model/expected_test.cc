@@ -44,67 +44,6 @@ TEST(ExpectedTime, ATinyOperatorTakesTheLaunchInterval) {
   EXPECT_NEAR(time.expected_s, 3e-6, 1e-9);
 }
 
-TEST(ExpectedTime, AKernelThatDoesNothingTakesTheGpusOwnTimeAndNotALaunch) {
-  const Gpu gpu = Machine();
-  const Calibration calibration = Table("*,gpu,kernel_us,2\nTest,gpu,kernel_us,1.5\n*,layer_norm,launch_us,4\n");
-  const ExpectedTimes model(gpu, calibration);
-  EXPECT_NEAR(model.Of({.kind = OperatorKind::kElementwise, .bytes = 4}).expected_s, 1.5e-6, 1e-9);
-  EXPECT_DOUBLE_EQ(model.Of({.kind = OperatorKind::kElementwise, .bytes = 4}).ideal_s, 3e-6);
-  EXPECT_NEAR(model.Of({.kind = OperatorKind::kLayerNorm, .rows = 1, .cols = 1, .bytes = 4}).expected_s, 4e-6, 1e-9);
-}
-
-TEST(ExpectedTime, OperandsThatTheKernelBeforeLeftInTheL2AreReadFromThere) {
-  Gpu gpu = Machine();
-  gpu.boost_hz = 1e9;  // 64 bytes a cycle of 10 SMs: 640 GB/s
-  const Calibration calibration = Table("*,gpu,kernel_us,0\n*,gpu,l2_share,0.5\n");
-  const ExpectedTimes model(gpu, calibration);
-  const auto seconds = [&](double bytes) {
-    return model.Of({.kind = OperatorKind::kElementwise, .bytes = bytes}).expected_s;
-  };
-  EXPECT_NEAR(seconds(1e6), 1e6 / 320e9, 1e-12);                // all of it fits
-  EXPECT_NEAR(seconds(2e6), 1e6 / 320e9 + 1e6 / 100e9, 1e-12);  // half of it is gone
-  EXPECT_NEAR(seconds(9e6), 9e6 / 100e9, 1e-12);                // from memory
-}
-
-TEST(ExpectedTime, ElementsInAnotherOrderAreTakenOneByOne) {
-  Gpu gpu = Machine();
-  gpu.boost_hz = 1e9;
-  const Calibration calibration = Table("*,gpu,kernel_us,0\n*,elementwise,elements_per_clock,2\n");
-  const ExpectedTimes model(gpu, calibration);
-  Operator copy{.kind = OperatorKind::kOther, .element_bytes = 2, .bytes = 4e6};
-  EXPECT_NEAR(model.Of(copy).expected_s, 4e6 / 100e9, 1e-12);
-  copy.single_elements = 1e6;  // 2 a cycle of 10 SMs: 20 G/s
-  EXPECT_NEAR(model.Of(copy).expected_s, 1e6 / 20e9, 1e-12);
-}
-
-TEST(ExpectedTime, ProductsWhoseRowsAreNotAlignedMoveTheirElementsOneByOne) {
-  Gpu gpu = Machine();
-  gpu.boost_hz = 1e9;
-  const Calibration calibration =
-      Table("*,linear_tensor,launch_us,0\n*,linear_tensor,memory,1000\n*,linear_tensor,elements_per_clock,1\n");
-  const ExpectedTimes model(gpu, calibration);
-  Operator op{.kind = OperatorKind::kProduct, .precision = Precision::kFp16Tensor, .element_bytes = 2};
-  op.m = 4096, op.k = 64, op.n = 4096;
-  const double aligned = model.Of(op).expected_s;
-  op.n = 4095;  // the right operand's rows and the result's
-  const double elements_s = (64.0 * 4095 + 4096.0 * 4095) / 10e9;
-  EXPECT_GT(elements_s, aligned);
-  EXPECT_NEAR(model.Of(op).expected_s, elements_s, 0.05 * elements_s);
-}
-
-TEST(ExpectedTime, ACausalAttentionOfManyTokensTakesHalf) {
-  Gpu gpu = Machine();
-  const Calibration calibration = Table("*,attention,launch_us,0\n");
-  const ExpectedTimes model(gpu, calibration);
-  Operator op{.kind = OperatorKind::kAttention, .precision = Precision::kFp16Tensor, .element_bytes = 2};
-  op.batch = 16, op.m = 12800, op.n = 12800, op.k = 64;
-  op.flop = 4 * op.batch * op.m * op.n * op.k;
-  const double plain = model.Of(op).expected_s;
-  EXPECT_NEAR(plain, op.flop / 4e12, 1e-3 * plain);
-  op.causal = true;
-  EXPECT_NEAR(model.Of(op).expected_s, plain / 2, 0.02 * plain);
-}
-
 // Tiles of 128x128 only, no overhead: a product of 1280 x 128 x 128 is 10 tiles on 10 SMs, one wave at the whole
 // rate.
 constexpr char kSquareTiles[] =
@@ -342,8 +281,8 @@ TEST(ExpectedTime, AProductAsItLiesGathersNothing) {
 
 TEST(ExpectedTime, TheIntervalIsTheFamilysAndWiderForAGpuWithoutTimes) {
   const Calibration calibration = Table(
-      "*,softmax,low_tiny,0.5\n*,softmax,high_tiny,2\n"
-      "Test,softmax,low_tiny,0.9\nTest,softmax,high_tiny,1.1\nTest,softmax,rows,100\n");
+      "*,softmax,low_short,0.5\n*,softmax,high_short,2\n"
+      "Test,softmax,low_short,0.9\nTest,softmax,high_short,1.1\nTest,softmax,rows,100\n");
   Gpu known = Machine(), other = Machine();
   other.name = "Other";
   const Operator op{.kind = OperatorKind::kSoftmax, .rows = 10, .cols = 10, .bytes = 800};
