@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <iterator>
 
 #include "operators/python_text.h"
@@ -41,6 +42,36 @@ bool ParseTensor(std::string_view text, TensorView* tensor) {
     }
   }
   return true;
+}
+
+// Reads a float as Python prints it ("0.5", "-1e-05"), to the last digits or so. std::from_chars of a double would
+// draw code with an initialiser of its own into the injected library, and strtod depends on the program's locale.
+bool ParseReal(std::string_view text, double* value) {
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  int64_t exponent = 0;
+  if (const size_t at = text.find('e'); at != std::string_view::npos) {
+    std::string_view power = text.substr(at + 1);
+    if (power.starts_with('+')) power.remove_prefix(1);
+    if (!ParseNumber(power, &exponent) || std::abs(exponent) > 400) return false;
+    text = text.substr(0, at);
+  }
+  double digits = 0;
+  bool any = false, fraction = false;
+  for (const char c : text) {
+    if (c == '.' && !fraction) {
+      fraction = true;
+      continue;
+    }
+    if (c < '0' || c > '9') return false;
+    digits = 10 * digits + (c - '0');
+    exponent -= fraction ? 1 : 0;
+    any = true;
+  }
+  for (; exponent < 0; ++exponent) digits /= 10;
+  for (; exponent > 0; --exponent) digits *= 10;
+  *value = negative ? -digits : digits;
+  return any;
 }
 
 }  // namespace
@@ -169,7 +200,7 @@ bool FxNodes::Find(std::string_view name, FxCall* call) const {
     } else if (ParseNumber(text, &integer)) {
       argument.kind = Argument::Kind::kInt;
       argument.integer = integer;
-    } else if (ParseNumber(text, &real)) {
+    } else if (ParseReal(text, &real)) {
       argument.kind = Argument::Kind::kDouble;
       argument.real = real;
     } else if (text.starts_with('[') || text.starts_with('(')) {

@@ -48,6 +48,22 @@ TEST(FxNodes, ANodeIsTheCallOfItsOperator) {
   EXPECT_EQ(FlopOf(nodes, "add"), 2u * 256 * 512);
 }
 
+TEST(FxNodes, FloatsAreReadAsPythonPrintsThem) {
+  const FxNodes nodes = Read({
+      R"(%x : Tensor "f32[8][1]cuda:0" = PlaceHolder[target=x])",
+      R"(%y : Tensor "f32[8][1]cuda:0" = call_function[target=torch.ops.aten.mul.Tensor](args = (%x, 0.5, -1.25e-05, 1e+20, 1.0, nan, 1.2.3), kwargs = {}))",
+  });
+  FxCall call;
+  ASSERT_TRUE(nodes.Find("y", &call));
+  ASSERT_EQ(call.inputs.size(), 7u);
+  EXPECT_DOUBLE_EQ(call.inputs[1].real, 0.5);
+  EXPECT_DOUBLE_EQ(call.inputs[2].real, -1.25e-5);
+  EXPECT_DOUBLE_EQ(call.inputs[3].real, 1e20);
+  EXPECT_EQ(call.inputs[4].real, 1.0);
+  EXPECT_NE(call.inputs[5].kind, Argument::Kind::kDouble);
+  EXPECT_NE(call.inputs[6].kind, Argument::Kind::kDouble);
+}
+
 TEST(FxNodes, AnOperatorWithSeveralResultsIsKnownByItsOperands) {
   const FxNodes nodes = Read({
       R"(%x : Tensor "f16[8, 64][64, 1]cuda:0" = PlaceHolder[target=x])",

@@ -41,7 +41,7 @@ constexpr std::string_view kUsage =
     "Runs PROGRAM without and with each change, which is made in the process, and says what it wins. No line of the\n"
     "program is edited. CHANGE is a name of --list, NAME=VALUE where it takes one, or @FILE, a change of one's own\n"
     "in Python. The program's folder is copied on writing, so its checkpoints and logs stay as they are. It is ended\n"
-    "after the measured steps, unless --whole. docs/use/TRY.md has more.\n\n"
+    "after the measured steps, unless --whole. docs/use/READING_A_REPORT.md has more.\n\n"
     "--require 'won>=10%' exits with 4 unless some change that can be recommended wins as much.";
 
 constexpr std::array<std::string_view, 3> kLossChecks = {"no", "here", "cpu"};  // in the order of LossCheck
