@@ -127,7 +127,8 @@ class AsByHand(TryTest):
         self.check("images.py", "channels-last", phases=False)
 
     def test_cudnn_benchmark_images(self):
-        self.check("images.py", "cudnn-benchmark")
+        # Which of its engines cuDNN finds to be the fastest is chance where they take the same time.
+        self.check("images.py", "cudnn-benchmark", phases=False)
 
     def test_set_to_none_images(self):
         self.assertTrue(self.check("images.py", "set-to-none"))
