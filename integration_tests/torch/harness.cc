@@ -21,7 +21,6 @@
 #include "collector/site.h"
 #include "collector/source.h"
 #include "collector/step_waits.h"
-#include "collector/virtual_gpu.h"
 #include "injector/layer_stack.h"
 #include "injector/python/python_api.h"
 #include "injector/python_calibration.h"
@@ -194,15 +193,6 @@ void ActivateWithoutPython() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }
 void NoteCallsOfStep(std::string_view, uint32_t) noexcept {}
 void NoteOptimizerStep() noexcept {}
-
-// There is no virtual GPU here.
-bool HasVirtualGpu() noexcept { return false; }
-bool VirtualGpuCaptures() noexcept { return false; }
-bool VirtualGpuKnows(uintptr_t, size_t) noexcept { return false; }
-uint64_t VirtualGpuLaunchesOfThread() noexcept { return 0; }
-void TellVirtualGpuComputed(uintptr_t, size_t, bool) noexcept {}
-void TellVirtualGpuChanged(uintptr_t, size_t) noexcept {}
-void AnswerFromVirtualGpu(const int64_t*) noexcept {}
 
 const Settings& GetSettings() noexcept {
   static const Settings* settings = [] {
