@@ -153,7 +153,7 @@ class Scratch {
     std::error_code error;
     // An overlay leaves a folder that nobody may look into.
     for (std::filesystem::directory_iterator it(path_, error), end; !error && it != end; it.increment(error)) {
-      ::chmod((it->path().string() + "/files/work/work").c_str(), 0700);
+      ::chmod((it->path().string() + "/files/overlay/work").c_str(), 0700);
     }
     std::filesystem::remove_all(path_, error);
   }

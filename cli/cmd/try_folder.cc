@@ -48,7 +48,7 @@ absl::Status CopyOnWrite(const std::string& folder, const std::string& scratch) 
     return Failed("the namespace's user cannot be named");
   }
   if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return Failed("no mount of one's own here");
-  const std::string upper = scratch + "/upper", work = scratch + "/work";
+  const std::string upper = scratch + "/upper", work = scratch + "/overlay";
   ::mkdir(upper.c_str(), 0700);
   ::mkdir(work.c_str(), 0700);
   const std::string options = absl::StrCat("lowerdir=", folder, ",upperdir=", upper, ",workdir=", work, ",userxattr");
