@@ -18,6 +18,7 @@
 #include "cli/import/torch/execution_trace.h"
 #include "cli/import/torch/join_execution_trace.h"
 #include "cli/import/torch/recording.h"
+#include "cli/import/torch/windows.h"
 #include "cli/import/torch/work.h"
 
 namespace {
@@ -95,7 +96,9 @@ TorchRecording Recording() {
       R"({"ph":"X","cat":"kernel","name":"k","pid":1,"tid":7,"ts":3,"dur":2,"args":{"correlation":1}},)"
       R"({"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":11,"dur":5,"args":{}}]})";
   const auto bytes = ByteStream::OfBytes(kText);
-  return *ReadTorchRecording(**bytes);
+  TorchRecording recording = *ReadTorchRecording(**bytes);
+  TorchWindows(recording, OutlineOf(recording), kOneWindow).Unpack(0, &recording);
+  return recording;
 }
 
 }  // namespace

@@ -16,13 +16,16 @@
 namespace rfinject::cli {
 
 struct ImportOptions {
-  std::string gpu;                              // row of gpus.csv; empty: unknown, the file tells what it can
-  std::string likely_gpu;                       // what the file's name says, for a file that does not tell
-  std::string likely_model;                     // what its name says of the model
-  std::string model;                            // name for what the file holds; empty: the file's own word for it
-  std::string execution_trace;                  // file with the shapes of a recording of torch.profiler; empty: none
-  std::string estimate;                         // row of gpus.csv that an execution trace is costed for
-  std::shared_ptr<const Profile> names;         // of the same program, with its layers; null: none
+  std::string gpu;                       // row of gpus.csv; empty: unknown, the file tells what it can
+  std::string likely_gpu;                // what the file's name says, for a file that does not tell
+  std::string likely_model;              // what its name says of the model
+  std::string model;                     // name for what the file holds; empty: the file's own word for it
+  std::string execution_trace;           // file with the shapes of a recording of torch.profiler; empty: none
+  std::string estimate;                  // row of gpus.csv that an execution trace is costed for
+  std::shared_ptr<const Profile> names;  // of the same program, with its layers; null: none
+  // How many events of a recording of torch.profiler are unpacked at once (torch/windows.h), about; fewer in tests.
+  // With its place in the tree one takes some 90 bytes, so these 24 MB.
+  uint64_t torch_window_events = uint64_t{1} << 18;
   DecimalMark decimal = DecimalMark::kUnknown;  // kUnknown: the file tells
 };
 

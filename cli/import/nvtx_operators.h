@@ -55,7 +55,7 @@ class NvtxOperators {
   // What the operator had to do, its operands being of `type`. The reference stays valid.
   const OperatorWork& WorkOf(uint32_t op, DType type);
   Phase PhaseOf(uint32_t op) const { return tree_.spans[op].phase; }
-  bool trains() const { return tree_.trains; }  // something runs backward
+  bool trains() const { return tree_.trains(); }  // something runs backward
   // The path of the layer of an operator of the backward, which its forward operator was in; nothing for others.
   std::optional<std::string> LayerOfBackward(uint32_t op) const;
 

@@ -21,7 +21,9 @@
 #include "cli/import/torch/execution_trace.h"
 #include "cli/import/torch/join_execution_trace.h"
 #include "cli/import/torch/kernel_precision.h"
+#include "cli/import/torch/names.h"
 #include "cli/import/torch/recording.h"
+#include "cli/import/torch/windows.h"
 #include "cli/import/torch/words.h"
 #include "cli/import/torch/work.h"
 #include "gpus/chips.h"
@@ -55,33 +57,49 @@ class Importer {
  public:
   // `shapes` is the execution trace of the same program, or null.
   Importer(std::string path, const ImportOptions& options, TorchRecording recording, const ExecutionTrace* shapes)
-      : path_(std::move(path)),
-        options_(options),
-        recording_(std::move(recording)),
-        tree_(MakeTree(shapes)),
-        works_(recording_, tree_) {}
+      : path_(std::move(path)), options_(options), shapes_(shapes), recording_(std::move(recording)) {
+    tree_.outline = OutlineOf(recording_);
+  }
 
   absl::StatusOr<Imported> Run() {
-    if (recording_.activities.empty() && recording_.counters.empty()) return Fail(WhyNothing());
-    if (options_.names != nullptr && tree_.named == nullptr) return Fail("the trace for its names has no layers");
+    if (recording_.all_activities.size() == 0 && recording_.counters.empty()) return Fail(WhyNothing());
+    if (options_.names != nullptr && RunWithNames(*options_.names, tree_.trains()) == nullptr) {
+      return Fail("the trace for its names has no layers");
+    }
     result_.rows = recording_.events;
+    has_modules_ = tree_.outline.has_modules || options_.names != nullptr;
+    model_ = options_.model.empty() ? ProgramOf(options_.likely_model) : options_.model;
     FindDevices();
-    FindModel();
-    FindMainKernels();
-    for (size_t i = 0; i < recording_.activities.size() && fits_; ++i) AddActivity(i);
-    AddCounters();
+    const TorchWindows windows(recording_, tree_.outline, EventsOfWindow());
+    for (size_t i = 0; i < windows.size() && fits_; ++i) {
+      windows.Unpack(i, &recording_);
+      AddWindow();
+    }
     if (!fits_) return Fail(kTooManyKeys);
+    TorchWindows::Clear(&recording_);
+    AddLayers();
     TimeSteps();
     Finish();
     return std::move(result_);
   }
 
  private:
-  CallTree MakeTree(const ExecutionTrace* shapes) {
-    CallTree tree = MakeCallTree(recording_);
-    if (shapes != nullptr) joined_ = JoinExecutionTrace(*shapes, tree, &recording_);
-    PlaceLayers(recording_, options_.names.get(), &tree);
-    return tree;
+  // What needs all of the recording at once: counters are told by the order of launches, operators of an execution
+  // trace and modules of another trace by how many there are.
+  uint64_t EventsOfWindow() const {
+    const bool names_modules = options_.names != nullptr && tree_.outline.has_modules;
+    const bool whole = !recording_.counters.empty() || shapes_ != nullptr || names_modules;
+    return whole ? kOneWindow : options_.torch_window_events;
+  }
+
+  void AddWindow() {
+    MakeTreeOfWindow(recording_, &tree_);
+    if (shapes_ != nullptr) joined_ = JoinExecutionTrace(*shapes_, tree_, &recording_);
+    PlaceLayers(recording_, options_.names.get(), &tree_);
+    works_.emplace(recording_, tree_);
+    FindMainKernels();
+    for (size_t i = 0; i < recording_.activities.size() && fits_; ++i) AddActivity(i);
+    AddCounters();
   }
 
   absl::Status Fail(const std::string& why) const {
@@ -105,10 +123,10 @@ class Importer {
   }
 
   void FindDevices() {
-    std::map<uint32_t, uint64_t> used;
-    for (const TorchActivity& activity : recording_.activities) ++used[recording_.launches[activity.launch].device];
-    if (used.empty() && !recording_.devices.empty()) used[recording_.devices.begin()->first] = 0;
-    for (const auto& [number, count] : used) {
+    std::set<uint32_t> used;
+    for (const TorchLaunch& launch : recording_.launches) used.insert(launch.device);
+    if (used.empty() && !recording_.devices.empty()) used.insert(recording_.devices.begin()->first);
+    for (const uint32_t number : used) {
       DeviceInfo device;
       device.index = number;
       auto known = recording_.devices.find(number);
@@ -136,9 +154,7 @@ class Importer {
   }
 
   // Where the file shows modules, layers are theirs; else all of it is one program.
-  void FindModel() {
-    has_modules_ = tree_.layers.size() > 1;
-    model_ = options_.model.empty() ? ProgramOf(options_.likely_model) : options_.model;
+  void AddLayers() {
     if (!has_modules_) {
       run_.key.models = {model_};
       run_.models[model_] = ModelInfo{.class_name = model_};
@@ -190,7 +206,7 @@ class Importer {
   Phase PhaseOf(size_t index) const {
     const TorchActivity& activity = recording_.activities[index];
     const std::string& kernel = recording_.texts[recording_.launches[activity.launch].name];
-    if (activity.kind == TorchActivity::Kind::kKernel && IsCommunicationKernel(kernel)) return Phase::kCommunication;
+    if (IsCommunication(activity)) return Phase::kCommunication;
     // Between host and GPU data is moved, whoever asked for it.
     if (activity.kind == TorchActivity::Kind::kCopy && (Contains(kernel, "HtoD") || Contains(kernel, "DtoH"))) {
       return Phase::kData;
@@ -220,7 +236,7 @@ class Importer {
     key.layer = LayerOf(tree_.places[index].span);
     const OperatorWork* work = nullptr;
     if (op != kNoSpan) {
-      work = &works_.Of(op);
+      work = &works_->Of(op);
       key.op = work->op;
       key.signature = work->signature;
     } else if (tree_.places[index].call != kNoSpan) {
@@ -233,9 +249,9 @@ class Importer {
     ++stats.launches;
     stats.metrics[std::string(kMetricTime)].Add(ns);
     const size_t step = tree_.StepAt(tree_.places[index].launched);
-    if (step == tree_.steps.size()) {
-      outside_ns_ += tree_.steps.empty() ? 0 : ns;
-    } else if (tree_.steps.size() > 1) {
+    if (step == tree_.steps().size()) {
+      outside_ns_ += tree_.steps().empty() ? 0 : ns;
+    } else if (tree_.steps().size() > 1) {
       AddToStep(step, ns, &stats.step_sums[std::string(kMetricTime)]);
     }
     total_ns_ += ns;
@@ -278,7 +294,7 @@ class Importer {
       if (op == kNoSpan) {
         key.layer = LayerOf(kNoSpan);
       } else {
-        work = &works_.Of(op);
+        work = &works_->Of(op);
         key.op = work->op;
         key.signature = work->signature;
         key.phase = tree_.spans[tree_.counted[i].span].phase;
@@ -308,76 +324,74 @@ class Importer {
   }
 
   // --- The clock.
-  std::vector<uint32_t> ActivitiesByStart() const {
-    std::vector<uint32_t> order(recording_.activities.size());
-    std::iota(order.begin(), order.end(), 0u);
-    std::sort(order.begin(), order.end(), [this](uint32_t a, uint32_t b) {
-      return recording_.activities[a].start < recording_.activities[b].start;
-    });
-    return order;
+  bool IsCommunication(const TorchActivity& activity) const {
+    return activity.kind == TorchActivity::Kind::kKernel &&
+           IsCommunicationKernel(recording_.texts[recording_.launches[activity.launch].name]);
   }
 
-  bool Communicates(uint32_t index) const { return PhaseOf(index) == Phase::kCommunication; }
-
   // When something ran on the GPU; without communication, something else.
-  Intervals BusyIntervals(const std::vector<uint32_t>& order, bool with_communication) const {
-    return [this, &order, with_communication, next = size_t{0}](Interval* one) mutable {
-      while (next < order.size() && !with_communication && Communicates(order[next])) ++next;
-      if (next == order.size()) return false;
-      const TorchActivity& activity = recording_.activities[order[next++]];
-      *one = {activity.start, activity.start + activity.duration};
-      return true;
-    };
+  std::vector<Interval> BusyIntervals(bool with_communication) const {
+    std::vector<Interval> busy;
+    busy.reserve(recording_.all_activities.size());
+    recording_.all_activities.ForEach([&](uint64_t /*index*/, const TorchActivity& activity) {
+      if (!with_communication && IsCommunication(activity)) return;
+      busy.push_back({activity.start, activity.start + activity.duration});
+    });
+    SortByStart(&busy);
+    return busy;
+  }
+
+  static void SortByStart(std::vector<Interval>* list) {
+    std::sort(list->begin(), list->end(), [](const Interval& a, const Interval& b) { return a.start < b.start; });
   }
 
   void TimeSteps() {
-    if (tree_.steps.empty()) return;
+    if (tree_.steps().empty()) return;
     std::vector<TimedStep> steps;
-    for (const StepRange& range : tree_.steps) {
+    for (const StepRange& range : tree_.steps()) {
       if (steps.size() == kMostTimedSteps) break;
       TimedStep step;
-      step.at = {steps.empty() ? std::max(range.start, FirstTime()) : steps.back().at.end, range.end};
+      step.at = {steps.empty() ? std::max(range.start, tree_.outline.first_time) : steps.back().at.end, range.end};
       steps.push_back(step);
     }
     std::vector<Interval> data, waits;
-    for (const TorchSpan& span : recording_.spans) {
-      if (span.kind != TorchSpan::Kind::kAnnotation || span.thread != tree_.step_thread) continue;
+    const uint32_t thread = tree_.outline.step_thread;
+    recording_.all_spans.ForEach([&](uint64_t /*index*/, const TorchSpan& span) {
+      if (span.kind != TorchSpan::Kind::kAnnotation || span.thread != thread) return;
       if (IsLoaderName(recording_.texts[span.name])) data.push_back({span.start, span.end});
-    }
-    for (const TorchCall& call : recording_.calls) {
-      if (call.thread != tree_.step_thread) continue;
+    });
+    recording_.all_calls.ForEach([&](uint64_t /*index*/, const TorchCall& call) {
+      if (call.thread != thread) return;
       const std::string& name = recording_.texts[call.name];
       if (Contains(name, "Synchronize") || name == "cudaMemcpy") waits.push_back({call.start, call.end});
+    });
+    for (std::vector<Interval>* list : {&data, &waits}) SortByStart(list);
+    std::vector<Interval> busy = BusyIntervals(true);
+    AddOverlap(IntervalsOf(busy), &TimedStep::busy_ns, &steps);
+    AddOverlap(Merged(IntervalsOf(busy), IntervalsOf(data)), &TimedStep::busy_or_data_ns, &steps);
+    const bool communicates = std::any_of(
+        recording_.launches.begin(), recording_.launches.end(),
+        [this](const TorchLaunch& launch) { return IsCommunicationKernel(recording_.texts[launch.name]); });
+    if (communicates) {
+      busy.clear();
+      busy = BusyIntervals(false);
+      AddOverlap(IntervalsOf(busy), &TimedStep::working_ns, &steps);
     }
-    for (std::vector<Interval>* list : {&data, &waits}) {
-      std::sort(list->begin(), list->end(), [](const Interval& a, const Interval& b) { return a.start < b.start; });
-    }
-    const std::vector<uint32_t> order = ActivitiesByStart();
-    const bool communicates = std::any_of(order.begin(), order.end(), [this](uint32_t i) { return Communicates(i); });
-    AddOverlap(BusyIntervals(order, true), &TimedStep::busy_ns, &steps);
-    if (communicates) AddOverlap(BusyIntervals(order, false), &TimedStep::working_ns, &steps);
     AddOverlap(IntervalsOf(data), &TimedStep::data_ns, &steps);
-    AddOverlap(Merged(BusyIntervals(order, true), IntervalsOf(data)), &TimedStep::busy_or_data_ns, &steps);
     AddOverlap(IntervalsOf(waits), &TimedStep::gpu_wait_ns, &steps);
     const ShownOfSteps shown{
-        .data = !data.empty(), .calls = !recording_.calls.empty(), .communication = communicates};
+        .data = !data.empty(), .calls = recording_.all_calls.size() > 0, .communication = communicates};
     AddStepTimes(steps, shown, recording_.base_unix_ns, recording_.rank, &run_);
-  }
-
-  int64_t FirstTime() const {
-    int64_t first = INT64_MAX;
-    for (const TorchSpan& span : recording_.spans) first = std::min(first, span.start);
-    return first == INT64_MAX ? 0 : first;
   }
 
   // --- What is said of it.
   void Finish() {
     run_.key.source = SourceKind::kImported;
     run_.key.collector = "torch.profiler";
-    run_.key.training = tree_.trains;
+    run_.key.training = tree_.trains();
     run_.processes = 1;
     run_.tier = has_modules_ ? kLayersKnown : kNamesOnly;
-    run_.steps.steps = std::max<uint64_t>(tree_.steps.size(), 1);
+    run_.steps.steps = std::max<uint64_t>(tree_.steps().size(), 1);
     run_.steps.memory_peak_bytes = recording_.memory_peak_bytes;
     if (recording_.world_size > 0) {
       run_.ranks = {recording_.rank};
@@ -386,7 +400,7 @@ class Importer {
       process.world_size = recording_.world_size;
       run_.process_list = {process};
     }
-    for (size_t step = 0; tree_.steps.size() > 1 && step < std::min(tree_.steps.size(), kMaxSampledStepsKept);
+    for (size_t step = 0; tree_.steps().size() > 1 && step < std::min(tree_.steps().size(), kMaxSampledStepsKept);
          ++step) {
       run_.sampled_steps[std::string(kMetricTime)][step] = 1;
     }
@@ -402,7 +416,7 @@ class Importer {
   }
 
   void Explain() {
-    if (recording_.activities.empty()) {
+    if (recording_.all_activities.size() == 0) {
       Say(0, "counters-only",
           "counters are those of the profiler, of kernels that ran one by one: there are no times");
     } else {
@@ -422,9 +436,9 @@ class Importer {
     if (outside_ns_ > 0) {
       Say(0, "outside-steps",
           absl::StrCat(Milliseconds(outside_ns_), " of the GPU's time was launched outside of the ",
-                       tree_.steps.size(), " steps, and is part of the sums"));
+                       tree_.steps().size(), " steps, and is part of the sums"));
     }
-    if (tree_.steps.empty()) {
+    if (tree_.steps().empty()) {
       Say(1, "no-steps", "nothing says what a step is (the profiler's step()): all of it is taken for one");
     }
     if (recording_.without_time > 0) {
@@ -436,7 +450,7 @@ class Importer {
   void ExplainJoins() {
     if (tree_.without_launch > 0) {
       Say(0, "launch-not-recorded",
-          absl::StrCat("of ", tree_.without_launch, " of ", recording_.activities.size(),
+          absl::StrCat("of ", tree_.without_launch, " of ", recording_.all_activities.size(),
                        " kernels and copies the launch is not in the file"));
     }
     if (tree_.disagree > 0) {
@@ -463,9 +477,9 @@ class Importer {
   // Where it ran on several streams: all of the time, by stream.
   void ExplainStreams() {
     std::map<std::pair<uint32_t, uint32_t>, uint64_t> ns;  // by device and stream
-    for (const TorchActivity& activity : recording_.activities) {
+    recording_.all_activities.ForEach([&](uint64_t /*index*/, const TorchActivity& activity) {
       ns[{recording_.launches[activity.launch].device, activity.stream}] += static_cast<uint64_t>(activity.duration);
-    }
+    });
     if (ns.size() < 2) return;
     std::vector<std::pair<uint64_t, std::string>> streams;
     for (const auto& [stream, time] : ns) {
@@ -501,11 +515,12 @@ class Importer {
   static constexpr int kLayersKnown = 1, kNamesOnly = 4;  // rfinject.v1.Tier: A and D
   const std::string path_;
   const ImportOptions& options_;
+  const ExecutionTrace* const shapes_;
   TorchRecording recording_;
   JoinedCalls joined_;  // with an execution trace
-  const CallTree tree_;
-  WorkTable works_;
-  const Gpu* gpu_ = nullptr;  // one with the chip that it ran on
+  CallTree tree_;
+  std::optional<WorkTable> works_;  // of the window
+  const Gpu* gpu_ = nullptr;        // one with the chip that it ran on
   bool has_modules_ = false;
   std::string model_;
   std::vector<uint32_t> main_;  // by span: the activity that is its operator's main kernel

@@ -413,7 +413,7 @@ TEST(TorchProfilerTest, EventsBeyondTheLimitAreLeftOutWithALine) {
   ASSERT_TRUE(bytes.ok());
   const absl::StatusOr<TorchRecording> recording = ReadTorchRecording(**bytes, 30);
   ASSERT_TRUE(recording.ok()) << recording.status();
-  EXPECT_EQ(recording->activities.size(), 30u);
+  EXPECT_EQ(recording->all_activities.size(), 30u);
   EXPECT_THAT(recording->cut, HasSubstr("more events than fit in memory"));
 }
 

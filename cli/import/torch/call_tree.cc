@@ -15,16 +15,6 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kEngine = "autograd::engine::evaluate_function";
-
-// "CudnnConvolutionBackward", "ReluBackward1", "torch::autograd::AccumulateGrad": autograd's nodes, which older
-// dialects have without the engine's span around them.
-bool IsAutogradNode(std::string_view name) {
-  if (name.starts_with("torch::autograd::")) return true;
-  while (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0) name.remove_suffix(1);
-  return name.ends_with("Backward") && !Contains(name, "aten::");
-}
-
 bool IsCheckpoint(std::string_view name) { return Contains(name, "CheckpointFunctionBackward"); }
 
 // "Conv2d_12" is of class Conv2d.
@@ -35,19 +25,21 @@ std::string_view ClassOf(std::string_view instance) {
 
 class Maker {
  public:
-  explicit Maker(const TorchRecording& recording) : recording_(recording) {}
+  Maker(const TorchRecording& recording, CallTree* tree) : recording_(recording), tree_(*tree) {}
 
-  CallTree Make() {
-    tree_.spans.resize(recording_.spans.size());
+  void Make() {
+    tree_.spans.assign(recording_.spans.size(), {});
     tree_.order.resize(recording_.spans.size());
+    if (!tree_.outline.has_modules) {
+      tree_.layers.resize(1);  // those that names gave are the same ones in each window
+      tree_.depths.resize(1);
+    }
     std::iota(tree_.order.begin(), tree_.order.end(), 0u);
     std::sort(tree_.order.begin(), tree_.order.end(), [this](uint32_t a, uint32_t b) { return Rank(a) < Rank(b); });
     ClassifyNames();
     Nest();
-    FindSteps();
     JoinActivities();
     JoinCounters();
-    return std::move(tree_);
   }
 
  private:
@@ -74,7 +66,7 @@ class Maker {
     bits = 0;
     const auto rule = estimate::FindOp(text);
     if (text.starts_with("aten::") && rule && rule->kind == OpKind::kAtomic) bits |= kAtomic;
-    if (text.starts_with(kEngine)) bits |= kEngineNode;
+    if (IsEngineSpan(text)) bits |= kEngineNode;
     if (IsAutogradNode(text)) bits |= kAutograd;
     if (IsCheckpoint(text)) bits |= kCheckpoint;
     phases_[name] = text.starts_with("Optimizer.") ? Phase::kOptimizer
@@ -85,7 +77,6 @@ class Maker {
 
   // --- Which span is in which.
   void Nest() {
-    FindEngineThreads();
     std::vector<uint32_t> open;
     for (const uint32_t index : tree_.order) {
       const TorchSpan& span = Span(index);
@@ -101,23 +92,12 @@ class Maker {
         place.backward = parent.backward;
         place.layer = parent.layer;
         place.phase = parent.phase;
-      } else if (engine_threads_[span.thread]) {
+      } else if (tree_.outline.engine_threads[span.thread]) {
         place.phase = Phase::kBackward;
       }
       Place(index, span, &place);
       open.push_back(index);
     }
-  }
-
-  // Threads that do nothing but run autograd's nodes: what stands between two of them adds gradients up.
-  void FindEngineThreads() {
-    std::vector<uint8_t> nodes(recording_.threads.size(), 0), others(recording_.threads.size(), 0);
-    for (const TorchSpan& span : recording_.spans) {
-      if (span.kind != TorchSpan::Kind::kOperator) others[span.thread] = 1;
-      if ((BitsOf(span.name) & (kEngineNode | kAutograd)) != 0) nodes[span.thread] = 1;
-    }
-    engine_threads_.resize(recording_.threads.size());
-    for (size_t i = 0; i < nodes.size(); ++i) engine_threads_[i] = nodes[i] != 0 && others[i] == 0;
   }
 
   void Place(uint32_t index, const TorchSpan& span, SpanPlace* place) {
@@ -135,7 +115,6 @@ class Maker {
         if ((bits & kEngineNode) != 0 || (node && place->backward == kNoSpan)) {
           place->backward = index;
           place->phase = Phase::kBackward;
-          tree_.trains = true;
         } else if (place->phase == Phase::kOther) {
           place->phase = Phase::kForward;
         } else if (place->parent != kNoSpan && (BitsOf(Span(place->parent).name) & kCheckpoint) != 0 && !node) {
@@ -154,8 +133,9 @@ class Maker {
   static constexpr uint32_t kMostNested = 64;
 
   uint32_t LayerIn(uint32_t parent, uint32_t name) {
-    if (depths_[parent] == kMostNested) return parent;
-    const auto [known, is_new] = layers_.try_emplace({parent, name}, static_cast<uint32_t>(tree_.layers.size()));
+    if (tree_.depths[parent] == kMostNested) return parent;
+    const auto [known, is_new] =
+        tree_.numbers_of_layers.try_emplace({parent, name}, static_cast<uint32_t>(tree_.layers.size()));
     if (!is_new) return known->second;
     const std::string& instance = recording_.texts[name];
     const RecordedLayer above = tree_.layers[parent];
@@ -170,53 +150,27 @@ class Maker {
       layer.path = above.path.empty() ? instance : above.path + "." + instance;
     }
     tree_.layers.push_back(std::move(layer));
-    depths_.push_back(depths_[parent] + 1);
+    tree_.depths.push_back(tree_.depths[parent] + 1);
     return known->second;
-  }
-
-  // --- Steps: the spans that the profiler's own step() made, else from one optimizer's step to the next.
-  void FindSteps() {
-    std::map<uint32_t, std::vector<StepRange>> marked, optimized;
-    for (const uint32_t index : tree_.order) {
-      const TorchSpan& span = Span(index);
-      if (span.kind != TorchSpan::Kind::kAnnotation) continue;
-      if (Name(index).starts_with("ProfilerStep#")) marked[span.thread].push_back({span.start, span.end});
-      if (Name(index).starts_with("Optimizer.step#")) optimized[span.thread].push_back({span.start, span.end});
-    }
-    tree_.steps_marked = !marked.empty();
-    auto& chosen = tree_.steps_marked ? marked : optimized;
-    const auto most = std::max_element(
-        chosen.begin(), chosen.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-    if (most == chosen.end()) return;
-    tree_.step_thread = most->first;
-    for (const StepRange& range : most->second) {
-      StepRange step = range;
-      if (!tree_.steps.empty()) {
-        if (range.start < tree_.steps.back().end) continue;  // one inside of another
-        if (!tree_.steps_marked) step.start = tree_.steps.back().end;
-      } else if (!tree_.steps_marked) {
-        step.start = INT64_MIN;  // what came before the first optimizer's step belongs to it
-      }
-      tree_.steps.push_back(step);
-    }
   }
 
   // --- The GPU's work. A call of CUDA leads to the innermost span of its thread at its time; where the file has no
   // call for a launch, the profiler's own number of the operator does.
   void JoinActivities() {
-    tree_.places.resize(recording_.activities.size());
+    tree_.places.assign(recording_.activities.size(), {});
     std::vector<uint32_t> by_correlation(recording_.calls.size());
     std::iota(by_correlation.begin(), by_correlation.end(), 0u);
     std::sort(by_correlation.begin(), by_correlation.end(), [this](uint32_t a, uint32_t b) {
       return recording_.calls[a].correlation < recording_.calls[b].correlation;
     });
     const std::vector<uint32_t> span_of_call = SpansOfCalls();
-    std::map<uint64_t, uint32_t> by_external_id;
+    std::vector<std::pair<uint64_t, uint32_t>> by_external_id;
     for (uint32_t i = 0; i < recording_.spans.size(); ++i) {
       const TorchSpan& span = Span(i);
       if (span.kind == TorchSpan::Kind::kOperator && span.external_id != 0)
-        by_external_id.emplace(span.external_id, i);
+        by_external_id.emplace_back(span.external_id, i);
     }
+    std::sort(by_external_id.begin(), by_external_id.end());
     for (size_t i = 0; i < recording_.activities.size(); ++i) {
       const TorchActivity& activity = recording_.activities[i];
       ActivityPlace& place = tree_.places[i];
@@ -224,7 +178,10 @@ class Maker {
       const auto found = std::lower_bound(
           by_correlation.begin(), by_correlation.end(), activity.correlation,
           [this](uint32_t call, uint64_t wanted) { return recording_.calls[call].correlation < wanted; });
-      const auto named = by_external_id.find(activity.external_id);
+      const auto first =
+          std::lower_bound(by_external_id.begin(), by_external_id.end(), std::pair(activity.external_id, 0u));
+      const uint32_t named =
+          first == by_external_id.end() || first->first != activity.external_id ? kNoSpan : first->second;
       const bool has_call = activity.correlation != 0 && found != by_correlation.end() &&
                             recording_.calls[*found].correlation == activity.correlation;
       if (has_call) {
@@ -237,16 +194,18 @@ class Maker {
         place.span = span_of_call[*found];
         const uint32_t op = place.span == kNoSpan ? kNoSpan : tree_.spans[place.span].op;
         if (op != kNoSpan) ++tree_.by_call;
-        if (op != kNoSpan && named != by_external_id.end() && named->second != op) ++tree_.disagree;
+        if (op != kNoSpan && named != op && tree_.outline.operator_ids.contains(activity.external_id)) {
+          ++tree_.disagree;
+        }
         if (op != kNoSpan) continue;
       } else {
         ++tree_.without_launch;
       }
       // A number is taken only of an operator that began before the work did, and not long after it had ended: some
       // dialects fill it with the launch's own number.
-      if (named == by_external_id.end() || Span(named->second).start > place.launched) continue;
-      if (has_call && Span(named->second).end < place.launched) continue;
-      place.span = named->second;
+      if (named == kNoSpan || Span(named).start > place.launched) continue;
+      if (has_call && Span(named).end < place.launched) continue;
+      place.span = named;
       ++tree_.by_external_id;
     }
   }
@@ -304,32 +263,27 @@ class Maker {
 
   static constexpr uint8_t kUnknown = 0xFF;
   const TorchRecording& recording_;
-  CallTree tree_;
+  CallTree& tree_;
   std::vector<uint8_t> bits_;
   std::vector<Phase> phases_;
-  std::vector<bool> engine_threads_;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> layers_;
-  std::vector<uint32_t> depths_ = {0};  // of tree_.layers
 };
 
 // A node of the backward has the sequence number of the forward operator that made it, and so its layer.
 void JoinBackward(const TorchRecording& recording, CallTree* tree) {
-  struct Forward {
-    int64_t sequence = 0, start = 0;
-    uint32_t span = 0;
-    bool operator<(const Forward& other) const {
-      return std::tie(sequence, start) < std::tie(other.sequence, other.start);
-    }
-  };
-  std::vector<Forward> forwards;
+  std::vector<std::tuple<int64_t, int64_t, uint32_t>>& forwards = tree->forwards;
+  const auto known = static_cast<ptrdiff_t>(forwards.size());
   for (const uint32_t index : tree->order) {
     const TorchSpan& span = recording.spans[index];
     const SpanPlace& place = tree->spans[index];
-    if (span.sequence == TorchSpan::kNone || place.backward != kNoSpan) continue;
+    if (span.sequence == TorchSpan::kNone || place.backward != kNoSpan || tree->layers.size() == 1) continue;
     const bool outer = place.parent == kNoSpan || recording.spans[place.parent].sequence != span.sequence;
-    if (outer) forwards.push_back({span.sequence, span.start, index});
+    if (outer) forwards.emplace_back(span.sequence, span.start, place.layer);
   }
-  std::sort(forwards.begin(), forwards.end());
+  const auto by_number = [](const auto& a, const auto& b) {
+    return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b));
+  };
+  std::stable_sort(forwards.begin() + known, forwards.end(), by_number);
+  std::inplace_merge(forwards.begin(), forwards.begin() + known, forwards.end(), by_number);
   for (const uint32_t index : tree->order) {
     SpanPlace& place = tree->spans[index];
     if (place.backward == kNoSpan) continue;
@@ -342,30 +296,31 @@ void JoinBackward(const TorchRecording& recording, CallTree* tree) {
     place.layer = 0;
     if (span.sequence == TorchSpan::kNone) continue;
     // After a recomputation a number repeats: the last one before the node ran is meant.
-    const auto behind = std::upper_bound(forwards.begin(), forwards.end(), Forward{span.sequence, span.start, 0});
-    if (behind == forwards.begin() || std::prev(behind)->sequence != span.sequence) continue;
-    place.layer = tree->spans[std::prev(behind)->span].layer;
+    const auto behind =
+        std::upper_bound(forwards.begin(), forwards.end(), std::tuple(span.sequence, span.start, 0u), by_number);
+    if (behind == forwards.begin() || std::get<0>(*std::prev(behind)) != span.sequence) continue;
+    place.layer = std::get<2>(*std::prev(behind));
   }
 }
 
 }  // namespace
-
-size_t CallTree::StepAt(int64_t time) const {
-  const auto behind = std::upper_bound(steps.begin(), steps.end(), time,
-                                       [](int64_t at, const StepRange& step) { return at < step.start; });
-  if (behind == steps.begin() || time >= std::prev(behind)->end) return steps.size();
-  return static_cast<size_t>(std::prev(behind) - steps.begin());
-}
 
 bool IsGraphLaunch(std::string_view name) {
   return name.starts_with("cudaGraphLaunch") || name.starts_with("cuGraphLaunch") ||
          name.starts_with("hipGraphLaunch");
 }
 
-CallTree MakeCallTree(const TorchRecording& recording) { return Maker(recording).Make(); }
+CallTree MakeCallTree(const TorchRecording& recording) {
+  CallTree tree;
+  tree.outline = OutlineOfUnpacked(recording);
+  MakeTreeOfWindow(recording, &tree);
+  return tree;
+}
+
+void MakeTreeOfWindow(const TorchRecording& recording, CallTree* tree) { Maker(recording, tree).Make(); }
 
 void PlaceLayers(const TorchRecording& recording, const Profile* names, CallTree* tree) {
-  if (names != nullptr) tree->named = RunWithNames(*names, tree->trains);
+  if (names != nullptr) tree->named = RunWithNames(*names, tree->trains());
   if (tree->named != nullptr) AlignNames(recording, *tree->named, tree);
   JoinBackward(recording, tree);
 }

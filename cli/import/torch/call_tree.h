@@ -1,15 +1,20 @@
 // File: call_tree.h
 //
 // Puts the spans of a recording into one another, and the GPU's work into them: which operator a kernel belongs to,
-// in which layer, phase and step it was launched.
+// in which layer, phase and step it was launched. A long recording comes in windows (windows.h), one tree after the
+// other; what they have in common goes on.
 #ifndef RFINJECT_CLI_IMPORT_TORCH_CALL_TREE_H_
 #define RFINJECT_CLI_IMPORT_TORCH_CALL_TREE_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "cli/import/torch/outline.h"
 #include "cli/import/torch/recording.h"
 #include "cli/profile/profile.h"
 #include "proto/wire/vocabulary.h"
@@ -35,10 +40,6 @@ struct RecordedLayer {
   uint32_t parent = 0;
 };
 
-struct StepRange {
-  int64_t start = 0, end = 0;
-};
-
 // What the GPU's work belongs to.
 struct ActivityPlace {
   uint32_t span = kNoSpan;  // the innermost span that launched it
@@ -47,15 +48,20 @@ struct ActivityPlace {
 };
 
 struct CallTree {
+  RecordingOutline outline;
+
+  // Of the window.
   std::vector<SpanPlace> spans;        // one each of TorchRecording::spans
   std::vector<uint32_t> order;         // of spans: by thread, start, and the outer one first
   std::vector<ActivityPlace> places;   // one each of TorchRecording::activities
   std::vector<ActivityPlace> counted;  // one each of TorchRecording::counters; empty where they could not be joined
-  std::vector<RecordedLayer> layers = {{}};  // 0: none
-  std::vector<StepRange> steps;              // in time, none overlapping
-  uint32_t step_thread = 0;
-  bool steps_marked = false;  // by ProfilerStep#N; else by the optimizer's steps, or there are none
-  bool trains = false;        // something runs backward
+
+  // Of all windows so far.
+  std::vector<RecordedLayer> layers = {{}};                             // 0: none
+  std::vector<uint32_t> depths = {0};                                   // of layers
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> numbers_of_layers;  // by what is around it, and its name
+  // Where forward operators with a sequence number stand: the number, when they began, and their layers; ascending.
+  std::vector<std::tuple<int64_t, int64_t, uint32_t>> forwards;
 
   // How the work found its operator, and what did not (launches).
   uint64_t by_call = 0, by_external_id = 0, disagree = 0, without_launch = 0, of_graphs = 0;
@@ -65,15 +71,19 @@ struct CallTree {
   const Run* named = nullptr;  // of that trace
   uint64_t named_by_shape = 0, named_by_order = 0, named_modules = 0, not_named = 0;
 
-  // The step in which something was launched; steps.size() where it was in none.
-  size_t StepAt(int64_t time) const;
+  bool trains() const { return outline.trains; }
+  const std::vector<StepRange>& steps() const { return outline.steps; }
+  size_t StepAt(int64_t time) const { return outline.StepAt(time); }
 };
 
 // Whether a call of this name launches a CUDA graph (or HIP's).
 bool IsGraphLaunch(std::string_view name);
 
-// The tree as the recording has it: what runs backward has no layer yet.
+// The tree of a recording that is unpacked as a whole: what runs backward has no layer yet.
 CallTree MakeCallTree(const TorchRecording& recording);
+
+// Puts what is unpacked of the recording in the place of the window before it.
+void MakeTreeOfWindow(const TorchRecording& recording, CallTree* tree);
 
 // Gives the layers the names of `names`, a trace of the same program that has them (null: none is known), and then
 // what runs backward its layers. Operands that another file knows must be in the recording by then, for names go by

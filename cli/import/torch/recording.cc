@@ -112,7 +112,7 @@ class Builder {
 
   // Whether no more may be kept. A packed file of some megabytes can hold a billion events.
   bool full() const {
-    return recording_.spans.size() + recording_.calls.size() + recording_.activities.size() +
+    return recording_.all_spans.size() + recording_.all_calls.size() + recording_.all_activities.size() +
                    recording_.counters.size() >=
                most_events_ ||
            recording_.texts.bytes() + recording_.operands.bytes() + recording_.threads.bytes() > kMostTextBytes;
@@ -177,7 +177,7 @@ class Builder {
       if (operands.size() <= kLongestOperands) span.operands = recording_.operands.NumberOf(operands);
     }
     span.kind = kind;
-    recording_.spans.push_back(span);
+    recording_.all_spans.Add(span);
   }
 
   void AddCall(const TorchEvent& event) {
@@ -187,7 +187,7 @@ class Builder {
     call.correlation = event.correlation;
     call.thread = Thread(event);
     call.name = recording_.texts.NumberOf(event.name);
-    recording_.calls.push_back(call);
+    recording_.all_calls.Add(call);
   }
 
   void AddActivity(const TorchEvent& event, TorchActivity::Kind kind) {
@@ -204,13 +204,13 @@ class Builder {
     launch.block = Dimensions(event.block);
     const auto [known, is_new] = launches_.try_emplace(launch, static_cast<uint32_t>(recording_.launches.size()));
     if (is_new) recording_.launches.push_back(launch);
-    recording_.activities.push_back({.start = event.start,
-                                     .duration = event.duration,
-                                     .correlation = event.correlation,
-                                     .external_id = event.external_id,
-                                     .launch = known->second,
-                                     .stream = event.stream,
-                                     .kind = kind});
+    recording_.all_activities.Add({.start = event.start,
+                                   .duration = event.duration,
+                                   .correlation = event.correlation,
+                                   .external_id = event.external_id,
+                                   .launch = known->second,
+                                   .stream = event.stream,
+                                   .kind = kind});
   }
 
   static constexpr uint64_t kMostTextBytes = uint64_t{1} << 30;

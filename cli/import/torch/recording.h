@@ -1,22 +1,24 @@
 // File: recording.h
 //
-// What torch.profiler recorded, as plain tables: spans of the host's threads (operators, annotations, calls of
-// modules), calls of CUDA, and what the GPU did. One entry an event, with texts kept once: an event of 500 bytes
-// takes about 50 here.
+// What torch.profiler recorded: spans of the host's threads (operators, annotations, calls of modules), calls of
+// CUDA, and what the GPU did. Texts are kept once, and events packed: one of 300 bytes takes about 10. Those of a
+// window, a part of the time (windows.h), are unpacked at once, into plain tables with some 90 bytes for each.
 #ifndef RFINJECT_CLI_IMPORT_TORCH_RECORDING_H_
 #define RFINJECT_CLI_IMPORT_TORCH_RECORDING_H_
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "cli/import/torch/byte_stream.h"
+#include "cli/import/torch/packed_list.h"
+#include "cli/import/torch/span.h"
 
 namespace rfinject::cli {
 
@@ -32,48 +34,6 @@ class TextTable {
   uint64_t bytes_ = 0;
   std::deque<std::string> texts_{std::string()};
   absl::flat_hash_map<std::string_view, uint32_t> numbers_{{{}, 0}};  // the views are of texts_
-};
-
-// Something that a thread of the host did, in ns of the file's clock.
-struct TorchSpan {
-  enum class Kind : uint8_t { kOperator, kAnnotation, kModule };
-  static constexpr int64_t kNone = -1;
-  int64_t start = 0, end = 0;
-  int64_t sequence = kNone;  // of the autograd node that was or will be born in it
-  uint64_t external_id = 0;  // 0: none
-  uint32_t thread = 0;       // in TorchRecording::threads
-  uint32_t name = 0;         // in TorchRecording::texts
-  uint32_t operands = 0;     // in TorchRecording::operands; 0: not recorded
-  Kind kind = Kind::kOperator;
-};
-
-// A call of CUDA's runtime or driver (or of HIP's).
-struct TorchCall {
-  int64_t start = 0, end = 0;
-  uint64_t correlation = 0;
-  uint32_t thread = 0, name = 0;
-};
-
-// What makes launches alike.
-struct TorchLaunch {
-  uint32_t name = 0;
-  uint32_t device = 0, shared_bytes = 0;
-  std::array<uint32_t, 3> grid{}, block{};
-  friend bool operator==(const TorchLaunch&, const TorchLaunch&) = default;
-  template <typename H>
-  friend H AbslHashValue(H h, const TorchLaunch& key) {
-    return H::combine(std::move(h), key.name, key.device, key.shared_bytes, key.grid, key.block);
-  }
-};
-
-// A kernel, a copy or a memory set.
-struct TorchActivity {
-  enum class Kind : uint8_t { kKernel, kCopy, kSet };
-  int64_t start = 0, duration = 0;
-  uint64_t correlation = 0, external_id = 0;  // 0: none
-  uint32_t launch = 0;                        // in TorchRecording::launches
-  uint32_t stream = 0;
-  Kind kind = Kind::kKernel;
 };
 
 struct TorchDevice {
@@ -95,8 +55,11 @@ struct TorchRecording {
   // Compact JSON of dims, types, strides and values, in this order, a line each; where an execution trace gave them,
   // then of the results' dims and types.
   TextTable operands;
-  TextTable threads;  // "PID/TID"
-  std::vector<TorchSpan> spans;
+  TextTable threads;                // "PID/TID"
+  PackedList<TorchSpan> all_spans;  // in the order of the file, as calls and activities
+  PackedList<TorchCall> all_calls;
+  PackedList<TorchActivity> all_activities;
+  std::vector<TorchSpan> spans;  // of the window that was unpacked
   std::vector<TorchCall> calls;
   std::vector<TorchActivity> activities;
   std::vector<TorchLaunch> launches;
@@ -117,7 +80,8 @@ bool LooksLikeTorchRecording(std::string_view beginning);
 
 // Reads a recording of torch.profiler, of any dialect since 2021. Fails with one line that has the offset (in bytes
 // that are not packed) where it is not JSON, or no recording. Of a file that is cut, what came before is there; so is
-// of one with more than `most_events`, whose tables would take some 2 GB.
+// of one with more than `most_events`, which take some 2 GB where one window has all of them. Nothing is unpacked
+// yet.
 inline constexpr uint64_t kMostTorchEvents = 1 << 24;
 absl::StatusOr<TorchRecording> ReadTorchRecording(ByteStream& bytes, uint64_t most_events = kMostTorchEvents);
 

@@ -82,15 +82,16 @@ std::vector<int64_t> WorkTable::ShapeOfGradient(uint32_t span) const {
   return FirstShape(std::get<2>(*found));
 }
 
-// What the next operator of the thread took first; of `wanted`, if it is not empty, whether one of the next took
-// that.
+// What the next operator of the thread and step took first; of `wanted`, if it is not empty, whether one of the next
+// took that.
 std::vector<int64_t> WorkTable::ShapeBehind(uint32_t span, const std::vector<int64_t>& wanted) const {
   const TorchSpan& at = recording_.spans[span];
   constexpr uint32_t kFar = 64;
+  const size_t step = tree_.StepAt(at.start);
   uint32_t looked_at = 0;
   for (uint32_t i = position_[span] + 1; i < tree_.order.size() && looked_at < kFar; ++i, ++looked_at) {
     const TorchSpan& next = recording_.spans[tree_.order[i]];
-    if (next.thread != at.thread) break;
+    if (next.thread != at.thread || tree_.StepAt(next.start) != step) break;
     if (next.start < at.end || next.operands == 0) continue;
     std::vector<int64_t> shape = FirstShape(tree_.order[i]);
     if (!shape.empty() && (wanted.empty() || shape == wanted)) return shape;
@@ -160,7 +161,7 @@ OperatorWork WorkTable::Make(uint32_t span, const std::vector<int64_t>& gradient
         break;
       }
       // (input, weight, bias, mean, variance, training, …): older dialects do not say the flag.
-      if (Contains(work.op, "batch_norm")) call->AssumeBool(5, tree_.trains);
+      if (Contains(work.op, "batch_norm")) call->AssumeBool(5, tree_.trains());
       complete = AddResults(seen, &*call);
       if (complete) break;
     }
