@@ -26,7 +26,6 @@
 #include "bench/coverage_verdict.h"
 #include "bench/simulated_run.h"
 #include "cli/report/fold.h"
-#include "cli/report/sampled_run.h"
 
 namespace rfinject::bench {
 namespace {
@@ -69,9 +68,7 @@ void JudgeRun(const SimulatedResult& run, Cells<Counts>& cells) {
   const cli::Run& only = run.profile.runs.begin()->second;
   const Report layers = cli::FoldRun(run.profile, only, cli::Machine{}, {.by = By::kLayer});
   // What the report says it is of: ordinary steps, or all.
-  const cli::SampledRun sampled(run.profile, only);
-  const bool ordinary = layers.slow_steps > 0 || sampled.slow(cli::Sampled::kTime) > 0;
-  const bool ordinary_bytes = layers.slow_steps > 0 || sampled.slow(cli::Sampled::kBytes) > 0;
+  const bool ordinary = layers.slow_steps > 0 || layers.slow_sampled_steps > 0;
   std::array<std::map<std::string, Truth>, 4> truths;
   for (const TrueKey& key : run.keys) {
     const std::string layer = key.layer == 0 ? "" : "layer" + std::to_string(key.layer - 1);
@@ -79,7 +76,7 @@ void JudgeRun(const SimulatedResult& run, Cells<Counts>& cells) {
     for (size_t level = 0; level < 4; ++level) {
       Truth& truth = truths[level][names[level]];
       truth.ns += ordinary ? key.ns : key.all_ns;
-      truth.bytes += ordinary_bytes ? key.bytes : key.all_bytes;
+      truth.bytes += ordinary ? key.bytes : key.all_bytes;
       truth.flop += key.flop;
     }
   }

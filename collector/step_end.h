@@ -3,10 +3,14 @@
 // Ends the training step that runs. The injector does that when an optimizer has stepped. A source that sees an
 // optimizer's step that the program's Python does not make (one that was captured into a CUDA graph) asks the
 // injector to do it, through one function pointer.
+//
+// A loss scaler (torch.amp.GradScaler) leaves the optimizer's step out where a gradient has overflowed, so nothing ends
+// such a step. But it updates its scale at the end of every step, by a kernel of its own. A source counts these.
 #ifndef RFINJECT_COLLECTOR_STEP_END_H_
 #define RFINJECT_COLLECTOR_STEP_END_H_
 
 #include <atomic>
+#include <cstdint>
 
 namespace rfinject {
 
@@ -21,6 +25,13 @@ inline std::atomic<EndStepFunction> g_end_step{nullptr};
 inline void EndStepOfProgram() noexcept {
   if (EndStepFunction function = g_end_step.load(std::memory_order_acquire); function != nullptr) function();
 }
+
+inline std::atomic<uint64_t> g_scale_updates{0};
+
+// Tells that a loss scaler updates its scale, on the thread that launches it.
+inline void NoteScaleUpdate() noexcept { g_scale_updates.fetch_add(1, std::memory_order_relaxed); }
+// How many scale updates there were.
+inline uint64_t ScaleUpdates() noexcept { return g_scale_updates.load(std::memory_order_relaxed); }
 
 }  // namespace rfinject
 

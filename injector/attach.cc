@@ -27,6 +27,7 @@
 #include "injector/python_calibration.h"
 #include "injector/source_lines.h"
 #include "injector/torch/binding.h"
+#include "injector/torch/engine_threads.h"
 #include "injector/torch/native_observer.h"
 #include "injector/torch/scopes.h"
 #include "injector/training.h"
@@ -177,6 +178,7 @@ PyObject* OnPythonEnds(PyObject*, PyObject*) {
   const PythonApi& python = *g_python.load();
   void* thread = python.PyEval_SaveThread();
   Recorder::Get().WriteNow();
+  WaitForEngineThreads();
   python.PyEval_RestoreThread(thread);
   auto* none = static_cast<PyObject*>(python._Py_NoneStruct);
   python.Py_IncRef(none);

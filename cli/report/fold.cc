@@ -572,7 +572,7 @@ Report FoldRun(const Profile& profile, const Run& run, const Machine& machine, c
     report.total_time = total.time;
     report.total_bytes = total.bytes;
     report.sampled_steps = sampled.steps(Sampled::kTime).size();
-    report.slow_sampled_steps = sampled.slow(Sampled::kTime);
+    report.slow_sampled_steps = std::max(sampled.slow(Sampled::kTime), sampled.slow(Sampled::kBytes));
     report.slow_steps = run.steps.slow;
     report.slow_extra_ns = static_cast<double>(run.steps.slow_extra_ns);
     report.timed_steps = run.steps.duration_ns.n;

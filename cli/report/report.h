@@ -184,8 +184,9 @@ struct ReportedSteps {
   double step_host_ns = 0, step_launches = 0, step_ns = 0;
   double gpu_waits_share = 0;  // of such a step, in which the GPU has nothing to do; 0 unless launch_bound()
   bool launch_bound() const { return step_host_ns > 0 && step_host_ns > step_gpu_ns; }
-  StepWaits waits;                                     // what an optimizer's step waits for, by the clock
-  uint64_t sampled_steps = 0, slow_sampled_steps = 0;  // of times: those that count, and those that were set aside
+  StepWaits waits;                  // what an optimizer's step waits for, by the clock
+  uint64_t sampled_steps = 0;       // of times: those that count
+  uint64_t slow_sampled_steps = 0;  // those that were set aside, of times or of bytes
   // Of all steps that were not armed, timed_steps: those that were slow, and how much longer they took together.
   uint64_t slow_steps = 0, timed_steps = 0;
   double slow_extra_ns = 0;

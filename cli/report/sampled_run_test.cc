@@ -1,5 +1,6 @@
 #include "cli/report/sampled_run.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +10,7 @@
 
 #include "cli/report/fold.h"
 #include "cli/report/report.h"
+#include "cli/words/words.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
@@ -67,6 +69,30 @@ TEST(SampledRunTest, KernelsOfStepsInTurnAreKnownAsWellAsTheyScatterWhereTheyRun
     EXPECT_GT(row.time.relative, 0.004) << row.op;
     EXPECT_LT(row.time.relative, 0.012) << row.op;
   }
+}
+
+TEST(SampledRunTest, AReportSaysThatItIsOfOrdinarySteps) {
+  Profile profile = Empty(0);
+  AddKernel(&profile, "always", 2, 10'000);
+  EXPECT_THAT(FactsText(Fold(profile)), ::testing::Not(::testing::Contains(::testing::HasSubstr("ordinary"))));
+  // A step that was slow where bytes were counted, and in no other sample.
+  cli::Run& run = profile.runs.begin()->second;
+  profile.metrics["rf.dram_bytes"] = {.name = "rf.dram_bytes", .unit = "B"};
+  LaunchStats& stats = run.launches.begin()->second;
+  for (uint64_t step = 10; step < kSteps; step += kEvery) {
+    const uint64_t bytes = (step == 210 ? 15'000 : 10'000) + step % 7;
+    run.sampled_steps["rf.dram_bytes"][step] = 1;
+    stats.metrics["rf.dram_bytes"].Add(bytes);
+    stats.step_sums["rf.dram_bytes"].push_back({step, bytes});
+  }
+  EXPECT_THAT(
+      FactsText(Fold(profile)),
+      ::testing::Contains("Times and bytes are those of ordinary steps: 1 sampled step that was longer is left out"));
+  run.steps.slow = 3;
+  run.steps.slow_extra_ns = 12'000'000;
+  EXPECT_THAT(FactsText(Fold(profile)),
+              ::testing::Contains("Times and bytes are those of ordinary steps: 3 steps took much longer, by "
+                                  "12.0 ms together; 1 sampled step that was longer is left out"));
 }
 
 TEST(SampledRunTest, AKernelThatWasSampledInFewStepsHasNoInterval) {

@@ -64,6 +64,21 @@ std::string WinogradLine(const Report& report) {
          "fewer FLOP than are counted here, so such a layer can be above its roof";
 }
 
+std::string SlowStepsLine(const Report& report) {
+  if (report.slow_steps == 0 && report.slow_sampled_steps == 0) return {};
+  std::string line = "Times and bytes are those of ordinary steps: ";
+  if (report.slow_steps > 0) {
+    line += Grouped(report.slow_steps) + (report.slow_steps == 1 ? " step" : " steps") + " took much longer, by " +
+            Duration(report.slow_extra_ns) + " together";
+  }
+  if (report.slow_sampled_steps > 0) {
+    line += (report.slow_steps > 0 ? "; " : "") + Grouped(report.slow_sampled_steps) +
+            (report.slow_sampled_steps == 1 ? " sampled step that was longer is left out"
+                                            : " sampled steps that were longer are left out");
+  }
+  return line;
+}
+
 std::string PrecisionLine(const Report& report) {
   std::string line;
   for (const Headline::PrecisionShare& one : report.headline.precisions) {
@@ -169,10 +184,10 @@ std::string DifferingLayersText(const TheoryUse& theory) {
 
 std::vector<std::string> FactsText(const Report& report) {
   if (report.rows_are_runs) return {};  // the runs have headlines of their own
-  std::vector<std::string> lines = {SourceLine(report),    ExpectedLine(report),    StepLine(report),
-                                    PrecisionLine(report), WinogradLine(report),    ShareLine(report),
-                                    OutsideLine(report),   LaunchFloorLine(report), RatioLine(report),
-                                    PmLine(report),        SharedLine(report),      TheoryText(report)};
+  std::vector<std::string> lines = {
+      SourceLine(report),   ExpectedLine(report), StepLine(report),    SlowStepsLine(report),   PrecisionLine(report),
+      WinogradLine(report), ShareLine(report),    OutsideLine(report), LaunchFloorLine(report), RatioLine(report),
+      PmLine(report),       SharedLine(report),   TheoryText(report)};
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   return lines;
 }

@@ -136,6 +136,9 @@ uint32_t LaunchKeys::KernelId(const char* name, Recorder& recorder) {
     const HeldLock held(lock_);
     kernels_.emplace(name, id);
   }
+  if (std::strstr(name, "amp_update_scale_cuda_kernel") != nullptr) {
+    scale_update_.store(id, std::memory_order_relaxed);
+  }
   return id;
 }
 

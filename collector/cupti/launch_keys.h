@@ -38,6 +38,11 @@ class LaunchKeys {
   // call is new. Returns kNoKey when memory ran out. This is on the path of every launch.
   uint32_t Find(const LaunchCall& call, const char* name, Recorder& recorder, LaunchIdentity* identity) noexcept;
 
+  // Whether a launch is a loss scaler's update of its scale (step_end.h). This is on the path of every launch.
+  bool IsScaleUpdate(const LaunchIdentity& identity) const noexcept {
+    return identity.kernel == scale_update_.load(std::memory_order_relaxed);
+  }
+
   // The number of keys so far; it only grows.
   uint32_t size() const noexcept { return size_.load(std::memory_order_acquire); }
   LaunchIdentity Identity(uint32_t key) noexcept;
@@ -66,6 +71,7 @@ class LaunchKeys {
   std::map<std::string, uint32_t, std::less<>> kernels_ RFINJECT_GUARDED_BY(lock_);
   std::vector<LaunchIdentity> identities_ RFINJECT_GUARDED_BY(lock_);
   std::atomic<uint32_t> size_{0};
+  std::atomic<uint32_t> scale_update_{UINT32_MAX};  // the id of the scaler's kernel, once it was launched
   // Caches outlive a table only in tests; an epoch tells whose entries they hold.
   static std::atomic<uint32_t> next_epoch_;
   const uint32_t epoch_ = ++next_epoch_;

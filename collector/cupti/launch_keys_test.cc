@@ -74,5 +74,24 @@ TEST(LaunchKeysTest, CommunicationIsToldByTheNamesOfNcclsKernels) {
   EXPECT_EQ(phase_of("_ZN2at6native4nccl6kernelEv"), Phase::kBackward);
 }
 
+TEST(LaunchKeysTest, ALossScalersUpdateIsToldByItsKernel) {
+  rfinject::testing::FakeRecorder recorder;
+  LaunchKeys keys;
+  const auto is_update = [&](const char* name, uint32_t blocks) {
+    LaunchCall call;
+    call.function = name;
+    call.grid[0] = blocks;
+    LaunchIdentity identity;
+    keys.Find(call, name, recorder, &identity);
+    return keys.IsScaleUpdate(identity);
+  };
+  const char* update = "_ZN2at6native28amp_update_scale_cuda_kernelEPfPiPKfddi";
+  EXPECT_FALSE(is_update("_ZN2at6native29vectorized_elementwise_kernelEv", 1));
+  EXPECT_TRUE(is_update(update, 1));
+  EXPECT_TRUE(is_update(update, 2));
+  EXPECT_TRUE(is_update(update, 1));
+  EXPECT_FALSE(is_update("_ZN2at6native29vectorized_elementwise_kernelEv", 1));
+}
+
 }  // namespace
 }  // namespace rfinject::cupti

@@ -28,6 +28,7 @@
 #include "collector/memory_peak.h"
 #include "collector/run_facts.h"
 #include "collector/source_line.h"
+#include "collector/step_end.h"
 #include "collector/virtual_gpu.h"
 #include "gpus/gpus.h"
 #include "operators/cost.h"
@@ -69,6 +70,7 @@ class Estimator final : public Source {
     if (IsStepCounter(call, site)) return;
     const Cost cost = estimate::EstimateCost(call, gpu_, policy());
     if (!cost.kernel) return;
+    if (call.name == "aten::_amp_update_scale_") NoteScaleUpdate();
     if (!cost.known && estimate::IsFloating(estimate::ResultType(call))) unknown_.Note(call.name);
 
     const estimate::NameCache::Ids names = Names(call);

@@ -5,6 +5,7 @@
 
 #include "collector/hash.h"
 #include "collector/settings.h"
+#include "collector/step_end.h"
 #include "injector/attach.h"
 #include "injector/layer_stack.h"
 #include "injector/python/batch_size.h"
@@ -52,6 +53,22 @@ void ModuleSteps::EndInferenceStep() {
   constexpr uint64_t kMostBatchesTried = 16;
   const bool may_train = OptimizerExists() && recorder_.CurrentStep() <= kMostBatchesTried;
   if (GetSettings().kill && recorder_.WindowIsOver() && !may_train) RequestPoliteExit();
+}
+
+bool ModuleSteps::ScalerSkippedStep() noexcept {
+  const uint64_t updates = ScaleUpdates();
+  if (updates == scale_updates_.load(std::memory_order_relaxed)) return false;
+  scale_updates_.store(updates, std::memory_order_relaxed);
+  const uint64_t steps = optimizer_steps_.load(std::memory_order_relaxed);
+  return steps == steps_at_update_.exchange(steps, std::memory_order_relaxed);
+}
+
+// Such a step counts as one of the optimizer's, of the class that stepped last: what follows must not take it for
+// another kind of step, or for something that was run before the training.
+void ModuleSteps::EndSkippedStep() noexcept {
+  NoteOptimizerStep();
+  EndStepOfProgram();
+  steps_at_update_.store(optimizer_steps_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
 ModuleSteps::Calls& ModuleSteps::CallsOfStep() {
@@ -139,6 +156,11 @@ void ModuleSteps::OnRootCall(const RootModule& module, bool trained_in_eval, con
   if (!EnsureActive(true) || InBackward()) return;
   InsistOnPoliteExit();
   RepairUserScopes();
+  if (ScalerSkippedStep()) {
+    void* thread = python_.PyEval_SaveThread();
+    EndSkippedStep();
+    python_.PyEval_RestoreThread(thread);
+  }
   const RootCall call{.layer = module.layer,
                       .training = module.training,
                       .gradients = GradEnabled(),
@@ -181,6 +203,7 @@ bool ModuleSteps::EndsByModules() const noexcept {
 }
 
 void ModuleSteps::EndLastInferenceStep() noexcept {
+  if (ScalerSkippedStep()) return EndSkippedStep();
   if (!EndsByModules()) return;
   if (CurrentLayer().depth != 0) return;  // the inference step is cut short
   NoteCallsOfStep({}, 0);
@@ -194,6 +217,7 @@ void ModuleSteps::ResetAfterFork() noexcept {
   roles_.Clear();
   ended_.store(0, std::memory_order_relaxed);
   optimizer_steps_.store(0, std::memory_order_relaxed);
+  steps_at_update_.store(0, std::memory_order_relaxed);
   entrances_.clear();
   validated_in_step_ = false;
   SetEvaluating(false);

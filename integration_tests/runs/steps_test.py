@@ -5,6 +5,7 @@
 """
 import json
 import signal
+import subprocess
 import unittest
 
 import programs
@@ -126,6 +127,38 @@ gc.collect()
 print("gone", gone() is None)
 """)
         self.assertIn("gone True", result.stdout)
+
+    def test_a_step_that_a_loss_scaler_skips_is_a_step(self):
+        loop = BEGIN + """
+net = model(16, 64, 4)
+sgd, scaler = optimizer(net), torch.amp.GradScaler("cpu")
+for step in range(8):
+    sgd.zero_grad()
+    for _ in range(2):
+        loss = net(torch.ones(4, 16)).sum()
+        scaler.scale(loss * (float("inf") if step in %s else 1)).backward()
+    scaler.step(sgd)
+    scaler.update()
+    if step == 4:
+        with torch.no_grad():
+            net.eval()(torch.ones(10, 16))
+            net.train()
+"""
+        asked = [programs.PYTHON, "-c", "import torch; print(hasattr(torch.amp, 'GradScaler'))"]
+        if "True" not in subprocess.run(asked, capture_output=True, text=True, check=True).stdout:
+            self.skipTest("this torch has no loss scaler on the CPU")
+
+        def facts(report):
+            flop = {phase["phase"]: phase["flop"] for phase in report["phases"]}
+            return report["steps"], report["batch_size"], flop["backward"]
+
+        plain, _ = self.training_and_validation(loop % "()")
+        self.assertEqual(plain["steps"], 8)
+        for skipped in "(0, 1, 4)", "(3, 7)":
+            with self.subTest(skipped):
+                training, validation = self.training_and_validation(loop % skipped)
+                self.assertEqual(facts(training), facts(plain))
+                self.assertEqual(validation["steps"], 1)
 
     def test_accumulation_is_one_step(self):
         report = self.profile(BEGIN + """

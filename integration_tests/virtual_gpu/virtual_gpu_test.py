@@ -559,6 +559,13 @@ class VirtualGpu(unittest.TestCase):
         self.assertEqual((plain.returncode, plain.stdout.count("children {0}")), (0, 2), plain.stderr)
         self.assertEqual(self.run_program("forks.py", *words).out, plain.stdout)
 
+    def test_a_program_may_end_right_after_its_backward(self):
+        with tempfile.TemporaryDirectory(prefix="rfinject-virtual-gpu-") as folder:
+            command = [RFINJECT, "--estimate", "A100-SXM4-80GB", "-o", folder + "/", PYTHON, PROGRAMS / "ends_after_backward.py"]
+            for _ in range(5):  # without the wait of engine_threads.h, about half of the runs abort
+                result = subprocess.run(command, capture_output=True, text=True, timeout=600)
+                self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_the_gpu_may_be_used_late(self):
         run = self.run_program("forks.py", "before", "late")
         self.assertIn("devices of the gradients {'cpu'}", run.out)

@@ -54,3 +54,13 @@ RFINJECT_CUDA cuGetErrorString(CUresult code, const char** text) {
   *text = error != nullptr ? error->text : nullptr;
   return error != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
+
+// Lines of the driver's log are told to callbacks; this driver writes none.
+#if CUDA_VERSION >= 12090
+RFINJECT_CUDA cuLogsRegisterCallback(CUlogsCallback, void*, CUlogsCallbackHandle* handle) {
+  static char one;
+  if (handle != nullptr) *handle = reinterpret_cast<CUlogsCallbackHandle>(&one);
+  return CUDA_SUCCESS;
+}
+RFINJECT_CUDA cuLogsUnregisterCallback(CUlogsCallbackHandle) { return CUDA_SUCCESS; }
+#endif

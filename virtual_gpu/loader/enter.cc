@@ -155,7 +155,9 @@ const char* Enter(const std::string& torch, const rfinject_virtual_board& board)
   }
   for (const std::string& library : imports.libraries) {
     if (!IsNvidia(library) || IsOf(library, "libcuda.so")) continue;
-    if (const std::string error = LoadLibraryBytes(MakeLibrary(library, {}, nullptr), library); !error.empty()) {
+    // A program may open it by its name, and look for functions in it alone.
+    const std::string bytes = MakeLibrary(library, {}, nullptr, {runtime.substr(folder.size()), kStubs});
+    if (const std::string error = LoadLibraryBytes(bytes, library); !error.empty()) {
       return Keep(error);
     }
   }

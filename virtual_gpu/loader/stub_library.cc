@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <iterator>
 
 namespace rfinject::virtual_gpu {
 namespace {
@@ -80,14 +81,47 @@ std::vector<uint32_t> HashTable(const std::vector<Stub>& stubs) {
   return hash;
 }
 
+// Fills the room for headers at the image's beginning: code and data up to `code_bytes`, and the dynamic section.
+void WriteHeaders(std::string* image, uint64_t code_bytes, uint64_t dynamic_at, uint64_t dynamic_bytes) {
+  Elf64_Ehdr header{};
+  memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_DYN;
+  header.e_machine = EM_X86_64;
+  header.e_version = EV_CURRENT;
+  header.e_phoff = sizeof header;
+  header.e_ehsize = sizeof header;
+  header.e_phentsize = sizeof(Elf64_Phdr);
+  header.e_phnum = kHeaders;
+  const auto segment = [](uint32_t type, uint32_t flags, uint64_t at, uint64_t bytes, uint64_t alignment) {
+    return Elf64_Phdr{type, flags, at, at, at, bytes, bytes, alignment};
+  };
+  const Elf64_Phdr segments[kHeaders] = {
+      segment(PT_LOAD, PF_R | PF_X, 0, code_bytes, kPage),
+      segment(PT_LOAD, PF_R | PF_W, dynamic_at, dynamic_bytes, kPage),
+      segment(PT_DYNAMIC, PF_R | PF_W, dynamic_at, dynamic_bytes, 8),
+      segment(PT_GNU_STACK, PF_R | PF_W, 0, 0, 16),
+  };
+  memcpy(image->data(), &header, sizeof header);
+  memcpy(image->data() + sizeof header, segments, sizeof segments);
+}
+
 }  // namespace
 
 // Addresses are offsets in the file: everything but the dynamic section is one segment that can be read and executed,
 // and the dynamic section, which the loader writes to, is a second one.
-std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stubs, int (*report)(const char*, int)) {
+std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stubs, int (*report)(const char*, int),
+                        const std::vector<std::string>& needed) {
   std::string strings(1, '\0');
   const uint64_t soname_at = strings.size();
   strings += soname + '\0';
+  std::vector<Elf64_Dyn> dynamic;
+  for (const std::string& library : needed) {
+    dynamic.push_back({DT_NEEDED, {strings.size()}});
+    strings += library + '\0';
+  }
   const uint64_t text_at = strings.size();
   Append(&strings, kText, sizeof kText);
   std::vector<uint64_t> names;  // offsets in `strings`
@@ -124,7 +158,7 @@ std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stub
 
   const uint64_t code_bytes = image.size();
   Align(&image, kPage);
-  const Elf64_Dyn dynamic[] = {
+  const Elf64_Dyn places[] = {
       {DT_SONAME, {soname_at}},
       {DT_HASH, {hash_at}},
       {DT_STRTAB, {strings_at}},
@@ -133,32 +167,12 @@ std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stub
       {DT_SYMENT, {sizeof(Elf64_Sym)}},
       {DT_NULL, {0}},
   };
+  dynamic.insert(dynamic.end(), std::begin(places), std::end(places));
   const uint64_t dynamic_at = image.size();
-  Append(&image, dynamic, sizeof dynamic);
+  const uint64_t dynamic_bytes = dynamic.size() * sizeof(Elf64_Dyn);
+  Append(&image, dynamic.data(), dynamic_bytes);
 
-  Elf64_Ehdr header{};
-  memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = ELFCLASS64;
-  header.e_ident[EI_DATA] = ELFDATA2LSB;
-  header.e_ident[EI_VERSION] = EV_CURRENT;
-  header.e_type = ET_DYN;
-  header.e_machine = EM_X86_64;
-  header.e_version = EV_CURRENT;
-  header.e_phoff = sizeof header;
-  header.e_ehsize = sizeof header;
-  header.e_phentsize = sizeof(Elf64_Phdr);
-  header.e_phnum = kHeaders;
-  const auto segment = [](uint32_t type, uint32_t flags, uint64_t at, uint64_t bytes, uint64_t alignment) {
-    return Elf64_Phdr{type, flags, at, at, at, bytes, bytes, alignment};
-  };
-  const Elf64_Phdr segments[kHeaders] = {
-      segment(PT_LOAD, PF_R | PF_X, 0, code_bytes, kPage),
-      segment(PT_LOAD, PF_R | PF_W, dynamic_at, sizeof dynamic, kPage),
-      segment(PT_DYNAMIC, PF_R | PF_W, dynamic_at, sizeof dynamic, 8),
-      segment(PT_GNU_STACK, PF_R | PF_W, 0, 0, 16),
-  };
-  memcpy(image.data(), &header, sizeof header);
-  memcpy(image.data() + sizeof header, segments, sizeof segments);
+  WriteHeaders(&image, code_bytes, dynamic_at, dynamic_bytes);
   return image;
 }
 

@@ -18,8 +18,11 @@ struct Stub {
 };
 
 // Returns the bytes of an x86-64 ELF library of that soname. Each stub calls `report(name, status)` and returns what
-// that does; `report` is an address in this process, which is the only one that the bytes are good for.
-std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stubs, int (*report)(const char*, int));
+// that does; `report` is an address in this process, which is the only one that the bytes are good for. What is
+// looked up in the library is also looked up in those that it needs: their sonames, of libraries that are loaded
+// already.
+std::string MakeLibrary(const std::string& soname, const std::vector<Stub>& stubs, int (*report)(const char*, int),
+                        const std::vector<std::string>& needed = {});
 
 // Loads the bytes for the whole process (RTLD_GLOBAL), for ever. Returns an empty text on success, otherwise the
 // reason.

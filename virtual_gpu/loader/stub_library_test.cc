@@ -47,6 +47,16 @@ TEST(StubLibrary, OneWhoseTypeIsATextReturnsAText) {
   EXPECT_EQ(Calls()["stubLibraryText"], 1);
 }
 
+TEST(StubLibrary, WhatIsNotInItIsFoundInWhatItNeeds) {
+  ASSERT_EQ(LoadLibraryBytes(MakeLibrary("libstubneeded.so.1", {{"stubLibraryNeeded", 9}}, &Report), "needed"), "");
+  ASSERT_EQ(LoadLibraryBytes(MakeLibrary("libstubneeds.so.1", {}, nullptr, {"libstubneeded.so.1"}), "needs"), "");
+  void* library = dlopen("libstubneeds.so.1", RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(library, nullptr);
+  const auto function = reinterpret_cast<int (*)()>(dlsym(library, "stubLibraryNeeded"));
+  ASSERT_NE(function, nullptr);
+  EXPECT_EQ(function(), 9);
+}
+
 TEST(StubLibrary, AnEmptyOneStandsForItsName) {
   ASSERT_EQ(dlopen("libstubempty.so.7", RTLD_NOW), nullptr);
   ASSERT_EQ(LoadLibraryBytes(MakeLibrary("libstubempty.so.7", {}, nullptr), "empty"), "");

@@ -2,7 +2,9 @@
 #include <cudaProfiler.h>
 #include <string.h>
 
+#include "virtual_gpu/runtime/missing.h"
 #include "virtual_gpu/runtime/runtime.h"
+#include "virtual_gpu/virtual_gpu.h"
 
 using namespace rfinject::virtual_gpu;
 
@@ -34,6 +36,10 @@ cudaError_t Return(cudaError_t error) {
 
 // Since CUDA 10.1 the two enumerations have the same numbers for what both can say.
 cudaError_t Return(CUresult result) { return Return(static_cast<cudaError_t>(result)); }
+
+int RuntimeMissing(const char* name, int status) {
+  return Return(static_cast<cudaError_t>(rfinject_virtual_gpu_missing(name, status)));
+}
 
 bool UseDevice() {
   CUcontext context = nullptr;

@@ -10,10 +10,21 @@ import subprocess
 import torch
 
 folder = pathlib.Path(torch.__file__).parent
+own = pathlib.Path(re.search(r" (/.*/librfinject_cuda\d+\.so)$", pathlib.Path("/proc/self/maps").read_text(), re.MULTILINE)[1])
 stubs = ctypes.CDLL("librfinject_stubs.so", mode=4)  # RTLD_NOLOAD: it lies in memory
 libraries = sorted((folder / "lib").glob("*.so"))
-imported = subprocess.run(["nm", "-D", "--undefined-only", *map(str, libraries)], capture_output=True, text=True).stdout
-names = {line.split()[-1].split("@")[0] for line in imported.splitlines() if line.strip() and not line.endswith(":")}
+
+
+def symbols(*arguments):
+    """nm's lines, in words, without versions."""
+    text = subprocess.run(["nm", "-D", *map(str, arguments)], capture_output=True, text=True).stdout
+    return [line.split("@")[0].split() for line in text.splitlines() if line.strip() and not line.endswith(":")]
+
+
+names = {words[-1] for words in symbols("--undefined-only", *libraries)}
+# What is weak there is not carried out.
+weak = {words[-1] for path in (own, own.parent / "libcuda.so.1") for words in symbols("--defined-only", path)
+        if words[-2] == "W"}
 types = {}
 for header in sorted((folder.parent / "nvidia").glob("*/include/**/*.h")):
     if header.name.startswith(("cu", "nv", "nccl")):
@@ -22,9 +33,9 @@ for header in sorted((folder.parent / "nvidia").glob("*/include/**/*.h")):
             types.setdefault(name, re.sub(r"\s+", "", kind))
 checked = 0
 for name in sorted(names):
-    if not hasattr(stubs, name):
+    if name not in weak and not hasattr(stubs, name):
         continue
-    stub, kind = stubs[name], types.get(name, "")
+    stub, kind = (ctypes.CDLL(None) if name in weak else stubs)[name], types.get(name, "")
     checked += kind != ""
     if kind == "constchar*":
         stub.restype = ctypes.c_char_p
