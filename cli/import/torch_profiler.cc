@@ -256,8 +256,18 @@ class Importer {
     }
     total_ns_ += ns;
     ++result_.kernels;
-    const bool kernel = activity.kind == TorchActivity::Kind::kKernel;
-    if (work == nullptr || !kernel || key.phase == Phase::kCommunication) return;
+    if (activity.kind != TorchActivity::Kind::kKernel) {
+      moved_ns_ += ns;
+      return;
+    }
+    if (key.phase == Phase::kCommunication) {
+      communicated_ns_ += ns;
+      return;
+    }
+    if (work == nullptr) {
+      without_operator_ns_ += ns;
+      return;
+    }
     if (!work->lacks.empty()) {
       lacking_.Add(*work, ns);
       return;
@@ -430,6 +440,7 @@ class Importer {
       Say(no_shapes ? 1 : 0, "work-not-known", lacking,
           no_shapes ? "torch.profiler.profile(record_shapes=True)" : "");
     }
+    ExplainRest();
     ExplainJoins();
     ExplainNames();
     ExplainStreams();
@@ -444,6 +455,20 @@ class Importer {
     if (recording_.without_time > 0) {
       Say(1, "no-times", absl::StrCat(recording_.without_time, " events of the GPU have no usable time"));
     }
+  }
+
+  // What has no FLOP and no bytes, whatever shapes are recorded.
+  void ExplainRest() {
+    std::vector<std::string> parts;
+    for (const auto& [ns, what] :
+         {std::pair(moved_ns_, "copies and memory sets"), std::pair(communicated_ns_, "communication"),
+          std::pair(without_operator_ns_, "kernels without an operator")}) {
+      if (ns > 0) parts.push_back(absl::StrCat(Milliseconds(ns), " in ", what));
+    }
+    if (parts.empty()) return;
+    Say(0, "no-work",
+        absl::StrCat("there are no FLOP and no bytes for ", absl::StrJoin(parts, ", "),
+                     ", which no operator's rule describes"));
   }
 
   // What did not find where it belongs, or in two ways.
@@ -526,6 +551,7 @@ class Importer {
   std::vector<uint32_t> main_;  // by span: the activity that is its operator's main kernel
   LackingWork lacking_;
   uint64_t total_ns_ = 0, outside_ns_ = 0;
+  uint64_t moved_ns_ = 0, communicated_ns_ = 0, without_operator_ns_ = 0;  // of what has no work
   KeyMemory memory_;
   bool fits_ = true;
   cli::Run run_;

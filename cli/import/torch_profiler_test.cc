@@ -333,15 +333,21 @@ TEST(TorchProfilerTest, WhatARowLacksIsSaid) {
       Event("kernel", "k", 150, 2, R"("External id":7)"),
       Event("cpu_op", "my::op", 210, 30, R"("External id":8,"Input Dims":[[2]],"Input type":["float"])"),
       Event("kernel", "k2", 250, 6, R"("External id":8)"),
+      Event("kernel", "ncclAllReduce", 300, 8, ""),
+      Event("gpu_memcpy", "Memcpy HtoD", 310, 16, ""),
+      Event("kernel", "lost", 330, 32, ""),
   }));
   ASSERT_TRUE(imported.ok()) << imported.status();
   const cli::Run& run = OnlyRun(*imported);
-  std::string text;
+  std::string text, rest;
   for (const auto& [diagnostic, count] : run.diagnostics) {
     if (diagnostic.id == "work-not-known") text = diagnostic.text;
+    if (diagnostic.id == "no-work") rest = diagnostic.text;
   }
-  EXPECT_THAT(text, AllOf(HasSubstr("my::op: there is no rule for it (75 %)"),
-                          HasSubstr("aten::mm: its shapes were not recorded (25 %)")));
+  EXPECT_THAT(rest, AllOf(HasSubstr("0.016 ms in copies"), HasSubstr("0.008 ms in communication"),
+                          HasSubstr("0.032 ms in kernels without an operator")));
+  EXPECT_THAT(text, AllOf(HasSubstr("my::op: there is no rule for it (9.4 %)"),
+                          HasSubstr("aten::mm: its shapes were not recorded (3.1 %)")));
   for (const auto& [key, stats] : run.launches) EXPECT_FALSE(stats.metrics.contains(std::string(kMetricModelFlop)));
 }
 
