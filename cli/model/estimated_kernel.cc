@@ -77,7 +77,10 @@ std::pair<Precision, double> LargestFlop(const FlopByPrecision& flop) {
   return {static_cast<Precision>(most - flop.begin()), *most};
 }
 
-bool Agrees(double flop, double expected) { return std::abs(flop - expected) <= 0.02 * expected; }
+constexpr double kRounded = 1e-6;
+bool Agrees(double flop, double expected, double tolerance = 0.02) {
+  return std::abs(flop - expected) <= tolerance * expected;
+}
 
 bool FillProduct(std::string_view name, const Shapes& shapes, double flop, Operator& op) {
   if (shapes.count < 2) return false;
@@ -122,6 +125,8 @@ bool FillForward(const Shapes& shapes, double flop, Operator& op) {
   if (!(pixels >= 1)) return false;
   op.out_h = std::max(1.0, std::round(op.h * std::sqrt(pixels / (op.h * op.w))));
   op.out_w = pixels / op.out_h;
+  // FLOP that were written with some digits only, or are a mean of launches, still give whole pixels.
+  if (const double whole = std::round(op.out_w); Agrees(op.out_w, whole, kRounded)) op.out_w = whole;
   return true;
 }
 

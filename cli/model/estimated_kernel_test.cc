@@ -68,6 +68,15 @@ TEST(EstimatedKernel, ProductsTakeTheirLastTwoOperands) {
   }
 }
 
+TEST(EstimatedKernel, FlopOfAConvolutionWithSomeDigitsOnlyGiveWholePixels) {
+  const Operator op = OperatorsOf({.op = "aten::convolution",
+                                   .signature = "f32[32,256,56,56] f32[64,256,1,1]",
+                                   .flop = Flop(Precision::kFp32, 2.0 * 32 * 64 * 256 * 56 * 56 * (1 - 1e-9))})
+                          .operators[0];
+  EXPECT_EQ(op.out_h, 56);
+  EXPECT_EQ(op.out_w, 56);
+}
+
 TEST(EstimatedKernel, ShapesThatDoNotGiveTheFlopAreNotBelieved) {
   const OperatorList list = OperatorsOf(
       {.op = "aten::mm", .signature = "f32[8,512] f32[512,1000]", .flop = Flop(Precision::kFp32, 1e9), .bytes = 1e6});
