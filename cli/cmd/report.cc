@@ -76,6 +76,7 @@ std::vector<Option> Options() {
       kRowsOption,
       {"sort", 0, "COLUMN", "rows by this column, the largest first: a head of the table, or a column of the CSV"},
       {"depth", 0, "N", "layers folded to the first N parts of their names: 2 makes h.0 of h.0.attn.proj"},
+      {"validation", 0, "", "validations alone, which otherwise are a line of the training's report"},
       kWidthOption,
       kWideOption,
       {"theory", 0, "TRACE", "estimates of the same networks: their model FLOP beside what was measured", kFiles},
@@ -129,6 +130,7 @@ void ReadRows(const ParsedOptions& parsed, OptionReader* reader, ReportArguments
       reader->Refuse("--sort " + column + ": no column has that name; `rfinject explain columns` lists them");
     }
   }
+  given->input.look.validation = parsed.Has("validation");
   const std::string_view columns = parsed.Has("theory") ? "theory" : "roofline";
   given->input.look.columns = static_cast<TableColumns>(reader->Word("columns", kColumns, columns));
   fold.step_by = static_cast<StepBy>(reader->Word("step-by", kStepBys, kStepBys.front()));

@@ -338,15 +338,41 @@ std::string AdviceHeading(const Report& report) {
   return heading + (report.run.source == SourceKind::kEstimated ? "   (~ estimated)" : "");
 }
 
-void AddSections(const Report& report, const ReportLook& look, Document* document) {
+// Whether `report` is of a validation of what `training` trains.
+bool Validates(const Report& report, const Report& training) {
+  return report.validation && !training.validation && training.run.training &&
+         report.run.models == training.run.models && report.run.estimated_gpu == training.run.estimated_gpu &&
+         report.run.gpu == training.run.gpu && report.run.source == training.run.source;
+}
+
+// "Validation: 6 batches of 64, 6.67 ms of GPU time each (rfinject report --validation)".
+std::string ValidationText(const std::vector<const Report*>& validations) {
+  constexpr size_t kMost = 2;
+  std::string text;
+  for (size_t i = 0; i < std::min(validations.size(), kMost); ++i) {
+    const Report& report = *validations[i];
+    text += (i == 0 ? "Validation: " : "; ") + Grouped(report.steps) + (report.steps == 1 ? " batch" : " batches");
+    if (report.run.batch_size > 0) text += " of " + Grouped(report.run.batch_size);
+    text += ", " + Duration(report.step_gpu_ns) + " of GPU time" + (report.steps == 1 ? "" : " each");
+    for (const Alarm& alarm : report.alarms) text += ", " + std::string(alarm.id);
+  }
+  if (validations.size() > kMost) text += "; " + Grouped(validations.size() - kMost) + " more kinds";
+  return text + " (rfinject report --validation)";
+}
+
+// `validations` are said in a line.
+void AddSections(const Report& report, const std::vector<const Report*>& validations, const ReportLook& look,
+                 Document* document) {
   if (std::string nothing = NothingText(report); !nothing.empty()) {
     nothing.front() = 'N';  // a heading; a table of ours is known by how it begins
     document->sections.push_back({.id = "run", .heading = std::move(nothing), .first = true});
     return;
   }
   std::vector<std::string> opening = OpeningText(report);
-  document->sections.push_back(
-      {.id = "run", .heading = opening.empty() ? ReportTitle(report) : std::move(opening.front()), .first = true});
+  document->sections.push_back({.id = "run",
+                                .heading = opening.empty() ? ReportTitle(report) : CostText(report, EndText(report)),
+                                .first = true});
+  if (!validations.empty()) document->sections.back().lead.push_back({.text = ValidationText(validations)});
   document->sections.push_back(RowSection(report, report.by, report.rows, look));
   if (report.by != By::kPhase) {
     document->sections.push_back(RowSection(report, By::kPhase, report.phases, {.columns = look.columns}));
@@ -422,19 +448,46 @@ std::vector<Check> ChecksOf(const Report& report) {
   return checks;
 }
 
+namespace {
+
+// Sections for people: training first, and each validation in the part of what it validates.
+void AddSections(const std::vector<Report>& reports, const ReportLook& look, Document* document) {
+  const auto trains = [&](const Report& report) {
+    return std::find_if(reports.begin(), reports.end(),
+                        [&](const Report& other) { return Validates(report, other); });
+  };
+  std::vector<const Report*> order;
+  for (const Report& report : reports) {
+    if (trains(report) == reports.end()) order.push_back(&report);
+  }
+  std::stable_partition(order.begin(), order.end(), [](const Report* report) { return report->run.training; });
+  for (const Report* const report : order) {
+    std::vector<const Report*> validations;
+    for (const Report& other : reports) {
+      if (const auto of = trains(other); of != reports.end() && &*of == report) validations.push_back(&other);
+    }
+    AddSections(*report, validations, look, document);
+  }
+}
+
+}  // namespace
+
 Document ReportDocument(std::vector<Report> given, const ReportLook& look) {
+  const bool none = given.empty();
+  if (look.validation) std::erase_if(given, [](const Report& report) { return !report.validation; });
   const auto owner = std::make_shared<std::vector<Report>>(std::move(given));
   std::vector<Report>& reports = *owner;
   Document document;
   document.owner = owner;
   document.title = DocumentTitle("rfinject report", reports);
-  document.nothing = NothingText(reports);
+  document.nothing =
+      reports.empty() && !none ? "there is no validation in it (rfinject report)" : NothingText(reports);
   for (size_t i = 0; i < reports.size(); ++i) {
     if (look.sort != nullptr) SortRows(*look.sort, &reports[i]);
-    AddSections(reports[i], look, &document);
     AddLines(i + 1, reports[i], &document);
     for (Check& check : ChecksOf(reports[i])) document.checks.push_back(std::move(check));
   }
+  AddSections(reports, look, &document);
   document.sections.push_back({.id = "pictures", .figures = ReportFigures(reports)});
   if (reports.size() == 1) {
     document.data = ReportData(reports.front());

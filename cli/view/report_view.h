@@ -23,10 +23,12 @@ enum class TableColumns : uint8_t {
 struct ReportLook {
   TableColumns columns = TableColumns::kRoofline;
   const ReportColumn* sort = nullptr;  // the rows are sorted by this column, and tables show the first
+  bool validation = false;             // of validations alone
 };
 
 // One document of all reports. Its JSON is of schema rfinject.report/1; that of several is rfinject.reports/1, which
-// holds them. In CSV the first column says what a line is.
+// holds them. In CSV the first column says what a line is. For people, a validation of what also trains is a line of the
+// training's part, unless `look` asks for it.
 Document ReportDocument(std::vector<Report> reports, const ReportLook& look = {});
 
 // The rows of a report, as people see them, in a table whose heading is "By layer, a step". `report` must outlive it.

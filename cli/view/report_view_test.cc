@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "cli/testing/sample_report.h"
 #include "cli/view/table_lines.h"
 #include "cli/view/views.h"
@@ -32,6 +35,38 @@ TEST(LinesOf, TheLineOfWhatIsLeftOutAndTheShownRowsAddUpToTheTotal) {
   const RowSet rest = table.rest(all);
   const double time_ns = NumberIn(rest.Find("time_ns")->value(0));
   EXPECT_NEAR(time_ns / NumberIn(table.total.Find("time_ns")->value(0)), 1, 1e-12);
+}
+
+TEST(ReportDocument, TrainingComesFirstAndItsValidationIsALine) {
+  Report training = testing::SampleReports()[1];
+  training.run.training = true;
+  Report validation = training;
+  validation.run.training = false;
+  validation.validation = true;
+  validation.steps = 6;
+  const Document document = ReportDocument({validation, training});
+  EXPECT_EQ(
+      std::count_if(document.sections.begin(), document.sections.end(), [](const Section& s) { return s.first; }), 1);
+  ASSERT_EQ(document.sections.front().lead.size(), 1u);
+  EXPECT_EQ(document.sections.front().lead.front().text.find("Validation: 6 batches"), 0u);
+  // What programs read has both, in the order of the trace.
+  EXPECT_EQ(document.lines.front().Find("steps")->value(0), Cell{uint64_t{6}});
+
+  const Document alone = ReportDocument({validation, training}, {.validation = true});
+  EXPECT_NE(alone.sections.front().heading.find("a batch of validation"), std::string::npos);
+  EXPECT_FALSE(ReportDocument({training}, {.validation = true}).nothing.empty());
+  EXPECT_TRUE(ReportDocument({validation}).nothing.empty());
+}
+
+TEST(ReportDocument, ATraceWithoutItsEndSaysSoInItsFirstLine) {
+  Report report = testing::SampleReports()[1];
+  report.process_count = 1;
+  report.unfinished = 1;
+  EXPECT_NE(ReportDocument({report}).sections.front().heading.find(", of a trace without its end: "),
+            std::string::npos);
+  report.process_count = 8;
+  EXPECT_NE(ReportDocument({report}).sections.front().heading.find(", 1 of 8 traces without their end: "),
+            std::string::npos);
 }
 
 TEST(SumOf, AddsWhatIsAdditiveAndNothingElse) {

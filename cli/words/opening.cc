@@ -56,8 +56,14 @@ std::string Begin(const Report& report) {
 
 }  // namespace
 
-std::string CostText(const Report& report) {
-  std::string line = Begin(report) + ": ";
+std::string EndText(const Report& report) {
+  if (report.unfinished == 0) return {};
+  if (report.process_count <= 1) return ", of a trace without its end";
+  return ", " + Grouped(report.unfinished) + " of " + Grouped(report.process_count) + " traces without their end";
+}
+
+std::string CostText(const Report& report, std::string_view of) {
+  std::string line = Begin(report) + std::string(of) + ": ";
   if (report.total.time_ns() <= 0) return line + "no kernel has a time";
   const std::string_view what = report.steps == 0   ? "all that was recorded"
                                 : report.validation ? "a batch of validation"

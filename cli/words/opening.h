@@ -7,6 +7,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/report/report.h"
@@ -17,8 +18,12 @@ namespace rfinject::cli {
 std::vector<std::string> OpeningText(const Report& report);
 
 // The first two lines: what a step costs, and what holds it back, which is empty where that is not known.
-std::string CostText(const Report& report);
+// `of` stands behind the GPU's name.
+std::string CostText(const Report& report, std::string_view of = {});
 std::string LimitText(const Report& report);
+
+// ", of a trace without its end", for CostText; empty where every process's trace has its end.
+std::string EndText(const Report& report);
 
 // Returns the sentence on a recording's rows that take longer than such work usually does on that GPU, the three with
 // most time beyond it; empty where none does, and where it is not known.
