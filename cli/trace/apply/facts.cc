@@ -101,7 +101,6 @@ void LeaveUntrainedOut(RunState* state) {
   state->step_samples.clear();
   state->step_times.clear();
   state->durations.clear();
-  state->armed_durations.clear();
   state->step_launches.clear();
   state->last_steps.clear();
 }

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/model/step_interval.h"
 #include "cli/trace/apply/errors.h"
 #include "cli/trace/apply/records.h"
 #include "proto/wire/saturating_add.h"
@@ -53,42 +52,18 @@ uint64_t DistanceOf(const SampledSteps& sampled_steps) {
   return *middle;
 }
 
-bool WasSampled(uint64_t step, const SampledSteps& sampled_steps) {
-  return std::any_of(sampled_steps.begin(), sampled_steps.end(),
-                     [&](const auto& metric) { return metric.second.contains(step); });
-}
-
 // The durations of the steps in which nothing was sampled: those with kernel times hold what timing costs, and a run
 // with a fifth of its steps timed would seem to have two speeds, or hide them. Where (nearly) every step is sampled,
 // all cost alike, and all count.
 std::vector<StepDuration> Undisturbed(std::span<const StepDuration> durations, const SampledSteps& sampled_steps) {
   std::vector<StepDuration> undisturbed;
   for (const StepDuration& one : durations) {
-    if (!WasSampled(one.step, sampled_steps)) undisturbed.push_back(one);
+    const bool sampled = std::any_of(sampled_steps.begin(), sampled_steps.end(),
+                                     [&](const auto& metric) { return metric.second.contains(one.step); });
+    if (!sampled) undisturbed.push_back(one);
   }
   if (2 * undisturbed.size() < durations.size()) undisturbed.assign(durations.begin(), durations.end());
   return undisturbed;
-}
-
-// Steps with counters take longer than others, by about as much as one another. One that is far above them was slow.
-// Only those in which neither times nor bytes were sampled are counted here: of the others their samples tell. The
-// first one also holds what it takes to set the counters up.
-void AddSlowArmed(std::span<const StepDuration> armed, const SampledSteps& sampled_steps, DurationFindings* found) {
-  if (found->two_speeds || found->of_kinds > 0) return;
-  std::vector<double> durations;
-  for (const StepDuration& one : armed) durations.push_back(static_cast<double>(one.ns));
-  const std::vector<bool> slow = SlowSteps(durations);
-  double ordinary = 0;
-  size_t others = 0;
-  for (size_t i = 0; i < armed.size(); ++i) {
-    if (!slow[i]) ordinary += durations[i], ++others;
-  }
-  for (size_t i = 1; i < armed.size(); ++i) {
-    if (!slow[i] || WasSampled(armed[i].step, sampled_steps)) continue;
-    ++found->slow;
-    const double extra = durations[i] - ordinary / static_cast<double>(others);
-    wire::SaturatingAdd(&found->slow_extra_ns, static_cast<uint64_t>(std::max(0.0, extra)));
-  }
 }
 
 // What was sampled before the training is not of the training's steps.
@@ -157,8 +132,7 @@ void FinishSamples(State* state) {
     const SampledSteps& sampled = of.run.sampled_steps;
     uint64_t first = sampled.empty() ? 0 : UINT64_MAX;
     for (const auto& [metric, steps] : sampled) first = std::min(first, steps.begin()->first);
-    DurationFindings found = ExamineDurations(Undisturbed(of.durations, sampled), first, DistanceOf(sampled));
-    AddSlowArmed(of.armed_durations, sampled, &found);
+    const DurationFindings found = ExamineDurations(Undisturbed(of.durations, sampled), first, DistanceOf(sampled));
     StepSums& steps = of.run.steps;
     wire::SaturatingAdd(&steps.drifting, found.drifting ? 1 : 0);
     wire::SaturatingAdd(&steps.two_speeds, found.two_speeds ? 1 : 0);

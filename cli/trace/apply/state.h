@@ -75,11 +75,10 @@ struct RunState {
   uint32_t untrained_keys = 0;
   StepSums eval;
   bool merged = false;
-  std::map<uint32_t, SeriesState> series;     // by metric
-  std::map<uint32_t, StepTimes> step_times;   // by rank, where the trace is merged
-  std::vector<StepDuration> durations;        // of measured steps that were not armed
-  std::vector<StepDuration> armed_durations;  // of those that were
-  trace::MemoryPeak memory_peak;              // the highest; its layers have no names yet
+  std::map<uint32_t, SeriesState> series;    // by metric
+  std::map<uint32_t, StepTimes> step_times;  // by rank, where the trace is merged
+  std::vector<StepDuration> durations;       // of measured steps that were not armed
+  trace::MemoryPeak memory_peak;             // the highest; its layers have no names yet
 };
 
 struct State {

@@ -71,16 +71,16 @@ uint64_t AddMeasuredStep(const trace::Step& step, RunState* run) {
   // More different batches than this have no usual one.
   constexpr size_t kMostBatchSizes = 4096;
   if (run->step_samples.size() < kMostBatchSizes) ++run->step_samples[step.samples];
-  const auto keep = [&step](std::vector<StepDuration>* durations) -> uint64_t {
-    if (durations->size() >= kMaxStepDurations) return 0;
-    durations->push_back({step.index, step.duration_ns});
-    return sizeof(StepDuration);
-  };
-  if (!wire::AddStep(step, &run->run.steps)) return keep(&run->armed_durations);
+  if (!wire::AddStep(step, &run->run.steps)) return 0;
   StepTimes& times = run->step_times[0];
   const size_t before = times.places();
   times.Add(wire::TimeOf(step));
-  return kBytesOfACode * (times.places() - before) + keep(&run->durations);
+  uint64_t bytes = kBytesOfACode * (times.places() - before);
+  if (run->durations.size() < kMaxStepDurations) {
+    run->durations.push_back({step.index, step.duration_ns});
+    bytes += sizeof(StepDuration);
+  }
+  return bytes;
 }
 
 absl::Status Apply(const v1::StepStats& message, const Record& record, State* state) {
