@@ -106,11 +106,18 @@ class Importer {
     return absl::InvalidArgumentError(absl::StrCat(path_, ": ", why));
   }
 
+  std::string NoTimes() const {
+    return absl::StrCat(recording_.without_time,
+                        recording_.without_time == 1 ? " event of the GPU has" : " events of the GPU have",
+                        " no usable time; the first ends at byte ", recording_.without_time_at);
+  }
+
   std::string WhyNothing() const {
     for (const auto& [category, count] : recording_.other_gpus) {
       return absl::StrCat("the recording has ", count, " events of another accelerator (", category,
                           "), and none of a GPU");
     }
+    if (recording_.without_time > 0) return NoTimes() + ", and there are no others";
     return "the recording has no kernels: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] records them";
   }
 
@@ -453,7 +460,7 @@ class Importer {
       Say(1, "no-steps", "nothing says what a step is (the profiler's step()): all of it is taken for one");
     }
     if (recording_.without_time > 0) {
-      Say(1, "no-times", absl::StrCat(recording_.without_time, " events of the GPU have no usable time"));
+      Say(1, "no-times", NoTimes());
     }
   }
 

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "cli/import/formats.h"
 #include "cli/import/torch/byte_stream.h"
 #include "cli/import/torch/recording.h"
@@ -375,6 +377,15 @@ TEST(TorchProfilerTest, WhatIsNoRecordingIsRefusedWithAnOffset) {
   EXPECT_THAT(message("7"), HasSubstr("JSON without traceEvents"));
   EXPECT_THAT(message(""), HasSubstr("the file ends before any event"));
   EXPECT_THAT(message(File({Event("cpu_op", "aten::mm", 1, 1, "")})), HasSubstr("has no kernels"));
+  const std::string late = Event("kernel", "k", 1, 1, "");
+  for (const char* number : {"\"ts\":9223372036854775808", "\"dur\":9223372036854775808"}) {
+    const std::string field = std::string(number).substr(0, std::string(number).find(':') + 1);
+    const std::string file = File({absl::StrReplaceAll(late, {{field + "1", number}})});
+    EXPECT_THAT(message(file),
+                HasSubstr(absl::StrCat("1 event of the GPU has no usable time; the first ends at byte ",
+                                       file.rfind('}', file.rfind(']')), ", and there are no others")))
+        << file;
+  }
   EXPECT_THAT(message(File({Event("mtia_ccp_events", "k", 1, 1, "")})), HasSubstr("another accelerator"));
   EXPECT_THAT(message("{\"a\":\"" + std::string(20u << 20, 'x') + "\"}"), HasSubstr("longer than 16 MiB"));
 }

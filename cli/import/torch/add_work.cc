@@ -52,8 +52,8 @@ std::string LackingWork::Text(uint64_t total_ns) const {
   }
   if (lacking == 0) return {};
   const auto share = [total_ns](uint64_t ns) {
-    return absl::StrFormat("%.2g %%",
-                           total_ns == 0 ? 0 : 100 * static_cast<double>(ns) / static_cast<double>(total_ns));
+    const double percent = total_ns == 0 ? 0 : 100 * static_cast<double>(ns) / static_cast<double>(total_ns);
+    return percent >= 10 ? absl::StrFormat("%.0f %%", percent) : absl::StrFormat("%.2g %%", percent);
   };
   std::sort(reasons.rbegin(), reasons.rend());
   constexpr size_t kNamed = 3;

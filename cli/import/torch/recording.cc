@@ -306,7 +306,9 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     } else if (in_events_ && depth_ == 3) {
       full_ = builder_.full();
       if (full_) return false;
+      const uint64_t without_time = recording_.without_time;
       builder_.Add(event_);
+      if (without_time == 0 && recording_.without_time > 0) recording_.without_time_at = stream_.Tell();
     } else if (in_events_ && depth_ == 2) {
       in_events_ = false;
     }

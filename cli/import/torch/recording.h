@@ -70,6 +70,7 @@ struct TorchRecording {
   uint64_t memory_peak_bytes = 0;           // that was allocated on one GPU
   uint64_t events = 0;
   uint64_t without_time = 0;                   // events of the GPU without a time that can be used
+  uint64_t without_time_at = 0;                // the byte at which the first of them ends
   std::map<std::string, uint64_t> other_gpus;  // events of an accelerator that is not understood, by category
   std::string cut;                             // where and why no more was read; empty: all of it was
 };
