@@ -242,6 +242,17 @@ TEST(EmitHtml, AlarmsOfSeveralRunsSayWhose) {
   EXPECT_EQ(Count(Html({SampleMeasuredReport()}), "<h2>Alarms and notes</h2>"), 1u);
 }
 
+TEST(EmitHtml, TrainingComesBeforeItsValidation) {
+  Report training = SampleReports()[1];
+  Report validation = training;
+  validation.validation = true;
+  const std::string html = Html({validation, training});
+  const size_t first = html.find("Where a step goes: "), second = html.find("Where a step goes: ", first + 1);
+  ASSERT_NE(second, std::string::npos);
+  EXPECT_EQ(html.substr(first, html.find('<', first) - first).find(", validation"), std::string::npos);
+  EXPECT_NE(html.substr(second, html.find('<', second) - second).find(", validation"), std::string::npos);
+}
+
 TEST(EmitHtml, SaysHeadlineAlarmsDiagnosticsAndDrops) {
   const Report report = SampleMeasuredReport();
   const std::string html = Html({report});

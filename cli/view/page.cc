@@ -153,7 +153,8 @@ class Page {
         if (s == 0) {
           if (!heading.empty()) section.heading = heading;
           if (owned_.reports.size() > 1 && !section.heading.empty()) {
-            section.heading += ": " + ReportTitle(owned_.reports[i]);
+            const Report& report = owned_.reports[i];
+            section.heading += ": " + ReportTitle(report) + (report.validation ? ", validation" : "");
           }
           section.tab = first ? tab : std::string_view();
         }
@@ -216,17 +217,22 @@ void AddTopics(const Owned& owned, Document* document) {
 
 Document PageDocument(std::vector<Report> reports, const ReportLook& look, const std::vector<const Run*>& runs) {
   const auto owner = std::make_shared<Owned>();
-  for (Report& report : reports) {
+  const bool runs_known = runs.size() == reports.size();
+  // What trains comes first, as in a terminal.
+  std::vector<size_t> order;
+  for (size_t i = 0; i < reports.size(); ++i) {
+    if (reports[i].validation || !look.validation) order.push_back(i);
+  }
+  std::stable_partition(order.begin(), order.end(), [&](size_t i) { return !reports[i].validation; });
+  for (const size_t i : order) {
+    Report& report = reports[i];
     if (look.sort != nullptr) SortRows(*look.sort, &report);
     std::optional<Report> grouped = GroupedForPage(report);
     owner->reports.push_back(grouped ? std::move(*grouped) : std::move(report));
-  }
-  if (runs.size() == owner->reports.size()) {
-    for (const Run* run : runs) {
-      owner->waits.push_back(FoldWaits(*run));
-      owner->memory.push_back(FoldMemory(*run));
-      owner->stacks.push_back(FoldStacks(*run));
-    }
+    if (!runs_known) continue;
+    owner->waits.push_back(FoldWaits(*runs[i]));
+    owner->memory.push_back(FoldMemory(*runs[i]));
+    owner->stacks.push_back(FoldStacks(*runs[i]));
   }
   Document document{.title = DocumentTitle("rfinject report", owner->reports), .owner = owner};
   for (const Report& report : owner->reports) {

@@ -14,7 +14,7 @@
 namespace rfinject::cli {
 
 // `runs` are those that `reports` were made of, in the same order; where there are none, the page has no more than
-// the reports.
+// the reports. Training comes before validation; `look.validation` leaves the training out.
 Document PageDocument(std::vector<Report> reports, const ReportLook& look, const std::vector<const Run*>& runs);
 
 }  // namespace rfinject::cli
