@@ -103,10 +103,16 @@ std::string CallerOf(const NativeStackInfo& stack) {
 bool IsPlumbingOnly(const NativeStackInfo& stack) { return std::all_of(stack.begin(), stack.end(), IsPlumbing); }
 
 std::vector<StackRow> FoldStacks(const Run& run) {
-  std::map<std::pair<Phase, NativeStackInfo>, std::pair<StackRow, std::set<std::string>>> rows;
+  struct OfStack {
+    StackRow row;
+    std::set<std::string> kernels;
+    std::map<std::string, double> line_ns;  // of the program, where Python called
+  };
+  std::map<std::pair<Phase, NativeStackInfo>, OfStack> rows;
   for (const auto& [key, stats] : run.launches) {
     if (!key.layer.model.empty()) continue;
-    auto& [row, kernels] = rows[{key.phase, stats.stack ? *stats.stack : NativeStackInfo()}];
+    auto& [row, kernels, line_ns] = rows[{key.phase, stats.stack ? *stats.stack : NativeStackInfo()}];
+    const double before_ns = row.time_ns;
     row.stack = stats.stack;
     row.phase = key.phase;
     row.launches += stats.launches;
@@ -114,12 +120,22 @@ std::vector<StackRow> FoldStacks(const Run& run) {
     const auto time = stats.metrics.find(std::string(kMetricTime));
     if (time != stats.metrics.end()) row.time_ns += time->second.mean() * static_cast<double>(stats.launches);
     kernels.insert(key.kernel);
+    if (stats.line)
+      line_ns[std::string(BaseName(stats.line->file)) + ":" + std::to_string(stats.line->line)] +=
+          row.time_ns - before_ns;
   }
   std::vector<StackRow> sorted;
   for (auto& [key, value] : rows) {
-    StackRow& row = value.first;
+    StackRow& row = value.row;
     if (row.stack) row.caller = CallerOf(*row.stack);
-    row.kernels.assign(value.second.begin(), value.second.end());
+    // The program's line says more than the interpreter's `_start`.
+    if (row.stack && IsPlumbingOnly(*row.stack) && !value.line_ns.empty()) {
+      const auto longest = std::max_element(value.line_ns.begin(), value.line_ns.end(),
+                                            [](const auto& a, const auto& b) { return a.second < b.second; });
+      row.caller = longest->first;
+      if (value.line_ns.size() > 1) absl::StrAppend(&row.caller, " and ", value.line_ns.size() - 1, " more");
+    }
+    row.kernels.assign(value.kernels.begin(), value.kernels.end());
     sorted.push_back(std::move(row));
   }
   std::stable_sort(sorted.begin(), sorted.end(),

@@ -19,7 +19,7 @@ namespace rfinject::cli {
 struct StackRow {
   std::shared_ptr<const NativeStackInfo> stack;  // null: no stack was taken
   Phase phase{};
-  std::string caller;                // caller: CallerOf(*stack); empty without a stack
+  std::string caller;                // caller: CallerOf(*stack), or the program's line; empty without a stack
   uint64_t launches = 0;             // of all measured steps
   double time_ns = 0;                // of all measured steps
   std::vector<std::string> kernels;  // of the launches, ascending, no two alike

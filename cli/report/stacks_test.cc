@@ -25,6 +25,25 @@ TEST(StacksTest, TheCallerIsTheProgramsOwn) {
   EXPECT_FALSE(IsPlumbingOnly({Frame("libtorch.so", "inner()"), Frame("/home/me/my_ext.so", "f()")}));
 }
 
+TEST(StacksTest, WherePythonCalledTheProgramsLineIsTheCaller) {
+  const auto stack = std::make_shared<const NativeStackInfo>(
+      NativeStackInfo{Frame("libtorch.so", "at::add()"), Frame("python3.11", "_start")});
+  cli::Run run;
+  for (uint32_t line : {12, 13}) {
+    LaunchKey key;
+    key.kernel = "k" + std::to_string(line);
+    LaunchStats stats;
+    stats.launches = 1;
+    stats.stack = stack;
+    stats.line = std::make_shared<const SourceLineInfo>(SourceLineInfo{"/home/me/train.py", "main", line});
+    stats.metrics["rf.time"] = {.n = 1, .sum = line, .min = line, .max = line};
+    run.launches[key] = stats;
+  }
+  const std::vector<StackRow> rows = FoldStacks(run);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].caller, "train.py:13 and 1 more");
+}
+
 TEST(StacksTest, WhatIsInNoLayerIsFoldedByPhaseAndStack) {
   const auto stack = std::make_shared<NativeStackInfo>(NativeStackInfo{Frame("a.out", "main")});
   cli::Run run;
