@@ -460,7 +460,7 @@ void AddSections(const std::vector<Report>& reports, const ReportLook& look, Doc
   for (const Report& report : reports) {
     if (trains(report) == reports.end()) order.push_back(&report);
   }
-  std::stable_partition(order.begin(), order.end(), [](const Report* report) { return report->run.training; });
+  std::stable_partition(order.begin(), order.end(), [](const Report* report) { return !report->validation; });
   for (const Report* const report : order) {
     std::vector<const Report*> validations;
     for (const Report& other : reports) {

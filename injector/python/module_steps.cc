@@ -56,11 +56,9 @@ void ModuleSteps::EndInferenceStep() {
 }
 
 bool ModuleSteps::ScalerSkippedStep() noexcept {
-  const uint64_t updates = ScaleUpdates();
-  if (updates == scale_updates_.load(std::memory_order_relaxed)) return false;
-  scale_updates_.store(updates, std::memory_order_relaxed);
-  const uint64_t steps = optimizer_steps_.load(std::memory_order_relaxed);
-  return steps == steps_at_update_.exchange(steps, std::memory_order_relaxed);
+  const uint64_t updates = ScaleUpdates(), steps = optimizer_steps_.load(std::memory_order_relaxed);
+  const bool updated = scale_updates_.exchange(updates, std::memory_order_relaxed) != updates;
+  return steps_at_call_.exchange(steps, std::memory_order_relaxed) == steps && updated;
 }
 
 // Such a step counts as one of the optimizer's, of the class that stepped last: what follows must not take it for
@@ -68,7 +66,7 @@ bool ModuleSteps::ScalerSkippedStep() noexcept {
 void ModuleSteps::EndSkippedStep() noexcept {
   NoteOptimizerStep();
   EndStepOfProgram();
-  steps_at_update_.store(optimizer_steps_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  steps_at_call_.store(optimizer_steps_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
 ModuleSteps::Calls& ModuleSteps::CallsOfStep() {
@@ -217,7 +215,7 @@ void ModuleSteps::ResetAfterFork() noexcept {
   roles_.Clear();
   ended_.store(0, std::memory_order_relaxed);
   optimizer_steps_.store(0, std::memory_order_relaxed);
-  steps_at_update_.store(0, std::memory_order_relaxed);
+  steps_at_call_.store(0, std::memory_order_relaxed);
   entrances_.clear();
   validated_in_step_ = false;
   SetEvaluating(false);

@@ -89,7 +89,7 @@ class ModuleSteps {
   void NoteCall(const RootCall& call, bool optimizer_is_coming);
   void BeginTraining(uint32_t layer);
   void EndInferenceStep();
-  // Whether a loss scaler has left an optimizer's step out since the last call of this function.
+  // Whether a loss scaler has updated its scale since the last call of this function, and no optimizer has stepped.
   bool ScalerSkippedStep() noexcept;
   void EndSkippedStep() noexcept;
   bool OptimizerIsComing(const RootCall& call);
@@ -108,7 +108,7 @@ class ModuleSteps {
   std::atomic<uint64_t> ended_{0};            // steps that have ended
   std::atomic<uint64_t> optimizer_steps_{0};  // those of an optimizer
   std::atomic<uint64_t> scale_updates_{0};    // those of a loss scaler (step_end.h), when they were last looked at
-  std::atomic<uint64_t> steps_at_update_{0};  // `optimizer_steps_` at that time
+  std::atomic<uint64_t> steps_at_call_{0};    // `optimizer_steps_` at that time
   std::atomic<uint32_t> calls_{0};            // how many roots the running step called, validation excepted
   std::atomic<uint32_t> calls_hash_{0};       // a hash of these roots and of whether gradients were recorded
   std::atomic<bool> optimizer_seen_{false};

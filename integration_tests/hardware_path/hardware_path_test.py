@@ -134,6 +134,10 @@ class Attribution(Measured):
     def test_two_networks_and_two_optimizers(self):
         self.hold_against_oracle("gan", "gan.py", 8)
 
+    def test_a_step_that_a_loss_scaler_skips_is_a_step(self):
+        _, (trace,), _ = self.measure("scaled.py", 12)
+        self.assertEqual(len(trace.steps), 12)
+
     def test_two_gpus_in_one_process(self):
         _, (trace,) = self.hold_against_oracle("data_parallel", "parallel.py", 8, "data_parallel", devices=2)
         self.assertEqual({key.get("device", 0) for key in trace.keys.values()}, {0, 1})

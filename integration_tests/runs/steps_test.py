@@ -213,7 +213,8 @@ class Validation(programs.ForkedTestCase):
         sweep = json.loads(self.cli("report", "--by", "run", "--format", "json").stdout)["runs"]
         self.assertEqual({(row["mode"], row["steps"], row["samples"]) for row in sweep},
                          {("training", 6, 24), ("inference", 10, 100)})
-        self.assertIn("10 batches of validation", " ".join(self.cli("report").stdout.split()))
+        self.assertIn("Validation: 10 batches of 10", " ".join(self.cli("report").stdout.split()))
+        self.assertIn("10 batches of validation", " ".join(self.cli("report", "--validation").stdout.split()))
         self.assertEqual([a for report in (train, validation) for a in report["alarms"]], [])
 
     def test_is_part_of_no_step(self):
