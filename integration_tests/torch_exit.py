@@ -4,7 +4,8 @@ The thread that ran the backward lets go of the last graph after the program has
 the last owner of a Python object, it asks for the GIL; if the interpreter is being finalised by then, CPython ends the
 thread by pthread_exit(), whose unwinding meets a noexcept function of torch's, and the process aborts. Nothing of
 rfinject's is on that stack, a machine whose cores are busy shows it in a few runs of a hundred, and a real GPU has the
-same threads. Tests run such a program again. Jobs of gloo's process group have ended with the same words, in a rank of one
+same threads. rfinject waits for them when Python begins to end (injector/torch/engine_threads.h), which ends most of it:
+Python before 3.9, and programs that do not end by Python's own way, are left, and tests run such a program again. Jobs of gloo's process group have ended with the same words, in a rank of one
 job of hundreds, and none of 120 single ranks did without rfinject nor with it; its threads are taken to do the same.
 """
 
