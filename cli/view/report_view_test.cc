@@ -69,6 +69,22 @@ TEST(ReportDocument, ATraceWithoutItsEndSaysSoInItsFirstLine) {
             std::string::npos);
 }
 
+TEST(AllViews, WhatTrainsComesFirstForPeople) {
+  Profile profile;
+  for (const bool training : {false, true}) {
+    cli::Run run;
+    run.key.training = training;
+    run.key.gpu = training ? "two, trains" : "one, validates";
+    profile.runs.emplace(run.key, run);
+  }
+  ASSERT_FALSE(profile.runs.begin()->first.training);
+  for (const View& view : AllViews()) {
+    if (view.name != "memory" && view.name != "wait" && view.name != "stack") continue;
+    const Document document = view.make({.profiles = {&profile}});
+    EXPECT_EQ(document.sections.front().heading.find("two, trains"), 0u) << document.sections.front().heading;
+  }
+}
+
 TEST(SumOf, AddsWhatIsAdditiveAndNothingElse) {
   RowSet rows;
   rows.size = 3;

@@ -89,12 +89,27 @@ Document MakeSideBySide(const ViewInput& input) {
   return document;
 }
 
-// The document that `kMake` makes of what `kFold` makes of each run.
+// The document that `kMake` makes of what `kFold` makes of each run. Programs read the runs in the order of the
+// trace; people first of those that train.
 template <auto kFold, auto kMake>
 Document MakeOfRuns(const ViewInput& input) {
-  std::vector<decltype(kFold(Run()))> folded;
-  for (const Run* run : RunsIn(input)) folded.push_back(kFold(*run));
-  return kMake(std::move(folded));
+  const auto make = [](const std::vector<const Run*>& runs) {
+    std::vector<decltype(kFold(Run()))> folded;
+    for (const Run* run : runs) folded.push_back(kFold(*run));
+    return kMake(std::move(folded));
+  };
+  const std::vector<const Run*> runs = RunsIn(input);
+  std::vector<const Run*> training_first = runs;
+  std::stable_partition(training_first.begin(), training_first.end(),
+                        [](const Run* run) { return run->key.training; });
+  Document document = make(runs);
+  if (training_first != runs) {
+    Document for_people = make(training_first);
+    document.sections = std::move(for_people.sections);
+    document.owner = std::make_shared<std::pair<decltype(document.owner), decltype(document.owner)>>(
+        std::move(document.owner), std::move(for_people.owner));
+  }
+  return document;
 }
 
 StackTable StacksOfRun(const Run& run) {
