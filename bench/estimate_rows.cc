@@ -1,11 +1,14 @@
 // estimate_rows [--calibration FILE] [-o OUT.csv] ROWS.csv
-// estimate_rows [--calibration FILE] --serve ROWS.csv
+// estimate_rows [--calibration FILE] --serve ROWS.csv [MORE.csv]
 // estimate_rows [--calibration FILE] --kernels GPU KERNELS.tsv
 //
 // ROWS.csv has the columns of calibration/data/operator_times.csv; OUT.csv (standard output) has the same lines with
 // ideal_ms, expected_ms, low_ms and high_ms appended, empty where the GPU or the operator is not known. expected_ms
 // is what the row's source would have measured: where that timed single calls between events, its parameter event_us
 // (the host's time to launch into an idle GPU) is added.
+//
+// calibration/data/recorded_kernels.csv has other columns, which calibration/from_recordings says; it is read as
+// well.
 //
 // --serve answers calibration/fit, a line for a line: "set GPU FAMILY PARAMETER VALUE", "select NAME INDEX…" (rows
 // from 0), "loss NAME" (mean of |expected - measured| / measured), "predict NAME" (expected_ms of each row).
@@ -61,8 +64,8 @@ std::vector<std::string> Fields(const std::string& line) {
 struct Row {
   std::string line;
   const rfinject::Gpu* gpu = nullptr;
-  std::optional<Operator> op;
-  std::string events;  // the family of event_us; empty: the source gives the kernel's own time
+  std::vector<Operator> ops;  // empty: not known; two: a convolution's backward
+  std::string events;         // the family of event_us; empty: the source gives the kernel's own time
   double measured_ms = 0;
 };
 
@@ -173,11 +176,34 @@ std::optional<Operator> OperatorOf(const Columns& columns, const std::vector<std
   return op.bytes > 0 ? std::optional(op) : std::nullopt;
 }
 
-// Sources whose times are those of the kernels alone, or averages over launches that follow one another. The others
+// A row of recorded kernels: the operator as a trace has it.
+std::vector<Operator> RecordedOf(const Columns& columns, const std::vector<std::string>& fields) {
+  const std::string name = columns.Text(fields, "operator"), signature = columns.Text(fields, "signature");
+  rfinject::cli::EstimatedKernel kernel{.op = name, .signature = signature, .bytes = columns.Number(fields, "bytes")};
+  std::istringstream amounts(columns.Text(fields, "flop"));
+  for (double& amount : kernel.flop) {
+    if (!(amounts >> amount)) return {};
+  }
+  const auto list = rfinject::cli::OperatorsOf(kernel);
+  return {list.span().begin(), list.span().end()};
+}
+
+// Whether the times are those of the kernels alone, or averages over launches that follow one another. The others
 // time single calls.
-bool TimesKernels(const std::string& source) {
+bool TimesKernels(const std::string& timed_by, const std::string& source) {
+  if (!timed_by.empty()) return timed_by != "events";
   constexpr std::array kSources = {"vidur", "DeepBench", "HolisticTraceAnalysis"};
   return std::ranges::any_of(kSources, [&](const char* name) { return source.find(name) != std::string::npos; });
+}
+
+ExpectedTime TimeOf(const Row& row, const ExpectedTimes& model) {
+  ExpectedTime sum;
+  for (const Operator& op : row.ops) {
+    const ExpectedTime time = model.Of(op);
+    sum.ideal_s += time.ideal_s, sum.expected_s += time.expected_s;
+    sum.low_s += time.low_s, sum.high_s += time.high_s;
+  }
+  return sum;
 }
 
 double ExpectedMs(const Row& row, const Calibration& calibration, double seconds) {
@@ -190,8 +216,7 @@ struct Rows {
   std::vector<Row> rows;
 };
 
-Rows ReadRows(std::istream& in) {
-  Rows result;
+void ReadRows(std::istream& in, Rows& result) {
   std::getline(in, result.header);
   if (result.header.ends_with('\r')) result.header.pop_back();
   const Columns columns(result.header);
@@ -203,23 +228,27 @@ Rows ReadRows(std::istream& in) {
     const auto fields = Fields(line);
     row.gpu = rfinject::FindGpu(columns.Text(fields, "gpu"));
     row.measured_ms = columns.Number(fields, "measured_ms");
-    if (row.gpu != nullptr) row.op = OperatorOf(columns, fields, *row.gpu);
-    if (row.op && !TimesKernels(columns.Text(fields, "source")))
-      row.events = rfinject::cli::kFamilyNames[static_cast<size_t>(FamilyOf(*row.op))];
+    if (row.gpu != nullptr && !columns.Text(fields, "signature").empty()) {
+      row.ops = RecordedOf(columns, fields);
+    } else if (row.gpu != nullptr) {
+      if (const auto op = OperatorOf(columns, fields, *row.gpu)) row.ops = {*op};
+    }
+    if (!row.ops.empty() && !TimesKernels(columns.Text(fields, "timed_by"), columns.Text(fields, "source"))) {
+      row.events = rfinject::cli::kFamilyNames[static_cast<size_t>(FamilyOf(row.ops[0]))];
+    }
     result.rows.push_back(std::move(row));
   }
-  return result;
 }
 
 void Print(const Rows& rows, const Calibration& calibration, std::FILE* out) {
   std::fprintf(out, "%s,ideal_ms,expected_ms,low_ms,high_ms\n", rows.header.c_str());
   std::map<const rfinject::Gpu*, ExpectedTimes> models;
   for (const Row& row : rows.rows) {
-    if (!row.op) {
+    if (row.ops.empty()) {
       std::fprintf(out, "%s,,,,\n", row.line.c_str());
       continue;
     }
-    const ExpectedTime time = models.try_emplace(row.gpu, *row.gpu, calibration).first->second.Of(*row.op);
+    const ExpectedTime time = TimeOf(row, models.try_emplace(row.gpu, *row.gpu, calibration).first->second);
     if (!(time.expected_s > 0)) {
       std::fprintf(out, "%s,,,,\n", row.line.c_str());
       continue;
@@ -249,16 +278,23 @@ void Serve(const Rows& rows, Calibration calibration) {
     if (command == "select") {
       selected.clear();
       for (size_t index; words >> index;) {
-        if (index < rows.rows.size() && rows.rows[index].op) selected.push_back(index);
+        if (index < rows.rows.size() && !rows.rows[index].ops.empty()) selected.push_back(index);
       }
       std::printf("%zu\n", selected.size());
+    } else if (command == "families") {  // of the rows; a convolution's backward bears its weight's
+      for (const size_t index : selected) {
+        std::printf(
+            "%zu:%s ", index,
+            std::string(rfinject::cli::kFamilyNames[static_cast<size_t>(FamilyOf(rows.rows[index].ops[0]))]).c_str());
+      }
+      std::printf("\n");
     } else if (command == "loss" || command == "predict") {
       double sum = 0;
       std::map<const rfinject::Gpu*, ExpectedTimes> models;
       for (const size_t index : selected) {
         const Row& row = rows.rows[index];
         const ExpectedTimes& model = models.try_emplace(row.gpu, *row.gpu, calibration).first->second;
-        const double expected = ExpectedMs(row, calibration, model.Of(*row.op).expected_s);
+        const double expected = ExpectedMs(row, calibration, TimeOf(row, model).expected_s);
         sum += std::abs(expected - row.measured_ms) / row.measured_ms;
         if (command == "predict") std::printf("%.6g ", expected);
       }
@@ -288,11 +324,7 @@ bool PrintKernels(std::istream& in, const rfinject::Gpu& gpu, const Calibration&
     }
     if (!(std::istringstream(bytes) >> kernel.bytes)) return false;
     const ExpectedTime time = ExpectedTimeOf(kernel, model);
-    double ideal_s = std::max(ExpectedTimes::kLaunchIntervalS, kernel.bytes / gpu.dram_bytes_per_s);
-    for (size_t p = 0; p < kernel.flop.size(); ++p) {
-      if (kernel.flop[p] > 0) ideal_s = std::max(ideal_s, kernel.flop[p] / gpu.peak[p]);
-    }
-    std::printf("%s\t%.6g\t%.6g\t%.6g\t%.6g\n", op.c_str(), ideal_s * 1e3, time.expected_s * 1e3, time.low_s * 1e3,
+    std::printf("%s\t%.6g\t%.6g\t%.6g\t%.6g\n", op.c_str(), time.ideal_s * 1e3, time.expected_s * 1e3, time.low_s * 1e3,
                 time.high_s * 1e3);
   }
   return true;
@@ -306,7 +338,7 @@ int Fail(const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string input, output, table, gpu_name;
+  std::string input, more, output, table, gpu_name;
   bool serve = false;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -316,6 +348,8 @@ int main(int argc, char** argv) {
       (argument == "-o" ? output : argument == "--kernels" ? gpu_name : table) = argv[++i];
     } else if (input.empty()) {
       input = argument;
+    } else if (more.empty() && serve) {
+      more = argument;
     } else {
       return Fail("usage: estimate_rows [--calibration FILE] [-o OUT.csv | --serve] ROWS.csv");
     }
@@ -336,7 +370,9 @@ int main(int argc, char** argv) {
     return PrintKernels(file, *gpu, calibration) ? 0
                                                  : Fail("'" + input + "' is not what estimate_replay --list prints");
   }
-  const Rows rows = ReadRows(file);
+  Rows rows;
+  ReadRows(file, rows);
+  if (std::ifstream second(more); second) ReadRows(second, rows);
   if (serve) {
     Serve(rows, calibration);
     return 0;
