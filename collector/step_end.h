@@ -4,8 +4,8 @@
 // optimizer's step that the program's Python does not make (one that was captured into a CUDA graph) asks the
 // injector to do it, through one function pointer.
 //
-// A loss scaler (torch.amp.GradScaler) leaves the optimizer's step out where a gradient has overflowed, so nothing ends
-// such a step. But it updates its scale at the end of every step, by a kernel of its own. A source counts these.
+// A loss scaler (torch.amp.GradScaler) leaves the optimizer's step out where a gradient has overflowed, so nothing
+// ends such a step. But it updates its scale at the end of every step, by a kernel of its own. A source counts these.
 #ifndef RFINJECT_COLLECTOR_STEP_END_H_
 #define RFINJECT_COLLECTOR_STEP_END_H_
 

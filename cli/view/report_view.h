@@ -27,8 +27,8 @@ struct ReportLook {
 };
 
 // One document of all reports. Its JSON is of schema rfinject.report/1; that of several is rfinject.reports/1, which
-// holds them. In CSV the first column says what a line is. For people, a validation of what also trains is a line of the
-// training's part, unless `look` asks for it.
+// holds them. In CSV the first column says what a line is. For people, a validation of what also trains is a line of
+// the training's part, unless `look` asks for it.
 Document ReportDocument(std::vector<Report> reports, const ReportLook& look = {});
 
 // The rows of a report, as people see them, in a table whose heading is "By layer, a step". `report` must outlive it.

@@ -65,7 +65,7 @@ void LaunchTap::OnLaunch(CUpti_CallbackId cbid, const CUpti_CallbackData& data) 
   LaunchRecord record;
   const uint32_t key = keys_.Find(call, name, recorder_, &record.identity);
   if (key != LaunchKeys::kNoKey) recorder_.Record(record);
-  if (keys_.IsScaleUpdate(record.identity)) [[unlikely]] NoteScaleUpdate();
+  if (keys_.IsScaleUpdate(record.identity)) NoteScaleUpdate();
 
   if (graph) graphs_seen_.store(true, std::memory_order_relaxed);
   if (record.identity.site.phase == Phase::kCommunication) communication_seen_.store(true, std::memory_order_relaxed);
