@@ -131,6 +131,9 @@ void ReadRows(const ParsedOptions& parsed, OptionReader* reader, ReportArguments
     }
   }
   given->input.look.validation = parsed.Has("validation");
+  if (given->input.look.validation && !view.sorts) {
+    reader->Refuse("--validation goes with rows of one run, not with --by " + std::string(view.name));
+  }
   const std::string_view columns = parsed.Has("theory") ? "theory" : "roofline";
   given->input.look.columns = static_cast<TableColumns>(reader->Word("columns", kColumns, columns));
   fold.step_by = static_cast<StepBy>(reader->Word("step-by", kStepBys, kStepBys.front()));

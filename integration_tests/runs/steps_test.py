@@ -215,6 +215,7 @@ class Validation(programs.ForkedTestCase):
                          {("training", 6, 24), ("inference", 10, 100)})
         self.assertIn("Validation: 10 batches of 10", " ".join(self.cli("report").stdout.split()))
         self.assertIn("10 batches of validation", " ".join(self.cli("report", "--validation").stdout.split()))
+        self.cli("report", "--validation", "--by", "wait", expect=2)
         self.assertEqual([a for report in (train, validation) for a in report["alarms"]], [])
 
     def test_is_part_of_no_step(self):
