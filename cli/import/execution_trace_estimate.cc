@@ -143,8 +143,7 @@ class Estimator {
     run_.models[model_] = ModelInfo{.class_name = model_};
     run_.layers[{model_, ""}].order = 1;
     run_.processes = 1;
-    constexpr int kNamesOnly = 4;  // rfinject.v1.Tier: D
-    run_.tier = kNamesOnly;
+    run_.tier = kTierNamesOnly;
     run_.steps.steps = 1;
     DeviceInfo device;
     device.name = gpu_.name;

@@ -407,8 +407,8 @@ class Importer {
     run_.key.collector = "torch.profiler";
     run_.key.training = tree_.trains();
     run_.processes = 1;
-    run_.tier = has_modules_ ? kLayersKnown : kNamesOnly;
-    run_.steps.steps = std::max<uint64_t>(tree_.steps().size(), 1);
+    run_.tier = has_modules_ ? kLayersKnown : kTierNamesOnly;
+    run_.steps.steps = tree_.step_count();
     run_.steps.memory_peak_bytes = recording_.memory_peak_bytes;
     if (recording_.world_size > 0) {
       run_.ranks = {recording_.rank};
@@ -457,7 +457,8 @@ class Importer {
                        tree_.steps().size(), " steps, and is part of the sums"));
     }
     if (tree_.steps().empty()) {
-      Say(1, "no-steps", "nothing says what a step is (the profiler's step()): all of it is taken for one");
+      const std::string taken = tree_.step_count() > 1 ? "each pass of the trace of names" : "all of it";
+      Say(1, "no-steps", "nothing says what a step is (the profiler's step()): " + taken + " is taken for one");
     }
     if (recording_.without_time > 0) {
       Say(1, "no-times", NoTimes());
@@ -544,7 +545,7 @@ class Importer {
   }
 
   static constexpr uint32_t kNoActivity = UINT32_MAX;
-  static constexpr int kLayersKnown = 1, kNamesOnly = 4;  // rfinject.v1.Tier: A and D
+  static constexpr int kLayersKnown = 1;  // rfinject.v1.Tier: A
   const std::string path_;
   const ImportOptions& options_;
   const ExecutionTrace* const shapes_;

@@ -26,6 +26,9 @@
 
 namespace rfinject::cli {
 
+// Of rfinject.v1.Tier: names of operators and autograd nodes, no layers.
+inline constexpr int kTierNamesOnly = 4;
+
 using wire::Stat;
 using wire::Uint128;
 

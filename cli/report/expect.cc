@@ -46,7 +46,8 @@ std::optional<ExpectedTimes> UsualModelOf(const Run& run, std::string_view machi
 void AddUsual(const LaunchKey& key, const LaunchStats& stats, const ExpectedTimes& model, Sums* sums) {
   const auto bytes = stats.metrics.find(std::string(kMetricCompulsoryBytes));
   if (bytes == stats.metrics.end() || bytes->second.n == 0) return;
-  double usual_ns = 0;
+  ExpectedTime usual;
+  double ns = 0;  // of all calls, for a second of one
   if (bytes->second.max > 0) {
     // All operators of a key have the same operands, so that the largest is each main kernel's.
     EstimatedKernel kernel{.op = key.op, .signature = key.signature, .bytes = static_cast<double>(bytes->second.max)};
@@ -55,10 +56,13 @@ void AddUsual(const LaunchKey& key, const LaunchStats& stats, const ExpectedTime
       if (flop != stats.metrics.end() && flop->second.n > 0) kernel.flop[i] = static_cast<double>(flop->second.max);
     }
     const double calls = static_cast<double>(bytes->second.sum) / kernel.bytes;
-    usual_ns = ExpectedTimeOf(kernel, model).expected_s * 1e9 * calls;
-    if (!(usual_ns > 0)) return;
+    usual = ExpectedTimeOf(kernel, model);
+    if (!(usual.expected_s > 0)) return;
+    ns = 1e9 * calls;
   }
-  (*sums)[Quantity::kUsualTime] += usual_ns;
+  (*sums)[Quantity::kUsualTime] += usual.expected_s * ns;
+  (*sums)[Quantity::kUsualLow] += usual.low_s * ns;
+  (*sums)[Quantity::kUsualHigh] += usual.high_s * ns;
   (*sums)[Quantity::kTimeWithUsual] += sums->time_ns();
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/report/advice/advice.h"
 #include "cli/report/advice/facts.h"
+#include "cli/report/attribution.h"
 #include "cli/report/bounds.h"
 #include "cli/report/expect.h"
 #include "cli/report/headline.h"
@@ -39,10 +40,6 @@ constexpr std::array<Phase, 8> kPhaseOrder = {Phase::kForward,  Phase::kEval,   
 
 size_t PhaseRank(std::optional<Phase> phase) {
   return static_cast<size_t>(std::find(kPhaseOrder.begin(), kPhaseOrder.end(), phase) - kPhaseOrder.begin());
-}
-
-bool NeedsLayer(Phase phase) {
-  return phase == Phase::kForward || phase == Phase::kBackward || phase == Phase::kRecompute || phase == Phase::kEval;
 }
 
 struct RowKey {
@@ -344,49 +341,26 @@ Report DescribeRun(const Run& run, const Machine& machine, By by, StepBy step_by
   return report;
 }
 
-// Returns what an operator outside of all models is for, where its name tells; else the name.
-std::string UseOf(const std::string& op) {
-  const auto has = [&op](std::string_view part) { return op.find(part) != std::string::npos; };
-  const auto is = [&op](std::string_view name) {
-    return op.ends_with(name) && op.size() > name.size() && (op[op.size() - name.size() - 1] == ':');
-  };
-  if (has("::_amp_")) return "gradient scaling";
-  if (has("_loss") || has("log_softmax") || has("binary_cross_entropy") || has("kl_div")) return "loss";
-  if (is("norm") || is("linalg_vector_norm") || is("_foreach_norm")) return "clip_grad_norm";
-  if (is("zero_") || is("_foreach_zero_")) return "zero_grad";
-  return op;
-}
-
 // The launch keys of a run, added up by what each kind of row keeps of them.
 struct Folding {
   Sums total;
   Folded whole;  // for the total's intervals; its series is the run's own
   std::map<RowKey, Folded> rows, phases, layers, layer_phases, group_phases;
   double shortest_launch_ns = 0;  // 0: unknown
-  // The time of forward and backward launches: of all, and of those that have a layer.
-  double attributable_ns = 0, attributed_ns = 0;
-  uint64_t unattributed_launches = 0;
+  Attribution attribution;
   uint64_t untimed_launches = 0, untimed_keys = 0;
-  bool compiled = false;                                // torch.compile made a kernel
-  absl::flat_hash_map<std::string, double> outside_ns;  // of no model and no phase, by operator
+  bool compiled = false;  // torch.compile made a kernel
 
-  // How much of the work has a layer, and what the rest is.
-  void AddAttribution(const LaunchKey& key, const LaunchStats& stats, const KeyQuantities& quantities) {
-    const double time_ns = quantities.sums.time_ns();
+  explicit Folding(int tier) : attribution(tier) {}
+
+  // What the launches say of the run beside their sums.
+  void AddFacts(const LaunchKey& key, const LaunchStats& stats, const KeyQuantities& quantities) {
     if (!quantities.has_time) untimed_launches += stats.launches, ++untimed_keys;
     const double least_ns = quantities.least_launch_ns;
     if (least_ns > 0 && (shortest_launch_ns == 0 || least_ns < shortest_launch_ns)) shortest_launch_ns = least_ns;
     // Inductor's names of what it makes: pointwise work, reductions of two kinds, templates, several in one.
     compiled |= key.kernel.starts_with("triton_") && key.kernel.find("_fused_") != std::string::npos;
-    const bool outside = key.layer.model.empty();
-    if (outside && key.phase == Phase::kOther) outside_ns[UseOf(key.op.empty() ? key.kernel : key.op)] += time_ns;
-    if (!NeedsLayer(key.phase)) return;
-    attributable_ns += time_ns;
-    if (outside) {
-      unattributed_launches += stats.launches;
-    } else {
-      attributed_ns += time_ns;
-    }
+    attribution.Add(key, stats, quantities.sums.time_ns());
   }
 };
 
@@ -394,7 +368,7 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
                      const std::optional<ExpectedTimes>& expected, const std::optional<ExpectedTimes>& usual,
                      const Machine& machine, const FoldOptions& options, std::string_view chip,
                      FactCollector* facts) {
-  Folding folding;
+  Folding folding(run.tier);
   const By by = options.by;
   const bool by_layer = by == By::kLayer || by == By::kClass;
   absl::flat_hash_map<const LayerInfo*, std::string> groups;  // that were made already
@@ -451,32 +425,18 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
       if (!key.layer.model.empty()) of_group.layers.insert(names.path);
     }
     folding.whole.Add(quantities);
-    folding.AddAttribution(key, stats, quantities);
+    folding.AddFacts(key, stats, quantities);
   }
   return folding;
 }
 
-// The operators that take longest, at most `most`; of equal ones the first by name.
-std::vector<std::string> Longest(const absl::flat_hash_map<std::string, double>& ns, size_t most) {
-  std::vector<std::pair<double, std::string>> order;
-  for (const auto& [op, time_ns] : ns) order.emplace_back(-time_ns, op);
-  std::sort(order.begin(), order.end());
-  if (order.size() > most) order.resize(most);
-  std::vector<std::string> names;
-  for (auto& [time_ns, op] : order) names.push_back(std::move(op));
-  return names;
-}
-
 void AddTotals(const Folding& folding, Report& report) {
-  constexpr size_t kOutsideOps = 3;
   report.total = folding.total;
   report.total_derived = Derive(report.total);
   report.shortest_launch_ns = folding.shortest_launch_ns;
-  report.unattributed_launches = folding.unattributed_launches;
   report.compiled = folding.compiled;
-  report.outside_ops = Longest(folding.outside_ns, kOutsideOps);
+  folding.attribution.WriteTo(report);
   const double total_ns = report.total.time_ns();
-  if (folding.attributable_ns > 0) report.attributed_share = folding.attributed_ns / folding.attributable_ns;
   if (total_ns > 0) report.counters_share = report.total.time_with_counters_ns() / total_ns;
   if (total_ns > 0 && report.run.source == SourceKind::kMeasured) {
     report.untimed_launches = folding.untimed_launches;

@@ -52,7 +52,9 @@ enum class Quantity : uint8_t {
   kWinogradTime,  // of kTime, convolutions that execute fewer FLOP than are counted
   kForeignTime,   // of kTime, operators whose parameters come from other GPUs
   // Of recordings whose work is known by its shapes (expect.h).
-  kUsualTime,      // what such operators usually take on that GPU
+  kUsualTime,  // what such operators usually take on that GPU
+  kUsualLow,   // the ends of its 80 % interval
+  kUsualHigh,
   kTimeWithUsual,  // the part of kTime for which that is known
   kEnd,
 };
@@ -183,6 +185,10 @@ inline constexpr auto kOthers = std::to_array<QuantityInfo>({
     {Quantity::kUsualTime, "usual_time_ns", "Usual time, all steps",
      "Of a recording: the time that the same operators are expected to take on this GPU, as an estimate has it.",
      "ns", Zero::kUnknown},
+    {Quantity::kUsualLow, "usual_time_low_ns", "Usual time, 80 % from",
+     "Lower end of the 80 % interval of the usual time.", "ns", Zero::kUnknown},
+    {Quantity::kUsualHigh, "usual_time_high_ns", "Usual time, 80 % to",
+     "Upper end of the 80 % interval of the usual time.", "ns", Zero::kUnknown},
     {Quantity::kTimeWithUsual, "time_with_usual_ns", "GPU time with a usual time",
      "Of the GPU time, that of operators whose usual time is known.", "ns", Zero::kUnknown},
 });

@@ -199,9 +199,10 @@ struct ReportedWork {
   Knowledge total_time, total_bytes;
   double shortest_launch_ns = 0;            // the shortest launch seen; 0: unknown
   double launch_floor_ns = kLaunchFloorNs;  // as the bounds were told apart with
-  // Shares of GPU time.
-  double attributed_share = 0;  // forward and backward launches that have a layer, of all forward and backward ones
-  double counters_share = 0;    // time_with_counters / time, of the launches whose time is known
+  // Forward and backward launches that have a layer, of all forward and backward ones: by time, or by number where no
+  // launch has a time.
+  double attributed_share = 0;
+  double counters_share = 0;  // time_with_counters / time, of the launches whose time is known
   // Launches of a measured run that were never sampled, so that their time is in no sum, and how many launch keys
   // they are of.
   uint64_t untimed_launches = 0, untimed_keys = 0;

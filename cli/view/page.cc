@@ -115,9 +115,8 @@ Section RunSection(const Report& report) {
   fact("GPU time a step", report.step_gpu_ns > 0 ? Duration(report.step_gpu_ns) : "");
   fact("GPU memory in use, peak (all processes)",
        report.memory_peak_bytes > 0 ? WithPrefix(static_cast<double>(report.memory_peak_bytes), "B") : "");
-  fact("Attributed", Percent(report.attributed_share) + " of forward and backward GPU time, " +
-                         Grouped(report.unattributed_launches) + " launches without a layer");
-  fact("With counters", Percent(report.counters_share) + " of GPU time");
+  fact("Attributed", AttributedText(report));
+  fact("With counters", report.total.time_ns() > 0 ? Percent(report.counters_share) + " of GPU time" : "");
   fact("Precision policy", PolicyText(report.run.policy));
   for (const ModelInfo& model : report.models) {
     fact("Model " + model.class_name,

@@ -252,19 +252,15 @@ std::string RowName(const Row& row) {
 }  // namespace
 
 std::string UnusualText(const Report& report) {
-  const double all = report.total[Quantity::kUsualTime];
-  if (!(all > 0) || !(report.total.time_ns() > 0)) return {};
-  // An estimate is off by 10 to 20 % often (ESTIMATOR.md), and more of small operators.
-  constexpr double kUnusual = 1.25, kWorthNaming = 0.01;
+  if (!(report.total[Quantity::kUsualTime] > 0) || !(report.total.time_ns() > 0)) return {};
+  constexpr double kWorthNaming = 0.005;
   constexpr size_t kNamed = 3;
   const auto beyond = [](const Row& row) {
     return row.sums[Quantity::kTimeWithUsual] - row.sums[Quantity::kUsualTime];
   };
   std::vector<const Row*> rows;
   for (const Row& row : report.rows) {
-    const double usual = row.sums[Quantity::kUsualTime];
-    if (usual > 0 && row.sums[Quantity::kTimeWithUsual] > kUnusual * usual &&
-        beyond(row) > kWorthNaming * report.total.time_ns()) {
+    if (row.sums[Quantity::kUsualTime] > 0 && beyond(row) > kWorthNaming * report.total.time_ns()) {
       rows.push_back(&row);
     }
   }
@@ -274,8 +270,11 @@ std::string UnusualText(const Report& report) {
   const double steps = report.steps > 0 ? static_cast<double>(report.steps) : 1;
   std::vector<std::string> named;
   for (const Row* row : rows) {
-    const double ratio = row->sums[Quantity::kTimeWithUsual] / row->sums[Quantity::kUsualTime];
-    named.push_back(RowName(*row) + " " + Duration(beyond(*row) / steps) + " (x" + Plain(ratio) + ")");
+    const double time_ns = row->sums[Quantity::kTimeWithUsual];
+    const bool inside = time_ns <= row->sums[Quantity::kUsualHigh];
+    named.push_back(RowName(*row) + " " + Duration(beyond(*row) / steps) + " (x" +
+                    Plain(time_ns / row->sums[Quantity::kUsualTime]) +
+                    (inside ? ", which the estimate may be off by)" : ")"));
   }
   return "Slower than such work usually is on " + report.machine.name + ": " + absl::StrJoin(named, ", ");
 }

@@ -95,15 +95,9 @@ std::string PrecisionLine(const Report& report) {
 
 std::string ShareLine(const Report& report) {
   if (report.total.launches == 0) return "No launch was recorded in the measured steps";
-  std::string line =
-      report.headline.has_forward_or_backward
-          ? Percent(report.attributed_share) + " of forward and backward GPU time is attributed to layers"
-          : "No launch is known to be of the forward or backward";
-  if (report.unattributed_launches > 0) {
-    line += " (" + Grouped(report.unattributed_launches) + " launches are not)";
-  }
+  std::string line = AttributedText(report);
   // An estimate has counters by construction; saying so would suggest that something was counted.
-  if (report.run.source != SourceKind::kEstimated) {
+  if (report.run.source != SourceKind::kEstimated && report.total.time_ns() > 0) {
     const bool of_shapes = report.run.source == SourceKind::kImported && report.total.compulsory_bytes() > 0;
     line += "; " + Percent(report.counters_share) + " of GPU time has " + (of_shapes ? "FLOP and bytes" : "counters");
   }
@@ -196,6 +190,17 @@ std::vector<std::string> HeadlineText(const Report& report) {
   std::vector<std::string> lines = OpeningText(report);
   for (std::string& fact : FactsText(report)) lines.push_back(std::move(fact));
   return lines;
+}
+
+std::string AttributedText(const Report& report) {
+  if (!report.headline.has_forward_or_backward) return "No launch is known to be of the forward or backward";
+  const bool timed = report.total.time_ns() > 0;
+  if (report.attributed_share == 0 && report.tier == kTierNamesOnly) return "No launch has a layer";
+  std::string text = Percent(report.attributed_share) + " of forward and backward " +
+                     (timed ? "GPU time is attributed to layers" : "launches have a layer");
+  if (report.unattributed_launches > 0)
+    text += " (" + Grouped(report.unattributed_launches) + " launches " + (timed ? "are" : "do") + " not)";
+  return text;
 }
 
 std::string TheoryText(const Report& report) {

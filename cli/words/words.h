@@ -21,6 +21,9 @@ std::vector<std::string> FactsText(const Report& report);
 // The opening, then the facts.
 std::vector<std::string> HeadlineText(const Report& report);
 
+// Which part of forward and backward has a layer, without a full stop.
+std::string AttributedText(const Report& report);
+
 // Where model FLOP of another run come from; empty when there are none.
 std::string TheoryText(const Report& report);
 

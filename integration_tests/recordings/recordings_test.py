@@ -69,10 +69,25 @@ class Recordings(unittest.TestCase):
             ratio = rows[which]["time_with_usual_ns"] / rows[which]["usual_time_ns"]
             self.assertGreater(ratio, 0.8, which)
             self.assertLess(ratio, 1.25, which)
+            self.assertLess(rows[which]["usual_time_low_ns"], rows[which]["usual_time_ns"], which)
+            self.assertGreater(rows[which]["usual_time_high_ns"], rows[which]["usual_time_ns"], which)
         self.assertIsNone(rows["data", "aten::copy_"]["usual_time_ns"])
-        self.assertNotIn("Slower than such work", self.cli("report", RESNET).stdout)
-        self.assertIn("Slower than such work usually is on H100-SXM5-80GB: forward aten::addmm",
-                      self.cli("report", DATA / "h100_bert_small.json.gz", "--by", "op").stdout.replace("\n  ", " "))
+        slow = {path: self.cli("report", path, "--by", "op").stdout.replace("\n  ", " ")
+                for path in (RESNET, DATA / "h100_bert_small.json.gz")}
+        self.assertRegex(slow[RESNET], r"Slower than such work usually is on V100-SXM2-32GB: forward aten::convolution [\d.]+ ms "
+                                       r"\(x1\.\d+, which the estimate may be off by\)")
+        self.assertRegex(slow[DATA / "h100_bert_small.json.gz"],
+                         r"Slower than such work usually is on H100-SXM5-80GB: forward aten::addmm [\d.]+ us \(x[\d.]+\)")
+
+    def test_what_has_no_layers_and_no_times_is_not_said_to_have(self):
+        report = self.cli("report", RESNET).stdout
+        self.assertIn("No launch has a layer; ", report)
+        self.assertIn("98 % of GPU time has FLOP and bytes", report.replace("\n  ", " "))
+        counters = DATA / "a100_alexnet_counters.json.gz"
+        report = self.cli("report", counters).stdout
+        self.assertNotIn("0 ns", report)
+        self.assertNotIn("of GPU time has", report)
+        self.assertTrue(all(row["time_ns"] is None and row["time_share"] is None for row in self.rows(counters)))
 
     def test_what_the_step_waits_for(self):
         self.assertIn("host waits for data", self.cli("report", RESNET, "--by", "wait").stdout)

@@ -6,6 +6,7 @@
 #ifndef RFINJECT_CLI_IMPORT_TORCH_CALL_TREE_H_
 #define RFINJECT_CLI_IMPORT_TORCH_CALL_TREE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -70,9 +71,16 @@ struct CallTree {
   // those that it did not.
   const Run* named = nullptr;  // of that trace
   uint64_t named_by_shape = 0, named_by_order = 0, named_modules = 0, not_named = 0;
+  // How often the recording repeats a step of that trace, where each kind of operator says the same; else 0.
+  uint64_t named_repeats = 0;
 
   bool trains() const { return outline.trains; }
   const std::vector<StepRange>& steps() const { return outline.steps; }
+  // Steps, or else passes of a model that does not train, as many as the trace of names tells; at least 1.
+  uint64_t step_count() const {
+    const uint64_t passes = outline.trains ? 0 : named_repeats;
+    return std::max<uint64_t>(steps().empty() ? passes : steps().size(), 1);
+  }
   size_t StepAt(int64_t time) const { return outline.StepAt(time); }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "cli/import/torch/operands.h"
@@ -68,6 +69,7 @@ class Aligner {
     }
     const std::vector<Call> wanted = NamedCalls();
     for (auto& [step, calls] : groups) AlignGroup(wanted, &calls);
+    if (repeats_.size() == 1) tree_.named_repeats = *repeats_.begin();
     Spread();
   }
 
@@ -143,6 +145,7 @@ class Aligner {
           here[i]->used = true;
         }
         for (Call* call : there) call->used = true;
+        repeats_.insert(here.size() / there.size());
         (level == kName ? tree_.named_by_order : tree_.named_by_shape) += here.size();
       }
     }
@@ -172,6 +175,7 @@ class Aligner {
   std::map<LayerKey, uint32_t> numbers_;
   std::vector<std::pair<uint64_t, uint32_t>> ordered_;
   std::map<std::pair<uint32_t, uint32_t>, Call> calls_;  // by name and operands
+  std::set<uint64_t> repeats_;  // how often each kind of operator is called for one of the trace
 };
 
 // Names the modules of a recording: below two that are the same, the k-th that is called of a class is the k-th of

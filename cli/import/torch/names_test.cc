@@ -249,6 +249,25 @@ TEST(NamesTest, CountersHaveLayers) {
   EXPECT_GT(flop["features.10"], 0u);
 }
 
+// A recording without steps of a model that does not train: it has as many steps as it repeats those of the trace.
+TEST(NamesTest, RepeatedPassesAreSteps) {
+  Program program("Net");
+  program.AddLayer("a", "Linear");
+  program.AddCall("a", "aten::mm", "f32[2,3] f32[3,4]");
+  program.AddLayer("b", "Linear");
+  program.AddCall("b", "aten::mm", "f32[2,4] f32[4,4]");
+  const std::string a = R"("Input Dims":[[2,3],[3,4]],"Input type":["float","float"])";
+  const std::string b = R"("Input Dims":[[2,4],[4,4]],"Input type":["float","float"])";
+  const auto steps = [&](const std::vector<std::pair<std::string, std::string>>& calls) -> uint64_t {
+    const absl::StatusOr<Imported> imported = ImportTorchProfilerBytes(Calls(calls), "file", program.Options());
+    return imported.ok() ? OnlyRun(*imported).steps.steps : 0;
+  };
+  const std::pair<std::string, std::string> first = {"aten::mm", a}, second = {"aten::mm", b};
+  EXPECT_EQ(steps({first, second}), 1u);
+  EXPECT_EQ(steps({first, second, first, second, first, second}), 3u);
+  EXPECT_EQ(steps({first, first, second}), 1u);  // not each as often
+}
+
 TEST(NamesTest, WhatIsCalledAnotherNumberOfTimesIsLeftAlone) {
   Program program("Net");
   program.AddLayer("a", "Linear");
