@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/cmd/advise_try.h"
 #include "cli/cmd/commands.h"
 #include "cli/cmd/load.h"
 #include "cli/cmd/options.h"
@@ -29,16 +30,19 @@ constexpr std::string_view kUsage =
 }  // namespace
 
 VerbHelp AdviseHelp() {
-  return {kUsage,
-          {FormatOption(/*pictures=*/false),
-           {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
-           kForceOption,
-           kRawOption,
-           kWidthOption,
-           {"all", 0, "", "with rules that no pair of programs has shown to be right, and those that are silent"},
-           {"host-us", 0, "N", "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60)"},
-           kCalibrationOption},
-          kFiles};
+  return {
+      kUsage,
+      {FormatOption(/*pictures=*/false),
+       {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
+       kForceOption,
+       kRawOption,
+       kWidthOption,
+       {"all", 0, "", "with rules that no pair of programs has shown to be right, and those that are silent"},
+       {"try", 0, "", "make the changes that are advised in the program, and measure what they win (rfinject try)"},
+       {"yes", 0, "", "with --try: do not ask before the program is run"},
+       {"host-us", 0, "N", "of estimates: the host takes N us to launch a kernel (eager PyTorch: 5 to 60)"},
+       kCalibrationOption},
+      kFiles};
 }
 
 int AdviseMain(Arguments arguments) {
@@ -49,6 +53,7 @@ int AdviseMain(Arguments arguments) {
   const WriteOptions writing = reader.Writing(format);
   const double host_ns = reader.MicrosecondsAsNs("host-us", 0);
   const Calibration calibration = reader.CalibrationOption();
+  if (parsed.Has("yes") && !parsed.Has("try")) reader.Refuse("--yes is for --try");
   if (!reader.ok()) return Refused("advise", reader.status());
   std::vector<std::string> paths = PathsOf(parsed.words);
   if (paths.empty()) {
@@ -56,7 +61,7 @@ int AdviseMain(Arguments arguments) {
     if (paths.front().empty()) return 2;
   }
   TextOutput destination;
-  if (!Succeeded(destination.Open(parsed.Value("output"), ReplaceOf(parsed, paths)))) return 1;
+  if (!parsed.Has("try") && !Succeeded(destination.Open(parsed.Value("output"), ReplaceOf(parsed, paths)))) return 1;
   const LoadedRuns loaded = LoadRuns(paths, FolderMeans::kNewestRun);
   std::vector<Report> reports;
   for (const LoadedRun& run : loaded.runs) {
@@ -69,6 +74,7 @@ int AdviseMain(Arguments arguments) {
     if (!loaded.damaged && !loaded.empty) Complain("there is nothing to advise on");
     return 1;
   }
+  if (parsed.Has("try")) return TryAdvice(reports, parsed);
   const std::string nothing = NothingText(reports);
   if (!nothing.empty()) {
     if (!loaded.damaged) Complain(nothing);

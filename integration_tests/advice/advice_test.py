@@ -3,6 +3,8 @@
 
 Environment: RFINJECT, the command; RFINJECT_PYTHON, the interpreter for programs.
 """
+import json
+import os
 import pathlib
 import re
 import shutil
@@ -45,6 +47,33 @@ class Pairs(unittest.TestCase):
 
 for name in pair_runs.PAIRS:
     setattr(Pairs, "test_" + re.sub(r"\W", "_", name), lambda self, name=name: self.check(name))
+
+
+# What `rfinject try` has to make of the program with the fault, so that it does what the mended one does.
+TRIED = {"optimizer-fused": "optimizer-fused", "optimizer-foreach": "optimizer-foreach", "tf32": "tf32", "autocast": "autocast",
+         "autocast-convolutions": "autocast", "set-to-none": "set-to-none", "slow-loader": "loader-workers=8"}
+# GPU time is computed; the clock is that of this machine.
+OF_GPU_TIME, OF_THE_CLOCK = 0.05, pair_runs.TOLERANCE
+
+
+def check_tried(self, program):
+    if not pair_runs.can_run(program):
+        self.skipTest("needs a torch for CUDA")
+    pair, by_clock = pair_runs.Pair(program, self.traces), program in pair_runs.BY_THE_CLOCK
+    done = subprocess.run(
+        [pair_runs.RFINJECT, "try", "--estimate", pair_runs.GPU, "--estimate-on",
+         "virtual-gpu" if pair_runs.has_virtual_gpu() else "cpu", "--in-place", "--skip", "1", "--steps", "2", "--format", "json",
+         TRIED[program], pair_runs.PYTHON, "-B", f"{program}.py", "fault"], cwd=pair_runs.HERE / "pairs", capture_output=True,
+        text=True, timeout=pair_runs.TIMEOUT_S, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    self.assertEqual(done.returncode, 0, done.stderr)
+    before, after = json.loads(done.stdout)["trials"]
+    won_ms = ((before["clock_ns"] - after["clock_ns"]) if by_clock else after["won_ns"]) / 1e6
+    self.assertLessEqual(abs(won_ms / pair.gain_ms - 1), OF_THE_CLOCK if by_clock else OF_GPU_TIME,
+                         f"tried {won_ms} ms, the pair {pair.gain_ms} ms")
+
+
+for name in TRIED:
+    setattr(Pairs, "test_tried_" + re.sub(r"\W", "_", name), lambda self, name=name: check_tried(self, name))
 
 
 class Rules(unittest.TestCase):

@@ -32,6 +32,10 @@ TIMEOUT_S = 300
 # What of an operator's row must be the same: where it ran, how often, and on how much.
 SAME = ("phase", "op", "launches", "time_ns", "model_flop", "flop", "dram_bytes", "kernel_launches", "kernels")
 
+RULES = (ROOT / "cli/report/advice/rules.txt").read_text()
+TRIES = {rule.split("\n")[0]: re.search(r"(?m)^  try +(.*)$", rule)[1].split()
+         for rule in re.split(r"(?m)^rule ", RULES) if re.search(r"(?m)^  try ", rule)}
+
 
 def has_overlay():
     with tempfile.TemporaryDirectory() as folder:
@@ -82,28 +86,41 @@ class TryTest(unittest.TestCase):
 class AsByHand(TryTest):
     """The operators of a program with a change are those of the program that a hand has changed."""
 
-    unchanged = {}  # operators by program
+    CHANGES = {"images.py": ["tf32", "autocast", "channels-last", "cudnn-benchmark", "set-to-none", "checkpoint=layer2", "no-grad",
+                              "loader-workers=2"],
+               "words.py": ["tf32", "autocast", "set-to-none", "checkpoint=blocks.1"],
+               "parallel.py": ["ddp-static-graph", "ddp-bucket-view"]}
+    COMPILE = os.environ.get("RFINJECT_TRY_COMPILE") == "1"  # it takes minutes
+    ON_A_GPU = {"images.py": ["optimizer-fused", "pin-memory"] + ["compile"] * COMPILE, "words.py": ["optimizer-fused"]}
+    ON_A_CPU = {"images.py": ["optimizer-foreach"]}  # it is the default on a GPU
+    WINDOW = ["--skip", "2", "--steps", "12", "--whole"]  # with the validation behind an epoch
+    tried = {}  # by program, what `try` said and the operators that ran, both by change; "" is the unchanged program
+
+    def try_all(self, program):
+        """All changes in one call, so that the unchanged program runs once."""
+        if program not in self.tried:
+            path = self.program(program)
+            changes = self.CHANGES[program] + (self.ON_A_CPU if WHY_NO_GPU else self.ON_A_GPU).get(program, [])
+            trials = self.trials(*ESTIMATE, "--keep", *self.WINDOW, *changes, PYTHON, path)
+            (kept,) = self.kept
+            self.tried[program] = trials, {change: self.operators(f"{kept}/run{i}/traces/")
+                                           for i, change in enumerate(["", *changes], start=1)}
+        return self.tried[program]
 
     def check(self, program, change, needs_gpu=False, phases=True):
         if needs_gpu and WHY_NO_GPU:
             print(f"note: {change} of {program} is left out: {WHY_NO_GPU}")
             self.skipTest(WHY_NO_GPU)
-        path = self.program(program)
-        window = ["--skip", "2", "--steps", "12", "--whole"]  # with the validation behind an epoch
-        trial = self.trials(*ESTIMATE, "--keep", *window, change, PYTHON, path)[change]
-        self.assertEqual(trial["state"], "made", trial)
-        self.rfinject(*ESTIMATE, *window[:4], "-o", f"{self.folder}/by-hand/", PYTHON, path, EDITED=change)
-        (kept,) = self.kept
-        tried, by_hand = self.operators(f"{kept}/run2/traces/"), self.operators(f"{self.folder}/by-hand/")
+        trials, operators = self.try_all(program)
+        self.assertEqual(trials[change]["state"], "made", trials[change])
+        self.rfinject(*ESTIMATE, *self.WINDOW[:4], "-o", f"{self.folder}/by-hand/", PYTHON, self.program(program), EDITED=change)
+        tried, by_hand = operators[change], self.operators(f"{self.folder}/by-hand/")
         if phases:
             self.assertEqual(tried, by_hand)
         else:
             self.assertEqual(self.launches(tried), self.launches(by_hand))
         self.assertGreater(len(tried), 10)
-        if program not in self.unchanged:
-            self.rfinject(*ESTIMATE, *window[:4], "-o", f"{self.folder}/unchanged/", PYTHON, path)
-            self.unchanged[program] = self.operators(f"{self.folder}/unchanged/")
-        return by_hand != self.unchanged[program]
+        return by_hand != operators[""]
 
     @staticmethod
     def launches(rows):
@@ -160,8 +177,33 @@ class AsByHand(TryTest):
             self.skipTest("it is the default on a GPU")
         self.assertTrue(self.check("images.py", "optimizer-foreach"))
 
+    def test_loader_workers_images(self):
+        self.check("images.py", "loader-workers=2")
+
+    def test_pin_memory_images(self):
+        self.check("images.py", "pin-memory", needs_gpu=True)
+
+    def test_ddp_static_graph(self):
+        self.check("parallel.py", "ddp-static-graph")
+
+    def test_ddp_bucket_view(self):
+        self.assertTrue(self.check("parallel.py", "ddp-bucket-view"))
+
+    def test_autocast_in_float16_where_there_is_no_bfloat16(self):
+        if WHY_NO_GPU:
+            self.skipTest(WHY_NO_GPU)
+        estimate = ["--estimate", "V100-SXM2-16GB", "--estimate-on", ON]
+        path = self.program("words.py")
+        trial = self.trials(*estimate, "--keep", "autocast", PYTHON, path)["autocast"]
+        self.assertTrue(trial["text"].startswith("float16 at words.py:"), trial)
+        self.rfinject(*estimate, "--skip", "3", "--steps", "4", "--kill", "-o", f"{self.folder}/by-hand/", PYTHON, path,
+                      EDITED="autocast-float16")
+        tried, by_hand = self.operators(f"{self.kept[0]}/run2/traces/"), self.operators(f"{self.folder}/by-hand/")
+        self.assertEqual(tried, by_hand)
+        self.assertIn("aten::_amp_update_scale_", [row["op"] for row in map(dict, tried)])
+
     def test_compile_images(self):
-        if WHY_NO_GPU or os.environ.get("RFINJECT_TRY_COMPILE") != "1":
+        if WHY_NO_GPU or not self.COMPILE:
             print("note: compile of images.py is left out: it takes minutes; RFINJECT_TRY_COMPILE=1 runs it on a virtual GPU")
             self.skipTest("takes minutes")
         self.assertTrue(self.check("images.py", "compile", needs_gpu=True))
@@ -209,6 +251,35 @@ class States(TryTest):
         path = self.program("fails.py", "import torch\nraise KeyError('mine')\n")
         done = self.rfinject("try", *self.place, *ESTIMATE, "tf32", PYTHON, path, code=1)
         self.assertIn("the program without any change fails: KeyError: 'mine'", done.stderr)
+
+
+@unittest.skipUnless(has_overlay(), "note: this machine mounts no overlay in a namespace of one's own")
+class Advised(TryTest):
+    def test_what_the_latest_run_is_advised_is_tried(self):
+        self.rfinject(*ESTIMATE, "--skip", "1", PYTHON, self.program("words.py"))
+        said = json.loads(self.rfinject("advise", "--format", "json").stdout)["runs"][0]["rules"]
+        changes = [change for rule in said if rule["state"] == "holds" and rule["proven"] for change in TRIES.get(rule["rule"], [])]
+        self.assertGreater(len(changes), 1)
+        done = self.rfinject("advise", "--try", "--yes", "--format", "json")
+        trials = json.loads(done.stdout)["trials"][1:]
+        self.assertEqual([trial["change"] for trial in trials if " + " not in trial["change"]], changes)
+        self.assertIn(f"rfinject try --format=json --estimate={GPU} --estimate-on={ON} {' '.join(changes)} {PYTHON}", done.stderr)
+        for trial in trials:
+            if trial["change"] in changes and trial["state"] == "made":
+                self.assertIsNotNone(trial["predicted_ns"], trial)
+
+    def test_a_command_that_a_trace_names_is_not_run_unasked(self):
+        path = self.program("words.py")
+        self.rfinject(*ESTIMATE, "--skip", "1", PYTHON, path)
+        path.write_text("open('ran', 'w')\n")
+        done = self.rfinject("advise", "--try", code=2)
+        self.assertIn("--yes", done.stderr)
+        self.assertFalse((self.here / "ran").exists())
+        self.rfinject("advise", "--yes", code=2)
+
+    def test_a_trace_that_names_no_command_gives_the_changes_to_type(self):
+        done = self.rfinject("advise", "--try", "--yes", ROOT / "cli/import/testdata/v100_resnet50_step.json.gz", code=1)
+        self.assertRegex(done.stderr, r"does not say which program it is of; type: rfinject try .*autocast.* PROGRAM")
 
 
 class Loss(TryTest):
@@ -330,8 +401,7 @@ class Command(TryTest):
                 self.assertRegex(said, rf"(?m)^{path.stem.replace('_', '-')} +\w.*\n +write: \S")
 
     def test_rules_name_changes_that_there_are(self):
-        rules = (ROOT / "cli/report/advice/rules.txt").read_text()
-        names = {word.split("=")[0] for line in re.findall(r"(?m)^  try +(.*)$", rules) for word in line.split()}
+        names = {word.split("=")[0] for words in TRIES.values() for word in words}
         self.assertGreater(len(names), 8)
         self.assertLessEqual(names, {path.stem.replace("_", "-") for path in (ROOT / "injector/changes").glob("*.py")})
 

@@ -33,7 +33,8 @@ class Net(nn.Module):
 
 torch.manual_seed(1)
 data = TensorDataset(torch.randn(80, 3, 16, 16), torch.randint(0, 10, (80,)))
-loader = DataLoader(data, 8, shuffle=False)
+workers = 2 if "loader-workers=2" in EDITED else 0
+loader = DataLoader(data, 8, shuffle=False, num_workers=workers, pin_memory="pin-memory" in EDITED)
 model = Net().to(device)
 if "channels-last" in EDITED:
     model = model.to(memory_format=torch.channels_last)

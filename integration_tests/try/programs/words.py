@@ -38,10 +38,14 @@ foreach = True if "optimizer-foreach" in EDITED else None
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3,
                               foreach=foreach) if not "optimizer-fused" in EDITED else torch.optim.AdamW(
                                   model.parameters(), lr=1e-3, fused=True)
+scaler = torch.cuda.amp.GradScaler() if "autocast-float16" in EDITED else None
 for step in range(20):
     tokens = torch.randint(0, 512, (8, 64)).to(device)
     if "autocast" in EDITED:
         with torch.autocast(device, torch.bfloat16):
+            loss = model(tokens, tokens)
+    elif scaler:
+        with torch.autocast(device, torch.float16):
             loss = model(tokens, tokens)
     else:
         loss = model(tokens, tokens)
@@ -49,5 +53,10 @@ for step in range(20):
         model.zero_grad(set_to_none=True)
     else:
         model.zero_grad(set_to_none=False)
-    loss.backward()
-    optimizer.step()
+    if scaler:
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    else:
+        loss.backward()
+        optimizer.step()
