@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/picture/names.h"
+#include "cli/report/run_list.h"
 #include "cli/words/opening.h"
 
 namespace rfinject::cli {
@@ -80,6 +81,14 @@ Data RunData(const Report& report) {
       .Add("rules", std::move(rules))
       .Add("facts", std::move(facts));
   return run;
+}
+
+// Whether `rfinject advise --try` can make a change that is shown.
+bool CanBeTried(const Report& report, bool all) {
+  const ProcessInfo* const process = FirstProcess(report.processes);
+  if (process == nullptr || process->argv.empty() || report.validation) return false;
+  const std::vector<const Advice*> shown = InState(report, State::kHolds, all);
+  return std::any_of(shown.begin(), shown.end(), [](const Advice* advice) { return !advice->rule->tries.empty(); });
 }
 
 // A line a rule.
@@ -156,6 +165,9 @@ Document AdviceDocument(std::vector<Report> given, bool all) {
     std::vector<Sentence> lead;
     for (size_t i = 0; i < std::min<size_t>(opening.size(), 2); ++i) lead.push_back({.text = opening[i]});
     section.lead.insert(section.lead.begin(), lead.begin(), lead.end());
+    if (CanBeTried(report, all)) {
+      section.notes.push_back({.text = "rfinject advise --try makes these changes in the program and measures them."});
+    }
     document.sections.push_back(std::move(section));
     runs.Append(RunData(report));
     document.lines.push_back(RuleLines(report, document.lines.size() + 1));
