@@ -243,7 +243,7 @@ std::string RowName(const Row& row) {
   const auto add = [&name](std::string_view part) {
     if (!part.empty()) name += (name.empty() ? "" : " ") + std::string(part);
   };
-  if (row.phase) add(PhaseName(*row.phase));
+  if (row.phase) add(PhaseName(row.phase));
   add(row.layer.empty() && row.op.empty() ? row.model : row.layer);
   add(row.op);
   return name;
