@@ -5,6 +5,8 @@ ANY = "*"  # any GPU without measurements
 # Standard deviations to either side: 1.28 has 80 % of a normal distribution whose variance is known. Student's t of eight
 # degrees: four GPUs of a family, and those of the others at the same weight.
 FEW_GPUS = 1.40
+# Rows of a recording are alike: 80 % of the rows of a further one lie within what holds so many of the others'.
+ALIKE = 0.9
 SIZES = (("tiny", 0.0, 0.05), ("short", 0.05, 0.5), ("middle", 0.5, 2.0), ("long", 2.0, math.inf))  # ms, as SizeName() in expected.cc
 
 
@@ -47,8 +49,8 @@ def intervals(rows, folds, gpus, known):
             # Half of the width that 80 % have; algorithms of a library that are far off would rule a variance.
             within = ((quantile(scatter, 0.9) - quantile(scatter, 0.1)) / 2 / 1.28) ** 2
             width = FEW_GPUS * math.sqrt((between(parts) + pooled) / 2 + within)
-            # Where a GPU is unlike the others, no variance says so: no less than holds three quarters of the rows.
-            width = max(width, quantile([abs(r) for one in parts for _, r in one], 0.75))
+            # Where a GPU is unlike the others, no variance says so: no less than holds 80 % of the rows.
+            width = max(width, quantile([abs(r) for one in parts for _, r in one], 0.8))
             put(ANY, family, size, -width, width, "%d residuals: %s" % (len(scatter), text))
 
     def add(gpu, family, residuals, what, widen=1.0):
@@ -108,12 +110,14 @@ def add_recorded(rows, predicted, found, put):
         recorded = {gpu for gpu, _, _ in residuals}
         others = {gpu for gpu, f, _ in found if f == family} | {ANY}
         for size, least, most in SIZES:
-            part = [r for _, ms, r in residuals if least <= ms < most]
+            part = [(gpu, r) for gpu, ms, r in residuals if least <= ms < most]
             text = "%d recorded kernels, each without its recording" % len(part)
             if len(part) < 15:
-                part, text = [r for _, _, r in residuals], "%d recorded kernels; all sizes" % len(residuals)
+                part, text = [(gpu, r) for gpu, _, r in residuals], "%d recorded kernels; all sizes" % len(residuals)
             for gpu in recorded | (others if size == "tiny" else set()):
-                width = quantile(part, 0.8)
+                width = quantile([r for _, r in part], ALIKE)
+                if sum(one == gpu for one, _ in part) < 15:  # others' kernels say less of it
+                    width = max(width, quantile([r for _, _, r in residuals], ALIKE))
                 put(gpu, family, size, -width, width, text)
 
 

@@ -267,7 +267,9 @@ ExpectedTime ExpectedTimeOf(const EstimatedKernel& kernel, const ExpectedTimes& 
   sum.dram_bytes = model.FromDram(kernel.bytes);
   sum.ideal_s = model.LeastSeconds(sum.dram_bytes, at_peak_s);
   // Operators that the formulas take for traffic alone may have FLOP on another unit beside it.
-  if (const double longer = sum.ideal_s / sum.expected_s; longer > 1 && !sum.winograd) {
+  const double least_s =
+      sum.winograd ? model.LeastSeconds(sum.dram_bytes, at_peak_s / ExpectedTimes::kWinogradSaves) : sum.ideal_s;
+  if (const double longer = least_s / sum.expected_s; longer > 1) {
     sum.expected_s *= longer;
     sum.low_s *= longer;
     sum.high_s *= longer;

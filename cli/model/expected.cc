@@ -255,7 +255,8 @@ ExpectedTime ExpectedTimes::Of(const Operator& op) const {
 
   const Parameters& p = Of(FamilyOf(op));
   time.expected_s = p.launch_s + SecondsOf(op, p, time.winograd);
-  if (!time.winograd) time.expected_s = std::max(time.expected_s, time.ideal_s);
+  const double executed = time.winograd ? flop / kWinogradSaves : flop;
+  time.expected_s = std::max(time.expected_s, LeastSeconds(time.dram_bytes, flop > 0 ? executed / peak : 0));
   time.calibrated = p.own ? Calibrated::kGpu : Calibrated::kFamily;
   const size_t size = SizeOf(time.expected_s);
   time.low_s = time.expected_s * p.low[size];

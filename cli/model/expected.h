@@ -27,9 +27,9 @@ enum class Calibrated : uint8_t {
 };
 
 struct ExpectedTime {
-  double ideal_s =
-      0;  // the roofline: max of FLOP over peak, DRAM bytes over bandwidth, and a kernel that does nothing
-  double expected_s = 0;         // no less than that, but for Winograd
+  // The roofline: the largest of FLOP over peak, DRAM bytes over bandwidth, and a kernel that does nothing.
+  double ideal_s = 0;
+  double expected_s = 0;         // no less than that; with Winograd's algorithms a quarter of the FLOP counts
   double low_s = 0, high_s = 0;  // 80 % interval
   double dram_bytes = 0;         // of the compulsory ones, those that no cache has
   bool winograd = false;         // the fastest known algorithm executes fewer FLOP than the model asks for
@@ -51,6 +51,10 @@ class ExpectedTimes {
   double FromDram(double bytes) const;
   // The least time of a kernel of so many DRAM bytes that computes for so long at the peak of its unit.
   double LeastSeconds(double dram_bytes, double seconds_at_peak) const;
+
+  // Winograd's algorithm of 4x4 output pixels takes 36 multiplications where 144 are asked for (Lavin, Gray, "Fast
+  // Algorithms for Convolutional Neural Networks", CVPR 2016): nothing executes fewer FLOP than a quarter.
+  static constexpr double kWinogradSaves = 4;
 
   // Seconds between one kernel's start and the next one's when the kernels do nothing (launch_floor.h).
   static constexpr double kLaunchIntervalS = 3e-6;
