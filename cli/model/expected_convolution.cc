@@ -7,6 +7,7 @@
 namespace rfinject::cli {
 namespace {
 
+constexpr double kPatchFilters = 128;  // of a block that gathers patches of few channels
 constexpr double kSingleFilters = 64;  // of a block, for one channel of halves; fewer take as long
 constexpr double kSingleTaps = 8;      // of a block of its weight's gradient
 // Winograd: an output tile of 2x2 takes 16 multiplications instead of 36, one of 4x4 takes 36 instead of 144
@@ -27,7 +28,13 @@ double ExpectedTimes::UntiledSeconds(const Operator& op, const Parameters& p, Fa
   }
   const bool tensor = family == Family::kConvFew || OnTensorCores(op);
   const Unit unit = UnitOf(tensor || !IsTensor(op.precision) ? op.precision : Precision::kFp32);
-  return Overlapped(Flop(computed) / (unit.peak * p.rate), Bytes(op) / (bandwidth_ * p.memory));
+  double seconds = Flop(computed) / (unit.peak * p.rate);
+  if (family == Family::kConvFew && p.elements_per_s > 0) {
+    // Each block of filters gathers the patches, element by element, because no pixel's channels begin at 16 bytes.
+    const double patches = op.images * op.out_h * op.out_w * op.kernel_h * op.kernel_w * computed.c_in / op.groups;
+    seconds = std::max(seconds, patches * std::ceil(op.c_out / kPatchFilters) / p.elements_per_s);
+  }
+  return Overlapped(seconds, Bytes(op) / (bandwidth_ * p.memory));
 }
 
 // Tensor cores' kernels want channels last, and PyTorch's default is not: three more kernels read and write input,

@@ -327,6 +327,21 @@ TEST(ExpectedTime, ConvolutionsOfChannelsLastAreNotTransposed) {
   EXPECT_NEAR(model.Of(op).expected_s, 2.0 * (2 * 8 * 64 * 56 * 56 + 64 * 64 * 9) / 100e9, 1e-8);
 }
 
+TEST(ExpectedTime, PatchesOfFewChannelsAreGatheredByEachBlockOfFilters) {
+  Gpu gpu = Machine();
+  gpu.boost_hz = 1e9;
+  const Calibration calibration = Table("*,conv_few,launch_us,0\n*,conv_few,elements_per_clock,1\n");
+  const ExpectedTimes model(gpu, calibration);
+  Operator op = Conv(4, 3, 224, 16);
+  op.precision = Precision::kFp16Tensor, op.element_bytes = 2;
+  op.c_out = 768, op.out_h = op.out_w = 14;
+  // 8 channels of each pixel of an image, six times; one a cycle of 10 SMs.
+  const double gathered_s = 4 * 8.0 * 224 * 224 * 6 / 10e9;
+  EXPECT_NEAR(model.Of(op).expected_s, gathered_s, 1e-3 * gathered_s);
+  op.c_in = 8;  // as many as tensor cores' kernels load at once
+  EXPECT_LT(model.Of(op).expected_s, gathered_s);
+}
+
 TEST(ExpectedTime, AProductAsItLiesGathersNothing) {
   Gpu gpu = Machine();
   gpu.peak[static_cast<size_t>(Precision::kFp32)] = 1e18;
