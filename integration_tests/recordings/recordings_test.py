@@ -62,7 +62,7 @@ class Recordings(unittest.TestCase):
         self.assertEqual(self.rows("merged.rfx", "--by", "op"), self.rows(RESNET, "--by", "op"))
 
     def test_measured_stands_beside_expected(self):
-        # Of this file the model was shown convolutions, which are one rate for each pass, and what short kernels take.
+        # Of this file the model was shown what short kernels take, and none of these operators.
         rows = {(row["phase"], row["op"]): row for row in self.rows(RESNET, "--by", "op")}
         for which in (("forward", "aten::convolution"), ("backward", "aten::convolution_backward"),
                       ("backward", "aten::cudnn_batch_norm_backward"), ("forward", "aten::cudnn_batch_norm")):
