@@ -324,8 +324,8 @@ bool PrintKernels(std::istream& in, const rfinject::Gpu& gpu, const Calibration&
     }
     if (!(std::istringstream(bytes) >> kernel.bytes)) return false;
     const ExpectedTime time = ExpectedTimeOf(kernel, model);
-    std::printf("%s\t%.6g\t%.6g\t%.6g\t%.6g\n", op.c_str(), time.ideal_s * 1e3, time.expected_s * 1e3, time.low_s * 1e3,
-                time.high_s * 1e3);
+    std::printf("%s\t%.6g\t%.6g\t%.6g\t%.6g\n", op.c_str(), time.ideal_s * 1e3, time.expected_s * 1e3,
+                time.low_s * 1e3, time.high_s * 1e3);
   }
   return true;
 }
