@@ -5,7 +5,9 @@ ANY = "*"  # any GPU without measurements
 # Standard deviations to either side: 1.28 has 80 % of a normal distribution whose variance is known. Student's t of eight
 # degrees: four GPUs of a family, and those of the others at the same weight.
 FEW_GPUS = 1.40
-SIZES = (("short", 0.0, 0.5), ("middle", 0.5, 2.0), ("long", 2.0, math.inf))  # ms, as SizeName() in expected.cc
+# Rows of a recording are alike: 80 % of the rows of a further one lie within what holds so many of the others'.
+ALIKE = 0.9
+SIZES = (("tiny", 0.0, 0.05), ("short", 0.05, 0.5), ("middle", 0.5, 2.0), ("long", 2.0, math.inf))  # ms, as SizeName() in expected.cc
 
 
 def median(values):
@@ -47,6 +49,8 @@ def intervals(rows, folds, gpus, known):
             # Half of the width that 80 % have; algorithms of a library that are far off would rule a variance.
             within = ((quantile(scatter, 0.9) - quantile(scatter, 0.1)) / 2 / 1.28) ** 2
             width = FEW_GPUS * math.sqrt((between(parts) + pooled) / 2 + within)
+            # Where a GPU is unlike the others, no variance says so: no less than holds 80 % of the rows.
+            width = max(width, quantile([abs(r) for one in parts for _, r in one], 0.8))
             put(ANY, family, size, -width, width, "%d residuals: %s" % (len(scatter), text))
 
     def add(gpu, family, residuals, what, widen=1.0):
@@ -80,6 +84,7 @@ def intervals(rows, folds, gpus, known):
         else:
             seen = [one for (gpu, f), indices in by.items() if f == family for one in residuals(folds, indices)]
             add(ANY, family, seen, "shapes held out on the only GPU; twice as wide for another", 2.0)
+    add_recorded(rows, folds, found, put)
     for family in known:
         for name in [kind + "_" + size for kind in ("low", "high") for size, _, _ in SIZES]:
             if (ANY, family, name) not in found:
@@ -92,17 +97,44 @@ def intervals(rows, folds, gpus, known):
     return found
 
 
-def with_intervals(rows, predicted, families, part):
-    """For each row the held-out time and its interval, in which the row's own fold or GPU had no part."""
+def add_recorded(rows, predicted, found, put):
+    """Recorded kernels, each without its own recording: of two or three recordings of a GPU the signs say nothing, so the
+    interval is as wide to either side. Those of less than 0.05 ms are all that is known of kernels so short."""
+    by = {}
+    for i in predicted:
+        if rows.recording[i] and predicted[i] > 0 and rows.useful[i]:
+            by.setdefault(rows.family[i], []).append((rows.gpu[i], predicted[i], abs(math.log(rows.ms[i] / predicted[i]))))
+    for family, residuals in by.items():
+        if len(residuals) < 15:
+            continue
+        recorded = {gpu for gpu, _, _ in residuals}
+        others = {gpu for gpu, f, _ in found if f == family} | {ANY}
+        for size, least, most in SIZES:
+            part = [(gpu, r) for gpu, ms, r in residuals if least <= ms < most]
+            text = "%d recorded kernels, each without its recording" % len(part)
+            if len(part) < 15:
+                part, text = [(gpu, r) for gpu, _, r in residuals], "%d recorded kernels; all sizes" % len(residuals)
+            for gpu in recorded | (others if size == "tiny" else set()):
+                width = quantile([r for _, r in part], ALIKE)
+                if sum(one == gpu for one, _ in part) < 15:  # others' kernels say less of it
+                    width = max(width, quantile([r for _, _, r in residuals], ALIKE))
+                put(gpu, family, size, -width, width, text)
+
+
+def with_intervals(rows, predicted, families, part, others=None):
+    """For each row the held-out time and its interval, in which the row's own fold, GPU or recording had no part.
+
+    `others`: the residuals that the interval is of, where those are not `predicted`'s."""
     parts = {}
-    for i in range(len(rows.rows)):
+    every = predicted if others is None else others
+    for i in sorted(predicted):
         parts.setdefault(getattr(rows, part)[i], []).append(i)
     result = [(0, 0, 0)] * len(rows.rows)
     for indices in parts.values():
-        others = dict(predicted)
+        rest = dict(every)
         for i in indices:
-            others.pop(i, None)
-        found = intervals(rows, others if part == "fold" else {}, others if part == "gpu" else {}, sorted(families))
+            rest.pop(i, None)
+        found = intervals(rows, {} if part == "gpu" else rest, rest if part == "gpu" else {}, sorted(families))
         for i in indices:
             ms = predicted.get(i, 0)
             size = next(name for name, _, most in SIZES if ms < most)

@@ -10,6 +10,7 @@ namespace rfinject::estimate {
 namespace {
 
 constexpr std::string_view kEllipsis = "…";
+constexpr std::string_view kCausalMark = ":causal";
 
 class Writer {
  public:
@@ -62,6 +63,18 @@ MemoryFormat FormatOf(const OpCall& call) {
     for (const TensorView& tensor : TensorsOf(call, call.inputs[i])) format = std::max(format, tensor.format);
   }
   return format;
+}
+
+// Whether the operator is an attention of which each query sees only the keys before it. Where is_causal stands among
+// the booleans is by native_functions.yaml: efficient and cuDNN's forward have compute_log_sumexp before it.
+bool IsCausalAttention(const OpCall& call) {
+  if (call.name.find("scaled_dot_product") == std::string_view::npos) return false;
+  const bool second = call.name.ends_with("_efficient_attention") || call.name.ends_with("_cudnn_attention");
+  int before = second ? 1 : 0;
+  for (const Argument& argument : call.inputs) {
+    if (argument.kind == Argument::Kind::kBool && before-- == 0) return argument.integer != 0;
+  }
+  return false;
 }
 
 // What stands behind the first type; empty where nothing has to.
@@ -154,10 +167,11 @@ std::string_view FormatSignature(const OpCall& call, std::span<char, kMaxSignatu
     const bool list = argument.kind == Argument::Kind::kTensorList;
     if (tensors.empty()) continue;
     if (!first) out.Text(" ");
+    const bool causal = first && IsCausalAttention(call);
     const MemoryFormat format = first ? FormatOf(call) : MemoryFormat::kUnknown;
     first = false;
     if (!list) {
-      WriteTensor(out, tensors[0], FormatMark(format, tensors[0].dtype));
+      WriteTensor(out, tensors[0], causal ? kCausalMark : FormatMark(format, tensors[0].dtype));
       continue;
     }
     out.Number(tensors.size());
@@ -173,6 +187,7 @@ std::string_view FormatSignature(const OpCall& call, std::span<char, kMaxSignatu
 uint64_t HashSignature(const OpCall& call) noexcept {
   Hash hash;
   hash.Text(call.name);
+  if (IsCausalAttention(call)) hash.Text(kCausalMark);
   for (const Argument& argument : call.inputs) {
     const auto tensors = TensorsOf(call, argument);
     if (tensors.empty()) continue;

@@ -42,6 +42,19 @@ TEST(SignatureTest, AMemoryFormatThatIsNotTheUsualOneIsSaid) {
             HashOf("aten::convolution ( f32:nchw[8,3,9,9] ) -> ( )"));
 }
 
+TEST(SignatureTest, ACausalAttentionBearsAMark) {
+  const std::string flash =
+      "aten::_scaled_dot_product_flash_attention ( f16[8,12,64,64] f16[8,12,64,64] f16[8,12,64,64] d0.0 ";
+  EXPECT_TRUE(Format(flash + "b1 b0 ) -> ( )").starts_with("f16:causal[8,12,64,64] f16[8"));
+  EXPECT_TRUE(Format(flash + "b0 b1 ) -> ( )").starts_with("f16[8,12,64,64]"));
+  EXPECT_NE(HashOf(flash + "b1 b0 ) -> ( )"), HashOf(flash + "b0 b0 ) -> ( )"));
+  // compute_log_sumexp stands before it.
+  const std::string efficient =
+      "aten::_scaled_dot_product_efficient_attention ( f32[2,3,9,8] f32[2,3,9,8] f32[2,3,9,8] _ ";
+  EXPECT_TRUE(Format(efficient + "b1 d0.0 b0 ) -> ( )").starts_with("f32[2"));
+  EXPECT_TRUE(Format(efficient + "b0 d0.0 b1 ) -> ( )").starts_with("f32:causal[2"));
+}
+
 TEST(SignatureTest, ListsAreSummed) {
   EXPECT_EQ(Format("aten::_foreach_add_ ( { f32[10,10] f32[5] } { f32[105] } i1 ) -> ( )"), "2*f32{105} 1*f32{105}");
 }

@@ -12,6 +12,7 @@ constexpr size_t kMaxOperands = 4, kMaxDimensions = 5;
 constexpr double kMostElements = 1e15;  // along one dimension; more is no tensor
 
 struct Shape {
+  std::string_view type;
   double element_bytes = 4;
   bool channels_last = false;
   size_t rank = 0;
@@ -53,6 +54,7 @@ Shapes Parse(std::string_view signature) {
     if (open == std::string_view::npos || !token.ends_with(']')) return shapes;  // a list, or cut off
     Shape shape;
     const std::string_view type = token.substr(0, open);
+    shape.type = type;
     shape.element_bytes = ElementBytes(type);
     shape.channels_last = IsChannelsLast(type);
     const char* at = token.data() + open + 1;
@@ -101,6 +103,49 @@ bool FillProduct(std::string_view name, const Shapes& shapes, double flop, Opera
   }
   op.kind = OperatorKind::kProduct;
   return op.m > 0 && op.k > 0 && op.n > 0 && Agrees(flop, 2 * op.batch * op.m * op.k * op.n);
+}
+
+// Fused attention: [batch, heads, tokens, elements] of queries, keys and values, behind the gradient in the backward.
+bool FillAttention(std::string_view name, const Shapes& shapes, double flop, double bytes, Operator& op) {
+  if (name.find("scaled_dot_product") == std::string_view::npos) return false;
+  const bool backward = name.ends_with("_backward");
+  const size_t first = backward ? 1 : 0;
+  if (shapes.count < first + 2 || shapes.operand[first].rank != 4 || shapes.operand[first + 1].rank != 4)
+    return false;
+  const Shape &query = shapes.operand[first], &key = shapes.operand[first + 1];
+  const bool causal = shapes.operand[0].type.ends_with(":causal");
+  op.kind = causal ? OperatorKind::kCausalAttention : OperatorKind::kAttention;
+  op.pass = backward ? Pass::kDgrad : Pass::kForward;
+  op.element_bytes = query.element_bytes;
+  op.batch = query.size[0] * query.size[1], op.m = query.size[2], op.n = key.size[2], op.k = query.size[3];
+  op.flop = flop, op.bytes = bytes;
+  return op.m > 0 && op.n > 0 && op.k > 0 && flop > 0;
+}
+
+bool IsReduction(std::string_view name) {
+  constexpr std::array<std::string_view, 12> kNames = {"sum", "mean", "all",    "any", "amax", "amin",
+                                                       "max", "min",  "argmax", "var", "std",  "linalg_vector_norm"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
+// Elements of the result where threads take them one by one (OperatorKind::kReordering): a copy that changes no type
+// changes the order, and operands of different sizes are broadcast. 0 elsewhere.
+double SingleElements(std::string_view name, std::string_view signature, const Shapes& shapes) {
+  if (name == "cat") {  // "2*bf16{19268352}"
+    const size_t open = signature.find('{');
+    double elements = 0;
+    if (open == std::string_view::npos) return 0;
+    std::from_chars(signature.data() + open + 1, signature.data() + signature.size(), elements);
+    return elements > 0 && elements < kMostElements ? elements : 0;
+  }
+  if (shapes.count < 2) return 0;
+  const Shape &left = shapes.operand[0], &right = shapes.operand[1];
+  if (name == "copy_" || name == "clone") return left.type == right.type && left.rank > 1 ? left.elements() : 0;
+  constexpr std::array<std::string_view, 6> kBroadcast = {"add", "sub", "mul", "div", "masked_fill", "where"};
+  const bool broadcasts =
+      std::ranges::any_of(kBroadcast, [&](std::string_view one) { return name.starts_with(one); });
+  if (!broadcasts || left.rank == 0 || right.rank == 0 || left.elements() == right.elements()) return 0;
+  return std::min(left.elements(), right.elements()) > 1 ? std::max(left.elements(), right.elements()) : 0;
 }
 
 bool FillConvolution(const Shape& input, const Shape& weight, Operator& op) {
@@ -160,9 +205,10 @@ OperatorList OperatorsOf(const EstimatedKernel& kernel) {
   op.precision = precision;
   const Shape first = shapes.count > 0 ? shapes.operand[0] : Shape();
   const bool backward = name.find("convolution_backward") != std::string_view::npos;
-  if (backward                        ? FillBackward(shapes, flop, list)
-      : name.ends_with("convolution") ? FillForward(shapes, flop, op)
-                                      : FillProduct(name, shapes, flop, op)) {
+  if (backward ? FillBackward(shapes, flop, list)
+      : name.ends_with("convolution")
+          ? FillForward(shapes, flop, op)
+          : FillProduct(name, shapes, flop, op) || FillAttention(name, shapes, flop, kernel.bytes, op)) {
     return list;
   }
 
@@ -189,7 +235,13 @@ OperatorList OperatorsOf(const EstimatedKernel& kernel) {
   } else if (name.find("rms_norm") != std::string_view::npos) {
     op.kind = OperatorKind::kRmsNorm;
   } else {
-    op.kind = OperatorKind::kOther;
+    op.kind = IsReduction(name)                     ? OperatorKind::kReduction
+              : name.starts_with("_index_put_impl") ? OperatorKind::kScatter
+                                                    : OperatorKind::kOther;
+    if (const double single = SingleElements(name, kernel.signature, shapes); single > 0 && !IsTensor(precision)) {
+      op.kind = OperatorKind::kReordering;
+      op.rows = single, op.cols = 1;
+    }
   }
   return list;
 }
@@ -200,12 +252,27 @@ ExpectedTime ExpectedTimeOf(const EstimatedKernel& kernel, const ExpectedTimes& 
   const OperatorList list = OperatorsOf(kernel);
   for (const Operator& op : list.span()) {
     const ExpectedTime time = model.Of(op);
-    sum.ideal_s += time.ideal_s;
     sum.expected_s += time.expected_s;
     sum.low_s += time.low_s;
     sum.high_s += time.high_s;
     sum.winograd = sum.winograd || time.winograd;
     sum.calibrated = std::max(sum.calibrated, time.calibrated);
+  }
+  if (!(sum.expected_s > 0)) return sum;
+  double at_peak_s = 0;
+  for (size_t i = 0; i < kernel.flop.size(); ++i) {
+    const double peak = model.gpu().peak[i];
+    if (peak > 0) at_peak_s = std::max(at_peak_s, kernel.flop[i] / peak);
+  }
+  sum.dram_bytes = model.FromDram(kernel.bytes);
+  sum.ideal_s = model.LeastSeconds(sum.dram_bytes, at_peak_s);
+  // Operators that the formulas take for traffic alone may have FLOP on another unit beside it.
+  const double least_s =
+      sum.winograd ? model.LeastSeconds(sum.dram_bytes, at_peak_s / ExpectedTimes::kWinogradSaves) : sum.ideal_s;
+  if (const double longer = least_s / sum.expected_s; longer > 1) {
+    sum.expected_s *= longer;
+    sum.low_s *= longer;
+    sum.high_s *= longer;
   }
   return sum;
 }

@@ -33,8 +33,8 @@ struct OperatorList {
 };
 OperatorList OperatorsOf(const EstimatedKernel& kernel);
 
-// Returns the sum over OperatorsOf. The interval's ends are also summed, as if the model's error were the same for
-// all.
+// Returns the sum over OperatorsOf, and the ideal time and the DRAM bytes of the kernel as a whole. The interval's
+// ends are also summed, as if the model's error were the same for all.
 ExpectedTime ExpectedTimeOf(const EstimatedKernel& kernel, const ExpectedTimes& model);
 
 }  // namespace rfinject::cli

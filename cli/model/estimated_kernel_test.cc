@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
 namespace rfinject::cli {
 namespace {
 
@@ -68,13 +73,48 @@ TEST(EstimatedKernel, ProductsTakeTheirLastTwoOperands) {
   }
 }
 
+TEST(EstimatedKernel, AttentionHasHeadsQueriesAndKeys) {
+  const Operator forward = OperatorsOf({.op = "aten::_scaled_dot_product_flash_attention",
+                                        .signature = "f16:causal[8,12,100,64] f16[8,12,200,64] f16[8,12,200,64]",
+                                        .flop = Flop(Precision::kFp16Tensor, 1e9)})
+                               .operators[0];
+  EXPECT_EQ(forward.kind, OperatorKind::kCausalAttention);
+  EXPECT_EQ(forward.batch, 96);
+  EXPECT_EQ(forward.m, 100);
+  EXPECT_EQ(forward.n, 200);
+  EXPECT_EQ(forward.element_bytes, 2);
+  const Operator backward =
+      OperatorsOf({.op = "aten::_scaled_dot_product_flash_attention_backward",
+                   .signature = "f16[8,12,100,64] f16[8,12,100,64] f16[8,12,200,64] f16[8,12,200,64]",
+                   .flop = Flop(Precision::kFp16Tensor, 1e9)})
+          .operators[0];
+  EXPECT_EQ(backward.pass, Pass::kDgrad);
+  EXPECT_EQ(backward.n, 200);
+  EXPECT_EQ(backward.kind, OperatorKind::kAttention);
+}
+
+TEST(EstimatedKernel, CopiesIntoAnotherOrderConcatenationsAndBroadcastsAreOneByOne) {
+  const auto elements = [](std::string_view op, std::string_view signature) {
+    const Operator one = OperatorsOf({.op = op, .signature = signature, .bytes = 1e6}).operators[0];
+    return one.kind == OperatorKind::kReordering ? one.rows * one.cols : 0;
+  };
+  EXPECT_EQ(elements("aten::copy_", "f16[4,5,6] f16[4,5,6]"), 120);
+  EXPECT_EQ(elements("aten::copy_", "f16[4,5,6] f32[4,5,6]"), 0);  // a conversion keeps the order
+  EXPECT_EQ(elements("aten::cat", "2*bf16{19268352}"), 19268352);
+  EXPECT_EQ(elements("aten::add", "f16[4,5,6] f16[1,5,6]"), 120);
+  EXPECT_EQ(elements("aten::add", "f16[4,5,6] f16[4,5,6]"), 0);
+  EXPECT_EQ(elements("aten::mul", "f16[4,5,6] f64[]"), 0);
+}
+
 TEST(EstimatedKernel, FlopOfAConvolutionWithSomeDigitsOnlyGiveWholePixels) {
+  const double flop = 2.0 * 32 * 64 * 256 * 56 * 56;
   const Operator op = OperatorsOf({.op = "aten::convolution",
                                    .signature = "f32[32,256,56,56] f32[64,256,1,1]",
-                                   .flop = Flop(Precision::kFp32, 2.0 * 32 * 64 * 256 * 56 * 56 * (1 - 1e-9))})
+                                   .flop = Flop(Precision::kFp32, flop * (1 - 1e-9))})
                           .operators[0];
   EXPECT_EQ(op.out_h, 56);
   EXPECT_EQ(op.out_w, 56);
+  EXPECT_TRUE(IsProductAsItLies(op));
 }
 
 TEST(EstimatedKernel, ShapesThatDoNotGiveTheFlopAreNotBelieved) {
@@ -95,6 +135,93 @@ TEST(EstimatedKernel, ReadsAnyTextWithoutHarm) {
                          ExpectedTimes(*FindGpu("T4"), Calibration::Shipped()));
       EXPECT_GT(time.expected_s, 0) << op << " " << signature;
       EXPECT_LT(time.expected_s, 1) << op << " " << signature;
+    }
+  }
+}
+
+// Kernels of training steps, from a few elements to a gigabyte.
+struct Sample {
+  std::string op, signature;
+  FlopByPrecision flop{};
+  double bytes = 0;
+};
+
+std::string Tensor(std::string_view type, std::initializer_list<double> sizes) {
+  std::string text;
+  for (const double size : sizes) text += (text.empty() ? "" : ",") + std::to_string(static_cast<int64_t>(size));
+  return std::string(type) + "[" + text + "]";
+}
+
+std::vector<Sample> Samples() {
+  std::vector<Sample> samples;
+  struct Type {
+    std::string_view name;
+    double bytes;
+    Precision unit;
+  };
+  for (const auto& [name, width, unit] : {Type{"f32", 4, Precision::kFp32}, Type{"f32", 4, Precision::kTf32Tensor},
+                                          Type{"f16", 2, Precision::kFp16Tensor}}) {
+    for (double n = 1; n < 3e8; n *= 7) {
+      const std::string flat = Tensor(name, {n, 1});
+      for (const char* op : {"aten::add", "aten::relu_", "aten::copy_", "aten::sum", "aten::_softmax",
+                             "aten::native_layer_norm", "aten::native_batch_norm", "aten::_index_put_impl_"}) {
+        samples.push_back({op, flat + " " + flat, Flop(Precision::kFp32, n), 3 * n * width});
+      }
+    }
+    for (double side = 8; side < 20000; side = side * 3 + 1) {
+      for (const double k : {16.0, 512.0, 8192.0}) {
+        samples.push_back({"aten::mm", Tensor(name, {side, k}) + " " + Tensor(name, {k, side}),
+                           Flop(unit, 2 * side * side * k), width * (2 * side * k + side * side)});
+        samples.push_back({"aten::bmm", Tensor(name, {48, side, k}) + " " + Tensor(name, {48, k, side}),
+                           Flop(unit, 48 * 2 * side * side * k), 48 * width * (2 * side * k + side * side)});
+      }
+      FlopByPrecision flop = Flop(unit, 4 * 48 * side * side * 64);
+      flop[static_cast<size_t>(Precision::kFp32)] += 4 * 48 * side * side;
+      for (const char* mark : {"", ":causal"}) {
+        const std::string tail = Tensor(name, {4, 12, side, 64});
+        samples.push_back({"aten::_scaled_dot_product_flash_attention",
+                           Tensor(std::string(name) + mark, {4, 12, side, 64}) + " " + tail + " " + tail, flop,
+                           4 * 48 * side * 64 * width});
+      }
+    }
+    for (const double images : {1.0, 32.0, 256.0}) {
+      for (const double channels : {3.0, 64.0, 512.0}) {
+        for (const double kernel : {1.0, 3.0, 5.0}) {
+          const double elements = images * channels * 28 * 28;
+          const double flop = 2 * elements * 64 * kernel * kernel;
+          const std::string in = Tensor(name, {images, channels, 28, 28}), out = Tensor(name, {images, 64, 28, 28}),
+                            filter = Tensor(name, {64, channels, kernel, kernel});
+          const double bytes = width * (elements + images * 64 * 784 + 64 * channels * kernel * kernel);
+          samples.push_back({"aten::convolution", in + " " + filter, Flop(unit, flop), bytes});
+          samples.push_back(
+              {"aten::convolution_backward", out + " " + in + " " + filter, Flop(unit, 2 * flop), 2 * bytes});
+        }
+      }
+    }
+  }
+  return samples;
+}
+
+TEST(EstimatedKernel, NothingButWinogradIsFasterThanItsRoofsAndNothingThanItsIdealTime) {
+  for (const Gpu& gpu : AllGpus()) {
+    if (!HasEstimates(gpu)) continue;
+    const ExpectedTimes model(gpu, Calibration::Shipped());
+    for (const Sample& sample : Samples()) {
+      const ExpectedTime time = ExpectedTimeOf(
+          {.op = sample.op, .signature = sample.signature, .flop = sample.flop, .bytes = sample.bytes}, model);
+      if (time.winograd || !(time.expected_s > 0)) continue;
+      const std::string what = std::string(gpu.name) + " " + sample.op + " " + sample.signature;
+      double least_s = time.dram_bytes / gpu.dram_bytes_per_s;
+      for (size_t i = 0; i < sample.flop.size(); ++i) {
+        if (sample.flop[i] > 0) least_s = std::max(least_s, sample.flop[i] / gpu.peak[i]);
+      }
+      EXPECT_GE(time.expected_s, least_s * (1 - 1e-12)) << what;
+      EXPECT_GE(time.ideal_s, least_s * (1 - 1e-12)) << what;
+      EXPECT_LE(time.ideal_s, time.expected_s * (1 + 1e-12)) << what;
+      EXPECT_LE(time.low_s, time.expected_s) << what;
+      EXPECT_GE(time.high_s, time.expected_s) << what;
+      EXPECT_LE(time.dram_bytes, sample.bytes) << what;
+      EXPECT_GE(time.dram_bytes, 0.1 * sample.bytes) << what;  // no cache is so fast that a row had no intensity
     }
   }
 }

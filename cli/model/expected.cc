@@ -25,128 +25,35 @@ constexpr std::array<Tile, 11> kTiles = {{{256, 128},
                                           {32, 128}}};
 constexpr size_t kWideTiles = 6;
 constexpr std::array<double, 8> kSplits = {1, 2, 3, 4, 6, 8, 12, 16};
-constexpr double kLeastSplitK = 64;                // a part of a split product has at least so many steps
-constexpr double kStrideUnit = 32768;              // bytes
-constexpr double kStrideMost = 8;                  // units; each row lies on pages of its own by then
-constexpr double kTensorAlignment = 8;             // channels: tensor cores' convolution kernels want multiples of it
-constexpr double kRowAlignment = 16;               // bytes
-constexpr double kSingleFilters = 64;              // of a block, for one channel of halves; fewer take as long
-constexpr double kSingleTaps = 8;                  // of a block of its weight's gradient
-constexpr double kOverlap = 4;                     // exponent: how sharply a kernel is either compute or memory bound
-constexpr double kBlockK = 8, kBlockKTensor = 32;  // steps of the inner dimension that a kernel takes at once
-// Winograd: an output tile of 2x2 takes 16 multiplications instead of 36, one of 4x4 takes 36 instead of 144
-// (Lavin, Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016).
-constexpr double kFusedMultiplications = 16, kNonfusedMultiplications = 36, kFilterTaps = 9;
-constexpr double kFusedTiles = 32, kFusedFilters = 32, kFusedSetup = 8;  // of a block: output tiles, filters; steps
+constexpr double kLeastSplitK = 64;      // a part of a split product has at least so many steps
+constexpr double kStrideUnit = 32768;    // bytes
+constexpr double kStrideMost = 8;        // units; each row lies on pages of its own by then
+constexpr double kL2BytesPerCycle = 64;  // of an SM: what the crossbar is built for
+constexpr double kL2Gone = 3;   // times the L2's capacity: so much traffic leaves nothing of the kernel before
+constexpr double kOverlap = 4;  // exponent: how sharply a kernel is either compute or memory bound
+// A fused attention: queries and keys of a block at a time (Dao, "FlashAttention-2"; half of the keys at heads of
+// 128).
+constexpr double kAttentionRows = 128, kAttentionCols = 128;
 constexpr double kPersistentCols = 1024;  // softmax keeps rows up to this length in registers (ATen, SoftMax.cu)
 
-bool IsTensor(Precision precision) {
-  switch (precision) {
-    case Precision::kTf32Tensor:
-    case Precision::kFp16Tensor:
-    case Precision::kBf16Tensor:
-    case Precision::kFp8Tensor:
-    case Precision::kFp64Tensor:
-      return true;
-    default:
-      return false;
-  }
-}
-
-double CeilTo(double value, double step) { return std::ceil(value / step) * step; }
-
-// The longer of the two where one is much longer, and a little more where both are alike.
-double Overlapped(double a, double b) {
-  return std::pow(std::pow(a, kOverlap) + std::pow(b, kOverlap), 1 / kOverlap);
-}
-
-double ConvolutionBytes(const Operator& op) {
-  return op.element_bytes *
-         (op.images * op.c_in * op.h * op.w + op.c_out * op.c_in / op.groups * op.kernel_h * op.kernel_w +
-          op.images * op.c_out * op.out_h * op.out_w);
-}
-
-double Flop(const Operator& op) {
-  if (op.kind == OperatorKind::kProduct) return 2 * op.batch * op.m * op.k * op.n;
-  if (op.kind == OperatorKind::kOther) return op.flop;
-  if (op.kind != OperatorKind::kConvolution) return 0;
-  return 2 * op.images * op.c_out * op.out_h * op.out_w * op.c_in / op.groups * op.kernel_h * op.kernel_w;
-}
-
-double Bytes(const Operator& op) {
-  if (op.kind == OperatorKind::kConvolution) return ConvolutionBytes(op);
-  if (op.kind != OperatorKind::kProduct) return op.bytes;
+// cuBLAS's kernels of tensor cores read and write 16 bytes at a time where every row begins at a multiple of them.
+// Returns the elements of the matrices of a product whose rows do not: those are moved one by one.
+double MisalignedElements(const Operator& op) {
+  if (!IsTensor(op.precision)) return 0;
+  const bool k = std::fmod(op.k * op.element_bytes, kRowAlignment) != 0;
+  const bool n = std::fmod(op.n * op.element_bytes, kRowAlignment) != 0;
   const double right = op.shared_right ? 1 : op.batch;
-  return op.element_bytes * (op.batch * op.m * op.k + right * op.k * op.n + op.batch * op.m * op.n);
+  return (k ? op.batch * op.m * op.k : 0) + (k || n ? right * op.k * op.n : 0) + (n ? op.batch * op.m * op.n : 0);
 }
 
-// A convolution whose channels tensor cores' kernels do not take runs on the FP32 units.
-bool OnTensorCores(const Operator& op) {
-  if (!IsTensor(op.precision)) return false;
-  if (op.kind != OperatorKind::kConvolution) return true;
-  return std::fmod(op.c_in / op.groups, kTensorAlignment) == 0 && std::fmod(op.c_out, kTensorAlignment) == 0;
-}
-
-// With channels first a convolution of 1x1 is, for each image, a product of the filters and the planes of its
-// channels. cuBLAS's kernels for tensor cores take rows that begin at multiples of 16 bytes.
-bool IsProductAsItLies(const Operator& op) {
-  return op.kernel_h == 1 && op.kernel_w == 1 && op.groups == 1 && op.out_h == op.h && op.out_w == op.w &&
-         (!IsTensor(op.precision) || std::fmod(op.h * op.w * op.element_bytes, kRowAlignment) == 0);
-}
-
-bool IsWinogradShape(const Operator& op) {
-  return op.kernel_h == 3 && op.kernel_w == 3 && op.groups == 1 && std::abs(op.out_h - op.h) <= 2 &&
-         std::abs(op.out_w - op.w) <= 2;
-}
-
-// By the size of the operator, because a short kernel's time is less certain: 0 short, 1 middle, 2 long.
-constexpr std::array<std::string_view, 3> kSizeNames = {"short", "middle", "long"};
+// By the size of the operator, because a short kernel's time is less certain: 0 tiny to 3 long.
+constexpr std::array<std::string_view, 4> kSizeNames = {"tiny", "short", "middle", "long"};
 size_t SizeOf(double seconds) {
-  if (seconds < 0.5e-3) return 0;
-  return seconds < 2e-3 ? 1 : 2;
+  if (seconds < 0.5e-3) return seconds < 0.05e-3 ? 0 : 1;
+  return seconds < 2e-3 ? 2 : 3;
 }
 
 }  // namespace
-
-Family FamilyOf(const Operator& op) {
-  const bool tensor = OnTensorCores(op);
-  switch (op.kind) {
-    case OperatorKind::kElementwise:
-      return Family::kElementwise;
-    case OperatorKind::kOther:
-      // Without matrix work it is an element-wise operator, a reduction, a pool: traffic.
-      return IsTensor(op.precision) ? Family::kOther : Family::kElementwise;
-    case OperatorKind::kSoftmax:
-      return Family::kSoftmax;
-    case OperatorKind::kLayerNorm:
-      return Family::kLayerNorm;
-    case OperatorKind::kRmsNorm:
-      return Family::kRmsNorm;
-    case OperatorKind::kBatchNorm:
-      return Family::kBatchNorm;
-    case OperatorKind::kProduct:
-      if (op.shared_right || op.batch == 1) return tensor ? Family::kLinearTensor : Family::kLinearFp32;
-      return tensor ? Family::kBmmTensor : Family::kBmmFp32;
-    case OperatorKind::kConvolution:
-      break;
-  }
-  if (op.groups > 1 && op.groups == op.c_in) return Family::kConvDepthwise;
-  const bool tf32 = op.precision == Precision::kTf32Tensor;
-  const bool single = op.c_in == 1 && IsTensor(op.precision) && !tf32;
-  if (tensor && tf32) {
-    constexpr std::array kPasses = {Family::kConvTf32, Family::kConvTf32Dgrad, Family::kConvTf32Wgrad};
-    return kPasses[static_cast<size_t>(op.pass)];
-  }
-  switch (op.pass) {
-    case Pass::kForward:
-      return single ? Family::kConvSingle : tensor ? Family::kConvTensor : Family::kConvFp32;
-    case Pass::kDgrad:
-      return single ? Family::kConvSingle : tensor ? Family::kConvTensorDgrad : Family::kConvFp32Dgrad;
-    case Pass::kWgrad:
-      return single ? Family::kConvSingleWgrad : tensor ? Family::kConvTensorWgrad : Family::kConvFp32Wgrad;
-  }
-  return Family::kElementwise;
-}
 
 ExpectedTimes::ExpectedTimes(const Gpu& gpu, const Calibration& calibration)
     : gpu_(gpu), bandwidth_(gpu.dram_bytes_per_s * calibration.Get(gpu.name, "gpu", "memory_share").value_or(1)) {
@@ -156,6 +63,11 @@ ExpectedTimes::ExpectedTimes(const Gpu& gpu, const Calibration& calibration)
     unit->burst_s = calibration.Get(gpu.name, family, "burst_ms").value_or(0) * 1e-3;
     unit->stride_slope = calibration.Get(gpu.name, family, "stride_slope").value_or(0);
   }
+  // What the cache's bandwidth is more than the DRAM's comes from the cache.
+  const double l2_bandwidth =
+      kL2BytesPerCycle * gpu.sm_count * gpu.boost_hz * calibration.Get(gpu.name, "gpu", "l2_share").value_or(0);
+  l2_share_ = l2_bandwidth > bandwidth_ ? 1 - bandwidth_ / l2_bandwidth : 0;
+  kernel_s_ = calibration.Get(gpu.name, "gpu", "kernel_us").value_or(kLaunchIntervalS * 1e6) * 1e-6;
   for (size_t f = 0; f < families_.size(); ++f) families_[f] = Read(calibration, kFamilyNames[f]);
 }
 
@@ -165,7 +77,7 @@ ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, st
     return calibration.Get(gpu_.name, family, name).value_or(missing);
   };
   p.own = calibration.Own(gpu_.name, family, "rows").has_value();
-  p.launch_s = get("launch_us", kLaunchIntervalS * 1e6) * 1e-6;
+  p.launch_s = get("launch_us", kernel_s_ * 1e6) * 1e-6;
   for (size_t size = 0; size < kSizeNames.size(); ++size) {
     p.low[size] = get(std::string("low_").append(kSizeNames[size]), 0.5);
     p.high[size] = get(std::string("high_").append(kSizeNames[size]), 2);
@@ -174,6 +86,9 @@ ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, st
   p.share_persistent = get("share_persistent", p.share_persistent);
   p.reread = get("reread", p.reread);
   p.rows_per_sm = get("rows_per_sm", p.rows_per_sm);
+  p.elements_per_s = get("elements_per_clock", 0) * gpu_.sm_count * gpu_.boost_hz;
+  p.step_s = get("step_ns", 0) * 1e-9;
+  p.misaligned = get("misaligned", 0);
   p.block_bytes_per_s = get("block_GBps", 0) * 1e9;
   p.tiles = {get("tile_edge", 0), get("k_setup", 0), get("wave", 0), get("least_tile_rows", 0),
              get("least_tile_cols", 0)};
@@ -193,6 +108,12 @@ ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, st
   p.winograd_tiles = {p.tiles.edge, get("winograd_k_setup", 0), get("winograd_wave", 0), least("least_tile_rows"),
                       least("least_tile_cols")};
   return p;
+}
+
+double ExpectedTimes::CeilTo(double value, double step) { return std::ceil(value / step) * step; }
+
+double ExpectedTimes::Overlapped(double a, double b) {
+  return std::pow(std::pow(a, kOverlap) + std::pow(b, kOverlap), 1 / kOverlap);
 }
 
 ExpectedTimes::Unit ExpectedTimes::UnitOf(Precision precision) const {
@@ -227,8 +148,8 @@ double ExpectedTimes::ProductAtPeak(double batch, double m, double k, double n, 
       const double full = blocks * split / sms;
       const double waves = (choice.whole_waves ? std::ceil(full) : full) + tiles.wave;
       double seconds = waves * 2 * a * b * steps / (sm_rate * efficiency) * stride;
-      // The parts are written in FP32 and added up; scaled, because the caller divides by the share.
-      if (split > 1) seconds += batch * m * n * 4 * (split + 1) / bandwidth_ * unit.share;
+      // The parts are written in FP32, and added up; scaled, because the caller divides by the share.
+      if (split > 1) seconds += (choice.adds_up_s + batch * m * n * 4 * (split + 1) / bandwidth_) * unit.share;
       best = std::min(best, seconds);
     }
   }
@@ -242,89 +163,33 @@ double ExpectedTimes::ProductSeconds(const Operator& op, const Parameters& p) co
   const double batch = batched ? op.batch : 1;
   const double m = batched ? op.m : op.m * op.batch;
   const double at_peak = ProductAtPeak(batch, m, op.k, op.n, op.element_bytes, unit, p.tiles,
-                                       {.wide_only = batched || IsTensor(op.precision)});
-  return Overlapped(Sustained(at_peak, unit, p.rate), Bytes(op) / (bandwidth_ * p.memory));
+                                       {.wide_only = batched || IsTensor(op.precision), .adds_up_s = kernel_s_});
+  const double latency = p.step_s * std::ceil(op.k / kBlockKTensor);
+  const double misaligned = MisalignedElements(op);
+  const double slower = misaligned > 0 ? 1 + p.misaligned : 1;
+  double traffic = Traffic(Bytes(op), p.memory);
+  if (p.elements_per_s > 0) traffic = std::max(traffic, misaligned / p.elements_per_s);
+  // However few blocks there are, each waits for its steps; where there are many, others compute meanwhile.
+  return Overlapped(Overlapped(Sustained(at_peak, unit, p.rate) * slower, latency), traffic);
 }
 
-double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p, bool& winograd) const {
-  winograd = false;
-  const Family family = FamilyOf(op);
-  const bool tensor = OnTensorCores(op);
-  const Unit unit = UnitOf(tensor || !IsTensor(op.precision) ? op.precision : Precision::kFp32);
-  // Little reuse, and kernels without tiles; those for one channel have one size of block and compute all of it.
-  if (family == Family::kConvDepthwise || family == Family::kConvSingle || family == Family::kConvSingleWgrad) {
-    Operator computed = op;
-    if (family == Family::kConvSingle) computed.c_out = CeilTo(op.c_out, kSingleFilters);
-    if (family == Family::kConvSingleWgrad) {
-      computed.kernel_h = 1;
-      computed.kernel_w = CeilTo(op.kernel_h * op.kernel_w, kSingleTaps);
-    }
-    return Overlapped(Flop(computed) / (unit.peak * p.rate), Bytes(op) / (bandwidth_ * p.memory));
-  }
+// Blocks of queries go over the keys that they see.
+double ExpectedTimes::AttentionSeconds(const Operator& op, const Parameters& p) const {
+  const Unit unit = UnitOf(op.precision);
+  const double rows = std::ceil(op.m / kAttentionRows), cols = std::ceil(op.n / kAttentionCols);
+  const double seen = op.kind == OperatorKind::kCausalAttention && op.m == op.n ? (rows + 1) / 2 : cols;
+  const double whole = op.flop * (rows * kAttentionRows / op.m) * (seen * kAttentionCols / op.n);
+  return cols * p.step_s + Overlapped(Sustained(whole / unit.peak, unit, p.rate), Traffic(op.bytes, p.share));
+}
 
-  // The pass as a convolution from `in` channels on pixels of the input to `out` channels on those of the output.
-  const bool dgrad = op.pass == Pass::kDgrad;
-  const double in = (dgrad ? op.c_out : op.c_in) / op.groups, out = (dgrad ? op.c_in : op.c_out) / op.groups;
-  const double out_h = dgrad ? op.h : op.out_h, out_w = dgrad ? op.w : op.out_w;
-  const double in_bytes =
-      op.element_bytes * op.images * (dgrad ? op.c_out * op.out_h * op.out_w : op.c_in * op.h * op.w);
-  const double out_bytes = op.element_bytes * op.images * (dgrad ? op.c_in : op.c_out) * out_h * out_w;
-  const double filter_bytes = op.element_bytes * op.c_in * op.c_out / op.groups * op.kernel_h * op.kernel_w;
+double ExpectedTimes::FromDram(double bytes) const {
+  if (l2_share_ <= 0) return bytes;
+  const double still_there = std::clamp((kL2Gone - bytes / gpu_.l2_bytes) / (kL2Gone - 1), 0.0, 1.0);
+  return bytes * (1 - l2_share_ * still_there);
+}
 
-  double m, k, n;
-  if (op.pass == Pass::kWgrad) {
-    m = op.c_in / op.groups * op.kernel_h * op.kernel_w, n = op.c_out / op.groups;
-    k = op.images * op.out_h * op.out_w;
-  } else {
-    m = op.images * out_h * out_w, n = out;
-    // A strided gradient has zeros between, which kernels leave out in part.
-    k = in * op.kernel_h * op.kernel_w *
-        (dgrad ? std::pow(op.out_h * op.out_w / (op.h * op.w), p.strided_gradient) : 1);
-  }
-  Unit dense = unit;
-  dense.stride_slope = 0;  // pixels are gathered: no row of the matrix is in memory as such
-  const bool wgrad = op.pass == Pass::kWgrad;
-  const Choice choice{.wide_only = tensor, .split_k = tensor || wgrad, .whole_waves = tensor || wgrad};
-  const double gemm =
-      Sustained(ProductAtPeak(op.groups, m, k, n, op.element_bytes, dense, p.tiles, choice), dense, p.rate);
-  if (tensor) {
-    const double kernel = Overlapped(gemm, Bytes(op) / (bandwidth_ * p.memory));
-    // Tensor cores' kernels want channels last, and PyTorch's default is not: three more kernels read and write
-    // input, filters and output once more. What is a product as it lies needs none.
-    if (op.channels_last || op.precision == Precision::kFp64Tensor || IsProductAsItLies(op)) return kernel;
-    return kernel + 3 * kLaunchIntervalS + 2 * Bytes(op) / bandwidth_;
-  }
-  // Nothing is gathered for a product as it lies, and its traffic goes on beside its arithmetic. (Times of wgrad,
-  // which adds up over images as well, do not look so.)
-  if (!wgrad && IsProductAsItLies(op)) return Overlapped(gemm, Bytes(op) / (bandwidth_ * p.memory));
-  double best = gemm + (p.implicit_gemm_input * in_bytes + filter_bytes + out_bytes) / bandwidth_;
-  if (!IsWinogradShape(op)) return best;
-
-  if (!wgrad) {
-    const double outputs = std::ceil(out_h / 2) * std::ceil(out_w / 2);
-    const double blocks = op.images * std::ceil(outputs / kFusedTiles) * std::ceil(out / kFusedFilters);
-    const double block = 2 * kFusedMultiplications * kFusedTiles * kFusedFilters *
-                         (CeilTo(in, kBlockK) + kFusedSetup) / (unit.peak / gpu_.sm_count);
-    const double fused = Sustained((std::ceil(blocks / gpu_.sm_count) + p.fused_wave) * block, dense, p.fused_rate) +
-                         (in_bytes + p.fused_filter * filter_bytes * kFusedMultiplications / kFilterTaps +
-                          p.fused_output * out_bytes) /
-                             bandwidth_;
-    if (fused < best) best = fused, winograd = true;
-  }
-  const double outputs = op.images * std::ceil(out_h / 4) * std::ceil(out_w / 4);
-  // 36 products; the transformed input and output go through memory once each way, and so does the filter.
-  const double products =
-      wgrad ? ProductAtPeak(kNonfusedMultiplications, in, outputs, out, op.element_bytes, dense, p.winograd_tiles, {})
-            : ProductAtPeak(kNonfusedMultiplications, outputs, in, out, op.element_bytes, dense, p.winograd_tiles,
-                            {.split_k = false});
-  const double transformed = 2 * op.element_bytes * kNonfusedMultiplications * outputs * (in + out);
-  const double transformed_filter = 2 * filter_bytes * kNonfusedMultiplications / kFilterTaps;
-  const double nonfused =
-      Sustained(products, dense, p.winograd_rate) +
-      (in_bytes + out_bytes + filter_bytes + transformed + p.winograd_filter * transformed_filter) /
-          (bandwidth_ * p.winograd_transform);
-  if (nonfused < best) best = nonfused, winograd = true;
-  return best;
+double ExpectedTimes::LeastSeconds(double dram_bytes, double seconds_at_peak) const {
+  return std::max({kernel_s_, dram_bytes / gpu_.dram_bytes_per_s, seconds_at_peak});
 }
 
 double ExpectedTimes::Missed(double resident_bytes) const {
@@ -333,24 +198,51 @@ double ExpectedTimes::Missed(double resident_bytes) const {
 
 // Rows are read once, and again where a row's second pass finds it neither in registers nor in the L2 cache.
 double ExpectedTimes::RowSeconds(const Operator& op, const Parameters& p) const {
-  if (op.kind == OperatorKind::kElementwise) return op.bytes / (bandwidth_ * p.share);
+  if (op.kind == OperatorKind::kElementwise || op.kind == OperatorKind::kReduction ||
+      op.kind == OperatorKind::kScatter) {
+    return Traffic(op.bytes, p.share);
+  }
   if (op.kind == OperatorKind::kBatchNorm) {
     const double bytes = op.bytes + op.reread_bytes * Missed(2 * op.reread_bytes);  // read and written
-    const double traffic = bytes / (bandwidth_ * p.share);
+    const double traffic = Traffic(bytes, p.share);
     // Few channels are few blocks, and what a block has under way at a time is limited.
     if (op.rows == 0 || p.block_bytes_per_s == 0) return traffic;
     return Overlapped(traffic, bytes / (op.rows * p.block_bytes_per_s));
   }
   if (op.kind == OperatorKind::kOther) {
     const Unit unit = UnitOf(op.precision);
-    return Overlapped(Sustained(op.flop / unit.peak, unit, 1), op.bytes / (bandwidth_ * p.share));
+    return Overlapped(Sustained(op.flop / unit.peak, unit, 1), Traffic(op.bytes, p.share));
+  }
+  if (op.kind == OperatorKind::kReordering) {
+    const double traffic = Traffic(op.bytes, p.share);
+    return p.elements_per_s > 0 ? std::max(traffic, op.rows * op.cols / p.elements_per_s) : traffic;
   }
   if (op.kind == OperatorKind::kSoftmax && op.cols <= kPersistentCols) {
-    return op.bytes / (bandwidth_ * p.share_persistent);
+    return Traffic(op.bytes, p.share_persistent);
   }
   const double row_bytes = op.cols * op.element_bytes;
   const double resident = gpu_.sm_count * p.rows_per_sm * 2 * row_bytes;  // read and written
-  return (op.bytes + op.rows * row_bytes * p.reread * Missed(resident)) / (bandwidth_ * p.share);
+  const double traffic = Traffic(op.bytes + op.rows * row_bytes * p.reread * Missed(resident), p.share);
+  // A softmax takes several elements at a time where its rows begin at multiples of what it loads at once; in FP32
+  // the bytes take longer than the elements anyhow.
+  const bool several =
+      op.kind == OperatorKind::kSoftmax && (op.element_bytes > 2 || std::fmod(row_bytes, kRowAlignment) == 0);
+  if (several || p.elements_per_s == 0) return traffic;
+  return Overlapped(traffic, op.rows * op.cols / p.elements_per_s);
+}
+
+double ExpectedTimes::SecondsOf(const Operator& op, const Parameters& p, bool& winograd) const {
+  switch (op.kind) {
+    case OperatorKind::kProduct:
+      return ProductSeconds(op, p);
+    case OperatorKind::kAttention:
+    case OperatorKind::kCausalAttention:
+      return AttentionSeconds(op, p);
+    case OperatorKind::kConvolution:
+      return ConvolutionSeconds(op, p, winograd);
+    default:
+      return RowSeconds(op, p);
+  }
 }
 
 ExpectedTime ExpectedTimes::Of(const Operator& op) const {
@@ -358,21 +250,13 @@ ExpectedTime ExpectedTimes::Of(const Operator& op) const {
   const double flop = Flop(op);
   const double peak = gpu_.peak[static_cast<size_t>(op.precision)];
   if (flop > 0 && !(peak > 0)) return time;
-  time.ideal_s = std::max({kLaunchIntervalS, Bytes(op) / gpu_.dram_bytes_per_s, flop > 0 ? flop / peak : 0});
+  time.dram_bytes = FromDram(Bytes(op));
+  time.ideal_s = LeastSeconds(time.dram_bytes, flop > 0 ? flop / peak : 0);
 
   const Parameters& p = Of(FamilyOf(op));
-  double seconds = 0;
-  switch (op.kind) {
-    case OperatorKind::kProduct:
-      seconds = ProductSeconds(op, p);
-      break;
-    case OperatorKind::kConvolution:
-      seconds = ConvolutionSeconds(op, p, time.winograd);
-      break;
-    default:
-      seconds = RowSeconds(op, p);
-  }
-  time.expected_s = p.launch_s + seconds;
+  time.expected_s = p.launch_s + SecondsOf(op, p, time.winograd);
+  const double executed = time.winograd ? flop / kWinogradSaves : flop;
+  time.expected_s = std::max(time.expected_s, LeastSeconds(time.dram_bytes, flop > 0 ? executed / peak : 0));
   time.calibrated = p.own ? Calibrated::kGpu : Calibrated::kFamily;
   const size_t size = SizeOf(time.expected_s);
   time.low_s = time.expected_s * p.low[size];

@@ -14,42 +14,11 @@
 #include <string_view>
 
 #include "cli/model/calibration.h"
+#include "cli/model/operator.h"
 #include "gpus/gpus.h"
 #include "proto/wire/vocabulary.h"
 
 namespace rfinject::cli {
-
-enum class OperatorKind : uint8_t {
-  kElementwise,  // reads and writes
-  kOther,        // everything that has no better description than FLOP and bytes
-  kProduct,      // batch products of m x k by k x n; `shared_right`: the right operand is one matrix (a linear layer)
-  kConvolution,
-  kSoftmax,
-  kLayerNorm,
-  kRmsNorm,
-  kBatchNorm,
-};
-
-enum class Pass : uint8_t { kForward, kDgrad, kWgrad };  // dgrad: the input's gradient; wgrad: the weight's
-
-struct Operator {
-  OperatorKind kind = OperatorKind::kElementwise;
-  Pass pass = Pass::kForward;
-  Precision precision = Precision::kFp32;  // the unit that products and convolutions run on
-  double element_bytes = 4;
-  // Products.
-  double batch = 1, m = 0, k = 0, n = 0;
-  bool shared_right = true;
-  // Convolutions, by the forward's sizes whatever the pass.
-  bool channels_last = false;
-  double images = 0, c_in = 0, c_out = 0, kernel_h = 1, kernel_w = 1, h = 0, w = 0, out_h = 0, out_w = 0, groups = 1;
-  // Operators over rows x cols; the norms and softmax run along cols. A batch norm's rows are its channels where a
-  // block of a kernel reduces each of them, otherwise 0.
-  double rows = 0, cols = 0;
-  // Compulsory traffic of what is neither product nor convolution, bytes read and written; what of it a batch norm
-  // reads a second time; and FLOP of kOther.
-  double bytes = 0, reread_bytes = 0, flop = 0;
-};
 
 // Where the parameters and the uncertainty of an estimate come from.
 enum class Calibrated : uint8_t {
@@ -58,45 +27,14 @@ enum class Calibrated : uint8_t {
 };
 
 struct ExpectedTime {
-  double ideal_s = 0;  // the roofline: max of FLOP over peak, bytes over bandwidth, and the launch interval
-  double expected_s = 0;
+  // The roofline: the largest of FLOP over peak, DRAM bytes over bandwidth, and a kernel that does nothing.
+  double ideal_s = 0;
+  double expected_s = 0;         // no less than that; with Winograd's algorithms a quarter of the FLOP counts
   double low_s = 0, high_s = 0;  // 80 % interval
+  double dram_bytes = 0;         // of the compulsory ones, those that no cache has
   bool winograd = false;         // the fastest known algorithm executes fewer FLOP than the model asks for
   Calibrated calibrated = Calibrated::kFamily;
 };
-
-// Operators that share parameters: a kind of operator on a kind of unit and, for convolutions, the pass.
-enum class Family : uint8_t {
-  kElementwise,
-  kOther,
-  kSoftmax,
-  kLayerNorm,
-  kRmsNorm,
-  kBatchNorm,
-  kLinearFp32,
-  kLinearTensor,
-  kBmmFp32,
-  kBmmTensor,
-  kConvFp32,
-  kConvFp32Dgrad,
-  kConvFp32Wgrad,
-  kConvTensor,
-  kConvTensorDgrad,
-  kConvTensorWgrad,
-  kConvTf32,  // on tensor cores, too, at another rate than halves
-  kConvTf32Dgrad,
-  kConvTf32Wgrad,
-  kConvDepthwise,  // as many groups as channels
-  kConvSingle,     // one channel of halves: there are no tensor cores' kernels for it
-  kConvSingleWgrad,
-};
-// As in the column family of calibration.csv.
-inline constexpr std::array<std::string_view, 22> kFamilyNames = {
-    "elementwise",     "other",          "softmax",           "layer_norm",        "rms_norm",  "batch_norm",
-    "linear_fp32",     "linear_tensor",  "bmm_fp32",          "bmm_tensor",        "conv_fp32", "conv_fp32_dgrad",
-    "conv_fp32_wgrad", "conv_tensor",    "conv_tensor_dgrad", "conv_tensor_wgrad", "conv_tf32", "conv_tf32_dgrad",
-    "conv_tf32_wgrad", "conv_depthwise", "conv_single",       "conv_single_wgrad"};
-Family FamilyOf(const Operator& op);
 
 class ExpectedTimes {
  public:
@@ -107,6 +45,16 @@ class ExpectedTimes {
   ExpectedTime Of(const Operator& op) const;
 
   const Gpu& gpu() const { return gpu_; }
+
+  // Of the compulsory bytes of a kernel, those that move to or from DRAM: the L2 cache has a share of those that the
+  // kernel before has just left there.
+  double FromDram(double bytes) const;
+  // The least time of a kernel of so many DRAM bytes that computes for so long at the peak of its unit.
+  double LeastSeconds(double dram_bytes, double seconds_at_peak) const;
+
+  // Winograd's algorithm of 4x4 output pixels takes 36 multiplications where 144 are asked for (Lavin, Gray, "Fast
+  // Algorithms for Convolutional Neural Networks", CVPR 2016): nothing executes fewer FLOP than a quarter.
+  static constexpr double kWinogradSaves = 4;
 
   // Seconds between one kernel's start and the next one's when the kernels do nothing (launch_floor.h).
   static constexpr double kLaunchIntervalS = 3e-6;
@@ -129,16 +77,19 @@ class ExpectedTimes {
   };
   struct Parameters {
     bool own = false;                     // fitted to times of this GPU
-    double launch_s = 0;                  // what a kernel takes beside its work
-    std::array<double, 3> low{}, high{};  // ends of the 80 % interval over the expected time; short, middle, long
+    double launch_s = 0;                  // GPU time that a kernel takes beside its work
+    std::array<double, 4> low{}, high{};  // ends of the 80 % interval over the expected time; tiny to long
     // Operators over rows: the share of the sustained bandwidth; softmax of rows that stay in registers; how much of
     // a second reading misses the caches; rows that an SM works on at once.
     double share = 1, share_persistent = 1, reread = 0, rows_per_sm = 0;
+    double elements_per_s = 0;     // that all SMs take one by one, or of rows that a block reduces; 0: no limit
     double block_bytes_per_s = 0;  // batch norm; 0: no limit
     // Products.
     Tiles tiles;
-    double rate = 1;    // over that of a linear layer's product on the same unit
-    double memory = 1;  // share of the sustained bandwidth at which operands arrive; re-reads of tiles are in it
+    double rate = 1;        // over that of a linear layer's product on the same unit
+    double step_s = 0;      // latency of a step of the inner dimension, which blocks pay however few they are
+    double misaligned = 0;  // more time of tensor cores' products whose rows do not begin at multiples of 16 bytes
+    double memory = 1;      // share of the sustained bandwidth at which operands arrive; re-reads of tiles are in it
     // Convolutions. The exponent is of output pixels over input pixels: 1: a strided dgrad leaves out all zeros
     // between the elements of its gradient, 0: none.
     double strided_gradient = 1;
@@ -150,27 +101,53 @@ class ExpectedTimes {
     Tiles winograd_tiles;                                // of its 36 products
     double winograd_transform = 1, winograd_filter = 1;  // share of the bandwidth; times the filter's transforms
   };
+  // A pass of a convolution as one from `in` channels on pixels of the input to `out` channels on those of the
+  // output.
+  struct Lowered {
+    bool wgrad = false;
+    double images = 0, in = 0, out = 0, out_h = 0, out_w = 0, element_bytes = 4;
+    double in_bytes = 0, out_bytes = 0, filter_bytes = 0;
+  };
+  static Lowered LoweredOf(const Operator& op);
   struct Choice {
     bool wide_only = true;    // no tile edge below 64
     bool split_k = true;      // the inner dimension may be split over SMs
     bool whole_waves = true;  // the last wave takes as long as a full one
+    double adds_up_s = 0;     // of a kernel of its own that adds the parts up, as cuBLAS has it
   };
 
   Parameters Read(const Calibration& calibration, std::string_view family) const;
   Unit UnitOf(Precision precision) const;
   const Parameters& Of(Family family) const { return families_[static_cast<size_t>(family)]; }
 
+  static constexpr double kBlockK = 8,
+                          kBlockKTensor = 32;  // steps of the inner dimension that a kernel takes at once
+
+  static double CeilTo(double value, double step);
+  // The longer of the two where one is much longer, and a little more where both are alike.
+  static double Overlapped(double a, double b);
   static double Sustained(double seconds_at_peak, const Unit& unit, double rate);
   double ProductAtPeak(double batch, double m, double k, double n, double element_bytes, const Unit& unit,
                        const Tiles& tiles, Choice choice) const;
   double ProductSeconds(const Operator& op, const Parameters& p) const;
+  double AttentionSeconds(const Operator& op, const Parameters& p) const;
+  // Seconds that bytes take at a share of the sustained bandwidth, where DRAM has to move them.
+  double Traffic(double bytes, double share) const { return FromDram(bytes) / (bandwidth_ * share); }
+  // In expected_convolution.cc.
   double ConvolutionSeconds(const Operator& op, const Parameters& p, bool& winograd) const;
+  double UntiledSeconds(const Operator& op, const Parameters& p, Family family) const;
+  double TensorSeconds(const Operator& op, const Parameters& p, double gemm) const;
+  double FusedWinogradSeconds(const Lowered& pass, const Parameters& p, const Unit& unit) const;
+  double WinogradSeconds(const Lowered& pass, const Parameters& p, const Unit& unit) const;
   // The share of a second reading that the L2 cache has no more, when so much was read and written since the first.
   double Missed(double resident_bytes) const;
   double RowSeconds(const Operator& op, const Parameters& p) const;
+  double SecondsOf(const Operator& op, const Parameters& p, bool& winograd) const;
 
   const Gpu& gpu_;
   double bandwidth_;    // sustained, bytes/s
+  double kernel_s_;     // GPU time of a kernel that does nothing
+  double l2_share_;     // of bytes that fit into the L2 cache, those that are found there
   Unit fp32_, tensor_;  // without their peaks, which are a precision's
   std::array<Parameters, kFamilyNames.size()> families_;
 };

@@ -44,6 +44,74 @@ TEST(ExpectedTime, ATinyOperatorTakesTheLaunchInterval) {
   EXPECT_NEAR(time.expected_s, 3e-6, 1e-9);
 }
 
+TEST(ExpectedTime, AKernelThatDoesNothingTakesTheGpusOwnTimeAndNotALaunch) {
+  const Gpu gpu = Machine();
+  const Calibration calibration = Table("*,gpu,kernel_us,2\nTest,gpu,kernel_us,1.5\n*,layer_norm,launch_us,4\n");
+  const ExpectedTimes model(gpu, calibration);
+  EXPECT_NEAR(model.Of({.kind = OperatorKind::kElementwise, .bytes = 4}).expected_s, 1.5e-6, 1e-9);
+  EXPECT_DOUBLE_EQ(model.Of({.kind = OperatorKind::kElementwise, .bytes = 4}).ideal_s, 1.5e-6);
+  EXPECT_NEAR(model.Of({.kind = OperatorKind::kLayerNorm, .rows = 1, .cols = 1, .bytes = 4}).expected_s, 4e-6, 1e-9);
+}
+
+TEST(ExpectedTime, OperandsThatTheKernelBeforeLeftInTheL2AreReadFromThere) {
+  Gpu gpu = Machine();
+  gpu.boost_hz = 1e9;  // 64 bytes a cycle of 10 SMs: 640 GB/s
+  const Calibration calibration = Table("*,gpu,kernel_us,0\n*,gpu,l2_share,0.5\n");
+  const ExpectedTimes model(gpu, calibration);
+  const auto seconds = [&](double bytes) {
+    return model.Of({.kind = OperatorKind::kElementwise, .bytes = bytes}).expected_s;
+  };
+  EXPECT_NEAR(seconds(1e6), 1e6 / 320e9, 1e-12);                // all of it fits
+  EXPECT_NEAR(seconds(2e6), 1e6 / 320e9 + 1e6 / 100e9, 1e-12);  // half of it is gone
+  EXPECT_NEAR(seconds(9e6), 9e6 / 100e9, 1e-12);                // from memory
+  // What the cache does not have moves from and to DRAM, no faster than its bandwidth.
+  for (const double bytes : {1e3, 1e6, 2e6, 9e6}) {
+    const ExpectedTime time = model.Of({.kind = OperatorKind::kElementwise, .bytes = bytes});
+    EXPECT_DOUBLE_EQ(time.dram_bytes, time.expected_s * 100e9);
+    EXPECT_DOUBLE_EQ(time.ideal_s, time.expected_s);
+  }
+  EXPECT_DOUBLE_EQ(model.FromDram(9e6), 9e6);
+}
+
+TEST(ExpectedTime, ElementsInAnotherOrderAreTakenOneByOne) {
+  Gpu gpu = Machine();
+  gpu.boost_hz = 1e9;
+  const Calibration calibration = Table("*,gpu,kernel_us,0\n*,elementwise,elements_per_clock,2\n");
+  const ExpectedTimes model(gpu, calibration);
+  Operator copy{.kind = OperatorKind::kOther, .element_bytes = 2, .rows = 1e6, .cols = 1, .bytes = 4e6};
+  EXPECT_NEAR(model.Of(copy).expected_s, 4e6 / 100e9, 1e-12);
+  copy.kind = OperatorKind::kReordering;  // 2 a cycle of 10 SMs: 20 G/s
+  EXPECT_NEAR(model.Of(copy).expected_s, 1e6 / 20e9, 1e-12);
+}
+
+TEST(ExpectedTime, ProductsWhoseRowsAreNotAlignedMoveTheirElementsOneByOne) {
+  Gpu gpu = Machine();
+  gpu.boost_hz = 1e9;
+  const Calibration calibration =
+      Table("*,linear_tensor,launch_us,0\n*,linear_tensor,memory,1000\n*,linear_tensor,elements_per_clock,1\n");
+  const ExpectedTimes model(gpu, calibration);
+  Operator op{.kind = OperatorKind::kProduct, .precision = Precision::kFp16Tensor, .element_bytes = 2};
+  op.m = 4096, op.k = 64, op.n = 4096;
+  const double aligned = model.Of(op).expected_s;
+  op.n = 4095;  // the right operand's rows and the result's
+  const double elements_s = (64.0 * 4095 + 4096.0 * 4095) / 10e9;
+  EXPECT_GT(elements_s, aligned);
+  EXPECT_NEAR(model.Of(op).expected_s, elements_s, 0.05 * elements_s);
+}
+
+TEST(ExpectedTime, ACausalAttentionOfManyTokensTakesHalf) {
+  Gpu gpu = Machine();
+  const Calibration calibration = Table("*,attention,launch_us,0\n*,attention,rate,0.4\n");
+  const ExpectedTimes model(gpu, calibration);
+  Operator op{.kind = OperatorKind::kAttention, .precision = Precision::kFp16Tensor, .element_bytes = 2};
+  op.batch = 16, op.m = 12800, op.n = 12800, op.k = 64;
+  op.flop = 4 * op.batch * op.m * op.n * op.k;
+  const double plain = model.Of(op).expected_s;
+  EXPECT_NEAR(plain, op.flop / 1.6e12, 1e-3 * plain);
+  op.kind = OperatorKind::kCausalAttention;
+  EXPECT_NEAR(model.Of(op).expected_s, plain / 2, 0.02 * plain);
+}
+
 // Tiles of 128x128 only, no overhead: a product of 1280 x 128 x 128 is 10 tiles on 10 SMs, one wave at the whole
 // rate.
 constexpr char kSquareTiles[] =
@@ -62,8 +130,8 @@ TEST(ExpectedTime, AProductTakesWholeWavesOfTiles) {
   EXPECT_NEAR(model.Of(Batch(10)).expected_s, tile_s, 1e-3 * tile_s);
   EXPECT_NEAR(model.Of(Batch(20)).expected_s, 2 * tile_s, 1e-3 * tile_s);
   // 11 tiles would be two waves. Split in eight, 88 parts are nine waves of an eighth; the parts are written and
-  // summed.
-  const double split_s = 9.0 / 8 * tile_s + 11 * 128.0 * 128 * 4 * (8 + 1) / 100e9;
+  // summed, by another kernel.
+  const double split_s = 9.0 / 8 * tile_s + 11 * 128.0 * 128 * 4 * (8 + 1) / 100e9 + 3e-6;
   EXPECT_NEAR(model.Of(Batch(11)).expected_s, split_s, 1e-3 * tile_s);
 }
 
@@ -86,9 +154,10 @@ TEST(ExpectedTime, TheTilesEdgeCostsPartOfTheRate) {
 }
 
 TEST(ExpectedTime, APowerLimitIsFeltByLongKernelsOnly) {
-  const Gpu gpu = Machine();
-  const Calibration calibration =
-      Table(std::string(kSquareTiles) + "*,fp32,share,0.5\n*,fp32,burst_share,1\n*,fp32,burst_ms,1\n");
+  Gpu gpu = Machine();
+  gpu.dram_bytes_per_s = 1e15;
+  const Calibration calibration = Table(
+      std::string(kSquareTiles) + "*,gpu,kernel_us,0\n*,fp32,share,0.5\n*,fp32,burst_share,1\n*,fp32,burst_ms,1\n");
   const ExpectedTimes model(gpu, calibration);
   Operator small = Batch(10), large = Batch(10);
   small.k = 8;  // 2.6 us at the peak
@@ -164,13 +233,13 @@ TEST(ExpectedTime, NothingButWinogradIsFasterThanTheRoofline) {
           Operator op = Conv(256, channels, 28, kernel);
           op.pass = pass;
           const ExpectedTime time = model.Of(op);
-          EXPECT_GT(time.expected_s, 0.85 * time.ideal_s) << gpu.name << " " << channels << " " << kernel;
+          EXPECT_GE(time.expected_s, time.ideal_s) << gpu.name << " " << channels << " " << kernel;
         }
       }
     }
     for (const double side : {512.0, 4096.0, 16384.0}) {
       const ExpectedTime time = model.Of({.kind = OperatorKind::kProduct, .m = side, .k = side, .n = side});
-      EXPECT_GT(time.expected_s, 0.95 * time.ideal_s) << gpu.name << " " << side;
+      EXPECT_GE(time.expected_s, time.ideal_s) << gpu.name << " " << side;
     }
   }
 }
@@ -225,7 +294,7 @@ TEST(ExpectedTime, ABatchNormOfFewChannelsHasFewBlocks) {
   EXPECT_NEAR(seconds(0), 80e6 / 100e9, 1e-9);       // not so reduced
 }
 
-// Without compute and the kernel's own traffic, what is left is the launch, and transposing.
+// Without compute and beside its own traffic, what is left is the launch, and transposing.
 TEST(ExpectedTime, ConvolutionsInTf32AreTransposedUnlessTheyAreAProductAsTheyLie) {
   Gpu gpu = Machine();
   gpu.peak[static_cast<size_t>(Precision::kTf32Tensor)] = 1e18;
@@ -240,7 +309,7 @@ TEST(ExpectedTime, ConvolutionsInTf32AreTransposedUnlessTheyAreAProductAsTheyLie
   const auto transposing = [](double side, double out, double kernel) {
     return 2 * 4 * (8 * 64 * (side * side + out * out) + 64 * 64 * kernel * kernel) / 100e9;
   };
-  EXPECT_NEAR(seconds(56, 56, 1), 3e-6, 1e-8);
+  EXPECT_NEAR(seconds(56, 56, 1), transposing(56, 56, 1) / 2, 1e-8);      // its own traffic
   EXPECT_NEAR(seconds(57, 57, 1), 12e-6 + transposing(57, 57, 1), 1e-8);  // planes begin anywhere
   EXPECT_NEAR(seconds(56, 28, 1), 12e-6 + transposing(56, 28, 1), 1e-8);  // strided
   EXPECT_NEAR(seconds(56, 56, 3), 12e-6 + transposing(56, 56, 3), 1e-8);
@@ -255,7 +324,22 @@ TEST(ExpectedTime, ConvolutionsOfChannelsLastAreNotTransposed) {
   op.precision = Precision::kFp16Tensor, op.element_bytes = 2;
   EXPECT_NEAR(model.Of(op).expected_s, 9e-6 + 2 * 2.0 * (2 * 8 * 64 * 56 * 56 + 64 * 64 * 9) / 100e9, 1e-8);
   op.channels_last = true;
-  EXPECT_NEAR(model.Of(op).expected_s, 0, 1e-8);
+  EXPECT_NEAR(model.Of(op).expected_s, 2.0 * (2 * 8 * 64 * 56 * 56 + 64 * 64 * 9) / 100e9, 1e-8);
+}
+
+TEST(ExpectedTime, PatchesOfFewChannelsAreGatheredByEachBlockOfFilters) {
+  Gpu gpu = Machine();
+  gpu.boost_hz = 1e9;
+  const Calibration calibration = Table("*,conv_few,launch_us,0\n*,conv_few,elements_per_clock,1\n");
+  const ExpectedTimes model(gpu, calibration);
+  Operator op = Conv(4, 3, 224, 16);
+  op.precision = Precision::kFp16Tensor, op.element_bytes = 2;
+  op.c_out = 768, op.out_h = op.out_w = 14;
+  // 8 channels of each pixel of an image, six times; one a cycle of 10 SMs.
+  const double gathered_s = 4 * 8.0 * 224 * 224 * 6 / 10e9;
+  EXPECT_NEAR(model.Of(op).expected_s, gathered_s, 1e-3 * gathered_s);
+  op.c_in = 8;  // as many as tensor cores' kernels load at once
+  EXPECT_LT(model.Of(op).expected_s, gathered_s);
 }
 
 TEST(ExpectedTime, AProductAsItLiesGathersNothing) {
@@ -281,8 +365,8 @@ TEST(ExpectedTime, AProductAsItLiesGathersNothing) {
 
 TEST(ExpectedTime, TheIntervalIsTheFamilysAndWiderForAGpuWithoutTimes) {
   const Calibration calibration = Table(
-      "*,softmax,low_short,0.5\n*,softmax,high_short,2\n"
-      "Test,softmax,low_short,0.9\nTest,softmax,high_short,1.1\nTest,softmax,rows,100\n");
+      "*,softmax,low_tiny,0.5\n*,softmax,high_tiny,2\n"
+      "Test,softmax,low_tiny,0.9\nTest,softmax,high_tiny,1.1\nTest,softmax,rows,100\n");
   Gpu known = Machine(), other = Machine();
   other.name = "Other";
   const Operator op{.kind = OperatorKind::kSoftmax, .rows = 10, .cols = 10, .bytes = 800};

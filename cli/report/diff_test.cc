@@ -125,7 +125,10 @@ TEST(DiffTest, EstimatesAreComparedByTheirExpectedTimes) {
   b.runs.emplace(std::move(key), std::move(unknown));
   const Diff ideal = MakeDiff(a, b, OwnMachine, {});
   EXPECT_FALSE(ideal.pairs[0].expected);
-  EXPECT_DOUBLE_EQ(time(ideal).before, diff.pairs[0].total.before.ideal_ns());
+  Profile recorded = a;  // the times of its trace, with the interval of launches
+  recorded.runs.begin()->second.key.source = SourceKind::kMeasured;
+  EXPECT_DOUBLE_EQ(time(ideal).before, step(recorded, testing::SampleV100()));
+  EXPECT_GT(time(ideal).before, diff.pairs[0].total.before.ideal_ns());
   text = testing::Written(DiffDocument(ideal), "table");
   EXPECT_NE(text.find("GPU time a step, ideal: "), std::string::npos) << text;
 }

@@ -27,7 +27,8 @@ void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantiti
   if (!(time.expected_s > 0)) time = ExpectedTimeOf(kernel, model);
   if (!(time.expected_s > 0)) return;
   const double ns = 1e9 * launches;
-  sums[Quantity::kIdealTime] = sums.time_ns();
+  sums[Quantity::kIdealTime] = time.ideal_s * ns;
+  if (time.dram_bytes > 0) sums[Quantity::kDramBytes] = time.dram_bytes * launches;
   sums[Quantity::kTime] = time.expected_s * ns;
   sums[Quantity::kTimeLow] = time.low_s * ns;
   sums[Quantity::kTimeHigh] = time.high_s * ns;

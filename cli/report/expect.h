@@ -1,7 +1,8 @@
 // File: expect.h
 //
-// Makes the second estimate of an estimated run. The recorded time is what the datasheet allows ("ideal"); this adds
-// what a stopwatch would show ("expected"), by the calibrated model of cli/model/expected.h.
+// Makes the second estimate of an estimated run. What was recorded is each operand moved once and the time that the
+// datasheet allows for it; this says what a GPU's counters and a stopwatch would show, by the calibrated model of
+// cli/model/expected.h.
 #ifndef RFINJECT_CLI_REPORT_EXPECT_H_
 #define RFINJECT_CLI_REPORT_EXPECT_H_
 
@@ -18,8 +19,9 @@ namespace rfinject::cli {
 // table.
 std::optional<ExpectedTimes> ModelOf(const Run& run, const Calibration& calibration);
 
-// Makes the key's recorded time kIdealTime, and puts its expected one with its interval into kTime, kTimeLow and
-// kTimeHigh. All launches of an estimated key are alike.
+// Puts the key's expected time with its interval into kTime, kTimeLow and kTimeHigh, the DRAM bytes that the L2 cache
+// leaves of its compulsory ones into kDramBytes, and the least time for those into kIdealTime. All launches of an
+// estimated key are alike.
 void ApplyExpected(const LaunchKey& key, const ExpectedTimes& model, KeyQuantities& quantities);
 
 // The model of the GPU that a recording was made on, by its row in the table of GPUs; nothing for a run of another

@@ -375,8 +375,8 @@ Folding FoldLaunches(const Profile& profile, const Run& run, const SampledRun& s
   const KeyReader reader(profile.metrics, chip, run.key.source);
   for (const auto& [key, stats] : run.launches) {
     KeyQuantities quantities = ReadSampled(reader, sampled, stats);
-    AddLeastTimes(machine, quantities.sums);
     if (expected) ApplyExpected(key, *expected, quantities);
+    AddLeastTimes(machine, quantities.sums);
     if (usual) AddUsual(key, stats, *usual, &quantities.sums);
     AddBoundTime(options.launch_floor_ns, quantities.sums);
     // An estimate leaves out what is zero; hardware that counted nothing must say so.

@@ -37,7 +37,7 @@ for _ in range(2):
     sgd.step()
 """, "--by", "kernel")
         counters = [row for row in report["rows"] if row["op"] == "aten::add_" and "i64" in row["signature"]]
-        self.assertEqual([(row["launches"], row["dram_bytes"]) for row in counters], [(2, 2 * 16)])
+        self.assertEqual([(row["launches"], row["compulsory_bytes"]) for row in counters], [(2, 2 * 16)])
 
     def test_channels_last_is_where_one_operand_is(self):
         """As torch chooses for cuDNN: a converted model runs so on images that are not."""
@@ -142,10 +142,10 @@ net = Twice()
 for _ in range(2):
     net()
 """, "--by", "kernel")
-        sizes = {row["signature"].split()[0]: row["dram_bytes"] / row["launches"] for row in report["rows"]
+        sizes = {row["signature"].split()[0]: row["compulsory_bytes"] / row["launches"] for row in report["rows"]
                  if row["op"] == "aten::mul"}
         self.assertEqual(sizes, {"f32[10,10]": 800, "f32[5,10]": 600})
-        self.assertEqual([row["dram_bytes"] / row["launches"] for row in report["rows"] if row["op"] == "aten::mm"],
+        self.assertEqual([row["compulsory_bytes"] / row["launches"] for row in report["rows"] if row["op"] == "aten::mm"],
                          [800])
 
 

@@ -197,7 +197,7 @@ class Networks(unittest.TestCase):
             reported = collections.Counter()
             for row in compiled.rows:
                 if row["kernel"].startswith("triton_"):
-                    reported[row["kernel"]] += row["dram_bytes"]
+                    reported[row["kernel"]] += row["compulsory_bytes"]
             self.assertTrue(counted)
             self.assertEqual(reported.keys(), counted.keys())
             for kernel, count in counted.items():
@@ -234,7 +234,7 @@ class Networks(unittest.TestCase):
             counts = collections.Counter()
             for row in run.rows:
                 if row["kernel"].startswith("triton_"):
-                    counts[row["kernel"], "bytes"] += row["dram_bytes"]
+                    counts[row["kernel"], "bytes"] += row["compulsory_bytes"]
                     counts[row["phase"], "flop"] += row["model_flop"]
             return counts
         self.assertEqual(sums(again), sums(compiled))
@@ -250,7 +250,7 @@ class OtherCode(unittest.TestCase):
         run = Run("user_kernel.py", cache=self.cache, command=("--estimate", "A100-SXM4-80GB", "--skip", "2"))
         self.assertEqual(run.code, 0, run.err)
         row, = (row for row in run.rows if row["kernel"].startswith("doubled"))
-        self.assertEqual((row["model_flop"], row["dram_bytes"] / row["launches"]), (0, 2 * 4 << 20))
+        self.assertEqual((row["model_flop"], row["compulsory_bytes"] / row["launches"]), (0, 2 * 4 << 20))
         self.assertIn("their FLOP count as 0", run.err)
 
     def test_generated_files_are_those_of_a_run_without_rfinject(self):

@@ -1,0 +1,118 @@
+#include "cli/model/operator.h"
+
+#include <cmath>
+
+namespace rfinject::cli {
+namespace {
+
+// A convolution that cuts its input into patches, from fewer channels than a kernel of tensor cores wants.
+bool IsFewChannelPatches(const Operator& op) {
+  const double in = op.c_in / op.groups;
+  return op.element_bytes == 2 && IsTensor(op.precision) && in > 1 && in < kTensorAlignment && op.kernel_h > 1 &&
+         op.kernel_w > 1 && op.pass == Pass::kForward && std::fmod(op.c_out, kTensorAlignment) == 0 &&
+         op.out_h == std::floor(op.h / op.kernel_h) && op.out_w == std::floor(op.w / op.kernel_w);
+}
+
+double ConvolutionBytes(const Operator& op) {
+  return op.element_bytes *
+         (op.images * op.c_in * op.h * op.w + op.c_out * op.c_in / op.groups * op.kernel_h * op.kernel_w +
+          op.images * op.c_out * op.out_h * op.out_w);
+}
+
+}  // namespace
+
+bool IsTensor(Precision precision) {
+  switch (precision) {
+    case Precision::kTf32Tensor:
+    case Precision::kFp16Tensor:
+    case Precision::kBf16Tensor:
+    case Precision::kFp8Tensor:
+    case Precision::kFp64Tensor:
+      return true;
+    default:
+      return false;
+  }
+}
+
+double Flop(const Operator& op) {
+  if (op.kind == OperatorKind::kProduct) return 2 * op.batch * op.m * op.k * op.n;
+  if (op.kind == OperatorKind::kOther || op.kind == OperatorKind::kAttention ||
+      op.kind == OperatorKind::kCausalAttention)
+    return op.flop;
+  if (op.kind != OperatorKind::kConvolution) return 0;
+  return 2 * op.images * op.c_out * op.out_h * op.out_w * op.c_in / op.groups * op.kernel_h * op.kernel_w;
+}
+
+double Bytes(const Operator& op) {
+  if (op.kind == OperatorKind::kConvolution) return ConvolutionBytes(op);
+  if (op.kind != OperatorKind::kProduct) return op.bytes;
+  const double right = op.shared_right ? 1 : op.batch;
+  return op.element_bytes * (op.batch * op.m * op.k + right * op.k * op.n + op.batch * op.m * op.n);
+}
+
+bool OnTensorCores(const Operator& op) {
+  if (!IsTensor(op.precision)) return false;
+  if (op.kind != OperatorKind::kConvolution) return true;
+  return std::fmod(op.c_in / op.groups, kTensorAlignment) == 0 && std::fmod(op.c_out, kTensorAlignment) == 0;
+}
+
+bool IsProductAsItLies(const Operator& op) {
+  return op.kernel_h == 1 && op.kernel_w == 1 && op.groups == 1 && op.out_h == op.h && op.out_w == op.w &&
+         (!IsTensor(op.precision) || std::fmod(op.h * op.w * op.element_bytes, kRowAlignment) == 0);
+}
+
+bool IsWinogradShape(const Operator& op) {
+  return op.kernel_h == 3 && op.kernel_w == 3 && op.groups == 1 && std::abs(op.out_h - op.h) <= 2 &&
+         std::abs(op.out_w - op.w) <= 2;
+}
+
+Family FamilyOf(const Operator& op) {
+  const bool tensor = OnTensorCores(op);
+  switch (op.kind) {
+    case OperatorKind::kElementwise:
+    case OperatorKind::kReordering:
+      return Family::kElementwise;
+    case OperatorKind::kOther:
+      // Without matrix work it is an element-wise operator, a reduction, a pool: traffic.
+      return IsTensor(op.precision) ? Family::kOther : Family::kElementwise;
+    case OperatorKind::kSoftmax:
+      return Family::kSoftmax;
+    case OperatorKind::kLayerNorm:
+      return Family::kLayerNorm;
+    case OperatorKind::kRmsNorm:
+      return Family::kRmsNorm;
+    case OperatorKind::kBatchNorm:
+      return Family::kBatchNorm;
+    case OperatorKind::kScatter:
+      return Family::kScatter;
+    case OperatorKind::kReduction:
+      return Family::kReduction;
+    case OperatorKind::kAttention:
+    case OperatorKind::kCausalAttention:
+      return op.pass == Pass::kForward ? Family::kAttention : Family::kAttentionBackward;
+    case OperatorKind::kProduct:
+      if (op.shared_right || op.batch == 1) return tensor ? Family::kLinearTensor : Family::kLinearFp32;
+      return tensor ? Family::kBmmTensor : Family::kBmmFp32;
+    case OperatorKind::kConvolution:
+      break;
+  }
+  if (op.groups > 1 && op.groups == op.c_in) return Family::kConvDepthwise;
+  if (IsFewChannelPatches(op)) return Family::kConvFew;
+  const bool tf32 = op.precision == Precision::kTf32Tensor;
+  const bool single = op.c_in == 1 && IsTensor(op.precision) && !tf32;
+  if (tensor && tf32) {
+    constexpr std::array kPasses = {Family::kConvTf32, Family::kConvTf32Dgrad, Family::kConvTf32Wgrad};
+    return kPasses[static_cast<size_t>(op.pass)];
+  }
+  switch (op.pass) {
+    case Pass::kForward:
+      return single ? Family::kConvSingle : tensor ? Family::kConvTensor : Family::kConvFp32;
+    case Pass::kDgrad:
+      return single ? Family::kConvSingle : tensor ? Family::kConvTensorDgrad : Family::kConvFp32Dgrad;
+    case Pass::kWgrad:
+      return single ? Family::kConvSingleWgrad : tensor ? Family::kConvTensorWgrad : Family::kConvFp32Wgrad;
+  }
+  return Family::kElementwise;
+}
+
+}  // namespace rfinject::cli
