@@ -50,6 +50,12 @@ std::optional<std::string> SourcesOf(std::string_view line) {
   return joined;
 }
 
+// Whether each name of the list "a,b" is one of `all`, another such list.
+bool AllAmong(std::string_view names, std::string_view all) {
+  const std::vector<std::string_view> known = Split(all, ',');
+  return std::ranges::all_of(Split(names, ','), [&](auto name) { return std::ranges::find(known, name) != known.end(); });
+}
+
 // Bytes of an element that a pointer of Triton's type points to ("*fp32"); 0: it is no pointer, or not known.
 uint64_t ElementSize(std::string_view type) {
   if (!type.starts_with('*')) return 0;
@@ -320,15 +326,18 @@ class Reader {
     call->bytes_known = !kernel.pointers.empty();
   }
 
+  // Kernels are called in the order in which they are scheduled, so the first one that fits is meant. Comments of a
+  // backward name all nodes, some of them or none, as the version has it.
   Scheduled* FindScheduled(std::string_view line, std::string_view sources, bool is_extern) {
     Scheduled* by_sources = nullptr;
     for (Scheduled& candidate : scheduled_) {
-      if (candidate.used || candidate.is_extern != is_extern || candidate.sources != sources) continue;
+      if (candidate.used || candidate.is_extern != is_extern) continue;
+      if (!AllAmong(sources, candidate.sources)) continue;
       if (std::ranges::any_of(candidate.buffers, [&](auto name) { return CountWord(line, "", name) != 0; })) {
         candidate.used = true;
         return &candidate;
       }
-      if (by_sources == nullptr && !sources.empty()) by_sources = &candidate;
+      if (by_sources == nullptr && !sources.empty() && candidate.sources == sources) by_sources = &candidate;
     }
     if (by_sources != nullptr) by_sources->used = true;
     return by_sources;

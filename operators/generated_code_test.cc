@@ -138,6 +138,23 @@ TEST(GeneratedCode, InductorsObjectsSayItOfEachCall) {
   EXPECT_EQ(code.calls[3].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
 }
 
+// Torch 2.6 names no source nodes in a backward, 2.9 those that came from the forward, 2.15 all.
+TEST(GeneratedCode, KernelsAreFoundWhicheverSourcesTheirCommentsName) {
+  const std::string graph =
+      "layer\tmul\ta.bn\tBatchNorm1d\n"
+      "layer\tmm\tb.fc\tLinear\n"
+      "kernel\ttriton\tmul,relu\tmul\tbuf0\t\n"
+      "kernel\textern\tlinear,mm,permute\tmm\tbuf1\t\n";
+  for (const std::string sources : {"", "linear", "permute, mm, linear"}) {
+    std::string text = kModule;
+    const std::string before = "Source Nodes: [mm], Original ATen: [aten.mm]\n    extern";
+    text.replace(text.find(before), before.size(), "Source Nodes: [" + sources + "], Original ATen: []\n    extern");
+    const GeneratedCode code = ReadGeneratedCode(text, graph);
+    ASSERT_EQ(code.calls.size(), 6u);
+    EXPECT_EQ(code.calls[1].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}})) << sources;
+  }
+}
+
 TEST(GeneratedCode, AnyPartOfAModuleIsReadWithoutHarm) {
   const std::string text = kModule;
   EXPECT_TRUE(IsGeneratedCode(text));
