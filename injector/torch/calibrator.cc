@@ -185,7 +185,7 @@ void Calibrator::ObserveAccumulation(uintptr_t object, uint64_t tensor) {
   FindWrappedNode(object, [&](uintptr_t node) {
     char name[128];
     if (!SafeClassName(node, name, sizeof(name)) || strcmp(name, "AccumulateGrad") != 0) return false;
-    node_parameter_.Require(TakeSnapshot(node, 384), tensor);
+    node_parameter_.Require(TakeSnapshot(node), tensor);
     return true;
   });
 }

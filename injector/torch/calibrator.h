@@ -68,7 +68,7 @@ class Calibrator {
 
   FieldSearch node_sequence_{8, 96};
   FieldSearch node_thread_{8, 96};
-  FieldSearch node_parameter_{8, 384};
+  FieldSearch node_parameter_{8};
   size_t nodes_seen_ = 0;
   size_t nodes_named_ = 0;
   size_t nodes_told_ = 0;
