@@ -183,6 +183,9 @@ class Reader {
     const auto fields = Split(line, '\t');
     const auto field = [&](size_t i) { return i < fields.size() ? fields[i] : std::string_view(); };
     if (field(0) == "layer") layers_[field(1)] = {std::string(field(2)), std::string(field(3))};
+    if (field(0) == "buffer") {
+      if (const auto elements = Elements(field(2), field(3))) results_[field(1)] = *elements;
+    }
     if (field(0) != "kernel") return;
     scheduled_.push_back({.is_extern = field(1) == "extern",
                           .sources = field(2),
@@ -261,7 +264,9 @@ class Reader {
       return Elements(sizes, TakePart(&list));
     }
     const auto known = buffers_.find(expression);
-    return known != buffers_.end() ? std::optional(known->second) : std::nullopt;
+    if (known != buffers_.end()) return known->second;
+    const auto result = results_.find(expression);
+    return result != results_.end() ? std::optional(result->second) : std::nullopt;
   }
 
   // Reads a line that calls a kernel or an operator; returns whether it is one.
@@ -273,6 +278,7 @@ class Reader {
     constexpr std::string_view kRun = ".run(";
     if (kernel != kernels_.end() && line.substr(kernel->first.size()).starts_with(kRun)) {
       call.kernel = kernel->second.name;
+      call.written = Written(kernel->second);
       CountBytes(kernel->second, Bracketed(line.substr(kernel->first.size() + kRun.size() - 1)), &call);
       Attribute(FindScheduled(line, sources, false), &kernel->second, &call);
       calls_.push_back(std::move(call));
@@ -285,6 +291,18 @@ class Reader {
     calls_.push_back(std::move(call));
     ReadBuffer(line);
     return true;
+  }
+
+  // Which pointers a kernel stores through; all of them where its code does not say.
+  static uint64_t Written(const Kernel& kernel) {
+    if (kernel.pointers.empty() || kernel.pointers.size() > 64 || !kernel.by_elements) return UINT64_MAX;
+    uint64_t written = 0;
+    for (size_t i = 0; i < kernel.pointers.size(); ++i) {
+      const Parameter& parameter = kernel.pointers[i];
+      const bool neither = parameter.loads == 0 && parameter.stores == 0;
+      if (parameter.stores != 0 || neither) written |= uint64_t{1} << i;
+    }
+    return written;
   }
 
   // A place of the kernel's code that loads does so at most once for each element of its space, so a gather from a
@@ -402,6 +420,7 @@ class Reader {
   std::vector<Scheduled> scheduled_;
   std::map<std::string_view, Kernel> kernels_;
   std::map<std::string_view, uint64_t> buffers_;  // elements
+  std::map<std::string_view, uint64_t> results_;  // elements of buffers that are not in buffers_, as Inductor has them
   std::vector<std::string_view> fragment_;        // nodes of the last comment
   std::set<std::string_view> counted_;
   std::vector<GeneratedCall> calls_;

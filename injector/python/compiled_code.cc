@@ -137,6 +137,15 @@ def describe():
         only = [getattr(getattr(part, 'node', None), 'origin_node', None) for part in parts]
         return only if None not in only else origins(parts)
 
+    def whole(sizes):
+        return all(isinstance(size, int) or getattr(size, 'is_Integer', False) for size in sizes)
+
+    for name, buffer in dict(getattr(virtualized.V.graph, 'name_to_buffer', None) or {}).items() if scheduler else ():
+        layout = getattr(buffer, 'layout', None)
+        sizes, strides = (tuple(getattr(layout, of, None) or ()) for of in ('size', 'stride'))
+        if sizes and len(sizes) == len(strides) and whole(sizes) and whole(strides):
+            lines.append('\t'.join(('buffer', name, '(%s, )' % ', '.join(map(str, sizes)),
+                                    '(%s, )' % ', '.join(map(str, strides)))))
     for kernel in getattr(scheduler, 'nodes', ()):
         parts = kernel.get_nodes()
         if 'Nop' in type(kernel).__name__:
@@ -176,6 +185,7 @@ uint32_t DefineWork(const GeneratedCall& call) {
                                        .nodes = nodes,
                                        .bytes_known = call.bytes_known,
                                        .bytes = call.bytes,
+                                       .written = call.written,
                                        .why_no_flop = call.why_no_flop});
 }
 

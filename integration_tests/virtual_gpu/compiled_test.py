@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,8 +27,13 @@ LIBRARIES = pathlib.Path(RFINJECT).resolve().parent.parent / "lib" / "virtual_gp
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 NETWORKS = {name: "compiled_model.py" for name in ("perceptron", "convolutions", "transformer")}
 TRAINED = {name: "compiled_network.py" for name in ("resnet18", "resnet50", "vit", "gpt_amp", "unet", "dcgan")}
+# Kernels that look up rows of a table, or read or write parts of a tensor: less than all of it.
+PARTS = re.compile("embedding|slice|max_pool2d|index|cat|split|select|unbind|arange")
+LAYS_OUT = re.compile(r"triton_poi_fused(_convolution(_backward)?)?_\d+$")
 ALL = os.environ.get("RFX_HARDWARE_PATH") == "all"
 LOSSES = ("CrossEntropyLoss", "BCELoss")  # which are not compiled
+# The U-Net's backward is 0.9 % above: what it takes apart (torch.cat) it reads in pieces and adds up by itself.
+BEYOND_EAGER = 1.02
 STEPS = 2  # of five; in the first ones kernels are tried out
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::convolution", "aten::convolution_backward",
             "aten::_scaled_dot_product_efficient_attention", "aten::_scaled_dot_product_efficient_attention_backward",
@@ -60,10 +66,8 @@ def work(rows, phase):
     return [row for row in rows if row["phase"] == phase and row["model"] not in LOSSES]
 
 
-def with_layer(rows, phase):
-    """The share of the time of forward or backward that has a layer below the model."""
-    rows = work(rows, phase)
-    return sum(row["time_ns"] for row in rows if row["layer"]) / sum(row["time_ns"] for row in rows)
+def time_in(rows, chosen=lambda row: True):
+    return sum(row["time_ns"] for row in rows if chosen(row))
 
 
 def layers_of(rows, phase, chosen):
@@ -135,24 +139,41 @@ class Compiled:
         for network, _, compiled, cache in self.each():
             counted = sum((BytesOfModule(source).by_kernel for source in modules_of(cache)), collections.Counter())
             reported = collections.Counter()
-            for row in compiled.rows:
-                if is_fused(row):
-                    reported[row["kernel"]] += row["dram_bytes"]
+            for row in filter(is_fused, compiled.rows):
+                reported[row["kernel"]] += row["dram_bytes"]
             self.assertTrue(counted)
             self.assertEqual(reported.keys(), counted.keys())
             for kernel, count in counted.items():
-                if network == "transformer" and count * STEPS != reported[kernel]:
-                    # Rows of the table are looked up, and parts of a tensor are read: less than all of it.
-                    self.assertLess(reported[kernel], count * STEPS, kernel)
+                if network == "dcgan":  # one of its networks is called several times a step
                     continue
-                self.assertEqual(reported[kernel], count * STEPS, kernel)
+                if PARTS.search(kernel) or network == "transformer":
+                    self.assertLessEqual(reported[kernel], count * STEPS, kernel)
+                else:
+                    self.assertEqual(reported[kernel], count * STEPS, kernel)
+
+    def test_bytes_are_at_most_those_of_the_eager_run(self):
+        """But for what a norm reads again because it takes two kernels, weights and images that are laid out for a
+        convolution, and gradients that autograd copies into the layout of their parameters."""
+        for network, eager, compiled, cache in self.each():
+            modules = [BytesOfModule(source) for source in modules_of(cache)]
+            counted = sum((module.by_kernel for module in modules), collections.Counter())
+            again = sum((module.read_again for module in modules), collections.Counter())
+            for phase in ("forward", "backward"):
+                count = 0
+                for row in work(compiled.rows, phase):
+                    share = again[row["kernel"]] / counted[row["kernel"]] if is_fused(row) else row["op"] == "aten::copy_"
+                    share = 1 if LAYS_OUT.match(row["kernel"]) else share
+                    count += row["dram_bytes"] * (1 - share)
+                self.assertLessEqual(count, BEYOND_EAGER * sum(row["dram_bytes"] for row in work(eager.rows, phase)), phase)
 
     def test_time_has_a_layer(self):
         for network, eager, compiled, _ in self.each():
             for phase in ("forward", "backward"):
                 # What the model's own forward computes (an addition, a mean) is of no layer below it.
-                least = min(0.97, with_layer(eager.rows, phase))
-                self.assertGreaterEqual(with_layer(compiled.rows, phase), least - 0.005, phase)
+                without = time_in(work(eager.rows, phase), lambda row: not row["layer"])
+                time = time_in(work(compiled.rows, phase))
+                self.assertLessEqual(time_in(work(compiled.rows, phase), lambda row: not row["layer"]),
+                                     max(0.03 * time, 1.05 * without), phase)
             known = {row["layer"] for row in eager.rows}
             for row in compiled.rows:
                 for layer in row["layer"].split(" + ") if row["layer"] else ():
@@ -232,6 +253,15 @@ class OtherCode(unittest.TestCase):
         row, = (row for row in run.rows if row["kernel"].startswith("doubled"))
         self.assertEqual((row["model_flop"], row["dram_bytes"] / row["launches"]), (0, 2 * 4 << 20))
         self.assertIn("their FLOP count as 0", run.err)
+
+    def test_what_a_kernel_writes_to_in_place_is_not_known_any_more(self):
+        run = Run("compiled_counter.py", cache=self.cache, command=("--estimate", "A100-SXM4-80GB"))
+        self.assertEqual(run.code, 0, run.err)
+        if "no small tensors are computed" in run.err:
+            self.skipTest("nothing is known of memory on this torch")
+        # The first read, of what the host wrote, is right; the second is of what was not computed.
+        self.assertIn("before 0.0", run.out)
+        self.assertIn("compiled_counter.py:23 reads results that the virtual GPU did not compute", run.err)
 
     def test_generated_files_are_those_of_a_run_without_rfinject(self):
         # On the CPU, where both can run. Files of the same content have the same names, which hold their hashes.
