@@ -53,7 +53,8 @@ std::optional<std::string> SourcesOf(std::string_view line) {
 // Whether each name of the list "a,b" is one of `all`, another such list.
 bool AllAmong(std::string_view names, std::string_view all) {
   const std::vector<std::string_view> known = Split(all, ',');
-  return std::ranges::all_of(Split(names, ','), [&](auto name) { return std::ranges::find(known, name) != known.end(); });
+  return std::ranges::all_of(Split(names, ','),
+                             [&](auto name) { return std::ranges::find(known, name) != known.end(); });
 }
 
 // Bytes of an element that a pointer of Triton's type points to ("*fp32"); 0: it is no pointer, or not known.
@@ -420,8 +421,9 @@ class Reader {
   std::vector<Scheduled> scheduled_;
   std::map<std::string_view, Kernel> kernels_;
   std::map<std::string_view, uint64_t> buffers_;  // elements
-  std::map<std::string_view, uint64_t> results_;  // elements of buffers that are not in buffers_, as Inductor has them
-  std::vector<std::string_view> fragment_;        // nodes of the last comment
+  std::map<std::string_view, uint64_t>
+      results_;                             // elements of buffers that are not in buffers_, as Inductor has them
+  std::vector<std::string_view> fragment_;  // nodes of the last comment
   std::set<std::string_view> counted_;
   std::vector<GeneratedCall> calls_;
 };

@@ -350,9 +350,10 @@ TEST(TorchProfilerTest, WhatARowLacksIsSaid) {
   }
   EXPECT_THAT(rest, AllOf(HasSubstr("0.016 ms in copies"), HasSubstr("0.008 ms in communication"),
                           HasSubstr("0.032 ms in kernels without an operator")));
-  EXPECT_THAT(text, AllOf(HasSubstr("my::op: there is no rule for it (9.2 %)"),
-                          HasSubstr("aten::mm: its shapes were not recorded (3.1 %)"),
-                          HasSubstr("triton_poi_fused_add_relu_0: torch.compile made it of the operators in its name")));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("my::op: there is no rule for it (9.2 %)"),
+                    HasSubstr("aten::mm: its shapes were not recorded (3.1 %)"),
+                    HasSubstr("triton_poi_fused_add_relu_0: torch.compile made it of the operators in its name")));
   for (const auto& [key, stats] : run.launches) EXPECT_FALSE(stats.metrics.contains(std::string(kMetricModelFlop)));
 }
 

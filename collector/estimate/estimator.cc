@@ -229,8 +229,8 @@ class Estimator final : public Source {
     return {convolution_tf32_.load(std::memory_order_relaxed), matmul_tf32_.load(std::memory_order_relaxed)};
   }
 
-  // What a kernel that is not run would have written is not known any more. `written` has a bit for each argument; what
-  // lies behind the 64th may have been written, too.
+  // What a kernel that is not run would have written is not known any more. `written` has a bit for each argument;
+  // what lies behind the 64th may have been written, too.
   void TellChanged(const rfinject_virtual_loaded_launch& launch, uint64_t written) noexcept {
     for (size_t i = 0; i < launch.word_count; ++i) {
       if (i < 64 && (written >> i & 1) == 0) continue;

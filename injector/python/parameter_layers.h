@@ -1,8 +1,8 @@
 // File: parameter_layers.h
 //
-// Which module each parameter belongs to, for the gradients of compiled code. The backward of a compiled module is one
-// autograd node, and after it one node for each parameter (AccumulateGrad) keeps or adds up its gradient. Such a node
-// knows its parameter.
+// Which module each parameter belongs to, for the gradients of compiled code. The backward of a compiled module is
+// one autograd node, and after it one node for each parameter (AccumulateGrad) keeps or adds up its gradient. Such a
+// node knows its parameter.
 #ifndef RFINJECT_INJECTOR_PYTHON_PARAMETER_LAYERS_H_
 #define RFINJECT_INJECTOR_PYTHON_PARAMETER_LAYERS_H_
 

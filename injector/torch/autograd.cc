@@ -186,8 +186,8 @@ Running AskNode() {
   return {};
 }
 
-// AccumulateGrad has no number of its own: it runs right after the node that made the gradient. Where that node is all
-// of a compiled module's backward, the parameter says which part of it.
+// AccumulateGrad has no number of its own: it runs right after the node that made the gradient. Where that node is
+// all of a compiled module's backward, the parameter says which part of it.
 uint32_t OwnerOfNode(Thread& thread, const Running& node) {
   if (node.sequence == kNoSequence) {
     if (node.name == 0 || node.name != g.accumulate) return thread.owner;
@@ -233,7 +233,8 @@ void InitAutograd(const TorchSymbols& symbols, const NodeLayout& layout, NodeMea
   g.peek = symbols.peek;
   g.layout = layout;
   g.names = names;
-  g.accumulate = names && means == NodeMeans::kCurrent && layout.parameter != 0 ? recorder.Intern("AccumulateGrad") : 0;
+  g.accumulate =
+      names && means == NodeMeans::kCurrent && layout.parameter != 0 ? recorder.Intern("AccumulateGrad") : 0;
   g.recorder = &recorder;
   g_node_checked.store(false, std::memory_order_relaxed);
   g_means.store(means, std::memory_order_release);

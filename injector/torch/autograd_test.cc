@@ -165,7 +165,8 @@ class AutogradTest : public testing::Test {
   void InitIntrusive() {
     TorchSymbols symbols = Symbols();
     symbols.current_node = reinterpret_cast<abi::NodeReturn (*)()>(reinterpret_cast<void*>(CurrentIntrusive));
-    NodeLayout layout{.valid = true, .reference = FindNodeReference(symbols), .sequence = 16, .thread = 40, .parameter = 48};
+    NodeLayout layout{
+        .valid = true, .reference = FindNodeReference(symbols), .sequence = 16, .thread = 40, .parameter = 48};
     EXPECT_EQ(layout.reference, NodeLayout::Reference::kIntrusive);
     Init(symbols, layout, NodeMeans::kCurrent);
   }

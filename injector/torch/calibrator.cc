@@ -164,8 +164,8 @@ void Calibrator::Tell(const char* line) {
   }
 }
 
-// Calls `is_node(address)` for what the Python object of a node points to, until it is true. The pointer to the node is
-// in a place that has moved between releases.
+// Calls `is_node(address)` for what the Python object of a node points to, until it is true. The pointer to the node
+// is in a place that has moved between releases.
 template <typename IsNode>
 void FindWrappedNode(uintptr_t object, IsNode is_node) {
   const Snapshot wrapper = TakeSnapshot(object, 128);
