@@ -234,6 +234,8 @@ class TrainedNetworks(Compiled, unittest.TestCase):
 def compare_layers(test, alone, together):
     """Holds a compiled network against the same with each module without children compiled by itself: there, the module
     that is called is the layer of all that its code launches."""
+    if not any(map(is_fused, alone.rows)):
+        test.skipTest("this torch (2.6) compiles no module of torch.nn's by itself")
     for phase in ("forward", "backward"):
         known = layers_of(alone.rows, phase, is_fused)
         found = layers_of(together.rows, phase, is_fused)
