@@ -205,6 +205,7 @@ bool AttributionWorks() {
 
 // What the injector asks of its Python half.
 void RequestSlotRepair() noexcept {}
+uint32_t LayerOfGradient(uint32_t owner, uintptr_t) noexcept { return owner; }
 void RequestPoliteExit() noexcept {}
 void NoteOptimizerStep() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }

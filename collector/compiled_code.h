@@ -20,8 +20,9 @@ struct CompiledWork {
   // The operators that it computes, each once in the whole graph; what else it computes again is left out.
   std::span<const OpCall> nodes;
   bool bytes_known = false;
-  uint64_t bytes = 0;            // what it reads, once, and what it writes, once
-  std::string_view why_no_flop;  // what of its operators is not known; empty: nothing
+  uint64_t bytes = 0;             // what it reads, once, and what it writes, once
+  uint64_t written = UINT64_MAX;  // a bit for each of its first arguments, which are pointers: it may write there
+  std::string_view why_no_flop;   // what of its operators is not known; empty: nothing
 };
 
 struct CompiledPlace {

@@ -48,6 +48,11 @@ void NoteCallsOfStep(std::string_view optimizer, uint32_t number) noexcept;
 // next call; and the process is a training process, even if it has no modules. It costs little after the first time.
 void NoteOptimizerStep() noexcept;
 
+// Returns the layer of the gradient of `parameter` (a TensorImpl), which is kept or added up after a node that was
+// born in `owner`: the module that has the parameter, where the node is compiled code of a module around it, and else
+// `owner`. It allocates nothing and takes no lock.
+uint32_t LayerOfGradient(uint32_t owner, uintptr_t parameter) noexcept;
+
 // --- attach.cc defines these. Any thread may call them, without the GIL.
 
 // Arranges for type slots that were reset to be repaired, and for new classes to be found. It is called at the start

@@ -50,6 +50,13 @@ std::optional<std::string> SourcesOf(std::string_view line) {
   return joined;
 }
 
+// Whether each name of the list "a,b" is one of `all`, another such list.
+bool AllAmong(std::string_view names, std::string_view all) {
+  const std::vector<std::string_view> known = Split(all, ',');
+  return std::ranges::all_of(Split(names, ','),
+                             [&](auto name) { return std::ranges::find(known, name) != known.end(); });
+}
+
 // Bytes of an element that a pointer of Triton's type points to ("*fp32"); 0: it is no pointer, or not known.
 uint64_t ElementSize(std::string_view type) {
   if (!type.starts_with('*')) return 0;
@@ -177,6 +184,9 @@ class Reader {
     const auto fields = Split(line, '\t');
     const auto field = [&](size_t i) { return i < fields.size() ? fields[i] : std::string_view(); };
     if (field(0) == "layer") layers_[field(1)] = {std::string(field(2)), std::string(field(3))};
+    if (field(0) == "buffer") {
+      if (const auto elements = Elements(field(2), field(3))) results_[field(1)] = *elements;
+    }
     if (field(0) != "kernel") return;
     scheduled_.push_back({.is_extern = field(1) == "extern",
                           .sources = field(2),
@@ -255,7 +265,9 @@ class Reader {
       return Elements(sizes, TakePart(&list));
     }
     const auto known = buffers_.find(expression);
-    return known != buffers_.end() ? std::optional(known->second) : std::nullopt;
+    if (known != buffers_.end()) return known->second;
+    const auto result = results_.find(expression);
+    return result != results_.end() ? std::optional(result->second) : std::nullopt;
   }
 
   // Reads a line that calls a kernel or an operator; returns whether it is one.
@@ -267,6 +279,7 @@ class Reader {
     constexpr std::string_view kRun = ".run(";
     if (kernel != kernels_.end() && line.substr(kernel->first.size()).starts_with(kRun)) {
       call.kernel = kernel->second.name;
+      call.written = Written(kernel->second);
       CountBytes(kernel->second, Bracketed(line.substr(kernel->first.size() + kRun.size() - 1)), &call);
       Attribute(FindScheduled(line, sources, false), &kernel->second, &call);
       calls_.push_back(std::move(call));
@@ -279,6 +292,18 @@ class Reader {
     calls_.push_back(std::move(call));
     ReadBuffer(line);
     return true;
+  }
+
+  // Which pointers a kernel stores through; all of them where its code does not say.
+  static uint64_t Written(const Kernel& kernel) {
+    if (kernel.pointers.empty() || kernel.pointers.size() > 64 || !kernel.by_elements) return UINT64_MAX;
+    uint64_t written = 0;
+    for (size_t i = 0; i < kernel.pointers.size(); ++i) {
+      const Parameter& parameter = kernel.pointers[i];
+      const bool neither = parameter.loads == 0 && parameter.stores == 0;
+      if (parameter.stores != 0 || neither) written |= uint64_t{1} << i;
+    }
+    return written;
   }
 
   // A place of the kernel's code that loads does so at most once for each element of its space, so a gather from a
@@ -320,15 +345,18 @@ class Reader {
     call->bytes_known = !kernel.pointers.empty();
   }
 
+  // Kernels are called in the order in which they are scheduled, so the first one that fits is meant. Comments of a
+  // backward name all nodes, some of them or none, as the version has it.
   Scheduled* FindScheduled(std::string_view line, std::string_view sources, bool is_extern) {
     Scheduled* by_sources = nullptr;
     for (Scheduled& candidate : scheduled_) {
-      if (candidate.used || candidate.is_extern != is_extern || candidate.sources != sources) continue;
+      if (candidate.used || candidate.is_extern != is_extern) continue;
+      if (!AllAmong(sources, candidate.sources)) continue;
       if (std::ranges::any_of(candidate.buffers, [&](auto name) { return CountWord(line, "", name) != 0; })) {
         candidate.used = true;
         return &candidate;
       }
-      if (by_sources == nullptr && !sources.empty()) by_sources = &candidate;
+      if (by_sources == nullptr && !sources.empty() && candidate.sources == sources) by_sources = &candidate;
     }
     if (by_sources != nullptr) by_sources->used = true;
     return by_sources;
@@ -393,7 +421,9 @@ class Reader {
   std::vector<Scheduled> scheduled_;
   std::map<std::string_view, Kernel> kernels_;
   std::map<std::string_view, uint64_t> buffers_;  // elements
-  std::vector<std::string_view> fragment_;        // nodes of the last comment
+  std::map<std::string_view, uint64_t>
+      results_;                             // elements of buffers that are not in buffers_, as Inductor has them
+  std::vector<std::string_view> fragment_;  // nodes of the last comment
   std::set<std::string_view> counted_;
   std::vector<GeneratedCall> calls_;
 };

@@ -35,6 +35,8 @@ struct GeneratedCall {
   std::string kernel;        // of Triton; empty: an operator
   bool bytes_known = false;  // of a kernel: the sizes of all that it is given are known
   uint64_t bytes = 0;        // what it reads, once, and what it writes, once
+  // A bit for each of the kernel's first parameters, which are pointers: it may change what that one points to.
+  uint64_t written = UINT64_MAX;
   // The nodes of the graph that this call is the first to compute. A node counts in one call only: others compute it
   // again because that takes less time than to read it, or they end a reduction that this one began.
   std::vector<FxCall> nodes;
@@ -53,6 +55,7 @@ bool IsGeneratedCode(std::string_view source) noexcept;
 // `graph` may be empty. Lines of it, whose fields are separated by tabs:
 //   %…                                      a node (fx_nodes.h)
 //   layer NODE PATH CLASS                   where the node came from
+//   buffer NAME SIZES STRIDES               "(8, 64)" and "(64, 1)", of a buffer whose shape the module may not say
 //   kernel KIND SOURCES NODES BUFFERS USERS in the order in which they are called; lists are separated by commas.
 //                                           KIND: "triton", or "extern" for an operator; SOURCES: sorted; USERS:
 //                                           nodes that what it writes is prepared for, where it computes none

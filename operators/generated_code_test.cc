@@ -90,6 +90,8 @@ TEST(GeneratedCode, CallsHaveKernelLineAndBytes) {
   EXPECT_EQ(code.calls[0].kernel, "triton_poi_fused_mul_relu_0");
   EXPECT_TRUE(code.calls[0].bytes_known);
   EXPECT_EQ(code.calls[0].bytes, 2u * 256 * 512 * 4);
+  EXPECT_EQ(code.calls[0].written, 0b10u);
+  EXPECT_EQ(code.calls[4].written, UINT64_MAX) << "a kernel of the program's own may write to all that it is given";
   EXPECT_EQ(code.calls[1].kernel, "");
   // A buffer under another name is as large as it was.
   EXPECT_EQ(code.calls[2].bytes, 2u * 256 * 512 * 4);
@@ -122,13 +124,20 @@ TEST(GeneratedCode, InductorsObjectsSayItOfEachCall) {
       "layer\trelu\ta.act\tReLU\n"
       "layer\trelu_1\tb.act\tReLU\n"
       "layer\tmm\tb.fc\tLinear\n"
+      "buffer\tunknown\t(16, 32, )\t(32, 1, )\n"
+      "buffer\tbuf0\t(1, )\t(1, )\n"
       "kernel\ttriton\tmul,relu\tmul,relu\tbuf0\t\n"
       "kernel\textern\tmm\tmm\tbuf1\t\n"
       "kernel\ttriton\tmul_1,relu_1\tmul,relu_1\tbuf2\t\n"
       "kernel\ttriton\tembedding\t\tbuf3\tmm\n";
-  const GeneratedCode code = ReadGeneratedCode(kModule, graph);
+  std::string text = kModule;
+  text.replace(text.find("512*s0"), 6, "131072");
+  const GeneratedCode code = ReadGeneratedCode(text, graph);
   ASSERT_EQ(code.calls.size(), 6u);
   EXPECT_EQ(Operators(code.calls[0]), (Names{"aten::mul", "aten::relu"}));
+  // What the module says of a buffer counts, and what it does not say comes from the objects.
+  EXPECT_EQ(code.calls[0].bytes, 2u * 256 * 512 * 4);
+  EXPECT_EQ(code.calls[5].bytes, 4u * (16 * 32 + 256 * 512));
   EXPECT_EQ(code.calls[0].layers, (std::vector<GeneratedLayer>{{"a.bn", "BatchNorm1d"}, {"a.act", "ReLU"}}));
   EXPECT_EQ(code.calls[1].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
   // What was computed before is computed again: it counts once.
@@ -136,6 +145,23 @@ TEST(GeneratedCode, InductorsObjectsSayItOfEachCall) {
   EXPECT_EQ(code.calls[2].layers, (std::vector<GeneratedLayer>{{"b.act", "ReLU"}}));
   // What computes nothing is of the layer that it is prepared for.
   EXPECT_EQ(code.calls[3].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}}));
+}
+
+// Torch 2.6 names no source nodes in a backward, 2.9 those that came from the forward, 2.15 all.
+TEST(GeneratedCode, KernelsAreFoundWhicheverSourcesTheirCommentsName) {
+  const std::string graph =
+      "layer\tmul\ta.bn\tBatchNorm1d\n"
+      "layer\tmm\tb.fc\tLinear\n"
+      "kernel\ttriton\tmul,relu\tmul\tbuf0\t\n"
+      "kernel\textern\tlinear,mm,permute\tmm\tbuf1\t\n";
+  for (const std::string sources : {"", "linear", "permute, mm, linear"}) {
+    std::string text = kModule;
+    const std::string before = "Source Nodes: [mm], Original ATen: [aten.mm]\n    extern";
+    text.replace(text.find(before), before.size(), "Source Nodes: [" + sources + "], Original ATen: []\n    extern");
+    const GeneratedCode code = ReadGeneratedCode(text, graph);
+    ASSERT_EQ(code.calls.size(), 6u);
+    EXPECT_EQ(code.calls[1].layers, (std::vector<GeneratedLayer>{{"b.fc", "Linear"}})) << sources;
+  }
 }
 
 TEST(GeneratedCode, AnyPartOfAModuleIsReadWithoutHarm) {

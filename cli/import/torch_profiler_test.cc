@@ -335,6 +335,8 @@ TEST(TorchProfilerTest, WhatARowLacksIsSaid) {
       Event("kernel", "k", 150, 2, R"("External id":7)"),
       Event("cpu_op", "my::op", 210, 30, R"("External id":8,"Input Dims":[[2]],"Input type":["float"])"),
       Event("kernel", "k2", 250, 6, R"("External id":8)"),
+      Event("cpu_op", "triton_poi_fused_add_relu_0", 250, 10, R"("External id":9,"Input Dims":[[2]])"),
+      Event("kernel", "triton_poi_fused_add_relu_0", 260, 1, R"("External id":9)"),
       Event("kernel", "ncclAllReduce", 300, 8, ""),
       Event("gpu_memcpy", "Memcpy HtoD", 310, 16, ""),
       Event("kernel", "lost", 330, 32, ""),
@@ -348,8 +350,10 @@ TEST(TorchProfilerTest, WhatARowLacksIsSaid) {
   }
   EXPECT_THAT(rest, AllOf(HasSubstr("0.016 ms in copies"), HasSubstr("0.008 ms in communication"),
                           HasSubstr("0.032 ms in kernels without an operator")));
-  EXPECT_THAT(text, AllOf(HasSubstr("my::op: there is no rule for it (9.4 %)"),
-                          HasSubstr("aten::mm: its shapes were not recorded (3.1 %)")));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("my::op: there is no rule for it (9.2 %)"),
+                    HasSubstr("aten::mm: its shapes were not recorded (3.1 %)"),
+                    HasSubstr("triton_poi_fused_add_relu_0: torch.compile made it of the operators in its name")));
   for (const auto& [key, stats] : run.launches) EXPECT_FALSE(stats.metrics.contains(std::string(kMetricModelFlop)));
 }
 

@@ -35,6 +35,7 @@ uint32_t CompiledKernels::Define(const CompiledWork& work, const Gpu& gpu, Preci
   cost.kernel = recorder_.Intern(work.kernel);
   cost.flop_known = work.why_no_flop.empty();
   cost.bytes_known = work.bytes_known;
+  cost.written = work.written;
   // Half of a sum would look like one.
   for (const OpCall& node : cost.flop_known ? work.nodes : std::span<const OpCall>()) {
     if (IsBetweenOperators(node.name)) continue;

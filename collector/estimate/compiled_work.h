@@ -24,6 +24,7 @@ struct CompiledCost {
   bool flop_known = false, bytes_known = false;
   uint64_t model_flop = 0;  // of its operators, as the table of operators counts them
   std::array<uint64_t, kPrecisionCount> executed_flop{};
+  uint64_t written = UINT64_MAX;  // CompiledWork::written
   uint64_t bytes = 0;
   uint64_t time_ns = 0;  // the least that the roofs allow
 

@@ -122,6 +122,7 @@ class Estimator final : public Source {
     const uint32_t kernel = recorder_.Intern(launch.name);
     estimate::CompiledCost cost = compiled_.Find(place.work, kernel);
     if (!cost.bytes_known) cost.SetBytes(ArgumentBytes(launch), gpu_);
+    TellChanged(launch, cost.written);
     LaunchRecord record;
     record.identity.kernel = kernel;
     record.identity.site = site;
@@ -226,6 +227,16 @@ class Estimator final : public Source {
  private:
   estimate::PrecisionPolicy policy() const {
     return {convolution_tf32_.load(std::memory_order_relaxed), matmul_tf32_.load(std::memory_order_relaxed)};
+  }
+
+  // What a kernel that is not run would have written is not known any more. `written` has a bit for each argument;
+  // what lies behind the 64th may have been written, too.
+  void TellChanged(const rfinject_virtual_loaded_launch& launch, uint64_t written) noexcept {
+    for (size_t i = 0; i < launch.word_count; ++i) {
+      if (i < 64 && (written >> i & 1) == 0) continue;
+      const uint64_t bytes = memory_.BytesAt(static_cast<uint32_t>(launch.device), launch.words[i]);
+      if (bytes != 0) TellVirtualGpuChanged(launch.words[i], bytes);
+    }
   }
 
   uint64_t ArgumentBytes(const rfinject_virtual_loaded_launch& launch) noexcept {

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "collector/compiled_code.h"
+#include "injector/python/modules.h"
+#include "injector/python/parameter_layers.h"
 #include "injector/python/python_frames.h"
 #include "injector/python/ref.h"
 #include "operators/generated_code.h"
@@ -135,6 +137,15 @@ def describe():
         only = [getattr(getattr(part, 'node', None), 'origin_node', None) for part in parts]
         return only if None not in only else origins(parts)
 
+    def whole(sizes):
+        return all(isinstance(size, int) or getattr(size, 'is_Integer', False) for size in sizes)
+
+    for name, buffer in dict(getattr(virtualized.V.graph, 'name_to_buffer', None) or {}).items() if scheduler else ():
+        layout = getattr(buffer, 'layout', None)
+        sizes, strides = (tuple(getattr(layout, of, None) or ()) for of in ('size', 'stride'))
+        if sizes and len(sizes) == len(strides) and whole(sizes) and whole(strides):
+            lines.append('\t'.join(('buffer', name, '(%s, )' % ', '.join(map(str, sizes)),
+                                    '(%s, )' % ', '.join(map(str, strides)))))
     for kernel in getattr(scheduler, 'nodes', ()):
         parts = kernel.get_nodes()
         if 'Nop' in type(kernel).__name__:
@@ -174,6 +185,7 @@ uint32_t DefineWork(const GeneratedCall& call) {
                                        .nodes = nodes,
                                        .bytes_known = call.bytes_known,
                                        .bytes = call.bytes,
+                                       .written = call.written,
                                        .why_no_flop = call.why_no_flop});
 }
 
@@ -220,22 +232,29 @@ uint32_t Resolve(const Call& call, uint32_t around) {
   return id;
 }
 
+// The module that was added last of those for which `is` is true; null: none.
+template <typename Predicate>
+const Module* FindModule(Predicate is) {
+  for (size_t i = g_count.load(std::memory_order_acquire); i > 0; --i) {
+    const Module* const one = g_modules[i - 1].load(std::memory_order_relaxed);
+    if (is(*one)) return one;
+  }
+  return nullptr;
+}
+
 CompiledPlace PlaceOfThread(uint32_t layer) noexcept try {
   const Module* found = nullptr;
   const auto is_generated = [](void* module, const FileName& file) {
-    for (size_t i = g_count.load(std::memory_order_acquire); i > 0; --i) {
-      const Module* const one = g_modules[i - 1].load(std::memory_order_relaxed);
-      if (!file.Is(one->path)) continue;
-      *static_cast<const Module**>(module) = one;
-      return true;
-    }
-    return false;
+    const Module* const one = FindModule([&](const Module& known) { return file.Is(known.path); });
+    if (one != nullptr) *static_cast<const Module**>(module) = one;
+    return one != nullptr;
   };
   const uint32_t line = LineInFile(kMostFrames, is_generated, static_cast<void*>(&found));
   if (line == 0) return {.work = 0, .layer = layer};
   const auto at = std::ranges::lower_bound(found->lines, line);
   if (at == found->lines.end() || *at != line) return {.work = 0, .layer = layer};
   const Call& call = found->calls[static_cast<size_t>(at - found->lines.begin())];
+  NoteCompiledLayer(layer);
   return {.work = call.work, .layer = Resolve(call, layer)};
 } catch (const std::exception&) {
   g.recorder->CountDrop("layers of compiled code");
@@ -245,7 +264,11 @@ CompiledPlace PlaceOfThread(uint32_t layer) noexcept try {
 void Load(const PythonApi& python, std::string_view source, const std::string& path) {
   const size_t index = g_count.load(std::memory_order_relaxed);
   if (index == kMostModules) return g.recorder->CountDrop("modules of compiled code");
-  const GeneratedCode code = ReadGeneratedCode(source, DescribeGraph(python));
+  const std::string graph = DescribeGraph(python);
+  // Code that comes out of Inductor's cache again says less than when it was made in this process.
+  if (graph.empty() && FindModule([&](const Module& known) { return known.path == path; }) != nullptr) return;
+  const GeneratedCode code = ReadGeneratedCode(source, graph);
+  TellParameterLayers();
   auto* module = new Module;
   module->path = path;
   module->calls = std::vector<Call>(code.calls.size());

@@ -108,6 +108,26 @@ Ref ModuleReader::Innermost(PyObject* module) const {
   return inner;
 }
 
+std::vector<uintptr_t> ModuleReader::OwnParameters(PyObject* module) const {
+  std::vector<uintptr_t> found;
+  Ref own = DictAttribute(module, "_parameters");
+  if (!own) return found;
+  std::vector<Ref> parameters;
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t position = 0; python_.PyDict_Next(own.get(), &position, &key, &value) != 0;) {
+    if (value != python_._Py_NoneStruct) parameters.push_back(Ref::Borrow(python_, value));
+  }
+  if (parameters.empty()) return found;
+  // Torch's own descriptor, because a parameter may be of a class of the user's.
+  const Ref address = ImportedModule(python_, "torch").Attribute("Tensor").InClass("_cdata");
+  for (const Ref& parameter : parameters) {
+    const long long impl = address ? address.Get(parameter.get()).Integer(0) : 0;
+    if (impl != 0) found.push_back(static_cast<uintptr_t>(impl));
+  }
+  DropError(python_);
+  return found;
+}
+
 void ModuleReader::CountOwnParameters(PyObject* module, ModuleReader::Seen& seen, ParameterCount& count) const {
   const ParameterReader reader(python_);
   if (Ref own = DictAttribute(module, "_parameters")) {

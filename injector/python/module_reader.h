@@ -51,6 +51,8 @@ class ModuleReader {
   // Returns what the innermost wrapper wraps; `module` itself when it is no wrapper.
   Ref Innermost(PyObject* module) const;
 
+  // Addresses of the TensorImpls of the module's own parameters.
+  std::vector<uintptr_t> OwnParameters(PyObject* module) const;
   // Adds the module's own parameters to `count`, each once per `seen`.
   void CountOwnParameters(PyObject* module, Seen& seen, ParameterCount& count) const;
   // Adds the parameters of the module and of everything below it.

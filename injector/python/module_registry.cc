@@ -359,6 +359,20 @@ bool ModuleRegistry::IsOwned(uint32_t layer, PyObject* module) {
   return info.owned;
 }
 
+std::vector<ParameterLayer> ModuleRegistry::ParameterLayers() {
+  const QuietTorch quiet;
+  // Reading may run Python code that calls this registry again, so the modules are listed first.
+  std::vector<std::pair<Ref, uint32_t>> modules;
+  for (const auto& [weakref, module] : by_weakref_) {
+    if (const Entry* entry = modules_.Find(module)) modules.emplace_back(Ref::Borrow(python_, module), entry->layer);
+  }
+  std::vector<ParameterLayer> found;
+  for (const auto& [module, layer] : modules) {
+    for (const uintptr_t parameter : reader_.OwnParameters(module.get())) found.push_back({parameter, layer});
+  }
+  return found;
+}
+
 bool ModuleRegistry::RootIsInEvalMode(uint32_t layer) const {
   const auto found = layers_.find(layer);
   if (found == layers_.end()) return false;

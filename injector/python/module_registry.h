@@ -14,10 +14,12 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "collector/recorder.h"
 #include "injector/python/call_frame.h"
 #include "injector/python/module_reader.h"
+#include "injector/python/parameter_layers.h"
 #include "injector/python/pointer_table.h"
 #include "injector/python/python_api.h"
 #include "injector/python/ref.h"
@@ -67,6 +69,9 @@ class ModuleRegistry {
     const Ref own = reader_.Own(module, "training");
     return !own || own.IsTrue();
   }
+
+  // The parameters of all modules that are known.
+  std::vector<ParameterLayer> ParameterLayers();
 
   // The shapes of a layer are looked for a few times. Returns whether this call shall be one of these.
   bool TakeShapeAttempt(uint32_t layer);

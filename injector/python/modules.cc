@@ -132,6 +132,10 @@ void RecordShapes(const ModuleCall& call, PyObject* module, const CallArguments&
   DropError(modules.python);
 }
 
+void TellParameterLayers() {
+  if (Modules* modules = TheModules()) SetParameterLayers(modules->registry.ParameterLayers(), modules->recorder);
+}
+
 void EndLastInferenceStep() noexcept {
   if (Modules* modules = TheModules()) modules->steps.EndLastInferenceStep();
 }

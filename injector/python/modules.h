@@ -40,6 +40,11 @@ ModuleCall EnterModule(PyObject* module, const CallArguments& arguments, const M
 // Called when a call for which EnterModule set wants_shapes has returned `result`.
 void RecordShapes(const ModuleCall& call, PyObject* module, const CallArguments& arguments, PyObject* result);
 
+// --- For compiled_code.
+
+// Tells parameter_layers.h what the modules' parameters are at this moment.
+void TellParameterLayers();
+
 // --- For attach.
 
 // Called when the process ends: without an optimizer the model's last call is the last step, which no other call ends

@@ -75,6 +75,7 @@ struct Globals {
   uint64_t (*peek)() = nullptr;
   NodeLayout layout;
   bool names = false;
+  uint32_t accumulate = 0;  // the name of the class of nodes that keep gradients; 0: not to be told
   Recorder* recorder = nullptr;
 };
 Globals g;
@@ -185,9 +186,13 @@ Running AskNode() {
   return {};
 }
 
-// AccumulateGrad has no number of its own: it runs right after the node that made the gradient.
+// AccumulateGrad has no number of its own: it runs right after the node that made the gradient. Where that node is
+// all of a compiled module's backward, the parameter says which part of it.
 uint32_t OwnerOfNode(Thread& thread, const Running& node) {
-  if (node.sequence == kNoSequence) return thread.owner;
+  if (node.sequence == kNoSequence) {
+    if (node.name == 0 || node.name != g.accumulate) return thread.owner;
+    return LayerOfGradient(thread.owner, FieldOf(node.id, g.layout.parameter));
+  }
   if (node.sequence == kUnknownSequence) return 0;
   if (node.sequence != thread.owner_sequence || node.thread != thread.owner_thread) {
     bool forgotten = false;
@@ -228,6 +233,8 @@ void InitAutograd(const TorchSymbols& symbols, const NodeLayout& layout, NodeMea
   g.peek = symbols.peek;
   g.layout = layout;
   g.names = names;
+  g.accumulate =
+      names && means == NodeMeans::kCurrent && layout.parameter != 0 ? recorder.Intern("AccumulateGrad") : 0;
   g.recorder = &recorder;
   g_node_checked.store(false, std::memory_order_relaxed);
   g_means.store(means, std::memory_order_release);

@@ -95,6 +95,11 @@ struct IntrusiveNode {
 struct MulBackward0 : IntrusiveNode {
   using IntrusiveNode::IntrusiveNode;
 };
+struct AccumulateGrad : IntrusiveNode {
+  explicit AccumulateGrad(uintptr_t parameter_in)
+      : IntrusiveNode(UINT64_MAX, /*thread_in=*/1), parameter(parameter_in) {}
+  uintptr_t parameter;
+};
 struct IntrusivePointer {
   IntrusiveNode* node;
   explicit IntrusivePointer(IntrusiveNode* n) : node(n) {
@@ -160,7 +165,8 @@ class AutogradTest : public testing::Test {
   void InitIntrusive() {
     TorchSymbols symbols = Symbols();
     symbols.current_node = reinterpret_cast<abi::NodeReturn (*)()>(reinterpret_cast<void*>(CurrentIntrusive));
-    NodeLayout layout{.valid = true, .reference = FindNodeReference(symbols), .sequence = 16, .thread = 40};
+    NodeLayout layout{
+        .valid = true, .reference = FindNodeReference(symbols), .sequence = 16, .thread = 40, .parameter = 48};
     EXPECT_EQ(layout.reference, NodeLayout::Reference::kIntrusive);
     Init(symbols, layout, NodeMeans::kCurrent);
   }
@@ -252,6 +258,19 @@ TEST_F(AutogradTest, AccumulateGradBelongsToTheNodeBefore) {
   t_intrusive = &accumulate;
   EXPECT_EQ(SiteOfThread().layer, 3u);
   EXPECT_EQ(SiteOfThread().phase, Phase::kBackward);
+}
+
+TEST_F(AutogradTest, AfterCompiledCodeAGradientBelongsToTheModuleOfItsParameter) {
+  InitIntrusive();
+  MulBackward0 node(NodeIn(3), ThreadId());
+  t_intrusive = &node;
+  SiteOfThread();
+  AccumulateGrad known(0x1000), other(0x2000);
+  t_intrusive = &known;
+  EXPECT_EQ(SiteOfThread().layer, 7u);
+  EXPECT_EQ(SiteOfThread().phase, Phase::kBackward);
+  t_intrusive = &other;
+  EXPECT_EQ(SiteOfThread().layer, 3u);
 }
 
 TEST_F(AutogradTest, AModuleEnteredInANodeIsRecomputed) {
@@ -487,6 +506,9 @@ void BeginWait(Watched) noexcept { ++g_waits_begun; }
 void EndWait(Watched) noexcept { ++g_waits_ended; }
 void WatchWaits(Watched, bool) noexcept {}
 void RequestSlotRepair() noexcept {}
+uint32_t LayerOfGradient(uint32_t owner, uintptr_t parameter) noexcept {
+  return parameter == 0x1000 && owner == 3 ? 7 : owner;
+}
 void RequestPoliteExit() noexcept {}
 void NoteOptimizerStep() noexcept {}
 void ActivateWithoutPython() noexcept {}

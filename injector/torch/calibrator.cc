@@ -122,6 +122,9 @@ void Calibrator::Tell(const char* line) {
       ++nodes_told_;
       ObserveNode(object, sequence, name);
     }
+  } else if (strcmp(verb, "accumulate") == 0) {
+    const auto object = static_cast<uintptr_t>(next_number());
+    ObserveAccumulation(object, static_cast<uint64_t>(next_number()));
   } else if (strcmp(verb, "backward") == 0) {
     backward_expected_ = static_cast<uint64_t>(next_number());
     ++backwards_told_;
@@ -161,15 +164,30 @@ void Calibrator::Tell(const char* line) {
   }
 }
 
-void Calibrator::ObserveWrappedNode(uintptr_t object, uint64_t sequence, const char* class_name) {
-  ++nodes_told_;
-  // The Python object holds a pointer to the node, in a place that has moved between releases.
+// Calls `is_node(address)` for what the Python object of a node points to, until it is true. The pointer to the node
+// is in a place that has moved between releases.
+template <typename IsNode>
+void FindWrappedNode(uintptr_t object, IsNode is_node) {
   const Snapshot wrapper = TakeSnapshot(object, 128);
   for (size_t offset = 16; offset + 8 <= wrapper.size; offset += 8) {
     const uint64_t pointer = wrapper.Word(offset);
     if (pointer % 8 != 0 || pointer < 4096) continue;
-    if (ObserveNode(pointer, sequence, class_name)) return;
+    if (is_node(pointer)) return;
   }
+}
+
+void Calibrator::ObserveWrappedNode(uintptr_t object, uint64_t sequence, const char* class_name) {
+  ++nodes_told_;
+  FindWrappedNode(object, [&](uintptr_t node) { return ObserveNode(node, sequence, class_name); });
+}
+
+void Calibrator::ObserveAccumulation(uintptr_t object, uint64_t tensor) {
+  FindWrappedNode(object, [&](uintptr_t node) {
+    char name[128];
+    if (!SafeClassName(node, name, sizeof(name)) || strcmp(name, "AccumulateGrad") != 0) return false;
+    node_parameter_.Require(TakeSnapshot(node), tensor);
+    return true;
+  });
 }
 
 bool Calibrator::ObserveNode(uintptr_t node, uint64_t sequence, const char* class_name) {
@@ -272,6 +290,9 @@ void Calibrator::FindLayouts(bool operands, CalibrationResult* result) const {
     }
   }
   if (!node.valid) Lack(result, "layout of autograd's Node not found");
+  if (node.valid && node_parameter_.count() == 1 && node_parameter_.distinct()) {
+    node.parameter = static_cast<uint16_t>(node_parameter_.First());
+  }
   node.reference = FindNodeReference(symbols_);
   // A shared node begins with a pointer to itself (after the virtual table), an intrusive one with its counts.
   if (node.valid && node.reference != NodeLayout::Reference::kNone &&

@@ -7,6 +7,7 @@
 //   expect-sequence, expect-no-sequence    the next operator has the thread's next sequence number, or none
 //   node OBJECT SEQUENCE CLASS             the Python object OBJECT wraps a node that was born with that number
 //   native-node NODE SEQUENCE CLASS        NODE is the address of a node that was born with that number
+//   accumulate OBJECT IMPL                 the Python object OBJECT wraps the AccumulateGrad of the tensor IMPL
 //   backward SEQUENCE                      the next BACKWARD scope is that of the node with that number
 //   tensor IMPL DTYPE META DATA OFFSET NUMEL RANK SIZE… STRIDE…
 //                                          DATA is the storage's, OFFSET the elements between it and the tensor's
@@ -53,6 +54,7 @@ class Calibrator {
  private:
   // Whether the object at `node` is a node of that class; then it is looked at.
   bool ObserveNode(uintptr_t node, uint64_t sequence, const char* class_name);
+  void ObserveAccumulation(uintptr_t object, uint64_t tensor);
   void ObserveWrappedNode(uintptr_t object, uint64_t sequence, const char* class_name);
   void FindLayouts(bool operands, CalibrationResult* result) const;
 
@@ -66,6 +68,7 @@ class Calibrator {
 
   FieldSearch node_sequence_{8, 96};
   FieldSearch node_thread_{8, 96};
+  FieldSearch node_parameter_{8};
   size_t nodes_seen_ = 0;
   size_t nodes_named_ = 0;
   size_t nodes_told_ = 0;

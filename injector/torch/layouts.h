@@ -21,8 +21,9 @@ struct NodeLayout {
   enum class Reference : uint8_t { kNone, kShared, kIntrusive, kBorrowed };
   bool valid = false;
   Reference reference = Reference::kNone;
-  uint16_t sequence = 0;  // u64; UINT64_MAX for AccumulateGrad
-  uint16_t thread = 0;    // u64, torch's number of the thread that made it
+  uint16_t sequence = 0;   // u64; UINT64_MAX for AccumulateGrad
+  uint16_t thread = 0;     // u64, torch's number of the thread that made it
+  uint16_t parameter = 0;  // of AccumulateGrad: pointer to the TensorImpl; at 0: not found
 };
 
 // at::RecordFunction. Its std::string member has two sizes, so the offsets differ by the C++ library's ABI as well.

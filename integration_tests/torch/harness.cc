@@ -188,6 +188,7 @@ void BeginWait(Watched) noexcept {}
 void EndWait(Watched) noexcept {}
 void WatchWaits(Watched, bool) noexcept {}
 void RequestSlotRepair() noexcept { ++g_repairs; }
+uint32_t LayerOfGradient(uint32_t owner, uintptr_t) noexcept { return owner; }
 void RequestPoliteExit() noexcept { ++g_exits; }
 void ActivateWithoutPython() noexcept {}
 uint64_t TakeSamplesOfStep() noexcept { return 0; }

@@ -2,15 +2,15 @@
 
     compiled_test.py [unittest arguments]
 RFINJECT names the command, RFINJECT_PYTHON the interpreter (default: the one that runs this file). Without a torch that is
-a CUDA build, or where NVIDIA's driver is, all is skipped, and so is all with a torch before 2.15, with which this was not
-run. Each network is compiled once: its files are counted by the program below, which shares nothing with what reads them.
+a CUDA build and has Triton, or where NVIDIA's driver is, all is skipped. Each network is compiled once: its files are counted
+by compiled_bytes.py, which shares nothing with what reads them. RFX_HARDWARE_PATH=all: also networks that people train.
 """
-import ast
 import collections
-import importlib.metadata
+import importlib.util
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,13 +18,22 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import torch_exit  # noqa: E402
+from compiled_bytes import BytesOfModule, modules_of  # noqa: E402
 from cuda_torch import why_no_virtual_gpu  # noqa: E402
 
 RFINJECT = os.environ["RFINJECT"]
 PYTHON = os.environ.get("RFINJECT_PYTHON") or sys.executable
 LIBRARIES = pathlib.Path(RFINJECT).resolve().parent.parent / "lib" / "virtual_gpu"
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
-NETWORKS = ("perceptron", "convolutions", "transformer")
+NETWORKS = {name: "compiled_model.py" for name in ("perceptron", "convolutions", "transformer")}
+TRAINED = {name: "compiled_network.py" for name in ("resnet18", "resnet50", "vit", "gpt_amp", "unet", "dcgan")}
+# Kernels that look up rows of a table, or read or write parts of a tensor: less than all of it.
+PARTS = re.compile("embedding|slice|max_pool2d|index|cat|split|select|unbind|arange")
+LAYS_OUT = re.compile(r"triton_poi_fused(_convolution(_backward)?)?_\d+$")
+ALL = os.environ.get("RFX_HARDWARE_PATH") == "all"
+LOSSES = ("CrossEntropyLoss", "BCELoss")  # which are not compiled
+# The U-Net's backward is 0.9 % above: what it takes apart (torch.cat) it reads in pieces and adds up by itself.
+BEYOND_EAGER = 1.02
 STEPS = 2  # of five; in the first ones kernels are tried out
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::convolution", "aten::convolution_backward",
             "aten::_scaled_dot_product_efficient_attention", "aten::_scaled_dot_product_efficient_attention_backward",
@@ -52,89 +61,23 @@ class Run:
                 self.rows = self.report["rows"]
 
 
-SIZES = {"float32": 4, "float16": 2, "bfloat16": 2, "float64": 8, "int64": 8, "int32": 4, "int8": 1, "uint8": 1, "bool": 1}
+def work(rows, phase):
+    """The rows of the models' forward or backward."""
+    return [row for row in rows if row["phase"] == phase and row["model"] not in LOSSES]
 
 
-class BytesOfModule(ast.NodeVisitor):
-    """Counts what the kernels of one generated module read and write, from its syntax tree: `by_kernel`, a step."""
-
-    def __init__(self, source):
-        self.buffers, self.kernels, self.by_kernel = {}, {}, collections.Counter()
-        tree = ast.parse(source)
-        for node in tree.body:  # the shapes of what it is given
-            if isinstance(node, ast.FunctionDef) and node.name == "get_args":
-                self.visit(node)
-        for node in tree.body:
-            if isinstance(node, ast.Assign) and "async_compile.triton(" in ast.unparse(node.value)[:30]:
-                self.define(node.value.args[0].value, node.value.args[1].value)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and node.name == "call":
-                self.generic_visit(node)
-
-    def define(self, name, source):
-        function = next(node for node in ast.walk(ast.parse(source))
-                        if isinstance(node, ast.FunctionDef) and node.name == name)
-        uses = collections.defaultdict(set)
-        for node in ast.walk(function):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("tl.load", "tl.store", "tl.atomic_add"):
-                verb = ast.unparse(node.func)
-                for part in ast.walk(node.args[0]):
-                    if isinstance(part, ast.Name) and "_ptr" in part.id:
-                        uses[part.id] |= {"load", "store"} if verb == "tl.atomic_add" else {verb[3:]}
-        self.kernels[name] = [(argument.arg, uses[argument.arg]) for argument in function.args.args if "_ptr" in argument.arg]
-
-    def size(self, node):
-        """Elements in memory, and bytes of one, of an expression."""
-        if isinstance(node, ast.Name):
-            return self.buffers.get(node.id)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "reinterpret_tensor":
-            return self.elements(node.args[1], node.args[2]), self.size(node.args[0])[1]
-        return None
-
-    @staticmethod
-    def elements(sizes, strides):
-        count = 1
-        for size, stride in zip(ast.literal_eval(sizes), ast.literal_eval(strides)):
-            count *= size if stride else 1
-        return count
-
-    def visit_Assign(self, node):
-        self.generic_visit(node)
-        name, value = ast.unparse(node.targets[0]), node.value
-        if isinstance(value, ast.Call) and ast.unparse(value.func).startswith(("empty_strided", "rand_strided")):
-            type_ = (ast.unparse(value.args[2]) if len(value.args) > 2 else
-                     next(ast.unparse(word.value) for word in value.keywords if word.arg == "dtype"))
-            self.buffers[name] = self.elements(*value.args[:2]), SIZES[type_.rpartition(".")[2]]
-        elif self.size(value) is not None:
-            self.buffers[name] = self.size(value)
-
-    def visit_Call(self, node):
-        self.generic_visit(node)
-        if ast.unparse(node.func) == "assert_tensor_metadata":  # of what an operator gave back
-            self.buffers[ast.unparse(node.args[0])] = (self.elements(*node.args[1:3]),
-                                                       SIZES[ast.unparse(node.args[3]).rpartition(".")[2]])
-        if not isinstance(node.func, ast.Attribute) or node.func.attr != "run":
-            return
-        kernel = ast.unparse(node.func.value)
-        read, written = set(), set()
-        for (_, uses), argument in zip(self.kernels[kernel], node.args):
-            entry = ast.unparse(argument), *self.size(argument)
-            if "load" in uses:
-                read.add(entry)
-            if "store" in uses:
-                written.add(entry)
-        self.by_kernel[kernel] += sum(count * size for _, count, size in (*read, *written))
+def time_in(rows, chosen=lambda row: True):
+    return sum(row["time_ns"] for row in rows if chosen(row))
 
 
-def modules_of(cache):
-    """The sources of the generated modules in a cache."""
-    return [text for path in sorted(pathlib.Path(cache).rglob("*.py")) if "AsyncCompile()" in (text := path.read_text())]
+def layers_of(rows, phase, chosen):
+    """The layers that rows are of, each by itself: (model, layer)."""
+    return {(row["model"], layer) for row in work(rows, phase) if chosen(row)
+            for layer in row["layer"].split(" + ") if not layer.endswith(" more")}
 
 
-def with_layer(rows):
-    """The share of the time of forward and backward that has a layer below the model."""
-    rows = [row for row in rows if row["phase"] in ("forward", "backward") and row["model"] != "CrossEntropyLoss"]
-    return sum(row["time_ns"] for row in rows if row["layer"]) / sum(row["time_ns"] for row in rows)
+def is_fused(row):
+    return row["kernel"].startswith("triton_")
 
 
 def flop(rows, chosen):
@@ -145,17 +88,18 @@ def flop(rows, chosen):
     return dict(counts)
 
 
-class Networks(unittest.TestCase):
-    """Each network, compiled and not."""
+class Compiled:
+    """Each network of `networks`, compiled and not."""
+    networks = {}
 
     @classmethod
     def setUpClass(cls):
         cls.runs = {}
-        for network in NETWORKS:
+        for network, program in cls.networks.items():
             folder = tempfile.TemporaryDirectory(prefix="rfinject-inductor-")
             cls.addClassCleanup(folder.cleanup)
-            cls.runs[network] = (Run("compiled_model.py", network, cache=folder.name),
-                                 Run("compiled_model.py", network, "compiled", cache=folder.name), folder.name)
+            cls.runs[network] = (Run(program, network, cache=folder.name),
+                                 Run(program, network, "compiled", cache=folder.name), folder.name)
             for run in cls.runs[network][:2]:
                 assert run.code == 0, run.err
 
@@ -177,14 +121,14 @@ class Networks(unittest.TestCase):
                 counts = collections.Counter()
                 for row in run.rows:
                     if row["op"] in PRODUCTS:
-                        counts[row["phase"], row["layer"]] += row["model_flop"]
+                        counts[row["model"], row["phase"], row["layer"]] += row["model_flop"]
                 by_layer.append(counts)
             self.assertEqual(*by_layer)
 
     def test_fused_kernels_have_flop(self):
         for _, eager, compiled, _ in self.each():
-            fused = flop(compiled.rows, lambda row: row["kernel"].startswith("triton_"))
-            loose = flop(eager.rows, lambda row: row["op"] not in PRODUCTS and row["model"] != "CrossEntropyLoss")
+            fused = flop(compiled.rows, is_fused)
+            loose = flop(eager.rows, lambda row: row["op"] not in PRODUCTS and row["model"] not in LOSSES)
             for phase in ("forward", "backward"):
                 # What Inductor decomposes an operator into is counted as it runs it: batch norm's backward is fewer.
                 self.assertGreater(fused[phase], 0.4 * loose[phase])
@@ -195,27 +139,50 @@ class Networks(unittest.TestCase):
         for network, _, compiled, cache in self.each():
             counted = sum((BytesOfModule(source).by_kernel for source in modules_of(cache)), collections.Counter())
             reported = collections.Counter()
-            for row in compiled.rows:
-                if row["kernel"].startswith("triton_"):
-                    reported[row["kernel"]] += row["compulsory_bytes"]
+            for row in filter(is_fused, compiled.rows):
+                reported[row["kernel"]] += row["compulsory_bytes"]
             self.assertTrue(counted)
             self.assertEqual(reported.keys(), counted.keys())
             for kernel, count in counted.items():
-                if network == "transformer" and count * STEPS != reported[kernel]:
-                    # Rows of the table are looked up, and parts of a tensor are read: less than all of it.
-                    self.assertLess(reported[kernel], count * STEPS, kernel)
+                if network == "dcgan":  # one of its networks is called several times a step
                     continue
-                self.assertEqual(reported[kernel], count * STEPS, kernel)
+                if PARTS.search(kernel) or network == "transformer":
+                    self.assertLessEqual(reported[kernel], count * STEPS, kernel)
+                else:
+                    self.assertEqual(reported[kernel], count * STEPS, kernel)
+
+    def test_bytes_are_at_most_those_of_the_eager_run(self):
+        """But for what a norm reads again because it takes two kernels, weights and images that are laid out for a
+        convolution, and gradients that autograd copies into the layout of their parameters."""
+        for network, eager, compiled, cache in self.each():
+            modules = [BytesOfModule(source) for source in modules_of(cache)]
+            counted = sum((module.by_kernel for module in modules), collections.Counter())
+            again = sum((module.read_again for module in modules), collections.Counter())
+            for phase in ("forward", "backward"):
+                count = 0
+                for row in work(compiled.rows, phase):
+                    share = again[row["kernel"]] / counted[row["kernel"]] if is_fused(row) else row["op"] == "aten::copy_"
+                    share = 1 if LAYS_OUT.match(row["kernel"]) else share
+                    count += row["compulsory_bytes"] * (1 - share)
+                self.assertLessEqual(count, BEYOND_EAGER * sum(row["compulsory_bytes"] for row in work(eager.rows, phase)), phase)
 
     def test_time_has_a_layer(self):
         for network, eager, compiled, _ in self.each():
-            of_eager, of_compiled = with_layer(eager.rows), with_layer(compiled.rows)
-            self.assertGreater(of_compiled, 0.97 if network != "transformer" else 0.9, f"eager: {of_eager}")
+            for phase in ("forward", "backward"):
+                # What the model's own forward computes (an addition, a mean) is of no layer below it.
+                without = time_in(work(eager.rows, phase), lambda row: not row["layer"])
+                time = time_in(work(compiled.rows, phase))
+                self.assertLessEqual(time_in(work(compiled.rows, phase), lambda row: not row["layer"]),
+                                     max(0.03 * time, 1.05 * without), phase)
             known = {row["layer"] for row in eager.rows}
             for row in compiled.rows:
                 for layer in row["layer"].split(" + ") if row["layer"] else ():
                     self.assertTrue(layer in known or layer.endswith(" more") or any(
                         name.startswith(layer + ".") for name in known) or layer == row["model"], layer)
+
+
+class Networks(Compiled, unittest.TestCase):
+    networks = NETWORKS
 
     def test_what_is_fused_is_a_row_of_its_layers(self):
         rows = self.runs["convolutions"][1].rows
@@ -230,14 +197,55 @@ class Networks(unittest.TestCase):
         self.assertEqual(again.code, 0, again.err)
         self.assertEqual(before, {path: path.read_bytes() for path in pathlib.Path(cache).rglob("*.py")})
 
+        # Up to torch 2.6 the comments of the code have no shapes, and only Inductor's objects do.
+        has_shapes = any(' : Tensor "' in source for source in modules_of(cache))
+
         def sums(run):
             counts = collections.Counter()
-            for row in run.rows:
-                if row["kernel"].startswith("triton_"):
-                    counts[row["kernel"], "bytes"] += row["compulsory_bytes"]
-                    counts[row["phase"], "flop"] += row["model_flop"]
+            for row in filter(is_fused, run.rows):
+                counts[row["kernel"], "bytes"] += row["compulsory_bytes"]
+                counts[row["phase"], "flop"] += row["model_flop"] if has_shapes else 0
             return counts
         self.assertEqual(sums(again), sums(compiled))
+        if not has_shapes:
+            self.assertEqual([row["kernel"] for row in filter(is_fused, again.rows) if row["model_flop"]], [])
+            self.assertIn("their FLOP count as 0", again.err)
+
+    def test_layers_are_those_of_a_run_in_which_each_is_compiled_by_itself(self):
+        for network in ("perceptron", "convolutions"):
+            with self.subTest(network=network), tempfile.TemporaryDirectory(prefix="rfinject-inductor-") as cache:
+                alone = Run(NETWORKS[network], network, "leaves", cache=cache)
+                self.assertEqual(alone.code, 0, alone.err)
+                compare_layers(self, alone, self.runs[network][1])
+
+
+@unittest.skipUnless(ALL, "RFX_HARDWARE_PATH is not \"all\"")
+class TrainedNetworks(Compiled, unittest.TestCase):
+    networks = TRAINED
+
+    def test_layers_are_those_of_a_run_in_which_each_is_compiled_by_itself(self):
+        for network in ("resnet18", "unet", "dcgan"):
+            with self.subTest(network=network), tempfile.TemporaryDirectory(prefix="rfinject-inductor-") as cache:
+                alone = Run(TRAINED[network], network, "leaves", cache=cache)
+                self.assertEqual(alone.code, 0, alone.err)
+                compare_layers(self, alone, self.runs[network][1])
+
+
+def compare_layers(test, alone, together):
+    """Holds a compiled network against the same with each module without children compiled by itself: there, the module
+    that is called is the layer of all that its code launches."""
+    if not any(map(is_fused, alone.rows)):
+        test.skipTest("this torch (2.6) compiles no module of torch.nn's by itself")
+    for phase in ("forward", "backward"):
+        known = layers_of(alone.rows, phase, is_fused)
+        found = layers_of(together.rows, phase, is_fused)
+        cut = any(row["layer"].endswith(" more") for row in work(together.rows, phase))
+        test.assertTrue(known)
+        if not cut:
+            test.assertEqual(known - found, set(), phase)
+        # Modules with children compute between those: their own rows are eager in the other run.
+        eager = layers_of(alone.rows, phase, lambda row: not is_fused(row))
+        test.assertEqual({layer for layer in found if layer not in known and layer not in eager}, set(), phase)
 
 
 class OtherCode(unittest.TestCase):
@@ -252,6 +260,15 @@ class OtherCode(unittest.TestCase):
         row, = (row for row in run.rows if row["kernel"].startswith("doubled"))
         self.assertEqual((row["model_flop"], row["compulsory_bytes"] / row["launches"]), (0, 2 * 4 << 20))
         self.assertIn("their FLOP count as 0", run.err)
+
+    def test_what_a_kernel_writes_to_in_place_is_not_known_any_more(self):
+        run = Run("compiled_counter.py", cache=self.cache, command=("--estimate", "A100-SXM4-80GB"))
+        self.assertEqual(run.code, 0, run.err)
+        if "no small tensors are computed" in run.err:
+            self.skipTest("nothing is known of memory on this torch")
+        # The first read, of what the host wrote, is right; the second is of what was not computed.
+        self.assertIn("before 0.0", run.out)
+        self.assertIn("compiled_counter.py:23 reads results that the virtual GPU did not compute", run.err)
 
     def test_generated_files_are_those_of_a_run_without_rfinject(self):
         # On the CPU, where both can run. Files of the same content have the same names, which hold their hashes.
@@ -272,8 +289,7 @@ class OtherCode(unittest.TestCase):
 def why_not():
     if why := why_no_virtual_gpu(LIBRARIES):
         return why
-    version = importlib.metadata.version("torch").split(".")[:2]
-    return None if tuple(map(int, version)) >= (2, 15) else "a torch before 2.15"
+    return None if importlib.util.find_spec("triton") else "Triton is not here"
 
 
 if __name__ == "__main__":

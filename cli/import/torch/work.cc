@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::string_view kNoShapes = "its shapes were not recorded";
 constexpr std::string_view kNoRule = "there is no rule for it";
+constexpr std::string_view kCompiled =
+    "torch.compile made it of the operators in its name, and the file does not say what it reads and writes";
 constexpr std::string_view kNoResult = "the file does not show what it returned";
 
 // Until torch 1.10 a convolution's backward was an operator around two: cudnn_convolution_backward(input,
@@ -32,6 +34,9 @@ bool IsConvolutionBackward(std::string_view name) {
   const auto rule = estimate::FindOp(name);
   return rule && rule->flop == estimate::FlopRule::kConvolutionBackward;
 }
+
+// Whether Inductor made it: "triton_poi_fused_add_relu_3".
+bool IsMadeByCompile(std::string_view name) { return name.starts_with("triton_") && Contains(name, "_fused_"); }
 
 // The type that most tensors have: a list of tensors has none in a recording.
 DType CommonType(const TorchRecording& recording) {
@@ -147,7 +152,7 @@ OperatorWork WorkTable::Make(uint32_t span, const std::vector<int64_t>& gradient
     complete = true;
   } else {
     if (!estimate::FindOp(work.op)) {
-      work.lacks = kNoRule;
+      work.lacks = IsMadeByCompile(work.op) ? kCompiled : kNoRule;
       return work;
     }
     if (recording_.spans[span].operands == 0) {

@@ -25,6 +25,7 @@ constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kStep, "step_ns", "GPU time of a step", "nothing was timed"},
     {Fact::kTraining, "training", "1: the run trains, 0: it infers or validates", ""},
     {Fact::kMeasured, "measured", "1: times were measured, 0: estimated", ""},
+    {Fact::kCompiled, "compiled", "1: torch.compile made some of the kernels, 0: it made none", ""},
     {Fact::kClock, "clock_ns", "a step by the clock; of a virtual GPU that lags behind, as long as it is busy",
      kNeedsClock},
     {Fact::kIdle, "idle_ns", "time of a step in which nothing ran on the GPU", kNeedsClock},
@@ -430,6 +431,7 @@ FactValues FactCollector::Values(const Report& report) const {
   }
   set(Fact::kTraining, report.run.training && !report.validation ? 1 : 0);
   set(Fact::kMeasured, measured ? 1 : 0);
+  set(Fact::kCompiled, report.compiled ? 1 : 0);
   AddWaits(report, &values);
 
   AddBeyondUsual(steps, &values);

@@ -32,6 +32,7 @@ enum class Fact : uint8_t {
   kStep,
   kTraining,
   kMeasured,
+  kCompiled,
   kClock,
   kIdle,
   kDataWait,

@@ -108,6 +108,13 @@ TEST_F(Facts, ANumberOfPythonIsNoWorkInFp64) {
   EXPECT_GT(Of(Fact::kFp64), 0);
 }
 
+TEST_F(Facts, AProgramIsCompiledWhereInductorMadeAKernel) {
+  Add(Phase::kForward, "scale", "aten::mul", "f32[1024]", 8192, 1024);
+  EXPECT_EQ(Of(Fact::kCompiled), 0);
+  Add(Phase::kForward, "scale", "triton_poi_fused_mul_0", "", 8192, 1024);
+  EXPECT_EQ(Of(Fact::kCompiled), 1);
+}
+
 // Two products and a softmax between, of 8 heads and 512 x 512 scores.
 TEST_F(Facts, AttentionIsFoundByItsScores) {
   constexpr uint64_t kScores = 8 * 512 * 512, kHead = 8 * 512 * 64, kFlop = 2 * kScores * 64;

@@ -1,0 +1,51 @@
+#include "injector/torch/value_rules.h"
+
+#include <gtest/gtest.h>
+
+namespace rfinject {
+namespace {
+
+TEST(ValueRules, TheNamespaceMakesNoDifference) {
+  EXPECT_TRUE(ValueRuleOf("aten::mm").product);
+  EXPECT_TRUE(ValueRuleOf("mm").product);
+  EXPECT_FALSE(ValueRuleOf("aten::mul").product);
+}
+
+TEST(ValueRules, WhatDrawsOrMeansSomethingElseOnTheCpuIsNeverComputed) {
+  for (const char* name : {"aten::native_dropout", "aten::_scaled_dot_product_flash_attention", "aten::_cudnn_rnn",
+                           "aten::empty", "aten::resize_", "aten::_local_scalar_dense", "aten::_fft_c2c"}) {
+    EXPECT_TRUE(ValueRuleOf(name).never) << name;
+  }
+  for (const char* name : {"aten::add", "aten::native_batch_norm", "aten::randperm"}) {
+    EXPECT_FALSE(ValueRuleOf(name).never) << name;
+  }
+}
+
+TEST(ValueRules, WhatReadsItsOwnResults) {
+  EXPECT_TRUE(ValueRuleOf("aten::nonzero").counts);
+  EXPECT_TRUE(ValueRuleOf("aten::_unique2").counts);
+  EXPECT_TRUE(ValueRuleOf("aten::equal").compares);
+  EXPECT_FALSE(ValueRuleOf("aten::eq").compares);
+  EXPECT_TRUE(ValueRuleOf("aten::all").all);
+  EXPECT_TRUE(ValueRuleOf("aten::tril_indices").makes);
+}
+
+TEST(ValueRules, RandomOperatorsHaveAGenerator) {
+  EXPECT_TRUE(ValueRuleOf("aten::normal_").random);
+  EXPECT_TRUE(ValueRuleOf("aten::randperm").random);
+  EXPECT_FALSE(ValueRuleOf("aten::add_").random);
+}
+
+TEST(ValueRules, WhichArgumentsAreWrittenTo) {
+  EXPECT_EQ(ValueRuleOf("aten::add").writes, 0u);
+  EXPECT_EQ(ValueRuleOf("aten::add_").writes, 0b1u);
+  EXPECT_EQ(ValueRuleOf("aten::_amp_update_scale_").writes, 0b11u);
+  // (weights, gradients, averages, averages of squares, largest of these, steps): gradients stay as they are.
+  EXPECT_EQ(ValueRuleOf("aten::_fused_adamw_").writes, 0b11101u);
+  EXPECT_EQ(ValueRuleOf("aten::_fused_sgd_").writes, 0b101u);
+  // Running mean and variance.
+  EXPECT_EQ(ValueRuleOf("aten::native_batch_norm").writes, 0b11000u);
+}
+
+}  // namespace
+}  // namespace rfinject
