@@ -13,6 +13,7 @@
 #include "collector/settings.h"
 #include "collector/source.h"
 #include "collector/step_waits.h"
+#include "injector/foreign_exceptions.h"
 #include "injector/layer_stack.h"
 #include "injector/native/native_stacks.h"
 #include "injector/python/change.h"
@@ -69,6 +70,7 @@ void OnActivation() { std::atexit(&FinishAtExit); }
 
 Source* Begin() {
   g_pid.store(getpid());
+  PrepareForForeignExceptions();
   pthread_atfork(nullptr, nullptr, &AfterForkInChild);
   OfferNativeStacks();
   Recorder& recorder = Recorder::Get();

@@ -17,7 +17,7 @@ constexpr int32_t kCpu = 0;
 template <typename T>
 T Load(uintptr_t address) {
   T value;
-  std::memcpy(&value, reinterpret_cast<const void*>(address), sizeof(value));
+  std::memcpy(static_cast<void*>(&value), reinterpret_cast<const void*>(address), sizeof(value));
   return value;
 }
 
@@ -34,9 +34,10 @@ struct NewString {
 };
 struct OldString {
   size_t length, capacity;
-  int owners;
+  int64_t owners;  // an int and the padding behind it
   char text[64];
 };
+static_assert(offsetof(OldString, text) == 24);
 
 // The exclusion of nothing and the inclusion of nothing: what a thread begins with. Torch's thread-local pair of key
 // sets is stored relative to that, so that it is zeros.
@@ -72,7 +73,7 @@ uint16_t KeyNumber(void* c10, std::string_view name) {
     OldString string = {name.size(), name.size(), 0, {}};
     name.copy(string.text, sizeof string.text - 1);
     const char* text = string.text;
-    return parse(&text);
+    return parse(static_cast<const void*>(&text));
   }
   return 0;
 }
@@ -109,7 +110,6 @@ bool CpuKernels::Init(const TorchSymbols& symbols, const TorchLayouts& layouts, 
   void* const torch = symbols.torch;
   bind(torch, "_Znwm", &new_);
   bind(torch, "aoti_torch_create_tensor_from_blob", &make_alias_);
-  bind(torch, "aoti_torch_new_tensor_handle", &new_handle_);
   bind(torch, "aoti_torch_delete_tensor_object", &delete_tensor_);
   bind(torch, "_ZN3c1010Dispatcher13realSingletonEv", &dispatcher_);
   bind(torch, "_ZN3c1010Dispatcher10findSchemaERKNS_12OperatorNameE", &find_schema_);
@@ -127,6 +127,9 @@ bool CpuKernels::Init(const TorchSymbols& symbols, const TorchLayouts& layouts, 
     bind(cuda, "_ZNK2at17CUDAGeneratorImpl24philox_offset_per_threadEv", &offset_);
     dlclose(cuda);
   }
+  // Torch up to 2.6 has no such function.
+  new_handle_ = reinterpret_cast<decltype(new_handle_)>(dlsym(torch, "aoti_torch_new_tensor_handle"));
+  all = exceptions_.Init(torch) && all;
   if (!all) {
     *why = "libtorch has not the functions for it";
     return false;
@@ -160,9 +163,8 @@ const char* CpuKernels::Check() const {
   if (!Read(value, &read) || read.data != place.data || read.numel != 3 || read.rank != 1 || read.strides[0] != 2 ||
       read.dtype != 6 || read.device != kCpu) {
     why = "a tensor of its is not read as it was made";
-  } else if (Owners(value.payload) != 1) {
-    why = "its objects are counted in another way";
-  } else if (!Another(value, &other) || other.payload != value.payload || Owners(value.payload) != 2) {
+  } else if (Owners(value.payload) != 1 || !Another(value, &other) || other.payload != value.payload ||
+             Owners(value.payload) != 2) {
     why = "its objects are counted in another way";
   } else {
     Destroy(other);
@@ -176,6 +178,8 @@ bool CpuKernels::Find(const abi::RecordFunction& record, CpuKernel* kernel) cons
   // std::optional<c10::OperatorName>: two strings and a flag. It is looked into by torch alone, and never destroyed.
   alignas(16) unsigned char name[128] = {};
   operator_name_(name, &record);
+  // Either string begins with a pointer, which is null here where there is no name: of a node of the backward.
+  if (Load<uintptr_t>(reinterpret_cast<uintptr_t>(name)) == 0) return false;
   // std::optional<c10::OperatorHandle>: the operator's definition, its place in a list, and the flag.
   struct Handle {
     uintptr_t definition;
@@ -290,6 +294,12 @@ bool CpuKernels::MakeAlias(const TensorPlace& place, RawValue* value) const {
 }
 
 bool CpuKernels::Another(const RawValue& tensor, RawValue* value) const {
+  if (new_handle_ == nullptr) {
+    // Such a torch counts Python's ownership of a tensor as one owner more, and tells Python of no other.
+    *value = tensor;
+    Share(tensor);
+    return true;
+  }
   uint64_t box = tensor.payload;
   void* handle = nullptr;
   if (new_handle_(&box, &handle) != 0 || handle == nullptr) return false;
@@ -315,12 +325,7 @@ bool CpuKernels::Run(const CpuKernel& kernel, RawVector* stack) const {
   const PlainKeys plain(c10_);
   const bool recorded = records_();
   if (recorded) record_(false);
-  bool good = true;
-  try {
-    kernel.run(kernel.functor, kernel.handle, 0, stack);
-  } catch (...) {
-    good = false;
-  }
+  const bool good = exceptions_.Completes([&] { kernel.run(kernel.functor, kernel.handle, 0, stack); });
   if (!good) Clear(stack);
   if (recorded) record_(true);
   return good;
@@ -330,13 +335,8 @@ bool CpuKernels::Copy(const RawValue& to, const RawValue& from) const {
   const PlainKeys plain(c10_);
   const bool recorded = records_();
   if (recorded) record_(false);
-  bool good = true;
-  try {
-    uint64_t target = to.payload;
-    copy_(&target, &from.payload, false);
-  } catch (...) {
-    good = false;
-  }
+  uint64_t target = to.payload;
+  const bool good = exceptions_.Completes([&] { copy_(&target, &from.payload, false); });
   if (recorded) record_(true);
   return good;
 }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 
+#include "injector/foreign_exceptions.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/layouts.h"
 #include "injector/torch/symbols.h"
@@ -58,6 +59,8 @@ struct TensorPlace {
   // Whether no byte within its span is another's.
   bool dense() const { return span() == numel * element_bytes; }
   bool contiguous() const;
+  // Whether its numbers are whole, or true and false.
+  bool integers() const { return dtype <= 4 || dtype == 11; }
 };
 
 class CpuKernels {
@@ -128,6 +131,7 @@ class CpuKernels {
   uint64_t (*seed_)(const void*) = nullptr;
   uint64_t (*offset_)(const void*) = nullptr;
   void* c10_ = nullptr;
+  ForeignExceptions exceptions_;
   uint16_t keys_[3] = {};  // of a kernel for the CPU, best first
   uint32_t string_tag_ = 0, generator_tag_ = 0, complex_tag_ = 0;
   uintptr_t undefined_ = 0;

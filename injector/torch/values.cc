@@ -30,6 +30,8 @@ constexpr size_t kMaxTensors = 2048;  // in lists, of the operators that run ins
 constexpr uint64_t kElements = 16 << 10;
 constexpr uint64_t kResults = 64 << 10;
 constexpr uint64_t kMultiplyAdds = 64 << 10;
+// The same of integers and masks, which say how long things are and where they lie: the mask of 8 s of speech.
+constexpr uint64_t kIntegers = 128 << 10;
 constexpr uint64_t kUnknownElements = 256;  // where an operand is not known
 
 struct Facts {
@@ -112,6 +114,7 @@ struct Operands {
   bool computable = true;
   bool on_device = false;
   bool known = true;
+  bool integers = true;
   uint64_t elements = 0;
   uint64_t largest = 0, second = 0;
 };
@@ -122,6 +125,7 @@ void Look(const RawValue& value, bool ask_known, Operands* to) {
     to->computable = false;
     return;
   }
+  to->integers = to->integers && place.integers();
   to->elements += place.numel;
   to->second = std::max(to->second, std::min(to->largest, place.numel));
   to->largest = std::max(to->largest, place.numel);
@@ -131,7 +135,7 @@ void Look(const RawValue& value, bool ask_known, Operands* to) {
 }
 
 bool IsSmall(const Operands& operands, const ValueRule& rule) {
-  if (!operands.computable || operands.elements > kElements) return false;
+  if (!operands.computable || operands.elements > (operands.integers ? kIntegers : kElements)) return false;
   if (!operands.on_device && !rule.makes) return false;
   return operands.known || operands.elements <= kUnknownElements;
 }
@@ -364,7 +368,7 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
   // The boxed path passes the interpreter's whole stack. The arguments lie at its end.
   const auto* first = reinterpret_cast<const RawValue*>(values) + (count - wanted);
   Operands operands;
-  for (size_t i = 0; i < wanted && operands.computable && operands.elements <= kElements; ++i) {
+  for (size_t i = 0; i < wanted && operands.computable && operands.elements <= kIntegers; ++i) {
     ForTensors(first[i], [&operands](const RawValue& tensor) { Look(tensor, false, &operands); });
   }
   const bool copies = AreCopies(values);
@@ -449,7 +453,8 @@ bool MayCompute(const Frame& frame, const Outputs& outputs, bool* known) {
   for (size_t i = 0; i < outputs.count; ++i) {
     ForTensors(outputs.begin[i], [&results](const RawValue& tensor) { Look(tensor, false, &results); });
   }
-  if (!IsSmall(operands, frame.facts.rule) || results.elements > kResults || !results.computable) return false;
+  const uint64_t most = operands.integers && results.integers ? kIntegers : kResults;
+  if (!IsSmall(operands, frame.facts.rule) || results.elements > most || !results.computable) return false;
   if (frame.facts.rule.product) {
     const double square = static_cast<double>(operands.largest) * static_cast<double>(operands.second) *
                           static_cast<double>(results.elements);

@@ -40,6 +40,16 @@ grad_scaler.step(optimizer)
 grad_scaler.update()
 print("scale", grad_scaler.get_scale() == 65536)
 
+# Lengths come from masks, which are larger than what is computed of floating point.
+mask = torch.ones(8, 16000, dtype=torch.long, device=D)
+mask[3, 9000:] = 0
+print("lengths", mask.sum(-1).tolist() == [16000] * 3 + [9000] + [16000] * 4)
+
+# The CPU's kernel of this operator wants a buffer that CUDA's leaves empty: it throws.
+score = torch.randn(8, device=D, requires_grad=True)
+torch.nn.functional.logsigmoid(score).sum().backward()
+print("goes on", score.grad.shape == (8,))
+
 # What comes from a large tensor is not computed, and counts as finite.
 large = torch.randn(1000, 1000, device=D)
 loss = (large @ large).mean()
