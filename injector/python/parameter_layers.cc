@@ -21,8 +21,11 @@ struct Parameter {
   std::vector<uint32_t> layers;
 };
 
-// Sorted by address. Threads of a backward read it without the GIL at any time, so one that was replaced is kept.
-using Table = std::vector<Parameter>;
+struct Table {
+  std::vector<Parameter> parameters;  // sorted by address
+  // Threads of a backward read tables without the GIL at any time, so one that was replaced is kept.
+  const Table* replaced = nullptr;
+};
 constinit std::atomic<const Table*> g_table{nullptr};
 std::array<std::atomic<uint32_t>, kMostCompiledLayers> g_compiled_layers{};
 
@@ -50,20 +53,22 @@ std::vector<uint32_t> WithThoseAround(uint32_t layer, Recorder& recorder) {
 void SetParameterLayers(const std::vector<ParameterLayer>& layers, Recorder& recorder) {
   const Table* const before = g_table.load(std::memory_order_relaxed);
   auto table = std::make_unique<Table>();
+  table->replaced = before;
+  std::vector<Parameter>& parameters = table->parameters;
   std::unordered_map<uint32_t, std::vector<uint32_t>> chains;
   for (const ParameterLayer& one : layers) {
     auto chain = chains.find(one.layer);
     if (chain == chains.end()) chain = chains.emplace(one.layer, WithThoseAround(one.layer, recorder)).first;
-    table->push_back({one.parameter, chain->second});
+    parameters.push_back({one.parameter, chain->second});
   }
   const auto less = [](const Parameter& a, const Parameter& b) {
     return a.address != b.address ? a.address < b.address : a.layers < b.layers;
   };
-  std::ranges::sort(*table, less);
+  std::ranges::sort(parameters, less);
   const auto same = [](const Parameter& a, const Parameter& b) {
     return a.address == b.address && a.layers == b.layers;
   };
-  if (before != nullptr && std::ranges::equal(*before, *table, same)) return;
+  if (before != nullptr && std::ranges::equal(before->parameters, parameters, same)) return;
   g_table.store(table.release(), std::memory_order_release);
 }
 
@@ -78,11 +83,12 @@ void NoteCompiledLayer(uint32_t layer) noexcept {
 uint32_t LayerOfGradient(uint32_t owner, uintptr_t parameter) noexcept {
   const Table* const table = g_table.load(std::memory_order_acquire);
   if (table == nullptr || !IsCompiledLayer(owner)) return owner;
-  const auto found = std::ranges::lower_bound(*table, parameter, {}, &Parameter::address);
-  if (found == table->end() || found->address != parameter) return owner;
+  const std::vector<Parameter>& parameters = table->parameters;
+  const auto found = std::ranges::lower_bound(parameters, parameter, {}, &Parameter::address);
+  if (found == parameters.end() || found->address != parameter) return owner;
   // A parameter that several modules have is no one's.
   const auto next = found + 1;
-  if (next != table->end() && next->address == parameter) return owner;
+  if (next != parameters.end() && next->address == parameter) return owner;
   return std::ranges::find(found->layers, owner) != found->layers.end() ? found->layers.front() : owner;
 }
 
