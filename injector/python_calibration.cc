@@ -47,7 +47,8 @@ def nodes():
     with torch.no_grad():
         tell('expect-no-sequence')
         x * 2
-    kept.append(node(lambda: zeros(3, grad=True) * 2))
+    other = zeros(3, grad=True)
+    kept.append(node(lambda: other * 2))
     for y, function, number in kept[0], kept[-1]:
         accumulate = function.next_functions[0][0]
         if hasattr(accumulate, 'variable'):

@@ -268,7 +268,7 @@ class OtherCode(unittest.TestCase):
             self.skipTest("nothing is known of memory on this torch")
         # The first read, of what the host wrote, is right; the second is of what was not computed.
         self.assertIn("before 0.0", run.out)
-        self.assertIn("compiled_counter.py:23 reads results that the virtual GPU did not compute", run.err)
+        self.assertIn("compiled_counter.py:22 reads results that the virtual GPU did not compute", run.err)
 
     def test_generated_files_are_those_of_a_run_without_rfinject(self):
         # On the CPU, where both can run. Files of the same content have the same names, which hold their hashes.
