@@ -165,7 +165,8 @@ SUMS = {"launches", "time_ns", "flop", *("flop_" + name for name in PRECISIONS),
         "compulsory_bytes", "l2_bytes", "l1_bytes", "pcie_bytes", "nvlink_bytes", "least_compute_time_ns",
         "least_memory_time_ns", "least_link_time_ns", "least_time_ns", "time_with_counters_ns", "launch_bound_time_ns",
         "memory_bound_time_ns", "compute_bound_time_ns", "pcie_bound_time_ns", "nvlink_bound_time_ns", "ideal_time_ns",
-        "time_low_ns", "time_high_ns", "usual_time_ns", "time_with_usual_ns", "gpu_cycles", "kernel_launches"}
+        "time_low_ns", "time_high_ns", "usual_time_ns", "usual_time_low_ns", "usual_time_high_ns", "time_with_usual_ns",
+        "gpu_cycles", "kernel_launches"}
 # Spread of samples, which sums do not have.
 SPREADS = {"time_ci95_relative", "time_interval", "time_interval_lacks_share", "time_step_spread_relative",
            "time_step_p95_ns", "dram_bytes_ci95_relative", "dram_bytes_interval", "dram_bytes_interval_lacks_share"}
@@ -242,8 +243,9 @@ class CsvTest(Command):
                             continue
                         self.assertTrue(math.isclose(sum(n["flop_" + p] for p in PRECISIONS), n["flop"], rel_tol=1e-12))
                         whole = total[line["record"], line["run"]]
-                        share = n["time_ns"] / whole if whole else 0
-                        self.assertTrue(math.isclose(n["time_share"], share, rel_tol=1e-9, abs_tol=1e-15), n)
+                        self.assertEqual(line["time_share"] == "", n["time_ns"] == 0, n)  # no time has no share
+                        if n["time_ns"] > 0:
+                            self.assertTrue(math.isclose(n["time_share"], n["time_ns"] / whole, rel_tol=1e-9, abs_tol=1e-15), n)
                         if n["least_time_ns"] > 0:
                             bounds = {bound: n[bound + "_bound_time_ns"] for bound in ("memory", "compute", "launch")}
                             # It is not known what binds a kernel without counters.
