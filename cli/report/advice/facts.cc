@@ -305,16 +305,16 @@ FactCollector::Attention FactCollector::FindAttention() const {
   constexpr size_t kMostSizes = 16;
   Attention found;
   for (const auto& [layer, parts] : attention_) {
-    std::set<double> scores;  // elements
+    std::map<double, double> scores;  // elements, and how many keys each query has
     for (const AttentionPart& part : parts) {
       const std::string_view op = BareName(*part.key);
       if (!Contains(op, "softmax") || Contains(op, "log_softmax") || IsBackward(op)) continue;
       const std::vector<SignatureShape> shapes = ShapesOf(part.key->signature);
       if (!shapes.empty() && shapes.front().rank >= 3 && scores.size() < kMostSizes) {
-        scores.insert(shapes.front().elements);
+        scores.emplace(shapes.front().elements, shapes.front().last);
       }
     }
-    for (const double elements : scores) {
+    for (const auto& [elements, keys] : scores) {
       double ns = 0;
       // A product's forward, each way: what one call of it does, and how often.
       double flop = 0, bytes = 0, calls = 0;
@@ -323,8 +323,9 @@ FactCollector::Attention FactCollector::FindAttention() const {
       for (const AttentionPart& part : parts) {
         const std::string_view op = BareName(*part.key);
         const std::vector<SignatureShape> shapes = ShapesOf(part.key->signature);
-        bool of_scores = std::any_of(shapes.begin(), shapes.end(),
-                                     [&](const SignatureShape& shape) { return shape.elements == elements; });
+        bool of_scores = std::any_of(shapes.begin(), shapes.end(), [&, of = elements](const SignatureShape& shape) {
+          return shape.elements == of;
+        });
         if (IsBatchedProduct(op) && shapes.size() >= 2) {
           const SignatureShape &left = shapes[shapes.size() - 2], &right = shapes.back();
           const double result = right.rank == 3 && left.last > 0 ? left.elements / left.last * right.last : 0;
@@ -350,9 +351,10 @@ FactCollector::Attention FactCollector::FindAttention() const {
       // The backward computes the scores again: five products for the forward's two. It reads what the forward read
       // and wrote and the gradient, and writes three gradients.
       constexpr double kBackwardFlop = 2.5, kBackwardBytes = 2;
-      found.fused_ns += calls * what_if_.OneKernel(precision, flop, bytes);
+      found.fused_ns += calls * what_if_.FusedAttention(false, precision, flop, bytes, keys);
       if (backward) {
-        found.fused_ns += calls * what_if_.OneKernel(precision, kBackwardFlop * flop, kBackwardBytes * bytes);
+        found.fused_ns +=
+            calls * what_if_.FusedAttention(true, precision, kBackwardFlop * flop, kBackwardBytes * bytes, keys);
       }
     }
   }

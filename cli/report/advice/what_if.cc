@@ -116,9 +116,16 @@ std::optional<double> WhatIf::WithBatch(const LaunchKey& key, const Sums& sums, 
   return seconds * 1e9 * static_cast<double>(sums.launches);
 }
 
-double WhatIf::OneKernel(Precision precision, double flop, double bytes) const {
+double WhatIf::FusedAttention(bool backward, Precision precision, double flop, double bytes, double keys) const {
   if (model_ != nullptr) {
-    return model_->Of({.kind = OperatorKind::kOther, .precision = precision, .bytes = bytes, .flop = flop})
+    return model_
+               ->Of({.kind = OperatorKind::kAttention,
+                     .pass = backward ? Pass::kDgrad : Pass::kForward,
+                     .precision = precision,
+                     .m = keys,
+                     .n = keys,
+                     .bytes = bytes,
+                     .flop = flop})
                .expected_s *
            1e9;
   }

@@ -40,8 +40,9 @@ class WhatIf {
   // shapes.
   std::optional<double> WithBatch(const LaunchKey& key, const Sums& sums, double times) const;
 
-  // One kernel that reads and writes `bytes` and does `flop` in `precision` between.
-  double OneKernel(Precision precision, double flop, double bytes) const;
+  // One kernel of attention, forward or backward, of as many queries as keys: it reads and writes `bytes` and does
+  // `flop` in `precision` between.
+  double FusedAttention(bool backward, Precision precision, double flop, double bytes, double keys) const;
   // One element-wise kernel. Without a model bytes over the datasheet's bandwidth, and the launch floor.
   double Elementwise(double bytes) const;
 

@@ -1,3 +1,3 @@
 from programs import MENDED, Gpt, tokens, train
 
-train(Gpt(fused=MENDED), tokens(4, 512))
+train(Gpt(fused=MENDED), tokens(4, 512), half=True)
