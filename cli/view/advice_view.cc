@@ -166,7 +166,8 @@ Document AdviceDocument(std::vector<Report> given, bool all) {
     for (size_t i = 0; i < std::min<size_t>(opening.size(), 2); ++i) lead.push_back({.text = opening[i]});
     section.lead.insert(section.lead.begin(), lead.begin(), lead.end());
     if (CanBeTried(report, all)) {
-      section.notes.push_back({.text = "rfinject advise --try makes these changes in the program and measures them."});
+      section.notes.push_back(
+          {.text = "rfinject advise --try makes these changes in the program and measures them."});
     }
     document.sections.push_back(std::move(section));
     runs.Append(RunData(report));
