@@ -3,46 +3,30 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <string_view>
 
+#include "collector/testing/fake_recorder.h"
 #include "injector/training.h"
 
 namespace rfinject {
 namespace {
 
 // Knows which layer lies in which.
-class FakeRecorder : public Recorder {
+class NestedLayers : public testing::FakeRecorder {
  public:
   bool FindLayer(uint32_t layer, LayerDefinition* definition) override {
-    const auto parent = parents.find(layer);
-    if (parent == parents.end()) return false;
+    const auto parent = parents_.find(layer);
+    if (parent == parents_.end()) return false;
     definition->parent = parent->second;
     return true;
   }
-  uint32_t Intern(std::string_view) noexcept override { return 1; }
-  uint32_t DefineMetric(std::string_view, std::string_view, double) noexcept override { return 1; }
-  uint32_t DefineModel(const ModelDefinition&) noexcept override { return 1; }
-  uint32_t DefineLayer(const LayerDefinition&) noexcept override { return 1; }
-  void SetLayerShapes(uint32_t, std::string_view, std::string_view) noexcept override {}
-  void UpdateFacts(const RunFacts&) noexcept override {}
-  void Record(const LaunchRecord&) noexcept override {}
-  void Add(const LaunchRecord&) noexcept override {}
-  void EndStep(uint64_t) noexcept override {}
-  uint64_t CurrentStep() const noexcept override { return 0; }
-  bool InWindow() const noexcept override { return true; }
-  void ReportDiagnostic(Severity, std::string_view, std::string_view, std::string_view) noexcept override {}
-  void CountDrop(std::string_view, uint64_t) noexcept override {}
-  void Activate() noexcept override {}
-  bool active() const noexcept override { return true; }
-  void Finish(std::string_view) noexcept override {}
-  void Disable(std::string_view) noexcept override {}
 
+ private:
   // A model (1) with a block (2) and in it a layer (3); beside the block a layer (4).
-  std::map<uint32_t, uint32_t> parents = {{1, 0}, {2, 1}, {3, 2}, {4, 1}};
+  std::map<uint32_t, uint32_t> parents_ = {{1, 0}, {2, 1}, {3, 2}, {4, 1}};
 };
 
 TEST(ParameterLayers, AGradientOfCompiledCodeBelongsToTheModuleOfItsParameter) {
-  FakeRecorder recorder;
+  NestedLayers recorder;
   EXPECT_EQ(LayerOfGradient(1, 0x100), 1u);
   SetParameterLayers({{0x300, 3}, {0x400, 4}, {0x500, 3}, {0x500, 4}}, recorder);
   EXPECT_EQ(LayerOfGradient(2, 0x300), 2u) << "no compiled code runs there";
