@@ -19,7 +19,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kAdviseUsage =
     "rfinject advise [TRACE|FOLDER...]\n\n"
     "What to change in the program, and what each change would win, in ms a step, from the run's own numbers. "
     "Without a\n"
@@ -31,7 +31,7 @@ constexpr std::string_view kUsage =
 
 VerbHelp AdviseHelp() {
   return {
-      kUsage,
+      kAdviseUsage,
       {FormatOption(/*pictures=*/false),
        {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
        kForceOption,

@@ -36,14 +36,14 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kCalibrateUsage =
     "rfinject calibrate [--python PYTHON] [-o FILE]\n\n"
     "Times products, convolutions, element-wise operators and norms on this machine's GPU with PyTorch, in under a\n"
     "minute, and writes what the GPU reaches to ~/.config/rfinject/calibration.csv. From then on the expected times\n"
     "of --estimate for this kind of GPU are made with it, and reports say so. Other GPUs in the file stay.\n"
     "CUDA_VISIBLE_DEVICES chooses among several. Nothing else should use the GPU meanwhile.";
 
-constexpr Option kOptions[] = {
+constexpr Option kCalibrateOptions[] = {
     {"python", 0, "PYTHON", "the interpreter whose torch is used; default python3", kPrograms},
     {"output", 'o', "FILE", "write there; --calibration FILE then names it to other verbs. Created 0600", kFiles},
     kForceOption,
@@ -160,7 +160,7 @@ absl::StatusOr<const Gpu*> GpuToTime(const std::string& python, bool may_be_virt
 }
 
 // Makes a field of the file of a text: no comma, no quote, no control character.
-std::string Field(std::string text) {
+std::string CsvField(std::string text) {
   for (char& c : text) {
     if (c == ',' || c == '"' || static_cast<unsigned char>(c) < ' ') c = ';';
   }
@@ -174,7 +174,7 @@ std::string ProvenanceOf(const Times& times, const Gpu& gpu) {
   if (times.is_virtual) text += "a VIRTUAL GPU with the clock of the data sheet; nothing was measured; ";
   text += (times.device == gpu.name ? "" : times.device + "; ") + "torch " + times.torch;
   text += times.clocks.empty() ? "; clocks unknown" : "; " + times.clocks;
-  return Field(text.substr(0, 300));
+  return CsvField(text.substr(0, 300));
 }
 
 // The lines of `text` that hold other GPUs' values, as they are.
@@ -233,7 +233,7 @@ absl::Status MakeFolders(const std::string& path) {
 
 }  // namespace
 
-VerbHelp CalibrateHelp() { return {kUsage, {std::begin(kOptions), std::end(kOptions)}}; }
+VerbHelp CalibrateHelp() { return {kCalibrateUsage, {std::begin(kCalibrateOptions), std::end(kCalibrateOptions)}}; }
 
 int CalibrateMain(Arguments arguments) {
   ParsedOptions parsed;

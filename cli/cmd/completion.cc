@@ -10,7 +10,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kCompletionUsage =
     "rfinject completion bash|zsh|fish\n\n"
     "The script with which a shell completes verbs, options and their values. Packages install it; without one:\n"
     "  source <(rfinject completion bash)             in ~/.bashrc\n"
@@ -19,7 +19,7 @@ constexpr std::string_view kUsage =
 
 }  // namespace
 
-VerbHelp CompletionHelp() { return {kUsage, {}, "bash zsh fish"}; }
+VerbHelp CompletionHelp() { return {kCompletionUsage, {}, "bash zsh fish"}; }
 
 int CompletionMain(Arguments arguments) {
   ParsedOptions parsed;

@@ -31,7 +31,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kControlUsage =
     "rfinject control PID start|stop|status\n\n"
     "Starts and stops the measuring of a running job: the process, and all that it started, as far as they write\n"
     "traces. What ran while it was stopped is in no sum, and reports say how many steps that were. It takes effect\n"
@@ -155,7 +155,7 @@ void PrintStatus(const Job& job) {
 
 VerbHelp ControlHelp() {
   static const auto* const kWords = new std::string(ChoicesOf(kActions));
-  return {kUsage, {}, *kWords};
+  return {kControlUsage, {}, *kWords};
 }
 
 int ControlMain(Arguments arguments) {

@@ -24,7 +24,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kDiffUsage =
     "rfinject diff [options] [A [B]]\n"
     "rfinject diff [options] --baseline A [B]\n\n"
     "What changed from A to B: two runs, two GPUs, two versions. A and B are traces or folders, of which the newest "
@@ -42,7 +42,7 @@ constexpr std::string_view kUsage =
 constexpr std::array<std::string_view, 5> kBys = {"model", "phase", "layer", "op", "kernel"};
 constexpr std::array<std::string_view, 3> kCorrections = {"fdr", "family", "none"};  // in the order of Correction
 
-std::vector<Option> Options() {
+std::vector<Option> DiffOptionList() {
   return {
       {"by", 0, "WHAT", "model, phase, layer (default), op, or kernel (layer and operator)", ChoicesOf(kBys)},
       FormatOption(),
@@ -128,7 +128,7 @@ absl::StatusOr<Sides> ChooseSides(const std::vector<std::string>& words) {
 
 }  // namespace
 
-VerbHelp DiffHelp() { return {kUsage, Options(), kFiles}; }
+VerbHelp DiffHelp() { return {kDiffUsage, DiffOptionList(), kFiles}; }
 
 int DiffMain(Arguments arguments) {
   ParsedOptions parsed;

@@ -32,13 +32,13 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kDoctorUsage =
     "rfinject doctor [--python PYTHON]\n\n"
     "What works on this machine and what does not, with the line that mends it. Trains a tiny model under rfinject "
     "in a\n"
     "temporary folder. Exit code 1 when programs cannot be profiled at all; a missing GPU is no reason for that.";
 
-constexpr Option kOptions[] = {{"python", 0, "PYTHON", "the interpreter to try; default python3", kPrograms}};
+constexpr Option kDoctorOptions[] = {{"python", 0, "PYTHON", "the interpreter to try; default python3", kPrograms}};
 
 // Forward and backward in named layers, two steps of an optimizer; small enough for any machine.
 constexpr const char* kTinyTraining = R"(
@@ -205,7 +205,7 @@ void CheckPython(Findings& findings, const std::string& library, const std::stri
   }
 }
 
-void Print(const std::vector<GpuFinding>& list, Findings& findings) {
+void AddAll(const std::vector<GpuFinding>& list, Findings& findings) {
   for (const GpuFinding& finding : list) {
     findings.Add(finding.good ? Verdict::kGood : Verdict::kNote, finding.what, finding.text, finding.remedy);
   }
@@ -306,7 +306,7 @@ void SayDefaults(Findings& findings) {
 
 }  // namespace
 
-VerbHelp DoctorHelp() { return {kUsage, {std::begin(kOptions), std::end(kOptions)}}; }
+VerbHelp DoctorHelp() { return {kDoctorUsage, {std::begin(kDoctorOptions), std::end(kDoctorOptions)}}; }
 
 int DoctorMain(Arguments arguments) {
   ParsedOptions parsed;
@@ -317,8 +317,8 @@ int DoctorMain(Arguments arguments) {
   std::string library;
   if (CheckLibrary(findings, &library)) CheckPython(findings, library, python, parsed.Has("python"));
   const MachineView machine = ThisMachine();
-  Print(ExamineGpus(machine), findings);
-  Print(ExamineCupti(machine, CuptiCandidates(python)), findings);
+  AddAll(ExamineGpus(machine), findings);
+  AddAll(ExamineCupti(machine, CuptiCandidates(python)), findings);
   CheckInjection(findings);
   SayCalibration(findings);
   SayDefaults(findings);

@@ -21,7 +21,7 @@ std::string ReadFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+std::string UpToLineBreak(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // Names in a folder, sorted; empty when it cannot be read.
 std::vector<std::string> Entries(const std::string& folder) {
@@ -93,7 +93,7 @@ std::vector<std::string> Models(const MachineView& machine) {
 std::string RunningProcess(const MachineView& machine, std::initializer_list<std::string_view> names) {
   for (const std::string& entry : Entries(machine.root + "/proc")) {
     if (entry.find_first_not_of("0123456789") != std::string::npos) continue;
-    const std::string name = FirstLine(ReadFile(machine.root + "/proc/" + entry + "/comm"));
+    const std::string name = UpToLineBreak(ReadFile(machine.root + "/proc/" + entry + "/comm"));
     for (std::string_view wanted : names) {
       if (!name.empty() && name.rfind(wanted.substr(0, 15), 0) == 0) return name + " (process " + entry + ")";
     }
@@ -215,7 +215,7 @@ std::vector<GpuFinding> ExamineGpus(const MachineView& machine) {
     findings.push_back(std::move(none));
     return findings;
   }
-  findings.push_back(Good("driver", FirstLine(version)));
+  findings.push_back(Good("driver", UpToLineBreak(version)));
   const std::vector<std::string> models = Models(machine);
   bool nodes = false;
   for (int i = 0; i < 64 && !nodes; ++i) {

@@ -20,7 +20,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kDumpUsage =
     "rfinject dump [TRACE...]\n\n"
     "The raw records as text, one a line, each with its byte offset in the file. Shows every chunk whose checksum "
     "is\n"
@@ -56,7 +56,7 @@ bool Dump(const std::string& path) {
 
 }  // namespace
 
-VerbHelp DumpHelp() { return {kUsage, {}, kFiles}; }
+VerbHelp DumpHelp() { return {kDumpUsage, {}, kFiles}; }
 
 int DumpMain(Arguments arguments) {
   ParsedOptions parsed;

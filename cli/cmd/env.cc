@@ -8,14 +8,14 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kEnvUsage =
     "rfinject env [--shell|--docker|--apptainer|--slurm|--json] [options]\n\n"
     "The variables that make a program run under rfinject, for launchers that we are not. Changes nothing.\n"
     "  eval \"$(rfinject env)\"                      this shell and all that it starts\n"
     "  docker run $(rfinject env --docker) IMAGE    a container\n"
     "  srun $(rfinject env --slurm) python train.py";
 
-std::vector<Option> Options() {
+std::vector<Option> EnvOptionList() {
   std::vector<Option> options = {
       {"shell", 0, "", "export lines for sh (default)"},
       {"docker", 0, "", "options of docker run and podman run"},
@@ -59,7 +59,7 @@ void Word(std::string& line, const std::string& word) { line += (line.empty() ? 
 
 }  // namespace
 
-VerbHelp EnvHelp() { return {kUsage, Options()}; }
+VerbHelp EnvHelp() { return {kEnvUsage, EnvOptionList()}; }
 
 int EnvMain(Arguments arguments) {
   ParsedOptions parsed;

@@ -22,14 +22,14 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kExplainUsage =
     "rfinject explain [R001|WORD|COLUMN...|columns]\n\n"
     "What an alarm checks, what it has been, what does not raise it, and what to do; or what a word of a report "
     "means\n"
     "(bound, slack, tier, phase, ...) or a column of CSV and JSON (`columns`: all of these). Without a name: all\n"
     "alarms and words.";
 
-constexpr Option kOptions[] = {
+constexpr Option kExplainOptions[] = {
     {"format", 0, "FORMAT",
      "table (default), or markdown: docs/reference/ALARMS.md, and of columns COLUMNS.md beside it",
      "table markdown"}};
@@ -139,7 +139,7 @@ VerbHelp ExplainHelp() {
   for (const AlarmKind& alarm : AlarmKinds()) words.push_back(alarm.id);
   for (const GlossaryEntry& entry : Glossary()) words.push_back(entry.word);
   words.emplace_back("columns");
-  return {kUsage, {std::begin(kOptions), std::end(kOptions)}, ChoicesOf(words)};
+  return {kExplainUsage, {std::begin(kExplainOptions), std::end(kExplainOptions)}, ChoicesOf(words)};
 }
 
 int ExplainMain(Arguments arguments) {

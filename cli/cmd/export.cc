@@ -29,7 +29,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kExportUsage =
     "rfinject export --to KIND [options] [TRACE|FOLDER...] -o FILE\n\n"
     "Traces as a file of another tool: a step for Perfetto, a profile for pprof, a database, gauges for Prometheus\n"
     "(docs/use/IMPORT_AND_EXPORT.md). Each trace is a process of its own, ranks are not added up; `rfinject merge`\n"
@@ -42,7 +42,7 @@ std::vector<std::string_view> Kinds() {
   return names;
 }
 
-std::vector<Option> Options() {
+std::vector<Option> ExportOptionList() {
   static const auto* const kHelp = [] {
     auto* help = new std::string;
     for (const ExportKind& kind : AllExports()) {
@@ -157,7 +157,7 @@ std::vector<MeantTrace> MeantTraces(const std::vector<std::string>& paths, bool 
 
 }  // namespace
 
-VerbHelp ExportHelp() { return {kUsage, Options(), kFiles}; }
+VerbHelp ExportHelp() { return {kExportUsage, ExportOptionList(), kFiles}; }
 
 int ExportMain(Arguments arguments) {
   ParsedOptions parsed;

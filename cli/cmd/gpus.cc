@@ -14,7 +14,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kGpusUsage =
     "rfinject gpus [NAME...]\n\n"
     "The GPUs whose roofs are known: dense datasheet peaks in TFLOP/s, memory bandwidth in GB/s, and where each row "
     "comes\n"
@@ -31,7 +31,7 @@ std::string UnknownGpu(std::string_view name) {
 }
 
 VerbHelp GpusHelp() {
-  return {kUsage,
+  return {kGpusUsage,
           {FormatOption(/*pictures=*/false),
            {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
            kForceOption,

@@ -13,11 +13,11 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kHelpUsage =
     "rfinject help [VERB]\n\n"
     "What rfinject can do, or what VERB understands.";
 
-constexpr Option kOptions[] = {
+constexpr Option kHelpOptions[] = {
     {"format", 0, "FORMAT", "text (default), or man, the manual page, for `man -l` to show", "text man"}};
 
 }  // namespace
@@ -37,7 +37,7 @@ std::string HelpText() {
 VerbHelp HelpHelp() {
   std::vector<std::string_view> verbs;
   for (const Command& command : AllCommands()) verbs.push_back(command.name);
-  return {kUsage, {std::begin(kOptions), std::end(kOptions)}, ChoicesOf(verbs)};
+  return {kHelpUsage, {std::begin(kHelpOptions), std::end(kHelpOptions)}, ChoicesOf(verbs)};
 }
 
 int HelpMain(Arguments arguments) {

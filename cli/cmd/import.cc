@@ -43,7 +43,7 @@ const std::string& Usage() {
   return usage;
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kImportOptions[] = {
     {"output", 'o', "TRACE", "the trace to write; created 0600", kFiles},
     kForceOption,
     {"gpu", 0, "NAME", "what it ran on, a row of `rfinject gpus`", kGpus},
@@ -116,7 +116,7 @@ absl::StatusOr<ImportOptions> ReadOptions(const ParsedOptions& parsed, const Imp
 
 }  // namespace
 
-VerbHelp ImportHelp() { return {Usage(), {std::begin(kOptions), std::end(kOptions)}, kFiles}; }
+VerbHelp ImportHelp() { return {Usage(), {std::begin(kImportOptions), std::end(kImportOptions)}, kFiles}; }
 
 int ImportMain(Arguments arguments) {
   ParsedOptions parsed;

@@ -17,7 +17,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr Option kOptions[] = {
+constexpr Option kLaunchOptions[] = {
     {"output", 'o', "PATH",
      "folder, or file pattern (NAME.rfx) for the traces: %h host, %p process id, %r rank,\n"
      "%q{ENV} a variable, %% a percent sign. Default: a new folder in rfinject-out/, which\n"
@@ -75,7 +75,7 @@ bool NamesAFolder(const std::string& pattern) {
 
 }  // namespace
 
-std::span<const Option> LaunchOptions() { return kOptions; }
+std::span<const Option> LaunchOptions() { return kLaunchOptions; }
 
 std::string FindLibrary(std::string* tried) {
   tried->clear();

@@ -7,7 +7,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kMergeUsage =
     "rfinject merge [TRACE|FOLDER...] -o FILE\n\n"
     "Adds up the traces of ranks, restarts and repeated runs into one: all that is named, and all in a folder; "
     "without\n"
@@ -18,11 +18,11 @@ constexpr std::string_view kUsage =
     "measurements) is kept apart in the same file. A trace that is named twice, or is in a merged one too, counts\n"
     "once.";
 
-constexpr Option kOptions[] = {{"output", 'o', "FILE", "the merged trace; created 0600", kFiles}, kForceOption};
+constexpr Option kMergeOptions[] = {{"output", 'o', "FILE", "the merged trace; created 0600", kFiles}, kForceOption};
 
 }  // namespace
 
-VerbHelp MergeHelp() { return {kUsage, {std::begin(kOptions), std::end(kOptions)}, kFiles}; }
+VerbHelp MergeHelp() { return {kMergeUsage, {std::begin(kMergeOptions), std::end(kMergeOptions)}, kFiles}; }
 
 int MergeMain(Arguments arguments) {
   ParsedOptions parsed;

@@ -24,7 +24,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kReportUsage =
     "rfinject report [options] [TRACE|FOLDER...]\n\n"
     "How far each layer is from what the GPU could do. Without a name it is the latest run in rfinject-out/; a "
     "folder is\n"
@@ -60,7 +60,7 @@ std::string ViewsHelp() {
   return text + line;
 }
 
-std::vector<Option> Options() {
+std::vector<Option> ReportOptionList() {
   static const auto* const kViews = new std::vector<std::string_view>(ViewNames());
   static const auto* const kViewsHelp = new std::string(ViewsHelp());
   static const auto* const kAlarms = new std::string(
@@ -218,7 +218,7 @@ bool IsAlarming(const ReportArguments& given, const Document& document) {
 
 }  // namespace
 
-VerbHelp ReportHelp() { return {kUsage, Options(), kFiles}; }
+VerbHelp ReportHelp() { return {kReportUsage, ReportOptionList(), kFiles}; }
 
 int ReportMain(Arguments arguments) {
   ParsedOptions parsed;

@@ -34,7 +34,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kRunUsage =
     "rfinject [run] [options] [--] PROGRAM [ARGS...]\n\n"
     "Runs PROGRAM as if nothing were there and writes a trace for every training process in it. Options end at the "
     "first\n"
@@ -42,7 +42,7 @@ constexpr std::string_view kUsage =
     "there is\n"
     "no such program, 126 when it cannot be run, 2 for a mistake in the options.";
 
-std::vector<Option> Options() {
+std::vector<Option> RunOptionList() {
   std::vector<Option> options(LaunchOptions().begin(), LaunchOptions().end());
   options.push_back({"report", 0, "", "print the summary table on standard error when the program has ended"});
   options.push_back(kCalibrationOption);
@@ -260,7 +260,7 @@ void PrintReport(const std::string& folder, const std::string& prepared, const F
 
 }  // namespace
 
-VerbHelp RunHelp() { return {kUsage, Options(), kPrograms}; }
+VerbHelp RunHelp() { return {kRunUsage, RunOptionList(), kPrograms}; }
 
 int RunProgram(Arguments arguments) {
   ParsedOptions parsed;

@@ -19,13 +19,13 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kRunsUsage =
     "rfinject runs [TRACE|FOLDER...]\n\n"
     "The runs, oldest first: when, on what, how many ranks and steps, how long a step took, the command, and where "
     "the\n"
     "traces are. Without a name those in rfinject-out/. Ranks and restarts of one job are one run.";
 
-std::vector<Option> Options() {
+std::vector<Option> RunsOptionList() {
   return {FormatOption(/*pictures=*/false),
           {"output", 'o', "FILE", "write there, not to standard output; created 0600", kFiles},
           kForceOption,
@@ -86,7 +86,7 @@ std::vector<RunLine> LinesOf(const LoadedRuns& loaded, const Calibration& calibr
 
 }  // namespace
 
-VerbHelp RunsHelp() { return {kUsage, Options(), kFiles}; }
+VerbHelp RunsHelp() { return {kRunsUsage, RunsOptionList(), kFiles}; }
 
 int RunsMain(Arguments arguments) {
   ParsedOptions parsed;

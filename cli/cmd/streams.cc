@@ -15,7 +15,7 @@ namespace {
 // The error of the first write to standard output that failed; 0: none did.
 int g_output_error = 0;
 
-void Check(bool written) {
+void RememberError(bool written) {
   if (!written && g_output_error == 0) g_output_error = errno != 0 ? errno : EIO;
 }
 
@@ -26,9 +26,9 @@ bool Print(std::string_view text, Colors colors) {
   errno = 0;
   if (terminal) {
     const std::string clean = PrintableLines(text, colors == Colors::kOurs);
-    Check(std::fwrite(clean.data(), 1, clean.size(), stdout) == clean.size());
+    RememberError(std::fwrite(clean.data(), 1, clean.size(), stdout) == clean.size());
   } else {
-    Check(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
+    RememberError(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
   }
   return g_output_error == 0;
 }
@@ -47,7 +47,7 @@ bool Succeeded(const absl::Status& status) {
 
 int FinishOutput(int code) {
   errno = 0;
-  if (std::ferror(stdout) == 0) Check(std::fflush(stdout) == 0);
+  if (std::ferror(stdout) == 0) RememberError(std::fflush(stdout) == 0);
   if (g_output_error != 0) {
     static bool said = false;
     if (!said) Complain(std::string("standard output: ") + std::strerror(g_output_error));

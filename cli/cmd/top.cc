@@ -35,7 +35,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kTopUsage =
     "rfinject top [options] [FOLDER|TRACE]\n\n"
     "A job as it runs: how long a step takes, how far the GPU is from its roof, the layers with most to win,\n"
     "and which ranks still write. It only reads the traces, also those of another machine on a shared file\n"
@@ -221,7 +221,7 @@ Ending Show(Top* top, Screen* screen) {
 
 VerbHelp TopHelp() {
   static const auto* const kByWords = new std::string(ChoicesOf(kBys));
-  return {kUsage,
+  return {kTopUsage,
           {{"once", 0, "", "print what there is now, and end"},
            {"by", 0, "WHAT", "rows by layer (default), op or kernel", *kByWords},
            {"rows", 0, "N", "with --once: rows of the table, and ranks; 0: all. Default 10"},

@@ -34,7 +34,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kTryUsage =
     "rfinject try [options] CHANGE... PROGRAM [ARGS...]\n"
     "rfinject try [options] --all PROGRAM [ARGS...]\n"
     "rfinject try --list\n\n"
@@ -49,7 +49,7 @@ constexpr std::array<std::string_view, 3> kLossChecks = {"no", "here", "cpu"};  
 constexpr std::array<std::string_view, 8> kOfRun = {"estimate", "estimate-on", "virtual-gpus", "steps",
                                                     "skip",     "overhead",    "ranks",        "quiet"};
 
-std::vector<Option> Options() {
+std::vector<Option> TryOptionList() {
   std::vector<Option> options = {
       {"all", 0, "", "every change of --list that needs no value"},
       {"list", 0, "", "print the changes, and what each writes into a program"},
@@ -212,7 +212,7 @@ std::string Patch(const std::vector<Trial>& trials) {
 
 }  // namespace
 
-VerbHelp TryHelp() { return {kUsage, Options(), kPrograms}; }
+VerbHelp TryHelp() { return {kTryUsage, TryOptionList(), kPrograms}; }
 
 int TryMain(Arguments arguments) {
   ParsedOptions parsed;

@@ -39,7 +39,7 @@ void WriteCell(const Cell& cell, CsvTexts texts, std::ostream& out) {
   }
 }
 
-absl::Status Write(const Document& document, const WriteOptions& options, std::ostream& out) {
+absl::Status WriteCsv(const Document& document, const WriteOptions& options, std::ostream& out) {
   std::vector<std::string_view> head;
   for (const RowSet& set : document.lines) {
     for (const Column& column : set.columns) {
@@ -65,7 +65,7 @@ absl::Status Write(const Document& document, const WriteOptions& options, std::o
   return absl::OkStatus();
 }
 
-constexpr auto kMarks = std::to_array<OwnMark>({{"record,"}, {"run,device,"}});
+constexpr auto kCsvMarks = std::to_array<OwnMark>({{"record,"}, {"run,device,"}});
 
 }  // namespace
 
@@ -82,7 +82,7 @@ bool LooksLikeFormula(std::string_view text) {
 }
 
 namespace formats {
-Format csv() { return {.name = "csv", .write = Write, .marks = kMarks}; }
+Format csv() { return {.name = "csv", .write = WriteCsv, .marks = kCsvMarks}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

@@ -28,7 +28,7 @@ namespace {
 constexpr size_t kShowAllUpTo = 600;
 constexpr size_t kMostAtOpening = 2000;
 // That the document holds from the start, a picture; the script draws others when they are first shown.
-constexpr size_t kMarksInDocument = 1000, kMarksOfPhone = 300;
+constexpr size_t kMarksInDocument = 1000, kMarksInDocumentOfPhone = 300;
 constexpr size_t kMostRows = 2000;  // of a table that is no list of the pictures' rows
 
 // Where the slider stands when the page opens, in percent of each run's time: at 99 where there are many rows, and
@@ -103,7 +103,7 @@ Markup FigureOf(const Figure& figure, const Drawn& drawn, size_t first_row, Medi
   options.first_row = first_row;
   const bool narrow = medium == Medium::kPhone;
   options.id = figure.id + (narrow ? "-narrow" : "");
-  options.most_marks = narrow ? kMarksOfPhone : kMarksInDocument;
+  options.most_marks = narrow ? kMarksInDocumentOfPhone : kMarksInDocument;
   return {narrow ? Literal("<div class=narrow>") : Literal("<div class=wide>"),
           PictureSvg(drawn.picture, *drawn.report, options), "</div>"};
 }
@@ -232,7 +232,7 @@ Markup Card(const Section& section) {
   return out.Add({content, "</", tag, ">\n"});
 }
 
-absl::Status Write(const Document& document, const WriteOptions&, std::ostream& out) {
+absl::Status WriteHtml(const Document& document, const WriteOptions&, std::ostream& out) {
   Markup body = Header(document);
   body.Add({SentenceList(document.headline)});
   for (const Section& section : document.sections) {
@@ -254,12 +254,12 @@ absl::Status Write(const Document& document, const WriteOptions&, std::ostream& 
   return absl::OkStatus();
 }
 
-constexpr auto kMarks = std::to_array<OwnMark>({{"<!DOCTYPE html>\n", "<title>rfinject"}});
+constexpr auto kHtmlMarks = std::to_array<OwnMark>({{"<!DOCTYPE html>\n", "<title>rfinject"}});
 
 }  // namespace
 
 namespace formats {
-Format html() { return {.name = "html", .write = Write, .marks = kMarks, .whole_run = true}; }
+Format html() { return {.name = "html", .write = WriteHtml, .marks = kHtmlMarks, .whole_run = true}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

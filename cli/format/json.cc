@@ -89,18 +89,18 @@ class Writer {
   std::ostream& out_;
 };
 
-absl::Status Write(const Document& document, const WriteOptions&, std::ostream& out) {
+absl::Status WriteJson(const Document& document, const WriteOptions&, std::ostream& out) {
   Writer(out).Write(document.data, 0, /*one_line=*/false);
   out << '\n';
   return absl::OkStatus();
 }
 
-constexpr auto kMarks = std::to_array<OwnMark>({{"{\n  \"schema\": \"rfinject."}});
+constexpr auto kJsonMarks = std::to_array<OwnMark>({{"{\n  \"schema\": \"rfinject."}});
 
 }  // namespace
 
 namespace formats {
-Format json() { return {.name = "json", .write = Write, .marks = kMarks}; }
+Format json() { return {.name = "json", .write = WriteJson, .marks = kJsonMarks}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

@@ -13,7 +13,7 @@ namespace {
 
 std::string Xml(std::string_view text) { return Escaped(text).text(); }
 
-absl::Status Write(const Document& document, const WriteOptions&, std::ostream& out) {
+absl::Status WriteJunit(const Document& document, const WriteOptions&, std::ostream& out) {
   const auto count = [&](Check::Outcome outcome) {
     return std::count_if(document.checks.begin(), document.checks.end(),
                          [outcome](const Check& check) { return check.outcome == outcome; });
@@ -42,13 +42,13 @@ absl::Status Write(const Document& document, const WriteOptions&, std::ostream& 
   return absl::OkStatus();
 }
 
-constexpr auto kMarks =
+constexpr auto kJunitMarks =
     std::to_array<OwnMark>({{"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rfinject "}});
 
 }  // namespace
 
 namespace formats {
-Format junit() { return {.name = "junit", .write = Write, .marks = kMarks}; }
+Format junit() { return {.name = "junit", .write = WriteJunit, .marks = kJunitMarks}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

@@ -69,7 +69,7 @@ void WriteTable(const Table& table, const WriteOptions& options, std::ostream& o
   if (table.estimated) out << "\n\\emph{Estimated, not measured.}\n";
 }
 
-absl::Status Write(const Document& document, const WriteOptions& options, std::ostream& out) {
+absl::Status WriteLatex(const Document& document, const WriteOptions& options, std::ostream& out) {
   out << "% " << PrintableText(document.title) << "; needs \\usepackage{booktabs}\n";
   WriteSentences(document.headline, out);
   for (const Section& section : document.sections) {
@@ -82,12 +82,12 @@ absl::Status Write(const Document& document, const WriteOptions& options, std::o
   return absl::OkStatus();
 }
 
-constexpr auto kMarks = std::to_array<OwnMark>({{"% rfinject "}});
+constexpr auto kLatexMarks = std::to_array<OwnMark>({{"% rfinject "}});
 
 }  // namespace
 
 namespace formats {
-Format latex() { return {.name = "latex", .write = Write, .marks = kMarks}; }
+Format latex() { return {.name = "latex", .write = WriteLatex, .marks = kLatexMarks}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

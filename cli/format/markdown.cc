@@ -29,7 +29,7 @@ void WriteTable(const Table& table, const WriteOptions& options, std::ostream& o
   }
 }
 
-absl::Status Write(const Document& document, const WriteOptions& options, std::ostream& out) {
+absl::Status WriteMarkdown(const Document& document, const WriteOptions& options, std::ostream& out) {
   out << "## " << MarkdownText(document.title) << "\n\n";
   for (const Sentence& sentence : document.headline) WriteSentence(sentence, out);
   for (const Section& section : document.sections) {
@@ -47,12 +47,13 @@ absl::Status Write(const Document& document, const WriteOptions& options, std::o
   return absl::OkStatus();
 }
 
-constexpr auto kMarks = std::to_array<OwnMark>({{"## rfinject "}, {"", "| | phase | before | after | change | |\n"}});
+constexpr auto kMarkdownMarks =
+    std::to_array<OwnMark>({{"## rfinject "}, {"", "| | phase | before | after | change | |\n"}});
 
 }  // namespace
 
 namespace formats {
-Format markdown() { return {.name = "markdown", .write = Write, .marks = kMarks}; }
+Format markdown() { return {.name = "markdown", .write = WriteMarkdown, .marks = kMarkdownMarks}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

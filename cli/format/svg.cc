@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kGap = 16;
 
-absl::Status Write(const Document& document, const WriteOptions&, std::ostream& out) {
+absl::Status WriteSvg(const Document& document, const WriteOptions&, std::ostream& out) {
   Markup pictures;
   double width = 1, y = 0;
   for (const Section& section : document.sections) {
@@ -36,13 +36,13 @@ absl::Status Write(const Document& document, const WriteOptions&, std::ostream& 
   return absl::OkStatus();
 }
 
-constexpr auto kMarks =
+constexpr auto kSvgMarks =
     std::to_array<OwnMark>({{"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg ", "<title>rfinject"}});
 
 }  // namespace
 
 namespace formats {
-Format svg() { return {.name = "svg", .write = Write, .marks = kMarks, .pictures_only = true}; }
+Format svg() { return {.name = "svg", .write = WriteSvg, .marks = kSvgMarks, .pictures_only = true}; }
 }  // namespace formats
 
 }  // namespace rfinject::cli

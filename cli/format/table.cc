@@ -147,7 +147,7 @@ absl::Status WriteDocument(const Document& document, const WriteOptions& options
   return absl::OkStatus();
 }
 
-constexpr auto kMarks = std::to_array<OwnMark>({
+constexpr auto kTableMarks = std::to_array<OwnMark>({
     {"ESTIMATED on ", "\nBy "},
     {"Measured on ", "\nBy "},
     {"Imported from ", "\nBy "},
@@ -165,7 +165,9 @@ constexpr auto kMarks = std::to_array<OwnMark>({
 }  // namespace
 
 namespace formats {
-Format table() { return {.name = "table", .write = WriteDocument, .marks = kMarks, .also = "text", .colors = true}; }
+Format table() {
+  return {.name = "table", .write = WriteDocument, .marks = kTableMarks, .also = "text", .colors = true};
+}
 }  // namespace formats
 
 }  // namespace rfinject::cli

@@ -9,7 +9,7 @@ namespace rfinject::cli {
 namespace {
 
 // A GPU on which times can be done by hand: 10 SMs, 1 TFLOP/s FP32, 4 TFLOP/s FP16 tensor, 100 GB/s, 1 MB of L2.
-Gpu Machine() {
+Gpu SomeGpu() {
   Gpu gpu{};
   gpu.name = "Test";
   gpu.sm_count = 10;
@@ -28,7 +28,7 @@ Calibration Table(std::string text) {
 }
 
 TEST(ExpectedTime, AnElementwiseOperatorIsTrafficOverSustainedBandwidthAndTheLaunch) {
-  const Gpu gpu = Machine();
+  const Gpu gpu = SomeGpu();
   const Calibration calibration = Table("Test,gpu,memory_share,0.8\nTest,elementwise,launch_us,5\n");
   const ExpectedTimes model(gpu, calibration);
   const ExpectedTime time = model.Of({.kind = OperatorKind::kElementwise, .bytes = 8e6});
@@ -37,7 +37,7 @@ TEST(ExpectedTime, AnElementwiseOperatorIsTrafficOverSustainedBandwidthAndTheLau
 }
 
 TEST(ExpectedTime, ATinyOperatorTakesTheLaunchInterval) {
-  const Gpu gpu = Machine();
+  const Gpu gpu = SomeGpu();
   const Calibration calibration;
   const ExpectedTime time = ExpectedTimes(gpu, calibration).Of({.kind = OperatorKind::kElementwise, .bytes = 4});
   EXPECT_DOUBLE_EQ(time.ideal_s, 3e-6);
@@ -45,7 +45,7 @@ TEST(ExpectedTime, ATinyOperatorTakesTheLaunchInterval) {
 }
 
 TEST(ExpectedTime, AKernelThatDoesNothingTakesTheGpusOwnTimeAndNotALaunch) {
-  const Gpu gpu = Machine();
+  const Gpu gpu = SomeGpu();
   const Calibration calibration = Table("*,gpu,kernel_us,2\nTest,gpu,kernel_us,1.5\n*,layer_norm,launch_us,4\n");
   const ExpectedTimes model(gpu, calibration);
   EXPECT_NEAR(model.Of({.kind = OperatorKind::kElementwise, .bytes = 4}).expected_s, 1.5e-6, 1e-9);
@@ -54,7 +54,7 @@ TEST(ExpectedTime, AKernelThatDoesNothingTakesTheGpusOwnTimeAndNotALaunch) {
 }
 
 TEST(ExpectedTime, OperandsThatTheKernelBeforeLeftInTheL2AreReadFromThere) {
-  Gpu gpu = Machine();
+  Gpu gpu = SomeGpu();
   gpu.boost_hz = 1e9;  // 64 bytes a cycle of 10 SMs: 640 GB/s
   const Calibration calibration = Table("*,gpu,kernel_us,0\n*,gpu,l2_share,0.5\n");
   const ExpectedTimes model(gpu, calibration);
@@ -74,7 +74,7 @@ TEST(ExpectedTime, OperandsThatTheKernelBeforeLeftInTheL2AreReadFromThere) {
 }
 
 TEST(ExpectedTime, ElementsInAnotherOrderAreTakenOneByOne) {
-  Gpu gpu = Machine();
+  Gpu gpu = SomeGpu();
   gpu.boost_hz = 1e9;
   const Calibration calibration = Table("*,gpu,kernel_us,0\n*,elementwise,elements_per_clock,2\n");
   const ExpectedTimes model(gpu, calibration);
@@ -85,7 +85,7 @@ TEST(ExpectedTime, ElementsInAnotherOrderAreTakenOneByOne) {
 }
 
 TEST(ExpectedTime, ProductsWhoseRowsAreNotAlignedMoveTheirElementsOneByOne) {
-  Gpu gpu = Machine();
+  Gpu gpu = SomeGpu();
   gpu.boost_hz = 1e9;
   const Calibration calibration =
       Table("*,linear_tensor,launch_us,0\n*,linear_tensor,memory,1000\n*,linear_tensor,elements_per_clock,1\n");
@@ -100,7 +100,7 @@ TEST(ExpectedTime, ProductsWhoseRowsAreNotAlignedMoveTheirElementsOneByOne) {
 }
 
 TEST(ExpectedTime, ACausalAttentionOfManyTokensTakesHalf) {
-  Gpu gpu = Machine();
+  Gpu gpu = SomeGpu();
   const Calibration calibration = Table("*,attention,launch_us,0\n*,attention,rate,0.4\n");
   const ExpectedTimes model(gpu, calibration);
   Operator op{.kind = OperatorKind::kAttention, .precision = Precision::kFp16Tensor, .element_bytes = 2};
@@ -123,7 +123,7 @@ Operator Batch(double batch) {
 }
 
 TEST(ExpectedTime, AProductTakesWholeWavesOfTiles) {
-  const Gpu gpu = Machine();
+  const Gpu gpu = SomeGpu();
   const Calibration calibration = Table(kSquareTiles);
   const ExpectedTimes model(gpu, calibration);
   const double tile_s = 2.0 * 128 * 128 * 1024 / (1e12 / 10);
@@ -136,7 +136,7 @@ TEST(ExpectedTime, AProductTakesWholeWavesOfTiles) {
 }
 
 TEST(ExpectedTime, ATileIsComputedWholeHoweverLittleOfItIsWanted) {
-  const Gpu gpu = Machine();
+  const Gpu gpu = SomeGpu();
   const Calibration calibration = Table(kSquareTiles);
   const ExpectedTimes model(gpu, calibration);
   Operator narrow = Batch(10);
@@ -146,7 +146,7 @@ TEST(ExpectedTime, ATileIsComputedWholeHoweverLittleOfItIsWanted) {
 }
 
 TEST(ExpectedTime, TheTilesEdgeCostsPartOfTheRate) {
-  const Gpu gpu = Machine();
+  const Gpu gpu = SomeGpu();
   const Calibration calibration = Table(std::string(kSquareTiles) + "*,bmm_fp32,tile_edge,16\n");
   const double tile_s = 2.0 * 128 * 128 * 1024 / (1e12 / 10);
   // 128*128 / (128*128 + 16*128) = 8/9; a tile of 256x128 wastes half and is no better.
@@ -154,7 +154,7 @@ TEST(ExpectedTime, TheTilesEdgeCostsPartOfTheRate) {
 }
 
 TEST(ExpectedTime, APowerLimitIsFeltByLongKernelsOnly) {
-  Gpu gpu = Machine();
+  Gpu gpu = SomeGpu();
   gpu.dram_bytes_per_s = 1e15;
   const Calibration calibration = Table(
       std::string(kSquareTiles) + "*,gpu,kernel_us,0\n*,fp32,share,0.5\n*,fp32,burst_share,1\n*,fp32,burst_ms,1\n");
@@ -167,7 +167,7 @@ TEST(ExpectedTime, APowerLimitIsFeltByLongKernelsOnly) {
 }
 
 TEST(ExpectedTime, ALinearLayersBatchIsRowsOfOneProduct) {
-  const Gpu gpu = Machine();
+  const Gpu gpu = SomeGpu();
   const ExpectedTimes model(gpu, Calibration::Shipped());
   const Operator rows{.kind = OperatorKind::kProduct, .m = 4096, .k = 512, .n = 512};
   const Operator batch{.kind = OperatorKind::kProduct, .batch = 8, .m = 512, .k = 512, .n = 512};
@@ -190,7 +190,7 @@ Operator Conv(double images, double channels, double side, double kernel) {
 
 // Kernels that halves of one channel run on have one size of block.
 TEST(ExpectedTime, OneChannelOfHalvesPaysForAWholeBlock) {
-  const Gpu gpu = Machine();
+  const Gpu gpu = SomeGpu();
   const Calibration calibration = Table(
       "*,conv_single,rate,0.5\n*,conv_single,launch_us,0\n*,conv_single_wgrad,rate,0.5\n"
       "*,conv_single_wgrad,launch_us,0\n*,conv_single,memory,1000\n*,conv_single_wgrad,memory,1000\n");
@@ -257,7 +257,7 @@ TEST(ExpectedTime, ConvolutionsOfHalvesRunOnTensorCoresWhereChannelsFillThem) {
 }
 
 TEST(ExpectedTime, ASecondReadingOfLongRowsComesFromDram) {
-  const Gpu gpu = Machine();
+  const Gpu gpu = SomeGpu();
   const Calibration calibration =
       Table("*,layer_norm,share,1\n*,layer_norm,reread,1\n*,layer_norm,rows_per_sm,10\n*,layer_norm,launch_us,0\n");
   const ExpectedTimes model(gpu, calibration);
@@ -271,7 +271,7 @@ TEST(ExpectedTime, ASecondReadingOfLongRowsComesFromDram) {
 
 // The machine has 1 MB of L2: 0.4 MB that are read and written are still there for the second reading, 4 MB are not.
 TEST(ExpectedTime, ABatchNormReadsTwiceWhereTheL2IsTooSmall) {
-  const Gpu gpu = Machine();
+  const Gpu gpu = SomeGpu();
   const Calibration calibration = Table("*,batch_norm,launch_us,0\n");
   const ExpectedTimes model(gpu, calibration);
   const auto seconds = [&](double operand) {
@@ -283,7 +283,7 @@ TEST(ExpectedTime, ABatchNormReadsTwiceWhereTheL2IsTooSmall) {
 }
 
 TEST(ExpectedTime, ABatchNormOfFewChannelsHasFewBlocks) {
-  const Gpu gpu = Machine();
+  const Gpu gpu = SomeGpu();
   const Calibration calibration = Table("*,batch_norm,launch_us,0\n*,batch_norm,block_GBps,1\n");
   const ExpectedTimes model(gpu, calibration);
   const auto seconds = [&](double channels) {
@@ -296,7 +296,7 @@ TEST(ExpectedTime, ABatchNormOfFewChannelsHasFewBlocks) {
 
 // Without compute and beside its own traffic, what is left is the launch, and transposing.
 TEST(ExpectedTime, ConvolutionsInTf32AreTransposedUnlessTheyAreAProductAsTheyLie) {
-  Gpu gpu = Machine();
+  Gpu gpu = SomeGpu();
   gpu.peak[static_cast<size_t>(Precision::kTf32Tensor)] = 1e18;
   const Calibration calibration = Table("*,conv_tf32,memory,1e9\n");
   const ExpectedTimes model(gpu, calibration);
@@ -316,7 +316,7 @@ TEST(ExpectedTime, ConvolutionsInTf32AreTransposedUnlessTheyAreAProductAsTheyLie
 }
 
 TEST(ExpectedTime, ConvolutionsOfChannelsLastAreNotTransposed) {
-  Gpu gpu = Machine();
+  Gpu gpu = SomeGpu();
   gpu.peak[static_cast<size_t>(Precision::kFp16Tensor)] = 1e18;
   const Calibration calibration = Table("*,conv_tensor,memory,1e9\n*,conv_tensor,launch_us,0\n");
   const ExpectedTimes model(gpu, calibration);
@@ -328,7 +328,7 @@ TEST(ExpectedTime, ConvolutionsOfChannelsLastAreNotTransposed) {
 }
 
 TEST(ExpectedTime, PatchesOfFewChannelsAreGatheredByEachBlockOfFilters) {
-  Gpu gpu = Machine();
+  Gpu gpu = SomeGpu();
   gpu.boost_hz = 1e9;
   const Calibration calibration = Table("*,conv_few,launch_us,0\n*,conv_few,elements_per_clock,1\n");
   const ExpectedTimes model(gpu, calibration);
@@ -343,7 +343,7 @@ TEST(ExpectedTime, PatchesOfFewChannelsAreGatheredByEachBlockOfFilters) {
 }
 
 TEST(ExpectedTime, AProductAsItLiesGathersNothing) {
-  Gpu gpu = Machine();
+  Gpu gpu = SomeGpu();
   gpu.peak[static_cast<size_t>(Precision::kFp32)] = 1e18;
   const Calibration calibration = Table(
       "*,conv_fp32,launch_us,0\n*,conv_fp32,implicit_gemm_input,2\n*,conv_fp32_dgrad,launch_us,0\n"
@@ -367,7 +367,7 @@ TEST(ExpectedTime, TheIntervalIsTheFamilysAndWiderForAGpuWithoutTimes) {
   const Calibration calibration = Table(
       "*,softmax,low_tiny,0.5\n*,softmax,high_tiny,2\n"
       "Test,softmax,low_tiny,0.9\nTest,softmax,high_tiny,1.1\nTest,softmax,rows,100\n");
-  Gpu known = Machine(), other = Machine();
+  Gpu known = SomeGpu(), other = SomeGpu();
   other.name = "Other";
   const Operator op{.kind = OperatorKind::kSoftmax, .rows = 10, .cols = 10, .bytes = 800};
   const ExpectedTime a = ExpectedTimes(known, calibration).Of(op), b = ExpectedTimes(other, calibration).Of(op);
@@ -379,7 +379,7 @@ TEST(ExpectedTime, TheIntervalIsTheFamilysAndWiderForAGpuWithoutTimes) {
 }
 
 TEST(ExpectedTime, AGpuWithoutTheUnitHasNoTime) {
-  Gpu gpu = Machine();
+  Gpu gpu = SomeGpu();
   const Calibration calibration;
   const ExpectedTime time =
       ExpectedTimes(gpu, calibration)

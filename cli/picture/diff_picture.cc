@@ -15,7 +15,7 @@ namespace rfinject::cli {
 namespace {
 
 constexpr Size kAlone = {900, 660};
-constexpr Size kBeside = {700, 580};
+constexpr Size kSizeBeside = {700, 580};
 constexpr size_t kMostArrows = 20;    // of the largest changes of time; the rest would be a thicket
 constexpr double kShortestArrow = 6;  // pixels; what moved less stays a point
 constexpr double kHollowRadius = 3.5;
@@ -102,8 +102,9 @@ Frames FramesFor(const Diff& diff) {
 
 std::vector<DiffPicture> LayOutDiff(const RunDiff& pair, const Frames& frames, std::optional<Size> size) {
   std::vector<DiffPicture> pictures;
-  if (!SameGpu(pair)) pictures.push_back({LayOutRoofline(pair.before, frames, size.value_or(kBeside)), &pair.before});
-  pictures.push_back({WithArrows(pair, frames, size.value_or(SameGpu(pair) ? kAlone : kBeside)), &pair.after});
+  if (!SameGpu(pair))
+    pictures.push_back({LayOutRoofline(pair.before, frames, size.value_or(kSizeBeside)), &pair.before});
+  pictures.push_back({WithArrows(pair, frames, size.value_or(SameGpu(pair) ? kAlone : kSizeBeside)), &pair.after});
   return pictures;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <vector>
 
 #include "cli/format/testing/synthetic_report.h"
@@ -18,7 +19,7 @@ using testing::SampleMeasuredReport;
 using testing::SampleReports;
 using testing::SmallReport;
 
-TEST(FramesFor, ComesFromTheCeilingsAlone) {
+TEST(FramesTest, ComesFromTheCeilingsAlone) {
   Report report = SmallReport();
   const Frames before = FramesFor({&report, 1});
   EXPECT_EQ(before.oi.low, -2);
@@ -32,7 +33,7 @@ TEST(FramesFor, ComesFromTheCeilingsAlone) {
   EXPECT_EQ(after.performance.high, before.performance.high);
 }
 
-TEST(FramesFor, GivesAllReportsTheSameAxesAndPlaces) {
+TEST(FramesTest, GivesAllReportsTheSameAxesAndPlaces) {
   std::vector<Report> reports = SampleReports();
   reports.push_back(SampleMeasuredReport());
   const Frames frames = FramesFor(reports);
@@ -48,14 +49,14 @@ TEST(FramesFor, GivesAllReportsTheSameAxesAndPlaces) {
   }
 }
 
-TEST(FramesFor, IsWholeWithoutRoofsOrRows) {
+TEST(FramesTest, IsWholeWithoutRoofsOrRows) {
   const Report empty;
   const Frames frames = FramesFor({&empty, 1});
   EXPECT_LT(frames.oi.low, frames.oi.high);
   EXPECT_LT(frames.performance.low, frames.performance.high);
   EXPECT_LT(frames.time.low, frames.time.high);
   EXPECT_TRUE(HasText(Roofline(empty), "no roofs known"));
-  EXPECT_TRUE(FramesFor({}).oi.high > FramesFor({}).oi.low);
+  EXPECT_TRUE(FramesFor(std::span<const Report>()).oi.high > FramesFor(std::span<const Report>()).oi.low);
 }
 
 }  // namespace

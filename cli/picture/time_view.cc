@@ -19,16 +19,16 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr double kTop = 72;       // of the plot, below title and subtitle
-constexpr double kRight = 14;     // margin
-constexpr double kAxisRoom = 66;  // at the left: ticks and title of the axis of memory time
+constexpr double kTimeViewTop = 72;       // of the plot, below title and subtitle
+constexpr double kTimeViewRight = 14;     // margin
+constexpr double kTimeViewAxisRoom = 66;  // at the left: ticks and title of the axis of memory time
 constexpr double kGutterWidth = 54, kBesideGutter = 8;
-constexpr double kBelow = 46;  // ticks and title of the axis of compute time
-constexpr double kLegendLine = 17;
-constexpr double kLegendTop = 52;  // baseline of the first line below the plot
+constexpr double kTimeViewBelow = 46;  // ticks and title of the axis of compute time
+constexpr double kTimeViewLegendLine = 17;
+constexpr double kTimeViewLegendTop = 52;  // baseline of the first line below the plot
 constexpr double kTick = 3, kRegionText = 15;
 
-std::vector<LegendItem> Legend(const Frames& frames, Size size) {
+std::vector<LegendItem> TimeViewLegend(const Frames& frames, Size size) {
   std::vector<LegendItem> legend = MarkLegend(frames, size);
   legend.push_back({"", "iso", -1, 0, "same least time"});
   legend.push_back({"", "dr", -1, 0, "from the least time to the time taken"});
@@ -129,12 +129,12 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
   out.title = "Time view: " + ReportTitle(report);
   out.description = SourceTitle(report) + ". " + ReportSubtitle(report);
 
-  const std::vector<LegendItem> legend = Legend(frames, size);
-  const double left = kAxisRoom + (frames.gutter ? kGutterWidth + kBesideGutter : 0);
-  const double bottom = kBelow + kLegendLine * LegendLines(legend, size.width);
-  out.plot = {left, kTop, size.width - left - kRight, size.height - kTop - bottom};
+  const std::vector<LegendItem> legend = TimeViewLegend(frames, size);
+  const double left = kTimeViewAxisRoom + (frames.gutter ? kGutterWidth + kBesideGutter : 0);
+  const double bottom = kTimeViewBelow + kTimeViewLegendLine * LegendLines(legend, size.width);
+  out.plot = {left, kTimeViewTop, size.width - left - kTimeViewRight, size.height - kTimeViewTop - bottom};
   const Box plot = out.plot;
-  if (frames.gutter) out.gutter = {kAxisRoom, plot.y, kGutterWidth, plot.height};
+  if (frames.gutter) out.gutter = {kTimeViewAxisRoom, plot.y, kGutterWidth, plot.height};
   const LogLog axes{frames.time, frames.time, plot};
 
   Labels labels({plot.x + 2, plot.y + 2, plot.width - 4, plot.height - 4});
@@ -172,7 +172,7 @@ Picture LayOutTimeView(const Report& report, const Frames& frames, Size size) {
   SortAndBlock(&labels, &out);
   BlockDropLines(report, out, Labels::May::kNotCover, &labels);
   LabelMarks(report, MarkNote::kTime, &labels, &out);
-  AddLegend(legend, plot.bottom() + kLegendTop, &out);
+  AddLegend(legend, plot.bottom() + kTimeViewLegendTop, &out);
   return out;
 }
 

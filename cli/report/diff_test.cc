@@ -168,7 +168,7 @@ TEST(DiffTest, WelchDecides) {
 }
 
 // A kernel of 100 us in 20 sampled steps of 2000, one launch each, with a clock that all have in common.
-Profile Sampled(uint64_t seed, double factor, double drift = 0) {
+Profile SampledProfile(uint64_t seed, double factor, double drift = 0) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   Profile profile;
@@ -197,7 +197,7 @@ TEST(DiffTest, EqualRunsShowSomethingInOneOfTwentyAtMost) {
   constexpr int kPairs = 300;
   for (int i = 0; i < kPairs; ++i) {
     const uint64_t seed = 2 * static_cast<uint64_t>(i);
-    const Diff diff = MakeDiff(Sampled(seed, 1), Sampled(seed + 1, 1), OnA100, {.by = By::kOp});
+    const Diff diff = MakeDiff(SampledProfile(seed, 1), SampledProfile(seed + 1, 1), OnA100, {.by = By::kOp});
     any += std::any_of(diff.pairs[0].rows.begin(), diff.pairs[0].rows.end(),
                        [](const DiffRow& row) { return row[Compared::kTime].verdict == Verdict::kReal; });
     EXPECT_TRUE(diff.pairs[0].paired);
@@ -208,7 +208,7 @@ TEST(DiffTest, EqualRunsShowSomethingInOneOfTwentyAtMost) {
 TEST(DiffTest, WhereNoStepIsKnownTheTotalIsRealInOneOfTwentyAtMost) {
   // The kernels have a clock in common, as those of a file of ncu have that was not locked.
   const auto without_steps = [](uint64_t seed) {
-    Profile profile = Sampled(seed, 1);
+    Profile profile = SampledProfile(seed, 1);
     auto run = profile.runs.begin()->second;
     run.key.source = SourceKind::kImported;
     run.sampled_steps.clear();
@@ -228,21 +228,21 @@ TEST(DiffTest, WhereNoStepIsKnownTheTotalIsRealInOneOfTwentyAtMost) {
 }
 
 TEST(DiffTest, SaysFromWhereOnAChangeWouldHaveBeenSeen) {
-  const Diff diff = MakeDiff(Sampled(1, 1), Sampled(2, 1), OnA100, {.by = By::kOp});
+  const Diff diff = MakeDiff(SampledProfile(1, 1), SampledProfile(2, 1), OnA100, {.by = By::kOp});
   const Change& time = diff.pairs[0].total[Compared::kTime];
   ASSERT_EQ(time.verdict, Verdict::kNoise);
   EXPECT_GT(time.visible, time.half_width);
   int seen = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    const Diff changed =
-        MakeDiff(Sampled(seed, 1), Sampled(100 + seed, 1 + time.visible / time.before), OnA100, {.by = By::kOp});
+    const Diff changed = MakeDiff(SampledProfile(seed, 1), SampledProfile(100 + seed, 1 + time.visible / time.before),
+                                  OnA100, {.by = By::kOp});
     seen += changed.pairs[0].total[Compared::kTime].verdict == Verdict::kReal;
   }
   EXPECT_GT(seen, 36);
 }
 
 TEST(DiffTest, NamesWhatHasNoInterval) {
-  const Diff diff = MakeDiff(Sampled(1, 1), Sampled(2, 1, 1e-4), OnA100, {.by = By::kOp});
+  const Diff diff = MakeDiff(SampledProfile(1, 1), SampledProfile(2, 1, 1e-4), OnA100, {.by = By::kOp});
   const Change& time = diff.pairs[0].total[Compared::kTime];
   EXPECT_EQ(time.verdict, Verdict::kUnknown);
   EXPECT_EQ(time.trust, Trust::kDrifting);
@@ -285,12 +285,12 @@ TEST(DiffTest, GatesFailForRealChangesBeyondTheirLimit) {
   ASSERT_TRUE(ParseGate("step_time>+5%", &gate));
   EXPECT_DOUBLE_EQ(gate.limit, 0.05);
   const auto outcome = [&](const Profile& after) {
-    return MakeDiff(Sampled(1, 1), after, OnA100, {.gates = {gate}}).gates[0].outcome;
+    return MakeDiff(SampledProfile(1, 1), after, OnA100, {.gates = {gate}}).gates[0].outcome;
   };
-  EXPECT_EQ(outcome(Sampled(2, 1.2)), Gate::Outcome::kFails);
-  EXPECT_EQ(outcome(Sampled(2, 1.03)), Gate::Outcome::kHolds);
-  EXPECT_EQ(outcome(Sampled(2, 0.8)), Gate::Outcome::kHolds);
-  EXPECT_EQ(outcome(Sampled(2, 1.2, 1e-4)), Gate::Outcome::kUnknown);
+  EXPECT_EQ(outcome(SampledProfile(2, 1.2)), Gate::Outcome::kFails);
+  EXPECT_EQ(outcome(SampledProfile(2, 1.03)), Gate::Outcome::kHolds);
+  EXPECT_EQ(outcome(SampledProfile(2, 0.8)), Gate::Outcome::kHolds);
+  EXPECT_EQ(outcome(SampledProfile(2, 1.2, 1e-4)), Gate::Outcome::kUnknown);
 }
 
 TEST(DiffTest, OneSampleSaysNothing) {

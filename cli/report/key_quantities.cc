@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "cli/model/operator.h"
 #include "gpus/chips.h"
 
 namespace rfinject::cli {
@@ -16,7 +17,6 @@ bool IsFlop(Quantity quantity) { return quantity >= Quantity::kFlop && quantity 
 Precision PrecisionOf(Quantity flop) {
   return static_cast<Precision>(static_cast<size_t>(flop) - static_cast<size_t>(Quantity::kFlop));
 }
-bool IsTensor(Precision precision) { return precision >= Precision::kTf32Tensor; }
 
 bool WasSampled(const LaunchStats& stats, const std::string& metric) {
   const auto found = stats.metrics.find(metric);

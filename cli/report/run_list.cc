@@ -11,7 +11,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr auto kColumns = std::to_array<ColumnOf<RunLine>>({
+constexpr auto kRunColumns = std::to_array<ColumnOf<RunLine>>({
     {{.name = "started", .help = "When the run began, local time.", .kind = Kind::kText},
      [](const RunLine& run) { return TextCell(StartText(run.start_unix_ns)); }},
     {{.name = "start_unix_ns", .help = "The same in ns since 1970.", .kind = Kind::kCount},
@@ -115,7 +115,8 @@ RowSet RunRows(std::span<const RunLine> lines) {
   RowSet set;
   set.size = lines.size();
   Append(
-      std::span<const ColumnOf<RunLine>>(kColumns), [lines](size_t i) -> const RunLine& { return lines[i]; }, &set);
+      std::span<const ColumnOf<RunLine>>(kRunColumns), [lines](size_t i) -> const RunLine& { return lines[i]; },
+      &set);
   return set;
 }
 

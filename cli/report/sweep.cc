@@ -71,7 +71,7 @@ SweepRun MakeRun(const Report& report) {
   return run;
 }
 
-constexpr auto kColumns = std::to_array<SweepColumn>({
+constexpr auto kSweepColumns = std::to_array<SweepColumn>({
     {{{.name = "source", .help = "measured, estimated or imported.", .kind = Kind::kText},
       [](const SweepRun& r) { return Cell{std::string(SourceName(r.source))}; }}},
     {{{.name = "model", .help = "Class name of the root module.", .kind = Kind::kText},
@@ -248,7 +248,7 @@ constexpr auto kColumns = std::to_array<SweepColumn>({
 std::vector<SweepCorrelation> Correlate(const std::vector<SweepRun>& runs, const std::vector<size_t>& members) {
   std::vector<SweepCorrelation> correlations;
   std::vector<std::vector<double>> values;
-  for (const SweepColumn& column : kColumns) {
+  for (const SweepColumn& column : kSweepColumns) {
     std::vector<double>& list = values.emplace_back();
     for (const size_t i : members) {
       const Cell cell = column.column.value(runs[i]);
@@ -256,9 +256,9 @@ std::vector<SweepCorrelation> Correlate(const std::vector<SweepRun>& runs, const
       list.push_back(known ? NumberIn(cell) : std::numeric_limits<double>::quiet_NaN());
     }
   }
-  for (size_t a = 0; a < kColumns.size(); ++a) {
-    for (size_t b = a + 1; b < kColumns.size(); ++b) {
-      if (!kColumns[a].correlated || !kColumns[b].correlated) continue;
+  for (size_t a = 0; a < kSweepColumns.size(); ++a) {
+    for (size_t b = a + 1; b < kSweepColumns.size(); ++b) {
+      if (!kSweepColumns[a].correlated || !kSweepColumns[b].correlated) continue;
       SweepCorrelation one{a, b, SpearmanCorrelation(values[a], values[b]), 0};
       for (size_t i = 0; i < members.size(); ++i) one.runs += std::isfinite(values[a][i] + values[b][i]);
       correlations.push_back(one);
@@ -269,7 +269,7 @@ std::vector<SweepCorrelation> Correlate(const std::vector<SweepRun>& runs, const
 
 }  // namespace
 
-std::span<const SweepColumn> SweepColumns() { return kColumns; }
+std::span<const SweepColumn> SweepColumns() { return kSweepColumns; }
 
 Sweep MakeSweep(std::span<const Report> reports) {
   Sweep sweep;
@@ -315,7 +315,7 @@ std::string SweepRunTitle(const Sweep& sweep, const SweepRun& run) {
 RowSet RunsOf(const Sweep& sweep, const std::vector<size_t>& which) {
   RowSet set;
   set.size = which.size();
-  for (const SweepColumn& column : kColumns) {
+  for (const SweepColumn& column : kSweepColumns) {
     Append(
         std::span(&column.column, 1),
         [&runs = sweep.runs, which](size_t i) -> const SweepRun& { return runs[which[i]]; }, &set);

@@ -11,7 +11,7 @@ namespace {
 
 Cell OfCompared(const Trial& trial, double value) { return trial.compared() ? Cell{value} : Cell{}; }
 
-constexpr auto kColumns = std::to_array<ColumnOf<Trial>>({
+constexpr auto kTrialColumns = std::to_array<ColumnOf<Trial>>({
     {{.name = "change", .help = "The change, or several that were made together.", .kind = Kind::kText},
      [](const Trial& trial) { return Cell{trial.name}; }},
     {{.name = "state", .help = "Whether it was made, and why not.", .kind = Kind::kText},
@@ -98,7 +98,8 @@ RowSet RowsOf(std::span<const Trial> trials) {
   RowSet rows;
   rows.size = trials.size();
   Append(
-      std::span<const ColumnOf<Trial>>(kColumns), [trials](size_t i) -> const Trial& { return trials[i]; }, &rows);
+      std::span<const ColumnOf<Trial>>(kTrialColumns), [trials](size_t i) -> const Trial& { return trials[i]; },
+      &rows);
   return rows;
 }
 

@@ -64,7 +64,7 @@ void CompareRanks(WaitTable* table) {
 
 Cell PartCell(const std::optional<double>& value) { return value ? Cell{*value} : Cell{}; }
 
-constexpr auto kColumns = std::to_array<ColumnOf<RankWaits>>({
+constexpr auto kWaitColumns = std::to_array<ColumnOf<RankWaits>>({
     {{.name = "rank", .help = "Rank of the job; empty for all ranks together.", .kind = Kind::kText},
      [](const RankWaits& r) { return TextCell(r.rank); }},
     {{.name = "steps", .help = "Optimizer's steps that no counters made longer.", .kind = Kind::kCount},
@@ -230,7 +230,7 @@ RowSet RowsOf(const WaitTable& table) {
   const auto row = [&table](size_t i) {
     return i == 0 ? RankWaits{.rank = {}, .waits = table.all} : table.ranks[i - 1];
   };
-  Append(std::span<const ColumnOf<RankWaits>>(kColumns), row, &set);
+  Append(std::span<const ColumnOf<RankWaits>>(kWaitColumns), row, &set);
   return set;
 }
 

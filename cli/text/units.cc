@@ -7,7 +7,7 @@
 namespace rfinject::cli {
 namespace {
 
-std::string Digits(double value, int decimals) {
+std::string Decimals(double value, int decimals) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", decimals, value);
   return text;
@@ -16,9 +16,9 @@ std::string Digits(double value, int decimals) {
 // Three significant digits of a number in [1, 1000); 999.7 becomes "1000", which the caller must not let happen.
 std::string Three(double value) {
   const double magnitude = std::abs(value);
-  if (magnitude < 9.995) return Digits(value, 2);
-  if (magnitude < 99.95) return Digits(value, 1);
-  return Digits(value, 0);
+  if (magnitude < 9.995) return Decimals(value, 2);
+  if (magnitude < 99.95) return Decimals(value, 1);
+  return Decimals(value, 0);
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ std::string WithPrefix(double value, const char* unit) {
     ++prefix;
   }
   const bool whole = prefix == 0 && value == std::floor(value);
-  return (whole                                ? Digits(value, 0)
+  return (whole                                ? Decimals(value, 0)
           : prefix == 0 && std::abs(value) < 1 ? Plain(value)
                                                : Three(value)) +
          " " + kPrefixes[prefix] + unit;
@@ -50,7 +50,7 @@ std::string Duration(double ns) {
     ++unit;
   }
   if (unit == 2 && std::abs(ns) >= 999.5) return Plain(ns / 1000) + " s";
-  return (unit == 0 && ns == std::floor(ns) ? Digits(ns, 0) : Three(ns)) + " " + kUnits[unit];
+  return (unit == 0 && ns == std::floor(ns) ? Decimals(ns, 0) : Three(ns)) + " " + kUnits[unit];
 }
 
 std::string Plain(double value) {
@@ -64,7 +64,7 @@ std::string Plain(double value) {
   }
   const int exponent = static_cast<int>(std::floor(std::log10(magnitude)));
   const int decimals = exponent >= 2 ? 0 : 2 - exponent;
-  return Digits(value, decimals);
+  return Decimals(value, decimals);
 }
 
 std::string Percent(double share) {
@@ -74,7 +74,7 @@ std::string Percent(double share) {
   if (percent > 0 && percent < 0.05) return "<0.1 %";
   // 99.96 % must not read as all of it.
   if (percent < 100 && percent >= 99.95) return ">99.9 %";
-  return (percent < 9.95 || (percent > 99 && percent < 100) ? Digits(percent, 1) : Digits(percent, 0)) + " %";
+  return (percent < 9.95 || (percent > 99 && percent < 100) ? Decimals(percent, 1) : Decimals(percent, 0)) + " %";
 }
 
 std::string Grouped(uint64_t value) {

@@ -55,7 +55,7 @@ Cell RatioCell(const DiffRow& row) {
   return Cell{row.in_before && row.in_after ? Times(row[kQuantity]) : std::string("-")};
 }
 
-constexpr auto kLooks = std::to_array<TableLook>({
+constexpr auto kDiffLooks = std::to_array<TableLook>({
     {.column = "name", .title = "", .left = true, .least_width = 16, .keep_end = true},
     {.column = "phase", .title = "phase", .priority = 1, .left = true},
     {.column = "time_before", .title = "time A", .priority = 2},
@@ -134,7 +134,7 @@ Table ChangeTable(const RunDiff& pair, By by) {
   const auto row_at = [changed](size_t i) -> const DiffRow& { return *changed[i]; };
   Table table{.rows = TextsOf(changed.size(), by, row_at)};
   table.estimated = pair.exact;
-  for (const TableLook& look : kLooks) {
+  for (const TableLook& look : kDiffLooks) {
     if (look.column != "name" && !Shown(look.column, by, pair)) continue;
     table.looks.push_back(look);
   }

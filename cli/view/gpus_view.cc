@@ -13,7 +13,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr auto kLooks = std::to_array<TableLook>({
+constexpr auto kGpusLooks = std::to_array<TableLook>({
     {.column = "gpu", .title = "GPU", .width = 17, .left = true},
     {.column = "chip", .title = "chip", .width = 6, .left = true},
     // Peaks are in TFLOP/s and bandwidth in GB/s, as people say them.
@@ -111,7 +111,7 @@ Document GpuDocument(std::vector<const Gpu*> given) {
   const Gpus gpus = std::make_shared<const std::vector<const Gpu*>>(std::move(given));
   Document document{.title = "rfinject gpus"};
   Section section{.id = "gpus"};
-  section.table = Table{.rows = DataOf(gpus), .looks = {kLooks.begin(), kLooks.end()}};
+  section.table = Table{.rows = DataOf(gpus), .looks = {kGpusLooks.begin(), kGpusLooks.end()}};
   for (const PeakColumn& one : kPeaks) {
     section.table->rows.columns.push_back({{.name = one.name}, [gpus, precision = one.precision](size_t row) {
                                              const double peak = (*gpus)[row]->peak[static_cast<size_t>(precision)];

@@ -59,7 +59,7 @@ std::string PolicyText(const PolicyInfo& policy) {
          state(policy.cudnn_benchmark) + ", cudnn.deterministic " + state(policy.cudnn_deterministic);
 }
 
-struct Owned {
+struct OwnedPage {
   std::vector<Report> reports;  // layers that are alike are grouped
   std::vector<WaitTable> waits;
   std::vector<MemoryTable> memory;
@@ -139,7 +139,7 @@ Section GlossarySection() {
 // Adds sections of one topic, run by run. Where there are several runs, the headings say which it is.
 class Page {
  public:
-  Page(const Owned& owned, Document* document) : owned_(owned), document_(*document) {}
+  Page(const OwnedPage& owned, Document* document) : owned_(owned), document_(*document) {}
 
   // `sections_of(i)` makes the topic's sections of the i-th report.
   template <typename SectionsOf>
@@ -165,11 +165,11 @@ class Page {
   }
 
  private:
-  const Owned& owned_;
+  const OwnedPage& owned_;
   Document& document_;
 };
 
-void AddTopics(const Owned& owned, Document* document) {
+void AddTopics(const OwnedPage& owned, Document* document) {
   using Sections = std::vector<Section>;
   const std::vector<Report>& reports = owned.reports;
   const auto one_if = [](bool there, auto make) {
@@ -215,7 +215,7 @@ void AddTopics(const Owned& owned, Document* document) {
 }  // namespace
 
 Document PageDocument(std::vector<Report> reports, const ReportLook& look, const std::vector<const Run*>& runs) {
-  const auto owner = std::make_shared<Owned>();
+  const auto owner = std::make_shared<OwnedPage>();
   const bool runs_known = runs.size() == reports.size();
   // What trains comes first, as in a terminal.
   std::vector<size_t> order;

@@ -47,7 +47,7 @@ constexpr auto kColumns = std::to_array<ColumnOf<PrecisionRow>>({
      }},
 });
 
-constexpr auto kLooks = std::to_array<TableLook>({
+constexpr auto kPrecisionLooks = std::to_array<TableLook>({
     {.column = "name", .title = "precision", .left = true},
     {.column = "flop_per_step", .title = "FLOP a step"},
     {.column = "flop_share", .title = "share"},
@@ -55,7 +55,7 @@ constexpr auto kLooks = std::to_array<TableLook>({
     {.column = "least_time_per_step_ns", .title = "least time", .priority = 1},
 });
 
-struct Owned {
+struct OwnedPrecisions {
   std::vector<Report> reports;
   std::vector<std::vector<PrecisionRow>> rows;  // of each report, most FLOP first
 };
@@ -90,7 +90,7 @@ Section SectionOf(const Report& report, const std::vector<PrecisionRow>& rows) {
     section.lead.push_back({.text = "No FLOP are known."});
     return section;
   }
-  Table table{.rows = SetOf(rows), .looks = {kLooks.begin(), kLooks.end()}};
+  Table table{.rows = SetOf(rows), .looks = {kPrecisionLooks.begin(), kPrecisionLooks.end()}};
   AddText(
       "name", [&rows](size_t i) { return std::string(kPrecisionTitles[static_cast<size_t>(rows[i].precision)]); },
       &table.rows);
@@ -100,7 +100,7 @@ Section SectionOf(const Report& report, const std::vector<PrecisionRow>& rows) {
 }
 
 Document Make(const ViewInput& input) {
-  const auto owner = std::make_shared<Owned>();
+  const auto owner = std::make_shared<OwnedPrecisions>();
   FoldOptions fold = input.fold;
   fold.by = By::kModel;
   for (const Profile* profile : input.profiles) {

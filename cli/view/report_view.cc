@@ -188,7 +188,7 @@ const char* ByTitle(By by) {
   return "";
 }
 
-std::string RunLine(const Report& report) {
+std::string ProgramLine(const Report& report) {
   std::string line;
   const auto add = [&](const std::string& text) { line += (line.empty() ? "" : ", ") + text; };
   for (const ModelInfo& model : report.models) {
@@ -322,7 +322,7 @@ std::vector<Sentence> ProblemsOf(const Report& report) {
 std::vector<Sentence> FactsOf(const Report& report) {
   std::vector<Sentence> sentences;
   for (const std::string& line : FactsText(report)) sentences.push_back({.text = line});
-  if (std::string run = RunLine(report); !run.empty()) sentences.push_back({.text = std::move(run)});
+  if (std::string run = ProgramLine(report); !run.empty()) sentences.push_back({.text = std::move(run)});
   if (std::string known = IntervalText(report); !known.empty()) sentences.push_back({.text = std::move(known)});
   sentences.push_back({.text = "Attribution tier " + TierText(report.tier)});
   return sentences;

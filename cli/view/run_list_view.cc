@@ -9,7 +9,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr auto kLooks = std::to_array<TableLook>({
+constexpr auto kRunListLooks = std::to_array<TableLook>({
     {.column = "started", .title = "started", .priority = 3, .left = true},
     {.column = "source", .title = "source", .priority = 6, .left = true, .gap = 2},
     {.column = "gpu", .title = "GPU", .priority = 1, .left = true, .gap = 2},
@@ -28,7 +28,7 @@ Document RunListDocument(std::vector<RunLine> lines) {
   const auto owner = std::make_shared<const std::vector<RunLine>>(std::move(lines));
   Document document{.title = "rfinject runs", .owner = owner};
   document.sections.push_back(
-      {.id = "runs", .table = Table{.rows = RunRows(*owner), .looks = {kLooks.begin(), kLooks.end()}}});
+      {.id = "runs", .table = Table{.rows = RunRows(*owner), .looks = {kRunListLooks.begin(), kRunListLooks.end()}}});
   document.data.Add("schema", "rfinject.runs/1").Add("runs", RunRows(*owner));
   document.lines = {RunRows(*owner)};
   return document;

@@ -12,7 +12,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr auto kLooks = std::to_array<TableLook>({
+constexpr auto kStackLooks = std::to_array<TableLook>({
     {.column = "caller", .title = "called by", .left = true, .least_width = 16, .most_width = 60},
     {.column = "phase", .title = "phase", .left = true},
     {.column = "launches", .title = "launches, all", .priority = 1},
@@ -41,7 +41,7 @@ Section StackSection(const std::vector<StackRow>& rows, uint64_t steps) {
     section.lead.push_back({.text = "Everything is in a layer."});
     return section;
   }
-  section.table = Table{.rows = StacksOf(rows), .looks = {kLooks.begin(), kLooks.end()}, .names = 2};
+  section.table = Table{.rows = StacksOf(rows), .looks = {kStackLooks.begin(), kStackLooks.end()}, .names = 2};
   RowSet& set = section.table->rows;
   std::erase_if(set.columns, [](const Column& column) { return column.info.name == "caller"; });
   AddText(

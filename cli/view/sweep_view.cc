@@ -246,7 +246,7 @@ void AddLines(const Sweep& sweep, Document* document) {
   document->lines = {std::move(runs), std::move(correlations)};
 }
 
-struct Owned {
+struct OwnedSweep {
   std::vector<Report> reports;
   Sweep sweep;
   std::vector<Report> drawn;  // a report a group, its rows the runs
@@ -255,7 +255,7 @@ struct Owned {
 }  // namespace
 
 Document SweepDocument(std::vector<Report> reports) {
-  const auto owner = std::make_shared<Owned>();
+  const auto owner = std::make_shared<OwnedSweep>();
   owner->reports = std::move(reports);
   owner->sweep = MakeSweep(owner->reports);
   owner->drawn = SweepPictures(owner->sweep, owner->reports);

@@ -13,7 +13,7 @@
 namespace rfinject::cli {
 namespace {
 
-constexpr auto kLooks = std::to_array<TableLook>({
+constexpr auto kTryLooks = std::to_array<TableLook>({
     {.column = "change", .title = "change", .left = true},
     {.column = "step", .title = "step", .gap = 2},
     {.column = "won_text", .title = "won", .gap = 2},
@@ -68,7 +68,7 @@ Section TableSection(const std::vector<Trial>& trials) {
       "clock", [&trials](size_t i) { return TimeText(trials[i].clock_ns); }, &rows);
   return {.id = "trials",
           .table = Table{.rows = std::move(rows),
-                         .looks = {kLooks.begin(), kLooks.end()},
+                         .looks = {kTryLooks.begin(), kTryLooks.end()},
                          .estimated = !trials.empty() && trials.front().exact}};
 }
 

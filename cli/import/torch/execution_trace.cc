@@ -20,7 +20,8 @@ using Value = rapidjson::Value;
 using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
 
 constexpr size_t kMostBytes = 512u << 20;
-constexpr size_t kLongestOperands = 64u << 10;  // of one call; longer ones are left out, as those of a recording are
+constexpr size_t kLongestOperandsOfCall =
+    64u << 10;  // of one call; longer ones are left out, as those of a recording are
 
 const Value& Nothing() {
   static const Value& nothing = *new Value(rapidjson::kArrayType);
@@ -76,9 +77,9 @@ std::string Text(const Value& value) {
   return text + "]";
 }
 
-class Builder {
+class ExecutionTraceBuilder {
  public:
-  explicit Builder(ExecutionTrace* trace) : trace_(*trace) {}
+  explicit ExecutionTraceBuilder(ExecutionTrace* trace) : trace_(*trace) {}
 
   void Add(const Value& node) {
     ExecutedCall call;
@@ -144,7 +145,7 @@ class Builder {
     call->on_host = host && !gpu;
     call->crosses_devices = host && gpu;
     trace_.uses_gpu = trace_.uses_gpu || gpu;
-    if (operands.size() <= kLongestOperands) call->operands = trace_.operands.NumberOf(operands);
+    if (operands.size() <= kLongestOperandsOfCall) call->operands = trace_.operands.NumberOf(operands);
   }
 
   static void Sizes(const Value& shape, Writer* out) {
@@ -236,7 +237,7 @@ absl::StatusOr<ExecutionTrace> ReadExecutionTrace(ByteStream& bytes) {
   const Value& nodes = json.IsObject() ? Member(json, "nodes") : Nothing();
   if (!nodes.IsArray() || nodes.Empty()) return absl::InvalidArgumentError("JSON without nodes: no execution trace");
   ExecutionTrace trace;
-  Builder builder(&trace);
+  ExecutionTraceBuilder builder(&trace);
   for (const Value& node : nodes.GetArray()) {
     if (node.IsObject()) builder.Add(node);
   }

@@ -194,7 +194,7 @@ std::map<std::string, std::string> LayersByKernel(const Imported& imported) {
   return layers;
 }
 
-std::string Said(const Imported& imported, const std::string& id) {
+std::string SaidOf(const Imported& imported, const std::string& id) {
   for (const auto& [diagnostic, count] : OnlyRun(imported).diagnostics) {
     if (diagnostic.id == id) return diagnostic.text;
   }
@@ -221,7 +221,7 @@ TEST(NamesTest, WithoutShapesTheOrderTells) {
       {"kernel4", "Net:act"}, {"kernel5", "Net:a"},   {"kernel6", "Net:act"},
       {"kernel7", "Net:b"},   {"kernel8", "Net:act"}, {"kernel9", ":"}};
   EXPECT_EQ(LayersByKernel(*imported), expected);
-  EXPECT_THAT(Said(*imported, "names-aligned"),
+  EXPECT_THAT(SaidOf(*imported, "names-aligned"),
               testing::HasSubstr("of 9 forward operators 8 were found in it, 8 of these by"));
 }
 
@@ -280,7 +280,7 @@ TEST(NamesTest, WhatIsCalledAnotherNumberOfTimesIsLeftAlone) {
       ImportTorchProfilerBytes(Calls({{"aten::mm", a}, {"aten::mm", b}}), "file", program.Options());
   ASSERT_TRUE(imported.ok()) << imported.status();
   EXPECT_EQ(LayersByKernel(*imported), (std::map<std::string, std::string>{{"kernel1", ":"}, {"kernel2", "Net:b"}}));
-  EXPECT_THAT(Said(*imported, "names-aligned"), testing::HasSubstr("of 2 forward operators 1 were found"));
+  EXPECT_THAT(SaidOf(*imported, "names-aligned"), testing::HasSubstr("of 2 forward operators 1 were found"));
 }
 
 // The execution trace's node of a product, as PyTorch's observer writes it.
@@ -314,7 +314,7 @@ TEST(NamesTest, ShapesOfAnExecutionTraceTellLayersApart) {
   // The two products are alike by their names, so the k-th of a step is the k-th of the execution trace.
   EXPECT_EQ(LayersByKernel(*imported),
             (std::map<std::string, std::string>{{"kernel1", "Net:b"}, {"kernel2", "Net:a"}}));
-  EXPECT_EQ(Said(*imported, "names-aligned").find("by their order alone"), std::string::npos);
+  EXPECT_EQ(SaidOf(*imported, "names-aligned").find("by their order alone"), std::string::npos);
 }
 
 TEST(NamesTest, ModulesOfARecordingGetTheirNames) {
@@ -357,7 +357,7 @@ TEST(NamesTest, ModulesOfARecordingGetTheirNames) {
       {"kernel3", "Net:encoder.layer.0.Other_0"}, {"kernel4", "Net:encoder.layer.1.query"},
       {"kernel5", "Net:encoder.layer.1.key"},     {"kernel6", "Net:encoder.layer.1.Other_1"}};
   EXPECT_EQ(LayersByKernel(*imported), expected);
-  EXPECT_THAT(Said(*imported, "names-aligned"), testing::HasSubstr("of 10 modules, 8 were found in it"));
+  EXPECT_THAT(SaidOf(*imported, "names-aligned"), testing::HasSubstr("of 10 modules, 8 were found in it"));
 }
 
 TEST(NamesTest, ATraceWithoutLayersIsRefused) {
