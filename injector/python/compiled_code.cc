@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collector/compiled_code.h"
+#include "injector/python/graph_breaks.h"
 #include "injector/python/modules.h"
 #include "injector/python/parameter_layers.h"
 #include "injector/python/python_frames.h"
@@ -301,6 +302,7 @@ void OnPythonCompiles(const PythonApi& python, PyObject* arguments) noexcept try
   const char* text = python.PyUnicode_AsUTF8(source.get());
   if (text == nullptr) return DropError(python);
   if (!IsGeneratedCode(text)) return;
+  OnGraphLoaded(python);
   Ref path = Ref::Borrow(python, python.PyTuple_GetItem(arguments, 1));
   if (!path.IsInstance(python.PyUnicode_Type)) return;
   g.busy = true;

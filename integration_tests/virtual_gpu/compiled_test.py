@@ -270,6 +270,23 @@ class OtherCode(unittest.TestCase):
         self.assertIn("before 0.0", run.out)
         self.assertIn("compiled_counter.py:22 reads results that the virtual GPU did not compute", run.err)
 
+    def test_graph_breaks_have_their_line_their_reason_and_what_crosses_them(self):
+        lines = (PROGRAMS / "graph_breaks.py").read_text().splitlines()
+        calls, reads = (next(number for number, line in enumerate(lines, 1) if f"# the {which} break" in line)
+                        for which in ("first", "second"))
+        run = Run("graph_breaks.py", cache=self.cache)
+        self.assertEqual(run.code, 0, run.err)
+        first, second = run.report["graph_breaks"]  # the largest first
+        for found, line, word in ((first, calls, "not_traced"), (second, reads, "item")):
+            self.assertEqual((found["file"], found["line"], found["function"], found["count"]),
+                             ("graph_breaks.py", line, "forward", 1))
+            self.assertIn(word, found["reason"])
+            self.assertNotIn("0x", found["reason"])
+        # 2048 rows of 1024 numbers, and 2048 of 256 with their sum.
+        self.assertEqual((first["bytes"], second["bytes"]), (4 * 2048 * 1024, 4 * (2048 * 256 + 1)))
+        whole = Run("compiled_model.py", "perceptron", "compiled", cache=self.cache)
+        self.assertNotIn("graph_breaks", whole.report)
+
     def test_generated_files_are_those_of_a_run_without_rfinject(self):
         # On the CPU, where both can run. Files of the same content have the same names, which hold their hashes.
         files = []
