@@ -73,7 +73,7 @@ def time_in(rows, chosen=lambda row: True):
 def layers_of(rows, phase, chosen):
     """The layers that rows are of, each by itself: (model, layer)."""
     return {(row["model"], layer) for row in work(rows, phase) if chosen(row)
-            for layer in row["layer"].split(" + ") if not layer.endswith(" more")}
+            for layer in (row["layer"] or "").split(" + ") if not layer.endswith(" more")}
 
 
 def is_fused(row):
@@ -239,7 +239,7 @@ def compare_layers(test, alone, together):
     for phase in ("forward", "backward"):
         known = layers_of(alone.rows, phase, is_fused)
         found = layers_of(together.rows, phase, is_fused)
-        cut = any(row["layer"].endswith(" more") for row in work(together.rows, phase))
+        cut = any((row["layer"] or "").endswith(" more") for row in work(together.rows, phase))
         test.assertTrue(known)
         if not cut:
             test.assertEqual(known - found, set(), phase)
