@@ -80,6 +80,7 @@ using LayerDefinition = trace::Layer;
 using ModelDefinition = trace::Model;
 
 using Severity = trace::Severity;
+using GraphBreak = trace::GraphBreak;
 
 struct MemoryPeak;  // memory_peak.h
 
@@ -190,6 +191,8 @@ class Recorder {
   virtual void RestartStep() noexcept {}
   // Adds what PM sampling saw of a measured step. A cold call.
   virtual void AddPmWindow(const PmWindow& window) noexcept { (void)window; }
+  // Tells of one graph that torch.compile has ended, wherever its line was ended before. A cold call.
+  virtual void AddGraphBreak(const GraphBreak& graph_break) noexcept { (void)graph_break; }
   // Whether the current step is measured: false before --skip steps have passed, after --steps more have, and while
   // measuring is stopped.
   virtual bool InWindow() const noexcept = 0;

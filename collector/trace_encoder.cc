@@ -208,6 +208,12 @@ void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept {
   trace::Write(window, &writer);
 }
 
+void EncodeGraphBreak(const GraphBreak& graph_break, wire::Encoder* out) noexcept {
+  trace::GraphBreakWriter writer = trace::ChunkWriter(out).begin_graph_break();
+  writer.set_run(kRunId);
+  trace::Write(graph_break, &writer);
+}
+
 void EncodeDiagnostic(const Diagnostic& known, wire::Encoder* out) noexcept {
   trace::DiagnosticWriter diagnostic = trace::ChunkWriter(out).begin_diagnostic();
   trace::Write(known, &diagnostic);

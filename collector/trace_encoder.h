@@ -88,6 +88,7 @@ void EncodeEvaluation(uint64_t batches, uint64_t samples, uint64_t most, wire::E
 // Parts of layers beyond the first `layers` count for no layer.
 void EncodeMemoryPeak(const MemoryPeak& peak, size_t layers, wire::Encoder* out) noexcept;
 void EncodePmWindow(const PmWindow& window, wire::Encoder* out) noexcept;
+void EncodeGraphBreak(const GraphBreak& graph_break, wire::Encoder* out) noexcept;
 void EncodeDiagnostic(const Diagnostic& diagnostic, wire::Encoder* out) noexcept;
 void EncodeDrop(std::string_view what, uint64_t count, wire::Encoder* out) noexcept;
 void EncodeEnd(std::string_view reason, int64_t unix_ns, wire::Encoder* out) noexcept;

@@ -18,6 +18,7 @@
 #include "injector/native/native_stacks.h"
 #include "injector/python/change.h"
 #include "injector/python/compiled_code.h"
+#include "injector/python/graph_breaks.h"
 #include "injector/python/module_calls.h"
 #include "injector/python/modules.h"
 #include "injector/python/python_api.h"
@@ -155,6 +156,7 @@ void AttachPythonUnguarded(const PythonApi& python) {
   AskForPythonsEnd(python);
   OfferSourceLines(python, recorder);
   if (source != nullptr) WatchCompiledCode(python, recorder, *source);
+  WatchGraphBreaks(recorder);
   ReportTier(tier, backward, reason);
   RunChange(python);
   DropError(python);

@@ -74,12 +74,13 @@ struct Parameter {
 };
 
 struct Kernel {
-  std::string_view name;                // as it is launched; a kernel of the program's has another than the variable
-  std::vector<Parameter> pointers;      // the first of its parameters
-  std::vector<std::string_view> nodes;  // of the comment in front of it
-  bool users = false;                   // a kernel of the program's own
-  bool by_elements = false;             // each place that loads or stores does so once for each element of its space
-  uint32_t first_line = 0;              // of the first call of it; 0: there was none yet
+  std::string_view name;            // as it is launched; a kernel of the program's has another than the variable
+  std::vector<Parameter> pointers;  // the first of its parameters
+  std::vector<std::string_view> scalars;  // those behind them: sizes of its space, and offsets of random numbers
+  std::vector<std::string_view> nodes;    // of the comment in front of it
+  bool users = false;                     // a kernel of the program's own
+  bool by_elements = false;  // each place that loads or stores does so once for each element of its space
+  uint32_t first_line = 0;   // of the first call of it; 0: there was none yet
 };
 
 // Reads a kernel's source text, which is a string in the module.
@@ -105,12 +106,16 @@ Kernel ReadKernel(std::string_view name, std::string_view body) {
   std::string_view parameters = Bracketed(body.substr(def + 4 + name.size()));
   const std::string_view code = body.substr(def);
   for (size_t i = 0; !Trim(parameters).empty(); ++i) {
-    Parameter parameter{.name = NameAt(TakePart(&parameters))};
+    const std::string_view part = TakePart(&parameters);
+    Parameter parameter{.name = NameAt(part)};
     auto type = types.find(parameter.name);
     if (type == types.end()) type = types.find(std::to_string(i));
-    if (type == types.end()) break;
-    parameter.element_size = ElementSize(type->second);
-    if (parameter.element_size == 0) break;
+    if (kernel.scalars.empty() && type != types.end()) parameter.element_size = ElementSize(type->second);
+    if (parameter.element_size == 0) {
+      if (part.find("tl.constexpr") != std::string_view::npos) break;
+      kernel.scalars.push_back(parameter.name);
+      continue;
+    }
     parameter.loads =
         CountWord(code, "tl.load(", parameter.name) + CountWord(code, "tl.make_block_ptr(", parameter.name);
     parameter.stores = CountWord(code, "tl.store(", parameter.name);
@@ -313,10 +318,11 @@ class Reader {
     uint64_t space = 1;
     std::vector<std::pair<const Parameter*, std::string_view>> pointers;
     for (const Parameter& parameter : kernel.pointers) pointers.emplace_back(&parameter, TakePart(&arguments));
-    while (kernel.by_elements && !Trim(arguments).empty()) {
+    for (size_t i = 0; kernel.by_elements && !Trim(arguments).empty(); ++i) {
       const std::string_view part = TakePart(&arguments);
       uint64_t size = 0;
       if (part.find('=') != std::string_view::npos) continue;
+      if (i < kernel.scalars.size() && !kernel.scalars[i].ends_with("numel")) continue;
       if (!ParseNumber(part, &size)) return;
       space = SaturatingMultiply(space, size);
     }

@@ -104,6 +104,26 @@ TEST(GeneratedCode, CallsHaveKernelLineAndBytes) {
   EXPECT_FALSE(code.calls[5].bytes_known);
 }
 
+TEST(GeneratedCode, AnOffsetOfRandomNumbersIsNoSize) {
+  const GeneratedCode code = ReadGeneratedCode(R"(
+async_compile = AsyncCompile()
+triton_poi_fused_native_dropout_0 = async_compile.triton('triton_poi_fused_native_dropout_0', '''
+    triton_meta={'signature': {'in_ptr0': '*i64', 'out_ptr0': '*fp32', 'load_seed_offset': 'i32', 'xnumel': 'i32'}},
+def triton_poi_fused_native_dropout_0(in_ptr0, out_ptr0, load_seed_offset, xnumel, XBLOCK : tl.constexpr):
+    tmp0 = tl.load(in_ptr0 + load_seed_offset)
+    tl.store(out_ptr0 + (x0), tmp2, None)
+''', device_str='cuda')
+
+def call(args):
+    buf0 = empty_strided_cuda((2, ), (1, ), torch.int64)
+    buf1 = empty_strided_cuda((4, 8), (8, 1), torch.float32)
+    triton_poi_fused_native_dropout_0.run(buf0, buf1, 0, 32, stream=stream0)
+)",
+                                               "");
+  ASSERT_EQ(code.calls.size(), 1u);
+  EXPECT_EQ(code.calls[0].bytes, 2u * 8 + 4 * 8 * 4);
+}
+
 TEST(GeneratedCode, CommentsSayWhatAKernelComputes) {
   const GeneratedCode code = ReadGeneratedCode(kModule, "");
   ASSERT_EQ(code.calls.size(), 6u);

@@ -129,6 +129,13 @@ void CutNames(Cutter* cutter, Run* run) {
     drops[std::move(cut)] += count;
   }
   run->drops = std::move(drops);
+  std::map<GraphBreakPlace, GraphBreakSums> breaks;
+  for (const auto& [place, sums] : run->graph_breaks) {
+    GraphBreakPlace cut = place;
+    for (std::string* text : {&cut.file, &cut.function, &cut.reason}) cutter->Cut(text);
+    breaks[std::move(cut)].Merge(sums);
+  }
+  run->graph_breaks = std::move(breaks);
 }
 
 // value * times / by, in 128 bits or as near as they allow.

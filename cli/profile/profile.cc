@@ -154,6 +154,11 @@ void KeepFirstSampledSteps(Run& run) {
 
 }  // namespace
 
+void GraphBreakSums::Merge(const GraphBreakSums& other) {
+  SaturatingAdd(&count, other.count);
+  bytes = std::max(bytes, other.bytes);
+}
+
 void Run::Merge(Run other) {
   MergeSmallest(devices, std::move(other.devices), kMaxDevicesKept, /*unique=*/true);
   MergeSmallest(process_list, std::move(other.process_list), kMaxProcessesKept, /*unique=*/false, ProcessOrder());
@@ -180,6 +185,8 @@ void Run::Merge(Run other) {
   }
   MergeCounts(diagnostics, other.diagnostics, kMaxDiagnosticsKept);
   MergeCounts(drops, other.drops, kMaxDiagnosticsKept);
+  for (const auto& [place, sums] : other.graph_breaks) graph_breaks[place].Merge(sums);
+  while (graph_breaks.size() > kMaxGraphBreaksKept) graph_breaks.erase(std::prev(graph_breaks.end()));
   SaturatingAdd(&unfinished, other.unfinished);
 }
 

@@ -157,6 +157,20 @@ struct DiagnosticInfo {
   friend auto operator<=>(const DiagnosticInfo&, const DiagnosticInfo&) = default;
 };
 
+// A place where torch.compile ended a graph (GraphBreak of the schema).
+struct GraphBreakPlace {
+  std::string file;
+  uint32_t line = 0;
+  std::string function, reason;
+  friend auto operator<=>(const GraphBreakPlace&, const GraphBreakPlace&) = default;
+};
+struct GraphBreakSums {
+  uint64_t count = 0;  // compilations
+  uint64_t bytes = 0;  // that cross it each time; the most of all compilations; 0: not known
+  void Merge(const GraphBreakSums& other);
+  friend auto operator<=>(const GraphBreakSums&, const GraphBreakSums&) = default;
+};
+
 // Ten thousand ranks must not need ten thousand times the memory, so only a few of what each process says differently
 // are kept. These are the smallest and not the first, so that merging stays commutative.
 inline constexpr size_t kMaxProcessesKept = 64;
@@ -164,6 +178,7 @@ inline constexpr size_t kMaxDevicesKept = 64;
 inline constexpr size_t kMaxPmWindowsKept = 64;
 inline constexpr size_t kMaxCollectorVersionsKept = 64;
 inline constexpr size_t kMaxDiagnosticsKept = 256;
+inline constexpr size_t kMaxGraphBreaksKept = 256;
 inline constexpr size_t kMaxSampledStepsKept = 1024;  // of each metric, the first by number
 
 // What was in a device's memory when it was fullest (MemoryPeak of the schema).
@@ -210,7 +225,8 @@ struct Run {
   std::set<std::string> collector_versions;        // at most kMaxCollectorVersionsKept, the smallest
   std::map<DiagnosticInfo, uint64_t> diagnostics;  // and how many processes said so
   std::map<std::string, uint64_t> drops;
-  uint64_t unfinished = 0;  // processes whose trace has no End record
+  std::map<GraphBreakPlace, GraphBreakSums> graph_breaks;  // at most kMaxGraphBreaksKept, the smallest
+  uint64_t unfinished = 0;                                 // processes whose trace has no End record
   // Adds a run of the same key.
   void Merge(Run other);
   friend bool operator==(const Run&, const Run&) = default;

@@ -168,6 +168,8 @@ struct ReportedRun {
   std::vector<DiagnosticInfo> diagnostics;
   uint64_t unfinished = 0;  // processes whose trace has no end
   std::vector<std::pair<std::string, uint64_t>> drops;
+  // Where torch.compile ended graphs, those that most bytes cross first.
+  std::vector<std::pair<GraphBreakPlace, GraphBreakSums>> graph_breaks;
 };
 
 // How many steps there were, and how long they took.

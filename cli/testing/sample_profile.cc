@@ -455,6 +455,12 @@ void DrawSteps(Draw& draw, Run* run) {
         1 + draw.number() / 2;
   }
   for (uint64_t i = draw.pick(3); i > 0; --i) run->drops[draw.text("what", 3)] = 1 + draw.number() / 2;
+  for (uint64_t i = draw.pick(3); i > 0; --i) {
+    run->graph_breaks[{.file = draw.text("file", 3),
+                       .line = 1 + static_cast<uint32_t>(draw.pick(3)),
+                       .function = "",
+                       .reason = ""}] = {.count = 1 + draw.number() / 2, .bytes = draw.number()};
+  }
   run->unfinished = draw.pick(run->processes + 1);
 }
 

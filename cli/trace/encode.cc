@@ -365,6 +365,16 @@ class ProfileWriter {
                                          .count = count};
       AddRecord([&](trace::ChunkWriter& chunk) { Put(diagnostic, chunk.begin_diagnostic()); });
     }
+    for (const auto& [place, sums] : run.graph_breaks) {
+      const trace::GraphBreak graph_break{.run = run_id,
+                                          .file = place.file,
+                                          .line = place.line,
+                                          .function = place.function,
+                                          .reason = place.reason,
+                                          .count = sums.count,
+                                          .bytes = sums.bytes};
+      AddRecord([&](trace::ChunkWriter& chunk) { Put(graph_break, chunk.begin_graph_break()); });
+    }
     for (const auto& [what, count] : run.drops) {
       const trace::Drop drop{.what = what, .count = count, .run = run_id};
       AddRecord([&](trace::ChunkWriter& chunk) { Put(drop, chunk.begin_drop()); });

@@ -173,6 +173,10 @@ void AddEvents(uint32_t run_id, v1::Chunk& chunk) {
   drop.set_what("launches");
   drop.set_count(1);
   drop.set_run(run_id);
+  v1::GraphBreak& graph_break = *chunk.add_graph_break();
+  graph_break.set_run(run_id);
+  graph_break.set_file("net.py");
+  graph_break.set_count(1);
   v1::PmWindow& window = *chunk.add_pm_window();
   window.set_run(run_id);
   window.set_has_tensor(true);

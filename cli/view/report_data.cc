@@ -146,6 +146,20 @@ Data DiagnosticsData(const Report& report) {
   return list;
 }
 
+Data GraphBreaksData(const Report& report) {
+  Data list = Data::List();
+  for (const auto& [place, sums] : report.graph_breaks) {
+    list.Append(std::move(Data::Object(/*one_line=*/true)
+                              .Add("file", TextCell(place.file))
+                              .Add("line", KnownCount(place.line))
+                              .Add("function", TextCell(place.function))
+                              .Add("reason", TextCell(place.reason))
+                              .Add("count", Cell{sums.count})
+                              .Add("bytes", KnownCount(sums.bytes))));
+  }
+  return list;
+}
+
 }  // namespace
 
 Data ReportData(const Report& report) {
@@ -181,9 +195,10 @@ Data ReportData(const Report& report) {
       .Add("advice", ShownAdviceData(report))
       .Add("alarms", AlarmsData(report))
       .Add("diagnostics", DiagnosticsData(report))
-      .Add("drops", std::move(drops))
-      .Add("phases", DataOf(report, By::kPhase, report.phases))
-      .Add("rows", DataOf(report, report.by, report.rows));
+      .Add("drops", std::move(drops));
+  // Added later than the others, and only there for what was compiled.
+  if (!report.graph_breaks.empty()) data.Add("graph_breaks", GraphBreaksData(report));
+  data.Add("phases", DataOf(report, By::kPhase, report.phases)).Add("rows", DataOf(report, report.by, report.rows));
   if (report.by == By::kLayer) data.Add("layer_phases", DataOf(report, By::kLayer, report.layer_phases));
   if (report.by == By::kClass) data.Add("group_phases", DataOf(report, By::kClass, report.group_phases));
   return data;

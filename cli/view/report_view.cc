@@ -17,6 +17,7 @@
 #include "cli/report/kernel_name.h"
 #include "cli/report/picture_data.h"
 #include "cli/text/units.h"
+#include "cli/words/graph_breaks.h"
 #include "cli/words/opening.h"
 #include "cli/words/words.h"
 
@@ -312,6 +313,9 @@ std::vector<Sentence> ProblemsOf(const Report& report) {
     Sentence& sentence = sentences.emplace_back(
         Sentence{.text = diagnostic.text, .label = kSeverities[std::clamp(diagnostic.severity, 0, 2)]});
     if (!diagnostic.remedy.empty()) sentence.details.emplace_back("mend it: ", diagnostic.remedy);
+  }
+  for (std::string& text : GraphBreakTexts(report)) {
+    sentences.push_back({.text = std::move(text), .label = "graph break: "});
   }
   for (const auto& [what, count] : report.drops) {
     sentences.push_back({.text = Grouped(count) + " lost: " + what, .label = "warning: "});

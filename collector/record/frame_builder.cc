@@ -126,6 +126,9 @@ void FrameBuilder::EncodeRest(wire::Encoder* out) {
   for (; !pending.pm_windows.empty() && !IsTooLong(out); pending.pm_windows.pop_front()) {
     EncodePmWindow(pending.pm_windows.front(), out);
   }
+  for (; !pending.graph_breaks.empty() && !IsTooLong(out); pending.graph_breaks.pop_front()) {
+    EncodeGraphBreak(pending.graph_breaks.front(), out);
+  }
   for (; diagnostics_written_ < definitions_->diagnostics.size() && !IsTooLong(out); ++diagnostics_written_) {
     EncodeDiagnostic(definitions_->diagnostics[diagnostics_written_], out);
   }

@@ -75,6 +75,7 @@ class Pending {
   uint64_t batches = 0, samples = 0;  // of complete batches that wait to be written
   uint64_t most_samples = 0;          // of one batch so far
   std::deque<PmWindow> pm_windows;
+  std::deque<GraphBreak> graph_breaks;
   std::optional<MemoryPeak> memory_peak;
   // Stacks (Definitions::stacks) of the keys that have one.
   std::unordered_map<LaunchIdentity, uint32_t, IdentityHash> key_stacks;

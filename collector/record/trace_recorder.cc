@@ -209,6 +209,10 @@ void TraceRecorder::AddPmWindow(const PmWindow& window) noexcept {
   Locked([&](Definitions&, Pending& pending) { pending.pm_windows.push_back(window); });
 }
 
+void TraceRecorder::AddGraphBreak(const GraphBreak& graph_break) noexcept {
+  Locked([&](Definitions&, Pending& pending) { pending.graph_breaks.push_back(graph_break); });
+}
+
 // --- Life
 
 void TraceRecorder::ActivateInto(int fd) noexcept {

@@ -72,6 +72,7 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   void NoteEvaluation(uint64_t samples) noexcept override {
     if (InWindow()) state_.progress.BeginBatch(samples);
   }
+  void AddGraphBreak(const GraphBreak& graph_break) noexcept override;
   void AddPmWindow(const PmWindow& window) noexcept override;
 
   bool InWindow() const noexcept override { return state_.window.Measured(CurrentStep()); }

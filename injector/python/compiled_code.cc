@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collector/compiled_code.h"
+#include "injector/python/graph_breaks.h"
 #include "injector/python/modules.h"
 #include "injector/python/parameter_layers.h"
 #include "injector/python/python_frames.h"
@@ -104,7 +105,9 @@ def describe():
             return
         done.add(node.name)
         path, kind = stack[-1][:2]
-        first = "L['self']" if path.startswith("L['self']") else stack[0][0]
+        # The module is what its forward calls self, or the object of a forward of torch's own, as nn.Sequential's is.
+        root = re.match(r"[LG]\['[^']*'\](\.__self__)?", path)
+        first = root.group() if root else stack[0][0]
         path = path[len(first):] if path.startswith(first) else ''
         path = re.sub(r"\._modules\['([^']*)'\]|\['([^']*)'\]|\[(\d+)\]", r'.\1\2\3', path).strip('.')
         name = getattr(kind, '__name__', None) or str(kind).rpartition('.')[2]
@@ -301,6 +304,7 @@ void OnPythonCompiles(const PythonApi& python, PyObject* arguments) noexcept try
   const char* text = python.PyUnicode_AsUTF8(source.get());
   if (text == nullptr) return DropError(python);
   if (!IsGeneratedCode(text)) return;
+  OnGraphLoaded(python);
   Ref path = Ref::Borrow(python, python.PyTuple_GetItem(arguments, 1));
   if (!path.IsInstance(python.PyUnicode_Type)) return;
   g.busy = true;

@@ -15,6 +15,7 @@
 #include "collector/virtual_gpu.h"
 #include "injector/attach.h"
 #include "injector/python/compiled_code.h"
+#include "injector/python/graph_breaks.h"
 #include "injector/python/python_api.h"
 #include "injector/python/ref.h"
 
@@ -231,9 +232,13 @@ int OnAudit(const char* event, PyObject* arguments, void*) {
     OnClearHooks();
   }
   const State state = g_state.load(std::memory_order_relaxed);
-  if (state == State::kDone && event[0] == 'c' && std::strcmp(event, "compile") == 0) {
+  if (state == State::kDone && event[0] == 'c') {
+    const bool compiles = std::strcmp(event, "compile") == 0;
+    if (!compiles && std::strcmp(event, "code.__new__") != 0) return 0;
     const PythonApi* python = GetPython();
-    if (python != nullptr && arguments != nullptr) OnPythonCompiles(*python, arguments);
+    if (python == nullptr) return 0;
+    if (!compiles) OnCodeObject(*python);
+    if (compiles && arguments != nullptr) OnPythonCompiles(*python, arguments);
     return 0;
   }
   if (state != State::kWaiting && state != State::kWatching) return 0;

@@ -319,6 +319,10 @@ void ShortText::Append(uint32_t c) {
   }
 }
 
+ProgramFolders FoldersOfProgram() noexcept {
+  return g_ready.load(std::memory_order_acquire) ? g_folders->views() : ProgramFolders();
+}
+
 FileOwner OwnerOfFile(std::string_view path, const ProgramFolders& folders) noexcept {
   if (path.empty()) return FileOwner::kMachinery;
   if (path.front() == '<') {

@@ -96,6 +96,8 @@ struct ProgramFolders {
   std::string_view library;  // of Python's own modules
   std::string_view torch;
 };
+// Those of this program; empty before InitPythonFrames, and where frames cannot be read.
+ProgramFolders FoldersOfProgram() noexcept;
 FileOwner OwnerOfFile(std::string_view path, const ProgramFolders& folders) noexcept;
 
 // Returns the path as the trace has it: below the main script's folder the part from there on, else its last two

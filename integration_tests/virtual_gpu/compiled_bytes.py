@@ -15,6 +15,14 @@ NORMS = ("native_batch_norm_backward", "native_batch_norm_legit_functional", "na
          "native_layer_norm", "softmax")
 
 
+def numbers(node):
+    """A tuple of numbers, which some versions write as products: (16, 3*(64 // 2))."""
+    for part in ast.walk(node):
+        if not isinstance(part, (ast.Tuple, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Load)):
+            raise ValueError(f"no number: {ast.unparse(node)}")
+    return eval(compile(ast.Expression(node), "sizes", "eval"), {"__builtins__": {}})
+
+
 class BytesOfModule(ast.NodeVisitor):
     """By kernel of one generated module, all of its calls: `by_kernel` bytes, and of these `read_again`: those of buffers
     that a reduction of the same operator has read before, because the operator takes two kernels."""
@@ -61,7 +69,7 @@ class BytesOfModule(ast.NodeVisitor):
     @staticmethod
     def elements(sizes, strides):
         count = 1
-        for size, stride in zip(ast.literal_eval(sizes), ast.literal_eval(strides)):
+        for size, stride in zip(numbers(sizes), numbers(strides)):
             count *= size if stride else 1
         return count
 

@@ -32,7 +32,7 @@ PARTS = re.compile("embedding|slice|max_pool2d|index|cat|split|select|unbind|ara
 LAYS_OUT = re.compile(r"triton_poi_fused(_convolution(_backward)?)?_\d+$")
 ALL = os.environ.get("RFX_HARDWARE_PATH") == "all"
 LOSSES = ("CrossEntropyLoss", "BCELoss")  # which are not compiled
-# The U-Net's backward is 0.9 % above; the kernels that it is in were not found.
+# Room for what a version of Inductor reads again; the U-Net's backward is below eager with torch 2.6 and 2.15.
 BEYOND_EAGER = 1.02
 STEPS = 2  # of five; in the first ones kernels are tried out
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::convolution", "aten::convolution_backward",
@@ -73,7 +73,7 @@ def time_in(rows, chosen=lambda row: True):
 def layers_of(rows, phase, chosen):
     """The layers that rows are of, each by itself: (model, layer)."""
     return {(row["model"], layer) for row in work(rows, phase) if chosen(row)
-            for layer in row["layer"].split(" + ") if not layer.endswith(" more")}
+            for layer in (row["layer"] or "").split(" + ") if not layer.endswith(" more")}
 
 
 def is_fused(row):
@@ -239,7 +239,7 @@ def compare_layers(test, alone, together):
     for phase in ("forward", "backward"):
         known = layers_of(alone.rows, phase, is_fused)
         found = layers_of(together.rows, phase, is_fused)
-        cut = any(row["layer"].endswith(" more") for row in work(together.rows, phase))
+        cut = any((row["layer"] or "").endswith(" more") for row in work(together.rows, phase))
         test.assertTrue(known)
         if not cut:
             test.assertEqual(known - found, set(), phase)
@@ -269,6 +269,23 @@ class OtherCode(unittest.TestCase):
         # The first read, of what the host wrote, is right; the second is of what was not computed.
         self.assertIn("before 0.0", run.out)
         self.assertIn("compiled_counter.py:22 reads results that the virtual GPU did not compute", run.err)
+
+    def test_graph_breaks_have_their_line_their_reason_and_what_crosses_them(self):
+        lines = (PROGRAMS / "graph_breaks.py").read_text().splitlines()
+        calls, reads = (next(number for number, line in enumerate(lines, 1) if f"# the {which} break" in line)
+                        for which in ("first", "second"))
+        run = Run("graph_breaks.py", cache=self.cache)
+        self.assertEqual(run.code, 0, run.err)
+        first, second = run.report["graph_breaks"]  # the largest first
+        for found, line, word in ((first, calls, "not_traced"), (second, reads, "item")):
+            self.assertEqual((found["file"], found["line"], found["function"], found["count"]),
+                             ("graph_breaks.py", line, "forward", 1))
+            self.assertIn(word, found["reason"])
+            self.assertNotIn("0x", found["reason"])
+        # 2048 rows of 1024 numbers, and 2048 of 256 with their sum.
+        self.assertEqual((first["bytes"], second["bytes"]), (4 * 2048 * 1024, 4 * (2048 * 256 + 1)))
+        whole = Run("compiled_model.py", "perceptron", "compiled", cache=self.cache)
+        self.assertNotIn("graph_breaks", whole.report)
 
     def test_generated_files_are_those_of_a_run_without_rfinject(self):
         # On the CPU, where both can run. Files of the same content have the same names, which hold their hashes.

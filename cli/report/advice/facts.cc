@@ -21,6 +21,10 @@ constexpr std::string_view kNeedsGpuOptimizer =
     "the program ran on the CPU, where torch 2 updates tensors one by one and on a GPU does not; a torch for CUDA "
     "runs on the virtual GPU";
 
+constexpr std::string_view kNeedsBytes =
+    "what crosses a graph break is known where rfinject --estimate ran the program, of code that was compiled in that "
+    "run and not taken from Inductor's cache";
+
 constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kStep, "step_ns", "GPU time of a step", "nothing was timed"},
     {Fact::kTraining, "training", "1: the run trains, 0: it infers or validates", ""},
@@ -74,6 +78,12 @@ constexpr std::array<FactInfo, kFactCount> kFacts = {{
     {Fact::kBeyondUsual, "beyond_usual_ns",
      "what operators that take 1.25 times what their work usually takes on this GPU, or more, take beyond it",
      "it is known of recordings, of a GPU that estimates know"},
+    {Fact::kGraphBreaks, "graph_breaks", "lines at which torch.compile ended graphs", ""},
+    {Fact::kBreakBytes, "break_bytes", "the tensors that cross the one of them that most cross, each time",
+     kNeedsBytes},
+    {Fact::kBreak, "break_ns",
+     "at most what it takes to write these once more and to read them again, in training their gradients, too",
+     kNeedsBytes},
 }};
 static_assert(
     [] {
@@ -416,6 +426,17 @@ void FactCollector::AddBeyondUsual(double steps, FactValues* values) const {
       usual_.empty() ? std::nullopt : std::optional<double>(beyond / steps);
 }
 
+void FactCollector::AddGraphBreaks(const Report& report, FactValues* values) const {
+  const auto set = [&](Fact fact, std::optional<double> value) { (*values)[static_cast<size_t>(fact)] = value; };
+  set(Fact::kGraphBreaks, static_cast<double>(report.graph_breaks.size()));
+  if (report.graph_breaks.empty()) return;
+  const auto bytes = static_cast<double>(report.graph_breaks.front().second.bytes);  // the largest
+  const bool training = report.run.training && !report.validation;
+  set(Fact::kBreakBytes, bytes > 0 ? std::optional(bytes) : std::nullopt);
+  // Written before the break and read behind it; in training so are the gradients, the other way.
+  set(Fact::kBreak, bytes > 0 ? std::optional((training ? 2 : 1) * what_if_.Elementwise(2 * bytes)) : std::nullopt);
+}
+
 FactValues FactCollector::Values(const Report& report) const {
   FactValues values;
   const double steps = report.steps > 0 ? static_cast<double>(report.steps) : 1;
@@ -437,6 +458,7 @@ FactValues FactCollector::Values(const Report& report) const {
   AddWaits(report, &values);
 
   AddBeyondUsual(steps, &values);
+  AddGraphBreaks(report, &values);
 
   double single = 0, tensors = 0;
   for (const auto& [op, launches] : optimizer_single_) {

@@ -70,6 +70,9 @@ enum class Fact : uint8_t {
   kForwards,
   kCommunication,
   kBeyondUsual,
+  kGraphBreaks,
+  kBreakBytes,
+  kBreak,
   kEnd,
 };
 inline constexpr size_t kFactCount = static_cast<size_t>(Fact::kEnd);
@@ -115,6 +118,7 @@ class FactCollector {
   };
   using UsualKey = std::tuple<LayerKey, Phase, std::string_view, std::string_view>;
 
+  void AddGraphBreaks(const Report& report, FactValues* values) const;
   void AddBeyondUsual(double steps, FactValues* values) const;
   void AddOptimizer(std::string_view op, const Sums& sums);
   void AddPrecisions(const LaunchKey& key, std::string_view op, const Sums& sums);

@@ -38,6 +38,7 @@ Run ValidationOf(const RunState& state) {
   run.step_times.clear();
   run.diagnostics.clear();
   run.drops.clear();
+  run.graph_breaks.clear();
   return run;
 }
 

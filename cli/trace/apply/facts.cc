@@ -169,6 +169,20 @@ absl::Status Apply(const v1::Diagnostic& message, const Record& record, State* s
   return absl::OkStatus();
 }
 
+absl::Status Apply(const v1::GraphBreak& message, const Record& record, State* state) {
+  RunState* run = nullptr;
+  RFINJECT_TRY(state->FindRun(message.run(), record, &run));
+  trace::GraphBreak said;
+  RFINJECT_TRY(ReadRecord(message, record, &said));
+  auto& breaks = run->run.graph_breaks;
+  const auto [it, inserted] =
+      breaks.try_emplace({std::move(said.file), said.line, std::move(said.function), std::move(said.reason)});
+  it->second.Merge({.count = said.count, .bytes = said.bytes});
+  if (inserted) RFINJECT_TRY(state->Charge(record.size, record));
+  if (inserted && breaks.size() > kMaxGraphBreaksKept) breaks.erase(std::prev(breaks.end()));
+  return absl::OkStatus();
+}
+
 absl::Status Apply(const v1::Drop& message, const Record& record, State* state) {
   RunState* run = nullptr;
   RFINJECT_TRY(state->FindRun(message.run(), record, &run));

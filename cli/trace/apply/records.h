@@ -18,6 +18,7 @@ namespace rfinject::cli {
 absl::Status Apply(const std::string& trace_id, const Record& record, State* state);
 absl::Status Apply(const v1::Run& message, const Record& record, State* state);
 absl::Status Apply(const v1::Diagnostic& message, const Record& record, State* state);
+absl::Status Apply(const v1::GraphBreak& message, const Record& record, State* state);
 absl::Status Apply(const v1::Drop& message, const Record& record, State* state);
 absl::Status Apply(const v1::End& message, const Record& record, State* state);
 // layers.cc
