@@ -305,14 +305,15 @@ class VirtualGpu(unittest.TestCase):
         self.assertEqual(run.err.count("reads results"), 2, run.err)
 
     def test_programs_that_branch_on_values(self):
-        """Ten programs run the operators, step by step, that they run on the CPU."""
-        program = PROGRAMS / "branches.py"
-        on_cpu = subprocess.run([PYTHON, program, "cpu"], check=True, capture_output=True, text=True, timeout=600).stdout
-        on_gpu = self.run_program("branches.py", "cuda").out
-        self.assertEqual(len(on_cpu.splitlines()), 30)
-        for expected, got in zip(on_cpu.splitlines(), on_gpu.splitlines(), strict=True):
-            with self.subTest(step=expected.split()[:2]):
-                self.assertEqual(got, expected)
+        """They run the operators, step by step, that they run on the CPU; masked_training.py in whole steps of training."""
+        for program in ("branches.py", "masked_training.py"):
+            on_cpu = subprocess.run([PYTHON, PROGRAMS / program, "cpu"], check=True, capture_output=True, text=True,
+                                    timeout=600).stdout
+            on_gpu = self.run_program(program, "cuda").out
+            self.assertEqual(len(on_cpu.splitlines()), 30)
+            for expected, got in zip(on_cpu.splitlines(), on_gpu.splitlines(), strict=True):
+                with self.subTest(step=expected.split()[:2]):
+                    self.assertEqual(got, expected)
 
     def test_graphs_amp_and_recurrent_layers(self):
         for program in ("graph.py", "amp.py", "lstm.py"):
