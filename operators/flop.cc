@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operators/linear_algebra.h"
 #include "operators/operands.h"
 
 namespace rfinject::estimate {
@@ -292,6 +293,8 @@ FlopCount Count(const OpRule& rule, const OpCall& call) {
       return OnVector(BatchNorm(call));
     case FlopRule::kNormalise:
       return OnVector(Normalise(call));
+    case FlopRule::kLinearAlgebra:
+      return OnVector(LinearAlgebraFlop(call));
     case FlopRule::kPoolWindow:
       return OnVector(Product(Window(call, 1), Elements(ResultTensors(call))));
     case FlopRule::kPoolWindowBackward:

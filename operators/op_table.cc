@@ -810,6 +810,32 @@ constexpr OpRule kOps[] = {
     Through("cdist"),
     Through("sum_to_size"),
 
+    // --- Factorisations of matrices, and what is solved with them. They work by blocks, column after column, and
+    // reach less
+    // than a product's speed; no time of them is known.
+    Kernel("_cholesky_solve_helper", kLinearAlgebra),
+    Kernel("_linalg_det", kLinearAlgebra),
+    Kernel("_linalg_eigh", kLinearAlgebra),
+    Kernel("_linalg_eigvals", kLinearAlgebra),
+    Kernel("_linalg_slogdet", kLinearAlgebra),
+    Kernel("_linalg_solve_ex", kLinearAlgebra),
+    Kernel("_linalg_svd", kLinearAlgebra),
+    Kernel("cholesky", kLinearAlgebra),
+    Kernel("cholesky_inverse", kLinearAlgebra),
+    Kernel("cholesky_solve", kLinearAlgebra),
+    Kernel("geqrf", kLinearAlgebra),
+    Kernel("linalg_cholesky_ex", kLinearAlgebra),
+    Kernel("linalg_eig", kLinearAlgebra),
+    Kernel("linalg_householder_product", kLinearAlgebra),
+    Kernel("linalg_inv_ex", kLinearAlgebra),
+    Kernel("linalg_lu", kLinearAlgebra),
+    Kernel("linalg_lu_factor_ex", kLinearAlgebra),
+    Kernel("linalg_lu_solve", kLinearAlgebra),
+    Kernel("linalg_qr", kLinearAlgebra),
+    Kernel("linalg_solve_triangular", kLinearAlgebra),
+    Kernel("triangular_solve", kLinearAlgebra),
+    Kernel("lu_unpack"),
+
     // --- Fused optimizers, per element of the parameters: the update as torch/optim writes it, every branch taken.
     // SGD: weight decay 2, momentum 2, update 2.
     Kernel("_fused_sgd_", kPerOperand, 6, BytesRule::kFusedOptimizer),

@@ -38,6 +38,7 @@ enum class FlopRule : uint8_t {
   kRnnBackward,          //
   kBatchNorm,            // by training and affine
   kNormalise,            // layer and group norm, by affine
+  kLinearAlgebra,        // factorisations, solutions, eigenvalues (linear_algebra.h)
   kPoolWindow,           // elements of the result * size of the window
   kPoolWindowBackward,   // elements of the operand (the gradient) * size of the window
 };

@@ -450,6 +450,15 @@ TEST_F(AutogradTest, NodesNestDeeperThanWeKeep) {
   EXPECT_EQ(SiteOfThread(), Site{});
 }
 
+TEST(NameCacheTest, OperatorsAreToldFromRanges) {
+  EXPECT_TRUE(IsOperatorName("aten::add"));
+  EXPECT_TRUE(IsOperatorName("torchvision::roi_align"));
+  for (const char* range : {"ReluBackward0", "PythonDispatchMode", "torch::autograd::AccumulateGrad",
+                            "autograd::engine::evaluate_function: AddBackward0"}) {
+    EXPECT_FALSE(IsOperatorName(range)) << range;
+  }
+}
+
 TEST(NameCacheTest, SameTextSameValueAndRefusedNamesAreNotKept) {
   static NameCache<int> cache;
   int made = 0;

@@ -81,13 +81,9 @@ T Load(const RecordFunction& record, size_t offset) {
   return value;
 }
 
-// "aten::add", but not "autograd::engine::evaluate_function: AddBackward0" or "PythonDispatchMode", which are ranges
-// in the same scope. Their names are built in memory that is freed, so they are not kept.
 bool MakeInfo(const char* name, OpInfo* info) {
   const std::string_view text = name;
-  const size_t colons = text.find("::");
-  if (colons == std::string_view::npos || text.find_first_of(": ", colons + 2) != std::string_view::npos)
-    return false;
+  if (!IsOperatorName(text)) return false;
   const std::string_view tangent = TangentProductOf(text);
   *info = {.name = g.recorder->Intern(text),
            .kind = ClassifyOp(text),

@@ -18,6 +18,14 @@ constexpr std::string_view kProducts[] = {
 constexpr std::string_view kCounts[] = {"nonzero", "_unique2", "unique_dim", "unique_consecutive",
                                         "unique_dim_consecutive"};
 
+// Operators that launch nothing: what they return lies where their operand lies. A step of a transformer has a
+// thousand.
+constexpr std::string_view kViews[] = {
+    "_reshape_alias",   "_unsafe_view", "alias",    "as_strided", "detach",     "detach_",
+    "diagonal",         "expand",       "permute",  "select",     "slice",      "split",
+    "split_with_sizes", "squeeze",      "squeeze_", "t",          "t_",         "transpose",
+    "transpose_",       "unbind",       "unfold",   "unsqueeze",  "unsqueeze_", "view"};
+
 // Parts of the names of operators that are left alone: those that draw without an argument for it, recurrent ones and
 // attention for the same reason, and those that give out memory or only look.
 constexpr std::string_view kNever[] = {
@@ -36,12 +44,15 @@ ValueRule ValueRuleOf(std::string_view name) {
   const size_t colons = name.find("::");
   if (colons != std::string_view::npos) name.remove_prefix(colons + 2);
   rule.never = std::any_of(std::begin(kNever), std::end(kNever),
-                           [name](std::string_view part) { return name.find(part) != std::string_view::npos; });
+                           [name](std::string_view part) { return name.find(part) != std::string_view::npos; }) ||
+               Has(kViews, name);
   rule.random = Has(kRandom, name);
   rule.product = Has(kProducts, name);
   rule.counts = Has(kCounts, name);
   rule.compares = name == "equal";
   rule.makes = name == "tril_indices" || name == "triu_indices";
+  rule.exact = name == "lu_unpack" || name == "linalg_lu_solve" || name == "linalg_ldl_solve";
+  rule.whole = name == "linalg_lu";
   rule.all = name == "all";
   if (name == "_amp_foreach_non_finite_check_and_unscale_" || name == "_amp_update_scale_") {
     rule.writes = 0b11;
@@ -51,7 +62,7 @@ ValueRule ValueRuleOf(std::string_view name) {
     rule.writes = 0b101;
   } else if (name == "native_batch_norm" || name == "cudnn_batch_norm") {
     rule.writes = 0b11000;
-  } else if (!name.empty() && name.back() == '_') {
+  } else if (!name.empty() && name.back() == '_' && !Has(kViews, name)) {
     rule.writes = 1;
   }
   return rule;

@@ -10,12 +10,14 @@
 namespace rfinject {
 
 struct ValueRule {
-  bool never = false;     // it draws from the CPU's generator, or means something else on the CPU
+  bool never = false;     // it launches nothing, draws from the CPU's generator, or means something else on the CPU
   bool random = false;    // one of its last arguments is a generator
   bool product = false;   // it costs more than its operands' size
   bool counts = false;    // it reads how much its kernels have found, and gives out as much memory: nonzero, unique
   bool compares = false;  // it reads whether its kernels have found all equal
   bool makes = false;     // it has no operand on the device; `device` is its last argument but one
+  bool exact = false;     // its CPU kernel trusts the row numbers that it is given, so that these must be known
+  bool whole = false;     // what runs inside it works in place: it is computed as a whole afterwards
   bool all = false;       // it asks whether all are true
   uint32_t writes = 0;    // a bit for each argument, from the first on, that it writes to
 };

@@ -37,7 +37,6 @@ constexpr uint64_t kUnknownElements = 256;  // where an operand is not known
 struct Facts {
   CpuKernel kernel;
   ValueRule rule;
-  bool seen = false;
 };
 
 struct Frame {
@@ -88,9 +87,9 @@ T Load(const RecordFunction& record, size_t offset) {
 
 Facts FactsOf(const RecordFunction& record) {
   return g_facts.FindByPointer(g.name(&record), [&record](const char* name, Facts* facts) {
+    if (!IsOperatorName(name)) return false;
     facts->rule = ValueRuleOf(name);
-    facts->seen = true;
-    if (std::strstr(name, "::") != nullptr && !facts->rule.never) g.kernels.Find(record, &facts->kernel);
+    if (!facts->rule.never) g.kernels.Find(record, &facts->kernel);
     return true;
   });
 }
@@ -439,11 +438,18 @@ bool MayCompute(const Frame& frame, const Outputs& outputs, bool* known) {
   if (!frame.kept || VirtualGpuCaptures()) return false;
   Operands operands;
   for (size_t i = 0; i < frame.count; ++i) {
-    // What is only written to need not be known; a fill's operand is its result.
+    // What is only written to need not be known; a fill's operand is its result. Where an operand is a result by
+    // another argument, too, what ran inside the operator has changed it.
     const bool is_output = std::any_of(outputs.begin, outputs.begin + outputs.count, [&](const RawValue& output) {
       return g.kernels.IsTensor(frame.values[i]) && output.payload == frame.values[i].payload;
     });
     const std::string_view name = g.name(frame.record);
+    if (is_output && frame.inner != 0 && !name.ends_with('_') &&
+        std::any_of(frame.values.begin(), frame.values.begin() + i, [&](const RawValue& other) {
+          return g.kernels.IsTensor(other) && other.payload == frame.values[i].payload;
+        })) {
+      return false;
+    }
     const bool overwrites = is_output && (!name.ends_with('_') || frame.facts.rule.random || name == "aten::fill_" ||
                                           name == "aten::copy_" || name == "aten::zero_");
     ForTensors(frame.values[i],
@@ -461,7 +467,7 @@ bool MayCompute(const Frame& frame, const Outputs& outputs, bool* known) {
     if (std::sqrt(square) > static_cast<double>(kMultiplyAdds)) return false;
   }
   *known = operands.known;
-  return true;
+  return operands.known || !frame.facts.rule.exact;
 }
 
 // Gives the operator's results their values. Returns false where that was not done.
@@ -512,7 +518,7 @@ void OnEnd(const RecordFunction& record, void*) {
   const uint64_t launched = VirtualGpuLaunchesOfThread() - frame.launches;
   if (thread->depth != 0) thread->frames[thread->depth - 1].inner += launched;
   if (frame.answered) AnswerFromVirtualGpu(nullptr);
-  if (launched != frame.inner) {
+  if (launched != frame.inner || (launched != 0 && frame.facts.rule.whole)) {
     Outputs outputs;
     if (ReadOutputs(record, &outputs) && !Finish(&frame, thread, outputs)) {
       for (size_t i = 0; i < outputs.count; ++i) {

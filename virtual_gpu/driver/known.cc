@@ -4,6 +4,8 @@
 #include "virtual_gpu/driver/known.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <iterator>
 #include <map>
 
@@ -16,10 +18,29 @@ std::map<uintptr_t, uintptr_t>& Ends() {
   return *ends;
 }
 
+// Whether something was ever known in a stretch of 2 MiB, which is what PyTorch's allocator gives its small tensors.
+// Stretches that are 128 GiB apart share a place.
+constexpr unsigned kStretchBits = 21;
+std::array<std::atomic<bool>, size_t{1} << 16>& Stretches() {
+  static constinit std::array<std::atomic<bool>, size_t{1} << 16> stretches{};
+  return stretches;
+}
+
 }  // namespace
 
+bool MayBeKnown(uintptr_t begin, size_t bytes) {
+  if (bytes == 0) return false;
+  auto& stretches = Stretches();
+  const uintptr_t first = begin >> kStretchBits;
+  const uintptr_t count = ((begin + bytes - 1) >> kStretchBits) - first + 1;
+  for (uintptr_t i = 0; i < std::min<uintptr_t>(count, stretches.size()); ++i) {
+    if (stretches[(first + i) % stretches.size()].load(std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
 void ForgetKnown(uintptr_t begin, size_t bytes) {
-  if (bytes == 0) return;
+  if (!MayBeKnown(begin, bytes)) return;
   auto& ends = Ends();
   const uintptr_t end = begin + bytes;
   auto at = ends.lower_bound(begin);
@@ -38,6 +59,11 @@ void ForgetKnown(uintptr_t begin, size_t bytes) {
 
 void NoteKnown(uintptr_t begin, size_t bytes) {
   if (bytes == 0) return;
+  auto& stretches = Stretches();
+  const uintptr_t last = (begin + bytes - 1) >> kStretchBits;
+  for (uintptr_t i = begin >> kStretchBits; i <= last; ++i) {
+    stretches[i % stretches.size()].store(true, std::memory_order_relaxed);
+  }
   auto& ends = Ends();
   uintptr_t end = begin + bytes;
   auto at = ends.upper_bound(begin);

@@ -44,5 +44,22 @@ TEST(Known, AgreesWithAByteEach) {
   }
 }
 
+TEST(Known, NearWhatWasKnownMayBeKnown) {
+  constexpr uintptr_t kFar = uintptr_t{3} << 30;
+  constexpr size_t kStretch = 2 << 20;
+  EXPECT_FALSE(MayBeKnown(kFar, 100 * kStretch));
+  NoteKnown(kFar + 10 * kStretch - 4, 8);  // over the border of two stretches
+  EXPECT_TRUE(MayBeKnown(kFar + 9 * kStretch, 1));
+  EXPECT_TRUE(MayBeKnown(kFar + 10 * kStretch + 100, 1));
+  EXPECT_TRUE(MayBeKnown(kFar, 100 * kStretch));
+  EXPECT_FALSE(MayBeKnown(kFar, 9 * kStretch));
+  EXPECT_FALSE(MayBeKnown(kFar + 11 * kStretch, kStretch));
+  EXPECT_FALSE(MayBeKnown(kFar + 10 * kStretch, 0));
+  // A range that is as long as all places together looks at each once.
+  EXPECT_TRUE(MayBeKnown(kFar + 11 * kStretch, size_t{1} << 40));
+  ForgetKnown(kFar, 100 * kStretch);
+  EXPECT_FALSE(IsKnown(kFar + 10 * kStretch, 4));
+}
+
 }  // namespace
 }  // namespace rfinject::virtual_gpu

@@ -548,6 +548,7 @@ extern "C" __attribute__((visibility("default"))) void rfinject_virtual_gpu_comp
   }
 }
 extern "C" __attribute__((visibility("default"))) void rfinject_virtual_gpu_changed(uint64_t address, size_t bytes) {
+  if (!MayBeKnown(address, bytes)) return;
   const Lock lock(StateLock());
   ForgetKnown(address, bytes);
 }

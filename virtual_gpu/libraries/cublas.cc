@@ -98,6 +98,21 @@ RFINJECT_STANDIN cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, c
       cublasHandle_t handle, cublasSideMode_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t, int m, int n,  \
       const type*, const type* const[], int, type* const[], int, int batch) {                                        \
     return Other(handle, #letter "trsm_batched", int64_t{m} * n * batch);                                            \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##getrfBatched(cublasHandle_t handle, int n, type* const[], int,     \
+                                                               int*, int*, int batch) {                              \
+    return Other(handle, #letter "getrf_batched", int64_t{n} * n * batch);                                           \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##getrsBatched(cublasHandle_t handle, cublasOperation_t, int n,      \
+                                                               int right, const type* const[], int, const int*,      \
+                                                               type* const[], int, int* info, int batch) {           \
+    *info = 0; /* on the host: no argument was wrong */                                                              \
+    return Other(handle, #letter "getrs_batched", int64_t{n} * right * batch);                                       \
+  }                                                                                                                  \
+  RFINJECT_STANDIN cublasStatus_t cublas##letter##geqrfBatched(cublasHandle_t handle, int m, int n, type* const[],   \
+                                                               int, type* const[], int* info, int batch) {           \
+    *info = 0;                                                                                                       \
+    return Other(handle, #letter "geqrf_batched", int64_t{m} * n * batch);                                           \
   }
 GEMM(S, float, CUDA_R_32F)
 GEMM(D, double, CUDA_R_64F)

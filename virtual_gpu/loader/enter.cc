@@ -121,6 +121,23 @@ class Libraries {
 
 const char* Keep(const std::string& text) { return strdup(text.c_str()); }
 
+// Says what to do where the runtime of a torch's CUDA cannot be loaded. `error` is dlerror's text.
+const char* NoRuntime(int major, const std::string& error) {
+  // Those that can be built (virtual_gpu/CMakeLists.txt), and what names the folder of their headers to CMake.
+  constexpr struct {
+    int major;
+    const char* headers;
+  } kRuntimes[] = {{12, "RFINJECT_CUDA12_INCLUDE_DIR"}, {13, "RFINJECT_CUDA_INCLUDE_DIR"}};
+  const std::string what = "this build of rfinject has no runtime for CUDA " + std::to_string(major);
+  for (const auto& runtime : kRuntimes) {
+    if (runtime.major != major) continue;
+    return Keep(what + " (" + error + "); build it where that CUDA's headers are, in scripts/build's cache (" +
+                (major == 12 ? "scripts/torch_venv 2.6" : "scripts/torch_venv 2.15") +
+                " brings them) or by cmake -D" + runtime.headers + "=FOLDER");
+  }
+  return Keep(what + "; install a torch that is built for CUDA 12 or 13");
+}
+
 const char* Enter(const std::string& torch, const rfinject_virtual_board& board) {
   Imports imports;
   if (!ReadTorch(torch, &imports)) return Keep("the libraries in " + torch + " cannot be read");
@@ -133,9 +150,7 @@ const char* Enter(const std::string& torch, const rfinject_virtual_board& board)
   for (const std::string& path : {folder + "libcuda.so.1", folder + "libnvidia-ml.so.1", runtime}) {
     const char* error = libraries.Load(path);
     if (error == nullptr) continue;
-    return path == runtime
-               ? Keep("this build of rfinject has no runtime for CUDA " + std::to_string(major) + " (" + error + ")")
-               : Keep(error);
+    return path == runtime ? NoRuntime(major, error) : Keep(error);
   }
   using Report = int (*)(const char*, int);
   const auto report = reinterpret_cast<Report>(libraries.Find("rfinject_virtual_gpu_missing"));

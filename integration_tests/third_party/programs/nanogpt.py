@@ -42,25 +42,44 @@ class Gpt(nn.Module):
         return nn.functional.cross_entropy(logits.view(-1, WORDS), targets.view(-1), ignore_index=-1)
 
 
-torch.manual_seed(1337)
-model = Gpt().cuda()
-decayed = [p for p in model.parameters() if p.dim() >= 2]
-optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1},
-                               {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0}],
-                              lr=6e-4, betas=(0.9, 0.95), fused="fused" in sys.argv)
-compiled = "compile" in sys.argv
-train = torch.compile(model) if compiled else model
-scaler = torch.amp.GradScaler("cuda", enabled=False)
-for i in range(5):
-    ids = torch.randint(WORDS, (2, 4, LENGTH + 1)).pin_memory().cuda(non_blocking=True)
-    with counted(1 if compiled else i):
-        for micro in ids:
-            with torch.autocast("cuda", torch.bfloat16):
-                loss = train(micro[:, :-1].contiguous(), micro[:, 1:].contiguous()) / 2
-            scaler.scale(loss).backward()
-        scaler.unscale_(optimizer)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        scaler.step(optimizer)
-        scaler.update()
-        optimizer.zero_grad(set_to_none=True)
-    print("loss", loss.item())
+def make(fused):
+    model = Gpt().cuda()
+    decayed = [p for p in model.parameters() if p.dim() >= 2]
+    return model, torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1},
+                                     {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0}],
+                                    lr=6e-4, betas=(0.9, 0.95), fused=fused)
+
+
+def batch():
+    return torch.randint(WORDS, (2, 4, LENGTH + 1)).pin_memory().cuda(non_blocking=True)
+
+
+def step(model, call, optimizer, scaler, ids):
+    """Trains on the micro-batches of `ids` and returns the last one's loss. `call` is the model, or what compiles it."""
+    for micro in ids:
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = call(micro[:, :-1].contiguous(), micro[:, 1:].contiguous()) / 2
+        scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad(set_to_none=True)
+    return loss
+
+
+def main():
+    torch.manual_seed(1337)
+    model, optimizer = make("fused" in sys.argv)
+    compiled = "compile" in sys.argv
+    call = torch.compile(model) if compiled else model
+    scaler = torch.amp.GradScaler("cuda", enabled=False)
+    for i in range(5):
+        ids = batch()
+        with counted(1 if compiled else i):
+            loss = step(model, call, optimizer, scaler, ids)
+        print("loss", loss.item())
+
+
+if __name__ == "__main__":
+    main()

@@ -5,18 +5,9 @@ The numbers come from the CPU's generator, so that both devices have the same.
 import sys
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from recorded import print_steps
 
 DEVICE = sys.argv[1]
-NAMES = []
-
-
-class Operators(TorchDispatchMode):
-    """Notes the operators that run, as they are named on either device."""
-
-    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
-        NAMES.append(str(function))
-        return function(*arguments, **(keywords or {}))
 
 
 def data(*sizes):
@@ -112,12 +103,4 @@ def learns(step):
     return round(before.item(), 3)
 
 
-for program in (guard, mask_is_dropped, rows_by_mask, unique_classes, early_stop, top_scores, scaler, distribution, buckets,
-                learns):
-    torch.manual_seed(1)
-    for number in range(3):
-        NAMES.clear()
-        with Operators():
-            decided = program(number)
-        # What brings numbers to the GPU, or back, runs on one device only.
-        print(program.__name__, number, decided, *(name for name in NAMES if "_to_copy" not in name))
+print_steps(guard, mask_is_dropped, rows_by_mask, unique_classes, early_stop, top_scores, scaler, distribution, buckets, learns)
