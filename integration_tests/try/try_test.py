@@ -77,16 +77,9 @@ class TryTest(unittest.TestCase):
         """The rows of operators of the runs in a folder, training and validation, in an order of their own."""
         return operator_rows.rows_of(self.rfinject("report", folder, "--by", "op", "--format", "csv", "--raw").stdout)
 
-    def patched(self, program, trial):
-        """The program with the patch of a trial, which git applies."""
-        path = self.program(program)
-        subprocess.run(["git", "init", "-q", "."], cwd=self.here, check=True)
-        subprocess.run(["git", "apply", "-"], input="".join(trial["diffs"]), text=True, cwd=self.here, check=True)
-        return path
 
-
-class AsByHand(TryTest):
-    """The operators of a program with a change are those of the program that a hand has changed."""
+class Tried(TryTest):
+    """What is tried of each program, once for all tests."""
 
     CHANGES = {"images.py": ["tf32", "autocast", "channels-last", "cudnn-benchmark", "set-to-none", "checkpoint=layer2", "no-grad",
                               "loader-workers=2"],
@@ -109,6 +102,19 @@ class AsByHand(TryTest):
             self.tried[program] = trials, {change: self.operators(f"{kept}/run{i}/traces/")
                                            for i, change in enumerate(["", *changes], start=1)}
         return self.tried[program]
+
+    def check_patch(self, program, change):
+        """The patched program runs the operators that the change made it run."""
+        trials, operators = self.try_all(program)
+        path = self.program(program)
+        subprocess.run(["git", "init", "-q", "."], cwd=self.here, check=True)
+        subprocess.run(["git", "apply", "-"], input="".join(trials[change]["diffs"]), text=True, cwd=self.here, check=True)
+        self.rfinject(*ESTIMATE, *self.WINDOW[:4], "-o", f"{self.folder}/patched/", PYTHON, path)
+        self.assertEqual(self.operators(f"{self.folder}/patched/"), operators[change])
+
+
+class AsByHand(Tried):
+    """The operators of a program with a change are those of the program that a hand has changed."""
 
     def check(self, program, change, needs_gpu=False, phases=True):
         if needs_gpu and WHY_NO_GPU:
@@ -185,10 +191,6 @@ class AsByHand(TryTest):
     def test_autocast_loop(self):
         # Ours begins inside of the program's autocast and ends behind it.
         self.assertTrue(self.check("loop.py", "autocast"))
-        trials, operators = self.try_all("loop.py")
-        self.assertIn("+            with torch.autocast(", trials["autocast"]["diffs"][0])
-        self.rfinject(*ESTIMATE, *self.WINDOW[:4], "-o", f"{self.folder}/patched/", PYTHON, self.patched("loop.py", trials["autocast"]))
-        self.assertEqual(self.operators(f"{self.folder}/patched/"), operators["autocast"])
 
     def test_checkpoint_loop(self):
         # The sum in the block itself is computed again in the backward, too.
@@ -361,32 +363,25 @@ class Folder(TryTest):
             self.assertFalse((home / "results").exists(), line)
 
 
-class Patch(TryTest):
-    def apply(self, *changes, program="words.py"):
-        path = self.program(program)
+class Patch(Tried):
+    def apply(self, *changes):
+        path = self.program("words.py")
         subprocess.run(["git", "init", "-q", "."], cwd=self.here, check=True)
         patch = self.rfinject("try", *self.place, *ESTIMATE, "--diff", *changes, PYTHON, path).stdout
         subprocess.run(["git", "apply", "-"], input=patch, text=True, cwd=self.here, check=True)
         return path.read_text()
 
-    def check(self, change):
-        """The patched program runs the operators that the change made it run."""
-        path = self.program("words.py")
-        trial = self.trials(*ESTIMATE, "--keep", change, PYTHON, path)[change]
-        self.assertTrue(trial["diffs"], trial)
-        self.apply(change)
-        window = ["--skip", "3", "--steps", "4", "--kill"]
-        self.rfinject(*ESTIMATE, *window, "-o", f"{self.folder}/patched/", PYTHON, path)
-        self.assertEqual(self.operators(f"{self.kept[0]}/run2/traces/"), self.operators(f"{self.folder}/patched/"))
-
     def test_tf32(self):
-        self.check("tf32")
+        self.check_patch("words.py", "tf32")
 
     def test_autocast(self):
-        self.check("autocast")
+        self.check_patch("words.py", "autocast")
+
+    def test_autocast_in_an_autocast(self):
+        self.check_patch("loop.py", "autocast")
 
     def test_set_to_none(self):
-        self.check("set-to-none")
+        self.check_patch("words.py", "set-to-none")
 
     def test_several_apply_together(self):
         text = self.apply("tf32", "set-to-none")

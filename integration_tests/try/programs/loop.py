@@ -10,8 +10,10 @@ EDITED = os.environ.get("EDITED", "").split()
 device = "cuda" if torch.cuda.is_available() else "cpu"
 if hasattr(torch.backends, "fp32_precision"):  # torch 2.9, beside which the older flags cannot be read
     torch.backends.fp32_precision = "tf32" if "tf32" in EDITED else "ieee"
+elif "tf32" in EDITED:
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
 # An autocast that casts nothing, which a setting would make one that does.
-dtype = torch.bfloat16 if "autocast" in EDITED else torch.float32
+dtype = torch.float32 if device == "cuda" and "autocast" not in EDITED else torch.bfloat16
 precision = torch.autocast(device, dtype, enabled="autocast" in EDITED or device == "cuda")
 
 
