@@ -199,14 +199,26 @@ absl::Status MakePlan(const ParsedOptions& parsed, OptionReader& reader, const s
   return absl::OkStatus();
 }
 
-// The patches of what is worth it, and in comment lines what has none.
+// The patch of the best changes together, which ran like that, or of the best change; in comment lines what of it has
+// none.
 std::string Patch(const std::vector<Trial>& trials) {
-  std::string text;
+  const Trial* best = nullptr;
   for (const Trial& trial : trials) {
-    if (!trial.recommended() || trial.name.find(" + ") != std::string::npos) continue;
-    if (trial.diffs.empty()) absl::StrAppend(&text, "# ", trial.name, ": no patch; write: ", trial.write, "\n");
-    for (const std::string& diff : trial.diffs) text += diff;
+    if (!trial.recommended()) continue;
+    if (best == nullptr || trial.changes > best->changes ||
+        (trial.changes == best->changes && trial.won_ns() > best->won_ns())) {
+      best = &trial;
+    }
   }
+  if (best == nullptr) return {};
+  std::string text;
+  for (const auto& [change, where] : best->without_diff) {
+    const auto named =
+        std::find_if(trials.begin(), trials.end(), [&](const Trial& one) { return one.name == change; });
+    absl::StrAppend(&text, "# ", change, " (", where,
+                    "): no patch; write: ", named == trials.end() ? best->write : named->write, "\n");
+  }
+  for (const std::string& diff : best->diffs) text += diff;
   return text;
 }
 

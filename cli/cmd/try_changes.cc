@@ -1,6 +1,7 @@
 #include "cli/cmd/try_changes.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +21,8 @@ struct SourceFile {
 constexpr SourceFile kSources[] = {
 #include "cli/cmd/try_changes.inc"
 };
-constexpr std::string_view kFrame = "frame";
+// What changes stand on, in this order; they are none themselves.
+constexpr std::array<std::string_view, 2> kFoundations = {"frame", "edits"};
 
 std::string_view SourceOf(std::string_view name) {
   for (const SourceFile& file : kSources) {
@@ -100,7 +102,7 @@ const std::vector<ShippedChange>& ShippedChanges() {
   static const auto* const changes = [] {
     auto* list = new std::vector<ShippedChange>;
     for (const SourceFile& file : kSources) {
-      if (file.name == kFrame) continue;
+      if (std::find(kFoundations.begin(), kFoundations.end(), file.name) != kFoundations.end()) continue;
       std::string title = LineWith(file.source, "\"\"\"");
       title.resize(std::min(title.size(), title.find("\"\"\"")));
       list->push_back({file.name, std::move(title), LineWith(file.source, "# write: "), file.source});
@@ -144,8 +146,8 @@ std::string ChangeFile(const ChangeOptions& options, std::span<const WantedChang
   std::string text =
       absl::StrCat("OPTIONS = {'report': ", Literal(options.report), ", 'units': ", UnitsOf(options.gpu),
                    ", 'guard': ", TruthOf(options.guard), ", 'seed': ", options.seed ? "0" : "None",
-                   ", 'losses': ", options.losses, ", 'perturb': ", TruthOf(options.perturb), "}\n",
-                   std::string(SourceOf(kFrame)), "\n");
+                   ", 'losses': ", options.losses, ", 'perturb': ", TruthOf(options.perturb), "}\n");
+  for (const std::string_view name : kFoundations) absl::StrAppend(&text, std::string(SourceOf(name)), "\n");
   for (const WantedChange& change : changes) {
     absl::StrAppend(&text, "use(", Literal(change.name), ", ", change.value.empty() ? "None" : Literal(change.value),
                     ", ", Literal(change.source), ")\n");
@@ -159,7 +161,9 @@ ChangeReport ReadChangeReport(std::string_view text) {
   for (const std::string_view line : PartsOf(text, '\n')) {
     const std::vector<std::string_view> words = PartsOf(line, '\t');
     if (words.size() == 6 && words[1] == "change") {
-      report.lines.push_back({Unescaped(words[2]), Unescaped(words[3]), Unescaped(words[4]), Unescaped(words[5])});
+      report.lines.push_back({Unescaped(words[2]), Unescaped(words[3]), Unescaped(words[4]), !words[5].empty()});
+    } else if (words.size() == 3 && words[1] == "patch") {
+      report.patches[std::string(words[0])] = Unescaped(words[2]);
     } else if (words.size() == 3 && words[1] == "loss") {
       if (losing.empty()) losing = std::string(words[0]);
       if (losing == words[0]) report.losses.push_back(std::strtod(std::string(words[2]).c_str(), nullptr));

@@ -5,6 +5,7 @@
 #define RFINJECT_CLI_CMD_TRY_CHANGES_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -54,12 +55,14 @@ std::string ChangeFile(const ChangeOptions& options, std::span<const WantedChang
 // What the file reported.
 struct ChangeReport {
   struct Line {
-    std::string change, state, text, diff;
+    std::string change, state, text;
+    bool edited = false;  // a patch does the same
   };
   std::vector<Line> lines;
-  std::vector<double> losses;  // of the first process that had any
-  std::string exception;       // of the last process that ended with one
-  std::string outside;         // a file that would have been written outside of the folder
+  std::map<std::string, std::string> patches;  // by process, the unified diff of all that it changed
+  std::vector<double> losses;                  // of the first process that had any
+  std::string exception;                       // of the last process that ended with one
+  std::string outside;                         // a file that would have been written outside of the folder
 };
 ChangeReport ReadChangeReport(std::string_view text);
 

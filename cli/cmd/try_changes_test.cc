@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -24,6 +25,7 @@ TEST(TryChanges, AWordIsAChangeByItsNameWithoutItsValue) {
   EXPECT_TRUE(NamesAChange("@mine.py"));
   EXPECT_FALSE(NamesAChange("@"));
   EXPECT_FALSE(NamesAChange("frame"));
+  EXPECT_FALSE(NamesAChange("edits"));
   EXPECT_FALSE(NamesAChange("python"));
   EXPECT_EQ(FindChange("compile=reduce-overhead")->value, "reduce-overhead");
   EXPECT_FALSE(FindChange("nothing").ok());
@@ -44,11 +46,14 @@ TEST(TryChanges, UnitsAreThoseOfTheBoard) {
 
 TEST(TryChanges, AReportIsReadAndHalfALineIsNone) {
   const ChangeReport report = ReadChangeReport(
-      "7\tchange\ttf32\tmade\tat a\\tb\t--- a\\n+++ b\\\\n\\n\n"
+      "7\tchange\ttf32\tmade\tat a\\tb\tedited\n7\tpatch\thalf\n7\tpatch\t--- a\\n+++ b\\\\n\\n\n"
+      "8\tchange\ttf32\tnothing\tx\t\n"
       "7\tloss\t1.5\n9\tloss\t8\n7\tloss\t-2e-3\n7\texception\tValueError: x\n7\toutside\t/a\n7\tchange\ttf32\tma");
-  ASSERT_EQ(report.lines.size(), 1u);
+  ASSERT_EQ(report.lines.size(), 2u);
   EXPECT_EQ(report.lines[0].text, "at a\tb");
-  EXPECT_EQ(report.lines[0].diff, "--- a\n+++ b\\n\n");
+  EXPECT_TRUE(report.lines[0].edited);
+  EXPECT_FALSE(report.lines[1].edited);
+  EXPECT_EQ(report.patches, (std::map<std::string, std::string>{{"7", "--- a\n+++ b\\n\n"}}));
   EXPECT_EQ(report.losses, (std::vector<double>{1.5, -2e-3}));
   EXPECT_EQ(report.exception, "ValueError: x");
   EXPECT_EQ(report.outside, "/a");

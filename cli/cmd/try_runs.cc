@@ -142,14 +142,16 @@ void Classify(const Outcome& outcome, Trial* trial) {
     if (line.state == "made") {
       std::string& all = made[line.change];
       if (all.find(text) == std::string::npos) absl::StrAppend(&all, all.empty() ? "" : "; ", text);
-      if (!line.diff.empty() &&
-          std::find(trial->diffs.begin(), trial->diffs.end(), line.diff) == trial->diffs.end()) {
-        trial->diffs.push_back(line.diff);
-      }
+      if (!line.edited) trial->without_diff.emplace_back(line.change, text);
     } else {
       if (line.state == "already") state_of_others = "already";
       if (other[line.change].empty()) other[line.change] = text;
     }
+  }
+  // Processes that do the same say the same.
+  for (const auto& [process, patch] : outcome.report.patches) {
+    if (std::find(trial->diffs.begin(), trial->diffs.end(), patch) == trial->diffs.end())
+      trial->diffs.push_back(patch);
   }
   const auto texts = [](const std::map<std::string, std::string>& by_change) {
     return absl::StrJoin(by_change, "; ", [](std::string* out, const auto& one) { out->append(one.second); });
@@ -388,6 +390,7 @@ Variant VariantOf(std::vector<WantedChange> changes) {
     absl::StrAppend(&variant.trial.name, variant.trial.name.empty() ? "" : " + ", change.name);
   }
   if (changes.size() == 1) variant.trial.write = changes.front().write;
+  variant.trial.changes = changes.size();
   variant.changes = std::move(changes);
   return variant;
 }

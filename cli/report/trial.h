@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/report/diff.h"
@@ -51,7 +52,9 @@ struct Trial {
   TrialState state = TrialState::kNothing;
   std::string text;                // where it was made, or why not
   std::string write;               // what a person would write into the program
-  std::vector<std::string> diffs;  // unified diffs that do the same
+  std::vector<std::string> diffs;  // unified diffs that do the same, of what a diff could be made of
+  std::vector<std::pair<std::string, std::string>> without_diff;  // what is in none of them: the change, where
+  size_t changes = 0;                                             // how many at once
   size_t runs = 0;
   double step_ns = 0;                  // GPU time; 0: unknown
   double clock_ns = 0;                 // by the clock, as advice has it; 0: unknown

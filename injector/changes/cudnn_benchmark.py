@@ -8,8 +8,7 @@ def flag(model, arguments):
     if torch.backends.cudnn.benchmark:
         return None if change.said else change.already("the flag is set")
     torch.backends.cudnn.benchmark = True
-    change.made("before the first call of " + type(model).__name__,
-                edit_behind_imports(place(), "torch.backends.cudnn.benchmark = True"))
+    change.made("before the first call of " + type(model).__name__, edit_flags(["torch.backends.cudnn.benchmark = True"]))
 
 
 on_root(flag)

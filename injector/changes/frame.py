@@ -4,7 +4,8 @@ The command puts a line in front of it that sets OPTIONS, and behind it a line u
 A change is a file beside this one, of at most 40 lines, whose first line says what it changes and whose line "# write: "
 says what a person would write into the program. Its code sees the names below, and `change`, which it reports to:
 
-    change.made(text, diff)   the program now does what it did not before; diff: a unified diff that does the same
+    change.made(text, edit)   the program now does what it did not before; edit: what a function of edits.py says
+                              of the program's text, which does the same, or what returns that; None: there is none
     change.already(text)      the program does that by itself
     change.nothing(text)      there is nothing here that it could change
 """
@@ -35,13 +36,14 @@ class Change:
     def __init__(self, name, value):
         self.name, self.value, self.said = name, value, set()
 
-    def say(self, state, text, diff=""):
+    def say(self, state, text, edit=None):
         if (state, text) not in self.said:
             self.said.add((state, text))
-            write("change", self.name, state, text, diff or "")
+            edit = edit() if callable(edit) else edit
+            write("change", self.name, state, text, "edited" if edit is not None and add_edit(edit) else "")
 
-    def made(self, text="", diff=""):
-        self.say("made", text, diff)
+    def made(self, text="", edit=None):
+        self.say("made", text, edit)
 
     def already(self, text=""):
         self.say("already", text)
@@ -62,6 +64,15 @@ def place():
             return os.path.abspath(name), frame.f_lineno
         frame = frame.f_back
     return "", 0
+
+
+def stack():
+    """The program's frames, the outermost first: what tells each from all others that are running, its file, its line."""
+    frames, frame = [], sys._getframe(1)
+    while frame is not None:
+        frames.append((id(frame), frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    return frames[::-1]
 
 
 def at(where):
@@ -101,8 +112,8 @@ def _look_for_roots():
                 if _quiet_calls[0] >= _CALLS_WITHOUT_NEW:
                     handle.remove()
             return None
-        if isinstance(module, torch.jit.ScriptModule):
-            return None
+        if isinstance(module, torch.jit.ScriptModule) or next(module.parameters(), None) is None:
+            return None  # what has no weights is a loss, or makes images ready
         _quiet_calls[0] = 0
         _known.update(id(part) for part in module.modules())
         _roots[id(module)] = module  # kept, so that its id stays its own
@@ -126,6 +137,15 @@ def around(model, before, after=None):
     model.register_forward_pre_hook(before)
     if after is not None:
         model.register_forward_hook(after)
+
+
+def around_roots(before, after=None):
+    """The same for each outermost module, from its first call on."""
+    def begin(model, arguments):
+        around(model, before, after)
+        return before(model, arguments)
+
+    on_root(begin)
 
 
 def on_construct(cls, function):
@@ -214,8 +234,39 @@ def units():
     return ["tf32", "fp16", "bf16"] if major >= 8 else ["fp16"] if major == 7 else []
 
 
-def option_change(option, value, classes, why_not=lambda instance, arguments: ""):
-    """The change that gives an option to whatever of these classes is made."""
+def half_type(device):
+    """The type that autocast takes on "cuda" or "cpu": "bfloat16", "float16", "" where tensor cores have neither."""
+    return "bfloat16" if device == "cpu" or "bf16" in units() else "float16" if "fp16" in units() else ""
+
+
+def autocast_now(device):
+    """Whether autocast is switched on for "cuda" or "cpu", and its type."""
+    if hasattr(torch, "get_autocast_dtype"):  # torch 2.4
+        return torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+    if device == "cpu":
+        return torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype()
+    return torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype()
+
+
+def leave_autocast(context):
+    """Ends an autocast of ours. One of the program's may have begun before and have ended by now; then everything is already
+    as it was before that one, and an exit would bring back what is over."""
+    if autocast_now(context.device) == (True, context.fast_dtype):
+        context.__exit__(None, None, None)
+    elif torch.autocast_decrement_nesting() == 0:
+        torch.clear_autocast_cache()
+
+
+def in_autocast():
+    """Whether the program is in any autocast, one that is switched off included."""
+    depth = torch.autocast_increment_nesting()
+    torch.autocast_decrement_nesting()
+    return depth > 1
+
+
+def option_change(option, value, classes, why_not=lambda instance, arguments: "", instead_of=(), framework=None):
+    """The change that gives an option to whatever of these classes is made. instead_of: options that exclude it.
+    framework: (function, option, value), those of a framework's that makes the instance."""
     change = _current[-1]
 
     def construct(instance, arguments):
@@ -223,130 +274,20 @@ def option_change(option, value, classes, why_not=lambda instance, arguments: ""
         name = type(instance).__name__
         if arguments.get(option) == value:
             return change.already("{} at {}".format(name, at(where)))
+        given = option in arguments
         reason = why_not(instance, arguments)
         if reason:
             return change.nothing("{} at {}: {}".format(name, at(where), reason))
+        for other in instead_of:
+            arguments.pop(other, None)
         arguments[option] = value
-        change.made("{} at {}".format(name, at(where)), edit_argument(where, name, option, repr(value)))
+        edit = edit_argument(where, name, option, repr(value), given, instead_of)
+        if edit is None and framework is not None:
+            edit = edit_option(framework[0], framework[1], repr(framework[2]))
+        change.made("{} at {}".format(name, at(where)), edit)
 
     for cls in classes:
         on_construct(cls, construct)
-
-
-# --- The program's text.
-
-
-def source_of(where):
-    """The lines of the program's own file, and its syntax tree; None for a package that was installed."""
-    import ast
-    name = where[0]
-    if not name or "site-packages" in name or "dist-packages" in name or not name.startswith(HERE + os.sep):
-        return None
-    try:
-        with open(name, encoding="utf-8", newline="") as file:
-            text = file.read()
-        return text.splitlines(True), ast.parse(text)
-    except (OSError, SyntaxError, ValueError):
-        return None
-
-
-def diff_of(where, before, after):
-    import difflib
-    name = os.path.relpath(where[0], HERE)
-    lines = difflib.unified_diff(before, after, "a/" + name, "b/" + name)
-    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
-
-
-def edit_argument(where, function, option, text):
-    """The diff that gives `option=text` to the call of `function` in this line; "" where the line has no such call, or
-    several."""
-    import ast
-    found = source_of(where)
-    if found is None:
-        return ""
-    lines, tree = found
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno <= where[1] <= node.end_lineno and
-             getattr(node.func, "attr", getattr(node.func, "id", "")) == function]
-    if len(calls) != 1:
-        return ""
-    call = calls[0]
-    after = list(lines)
-
-    def replace(first, last, new):  # positions are (line, byte)
-        (a, i), (b, k) = first, last
-        text = after[a - 1].encode()[:i].decode() + new + after[b - 1].encode()[k:].decode()
-        after[a - 1:b] = text.splitlines(True)
-
-    given = [keyword for keyword in call.keywords if keyword.arg == option]
-    if given:
-        value = given[0].value
-        replace((value.lineno, value.col_offset), (value.end_lineno, value.end_col_offset), text)
-    else:
-        parts = list(call.args) + [keyword.value for keyword in call.keywords]
-        if parts:
-            last = max(parts, key=lambda node: (node.end_lineno, node.end_col_offset))
-            end, new = (last.end_lineno, last.end_col_offset), ", {}={}".format(option, text)
-            if isinstance(last, ast.GeneratorExp) or after[end[0] - 1].encode()[end[1]:].lstrip()[:1] not in (b")", b",", b""):
-                return ""
-        else:
-            end, new = (call.end_lineno, call.end_col_offset - 1), "{}={}".format(option, text)
-        replace(end, end, new)
-    return diff_of(where, lines, after) if _parses(after) else ""
-
-
-def _parses(lines):
-    import ast
-    try:
-        ast.parse("".join(lines))
-        return True
-    except SyntaxError:
-        return False
-
-
-def edit_behind_imports(where, text):
-    """The diff that adds these lines behind the imports at the top of the program's file."""
-    import ast
-    found = source_of(where)
-    if found is None:
-        return ""
-    lines, tree = found
-    imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)) and node.lineno < where[1]]
-    if not any("torch" == name.name for node in imports if isinstance(node, ast.Import) for name in node.names):
-        return ""
-    line = imports[-1].end_lineno
-    after = lines[:line] + ["\n"] + [part + "\n" for part in text.split("\n")] + lines[line:]
-    return diff_of(where, lines, after) if _parses(after) else ""
-
-
-def edit_with(first, last, header):
-    """The diff that puts the statements from the line of `first` up to the one before that of `last` below `header`;
-    last None: the statement of `first` alone."""
-    import ast
-    found = source_of(first)
-    if found is None or (last is not None and last[0] != first[0]):
-        return ""
-    lines, tree = found
-    block = None
-    for node in ast.walk(tree):
-        for body in (getattr(node, "body", None), getattr(node, "orelse", None), getattr(node, "finalbody", None)):
-            if not isinstance(body, list):
-                continue
-            spans = lambda line: [k for k, part in enumerate(body) if part.lineno <= line <= part.end_lineno]
-            begin, end = spans(first[1]), spans(last[1]) if last is not None else []
-            if begin and (last is None or (end and begin[0] < end[0])):
-                block = body[begin[0]:end[0] if last is not None else begin[0] + 1]  # the innermost one is the last
-    while block and "zero_grad" in ast.dump(block[-1]):
-        block = block[:-1]
-    if not block or any(isinstance(part, ast.Constant) and isinstance(part.value, str) and part.lineno != part.end_lineno
-                        for statement in block for part in ast.walk(statement)):
-        return ""
-    a, b = block[0].lineno - 1, block[-1].end_lineno
-    indent = lines[a][:block[0].col_offset]
-    if indent.strip() or isinstance(block[0], (ast.Return,)) and last is not None:
-        return ""
-    inner = ["    " + line if line.strip() else line for line in lines[a:b]]
-    after = lines[:a] + [indent + header + "\n"] + inner + lines[b:]
-    return diff_of(first, lines, after) if _parses(after) else ""
 
 
 # --- What the command has asked for, beside changes.
@@ -358,6 +299,7 @@ def _guard():
     home = os.path.expanduser("~")
     allowed = [os.path.realpath(path) for path in (
         HERE, tempfile.gettempdir(), "/dev", "/proc", home + "/.cache", home + "/.triton", home + "/.nv",
+        os.environ.get("MPLCONFIGDIR") or home + "/.config/matplotlib",
         os.environ.get("XDG_CACHE_HOME") or "/dev", os.environ.get("TORCHINDUCTOR_CACHE_DIR") or "/dev",
         os.environ.get("TRITON_CACHE_DIR") or "/dev", os.path.dirname(OPTIONS["report"]))]
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -373,6 +315,9 @@ def _guard():
         if event == "open":
             if isinstance(arguments[2], int) and arguments[2] & writing:
                 check(arguments[0])
+        elif event == "os.mkdir" and any(
+                folder.startswith(os.path.realpath(os.fsdecode(arguments[0])) + os.sep) for folder in allowed):
+            pass  # on the way to what may be written
         elif event in ("os.remove", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree"):
             check(arguments[0])
         elif event in ("os.rename", "os.link", "os.symlink", "shutil.move"):

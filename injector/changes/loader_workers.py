@@ -7,4 +7,5 @@ def why_not(loader, arguments):
     return "it has {} already".format(arguments["num_workers"]) if arguments.get("num_workers") and not value else ""
 
 
-option_change("num_workers", number, [torch.utils.data.DataLoader], why_not)
+option_change("num_workers", number, [torch.utils.data.DataLoader], why_not,
+              framework=("TrainingArguments", "dataloader_num_workers", number))

@@ -7,8 +7,7 @@ def before(model, arguments):
     if model.training:
         trained.add(id(model))
     elif id(model) in trained and torch.is_grad_enabled():
-        where = place()
-        change.made("{} at {}".format(type(model).__name__, at(where)), edit_with(where, None, "with torch.no_grad():"))
+        change.made(type(model).__name__ + " at " + at(place()), lambda: edit_with(*own_places()[0], None, "torch.no_grad()"))
         inside[id(model)] = torch.no_grad()
         inside[id(model)].__enter__()
     elif id(model) in trained:
@@ -20,9 +19,4 @@ def after(model, arguments, result):
         inside.pop(id(model)).__exit__(None, None, None)
 
 
-def begin_model(model, arguments):
-    around(model, before, after)
-    return before(model, arguments)
-
-
-on_root(begin_model)
+around_roots(before, after)

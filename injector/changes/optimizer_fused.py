@@ -6,10 +6,8 @@ def why_not(optimizer, arguments):
     lists = [one for one in parameters_of(arguments)]
     if any(one.device.type != "cuda" or not one.is_floating_point() for one in lists):
         return "its parameters do not all lie on the GPU"
-    if arguments.get("differentiable"):
-        return "it is differentiable"
-    arguments.pop("foreach", None)  # the two exclude each other
-    return ""
+    return "it is differentiable" if arguments.get("differentiable") else ""
 
 
-option_change("fused", True, optimizers_with("fused"), why_not)
+option_change("fused", True, optimizers_with("fused"), why_not, instead_of=("foreach",),
+              framework=("TrainingArguments", "optim", "adamw_torch_fused"))

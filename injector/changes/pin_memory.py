@@ -6,4 +6,5 @@ def why_not(loader, arguments):
     return "" if torch.cuda.is_available() else "there is no GPU here"
 
 
-option_change("pin_memory", True, [torch.utils.data.DataLoader], why_not)
+option_change("pin_memory", True, [torch.utils.data.DataLoader], why_not,
+              framework=("TrainingArguments", "dataloader_pin_memory", True))

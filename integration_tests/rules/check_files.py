@@ -41,10 +41,10 @@ def too_large(root, names, limit=LIMIT, large=frozenset(LARGE)):
 
 
 def names_of_changes(root):
-    """The names that a change of `rfinject try` finds there: those of frame.py, and two of its own."""
-    tree = ast.parse((root / CHANGES / "frame.py").read_text()) if (root / CHANGES / "frame.py").exists() else ast.Module([], [])
+    """The names that a change of `rfinject try` finds there: those of frame.py and edits.py, and two of its own."""
+    paths = [root / CHANGES / name for name in ("frame.py", "edits.py")]
     found = {"OPTIONS", "change", "value"}
-    for node in tree.body:
+    for node in [node for path in paths if path.exists() for node in ast.parse(path.read_text()).body]:
         found.update([node.name] if hasattr(node, "name") else ())
         found.update(alias.name for alias in getattr(node, "names", ()))
         found.update(target.id for target in getattr(node, "targets", ()) if isinstance(target, ast.Name))

@@ -18,6 +18,17 @@ packages of PyPI at the versions of `requirements.txt`, and ran on a virtual GPU
 * **seconds** are those of a machine that did other things, too.
 """
 
+TRIES = """Written by `scripts/test --third-party`, too: what `rfinject try` makes of the six programs of `tried/`, which imitate
+those that their names say, on a virtual GPU of kind {gpu}. {whole} of {all} lines on {programs} programs are as `tried.txt`
+says.
+
+* **kernels**: *same kernels*: the operators with the change are those of the program that a hand has edited (`edits/`), row
+  by row of `rfinject report --by op`: phase, launches, time, FLOP, bytes and kernels. *none changed*: they are those of the
+  program without the change, too. *same operators*: each ran as often and on as many bytes. *already made*, *nothing to
+  change*: `try` says so, and why.
+* **patch**: what `try --diff` prints for the change *applies* with `git apply`, and the program then runs the variant's
+  kernels. The line `try --diff` is the patch of the best changes together."""
+
 
 def versions(python, packages):
     code = "import importlib.metadata as m, sys\nfor p in sys.argv[1:]: print(p, m.version(p))"
@@ -50,12 +61,53 @@ def part(torch, python, rows, before, order):
                       "|---|---|---|---|---|---|---|---|---|", *lines, ""])
 
 
+def _version(heading):
+    return [int(number) for number in re.search(r"torch ([\d.]+)", heading)[1].split(".")]
+
+
+def _write_part(path: pathlib.Path, heading, gpu, make):
+    """Writes the part below that heading, which make(what stands there) returns, and leaves the others as they are."""
+    head, parts = HEAD.format(gpu=gpu), {}
+    if path.exists():
+        before, *texts = re.split(r"^(?=## )", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        head = head if gpu else before.rstrip() + "\n"
+        parts = {text.splitlines()[0]: text.rstrip() + "\n" for text in texts}
+    parts[heading] = make(parts.get(heading, ""))
+    newest_first = sorted(parts, key=lambda heading: (heading.startswith("## torch"), _version(heading)), reverse=True)
+    path.write_text("\n".join([head, *(parts[heading] for heading in newest_first)]), encoding="utf-8")
+
+
 def write(path: pathlib.Path, torch, gpu, python, rows, order):
     """Writes the page, or what changes of it. `order` has the names of all programs."""
-    parts = {}
-    if path.exists():
-        for text in re.split(r"^(?=## torch )", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-            parts[text.split()[2]] = text.rstrip() + "\n"
-    parts[torch] = part(torch, python, rows, parts.get(torch, ""), order)
-    newest_first = sorted(parts, key=lambda version: [int(number) for number in version.split(".")], reverse=True)
-    path.write_text("\n".join([HEAD.format(gpu=gpu), *(parts[version] for version in newest_first)]), encoding="utf-8")
+    _write_part(path, f"## torch {torch}", gpu, lambda before: part(torch, python, rows, before, order))
+
+
+def write_tries(path: pathlib.Path, torch, gpu, programs):
+    """Writes the part about changes of `rfinject try`, or the lines of these programs in it."""
+    heading = f"## `rfinject try`, torch {torch}"
+
+    def make(before):
+        lines = {}
+        for name, line in re.findall(r"^(?=\| (\S+) \|)(.*)$", before, re.MULTILINE):
+            lines.setdefault(name, []).append(line)
+        lines = {name: rows for name, rows in lines.items() if name not in ("program", "---")}
+        lines |= {program.name: tries_rows(program) for program in programs}
+        rows = [line for name in lines for line in lines[name]]
+        wrong = sum("NOT" in line for line in rows)
+        return "\n".join([heading, "", TRIES.format(gpu=gpu, all=len(rows), programs=len(lines), whole=len(rows) - wrong), "",
+                          "| program | change | kernels | patch | to know |", "|---|---|---|---|---|", *rows, ""])
+
+    _write_part(path, heading, "", make)
+
+
+def tries_rows(program):
+    rows = []
+    for change in program.changes:
+        made = change.kernels not in ("already made", "nothing to change")
+        kernels = change.kernels.replace("launches", "same operators", 1).replace("same but", "same kernels but for", 1)
+        kernels = "same kernels" if kernels == "same" else kernels.replace("operators but", "operators but for", 1)
+        kernels = "NOT as expected" if change.wrong else kernels + (", none changed" if made and change.unchanged else "")
+        known = "; ".join(filter(None, [*change.wrong, "" if made else change.said, change.note])).replace("|", "/")
+        rows.append(f"| {program.name} | {change.name} | {kernels} | {change.patch if made else '-'} | {known[:400]} |")
+    together = "NOT as expected: " + "; ".join(program.wrong)[:200] if program.wrong else "applies" if program.together else "-"
+    return rows + [f"| {program.name} | `try --diff` | | {together} | {program.together or 'no change won'} |"]
