@@ -22,6 +22,7 @@ using arming::Action;
 using arming::GroupRole;
 
 constexpr uint64_t kLongRun = 3000, kRecordedSteps = 20;
+constexpr uint64_t kSkipped = 10;  // steps before a window
 // What a step with counters and one with times cost, in steps; the noise that the host adds to a step's duration.
 constexpr double kCountersCost = 1, kTimesCost = 0.05, kHostSpread = 0.01;
 constexpr double kOddStep = 1.2, kLongStep = 1.5;
@@ -174,6 +175,7 @@ class Simulation {
         random_(options.seed),
         m_(options.launches),
         recording_(options.schedule == Schedule::kRecording),
+        skipped_(options.schedule == Schedule::kFiftySteps ? kSkipped : 0),
         steps_(recording_                                  ? kRecordedSteps
                : options.schedule == Schedule::kFiftySteps ? 50
                                                            : kLongRun),
@@ -289,7 +291,7 @@ class Simulation {
     uint32_t id = 0;
     table_.Add(record, &id);
     if (recording_) return;
-    for (const Sample& sample : samples) sums_.Add(step, id, sample);
+    for (const Sample& sample : samples) sums_.Add(skipped_ + step, id, sample);
   }
 
   // What is not sampled need not be drawn launch by launch, and not at all where its noise averages out.
@@ -308,6 +310,8 @@ class Simulation {
     const Key& key = keys_[i];
     double sum = 0;
     const bool times = decision.action == Action::kTimes;
+    // Only the SASS group has no room for the bytes (collector/cupti/planner.h).
+    const bool counts_bytes = !times && roles_[decision.group] != GroupRole::kOnce;
     const double spread = times ? options_.launch_spread : options_.launch_spread / 1.5;
     for (uint32_t launch = 0; launch < options_.launches; ++launch) {
       double value = (times ? key.ns : key.bytes) * factor * (1 + spread * normal_(random_));
@@ -316,7 +320,7 @@ class Simulation {
       sum += static_cast<double>(sample);
       if (times) {
         Add(key, step, {{kTime, sample}});
-      } else if (roles_[decision.group] == GroupRole::kHardware) {
+      } else if (counts_bytes) {
         Add(key, step, {{kDramBytes, sample}, {kFlopFirst + 1, key.flop}});
       }
     }
@@ -325,7 +329,7 @@ class Simulation {
     own = sum;
     if (steps_ <= 500) other *= MeanNoise(times ? options_.launch_spread / 1.5 : options_.launch_spread);
     if (times) policy_.OnTime(i, sum / m_, options_.launches);
-    if (!times && roles_[decision.group] == GroupRole::kHardware) policy_.OnBytes(i, sum / m_);
+    if (counts_bytes) policy_.OnBytes(i, sum / m_);
     if (!times) policy_.OnCounted(i, decision.group);
   }
 
@@ -357,7 +361,7 @@ class Simulation {
     if (recording_) return;
     policy_.End(step, decision, duration, true);
     StepRecord record;
-    record.index = step;
+    record.index = skipped_ + step;
     record.duration_ns = duration;
     record.samples = 8;
     record.measured = true;
@@ -404,6 +408,7 @@ class Simulation {
   std::uniform_real_distribution<double> uniform_;
   const double m_;  // launches of a key in a step
   const bool recording_;
+  const uint64_t skipped_;  // steps before the first, in the trace's numbers
   const uint64_t steps_;
   const std::vector<GroupRole> roles_;
   arming::Policy policy_;

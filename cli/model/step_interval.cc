@@ -79,7 +79,7 @@ namespace {
 
 // The uncertainty of the mean of all samples, as the report has it, so that a batch weighs what it holds. `own`: how
 // many of the batches say how it scatters.
-Uncertainty UncertaintyOf(std::span<const Batch> batches, double mean, size_t own) {
+Uncertainty UncertaintyOf(std::span<const Batch> batches, double mean, size_t own, double most_degrees) {
   double n = 0, squares = 0, variance = 0;
   for (const Batch& batch : batches) {
     n += batch.n;
@@ -92,7 +92,8 @@ Uncertainty UncertaintyOf(std::span<const Batch> batches, double mean, size_t ow
   // Unbiased for independent samples: the expectation of the sum is (1 - the sum of squared weights) times the mean's
   // variance.
   variance /= 1 - squares / (n * n);
-  const double degrees = std::min(static_cast<double>(std::min(own, batches.size())) - 1, n * n / squares - 1);
+  const double degrees =
+      std::min({static_cast<double>(std::min(own, batches.size())) - 1, n * n / squares - 1, most_degrees});
   return {.variance = variance, .satterthwaite = variance * variance / degrees};
 }
 
@@ -117,7 +118,7 @@ double ForSkewness(std::span<const Batch> batches, double mean, double own) {
 }  // namespace
 
 StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double> values, double run_steps,
-                        std::span<const uint64_t> own) {
+                        std::span<const uint64_t> own, double most_degrees) {
   StepInterval result;
   result.steps = values.size();
   if (values.empty()) return result;
@@ -140,16 +141,18 @@ StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double>
   result.uncertainty.known = false;
   constexpr size_t kLeastSteps = 3;
   const size_t own_steps = BatchCount(own, 1);
-  if (own_steps >= kLeastSteps) result.least = UncertaintyOf(BatchesOf(steps, values, 1), result.mean, own_steps);
+  if (own_steps >= kLeastSteps)
+    result.least = UncertaintyOf(BatchesOf(steps, values, 1), result.mean, own_steps, most_degrees);
   if (result.trust == Trust::kFewSteps) return result;
   // The steps of this run that were sampled are known exactly.
   const double rest = run_steps > n ? 1 - n / run_steps : 0;
-  result.half_width = HalfWidth95(UncertaintyOf(batches, result.mean, result.batches).Times(std::sqrt(rest))) *
-                      ForSkewness(batches, result.mean, static_cast<double>(result.batches));
+  result.half_width =
+      HalfWidth95(UncertaintyOf(batches, result.mean, result.batches, most_degrees).Times(std::sqrt(rest))) *
+      ForSkewness(batches, result.mean, static_cast<double>(result.batches));
   // For another run, which has other steps, it matters what neighbours have in common.
   const std::vector<Batch> apart = BatchesOf(steps, values, kBatchSteps);
   const size_t own_apart = BatchCount(own, kBatchSteps);
-  if (own_apart >= kLeastBatches) result.uncertainty = UncertaintyOf(apart, result.mean, own_apart);
+  if (own_apart >= kLeastBatches) result.uncertainty = UncertaintyOf(apart, result.mean, own_apart, most_degrees);
   return result;
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -55,9 +56,11 @@ struct StepInterval {
 
 // `values[i]` is what was sampled in step `steps[i]`, which ascend. `run_steps`: how many steps the run has, all
 // together. `own`: those of the steps in which something of the row ran, if it does not run in all of them; only they
-// tell how it scatters. Empty: all.
+// tell how it scatters. Empty: all. `most_degrees`: the degrees of freedom of the values' variance, if these are
+// fewer than the steps leave.
 StepInterval IntervalOf(std::span<const uint64_t> steps, std::span<const double> values, double run_steps,
-                        std::span<const uint64_t> own = {});
+                        std::span<const uint64_t> own = {},
+                        double most_degrees = std::numeric_limits<double>::infinity());
 
 // Whether the sampled values themselves drift: neighbours resemble each other more than chance would have it. It is
 // called for the run's total, which has the least noise; returns false for fewer than 8 values.

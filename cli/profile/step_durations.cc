@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <optional>
 #include <vector>
 
 #include "cli/profile/nearest.h"
+#include "cli/profile/two_clusters.h"
 
 namespace rfinject::cli {
 namespace {
@@ -18,8 +19,6 @@ constexpr double kSlowDeviations = 6, kSlowShare = 0.05;
 constexpr double kHarmless = 0.05;
 // What one step may do to the mean of all without being looked at.
 constexpr double kHarmlessBias = 0.0005;
-// The distance of two halves' means over their spread. A normal distribution that is cut at its mean has 2.65.
-constexpr double kApart = 4;
 constexpr double kMadToDeviation = 1.4826;
 
 double Median(std::vector<double> values) {
@@ -28,44 +27,22 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Looks for two clusters, by the means of what is below and above their middle (Lloyd's iteration in one dimension).
-// `seldom`: whether the run goes from one to the other less than half as often as independent steps would. `rarer`:
-// how many are in the smaller one.
-bool AreTwo(std::span<const double> values, bool* seldom, uint64_t* rarer) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  double cut = (*low + *high) / 2;
-  double apart = 0, share = 0, fewer = 0;
-  for (int i = 0; i < 20; ++i) {
-    double n[2] = {}, sum[2] = {}, squares[2] = {};
-    for (const double value : values) {
-      const size_t side = value > cut ? 1 : 0;
-      n[side] += 1;
-      sum[side] += value - *low;
-      squares[side] += (value - *low) * (value - *low);
-    }
-    if (n[0] == 0 || n[1] == 0) return false;
-    const double mean0 = sum[0] / n[0], mean1 = sum[1] / n[1];
-    const double variance =
-        (std::max(0.0, squares[0] / n[0] - mean0 * mean0) + std::max(0.0, squares[1] / n[1] - mean1 * mean1)) / 2;
-    apart = variance > 0 ? (mean1 - mean0) / std::sqrt(variance) : std::numeric_limits<double>::infinity();
-    share = std::min(n[0], n[1]) / (n[0] + n[1]);
-    fewer = std::min(n[0], n[1]);
-    cut = *low + (mean0 + mean1) / 2;
-  }
+// Whether the run goes from one kind of step to the other less than half as often as independent steps would.
+bool ChangeSeldom(std::span<const double> values, const TwoClusters& kinds) {
+  const double share = static_cast<double>(kinds.fewer) / static_cast<double>(values.size());
   size_t changes = 0;
-  for (size_t i = 1; i < values.size(); ++i) changes += (values[i] > cut) != (values[i - 1] > cut);
-  *seldom = static_cast<double>(changes) < share * (1 - share) * static_cast<double>(values.size() - 1);
-  *rarer = static_cast<uint64_t>(fewer);
-  return apart > kApart && fewer >= 2;
+  for (size_t i = 1; i < values.size(); ++i) changes += (values[i] > kinds.cut) != (values[i - 1] > kinds.cut);
+  return static_cast<double>(changes) < share * (1 - share) * static_cast<double>(values.size() - 1);
 }
 
 // Whether the first or the last step alone is unlike the others: it may be an accident or the only step that is seen
 // at another speed, and one cannot tell which. In a long run it does not matter.
-bool MayChangeAtAnEnd(std::span<const double> values, double median, double unlike) {
+// Where there are `accidents`, slow steps each by itself, one more is one of them.
+bool MayChangeAtAnEnd(std::span<const double> values, double median, double unlike, uint64_t accidents) {
   const double harmless = kHarmlessBias * median * static_cast<double>(values.size());
   const auto changes = [&](double value) {
     const double distance = std::fabs(value - median);
-    return distance > unlike && distance > harmless;
+    return distance > unlike && distance > harmless && (value < median || accidents < 2);
   };
   return changes(values.front()) || changes(values.back());
 }
@@ -101,7 +78,7 @@ DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint6
     found.slow_extra_ns = Nearest(std::floor(extra));
   }
   if (distance == 0) return found;
-  const bool at_an_end = MayChangeAtAnEnd(values, median, limit - median);
+  const bool at_an_end = MayChangeAtAnEnd(values, median, limit - median, in_a_row == 0 ? slow : 0);
   // Slow steps would hide what the others do.
   std::vector<double> ordinary;
   double sum = 0;
@@ -115,16 +92,14 @@ DurationFindings ExamineDurations(std::span<const StepDuration> durations, uint6
   for (const double value : values) variance += (value - mean) * (value - mean);
   variance /= static_cast<double>(values.size());
   if (!(variance > 0)) return found;
-  bool stays = false;
-  uint64_t rarer = 0;
-  const bool are_two = AreTwo(ordinary, &stays, &rarer);
-  if ((are_two && stays) || at_an_end) {
+  const std::optional<TwoClusters> kinds = FindTwoClusters(ordinary);
+  if ((kinds && ChangeSeldom(ordinary, *kinds)) || at_an_end) {
     found.drifting = found.two_speeds = true;
     return found;
   }
-  if (are_two && (slow == 0 || !seldom)) {
+  if (kinds && (slow == 0 || !seldom)) {
     found.of_kinds = ordinary.size();
-    found.rarer_kind = rarer;
+    found.rarer_kind = kinds->fewer;
   }
   // The mean over a few neighbouring lags is as good as one lag of a longer run. Half the distance: what is left
   // there is seen earlier, and what is gone there does no harm at the whole distance.

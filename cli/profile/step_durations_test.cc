@@ -72,6 +72,15 @@ TEST(StepDurations, OfAShortWindowAnEndMayBeAnotherSpeed) {
   EXPECT_FALSE(ExamineDurations(Steps(1, [](uint64_t step) { return step == 1999 ? 1.1 : 1.0; }), 0, 100).two_speeds);
 }
 
+TEST(StepDurations, ASlowStepAtAnEndIsAnAccidentWhereThereAreOthers) {
+  const auto now_and_then = Steps(
+      1, [](uint64_t step) { return step % 14 == 0 ? 1.5 : 1.0; }, 29);
+  EXPECT_FALSE(ExamineDurations(now_and_then, 0, 4).two_speeds);
+  const auto in_a_row = Steps(
+      1, [](uint64_t step) { return step > 26 ? 1.5 : 1.0; }, 29);
+  EXPECT_TRUE(ExamineDurations(in_a_row, 0, 4).two_speeds);
+}
+
 TEST(StepDurations, CountSlowStepsAndForgetTheFirstOnes) {
   const auto run = Steps(1, [](uint64_t step) { return step < 10 || step % 50 == 7 ? 1.5 : 1.0; });
   const DurationFindings found = ExamineDurations(run, 10, 100);

@@ -272,6 +272,32 @@ TEST(TraceReader, TwoSpeedsAreSeenBetweenStepsThatTimingMadeLonger) {
   EXPECT_EQ(contents.profile.runs.begin()->second.steps.two_speeds, 1u);
 }
 
+// The first steps of a program are left out, as they make plans and allocate; those of a window behind skipped steps
+// are steps like any other.
+TEST(TraceReader, ASlowStepBeforeTheFirstSampleCountsWhereStepsWereSkipped) {
+  for (const uint64_t skipped : {0u, 10u}) {
+    const TraceContents contents =
+        Read(Trace({Definitions, [skipped](v1::Chunk& chunk) {
+                      for (uint64_t i = 0; i < 48; ++i) {
+                        const bool timed = i >= 8 && i % 4 == 0;
+                        v1::Step* step = chunk.add_step();
+                        step->set_index(skipped + i);
+                        step->set_measured(true);
+                        step->set_duration_ns((i == 3 ? 1'500'000 : 1'000'000) + i * 7919 % 5000);
+                        if (!timed) continue;
+                        v1::SampledStep* sampled = chunk.add_sampled_step();
+                        sampled->set_run(1);
+                        sampled->set_step(skipped + i);
+                        sampled->set_metric(1);
+                        if (i == 8) sampled->add_key(1);
+                        sampled->add_change(i == 8 ? 2 : 0);
+                      }
+                    }}));
+    ASSERT_TRUE(contents.status.ok()) << contents.status;
+    EXPECT_EQ(contents.profile.runs.begin()->second.steps.slow, skipped > 0 ? 1u : 0u);
+  }
+}
+
 TEST(TraceReader, WindowsOfPmSamplingAreSummed) {
   const TraceContents contents = Read(Trace({Definitions, [](v1::Chunk& chunk) {
                                                for (uint64_t i : {1u, 2u}) {

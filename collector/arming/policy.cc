@@ -37,7 +37,7 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
   std::vector<uint32_t> groups;
   for (uint32_t i = 0; i < groups_; ++i) {
     groups.push_back(i);
-    samples_bytes_.push_back(roles[i] == GroupRole::kHardware);
+    samples_bytes_.push_back(roles[i] != GroupRole::kOnce);
   }
   if (options.window_steps != 0) {
     // Every hardware group samples the bytes, so they are repeated until there are as many samples as an interval
@@ -79,11 +79,25 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
 namespace {
 
 // How many draws are looked at, at most, and the error of its coverage (window_coverage.h) with which a draw is good
-// enough. Judging one takes a fraction of a millisecond, and all are judged once in a process.
+// enough. Judging one takes a fraction of a millisecond, and all are judged once in a process. Of one that leaves an
+// end of the window out nothing is judged.
 constexpr uint64_t kDraws = 1024;
 constexpr double kGoodEnough = 0.005;
 
 }  // namespace
+
+// Whether the steps that are sampled begin and end as near to the ends of `span` as half of their mean distance. What
+// changes before the first of them or behind the last, such as a clock behind a host that is slower, nobody sees.
+bool Schedule::ReachesTheEnds(const std::vector<Slot>& slots, uint64_t span) const {
+  const auto samples = [this](const Slot& slot) {
+    return slot.decision.action == Action::kTimes || samples_bytes_[slot.decision.group];
+  };
+  const auto first = std::find_if(slots.begin(), slots.end(), samples);
+  const auto last = std::find_if(slots.rbegin(), slots.rend(), samples);
+  if (last == slots.rend()) return false;
+  const auto near = span / (2 * slots.size());
+  return first->offset <= near && span - 1 - last->offset <= near;
+}
 
 // Spreads the burst over the next `span` steps. Of some random draws it takes the one for which the textbook's
 // interval is nearest to right, both for the steps with times and for those with counters.
@@ -92,13 +106,17 @@ void Schedule::Draw(uint64_t span) {
   const WindowCoverage coverage(span);
   std::vector<Slot> best;
   double least = 0;
-  for (uint64_t draw = 1; draw <= kDraws && (best.empty() || least > kGoodEnough); ++draw) {
+  bool best_reaches = false;
+  for (uint64_t draw = 1; draw <= kDraws && (!best_reaches || least > kGoodEnough); ++draw) {
     std::vector<Slot> slots = DrawOnce(RandomAt(seed_, draw, kOfWindows), span);
+    const bool reaches = ReachesTheEnds(slots, span);
+    if (best_reaches && !reaches) continue;
+    if (reaches && !best_reaches) best.clear();
     double worst = 0;
     for (const Action action : {Action::kTimes, Action::kCounters}) {
       std::vector<uint64_t> steps;
       for (const Slot& slot : slots) {
-        // Groups that are armed once, or as a guard, sample no bytes.
+        // A group that is armed once samples no bytes.
         const bool samples = action == Action::kTimes || samples_bytes_[slot.decision.group];
         if (slot.decision.action == action && samples) steps.push_back(slot.offset);
       }
@@ -110,6 +128,7 @@ void Schedule::Draw(uint64_t span) {
     if (best.empty() || worst < least) {
       least = worst;
       best = std::move(slots);
+      best_reaches = reaches;
     }
   }
   burst_ = std::move(best);

@@ -114,6 +114,7 @@ class Schedule {
   // The group of a slot, whatever the level: all ranks have it there.
   uint32_t GroupOf(uint64_t slot) const noexcept;
   void Draw(uint64_t span);
+  bool ReachesTheEnds(const std::vector<Slot>& slots, uint64_t span) const;
   std::vector<Slot> DrawOnce(uint64_t seed, uint64_t span) const;
 
   std::vector<Slot> burst_;          // ascending

@@ -208,7 +208,7 @@ TEST(Schedule, TheIntervalOfADrawnWindowHoldsForStepsThatRememberOneAnother) {
     for (uint64_t step = 0; step < schedule.burst_end(); ++step) {
       const Decision decision = schedule.At(step, 0);
       if (decision.action == Action::kTimes) times.push_back(step);
-      if (decision.action == Action::kCounters && roles[decision.group] == R::kHardware) bytes.push_back(step);
+      if (decision.action == Action::kCounters && roles[decision.group] != R::kOnce) bytes.push_back(step);
     }
     ASSERT_GE(bytes.size(), options.min_samples);
     for (const double keeps : {0.0, 0.7, 0.93}) {
@@ -218,6 +218,28 @@ TEST(Schedule, TheIntervalOfADrawnWindowHoldsForStepsThatRememberOneAnother) {
             0.95, 0.04)
             << window << " steps, " << keeps;
       }
+    }
+  }
+}
+
+// What changes before the first sampled step of a window or behind the last one is not seen.
+TEST(Schedule, AWindowIsSampledUpToItsEnds) {
+  const std::vector<GroupRole> roles = {R::kHardware, R::kHardware, R::kOnce, R::kGuard};
+  Options options;
+  options.warm_up_steps = 2;
+  for (const uint64_t window : {50u, 100u, 400u}) {
+    options.window_steps = window;
+    for (options.seed = 1; options.seed <= 10; ++options.seed) {
+      const Schedule schedule(options, roles);
+      std::vector<uint64_t> sampled;
+      for (uint64_t step = 0; step < schedule.burst_end(); ++step) {
+        const Decision decision = schedule.At(step, 0);
+        const bool counts_bytes = decision.action == Action::kCounters && roles[decision.group] != R::kOnce;
+        if (decision.action == Action::kTimes || counts_bytes) sampled.push_back(step);
+      }
+      const uint64_t half_a_distance = (schedule.burst_end() - schedule.burst_begin()) / (2 * sampled.size());
+      EXPECT_LE(sampled.front(), schedule.burst_begin() + half_a_distance) << window << ", " << options.seed;
+      EXPECT_GE(sampled.back() + 1 + half_a_distance, schedule.burst_end()) << window << ", " << options.seed;
     }
   }
 }

@@ -132,6 +132,8 @@ void FinishSamples(State* state) {
     const SampledSteps& sampled = of.run.sampled_steps;
     uint64_t first = sampled.empty() ? 0 : UINT64_MAX;
     for (const auto& [metric, steps] : sampled) first = std::min(first, steps.begin()->first);
+    // A program's first steps make plans and allocate. Where the user skipped these, they are not in the trace.
+    if (!of.durations.empty() && of.durations.front().step > of.untrained_steps) first = 0;
     const DurationFindings found = ExamineDurations(Undisturbed(of.durations, sampled), first, DistanceOf(sampled));
     StepSums& steps = of.run.steps;
     wire::SaturatingAdd(&steps.drifting, found.drifting ? 1 : 0);
