@@ -19,8 +19,10 @@ def read_table(path):
 
 
 CHIPS = {row["chip"]: row for row in read_table(ROOT / "gpus" / "chips.csv")}
-# AMD's boards, whose chips are not in that table, are for recordings only: nothing is estimated for them.
-GPUS = {row["gpu"]: row for row in read_table(ROOT / "gpus" / "gpus.csv") if row["chip"] in CHIPS}
+# Boards of other vendors, whose chips are not in that table, are for recordings only: nothing is estimated for them.
+GPUS, VENDORS = {}, {}
+for board in read_table(ROOT / "gpus" / "gpus.csv"):
+    (GPUS if board["chip"] in CHIPS else VENDORS)[board["gpu"]] = board
 
 
 def family_of(row):

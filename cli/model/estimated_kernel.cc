@@ -128,6 +128,27 @@ bool IsReduction(std::string_view name) {
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
+// A short kernel that torch launches before the operator's own: the bytes that it copies; 0: there is none. The bias
+// of a product by one row or column is copied into the result, because cuBLASLt is not asked (ATen, cuda/Blas.cpp);
+// the sum of integers narrower than 64 bits is one of 64 bits, to which they are converted (ATen, ReduceOpsUtils.h).
+double CopiedFirst(std::string_view name, const Shapes& shapes, const Operator& op) {
+  if (name == "addmm" && op.kind == OperatorKind::kProduct && (op.k == 1 || op.n == 1)) {
+    return op.m * op.n * op.element_bytes + op.n * op.element_bytes;
+  }
+  constexpr std::array<std::string_view, 5> kNarrow = {"bool", "u8", "i8", "i16", "i32"};
+  constexpr double kSumBytes = 8;
+  if (name != "sum" || shapes.count == 0) return 0;
+  const Shape& first = shapes.operand[0];
+  const bool narrow = std::ranges::find(kNarrow, first.type) != kNarrow.end();
+  return narrow ? first.elements() * (first.element_bytes + kSumBytes) : 0;
+}
+
+void AddCopy(double bytes, OperatorList& list) {
+  if (!(bytes > 0)) return;
+  list.operators[1] = {.kind = OperatorKind::kElementwise, .bytes = bytes};
+  list.count = 2;
+}
+
 // Elements of the result where threads take them one by one (OperatorKind::kReordering): a copy that changes no type
 // changes the order, and operands of different sizes are broadcast. 0 elsewhere.
 double SingleElements(std::string_view name, std::string_view signature, const Shapes& shapes) {
@@ -209,6 +230,7 @@ OperatorList OperatorsOf(const EstimatedKernel& kernel) {
       : name.ends_with("convolution")
           ? FillForward(shapes, flop, op)
           : FillProduct(name, shapes, flop, op) || FillAttention(name, shapes, flop, kernel.bytes, op)) {
+    if (!backward) AddCopy(CopiedFirst(name, shapes, op), list);
     return list;
   }
 
@@ -238,6 +260,7 @@ OperatorList OperatorsOf(const EstimatedKernel& kernel) {
     op.kind = IsReduction(name)                     ? OperatorKind::kReduction
               : name.starts_with("_index_put_impl") ? OperatorKind::kScatter
                                                     : OperatorKind::kOther;
+    AddCopy(CopiedFirst(name, shapes, op), list);
     if (const double single = SingleElements(name, kernel.signature, shapes); single > 0 && !IsTensor(precision)) {
       op.kind = OperatorKind::kReordering;
       op.rows = single, op.cols = 1;

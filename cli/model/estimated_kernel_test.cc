@@ -73,6 +73,26 @@ TEST(EstimatedKernel, ProductsTakeTheirLastTwoOperands) {
   }
 }
 
+TEST(EstimatedKernel, SomeOperatorsAreTwoKernels) {
+  const auto copied = [](std::string_view op, std::string_view signature, double flop = 0) {
+    EstimatedKernel kernel{.op = op, .signature = signature};
+    kernel.flop[static_cast<size_t>(Precision::kFp32)] = flop;
+    const OperatorList list = OperatorsOf(kernel);
+    return list.count == 2 ? list.operators[1].bytes : 0;
+  };
+  // The bias is copied first, because cuBLASLt is not asked.
+  EXPECT_EQ(copied("aten::addmm", "f32[1] f32[16,256] f32[256,1]", 2 * 16 * 256), 4 + 16 * 4);
+  EXPECT_EQ(copied("aten::addmm", "f32[8] f32[16,1] f32[1,8]", 2 * 16 * 8), 8 * 4 + 16 * 8 * 4);
+  EXPECT_EQ(copied("aten::addmm", "f32[2] f32[16,256] f32[256,2]", 2 * 16 * 256 * 2), 0);
+  EXPECT_EQ(copied("aten::mm", "f32[16,256] f32[256,1]", 2 * 16 * 256), 0);
+  // Integers are converted to those of the sum.
+  EXPECT_EQ(copied("aten::sum", "i32[3,128]"), 384 * (4 + 8));
+  EXPECT_EQ(copied("aten::sum", "bool[128]"), 128 * (1 + 8));
+  EXPECT_EQ(copied("aten::sum", "i64[3,128]"), 0);
+  EXPECT_EQ(copied("aten::sum", "f16[3,128]"), 0);
+  EXPECT_EQ(copied("aten::amax", "i32[3,128]"), 0);
+}
+
 TEST(EstimatedKernel, AttentionHasHeadsQueriesAndKeys) {
   const Operator forward = OperatorsOf({.op = "aten::_scaled_dot_product_flash_attention",
                                         .signature = "f16:causal[8,12,100,64] f16[8,12,200,64] f16[8,12,200,64]",

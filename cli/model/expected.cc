@@ -31,6 +31,12 @@ constexpr double kStrideMost = 8;        // units; each row lies on pages of its
 constexpr double kL2BytesPerCycle = 64;  // of an SM: what the crossbar is built for
 constexpr double kL2Gone = 3;   // times the L2's capacity: so much traffic leaves nothing of the kernel before
 constexpr double kOverlap = 4;  // exponent: how sharply a kernel is either compute or memory bound
+// cuBLAS's kernels for batches of small matrices on tensor cores are of one warp and one tile of 16 x 16; from 64 on
+// its others are faster.
+constexpr double kWarpTile = 16, kWarpTileMost = 64;
+// torch's kernels of attention in FP32 make a product on tensor cores of three of TF32 (ATen, mem_eff_attention/
+// gemm_kernel_utils.h: OpMultiplyAddFastF32 from compute capability 8.0 on; CUTLASS, mma_tensor_op_fast_f32.h).
+constexpr double kSplitProducts = 3;
 // A fused attention: queries and keys of a block at a time (Dao, "FlashAttention-2"; half of the keys at heads of
 // 128).
 constexpr double kAttentionRows = 128, kAttentionCols = 128;
@@ -44,6 +50,13 @@ double MisalignedElements(const Operator& op) {
   const bool n = std::fmod(op.n * op.element_bytes, kRowAlignment) != 0;
   const double right = op.shared_right ? 1 : op.batch;
   return (k ? op.batch * op.m * op.k : 0) + (k || n ? right * op.k * op.n : 0) + (n ? op.batch * op.m * op.n : 0);
+}
+
+// Blocks of one warp for a batch of small matrices; 0 where other kernels are taken.
+double WarpTiles(const Operator& op) {
+  if (!IsTensor(op.precision) || op.shared_right || op.batch == 1) return 0;
+  if (std::min(op.m, op.n) > kWarpTile || std::max(op.m, op.n) > kWarpTileMost) return 0;
+  return op.batch * std::ceil(op.m / kWarpTile) * std::ceil(op.n / kWarpTile);
 }
 
 // By the size of the operator, because a short kernel's time is less certain: 0 tiny to 3 long.
@@ -89,6 +102,9 @@ ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, st
   p.elements_per_s = get("elements_per_clock", 0) * gpu_.sm_count * gpu_.boost_hz;
   p.step_s = get("step_ns", 0) * 1e-9;
   p.misaligned = get("misaligned", 0);
+  p.block_s = get("block_ns", 0) * 1e-9;
+  p.fma_rate = get("fma_rate", p.fma_rate);
+  p.split_rate = get("split_rate", p.split_rate);
   p.block_bytes_per_s = get("block_GBps", 0) * 1e9;
   p.tiles = {get("tile_edge", 0), get("k_setup", 0), get("wave", 0), get("least_tile_rows", 0),
              get("least_tile_cols", 0)};
@@ -96,16 +112,16 @@ ExpectedTimes::Parameters ExpectedTimes::Read(const Calibration& calibration, st
   p.memory = get("memory", p.memory);
   p.strided_gradient = get("strided_gradient", p.strided_gradient);
   p.implicit_gemm_input = get("implicit_gemm_input", p.implicit_gemm_input);
-  p.fused_rate = get("winograd_fused", p.fused_rate);
-  p.fused_wave = get("winograd_fused_wave", p.fused_wave);
-  p.fused_output = get("winograd_fused_output", p.fused_output);
-  p.fused_filter = get("winograd_fused_filter", p.fused_filter);
-  p.winograd_rate = get("winograd", p.winograd_rate);
-  p.winograd_transform = get("winograd_transform", p.winograd_transform);
-  p.winograd_filter = get("winograd_filter", p.winograd_filter);
+  p.winograd.fused_rate = get("winograd_fused", p.winograd.fused_rate);
+  p.winograd.fused_wave = get("winograd_fused_wave", p.winograd.fused_wave);
+  p.winograd.fused_output = get("winograd_fused_output", p.winograd.fused_output);
+  p.winograd.fused_filter = get("winograd_fused_filter", p.winograd.fused_filter);
+  p.winograd.rate = get("winograd", p.winograd.rate);
+  p.winograd.transform = get("winograd_transform", p.winograd.transform);
+  p.winograd.filter = get("winograd_filter", p.winograd.filter);
   // Its products are a batch, for which the library has only the larger kernels.
   const auto least = [&](std::string_view name) { return calibration.Get(gpu_.name, "bmm_fp32", name).value_or(0); };
-  p.winograd_tiles = {p.tiles.edge, get("winograd_k_setup", 0), get("winograd_wave", 0), least("least_tile_rows"),
+  p.winograd.tiles = {p.tiles.edge, get("winograd_k_setup", 0), get("winograd_wave", 0), least("least_tile_rows"),
                       least("least_tile_cols")};
   return p;
 }
@@ -170,16 +186,29 @@ double ExpectedTimes::ProductSeconds(const Operator& op, const Parameters& p) co
   double traffic = Traffic(Bytes(op), p.memory);
   if (p.elements_per_s > 0) traffic = std::max(traffic, misaligned / p.elements_per_s);
   // However few blocks there are, each waits for its steps; where there are many, others compute meanwhile.
-  return Overlapped(Overlapped(Sustained(at_peak, unit, p.rate) * slower, latency), traffic);
+  const double seconds = Overlapped(Overlapped(Sustained(at_peak, unit, p.rate) * slower, latency), traffic);
+  return Overlapped(seconds, WarpTiles(op) / gpu_.sm_count * p.block_s);
+}
+
+// What the products and the softmax between them take.
+double ExpectedTimes::AttentionProducts(const Operator& op, const Parameters& p, double flop) const {
+  if (op.element_bytes < 4) {
+    const Unit unit = UnitOf(op.precision);
+    return Sustained(flop / unit.peak, unit, p.rate);
+  }
+  if (const Unit split = UnitOf(Precision::kTf32Tensor); split.peak > 0) {
+    return Sustained(kSplitProducts * flop / split.peak, split, p.split_rate);
+  }
+  const Unit unit = UnitOf(op.precision);
+  return Sustained(flop / unit.peak, unit, p.fma_rate);
 }
 
 // Blocks of queries go over the keys that they see.
 double ExpectedTimes::AttentionSeconds(const Operator& op, const Parameters& p) const {
-  const Unit unit = UnitOf(op.precision);
   const double rows = std::ceil(op.m / kAttentionRows), cols = std::ceil(op.n / kAttentionCols);
   const double seen = op.kind == OperatorKind::kCausalAttention && op.m == op.n ? (rows + 1) / 2 : cols;
   const double whole = op.flop * (rows * kAttentionRows / op.m) * (seen * kAttentionCols / op.n);
-  return cols * p.step_s + Overlapped(Sustained(whole / unit.peak, unit, p.rate), Traffic(op.bytes, p.share));
+  return cols * p.step_s + Overlapped(AttentionProducts(op, p, whole), Traffic(op.bytes, p.share));
 }
 
 double ExpectedTimes::FromDram(double bytes) const {

@@ -75,6 +75,14 @@ class ExpectedTimes {
     double wave = 0;     // waves that filling and draining the SMs costs
     double least_rows = 0, least_cols = 0;  // the smallest tile that the library has kernels for
   };
+  // Convolutions of 3x3 by Winograd's algorithms, on CUDA cores.
+  struct Winograd {
+    double fused_rate = 1, fused_wave = 0;      // in one kernel, F(2x2,3x3)
+    double fused_output = 1, fused_filter = 1;  // times that it pays for the output, the transformed filter
+    double rate = 1;                            // with the transforms in memory, F(4x4,3x3)
+    Tiles tiles;                                // of its 36 products
+    double transform = 1, filter = 1;           // share of the bandwidth; times the filter's transforms
+  };
   struct Parameters {
     bool own = false;                     // fitted to times of this GPU
     double launch_s = 0;                  // GPU time that a kernel takes beside its work
@@ -93,13 +101,13 @@ class ExpectedTimes {
     // Convolutions. The exponent is of output pixels over input pixels: 1: a strided dgrad leaves out all zeros
     // between the elements of its gradient, 0: none.
     double strided_gradient = 1;
-    // Convolutions on CUDA cores.
-    double implicit_gemm_input = 1;                      // times that implicit GEMM pays for the input's bytes
-    double fused_rate = 1, fused_wave = 0;               // Winograd in one kernel, F(2x2,3x3)
-    double fused_output = 1, fused_filter = 1;           // times that it pays for the output, the transformed filter
-    double winograd_rate = 1;                            // Winograd with the transforms in memory, F(4x4,3x3)
-    Tiles winograd_tiles;                                // of its 36 products
-    double winograd_transform = 1, winograd_filter = 1;  // share of the bandwidth; times the filter's transforms
+    double implicit_gemm_input =
+        1;  // convolutions on CUDA cores: times that implicit GEMM pays for the input's bytes
+    Winograd winograd;
+    // What a block of one warp takes of an SM: how long it lives over how many of them live at once. 0: not counted.
+    double block_s = 0;
+    // Attention in FP32, over what products reach: on CUDA cores, and on tensor cores as three products of TF32.
+    double fma_rate = 1, split_rate = 1;
   };
   // A pass of a convolution as one from `in` channels on pixels of the input to `out` channels on those of the
   // output.
@@ -131,6 +139,7 @@ class ExpectedTimes {
                        const Tiles& tiles, Choice choice) const;
   double ProductSeconds(const Operator& op, const Parameters& p) const;
   double AttentionSeconds(const Operator& op, const Parameters& p) const;
+  double AttentionProducts(const Operator& op, const Parameters& p, double flop) const;
   // Seconds that bytes take at a share of the sustained bandwidth, where DRAM has to move them.
   double Traffic(double bytes, double share) const { return FromDram(bytes) / (bandwidth_ * share); }
   // In expected_convolution.cc.

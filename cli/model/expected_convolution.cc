@@ -66,23 +66,23 @@ double ExpectedTimes::FusedWinogradSeconds(const Lowered& pass, const Parameters
   const double blocks = pass.images * std::ceil(outputs / kFusedTiles) * std::ceil(pass.out / kFusedFilters);
   const double block = 2 * kFusedMultiplications * kFusedTiles * kFusedFilters *
                        (CeilTo(pass.in, kBlockK) + kFusedSetup) / (unit.peak / gpu_.sm_count);
-  const double filter = p.fused_filter * pass.filter_bytes * kFusedMultiplications / kFilterTaps;
-  return Sustained((std::ceil(blocks / gpu_.sm_count) + p.fused_wave) * block, unit, p.fused_rate) +
-         (pass.in_bytes + filter + p.fused_output * pass.out_bytes) / bandwidth_;
+  const double filter = p.winograd.fused_filter * pass.filter_bytes * kFusedMultiplications / kFilterTaps;
+  return Sustained((std::ceil(blocks / gpu_.sm_count) + p.winograd.fused_wave) * block, unit, p.winograd.fused_rate) +
+         (pass.in_bytes + filter + p.winograd.fused_output * pass.out_bytes) / bandwidth_;
 }
 
 // 36 products; the transformed input and output go through memory once each way, and so does the filter.
 double ExpectedTimes::WinogradSeconds(const Lowered& pass, const Parameters& p, const Unit& unit) const {
   const double outputs = pass.images * std::ceil(pass.out_h / 4) * std::ceil(pass.out_w / 4);
   const double products = pass.wgrad ? ProductAtPeak(kNonfusedMultiplications, pass.in, outputs, pass.out,
-                                                     pass.element_bytes, unit, p.winograd_tiles, {})
+                                                     pass.element_bytes, unit, p.winograd.tiles, {})
                                      : ProductAtPeak(kNonfusedMultiplications, outputs, pass.in, pass.out,
-                                                     pass.element_bytes, unit, p.winograd_tiles, {.split_k = false});
+                                                     pass.element_bytes, unit, p.winograd.tiles, {.split_k = false});
   const double transformed = 2 * pass.element_bytes * kNonfusedMultiplications * outputs * (pass.in + pass.out);
   const double filter = 2 * pass.filter_bytes * kNonfusedMultiplications / kFilterTaps;
-  return Sustained(products, unit, p.winograd_rate) +
-         (pass.in_bytes + pass.out_bytes + pass.filter_bytes + transformed + p.winograd_filter * filter) /
-             (bandwidth_ * p.winograd_transform);
+  return Sustained(products, unit, p.winograd.rate) +
+         (pass.in_bytes + pass.out_bytes + pass.filter_bytes + transformed + p.winograd.filter * filter) /
+             (bandwidth_ * p.winograd.transform);
 }
 
 double ExpectedTimes::ConvolutionSeconds(const Operator& op, const Parameters& p, bool& winograd) const {

@@ -112,6 +112,48 @@ TEST(ExpectedTime, ACausalAttentionOfManyTokensTakesHalf) {
   EXPECT_NEAR(model.Of(op).expected_s, plain / 2, 0.02 * plain);
 }
 
+TEST(ExpectedTime, SmallMatricesOfABatchAreBlocksOfOneWarp) {
+  const Gpu gpu = Machine();
+  const Calibration calibration =
+      Table("*,bmm_tensor,launch_us,0\n*,bmm_tensor,memory,1000\n*,bmm_tensor,block_ns,1000\n");
+  const ExpectedTimes model(gpu, calibration);
+  Operator op{.kind = OperatorKind::kProduct, .precision = Precision::kFp16Tensor, .element_bytes = 2};
+  op.shared_right = false, op.m = 8, op.k = 8, op.n = 8;
+  op.batch = 100000;  // 10 ms of blocks: 100000 over 10 SMs
+  const double many = model.Of(op).expected_s;
+  const Calibration without = Table("*,bmm_tensor,launch_us,0\n*,bmm_tensor,memory,1000\n");
+  const auto overlapped = [](double a, double b) { return std::pow(std::pow(a, 4) + std::pow(b, 4), 0.25); };
+  EXPECT_NEAR(many, overlapped(ExpectedTimes(gpu, without).Of(op).expected_s, 10e-3), 1e-6);
+  op.n = 64;  // four tiles of 16 columns
+  EXPECT_NEAR(model.Of(op).expected_s, overlapped(ExpectedTimes(gpu, without).Of(op).expected_s, 40e-3), 1e-6);
+  for (const double larger : {17.0, 65.0}) {  // there are faster kernels
+    op.m = larger == 17 ? 17 : 8, op.n = larger;
+    EXPECT_DOUBLE_EQ(model.Of(op).expected_s, ExpectedTimes(gpu, without).Of(op).expected_s) << larger;
+  }
+  op.m = op.n = 8, op.precision = Precision::kFp32;
+  EXPECT_DOUBLE_EQ(model.Of(op).expected_s, ExpectedTimes(gpu, without).Of(op).expected_s);
+}
+
+TEST(ExpectedTime, AttentionInFp32RunsOnCudaCoresOrAsThreeProductsOfTf32) {
+  Gpu gpu = Machine();
+  const Calibration calibration =
+      Table("*,attention,launch_us,0\n*,attention,rate,0.5\n*,attention,fma_rate,0.8\n*,attention,split_rate,0.75\n");
+  Operator op{.kind = OperatorKind::kAttention, .precision = Precision::kFp32, .element_bytes = 4};
+  op.batch = 16, op.m = 12800, op.n = 12800, op.k = 64;
+  op.flop = 4 * op.batch * op.m * op.n * op.k;
+  const auto seconds = [&] { return ExpectedTimes(gpu, calibration).Of(op).expected_s; };
+  EXPECT_NEAR(seconds(), op.flop / 0.8e12, 1e-3 * seconds());  // no tensor cores for it: 1 TFLOP/s
+  double& tf32 = gpu.peak[static_cast<size_t>(Precision::kTf32Tensor)];
+  tf32 = 2e12;  // as halves on a consumer board: a third is less than CUDA cores have
+  EXPECT_NEAR(seconds(), 3 * op.flop / (0.75 * 2e12), 1e-3 * seconds());
+  tf32 = 8e12;  // FP32's roof is a bound for FLOP in FP32
+  EXPECT_DOUBLE_EQ(seconds(), op.flop / 1e12);
+  op.precision = Precision::kTf32Tensor;  // a program that allows TF32 gets the same kernel
+  EXPECT_NEAR(seconds(), 3 * op.flop / (0.75 * 8e12), 1e-3 * seconds());
+  op.precision = Precision::kFp16Tensor, op.element_bytes = 2;
+  EXPECT_NEAR(seconds(), op.flop / 2e12, 1e-3 * seconds());
+}
+
 // Tiles of 128x128 only, no overhead: a product of 1280 x 128 x 128 is 10 tiles on 10 SMs, one wave at the whole
 // rate.
 constexpr char kSquareTiles[] =
