@@ -113,7 +113,7 @@ TEST(ExpectedTime, ACausalAttentionOfManyTokensTakesHalf) {
 }
 
 TEST(ExpectedTime, SmallMatricesOfABatchAreBlocksOfOneWarp) {
-  const Gpu gpu = Machine();
+  const Gpu gpu = SomeGpu();
   const Calibration calibration =
       Table("*,bmm_tensor,launch_us,0\n*,bmm_tensor,memory,1000\n*,bmm_tensor,block_ns,1000\n");
   const ExpectedTimes model(gpu, calibration);
@@ -135,7 +135,7 @@ TEST(ExpectedTime, SmallMatricesOfABatchAreBlocksOfOneWarp) {
 }
 
 TEST(ExpectedTime, AttentionInFp32RunsOnCudaCoresOrAsThreeProductsOfTf32) {
-  Gpu gpu = Machine();
+  Gpu gpu = SomeGpu();
   const Calibration calibration =
       Table("*,attention,launch_us,0\n*,attention,rate,0.5\n*,attention,fma_rate,0.8\n*,attention,split_rate,0.75\n");
   Operator op{.kind = OperatorKind::kAttention, .precision = Precision::kFp32, .element_bytes = 4};
