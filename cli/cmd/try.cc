@@ -214,7 +214,7 @@ std::string Patch(const std::vector<Trial>& trials) {
   std::string text;
   for (const auto& [change, where] : best->without_diff) {
     const auto named =
-        std::find_if(trials.begin(), trials.end(), [&](const Trial& one) { return one.name == change; });
+        std::find_if(trials.begin(), trials.end(), [&name = change](const Trial& one) { return one.name == name; });
     absl::StrAppend(&text, "# ", change, " (", where,
                     "): no patch; write: ", named == trials.end() ? best->write : named->write, "\n");
   }
