@@ -88,6 +88,7 @@ class Tries(unittest.TestCase):
         for expected, changed, whole in (
                 ("same", {}, True), ("same", {"phase": "backward"}, False), ("same", {"kernels": "b 2"}, False),
                 ("same but aten::mm", {"kernels": "b 2"}, True), ("same but aten::add", {"kernels": "b 2"}, False),
+                ("but aten::mm", {"kernels": "b 2"}, True), ("but aten::add", {"kernels": "b 2"}, False),
                 ("launches", {"phase": "backward"}, True), ("launches", {"dram_bytes": "100.5"}, True),
                 ("launches", {"dram_bytes": "102"}, False), ("launches", {"launches": "3"}, False),
                 ("launches", {"op": "aten::bmm"}, False), ("launches but aten::mm", {"launches": "3"}, True)):

@@ -142,9 +142,15 @@ class Runner:
         return trials, rows, done.stdout
 
 
+def operators_apart(word):
+    """Those that a word of the table leaves out: of "same but OP OP", and of "but OP OP"."""
+    _, found, operators = word.rpartition("but ")
+    return operators.split() if found else []
+
+
 def compare(expected, rows, others, whose):
     """What is not as the word of the table says, a list."""
-    apart = expected.partition(" but ")[2].split()
+    apart = operators_apart(expected)
     rows, others = ([row for row in all_rows if dict(row)["op"] not in apart] for all_rows in (rows, others))
     if expected.startswith("launches"):
         rows, others = operator_rows.launches(rows), operator_rows.launches(others)
@@ -191,7 +197,7 @@ def judge_together(runner, program, trials, rows, patch):
             program.wrong.append(f"--diff does not say that {name} has no patch")
     if len(without) == len(names):
         return
-    apart = " ".join(by_name[name].patch.partition(" but ")[2] for name in names).split()
+    apart = [op for name in names for op in operators_apart(by_name[name].patch)]
     patched = runner.operators(patch)
     if not without:
         program.wrong += compare("same but " + " ".join(apart), patched, most[1], f"{program.together}, with its patch")
