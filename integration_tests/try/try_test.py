@@ -27,7 +27,7 @@ WHY_NO_GPU = cuda_torch.why_no_virtual_gpu(os.environ.get("RFINJECT_VIRTUAL_GPU"
 ON = "cpu" if WHY_NO_GPU else "virtual-gpu"
 GPU = "A100-SXM4-40GB"
 ESTIMATE = ["--estimate", GPU, "--estimate-on", ON]
-TIMEOUT_S = 300
+TIMEOUT_S = 600
 
 RULES = (ROOT / "cli/report/advice/rules.txt").read_text()
 TRIES = {rule.split("\n")[0]: re.search(r"(?m)^  try +(.*)$", rule)[1].split()
