@@ -15,9 +15,10 @@
 
 namespace rfinject {
 
-// Whether it is an operator's name, "aten::add", and not that of a range that torch marks around operators in the same
-// scope: "ReluBackward0", "torch::autograd::CopySlices", "autograd::engine::evaluate_function: AddBackward0". Torch
-// builds those in memory that it frees. So they lie at ever other places, and do not belong into a cache by pointers.
+// Whether it is an operator's name, "aten::add", and not that of a range that torch marks around operators in the
+// same scope: "ReluBackward0", "torch::autograd::CopySlices", "autograd::engine::evaluate_function: AddBackward0".
+// Torch builds those in memory that it frees. So they lie at ever other places, and do not belong into a cache by
+// pointers.
 inline bool IsOperatorName(std::string_view name) {
   const size_t colons = name.find("::");
   return colons != std::string_view::npos && name.find_first_of(": ", colons + 2) == std::string_view::npos;
