@@ -10,7 +10,6 @@
 #include <array>
 #include <climits>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
@@ -25,6 +24,7 @@
 #include "cli/cmd/commands.h"
 #include "cli/cmd/options.h"
 #include "cli/cmd/streams.h"
+#include "cli/cmd/text_file.h"
 #include "cli/trace/files.h"
 #include "cli/trace/read.h"
 
@@ -65,8 +65,7 @@ std::vector<pid_t> NumbersIn(const std::string& folder) {
 
 // proc(5): "PID (NAME) STATE PPID ...", where NAME may hold anything.
 pid_t ParentOf(pid_t pid) {
-  std::ifstream file(ProcFolder(pid) + "/stat");
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string text = ReadTextFile(ProcFolder(pid) + "/stat").value_or("");  // it may have ended meanwhile
   const size_t end = text.rfind(')');
   if (end == text.npos || end + 4 >= text.size()) return 0;
   uint64_t parent = 0;

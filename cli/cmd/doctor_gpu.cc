@@ -10,16 +10,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/cmd/text_file.h"
 #include "cli/report/machine.h"
 #include "gpus/gpus.h"
 
 namespace rfinject::cli {
 namespace {
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
+// Empty where it cannot be read.
+std::string ReadFile(const std::string& path) { return ReadTextFile(path).value_or(""); }
 
 std::string UpToLineBreak(const std::string& text) { return text.substr(0, text.find('\n')); }
 

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "cli/cmd/text_file.h"
 
 namespace rfinject::cli {
 namespace {
@@ -122,10 +120,9 @@ bool NamesAChange(std::string_view word) {
 absl::StatusOr<WantedChange> FindChange(std::string_view word) {
   WantedChange wanted{.name = std::string(word)};
   if (word.starts_with('@')) {
-    const std::string path(word.substr(1));
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return absl::NotFoundError(path + ": " + std::strerror(errno));
-    wanted.source.assign(std::istreambuf_iterator<char>(file), {});
+    absl::StatusOr<std::string> source = ReadTextFile(std::string(word.substr(1)));
+    if (!source.ok()) return source.status();
+    wanted.source = *std::move(source);
     wanted.write = LineWith(wanted.source, "# write: ");
     wanted.base = wanted.name;
     return wanted;

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <map>
 
@@ -20,6 +19,7 @@
 #include "cli/cmd/load.h"
 #include "cli/cmd/streams.h"
 #include "cli/cmd/subprocess.h"
+#include "cli/cmd/text_file.h"
 #include "cli/cmd/try_folder.h"
 #include "cli/report/fold.h"
 #include "cli/report/machine.h"
@@ -56,10 +56,7 @@ struct Variant {
   bool running = true;           // its further rounds would say more
 };
 
-std::string TextOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
+std::string TextOf(const std::string& path) { return ReadTextFile(path).value_or(""); }
 
 std::string LastLineOf(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();

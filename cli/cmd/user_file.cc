@@ -5,28 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/cmd/text_file.h"
+
 namespace rfinject::cli {
-namespace {
-
-// Reads up to `most` bytes, or as many as there are. Returns false, with errno, where reading fails.
-bool ReadUpTo(int fd, size_t most, std::string* text) {
-  char part[8192];
-  while (text->size() < most) {
-    const ssize_t size = ::read(fd, part, std::min(sizeof part, most - text->size()));
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return false;
-    if (size == 0) return true;
-    text->append(part, static_cast<size_t>(size));
-  }
-  return true;
-}
-
-}  // namespace
-
 std::string UserConfigFolder() {
   const char* folder = std::getenv("XDG_CONFIG_HOME");
   if (folder != nullptr && *folder == '/') return folder;
