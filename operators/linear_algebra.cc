@@ -71,8 +71,8 @@ uint64_t OfOne(std::string_view name, const OpCall& call, const Matrices& a) {
   if (name == "_linalg_eigh") return Has(call, 1) ? Part(9, 1, a.n, a.n, a.n) : Part(4, 3, a.n, a.n, a.n);
   if (name == "linalg_eig") return Part(25, 1, a.n, a.n, a.n);
   if (name == "_linalg_eigvals") return Part(10, 1, a.n, a.n, a.n);
-  return Lu(
-      a);  // linalg_lu_factor_ex, linalg_lu, _linalg_det, _linalg_slogdet, and the first part of _linalg_solve_ex
+  // The others begin with it: linalg_lu_factor_ex, linalg_lu, _linalg_det, _linalg_slogdet, _linalg_solve_ex.
+  return Lu(a);
 }
 
 }  // namespace

@@ -811,8 +811,7 @@ constexpr OpRule kOps[] = {
     Through("sum_to_size"),
 
     // --- Factorisations of matrices, and what is solved with them. They work by blocks, column after column, and
-    // reach less
-    // than a product's speed; no time of them is known.
+    // reach less than a product's speed; no time of them is known.
     Kernel("_cholesky_solve_helper", kLinearAlgebra),
     Kernel("_linalg_det", kLinearAlgebra),
     Kernel("_linalg_eigh", kLinearAlgebra),

@@ -101,8 +101,8 @@ class ExpectedTimes {
     // Convolutions. The exponent is of output pixels over input pixels: 1: a strided dgrad leaves out all zeros
     // between the elements of its gradient, 0: none.
     double strided_gradient = 1;
-    double implicit_gemm_input =
-        1;  // convolutions on CUDA cores: times that implicit GEMM pays for the input's bytes
+    // Times that implicit GEMM on CUDA cores pays for the input's bytes.
+    double implicit_gemm_input = 1;
     Winograd winograd;
     // What a block of one warp takes of an SM: how long it lives over how many of them live at once. 0: not counted.
     double block_s = 0;

@@ -79,8 +79,8 @@ Schedule::Schedule(const Options& options, const std::vector<GroupRole>& roles) 
 namespace {
 
 // How many draws are looked at, at most, and the error of its coverage (window_coverage.h) with which a draw is good
-// enough. Judging one takes a fraction of a millisecond, and all are judged once in a process. Of one that leaves an
-// end of the window out nothing is judged.
+// enough. Judging one takes a fraction of a millisecond, and all are judged once in a process. A draw that leaves an
+// end of the window out is taken only where no other was found.
 constexpr uint64_t kDraws = 1024;
 constexpr double kGoodEnough = 0.005;
 

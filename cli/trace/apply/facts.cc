@@ -25,6 +25,18 @@ uint64_t SizeOf(const v1::Run& message, const Record& record) {
   return processes * sizeof(ProcessInfo) + devices * sizeof(DeviceInfo) + 64 * elements + 4 * record.size;
 }
 
+// Merges what a record says into a map's entry. Only the `most` smallest keys are kept (profile.h says why).
+template <typename Map, typename Merge>
+absl::Status Keep(typename Map::key_type key, size_t most, const Merge& merge, const Record& record, State* state,
+                  Map* map) {
+  const auto [it, inserted] = map->try_emplace(std::move(key));
+  merge(&it->second);
+  if (!inserted) return absl::OkStatus();
+  RFINJECT_TRY(state->Charge(record.size, record));
+  if (map->size() > most) map->erase(std::prev(map->end()));
+  return absl::OkStatus();
+}
+
 absl::Status ApplyOwners(const trace::Run& said, const Record& record, State* state) {
   for (const uint32_t id : said.merged.model) {
     const auto [it, inserted] = state->owners.try_emplace(id, said.id);
@@ -160,13 +172,10 @@ absl::Status Apply(const v1::Diagnostic& message, const Record& record, State* s
   RFINJECT_TRY(state->FindRun(message.run(), record, &run));
   trace::Diagnostic said;
   RFINJECT_TRY(ReadRecord(message, record, &said));
-  auto& diagnostics = run->run.diagnostics;
-  const auto [it, inserted] = diagnostics.try_emplace(
-      {static_cast<int>(said.severity), std::move(said.id), std::move(said.text), std::move(said.remedy)}, 0);
-  wire::SaturatingAdd(&it->second, std::max<uint64_t>(said.count, 1));
-  if (inserted) RFINJECT_TRY(state->Charge(record.size, record));
-  if (inserted && diagnostics.size() > kMaxDiagnosticsKept) diagnostics.erase(std::prev(diagnostics.end()));
-  return absl::OkStatus();
+  return Keep(
+      {static_cast<int>(said.severity), std::move(said.id), std::move(said.text), std::move(said.remedy)},
+      kMaxDiagnosticsKept, [&](uint64_t* count) { wire::SaturatingAdd(count, std::max<uint64_t>(said.count, 1)); },
+      record, state, &run->run.diagnostics);
 }
 
 absl::Status Apply(const v1::GraphBreak& message, const Record& record, State* state) {
@@ -174,13 +183,10 @@ absl::Status Apply(const v1::GraphBreak& message, const Record& record, State* s
   RFINJECT_TRY(state->FindRun(message.run(), record, &run));
   trace::GraphBreak said;
   RFINJECT_TRY(ReadRecord(message, record, &said));
-  auto& breaks = run->run.graph_breaks;
-  const auto [it, inserted] =
-      breaks.try_emplace({std::move(said.file), said.line, std::move(said.function), std::move(said.reason)});
-  it->second.Merge({.count = said.count, .bytes = said.bytes});
-  if (inserted) RFINJECT_TRY(state->Charge(record.size, record));
-  if (inserted && breaks.size() > kMaxGraphBreaksKept) breaks.erase(std::prev(breaks.end()));
-  return absl::OkStatus();
+  return Keep(
+      {std::move(said.file), said.line, std::move(said.function), std::move(said.reason)}, kMaxGraphBreaksKept,
+      [&](GraphBreakSums* sums) { sums->Merge({.count = said.count, .bytes = said.bytes}); }, record, state,
+      &run->run.graph_breaks);
 }
 
 absl::Status Apply(const v1::Drop& message, const Record& record, State* state) {
