@@ -46,6 +46,17 @@ std::string Retyped(const std::string& signature, Precision to) {
   }
 }
 
+double ElementBytes(Precision precision) {
+  switch (precision) {
+    case Precision::kFp16Tensor:
+    case Precision::kFp16:
+    case Precision::kBf16Tensor:
+      return 2;
+    default:
+      return 4;
+  }
+}
+
 EstimatedKernel KernelOf(const LaunchKey& key, const Sums& sums) {
   EstimatedKernel kernel{.op = key.kernel, .signature = key.signature};
   const double launches = static_cast<double>(sums.launches);
@@ -122,6 +133,7 @@ double WhatIf::FusedAttention(bool backward, Precision precision, double flop, d
                ->Of({.kind = OperatorKind::kAttention,
                      .pass = backward ? Pass::kDgrad : Pass::kForward,
                      .precision = precision,
+                     .element_bytes = ElementBytes(precision),
                      .m = keys,
                      .n = keys,
                      .bytes = bytes,
