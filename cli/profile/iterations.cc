@@ -9,9 +9,8 @@ namespace {
 // 0 where there is none.
 template <typename Same>
 size_t ShortestPeriod(std::span<const StepKind> kinds, Same same_kind) {
-  constexpr size_t kMostSteps = 64;
   constexpr double kKeepToIt = 0.9;
-  for (size_t period = 1; period <= kMostSteps && 2 * period <= kinds.size(); ++period) {
+  for (size_t period = 1; period <= kMostStepsOfIteration && 2 * period <= kinds.size(); ++period) {
     size_t same = 0;
     for (size_t i = period; i < kinds.size(); ++i) same += same_kind(kinds[i], kinds[i - period]);
     if (static_cast<double>(same) >= kKeepToIt * static_cast<double>(kinds.size() - period)) return period;

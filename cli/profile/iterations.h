@@ -15,6 +15,8 @@ namespace rfinject::cli {
 // A loop is recognised long before so many steps, and its thousandth repetition adds nothing.
 inline constexpr size_t kMostStepsLookedAt = 4096;
 
+inline constexpr size_t kMostStepsOfIteration = 64;
+
 // What tells a step from others of its iteration.
 struct StepKind {
   uint32_t calls = 0;      // Step.kind: which roots were called, and which class of optimizer stepped; 0 unknown

@@ -30,7 +30,9 @@ absl::StatusOr<std::vector<std::string>> FindTraces(const std::string& path) {
   }
   if (error) return absl::UnavailableError(error.message());
   if (found.empty())
-    return absl::NotFoundError("there are no traces (*.rfx) in this folder; 'rfinject PROGRAM' writes them");
+    return absl::NotFoundError(
+        "there are no traces (*.rfx) in this folder; 'rfinject PROGRAM' writes them, where it calls a "
+        "model with parameters or steps an optimizer");
   std::sort(found.begin(), found.end());
   return found;
 }

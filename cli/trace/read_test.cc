@@ -248,6 +248,34 @@ TEST(TraceReader, AWindowThatCutsAnIterationLosesThePart) {
   }
 }
 
+// A program without --steps that ends inside of an iteration says at its end what its last steps launched.
+TEST(TraceReader, AProgramThatCutsAnIterationLosesThePart) {
+  for (const bool known : {false, true}) {
+    const TraceContents contents = Read(Trace({Definitions,
+                                               [](v1::Chunk& chunk) {
+                                                 v1::KeyStats* stats = chunk.add_stats();
+                                                 stats->set_key(1);
+                                                 stats->set_launches(101);
+                                                 for (uint64_t i = 0; i < 101; ++i)
+                                                   AddStep(chunk, i, 1 + i % 2, 4, true);
+                                               },
+                                               [known](v1::Chunk& chunk) {
+                                                 if (!known) return;
+                                                 v1::StepLaunches* launches = chunk.add_step_launches();
+                                                 launches->set_step(100);
+                                                 launches->add_gap(0);
+                                                 launches->add_keys(1);
+                                                 launches->add_launches(1);
+                                               }}));
+    ASSERT_TRUE(contents.status.ok()) << contents.status;
+    const auto& run = contents.profile.runs.begin()->second;
+    EXPECT_EQ(run.steps.steps, known ? 100u : 101u);
+    EXPECT_EQ(run.steps.iterations, 50u);
+    EXPECT_EQ(run.launches.begin()->second.launches, known ? 100u : 101u);
+    EXPECT_EQ(run.diagnostics.size(), known ? 1u : 0u);
+  }
+}
+
 // A window of 48 steps. Every third has kernel times, which makes it longer, and the last dozen are a
 // tenth longer.
 TEST(TraceReader, TwoSpeedsAreSeenBetweenStepsThatTimingMadeLonger) {

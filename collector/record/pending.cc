@@ -28,16 +28,26 @@ void PendingSteps::Sum(const StepRecord& step) {
   if (step.measured) summed.Add(step);
 }
 
+bool Pending::MayBeCut(uint64_t step) const {
+  if (window_->Ends()) return window_->IsNearEnd(step);
+  return kinds_differ_ || steps_seen_ < Window::kStepsNearEnd;
+}
+
 void Pending::NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, uint32_t id, uint64_t launches) {
-  if (id == 0 || launches == 0 || identity.site.phase == Phase::kEval || !window_->IsNearEnd(step)) return;
-  step_launches[step][id] += launches;
+  if (id == 0 || launches == 0 || identity.site.phase == Phase::kEval || !MayBeCut(step)) return;
+  if (window_->Ends()) {
+    step_launches[step][id] += launches;
+    return;
+  }
+  recent_launches_[step][id] += launches;
+  while (recent_launches_.size() > Window::kStepsNearEnd) recent_launches_.erase(recent_launches_.begin());
 }
 
 void Pending::TakeRunningStep() {
-  const bool near_end = window_->IsNearEnd(running_step_index_);
+  const bool may_be_cut = MayBeCut(running_step_index_);
   SayWhatBecameOf(
       table.TakeAllOf(&running_step_, [&](uint32_t id, const LaunchIdentity& identity, uint64_t launches) {
-        if (near_end) NoteStepLaunches(running_step_index_, identity, id, launches);
+        if (may_be_cut) NoteStepLaunches(running_step_index_, identity, id, launches);
       }));
 }
 
@@ -78,7 +88,7 @@ void Pending::AddAt(const RingPosition& position, const LaunchRecord& record, ui
   }
   // Before a step has ended there is no number of steps to divide by; what ran is kept all the same.
   if (steps_seen_ == 0 || position.step < steps_seen_) {
-    if (!window_->IsNearEnd(position.step)) return AddToTable(record, current_step);
+    if (!MayBeCut(position.step)) return AddToTable(record, current_step);
     uint32_t key = 0;
     SayWhatBecameOf(table.Add(record, &key));
     return NoteStepLaunches(position.step, record.identity, key, record.launches);
@@ -111,6 +121,9 @@ void Pending::AddDrop(std::string_view what, uint64_t count) {
 }
 
 void Pending::AddStep(const StepRecord& step) {
+  const std::pair kind(step.kind, step.optimizer);
+  kinds_differ_ = kinds_differ_ || first_kind_.value_or(kind) != kind;
+  first_kind_ = first_kind_.value_or(kind);
   if (step.index < steps_seen_) return steps.Keep(step);
   early_steps_.push_back(step);
 }
@@ -126,6 +139,9 @@ void Pending::TurnToTraining() {
   samples += std::exchange(steps.summed.samples, 0);
   steps.summed = {};
   step_launches.clear();
+  recent_launches_.clear();
+  first_kind_.reset();
+  kinds_differ_ = false;
   definitions_->facts.untrained_steps = training_from_;
   definitions_->facts.untrained_keys = table.size();
   table.BeginAnew();
@@ -162,6 +178,7 @@ void Pending::TakeWhatEnded(Progress* progress, bool last) {
 // that has not ended, and is left out.
 void Pending::SettleWhatRan() {
   TakeRunningBatch();
+  step_launches.merge(recent_launches_);
   bool began = false;
   uint64_t launches = 0;
   running_step_.ForEachChanged([&](const LaunchTable::Key& key) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "collector/definitions.h"
 #include "collector/memory_peak.h"
@@ -36,6 +37,9 @@ struct PendingSteps {
   void Keep(const StepRecord& step);
   void Sum(const StepRecord& step);
 };
+
+// By step, and by launch key.
+using LaunchesByStep = std::map<uint64_t, std::map<uint32_t, uint64_t>>;
 
 class Pending {
  public:
@@ -69,8 +73,8 @@ class Pending {
   // What the next frames are made of (FrameBuilder).
   LaunchTable table;
   StepSums step_sums;
-  // By step, and by launch key: what was launched in the last steps of the window (StepLaunches).
-  std::map<uint64_t, std::map<uint32_t, uint64_t>> step_launches;
+  // What was launched in the last steps of the recording (StepLaunches).
+  LaunchesByStep step_launches;
   PendingSteps steps;
   uint64_t batches = 0, samples = 0;  // of complete batches that wait to be written
   uint64_t most_samples = 0;          // of one batch so far
@@ -84,7 +88,9 @@ class Pending {
  private:
   void SayWhatBecameOf(LaunchTable::AddResult added);
   void AddToTable(const LaunchRecord& record, uint64_t current_step);
-  // Notes launches of key `id` in `step`, where that is near the window's end.
+  // Whether the launches of `step` are noted, because it may be one of the last and in an iteration that is cut.
+  bool MayBeCut(uint64_t step) const;
+  // Notes launches of key `id` in `step`, where that may be cut.
   void NoteStepLaunches(uint64_t step, const LaunchIdentity& identity, uint32_t id, uint64_t launches);
   void TakeRunningStep();
   void TakeRunningBatch();
@@ -102,6 +108,11 @@ class Pending {
   // The first step of the training, while launches of steps before it may still lie in rings; then 0.
   uint64_t training_from_ = 0;
   bool drained_ = false, holds_back_ = false;
+  // What step_launches gets when the recording ends, where nothing says before which step will be the last. Kept only
+  // of loops whose steps differ, after the first ones: other loops have no iteration that could be cut.
+  LaunchesByStep recent_launches_;
+  std::optional<std::pair<uint32_t, uint32_t>> first_kind_;  // kind and optimizer of the first step
+  bool kinds_differ_ = false;
   // Steps whose launches may still lie in a ring, because they ended after steps_seen_ was read. They wait for the
   // next look: the file gets a step and its launches at once.
   std::deque<StepRecord> early_steps_;

@@ -17,6 +17,7 @@ namespace {
 using ::rfinject::testing::MetricTotal;
 using ::rfinject::testing::TraceContent;
 using ::testing::ElementsAre;
+using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -308,6 +309,36 @@ TEST_F(TraceRecorderTest, TheLastStepsOfAWindowHaveTheirLaunches) {
   EXPECT_EQ(launches.begin()->first, 7u);
   EXPECT_THAT(launches.at(68), ElementsAre(69u));
   EXPECT_THAT(launches.at(69), ElementsAre(70u, 1u));
+}
+
+class StepLaunchesTest : public TraceRecorderTest, public ::testing::WithParamInterface<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, StepLaunchesTest, ::testing::Values(1, 2));
+
+// Nothing says which step will be the last. Of a loop whose steps are of one kind none can be cut.
+TEST_P(StepLaunchesTest, TheLastStepsOfALoopOfSeveralKindsHaveTheirs) {
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t one = r.Intern("one");
+  for (uint32_t step = 0; step < 201; ++step) {
+    for (uint32_t i = 0; i <= step; ++i) r.Record(MakeRecordOf(Phase::kForward, one));
+    r.NoteCalls(1, 1 + step % GetParam(), 1);
+    r.EndStep(1);
+    if (step == 90) {
+      ASSERT_TRUE(WaitForAllBefore(r, settings().output, "step 90"));
+    }
+  }
+  const TraceContent t = FinishedTrace();
+  std::map<uint64_t, uint64_t> launches;  // by step
+  for (const v1::Chunk& chunk : t.chunks) {
+    for (const v1::StepLaunches& said : chunk.step_launches()) launches[said.step()] += said.launches(0);
+  }
+  if (GetParam() == 1) {
+    EXPECT_FALSE(launches.contains(200));
+  } else {
+    ASSERT_THAT(launches, SizeIs(Ge(63u)));
+    EXPECT_EQ(launches.at(200), 201u);
+    EXPECT_EQ(launches.at(138), 139u);
+  }
 }
 
 // A step that makes more launches than a ring holds.

@@ -14,6 +14,9 @@ namespace rfinject {
 
 class Window {
  public:
+  // No iteration has more steps, and so it may be cut within as many last ones, less one.
+  static constexpr uint64_t kStepsNearEnd = 64;
+
   explicit Window(const Settings& settings) noexcept
       : skip_(settings.skip),
         skip_and_steps_(settings.steps == 0 || settings.steps > UINT64_MAX - settings.skip
@@ -27,8 +30,9 @@ class Window {
 
   // Whether --skip and --steps let `step` be measured.
   bool InSettings(uint64_t step) const noexcept { return step >= begin() && step < end(); }
-  // Whether `step` is one of the last of the window that --steps ends. An iteration may be cut within these, as none
-  // has more steps (kMostStepsOfIteration of proto/wire/iterations.h).
+  // Whether --steps says which step will be the last.
+  bool Ends() const noexcept { return settings_end_.load(std::memory_order_relaxed) != UINT64_MAX; }
+  // Whether `step` is one of the last of the window that --steps ends, within which an iteration may be cut.
   bool IsNearEnd(uint64_t step) const noexcept {
     const uint64_t last = settings_end_.load(std::memory_order_relaxed);
     return last != UINT64_MAX && step < last && last - step < kStepsNearEnd && step >= begin();
@@ -81,8 +85,6 @@ class Window {
   }
 
  private:
-  static constexpr uint64_t kStepsNearEnd = 64;
-
   uint64_t begin() const noexcept { return begin_.load(std::memory_order_relaxed); }
 
   const uint64_t skip_, skip_and_steps_;

@@ -198,7 +198,7 @@ class ReportTest(CliTest):
         self.trace("garbage")
         for name, *patterns in [
             ("nowhere.rfx", "nowhere.rfx: no such file or folder$"),
-            ("empty-folder", r"empty-folder: there are no traces \(\*\.rfx\) in this folder; 'rfinject PROGRAM' writes them$"),
+            ("empty-folder", r"empty-folder: there are no traces \(\*\.rfx\) in this folder; 'rfinject PROGRAM' writes them, where it calls a model with parameters or steps an optimizer$"),
             ("empty.rfx", "empty.rfx: byte 0: the file is empty$"),
             ("newer.rfx", "newer.rfx: byte 8: written in format 9", "use a newer rfinject$"),
             ("garbage.rfx", "garbage.rfx: byte 0: not a trace of rfinject$"),

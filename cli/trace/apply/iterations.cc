@@ -1,5 +1,6 @@
-// What one iteration of the training is, and which steps are in complete ones. A window of --steps may end inside of
-// an iteration: a mean over the steps of one and a half GAN iterations is that of no iteration.
+// What one iteration of the training is, and which steps are in complete ones. A window of --steps, or the program
+// itself, may end inside of an iteration: a mean over the steps of one and a half GAN iterations is that of no
+// iteration.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -37,14 +38,18 @@ void Say(std::string text, Run* run) {
                     "a number of --steps that is a multiple of an iteration's cuts none"}] = 1;
 }
 
-// Of the steps of a window that ends, all but those behind the last complete iteration.
+// Adds the last steps, without those behind the last complete iteration where it is known what these launched.
 void FinishStepsOf(RunState* of, State* state) {
   const bool known = !of->step_kinds.empty() && of->step_kinds.front().calls != 0;
   const uint64_t period = known ? StepsOfIteration(of->step_kinds) : 1;
   uint64_t steps = of->run.steps.steps;
   wire::SaturatingAdd(&steps, of->last_steps.size());
   uint64_t cut = steps >= period ? steps % period : 0;
-  if (cut > of->last_steps.size()) cut = 0;  // another program wrote it
+  const auto known_launches = [of](const trace::Step& step) { return of->step_launches.contains(step.index); };
+  if (cut > of->last_steps.size() ||
+      !std::all_of(of->last_steps.end() - static_cast<ptrdiff_t>(cut), of->last_steps.end(), known_launches)) {
+    cut = 0;
+  }
   const size_t kept = of->last_steps.size() - cut;
   for (size_t i = 0; i < of->last_steps.size(); ++i) {
     const trace::Step& step = of->last_steps[i];
@@ -55,12 +60,11 @@ void FinishStepsOf(RunState* of, State* state) {
     for (const auto& [place, launches] : of->step_launches[step.index]) TakeOut(launches, &state->keys[place]);
   }
   if (cut > 0) {
-    Say(absl::StrCat("the window of --steps ended inside of an iteration, which has ", period,
-                     " optimizer steps; what was measured of that one, ", cut, cut == 1 ? " step" : " steps",
-                     ", is left out"),
+    Say(absl::StrCat("what was measured ends inside of an iteration, which has ", period,
+                     " optimizer steps; that part, ", cut, cut == 1 ? " step" : " steps", ", is left out"),
         &of->run);
-  } else if (!of->last_steps.empty() && steps < period) {
-    Say(absl::StrCat("the window of --steps is shorter than an iteration, which has ", period,
+  } else if (!of->step_launches.empty() && steps < period) {
+    Say(absl::StrCat("what was measured is shorter than an iteration, which has ", period,
                      " optimizer steps; what is shown is a mean of single ones"),
         &of->run);
   }

@@ -6,6 +6,7 @@
 #define RFINJECT_CLI_TRACE_APPLY_STATE_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -66,9 +67,9 @@ struct RunState {
   std::map<uint64_t, uint64_t> step_samples;  // how many measured steps had so many samples
   // For a process that trains: what it validated, which becomes a run of its own.
   bool validates = false;
-  // The last measured steps of a window that ends, and by step what was launched in them, by the key's place in
-  // State::keys: some of them may be in no complete iteration.
-  std::vector<trace::Step> last_steps;
+  // The last measured steps so far, fewer than an iteration may have, and by step what was launched in them, by the
+  // key's place in State::keys: some of them may be in no complete iteration.
+  std::deque<trace::Step> last_steps;
   std::map<uint64_t, std::vector<std::pair<size_t, uint64_t>>> step_launches;
   // Run.untrained_steps and Run.untrained_keys.
   uint64_t untrained_steps = 0;

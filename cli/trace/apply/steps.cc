@@ -37,6 +37,10 @@ absl::Status Apply(const v1::RunSteps& message, const Record& record, State* sta
   RunState* run = nullptr;
   RFINJECT_TRY(state->FindRun(message.run(), record, &run));
   // What was validated becomes a run of its own.
+  if (sums.steps != 0) {
+    // Sums come behind all single steps, so none of these is one of the last.
+    for (const trace::Step& step : std::exchange(run->last_steps, {})) AddMeasuredStep(step, run);
+  }
   wire::SaturatingAdd(&run->eval.steps, std::exchange(sums.eval_batches, 0));
   wire::SaturatingAdd(&run->eval.samples, std::exchange(sums.eval_samples, 0));
   run->eval.eval_batch_samples = std::max(run->eval.eval_batch_samples, std::exchange(sums.eval_batch_samples, 0));
@@ -60,11 +64,11 @@ absl::Status Apply(const v1::Step& message, const Record& record, State* state) 
   }
   if (run->step_kinds.size() < kMostStepsLookedAt) run->step_kinds.push_back({step.kind, step.optimizer});
   if (!step.measured) return absl::OkStatus();
-  if (run->step_launches.contains(step.index)) {
-    run->last_steps.push_back(step);
-    return state->Charge(sizeof(trace::Step), record);
-  }
-  return state->Charge(AddMeasuredStep(step, run), record);
+  run->last_steps.push_back(step);
+  if (run->last_steps.size() < kMostStepsOfIteration) return state->Charge(sizeof(trace::Step), record);
+  const trace::Step oldest = run->last_steps.front();
+  run->last_steps.pop_front();
+  return state->Charge(AddMeasuredStep(oldest, run), record);
 }
 
 uint64_t AddMeasuredStep(const trace::Step& step, RunState* run) {
