@@ -2,6 +2,7 @@
 
     healthy_programs.py        prints "NAME PID" for each; the traces are named after the process ids
 """
+import gc
 import os
 import sys
 
@@ -449,6 +450,7 @@ def functional_layers():
 
 def run_all(programs):
     """Runs those that the arguments name, or all."""
+    gc.freeze()  # else each child looks at all of torch's objects again when it ends
     for name in sys.argv[1:] or list(programs):
         child = os.fork()
         if child == 0:
