@@ -167,6 +167,12 @@ void SummedSteps::Add(const StepRecord& step) {
   if (wire::AddStep(step, this)) wire::AddStepTime(wire::TimeOf(step), &rank);
 }
 
+void SummedSteps::Lengthen(const StepRecord& waits) {
+  rank.wall_ns.Lengthen(waits.gpu_wait_ns);
+  rank.gpu_wait_ns.Lengthen(waits.gpu_wait_ns);
+  if ((waits.watched & wire::kWatchedGpuBusy) != 0) rank.gpu_busy_ns.Lengthen(waits.gpu_busy_ns);
+}
+
 void EncodeSummedSteps(const SummedSteps& summed, wire::Encoder* out) {
   trace::StepStatsWriter stats = trace::ChunkWriter(out).begin_step_stats();
   {

@@ -28,6 +28,9 @@ struct SummedSteps : trace::RunSteps {
   trace::RankSteps rank;  // of those that were not armed
   // Adds a measured step. May throw std::bad_alloc.
   void Add(const StepRecord& step);
+  // Adds what was waited for behind a step that is in the file already.
+  void Lengthen(const StepRecord& waits);
+  bool empty() const { return steps == 0 && rank.wall_ns.sum() == 0; }
 };
 
 // A process's trace has one Run, with this id.

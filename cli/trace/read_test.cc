@@ -276,6 +276,36 @@ TEST(TraceReader, AProgramThatCutsAnIterationLosesThePart) {
   }
 }
 
+// What a process waited for behind its last step lengthens the sums and is no step.
+TEST(TraceReader, WaitsBehindTheLastStepAreInTheMean) {
+  const TraceContents contents = Read(Trace({Definitions,
+                                             [](v1::Chunk& chunk) {
+                                               for (uint64_t i = 0; i < 4; ++i) {
+                                                 v1::Step* step = chunk.add_step();
+                                                 step->set_index(i);
+                                                 step->set_run(1);
+                                                 step->set_measured(true);
+                                                 step->set_duration_ns(100);
+                                                 step->set_gpu_wait_ns(i == 0 ? 0 : 80);
+                                                 step->set_watched(2);
+                                               }
+                                             },
+                                             [](v1::Chunk& chunk) {
+                                               v1::RunSteps* steps = chunk.mutable_step_stats()->add_run();
+                                               steps->set_run(1);
+                                               v1::RankSteps* behind = chunk.mutable_step_stats()->add_rank();
+                                               behind->set_run(1);
+                                               behind->mutable_wall_ns()->set_sum(80);
+                                               behind->mutable_gpu_wait_ns()->set_sum(80);
+                                             }}));
+  ASSERT_TRUE(contents.status.ok()) << contents.status;
+  const auto& run = contents.profile.runs.begin()->second;
+  EXPECT_EQ(run.steps.steps, 4u);
+  const StepTimes& times = run.step_times.begin()->second;
+  EXPECT_EQ(times.gpu_wait_ns.mean_ns(), 80.0);
+  EXPECT_EQ(times.wall_ns.mean_ns(), 120.0);
+}
+
 // A window of 48 steps. Every third has kernel times, which makes it longer, and the last dozen are a
 // tenth longer.
 TEST(TraceReader, TwoSpeedsAreSeenBetweenStepsThatTimingMadeLonger) {

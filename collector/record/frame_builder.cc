@@ -109,7 +109,7 @@ void FrameBuilder::EncodeSteps(uint64_t file_bytes, uint64_t max_bytes, wire::En
       EncodeStep(steps.single.front(), out);
     }
   }
-  if (steps.summed.steps != 0) EncodeSummedSteps(steps.summed, out);
+  if (!steps.summed.empty()) EncodeSummedSteps(steps.summed, out);
   steps.summed = {};
 }
 

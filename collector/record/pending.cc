@@ -19,6 +19,7 @@ constexpr std::string_view kDropTooMany = "launches: too many launch keys";
 }  // namespace
 
 void PendingSteps::Keep(const StepRecord& step) {
+  last_is_timed = step.measured && step.armed_group == 0;
   if (singles >= kSingleSteps || near_limit) return Sum(step);
   single.push_back(step);
   ++singles;
@@ -186,7 +187,12 @@ void Pending::SettleWhatRan() {
     began = began || phase == Phase::kForward || phase == Phase::kBackward || phase == Phase::kRecompute;
     launches += key.launches;
   });
-  if (!began) return TakeRunningStep();
+  if (!began) {
+    // The wait for the loss of the last step, as that of the step before is in this one.
+    const StepRecord waits = std::exchange(waits_behind_, {});
+    if (steps.last_is_timed && !window_->Ends()) steps.summed.Lengthen(waits);
+    return TakeRunningStep();
+  }
   while (running_step_.TakeOne([](auto&&...) {})) {
   }
   definitions_->AddDiagnostic(Severity::kInfo, "step-not-ended",

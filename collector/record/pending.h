@@ -31,7 +31,7 @@ namespace rfinject {
 struct PendingSteps {
   std::deque<StepRecord> single;
   uint64_t singles = 0;  // in the file, or in `single`
-  bool near_limit = false;
+  bool near_limit = false, last_is_timed = false;
   SummedSteps summed;
 
   void Keep(const StepRecord& step);
@@ -67,6 +67,8 @@ class Pending {
   // Whether the writer may read launches of `position`. Those of a step that runs wait for its end in the ring, where
   // there is room for them: from there they come into the table without a second one in between.
   bool MayLeaveRing(const RingPosition& position, bool half_full) const;
+  // Keeps what the program waited for behind its last step: `waits.gpu_wait_ns` and `gpu_busy_ns`.
+  void NoteWaitsBehind(const StepRecord& waits) { waits_behind_ = waits; }
   // Decides what becomes of a step that did not end. Called when the recording is over.
   void SettleWhatRan();
 
@@ -111,6 +113,7 @@ class Pending {
   // What step_launches gets when the recording ends, where nothing says before which step will be the last. Kept only
   // of loops whose steps differ, after the first ones: other loops have no iteration that could be cut.
   LaunchesByStep recent_launches_;
+  StepRecord waits_behind_;
   std::optional<std::pair<uint32_t, uint32_t>> first_kind_;  // kind and optimizer of the first step
   bool kinds_differ_ = false;
   // Steps whose launches may still lie in a ring, because they ended after steps_seen_ was read. They wait for the

@@ -311,6 +311,9 @@ TEST_F(TraceRecorderTest, TheLastStepsOfAWindowHaveTheirLaunches) {
   EXPECT_THAT(launches.at(69), ElementsAre(70u, 1u));
 }
 
+class WaitsBehindTest : public TraceRecorderTest, public ::testing::WithParamInterface<Phase> {};
+INSTANTIATE_TEST_SUITE_P(Then, WaitsBehindTest, ::testing::Values(Phase::kOther, Phase::kForward, Phase::kEval));
+
 class StepLaunchesTest : public TraceRecorderTest, public ::testing::WithParamInterface<uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, StepLaunchesTest, ::testing::Values(1, 2));
 
@@ -339,6 +342,42 @@ TEST_P(StepLaunchesTest, TheLastStepsOfALoopOfSeveralKindsHaveTheirs) {
     EXPECT_EQ(launches.at(200), 201u);
     EXPECT_EQ(launches.at(138), 139u);
   }
+}
+
+GpuClock g_loss_clock;  // of a GPU that the program waits for when it reads a loss
+
+// What is waited for behind the last step belongs to it, as what is waited for behind any other belongs to the next;
+// unless a validation or another step has begun.
+TEST_P(WaitsBehindTest, TheLastStepsAreInTheSums) {
+  g_loss_clock = {};
+  g_gpu_clock.store([](GpuClock* clock) noexcept {
+    *clock = g_loss_clock;
+    return true;
+  });
+  Recorder& r = recorder();
+  r.Activate();
+  const uint32_t kernel = r.Intern("k");
+  for (int step = 0; step < 4; ++step) {
+    r.Record(MakeRecordOf(Phase::kForward, kernel));
+    g_loss_clock.busy_ns += 1'000'000'000'000;
+    r.EndStep(1);
+    g_loss_clock.skipped_ns += 1'000'000'000'000;
+  }
+  if (GetParam() == Phase::kForward) r.Record(MakeRecordOf(Phase::kForward, kernel));
+  if (GetParam() == Phase::kEval) r.NoteEvaluation(1);
+  const TraceContent t = FinishedTrace();
+  g_gpu_clock.store(nullptr);
+  uint64_t waited_s = 0, wall_s = 0;
+  for (const v1::Step& step : t.steps) waited_s += step.gpu_wait_ns() / 1'000'000'000;
+  for (const v1::Chunk& chunk : t.chunks) {
+    for (const v1::RankSteps& sums : chunk.step_stats().rank()) {
+      waited_s += sums.gpu_wait_ns().sum() / 1'000'000'000;
+      wall_s += sums.wall_ns().sum() / 1'000'000'000;
+      EXPECT_EQ(sums.wall_ns().code_size(), 0) << "there is no step more";
+    }
+  }
+  EXPECT_EQ(waited_s, GetParam() == Phase::kOther ? 4000u : 3000u);
+  EXPECT_EQ(wall_s, GetParam() == Phase::kOther ? 1000u : 0u);
 }
 
 // A step that makes more launches than a ring holds.

@@ -181,6 +181,7 @@ void TraceRecorder::EndStep(uint64_t samples_in_step) noexcept {
   if (step.measured) measured_steps_.fetch_add(1, std::memory_order_relaxed);
   notes_.TakeInto(&step);
   clock_.AddWaits(&step);
+  batches_before_.store(state_.progress.batches(), std::memory_order_relaxed);
   LaunchRing* ring = rings_.HasThread() ? Rings::RingOfThread() : AcquireRing();
   if (ring == nullptr || ring->Push(step) == LaunchRing::PushResult::kDropped) {
     // Launches may be lost, but a step must not: reports divide by the number of steps.
@@ -232,7 +233,17 @@ void TraceRecorder::ActivateInto(int fd) noexcept {
   log_.PrintHeld();
 }
 
+void TraceRecorder::NoteWaitsBehindLastStep() noexcept {
+  if (!active() || !state_.IsOurProcess()) return;
+  if (state_.progress.batches() != batches_before_.load(std::memory_order_relaxed)) return;
+  StepRecord waits;
+  clock_.AddWaits(&waits);
+  if ((waits.watched & kGpuWaits) == 0 || waits.gpu_wait_ns == 0) return;
+  Locked([&](Definitions&, Pending& pending) { pending.NoteWaitsBehind(waits); });
+}
+
 void TraceRecorder::Finish(std::string_view reason) noexcept {
+  NoteWaitsBehindLastStep();
   writer_.Stop(RecorderState::Mode::kFinished, reason);
   if (!state_.IsOurProcess()) return;
   const std::string* trace = writer_.WholeTrace();

@@ -105,6 +105,8 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   // one, and counted as dropped else.
   [[gnu::noinline, gnu::cold]] void RecordFirst(const LaunchRecord& record, const RingPosition& position) noexcept;
   LaunchRing* AcquireRing() noexcept;
+  // Keeps what was waited for since the last step, unless something was validated since.
+  void NoteWaitsBehindLastStep() noexcept;
   // Starts or stops the measuring with the step `next`, if the user has asked for that.
   void FollowRequest(uint64_t next) noexcept;
 
@@ -121,6 +123,8 @@ class TraceRecorder final : public Recorder, private ForkHandler {
   Mutex activation_lock_;  // held by the one thread that opens the trace
   // Threads that end steps add to it, the thread that finishes reads it for the last line. Relaxed: it is one number.
   std::atomic<uint64_t> measured_steps_{0};
+  // Batches of validation when the last step ended. As above.
+  std::atomic<uint64_t> batches_before_{0};
   // The last line was printed, or need not be. Threads that finish exchange it, so that one of them speaks.
   std::atomic<bool> last_words_{false};
 };

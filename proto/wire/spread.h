@@ -24,6 +24,8 @@ class Spread {
     AddCounted(SpreadCode(ns), 1);
     SaturatingAdd(&sum_, ns);
   }
+  // Makes the durations longer by `ns` in all; which of them is not said.
+  void Lengthen(uint64_t ns) { SaturatingAdd(&sum_, ns); }
   // Adds `count` durations that have this code; codes beyond the largest count as that one.
   void AddCounted(uint32_t code, uint64_t count) {
     if (count == 0) return;
