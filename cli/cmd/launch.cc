@@ -29,6 +29,10 @@ constexpr Option kLaunchOptions[] = {
      "docs/use/VIRTUAL_GPU.md), cpu, or auto, the default: a virtual GPU if torch is a CUDA\n"
      "build and no driver is here",
      "auto cpu virtual-gpu"},
+    {"values", 0, "WHAT",
+     "what is computed on a virtual GPU: small, the default, what belongs to small tensors;\n"
+     "all, everything, at the speed of the CPU and with as much of its memory; or none",
+     "all none small"},
     {"virtual-gpus", 0, "N", "how many virtual GPUs the program sees; default 1, under torchrun one a process"},
     {"steps", 0, "N", "measure N steps of optimizers (an iteration may have several), then stop measuring"},
     {"skip", 0, "N", "leave the first N steps out"},
@@ -147,6 +151,13 @@ absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options) {
       return absl::InvalidArgumentError("--estimate-on wants auto, cpu or virtual-gpu, not '" + where + "'");
     }
     set("RFINJECT_ESTIMATE_ON", where);
+  }
+  if (options.Has("values")) {
+    const std::string what = options.Value("values");
+    if (what != "small" && what != "all" && what != "none") {
+      return absl::InvalidArgumentError("--values wants small, all or none, not '" + what + "'");
+    }
+    set("RFINJECT_VALUES", what);
   }
   if (options.Has("virtual-gpus")) {
     const absl::StatusOr<uint64_t> number = VirtualGpus(options);

@@ -109,10 +109,13 @@ TorchCapabilities BindTorch(CalibrateFunction by_python, Recorder& recorder, Sou
     }
   }
   if (wants_ops && capabilities.operands) AddOpCallback(symbols, layouts, recorder, *source);
-  if (HasVirtualGpu()) {
-    if (const char* why = ComputeValues(symbols, layouts)) {
-      recorder.ReportDiagnostic(Severity::kInfo, "no-values",
-                                "no small tensors are computed on the virtual GPU: " + std::string(why));
+  if (const std::string& values = GetSettings().values; HasVirtualGpu() && values != "none") {
+    const bool every = values == "all";
+    if (const char* why = ComputeValues(symbols, layouts, every)) {
+      const std::string line =
+          std::string("no ") + (every ? "" : "small ") + "tensors are computed on the virtual GPU: " + why;
+      recorder.ReportDiagnostic(Severity::kInfo, "no-values", line);
+      if (every) SayOfVirtualGpu(line.c_str());
     }
   }
   g_site_function.store(SiteOfThread, std::memory_order_release);
