@@ -247,7 +247,9 @@ bool CpuKernels::Find(const abi::RecordFunction& record, CpuKernel* kernel) cons
 
 bool CpuKernels::FindByName(std::string_view name, CpuKernel* kernel) const try {
   const bool old = HasOldStrings(c10_);
-  const TorchString own(name, old), overload("", old);
+  const size_t dot = std::min(name.find('.'), name.size());
+  const TorchString own(name.substr(0, dot), old);
+  const TorchString overload(dot < name.size() ? name.substr(dot + 1) : std::string_view(), old);
   // c10::OperatorName: the two strings.
   alignas(16) unsigned char both[2 * sizeof(NewString)];
   std::memcpy(both, own.get(), own.size());
@@ -310,6 +312,16 @@ RawValue CpuKernels::RealValue(double number) const {
 bool CpuKernels::IsShared(const RawValue& value) const {
   if (value.tag == value_.list) return value.payload != 0;
   return (value.tag == string_tag_ || value.tag == generator_tag_ || value.tag == complex_tag_) && value.payload != 0;
+}
+
+uintptr_t CpuKernels::FirstWord(const RawValue& tensor) const {
+  if (!IsTensor(tensor)) return 0;
+  const uintptr_t at = tensor.payload;
+  const auto storage = Load<uintptr_t>(at + tensor_.storage);
+  const uint64_t bytes = ElementSize(Load<uint16_t>(at + tensor_.dtype));
+  if (storage == 0 || tensor_.offset == 0 || Load<uint64_t>(at + tensor_.numel) * bytes < sizeof(uint64_t)) return 0;
+  const auto data = Load<uintptr_t>(storage + tensor_.storage_data);
+  return data != 0 ? data + static_cast<uint64_t>(Load<int64_t>(at + tensor_.offset)) * bytes : 0;
 }
 
 bool CpuKernels::Read(const RawValue& tensor, TensorPlace* place) const {

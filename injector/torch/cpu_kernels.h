@@ -77,7 +77,7 @@ class CpuKernels {
   // Finds the kernel of the operator that a RecordFunction is of; false where it has none for the CPU, or one of the
   // program's in Python.
   bool Find(const abi::RecordFunction& record, CpuKernel* kernel) const;
-  // The same by the operator's name, "aten::neg", of an operator whose overload has no name.
+  // The same by the operator's name, "aten::neg" or, with that of its overload, "aten::mul.Tensor".
   bool FindByName(std::string_view name, CpuKernel* kernel) const;
 
   bool IsTensor(const RawValue& value) const { return value.tag == value_.tensor && value.payload != undefined_; }
@@ -106,6 +106,8 @@ class CpuKernels {
   }
   // False for a tensor without memory of its own, or of numbers that are not plain.
   bool Read(const RawValue& tensor, TensorPlace* place) const;
+  // Where the first eight bytes of a tensor of whatever numbers lie; 0 where it has fewer.
+  uintptr_t FirstWord(const RawValue& tensor) const;
   RawVector* Elements(const RawValue& list) const {
     return reinterpret_cast<RawVector*>(list.payload + value_.list_values);
   }

@@ -7,8 +7,12 @@
 namespace rfinject {
 namespace {
 
-// Draws a mask: each element is true with that probability. The numbers follow from the seed and the element's place.
-void Draw(const TensorPlace& mask, uint64_t seed, double probability) {
+// A tensor that says of its elements what is to be done to them cannot be written to as it lies there.
+bool IsPlain(const TensorPlace& place) { return !place.conjugate && !place.negate; }
+
+}  // namespace
+
+void DrawMask(const TensorPlace& mask, uint64_t seed, double probability) {
   constexpr unsigned kBits = 53;
   const auto limit = static_cast<uint64_t>(probability * static_cast<double>(uint64_t{1} << kBits));
   auto* at = reinterpret_cast<unsigned char*>(mask.data);
@@ -20,11 +24,6 @@ void Draw(const TensorPlace& mask, uint64_t seed, double probability) {
     at[i] = (number ^ number >> 31) >> (64 - kBits) < limit ? 1 : 0;
   }
 }
-
-// A tensor that says of its elements what is to be done to them cannot be written to as it lies there.
-bool IsPlain(const TensorPlace& place) { return !place.conjugate && !place.negate; }
-
-}  // namespace
 
 // Makes an owned operand of a tensor: an alias of what lies on the device, or the program's own tensor; or a copy of
 // it where it must have other numbers.
@@ -173,7 +172,7 @@ bool ValueOperands::PushConstant(const CpuKernels& kernels, const ValueCall& cal
           !place.dense() || place.dtype != kBool || place.device != kCudaDevice) {
         return false;
       }
-      Draw(place, kernels.Seed(kernels.None()), kept());
+      DrawMask(place, kernels.Seed(kernels.None()), kept());
       TellVirtualGpuComputed(place.data, place.span(), true);
       if (!kernels.MakeAlias(place, &value)) return false;
       break;

@@ -30,6 +30,10 @@ struct ValueCall {
   bool wide = false;                       // halves are handed over as floats
 };
 
+// Draws a mask that is dense: each element is true with that probability. The numbers follow from the seed and the
+// element's place.
+void DrawMask(const TensorPlace& mask, uint64_t seed, double probability);
+
 // The operands of one thread. A new one is all zeros, and nothing is to be done at its end.
 class ValueOperands {
  public:

@@ -43,14 +43,15 @@ bool IsShape(const TensorPlace& place, const TensorPlace& other) {
 }
 
 // Writes a result of the CPU's kernel to where the operator's own is.
-bool Deliver(const CpuKernels& kernels, const RawValue& from, const RawValue& to, bool rows) {
+bool Deliver(const CpuKernels& kernels, const RawValue& from, const RawValue& to, bool partial) {
   TensorPlace source, target;
   if (!kernels.IsTensor(from) || !kernels.IsTensor(to)) return !kernels.IsTensor(to);
   if (!kernels.Read(from, &source) || !kernels.Read(to, &target) || target.device != kCudaDevice) return false;
   if (source.data == target.data) return true;  // it was computed in place
   if (target.numel == 0) return true;           // nothing was asked for
+  if (source.numel == 0 && partial) return true;
   if (target.conjugate || target.negate) return false;
-  if (rows && source.rank == 3 && target.rank == 3 && source.sizes[2] < target.sizes[2]) {
+  if (partial && source.rank == 3 && target.rank == 3 && source.sizes[2] < target.sizes[2]) {
     target.sizes = source.sizes;
     target.numel = source.numel;
   }
@@ -70,8 +71,8 @@ bool Deliver(const CpuKernels& kernels, const RawValue& from, const RawValue& to
 
 }  // namespace
 
-bool DeliverResults(const CpuKernels& kernels, const RawVector& from, std::span<const RawValue> to, bool rows) {
-  if (from.size() != to.size()) return to.empty();
+bool DeliverResults(const CpuKernels& kernels, const RawVector& from, std::span<const RawValue> to, bool partial) {
+  if (from.size() < to.size() || (from.size() > to.size() && !partial)) return to.empty();
   for (size_t i = 0; i < to.size(); ++i) {
     if (kernels.IsList(to[i])) {
       if (!kernels.IsList(from.begin[i])) return false;
@@ -79,9 +80,9 @@ bool DeliverResults(const CpuKernels& kernels, const RawVector& from, std::span<
       const RawVector* targets = kernels.Elements(to[i]);
       if (sources->size() != targets->size()) return false;
       for (size_t k = 0; k < targets->size(); ++k) {
-        if (!Deliver(kernels, sources->begin[k], targets->begin[k], rows)) return false;
+        if (!Deliver(kernels, sources->begin[k], targets->begin[k], partial)) return false;
       }
-    } else if (!Deliver(kernels, from.begin[i], to[i], rows)) {
+    } else if (!Deliver(kernels, from.begin[i], to[i], partial)) {
       return false;
     }
   }

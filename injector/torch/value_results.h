@@ -16,7 +16,7 @@ namespace rfinject {
 // Writes the kernel's results to where the operator's own are. Where `rows` is true, a result may have fewer rows
 // (third dimension) than the operator's own, whose other rows stay as they are. Returns false where the two do not
 // fit.
-bool DeliverResults(const CpuKernels& kernels, const RawVector& from, std::span<const RawValue> to, bool rows);
+bool DeliverResults(const CpuKernels& kernels, const RawVector& from, std::span<const RawValue> to, bool partial);
 
 // Notes that a tensor was computed, from what is known or from other values, which are made finite.
 void NoteComputed(const CpuKernels& kernels, const RawValue& tensor, bool known);

@@ -15,8 +15,8 @@ constexpr std::string_view kProducts[] = {
     "mm",     "addmm", "addmm_", "bmm",  "baddbmm", "baddbmm_",       "_addmm_activation", "addmv",
     "addmv_", "addr",  "dot",    "vdot", "cdist",   "_cdist_forward", "_pdist_forward"};
 
-constexpr std::string_view kCounts[] = {"nonzero", "_unique2", "unique_dim", "unique_consecutive",
-                                        "unique_dim_consecutive"};
+constexpr std::string_view kCounts[] = {
+    "nonzero", "_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive"};
 
 // Operators that launch nothing: what they return lies where their operand lies. A step of a transformer has a
 // thousand.
@@ -37,7 +37,10 @@ constexpr std::string_view kNever[] = {"empty",       "resize",   "record_stream
 // Operators that are computed as a whole where all values are: CUDA has a choice of others inside them, most of which
 // the CPU has not. The backward may use none of what those give.
 constexpr std::string_view kCovers[] = {"_convolution",
+                                        "_linalg_solve_ex",
+                                        "bmm",
                                         "convolution_backward",
+                                        "linalg_inv_ex",
                                         "_native_multi_head_attention",
                                         "_scaled_dot_product_efficient_attention",
                                         "_scaled_dot_product_efficient_attention_backward",
@@ -80,7 +83,8 @@ ValueRule ValueRuleOf(std::string_view name, bool every) {
     rule.writes = 0b11101;  // all but the gradients and the counts of steps
   } else if (name.starts_with("_fused_sgd") || name.starts_with("_fused_adagrad")) {
     rule.writes = 0b101;
-  } else if (name == "native_batch_norm" || name == "cudnn_batch_norm" || name == "_batch_norm_with_update") {
+  } else if (name == "native_batch_norm" || name == "cudnn_batch_norm" || name == "_batch_norm_with_update" ||
+             name == "_native_batch_norm_legit") {
     rule.writes = 0b11000;
   } else if (!name.empty() && name.back() == '_' && !Has(kViews, name)) {
     rule.writes = 1;

