@@ -161,6 +161,11 @@ bool CpuKernels::Init(const TorchSymbols& symbols, const TorchLayouts& layouts, 
     bind(torch, "_ZN3c106detail8ListImplC1ESt6vectorINS_6IValueESaIS3_EENS_4Type24SingletonOrSharedTypePtrIS6_EE",
          &make_.list);
     bind(torch, "_ZN3c108BoolType3getEv", &make_.bool_type);
+    bind(c10_, "_ZN3c1012WarningUtils19get_warning_handlerEv", &warnings_.get);
+    bind(c10_, "_ZN3c1012WarningUtils19set_warning_handlerEPNS_14WarningHandlerE", &warnings_.set);
+    bind(c10_, "_ZN3c108GradMode10is_enabledEv", &gradients_.enabled);
+    bind(c10_, "_ZN3c108GradMode11set_enabledEb", &gradients_.enable);
+    bind(c10_, "_ZN3c1010TensorImpl12mutable_gradEv", &gradients_.of_tensor);
   }
   all = exceptions_.Init(torch) && all;
   if (!all) {
@@ -178,6 +183,7 @@ void CpuKernels::FindNumbers(bool every) {
   keys_ = {KeyNumber(c10_, "CPU"), KeyNumber(c10_, "CompositeExplicitAutogradNonFunctional"),
            KeyNumber(c10_, "CompositeExplicitAutograd"), KeyNumber(c10_, "CompositeImplicitAutograd")};
   if (!every) keys_[3] = 0;
+  cuda_key_ = KeyNumber(c10_, "CUDA");
   // The bits of these keys lie in the order of their numbers (c10/core/DispatchKeySet.h).
   if (tensor_.zeros_key != 0 && every) {
     const int zeros = KeyNumber(c10_, "ZeroTensor");
@@ -240,7 +246,9 @@ bool CpuKernels::Find(const abi::RecordFunction& record, CpuKernel* kernel) cons
   // Either string begins with a pointer, which is null here where there is no name: of a node of the backward.
   if (Load<uintptr_t>(reinterpret_cast<uintptr_t>(name)) == 0) return false;
   Handle handle = {};
-  return FindSchema(name, &handle) && KernelOf(handle, kernel);
+  // An operator that consists of others on CUDA, too, launches nothing itself.
+  return FindSchema(name, &handle) &&
+         KernelOf(handle, kernel_of_(reinterpret_cast<const void*>(handle.definition), cuda_key_) != nullptr, kernel);
 } catch (...) {
   return false;
 }
@@ -255,7 +263,7 @@ bool CpuKernels::FindByName(std::string_view name, CpuKernel* kernel) const try 
   std::memcpy(both, own.get(), own.size());
   std::memcpy(both + own.size(), overload.get(), overload.size());
   Handle handle = {};
-  return FindSchema(both, &handle) && KernelOf(handle, kernel);
+  return FindSchema(both, &handle) && KernelOf(handle, true, kernel);
 } catch (...) {
   return false;
 }
@@ -265,9 +273,9 @@ bool CpuKernels::FindSchema(const void* name, Handle* handle) const {
   return handle->found == 1 && handle->definition != 0;
 }
 
-bool CpuKernels::KernelOf(const Handle& handle, CpuKernel* kernel) const {
+bool CpuKernels::KernelOf(const Handle& handle, bool composite, CpuKernel* kernel) const {
   for (const uint16_t key : keys_) {
-    if (key == 0) continue;
+    if (key == 0 || (key == keys_[3] && !composite)) continue;
     // c10::impl::AnnotatedKernel begins with a c10::KernelFunction: an object and the function that is called with
     // it.
     const void* found = kernel_of_(reinterpret_cast<const void*>(handle.definition), key);
@@ -478,24 +486,47 @@ bool CpuKernels::MakeGenerator(const RawValue& cuda, RawValue* value) const try 
   return false;
 }
 
-bool CpuKernels::Run(const CpuKernel& kernel, RawVector* stack) const {
+// A c10::WarningHandler that drops what the CPU's kernels have to say: the program runs on a GPU.
+class NoWarnings {
+ public:
+  virtual ~NoWarnings() = default;
+  virtual void process(const void* /*warning*/) {}
+};
+
+// Calls torch's code on this thread as if nobody watched. Returns false when it throws.
+template <typename Call>
+bool CpuKernels::Unseen(const Call& call) const {
+  static auto* const no_warnings = new NoWarnings;
   const PlainKeys plain(c10_);
   const bool recorded = records_();
   if (recorded) record_(false);
-  const bool good = exceptions_.Completes([&] { kernel.run(kernel.functor, kernel.handle, 0, stack); });
-  if (!good) Clear(stack);
+  void* const handler = warnings_.get != nullptr ? warnings_.get() : nullptr;
+  if (handler != nullptr) warnings_.set(no_warnings);
+  const bool good = exceptions_.Completes(call);
+  if (handler != nullptr) warnings_.set(handler);
   if (recorded) record_(true);
   return good;
 }
 
-bool CpuKernels::Copy(const RawValue& to, const RawValue& from) const {
-  const PlainKeys plain(c10_);
-  const bool recorded = records_();
-  if (recorded) record_(false);
-  uint64_t target = to.payload;
-  const bool good = exceptions_.Completes([&] { copy_(&target, &from.payload, false); });
-  if (recorded) record_(true);
+bool CpuKernels::Run(const CpuKernel& kernel, RawVector* stack) const {
+  const bool good = Unseen([&] { kernel.run(kernel.functor, kernel.handle, 0, stack); });
+  if (!good) Clear(stack);
   return good;
+}
+
+bool CpuKernels::Copy(const RawValue& to, const RawValue& from) const {
+  uint64_t target = to.payload;
+  return Unseen([&] { copy_(&target, &from.payload, false); });
+}
+
+bool CpuKernels::SetGradients(bool wanted) const {
+  const bool before = gradients_.enabled();
+  gradients_.enable(wanted);
+  return before;
+}
+
+RawValue CpuKernels::GradientOf(const RawValue& tensor) const {
+  return {Load<uint64_t>(reinterpret_cast<uintptr_t>(gradients_.of_tensor(tensor.payload))), value_.tensor, 0};
 }
 
 bool CpuKernels::Resolve(bool conjugate, RawValue* tensor) const {

@@ -148,6 +148,12 @@ class CpuKernels {
   // Replaces the tensor, which is owned, by its negative, or by its conjugate where `conjugate` is true.
   bool Resolve(bool conjugate, RawValue* tensor) const;
 
+  // Whether the thread's operators are noted for a backward from now on. Returns whether they were.
+  bool SetGradients(bool wanted) const;
+  // What a backward has found for a tensor, which stays the tensor's; a tensor that is not there where it found
+  // nothing.
+  RawValue GradientOf(const RawValue& tensor) const;
+
   // Memory for a stack of `count` values, which torch may enlarge and we free.
   bool MakeStack(size_t count, RawVector* stack) const;
   void Clear(RawVector* stack) const;
@@ -158,8 +164,11 @@ class CpuKernels {
   const char* Check() const;
   void FindNumbers(bool every);
   bool FindSchema(const void* name, Handle* handle) const;
-  bool KernelOf(const Handle& handle, CpuKernel* kernel) const;
+  // `composite`: also one that consists of other operators.
+  bool KernelOf(const Handle& handle, bool composite, CpuKernel* kernel) const;
   RawValue TakeFromBox(void* box) const;
+  template <typename Call>
+  bool Unseen(const Call& call) const;
 
   void* (*new_)(size_t) = nullptr;
   struct {
@@ -184,10 +193,20 @@ class CpuKernels {
     uint64_t (*seed)(const void*) = nullptr;
     uint64_t (*offset)(const void*) = nullptr;
   } generators_;
+  struct {
+    bool (*enabled)() = nullptr;
+    void (*enable)(bool) = nullptr;
+    void** (*of_tensor)(uint64_t tensor) = nullptr;
+  } gradients_;
+  struct {
+    void* (*get)() = nullptr;
+    void (*set)(void*) = nullptr;
+  } warnings_;
   void* c10_ = nullptr;
   ForeignExceptions exceptions_;
-  bool complex_ = false;                           // tensors of complex numbers are read
-  std::array<uint16_t, 4> keys_ = {};              // of a kernel for the CPU, best first
+  bool complex_ = false;               // tensors of complex numbers are read
+  std::array<uint16_t, 4> keys_ = {};  // of a kernel for the CPU, best first
+  uint16_t cuda_key_ = 0;
   uint64_t conjugate_key_ = 0, negative_key_ = 0;  // bits in a tensor's keys; 0: not found
   CpuKernel conjugate_, negative_;
   uint32_t string_tag_ = 0, generator_tag_ = 0, complex_tag_ = 0;

@@ -1,121 +1,17 @@
 #include "injector/torch/value_recipes.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
-#include <initializer_list>
 #include <iterator>
 #include <limits>
-#include <new>
 
 #include "collector/virtual_gpu.h"
-#include "injector/torch/name_cache.h"
+#include "injector/torch/value_cook.h"
 #include "injector/torch/value_operands.h"
-#include "injector/torch/value_results.h"
 
 namespace rfinject {
 namespace {
-
-// The values of one recipe, which it owns. After a step that fails, the steps that follow do nothing.
-class Cook {
- public:
-  explicit Cook(const CpuKernels& kernels) : kernels_(kernels) { good_ = kernels.MakeStack(kMostValues, &stack_); }
-  ~Cook() {
-    for (size_t i = 0; i < count_; ++i) kernels_.Destroy(made_[i]);
-    if (stack_.begin != nullptr) {
-      kernels_.Clear(&stack_);
-      ::operator delete(stack_.begin);
-    }
-  }
-  Cook(const Cook&) = delete;
-  Cook& operator=(const Cook&) = delete;
-
-  bool good() const { return good_; }
-
-  // A tensor of the device as one of the CPU, halves as floats. Fails for a tensor that is not there.
-  RawValue Take(const RawValue& tensor) {
-    TensorPlace place;
-    RawValue value;
-    if (!good_ || !kernels_.IsTensor(tensor) || !kernels_.Read(tensor, &place) || place.device != kCudaDevice ||
-        place.negate || place.conjugate || !kernels_.MakeAlias(place, &value)) {
-      return Failed();
-    }
-    Keep(value);
-    if (!place.halves()) return value;
-    RawValue copy;
-    if (!kernels_.MakeTensor(place, kFloat, &copy)) return Failed();
-    Keep(copy);
-    good_ = good_ && kernels_.Copy(copy, value);
-    return copy;
-  }
-  RawValue TakeIfThere(const RawValue& tensor) { return kernels_.IsTensor(tensor) ? Take(tensor) : kernels_.None(); }
-
-  // Calls an operator, "aten::mul.Tensor", and returns its result. Tensors among the operands stay the recipe's, and
-  // lists go to the operator.
-  RawValue Call(const char* name, std::initializer_list<RawValue> operands) {
-    static auto* const found = new NameCache<CpuKernel>;
-    const CpuKernel kernel = found->FindByText(
-        name, [this](const char* text, CpuKernel* made) { return kernels_.FindByName(text, made); });
-    if (!good_ || kernel.run == nullptr) return Failed();
-    for (const RawValue& operand : operands) {
-      RawValue own = operand;
-      if (kernels_.IsTensor(operand) && !kernels_.Another(operand, &own)) return Failed();
-      *stack_.end++ = own;
-    }
-    if (!kernels_.Run(kernel, &stack_) || stack_.size() != 1) return Failed();
-    const RawValue value = *--stack_.end;
-    Keep(value);
-    return value;
-  }
-  RawValue Mul(const RawValue& a, const RawValue& b) { return Call("aten::mul.Tensor", {a, b}); }
-  RawValue Scale(const RawValue& a, double by) { return Call("aten::mul.Scalar", {a, kernels_.RealValue(by)}); }
-  RawValue MatMul(const RawValue& a, const RawValue& b) { return Call("aten::matmul", {a, b}); }
-  RawValue Turned(const RawValue& a) {
-    return Call("aten::transpose.int", {a, kernels_.Integer(-2), kernels_.Integer(-1)});
-  }
-  // The elements of `a` where the mask is true, multiplied.
-  RawValue Masked(const RawValue& a, const RawValue& mask, double by) {
-    return Call("aten::native_dropout_backward", {a, mask, kernels_.RealValue(by)});
-  }
-
-  // Writes a tensor to a result of the operator, if that is there.
-  void Give(const RawValue& from, const RawValue& to) {
-    if (!good_ || !kernels_.IsTensor(to)) return;
-    RawValue one = from;
-    RawVector results;
-    results.begin = &one;
-    results.end = results.capacity = &one + 1;
-    good_ = DeliverResults(kernels_, results, std::span(&to, 1), false);
-  }
-  void Keep(const RawValue& value) {
-    if (count_ < kMostValues) {
-      made_[count_++] = value;
-    } else {
-      kernels_.Destroy(value);
-      good_ = false;
-    }
-  }
-  RawValue Failed() {
-    good_ = false;
-    return kernels_.None();
-  }
-
- private:
-  static constexpr size_t kMostValues = 48;
-  const CpuKernels& kernels_;
-  bool good_ = false;
-  RawVector stack_;
-  std::array<RawValue, kMostValues> made_;
-  size_t count_ = 0;
-};
-
-// Whether an element of a list of flags is true.
-bool IsAsked(const CpuKernels& kernels, const RawValue& list, size_t which) {
-  if (!kernels.IsList(list) || list.payload == 0) return false;
-  const RawVector* flags = kernels.Elements(list);
-  return which < flags->size() && (flags->begin[which].payload & 1) != 0;
-}
 
 // log_sigmoid_backward(grad, self, buffer): CUDA leaves the buffer empty.
 bool LogSigmoidBackward(const CpuKernels& kernels, std::span<const RawValue> in, std::span<const RawValue> out) {
@@ -208,7 +104,7 @@ double FactorOf(const CpuKernels& kernels, const Attention& of) {
 // The weights before the dropout.
 RawValue Weights(const CpuKernels& kernels, Cook* cook, const Attention& of) {
   RawValue scores = cook->Scale(cook->MatMul(of.query, cook->Turned(of.key)), FactorOf(kernels, of));
-  if (!kernels.IsNone(of.bias)) scores = cook->Call("aten::add.Tensor", {scores, of.bias, kernels.Integer(1)});
+  if (!kernels.IsNone(of.bias)) scores = cook->Add(scores, of.bias);
   if ((of.causal.payload & 1) != 0) {
     const RawValue lowest = kernels.RealValue(-std::numeric_limits<double>::infinity());
     scores = cook->Call("aten::masked_fill.Scalar", {scores, LaterLike(kernels, cook, scores), lowest});
@@ -305,6 +201,8 @@ struct Entry {
   ValueRecipe recipe;
 };
 constexpr Entry kRecipes[] = {
+    {"aten::_cudnn_rnn", RecurrentLayers},
+    {"aten::_cudnn_rnn_backward", RecurrentLayersBackward},
     {"aten::_fused_rms_norm_backward", RmsNormBackward},
     {"aten::_scaled_dot_product_efficient_attention", EfficientAttention},
     {"aten::_scaled_dot_product_efficient_attention_backward", EfficientAttentionBackward},

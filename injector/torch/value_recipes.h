@@ -17,6 +17,12 @@ namespace rfinject {
 using ValueRecipe = bool (*)(const CpuKernels& kernels, std::span<const RawValue> arguments,
                              std::span<const RawValue> results);
 
+// cuDNN's recurrent layers and their backward (recurrent_recipe.cc).
+bool RecurrentLayers(const CpuKernels& kernels, std::span<const RawValue> arguments,
+                     std::span<const RawValue> results);
+bool RecurrentLayersBackward(const CpuKernels& kernels, std::span<const RawValue> arguments,
+                             std::span<const RawValue> results);
+
 // `name` is "aten::_fused_rms_norm_backward". Returns null where there is none.
 ValueRecipe RecipeFor(std::string_view name);
 

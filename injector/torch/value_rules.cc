@@ -37,8 +37,10 @@ constexpr std::string_view kNever[] = {"empty",       "resize",   "record_stream
 // Operators that are computed as a whole where all values are: CUDA has a choice of others inside them, most of which
 // the CPU has not. The backward may use none of what those give.
 constexpr std::string_view kCovers[] = {"_convolution",
+                                        "_cholesky_solve_helper",
                                         "_linalg_solve_ex",
                                         "bmm",
+                                        "cholesky_inverse",
                                         "convolution_backward",
                                         "linalg_inv_ex",
                                         "_native_multi_head_attention",
@@ -47,6 +49,10 @@ constexpr std::string_view kCovers[] = {"_convolution",
                                         "_scaled_dot_product_flash_attention",
                                         "_scaled_dot_product_flash_attention_backward",
                                         "_transformer_encoder_layer_fwd"};
+
+// Operators that launch, of themselves, what prepares cuDNN's dropout.
+constexpr std::string_view kDone[] = {
+    "_cudnn_init_dropout_state", "_cudnn_rnn_flatten_weight", "gru", "lstm", "rnn_relu", "rnn_tanh"};
 
 template <typename List>
 bool Has(const List& list, std::string_view name) {
@@ -73,6 +79,7 @@ ValueRule ValueRuleOf(std::string_view name, bool every) {
   rule.makes = name == "tril_indices" || name == "triu_indices";
   rule.exact = name == "lu_unpack" || name == "linalg_lu_solve" || name == "linalg_ldl_solve";
   rule.covers = every && Has(kCovers, name);
+  rule.done = every && Has(kDone, name);
   rule.whole = name == "linalg_lu" || rule.covers;
   rule.wide = every && (rule.product || rule.covers || name.find("softmax") != std::string_view::npos ||
                         name.find("batch_norm") != std::string_view::npos);

@@ -20,8 +20,9 @@ struct ValueRule {
   bool whole = false;     // what runs inside it works in place: it is computed as a whole afterwards
   bool all = false;       // it asks whether all are true
   bool covers = false;    // `whole`, and what runs inside it need not be computed at all
-  bool wide = false;      // halves are computed as floats, as GPUs add up their products
-  uint32_t writes = 0;    // a bit for each argument, from the first on, that it writes to
+  bool done = false;    // what it launches itself changes nothing that is read; the rest is other operators inside it
+  bool wide = false;    // halves are computed as floats, as GPUs add up their products
+  uint32_t writes = 0;  // a bit for each argument, from the first on, that it writes to
 };
 
 // `name` is "aten::add_", without the overload's. `every`: all values are computed, not only those of small tensors.

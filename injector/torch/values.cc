@@ -456,7 +456,7 @@ void OnEnd(const RecordFunction& record, void*) {
   if (thread->depth == 0) thread->seen = frame.launches + launched;
   if (frame.answered) AnswerFromVirtualGpu(nullptr);
   if (frame.covers) --thread->covered;
-  if (thread->covered != 0) {
+  if (thread->covered != 0 || frame.facts.rule.done) {
     Release(&frame, thread);
     return;
   }

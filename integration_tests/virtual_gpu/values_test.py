@@ -12,10 +12,10 @@ from virtual_gpu_test import LIBRARIES, PROGRAMS, PYTHON, Run, why_no_virtual_gp
 # How far a loss may be from the CPU's, as a part of it. Operators of halves differ by device in what they round.
 DEFAULT_TOLERANCE = 1e-4
 TOLERANCES = {"gpt_flash": 3e-3, "halves": 1e-2}
-NAMES = ("convolutions", "dropout", "gpt_flash", "gpt_efficient", "gpt_masked", "gpt_math", "gpt_dropped", "norms", "halves",
+NAMES = ("convolutions", "dropout", "gpt_flash", "gpt_efficient", "gpt_masked", "gpt_math", "gpt_dropped", "norms", "recurrent", "halves",
          "unet", "signals")
 # These run the same operators whatever the values are.
-STRAIGHT = ("gpt_flash", "gpt_efficient", "norms")
+STRAIGHT = ("gpt_flash", "gpt_efficient", "norms", "recurrent")
 
 
 class Values(unittest.TestCase):
@@ -50,10 +50,10 @@ class Values(unittest.TestCase):
         rows = []
         for values in ("all", "none"):
             run = self.run_program("all_values.py", "cuda", *STRAIGHT, options=("--values", values))
-            rows.append({(row["layer"], row["op"], row["phase"]):
+            rows.append({(row["model"], row["layer"], row["phase"], row["op"], row["signature"]):
                          (row["launches"], row["model_flop"], row["kernel_launches"], row["kernels"])
-                         for row in run.report("op")["rows"]})
-        self.assertGreater(len(rows[0]), 40)
+                         for report in run.reports("kernel") for row in report["rows"]})
+        self.assertGreater(len(rows[0]), 200)
         self.assertEqual(rows[0], rows[1])
 
     def test_what_is_not_computed_is_said_once(self):

@@ -202,6 +202,33 @@ def norms():
     steps("norms", model, data, torch.optim.RMSprop(model.parameters(), lr=1e-3), count=5)
 
 
+def recurrent():
+    """cuDNN's recurrent layers: two directions, two layers, a projection, states that are given, and generated text."""
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = nn.Embedding(20, 8)
+            self.lstm = nn.LSTM(8, 16, 2, batch_first=True, bidirectional=True)
+            self.gru = nn.GRU(32, 12, batch_first=True)
+            self.rnn = nn.RNN(12, 12, bias=False, batch_first=True)
+            self.small = nn.LSTM(12, 12, proj_size=6, batch_first=True)
+            self.state = nn.Parameter(torch.randn(1, 1, 12))
+            self.out = nn.Linear(6, 20)
+
+        def forward(self, tokens):
+            x, (hidden, cell) = self.lstm(self.embed(tokens))
+            x, last = self.gru(x, self.state.expand(-1, len(x), -1).contiguous())
+            x = self.small(self.rnn(x)[0])[0]
+            return self.out(x) + hidden.mean() + cell.mean() + last.mean()
+
+    model = Model().to(DEVICE)
+    tokens, = on_device(torch.randint(0, 20, (4, 11)))
+    steps("recurrent", model, (tokens[:, :-1], tokens[:, 1:]), torch.optim.Adam(model.parameters(), lr=0.02),
+          loss_of=lambda scores, wanted: F.cross_entropy(scores.flatten(0, 1), wanted.flatten()))
+    with torch.no_grad():
+        print("recurrent did", model(tokens)[:, -1].argmax(-1).tolist())
+
+
 def halves():
     """Automatic mixed precision with a gradient scaler whose first scale is too large."""
     model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(),
