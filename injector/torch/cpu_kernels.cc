@@ -191,16 +191,16 @@ void CpuKernels::FindNumbers(bool every) {
       const int place = std::countr_zero(tensor_.zeros_key) + KeyNumber(c10_, name) - zeros;
       return place >= 0 && place < 64 ? uint64_t{1} << place : uint64_t{0};
     };
-    conjugate_key_ = bit("Conjugate");
-    negative_key_ = bit("Negative");
-    FindByName("aten::_conj_physical", &conjugate_);
-    FindByName("aten::neg", &negative_);
+    conjugate_.key = bit("Conjugate");
+    negative_.key = bit("Negative");
+    FindByName("aten::_conj_physical", &conjugate_.kernel);
+    FindByName("aten::neg", &negative_.kernel);
   }
   // The types are numbered in the order of c10/core/ivalue.h (TORCH_FORALL_TAGS), where what came since stands
   // between integers and booleans.
-  string_tag_ = value_.boolean + 2;
-  complex_tag_ = value_.real + 1;
-  generator_tag_ = value_.list + 12;
+  tags_.string = value_.boolean + 2;
+  tags_.complex = value_.real + 1;
+  tags_.generator = value_.list + 12;
 }
 
 // Looks at what can be told without an operator.
@@ -300,7 +300,7 @@ bool CpuKernels::IsCarried(const RawValue& value) const {
   const uint32_t device_tag = value_.list + 4;
   return value.tag == value_.none || value.tag == value_.tensor || value.tag == value_.integer ||
          value.tag == value_.real || value.tag == value_.boolean || value.tag == value_.list ||
-         value.tag == string_tag_ || value.tag == generator_tag_ || value.tag == complex_tag_ ||
+         value.tag == tags_.string || value.tag == tags_.generator || value.tag == tags_.complex ||
          value.tag == device_tag;
 }
 
@@ -319,7 +319,8 @@ RawValue CpuKernels::RealValue(double number) const {
 
 bool CpuKernels::IsShared(const RawValue& value) const {
   if (value.tag == value_.list) return value.payload != 0;
-  return (value.tag == string_tag_ || value.tag == generator_tag_ || value.tag == complex_tag_) && value.payload != 0;
+  return (value.tag == tags_.string || value.tag == tags_.generator || value.tag == tags_.complex) &&
+         value.payload != 0;
 }
 
 uintptr_t CpuKernels::FirstWord(const RawValue& tensor) const {
@@ -342,8 +343,8 @@ bool CpuKernels::Read(const RawValue& tensor, TensorPlace* place) const {
   if (storage == 0 || !plain || tensor_.offset == 0) return false;
   const uint64_t keys = tensor_.zeros_key != 0 ? Load<uint64_t>(at + tensor_.keys) : 0;
   if ((keys & tensor_.zeros_key) != 0) return false;
-  place->conjugate = (keys & conjugate_key_) != 0;
-  place->negate = (keys & negative_key_) != 0;
+  place->conjugate = (keys & conjugate_.key) != 0;
+  place->negate = (keys & negative_.key) != 0;
   place->element_bytes = ElementSize(place->dtype);
   place->device = Load<int8_t>(at + tensor_.device);
   place->numel = Load<uint64_t>(at + tensor_.numel);
@@ -480,7 +481,7 @@ uint64_t CpuKernels::Seed(const RawValue& cuda) const {
 bool CpuKernels::MakeGenerator(const RawValue& cuda, RawValue* value) const try {
   uint64_t made = 0;
   generators_.make(&made, Seed(cuda));
-  *value = {made, generator_tag_, 0};
+  *value = {made, tags_.generator, 0};
   return made != 0;
 } catch (...) {
   return false;
@@ -530,7 +531,7 @@ RawValue CpuKernels::GradientOf(const RawValue& tensor) const {
 }
 
 bool CpuKernels::Resolve(bool conjugate, RawValue* tensor) const {
-  const CpuKernel& kernel = conjugate ? conjugate_ : negative_;
+  const CpuKernel& kernel = conjugate ? conjugate_.kernel : negative_.kernel;
   RawVector stack;
   if (kernel.run == nullptr || !MakeStack(1, &stack)) return false;
   *stack.end++ = *tensor;

@@ -84,7 +84,7 @@ class CpuKernels {
   uint32_t TensorTag() const { return value_.tensor; }  // also of a tensor that is undefined
   bool IsNone(const RawValue& value) const { return value.tag == value_.none; }
   bool IsList(const RawValue& value) const { return value.tag == value_.list; }
-  bool IsGenerator(const RawValue& value) const { return value.tag == generator_tag_; }
+  bool IsGenerator(const RawValue& value) const { return value.tag == tags_.generator; }
   // Whether the value owns an object that is neither a tensor nor none.
   bool IsShared(const RawValue& value) const;
   // Whether the value is of a kind that can be handed on: none, a tensor, a number, a string, a list, a device or a
@@ -207,9 +207,15 @@ class CpuKernels {
   bool complex_ = false;               // tensors of complex numbers are read
   std::array<uint16_t, 4> keys_ = {};  // of a kernel for the CPU, best first
   uint16_t cuda_key_ = 0;
-  uint64_t conjugate_key_ = 0, negative_key_ = 0;  // bits in a tensor's keys; 0: not found
-  CpuKernel conjugate_, negative_;
-  uint32_t string_tag_ = 0, generator_tag_ = 0, complex_tag_ = 0;
+  // What a view may say of its elements: a bit in a tensor's keys, 0 where it was not found, and what is done then.
+  struct Lazy {
+    uint64_t key = 0;
+    CpuKernel kernel;
+  };
+  Lazy conjugate_, negative_;
+  struct {
+    uint32_t string = 0, generator = 0, complex = 0;
+  } tags_;
   uintptr_t undefined_ = 0;
   TensorLayout tensor_;
   ValueLayout value_;

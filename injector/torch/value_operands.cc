@@ -55,8 +55,8 @@ bool ValueOperands::MakeOperand(const CpuKernels& kernels, const RawValue& value
 }
 
 // Replaces a list's tensors, in a list that is only ours, so that nobody sees it. The tensors that were there are
-// kept for Release.
-bool ValueOperands::MakeListOperand(const CpuKernels& kernels, bool wide, RawValue* value) {
+// kept for Release. What is written to copies of its tensors would be lost, so there must be none then.
+bool ValueOperands::MakeListOperand(const CpuKernels& kernels, bool wide, bool written, RawValue* value) {
   if (!kernels.IsMine(*value)) {
     RawValue clone;
     if (!kernels.CloneList(*value, &clone)) return false;
@@ -67,6 +67,8 @@ bool ValueOperands::MakeListOperand(const CpuKernels& kernels, bool wide, RawVal
   for (RawValue* element = list->begin; element != list->end; ++element) {
     if (!kernels.IsTensor(*element)) continue;
     RawValue operand;
+    TensorPlace place;
+    if (written && wide && kernels.Read(*element, &place) && place.halves()) return false;
     if (replaced_count_ == kMostTensors || !MakeOperand(kernels, *element, wide, false, &operand)) return false;
     replaced_[replaced_count_++] = *element;
     *element = operand;
@@ -105,7 +107,8 @@ bool ValueOperands::PushArguments(const CpuKernels& kernels, const ValueCall& ca
       operand = kernels.None();
     } else if (kernels.IsShared(value)) {
       if (call.keep) kernels.Share(value);
-      if (kernels.IsList(value)) good = MakeListOperand(kernels, call.wide, &operand) && good;
+      if (kernels.IsList(value))
+        good = MakeListOperand(kernels, call.wide, (call.rule->writes >> i & 1) != 0, &operand) && good;
     }
     *stack_.end++ = operand;
   }

@@ -54,7 +54,7 @@ class ValueOperands {
   };
 
   bool MakeOperand(const CpuKernels& kernels, const RawValue& value, bool wide, bool written, RawValue* operand);
-  bool MakeListOperand(const CpuKernels& kernels, bool wide, RawValue* value);
+  bool MakeListOperand(const CpuKernels& kernels, bool wide, bool written, RawValue* value);
   bool PushArguments(const CpuKernels& kernels, const ValueCall& call);
   bool PushSubstitutes(const CpuKernels& kernels, const ValueCall& call);
   bool PushConstant(const CpuKernels& kernels, const ValueCall& call, int8_t which);

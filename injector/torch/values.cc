@@ -412,6 +412,17 @@ bool MayCompute(const Frame& frame, Outputs outputs, bool* known) {
   return operands.known || !frame.facts.rule.exact;
 }
 
+bool Cooked(Frame* frame, Thread* thread, Outputs outputs) {
+  bool good = false;
+  thread->busy = true;
+  try {
+    good = frame->facts.recipe(g.kernels, std::span(frame->values).first(frame->count), outputs);
+  } catch (...) {  // there is no memory
+  }
+  thread->busy = false;
+  return good;
+}
+
 // Gives the operator's results their values. Returns false where that was not done.
 bool Finish(Frame* frame, Thread* thread, Outputs outputs) {
   const Substitute* const other = frame->facts.substitute;
@@ -422,9 +433,7 @@ bool Finish(Frame* frame, Thread* thread, Outputs outputs) {
   const bool ruled_out = IsRuledOut(*frame);
   const bool cooked = frame->facts.recipe != nullptr && (other == nullptr || ruled_out);
   if (cooked) {
-    thread->busy = true;
-    good = frame->facts.recipe(g.kernels, std::span(frame->values).first(frame->count), outputs);
-    thread->busy = false;
+    good = Cooked(frame, thread, outputs);
   } else if (ruled_out) {
     return false;
   } else if (frame->found.begin != nullptr) {
