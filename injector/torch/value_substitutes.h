@@ -20,13 +20,12 @@ struct Substitute {
     kNone = -1,
     kFalse = -2,
     kTrue = -3,
-    kZero = -4,        // the integer
-    kTwoTrue = -5,     // a list, which asks for the first two results
-    kThreeTrue = -6,   // the same for three
-    kTypeOfFirst = -7  // c10::ScalarType of the first operand, as the kernel is given it
-    ,
-    kDrawn = -8,     // the second result, a mask: each element is true with 1 minus the probability in argument 1
-    kUndropped = -9  // what is not dropped is multiplied by that: the reciprocal of that probability
+    kZero = -4,         // the integer
+    kTwoTrue = -5,      // a list, which asks for the first two results
+    kThreeTrue = -6,    // the same for three
+    kTypeOfFirst = -7,  // c10::ScalarType of the first operand, as the kernel is given it
+    kDrawn = -8,        // the second result, a mask: each element is true with 1 minus the probability in argument 1
+    kUndropped = -9,    // what is not dropped is multiplied by that: the reciprocal of that probability
   };
   static constexpr size_t kMost = 12;
   static constexpr int8_t kNowhere = -1;

@@ -63,6 +63,12 @@ class Values(unittest.TestCase):
         self.assertEqual(run.err.count("kernels that no operator of PyTorch's has launched are not computed"), 1, run.err)
         self.assertEqual(run.err.count("reads results"), 2, run.err)
 
+    def test_ranks_add_up_large_tensors(self):
+        run = self.run_program("large_collective.py", options=("--values", "all"),
+                               launcher=("-m", "torch.distributed.run", "--nproc_per_node", "2"))
+        self.assertEqual(run.out.count("reduced True"), 2, run.out)
+        self.assertNotIn("not computed", run.err)
+
     def test_memory_that_the_host_has_not_is_refused(self):
         without = self.run_program("host_memory.py", gpu="H200-SXM-141GB")
         if "too much" in without.out:
