@@ -159,6 +159,8 @@ Settings ParseSettings(const char* const* environment, std::string* errors) {
     } else if (word == "ESTIMATE_ON") {
       check(ParseOneOf(value, {"auto", "cpu", "virtual-gpu"}, &settings.estimate_on),
             "one of auto, cpu, virtual-gpu is wanted");
+    } else if (word == "VALUES") {
+      check(ParseOneOf(value, {"small", "all", "none"}, &settings.values), "one of small, all, none is wanted");
     } else if (word == "VIRTUAL_GPUS") {
       check(value.empty() || ParseCount(value, &settings.virtual_gpus), "a number of GPUs is wanted");
     } else if (word == "SKIP") {

@@ -14,6 +14,7 @@ struct Settings {
   std::string output;           // RFINJECT_OUTPUT: folder (ends in '/') or file pattern with %h %p %r %q{ENV} %%
   std::string estimate;         // RFINJECT_ESTIMATE: a row of gpus.csv; empty: measure
   std::string estimate_on;      // RFINJECT_ESTIMATE_ON: cpu|virtual-gpu|auto, where the program's operators run
+  std::string values;           // RFINJECT_VALUES: small|all|none, what is computed on a virtual GPU
   uint64_t virtual_gpus = 0;    // RFINJECT_VIRTUAL_GPUS: how many there are; 0: one, or one a process of torchrun
   uint64_t skip = 0;            // RFINJECT_SKIP: steps before the window
   uint64_t steps = 0;           // RFINJECT_STEPS: steps in the window; 0: all

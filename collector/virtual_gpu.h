@@ -53,6 +53,9 @@ void TellVirtualGpuChanged(uintptr_t address, size_t bytes) noexcept;
 // What this thread's operator is to read of its kernels' results, until it is called again with null.
 void AnswerFromVirtualGpu(const int64_t* value) noexcept;
 
+// Writes a line on standard error, once for each text, unless the user wants none.
+void SayOfVirtualGpu(const char* text) noexcept;
+
 // Has `observer`, which must live as long as the process, told of what the program does on a virtual GPU. Does
 // nothing where there is none.
 void ObserveVirtualGpu(const rfinject_virtual_observer* observer) noexcept;

@@ -28,6 +28,9 @@ struct rfinject_virtual_board {
   uint64_t l2_bytes;
   double sm_hz, dram_bytes_per_s, pcie_bytes_per_s;
   int quiet;  // 1: no line about what is missing
+  // 1: the program's values are computed (--values all): what is read is right unless it was said that it is not, and
+  // memory that the host does not have is refused.
+  int computes;
 };
 
 // Starts the virtual GPU. Must be called once, before any other function. The strings are copied.
@@ -165,8 +168,14 @@ uint64_t rfinject_virtual_gpu_written(uint64_t address, size_t bytes, size_t* le
 // Makes `bytes` of a device's memory zeros, which costs no memory.
 void rfinject_virtual_gpu_clear(uint64_t address, size_t bytes);
 
-// How many kernels this thread has launched, or captured.
+// How many kernels this thread has launched, or captured, without those that are carried out.
 uint64_t rfinject_virtual_gpu_thread_launches(void);
+
+// What the kernel that this thread has launched last would do has been done.
+void rfinject_virtual_gpu_carried_out(void);
+
+// Whether the program's values are computed (rfinject_virtual_board): 1 or 0.
+int rfinject_virtual_gpu_computes(void);
 
 // Whether all of these bytes hold what a GPU would have there: the host copied it, or it was computed.
 int rfinject_virtual_gpu_known(uint64_t address, size_t bytes);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -29,6 +30,10 @@ constexpr Option kLaunchOptions[] = {
      "docs/use/VIRTUAL_GPU.md), cpu, or auto, the default: a virtual GPU if torch is a CUDA\n"
      "build and no driver is here",
      "auto cpu virtual-gpu"},
+    {"values", 0, "WHAT",
+     "what is computed on a virtual GPU: small, the default, what belongs to small tensors;\n"
+     "all, everything, at the speed of the CPU and with as much of its memory; or none",
+     "all none small"},
     {"virtual-gpus", 0, "N", "how many virtual GPUs the program sees; default 1, under torchrun one a process"},
     {"steps", 0, "N", "measure N steps of optimizers (an iteration may have several), then stop measuring"},
     {"skip", 0, "N", "leave the first N steps out"},
@@ -102,6 +107,18 @@ std::string FindLibrary(std::string* tried) {
 
 namespace {
 
+// An option that wants one of a few words, and its variable.
+struct WordOption {
+  const char* name;
+  const char* variable;
+  std::array<std::string_view, 3> words;
+  const char* wanted;
+};
+constexpr WordOption kWordOptions[] = {
+    {"estimate-on", "RFINJECT_ESTIMATE_ON", {"auto", "cpu", "virtual-gpu"}, "auto, cpu or virtual-gpu"},
+    {"values", "RFINJECT_VALUES", {"small", "all", "none"}, "small, all or none"},
+};
+
 absl::StatusOr<uint64_t> VirtualGpus(const ParsedOptions& options) {
   constexpr uint64_t kMost = 64;
   uint64_t number = 0;
@@ -141,12 +158,13 @@ absl::StatusOr<LaunchVariables> MakeVariables(const ParsedOptions& options) {
     }
     set("RFINJECT_ESTIMATE", std::string(gpu->name));
   }
-  if (options.Has("estimate-on")) {
-    const std::string where = options.Value("estimate-on");
-    if (where != "auto" && where != "cpu" && where != "virtual-gpu") {
-      return absl::InvalidArgumentError("--estimate-on wants auto, cpu or virtual-gpu, not '" + where + "'");
+  for (const auto& [name, variable, words, wanted] : kWordOptions) {
+    if (!options.Has(name)) continue;
+    const std::string word = options.Value(name);
+    if (std::find(words.begin(), words.end(), word) == words.end()) {
+      return absl::InvalidArgumentError("--" + std::string(name) + " wants " + wanted + ", not '" + word + "'");
     }
-    set("RFINJECT_ESTIMATE_ON", where);
+    set(variable, word);
   }
   if (options.Has("virtual-gpus")) {
     const absl::StatusOr<uint64_t> number = VirtualGpus(options);

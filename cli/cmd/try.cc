@@ -46,8 +46,8 @@ constexpr std::string_view kTryUsage =
 
 constexpr std::array<std::string_view, 3> kLossChecks = {"no", "here", "cpu"};  // in the order of LossCheck
 // Options of `run` that mean the same here.
-constexpr std::array<std::string_view, 8> kOfRun = {"estimate", "estimate-on", "virtual-gpus", "steps",
-                                                    "skip",     "overhead",    "ranks",        "quiet"};
+constexpr std::array<std::string_view, 9> kOfRun = {"estimate", "estimate-on", "values", "virtual-gpus", "steps",
+                                                    "skip",     "overhead",    "ranks",  "quiet"};
 
 std::vector<Option> TryOptionList() {
   std::vector<Option> options = {
@@ -258,8 +258,8 @@ int TryMain(Arguments arguments) {
   if (!trials.ok()) return Refused("try", trials.status());
   facts.opening =
       CommandText(plan.program) + (plan.gpu != nullptr ? ", ESTIMATED on " + std::string(plan.gpu->name) : "");
-  facts.nothing_computed =
-      plan.gpu != nullptr && plan.loss == LossCheck::kNone && parsed.Value("estimate-on") != "cpu";
+  facts.nothing_computed = plan.gpu != nullptr && plan.loss == LossCheck::kNone &&
+                           parsed.Value("estimate-on") != "cpu" && parsed.Value("values") != "all";
   const Document document = TryDocument(*trials, facts);
   if (parsed.Has("diff")) Print(Patch(*trials));
   if (parsed.Has("diff") && !parsed.Has("output") && !parsed.Has("format")) {

@@ -51,6 +51,7 @@ RFINJECT_VIRTUAL_DOOR(known);
 RFINJECT_VIRTUAL_DOOR(computed);
 RFINJECT_VIRTUAL_DOOR(changed);
 RFINJECT_VIRTUAL_DOOR(answer);
+RFINJECT_VIRTUAL_DOOR(say);
 #undef RFINJECT_VIRTUAL_DOOR
 
 bool ReadClock(GpuClock* clock) noexcept {
@@ -117,6 +118,7 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
   if (!board) return "it is not known how much memory this GPU has, so whether a program fits cannot be said";
   board->devices = devices;
   board->quiet = settings.verbosity < 0 ? 1 : 0;
+  board->computes = settings.values == "all" ? 1 : 0;
 
   const std::string path = VirtualGpuFolder() + "/librfinject_virtual_gpu.so";
   if (!Exists(path)) return "this build of rfinject has none";
@@ -139,6 +141,7 @@ const char* Start(const Settings& settings, const std::string& torch_libraries, 
   g_computed.Open(driver);
   g_changed.Open(driver);
   g_answer.Open(driver);
+  g_say.Open(driver);
   g_gpu_clock.store(&ReadClock);
   g_tell.Open(driver);
   return HasVirtualGpu() ? nullptr : "its driver is of another version";
@@ -188,6 +191,8 @@ void TellVirtualGpuComputed(uintptr_t address, size_t bytes, bool known) noexcep
 void TellVirtualGpuChanged(uintptr_t address, size_t bytes) noexcept { g_changed(address, bytes); }
 
 void AnswerFromVirtualGpu(const int64_t* value) noexcept { g_answer(value); }
+
+void SayOfVirtualGpu(const char* text) noexcept { g_say(text); }
 
 void TellVirtualGpu(uint64_t nanoseconds) noexcept { g_tell(nanoseconds); }
 

@@ -38,6 +38,19 @@ bool ProfilerEnabled() noexcept try { return g_profiler_enabled(); } catch (...)
   return false;
 }
 
+// Has as much computed on the virtual GPU as the user wants.
+void ComputeWantedValues(const TorchSymbols& symbols, const TorchLayouts& layouts, Recorder& recorder) {
+  const std::string& values = GetSettings().values;
+  if (values == "none") return;
+  const bool every = values == "all";
+  const char* const why = ComputeValues(symbols, layouts, every);
+  if (why == nullptr) return;
+  const std::string line =
+      std::string("no ") + (every ? "" : "small ") + "tensors are computed on the virtual GPU: " + why;
+  recorder.ReportDiagnostic(Severity::kInfo, "no-values", line);
+  if (every) SayOfVirtualGpu(line.c_str());
+}
+
 void EndStep() noexcept try { EndTrainingStep(); } catch (...) {
 }
 
@@ -109,12 +122,7 @@ TorchCapabilities BindTorch(CalibrateFunction by_python, Recorder& recorder, Sou
     }
   }
   if (wants_ops && capabilities.operands) AddOpCallback(symbols, layouts, recorder, *source);
-  if (HasVirtualGpu()) {
-    if (const char* why = ComputeValues(symbols, layouts)) {
-      recorder.ReportDiagnostic(Severity::kInfo, "no-values",
-                                "no small tensors are computed on the virtual GPU: " + std::string(why));
-    }
-  }
+  if (HasVirtualGpu()) ComputeWantedValues(symbols, layouts, recorder);
   g_site_function.store(SiteOfThread, std::memory_order_release);
   g_end_step.store(EndStep, std::memory_order_release);
   if (symbols.profiler_enabled != nullptr) {

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <new>
 #include <string_view>
@@ -59,26 +61,51 @@ class PlainKeys {
   uint64_t before_[2];
 };
 
+// A std::string of torch's with a name in it, for functions that only read it. Never destroyed as one.
+class TorchString {
+ public:
+  TorchString(std::string_view text, bool old) : old_(old) {
+    text.copy(old_string_.text, sizeof old_string_.text - 1);
+    const size_t length = std::min(text.size(), sizeof old_string_.text - 1);
+    old_string_.length = old_string_.capacity = length;
+    pointer_ = old_string_.text;
+    new_string_ = {old_string_.text, length, {}};
+  }
+  TorchString(const TorchString&) = delete;
+  TorchString& operator=(const TorchString&) = delete;
+
+  const void* get() const { return old_ ? static_cast<const void*>(&pointer_) : &new_string_; }
+  size_t size() const { return old_ ? sizeof pointer_ : sizeof new_string_; }
+
+ private:
+  bool old_;
+  OldString old_string_ = {0, 0, 0, {}};
+  const char* pointer_;
+  NewString new_string_ = {};
+};
+
+// Whether this torch has the std::string from before C++11.
+bool HasOldStrings(void* c10) { return dlsym(c10, "_ZN3c1016parseDispatchKeyERKSs") != nullptr; }
+
 // Returns the number of a dispatch key by its name, 0 where torch has no such function.
 uint16_t KeyNumber(void* c10, std::string_view name) {
   using Parse = uint16_t (*)(const void*);
-  if (const auto parse = reinterpret_cast<Parse>(
-          dlsym(c10, "_ZN3c1016parseDispatchKeyERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"))) {
-    char text[64] = {};
-    name.copy(text, sizeof text - 1);
-    const NewString string = {text, name.size(), {}};
-    return parse(&string);
-  }
-  if (const auto parse = reinterpret_cast<Parse>(dlsym(c10, "_ZN3c1016parseDispatchKeyERKSs"))) {
-    OldString string = {name.size(), name.size(), 0, {}};
-    name.copy(string.text, sizeof string.text - 1);
-    const char* text = string.text;
-    return parse(static_cast<const void*>(&text));
-  }
-  return 0;
+  const bool old = HasOldStrings(c10);
+  const auto parse = reinterpret_cast<Parse>(
+      dlsym(c10, old ? "_ZN3c1016parseDispatchKeyERKSs"
+                     : "_ZN3c1016parseDispatchKeyERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"));
+  return parse != nullptr ? parse(TorchString(name, old).get()) : uint16_t{0};
 }
 
 }  // namespace
+
+// std::optional<c10::OperatorHandle>: the operator's definition, its place in a list, and the flag.
+struct CpuKernels::Handle {
+  uintptr_t definition;
+  uintptr_t place;
+  uint8_t found;
+  uint8_t unused[7];
+};
 
 size_t TensorPlace::span() const {
   if (numel == 0) return 0;
@@ -97,7 +124,7 @@ bool TensorPlace::contiguous() const {
   return true;
 }
 
-bool CpuKernels::Init(const TorchSymbols& symbols, const TorchLayouts& layouts, const char** why) {
+bool CpuKernels::Init(const TorchSymbols& symbols, const TorchLayouts& layouts, bool every, const char** why) {
   tensor_ = layouts.tensor;
   value_ = layouts.value;
   c10_ = symbols.c10;
@@ -109,7 +136,7 @@ bool CpuKernels::Init(const TorchSymbols& symbols, const TorchLayouts& layouts, 
   };
   void* const torch = symbols.torch;
   bind(torch, "_Znwm", &new_);
-  bind(torch, "aoti_torch_create_tensor_from_blob", &make_alias_);
+  bind(torch, "aoti_torch_create_tensor_from_blob", &make_.alias);
   bind(torch, "aoti_torch_delete_tensor_object", &delete_tensor_);
   bind(torch, "_ZN3c1010Dispatcher13realSingletonEv", &dispatcher_);
   bind(torch, "_ZN3c1010Dispatcher10findSchemaERKNS_12OperatorNameE", &find_schema_);
@@ -118,32 +145,62 @@ bool CpuKernels::Init(const TorchSymbols& symbols, const TorchLayouts& layouts, 
   bind(torch, "_ZN2at4_ops5copy_4callERNS_6TensorERKS2_b", &copy_);
   bind(torch, "_ZN2at23isRecordFunctionEnabledEv", &records_);
   bind(torch, "_ZN2at20enableRecordFunctionEb", &record_);
-  bind(torch, "_ZN2at6detail18createCPUGeneratorEm", &make_generator_);
+  bind(torch, "_ZN2at6detail18createCPUGeneratorEm", &generators_.make);
   void* cuda = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
   all = all && cuda != nullptr && dlsym(c10_, "_ZN3c104impl26raw_local_dispatch_key_setE") != nullptr;
   if (cuda != nullptr) {
-    bind(cuda, "_ZN2at4cuda6detail23getDefaultCUDAGeneratorEa", &default_generator_);
-    bind(cuda, "_ZNK2at17CUDAGeneratorImpl12current_seedEv", &seed_);
-    bind(cuda, "_ZNK2at17CUDAGeneratorImpl24philox_offset_per_threadEv", &offset_);
+    bind(cuda, "_ZN2at4cuda6detail23getDefaultCUDAGeneratorEa", &generators_.of_device);
+    bind(cuda, "_ZNK2at17CUDAGeneratorImpl12current_seedEv", &generators_.seed);
+    bind(cuda, "_ZNK2at17CUDAGeneratorImpl24philox_offset_per_threadEv", &generators_.offset);
     dlclose(cuda);
   }
   // Torch up to 2.6 has no such function.
-  new_handle_ = reinterpret_cast<decltype(new_handle_)>(dlsym(torch, "aoti_torch_new_tensor_handle"));
+  make_.handle = reinterpret_cast<decltype(make_.handle)>(dlsym(torch, "aoti_torch_new_tensor_handle"));
+  if (every) {
+    bind(torch, "aoti_torch_empty_strided", &make_.empty);
+    bind(torch, "_ZN3c106detail8ListImplC1ESt6vectorINS_6IValueESaIS3_EENS_4Type24SingletonOrSharedTypePtrIS6_EE",
+         &make_.list);
+    bind(torch, "_ZN3c108BoolType3getEv", &make_.bool_type);
+    bind(c10_, "_ZN3c1012WarningUtils19get_warning_handlerEv", &warnings_.get);
+    bind(c10_, "_ZN3c1012WarningUtils19set_warning_handlerEPNS_14WarningHandlerE", &warnings_.set);
+    bind(c10_, "_ZN3c108GradMode10is_enabledEv", &gradients_.enabled);
+    bind(c10_, "_ZN3c108GradMode11set_enabledEb", &gradients_.enable);
+    bind(c10_, "_ZN3c1010TensorImpl12mutable_gradEv", &gradients_.of_tensor);
+  }
   all = exceptions_.Init(torch) && all;
   if (!all) {
     *why = "libtorch has not the functions for it";
     return false;
   }
-  keys_[0] = KeyNumber(c10_, "CPU");
-  keys_[1] = KeyNumber(c10_, "CompositeExplicitAutogradNonFunctional");
-  keys_[2] = KeyNumber(c10_, "CompositeExplicitAutograd");
+  FindNumbers(every);
   *why = Check();
+  return *why == nullptr;
+}
+
+// Finds the numbers of keys and types.
+void CpuKernels::FindNumbers(bool every) {
+  complex_ = every;
+  keys_ = {KeyNumber(c10_, "CPU"), KeyNumber(c10_, "CompositeExplicitAutogradNonFunctional"),
+           KeyNumber(c10_, "CompositeExplicitAutograd"), KeyNumber(c10_, "CompositeImplicitAutograd")};
+  if (!every) keys_[3] = 0;
+  cuda_key_ = KeyNumber(c10_, "CUDA");
+  // The bits of these keys lie in the order of their numbers (c10/core/DispatchKeySet.h).
+  if (tensor_.zeros_key != 0 && every) {
+    const int zeros = KeyNumber(c10_, "ZeroTensor");
+    const auto bit = [&](std::string_view name) {
+      const int place = std::countr_zero(tensor_.zeros_key) + KeyNumber(c10_, name) - zeros;
+      return place >= 0 && place < 64 ? uint64_t{1} << place : uint64_t{0};
+    };
+    conjugate_.key = bit("Conjugate");
+    negative_.key = bit("Negative");
+    FindByName("aten::_conj_physical", &conjugate_.kernel);
+    FindByName("aten::neg", &negative_.kernel);
+  }
   // The types are numbered in the order of c10/core/ivalue.h (TORCH_FORALL_TAGS), where what came since stands
   // between integers and booleans.
-  string_tag_ = value_.boolean + 2;
-  complex_tag_ = value_.real + 1;
-  generator_tag_ = value_.list + 12;
-  return *why == nullptr;
+  tags_.string = value_.boolean + 2;
+  tags_.complex = value_.real + 1;
+  tags_.generator = value_.list + 12;
 }
 
 // Looks at what can be told without an operator.
@@ -155,7 +212,15 @@ const char* CpuKernels::Check() const {
   }
   float memory[6] = {1, 2, 3, 4, 5, 6};
   constexpr int64_t kSizes[] = {3}, kStrides[] = {2};
-  const TensorPlace place = {reinterpret_cast<uintptr_t>(memory), 3, 1, kSizes, kStrides, 6, kCpu, 4};
+  TensorPlace place;
+  place.data = reinterpret_cast<uintptr_t>(memory);
+  place.numel = 3;
+  place.rank = 1;
+  place.sizes = kSizes;
+  place.strides = kStrides;
+  place.dtype = kFloat;
+  place.device = kCpu;
+  place.element_bytes = sizeof(float);
   RawValue value, other;
   if (!MakeAlias(place, &value)) return "a tensor cannot be made";
   TensorPlace read;
@@ -180,48 +245,106 @@ bool CpuKernels::Find(const abi::RecordFunction& record, CpuKernel* kernel) cons
   operator_name_(name, &record);
   // Either string begins with a pointer, which is null here where there is no name: of a node of the backward.
   if (Load<uintptr_t>(reinterpret_cast<uintptr_t>(name)) == 0) return false;
-  // std::optional<c10::OperatorHandle>: the operator's definition, its place in a list, and the flag.
-  struct Handle {
-    uintptr_t definition;
-    uintptr_t place;
-    uint8_t found;
-    uint8_t unused[7];
-  } handle = {};
-  find_schema_(&handle, dispatcher_(), name);
-  if (handle.found != 1 || handle.definition == 0) return false;
+  Handle handle = {};
+  // An operator that consists of others on CUDA, too, launches nothing itself.
+  return FindSchema(name, &handle) &&
+         KernelOf(handle, kernel_of_(reinterpret_cast<const void*>(handle.definition), cuda_key_) != nullptr, kernel);
+} catch (...) {
+  return false;
+}
+
+bool CpuKernels::FindByName(std::string_view name, CpuKernel* kernel) const try {
+  const bool old = HasOldStrings(c10_);
+  const size_t dot = std::min(name.find('.'), name.size());
+  const TorchString own(name.substr(0, dot), old);
+  const TorchString overload(dot < name.size() ? name.substr(dot + 1) : std::string_view(), old);
+  // c10::OperatorName: the two strings.
+  alignas(16) unsigned char both[2 * sizeof(NewString)];
+  std::memcpy(both, own.get(), own.size());
+  std::memcpy(both + own.size(), overload.get(), overload.size());
+  Handle handle = {};
+  return FindSchema(both, &handle) && KernelOf(handle, true, kernel);
+} catch (...) {
+  return false;
+}
+
+bool CpuKernels::FindSchema(const void* name, Handle* handle) const {
+  find_schema_(handle, dispatcher_(), name);
+  return handle->found == 1 && handle->definition != 0;
+}
+
+bool CpuKernels::KernelOf(const Handle& handle, bool composite, CpuKernel* kernel) const {
   for (const uint16_t key : keys_) {
+    if (key == 0 || (key == keys_[3] && !composite)) continue;
     // c10::impl::AnnotatedKernel begins with a c10::KernelFunction: an object and the function that is called with
     // it.
     const void* found = kernel_of_(reinterpret_cast<const void*>(handle.definition), key);
     if (found == nullptr) continue;
     const auto at = reinterpret_cast<uintptr_t>(found);
-    kernel->functor = Load<void*>(at);
-    kernel->run = Load<decltype(kernel->run)>(at + 8);
+    const auto run = Load<decltype(kernel->run)>(at + 8);
     Dl_info info{};
-    // A library's function: neither null nor something else that lies there.
-    if (kernel->run == nullptr || dladdr(reinterpret_cast<void*>(kernel->run), &info) == 0) return false;
+    // A library's function: neither null nor something else that lies there, nor what calls the program's Python.
+    if (run == nullptr || dladdr(reinterpret_cast<void*>(run), &info) == 0 || info.dli_fname == nullptr ||
+        std::string_view(info.dli_fname).ends_with("libtorch_python.so")) {
+      return false;
+    }
     auto* kept = new (std::nothrow) Handle(handle);  // one for each operator, for ever
-    kernel->handle = kept;
-    return kept != nullptr;
+    if (kept == nullptr) return false;
+    *kernel = {.functor = Load<void*>(at), .run = run, .handle = kept};
+    return true;
   }
   return false;
-} catch (...) {
-  return false;
+}
+
+bool CpuKernels::IsCarried(const RawValue& value) const {
+  const uint32_t device_tag = value_.list + 4;
+  return value.tag == value_.none || value.tag == value_.tensor || value.tag == value_.integer ||
+         value.tag == value_.real || value.tag == value_.boolean || value.tag == value_.list ||
+         value.tag == tags_.string || value.tag == tags_.generator || value.tag == tags_.complex ||
+         value.tag == device_tag;
+}
+
+double CpuKernels::Real(const RawValue& value) const {
+  if (value.tag != value_.real) return static_cast<double>(static_cast<int64_t>(value.payload));
+  double number = 0;
+  std::memcpy(&number, &value.payload, sizeof number);
+  return number;
+}
+
+RawValue CpuKernels::RealValue(double number) const {
+  RawValue value = {0, value_.real, 0};
+  std::memcpy(&value.payload, &number, sizeof number);
+  return value;
 }
 
 bool CpuKernels::IsShared(const RawValue& value) const {
   if (value.tag == value_.list) return value.payload != 0;
-  return (value.tag == string_tag_ || value.tag == generator_tag_ || value.tag == complex_tag_) && value.payload != 0;
+  return (value.tag == tags_.string || value.tag == tags_.generator || value.tag == tags_.complex) &&
+         value.payload != 0;
+}
+
+uintptr_t CpuKernels::FirstWord(const RawValue& tensor) const {
+  if (!IsTensor(tensor)) return 0;
+  const uintptr_t at = tensor.payload;
+  const auto storage = Load<uintptr_t>(at + tensor_.storage);
+  const uint64_t bytes = ElementSize(Load<uint16_t>(at + tensor_.dtype));
+  if (storage == 0 || tensor_.offset == 0 || Load<uint64_t>(at + tensor_.numel) * bytes < sizeof(uint64_t)) return 0;
+  const auto data = Load<uintptr_t>(storage + tensor_.storage_data);
+  return data != 0 ? data + static_cast<uint64_t>(Load<int64_t>(at + tensor_.offset)) * bytes : 0;
 }
 
 bool CpuKernels::Read(const RawValue& tensor, TensorPlace* place) const {
   const uintptr_t at = tensor.payload;
   const auto storage = Load<uintptr_t>(at + tensor_.storage);
   place->dtype = Load<uint16_t>(at + tensor_.dtype);
-  const bool plain =
-      place->dtype <= 7 || place->dtype == 11 || place->dtype == 15;  // no complex or quantized numbers
+  // Numbers that are not quantized, and complex ones only where they are wanted, of two floats or doubles.
+  const bool plain = place->dtype <= 7 || place->dtype == kBool || place->dtype == 15 ||
+                     (complex_ && (place->dtype == 9 || place->dtype == 10));
   if (storage == 0 || !plain || tensor_.offset == 0) return false;
-  if (tensor_.zeros_key != 0 && (Load<uint64_t>(at + tensor_.keys) & tensor_.zeros_key) != 0) return false;
+  const uint64_t keys = tensor_.zeros_key != 0 ? Load<uint64_t>(at + tensor_.keys) : 0;
+  if ((keys & tensor_.zeros_key) != 0) return false;
+  place->conjugate = (keys & conjugate_.key) != 0;
+  place->negate = (keys & negative_.key) != 0;
   place->element_bytes = ElementSize(place->dtype);
   place->device = Load<int8_t>(at + tensor_.device);
   place->numel = Load<uint64_t>(at + tensor_.numel);
@@ -283,18 +406,58 @@ bool CpuKernels::MakeAlias(const TensorPlace& place, RawValue* value) const {
   static char nothing[16];
   void* data = place.numel != 0 ? reinterpret_cast<void*>(place.data) : nothing;
   void* handle = nullptr;
-  const int failed = make_alias_(data, static_cast<int64_t>(place.rank), place.sizes, place.strides, 0, place.dtype,
+  const int failed = make_.alias(data, static_cast<int64_t>(place.rank), place.sizes, place.strides, 0, place.dtype,
                                  kCpu, 0, &handle);
   if (failed != 0 || handle == nullptr) return false;
-  // The tensor moves out of the box that it came in.
-  *value = {Load<uint64_t>(reinterpret_cast<uintptr_t>(handle)), value_.tensor, 0};
-  std::memcpy(handle, &undefined_, sizeof undefined_);
-  delete_tensor_(handle);
+  *value = TakeFromBox(handle);
   return true;
 }
 
+// Moves a tensor out of the box that torch's functions give it in.
+RawValue CpuKernels::TakeFromBox(void* box) const {
+  const RawValue value = {Load<uint64_t>(reinterpret_cast<uintptr_t>(box)), value_.tensor, 0};
+  std::memcpy(box, &undefined_, sizeof undefined_);
+  delete_tensor_(box);
+  return value;
+}
+
+bool CpuKernels::MakeTensor(const TensorPlace& like, uint16_t dtype, RawValue* value) const {
+  std::array<int64_t, 64> rows{};  // torch has no tensor of more dimensions
+  if (like.rank > rows.size()) return false;
+  int64_t count = 1;
+  for (uint64_t i = like.rank; i-- > 0;) {
+    rows[i] = count;
+    count *= std::max<int64_t>(like.sizes[i], 1);
+  }
+  void* handle = nullptr;
+  if (make_.empty(static_cast<int64_t>(like.rank), like.sizes, like.dense() ? like.strides : rows.data(), dtype, kCpu,
+                  0, &handle) != 0 ||
+      handle == nullptr) {
+    return false;
+  }
+  *value = TakeFromBox(handle);
+  return true;
+}
+
+bool CpuKernels::MakeTrueList(size_t count, RawValue* value) const try {
+  RawVector values;
+  if (!MakeStack(count, &values)) return false;
+  for (size_t i = 0; i < count; ++i) *values.end++ = Boolean(true);
+  // A c10::Type::SingletonOrSharedTypePtr of a type that lives for ever.
+  void* type[2] = {make_.bool_type(), nullptr};
+  void* const list = new_(value_.list_values + sizeof(RawVector) + sizeof type);
+  make_.list(list, &values, static_cast<void*>(type));
+  // One owner, and torch's own count of weak ones.
+  Owners(reinterpret_cast<uintptr_t>(list)).store(1);
+  reinterpret_cast<std::atomic<uint32_t>*>(reinterpret_cast<uintptr_t>(list) + 12)->store(1);
+  *value = {reinterpret_cast<uint64_t>(list), value_.list, 0};
+  return true;
+} catch (...) {
+  return false;
+}
+
 bool CpuKernels::Another(const RawValue& tensor, RawValue* value) const {
-  if (new_handle_ == nullptr) {
+  if (make_.handle == nullptr) {
     // Such a torch counts Python's ownership of a tensor as one owner more, and tells Python of no other.
     *value = tensor;
     Share(tensor);
@@ -302,42 +465,81 @@ bool CpuKernels::Another(const RawValue& tensor, RawValue* value) const {
   }
   uint64_t box = tensor.payload;
   void* handle = nullptr;
-  if (new_handle_(&box, &handle) != 0 || handle == nullptr) return false;
-  *value = {Load<uint64_t>(reinterpret_cast<uintptr_t>(handle)), value_.tensor, 0};
-  std::memcpy(handle, &undefined_, sizeof undefined_);
-  delete_tensor_(handle);
+  if (make_.handle(&box, &handle) != 0 || handle == nullptr) return false;
+  *value = TakeFromBox(handle);
   return true;
 }
 
-bool CpuKernels::MakeGenerator(const RawValue& cuda, RawValue* value) const try {
+uint64_t CpuKernels::Seed(const RawValue& cuda) const {
   const auto object = IsGenerator(cuda) ? reinterpret_cast<const void*>(cuda.payload)
-                                        : Load<const void*>(reinterpret_cast<uintptr_t>(default_generator_(-1)));
-  const uint64_t seed = seed_(object) * 0x9e3779b97f4a7c15u + offset_(object) * 0xc2b2ae3d27d4eb4fu;
+                                        : Load<const void*>(reinterpret_cast<uintptr_t>(generators_.of_device(-1)));
+  const uint64_t seed =
+      generators_.seed(object) * 0x9e3779b97f4a7c15u + generators_.offset(object) * 0xc2b2ae3d27d4eb4fu;
+  return seed ^ seed >> 29;
+}
+
+bool CpuKernels::MakeGenerator(const RawValue& cuda, RawValue* value) const try {
   uint64_t made = 0;
-  make_generator_(&made, seed ^ seed >> 29);
-  *value = {made, generator_tag_, 0};
+  generators_.make(&made, Seed(cuda));
+  *value = {made, tags_.generator, 0};
   return made != 0;
 } catch (...) {
   return false;
 }
 
-bool CpuKernels::Run(const CpuKernel& kernel, RawVector* stack) const {
+// A c10::WarningHandler that drops what the CPU's kernels have to say: the program runs on a GPU.
+class NoWarnings {
+ public:
+  virtual ~NoWarnings() = default;
+  virtual void process(const void* /*warning*/) {}
+};
+
+// Calls torch's code on this thread as if nobody watched. Returns false when it throws.
+template <typename Call>
+bool CpuKernels::Unseen(const Call& call) const {
+  static auto* const no_warnings = new NoWarnings;
   const PlainKeys plain(c10_);
   const bool recorded = records_();
   if (recorded) record_(false);
-  const bool good = exceptions_.Completes([&] { kernel.run(kernel.functor, kernel.handle, 0, stack); });
-  if (!good) Clear(stack);
+  void* const handler = warnings_.get != nullptr ? warnings_.get() : nullptr;
+  if (handler != nullptr) warnings_.set(no_warnings);
+  const bool good = exceptions_.Completes(call);
+  if (handler != nullptr) warnings_.set(handler);
   if (recorded) record_(true);
   return good;
 }
 
+bool CpuKernels::Run(const CpuKernel& kernel, RawVector* stack) const {
+  const bool good = Unseen([&] { kernel.run(kernel.functor, kernel.handle, 0, stack); });
+  if (!good) Clear(stack);
+  return good;
+}
+
 bool CpuKernels::Copy(const RawValue& to, const RawValue& from) const {
-  const PlainKeys plain(c10_);
-  const bool recorded = records_();
-  if (recorded) record_(false);
   uint64_t target = to.payload;
-  const bool good = exceptions_.Completes([&] { copy_(&target, &from.payload, false); });
-  if (recorded) record_(true);
+  return Unseen([&] { copy_(&target, &from.payload, false); });
+}
+
+bool CpuKernels::SetGradients(bool wanted) const {
+  const bool before = gradients_.enabled();
+  gradients_.enable(wanted);
+  return before;
+}
+
+RawValue CpuKernels::GradientOf(const RawValue& tensor) const {
+  return {Load<uint64_t>(reinterpret_cast<uintptr_t>(gradients_.of_tensor(tensor.payload))), value_.tensor, 0};
+}
+
+bool CpuKernels::Resolve(bool conjugate, RawValue* tensor) const {
+  const CpuKernel& kernel = conjugate ? conjugate_.kernel : negative_.kernel;
+  RawVector stack;
+  if (kernel.run == nullptr || !MakeStack(1, &stack)) return false;
+  *stack.end++ = *tensor;
+  *tensor = None();
+  const bool good = Run(kernel, &stack) && stack.size() == 1;
+  if (good) *tensor = *--stack.end;
+  Clear(&stack);
+  ::operator delete(stack.begin);
   return good;
 }
 

@@ -9,9 +9,10 @@
 #ifndef RFINJECT_INJECTOR_TORCH_CPU_KERNELS_H_
 #define RFINJECT_INJECTOR_TORCH_CPU_KERNELS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <string_view>
 
 #include "injector/foreign_exceptions.h"
 #include "injector/torch/abi.h"
@@ -52,6 +53,8 @@ struct TensorPlace {
   const int64_t* strides = nullptr;
   uint16_t dtype = 0;  // c10::ScalarType
   int8_t device = 0;   // c10::DeviceType
+  // What is to be done to the elements before they are used: a view says so instead of doing it.
+  bool conjugate = false, negate = false;
   size_t element_bytes = 0;
 
   // Bytes from its first element to the end of its last. Strides are not negative in torch.
@@ -61,24 +64,50 @@ struct TensorPlace {
   bool contiguous() const;
   // Whether its numbers are whole, or true and false.
   bool integers() const { return dtype <= 4 || dtype == 11; }
+  bool halves() const { return dtype == 5 || dtype == 15; }
 };
+inline constexpr uint16_t kFloat = 6, kDouble = 7, kBool = 11;  // c10::ScalarType
 
 class CpuKernels {
  public:
-  // Returns false, with the reason in `*why` (a literal), where this torch has other structs.
-  bool Init(const TorchSymbols& symbols, const TorchLayouts& layouts, const char** why);
+  // Returns false, with the reason in `*why` (a literal), where this torch has other structs. `every`: also for
+  // tensors of complex numbers, and for operators whose implementation for the CPU consists of other operators.
+  bool Init(const TorchSymbols& symbols, const TorchLayouts& layouts, bool every, const char** why);
 
-  // Finds the kernel of the operator that a RecordFunction is of; false where it has none for the CPU.
+  // Finds the kernel of the operator that a RecordFunction is of; false where it has none for the CPU, or one of the
+  // program's in Python.
   bool Find(const abi::RecordFunction& record, CpuKernel* kernel) const;
+  // The same by the operator's name, "aten::neg" or, with that of its overload, "aten::mul.Tensor".
+  bool FindByName(std::string_view name, CpuKernel* kernel) const;
 
   bool IsTensor(const RawValue& value) const { return value.tag == value_.tensor && value.payload != undefined_; }
+  uint32_t TensorTag() const { return value_.tensor; }  // also of a tensor that is undefined
   bool IsNone(const RawValue& value) const { return value.tag == value_.none; }
   bool IsList(const RawValue& value) const { return value.tag == value_.list; }
-  bool IsGenerator(const RawValue& value) const { return value.tag == generator_tag_; }
+  bool IsGenerator(const RawValue& value) const { return value.tag == tags_.generator; }
   // Whether the value owns an object that is neither a tensor nor none.
   bool IsShared(const RawValue& value) const;
+  // Whether the value is of a kind that can be handed on: none, a tensor, a number, a string, a list, a device or a
+  // generator.
+  bool IsCarried(const RawValue& value) const;
+  // Of a number as torch hands it over: a double, or an integer.
+  double Real(const RawValue& value) const;
+  // Calls `visit(value)` for each tensor of a value: itself, or the elements of a list.
+  template <typename Visit>
+  void ForTensors(const RawValue& value, const Visit& visit) const {
+    if (IsTensor(value)) {
+      visit(value);
+    } else if (IsList(value) && value.payload != 0) {
+      const RawVector* list = Elements(value);
+      for (const RawValue* element = list->begin; element != list->end; ++element) {
+        if (IsTensor(*element)) visit(*element);
+      }
+    }
+  }
   // False for a tensor without memory of its own, or of numbers that are not plain.
   bool Read(const RawValue& tensor, TensorPlace* place) const;
+  // Where the first eight bytes of a tensor of whatever numbers lie; 0 where it has fewer.
+  uintptr_t FirstWord(const RawValue& tensor) const;
   RawVector* Elements(const RawValue& list) const {
     return reinterpret_cast<RawVector*>(list.payload + value_.list_values);
   }
@@ -94,30 +123,62 @@ class CpuKernels {
 
   // Makes a tensor of the CPU on that memory; false when there is no memory for it.
   bool MakeAlias(const TensorPlace& place, RawValue* value) const;
+  // Makes a tensor of the CPU of that shape, and where nothing lies between its elements of those strides, with
+  // memory of its own and other numbers; false when there is no memory for it.
+  bool MakeTensor(const TensorPlace& like, uint16_t dtype, RawValue* value) const;
+  // Makes a list of `count` times true; false when there is no memory for it.
+  bool MakeTrueList(size_t count, RawValue* value) const;
   // Another owner of the same tensor.
   bool Another(const RawValue& tensor, RawValue* value) const;
   // A generator of the CPU for what CUDA's generator has just given: each seed and offset has numbers of its own.
   // `cuda` is the program's generator, or none for the default one.
   bool MakeGenerator(const RawValue& cuda, RawValue* value) const;
+  // The seed of that generator.
+  uint64_t Seed(const RawValue& cuda) const;
   RawValue None() const { return {0, value_.none, 0}; }
+  RawValue Integer(int64_t number) const { return {static_cast<uint64_t>(number), value_.integer, 0}; }
+  RawValue Boolean(bool is) const { return {is ? uint64_t{1} : uint64_t{0}, value_.boolean, 0}; }
+  RawValue RealValue(double number) const;
 
   // Runs the kernel on the calling thread. It takes the operands off the stack, whatever happens, and leaves results.
   // Returns false, with an empty stack, when it throws.
   bool Run(const CpuKernel& kernel, RawVector* stack) const;
   // Copies between tensors of the CPU of one shape, with conversion.
   bool Copy(const RawValue& to, const RawValue& from) const;
+  // Replaces the tensor, which is owned, by its negative, or by its conjugate where `conjugate` is true.
+  bool Resolve(bool conjugate, RawValue* tensor) const;
+
+  // Whether the thread's operators are noted for a backward from now on. Returns whether they were.
+  bool SetGradients(bool wanted) const;
+  // What a backward has found for a tensor, which stays the tensor's; a tensor that is not there where it found
+  // nothing.
+  RawValue GradientOf(const RawValue& tensor) const;
 
   // Memory for a stack of `count` values, which torch may enlarge and we free.
   bool MakeStack(size_t count, RawVector* stack) const;
   void Clear(RawVector* stack) const;
 
  private:
+  struct Handle;
+
   const char* Check() const;
+  void FindNumbers(bool every);
+  bool FindSchema(const void* name, Handle* handle) const;
+  // `composite`: also one that consists of other operators.
+  bool KernelOf(const Handle& handle, bool composite, CpuKernel* kernel) const;
+  RawValue TakeFromBox(void* box) const;
+  template <typename Call>
+  bool Unseen(const Call& call) const;
 
   void* (*new_)(size_t) = nullptr;
-  int (*make_alias_)(void*, int64_t, const int64_t*, const int64_t*, int64_t, int32_t, int32_t, int32_t,
-                     void**) = nullptr;
-  int (*new_handle_)(void*, void**) = nullptr;
+  struct {
+    int (*alias)(void*, int64_t, const int64_t*, const int64_t*, int64_t, int32_t, int32_t, int32_t,
+                 void**) = nullptr;
+    int (*empty)(int64_t, const int64_t*, const int64_t*, int32_t, int32_t, int32_t, void**) = nullptr;
+    int (*handle)(void*, void**) = nullptr;
+    void (*list)(void* list, RawVector* values, void* type) = nullptr;
+    void* (*bool_type)() = nullptr;
+  } make_;
   int (*delete_tensor_)(void*) = nullptr;
   void* (*dispatcher_)() = nullptr;
   void* (*find_schema_)(void* result, void* dispatcher, const void* name) = nullptr;
@@ -126,14 +187,35 @@ class CpuKernels {
   void* (*copy_)(void*, const void*, bool) = nullptr;
   bool (*records_)() = nullptr;
   void (*record_)(bool) = nullptr;
-  void* (*make_generator_)(void*, uint64_t) = nullptr;
-  void* (*default_generator_)(int8_t) = nullptr;
-  uint64_t (*seed_)(const void*) = nullptr;
-  uint64_t (*offset_)(const void*) = nullptr;
+  struct {
+    void* (*make)(void*, uint64_t) = nullptr;
+    void* (*of_device)(int8_t) = nullptr;
+    uint64_t (*seed)(const void*) = nullptr;
+    uint64_t (*offset)(const void*) = nullptr;
+  } generators_;
+  struct {
+    bool (*enabled)() = nullptr;
+    void (*enable)(bool) = nullptr;
+    void** (*of_tensor)(uint64_t tensor) = nullptr;
+  } gradients_;
+  struct {
+    void* (*get)() = nullptr;
+    void (*set)(void*) = nullptr;
+  } warnings_;
   void* c10_ = nullptr;
   ForeignExceptions exceptions_;
-  uint16_t keys_[3] = {};  // of a kernel for the CPU, best first
-  uint32_t string_tag_ = 0, generator_tag_ = 0, complex_tag_ = 0;
+  bool complex_ = false;               // tensors of complex numbers are read
+  std::array<uint16_t, 4> keys_ = {};  // of a kernel for the CPU, best first
+  uint16_t cuda_key_ = 0;
+  // What a view may say of its elements: a bit in a tensor's keys, 0 where it was not found, and what is done then.
+  struct Lazy {
+    uint64_t key = 0;
+    CpuKernel kernel;
+  };
+  Lazy conjugate_, negative_;
+  struct {
+    uint32_t string = 0, generator = 0, complex = 0;
+  } tags_;
   uintptr_t undefined_ = 0;
   TensorLayout tensor_;
   ValueLayout value_;

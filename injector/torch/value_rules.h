@@ -19,11 +19,14 @@ struct ValueRule {
   bool exact = false;     // its CPU kernel trusts the row numbers that it is given, so that these must be known
   bool whole = false;     // what runs inside it works in place: it is computed as a whole afterwards
   bool all = false;       // it asks whether all are true
-  uint32_t writes = 0;    // a bit for each argument, from the first on, that it writes to
+  bool covers = false;    // `whole`, and what runs inside it need not be computed at all
+  bool done = false;    // what it launches itself changes nothing that is read; the rest is other operators inside it
+  bool wide = false;    // halves are computed as floats, as GPUs add up their products
+  uint32_t writes = 0;  // a bit for each argument, from the first on, that it writes to
 };
 
-// `name` is "aten::add_", without the overload's.
-ValueRule ValueRuleOf(std::string_view name);
+// `name` is "aten::add_", without the overload's. `every`: all values are computed, not only those of small tensors.
+ValueRule ValueRuleOf(std::string_view name, bool every);
 
 }  // namespace rfinject
 

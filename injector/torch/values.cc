@@ -6,13 +6,18 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <string>
 
 #include "collector/virtual_gpu.h"
 #include "injector/thread_block.h"
 #include "injector/torch/abi.h"
 #include "injector/torch/cpu_kernels.h"
 #include "injector/torch/name_cache.h"
+#include "injector/torch/value_operands.h"
+#include "injector/torch/value_recipes.h"
+#include "injector/torch/value_results.h"
 #include "injector/torch/value_rules.h"
+#include "injector/torch/value_substitutes.h"
 
 namespace rfinject {
 namespace {
@@ -20,23 +25,26 @@ namespace {
 using abi::NoContext;
 using abi::RecordFunction;
 
-constexpr int8_t kCuda = 1;  // c10::DeviceType
 constexpr size_t kMaxOps = 48;
-constexpr size_t kMaxArguments = 24;
-constexpr size_t kMaxTensors = 2048;  // in lists, of the operators that run inside each other
 
 // How much an operator may compute: elements of its operands, elements of its results, and multiply-adds. A launch
 // takes PyTorch about 10 us of a core; these take about as long.
-constexpr uint64_t kElements = 16 << 10;
-constexpr uint64_t kResults = 64 << 10;
-constexpr uint64_t kMultiplyAdds = 64 << 10;
-// The same of integers and masks, which say how long things are and where they lie: the mask of 8 s of speech.
-constexpr uint64_t kIntegers = 128 << 10;
-constexpr uint64_t kUnknownElements = 256;  // where an operand is not known
+struct Limits {
+  uint64_t elements = 16 << 10;
+  uint64_t results = 64 << 10;
+  uint64_t multiply_adds = 64 << 10;
+  // The same of integers and masks, which say how long things are and where they lie: the mask of 8 s of speech.
+  uint64_t integers = 128 << 10;
+  uint64_t unknown = 256;  // where an operand is not known
+};
+constexpr Limits kNoLimits = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
 
 struct Facts {
   CpuKernel kernel;
   ValueRule rule;
+  const Substitute* substitute = nullptr;  // the operator that the kernel is of, where that is another
+  ValueRecipe recipe = nullptr;            // computes it where there is no kernel, or its substitute is ruled out
+  bool computable() const { return kernel.run != nullptr || recipe != nullptr; }
 };
 
 struct Frame {
@@ -49,19 +57,20 @@ struct Frame {
   bool owned = false;         // the tensors that are kept are also ours
   bool kept_tensors = false;  // those of its operands are, also when the operands are taken
   bool answered = false;      // what it reads of its own results was told (AnswerFromVirtualGpu)
+  bool covers = false;        // what runs inside it is not computed (ValueRule::covers)
   RawVector found{};          // results that were computed when it began (ValueRule::counts)
-  std::array<RawValue, kMaxArguments> values;
+  std::array<RawValue, kMostArguments> values;
   size_t first_written = 0;  // its part of the thread's
 };
 
 struct Thread {
   uint32_t depth = 0;
   uint32_t uncounted = 0;  // operators inside the last frame that have none
+  uint32_t covered = 0;    // frames that cover what runs inside them
   bool busy = false;       // computing
-  RawVector stack{};
-  std::array<RawValue, kMaxTensors> replaced;  // tensors whose places in lists were taken by aliases
-  size_t replaced_count = 0;
-  std::array<RawValue, kMaxTensors> written;  // tensors that operators write to and do not return
+  uint64_t seen = 0;       // launches of the thread when its last operator ended that ran inside no other
+  ValueOperands operands;
+  std::array<RawValue, kMostTensors> written;  // tensors that operators write to and do not return
   size_t written_count = 0;
   std::array<Frame, kMaxOps> frames;
 };
@@ -74,6 +83,8 @@ struct Globals {
   size_t (*output_count)(const RecordFunction*) = nullptr;
   RecordLayout layout;
   CpuKernels kernels;
+  Limits limits;
+  bool every = false;  // all values are computed, and what is not is said
 };
 Globals g;
 NameCache<Facts> g_facts;
@@ -88,23 +99,28 @@ T Load(const RecordFunction& record, size_t offset) {
 Facts FactsOf(const RecordFunction& record) {
   return g_facts.FindByPointer(g.name(&record), [&record](const char* name, Facts* facts) {
     if (!IsOperatorName(name)) return false;
-    facts->rule = ValueRuleOf(name);
-    if (!facts->rule.never) g.kernels.Find(record, &facts->kernel);
+    facts->rule = ValueRuleOf(name, g.every);
+    if (facts->rule.never) return true;
+    if (g.every) {
+      facts->recipe = RecipeFor(name);
+      facts->substitute = SubstituteFor(name);
+      if (facts->substitute != nullptr && facts->substitute->arguments != g.input_count(&record)) {
+        facts->substitute = nullptr;  // another overload
+      }
+    }
+    if (facts->substitute != nullptr) {
+      g.kernels.FindByName("aten::" + std::string(facts->substitute->op), &facts->kernel);
+    } else {
+      g.kernels.Find(record, &facts->kernel);
+    }
     return true;
   });
 }
 
-// Calls `visit(value)` for each tensor of a value: itself, or the elements of a list.
+// Calls `visit(tensor)` for each tensor of these values.
 template <typename Visit>
-void ForTensors(const RawValue& value, const Visit& visit) {
-  if (g.kernels.IsTensor(value)) {
-    visit(value);
-  } else if (g.kernels.IsList(value) && value.payload != 0) {
-    const RawVector* list = g.kernels.Elements(value);
-    for (RawValue* element = list->begin; element != list->end; ++element) {
-      if (g.kernels.IsTensor(*element)) visit(*element);
-    }
-  }
+void ForTensors(std::span<const RawValue> values, const Visit& visit) {
+  for (const RawValue& value : values) g.kernels.ForTensors(value, visit);
 }
 
 // --- What an operator's operands are like.
@@ -120,7 +136,7 @@ struct Operands {
 
 void Look(const RawValue& value, bool ask_known, Operands* to) {
   TensorPlace place;
-  if (!g.kernels.Read(value, &place) || (place.device != kCuda && place.device != 0)) {
+  if (!g.kernels.Read(value, &place) || (place.device != kCudaDevice && place.device != 0)) {
     to->computable = false;
     return;
   }
@@ -128,179 +144,55 @@ void Look(const RawValue& value, bool ask_known, Operands* to) {
   to->elements += place.numel;
   to->second = std::max(to->second, std::min(to->largest, place.numel));
   to->largest = std::max(to->largest, place.numel);
-  if (place.device != kCuda) return;
+  if (place.device != kCudaDevice) return;
   to->on_device = true;
   if (ask_known && to->known) to->known = VirtualGpuKnows(place.data, place.span());
 }
 
 bool IsSmall(const Operands& operands, const ValueRule& rule) {
-  if (!operands.computable || operands.elements > (operands.integers ? kIntegers : kElements)) return false;
+  if (!operands.computable || operands.elements > (operands.integers ? g.limits.integers : g.limits.elements))
+    return false;
   if (!operands.on_device && !rule.makes) return false;
-  return operands.known || operands.elements <= kUnknownElements;
+  return operands.known || operands.elements <= g.limits.unknown;
 }
 
-// --- Results.
+// The results of an operator that has ended; none where it has thrown.
+using Outputs = std::span<const RawValue>;
 
-template <typename Word>
-void MakeFiniteWords(uintptr_t data, size_t count, Word exponent) {
-  auto* words = reinterpret_cast<Word*>(data);
-  for (size_t i = 0; i < count; ++i) {
-    if ((words[i] & exponent) == exponent) words[i] = 0;
-  }
-}
-
-// Replaces what is no number or infinite, whose exponent is all ones, by zeros.
-void MakeFinite(const TensorPlace& place) {
-  const size_t count = place.span() / place.element_bytes;
-  switch (place.dtype) {
-    case 5:  // half
-      return MakeFiniteWords<uint16_t>(place.data, count, 0x7c00);
-    case 15:  // bfloat16
-      return MakeFiniteWords<uint16_t>(place.data, count, 0x7f80);
-    case 6:
-      return MakeFiniteWords<uint32_t>(place.data, count, 0x7f800000);
-    case 7:
-      return MakeFiniteWords<uint64_t>(place.data, count, 0x7ff0000000000000);
-    default:
-      return;
-  }
-}
-
-void NoteComputed(const RawValue& tensor, bool known) {
-  TensorPlace place;
-  if (!g.kernels.Read(tensor, &place) || place.device != kCuda) return;
-  if (!known) MakeFinite(place);
-  // Between the elements of a view lie others, of which nothing is known here.
-  const bool knows = known && (place.dense() || VirtualGpuKnows(place.data, place.span()));
-  TellVirtualGpuComputed(place.data, place.span(), knows);
-}
-
-void NoteChanged(const RawValue& tensor) {
-  TensorPlace place;
-  if (g.kernels.Read(tensor, &place) && place.device == kCuda && place.numel != 0)
-    TellVirtualGpuChanged(place.data, place.span());
-}
-
-// Writes a result of the CPU's kernel to where the operator's own is.
-bool Deliver(const RawValue& from, const RawValue& to) {
-  TensorPlace source, target;
-  if (!g.kernels.IsTensor(from) || !g.kernels.IsTensor(to)) return !g.kernels.IsTensor(to);
-  if (!g.kernels.Read(from, &source) || !g.kernels.Read(to, &target) || target.device != kCuda) return false;
-  if (source.data == target.data) return true;  // it was computed in place
-  if (target.numel == 0) return true;           // nothing was asked for
-  if (source.rank != target.rank || !std::equal(source.sizes, source.sizes + source.rank, target.sizes)) return false;
-  if (source.dtype == target.dtype && source.contiguous() && target.contiguous()) {
-    TellVirtualGpuComputed(target.data, target.span(), false);  // before it is written, so that it is given memory
-    std::memcpy(reinterpret_cast<void*>(target.data), reinterpret_cast<const void*>(source.data), target.span());
-    return true;
-  }
-  RawValue alias;
-  if (!g.kernels.MakeAlias(target, &alias)) return false;
-  const bool copied = g.kernels.Copy(alias, from);
-  g.kernels.Destroy(alias);
-  return copied;
-}
-
-bool DeliverAll(const RawVector& results, const RawValue* outputs, size_t count) {
-  if (results.size() != count) return count == 0;
-  for (size_t i = 0; i < count; ++i) {
-    if (g.kernels.IsList(outputs[i])) {
-      if (!g.kernels.IsList(results.begin[i])) return false;
-      const RawVector* from = g.kernels.Elements(results.begin[i]);
-      const RawVector* to = g.kernels.Elements(outputs[i]);
-      if (from->size() != to->size()) return false;
-      for (size_t k = 0; k < to->size(); ++k) {
-        if (!Deliver(from->begin[k], to->begin[k])) return false;
-      }
-    } else if (!Deliver(results.begin[i], outputs[i])) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// --- Operands for the CPU's kernel.
-
-// Makes an owned operand of a tensor: an alias of what lies on the device, or the program's own tensor.
-bool MakeOperand(const RawValue& value, RawValue* operand) {
-  TensorPlace place;
-  if (!g.kernels.Read(value, &place)) return false;
-  return place.device == kCuda ? g.kernels.MakeAlias(place, operand) : g.kernels.Another(value, operand);
-}
-
-// Replaces a list's tensors, in a list that is only ours, so that nobody sees it. The tensors that were there are
-// kept for ReleaseReplaced.
-bool MakeListOperand(Thread* thread, RawValue* value) {
-  if (!g.kernels.IsMine(*value)) {
-    RawValue clone;
-    if (!g.kernels.CloneList(*value, &clone)) return false;
-    g.kernels.Destroy(*value);
-    *value = clone;
-  }
-  RawVector* list = g.kernels.Elements(*value);
-  for (RawValue* element = list->begin; element != list->end; ++element) {
-    if (!g.kernels.IsTensor(*element)) continue;
-    RawValue operand;
-    if (thread->replaced_count == kMaxTensors || !MakeOperand(*element, &operand)) return false;
-    thread->replaced[thread->replaced_count++] = *element;
-    *element = operand;
-  }
-  return true;
-}
-
-void ReleaseReplaced(Thread* thread) {
-  while (thread->replaced_count != 0) g.kernels.Destroy(thread->replaced[--thread->replaced_count]);
-}
-
-// Moves the frame's values onto the stack, as operands for the CPU. Returns false where that cannot be; the stack
-// then holds what has to be destroyed.
-bool PushOperands(Frame* frame, Thread* thread, bool keep) {
-  RawVector& stack = thread->stack;
-  size_t generator = frame->count;
-  if (frame->facts.rule.random) {
-    while (generator-- > 0) {
-      if (g.kernels.IsNone(frame->values[generator]) || g.kernels.IsGenerator(frame->values[generator])) break;
-    }
-    if (generator >= frame->count) return false;
-  }
-  bool good = true;
-  for (size_t i = 0; i < frame->count; ++i) {
-    const RawValue value = frame->values[i];
-    RawValue operand = value;
-    if (i == generator) {
-      good = good && g.kernels.MakeGenerator(value, &operand);
-      if (!good) operand = g.kernels.None();
-      if (g.kernels.IsShared(value)) g.kernels.Destroy(value);
-    } else if (g.kernels.IsTensor(value)) {
-      if (!MakeOperand(value, &operand)) {
-        good = false;
-        operand = g.kernels.None();
-      }
-    } else if (frame->facts.rule.makes && i + 2 == frame->count) {
-      operand = g.kernels.None();
-    } else if (g.kernels.IsShared(value)) {
-      if (keep) g.kernels.Share(value);
-      if (g.kernels.IsList(value)) good = MakeListOperand(thread, &operand) && good;
-    }
-    *stack.end++ = operand;
-  }
-  if (!keep) frame->kept = false;
-  return good;
-}
-
-bool Compute(Frame* frame, Thread* thread, bool keep) {
-  if (thread->stack.begin == nullptr && !g.kernels.MakeStack(4 * kMaxArguments, &thread->stack)) return false;
+// Runs the frame's kernel. The results are then on the stack.
+bool Attempt(Frame* frame, Thread* thread, Outputs outputs, bool keep, bool wide) {
   thread->busy = true;
-  const bool pushed = PushOperands(frame, thread, keep);
+  const ValueCall call = {
+      std::span(frame->values).first(frame->count), outputs, &frame->facts.rule, frame->facts.substitute, keep, wide};
+  const bool pushed = thread->operands.Push(g.kernels, call);
+  if (!keep) frame->kept = false;
   bool computed = false;
   if (pushed) {
-    computed = g.kernels.Run(frame->facts.kernel, &thread->stack);
+    computed = g.kernels.Run(frame->facts.kernel, &thread->operands.stack());
   } else {
-    g.kernels.Clear(&thread->stack);
+    g.kernels.Clear(&thread->operands.stack());
   }
-  ReleaseReplaced(thread);
+  computed = thread->operands.Release(g.kernels, computed) && computed;
+  if (!computed) g.kernels.Clear(&thread->operands.stack());
   thread->busy = false;
   return computed;
+}
+
+bool HasHalves(const Frame& frame) {
+  bool has = false;
+  ForTensors(std::span(frame.values).first(frame.count), [&has](const RawValue& tensor) {
+    TensorPlace place;
+    has = has || (g.kernels.Read(tensor, &place) && place.halves());
+  });
+  return has;
+}
+
+bool Compute(Frame* frame, Thread* thread, Outputs outputs, bool keep) {
+  if (!g.every) return Attempt(frame, thread, outputs, keep, false);
+  const bool wide = frame->facts.rule.wide;
+  // The CPU has not all operators in halves, nor all mixtures with floats.
+  return Attempt(frame, thread, outputs, true, wide) ||
+         (!wide && HasHalves(*frame) && Attempt(frame, thread, outputs, true, true));
 }
 
 // --- Frames.
@@ -329,22 +221,23 @@ void Release(Frame* frame, Thread* thread) {
 
 // Runs an operator that counts before its own kernels would have: it gives out as much memory as they find.
 void ComputeCount(Frame* frame, Thread* thread) {
-  if (!Compute(frame, thread, true)) return;
+  if (!Compute(frame, thread, {}, true)) return;
+  RawVector& stack = thread->operands.stack();
   if (frame->facts.rule.compares) {
-    const int64_t equal = thread->stack.size() == 1 ? static_cast<int64_t>(thread->stack.begin->payload & 1) : 0;
-    g.kernels.Clear(&thread->stack);
+    const int64_t equal = stack.size() == 1 ? static_cast<int64_t>(stack.begin->payload & 1) : 0;
+    g.kernels.Clear(&stack);
     frame->answered = true;
     AnswerFromVirtualGpu(&equal);
     return;
   }
   TensorPlace place;
-  if (thread->stack.size() == 0 || !g.kernels.IsTensor(*thread->stack.begin) ||
-      !g.kernels.Read(*thread->stack.begin, &place) || place.rank == 0) {
-    g.kernels.Clear(&thread->stack);
+  if (stack.size() == 0 || !g.kernels.IsTensor(*stack.begin) || !g.kernels.Read(*stack.begin, &place) ||
+      place.rank == 0) {
+    g.kernels.Clear(&stack);
     return;
   }
   const int64_t count = place.sizes[0];
-  std::swap(frame->found, thread->stack);
+  std::swap(frame->found, stack);
   frame->answered = true;
   AnswerFromVirtualGpu(&count);
 }
@@ -363,21 +256,25 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
   const auto values = Load<uintptr_t>(record, g.layout.inputs);
   const auto count = Load<size_t>(record, g.layout.inputs + 8);
   const size_t wanted = g.input_count(&record);
-  if (count < wanted || wanted > kMaxArguments) return;
+  if (count < wanted || wanted > kMostArguments) return;
   // The boxed path passes the interpreter's whole stack. The arguments lie at its end.
   const auto* first = reinterpret_cast<const RawValue*>(values) + (count - wanted);
+  const Substitute* const other = frame->facts.substitute;
   Operands operands;
-  for (size_t i = 0; i < wanted && operands.computable && operands.elements <= kIntegers; ++i) {
-    ForTensors(first[i], [&operands](const RawValue& tensor) { Look(tensor, false, &operands); });
+  operands.computable = other == nullptr || other->arguments == wanted;
+  for (size_t i = 0; i < wanted && operands.computable && operands.elements <= g.limits.integers; ++i) {
+    if (other != nullptr && !other->Uses(i)) continue;
+    g.kernels.ForTensors(first[i], [&operands](const RawValue& tensor) { Look(tensor, false, &operands); });
+    operands.computable = operands.computable && g.kernels.IsCarried(first[i]);
   }
   const bool copies = AreCopies(values);
   frame->owned = !copies;
-  const bool small = frame->facts.kernel.run != nullptr && IsSmall(operands, frame->facts.rule);
+  const bool small = frame->facts.computable() && IsSmall(operands, frame->facts.rule);
   for (size_t i = 0; i < wanted && i < 32; ++i) {
     if ((frame->facts.rule.writes >> i & 1) == 0 || (!operands.on_device && operands.computable)) continue;
     if (!small && i != 0 && frame->facts.rule.writes == 0b11) continue;  // what the gradient scaler has found
-    ForTensors(first[i], [thread, copies](const RawValue& tensor) {
-      if (thread->written_count == kMaxTensors) return;
+    g.kernels.ForTensors(first[i], [thread, copies](const RawValue& tensor) {
+      if (thread->written_count == kMostTensors) return;
       if (!copies) g.kernels.Share(tensor);
       thread->written[thread->written_count++] = tensor;
     });
@@ -394,7 +291,45 @@ void Keep(const RecordFunction& record, Frame* frame, Thread* thread) {
     if (g.kernels.IsShared(first[i]) || (!copies && g.kernels.IsTensor(first[i]))) g.kernels.Share(first[i]);
   }
   frame->kept = frame->kept_tensors = true;
+  frame->covers = frame->facts.rule.covers;
+  if (frame->covers) ++thread->covered;
   if (frame->facts.rule.counts || frame->facts.rule.compares) ComputeCount(frame, thread);
+}
+
+// Says that an operator is not computed, once for each, up to a number of operators.
+void SayNotComputed(const char* name) {
+  constexpr size_t kMost = 8;
+  static constinit std::array<std::atomic<const char*>, kMost> said{};
+  for (std::atomic<const char*>& place : said) {
+    const char* before = nullptr;
+    if (!place.compare_exchange_strong(before, name)) {
+      if (std::strcmp(before, name) == 0) return;
+      continue;
+    }
+    SayOfVirtualGpu((std::string(name) + " is not computed: what it would have written is zeros, or what was there "
+                                         "(docs/use/VIRTUAL_GPU.md)")
+                        .c_str());
+    return;
+  }
+  SayOfVirtualGpu("more operators are not computed (docs/use/VIRTUAL_GPU.md)");
+}
+
+// Says that there are kernels which no operator has launched: Triton's, those of graphs and of the program's own.
+void SayOthersAreNotComputed() {
+  SayOfVirtualGpu(
+      "kernels that no operator of PyTorch's has launched are not computed: what they would have written is "
+      "zeros, or what was there (docs/use/VIRTUAL_GPU.md)");
+}
+
+// What was not computed is said by the name of the operator that has launched it.
+void SayNotComputed(const RecordFunction& record) {
+  if (VirtualGpuCaptures()) return;
+  const char* const name = g.name(&record);
+  if (IsOperatorName(name)) {
+    SayNotComputed(name);
+  } else {
+    SayOthersAreNotComputed();
+  }
 }
 
 NoContext OnStart(const RecordFunction& record) {
@@ -408,39 +343,48 @@ NoContext OnStart(const RecordFunction& record) {
   frame.record = &record;
   frame.facts = FactsOf(record);
   frame.launches = VirtualGpuLaunchesOfThread();
+  if (g.every && thread->depth == 1 && frame.launches != thread->seen && !VirtualGpuCaptures()) {
+    SayOthersAreNotComputed();
+  }
   frame.inner = 0;
   frame.count = 0;
   frame.first_written = thread->written_count;
-  frame.kept = frame.kept_tensors = frame.owned = frame.answered = false;
+  frame.kept = frame.kept_tensors = frame.owned = frame.answered = frame.covers = false;
   frame.found = {};
-  if (frame.facts.kernel.run != nullptr || frame.facts.rule.writes != 0) Keep(record, &frame, thread);
+  if (frame.facts.computable() || frame.facts.rule.writes != 0) Keep(record, &frame, thread);
   return {};
 }
-
-// The results of an operator that has ended; none where it has thrown.
-struct Outputs {
-  const RawValue* begin = nullptr;
-  size_t count = 0;
-};
 
 bool ReadOutputs(const RecordFunction& record, Outputs* outputs) {
   const auto begin = Load<uintptr_t>(record, g.layout.outputs);
   const auto end = Load<uintptr_t>(record, g.layout.outputs + 8);
   const size_t count = (end - begin) / kValueSize;
-  outputs->count = g.output_count(&record);
-  if (count < outputs->count) return false;
-  outputs->begin = reinterpret_cast<const RawValue*>(end) - outputs->count;
-  return true;
+  const size_t wanted = g.output_count(&record);
+  *outputs = count < wanted ? Outputs() : Outputs(reinterpret_cast<const RawValue*>(end) - wanted, wanted);
+  return count >= wanted;
+}
+
+// Whether what an argument says rules the frame's substitute out.
+bool IsRuledOut(const Frame& frame) {
+  const Substitute* const other = frame.facts.substitute;
+  if (other == nullptr) return false;
+  if (other->zero >= 0 && g.kernels.Real(frame.values[static_cast<size_t>(other->zero)]) != 0) return true;
+  if (other->unasked < 0) return false;
+  const RawValue& asked = frame.values[static_cast<size_t>(other->unasked)];
+  if (!g.kernels.IsList(asked) || asked.payload == 0) return true;
+  const RawVector* list = g.kernels.Elements(asked);
+  return list->size() != 4 || (list->begin[3].payload & 1) != 0;
 }
 
 // Whether what the operator's kernels would have computed may be; `*known` where all operands are.
-bool MayCompute(const Frame& frame, const Outputs& outputs, bool* known) {
+bool MayCompute(const Frame& frame, Outputs outputs, bool* known) {
   if (!frame.kept || VirtualGpuCaptures()) return false;
   Operands operands;
   for (size_t i = 0; i < frame.count; ++i) {
+    if (frame.facts.substitute != nullptr && !frame.facts.substitute->Uses(i)) continue;
     // What is only written to need not be known; a fill's operand is its result. Where an operand is a result by
     // another argument, too, what ran inside the operator has changed it.
-    const bool is_output = std::any_of(outputs.begin, outputs.begin + outputs.count, [&](const RawValue& output) {
+    const bool is_output = std::any_of(outputs.begin(), outputs.end(), [&](const RawValue& output) {
       return g.kernels.IsTensor(frame.values[i]) && output.payload == frame.values[i].payload;
     });
     const std::string_view name = g.name(frame.record);
@@ -452,57 +396,58 @@ bool MayCompute(const Frame& frame, const Outputs& outputs, bool* known) {
     }
     const bool overwrites = is_output && (!name.ends_with('_') || frame.facts.rule.random || name == "aten::fill_" ||
                                           name == "aten::copy_" || name == "aten::zero_");
-    ForTensors(frame.values[i],
-               [&operands, overwrites](const RawValue& tensor) { Look(tensor, !overwrites, &operands); });
+    g.kernels.ForTensors(frame.values[i],
+                         [&operands, overwrites](const RawValue& tensor) { Look(tensor, !overwrites, &operands); });
   }
   Operands results;
-  for (size_t i = 0; i < outputs.count; ++i) {
-    ForTensors(outputs.begin[i], [&results](const RawValue& tensor) { Look(tensor, false, &results); });
-  }
-  const uint64_t most = operands.integers && results.integers ? kIntegers : kResults;
+  ForTensors(outputs, [&results](const RawValue& tensor) { Look(tensor, false, &results); });
+  const uint64_t most = operands.integers && results.integers ? g.limits.integers : g.limits.results;
   if (!IsSmall(operands, frame.facts.rule) || results.elements > most || !results.computable) return false;
-  if (frame.facts.rule.product) {
+  if (frame.facts.rule.product && !g.every) {
     const double square = static_cast<double>(operands.largest) * static_cast<double>(operands.second) *
                           static_cast<double>(results.elements);
-    if (std::sqrt(square) > static_cast<double>(kMultiplyAdds)) return false;
+    if (std::sqrt(square) > static_cast<double>(g.limits.multiply_adds)) return false;
   }
   *known = operands.known;
   return operands.known || !frame.facts.rule.exact;
 }
 
-// Gives the operator's results their values. Returns false where that was not done.
-bool Finish(Frame* frame, Thread* thread, const Outputs& outputs) {
-  bool known = false;
-  if (!MayCompute(*frame, outputs, &known)) return false;
-  bool good = true;
-  if (frame->found.begin != nullptr) {
-    good = DeliverAll(frame->found, outputs.begin, outputs.count);
-  } else {
-    good = Compute(frame, thread, false) && DeliverAll(thread->stack, outputs.begin, outputs.count);
-    if (thread->stack.begin != nullptr) g.kernels.Clear(&thread->stack);
+bool Cooked(Frame* frame, Thread* thread, Outputs outputs) {
+  bool good = false;
+  thread->busy = true;
+  try {
+    good = frame->facts.recipe(g.kernels, std::span(frame->values).first(frame->count), outputs);
+  } catch (...) {  // there is no memory
   }
-  if (!good) return false;
-  for (size_t i = 0; i < outputs.count; ++i) {
-    ForTensors(outputs.begin[i], [known](const RawValue& tensor) { NoteComputed(tensor, known); });
-  }
-  for (size_t i = frame->first_written; i < thread->written_count; ++i) NoteComputed(thread->written[i], known);
-  return true;
+  thread->busy = false;
+  return good;
 }
 
-// Nothing says that not all elements of a large mask are true: the numbers that were not computed count as finite.
-void SayAllAreTrue(const Outputs& outputs) {
-  for (size_t i = 0; i < outputs.count; ++i) {
-    ForTensors(outputs.begin[i], [](const RawValue& tensor) {
-      TensorPlace place;
-      constexpr uint16_t kBool = 11;
-      if (!g.kernels.Read(tensor, &place) || place.dtype != kBool || place.device != kCuda || !place.dense() ||
-          place.numel > kResults) {
-        return;
-      }
-      TellVirtualGpuComputed(place.data, place.span(), false);
-      std::memset(reinterpret_cast<void*>(place.data), 1, place.span());
-    });
+// Gives the operator's results their values. Returns false where that was not done.
+bool Finish(Frame* frame, Thread* thread, Outputs outputs) {
+  const Substitute* const other = frame->facts.substitute;
+  const Outputs wanted = other != nullptr ? outputs.first(std::min<size_t>(other->results, outputs.size())) : outputs;
+  bool known = false;
+  if (!MayCompute(*frame, wanted, &known)) return false;
+  bool good = true;
+  const bool ruled_out = IsRuledOut(*frame);
+  const bool cooked = frame->facts.recipe != nullptr && (other == nullptr || ruled_out);
+  if (cooked) {
+    good = Cooked(frame, thread, outputs);
+  } else if (ruled_out) {
+    return false;
+  } else if (frame->found.begin != nullptr) {
+    good = DeliverResults(g.kernels, frame->found, wanted, false);
+  } else {
+    RawVector& stack = thread->operands.stack();
+    good = Compute(frame, thread, outputs, false) && DeliverResults(g.kernels, stack, wanted, other != nullptr);
+    if (stack.begin != nullptr) g.kernels.Clear(&stack);
   }
+  if (!good) return false;
+  const auto note = [known](const RawValue& tensor) { NoteComputed(g.kernels, tensor, known); };
+  ForTensors(cooked ? outputs : wanted, note);
+  for (size_t i = frame->first_written; i < thread->written_count; ++i) note(thread->written[i]);
+  return true;
 }
 
 void OnEnd(const RecordFunction& record, void*) {
@@ -517,15 +462,23 @@ void OnEnd(const RecordFunction& record, void*) {
   --thread->depth;
   const uint64_t launched = VirtualGpuLaunchesOfThread() - frame.launches;
   if (thread->depth != 0) thread->frames[thread->depth - 1].inner += launched;
+  if (thread->depth == 0) thread->seen = frame.launches + launched;
   if (frame.answered) AnswerFromVirtualGpu(nullptr);
+  if (frame.covers) --thread->covered;
+  if (thread->covered != 0 || frame.facts.rule.done) {
+    Release(&frame, thread);
+    return;
+  }
   if (launched != frame.inner || (launched != 0 && frame.facts.rule.whole)) {
     Outputs outputs;
     if (ReadOutputs(record, &outputs) && !Finish(&frame, thread, outputs)) {
-      for (size_t i = 0; i < outputs.count; ++i) {
-        ForTensors(outputs.begin[i], [](const RawValue& tensor) { NoteChanged(tensor); });
+      const auto note = [](const RawValue& tensor) { NoteChanged(g.kernels, tensor); };
+      ForTensors(outputs, note);
+      for (size_t i = frame.first_written; i < thread->written_count; ++i) note(thread->written[i]);
+      if (frame.facts.rule.all && !VirtualGpuCaptures()) {
+        ForTensors(outputs, [](const RawValue& tensor) { SayAllAreTrue(g.kernels, tensor, g.limits.results); });
       }
-      for (size_t i = frame.first_written; i < thread->written_count; ++i) NoteChanged(thread->written[i]);
-      if (frame.facts.rule.all && !VirtualGpuCaptures()) SayAllAreTrue(outputs);
+      if (g.every) SayNotComputed(record);
     }
   }
   Release(&frame, thread);
@@ -533,10 +486,12 @@ void OnEnd(const RecordFunction& record, void*) {
 
 }  // namespace
 
-const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layouts) {
+const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layouts, bool every) {
   const char* why = nullptr;
   if (!layouts.record.operands_valid) return "operands cannot be read";
-  if (!g.kernels.Init(symbols, layouts, &why)) return why;
+  if (!g.kernels.Init(symbols, layouts, every, &why)) return why;
+  g.every = every;
+  if (every) g.limits = kNoLimits;
   g.name = symbols.record_name;
   g.input_count = symbols.record_input_count;
   g.output_count = symbols.record_output_count;

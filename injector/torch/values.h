@@ -5,10 +5,14 @@
 // are small. Loops that end on a loss that is not a number, gradient scalers, argument checks and masks then do what
 // they do on a GPU.
 //
-// What comes from a large tensor is not computed: it is zeros, and its memory is noted as not known. Small results of
-// such operands are computed as if those were zeros, are not known either, and are made finite, because a program
-// that looks for numbers that are not must find none. How random numbers are drawn follows the seed and the offset of
-// CUDA's generator, and takes nothing from the CPU's.
+// Where all values are wanted (--values all), there is no limit: the program then takes as long as on the CPU.
+// Operators of CUDA's libraries are computed by others of the CPU's (value_substitutes.h), products of halves as
+// products of floats.
+//
+// Otherwise what comes from a large tensor is not computed: it is zeros, and its memory is noted as not known. Small
+// results of such operands are computed as if those were zeros, are not known either, and are made finite, because a
+// program that looks for numbers that are not must find none. How random numbers are drawn follows the seed and the
+// offset of CUDA's generator, and takes nothing from the CPU's.
 #ifndef RFINJECT_INJECTOR_TORCH_VALUES_H_
 #define RFINJECT_INJECTOR_TORCH_VALUES_H_
 
@@ -17,9 +21,10 @@
 
 namespace rfinject {
 
-// Has the values of small tensors computed from now on. Returns null, or why that cannot be done (a literal). Must be
-// called once at most, in a process that has a virtual GPU.
-const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layouts);
+// Has the values of small tensors computed from now on, or where `every` is true those of all tensors; the program is
+// then told of each operator that is not. Returns null, or why that cannot be done (a literal). Must be called once
+// at most, in a process that has a virtual GPU.
+const char* ComputeValues(const TorchSymbols& symbols, const TorchLayouts& layouts, bool every);
 
 }  // namespace rfinject
 

@@ -210,6 +210,8 @@ class RunTest(CliTest):
             (["--kill", "true"], "--kill ends the program after --steps"),
             (["-q", "-v", "true"], "exclude each other"),
             (["--kill=1", "true"], "--kill takes no value"),
+            (["--estimate-on", "gpu", "true"], "--estimate-on wants auto, cpu or virtual-gpu, not 'gpu'"),
+            (["--values", "large", "true"], "--values wants small, all or none, not 'large'"),
             (["--virtual-gpus", "2", "true"], "--virtual-gpus goes with --estimate GPU"),
             (["-o"], "-o wants a value: PATH"),
             (["-z", "true"], "no option -z"),

@@ -23,11 +23,12 @@ constinit thread_local int64_t t_answer = 0;
 void SayZeros() {
   if (Hidden()) return;
   constexpr int kLines = 8;
-  constexpr char kAdvice[] = " (docs/use/VIRTUAL_GPU.md; --estimate-on cpu computes)";
+  const char* const advice =
+      TheBoard().computes ? " (docs/use/VIRTUAL_GPU.md)" : " (docs/use/VIRTUAL_GPU.md; --values all computes them)";
   char place[256] = "";
   const auto ask = Observer().place;
   if (ask == nullptr || ask(place, sizeof place) == 0) {
-    SayOnce(std::string("the program reads results that the virtual GPU did not compute: they are zeros") + kAdvice);
+    SayOnce(std::string("the program reads results that the virtual GPU did not compute: they are zeros") + advice);
     return;
   }
   static auto* const said = new std::set<std::string>;
@@ -36,7 +37,7 @@ void SayZeros() {
     if (said->size() > kLines || !said->insert(place).second) return;
     if (said->size() > kLines) strcpy(place, "more of the program");
   }
-  SayOnce(std::string(place) + " reads results that the virtual GPU did not compute: they are zeros" + kAdvice);
+  SayOnce(std::string(place) + " reads results that the virtual GPU did not compute: they are zeros" + advice);
 }
 
 CUresult Copy(void* to, const void* from, size_t bytes, CUstream stream) {
@@ -102,6 +103,8 @@ CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream) {
 }  // namespace
 
 namespace rfinject::virtual_gpu {
+
+bool Answers() { return t_answers; }
 
 uint64_t TransferNs(const void* to, const void* from, size_t bytes) {
   const bool both = IsDeviceMemory(to) && IsDeviceMemory(from);

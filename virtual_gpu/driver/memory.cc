@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "virtual_gpu/driver/host_memory.h"
 #include "virtual_gpu/driver/known.h"
 #include "virtual_gpu/driver/state.h"
 #include "virtual_gpu/virtual_gpu.h"
@@ -73,16 +74,41 @@ std::map<uintptr_t, Block>::iterator Find(uintptr_t address) {
   return address < at->first + at->second.bytes ? at : blocks.end();
 }
 
+// Whether the host has that much more for what the program will write: where values are computed, that is everything.
+bool HostHolds(size_t bytes) {
+  if (!TheBoard().computes) return true;
+  uint64_t wanted = bytes;
+  for (const auto& [address, block] : Blocks()) {
+    if (block.kind != Kind::kDevice) continue;
+    const auto written = static_cast<uint64_t>(std::count(block.written.begin(), block.written.end(), true));
+    wanted += block.bytes - std::min<uint64_t>(block.bytes, written * kPiece);
+  }
+  if (wanted <= HostBytesLeft()) return true;
+  SayOnce(
+      "the virtual GPU's memory is the host's where values are computed, and the host has no more: the program gets "
+      "an out-of-memory error (docs/use/VIRTUAL_GPU.md)");
+  return false;
+}
+
+// Memory that nobody has written to holds what a GPU's may hold; but not the one in which an operator finds how much its
+// kernels have found.
+void NoteNew(uintptr_t address, size_t bytes) {
+  if (TheBoard().computes && !Answers()) NoteKnown(address, bytes);
+}
+
 CUresult Allocate(int device, size_t bytes, Kind kind, unsigned flags, CUdeviceptr* address) {
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   const Lock lock(StateLock());
   // The device gives out whole pages of its own.
   const size_t mapped = RoundUp(bytes, bytes < (1 << 20) ? kPage : kGranularity);
-  if (kind == Kind::kDevice && mapped > FreeBytes(device)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (kind == Kind::kDevice && (mapped > FreeBytes(device) || !HostHolds(mapped))) return CUDA_ERROR_OUT_OF_MEMORY;
   void* at = Map(mapped);
   if (at == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   Blocks()[reinterpret_cast<uintptr_t>(at)] = {bytes, mapped, device, kind, flags, NewId(), {}};
-  if (kind == Kind::kDevice) Used()[device] += mapped;
+  if (kind == Kind::kDevice) {
+    Used()[device] += mapped;
+    NoteNew(reinterpret_cast<uintptr_t>(at), bytes);
+  }
   *address = reinterpret_cast<CUdeviceptr>(at);
   return CUDA_SUCCESS;
 }
@@ -473,7 +499,7 @@ RFINJECT_CUDA cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, co
   return Traced("cuMemCreate", cuMemCreate_params{handle, bytes, properties, flags}, nullptr, [&] {
     const Lock lock(StateLock());
     const int device = properties->location.id;
-    if (bytes > FreeBytes(device)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (bytes > FreeBytes(device) || !HostHolds(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     Used()[device] += bytes;
     *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Physical{bytes, device});
     return CUDA_SUCCESS;
@@ -495,6 +521,7 @@ RFINJECT_CUDA cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAl
   madvise(Pointer(address), bytes, MADV_NOHUGEPAGE);
   const int device = reinterpret_cast<Physical*>(handle)->device;
   Blocks()[address] = {bytes, bytes, device, Kind::kDevice, 0, NewId(), {}};
+  NoteNew(address, bytes);
   return CUDA_SUCCESS;
 }
 RFINJECT_CUDA cuMemUnmap(CUdeviceptr address, size_t bytes) {
@@ -530,6 +557,7 @@ extern "C" __attribute__((visibility("default"))) void rfinject_virtual_gpu_clea
   const Lock lock(StateLock());
   Clear(address, bytes);
   ForgetKnown(address, bytes);
+  NoteNew(address, bytes);
 }
 
 extern "C" __attribute__((visibility("default"))) int rfinject_virtual_gpu_known(uint64_t address, size_t bytes) {

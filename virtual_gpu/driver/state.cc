@@ -192,6 +192,7 @@ RFINJECT_DOOR void rfinject_virtual_gpu_start(const rfinject_virtual_board* give
   board.dram_bytes_per_s = given->dram_bytes_per_s;
   board.pcie_bytes_per_s = given->pcie_bytes_per_s;
   board.quiet = given->quiet != 0;
+  board.computes = given->computes != 0;
   board.devices = given->devices;
   pthread_atfork(&LockForFork, &UnlockInParent, &RenewInChild);
 }
@@ -215,6 +216,10 @@ RFINJECT_DOOR void rfinject_virtual_gpu_trace(const rfinject_virtual_tool* tool)
 }
 
 RFINJECT_DOOR uint64_t rfinject_virtual_gpu_thread_launches() { return t_launches; }
+
+RFINJECT_DOOR void rfinject_virtual_gpu_carried_out() { --t_launches; }
+
+RFINJECT_DOOR int rfinject_virtual_gpu_computes() { return TheBoard().computes ? 1 : 0; }
 
 RFINJECT_DOOR uint64_t rfinject_virtual_gpu_launches() { return g_launches.load(std::memory_order_relaxed); }
 

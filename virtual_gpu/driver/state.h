@@ -33,6 +33,7 @@ struct Board {
   uint64_t memory_bytes = 0, l2_bytes = 0;
   double sm_hz = 1e9, dram_bytes_per_s = 1e12, pcie_bytes_per_s = 15e9;
   bool quiet = false;
+  bool computes = false;
   int sm() const { return cc_major * 10 + cc_minor; }
 };
 // The board of all virtual devices.
@@ -68,6 +69,9 @@ bool HoldsResults(const void* address, size_t bytes);
 // Copies as a device would. `to` is written, and committed, only where the host once wrote what `from` holds.
 void CopyBytes(void* to, const void* from, size_t bytes);
 void FillBytes(void* to, unsigned value, size_t value_bytes, size_t count);
+// Whether what this thread reads of results that are not known is told (rfinject_virtual_gpu_answer).
+bool Answers();
+
 // What such a copy takes the device, by the rate of its memory, or of PCIe where the host's memory is one of both;
 // and such a fill.
 uint64_t TransferNs(const void* to, const void* from, size_t bytes);

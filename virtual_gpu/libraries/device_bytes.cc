@@ -35,6 +35,7 @@ bool ForRuns(std::string_view packed, size_t bytes, const Visit& visit) {
 
 std::string PackDeviceBytes(const void* device, size_t bytes) {
   const auto begin = reinterpret_cast<uint64_t>(device);
+  const size_t most = rfinject_virtual_gpu_computes() != 0 ? SIZE_MAX : kMostBytesCarried;
   std::string packed;
   size_t length = 0;
   for (uint64_t done = 0; done < bytes;) {
@@ -43,7 +44,7 @@ std::string PackDeviceBytes(const void* device, size_t bytes) {
     done = at - begin + length;
     const auto* first = reinterpret_cast<const char*>(at);
     if (std::all_of(first, first + length, [](char byte) { return byte == 0; })) continue;
-    if (packed.size() + length > kMostBytesCarried) return {};
+    if (length > most - packed.size()) return {};
     const Run run = {at - begin, length};
     packed.append(reinterpret_cast<const char*>(&run), sizeof run);
     packed.append(first, length);

@@ -11,12 +11,13 @@
 
 namespace rfinject::virtual_gpu {
 
-// The most bytes that are carried of one buffer. Programs compare sizes, seeds and flags; a model's weights and
-// gradients would be as meaningless on the other side as they are here, and would take long.
+// The most bytes that are carried of one buffer where values are not computed. Programs compare sizes, seeds and
+// flags; a model's weights and gradients would be as meaningless on the other side as they are here, and would take
+// long.
 constexpr size_t kMostBytesCarried = 4 << 20;
 
 // Returns a text that UnpackDeviceBytes turns into the same bytes. If the host wrote more than kMostBytesCarried of a
-// buffer, nothing of it is carried: it arrives as zeros.
+// buffer, and values are not computed, nothing of it is carried: it arrives as zeros.
 std::string PackDeviceBytes(const void* device, size_t bytes);
 
 // Writes what was packed to `bytes` of a device's memory, and zeros elsewhere. Returns false for a damaged text.

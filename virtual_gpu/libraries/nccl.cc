@@ -235,6 +235,7 @@ ncclResult_t Run(const std::vector<Call>& calls) {
     if (!whole) return Fail(name, "the ranks do not call the same function", ncclInvalidUsage);
     // NCCL's kernels have one block for each channel, and there are a few dozen channels at most.
     LaunchStandin(std::string("standin_ncclDevKernel_") + name, {.blocks = 24, .threads = 512}, call.stream);
+    rfinject_virtual_gpu_carried_out();
     TellCollective(call, sends);
   }
   return ncclSuccess;

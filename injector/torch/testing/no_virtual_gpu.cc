@@ -10,5 +10,6 @@ uint64_t VirtualGpuLaunchesOfThread() noexcept { return 0; }
 void TellVirtualGpuComputed(uintptr_t, size_t, bool) noexcept {}
 void TellVirtualGpuChanged(uintptr_t, size_t) noexcept {}
 void AnswerFromVirtualGpu(const int64_t*) noexcept {}
+void SayOfVirtualGpu(const char*) noexcept {}
 
 }  // namespace rfinject
